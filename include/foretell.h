@@ -1,0 +1,242 @@
+/* foretell.h: the public interface of libforetell, readable from top to bottom.
+ *
+ * The common case is three calls:
+ *
+ *     ft_context *ft;
+ *     ft_error err;
+ *     if (ft_open(&ft, NULL, &err) != FT_OK) return complain(err.message);
+ *     char *answer = ft_answer(ft, "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":4096,"
+ *                                  "\"n\":4096,\"k\":4096,\"gpu\":\"h100_sxm\"}");
+ *     puts(answer);              // {"ok":true,"ms":0.21,"low_ms":0.2,"high_ms":0.22,...}
+ *     free(answer);
+ *     ft_close(ft);
+ *
+ * Ownership. What a function hands back through `char *` belongs to the caller and is released with
+ * free(). Pointers inside structs (names, sources) belong to the context and live until ft_close().
+ *
+ * Threads. An ft_context is read-only after ft_open(): any number of threads may forecast with it.
+ * The library prints nothing, reads no environment variable and keeps no mutable global.
+ *
+ * Units stand in names: _ms, _us, _bytes, _gbps (10^9 bytes per second), _tflops (10^12 per second).
+ */
+#ifndef FORETELL_H
+#define FORETELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FT_VERSION "0.1.0"
+#define FT_API __attribute__((visibility("default")))
+
+/* -- errors ------------------------------------------------------------------------------------ */
+
+/* One list: the code, its name in JSON answers, the exit status the program gives it. */
+#define FT_STATUS_LIST(X)                                                     \
+    X(FT_OK, "ok", 0)                                                         \
+    X(FT_E_USAGE, "usage", 2)              /* a flag or command is wrong   */ \
+    X(FT_E_SYNTAX, "syntax", 3)            /* JSON, CSV or number malformed */\
+    X(FT_E_KEY, "unknown_key", 3)          /* a key nobody knows           */ \
+    X(FT_E_MISSING, "missing", 3)          /* a key or column is missing   */ \
+    X(FT_E_TYPE, "wrong_type", 3)          /* a string where a number goes */ \
+    X(FT_E_RANGE, "out_of_range", 3)       /* zero, negative, too large    */ \
+    X(FT_E_NAME, "unknown_name", 3)        /* op, gpu, dtype, model ...    */ \
+    X(FT_E_UNSUPPORTED, "unsupported", 3)  /* the GPU lacks the dtype ...  */ \
+    X(FT_E_SPEC, "bad_spec", 3)            /* impossible device figures    */ \
+    X(FT_E_FILE, "file", 3)                /* cannot open, read or write   */ \
+    X(FT_E_FORMAT, "bad_format", 3)        /* truncated, checksum, version */ \
+    X(FT_E_MEMORY, "out_of_memory", 4)     /* allocation failed            */ \
+    X(FT_E_BUG, "bug", 4)                  /* ours, please report          */
+
+typedef enum ft_status {
+#define X(code, name, exit_status) code,
+    FT_STATUS_LIST(X)
+#undef X
+    FT_STATUS_COUNT
+} ft_status;
+
+typedef struct ft_error {
+    ft_status code;
+    char message[640];  /* one sentence: what is wrong, what was expected, the nearest valid name */
+    char where[256];    /* file, or the key path inside a request; empty when neither applies */
+    int line, column;   /* 1-based; 0 when unknown */
+} ft_error;
+
+FT_API const char *ft_status_name(ft_status s);   /* "unknown_name" */
+FT_API int ft_status_exit(ft_status s);           /* 0, 2, 3 or 4 */
+
+/* -- number formats ---------------------------------------------------------------------------- */
+
+/* enum, name, bytes per element. Formats under a byte count their packed size. */
+#define FT_DTYPE_LIST(X) \
+    X(FT_FP64, "fp64", 8.0)   \
+    X(FT_FP32, "fp32", 4.0)   /* TF32 off */ \
+    X(FT_TF32, "tf32", 4.0)   \
+    X(FT_FP16, "fp16", 2.0)   \
+    X(FT_BF16, "bf16", 2.0)   \
+    X(FT_FP8, "fp8", 1.0)     \
+    X(FT_INT8, "int8", 1.0)   \
+    X(FT_FP4, "fp4", 0.5)
+
+typedef enum ft_dtype {
+#define X(code, name, bytes) code,
+    FT_DTYPE_LIST(X)
+#undef X
+    FT_DTYPE_COUNT
+} ft_dtype;
+
+FT_API const char *ft_dtype_name(ft_dtype d);
+FT_API double ft_dtype_bytes(ft_dtype d);
+FT_API bool ft_dtype_parse(const char *name, ft_dtype *out);
+
+/* -- devices ----------------------------------------------------------------------------------- */
+
+typedef enum ft_vendor { FT_NVIDIA, FT_AMD, FT_INTEL, FT_OTHER_VENDOR } ft_vendor;
+
+/* What a GPU is, as far as its spec sheet says. Peaks are dense, in TFLOP/s (TOP/s for int8); 0 where
+ * the GPU has no such format. */
+typedef struct ft_device {
+    char name[64];            /* "h100_sxm" */
+    char title[64];           /* "NVIDIA H100 SXM5 80 GB" */
+    ft_vendor vendor;
+    char architecture[32];    /* chip: "GH100" */
+    char generation[24];      /* kinship for forecasts: "pascal", "volta", "turing", "ampere", "ada",
+                                 "hopper", "blackwell", "blackwell_rtx", "cdna1", "cdna2", ... */
+    char compute_capability[12]; /* "sm_90", "gfx942" */
+    int year;
+    int sms;                  /* SMs, CUs or Xe cores */
+    int lanes_per_sm;         /* fp32 FMA lanes */
+    double matrix_fma_per_clk_sm; /* fp16 fused multiply-adds per clock and SM in the matrix units; 0: none */
+    double base_mhz, boost_mhz;
+    double matrix_mhz;        /* the clock that the published matrix peak implies */
+    double sustained_mhz;     /* what a long matrix job holds; 0 when nobody knows */
+    double tdp_w;
+    double process_nm;
+    double memory_gib, memory_gbps;
+    bool memory_is_hbm;
+    double l2_mib;            /* last-level cache on the die (Infinity Cache counts for AMD) */
+    double smem_kib_per_sm, regs_kib_per_sm;
+    int max_warps_per_sm;
+    double peak_tflops[FT_DTYPE_COUNT];
+    double vector_tflops[FT_DTYPE_COUNT]; /* without matrix units; fp32 of a GPU whose fp32 peak is a matrix peak */
+    char link_kind[24];       /* "nvlink4", "xgmi3", "pcie5" */
+    double link_gbps_per_direction;
+    int link_gpus;
+    double pcie_gbps;
+    double price_usd_per_hour; /* 0 when unknown */
+} ft_device;
+
+/* -- operators --------------------------------------------------------------------------------- */
+
+typedef enum ft_pass { FT_FWD, FT_BWD, FT_FWD_BWD } ft_pass;
+typedef enum ft_timing { FT_TIMING_DEVICE, FT_TIMING_OP } ft_timing; /* OP: one eager call, launch gap inside */
+/* Whose attention: the bare kernel of a framework, or the operator of a serving engine, which also writes the paged
+ * cache. ANY means as the GPU was measured: bare where it was, otherwise the fastest engine that was, with an interval
+ * over all of them. */
+typedef enum ft_engine {
+    FT_ENGINE_ANY,
+    FT_ENGINE_BARE,
+    FT_ENGINE_TRTLLM,
+    FT_ENGINE_VLLM,
+    FT_ENGINE_SGLANG,
+    FT_ENGINE_COUNT
+} ft_engine;
+
+/* Operator kinds with the JSON name that selects each. ROW operators share one struct and are told apart
+ * by `name`; so are elementwise ones and optimizers. */
+typedef enum ft_op_kind {
+    FT_OP_GEMM,         /* C[m,n] = A[m,k] B[k,n];  b > 1: batched */
+    FT_OP_ATTENTION,    /* prefill, training and decode (q_len 1) */
+    FT_OP_MLA,          /* multi-head latent attention */
+    FT_OP_ELEMENTWISE,
+    FT_OP_ROW,          /* softmax, layernorm, reductions, transpose, embedding, ... on [rows, cols] */
+    FT_OP_CONV2D,
+    FT_OP_MOE,          /* grouped GEMM: up, gate, activation, down over routed experts */
+    FT_OP_OPTIMIZER,
+    FT_OP_QUANTIZE,
+    FT_OP_OTHER,        /* unknown name: memory-bound by its bytes */
+    FT_OP_KIND_COUNT
+} ft_op_kind;
+
+typedef struct ft_op {
+    ft_op_kind kind;
+    const char *name;      /* "linear", "gelu", "softmax", "adamw_fused" ...; static or owned by the caller */
+    ft_dtype dtype;        /* of the operands and of the math */
+    ft_dtype kv_dtype;     /* attention: of the cache */
+    ft_pass pass;
+    ft_timing timing;
+    ft_engine engine;      /* attention */
+    union {
+        struct { int64_t b, m, n, k; char layout[4]; bool bias; int quantized; } gemm;
+            /* layout: "nn", "nt", "tn" or "tt", A then B; nt is nn.Linear. quantized: fp8/int8/fp4 operands
+             * arrive quantised (1), are quantised on the fly (0), or as the GPU was measured (-1) */
+        struct { int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window; bool causal; } attention;
+        struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
+        struct { int64_t numel; int inputs; double ops_per_element; } elementwise;
+        struct { int64_t rows, cols, vocab; } row;
+        struct { int64_t n, c, h, w, k, r, s, stride, pad, groups; bool nhwc; } conv;
+        struct { int64_t tokens, hidden, inter, topk, experts; double skew; } moe;
+        struct { int64_t params, tensors; } optimizer;
+        struct { int64_t rows, cols; } quantize;
+        struct { double bytes, flops; } other;
+    } u;
+} ft_op;
+
+/* -- forecasts --------------------------------------------------------------------------------- */
+
+typedef enum ft_bound { FT_COMPUTE, FT_MEMORY, FT_OVERHEAD, FT_COMMUNICATION } ft_bound;
+typedef enum ft_source { FT_LEARNED, FT_CALIBRATED, FT_SIBLING, FT_PHYSICS, FT_ROOFLINE } ft_source;
+
+typedef struct ft_forecast {
+    double ms, low_ms, high_ms;
+    ft_bound bound;
+    ft_source source;      /* learned: this GPU was in the fit; sibling: one of its generation was;
+                              physics: neither; roofline: no model for the operator */
+    const char *kin;       /* the GPU whose measurements stand closest; "" for none */
+    const char *family;    /* "gemm_tensor", "attention" ... */
+    double flops;          /* executed arithmetic, as the operator defines it */
+    double bytes;          /* compulsory traffic to device memory */
+    double intensity;      /* flops / bytes */
+    double roofline_ms;    /* max(flops / peak, bytes / bandwidth): no kernel is faster */
+    double launch_ms;      /* fixed cost inside ms */
+    int tile_m, tile_n, split_k; /* 0 where the family has no tiles */
+    double tiles, waves;
+    char note[160];        /* "not 16-byte aligned: slow path", or empty */
+} ft_forecast;
+
+FT_API const char *ft_bound_name(ft_bound b);
+FT_API const char *ft_source_name(ft_source s);
+
+/* -- the context ------------------------------------------------------------------------------- */
+
+typedef struct ft_context ft_context;
+
+typedef struct ft_options {
+    const char *predictor; /* NULL: the shipped one; a path; "roofline", "linear", "scaling:GPU" */
+    double quantile;       /* share of cases that low..high should cover; 0 means 0.9 */
+} ft_options;
+
+FT_API ft_status ft_open(ft_context **out, const ft_options *options, ft_error *err);
+FT_API void ft_close(ft_context *ft);
+
+/* The JSON door: one request object in, one answer object out (docs of both: INTERFACE in docs/).
+ * Never NULL except when memory is exhausted; errors come back as {"ok":false,"error":{...}}. */
+FT_API char *ft_answer(const ft_context *ft, const char *request);
+
+/* The typed door. `name` is a catalogue name or the path of a spec file; the device is copied. */
+FT_API ft_status ft_device_find(const ft_context *ft, const char *name, ft_device *out, ft_error *err);
+FT_API size_t ft_device_count(const ft_context *ft);
+FT_API ft_status ft_device_at(const ft_context *ft, size_t index, ft_device *out, ft_error *err);
+
+FT_API ft_status ft_op_check(const ft_op *op, const ft_device *device, ft_error *err);
+FT_API ft_status ft_kernel(const ft_context *ft, const ft_device *device, const ft_op *op, ft_forecast *out,
+                           ft_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,16 @@
+/* Filling an ft_error, and keeping the trail while it travels up. */
+#ifndef FT_BASE_ERROR_H
+#define FT_BASE_ERROR_H
+#include "foretell.h"
+
+/* Both return `code`, so that a failing function ends with `return ft__fail(...)`. `err` may be NULL. */
+ft_status ft__fail(ft_error *err, ft_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+ft_status ft__fail_at(ft_error *err, ft_status code, const char *where, int line, int column, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
+
+#define FT_TRY(call)                       \
+    do {                                   \
+        ft_status ft_try_ = (call);        \
+        if (ft_try_ != FT_OK) return ft_try_; \
+    } while (0)
+#endif

@@ -1,0 +1,209 @@
+/* text.c: growable text, JSON strings, and the nearest of a list of names. Numbers stand in number.c. */
+#define _GNU_SOURCE /* strnlen under -std=c17 */
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const size_t default_cap = (size_t)1 << 30;
+
+void ft__text_free(ft_text *t)
+{
+    free(t->at);
+    t->at = NULL;
+    t->length = t->room = 0;
+    t->failed = false;
+}
+
+void ft__text_clear(ft_text *t)
+{
+    t->length = 0;
+    t->failed = false;
+    if (t->at) t->at[0] = '\0';
+}
+
+/* Makes place for `more` bytes and the NUL. The cap counts neither the NUL nor unused room. */
+static bool grow(ft_text *t, size_t more)
+{
+    if (t->failed) return false;
+    size_t cap = t->cap ? t->cap : default_cap;
+    if (t->length > cap || more > cap - t->length) {
+        t->failed = true;
+        return false;
+    }
+    size_t needed = t->length + more + 1;
+    if (needed <= t->room) return true;
+    size_t room = t->room ? t->room : 256;
+    while (room < needed) room = room > SIZE_MAX / 2 ? needed : room * 2;
+    char *at = realloc(t->at, room);
+    if (!at) {
+        t->failed = true;
+        return false;
+    }
+    t->at = at;
+    t->room = room;
+    return true;
+}
+
+void ft__text_add_n(ft_text *t, const char *s, size_t n)
+{
+    if (!grow(t, n)) return;
+    if (n) memcpy(t->at + t->length, s, n);
+    t->length += n;
+    t->at[t->length] = '\0';
+}
+
+void ft__text_add(ft_text *t, const char *s) { ft__text_add_n(t, s, strlen(s)); }
+
+/* Almost every piece fits the local buffer, so it is formatted once. */
+void ft__text_addf(ft_text *t, const char *format, ...)
+{
+    char local[256];
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int length = vsnprintf(local, sizeof local, format, args);
+    va_end(args);
+    if (length < 0) {
+        t->failed = true;
+    } else if ((size_t)length < sizeof local) {
+        ft__text_add_n(t, local, (size_t)length);
+    } else if (grow(t, (size_t)length)) {
+        vsnprintf(t->at + t->length, (size_t)length + 1, format, again);
+        t->length += (size_t)length;
+    }
+    va_end(again);
+}
+
+size_t ft__utf8_length(const char *text, size_t room)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (room >= 1 && s[0] < 0x80) return 1;
+    if (room >= 2 && s[0] >= 0xC2 && s[0] <= 0xDF) return (s[1] & 0xC0) == 0x80 ? 2 : 0;
+    if (room >= 3 && s[0] >= 0xE0 && s[0] <= 0xEF) {
+        if ((s[1] & 0xC0) != 0x80 || (s[2] & 0xC0) != 0x80) return 0;
+        if (s[0] == 0xE0 && s[1] < 0xA0) return 0;
+        if (s[0] == 0xED && s[1] > 0x9F) return 0;
+        return 3;
+    }
+    if (room >= 4 && s[0] >= 0xF0 && s[0] <= 0xF4) {
+        if ((s[1] & 0xC0) != 0x80 || (s[2] & 0xC0) != 0x80 || (s[3] & 0xC0) != 0x80) return 0;
+        if (s[0] == 0xF0 && s[1] < 0x90) return 0;
+        if (s[0] == 0xF4 && s[1] > 0x8F) return 0;
+        return 4;
+    }
+    return 0;
+}
+
+size_t ft__utf8_cut(const char *text, size_t most)
+{
+    size_t length = strnlen(text, most + 1);
+    if (length <= most) return length;
+    length = most;
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
+    return length;
+}
+
+/* Names from outside may hold any byte; what is no UTF-8 becomes U+FFFD so that the answer stays valid JSON. */
+void ft__text_add_json(ft_text *t, const char *s)
+{
+    const char *end = s + strlen(s);
+    ft__text_add_n(t, "\"", 1);
+    while (s < end) {
+        const char *plain = s; /* a run that needs no escape is copied in one piece */
+        size_t n;
+        while (s < end && (unsigned char)*s >= 0x20 && *s != '"' && *s != '\\' &&
+               (n = ft__utf8_length(s, (size_t)(end - s))) != 0)
+            s += n;
+        ft__text_add_n(t, plain, (size_t)(s - plain));
+        if (s == end) break;
+        switch (*s) {
+        case '"': ft__text_add_n(t, "\\\"", 2); break;
+        case '\\': ft__text_add_n(t, "\\\\", 2); break;
+        case '\b': ft__text_add_n(t, "\\b", 2); break;
+        case '\f': ft__text_add_n(t, "\\f", 2); break;
+        case '\n': ft__text_add_n(t, "\\n", 2); break;
+        case '\r': ft__text_add_n(t, "\\r", 2); break;
+        case '\t': ft__text_add_n(t, "\\t", 2); break;
+        default:
+            if ((unsigned char)*s < 0x20) {
+                ft__text_addf(t, "\\u%04x", (unsigned char)*s);
+            } else {
+                ft__text_add_n(t, "\\ufffd", 6);
+            }
+        }
+        s++;
+    }
+    ft__text_add_n(t, "\"", 1);
+}
+
+/* -- the nearest name -------------------------------------------------------------------------- */
+
+enum { LONGEST_NAME = 64 }; /* longer ones are not offered; ours have at most 63 characters */
+
+/* H100-SXM, "h100 sxm" and h100_sxm are the same to whoever types them. */
+static unsigned char fold(char c)
+{
+    if (c >= 'A' && c <= 'Z') return (unsigned char)(c - 'A' + 'a');
+    if (c == '-' || c == ' ' || c == '.') return '_';
+    return (unsigned char)c;
+}
+
+/* Optimal string alignment: insertions, deletions, replacements and swaps of two neighbours, each one step. */
+static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    int rows[3][LONGEST_NAME + 1];
+    int *before = rows[0], *last = rows[1], *row = rows[2];
+    for (size_t j = 0; j <= b_length; j++) last[j] = (int)j;
+    for (size_t i = 1; i <= a_length; i++) {
+        row[0] = (int)i;
+        for (size_t j = 1; j <= b_length; j++) {
+            bool same = fold(a[i - 1]) == fold(b[j - 1]);
+            int best = last[j - 1] + !same;
+            if (last[j] + 1 < best) best = last[j] + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            bool swapped = i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]);
+            if (swapped && before[j - 2] + 1 < best) best = before[j - 2] + 1;
+            row[j] = best;
+        }
+        int *spare = before;
+        before = last;
+        last = row;
+        row = spare;
+    }
+    return last[b_length];
+}
+
+static bool begins_with(const char *name, const char *start, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!name[i] || fold(name[i]) != fold(start[i])) return false;
+    return true;
+}
+
+/* A name is meant when at most a third of the letters typed are wrong, or when the typed word is its beginning
+ * ("h100" for "h100_sxm"), which counts as one step. Of equals the first in the list wins. */
+const char *ft__nearest(const char *wanted, const char *const *names, size_t count)
+{
+    size_t length = strlen(wanted);
+    if (length == 0 || length > LONGEST_NAME) return NULL;
+    int limit = length < 3 ? 1 : (int)(length + 2) / 3;
+    int best = limit + 1;
+    const char *nearest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        size_t name_length = strlen(names[i]);
+        if (name_length > LONGEST_NAME) continue;
+        int steps = distance(wanted, length, names[i], name_length);
+        /* A one-letter name shares nothing with a one-letter wish but its length. */
+        if ((size_t)steps >= (length > name_length ? length : name_length)) steps = limit + 1;
+        if (steps > 1 && length >= 2 && begins_with(names[i], wanted, length)) steps = 1;
+        if (steps < best) {
+            best = steps;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
