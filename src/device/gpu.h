@@ -1,0 +1,21 @@
+/* What a GPU is: reading a spec, checking it, finding it in the catalogue. */
+#ifndef FT_DEVICE_GPU_H
+#define FT_DEVICE_GPU_H
+#include <jansson.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/* A spec object (INTERFACE: GPU spec) -> device. May extend another through "base". Warnings (sparse-looking
+ * peak, defaulted fields) are appended to `warnings`, one per line; NULL drops them. */
+ft_status ft__device_read(const json_t *spec, const char *where, ft_device *out, ft_text *warnings, ft_error *err);
+
+/* The catalogue: compiled in from data/devices/. */
+size_t ft__catalogue_count(void);
+const char *ft__catalogue_name(size_t index);
+const char *ft__catalogue_json(size_t index, size_t *length); /* the file's text, sources included */
+ft_status ft__catalogue_find(const char *name, ft_device *out, ft_error *err); /* by name; nearest name in the error */
+
+/* A name or a path ("./my.json", anything with a slash or ending in .json). */
+ft_status ft__device_open(const char *name_or_path, ft_device *out, ft_text *warnings, ft_error *err);
+#endif
