@@ -1,0 +1,281 @@
+/* Operators: names, arithmetic, compulsory traffic.
+ *
+ * FLOPs count a fused multiply-add as two. Pointwise and row operators count one unit per arithmetic instruction of a
+ * straightforward implementation; they are memory-bound by two orders of magnitude, so the third digit is of no use.
+ * Attention counts the two matrix products (4 * q * kv * d per head), halved under a causal mask, and 2.5 times that
+ * for the backward pass (five products instead of two), as FlashAttention-2's own benchmark does. */
+#include "graph/operator.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Passes over the matrix as PyTorch's kernels make them: layernorm's backward makes one kernel for the input and one
+ * for the weights, softmax's backward reads output and gradient. embedding reads only the rows it gathers; its gradient
+ * also writes the whole table: see ft__op_bytes. */
+const ft_row_op ft__row_ops[] = {
+    /* name, gradient, reads, writes, the gradient's reads and writes, flops */
+    {"softmax", "softmax_backward", 1, 1, 2, 1, 5},
+    {"log_softmax", "log_softmax_backward", 1, 1, 2, 1, 5},
+    {"layernorm", "layernorm_backward", 1, 1, 2, 1, 8},
+    {"rmsnorm", "rmsnorm_backward", 1, 1, 2, 1, 5},
+    {"sum_rows", "sum_rows_backward", 1, 0, 0, 1, 1},
+    {"sum_cols", "sum_cols_backward", 1, 0, 0, 1, 1},
+    {"mean_all", "mean_all_backward", 1, 0, 0, 1, 1},
+    {"argmax", "argmax_backward", 1, 0, 0, 0, 1},
+    {"cumsum", "cumsum_backward", 1, 1, 1, 1, 1},
+    {"transpose_copy", "transpose_copy_backward", 1, 1, 1, 1, 0},
+    {"cat_halves", "cat_halves_backward", 1, 1, 1, 1, 0},
+    {"bias_add", "bias_add_backward", 1, 1, 1, 0, 1},
+    {"embedding", "embedding_backward", 1, 1, 1, 0, 0},
+    {"cross_entropy", "cross_entropy_backward", 1, 0, 1, 1, 5},
+};
+const int ft__row_op_count = (int)(sizeof ft__row_ops / sizeof *ft__row_ops);
+
+const ft_pointwise_op ft__pointwise_ops[] = {
+    {"add", 2, 1, 0, 0, 0},
+    {"sub", 2, 1, 0, 0, 0},
+    {"mul", 2, 1, 0, 0, 0},
+    {"div", 2, 4, 0, 0, 0},
+    {"pow", 1, 12, 2, 0, 0},
+    {"addu", 1, 1, 0, 0, 0}, /* with a scalar */
+    {"mulu", 1, 1, 0, 0, 0},
+    {"divu", 1, 1, 0, 0, 0},
+    {"powu", 1, 12, 2, 0, 0},
+    {"scalar_mul", 1, 1, 0, 0, 0},
+    {"neg", 1, 1, 0, 0, 0},
+    {"copy", 1, 0, 0, 0, 0},
+    {"relu", 1, 1, 0, 0, 0},
+    {"gelu", 1, 10, 1, 0, 0},
+    {"silu", 1, 5, 2, 0, 0},
+    {"tanh", 1, 6, 1, 0, 0},
+    {"exp", 1, 2, 1, 0, 0},
+    {"cos", 1, 8, 1, 0, 0},
+    {"sin", 1, 8, 1, 0, 0},
+    {"rsqrt", 1, 2, 1, 0, 0},
+    {"sqrt", 1, 2, 1, 0, 0},
+    {"sigmoid", 1, 4, 2, 0, 0},
+    {"dropout", 1, 10, 0, 0, 0}, /* also writes a one-byte mask: see ft__op_bytes */
+    {"cast_fp32", 1, 0, 0, 2, 4},
+    {"cast_bf16", 1, 0, 0, 4, 2},
+    {"cast_fp16", 1, 0, 0, 4, 2},
+    {"gelu_backward", 2, 16, 1, 0, 0},
+    {"silu_backward", 2, 8, 2, 0, 0},
+    {"relu_backward", 2, 1, 0, 0, 0},
+    {"tanh_backward", 2, 3, 0, 0, 0},
+    {"sigmoid_backward", 2, 3, 0, 0, 0},
+    {"where", 3, 1, 0, 0, 0},
+    {"masked_fill", 2, 1, 0, 0, 0},
+};
+const int ft__pointwise_op_count = (int)(sizeof ft__pointwise_ops / sizeof *ft__pointwise_ops);
+
+int ft__row_op_find(const char *name)
+{
+    for (int i = 0; i < ft__row_op_count; i++)
+        if (!strcmp(ft__row_ops[i].name, name)) return i;
+    return -1;
+}
+
+int64_t ft__row_vocab(const ft_op *op)
+{
+    if (op->u.row.vocab > 0) return op->u.row.vocab;
+    /* GPT-2's vocabulary; our measurements take a small one where its table would not fit beside the rest. */
+    return 50257.0 * (double)op->u.row.cols <= 7e8 ? 50257 : 4096;
+}
+
+int ft__pointwise_op_find(const char *name)
+{
+    for (int i = 0; i < ft__pointwise_op_count; i++)
+        if (!strcmp(ft__pointwise_ops[i].name, name)) return i;
+    return -1;
+}
+
+void ft__op_init(const char *name, ft_op *out)
+{
+    static const struct {
+        const char *name;
+        ft_op_kind kind;
+    } kinds[] = {
+        {"gemm", FT_OP_GEMM},           {"linear", FT_OP_GEMM},         {"matmul", FT_OP_GEMM},
+        {"bmm", FT_OP_GEMM},            {"attention", FT_OP_ATTENTION}, {"mla", FT_OP_MLA},
+        {"elementwise", FT_OP_ELEMENTWISE}, {"conv2d", FT_OP_CONV2D},   {"moe", FT_OP_MOE},
+        {"optimizer", FT_OP_OPTIMIZER}, {"quantize", FT_OP_QUANTIZE},   {"dequantize", FT_OP_QUANTIZE},
+    };
+    memset(out, 0, sizeof *out);
+    out->kind = FT_OP_OTHER;
+    out->name = name;
+    out->dtype = out->kv_dtype = FT_BF16;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(kinds[i].name, name)) out->kind = kinds[i].kind;
+    if (out->kind == FT_OP_OTHER && ft__row_op_find(name) >= 0) out->kind = FT_OP_ROW;
+    for (int i = 0; i < ft__row_op_count && out->kind == FT_OP_OTHER; i++)
+        if (!strcmp(ft__row_ops[i].backward, name)) { /* "softmax_backward": softmax, pass bwd */
+            out->kind = FT_OP_ROW;
+            out->name = ft__row_ops[i].name;
+            out->pass = FT_BWD;
+        }
+    if (out->kind == FT_OP_OTHER && ft__pointwise_op_find(name) >= 0) out->kind = FT_OP_ELEMENTWISE;
+    switch (out->kind) {
+    case FT_OP_GEMM:
+        out->u.gemm.b = 1;
+        out->u.gemm.bias = !strcmp(name, "linear");
+        out->u.gemm.quantized = -1;
+        strcpy(out->u.gemm.layout, !strcmp(name, "bmm") ? "nn" : "nt");
+        break;
+    case FT_OP_ELEMENTWISE: {
+        int at = ft__pointwise_op_find(name);
+        out->u.elementwise.inputs = at >= 0 ? ft__pointwise_ops[at].inputs : 1;
+        break;
+    }
+    case FT_OP_CONV2D:
+        out->u.conv.stride = out->u.conv.groups = 1;
+        out->u.conv.nhwc = true;
+        break;
+    case FT_OP_OPTIMIZER: out->u.optimizer.tensors = 1; break;
+    default: break;
+    }
+}
+
+static double attention_flops(const ft_op *op)
+{
+    double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len;
+    double dv = (double)(op->u.attention.v_dim ? op->u.attention.v_dim : op->u.attention.head_dim);
+    double pairs = q * kv;
+    if (op->u.attention.causal) pairs = q <= kv ? q * (kv - q) + q * (q + 1) / 2 : kv * (kv + 1) / 2;
+    if (op->u.attention.window > 0) pairs = fmin(pairs, q * (double)op->u.attention.window);
+    double f = 2 * pairs * ((double)op->u.attention.head_dim + dv) * (double)op->u.attention.heads *
+               (double)op->u.attention.batch;
+    return op->pass == FT_FWD ? f : op->pass == FT_BWD ? 2.5 * f : 3.5 * f;
+}
+
+static double conv_out(int64_t in, int64_t filter, int64_t stride, int64_t pad)
+{
+    return floor((double)(in + 2 * pad - filter) / (double)stride) + 1;
+}
+
+double ft__op_flops(const ft_op *op)
+{
+    switch (op->kind) {
+    case FT_OP_GEMM: {
+        double f = 2.0 * (double)op->u.gemm.b * (double)op->u.gemm.m * (double)op->u.gemm.n * (double)op->u.gemm.k;
+        return op->pass == FT_FWD ? f : op->pass == FT_BWD ? 2 * f : 3 * f;
+    }
+    case FT_OP_ATTENTION: return attention_flops(op);
+    case FT_OP_MLA: {
+        /* Absorbed form when decoding (scores and values in the latent space), expanded form in prefill. */
+        double q = (double)op->u.mla.q_len, kv = (double)op->u.mla.kv_len;
+        double pairs = op->u.mla.causal && q <= kv ? q * (kv - q) + q * (q + 1) / 2 : q * kv;
+        double width = op->u.mla.q_len == 1 ? 2.0 * (double)op->u.mla.kv_lora + (double)op->u.mla.rope_dim
+                                            : (double)(op->u.mla.nope_dim + op->u.mla.rope_dim + op->u.mla.v_dim);
+        return 2 * pairs * width * (double)op->u.mla.heads * (double)op->u.mla.batch;
+    }
+    case FT_OP_ELEMENTWISE: {
+        int at = ft__pointwise_op_find(op->name);
+        double per = op->u.elementwise.ops_per_element > 0 ? op->u.elementwise.ops_per_element
+                     : at >= 0                             ? ft__pointwise_ops[at].flops_per_element
+                                                           : 1;
+        return (double)op->u.elementwise.numel * per;
+    }
+    case FT_OP_ROW: {
+        int at = ft__row_op_find(op->name);
+        double per = at >= 0 ? ft__row_ops[at].flops_per_element : 1;
+        return (double)op->u.row.rows * (double)op->u.row.cols * per * (op->pass == FT_FWD_BWD ? 2 : 1);
+    }
+    case FT_OP_CONV2D: {
+        double out_h = conv_out(op->u.conv.h, op->u.conv.r, op->u.conv.stride, op->u.conv.pad);
+        double out_w = conv_out(op->u.conv.w, op->u.conv.s, op->u.conv.stride, op->u.conv.pad);
+        double f = 2.0 * (double)op->u.conv.n * out_h * out_w * (double)op->u.conv.k * (double)op->u.conv.c *
+                   (double)op->u.conv.r * (double)op->u.conv.s / (double)op->u.conv.groups;
+        return op->pass == FT_FWD ? f : op->pass == FT_BWD ? 2 * f : 3 * f;
+    }
+    case FT_OP_MOE: /* gate and up into 2 * inter, down back to hidden */
+        return 6.0 * (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden *
+               (double)op->u.moe.inter;
+    case FT_OP_OPTIMIZER: return 12.0 * (double)op->u.optimizer.params;
+    case FT_OP_QUANTIZE: return 3.0 * (double)op->u.quantize.rows * (double)op->u.quantize.cols;
+    default: return op->u.other.flops;
+    }
+}
+
+/* States and copies an optimizer step reads and writes per parameter, in bytes. */
+static double optimizer_bytes_per_param(const char *name, double e)
+{
+    if (strstr(name, "clip") || strstr(name, "norm")) return 2 * e + e; /* read for the norm; read and write to scale */
+    if (strstr(name, "adamw_8bit")) return 3 * e + 4;
+    if (strstr(name, "adam") || strstr(name, "lamb")) return 7 * e; /* p, g, m, v in; p, m, v out */
+    if (strstr(name, "muon")) return 5 * e;
+    if (strstr(name, "adafactor")) return 3 * e;
+    if (strstr(name, "momentum")) return 5 * e;
+    return 3 * e; /* plain SGD: p, g in; p out */
+}
+
+double ft__op_bytes(const ft_op *op)
+{
+    double e = ft_dtype_bytes(op->dtype);
+    double out_e = fmax(e, 2); /* low-precision matrix products write bf16 */
+    switch (op->kind) {
+    case FT_OP_GEMM: {
+        double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
+        double once = (double)op->u.gemm.b * (e * (m * k + k * n) + out_e * m * n);
+        if (op->u.gemm.quantized == 0 && e < 2) once += (double)op->u.gemm.b * m * k * (2 * 2 + e);
+        return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
+    }
+    case FT_OP_ATTENTION: {
+        double kv_e = ft_dtype_bytes(op->kv_dtype), batch = (double)op->u.attention.batch;
+        double dv = (double)(op->u.attention.v_dim ? op->u.attention.v_dim : op->u.attention.head_dim);
+        double d = (double)op->u.attention.head_dim;
+        double q = batch * (double)op->u.attention.heads * (double)op->u.attention.q_len * e * (d + dv);
+        double kv = batch * (double)op->u.attention.kv_heads * (double)op->u.attention.kv_len * kv_e * (d + dv);
+        double once = q + kv;
+        return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
+    }
+    case FT_OP_MLA: {
+        double latent = (double)(op->u.mla.kv_lora + op->u.mla.rope_dim) * ft_dtype_bytes(op->kv_dtype);
+        double batch = (double)op->u.mla.batch, heads = (double)op->u.mla.heads, q = (double)op->u.mla.q_len;
+        double width = op->u.mla.q_len == 1 ? 2.0 * (double)op->u.mla.kv_lora + (double)op->u.mla.rope_dim
+                                            : (double)(op->u.mla.nope_dim + op->u.mla.rope_dim + op->u.mla.v_dim);
+        double kv = op->u.mla.q_len == 1 ? latent
+                                         : heads * e * (double)(op->u.mla.nope_dim + op->u.mla.v_dim) +
+                                               (double)op->u.mla.rope_dim * e;
+        return batch * (q * heads * width * e + (double)op->u.mla.kv_len * kv);
+    }
+    case FT_OP_ELEMENTWISE: {
+        int at = ft__pointwise_op_find(op->name);
+        double in = e, out = e;
+        if (at >= 0 && ft__pointwise_ops[at].in_bytes > 0) in = ft__pointwise_ops[at].in_bytes;
+        if (at >= 0 && ft__pointwise_ops[at].out_bytes > 0) out = ft__pointwise_ops[at].out_bytes;
+        if (!strcmp(op->name, "dropout")) out += 1; /* the mask, a byte per element */
+        return (double)op->u.elementwise.numel * (in * op->u.elementwise.inputs + out);
+    }
+    case FT_OP_ROW: {
+        int at = ft__row_op_find(op->name);
+        double all = (double)op->u.row.rows * (double)op->u.row.cols * e, passes = 2;
+        if (at >= 0) {
+            const ft_row_op *r = &ft__row_ops[at];
+            passes = op->pass == FT_FWD ? r->reads + r->writes
+                     : op->pass == FT_BWD ? r->back_reads + r->back_writes
+                                          : r->reads + r->writes + r->back_reads + r->back_writes;
+        }
+        if (op->pass != FT_FWD && !strcmp(op->name, "embedding"))
+            return all * passes + (double)ft__row_vocab(op) * (double)op->u.row.cols * e;
+        return all * passes;
+    }
+    case FT_OP_CONV2D: {
+        double out_h = conv_out(op->u.conv.h, op->u.conv.r, op->u.conv.stride, op->u.conv.pad);
+        double out_w = conv_out(op->u.conv.w, op->u.conv.s, op->u.conv.stride, op->u.conv.pad);
+        double x = (double)op->u.conv.n * (double)op->u.conv.c * (double)op->u.conv.h * (double)op->u.conv.w;
+        double w = (double)op->u.conv.k * (double)op->u.conv.c * (double)op->u.conv.r * (double)op->u.conv.s /
+                   (double)op->u.conv.groups;
+        double y = (double)op->u.conv.n * (double)op->u.conv.k * out_h * out_w;
+        double once = e * (x + w + y);
+        return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
+    }
+    case FT_OP_MOE: {
+        double routed = (double)op->u.moe.tokens * (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
+        double active = fmin(experts, routed), h = (double)op->u.moe.hidden, i = (double)op->u.moe.inter;
+        return e * (active * 3 * h * i + (double)op->u.moe.tokens * 2 * h);
+    }
+    case FT_OP_OPTIMIZER: return (double)op->u.optimizer.params * optimizer_bytes_per_param(op->name, e);
+    case FT_OP_QUANTIZE: return (double)op->u.quantize.rows * (double)op->u.quantize.cols * (2 + 2 + e);
+    default: return op->u.other.bytes;
+    }
+}

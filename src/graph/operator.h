@@ -1,0 +1,40 @@
+/* Operators: their names, which kind each name is, what they compute and what they must move.
+ *
+ * Knows nothing of GPUs. "Compulsory" bytes are what any implementation reads and writes at least once; a family
+ * in kernel/ may know that real kernels move more. */
+#ifndef FT_GRAPH_OPERATOR_H
+#define FT_GRAPH_OPERATOR_H
+#include "base/error.h"
+
+/* Row operators on [rows, cols]: how often an element of the matrix is read and written, and arithmetic per element.
+ * `index` numbers them; predictors are fitted per operator and pass. */
+typedef struct ft_row_op {
+    const char *name, *backward;   /* the operator's name, its gradient's */
+    double reads, writes;          /* forward: matrix-sized passes over device memory */
+    double back_reads, back_writes;/* backward; 0,0 where there is none */
+    double flops_per_element;
+} ft_row_op;
+extern const ft_row_op ft__row_ops[];
+extern const int ft__row_op_count;
+int ft__row_op_find(const char *name); /* -1 when unknown */
+/* Rows of an embedding's table: as the operator says, or a vocabulary of usual size where it does not. */
+int64_t ft__row_vocab(const ft_op *op);
+
+/* Elementwise operators. Unknown names are taken as one unit of arithmetic per element. */
+typedef struct ft_pointwise_op {
+    const char *name;
+    int inputs;
+    double flops_per_element;
+    double transcendental;         /* special-function evaluations per element */
+    double in_bytes, out_bytes;    /* of one element where they differ from the dtype's (casts, masks); 0: the dtype's */
+} ft_pointwise_op;
+extern const ft_pointwise_op ft__pointwise_ops[];
+extern const int ft__pointwise_op_count;
+int ft__pointwise_op_find(const char *name);
+
+/* JSON `op` -> kind and the op with every size at its default. Unknown names give FT_OP_OTHER. */
+void ft__op_init(const char *op_name, ft_op *out);
+
+double ft__op_flops(const ft_op *op);
+double ft__op_bytes(const ft_op *op);
+#endif

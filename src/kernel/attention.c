@@ -1,0 +1,229 @@
+/* Attention with more than one query per sequence: prefill, training forward and backward, by tiled kernels that never
+ * write the score matrix (FlashAttention-2, Dao 2023; FlashAttention-3, Shah et al. 2024; cuDNN and TensorRT-LLM alike).
+ *
+ * A CTA owns bq query rows of one head and walks the key columns its mask lets it see:
+ *   mma   = 2 (D + Dv) / (ec * peak / SMs)           both products, per row and column
+ *   soft  = me / (16 * clock)                        exp on the special-function units, me counts what surrounds it
+ *   c     = bq * (max(mma, soft) + ov * min(mma, soft))
+ *   tile  = columns * c + tile_us
+ * Hopper's d = 64 sits on `soft`, d = 128 on `mma`: that is why 64 reaches half of the peak and 128 seven tenths.
+ * Tiles are dealt to SMs, long ones first: T = max(sum / SMs * (1 + q (ceil(w)/w - 1)), longest tile), w = tiles / SMs.
+ * The tile height is the one of 64, 128, 256 that ends first. Backward: five products instead of two at their own
+ * efficiency, exp once more, and passes over dO, O and an fp32 dQ.
+ *
+ * A serving engine's operator also splits the packed QKV, rotates it and writes the paged cache: a pass over
+ * B Q (q H + 2 KV) D elements before the kernel; up to three times the kernel itself for short prompts with many
+ * key-value heads. Its rows were taken with a warm L2. So engines are variants apart, and so is each engine: on identical
+ * requests TensorRT-LLM and vLLM differ by 22 % at the median.
+ *
+ * Leaves out: dropout, biases, document masks; reloads of K and V that L2 does not catch; clusters. */
+#include "kernel/attention.h"
+
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+#include "kernel/power.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EC, ME, OVERLAP, TILE_US, SMALL, EB, SMOOTH, Q_FULL, Q_CAUSAL, POWER_US, ENERGY, WARM, EC_BWD, ME_BWD, BWD_US, BWD_BYTES,
+    PASS_CLK, PASS_Q, WAVE_US, KEEP, SYNC,
+    THETA_COUNT
+};
+
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 5, 1.5, 60, 0.6},
+    [GAP] = {"gap_us", 25, 5, 120, 0.5},
+    [EC] = {"compute_efficiency", 0.78, 0.25, 1.05, 0.25},
+    [ME] = {"softmax_cost", 1.8, 0.5, 6, 0.4},
+    [OVERLAP] = {"overlap", 0.2, 0.02, 1, 0.6},
+    [TILE_US] = {"tile_us", 1.0, 0.05, 8, 0.8},
+    [SMALL] = {"small_tile", 0.8, 0.3, 1, 0.3},
+    [EB] = {"bandwidth_efficiency", 0.75, 0.3, 0.98, 0.2},
+    [SMOOTH] = {"smooth", 0.26, 0.02, 1, 0.7},
+    [Q_FULL] = {"wave_quantisation", 0.7, 0.05, 1, 0.5},
+    [Q_CAUSAL] = {"causal_quantisation", 0.3, 0.02, 1, 0.6},
+    [POWER_US] = {"power_us", 800, 50, 8000, 0.8},
+    [ENERGY] = {"energy", 1.25, 0.5, 2.5, 0.2},
+    [WARM] = {"warm", 0.3, 0.001, 0.98, 1.0},
+    [EC_BWD] = {"backward_efficiency", 0.61, 0.2, 1, 0.25},
+    [ME_BWD] = {"backward_softmax", 1.4, 0.3, 6, 0.4},
+    [BWD_US] = {"backward_us", 8, 1, 60, 0.5},
+    [BWD_BYTES] = {"backward_passes", 1, 0.2, 5, 0.5},
+    [PASS_CLK] = {"cache_pass_bytes_per_clock", 9, 1, 60, 0.6},
+    [PASS_Q] = {"cache_pass_query", 1, 0.02, 4, 0.8},
+    [WAVE_US] = {"wave_us", 0.5, 0.02, 10, 0.8},
+    [KEEP] = {"l2_keeps", 1.7, 0.2, 6, 0.4},
+    [SYNC] = {"mma_sync_efficiency", 0.8, 0.4, 1.3, 0.2},
+};
+
+enum { FORWARD, BACKWARD, FORWARD_FP8, TRTLLM, VLLM, SGLANG, TRTLLM_FP8, VLLM_FP8, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"fwd",    "bwd",    "fwd_fp8",    "trtllm",
+                                                    "vllm",   "sglang", "trtllm_fp8", "vllm_fp8"};
+
+static int variant_of(const ft_op *op)
+{
+    if (op->kind != FT_OP_ATTENTION || (op->u.attention.q_len == 1 && op->u.attention.kv_len > 1)) return -1;
+    bool low = ft_dtype_bytes(op->dtype) < 2;
+    if (op->pass != FT_FWD) return BACKWARD;
+    switch (op->engine) {
+    case FT_ENGINE_TRTLLM: return low ? TRTLLM_FP8 : TRTLLM;
+    case FT_ENGINE_VLLM: return low ? VLLM_FP8 : VLLM;
+    case FT_ENGINE_SGLANG: return low ? VLLM_FP8 : SGLANG;
+    default: return low ? FORWARD_FP8 : FORWARD;
+    }
+}
+
+static const char *variant_name(int v) { return variant_names[v]; }
+
+static int variant_fallback(int v)
+{
+    static const int next[VARIANTS] = {-1, FORWARD, FORWARD, VLLM, FORWARD, VLLM, VLLM_FP8, VLLM};
+    return next[v];
+}
+
+static const char *const feature_names[] = {
+    "log_batch", "log_heads", "log_kv_heads", "log_q", "log_kv", "head_dim", "group", "causal", "window", "is_bf16", "kv_fp8",
+    "log_time_over_launch", "log_compute_over_memory", "log_mma_over_softmax", "log_tiles", "log_waves", "wave_fill", "tile_q",
+    "longest_share", "pass_share", "log_bytes_over_l2", "log_kv_over_l2", "odd_q", "odd_heads", "odd_head_dim", "q_mod_128",
+    "log_tokens", "backward_alone", "log_pairs", "log_q_heads", "log_kv_bytes_per_token", "log_rows",
+};
+
+static const double heights[] = {64, 128, 256};
+
+typedef struct walk {
+    double ms, tiles, waves, longest_share;
+    int height;
+} walk;
+
+typedef struct costs {
+    double cell_ms;                /* a row and a column in one SM */
+    double small, tile_ms, wave_ms, q_full, q_causal;
+} costs;
+
+/* The tile height that ends first. `group` query heads that share a key-value head may stand in one tile, row by row. */
+static void schedule(const ft_op *op, double sms, const costs *c, double group, walk *best)
+{
+    double q = (double)op->u.attention.q_len * group, kv = (double)op->u.attention.kv_len;
+    double heads = (double)(op->u.attention.batch * op->u.attention.heads) / group, window = (double)op->u.attention.window;
+    bool causal = op->u.attention.causal;
+    for (int i = 0; i < 3; i++) {
+        double bq = heights[i], bk = 64, n = ceil(q / bq), all = bk * ceil(kv / bk), seen = bq / group;
+        double first = fmax(0, kv - q / group), sum = n * all, longest = all;
+        if (causal) sum = fmin(sum, n * first + seen * n * (n + 1) / 2 + n * bk / 2);
+        if (window > 0) {
+            longest = fmin(longest, bk * ceil((window + seen) / bk));
+            sum = fmin(sum, n * longest);
+        }
+        double tiles = heads * n, cost = c->cell_ms * bq / (i == 0 ? c->small : 1), load = tiles / sms;
+        double work = tiles * c->tile_ms + heads * sum * cost, last = longest * cost + c->tile_ms;
+        /* Few rows against a long cache: the columns are split over the idle SMs. */
+        if (kv > 2 * q && tiles < sms) last /= fmax(1, fmin(floor(sms / tiles), kv / 512));
+        /* Equal tiles fill whole waves; unequal ones end within a tile of each other (Graham's bound, a share of it). */
+        double even = work / sms, up = ceil(load);
+        if (load > 1) even = causal ? even + c->q_causal * last : even * (1 + c->q_full * (up / load - 1));
+        double ms = fmax(even, last) + up * c->wave_ms;
+        if (ms < best->ms) *best = (walk){ms, tiles, load, last / ms, (int)bq};
+    }
+}
+
+/* FlashAttention-3 packs the query heads of a group into a tile; FlashAttention-2 does when there is one query. */
+static bool packs(const ft_device *device, const ft_op *op)
+{
+    if (op->pass != FT_FWD || op->u.attention.heads == op->u.attention.kv_heads) return false;
+    if (op->engine != FT_ENGINE_VLLM && op->engine != FT_ENGINE_SGLANG) return false;
+    return op->u.attention.q_len == 1 || !strcmp(device->generation, "hopper");
+}
+
+static walk walk_of(const ft_device *device, const ft_op *op, const costs *c)
+{
+    walk best = {.ms = INFINITY};
+    schedule(op, device->sms, c, 1, &best);
+    if (packs(device, op)) schedule(op, device->sms, c, (double)(op->u.attention.heads / op->u.attention.kv_heads), &best);
+    return best;
+}
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads, kvh = (double)op->u.attention.kv_heads;
+    double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
+    double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d;
+    double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), out_e = fmax(e, 2);
+    double sms = device->sms, peak = ft__peak_tflops(device, op->dtype) * 1e9, rate = peak / sms;
+    double width = ft__head_padded(d) + ft__head_padded(dv), special = 1 / ft__exp_per_ms_sm(device);
+    double bandwidth = device->memory_gbps * 1e6;
+    /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
+     * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
+    bool async = device->matrix_fma_per_clk_sm >= 2048;
+    double share = async ? 1 : device->matrix_fma_per_clk_sm / 2048, reach = async ? 1 : th[SYNC];
+    double mma = 2 * width / (th[EC] * reach * rate), soft = th[ME] * special;
+    double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
+    costs cost = {c, th[SMALL], share * th[TILE_US] * 1e-3, share * th[WAVE_US] * 1e-3, th[Q_FULL], th[Q_CAUSAL]};
+    walk w = walk_of(device, op, &cost);
+    double queries = batch * h * q, keys = batch * kvh * kv;
+    double bytes = queries * (d * e + dv * out_e) + keys * (d + dv) * kv_e;
+    double compute = op->pass == FT_BWD ? 0 : w.ms, memory = op->pass == FT_BWD ? 0 : bytes;
+    if (op->pass != FT_FWD) {
+        cost.cell_ms = 5 * width / (th[EC_BWD] * reach * rate) + th[ME_BWD] * special;
+        cost.tile_ms *= 2;
+        walk b = walk_of(device, op, &cost);
+        compute += b.ms;
+        /* Q, K, V, dO in and dK, dV out; O, dO again for the row sums; dQ summed in fp32, then cast. Grouped heads write
+         * dK and dV per query head and add them up afterwards. */
+        double grouped = h > kvh ? batch * h * kv * (d + dv) * 2 * e : 0;
+        memory += th[BWD_BYTES] * (2 * bytes + queries * (2 * dv * e + d * (12 + e)) + grouped);
+        if (op->pass == FT_BWD) w = b;
+    }
+    double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
+    double memory_ms = memory * (1 - resident) / (th[EB] * bandwidth);
+    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], ft__op_flops(op) / compute * 1e-9,
+                                     compute * 1e3 / th[POWER_US]);
+    compute *= slow;
+    double pass_ms = 0;
+    bool engine = op->engine > FT_ENGINE_BARE && op->pass == FT_FWD;
+    if (engine) {
+        double moved = batch * q * (th[PASS_Q] * h * d + kvh * (d + dv)) * (2 + kv_e);
+        pass_ms = moved * ((1 - th[WARM] * ft__resident(device, th[KEEP], moved + bytes)) / (th[EB] * bandwidth) +
+                           1 / (th[PASS_CLK] * sms * device->boost_mhz * 1e3));
+    }
+    out->compute_ms = compute;
+    out->memory_ms = memory_ms + pass_ms;
+    out->body_ms = ft__smooth_max(compute, memory_ms, th[SMOOTH]) + pass_ms;
+    if (op->pass != FT_FWD) out->body_ms += th[BWD_US] * 1e-3;
+    out->tile_m = w.height;
+    out->tile_n = 64;
+    out->split_k = 0;
+    out->tiles = w.tiles;
+    out->waves = w.waves;
+    out->note = NULL;
+    if (!want) return;
+    float *f = out->feature;
+    double l2 = device->l2_mib * 1048576;
+    *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(q), *f++ = ft__lg(kv), *f++ = (float)d;
+    *f++ = (float)(h / kvh), *f++ = (float)op->u.attention.causal, *f++ = ft__lg(1 + (double)op->u.attention.window);
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)(kv_e < 2);
+    *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(compute / memory_ms), *f++ = ft__lg(mma / soft);
+    *f++ = ft__lg(w.tiles), *f++ = ft__lg(w.waves), *f++ = (float)(w.waves / ceil(w.waves)), *f++ = (float)w.height;
+    *f++ = (float)w.longest_share, *f++ = (float)(pass_ms / out->body_ms), *f++ = ft__lg(bytes / l2);
+    *f++ = ft__lg(keys * (d + dv) * kv_e / l2), *f++ = ft__twos(op->u.attention.q_len), *f++ = ft__twos(op->u.attention.heads);
+    *f++ = ft__twos(op->u.attention.head_dim), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
+    *f++ = (float)(op->pass == FT_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h), *f++ = ft__lg(kvh * d);
+    *f++ = ft__lg(q * h / kvh);
+}
+
+const ft_family ft__attention = {
+    .name = "attention",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};

@@ -1,0 +1,39 @@
+/* What the attention families share: the shape as doubles, the columns a causal query tile sees, features' helpers. */
+#ifndef FT_KERNEL_ATTENTION_H
+#define FT_KERNEL_ATTENTION_H
+#include <math.h>
+
+#include "foretell.h"
+
+/* Evaluations of exp per clock and SM: 16 on every NVIDIA GPU since Kepler and on AMD's CUs (CUDA C++ Programming
+ * Guide, throughput of special functions); compute capability 10.3 doubled it for attention. */
+static inline double ft__exp_per_ms_sm(const ft_device *device)
+{
+    double mhz = device->matrix_mhz > 0 ? device->matrix_mhz : device->boost_mhz;
+    const char *cc = device->compute_capability;
+    bool doubled = cc[0] == 's' && cc[3] == '1' && cc[4] == '0' && cc[5] == '3';
+    return (doubled ? 32 : 16) * mhz * 1e3;
+}
+
+/* Kernels are compiled for head dimensions in steps of 64: on our H200 a head of 80 or 96 costs what 128 does. */
+static inline double ft__head_padded(double d) { return 64 * ceil(d / 64); }
+
+static inline float ft__lg(double x) { return (float)log2(x); }
+
+/* log2 of the largest power of two, up to 256, that divides x: kernels branch on it. */
+static inline float ft__twos(int64_t x)
+{
+    int t = 0;
+    while (t < 8 && x % 2 == 0) x /= 2, t++;
+    return (float)t;
+}
+
+/* Share of `bytes` that a warm L2 still holds from the last replay: 1 well below what the cache keeps, 0 well above.
+ * Two-part caches beside HBM keep 0.42 of their size for one working set, single ones beside GDDR 0.75,
+ * times `keep`. */
+static inline double ft__resident(const ft_device *device, double keep, double bytes)
+{
+    double f = bytes / (keep * (device->memory_is_hbm ? 0.42 : 0.75) * device->l2_mib * 1048576);
+    return 1 / (1 + f * f * f * f);
+}
+#endif

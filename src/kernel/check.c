@@ -1,0 +1,158 @@
+/* Is this operator one that can be asked for? Sizes positive and small enough that no product overflows a double's
+ * exactness where it matters, dtypes the device has, geometry that exists. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/operator.h"
+#include "kernel/kernel.h"
+
+#define LARGEST 1e15 /* elements or bytes-scale of any one tensor: a thousand times the largest GPU memory */
+
+static ft_status size_ok(const char *key, int64_t value, ft_error *err)
+{
+    if (value >= 1 && value <= INT64_C(1) << 40) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" must be a whole number from 1 to 2^40, got %lld", key, (long long)value);
+}
+
+static ft_status volume_ok(const char *what, double elements, ft_error *err)
+{
+    if (elements <= LARGEST) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, what, 0, 0, "%s has %.3g elements; more than 1e15 is not a size any GPU will see", what, elements);
+}
+
+#define NEED(key, value) FT_TRY(size_ok(key, value, err))
+
+static ft_status dtype_ok(const ft_device *d, const ft_op *op, ft_error *err)
+{
+    bool matrix = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MLA || op->kind == FT_OP_CONV2D ||
+                  op->kind == FT_OP_MOE;
+    if (!matrix || d->peak_tflops[op->dtype] > 0) return FT_OK;
+    static const ft_dtype instead[] = {FT_FP8, FT_BF16, FT_FP16, FT_TF32, FT_FP32};
+    const char *would = "fp32";
+    for (size_t i = 0; i < sizeof instead / sizeof *instead; i++)
+        if (ft_dtype_bytes(instead[i]) >= ft_dtype_bytes(op->dtype) && d->peak_tflops[instead[i]] > 0) {
+            would = ft_dtype_name(instead[i]);
+            break;
+        }
+    return ft__fail_at(err, FT_E_UNSUPPORTED, "dtype", 0, 0, "%s has no %s; frameworks would run %s instead", d->name,
+                       ft_dtype_name(op->dtype), would);
+}
+
+static ft_status attention_ok(const ft_op *op, ft_error *err)
+{
+    NEED("batch", op->u.attention.batch);
+    NEED("heads", op->u.attention.heads);
+    NEED("kv_heads", op->u.attention.kv_heads);
+    NEED("q_len", op->u.attention.q_len);
+    NEED("kv_len", op->u.attention.kv_len);
+    NEED("head_dim", op->u.attention.head_dim);
+    if (op->u.attention.heads % op->u.attention.kv_heads)
+        return ft__fail_at(err, FT_E_RANGE, "kv_heads", 0, 0, "%lld query heads cannot share %lld key-value heads evenly",
+                           (long long)op->u.attention.heads, (long long)op->u.attention.kv_heads);
+    if (op->u.attention.head_dim > 1024)
+        return ft__fail_at(err, FT_E_RANGE, "head_dim", 0, 0, "\"head_dim\" must be at most 1024, got %lld",
+                           (long long)op->u.attention.head_dim);
+    if (op->u.attention.window < 0 || op->u.attention.v_dim < 0)
+        return ft__fail_at(err, FT_E_RANGE, "window", 0, 0, "\"window\" and \"v_dim\" must not be negative");
+    double q = (double)op->u.attention.batch * (double)op->u.attention.heads * (double)op->u.attention.head_dim;
+    FT_TRY(volume_ok("the query", q * (double)op->u.attention.q_len, err));
+    return volume_ok("the cache", q * (double)op->u.attention.kv_len, err);
+}
+
+static ft_status conv_ok(const ft_op *op, ft_error *err)
+{
+    NEED("n", op->u.conv.n);
+    NEED("c", op->u.conv.c);
+    NEED("h", op->u.conv.h);
+    NEED("w", op->u.conv.w);
+    NEED("k", op->u.conv.k);
+    NEED("r", op->u.conv.r);
+    NEED("s", op->u.conv.s);
+    NEED("stride", op->u.conv.stride);
+    NEED("groups", op->u.conv.groups);
+    if (op->u.conv.pad < 0 || op->u.conv.pad > 65536)
+        return ft__fail_at(err, FT_E_RANGE, "pad", 0, 0, "\"pad\" must be from 0 to 65536, got %lld", (long long)op->u.conv.pad);
+    if (op->u.conv.c % op->u.conv.groups || op->u.conv.k % op->u.conv.groups)
+        return ft__fail_at(err, FT_E_RANGE, "groups", 0, 0, "%lld groups divide neither %lld nor %lld channels evenly",
+                           (long long)op->u.conv.groups, (long long)op->u.conv.c, (long long)op->u.conv.k);
+    if (op->u.conv.h + 2 * op->u.conv.pad < op->u.conv.r || op->u.conv.w + 2 * op->u.conv.pad < op->u.conv.s)
+        return ft__fail_at(err, FT_E_RANGE, "r", 0, 0, "a %lldx%lld filter does not fit a %lldx%lld image padded by %lld",
+                           (long long)op->u.conv.r, (long long)op->u.conv.s, (long long)op->u.conv.h, (long long)op->u.conv.w,
+                           (long long)op->u.conv.pad);
+    double image = (double)op->u.conv.n * (double)op->u.conv.h * (double)op->u.conv.w;
+    FT_TRY(volume_ok("the input", image * (double)op->u.conv.c, err));
+    FT_TRY(volume_ok("the output", image * (double)op->u.conv.k, err));
+    return volume_ok("the filter", (double)op->u.conv.c * (double)op->u.conv.k * (double)op->u.conv.r * (double)op->u.conv.s, err);
+}
+
+ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
+{
+    switch (op->kind) {
+    case FT_OP_GEMM: {
+        NEED("b", op->u.gemm.b);
+        NEED("m", op->u.gemm.m);
+        NEED("n", op->u.gemm.n);
+        NEED("k", op->u.gemm.k);
+        const char *l = op->u.gemm.layout;
+        if ((l[0] != 'n' && l[0] != 't') || (l[1] != 'n' && l[1] != 't') || l[2])
+            return ft__fail_at(err, FT_E_NAME, "layout", 0, 0, "\"layout\" must be nn, nt, tn or tt, got \"%.3s\"", l);
+        double b = (double)op->u.gemm.b, m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
+        FT_TRY(volume_ok("A", b * m * k, err));
+        FT_TRY(volume_ok("B", b * k * n, err));
+        FT_TRY(volume_ok("C", b * m * n, err));
+        break;
+    }
+    case FT_OP_ATTENTION: FT_TRY(attention_ok(op, err)); break;
+    case FT_OP_MLA:
+        NEED("batch", op->u.mla.batch);
+        NEED("heads", op->u.mla.heads);
+        NEED("q_len", op->u.mla.q_len);
+        NEED("kv_len", op->u.mla.kv_len);
+        NEED("kv_lora", op->u.mla.kv_lora);
+        NEED("rope_dim", op->u.mla.rope_dim);
+        NEED("nope_dim", op->u.mla.nope_dim);
+        NEED("v_dim", op->u.mla.v_dim);
+        FT_TRY(volume_ok("the query", (double)op->u.mla.batch * (double)op->u.mla.heads * (double)op->u.mla.q_len * 576, err));
+        FT_TRY(volume_ok("the cache", (double)op->u.mla.batch * (double)op->u.mla.kv_len * 576, err));
+        break;
+    case FT_OP_ELEMENTWISE:
+        NEED("numel", op->u.elementwise.numel);
+        NEED("inputs", op->u.elementwise.inputs);
+        FT_TRY(volume_ok("the operands", (double)op->u.elementwise.numel * op->u.elementwise.inputs, err));
+        break;
+    case FT_OP_ROW:
+        NEED("rows", op->u.row.rows);
+        NEED("cols", op->u.row.cols);
+        FT_TRY(volume_ok("the matrix", (double)op->u.row.rows * (double)op->u.row.cols, err));
+        break;
+    case FT_OP_CONV2D: FT_TRY(conv_ok(op, err)); break;
+    case FT_OP_MOE:
+        NEED("tokens", op->u.moe.tokens);
+        NEED("hidden", op->u.moe.hidden);
+        NEED("inter", op->u.moe.inter);
+        NEED("topk", op->u.moe.topk);
+        NEED("experts", op->u.moe.experts);
+        if (op->u.moe.topk > op->u.moe.experts)
+            return ft__fail_at(err, FT_E_RANGE, "topk", 0, 0, "a token cannot go to %lld of %lld experts",
+                               (long long)op->u.moe.topk, (long long)op->u.moe.experts);
+        FT_TRY(volume_ok("the routed tokens", (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden, err));
+        FT_TRY(volume_ok("the experts", (double)op->u.moe.experts * (double)op->u.moe.hidden * (double)op->u.moe.inter, err));
+        break;
+    case FT_OP_OPTIMIZER:
+        NEED("params", op->u.optimizer.params);
+        NEED("tensors", op->u.optimizer.tensors);
+        break;
+    case FT_OP_QUANTIZE:
+        NEED("rows", op->u.quantize.rows);
+        NEED("cols", op->u.quantize.cols);
+        FT_TRY(volume_ok("the matrix", (double)op->u.quantize.rows * (double)op->u.quantize.cols, err));
+        break;
+    default:
+        if (!(op->u.other.bytes > 0 && op->u.other.bytes <= LARGEST))
+            return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g", op->u.other.bytes);
+        if (!(op->u.other.flops >= 0 && op->u.other.flops <= 1e21))
+            return ft__fail_at(err, FT_E_RANGE, "flops", 0, 0, "\"flops\" must be from 0 to 1e21, got %g", op->u.other.flops);
+    }
+    return dtype_ok(device, op, err);
+}

@@ -1,0 +1,201 @@
+/* Matrix products on matrix units (tensor cores, MFMA): bf16, fp16, tf32, fp8, int8, fp4.
+ *
+ * Compute: the best tile and split (gemm_tiles.c) at a fraction of the dense peak, fed from L2 at a rate that scales
+ * with the arithmetic (bytes per flop: a generation that doubles its matrix rate also doubles what feeds it; an absolute
+ * rate per clock carries far worse to a generation nobody measured). Memory: compulsory traffic and reloads over a
+ * fraction of the bandwidth, less what a warm L2 holds. Power: energy per flop times rate must stay under the board's
+ * limit; the clock gives way over about tp, since a short kernel ends before the controller reacts.
+ *
+ * Rows not aligned to 16 bytes take an older kernel, at .36, .27, .155 of the rate for 8, 4, 2 bytes (H200, bf16).
+ *
+ * fp8, int8 and fp4 through serving engines include the dynamic quantisation of the activations: one pass for the
+ * largest magnitude and one to scale.
+ *
+ * Leaves out: clusters and multicast, the swizzle's exact reuse, structured sparsity, fp16 accumulation. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+#include "kernel/power.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EC, EB, WAVE_US, FEED, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, WARM_CAPACITY, L2_RATE, RAMP_US, ALIGN8, ALIGN4, ALIGN2, LAYOUT_NN, LAYOUT_T,
+    QUANTISATION, QUANT_US, QUANT_EB, BIAS,
+    THETA_COUNT
+};
+
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 2.2, 0.8, 12, 0.4},
+    [GAP] = {"gap_us", 15, 3, 80, 0.7},
+    [EC] = {"compute_efficiency", 0.90, 0.3, 1.08, 0.25},
+    [EB] = {"bandwidth_efficiency", 0.80, 0.4, 0.98, 0.2},
+    [WAVE_US] = {"wave_us", 0.3, 0.02, 3, 0.8},
+    [FEED] = {"feed_bytes_per_flop", 0.0125, 0.004, 0.05, 0.4},
+    [PROLOGUE] = {"prologue_k", 190, 10, 900, 0.7},
+    [SPLIT_US] = {"split_us", 2.6, 0.3, 10, 0.5},
+    [SMOOTH] = {"smooth", 0.26, 0.02, 0.9, 0.7},
+    [POWER_US] = {"power_us", 150, 20, 3000, 0.8},
+    [ENERGY] = {"energy", 1, 0.4, 1.8, 0.2},
+    [WARM] = {"warm", 0.8, 0.001, 1, 0.6},
+    [WARM_CAPACITY] = {"warm_capacity", 1.05, 0.3, 2, 0.2},
+    [L2_RATE] = {"l2_bytes_per_flop", 0.0065, 0.002, 0.03, 0.4},
+    [RAMP_US] = {"memory_ramp_us", 3, 0.2, 15, 0.5},
+    [ALIGN8] = {"align8", 0.36, 0.1, 1, 0.4},
+    [ALIGN4] = {"align4", 0.27, 0.08, 1, 0.4},
+    [ALIGN2] = {"align2", 0.155, 0.05, 1, 0.4},
+    [LAYOUT_NN] = {"layout_nn", 0.98, 0.5, 1.05, 0.15},
+    [LAYOUT_T] = {"layout_t", 0.95, 0.4, 1.05, 0.25},
+    [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
+    [QUANT_US] = {"quantise_us", 5, 0.5, 20, 0.6},
+    [QUANT_EB] = {"quantise_bandwidth", 0.6, 0.05, 1, 0.5},
+    [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
+};
+
+static const ft_gemm_tile tiles[] = {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {256, 64}, {64, 256},
+                                     {128, 64},  {64, 128},  {64, 64},   {128, 32},  {32, 128},  {64, 32},  {32, 64},
+                                     {64, 16},   {16, 64},   {128, 16},  {16, 128},  {64, 8},    {8, 64}};
+enum { TILES = sizeof tiles / sizeof *tiles };
+
+enum { HALF, TF32, FP8, INT8, FP4, BMM_HALF, BMM_TF32, BMM_FP8, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"half",     "tf32",     "fp8",     "int8",
+                                                    "fp4",      "bmm_half", "bmm_tf32", "bmm_fp8"};
+
+static int variant_of(const ft_op *op)
+{
+    if (op->kind != FT_OP_GEMM) return -1;
+    bool batched = op->u.gemm.b > 1 || !strcmp(op->name, "bmm");
+    switch (op->dtype) {
+    case FT_BF16:
+    case FT_FP16: return batched ? BMM_HALF : HALF;
+    case FT_TF32: return batched ? BMM_TF32 : TF32;
+    case FT_FP8: return batched ? BMM_FP8 : FP8;
+    case FT_INT8: return batched ? BMM_FP8 : INT8;
+    case FT_FP4: return batched ? BMM_FP8 : FP4;
+    default: return -1;
+    }
+}
+
+static const char *variant_name(int v) { return variant_names[v]; }
+
+static int variant_fallback(int v)
+{
+    static const int next[VARIANTS] = {-1, HALF, HALF, FP8, FP8, HALF, BMM_HALF, BMM_HALF};
+    return next[v];
+}
+
+static const char *const feature_names[] = {
+    "log_m", "log_n", "log_k", "log_b", "log_time_over_launch", "log_compute_over_memory", "wave_fill", "log_waves",
+    "pad_m", "pad_n", "split", "tile_m", "tile_n", "log_operands_over_l2", "log_output_over_l2", "log_min_mn_over_max",
+    "k_mod_64", "align", "layout_a", "layout_b", "is_bf16", "quantised",
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r12", "r14", "r15", "odd_m", "odd_n", "odd_k",
+    "resident", "log_rotation_over_l2", "fill_256x256", "fill_128x256", "fill_256x128", "fill_128x128", "fill_64x128",
+    "log_k_per_split", "log_tiles_128",
+};
+
+/* log2 of the largest power of two (up to 1024) that divides x: libraries branch on it. */
+static float twos(int64_t x)
+{
+    int t = 0;
+    while (t < 10 && x % 2 == 0) x /= 2, t++;
+    return (float)t;
+}
+
+static float lg(double x) { return (float)log2(x); }
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
+    double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9; /* flop per ms */
+    double clocks = 1e-3 * ft__clock_scale(device);
+    int align = ft__gemm_op_alignment(op);
+    bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
+    double rate = th[EC] * peak * (align >= 16 ? 1 : align == 8 ? th[ALIGN8] : align == 4 ? th[ALIGN4] : th[ALIGN2]);
+    if (a_t)
+        rate *= th[LAYOUT_T];
+    else if (!b_t)
+        rate *= th[LAYOUT_NN];
+    double resident, bytes = ft__gemm_bytes(device, op, th[WARM_CAPACITY], &resident);
+    double memory_ms = ft__gemm_memory_ms(device, bytes, resident, th[EB], th[WARM], th[L2_RATE], th[RAMP_US] * clocks);
+    ft_gemm_search s = {
+        .batch = b, .m = m, .n = n, .k = k,
+        .sms = device->sms,
+        .tiles = tiles, .tile_count = TILES,
+        .flop_per_ms_sm = rate / device->sms,
+        .feed_bytes_per_ms_sm = fmax(th[FEED] * 2 / e * peak / device->sms, 20 * device->matrix_mhz * 1e3),
+        .element_bytes = e,
+        .k_step = 64 / e,
+        .prologue_k = th[PROLOGUE] * 2 / e,
+        .lone = 1,
+        .wave_ms = th[WAVE_US] * clocks,
+        .quantisation = th[QUANTISATION],
+        .memory_ms = memory_ms,
+        .smooth = th[SMOOTH],
+        .split_ms = th[SPLIT_US] * clocks,
+        .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .max_split = b > 1 ? 1 : 16,
+    };
+    ft_gemm_pick pick;
+    ft__gemm_pick(&s, want, &pick);
+    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], th[EC] * peak * 1e-9, pick.compute_ms * 1e3 / th[POWER_US]);
+    double compute = pick.compute_ms * slow;
+    out->compute_ms = compute;
+    out->memory_ms = memory_ms;
+    out->body_ms = (pick.ms - ft__smooth_max(pick.compute_ms, memory_ms, th[SMOOTH]) +
+                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) * th[BIAS];
+    bool quantise = e < 2 && op->u.gemm.quantized == 0;
+    if (quantise) {
+        /* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */
+        double passes = b * m * k * (4 + e), x = b * m * k * (2 + e) / (th[WARM_CAPACITY] * device->l2_mib * 1048576);
+        double held = 1 / (1 + x * x);
+        out->body_ms += th[QUANT_US] * clocks + ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE], 1e-4);
+    }
+    out->tile_m = tiles[pick.tile].m;
+    out->tile_n = tiles[pick.tile].n;
+    out->split_k = pick.split;
+    out->tiles = pick.tiles;
+    out->waves = pick.waves;
+    out->note = align < 16 ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
+    if (!want) return;
+    float *f = out->feature;
+    double l2 = device->l2_mib * 1048576;
+    *f++ = lg(m), *f++ = lg(n), *f++ = lg(k), *f++ = lg(b);
+    *f++ = lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = lg(compute / memory_ms);
+    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = lg(pick.waves);
+    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)), *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
+    *f++ = (float)pick.split, *f++ = (float)out->tile_m, *f++ = (float)out->tile_n;
+    *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(2 * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
+    *f++ = (float)fmod(k, 64), *f++ = (float)align, *f++ = (float)a_t, *f++ = (float)b_t;
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)quantise;
+    static const int shown[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) *f++ = pick.log_ratio[shown[i]];
+    *f++ = twos(op->u.gemm.m), *f++ = twos(op->u.gemm.n), *f++ = twos(op->u.gemm.k);
+    *f++ = (float)resident, *f++ = lg((fmin(5, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
+    /* How full the last wave is for the common tiles; 256x256 runs on pairs of SMs. */
+    static const ft_gemm_tile fills[] = {{256, 256}, {128, 256}, {256, 128}, {128, 128}, {64, 128}};
+    for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {
+        double units = i == 0 ? device->sms / 2 : device->sms;
+        double load = ceil(m / fills[i].m) * ceil(n / fills[i].n) * b / units;
+        *f++ = (float)(load / ceil(load));
+        if (i == 3) out->feature[47] = lg(load);
+    }
+    *f++ = lg(k / pick.split);
+    *f++ = out->feature[47];
+}
+
+const ft_family ft__gemm_tensor = {
+    .name = "gemm_tensor",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};

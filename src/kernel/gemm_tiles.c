@@ -1,0 +1,105 @@
+/* Tiles, waves and split-K, after NeuSight's decomposition (tiles = prod ceil(x/t), waves = ceil(tiles/SMs)) with what
+ * it leaves out: libraries choose the tile that is fastest and split K when there are too few tiles to fill the GPU.
+ *
+ *   tiles = ceil(M/bm) ceil(N/bn) s b        waves = tiles / SMs, rounded up by the share `quantisation`
+ *   t_mma = 2 bm bn (Ke + ks) / rate         Ke = K/s rounded up to the K step
+ *   t_feed = (bm + bn) bytes Ke / feed       operands through L2
+ *   T_c = waves (max(t_mma, t_feed) + t_wave)
+ *
+ * The loop runs for every GEMM forecast over some 20 tiles and up to 5 splits, so it keeps to additions,
+ * multiplications and ceil. */
+#include "kernel/gemm_tiles.h"
+
+#include <math.h>
+
+static const double splits[] = {1, 2, 4, 8, 16};
+
+void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
+{
+    double best = INFINITY, best_unsplit = INFINITY;
+    double unsplit[FT_GEMM_MAX_TILES];
+    double inverse_sms = 1 / s->sms, inverse_feed = 1 / s->feed_bytes_per_ms_sm, inverse_step = 1 / s->k_step;
+    for (int t = 0; t < s->tile_count; t++) {
+        double bm = s->tiles[t].m, bn = s->tiles[t].n;
+        double plane = ceil(s->m / bm) * ceil(s->n / bn) * s->batch;
+        double rate = s->flop_per_ms_sm * (s->tile_efficiency ? s->tile_efficiency[t] : 1);
+        double mma = 2 * bm * bn / rate, feed = (bm + bn) * s->element_bytes * inverse_feed;
+        for (int i = 0; i < 5 && splits[i] <= s->max_split; i++) {
+            double split = splits[i];
+            if (i && (plane * split > 4 * s->sms || s->k < 128 * split)) break;
+            double ke = s->k_step * ceil(s->k / split * inverse_step);
+            double load = plane * split * inverse_sms;
+            double share = s->lone + (1 - s->lone) * fmin(fmax(load - 1, 0), 1);
+            double each = fmax(mma * (ke + s->prologue_k) / share, feed * ke) + s->wave_ms;
+            double waves = s->quantisation * ceil(load) + (1 - s->quantisation) * fmax(load, 1);
+            double compute = waves * each;
+            if (i == 0) {
+                unsplit[t] = compute;
+                if (compute < best_unsplit) best_unsplit = compute;
+            }
+            double total = ft__smooth_max(compute, s->memory_ms, s->smooth);
+            if (i) total += s->split_ms + s->split_ms_per_element * split * s->batch * s->m * s->n;
+            if (total < best) {
+                best = total;
+                out->ms = total;
+                out->compute_ms = compute;
+                out->tile = t;
+                out->split = (int)split;
+                out->tiles = plane * split;
+                out->waves = load;
+            }
+        }
+    }
+    if (want_ratios)
+        for (int t = 0; t < s->tile_count; t++) out->log_ratio[t] = (float)(unsplit[t] / best_unsplit);
+}
+
+int ft__gemm_alignment(int64_t elements, double element_bytes)
+{
+    double bytes = (double)elements * element_bytes;
+    for (int a = 16; a > 1; a /= 2)
+        if (fmod(bytes, a) == 0) return a;
+    return 1;
+}
+
+int ft__gemm_op_alignment(const ft_op *op)
+{
+    double e = ft_dtype_bytes(op->dtype);
+    bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
+    int a = ft__gemm_alignment(a_t ? op->u.gemm.m : op->u.gemm.k, e);
+    int b = ft__gemm_alignment(b_t ? op->u.gemm.k : op->u.gemm.n, e);
+    int c = ft__gemm_alignment(op->u.gemm.n, fmax(e, 2));
+    int least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity, double *resident)
+{
+    double e = ft_dtype_bytes(op->dtype), m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
+    double a = e * m * k, b = e * k * n, c = fmax(e, 2) * m * n, batch = (double)op->u.gemm.b;
+    double l2 = device->l2_mib * 1048576;
+    /* SMs work on a square of about sqrt(SMs * 128 * 192) outputs at a time; the operand that has to be walked again
+     * for every such square is read again from memory as far as it does not stay in L2. */
+    double side = sqrt(device->sms * 24576.0);
+    double again = fmin(a * fmax(0, n / side - 1), b * fmax(0, m / side - 1));
+    double fit = 0.7 * l2 / (a + b), over = 1 / (1 + fit * fit);
+    /* Benchmarks rotate up to five copies of the weights, as far as needed to fill L2 (aiconfigurator's collector does);
+     * a working set stays as long as it fits, and is gone soon after. Parts with HBM lose it earlier: each half of their
+     * L2 keeps copies of the other's lines. */
+    double l2_counts = capacity * l2 * (device->memory_is_hbm ? 0.75 : 1);
+    double copies = fmin(5, ceil(l2 / (b * batch)));
+    double x = (copies * b * batch + (a + c) * batch) / l2_counts;
+    x *= x;
+    x *= x;
+    *resident = 1 / (1 + x * x);
+    return batch * (a + b + c + again * over);
+}
+
+double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident, double bandwidth_efficiency, double warm,
+                          double l2_bytes_per_flop, double ramp_ms)
+{
+    double from_l2 = bytes * resident * warm;
+    double stream = (bytes - from_l2) / (bandwidth_efficiency * device->memory_gbps * 1e6);
+    double peak = device->peak_tflops[FT_FP16] > 0 ? device->peak_tflops[FT_FP16] : device->peak_tflops[FT_FP32];
+    return stream + ramp_ms * stream / (stream + 4 * ramp_ms) + from_l2 / (l2_bytes_per_flop * peak * 1e9);
+}

@@ -1,0 +1,64 @@
+/* What a matrix-multiply library could have picked: tile and split-K by minimum of their modelled times. */
+#ifndef FT_KERNEL_GEMM_TILES_H
+#define FT_KERNEL_GEMM_TILES_H
+#include <stdint.h>
+
+#include "foretell.h"
+
+typedef struct ft_gemm_tile {
+    int m, n;
+} ft_gemm_tile;
+
+enum { FT_GEMM_MAX_TILES = 24 };
+
+typedef struct ft_gemm_search {
+    double batch, m, n, k;
+    double sms;
+    const ft_gemm_tile *tiles;
+    int tile_count;
+    const double *tile_efficiency; /* per tile, of the arithmetic rate; NULL: 1 */
+    double flop_per_ms_sm;         /* arithmetic rate of one SM */
+    double feed_bytes_per_ms_sm;   /* operands an SM can pull from L2 */
+    double element_bytes;
+    double k_step;                 /* K is padded to this */
+    double prologue_k;             /* filling the pipeline costs as much as this many K elements */
+    double lone;                   /* share of the rate that one tile per SM reaches; two or more hide latencies: 1 */
+    double wave_ms;                /* start and end of a tile that nothing overlaps */
+    double quantisation;           /* 1: whole waves; 0: tiles spread evenly */
+    double memory_ms;              /* traffic to device memory, the same for every tile */
+    double smooth;                 /* how much the smaller of two roofs still costs */
+    double split_ms;               /* the second kernel of split-K */
+    double split_ms_per_element;   /* its traffic, per partial sum element */
+    int max_split;                 /* 1: no split-K */
+} ft_gemm_search;
+
+typedef struct ft_gemm_pick {
+    double ms, compute_ms;         /* compute_ms: without memory and split-K cost */
+    int tile, split;
+    double tiles, waves;
+    float log_ratio[FT_GEMM_MAX_TILES]; /* unsplit compute time of every tile over the best one, as a log2: features */
+} ft_gemm_pick;
+
+void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out);
+
+/* max(a, b), a little more when both are close: kernels do not overlap perfectly. With c = 0.26 this is within 1 % of
+ * the 3-norm, without its cube root; it grows in both arguments. */
+static inline double ft__smooth_max(double a, double b, double c)
+{
+    double high = a > b ? a : b, low = a > b ? b : a, r = high > 0 ? low / high : 0;
+    return high * (1 + c * r * r * r);
+}
+
+/* Largest power of two, up to 16, that divides the byte length of `elements`. */
+int ft__gemm_alignment(int64_t elements, double element_bytes);
+/* Smallest alignment over the rows of A, B and C in this layout. */
+int ft__gemm_op_alignment(const ft_op *op);
+/* Traffic of a GEMM: what reaches device memory when L2 starts cold (reloads included), and the share of it that L2
+ * still holds when the same product ran a moment ago, as in a benchmark's loop or a decode step's small layers.
+ * `capacity`: the share of L2 that data survives in. */
+double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity, double *resident);
+/* Time of that traffic: the resident share, as far as the cache is `warm`, comes at L2's rate instead. `ramp_ms`: filling
+ * and draining the memory pipeline, the more of it the longer the stream. */
+double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident, double bandwidth_efficiency, double warm,
+                          double l2_bytes_per_flop, double ramp_ms);
+#endif

@@ -1,0 +1,164 @@
+/* Matrix products in fp32 (TF32 off) and fp64: vector units on NVIDIA, fp32 matrix instructions on AMD.
+ *
+ * The same decomposition as gemm_tensor.c with an SGEMM library's tiles. What differs: smaller tiles reach less of the
+ * rate (operands come through shared memory once per tile edge), one tile per SM cannot hide latencies, SMs with 128
+ * lanes do not issue an FMA to every lane every clock (0.79 of the peak at best on our H200; 0.87 was needed for H100 and
+ * L4), and boards with little power (P4, T4, L4: 70 W) hold far less than their boost clock.
+ *
+ * Leaves out: the choice between SGEMM generations on Pascal, sliced-K kernels. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+#include "kernel/power.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EC, EB, E8K, E4K, E2K, E1K, LONE, LANES128, WAVE_US, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, QUANTISATION,
+    LAYOUT_NN, LAYOUT_T, BIAS,
+    THETA_COUNT
+};
+
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 2.5, 0.8, 12, 0.4},
+    [GAP] = {"gap_us", 20, 3, 80, 0.7},
+    [EC] = {"compute_efficiency", 0.93, 0.4, 1.1, 0.2},
+    [EB] = {"bandwidth_efficiency", 0.75, 0.3, 0.98, 0.2},
+    [E8K] = {"tile_8192", 0.93, 0.5, 1.05, 0.15},
+    [E4K] = {"tile_4096", 0.84, 0.3, 1.05, 0.2},
+    [E2K] = {"tile_2048", 0.66, 0.15, 1, 0.3},
+    [E1K] = {"tile_1024", 0.3, 0.08, 1, 0.4},
+    [LONE] = {"one_tile_per_sm", 0.72, 0.3, 1, 0.25},
+    [LANES128] = {"lanes_128", 0.87, 0.6, 1, 0.1},
+    [WAVE_US] = {"wave_us", 1.0, 0.05, 6, 0.7},
+    [PROLOGUE] = {"prologue_k", 10, 1, 100, 0.8},
+    [SPLIT_US] = {"split_us", 3, 0.5, 12, 0.5},
+    [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.6},
+    [POWER_US] = {"power_us", 1500, 50, 60000, 1.0},
+    [ENERGY] = {"energy", 0.75, 0.3, 2.5, 0.25},
+    [WARM] = {"warm", 0.3, 0.001, 0.98, 1.0},
+    [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
+    [LAYOUT_NN] = {"layout_nn", 1, 0.6, 1.2, 0.1},
+    [LAYOUT_T] = {"layout_t", 1, 0.6, 1.2, 0.1},
+    [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
+};
+
+static const ft_gemm_tile tiles[] = {{128, 128}, {128, 64}, {64, 128}, {256, 32}, {32, 256}, {64, 64},
+                                     {128, 32},  {32, 128}, {64, 32},  {32, 64},  {32, 32}};
+enum { TILES = sizeof tiles / sizeof *tiles };
+
+enum { FP32, FP64, BMM_FP32, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"fp32", "fp64", "bmm_fp32"};
+
+static int variant_of(const ft_op *op)
+{
+    if (op->kind != FT_OP_GEMM || (op->dtype != FT_FP32 && op->dtype != FT_FP64)) return -1;
+    return op->u.gemm.b > 1 || !strcmp(op->name, "bmm") ? BMM_FP32 : op->dtype == FT_FP64 ? FP64 : FP32;
+}
+
+static const char *variant_name(int v) { return variant_names[v]; }
+
+static int variant_fallback(int v)
+{
+    static const int next[VARIANTS] = {-1, FP32, FP32};
+    return next[v];
+}
+
+static const char *const feature_names[] = {
+    "log_m", "log_n", "log_k", "log_b", "log_time_over_launch", "log_compute_over_memory", "wave_fill", "log_waves",
+    "pad_m", "pad_n", "split", "tile_area", "log_operands_over_l2", "log_output_over_l2", "log_min_mn_over_max",
+    "align", "layout_a", "layout_b", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10",
+    "twos_m", "twos_n", "twos_k", "has_bias", "log_work_per_sm",
+};
+
+static float twos(int64_t x)
+{
+    int t = 0;
+    while (t < 8 && x % 2 == 0) x /= 2, t++;
+    return (float)t;
+}
+
+static float lg(double x) { return (float)log2(x); }
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
+    double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9;
+    double clocks = 1e-3 * ft__clock_scale(device);
+    bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
+    bool wide = device->vendor == FT_NVIDIA && device->lanes_per_sm >= 128 && device->process_nm < 12;
+    double rate = th[EC] * peak * (wide ? th[LANES128] : 1);
+    if (a_t)
+        rate *= th[LAYOUT_T];
+    else if (!b_t)
+        rate *= th[LAYOUT_NN];
+    double resident, bytes = ft__gemm_bytes(device, op, 1, &resident);
+    double memory_ms = ft__gemm_memory_ms(device, bytes, resident, th[EB], th[WARM], 0.05, 2 * clocks);
+    double efficiency[TILES];
+    for (int t = 0; t < TILES; t++) {
+        int area = tiles[t].m * tiles[t].n;
+        efficiency[t] = area >= 16384 ? 1 : area >= 8192 ? th[E8K] : area >= 4096 ? th[E4K] : area >= 2048 ? th[E2K] : th[E1K];
+    }
+    ft_gemm_search s = {
+        .batch = b, .m = m, .n = n, .k = k,
+        .sms = device->sms,
+        .tiles = tiles, .tile_count = TILES, .tile_efficiency = efficiency,
+        .flop_per_ms_sm = rate / device->sms,
+        .feed_bytes_per_ms_sm = 64 * device->boost_mhz * 1e3, /* 64 B per clock and SM from L2 */
+        .element_bytes = e,
+        .k_step = 8,
+        .prologue_k = th[PROLOGUE],
+        .lone = th[LONE],
+        .wave_ms = th[WAVE_US] * clocks,
+        .quantisation = th[QUANTISATION],
+        .memory_ms = memory_ms,
+        .smooth = th[SMOOTH],
+        .split_ms = th[SPLIT_US] * clocks,
+        .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .max_split = b > 1 ? 1 : 16,
+    };
+    ft_gemm_pick pick;
+    ft__gemm_pick(&s, want, &pick);
+    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], rate * 1e-9, pick.compute_ms * 1e3 / th[POWER_US]);
+    double compute = pick.compute_ms * slow;
+    out->compute_ms = compute;
+    out->memory_ms = memory_ms;
+    out->body_ms = (pick.ms - ft__smooth_max(pick.compute_ms, memory_ms, th[SMOOTH]) +
+                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) * th[BIAS];
+    out->tile_m = tiles[pick.tile].m;
+    out->tile_n = tiles[pick.tile].n;
+    out->split_k = pick.split;
+    out->tiles = pick.tiles;
+    out->waves = pick.waves;
+    out->note = NULL;
+    if (!want) return;
+    float *f = out->feature;
+    double l2 = device->l2_mib * 1048576;
+    *f++ = lg(m), *f++ = lg(n), *f++ = lg(k), *f++ = lg(b);
+    *f++ = lg(1 + out->body_ms * 1e3 / th[op->timing == FT_TIMING_OP ? GAP : LAUNCH]), *f++ = lg(compute / memory_ms);
+    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = lg(pick.waves);
+    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)), *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
+    *f++ = (float)pick.split, *f++ = (float)(out->tile_m * out->tile_n);
+    *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(e * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
+    *f++ = (float)ft__gemm_op_alignment(op), *f++ = (float)a_t, *f++ = (float)b_t;
+    for (int t = 0; t < TILES; t++) *f++ = pick.log_ratio[t];
+    *f++ = twos(op->u.gemm.m), *f++ = twos(op->u.gemm.n), *f++ = twos(op->u.gemm.k), *f++ = (float)op->u.gemm.bias;
+    *f++ = lg(b * m * n * k / device->sms);
+}
+
+const ft_family ft__gemm_vector = {
+    .name = "gemm_vector",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};

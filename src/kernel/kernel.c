@@ -1,0 +1,100 @@
+/* From an operator and a device to a forecast: family physics, the expert closest in kinship, the interval. */
+#include "kernel/kernel.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/reference.h"
+
+/* One eager call between two events: the host spends `gap` on the whole call and reaches the launch about half-way. The
+ * second event is stamped when the host gets to it or when the kernel ends, whichever is later: max(gap, lead + device).
+ * NeuSight's pointwise operators show just that on every GPU: flat up to a kink, then the kernel's time plus 0.4 to 0.5 of
+ * the flat value however long the kernel is. (A p-norm of the two, the law we had before, lets the lead of long kernels
+ * vanish and rounds the kink: 9 % off at it, 2 to 4 % at ten times the gap.) */
+double ft__op_time(double device_ms, double gap_ms)
+{
+    const double lead = 0.5;
+    double late = device_ms + lead * gap_ms, high = fmax(late, gap_ms), r = fmin(late, gap_ms) / high;
+    double r2 = r * r, r4 = r2 * r2;
+    return high * (1 + 0.04 * r4 * r4);
+}
+
+static double at_quantile(const float *spread, double quantile)
+{
+    const double *level = ft__quantile_levels;
+    if (quantile <= level[0]) return (double)spread[0] * quantile / level[0];
+    for (int i = 1; i < FT_QUANTILES; i++)
+        if (quantile <= level[i]) {
+            double t = (quantile - level[i - 1]) / (level[i] - level[i - 1]);
+            return (double)spread[i - 1] * (1 - t) + (double)spread[i] * t;
+        }
+    return (double)spread[FT_QUANTILES - 1];
+}
+
+static void fill_common(const ft_device *device, const ft_op *op, ft_forecast *out)
+{
+    memset(out, 0, sizeof *out);
+    out->kin = out->family = "";
+    out->flops = ft__op_flops(op);
+    out->bytes = ft__op_bytes(op);
+    out->intensity = out->bytes > 0 ? out->flops / out->bytes : 0;
+    out->roofline_ms = ft__roofline_ms(device, op);
+}
+
+ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
+                              ft_forecast *out, ft_error *err)
+{
+    ft_op settled = *asked;
+    const ft_op *op = &settled;
+    int variant = -1;
+    const ft_family *family = ft__family_of(op, &variant);
+    ft_kinship kinship = FT_KIN_WORLD;
+    const ft_expert *expert =
+        family && p->mode == FT_PREDICT_LEARNED ? ft__predictor_expert(p, family, variant, device, &kinship) : NULL;
+    /* A request that does not say how its low-precision operands arrive means what the expert's rows meant. */
+    if (op->kind == FT_OP_GEMM && op->u.gemm.quantized < 0)
+        settled.u.gemm.quantized = !expert || (expert->flags & FT_EXPERT_BARE_OPERANDS);
+    fill_common(device, op, out);
+    if (family) out->family = family->name;
+    if (p->mode == FT_PREDICT_LINEAR && family && ft__linear_forecast(p, family, variant, device, op, quantile, out)) return FT_OK;
+    if (p->mode == FT_PREDICT_SCALING) return ft__scaling_forecast(p, device, op, quantile, out, err);
+    if (!expert) {
+        ft__roofline_forecast(device, op, quantile, p->mode == FT_PREDICT_ROOFLINE, out);
+        return FT_OK;
+    }
+    ft_physics ph;
+    family->physics(device, op, expert->theta, true, &ph);
+    double launch = expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device);
+    double device_ms = launch + ph.body_ms;
+    double total = op->timing == FT_TIMING_OP ? ft__op_time(device_ms, expert->theta[FT_THETA_GAP_US] * 1e-3) : device_ms;
+    uint32_t key[FT_MAX_FEATURES];
+    for (int i = 0; i < family->feature_count; i++) key[i] = ft__feature_key(ph.feature[i]);
+    for (int i = family->feature_count; i < FT_MAX_FEATURES; i++) key[i] = 0;
+    double correction = (double)expert->bias[kinship];
+    if (expert->weight[kinship] > 0)
+        correction += (double)expert->weight[kinship] *
+                      ft__trees_sum(p->trees + expert->tree_first, expert->tree_count, key);
+    double log_scale = (double)expert->sigma_base;
+    if (expert->sigma_count) log_scale += ft__trees_sum(p->trees + expert->sigma_first, expert->sigma_count, key);
+    double scale = exp(log_scale);
+    double floor_ms = fmax(ft__floor_ms(device, op), 0.8e-3);
+    out->ms = fmax(total * exp(correction), floor_ms);
+    out->low_ms = fmax(out->ms * exp(-scale * at_quantile(expert->spread_low[kinship], quantile)), fmin(floor_ms, out->ms));
+    out->high_ms = out->ms * exp(scale * at_quantile(expert->spread_high[kinship], quantile));
+    out->launch_ms = fmin(launch, out->ms);
+    out->source = kinship == FT_KIN_SELF ? FT_LEARNED : kinship == FT_KIN_SIBLING ? FT_SIBLING : FT_PHYSICS;
+    out->kin = expert->gpu[0] == '*' ? "" : expert->gpu;
+    double overhead = total - ph.body_ms;
+    out->bound = overhead > ph.body_ms                ? FT_OVERHEAD
+                 : ph.compute_ms >= ph.memory_ms      ? FT_COMPUTE
+                                                      : FT_MEMORY;
+    out->tile_m = ph.tile_m;
+    out->tile_n = ph.tile_n;
+    out->split_k = ph.split_k;
+    out->tiles = ph.tiles;
+    out->waves = ph.waves;
+    if (ph.note) snprintf(out->note, sizeof out->note, "%s", ph.note);
+    return FT_OK;
+}

@@ -1,0 +1,23 @@
+/* One operator on one device -> its time with an interval. The room's front door. */
+#ifndef FT_KERNEL_KERNEL_H
+#define FT_KERNEL_KERNEL_H
+#include "base/error.h"
+#include "kernel/predictor.h"
+
+/* One eager call: the launch gap hides behind the kernel but for the host's way to the launch. */
+double ft__op_time(double device_ms, double gap_ms);
+
+/* `quantile`: the share of cases that low..high should cover (0.5 to 0.99). The op has passed ft__op_check. */
+ft_status ft__kernel_forecast(const ft_predictor *predictor, const ft_device *device, const ft_op *op, double quantile,
+                              ft_forecast *out, ft_error *err);
+
+/* Sizes positive and small enough that no product overflows, a dtype the device has, sensible combinations. */
+ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err);
+
+/* max(flops / peak, bytes / bandwidth) from the spec sheet, in ms: the roofline as everybody draws it. */
+double ft__roofline_ms(const ft_device *device, const ft_op *op);
+/* No kernel is faster than this: arithmetic at the boost clock, traffic that cannot have waited in the cache. */
+double ft__floor_ms(const ft_device *device, const ft_op *op);
+/* Dense peak of a dtype in TFLOP/s, the dtype that would run in its place when the device lacks it counted. */
+double ft__peak_tflops(const ft_device *device, ft_dtype dtype);
+#endif

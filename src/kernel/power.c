@@ -1,0 +1,47 @@
+/* Power: rate * energy per flop must fit the board's limit.
+ *
+ * Energies are effective figures, fitted to large GEMMs with random operands: 1.3 to 1.5 pJ/flop for bf16 through
+ * mma.sync (Ampere, Ada, consumer Blackwell), 0.76 through Hopper's wgmma, 0.55 through Blackwell's tcgen05; fp8 costs 0.55 of
+ * that, tf32 twice. On our H200 a stream of 8192^3 bf16 products falls from 779 to 653 TFLOP/s within a second: the
+ * limit is 0.86 * 700 W = 602 W at 0.76 pJ/flop plus the idle share, not temperature.
+ * fp32 on vector units: 15 pJ/flop at 16 nm, scaled by process (0.85 at 12, 0.42 at 7, 0.27 at 5/4 nm).
+ *
+ * Leaves out: that zeros and constant operands cost far less (benchmarks with them run faster). */
+#include "kernel/power.h"
+
+#include <math.h>
+#include <string.h>
+
+double ft__energy_pj(const ft_device *device, ft_dtype dtype)
+{
+    static const struct {
+        const char *generation;
+        double pj; /* bf16 on matrix units */
+    } matrix[] = {{"volta", 2.2},     {"turing", 2.0},       {"ampere", 1.3},  {"ampere_rtx", 1.4}, {"ada", 1.5},
+                  {"hopper", 0.76},   {"blackwell", 0.55},   {"blackwell_rtx", 1.3}, {"cdna1", 1.9}, {"cdna2", 1.3},
+                  {"cdna3", 0.75},    {"cdna4", 0.6}};
+    double vector = 15.0;
+    double nm = device->process_nm > 0 ? device->process_nm : 7;
+    vector *= nm >= 16 ? 1 : nm >= 12 ? 0.85 : nm >= 7 ? 0.42 : 0.27;
+    if (dtype == FT_FP32) return vector;
+    if (dtype == FT_FP64) return 2 * vector;
+    double pj = nm >= 12 ? 2.1 : nm >= 7 ? 1.3 : 0.8;
+    for (size_t i = 0; i < sizeof matrix / sizeof *matrix; i++)
+        if (!strcmp(matrix[i].generation, device->generation)) pj = matrix[i].pj;
+    switch (dtype) {
+    case FT_TF32: return 2 * pj;
+    case FT_FP8:
+    case FT_INT8: return 0.55 * pj;
+    case FT_FP4: return 0.3 * pj;
+    default: return pj;
+    }
+}
+
+double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy, double tflops, double x)
+{
+    double watts = energy * ft__energy_pj(device, dtype) * tflops; /* pJ * Tflop/s = W */
+    double limit = 0.86 * device->tdp_w;
+    if (!(watts > limit)) return 1;
+    double ratio = limit / watts;
+    return 1 / (1 - (1 - ratio) * x / (1 + x));
+}

@@ -1,0 +1,13 @@
+/* What the board's power limit does to arithmetic. */
+#ifndef FT_KERNEL_POWER_H
+#define FT_KERNEL_POWER_H
+#include "foretell.h"
+
+/* Energy of one flop on this device in pJ, operand movement inside the SM included. */
+double ft__energy_pj(const ft_device *device, ft_dtype dtype);
+
+/* Factor (>= 1) on the time of a kernel that would run at `tflops`; `x` is its length over the controller's time
+ * constant: x << 1 ends before the clock gives way, x >> 1 runs at what the limit sustains. `energy` scales the
+ * energy per flop. */
+double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy, double tflops, double x);
+#endif

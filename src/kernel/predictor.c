@@ -1,0 +1,257 @@
+/* Reading, writing and asking a predictor file.
+ *
+ * The file is used in place: header, experts, trees, then the JSON that says what it was fitted from. All numbers are
+ * little-endian, the layout is that of the structs in predictor.h (fixed-width members, no padding that matters), and a
+ * checksum over everything behind the header makes flipped bytes an error instead of a wrong forecast. Every index is
+ * checked once on reading, so that forecasting needs no checks. */
+#include "kernel/predictor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "kernel/embedded_predictor.h"
+
+const double ft__quantile_levels[FT_QUANTILES] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
+
+typedef struct file_header {
+    char magic[8];
+    uint32_t version, header_bytes;
+    uint64_t checksum;  /* of everything behind the header */
+    uint64_t length;    /* of the file */
+    uint32_t expert_count, expert_bytes;
+    uint32_t tree_count, tree_bytes;
+    uint64_t meta_length;
+    uint64_t reserved;
+} file_header;
+
+_Static_assert(sizeof(file_header) == 64, "the header is one cache line");
+_Static_assert(sizeof(ft_tree) == 160, "trees are laid out without padding");
+_Static_assert(sizeof(ft_expert) % 8 == 0, "experts stay aligned");
+
+static const char magic[8] = {'F', 'O', 'R', 'E', 'T', 'E', 'L', 'L'};
+
+/* Eight bytes a step, so that a few megabytes take well under a millisecond. */
+static uint64_t checksum(const unsigned char *at, size_t length)
+{
+    uint64_t h = 0x9e3779b97f4a7c15u, word = 0;
+    size_t whole = length / 8;
+    for (size_t i = 0; i < whole; i++) {
+        memcpy(&word, at + 8 * i, 8);
+        h = (h ^ word) * 0xff51afd7ed558ccdu;
+        h ^= h >> 32;
+    }
+    word = 0;
+    memcpy(&word, at + 8 * whole, length - 8 * whole);
+    h = (h ^ word ^ length) * 0xc4ceb9fe1a85ec53u;
+    return h ^ (h >> 29);
+}
+
+static bool terminated(const char *text, size_t room) { return memchr(text, 0, room) != NULL; }
+
+static bool finite_all(const float *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(at[i])) return false;
+    return true;
+}
+
+static bool expert_sound(const ft_expert *e, size_t trees)
+{
+    if (!terminated(e->family, sizeof e->family) || !terminated(e->variant, sizeof e->variant) ||
+        !terminated(e->gpu, sizeof e->gpu) || !terminated(e->generation, sizeof e->generation))
+        return false;
+    if (e->tree_first > trees || e->tree_count > trees - e->tree_first) return false;
+    if (e->sigma_first > trees || e->sigma_count > trees - e->sigma_first) return false;
+    if (!isfinite(e->sigma_base) || !finite_all(e->weight, FT_KIN_LEVELS) || !finite_all(e->bias, FT_KIN_LEVELS) ||
+        !finite_all(e->mape, FT_KIN_LEVELS) || !finite_all(&e->spread_low[0][0], FT_KIN_LEVELS * FT_QUANTILES) ||
+        !finite_all(&e->spread_high[0][0], FT_KIN_LEVELS * FT_QUANTILES))
+        return false;
+    for (int i = 0; i < FT_MAX_THETA; i++)
+        if (!isfinite(e->theta[i])) return false;
+    return true;
+}
+
+ft_status ft__predictor_read(const void *data, size_t length, const char *where, ft_predictor *out, ft_error *err)
+{
+    const unsigned char *at = data;
+    file_header h;
+    memset(out, 0, sizeof *out);
+    if (length < sizeof h)
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "not a predictor: %zu bytes are less than its header", length);
+    memcpy(&h, at, sizeof h);
+    if (memcmp(h.magic, magic, sizeof magic))
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "not a predictor file (made by `foretell fit`)");
+    if (h.version != FT_PREDICTOR_VERSION)
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0,
+                           "predictor version %u, this program reads version %d: fit it again with `foretell fit`",
+                           h.version, FT_PREDICTOR_VERSION);
+    if (h.length != length)
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "truncated or extended: %zu bytes, its header says %llu",
+                           length, (unsigned long long)h.length);
+    if (h.header_bytes != sizeof h || h.expert_bytes != sizeof(ft_expert) || h.tree_bytes != sizeof(ft_tree))
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: record sizes do not match this version");
+    uint64_t need = sizeof h + (uint64_t)h.expert_count * sizeof(ft_expert) + (uint64_t)h.tree_count * sizeof(ft_tree);
+    if (need > length || h.meta_length != length - need)
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: counts do not add up to the length");
+    if (checksum(at + sizeof h, length - sizeof h) != h.checksum)
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "checksum mismatch: the file is damaged");
+    out->experts = (const ft_expert *)(const void *)(at + sizeof h);
+    out->expert_count = h.expert_count;
+    out->trees = (const ft_tree *)(const void *)(at + sizeof h + (size_t)h.expert_count * sizeof(ft_expert));
+    out->tree_count = h.tree_count;
+    out->meta = (const char *)(at + need);
+    out->meta_length = (size_t)h.meta_length;
+    for (size_t i = 0; i < out->expert_count; i++)
+        if (!expert_sound(&out->experts[i], out->tree_count))
+            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: record %zu holds impossible figures", i);
+    for (size_t i = 0; i < out->tree_count; i++) {
+        const ft_tree *t = &out->trees[i];
+        bool sound = true;
+        for (int d = 0; d < FT_TREE_DEPTH; d++) sound = sound && t->feature[d] < FT_MAX_FEATURES;
+        if (!sound) return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: tree %zu is impossible", i);
+    }
+    return FT_OK;
+}
+
+ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, const ft_tree *trees, size_t tree_count,
+                              const char *meta, void **out, size_t *length, ft_error *err)
+{
+    size_t meta_length = strlen(meta);
+    size_t total = sizeof(file_header) + expert_count * sizeof *experts + tree_count * sizeof *trees + meta_length;
+    unsigned char *at = calloc(1, total);
+    if (!at) return ft__fail(err, FT_E_MEMORY, "out of memory writing a predictor of %zu bytes", total);
+    file_header h = {.version = FT_PREDICTOR_VERSION,
+                     .header_bytes = sizeof h,
+                     .length = total,
+                     .expert_count = (uint32_t)expert_count,
+                     .expert_bytes = sizeof *experts,
+                     .tree_count = (uint32_t)tree_count,
+                     .tree_bytes = sizeof *trees,
+                     .meta_length = meta_length};
+    unsigned char *to = at + sizeof h;
+    memcpy(h.magic, magic, sizeof magic);
+    if (expert_count) memcpy(to, experts, expert_count * sizeof *experts);
+    to += expert_count * sizeof *experts;
+    if (tree_count) memcpy(to, trees, tree_count * sizeof *trees);
+    memcpy(to + tree_count * sizeof *trees, meta, meta_length);
+    h.checksum = checksum(at + sizeof h, total - sizeof h);
+    memcpy(at, &h, sizeof h);
+    *out = at;
+    *length = total;
+    return FT_OK;
+}
+
+ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *err)
+{
+    ft_predictor *p = calloc(1, sizeof *p);
+    if (!p) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = FT_OK;
+    const void *data = ft__default_predictor;
+    size_t length = (size_t)(ft__default_predictor_end - ft__default_predictor);
+    const char *where = "built-in predictor";
+    bool from_file = which && strcmp(which, "roofline") && strcmp(which, "linear") && strncmp(which, "scaling:", 8);
+    if (from_file) {
+        where = which;
+        s = ft__file_map(which, &data, &length, err);
+    }
+    if (s == FT_OK) {
+        s = ft__predictor_read(data, length, where, p, err);
+        if (from_file) {
+            p->mapping = data;
+            p->mapping_length = length;
+        }
+    }
+    if (s == FT_OK && which && !from_file) {
+        p->mode = which[0] == 'r' ? FT_PREDICT_ROOFLINE : which[0] == 'l' ? FT_PREDICT_LINEAR : FT_PREDICT_SCALING;
+        if (p->mode == FT_PREDICT_SCALING) {
+            size_t room = sizeof p->scaling_from;
+            if (strlen(which + 8) >= room || !which[8])
+                s = ft__fail(err, FT_E_NAME, "scaling: needs the name of a measured GPU, as in scaling:v100_pcie_32gb");
+            else
+                memcpy(p->scaling_from, which + 8, strlen(which + 8) + 1);
+        }
+    }
+    if (s != FT_OK) {
+        ft__predictor_close(p);
+        return s;
+    }
+    *out = p;
+    return FT_OK;
+}
+
+void ft__predictor_close(ft_predictor *p)
+{
+    if (!p) return;
+    if (p->mapping) ft__file_unmap(p->mapping, p->mapping_length);
+    free(p);
+}
+
+/* How unlike two GPUs are, as far as a sibling's expert cares: the balance of arithmetic to bandwidth. */
+static const ft_expert *closest(const ft_expert *a, const ft_expert *b)
+{
+    return !a || b->rows > a->rows ? b : a;
+}
+
+static const ft_expert *find(const ft_predictor *p, const char *family, const char *variant, const ft_device *device,
+                             ft_kinship *kinship)
+{
+    const ft_expert *sibling = NULL, *world = NULL;
+    for (size_t i = 0; i < p->expert_count; i++) {
+        const ft_expert *e = &p->experts[i];
+        if (strcmp(e->variant, variant) || strcmp(e->family, family)) continue;
+        if (!strcmp(e->gpu, device->name)) {
+            *kinship = FT_KIN_SELF;
+            return e;
+        }
+        if (e->gpu[0] == '*')
+            world = e;
+        else if (!strcmp(e->generation, device->generation))
+            sibling = closest(sibling, e);
+    }
+    *kinship = sibling ? FT_KIN_SIBLING : FT_KIN_WORLD;
+    return sibling ? sibling : world;
+}
+
+const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *family, int variant,
+                                      const ft_device *device, ft_kinship *kinship)
+{
+    const ft_expert *best = NULL;
+    ft_kinship best_kin = FT_KIN_LEVELS;
+    /* A relative's measurement of another variant (a sibling's fp8 for fp4) beats nothing, never a closer relation. */
+    for (int v = variant; v >= 0; v = family->variant_fallback ? family->variant_fallback(v) : -1) {
+        ft_kinship k;
+        const ft_expert *e = find(p, family->name, family->variant_name(v), device, &k);
+        if (e && !best) {
+            best = e;
+            best_kin = v == variant ? k : k == FT_KIN_SELF ? FT_KIN_SIBLING : k;
+        }
+        if (best) break;
+    }
+    *kinship = best_kin;
+    return best;
+}
+
+uint32_t ft__feature_key(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+
+double ft__trees_sum(const ft_tree *trees, size_t count, const uint32_t *key)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ft_tree *t = &trees[i];
+        unsigned at = t->threshold[0] < key[t->feature[0]];
+        at = 2 * at + (t->threshold[1] < key[t->feature[1]]);
+        at = 2 * at + (t->threshold[2] < key[t->feature[2]]);
+        at = 2 * at + (t->threshold[3] < key[t->feature[3]]);
+        at = 2 * at + (t->threshold[4] < key[t->feature[4]]);
+        at = 2 * at + (t->threshold[5] < key[t->feature[5]]);
+        sum += t->leaf[at];
+    }
+    return (double)sum * FT_LEAF_UNIT;
+}

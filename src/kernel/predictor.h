@@ -1,0 +1,79 @@
+/* The predictor is data: constants and trees, one versioned file, read in place from a mapping.
+ *
+ * It holds experts. An expert belongs to (family, variant, GPU): constants fitted to that GPU's rows, trees for what
+ * the constants leave, and the spread of its held-out errors. The expert of GPU "*" is the world: one set of constants
+ * for all GPUs. Forecasting on a GPU nobody measured walks up this ladder of kinship:
+ *     the GPU's own expert -> a sibling's of its generation -> the world's, with the learned part turned down. */
+#ifndef FT_KERNEL_PREDICTOR_H
+#define FT_KERNEL_PREDICTOR_H
+#include <stdint.h>
+
+#include "base/error.h"
+#include "kernel/family.h"
+
+enum { FT_PREDICTOR_VERSION = 1, FT_TREE_DEPTH = 6, FT_TREE_LEAVES = 64, FT_QUANTILES = 7 };
+/* Shares of cases at which spreads are stored. */
+extern const double ft__quantile_levels[FT_QUANTILES];
+
+/* An oblivious tree: the same test at every node of a level, so that a leaf is six comparisons away. Tests compare
+ * keys (ft__feature_key), unsigned whole numbers in the order of the floats, which costs half of comparing floats. The
+ * first test is the highest bit of the leaf's number; unused tests have threshold UINT32_MAX and never pass. */
+typedef struct ft_tree {
+    uint8_t feature[FT_TREE_DEPTH];
+    uint8_t pad[2];
+    uint32_t threshold[FT_TREE_DEPTH];
+    int16_t leaf[FT_TREE_LEAVES];      /* in units of FT_LEAF_UNIT */
+} ft_tree;
+#define FT_LEAF_UNIT 1e-4
+
+typedef enum ft_kinship { FT_KIN_SELF, FT_KIN_SIBLING, FT_KIN_WORLD, FT_KIN_LEVELS } ft_kinship;
+
+/* Its low-precision GEMMs were measured on operands already quantised; otherwise quantising the activations is inside. */
+enum { FT_EXPERT_BARE_OPERANDS = 1 };
+
+typedef struct ft_expert {
+    char family[24], variant[24], gpu[48], generation[24];
+    uint32_t rows;                     /* measurements it was fitted to */
+    uint32_t flags;                    /* FT_EXPERT_* */
+    uint32_t tree_count, tree_first;   /* correction, in the file's tree array */
+    uint32_t sigma_count, sigma_first; /* log of the local error scale */
+    float sigma_base;                  /* log scale where the sigma trees add nothing */
+    float weight[FT_KIN_LEVELS];       /* how much of the correction to apply, by kinship of the asker */
+    float bias[FT_KIN_LEVELS];         /* log offset found in held-out errors */
+    /* error / exp(sigma) at each quantile level below and above the forecast, by kinship */
+    float spread_low[FT_KIN_LEVELS][FT_QUANTILES], spread_high[FT_KIN_LEVELS][FT_QUANTILES];
+    float mape[FT_KIN_LEVELS];         /* held-out mean absolute error, as a fraction; <0: unknown */
+    uint32_t reserved;
+    double theta[FT_MAX_THETA];
+} ft_expert;
+
+typedef struct ft_predictor {
+    enum { FT_PREDICT_LEARNED, FT_PREDICT_ROOFLINE, FT_PREDICT_LINEAR, FT_PREDICT_SCALING } mode;
+    const ft_expert *experts;
+    size_t expert_count;
+    const ft_tree *trees;
+    size_t tree_count;
+    const char *meta;                  /* JSON: what it was fitted from, its errors */
+    size_t meta_length;
+    char scaling_from[64];             /* FT_PREDICT_SCALING: the measured GPU */
+    const void *mapping;               /* owned; NULL when embedded */
+    size_t mapping_length;
+} ft_predictor;
+
+/* `which`: NULL for the one compiled in, a file, or "roofline", "linear", "scaling:GPU". */
+ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *err);
+void ft__predictor_close(ft_predictor *p);
+/* From memory that outlives the predictor; checks magic, version, sizes, checksum and every index. */
+ft_status ft__predictor_read(const void *data, size_t length, const char *where, ft_predictor *out, ft_error *err);
+/* The bytes of a predictor file; free(). */
+ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, const ft_tree *trees, size_t tree_count,
+                              const char *meta, void **out, size_t *length, ft_error *err);
+
+/* The expert that answers for this device, and how close it stands; NULL when the predictor has none. */
+const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *family, int variant,
+                                      const ft_device *device, ft_kinship *kinship);
+
+uint32_t ft__feature_key(float value);
+/* Sum of the trees' leaves for one vector of keys. */
+double ft__trees_sum(const ft_tree *trees, size_t count, const uint32_t *key);
+#endif

@@ -1,0 +1,46 @@
+/* The roofline: peaks and floors from the spec sheet. */
+#include <math.h>
+
+#include "graph/operator.h"
+#include "kernel/kernel.h"
+
+double ft__peak_tflops(const ft_device *device, ft_dtype dtype)
+{
+    /* What runs when the device has no such format: the next wider one it has. */
+    static const ft_dtype wider[FT_DTYPE_COUNT] = {[FT_FP64] = FT_FP32, [FT_FP32] = FT_FP32, [FT_TF32] = FT_FP32,
+                                                   [FT_FP16] = FT_FP32, [FT_BF16] = FT_FP16, [FT_FP8] = FT_BF16,
+                                                   [FT_INT8] = FT_FP16, [FT_FP4] = FT_FP8};
+    for (int i = 0; i < FT_DTYPE_COUNT && device->peak_tflops[dtype] <= 0; i++) dtype = wider[dtype];
+    return device->peak_tflops[dtype] > 0 ? device->peak_tflops[dtype] : 1;
+}
+
+/* Pointwise and row operators run on the vector units in fp32, whatever their operands' format. */
+static double arithmetic_tflops(const ft_device *device, const ft_op *op)
+{
+    switch (op->kind) {
+    case FT_OP_GEMM:
+    case FT_OP_ATTENTION:
+    case FT_OP_MLA:
+    case FT_OP_CONV2D:
+    case FT_OP_MOE: return ft__peak_tflops(device, op->dtype);
+    default: {
+        double vector = device->vector_tflops[FT_FP32];
+        return vector > 0 ? vector : ft__peak_tflops(device, FT_FP32);
+    }
+    }
+}
+
+double ft__roofline_ms(const ft_device *device, const ft_op *op)
+{
+    return fmax(ft__op_flops(op) / (arithmetic_tflops(device, op) * 1e9), ft__op_bytes(op) / (device->memory_gbps * 1e6));
+}
+
+double ft__floor_ms(const ft_device *device, const ft_op *op)
+{
+    /* Published matrix peaks are quoted at less than the boost clock (Hopper: 1,830 of 1,980 MHz). */
+    double boost = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz ? device->boost_mhz / device->matrix_mhz
+                                                                                    : 1;
+    double compute = ft__op_flops(op) / (arithmetic_tflops(device, op) * boost * 1e9);
+    double memory = fmax(0, ft__op_bytes(op) - device->l2_mib * 1048576) / (device->memory_gbps * 1e6);
+    return fmax(compute, memory);
+}

@@ -1,0 +1,238 @@
+/* Row operators on [rows, cols]: softmax, normalisations, reductions, scans, gathers, transposes, and their backwards.
+ *
+ *   T = launch + max(memory, issue, chain) + what runs beside it
+ *
+ *   memory  passes over the matrix at a share of the bandwidth. A block that reads its row again (softmax: maximum, sum,
+ *           result; layernorm: moments, result) finds it in the last-level cache as long as all rows in flight fit there:
+ *           rows in flight = SMs * threads per SM / threads per row. V100, T4 and P4 fall to a half (softmax) or two
+ *           thirds (layernorm) of their bandwidth where they do not, at the widths this predicts.
+ *   issue   elements * instructions / lanes: what broadcasting, strided and scanning kernels are bound by.
+ *   chain   a row's block is a chain of steps: start, reduce across the block, and ceil(cols / (threads * vector)) trips
+ *           through memory; waves of rows repeat it. Few long rows, or many short ones, show nothing else.
+ *
+ * Constants are per operator and pass, since each is a program of its own; geometry (threads, vector width, passes) is
+ * PyTorch's: softmax up to 1024 columns keeps a row in a warp's registers, beyond it takes a block of half the width's
+ * vectors; normalisations take 128 threads with 4-element vectors when rows are aligned.
+ *
+ * Beside it: cross_entropy's loss walks its rows with a single block of 32 threads; the weight gradients of normalisations
+ * walk down columns; embedding's gradient zeroes the table, then walks all rows in one pass (up to 3072 of them) or sorts.
+ *
+ * Leaves out: reductions over more than two axes, non-contiguous rows, the choice between single- and two-stage reductions
+ * beyond its first cost. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+#include "kernel/traffic.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EB, EB_GDDR, EB_AMD, ISSUE, ISSUE_ODD, START, TRIP, TRIP_ODD, CACHE_GAIN, WARM_SHARE, REPEAT_SHARE, AGAIN_SHARE, SMOOTH,
+    LINE_NS, STAGE_US, SORT_US, LEAD_US,
+    THETA_COUNT
+};
+
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 2.0, 0.5, 12, 0.4},
+    [GAP] = {"gap_us", 32, 3, 120, 0.7},
+    [EB] = {"bandwidth_efficiency", 0.86, 0.15, 0.95, 0.15},
+    [EB_GDDR] = {"gddr", 0.91, 0.5, 1.1, 0.08},
+    [EB_AMD] = {"amd", 0.95, 0.5, 1.1, 0.1},
+    [ISSUE] = {"instructions", 24, 2, 1000, 0.8},              /* per element */
+    [ISSUE_ODD] = {"instructions_odd", 1.3, 0.7, 8, 0.6},      /* times that where rows are not aligned to 16 bytes */
+    [START] = {"start_cycles", 3500, 100, 30000, 0.8},         /* of a row's block: indices, reductions, exit */
+    [TRIP] = {"trip_cycles", 1600, 30, 20000, 0.8},            /* one trip of a block's threads through memory */
+    [TRIP_ODD] = {"trip_odd", 1, 0.3, 8, 0.5},
+    [CACHE_GAIN] = {"cache_gain", 2.3, 1, 6, 0.4},
+    [WARM_SHARE] = {"warm_share", 0.14, 0.02, 1, 0.5},
+    [REPEAT_SHARE] = {"repeat_share", 0.75, 0.1, 1.2, 0.3},
+    [AGAIN_SHARE] = {"again_share", 0.8, 0.1, 3, 0.2},         /* of the cache that rows read again may fill */
+    [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.6},
+    [LINE_NS] = {"line_ns", 12, 0.1, 500, 1.2},                /* per row of a pass that walks rows one after the other */
+    [STAGE_US] = {"stage_us", 2, 0.1, 12, 0.7},                /* second stage of a reduction */
+    [SORT_US] = {"sort_us", 60, 5, 400, 0.7},                  /* sorting indices: some twenty small kernels */
+    [LEAD_US] = {"lead_us", 1.5, 0.05, 15, 1},
+};
+
+enum { FORWARD, BACKWARD, PASSES };
+
+static int variant_of(const ft_op *op)
+{
+    if (op->kind != FT_OP_ROW) return -1;
+    int at = ft__row_op_find(op->name);
+    if (at < 0 || at * PASSES >= FT_MAX_VARIANTS) return -1;
+    return at * PASSES + (op->pass == FT_FWD ? FORWARD : BACKWARD);
+}
+
+static const char *variant_name(int v)
+{
+    return v % PASSES == FORWARD ? ft__row_ops[v / PASSES].name : ft__row_ops[v / PASSES].backward;
+}
+
+static int variant_fallback(int v) { return v % PASSES == BACKWARD ? v - BACKWARD : -1; }
+
+/* How an operator's kernel is laid out over a matrix. */
+typedef struct geometry {
+    double rows, cols;     /* of the kernel: sum_cols reduces down columns */
+    double threads;        /* per row */
+    double trips;          /* of those threads along a row */
+    double fill;           /* share of the last trip's width that does work */
+    double again;          /* passes that read a row a second time */
+    bool aligned;          /* rows start on 16 bytes */
+} geometry;
+
+static double power_of_two(double x)
+{
+    double p = 1;
+    while (p < x) p *= 2;
+    return p;
+}
+
+static bool is(const ft_op *op, const char *name) { return !strcmp(op->name, name); }
+
+static geometry lay_out(const ft_op *op)
+{
+    double e = ft_dtype_bytes(op->dtype), vector = 16 / e;
+    geometry g = {.rows = (double)op->u.row.rows, .cols = (double)op->u.row.cols, .threads = 256, .again = 0};
+    g.aligned = fmod(g.cols * e, 16) == 0;
+    if (is(op, "sum_cols")) {
+        g.cols = (double)op->u.row.rows;
+        g.rows = (double)op->u.row.cols;
+        g.threads = fmin(512, power_of_two(fmax(1, g.cols / 4)));
+        vector = 4;
+    } else if (is(op, "mean_all")) {
+        g.cols = 4096; /* cut into blocks of about this much */
+        g.rows = ceil((double)op->u.row.rows * (double)op->u.row.cols / g.cols);
+    } else if (is(op, "softmax") || is(op, "log_softmax") || is(op, "cross_entropy")) {
+        if (g.cols <= 1024) { /* a warp per row, columns padded to a power of two */
+            g.threads = fmin(32, power_of_two(g.cols));
+            vector = fmax(1, power_of_two(g.cols) / g.threads);
+        } else {
+            g.threads = power_of_two(fmin(g.cols / vector, 1024) / 2);
+            g.again = op->pass == FT_FWD ? 2 : 1;
+        }
+    } else if (is(op, "layernorm") || is(op, "rmsnorm")) {
+        g.threads = 128;
+        vector = g.aligned ? 4 : 1;
+        g.again = 1;
+    } else if (is(op, "sum_rows") || is(op, "argmax")) {
+        g.threads = fmin(512, power_of_two(fmax(32, g.cols / 4)));
+        vector = 4;
+    } else if (is(op, "cumsum")) {
+        g.threads = fmin(512, fmax(16, power_of_two(g.cols / 2)));
+        vector = 2;
+    }
+    /* PyTorch's softmax goes along a row by whole vectors of all threads, then over the rest element by element. */
+    double whole = floor(g.cols / (g.threads * vector)), rest = g.cols - whole * g.threads * vector;
+    g.trips = whole + (g.again == 2 ? ceil(rest / g.threads) : rest > 0);
+    g.fill = g.cols / (ceil(g.cols / (g.threads * vector)) * g.threads * vector);
+    return g;
+}
+
+/* Passes over the matrix beyond the compulsory ones, by kernels that PyTorch runs apart: softmax's gradient multiplies
+ * output and gradient first, normalisations read both operands again for their weights, cross entropy stores the log
+ * probabilities and, backwards, fills a matrix with zeros and reads it. */
+static double more_passes(const ft_op *op)
+{
+    if (op->pass == FT_FWD) return is(op, "cross_entropy") ? 1 : 0;
+    return is(op, "softmax") ? 3 : is(op, "layernorm") || is(op, "rmsnorm") || is(op, "cross_entropy") ? 2 : 0;
+}
+
+/* GA100, GH100 and Blackwell's large chips keep a copy of far data in each half of their cache. */
+static double useful_cache(const ft_device *device)
+{
+    bool halves = device->vendor == FT_NVIDIA && device->memory_is_hbm && device->year >= 2020;
+    return device->l2_mib * 1048576 * (halves ? 0.5 : 1);
+}
+
+/* What an operator's gradient or loss runs beside its main kernel, in ms. */
+static double beside(const ft_device *device, const ft_op *op, const double *th)
+{
+    double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols;
+    bool back = op->pass != FT_FWD;
+    if (is(op, "cross_entropy") && !back) return rows * th[LINE_NS] * 1e-6;
+    if (back && (is(op, "layernorm") || is(op, "rmsnorm"))) {
+        /* Blocks of 32 columns walk down the rows, with 8 to 32 threads beside each other; few columns, few blocks. */
+        double waves = fmax(1, cols / 32 / (device->sms * 4.0));
+        return rows * th[LINE_NS] * 1e-6 * waves;
+    }
+    if (back && is(op, "embedding")) {
+        if (rows > 3072) return th[SORT_US] * 1e-3 + rows * th[LINE_NS] * 0.1e-6;
+        return rows * th[LINE_NS] * 1e-6 * fmax(1, cols / 32 / (device->sms * 4.0));
+    }
+    if (is(op, "mean_all") && rows * cols > 131072) return th[STAGE_US] * 1e-3;
+    if ((is(op, "sum_rows") || is(op, "sum_cols") || is(op, "argmax"))) {
+        /* Split over blocks when each thread of the one block would read 256 values or more and outputs are few. */
+        double outputs = is(op, "sum_cols") ? cols : rows, length = is(op, "sum_cols") ? rows : cols;
+        if (outputs < 4.0 * device->sms * 32 && length >= 16384) return th[STAGE_US] * 1e-3;
+    }
+    return 0;
+}
+
+static const char *const feature_names[] = {
+    "log_time_over_start", "log_issue_over_memory", "log_chain_over_memory", "log_bytes_over_cache", "log_rows", "log_cols",
+    "element_bytes", "align", "trips", "fill", "log_waves", "missed", "twos_cols", "log_rows_per_sm", "log_elements", "parity",
+};
+
+static float lg(double x) { return (float)log2(x); }
+
+static float twos(int64_t x)
+{
+    int t = 0;
+    while (t < 10 && x % 2 == 0) x /= 2, t++;
+    return (float)t;
+}
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    bool eager = op->timing == FT_TIMING_OP;
+    geometry g = lay_out(op);
+    double e = ft_dtype_bytes(op->dtype), elements = (double)op->u.row.rows * (double)op->u.row.cols;
+    double bytes = ft__op_bytes(op) + more_passes(op) * elements * e, l2 = device->l2_mib * 1048576;
+    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_AMD ? th[EB_AMD] : 1);
+    double per_sm = fmax(1, fmin(32, device->max_warps_per_sm * 32 / fmax(g.threads, 32)) * fmax(1, 32 / g.threads));
+    double in_flight = fmin(g.rows, device->sms * per_sm);
+    double f = in_flight * g.cols * e / (th[AGAIN_SHARE] * useful_cache(device)), f4 = f * f * f * f;
+    double missed = g.again > 0 ? f4 * f / (1 + f4 * f) : 0;
+    ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
+    double memory = ft__traffic_ms(device, bytes, eb, cache) +
+                    missed * g.again * elements * e / (eb * device->memory_gbps * 1e6);
+    double both = op->pass == FT_FWD_BWD ? 1.6 : 1; /* a forward pass beside the backward one that the constants are of */
+    double issue = both * elements * th[ISSUE] * (g.aligned ? 1 : th[ISSUE_ODD]) / ft__lane_rate(device);
+    double waves = g.rows / (device->sms * per_sm);
+    double chain = both * fmax(1, waves) * (th[START] + g.trips * th[TRIP] * (g.aligned ? 1 : th[TRIP_ODD])) / (device->boost_mhz * 1e3);
+    double busy = fmax(issue, chain);
+    out->compute_ms = busy;
+    out->memory_ms = memory;
+    out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + beside(device, op, th) +
+                   (eager ? th[LEAD_US] * 1e-3 : 0);
+    out->tile_m = out->tile_n = out->split_k = 0;
+    out->tiles = g.rows;
+    out->waves = waves;
+    out->note = NULL;
+    if (!want) return;
+    float *p = out->feature;
+    *p++ = lg(1 + out->body_ms * 1e3 / th[eager ? GAP : LAUNCH]);
+    *p++ = lg(issue / memory), *p++ = lg(chain / memory);
+    *p++ = lg(bytes / l2), *p++ = lg((double)op->u.row.rows), *p++ = lg((double)op->u.row.cols);
+    *p++ = (float)e, *p++ = (float)ft__gemm_alignment(op->u.row.cols, e);
+    *p++ = (float)fmin(g.trips, 64), *p++ = (float)g.fill, *p++ = lg(waves), *p++ = (float)missed;
+    *p++ = twos(op->u.row.cols), *p++ = lg(g.rows / device->sms), *p++ = lg(elements), *p++ = (float)(op->u.row.rows % 4);
+}
+
+const ft_family ft__row = {
+    .name = "row",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = FT_MAX_VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};
