@@ -1,0 +1,53 @@
+/* A cell is what is fitted together: one variant of one family, over all its GPUs. */
+#ifndef FT_FIT_CELL_H
+#define FT_FIT_CELL_H
+#include "fit/boost.h"
+#include "fit/constants.h"
+#include "fit/fit.h"
+#include "fit/measurements.h"
+
+/* One GPU inside a cell: its rows, its expert, and what cross-validation showed. */
+typedef struct ft_cell_gpu {
+    int gpu;                 /* index into ft_rows.gpus */
+    uint32_t *index;         /* rows to fit, in file order, at most FT_CELL_MAX_ROWS */
+    size_t count;
+    bool bare;               /* has rows whose low-precision operands arrived quantised */
+    ft_expert expert;
+    ft_tree *trees, *sigma;  /* expert.tree_count and expert.sigma_count of them */
+    ft_accuracy known;
+} ft_cell_gpu;
+
+typedef struct ft_cell {
+    const ft_family *family;
+    int variant;
+    const ft_rows *rows;
+    ft_cell_gpu *gpus;
+    int gpu_count;
+    ft_expert world;
+    ft_tree *world_trees;
+    ft_accuracy *lines;      /* sibling and unseen accuracies */
+    size_t line_count;
+    ft_status status;
+    ft_error error;
+} ft_cell;
+
+enum { FT_CELL_MAX_ROWS = 40000 };
+
+/* The stages, each independent between cells (and between GPUs for ft__cell_fit_gpu). */
+ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err);
+ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *gpu, ft_error *err);
+ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err);
+void ft__cell_free(ft_cell *cell);
+
+/* Accuracy of forecasts: adds rows, then fills the line. residual = log(measured / forecast). */
+typedef struct ft_errors {
+    double *residual, *low, *high; /* low, high: log offsets of the interval, both positive */
+    size_t count, room;
+} ft_errors;
+bool ft__errors_add(ft_errors *e, double residual, double low, double high);
+void ft__errors_summary(const ft_errors *e, ft_accuracy *out);
+void ft__errors_free(ft_errors *e);
+
+/* Quantiles of normalised residuals, one side each, at ft__quantile_levels; `count` residuals, scaled by `inflate`. */
+void ft__spreads(const double *z, size_t count, double inflate, float *low, float *high);
+#endif

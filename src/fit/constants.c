@@ -1,0 +1,156 @@
+/* Gauss-Newton with damping on log time.
+ *
+ * The unknowns are the logs of the constants; the residual of a row is log(model / measured), weighted by Huber's rule
+ * (rows further off than 20 % count linearly: tables hold autotuner accidents that no physics explains); priors enter as
+ * further residuals (x - x0) / spread. The Jacobian is by forward differences: the model takes a minimum over tiles, so
+ * it has kinks but no jumps in its constants. */
+#include "fit/constants.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+double ft__row_model_ms(const ft_family *family, const ft_rows *rows, const ft_row *row, const double *theta, bool want,
+                        ft_physics *out)
+{
+    const ft_device *device = &rows->gpus[row->gpu];
+    family->physics(device, &row->op, theta, want, out);
+    double ms = theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device) + out->body_ms;
+    return row->op.timing == FT_TIMING_OP ? ft__op_time(ms, theta[FT_THETA_GAP_US] * 1e-3) : ms;
+}
+
+static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+enum { HUBER_PERCENT = 20 };
+
+typedef struct system_ {
+    double a[FT_MAX_THETA][FT_MAX_THETA], g[FT_MAX_THETA];
+    double cost;
+} system_;
+
+static double row_residual(const ft_family *f, ft_subset s, size_t i, const double *theta)
+{
+    ft_physics ph;
+    const ft_row *row = &s.rows->at[s.index[i]];
+    return log(ft__row_model_ms(f, s.rows, row, theta, false, &ph) / row->ms);
+}
+
+static double huber(double r)
+{
+    const double d = HUBER_PERCENT / 100.0;
+    return fabs(r) <= d ? 0.5 * r * r : d * (fabs(r) - 0.5 * d);
+}
+
+static double prior_cost(const ft_family *f, const double *x, const double *x0, double prior, double rows)
+{
+    /* A prior is worth as much as 2 % of the rows, at least one: constants the data leaves open stay put, those it
+     * speaks about follow it. */
+    double sum = 0;
+    for (int j = 0; j < f->parameter_count; j++)
+        if (f->parameters[j].spread > 0) {
+            double d = (x[j] - x0[j]) / (f->parameters[j].spread * prior);
+            sum += 0.5 * d * d;
+        }
+    return sum * 0.01 * (1 + 0.02 * rows);
+}
+
+static double cost_of(const ft_family *f, ft_subset s, const double *x, const double *x0, double prior, double total)
+{
+    double theta[FT_MAX_THETA] = {0}, sum = 0;
+    for (int j = 0; j < f->parameter_count; j++) theta[j] = exp(x[j]);
+    for (size_t i = 0; i < s.count; i++) sum += (double)s.rows->at[s.index[i]].weight * huber(row_residual(f, s, i, theta));
+    return sum + prior_cost(f, x, x0, prior, total);
+}
+
+static void assemble(const ft_family *f, ft_subset s, const double *x, const double *x0, double prior, double total,
+                     system_ *sys)
+{
+    const double step = 0.02;
+    double theta[FT_MAX_THETA] = {0};
+    memset(sys, 0, sizeof *sys);
+    for (int j = 0; j < f->parameter_count; j++) theta[j] = exp(x[j]);
+    for (size_t i = 0; i < s.count; i++) {
+        double r = row_residual(f, s, i, theta), grad[FT_MAX_THETA];
+        double w = (double)s.rows->at[s.index[i]].weight;
+        double irls = fabs(r) <= HUBER_PERCENT / 100.0 ? w : w * HUBER_PERCENT / 100.0 / fabs(r);
+        for (int j = 0; j < f->parameter_count; j++) {
+            grad[j] = 0;
+            if (f->parameters[j].spread <= 0) continue;
+            double keep = theta[j];
+            theta[j] = keep * exp(step);
+            grad[j] = (row_residual(f, s, i, theta) - r) / step;
+            theta[j] = keep;
+        }
+        for (int j = 0; j < f->parameter_count; j++) {
+            if (grad[j] == 0) continue;
+            sys->g[j] += irls * grad[j] * r;
+            for (int k = 0; k <= j; k++) sys->a[j][k] += irls * grad[j] * grad[k];
+        }
+    }
+    double strength = 0.01 * (1 + 0.02 * total);
+    for (int j = 0; j < f->parameter_count; j++) {
+        double spread = f->parameters[j].spread * prior;
+        if (spread <= 0) continue;
+        sys->a[j][j] += strength / (spread * spread);
+        sys->g[j] += strength * (x[j] - x0[j]) / (spread * spread);
+    }
+}
+
+/* Solves (A + damping * diag A) d = -g by Cholesky; frozen unknowns have an empty row and stay. */
+static void solve(const system_ *sys, int n, double damping, double *d)
+{
+    double l[FT_MAX_THETA][FT_MAX_THETA] = {{0}}, y[FT_MAX_THETA];
+    for (int j = 0; j < n; j++)
+        for (int k = 0; k <= j; k++) {
+            double sum = sys->a[j][k];
+            if (j == k) sum += damping * sys->a[j][j] + 1e-9;
+            for (int i = 0; i < k; i++) sum -= l[j][i] * l[k][i];
+            l[j][k] = j == k ? sqrt(fmax(sum, 1e-12)) : sum / l[k][k];
+        }
+    for (int j = 0; j < n; j++) {
+        double sum = -sys->g[j];
+        for (int i = 0; i < j; i++) sum -= l[j][i] * y[i];
+        y[j] = sum / l[j][j];
+    }
+    for (int j = n - 1; j >= 0; j--) {
+        double sum = y[j];
+        for (int i = j + 1; i < n; i++) sum -= l[i][j] * d[i];
+        d[j] = sum / l[j][j];
+    }
+}
+
+void ft__fit_constants(const ft_family *f, ft_subset s, const double *center, double prior, int iterations, double *theta)
+{
+    double x[FT_MAX_THETA], x0[FT_MAX_THETA], try[FT_MAX_THETA], d[FT_MAX_THETA], total = 0, damping = 0.05;
+    int n = f->parameter_count;
+    for (int j = 0; j < n; j++) x[j] = x0[j] = log(clamp(center[j], f->parameters[j].low, f->parameters[j].high));
+    for (size_t i = 0; i < s.count; i++) total += (double)s.rows->at[s.index[i]].weight;
+    system_ sys;
+    double cost = cost_of(f, s, x, x0, prior, total);
+    for (int it = 0; it < iterations; it++) {
+        assemble(f, s, x, x0, prior, total, &sys);
+        bool better = false;
+        double gain = 0;
+        for (int attempt = 0; attempt < 6 && !better; attempt++) {
+            solve(&sys, n, damping, d);
+            for (int j = 0; j < n; j++)
+                try[j] = f->parameters[j].spread > 0 ? clamp(x[j] + clamp(d[j], -0.7, 0.7), log(f->parameters[j].low),
+                                                             log(f->parameters[j].high))
+                                                     : x[j];
+            double c = cost_of(f, s, try, x0, prior, total);
+            better = c < cost;
+            if (better) {
+                gain = (cost - c) / cost;
+                cost = c;
+                memcpy(x, try, sizeof x);
+                damping = fmax(damping * 0.3, 1e-4);
+            } else {
+                damping *= 5;
+            }
+        }
+        if (!better || gain < 1e-4) break;
+    }
+    for (int j = 0; j < n; j++) theta[j] = exp(x[j]);
+    for (int j = n; j < FT_MAX_THETA; j++) theta[j] = 0;
+}

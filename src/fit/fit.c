@@ -1,0 +1,338 @@
+/* Measurements -> predictor file: rows are dealt into cells, cells are fitted in parallel, experts and trees are
+ * laid out one after the other, and a JSON record says what all of it came from.
+ *
+ * The order of cells, GPUs and rows is that of the files, and no step depends on the thread count: same data, same bytes. */
+#include "fit/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "base/text.h"
+#include "fit/baseline.h"
+#include "fit/cell.h"
+
+void ft__accuracy_free(ft_accuracy_table *t)
+{
+    free(t->lines);
+    memset(t, 0, sizeof *t);
+}
+
+typedef struct job {
+    ft_cell *cell;
+    int gpu; /* index inside the cell */
+} job;
+
+typedef struct fitting {
+    const ft_fit_options *options;
+    ft_rows rows;
+    ft_cell *cells;
+    size_t cell_count;
+    job *jobs;
+    size_t job_count;
+    size_t done, steps;
+} fitting;
+
+static bool family_wanted(void *context, const ft_op *op)
+{
+    const ft_fit_options *o = context;
+    int variant;
+    const ft_family *f = ft__family_of(op, &variant);
+    if (!f) return false;
+    for (size_t i = 0; i < o->family_count; i++)
+        if (!strcmp(o->families[i], f->name)) return true;
+    return o->family_count == 0;
+}
+
+static void tell(fitting *f, const char *stage, double done)
+{
+    if (f->options->progress) f->options->progress(f->options->progress_context, stage, done);
+}
+
+/* Rows of one GPU from two protocols (our own and an engine's) get the same say: ours are fewer. */
+static void balance_sources(ft_cell *cell, ft_rows *rows)
+{
+    for (int g = 0; g < cell->gpu_count; g++) {
+        double own = 0, engine = 0;
+        for (size_t i = 0; i < cell->gpus[g].count; i++) {
+            const ft_row *r = &rows->at[cell->gpus[g].index[i]];
+            own += r->source == FT_ROWS_OWN;
+            engine += r->source == FT_ROWS_ENGINE;
+        }
+        if (own <= 0 || engine <= own) continue;
+        float weight = (float)fmin(6, engine / own);
+        for (size_t i = 0; i < cell->gpus[g].count; i++) {
+            ft_row *r = &rows->at[cell->gpus[g].index[i]];
+            if (r->source == FT_ROWS_OWN) r->weight = weight;
+        }
+    }
+}
+
+/* More rows than a cell takes: every row's hash decides, our own rows always stay. */
+static void thin(ft_cell_gpu *g, const ft_rows *rows)
+{
+    if (g->count <= FT_CELL_MAX_ROWS) return;
+    uint64_t threshold = (uint64_t)FT_CELL_MAX_ROWS * 4294967296u / g->count;
+    size_t kept = 0;
+    for (size_t i = 0; i < g->count; i++) {
+        uint32_t h = (g->index[i] ^ (g->index[i] >> 16)) * 2246822519u;
+        h = (h ^ (h >> 13)) * 3266489917u;
+        if (rows->at[g->index[i]].source == FT_ROWS_OWN || (h ^ (h >> 16)) < threshold) g->index[kept++] = g->index[i];
+    }
+    g->count = kept;
+}
+
+static ft_cell_gpu *gpu_in(ft_cell *cell, int gpu)
+{
+    for (int g = 0; g < cell->gpu_count; g++)
+        if (cell->gpus[g].gpu == gpu) return &cell->gpus[g];
+    ft_cell_gpu *more = realloc(cell->gpus, (size_t)(cell->gpu_count + 1) * sizeof *more);
+    if (!more) return NULL;
+    cell->gpus = more;
+    memset(&more[cell->gpu_count], 0, sizeof *more);
+    more[cell->gpu_count].gpu = gpu;
+    return &more[cell->gpu_count++];
+}
+
+static ft_status deal(fitting *f, ft_error *err)
+{
+    size_t capacity = 0;
+    int *cell_at = malloc((size_t)ft__family_count * FT_MAX_VARIANTS * sizeof *cell_at);
+    if (!cell_at) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (int i = 0; i < ft__family_count * FT_MAX_VARIANTS; i++) cell_at[i] = -1;
+    ft_status s = FT_OK;
+    for (uint32_t i = 0; i < f->rows.count && s == FT_OK; i++) {
+        const ft_row *row = &f->rows.at[i];
+        int variant;
+        const ft_family *family = ft__family_of(&row->op, &variant);
+        if (!family || row->held_out) continue;
+        int *at = &cell_at[ft__family_find(family->name) * FT_MAX_VARIANTS + variant];
+        if (*at < 0) {
+            if (f->cell_count == capacity) {
+                capacity = capacity ? 2 * capacity : 32;
+                ft_cell *more = realloc(f->cells, capacity * sizeof *more);
+                if (!more) {
+                    s = ft__fail(err, FT_E_MEMORY, "out of memory");
+                    break;
+                }
+                f->cells = more;
+            }
+            *at = (int)f->cell_count;
+            memset(&f->cells[f->cell_count], 0, sizeof *f->cells);
+            f->cells[f->cell_count].family = family;
+            f->cells[f->cell_count].variant = variant;
+            f->cells[f->cell_count++].rows = &f->rows;
+        }
+        ft_cell_gpu *g = gpu_in(&f->cells[*at], row->gpu);
+        if (!g) {
+            s = ft__fail(err, FT_E_MEMORY, "out of memory");
+            break;
+        }
+        if ((g->count & (g->count - 1)) == 0) { /* grows at powers of two */
+            uint32_t *more = realloc(g->index, (g->count ? 2 * g->count : 1) * sizeof *more);
+            if (!more) {
+                s = ft__fail(err, FT_E_MEMORY, "out of memory");
+                break;
+            }
+            g->index = more;
+        }
+        g->index[g->count++] = i;
+        g->bare = g->bare || (row->op.kind == FT_OP_GEMM && row->op.u.gemm.quantized == 1);
+    }
+    free(cell_at);
+    for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
+        balance_sources(&f->cells[c], &f->rows);
+        for (int g = 0; g < f->cells[c].gpu_count; g++) thin(&f->cells[c].gpus[g], &f->rows);
+        f->job_count += (size_t)f->cells[c].gpu_count;
+    }
+    if (s == FT_OK && !f->cell_count) s = ft__fail(err, FT_E_FILE, "no rows to fit: every measured row is held out or of another family");
+    return s;
+}
+
+static void world_step(void *context, size_t i)
+{
+    fitting *f = context;
+    f->cells[i].status = ft__cell_fit_world(&f->cells[i], &f->cells[i].error);
+    size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
+    tell(f, "constants", 0.15 * (double)done / (double)f->cell_count);
+}
+
+static void gpu_step(void *context, size_t i)
+{
+    fitting *f = context;
+    ft_cell *cell = f->jobs[i].cell;
+    ft_error err;
+    ft_status s = ft__cell_fit_gpu(cell, &cell->gpus[f->jobs[i].gpu], &err);
+    if (s != FT_OK) cell->error = err, cell->status = s;
+    size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
+    tell(f, "experts", 0.15 + 0.65 * (double)done / (double)f->job_count);
+}
+
+static void kin_step(void *context, size_t i)
+{
+    fitting *f = context;
+    f->cells[i].status = ft__cell_fit_kin(&f->cells[i], f->options->cross_validate, &f->cells[i].error);
+    size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
+    tell(f, "kinship", 0.8 + 0.2 * (double)done / (double)f->cell_count);
+}
+
+static ft_status cells_status(const fitting *f, ft_error *err)
+{
+    for (size_t c = 0; c < f->cell_count; c++)
+        if (f->cells[c].status != FT_OK) {
+            if (err) *err = f->cells[c].error;
+            return f->cells[c].status;
+        }
+    return FT_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const job *x = a, *y = b;
+    size_t nx = x->cell->gpus[x->gpu].count, ny = y->cell->gpus[y->gpu].count;
+    return nx != ny ? (nx < ny) - (nx > ny) : x->cell != y->cell ? (x->cell > y->cell) - (x->cell < y->cell) : x->gpu - y->gpu;
+}
+
+static ft_status run(fitting *f, ft_error *err)
+{
+    int threads = f->options->threads;
+    f->jobs = malloc((f->job_count + 1) * sizeof *f->jobs);
+    if (!f->jobs) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    size_t n = 0;
+    for (size_t c = 0; c < f->cell_count; c++)
+        for (int g = 0; g < f->cells[c].gpu_count; g++) f->jobs[n++] = (job){&f->cells[c], g};
+    qsort(f->jobs, n, sizeof *f->jobs, by_size); /* the longest first, so that no core idles at the end */
+    ft__parallel(threads, f->cell_count, world_step, f);
+    FT_TRY(cells_status(f, err));
+    f->done = 0;
+    ft__parallel(threads, f->job_count, gpu_step, f);
+    FT_TRY(cells_status(f, err));
+    f->done = 0;
+    ft__parallel(threads, f->cell_count, kin_step, f);
+    return cells_status(f, err);
+}
+
+static void describe(const fitting *f, ft_text *meta)
+{
+    ft__text_add(meta, "{\"made_by\":\"foretell " FT_VERSION " fit\",\"excluded_gpus\":[");
+    for (size_t i = 0; i < f->options->exclude_count; i++) {
+        ft__text_add(meta, i ? "," : "");
+        ft__text_add_json(meta, f->options->exclude_gpus[i]);
+    }
+    ft__text_add(meta, "],\"rows\":[");
+    bool first = true;
+    for (size_t c = 0; c < f->cell_count; c++)
+        for (int g = 0; g < f->cells[c].gpu_count; g++) {
+            const ft_cell_gpu *cg = &f->cells[c].gpus[g];
+            ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"rows\":%zu,\"held_out_error\":", first ? "" : ",",
+                          cg->expert.family, cg->expert.variant, cg->expert.gpu, cg->count);
+            ft__text_add_number(meta, cg->known.mean, 4);
+            ft__text_add(meta, ",\"held_out_inside\":");
+            ft__text_add_number(meta, cg->known.inside, 4);
+            ft__text_add(meta, "}");
+            first = false;
+        }
+    ft__text_add(meta, "],\"left_out\":[");
+    first = true;
+    for (size_t c = 0; c < f->cell_count; c++)
+        for (size_t i = 0; i < f->cells[c].line_count; i++) {
+            const ft_accuracy *a = &f->cells[c].lines[i];
+            ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"kind\":\"%s\",\"error\":", first ? "" : ",",
+                          a->family, a->variant, a->gpu, a->kind);
+            ft__text_add_number(meta, a->mean, 4);
+            ft__text_add(meta, "}");
+            first = false;
+        }
+    ft__text_add(meta, "]}\n");
+}
+
+/* Experts and trees of all cells, one after the other. */
+static ft_status lay_out(fitting *f, void **file, size_t *length, ft_error *err)
+{
+    size_t experts = 0, trees = 0;
+    for (size_t c = 0; c < f->cell_count; c++) {
+        experts += 1 + 2 * (size_t)f->cells[c].gpu_count + 1;
+        trees += f->cells[c].world.tree_count;
+        for (int g = 0; g < f->cells[c].gpu_count; g++)
+            trees += f->cells[c].gpus[g].expert.tree_count + f->cells[c].gpus[g].expert.sigma_count;
+    }
+    ft_expert *e = calloc(experts + 1, sizeof *e);
+    ft_tree *t = calloc(trees + 1, sizeof *t);
+    ft_text meta = {0};
+    size_t ne = 0, nt = 0;
+    ft_status s = e && t ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory laying out the predictor");
+    for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
+        ft_cell *cell = &f->cells[c];
+        for (int g = 0; g < cell->gpu_count; g++) {
+            ft_cell_gpu *cg = &cell->gpus[g];
+            cg->expert.tree_first = (uint32_t)nt;
+            memcpy(t + nt, cg->trees, cg->expert.tree_count * sizeof *t);
+            nt += cg->expert.tree_count;
+            cg->expert.sigma_first = (uint32_t)nt;
+            memcpy(t + nt, cg->sigma, cg->expert.sigma_count * sizeof *t);
+            nt += cg->expert.sigma_count;
+            e[ne++] = cg->expert;
+            ft__baseline_linear(cell, cg, &e[ne++]);
+        }
+        cell->world.tree_first = (uint32_t)nt;
+        memcpy(t + nt, cell->world_trees, cell->world.tree_count * sizeof *t);
+        nt += cell->world.tree_count;
+        e[ne++] = cell->world;
+        ft__baseline_linear(cell, NULL, &e[ne++]);
+    }
+    if (s == FT_OK) {
+        describe(f, &meta);
+        s = meta.failed ? ft__fail(err, FT_E_MEMORY, "out of memory describing the predictor")
+                        : ft__predictor_write(e, ne, t, nt, meta.at, file, length, err);
+    }
+    ft__text_free(&meta);
+    free(e);
+    free(t);
+    return s;
+}
+
+static ft_status collect(const fitting *f, ft_accuracy_table *out, ft_error *err)
+{
+    size_t n = 0, at = 0;
+    for (size_t c = 0; c < f->cell_count; c++) n += f->cells[c].line_count + (size_t)f->cells[c].gpu_count;
+    out->lines = malloc((n + 1) * sizeof *out->lines);
+    if (!out->lines) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t c = 0; c < f->cell_count; c++) {
+        for (int g = 0; g < f->cells[c].gpu_count; g++) out->lines[at++] = f->cells[c].gpus[g].known;
+        for (size_t i = 0; i < f->cells[c].line_count; i++) out->lines[at++] = f->cells[c].lines[i];
+    }
+    out->count = at;
+    return FT_OK;
+}
+
+ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft_accuracy_table *accuracy, ft_error *err)
+{
+    fitting f = {.options = options};
+    ft_row_filter filter = {.exclude_gpus = options->exclude_gpus,
+                            .exclude_count = options->exclude_count,
+                            .wanted = family_wanted,
+                            .wanted_context = (void *)(uintptr_t)options};
+    memset(accuracy, 0, sizeof *accuracy);
+    for (size_t i = 0; i < options->family_count; i++)
+        if (ft__family_find(options->families[i]) < 0) {
+            const char *names[64];
+            for (int k = 0; k < ft__family_count; k++) names[k] = ft__families[k]->name;
+            const char *near = ft__nearest(options->families[i], names, (size_t)ft__family_count);
+            return ft__fail(err, FT_E_NAME, "unknown family \"%s\"%s%s", options->families[i], near ? "; did you mean " : "",
+                            near ? near : "");
+        }
+    tell(&f, "reading", 0);
+    ft_status s = ft__rows_load(options->data, &filter, &f.rows, err);
+    if (s == FT_OK) s = deal(&f, err);
+    if (s == FT_OK) s = run(&f, err);
+    if (s == FT_OK) s = collect(&f, accuracy, err);
+    if (s == FT_OK) s = lay_out(&f, file, length, err);
+    if (s != FT_OK) ft__accuracy_free(accuracy);
+    for (size_t c = 0; c < f.cell_count; c++) ft__cell_free(&f.cells[c]);
+    free(f.cells);
+    free(f.jobs);
+    ft__rows_free(&f.rows);
+    tell(&f, "done", 1);
+    return s;
+}

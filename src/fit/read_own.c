@@ -1,0 +1,198 @@
+/* Our own measurements: one CSV per family, device time in ms, columns as data/measurements/README.md lists them.
+ *
+ * One row in ten, picked by a hash of its shape, is held out of every fit, so that `validate` can show errors on rows
+ * the predictor never saw. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/table.h"
+#include "fit/measurements.h"
+#include "graph/operator.h"
+
+typedef struct reader {
+    ft_table *table;
+    const ft_row_filter *filter;
+    ft_rows *rows;
+    const char *gpu;
+    ft_error *err;
+} reader;
+
+typedef ft_status (*row_reader)(reader *r, ft_row *row, bool *take);
+
+static ft_status whole(reader *r, const char *column, int64_t *out)
+{
+    int at;
+    FT_TRY(ft__table_column(r->table, column, &at, r->err));
+    return ft__table_whole(r->table, at, out, r->err);
+}
+
+static const char *cell(reader *r, const char *column) { return ft__table_cell(r->table, ft__table_find(r->table, column)); }
+
+static ft_status dtype(reader *r, ft_dtype *out)
+{
+    int at;
+    FT_TRY(ft__table_column(r->table, "dtype", &at, r->err));
+    if (ft_dtype_parse(ft__table_cell(r->table, at), out)) return FT_OK;
+    return ft__fail_at(r->err, FT_E_NAME, ft__table_path(r->table), ft__table_line(r->table), 0, "unknown dtype \"%s\"",
+                       ft__table_cell(r->table, at));
+}
+
+static void layout(reader *r, char out[4])
+{
+    const char *text = cell(r, "layout");
+    if (strlen(text) == 2) memcpy(out, text, 3);
+}
+
+static ft_status gemm_row(reader *r, ft_row *row, bool *take)
+{
+    bool batched = ft__table_find(r->table, "b") >= 0;
+    ft__op_init(batched ? "bmm" : "gemm", &row->op);
+    FT_TRY(dtype(r, &row->op.dtype));
+    if (batched) FT_TRY(whole(r, "b", &row->op.u.gemm.b));
+    FT_TRY(whole(r, "m", &row->op.u.gemm.m));
+    FT_TRY(whole(r, "n", &row->op.u.gemm.n));
+    FT_TRY(whole(r, "k", &row->op.u.gemm.k));
+    layout(r, row->op.u.gemm.layout);
+    row->op.u.gemm.quantized = 1;
+    row->group = ft__group3(row->op.u.gemm.n, row->op.u.gemm.k, batched ? row->op.u.gemm.m : 0);
+    *take = true;
+    return FT_OK;
+}
+
+static ft_pass pass_of(const char *text) { return !strcmp(text, "bwd") ? FT_BWD : !strcmp(text, "fwd_bwd") ? FT_FWD_BWD : FT_FWD; }
+
+static ft_status attention_row(reader *r, ft_row *row, bool *take)
+{
+    int64_t causal = 0;
+    ft__op_init("attention", &row->op);
+    FT_TRY(dtype(r, &row->op.dtype));
+    row->op.kv_dtype = row->op.dtype;
+    row->op.pass = pass_of(cell(r, "pass"));
+    row->op.engine = FT_ENGINE_BARE;
+    FT_TRY(whole(r, "batch", &row->op.u.attention.batch));
+    FT_TRY(whole(r, "heads", &row->op.u.attention.heads));
+    FT_TRY(whole(r, "kv_heads", &row->op.u.attention.kv_heads));
+    FT_TRY(whole(r, "q_len", &row->op.u.attention.q_len));
+    FT_TRY(whole(r, "kv_len", &row->op.u.attention.kv_len));
+    FT_TRY(whole(r, "head_dim", &row->op.u.attention.head_dim));
+    FT_TRY(whole(r, "causal", &causal));
+    row->op.u.attention.causal = causal != 0;
+    row->group = ft__group3(row->op.u.attention.q_len, row->op.u.attention.heads, row->op.u.attention.batch);
+    *take = true;
+    return FT_OK;
+}
+
+static ft_status elementwise_row(reader *r, ft_row *row, bool *take)
+{
+    int64_t inputs = 1;
+    int at = ft__pointwise_op_find(cell(r, "op"));
+    *take = at >= 0;
+    if (!*take) return FT_OK;
+    ft__op_init(ft__pointwise_ops[at].name, &row->op);
+    FT_TRY(dtype(r, &row->op.dtype));
+    FT_TRY(whole(r, "numel", &row->op.u.elementwise.numel));
+    FT_TRY(whole(r, "inputs", &inputs));
+    row->op.u.elementwise.inputs = (int)inputs;
+    row->group = ft__group3(row->op.u.elementwise.numel, 0, 0);
+    return FT_OK;
+}
+
+static ft_status row_row(reader *r, ft_row *row, bool *take)
+{
+    const char *name = cell(r, "op"), *back = strstr(name, "_backward");
+    char base[64];
+    size_t length = back ? (size_t)(back - name) : strlen(name);
+    *take = false;
+    if (length >= sizeof base) return FT_OK;
+    memcpy(base, name, length);
+    base[length] = 0;
+    int at = ft__row_op_find(base);
+    if (at < 0) return FT_OK;
+    ft__op_init(ft__row_ops[at].name, &row->op);
+    row->op.pass = back ? FT_BWD : FT_FWD;
+    FT_TRY(dtype(r, &row->op.dtype));
+    FT_TRY(whole(r, "rows", &row->op.u.row.rows));
+    FT_TRY(whole(r, "cols", &row->op.u.row.cols));
+    row->group = ft__group3(row->op.u.row.rows, row->op.u.row.cols, 0);
+    *take = true;
+    return FT_OK;
+}
+
+static ft_status conv_row(reader *r, ft_row *row, bool *take)
+{
+    ft__op_init("conv2d", &row->op);
+    FT_TRY(dtype(r, &row->op.dtype));
+    row->op.pass = pass_of(cell(r, "pass"));
+    row->op.u.conv.nhwc = !strcmp(cell(r, "layout"), "nhwc");
+    FT_TRY(whole(r, "n", &row->op.u.conv.n));
+    FT_TRY(whole(r, "c", &row->op.u.conv.c));
+    FT_TRY(whole(r, "h", &row->op.u.conv.h));
+    FT_TRY(whole(r, "w", &row->op.u.conv.w));
+    FT_TRY(whole(r, "k", &row->op.u.conv.k));
+    FT_TRY(whole(r, "r", &row->op.u.conv.r));
+    FT_TRY(whole(r, "s", &row->op.u.conv.s));
+    FT_TRY(whole(r, "stride", &row->op.u.conv.stride));
+    FT_TRY(whole(r, "pad", &row->op.u.conv.pad));
+    row->group = ft__group3(row->op.u.conv.c * 4096 + row->op.u.conv.k, row->op.u.conv.h, row->op.u.conv.n);
+    *take = true;
+    return FT_OK;
+}
+
+static ft_status optimizer_row(reader *r, ft_row *row, bool *take)
+{
+    static const char *const known[] = {"adamw_fused", "adamw_foreach", "sgd_momentum_foreach", "sgd_foreach",
+                                        "clip_grad_norm", "adamw", "sgd", "sgd_momentum"};
+    const char *name = cell(r, "op");
+    *take = false;
+    ft__op_init("optimizer", &row->op);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i], name)) row->op.name = known[i], *take = true;
+    if (!*take) return FT_OK;
+    FT_TRY(dtype(r, &row->op.dtype));
+    FT_TRY(whole(r, "params", &row->op.u.optimizer.params));
+    FT_TRY(whole(r, "tensors", &row->op.u.optimizer.tensors));
+    row->group = ft__group3(row->op.u.optimizer.params, row->op.u.optimizer.tensors, 0);
+    return FT_OK;
+}
+
+static ft_status read_file(const char *folder, const char *name, row_reader each, reader *r)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!ft__file_exists(path)) return FT_OK;
+    FT_TRY(ft__table_open(path, &r->table, r->err));
+    int ms;
+    ft_status s = ft__table_column(r->table, "ms", &ms, r->err);
+    for (bool more = true; s == FT_OK;) {
+        s = ft__table_next(r->table, &more, r->err);
+        if (s != FT_OK || !more) break;
+        ft_row row;
+        bool take = false;
+        memset(&row, 0, sizeof row);
+        s = each(r, &row, &take);
+        if (s == FT_OK) s = ft__table_number(r->table, ms, &row.ms, r->err);
+        if (s == FT_OK && take && row.ms <= 0)
+            s = ft__fail_at(r->err, FT_E_RANGE, path, ft__table_line(r->table), 0, "a time of %g ms", row.ms);
+        if (s != FT_OK || !take) continue;
+        row.source = FT_ROWS_OWN;
+        row.held_out = row.group % 10 == 3;
+        s = ft__rows_add(r->rows, r->filter, r->gpu, &row, r->err);
+    }
+    ft__table_close(r->table);
+    return s;
+}
+
+ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
+{
+    static const struct {
+        const char *file;
+        row_reader each;
+    } files[] = {{"gemm.csv.gz", gemm_row},           {"bmm.csv.gz", gemm_row},    {"attention.csv.gz", attention_row},
+                 {"elementwise.csv.gz", elementwise_row}, {"rowwise.csv.gz", row_row}, {"conv.csv.gz", conv_row},
+                 {"optimizer.csv", optimizer_row}};
+    reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) FT_TRY(read_file(folder, files[i].file, files[i].each, &r));
+    return FT_OK;
+}

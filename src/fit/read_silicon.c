@@ -1,0 +1,206 @@
+/* Kernel tables of serving engines (ai-dynamo/aiconfigurator, Apache-2.0): graph replays, warm L2, random operands.
+ *
+ * TensorRT-LLM's rows are preferred for GEMM (vLLM's were taken with constant weights, which draw less power and run
+ * 2-9 % faster than real data); the A100 table needs the others too. fp8 and fp4 GEMMs include the dynamic quantisation
+ * of the activations. Attention is a mixture of engines: it writes the cache and, in some, applies rotary embeddings. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/table.h"
+#include "fit/measurements.h"
+#include "graph/operator.h"
+
+static const char *gpu_name(const char *theirs)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } names[] = {{"a100_sxm", "a100_sxm_80gb"}, {"a100_pcie", "a100_pcie_80gb"}, {"rtx_pro_6000_server", "rtx_pro_6000"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].theirs, theirs)) return names[i].ours;
+    return theirs;
+}
+
+static bool dtype_of(const char *theirs, ft_dtype *out)
+{
+    static const struct {
+        const char *theirs;
+        ft_dtype dtype;
+    } names[] = {{"bfloat16", FT_BF16}, {"bf16", FT_BF16}, {"float16", FT_FP16}, {"fp8", FT_FP8}, {"nvfp4", FT_FP4}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].theirs, theirs)) return *out = names[i].dtype, true;
+    return false;
+}
+
+static ft_engine engine_of(const char *theirs)
+{
+    return !strcmp(theirs, "trtllm") ? FT_ENGINE_TRTLLM : !strcmp(theirs, "vllm") ? FT_ENGINE_VLLM : FT_ENGINE_SGLANG;
+}
+
+typedef struct reader {
+    ft_table *t;
+    ft_error *err;
+} reader;
+
+static const char *cell(reader *r, const char *column) { return ft__table_cell(r->t, ft__table_find(r->t, column)); }
+static bool cell_is(reader *r, const char *column, const char *value) { return !strcmp(cell(r, column), value); }
+static bool zero(reader *r, const char *column) { return cell(r, column)[0] == 0 || cell_is(r, column, "0"); }
+
+static ft_status whole(reader *r, const char *column, int64_t *out)
+{
+    int at;
+    FT_TRY(ft__table_column(r->t, column, &at, r->err));
+    return ft__table_whole(r->t, at, out, r->err);
+}
+
+static ft_status gemm_row(reader *r, ft_row *row, bool *take)
+{
+    ft_op *op = &row->op;
+    ft__op_init("gemm", op);
+    *take = dtype_of(cell(r, "dtype"), &op->dtype) && (cell_is(r, "backend", "trtllm") || cell_is(r, "gpu", "a100_sxm"));
+    if (!*take) return FT_OK;
+    FT_TRY(whole(r, "m", &op->u.gemm.m));
+    FT_TRY(whole(r, "n", &op->u.gemm.n));
+    FT_TRY(whole(r, "k", &op->u.gemm.k));
+    op->u.gemm.quantized = 0;
+    row->group = ft__group3(op->u.gemm.n, op->u.gemm.k, 0);
+    return FT_OK;
+}
+
+static ft_status attention_row(reader *r, ft_row *row, bool *take)
+{
+    ft_op *op = &row->op;
+    ft__op_init("attention", op);
+    bool generation = ft__table_find(r->t, "step") >= 0;
+    *take = dtype_of(cell(r, "attn_dtype"), &op->dtype) && dtype_of(cell(r, "kv_dtype"), &op->kv_dtype) &&
+            zero(r, "window") && zero(r, "prefix");
+    if (!*take) return FT_OK;
+    int64_t isl, step = 0;
+    FT_TRY(whole(r, "batch", &op->u.attention.batch));
+    FT_TRY(whole(r, "num_heads", &op->u.attention.heads));
+    FT_TRY(whole(r, "num_kv_heads", &op->u.attention.kv_heads));
+    FT_TRY(whole(r, "head_dim", &op->u.attention.head_dim));
+    FT_TRY(whole(r, "isl", &isl));
+    if (generation) FT_TRY(whole(r, "step", &step));
+    if (op->u.attention.kv_heads == 0) op->u.attention.kv_heads = op->u.attention.heads;
+    op->u.attention.q_len = generation ? 1 : isl;
+    op->u.attention.kv_len = isl + step;
+    op->u.attention.causal = !generation;
+    if (op->kv_dtype == FT_FP8) op->dtype = FT_FP8; /* an fp8 cache is multiplied in fp8 */
+    op->engine = engine_of(cell(r, "backend"));
+    row->group = ft__group3(op->u.attention.heads, op->u.attention.kv_heads * 1000 + op->u.attention.head_dim,
+                            op->u.attention.batch);
+    return FT_OK;
+}
+
+static ft_status moe_row(reader *r, ft_row *row, bool *take)
+{
+    ft_op *op = &row->op;
+    ft__op_init("moe", op);
+    *take = dtype_of(cell(r, "dtype"), &op->dtype) && cell_is(r, "backend", "trtllm") &&
+            cell_is(r, "distribution", "balanced") && cell_is(r, "moe_tp", "1") && cell_is(r, "moe_ep", "1");
+    if (!*take) return FT_OK;
+    FT_TRY(whole(r, "tokens", &op->u.moe.tokens));
+    FT_TRY(whole(r, "hidden_size", &op->u.moe.hidden));
+    FT_TRY(whole(r, "inter_size", &op->u.moe.inter));
+    FT_TRY(whole(r, "topk", &op->u.moe.topk));
+    FT_TRY(whole(r, "num_experts", &op->u.moe.experts));
+    row->group = ft__group3(op->u.moe.hidden, op->u.moe.inter, op->u.moe.experts * 64 + op->u.moe.topk);
+    return FT_OK;
+}
+
+/* DeepSeek's geometry, the one the tables were taken with: latent 512, rotary 64, 128 per head. */
+static ft_status mla_row(reader *r, ft_row *row, bool *take)
+{
+    ft_op *op = &row->op;
+    ft__op_init("mla", op);
+    bool generation = ft__table_find(r->t, "step") >= 0;
+    *take = dtype_of(cell(r, "dtype"), &op->dtype) && dtype_of(cell(r, "kv_dtype"), &op->kv_dtype) &&
+            cell_is(r, "backend", "trtllm") && zero(r, "prefix");
+    if (!*take) return FT_OK;
+    int64_t isl, step = 0;
+    FT_TRY(whole(r, "batch", &op->u.mla.batch));
+    FT_TRY(whole(r, "num_heads", &op->u.mla.heads));
+    FT_TRY(whole(r, "isl", &isl));
+    if (generation) FT_TRY(whole(r, "step", &step));
+    op->u.mla.q_len = generation ? 1 : isl;
+    op->u.mla.kv_len = isl + step;
+    op->u.mla.causal = !generation;
+    op->u.mla.kv_lora = 512;
+    op->u.mla.rope_dim = 64;
+    op->u.mla.nope_dim = op->u.mla.v_dim = 128;
+    row->group = ft__group3(op->u.mla.heads, op->u.mla.batch, generation);
+    return FT_OK;
+}
+
+static ft_status quantize_row(reader *r, ft_row *row, bool *take)
+{
+    ft_op *op = &row->op;
+    ft__op_init("quantize", op);
+    /* One table holds the pass that finds the scale, the other the pass that applies it. */
+    op->name = strstr(ft__table_path(r->t), "computescale") ? "quantize" : "scale_matrix";
+    *take = dtype_of(cell(r, "dtype"), &op->dtype);
+    if (!*take) return FT_OK;
+    FT_TRY(whole(r, "m", &op->u.quantize.rows));
+    FT_TRY(whole(r, "k", &op->u.quantize.cols));
+    row->group = ft__group3(op->u.quantize.rows, op->u.quantize.cols, 0);
+    return FT_OK;
+}
+
+typedef ft_status (*row_reader)(reader *r, ft_row *row, bool *take);
+
+static ft_status read_file(const char *path, row_reader each, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
+{
+    reader r = {.err = err};
+    int gpu, latency;
+    FT_TRY(ft__table_open(path, &r.t, err));
+    ft_status s = ft__table_column(r.t, "gpu", &gpu, err);
+    if (s == FT_OK) s = ft__table_column(r.t, "latency_ms", &latency, err);
+    for (bool more = true; s == FT_OK;) {
+        s = ft__table_next(r.t, &more, err);
+        if (s != FT_OK || !more) break;
+        const char *name = gpu_name(ft__table_cell(r.t, gpu));
+        if (!ft__rows_gpu_wanted(filter, name)) continue;
+        ft_row row;
+        bool take = false;
+        memset(&row, 0, sizeof row);
+        s = each(&r, &row, &take);
+        if (s != FT_OK || !take) continue;
+        s = ft__table_number(r.t, latency, &row.ms, err);
+        if (s != FT_OK || row.ms <= 0) continue;
+        row.source = FT_ROWS_ENGINE;
+        s = ft__rows_add(rows, filter, name, &row, err);
+    }
+    ft__table_close(r.t);
+    return s;
+}
+
+ft_status ft__read_silicon(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
+{
+    static const struct {
+        const char *folder;
+        row_reader each;
+    } forms[] = {{"gemm", gemm_row},
+                 {"attention_context", attention_row},
+                 {"attention_generation", attention_row},
+                 {"moe", moe_row},
+                 {"mla_context", mla_row},
+                 {"mla_generation", mla_row},
+                 {"quant_computescale", quantize_row},
+                 {"quant_scale_matrix", quantize_row}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char path[4096], file[4400];
+        char **names;
+        size_t count;
+        snprintf(path, sizeof path, "%s/%s", folder, forms[i].folder);
+        FT_TRY(ft__folder_list(path, ".csv.gz", &names, &count, err));
+        ft_status s = FT_OK;
+        for (size_t f = 0; f < count && s == FT_OK; f++) {
+            snprintf(file, sizeof file, "%s/%s", path, names[f]);
+            s = read_file(file, forms[i].each, filter, rows, err);
+        }
+        ft__folder_list_free(names, count);
+        FT_TRY(s);
+    }
+    return FT_OK;
+}

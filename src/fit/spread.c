@@ -1,0 +1,90 @@
+/* From held-out errors to intervals, by conformal prediction: the interval at level q is the q-quantile of what the
+ * model got wrong on rows it had not seen, each side by itself, so that coverage does not depend on errors being normal. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fit/cell.h"
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, size_t n, double q)
+{
+    if (n == 0) return 0;
+    double at = q * (double)(n + 1) - 1; /* conformal: n + 1 in place of n */
+    if (at <= 0) return sorted[0];
+    if (at >= (double)(n - 1)) return sorted[n - 1];
+    size_t i = (size_t)at;
+    double t = at - (double)i;
+    return sorted[i] * (1 - t) + sorted[i + 1] * t;
+}
+
+void ft__spreads(const double *z, size_t count, double inflate, float *low, float *high)
+{
+    double *sorted = malloc((count ? count : 1) * sizeof *sorted);
+    for (int q = 0; q < FT_QUANTILES; q++) low[q] = high[q] = (float)(3 * inflate); /* what is said when memory runs out */
+    if (!sorted) return;
+    memcpy(sorted, z, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_value);
+    for (int q = 0; q < FT_QUANTILES; q++) {
+        double tail = (1 - ft__quantile_levels[q]) / 2;
+        low[q] = (float)fmax(0.002, -inflate * quantile(sorted, count, tail));
+        high[q] = (float)fmax(0.002, inflate * quantile(sorted, count, 1 - tail));
+    }
+    free(sorted);
+}
+
+bool ft__errors_add(ft_errors *e, double residual, double low, double high)
+{
+    if (e->count == e->room) {
+        size_t room = e->room ? 2 * e->room : 1024;
+        double *at = realloc(e->residual, 3 * room * sizeof *at);
+        if (!at) return false;
+        memmove(at + 2 * room, at + 2 * e->room, e->count * sizeof *at);
+        memmove(at + room, at + e->room, e->count * sizeof *at);
+        e->residual = at;
+        e->room = room;
+    }
+    e->low = e->residual + e->room;
+    e->high = e->residual + 2 * e->room;
+    e->residual[e->count] = residual;
+    e->low[e->count] = low;
+    e->high[e->count++] = high;
+    return true;
+}
+
+void ft__errors_summary(const ft_errors *e, ft_accuracy *out)
+{
+    size_t n = e->count, inside = 0;
+    double *error = malloc((n ? n : 1) * sizeof *error), sum = 0, bias = 0;
+    out->rows = n;
+    out->mean = out->median = out->p90 = out->bias = out->inside = 0;
+    if (!error || n == 0) {
+        free(error);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double relative = exp(-e->residual[i]) - 1; /* forecast / measured - 1 */
+        error[i] = fabs(relative);
+        sum += error[i];
+        bias += relative;
+        inside += e->residual[i] >= -e->low[i] - 1e-12 && e->residual[i] <= e->high[i] + 1e-12;
+    }
+    qsort(error, n, sizeof *error, by_value);
+    out->mean = sum / (double)n;
+    out->bias = bias / (double)n;
+    out->median = error[n / 2];
+    out->p90 = error[(size_t)(0.9 * (double)n) < n ? (size_t)(0.9 * (double)n) : n - 1];
+    out->inside = (double)inside / (double)n;
+    free(error);
+}
+
+void ft__errors_free(ft_errors *e)
+{
+    free(e->residual);
+    memset(e, 0, sizeof *e);
+}
