@@ -323,7 +323,7 @@ ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft
                             near ? near : "");
         }
     tell(&f, "reading", 0);
-    ft_status s = ft__rows_load(options->data, &filter, &f.rows, err);
+    ft_status s = ft__rows_load(options->data, options->data_count, &filter, &f.rows, err);
     if (s == FT_OK) s = deal(&f, err);
     if (s == FT_OK) s = run(&f, err);
     if (s == FT_OK) s = collect(&f, accuracy, err);

@@ -7,7 +7,8 @@
 typedef void (*ft_progress)(void *context, const char *stage, double done); /* done: 0..1 of the whole */
 
 typedef struct ft_fit_options {
-    const char *data;                  /* folder with any of h200/ neusight/ silicon/ published/ */
+    const char *const *data;           /* folders with any of h200/ neusight/ silicon/; a row in two counts once */
+    size_t data_count;
     const char *const *exclude_gpus;   /* catalogue names */
     size_t exclude_count;
     const char *const *families;       /* none: all */

@@ -63,25 +63,62 @@ void ft__rows_free(ft_rows *rows)
     memset(rows, 0, sizeof *rows);
 }
 
-ft_status ft__rows_load(const char *folder, const ft_row_filter *filter, ft_rows *out, ft_error *err)
+static ft_status load_folder(const char *folder, const ft_row_filter *filter, ft_rows *out, ft_error *err)
 {
     static const struct {
         const char *name, *gpu;
     } own[] = {{"h200", "h200_sxm"}};
     char path[4096];
-    memset(out, 0, sizeof *out);
-    ft_status s = FT_OK;
-    for (size_t i = 0; i < sizeof own / sizeof *own && s == FT_OK; i++) {
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, own[i].name);
         if (ft__file_exists(path) && ft__rows_gpu_wanted(filter, own[i].gpu))
-            s = ft__read_own(path, own[i].gpu, filter, out, err);
+            FT_TRY(ft__read_own(path, own[i].gpu, filter, out, err));
     }
     snprintf(path, sizeof path, "%s/neusight", folder);
-    if (s == FT_OK && ft__file_exists(path)) s = ft__read_neusight(path, filter, out, err);
+    if (ft__file_exists(path)) FT_TRY(ft__read_neusight(path, filter, out, err));
     snprintf(path, sizeof path, "%s/silicon", folder);
-    if (s == FT_OK && ft__file_exists(path)) s = ft__read_silicon(path, filter, out, err);
+    if (ft__file_exists(path)) FT_TRY(ft__read_silicon(path, filter, out, err));
+    return FT_OK;
+}
+
+static bool same_row(const ft_row *a, const ft_row *b)
+{
+    return a->gpu == b->gpu && !(a->ms < b->ms) && !(a->ms > b->ms) && !memcmp(&a->op, &b->op, sizeof a->op);
+}
+
+/* Readers clear a row before they fill it, so equal rows are equal bytes. */
+static ft_status drop_repeats(ft_rows *rows, ft_error *err)
+{
+    size_t room = 1024, kept = 0;
+    while (room < 2 * rows->count) room *= 2;
+    uint32_t *slot = calloc(room, sizeof *slot); /* row number + 1 */
+    if (!slot) return ft__fail(err, FT_E_MEMORY, "out of memory for %zu measured rows", rows->count);
+    for (size_t i = 0; i < rows->count; i++) {
+        const ft_row row = rows->at[i];
+        bool repeated = false;
+        if (row.source == FT_ROWS_OWN) {
+            size_t at = (size_t)ft__hash(&row.op, sizeof row.op, (uint64_t)(row.ms * 1e9)) & (room - 1);
+            while (slot[at] && !repeated) {
+                repeated = same_row(&rows->at[slot[at] - 1], &row);
+                at = (at + 1) & (room - 1);
+            }
+            if (!repeated) slot[at] = (uint32_t)kept + 1;
+        }
+        if (!repeated) rows->at[kept++] = row;
+    }
+    rows->count = kept;
+    free(slot);
+    return FT_OK;
+}
+
+ft_status ft__rows_load(const char *const *folders, size_t count, const ft_row_filter *filter, ft_rows *out, ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    ft_status s = FT_OK;
+    for (size_t i = 0; i < count && s == FT_OK; i++) s = load_folder(folders[i], filter, out, err);
+    if (s == FT_OK && count > 1) s = drop_repeats(out, err);
     if (s == FT_OK && out->count == 0)
-        s = ft__fail_at(err, FT_E_FILE, folder, 0, 0,
+        s = ft__fail_at(err, FT_E_FILE, count ? folders[0] : "", 0, 0,
                         "no measurements here: expected a folder with h200/, neusight/ or silicon/ in it, "
                         "and at least one row of the families and GPUs asked for");
     if (s != FT_OK) ft__rows_free(out);

@@ -35,8 +35,9 @@ typedef struct ft_row_filter {
     void *wanted_context;
 } ft_row_filter;
 
-/* Everything below `folder` that has a known form (h200/ neusight/ silicon/); at least one row or an error. */
-ft_status ft__rows_load(const char *folder, const ft_row_filter *filter, ft_rows *out, ft_error *err);
+/* Everything below the folders that has a known form (h200/ neusight/ silicon/); at least one row or an error. Of our
+ * own rows, one that stands in several folders is taken once. */
+ft_status ft__rows_load(const char *const *folders, size_t count, const ft_row_filter *filter, ft_rows *out, ft_error *err);
 void ft__rows_free(ft_rows *rows);
 
 /* For the readers, one per form. */

@@ -142,8 +142,9 @@ static ft_status conv_row(reader *r, ft_row *row, bool *take)
 
 static ft_status optimizer_row(reader *r, ft_row *row, bool *take)
 {
-    static const char *const known[] = {"adamw_fused", "adamw_foreach", "sgd_momentum_foreach", "sgd_foreach",
-                                        "clip_grad_norm", "adamw", "sgd", "sgd_momentum"};
+    static const char *const known[] = {"adamw_fused", "adamw_foreach", "sgd_momentum_foreach", "sgd_momentum_fused",
+                                        "sgd_foreach", "sgd_fused",     "clip_grad_norm",       "adamw",
+                                        "sgd",         "sgd_momentum"};
     const char *name = cell(r, "op");
     *take = false;
     ft__op_init("optimizer", &row->op);
@@ -154,6 +155,42 @@ static ft_status optimizer_row(reader *r, ft_row *row, bool *take)
     FT_TRY(whole(r, "params", &row->op.u.optimizer.params));
     FT_TRY(whole(r, "tensors", &row->op.u.optimizer.tensors));
     row->group = ft__group3(row->op.u.optimizer.params, row->op.u.optimizer.tensors, 0);
+    return FT_OK;
+}
+
+static ft_status quantize_row(reader *r, ft_row *row, bool *take)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } names[] = {{"cast", "quantize_cast"},
+                 {"tensor_static", "quantize_static"},
+                 {"tensor_dynamic", "quantize"},
+                 {"row_dynamic", "quantize_rows"}};
+    const char *name = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i].theirs, cell(r, "op"))) name = names[i].ours;
+    *take = name != NULL;
+    if (!name) return FT_OK;
+    ft__op_init(name, &row->op); /* to fp8; the column dtype is the operand's */
+    FT_TRY(whole(r, "rows", &row->op.u.quantize.rows));
+    FT_TRY(whole(r, "cols", &row->op.u.quantize.cols));
+    row->group = ft__group3(row->op.u.quantize.rows, row->op.u.quantize.cols, 0);
+    return FT_OK;
+}
+
+/* The grouped products and the activation between them, without gathering and combining. */
+static ft_status moe_row(reader *r, ft_row *row, bool *take)
+{
+    ft__op_init("moe", &row->op);
+    FT_TRY(dtype(r, &row->op.dtype));
+    row->op.engine = FT_ENGINE_BARE;
+    FT_TRY(whole(r, "tokens", &row->op.u.moe.tokens));
+    FT_TRY(whole(r, "topk", &row->op.u.moe.topk));
+    FT_TRY(whole(r, "experts", &row->op.u.moe.experts));
+    FT_TRY(whole(r, "hidden", &row->op.u.moe.hidden));
+    FT_TRY(whole(r, "inter", &row->op.u.moe.inter));
+    row->group = ft__group3(row->op.u.moe.hidden, row->op.u.moe.inter, row->op.u.moe.experts * 64 + row->op.u.moe.topk);
+    *take = true;
     return FT_OK;
 }
 
@@ -191,7 +228,8 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
         row_reader each;
     } files[] = {{"gemm.csv.gz", gemm_row},           {"bmm.csv.gz", gemm_row},    {"attention.csv.gz", attention_row},
                  {"elementwise.csv.gz", elementwise_row}, {"rowwise.csv.gz", row_row}, {"conv.csv.gz", conv_row},
-                 {"optimizer.csv", optimizer_row}};
+                 {"optimizer.csv", optimizer_row},    {"quantize.csv.gz", quantize_row},
+                 {"moe.csv.gz", moe_row}};
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) FT_TRY(read_file(folder, files[i].file, files[i].each, &r));
     return FT_OK;

@@ -3,13 +3,17 @@
  * TensorRT-LLM's rows are preferred for GEMM (vLLM's were taken with constant weights, which draw less power and run
  * 2-9 % faster than real data); the A100 table needs the others too. fp8 and fp4 GEMMs include the dynamic quantisation
  * of the activations. Attention is a mixture of engines: it writes the cache and, in some, applies rotary embeddings. */
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/table.h"
+#include "device/gpu.h"
 #include "fit/measurements.h"
 #include "graph/operator.h"
+#include "kernel/kernel.h"
 
 static const char *gpu_name(const char *theirs)
 {
@@ -86,27 +90,51 @@ static ft_status attention_row(reader *r, ft_row *row, bool *take)
     op->u.attention.q_len = generation ? 1 : isl;
     op->u.attention.kv_len = isl + step;
     op->u.attention.causal = !generation;
-    if (op->kv_dtype == FT_FP8) op->dtype = FT_FP8; /* an fp8 cache is multiplied in fp8 */
     op->engine = engine_of(cell(r, "backend"));
     row->group = ft__group3(op->u.attention.heads, op->u.attention.kv_heads * 1000 + op->u.attention.head_dim,
                             op->u.attention.batch);
     return FT_OK;
 }
 
+/* Tensor parallelism cuts `inter`; expert parallelism routes in ways a single-GPU operator cannot say, so those rows stay
+ * out, and so do slices thinner than any real one and the second kernel for the same fp4 request. Some shapes ran three to
+ * six times slower on one GPU than on its sibling for every token count: the autotuner failed. What takes 2.5 times
+ * bandwidth or half the peak, four passes over the routed rows and 60 us is such an accident and teaches nothing. Layers without a gate (two
+ * matrices of the three) cannot be told by their request: they count less. The A100 table has few of TensorRT-LLM's rows;
+ * the others' stand in. */
 static ft_status moe_row(reader *r, ft_row *row, bool *take)
 {
     ft_op *op = &row->op;
     ft__op_init("moe", op);
-    *take = dtype_of(cell(r, "dtype"), &op->dtype) && cell_is(r, "backend", "trtllm") &&
-            cell_is(r, "distribution", "balanced") && cell_is(r, "moe_tp", "1") && cell_is(r, "moe_ep", "1");
+    const char *law = cell(r, "distribution");
+    bool skewed = !strncmp(law, "power_law_", 10);
+    *take = dtype_of(cell(r, "dtype"), &op->dtype) && (cell_is(r, "backend", "trtllm") || cell_is(r, "gpu", "a100_sxm")) &&
+            (skewed || !strcmp(law, "balanced")) && cell_is(r, "moe_ep", "1") && !strstr(cell(r, "kernel_source"), "min_latency");
     if (!*take) return FT_OK;
+    int64_t tp;
+    FT_TRY(whole(r, "moe_tp", &tp));
     FT_TRY(whole(r, "tokens", &op->u.moe.tokens));
     FT_TRY(whole(r, "hidden_size", &op->u.moe.hidden));
     FT_TRY(whole(r, "inter_size", &op->u.moe.inter));
     FT_TRY(whole(r, "topk", &op->u.moe.topk));
     FT_TRY(whole(r, "num_experts", &op->u.moe.experts));
+    *take = tp > 0 && op->u.moe.inter % tp == 0 && op->u.moe.inter / tp >= 128;
+    if (!*take) return FT_OK;
+    op->u.moe.inter /= tp;
+    if (strstr(cell(r, "kernel_source"), "nongated")) row->weight = 0.3f;
+    if (skewed) op->u.moe.skew = strtod(law + 10, NULL);
     row->group = ft__group3(op->u.moe.hidden, op->u.moe.inter, op->u.moe.experts * 64 + op->u.moe.topk);
     return FT_OK;
+}
+
+static bool moe_accident(const char *gpu, const ft_row *row)
+{
+    ft_device device;
+    if (ft__catalogue_find(gpu, &device, NULL) != FT_OK) return false;
+    double routed = (double)row->op.u.moe.tokens * (double)row->op.u.moe.topk * (double)row->op.u.moe.hidden;
+    double compute = ft__op_flops(&row->op) / (0.5 * ft__peak_tflops(&device, row->op.dtype) * 1e9);
+    double memory = ft__op_bytes(&row->op) / (device.memory_gbps * 1e6);
+    return row->ms > 2.5 * (fmax(compute, memory) + routed * 8 / (device.memory_gbps * 1e6) + 0.06);
 }
 
 /* DeepSeek's geometry, the one the tables were taken with: latent 512, rotary 64, 128 per head. */
@@ -133,12 +161,12 @@ static ft_status mla_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
+/* The pass that applies a scale. The table of the pass that finds it (quant_computescale) is not read: its figures are
+ * differences of two timings and jump between 0 and 8 us from one size to the next. */
 static ft_status quantize_row(reader *r, ft_row *row, bool *take)
 {
     ft_op *op = &row->op;
-    ft__op_init("quantize", op);
-    /* One table holds the pass that finds the scale, the other the pass that applies it. */
-    op->name = strstr(ft__table_path(r->t), "computescale") ? "quantize" : "scale_matrix";
+    ft__op_init("scale_matrix", op);
     *take = dtype_of(cell(r, "dtype"), &op->dtype);
     if (!*take) return FT_OK;
     FT_TRY(whole(r, "m", &op->u.quantize.rows));
@@ -168,6 +196,7 @@ static ft_status read_file(const char *path, row_reader each, const ft_row_filte
         if (s != FT_OK || !take) continue;
         s = ft__table_number(r.t, latency, &row.ms, err);
         if (s != FT_OK || row.ms <= 0) continue;
+        if (row.op.kind == FT_OP_MOE && moe_accident(name, &row)) continue;
         row.source = FT_ROWS_ENGINE;
         s = ft__rows_add(rows, filter, name, &row, err);
     }
@@ -186,7 +215,6 @@ ft_status ft__read_silicon(const char *folder, const ft_row_filter *filter, ft_r
                  {"moe", moe_row},
                  {"mla_context", mla_row},
                  {"mla_generation", mla_row},
-                 {"quant_computescale", quantize_row},
                  {"quant_scale_matrix", quantize_row}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char path[4096], file[4400];

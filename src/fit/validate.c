@@ -97,7 +97,7 @@ ft_status ft__validate(const ft_predictor *predictor, const ft_validate_options 
                             .wanted_context = (void *)(uintptr_t)options};
     memset(accuracy, 0, sizeof *accuracy);
     if (options->progress) options->progress(options->progress_context, "reading", 0);
-    FT_TRY(ft__rows_load(options->data, &filter, &rows, err));
+    FT_TRY(ft__rows_load(&options->data, 1, &filter, &rows, err));
     uint32_t *index = malloc((rows.count + 1) * sizeof *index);
     validation v = {.predictor = predictor, .options = options, .rows = &rows, .index = index};
     for (uint32_t i = 0; index && i < rows.count; i++)

@@ -99,6 +99,8 @@ void ft__op_init(const char *name, ft_op *out)
         {"bmm", FT_OP_GEMM},            {"attention", FT_OP_ATTENTION}, {"mla", FT_OP_MLA},
         {"elementwise", FT_OP_ELEMENTWISE}, {"conv2d", FT_OP_CONV2D},   {"moe", FT_OP_MOE},
         {"optimizer", FT_OP_OPTIMIZER}, {"quantize", FT_OP_QUANTIZE},   {"dequantize", FT_OP_QUANTIZE},
+        {"quantize_cast", FT_OP_QUANTIZE}, {"quantize_static", FT_OP_QUANTIZE}, {"quantize_rows", FT_OP_QUANTIZE},
+        {"scale_matrix", FT_OP_QUANTIZE},
     };
     memset(out, 0, sizeof *out);
     out->kind = FT_OP_OTHER;
@@ -131,6 +133,7 @@ void ft__op_init(const char *name, ft_op *out)
         out->u.conv.nhwc = true;
         break;
     case FT_OP_OPTIMIZER: out->u.optimizer.tensors = 1; break;
+    case FT_OP_QUANTIZE: out->dtype = FT_FP8; break;
     default: break;
     }
 }
@@ -272,10 +275,12 @@ double ft__op_bytes(const ft_op *op)
     case FT_OP_MOE: {
         double routed = (double)op->u.moe.tokens * (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
         double active = fmin(experts, routed), h = (double)op->u.moe.hidden, i = (double)op->u.moe.inter;
+        /* Skewed routing leaves experts idle; half of them is what the heaviest measured skew left at few tokens. */
+        if (op->u.moe.skew > 0) active = fmax(fmin(experts, (double)op->u.moe.topk), 0.5 * active);
         return e * (active * 3 * h * i + (double)op->u.moe.tokens * 2 * h);
     }
     case FT_OP_OPTIMIZER: return (double)op->u.optimizer.params * optimizer_bytes_per_param(op->name, e);
-    case FT_OP_QUANTIZE: return (double)op->u.quantize.rows * (double)op->u.quantize.cols * (2 + 2 + e);
+    case FT_OP_QUANTIZE: return (double)op->u.quantize.rows * (double)op->u.quantize.cols * (2 + e); /* bf16 on one side */
     default: return op->u.other.bytes;
     }
 }

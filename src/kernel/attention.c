@@ -31,7 +31,7 @@ enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
     EC, ME, OVERLAP, TILE_US, SMALL, EB, SMOOTH, Q_FULL, Q_CAUSAL, POWER_US, ENERGY, WARM, EC_BWD, ME_BWD, BWD_US, BWD_BYTES,
-    PASS_CLK, PASS_Q, WAVE_US, KEEP, SYNC,
+    PASS_CLK, PASS_Q, WAVE_US, KEEP, SYNC, L2_CLK,
     THETA_COUNT
 };
 
@@ -49,7 +49,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [Q_CAUSAL] = {"causal_quantisation", 0.3, 0.02, 1, 0.6},
     [POWER_US] = {"power_us", 800, 50, 8000, 0.8},
     [ENERGY] = {"energy", 1.25, 0.5, 2.5, 0.2},
-    [WARM] = {"warm", 0.3, 0.001, 0.98, 1.0},
+    [WARM] = {"warm", 0.8, 0.001, 0.98, 0.6},
     [EC_BWD] = {"backward_efficiency", 0.61, 0.2, 1, 0.25},
     [ME_BWD] = {"backward_softmax", 1.4, 0.3, 6, 0.4},
     [BWD_US] = {"backward_us", 8, 1, 60, 0.5},
@@ -58,6 +58,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [PASS_Q] = {"cache_pass_query", 1, 0.02, 4, 0.8},
     [WAVE_US] = {"wave_us", 0.5, 0.02, 10, 0.8},
     [KEEP] = {"l2_keeps", 1.7, 0.2, 6, 0.4},
+    [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
     [SYNC] = {"mma_sync_efficiency", 0.8, 0.4, 1.3, 0.2},
 };
 
@@ -68,7 +69,7 @@ static const char *const variant_names[VARIANTS] = {"fwd",    "bwd",    "fwd_fp8
 static int variant_of(const ft_op *op)
 {
     if (op->kind != FT_OP_ATTENTION || (op->u.attention.q_len == 1 && op->u.attention.kv_len > 1)) return -1;
-    bool low = ft_dtype_bytes(op->dtype) < 2;
+    bool low = ft_dtype_bytes(ft__attention_math(op)) < 2;
     if (op->pass != FT_FWD) return BACKWARD;
     switch (op->engine) {
     case FT_ENGINE_TRTLLM: return low ? TRTLLM_FP8 : TRTLLM;
@@ -87,7 +88,7 @@ static int variant_fallback(int v)
 }
 
 static const char *const feature_names[] = {
-    "log_batch", "log_heads", "log_kv_heads", "log_q", "log_kv", "head_dim", "group", "causal", "window", "is_bf16", "kv_fp8",
+    "log_batch", "log_heads", "log_kv_heads", "log_q", "log_kv", "head_dim", "group", "causal", "window", "is_bf16", "query_fp8",
     "log_time_over_launch", "log_compute_over_memory", "log_mma_over_softmax", "log_tiles", "log_waves", "wave_fill", "tile_q",
     "longest_share", "pass_share", "log_bytes_over_l2", "log_kv_over_l2", "odd_q", "odd_heads", "odd_head_dim", "q_mod_128",
     "log_tokens", "backward_alone", "log_pairs", "log_q_heads", "log_kv_bytes_per_token", "log_rows",
@@ -152,8 +153,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads, kvh = (double)op->u.attention.kv_heads;
     double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
     double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d;
+    ft_dtype math = ft__attention_math(op);
     double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), out_e = fmax(e, 2);
-    double sms = device->sms, peak = ft__peak_tflops(device, op->dtype) * 1e9, rate = peak / sms;
+    double sms = device->sms, peak = ft__peak_tflops(device, math) * 1e9, rate = peak / sms;
     double width = ft__head_padded(d) + ft__head_padded(dv), special = 1 / ft__exp_per_ms_sm(device);
     double bandwidth = device->memory_gbps * 1e6;
     /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
@@ -178,17 +180,18 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         memory += th[BWD_BYTES] * (2 * bytes + queries * (2 * dv * e + d * (12 + e)) + grouped);
         if (op->pass == FT_BWD) w = b;
     }
+    double l2_rate = th[L2_CLK] * sms * device->boost_mhz * 1e3, memory_rate = th[EB] * bandwidth;
     double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
-    double memory_ms = memory * (1 - resident) / (th[EB] * bandwidth);
-    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], ft__op_flops(op) / compute * 1e-9,
+    double memory_ms = memory * ((1 - resident) / memory_rate + resident / l2_rate);
+    double slow = ft__power_slowdown(device, math, th[ENERGY], ft__op_flops(op) / compute * 1e-9,
                                      compute * 1e3 / th[POWER_US]);
     compute *= slow;
     double pass_ms = 0;
     bool engine = op->engine > FT_ENGINE_BARE && op->pass == FT_FWD;
     if (engine) {
         double moved = batch * q * (th[PASS_Q] * h * d + kvh * (d + dv)) * (2 + kv_e);
-        pass_ms = moved * ((1 - th[WARM] * ft__resident(device, th[KEEP], moved + bytes)) / (th[EB] * bandwidth) +
-                           1 / (th[PASS_CLK] * sms * device->boost_mhz * 1e3));
+        double held = th[WARM] * ft__resident(device, th[KEEP], moved + bytes);
+        pass_ms = moved * ((1 - held) / memory_rate + held / l2_rate + 1 / (th[PASS_CLK] * sms * device->boost_mhz * 1e3));
     }
     out->compute_ms = compute;
     out->memory_ms = memory_ms + pass_ms;
@@ -205,7 +208,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double l2 = device->l2_mib * 1048576;
     *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(q), *f++ = ft__lg(kv), *f++ = (float)d;
     *f++ = (float)(h / kvh), *f++ = (float)op->u.attention.causal, *f++ = ft__lg(1 + (double)op->u.attention.window);
-    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)(kv_e < 2);
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)(e < 2);
     *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(compute / memory_ms), *f++ = ft__lg(mma / soft);
     *f++ = ft__lg(w.tiles), *f++ = ft__lg(w.waves), *f++ = (float)(w.waves / ceil(w.waves)), *f++ = (float)w.height;
     *f++ = (float)w.longest_share, *f++ = (float)(pass_ms / out->body_ms), *f++ = ft__lg(bytes / l2);

@@ -5,6 +5,12 @@
 
 #include "foretell.h"
 
+/* An fp8 cache is multiplied in fp8 wherever the GPU can, whatever the queries' format. */
+static inline ft_dtype ft__attention_math(const ft_op *op)
+{
+    return ft_dtype_bytes(op->kv_dtype) < ft_dtype_bytes(op->dtype) ? op->kv_dtype : op->dtype;
+}
+
 /* Evaluations of exp per clock and SM: 16 on every NVIDIA GPU since Kepler and on AMD's CUs (CUDA C++ Programming
  * Guide, throughput of special functions); compute capability 10.3 doubled it for attention. */
 static inline double ft__exp_per_ms_sm(const ft_device *device)
@@ -34,6 +40,8 @@ static inline float ft__twos(int64_t x)
 static inline double ft__resident(const ft_device *device, double keep, double bytes)
 {
     double f = bytes / (keep * (device->memory_is_hbm ? 0.42 : 0.75) * device->l2_mib * 1048576);
-    return 1 / (1 + f * f * f * f);
+    f *= f;
+    f *= f;
+    return 1 / (1 + f * f);
 }
 #endif

@@ -1,20 +1,23 @@
 /* Elementwise operators: bytes through memory, instructions through the vector lanes, whichever takes longer.
  *
- *   T = launch + max(bytes / (eb BW), numel * instructions / (ec lanes clock))        (a little more when both are close)
+ *   T = launch + max(bytes / (eb BW), numel * instructions / (ec lanes clock))        (a little more when both are
+ * close)
  *
  * One GPU's memory-bound operators all reach the same share of the bandwidth, so that an operator is described by its
  * bytes and by what it issues per element. The instruction counts below were read off H200 (bf16: 4 bytes per element
  * leave time for some 26 instructions, so that all but the plainest operators show theirs) and are per element of a
  * vectorised kernel, address arithmetic included.
  *
- * Operands that fit a share of the last-level cache come from it: the call before, or the benchmark's own last iteration,
- * left them there. Eager timings repeat a call on the same operands (most of the cache is useful); our own rotate through
- * several copies, so that only operators under an eighth of the cache find theirs.
+ * Operands that fit a share of the last-level cache come from it: the call before, or the benchmark's own last
+ * iteration, left them there. Eager timings repeat a call on the same operands (most of the cache is useful); our own
+ * rotate through several copies, so that only operators under an eighth of the cache find theirs.
  *
- * PyTorch converts bf16 and fp16 to other formats by an element-at-a-time kernel, three times slower than its vectorised
- * one; copies are cudaMemcpyAsync.
+ * PyTorch converts bf16 and fp16 to other formats by an element-at-a-time kernel, three times slower than its
+ * vectorised one; a copy is cudaMemcpyAsync, at two thirds of the speed unless its bytes are a multiple of 8192;
+ * dropout loses its vectors when the element count is no multiple of theirs.
  *
- * Leaves out: broadcasting and strides (a strided operand is a transpose_copy), fused chains other than by ops_per_element. */
+ * Leaves out: broadcasting and strides (a strided operand is a transpose_copy), fused chains other than by
+ * ops_per_element. */
 #include <math.h>
 #include <string.h>
 
@@ -27,10 +30,21 @@
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EB, EB_GDDR, EB_AMD, EC, CACHE_GAIN, WARM_SHARE, REPEAT_SHARE, SMOOTH, COPY_EB, HEAVY, LEAD_US,
+    EB,
+    EB_GDDR,
+    EB_AMD,
+    EC,
+    CACHE_GAIN,
+    WARM_SHARE,
+    REPEAT_SHARE,
+    SMOOTH,
+    COPY_EB,
+    HEAVY,
+    LEAD_US,
     THETA_COUNT
 };
 
+_Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
 static const ft_parameter parameters[THETA_COUNT] = {
     [LAUNCH] = {"launch_us", 1.5, 0.5, 12, 0.15},
     [GAP] = {"gap_us", 25, 3, 80, 0.7},
@@ -42,9 +56,9 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [WARM_SHARE] = {"warm_share", 0.14, 0.02, 1, 0.5},     /* device timing */
     [REPEAT_SHARE] = {"repeat_share", 0.8, 0.1, 1.2, 0.3}, /* eager timing: the same operands again */
     [SMOOTH] = {"smooth", 0.15, 0.02, 1, 0.6},
-    [COPY_EB] = {"copy_bandwidth", 0.8, 0.3, 1.1, 0.3},    /* cudaMemcpyAsync over our own kernels */
-    [LEAD_US] = {"lead_us", 1, 0.05, 15, 1},               /* eager: launches that ft__op_time's half does not cover */
-    [HEAVY] = {"heavy_us", 0.3, 0.05, 2, 0.7},             /* further start-up of an operator with a long program */
+    [COPY_EB] = {"copy_bandwidth", 0.65, 0.3, 1.1, 0.3}, /* cudaMemcpyAsync of odd sizes over other kernels */
+    [LEAD_US] = {"lead_us", 1, 0.05, 15, 1},             /* eager: launches that ft__op_time's half does not cover */
+    [HEAVY] = {"heavy_us", 0.3, 0.05, 2, 0.7},           /* further start-up of an operator with a long program */
 };
 
 /* Instructions per element. */
@@ -54,13 +68,15 @@ static double instructions(const ft_op *op)
         const char *name;
         double issue;
     } cost[] = {
-        {"gelu", 40},     {"gelu_backward", 55}, {"silu", 30},     {"silu_backward", 36}, {"sigmoid", 28},
-        {"tanh", 26},     {"cos", 36},           {"sin", 36},      {"exp", 16},           {"dropout", 52},
-        {"div", 20},      {"powu", 12},          {"sigmoid_backward", 14},                {"tanh_backward", 14},
-        {"sqrt", 16},     {"rsqrt", 14},
+        {"gelu", 40},          {"gelu_backward", 55}, {"silu", 30},  {"silu_backward", 36},
+        {"sigmoid", 28},       {"tanh", 26},          {"cos", 36},   {"sin", 36},
+        {"exp", 16},           {"div", 20},           {"powu", 12},  {"sigmoid_backward", 14},
+        {"tanh_backward", 14}, {"sqrt", 16},          {"rsqrt", 14},
     };
     if (op->u.elementwise.ops_per_element > 0) return 6 + op->u.elementwise.ops_per_element;
     if (!strncmp(op->name, "cast_", 5)) return op->dtype == FT_FP32 ? 10 : 88;
+    if (!strcmp(op->name, "dropout"))
+        return 52 * (fmod((double)op->u.elementwise.numel, 16 / ft_dtype_bytes(op->dtype)) > 0 ? 1.7 : 1);
     if (!strcmp(op->name, "pow")) return op->u.elementwise.inputs > 1 ? 70 : 10;
     for (size_t i = 0; i < sizeof cost / sizeof *cost; i++)
         if (!strcmp(cost[i].name, op->name)) return cost[i].issue;
@@ -73,8 +89,16 @@ static const char *variant_name(int v) { return v == PLAIN ? "pointwise" : ""; }
 static int variant_fallback(int v) { return (void)v, -1; }
 
 static const char *const feature_names[] = {
-    "log_time_over_start", "log_compute_over_memory", "log_bytes_over_cache", "log_numel", "operator", "inputs",
-    "element_bytes", "instructions", "numel_multiple", "is_fp16",
+    "log_time_over_start",
+    "log_compute_over_memory",
+    "log_bytes_over_cache",
+    "log_numel",
+    "operator",
+    "inputs",
+    "element_bytes",
+    "instructions",
+    "numel_multiple",
+    "is_fp16",
 };
 
 static float lg(double x) { return (float)log2(x); }
@@ -83,9 +107,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
 {
     double numel = (double)op->u.elementwise.numel, issue = instructions(op), bytes = ft__op_bytes(op);
     bool eager = op->timing == FT_TIMING_OP, copy = !strcmp(op->name, "copy");
+    bool slow_copy = copy && fmod(numel * ft_dtype_bytes(op->dtype), 8192) > 0;
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
     double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_AMD ? th[EB_AMD] : 1);
-    double memory = ft__traffic_ms(device, bytes, eb * (copy ? th[COPY_EB] : 1), cache);
+    double memory = ft__traffic_ms(device, bytes, eb * (slow_copy ? th[COPY_EB] : 1), cache);
     double compute = numel * issue / (th[EC] * ft__lane_rate(device));
     out->compute_ms = compute;
     out->memory_ms = memory;
@@ -106,7 +131,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)ft_dtype_bytes(op->dtype);
     *f++ = (float)issue;
     int64_t n = op->u.elementwise.numel;
-    *f++ = (float)(n % 1024 == 0 ? 3 : n % 8 == 0 ? 2 : n % 4 == 0 ? 1 : 0);
+    *f++ = (float)(n % 4096 == 0 ? 5 : n % 2048 == 0 ? 4 : n % 1024 == 0 ? 3 : n % 8 == 0 ? 2 : n % 4 == 0 ? 1 : 0);
     *f++ = (float)(op->dtype == FT_FP16);
 }
 

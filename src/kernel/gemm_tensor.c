@@ -25,7 +25,7 @@ enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
     EC, EB, WAVE_US, FEED, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, WARM_CAPACITY, L2_RATE, RAMP_US, ALIGN8, ALIGN4, ALIGN2, LAYOUT_NN, LAYOUT_T,
-    QUANTISATION, QUANT_US, QUANT_EB, BIAS,
+    QUANTISATION, QUANT_US, QUANT_EB, BIAS, HABIT,
     THETA_COUNT
 };
 
@@ -53,6 +53,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
     [QUANT_US] = {"quantise_us", 5, 0.5, 20, 0.6},
     [QUANT_EB] = {"quantise_bandwidth", 0.6, 0.05, 1, 0.5},
+    [HABIT] = {"habit", 0.15, 0.001, 0.9, 1.0},
     [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
 };
 
@@ -91,10 +92,10 @@ static int variant_fallback(int v)
 static const char *const feature_names[] = {
     "log_m", "log_n", "log_k", "log_b", "log_time_over_launch", "log_compute_over_memory", "wave_fill", "log_waves",
     "pad_m", "pad_n", "split", "tile_m", "tile_n", "log_operands_over_l2", "log_output_over_l2", "log_min_mn_over_max",
-    "k_mod_64", "align", "layout_a", "layout_b", "is_bf16", "quantised",
-    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r12", "r14", "r15", "odd_m", "odd_n", "odd_k",
+    "align_a", "align_b", "align_c", "layout_a", "layout_b", "is_bf16", "quantised",
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r12", "r14", "r15", "twos_m", "twos_n", "twos_k",
     "resident", "log_rotation_over_l2", "fill_256x256", "fill_128x256", "fill_256x128", "fill_128x128", "fill_64x128",
-    "log_k_per_split", "log_tiles_128",
+    "log_k_per_split",
 };
 
 /* log2 of the largest power of two (up to 1024) that divides x: libraries branch on it. */
@@ -112,7 +113,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
     double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9; /* flop per ms */
     double clocks = 1e-3 * ft__clock_scale(device);
-    int align = ft__gemm_op_alignment(op);
+    int aligned[3], align = ft__gemm_op_alignment(op, aligned);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
     double rate = th[EC] * peak * (align >= 16 ? 1 : align == 8 ? th[ALIGN8] : align == 4 ? th[ALIGN4] : th[ALIGN2]);
     if (a_t)
@@ -137,6 +138,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .smooth = th[SMOOTH],
         .split_ms = th[SPLIT_US] * clocks,
         .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .habit = th[HABIT],
+        .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
         .max_split = b > 1 ? 1 : 16,
     };
     ft_gemm_pick pick;
@@ -169,7 +172,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)), *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
     *f++ = (float)pick.split, *f++ = (float)out->tile_m, *f++ = (float)out->tile_n;
     *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(2 * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
-    *f++ = (float)fmod(k, 64), *f++ = (float)align, *f++ = (float)a_t, *f++ = (float)b_t;
+    *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
     *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)quantise;
     static const int shown[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) *f++ = pick.log_ratio[shown[i]];
@@ -181,10 +184,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         double units = i == 0 ? device->sms / 2 : device->sms;
         double load = ceil(m / fills[i].m) * ceil(n / fills[i].n) * b / units;
         *f++ = (float)(load / ceil(load));
-        if (i == 3) out->feature[47] = lg(load);
     }
     *f++ = lg(k / pick.split);
-    *f++ = out->feature[47];
 }
 
 const ft_family ft__gemm_tensor = {

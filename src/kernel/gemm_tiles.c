@@ -16,7 +16,7 @@ static const double splits[] = {1, 2, 4, 8, 16};
 
 void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
 {
-    double best = INFINITY, best_unsplit = INFINITY;
+    double best = INFINITY, best_unsplit = INFINITY, habitual = INFINITY, habitual_compute = INFINITY;
     double unsplit[FT_GEMM_MAX_TILES];
     double inverse_sms = 1 / s->sms, inverse_feed = 1 / s->feed_bytes_per_ms_sm, inverse_step = 1 / s->k_step;
     for (int t = 0; t < s->tile_count; t++) {
@@ -37,8 +37,10 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
                 unsplit[t] = compute;
                 if (compute < best_unsplit) best_unsplit = compute;
             }
+            if (s->allowed && !(s->allowed >> t & 1)) continue;
             double total = ft__smooth_max(compute, s->memory_ms, s->smooth);
             if (i) total += s->split_ms + s->split_ms_per_element * split * s->batch * s->m * s->n;
+            if ((s->favourites >> t & 1) && total < habitual) habitual = total, habitual_compute = compute;
             if (total < best) {
                 best = total;
                 out->ms = total;
@@ -49,6 +51,10 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
                 out->waves = load;
             }
         }
+    }
+    if (habitual < INFINITY) {
+        out->ms += s->habit * (habitual - out->ms);
+        out->compute_ms += s->habit * (fmax(habitual_compute, out->compute_ms) - out->compute_ms);
     }
     if (want_ratios)
         for (int t = 0; t < s->tile_count; t++) out->log_ratio[t] = (float)(unsplit[t] / best_unsplit);
@@ -62,15 +68,15 @@ int ft__gemm_alignment(int64_t elements, double element_bytes)
     return 1;
 }
 
-int ft__gemm_op_alignment(const ft_op *op)
+int ft__gemm_op_alignment(const ft_op *op, int each[3])
 {
     double e = ft_dtype_bytes(op->dtype);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
-    int a = ft__gemm_alignment(a_t ? op->u.gemm.m : op->u.gemm.k, e);
-    int b = ft__gemm_alignment(b_t ? op->u.gemm.k : op->u.gemm.n, e);
-    int c = ft__gemm_alignment(op->u.gemm.n, fmax(e, 2));
-    int least = a < b ? a : b;
-    return least < c ? least : c;
+    each[0] = ft__gemm_alignment(a_t ? op->u.gemm.m : op->u.gemm.k, e);
+    each[1] = ft__gemm_alignment(b_t ? op->u.gemm.k : op->u.gemm.n, e);
+    each[2] = ft__gemm_alignment(op->u.gemm.n, fmax(e, 2));
+    int least = each[0] < each[1] ? each[0] : each[1];
+    return least < each[2] ? least : each[2];
 }
 
 double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity, double *resident)

@@ -29,6 +29,9 @@ typedef struct ft_gemm_search {
     double smooth;                 /* how much the smaller of two roofs still costs */
     double split_ms;               /* the second kernel of split-K */
     double split_ms_per_element;   /* its traffic, per partial sum element */
+    unsigned allowed;              /* bit t: the library has tile t for this product; 0: all */
+    double habit;                  /* share of the time that follows the library's few favourite tiles, not the best one */
+    unsigned favourites;           /* bit t: tile t is one */
     int max_split;                 /* 1: no split-K */
 } ft_gemm_search;
 
@@ -51,8 +54,8 @@ static inline double ft__smooth_max(double a, double b, double c)
 
 /* Largest power of two, up to 16, that divides the byte length of `elements`. */
 int ft__gemm_alignment(int64_t elements, double element_bytes);
-/* Smallest alignment over the rows of A, B and C in this layout. */
-int ft__gemm_op_alignment(const ft_op *op);
+/* Alignment of the rows of A, B and C in this layout; returns the smallest. */
+int ft__gemm_op_alignment(const ft_op *op, int each[3]);
 /* Traffic of a GEMM: what reaches device memory when L2 starts cold (reloads included), and the share of it that L2
  * still holds when the same product ran a moment ago, as in a benchmark's loop or a decode step's small layers.
  * `capacity`: the share of L2 that data survives in. */

@@ -19,7 +19,7 @@ enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
     EC, EB, E8K, E4K, E2K, E1K, LONE, LANES128, WAVE_US, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, QUANTISATION,
-    LAYOUT_NN, LAYOUT_T, BIAS,
+    LAYOUT_NN, LAYOUT_T, BIAS, PASCAL, AMD,
     THETA_COUNT
 };
 
@@ -38,17 +38,20 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [PROLOGUE] = {"prologue_k", 10, 1, 100, 0.8},
     [SPLIT_US] = {"split_us", 3, 0.5, 12, 0.5},
     [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.6},
-    [POWER_US] = {"power_us", 1500, 50, 60000, 1.0},
-    [ENERGY] = {"energy", 0.75, 0.3, 2.5, 0.25},
+    [POWER_US] = {"power_us", 700, 50, 60000, 0.8},
+    [ENERGY] = {"energy", 1, 0.3, 2.5, 0.2},
     [WARM] = {"warm", 0.3, 0.001, 0.98, 1.0},
     [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
     [LAYOUT_NN] = {"layout_nn", 1, 0.6, 1.2, 0.1},
     [LAYOUT_T] = {"layout_t", 1, 0.6, 1.2, 0.1},
     [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
+    /* Libraries of another age or house: Pascal still runs Maxwell's SGEMM, AMD's is rocBLAS on matrix instructions. */
+    [PASCAL] = {"pascal", 0.85, 0.4, 1.2, 0.25},
+    [AMD] = {"amd", 0.8, 0.3, 1.2, 0.25},
 };
 
-static const ft_gemm_tile tiles[] = {{128, 128}, {128, 64}, {64, 128}, {256, 32}, {32, 256}, {64, 64},
-                                     {128, 32},  {32, 128}, {64, 32},  {32, 64},  {32, 32}};
+static const ft_gemm_tile tiles[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64},   {128, 32}, {32, 128}, {64, 32},
+                                     {32, 64},   {32, 32},  {256, 128}, {128, 256}, {64, 256}, {256, 64}};
 enum { TILES = sizeof tiles / sizeof *tiles };
 
 enum { FP32, FP64, BMM_FP32, VARIANTS };
@@ -71,9 +74,18 @@ static int variant_fallback(int v)
 static const char *const feature_names[] = {
     "log_m", "log_n", "log_k", "log_b", "log_time_over_launch", "log_compute_over_memory", "wave_fill", "log_waves",
     "pad_m", "pad_n", "split", "tile_area", "log_operands_over_l2", "log_output_over_l2", "log_min_mn_over_max",
-    "align", "layout_a", "layout_b", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10",
+    "align_a", "align_b", "align_c", "layout_a", "layout_b", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12",
     "twos_m", "twos_n", "twos_k", "has_bias", "log_work_per_sm",
 };
+
+/* Batched products have fewer kernels to choose from. Seen in profiles of NeuSight's rows: Pascal always runs 64x128 (one
+ * Maxwell kernel), A100 and L4 128x128, Volta, Turing and Hopper several. */
+static unsigned batched_tiles(const ft_device *device)
+{
+    if (!strcmp(device->generation, "pascal")) return 1u << 1 | 1u << 2;
+    if (!strncmp(device->generation, "ampere", 6) || !strcmp(device->generation, "ada")) return 1u << 0;
+    return 0;
+}
 
 static float twos(int64_t x)
 {
@@ -92,6 +104,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
     bool wide = device->vendor == FT_NVIDIA && device->lanes_per_sm >= 128 && device->process_nm < 12;
     double rate = th[EC] * peak * (wide ? th[LANES128] : 1);
+    if (device->vendor == FT_AMD) rate *= th[AMD];
+    if (!strcmp(device->generation, "pascal")) rate *= th[PASCAL];
     if (a_t)
         rate *= th[LAYOUT_T];
     else if (!b_t)
@@ -119,6 +133,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .smooth = th[SMOOTH],
         .split_ms = th[SPLIT_US] * clocks,
         .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .allowed = b > 1 ? batched_tiles(device) : 0,
         .max_split = b > 1 ? 1 : 16,
     };
     ft_gemm_pick pick;
@@ -138,13 +153,15 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     if (!want) return;
     float *f = out->feature;
     double l2 = device->l2_mib * 1048576;
+    int aligned[3];
+    ft__gemm_op_alignment(op, aligned);
     *f++ = lg(m), *f++ = lg(n), *f++ = lg(k), *f++ = lg(b);
     *f++ = lg(1 + out->body_ms * 1e3 / th[op->timing == FT_TIMING_OP ? GAP : LAUNCH]), *f++ = lg(compute / memory_ms);
     *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = lg(pick.waves);
     *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)), *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
     *f++ = (float)pick.split, *f++ = (float)(out->tile_m * out->tile_n);
     *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(e * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
-    *f++ = (float)ft__gemm_op_alignment(op), *f++ = (float)a_t, *f++ = (float)b_t;
+    *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
     for (int t = 0; t < TILES; t++) *f++ = pick.log_ratio[t];
     *f++ = twos(op->u.gemm.m), *f++ = twos(op->u.gemm.n), *f++ = twos(op->u.gemm.k), *f++ = (float)op->u.gemm.bias;
     *f++ = lg(b * m * n * k / device->sms);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/operator.h"
+#include "kernel/power.h"
 #include "kernel/reference.h"
 
 /* One eager call between two events: the host spends `gap` on the whole call and reaches the launch about half-way. The
@@ -43,7 +44,7 @@ static void fill_common(const ft_device *device, const ft_op *op, ft_forecast *o
     out->roofline_ms = ft__roofline_ms(device, op);
 }
 
-ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
+static ft_status forecast_one(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
                               ft_forecast *out, ft_error *err)
 {
     ft_op settled = *asked;
@@ -79,11 +80,12 @@ ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, co
     double log_scale = (double)expert->sigma_base;
     if (expert->sigma_count) log_scale += ft__trees_sum(p->trees + expert->sigma_first, expert->sigma_count, key);
     double scale = exp(log_scale);
-    double floor_ms = fmax(ft__floor_ms(device, op), 0.8e-3);
+    double floor_ms = fmax(ft__floor_ms(device, op), 0.1e-3);
     out->ms = fmax(total * exp(correction), floor_ms);
     out->low_ms = fmax(out->ms * exp(-scale * at_quantile(expert->spread_low[kinship], quantile)), fmin(floor_ms, out->ms));
     out->high_ms = out->ms * exp(scale * at_quantile(expert->spread_high[kinship], quantile));
     out->launch_ms = fmin(launch, out->ms);
+    out->sustained_ms = out->ms * ft__power_sustained(device, op, out->flops, out->ms);
     out->source = kinship == FT_KIN_SELF ? FT_LEARNED : kinship == FT_KIN_SIBLING ? FT_SIBLING : FT_PHYSICS;
     out->kin = expert->gpu[0] == '*' ? "" : expert->gpu;
     double overhead = total - ph.body_ms;
@@ -97,4 +99,54 @@ ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, co
     out->waves = ph.waves;
     if (ph.note) snprintf(out->note, sizeof out->note, "%s", ph.note);
     return FT_OK;
+}
+
+/* How close the measurements of this engine's own attention stand; FT_KIN_LEVELS when the predictor has none. */
+static ft_kinship engine_kinship(const ft_predictor *p, const ft_device *device, const ft_op *op)
+{
+    int variant;
+    ft_kinship kinship;
+    const ft_family *family = ft__family_of(op, &variant);
+    const ft_expert *e = family ? ft__predictor_expert(p, family, variant, device, &kinship) : NULL;
+    return e && !strcmp(e->variant, family->variant_name(variant)) ? kinship : FT_KIN_LEVELS;
+}
+
+/* Attention for which nobody said whose it is: the bare kernel where this GPU was measured so, else the fastest of the
+ * engines that stand equally close, in an interval over all of them: they differ more from each other than each of them
+ * from its forecast. */
+static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
+                                     ft_forecast *out, ft_error *err)
+{
+    ft_op op = *asked;
+    ft_kinship kinship[FT_ENGINE_COUNT], closest = FT_KIN_LEVELS;
+    for (int e = FT_ENGINE_BARE; e < FT_ENGINE_COUNT; e++) {
+        op.engine = (ft_engine)e;
+        kinship[e] = engine_kinship(p, device, &op);
+        if (e > FT_ENGINE_BARE && kinship[e] < closest) closest = kinship[e];
+    }
+    bool encoder = !op.u.attention.causal && op.u.attention.q_len > 1; /* no cache to write */
+    op.engine = FT_ENGINE_BARE;
+    if (encoder || kinship[FT_ENGINE_BARE] == FT_KIN_SELF || closest == FT_KIN_LEVELS)
+        return forecast_one(p, device, &op, quantile, out, err);
+    bool first = true;
+    for (int e = FT_ENGINE_TRTLLM; e < FT_ENGINE_COUNT; e++) {
+        if (kinship[e] != closest) continue;
+        ft_forecast f;
+        op.engine = (ft_engine)e;
+        FT_TRY(forecast_one(p, device, &op, quantile, &f, err));
+        double low = first ? f.low_ms : fmin(out->low_ms, f.low_ms), high = first ? f.high_ms : fmax(out->high_ms, f.high_ms);
+        if (first || f.ms < out->ms) *out = f;
+        out->low_ms = low;
+        out->high_ms = high;
+        first = false;
+    }
+    return FT_OK;
+}
+
+ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                              ft_forecast *out, ft_error *err)
+{
+    bool open = op->kind == FT_OP_ATTENTION && op->engine == FT_ENGINE_ANY && op->pass == FT_FWD;
+    return open && p->mode == FT_PREDICT_LEARNED ? forecast_any_engine(p, device, op, quantile, out, err)
+                                                 : forecast_one(p, device, op, quantile, out, err);
 }

@@ -2,15 +2,20 @@
  *
  * Energies are effective figures, fitted to large GEMMs with random operands: 1.3 to 1.5 pJ/flop for bf16 through
  * mma.sync (Ampere, Ada, consumer Blackwell), 0.76 through Hopper's wgmma, 0.55 through Blackwell's tcgen05; fp8 costs 0.55 of
- * that, tf32 twice. On our H200 a stream of 8192^3 bf16 products falls from 779 to 653 TFLOP/s within a second: the
- * limit is 0.86 * 700 W = 602 W at 0.76 pJ/flop plus the idle share, not temperature.
- * fp32 on vector units: 15 pJ/flop at 16 nm, scaled by process (0.85 at 12, 0.42 at 7, 0.27 at 5/4 nm).
+ * that, tf32 twice. On our H200 a stream of 8192^3 bf16 products falls from 779 to 653 TFLOP/s within a second, by
+ * power, not by temperature.
+ * fp32 on vector units: 11.5 pJ/flop at 16 nm, 0.85 of that at 12, 0.42 at 7, 0.32 at 5 and 4 nm: what holds P4 at 4.5 of its
+ * 5.5 TFLOP/s, T4 at 4 of 8, L4 at 9 of 30 in large products, and leaves V100, A100 and H100 alone.
  *
  * Leaves out: that zeros and constant operands cost far less (benchmarks with them run faster). */
 #include "kernel/power.h"
 
 #include <math.h>
 #include <string.h>
+
+/* What the arithmetic may draw: boards stop a little short of their limit, and memory, fans and leakage take a share that
+ * small boards feel most (P4, T4, L4: 70 W, of which 43 are left). */
+static double board_watts(const ft_device *device) { return fmax(0.9 * device->tdp_w - 20, 0.3 * device->tdp_w); }
 
 double ft__energy_pj(const ft_device *device, ft_dtype dtype)
 {
@@ -20,9 +25,9 @@ double ft__energy_pj(const ft_device *device, ft_dtype dtype)
     } matrix[] = {{"volta", 2.2},     {"turing", 2.0},       {"ampere", 1.3},  {"ampere_rtx", 1.4}, {"ada", 1.5},
                   {"hopper", 0.76},   {"blackwell", 0.55},   {"blackwell_rtx", 1.3}, {"cdna1", 1.9}, {"cdna2", 1.3},
                   {"cdna3", 0.75},    {"cdna4", 0.6}};
-    double vector = 15.0;
+    double vector = 11.5;
     double nm = device->process_nm > 0 ? device->process_nm : 7;
-    vector *= nm >= 16 ? 1 : nm >= 12 ? 0.85 : nm >= 7 ? 0.42 : 0.27;
+    vector *= nm >= 16 ? 1 : nm >= 12 ? 0.85 : nm >= 7 ? 0.42 : 0.32;
     if (dtype == FT_FP32) return vector;
     if (dtype == FT_FP64) return 2 * vector;
     double pj = nm >= 12 ? 2.1 : nm >= 7 ? 1.3 : 0.8;
@@ -40,8 +45,21 @@ double ft__energy_pj(const ft_device *device, ft_dtype dtype)
 double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy, double tflops, double x)
 {
     double watts = energy * ft__energy_pj(device, dtype) * tflops; /* pJ * Tflop/s = W */
-    double limit = 0.86 * device->tdp_w;
+    double limit = board_watts(device);
     if (!(watts > limit)) return 1;
     double ratio = limit / watts;
     return 1 / (1 - (1 - ratio) * x / (1 + x));
+}
+
+double ft__power_sustained(const ft_device *device, const ft_op *op, double flops, double ms)
+{
+    /* In the steady state the controller averages over everything, memory and leakage of a hot chip included: 1.2 times
+     * the energy that decides within microseconds. Our H200: bf16 779 -> 653 TFLOP/s (this gives 660), fp16 748 -> 631
+     * (634), tf32 402 -> 349 (330), fp32 51 -> 51. */
+    const double steady = 1.2;
+    bool arithmetic = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_CONV2D ||
+                      op->kind == FT_OP_MOE || op->kind == FT_OP_MLA;
+    if (!arithmetic || ms <= 0) return 1;
+    double watts = steady * ft__energy_pj(device, op->dtype) * flops / (ms * 1e9), limit = board_watts(device);
+    return watts > limit ? watts / limit : 1;
 }

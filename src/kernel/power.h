@@ -10,4 +10,7 @@ double ft__energy_pj(const ft_device *device, ft_dtype dtype);
  * constant: x << 1 ends before the clock gives way, x >> 1 runs at what the limit sustains. `energy` scales the
  * energy per flop. */
 double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy, double tflops, double x);
+
+/* Factor (>= 1) on the time of a kernel of `flops` in `ms` once it has run back to back for seconds. */
+double ft__power_sustained(const ft_device *device, const ft_op *op, double flops, double ms);
 #endif

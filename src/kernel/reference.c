@@ -18,6 +18,7 @@ static void interval(double quantile, double factor_at_90, ft_forecast *out)
     double widen = pow(factor_at_90, quantile / 0.9);
     out->low_ms = out->ms / widen;
     out->high_ms = out->ms * widen;
+    out->sustained_ms = out->ms;
 }
 
 void ft__roofline_forecast(const ft_device *device, const ft_op *op, double quantile, bool pure, ft_forecast *out)

@@ -41,6 +41,10 @@ double ft__floor_ms(const ft_device *device, const ft_op *op)
     double boost = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz ? device->boost_mhz / device->matrix_mhz
                                                                                     : 1;
     double compute = ft__op_flops(op) / (arithmetic_tflops(device, op) * boost * 1e9);
+    /* Winograd's F(4x4, 3x3) multiplies 36 times where the definition does 144; on vector units libraries use it. */
+    bool vector = op->dtype == FT_FP32 || device->matrix_fma_per_clk_sm <= 0;
+    if (op->kind == FT_OP_CONV2D && vector && op->u.conv.r == 3 && op->u.conv.s == 3 && op->u.conv.stride == 1)
+        compute /= 4;
     double memory = fmax(0, ft__op_bytes(op) - device->l2_mib * 1048576) / (device->memory_gbps * 1e6);
     return fmax(compute, memory);
 }

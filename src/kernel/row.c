@@ -1,24 +1,25 @@
-/* Row operators on [rows, cols]: softmax, normalisations, reductions, scans, gathers, transposes, and their backwards.
+/* Row operators on [rows, cols]: softmax, normalisations, reductions, scans, gathers, transposes, and their gradients.
  *
  *   T = launch + max(memory, issue, chain) + what runs beside it
  *
- *   memory  passes over the matrix at a share of the bandwidth. A block that reads its row again (softmax: maximum, sum,
- *           result; layernorm: moments, result) finds it in the last-level cache as long as all rows in flight fit there:
- *           rows in flight = SMs * threads per SM / threads per row. V100, T4 and P4 fall to a half (softmax) or two
+ *   memory  passes over the matrix at a share of the bandwidth. A block that reads its row again (softmax: maximum,
+ *           sum, result; layernorm: moments, result) finds it in the last-level cache as long as all rows in flight
+ *           fit there: SMs * threads per SM / threads per row of them. V100, T4 and P4 fall to a half (softmax) or two
  *           thirds (layernorm) of their bandwidth where they do not, at the widths this predicts.
  *   issue   elements * instructions / lanes: what broadcasting, strided and scanning kernels are bound by.
- *   chain   a row's block is a chain of steps: start, reduce across the block, and ceil(cols / (threads * vector)) trips
- *           through memory; waves of rows repeat it. Few long rows, or many short ones, show nothing else.
+ *   chain   a row's block is a chain of steps: start, reduce across the block, and ceil(cols / (threads * vector))
+ *           trips through memory; waves of rows repeat it. Few long rows, or many short ones, show nothing else.
  *
  * Constants are per operator and pass, since each is a program of its own; geometry (threads, vector width, passes) is
  * PyTorch's: softmax up to 1024 columns keeps a row in a warp's registers, beyond it takes a block of half the width's
- * vectors; normalisations take 128 threads with 4-element vectors when rows are aligned.
+ * vectors; normalisations take 128 threads with 4-element vectors when rows are aligned; reductions follow Reduce.cuh.
  *
- * Beside it: cross_entropy's loss walks its rows with a single block of 32 threads; the weight gradients of normalisations
- * walk down columns; embedding's gradient zeroes the table, then walks all rows in one pass (up to 3072 of them) or sorts.
+ * Beside it: cross_entropy's loss walks its rows with a single block of 32 threads; the weight gradients of
+ * normalisations walk down columns; embedding's gradient zeroes the table, then walks all rows in one pass (up to 3072
+ * of them) or sorts.
  *
- * Leaves out: reductions over more than two axes, non-contiguous rows, the choice between single- and two-stage reductions
- * beyond its first cost. */
+ * Leaves out: reductions over more than two axes, non-contiguous rows, kernels of newer libraries where they differ
+ * from PyTorch's. */
 #include <math.h>
 #include <string.h>
 
@@ -31,8 +32,23 @@
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EB, EB_GDDR, EB_AMD, ISSUE, ISSUE_ODD, START, TRIP, TRIP_ODD, CACHE_GAIN, WARM_SHARE, REPEAT_SHARE, AGAIN_SHARE, SMOOTH,
-    LINE_NS, STAGE_US, SORT_US, LEAD_US,
+    EB,
+    EB_GDDR,
+    EB_AMD,
+    ISSUE,
+    ISSUE_ODD,
+    START,
+    TRIP,
+    TRIP_ODD,
+    CACHE_GAIN,
+    WARM_SHARE,
+    REPEAT_SHARE,
+    AGAIN_SHARE,
+    SMOOTH,
+    LINE_NS,
+    STAGE_US,
+    SORT_US,
+    LEAD_US,
     THETA_COUNT
 };
 
@@ -42,20 +58,20 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [EB] = {"bandwidth_efficiency", 0.86, 0.15, 0.95, 0.15},
     [EB_GDDR] = {"gddr", 0.91, 0.5, 1.1, 0.08},
     [EB_AMD] = {"amd", 0.95, 0.5, 1.1, 0.1},
-    [ISSUE] = {"instructions", 24, 2, 1000, 0.8},              /* per element */
-    [ISSUE_ODD] = {"instructions_odd", 1.3, 0.7, 8, 0.6},      /* times that where rows are not aligned to 16 bytes */
-    [START] = {"start_cycles", 3500, 100, 30000, 0.8},         /* of a row's block: indices, reductions, exit */
-    [TRIP] = {"trip_cycles", 1600, 30, 20000, 0.8},            /* one trip of a block's threads through memory */
+    [ISSUE] = {"instructions", 24, 2, 1000, 0.8},         /* per element */
+    [ISSUE_ODD] = {"instructions_odd", 1.3, 0.7, 8, 0.6}, /* times that where rows are not aligned to 16 bytes */
+    [START] = {"start_cycles", 3000, 100, 6000, 0.6},     /* of a row's block: indices, reductions, exit */
+    [TRIP] = {"trip_cycles", 1600, 30, 20000, 0.8},       /* one trip of a block's threads through memory */
     [TRIP_ODD] = {"trip_odd", 1, 0.3, 8, 0.5},
     [CACHE_GAIN] = {"cache_gain", 2.3, 1, 6, 0.4},
     [WARM_SHARE] = {"warm_share", 0.14, 0.02, 1, 0.5},
     [REPEAT_SHARE] = {"repeat_share", 0.75, 0.1, 1.2, 0.3},
-    [AGAIN_SHARE] = {"again_share", 0.8, 0.1, 3, 0.2},         /* of the cache that rows read again may fill */
+    [AGAIN_SHARE] = {"again_share", 0.8, 0.1, 3, 0.2}, /* of the cache that rows read again may fill */
     [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.6},
-    [LINE_NS] = {"line_ns", 12, 0.1, 500, 1.2},                /* per row of a pass that walks rows one after the other */
-    [STAGE_US] = {"stage_us", 2, 0.1, 12, 0.7},                /* second stage of a reduction */
-    [SORT_US] = {"sort_us", 60, 5, 400, 0.7},                  /* sorting indices: some twenty small kernels */
-    [LEAD_US] = {"lead_us", 1.5, 0.05, 15, 1},
+    [LINE_NS] = {"line_ns", 12, 0.1, 500, 1.2}, /* per row of a pass that walks rows one after the other */
+    [STAGE_US] = {"stage_us", 2, 0.1, 12, 0.7}, /* second stage of a reduction */
+    [SORT_US] = {"sort_us", 60, 5, 400, 0.7},   /* sorting indices: some twenty small kernels */
+    [LEAD_US] = {"lead_us", 4, 0.05, 60, 1},
 };
 
 enum { FORWARD, BACKWARD, PASSES };
@@ -77,59 +93,105 @@ static int variant_fallback(int v) { return v % PASSES == BACKWARD ? v - BACKWAR
 
 /* How an operator's kernel is laid out over a matrix. */
 typedef struct geometry {
-    double rows, cols;     /* of the kernel: sum_cols reduces down columns */
-    double threads;        /* per row */
-    double trips;          /* of those threads along a row */
-    double fill;           /* share of the last trip's width that does work */
-    double again;          /* passes that read a row a second time */
-    bool aligned;          /* rows start on 16 bytes */
+    double blocks, block; /* thread blocks, threads in each */
+    double rows_each;     /* rows that a block works on side by side */
+    double trips;         /* steps of a block along its rows */
+    double fill;          /* share of its threads' width that the columns fill */
+    double again;         /* passes that read a row a second time */
+    bool staged;          /* partial sums are added up in a second stage */
 } geometry;
 
-static double power_of_two(double x)
+static double up(double x) /* to a power of two */
 {
     double p = 1;
     while (p < x) p *= 2;
     return p;
 }
 
+static double down(double x)
+{
+    double p = up(x);
+    return p > x ? p / 2 : p;
+}
+
 static bool is(const ft_op *op, const char *name) { return !strcmp(op->name, name); }
 
-static geometry lay_out(const ft_op *op)
+/* PyTorch's reductions (aten/src/ATen/native/cuda/Reduce.cuh): `outputs` sums of `length` values each. Threads of a
+ * block's width go along what is contiguous; its height goes along the sum when that leaves each thread 16 values per
+ * warp of the height, else along further outputs; and when a thread still has 256 values or more, blocks share a sum
+ * and add up in a second stage. A thread just under that bound walks 255 values alone: sums of 1,000 rows can take
+ * longer than sums of 5,000. */
+static geometry reduction(const ft_device *device, double outputs, double length, bool along, double vector)
 {
-    double e = ft_dtype_bytes(op->dtype), vector = 16 / e;
-    geometry g = {.rows = (double)op->u.row.rows, .cols = (double)op->u.row.cols, .threads = 256, .again = 0};
-    g.aligned = fmod(g.cols * e, 16) == 0;
-    if (is(op, "sum_cols")) {
-        g.cols = (double)op->u.row.rows;
-        g.rows = (double)op->u.row.cols;
-        g.threads = fmin(512, power_of_two(fmax(1, g.cols / 4)));
-        vector = 4;
-    } else if (is(op, "mean_all")) {
-        g.cols = 4096; /* cut into blocks of about this much */
-        g.rows = ceil((double)op->u.row.rows * (double)op->u.row.cols / g.cols);
-    } else if (is(op, "softmax") || is(op, "log_softmax") || is(op, "cross_entropy")) {
-        if (g.cols <= 1024) { /* a warp per row, columns padded to a power of two */
-            g.threads = fmin(32, power_of_two(g.cols));
-            vector = fmax(1, power_of_two(g.cols) / g.threads);
+    geometry g = {.rows_each = 1};
+    double most = 512 / (along ? 1 : vector), inner = along ? length : outputs / vector,
+           outer = along ? outputs : length;
+    double width = fmin(down(fmax(inner, 1)), 32), height = fmin(down(outer), most / width);
+    width = fmin(down(fmax(inner, 1)), most / height);
+    double values = along ? length / width : length;
+    double across = along ? 1 : width * vector; /* outputs a block's width covers */
+    if (values >= height * 16 || values >= 256)
+        values /= height;
+    else
+        across *= height;
+    g.block = width * height;
+    g.blocks = ceil(outputs / across);
+    g.rows_each = along ? across : 1;
+    double target = device->sms * floor(device->max_warps_per_sm * 32 / fmax(g.block, 32));
+    if (values >= 256 && g.blocks <= target) {
+        double ctas = fmax(fmin(ceil(target / g.blocks), ceil(values / 16)), ceil(values / 256));
+        g.staged = ctas > 1;
+        g.blocks *= ctas;
+        values /= ctas;
+    }
+    g.trips = ceil(values / 4); /* four loads are under way at a time */
+    g.fill = values / (4 * g.trips);
+    return g;
+}
+
+static geometry lay_out(const ft_device *device, const ft_op *op)
+{
+    double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols, e = ft_dtype_bytes(op->dtype), vector = 16 / e;
+    bool aligned = fmod(cols * e, 16) == 0, back = op->pass != FT_FWD;
+    double odd = fmod(cols, 4) == 0 ? 4 : fmod(cols, 2) == 0 ? 2 : 1;
+    if (!back && is(op, "sum_cols")) return reduction(device, cols, rows, false, odd);
+    if (!back && is(op, "mean_all")) return reduction(device, 1, rows * cols, true, 1);
+    if (!back && (is(op, "sum_rows") || is(op, "argmax"))) return reduction(device, rows, cols, true, 1);
+    geometry g = {.block = 256, .rows_each = 1};
+    double threads = 256; /* per row */
+    if (is(op, "softmax") || is(op, "log_softmax") || is(op, "cross_entropy")) {
+        if (cols <= 1024) { /* a warp per row, columns padded to a power of two, in registers */
+            threads = fmin(32, up(cols));
+            vector = fmax(1, up(cols) / threads);
+            g.block = 128;
+            g.rows_each = 128 / threads;
         } else {
-            g.threads = power_of_two(fmin(g.cols / vector, 1024) / 2);
-            g.again = op->pass == FT_FWD ? 2 : 1;
+            threads = g.block = up(fmin(cols / vector, 1024) / 2);
+            g.again = back ? 1 : 2;
         }
     } else if (is(op, "layernorm") || is(op, "rmsnorm")) {
-        g.threads = 128;
-        vector = g.aligned ? 4 : 1;
+        threads = g.block = 128;
+        vector = aligned ? 4 : 1;
         g.again = 1;
-    } else if (is(op, "sum_rows") || is(op, "argmax")) {
-        g.threads = fmin(512, power_of_two(fmax(32, g.cols / 4)));
-        vector = 4;
-    } else if (is(op, "cumsum")) {
-        g.threads = fmin(512, fmax(16, power_of_two(g.cols / 2)));
+    } else if (is(op, "cumsum") && rows > 1) {
+        /* 512 threads share out between rows and columns as the matrix does, at least 16 along a row. */
+        int along = 0;
+        while ((int64_t)1 << along < op->u.row.cols) along++;
+        int down_rows = 0;
+        while ((int64_t)1 << down_rows < op->u.row.rows) down_rows++;
+        int x = (9 + along - down_rows) / 2;
+        threads = 1 << (x < 4 ? 4 : x > 9 ? 9 : x);
+        g.block = 512;
+        g.rows_each = 512 / threads;
         vector = 2;
+    } else if (is(op, "cumsum")) {
+        vector = fmax(1, cols / threads); /* one row: a device-wide scan */
     }
     /* PyTorch's softmax goes along a row by whole vectors of all threads, then over the rest element by element. */
-    double whole = floor(g.cols / (g.threads * vector)), rest = g.cols - whole * g.threads * vector;
-    g.trips = whole + (g.again == 2 ? ceil(rest / g.threads) : rest > 0);
-    g.fill = g.cols / (ceil(g.cols / (g.threads * vector)) * g.threads * vector);
+    double whole = floor(cols / (threads * vector)), rest = cols - whole * threads * vector;
+    g.trips = whole + (g.again == 2 ? ceil(rest / threads) : rest > 0);
+    g.fill = cols / (ceil(cols / (threads * vector)) * threads * vector);
+    g.blocks = ceil(rows / g.rows_each);
     return g;
 }
 
@@ -164,18 +226,28 @@ static double beside(const ft_device *device, const ft_op *op, const double *th)
         if (rows > 3072) return th[SORT_US] * 1e-3 + rows * th[LINE_NS] * 0.1e-6;
         return rows * th[LINE_NS] * 1e-6 * fmax(1, cols / 32 / (device->sms * 4.0));
     }
-    if (is(op, "mean_all") && rows * cols > 131072) return th[STAGE_US] * 1e-3;
-    if ((is(op, "sum_rows") || is(op, "sum_cols") || is(op, "argmax"))) {
-        /* Split over blocks when each thread of the one block would read 256 values or more and outputs are few. */
-        double outputs = is(op, "sum_cols") ? cols : rows, length = is(op, "sum_cols") ? rows : cols;
-        if (outputs < 4.0 * device->sms * 32 && length >= 16384) return th[STAGE_US] * 1e-3;
-    }
+    /* A path of its own, whatever it is: 6 ns per row on H200, a hundred times what 32,000 rows take. */
+    if (is(op, "cumsum") && cols <= 64 && rows > 32768) return rows * th[LINE_NS] * 0.5e-6;
     return 0;
 }
 
 static const char *const feature_names[] = {
-    "log_time_over_start", "log_issue_over_memory", "log_chain_over_memory", "log_bytes_over_cache", "log_rows", "log_cols",
-    "element_bytes", "align", "trips", "fill", "log_waves", "missed", "twos_cols", "log_rows_per_sm", "log_elements", "parity",
+    "log_time_over_start",
+    "log_issue_over_memory",
+    "log_chain_over_memory",
+    "log_bytes_over_cache",
+    "log_rows",
+    "log_cols",
+    "element_bytes",
+    "align",
+    "trips",
+    "fill",
+    "log_waves",
+    "missed",
+    "twos_cols",
+    "log_rows_per_sm",
+    "log_elements",
+    "staged",
 };
 
 static float lg(double x) { return (float)log2(x); }
@@ -190,38 +262,45 @@ static float twos(int64_t x)
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     bool eager = op->timing == FT_TIMING_OP;
-    geometry g = lay_out(op);
-    double e = ft_dtype_bytes(op->dtype), elements = (double)op->u.row.rows * (double)op->u.row.cols;
+    geometry g = lay_out(device, op);
+    double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols;
+    double e = ft_dtype_bytes(op->dtype), elements = rows * cols;
     double bytes = ft__op_bytes(op) + more_passes(op) * elements * e, l2 = device->l2_mib * 1048576;
+    bool aligned = fmod(cols * e, 16) == 0;
     double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_AMD ? th[EB_AMD] : 1);
-    double per_sm = fmax(1, fmin(32, device->max_warps_per_sm * 32 / fmax(g.threads, 32)) * fmax(1, 32 / g.threads));
-    double in_flight = fmin(g.rows, device->sms * per_sm);
-    double f = in_flight * g.cols * e / (th[AGAIN_SHARE] * useful_cache(device)), f4 = f * f * f * f;
+    double per_sm = fmax(1, fmin(32, floor(device->max_warps_per_sm * 32 / fmax(g.block, 32))));
+    double in_flight = fmin(rows, device->sms * per_sm * g.rows_each);
+    double f = in_flight * cols * e / (th[AGAIN_SHARE] * useful_cache(device)), f4 = f * f * f * f;
     double missed = g.again > 0 ? f4 * f / (1 + f4 * f) : 0;
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
     double memory = ft__traffic_ms(device, bytes, eb, cache) +
                     missed * g.again * elements * e / (eb * device->memory_gbps * 1e6);
-    double both = op->pass == FT_FWD_BWD ? 1.6 : 1; /* a forward pass beside the backward one that the constants are of */
-    double issue = both * elements * th[ISSUE] * (g.aligned ? 1 : th[ISSUE_ODD]) / ft__lane_rate(device);
-    double waves = g.rows / (device->sms * per_sm);
-    double chain = both * fmax(1, waves) * (th[START] + g.trips * th[TRIP] * (g.aligned ? 1 : th[TRIP_ODD])) / (device->boost_mhz * 1e3);
+    double both = op->pass == FT_FWD_BWD ? 1.6
+                                         : 1; /* a forward pass beside the backward one that the constants are of */
+    double issue = both * elements * th[ISSUE] * (aligned ? 1 : th[ISSUE_ODD]) / ft__lane_rate(device);
+    double waves = g.blocks / (device->sms * per_sm);
+    double chain = both * fmax(1, waves) * (th[START] + g.trips * th[TRIP] * (aligned ? 1 : th[TRIP_ODD])) /
+                   (device->boost_mhz * 1e3);
     double busy = fmax(issue, chain);
     out->compute_ms = busy;
     out->memory_ms = memory;
     out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + beside(device, op, th) +
-                   (eager ? th[LEAD_US] * 1e-3 : 0);
+                   (g.staged ? th[STAGE_US] * 1e-3 : 0) + (eager ? th[LEAD_US] * 1e-3 : 0);
+    bool view = is(op, "transpose_copy") && (op->u.row.rows == 1 || op->u.row.cols == 1);
+    if (view)
+        out->body_ms = 0.2e-3 - th[LAUNCH] * 1e-3; /* what a graph takes for a node that does nothing: no launch */
     out->tile_m = out->tile_n = out->split_k = 0;
-    out->tiles = g.rows;
+    out->tiles = g.blocks;
     out->waves = waves;
-    out->note = NULL;
+    out->note = view ? "a transposed vector is itself: nothing runs" : NULL;
     if (!want) return;
     float *p = out->feature;
-    *p++ = lg(1 + out->body_ms * 1e3 / th[eager ? GAP : LAUNCH]);
+    *p++ = lg(1 + fmax(out->body_ms, 0) * 1e3 / th[eager ? GAP : LAUNCH]);
     *p++ = lg(issue / memory), *p++ = lg(chain / memory);
-    *p++ = lg(bytes / l2), *p++ = lg((double)op->u.row.rows), *p++ = lg((double)op->u.row.cols);
+    *p++ = lg(bytes / l2), *p++ = lg(rows), *p++ = lg(cols);
     *p++ = (float)e, *p++ = (float)ft__gemm_alignment(op->u.row.cols, e);
     *p++ = (float)fmin(g.trips, 64), *p++ = (float)g.fill, *p++ = lg(waves), *p++ = (float)missed;
-    *p++ = twos(op->u.row.cols), *p++ = lg(g.rows / device->sms), *p++ = lg(elements), *p++ = (float)(op->u.row.rows % 4);
+    *p++ = twos(op->u.row.cols), *p++ = lg(rows / device->sms), *p++ = lg(elements), *p++ = (float)g.staged;
 }
 
 const ft_family ft__row = {

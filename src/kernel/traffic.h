@@ -9,8 +9,9 @@ typedef struct ft_cache_state {
     double gain;  /* and come this many times faster than from device memory */
 } ft_cache_state;
 
-/* Share of `bytes` that a cache holds whose useful part is `room` bytes: 1 well below, 0 well above, half at `room`. The
- * eighth power is as steep as A100 and H200 show it: operators go from cache to memory speed within a third of an octave. */
+/* Share of `bytes` that a cache holds whose useful part is `room` bytes: 1 well below, 0 well above, half at `room`.
+ * The eighth power is as steep as A100 and H200 show it: operators go from cache to memory speed within a third of an
+ * octave. */
 static inline double ft__resident(double bytes, double room)
 {
     double f = bytes / room, f2 = f * f, f4 = f2 * f2;

@@ -1,0 +1,159 @@
+/* Attention of one query per sequence against a cache: decoding.
+ *
+ * Flash-decoding (Dao, Haziza, Massa, Sizov 2023): a CTA takes one key-value head of one sequence and a share of its keys;
+ * the query heads of the group stand in its tile, padded to 16 rows; partial results are joined by a second pass.
+ *   memory  bytes of K and V over the bandwidth, less what a warm L2 holds
+ *   stream  ceil(tasks / SMs) * (tile_us + keys/split * (D + Dv) bytes / (clk bytes per clock))     one SM's own pace
+ *   mma     2 * pad16(group) * keys * (D + Dv) / (ec * peak)
+ *   T       smooth max of memory and max(stream, mma), plus split_us and the traffic of the partial results
+ * and the split is the power of two that ends first, never under 64 keys a part. A CTA's pace is what holds short caches
+ * and few sequences, bandwidth what holds the rest.
+ *
+ * Serving engines write the new key and value into the paged cache first: a launch, no traffic to speak of. They are
+ * variants apart from the bare kernel and from each other: on identical requests vLLM and TensorRT-LLM differ by 17-20 %
+ * at the median on Hopper, either way.
+ *
+ * Leaves out: speculative decoding (more queries: attention.c), page sizes, sequences of unequal length. */
+#include "kernel/attention.h"
+
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EB, CLK, TILE_US, SPLIT_US, EC, WARM, KEEP, L2_CLK, SMOOTH, QUANTISATION, JOIN, GROUP_US, HEAD_US, ALONE, SWITCH,
+    THETA_COUNT
+};
+
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 6, 1, 40, 0.6},
+    [GAP] = {"gap_us", 25, 5, 120, 0.5},
+    [EB] = {"bandwidth_efficiency", 0.85, 0.3, 0.98, 0.2},
+    [CLK] = {"stream_bytes_per_clock", 30, 3, 200, 0.6},
+    [TILE_US] = {"tile_us", 1.0, 0.05, 10, 0.7},
+    [SPLIT_US] = {"split_us", 2, 0.1, 12, 0.6},
+    [EC] = {"compute_efficiency", 0.35, 0.02, 1, 0.6},
+    [WARM] = {"warm", 0.8, 0.001, 0.98, 0.6},
+    [KEEP] = {"l2_keeps", 1.7, 0.2, 6, 0.4},
+    [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
+    [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.7},
+    [QUANTISATION] = {"wave_quantisation", 0.6, 0.02, 1, 0.5},
+    [JOIN] = {"join_traffic", 1, 0.1, 20, 0.6},
+    [GROUP_US] = {"group_tile_us", 0.3, 0.01, 5, 0.8},
+    [HEAD_US] = {"head_us_per_wave", 0.2, 0.002, 20, 0.8},
+    [ALONE] = {"lone_head_rate", 1, 0.1, 6, 0.5},
+    [SWITCH] = {"blackwell_tile", 0.4, 0.1, 1, 0.3},
+};
+
+enum { BARE, TRTLLM, VLLM, SGLANG, BARE_FP8, TRTLLM_FP8, VLLM_FP8, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"bare", "trtllm", "vllm", "sglang", "bare_fp8", "trtllm_fp8", "vllm_fp8"};
+
+static int variant_of(const ft_op *op)
+{
+    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len != 1 || op->u.attention.kv_len == 1 || op->pass != FT_FWD) return -1;
+    bool low = ft_dtype_bytes(ft__attention_math(op)) < 2;
+    switch (op->engine) {
+    case FT_ENGINE_TRTLLM: return low ? TRTLLM_FP8 : TRTLLM;
+    case FT_ENGINE_VLLM: return low ? VLLM_FP8 : VLLM;
+    case FT_ENGINE_SGLANG: return low ? VLLM_FP8 : SGLANG;
+    default: return low ? BARE_FP8 : BARE;
+    }
+}
+
+static const char *variant_name(int v) { return variant_names[v]; }
+
+static int variant_fallback(int v)
+{
+    static const int next[VARIANTS] = {-1, VLLM, BARE, VLLM, BARE, VLLM_FP8, VLLM};
+    return next[v];
+}
+
+static const char *const feature_names[] = {
+    "log_batch", "log_heads", "log_kv_heads", "log_kv", "head_dim", "group", "is_bf16", "window",
+    "log_time_over_launch", "log_stream_over_memory", "log_mma_over_memory", "log_tasks", "log_waves", "wave_fill", "log_split",
+    "log_bytes_over_l2", "log_keys_per_task", "log_cta_fill", "odd_heads", "odd_group", "log_batch_kv_heads", "log_batch_heads",
+    "log_bytes", "join_share", "alone",
+};
+
+typedef struct plan {
+    double ms, stream_ms, join_ms, tasks, waves;
+    int split;
+} plan;
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads, kvh = (double)op->u.attention.kv_heads;
+    double kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
+    double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d, window = (double)op->u.attention.window;
+    double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), sms = device->sms;
+    if (window > 0) kv = fmin(kv, window);
+    double group = h / kvh, rows = 16 * ceil(group / 16), pairs = batch * kvh, clock = device->boost_mhz * 1e3;
+    double bytes = pairs * kv * (d + dv) * kv_e + batch * h * (d * e + dv * 2);
+    double l2_rate = th[L2_CLK] * sms * clock, memory_rate = th[EB] * device->memory_gbps * 1e6;
+    double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
+    double memory_ms = bytes * ((1 - resident) / memory_rate + resident / l2_rate);
+    double mma_ms = 2 * pairs * rows * kv * (d + dv) / (th[EC] * ft__peak_tflops(device, ft__attention_math(op)) * 1e9);
+    /* One SM's pace; parts whose bandwidth would outrun it (Blackwell: 27 bytes per clock and SM) are built to keep up. */
+    double pace = th[CLK] * clock * fmax(1, device->memory_gbps * 1e6 / (sms * clock * 18));
+    double per_key = (ft__head_padded(d) + ft__head_padded(dv)) * kv_e / pace;
+    /* TensorRT-LLM has no tile for more than 32 query heads to a key-value head: every query head then walks the keys
+     * by itself, through L2. */
+    bool alone = op->engine == FT_ENGINE_TRTLLM && group > 32;
+    if (alone) {
+        rows = 16;
+        pairs = batch * h;
+        mma_ms = fmax(mma_ms, pairs * kv * (d + dv) * kv_e / (th[ALONE] * l2_rate));
+    }
+    /* On datacentre Blackwell vLLM leaves FlashAttention for TensorRT-LLM's kernels, whose CTAs start faster. */
+    bool switched = op->engine == FT_ENGINE_VLLM && !strcmp(device->generation, "blackwell");
+    double tile_ms = (th[TILE_US] * (switched ? th[SWITCH] : 1) + th[GROUP_US] * rows / 16) * 1e-3;
+    plan best = {.ms = INFINITY};
+    for (double split = 1; split <= 64; split *= 2) {
+        if (split > 1 && kv < 64 * split) break;
+        double tasks = pairs * split, load = tasks / sms;
+        double waves = load <= 1 ? 1 : th[QUANTISATION] * ceil(load) + (1 - th[QUANTISATION]) * load;
+        double stream = waves * (tile_ms + ceil(kv / split) * per_key);
+        double join = split > 1 ? th[SPLIT_US] * 1e-3 + th[JOIN] * batch * h * split * dv * 8 / l2_rate : 0;
+        double ms = ft__smooth_max(fmax(stream, mma_ms), memory_ms, th[SMOOTH]) + join;
+        if (ms < best.ms) best = (plan){ms, stream, join, tasks, load, (int)split};
+    }
+    /* Reading queries, writing outputs and the new keys: a few instructions per head, by waves of heads. */
+    best.ms += th[HEAD_US] * 1e-3 * batch * (h + 2 * kvh) / (sms * 8);
+    out->compute_ms = fmax(best.stream_ms, mma_ms);
+    out->memory_ms = memory_ms;
+    out->body_ms = best.ms;
+    out->tile_m = (int)rows;
+    out->tile_n = 64;
+    out->split_k = best.split;
+    out->tiles = best.tasks;
+    out->waves = best.waves;
+    out->note = NULL;
+    if (!want) return;
+    float *f = out->feature;
+    *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(kv), *f++ = (float)d, *f++ = (float)group;
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__lg(1 + window);
+    *f++ = ft__lg(best.ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(best.stream_ms / memory_ms), *f++ = ft__lg(mma_ms / memory_ms);
+    *f++ = ft__lg(best.tasks), *f++ = ft__lg(best.waves), *f++ = (float)(best.waves / ceil(best.waves));
+    *f++ = ft__lg(best.split), *f++ = ft__lg(bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(kv / best.split);
+    *f++ = ft__lg(pairs / sms), *f++ = ft__twos(op->u.attention.heads), *f++ = ft__twos((int64_t)group);
+    *f++ = ft__lg(pairs), *f++ = ft__lg(batch * h), *f++ = ft__lg(bytes), *f++ = (float)(best.join_ms / best.ms);
+    *f++ = (float)alone;
+}
+
+const ft_family ft__decode = {
+    .name = "decode",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};

@@ -1,0 +1,205 @@
+/* A mixture-of-experts layer after the router: permute, up and gate, activation, down, combine, as grouped GEMMs.
+ *
+ * Tokens per expert decide everything: weights of the active experts are read once, however few tokens each has, and
+ * every expert's rows are padded to the tile. Balanced routing is exact: T*k over E experts, some one more than others.
+ * `skew` > 0 draws loads whose density falls as x^-skew between 1 and 0.8 T (how aiconfigurator, the source of the skewed
+ * rows, draws them); we take the quantiles of that density, 16 buckets of experts.
+ *
+ *   GEMM 1: m_e x 2I x H      GEMM 2: m_e x H x I
+ *   tiles  = sum_e ceil(m_e / bm) ceil(N / bn)
+ *   T_g    = smooth max( waves * (max(2 bm bn (K + prologue) / rate, (bm + bn) K bytes / feed) + wave_us),
+ *                        weights of active experts / (eb BW) )
+ *   T      = launch + T_1 + T_2 + passes over the routed activations + experts_us * active
+ * with the tile that ends first, as gemm_tiles.c has it for one GEMM; low-precision rows quantise their activations.
+ *
+ * FT_ENGINE_BARE is a framework's pair of grouped products with the activation between them, the rows already gathered.
+ *
+ * Leaves out: the router, expert parallelism's all-to-all, shared experts (a dense MLP), layers without a gate (two
+ * matrices instead of three: a request cannot say so; ask for two thirds of `inter`). */
+#include <math.h>
+
+#include "graph/operator.h"
+#include "kernel/attention.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+#include "kernel/power.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EC, EB, FEED, WAVE_US, PROLOGUE, SMOOTH, QUANTISATION, PASS_EB, EXPERT_US, POWER_US, ENERGY, WARM, KEEP, L2_CLK, QUANT_US,
+    SHAPE,
+    THETA_COUNT
+};
+
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 22, 4, 120, 0.6},
+    [GAP] = {"gap_us", 60, 10, 300, 0.5},
+    [EC] = {"compute_efficiency", 0.78, 0.25, 1.05, 0.25},
+    [EB] = {"bandwidth_efficiency", 0.82, 0.4, 0.98, 0.2},
+    [FEED] = {"feed_bytes_per_flop", 0.0125, 0.004, 0.05, 0.4},
+    [WAVE_US] = {"wave_us", 0.5, 0.02, 5, 0.8},
+    [PROLOGUE] = {"prologue_k", 250, 10, 1500, 0.7},
+    [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.7},
+    [QUANTISATION] = {"wave_quantisation", 0.7, 0.05, 1, 0.5},
+    [PASS_EB] = {"pass_bandwidth", 0.6, 0.05, 1.5, 0.5},
+    [EXPERT_US] = {"expert_us", 0.02, 0.001, 0.5, 0.8},
+    [POWER_US] = {"power_us", 300, 20, 5000, 0.8},
+    [ENERGY] = {"energy", 1, 0.4, 1.8, 0.2},
+    [WARM] = {"warm", 0.6, 0.001, 0.98, 0.6},
+    [KEEP] = {"l2_keeps", 1.2, 0.2, 6, 0.4},
+    [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
+    [QUANT_US] = {"quantise_us", 5, 0.5, 40, 0.6},
+    [SHAPE] = {"small_tile", 0.85, 0.3, 1.1, 0.3},
+};
+
+enum { HALF, FP8, FP4, BARE, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"half", "fp8", "fp4", "bare"};
+
+static int variant_of(const ft_op *op)
+{
+    if (op->kind != FT_OP_MOE) return -1;
+    double e = ft_dtype_bytes(op->dtype);
+    if (op->engine == FT_ENGINE_BARE && e >= 2) return BARE;
+    return e >= 2 ? HALF : e >= 1 ? FP8 : FP4;
+}
+
+static const char *variant_name(int v) { return variant_names[v]; }
+
+static int variant_fallback(int v)
+{
+    static const int next[VARIANTS] = {BARE, HALF, FP8, -1};
+    return next[v];
+}
+
+static const char *const feature_names[] = {
+    "log_tokens", "log_hidden", "log_inter", "topk", "log_experts", "skew", "log_tokens_per_expert", "active_share", "pad_share",
+    "tile_m", "log_tiles", "log_waves", "wave_fill", "log_compute_over_memory", "log_time_over_launch", "pass_share",
+    "log_weights_over_l2", "log_activations_over_l2", "log_routed", "is_bf16", "odd_tokens", "log_inter_over_hidden",
+    "log_largest", "expert_share", "log_weights_per_expert", "wave_fill_down",
+};
+
+enum { BUCKETS = 16 };
+typedef struct load {
+    double count[BUCKETS], tokens[BUCKETS]; /* experts in the bucket, routed tokens each */
+    int used;
+    double active, largest;
+} load;
+
+static void route(const ft_op *op, load *l)
+{
+    double experts = (double)op->u.moe.experts, tokens = (double)op->u.moe.tokens, routed = tokens * (double)op->u.moe.topk;
+    if (op->u.moe.skew <= 0) {
+        double each = floor(routed / experts), more = routed - each * experts;
+        l->count[0] = more, l->tokens[0] = each + 1;
+        l->count[1] = experts - more, l->tokens[1] = each;
+        l->used = each > 0 ? 2 : 1;
+        l->active = each > 0 ? experts : more;
+        l->largest = more > 0 ? each + 1 : each;
+        return;
+    }
+    double skew = fabs(op->u.moe.skew - 1) < 1e-3 ? 1.001 : op->u.moe.skew, top = fmax(0.8 * tokens, 1.5), sum = 0;
+    double power = 1 - skew, at_top = pow(top, power), invert = 1 / power;
+    l->used = BUCKETS;
+    l->active = l->largest = 0;
+    for (int i = 0; i < BUCKETS; i++) {
+        double u = (i + 0.5) / BUCKETS;
+        sum += l->tokens[i] = pow(1 + (at_top - 1) * u, invert);
+    }
+    for (int i = 0; i < BUCKETS; i++) {
+        double share = experts / BUCKETS, each = fmin(tokens, l->tokens[i] / sum * routed / share);
+        /* A bucket with less than one token each: that many of its experts get one. */
+        l->count[i] = each < 1 ? share * each : share;
+        l->tokens[i] = fmax(each, 1);
+        l->active += l->count[i];
+        l->largest = fmax(l->largest, l->tokens[i]);
+    }
+}
+
+typedef struct grouped {
+    double ms, tiles, waves, pad;
+    int bm, bn;
+} grouped;
+
+/* One grouped GEMM, [m_e, n] = [m_e, k] [k, n]: the tile that ends first. */
+static grouped pick(const load *l, double n, double k, double sms, double rate, double feed, double e, const double *th)
+{
+    static const double heights[] = {16, 32, 64, 128, 256}, widths[] = {64, 128, 256};
+    grouped best = {.ms = INFINITY};
+    double rows = 0, prologue = th[PROLOGUE] * 2 / e, wave_ms = th[WAVE_US] * 1e-3;
+    for (int b = 0; b < l->used; b++) rows += l->count[b] * l->tokens[b];
+    for (int i = 0; i < 5; i++) {
+        double bm = heights[i], blocks = 0;
+        for (int b = 0; b < l->used; b++) blocks += l->count[b] * ceil(l->tokens[b] / bm);
+        for (int j = 0; j < 3; j++) {
+            double bn = widths[j], tiles = blocks * ceil(n / bn), ratio = tiles / sms;
+            if (bm * bn > 32768) continue;
+            double mma = 2 * bm * bn * (k + prologue) / (rate * (bm * bn < 8192 ? th[SHAPE] : 1)), fed = (bm + bn) * e * k / feed;
+            double waves = th[QUANTISATION] * ceil(ratio) + (1 - th[QUANTISATION]) * fmax(ratio, 1);
+            double ms = waves * (fmax(mma, fed) + wave_ms);
+            if (ms < best.ms) best = (grouped){ms, tiles, ratio, rows / (blocks * bm), (int)bm, (int)bn};
+        }
+        if (bm >= 4 * l->largest) break;
+    }
+    return best;
+}
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    double tokens = (double)op->u.moe.tokens, h = (double)op->u.moe.hidden, inter = (double)op->u.moe.inter;
+    double routed = tokens * (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
+    double e = ft_dtype_bytes(op->dtype), sms = device->sms, peak = ft__peak_tflops(device, op->dtype) * 1e9;
+    double rate = th[EC] * peak / sms, feed = fmax(th[FEED] * 2 / e * peak / sms, 20 * device->matrix_mhz * 1e3);
+    double memory_rate = th[EB] * device->memory_gbps * 1e6, l2_rate = th[L2_CLK] * sms * device->boost_mhz * 1e3;
+    load l;
+    route(op, &l);
+    grouped up = pick(&l, 2 * inter, h, sms, rate, feed, e, th), down = pick(&l, h, inter, sms, rate, feed, e, th);
+    double weights = l.active * h * inter * e, each = h * inter * e, activations = routed * (h + 2 * inter) * 2;
+    double held = th[WARM] * ft__resident(device, th[KEEP], 3 * weights + activations);
+    double per_byte = (1 - held) / memory_rate + held / l2_rate;
+    double compute = up.ms + down.ms;
+    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], 6 * routed * h * inter / compute * 1e-9,
+                                     compute * 1e3 / th[POWER_US]);
+    double memory_up = (2 * weights + tokens * h * e + routed * 2 * inter * 2) * per_byte;
+    double memory_down = (weights + routed * inter * e + routed * h * 2) * per_byte;
+    /* Gathering the rows, the activation between the products, weighing and adding up what comes back. */
+    bool bare = op->engine == FT_ENGINE_BARE; /* rows arrive gathered and stay apart */
+    double moved = 2 * ((bare ? 0 : 2 * tokens * h + 2 * routed * h) + 3 * routed * inter) + (e < 2 ? routed * (h + inter) * (2 + e) : 0);
+    double pass = moved / (th[PASS_EB] * device->memory_gbps * 1e6) *
+                  (1 - 0.8 * ft__resident(device, th[KEEP], moved)) + th[EXPERT_US] * 1e-3 * l.active;
+    out->compute_ms = compute * slow;
+    out->memory_ms = memory_up + memory_down;
+    out->body_ms = ft__smooth_max(up.ms * slow, memory_up, th[SMOOTH]) + ft__smooth_max(down.ms * slow, memory_down, th[SMOOTH]) +
+                   pass + (e < 2 ? th[QUANT_US] * 1e-3 : 0);
+    out->tile_m = up.bm;
+    out->tile_n = up.bn;
+    out->split_k = 0;
+    out->tiles = up.tiles + down.tiles;
+    out->waves = up.waves;
+    out->note = NULL;
+    if (!want) return;
+    float *f = out->feature;
+    double l2 = device->l2_mib * 1048576;
+    *f++ = ft__lg(tokens), *f++ = ft__lg(h), *f++ = ft__lg(inter), *f++ = (float)op->u.moe.topk, *f++ = ft__lg(experts);
+    *f++ = (float)op->u.moe.skew, *f++ = ft__lg(routed / experts), *f++ = (float)(l.active / experts), *f++ = (float)up.pad;
+    *f++ = (float)up.bm, *f++ = ft__lg(up.tiles), *f++ = ft__lg(up.waves), *f++ = (float)(up.waves / ceil(up.waves));
+    *f++ = ft__lg(out->compute_ms / out->memory_ms), *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]);
+    *f++ = (float)(pass / out->body_ms), *f++ = ft__lg(3 * weights / l2), *f++ = ft__lg(activations / l2), *f++ = ft__lg(routed);
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__twos(op->u.moe.tokens), *f++ = ft__lg(inter / h), *f++ = ft__lg(l.largest);
+    *f++ = (float)(l.active * th[EXPERT_US] * 1e-3 / out->body_ms), *f++ = ft__lg(each / l2);
+    *f++ = (float)(down.waves / ceil(down.waves));
+}
+
+const ft_family ft__moe = {
+    .name = "moe",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};

@@ -1,0 +1,173 @@
+/* Optimizer steps and gradient clipping over `tensors` tensors of one size, `params` elements together.
+ *
+ *   T = launch + launches * (node + max(bytes per launch / (eb BW), instructions, chunk))
+ *
+ * PyTorch walks a list of tensors in chunks of 65,536 elements, a block of 512 threads each; one launch takes at most
+ * 320 blocks and some 36 to 110 tensors (MultiTensorApply.cuh). A block's chunk is a chain of 32 trips through memory,
+ * so that a launch takes 10 us or more however small the list is, unless its tensors are smaller than a chunk. Fused
+ * steps are one such kernel; `foreach` steps are a kernel per arithmetic operation, each reading and writing whole
+ * states. Tensors whose size is no multiple of four elements lose the vectorised path (bf16: twice the time).
+ *
+ * Traffic per parameter, in passes of the parameters' own width (states have the parameters' dtype here):
+ *   fused AdamW 7 (p, g, m, v in; p, m, v out); SGD 3; with momentum 5; foreach AdamW about 26; foreach momentum 9;
+ *   clipping reads once for the norm and reads and writes to scale.
+ * Not measured by us, from their definitions: 8-bit AdamW (bitsandbytes: 3 passes and 4 bytes of states), Adafactor
+ * (row and column statistics: its passes are of the update, kernels per tensor), LAMB (AdamW and two norms), Muon
+ * (momentum, then five Newton-Schulz iterations of three products each on every matrix, taken as square: 30 n^3 flop).
+ *
+ * Leaves out: lists of very different sizes (their chunks add up all the same), sharded and offloaded states. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+#include "kernel/traffic.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EB,
+    PASSES,
+    ISSUE,
+    ISSUE_ODD,
+    CHUNK_US,
+    CHUNK_ODD,
+    NODE_US,
+    SMOOTH,
+    CACHE_GAIN,
+    WARM_SHARE,
+    MATRIX,
+    THETA_COUNT
+};
+
+_Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 3, 0.5, 20, 0.5},
+    [GAP] = {"gap_us", 60, 5, 1000, 0.7},
+    [EB] = {"bandwidth_efficiency", 0.85, 0.4, 0.95, 0.1},
+    [PASSES] = {"passes", 1, 0.5, 2, 0.15},               /* times the table's */
+    [ISSUE] = {"instructions", 20, 2, 200, 0.7},          /* per element and kernel */
+    [ISSUE_ODD] = {"instructions_odd", 2.4, 0.8, 6, 0.4}, /* times that where sizes are no multiple of 4 */
+    [CHUNK_US] = {"chunk_us", 10, 1, 60, 0.6},            /* a block's way through 65,536 elements */
+    [CHUNK_ODD] = {"chunk_odd", 1.2, 0.6, 4, 0.4},
+    [NODE_US] = {"node_us", 1.5, 0.2, 8, 0.4}, /* from one launch to the next */
+    [SMOOTH] = {"smooth", 0.5, 0.02, 1, 0.6},
+    [CACHE_GAIN] = {"cache_gain", 2.2, 1, 6, 0.4},
+    [WARM_SHARE] = {"warm_share", 0.6, 0.05, 1.2, 0.4},   /* state stays where the last step left it */
+    [MATRIX] = {"matrix_efficiency", 0.5, 0.2, 0.9, 0.3}, /* Muon's products */
+};
+
+enum {
+    ADAMW_FUSED,
+    ADAMW_FOREACH,
+    SGD_FOREACH,
+    SGD_FUSED,
+    MOMENTUM_FOREACH,
+    MOMENTUM_FUSED,
+    CLIP,
+    ADAMW_8BIT,
+    ADAFACTOR,
+    LAMB,
+    MUON,
+    VARIANTS
+};
+
+/* passes of e bytes and further bytes per parameter; kernels per list; tensors one launch takes */
+static const struct kind {
+    const char *name;
+    double passes, bytes, kernels, limit;
+    int fallback;
+} kinds[VARIANTS] = {
+    [ADAMW_FUSED] = {"adamw_fused", 7, 0, 1, 36, -1},
+    [ADAMW_FOREACH] = {"adamw_foreach", 26, 0, 10, 48, ADAMW_FUSED},
+    [SGD_FOREACH] = {"sgd_foreach", 3, 0, 1, 64, ADAMW_FUSED},
+    [SGD_FUSED] = {"sgd_fused", 3, 0, 1, 64, SGD_FOREACH},
+    [MOMENTUM_FOREACH] = {"sgd_momentum_foreach", 8, 0, 3, 64, SGD_FOREACH},
+    [MOMENTUM_FUSED] = {"sgd_momentum_fused", 5, 0, 1, 48, MOMENTUM_FOREACH},
+    [CLIP] = {"clip_grad_norm", 3, 0, 2, 110, SGD_FOREACH},
+    [ADAMW_8BIT] = {"adamw_8bit", 3, 4.1, 1, 1, ADAMW_FUSED},
+    [ADAFACTOR] = {"adafactor", 12, 0, 20, 1, ADAMW_FOREACH},
+    [LAMB] = {"lamb", 30, 0, 14, 48, ADAMW_FOREACH},
+    [MUON] = {"muon", 9, 0, 4, 1, MOMENTUM_FOREACH},
+};
+
+static int variant_of(const ft_op *op)
+{
+    static const struct {
+        const char *name;
+        int variant;
+    } also[] = {
+        {"adamw", ADAMW_FUSED}, {"adam", ADAMW_FUSED}, {"sgd", SGD_FOREACH}, {"sgd_momentum", MOMENTUM_FOREACH}};
+    if (op->kind != FT_OP_OPTIMIZER) return -1;
+    for (int v = 0; v < VARIANTS; v++)
+        if (!strcmp(kinds[v].name, op->name)) return v;
+    for (size_t i = 0; i < sizeof also / sizeof *also; i++)
+        if (!strcmp(also[i].name, op->name)) return also[i].variant;
+    return SGD_FOREACH;
+}
+static const char *variant_name(int v) { return kinds[v].name; }
+static int variant_fallback(int v) { return kinds[v].fallback; }
+
+static const char *const feature_names[] = {
+    "log_time_over_start",
+    "log_issue_over_memory",
+    "log_chunk_over_memory",
+    "log_bytes_over_cache",
+    "log_params",
+    "log_tensors",
+    "log_size",
+    "element_bytes",
+    "odd",
+    "log_launches",
+    "log_blocks_over_sms",
+};
+
+static float lg(double x) { return (float)log2(x); }
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    const struct kind *kind = &kinds[variant_of(op)];
+    double params = (double)op->u.optimizer.params, tensors = fmin((double)op->u.optimizer.tensors, params);
+    double size = params / tensors, e = ft_dtype_bytes(op->dtype), chunk = 65536;
+    bool odd = op->u.optimizer.params / (int64_t)tensors % 4 != 0;
+    double blocks = tensors * ceil(size / chunk), groups = fmax(ceil(tensors / kind->limit), ceil(blocks / 320));
+    double launches = kind->kernels * groups;
+    double bytes = params * (kind->passes * th[PASSES] * e + kind->bytes);
+    ft_cache_state cache = {th[WARM_SHARE], th[CACHE_GAIN]};
+    double memory = ft__traffic_ms(device, bytes / kind->kernels, th[EB], cache) * kind->kernels;
+    double issue = params * kind->kernels * th[ISSUE] * (odd ? th[ISSUE_ODD] : 1) / ft__lane_rate(device);
+    double waves = fmax(1, blocks / groups / (4.0 * device->sms));
+    double chain = launches * waves * th[CHUNK_US] * (odd ? th[CHUNK_ODD] : 1) * fmin(1, size / chunk) * 1e-3;
+    double matrix = 0;
+    if (kind == &kinds[MUON])
+        matrix = 30 * tensors * size * sqrt(size) / (th[MATRIX] * ft__peak_tflops(device, FT_BF16) * 1e9);
+    double busy = fmax(issue, chain);
+    out->compute_ms = busy + matrix;
+    out->memory_ms = memory;
+    out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + matrix + launches * th[NODE_US] * 1e-3;
+    out->tile_m = out->tile_n = out->split_k = 0;
+    out->tiles = blocks;
+    out->waves = blocks / groups / (4.0 * device->sms);
+    out->note = odd ? "tensor sizes are no multiple of 4 elements: no vectorised loads" : NULL;
+    if (!want) return;
+    float *f = out->feature;
+    *f++ = lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = lg(issue / memory), *f++ = lg(chain / memory);
+    *f++ = lg(bytes / (device->l2_mib * 1048576)), *f++ = lg(params), *f++ = lg(tensors), *f++ = lg(size),
+    *f++ = (float)e;
+    *f++ = (float)odd, *f++ = lg(launches), *f++ = lg(blocks / groups / device->sms);
+}
+
+const ft_family ft__optimizer = {
+    .name = "optimizer",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};

@@ -1,0 +1,132 @@
+/* Quantisation of a bf16 or fp16 matrix to fp8, int8 or fp4, and back.
+ *
+ *   T = launch + further kernels + max(bytes / (eb BW), elements * instructions / lanes)
+ *
+ * What runs depends on who quantises. In eager PyTorch each step is a kernel that reads and writes the matrix:
+ *
+ *   bytes per element, to fp8                          kernels
+ *   quantize_cast      2 + 1                           1   x.to(fp8)
+ *   quantize_static    2 + 2, 2 + 1                    2   scale, cast
+ *   quantize           abs 4, max 2, / 4, clamp 4, cast 3   9   scale from the tensor's largest magnitude
+ *   quantize_rows      abs 4, max 2, / 6, clamp 8, cast 5   8   from each row's: the quotient is fp32
+ *   scale_matrix       2 + 1                           1   an engine's fused scale and cast (TensorRT-LLM)
+ *   dequantize         1 + 2                           1
+ *
+ * fp8 conversions cost instructions (no vectorised kernel in PyTorch: 3.3 TB/s on H200, where a copy reaches 4.3).
+ *
+ * Leaves out: block scales (MX formats, 1x128), which engines fuse into the kernel before. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
+#include "kernel/traffic.h"
+
+enum {
+    LAUNCH = FT_THETA_LAUNCH_US,
+    GAP = FT_THETA_GAP_US,
+    EB,
+    EB_GDDR,
+    ISSUE,
+    ISSUE_ODD,
+    NODE_US,
+    ROW_NS,
+    SMOOTH,
+    CACHE_GAIN,
+    WARM_SHARE,
+    THETA_COUNT
+};
+
+_Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
+static const ft_parameter parameters[THETA_COUNT] = {
+    [LAUNCH] = {"launch_us", 1.6, 0.5, 12, 0.4},
+    [GAP] = {"gap_us", 30, 3, 200, 0.7},
+    [EB] = {"bandwidth_efficiency", 0.85, 0.3, 0.95, 0.15},
+    [EB_GDDR] = {"gddr", 0.91, 0.5, 1.1, 0.08},
+    [ISSUE] = {"instructions", 20, 2, 300, 0.7}, /* per element and kernel */
+    [ISSUE_ODD] = {"instructions_odd", 1.2, 0.8, 4, 0.4},
+    [NODE_US] = {"node_us", 1.5, 0.3, 6, 0.4}, /* each kernel after the first */
+    [ROW_NS] = {"row_ns", 0.2, 0.001, 20, 1},  /* per row: what short rows waste */
+    [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.6},
+    [CACHE_GAIN] = {"cache_gain", 2.2, 1, 6, 0.4},
+    [WARM_SHARE] = {"warm_share", 0.3, 0.02, 1.2, 0.5},
+};
+
+enum { DYNAMIC, ROWS, STATIC, CAST, SCALE, BACK, VARIANTS };
+static const struct kind {
+    const char *name;
+    double bytes; /* per element beside the narrow format's own */
+    double kernels;
+    int fallback;
+} kinds[VARIANTS] = {
+    [DYNAMIC] = {"quantize", 16, 9, -1},           [ROWS] = {"quantize_rows", 24, 8, DYNAMIC},
+    [STATIC] = {"quantize_static", 6, 2, DYNAMIC}, [CAST] = {"quantize_cast", 2, 1, SCALE},
+    [SCALE] = {"scale_matrix", 2, 1, CAST},        [BACK] = {"dequantize", 2, 1, CAST},
+};
+
+static int variant_of(const ft_op *op)
+{
+    if (op->kind != FT_OP_QUANTIZE) return -1;
+    for (int v = 0; v < VARIANTS; v++)
+        if (!strcmp(kinds[v].name, op->name)) return v;
+    return DYNAMIC;
+}
+static const char *variant_name(int v) { return kinds[v].name; }
+static int variant_fallback(int v) { return kinds[v].fallback; }
+
+static const char *const feature_names[] = {
+    "log_time_over_start",
+    "log_issue_over_memory",
+    "log_bytes_over_cache",
+    "log_rows",
+    "log_cols",
+    "align",
+    "log_elements",
+    "twos_cols",
+    "log_rows_per_sm",
+};
+
+static float lg(double x) { return (float)log2(x); }
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    const struct kind *kind = &kinds[variant_of(op)];
+    double rows = (double)op->u.quantize.rows, cols = (double)op->u.quantize.cols, elements = rows * cols;
+    double bytes = elements * (kind->bytes + ft_dtype_bytes(op->dtype)), each = bytes / kind->kernels;
+    bool odd = op->u.quantize.cols % 8 != 0;
+    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]);
+    ft_cache_state cache = {th[WARM_SHARE], th[CACHE_GAIN]};
+    double memory = ft__traffic_ms(device, each, eb, cache) * kind->kernels;
+    double issue = elements * kind->kernels * th[ISSUE] * (odd ? th[ISSUE_ODD] : 1) / ft__lane_rate(device) +
+                   rows * th[ROW_NS] * 1e-6;
+    out->compute_ms = issue;
+    out->memory_ms = memory;
+    out->body_ms = ft__smooth_max(issue, memory, th[SMOOTH]) + (kind->kernels - 1) * th[NODE_US] * 1e-3;
+    out->tile_m = out->tile_n = out->split_k = 0;
+    out->tiles = out->waves = 0;
+    out->note = NULL;
+    if (!want) return;
+    float *f = out->feature;
+    int64_t c = op->u.quantize.cols;
+    int twos = 0;
+    while (twos < 10 && c % 2 == 0) c /= 2, twos++;
+    *f++ = lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = lg(issue / memory),
+    *f++ = lg(bytes / (device->l2_mib * 1048576));
+    *f++ = lg(rows), *f++ = lg(cols), *f++ = (float)ft__gemm_alignment(op->u.quantize.cols, 2), *f++ = lg(elements);
+    *f++ = (float)twos, *f++ = lg(rows / device->sms);
+}
+
+const ft_family ft__quantize = {
+    .name = "quantize",
+    .parameters = parameters,
+    .parameter_count = THETA_COUNT,
+    .feature_names = feature_names,
+    .feature_count = sizeof feature_names / sizeof *feature_names,
+    .variant_count = VARIANTS,
+    .variant_of = variant_of,
+    .variant_name = variant_name,
+    .variant_fallback = variant_fallback,
+    .physics = physics,
+};

@@ -1,0 +1,138 @@
+/* Convolutions: limits of the physics. */
+#include "kernel_limits.h"
+
+#include "kernel/families.h"
+
+static ft_op conv(ft_dtype dtype, ft_pass pass, int64_t n, int64_t c, int64_t size, int64_t k, int64_t filter)
+{
+    ft_op op;
+    ft__op_init("conv2d", &op);
+    op.dtype = dtype;
+    op.pass = pass;
+    op.u.conv.n = n;
+    op.u.conv.c = c;
+    op.u.conv.h = op.u.conv.w = size;
+    op.u.conv.k = k;
+    op.u.conv.r = op.u.conv.s = filter;
+    op.u.conv.pad = filter / 2;
+    return op;
+}
+
+static const ft_dtype dtypes[] = {FT_BF16, FT_TF32, FT_FP32};
+
+static void no_convolution_beats_the_roofline(void **state)
+{
+    (void)state;
+    for (int d = 0; d < LIMIT_DEVICES; d++) {
+        ft_device device = limit_device(limit_devices[d]);
+        for (int t = 0; t < 3; t++)
+            for (int pass = FT_FWD; pass <= FT_FWD_BWD; pass++)
+                for (int64_t filter = 1; filter <= 7; filter += 2)
+                    for (int64_t c = 3; c < 3000; c *= 9)
+                        for (int64_t n = 1; n < 300; n *= 16) {
+                            ft_op op = conv(dtypes[t], (ft_pass)pass, n, c, 28, 2 * c, filter);
+                            assert_above_floor(&device, &op);
+                            op.u.conv.nhwc = false;
+                            op.u.conv.stride = 2;
+                            assert_above_floor(&device, &op);
+                        }
+    }
+}
+
+static void twice_the_images_is_never_faster(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("a100_sxm_80gb");
+    for (int t = 0; t < 3; t++)
+        for (int64_t c = 16; c <= 2048; c *= 2) {
+            double before = 0;
+            for (int64_t n = 1; n <= 256; n *= 2) {
+                ft_op op = conv(dtypes[t], FT_FWD, n, c, 14, 256, 3);
+                double ms = limit_ms(&device, &op);
+                if (ms < before * 0.97) fail_msg("%lld images: %g ms, half as many: %g", (long long)n, ms, before);
+                before = ms;
+            }
+        }
+}
+
+static void the_backward_pass_costs_more_and_both_cost_most(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op forward = conv(FT_BF16, FT_FWD, 32, 256, 28, 256, 3), backward = forward, both = forward;
+    backward.pass = FT_BWD;
+    both.pass = FT_FWD_BWD;
+    double f = limit_ms(&device, &forward), b = limit_ms(&device, &backward), fb = limit_ms(&device, &both);
+    assert_true(f < b && b < fb && fb < 1.1 * (f + b));
+}
+
+static void bandwidth_and_peak_only_help(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("l40s");
+    ft_op thin = conv(FT_BF16, FT_FWD, 64, 16, 112, 16, 1), thick = conv(FT_BF16, FT_FWD, 64, 512, 28, 512, 3);
+    assert_falls_with_bandwidth(device, &thin);
+    assert_falls_with_bandwidth(device, &thick);
+    ft_device faster = device;
+    for (int t = 0; t < FT_DTYPE_COUNT; t++) faster.peak_tflops[t] *= 1.3;
+    assert_true(limit_ms(&faster, &thick) < limit_ms(&device, &thick));
+}
+
+static void nchw_pays_for_transposes_except_with_one_by_one_filters(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op nhwc = conv(FT_BF16, FT_FWD, 64, 64, 56, 64, 3), nchw = nhwc;
+    nchw.u.conv.nhwc = false;
+    assert_true(limit_ms(&device, &nchw) > 1.3 * limit_ms(&device, &nhwc));
+    nhwc = conv(FT_BF16, FT_FWD, 64, 64, 56, 64, 1), nchw = nhwc;
+    nchw.u.conv.nhwc = false;
+    assert_true(limit_ms(&device, &nchw) < 1.05 * limit_ms(&device, &nhwc));
+}
+
+static void depthwise_is_bound_by_memory(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("a100_sxm_80gb");
+    ft_op op = conv(FT_BF16, FT_FWD, 64, 256, 56, 256, 3);
+    op.u.conv.groups = 256;
+    double ms = limit_ms(&device, &op), roof = ft__roofline_ms(&device, &op);
+    assert_true(ms > roof && ms < 6 * roof);
+}
+
+static void a_device_nobody_measured_gets_a_sane_answer(void **state)
+{
+    (void)state;
+    ft_device stranger = limit_stranger();
+    ft_op op = conv(FT_FP32, FT_FWD_BWD, 8, 64, 56, 64, 3);
+    op.u.conv.nhwc = false;
+    op.timing = FT_TIMING_OP;
+    double ms = limit_ms(&stranger, &op);
+    assert_true(ms > ft__floor_ms(&stranger, &op) && ms < 1e5);
+}
+
+static void tables_are_sound(void **state)
+{
+    (void)state;
+    assert_sound_tables(&ft__conv);
+    for (int v = 0; v < ft__conv.variant_count; v++) {
+        int steps = 0;
+        for (int next = v; next >= 0; next = ft__conv.variant_fallback(next)) assert_true(steps++ < 9);
+        assert_non_null(ft__conv.variant_name(v));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_convolution_beats_the_roofline),
+        cmocka_unit_test(twice_the_images_is_never_faster),
+        cmocka_unit_test(the_backward_pass_costs_more_and_both_cost_most),
+        cmocka_unit_test(bandwidth_and_peak_only_help),
+        cmocka_unit_test(nchw_pays_for_transposes_except_with_one_by_one_filters),
+        cmocka_unit_test(depthwise_is_bound_by_memory),
+        cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
+        cmocka_unit_test(tables_are_sound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
