@@ -27,6 +27,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(!strstr(quoted.at, "\\ufffd"));
         ft__text_free(&quoted);
     }
+    if (memchr(text, 0, size)) { /* Jansson overlooks some NUL bytes between tokens */
+        json_decref(ours);
+        return 0;
+    }
     size_t skip = size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     json_t *theirs = json_loadb(text + skip, size - skip, JSON_REJECT_DUPLICATES, NULL);
     FUZZ_CHECK(!ours == !theirs || stricter(&err));

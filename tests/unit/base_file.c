@@ -1,12 +1,14 @@
 /* Whole files, mappings, folders, and the hash. */
 #define _GNU_SOURCE /* symlink, mkfifo under -std=c17 */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,6 +156,30 @@ static void devices_are_written_straight_and_a_full_one_says_so(void **state)
     assert_non_null(strstr(err.message, "No space left"));
 }
 
+static void a_write_that_fails_half_way_leaves_the_old_file_whole(void **state)
+{
+    (void)state;
+    mkdir(scratch_path("w"), 0777);
+    const char *path = scratch_text("w/out", "the old text");
+    size_t files = files_in_folder(), length;
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    small.rlim_cur = 1000;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    char *text, large[5000] = "";
+    ft_error err;
+    ft_status status = ft__file_write(path, large, sizeof large, &err);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(status, FT_E_FILE);
+    assert_non_null(strstr(err.message, "File too large"));
+    assert_int_equal(files_in_folder(), files);
+    assert_int_equal(ft__file_read(path, 0, &text, &length, NULL), FT_OK);
+    assert_string_equal(text, "the old text");
+    free(text);
+}
+
 static void writing_where_one_cannot_is_an_error(void **state)
 {
     (void)state;
@@ -263,6 +289,7 @@ int main(void)
         cmocka_unit_test(writing_replaces_the_file_and_leaves_nothing_else),
         cmocka_unit_test(writing_through_a_link_keeps_the_link),
         cmocka_unit_test(devices_are_written_straight_and_a_full_one_says_so),
+        cmocka_unit_test(a_write_that_fails_half_way_leaves_the_old_file_whole),
         cmocka_unit_test(writing_where_one_cannot_is_an_error),
         cmocka_unit_test(a_mapping_shows_the_file),
         cmocka_unit_test(a_folder_is_listed_in_order),

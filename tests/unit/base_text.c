@@ -142,6 +142,33 @@ static void any_bytes_give_json_that_jansson_reads(void **state)
     ft__text_free(&t);
 }
 
+static void characters_are_measured_and_never_cut(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t room, length;
+    } cases[] = {
+        {"a", 1, 1},
+        {"", 0, 0},
+        {"\xC3\xA9", 2, 2},
+        {"\xC3\xA9", 1, 0},
+        {"\xE2\x82\xAC", 3, 3},
+        {"\xE2\x82\xAC", 2, 0},
+        {"\xF0\x9F\x98\x80", 4, 4},
+        {"\xF0\x9F\x98\x80", 3, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(ft__utf8_length(cases[i].text, cases[i].room), cases[i].length);
+    assert_int_equal(ft__utf8_cut("abc", 10), 3);
+    assert_int_equal(ft__utf8_cut("abc", 3), 3);
+    assert_int_equal(ft__utf8_cut("abc", 2), 2);
+    assert_int_equal(ft__utf8_cut("a\xE2\x82\xAC", 3), 1);
+    assert_int_equal(ft__utf8_cut("a\xE2\x82\xAC", 4), 4);
+    assert_int_equal(ft__utf8_cut("\xE2\x82\xAC", 2), 0);
+    assert_int_equal(ft__utf8_cut("", 0), 0);
+}
+
 static const char *const gpus[] = {
     "a100_pcie_40gb", "a100_sxm_80gb", "h100_nvl", "h100_pcie", "h100_sxm", "h200_sxm", "l4", "l40", "mi300x", "t4"};
 
@@ -212,6 +239,7 @@ int main(void)
         cmocka_unit_test(json_strings_are_escaped),
         cmocka_unit_test(bytes_that_are_no_utf8_become_the_replacement_character),
         cmocka_unit_test(any_bytes_give_json_that_jansson_reads),
+        cmocka_unit_test(characters_are_measured_and_never_cut),
         cmocka_unit_test(the_nearest_name_is_what_was_meant),
         cmocka_unit_test(what_is_far_from_all_is_not_guessed_at),
         cmocka_unit_test(any_allocation_may_fail),

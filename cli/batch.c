@@ -1,0 +1,217 @@
+/* batch.c: `foretell batch`: JSON Lines in on stdin, JSON Lines out on stdout, in order.
+ *
+ * Lines are taken in blocks of about a megabyte: whatever has arrived is answered before more is waited for, so that a
+ * program may write one line and wait for its answer, while a file keeps every core busy. A block is cut into runs of
+ * neighbouring lines; each run has its own text to answer into and its own memory of devices, and the texts are written
+ * one after another. Memory stays the same however long the input is: one block, its answers, and at most one line of
+ * the largest size allowed.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/parallel.h"
+#include "commands.h"
+#include "context.h"
+#include "report/answer.h"
+#include "terminal.h"
+
+enum { RUNS_PER_THREAD = 4, LEAST_LINES_PER_RUN = 16 };
+static const size_t block_bytes = (size_t)1 << 20;
+static const size_t longest_line = (size_t)16 << 20;
+
+typedef struct line {
+    size_t start, length;
+    int64_t number;
+} line;
+
+/* Neighbouring lines that one thread answers. */
+typedef struct run {
+    ft_scratch scratch;
+    ft_text out;
+    bool failed;
+} run;
+
+typedef struct batch {
+    ft_context *ft;
+    int threads;
+    char *bytes; /* read and not yet answered */
+    size_t length, room;
+    bool ended, skipping; /* skipping: inside a line that is too long */
+    int64_t number;       /* of the last line begun */
+    line *lines;
+    size_t line_count, line_room;
+    run *runs;
+    size_t run_count, runs_used;
+} batch;
+
+/* -- answering --------------------------------------------------------------------------------- */
+
+static void refuse_long(ft_text *out, int64_t number)
+{
+    ft_error err = {.code = FT_E_RANGE, .message = "the line is longer than 16 MiB"};
+    ft__answer_error(out, NULL, &err, number);
+    ft__text_add_n(out, "\n", 1);
+}
+
+static void answer_run(void *context, size_t index)
+{
+    batch *b = context;
+    run *r = &b->runs[index];
+    ft__text_clear(&r->out);
+    size_t first = index * b->line_count / b->runs_used, end = (index + 1) * b->line_count / b->runs_used;
+    for (size_t i = first; i < end && !r->out.failed; i++) {
+        const line *l = &b->lines[i];
+        if (l->length > longest_line) {
+            refuse_long(&r->out, l->number);
+            continue;
+        }
+        ft__answer(b->ft, &r->scratch, b->bytes + l->start, l->length, l->number, &r->out);
+        ft__text_add_n(&r->out, "\n", 1);
+    }
+    r->failed = r->out.failed;
+}
+
+static int answer_lines(batch *b)
+{
+    if (b->line_count == 0) return 0;
+    size_t wanted = (b->line_count + LEAST_LINES_PER_RUN - 1) / LEAST_LINES_PER_RUN;
+    b->runs_used = wanted < b->run_count ? wanted : b->run_count;
+    ft__parallel(b->threads, b->runs_used, answer_run, b);
+    for (size_t i = 0; i < b->runs_used; i++) {
+        if (b->runs[i].failed) return cli_complain(FT_E_MEMORY, "out of memory");
+        int status = cli_write(b->runs[i].out.at, b->runs[i].out.length);
+        if (status) return status;
+    }
+    return 0;
+}
+
+/* -- reading ----------------------------------------------------------------------------------- */
+
+static bool waiting(void)
+{
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    return poll(&input, 1, 0) > 0;
+}
+
+/* Waits for something, then takes what is there until the block is full. */
+static int fill(batch *b)
+{
+    size_t wanted = b->length + block_bytes;
+    if (b->room < wanted) {
+        char *bytes = realloc(b->bytes, wanted);
+        if (!bytes) return cli_complain(FT_E_MEMORY, "out of memory");
+        b->bytes = bytes;
+        b->room = wanted;
+    }
+    bool any = false;
+    while (b->length < wanted && !b->ended && (!any || waiting())) {
+        ssize_t got = read(STDIN_FILENO, b->bytes + b->length, wanted - b->length);
+        if (got < 0) {
+            if (errno == EINTR) continue;
+            return cli_complain(FT_E_FILE, "cannot read stdin: %s", strerror(errno));
+        }
+        if (got == 0) b->ended = true;
+        b->length += (size_t)got;
+        any = true;
+    }
+    return 0;
+}
+
+static bool blank(const char *at, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (at[i] != ' ' && at[i] != '\t' && at[i] != '\r') return false;
+    return true;
+}
+
+static bool keep_line(batch *b, size_t start, size_t length)
+{
+    b->number++;
+    if (blank(b->bytes + start, length)) return true;
+    if (b->line_count == b->line_room) {
+        size_t room = b->line_room ? 2 * b->line_room : 4096;
+        line *lines = realloc(b->lines, room * sizeof *lines);
+        if (!lines) return false;
+        b->lines = lines;
+        b->line_room = room;
+    }
+    b->lines[b->line_count++] = (line){start, length, b->number};
+    return true;
+}
+
+/* The rest of a line that was refused already. */
+static size_t skip(batch *b)
+{
+    if (!b->skipping) return 0;
+    char *end = memchr(b->bytes, '\n', b->length);
+    if (end) b->skipping = false;
+    return end ? (size_t)(end - b->bytes) + 1 : b->length;
+}
+
+/* Cuts the block into lines; what is left behind the last line break moves to the front. */
+static int take_block(batch *b)
+{
+    size_t at = skip(b);
+    b->line_count = 0;
+    while (at < b->length) {
+        char *end = memchr(b->bytes + at, '\n', b->length - at);
+        if (!end && !b->ended) break;
+        size_t length = end ? (size_t)(end - (b->bytes + at)) : b->length - at;
+        if (!keep_line(b, at, length)) return cli_complain(FT_E_MEMORY, "out of memory");
+        at += length + (end != NULL);
+    }
+    int status = answer_lines(b);
+    b->length -= at;
+    memmove(b->bytes, b->bytes + at, b->length);
+    if (status || b->length <= longest_line) return status;
+    ft_text out = {0};
+    b->skipping = true;
+    b->length = 0;
+    refuse_long(&out, ++b->number);
+    return cli_print(&out);
+}
+
+/* -- the command ------------------------------------------------------------------------------- */
+
+static int run_batch(batch *b)
+{
+    b->run_count = (size_t)(b->threads > 1 ? b->threads * RUNS_PER_THREAD : 1);
+    b->runs = calloc(b->run_count, sizeof *b->runs);
+    if (!b->runs) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (isatty(STDIN_FILENO)) fputs("foretell: one JSON request per line; end with Ctrl-D\n", stderr);
+    int status = 0;
+    while (!status && !b->ended) {
+        status = fill(b);
+        if (!status) status = take_block(b);
+    }
+    return status;
+}
+
+int cli_batch(const cli_args *args)
+{
+    ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR)};
+    int64_t threads = 0;
+    ft_error err = {0};
+    batch b = {0};
+    if (cli_has(args, OPT_CALIBRATION)) return cli_usage(args->command, "this version has no --calibration yet");
+    int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);
+    if (!status) status = cli_real(args, OPT_QUANTILE, 0.5, 0.99, &options.quantile);
+    if (status) return status;
+    b.threads = threads ? (int)threads : ft__core_count();
+    if (ft_open(&b.ft, &options, &err) != FT_OK) return cli_fail(&err);
+    status = run_batch(&b);
+    for (size_t i = 0; b.runs && i < b.run_count; i++) {
+        ft__scratch_free(&b.runs[i].scratch);
+        ft__text_free(&b.runs[i].out);
+    }
+    free(b.runs);
+    free(b.lines);
+    free(b.bytes);
+    ft_close(b.ft);
+    return status;
+}

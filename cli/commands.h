@@ -1,0 +1,17 @@
+/* One function per command; each returns the exit status. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+#include "options.h"
+
+int cli_kernel(const cli_args *args);
+int cli_gpus(const cli_args *args);
+int cli_fit(const cli_args *args);
+int cli_validate(const cli_args *args);
+int cli_batch(const cli_args *args);
+int cli_help(const cli_args *args);
+
+/* help.c: `command` NULL for the program's own help. */
+int cli_print_help(const cli_command *command, bool to_stderr);
+/* Hidden: "man", "bash", "zsh" or "fish", made from the option table. */
+int cli_generate(const char *what);
+#endif

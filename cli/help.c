@@ -1,0 +1,142 @@
+/* help.c: --help, from the option table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "terminal.h"
+
+enum { INDENT = 2, HELP_COLUMN = 30, MOST_WIDTH = 110 };
+
+/* Words of `text` between `column` and `width`; the first line begins where the cursor, `at`, stands. */
+static void add_wrapped(ft_text *out, const char *text, int at, int column, int width)
+{
+    if (at >= column && at > 0) {
+        ft__text_add(out, "\n");
+        at = 0;
+    }
+    ft__text_pad(out, column - at);
+    at = column;
+    bool first = true;
+    while (*text) {
+        size_t length = strcspn(text, " ");
+        if (!first && at + 1 + (int)length > width) {
+            ft__text_add(out, "\n");
+            ft__text_pad(out, column);
+            at = column;
+            first = true;
+        }
+        if (!first) {
+            ft__text_add(out, " ");
+            at++;
+        }
+        ft__text_add_n(out, text, length);
+        at += (int)length;
+        first = false;
+        text += length;
+        while (*text == ' ') text++;
+    }
+    ft__text_add(out, "\n");
+}
+
+static void heading(ft_text *out, const ft_style *style, const char *text)
+{
+    ft__text_add(out, "\n");
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, text);
+    ft__ink_end(out, style);
+    ft__text_add(out, "\n");
+}
+
+/* "-m N", "--[no-]causal", "-g, --gpu GPU" */
+static void add_flag(ft_text *out, const cli_option *o)
+{
+    bool single = strlen(o->name) == 1,
+         negatable = o->kind == CLI_SWITCH && (o->group == CLI_OPERATOR || o->group == CLI_REQUEST);
+    if (o->letter) ft__text_addf(out, "-%c", o->letter);
+    if (!single) ft__text_addf(out, "%s--%s%s", o->letter ? ", " : "    ", negatable ? "[no-]" : "", o->name);
+    if (o->argument) ft__text_addf(out, " %s", o->argument);
+}
+
+static void add_option(ft_text *out, const cli_option *o, int width)
+{
+    ft_text flag = {0}, help = {0};
+    add_flag(&flag, o);
+    ft__text_add(&help, o->help);
+    if (o->standard) ft__text_addf(&help, " [%s]", o->standard);
+    ft__text_pad(out, INDENT);
+    if (flag.at) ft__text_add(out, flag.at);
+    add_wrapped(out, help.at ? help.at : "", INDENT + ft__text_width(flag.at ? flag.at : ""), HELP_COLUMN, width);
+    if (flag.failed || help.failed) out->failed = true;
+    ft__text_free(&flag);
+    ft__text_free(&help);
+}
+
+static void add_options(ft_text *out, const ft_style *style, unsigned command, int width)
+{
+    for (int group = 0; group < CLI_GROUP_COUNT; group++) {
+        if (group == CLI_HIDDEN) continue;
+        bool any = false;
+        for (int i = 0; i < OPT_COUNT; i++) {
+            const cli_option *o = &cli_options[i];
+            if (!(o->commands & command) || (int)o->group != group) continue;
+            if (!any) heading(out, style, cli_group_names[group]);
+            any = true;
+            add_option(out, o, width);
+        }
+    }
+}
+
+static void add_command_help(ft_text *out, const ft_style *style, const cli_command *command, int width)
+{
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_addf(out, "foretell %s", command->name);
+    ft__ink_end(out, style);
+    ft__text_addf(out, "%s%s [options]\n\n", command->operands[0] ? " " : "", command->operands);
+    add_wrapped(out, command->description, 0, 0, width);
+    add_options(out, style, command->bit, width);
+    if (!command->examples) return;
+    heading(out, style, "Examples");
+    for (const char *const *at = command->examples; at[0]; at += 2)
+        ft__text_addf(out, "  %s\n      %s\n", at[0], at[1]);
+}
+
+static void add_program_help(ft_text *out, const ft_style *style, int width)
+{
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, "foretell");
+    ft__ink_end(out, style);
+    ft__text_add(out,
+                 " COMMAND [options]\n\nForecasts how long deep-learning kernels take on GPUs, with an error bar.\n");
+    heading(out, style, "Commands");
+    for (int i = 0; i < cli_command_count; i++) {
+        const cli_command *c = &cli_commands[i];
+        ft_text name = {0};
+        ft__text_addf(&name, "%s %s", c->name, c->operands);
+        ft__text_pad(out, INDENT);
+        if (name.at) ft__text_add(out, name.at);
+        add_wrapped(out, c->summary, INDENT + ft__text_width(name.at ? name.at : ""), 22, width);
+        ft__text_free(&name);
+    }
+    heading(out, style, "Exit status");
+    ft__text_add(out,
+                 "  0 answered   1 answered, and the answer is no   2 wrong usage   3 bad input   4 a bug of ours\n");
+    heading(out, style, "Try");
+    ft__text_addf(out, "  %s\n", cli_commands[0].examples[0]);
+    ft__text_add(out, "  foretell help kernel\n");
+}
+
+int cli_print_help(const cli_command *command, bool to_stderr)
+{
+    ft_text out = {0};
+    ft_style style = cli_style(NULL);
+    int width = style.width < MOST_WIDTH ? style.width : MOST_WIDTH;
+    if (width < 60) width = 60;
+    if (command)
+        add_command_help(&out, &style, command, width);
+    else
+        add_program_help(&out, &style, width);
+    if (!to_stderr) return cli_print(&out);
+    if (out.at) fputs(out.at, stderr);
+    ft__text_free(&out);
+    return 0;
+}

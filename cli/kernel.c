@@ -1,0 +1,240 @@
+/* kernel.c: `foretell kernel OP ...`. Flags become a request, the same object that a line of `batch` holds, so that
+ * there is one reader with one set of errors. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "context.h"
+#include "report/answer.h"
+#include "report/screen.h"
+#include "sweep.h"
+#include "terminal.h"
+
+static void key_of(const cli_option *o, char key[48])
+{
+    snprintf(key, 48, "%s", o->name);
+    for (char *at = key; *at; at++)
+        if (*at == '-') *at = '_';
+}
+
+static json_t *value_of(const cli_option *o, const char *text)
+{
+    int64_t whole;
+    double real;
+    if (o->kind == CLI_SWITCH) return json_boolean(text == NULL);
+    if (o->kind != CLI_WHOLE && o->kind != CLI_REAL) return json_string(text);
+    if (ft__whole_parse(text, &whole)) return json_integer(whole);
+    return ft__number_parse(text, &real) ? json_real(real) : NULL;
+}
+
+/* NULL: out of memory, or text that is not UTF-8. */
+static json_t *request_of(const cli_args *args)
+{
+    json_t *object = json_object();
+    bool fine = json_object_set_new(object, "task", json_string("kernel")) == 0 &&
+                json_object_set_new(object, "op", json_string(args->operands[0])) == 0;
+    for (int i = 0; fine && i < args->given_count; i++) {
+        const cli_option *o = &cli_options[args->given[i].option];
+        char key[48];
+        if ((o->group != CLI_OPERATOR && o->group != CLI_REQUEST) || args->given[i].option == OPT_GPU) continue;
+        key_of(o, key);
+        fine = json_object_set_new(object, key, value_of(o, args->given[i].value)) == 0;
+    }
+    if (fine) return object;
+    json_decref(object);
+    return NULL;
+}
+
+/* On the command line a key is a flag: "-m", "--kv-heads"; "op" is the operand. */
+static void name_flag(const cli_args *args, ft_error *err)
+{
+    char key[48], flag[48];
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const cli_option *o = &cli_options[i];
+        if (!(o->commands & CLI_KERNEL) || (o->group != CLI_OPERATOR && o->group != CLI_REQUEST)) continue;
+        key_of(o, key);
+        if (strcmp(key, err->where) != 0) continue;
+        snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)i, flag));
+        return;
+    }
+    if (!strcmp(err->where, "op")) snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
+}
+
+typedef struct job {
+    const cli_args *args;
+    ft_context *ft;
+    json_t *object;
+    const char **gpus;
+    size_t gpu_count;
+    bool json;
+} job;
+
+/* With --json the error is an answer too; people read it on stderr either way. */
+static int fail(const job *j, ft_error *err)
+{
+    if (j->json) {
+        ft_text out = {0};
+        ft__answer_error(&out, NULL, err, 0);
+        ft__text_add(&out, "\n");
+        cli_print(&out);
+    }
+    name_flag(j->args, err);
+    return cli_fail(err);
+}
+
+static ft_status forecast(const job *j, const char *gpu, ft_scratch *scratch, ft_request *request, ft_forecast *f,
+                          ft_error *err)
+{
+    if (json_object_set_new(j->object, "gpu", json_string(gpu)) != 0)
+        return ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
+    FT_TRY(ft__request_of(j->ft, scratch, j->object, request, err));
+    return ft__forecast_of(j->ft, request, f, err);
+}
+
+static double quantile_of(const ft_request *request) { return request->quantile > 0 ? request->quantile : 0.9; }
+
+/* -- one point, one or more GPUs --------------------------------------------------------------- */
+
+static int run_points(const job *j)
+{
+    ft_style style = cli_style(j->args);
+    ft_text out = {0};
+    ft_error err = {0};
+    ft_request request = {0};
+    int status = 0;
+    ft_screen_case *cases = calloc(j->gpu_count, sizeof *cases);
+    ft_scratch *scratch = calloc(j->gpu_count, sizeof *scratch); /* each case keeps its device */
+    if (!cases || !scratch) status = cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; !status && i < j->gpu_count; i++) {
+        ft_forecast *f = &cases[i].forecast;
+        if (forecast(j, j->gpus[i], &scratch[i], &request, f, &err) != FT_OK) status = fail(j, &err);
+        cases[i].device = request.device;
+        cases[i].op = request.op;
+        if (status || !j->json) continue;
+        json_t *id = j->gpu_count > 1 ? json_string(j->gpus[i]) : NULL;
+        ft__answer_kernel(&out, id, f);
+        ft__text_add(&out, "\n");
+        json_decref(id);
+    }
+    if (!status && !j->json) {
+        if (j->gpu_count == 1)
+            ft__screen_kernel(&out, &style, &request.op, request.device, &cases[0].forecast, quantile_of(&request));
+        else if (!ft__screen_compare(&out, &style, cases, j->gpu_count, quantile_of(&request)))
+            out.failed = true;
+    }
+    if (!status)
+        status = cli_print(&out);
+    else
+        ft__text_free(&out);
+    for (size_t i = 0; scratch && i < j->gpu_count; i++) ft__scratch_free(&scratch[i]);
+    free(scratch);
+    free(cases);
+    return status;
+}
+
+/* -- a sweep ----------------------------------------------------------------------------------- */
+
+static ft_status forecast_at(const job *j, const char *gpu, ft_scratch *scratch, const cli_sweep *sweep, int64_t x,
+                             ft_request *request, ft_forecast *f, ft_error *err)
+{
+    if (json_object_set_new(j->object, sweep->key, json_integer(x)) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    return forecast(j, gpu, scratch, request, f, err);
+}
+
+static void title(ft_text *out, const ft_style *style, const job *j, const cli_sweep *sweep, const ft_request *r,
+                  bool first)
+{
+    ft__text_addf(out, "%s", first ? "" : "\n");
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_addf(out, "%s over %s %" PRId64 " %s %" PRId64, j->args->operands[0], sweep->key, sweep->x[0],
+                  ft__dash(style), sweep->x[sweep->count - 1]);
+    ft__ink_end(out, style);
+    ft__text_addf(out, "  %s on ", ft_dtype_name(r->op.dtype));
+    ft__text_add_plain(out, r->device->title[0] ? r->device->title : r->device->name);
+    ft__text_add(out, "\n\n");
+}
+
+static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points)
+{
+    ft_style style = cli_style(j->args);
+    ft_scratch scratch = {0};
+    ft_request request = {0};
+    ft_error err = {0};
+    ft_text out = {0};
+    int status = 0;
+    for (size_t i = 0; i < sweep->count && !status; i++) {
+        points[i].x = sweep->x[i];
+        ft_status s = forecast_at(j, j->gpus[gpu], &scratch, sweep, sweep->x[i], &request, &points[i].forecast, &err);
+        if (s != FT_OK) {
+            char message[sizeof err.message];
+            snprintf(message, sizeof message, "%s", err.message);
+            ft__fail_at(&err, s, err.where, 0, 0, "%s (at %s = %" PRId64 ")", message, sweep->key, sweep->x[i]);
+            status = fail(j, &err);
+        } else if (j->json) {
+            char name[160];
+            snprintf(name, sizeof name, "%.64s %s=%" PRId64, j->gpus[gpu], sweep->key, sweep->x[i]);
+            json_t *id = json_string(name);
+            ft__answer_kernel(&out, id, &points[i].forecast);
+            ft__text_add(&out, "\n");
+            json_decref(id);
+        }
+    }
+    if (!status && !j->json) {
+        bool csv = cli_has(j->args, OPT_CSV);
+        if (!csv) title(&out, &style, j, sweep, &request, gpu == 0);
+        bool done = csv ? ft__csv_sweep(&out, sweep->key, gpu == 0, request.device, points, sweep->count)
+                        : ft__screen_sweep(&out, &style, sweep->key, points, sweep->count);
+        if (!done) out.failed = true;
+    }
+    if (!status)
+        status = cli_print(&out);
+    else
+        ft__text_free(&out);
+    ft__scratch_free(&scratch);
+    return status;
+}
+
+static int run_sweep(const job *j, const char *text)
+{
+    cli_sweep sweep;
+    int status = cli_sweep_parse(j->args->command, text, &sweep);
+    if (status) return status;
+    ft_screen_point *points = calloc(sweep.count, sizeof *points);
+    if (!points) status = cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < j->gpu_count && !status; i++) status = sweep_gpu(j, &sweep, i, points);
+    free(points);
+    cli_sweep_free(&sweep);
+    return status;
+}
+
+/* -- the command ------------------------------------------------------------------------------- */
+
+static int run_job(job *j)
+{
+    ft_error err = {0};
+    const char *sweep = cli_value(j->args, OPT_SWEEP);
+    if (j->gpu_count == 0) return cli_usage(j->args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
+    if (cli_has(j->args, OPT_CALIBRATION)) return cli_usage(j->args->command, "this version has no --calibration yet");
+    if (cli_has(j->args, OPT_CSV) && !sweep)
+        return cli_usage(j->args->command, "--csv prints a --sweep; there is none");
+    if (cli_has(j->args, OPT_CSV) && j->json) return cli_usage(j->args->command, "--csv or --json, not both");
+    ft_options options = {.predictor = cli_value(j->args, OPT_PREDICTOR)};
+    if (ft_open(&j->ft, &options, &err) != FT_OK) return cli_fail(&err);
+    j->object = request_of(j->args);
+    if (!j->object) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
+    return sweep ? run_sweep(j, sweep) : run_points(j);
+}
+
+int cli_kernel(const cli_args *args)
+{
+    job j = {.args = args, .json = cli_has(args, OPT_JSON)};
+    int status = cli_values(args, OPT_GPU, &j.gpus, &j.gpu_count) ? run_job(&j)
+                                                                  : cli_complain(FT_E_MEMORY, "out of memory");
+    json_decref(j.object);
+    ft_close(j.ft);
+    free(j.gpus);
+    return status;
+}

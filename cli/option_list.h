@@ -1,0 +1,98 @@
+/* Every option of the program, once. The parser, --help, the man page and the shell completions are made from this
+ * list; an option that is not here does not exist.
+ *
+ *   X(id, long name, short or 0, kind, argument, default or NULL, commands, group, help)
+ *
+ * An option of the groups OPERATOR and REQUEST is also a key of the request, under the same name with underscores.
+ * `argument` of a CHOICE lists the words. A SWITCH of those groups can be turned off with --no-NAME. */
+#define CLI_OPTION_LIST(X)                                                                                             \
+    /* operator sizes */                                                                                               \
+    X(M, "m", 'm', WHOLE, "N", NULL, KERNEL, OPERATOR, "gemm, linear, bmm: rows of A and of C")                        \
+    X(N, "n", 'n', WHOLE, "N", NULL, KERNEL, OPERATOR, "gemm, linear, bmm: columns of B and of C; conv2d: images")     \
+    X(K, "k", 'k', WHOLE, "N", NULL, KERNEL, OPERATOR, "gemm, linear, bmm: the reduced dimension; conv2d: filters")    \
+    X(B, "b", 'b', WHOLE, "N", "1", KERNEL, OPERATOR, "bmm: matrices in the batch")                                    \
+    X(LAYOUT, "layout", 0, CHOICE, "nn|nt|tn|tt|nhwc|nchw", NULL, KERNEL, OPERATOR,                                    \
+      "how A and B lie in memory (gemm: nt, bmm: nn), or the images of conv2d (nhwc)")                                 \
+    X(BIAS, "bias", 0, SWITCH, NULL, NULL, KERNEL, OPERATOR, "gemm: add a bias (on for linear)")                       \
+    X(QUANTIZED, "quantized", 0, SWITCH, NULL, NULL, KERNEL, OPERATOR,                                                 \
+      "fp8, int8, fp4 gemm: operands arrive quantised; --no-quantized: quantising is part of the time")                \
+    X(BATCH, "batch", 0, WHOLE, "N", "1", KERNEL, OPERATOR, "attention, mla: sequences")                               \
+    X(HEADS, "heads", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "attention, mla: query heads")                            \
+    X(KV_HEADS, "kv-heads", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "attention: key and value heads [--heads]")         \
+    X(Q_LEN, "q-len", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "attention, mla: queries per sequence; 1 is decoding")    \
+    X(KV_LEN, "kv-len", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "attention, mla: keys per sequence [--q-len]")          \
+    X(HEAD_DIM, "head-dim", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "attention: width of a head")                       \
+    X(V_DIM, "v-dim", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "attention, mla: width of a value head")                  \
+    X(WINDOW, "window", 0, WHOLE, "N", "0", KERNEL, OPERATOR, "attention: sliding window; 0 for none")                 \
+    X(CAUSAL, "causal", 0, SWITCH, NULL, NULL, KERNEL, OPERATOR, "attention, mla: a query sees only earlier keys")     \
+    X(KV_DTYPE, "kv-dtype", 0, DTYPE, "DTYPE", NULL, KERNEL, OPERATOR, "attention, mla: number format of the cache")   \
+    X(KV_LORA, "kv-lora", 0, WHOLE, "N", "512", KERNEL, OPERATOR, "mla: width of the latent")                          \
+    X(ROPE_DIM, "rope-dim", 0, WHOLE, "N", "64", KERNEL, OPERATOR, "mla: rotated part of a key")                       \
+    X(NOPE_DIM, "nope-dim", 0, WHOLE, "N", "128", KERNEL, OPERATOR, "mla: unrotated part of a key")                    \
+    X(NAME, "name", 0, WORD, "NAME", NULL, KERNEL, OPERATOR, "elementwise: add, gelu, ...; optimizer: adamw, ...")     \
+    X(INPUTS, "inputs", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "elementwise: tensors read; by the operator's name")    \
+    X(NUMEL, "numel", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "elementwise: elements of the output")                    \
+    X(OPS_PER_ELEMENT, "ops-per-element", 0, REAL, "X", NULL, KERNEL, OPERATOR, "elementwise: arithmetic per element") \
+    X(ROWS, "rows", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "softmax, layernorm, ... (row operators): rows")            \
+    X(COLS, "cols", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "row operators: columns")                                   \
+    X(VOCAB, "vocab", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "embedding: rows of the table")                           \
+    X(C, "c", 'c', WHOLE, "N", NULL, KERNEL, OPERATOR, "conv2d: input channels")                                       \
+    X(H, "h", 'h', WHOLE, "N", NULL, KERNEL, OPERATOR, "conv2d: height of the image")                                  \
+    X(W, "w", 'w', WHOLE, "N", NULL, KERNEL, OPERATOR, "conv2d: width of the image")                                   \
+    X(R, "r", 'r', WHOLE, "N", NULL, KERNEL, OPERATOR, "conv2d: height of the filter")                                 \
+    X(S, "s", 's', WHOLE, "N", NULL, KERNEL, OPERATOR, "conv2d: width of the filter; as high as wide")                 \
+    X(STRIDE, "stride", 0, WHOLE, "N", "1", KERNEL, OPERATOR, "conv2d: step of the filter")                            \
+    X(PAD, "pad", 0, WHOLE, "N", "0", KERNEL, OPERATOR, "conv2d: zeros around the image")                              \
+    X(GROUPS, "groups", 0, WHOLE, "N", "1", KERNEL, OPERATOR, "conv2d: groups of channels")                            \
+    X(TOKENS, "tokens", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "moe: tokens routed")                                   \
+    X(HIDDEN, "hidden", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "moe: width of the model")                              \
+    X(INTER, "inter", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "moe: width of an expert")                                \
+    X(TOPK, "topk", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "moe: experts per token")                                   \
+    X(EXPERTS, "experts", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "moe: experts on this GPU")                           \
+    X(SKEW, "skew", 0, REAL, "X", "0", KERNEL, OPERATOR, "moe: how unevenly tokens spread; 0 is evenly")               \
+    X(PARAMS, "params", 0, WHOLE, "N", NULL, KERNEL, OPERATOR, "optimizer: parameters")                                \
+    X(TENSORS, "tensors", 0, WHOLE, "N", "1", KERNEL, OPERATOR, "optimizer: tensors they lie in")                      \
+    X(BYTES, "bytes", 0, REAL, "N", NULL, KERNEL, OPERATOR, "any other operator: memory traffic")                      \
+    X(FLOPS, "flops", 0, REAL, "N", "0", KERNEL, OPERATOR, "any other operator: arithmetic")                           \
+    X(PASS, "pass", 0, CHOICE, "fwd|bwd|fwd_bwd", "fwd", KERNEL, OPERATOR, "attention, conv2d, gemm, row operators")   \
+    /* the request */                                                                                                  \
+    X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE, REQUEST,                                                   \
+      "catalogue name or spec file; give it again for several GPUs")                                                   \
+    X(DTYPE, "dtype", 'd', DTYPE, "DTYPE", "bf16", KERNEL, REQUEST, "number format of operands and arithmetic")        \
+    X(TIMING, "timing", 0, CHOICE, "device|op", "device", KERNEL, REQUEST,                                             \
+      "device time alone, or one eager call with its launch gap")                                                      \
+    X(QUANTILE, "quantile", 'q', REAL, "X", "0.9", KERNEL | VALIDATE | BATCH, REQUEST,                                 \
+      "share of cases that the interval should cover, 0.5 to 0.99")                                                    \
+    /* gpus */                                                                                                         \
+    X(VENDOR, "vendor", 0, CHOICE, "nvidia|amd|intel", NULL, GPUS, FILTER, "only this vendor's")                       \
+    X(GENERATION, "generation", 0, WORD, "NAME", NULL, GPUS, FILTER, "only this generation: hopper, cdna3, ...")       \
+    X(MIN_MEMORY, "min-memory-gib", 0, REAL, "N", NULL, GPUS, FILTER, "only with at least this much memory")           \
+    X(HAS_DTYPE, "dtype", 'd', DTYPE, "DTYPE", NULL, GPUS, FILTER, "only with arithmetic in this number format")       \
+    /* data and predictors */                                                                                          \
+    X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")     \
+    X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL, KERNEL | VALIDATE | BATCH, DATA,    \
+      "another predictor than the one built in")                                                                       \
+    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | BATCH, HIDDEN, "one GPU's own measurements")         \
+    X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor goes")                                \
+    X(EXCLUDE_GPU, "exclude-gpu", 0, GPU, "GPU", NULL, FIT, DATA, "leave this GPU's measurements out; again for more") \
+    X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA, "only this family of kernels; again for more")    \
+    X(CROSS_VALIDATE, "cross-validate", 0, SWITCH, NULL, NULL, FIT, DATA,                                              \
+      "also fit without each GPU, and without each generation, and report the errors there")                           \
+    X(HELD_OUT, "held-out", 0, SWITCH, NULL, NULL, VALIDATE, DATA, "only rows the predictor was not fitted to")        \
+    X(BUDGET, "budget", 0, FILE, "FILE", NULL, VALIDATE, DATA,                                                         \
+      "fail where an error exceeds this file's; budget.json beside the measurements is used by itself")                \
+    X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH, DATA, "threads; 0 is one per core")            \
+    /* output */                                                                                                       \
+    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL, OUTPUT,                                             \
+      "forecast over a range of one size; STEP x2 doubles it each time")                                               \
+    X(CSV, "csv", 0, SWITCH, NULL, NULL, KERNEL, OUTPUT, "--sweep as comma-separated values")                          \
+    X(BASELINES, "baselines", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT,                                                 \
+      "print the errors of roofline, linear and scaling:GPU beside")                                                   \
+    X(SCALING_FROM, "scaling-from", 0, GPU, "GPU", "a100_sxm_80gb", VALIDATE, OUTPUT,                                  \
+      "the measured GPU that --baselines scales from")                                                                 \
+    X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
+    X(WORST, "worst", 0, WHOLE, "N", NULL, VALIDATE, OUTPUT, "print the N cases with the largest errors")              \
+    X(JSON, "json", 0, SWITCH, NULL, NULL, KERNEL | GPUS | FIT | VALIDATE, OUTPUT, "JSON on stdout and nothing else")  \
+    X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
+    X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \
+    X(VERSION, "version", 0, SWITCH, NULL, NULL, EVERY, OUTPUT, "the version")

@@ -1,0 +1,115 @@
+/* options.c: the tables of options and commands. */
+#include "options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+enum {
+    KERNEL = CLI_KERNEL,
+    GPUS = CLI_GPUS,
+    FIT = CLI_FIT,
+    VALIDATE = CLI_VALIDATE,
+    BATCH = CLI_BATCH,
+    EVERY = CLI_EVERY
+};
+
+const cli_option cli_options[OPT_COUNT] = {
+#define X(id, name, letter, kind, argument, standard, commands, group, help) \
+    [OPT_##id] = {name, letter, CLI_##kind, argument, standard, commands, CLI_##group, help},
+    CLI_OPTION_LIST(X)
+#undef X
+};
+
+const char *const cli_group_names[CLI_GROUP_COUNT] = {
+    [CLI_OPERATOR] = "Sizes of the operator",   [CLI_REQUEST] = "Request", [CLI_FILTER] = "Which GPUs",
+    [CLI_DATA] = "Predictors and measurements", [CLI_OUTPUT] = "Output",   [CLI_HIDDEN] = "",
+};
+
+static const char *const kernel_examples[] = {
+    "foretell kernel gemm -m 4096 -n 4096 -k 4096 --gpu h200_sxm",
+    "a bf16 matrix product",
+    "foretell kernel gemm -m 8192 -n 50257 -k 768 --gpu h200_sxm",
+    "a vocabulary nobody padded",
+    "foretell kernel attention --batch 4 --heads 32 --kv-heads 8 --q-len 1 --kv-len 8192 --head-dim 128 --gpu h100_sxm "
+    "--gpu mi300x",
+    "decoding on two GPUs, side by side",
+    "foretell kernel gemm -m 4096 -k 4096 --gpu a100_sxm_80gb --sweep n=128:8192:128",
+    "the staircase of tiles and waves",
+    NULL,
+};
+static const char *const gpus_examples[] = {
+    "foretell gpus --vendor nvidia --dtype fp8 --min-memory-gib 80",
+    "who can run an fp8 model of 70 GiB",
+    "foretell gpus h200_sxm",
+    "everything about one GPU, with sources",
+    NULL,
+};
+static const char *const fit_examples[] = {
+    "foretell fit --data measurements -o mine.ftp",
+    "a predictor from your own measurements",
+    "foretell fit --exclude-gpu h200_sxm -o unseen.ftp",
+    "as if nobody had measured an H200",
+    NULL,
+};
+static const char *const validate_examples[] = {
+    "foretell validate",
+    "the shipped predictor against the shipped measurements",
+    "foretell validate --predictor roofline --family gemm_tensor",
+    "what a roofline alone would give",
+    NULL,
+};
+static const char *const batch_examples[] = {
+    "foretell batch < requests.jsonl > answers.jsonl",
+    "one JSON request per line in, one answer per line out",
+    NULL,
+};
+
+const cli_command cli_commands[] = {
+    {CLI_KERNEL, "kernel", "OP", 1, 1, "one kernel: time with an interval, what holds it back, tile, waves, roofline",
+     "Forecasts one operator on one or more GPUs. OP is gemm, linear, bmm, attention, mla, elementwise, conv2d, moe, "
+     "optimizer, quantize, dequantize, copy; a row operator: softmax, log_softmax, layernorm, rmsnorm, cross_entropy, "
+     "embedding, cumsum, argmax, sum_rows, sum_cols, mean_all, transpose_copy, cat_halves, bias_add; or the name of an "
+     "elementwise operator. Any other name is forecast as bound by the memory it moves (--bytes).",
+     kernel_examples, cli_kernel},
+    {CLI_GPUS, "gpus", "[NAME ...]", 0, -1, "the GPUs known, or everything about some of them",
+     "Lists the catalogue. With names, or with spec files of your own, prints each one's full sheet: peaks and machine "
+     "balance per number format, the memory hierarchy, what looks wrong with it, and where every figure comes from.",
+     gpus_examples, cli_gpus},
+    {CLI_FIT, "fit", "", 0, 0, "train a predictor from measurements",
+     "Fits the whole predictor and prints its errors on rows it did not see. The same measurements give the same "
+     "bytes, "
+     "on any number of threads.",
+     fit_examples, cli_fit},
+    {CLI_VALIDATE, "validate", "", 0, 0, "real against forecast: errors by family; exit 1 over the budget",
+     "Forecasts every measured case and prints the errors by family, and the share of cases whose truth lay inside the "
+     "interval. Where a budget stands beside the measurements (budget.json), or is given, an error above it is named "
+     "and the exit status is 1.",
+     validate_examples, cli_validate},
+    {CLI_BATCH, "batch", "", 0, 0, "JSON Lines in on stdin, JSON Lines out on stdout, on all cores",
+     "Answers one request per line, in order. A line that cannot be answered gets an error object on its own line and "
+     "the "
+     "batch goes on. Blank lines are skipped; lines over 16 MiB are refused one by one.",
+     batch_examples, cli_batch},
+    {CLI_HELP, "help", "[COMMAND]", 0, 1, "this text, or a command's", "Prints what a command does and its options.",
+     NULL, cli_help},
+};
+const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
+
+const cli_command *cli_command_find(const char *name)
+{
+    for (int i = 0; i < cli_command_count; i++)
+        if (!strcmp(cli_commands[i].name, name)) return &cli_commands[i];
+    return NULL;
+}
+
+const char *cli_flag(cli_option_id option, char room[48])
+{
+    const cli_option *o = &cli_options[option];
+    if (strlen(o->name) == 1 && o->letter && o->letter != 'h')
+        snprintf(room, 48, "-%c", o->letter);
+    else
+        snprintf(room, 48, "--%s", o->name);
+    return room;
+}

@@ -1,0 +1,106 @@
+/* The program's commands and options as data, and the parser that reads a command line by them. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "option_list.h"
+
+/* Commands, in the order of --help. Bits, because an option belongs to several. */
+enum {
+    CLI_KERNEL = 1 << 0,
+    CLI_GPUS = 1 << 1,
+    CLI_FIT = 1 << 2,
+    CLI_VALIDATE = 1 << 3,
+    CLI_BATCH = 1 << 4,
+    CLI_HELP = 1 << 5,
+    CLI_EVERY = (1 << 6) - 1
+};
+
+typedef enum cli_kind {
+    CLI_SWITCH,
+    CLI_WHOLE,
+    CLI_REAL,
+    CLI_WORD,
+    CLI_CHOICE,
+    CLI_FILE,
+    CLI_FOLDER,
+    CLI_GPU,
+    CLI_DTYPE
+} cli_kind;
+
+typedef enum cli_group {
+    CLI_OPERATOR,
+    CLI_REQUEST,
+    CLI_FILTER,
+    CLI_DATA,
+    CLI_OUTPUT,
+    CLI_HIDDEN, /* works, is shown nowhere */
+    CLI_GROUP_COUNT
+} cli_group;
+
+typedef enum cli_option_id {
+#define X(id, ...) OPT_##id,
+    CLI_OPTION_LIST(X)
+#undef X
+    OPT_COUNT
+} cli_option_id;
+
+typedef struct cli_option {
+    const char *name;
+    char letter;           /* -m; 0 for none */
+    cli_kind kind;
+    const char *argument;  /* NULL for a switch */
+    const char *standard;  /* the default as text, NULL when there is none or it depends */
+    unsigned commands;
+    cli_group group;
+    const char *help;
+} cli_option;
+
+extern const cli_option cli_options[OPT_COUNT];
+extern const char *const cli_group_names[CLI_GROUP_COUNT];
+
+typedef struct cli_args cli_args;
+
+typedef struct cli_command {
+    unsigned bit;
+    const char *name;
+    const char *operands;      /* "OP", "[NAME ...]" */
+    int least, most;           /* operands it takes; most -1: any number */
+    const char *summary;       /* one line */
+    const char *description;   /* paragraphs, for help and the man page */
+    const char *const *examples; /* command, what it shows, ..., NULL */
+    int (*run)(const cli_args *args);
+} cli_command;
+
+extern const cli_command cli_commands[];
+extern const int cli_command_count;
+
+/* What was typed, in order. Values point into argv. */
+struct cli_args {
+    const cli_command *command;
+    struct cli_given {
+        cli_option_id option;
+        const char *value;     /* NULL: a switch; "false" for --no-NAME */
+    } *given;
+    int given_count;
+    const char **operands;
+    int operand_count;
+};
+
+const cli_command *cli_command_find(const char *name);
+/* 0, or the exit status after complaining. --help and --version are given options like any other. */
+int cli_parse(const cli_command *command, int argc, char **argv, cli_args *out);
+void cli_args_free(cli_args *args);
+
+bool cli_has(const cli_args *args, cli_option_id option);
+const char *cli_value(const cli_args *args, cli_option_id option); /* the last one given, or NULL */
+/* Every value of an option that may be repeated; the array is allocated, its strings are not. False: out of memory. */
+bool cli_values(const cli_args *args, cli_option_id option, const char ***out, size_t *count);
+/* Numbers within limits: 0, or the exit status after complaining. Not given: *out is left alone. */
+int cli_whole(const cli_args *args, cli_option_id option, int64_t low, int64_t high, int64_t *out);
+int cli_real(const cli_args *args, cli_option_id option, double low, double high, double *out);
+/* "-m" or "--kv-heads": how an option is called in messages. The text is static per call site: `room` holds it. */
+const char *cli_flag(cli_option_id option, char room[48]);
+#endif

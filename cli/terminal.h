@@ -1,0 +1,22 @@
+/* What the terminal can show, printing to it, and complaining. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+#include "base/text.h"
+#include "foretell.h"
+#include "options.h"
+#include "report/style.h"
+
+/* Of stdout, or of stderr for progress. */
+ft_style cli_style(const cli_args *args);
+bool cli_stderr_is_terminal(void);
+
+/* Whole or not at all: 0, CLI_READER_LEFT when nobody reads any more (| head), or the exit status after complaining. */
+enum { CLI_READER_LEFT = -1 };
+int cli_write(const char *text, size_t length);
+int cli_print(ft_text *text); /* also complains when the text ran out of memory; frees it */
+
+/* Each prints "foretell: ..." on stderr and returns the exit status to end with. */
+int cli_complain(ft_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int cli_fail(const ft_error *err);
+int cli_usage(const cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#endif

@@ -1,0 +1,14 @@
+/* Answers as JSON: one object, one line, keys with their units. */
+#ifndef FT_REPORT_ANSWER_H
+#define FT_REPORT_ANSWER_H
+#include <jansson.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/* `id` is what the request called itself; NULL leaves it out. */
+void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f);
+/* `line` is the request's number in a stream, 0 for none. An error without an id answers "id":null in a stream, where
+ * every line has an answer. */
+void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line);
+#endif

@@ -1,0 +1,94 @@
+/* Requests: whatever bytes come, one answer that is valid JSON; a forecast is finite, positive and inside its own
+ * interval, an error has a code and a message. The same bytes give the same answer again. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "context.h"
+#include "fuzz.h"
+
+static ft_context *context;
+
+/* The shipped predictor; before there is one, a predictor that knows nothing and answers from the roofline. */
+static void open_context(void)
+{
+    void *bytes;
+    size_t length;
+    if (context || ft_open(&context, NULL, NULL) == FT_OK) return;
+    FUZZ_CHECK(ft__predictor_write(NULL, 0, NULL, 0, "{}", &bytes, &length, NULL) == FT_OK);
+    ft_options options = {.predictor = fuzz_file(0, bytes, length)};
+    FUZZ_CHECK(ft_open(&context, &options, NULL) == FT_OK);
+    free(bytes);
+}
+
+/* A GPU that is a path would open whatever file the bytes name. */
+static bool leads_to_a_file(const json_t *request)
+{
+    const json_t *gpu = json_object_get(request, "gpu");
+    const char *names[] = {json_string_value(gpu), json_string_value(json_object_get(gpu, "base"))};
+    for (int i = 0; i < 2; i++)
+        if (names[i] && (strchr(names[i], '/') || strstr(names[i], ".json"))) return true;
+    return false;
+}
+
+static void check_forecast(const json_t *answer)
+{
+    double ms = json_number_value(json_object_get(answer, "ms"));
+    double low = json_number_value(json_object_get(answer, "low_ms"));
+    double high = json_number_value(json_object_get(answer, "high_ms"));
+    FUZZ_CHECK(isfinite(ms) && isfinite(low) && isfinite(high) && low > 0 && low <= ms && ms <= high);
+    FUZZ_CHECK(json_is_string(json_object_get(answer, "bound")) && json_is_string(json_object_get(answer, "source")));
+    const char *key;
+    json_t *value, *readable = (json_t *)(uintptr_t)answer;
+    json_object_foreach (readable, key, value) {
+        if (!strcmp(key, "id")) continue;
+        FUZZ_CHECK(!json_is_null(value));
+        FUZZ_CHECK(!json_is_number(value) || json_number_value(value) >= 0);
+    }
+}
+
+static void check_error(const json_t *answer)
+{
+    const json_t *error = json_object_get(answer, "error");
+    const char *code = json_string_value(json_object_get(error, "code"));
+    FUZZ_CHECK(code && json_string_length(json_object_get(error, "message")) > 0);
+    FUZZ_CHECK(strcmp(code, "bug") != 0 && strcmp(code, "ok") != 0);
+}
+
+static void ask(const uint8_t *data, size_t size, ft_text *out)
+{
+    ft_scratch scratch = {0};
+    ft__answer(context, &scratch, (const char *)data, size, 1, out);
+    ft__scratch_free(&scratch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_t *request = NULL;
+    open_context();
+    ft__json_parse((const char *)data, size, "", &request, NULL);
+    if (leads_to_a_file(request)) {
+        json_decref(request);
+        return 0;
+    }
+    ft_text out = {0}, again = {0};
+    ask(data, size, &out);
+    ask(data, size, &again);
+    FUZZ_CHECK(!out.failed && out.length == again.length && !memcmp(out.at, again.at, out.length));
+    FUZZ_CHECK(!memchr(out.at, '\n', out.length));
+    json_t *answer = json_loadb(out.at, out.length, JSON_REJECT_DUPLICATES, NULL);
+    FUZZ_CHECK(json_is_object(answer) && json_is_boolean(json_object_get(answer, "ok")));
+    if (json_is_true(json_object_get(answer, "ok")))
+        check_forecast(answer);
+    else
+        check_error(answer);
+    const json_t *id = json_object_get(request, "id");
+    if (id && !json_is_object(id) && !json_is_array(id))
+        FUZZ_CHECK(json_equal((json_t *)(uintptr_t)id, json_object_get(answer, "id")));
+    json_decref(answer);
+    json_decref(request);
+    ft__text_free(&out);
+    ft__text_free(&again);
+    return 0;
+}
