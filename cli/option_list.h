@@ -54,6 +54,8 @@
     X(TENSORS, "tensors", 0, WHOLE, "N", "1", KERNEL, OPERATOR, "optimizer: tensors they lie in")                      \
     X(BYTES, "bytes", 0, REAL, "N", NULL, KERNEL, OPERATOR, "any other operator: memory traffic")                      \
     X(FLOPS, "flops", 0, REAL, "N", "0", KERNEL, OPERATOR, "any other operator: arithmetic")                           \
+    X(ENGINE, "engine", 0, CHOICE, "any|bare|trtllm|vllm|sglang", "any", KERNEL, OPERATOR,                             \
+      "attention, moe: whose kernel, a framework's (bare) or a serving engine's")                                      \
     X(PASS, "pass", 0, CHOICE, "fwd|bwd|fwd_bwd", "fwd", KERNEL, OPERATOR, "attention, conv2d, gemm, row operators")   \
     /* the request */                                                                                                  \
     X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE, REQUEST,                                                   \
@@ -69,7 +71,7 @@
     X(MIN_MEMORY, "min-memory-gib", 0, REAL, "N", NULL, GPUS, FILTER, "only with at least this much memory")           \
     X(HAS_DTYPE, "dtype", 'd', DTYPE, "DTYPE", NULL, GPUS, FILTER, "only with arithmetic in this number format")       \
     /* data and predictors */                                                                                          \
-    X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")     \
+    X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL, KERNEL | VALIDATE | BATCH, DATA,    \
       "another predictor than the one built in")                                                                       \
     X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | BATCH, HIDDEN, "one GPU's own measurements")         \

@@ -169,7 +169,7 @@ typedef struct ft_op {
     ft_dtype kv_dtype;     /* attention: of the cache */
     ft_pass pass;
     ft_timing timing;
-    ft_engine engine;      /* attention */
+    ft_engine engine;      /* attention, moe */
     union {
         struct { int64_t b, m, n, k; char layout[4]; bool bias; int quantized; } gemm;
             /* layout: "nn", "nt", "tn" or "tt", A then B; nt is nn.Linear. quantized: fp8/int8/fp4 operands
@@ -201,6 +201,7 @@ typedef struct ft_forecast {
     double flops;          /* executed arithmetic, as the operator defines it */
     double bytes;          /* compulsory traffic to device memory */
     double intensity;      /* flops / bytes */
+    double sustained_ms;   /* each, when it runs back to back for seconds and the power limit lowers the clock */
     double roofline_ms;    /* max(flops / peak, bytes / bandwidth): no kernel is faster */
     double launch_ms;      /* fixed cost inside ms */
     int tile_m, tile_n, split_k; /* 0 where the family has no tiles */

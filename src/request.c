@@ -68,6 +68,11 @@ static ft_status read_field(const json_t *object, const ft_field *field, ft_op *
 {
     static const char *const layouts[] = {"nn", "nt", "tn", "tt"}, *const images[] = {"nhwc", "nchw"},
                              *const passes[] = {"fwd", "bwd", "fwd_bwd"};
+    static const char *const engines[] = {[FT_ENGINE_ANY] = "any",
+                                          [FT_ENGINE_BARE] = "bare",
+                                          [FT_ENGINE_TRTLLM] = "trtllm",
+                                          [FT_ENGINE_VLLM] = "vllm",
+                                          [FT_ENGINE_SGLANG] = "sglang"};
     void *at = (char *)op + field->offset;
     int64_t whole = 0;
     int word = -1;
@@ -100,6 +105,11 @@ static ft_status read_field(const json_t *object, const ft_field *field, ft_op *
         word = (int)*(ft_pass *)at;
         FT_TRY(read_word(object, field->key, passes, COUNT(passes), &word, err));
         *(ft_pass *)at = (ft_pass)word;
+        return FT_OK;
+    case FT_FIELD_ENGINE:
+        word = (int)*(ft_engine *)at;
+        FT_TRY(read_word(object, field->key, engines, COUNT(engines), &word, err));
+        *(ft_engine *)at = (ft_engine)word;
         return FT_OK;
     case FT_FIELD_DTYPE: return read_dtype(object, field->key, at, err);
     case FT_FIELD_NAME: return ft__json_string(object, field->key, field->need, at, "", err);
@@ -179,31 +189,6 @@ static void fill_defaults(ft_op *op)
 
 /* -- operators --------------------------------------------------------------------------------- */
 
-/* "layernorm_backward" is how profilers write layernorm with pass bwd. Names that exist as they stand
- * (gelu_backward) are left alone. */
-static const char *without_backward(const char *name, const char *pass_less[], size_t count)
-{
-    static const char suffix[] = "_backward";
-    size_t length = strlen(name), tail = sizeof suffix - 1;
-    if (length <= tail || strcmp(name + length - tail, suffix) != 0) return NULL;
-    for (size_t i = 0; i < count; i++)
-        if (strlen(pass_less[i]) == length - tail && !strncmp(pass_less[i], name, length - tail)) return pass_less[i];
-    return NULL;
-}
-
-static void init_op(const char *name, ft_op *op)
-{
-    ft__op_init(name, op);
-    if (op->kind != FT_OP_OTHER) return;
-    const char *rows[64];
-    size_t count = 0;
-    for (int i = 0; i < ft__row_op_count && count < COUNT(rows); i++) rows[count++] = ft__row_ops[i].name;
-    const char *forward = without_backward(name, rows, count);
-    if (!forward) return;
-    ft__op_init(forward, op);
-    op->pass = FT_BWD;
-}
-
 /* Names are offered from everything `op` accepts: the list above, every pointwise and every row operator. */
 static const char *nearest_op(const char *name)
 {
@@ -263,9 +248,21 @@ static ft_status check_pass(const ft_op *op, ft_error *err)
 /* The names PyTorch users give their steps. A name outside this list would be costed as plain SGD without a word. */
 static ft_status check_optimizer(const ft_op *op, ft_error *err)
 {
-    static const char *const names[] = {
-        "adamw",        "adamw_fused", "adamw_foreach",        "adamw_8bit", "adam", "adafactor",     "sgd",
-        "sgd_momentum", "sgd_foreach", "sgd_momentum_foreach", "muon",       "lamb", "clip_grad_norm"};
+    static const char *const names[] = {"adamw",
+                                        "adamw_fused",
+                                        "adamw_foreach",
+                                        "adamw_8bit",
+                                        "adam",
+                                        "adafactor",
+                                        "sgd",
+                                        "sgd_fused",
+                                        "sgd_foreach",
+                                        "sgd_momentum",
+                                        "sgd_momentum_fused",
+                                        "sgd_momentum_foreach",
+                                        "muon",
+                                        "lamb",
+                                        "clip_grad_norm"};
     if (op->kind != FT_OP_OPTIMIZER) return FT_OK;
     for (size_t i = 0; i < COUNT(names); i++)
         if (!strcmp(names[i], op->name)) return FT_OK;
@@ -282,7 +279,7 @@ static ft_status check_optimizer(const ft_op *op, ft_error *err)
 
 static ft_status read_op(const json_t *object, const char *name, ft_op *op, ft_error *err)
 {
-    init_op(name, op);
+    ft__op_init(name, op);
     FT_TRY(read_dtype(object, "dtype", &op->dtype, err));
     op->kv_dtype = op->dtype;
     if (op->kind == FT_OP_OTHER) FT_TRY(read_other(object, op, err));

@@ -15,6 +15,7 @@ typedef enum ft_field_type {
     FT_FIELD_IMAGE,     /* bool: nhwc or nchw */
     FT_FIELD_PASS,
     FT_FIELD_DTYPE,
+    FT_FIELD_ENGINE,
     FT_FIELD_NAME       /* const char *, borrowed from the document */
 } ft_field_type;
 

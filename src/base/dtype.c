@@ -21,8 +21,8 @@ bool ft_dtype_parse(const char *name, ft_dtype *out)
     static const struct {
         const char *alias;
         ft_dtype dtype;
-    } aliases[] = {{"float32", FT_FP32}, {"float16", FT_FP16}, {"half", FT_FP16},  {"bfloat16", FT_BF16},
-                   {"float64", FT_FP64}, {"nvfp4", FT_FP4},    {"mxfp4", FT_FP4},  {"fp8_e4m3", FT_FP8}};
+    } aliases[] = {{"float32", FT_FP32}, {"float16", FT_FP16}, {"half", FT_FP16}, {"bfloat16", FT_BF16},
+                   {"float64", FT_FP64}, {"nvfp4", FT_FP4},    {"mxfp4", FT_FP4}, {"fp8_e4m3", FT_FP8}};
     for (int d = 0; d < FT_DTYPE_COUNT; d++)
         if (!strcmp(dtypes[d].name, name)) return *out = (ft_dtype)d, true;
     for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)

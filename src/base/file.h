@@ -6,8 +6,10 @@
 #include "base/error.h"
 
 bool ft__file_exists(const char *path);
-ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length, ft_error *err); /* free(); NUL added */
-ft_status ft__file_write(const char *path, const void *data, size_t length, ft_error *err); /* to a temporary, then renamed */
+/* The whole file with a NUL behind it, released with free(). */
+ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length, ft_error *err);
+/* To a temporary, then renamed. */
+ft_status ft__file_write(const char *path, const void *data, size_t length, ft_error *err);
 /* Read-only mapping; released with ft__file_unmap. */
 ft_status ft__file_map(const char *path, const void **out, size_t *length, ft_error *err);
 void ft__file_unmap(const void *at, size_t length);

@@ -1,5 +1,6 @@
 /* Jansson with our errors: documents carry file, line and column; getters say the key's path and what was
- * expected. A getter of a missing key leaves *out alone and returns FT_OK unless `required`. */
+ * expected. A getter of a missing key leaves *out alone and returns FT_OK unless `required`. `where` is what the object
+ * is called: a key path ("parallel" makes "parallel.tp"), a file ("my_gpu.json: sms"), or "" for the request itself. */
 #ifndef FT_BASE_JSON_H
 #define FT_BASE_JSON_H
 #include <jansson.h>
@@ -17,7 +18,8 @@ ft_status ft__json_whole(const json_t *object, const char *key, ft_need need, in
                          const char *where, ft_error *err); /* refuses 2.5, takes 2.0 and 1e3 */
 ft_status ft__json_string(const json_t *object, const char *key, ft_need need, const char **out, const char *where,
                           ft_error *err);
-ft_status ft__json_bool(const json_t *object, const char *key, ft_need need, bool *out, const char *where, ft_error *err);
+ft_status ft__json_bool(const json_t *object, const char *key, ft_need need, bool *out, const char *where,
+                        ft_error *err);
 /* Every key of `object` must be in `known`; the nearest known key stands in the message. */
 ft_status ft__json_known_keys(const json_t *object, const char *const *known, size_t count, const char *where,
                               ft_error *err);

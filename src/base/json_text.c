@@ -217,7 +217,8 @@ static ft_status take_digits(reader *r)
     return FT_OK;
 }
 
-static ft_status read_number(reader *r, json_t **out)
+/* Kept out of read_value, whose frame is there once per level of depth. */
+__attribute__((noinline)) static ft_status read_number(reader *r, json_t **out)
 {
     const char *first = r->at;
     bool real = false;

@@ -9,7 +9,6 @@
  *
  * Reading goes the same way: up to 2^53 times an exact power of ten is exact (Clinger 1990); the rest is strtod's.
  */
-#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdint.h>

@@ -1,19 +1,18 @@
-/* Fitting one cell: the world's constants, each GPU's expert, and what kinship is worth.
+/* Fitting one cell: the world's constants and each GPU's expert.
  *
- * What a GPU's expert learns is tried on rows of groups it did not see (5 folds over hashed shape groups): those errors
- * become its interval. A sibling's expert is tried on the GPUs of its generation that it never saw. The world's constants
- * are refitted with each generation left out: those errors become the interval of a GPU nobody measured, and they decide
- * how much of the learned correction such a GPU gets (usually half or nothing: trees that help at home hurt abroad). */
+ * What a GPU's expert learns is tried on rows of groups it did not see (folds over hashed shape groups): those errors
+ * become its interval. What kinship is worth is found in kin.c. */
 #include "fit/cell.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOLDS = 4, WORLD_ROWS = 1200, GPU_ROWS = 3000, POOL_ROWS = 3000 };
+#include "fit/matrix.h"
 
-/* Every `step`-th row by hash, about `wanted` of them, so that samples do not follow the order of the file. */
-static size_t sample(const ft_cell_gpu *g, size_t wanted, uint32_t *out)
+enum { FOLDS = 4, WORLD_ROWS = 1200, GPU_ROWS = 3000 };
+
+size_t ft__cell_sample(const ft_cell_gpu *g, size_t wanted, uint32_t *out)
 {
     size_t n = 0;
     if (g->count <= wanted) {
@@ -41,15 +40,14 @@ static void expert_init(const ft_cell *cell, const char *gpu, const char *genera
     for (int k = 0; k < FT_KIN_LEVELS; k++) e->mape[k] = -1;
 }
 
-/* Constants for a set of GPUs, each counting the same however many rows it has. */
-static ft_status constants_over(const ft_cell *cell, const bool *use, const double *center, size_t rows_each, int iterations,
+ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each, int iterations,
                                 double *theta, ft_error *err)
 {
     uint32_t *index = malloc((size_t)cell->gpu_count * 2 * rows_each * sizeof *index + sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory fitting constants");
     size_t n = 0;
     for (int g = 0; g < cell->gpu_count; g++)
-        if (use[g]) n += sample(&cell->gpus[g], rows_each, index + n);
+        if (use[g]) n += ft__cell_sample(&cell->gpus[g], rows_each, index + n);
     ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, center, 1, iterations, theta);
     free(index);
     return FT_OK;
@@ -63,44 +61,8 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
     for (int g = 0; g < cell->gpu_count; g++) use[g] = true;
     expert_init(cell, "*", "", &cell->world);
     for (int g = 0; g < cell->gpu_count; g++) cell->world.rows += (uint32_t)cell->gpus[g].count;
-    FT_TRY(constants_over(cell, use, start, WORLD_ROWS, 20, cell->world.theta, err));
+    FT_TRY(ft__cell_constants(cell, use, start, WORLD_ROWS, 20, cell->world.theta, err));
     return FT_OK;
-}
-
-typedef struct matrix {
-    uint32_t *key;
-    float *target, *weight;
-    size_t count;
-    int width;
-} matrix;
-
-static void matrix_free(matrix *m) { free(m->key), free(m->target), free(m->weight); }
-
-static ft_status matrix_new(size_t count, int width, matrix *out, ft_error *err)
-{
-    out->key = malloc((count + 1) * (size_t)width * sizeof(uint32_t));
-    out->target = malloc((count + 1) * sizeof(float));
-    out->weight = malloc((count + 1) * sizeof(float));
-    out->count = count;
-    out->width = width;
-    if (out->key && out->target && out->weight) return FT_OK;
-    matrix_free(out);
-    return ft__fail(err, FT_E_MEMORY, "out of memory for %zu rows of features", count);
-}
-
-static void keys_of(const ft_cell *cell, const ft_physics *ph, uint32_t *key)
-{
-    for (int f = 0; f < cell->family->feature_count; f++) key[f] = ft__feature_key(ph->feature[f]);
-}
-
-static void matrix_set(const ft_cell *cell, const double *theta, uint32_t row_index, matrix *m, size_t at)
-{
-    const ft_row *row = &cell->rows->at[row_index];
-    ft_physics ph;
-    double ms = ft__row_model_ms(cell->family, cell->rows, row, theta, true, &ph);
-    keys_of(cell, &ph, m->key + at * (size_t)m->width);
-    m->target[at] = (float)log(row->ms / ms);
-    m->weight[at] = row->weight;
 }
 
 /* Settings by how much there is to learn from, chosen on held-out shape groups of B200 and L40S GEMMs: more trees or
@@ -115,12 +77,12 @@ static ft_boost_options boost_for(size_t rows)
 }
 
 /* Held-out residuals of every row of a GPU: groups are dealt into folds by hash. */
-static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const matrix *m, ft_boost_options o,
+static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const ft_matrix *m, ft_boost_options o,
                                 double *residual, ft_error *err)
 {
-    matrix part;
+    ft_matrix part;
     ft_tree *trees = malloc((size_t)o.trees * sizeof *trees);
-    ft_status s = trees ? matrix_new(m->count, m->width, &part, err) : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = trees ? ft__matrix_new(m->count, m->width, &part, err) : ft__fail(err, FT_E_MEMORY, "out of memory");
     if (s != FT_OK) {
         free(trees);
         return s;
@@ -141,13 +103,13 @@ static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const
                 residual[i] = (double)m->target[i] - base -
                               ft__trees_sum(trees, (size_t)o.trees, m->key + i * (size_t)m->width);
     }
-    matrix_free(&part);
+    ft__matrix_free(&part);
     free(trees);
     return s;
 }
 
 /* Trees for the log of the local error, so that intervals are wide where the expert is unsure. */
-static ft_status fit_sigma(const matrix *m, const double *residual, ft_cell_gpu *g, double *scale, ft_error *err)
+static ft_status fit_sigma(const ft_matrix *m, const double *residual, ft_cell_gpu *g, double *scale, ft_error *err)
 {
     ft_boost_options o = {.trees = m->count < 300 ? 0 : 48, .depth = 4, .rate = 0.1, .ridge = 30, .clip = 2, .rows = 1, .features = 1};
     float *target = malloc((m->count + 1) * sizeof *target);
@@ -168,7 +130,7 @@ static ft_status fit_sigma(const matrix *m, const double *residual, ft_cell_gpu 
     return FT_OK;
 }
 
-static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const matrix *m, double *work, ft_error *err)
+static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, double *work, ft_error *err)
 {
     ft_boost_options o = boost_for(m->count);
     double *residual = work, *scale = work + m->count, *z = work + 2 * m->count;
@@ -201,281 +163,22 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const matrix *m, doub
 ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
 {
     const ft_device *device = &cell->rows->gpus[g->gpu];
-    matrix m;
+    ft_matrix m;
     expert_init(cell, device->name, device->generation, &g->expert);
     g->expert.rows = (uint32_t)g->count;
     g->expert.flags = g->bare ? FT_EXPERT_BARE_OPERANDS : 0;
     uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    size_t n = sample(g, GPU_ROWS, index);
+    size_t n = ft__cell_sample(g, GPU_ROWS, index);
     ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, cell->world.theta, 0.7, 12, g->expert.theta);
     free(index);
-    FT_TRY(matrix_new(g->count, cell->family->feature_count, &m, err));
-    for (size_t i = 0; i < g->count; i++) matrix_set(cell, g->expert.theta, g->index[i], &m, i);
+    FT_TRY(ft__matrix_new(g->count, cell->family->feature_count, &m, err));
+    for (size_t i = 0; i < g->count; i++) ft__matrix_set(cell, g->expert.theta, g->index[i], &m, i);
+    ft__matrix_ranges(&m, &g->expert);
     double *work = malloc((3 * g->count + 1) * sizeof *work);
     ft_status s = work ? finish_gpu(cell, g, &m, work, err) : ft__fail(err, FT_E_MEMORY, "out of memory");
     free(work);
-    matrix_free(&m);
-    return s;
-}
-
-static ft_status add_line(ft_cell *cell, const ft_accuracy *line, ft_error *err)
-{
-    ft_accuracy *more = realloc(cell->lines, (cell->line_count + 1) * sizeof *more);
-    if (!more) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    cell->lines = more;
-    cell->lines[cell->line_count++] = *line;
-    return FT_OK;
-}
-
-static void name_line(const ft_cell *cell, const char *kind, const char *gpu, ft_accuracy *line)
-{
-    strncpy(line->family, cell->family->name, sizeof line->family - 1);
-    strncpy(line->variant, cell->family->variant_name(cell->variant), sizeof line->variant - 1);
-    strncpy(line->gpu, gpu, sizeof line->gpu - 1);
-    strncpy(line->kind, kind, sizeof line->kind - 1);
-}
-
-static const float weights[] = {0, 0.25f, 0.5f, 0.75f, 1};
-enum { WEIGHTS = 5 };
-
-/* Tries of another's model on rows it never saw: physics residual and what the trees would add, per row. */
-typedef struct trial {
-    double *residual, *trees, *scale;
-    int *gpu;
-    size_t count, room;
-} trial;
-
-static bool trial_add(trial *t, double residual, double trees, double scale, int gpu)
-{
-    if (t->count == t->room) {
-        size_t room = t->room ? 2 * t->room : 4096;
-        double *r = realloc(t->residual, room * sizeof *r);
-        if (r) t->residual = r;
-        double *a = realloc(t->trees, room * sizeof *a);
-        if (a) t->trees = a;
-        double *c = realloc(t->scale, room * sizeof *c);
-        if (c) t->scale = c;
-        int *g = realloc(t->gpu, room * sizeof *g);
-        if (g) t->gpu = g;
-        if (!r || !a || !c || !g) return false;
-        t->room = room;
-    }
-    t->residual[t->count] = residual;
-    t->trees[t->count] = trees;
-    t->scale[t->count] = scale;
-    t->gpu[t->count++] = gpu;
-    return true;
-}
-
-static void trial_free(trial *t) { free(t->residual), free(t->trees), free(t->scale), free(t->gpu); }
-
-/* The weight of the learned part that would have served best, counting each GPU the same. */
-static float best_weight(const trial *t, int gpu_count)
-{
-    float best = 0;
-    double best_error = INFINITY;
-    for (int w = 0; w < WEIGHTS; w++) {
-        double sum[FT_MAX_MEASURED_GPUS] = {0}, n[FT_MAX_MEASURED_GPUS] = {0}, error = 0;
-        for (size_t i = 0; i < t->count; i++) {
-            sum[t->gpu[i]] += fabs(expm1(-(t->residual[i] - (double)weights[w] * t->trees[i])));
-            n[t->gpu[i]]++;
-        }
-        for (int g = 0; g < gpu_count; g++)
-            if (n[g] > 0) error += sum[g] / n[g];
-        if (error < best_error - 1e-9) best_error = error, best = weights[w];
-    }
-    return best;
-}
-
-/* Spreads from a trial at a weight, and a line per GPU when asked. */
-static ft_status settle_trial(ft_cell *cell, const trial *t, float weight, double inflate, const char *kind, bool report,
-                              float *low, float *high, ft_error *err)
-{
-    double *z = malloc((t->count + 1) * sizeof *z);
-    if (!z) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < t->count; i++) z[i] = (t->residual[i] - (double)weight * t->trees[i]) / t->scale[i];
-    ft__spreads(z, t->count, inflate, low, high);
-    ft_status s = FT_OK;
-    for (int g = 0; g < cell->gpu_count && report && s == FT_OK; g++) {
-        ft_errors e = {0};
-        bool ok = true;
-        for (size_t i = 0; i < t->count && ok; i++)
-            if (t->gpu[i] == g)
-                ok = ft__errors_add(&e, z[i] * t->scale[i], t->scale[i] * (double)low[4], t->scale[i] * (double)high[4]);
-        if (!ok) s = ft__fail(err, FT_E_MEMORY, "out of memory");
-        if (ok && e.count) {
-            ft_accuracy line = {0};
-            name_line(cell, kind, cell->rows->gpus[cell->gpus[g].gpu].name, &line);
-            ft__errors_summary(&e, &line);
-            s = add_line(cell, &line, err);
-        }
-        ft__errors_free(&e);
-    }
-    free(z);
-    return s;
-}
-
-static const char *generation_of(const ft_cell *cell, int g) { return cell->rows->gpus[cell->gpus[g].gpu].generation; }
-
-/* Every GPU's rows through the expert of the sibling with most rows. */
-static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
-{
-    uint32_t *index = malloc(2 * POOL_ROWS * sizeof *index);
-    if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    bool ok = true;
-    for (int g = 0; g < cell->gpu_count && ok; g++) {
-        const ft_cell_gpu *from = NULL;
-        for (int h = 0; h < cell->gpu_count; h++)
-            if (h != g && !strcmp(generation_of(cell, h), generation_of(cell, g)) && (!from || cell->gpus[h].count > from->count))
-                from = &cell->gpus[h];
-        if (!from) continue;
-        size_t n = sample(&cell->gpus[g], POOL_ROWS, index);
-        for (size_t i = 0; i < n && ok; i++) {
-            const ft_row *row = &cell->rows->at[index[i]];
-            ft_physics ph;
-            double ms = ft__row_model_ms(cell->family, cell->rows, row, from->expert.theta, true, &ph);
-            uint32_t key[FT_MAX_FEATURES];
-            keys_of(cell, &ph, key);
-            double trees = (double)from->expert.bias[FT_KIN_SELF] + ft__trees_sum(from->trees, from->expert.tree_count, key);
-            double scale = exp((double)from->expert.sigma_base + ft__trees_sum(from->sigma, from->expert.sigma_count, key));
-            ok = trial_add(t, log(row->ms / ms), trees, scale, g);
-        }
-    }
-    free(index);
-    return ok ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
-}
-
-static ft_boost_options world_boost(void)
-{
-    return (ft_boost_options){.trees = 120, .depth = 5, .rate = 0.08, .ridge = 20, .clip = 0.3, .rows = 0.7, .features = 0.6};
-}
-
-/* Trees over the pooled residuals of the GPUs in `use`, each GPU's own mean taken out. */
-static ft_status pooled_trees(const ft_cell *cell, const bool *use, const double *theta, ft_tree *trees, ft_error *err)
-{
-    matrix m;
-    uint32_t *index = malloc(2 * POOL_ROWS * sizeof *index);
-    if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    ft_status s = matrix_new((size_t)cell->gpu_count * 2 * POOL_ROWS, cell->family->feature_count, &m, err);
-    if (s != FT_OK) {
-        free(index);
-        return s;
-    }
-    m.count = 0;
-    for (int g = 0; g < cell->gpu_count; g++) {
-        if (!use[g]) continue;
-        size_t n = sample(&cell->gpus[g], POOL_ROWS, index), first = m.count;
-        double sum = 0;
-        for (size_t i = 0; i < n; i++) {
-            matrix_set(cell, theta, index[i], &m, m.count);
-            m.weight[m.count] = (float)(1000.0 / (double)n);
-            sum += (double)m.target[m.count++];
-        }
-        for (size_t i = first; i < m.count; i++) m.target[i] -= (float)(sum / (double)n);
-    }
-    double base;
-    ft_boost_options o = world_boost();
-    s = ft__boost(&(ft_boost_data){m.key, m.count, m.width, m.target, m.weight}, &o, &base, trees, err);
-    matrix_free(&m);
-    free(index);
-    return s;
-}
-
-/* Each generation through constants and trees of the others. */
-static ft_status try_world(const ft_cell *cell, trial *t, ft_error *err)
-{
-    ft_boost_options o = world_boost();
-    ft_tree *trees = malloc((size_t)o.trees * sizeof *trees);
-    uint32_t *index = malloc(2 * POOL_ROWS * sizeof *index);
-    ft_status s = trees && index ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (int g = 0; g < cell->gpu_count && s == FT_OK; g++) {
-        bool first = true, use[FT_MAX_MEASURED_GPUS];
-        int others = 0;
-        for (int h = 0; h < cell->gpu_count; h++) {
-            bool same = !strcmp(generation_of(cell, h), generation_of(cell, g));
-            first = first && !(same && h < g);
-            use[h] = !same;
-            others += !same;
-        }
-        if (!first || !others) continue; /* a generation is left out once, with all its GPUs */
-        double theta[FT_MAX_THETA], start[FT_MAX_THETA] = {0};
-        for (int j = 0; j < cell->family->parameter_count; j++) start[j] = cell->family->parameters[j].start;
-        s = constants_over(cell, use, start, WORLD_ROWS / 2, 14, theta, err);
-        if (s == FT_OK) s = pooled_trees(cell, use, theta, trees, err);
-        for (int h = g; h < cell->gpu_count && s == FT_OK; h++) {
-            if (use[h]) continue;
-            size_t n = sample(&cell->gpus[h], POOL_ROWS, index);
-            for (size_t i = 0; i < n; i++) {
-                const ft_row *row = &cell->rows->at[index[i]];
-                ft_physics ph;
-                double ms = ft__row_model_ms(cell->family, cell->rows, row, theta, true, &ph);
-                uint32_t key[FT_MAX_FEATURES];
-                keys_of(cell, &ph, key);
-                if (!trial_add(t, log(row->ms / ms), ft__trees_sum(trees, (size_t)o.trees, key), 1, h))
-                    s = ft__fail(err, FT_E_MEMORY, "out of memory");
-            }
-        }
-    }
-    free(index);
-    free(trees);
-    return s;
-}
-
-/* Where nobody else was measured, how much wider an interval gets is a judgement: half as wide again for a sibling, three
- * times for a stranger, and at least what families with many GPUs show. */
-static void guess_spreads(const ft_expert *own, double factor, double least, float *low, float *high)
-{
-    double scale = exp((double)own->sigma_base);
-    for (int q = 0; q < FT_QUANTILES; q++) {
-        double share = ft__quantile_levels[q] / 0.9;
-        low[q] = (float)fmax(factor * (double)own->spread_low[FT_KIN_SELF][q], least * share / scale);
-        high[q] = (float)fmax(factor * (double)own->spread_high[FT_KIN_SELF][q], least * share / scale);
-    }
-}
-
-ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err)
-{
-    trial siblings = {0}, world = {0};
-    ft_boost_options o = world_boost();
-    bool use[FT_MAX_MEASURED_GPUS];
-    for (int g = 0; g < cell->gpu_count; g++) use[g] = true;
-    ft_status s = try_siblings(cell, &siblings, err);
-    if (s == FT_OK) s = try_world(cell, &world, err);
-    cell->world_trees = malloc((size_t)o.trees * sizeof *cell->world_trees);
-    if (s == FT_OK && !cell->world_trees) s = ft__fail(err, FT_E_MEMORY, "out of memory");
-    if (s == FT_OK) s = pooled_trees(cell, use, cell->world.theta, cell->world_trees, err);
-    const ft_expert *own = &cell->gpus[0].expert;
-    ft_expert *w = &cell->world;
-    w->tree_count = (uint32_t)o.trees;
-    w->sigma_base = 0;
-    if (s == FT_OK && world.count) {
-        w->weight[FT_KIN_WORLD] = best_weight(&world, cell->gpu_count);
-        s = settle_trial(cell, &world, w->weight[FT_KIN_WORLD], 1.15, "unseen", report, w->spread_low[FT_KIN_WORLD],
-                         w->spread_high[FT_KIN_WORLD], err);
-    } else if (s == FT_OK) {
-        w->weight[FT_KIN_WORLD] = 0.5f;
-        w->sigma_base = own->sigma_base;
-        guess_spreads(own, 3, 0.4, w->spread_low[FT_KIN_WORLD], w->spread_high[FT_KIN_WORLD]);
-    }
-    float weight = 1, low[FT_QUANTILES], high[FT_QUANTILES];
-    if (s == FT_OK && siblings.count) {
-        weight = best_weight(&siblings, cell->gpu_count);
-        s = settle_trial(cell, &siblings, weight, 1.1, "sibling", report, low, high, err);
-    }
-    for (int g = 0; g < cell->gpu_count && s == FT_OK; g++) {
-        ft_expert *e = &cell->gpus[g].expert;
-        e->weight[FT_KIN_SIBLING] = weight;
-        e->bias[FT_KIN_SIBLING] = weight * e->bias[FT_KIN_SELF];
-        if (siblings.count) {
-            memcpy(e->spread_low[FT_KIN_SIBLING], low, sizeof low);
-            memcpy(e->spread_high[FT_KIN_SIBLING], high, sizeof high);
-        } else {
-            guess_spreads(e, 1.5, 0.15, e->spread_low[FT_KIN_SIBLING], e->spread_high[FT_KIN_SIBLING]);
-        }
-    }
-    trial_free(&siblings);
-    trial_free(&world);
+    ft__matrix_free(&m);
     return s;
 }
 

@@ -39,6 +39,12 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *gpu, ft_error *err);
 ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err);
 void ft__cell_free(ft_cell *cell);
 
+/* About `wanted` rows of a GPU, picked by hash so that they do not follow the order of the file; out has room for twice. */
+size_t ft__cell_sample(const ft_cell_gpu *gpu, size_t wanted, uint32_t *out);
+/* Constants over the GPUs in `use`, each counting the same however many rows it has. */
+ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each, int iterations,
+                             double *theta, ft_error *err);
+
 /* Accuracy of forecasts: adds rows, then fills the line. residual = log(measured / forecast). */
 typedef struct ft_errors {
     double *residual, *low, *high; /* low, high: log offsets of the interval, both positive */

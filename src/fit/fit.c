@@ -213,42 +213,36 @@ static ft_status run(fitting *f, ft_error *err)
     return cells_status(f, err);
 }
 
-static void describe(const fitting *f, ft_text *meta)
+static void describe_line(ft_text *meta, const ft_accuracy *a, bool first)
+{
+    const struct {
+        const char *key;
+        double value;
+    } figures[] = {{"mean", a->mean}, {"median", a->median}, {"p90", a->p90}, {"bias", a->bias}, {"inside", a->inside}};
+    ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"kind\":\"%s\",\"rows\":%zu", first ? "" : ",",
+                  a->family, a->variant, a->gpu, a->kind, a->rows);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
+        ft__text_addf(meta, ",\"%s\":", figures[i].key);
+        ft__text_add_number(meta, figures[i].value, 4);
+    }
+    ft__text_add(meta, "}");
+}
+
+/* What the predictor was fitted from and how wrong it was on what it had not seen. */
+static void describe(const fitting *f, const ft_accuracy_table *accuracy, ft_text *meta)
 {
     ft__text_add(meta, "{\"made_by\":\"foretell " FT_VERSION " fit\",\"excluded_gpus\":[");
     for (size_t i = 0; i < f->options->exclude_count; i++) {
         ft__text_add(meta, i ? "," : "");
         ft__text_add_json(meta, f->options->exclude_gpus[i]);
     }
-    ft__text_add(meta, "],\"rows\":[");
-    bool first = true;
-    for (size_t c = 0; c < f->cell_count; c++)
-        for (int g = 0; g < f->cells[c].gpu_count; g++) {
-            const ft_cell_gpu *cg = &f->cells[c].gpus[g];
-            ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"rows\":%zu,\"held_out_error\":", first ? "" : ",",
-                          cg->expert.family, cg->expert.variant, cg->expert.gpu, cg->count);
-            ft__text_add_number(meta, cg->known.mean, 4);
-            ft__text_add(meta, ",\"held_out_inside\":");
-            ft__text_add_number(meta, cg->known.inside, 4);
-            ft__text_add(meta, "}");
-            first = false;
-        }
-    ft__text_add(meta, "],\"left_out\":[");
-    first = true;
-    for (size_t c = 0; c < f->cell_count; c++)
-        for (size_t i = 0; i < f->cells[c].line_count; i++) {
-            const ft_accuracy *a = &f->cells[c].lines[i];
-            ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"kind\":\"%s\",\"error\":", first ? "" : ",",
-                          a->family, a->variant, a->gpu, a->kind);
-            ft__text_add_number(meta, a->mean, 4);
-            ft__text_add(meta, "}");
-            first = false;
-        }
+    ft__text_add(meta, "],\"errors\":[");
+    for (size_t i = 0; i < accuracy->count; i++) describe_line(meta, &accuracy->lines[i], i == 0);
     ft__text_add(meta, "]}\n");
 }
 
 /* Experts and trees of all cells, one after the other. */
-static ft_status lay_out(fitting *f, void **file, size_t *length, ft_error *err)
+static ft_status lay_out(fitting *f, const ft_accuracy_table *accuracy, void **file, size_t *length, ft_error *err)
 {
     size_t experts = 0, trees = 0;
     for (size_t c = 0; c < f->cell_count; c++) {
@@ -282,7 +276,7 @@ static ft_status lay_out(fitting *f, void **file, size_t *length, ft_error *err)
         ft__baseline_linear(cell, NULL, &e[ne++]);
     }
     if (s == FT_OK) {
-        describe(f, &meta);
+        describe(f, accuracy, &meta);
         s = meta.failed ? ft__fail(err, FT_E_MEMORY, "out of memory describing the predictor")
                         : ft__predictor_write(e, ne, t, nt, meta.at, file, length, err);
     }
@@ -327,7 +321,7 @@ ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft
     if (s == FT_OK) s = deal(&f, err);
     if (s == FT_OK) s = run(&f, err);
     if (s == FT_OK) s = collect(&f, accuracy, err);
-    if (s == FT_OK) s = lay_out(&f, file, length, err);
+    if (s == FT_OK) s = lay_out(&f, accuracy, file, length, err);
     if (s != FT_OK) ft__accuracy_free(accuracy);
     for (size_t c = 0; c < f.cell_count; c++) ft__cell_free(&f.cells[c]);
     free(f.cells);

@@ -226,11 +226,17 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
     static const struct {
         const char *file;
         row_reader each;
-    } files[] = {{"gemm.csv.gz", gemm_row},           {"bmm.csv.gz", gemm_row},    {"attention.csv.gz", attention_row},
-                 {"elementwise.csv.gz", elementwise_row}, {"rowwise.csv.gz", row_row}, {"conv.csv.gz", conv_row},
-                 {"optimizer.csv", optimizer_row},    {"quantize.csv.gz", quantize_row},
+    } files[] = {{"gemm.csv.gz", gemm_row},
+                 {"bmm.csv.gz", gemm_row},
+                 {"attention.csv.gz", attention_row},
+                 {"elementwise.csv.gz", elementwise_row},
+                 {"rowwise.csv.gz", row_row},
+                 {"conv.csv.gz", conv_row},
+                 {"optimizer.csv", optimizer_row},
+                 {"quantize.csv.gz", quantize_row},
                  {"moe.csv.gz", moe_row}};
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) FT_TRY(read_file(folder, files[i].file, files[i].each, &r));
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        FT_TRY(read_file(folder, files[i].file, files[i].each, &r));
     return FT_OK;
 }

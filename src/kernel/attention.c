@@ -1,5 +1,5 @@
 /* Attention with more than one query per sequence: prefill, training forward and backward, by tiled kernels that never
- * write the score matrix (FlashAttention-2, Dao 2023; FlashAttention-3, Shah et al. 2024; cuDNN and TensorRT-LLM alike).
+ * write the score matrix (FlashAttention-2, Dao 2023; FlashAttention-3, Shah et al. 2024; cuDNN, TensorRT-LLM).
  *
  * A CTA owns bq query rows of one head and walks the key columns its mask lets it see:
  *   mma   = 2 (D + Dv) / (ec * peak / SMs)           both products, per row and column
@@ -7,14 +7,16 @@
  *   c     = bq * (max(mma, soft) + ov * min(mma, soft))
  *   tile  = columns * c + tile_us
  * Hopper's d = 64 sits on `soft`, d = 128 on `mma`: that is why 64 reaches half of the peak and 128 seven tenths.
- * Tiles are dealt to SMs, long ones first: T = max(sum / SMs * (1 + q (ceil(w)/w - 1)), longest tile), w = tiles / SMs.
- * The tile height is the one of 64, 128, 256 that ends first. Backward: five products instead of two at their own
- * efficiency, exp once more, and passes over dO, O and an fp32 dQ.
+ * Tiles are dealt to SMs. Equal ones fill waves, T = sum / SMs * (1 + q (ceil(w)/w - 1)) with w = tiles / SMs; causal
+ * ones end within a tile of each other, T = max(sum / SMs + tail * longest, longest). The tile height is the one of 64,
+ * 128, 256 that ends first. Backward: five products instead of two at their own efficiency, exp once more, and passes
+ * over dO, O and an fp32 dQ.
  *
  * A serving engine's operator also splits the packed QKV, rotates it and writes the paged cache: a pass over
- * B Q (q H + 2 KV) D elements before the kernel; up to three times the kernel itself for short prompts with many
- * key-value heads. Its rows were taken with a warm L2. So engines are variants apart, and so is each engine: on identical
- * requests TensorRT-LLM and vLLM differ by 22 % at the median.
+ * B Q (q H + 2 KV) D elements before the kernel, which for short prompts with many key-value heads takes twice as long
+ * as the kernel itself. Its rows were taken with a warm L2. So engines are variants apart, and so is each engine: on
+ * identical requests TensorRT-LLM and vLLM differ by 22 % at the median. "any" is their mixture, for requests that do
+ * not say.
  *
  * Leaves out: dropout, biases, document masks; reloads of K and V that L2 does not catch; clusters. */
 #include "kernel/attention.h"
@@ -30,8 +32,28 @@
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EC, ME, OVERLAP, TILE_US, SMALL, EB, SMOOTH, Q_FULL, Q_CAUSAL, POWER_US, ENERGY, WARM, EC_BWD, ME_BWD, BWD_US, BWD_BYTES,
-    PASS_CLK, PASS_Q, WAVE_US, KEEP, SYNC, L2_CLK,
+    EC,
+    ME,
+    OVERLAP,
+    TILE_US,
+    SMALL,
+    EB,
+    SMOOTH,
+    Q_FULL,
+    Q_CAUSAL,
+    POWER_US,
+    ENERGY,
+    WARM,
+    EC_BWD,
+    ME_BWD,
+    BWD_US,
+    BWD_BYTES,
+    PASS_CLK,
+    PASS_Q,
+    WAVE_US,
+    KEEP,
+    SYNC,
+    L2_CLK,
     THETA_COUNT
 };
 
@@ -59,12 +81,13 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [WAVE_US] = {"wave_us", 0.5, 0.02, 10, 0.8},
     [KEEP] = {"l2_keeps", 1.7, 0.2, 6, 0.4},
     [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
-    [SYNC] = {"mma_sync_efficiency", 0.8, 0.4, 1.3, 0.2},
+    [SYNC] = {"mma_sync_efficiency", 0.88, 0.4, 1.3,
+              0.2}, /* vLLM's FlashAttention-2 on A100 against Hopper's bare kernel */
 };
 
-enum { FORWARD, BACKWARD, FORWARD_FP8, TRTLLM, VLLM, SGLANG, TRTLLM_FP8, VLLM_FP8, VARIANTS };
-static const char *const variant_names[VARIANTS] = {"fwd",    "bwd",    "fwd_fp8",    "trtllm",
-                                                    "vllm",   "sglang", "trtllm_fp8", "vllm_fp8"};
+enum { FORWARD, BACKWARD, FORWARD_FP8, TRTLLM, VLLM, SGLANG, TRTLLM_FP8, VLLM_FP8, ANY, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"fwd",    "bwd",        "fwd_fp8",  "trtllm", "vllm",
+                                                    "sglang", "trtllm_fp8", "vllm_fp8", "any"};
 
 static int variant_of(const ft_op *op)
 {
@@ -75,6 +98,7 @@ static int variant_of(const ft_op *op)
     case FT_ENGINE_TRTLLM: return low ? TRTLLM_FP8 : TRTLLM;
     case FT_ENGINE_VLLM: return low ? VLLM_FP8 : VLLM;
     case FT_ENGINE_SGLANG: return low ? VLLM_FP8 : SGLANG;
+    case FT_ENGINE_ANY: return low ? VLLM_FP8 : ANY;
     default: return low ? FORWARD_FP8 : FORWARD;
     }
 }
@@ -83,15 +107,43 @@ static const char *variant_name(int v) { return variant_names[v]; }
 
 static int variant_fallback(int v)
 {
-    static const int next[VARIANTS] = {-1, FORWARD, FORWARD, VLLM, FORWARD, VLLM, VLLM_FP8, VLLM};
+    static const int next[VARIANTS] = {-1, FORWARD, FORWARD, VLLM, FORWARD, VLLM, VLLM_FP8, VLLM, VLLM};
     return next[v];
 }
 
 static const char *const feature_names[] = {
-    "log_batch", "log_heads", "log_kv_heads", "log_q", "log_kv", "head_dim", "group", "causal", "window", "is_bf16", "query_fp8",
-    "log_time_over_launch", "log_compute_over_memory", "log_mma_over_softmax", "log_tiles", "log_waves", "wave_fill", "tile_q",
-    "longest_share", "pass_share", "log_bytes_over_l2", "log_kv_over_l2", "odd_q", "odd_heads", "odd_head_dim", "q_mod_128",
-    "log_tokens", "backward_alone", "log_pairs", "log_q_heads", "log_kv_bytes_per_token", "log_rows",
+    "log_batch",
+    "log_heads",
+    "log_kv_heads",
+    "log_q",
+    "log_kv",
+    "head_dim",
+    "group",
+    "causal",
+    "window",
+    "is_bf16",
+    "query_fp8",
+    "log_time_over_launch",
+    "log_compute_over_memory",
+    "log_mma_over_softmax",
+    "log_tiles",
+    "log_waves",
+    "wave_fill",
+    "tile_q",
+    "longest_share",
+    "pass_share",
+    "log_bytes_over_l2",
+    "log_kv_over_l2",
+    "odd_q",
+    "odd_heads",
+    "odd_head_dim",
+    "q_mod_128",
+    "log_tokens",
+    "backward_alone",
+    "log_pairs",
+    "log_q_heads",
+    "log_kv_bytes_per_token",
+    "log_rows",
 };
 
 static const double heights[] = {64, 128, 256};
@@ -102,15 +154,16 @@ typedef struct walk {
 } walk;
 
 typedef struct costs {
-    double cell_ms;                /* a row and a column in one SM */
+    double cell_ms; /* a row and a column in one SM */
     double small, tile_ms, wave_ms, q_full, q_causal;
 } costs;
 
-/* The tile height that ends first. `group` query heads that share a key-value head may stand in one tile, row by row. */
+/* The tile height that ends first. `group` query heads that share a key-value head may stand in one tile. */
 static void schedule(const ft_op *op, double sms, const costs *c, double group, walk *best)
 {
     double q = (double)op->u.attention.q_len * group, kv = (double)op->u.attention.kv_len;
-    double heads = (double)(op->u.attention.batch * op->u.attention.heads) / group, window = (double)op->u.attention.window;
+    double heads = (double)(op->u.attention.batch * op->u.attention.heads) / group,
+           window = (double)op->u.attention.window;
     bool causal = op->u.attention.causal;
     for (int i = 0; i < 3; i++) {
         double bq = heights[i], bk = 64, n = ceil(q / bq), all = bk * ceil(kv / bk), seen = bq / group;
@@ -124,7 +177,7 @@ static void schedule(const ft_op *op, double sms, const costs *c, double group, 
         double work = tiles * c->tile_ms + heads * sum * cost, last = longest * cost + c->tile_ms;
         /* Few rows against a long cache: the columns are split over the idle SMs. */
         if (kv > 2 * q && tiles < sms) last /= fmax(1, fmin(floor(sms / tiles), kv / 512));
-        /* Equal tiles fill whole waves; unequal ones end within a tile of each other (Graham's bound, a share of it). */
+        /* Equal tiles fill whole waves; unequal ones end within a tile of each other (a share of Graham's bound). */
         double even = work / sms, up = ceil(load);
         if (load > 1) even = causal ? even + c->q_causal * last : even * (1 + c->q_full * (up / load - 1));
         double ms = fmax(even, last) + up * c->wave_ms;
@@ -136,7 +189,7 @@ static void schedule(const ft_op *op, double sms, const costs *c, double group, 
 static bool packs(const ft_device *device, const ft_op *op)
 {
     if (op->pass != FT_FWD || op->u.attention.heads == op->u.attention.kv_heads) return false;
-    if (op->engine != FT_ENGINE_VLLM && op->engine != FT_ENGINE_SGLANG) return false;
+    if (op->engine == FT_ENGINE_BARE || op->engine == FT_ENGINE_TRTLLM) return false;
     return op->u.attention.q_len == 1 || !strcmp(device->generation, "hopper");
 }
 
@@ -144,13 +197,15 @@ static walk walk_of(const ft_device *device, const ft_op *op, const costs *c)
 {
     walk best = {.ms = INFINITY};
     schedule(op, device->sms, c, 1, &best);
-    if (packs(device, op)) schedule(op, device->sms, c, (double)(op->u.attention.heads / op->u.attention.kv_heads), &best);
+    if (packs(device, op))
+        schedule(op, device->sms, c, (double)(op->u.attention.heads / op->u.attention.kv_heads), &best);
     return best;
 }
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
-    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads, kvh = (double)op->u.attention.kv_heads;
+    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
+           kvh = (double)op->u.attention.kv_heads;
     double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
     double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d;
     ft_dtype math = ft__attention_math(op);
@@ -161,7 +216,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
      * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
     bool async = device->matrix_fma_per_clk_sm >= 2048;
-    double share = async ? 1 : device->matrix_fma_per_clk_sm / 2048, reach = async ? 1 : th[SYNC];
+    double share = async ? 1 : fmax(0.25, device->matrix_fma_per_clk_sm / 2048), reach = async ? 1 : th[SYNC];
     double mma = 2 * width / (th[EC] * reach * rate), soft = th[ME] * special;
     double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
     costs cost = {c, th[SMALL], share * th[TILE_US] * 1e-3, share * th[WAVE_US] * 1e-3, th[Q_FULL], th[Q_CAUSAL]};
@@ -174,8 +229,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         cost.tile_ms *= 2;
         walk b = walk_of(device, op, &cost);
         compute += b.ms;
-        /* Q, K, V, dO in and dK, dV out; O, dO again for the row sums; dQ summed in fp32, then cast. Grouped heads write
-         * dK and dV per query head and add them up afterwards. */
+        /* Q, K, V, dO in and dK, dV out; O, dO again for the row sums; dQ summed in fp32, then cast. Grouped heads
+         * write dK and dV per query head and add them up afterwards. */
         double grouped = h > kvh ? batch * h * kv * (d + dv) * 2 * e : 0;
         memory += th[BWD_BYTES] * (2 * bytes + queries * (2 * dv * e + d * (12 + e)) + grouped);
         if (op->pass == FT_BWD) w = b;
@@ -187,11 +242,12 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                                      compute * 1e3 / th[POWER_US]);
     compute *= slow;
     double pass_ms = 0;
-    bool engine = op->engine > FT_ENGINE_BARE && op->pass == FT_FWD;
+    bool engine = op->engine != FT_ENGINE_BARE && op->pass == FT_FWD;
     if (engine) {
         double moved = batch * q * (th[PASS_Q] * h * d + kvh * (d + dv)) * (2 + kv_e);
         double held = th[WARM] * ft__resident(device, th[KEEP], moved + bytes);
-        pass_ms = moved * ((1 - held) / memory_rate + held / l2_rate + 1 / (th[PASS_CLK] * sms * device->boost_mhz * 1e3));
+        pass_ms = moved *
+                  ((1 - held) / memory_rate + held / l2_rate + 1 / (th[PASS_CLK] * sms * device->boost_mhz * 1e3));
     }
     out->compute_ms = compute;
     out->memory_ms = memory_ms + pass_ms;
@@ -212,7 +268,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(compute / memory_ms), *f++ = ft__lg(mma / soft);
     *f++ = ft__lg(w.tiles), *f++ = ft__lg(w.waves), *f++ = (float)(w.waves / ceil(w.waves)), *f++ = (float)w.height;
     *f++ = (float)w.longest_share, *f++ = (float)(pass_ms / out->body_ms), *f++ = ft__lg(bytes / l2);
-    *f++ = ft__lg(keys * (d + dv) * kv_e / l2), *f++ = ft__twos(op->u.attention.q_len), *f++ = ft__twos(op->u.attention.heads);
+    *f++ = ft__lg(keys * (d + dv) * kv_e / l2), *f++ = ft__twos(op->u.attention.q_len),
+    *f++ = ft__twos(op->u.attention.heads);
     *f++ = ft__twos(op->u.attention.head_dim), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
     *f++ = (float)(op->pass == FT_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h), *f++ = ft__lg(kvh * d);
     *f++ = ft__lg(q * h / kvh);

@@ -1,17 +1,17 @@
 /* Attention of one query per sequence against a cache: decoding.
  *
- * Flash-decoding (Dao, Haziza, Massa, Sizov 2023): a CTA takes one key-value head of one sequence and a share of its keys;
- * the query heads of the group stand in its tile, padded to 16 rows; partial results are joined by a second pass.
+ * Flash-decoding (Dao, Haziza, Massa, Sizov 2023): a CTA takes one key-value head of one sequence and a share of its
+ * keys; the query heads of the group stand in its tile, padded to 16 rows; a second pass joins partial results.
  *   memory  bytes of K and V over the bandwidth, less what a warm L2 holds
  *   stream  ceil(tasks / SMs) * (tile_us + keys/split * (D + Dv) bytes / (clk bytes per clock))     one SM's own pace
  *   mma     2 * pad16(group) * keys * (D + Dv) / (ec * peak)
  *   T       smooth max of memory and max(stream, mma), plus split_us and the traffic of the partial results
- * and the split is the power of two that ends first, never under 64 keys a part. A CTA's pace is what holds short caches
- * and few sequences, bandwidth what holds the rest.
+ * and the split is the power of two that ends first, never under 64 keys a part. A CTA's pace is what holds short
+ * caches and few sequences, bandwidth what holds the rest.
  *
  * Serving engines write the new key and value into the paged cache first: a launch, no traffic to speak of. They are
- * variants apart from the bare kernel and from each other: on identical requests vLLM and TensorRT-LLM differ by 17-20 %
- * at the median on Hopper, either way.
+ * variants apart from the bare kernel and from each other: on identical requests vLLM and TensorRT-LLM differ by
+ * 17 to 20 % at the median on Hopper, either way. "any" is their mixture, for requests that do not say.
  *
  * Leaves out: speculative decoding (more queries: attention.c), page sizes, sequences of unequal length. */
 #include "kernel/attention.h"
@@ -26,7 +26,21 @@
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EB, CLK, TILE_US, SPLIT_US, EC, WARM, KEEP, L2_CLK, SMOOTH, QUANTISATION, JOIN, GROUP_US, HEAD_US, ALONE, SWITCH,
+    EB,
+    CLK,
+    TILE_US,
+    SPLIT_US,
+    EC,
+    WARM,
+    KEEP,
+    L2_CLK,
+    SMOOTH,
+    QUANTISATION,
+    JOIN,
+    GROUP_US,
+    HEAD_US,
+    ALONE,
+    SWITCH,
     THETA_COUNT
 };
 
@@ -50,17 +64,20 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [SWITCH] = {"blackwell_tile", 0.4, 0.1, 1, 0.3},
 };
 
-enum { BARE, TRTLLM, VLLM, SGLANG, BARE_FP8, TRTLLM_FP8, VLLM_FP8, VARIANTS };
-static const char *const variant_names[VARIANTS] = {"bare", "trtllm", "vllm", "sglang", "bare_fp8", "trtllm_fp8", "vllm_fp8"};
+enum { BARE, TRTLLM, VLLM, SGLANG, BARE_FP8, TRTLLM_FP8, VLLM_FP8, ANY, VARIANTS };
+static const char *const variant_names[VARIANTS] = {"bare",     "trtllm",     "vllm",     "sglang",
+                                                    "bare_fp8", "trtllm_fp8", "vllm_fp8", "any"};
 
 static int variant_of(const ft_op *op)
 {
-    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len != 1 || op->u.attention.kv_len == 1 || op->pass != FT_FWD) return -1;
+    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len != 1 || op->u.attention.kv_len == 1 || op->pass != FT_FWD)
+        return -1;
     bool low = ft_dtype_bytes(ft__attention_math(op)) < 2;
     switch (op->engine) {
     case FT_ENGINE_TRTLLM: return low ? TRTLLM_FP8 : TRTLLM;
     case FT_ENGINE_VLLM: return low ? VLLM_FP8 : VLLM;
     case FT_ENGINE_SGLANG: return low ? VLLM_FP8 : SGLANG;
+    case FT_ENGINE_ANY: return low ? VLLM_FP8 : ANY;
     default: return low ? BARE_FP8 : BARE;
     }
 }
@@ -69,15 +86,36 @@ static const char *variant_name(int v) { return variant_names[v]; }
 
 static int variant_fallback(int v)
 {
-    static const int next[VARIANTS] = {-1, VLLM, BARE, VLLM, BARE, VLLM_FP8, VLLM};
+    static const int next[VARIANTS] = {-1, VLLM, BARE, VLLM, BARE, VLLM_FP8, VLLM, VLLM};
     return next[v];
 }
 
 static const char *const feature_names[] = {
-    "log_batch", "log_heads", "log_kv_heads", "log_kv", "head_dim", "group", "is_bf16", "window",
-    "log_time_over_launch", "log_stream_over_memory", "log_mma_over_memory", "log_tasks", "log_waves", "wave_fill", "log_split",
-    "log_bytes_over_l2", "log_keys_per_task", "log_cta_fill", "odd_heads", "odd_group", "log_batch_kv_heads", "log_batch_heads",
-    "log_bytes", "join_share", "alone",
+    "log_batch",
+    "log_heads",
+    "log_kv_heads",
+    "log_kv",
+    "head_dim",
+    "group",
+    "is_bf16",
+    "window",
+    "log_time_over_launch",
+    "log_stream_over_memory",
+    "log_mma_over_memory",
+    "log_tasks",
+    "log_waves",
+    "wave_fill",
+    "log_split",
+    "log_bytes_over_l2",
+    "log_keys_per_task",
+    "log_cta_fill",
+    "odd_heads",
+    "odd_group",
+    "log_batch_kv_heads",
+    "log_batch_heads",
+    "log_bytes",
+    "join_share",
+    "alone",
 };
 
 typedef struct plan {
@@ -87,7 +125,8 @@ typedef struct plan {
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
-    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads, kvh = (double)op->u.attention.kv_heads;
+    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
+           kvh = (double)op->u.attention.kv_heads;
     double kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
     double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d, window = (double)op->u.attention.window;
     double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), sms = device->sms;
@@ -98,7 +137,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
     double memory_ms = bytes * ((1 - resident) / memory_rate + resident / l2_rate);
     double mma_ms = 2 * pairs * rows * kv * (d + dv) / (th[EC] * ft__peak_tflops(device, ft__attention_math(op)) * 1e9);
-    /* One SM's pace; parts whose bandwidth would outrun it (Blackwell: 27 bytes per clock and SM) are built to keep up. */
+    /* One SM's pace; parts whose bandwidth would outrun it (Blackwell: 27 bytes per clock and SM) keep up. */
     double pace = th[CLK] * clock * fmax(1, device->memory_gbps * 1e6 / (sms * clock * 18));
     double per_key = (ft__head_padded(d) + ft__head_padded(dv)) * kv_e / pace;
     /* TensorRT-LLM has no tile for more than 32 query heads to a key-value head: every query head then walks the keys
@@ -137,7 +176,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     float *f = out->feature;
     *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(kv), *f++ = (float)d, *f++ = (float)group;
     *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__lg(1 + window);
-    *f++ = ft__lg(best.ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(best.stream_ms / memory_ms), *f++ = ft__lg(mma_ms / memory_ms);
+    *f++ = ft__lg(best.ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(best.stream_ms / memory_ms),
+    *f++ = ft__lg(mma_ms / memory_ms);
     *f++ = ft__lg(best.tasks), *f++ = ft__lg(best.waves), *f++ = (float)(best.waves / ceil(best.waves));
     *f++ = ft__lg(best.split), *f++ = ft__lg(bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(kv / best.split);
     *f++ = ft__lg(pairs / sms), *f++ = ft__twos(op->u.attention.heads), *f++ = ft__twos((int64_t)group);

@@ -22,6 +22,16 @@ double ft__op_time(double device_ms, double gap_ms)
     return high * (1 + 0.04 * r4 * r4);
 }
 
+/* The least a launch costs in any family. The shortest kernel in all our tables takes 1.04 us; the one row below it, a
+ * transpose in 0.14 us, launched nothing. */
+#define SHORTEST_MS 0.8e-3
+/* What no operator that passes ft__op_check takes on any device. */
+#define LONGEST_MS 1e30
+/* Neither a correction nor an interval is a factor beyond 400: no fit makes one, a damaged file might. */
+#define MOST_LOG 6.0
+
+static double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
+
 static double at_quantile(const float *spread, double quantile)
 {
     const double *level = ft__quantile_levels;
@@ -69,6 +79,10 @@ static ft_status forecast_one(const ft_predictor *p, const ft_device *device, co
     family->physics(device, op, expert->theta, true, &ph);
     double launch = expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device);
     double device_ms = launch + ph.body_ms;
+    if (!(device_ms < LONGEST_MS)) { /* also not a number: constants of a made-up file */
+        ft__roofline_forecast(device, op, quantile, false, out);
+        return FT_OK;
+    }
     double total = op->timing == FT_TIMING_OP ? ft__op_time(device_ms, expert->theta[FT_THETA_GAP_US] * 1e-3) : device_ms;
     uint32_t key[FT_MAX_FEATURES];
     for (int i = 0; i < family->feature_count; i++) key[i] = ft__feature_key(ph.feature[i]);
@@ -79,11 +93,14 @@ static ft_status forecast_one(const ft_predictor *p, const ft_device *device, co
                       ft__trees_sum(p->trees + expert->tree_first, expert->tree_count, key);
     double log_scale = (double)expert->sigma_base;
     if (expert->sigma_count) log_scale += ft__trees_sum(p->trees + expert->sigma_first, expert->sigma_count, key);
-    double scale = exp(log_scale);
-    double floor_ms = fmax(ft__floor_ms(device, op), 0.1e-3);
-    out->ms = fmax(total * exp(correction), floor_ms);
-    out->low_ms = fmax(out->ms * exp(-scale * at_quantile(expert->spread_low[kinship], quantile)), fmin(floor_ms, out->ms));
-    out->high_ms = out->ms * exp(scale * at_quantile(expert->spread_high[kinship], quantile));
+    /* Wider where the operator lies outside of what was measured. */
+    double stretch = ft__expert_stretch(expert, ph.feature, family->feature_count);
+    double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, 3));
+    double floor_ms = fmax(ft__floor_ms(device, op), SHORTEST_MS);
+    out->ms = fmax(total * exp(clamp(correction, -MOST_LOG, MOST_LOG)), floor_ms);
+    out->low_ms = fmax(out->ms * exp(-fmin(scale * at_quantile(expert->spread_low[kinship], quantile), MOST_LOG)),
+                       fmin(floor_ms, out->ms));
+    out->high_ms = out->ms * exp(fmin(scale * at_quantile(expert->spread_high[kinship], quantile), MOST_LOG));
     out->launch_ms = fmin(launch, out->ms);
     out->sustained_ms = out->ms * ft__power_sustained(device, op, out->flops, out->ms);
     out->source = kinship == FT_KIN_SELF ? FT_LEARNED : kinship == FT_KIN_SIBLING ? FT_SIBLING : FT_PHYSICS;
@@ -111,11 +128,11 @@ static ft_kinship engine_kinship(const ft_predictor *p, const ft_device *device,
     return e && !strcmp(e->variant, family->variant_name(variant)) ? kinship : FT_KIN_LEVELS;
 }
 
-/* Attention for which nobody said whose it is: the bare kernel where this GPU was measured so, else the fastest of the
- * engines that stand equally close, in an interval over all of them: they differ more from each other than each of them
- * from its forecast. */
-static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
-                                     ft_forecast *out, ft_error *err)
+/* Attention for which nobody said whose it is: the bare kernel where this GPU was measured so or there is no cache to
+ * write, else the engines' mixture. Without one (fp8): the fastest of the engines that stand equally close, in an
+ * interval over all of them; they differ more from each other than each of them from its forecast. */
+static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *device, const ft_op *asked,
+                                     double quantile, ft_forecast *out, ft_error *err)
 {
     ft_op op = *asked;
     ft_kinship kinship[FT_ENGINE_COUNT], closest = FT_KIN_LEVELS;
@@ -124,20 +141,22 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
         kinship[e] = engine_kinship(p, device, &op);
         if (e > FT_ENGINE_BARE && kinship[e] < closest) closest = kinship[e];
     }
-    bool encoder = !op.u.attention.causal && op.u.attention.q_len > 1; /* no cache to write */
+    bool encoder = !op.u.attention.causal && op.u.attention.q_len > 1;
     op.engine = FT_ENGINE_BARE;
     if (encoder || kinship[FT_ENGINE_BARE] == FT_KIN_SELF || closest == FT_KIN_LEVELS)
         return forecast_one(p, device, &op, quantile, out, err);
-    bool first = true;
+    bool low = ft_dtype_bytes(op.dtype) < 2 || ft_dtype_bytes(op.kv_dtype) < 2, first = true;
+    if (!low && engine_kinship(p, device, asked) <= closest) return forecast_one(p, device, asked, quantile, out, err);
     for (int e = FT_ENGINE_TRTLLM; e < FT_ENGINE_COUNT; e++) {
         if (kinship[e] != closest) continue;
         ft_forecast f;
         op.engine = (ft_engine)e;
         FT_TRY(forecast_one(p, device, &op, quantile, &f, err));
-        double low = first ? f.low_ms : fmin(out->low_ms, f.low_ms), high = first ? f.high_ms : fmax(out->high_ms, f.high_ms);
+        double least = first ? f.low_ms : fmin(out->low_ms, f.low_ms),
+               most = first ? f.high_ms : fmax(out->high_ms, f.high_ms);
         if (first || f.ms < out->ms) *out = f;
-        out->low_ms = low;
-        out->high_ms = high;
+        out->low_ms = least;
+        out->high_ms = most;
         first = false;
     }
     return FT_OK;

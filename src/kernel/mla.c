@@ -1,7 +1,7 @@
 /* Multi-head latent attention (DeepSeek-V2, 2024): keys and values of all heads come from one latent vector per token.
  *
- * Context: the latent is expanded, every head has its own K (nope + rope wide) and V, and the tiled kernel of attention.c
- * runs on them. The engine also writes the latent into the cache.
+ * Context: the latent is expanded, every head has its own K (nope + rope wide) and V, and the tiled kernel of
+ * attention.c runs on them. The engine also writes the latent into the cache.
  * Generation: queries are absorbed into the latent space, so that all heads share one "key" of kv_lora + rope and one
  * "value" of kv_lora: flash-decoding with a group of all heads, compute-bound on 128 heads:
  *   memory  batch * keys * (kv_lora + rope) bytes
@@ -21,7 +21,23 @@
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EC, ME, OVERLAP, TILE_US, TAIL, EB, SMOOTH, POWER_US, ENERGY, WARM, KEEP, L2_CLK, PACE, SPLIT_US, JOIN, QUANTISATION, PASS_CLK,
+    EC,
+    ME,
+    OVERLAP,
+    TILE_US,
+    TAIL,
+    EB,
+    SMOOTH,
+    POWER_US,
+    ENERGY,
+    WARM,
+    KEEP,
+    L2_CLK,
+    PACE,
+    SPLIT_US,
+    JOIN,
+    QUANTISATION,
+    PASS_CLK,
     THETA_COUNT
 };
 
@@ -61,9 +77,9 @@ static const char *variant_name(int v) { return variant_names[v]; }
 static int variant_fallback(int v) { return v >= CONTEXT_FP8 ? v - 2 : -1; }
 
 static const char *const feature_names[] = {
-    "log_batch", "log_heads", "log_q", "log_kv", "log_time_over_launch", "log_compute_over_memory", "log_tiles", "log_waves",
-    "wave_fill", "log_split", "log_bytes_over_l2", "log_batch_heads", "longest_share", "pass_share", "odd_q", "log_tokens",
-    "log_keys_per_task", "log_batch_kv",
+    "log_batch",     "log_heads",  "log_q",     "log_kv",     "log_time_over_launch", "log_compute_over_memory",
+    "log_tiles",     "log_waves",  "wave_fill", "log_split",  "log_bytes_over_l2",    "log_batch_heads",
+    "longest_share", "pass_share", "odd_q",     "log_tokens", "log_keys_per_task",    "log_batch_kv",
 };
 
 typedef struct shape {
@@ -97,7 +113,8 @@ static void context(const ft_device *device, const ft_op *op, const shape *s, co
                                               best * 1e3 / th[POWER_US]);
     /* Queries and keys gathered with their rotary part, the latent written to the cache. */
     double latent = (double)(op->u.mla.kv_lora + op->u.mla.rope_dim);
-    a->pass_ms = s->batch * s->q * (s->heads * 2 * s->key * 2 + latent * (2 + s->kv_e)) / (th[PASS_CLK] * s->sms * s->clock);
+    a->pass_ms = s->batch * s->q * (s->heads * 2 * s->key * 2 + latent * (2 + s->kv_e)) /
+                 (th[PASS_CLK] * s->sms * s->clock);
     a->body_ms = ft__smooth_max(a->compute_ms, a->memory_ms, th[SMOOTH]) + a->pass_ms;
 }
 
@@ -108,14 +125,16 @@ static void generation(const ft_device *device, const ft_op *op, const shape *s,
     a->bytes = s->batch * s->kv * latent * s->kv_e + s->batch * s->heads * (latent * s->e + value * 2);
     double held = th[WARM] * ft__resident(device, th[KEEP], a->bytes);
     a->memory_ms = a->bytes * ((1 - held) / s->memory_rate + held / s->l2_rate);
-    double per_key = fmax(latent * s->kv_e / (th[PACE] * s->clock), 2 * rows * (latent + value) / (th[EC] * s->peak / s->sms));
+    double per_key = fmax(latent * s->kv_e / (th[PACE] * s->clock),
+                          2 * rows * (latent + value) / (th[EC] * s->peak / s->sms));
     double best = INFINITY;
     for (double split = 1; split <= 64; split *= 2) {
         if (split > 1 && s->kv < 64 * split) break;
         double tasks = s->batch * blocks * split, load = tasks / s->sms;
         double waves = load <= 1 ? 1 : th[QUANTISATION] * ceil(load) + (1 - th[QUANTISATION]) * load;
         double stream = waves * (th[TILE_US] * 1e-3 + ceil(s->kv / split) * per_key);
-        double join = split > 1 ? th[SPLIT_US] * 1e-3 + th[JOIN] * s->batch * s->heads * split * value * 8 / s->l2_rate : 0;
+        double join = split > 1 ? th[SPLIT_US] * 1e-3 + th[JOIN] * s->batch * s->heads * split * value * 8 / s->l2_rate
+                                : 0;
         double ms = ft__smooth_max(stream, a->memory_ms, th[SMOOTH]) + join;
         if (ms >= best) continue;
         best = ms;
@@ -130,9 +149,16 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
 {
     bool low = ft_dtype_bytes(op->kv_dtype) < 2, decode = op->u.mla.q_len == 1 && op->u.mla.kv_len > 1;
     shape s = {
-        .batch = (double)op->u.mla.batch, .heads = (double)op->u.mla.heads, .q = (double)op->u.mla.q_len, .kv = (double)op->u.mla.kv_len,
-        .key = (double)(op->u.mla.nope_dim + op->u.mla.rope_dim), .value = (double)op->u.mla.v_dim,
-        .e = ft_dtype_bytes(op->dtype), .kv_e = ft_dtype_bytes(op->kv_dtype), .sms = device->sms, .clock = device->boost_mhz * 1e3,
+        .batch = (double)op->u.mla.batch,
+        .heads = (double)op->u.mla.heads,
+        .q = (double)op->u.mla.q_len,
+        .kv = (double)op->u.mla.kv_len,
+        .key = (double)(op->u.mla.nope_dim + op->u.mla.rope_dim),
+        .value = (double)op->u.mla.v_dim,
+        .e = ft_dtype_bytes(op->dtype),
+        .kv_e = ft_dtype_bytes(op->kv_dtype),
+        .sms = device->sms,
+        .clock = device->boost_mhz * 1e3,
         .peak = ft__peak_tflops(device, low ? FT_FP8 : op->dtype) * 1e9,
         .memory_rate = th[EB] * device->memory_gbps * 1e6,
         .l2_rate = th[L2_CLK] * device->sms * device->boost_mhz * 1e3,
@@ -156,7 +182,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(s.batch), *f++ = ft__lg(s.heads), *f++ = ft__lg(s.q), *f++ = ft__lg(s.kv);
     *f++ = ft__lg(a.body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(a.compute_ms / out->memory_ms), *f++ = ft__lg(a.tiles);
     *f++ = ft__lg(a.waves), *f++ = (float)(a.waves / ceil(a.waves)), *f++ = (float)a.split;
-    *f++ = ft__lg(a.bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(s.batch * s.heads), *f++ = (float)a.longest_share;
+    *f++ = ft__lg(a.bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(s.batch * s.heads),
+    *f++ = (float)a.longest_share;
     *f++ = (float)(a.pass_ms / a.body_ms), *f++ = ft__twos(op->u.mla.q_len), *f++ = ft__lg(s.batch * s.q);
     *f++ = ft__lg(s.kv / (a.split > 1 ? a.split : 1)), *f++ = ft__lg(s.batch * s.kv);
 }

@@ -2,8 +2,8 @@
  *
  * Tokens per expert decide everything: weights of the active experts are read once, however few tokens each has, and
  * every expert's rows are padded to the tile. Balanced routing is exact: T*k over E experts, some one more than others.
- * `skew` > 0 draws loads whose density falls as x^-skew between 1 and 0.8 T (how aiconfigurator, the source of the skewed
- * rows, draws them); we take the quantiles of that density, 16 buckets of experts.
+ * `skew` > 0 draws loads whose density falls as x^-skew between 1 and 0.8 T (how aiconfigurator, the source of the
+ * skewed rows, draws them); we take the quantiles of that density, 16 buckets of experts.
  *
  *   GEMM 1: m_e x 2I x H      GEMM 2: m_e x H x I
  *   tiles  = sum_e ceil(m_e / bm) ceil(N / bn)
@@ -28,7 +28,21 @@
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EC, EB, FEED, WAVE_US, PROLOGUE, SMOOTH, QUANTISATION, PASS_EB, EXPERT_US, POWER_US, ENERGY, WARM, KEEP, L2_CLK, QUANT_US,
+    EC,
+    EB,
+    FEED,
+    WAVE_US,
+    PROLOGUE,
+    SMOOTH,
+    QUANTISATION,
+    PASS_EB,
+    EXPERT_US,
+    POWER_US,
+    ENERGY,
+    WARM,
+    KEEP,
+    L2_CLK,
+    QUANT_US,
     SHAPE,
     THETA_COUNT
 };
@@ -74,10 +88,32 @@ static int variant_fallback(int v)
 }
 
 static const char *const feature_names[] = {
-    "log_tokens", "log_hidden", "log_inter", "topk", "log_experts", "skew", "log_tokens_per_expert", "active_share", "pad_share",
-    "tile_m", "log_tiles", "log_waves", "wave_fill", "log_compute_over_memory", "log_time_over_launch", "pass_share",
-    "log_weights_over_l2", "log_activations_over_l2", "log_routed", "is_bf16", "odd_tokens", "log_inter_over_hidden",
-    "log_largest", "expert_share", "log_weights_per_expert", "wave_fill_down",
+    "log_tokens",
+    "log_hidden",
+    "log_inter",
+    "topk",
+    "log_experts",
+    "skew",
+    "log_tokens_per_expert",
+    "active_share",
+    "pad_share",
+    "tile_m",
+    "log_tiles",
+    "log_waves",
+    "wave_fill",
+    "log_compute_over_memory",
+    "log_time_over_launch",
+    "pass_share",
+    "log_weights_over_l2",
+    "log_activations_over_l2",
+    "log_routed",
+    "is_bf16",
+    "odd_tokens",
+    "log_inter_over_hidden",
+    "log_largest",
+    "expert_share",
+    "log_weights_per_expert",
+    "wave_fill_down",
 };
 
 enum { BUCKETS = 16 };
@@ -89,7 +125,8 @@ typedef struct load {
 
 static void route(const ft_op *op, load *l)
 {
-    double experts = (double)op->u.moe.experts, tokens = (double)op->u.moe.tokens, routed = tokens * (double)op->u.moe.topk;
+    double experts = (double)op->u.moe.experts, tokens = (double)op->u.moe.tokens,
+           routed = tokens * (double)op->u.moe.topk;
     if (op->u.moe.skew <= 0) {
         double each = floor(routed / experts), more = routed - each * experts;
         l->count[0] = more, l->tokens[0] = each + 1;
@@ -107,11 +144,17 @@ static void route(const ft_op *op, load *l)
         double u = (i + 0.5) / BUCKETS;
         sum += l->tokens[i] = pow(1 + (at_top - 1) * u, invert);
     }
+    /* No expert gets a token twice; what the heaviest cannot take goes to the next. */
+    double share = experts / BUCKETS, left = 0;
+    for (int i = BUCKETS - 1; i >= 0; i--) {
+        double each = l->tokens[i] / sum * routed / share + left;
+        left = fmax(0, each - tokens);
+        l->tokens[i] = each - left;
+    }
     for (int i = 0; i < BUCKETS; i++) {
-        double share = experts / BUCKETS, each = fmin(tokens, l->tokens[i] / sum * routed / share);
         /* A bucket with less than one token each: that many of its experts get one. */
-        l->count[i] = each < 1 ? share * each : share;
-        l->tokens[i] = fmax(each, 1);
+        l->count[i] = l->tokens[i] < 1 ? share * l->tokens[i] : share;
+        l->tokens[i] = fmax(l->tokens[i], 1);
         l->active += l->count[i];
         l->largest = fmax(l->largest, l->tokens[i]);
     }
@@ -135,7 +178,8 @@ static grouped pick(const load *l, double n, double k, double sms, double rate, 
         for (int j = 0; j < 3; j++) {
             double bn = widths[j], tiles = blocks * ceil(n / bn), ratio = tiles / sms;
             if (bm * bn > 32768) continue;
-            double mma = 2 * bm * bn * (k + prologue) / (rate * (bm * bn < 8192 ? th[SHAPE] : 1)), fed = (bm + bn) * e * k / feed;
+            double mma = 2 * bm * bn * (k + prologue) / (rate * (bm * bn < 8192 ? th[SHAPE] : 1)),
+                   fed = (bm + bn) * e * k / feed;
             double waves = th[QUANTISATION] * ceil(ratio) + (1 - th[QUANTISATION]) * fmax(ratio, 1);
             double ms = waves * (fmax(mma, fed) + wave_ms);
             if (ms < best.ms) best = (grouped){ms, tiles, ratio, rows / (blocks * bm), (int)bm, (int)bn};
@@ -165,13 +209,15 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double memory_down = (weights + routed * inter * e + routed * h * 2) * per_byte;
     /* Gathering the rows, the activation between the products, weighing and adding up what comes back. */
     bool bare = op->engine == FT_ENGINE_BARE; /* rows arrive gathered and stay apart */
-    double moved = 2 * ((bare ? 0 : 2 * tokens * h + 2 * routed * h) + 3 * routed * inter) + (e < 2 ? routed * (h + inter) * (2 + e) : 0);
+    double moved = 2 * ((bare ? 0 : 2 * tokens * h + 2 * routed * h) + 3 * routed * inter) +
+                   (e < 2 ? routed * (h + inter) * (2 + e) : 0);
     double pass = moved / (th[PASS_EB] * device->memory_gbps * 1e6) *
-                  (1 - 0.8 * ft__resident(device, th[KEEP], moved)) + th[EXPERT_US] * 1e-3 * l.active;
+                      (1 - 0.8 * ft__resident(device, th[KEEP], moved)) +
+                  th[EXPERT_US] * 1e-3 * l.active;
     out->compute_ms = compute * slow;
     out->memory_ms = memory_up + memory_down;
-    out->body_ms = ft__smooth_max(up.ms * slow, memory_up, th[SMOOTH]) + ft__smooth_max(down.ms * slow, memory_down, th[SMOOTH]) +
-                   pass + (e < 2 ? th[QUANT_US] * 1e-3 : 0);
+    out->body_ms = ft__smooth_max(up.ms * slow, memory_up, th[SMOOTH]) +
+                   ft__smooth_max(down.ms * slow, memory_down, th[SMOOTH]) + pass + (e < 2 ? th[QUANT_US] * 1e-3 : 0);
     out->tile_m = up.bm;
     out->tile_n = up.bn;
     out->split_k = 0;
@@ -182,11 +228,14 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     float *f = out->feature;
     double l2 = device->l2_mib * 1048576;
     *f++ = ft__lg(tokens), *f++ = ft__lg(h), *f++ = ft__lg(inter), *f++ = (float)op->u.moe.topk, *f++ = ft__lg(experts);
-    *f++ = (float)op->u.moe.skew, *f++ = ft__lg(routed / experts), *f++ = (float)(l.active / experts), *f++ = (float)up.pad;
+    *f++ = (float)op->u.moe.skew, *f++ = ft__lg(routed / experts), *f++ = (float)(l.active / experts),
+    *f++ = (float)up.pad;
     *f++ = (float)up.bm, *f++ = ft__lg(up.tiles), *f++ = ft__lg(up.waves), *f++ = (float)(up.waves / ceil(up.waves));
     *f++ = ft__lg(out->compute_ms / out->memory_ms), *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]);
-    *f++ = (float)(pass / out->body_ms), *f++ = ft__lg(3 * weights / l2), *f++ = ft__lg(activations / l2), *f++ = ft__lg(routed);
-    *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__twos(op->u.moe.tokens), *f++ = ft__lg(inter / h), *f++ = ft__lg(l.largest);
+    *f++ = (float)(pass / out->body_ms), *f++ = ft__lg(3 * weights / l2), *f++ = ft__lg(activations / l2),
+    *f++ = ft__lg(routed);
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__twos(op->u.moe.tokens), *f++ = ft__lg(inter / h),
+    *f++ = ft__lg(l.largest);
     *f++ = (float)(l.active * th[EXPERT_US] * 1e-3 / out->body_ms), *f++ = ft__lg(each / l2);
     *f++ = (float)(down.waves / ceil(down.waves));
 }

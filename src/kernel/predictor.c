@@ -57,6 +57,30 @@ static bool finite_all(const float *at, size_t n)
     return true;
 }
 
+/* Spreads grow with the share of cases they cover. */
+static bool spreads_sound(const float spread[FT_KIN_LEVELS][FT_QUANTILES])
+{
+    for (int k = 0; k < FT_KIN_LEVELS; k++)
+        for (int q = 0; q < FT_QUANTILES; q++)
+            if (!(spread[k][q] >= (q ? spread[k][q - 1] : 0) && spread[k][q] < 1e6f)) return false;
+    return true;
+}
+
+/* Constants that physics can be computed with. Those of a family this program knows lie within its bounds, give or take
+ * the factor by which a later version may have moved a bound; a constant that did not exist yet when the file was made
+ * is 0 and fails here instead of making a wrong forecast. The linear baseline's coefficients are only not negative. */
+static bool constants_sound(const ft_expert *e)
+{
+    int at = ft__family_find(e->family);
+    for (int i = 0; i < FT_MAX_THETA; i++)
+        if (!(e->theta[i] >= 0 && e->theta[i] < 1e9)) return false;
+    for (int i = 0; at >= 0 && i < ft__families[at]->parameter_count; i++) {
+        const ft_parameter *p = &ft__families[at]->parameters[i];
+        if (e->theta[i] < p->low / 2 || e->theta[i] > p->high * 2) return false;
+    }
+    return true;
+}
+
 static bool expert_sound(const ft_expert *e, size_t trees)
 {
     if (!terminated(e->family, sizeof e->family) || !terminated(e->variant, sizeof e->variant) ||
@@ -64,13 +88,10 @@ static bool expert_sound(const ft_expert *e, size_t trees)
         return false;
     if (e->tree_first > trees || e->tree_count > trees - e->tree_first) return false;
     if (e->sigma_first > trees || e->sigma_count > trees - e->sigma_first) return false;
-    if (!isfinite(e->sigma_base) || !finite_all(e->weight, FT_KIN_LEVELS) || !finite_all(e->bias, FT_KIN_LEVELS) ||
-        !finite_all(e->mape, FT_KIN_LEVELS) || !finite_all(&e->spread_low[0][0], FT_KIN_LEVELS * FT_QUANTILES) ||
-        !finite_all(&e->spread_high[0][0], FT_KIN_LEVELS * FT_QUANTILES))
-        return false;
-    for (int i = 0; i < FT_MAX_THETA; i++)
-        if (!isfinite(e->theta[i])) return false;
-    return true;
+    for (int k = 0; k < FT_KIN_LEVELS; k++)
+        if (!(e->weight[k] >= 0 && e->weight[k] <= 1 && fabsf(e->bias[k]) < 10)) return false;
+    return fabsf(e->sigma_base) < 50 && finite_all(e->mape, FT_KIN_LEVELS) && spreads_sound(e->spread_low) &&
+           spreads_sound(e->spread_high) && constants_sound(e);
 }
 
 ft_status ft__predictor_read(const void *data, size_t length, const char *where, ft_predictor *out, ft_error *err)
@@ -90,7 +111,7 @@ ft_status ft__predictor_read(const void *data, size_t length, const char *where,
     if (h.length != length)
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "truncated or extended: %zu bytes, its header says %llu",
                            length, (unsigned long long)h.length);
-    if (h.header_bytes != sizeof h || h.expert_bytes != sizeof(ft_expert) || h.tree_bytes != sizeof(ft_tree))
+    if (h.reserved || h.header_bytes != sizeof h || h.expert_bytes != sizeof(ft_expert) || h.tree_bytes != sizeof(ft_tree))
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: record sizes do not match this version");
     uint64_t need = sizeof h + (uint64_t)h.expert_count * sizeof(ft_expert) + (uint64_t)h.tree_count * sizeof(ft_tree);
     if (need > length || h.meta_length != length - need)
@@ -105,7 +126,9 @@ ft_status ft__predictor_read(const void *data, size_t length, const char *where,
     out->meta_length = (size_t)h.meta_length;
     for (size_t i = 0; i < out->expert_count; i++)
         if (!expert_sound(&out->experts[i], out->tree_count))
-            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: record %zu holds impossible figures", i);
+            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0,
+                               "damaged, or made for other models than this program's: record %zu holds impossible figures; "
+                               "fit it again with `foretell fit`", i);
     for (size_t i = 0; i < out->tree_count; i++) {
         const ft_tree *t = &out->trees[i];
         bool sound = true;
@@ -188,7 +211,7 @@ void ft__predictor_close(ft_predictor *p)
     free(p);
 }
 
-/* How unlike two GPUs are, as far as a sibling's expert cares: the balance of arithmetic to bandwidth. */
+/* Of several siblings, the one that was measured most. */
 static const ft_expert *closest(const ft_expert *a, const ft_expert *b)
 {
     return !a || b->rows > a->rows ? b : a;
@@ -217,25 +240,36 @@ static const ft_expert *find(const ft_predictor *p, const char *family, const ch
 const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *family, int variant,
                                       const ft_device *device, ft_kinship *kinship)
 {
-    const ft_expert *best = NULL;
-    ft_kinship best_kin = FT_KIN_LEVELS;
-    /* A relative's measurement of another variant (a sibling's fp8 for fp4) beats nothing, never a closer relation. */
-    for (int v = variant; v >= 0; v = family->variant_fallback ? family->variant_fallback(v) : -1) {
-        ft_kinship k;
-        const ft_expert *e = find(p, family->name, family->variant_name(v), device, &k);
-        if (e && !best) {
-            best = e;
-            best_kin = v == variant ? k : k == FT_KIN_SELF ? FT_KIN_SIBLING : k;
+    /* A relative's measurement of another variant (a sibling's fp8 for fp4) beats nothing, never a closer relation. A chain
+     * of fallbacks is at most as long as there are variants, even one that should run in a circle. */
+    for (int v = variant, steps = 0; v >= 0 && steps < family->variant_count; steps++) {
+        const ft_expert *e = find(p, family->name, family->variant_name(v), device, kinship);
+        if (e) {
+            if (v != variant && *kinship == FT_KIN_SELF) *kinship = FT_KIN_SIBLING;
+            return e;
         }
-        if (best) break;
+        v = family->variant_fallback ? family->variant_fallback(v) : -1;
     }
-    *kinship = best_kin;
-    return best;
+    *kinship = FT_KIN_WORLD;
+    return NULL;
+}
+
+double ft__expert_stretch(const ft_expert *expert, const float *feature, int count)
+{
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        double low = (double)expert->feature_low[i], high = (double)expert->feature_high[i], x = (double)feature[i];
+        double beyond = x > high ? x - high : low - x;
+        /* A flag the rows never varied counts a quarter: another layout, another alignment. */
+        if (beyond > 0) sum += high > low ? fmin(beyond / (high - low), 1) : 0.25;
+    }
+    return sum;
 }
 
 uint32_t ft__feature_key(float value)
 {
     uint32_t bits;
+    value += 0.0f; /* -0 and 0 are one value */
     memcpy(&bits, &value, sizeof bits);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }

@@ -44,6 +44,7 @@ typedef struct ft_expert {
     float spread_low[FT_KIN_LEVELS][FT_QUANTILES], spread_high[FT_KIN_LEVELS][FT_QUANTILES];
     float mape[FT_KIN_LEVELS];         /* held-out mean absolute error, as a fraction; <0: unknown */
     uint32_t reserved;
+    float feature_low[FT_MAX_FEATURES], feature_high[FT_MAX_FEATURES]; /* where its rows lay */
     double theta[FT_MAX_THETA];
 } ft_expert;
 
@@ -72,6 +73,9 @@ ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, con
 /* The expert that answers for this device, and how close it stands; NULL when the predictor has none. */
 const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *family, int variant,
                                       const ft_device *device, ft_kinship *kinship);
+
+/* How far beyond the rows an expert was fitted to, in widths of their range, summed over features; 0 inside. */
+double ft__expert_stretch(const ft_expert *expert, const float *feature, int count);
 
 uint32_t ft__feature_key(float value);
 /* Sum of the trees' leaves for one vector of keys. */

@@ -53,15 +53,15 @@ enum {
 };
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 2.0, 0.5, 12, 0.4},
+    [LAUNCH] = {"launch_us", 1.8, 0.5, 12, 0.2},
     [GAP] = {"gap_us", 32, 3, 120, 0.7},
     [EB] = {"bandwidth_efficiency", 0.86, 0.15, 0.95, 0.15},
     [EB_GDDR] = {"gddr", 0.91, 0.5, 1.1, 0.08},
     [EB_AMD] = {"amd", 0.95, 0.5, 1.1, 0.1},
     [ISSUE] = {"instructions", 24, 2, 1000, 0.8},         /* per element */
     [ISSUE_ODD] = {"instructions_odd", 1.3, 0.7, 8, 0.6}, /* times that where rows are not aligned to 16 bytes */
-    [START] = {"start_cycles", 3000, 100, 6000, 0.6},     /* of a row's block: indices, reductions, exit */
-    [TRIP] = {"trip_cycles", 1600, 30, 20000, 0.8},       /* one trip of a block's threads through memory */
+    [START] = {"start_cycles", 2000, 100, 6000, 0.3},     /* of a row's block: indices, reductions, exit */
+    [TRIP] = {"trip_cycles", 1400, 30, 20000, 0.5},       /* one trip of a block's threads through memory */
     [TRIP_ODD] = {"trip_odd", 1, 0.3, 8, 0.5},
     [CACHE_GAIN] = {"cache_gain", 2.3, 1, 6, 0.4},
     [WARM_SHARE] = {"warm_share", 0.14, 0.02, 1, 0.5},

@@ -118,6 +118,7 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f)
     add_figure(out, "intensity", f->intensity);
     add_figure(out, "roofline_ms", f->roofline_ms);
     add_figure(out, "launch_ms", f->launch_ms);
+    if (f->sustained_ms > f->ms) add_figure(out, "sustained_ms", f->sustained_ms);
     add_figure(out, "achieved_tflops", f->flops / f->ms / 1e9);
     add_figure(out, "achieved_gbps", f->bytes / f->ms / 1e6);
     add_regime(out, f);

@@ -76,8 +76,10 @@ static void bars_fill_in_eighths(void **state)
     static const struct {
         double share;
         const char *ascii, *unicode;
-    } cases[] = {{0, "....", "····"},  {0.5, "##..", "██··"}, {1, "####", "████"},     {7, "####", "████"},
-                 {-1, "....", "····"}, {NAN, "....", "····"}, {0.001, "....", "▏···"}, {0.53125, "##..", "██▏·"}};
+    } cases[] = {
+        {0, "....", "····"},  {0.5, "##..", "██··"}, {1, "####", "████"},     {7, "####", "████"},
+        {-1, "....", "····"}, {NAN, "....", "····"}, {0.001, "....", "▏···"}, {0.53125, "##..", "██▏·"},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ft_text out = {0};
         ft__add_bar(&out, &ascii, cases[i].share, 4);

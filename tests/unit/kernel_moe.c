@@ -1,0 +1,143 @@
+/* Mixtures of experts: limits of the physics and what measurements showed. */
+#include "kernel_limits.h"
+
+#include "kernel/families.h"
+
+static ft_op moe(int64_t tokens, int64_t hidden, int64_t inter, int64_t topk, int64_t experts)
+{
+    ft_op op;
+    ft__op_init("moe", &op);
+    op.u.moe.tokens = tokens;
+    op.u.moe.hidden = hidden;
+    op.u.moe.inter = inter;
+    op.u.moe.topk = topk;
+    op.u.moe.experts = experts;
+    return op;
+}
+
+static const ft_dtype dtypes[] = {FT_BF16, FT_FP8, FT_FP4};
+
+static void no_mixture_beats_the_roofline(void **state)
+{
+    (void)state;
+    for (int d = 0; d < LIMIT_DEVICES; d++) {
+        ft_device device = limit_device(limit_devices[d]);
+        for (int t = 0; t < 3; t++)
+            for (int64_t tokens = 1; tokens < 100000; tokens *= 6)
+                for (int64_t experts = 8; experts <= 512; experts *= 8) {
+                    ft_op op = moe(tokens, 4096, 1536, 2, experts);
+                    op.dtype = dtypes[t];
+                    assert_above_floor(&device, &op);
+                    op.u.moe.skew = 1.2;
+                    assert_above_floor(&device, &op);
+                    op.engine = FT_ENGINE_BARE;
+                    assert_above_floor(&device, &op);
+                }
+    }
+}
+
+static void more_tokens_and_wider_experts_are_never_faster(void **state)
+{
+    (void)state;
+    for (int d = 0; d < LIMIT_DEVICES; d++) {
+        ft_device device = limit_device(limit_devices[d]);
+        for (double skew = 0; skew < 1.5; skew += 1.2) {
+            double tokens_before = 0, inter_before = 0;
+            for (int64_t n = 1; n <= 65536; n *= 2) {
+                ft_op many = moe(n, 4096, 1536, 8, 128), wide = moe(256, 4096, 128 * n, 8, 128);
+                many.u.moe.skew = wide.u.moe.skew = skew;
+                double ms = limit_ms(&device, &many);
+                if (ms < 0.97 * tokens_before)
+                    fail_msg("%lld tokens on %s: %g ms after %g", (long long)n, device.name, ms, tokens_before);
+                tokens_before = ms;
+                if (n > 256) continue;
+                ms = limit_ms(&device, &wide);
+                if (ms < 0.97 * inter_before) fail_msg("inter %lld on %s", (long long)(128 * n), device.name);
+                inter_before = ms;
+            }
+        }
+    }
+}
+
+/* H200, TensorRT-LLM, bf16, hidden 2048, inter 768, 8 of 128: 42 us for one token (8 experts' weights), 301 for 16
+ * tokens (every expert's), 313 for 128. */
+static void few_tokens_pay_for_the_experts_they_wake(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    double ms[3];
+    const int64_t tokens[3] = {1, 16, 128};
+    for (int i = 0; i < 3; i++) {
+        ft_op op = moe(tokens[i], 2048, 768, 8, 128);
+        ms[i] = limit_ms(&device, &op);
+    }
+    assert_true(ms[0] < 0.06 && ms[0] > 0.025);
+    assert_true(ms[1] > 0.22 && ms[1] < 0.38);
+    assert_true(ms[2] < 1.25 * ms[1]);
+}
+
+static void skew_wakes_fewer_experts_and_overloads_one(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op even = moe(16, 2048, 768, 8, 128), skewed = even;
+    skewed.u.moe.skew = 1.2;
+    assert_true(limit_ms(&device, &skewed) < 0.9 * limit_ms(&device, &even)); /* measured: 157 against 301 us */
+}
+
+static void bandwidth_and_peak_only_help(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("l40s");
+    for (int64_t tokens = 1; tokens < 40000; tokens *= 8) {
+        ft_op op = moe(tokens, 4096, 14336, 2, 8);
+        assert_falls_with_bandwidth(device, &op);
+        ft_device faster = device;
+        for (int t = 0; t < FT_DTYPE_COUNT; t++) faster.peak_tflops[t] *= 1.2;
+        assert_not_slower("a fifth more peak", limit_ms(&device, &op), limit_ms(&faster, &op));
+    }
+}
+
+static void a_bare_pair_of_products_is_the_shorter_one(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op layer = moe(8192, 4096, 1536, 8, 128), bare = layer;
+    bare.engine = FT_ENGINE_BARE;
+    assert_true(limit_ms(&device, &bare) < limit_ms(&device, &layer));
+}
+
+static void a_device_nobody_measured_gets_a_sane_answer(void **state)
+{
+    (void)state;
+    ft_device stranger = limit_stranger();
+    ft_op op = moe(100, 1024, 2048, 2, 4);
+    double ms = limit_ms(&stranger, &op);
+    assert_true(ms > ft__floor_ms(&stranger, &op) && ms < 1e4);
+}
+
+static void tables_are_sound(void **state)
+{
+    (void)state;
+    assert_sound_tables(&ft__moe);
+    for (int v = 0; v < ft__moe.variant_count; v++) {
+        int steps = 0;
+        for (int next = v; next >= 0; next = ft__moe.variant_fallback(next)) assert_true(steps++ < 9);
+        assert_non_null(ft__moe.variant_name(v));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_mixture_beats_the_roofline),
+        cmocka_unit_test(more_tokens_and_wider_experts_are_never_faster),
+        cmocka_unit_test(few_tokens_pay_for_the_experts_they_wake),
+        cmocka_unit_test(skew_wakes_fewer_experts_and_overloads_one),
+        cmocka_unit_test(bandwidth_and_peak_only_help),
+        cmocka_unit_test(a_bare_pair_of_products_is_the_shorter_one),
+        cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
+        cmocka_unit_test(tables_are_sound),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
