@@ -68,7 +68,8 @@ static const char *const batch_examples[] = {
 
 const cli_command cli_commands[] = {
     {CLI_KERNEL, "kernel", "OP", 1, 1, "one kernel: time with an interval, what holds it back, tile, waves, roofline",
-     "Forecasts one operator on one or more GPUs. OP is gemm, linear, bmm, attention, mla, elementwise, conv2d, moe, "
+     "Forecasts one operator on one or more GPUs. OP is gemm, linear, matmul, bmm, attention, mla, elementwise, "
+     "conv2d, moe, "
      "optimizer, quantize, dequantize, copy; a row operator: softmax, log_softmax, layernorm, rmsnorm, cross_entropy, "
      "embedding, cumsum, argmax, sum_rows, sum_cols, mean_all, transpose_copy, cat_halves, bias_add; or the name of an "
      "elementwise operator. Any other name is forecast as bound by the memory it moves (--bytes).",

@@ -173,7 +173,7 @@ ft_status ft__file_map(const char *path, const void **out, size_t *length, ft_er
     } else if (info.st_size == 0) {
         *out = ""; /* mmap refuses length 0; an empty file is no error here */
     } else {
-        void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
         if (at == MAP_FAILED) {
             status = file_error(err, "read", path, errno);
         } else {

@@ -16,7 +16,8 @@ static void add_rows(const ft_cell *cell, const ft_cell_gpu *g, double weight, d
     size_t step = g->count / 4000 + 1;
     for (size_t i = 0; i < g->count; i += step) {
         const ft_row *row = &cell->rows->at[g->index[i]];
-        double x[3] = {1e-3 / row->ms, ft__op_flops(&row->op) / (ft__peak_tflops(device, row->op.dtype) * 1e9) / row->ms,
+        double x[3] = {1e-3 / row->ms,
+                       ft__op_flops(&row->op) / (ft__peak_tflops(device, row->op.dtype) * 1e9) / row->ms,
                        ft__op_bytes(&row->op) / (device->memory_gbps * 1e6) / row->ms};
         for (int j = 0; j < 3; j++) {
             b[j] += weight * x[j];
@@ -35,7 +36,8 @@ void ft__baseline_linear(const ft_cell *cell, const ft_cell_gpu *gpu, ft_expert 
     out->tree_count = out->sigma_count = 0;
     out->tree_first = out->sigma_first = 0;
     for (int g = 0; g < cell->gpu_count; g++)
-        if (!gpu || gpu == &cell->gpus[g]) add_rows(cell, &cell->gpus[g], 1.0 / (double)(cell->gpus[g].count + 1), a, b);
+        if (!gpu || gpu == &cell->gpus[g])
+            add_rows(cell, &cell->gpus[g], 1.0 / (double)(cell->gpus[g].count + 1), a, b);
     for (int sweep = 0; sweep < 500; sweep++)
         for (int j = 0; j < 3; j++) {
             double rest = b[j];

@@ -1,9 +1,10 @@
 /* Gradient boosting with oblivious trees (one test per level), by histograms.
  *
- * Features are binned once at quantiles, 64 bins each. A level is chosen by summing, for every feature and cut, the gain
- * G^2 / (W + ridge) over all leaves of the tree so far: one pass over the rows per level fills the histograms
- * leaf x feature x bin. Each tree sees a share of rows and features, drawn by hash. Gradients are residuals clipped at `clip`, so that the trees follow the bulk and not the accidents.
- * Everything is computed in a fixed order in double precision: the result does not depend on machine or thread count. */
+ * Features are binned once at quantiles, 64 bins each. A level is chosen by summing, for every feature and cut, the
+ * gain G^2 / (W + ridge) over all leaves of the tree so far: one pass over the rows per level fills the histograms leaf
+ * x feature x bin. Each tree sees a share of rows and features, drawn by hash. Gradients are residuals clipped at
+ * `clip`, so that the trees follow the bulk and not the accidents. Everything is computed in a fixed order in double
+ * precision: the result does not depend on machine or thread count. */
 #include "fit/boost.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 enum { BINS = 64 };
 
 typedef struct binned {
-    uint8_t *bin;               /* width x count: column-major, so that a level streams one column at a time */
+    uint8_t *bin;                        /* width x count: column-major, so that a level streams one column at a time */
     uint32_t cut[FT_MAX_FEATURES][BINS]; /* key > cut[b] goes right of bin b */
     int bins[FT_MAX_FEATURES];
 } binned;
@@ -138,8 +139,8 @@ static void settle_leaves(const ft_boost_data *d, const uint8_t *leaf, const flo
 }
 
 /* One tree on the rows drawn for it; leaf[] receives every row's leaf. */
-static void grow(const ft_boost_data *d, const ft_boost_options *o, const binned *b, uint32_t number, const float *residual,
-                 drawn *s, cell *hist, uint8_t *leaf, ft_tree *tree)
+static void grow(const ft_boost_data *d, const ft_boost_options *o, const binned *b, uint32_t number,
+                 const float *residual, drawn *s, cell *hist, uint8_t *leaf, ft_tree *tree)
 {
     uint32_t row_share = o->rows >= 1 ? UINT32_MAX : (uint32_t)(o->rows * 4294967295.0);
     uint32_t feature_share = o->features >= 1 ? UINT32_MAX : (uint32_t)(o->features * 4294967295.0);
@@ -164,8 +165,27 @@ static void grow(const ft_boost_data *d, const ft_boost_options *o, const binned
         tree->threshold[level] = b->cut[f][cut];
         const uint8_t *column = b->bin + (size_t)f * d->count;
         for (size_t i = 0; i < s->count; i++) s->leaf[i] = (uint8_t)(2 * s->leaf[i] + (column[s->row[i]] > cut));
-        for (size_t i = 0; i < d->count; i++) leaf[i] = (uint8_t)(leaf[i] | (column[i] > cut) << (FT_TREE_DEPTH - 1 - level));
+        for (size_t i = 0; i < d->count; i++)
+            leaf[i] = (uint8_t)(leaf[i] | (column[i] > cut) << (FT_TREE_DEPTH - 1 - level));
     }
+}
+
+/* Mean absolute residual, clipped as the gradients are. */
+static double mean_error(const ft_boost_data *d, const float *residual, double clip)
+{
+    double sum = 0, total = 1e-30;
+    for (size_t i = 0; i < d->count; i++) {
+        sum += (double)d->weight[i] * fmin(fabs((double)residual[i]), clip);
+        total += (double)d->weight[i];
+    }
+    return sum / total;
+}
+
+uint32_t ft__boost_used(const ft_tree *trees, int count)
+{
+    static const ft_tree empty;
+    while (count > 0 && !memcmp(trees[count - 1].leaf, empty.leaf, sizeof empty.leaf)) count--;
+    return (uint32_t)count;
 }
 
 ft_status ft__boost(const ft_boost_data *d, const ft_boost_options *o, double *base, ft_tree *trees, ft_error *err)
@@ -179,14 +199,20 @@ ft_status ft__boost(const ft_boost_data *d, const ft_boost_options *o, double *b
         for (int l = 0; l < FT_TREE_DEPTH; l++) trees[t].threshold[l] = UINT32_MAX;
     if (d->count < 8) return FT_OK;
     if (!make_bins(d, &b)) return ft__fail(err, FT_E_MEMORY, "out of memory fitting trees to %zu rows", d->count);
-    drawn s = {malloc(d->count * sizeof *s.row), malloc(d->count * sizeof *s.gradient), malloc(d->count * sizeof *s.weight),
-               malloc(d->count), 0};
+    drawn s = {malloc(d->count * sizeof *s.row), malloc(d->count * sizeof *s.gradient),
+               malloc(d->count * sizeof *s.weight), malloc(d->count), 0};
     uint8_t *leaf = malloc(d->count);
     float *residual = malloc(d->count * sizeof *residual);
     cell *hist = malloc((size_t)FT_TREE_LEAVES * BINS * sizeof *hist);
     bool ok = s.row && s.gradient && s.weight && s.leaf && leaf && residual && hist;
     for (size_t i = 0; ok && i < d->count; i++) residual[i] = d->target[i] - (float)*base;
+    double before = INFINITY;
     for (int t = 0; ok && t < o->trees; t++) {
+        if (t % 40 == 0) {
+            double now = mean_error(d, residual, o->clip);
+            if (now > (1 - o->enough) * before) break;
+            before = now;
+        }
         grow(d, o, &b, (uint32_t)t + 1, residual, &s, hist, leaf, &trees[t]);
         settle_leaves(d, leaf, residual, o, &trees[t]);
         for (size_t i = 0; i < d->count; i++) residual[i] -= (float)(trees[t].leaf[leaf[i]] * FT_LEAF_UNIT);

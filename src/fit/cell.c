@@ -40,8 +40,8 @@ static void expert_init(const ft_cell *cell, const char *gpu, const char *genera
     for (int k = 0; k < FT_KIN_LEVELS; k++) e->mape[k] = -1;
 }
 
-ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each, int iterations,
-                                double *theta, ft_error *err)
+ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each,
+                             int iterations, double *theta, ft_error *err)
 {
     uint32_t *index = malloc((size_t)cell->gpu_count * 2 * rows_each * sizeof *index + sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory fitting constants");
@@ -69,7 +69,7 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
  * deeper ones gain less than 0.1 points and cost every forecast. */
 static ft_boost_options boost_for(size_t rows)
 {
-    ft_boost_options o = {.rate = 0.1, .ridge = 3, .clip = 0.35, .rows = 0.7, .features = 0.6};
+    ft_boost_options o = {.rate = 0.1, .ridge = 3, .clip = 0.35, .rows = 0.7, .features = 0.6, .enough = 0.025};
     o.trees = rows < 150 ? 20 : rows < 600 ? 80 : rows < 3000 ? 300 : rows < 12000 ? 400 : 500;
     o.depth = rows < 150 ? 2 : rows < 600 ? 4 : rows < 3000 ? 5 : 6;
     o.rate = rows < 3000 ? 0.1 : rows < 12000 ? 0.15 : 0.2;
@@ -92,12 +92,14 @@ static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const
         for (size_t i = 0; i < m->count; i++)
             if ((cell->rows->at[g->index[i]].group >> 8) % FOLDS != fold) {
                 size_t at = part.count++;
-                memcpy(part.key + at * (size_t)m->width, m->key + i * (size_t)m->width, (size_t)m->width * sizeof *m->key);
+                memcpy(part.key + at * (size_t)m->width, m->key + i * (size_t)m->width,
+                       (size_t)m->width * sizeof *m->key);
                 part.target[at] = m->target[i];
                 part.weight[at] = m->weight[i];
             }
         double base;
-        s = ft__boost(&(ft_boost_data){part.key, part.count, part.width, part.target, part.weight}, &o, &base, trees, err);
+        s = ft__boost(&(ft_boost_data){part.key, part.count, part.width, part.target, part.weight}, &o, &base, trees,
+                      err);
         for (size_t i = 0; s == FT_OK && i < m->count; i++)
             if ((cell->rows->at[g->index[i]].group >> 8) % FOLDS == fold)
                 residual[i] = (double)m->target[i] - base -
@@ -111,7 +113,8 @@ static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const
 /* Trees for the log of the local error, so that intervals are wide where the expert is unsure. */
 static ft_status fit_sigma(const ft_matrix *m, const double *residual, ft_cell_gpu *g, double *scale, ft_error *err)
 {
-    ft_boost_options o = {.trees = m->count < 300 ? 0 : 48, .depth = 4, .rate = 0.1, .ridge = 30, .clip = 2, .rows = 1, .features = 1};
+    ft_boost_options o = {
+        .trees = m->count < 300 ? 0 : 48, .depth = 4, .rate = 0.1, .ridge = 30, .clip = 2, .rows = 1, .features = 1};
     float *target = malloc((m->count + 1) * sizeof *target);
     g->sigma = malloc((size_t)(o.trees + 1) * sizeof *g->sigma);
     if (!target || !g->sigma) {
@@ -123,7 +126,7 @@ static ft_status fit_sigma(const ft_matrix *m, const double *residual, ft_cell_g
     ft_status s = ft__boost(&(ft_boost_data){m->key, m->count, m->width, target, m->weight}, &o, &base, g->sigma, err);
     free(target);
     FT_TRY(s);
-    g->expert.sigma_count = (uint32_t)o.trees;
+    g->expert.sigma_count = ft__boost_used(g->sigma, o.trees);
     g->expert.sigma_base = (float)base;
     for (size_t i = 0; i < m->count; i++)
         scale[i] = exp(base + ft__trees_sum(g->sigma, (size_t)o.trees, m->key + i * (size_t)m->width));
@@ -137,12 +140,13 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     FT_TRY(cross_validate(cell, g, m, o, residual, err));
     FT_TRY(fit_sigma(m, residual, g, scale, err));
     for (size_t i = 0; i < m->count; i++) z[i] = residual[i] / scale[i];
-    ft__spreads(z, m->count, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]);
+    if (!ft__spreads(z, m->count, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
     double base;
     g->trees = malloc((size_t)(o.trees + 1) * sizeof *g->trees);
     if (!g->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
     FT_TRY(ft__boost(&(ft_boost_data){m->key, m->count, m->width, m->target, m->weight}, &o, &base, g->trees, err));
-    g->expert.tree_count = (uint32_t)o.trees;
+    g->expert.tree_count = ft__boost_used(g->trees, o.trees);
     g->expert.weight[FT_KIN_SELF] = 1;
     g->expert.bias[FT_KIN_SELF] = (float)base;
     ft_errors e = {0};
@@ -150,7 +154,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     for (size_t i = 0; i < m->count && ok; i++)
         ok = ft__errors_add(&e, residual[i], scale[i] * (double)g->expert.spread_low[FT_KIN_SELF][4],
                             scale[i] * (double)g->expert.spread_high[FT_KIN_SELF][4]);
-    ft__errors_summary(&e, &g->known);
+    ok = ok && ft__errors_summary(&e, &g->known);
     ft__errors_free(&e);
     g->expert.mape[FT_KIN_SELF] = (float)g->known.mean;
     strcpy(g->known.kind, "known");
@@ -166,7 +170,8 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     ft_matrix m;
     expert_init(cell, device->name, device->generation, &g->expert);
     g->expert.rows = (uint32_t)g->count;
-    g->expert.flags = g->bare ? FT_EXPERT_BARE_OPERANDS : 0;
+    g->expert.balance = (float)ft__device_balance(device);
+    g->expert.flags = (g->bare ? FT_EXPERT_BARE_OPERANDS : 0u) | (g->eager ? FT_EXPERT_EAGER : 0u);
     uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
     size_t n = ft__cell_sample(g, GPU_ROWS, index);

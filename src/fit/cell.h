@@ -8,12 +8,13 @@
 
 /* One GPU inside a cell: its rows, its expert, and what cross-validation showed. */
 typedef struct ft_cell_gpu {
-    int gpu;                 /* index into ft_rows.gpus */
-    uint32_t *index;         /* rows to fit, in file order, at most FT_CELL_MAX_ROWS */
+    int gpu;         /* index into ft_rows.gpus */
+    uint32_t *index; /* rows to fit, in file order, at most FT_CELL_MAX_ROWS */
     size_t count;
-    bool bare;               /* has rows whose low-precision operands arrived quantised */
+    bool bare;  /* has rows whose low-precision operands arrived quantised */
+    bool eager; /* has rows that are eager calls */
     ft_expert expert;
-    ft_tree *trees, *sigma;  /* expert.tree_count and expert.sigma_count of them */
+    ft_tree *trees, *sigma; /* expert.tree_count and expert.sigma_count of them */
     ft_accuracy known;
 } ft_cell_gpu;
 
@@ -25,7 +26,7 @@ typedef struct ft_cell {
     int gpu_count;
     ft_expert world;
     ft_tree *world_trees;
-    ft_accuracy *lines;      /* sibling and unseen accuracies */
+    ft_accuracy *lines; /* sibling and unseen accuracies */
     size_t line_count;
     ft_status status;
     ft_error error;
@@ -39,11 +40,12 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *gpu, ft_error *err);
 ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err);
 void ft__cell_free(ft_cell *cell);
 
-/* About `wanted` rows of a GPU, picked by hash so that they do not follow the order of the file; out has room for twice. */
+/* About `wanted` rows of a GPU, picked by hash so that they do not follow the order of the file; `out` has room for
+ * twice as many. */
 size_t ft__cell_sample(const ft_cell_gpu *gpu, size_t wanted, uint32_t *out);
 /* Constants over the GPUs in `use`, each counting the same however many rows it has. */
-ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each, int iterations,
-                             double *theta, ft_error *err);
+ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each,
+                             int iterations, double *theta, ft_error *err);
 
 /* Accuracy of forecasts: adds rows, then fills the line. residual = log(measured / forecast). */
 typedef struct ft_errors {
@@ -51,9 +53,9 @@ typedef struct ft_errors {
     size_t count, room;
 } ft_errors;
 bool ft__errors_add(ft_errors *e, double residual, double low, double high);
-void ft__errors_summary(const ft_errors *e, ft_accuracy *out);
+bool ft__errors_summary(const ft_errors *e, ft_accuracy *out); /* false: out of memory */
 void ft__errors_free(ft_errors *e);
 
 /* Quantiles of normalised residuals, one side each, at ft__quantile_levels; `count` residuals, scaled by `inflate`. */
-void ft__spreads(const double *z, size_t count, double inflate, float *low, float *high);
+bool ft__spreads(const double *z, size_t count, double inflate, float *low, float *high);
 #endif

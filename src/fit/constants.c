@@ -1,9 +1,9 @@
 /* Gauss-Newton with damping on log time.
  *
  * The unknowns are the logs of the constants; the residual of a row is log(model / measured), weighted by Huber's rule
- * (rows further off than 20 % count linearly: tables hold autotuner accidents that no physics explains); priors enter as
- * further residuals (x - x0) / spread. The Jacobian is by forward differences: the model takes a minimum over tiles, so
- * it has kinks but no jumps in its constants. */
+ * (rows further off than 20 % count linearly: tables hold autotuner accidents that no physics explains); priors enter
+ * as further residuals (x - x0) / spread. The Jacobian is by forward differences: the model takes a minimum over tiles,
+ * so it has kinks but no jumps in its constants. */
 #include "fit/constants.h"
 
 #include <math.h>
@@ -59,7 +59,8 @@ static double cost_of(const ft_family *f, ft_subset s, const double *x, const do
 {
     double theta[FT_MAX_THETA] = {0}, sum = 0;
     for (int j = 0; j < f->parameter_count; j++) theta[j] = exp(x[j]);
-    for (size_t i = 0; i < s.count; i++) sum += (double)s.rows->at[s.index[i]].weight * huber(row_residual(f, s, i, theta));
+    for (size_t i = 0; i < s.count; i++)
+        sum += (double)s.rows->at[s.index[i]].weight * huber(row_residual(f, s, i, theta));
     return sum + prior_cost(f, x, x0, prior, total);
 }
 
@@ -120,7 +121,8 @@ static void solve(const system_ *sys, int n, double damping, double *d)
     }
 }
 
-void ft__fit_constants(const ft_family *f, ft_subset s, const double *center, double prior, int iterations, double *theta)
+void ft__fit_constants(const ft_family *f, ft_subset s, const double *center, double prior, int iterations,
+                       double *theta)
 {
     double x[FT_MAX_THETA], x0[FT_MAX_THETA], try[FT_MAX_THETA], d[FT_MAX_THETA], total = 0, damping = 0.05;
     int n = f->parameter_count;

@@ -1,7 +1,8 @@
 /* Measurements -> predictor file: rows are dealt into cells, cells are fitted in parallel, experts and trees are
  * laid out one after the other, and a JSON record says what all of it came from.
  *
- * The order of cells, GPUs and rows is that of the files, and no step depends on the thread count: same data, same bytes. */
+ * The order of cells, GPUs and rows is that of the files, and no step depends on the thread count: same data, same
+ * bytes. */
 #include "fit/fit.h"
 
 #include <math.h>
@@ -22,6 +23,8 @@ void ft__accuracy_free(ft_accuracy_table *t)
 typedef struct job {
     ft_cell *cell;
     int gpu; /* index inside the cell */
+    ft_status status;
+    ft_error error;
 } job;
 
 typedef struct fitting {
@@ -139,6 +142,7 @@ static ft_status deal(fitting *f, ft_error *err)
         }
         g->index[g->count++] = i;
         g->bare = g->bare || (row->op.kind == FT_OP_GEMM && row->op.u.gemm.quantized == 1);
+        g->eager = g->eager || row->op.timing == FT_TIMING_OP;
     }
     free(cell_at);
     for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
@@ -146,7 +150,8 @@ static ft_status deal(fitting *f, ft_error *err)
         for (int g = 0; g < f->cells[c].gpu_count; g++) thin(&f->cells[c].gpus[g], &f->rows);
         f->job_count += (size_t)f->cells[c].gpu_count;
     }
-    if (s == FT_OK && !f->cell_count) s = ft__fail(err, FT_E_FILE, "no rows to fit: every measured row is held out or of another family");
+    if (s == FT_OK && !f->cell_count)
+        s = ft__fail(err, FT_E_FILE, "no rows to fit: every measured row is held out or of another family");
     return s;
 }
 
@@ -161,10 +166,8 @@ static void world_step(void *context, size_t i)
 static void gpu_step(void *context, size_t i)
 {
     fitting *f = context;
-    ft_cell *cell = f->jobs[i].cell;
-    ft_error err;
-    ft_status s = ft__cell_fit_gpu(cell, &cell->gpus[f->jobs[i].gpu], &err);
-    if (s != FT_OK) cell->error = err, cell->status = s;
+    job *j = &f->jobs[i];
+    j->status = ft__cell_fit_gpu(j->cell, &j->cell->gpus[j->gpu], &j->error);
     size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
     tell(f, "experts", 0.15 + 0.65 * (double)done / (double)f->job_count);
 }
@@ -191,7 +194,9 @@ static int by_size(const void *a, const void *b)
 {
     const job *x = a, *y = b;
     size_t nx = x->cell->gpus[x->gpu].count, ny = y->cell->gpus[y->gpu].count;
-    return nx != ny ? (nx < ny) - (nx > ny) : x->cell != y->cell ? (x->cell > y->cell) - (x->cell < y->cell) : x->gpu - y->gpu;
+    return nx != ny             ? (nx < ny) - (nx > ny)
+           : x->cell != y->cell ? (x->cell > y->cell) - (x->cell < y->cell)
+                                : x->gpu - y->gpu;
 }
 
 static ft_status run(fitting *f, ft_error *err)
@@ -201,13 +206,17 @@ static ft_status run(fitting *f, ft_error *err)
     if (!f->jobs) return ft__fail(err, FT_E_MEMORY, "out of memory");
     size_t n = 0;
     for (size_t c = 0; c < f->cell_count; c++)
-        for (int g = 0; g < f->cells[c].gpu_count; g++) f->jobs[n++] = (job){&f->cells[c], g};
+        for (int g = 0; g < f->cells[c].gpu_count; g++) f->jobs[n++] = (job){.cell = &f->cells[c], .gpu = g};
     qsort(f->jobs, n, sizeof *f->jobs, by_size); /* the longest first, so that no core idles at the end */
     ft__parallel(threads, f->cell_count, world_step, f);
     FT_TRY(cells_status(f, err));
     f->done = 0;
     ft__parallel(threads, f->job_count, gpu_step, f);
-    FT_TRY(cells_status(f, err));
+    for (size_t i = 0; i < f->job_count; i++)
+        if (f->jobs[i].status != FT_OK) {
+            if (err) *err = f->jobs[i].error;
+            return f->jobs[i].status;
+        }
     f->done = 0;
     ft__parallel(threads, f->cell_count, kin_step, f);
     return cells_status(f, err);
@@ -219,8 +228,8 @@ static void describe_line(ft_text *meta, const ft_accuracy *a, bool first)
         const char *key;
         double value;
     } figures[] = {{"mean", a->mean}, {"median", a->median}, {"p90", a->p90}, {"bias", a->bias}, {"inside", a->inside}};
-    ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"kind\":\"%s\",\"rows\":%zu", first ? "" : ",",
-                  a->family, a->variant, a->gpu, a->kind, a->rows);
+    ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"kind\":\"%s\",\"rows\":%zu",
+                  first ? "" : ",", a->family, a->variant, a->gpu, a->kind, a->rows);
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         ft__text_addf(meta, ",\"%s\":", figures[i].key);
         ft__text_add_number(meta, figures[i].value, 4);
@@ -300,7 +309,8 @@ static ft_status collect(const fitting *f, ft_accuracy_table *out, ft_error *err
     return FT_OK;
 }
 
-ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft_accuracy_table *accuracy, ft_error *err)
+ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft_accuracy_table *accuracy,
+                  ft_error *err)
 {
     fitting f = {.options = options};
     ft_row_filter filter = {.exclude_gpus = options->exclude_gpus,
@@ -313,8 +323,8 @@ ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft
             const char *names[64];
             for (int k = 0; k < ft__family_count; k++) names[k] = ft__families[k]->name;
             const char *near = ft__nearest(options->families[i], names, (size_t)ft__family_count);
-            return ft__fail(err, FT_E_NAME, "unknown family \"%s\"%s%s", options->families[i], near ? "; did you mean " : "",
-                            near ? near : "");
+            return ft__fail(err, FT_E_NAME, "unknown family \"%s\"%s%s", options->families[i],
+                            near ? "; did you mean " : "", near ? near : "");
         }
     tell(&f, "reading", 0);
     ft_status s = ft__rows_load(options->data, options->data_count, &filter, &f.rows, err);

@@ -1,8 +1,8 @@
 /* What kinship is worth: forecasts for GPUs that were left out.
  *
- * A sibling's expert is tried on the GPUs of its generation that it never saw. The world's constants are refitted with each
- * generation left out: those errors become the interval of a GPU nobody measured, and they decide how much of the learned
- * correction such a GPU gets (usually half or nothing: trees that help at home hurt abroad). */
+ * A sibling's expert is tried on the GPUs of its generation that it never saw. The world's constants are refitted with
+ * each generation left out: those errors become the interval of a GPU nobody measured, and they decide how much of the
+ * learned correction such a GPU gets (usually half or nothing: trees that help at home hurt abroad). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,26 +81,26 @@ static float best_weight(const trial *t, int gpu_count)
 }
 
 /* Spreads from a trial at a weight, and a line per GPU when asked. */
-static ft_status settle_trial(ft_cell *cell, const trial *t, float weight, double inflate, const char *kind, bool report,
-                              float *low, float *high, ft_error *err)
+static ft_status settle_trial(ft_cell *cell, const trial *t, float weight, double inflate, const char *kind,
+                              bool report, float *low, float *high, ft_error *err)
 {
     double *z = malloc((t->count + 1) * sizeof *z);
     if (!z) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < t->count; i++) z[i] = (t->residual[i] - (double)weight * t->trees[i]) / t->scale[i];
-    ft__spreads(z, t->count, inflate, low, high);
-    ft_status s = FT_OK;
+    ft_status s = ft__spreads(z, t->count, inflate, low, high) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
     for (int g = 0; g < cell->gpu_count && report && s == FT_OK; g++) {
         ft_errors e = {0};
         bool ok = true;
         for (size_t i = 0; i < t->count && ok; i++)
             if (t->gpu[i] == g)
-                ok = ft__errors_add(&e, z[i] * t->scale[i], t->scale[i] * (double)low[4], t->scale[i] * (double)high[4]);
+                ok = ft__errors_add(&e, z[i] * t->scale[i], t->scale[i] * (double)low[4],
+                                    t->scale[i] * (double)high[4]);
         if (!ok) s = ft__fail(err, FT_E_MEMORY, "out of memory");
         if (ok && e.count) {
             ft_accuracy line = {0};
             name_line(cell, kind, cell->rows->gpus[cell->gpus[g].gpu].name, &line);
-            ft__errors_summary(&e, &line);
-            s = add_line(cell, &line, err);
+            s = ft__errors_summary(&e, &line) ? add_line(cell, &line, err)
+                                              : ft__fail(err, FT_E_MEMORY, "out of memory");
         }
         ft__errors_free(&e);
     }
@@ -119,7 +119,8 @@ static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
     for (int g = 0; g < cell->gpu_count && ok; g++) {
         const ft_cell_gpu *from = NULL;
         for (int h = 0; h < cell->gpu_count; h++)
-            if (h != g && !strcmp(generation_of(cell, h), generation_of(cell, g)) && (!from || cell->gpus[h].count > from->count))
+            if (h != g && !strcmp(generation_of(cell, h), generation_of(cell, g)) &&
+                (!from || cell->gpus[h].count > from->count))
                 from = &cell->gpus[h];
         if (!from) continue;
         size_t n = ft__cell_sample(&cell->gpus[g], POOL_ROWS, index);
@@ -129,8 +130,10 @@ static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
             double ms = ft__row_model_ms(cell->family, cell->rows, row, from->expert.theta, true, &ph);
             uint32_t key[FT_MAX_FEATURES];
             ft__matrix_keys(cell, &ph, key);
-            double trees = (double)from->expert.bias[FT_KIN_SELF] + ft__trees_sum(from->trees, from->expert.tree_count, key);
-            double scale = exp((double)from->expert.sigma_base + ft__trees_sum(from->sigma, from->expert.sigma_count, key));
+            double trees = (double)from->expert.bias[FT_KIN_SELF] +
+                           ft__trees_sum(from->trees, from->expert.tree_count, key);
+            double scale =
+                exp((double)from->expert.sigma_base + ft__trees_sum(from->sigma, from->expert.sigma_count, key));
             ok = trial_add(t, log(row->ms / ms), trees, scale, g);
         }
     }
@@ -140,12 +143,13 @@ static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
 
 static ft_boost_options world_boost(void)
 {
-    return (ft_boost_options){.trees = 120, .depth = 5, .rate = 0.08, .ridge = 20, .clip = 0.3, .rows = 0.7, .features = 0.6};
+    return (ft_boost_options){
+        .trees = 120, .depth = 5, .rate = 0.08, .ridge = 20, .clip = 0.3, .rows = 0.7, .features = 0.6};
 }
 
 /* Trees over the pooled residuals of the GPUs in `use`, each GPU's own mean taken out. */
-static ft_status pooled_trees(const ft_cell *cell, const bool *use, const double *theta, ft_tree *trees, ft_expert *ranges,
-                              ft_error *err)
+static ft_status pooled_trees(const ft_cell *cell, const bool *use, const double *theta, ft_tree *trees,
+                              ft_expert *ranges, ft_error *err)
 {
     ft_matrix m;
     uint32_t *index = malloc(2 * POOL_ROWS * sizeof *index);
@@ -216,8 +220,8 @@ static ft_status try_world(const ft_cell *cell, trial *t, ft_error *err)
     return s;
 }
 
-/* Where nobody else was measured, how much wider an interval gets is a judgement: half as wide again for a sibling, three
- * times for a stranger, and at least what families with many GPUs show. */
+/* Where nobody else was measured, how much wider an interval gets is a judgement: half as wide again for a sibling,
+ * three times for a stranger, and at least what families with many GPUs show. */
 static void guess_spreads(const ft_expert *own, double factor, double least, float *low, float *high)
 {
     double scale = exp((double)own->sigma_base);
@@ -241,7 +245,7 @@ ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err)
     if (s == FT_OK) s = pooled_trees(cell, use, cell->world.theta, cell->world_trees, &cell->world, err);
     const ft_expert *own = &cell->gpus[0].expert;
     ft_expert *w = &cell->world;
-    w->tree_count = (uint32_t)o.trees;
+    w->tree_count = s == FT_OK ? ft__boost_used(cell->world_trees, o.trees) : 0;
     w->sigma_base = 0;
     if (s == FT_OK && world.count) {
         w->weight[FT_KIN_WORLD] = best_weight(&world, cell->gpu_count);

@@ -4,8 +4,8 @@
 #include "fit/cell.h"
 
 typedef struct ft_matrix {
-    uint32_t *key;           /* count x width, row-major */
-    float *target, *weight;  /* target: log(measured / modelled) */
+    uint32_t *key;          /* count x width, row-major */
+    float *target, *weight; /* target: log(measured / modelled) */
     size_t count;
     int width;
 } ft_matrix;

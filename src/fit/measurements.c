@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "device/gpu.h"
 #include "graph/operator.h"
+#include "kernel/kernel.h"
 
 uint32_t ft__group3(int64_t a, int64_t b, int64_t c)
 {
@@ -42,10 +43,24 @@ static ft_status gpu_index(ft_rows *rows, const char *gpu, uint16_t *out, ft_err
     return FT_OK;
 }
 
-ft_status ft__rows_add(ft_rows *rows, const ft_row_filter *filter, const char *gpu, ft_row *row, ft_error *err)
+ft_status ft__row_size(const ft_table *table, const char *column, int64_t *out, ft_error *err)
+{
+    int at;
+    FT_TRY(ft__table_column(table, column, &at, err));
+    FT_TRY(ft__table_whole(table, at, out, err));
+    if (*out >= 0 && *out <= INT64_C(1) << 40) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, ft__table_path(table), ft__table_line(table), 0,
+                       "column \"%s\" must hold a whole number from 0 to 2^40, got %lld", column, (long long)*out);
+}
+
+ft_status ft__rows_add(ft_rows *rows, const ft_row_filter *filter, const char *gpu, ft_row *row, const ft_table *table,
+                       ft_error *err)
 {
     if (filter && filter->wanted && !filter->wanted(filter->wanted_context, &row->op)) return FT_OK;
-    FT_TRY(gpu_index(rows, gpu, &row->gpu, err));
+    ft_error why;
+    ft_status s = gpu_index(rows, gpu, &row->gpu, &why);
+    if (s == FT_OK) s = ft__op_check(&row->op, &rows->gpus[row->gpu], &why);
+    if (s != FT_OK) return ft__fail_at(err, s, ft__table_path(table), ft__table_line(table), 0, "%s", why.message);
     if (rows->count == rows->room) {
         size_t room = rows->room ? 2 * rows->room : 4096;
         ft_row *more = realloc(rows->at, room * sizeof *more);
@@ -85,7 +100,8 @@ static ft_status load_folder(const char *folder, const ft_row_filter *filter, ft
 /* The same measurement: the same time to the last digit of the same work. */
 static bool same_row(const ft_row *a, const ft_row *b)
 {
-    const double x[] = {a->ms, ft__op_flops(&a->op), ft__op_bytes(&a->op)}, y[] = {b->ms, ft__op_flops(&b->op), ft__op_bytes(&b->op)};
+    const double x[] = {a->ms, ft__op_flops(&a->op), ft__op_bytes(&a->op)},
+                 y[] = {b->ms, ft__op_flops(&b->op), ft__op_bytes(&b->op)};
     return a->gpu == b->gpu && a->group == b->group && a->op.kind == b->op.kind && a->op.dtype == b->op.dtype &&
            a->op.pass == b->op.pass && !strcmp(a->op.name, b->op.name) && !memcmp(x, y, sizeof x);
 }
@@ -114,7 +130,8 @@ static ft_status drop_repeats(ft_rows *rows, ft_error *err)
     return FT_OK;
 }
 
-ft_status ft__rows_load(const char *const *folders, size_t count, const ft_row_filter *filter, ft_rows *out, ft_error *err)
+ft_status ft__rows_load(const char *const *folders, size_t count, const ft_row_filter *filter, ft_rows *out,
+                        ft_error *err)
 {
     memset(out, 0, sizeof *out);
     ft_status s = FT_OK;

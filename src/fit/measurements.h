@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/table.h"
 
 enum { FT_MAX_MEASURED_GPUS = 64 };
 
@@ -11,10 +12,10 @@ typedef struct ft_row {
     ft_op op;
     double ms;
     float weight;
-    uint16_t gpu;       /* index into ft_rows.gpus */
-    uint8_t source;     /* ft_row_source */
-    bool held_out;      /* never fitted: kept for validation */
-    uint32_t group;     /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
+    uint16_t gpu;   /* index into ft_rows.gpus */
+    uint8_t source; /* ft_row_source */
+    bool held_out;  /* never fitted: kept for validation */
+    uint32_t group; /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
 } ft_row;
 
 typedef enum ft_row_source { FT_ROWS_OWN, FT_ROWS_EAGER, FT_ROWS_ENGINE } ft_row_source;
@@ -29,7 +30,7 @@ typedef struct ft_rows {
 typedef struct ft_row_filter {
     const char *const *exclude_gpus;
     size_t exclude_count;
-    const char *const *only_gpus;   /* none: all */
+    const char *const *only_gpus; /* none: all */
     size_t only_count;
     bool (*wanted)(void *context, const ft_op *op); /* NULL: every family */
     void *wanted_context;
@@ -37,11 +38,15 @@ typedef struct ft_row_filter {
 
 /* Everything below the folders that has a known form (h200/ neusight/ silicon/); at least one row or an error. Of our
  * own rows, one that stands in several folders is taken once. */
-ft_status ft__rows_load(const char *const *folders, size_t count, const ft_row_filter *filter, ft_rows *out, ft_error *err);
+ft_status ft__rows_load(const char *const *folders, size_t count, const ft_row_filter *filter, ft_rows *out,
+                        ft_error *err);
 void ft__rows_free(ft_rows *rows);
 
-/* For the readers, one per form. */
-ft_status ft__rows_add(ft_rows *rows, const ft_row_filter *filter, const char *gpu, ft_row *row, ft_error *err);
+/* For the readers, one per form. An operator or a GPU that cannot be is an error at the table's current line. */
+ft_status ft__rows_add(ft_rows *rows, const ft_row_filter *filter, const char *gpu, ft_row *row, const ft_table *table,
+                       ft_error *err);
+/* A size in the current row: a whole number from 0 to 2^40, so that sums and small multiples never overflow. */
+ft_status ft__row_size(const ft_table *table, const char *column, int64_t *out, ft_error *err);
 bool ft__rows_gpu_wanted(const ft_row_filter *filter, const char *gpu);
 uint32_t ft__group3(int64_t a, int64_t b, int64_t c); /* hash of up to three sizes */
 ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter *filter, ft_rows *rows, ft_error *err);

@@ -1,8 +1,8 @@
 /* NeuSight's fp32 operators (sitar-lab/NeuSight, MIT): one eager call, the launch gap inside.
  *
  * The authors' train split is fitted; their test split is not, except for GPUs without a train split of that operator,
- * where every other test row (by hash) is. P4's train rows of `linear` are left out: they run at 1.0 to 2.0 TFLOP/s, in kernels
- * of 64x64 tiles that no other GPU's rows show, where the same board's batched products reach 4.5. */
+ * where every other test row (by hash) is. P4's train rows of `linear` are left out: they run at 1.0 to 2.0 TFLOP/s, in
+ * kernels of 64x64 tiles that no other GPU's rows show, where the same board's batched products reach 4.5. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,12 +15,18 @@ static const char *gpu_name(const char *theirs)
 {
     static const struct {
         const char *theirs, *ours;
-    } names[] = {{"NVIDIA_A100-PCIE-40GB", "a100_pcie_40gb"}, {"NVIDIA_A100-SXM4-40GB", "a100_sxm_40gb"},
-                 {"NVIDIA_A100_80GB_PCIe", "a100_pcie_80gb"}, {"NVIDIA_H100_80GB_HBM3", "h100_sxm"},
-                 {"NVIDIA_L4", "l4"},                         {"Tesla_P100-PCIE-16GB", "p100_pcie_16gb"},
-                 {"Tesla_P4", "p4"},                          {"Tesla_T4", "t4"},
-                 {"Tesla_V100-PCIE-32GB", "v100_pcie_32gb"},  {"AMD_Instinct_MI100", "mi100"},
-                 {"AMD_Instinct_MI210", "mi210"},             {"AMD_Instinct_MI250", "mi250"}};
+    } names[] = {{"NVIDIA_A100-PCIE-40GB", "a100_pcie_40gb"},
+                 {"NVIDIA_A100-SXM4-40GB", "a100_sxm_40gb"},
+                 {"NVIDIA_A100_80GB_PCIe", "a100_pcie_80gb"},
+                 {"NVIDIA_H100_80GB_HBM3", "h100_sxm"},
+                 {"NVIDIA_L4", "l4"},
+                 {"Tesla_P100-PCIE-16GB", "p100_pcie_16gb"},
+                 {"Tesla_P4", "p4"},
+                 {"Tesla_T4", "t4"},
+                 {"Tesla_V100-PCIE-32GB", "v100_pcie_32gb"},
+                 {"AMD_Instinct_MI100", "mi100"},
+                 {"AMD_Instinct_MI210", "mi210"},
+                 {"AMD_Instinct_MI250", "mi250"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i].theirs, theirs)) return names[i].ours;
     return NULL;
@@ -29,13 +35,6 @@ static const char *gpu_name(const char *theirs)
 enum { LINEAR, BMM, ELEMENTWISE, SOFTMAX, LAYERNORM, CONV, FORMS };
 static const char *const files[FORMS] = {"linear.csv.gz",  "bmm.csv.gz",       "elementwise.csv.gz",
                                          "softmax.csv.gz", "layernorm.csv.gz", "conv.csv.gz"};
-
-static ft_status whole(ft_table *t, const char *column, int64_t *out, ft_error *err)
-{
-    int at;
-    FT_TRY(ft__table_column(t, column, &at, err));
-    return ft__table_whole(t, at, out, err);
-}
 
 static ft_status read_op(ft_table *t, int form, ft_row *row, bool *take, ft_error *err)
 {
@@ -46,23 +45,23 @@ static ft_status read_op(ft_table *t, int form, ft_row *row, bool *take, ft_erro
     case LINEAR:
     case BMM:
         ft__op_init(form == BMM ? "bmm" : "linear", op);
-        if (form == BMM) FT_TRY(whole(t, "b", &op->u.gemm.b, err));
-        FT_TRY(whole(t, "m", &op->u.gemm.m, err));
-        FT_TRY(whole(t, "n_out", &op->u.gemm.n, err));
-        FT_TRY(whole(t, "k_red", &op->u.gemm.k, err));
+        if (form == BMM) FT_TRY(ft__row_size(t, "b", &op->u.gemm.b, err));
+        FT_TRY(ft__row_size(t, "m", &op->u.gemm.m, err));
+        FT_TRY(ft__row_size(t, "n_out", &op->u.gemm.n, err));
+        FT_TRY(ft__row_size(t, "k_red", &op->u.gemm.k, err));
         row->group = ft__group3(op->u.gemm.n, op->u.gemm.k, form == BMM ? op->u.gemm.m : 0);
         break;
     case CONV: {
         int64_t size, filter;
         ft__op_init("conv2d", op);
         op->u.conv.nhwc = false;
-        FT_TRY(whole(t, "b", &op->u.conv.n, err));
-        FT_TRY(whole(t, "c_in", &op->u.conv.c, err));
-        FT_TRY(whole(t, "c_out", &op->u.conv.k, err));
-        FT_TRY(whole(t, "ksize", &filter, err));
-        FT_TRY(whole(t, "in_size", &size, err));
-        FT_TRY(whole(t, "stride", &op->u.conv.stride, err));
-        FT_TRY(whole(t, "pad", &op->u.conv.pad, err));
+        FT_TRY(ft__row_size(t, "b", &op->u.conv.n, err));
+        FT_TRY(ft__row_size(t, "c_in", &op->u.conv.c, err));
+        FT_TRY(ft__row_size(t, "c_out", &op->u.conv.k, err));
+        FT_TRY(ft__row_size(t, "ksize", &filter, err));
+        FT_TRY(ft__row_size(t, "in_size", &size, err));
+        FT_TRY(ft__row_size(t, "stride", &op->u.conv.stride, err));
+        FT_TRY(ft__row_size(t, "pad", &op->u.conv.pad, err));
         op->u.conv.h = op->u.conv.w = size;
         op->u.conv.r = op->u.conv.s = filter;
         row->group = ft__group3(op->u.conv.c, op->u.conv.k, size);
@@ -73,9 +72,9 @@ static ft_status read_op(ft_table *t, int form, ft_row *row, bool *take, ft_erro
         *take = at >= 0;
         if (!*take) return FT_OK;
         ft__op_init(ft__pointwise_ops[at].name, op);
-        FT_TRY(whole(t, "b", &b, err));
-        FT_TRY(whole(t, "h", &h, err));
-        op->u.elementwise.numel = b * h;
+        FT_TRY(ft__row_size(t, "b", &b, err));
+        FT_TRY(ft__row_size(t, "h", &h, err));
+        if (__builtin_mul_overflow(b, h, &op->u.elementwise.numel)) op->u.elementwise.numel = INT64_MAX;
         const char *inputs = ft__table_cell(t, ft__table_find(t, "n_inputs"));
         op->u.elementwise.inputs = inputs[0] == '2' ? 2 : 1;
         row->group = ft__group3(b, h, 0);
@@ -83,8 +82,8 @@ static ft_status read_op(ft_table *t, int form, ft_row *row, bool *take, ft_erro
     }
     default:
         ft__op_init(form == SOFTMAX ? "softmax" : "layernorm", op);
-        FT_TRY(whole(t, "b", &op->u.row.rows, err));
-        FT_TRY(whole(t, "h", &op->u.row.cols, err));
+        FT_TRY(ft__row_size(t, "b", &op->u.row.rows, err));
+        FT_TRY(ft__row_size(t, "h", &op->u.row.cols, err));
         row->group = ft__group3(op->u.row.rows, op->u.row.cols, 0);
     }
     op->dtype = op->kv_dtype = FT_FP32;
@@ -119,7 +118,7 @@ static ft_status read_file(const char *path, int form, const ft_row_filter *filt
         row.source = FT_ROWS_EAGER;
         row.held_out = strcmp(ft__table_cell(t, split), "train") != 0;
         size_t before = rows->count;
-        s = ft__rows_add(rows, filter, name, &row, err);
+        s = ft__rows_add(rows, filter, name, &row, t, err);
         if (s == FT_OK && rows->count > before && !row.held_out) has_train[rows->at[before].gpu] = true;
     }
     for (size_t i = first; s == FT_OK && i < rows->count; i++) {

@@ -23,12 +23,13 @@ typedef ft_status (*row_reader)(reader *r, ft_row *row, bool *take);
 
 static ft_status whole(reader *r, const char *column, int64_t *out)
 {
-    int at;
-    FT_TRY(ft__table_column(r->table, column, &at, r->err));
-    return ft__table_whole(r->table, at, out, r->err);
+    return ft__row_size(r->table, column, out, r->err);
 }
 
-static const char *cell(reader *r, const char *column) { return ft__table_cell(r->table, ft__table_find(r->table, column)); }
+static const char *cell(reader *r, const char *column)
+{
+    return ft__table_cell(r->table, ft__table_find(r->table, column));
+}
 
 static ft_status dtype(reader *r, ft_dtype *out)
 {
@@ -61,7 +62,10 @@ static ft_status gemm_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
-static ft_pass pass_of(const char *text) { return !strcmp(text, "bwd") ? FT_BWD : !strcmp(text, "fwd_bwd") ? FT_FWD_BWD : FT_FWD; }
+static ft_pass pass_of(const char *text)
+{
+    return !strcmp(text, "bwd") ? FT_BWD : !strcmp(text, "fwd_bwd") ? FT_FWD_BWD : FT_FWD;
+}
 
 static ft_status attention_row(reader *r, ft_row *row, bool *take)
 {
@@ -215,7 +219,7 @@ static ft_status read_file(const char *folder, const char *name, row_reader each
         if (s != FT_OK || !take) continue;
         row.source = FT_ROWS_OWN;
         row.held_out = row.group % 10 == 3;
-        s = ft__rows_add(r->rows, r->filter, r->gpu, &row, r->err);
+        s = ft__rows_add(r->rows, r->filter, r->gpu, &row, r->table, r->err);
     }
     ft__table_close(r->table);
     return s;

@@ -52,12 +52,7 @@ static const char *cell(reader *r, const char *column) { return ft__table_cell(r
 static bool cell_is(reader *r, const char *column, const char *value) { return !strcmp(cell(r, column), value); }
 static bool zero(reader *r, const char *column) { return cell(r, column)[0] == 0 || cell_is(r, column, "0"); }
 
-static ft_status whole(reader *r, const char *column, int64_t *out)
-{
-    int at;
-    FT_TRY(ft__table_column(r->t, column, &at, r->err));
-    return ft__table_whole(r->t, at, out, r->err);
-}
+static ft_status whole(reader *r, const char *column, int64_t *out) { return ft__row_size(r->t, column, out, r->err); }
 
 static ft_status gemm_row(reader *r, ft_row *row, bool *take)
 {
@@ -203,14 +198,14 @@ static ft_status read_file(const char *path, row_reader each, const ft_row_filte
         if (s != FT_OK || row.ms <= 0) continue;
         if (row.op.kind == FT_OP_MOE && moe_accident(name, &row)) continue;
         row.source = FT_ROWS_ENGINE;
-        s = ft__rows_add(rows, filter, name, &row, err);
+        s = ft__rows_add(rows, filter, name, &row, r.t, err);
         if (s == FT_OK && row.op.kind == FT_OP_ATTENTION && ft_dtype_bytes(row.op.kv_dtype) >= 2) {
             /* Once more for requests that name no engine. A request measured twice is answered best, in relative error,
              * near the faster of the two: in prefill that is nearly always not TensorRT-LLM's. */
             bool slower = row.op.engine == FT_ENGINE_TRTLLM && row.op.u.attention.q_len > 1;
             row.op.engine = FT_ENGINE_ANY;
             row.weight = slower ? 0.4f : 1;
-            s = ft__rows_add(rows, filter, name, &row, err);
+            s = ft__rows_add(rows, filter, name, &row, r.t, err);
         }
     }
     ft__table_close(r.t);

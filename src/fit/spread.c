@@ -1,5 +1,6 @@
 /* From held-out errors to intervals, by conformal prediction: the interval at level q is the q-quantile of what the
- * model got wrong on rows it had not seen, each side by itself, so that coverage does not depend on errors being normal. */
+ * model got wrong on rows it had not seen, each side by itself, so that coverage does not depend on errors being
+ * normal. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,10 @@ static double quantile(const double *sorted, size_t n, double q)
     return sorted[i] * (1 - t) + sorted[i + 1] * t;
 }
 
-void ft__spreads(const double *z, size_t count, double inflate, float *low, float *high)
+bool ft__spreads(const double *z, size_t count, double inflate, float *low, float *high)
 {
     double *sorted = malloc((count ? count : 1) * sizeof *sorted);
-    for (int q = 0; q < FT_QUANTILES; q++) low[q] = high[q] = (float)(3 * inflate); /* what is said when memory runs out */
-    if (!sorted) return;
+    if (!sorted) return false;
     memcpy(sorted, z, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_value);
     for (int q = 0; q < FT_QUANTILES; q++) {
@@ -36,6 +36,7 @@ void ft__spreads(const double *z, size_t count, double inflate, float *low, floa
         high[q] = (float)fmax(0.002, inflate * quantile(sorted, count, 1 - tail));
     }
     free(sorted);
+    return true;
 }
 
 bool ft__errors_add(ft_errors *e, double residual, double low, double high)
@@ -57,7 +58,7 @@ bool ft__errors_add(ft_errors *e, double residual, double low, double high)
     return true;
 }
 
-void ft__errors_summary(const ft_errors *e, ft_accuracy *out)
+bool ft__errors_summary(const ft_errors *e, ft_accuracy *out)
 {
     size_t n = e->count, inside = 0;
     double *error = malloc((n ? n : 1) * sizeof *error), sum = 0, bias = 0;
@@ -65,7 +66,7 @@ void ft__errors_summary(const ft_errors *e, ft_accuracy *out)
     out->mean = out->median = out->p90 = out->bias = out->inside = 0;
     if (!error || n == 0) {
         free(error);
-        return;
+        return n == 0;
     }
     for (size_t i = 0; i < n; i++) {
         double relative = exp(-e->residual[i]) - 1; /* forecast / measured - 1 */
@@ -81,6 +82,7 @@ void ft__errors_summary(const ft_errors *e, ft_accuracy *out)
     out->p90 = error[(size_t)(0.9 * (double)n) < n ? (size_t)(0.9 * (double)n) : n - 1];
     out->inside = (double)inside / (double)n;
     free(error);
+    return true;
 }
 
 void ft__errors_free(ft_errors *e)

@@ -79,7 +79,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
             strncpy(line->variant, keys[k].family->variant_name(keys[k].variant), sizeof line->variant - 1);
             strncpy(line->gpu, v->rows->gpus[keys[k].gpu].name, sizeof line->gpu - 1);
             strcpy(line->kind, v->options->held_out_only ? "held-out" : "all");
-            ft__errors_summary(&keys[k].errors, line);
+            if (!ft__errors_summary(&keys[k].errors, line)) s = ft__fail(err, FT_E_MEMORY, "out of memory");
         }
         ft__errors_free(&keys[k].errors);
     }
@@ -104,21 +104,28 @@ ft_status ft__validate(const ft_predictor *predictor, const ft_validate_options 
         if (!options->held_out_only || rows.at[i].held_out) index[v.count++] = i;
     v.forecast = malloc((v.count + 1) * sizeof *v.forecast);
     v.status = malloc((v.count + 1) * sizeof *v.status);
-    ft_status s = index && v.forecast && v.status ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for %zu rows", rows.count);
+    ft_status s = index && v.forecast && v.status
+                      ? FT_OK
+                      : ft__fail(err, FT_E_MEMORY, "out of memory for %zu rows", rows.count);
     if (s == FT_OK && v.count == 0) s = ft__fail_at(err, FT_E_FILE, options->data, 0, 0, "no measured row matches");
     if (s == FT_OK) {
         if (options->progress) options->progress(options->progress_context, "forecasting", 0.5);
         ft__parallel(options->threads, (v.count + BLOCK - 1) / BLOCK, forecast_block, &v);
-        for (size_t i = 0; i < v.count && options->each; i++) {
+        /* A row that cannot be forecast (scaling from a GPU that does not exist) must not pass for one without error. */
+        for (size_t i = 0; i < v.count && s == FT_OK; i++)
+            if (v.status[i] != FT_OK)
+                s = ft__kernel_forecast(predictor, &rows.gpus[rows.at[index[i]].gpu], &rows.at[index[i]].op,
+                                        options->quantile, &v.forecast[i], err);
+        for (size_t i = 0; i < v.count && options->each && s == FT_OK; i++) {
             const ft_row *row = &rows.at[index[i]];
             int variant;
             const ft_family *family = ft__family_of(&row->op, &variant);
-            if (v.status[i] == FT_OK)
-                options->each(options->each_context, family->name, family->variant_name(variant), &rows.gpus[row->gpu], &row->op,
-                              row->ms, &v.forecast[i]);
+            options->each(options->each_context, family->name, family->variant_name(variant), &rows.gpus[row->gpu],
+                          &row->op, row->ms, &v.forecast[i]);
         }
-        s = tabulate(&v, accuracy, err);
+        if (s == FT_OK) s = tabulate(&v, accuracy, err);
     }
+    if (s != FT_OK) ft__accuracy_free(accuracy);
     if (options->progress) options->progress(options->progress_context, "done", 1);
     free(v.forecast);
     free(v.status);

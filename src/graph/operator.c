@@ -14,57 +14,34 @@
  * also writes the whole table: see ft__op_bytes. */
 const ft_row_op ft__row_ops[] = {
     /* name, gradient, reads, writes, the gradient's reads and writes, flops */
-    {"softmax", "softmax_backward", 1, 1, 2, 1, 5},
-    {"log_softmax", "log_softmax_backward", 1, 1, 2, 1, 5},
-    {"layernorm", "layernorm_backward", 1, 1, 2, 1, 8},
-    {"rmsnorm", "rmsnorm_backward", 1, 1, 2, 1, 5},
-    {"sum_rows", "sum_rows_backward", 1, 0, 0, 1, 1},
-    {"sum_cols", "sum_cols_backward", 1, 0, 0, 1, 1},
-    {"mean_all", "mean_all_backward", 1, 0, 0, 1, 1},
-    {"argmax", "argmax_backward", 1, 0, 0, 0, 1},
-    {"cumsum", "cumsum_backward", 1, 1, 1, 1, 1},
-    {"transpose_copy", "transpose_copy_backward", 1, 1, 1, 1, 0},
-    {"cat_halves", "cat_halves_backward", 1, 1, 1, 1, 0},
-    {"bias_add", "bias_add_backward", 1, 1, 1, 0, 1},
-    {"embedding", "embedding_backward", 1, 1, 1, 0, 0},
-    {"cross_entropy", "cross_entropy_backward", 1, 0, 1, 1, 5},
+    {"softmax", "softmax_backward", 1, 1, 2, 1, 5},       {"log_softmax", "log_softmax_backward", 1, 1, 2, 1, 5},
+    {"layernorm", "layernorm_backward", 1, 1, 2, 1, 8},   {"rmsnorm", "rmsnorm_backward", 1, 1, 2, 1, 5},
+    {"sum_rows", "sum_rows_backward", 1, 0, 0, 1, 1},     {"sum_cols", "sum_cols_backward", 1, 0, 0, 1, 1},
+    {"mean_all", "mean_all_backward", 1, 0, 0, 1, 1},     {"argmax", "argmax_backward", 1, 0, 0, 0, 1},
+    {"cumsum", "cumsum_backward", 1, 1, 1, 1, 1},         {"transpose_copy", "transpose_copy_backward", 1, 1, 1, 1, 0},
+    {"cat_halves", "cat_halves_backward", 1, 1, 1, 1, 0}, {"bias_add", "bias_add_backward", 1, 1, 1, 0, 1},
+    {"embedding", "embedding_backward", 1, 1, 1, 0, 0},   {"cross_entropy", "cross_entropy_backward", 1, 0, 1, 1, 5},
 };
 const int ft__row_op_count = (int)(sizeof ft__row_ops / sizeof *ft__row_ops);
 
 const ft_pointwise_op ft__pointwise_ops[] = {
-    {"add", 2, 1, 0, 0, 0},
-    {"sub", 2, 1, 0, 0, 0},
-    {"mul", 2, 1, 0, 0, 0},
-    {"div", 2, 4, 0, 0, 0},
-    {"pow", 1, 12, 2, 0, 0},
-    {"addu", 1, 1, 0, 0, 0}, /* with a scalar */
-    {"mulu", 1, 1, 0, 0, 0},
-    {"divu", 1, 1, 0, 0, 0},
-    {"powu", 1, 12, 2, 0, 0},
-    {"scalar_mul", 1, 1, 0, 0, 0},
-    {"neg", 1, 1, 0, 0, 0},
-    {"copy", 1, 0, 0, 0, 0},
-    {"relu", 1, 1, 0, 0, 0},
-    {"gelu", 1, 10, 1, 0, 0},
-    {"silu", 1, 5, 2, 0, 0},
-    {"tanh", 1, 6, 1, 0, 0},
-    {"exp", 1, 2, 1, 0, 0},
-    {"cos", 1, 8, 1, 0, 0},
-    {"sin", 1, 8, 1, 0, 0},
-    {"rsqrt", 1, 2, 1, 0, 0},
-    {"sqrt", 1, 2, 1, 0, 0},
-    {"sigmoid", 1, 4, 2, 0, 0},
+    {"add", 2, 1, 0, 0, 0},           {"sub", 2, 1, 0, 0, 0},
+    {"mul", 2, 1, 0, 0, 0},           {"div", 2, 4, 0, 0, 0},
+    {"pow", 1, 12, 2, 0, 0},          {"addu", 1, 1, 0, 0, 0}, /* with a scalar */
+    {"mulu", 1, 1, 0, 0, 0},          {"divu", 1, 1, 0, 0, 0},
+    {"powu", 1, 12, 2, 0, 0},         {"scalar_mul", 1, 1, 0, 0, 0},
+    {"neg", 1, 1, 0, 0, 0},           {"copy", 1, 0, 0, 0, 0},
+    {"relu", 1, 1, 0, 0, 0},          {"gelu", 1, 10, 1, 0, 0},
+    {"silu", 1, 5, 2, 0, 0},          {"tanh", 1, 6, 1, 0, 0},
+    {"exp", 1, 2, 1, 0, 0},           {"cos", 1, 8, 1, 0, 0},
+    {"sin", 1, 8, 1, 0, 0},           {"rsqrt", 1, 2, 1, 0, 0},
+    {"sqrt", 1, 2, 1, 0, 0},          {"sigmoid", 1, 4, 2, 0, 0},
     {"dropout", 1, 10, 0, 0, 0}, /* also writes a one-byte mask: see ft__op_bytes */
-    {"cast_fp32", 1, 0, 0, 2, 4},
-    {"cast_bf16", 1, 0, 0, 4, 2},
-    {"cast_fp16", 1, 0, 0, 4, 2},
-    {"gelu_backward", 2, 16, 1, 0, 0},
-    {"silu_backward", 2, 8, 2, 0, 0},
-    {"relu_backward", 2, 1, 0, 0, 0},
-    {"tanh_backward", 2, 3, 0, 0, 0},
-    {"sigmoid_backward", 2, 3, 0, 0, 0},
-    {"where", 3, 1, 0, 0, 0},
-    {"masked_fill", 2, 1, 0, 0, 0},
+    {"cast_fp32", 1, 0, 0, 2, 4},     {"cast_bf16", 1, 0, 0, 4, 2},
+    {"cast_fp16", 1, 0, 0, 4, 2},     {"gelu_backward", 2, 16, 1, 0, 0},
+    {"silu_backward", 2, 8, 2, 0, 0}, {"relu_backward", 2, 1, 0, 0, 0},
+    {"tanh_backward", 2, 3, 0, 0, 0}, {"sigmoid_backward", 2, 3, 0, 0, 0},
+    {"where", 3, 1, 0, 0, 0},         {"masked_fill", 2, 1, 0, 0, 0},
 };
 const int ft__pointwise_op_count = (int)(sizeof ft__pointwise_ops / sizeof *ft__pointwise_ops);
 
@@ -95,11 +72,21 @@ void ft__op_init(const char *name, ft_op *out)
         const char *name;
         ft_op_kind kind;
     } kinds[] = {
-        {"gemm", FT_OP_GEMM},           {"linear", FT_OP_GEMM},         {"matmul", FT_OP_GEMM},
-        {"bmm", FT_OP_GEMM},            {"attention", FT_OP_ATTENTION}, {"mla", FT_OP_MLA},
-        {"elementwise", FT_OP_ELEMENTWISE}, {"conv2d", FT_OP_CONV2D},   {"moe", FT_OP_MOE},
-        {"optimizer", FT_OP_OPTIMIZER}, {"quantize", FT_OP_QUANTIZE},   {"dequantize", FT_OP_QUANTIZE},
-        {"quantize_cast", FT_OP_QUANTIZE}, {"quantize_static", FT_OP_QUANTIZE}, {"quantize_rows", FT_OP_QUANTIZE},
+        {"gemm", FT_OP_GEMM},
+        {"linear", FT_OP_GEMM},
+        {"matmul", FT_OP_GEMM},
+        {"bmm", FT_OP_GEMM},
+        {"attention", FT_OP_ATTENTION},
+        {"mla", FT_OP_MLA},
+        {"elementwise", FT_OP_ELEMENTWISE},
+        {"conv2d", FT_OP_CONV2D},
+        {"moe", FT_OP_MOE},
+        {"optimizer", FT_OP_OPTIMIZER},
+        {"quantize", FT_OP_QUANTIZE},
+        {"dequantize", FT_OP_QUANTIZE},
+        {"quantize_cast", FT_OP_QUANTIZE},
+        {"quantize_static", FT_OP_QUANTIZE},
+        {"quantize_rows", FT_OP_QUANTIZE},
         {"scale_matrix", FT_OP_QUANTIZE},
     };
     memset(out, 0, sizeof *out);
@@ -236,9 +223,9 @@ double ft__op_bytes(const ft_op *op)
         double batch = (double)op->u.mla.batch, heads = (double)op->u.mla.heads, q = (double)op->u.mla.q_len;
         double width = op->u.mla.q_len == 1 ? 2.0 * (double)op->u.mla.kv_lora + (double)op->u.mla.rope_dim
                                             : (double)(op->u.mla.nope_dim + op->u.mla.rope_dim + op->u.mla.v_dim);
-        double kv = op->u.mla.q_len == 1 ? latent
-                                         : heads * e * (double)(op->u.mla.nope_dim + op->u.mla.v_dim) +
-                                               (double)op->u.mla.rope_dim * e;
+        double kv = op->u.mla.q_len == 1
+                        ? latent
+                        : heads * e * (double)(op->u.mla.nope_dim + op->u.mla.v_dim) + (double)op->u.mla.rope_dim * e;
         return batch * (q * heads * width * e + (double)op->u.mla.kv_len * kv);
     }
     case FT_OP_ELEMENTWISE: {
@@ -254,7 +241,7 @@ double ft__op_bytes(const ft_op *op)
         double all = (double)op->u.row.rows * (double)op->u.row.cols * e, passes = 2;
         if (at >= 0) {
             const ft_row_op *r = &ft__row_ops[at];
-            passes = op->pass == FT_FWD ? r->reads + r->writes
+            passes = op->pass == FT_FWD   ? r->reads + r->writes
                      : op->pass == FT_BWD ? r->back_reads + r->back_writes
                                           : r->reads + r->writes + r->back_reads + r->back_writes;
         }
@@ -280,7 +267,8 @@ double ft__op_bytes(const ft_op *op)
         return e * (active * 3 * h * i + (double)op->u.moe.tokens * 2 * h);
     }
     case FT_OP_OPTIMIZER: return (double)op->u.optimizer.params * optimizer_bytes_per_param(op->name, e);
-    case FT_OP_QUANTIZE: return (double)op->u.quantize.rows * (double)op->u.quantize.cols * (2 + e); /* bf16 on one side */
+    case FT_OP_QUANTIZE:
+        return (double)op->u.quantize.rows * (double)op->u.quantize.cols * (2 + e); /* bf16 on one side */
     default: return op->u.other.bytes;
     }
 }

@@ -9,9 +9,9 @@
 /* Row operators on [rows, cols]: how often an element of the matrix is read and written, and arithmetic per element.
  * `index` numbers them; predictors are fitted per operator and pass. */
 typedef struct ft_row_op {
-    const char *name, *backward;   /* the operator's name, its gradient's */
-    double reads, writes;          /* forward: matrix-sized passes over device memory */
-    double back_reads, back_writes;/* backward; 0,0 where there is none */
+    const char *name, *backward;    /* the operator's name, its gradient's */
+    double reads, writes;           /* forward: matrix-sized passes over device memory */
+    double back_reads, back_writes; /* backward; 0,0 where there is none */
     double flops_per_element;
 } ft_row_op;
 extern const ft_row_op ft__row_ops[];
@@ -25,8 +25,8 @@ typedef struct ft_pointwise_op {
     const char *name;
     int inputs;
     double flops_per_element;
-    double transcendental;         /* special-function evaluations per element */
-    double in_bytes, out_bytes;    /* of one element where they differ from the dtype's (casts, masks); 0: the dtype's */
+    double transcendental;      /* special-function evaluations per element */
+    double in_bytes, out_bytes; /* of one element where they differ from the dtype's (casts, masks); 0: the dtype's */
 } ft_pointwise_op;
 extern const ft_pointwise_op ft__pointwise_ops[];
 extern const int ft__pointwise_op_count;

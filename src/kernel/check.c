@@ -12,21 +12,23 @@
 static ft_status size_ok(const char *key, int64_t value, ft_error *err)
 {
     if (value >= 1 && value <= INT64_C(1) << 40) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" must be a whole number from 1 to 2^40, got %lld", key, (long long)value);
+    return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" must be a whole number from 1 to 2^40, got %lld", key,
+                       (long long)value);
 }
 
 static ft_status volume_ok(const char *what, double elements, ft_error *err)
 {
     if (elements <= LARGEST) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, what, 0, 0, "%s has %.3g elements; more than 1e15 is not a size any GPU will see", what, elements);
+    return ft__fail_at(err, FT_E_RANGE, what, 0, 0,
+                       "%s has %.3g elements; more than 1e15 is not a size any GPU will see", what, elements);
 }
 
 #define NEED(key, value) FT_TRY(size_ok(key, value, err))
 
 static ft_status dtype_ok(const ft_device *d, const ft_op *op, ft_error *err)
 {
-    bool matrix = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MLA || op->kind == FT_OP_CONV2D ||
-                  op->kind == FT_OP_MOE;
+    bool matrix = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MLA ||
+                  op->kind == FT_OP_CONV2D || op->kind == FT_OP_MOE;
     if (!matrix || d->peak_tflops[op->dtype] > 0) return FT_OK;
     static const ft_dtype instead[] = {FT_FP8, FT_BF16, FT_FP16, FT_TF32, FT_FP32};
     const char *would = "fp32";
@@ -48,7 +50,8 @@ static ft_status attention_ok(const ft_op *op, ft_error *err)
     NEED("kv_len", op->u.attention.kv_len);
     NEED("head_dim", op->u.attention.head_dim);
     if (op->u.attention.heads % op->u.attention.kv_heads)
-        return ft__fail_at(err, FT_E_RANGE, "kv_heads", 0, 0, "%lld query heads cannot share %lld key-value heads evenly",
+        return ft__fail_at(err, FT_E_RANGE, "kv_heads", 0, 0,
+                           "%lld query heads cannot share %lld key-value heads evenly",
                            (long long)op->u.attention.heads, (long long)op->u.attention.kv_heads);
     if (op->u.attention.head_dim > 1024)
         return ft__fail_at(err, FT_E_RANGE, "head_dim", 0, 0, "\"head_dim\" must be at most 1024, got %lld",
@@ -72,18 +75,21 @@ static ft_status conv_ok(const ft_op *op, ft_error *err)
     NEED("stride", op->u.conv.stride);
     NEED("groups", op->u.conv.groups);
     if (op->u.conv.pad < 0 || op->u.conv.pad > 65536)
-        return ft__fail_at(err, FT_E_RANGE, "pad", 0, 0, "\"pad\" must be from 0 to 65536, got %lld", (long long)op->u.conv.pad);
+        return ft__fail_at(err, FT_E_RANGE, "pad", 0, 0, "\"pad\" must be from 0 to 65536, got %lld",
+                           (long long)op->u.conv.pad);
     if (op->u.conv.c % op->u.conv.groups || op->u.conv.k % op->u.conv.groups)
         return ft__fail_at(err, FT_E_RANGE, "groups", 0, 0, "%lld groups divide neither %lld nor %lld channels evenly",
                            (long long)op->u.conv.groups, (long long)op->u.conv.c, (long long)op->u.conv.k);
     if (op->u.conv.h + 2 * op->u.conv.pad < op->u.conv.r || op->u.conv.w + 2 * op->u.conv.pad < op->u.conv.s)
-        return ft__fail_at(err, FT_E_RANGE, "r", 0, 0, "a %lldx%lld filter does not fit a %lldx%lld image padded by %lld",
-                           (long long)op->u.conv.r, (long long)op->u.conv.s, (long long)op->u.conv.h, (long long)op->u.conv.w,
+        return ft__fail_at(err, FT_E_RANGE, "r", 0, 0,
+                           "a %lldx%lld filter does not fit a %lldx%lld image padded by %lld", (long long)op->u.conv.r,
+                           (long long)op->u.conv.s, (long long)op->u.conv.h, (long long)op->u.conv.w,
                            (long long)op->u.conv.pad);
     double image = (double)op->u.conv.n * (double)op->u.conv.h * (double)op->u.conv.w;
     FT_TRY(volume_ok("the input", image * (double)op->u.conv.c, err));
     FT_TRY(volume_ok("the output", image * (double)op->u.conv.k, err));
-    return volume_ok("the filter", (double)op->u.conv.c * (double)op->u.conv.k * (double)op->u.conv.r * (double)op->u.conv.s, err);
+    return volume_ok("the filter",
+                     (double)op->u.conv.c * (double)op->u.conv.k * (double)op->u.conv.r * (double)op->u.conv.s, err);
 }
 
 ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
@@ -113,7 +119,8 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
         NEED("rope_dim", op->u.mla.rope_dim);
         NEED("nope_dim", op->u.mla.nope_dim);
         NEED("v_dim", op->u.mla.v_dim);
-        FT_TRY(volume_ok("the query", (double)op->u.mla.batch * (double)op->u.mla.heads * (double)op->u.mla.q_len * 576, err));
+        FT_TRY(volume_ok("the query", (double)op->u.mla.batch * (double)op->u.mla.heads * (double)op->u.mla.q_len * 576,
+                         err));
         FT_TRY(volume_ok("the cache", (double)op->u.mla.batch * (double)op->u.mla.kv_len * 576, err));
         break;
     case FT_OP_ELEMENTWISE:
@@ -136,8 +143,10 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
         if (op->u.moe.topk > op->u.moe.experts)
             return ft__fail_at(err, FT_E_RANGE, "topk", 0, 0, "a token cannot go to %lld of %lld experts",
                                (long long)op->u.moe.topk, (long long)op->u.moe.experts);
-        FT_TRY(volume_ok("the routed tokens", (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden, err));
-        FT_TRY(volume_ok("the experts", (double)op->u.moe.experts * (double)op->u.moe.hidden * (double)op->u.moe.inter, err));
+        FT_TRY(volume_ok("the routed tokens",
+                         (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden, err));
+        FT_TRY(volume_ok("the experts", (double)op->u.moe.experts * (double)op->u.moe.hidden * (double)op->u.moe.inter,
+                         err));
         break;
     case FT_OP_OPTIMIZER:
         NEED("params", op->u.optimizer.params);
@@ -150,9 +159,11 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
         break;
     default:
         if (!(op->u.other.bytes > 0 && op->u.other.bytes <= LARGEST))
-            return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g", op->u.other.bytes);
+            return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",
+                               op->u.other.bytes);
         if (!(op->u.other.flops >= 0 && op->u.other.flops <= 1e21))
-            return ft__fail_at(err, FT_E_RANGE, "flops", 0, 0, "\"flops\" must be from 0 to 1e21, got %g", op->u.other.flops);
+            return ft__fail_at(err, FT_E_RANGE, "flops", 0, 0, "\"flops\" must be from 0 to 1e21, got %g",
+                               op->u.other.flops);
     }
     return dtype_ok(device, op, err);
 }

@@ -149,7 +149,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         mma_ms = fmax(mma_ms, pairs * kv * (d + dv) * kv_e / (th[ALONE] * l2_rate));
     }
     /* On datacentre Blackwell vLLM leaves FlashAttention for TensorRT-LLM's kernels, whose CTAs start faster. */
-    bool switched = op->engine == FT_ENGINE_VLLM && !strcmp(device->generation, "blackwell");
+    bool switched = (op->engine == FT_ENGINE_VLLM || op->engine == FT_ENGINE_ANY) &&
+                    !strcmp(device->generation, "blackwell");
     double tile_ms = (th[TILE_US] * (switched ? th[SWITCH] : 1) + th[GROUP_US] * rows / 16) * 1e-3;
     plan best = {.ms = INFINITY};
     for (double split = 1; split <= 64; split *= 2) {

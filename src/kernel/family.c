@@ -6,8 +6,8 @@
 #include "kernel/families.h"
 
 const ft_family *const ft__families[] = {
-    &ft__gemm_tensor, &ft__gemm_vector, &ft__attention, &ft__decode, &ft__mla, &ft__moe, &ft__elementwise, &ft__row,
-    &ft__conv, &ft__optimizer, &ft__quantize,
+    &ft__gemm_tensor, &ft__gemm_vector, &ft__attention, &ft__decode,    &ft__mla,      &ft__moe,
+    &ft__elementwise, &ft__row,         &ft__conv,      &ft__optimizer, &ft__quantize,
 };
 const int ft__family_count = (int)(sizeof ft__families / sizeof *ft__families);
 

@@ -23,12 +23,12 @@ typedef struct ft_parameter {
 } ft_parameter;
 
 typedef struct ft_physics {
-    double body_ms;                /* beyond the launch */
-    double compute_ms, memory_ms;  /* the two roofs inside body, to tell which one holds */
-    int tile_m, tile_n, split_k;   /* 0: none */
+    double body_ms;               /* beyond the launch */
+    double compute_ms, memory_ms; /* the two roofs inside body, to tell which one holds */
+    int tile_m, tile_n, split_k;  /* 0: none */
     double tiles, waves;
-    const char *note;              /* static text or NULL */
-    float feature[FT_MAX_FEATURES];/* filled only when asked */
+    const char *note;               /* static text or NULL */
+    float feature[FT_MAX_FEATURES]; /* filled only when asked */
 } ft_physics;
 
 typedef struct ft_family {

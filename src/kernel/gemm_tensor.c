@@ -1,10 +1,10 @@
 /* Matrix products on matrix units (tensor cores, MFMA): bf16, fp16, tf32, fp8, int8, fp4.
  *
  * Compute: the best tile and split (gemm_tiles.c) at a fraction of the dense peak, fed from L2 at a rate that scales
- * with the arithmetic (bytes per flop: a generation that doubles its matrix rate also doubles what feeds it; an absolute
- * rate per clock carries far worse to a generation nobody measured). Memory: compulsory traffic and reloads over a
- * fraction of the bandwidth, less what a warm L2 holds. Power: energy per flop times rate must stay under the board's
- * limit; the clock gives way over about tp, since a short kernel ends before the controller reacts.
+ * with the arithmetic (bytes per flop: a generation that doubles its matrix rate also doubles what feeds it; an
+ * absolute rate per clock carries far worse to a generation nobody measured). Memory: compulsory traffic and reloads
+ * over a fraction of the bandwidth, less what a warm L2 holds. Power: energy per flop times rate must stay under the
+ * board's limit; the clock gives way over about tp, since a short kernel ends before the controller reacts.
  *
  * Rows not aligned to 16 bytes take an older kernel, at .36, .27, .155 of the rate for 8, 4, 2 bytes (H200, bf16).
  *
@@ -21,13 +21,16 @@
 #include "kernel/kernel.h"
 #include "kernel/power.h"
 
+/* clang-format off */
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EC, EB, WAVE_US, FEED, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, WARM_CAPACITY, L2_RATE, RAMP_US, ALIGN8, ALIGN4, ALIGN2, LAYOUT_NN, LAYOUT_T,
+    EC, EB, WAVE_US, FEED, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, WARM_CAPACITY, L2_RATE, RAMP_US,
+    ALIGN8, ALIGN4, ALIGN2, LAYOUT_NN, LAYOUT_T,
     QUANTISATION, QUANT_US, QUANT_EB, BIAS, HABIT,
     THETA_COUNT
 };
+/* clang-format on */
 
 static const ft_parameter parameters[THETA_COUNT] = {
     [LAUNCH] = {"launch_us", 2.2, 0.8, 12, 0.4},
@@ -63,8 +66,8 @@ static const ft_gemm_tile tiles[] = {{256, 128}, {128, 256}, {192, 128}, {128, 1
 enum { TILES = sizeof tiles / sizeof *tiles };
 
 enum { HALF, TF32, FP8, INT8, FP4, BMM_HALF, BMM_TF32, BMM_FP8, VARIANTS };
-static const char *const variant_names[VARIANTS] = {"half",     "tf32",     "fp8",     "int8",
-                                                    "fp4",      "bmm_half", "bmm_tf32", "bmm_fp8"};
+static const char *const variant_names[VARIANTS] = {"half", "tf32",     "fp8",      "int8",
+                                                    "fp4",  "bmm_half", "bmm_tf32", "bmm_fp8"};
 
 static int variant_of(const ft_op *op)
 {
@@ -89,14 +92,17 @@ static int variant_fallback(int v)
     return next[v];
 }
 
+/* clang-format off */
 static const char *const feature_names[] = {
     "log_m", "log_n", "log_k", "log_b", "log_time_over_launch", "log_compute_over_memory", "wave_fill", "log_waves",
     "pad_m", "pad_n", "split", "tile_m", "tile_n", "log_operands_over_l2", "log_output_over_l2", "log_min_mn_over_max",
     "align_a", "align_b", "align_c", "layout_a", "layout_b", "is_bf16", "quantised",
-    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r12", "r14", "r15", "twos_m", "twos_n", "twos_k",
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r12", "r14", "r15",
+    "twos_m", "twos_n", "twos_k",
     "resident", "log_rotation_over_l2", "fill_256x256", "fill_128x256", "fill_256x128", "fill_128x128", "fill_64x128",
     "log_k_per_split",
 };
+/* clang-format on */
 
 /* log2 of the largest power of two (up to 1024) that divides x: libraries branch on it. */
 static float twos(int64_t x)
@@ -123,9 +129,13 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double resident, bytes = ft__gemm_bytes(device, op, th[WARM_CAPACITY], &resident);
     double memory_ms = ft__gemm_memory_ms(device, bytes, resident, th[EB], th[WARM], th[L2_RATE], th[RAMP_US] * clocks);
     ft_gemm_search s = {
-        .batch = b, .m = m, .n = n, .k = k,
+        .batch = b,
+        .m = m,
+        .n = n,
+        .k = k,
         .sms = device->sms,
-        .tiles = tiles, .tile_count = TILES,
+        .tiles = tiles,
+        .tile_count = TILES,
         .flop_per_ms_sm = rate / device->sms,
         .feed_bytes_per_ms_sm = fmax(th[FEED] * 2 / e * peak / device->sms, 20 * device->matrix_mhz * 1e3),
         .element_bytes = e,
@@ -144,18 +154,21 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     };
     ft_gemm_pick pick;
     ft__gemm_pick(&s, want, &pick);
-    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], th[EC] * peak * 1e-9, pick.compute_ms * 1e3 / th[POWER_US]);
+    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], th[EC] * peak * 1e-9,
+                                     pick.compute_ms * 1e3 / th[POWER_US]);
     double compute = pick.compute_ms * slow;
     out->compute_ms = compute;
     out->memory_ms = memory_ms;
     out->body_ms = (pick.ms - ft__smooth_max(pick.compute_ms, memory_ms, th[SMOOTH]) +
-                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) * th[BIAS];
+                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) *
+                   th[BIAS];
     bool quantise = e < 2 && op->u.gemm.quantized == 0;
     if (quantise) {
         /* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */
         double passes = b * m * k * (4 + e), x = b * m * k * (2 + e) / (th[WARM_CAPACITY] * device->l2_mib * 1048576);
         double held = 1 / (1 + x * x);
-        out->body_ms += th[QUANT_US] * clocks + ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE], 1e-4);
+        out->body_ms += th[QUANT_US] * clocks +
+                        ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE], 1e-4);
     }
     out->tile_m = tiles[pick.tile].m;
     out->tile_n = tiles[pick.tile].n;
@@ -169,7 +182,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = lg(m), *f++ = lg(n), *f++ = lg(k), *f++ = lg(b);
     *f++ = lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = lg(compute / memory_ms);
     *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = lg(pick.waves);
-    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)), *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
+    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)),
+    *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
     *f++ = (float)pick.split, *f++ = (float)out->tile_m, *f++ = (float)out->tile_n;
     *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(2 * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
     *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
@@ -177,7 +191,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     static const int shown[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) *f++ = pick.log_ratio[shown[i]];
     *f++ = twos(op->u.gemm.m), *f++ = twos(op->u.gemm.n), *f++ = twos(op->u.gemm.k);
-    *f++ = (float)resident, *f++ = lg((fmin(5, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
+    *f++ = (float)resident,
+    *f++ = lg((fmin(5, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
     /* How full the last wave is for the common tiles; 256x256 runs on pairs of SMs. */
     static const ft_gemm_tile fills[] = {{256, 256}, {128, 256}, {256, 128}, {128, 128}, {64, 128}};
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {

@@ -89,9 +89,9 @@ double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity,
     double side = sqrt(device->sms * 24576.0);
     double again = fmin(a * fmax(0, n / side - 1), b * fmax(0, m / side - 1));
     double fit = 0.7 * l2 / (a + b), over = 1 / (1 + fit * fit);
-    /* Benchmarks rotate up to five copies of the weights, as far as needed to fill L2 (aiconfigurator's collector does);
-     * a working set stays as long as it fits, and is gone soon after. Parts with HBM lose it earlier: each half of their
-     * L2 keeps copies of the other's lines. */
+    /* Benchmarks rotate up to five copies of the weights, as far as needed to fill L2 (aiconfigurator's collector
+     * does); a working set stays as long as it fits, and is gone soon after. Parts with HBM lose it earlier: each half
+     * of their L2 keeps copies of the other's lines. */
     double l2_counts = capacity * l2 * (device->memory_is_hbm ? 0.75 : 1);
     double copies = fmin(5, ceil(l2 / (b * batch)));
     double x = (copies * b * batch + (a + c) * batch) / l2_counts;
@@ -101,8 +101,8 @@ double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity,
     return batch * (a + b + c + again * over);
 }
 
-double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident, double bandwidth_efficiency, double warm,
-                          double l2_bytes_per_flop, double ramp_ms)
+double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident, double bandwidth_efficiency,
+                          double warm, double l2_bytes_per_flop, double ramp_ms)
 {
     double from_l2 = bytes * resident * warm;
     double stream = (bytes - from_l2) / (bandwidth_efficiency * device->memory_gbps * 1e6);

@@ -20,23 +20,23 @@ typedef struct ft_gemm_search {
     double flop_per_ms_sm;         /* arithmetic rate of one SM */
     double feed_bytes_per_ms_sm;   /* operands an SM can pull from L2 */
     double element_bytes;
-    double k_step;                 /* K is padded to this */
-    double prologue_k;             /* filling the pipeline costs as much as this many K elements */
-    double lone;                   /* share of the rate that one tile per SM reaches; two or more hide latencies: 1 */
-    double wave_ms;                /* start and end of a tile that nothing overlaps */
-    double quantisation;           /* 1: whole waves; 0: tiles spread evenly */
-    double memory_ms;              /* traffic to device memory, the same for every tile */
-    double smooth;                 /* how much the smaller of two roofs still costs */
-    double split_ms;               /* the second kernel of split-K */
-    double split_ms_per_element;   /* its traffic, per partial sum element */
-    unsigned allowed;              /* bit t: the library has tile t for this product; 0: all */
-    double habit;                  /* share of the time that follows the library's few favourite tiles, not the best one */
-    unsigned favourites;           /* bit t: tile t is one */
-    int max_split;                 /* 1: no split-K */
+    double k_step;               /* K is padded to this */
+    double prologue_k;           /* filling the pipeline costs as much as this many K elements */
+    double lone;                 /* share of the rate that one tile per SM reaches; two or more hide latencies: 1 */
+    double wave_ms;              /* start and end of a tile that nothing overlaps */
+    double quantisation;         /* 1: whole waves; 0: tiles spread evenly */
+    double memory_ms;            /* traffic to device memory, the same for every tile */
+    double smooth;               /* how much the smaller of two roofs still costs */
+    double split_ms;             /* the second kernel of split-K */
+    double split_ms_per_element; /* its traffic, per partial sum element */
+    unsigned allowed;            /* bit t: the library has tile t for this product; 0: all */
+    double habit;        /* share of the time that follows the library's few favourite tiles, not the best one */
+    unsigned favourites; /* bit t: tile t is one */
+    int max_split;       /* 1: no split-K */
 } ft_gemm_search;
 
 typedef struct ft_gemm_pick {
-    double ms, compute_ms;         /* compute_ms: without memory and split-K cost */
+    double ms, compute_ms; /* compute_ms: without memory and split-K cost */
     int tile, split;
     double tiles, waves;
     float log_ratio[FT_GEMM_MAX_TILES]; /* unsplit compute time of every tile over the best one, as a log2: features */
@@ -60,8 +60,8 @@ int ft__gemm_op_alignment(const ft_op *op, int each[3]);
  * still holds when the same product ran a moment ago, as in a benchmark's loop or a decode step's small layers.
  * `capacity`: the share of L2 that data survives in. */
 double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity, double *resident);
-/* Time of that traffic: the resident share, as far as the cache is `warm`, comes at L2's rate instead. `ramp_ms`: filling
- * and draining the memory pipeline, the more of it the longer the stream. */
-double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident, double bandwidth_efficiency, double warm,
-                          double l2_bytes_per_flop, double ramp_ms);
+/* Time of that traffic: the resident share, as far as the cache is `warm`, comes at L2's rate instead. `ramp_ms`:
+ * filling and draining the memory pipeline, the more of it the longer the stream. */
+double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident, double bandwidth_efficiency,
+                          double warm, double l2_bytes_per_flop, double ramp_ms);
 #endif

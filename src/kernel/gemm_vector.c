@@ -2,8 +2,8 @@
  *
  * The same decomposition as gemm_tensor.c with an SGEMM library's tiles. What differs: smaller tiles reach less of the
  * rate (operands come through shared memory once per tile edge), one tile per SM cannot hide latencies, SMs with 128
- * lanes do not issue an FMA to every lane every clock (0.79 of the peak at best on our H200; 0.87 was needed for H100 and
- * L4), and boards with little power (P4, T4, L4: 70 W) hold far less than their boost clock.
+ * lanes do not issue an FMA to every lane every clock (0.79 of the peak at best on our H200; 0.87 was needed for H100
+ * and L4), and boards with little power (P4, T4, L4: 70 W) hold far less than their boost clock.
  *
  * Leaves out: the choice between SGEMM generations on Pascal, sliced-K kernels. */
 #include <math.h>
@@ -15,13 +15,16 @@
 #include "kernel/kernel.h"
 #include "kernel/power.h"
 
+/* clang-format off */
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
-    EC, EB, E8K, E4K, E2K, E1K, LONE, LANES128, WAVE_US, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, QUANTISATION,
+    EC, EB, E8K, E4K, E2K, E1K, LONE, LANES128, WAVE_US, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM,
+    QUANTISATION,
     LAYOUT_NN, LAYOUT_T, BIAS, PASCAL, AMD,
     THETA_COUNT
 };
+/* clang-format on */
 
 static const ft_parameter parameters[THETA_COUNT] = {
     [LAUNCH] = {"launch_us", 2.5, 0.8, 12, 0.4},
@@ -50,7 +53,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [AMD] = {"amd", 0.8, 0.3, 1.2, 0.25},
 };
 
-static const ft_gemm_tile tiles[] = {{128, 128}, {128, 64}, {64, 128}, {64, 64},   {128, 32}, {32, 128}, {64, 32},
+static const ft_gemm_tile tiles[] = {{128, 128}, {128, 64}, {64, 128},  {64, 64},   {128, 32}, {32, 128}, {64, 32},
                                      {32, 64},   {32, 32},  {256, 128}, {128, 256}, {64, 256}, {256, 64}};
 enum { TILES = sizeof tiles / sizeof *tiles };
 
@@ -71,15 +74,18 @@ static int variant_fallback(int v)
     return next[v];
 }
 
+/* clang-format off */
 static const char *const feature_names[] = {
     "log_m", "log_n", "log_k", "log_b", "log_time_over_launch", "log_compute_over_memory", "wave_fill", "log_waves",
     "pad_m", "pad_n", "split", "tile_area", "log_operands_over_l2", "log_output_over_l2", "log_min_mn_over_max",
-    "align_a", "align_b", "align_c", "layout_a", "layout_b", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12",
+    "align_a", "align_b", "align_c", "layout_a", "layout_b",
+    "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12",
     "twos_m", "twos_n", "twos_k", "has_bias", "log_work_per_sm",
 };
+/* clang-format on */
 
-/* Batched products have fewer kernels to choose from. Seen in profiles of NeuSight's rows: Pascal always runs 64x128 (one
- * Maxwell kernel), A100 and L4 128x128, Volta, Turing and Hopper several. */
+/* Batched products have fewer kernels to choose from. Seen in profiles of NeuSight's rows: Pascal always runs 64x128
+ * (one Maxwell kernel), A100 and L4 128x128, Volta, Turing and Hopper several. */
 static unsigned batched_tiles(const ft_device *device)
 {
     if (!strcmp(device->generation, "pascal")) return 1u << 1 | 1u << 2;
@@ -115,12 +121,21 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double efficiency[TILES];
     for (int t = 0; t < TILES; t++) {
         int area = tiles[t].m * tiles[t].n;
-        efficiency[t] = area >= 16384 ? 1 : area >= 8192 ? th[E8K] : area >= 4096 ? th[E4K] : area >= 2048 ? th[E2K] : th[E1K];
+        efficiency[t] = area >= 16384  ? 1
+                        : area >= 8192 ? th[E8K]
+                        : area >= 4096 ? th[E4K]
+                        : area >= 2048 ? th[E2K]
+                                       : th[E1K];
     }
     ft_gemm_search s = {
-        .batch = b, .m = m, .n = n, .k = k,
+        .batch = b,
+        .m = m,
+        .n = n,
+        .k = k,
         .sms = device->sms,
-        .tiles = tiles, .tile_count = TILES, .tile_efficiency = efficiency,
+        .tiles = tiles,
+        .tile_count = TILES,
+        .tile_efficiency = efficiency,
         .flop_per_ms_sm = rate / device->sms,
         .feed_bytes_per_ms_sm = 64 * device->boost_mhz * 1e3, /* 64 B per clock and SM from L2 */
         .element_bytes = e,
@@ -143,7 +158,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->compute_ms = compute;
     out->memory_ms = memory_ms;
     out->body_ms = (pick.ms - ft__smooth_max(pick.compute_ms, memory_ms, th[SMOOTH]) +
-                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) * th[BIAS];
+                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) *
+                   th[BIAS];
     out->tile_m = tiles[pick.tile].m;
     out->tile_n = tiles[pick.tile].n;
     out->split_k = pick.split;
@@ -158,7 +174,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = lg(m), *f++ = lg(n), *f++ = lg(k), *f++ = lg(b);
     *f++ = lg(1 + out->body_ms * 1e3 / th[op->timing == FT_TIMING_OP ? GAP : LAUNCH]), *f++ = lg(compute / memory_ms);
     *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = lg(pick.waves);
-    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)), *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
+    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)),
+    *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
     *f++ = (float)pick.split, *f++ = (float)(out->tile_m * out->tile_n);
     *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(e * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
     *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;

@@ -10,10 +10,10 @@
 #include "kernel/reference.h"
 
 /* One eager call between two events: the host spends `gap` on the whole call and reaches the launch about half-way. The
- * second event is stamped when the host gets to it or when the kernel ends, whichever is later: max(gap, lead + device).
- * NeuSight's pointwise operators show just that on every GPU: flat up to a kink, then the kernel's time plus 0.4 to 0.5 of
- * the flat value however long the kernel is. (A p-norm of the two, the law we had before, lets the lead of long kernels
- * vanish and rounds the kink: 9 % off at it, 2 to 4 % at ten times the gap.) */
+ * second event is stamped when the host gets to it or when the kernel ends, whichever is later: max(gap, lead +
+ * device). NeuSight's pointwise operators show just that on every GPU: flat up to a kink, then the kernel's time plus
+ * 0.4 to 0.5 of the flat value however long the kernel is. (A p-norm of the two, the law we had before, lets the lead
+ * of long kernels vanish and rounds the kink: 9 % off at it, 2 to 4 % at ten times the gap.) */
 double ft__op_time(double device_ms, double gap_ms)
 {
     const double lead = 0.5;
@@ -54,22 +54,26 @@ static void fill_common(const ft_device *device, const ft_op *op, ft_forecast *o
     out->roofline_ms = ft__roofline_ms(device, op);
 }
 
-static ft_status forecast_one(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
-                              ft_forecast *out, ft_error *err)
+/* `*as_timed`: the expert's rows were timed the way this operator asks for. */
+static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
+                                   bool *as_timed, ft_forecast *out, ft_error *err)
 {
+    *as_timed = true;
     ft_op settled = *asked;
     const ft_op *op = &settled;
     int variant = -1;
     const ft_family *family = ft__family_of(op, &variant);
     ft_kinship kinship = FT_KIN_WORLD;
-    const ft_expert *expert =
-        family && p->mode == FT_PREDICT_LEARNED ? ft__predictor_expert(p, family, variant, device, &kinship) : NULL;
+    const ft_expert *expert = family && p->mode == FT_PREDICT_LEARNED
+                                  ? ft__predictor_expert(p, family, variant, device, &kinship)
+                                  : NULL;
     /* A request that does not say how its low-precision operands arrive means what the expert's rows meant. */
     if (op->kind == FT_OP_GEMM && op->u.gemm.quantized < 0)
         settled.u.gemm.quantized = !expert || (expert->flags & FT_EXPERT_BARE_OPERANDS);
     fill_common(device, op, out);
     if (family) out->family = family->name;
-    if (p->mode == FT_PREDICT_LINEAR && family && ft__linear_forecast(p, family, variant, device, op, quantile, out)) return FT_OK;
+    if (p->mode == FT_PREDICT_LINEAR && family && ft__linear_forecast(p, family, variant, device, op, quantile, out))
+        return FT_OK;
     if (p->mode == FT_PREDICT_SCALING) return ft__scaling_forecast(p, device, op, quantile, out, err);
     if (!expert) {
         ft__roofline_forecast(device, op, quantile, p->mode == FT_PREDICT_ROOFLINE, out);
@@ -83,7 +87,8 @@ static ft_status forecast_one(const ft_predictor *p, const ft_device *device, co
         ft__roofline_forecast(device, op, quantile, false, out);
         return FT_OK;
     }
-    double total = op->timing == FT_TIMING_OP ? ft__op_time(device_ms, expert->theta[FT_THETA_GAP_US] * 1e-3) : device_ms;
+    double total = op->timing == FT_TIMING_OP ? ft__op_time(device_ms, expert->theta[FT_THETA_GAP_US] * 1e-3)
+                                              : device_ms;
     uint32_t key[FT_MAX_FEATURES];
     for (int i = 0; i < family->feature_count; i++) key[i] = ft__feature_key(ph.feature[i]);
     for (int i = family->feature_count; i < FT_MAX_FEATURES; i++) key[i] = 0;
@@ -101,20 +106,95 @@ static ft_status forecast_one(const ft_predictor *p, const ft_device *device, co
     out->low_ms = fmax(out->ms * exp(-fmin(scale * at_quantile(expert->spread_low[kinship], quantile), MOST_LOG)),
                        fmin(floor_ms, out->ms));
     out->high_ms = out->ms * exp(fmin(scale * at_quantile(expert->spread_high[kinship], quantile), MOST_LOG));
+    *as_timed = (op->timing == FT_TIMING_OP) == ((expert->flags & FT_EXPERT_EAGER) != 0);
     out->launch_ms = fmin(launch, out->ms);
     out->sustained_ms = out->ms * ft__power_sustained(device, op, out->flops, out->ms);
     out->source = kinship == FT_KIN_SELF ? FT_LEARNED : kinship == FT_KIN_SIBLING ? FT_SIBLING : FT_PHYSICS;
     out->kin = expert->gpu[0] == '*' ? "" : expert->gpu;
     double overhead = total - ph.body_ms;
-    out->bound = overhead > ph.body_ms                ? FT_OVERHEAD
-                 : ph.compute_ms >= ph.memory_ms      ? FT_COMPUTE
-                                                      : FT_MEMORY;
+    out->bound = overhead > ph.body_ms ? FT_OVERHEAD : ph.compute_ms >= ph.memory_ms ? FT_COMPUTE : FT_MEMORY;
     out->tile_m = ph.tile_m;
     out->tile_n = ph.tile_n;
     out->split_k = ph.split_k;
     out->tiles = ph.tiles;
     out->waves = ph.waves;
     if (ph.note) snprintf(out->note, sizeof out->note, "%s", ph.note);
+    return FT_OK;
+}
+
+/* One call never takes less time than its kernel. Trees were fitted to one way of timing; where the other is asked for
+ * and the two contradict each other, the one that was measured stands. */
+static ft_status forecast_one(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                              ft_forecast *out, ft_error *err)
+{
+    bool as_timed, call = op->timing == FT_TIMING_OP;
+    FT_TRY(forecast_as_asked(p, device, op, quantile, &as_timed, out, err));
+    if (as_timed) return FT_OK;
+    ft_op other = *op;
+    ft_forecast f;
+    other.timing = call ? FT_TIMING_DEVICE : FT_TIMING_OP;
+    FT_TRY(forecast_as_asked(p, device, &other, quantile, &as_timed, &f, err));
+    if (call ? f.ms <= out->ms : f.ms >= out->ms) return FT_OK;
+    out->sustained_ms *= f.ms / out->ms;
+    out->ms = f.ms;
+    out->launch_ms = fmin(out->launch_ms, f.ms);
+    out->low_ms = fmin(out->low_ms, f.low_ms);
+    out->high_ms = fmax(out->high_ms, f.high_ms);
+    return FT_OK;
+}
+
+/* The gradients of a product are products: with C = A B, dA = dC B' and dB = A' dC, each stored as its operand is (a
+ * transposed one comes out as dA' = B dC' or dB' = dC' A). */
+static void gradient_products(const ft_op *op, ft_op out[2])
+{
+    int64_t m = op->u.gemm.m, n = op->u.gemm.n, k = op->u.gemm.k;
+    bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
+    for (int i = 0; i < 2; i++) {
+        out[i] = *op;
+        out[i].pass = FT_FWD;
+        out[i].u.gemm.bias = false;
+    }
+    out[0].u.gemm.m = a_t ? k : m;
+    out[0].u.gemm.n = a_t ? m : k;
+    out[0].u.gemm.k = n;
+    out[0].u.gemm.layout[0] = a_t ? (b_t ? 't' : 'n') : 'n';
+    out[0].u.gemm.layout[1] = a_t ? 't' : b_t ? 'n' : 't';
+    out[1].u.gemm.m = b_t ? n : k;
+    out[1].u.gemm.n = b_t ? k : n;
+    out[1].u.gemm.k = m;
+    out[1].u.gemm.layout[0] = b_t ? 't' : a_t ? 'n' : 't';
+    out[1].u.gemm.layout[1] = b_t && a_t ? 't' : 'n';
+}
+
+/* Errors of one family have one cause: the ends of the parts' intervals add up. */
+static ft_status forecast_product_passes(const ft_predictor *p, const ft_device *device, const ft_op *op,
+                                         double quantile, ft_forecast *out, ft_error *err)
+{
+    ft_op part[3] = {*op};
+    ft_forecast f[3], sum;
+    int first = op->pass == FT_BWD ? 1 : 0, longest = first;
+    part[0].pass = FT_FWD;
+    gradient_products(op, part + 1);
+    fill_common(device, op, &sum);
+    for (int i = first; i < 3; i++) {
+        FT_TRY(forecast_one(p, device, &part[i], quantile, &f[i], err));
+        sum.ms += f[i].ms;
+        sum.low_ms += f[i].low_ms;
+        sum.high_ms += f[i].high_ms;
+        sum.launch_ms += f[i].launch_ms;
+        sum.sustained_ms += f[i].sustained_ms;
+        if (f[i].ms > f[longest].ms) longest = i;
+    }
+    *out = f[longest]; /* bound, tile, source: what the longest of them is */
+    out->ms = sum.ms;
+    out->low_ms = sum.low_ms;
+    out->high_ms = sum.high_ms;
+    out->launch_ms = sum.launch_ms;
+    out->sustained_ms = sum.sustained_ms;
+    out->flops = sum.flops;
+    out->bytes = sum.bytes;
+    out->intensity = sum.intensity;
+    out->roofline_ms = sum.roofline_ms;
     return FT_OK;
 }
 
@@ -129,24 +209,27 @@ static ft_kinship engine_kinship(const ft_predictor *p, const ft_device *device,
 }
 
 /* Attention for which nobody said whose it is: the bare kernel where this GPU was measured so or there is no cache to
- * write, else the engines' mixture. Without one (fp8): the fastest of the engines that stand equally close, in an
- * interval over all of them; they differ more from each other than each of them from its forecast. */
+ * write, else the engines' mixture. Without one (fp8, a stranger): the fastest of the engines that stand equally close,
+ * in an interval over all of them; they differ more from each other than each of them from its forecast. */
 static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *device, const ft_op *asked,
                                      double quantile, ft_forecast *out, ft_error *err)
 {
     ft_op op = *asked;
+    bool encoder = !op.u.attention.causal && op.u.attention.q_len > 1, first = true;
+    op.engine = FT_ENGINE_BARE;
+    if (encoder || engine_kinship(p, device, &op) == FT_KIN_SELF)
+        return forecast_one(p, device, &op, quantile, out, err);
+    bool low = ft_dtype_bytes(op.dtype) < 2 || ft_dtype_bytes(op.kv_dtype) < 2; /* no mixture was fitted for these */
+    if (!low && engine_kinship(p, device, asked) < FT_KIN_WORLD)
+        return forecast_one(p, device, asked, quantile, out, err);
     ft_kinship kinship[FT_ENGINE_COUNT], closest = FT_KIN_LEVELS;
-    for (int e = FT_ENGINE_BARE; e < FT_ENGINE_COUNT; e++) {
+    for (int e = FT_ENGINE_TRTLLM; e < FT_ENGINE_COUNT; e++) {
         op.engine = (ft_engine)e;
         kinship[e] = engine_kinship(p, device, &op);
-        if (e > FT_ENGINE_BARE && kinship[e] < closest) closest = kinship[e];
+        if (kinship[e] < closest) closest = kinship[e];
     }
-    bool encoder = !op.u.attention.causal && op.u.attention.q_len > 1;
     op.engine = FT_ENGINE_BARE;
-    if (encoder || kinship[FT_ENGINE_BARE] == FT_KIN_SELF || closest == FT_KIN_LEVELS)
-        return forecast_one(p, device, &op, quantile, out, err);
-    bool low = ft_dtype_bytes(op.dtype) < 2 || ft_dtype_bytes(op.kv_dtype) < 2, first = true;
-    if (!low && engine_kinship(p, device, asked) <= closest) return forecast_one(p, device, asked, quantile, out, err);
+    if (closest == FT_KIN_LEVELS) return forecast_one(p, device, &op, quantile, out, err);
     for (int e = FT_ENGINE_TRTLLM; e < FT_ENGINE_COUNT; e++) {
         if (kinship[e] != closest) continue;
         ft_forecast f;
@@ -165,6 +248,7 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
 ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                               ft_forecast *out, ft_error *err)
 {
+    if (op->kind == FT_OP_GEMM && op->pass != FT_FWD) return forecast_product_passes(p, device, op, quantile, out, err);
     bool open = op->kind == FT_OP_ATTENTION && op->engine == FT_ENGINE_ANY && op->pass == FT_FWD;
     return open && p->mode == FT_PREDICT_LEARNED ? forecast_any_engine(p, device, op, quantile, out, err)
                                                  : forecast_one(p, device, op, quantile, out, err);

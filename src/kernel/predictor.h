@@ -22,14 +22,16 @@ typedef struct ft_tree {
     uint8_t feature[FT_TREE_DEPTH];
     uint8_t pad[2];
     uint32_t threshold[FT_TREE_DEPTH];
-    int16_t leaf[FT_TREE_LEAVES];      /* in units of FT_LEAF_UNIT */
+    int16_t leaf[FT_TREE_LEAVES]; /* in units of FT_LEAF_UNIT */
 } ft_tree;
 #define FT_LEAF_UNIT 1e-4
 
 typedef enum ft_kinship { FT_KIN_SELF, FT_KIN_SIBLING, FT_KIN_WORLD, FT_KIN_LEVELS } ft_kinship;
 
-/* Its low-precision GEMMs were measured on operands already quantised; otherwise quantising the activations is inside. */
+/* Its low-precision GEMMs were measured on operands already quantised; otherwise quantising activations is inside. */
 enum { FT_EXPERT_BARE_OPERANDS = 1 };
+/* Its rows are eager calls, the launch gap inside; otherwise device time. */
+enum { FT_EXPERT_EAGER = 2 };
 
 typedef struct ft_expert {
     char family[24], variant[24], gpu[48], generation[24];
@@ -42,8 +44,8 @@ typedef struct ft_expert {
     float bias[FT_KIN_LEVELS];         /* log offset found in held-out errors */
     /* error / exp(sigma) at each quantile level below and above the forecast, by kinship */
     float spread_low[FT_KIN_LEVELS][FT_QUANTILES], spread_high[FT_KIN_LEVELS][FT_QUANTILES];
-    float mape[FT_KIN_LEVELS];         /* held-out mean absolute error, as a fraction; <0: unknown */
-    uint32_t reserved;
+    float mape[FT_KIN_LEVELS]; /* held-out mean absolute error, as a fraction; <0: unknown */
+    float balance;             /* the GPU's fp16 flops per byte of bandwidth: how alike siblings are */
     float feature_low[FT_MAX_FEATURES], feature_high[FT_MAX_FEATURES]; /* where its rows lay */
     double theta[FT_MAX_THETA];
 } ft_expert;
@@ -54,10 +56,10 @@ typedef struct ft_predictor {
     size_t expert_count;
     const ft_tree *trees;
     size_t tree_count;
-    const char *meta;                  /* JSON: what it was fitted from, its errors */
+    const char *meta; /* JSON: what it was fitted from, its errors */
     size_t meta_length;
-    char scaling_from[64];             /* FT_PREDICT_SCALING: the measured GPU */
-    const void *mapping;               /* owned; NULL when embedded */
+    char scaling_from[64]; /* FT_PREDICT_SCALING: the measured GPU */
+    const void *mapping;   /* owned; NULL when embedded */
     size_t mapping_length;
 } ft_predictor;
 
@@ -74,6 +76,8 @@ ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, con
 const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *family, int variant,
                                       const ft_device *device, ft_kinship *kinship);
 
+/* Peak fp16 rate over bandwidth, in flops per byte. */
+double ft__device_balance(const ft_device *device);
 /* How far beyond the rows an expert was fitted to, in widths of their range, summed over features; 0 inside. */
 double ft__expert_stretch(const ft_expert *expert, const float *feature, int count);
 

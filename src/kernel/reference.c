@@ -45,13 +45,16 @@ bool ft__linear_forecast(const ft_predictor *p, const ft_family *family, int var
     const ft_expert *own = NULL, *world = NULL;
     for (size_t i = 0; i < p->expert_count; i++) {
         const ft_expert *e = &p->experts[i];
-        if (e->family[0] != '~' || strcmp(e->family + 1, family->name) || strcmp(e->variant, family->variant_name(variant))) continue;
+        if (e->family[0] != '~' || strcmp(e->family + 1, family->name) ||
+            strcmp(e->variant, family->variant_name(variant)))
+            continue;
         if (!strcmp(e->gpu, device->name)) own = e;
         if (e->gpu[0] == '*') world = e;
     }
     const ft_expert *e = own ? own : world;
     if (!e) return false;
-    double compute = out->flops / (ft__peak_tflops(device, op->dtype) * 1e9), memory = out->bytes / (device->memory_gbps * 1e6);
+    double compute = out->flops / (ft__peak_tflops(device, op->dtype) * 1e9),
+           memory = out->bytes / (device->memory_gbps * 1e6);
     out->ms = fmax(e->theta[0] * 1e-3 + e->theta[1] * compute + e->theta[2] * memory, 1e-6);
     out->launch_ms = e->theta[0] * 1e-3;
     out->source = own ? FT_LEARNED : FT_PHYSICS;

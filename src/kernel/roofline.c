@@ -7,9 +7,9 @@
 double ft__peak_tflops(const ft_device *device, ft_dtype dtype)
 {
     /* What runs when the device has no such format: the next wider one it has. */
-    static const ft_dtype wider[FT_DTYPE_COUNT] = {[FT_FP64] = FT_FP32, [FT_FP32] = FT_FP32, [FT_TF32] = FT_FP32,
-                                                   [FT_FP16] = FT_FP32, [FT_BF16] = FT_FP16, [FT_FP8] = FT_BF16,
-                                                   [FT_INT8] = FT_FP16, [FT_FP4] = FT_FP8};
+    static const ft_dtype wider[FT_DTYPE_COUNT] = {
+        [FT_FP64] = FT_FP32, [FT_FP32] = FT_FP32, [FT_TF32] = FT_FP32, [FT_FP16] = FT_FP32,
+        [FT_BF16] = FT_FP16, [FT_FP8] = FT_BF16,  [FT_INT8] = FT_FP16, [FT_FP4] = FT_FP8};
     for (int i = 0; i < FT_DTYPE_COUNT && device->peak_tflops[dtype] <= 0; i++) dtype = wider[dtype];
     return device->peak_tflops[dtype] > 0 ? device->peak_tflops[dtype] : 1;
 }
@@ -33,23 +33,27 @@ static double arithmetic_tflops(const ft_device *device, const ft_op *op)
 
 double ft__roofline_ms(const ft_device *device, const ft_op *op)
 {
-    return fmax(ft__op_flops(op) / (arithmetic_tflops(device, op) * 1e9), ft__op_bytes(op) / (device->memory_gbps * 1e6));
+    return fmax(ft__op_flops(op) / (arithmetic_tflops(device, op) * 1e9),
+                ft__op_bytes(op) / (device->memory_gbps * 1e6));
 }
 
 double ft__floor_ms(const ft_device *device, const ft_op *op)
 {
     /* Published matrix peaks are quoted at less than the boost clock (Hopper: 1,830 of 1,980 MHz). */
-    double boost = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz ? device->boost_mhz / device->matrix_mhz
-                                                                                    : 1;
+    double boost = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz
+                       ? device->boost_mhz / device->matrix_mhz
+                       : 1;
     double compute = ft__op_flops(op) / (arithmetic_tflops(device, op) * boost * 1e9);
     /* Winograd's F(4x4, 3x3) multiplies 36 times where the definition does 144; on vector units libraries use it, and
      * for larger filters the Fourier transform (5x5 and 7x7 on our H200: 1.7 and 1.2 times faster than their flops). */
     bool vector = op->dtype == FT_FP32 || device->matrix_fma_per_clk_sm <= 0;
     if (op->kind == FT_OP_CONV2D && vector && op->u.conv.r >= 3 && op->u.conv.s >= 3 && op->u.conv.stride == 1)
         compute /= 4;
-    /* Quantising on the fly walks over the activations three times; each walk may find what the one before left. */
-    bool walks = op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0 && ft_dtype_bytes(op->dtype) < 2;
-    double cached = (walks ? 3 : 1) * device->l2_mib * 1048576;
+    /* A backward pass is up to two kernels, and quantising on the fly walks over the activations two times before the
+     * product does: each walk may find what the one before left. */
+    double walks = op->pass == FT_FWD ? 1 : op->pass == FT_BWD ? 2 : 3;
+    if (op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0 && ft_dtype_bytes(op->dtype) < 2) walks *= 3;
+    double cached = walks * device->l2_mib * 1048576;
     double memory = fmax(0, ft__op_bytes(op) - cached) / (device->memory_gbps * 1e6);
     return fmax(compute, memory);
 }

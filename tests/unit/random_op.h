@@ -182,10 +182,15 @@ static inline ft_op random_op(random_source *r, random_kind kind, const ft_devic
 }
 
 /* Sizes whose last bits decide about the kernel (vectorised or not, padded or not) become multiples of 64, so that what a
- * test changes is how much there is to do and not how it is done. */
-static inline void random_round(ft_op *op)
+ * test changes is how much there is to do and not how it is done; attention and experts get a format that is used. */
+static inline void random_tame(const ft_device *device, ft_op *op)
 {
     int64_t *sizes[4] = {0};
+    bool wide = ft_dtype_bytes(op->dtype) > 2;
+    if (wide && (op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MLA || op->kind == FT_OP_MOE)) {
+        op->dtype = device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+        if (ft_dtype_bytes(op->kv_dtype) > 1) op->kv_dtype = op->dtype;
+    }
     switch (op->kind) {
     case FT_OP_GEMM:
         sizes[0] = &op->u.gemm.n, sizes[1] = &op->u.gemm.k;

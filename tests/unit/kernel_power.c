@@ -1,0 +1,128 @@
+/* The power limit: the clocks that our H200 held for seconds come out, and nothing ever gets faster by it. */
+#include "kernel_limits.h"
+#include "random_op.h"
+
+#include "kernel/power.h"
+
+static ft_op square(ft_dtype dtype, int64_t size)
+{
+    ft_op op;
+    ft__op_init("gemm", &op);
+    op.dtype = dtype;
+    op.u.gemm.m = op.u.gemm.n = op.u.gemm.k = size;
+    op.u.gemm.quantized = 1;
+    return op;
+}
+
+/* TFLOP/s after seconds, for a product that starts at `first`. */
+static double sustained_tflops(const ft_device *device, ft_dtype dtype, int64_t size, double first)
+{
+    ft_op op = square(dtype, size);
+    double flops = ft__op_flops(&op), ms = flops / (first * 1e9);
+    return first / ft__power_sustained(device, &op, flops, ms);
+}
+
+/* data/measurements/h200/sustained.json: the first and the last tenth of some two seconds of 8192^3 products. */
+static void an_h200_falls_to_what_it_was_measured_to_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        ft_dtype dtype;
+        int64_t size;
+        double first, last, within;
+    } measured[] = {{FT_BF16, 8192, 779.2, 652.9, 0.05},
+                    {FT_BF16, 16384, 779.4, 656.0, 0.05},
+                    {FT_BF16, 4096, 792.7, 674.3, 0.05},
+                    {FT_FP16, 8192, 748.0, 631.1, 0.05},
+                    {FT_TF32, 8192, 402.2, 348.8, 0.07},
+                    {FT_FP32, 8192, 51.33, 51.25, 0.005}};
+    ft_device h200 = limit_device("h200_sxm");
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
+        double last = sustained_tflops(&h200, measured[i].dtype, measured[i].size, measured[i].first);
+        if (!(fabs(last / measured[i].last - 1) <= measured[i].within))
+            fail_msg("%s: %g TFLOP/s for long, measured %g", ft_dtype_name(measured[i].dtype), last, measured[i].last);
+    }
+}
+
+static void a_product_that_leaves_power_to_spare_keeps_its_clock(void **state)
+{
+    (void)state;
+    ft_device h200 = limit_device("h200_sxm");
+    assert_true(fabs(sustained_tflops(&h200, FT_BF16, 4096, 300) - 300) < 1e-9);
+    h200.tdp_w = 2000;
+    assert_true(fabs(sustained_tflops(&h200, FT_BF16, 8192, 779) - 779) < 1e-9);
+}
+
+static void nothing_gets_faster_and_less_power_is_never_better(void **state)
+{
+    (void)state;
+    random_source r = {5};
+    for (int i = 0; i < 4000; i++) {
+        ft_device device = limit_device(limit_devices[random_below(&r, LIMIT_DEVICES)]);
+        ft_op op = random_op(&r, (random_kind)random_below(&r, RANDOM_KINDS), &device);
+        double ms = ft__floor_ms(&device, &op) * exp2(3 * random_unit(&r)) + 1e-3, flops = ft__op_flops(&op);
+        double factor = ft__power_sustained(&device, &op, flops, ms);
+        assert_true(isfinite(factor) && factor >= 1);
+        device.tdp_w *= 0.7;
+        assert_true(ft__power_sustained(&device, &op, flops, ms) >= factor);
+        /* Slower kernels draw less. */
+        assert_true(ft__power_sustained(&device, &op, flops, 2 * ms) <= ft__power_sustained(&device, &op, flops, ms));
+    }
+    ft_op none = square(FT_BF16, 8192);
+    ft_device h200 = limit_device("h200_sxm");
+    assert_true(fabs(ft__power_sustained(&h200, &none, 1e12, 0) - 1) < 1e-15);
+}
+
+/* Within one kernel: the controller reacts over its time constant, from no slowdown to what the limit sustains. */
+static void a_short_kernel_ends_before_the_clock_gives_way(void **state)
+{
+    (void)state;
+    ft_device h200 = limit_device("h200_sxm");
+    double before = 1, limit = ft__power_slowdown(&h200, FT_BF16, 1.5, 800, 1e12);
+    assert_true(limit > 1.2 && limit < 3);
+    for (double x = 0; x <= 1e6; x = 2 * x + 1e-3) {
+        double slow = ft__power_slowdown(&h200, FT_BF16, 1.5, 800, x);
+        assert_true(slow >= before && slow <= limit);
+        before = slow;
+    }
+    assert_true(fabs(ft__power_slowdown(&h200, FT_BF16, 1.5, 800, 0) - 1) < 1e-15);
+    assert_true(fabs(before / limit - 1) < 1e-5);
+    assert_true(fabs(ft__power_slowdown(&h200, FT_BF16, 1, 100, 1e6) - 1) < 1e-15); /* 76 W */
+    /* At the limit, rate times energy is what the board allows: twice the energy, half the rate. */
+    double two = ft__power_slowdown(&h200, FT_BF16, 2, 800, 1e12), four = ft__power_slowdown(&h200, FT_BF16, 4, 800, 1e12);
+    assert_true(fabs(four / two - 2) < 1e-6);
+}
+
+static void energies_are_those_of_their_time(void **state)
+{
+    (void)state;
+    for (int d = 0; d < LIMIT_DEVICES; d++) {
+        ft_device device = limit_device(limit_devices[d]);
+        double half = ft__energy_pj(&device, FT_BF16);
+        assert_true(half > 0.1 && half < 10);
+        assert_true(ft__energy_pj(&device, FT_FP8) < half && ft__energy_pj(&device, FT_FP4) < ft__energy_pj(&device, FT_FP8));
+        assert_true(ft__energy_pj(&device, FT_TF32) > half);
+        assert_true(ft__energy_pj(&device, FT_FP64) > ft__energy_pj(&device, FT_FP32));
+        assert_true(ft__energy_pj(&device, FT_FP32) > half); /* no operand is used twice outside the matrix units */
+    }
+    static const char *const in_order[] = {"p4", "t4", "a100_sxm_80gb", "h200_sxm"};
+    for (size_t i = 1; i < sizeof in_order / sizeof *in_order; i++) {
+        ft_device older = limit_device(in_order[i - 1]), newer = limit_device(in_order[i]);
+        assert_true(ft__energy_pj(&newer, FT_FP32) < ft__energy_pj(&older, FT_FP32));
+    }
+    ft_device nobodys = limit_stranger(); /* no generation, no process: something usual */
+    nobodys.process_nm = 0;
+    assert_true(ft__energy_pj(&nobodys, FT_BF16) > 0.1 && ft__energy_pj(&nobodys, FT_BF16) < 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_h200_falls_to_what_it_was_measured_to_hold),
+        cmocka_unit_test(a_product_that_leaves_power_to_spare_keeps_its_clock),
+        cmocka_unit_test(nothing_gets_faster_and_less_power_is_never_better),
+        cmocka_unit_test(a_short_kernel_ends_before_the_clock_gives_way),
+        cmocka_unit_test(energies_are_those_of_their_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,481 @@
+/* Predictor files: what is written is read, nothing damaged is, and the right expert answers. */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "device/gpu.h"
+#include "failing_alloc.h"
+#include "graph/operator.h"
+#include "kernel/families.h"
+#include "kernel/kernel.h"
+#include "random_op.h"
+#include "scratch.h"
+
+static ft_expert expert(const ft_family *family, const char *variant, const char *gpu, const char *generation, uint32_t rows)
+{
+    ft_expert e;
+    memset(&e, 0, sizeof e);
+    strcpy(e.family, family->name);
+    strcpy(e.variant, variant);
+    strcpy(e.gpu, gpu);
+    strcpy(e.generation, generation);
+    e.rows = rows;
+    e.sigma_base = -3;
+    for (int k = 0; k < FT_KIN_LEVELS; k++) {
+        e.weight[k] = 1;
+        e.mape[k] = 0.05f;
+        for (int q = 0; q < FT_QUANTILES; q++) e.spread_low[k][q] = e.spread_high[k][q] = 0.5f + 0.25f * (float)q;
+    }
+    for (int i = 0; i < family->parameter_count; i++) e.theta[i] = family->parameters[i].start;
+    return e;
+}
+
+static ft_tree tree(random_source *r)
+{
+    ft_tree t;
+    memset(&t, 0, sizeof t);
+    int used = random_below(r, FT_TREE_DEPTH + 1);
+    for (int d = 0; d < FT_TREE_DEPTH; d++) {
+        t.feature[d] = d < used ? (uint8_t)random_below(r, FT_MAX_FEATURES) : 0;
+        t.threshold[d] = d < used ? ft__feature_key((float)(20 * random_unit(r) - 10)) : UINT32_MAX;
+    }
+    for (int l = 0; l < FT_TREE_LEAVES; l++) t.leaf[l] = (int16_t)(random_below(r, 65536) - 32768);
+    return t;
+}
+
+/* A small file: two experts, three trees. Aligned as a mapping would be. */
+typedef struct small_file {
+    ft_expert experts[2];
+    ft_tree trees[3];
+    unsigned char *bytes;
+    size_t length;
+} small_file;
+
+static const char meta[] = "{\"made_by\":\"a test\"}";
+
+static void write_small(small_file *f)
+{
+    assert_int_equal(FT_OK, ft__predictor_write(f->experts, 2, f->trees, 3, meta, (void **)&f->bytes, &f->length, NULL));
+}
+
+static small_file small(void)
+{
+    small_file f = {.bytes = NULL};
+    random_source r = {11};
+    f.experts[0] = expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 1000);
+    f.experts[0].tree_count = 2;
+    f.experts[0].sigma_count = 1;
+    f.experts[0].sigma_first = 2;
+    f.experts[1] = expert(&ft__gemm_tensor, "half", "*", "", 2000);
+    for (int t = 0; t < 3; t++) f.trees[t] = tree(&r);
+    write_small(&f);
+    return f;
+}
+
+static void read_back(const small_file *f)
+{
+    ft_predictor p;
+    ft_error err = {0};
+    if (ft__predictor_read(f->bytes, f->length, "test.ftp", &p, &err) != FT_OK) fail_msg("%s", err.message);
+    assert_int_equal(2, p.expert_count);
+    assert_int_equal(3, p.tree_count);
+    assert_memory_equal(f->experts, p.experts, sizeof f->experts);
+    assert_memory_equal(f->trees, p.trees, sizeof f->trees);
+    assert_int_equal(strlen(meta), p.meta_length);
+    assert_memory_equal(meta, p.meta, p.meta_length);
+    assert_int_equal(FT_PREDICT_LEARNED, p.mode);
+}
+
+static void what_is_written_is_read(void **state)
+{
+    (void)state;
+    small_file f = small();
+    read_back(&f);
+    void *again;
+    size_t length;
+    assert_int_equal(FT_OK, ft__predictor_write(f.experts, 2, f.trees, 3, meta, &again, &length, NULL));
+    assert_int_equal(f.length, length);
+    assert_memory_equal(f.bytes, again, length);
+    free(again);
+    free(f.bytes);
+
+    ft_predictor p;
+    assert_int_equal(FT_OK, ft__predictor_write(NULL, 0, NULL, 0, "", &again, &length, NULL));
+    assert_int_equal(FT_OK, ft__predictor_read(again, length, "empty.ftp", &p, NULL));
+    assert_int_equal(0, p.expert_count + p.tree_count + p.meta_length);
+    free(again);
+}
+
+static void refused(const void *bytes, size_t length, const char *why)
+{
+    ft_predictor p;
+    ft_error err = {0};
+    assert_int_equal(FT_E_FORMAT, ft__predictor_read(bytes, length, "test.ftp", &p, &err));
+    assert_string_equal("test.ftp", err.where);
+    if (!strstr(err.message, why)) fail_msg("expected \"%s\" in \"%s\"", why, err.message);
+}
+
+static void other_files_are_told_apart(void **state)
+{
+    (void)state;
+    small_file f = small();
+    refused(f.bytes, 0, "0 bytes are less than its header");
+    refused(f.bytes, 63, "63 bytes are less than its header");
+    refused("PK\3\4 an archive, or anything else that is longer than sixty-four bytes", 70, "not a predictor file");
+    f.bytes[8] = 99; /* the version, behind the magic */
+    refused(f.bytes, f.length, "predictor version 99, this program reads version 1");
+    free(f.bytes);
+}
+
+static void a_file_cut_anywhere_or_extended_is_refused(void **state)
+{
+    (void)state;
+    small_file f = small();
+    for (size_t length = 64; length < f.length; length++) refused(f.bytes, length, "truncated or extended");
+    unsigned char *longer = calloc(1, f.length + 64);
+    memcpy(longer, f.bytes, f.length);
+    for (size_t extra = 1; extra <= 64; extra++) refused(longer, f.length + extra, "truncated or extended");
+    free(longer);
+    free(f.bytes);
+}
+
+/* Also in the header, which no checksum covers: every field there is checked against another. */
+static void every_flipped_bit_is_noticed(void **state)
+{
+    (void)state;
+    small_file f = small();
+    for (size_t i = 0; i < f.length; i++)
+        for (int bit = 0; bit < 8; bit++) {
+            f.bytes[i] = (unsigned char)(f.bytes[i] ^ 1 << bit);
+            ft_predictor p;
+            if (ft__predictor_read(f.bytes, f.length, "test.ftp", &p, NULL) != FT_E_FORMAT)
+                fail_msg("bit %d of byte %zu may be flipped", bit, i);
+            f.bytes[i] = (unsigned char)(f.bytes[i] ^ 1 << bit);
+        }
+    read_back(&f);
+    free(f.bytes);
+}
+
+/* Files whose checksum is right and whose contents are not: made by another program, or by malice. */
+static void impossible_records_are_refused(void **state)
+{
+    (void)state;
+    enum { CASES = 26 };
+    for (int c = 0; c < CASES; c++) {
+        small_file f = small();
+        ft_expert *e = &f.experts[1];
+        free(f.bytes);
+        switch (c) {
+        case 0: e->tree_count = 4; break;
+        case 1: e->tree_first = 4; break;
+        case 2: e->tree_first = 2, e->tree_count = 2; break;
+        case 3: e->tree_first = UINT32_MAX, e->tree_count = 2; break; /* their sum overflows to 1 */
+        case 4: e->tree_count = UINT32_MAX; break;
+        case 5: e->sigma_count = 4; break;
+        case 6: e->sigma_first = 3, e->sigma_count = 1; break;
+        case 7: memset(e->family, 'x', sizeof e->family); break;
+        case 8: memset(e->variant, 'x', sizeof e->variant); break;
+        case 9: memset(e->gpu, 'x', sizeof e->gpu); break;
+        case 10: memset(e->generation, 'x', sizeof e->generation); break;
+        case 11: e->sigma_base = NAN; break;
+        case 12: e->sigma_base = 1e30f; break;
+        case 13: e->weight[2] = NAN; break;
+        case 14: e->weight[0] = 1.5f; break;
+        case 15: e->weight[1] = -0.5f; break;
+        case 16: e->bias[1] = INFINITY; break;
+        case 17: e->mape[0] = NAN; break;
+        case 18: e->spread_low[0][0] = -1; break;
+        case 19: e->spread_high[2][6] = 0.1f; break; /* 99 % of cases in less than 95 % need */
+        case 20: e->spread_high[1][3] = NAN; break;
+        case 21: e->theta[0] = 0; break; /* launches take time */
+        case 22: e->theta[2] = 1e6; break;
+        case 23: e->theta[3] = NAN; break;
+        case 24: e->theta[FT_MAX_THETA - 1] = -1; break;
+        case 25: e->feature_high[3] = NAN; break;
+        default: fail();
+        }
+        write_small(&f);
+        refused(f.bytes, f.length, "record 1 holds impossible figures");
+        free(f.bytes);
+    }
+    for (int d = 0; d < FT_TREE_DEPTH; d++) {
+        small_file f = small();
+        free(f.bytes);
+        f.trees[2].feature[d] = FT_MAX_FEATURES;
+        write_small(&f);
+        refused(f.bytes, f.length, "tree 2 is impossible");
+        free(f.bytes);
+    }
+}
+
+/* A family of a later version: nobody asks its experts, so its constants are its own affair. */
+static void experts_of_unknown_families_do_no_harm(void **state)
+{
+    (void)state;
+    small_file f = small();
+    free(f.bytes);
+    strcpy(f.experts[1].family, "quantum");
+    f.experts[1].theta[0] = 0;
+    f.experts[1].theta[5] = 1e6;
+    write_small(&f);
+    read_back(&f);
+    free(f.bytes);
+}
+
+/* -- keys and trees ------------------------------------------------------------------------------ */
+
+static void keys_order_as_their_numbers_do(void **state)
+{
+    (void)state;
+    const float ascending[] = {-INFINITY, -FLT_MAX, -1e10f, -3, -2.5f, -1, -FLT_MIN, -FLT_TRUE_MIN, 0,
+                               FLT_TRUE_MIN, FLT_MIN, 0.5f, 1, 1.0000001f, 2.5f, 3, 1e10f, FLT_MAX, INFINITY};
+    enum { COUNT = sizeof ascending / sizeof *ascending };
+    for (int i = 0; i < COUNT; i++)
+        for (int j = 0; j < COUNT; j++)
+            assert_int_equal(i < j, ft__feature_key(ascending[i]) < ft__feature_key(ascending[j]));
+    assert_int_equal(ft__feature_key(0.0f), ft__feature_key(-0.0f));
+    random_source r = {12};
+    for (int i = 0; i < 100000; i++) {
+        float a = (float)(exp2(60 * random_unit(&r) - 30) * (random_bool(&r) ? 1 : -1));
+        float b = random_below(&r, 4) ? (float)(exp2(60 * random_unit(&r) - 30) * (random_bool(&r) ? 1 : -1)) : a;
+        assert_int_equal(a < b, ft__feature_key(a) < ft__feature_key(b));
+        assert_int_equal(a > b, ft__feature_key(a) > ft__feature_key(b));
+    }
+    assert_true(ft__feature_key(INFINITY) < UINT32_MAX); /* the threshold that never passes */
+}
+
+/* As the definition says it, one bit after the other. */
+static double naive_sum(const ft_tree *trees, size_t count, const uint32_t *key)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        int leaf = 0;
+        for (int d = 0; d < FT_TREE_DEPTH; d++)
+            if (key[trees[i].feature[d]] > trees[i].threshold[d]) leaf |= 1 << (FT_TREE_DEPTH - 1 - d);
+        sum += (double)trees[i].leaf[leaf];
+    }
+    return sum * 1e-4;
+}
+
+static void trees_add_up(void **state)
+{
+    (void)state;
+    enum { TREES = 300 };
+    static ft_tree trees[TREES];
+    random_source r = {13};
+    for (int t = 0; t < TREES; t++) trees[t] = tree(&r);
+    for (int i = 0; i < 500; i++) {
+        uint32_t key[FT_MAX_FEATURES];
+        for (int k = 0; k < FT_MAX_FEATURES; k++)
+            /* now and then exactly a threshold: equal does not pass */
+            key[k] = random_below(&r, 3) ? ft__feature_key((float)(24 * random_unit(&r) - 12))
+                                         : trees[random_below(&r, TREES)].threshold[random_below(&r, FT_TREE_DEPTH)];
+        size_t count = (size_t)random_below(&r, TREES + 1);
+        double expected = naive_sum(trees, count, key), got = ft__trees_sum(trees, count, key);
+        if (fabs(expected - got) > 1e-9) fail_msg("%zu trees: %g, expected %g", count, got, expected);
+    }
+    assert_true(fabs(ft__trees_sum(trees, 0, NULL)) < 1e-15);
+}
+
+/* -- who answers --------------------------------------------------------------------------------- */
+
+static ft_device device_named(const char *name, const char *generation)
+{
+    ft_device d;
+    memset(&d, 0, sizeof d);
+    strcpy(d.name, name);
+    strcpy(d.generation, generation);
+    return d;
+}
+
+static void assert_answers(const ft_predictor *p, ft_dtype dtype, const char *gpu, const char *generation,
+                           const ft_expert *who, ft_kinship how)
+{
+    ft_device device = device_named(gpu, generation);
+    ft_op op;
+    int variant;
+    ft_kinship kinship;
+    ft__op_init("gemm", &op);
+    op.dtype = dtype;
+    const ft_family *family = ft__family_of(&op, &variant);
+    const ft_expert *e = ft__predictor_expert(p, family, variant, &device, &kinship);
+    if (e != who) fail_msg("%s on %s: %s's %s answers", ft_dtype_name(dtype), gpu, e ? e->gpu : "nobody", e ? e->variant : "");
+    if (who) assert_int_equal(how, kinship);
+}
+
+static void kinship_climbs_from_self_to_the_world(void **state)
+{
+    (void)state;
+    ft_expert e[] = {
+        expert(&ft__gemm_tensor, "half", "h100_sxm", "hopper", 500),
+        expert(&ft__gemm_tensor, "half", "*", "", 9999),
+        expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 800),
+        expert(&ft__gemm_tensor, "half", "h20", "hopper", 300),
+        expert(&ft__gemm_tensor, "half", "b200_sxm", "blackwell", 700),
+        expert(&ft__gemm_tensor, "fp8", "b200_sxm", "blackwell", 600),
+        expert(&ft__gemm_vector, "fp32", "v100_pcie_32gb", "volta", 400),
+        expert(&ft__gemm_tensor, "half", "h800", "hopper", 10000),
+    };
+    strcpy(e[7].family, "~gemm_tensor"); /* the linear baseline's record never answers for the family */
+    ft_predictor p = {.experts = e, .expert_count = sizeof e / sizeof *e};
+    assert_answers(&p, FT_BF16, "h100_sxm", "hopper", &e[0], FT_KIN_SELF);
+    assert_answers(&p, FT_FP16, "h200_sxm", "hopper", &e[2], FT_KIN_SELF);
+    assert_answers(&p, FT_BF16, "h800", "hopper", &e[2], FT_KIN_SIBLING); /* of three siblings, the one with most rows */
+    assert_answers(&p, FT_BF16, "mi300x", "cdna3", &e[1], FT_KIN_WORLD);
+    assert_answers(&p, FT_BF16, "nobodys", "", &e[1], FT_KIN_WORLD);
+    /* fp8 is known on B200 alone: its sibling takes it; others fall back to half precision, never closer than kin. */
+    assert_answers(&p, FT_FP8, "b200_sxm", "blackwell", &e[5], FT_KIN_SELF);
+    assert_answers(&p, FT_FP8, "gb200", "blackwell", &e[5], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP8, "h200_sxm", "hopper", &e[2], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP4, "b200_sxm", "blackwell", &e[5], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP8, "l4", "ada", &e[1], FT_KIN_WORLD);
+    assert_answers(&p, FT_FP32, "v100_pcie_32gb", "volta", &e[6], FT_KIN_SELF);
+    assert_answers(&p, FT_FP64, "v100_pcie_32gb", "volta", &e[6], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP32, "t4", "turing", NULL, FT_KIN_WORLD); /* no world for fp32 in this one */
+}
+
+static void outside_of_its_rows_an_expert_is_less_sure(void **state)
+{
+    (void)state;
+    ft_expert e = expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 100);
+    float x[3] = {5, 0.5f, 1};
+    e.feature_low[0] = 0, e.feature_high[0] = 10;
+    e.feature_low[1] = 0, e.feature_high[1] = 1;
+    e.feature_low[2] = e.feature_high[2] = 1;
+    assert_true(fabs(ft__expert_stretch(&e, x, 3)) < 1e-12);
+    x[0] = 10, x[1] = 0;
+    assert_true(fabs(ft__expert_stretch(&e, x, 3)) < 1e-12);
+    x[0] = 12;
+    assert_true(fabs(ft__expert_stretch(&e, x, 3) - 0.2) < 1e-6);
+    x[0] = -3;
+    assert_true(fabs(ft__expert_stretch(&e, x, 3) - 0.3) < 1e-6);
+    x[0] = 1000; /* no feature counts more than its width */
+    assert_true(fabs(ft__expert_stretch(&e, x, 3) - 1) < 1e-6);
+    x[2] = 0;
+    assert_true(fabs(ft__expert_stretch(&e, x, 3) - 1.25) < 1e-6);
+}
+
+/* -- opening ------------------------------------------------------------------------------------- */
+
+static ft_status write_once(void *context)
+{
+    small_file *f = context;
+    void *bytes;
+    size_t length;
+    ft_status s = ft__predictor_write(f->experts, 2, f->trees, 3, meta, &bytes, &length, NULL);
+    if (s == FT_OK) free(bytes);
+    return s;
+}
+
+static ft_status open_once(void *which)
+{
+    ft_predictor *p;
+    ft_status s = ft__predictor_open(which, &p, NULL);
+    if (s == FT_OK) ft__predictor_close(p);
+    return s;
+}
+
+static ft_status forecast_once(void *path)
+{
+    ft_predictor *p;
+    ft_device h200;
+    ft_forecast f;
+    ft_op op;
+    ft_status s = ft__predictor_open(path, &p, NULL);
+    if (s != FT_OK) return s;
+    ft__op_init("gemm", &op);
+    op.u.gemm.m = op.u.gemm.n = op.u.gemm.k = 4096;
+    s = ft__catalogue_find("h200_sxm", &h200, NULL);
+    if (s == FT_OK) s = ft__kernel_forecast(p, &h200, &op, 0.9, &f, NULL);
+    ft__predictor_close(p);
+    return s;
+}
+
+static void running_out_of_memory_is_said(void **state)
+{
+    (void)state;
+    small_file f = small();
+    static char path[1024];
+    strcpy(path, scratch_file("small.ftp", f.bytes, f.length));
+    assert_int_equal(1, failing_alloc_sweep(write_once, &f));
+    assert_true(failing_alloc_sweep(open_once, path) >= 1);
+    assert_true(failing_alloc_sweep(open_once, NULL) >= 1);
+    assert_true(failing_alloc_sweep(forecast_once, path) >= 1);
+    free(f.bytes);
+}
+
+static void files_are_opened_and_damage_is_said_with_their_name(void **state)
+{
+    (void)state;
+    small_file f = small();
+    ft_predictor *p;
+    ft_error err = {0};
+    char path[1024];
+    strcpy(path, scratch_file("small.ftp", f.bytes, f.length));
+    assert_int_equal(FT_OK, ft__predictor_open(path, &p, &err));
+    assert_int_equal(2, p->expert_count);
+    assert_memory_equal(f.experts, p->experts, sizeof f.experts);
+    ft__predictor_close(p);
+    f.bytes[f.length - 1] ^= 1;
+    strcpy(path, scratch_file("flipped.ftp", f.bytes, f.length));
+    assert_int_equal(FT_E_FORMAT, ft__predictor_open(path, &p, &err));
+    assert_string_equal("checksum mismatch: the file is damaged", err.message);
+    assert_string_equal(path, err.where);
+    assert_int_equal(FT_E_FORMAT, ft__predictor_open(scratch_file("nothing.ftp", "", 0), &p, &err));
+    assert_int_equal(FT_E_FILE, ft__predictor_open(scratch_path("absent.ftp"), &p, &err));
+    assert_int_equal(FT_E_FILE, ft__predictor_open(scratch_path(""), &p, &err)); /* a folder */
+    free(f.bytes);
+}
+
+static void baselines_are_opened_by_name(void **state)
+{
+    (void)state;
+    ft_predictor *p;
+    ft_error err = {0};
+    static const struct {
+        const char *name;
+        int mode;
+    } modes[] = {{NULL, FT_PREDICT_LEARNED},
+                 {"roofline", FT_PREDICT_ROOFLINE},
+                 {"linear", FT_PREDICT_LINEAR},
+                 {"scaling:v100_pcie_32gb", FT_PREDICT_SCALING}};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        if (ft__predictor_open(modes[i].name, &p, &err) != FT_OK) fail_msg("%s", err.message);
+        assert_int_equal(modes[i].mode, p->mode);
+        if (p->mode == FT_PREDICT_SCALING) assert_string_equal("v100_pcie_32gb", p->scaling_from);
+        assert_true(p->expert_count > 50 && p->tree_count > 1000);
+        ft__predictor_close(p);
+    }
+    char name[128] = "scaling:";
+    assert_int_equal(FT_E_NAME, ft__predictor_open(name, &p, &err));
+    memset(name + 8, 'x', 100);
+    name[108] = 0;
+    assert_int_equal(FT_E_NAME, ft__predictor_open(name, &p, &err));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(other_files_are_told_apart),
+        cmocka_unit_test(a_file_cut_anywhere_or_extended_is_refused),
+        cmocka_unit_test(every_flipped_bit_is_noticed),
+        cmocka_unit_test(impossible_records_are_refused),
+        cmocka_unit_test(experts_of_unknown_families_do_no_harm),
+        cmocka_unit_test(keys_order_as_their_numbers_do),
+        cmocka_unit_test(trees_add_up),
+        cmocka_unit_test(kinship_climbs_from_self_to_the_world),
+        cmocka_unit_test(outside_of_its_rows_an_expert_is_less_sure),
+        cmocka_unit_test(running_out_of_memory_is_said),
+        cmocka_unit_test(files_are_opened_and_damage_is_said_with_their_name),
+        cmocka_unit_test(baselines_are_opened_by_name),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
