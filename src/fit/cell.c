@@ -76,8 +76,8 @@ static ft_boost_options boost_for(size_t rows)
     return o;
 }
 
-/* Held-out residuals of every row of a GPU: groups are dealt into folds by hash. */
-static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const ft_matrix *m, ft_boost_options o,
+/* Residuals of rows by trees that never saw their fold, for folds 0 to `folds` - 1. */
+static ft_status cross_validate(const ft_matrix *m, const uint8_t *fold_of, uint8_t folds, ft_boost_options o,
                                 double *residual, ft_error *err)
 {
     ft_matrix part;
@@ -87,13 +87,13 @@ static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const
         free(trees);
         return s;
     }
-    for (uint32_t fold = 0; fold < FOLDS && s == FT_OK; fold++) {
+    size_t width = (size_t)m->width;
+    for (uint8_t fold = 0; fold < folds && s == FT_OK; fold++) {
         part.count = 0;
         for (size_t i = 0; i < m->count; i++)
-            if ((cell->rows->at[g->index[i]].group >> 8) % FOLDS != fold) {
+            if (fold_of[i] != fold) {
                 size_t at = part.count++;
-                memcpy(part.key + at * (size_t)m->width, m->key + i * (size_t)m->width,
-                       (size_t)m->width * sizeof *m->key);
+                memcpy(part.key + at * width, m->key + i * width, width * sizeof *m->key);
                 part.target[at] = m->target[i];
                 part.weight[at] = m->weight[i];
             }
@@ -101,13 +101,42 @@ static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const
         s = ft__boost(&(ft_boost_data){part.key, part.count, part.width, part.target, part.weight}, &o, &base, trees,
                       err);
         for (size_t i = 0; s == FT_OK && i < m->count; i++)
-            if ((cell->rows->at[g->index[i]].group >> 8) % FOLDS == fold)
-                residual[i] = (double)m->target[i] - base -
-                              ft__trees_sum(trees, (size_t)o.trees, m->key + i * (size_t)m->width);
+            if (fold_of[i] == fold)
+                residual[i] = (double)m->target[i] - base - ft__trees_sum(trees, (size_t)o.trees, m->key + i * width);
     }
     ft__matrix_free(&part);
     free(trees);
     return s;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Eager tables are asked for larger operators than they hold (their authors' own test split is): their intervals also
+ * cover the slowest quarter of the rows as forecast from the other three. */
+static ft_status widen_beyond(const ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, ft_boost_options o,
+                              const double *scale, uint8_t *fold, double *work, ft_error *err)
+{
+    if (!g->eager || m->count < 100) return FT_OK;
+    double *ms = work, *residual = work, *z = work + m->count;
+    for (size_t i = 0; i < m->count; i++) ms[i] = cell->rows->at[g->index[i]].ms;
+    qsort(ms, m->count, sizeof *ms, by_value);
+    double slow = ms[m->count - m->count / 4];
+    for (size_t i = 0; i < m->count; i++) fold[i] = cell->rows->at[g->index[i]].ms < slow;
+    FT_TRY(cross_validate(m, fold, 1, o, residual, err));
+    size_t n = 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (fold[i] == 0) z[n++] = residual[i] / scale[i];
+    float low[FT_QUANTILES], high[FT_QUANTILES];
+    if (!ft__spreads(z, n, 1, low, high)) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (int q = 0; q < FT_QUANTILES; q++) {
+        g->expert.spread_low[FT_KIN_SELF][q] = fmaxf(g->expert.spread_low[FT_KIN_SELF][q], low[q]);
+        g->expert.spread_high[FT_KIN_SELF][q] = fmaxf(g->expert.spread_high[FT_KIN_SELF][q], high[q]);
+    }
+    return FT_OK;
 }
 
 /* Trees for the log of the local error, so that intervals are wide where the expert is unsure. */
@@ -133,15 +162,18 @@ static ft_status fit_sigma(const ft_matrix *m, const double *residual, ft_cell_g
     return FT_OK;
 }
 
-static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, double *work, ft_error *err)
+static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, double *work, uint8_t *fold,
+                            ft_error *err)
 {
     ft_boost_options o = boost_for(m->count);
     double *residual = work, *scale = work + m->count, *z = work + 2 * m->count;
-    FT_TRY(cross_validate(cell, g, m, o, residual, err));
+    for (size_t i = 0; i < m->count; i++) fold[i] = (uint8_t)((cell->rows->at[g->index[i]].group >> 8) % FOLDS);
+    FT_TRY(cross_validate(m, fold, FOLDS, o, residual, err));
     FT_TRY(fit_sigma(m, residual, g, scale, err));
     for (size_t i = 0; i < m->count; i++) z[i] = residual[i] / scale[i];
     if (!ft__spreads(z, m->count, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(widen_beyond(cell, g, m, o, scale, fold, work + 2 * m->count, err));
     double base;
     g->trees = malloc((size_t)(o.trees + 1) * sizeof *g->trees);
     if (!g->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -180,8 +212,10 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     FT_TRY(ft__matrix_new(g->count, cell->family->feature_count, &m, err));
     for (size_t i = 0; i < g->count; i++) ft__matrix_set(cell, g->expert.theta, g->index[i], &m, i);
     ft__matrix_ranges(&m, &g->expert);
-    double *work = malloc((3 * g->count + 1) * sizeof *work);
-    ft_status s = work ? finish_gpu(cell, g, &m, work, err) : ft__fail(err, FT_E_MEMORY, "out of memory");
+    double *work = malloc((4 * g->count + 1) * sizeof *work);
+    uint8_t *fold = malloc(g->count + 1);
+    ft_status s = work && fold ? finish_gpu(cell, g, &m, work, fold, err) : ft__fail(err, FT_E_MEMORY, "out of memory");
+    free(fold);
     free(work);
     ft__matrix_free(&m);
     return s;

@@ -231,7 +231,7 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
     op.engine = FT_ENGINE_BARE;
     if (closest == FT_KIN_LEVELS) return forecast_one(p, device, &op, quantile, out, err);
     for (int e = FT_ENGINE_TRTLLM; e < FT_ENGINE_COUNT; e++) {
-        if (kinship[e] != closest) continue;
+        if (kinship[e] != closest || (!first && closest == FT_KIN_WORLD && e == FT_ENGINE_SGLANG)) continue;
         ft_forecast f;
         op.engine = (ft_engine)e;
         FT_TRY(forecast_one(p, device, &op, quantile, &f, err));

@@ -31,7 +31,8 @@ typedef struct model {
 static sample s; /* too large for a stack */
 static model fitted;
 
-static const ft_boost_options usual = {.trees = 200, .depth = 4, .rate = 0.15, .ridge = 3, .rows = 0.7, .features = 0.8, .clip = 10};
+static const ft_boost_options usual = {
+    .trees = 200, .depth = 4, .rate = 0.15, .ridge = 3, .rows = 0.7, .features = 0.8, .clip = 10};
 
 static void draw_features(random_source *r, float *x)
 {
@@ -224,6 +225,28 @@ static void the_same_rows_give_the_same_trees(void **state)
         for (int d = 0; d < FT_TREE_DEPTH; d++) assert_true(fitted.trees[t].feature[d] < WIDTH);
 }
 
+/* Forty trees that gain less than `enough` are the last; those not grown are empty and can be cut off. */
+static void boosting_stops_when_trees_stop_paying(void **state)
+{
+    (void)state;
+    ft_boost_options patient = usual, hasty = usual;
+    hasty.enough = 0.5;
+    fill(ROWS, 11, curve);
+    fit(&patient);
+    double error = fresh_error(curve);
+    assert_int_equal(patient.trees, ft__boost_used(fitted.trees, patient.trees));
+    fit(&hasty);
+    uint32_t used = ft__boost_used(fitted.trees, hasty.trees);
+    assert_true(used >= 40 && used < (uint32_t)hasty.trees && used % 40 == 0);
+    for (int t = (int)used; t < hasty.trees; t++)
+        for (int d = 0; d < FT_TREE_DEPTH; d++) assert_int_equal(UINT32_MAX, fitted.trees[t].threshold[d]);
+    double with_all = fresh_error(curve);
+    fitted.count = (int)used;
+    assert_true(fabs(fresh_error(curve) - with_all) < 1e-12);
+    assert_true(with_all < 0.1 && with_all > error);
+    assert_int_equal(0, ft__boost_used(fitted.trees, 0));
+}
+
 static ft_status fit_once(void *options) { return boost(options, &fitted); }
 
 static void running_out_of_memory_is_said(void **state)
@@ -248,6 +271,7 @@ int main(void)
         cmocka_unit_test(the_ridge_holds_small_leaves_back),
         cmocka_unit_test(accidents_do_not_pull),
         cmocka_unit_test(the_same_rows_give_the_same_trees),
+        cmocka_unit_test(boosting_stops_when_trees_stop_paying),
         cmocka_unit_test(running_out_of_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

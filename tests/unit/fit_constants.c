@@ -18,9 +18,12 @@
  * rows depends on. */
 enum { LAUNCH, GAP, A, B, C, UNUSED, FROZEN, THETA_COUNT };
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 2, 0.5, 20, 0.5}, [GAP] = {"gap_us", 15, 2, 100, 0.7},
-    [A] = {"a", 1, 0.05, 20, 1},               [B] = {"b", 1, 0.05, 20, 1},
-    [C] = {"c", 1, 0.05, 20, 1},               [UNUSED] = {"unused", 0.3, 0.01, 1, 0.5},
+    [LAUNCH] = {"launch_us", 2, 0.5, 20, 0.5},
+    [GAP] = {"gap_us", 15, 2, 100, 0.7},
+    [A] = {"a", 1, 0.05, 20, 1},
+    [B] = {"b", 1, 0.05, 20, 1},
+    [C] = {"c", 1, 0.05, 20, 1},
+    [UNUSED] = {"unused", 0.3, 0.01, 1, 0.5},
     [FROZEN] = {"frozen", 1, 0.5, 2, 0},
 };
 
@@ -31,7 +34,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *thet
     out->body_ms = fmax(m, n) * theta[FROZEN] + (op->u.gemm.b > 1 ? 1e-3 * theta[C] : 0);
 }
 
-static const ft_family family = {.name = "synthetic", .parameters = parameters, .parameter_count = THETA_COUNT, .physics = physics};
+static const ft_family family = {
+    .name = "synthetic", .parameters = parameters, .parameter_count = THETA_COUNT, .physics = physics};
 
 enum { ROWS = 400 };
 static ft_row rows_at[ROWS];
@@ -95,7 +99,8 @@ static void a_row_takes_its_launch_its_body_and_its_gap(void **state)
         double ms = 2e-3 * 1800 / rows.gpus[gpu].boost_mhz + 0.05; /* launches are spent in clocks */
         assert_near("device time", ms, ft__row_model_ms(&family, &rows, &row, theta, false, &ph), 1e-12);
         row.op.timing = FT_TIMING_OP;
-        assert_near("op time", ft__op_time(ms, 15e-3), ft__row_model_ms(&family, &rows, &row, theta, false, &ph), 1e-12);
+        assert_near("op time", ft__op_time(ms, 15e-3), ft__row_model_ms(&family, &rows, &row, theta, false, &ph),
+                    1e-12);
     }
 }
 
@@ -129,7 +134,8 @@ static void what_the_rows_do_not_determine_stays(void **state)
     double center[FT_MAX_THETA], theta[FT_MAX_THETA];
     start(center);
     center[UNUSED] = 0.77;
-    ft__fit_constants(&family, measured(truth, 0, false), center, 1, 40, theta); /* no eager call: nothing says the gap */
+    ft__fit_constants(&family, measured(truth, 0, false), center, 1, 40,
+                      theta); /* no eager call: nothing says the gap */
     assert_near("unused", 0.77, theta[UNUSED], 1e-9);
     assert_near("gap", 15, theta[GAP], 1e-9);
     for (int i = THETA_COUNT; i < FT_MAX_THETA; i++) assert_true(fabs(theta[i]) < 1e-300);

@@ -24,7 +24,8 @@ static ft_rows load(const char *folder, const ft_row_filter *filter)
     ft_rows rows;
     ft_error err = {0};
     strcpy(path, scratch_path(folder));
-    if (ft__rows_load(folders, 1, filter, &rows, &err) != FT_OK) fail_msg("%s:%d: %s", err.where, err.line, err.message);
+    if (ft__rows_load(folders, 1, filter, &rows, &err) != FT_OK)
+        fail_msg("%s:%d: %s", err.where, err.line, err.message);
     return rows;
 }
 
@@ -60,18 +61,23 @@ static const ft_row *row_of(const ft_rows *rows, const char *name, double ms)
 static void every_table_of_ours_is_read(void **state)
 {
     (void)state;
-    data_table("own/h200/gemm.csv.gz", GEMM "bf16,tn,256,18944,11008,0.147,0.146,0.148\nfp8,nt,1,2,3,0.004,0.004,0.004\n");
+    data_table("own/h200/gemm.csv.gz",
+               GEMM "bf16,tn,256,18944,11008,0.147,0.146,0.148\nfp8,nt,1,2,3,0.004,0.004,0.004\n");
     data_table("own/h200/bmm.csv.gz", "dtype,layout,b,m,n,k,ms\nfp16,nn,12,512,256,64,0.005\n");
-    data_table("own/h200/attention.csv.gz",
-          "dtype,pass,batch,heads,kv_heads,q_len,kv_len,head_dim,causal,ms\nbf16,fwd_bwd,16,24,8,1024,2048,64,1,0.15\n"
-          "bf16,fwd,2,8,8,1,4096,128,0,0.02\n");
-    data_table("own/h200/elementwise.csv.gz", "dtype,op,inputs,numel,ms\nfp32,gelu,1,1000,0.003\nbf16,nobodys,1,1000,0.003\n");
-    data_table("own/h200/rowwise.csv.gz",
-          "dtype,op,rows,cols,ms\nbf16,softmax,17,2810,0.002\nfp32,layernorm_backward,128,64,0.006\nfp32,nobodys,1,1,1\n");
+    data_table(
+        "own/h200/attention.csv.gz",
+        "dtype,pass,batch,heads,kv_heads,q_len,kv_len,head_dim,causal,ms\nbf16,fwd_bwd,16,24,8,1024,2048,64,1,0.15\n"
+        "bf16,fwd,2,8,8,1,4096,128,0,0.02\n");
+    data_table("own/h200/elementwise.csv.gz",
+               "dtype,op,inputs,numel,ms\nfp32,gelu,1,1000,0.003\nbf16,nobodys,1,1000,0.003\n");
+    data_table("own/h200/rowwise.csv.gz", "dtype,op,rows,cols,ms\nbf16,softmax,17,2810,0.002\nfp32,layernorm_backward,"
+                                          "128,64,0.006\nfp32,nobodys,1,1,1\n");
     data_table("own/h200/conv.csv.gz",
-          "dtype,layout,pass,n,c,h,w,k,r,s,stride,pad,ms\ntf32,nchw,bwd,8,64,14,28,256,3,1,2,0,0.4\n");
-    data_table("own/h200/optimizer.csv", "dtype,op,tensors,params,ms\nfp32,adamw_fused,7,7000,0.03\nfp32,nobodys,1,1,1\n");
-    data_table("own/h200/quantize.csv.gz", "dtype,op,rows,cols,ms\nbf16,row_dynamic,4454,266,0.025\nbf16,nobodys,1,1,1\n");
+               "dtype,layout,pass,n,c,h,w,k,r,s,stride,pad,ms\ntf32,nchw,bwd,8,64,14,28,256,3,1,2,0,0.4\n");
+    data_table("own/h200/optimizer.csv",
+               "dtype,op,tensors,params,ms\nfp32,adamw_fused,7,7000,0.03\nfp32,nobodys,1,1,1\n");
+    data_table("own/h200/quantize.csv.gz",
+               "dtype,op,rows,cols,ms\nbf16,row_dynamic,4454,266,0.025\nbf16,nobodys,1,1,1\n");
     data_table("own/h200/moe.csv.gz", "dtype,tokens,topk,experts,hidden,inter,ms\nbf16,64,2,4,2048,1024,0.06\n");
     ft_rows rows = load("own", NULL);
     assert_int_equal(12, rows.count);
@@ -168,7 +174,8 @@ static void a_truncated_table_is_refused(void **state)
 {
     (void)state;
     char text[8000] = GEMM, whole[8000];
-    for (int i = 0; i < 200; i++) snprintf(text + strlen(text), 64, "bf16,nt,%d,%d,64,0.%d,,\n", i + 1, 7 * i + 1, i + 1);
+    for (int i = 0; i < 200; i++)
+        snprintf(text + strlen(text), 64, "bf16,nt,%d,%d,64,0.%d,,\n", i + 1, 7 * i + 1, i + 1);
     data_table("cut/h200/gemm.csv.gz", text);
     FILE *file = fopen(scratch_path("cut/h200/gemm.csv.gz"), "rb");
     assert_non_null(file);
@@ -201,9 +208,11 @@ static bool only_large(void *context, const ft_op *op)
 static void filters_keep_what_they_are_asked_to(void **state)
 {
     (void)state;
-    data_table("filter/h200/gemm.csv.gz", GEMM "bf16,nt,64,64,64,0.1,,\nbf16,nt,128,64,64,0.2,,\nbf16,nt,256,64,64,0.3,,\n");
-    data_table("filter/silicon/gemm/all.csv.gz", "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\n"
-                                            "h100_sxm,trtllm,1,x,bfloat16,64,64,64,0.4\nl40s,trtllm,1,x,bfloat16,64,64,64,0.5\n");
+    data_table("filter/h200/gemm.csv.gz",
+               GEMM "bf16,nt,64,64,64,0.1,,\nbf16,nt,128,64,64,0.2,,\nbf16,nt,256,64,64,0.3,,\n");
+    data_table("filter/silicon/gemm/all.csv.gz",
+               "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\n"
+               "h100_sxm,trtllm,1,x,bfloat16,64,64,64,0.4\nl40s,trtllm,1,x,bfloat16,64,64,64,0.5\n");
     ft_rows rows = load("filter", NULL);
     assert_int_equal(5, rows.count);
     assert_int_equal(3, rows.gpu_count);
@@ -233,7 +242,8 @@ static void filters_keep_what_they_are_asked_to(void **state)
     ft_error err = {0};
     static const char *const all[] = {"h200_sxm", "l40s", "h100_sxm"};
     strcpy(path, scratch_path("filter"));
-    assert_int_equal(FT_E_FILE, ft__rows_load(folders, 1, &(ft_row_filter){.exclude_gpus = all, .exclude_count = 3}, &rows, &err));
+    assert_int_equal(FT_E_FILE,
+                     ft__rows_load(folders, 1, &(ft_row_filter){.exclude_gpus = all, .exclude_count = 3}, &rows, &err));
     assert_non_null(strstr(err.message, "no measurements here"));
     strcpy(path, scratch_path("nowhere"));
     assert_int_equal(FT_E_FILE, ft__rows_load(folders, 1, NULL, &rows, &err));
@@ -243,8 +253,10 @@ static void filters_keep_what_they_are_asked_to(void **state)
 static void a_row_in_two_folders_counts_once(void **state)
 {
     (void)state;
-    data_table("one/h200/gemm.csv.gz", GEMM "bf16,nt,64,64,64,0.1,,\nbf16,nt,128,64,64,0.2,,\nfp16,nt,64,64,64,0.1,,\n");
-    data_table("two/h200/gemm.csv.gz", GEMM "bf16,nt,128,64,64,0.2,,\nbf16,nt,64,64,64,0.11,,\nbf16,nt,64,64,64,0.1,,\n");
+    data_table("one/h200/gemm.csv.gz",
+               GEMM "bf16,nt,64,64,64,0.1,,\nbf16,nt,128,64,64,0.2,,\nfp16,nt,64,64,64,0.1,,\n");
+    data_table("two/h200/gemm.csv.gz",
+               GEMM "bf16,nt,128,64,64,0.2,,\nbf16,nt,64,64,64,0.11,,\nbf16,nt,64,64,64,0.1,,\n");
     char one[1024], two[1024];
     strcpy(one, scratch_path("one"));
     strcpy(two, scratch_path("two"));
@@ -292,14 +304,14 @@ static void neusight_rows_are_eager_calls_with_their_authors_split(void **state)
 {
     (void)state;
     data_table("eager/neusight/linear.csv.gz", NEUSIGHT "Tesla_T4,nvidia,train,linear,1,58,141,13,0.05,fw\n"
-                                                   "Tesla_T4,nvidia,test,linear,1,59,141,13,0.06,fw\n"
-                                                   "Tesla_T4,nvidia,train,linear,1,58,141,13,0.07,bw\n"
-                                                   "Some_GPU,nobody,train,linear,1,58,141,13,0.08,fw\n");
-    data_table("eager/neusight/elementwise.csv.gz",
-          "gpu,split,op,b,h,n_inputs,latency_ms,pass\nTesla_T4,train,add,127,168,2,0.02,fw\nTesla_T4,train,nobodys,1,1,1,1,fw\n");
+                                                        "Tesla_T4,nvidia,test,linear,1,59,141,13,0.06,fw\n"
+                                                        "Tesla_T4,nvidia,train,linear,1,58,141,13,0.07,bw\n"
+                                                        "Some_GPU,nobody,train,linear,1,58,141,13,0.08,fw\n");
+    data_table("eager/neusight/elementwise.csv.gz", "gpu,split,op,b,h,n_inputs,latency_ms,pass\nTesla_T4,train,add,127,"
+                                                    "168,2,0.02,fw\nTesla_T4,train,nobodys,1,1,1,1,fw\n");
     data_table("eager/neusight/softmax.csv.gz", "gpu,split,b,h,latency_ms\nTesla_T4,train,127,168,0.03\n");
     data_table("eager/neusight/conv.csv.gz",
-          "gpu,split,b,c_in,c_out,ksize,in_size,stride,pad,latency_ms\nTesla_T4,train,38,893,326,3,5,1,1,0.9\n");
+               "gpu,split,b,c_in,c_out,ksize,in_size,stride,pad,latency_ms\nTesla_T4,train,38,893,326,3,5,1,1,0.9\n");
     ft_rows rows = load("eager", NULL);
     assert_int_equal(5, rows.count);
     for (size_t i = 0; i < rows.count; i++) {
@@ -327,30 +339,34 @@ static void neusight_rows_are_eager_calls_with_their_authors_split(void **state)
     data_table("half/neusight/linear.csv.gz", text);
     rows = load("half", NULL);
     int l4 = 0, t4 = 0;
-    for (size_t i = 0; i < rows.count; i++) *(strcmp(rows.gpus[rows.at[i].gpu].name, "l4") ? &t4 : &l4) += !rows.at[i].held_out;
+    for (size_t i = 0; i < rows.count; i++)
+        *(strcmp(rows.gpus[rows.at[i].gpu].name, "l4") ? &t4 : &l4) += !rows.at[i].held_out;
     assert_int_equal(1, l4);
     assert_true(t4 > 100 && t4 < 200);
     ft__rows_free(&rows);
 
     data_table("huge/neusight/elementwise.csv.gz",
-          "gpu,split,op,b,h,n_inputs,latency_ms,pass\nTesla_T4,train,add,1099511627776,1099511627776,2,0.02,fw\n");
-    refused("huge", FT_E_RANGE, "huge/neusight/elementwise.csv.gz", 2, "\"numel\" must be a whole number from 1 to 2^40");
+               "gpu,split,op,b,h,n_inputs,latency_ms,pass\nTesla_T4,train,add,1099511627776,1099511627776,2,0.02,fw\n");
+    refused("huge", FT_E_RANGE, "huge/neusight/elementwise.csv.gz", 2,
+            "\"numel\" must be a whole number from 1 to 2^40");
 }
 
 static void tables_of_engines_are_read(void **state)
 {
     (void)state;
-    data_table("engine/silicon/gemm/x.csv.gz", "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\n"
-                                          "h100_sxm,trtllm,1,x,bfloat16,64,128,256,0.4\nh100_sxm,trtllm,1,x,fp8,64,128,256,0.3\n"
-                                          "h100_sxm,vllm,1,x,bfloat16,64,128,256,0.41\nh100_sxm,trtllm,1,x,int3,1,1,1,0.1\n"
-                                          "a100_sxm,sglang,1,x,bfloat16,64,128,256,0.5\n");
+    data_table("engine/silicon/gemm/x.csv.gz",
+               "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\n"
+               "h100_sxm,trtllm,1,x,bfloat16,64,128,256,0.4\nh100_sxm,trtllm,1,x,fp8,64,128,256,0.3\n"
+               "h100_sxm,vllm,1,x,bfloat16,64,128,256,0.41\nh100_sxm,trtllm,1,x,int3,1,1,1,0.1\n"
+               "a100_sxm,sglang,1,x,bfloat16,64,128,256,0.5\n");
     data_table("engine/silicon/moe/x.csv.gz",
-          "gpu,backend,version,kernel_source,dtype,tokens,hidden_size,inter_size,topk,num_experts,moe_tp,moe_ep,distribution,"
-          "latency_ms\nh100_sxm,trtllm,1,x,bfloat16,64,2048,1024,8,64,4,1,power_law_1.2,0.11\n"
-          "h100_sxm,trtllm,1,x,bfloat16,64,2048,1024,8,64,1,8,balanced,0.12\n");
+               "gpu,backend,version,kernel_source,dtype,tokens,hidden_size,inter_size,topk,num_experts,moe_tp,moe_ep,"
+               "distribution,"
+               "latency_ms\nh100_sxm,trtllm,1,x,bfloat16,64,2048,1024,8,64,4,1,power_law_1.2,0.11\n"
+               "h100_sxm,trtllm,1,x,bfloat16,64,2048,1024,8,64,1,8,balanced,0.12\n");
     data_table("engine/silicon/mla_generation/x.csv.gz",
-          "gpu,backend,version,kernel_source,dtype,kv_dtype,num_heads,batch,isl,tp_size,step,latency_ms\n"
-          "b200_sxm,trtllm,1,x,bfloat16,fp8,128,4,1,1,1023,0.02\n");
+               "gpu,backend,version,kernel_source,dtype,kv_dtype,num_heads,batch,isl,tp_size,step,latency_ms\n"
+               "b200_sxm,trtllm,1,x,bfloat16,fp8,128,4,1,1,1023,0.02\n");
     ft_rows rows = load("engine", NULL);
     assert_int_equal(5, rows.count);
     const ft_row *row = row_of(&rows, "gemm", 0.4);
@@ -369,8 +385,9 @@ static void tables_of_engines_are_read(void **state)
     assert_int_equal(FT_FP8, row->op.kv_dtype);
     ft__rows_free(&rows);
 
-    data_table("stranger/silicon/gemm/x.csv.gz",
-          "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\nh100_sxn,trtllm,1,x,bfloat16,64,128,256,0.4\n");
+    data_table(
+        "stranger/silicon/gemm/x.csv.gz",
+        "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\nh100_sxn,trtllm,1,x,bfloat16,64,128,256,0.4\n");
     refused("stranger", FT_E_NAME, "stranger/silicon/gemm/x.csv.gz", 2, "h100_sxm");
 }
 
@@ -399,8 +416,9 @@ static void running_out_of_memory_is_said(void **state)
     static char path[1024];
     data_table("memory/h200/gemm.csv.gz", GEMM "bf16,nt,64,64,64,0.1,,\n");
     data_table("memory/neusight/softmax.csv.gz", "gpu,split,b,h,latency_ms\nTesla_T4,train,127,168,0.03\n");
-    data_table("memory/silicon/gemm/x.csv.gz",
-          "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\nh100_sxm,trtllm,1,x,bfloat16,64,128,256,0.4\n");
+    data_table(
+        "memory/silicon/gemm/x.csv.gz",
+        "gpu,backend,version,kernel_source,dtype,m,n,k,latency_ms\nh100_sxm,trtllm,1,x,bfloat16,64,128,256,0.4\n");
     strcpy(path, scratch_path("memory"));
     assert_true(failing_alloc_sweep(load_once, path) > 20);
 }

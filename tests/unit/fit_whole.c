@@ -61,8 +61,8 @@ static void write_own(const char *folder, int products, int pointwise, int rows)
     for (int i = 0; i < pointwise; i++) {
         ft__op_init(i % 2 ? "gelu" : "add", &op);
         op.u.elementwise.numel = random_size(&r, 4096, 1e9);
-        ft__text_addf(&text, "bf16,%s,%d,%lld,%.9f\n", op.name, op.u.elementwise.inputs, (long long)op.u.elementwise.numel,
-                      made_up_ms(&h200, &op, &r));
+        ft__text_addf(&text, "bf16,%s,%d,%lld,%.9f\n", op.name, op.u.elementwise.inputs,
+                      (long long)op.u.elementwise.numel, made_up_ms(&h200, &op, &r));
     }
     snprintf(name, sizeof name, "%s/h200/elementwise.csv.gz", folder);
     if (pointwise) data_table(name, text.at);
@@ -100,8 +100,8 @@ static void write_eager(const char *folder, int rows_each)
         ft_device device = device_named(gpus[g].ours);
         for (int i = 0; i < rows_each; i++) {
             op.u.row.rows = random_size(&r, 64, 65536), op.u.row.cols = random_size(&r, 64, 8192);
-            ft__text_addf(&text, "%s,%s,%lld,%lld,%.9f\n", gpus[g].theirs, i % 5 ? "train" : "test", (long long)op.u.row.rows,
-                          (long long)op.u.row.cols, made_up_ms(&device, &op, &r));
+            ft__text_addf(&text, "%s,%s,%lld,%lld,%.9f\n", gpus[g].theirs, i % 5 ? "train" : "test",
+                          (long long)op.u.row.rows, (long long)op.u.row.cols, made_up_ms(&device, &op, &r));
         }
     }
     snprintf(name, sizeof name, "%s/neusight/softmax.csv.gz", folder);
@@ -269,8 +269,16 @@ static void validation_looks_at_every_row(void **state)
     ft__accuracy_free(&two);
 
     static const char *const only[] = {"t4"}, *const family[] = {"row"};
-    options = (ft_validate_options){.data = r.folder, .gpus = only, .gpu_count = 1, .families = family, .family_count = 1,
-                                    .held_out_only = true, .quantile = 0.9, .threads = 2, .each = see, .each_context = &held};
+    options = (ft_validate_options){.data = r.folder,
+                                    .gpus = only,
+                                    .gpu_count = 1,
+                                    .families = family,
+                                    .family_count = 1,
+                                    .held_out_only = true,
+                                    .quantile = 0.9,
+                                    .threads = 2,
+                                    .each = see,
+                                    .each_context = &held};
     assert_int_equal(FT_OK, ft__validate(&p, &options, &one, &err));
     assert_int_equal(1, one.count);
     assert_int_equal(8, held.rows); /* one in five is of the test split */

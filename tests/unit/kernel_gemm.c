@@ -35,9 +35,13 @@ static const ft_gemm_tile only_256x128[] = {{256, 128}};
 /* An A100's SMs, one tile, nothing that blurs the stairs. */
 static ft_gemm_search a100_search(double m, double n, double k)
 {
-    return (ft_gemm_search){.batch = 1, .m = m, .n = n, .k = k,
+    return (ft_gemm_search){.batch = 1,
+                            .m = m,
+                            .n = n,
+                            .k = k,
                             .sms = 108,
-                            .tiles = only_256x128, .tile_count = 1,
+                            .tiles = only_256x128,
+                            .tile_count = 1,
                             .flop_per_ms_sm = 312e9 / 108,
                             .feed_bytes_per_ms_sm = 1e9,
                             .element_bytes = 2,
@@ -140,9 +144,9 @@ static void alignment_is_that_of_the_row_in_bytes(void **state)
         int64_t elements;
         double bytes;
         int alignment;
-    } cases[] = {{50257, 2, 2}, {50304, 2, 16}, {50258, 2, 4}, {50260, 2, 8}, {1, 2, 2},    {8, 2, 16},   {4, 2, 8},
-                 {1, 4, 4},     {2, 4, 8},      {4, 4, 16},    {1, 8, 8},     {16, 1, 16},  {8, 1, 8},    {17, 1, 1},
-                 {32, 0.5, 16}, {16, 0.5, 8},   {2, 0.5, 1},   {1, 0.5, 1},   {4, 0.5, 2},  {768, 2, 16}, {1, 1, 1}};
+    } cases[] = {{50257, 2, 2}, {50304, 2, 16}, {50258, 2, 4}, {50260, 2, 8}, {1, 2, 2},   {8, 2, 16},   {4, 2, 8},
+                 {1, 4, 4},     {2, 4, 8},      {4, 4, 16},    {1, 8, 8},     {16, 1, 16}, {8, 1, 8},    {17, 1, 1},
+                 {32, 0.5, 16}, {16, 0.5, 8},   {2, 0.5, 1},   {1, 0.5, 1},   {4, 0.5, 2}, {768, 2, 16}, {1, 1, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int got = ft__gemm_alignment(cases[i].elements, cases[i].bytes);
         if (got != cases[i].alignment)
@@ -319,7 +323,8 @@ static void waves_leave_their_mark_on_the_whole_model(void **state)
     for (int tiles = 1; tiles <= 324; tiles++) {
         ft_op op = gemm(FT_BF16, 256 * tiles, 128, 16384);
         at[tiles] = physics_of(&a100, &op).compute_ms;
-        if (at[tiles] < 0.999 * at[tiles - 1]) fail_msg("%d tiles: %g ms, one less: %g", tiles, at[tiles], at[tiles - 1]);
+        if (at[tiles] < 0.999 * at[tiles - 1])
+            fail_msg("%d tiles: %g ms, one less: %g", tiles, at[tiles], at[tiles - 1]);
     }
     for (int waves = 1; waves <= 3; waves++) {
         assert_true(at[108 * waves] < 1.05 * at[108 * waves - 20]);

@@ -30,12 +30,9 @@ static void an_h200_falls_to_what_it_was_measured_to_hold(void **state)
         ft_dtype dtype;
         int64_t size;
         double first, last, within;
-    } measured[] = {{FT_BF16, 8192, 779.2, 652.9, 0.05},
-                    {FT_BF16, 16384, 779.4, 656.0, 0.05},
-                    {FT_BF16, 4096, 792.7, 674.3, 0.05},
-                    {FT_FP16, 8192, 748.0, 631.1, 0.05},
-                    {FT_TF32, 8192, 402.2, 348.8, 0.07},
-                    {FT_FP32, 8192, 51.33, 51.25, 0.005}};
+    } measured[] = {{FT_BF16, 8192, 779.2, 652.9, 0.05}, {FT_BF16, 16384, 779.4, 656.0, 0.05},
+                    {FT_BF16, 4096, 792.7, 674.3, 0.05}, {FT_FP16, 8192, 748.0, 631.1, 0.05},
+                    {FT_TF32, 8192, 402.2, 348.8, 0.07}, {FT_FP32, 8192, 51.33, 51.25, 0.005}};
     ft_device h200 = limit_device("h200_sxm");
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
         double last = sustained_tflops(&h200, measured[i].dtype, measured[i].size, measured[i].first);
@@ -89,7 +86,8 @@ static void a_short_kernel_ends_before_the_clock_gives_way(void **state)
     assert_true(fabs(before / limit - 1) < 1e-5);
     assert_true(fabs(ft__power_slowdown(&h200, FT_BF16, 1, 100, 1e6) - 1) < 1e-15); /* 76 W */
     /* At the limit, rate times energy is what the board allows: twice the energy, half the rate. */
-    double two = ft__power_slowdown(&h200, FT_BF16, 2, 800, 1e12), four = ft__power_slowdown(&h200, FT_BF16, 4, 800, 1e12);
+    double two = ft__power_slowdown(&h200, FT_BF16, 2, 800, 1e12),
+           four = ft__power_slowdown(&h200, FT_BF16, 4, 800, 1e12);
     assert_true(fabs(four / two - 2) < 1e-6);
 }
 
@@ -100,7 +98,8 @@ static void energies_are_those_of_their_time(void **state)
         ft_device device = limit_device(limit_devices[d]);
         double half = ft__energy_pj(&device, FT_BF16);
         assert_true(half > 0.1 && half < 10);
-        assert_true(ft__energy_pj(&device, FT_FP8) < half && ft__energy_pj(&device, FT_FP4) < ft__energy_pj(&device, FT_FP8));
+        assert_true(ft__energy_pj(&device, FT_FP8) < half &&
+                    ft__energy_pj(&device, FT_FP4) < ft__energy_pj(&device, FT_FP8));
         assert_true(ft__energy_pj(&device, FT_TF32) > half);
         assert_true(ft__energy_pj(&device, FT_FP64) > ft__energy_pj(&device, FT_FP32));
         assert_true(ft__energy_pj(&device, FT_FP32) > half); /* no operand is used twice outside the matrix units */

@@ -1,5 +1,6 @@
 /* Predictor files: what is written is read, nothing damaged is, and the right expert answers. */
 #include <float.h>
+#include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,12 +14,14 @@
 #include "device/gpu.h"
 #include "failing_alloc.h"
 #include "graph/operator.h"
+#include "kernel/embedded_predictor.h"
 #include "kernel/families.h"
 #include "kernel/kernel.h"
 #include "random_op.h"
 #include "scratch.h"
 
-static ft_expert expert(const ft_family *family, const char *variant, const char *gpu, const char *generation, uint32_t rows)
+static ft_expert expert(const ft_family *family, const char *variant, const char *gpu, const char *generation,
+                        uint32_t rows)
 {
     ft_expert e;
     memset(&e, 0, sizeof e);
@@ -62,7 +65,8 @@ static const char meta[] = "{\"made_by\":\"a test\"}";
 
 static void write_small(small_file *f)
 {
-    assert_int_equal(FT_OK, ft__predictor_write(f->experts, 2, f->trees, 3, meta, (void **)&f->bytes, &f->length, NULL));
+    assert_int_equal(FT_OK,
+                     ft__predictor_write(f->experts, 2, f->trees, 3, meta, (void **)&f->bytes, &f->length, NULL));
 }
 
 static small_file small(void)
@@ -234,8 +238,9 @@ static void experts_of_unknown_families_do_no_harm(void **state)
 static void keys_order_as_their_numbers_do(void **state)
 {
     (void)state;
-    const float ascending[] = {-INFINITY, -FLT_MAX, -1e10f, -3, -2.5f, -1, -FLT_MIN, -FLT_TRUE_MIN, 0,
-                               FLT_TRUE_MIN, FLT_MIN, 0.5f, 1, 1.0000001f, 2.5f, 3, 1e10f, FLT_MAX, INFINITY};
+    const float ascending[] = {-INFINITY,     -FLT_MAX, -1e10f,       -3,      -2.5f,   -1, -FLT_MIN,
+                               -FLT_TRUE_MIN, 0,        FLT_TRUE_MIN, FLT_MIN, 0.5f,    1,  1.0000001f,
+                               2.5f,          3,        1e10f,        FLT_MAX, INFINITY};
     enum { COUNT = sizeof ascending / sizeof *ascending };
     for (int i = 0; i < COUNT; i++)
         for (int j = 0; j < COUNT; j++)
@@ -273,8 +278,7 @@ static void trees_add_up(void **state)
     for (int t = 0; t < TREES; t++) trees[t] = tree(&r);
     for (int i = 0; i < 500; i++) {
         uint32_t key[FT_MAX_FEATURES];
-        for (int k = 0; k < FT_MAX_FEATURES; k++)
-            /* now and then exactly a threshold: equal does not pass */
+        for (int k = 0; k < FT_MAX_FEATURES; k++) /* now and then exactly a threshold: equal does not pass */
             key[k] = random_below(&r, 3) ? ft__feature_key((float)(24 * random_unit(&r) - 12))
                                          : trees[random_below(&r, TREES)].threshold[random_below(&r, FT_TREE_DEPTH)];
         size_t count = (size_t)random_below(&r, TREES + 1);
@@ -286,27 +290,25 @@ static void trees_add_up(void **state)
 
 /* -- who answers --------------------------------------------------------------------------------- */
 
-static ft_device device_named(const char *name, const char *generation)
-{
-    ft_device d;
-    memset(&d, 0, sizeof d);
-    strcpy(d.name, name);
-    strcpy(d.generation, generation);
-    return d;
-}
-
 static void assert_answers(const ft_predictor *p, ft_dtype dtype, const char *gpu, const char *generation,
-                           const ft_expert *who, ft_kinship how)
+                           double balance, const ft_expert *who, ft_kinship how)
 {
-    ft_device device = device_named(gpu, generation);
+    ft_device device;
     ft_op op;
     int variant;
     ft_kinship kinship;
+    memset(&device, 0, sizeof device);
+    strcpy(device.name, gpu);
+    strcpy(device.generation, generation);
+    device.memory_gbps = 1000;
+    device.peak_tflops[FT_FP16] = balance;
+    assert_true(fabs(ft__device_balance(&device) - balance) < 1e-9);
     ft__op_init("gemm", &op);
     op.dtype = dtype;
     const ft_family *family = ft__family_of(&op, &variant);
     const ft_expert *e = ft__predictor_expert(p, family, variant, &device, &kinship);
-    if (e != who) fail_msg("%s on %s: %s's %s answers", ft_dtype_name(dtype), gpu, e ? e->gpu : "nobody", e ? e->variant : "");
+    if (e != who)
+        fail_msg("%s on %s: %s's %s answers", ft_dtype_name(dtype), gpu, e ? e->gpu : "nobody", e ? e->variant : "");
     if (who) assert_int_equal(how, kinship);
 }
 
@@ -316,29 +318,38 @@ static void kinship_climbs_from_self_to_the_world(void **state)
     ft_expert e[] = {
         expert(&ft__gemm_tensor, "half", "h100_sxm", "hopper", 500),
         expert(&ft__gemm_tensor, "half", "*", "", 9999),
-        expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 800),
-        expert(&ft__gemm_tensor, "half", "h20", "hopper", 300),
+        expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 300),
+        expert(&ft__gemm_tensor, "half", "h20", "hopper", 800),
         expert(&ft__gemm_tensor, "half", "b200_sxm", "blackwell", 700),
         expert(&ft__gemm_tensor, "fp8", "b200_sxm", "blackwell", 600),
         expert(&ft__gemm_vector, "fp32", "v100_pcie_32gb", "volta", 400),
         expert(&ft__gemm_tensor, "half", "h800", "hopper", 10000),
     };
+    e[0].balance = 295, e[2].balance = 206, e[3].balance = 37;
     strcpy(e[7].family, "~gemm_tensor"); /* the linear baseline's record never answers for the family */
     ft_predictor p = {.experts = e, .expert_count = sizeof e / sizeof *e};
-    assert_answers(&p, FT_BF16, "h100_sxm", "hopper", &e[0], FT_KIN_SELF);
-    assert_answers(&p, FT_FP16, "h200_sxm", "hopper", &e[2], FT_KIN_SELF);
-    assert_answers(&p, FT_BF16, "h800", "hopper", &e[2], FT_KIN_SIBLING); /* of three siblings, the one with most rows */
-    assert_answers(&p, FT_BF16, "mi300x", "cdna3", &e[1], FT_KIN_WORLD);
-    assert_answers(&p, FT_BF16, "nobodys", "", &e[1], FT_KIN_WORLD);
+    assert_answers(&p, FT_BF16, "h100_sxm", "hopper", 295, &e[0], FT_KIN_SELF);
+    assert_answers(&p, FT_FP16, "h200_sxm", "hopper", 206, &e[2], FT_KIN_SELF);
+    assert_answers(&p, FT_FP16, "h200_sxm", "", 1, &e[2], FT_KIN_SELF); /* the name alone says who it is */
+    /* Of three siblings the one whose arithmetic and bandwidth stand most alike, however many rows the others have. */
+    assert_answers(&p, FT_BF16, "h800", "hopper", 290, &e[0], FT_KIN_SIBLING);
+    assert_answers(&p, FT_BF16, "gh200", "hopper", 210, &e[2], FT_KIN_SIBLING);
+    assert_answers(&p, FT_BF16, "h20_cut", "hopper", 40, &e[3], FT_KIN_SIBLING);
+    e[2].balance = 295; /* equally alike: the one with most rows */
+    assert_answers(&p, FT_BF16, "h800", "hopper", 290, &e[0], FT_KIN_SIBLING);
+    e[2].rows = 501;
+    assert_answers(&p, FT_BF16, "h800", "hopper", 290, &e[2], FT_KIN_SIBLING);
+    assert_answers(&p, FT_BF16, "mi300x", "cdna3", 247, &e[1], FT_KIN_WORLD);
+    assert_answers(&p, FT_BF16, "nobodys", "", 100, &e[1], FT_KIN_WORLD);
     /* fp8 is known on B200 alone: its sibling takes it; others fall back to half precision, never closer than kin. */
-    assert_answers(&p, FT_FP8, "b200_sxm", "blackwell", &e[5], FT_KIN_SELF);
-    assert_answers(&p, FT_FP8, "gb200", "blackwell", &e[5], FT_KIN_SIBLING);
-    assert_answers(&p, FT_FP8, "h200_sxm", "hopper", &e[2], FT_KIN_SIBLING);
-    assert_answers(&p, FT_FP4, "b200_sxm", "blackwell", &e[5], FT_KIN_SIBLING);
-    assert_answers(&p, FT_FP8, "l4", "ada", &e[1], FT_KIN_WORLD);
-    assert_answers(&p, FT_FP32, "v100_pcie_32gb", "volta", &e[6], FT_KIN_SELF);
-    assert_answers(&p, FT_FP64, "v100_pcie_32gb", "volta", &e[6], FT_KIN_SIBLING);
-    assert_answers(&p, FT_FP32, "t4", "turing", NULL, FT_KIN_WORLD); /* no world for fp32 in this one */
+    assert_answers(&p, FT_FP8, "b200_sxm", "blackwell", 281, &e[5], FT_KIN_SELF);
+    assert_answers(&p, FT_FP8, "gb200", "blackwell", 281, &e[5], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP8, "h20", "hopper", 37, &e[3], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP4, "b200_sxm", "blackwell", 281, &e[5], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP8, "l4", "ada", 400, &e[1], FT_KIN_WORLD);
+    assert_answers(&p, FT_FP32, "v100_pcie_32gb", "volta", 124, &e[6], FT_KIN_SELF);
+    assert_answers(&p, FT_FP64, "v100_pcie_32gb", "volta", 124, &e[6], FT_KIN_SIBLING);
+    assert_answers(&p, FT_FP32, "t4", "turing", 200, NULL, FT_KIN_WORLD); /* no world for fp32 in this one */
 }
 
 static void outside_of_its_rows_an_expert_is_less_sure(void **state)
@@ -434,6 +445,35 @@ static void files_are_opened_and_damage_is_said_with_their_name(void **state)
     free(f.bytes);
 }
 
+/* Opening it skips the checks that would touch all its pages; here they are made. */
+static void the_one_compiled_in_is_sound(void **state)
+{
+    (void)state;
+    ft_predictor p;
+    ft_error err = {0};
+    size_t length = (size_t)(ft__default_predictor_end - ft__default_predictor);
+    if (ft__predictor_read(ft__default_predictor, length, "built-in", &p, &err) != FT_OK) fail_msg("%s", err.message);
+    for (size_t i = 0; i < p.expert_count; i++) {
+        const ft_expert *e = &p.experts[i];
+        int at = ft__family_find(e->family[0] == '~' ? e->family + 1 : e->family), variant = -1;
+        assert_true(at >= 0);
+        /* The row operators' table is as long as their list; its variant_count is only the most there could be. */
+        int variants = ft__families[at] == &ft__row ? 2 * ft__row_op_count : ft__families[at]->variant_count;
+        for (int v = 0; v < variants; v++)
+            if (!strcmp(ft__families[at]->variant_name(v), e->variant)) variant = v;
+        if (variant < 0) fail_msg("%s has no variant %s", e->family, e->variant);
+        if (e->gpu[0] == '*') continue;
+        ft_device device;
+        assert_int_equal(FT_OK, ft__catalogue_find(e->gpu, &device, NULL));
+        assert_string_equal(device.generation, e->generation);
+    }
+    json_error_t where;
+    json_t *meta_read = json_loadb(p.meta, p.meta_length, 0, &where);
+    if (!meta_read) fail_msg("line %d: %s", where.line, where.text);
+    assert_true(json_array_size(json_object_get(meta_read, "errors")) > 0);
+    json_decref(meta_read);
+}
+
 static void baselines_are_opened_by_name(void **state)
 {
     (void)state;
@@ -475,6 +515,7 @@ int main(void)
         cmocka_unit_test(outside_of_its_rows_an_expert_is_less_sure),
         cmocka_unit_test(running_out_of_memory_is_said),
         cmocka_unit_test(files_are_opened_and_damage_is_said_with_their_name),
+        cmocka_unit_test(the_one_compiled_in_is_sound),
         cmocka_unit_test(baselines_are_opened_by_name),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

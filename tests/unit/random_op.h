@@ -107,10 +107,11 @@ static inline void random_conv(random_source *r, ft_op *op)
 static inline void random_shape(random_source *r, random_kind kind, ft_op *op)
 {
     static const char *const layouts[] = {"nn", "nt", "tn", "tt"};
-    static const char *const optimizers[] = {"adamw", "adamw_foreach", "sgd",       "sgd_momentum_fused", "clip_grad_norm",
-                                             "adamw_8bit", "adafactor", "lamb", "muon",               "somebodys"};
-    static const char *const quantizers[] = {"quantize", "quantize_rows", "quantize_static", "quantize_cast", "dequantize",
-                                             "scale_matrix"};
+    static const char *const optimizers[] = {"adamw",          "adamw_foreach", "sgd",       "sgd_momentum_fused",
+                                             "clip_grad_norm", "adamw_8bit",    "adafactor", "lamb",
+                                             "muon",           "somebodys"};
+    static const char *const quantizers[] = {"quantize",      "quantize_rows", "quantize_static",
+                                             "quantize_cast", "dequantize",    "scale_matrix"};
     switch (kind) {
     case RANDOM_GEMM:
     case RANDOM_BMM:
@@ -207,7 +208,8 @@ static inline void random_tame(const ft_device *device, ft_op *op)
         break;
     case FT_OP_MOE: sizes[0] = &op->u.moe.hidden, sizes[1] = &op->u.moe.inter; break;
     case FT_OP_OPTIMIZER:
-        op->u.optimizer.params = op->u.optimizer.tensors * ((op->u.optimizer.params / op->u.optimizer.tensors + 63) / 64 * 64);
+        op->u.optimizer.params = op->u.optimizer.tensors *
+                                 ((op->u.optimizer.params / op->u.optimizer.tensors + 63) / 64 * 64);
         break;
     case FT_OP_QUANTIZE: sizes[0] = &op->u.quantize.cols; break;
     default: break;
