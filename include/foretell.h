@@ -224,7 +224,7 @@ typedef struct ft_options {
 FT_API ft_status ft_open(ft_context **out, const ft_options *options, ft_error *err);
 FT_API void ft_close(ft_context *ft);
 
-/* The JSON door: one request object in, one answer object out (docs of both: INTERFACE in docs/).
+/* The JSON door: one request object in, one answer object out (both described in docs/interface.md).
  * Never NULL except when memory is exhausted; errors come back as {"ok":false,"error":{...}}. */
 FT_API char *ft_answer(const ft_context *ft, const char *request);
 

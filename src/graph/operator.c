@@ -22,7 +22,8 @@ const ft_row_op ft__row_ops[] = {
     {"cat_halves", "cat_halves_backward", 1, 1, 1, 1, 0}, {"bias_add", "bias_add_backward", 1, 1, 1, 0, 1},
     {"embedding", "embedding_backward", 1, 1, 1, 0, 0},   {"cross_entropy", "cross_entropy_backward", 1, 0, 1, 1, 5},
 };
-const int ft__row_op_count = (int)(sizeof ft__row_ops / sizeof *ft__row_ops);
+const int ft__row_op_count = FT_ROW_OPS;
+_Static_assert(sizeof ft__row_ops / sizeof *ft__row_ops == FT_ROW_OPS, "operator.h counts the row operators");
 
 const ft_pointwise_op ft__pointwise_ops[] = {
     {"add", 2, 1, 0, 0, 0},           {"sub", 2, 1, 0, 0, 0},
@@ -214,7 +215,10 @@ double ft__op_bytes(const ft_op *op)
         double dv = (double)(op->u.attention.v_dim ? op->u.attention.v_dim : op->u.attention.head_dim);
         double d = (double)op->u.attention.head_dim;
         double q = batch * (double)op->u.attention.heads * (double)op->u.attention.q_len * e * (d + dv);
-        double kv = batch * (double)op->u.attention.kv_heads * (double)op->u.attention.kv_len * kv_e * (d + dv);
+        double seen = (double)op->u.attention.kv_len; /* positions of the cache that any query looks at */
+        if (op->u.attention.window > 0)
+            seen = fmin(seen, (double)op->u.attention.window + (double)op->u.attention.q_len - 1);
+        double kv = batch * (double)op->u.attention.kv_heads * seen * kv_e * (d + dv);
         double once = q + kv;
         return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
     }
@@ -256,6 +260,9 @@ double ft__op_bytes(const ft_op *op)
         double w = (double)op->u.conv.k * (double)op->u.conv.c * (double)op->u.conv.r * (double)op->u.conv.s /
                    (double)op->u.conv.groups;
         double y = (double)op->u.conv.n * (double)op->u.conv.k * out_h * out_w;
+        /* A stride beyond the filter leaves pixels out. */
+        x *= fmin(1, (double)op->u.conv.r / (double)op->u.conv.stride) *
+             fmin(1, (double)op->u.conv.s / (double)op->u.conv.stride);
         double once = e * (x + w + y);
         return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
     }

@@ -15,6 +15,7 @@ typedef struct ft_row_op {
     double flops_per_element;
 } ft_row_op;
 extern const ft_row_op ft__row_ops[];
+enum { FT_ROW_OPS = 14 };
 extern const int ft__row_op_count;
 int ft__row_op_find(const char *name); /* -1 when unknown */
 /* Rows of an embedding's table: as the operator says, or a vocabulary of usual size where it does not. */

@@ -49,7 +49,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [ISSUE_ODD] = {"instructions_odd", 1.2, 0.8, 4, 0.4},
     [NODE_US] = {"node_us", 1.5, 0.3, 6, 0.4}, /* each kernel after the first */
     [ROW_NS] = {"row_ns", 0.2, 0.001, 20, 1},  /* per row: what short rows waste */
-    [SMOOTH] = {"smooth", 0.3, 0.02, 1, 0.6},
+    [SMOOTH] = {"smooth", 0.3, 0.02, 0.5, 0.6},
     [CACHE_GAIN] = {"cache_gain", 2.2, 1, 6, 0.4},
     [WARM_SHARE] = {"warm_share", 0.3, 0.02, 1.2, 0.5},
 };

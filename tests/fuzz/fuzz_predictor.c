@@ -78,8 +78,8 @@ static void check_forecast(const ft_predictor *p, int number, int which_device)
     if (p->mode == FT_PREDICT_LEARNED) FUZZ_CHECK(f.ms >= ft__floor_ms(device, &op) * (1 - 1e-12));
 }
 
-/* From a block of its own size, so that a read behind the end is seen; aligned as a mapping is. `number`: the operator to
- * ask about, -1 for all of them. */
+/* From a block of its own size, so that a read behind the end is seen; aligned as a mapping is. `number`: the operator
+ * to ask about, -1 for all of them. */
 static void read_and_ask(const void *bytes, size_t size, int number)
 {
     void *file = malloc(size ? size : 1);

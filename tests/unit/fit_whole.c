@@ -1,5 +1,5 @@
 /* From tables to a predictor and back: the same bytes however often and on however many threads, and forecasts that are
- * near the rows nobody showed it. Rows are made up: launch plus roofline at a share of the peaks, a few percent of noise. */
+ * near the rows nobody showed it. Rows are made up: launch plus roofline at a share of the peaks, and 3 % of noise. */
 #define _DEFAULT_SOURCE /* mkdir */
 #include <jansson.h>
 #include <math.h>

@@ -252,8 +252,9 @@ static void no_product_beats_the_roofline(void **state)
 }
 
 /* A larger product may get a tile or a split of K that the smaller one was denied (split-K starts at K = 256, batched
- * products on some GPUs have one tile only), so the model is not strictly monotone: of 57,000 doublings drawn like these,
- * 11 came out more than 3 % cheaper, the worst by 13.5 %. More than one in a thousand, or more than 15 %, is a fault. */
+ * products on some GPUs have one tile only), so the model is not strictly monotone: of 57,000 doublings drawn like
+ * these, 11 came out more than 3 % cheaper, the worst by 13.5 %. More than one in a thousand, or more than 15 %, is a
+ * fault. */
 static void twice_a_size_is_not_cheaper(void **state)
 {
     (void)state;

@@ -2,9 +2,9 @@
  *
  * Physics is monotone where hardware is; the learned part follows tables that are not: an autotuner's choice, a kernel
  * that only large shapes get. So properties come in two strengths. Those of numbers (finite, ordered, above the floor,
- * the same every time) hold in every single case. Those of comparisons (twice the work costs no less, a faster GPU is not
- * slower) hold with a tolerance, and for all but a few cases in a hundred; the tolerances below are about twice what a
- * predictor fitted to a tenth of the data showed. */
+ * the same every time) hold in every single case. Those of comparisons (twice the work costs no less, a faster GPU is
+ * not slower) hold with a tolerance, and for all but one or two cases in a hundred; the shares below are about twice
+ * what a predictor fitted to a tenth of the data showed. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -274,8 +274,8 @@ static void an_operator_and_its_gradients_cost_what_their_products_do(void **sta
 
 /* -- comparisons --------------------------------------------------------------------------------- */
 
-/* How often, and by how much, a comparison went the wrong way. `ratio` is 1 or more where it went right. Beyond what was
- * measured a tree may jump, and the interval is wide there; but half the time for twice the work is a fault anywhere. */
+/* How often, and by how much, a comparison went the wrong way. `ratio` is 1 or more where it went right. Beyond what
+ * was measured a tree may jump, and the interval is wide there; but half the time for twice the work is a fault. */
 typedef struct tally {
     int cases, wrong;
     double worst;
@@ -298,8 +298,8 @@ static void assert_rare(const char *property, const char *kind, const tally *t, 
         fail_msg("%s, %s: %d of %d cases are wrong; the worst: %s", property, kind, t->wrong, t->cases, t->worst_case);
 }
 
-/* PyTorch switches algorithms in these, and more rows or columns can be many times faster: on H200 a cumsum of 35,119 rows
- * of 64 takes 214 us and one of 35,232 rows of 66 takes 15. The model says so too. */
+/* PyTorch switches algorithms in these, and more rows or columns can be many times faster: on H200 a cumsum of 35,119
+ * rows of 64 takes 214 us and one of 35,232 rows of 66 takes 15. The model says so too. */
 static bool jumps(const ft_op *op)
 {
     return !strcmp(op->name, "cumsum") || !strcmp(op->name, "argmax") || !strcmp(op->name, "sum_cols");
@@ -328,8 +328,8 @@ static void twice_the_work_is_not_cheaper(void **state)
     }
 }
 
-/* Two halves start twice and fill the GPU half as well. Only where a half fits into the cache and the whole does not may
- * they be much faster: memory-bound products of up to four times its size are left out. */
+/* Two halves start twice and fill the GPU half as well. Only where a half fits into the cache and the whole does not
+ * may they be much faster: memory-bound products of up to four times its size are left out. */
 static void two_halves_of_a_product_are_not_much_cheaper(void **state)
 {
     (void)state;

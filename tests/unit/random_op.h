@@ -182,8 +182,8 @@ static inline ft_op random_op(random_source *r, random_kind kind, const ft_devic
     return op;
 }
 
-/* Sizes whose last bits decide about the kernel (vectorised or not, padded or not) become multiples of 64, so that what a
- * test changes is how much there is to do and not how it is done; attention and experts get a format that is used. */
+/* Sizes whose last bits decide about the kernel (vectorised or not, padded or not) become multiples of 64, so that what
+ * a test changes is how much there is to do and not how it is done; attention and experts get a format that is used. */
 static inline void random_tame(const ft_device *device, ft_op *op)
 {
     int64_t *sizes[4] = {0};
@@ -217,8 +217,8 @@ static inline void random_tame(const ft_device *device, ft_op *op)
     for (int i = 0; i < 4 && sizes[i]; i++) *sizes[i] = (*sizes[i] + 63) / 64 * 64;
 }
 
-/* The operator with one of its sizes doubled, `which` counting from 0; false when it has no more. Sizes of which more is
- * not always more work (experts at the same tokens, heads that share a cache) are left out. */
+/* The operator with one of its sizes doubled, `which` counting from 0; false when it has no more. Sizes of which more
+ * is not always more work (experts at the same tokens, heads that share a cache) are left out. */
 static inline bool random_doubled(const ft_op *op, int which, ft_op *out, const char **what)
 {
     int64_t *sizes[6] = {0};

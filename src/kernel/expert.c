@@ -1,0 +1,145 @@
+/* One operator through the expert closest in kinship: physics, correction, interval. */
+#include "kernel/expert.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/operator.h"
+#include "kernel/kernel.h"
+#include "kernel/power.h"
+#include "kernel/reference.h"
+
+/* One eager call between two events: the host spends `gap` on the whole call and reaches the launch about half-way. The
+ * second event is stamped when the host gets to it or when the kernel ends, whichever is later: max(gap, lead +
+ * device). NeuSight's pointwise operators show just that on every GPU: flat up to a kink, then the kernel's time plus
+ * 0.4 to 0.5 of the flat value however long the kernel is. (A p-norm of the two, the law we had before, lets the lead
+ * of long kernels vanish and rounds the kink: 9 % off at it, 2 to 4 % at ten times the gap.) */
+double ft__op_time(double device_ms, double gap_ms)
+{
+    const double lead = 0.5;
+    double late = device_ms + lead * gap_ms, high = fmax(late, gap_ms), r = fmin(late, gap_ms) / high;
+    double r2 = r * r, r4 = r2 * r2;
+    return high * (1 + 0.04 * r4 * r4);
+}
+
+/* The least a launch costs in any family. The shortest kernel in all our tables takes 1.04 us; the one row below it, a
+ * transpose in 0.14 us, launched nothing. */
+#define SHORTEST_MS 0.8e-3
+/* What no operator that passes ft__op_check takes on any device. */
+#define LONGEST_MS 1e30
+/* Neither a correction nor an interval is a factor beyond 400: no fit makes one, a damaged file might. */
+#define MOST_LOG 6.0
+
+static double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
+
+static double at_quantile(const float *spread, double quantile)
+{
+    const double *level = ft__quantile_levels;
+    if (quantile <= level[0]) return (double)spread[0] * quantile / level[0];
+    for (int i = 1; i < FT_QUANTILES; i++)
+        if (quantile <= level[i]) {
+            double t = (quantile - level[i - 1]) / (level[i] - level[i - 1]);
+            return (double)spread[i - 1] * (1 - t) + (double)spread[i] * t;
+        }
+    return (double)spread[FT_QUANTILES - 1];
+}
+
+void ft__forecast_begin(const ft_device *device, const ft_op *op, ft_forecast *out)
+{
+    memset(out, 0, sizeof *out);
+    out->kin = out->family = "";
+    out->flops = ft__op_flops(op);
+    out->bytes = ft__op_bytes(op);
+    out->intensity = out->bytes > 0 ? out->flops / out->bytes : 0;
+    out->roofline_ms = ft__roofline_ms(device, op);
+}
+
+/* `*as_timed`: the expert's rows were timed the way this operator asks for. */
+static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
+                                   bool *as_timed, ft_forecast *out, ft_error *err)
+{
+    *as_timed = true;
+    ft_op settled = *asked;
+    const ft_op *op = &settled;
+    int variant = -1;
+    const ft_family *family = ft__family_of(op, &variant);
+    ft_kinship kinship = FT_KIN_WORLD;
+    const ft_expert *expert = family && p->mode == FT_PREDICT_LEARNED
+                                  ? ft__predictor_expert(p, family, variant, device, &kinship)
+                                  : NULL;
+    /* A request that does not say how its low-precision operands arrive means what the expert's rows meant. */
+    if (op->kind == FT_OP_GEMM && op->u.gemm.quantized < 0)
+        settled.u.gemm.quantized = !expert || (expert->flags & FT_EXPERT_BARE_OPERANDS);
+    ft__forecast_begin(device, op, out);
+    if (family) out->family = family->name;
+    if (p->mode == FT_PREDICT_LINEAR && family && ft__linear_forecast(p, family, variant, device, op, quantile, out))
+        return FT_OK;
+    if (p->mode == FT_PREDICT_SCALING) return ft__scaling_forecast(p, device, op, quantile, out, err);
+    if (!expert) {
+        ft__roofline_forecast(device, op, quantile, p->mode == FT_PREDICT_ROOFLINE, out);
+        return FT_OK;
+    }
+    ft_physics ph;
+    family->physics(device, op, expert->theta, true, &ph);
+    double launch = expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device);
+    double device_ms = launch + ph.body_ms;
+    if (!(device_ms < LONGEST_MS)) { /* also not a number: constants of a made-up file */
+        ft__roofline_forecast(device, op, quantile, false, out);
+        return FT_OK;
+    }
+    double total = op->timing == FT_TIMING_OP ? ft__op_time(device_ms, expert->theta[FT_THETA_GAP_US] * 1e-3)
+                                              : device_ms;
+    uint32_t key[FT_MAX_FEATURES];
+    for (int i = 0; i < family->feature_count; i++) key[i] = ft__feature_key(ph.feature[i]);
+    for (int i = family->feature_count; i < FT_MAX_FEATURES; i++) key[i] = 0;
+    double correction = (double)expert->bias[kinship];
+    if (expert->weight[kinship] > 0)
+        correction += (double)expert->weight[kinship] *
+                      ft__trees_sum(p->trees + expert->tree_first, expert->tree_count, key);
+    double log_scale = (double)expert->sigma_base;
+    if (expert->sigma_count) log_scale += ft__trees_sum(p->trees + expert->sigma_first, expert->sigma_count, key);
+    /* Wider where the operator lies outside of what was measured. */
+    double stretch = ft__expert_stretch(expert, ph.feature, family->feature_count);
+    double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, 3));
+    double floor_ms = fmax(ft__floor_ms(device, op), SHORTEST_MS);
+    out->ms = fmax(total * exp(clamp(correction, -MOST_LOG, MOST_LOG)), floor_ms);
+    out->low_ms = fmax(out->ms * exp(-fmin(scale * at_quantile(expert->spread_low[kinship], quantile), MOST_LOG)),
+                       fmin(floor_ms, out->ms));
+    out->high_ms = out->ms * exp(fmin(scale * at_quantile(expert->spread_high[kinship], quantile), MOST_LOG));
+    *as_timed = (op->timing == FT_TIMING_OP) == ((expert->flags & FT_EXPERT_EAGER) != 0);
+    out->launch_ms = fmin(launch, out->ms);
+    out->sustained_ms = out->ms * ft__power_sustained(device, op, out->flops, out->ms);
+    out->source = kinship == FT_KIN_SELF ? FT_LEARNED : kinship == FT_KIN_SIBLING ? FT_SIBLING : FT_PHYSICS;
+    out->kin = expert->gpu[0] == '*' ? "" : expert->gpu;
+    double overhead = total - ph.body_ms;
+    out->bound = overhead > ph.body_ms ? FT_OVERHEAD : ph.compute_ms >= ph.memory_ms ? FT_COMPUTE : FT_MEMORY;
+    out->tile_m = ph.tile_m;
+    out->tile_n = ph.tile_n;
+    out->split_k = ph.split_k;
+    out->tiles = ph.tiles;
+    out->waves = ph.waves;
+    if (ph.note) snprintf(out->note, sizeof out->note, "%s", ph.note);
+    return FT_OK;
+}
+
+/* One call never takes less time than its kernel. Trees were fitted to one way of timing; where the other is asked for
+ * and the two contradict each other, the one that was measured stands. */
+ft_status ft__expert_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                              ft_forecast *out, ft_error *err)
+{
+    bool as_timed, call = op->timing == FT_TIMING_OP;
+    FT_TRY(forecast_as_asked(p, device, op, quantile, &as_timed, out, err));
+    if (as_timed) return FT_OK;
+    ft_op other = *op;
+    ft_forecast f;
+    other.timing = call ? FT_TIMING_DEVICE : FT_TIMING_OP;
+    FT_TRY(forecast_as_asked(p, device, &other, quantile, &as_timed, &f, err));
+    if (call ? f.ms <= out->ms : f.ms >= out->ms) return FT_OK;
+    out->sustained_ms *= f.ms / out->ms;
+    out->ms = f.ms;
+    out->launch_ms = fmin(out->launch_ms, f.ms);
+    out->low_ms = fmin(out->low_ms, f.low_ms);
+    out->high_ms = fmax(out->high_ms, f.high_ms);
+    return FT_OK;
+}
