@@ -4,19 +4,21 @@
  *   data      dX[n h w, c]  = dY[n h w, k r s / stride^2] W           M = n h w,   N = c,     K = k r s / stride^2
  *   weights   dW[k, c r s]  = dY[k, n oh ow] X                        M = k,       N = c r s, K = n oh ow
  *
- * Each goes through the same choice of tiles and split-K as a matrix product (gemm_tiles.c), at lower rates: gathering
- * addresses costs where r s > 1, and the weights' gradient accumulates over a long K in few tiles. The backward pass is
- * data plus weights, two kernels or more.
+ * Each goes through the same choice of tiles as a matrix product (gemm_tiles.c). The backward pass is data plus
+ * weights, two kernels or more. What cuDNN launches was read off the kernels' names and grids of 4,831 H200 rows
+ * (cuDNN 9.19, heuristic choice, no benchmark mode):
  *
- * Matrix units want channels in multiples of 8 (half precision) or 4 (tf32), innermost: other channel counts are
- * padded by a kernel of their own, and NCHW operands are transposed before and after, except for 1x1 filters (a
- * product per image) and an image's own three channels. fp32 without TF32 runs in either layout on the
- * vector units; 3x3 filters with stride 1 take Winograd's F(4x4, 3x3), 4 times less arithmetic of which the transforms
- * eat about half (cuDNN's winograd_nonfused in NeuSight's traces).
+ *   half, tf32  want NHWC. NCHW operands are transposed before and after, a kernel each, except for 1x1 filters with
+ *               stride 1 (a product per image) and an image's three channels (fp32 kernels on the vector units).
+ *   7x7         forward and weights run on kernels of the generation before: half the rate, half the feed, and in tf32
+ *               operands rounded by a pass of their own. In half precision some shapes fall to fp32 kernels (holes).
+ *   fp32        wants NCHW: NHWC is transposed unless K is short. Filters of 3x3 and more with stride 1 may go through
+ *               Winograd or Fourier transforms, forward and for the weights.
  *
  * Depthwise (groups = channels) and narrow groups are direct kernels: bytes, or a multiply-add per lane.
  *
- * Leaves out: FFT algorithms, dilation, 1-D and 3-D, the autotuner (cudnn.benchmark) that would pick better. */
+ * Leaves out: dilation, 1-D and 3-D, the autotuner (cudnn.benchmark) that would pick better, and when exactly the
+ * heuristic takes a transform: on the same sizes it does so in one case of five, without a pattern we could find. */
 #include <math.h>
 #include <string.h>
 
@@ -38,15 +40,15 @@ enum {
     SPLIT_US,
     SMOOTH,
     TAPS9,
-    TAPS25,
     TAPS49,
+    HABIT,
     HOLES,
     NARROW,
     SKEW,
     DATA,
     WEIGHTS,
     STRIDED,
-    PAD_US,
+    DIRECT,
     PAD_EB,
     POINT_WAVE_US,
     POINT_PROLOGUE,
@@ -55,7 +57,7 @@ enum {
     WINOGRAD,
     SECOND_US,
     LEAD_US,
-    NCHW,
+    FOURIER,
     THETA_COUNT
 };
 
@@ -68,37 +70,41 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [WAVE_US] = {"wave_us", 1.5, 0.05, 6, 0.7},
     [POINT_WAVE_US] = {"point_wave_us", 0.3, 0.02, 4, 0.6}, /* 1x1 filters with stride 1 are plain matrix products */
     [POINT_PROLOGUE] = {"point_prologue_k", 80, 5, 200, 0.6},
-    [FEED] = {"feed_bytes_per_flop", 0.0125, 0.005, 0.05, 0.3},
-    [PROLOGUE] = {"prologue_k", 60, 5, 200, 0.7},
-    [SPLIT_US] = {"split_us", 3, 0.3, 15, 0.6},
+    [FEED] = {"feed_bytes_per_flop", 0.02, 0.006, 0.06, 0.2},
+    [PROLOGUE] = {"prologue_k", 60, 5, 500, 0.7},
+    [SPLIT_US] = {"split_us", 3, 0.3, 40, 0.6},
     [SMOOTH] = {"smooth", 0.4, 0.02, 1, 0.6},
-    [TAPS9] = {"taps_9", 0.95, 0.3, 1.3, 0.2}, /* rates over the 1x1 filter's: 3x3, 5x5, 7x7 and larger */
-    [TAPS25] = {"taps_25", 0.8, 0.2, 1.3, 0.3},
-    [TAPS49] = {"taps_49", 0.6, 0.1, 1.3, 0.4},
-    [HOLES] = {"strided", 0.8, 0.2, 1.2, 0.3},      /* and with stride > 1 */
-    [NARROW] = {"narrow", 0.8, 0.2, 1.2, 0.3},      /* and with fewer channels than a step of K */
-    [SKEW] = {"skew", 0.4, 0.1, 1.1, 0.4},          /* 1x1 in NCHW whose images are no multiple of 16 bytes */
-    [DATA] = {"data_gradient", 0.8, 0.2, 1.2, 0.3}, /* rates over the forward one */
-    [WEIGHTS] = {"weight_gradient", 0.6, 0.1, 1.2, 0.4},
-    [STRIDED] = {"strided_data", 0.6, 0.1, 1.2, 0.5}, /* data gradient with stride > 1: holes between outputs */
-    [PAD_US] = {"pad_us", 3, 0.3, 15, 0.6},           /* padding channels: launch and bandwidth */
+    [TAPS9] = {"taps_9", 0.95, 0.5, 1.1, 0.15}, /* rates over the 1x1 filter's: 3x3 and 5x5, 7x7 and larger */
+    [TAPS49] = {"taps_49", 0.55, 0.1, 1.3, 0.3},
+    [HABIT] = {"habit", 0.4, 0.02, 1, 0.8},       /* how far the library keeps to its favourite tiles */
+    [HOLES] = {"strided", 0.8, 0.2, 1.2, 0.3},    /* and with stride > 1 */
+    [NARROW] = {"narrow", 0.8, 0.2, 1.2, 0.3},    /* and with fewer channels than a step of K */
+    [SKEW] = {"skew", 0.4, 0.1, 1.1, 0.4},        /* 1x1 in NCHW whose images are no multiple of 16 bytes */
+    [DATA] = {"data_gradient", 0.8, 0.3, 1, 0.2}, /* rates over the forward one */
+    [WEIGHTS] = {"weight_gradient", 0.6, 0.2, 1, 0.3},
+    [STRIDED] = {"strided_data", 0.7, 0.2, 1, 0.3}, /* data gradient with stride > 1: holes between outputs */
+    [DIRECT] = {"direct", 0.3, 0.05, 1, 0.4},       /* kernels without a product, on the vector units */
     [PAD_EB] = {"pad_bandwidth", 0.3, 0.02, 0.95, 0.7},
-    [TRANSPOSE_US] = {"transpose_us", 2.5, 0.3, 15, 0.6}, /* NCHW <-> NHWC, each */
-    [TRANSPOSE_EB] = {"transpose_bandwidth", 0.5, 0.05, 0.95, 0.5},
+    [TRANSPOSE_US] = {"transpose_us", 2, 0.3, 15, 0.4}, /* NCHW <-> NHWC, each */
+    [TRANSPOSE_EB] = {"transpose_bandwidth", 0.75, 0.1, 0.95, 0.3},
     [WINOGRAD] = {"winograd", 1.7, 0.7, 4, 0.4},  /* how much faster than the direct product */
     [SECOND_US] = {"second_us", 3, 0.3, 30, 0.6}, /* start of the backward pass' further kernels */
     [LEAD_US] = {"lead_us", 5, 0.05, 80, 1},
-    [NCHW] = {"nchw_fp32", 1, 0.3, 2, 0.3}, /* fp32 rate in NCHW over NHWC */
+    [FOURIER] = {"fourier", 1.2, 0.7, 4, 0.3}, /* the same for larger filters with stride 1 */
 };
 
 static const ft_gemm_tile matrix_tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256},
                                             {128, 64},  {64, 128},  {64, 64},   {128, 32}, {32, 128},
                                             {64, 32},   {32, 64},   {256, 32},  {128, 16}, {16, 128}};
-static const ft_gemm_tile vector_tiles[] = {{128, 128}, {128, 64}, {64, 128}, {128, 32}, {32, 128}, {64, 64},
-                                            {64, 32},   {32, 32},  {128, 16}, {16, 128}, {128, 8},  {8, 128}};
+static const ft_gemm_tile vector_tiles[] = {{256, 64}, {128, 128}, {32, 32}, {128, 64}, {64, 128},
+                                            {128, 32}, {32, 128},  {64, 64}, {64, 32},  {128, 16},
+                                            {16, 128}, {128, 8},   {8, 128}};
 enum {
     MATRIX_TILES = sizeof matrix_tiles / sizeof *matrix_tiles,
-    VECTOR_TILES = sizeof vector_tiles / sizeof *vector_tiles
+    VECTOR_TILES = sizeof vector_tiles / sizeof *vector_tiles,
+    MATRIX_FAVOURITES = 1 << 0 | 1 << 2 | 1 << 7, /* 256x128, 128x128, 64x64 */
+    OLDER_TF32_TILES = 1 << 2 | 1 << 3 | 1 << 5,  /* 128x128, 256x64, 128x64 */
+    VECTOR_FAVOURITES = 1 << 0 | 1 << 2 | 1 << 5  /* 256x64, 32x32, 128x32 */
 };
 
 /* Half precision, tf32 and fp32 are different kernels; so are the passes. */
@@ -128,7 +134,6 @@ static const char *const feature_names[] = {
     "log_n",
     "log_k",
     "log_c",
-    "log_filters",
     "log_size",
     "log_batch",
     "taps",
@@ -143,7 +148,7 @@ static const char *const feature_names[] = {
     "tile_n",
     "odd_c",
     "log_bytes_over_cache",
-    "winograd",
+    "fast",
     "log_weight_share",
     "weight_waves",
     "weight_split",
@@ -152,6 +157,12 @@ static const char *const feature_names[] = {
     "r5",
     "r7",
     "few_k",
+    "log_c_over_k",
+    "log_input_bytes",
+    "log_flops",
+    "log_channel_pairs",
+    "lanes",
+    "extra_share",
 };
 
 static float lg(double x) { return (float)log2(x); }
@@ -160,16 +171,20 @@ typedef struct product {
     double b, m, n, k, rate; /* rate: share of the device's */
     int split;               /* at most */
     bool point;              /* a plain matrix product */
+    bool older;              /* by a kernel of the generation before: no bulk copies, half the operands per clock */
+    unsigned allowed;        /* tiles; 0: all */
 } product;
 
 static void run(const ft_device *device, const ft_op *op, const double *th, product p, bool matrix, bool want,
                 ft_gemm_pick *out)
 {
     double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9;
-    double narrow[VECTOR_TILES];
-    for (int t = 0; t < VECTOR_TILES; t++) {
-        int area = vector_tiles[t].m * vector_tiles[t].n;
-        narrow[t] = area >= 16384 ? 1 : area >= 8192 ? 0.92 : area >= 4096 ? 0.82 : area >= 2048 ? 0.6 : 0.35;
+    double narrow[MATRIX_TILES > VECTOR_TILES ? MATRIX_TILES : VECTOR_TILES];
+    const ft_gemm_tile *tiles = matrix ? matrix_tiles : vector_tiles;
+    int count = matrix ? MATRIX_TILES : VECTOR_TILES;
+    for (int t = 0; t < count; t++) {
+        int area = tiles[t].m * tiles[t].n;
+        narrow[t] = matrix || area >= 16384 ? 1 : area >= 8192 ? 0.92 : area >= 4096 ? 0.75 : area >= 1024 ? 0.5 : 0.35;
     }
     /* Too few tiles for the SMs: K is shared out, by whole factors beyond the sixteen that the search tries. */
     double plain = fmax(1, ceil(p.m / 64) * ceil(p.n / 64) * p.b), room = floor(device->sms / plain), before = 1;
@@ -181,11 +196,12 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
         .n = p.n,
         .k = p.k / before,
         .sms = device->sms,
-        .tiles = matrix ? matrix_tiles : vector_tiles,
-        .tile_count = matrix ? MATRIX_TILES : VECTOR_TILES,
-        .tile_efficiency = matrix ? NULL : narrow,
+        .tiles = tiles,
+        .tile_count = count,
+        .tile_efficiency = narrow,
         .flop_per_ms_sm = p.rate * peak / device->sms,
-        .feed_bytes_per_ms_sm = matrix ? fmax(th[FEED] * 2 / e * peak / device->sms, 20 * device->boost_mhz * 1e3)
+        .feed_bytes_per_ms_sm = matrix ? fmax(th[FEED] * (p.older ? 0.45 : 1) * e / 2 * peak / device->sms,
+                                              20 * device->boost_mhz * 1e3)
                                        : 64 * device->boost_mhz * 1e3,
         .element_bytes = e,
         .k_step = matrix ? 64 / e : 8,
@@ -197,6 +213,9 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
         .smooth = 0,
         .split_ms = th[SPLIT_US] * 1e-3,
         .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .habit = th[HABIT],
+        .allowed = p.allowed,
+        .favourites = matrix ? MATRIX_FAVOURITES : VECTOR_FAVOURITES,
         .max_split = (int)fmax(1, fmin(fmin(p.split, 16), room)),
     };
     ft__gemm_pick(&s, want, out);
@@ -204,9 +223,37 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
     out->ms += (slow - 1) * out->compute_ms;
 }
 
+/* Where cuDNN 9's heuristic, asked for a 7x7 filter in half precision, answers with an fp32 kernel on the vector units,
+ * ten times slower than its neighbours. Nothing physical: regions of shapes read off 700 rows with such filters on
+ * H200, in which every forward row (27 of 27) and all but one of the weights' gradients (31 of 32) took that path. As
+ * many slow rows again lie scattered outside. */
+static bool forward_hole(double c, double k, double pixels, double image, double size, double stride)
+{
+    bool many = c >= 32 && k >= 512 && (image >= 3000 || c < 64) && size > 0.35e6 && size < 9.6e6;
+    bool middling = c >= 64 && k >= 128 && k <= 256 && stride == 1 && pixels > 2500 && pixels * k < 1.7e6;
+    return many || middling;
+}
+static bool weights_hole(double c, double k, double pixels)
+{
+    return c >= 32 && k >= 128 && pixels > 2500 && pixels < 9000;
+}
+
 static double out_size(int64_t in, int64_t filter, int64_t stride, int64_t pad)
 {
     return floor((double)(in + 2 * pad - filter) / (double)stride) + 1;
+}
+
+/* Share of a kernel's output that the next one still finds in the last-level cache. */
+static double kept(const ft_device *device, double bytes)
+{
+    return ft__resident(bytes, 0.4 * device->l2_mib * 1048576);
+}
+
+/* One more kernel that reads and writes `bytes`: a change of layout. */
+static double transpose_ms(const ft_device *device, const double *th, double bytes)
+{
+    return th[TRANSPOSE_US] * 1e-3 +
+           bytes * (2 - 0.7 * kept(device, bytes)) / (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
 }
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
@@ -218,85 +265,133 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double stride = (double)op->u.conv.stride, e = ft_dtype_bytes(op->dtype), bandwidth = device->memory_gbps * 1e6;
     double oh = out_size(op->u.conv.h, op->u.conv.r, op->u.conv.stride, op->u.conv.pad);
     double ow = out_size(op->u.conv.w, op->u.conv.s, op->u.conv.stride, op->u.conv.pad);
-    bool point = r * s == 1 && stride == 1; /* a plain matrix product */
+    double taps = r * s;
+    bool point = taps == 1 && stride == 1; /* a plain matrix product */
     bool matrix = (op->dtype != FT_FP32 && op->dtype != FT_FP64) && device->matrix_fma_per_clk_sm > 0;
     double step = matrix ? fmax(16 / e, 1) : 1, cp = ceil(c / g / step) * step;
-    double chunk = matrix ? 64 / e : 1, chunk_c = ceil(c / g / chunk) * chunk, chunk_k = ceil(k / g / chunk) * chunk;
-    double x = n * c * h * w * e, y = n * k * oh * ow * e, weights = k * c / g * r * s * e;
-    double rate = th[EC] *
-                  (r * s > 25  ? th[TAPS49]
-                   : r * s > 9 ? th[TAPS25]
-                   : r * s > 1 ? th[TAPS9]
-                               : 1) *
-                  (stride > 1 ? th[HOLES] : 1) * (matrix && c / g < chunk ? th[NARROW] : 1);
-    bool winograd = !matrix && r == 3 && s == 3 && stride == 1 && c / g >= 16 && k / g >= 16;
-    if (!matrix && !nhwc) rate *= th[NCHW];
-    if (winograd) rate *= th[WINOGRAD];
+    double chunk = !matrix ? 1 : point ? 64 / e : taps > 25 ? 64 / e : 32, chunk_c = ceil(c / g / chunk) * chunk;
+    double x = n * c * h * w * e, y = n * k * oh * ow * e, weights = k * c / g * taps * e;
+    double pixels = n * oh * ow, flops = 2 * pixels * k * c / g * taps;
+    bool few = matrix && c / g < step; /* an image's three channels */
+    double large = taps > 25 ? th[TAPS49] : 1;
+    double rate = th[EC] * (taps > 1 ? th[TAPS9] : 1) * (stride > 1 ? th[HOLES] : 1) *
+                  (matrix && fmin(c, k) / g < chunk ? th[NARROW] : 1);
+    /* Other algorithms than the product, on vector units, where the filter moves by one pixel. */
+    bool fast = !matrix && stride == 1 && taps > 1 && c / g >= 16 && k / g >= 16;
+    double gain = !fast ? 1 : taps <= 9 ? th[WINOGRAD] : th[FOURIER];
+    /* No 7x7 kernel was written for matrix units beyond an A100's 1,024 multiply-adds per clock and SM. */
+    bool older = matrix && taps > 25 && device->matrix_fma_per_clk_sm > 1100, half = matrix && e <= 2;
+    double blocks = ceil(pixels / 128) * ceil(k / 128) / device->sms;
+    double slow_ms = flops / (th[DIRECT] * 2 * ft__lane_rate(device)) * ceil(blocks) / blocks; /* 128x128 tiles */
     if (matrix && point && !nhwc && fmod(h * w * e, 16) > 0) rate *= th[SKEW];
-    double traffic = (x + y + weights) / (th[EB] * bandwidth);
-    double compute = 0, data = 0, filters = 0, extra = 0;
-    int split = matrix ? 16 : 1; /* SGEMM-like kernels do not share K out, but for the weights' gradient */
+    /* Pixels between the strides of a small filter are never read. */
+    double seen = fmin(1, r / stride) * fmin(1, s / stride);
+    bool moved = matrix ? !nhwc && !point && !few : nhwc && c / g * taps > 100;
+    double x_read = x * seen * (moved ? 1 - 0.7 * kept(device, x) : 1),
+           y_read = y * (moved ? 1 - 0.7 * kept(device, y) : 1);
+    double traffic = (x_read + y_read + weights) / (th[EB] * bandwidth);
+    double traffic_data = (x * (moved ? 1 - 0.7 * kept(device, x) : 1) + y_read + weights) / (th[EB] * bandwidth);
+    double vector_ms = 2 * pixels * k * (c / g * taps + 16) / (th[DIRECT] * 2 * ft__lane_rate(device));
+    double move = taps > 1 ? transpose_ms(device, th, weights) : 0;
+    move += transpose_ms(device, th, x) + transpose_ms(device, th, y);
+    double compute = 0, data = 0, filters = 0, extra = 0, body = 0;
+    /* Only products and the weights' gradient share K out. */
+    int split = !matrix || (older && !half && forward) ? 1 : point ? 16 : 2;
     ft_gemm_pick main = {0}, second = {0};
-    bool direct = g > 1 && c / g < 16;
+    bool direct = g > 1 && c / g < 16, short_k = c / g * taps <= 100, lanes = false, hole = false;
     if (direct) { /* one multiply-add per lane and tap, three instructions with its address */
-        double taps = n * k * oh * ow * r * s * (c / g) * 3 / ft__lane_rate(device);
-        compute = taps * ((forward ? 1 : 0) + (backward ? 2.5 : 0));
-        data = backward ? taps : 0;
-        filters = backward ? 1.5 * taps : 0;
+        double each = n * k * oh * ow * taps * (c / g) * 3 / ft__lane_rate(device);
+        compute = each * ((forward ? 1 : 0) + (backward ? 2.5 : 0));
+        data = backward ? each : 0;
+        filters = backward ? 1.5 * each : 0;
+        body = ft__smooth_max(compute, traffic * ((forward ? 1 : 0) + (backward ? 2 : 0)), th[SMOOTH]);
     } else {
+        bool images = point && !nhwc; /* a product per image */
         if (forward) {
-            run(device, op, th, (product){g, n * oh * ow, k / g, chunk_c * r * s, rate, split, point}, matrix, want,
-                &main);
-            compute += main.ms;
+            unsigned tiles = older && !half ? OLDER_TF32_TILES : 0;
+            product p = {g, pixels, k / g, chunk_c * taps, rate * large * gain, split, point, older, tiles};
+            if (images) p.b = g * n, p.m = oh * ow;
+            run(device, op, th, p, matrix, want, &main);
+            lanes = (few && !point && !nhwc) || (matrix && !half && taps == 1 && stride > 1 && c / g <= 32) ||
+                    (!matrix && nhwc && short_k);
+            hole = half && older && forward_hole(c / g, k / g, pixels, h * w, n * c * h * w, stride);
+            double ms = hole ? slow_ms : lanes ? vector_ms : main.ms;
+            body += ft__smooth_max(ms, traffic, th[SMOOTH]);
+            compute += ms;
+            if (few && nhwc && !lanes && !point)
+                extra += 2 * th[TRANSPOSE_US] * 1e-3 + x * (1 + cp * g / c) / (th[PAD_EB] * bandwidth);
+            else if (few && point)
+                extra += (x + y) / (th[PAD_EB] * bandwidth);
+            else if (moved && !lanes && !hole)
+                extra += move;
+            else if (older && e > 2 && !lanes) /* tf32's older kernels want their operands rounded first */
+                extra += transpose_ms(device, th, x);
         }
         if (backward) {
-            double hole = stride > 1 ? th[STRIDED] : 1;
+            double gaps = stride > 1 ? th[STRIDED] : 1;
             ft_gemm_pick pick;
-            double deep = fmax(1, chunk_k * r * s / (stride * stride));
-            run(device, op, th, (product){g, n * h * w, c / g, deep, rate * th[DATA] * hole, split, point}, matrix,
-                want && !forward, &pick);
+            /* The vector units' kernel for strided filters steps through its K by 128 channels: 5 TFLOP/s with 16 of
+             * them, 14 with 64, 35 from 256 on (H200). */
+            double block = matrix ? chunk : stride > 1 ? 128 : 32;
+            /* The residues of the stride are products of their own, ceil(r / stride)^2 taps the longest of them: its
+             * length counts where the GPU is not full, the mean where it is. */
+            double full = fmin(1, ceil(n * h * w / 128) * ceil(c / g / 128) * g / device->sms);
+            double longest = ceil(r / stride) * ceil(s / stride), mean = taps / (stride * stride);
+            double deep = fmax(1, ceil(k / g / block) * block * (full * mean + (1 - full) * longest));
+            product d = {g, n * h * w, c / g, deep, rate * th[DATA] * gaps, split, point, false, 0};
+            if (images) d.b = g * n, d.m = h * w;
+            run(device, op, th, d, matrix, want && !forward, &pick);
             if (!forward) main = pick;
-            run(device, op, th, (product){g, k / g, c / g * r * s, n * oh * ow, rate * th[WEIGHTS], 1024, point},
-                matrix, false, &second);
+            double weights_rate = rate * (matrix ? large : 1) * gain * th[WEIGHTS];
+            product f = {g, k / g, c / g * taps, pixels, weights_rate, 1024, point, older || c / g <= 32, 0};
+            run(device, op, th, f, matrix, false, &second);
             data = pick.ms, filters = second.ms;
+            if (half && older && weights_hole(c / g, k / g, pixels))
+                hole = true, filters = flops / (th[DIRECT] * 2 * ft__lane_rate(device));
             compute += data + filters;
+            body += ft__smooth_max(data, traffic_data, th[SMOOTH]) + ft__smooth_max(filters, traffic, th[SMOOTH]);
             extra += th[SECOND_US] * 1e-3;
+            if (matrix && few && nhwc && !point)
+                extra += 2 * (2 * th[TRANSPOSE_US] * 1e-3 + x * (1 + cp * g / c) / (th[PAD_EB] * bandwidth));
+            else if (few && point)
+                extra += 2 * (x + y) / (th[PAD_EB] * bandwidth);
+            else if (matrix && !nhwc && !point)
+                extra += 2 * move;
+            else if (!matrix && nhwc)
+                extra += move;
+            else if (older && e > 2)
+                extra += transpose_ms(device, th, x) + transpose_ms(device, th, y);
         }
     }
     double passes = (forward ? 1 : 0) + (backward ? 2 : 0);
-    bool first = c / g < step; /* an image's three channels: NCHW has a kernel for them, NHWC pads them */
     if (direct) matrix = false;
-    if (matrix && nhwc && cp * g != c && !point)
-        extra += passes * (th[PAD_US] * 1e-3 + x * (1 + cp * g / c) / (th[PAD_EB] * bandwidth));
-    else if (matrix && point && first) /* rows of a few bytes: loads of one element each */
-        extra += passes * (x + y) / (th[PAD_EB] * bandwidth);
-    if (matrix && !nhwc && !point && !first)
-        extra += passes * (2 * th[TRANSPOSE_US] * 1e-3 + 2 * (x + y) / (th[TRANSPOSE_EB] * bandwidth));
     out->compute_ms = compute;
     out->memory_ms = traffic * passes;
-    out->body_ms = ft__smooth_max(compute, out->memory_ms, th[SMOOTH]) + extra + (eager ? th[LEAD_US] * 1e-3 : 0);
+    out->body_ms = body + extra + (eager ? th[LEAD_US] * 1e-3 : 0);
     out->tile_m = direct ? 0 : (matrix ? matrix_tiles : vector_tiles)[main.tile].m;
     out->tile_n = direct ? 0 : (matrix ? matrix_tiles : vector_tiles)[main.tile].n;
     out->split_k = direct ? 0 : main.split;
     out->tiles = main.tiles;
     out->waves = main.waves;
-    out->note = !matrix                     ? NULL
-                : nhwc && cp * g != c       ? "channels not a multiple of 16 bytes: padded first"
-                : !nhwc && !point && !first ? "NCHW: transposed before and after the product"
-                                            : NULL;
+    out->note = !matrix                   ? NULL
+                : hole                    ? "7x7 filter: cuDNN falls to a kernel without matrix units here"
+                : nhwc && cp * g != c     ? "channels not a multiple of 16 bytes: padded first"
+                : !nhwc && !point && !few ? "NCHW: transposed before and after the product"
+                                          : NULL;
     if (!want) return;
     float *f = out->feature;
     double waves = fmax(main.waves, 1e-3);
     *f++ = lg(1 + out->body_ms * 1e3 / th[eager ? GAP : LAUNCH]), *f++ = lg(compute / out->memory_ms);
-    *f++ = lg(n * oh * ow), *f++ = lg(k), *f++ = lg(c * r * s), *f++ = lg(c), *f++ = lg(k), *f++ = lg(oh * ow),
-    *f++ = lg(n);
-    *f++ = (float)(r * s), *f++ = (float)stride, *f++ = (float)nhwc, *f++ = (float)e, *f++ = (float)!matrix;
+    *f++ = lg(pixels), *f++ = lg(k), *f++ = lg(c * taps), *f++ = lg(c), *f++ = lg(oh * ow), *f++ = lg(n);
+    *f++ = (float)taps, *f++ = (float)stride, *f++ = (float)nhwc, *f++ = (float)e, *f++ = (float)!matrix;
     *f++ = (float)(waves / ceil(waves)), *f++ = lg(waves), *f++ = (float)main.split, *f++ = (float)out->tile_m,
     *f++ = (float)out->tile_n;
-    *f++ = (float)(cp * g != c), *f++ = lg((x + y + weights) / (device->l2_mib * 1048576)), *f++ = (float)winograd;
+    *f++ = (float)(cp * g != c), *f++ = lg((x + y + weights) / (device->l2_mib * 1048576)), *f++ = (float)fast;
     *f++ = lg((filters + 1e-6) / (data + 1e-6)), *f++ = lg(fmax(second.waves, 1e-3)), *f++ = (float)second.split;
     *f++ = main.log_ratio[0], *f++ = main.log_ratio[2], *f++ = main.log_ratio[5], *f++ = main.log_ratio[7];
-    *f++ = (float)fmin(c * r * s / 64, 16);
+    *f++ = (float)fmin(c * taps / 64, 16);
+    *f++ = lg(c / k), *f++ = lg(x), *f++ = lg(flops), *f++ = lg(c * k), *f++ = (float)(lanes || hole);
+    *f++ = (float)(extra / out->body_ms);
 }
 
 const ft_family ft__conv = {

@@ -33,7 +33,7 @@ static void no_convolution_beats_the_roofline(void **state)
                             ft_op op = conv(dtypes[t], (ft_pass)pass, n, c, 28, 2 * c, filter);
                             assert_above_floor(&device, &op);
                             op.u.conv.nhwc = false;
-                            op.u.conv.stride = 2;
+                            op.u.conv.stride = filter > 1 ? 2 : 1; /* 1x1 skips pixels, the floor counts them */
                             assert_above_floor(&device, &op);
                         }
     }
@@ -90,6 +90,49 @@ static void nchw_pays_for_transposes_except_with_one_by_one_filters(void **state
     assert_true(limit_ms(&device, &nchw) < 1.05 * limit_ms(&device, &nhwc));
 }
 
+static void fp32_pays_for_transposes_in_the_other_layout(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op nchw = conv(FT_FP32, FT_FWD, 64, 64, 56, 64, 3), nhwc = nchw;
+    nchw.u.conv.nhwc = false;
+    assert_true(limit_ms(&device, &nhwc) > 1.1 * limit_ms(&device, &nchw));
+}
+
+static void large_filters_run_on_kernels_of_the_generation_before(void **state)
+{
+    (void)state;
+    ft_device hopper = limit_device("h200_sxm"), ampere = limit_device("a100_sxm_80gb");
+    ft_op five = conv(FT_BF16, FT_FWD, 64, 256, 112, 256, 5), seven = conv(FT_BF16, FT_FWD, 64, 256, 112, 256, 7);
+    double work = 49.0 / 25, h = limit_ms(&hopper, &seven) / limit_ms(&hopper, &five);
+    assert_true(h > 1.5 * work && h < 4 * work);
+    /* Rounding operands for tf32 is a pass that only those kernels need: there are none of them on Ampere. */
+    five = conv(FT_TF32, FT_FWD, 64, 256, 112, 16, 7);
+    ft_op image = five;
+    image.u.conv.c = 512;
+    assert_true(limit_ms(&ampere, &image) > 1.5 * limit_ms(&ampere, &five));
+}
+
+static void holes_of_the_heuristic_are_slow_and_hopper_only(void **state)
+{
+    (void)state;
+    ft_device hopper = limit_device("h200_sxm"), ampere = limit_device("a100_sxm_80gb");
+    ft_op in = conv(FT_BF16, FT_FWD, 16, 128, 56, 1024, 7), out = conv(FT_BF16, FT_FWD, 32, 256, 56, 1024, 7);
+    assert_true(limit_ms(&hopper, &in) > 2 * limit_ms(&hopper, &out)); /* 19.0 and 5.2 ms, at a quarter of the work */
+    assert_true(limit_ms(&ampere, &in) < limit_ms(&ampere, &out));
+    in = conv(FT_BF16, FT_BWD, 32, 512, 14, 1024, 7), out = conv(FT_BF16, FT_BWD, 64, 512, 14, 1024, 7);
+    assert_true(limit_ms(&hopper, &in) > 2 * limit_ms(&hopper, &out));
+}
+
+static void pixels_between_strides_are_not_read(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op dense = conv(FT_BF16, FT_FWD, 64, 512, 56, 64, 1), strided = dense;
+    strided.u.conv.stride = 2;
+    assert_true(limit_ms(&device, &strided) < 0.6 * limit_ms(&device, &dense));
+}
+
 static void depthwise_is_bound_by_memory(void **state)
 {
     (void)state;
@@ -130,6 +173,10 @@ int main(void)
         cmocka_unit_test(the_backward_pass_costs_more_and_both_cost_most),
         cmocka_unit_test(bandwidth_and_peak_only_help),
         cmocka_unit_test(nchw_pays_for_transposes_except_with_one_by_one_filters),
+        cmocka_unit_test(fp32_pays_for_transposes_in_the_other_layout),
+        cmocka_unit_test(large_filters_run_on_kernels_of_the_generation_before),
+        cmocka_unit_test(holes_of_the_heuristic_are_slow_and_hopper_only),
+        cmocka_unit_test(pixels_between_strides_are_not_read),
         cmocka_unit_test(depthwise_is_bound_by_memory),
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
         cmocka_unit_test(tables_are_sound),
