@@ -126,10 +126,9 @@ static ft_status check_clocks(const ft_spec *s, const char *where, ft_text *warn
                                "\"%s\" is %g MHz, above the boost clock (clock_mhz) of %g", ft__spec_key(below[i]),
                                s->number[below[i]], clock);
     if (matrix > 0 && s->number[FT_SPEC_MATRIX_FMA] > 0 && (matrix > 1.05 * clock || matrix < 0.75 * clock))
-        ft__warn(
-            warnings,
-            "matrix_mhz is %.5g at a boost clock of %g MHz: matrix peaks are usually quoted at 85 to 100 %% of it",
-            matrix, clock);
+        ft__warn(warnings,
+                 "matrix_mhz is %.5g at a boost clock of %g MHz: matrix peaks are usually quoted at 85 to 100 %% of it",
+                 matrix, clock);
     return FT_OK;
 }
 

@@ -84,12 +84,10 @@ static void take_rates(ft_spec *s, const ft_spec *base, bool guessing, const cha
     }
     if (guessing) return;
     if (by_matrix != 1 && base->number[FT_SPEC_MATRIX_FMA] > 0)
-        ft__warn(warnings,
-                 "peaks of the matrix units that are not given follow units x clock: %.4g times those of %s",
+        ft__warn(warnings, "peaks of the matrix units that are not given follow units x clock: %.4g times those of %s",
                  by_matrix, lender);
     if (by_vector != 1)
-        ft__warn(warnings,
-                 "peaks of the vector units that are not given follow units x clock: %.4g times those of %s",
+        ft__warn(warnings, "peaks of the vector units that are not given follow units x clock: %.4g times those of %s",
                  by_vector, lender);
 }
 

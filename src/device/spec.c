@@ -232,8 +232,8 @@ static ft_status read_link(const json_t *object, const char *where, ft_spec *out
     FT_TRY(ft__json_known_keys(link, link_keys, COUNT(link_keys), inside, err));
     FT_TRY(read_text(link, "kind", inside, out->link_kind, sizeof out->link_kind, err));
     for (int n = FT_SPEC_LINK_GBPS; n <= FT_SPEC_LINK_GPUS; n++)
-        FT_TRY(read_figure(link, figures[n].key + strlen("link."), figures[n].key, inside, &figures[n],
-                           &out->number[n], &out->given[n], err));
+        FT_TRY(read_figure(link, figures[n].key + strlen("link."), figures[n].key, inside, &figures[n], &out->number[n],
+                           &out->given[n], err));
     return FT_OK;
 }
 
@@ -245,8 +245,8 @@ ft_status ft__spec_parse(const json_t *object, const char *where, ft_spec *out, 
     FT_TRY(ft__json_string(object, "base", FT_OPTIONAL, base, where, err));
     FT_TRY(read_texts(object, where, out, err));
     for (int n = 0; n < FT_SPEC_LINK_GBPS; n++)
-        FT_TRY(read_figure(object, figures[n].key, figures[n].key, where, &figures[n], &out->number[n],
-                           &out->given[n], err));
+        FT_TRY(read_figure(object, figures[n].key, figures[n].key, where, &figures[n], &out->number[n], &out->given[n],
+                           err));
     FT_TRY(read_link(object, where, out, err));
     FT_TRY(read_rates(object, "peak_tflops", where, &out->peak, err));
     FT_TRY(read_rates(object, "vector_tflops", where, &out->vector, err));

@@ -132,10 +132,15 @@ static void settle_leaves(const ft_boost_data *d, const uint8_t *leaf, const flo
         g[leaf[i]] += (double)(d->weight[i] * (r > c ? c : r < -c ? -c : r));
         w[leaf[i]] += (double)d->weight[i];
     }
+    double largest = 0;
     for (int l = 0; l < FT_TREE_LEAVES; l++) {
-        double value = o->rate * g[l] / (w[l] + o->ridge) / FT_LEAF_UNIT;
-        t->leaf[l] = (int16_t)lrint(fmax(-32000, fmin(32000, value)));
+        g[l] = o->rate * g[l] / (w[l] + o->ridge) / FT_LEAF_UNIT;
+        largest = fmax(largest, fabs(g[l]));
     }
+    /* One byte a leaf, in steps of a power of two; what rounding takes, later trees give back. */
+    for (t->shift = 0; t->shift < FT_LEAF_SHIFT_MAX && largest > 127.0 * (double)(1u << t->shift);) t->shift++;
+    for (int l = 0; l < FT_TREE_LEAVES; l++)
+        t->leaf[l] = (int8_t)lrint(fmax(-127, fmin(127, g[l] / (double)(1u << t->shift))));
 }
 
 /* One tree on the rows drawn for it; leaf[] receives every row's leaf. */
@@ -215,7 +220,7 @@ ft_status ft__boost(const ft_boost_data *d, const ft_boost_options *o, double *b
         }
         grow(d, o, &b, (uint32_t)t + 1, residual, &s, hist, leaf, &trees[t]);
         settle_leaves(d, leaf, residual, o, &trees[t]);
-        for (size_t i = 0; i < d->count; i++) residual[i] -= (float)(trees[t].leaf[leaf[i]] * FT_LEAF_UNIT);
+        for (size_t i = 0; i < d->count; i++) residual[i] -= (float)(ft__leaf_value(&trees[t], leaf[i]) * FT_LEAF_UNIT);
     }
     free(hist);
     free(residual);

@@ -69,7 +69,7 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
  * deeper ones gain less than 0.1 points and cost every forecast. */
 static ft_boost_options boost_for(size_t rows)
 {
-    ft_boost_options o = {.rate = 0.1, .ridge = 3, .clip = 0.35, .rows = 0.7, .features = 0.6, .enough = 0.025};
+    ft_boost_options o = {.rate = 0.1, .ridge = 3, .clip = 0.35, .rows = 0.7, .features = 0.6, .enough = 0.018};
     o.trees = rows < 150 ? 20 : rows < 600 ? 80 : rows < 3000 ? 300 : rows < 12000 ? 400 : 500;
     o.depth = rows < 150 ? 2 : rows < 600 ? 4 : rows < 3000 ? 5 : 6;
     o.rate = rows < 3000 ? 0.1 : rows < 12000 ? 0.15 : 0.2;

@@ -111,7 +111,7 @@ ft_status ft__validate(const ft_predictor *predictor, const ft_validate_options 
     if (s == FT_OK) {
         if (options->progress) options->progress(options->progress_context, "forecasting", 0.5);
         ft__parallel(options->threads, (v.count + BLOCK - 1) / BLOCK, forecast_block, &v);
-        /* A row that cannot be forecast (scaling from a GPU that does not exist) must not pass for one without error. */
+        /* A row that cannot be forecast (scaling from a GPU nobody has) must not pass for one without error. */
         for (size_t i = 0; i < v.count && s == FT_OK; i++)
             if (v.status[i] != FT_OK)
                 s = ft__kernel_forecast(predictor, &rows.gpus[rows.at[index[i]].gpu], &rows.at[index[i]].op,

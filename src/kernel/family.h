@@ -4,7 +4,7 @@
  *
  * The forecast of a family is
  *     device time  T = launch + body(device, op; theta)
- *     op time      T_op = max(gap, T + 0.45 gap)           one eager call: the host's way to the launch never hides
+ *     op time      T_op = max(gap, T + gap / 2)            one eager call: the host's way to the launch never hides
  *     answer       T * exp(w * trees(features))            never under the floor
  * theta[0] is the launch in µs at 1.8 GHz (it is spent in clocks) and theta[1] the eager gap in µs (it is spent on the
  * host), in every family. */

@@ -27,7 +27,7 @@ typedef struct file_header {
 } file_header;
 
 _Static_assert(sizeof(file_header) == 64, "the header is one cache line");
-_Static_assert(sizeof(ft_tree) == 160, "trees are laid out without padding");
+_Static_assert(sizeof(ft_tree) == 96, "trees are laid out without padding");
 _Static_assert(sizeof(ft_expert) % 8 == 0, "experts stay aligned");
 
 static const char magic[8] = {'F', 'O', 'R', 'E', 'T', 'E', 'L', 'L'};
@@ -144,7 +144,7 @@ static ft_status read_records(const void *data, size_t length, const char *where
     if (trusted) return FT_OK;
     for (size_t i = 0; i < out->tree_count; i++) {
         const ft_tree *t = &out->trees[i];
-        bool sound = true;
+        bool sound = t->shift <= FT_LEAF_SHIFT_MAX;
         for (int d = 0; d < FT_TREE_DEPTH; d++) sound = sound && t->feature[d] < FT_MAX_FEATURES;
         if (!sound) return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: tree %zu is impossible", i);
     }
@@ -314,7 +314,7 @@ double ft__trees_sum(const ft_tree *trees, size_t count, const uint32_t *key)
         at = 2 * at + (t->threshold[3] < key[t->feature[3]]);
         at = 2 * at + (t->threshold[4] < key[t->feature[4]]);
         at = 2 * at + (t->threshold[5] < key[t->feature[5]]);
-        sum += t->leaf[at];
+        sum += ft__leaf_value(t, at);
     }
     return (double)sum * FT_LEAF_UNIT;
 }

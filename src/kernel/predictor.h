@@ -20,11 +20,17 @@ extern const double ft__quantile_levels[FT_QUANTILES];
  * first test is the highest bit of the leaf's number; unused tests have threshold UINT32_MAX and never pass. */
 typedef struct ft_tree {
     uint8_t feature[FT_TREE_DEPTH];
-    uint8_t pad[2];
+    uint8_t shift, pad;                /* a leaf counts leaf * 2^shift units; shift is at most FT_LEAF_SHIFT_MAX */
     uint32_t threshold[FT_TREE_DEPTH];
-    int16_t leaf[FT_TREE_LEAVES]; /* in units of FT_LEAF_UNIT */
+    int8_t leaf[FT_TREE_LEAVES];
 } ft_tree;
-#define FT_LEAF_UNIT 1e-4
+#define FT_LEAF_UNIT 1e-5
+enum { FT_LEAF_SHIFT_MAX = 12 };
+
+static inline int32_t ft__leaf_value(const ft_tree *tree, unsigned leaf)
+{
+    return tree->leaf[leaf] * (int32_t)(1u << tree->shift);
+}
 
 typedef enum ft_kinship { FT_KIN_SELF, FT_KIN_SIBLING, FT_KIN_WORLD, FT_KIN_LEVELS } ft_kinship;
 

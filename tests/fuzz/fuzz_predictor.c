@@ -129,7 +129,7 @@ static void sound_records(const ft_family *family, int variant, records *out)
         for (int d = 0; d < FT_TREE_DEPTH; d++) {
             out->trees[t].feature[d] = (uint8_t)((t + d) % family->feature_count);
             out->trees[t].threshold[d] = ft__feature_key((float)d);
-            for (int l = 0; l < FT_TREE_LEAVES; l++) out->trees[t].leaf[l] = (int16_t)(100 * (l - 32));
+            for (int l = 0; l < FT_TREE_LEAVES; l++) out->trees[t].leaf[l] = (int8_t)(2 * (l - 32));
         }
 }
 

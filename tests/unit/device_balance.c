@@ -47,8 +47,8 @@ static void machine_balance_is_peak_over_bandwidth(void **state)
     assert_near(201, ft__machine_balance(&a100, FT_FP16), 1);
     assert_near(12.5, ft__vector_balance(&a100), 0.1); /* 8 x 12.5: a hundred operations per element */
     assert_near(0, ft__machine_balance(&a100, FT_FP8), 0);
-    assert_near(
-        295, ft__machine_balance(&(ft_device){.peak_tflops = {[FT_BF16] = 989}, .memory_gbps = 3350}, FT_BF16), 1);
+    assert_near(295, ft__machine_balance(&(ft_device){.peak_tflops = {[FT_BF16] = 989}, .memory_gbps = 3350}, FT_BF16),
+                1);
 }
 
 static void bandwidth_grows_towards_the_arithmetic(void **state)

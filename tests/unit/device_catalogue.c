@@ -113,8 +113,7 @@ static bool is_sourced(json_t *sources, const char *key)
 {
     const char *group;
     json_t *text;
-    json_object_foreach(sources, group, text)
-    {
+    json_object_foreach (sources, group, text) {
         assert_true(json_is_string(text) && json_string_length(text) > 3);
         for (const char *at = group; *at;) {
             size_t length = strcspn(at, ",");
@@ -133,13 +132,11 @@ static void every_figure_has_a_source(void **state)
         const char *key, *format;
         assert_true(json_is_object(sources));
         assert_true(json_is_array(json_object_get(json, "notes")));
-        json_object_foreach(json, key, value)
-        {
+        json_object_foreach (json, key, value) {
             if (!strcmp(key, "sources") || !strcmp(key, "notes") || json_is_null(value) || is_sourced(sources, key))
                 continue;
             if (strcmp(key, "peak_tflops") != 0) fail_msg("%s: no source for %s", ft__catalogue_name(i), key);
-            json_object_foreach(value, format, rate)
-            {
+            json_object_foreach (value, format, rate) {
                 char path[64];
                 snprintf(path, sizeof path, "peak_tflops.%s", format);
                 if (!json_is_null(rate) && !is_sourced(sources, path))
@@ -170,8 +167,8 @@ static void figures_that_the_field_knows(void **state)
     assert_int_equal(20, p4.sms);
     assert_int_equal(58, find("l4").sms);
     assert_near(256, find("mi300x").l2_mib, 0); /* Infinity Cache */
-    assert_int_equal(110, find("mi250x").sms);          /* one die of two */
-    assert_true(p4.matrix_mhz > 0);                     /* no matrix units: the boost clock */
+    assert_int_equal(110, find("mi250x").sms);  /* one die of two */
+    assert_true(p4.matrix_mhz > 0);             /* no matrix units: the boost clock */
     assert_string_equal("ampere_rtx", find("a10").generation);
     assert_string_equal("blackwell_rtx", find("rtx_5090").generation);
 }

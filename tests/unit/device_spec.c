@@ -107,8 +107,8 @@ static void fewer_sms_lower_the_peaks_that_are_not_given(void **state)
 {
     (void)state;
     const char *said;
-    ft_device d =
-        accepted("{\"base\": \"h100_sxm\", \"name\": \"x\", \"sms\": 66, \"peak_tflops\": {\"fp8\": 900}}", &said);
+    ft_device d = accepted("{\"base\": \"h100_sxm\", \"name\": \"x\", \"sms\": 66, \"peak_tflops\": {\"fp8\": 900}}",
+                           &said);
     assert_near(989.4 / 2, d.peak_tflops[FT_BF16], 1e-9);
     assert_near(66.9 / 2, d.peak_tflops[FT_FP32], 1e-9);
     assert_near(66.9 / 2, d.vector_tflops[FT_FP32], 1e-9);
@@ -208,10 +208,10 @@ static void a_gpu_like_no_other_is_guessed_at(void **state)
 {
     (void)state;
     const char *said;
-    ft_device d = accepted(
-        "{\"name\": \"rubin\", \"sms\": 224, \"clock_mhz\": 2000, \"memory_gib\": 288, \"memory_gbps\": 20000,"
-        " \"peak_tflops\": {\"bf16\": 4000, \"fp32\": 130}}",
-        &said);
+    ft_device d =
+        accepted("{\"name\": \"rubin\", \"sms\": 224, \"clock_mhz\": 2000, \"memory_gib\": 288, \"memory_gbps\": 20000,"
+                 " \"peak_tflops\": {\"bf16\": 4000, \"fp32\": 130}}",
+                 &said);
     assert_string_equal("unknown", d.generation);
     assert_int_equal(128, d.lanes_per_sm);
     assert_near(4096, d.matrix_fma_per_clk_sm, 0);
@@ -319,8 +319,7 @@ static void impossible_figures_are_refused_with_the_numbers(void **state)
             "\"base_mhz\" is 2500 MHz, above the boost clock (clock_mhz) of 1980");
     refused(H100 "\"link\": {\"gbps_per_direction\": 7200}}", FT_E_SPEC, "gpu.link",
             "link carries 7200 GB/s, more than the memory's 3350: nothing could keep it busy");
-    refused("{\"base\": \"p4\", \"name\": \"x\", \"peak_tflops\": {\"fp16\": 100}}", FT_E_SPEC,
-            "gpu.peak_tflops.fp16",
+    refused("{\"base\": \"p4\", \"name\": \"x\", \"peak_tflops\": {\"fp16\": 100}}", FT_E_SPEC, "gpu.peak_tflops.fp16",
             "100 TFLOP/s of fp16 need matrix units, and matrix_fma_per_clk_per_sm says there are none (fp32 lanes "
             "give 5.443)");
     refused(H100 "\"peak_tflops\": {\"fp64\": 6690}}", FT_E_SPEC, "gpu.peak_tflops.fp64",
@@ -340,19 +339,16 @@ static void sparse_figures_are_recognised(void **state)
     accepted("{\"base\": \"l40s\", \"name\": \"x\", \"peak_tflops\": {\"fp8\": 1466}}", &said);
     assert_says(said, "peak_tflops.fp8: 1466 looks like the figure with structured sparsity; the dense one is 733 ");
     accepted("{\"base\": \"mi355x\", \"name\": \"x\", \"peak_tflops\": {\"fp4\": 20100}}", &said);
-    assert_says(said,
-                "peak_tflops.fp4: 20100 looks like the figure with structured sparsity; the dense one is 10050 ");
+    assert_says(said, "peak_tflops.fp4: 20100 looks like the figure with structured sparsity; the dense one is 10050 ");
     /* Also without a base, by the rate of the generation. */
-    accepted(
-        "{\"name\": \"h100\", \"generation\": \"hopper\", \"sms\": 132, \"memory_gib\": 80, \"memory_gbps\": 3350,"
-        " \"clock_mhz\": 1980, \"peak_tflops\": {\"bf16\": 1979}}",
-        &said);
-    assert_says(said,
-                "peak_tflops.bf16: 1979 looks like the figure with structured sparsity; the dense one is 989.5 ");
+    accepted("{\"name\": \"h100\", \"generation\": \"hopper\", \"sms\": 132, \"memory_gib\": 80, \"memory_gbps\": 3350,"
+             " \"clock_mhz\": 1980, \"peak_tflops\": {\"bf16\": 1979}}",
+             &said);
+    assert_says(said, "peak_tflops.bf16: 1979 looks like the figure with structured sparsity; the dense one is 989.5 ");
     accepted("{\"base\": \"rtx_4090\", \"name\": \"x\", \"peak_tflops\": {\"fp16\": 330.3}}", &said);
-    assert_says(
-        said, "peak_tflops.fp16: 330.3 looks like the rate with fp16 accumulation; with fp32, as frameworks compute, "
-              "it is 165.2\n");
+    assert_says(said,
+                "peak_tflops.fp16: 330.3 looks like the rate with fp16 accumulation; with fp32, as frameworks compute, "
+                "it is 165.2\n");
 }
 
 static void contradictions_beyond_twelve_percent_are_said(void **state)
@@ -380,8 +376,7 @@ static void contradictions_beyond_twelve_percent_are_said(void **state)
              "{\"gbps_per_direction\": 600}}",
              &said);
     assert_string_equal(
-        "link.gbps_per_direction: 600 looks like the sum of both directions; one direction of nvlink3 is 300\n",
-        said);
+        "link.gbps_per_direction: 600 looks like the sum of both directions; one direction of nvlink3 is 300\n", said);
 }
 
 static void a_misspelt_generation_is_pointed_out(void **state)

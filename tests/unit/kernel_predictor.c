@@ -49,7 +49,8 @@ static ft_tree tree(random_source *r)
         t.feature[d] = d < used ? (uint8_t)random_below(r, FT_MAX_FEATURES) : 0;
         t.threshold[d] = d < used ? ft__feature_key((float)(20 * random_unit(r) - 10)) : UINT32_MAX;
     }
-    for (int l = 0; l < FT_TREE_LEAVES; l++) t.leaf[l] = (int16_t)(random_below(r, 65536) - 32768);
+    for (int l = 0; l < FT_TREE_LEAVES; l++) t.leaf[l] = (int8_t)(random_below(r, 256) - 128);
+    t.shift = (uint8_t)random_below(r, FT_LEAF_SHIFT_MAX + 1);
     return t;
 }
 
@@ -264,7 +265,7 @@ static double naive_sum(const ft_tree *trees, size_t count, const uint32_t *key)
         int leaf = 0;
         for (int d = 0; d < FT_TREE_DEPTH; d++)
             if (key[trees[i].feature[d]] > trees[i].threshold[d]) leaf |= 1 << (FT_TREE_DEPTH - 1 - d);
-        sum += (double)trees[i].leaf[leaf];
+        sum += ldexp((double)trees[i].leaf[leaf], trees[i].shift);
     }
     return sum * 1e-4;
 }
