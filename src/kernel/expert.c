@@ -68,9 +68,10 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     const ft_expert *expert = family && p->mode == FT_PREDICT_LEARNED
                                   ? ft__predictor_expert(p, family, variant, device, &kinship)
                                   : NULL;
-    /* A request that does not say how its low-precision operands arrive means what the expert's rows meant. */
+    /* A request that does not say how its low-precision operands arrive means what the GPU's own rows meant, and
+     * elsewhere what engines do: quantise the activations on the way. */
     if (op->kind == FT_OP_GEMM && op->u.gemm.quantized < 0)
-        settled.u.gemm.quantized = !expert || (expert->flags & FT_EXPERT_BARE_OPERANDS);
+        settled.u.gemm.quantized = !expert || (kinship == FT_KIN_SELF && (expert->flags & FT_EXPERT_BARE_OPERANDS));
     ft__forecast_begin(device, op, out);
     if (family) out->family = family->name;
     if (p->mode == FT_PREDICT_LINEAR && family && ft__linear_forecast(p, family, variant, device, op, quantile, out))

@@ -243,7 +243,7 @@ static bool closer(const ft_expert *a, const ft_expert *b, double balance)
     if (!b) return true;
     double da = fabs(log(fmax((double)a->balance, 1e-3) / balance)),
            db = fabs(log(fmax((double)b->balance, 1e-3) / balance));
-    return da < db - 1e-6 || (da < db + 1e-6 && a->rows > b->rows);
+    return da < db - 0.25 || (da < db + 0.25 && a->rows > b->rows);
 }
 
 static const ft_expert *find(const ft_predictor *p, const char *family, const char *variant, const ft_device *device,

@@ -190,8 +190,8 @@ static void the_ridge_holds_small_leaves_back(void **state)
     float high[WIDTH] = {1, 1, 1, 1}, low[WIDTH] = {0};
     for (one.ridge = 0; one.ridge <= 100; one.ridge += 25) {
         fit(&one);
-        assert_true(fabs(predict(high) - 50 / (50 + one.ridge)) < 1e-4);
-        assert_true(fabs(predict(low) + 50 / (50 + one.ridge)) < 1e-4);
+        assert_true(fabs(predict(high) - 50 / (50 + one.ridge)) < 0.006 /* leaves of about 1 come in steps of 0.01 */);
+        assert_true(fabs(predict(low) + 50 / (50 + one.ridge)) < 0.006 /* leaves of about 1 come in steps of 0.01 */);
     }
 }
 

@@ -267,7 +267,7 @@ static double naive_sum(const ft_tree *trees, size_t count, const uint32_t *key)
             if (key[trees[i].feature[d]] > trees[i].threshold[d]) leaf |= 1 << (FT_TREE_DEPTH - 1 - d);
         sum += ldexp((double)trees[i].leaf[leaf], trees[i].shift);
     }
-    return sum * 1e-4;
+    return sum * FT_LEAF_UNIT;
 }
 
 static void trees_add_up(void **state)
