@@ -268,9 +268,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(compute / memory_ms), *f++ = ft__lg(mma / soft);
     *f++ = ft__lg(w.tiles), *f++ = ft__lg(w.waves), *f++ = (float)(w.waves / ceil(w.waves)), *f++ = (float)w.height;
     *f++ = (float)w.longest_share, *f++ = (float)(pass_ms / out->body_ms), *f++ = ft__lg(bytes / l2);
-    *f++ = ft__lg(keys * (d + dv) * kv_e / l2), *f++ = ft__twos(op->u.attention.q_len),
-    *f++ = ft__twos(op->u.attention.heads);
-    *f++ = ft__twos(op->u.attention.head_dim), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
+    *f++ = ft__lg(keys * (d + dv) * kv_e / l2), *f++ = ft__twos(op->u.attention.q_len, 8),
+    *f++ = ft__twos(op->u.attention.heads, 8);
+    *f++ = ft__twos(op->u.attention.head_dim, 8), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
     *f++ = (float)(op->pass == FT_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h), *f++ = ft__lg(kvh * d);
     *f++ = ft__lg(q * h / kvh);
 }

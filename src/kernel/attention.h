@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "foretell.h"
+#include "kernel/feature.h"
 
 /* An fp8 cache is multiplied in fp8 wherever the GPU can, whatever the queries' format. */
 static inline ft_dtype ft__attention_math(const ft_op *op)
@@ -23,16 +24,6 @@ static inline double ft__exp_per_ms_sm(const ft_device *device)
 
 /* Kernels are compiled for head dimensions in steps of 64: on our H200 a head of 80 or 96 costs what 128 does. */
 static inline double ft__head_padded(double d) { return 64 * ceil(d / 64); }
-
-static inline float ft__lg(double x) { return (float)log2(x); }
-
-/* log2 of the largest power of two, up to 256, that divides x: kernels branch on it. */
-static inline float ft__twos(int64_t x)
-{
-    int t = 0;
-    while (t < 8 && x % 2 == 0) x /= 2, t++;
-    return (float)t;
-}
 
 /* Share of `bytes` that a warm L2 still holds from the last replay: 1 well below what the cache keeps, 0 well above.
  * Two-part caches beside HBM keep 0.42 of their size for one working set, single ones beside GDDR 0.75,

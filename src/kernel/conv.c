@@ -24,6 +24,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
@@ -164,8 +165,6 @@ static const char *const feature_names[] = {
     "lanes",
     "extra_share",
 };
-
-static float lg(double x) { return (float)log2(x); }
 
 typedef struct product {
     double b, m, n, k, rate; /* rate: share of the device's */
@@ -381,16 +380,18 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     if (!want) return;
     float *f = out->feature;
     double waves = fmax(main.waves, 1e-3);
-    *f++ = lg(1 + out->body_ms * 1e3 / th[eager ? GAP : LAUNCH]), *f++ = lg(compute / out->memory_ms);
-    *f++ = lg(pixels), *f++ = lg(k), *f++ = lg(c * taps), *f++ = lg(c), *f++ = lg(oh * ow), *f++ = lg(n);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[eager ? GAP : LAUNCH]), *f++ = ft__lg(compute / out->memory_ms);
+    *f++ = ft__lg(pixels), *f++ = ft__lg(k), *f++ = ft__lg(c * taps), *f++ = ft__lg(c), *f++ = ft__lg(oh * ow),
+    *f++ = ft__lg(n);
     *f++ = (float)taps, *f++ = (float)stride, *f++ = (float)nhwc, *f++ = (float)e, *f++ = (float)!matrix;
-    *f++ = (float)(waves / ceil(waves)), *f++ = lg(waves), *f++ = (float)main.split, *f++ = (float)out->tile_m,
+    *f++ = (float)(waves / ceil(waves)), *f++ = ft__lg(waves), *f++ = (float)main.split, *f++ = (float)out->tile_m,
     *f++ = (float)out->tile_n;
-    *f++ = (float)(cp * g != c), *f++ = lg((x + y + weights) / (device->l2_mib * 1048576)), *f++ = (float)fast;
-    *f++ = lg((filters + 1e-6) / (data + 1e-6)), *f++ = lg(fmax(second.waves, 1e-3)), *f++ = (float)second.split;
+    *f++ = (float)(cp * g != c), *f++ = ft__lg((x + y + weights) / (device->l2_mib * 1048576)), *f++ = (float)fast;
+    *f++ = ft__lg((filters + 1e-6) / (data + 1e-6)), *f++ = ft__lg(fmax(second.waves, 1e-3)),
+    *f++ = (float)second.split;
     *f++ = main.log_ratio[0], *f++ = main.log_ratio[2], *f++ = main.log_ratio[5], *f++ = main.log_ratio[7];
     *f++ = (float)fmin(c * taps / 64, 16);
-    *f++ = lg(c / k), *f++ = lg(x), *f++ = lg(flops), *f++ = lg(c * k), *f++ = (float)(lanes || hole);
+    *f++ = ft__lg(c / k), *f++ = ft__lg(x), *f++ = ft__lg(flops), *f++ = ft__lg(c * k), *f++ = (float)(lanes || hole);
     *f++ = (float)(extra / out->body_ms);
 }
 

@@ -23,6 +23,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/traffic.h"
@@ -101,8 +102,6 @@ static const char *const feature_names[] = {
     "is_fp16",
 };
 
-static float lg(double x) { return (float)log2(x); }
-
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double numel = (double)op->u.elementwise.numel, issue = instructions(op), bytes = ft__op_bytes(op);
@@ -122,10 +121,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     if (!want) return;
     float *f = out->feature;
     int at = ft__pointwise_op_find(op->name);
-    *f++ = lg(1 + out->body_ms * 1e3 / th[eager ? GAP : LAUNCH]);
-    *f++ = lg(compute / memory);
-    *f++ = lg(bytes / (device->l2_mib * 1048576));
-    *f++ = lg(numel);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[eager ? GAP : LAUNCH]);
+    *f++ = ft__lg(compute / memory);
+    *f++ = ft__lg(bytes / (device->l2_mib * 1048576));
+    *f++ = ft__lg(numel);
     *f++ = (float)at;
     *f++ = (float)op->u.elementwise.inputs;
     *f++ = (float)ft_dtype_bytes(op->dtype);

@@ -19,7 +19,6 @@
 #include "kernel/families.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
-#include "kernel/power.h"
 
 /* clang-format off */
 enum {
@@ -104,16 +103,6 @@ static const char *const feature_names[] = {
 };
 /* clang-format on */
 
-/* log2 of the largest power of two (up to 1024) that divides x: libraries branch on it. */
-static float twos(int64_t x)
-{
-    int t = 0;
-    while (t < 10 && x % 2 == 0) x /= 2, t++;
-    return (float)t;
-}
-
-static float lg(double x) { return (float)log2(x); }
-
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
@@ -153,15 +142,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .max_split = b > 1 ? 1 : 16,
     };
     ft_gemm_pick pick;
-    ft__gemm_pick(&s, want, &pick);
-    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], th[EC] * peak * 1e-9,
-                                     pick.compute_ms * 1e3 / th[POWER_US]);
-    double compute = pick.compute_ms * slow;
-    out->compute_ms = compute;
-    out->memory_ms = memory_ms;
-    out->body_ms = (pick.ms - ft__smooth_max(pick.compute_ms, memory_ms, th[SMOOTH]) +
-                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) *
-                   th[BIAS];
+    ft__gemm_outcome(device, op, &s, (ft_gemm_power){th[ENERGY], th[EC] * peak * 1e-9, th[POWER_US]}, th[BIAS], want,
+                     &pick, out);
     bool quantise = e < 2 && op->u.gemm.quantized == 0;
     if (quantise) {
         /* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */
@@ -170,29 +152,25 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         out->body_ms += th[QUANT_US] * clocks +
                         ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE], 1e-4);
     }
-    out->tile_m = tiles[pick.tile].m;
-    out->tile_n = tiles[pick.tile].n;
-    out->split_k = pick.split;
-    out->tiles = pick.tiles;
-    out->waves = pick.waves;
     out->note = align < 16 ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
     if (!want) return;
     float *f = out->feature;
     double l2 = device->l2_mib * 1048576;
-    *f++ = lg(m), *f++ = lg(n), *f++ = lg(k), *f++ = lg(b);
-    *f++ = lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = lg(compute / memory_ms);
-    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = lg(pick.waves);
+    *f++ = ft__lg(m), *f++ = ft__lg(n), *f++ = ft__lg(k), *f++ = ft__lg(b);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(out->compute_ms / memory_ms);
+    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = ft__lg(pick.waves);
     *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)),
     *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
     *f++ = (float)pick.split, *f++ = (float)out->tile_m, *f++ = (float)out->tile_n;
-    *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(2 * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
+    *f++ = ft__lg(e * b * (m * k + k * n) / l2), *f++ = ft__lg(2 * b * m * n / l2),
+    *f++ = ft__lg(fmin(m, n) / fmax(m, n));
     *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
     *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)quantise;
     static const int shown[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) *f++ = pick.log_ratio[shown[i]];
-    *f++ = twos(op->u.gemm.m), *f++ = twos(op->u.gemm.n), *f++ = twos(op->u.gemm.k);
+    *f++ = ft__twos(op->u.gemm.m, 10), *f++ = ft__twos(op->u.gemm.n, 10), *f++ = ft__twos(op->u.gemm.k, 10);
     *f++ = (float)resident,
-    *f++ = lg((fmin(5, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
+    *f++ = ft__lg((fmin(5, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
     /* How full the last wave is for the common tiles; 256x256 runs on pairs of SMs. */
     static const ft_gemm_tile fills[] = {{256, 256}, {128, 256}, {256, 128}, {128, 128}, {64, 128}};
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {
@@ -200,7 +178,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         double load = ceil(m / fills[i].m) * ceil(n / fills[i].n) * b / units;
         *f++ = (float)(load / ceil(load));
     }
-    *f++ = lg(k / pick.split);
+    *f++ = ft__lg(k / pick.split);
 }
 
 const ft_family ft__gemm_tensor = {

@@ -12,6 +12,8 @@
 
 #include <math.h>
 
+#include "kernel/power.h"
+
 static const double splits[] = {1, 2, 4, 8, 16};
 
 void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
@@ -58,6 +60,25 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
     }
     if (want_ratios)
         for (int t = 0; t < s->tile_count; t++) out->log_ratio[t] = (float)(unsplit[t] / best_unsplit);
+}
+
+void ft__gemm_outcome(const ft_device *device, const ft_op *op, const ft_gemm_search *s, ft_gemm_power power,
+                      double scale, bool want_ratios, ft_gemm_pick *pick, ft_physics *out)
+{
+    ft__gemm_pick(s, want_ratios, pick);
+    double slow = ft__power_slowdown(device, op->dtype, power.energy, power.tflops,
+                                     pick->compute_ms * 1e3 / power.time_us);
+    double compute = pick->compute_ms * slow;
+    out->compute_ms = compute;
+    out->memory_ms = s->memory_ms;
+    out->body_ms = (pick->ms - ft__smooth_max(pick->compute_ms, s->memory_ms, s->smooth) +
+                    ft__smooth_max(compute, s->memory_ms, s->smooth)) *
+                   scale;
+    out->tile_m = s->tiles[pick->tile].m;
+    out->tile_n = s->tiles[pick->tile].n;
+    out->split_k = pick->split;
+    out->tiles = pick->tiles;
+    out->waves = pick->waves;
 }
 
 int ft__gemm_alignment(int64_t elements, double element_bytes)

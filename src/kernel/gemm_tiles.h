@@ -3,7 +3,8 @@
 #define FT_KERNEL_GEMM_TILES_H
 #include <stdint.h>
 
-#include "foretell.h"
+#include "kernel/family.h"
+#include "kernel/feature.h"
 
 typedef struct ft_gemm_tile {
     int m, n;
@@ -43,6 +44,16 @@ typedef struct ft_gemm_pick {
 } ft_gemm_pick;
 
 void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out);
+
+/* What the board's power makes of it: energy per flop (a factor on ft__energy_pj), the rate it would run at, and how fast
+ * the clock gives way. */
+typedef struct ft_gemm_power {
+    double energy, tflops, time_us;
+} ft_gemm_power;
+
+/* Picks, slows the arithmetic down to what power allows, and fills all of `out` but features and note. */
+void ft__gemm_outcome(const ft_device *device, const ft_op *op, const ft_gemm_search *s, ft_gemm_power power,
+                      double scale, bool want_ratios, ft_gemm_pick *pick, ft_physics *out);
 
 /* max(a, b), a little more when both are close: kernels do not overlap perfectly. With c = 0.26 this is within 1.3 %
  * of the 3-norm, without its cube root; it grows in both arguments for c up to 0.5. */

@@ -13,7 +13,6 @@
 #include "kernel/families.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
-#include "kernel/power.h"
 
 /* clang-format off */
 enum {
@@ -93,15 +92,6 @@ static unsigned batched_tiles(const ft_device *device)
     return 0;
 }
 
-static float twos(int64_t x)
-{
-    int t = 0;
-    while (t < 8 && x % 2 == 0) x /= 2, t++;
-    return (float)t;
-}
-
-static float lg(double x) { return (float)log2(x); }
-
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
@@ -152,36 +142,28 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .max_split = b > 1 ? 1 : 16,
     };
     ft_gemm_pick pick;
-    ft__gemm_pick(&s, want, &pick);
-    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], rate * 1e-9, pick.compute_ms * 1e3 / th[POWER_US]);
-    double compute = pick.compute_ms * slow;
-    out->compute_ms = compute;
-    out->memory_ms = memory_ms;
-    out->body_ms = (pick.ms - ft__smooth_max(pick.compute_ms, memory_ms, th[SMOOTH]) +
-                    ft__smooth_max(compute, memory_ms, th[SMOOTH])) *
-                   th[BIAS];
-    out->tile_m = tiles[pick.tile].m;
-    out->tile_n = tiles[pick.tile].n;
-    out->split_k = pick.split;
-    out->tiles = pick.tiles;
-    out->waves = pick.waves;
+    ft__gemm_outcome(device, op, &s, (ft_gemm_power){th[ENERGY], rate * 1e-9, th[POWER_US]}, th[BIAS], want, &pick,
+                     out);
     out->note = NULL;
     if (!want) return;
     float *f = out->feature;
     double l2 = device->l2_mib * 1048576;
     int aligned[3];
     ft__gemm_op_alignment(op, aligned);
-    *f++ = lg(m), *f++ = lg(n), *f++ = lg(k), *f++ = lg(b);
-    *f++ = lg(1 + out->body_ms * 1e3 / th[op->timing == FT_TIMING_OP ? GAP : LAUNCH]), *f++ = lg(compute / memory_ms);
-    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = lg(pick.waves);
+    *f++ = ft__lg(m), *f++ = ft__lg(n), *f++ = ft__lg(k), *f++ = ft__lg(b);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[op->timing == FT_TIMING_OP ? GAP : LAUNCH]),
+    *f++ = ft__lg(out->compute_ms / memory_ms);
+    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = ft__lg(pick.waves);
     *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)),
     *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
     *f++ = (float)pick.split, *f++ = (float)(out->tile_m * out->tile_n);
-    *f++ = lg(e * b * (m * k + k * n) / l2), *f++ = lg(e * b * m * n / l2), *f++ = lg(fmin(m, n) / fmax(m, n));
+    *f++ = ft__lg(e * b * (m * k + k * n) / l2), *f++ = ft__lg(e * b * m * n / l2),
+    *f++ = ft__lg(fmin(m, n) / fmax(m, n));
     *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
     for (int t = 0; t < TILES; t++) *f++ = pick.log_ratio[t];
-    *f++ = twos(op->u.gemm.m), *f++ = twos(op->u.gemm.n), *f++ = twos(op->u.gemm.k), *f++ = (float)op->u.gemm.bias;
-    *f++ = lg(b * m * n * k / device->sms);
+    *f++ = ft__twos(op->u.gemm.m, 8), *f++ = ft__twos(op->u.gemm.n, 8), *f++ = ft__twos(op->u.gemm.k, 8),
+    *f++ = (float)op->u.gemm.bias;
+    *f++ = ft__lg(b * m * n * k / device->sms);
 }
 
 const ft_family ft__gemm_vector = {

@@ -21,6 +21,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/traffic.h"
@@ -124,8 +125,6 @@ static const char *const feature_names[] = {
     "log_blocks_over_sms",
 };
 
-static float lg(double x) { return (float)log2(x); }
-
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     const struct kind *kind = &kinds[variant_of(op)];
@@ -153,10 +152,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->note = odd ? "tensor sizes are no multiple of 4 elements: no vectorised loads" : NULL;
     if (!want) return;
     float *f = out->feature;
-    *f++ = lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = lg(issue / memory), *f++ = lg(chain / memory);
-    *f++ = lg(bytes / (device->l2_mib * 1048576)), *f++ = lg(params), *f++ = lg(tensors), *f++ = lg(size),
-    *f++ = (float)e;
-    *f++ = (float)odd, *f++ = lg(launches), *f++ = lg(blocks / groups / device->sms);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(issue / memory), *f++ = ft__lg(chain / memory);
+    *f++ = ft__lg(bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(params), *f++ = ft__lg(tensors),
+    *f++ = ft__lg(size), *f++ = (float)e;
+    *f++ = (float)odd, *f++ = ft__lg(launches), *f++ = ft__lg(blocks / groups / device->sms);
 }
 
 const ft_family ft__optimizer = {

@@ -20,6 +20,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/traffic.h"
@@ -88,8 +89,6 @@ static const char *const feature_names[] = {
     "log_rows_per_sm",
 };
 
-static float lg(double x) { return (float)log2(x); }
-
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     const struct kind *kind = &kinds[variant_of(op)];
@@ -112,10 +111,11 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     int64_t c = op->u.quantize.cols;
     int twos = 0;
     while (twos < 10 && c % 2 == 0) c /= 2, twos++;
-    *f++ = lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = lg(issue / memory),
-    *f++ = lg(bytes / (device->l2_mib * 1048576));
-    *f++ = lg(rows), *f++ = lg(cols), *f++ = (float)ft__gemm_alignment(op->u.quantize.cols, 2), *f++ = lg(elements);
-    *f++ = (float)twos, *f++ = lg(rows / device->sms);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(issue / memory),
+    *f++ = ft__lg(bytes / (device->l2_mib * 1048576));
+    *f++ = ft__lg(rows), *f++ = ft__lg(cols), *f++ = (float)ft__gemm_alignment(op->u.quantize.cols, 2),
+    *f++ = ft__lg(elements);
+    *f++ = (float)twos, *f++ = ft__lg(rows / device->sms);
 }
 
 const ft_family ft__quantize = {

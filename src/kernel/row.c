@@ -25,6 +25,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/traffic.h"
@@ -250,15 +251,6 @@ static const char *const feature_names[] = {
     "staged",
 };
 
-static float lg(double x) { return (float)log2(x); }
-
-static float twos(int64_t x)
-{
-    int t = 0;
-    while (t < 10 && x % 2 == 0) x /= 2, t++;
-    return (float)t;
-}
-
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     bool eager = op->timing == FT_TIMING_OP;
@@ -295,12 +287,13 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->note = view ? "a transposed vector is itself: nothing runs" : NULL;
     if (!want) return;
     float *p = out->feature;
-    *p++ = lg(1 + fmax(out->body_ms, 0) * 1e3 / th[eager ? GAP : LAUNCH]);
-    *p++ = lg(issue / memory), *p++ = lg(chain / memory);
-    *p++ = lg(bytes / l2), *p++ = lg(rows), *p++ = lg(cols);
+    *p++ = ft__lg(1 + fmax(out->body_ms, 0) * 1e3 / th[eager ? GAP : LAUNCH]);
+    *p++ = ft__lg(issue / memory), *p++ = ft__lg(chain / memory);
+    *p++ = ft__lg(bytes / l2), *p++ = ft__lg(rows), *p++ = ft__lg(cols);
     *p++ = (float)e, *p++ = (float)ft__gemm_alignment(op->u.row.cols, e);
-    *p++ = (float)fmin(g.trips, 64), *p++ = (float)g.fill, *p++ = lg(waves), *p++ = (float)missed;
-    *p++ = twos(op->u.row.cols), *p++ = lg(rows / device->sms), *p++ = lg(elements), *p++ = (float)g.staged;
+    *p++ = (float)fmin(g.trips, 64), *p++ = (float)g.fill, *p++ = ft__lg(waves), *p++ = (float)missed;
+    *p++ = ft__twos(op->u.row.cols, 10), *p++ = ft__lg(rows / device->sms), *p++ = ft__lg(elements),
+    *p++ = (float)g.staged;
 }
 
 const ft_family ft__row = {
