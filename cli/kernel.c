@@ -97,6 +97,16 @@ static double quantile_of(const ft_request *request) { return request->quantile 
 
 /* -- one point, one or more GPUs --------------------------------------------------------------- */
 
+/* What the checks of a spec file found, on stderr; in JSON the answer carries it. */
+static void say_warnings(const char *gpu, const char *lines)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        fprintf(stderr, "foretell: %s: warning: %.*s\n", gpu, (int)length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
 static int run_points(const job *j)
 {
     ft_style style = cli_style(j->args);
@@ -110,11 +120,12 @@ static int run_points(const job *j)
     for (size_t i = 0; !status && i < j->gpu_count; i++) {
         ft_forecast *f = &cases[i].forecast;
         if (forecast(j, j->gpus[i], &scratch[i], &request, f, &err) != FT_OK) status = fail(j, &err);
+        if (!status && !j->json) say_warnings(j->gpus[i], request.warnings);
         cases[i].device = request.device;
         cases[i].op = request.op;
         if (status || !j->json) continue;
         json_t *id = j->gpu_count > 1 ? json_string(j->gpus[i]) : NULL;
-        ft__answer_kernel(&out, id, f);
+        ft__answer_kernel(&out, id, f, request.warnings);
         ft__text_add(&out, "\n");
         json_decref(id);
     }
@@ -177,7 +188,7 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
             char name[160];
             snprintf(name, sizeof name, "%.64s %s=%" PRId64, j->gpus[gpu], sweep->key, sweep->x[i]);
             json_t *id = json_string(name);
-            ft__answer_kernel(&out, id, &points[i].forecast);
+            ft__answer_kernel(&out, id, &points[i].forecast, request.warnings);
             ft__text_add(&out, "\n");
             json_decref(id);
         }

@@ -14,6 +14,7 @@ enum { FT_REMEMBERED_DEVICES = 4 };
 typedef struct ft_scratch {
     json_t *spec[FT_REMEMBERED_DEVICES];
     ft_device device[FT_REMEMBERED_DEVICES];
+    ft_text warnings[FT_REMEMBERED_DEVICES]; /* of the specs' checks, one per line */
     unsigned next;
 } ft_scratch;
 void ft__scratch_free(ft_scratch *s);

@@ -132,7 +132,10 @@ ft_status ft_device_at(const ft_context *ft, size_t index, ft_device *out, ft_er
 
 void ft__scratch_free(ft_scratch *s)
 {
-    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++) json_decref(s->spec[i]);
+    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++) {
+        json_decref(s->spec[i]);
+        ft__text_free(&s->warnings[i]);
+    }
     memset(s, 0, sizeof *s);
 }
 
@@ -160,8 +163,10 @@ static ft_status find_device(void *source, const json_t *gpu, const ft_device **
     unsigned slot = s->next % FT_REMEMBERED_DEVICES;
     json_decref(s->spec[slot]);
     s->spec[slot] = NULL;
-    ft_status status = name ? ft__device_open(name, &s->device[slot], NULL, err)
-                            : ft__device_read(gpu, "gpu", &s->device[slot], NULL, err);
+    ft__text_clear(&s->warnings[slot]);
+    ft_status status = name ? ft__device_open(name, &s->device[slot], &s->warnings[slot], err)
+                            : ft__device_read(gpu, "gpu", &s->device[slot], &s->warnings[slot], err);
+    if (status == FT_OK && s->warnings[slot].failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
     if (status != FT_OK) {
         if (err && !err->where[0]) strcpy(err->where, "gpu");
         return status;
@@ -201,7 +206,11 @@ ft_status ft__request_of(const ft_context *ft, ft_scratch *scratch, const json_t
                          ft_error *err)
 {
     finder f = {ft, scratch};
-    return ft__request_read(object, find_device, &f, out, err);
+    FT_TRY(ft__request_read(object, find_device, &f, out, err));
+    out->warnings = "";
+    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++)
+        if (out->device == &scratch->device[i] && scratch->warnings[i].length) out->warnings = scratch->warnings[i].at;
+    return FT_OK;
 }
 
 ft_status ft__forecast_of(const ft_context *ft, const ft_request *request, ft_forecast *out, ft_error *err)
@@ -228,7 +237,7 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
     status = ft__request_of(ft, scratch, document, &r, &err);
     if (status == FT_OK) status = ft__forecast_of(ft, &r, &f, &err);
     if (status == FT_OK)
-        ft__answer_kernel(out, id, &f);
+        ft__answer_kernel(out, id, &f, r.warnings);
     else
         ft__answer_error(out, id, &err, line);
     json_decref(document);

@@ -41,6 +41,7 @@ typedef struct ft_request {
     ft_op op;              /* its name points into the document, which must outlive it */
     const ft_device *device;
     double quantile;       /* 0: the context's */
+    const char *warnings;  /* of a spec's checks, one per line; "" for none; lives as long as the device */
 } ft_request;
 
 /* Errors carry the key's path in `where`. */

@@ -94,7 +94,26 @@ static void add_regime(ft_text *out, const ft_forecast *f)
     ft__text_add(out, "}");
 }
 
-void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f)
+/* An array of a text's lines. */
+static void add_lines(ft_text *out, const char *key, const char *lines)
+{
+    if (!*lines) return;
+    ft_text one = {0};
+    add_key(out, key);
+    for (const char *separator = "["; *lines; separator = ",") {
+        size_t length = strcspn(lines, "\n");
+        ft__text_clear(&one);
+        ft__text_add_n(&one, lines, length);
+        ft__text_add(out, separator);
+        ft__text_add_json(out, one.failed ? "" : one.at);
+        lines += length + (lines[length] == '\n');
+    }
+    ft__text_add(out, "]");
+    out->failed = out->failed || one.failed;
+    ft__text_free(&one);
+}
+
+void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const char *warnings)
 {
     begin(out, id, false);
     ft__text_add(out, "true");
@@ -123,6 +142,7 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f)
     add_figure(out, "achieved_gbps", f->bytes / f->ms / 1e6);
     add_regime(out, f);
     add_word(out, "note", f->note);
+    add_lines(out, "warnings", warnings);
     ft__text_add(out, "}");
 }
 

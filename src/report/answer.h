@@ -7,7 +7,8 @@
 #include "base/text.h"
 
 /* `id` is what the request called itself; NULL leaves it out. */
-void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f);
+/* `warnings`: of the device's spec, one per line; "" for none. */
+void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const char *warnings);
 /* `line` is the request's number in a stream, 0 for none. An error without an id answers "id":null in a stream, where
  * every line has an answer. */
 void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line);
