@@ -66,6 +66,20 @@ static ft_status resolve(const json_t *object, const char *where, const char *fo
     return ft__spec_check(out, where, warnings, err);
 }
 
+/* Everything that a forecast depends on. */
+static bool same_figures(const ft_device *a, const ft_device *b)
+{
+    const double x[] = {a->sms,    a->lanes_per_sm, a->boost_mhz,  a->matrix_mhz,  a->tdp_w,
+                        a->l2_mib, a->process_nm,   a->memory_gib, a->memory_gbps, a->matrix_fma_per_clk_sm};
+    const double y[] = {b->sms,    b->lanes_per_sm, b->boost_mhz,  b->matrix_mhz,  b->tdp_w,
+                        b->l2_mib, b->process_nm,   b->memory_gib, b->memory_gbps, b->matrix_fma_per_clk_sm};
+    bool same = a->vendor == b->vendor && !strcmp(a->generation, b->generation);
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) same = same && !(x[i] < y[i]) && !(x[i] > y[i]);
+    for (int d = 0; d < FT_DTYPE_COUNT; d++)
+        same = same && !(a->peak_tflops[d] < b->peak_tflops[d]) && !(a->peak_tflops[d] > b->peak_tflops[d]);
+    return same;
+}
+
 /* Measurements belong to a name. Another GPU under the same one is forecast as if it had been measured. */
 static ft_status check_name(const ft_device *device, ft_text *warnings, ft_error *err)
 {
@@ -74,7 +88,7 @@ static ft_status check_name(const ft_device *device, ft_text *warnings, ft_error
     if (!warnings || i == ft__catalogue_count()) return FT_OK;
     ft_device namesake;
     FT_TRY(ft__catalogue_find(device->name, &namesake, err));
-    if (memcmp(device, &namesake, sizeof namesake) != 0)
+    if (!same_figures(device, &namesake))
         ft__warn(warnings, "name: %s is in the catalogue with other figures; its measurements are taken for this GPU's",
                  device->name);
     return FT_OK;

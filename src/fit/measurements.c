@@ -100,10 +100,12 @@ static ft_status load_folder(const char *folder, const ft_row_filter *filter, ft
 /* The same measurement: the same time to the last digit of the same work. */
 static bool same_row(const ft_row *a, const ft_row *b)
 {
-    const double x[] = {a->ms, ft__op_flops(&a->op), ft__op_bytes(&a->op)},
-                 y[] = {b->ms, ft__op_flops(&b->op), ft__op_bytes(&b->op)};
-    return a->gpu == b->gpu && a->group == b->group && a->op.kind == b->op.kind && a->op.dtype == b->op.dtype &&
-           a->op.pass == b->op.pass && !strcmp(a->op.name, b->op.name) && !memcmp(x, y, sizeof x);
+    const double x[] = {a->ms, ft__op_flops(&a->op), ft__op_bytes(&a->op)};
+    const double y[] = {b->ms, ft__op_flops(&b->op), ft__op_bytes(&b->op)};
+    bool same = a->gpu == b->gpu && a->group == b->group && a->op.kind == b->op.kind && a->op.dtype == b->op.dtype &&
+                a->op.pass == b->op.pass && !strcmp(a->op.name, b->op.name);
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) same = same && !(x[i] < y[i]) && !(x[i] > y[i]);
+    return same;
 }
 
 static ft_status drop_repeats(ft_rows *rows, ft_error *err)

@@ -153,7 +153,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                     !strcmp(device->generation, "blackwell");
     double tile_ms = (th[TILE_US] * (switched ? th[SWITCH] : 1) + th[GROUP_US] * rows / 16) * 1e-3;
     plan best = {.ms = INFINITY};
-    for (double split = 1; split <= 64; split *= 2) {
+    for (int halving = 0; halving <= 6; halving++) {
+        double split = 1 << halving;
         if (split > 1 && kv < 64 * split) break;
         double tasks = pairs * split, load = tasks / sms;
         double waves = load <= 1 ? 1 : th[QUANTISATION] * ceil(load) + (1 - th[QUANTISATION]) * load;

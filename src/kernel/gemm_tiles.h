@@ -45,8 +45,8 @@ typedef struct ft_gemm_pick {
 
 void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out);
 
-/* What the board's power makes of it: energy per flop (a factor on ft__energy_pj), the rate it would run at, and how fast
- * the clock gives way. */
+/* What the board's power makes of it: energy per flop (a factor on ft__energy_pj), the rate it would run at, and how
+ * fast the clock gives way. */
 typedef struct ft_gemm_power {
     double energy, tflops, time_us;
 } ft_gemm_power;

@@ -95,8 +95,9 @@ static void context(const ft_device *device, const ft_op *op, const shape *s, co
 {
     double mma = 2 * (s->key + s->value) / (th[EC] * s->peak / s->sms), soft = th[ME] / ft__exp_per_ms_sm(device);
     double cell = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft), best = INFINITY;
-    for (double bq = 64; bq <= 128; bq *= 2) {
-        double n = ceil(s->q / bq), bk = 64, all = bk * ceil(s->kv / bk), first = fmax(0, s->kv - s->q), sum = n * all;
+    for (int rows = 64; rows <= 128; rows *= 2) {
+        double bq = rows, n = ceil(s->q / bq), bk = 64, all = bk * ceil(s->kv / bk), first = fmax(0, s->kv - s->q),
+               sum = n * all;
         if (op->u.mla.causal) sum = fmin(sum, n * first + bq * n * (n + 1) / 2 + n * bk / 2);
         double tiles = s->batch * s->heads * n, last = all * cell * bq + th[TILE_US] * 1e-3;
         double even = (tiles * th[TILE_US] * 1e-3 + s->batch * s->heads * sum * cell * bq) / s->sms;
@@ -128,7 +129,8 @@ static void generation(const ft_device *device, const ft_op *op, const shape *s,
     double per_key = fmax(latent * s->kv_e / (th[PACE] * s->clock),
                           2 * rows * (latent + value) / (th[EC] * s->peak / s->sms));
     double best = INFINITY;
-    for (double split = 1; split <= 64; split *= 2) {
+    for (int halving = 0; halving <= 6; halving++) {
+        double split = 1 << halving;
         if (split > 1 && s->kv < 64 * split) break;
         double tasks = s->batch * blocks * split, load = tasks / s->sms;
         double waves = load <= 1 ? 1 : th[QUANTISATION] * ceil(load) + (1 - th[QUANTISATION]) * load;

@@ -393,9 +393,11 @@ static void a_catalogue_name_with_other_figures_is_pointed_out(void **state)
 {
     (void)state;
     const char *said;
-    accepted("{\"base\": \"t4\", \"name\": \"t4\", \"price_usd_per_hour\": 9}", &said);
+    accepted("{\"base\": \"t4\", \"name\": \"t4\", \"price_usd_per_hour\": 9, \"memory_gbps\": 300}", &said);
     assert_string_equal("name: t4 is in the catalogue with other figures; its measurements are taken for this GPU's\n",
                         said);
+    accepted("{\"base\": \"t4\", \"name\": \"t4\", \"price_usd_per_hour\": 9}", &said);
+    assert_string_equal("", said); /* a price changes no forecast */
 }
 
 /* Every spec printed in docs/devices.md works as printed. */
