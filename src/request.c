@@ -227,9 +227,12 @@ static ft_status read_other(const json_t *object, ft_op *op, ft_error *err)
 
 static ft_status read_elementwise(const json_t *object, const char *op_name, ft_op *op, ft_error *err)
 {
-    if (!strcmp(op_name, "elementwise") && !json_object_get(object, "name"))
+    /* A fused chain has no name, but says how much it computes per element. */
+    bool described = json_object_get(object, "name") || json_object_get(object, "ops_per_element");
+    if (!strcmp(op_name, "elementwise") && !described)
         return ft__fail_at(err, FT_E_MISSING, "name", 0, 0,
-                           "\"name\" is missing: which elementwise operator (add, gelu, ...)?");
+                           "\"name\" is missing: which elementwise operator (add, gelu, ...)? A fused chain gives "
+                           "\"ops_per_element\" instead");
     if (json_object_get(object, "inputs")) return FT_OK;
     int known = ft__pointwise_op_find(op->name);
     if (known >= 0) op->u.elementwise.inputs = ft__pointwise_ops[known].inputs;

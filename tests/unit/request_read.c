@@ -251,7 +251,8 @@ static void what_is_missing_is_named(void **state)
     refused("\"op\":\"gemm\",\"m\":1,\"n\":2", FT_E_MISSING, "k", "\"k\" is missing");
     refused("\"m\":1", FT_E_MISSING, "op", "\"op\" is missing");
     refused("\"op\":\"elementwise\",\"numel\":1", FT_E_MISSING, "name",
-            "\"name\" is missing: which elementwise operator (add, gelu, ...)?");
+            "\"name\" is missing: which elementwise operator (add, gelu, ...)? A fused chain gives "
+            "\"ops_per_element\" instead");
     refused("\"op\":\"frobnicate\"", FT_E_NAME, "op",
             "unknown op \"frobnicate\": an unknown operator is forecast from the memory it moves; give \"bytes\", "
             "\"numel\" "
