@@ -10,6 +10,7 @@ const ft_family *const ft__families[] = {
     &ft__elementwise, &ft__row,         &ft__conv,      &ft__optimizer, &ft__quantize,
 };
 const int ft__family_count = (int)(sizeof ft__families / sizeof *ft__families);
+_Static_assert(sizeof ft__families / sizeof *ft__families <= FT_MAX_FAMILIES, "predictors index every family");
 
 const ft_family *ft__family_of(const ft_op *op, int *variant)
 {

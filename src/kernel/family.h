@@ -12,7 +12,7 @@
 #define FT_KERNEL_FAMILY_H
 #include "foretell.h"
 
-enum { FT_MAX_THETA = 28, FT_MAX_FEATURES = 48, FT_MAX_VARIANTS = 64 };
+enum { FT_MAX_THETA = 28, FT_MAX_FEATURES = 48, FT_MAX_VARIANTS = 64, FT_MAX_FAMILIES = 16 };
 enum { FT_THETA_LAUNCH_US = 0, FT_THETA_GAP_US = 1 };
 
 /* One constant. It is searched as exp(x) when `low` > 0, around `start`, with a Gaussian prior of `spread` (natural

@@ -101,6 +101,21 @@ static bool expert_sound(const ft_expert *e, size_t trees)
            spreads_sound(e->spread_low) && spreads_sound(e->spread_high) && constants_sound(e);
 }
 
+/* Cells of families or variants this program does not know keep an empty range. Records of one cell stand together as
+ * `fit` writes them; in a file made otherwise the range just holds others in between. */
+void ft__predictor_index(ft_predictor *p)
+{
+    for (uint32_t i = 0; i < p->expert_count; i++) {
+        const ft_expert *e = &p->experts[i];
+        int f = ft__family_find(e->family);
+        for (int v = 0; f >= 0 && v < ft__families[f]->variant_count; v++) {
+            if (strcmp(ft__families[f]->variant_name(v), e->variant)) continue;
+            if (p->cell[f][v].end == 0) p->cell[f][v].first = i;
+            p->cell[f][v].end = i + 1;
+        }
+    }
+}
+
 static ft_status read_records(const void *data, size_t length, const char *where, bool trusted, ft_predictor *out,
                               ft_error *err)
 {
@@ -141,6 +156,7 @@ static ft_status read_records(const void *data, size_t length, const char *where
                 "damaged, or made for other models than this program's: record %zu holds impossible figures; "
                 "fit it again with `foretell fit`",
                 i);
+    ft__predictor_index(out);
     if (trusted) return FT_OK;
     for (size_t i = 0; i < out->tree_count; i++) {
         const ft_tree *t = &out->trees[i];
@@ -246,13 +262,14 @@ static bool closer(const ft_expert *a, const ft_expert *b, double balance)
     return da < db - 0.25 || (da < db + 0.25 && a->rows > b->rows);
 }
 
-static const ft_expert *find(const ft_predictor *p, const char *family, const char *variant, const ft_device *device,
+static const ft_expert *find(const ft_predictor *p, int family, int variant, const ft_device *device,
                              ft_kinship *kinship)
 {
     const ft_expert *sibling = NULL, *world = NULL;
-    for (size_t i = 0; i < p->expert_count; i++) {
+    const char *family_name = ft__families[family]->name, *variant_name = ft__families[family]->variant_name(variant);
+    for (uint32_t i = p->cell[family][variant].first; i < p->cell[family][variant].end; i++) {
         const ft_expert *e = &p->experts[i];
-        if (strcmp(e->variant, variant) || strcmp(e->family, family)) continue;
+        if (strcmp(e->variant, variant_name) || strcmp(e->family, family_name)) continue;
         if (!strcmp(e->gpu, device->name)) {
             *kinship = FT_KIN_SELF;
             return e;
@@ -271,8 +288,9 @@ const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *fa
 {
     /* A relative's measurement of another variant (a sibling's fp8 for fp4) beats nothing, never a closer relation. A
      * chain of fallbacks is at most as long as there are variants, even one that should run in a circle. */
-    for (int v = variant, steps = 0; v >= 0 && steps < family->variant_count; steps++) {
-        const ft_expert *e = find(p, family->name, family->variant_name(v), device, kinship);
+    int at = ft__family_find(family->name);
+    for (int v = variant, steps = 0; at >= 0 && v >= 0 && steps < family->variant_count; steps++) {
+        const ft_expert *e = find(p, at, v, device, kinship);
         if (e) {
             if (v != variant && *kinship == FT_KIN_SELF) *kinship = FT_KIN_SIBLING;
             return e;

@@ -62,6 +62,10 @@ typedef struct ft_predictor {
     size_t expert_count;
     const ft_tree *trees;
     size_t tree_count;
+    /* Where the experts of a cell stand, so that a forecast looks at a dozen records and not at all of them. */
+    struct {
+        uint32_t first, end;
+    } cell[FT_MAX_FAMILIES][FT_MAX_VARIANTS];
     const char *meta; /* JSON: what it was fitted from, its errors */
     size_t meta_length;
     char scaling_from[64]; /* FT_PREDICT_SCALING: the measured GPU */
@@ -74,6 +78,8 @@ ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *er
 void ft__predictor_close(ft_predictor *p);
 /* From memory that outlives the predictor; checks magic, version, sizes, checksum and every index. */
 ft_status ft__predictor_read(const void *data, size_t length, const char *where, ft_predictor *out, ft_error *err);
+/* Fills `cell` from the experts; reading a file does it. */
+void ft__predictor_index(ft_predictor *p);
 /* The bytes of a predictor file; free(). */
 ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, const ft_tree *trees, size_t tree_count,
                               const char *meta, void **out, size_t *length, ft_error *err);

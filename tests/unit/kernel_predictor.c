@@ -329,6 +329,7 @@ static void kinship_climbs_from_self_to_the_world(void **state)
     e[0].balance = 295, e[2].balance = 206, e[3].balance = 37;
     strcpy(e[7].family, "~gemm_tensor"); /* the linear baseline's record never answers for the family */
     ft_predictor p = {.experts = e, .expert_count = sizeof e / sizeof *e};
+    ft__predictor_index(&p);
     assert_answers(&p, FT_BF16, "h100_sxm", "hopper", 295, &e[0], FT_KIN_SELF);
     assert_answers(&p, FT_FP16, "h200_sxm", "hopper", 206, &e[2], FT_KIN_SELF);
     assert_answers(&p, FT_FP16, "h200_sxm", "", 1, &e[2], FT_KIN_SELF); /* the name alone says who it is */
