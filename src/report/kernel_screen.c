@@ -101,6 +101,12 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
         }
     }
     line(out, style, "held by", &a, b.at);
+    if (f->sustained_ms > 1.005 * f->ms) {
+        ft__text_clear(&a);
+        ft__add_figure(&a, f->sustained_ms, 4);
+        ft__text_add(&a, " ms");
+        line(out, style, "sustained", &a, "each, back to back for seconds: power lowers the clock");
+    }
     ft__text_free(&a);
     ft__text_free(&b);
 }

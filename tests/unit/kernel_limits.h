@@ -51,7 +51,10 @@ static inline double limit_ms(const ft_device *device, const ft_op *op)
     for (int i = 0; i < family->parameter_count; i++) theta[i] = family->parameters[i].start;
     ft_physics ph;
     memset(&ph, 0, sizeof ph);
+    for (int i = 0; i < FT_MAX_FEATURES; i++) ph.feature[i] = NAN; /* as many are filled as have names */
     family->physics(device, op, theta, true, &ph);
+    if (family->feature_count < FT_MAX_FEATURES && !isnan(ph.feature[family->feature_count]))
+        fail_msg("%s fills more features than it names", family->name);
     for (int i = 0; i < family->feature_count; i++)
         if (!isfinite(ph.feature[i])) fail_msg("%s of %s is not a number", family->feature_names[i], op->name);
     double ms = theta[FT_THETA_LAUNCH_US] * 1e-3 + ph.body_ms;
