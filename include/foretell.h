@@ -162,6 +162,9 @@ typedef enum ft_op_kind {
     FT_OP_KIND_COUNT
 } ft_op_kind;
 
+/* How a pointwise kernel reaches its operands. FT_MIXED is added where their formats differ. */
+typedef enum ft_pattern { FT_CONTIGUOUS, FT_BROADCAST, FT_STRIDED, FT_MIXED = 4 } ft_pattern;
+
 typedef struct ft_op {
     ft_op_kind kind;
     const char *name;      /* "linear", "gelu", "softmax", "adamw_fused" ...; static or owned by the caller */
@@ -176,7 +179,9 @@ typedef struct ft_op {
              * arrive quantised (1), are quantised on the fly (0), or as the GPU was measured (-1) */
         struct { int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window; bool causal; } attention;
         struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
-        struct { int64_t numel; int inputs; double ops_per_element; } elementwise;
+        struct { int64_t numel; int inputs; double ops_per_element, bytes; int pattern; } elementwise;
+            /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or
+             * format. pattern: an ft_pattern */
         struct { int64_t rows, cols, vocab; } row;
         struct { int64_t n, c, h, w, k, r, s, stride, pad, groups; bool nhwc; } conv;
         struct { int64_t tokens, hidden, inter, topk, experts; double skew; } moe;

@@ -275,7 +275,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(q * h / kvh);
 }
 
-const ft_family ft__attention = {
+const ft_family ft__attention_family = {
     .name = "attention",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

@@ -395,7 +395,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)(extra / out->body_ms);
 }
 
-const ft_family ft__conv = {
+const ft_family ft__conv_family = {
     .name = "conv",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

@@ -187,7 +187,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)alone;
 }
 
-const ft_family ft__decode = {
+const ft_family ft__decode_family = {
     .name = "decode",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

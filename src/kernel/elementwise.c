@@ -62,6 +62,20 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [HEAVY] = {"heavy_us", 0.3, 0.05, 2, 0.7},           /* further start-up of an operator with a long program */
 };
 
+/* Operands that are not one contiguous run: every element computes its offsets, one or two at a time. Read off the
+ * kernels inside whole models on H200. */
+static double scattered(const ft_op *op)
+{
+    bool wide = ft_dtype_bytes(op->dtype) > 2, mixed = op->u.elementwise.pattern & FT_MIXED;
+    switch (op->u.elementwise.pattern & ~FT_MIXED) {
+    case FT_CONTIGUOUS: return 88; /* formats differ: the kernel of the casts */
+    case FT_BROADCAST: return mixed ? 148 : wide && strcmp(op->name, "divu") ? 108 : 91;
+    default:
+        if (!strcmp(op->name, "transpose")) return 238;
+        return mixed || !strcmp(op->name, "cat") ? 148 : op->u.elementwise.inputs > 1 ? 121 : strcmp(op->name, "copy") ? 84 : 104;
+    }
+}
+
 /* Instructions per element. */
 static double instructions(const ft_op *op)
 {
@@ -74,6 +88,7 @@ static double instructions(const ft_op *op)
         {"exp", 16},           {"div", 20},           {"powu", 12},  {"sigmoid_backward", 14},
         {"tanh_backward", 14}, {"sqrt", 16},          {"rsqrt", 14},
     };
+    if (op->u.elementwise.pattern > 0) return scattered(op);
     if (op->u.elementwise.ops_per_element > 0) return 6 + op->u.elementwise.ops_per_element;
     if (!strncmp(op->name, "cast_", 5)) return op->dtype == FT_FP32 ? 10 : 88;
     if (!strcmp(op->name, "dropout"))
@@ -134,7 +149,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)(op->dtype == FT_FP16);
 }
 
-const ft_family ft__elementwise = {
+const ft_family ft__elementwise_family = {
     .name = "elementwise",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

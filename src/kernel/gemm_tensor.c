@@ -181,7 +181,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(k / pick.split);
 }
 
-const ft_family ft__gemm_tensor = {
+const ft_family ft__gemm_tensor_family = {
     .name = "gemm_tensor",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

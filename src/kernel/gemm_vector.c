@@ -166,7 +166,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(b * m * n * k / device->sms);
 }
 
-const ft_family ft__gemm_vector = {
+const ft_family ft__gemm_vector_family = {
     .name = "gemm_vector",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

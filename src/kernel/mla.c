@@ -190,7 +190,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(s.kv / (a.split > 1 ? a.split : 1)), *f++ = ft__lg(s.batch * s.kv);
 }
 
-const ft_family ft__mla = {
+const ft_family ft__mla_family = {
     .name = "mla",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

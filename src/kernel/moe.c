@@ -240,7 +240,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)(down.waves / ceil(down.waves));
 }
 
-const ft_family ft__moe = {
+const ft_family ft__moe_family = {
     .name = "moe",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

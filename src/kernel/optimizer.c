@@ -158,7 +158,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)odd, *f++ = ft__lg(launches), *f++ = ft__lg(blocks / groups / device->sms);
 }
 
-const ft_family ft__optimizer = {
+const ft_family ft__optimizer_family = {
     .name = "optimizer",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

@@ -118,7 +118,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)twos, *f++ = ft__lg(rows / device->sms);
 }
 
-const ft_family ft__quantize = {
+const ft_family ft__quantize_family = {
     .name = "quantize",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

@@ -296,7 +296,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *p++ = (float)g.staged;
 }
 
-const ft_family ft__row = {
+const ft_family ft__row_family = {
     .name = "row",
     .parameters = parameters,
     .parameter_count = THETA_COUNT,

@@ -163,12 +163,12 @@ static void a_lone_sequence_splits_its_keys(void **state)
     ft_device device = limit_device("h200_sxm");
     ft_op op = attention(FT_FWD, 1, 8, 8, 1, 65536, 128);
     double theta[FT_MAX_THETA];
-    for (int i = 0; i < ft__decode.parameter_count; i++) theta[i] = ft__decode.parameters[i].start;
+    for (int i = 0; i < ft__decode_family.parameter_count; i++) theta[i] = ft__decode_family.parameters[i].start;
     ft_physics ph;
-    ft__decode.physics(&device, &op, theta, false, &ph);
+    ft__decode_family.physics(&device, &op, theta, false, &ph);
     assert_true(ph.split_k >= 8);
     op.u.attention.batch = 512;
-    ft__decode.physics(&device, &op, theta, false, &ph);
+    ft__decode_family.physics(&device, &op, theta, false, &ph);
     assert_true(ph.split_k <= 2);
     assert_true(ph.memory_ms > ph.compute_ms);
 }
@@ -190,14 +190,14 @@ static void one_token_without_a_past_is_a_prefill(void **state)
     (void)state;
     int variant;
     ft_op first = attention(FT_FWD, 4, 8, 8, 1, 1, 128), next = attention(FT_FWD, 4, 8, 8, 1, 2, 128);
-    assert_ptr_equal(&ft__attention, ft__family_of(&first, &variant));
-    assert_ptr_equal(&ft__decode, ft__family_of(&next, &variant));
+    assert_ptr_equal(&ft__attention_family, ft__family_of(&first, &variant));
+    assert_ptr_equal(&ft__decode_family, ft__family_of(&next, &variant));
 }
 
 static void tables_are_sound(void **state)
 {
     (void)state;
-    const ft_family *const families[] = {&ft__attention, &ft__decode, &ft__mla};
+    const ft_family *const families[] = {&ft__attention_family, &ft__decode_family, &ft__mla_family};
     for (int f = 0; f < 3; f++) {
         assert_sound_tables(families[f]);
         for (int v = 0; v < families[f]->variant_count; v++) {

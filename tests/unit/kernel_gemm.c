@@ -363,8 +363,8 @@ static void quantising_on_the_fly_costs(void **state)
 static void tables_are_sound(void **state)
 {
     (void)state;
-    assert_sound_tables(&ft__gemm_tensor);
-    assert_sound_tables(&ft__gemm_vector);
+    assert_sound_tables(&ft__gemm_tensor_family);
+    assert_sound_tables(&ft__gemm_vector_family);
     for (int t = 0; t < DTYPES; t++)
         for (int b = 1; b <= 2; b++) {
             int variant;
@@ -373,7 +373,7 @@ static void tables_are_sound(void **state)
             const ft_family *family = ft__family_of(&op, &variant);
             assert_non_null(family);
             bool vector = dtypes[t] == FT_FP32 || dtypes[t] == FT_FP64;
-            assert_ptr_equal(vector ? &ft__gemm_vector : &ft__gemm_tensor, family);
+            assert_ptr_equal(vector ? &ft__gemm_vector_family : &ft__gemm_tensor_family, family);
             int steps = 0;
             for (int v = variant; v >= 0; v = family->variant_fallback(v)) assert_true(steps++ < family->variant_count);
         }

@@ -119,11 +119,11 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 static void tables_are_sound(void **state)
 {
     (void)state;
-    assert_sound_tables(&ft__moe);
-    for (int v = 0; v < ft__moe.variant_count; v++) {
+    assert_sound_tables(&ft__moe_family);
+    for (int v = 0; v < ft__moe_family.variant_count; v++) {
         int steps = 0;
-        for (int next = v; next >= 0; next = ft__moe.variant_fallback(next)) assert_true(steps++ < 9);
-        assert_non_null(ft__moe.variant_name(v));
+        for (int next = v; next >= 0; next = ft__moe_family.variant_fallback(next)) assert_true(steps++ < 9);
+        assert_non_null(ft__moe_family.variant_name(v));
     }
 }
 

@@ -99,11 +99,11 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 static void tables_are_sound(void **state)
 {
     (void)state;
-    assert_sound_tables(&ft__optimizer);
-    for (int v = 0; v < ft__optimizer.variant_count; v++) {
+    assert_sound_tables(&ft__optimizer_family);
+    for (int v = 0; v < ft__optimizer_family.variant_count; v++) {
         int steps = 0;
-        for (int next = v; next >= 0; next = ft__optimizer.variant_fallback(next)) assert_true(steps++ < 11);
-        assert_non_null(ft__optimizer.variant_name(v));
+        for (int next = v; next >= 0; next = ft__optimizer_family.variant_fallback(next)) assert_true(steps++ < 11);
+        assert_non_null(ft__optimizer_family.variant_name(v));
     }
 }
 

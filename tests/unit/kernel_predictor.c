@@ -74,11 +74,11 @@ static small_file small(void)
 {
     small_file f = {.bytes = NULL};
     random_source r = {11};
-    f.experts[0] = expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 1000);
+    f.experts[0] = expert(&ft__gemm_tensor_family, "half", "h200_sxm", "hopper", 1000);
     f.experts[0].tree_count = 2;
     f.experts[0].sigma_count = 1;
     f.experts[0].sigma_first = 2;
-    f.experts[1] = expert(&ft__gemm_tensor, "half", "*", "", 2000);
+    f.experts[1] = expert(&ft__gemm_tensor_family, "half", "*", "", 2000);
     for (int t = 0; t < 3; t++) f.trees[t] = tree(&r);
     write_small(&f);
     return f;
@@ -317,14 +317,14 @@ static void kinship_climbs_from_self_to_the_world(void **state)
 {
     (void)state;
     ft_expert e[] = {
-        expert(&ft__gemm_tensor, "half", "h100_sxm", "hopper", 500),
-        expert(&ft__gemm_tensor, "half", "*", "", 9999),
-        expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 300),
-        expert(&ft__gemm_tensor, "half", "h20", "hopper", 800),
-        expert(&ft__gemm_tensor, "half", "b200_sxm", "blackwell", 700),
-        expert(&ft__gemm_tensor, "fp8", "b200_sxm", "blackwell", 600),
-        expert(&ft__gemm_vector, "fp32", "v100_pcie_32gb", "volta", 400),
-        expert(&ft__gemm_tensor, "half", "h800", "hopper", 10000),
+        expert(&ft__gemm_tensor_family, "half", "h100_sxm", "hopper", 500),
+        expert(&ft__gemm_tensor_family, "half", "*", "", 9999),
+        expert(&ft__gemm_tensor_family, "half", "h200_sxm", "hopper", 300),
+        expert(&ft__gemm_tensor_family, "half", "h20", "hopper", 800),
+        expert(&ft__gemm_tensor_family, "half", "b200_sxm", "blackwell", 700),
+        expert(&ft__gemm_tensor_family, "fp8", "b200_sxm", "blackwell", 600),
+        expert(&ft__gemm_vector_family, "fp32", "v100_pcie_32gb", "volta", 400),
+        expert(&ft__gemm_tensor_family, "half", "h800", "hopper", 10000),
     };
     e[0].balance = 295, e[2].balance = 206, e[3].balance = 37;
     strcpy(e[7].family, "~gemm_tensor"); /* the linear baseline's record never answers for the family */
@@ -357,7 +357,7 @@ static void kinship_climbs_from_self_to_the_world(void **state)
 static void outside_of_its_rows_an_expert_is_less_sure(void **state)
 {
     (void)state;
-    ft_expert e = expert(&ft__gemm_tensor, "half", "h200_sxm", "hopper", 100);
+    ft_expert e = expert(&ft__gemm_tensor_family, "half", "h200_sxm", "hopper", 100);
     float x[3] = {5, 0.5f, 1};
     e.feature_low[0] = 0, e.feature_high[0] = 10;
     e.feature_low[1] = 0, e.feature_high[1] = 1;
@@ -460,7 +460,7 @@ static void the_one_compiled_in_is_sound(void **state)
         int at = ft__family_find(e->family[0] == '~' ? e->family + 1 : e->family), variant = -1;
         assert_true(at >= 0);
         /* The row operators' table is as long as their list; its variant_count is only the most there could be. */
-        int variants = ft__families[at] == &ft__row ? 2 * ft__row_op_count : ft__families[at]->variant_count;
+        int variants = ft__families[at] == &ft__row_family ? 2 * ft__row_op_count : ft__families[at]->variant_count;
         for (int v = 0; v < variants; v++)
             if (!strcmp(ft__families[at]->variant_name(v), e->variant)) variant = v;
         if (variant < 0) fail_msg("%s has no variant %s", e->family, e->variant);

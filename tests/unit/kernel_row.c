@@ -110,9 +110,9 @@ static void a_gradient_has_a_name_of_its_own(void **state)
     assert_int_equal(FT_OP_ROW, op.kind);
     assert_int_equal(FT_BWD, op.pass);
     assert_string_equal("layernorm", op.name);
-    int variant = ft__row.variant_of(&op);
-    assert_string_equal("layernorm_backward", ft__row.variant_name(variant));
-    assert_string_equal("layernorm", ft__row.variant_name(ft__row.variant_fallback(variant)));
+    int variant = ft__row_family.variant_of(&op);
+    assert_string_equal("layernorm_backward", ft__row_family.variant_name(variant));
+    assert_string_equal("layernorm", ft__row_family.variant_name(ft__row_family.variant_fallback(variant)));
 }
 
 static void an_embedding_gradient_pays_for_its_table(void **state)
@@ -151,7 +151,7 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 static void tables_are_sound(void **state)
 {
     (void)state;
-    assert_sound_tables(&ft__row);
+    assert_sound_tables(&ft__row_family);
     assert_true(2 * ft__row_op_count <= FT_MAX_VARIANTS);
 }
 

@@ -1,0 +1,101 @@
+/* What the host needs per operator: by who issues it, cheaper where nothing is launched, and what the user says where the
+ * user says something. */
+#include "kernel_limits.h"
+
+#include "kernel/host.h"
+
+static ft_node node(ft_verb verb, ft_phase phase, bool runs)
+{
+    ft_node n = {.verb = verb, .phase = phase, .name = "", .count = 1, .traffic = 1};
+    ft__op_init(runs ? "add" : "nothing", &n.op);
+    if (runs) n.op.u.elementwise.numel = 1024;
+    return n;
+}
+
+static void every_verb_costs_something_and_a_view_little(void **state)
+{
+    (void)state;
+    ft_host host = {.dispatch = FT_DISPATCH_EAGER};
+    ft_node view = node(FT_DO_VIEW, FT_FORWARD, false);
+    for (int verb = 0; verb < FT_VERB_COUNT; verb++)
+        for (int phase = 0; phase < FT_PHASE_COUNT; phase++)
+            for (int gradients = 0; gradients < 2; gradients++) {
+                host.gradients = gradients;
+                ft_node n = node((ft_verb)verb, (ft_phase)phase, true);
+                double us = ft__host_node_us(&host, &n);
+                if (!(us > 0 && us < 1000)) fail_msg("%s costs the host %g us", ft__verb_name((ft_verb)verb), us);
+            }
+    ft_node add = node(FT_DO_POINTWISE, FT_FORWARD, true);
+    assert_true(ft__host_node_us(&host, &view) < 0.5 * ft__host_node_us(&host, &add));
+}
+
+static void recording_gradients_is_never_cheaper(void **state)
+{
+    (void)state;
+    ft_host plain = {.dispatch = FT_DISPATCH_EAGER}, recorded = {.dispatch = FT_DISPATCH_EAGER, .gradients = true};
+    for (int verb = 0; verb < FT_VERB_COUNT; verb++) {
+        ft_node n = node((ft_verb)verb, FT_FORWARD, true);
+        assert_true(ft__host_node_us(&recorded, &n) >= ft__host_node_us(&plain, &n));
+    }
+}
+
+static void views_behind_an_operator_are_counted(void **state)
+{
+    (void)state;
+    ft_host host = {.dispatch = FT_DISPATCH_EAGER};
+    ft_node n = node(FT_DO_LINEAR, FT_FORWARD, true);
+    double once = ft__host_node_us(&host, &n);
+    n.host_ops = 5;
+    assert_true(ft__host_node_us(&host, &n) > once);
+}
+
+static void what_the_user_says_holds(void **state)
+{
+    (void)state;
+    ft_host host = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 5};
+    ft_node n = node(FT_DO_LINEAR, FT_FORWARD, true), view = node(FT_DO_VIEW, FT_FORWARD, false);
+    assert_true(ft__host_node_us(&host, &n) == 5);
+    assert_true(ft__host_node_us(&host, &view) < 1);
+    assert_true(ft__host_module_us(&host, 100) == 0);
+}
+
+static void less_of_the_host_from_eager_to_none(void **state)
+{
+    (void)state;
+    ft_node n = node(FT_DO_POINTWISE, FT_FORWARD, true);
+    double before = INFINITY, gap = INFINITY;
+    for (int d = 0; d < FT_DISPATCH_COUNT; d++) {
+        ft_host host = {.dispatch = (ft_dispatch)d};
+        double us = ft__host_node_us(&host, &n);
+        assert_true(us <= before && ft__host_gap_us(&host) <= gap);
+        before = us;
+        gap = ft__host_gap_us(&host);
+    }
+    ft_host none = {.dispatch = FT_DISPATCH_NONE}, graph = {.dispatch = FT_DISPATCH_GRAPH};
+    assert_true(before == 0 && gap == 0 && ft__host_latency_us(&none) == 0);
+    assert_true(ft__host_pass_us(&none, FT_FORWARD) == 0 && ft__host_module_us(&none, 9) == 0);
+    assert_true(ft__host_pass_us(&graph, FT_FORWARD) > 0);
+}
+
+static void plans_are_made_where_cudnn_answers(void **state)
+{
+    (void)state;
+    ft_host host = {.dispatch = FT_DISPATCH_EAGER}, graph = {.dispatch = FT_DISPATCH_GRAPH};
+    ft_device h200 = limit_device("h200_sxm"), a100 = limit_device("a100_pcie_40gb");
+    assert_true(ft__host_plan_us(&host, &h200) > 1e4);
+    assert_true(ft__host_plan_us(&graph, &h200) == 0);
+    assert_true(ft__host_plan_us(&host, &a100) == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_verb_costs_something_and_a_view_little),
+        cmocka_unit_test(recording_gradients_is_never_cheaper),
+        cmocka_unit_test(views_behind_an_operator_are_counted),
+        cmocka_unit_test(what_the_user_says_holds),
+        cmocka_unit_test(less_of_the_host_from_eager_to_none),
+        cmocka_unit_test(plans_are_made_where_cudnn_answers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
