@@ -233,6 +233,7 @@ double ft__op_bytes(const ft_op *op)
         return batch * (q * heads * width * e + (double)op->u.mla.kv_len * kv);
     }
     case FT_OP_ELEMENTWISE: {
+        if (op->u.elementwise.bytes > 0) return op->u.elementwise.bytes;
         int at = ft__pointwise_op_find(op->name);
         double in = e, out = e;
         if (at >= 0 && ft__pointwise_ops[at].in_bytes > 0) in = ft__pointwise_ops[at].in_bytes;

@@ -1,0 +1,108 @@
+/* Building a graph: one call per operator that a framework would issue, in order.
+ *
+ *     ft_ref h = ft__linear(b, "mlp.up_proj", x, inter, FT_NO_BIAS, FT_CUT_COLUMNS);
+ *     h = ft__pointwise(b, "mlp.act", "gelu", h);
+ *
+ * The builder keeps the first error and does nothing after it (`b->status`), so that models read as their layers do.
+ * Mixed precision is the builder's: under autocast a product casts its operands (weights once per forward pass), a norm,
+ * softmax, power or loss runs in fp32, and a sum of two formats takes the wider one. */
+#ifndef FT_GRAPH_BUILD_H
+#define FT_GRAPH_BUILD_H
+#include "graph/graph.h"
+
+typedef struct ft_build {
+    ft_graph *g;
+    ft_status status;
+    ft_error *err;
+    ft_phase phase;
+    ft_dtype math;        /* of matrix products */
+    ft_dtype stored;      /* of parameters and of what enters: fp32 under autocast */
+    double weight_bytes;  /* per element of linear weights; below the dtype's when quantised */
+    bool autocast;
+    bool training;        /* gradients flow: dropout runs, autograd keeps what it needs */
+    bool frozen;          /* parameters made while this is set are not trained */
+    bool conv1d;          /* weights stand [in, out]: gpt2 */
+    bool channels_last;   /* images as NHWC */
+    int64_t lora_rank;    /* > 0: linears inside blocks get a trained adapter */
+    int64_t repeat;       /* of the open block; 1 outside */
+    int32_t block;        /* number of the open block; -1 before the first */
+    int32_t modules;
+    ft_ref *casts;        /* autocast's cache: parameter -> its low-precision copy, for the open block */
+    int32_t cast_count, cast_room;
+} ft_build;
+
+ft_build ft__build_begin(ft_graph *g, ft_dtype math, bool autocast, bool training, ft_error *err);
+
+/* Blocks. What `carry` names at the end becomes the next iteration's carry_in, and the next block's input. */
+ft_ref ft__block_open(ft_build *b, const char *name, int64_t repeat, ft_ref carry);
+ft_ref ft__block_close(ft_build *b, ft_ref carry); /* the carry as later blocks see it */
+void ft__module(ft_build *b, int count);           /* Python modules entered: host time */
+
+/* Tensors from outside. */
+ft_ref ft__input(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
+ft_ref ft__activation(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype);
+ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols);
+ft_ref ft__buffer(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
+ft_ref ft__cache(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
+
+typedef enum ft_bias { FT_NO_BIAS, FT_BIAS } ft_bias;
+ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut);
+/* The same product with a weight that exists already (a tied head), [cols of x, out] elements. */
+ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut);
+/* batch products [m,k] x [k,n]; `layout` of ft_op. */
+ft_ref ft__matmul(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,
+                  const char *layout);
+
+/* Pointwise: the operator's name as pointwise.c lists it. `with`: the second operand, of any smaller shape (broadcast)
+ * or FT_NONE for a scalar. */
+ft_ref ft__pointwise(ft_build *b, const char *name, const char *op, ft_ref x);
+ft_ref ft__pointwise2(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with);
+ft_ref ft__pointwise_in_place(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with);
+ft_ref ft__cast(ft_build *b, const char *name, ft_ref x, ft_dtype to); /* x itself when it is that already */
+ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability); /* x when not training or p 0 */
+ft_ref ft__add(ft_build *b, const char *name, ft_ref x, ft_ref y);
+ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y);
+
+/* Row operators. layernorm and rmsnorm make their own weights of the given width. */
+ft_ref ft__row(ft_build *b, const char *name, const char *op, ft_ref x);
+ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x); /* sum or mean of the last axis: [rows, 1] */
+ft_ref ft__layernorm(ft_build *b, const char *name, ft_ref x, ft_bias bias);
+ft_ref ft__rmsnorm_fused(ft_build *b, const char *name, ft_ref x);
+ft_ref ft__softmax(ft_build *b, const char *name, ft_ref x, bool in_fp32); /* in_fp32: result cast back */
+
+/* Fused attention over q [batch*q_len, heads*dim]. window 0: none. masked: an explicit mask is passed. */
+typedef struct ft_attention_shape {
+    int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
+    bool causal, masked;
+} ft_attention_shape;
+ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *shape,
+                     double dropout);
+
+/* Memory. */
+ft_ref ft__view(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool strided);
+ft_ref ft__slice(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
+void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *out);
+ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
+ft_ref ft__contiguous(ft_build *b, const char *name, ft_ref x); /* a copy where x is strided, x otherwise */
+ft_ref ft__copy(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols); /* repeats when larger than x */
+ft_ref ft__transpose(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols); /* the last axes swapped */
+ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols);
+ft_ref ft__gather(ft_build *b, const char *name, ft_ref x, int64_t rows); /* rows of x by an index */
+
+ft_ref ft__embedding(ft_build *b, const char *name, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table);
+/* table: in, a table that exists (tied), or FT_NONE to make one; out, the table. */
+
+ft_ref ft__loss(ft_build *b, const char *name, ft_ref logits, bool to_fp32);
+
+typedef struct ft_conv_shape {
+    int64_t n, c, h, w, k, r, s, stride, pad, groups;
+} ft_conv_shape;
+ft_ref ft__conv(ft_build *b, const char *name, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
+ft_ref ft__batchnorm(ft_build *b, const char *name, ft_ref x, int64_t channels);
+ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, double window);
+
+/* Anything else: bytes and flops. */
+ft_ref ft__other(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+                 double flops);
+void ft__sync(ft_build *b, const char *name);
+#endif

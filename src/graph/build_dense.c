@@ -1,0 +1,201 @@
+/* build_dense.c: matrix products, attention, convolution, experts. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/emit.h"
+#include "graph/pointwise.h"
+
+ft_op ft__gemm_kernel(ft_dtype dtype, int64_t b, int64_t m, int64_t n, int64_t k, const char *layout, bool bias)
+{
+    ft_op op = {.kind = FT_OP_GEMM, .name = b > 1 ? "bmm" : "linear", .dtype = dtype, .kv_dtype = dtype};
+    op.u.gemm.b = b;
+    op.u.gemm.m = m;
+    op.u.gemm.n = n;
+    op.u.gemm.k = k;
+    op.u.gemm.bias = bias;
+    /* What arrives in bf16 is quantised on its way into a low-precision product. */
+    op.u.gemm.quantized = ft_dtype_bytes(dtype) < 2 ? 0 : -1;
+    memcpy(op.u.gemm.layout, layout, 3);
+    return op;
+}
+
+/* The format in which values flow where products are done in `math`. */
+static ft_dtype flowing(ft_dtype math)
+{
+    if (math == FT_FP8 || math == FT_INT8 || math == FT_FP4) return FT_BF16;
+    return math == FT_TF32 ? FT_FP32 : math;
+}
+
+/* Products follow the format of what comes in: a router whose input was raised to fp32 multiplies in fp32. */
+static ft_dtype product_dtype(const ft_build *b, const ft_tensor *x)
+{
+    return x->dtype == flowing(b->math) ? b->math : x->dtype;
+}
+
+/* Autocast lowers a weight once per forward pass and keeps the copy. */
+static ft_ref lowered(ft_build *b, const char *name, ft_ref weight)
+{
+    if (!b->autocast || weight == FT_NONE) return weight;
+    for (int32_t i = 0; i + 1 < b->cast_count; i += 2)
+        if (b->casts[i] == weight) return b->casts[i + 1];
+    ft_ref copy = ft__cast(b, name, weight, flowing(b->math));
+    if (b->cast_count + 2 > b->cast_room) {
+        int32_t room = b->cast_room ? 2 * b->cast_room : 64;
+        ft_ref *fresh = ft__arena_array(b->g->arena, (size_t)room, sizeof *fresh);
+        if (!fresh) {
+            ft__build_fail(b, FT_E_MEMORY, "out of memory");
+            return FT_NONE;
+        }
+        if (b->cast_count) memcpy(fresh, b->casts, (size_t)b->cast_count * sizeof *fresh);
+        b->casts = fresh;
+        b->cast_room = room;
+    }
+    b->casts[b->cast_count++] = weight;
+    b->casts[b->cast_count++] = copy;
+    return copy;
+}
+
+ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    if (b->autocast) x = ft__cast(b, name, x, flowing(b->math));
+    weight = lowered(b, name, weight);
+    bias = lowered(b, name, bias);
+    ft_node n = ft__node_of(FT_DO_LINEAR, name);
+    ft__node_in(&n, x);
+    ft__node_in(&n, weight);
+    ft__node_in(&n, bias);
+    n.cut = cut;
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_dtype flow = b->autocast ? flowing(b->math) : t.dtype;
+    ft_ref y = ft__node_out(b, &n, t.rows, out, flow, ft_dtype_bytes(flow));
+    n.op = ft__gemm_kernel(product_dtype(b, &t), 1, t.rows, out, t.cols, b->conv1d ? "nn" : "nt", bias != FT_NONE);
+    const ft_tensor *w = ft__tensor_of(b, weight);
+    if (w->element_bytes < ft_dtype_bytes(flow)) { /* weights packed, products in the flowing format */
+        double dense = ft__op_bytes(&n.op);
+        n.traffic = (float)((dense - ft__tensor_numel(w) * (ft_dtype_bytes(n.op.dtype) - w->element_bytes)) / dense);
+    }
+    ft__emit(b, &n);
+    return y;
+}
+
+/* A frozen weight W and a trained correction of low rank: y = x W + s (x A) B. */
+static ft_ref with_adapter(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t out)
+{
+    int64_t in = ft__tensor_of(b, x)->cols;
+    b->frozen = false;
+    ft_ref down = ft__parameter(b, "lora_A.weight", b->lora_rank, in);
+    ft_ref up = ft__parameter(b, "lora_B.weight", out, b->lora_rank);
+    b->frozen = true;
+    ft_ref low = ft__linear_with(b, name, x, down, b->lora_rank, FT_NONE, FT_WHOLE);
+    ft_ref delta = ft__linear_with(b, name, low, up, out, FT_NONE, FT_WHOLE);
+    delta = ft__pointwise(b, name, "mulu", delta);
+    ft__module(b, 3);
+    return ft__add(b, name, y, delta);
+}
+
+ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    int64_t in = ft__tensor_of(b, x)->cols;
+    ft_ref weight = ft__parameter(b, "weight", out, in);
+    if (weight != FT_NONE && b->weight_bytes < b->g->tensors[weight].element_bytes) {
+        double saved = b->g->tensors[weight].element_bytes - b->weight_bytes;
+        b->g->tensors[weight].element_bytes = b->weight_bytes;
+        b->g->parameter_bytes -= saved * (double)out * (double)in * (double)b->repeat;
+    }
+    ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "bias", 1, out) : FT_NONE;
+    ft_ref y = ft__linear_with(b, name, x, weight, out, offset, cut);
+    ft__module(b, 1);
+    return b->lora_rank > 0 && b->repeat > 1 ? with_adapter(b, name, x, y, out) : y;
+}
+
+ft_ref ft__matmul(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,
+                  const char *layout)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    if (b->autocast) {
+        x = ft__cast(b, name, x, flowing(b->math));
+        y = ft__cast(b, name, y, flowing(b->math));
+    }
+    ft_node node = ft__node_of(FT_DO_MATMUL, name);
+    ft__node_in(&node, x);
+    ft__node_in(&node, y);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &node, batch * m, n, t.dtype, t.element_bytes);
+    node.op = ft__gemm_kernel(product_dtype(b, &t), batch, m, n, k, layout, false);
+    node.op.name = "bmm";
+    ft__emit(b, &node);
+    return out;
+}
+
+ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *s,
+                     double dropout)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    if (b->autocast) {
+        q = ft__cast(b, name, q, flowing(b->math));
+        k = ft__cast(b, name, k, flowing(b->math));
+        v = ft__cast(b, name, v, flowing(b->math));
+    }
+    ft_node n = ft__node_of(FT_DO_ATTENTION, name);
+    ft__node_in(&n, q);
+    ft__node_in(&n, k);
+    ft__node_in(&n, v);
+    ft_tensor t = *ft__tensor_of(b, q);
+    int64_t v_dim = s->v_dim ? s->v_dim : s->head_dim;
+    ft_ref y = ft__node_out(b, &n, s->batch * s->q_len, s->heads * v_dim, t.dtype, t.element_bytes);
+    ft_ref statistics = b->training ? ft__node_out(b, &n, s->batch * s->heads, s->q_len, FT_FP32, 4) : FT_NONE;
+    if (statistics != FT_NONE) b->g->tensors[statistics].trained = false;
+    ft_dtype math = ft_dtype_bytes(t.dtype) > 2 ? t.dtype : flowing(b->math);
+    n.op = (ft_op){.kind = FT_OP_ATTENTION, .name = "attention", .dtype = math, .engine = FT_ENGINE_BARE};
+    n.op.kv_dtype = ft__tensor_of(b, k)->dtype;
+    n.op.u.attention.batch = s->batch;
+    n.op.u.attention.heads = s->heads;
+    n.op.u.attention.kv_heads = s->kv_heads;
+    n.op.u.attention.q_len = s->q_len;
+    n.op.u.attention.kv_len = s->kv_len;
+    n.op.u.attention.head_dim = s->head_dim;
+    n.op.u.attention.v_dim = s->v_dim == s->head_dim ? 0 : s->v_dim;
+    n.op.u.attention.window = s->window;
+    n.op.u.attention.causal = s->causal;
+    if (s->masked) n.traffic = 1.05F; /* the mask is read along: small beside the products */
+    (void)dropout;                    /* Philox inside the kernel: no mask is stored */
+    ft__emit(b, &n);
+    return y;
+}
+
+ft_ref ft__conv(ft_build *b, const char *name, ft_ref x, const ft_conv_shape *s, ft_bias bias)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    if (s->stride < 1 || s->groups < 1 || s->h + 2 * s->pad < s->r || s->w + 2 * s->pad < s->s) {
+        ft__build_fail(b, FT_E_RANGE, "%s: a filter of %lld x %lld does not fit an image of %lld x %lld", name,
+                       (long long)s->r, (long long)s->s, (long long)s->h, (long long)s->w);
+        return FT_NONE;
+    }
+    if (b->autocast) x = ft__cast(b, name, x, flowing(b->math));
+    int64_t out_h = (s->h + 2 * s->pad - s->r) / s->stride + 1, out_w = (s->w + 2 * s->pad - s->s) / s->stride + 1;
+    ft_ref weight = lowered(b, name, ft__parameter(b, "conv.weight", s->k, s->c / s->groups * s->r * s->s));
+    ft_node n = ft__node_of(FT_DO_CONV, name);
+    ft__node_in(&n, x);
+    ft__node_in(&n, weight);
+    if (bias == FT_BIAS) ft__node_in(&n, lowered(b, name, ft__parameter(b, "conv.bias", 1, s->k)));
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_dtype flow = b->autocast ? flowing(b->math) : t.dtype;
+    ft_ref y = ft__node_out(b, &n, s->n * s->k, out_h * out_w, flow, ft_dtype_bytes(flow));
+    n.op = (ft_op){.kind = FT_OP_CONV2D, .name = "conv2d", .dtype = product_dtype(b, &t), .kv_dtype = flow};
+    n.op.u.conv.n = s->n;
+    n.op.u.conv.c = s->c;
+    n.op.u.conv.h = s->h;
+    n.op.u.conv.w = s->w;
+    n.op.u.conv.k = s->k;
+    n.op.u.conv.r = s->r;
+    n.op.u.conv.s = s->s;
+    n.op.u.conv.stride = s->stride;
+    n.op.u.conv.pad = s->pad;
+    n.op.u.conv.groups = s->groups;
+    n.op.u.conv.nhwc = b->channels_last;
+    ft__emit(b, &n);
+    ft__module(b, 1);
+    return y;
+}

@@ -1,0 +1,212 @@
+/* build_pointwise.c: pointwise operators, casts, dropout, and operators along the last axis. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/emit.h"
+#include "graph/pointwise.h"
+
+ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in, int count, const ft_tensor *out)
+{
+    ft_op op = {.kind = FT_OP_ELEMENTWISE, .name = name, .dtype = out->dtype, .kv_dtype = out->dtype};
+    double numel = ft__tensor_numel(out), bytes = ft__tensor_bytes(out), widest = ft_dtype_bytes(out->dtype);
+    bool mixed = false, cast = !strncmp(name, "cast_", 5);
+    op.u.elementwise.numel = (int64_t)numel;
+    for (int i = 0; i < count; i++) {
+        const ft_tensor *t = &g->tensors[in[i]];
+        bytes += ft__tensor_bytes(t);
+        if (ft__tensor_numel(t) >= numel) op.u.elementwise.inputs++;
+        /* A row, a column or a table that every element looks up: the framework leaves its vectorised kernel. */
+        else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_CONTIGUOUS)
+            op.u.elementwise.pattern = FT_BROADCAST;
+        if (t->strided && !(cast && t->permuted)) op.u.elementwise.pattern = FT_STRIDED;
+        if (t->element_bytes <= 4) widest = fmax(widest, t->element_bytes);
+        mixed |= t->element_bytes != out->element_bytes && t->element_bytes >= 2 && t->element_bytes <= 4;
+    }
+    if (mixed && !cast) op.u.elementwise.pattern |= FT_MIXED;
+    if (op.u.elementwise.inputs < 1) op.u.elementwise.inputs = 1;
+    op.u.elementwise.bytes = bytes;
+    if (widest > 2 && ft_dtype_bytes(op.dtype) <= 2 && !cast) op.dtype = FT_FP32;
+    return op;
+}
+
+ft_op ft__row_kernel(const char *name, ft_pass pass, int64_t rows, int64_t cols, ft_dtype dtype)
+{
+    ft_op op = {.kind = FT_OP_ROW, .name = name, .dtype = dtype, .kv_dtype = dtype, .pass = pass};
+    op.u.row.rows = rows;
+    op.u.row.cols = cols;
+    return op;
+}
+
+ft_op ft__bytes_kernel(const char *name, ft_dtype dtype, double bytes, double flops)
+{
+    ft_op op = {.kind = FT_OP_OTHER, .name = name, .dtype = dtype, .kv_dtype = dtype};
+    op.u.other.bytes = bytes;
+    op.u.other.flops = flops;
+    return op;
+}
+
+/* Two formats meet: the wider one wins. */
+static ft_dtype wider(const ft_tensor *x, const ft_tensor *y)
+{
+    return ft_dtype_bytes(y->dtype) > ft_dtype_bytes(x->dtype) && y->element_bytes == ft_dtype_bytes(y->dtype)
+               ? y->dtype
+               : x->dtype;
+}
+
+static ft_ref pointwise(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with, bool in_place)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft__node_in(&n, x);
+    ft__node_in(&n, with);
+    ft_tensor tx = *ft__tensor_of(b, x), tw = with != FT_NONE ? *ft__tensor_of(b, with) : tx;
+    ft_dtype dtype = with != FT_NONE ? wider(&tx, &tw) : tx.dtype;
+    bool swap = with != FT_NONE && ft__tensor_numel(&tw) > ft__tensor_numel(&tx); /* weight * x */
+    const ft_tensor *shape = swap ? &tw : &tx;
+    int64_t rows = shape->rows, cols = shape->cols;
+    if (with != FT_NONE && tx.cols == 1 && tw.rows == 1) { /* outer product */
+        rows = tx.rows;
+        cols = tw.cols;
+    }
+    ft_ref out = in_place ? ft__node_view(b, &n, x, rows, cols, tx.strided)
+                          : ft__node_out(b, &n, rows, cols, dtype, ft_dtype_bytes(dtype));
+    if (out == FT_NONE) return out;
+    if (!in_place) b->g->tensors[out].strided = b->g->tensors[out].permuted = shape->permuted;
+    n.in_place = in_place;
+    n.op = ft__pointwise_kernel(b->g, op, n.in, n.in_count, &b->g->tensors[out]);
+    ft__emit(b, &n);
+    return out;
+}
+
+ft_ref ft__pointwise(ft_build *b, const char *name, const char *op, ft_ref x)
+{
+    return pointwise(b, name, op, x, FT_NONE, false);
+}
+ft_ref ft__pointwise2(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with)
+{
+    return pointwise(b, name, op, x, with, false);
+}
+ft_ref ft__pointwise_in_place(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with)
+{
+    return pointwise(b, name, op, x, with, true);
+}
+ft_ref ft__add(ft_build *b, const char *name, ft_ref x, ft_ref y) { return pointwise(b, name, "add", x, y, false); }
+ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y) { return pointwise(b, name, "mul", x, y, false); }
+
+const char *ft__cast_name(ft_dtype to)
+{
+    return to == FT_FP32 || to == FT_TF32 ? "cast_fp32" : to == FT_FP16 ? "cast_fp16" : "cast_bf16";
+}
+
+ft_ref ft__cast(ft_build *b, const char *name, ft_ref x, ft_dtype to)
+{
+    if (to == FT_TF32) to = FT_FP32;
+    if (to == FT_FP8 || to == FT_INT8 || to == FT_FP4) to = FT_BF16;
+    const ft_tensor *t = ft__tensor_of(b, x);
+    if (b->status != FT_OK || t->dtype == to) return x;
+    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft__node_in(&n, x);
+    ft_dtype from = t->dtype;
+    ft_ref out = ft__node_out(b, &n, t->rows, t->cols, to, ft_dtype_bytes(to));
+    if (out == FT_NONE) return out;
+    b->g->tensors[out].strided = b->g->tensors[out].permuted = b->g->tensors[x].permuted;
+    n.op = ft__pointwise_kernel(b->g, ft__cast_name(to), n.in, n.in_count, &b->g->tensors[out]);
+    n.op.dtype = from; /* a cast is named for where it goes and typed for where it comes from */
+    ft__emit(b, &n);
+    return out;
+}
+
+ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability)
+{
+    if (!b->training || probability <= 0 || b->status != FT_OK) return x;
+    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
+    ft_ref mask = ft__node_out(b, &n, t.rows, t.cols, t.dtype, 1);
+    if (out == FT_NONE || mask == FT_NONE) return FT_NONE;
+    b->g->tensors[mask].trained = false;
+    n.op = ft__pointwise_kernel(b->g, "dropout", n.in, n.in_count, &b->g->tensors[out]);
+    n.op.u.elementwise.bytes += ft__tensor_numel(&t); /* the mask */
+    ft__emit(b, &n);
+    return out;
+}
+
+/* -- along the last axis ----------------------------------------------------------------------- */
+
+/* Autocast runs norms, softmax and reductions of low-precision inputs in fp32. */
+static ft_ref raised(ft_build *b, const char *name, ft_ref x)
+{
+    return b->autocast ? ft__cast(b, name, x, FT_FP32) : x;
+}
+
+ft_ref ft__row(ft_build *b, const char *name, const char *op, ft_ref x)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    x = raised(b, name, x);
+    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
+    n.op = ft__row_kernel(op, FT_FWD, t.rows, t.cols, t.dtype);
+    ft__emit(b, &n);
+    return out;
+}
+
+ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, t.rows, 1, t.dtype, t.element_bytes);
+    n.op = ft__row_kernel("sum_rows", FT_FWD, t.rows, t.cols, t.dtype);
+    n.mean = !strcmp(op, "mean");
+    ft__emit(b, &n);
+    return out;
+}
+
+static ft_ref norm(ft_build *b, const char *name, const char *op, ft_ref x, ft_bias bias)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    x = raised(b, name, x);
+    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft__node_in(&n, x);
+    ft__node_in(&n, ft__parameter(b, "norm.weight", 1, t.cols));
+    if (bias == FT_BIAS) ft__node_in(&n, ft__parameter(b, "norm.bias", 1, t.cols));
+    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
+    ft_ref moments = ft__node_out(b, &n, t.rows, strcmp(op, "layernorm") ? 1 : 2, FT_FP32, 4);
+    if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
+    b->g->tensors[moments].trained = false;
+    n.op = ft__row_kernel(op, FT_FWD, t.rows, t.cols, t.dtype);
+    ft__emit(b, &n);
+    ft__module(b, 1);
+    return out;
+}
+
+ft_ref ft__layernorm(ft_build *b, const char *name, ft_ref x, ft_bias bias)
+{
+    return norm(b, name, "layernorm", x, bias);
+}
+ft_ref ft__rmsnorm_fused(ft_build *b, const char *name, ft_ref x) { return norm(b, name, "rmsnorm", x, FT_NO_BIAS); }
+
+ft_ref ft__softmax(ft_build *b, const char *name, ft_ref x, bool in_fp32)
+{
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    if (!in_fp32 || b->autocast || ft_dtype_bytes(low) > 2) return ft__row(b, name, "softmax", x);
+    if (low != FT_FP16) { /* softmax(x, dtype=float32) of bf16 raises it in a kernel of its own */
+        x = ft__cast(b, name, x, FT_FP32);
+        return ft__cast(b, name, ft__row(b, name, "softmax", x), low);
+    }
+    /* Of fp16 it reads the low format and writes fp32 in one kernel; the cast back is another. */
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, FT_FP32, 4);
+    n.op = ft__row_kernel("softmax", FT_FWD, t.rows, t.cols, FT_FP32);
+    n.traffic = 0.75F;
+    ft__emit(b, &n);
+    return ft__cast(b, name, out, low);
+}

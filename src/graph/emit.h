@@ -1,0 +1,27 @@
+/* What the builder's files share: checked access to tensors, and appending a node with its results. */
+#ifndef FT_GRAPH_EMIT_H
+#define FT_GRAPH_EMIT_H
+#include "graph/build.h"
+
+/* A node of this verb with nothing in it; the builder's phase is forward. */
+ft_node ft__node_of(ft_verb verb, const char *name);
+void ft__node_in(ft_node *n, ft_ref x); /* FT_NONE adds nothing */
+/* The result of a node: a fresh tensor; trained when one of the node's inputs is. */
+ft_ref ft__node_out(ft_build *b, ft_node *n, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes);
+/* A view of x in other clothes as the node's result. */
+ft_ref ft__node_view(ft_build *b, ft_node *n, ft_ref x, int64_t rows, int64_t cols, bool strided);
+void ft__emit(ft_build *b, const ft_node *n);
+
+/* Reading a tensor; a zero tensor once the builder has failed, so that callers need no check. */
+const ft_tensor *ft__tensor_of(const ft_build *b, ft_ref x);
+/* Keeps the first error. */
+void ft__build_fail(ft_build *b, ft_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The op of a pointwise kernel over `rows` x `cols` elements of these inputs. */
+ft_op ft__pointwise_kernel(const ft_graph *g, const char *op, const ft_ref *in, int count, const ft_tensor *out);
+ft_op ft__row_kernel(const char *op, ft_pass pass, int64_t rows, int64_t cols, ft_dtype dtype);
+ft_op ft__gemm_kernel(ft_dtype dtype, int64_t b, int64_t m, int64_t n, int64_t k, const char *layout, bool bias);
+ft_op ft__bytes_kernel(const char *op, ft_dtype dtype, double bytes, double flops);
+/* One of `shares` equal parts of the work: an iteration of a loop over experts. Of a product, a share of its rows. */
+void ft__op_share(ft_op *op, double shares);
+#endif

@@ -1,0 +1,252 @@
+/* fusion_group.c: which nodes of a block run as one kernel.
+ *
+ * As Inductor's scheduler decides: a pointwise operator joins the kernel that makes its input, or one that reads the
+ * same input, when both walk over the same elements; a reduction along rows joins pointwise operators over its matrix
+ * and reductions of the same rows, and takes along what is computed from its results; a small pointwise result that
+ * is broadcast is computed inside. Values at other positions (a slice, the other half of a rotated vector) can be
+ * computed again when everything behind them is pointwise, but cannot come out of a reduction's registers.
+ *
+ * Order is kept by places. A kernel runs at one place, where the first of its members stood or later; it must stand
+ * behind everything it reads and before everything that reads it. A node joins a kernel when its other inputs are ready
+ * at the kernel's place, or when the kernel can wait for them because nobody has read from it yet. One walk over the
+ * nodes, a few comparisons each. */
+#include <limits.h>
+#include <string.h>
+
+#include "graph/fusion.h"
+
+#define NEVER INT32_MAX
+enum { NOBODY = -1, SEVERAL = -2 };
+
+/* A node on its way into a group. */
+typedef struct candidate {
+    const ft_node *n;
+    int32_t at; /* in the block */
+    ft_part part;
+    double space;
+    int64_t rows;
+} candidate;
+
+static int64_t rows_of(const ft_fusion *f, const ft_node *n)
+{
+    return n->op.kind == FT_OP_ROW ? n->op.u.row.rows : n->in_count ? f->g->tensors[n->in[0]].rows : 1;
+}
+
+/* `partial`: the node reads only a part of what the group makes, or parts of it elsewhere. */
+static bool may_join(const candidate *c, const ft_group *p, bool partial)
+{
+    if (p->closed || p->count != c->n->count || (partial && p->rows)) return false;
+    if (c->space > p->space) return !p->rows && p->user == NOBODY; /* broadcast, or a piece of a concatenation */
+    if (c->part == FT_ALONG) return c->space == p->space && (!p->rows || p->rows == c->rows);
+    return c->space == p->space || (p->rows && c->space == (double)p->rows);
+}
+
+static bool may_merge(const ft_group *a, const ft_group *b)
+{
+    if (a->closed || b->closed || a->count != b->count) return false;
+    if (a->rows && b->rows && a->rows != b->rows) return false;
+    if (a->space == b->space) return true;
+    const ft_group *small = a->space < b->space ? a : b, *large = small == a ? b : a;
+    return !small->rows || (large->rows && small->space == (double)large->rows);
+}
+
+/* The earliest place outside of a group that reads from it. */
+static int32_t first_use(const ft_fusion *f, const ft_group *p)
+{
+    if (p->user == NOBODY) return NEVER;
+    return p->user >= 0 ? f->groups[ft__group_find(f, p->user)].place : p->first_use;
+}
+
+static int32_t min32(int32_t a, int32_t b) { return a < b ? a : b; }
+
+static void merge(ft_fusion *f, int32_t from, int32_t into)
+{
+    ft_group *a = &f->groups[from], *b = &f->groups[into];
+    a->into = into;
+    f->next[a->tail] = b->head; /* older members first */
+    b->head = a->head;
+    b->size += a->size;
+    if (a->space > b->space) b->space = a->space;
+    if (a->rows) b->rows = a->rows;
+    int32_t users[2] = {a->user, b->user};
+    for (int i = 0; i < 2; i++)
+        if (users[i] >= 0 && ft__group_find(f, users[i]) == into) users[i] = NOBODY;
+    if (users[0] == NOBODY || users[1] == NOBODY || users[0] == users[1]) {
+        b->first_use = min32(users[0] == SEVERAL ? a->first_use : NEVER, users[1] == SEVERAL ? b->first_use : NEVER);
+        b->user = users[0] == NOBODY ? users[1] : users[0];
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        const ft_group *g = i ? b : a;
+        int32_t use = users[i] >= 0 ? f->groups[ft__group_find(f, users[i])].place : g->first_use;
+        b->first_use = i ? min32(use, b->first_use) : use;
+    }
+    b->user = SEVERAL;
+}
+
+static void join(ft_fusion *f, int32_t at, const candidate *c)
+{
+    ft_group *p = &f->groups[at];
+    f->next[p->tail] = c->at;
+    p->tail = c->at;
+    p->size++;
+    if (c->space > p->space) p->space = c->space;
+    if (c->part == FT_ALONG) p->rows = c->rows;
+}
+
+static int32_t open_group(ft_fusion *f, const candidate *c)
+{
+    int32_t at = f->group_count++;
+    f->groups[at] = (ft_group){.into = at,
+                               .place = c->at,
+                               .user = NOBODY,
+                               .first_use = NEVER,
+                               .head = c->at,
+                               .tail = c->at,
+                               .size = 1,
+                               .space = c->space,
+                               .rows = c->part == FT_ALONG ? c->rows : 0,
+                               .count = c->n->count};
+    return at;
+}
+
+/* The last writer of a storage in this block, and the last group that read it. */
+static void refresh(ft_fusion *f, ft_ref r, int32_t block)
+{
+    if (f->written_in[r] == block) return;
+    f->written_in[r] = block;
+    f->writer[r] = -1;
+    f->reader[r] = -1;
+    f->outside[r] = false;
+    f->padded[r] = FT_NONE;
+}
+
+static int32_t group_at(const ft_fusion *f, int32_t node)
+{
+    return node >= 0 && f->group_of[node] >= 0 ? ft__group_find(f, f->group_of[node]) : -1;
+}
+
+static bool reads_part(const ft_fusion *f, ft_ref x)
+{
+    return ft__tensor_numel(&f->g->tensors[x]) < ft__tensor_numel(&f->g->tensors[f->root[x]]);
+}
+
+static int32_t place(ft_fusion *f, const candidate *c)
+{
+    int32_t with[FT_NODE_INPUTS], count = 0, latest = -1, best = -1;
+    for (int k = 0; k < c->n->in_count; k++) {
+        int32_t w = f->from[c->at][k], p = group_at(f, w);
+        if (w < 0) continue;
+        if (p < 0) {
+            if (w > latest) latest = w;
+            continue;
+        }
+        bool known = false;
+        for (int i = 0; i < count; i++) known |= with[i] == p;
+        if (known) continue;
+        if (!may_join(c, &f->groups[p], reads_part(f, c->n->in[k]))) {
+            if (f->groups[p].place > latest) latest = f->groups[p].place;
+            continue;
+        }
+        with[count++] = p;
+        if (best < 0 || f->groups[p].place > f->groups[best].place) best = p;
+    }
+    if (c->part == FT_DOWN) { /* into the kernel that makes its input when nobody else wants that, else alone */
+        bool inside = best >= 0 && latest < f->groups[best].place && f->uses[f->root[c->n->in[0]]] == 1;
+        int32_t at = inside ? best : open_group(f, c);
+        if (inside)
+            join(f, at, c);
+        else
+            f->groups[at].closed = true;
+        return at;
+    }
+    /* At the best one's place when all else is ready there. Otherwise it waits here, if nobody has read from it. */
+    if (best >= 0 && latest >= f->groups[best].place) {
+        best = -1;
+        for (int i = 0; i < count && best < 0; i++)
+            if (f->groups[with[i]].user == NOBODY) best = with[i];
+        if (best >= 0) f->groups[best].place = c->at;
+    }
+    if (best >= 0) {
+        for (int i = 0; i < count; i++) {
+            const ft_group *p = &f->groups[with[i]], *b = &f->groups[best];
+            if (with[i] == best || p->place > b->place) continue;
+            if (first_use(f, p) >= b->place && may_merge(p, b)) merge(f, with[i], best);
+        }
+        join(f, best, c);
+        return best;
+    }
+    for (int i = 0; i < count; i++)
+        if (f->groups[with[i]].place > latest) latest = f->groups[with[i]].place;
+    /* Beside a kernel that reads the same. */
+    for (int k = 0; k < c->n->in_count; k++) {
+        ft_ref r = f->root[c->n->in[k]];
+        if (f->reader[r] < 0 || ft__tensor_numel(&f->g->tensors[r]) < c->space) continue;
+        int32_t p = ft__group_find(f, f->reader[r]);
+        const ft_group *q = &f->groups[p];
+        if (q->closed || q->count != c->n->count || q->space != c->space || q->place <= latest) continue;
+        if (c->part == FT_ALONG && q->rows && q->rows != c->rows) continue;
+        join(f, p, c);
+        return p;
+    }
+    return open_group(f, c);
+}
+
+static void note_reads(ft_fusion *f, const ft_node *n, int32_t at, int32_t mine)
+{
+    int32_t where = mine >= 0 ? f->groups[mine].place : at;
+    for (int k = 0; k < n->in_count; k++) {
+        int32_t p = group_at(f, f->from[at][k]);
+        if (p >= 0 && p != mine) {
+            ft_group *q = &f->groups[p];
+            bool same = q->user >= 0 && mine >= 0 && ft__group_find(f, q->user) == mine;
+            if (q->user == NOBODY && mine >= 0) {
+                q->user = mine;
+            } else if (!same) {
+                q->first_use = min32(first_use(f, q), where);
+                q->user = SEVERAL;
+            }
+        }
+        if (mine >= 0) f->reader[f->root[n->in[k]]] = mine;
+    }
+}
+
+void ft__fusion_group(ft_fusion *f, int32_t b)
+{
+    const ft_graph *g = f->g;
+    const ft_block *block = &g->blocks[b];
+    f->group_count = 0;
+    for (int32_t i = 0; i < block->count; i++) {
+        const ft_node *n = &g->nodes[block->first + i];
+        f->group_of[i] = -1;
+        f->next[i] = -1;
+        ft_part part = f->part[block->first + i];
+        if (part == FT_GLUE) continue;
+        for (int k = 0; k < n->in_count; k++) {
+            refresh(f, f->root[n->in[k]], b);
+            f->from[i][k] = f->writer[f->root[n->in[k]]];
+        }
+        int32_t mine = -1;
+        if (part != FT_LIBRARY) {
+            candidate c = {n, i, part, ft__fusion_space(g, n), part == FT_ALONG ? rows_of(f, n) : 0};
+            mine = place(f, &c);
+            f->group_of[i] = mine;
+        }
+        note_reads(f, n, i, mine);
+        for (int k = 0; k < n->out_count; k++) {
+            ft_ref r = f->root[n->out[k]];
+            refresh(f, r, b);
+            f->writer[r] = i;
+        }
+    }
+    /* What leaves its kernel. */
+    for (int32_t i = 0; i < block->count; i++) {
+        const ft_node *n = &g->nodes[block->first + i];
+        if (f->part[block->first + i] == FT_GLUE) continue;
+        int32_t mine = group_at(f, i);
+        for (int k = 0; k < n->in_count; k++) {
+            int32_t p = group_at(f, f->from[i][k]);
+            if (p >= 0 && p != mine) f->outside[f->root[n->in[k]]] = true;
+        }
+    }
+}

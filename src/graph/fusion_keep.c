@@ -1,0 +1,200 @@
+/* fusion_keep.c: what other blocks read as it stands, and what they compute again.
+ *
+ * A compiler that sees forward and backward pass together saves what is dear to compute and computes the rest again
+ * where it is read: AOTAutograd takes the minimum cut between what the forward pass has and what the backward pass needs,
+ * weighted by bytes (torch/_functorch/partitioners.py). Its rules as far as they show: products, attention and
+ * reductions are never run twice; what a library call of the backward pass reads must exist as a whole there and is
+ * saved (the input of every linear layer); random masks are saved; any other pointwise result is computed again when
+ * its inputs, as far as nobody saves them anyway, are no larger than itself. A greedy walk backwards finds that cut
+ * for the chains that models have: each step replaces a saved tensor by its inputs only when that costs nothing.
+ *
+ * Between forward blocks the same holds without saving: a table of cosines is computed again by every kernel that reads
+ * it, since Inductor writes pointwise results with few inputs to memory only when a library call wants them. */
+#include <string.h>
+
+#include "graph/fusion.h"
+
+static bool is_row(const ft_node *n, const char *name) { return n->op.kind == FT_OP_ROW && !strcmp(n->op.name, name); }
+
+/* The first result of such a node follows, element by element, from what `operands` names. */
+static bool repeatable(const ft_node *n)
+{
+    if (n->in_place || n->count != 1 || n->out_count < 1) return false;
+    switch (n->verb) {
+    case FT_DO_POINTWISE:
+    case FT_DO_COPY:
+    case FT_DO_CAT:
+    case FT_DO_FILL: return true;
+    case FT_DO_ROW: /* given the row's maximum and sum, or its moments: small, and saved */
+        return n->op.pass == FT_FWD &&
+               (is_row(n, "layernorm") || is_row(n, "rmsnorm") || is_row(n, "softmax") || is_row(n, "log_softmax"));
+    default: return false;
+    }
+}
+
+/* What the first result is computed from: inputs and the node's further results (moments, a dropout's mask). */
+static int operands(const ft_node *n, ft_ref out[FT_NODE_INPUTS + FT_NODE_OUTPUTS])
+{
+    int count = 0;
+    for (int i = 0; i < n->in_count; i++) out[count++] = n->in[i];
+    for (int i = 1; i < n->out_count; i++) out[count++] = n->out[i];
+    return count;
+}
+
+static void ask(ft_fusion *f)
+{
+    const ft_graph *g = f->g;
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        for (int32_t i = block->first; i < block->first + block->count; i++) {
+            const ft_node *n = &g->nodes[i];
+            if (f->part[i] == FT_GLUE) continue;
+            for (int k = 0; k < n->in_count; k++) {
+                ft_ref r = f->root[n->in[k]];
+                if (f->home[r] == b) continue;
+                f->flags[r] |= FT_ASKED;
+                if (f->part[i] == FT_LIBRARY) f->flags[r] |= FT_WHOLE_COPY;
+            }
+        }
+        if (block->carry_out != FT_NONE) f->flags[f->root[block->carry_out]] |= FT_FAR | FT_WHOLE_COPY;
+        if (block->fed_by != FT_NONE) f->flags[f->root[block->fed_by]] |= FT_FAR | FT_WHOLE_COPY;
+    }
+}
+
+/* Bytes that have to be kept beyond what others ask for if a storage is to be there later: its own, or those of what it
+ * can be computed from. Makers stand before readers, so that one walk prices all. */
+static double price(const ft_fusion *f, ft_ref x)
+{
+    ft_ref r = f->root[x];
+    return f->g->tensors[r].role != FT_ACTIVATION || (f->flags[r] & (FT_ASKED | FT_FAR)) ? 0 : (double)f->cost[r];
+}
+
+static double inputs_price(const ft_fusion *f, const ft_node *n)
+{
+    ft_ref from[FT_NODE_INPUTS + FT_NODE_OUTPUTS];
+    int count = operands(n, from);
+    double sum = 0;
+    for (int k = 0; k < count; k++) sum += price(f, from[k]);
+    return sum;
+}
+
+static void set_prices(ft_fusion *f)
+{
+    const ft_graph *g = f->g;
+    for (ft_ref t = 0; t < f->tensors; t++) f->cost[t] = (float)ft__tensor_bytes(&g->tensors[t]);
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        if (block->phase != FT_FORWARD) continue;
+        for (int32_t i = block->first; i < block->first + block->count; i++) {
+            const ft_node *n = &g->nodes[i];
+            if (f->part[i] == FT_GLUE || f->part[i] == FT_LIBRARY || !repeatable(n)) continue;
+            ft_ref r = f->root[n->out[0]];
+            if (r != n->out[0] || (f->flags[r] & FT_REWRITTEN)) continue;
+            float again = (float)inputs_price(f, n);
+            if (again < f->cost[r]) f->cost[r] = again;
+        }
+    }
+}
+
+static void cut(ft_fusion *f)
+{
+    const ft_graph *g = f->g;
+    for (int32_t b = g->block_count - 1; b >= 0; b--) {
+        const ft_block *block = &g->blocks[b];
+        if (block->phase != FT_FORWARD) continue;
+        for (int32_t i = block->first + block->count - 1; i >= block->first; i--) {
+            const ft_node *n = &g->nodes[i];
+            if (f->part[i] == FT_GLUE || f->part[i] == FT_LIBRARY || !repeatable(n)) continue;
+            ft_ref r = f->root[n->out[0]];
+            uint8_t flags = f->flags[r];
+            if (r != n->out[0] || !(flags & FT_ASKED) || (flags & (FT_FAR | FT_WHOLE_COPY | FT_REWRITTEN))) continue;
+            if (inputs_price(f, n) > ft__tensor_bytes(&g->tensors[r])) continue;
+            ft_ref from[FT_NODE_INPUTS + FT_NODE_OUTPUTS];
+            int count = operands(n, from);
+            f->flags[r] |= FT_AGAIN;
+            for (int k = 0; k < count; k++) f->flags[f->root[from[k]]] |= FT_ASKED;
+        }
+    }
+}
+
+static bool add_leaf(ft_fusion *f, ft_ref *list, int *count, ft_ref x)
+{
+    ft_ref r = f->root[x];
+    for (int i = 0; i < *count; i++) {
+        if (f->root[list[i]] != r) continue;
+        if (ft__tensor_numel(&f->g->tensors[x]) > ft__tensor_numel(&f->g->tensors[list[i]])) list[i] = x;
+        return true;
+    }
+    if (*count == FT_LEAVES) return false;
+    list[(*count)++] = x;
+    return true;
+}
+
+/* Leaves of everything that is computed again, makers before readers. */
+static void find_leaves(ft_fusion *f)
+{
+    const ft_graph *g = f->g;
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        for (int32_t i = block->first; i < block->first + block->count; i++) {
+            const ft_node *n = &g->nodes[i];
+            if (n->out_count < 1 || f->root[n->out[0]] != n->out[0] || !(f->flags[n->out[0]] & FT_AGAIN) ||
+                f->maker[n->out[0]] != i)
+                continue;
+            ft_ref r = n->out[0], from[FT_NODE_INPUTS + FT_NODE_OUTPUTS], list[FT_LEAVES];
+            int count = operands(n, from), leaves = 0;
+            double work = ft__fusion_work(n);
+            bool fits = true;
+            if (!strcmp(n->op.name, "dropout")) work = 2;      /* the mask is there */
+            if (n->op.kind == FT_OP_ROW && work > 6) work = 6; /* and so is what the row adds up to */
+            for (int k = 0; k < count; k++) {
+                ft_ref s = f->root[from[k]];
+                if (f->flags[s] & FT_AGAIN) {
+                    for (int l = 0; l < f->leaf_count[s]; l++)
+                        fits &= add_leaf(f, list, &leaves, f->leaves[f->leaf_first[s] + l]);
+                    work += (double)f->leaf_work[s];
+                } else {
+                    fits &= add_leaf(f, list, &leaves, from[k]);
+                }
+            }
+            if (!fits || f->leaf_total + leaves > f->leaf_room) {
+                f->flags[r] &= (uint8_t)~FT_AGAIN; /* too many strings attached: saved after all */
+                continue;
+            }
+            f->leaf_first[r] = f->leaf_total;
+            f->leaf_count[r] = (uint8_t)leaves;
+            f->leaf_work[r] = (float)work;
+            for (int l = 0; l < leaves; l++) f->leaves[f->leaf_total++] = list[l];
+        }
+    }
+}
+
+static void mark_far(ft_fusion *f)
+{
+    const ft_graph *g = f->g;
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        for (int32_t i = block->first; i < block->first + block->count; i++) {
+            const ft_node *n = &g->nodes[i];
+            if (f->part[i] == FT_GLUE) continue;
+            for (int k = 0; k < n->in_count; k++) {
+                ft_ref r = f->root[n->in[k]];
+                if (f->home[r] == b) continue;
+                if (!(f->flags[r] & FT_AGAIN)) {
+                    f->flags[r] |= FT_FAR;
+                    continue;
+                }
+                for (int l = 0; l < f->leaf_count[r]; l++) f->flags[f->root[f->leaves[f->leaf_first[r] + l]]] |= FT_FAR;
+            }
+        }
+    }
+}
+
+void ft__fusion_keep(ft_fusion *f)
+{
+    ask(f);
+    set_prices(f);
+    cut(f);
+    find_leaves(f);
+    mark_far(f);
+}

@@ -1,0 +1,89 @@
+/* fusion_library.c: what a compiler does around library calls.
+ *
+ * Products whose operands are not aligned to 16 bytes run on a slow path; Inductor pads them when they are bound by
+ * arithmetic (torch/_inductor/fx_passes/pad_mm.py): operands with an odd edge are copied into larger ones, the result is
+ * a view of a larger one. GPT-2's 50257 words become 50264 in each of the head's three products.
+ *
+ * The gradient of a lookup becomes a zeroed table in fp32 into which rows are added atomically, and a cast. */
+#include "graph/fusion.h"
+
+enum { ALIGN = 8 }; /* elements of 2 bytes */
+
+static int64_t padded(int64_t x) { return (x + ALIGN - 1) / ALIGN * ALIGN; }
+
+/* An aligned copy of x, made once per block. */
+static ft_ref aligned_copy(ft_fusion *f, int32_t block, const ft_node *n, ft_ref x)
+{
+    ft_ref r = f->root[x];
+    if (f->written_in[r] == block && f->padded[r] != FT_NONE) return f->padded[r];
+    ft_tensor t = f->g->tensors[x];
+    double before = ft__tensor_bytes(&t);
+    t.cols = padded(t.cols);
+    t.storage = FT_NONE;
+    t.role = FT_ACTIVATION;
+    t.trained = false;
+    t.block = block;
+    t.copies = 1;
+    t.name = "";
+    ft_ref at = ft__graph_tensor(f->g, &t);
+    if (at == FT_NONE) {
+        f->failed = true;
+        return x;
+    }
+    /* Odd rows are read an element at a time. */
+    ft_node copy = ft__fusion_node(FT_DO_COPY, n->phase, "pad", t.dtype, ft__tensor_numel(&t),
+                                   before + ft__tensor_bytes(&t), 45);
+    ft__fusion_emit_wide(f, &copy, &x, 1, &at, 1);
+    if (f->written_in[r] == block) f->padded[r] = at;
+    return at;
+}
+
+static bool pays(const ft_op *op)
+{
+    if (op->kind != FT_OP_GEMM || op->u.gemm.b != 1 || ft_dtype_bytes(op->dtype) != 2) return false;
+    int64_t edge = op->u.gemm.n % ALIGN + op->u.gemm.k % ALIGN;
+    if (op->u.gemm.layout[0] == 't') edge += op->u.gemm.m % ALIGN;
+    if (!edge) return false;
+    double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
+    return m * n * k / (m * k + k * n + m * n) > 200; /* the balance of a recent GPU: bound by arithmetic */
+}
+
+static void pad(ft_fusion *f, int32_t block, ft_node *n)
+{
+    int64_t m = n->op.u.gemm.m, k = n->op.u.gemm.k, cols = n->op.u.gemm.n;
+    if (n->in_count > 0 && (m % ALIGN || k % ALIGN)) n->in[0] = aligned_copy(f, block, n, n->in[0]);
+    if (n->in_count > 1 && (k % ALIGN || cols % ALIGN)) n->in[1] = aligned_copy(f, block, n, n->in[1]);
+    n->op.u.gemm.m = padded(m);
+    n->op.u.gemm.k = padded(k);
+    n->op.u.gemm.n = padded(cols);
+}
+
+static void scatter(ft_fusion *f, const ft_node *n)
+{
+    const ft_tensor *table = &f->g->tensors[n->out[0]];
+    double rows = (double)n->op.u.row.rows * (double)n->op.u.row.cols, numel = ft__tensor_numel(table);
+    bool low = table->element_bytes < 4;
+    ft_node fill = ft__fusion_node(FT_DO_FILL, n->phase, n->name, FT_FP32, numel, numel * 4, 0);
+    if (low) fill.workspace = (float)(numel * 4);
+    ft__fusion_emit_wide(f, &fill, NULL, 0, n->out, 1);
+    double gradient = n->in_count ? ft__tensor_bytes(&f->g->tensors[n->in[0]]) : rows * 2;
+    ft_node add = ft__fusion_node(FT_DO_EMBEDDING, n->phase, n->name, FT_FP32, rows, gradient + 8 * rows, 4);
+    if (low) add.workspace = (float)(numel * 4);
+    ft__fusion_emit_wide(f, &add, n->in, n->in_count, n->out, 1);
+    if (!low) return;
+    ft_node cast = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->name, FT_FP32, numel,
+                                   numel * (4 + table->element_bytes), 2);
+    cast.workspace = (float)(numel * 4);
+    ft__fusion_emit_wide(f, &cast, n->out, 1, NULL, 0);
+}
+
+void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *node)
+{
+    if (node->verb == FT_DO_EMBEDDING && node->op.kind == FT_OP_ROW && node->op.pass == FT_BWD && node->out_count) {
+        scatter(f, node);
+        return;
+    }
+    ft_node n = *node;
+    if (pays(&n.op)) pad(f, block, &n);
+    ft__fusion_emit(f, &n);
+}

@@ -1,0 +1,21 @@
+/* The gradient of one node: see gradient.c. backward.c walks the graph and keeps the books. */
+#ifndef FT_GRAPH_GRADIENT_H
+#define FT_GRAPH_GRADIENT_H
+#include "graph/emit.h"
+
+typedef struct ft_tape {
+    ft_build b;           /* emits into the backward block */
+    ft_ref *grad;         /* of each tensor, so far; FT_NONE */
+    ft_ref *again;        /* of a forward tensor: its recomputed twin; FT_NONE: the original */
+    int32_t room;
+    int32_t forward;      /* the forward block being undone */
+    double accumulate;    /* micro-batches */
+    bool conv1d;
+} ft_tape;
+
+ft_ref ft__tape_grad(const ft_tape *t, ft_ref x);
+ft_ref ft__tape_saved(const ft_tape *t, ft_ref x);          /* as the backward pass finds it */
+/* Adds g to x's gradient; nothing when x is not trained. */
+void ft__tape_give(ft_tape *t, ft_ref x, ft_ref g);
+void ft__tape_node(ft_tape *t, const ft_node *n);           /* every gradient that n owes its inputs */
+#endif

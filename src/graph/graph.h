@@ -1,0 +1,164 @@
+/* A graph: the operators of one step in the order in which a framework issues them, and the tensors between them.
+ *
+ * Blocks. A model of 126 equal layers is one block with `repeat` 126. A block's nodes are one iteration; the value that
+ * walks from one iteration to the next is its carry (`carry_in`, `carry_out`). Tensors of an earlier block may be read
+ * by any later one (a rotary table, an encoder's output). Time and memory of the step follow from one iteration of each
+ * block and its repeat.
+ *
+ * Tensors are sizes, not shapes: `cols` is the last axis, `rows` everything before it. What matters beside the size is
+ * where the memory is (`storage`: a view has none of its own) and whether a reader has to jump (`strided`).
+ *
+ * Passes turn graphs into graphs: backward.c appends the gradient of every node, recompute.c repeats forward nodes
+ * inside the backward blocks, fusion.c merges nodes as a compiler would. Nothing in here knows a GPU. */
+#ifndef FT_GRAPH_GRAPH_H
+#define FT_GRAPH_GRAPH_H
+#include "base/arena.h"
+#include "graph/operator.h"
+
+typedef int32_t ft_ref; /* a tensor's number; FT_NONE for none */
+#define FT_NONE ((ft_ref)-1)
+
+typedef enum ft_role {
+    FT_ACTIVATION, /* made and consumed by the step */
+    FT_PARAMETER,  /* lives always; has a gradient and optimizer states when it is trained */
+    FT_BUFFER,     /* lives always, never trained: masks, rotary frequencies, batch-norm statistics */
+    FT_INPUT,      /* given from outside: tokens, images, labels */
+    FT_CACHE,      /* keys and values of earlier tokens */
+    FT_GRADIENT    /* of a parameter: lives from the backward pass to the end of the step */
+} ft_role;
+
+typedef struct ft_tensor {
+    int64_t rows, cols;
+    double element_bytes;   /* 8 for indices, 1 for masks, 0.5 for packed 4-bit weights */
+    ft_dtype dtype;         /* of the mathematics on it; masks and indices keep the graph's */
+    ft_role role;
+    bool trained;           /* a gradient flows to it */
+    bool strided;           /* a transposed or sliced view: not contiguous */
+    bool permuted;          /* strided, but without gaps: pointwise results keep its order */
+    bool reused;            /* by an in-place operator: shares its input's storage */
+    ft_ref storage;         /* the tensor whose memory this one views; its own number when it has memory */
+    int32_t block;          /* that made it; -1 for parameters and inputs */
+    const char *name;       /* parameters: "layers.mlp.down_proj.weight"; otherwise "" */
+    int64_t copies;         /* parameters of a repeated block: one per iteration; otherwise 1 */
+} ft_tensor;
+
+/* What a node is to autograd and to a compiler. The op says what it is to the GPU. */
+typedef enum ft_verb {
+    FT_DO_LINEAR,     /* y = x W (+ bias): in x, weight, bias */
+    FT_DO_MATMUL,     /* batched product of two activations */
+    FT_DO_ATTENTION,  /* fused: in q, k, v (, mask); out y, statistics */
+    FT_DO_POINTWISE,  /* one of pointwise.h's names */
+    FT_DO_ROW,        /* softmax, norms, reductions along the last axis: one of ft__row_ops */
+    FT_DO_EMBEDDING,  /* in indices, table */
+    FT_DO_COPY,       /* makes a strided tensor contiguous, repeats keys for grouped queries */
+    FT_DO_CAT,
+    FT_DO_FILL,
+    FT_DO_VIEW,       /* no kernel: reshape, transpose, chunk, expand */
+    FT_DO_SLICE,      /* a view whose gradient is a zeroed tensor with one part filled */
+    FT_DO_SPLIT,      /* views whose gradients are concatenated */
+    FT_DO_EXPAND,     /* a broadcast view: its gradient is summed */
+    FT_DO_LOSS,       /* cross-entropy: log_softmax and negative log likelihood */
+    FT_DO_CONV,
+    FT_DO_BATCHNORM,
+    FT_DO_POOL,
+    FT_DO_EXPERTS,    /* a serving engine's fused experts: in x, weights */
+    FT_DO_SCAN,       /* state-space recurrence */
+    FT_DO_GATHER,     /* rows picked by index (routing); its gradient scatters */
+    FT_DO_OPTIMIZER,
+    FT_DO_OTHER,      /* memory-bound by its bytes */
+    FT_DO_SYNC,       /* the host waits for the GPU */
+    FT_VERB_COUNT
+} ft_verb;
+
+typedef enum ft_phase { FT_FORWARD, FT_BACKWARD, FT_RECOMPUTE, FT_UPDATE, FT_PHASE_COUNT } ft_phase;
+
+/* Classes in which reports add kernels up (the classes of Ivanov et al., "Data Movement Is All You Need"). */
+typedef enum ft_class {
+    FT_CONTRACTION,   /* matrix products, convolutions, fused attention */
+    FT_NORMALISATION, /* softmax, layer norms, reductions */
+    FT_ELEMENTWISE,   /* pointwise, copies, gathers, optimizers */
+    FT_CLASS_COUNT
+} ft_class;
+
+/* How a product may be cut over tensor-parallel ranks. */
+typedef enum ft_cut { FT_WHOLE, FT_CUT_COLUMNS, FT_CUT_ROWS } ft_cut;
+
+enum { FT_NODE_INPUTS = 8, FT_NODE_OUTPUTS = 4 };
+
+typedef struct ft_node {
+    ft_op op;               /* kind FT_OP_OTHER with no bytes: nothing runs on the GPU */
+    ft_verb verb;
+    ft_phase phase;
+    ft_cut cut;
+    const char *name;       /* "attn.q_proj": the module, without the block's number */
+    ft_ref in[FT_NODE_INPUTS], out[FT_NODE_OUTPUTS];
+    uint8_t in_count, out_count;
+    bool core;              /* attention's score matrix: what selective recomputation drops */
+    bool in_place;          /* out[0] is in[0]'s memory */
+    bool transposes;        /* views: an axis moved, so that contiguous became strided or back */
+    bool mean;              /* a reduction that divides: its gradient divides too */
+    bool synced;            /* the host waits for its result (nonzero, item) */
+    float count;            /* how often it is launched where it stands (a Python loop over experts) */
+    float traffic;          /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
+    float effort;           /* its time over the op's, where the op stands for something less regular; 1 */
+    float host_ops;         /* framework operators behind it on the host: views, checks; 0: by verb */
+    float workspace;        /* bytes it holds while it runs */
+    int32_t members;        /* operators that a fusion merged into it; 0: none, it is itself */
+} ft_node;
+
+typedef struct ft_block {
+    const char *name;       /* "embed", "layers", "head" */
+    ft_phase phase;
+    int32_t first, count;   /* nodes */
+    int64_t repeat;
+    ft_ref carry_in, carry_out;
+    ft_ref fed_by;          /* the tensor of an earlier block that the first iteration's carry_in is */
+    int32_t mirror;         /* backward blocks: the forward block they undo; otherwise -1 */
+    int32_t modules;        /* Python modules called in one iteration */
+} ft_block;
+
+typedef struct ft_graph {
+    ft_arena *arena;
+    ft_tensor *tensors;
+    ft_node *nodes;
+    ft_block *blocks;
+    int32_t tensor_count, tensor_room, node_count, node_room, block_count, block_room;
+    ft_dtype dtype;         /* of the mathematics */
+    double parameters;      /* elements, every copy counted; tied weights once */
+    double trained_parameters;
+    double parameter_bytes;
+    int64_t parameter_tensors, trained_tensors;
+    double buffer_bytes;
+    double active_parameters; /* that one token passes through: all but the experts it is not routed to */
+} ft_graph;
+
+ft_graph *ft__graph_new(ft_arena *arena, ft_dtype dtype);
+
+/* Appending. They return FT_NONE / NULL when memory is exhausted; the builder turns that into an error once. */
+ft_ref ft__graph_tensor(ft_graph *g, const ft_tensor *t);
+ft_node *ft__graph_node(ft_graph *g, const ft_node *n); /* the pointer lives until the next append */
+ft_block *ft__graph_block(ft_graph *g, const ft_block *b);
+
+static inline double ft__tensor_numel(const ft_tensor *t) { return (double)t->rows * (double)t->cols; }
+static inline double ft__tensor_bytes(const ft_tensor *t) { return ft__tensor_numel(t) * t->element_bytes; }
+static inline bool ft__node_runs(const ft_node *n)
+{
+    return !(n->op.kind == FT_OP_OTHER && n->op.u.other.bytes <= 0);
+}
+ft_class ft__node_class(const ft_node *n);
+const char *ft__verb_name(ft_verb v);
+const char *ft__phase_name(ft_phase p);
+const char *ft__class_name(ft_class c);
+
+/* Arithmetic of the graph: `model` counts forward and backward, a causal mask by halves; `executed` all that runs. */
+double ft__graph_flops(const ft_graph *g, ft_phase phase);
+
+/* Passes. Each leaves the graph as it was when it fails. */
+typedef enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL } ft_recompute;
+/* Appends the backward blocks: the gradient of every node, in reverse, accumulated where a tensor has several readers.
+ * With recomputation the backward block first runs the forward nodes again whose results were dropped. Over
+ * `accumulate` > 1 micro-batches parameter gradients are added to those of the micro-batches before. */
+ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, double accumulate, ft_error *err);
+/* Merges pointwise chains, pointwise into reductions and into matrix products, as Inductor does. */
+ft_status ft__graph_fuse(ft_graph *g, ft_error *err);
+#endif

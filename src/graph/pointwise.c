@@ -1,0 +1,46 @@
+/* pointwise.c: PyTorch's derivative formulas, as the kernels they launch. */
+#include "graph/pointwise.h"
+
+#include <string.h>
+
+static const ft_gradient gradients[] = {
+    {"add", "", ""},
+    {"sub", "", "neg:g"},
+    {"mul", "mul:gw", "mul:gx"},
+    {"div", "div:gw", "neg:g div:xw div:2w mul:13"}, /* -g * ((x / w) / w) */
+    {"addu", "", NULL},
+    {"mulu", "mulu:g", NULL},
+    {"divu", "divu:g", NULL},
+    {"scalar_mul", "mulu:g", NULL},
+    {"powu", "powu:x mulu:1 mul:g2", NULL},   /* g * (e * x^(e-1)) */
+    {"pow", "powu:x mulu:1 mul:g2", NULL},
+    {"rsqrt", "mulu:g powu:y mul:12", NULL},  /* -g/2 * y^3 */
+    {"sqrt", "mulu:y div:g1", NULL},
+    {"neg", "neg:g", NULL},
+    {"exp", "mul:gy", NULL},
+    {"cos", "sin:x neg:1 mul:g2", NULL},
+    {"sin", "cos:x mul:g1", NULL},
+    {"log", "div:gx", NULL},
+    {"copy", "copy:g", NULL},
+    {"relu", "relu_backward:gy", NULL},
+    {"gelu", "gelu_backward:gx", NULL},
+    {"silu", "silu_backward:gx", NULL},
+    {"softplus", "silu_backward:gx", NULL},
+    {"tanh", "tanh_backward:gy", NULL},
+    {"sigmoid", "sigmoid_backward:gy", NULL},
+    {"clamp", "mulu:x mulu:x where:g1", NULL},  /* two comparisons with the input, one choice */
+    {"dropout", "mulu:gm", NULL},             /* masked_scale: gradient and mask in */
+    {"masked_fill", "copy:g masked_fill:1w", NULL},
+    {"where", "masked_fill:gw", NULL},
+    {"cast_fp32", "cast_back:g", NULL},
+    {"cast_bf16", "cast_back:g", NULL},
+    {"cast_fp16", "cast_back:g", NULL},
+};
+
+const ft_gradient *ft__gradient_find(const char *op)
+{
+    static const ft_gradient unknown = {"", "mul:gx", "mul:gx"};
+    for (size_t i = 0; i < sizeof gradients / sizeof *gradients; i++)
+        if (!strcmp(gradients[i].op, op)) return &gradients[i];
+    return &unknown;
+}
