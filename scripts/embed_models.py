@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Write the model files of a folder as C: embed_models.py FOLDER OUTPUT.
+
+One entry per file, sorted by name, and every name, alias and hub id, folded and sorted, for a binary search. The
+same files give the same bytes. The output is left alone when it would not change, which lets the build skip what
+depends on it. A name that two models claim, or a file without what it needs, stops the build.
+"""
+import json
+import pathlib
+import sys
+
+
+def literal(text: str) -> str:
+    """A C literal; anything but plain ASCII as octal escapes of its UTF-8."""
+    escaped = "".join(
+        {0x22: '\\"', 0x5C: "\\\\", 0x0A: "\\n", 0x3F: "\\?"}.get(byte)  # \? keeps trigraphs away
+        or (chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:03o}")
+        for byte in text.encode()
+    )
+    return f'"{escaped}"'
+
+
+def entry_of(path: pathlib.Path) -> dict:
+    try:
+        entry = json.loads(path.read_text())
+        if entry["name"] != path.stem:
+            raise ValueError(f'its name is "{entry["name"]}", the file\'s is "{path.stem}"')
+        if not entry["config"]["model_type"] or not entry["source"]:
+            raise ValueError("a model_type and a source are needed")
+    except (ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{path}: {error!r}")
+    return entry
+
+
+def fields(entry: dict) -> str:
+    config = entry["config"]
+    published = entry.get("published") or {"parameters": 0, "digits": 0}
+    return ", ".join([
+        literal(entry["name"]),
+        literal(entry["hub"]) if entry.get("hub") else "0",
+        literal(config["model_type"]),
+        f'{published["parameters"]:.1f}',
+        f'{published["digits"]:.1f}',
+        literal(entry["source"]),
+        literal(json.dumps(config, separators=(",", ":"))),
+    ])
+
+
+def fold(name: str) -> str:
+    """As src/model/catalogue.c does with what somebody types."""
+    return name.lower().replace("_", "-").replace(" ", "-")
+
+
+def names_of(entries: list) -> dict:
+    names = {}
+    for index, entry in enumerate(entries):
+        for name in [entry["name"], entry.get("hub"), *entry.get("aliases", [])]:
+            if not name:
+                continue
+            if names.setdefault(fold(name), index) != index:
+                sys.exit(f'{entry["name"]}: "{name}" also means {entries[names[fold(name)]]["name"]}')
+    return names
+
+
+def main() -> None:
+    folder, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    entries = [entry_of(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode())]
+    names = names_of(entries)
+    parts = [
+        "/* Made from data/models/ by scripts/embed_models.py. */\n",
+        '#include "model/embedded.h"\n\n',
+        f"const size_t ft__embedded_model_count = {len(entries)};\n",
+        "const ft_model_entry ft__embedded_models[] = {\n",
+        *(f"    {{{fields(entry)}}},\n" for entry in entries),
+        "    {0, 0, 0, 0, 0, 0, 0},\n};\n\n",
+        f"const size_t ft__embedded_model_name_count = {len(names)};\n",
+        "const struct ft__embedded_model_name ft__embedded_model_names[] = {\n",
+        *(f"    {{{literal(name)}, {names[name]}}},\n" for name in sorted(names, key=str.encode)),
+        "    {0, 0},\n};\n",
+    ]
+    source = "".join(parts)
+    if not output.exists() or output.read_text() != source:
+        output.write_text(source)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+/* catalogue.c: the models compiled in from data/models/, found by name, alias or hub id; and opening whatever a request
+ * calls a model: such a name, a config.json, or a folder that holds one. */
+#define _GNU_SOURCE /* S_ISDIR under -std=c17 */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "model/config.h"
+#include "model/embedded.h"
+
+enum { LONGEST_NAME = 128, LONGEST_PATH = 4096 };
+
+size_t ft__model_count(void) { return ft__embedded_model_count; }
+
+const ft_model_entry *ft__model_at(size_t index)
+{
+    return index < ft__embedded_model_count ? &ft__embedded_models[index] : NULL;
+}
+
+/* As scripts/embed_models.py writes the list: "Llama_3 8B" is llama-3-8b. */
+static bool fold(const char *text, char out[LONGEST_NAME + 1])
+{
+    size_t i = 0;
+    for (; text[i]; i++) {
+        if (i == LONGEST_NAME) return false;
+        char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
+        out[i] = c == '_' || c == ' ' ? '-' : c;
+    }
+    out[i] = '\0';
+    return true;
+}
+
+const ft_model_entry *ft__model_find(const char *name)
+{
+    char wanted[LONGEST_NAME + 1];
+    size_t low = 0, high = ft__embedded_model_name_count;
+    if (!fold(name, wanted)) return NULL;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(wanted, ft__embedded_model_names[middle].name);
+        if (order == 0) return &ft__embedded_models[ft__embedded_model_names[middle].entry];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return NULL;
+}
+
+/* -- opening -------------------------------------------------------------------------------------- */
+
+static ft_status read_entry(const ft_model_entry *entry, ft_arch *out, ft_error *err)
+{
+    json_t *config;
+    FT_TRY(ft__json_parse(entry->config, strlen(entry->config), entry->name, &config, err));
+    ft_status status = ft__config_read(config, NULL, entry->name, out, err);
+    json_decref(config);
+    return status;
+}
+
+static ft_status read_file(const char *path, const char *nearest, ft_arch *out, ft_error *err)
+{
+    json_t *config;
+    FT_TRY(ft__json_load(path, &config, err));
+    ft_status status = ft__config_read(config, nearest, path, out, err);
+    json_decref(config);
+    return status;
+}
+
+static ft_status read_folder(const char *folder, const char *nearest, ft_arch *out, ft_error *err)
+{
+    char path[LONGEST_PATH];
+    struct stat found;
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') length--;
+    int written = snprintf(path, sizeof path, "%.*s/config.json", (int)length, folder);
+    if (written < 0 || (size_t)written >= sizeof path)
+        return ft__fail_at(err, FT_E_FILE, "model", 0, 0, "the path is longer than %d bytes", LONGEST_PATH);
+    if (stat(path, &found) != 0) return ft__fail_at(err, FT_E_FILE, path, 0, 0, "the folder holds no config.json");
+    return read_file(path, nearest, out, err);
+}
+
+static ft_status unknown(const char *what, ft_error *err)
+{
+    const char *names[1024];
+    char wanted[LONGEST_NAME + 1];
+    size_t count = ft__embedded_model_name_count < 1024 ? ft__embedded_model_name_count : 1024;
+    for (size_t i = 0; i < count; i++) names[i] = ft__embedded_model_names[i].name;
+    const char *nearest = fold(what, wanted) ? ft__nearest(wanted, names, count) : NULL;
+    const ft_model_entry *entry = nearest ? ft__model_find(nearest) : NULL;
+    int shown = (int)ft__utf8_cut(what, 100);
+    if (entry)
+        return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "unknown model \"%.*s\"; did you mean \"%s\"?", shown, what,
+                           strchr(what, '/') && entry->hub ? entry->hub : entry->name);
+    return ft__fail_at(err, FT_E_NAME, "model", 0, 0,
+                       "unknown model \"%.*s\": neither one of the %zu of `foretell models`, nor a config.json, nor a "
+                       "folder with one",
+                       shown, what, ft__embedded_model_count);
+}
+
+/* Names come first: a folder that happens to be called gpt2 does not change what gpt2 means. ./gpt2 is the folder. */
+ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft_error *err)
+{
+    struct stat found;
+    size_t length = strlen(what);
+    const ft_model_entry *entry = ft__model_find(what);
+    if (entry) return read_entry(entry, out, err);
+    if (!length) return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"model\" is empty: a name or a path is expected");
+    if (length > 5 && !strcmp(what + length - 5, ".json")) return read_file(what, nearest, out, err);
+    if (stat(what, &found) != 0) return unknown(what, err);
+    if (S_ISDIR(found.st_mode)) return read_folder(what, nearest, out, err);
+    return read_file(what, nearest, out, err);
+}

@@ -1,0 +1,111 @@
+/* clip.c: CLIP (Radford et al. 2021): a tower for pictures, one for text, and a contrastive head over all pairs of the
+ * batch. transformers runs the pictures first. */
+#include "graph/emit.h"
+#include "model/vision.h"
+
+/* -- towers ------------------------------------------------------------------------------------ */
+
+/* Positions are looked up in a table each time, though every position is taken. */
+static ft_ref positions(ft_maker *m, int64_t rows, int64_t tokens, int64_t hidden)
+{
+    ft_build *b = &m->b;
+    ft_ref table = FT_NONE, indices = ft__buffer(b, 1, rows, 8);
+    if (tokens < rows) indices = ft__view(b, indices, 1, tokens, false); /* a shorter text than the table holds */
+    return ft__embedding(b, "position", indices, rows, hidden, &table);
+}
+
+static ft_ref pictures(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = ft__vision_token_count(a), hidden = a->vision_hidden;
+    ft_tower tower = {.tokens = tokens, .hidden = hidden, .heads = a->vision_heads, .ffn = a->vision_ffn,
+                      .qkv_bias = true, .attention_dropout = a->attention_dropout};
+    ft__block_open(b, "vision.embed", 1, FT_NONE);
+    ft_ref x = ft__vision_tokens(m, hidden, FT_NO_BIAS);
+    x = ft__add(b, "position", x, positions(m, tokens, tokens, hidden));
+    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
+    x = ft__block_close(b, x);
+    x = ft__block_open(b, "vision.layers", a->vision_layers, x);
+    x = ft__block_close(b, ft__vision_layer(m, x, &tower));
+    x = ft__block_open(b, "vision.head", 1, x);
+    x = ft__contiguous(b, "norm", ft__slice(b, x, m->batch, hidden)); /* the class token, copied for the norm */
+    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
+    x = ft__linear(b, "projection", x, a->projection, FT_NO_BIAS, FT_WHOLE);
+    return ft__block_close(b, x);
+}
+
+/* The end of each text: the tokens compared with the end's number, the first hit per row, that row of x. */
+static ft_ref text_end(ft_maker *m, ft_ref tokens, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_ref narrow = ft__pointwise(b, "pool.to_int", "copy", tokens);
+    narrow = ft__pointwise(b, "pool.is_end", "copy", narrow);
+    narrow = ft__pointwise(b, "pool.to_int", "copy", narrow);
+    ft__row(b, "pool.argmax", "argmax", narrow);
+    return ft__gather(b, "pool.index", x, m->batch);
+}
+
+static ft_ref text(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = m->q_len;
+    ft_tower tower = {.tokens = tokens, .hidden = a->hidden, .heads = a->heads, .ffn = a->ffn, .causal = true,
+                      .qkv_bias = true, .attention_dropout = a->attention_dropout};
+    ft_ref table = FT_NONE;
+    ft__block_open(b, "text.embed", 1, FT_NONE);
+    ft_ref indices = ft__input(b, m->batch, tokens, 8);
+    ft_ref x = ft__embedding(b, "token", indices, a->vocab, a->hidden, &table);
+    x = ft__add(b, "position", x, positions(m, a->position_rows, tokens, a->hidden));
+    x = ft__block_close(b, x);
+    x = ft__block_open(b, "text.layers", a->layers, x);
+    x = ft__block_close(b, ft__vision_layer(m, x, &tower));
+    x = ft__block_open(b, "text.head", 1, x);
+    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
+    x = text_end(m, indices, x);
+    x = ft__linear(b, "projection", x, a->projection, FT_NO_BIAS, FT_WHOLE);
+    return ft__block_close(b, x);
+}
+
+/* -- the head ---------------------------------------------------------------------------------- */
+
+/* x over its length, written out: power, sum, root, quotient. */
+static ft_ref unit(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_ref square = ft__pointwise(b, "unit.square", "powu", x);
+    ft_ref sum = ft__reduce(b, "unit.sum", "sum", square);
+    return ft__pointwise2(b, "unit.div", "div", x, ft__pointwise(b, "unit.root", "powu", sum));
+}
+
+static ft_ref contrast(ft_maker *m, ft_ref image, ft_ref words)
+{
+    ft_build *b = &m->b;
+    int64_t n = m->batch, width = m->arch->projection;
+    ft_ref scale = ft__parameter(b, "logit_scale", 1, 1);
+    image = unit(m, image);
+    words = unit(m, words);
+    ft_ref logits = ft__matmul(b, "logits", words, image, 1, n, n, width, "nt");
+    logits = ft__mul(b, "logits.scale", logits, ft__pointwise(b, "scale.exp", "exp", scale));
+    if (!b->training) return logits;
+    ft_ref across = ft__contiguous(b, "loss", ft__view(b, logits, n, n, true)); /* pictures by texts, texts by pictures */
+    ft_ref sum = ft__add(b, "loss.sum", ft__loss(b, "loss", logits, false), ft__loss(b, "loss", across, false));
+    return ft__pointwise(b, "loss.mean", "divu", sum);
+}
+
+void ft__make_clip(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (!ft__vision_task(m)) return;
+    if (m->q_len > a->position_rows) {
+        ft__build_fail(b, FT_E_RANGE, "a text of %lld tokens: this model's table of positions has %lld",
+                       (long long)m->q_len, (long long)a->position_rows);
+        return;
+    }
+    ft_ref image = pictures(m);
+    ft_ref words = text(m);
+    words = ft__block_open(b, "head", 1, words);
+    ft__block_close(b, contrast(m, image, words));
+}

@@ -1,0 +1,114 @@
+/* What a model is: a Hugging Face config.json, read as its own library reads it (defaults per architecture included),
+ * turned into one set of words that the builders share.
+ *
+ * Fields that an architecture does not have are zero. `ft_arch` owns nothing: names point to static text. */
+#ifndef FT_MODEL_CONFIG_H
+#define FT_MODEL_CONFIG_H
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Which builder: see model.c. */
+typedef enum ft_design {
+    FT_DECODER_ONLY,    /* gpt2 ... gpt_oss: transformer.c */
+    FT_ENCODER_ONLY,    /* bert, roberta */
+    FT_ENCODER_DECODER, /* t5, switch_transformers */
+    FT_SPEECH,          /* whisper */
+    FT_VIT,
+    FT_CLIP,            /* two towers */
+    FT_RESNET,
+    FT_CONVNEXT,
+    FT_STATE_SPACE,     /* mamba2 */
+    FT_DIFFUSION,       /* DiT */
+    FT_DESIGN_COUNT
+} ft_design;
+
+typedef enum ft_norm { FT_LAYERNORM, FT_RMSNORM, FT_RMSNORM_WIDE /* weight applied in fp32: gemma, olmo2, gpt_oss */ } ft_norm;
+typedef enum ft_place { FT_PRE_NORM, FT_POST_NORM /* bert */, FT_SANDWICH /* gemma2 */, FT_AFTER /* olmo2 */ } ft_place;
+typedef enum ft_position { FT_NO_POSITION, FT_LEARNED_POSITION, FT_ROTARY, FT_ALIBI, FT_RELATIVE, FT_SINUSOIDAL } ft_position;
+typedef enum ft_qk_norm { FT_NO_QK_NORM, FT_QK_NORM_HEAD, FT_QK_NORM_FULL } ft_qk_norm;
+
+enum { FT_MAX_STAGES = 8 };
+
+typedef struct ft_arch {
+    const char *model_type; /* as in the config: "llama" */
+    ft_design design;
+    /* sizes */
+    int64_t layers, decoder_layers, hidden, ffn, heads, kv_heads, head_dim, vocab, max_position, token_types;
+    int64_t position_rows;  /* of a learned table: opt's has two more than positions; 0: no table */
+    int64_t embed_width;    /* opt-350m, bert-like projections: width of the embedding when it is not `hidden`; else 0 */
+    /* what a layer is made of */
+    const char *activation; /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
+    bool gated;             /* act(gate) * up */
+    bool fused_qkv, fused_gate_up, conv1d; /* conv1d: gpt2's weights stand [in, out] */
+    bool qkv_bias, key_bias, out_bias, mlp_bias, head_bias;
+    bool causal;            /* a query sees no later key; bert only as a decoder */
+    bool tied;              /* head shares the embedding's weights */
+    ft_norm norm;
+    bool norm_bias;
+    ft_place place;
+    bool final_norm, embed_norm; /* embed_norm: bloom, bert */
+    bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
+    ft_position position;
+    int64_t rotary_dim;     /* of head_dim */
+    bool rotary_interleaved;
+    int64_t relative_buckets; /* t5: rows of the table of relative positions */
+    ft_qk_norm qk_norm;
+    double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
+    bool scores_fp32, softmax_fp32, score_scale, baddbmm;  /* eager attention as the implementation writes it */
+    bool sinks;             /* gpt_oss */
+    bool no_sdpa;           /* the implementation has eager (or flash) attention alone */
+    int64_t window;         /* sliding window; 0: none */
+    int64_t window_every;   /* of each `window_every` layers the last one is full; 0: all alike */
+    double embed_dropout, attention_dropout;
+    double residual_dropout, mlp_dropout; /* on what attention and on what the MLP adds to the stream */
+    double activation_dropout;            /* inside the MLP, after the activation: t5, whisper */
+    bool loss_fp32;         /* the loss copies logits to fp32 */
+    bool lm_head, mlm_head, pooler; /* mlm_head: dense, activation, norm, decoder */
+    int64_t labels;         /* classification head; 0: none */
+    /* mixture of experts */
+    int64_t experts, topk, moe_ffn, shared_experts, shared_ffn /* of all shared experts together */;
+    int64_t first_dense, moe_every, expert_capacity;
+    int64_t sparse_encoder_layers, sparse_decoder_layers;
+    bool shared_gate, router_fp32, router_sigmoid, router_bias, expert_bias, expert_loop;
+    int64_t expert_groups;
+    /* multi-head latent attention */
+    int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;
+    /* images and sound */
+    int64_t image, patch, channels, out_channels, mel_bins, max_source, max_target;
+    int64_t stages, depth[FT_MAX_STAGES], width[FT_MAX_STAGES], stem_width;
+    bool bottleneck;
+    bool stride_first_stage, stride_on_1x1; /* resnet: downsample_in_first_stage, downsample_in_bottleneck */
+    bool layer_scale;                       /* convnext */
+    int64_t vision_hidden, vision_ffn, vision_layers, vision_heads, projection; /* clip's other tower */
+    /* state space */
+    int64_t state, conv_kernel, expand, groups, chunk;
+    bool conv_bias, residual_fp32;
+    /* what the file said and nobody used, for warnings */
+    bool nearest;           /* read as a relative of an architecture that is not known */
+} ft_arch;
+
+/* `config` is the object of a config.json. `nearest`: NULL, or the known model_type to read an unknown one as. `where`
+ * names the file or "model". Everything contradictory or absurd is refused: heads that do not divide, zero layers. */
+ft_status ft__config_read(const json_t *config, const char *nearest, const char *where, ft_arch *out, ft_error *err);
+
+/* The model_types that are known, in reading order. */
+const char *const *ft__config_types(size_t *count);
+
+/* The catalogue: named configs with their sources, embedded from data/models. */
+typedef struct ft_model_entry {
+    const char *name, *hub;     /* "llama-3-8b", "meta-llama/Meta-Llama-3-8B" */
+    const char *model_type;
+    double published;           /* parameters as the source gives them; 0 when it gives none */
+    double published_digits;    /* the unit of the last digit given: 1 for an exact count, 1e8 for "8.0B" */
+    const char *source;
+    const char *config;         /* JSON text */
+} ft_model_entry;
+size_t ft__model_count(void);
+const ft_model_entry *ft__model_at(size_t index);
+const ft_model_entry *ft__model_find(const char *name); /* by name or hub id, case-insensitive; NULL */
+/* A catalogue name, a config.json, or a directory that holds one -> arch. Unknown names: the nearest in the message. */
+ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft_error *err);
+#endif

@@ -1,0 +1,13 @@
+/* What the files of the llama line and of its mixtures share. Private to config_*.c. */
+#ifndef FT_MODEL_CONFIG_FAMILY_H
+#define FT_MODEL_CONFIG_FAMILY_H
+#include "model/config_type.h"
+
+/* Pre-norm, gated MLP, rotary positions; eager attention scales the scores and takes their softmax in fp32; the loss
+ * copies the logits to fp32. */
+#define FT_LLAMA_LIKE                                                                                           \
+    .design = FT_DECODER_ONLY, .causal = true, .gated = true, .final_norm = true, .position = FT_ROTARY,        \
+    .softmax_fp32 = true, .score_scale = true, .loss_fp32 = true, .lm_head = true
+
+extern const ft_config_key ft__llama_keys[];
+#endif

@@ -1,0 +1,152 @@
+/* encoder_decoder.c: t5 and switch_transformers: two stacks of pre-norm layers, the second of which also attends to what
+ * the first made of the source. */
+#include "graph/emit.h"
+#include "model/relative.h"
+
+typedef struct stack {
+    ft_ref bias, mask;    /* of self-attention */
+    ft_ref source, zeros; /* cross-attention: the encoder's result, its bias; FT_NONE in the encoder */
+    int64_t q_len, kv_len, source_len;
+    bool decodes;
+} stack;
+
+/* -- layers ------------------------------------------------------------------------------------ */
+
+static ft_ref residual(ft_maker *m, const char *name, ft_ref x, ft_ref y)
+{
+    y = ft__dropout(&m->b, name, y, m->arch->residual_dropout);
+    return ft__add(&m->b, name, x, y);
+}
+
+static ft_ref feed_forward(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref h = ft__linear(b, a->gated ? "mlp.wi_0" : "mlp.wi", x, a->ffn, FT_NO_BIAS, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, "mlp.act", a->activation, h);
+    if (a->gated) h = ft__mul(b, "mlp.act", h, ft__linear(b, "mlp.wi_1", x, a->ffn, FT_NO_BIAS, FT_CUT_COLUMNS));
+    h = ft__dropout(b, "mlp.act_dropout", h, a->activation_dropout);
+    h = ft__cast(b, "mlp.wo", h, b->stored); /* to its weights' format, which autocast takes back */
+    ft__module(b, 2);
+    return ft__linear(b, "mlp.wo", h, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+}
+
+static ft_ref layer(ft_maker *m, const stack *s, ft_ref x, bool sparse)
+{
+    ft_build *b = &m->b;
+    bool loops = m->arch->experts > 0; /* switch_transformers keeps keys and values even while it trains */
+    ft_relative own = {"attn.q", "attn.k", "attn.v", "attn.o", "attn.attend", .q_len = s->q_len, .kv_len = s->kv_len,
+                       .bias = s->bias, .mask = s->mask, .causal = s->decodes, .cached = s->decodes && loops};
+    ft__module(b, 2);
+    ft_ref h = ft__relative_norm(m, "attn.norm", x);
+    x = residual(m, "attn.residual", x, ft__relative_attention(m, h, h, &own));
+    if (s->decodes) {
+        ft_relative cross = {"cross.q", "cross.k", "cross.v", "cross.o", "cross.attend", .q_len = s->q_len,
+                             .kv_len = s->source_len, .bias = s->zeros, .mask = FT_NONE, .cross = true,
+                             .cached = loops};
+        h = ft__relative_norm(m, "cross.norm", x);
+        x = residual(m, "cross.residual", x, ft__relative_attention(m, h, s->source, &cross));
+        ft__module(b, 1);
+    }
+    h = ft__relative_norm(m, "mlp.norm", x);
+    return residual(m, "mlp.residual", x, sparse ? ft__expert_loop(m, h) : feed_forward(m, h));
+}
+
+/* Every so many layers the last one is sparse: whole periods as one block, the rest as another. */
+static ft_ref layers(ft_maker *m, const stack *s, ft_ref x, int64_t count, int64_t sparse)
+{
+    ft_build *b = &m->b;
+    const char *name = s->decodes ? "decoder.layers" : "encoder.layers";
+    const char *rest = s->decodes ? "decoder.layers.dense" : "encoder.layers.dense";
+    int64_t period = sparse > 0 ? count / sparse : 1, whole = sparse > 0 ? count / period : count;
+    if (period > 64) period = 64;
+    x = ft__block_open(b, name, whole, x);
+    for (int64_t i = 0; i < period && b->status == FT_OK; i++) x = layer(m, s, x, sparse > 0 && i == period - 1);
+    x = ft__block_close(b, x);
+    if (count - whole * period < 1) return x;
+    x = ft__block_open(b, rest, count - whole * period, x);
+    return ft__block_close(b, layer(m, s, x, false));
+}
+
+/* -- stacks ------------------------------------------------------------------------------------ */
+
+static bool adds_masks(const ft_maker *m)
+{
+    return m->work->attention == FT_EAGER || (m->arch->experts > 0 && m->work->attention == FT_SDPA);
+}
+
+static ft_ref embed(ft_maker *m, stack *s, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref tokens = ft__input(b, m->batch, s->q_len, 8);
+    ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, a->hidden, table);
+    x = ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+    s->mask = s->zeros = FT_NONE;
+    if (adds_masks(m)) /* over the source a row of padding, over the target what comes later */
+        s->mask = ft__aside(b, "mask", "copy", FT_NONE, s->decodes ? m->batch * s->q_len : m->batch, s->kv_len,
+                            ft_dtype_bytes(b->stored), 4);
+    s->bias = ft__relative_bias(m, "attn.bias", s->q_len, s->kv_len, !s->decodes);
+    if (s->decodes)
+        s->zeros = ft__aside(b, "cross.bias", "fill", FT_NONE, a->heads * s->q_len, s->source_len,
+                             ft_dtype_bytes(b->stored), 1);
+    ft__module(b, 2);
+    return x;
+}
+
+static ft_ref encode(ft_maker *m, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    stack s = {.source = FT_NONE, .q_len = m->work->seq, .kv_len = m->work->seq};
+    ft__block_open(b, "encoder.embed", 1, FT_NONE);
+    ft_ref x = ft__block_close(b, embed(m, &s, table));
+    x = layers(m, &s, x, a->layers, a->sparse_encoder_layers);
+    x = ft__block_open(b, "encoder.norm", 1, x);
+    x = ft__relative_norm(m, "encoder.norm", x);
+    return ft__block_close(b, ft__dropout(b, "encoder.dropout", x, a->embed_dropout));
+}
+
+/* Over the last word's state, when the class says so. */
+static ft_ref classified(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    x = ft__contiguous(b, "classifier", ft__slice(b, x, m->batch, a->hidden));
+    x = ft__linear(b, "classifier.dense", x, a->hidden, FT_BIAS, FT_WHOLE);
+    x = ft__linear(b, "classifier", ft__pointwise(b, "classifier.act", "tanh", x), a->labels, FT_BIAS, FT_WHOLE);
+    return b->training ? ft__loss(b, "loss", x, false) : x;
+}
+
+static void decode(ft_maker *m, ft_ref source, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (m->work->task == FT_PREFILL) m->q_len = m->kv_len = 1; /* the word that starts the answer */
+    stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = m->work->seq, .decodes = true};
+    ft__block_open(b, "decoder.embed", 1, FT_NONE);
+    ft_ref x = ft__block_close(b, embed(m, &s, table));
+    x = layers(m, &s, x, a->decoder_layers, a->sparse_decoder_layers);
+    x = ft__block_open(b, "head", 1, x);
+    x = ft__relative_norm(m, "norm", x);
+    x = ft__dropout(b, "head.dropout", x, a->embed_dropout);
+    if (a->lm_head && a->tied) x = ft__pointwise(b, "head.scale", "mulu", x); /* by 1 / sqrt(hidden) */
+    if (a->lm_head) x = ft__part_head(m, x, a->tied ? *table : FT_NONE);
+    else if (a->labels > 0) x = classified(m, x);
+    ft__block_close(b, x);
+}
+
+void ft__make_encoder_decoder(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref table = FT_NONE, source = FT_NONE;
+    bool decodes = m->work->task == FT_DECODE;
+    if (decodes && a->decoder_layers < 1) {
+        ft__build_fail(b, FT_E_UNSUPPORTED, "%s here is its encoder alone, which has no decode step: ask for \"forward\"",
+                       a->model_type);
+        return;
+    }
+    if (!decodes) source = encode(m, &table);
+    if (a->decoder_layers > 0) decode(m, source, &table);
+}

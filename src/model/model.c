@@ -1,0 +1,96 @@
+/* model.c: a model and what is done with it -> the graph of one step.
+ *
+ * The builder of the model's design makes the forward pass; backward, recomputation, fusion and the optimizer are
+ * passes over what it made. */
+#include <string.h>
+
+#include "graph/emit.h"
+#include "model/parts.h"
+
+typedef void (*builder)(ft_maker *);
+static const builder builders[FT_DESIGN_COUNT] = {
+    [FT_DECODER_ONLY] = ft__make_transformer, [FT_ENCODER_ONLY] = ft__make_encoder,
+    [FT_ENCODER_DECODER] = ft__make_encoder_decoder,
+    [FT_SPEECH] = ft__make_speech,            [FT_VIT] = ft__make_vit,
+    [FT_CLIP] = ft__make_clip,                [FT_RESNET] = ft__make_resnet,
+    [FT_CONVNEXT] = ft__make_convnext,        [FT_STATE_SPACE] = ft__make_state_space,
+    [FT_DIFFUSION] = ft__make_diffusion,
+};
+
+/* -- the optimizer ----------------------------------------------------------------------------- */
+
+static void update(ft_build *b, const char *name, const char *op, double times)
+{
+    const ft_graph *g = b->g;
+    ft_node n = ft__node_of(FT_DO_OPTIMIZER, name);
+    n.op = (ft_op){.kind = FT_OP_OPTIMIZER, .name = op, .dtype = b->stored, .kv_dtype = b->stored};
+    n.op.u.optimizer.params = (int64_t)g->trained_parameters;
+    n.op.u.optimizer.tensors = g->trained_tensors > 0 ? g->trained_tensors : 1;
+    n.count = (float)times;
+    ft__emit(b, &n);
+}
+
+static void optimizer(ft_maker *m)
+{
+    static const char *const names[FT_OPTIMIZER_COUNT] = {
+        [FT_ADAMW] = "adamw_fused",    [FT_ADAMW_FOREACH] = "adamw_foreach", [FT_ADAMW_8BIT] = "adamw_8bit",
+        [FT_ADAFACTOR] = "adafactor",  [FT_SGD] = "sgd",                     [FT_SGD_MOMENTUM] = "sgd_momentum",
+        [FT_MUON] = "muon",
+    };
+    ft_build *b = &m->b;
+    const ft_workload *w = m->work;
+    if (w->optimizer == FT_NO_OPTIMIZER || b->g->trained_parameters < 1) return;
+    b->phase = FT_UPDATE;
+    ft__block_open(b, "update", 1, FT_NONE);
+    if (b->status == FT_OK) b->g->blocks[b->block].phase = FT_UPDATE;
+    if (w->master_weights) b->stored = FT_FP32; /* states and copies in fp32 */
+    if (w->clip) update(b, "clip_grad_norm", "clip_grad_norm", 1);
+    update(b, "optimizer", names[w->optimizer], 1);
+    ft__block_close(b, FT_NONE);
+}
+
+/* -- the step ---------------------------------------------------------------------------------- */
+
+static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft_error *err)
+{
+    bool training = w->task == FT_TRAIN;
+    ft_maker m = {.b = ft__build_begin(g, w->dtype, w->autocast, training, err),
+                  .arch = arch,
+                  .work = w,
+                  .fused = w->execution == FT_RUN_FUSED,
+                  .batch = w->batch,
+                  .q_len = w->task == FT_DECODE ? 1 : w->seq,
+                  .kv_len = w->task == FT_DECODE ? w->seq + 1 : w->seq,
+                  .cos = FT_NONE,
+                  .sin = FT_NONE,
+                  .mask = FT_NONE};
+    m.engine = !training && w->cache == FT_CACHE_PAGED && (w->task == FT_PREFILL || w->task == FT_DECODE) &&
+               (w->execution == FT_RUN_FUSED || w->execution == FT_RUN_CUDA_GRAPH);
+    m.b.lora_rank = training ? w->lora_rank : 0;
+    m.b.frozen = m.b.lora_rank > 0;
+    if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;
+    if (training && w->dtype == FT_FP8) m.b.weight_bytes = ft_dtype_bytes(m.b.stored);
+    else if (!training && ft_dtype_bytes(w->dtype) < 2 && !w->autocast && w->weight_bits <= 0)
+        m.b.weight_bytes = ft_dtype_bytes(w->dtype);
+    return m;
+}
+
+ft_status ft__model_graph(const ft_arch *arch, const ft_workload *w, ft_arena *arena, ft_graph **out, ft_error *err)
+{
+    *out = NULL;
+    if (w->batch < 1 || w->seq < 1) return ft__fail(err, FT_E_RANGE, "batch and seq must be at least 1");
+    ft_graph *g = ft__graph_new(arena, w->dtype);
+    if (!g) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_maker m = begin(arch, w, g, err);
+    builders[arch->design](&m);
+    if (m.b.status != FT_OK) return m.b.status;
+    if (w->task == FT_TRAIN) {
+        FT_TRY(ft__graph_backward(g, w->recompute, (double)(w->accumulate > 1 ? w->accumulate : 1), err));
+        optimizer(&m);
+        if (m.b.status != FT_OK) return m.b.status;
+    }
+    if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
+        FT_TRY(ft__graph_fuse(g, err));
+    *out = g;
+    return FT_OK;
+}

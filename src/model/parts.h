@@ -1,0 +1,66 @@
+/* The pieces that models share, as their implementations launch them: norms, activations, rotary embeddings, attention,
+ * feed-forward networks, heads. A piece knows the execution: eager pieces are written out kernel by kernel, fused ones
+ * (Megatron, Transformer Engine) are one. */
+#ifndef FT_MODEL_PARTS_H
+#define FT_MODEL_PARTS_H
+#include "graph/build.h"
+#include "model/workload.h"
+
+typedef struct ft_maker {
+    ft_build b;
+    const ft_arch *arch;
+    const ft_workload *work;
+    bool fused;               /* hand-fused kernels */
+    bool engine;              /* a serving engine's kernels: paged cache, fused norms, rotary and experts */
+    int64_t batch, q_len, kv_len; /* tokens = batch * q_len */
+    ft_ref cos, sin;          /* rotary tables, once per forward pass */
+    ft_ref mask;              /* additive mask; FT_NONE where the implementation passes none */
+} ft_maker;
+
+/* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */
+ft_ref ft__part_norm(ft_maker *m, const char *name, ft_ref x, ft_norm kind, bool bias);
+/* By Hugging Face's name: "gelu_new" is eight kernels, "gelu" one. */
+ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation, ft_ref x);
+/* Rotary tables for q_len positions of `dim`: the handful of small kernels before the first layer. */
+void ft__part_rotary_tables(ft_maker *m, int64_t dim);
+/* Applies them to x: [batch * q_len, heads * head_dim] seen as heads; `strided`: x is a transposed view. */
+ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim);
+
+/* Scaled dot products of q, k, v in the workload's way (eager, sdpa, flash); result [batch * q_len, heads * v_dim].
+ * q, k, v are transposed views unless a kernel made them contiguous. dropout: of the probabilities. */
+typedef struct ft_scores {
+    ft_attention_shape shape;
+    double dropout, softcap;
+    bool scale, mask, scores_fp32, softmax_fp32, bias; /* bias: a position bias is added to the scores */
+    bool eager_only;
+    bool alibi, baddbmm;      /* linear biases: added in fp32 (mpt), or the product adds them itself (bloom) */
+    bool sinks;               /* one more column of scores per head (gpt_oss) */
+    bool broadcast;           /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
+    bool q_dense, k_dense, v_dense;                    /* contiguous as [batch, heads, length, dim] */
+} ft_scores;
+ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
+
+/* up, activation, down; or gate and up, activation, product, down. */
+ft_ref ft__part_mlp(ft_maker *m, const char *name, ft_ref x, int64_t inter, const char *activation, bool gated,
+                    bool fused_gate_up, ft_bias bias);
+
+/* Mixture of experts over x, result like x: router, dispatch, experts, combination (moe.c). */
+ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x);
+
+/* Language-model head over all tokens, or the last of each sequence, and the loss when training. `table`: a tied
+ * weight or FT_NONE. Returns the loss, or the logits. */
+ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table);
+
+/* Builders by design. Each makes every forward block and leaves the loss (training) or the result as the last block's
+ * carry. */
+void ft__make_transformer(ft_maker *m);     /* decoder-only */
+void ft__make_encoder(ft_maker *m);         /* bert, roberta */
+void ft__make_encoder_decoder(ft_maker *m); /* t5, switch_transformers */
+void ft__make_speech(ft_maker *m);          /* whisper */
+void ft__make_vit(ft_maker *m);
+void ft__make_clip(ft_maker *m);
+void ft__make_resnet(ft_maker *m);
+void ft__make_convnext(ft_maker *m);
+void ft__make_state_space(ft_maker *m);
+void ft__make_diffusion(ft_maker *m);
+#endif

@@ -1,0 +1,244 @@
+/* relative.c: the norm, the relative position biases and the attention of t5 (Raffel et al. 2020), as transformers
+ * launches them.
+ *
+ * A bias whose last axis is not contiguous is refused by PyTorch's fused attention kernels, so that t5's self-attention
+ * under sdpa runs scaled_dot_product_attention's fallback: everything in fp32, a guard against rows of minus infinity,
+ * and a dozen passes over the scores. Cross-attention, whose bias is zero and contiguous, is fused. */
+#include "model/relative.h"
+
+#include <string.h>
+
+#include "graph/emit.h"
+#include "model/latent.h"
+
+ft_ref ft__aside(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+                 int count)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_FILL, name);
+    ft__node_in(&n, x);
+    ft_ref out = ft__node_out(b, &n, rows, cols, b->stored, bytes);
+    if (out == FT_NONE) return out;
+    b->g->tensors[out].trained = false;
+    n.op = ft__pointwise_kernel(b->g, op, n.in, n.in_count, &b->g->tensors[out]);
+    n.count = (float)count;
+    ft__emit(b, &n);
+    return out;
+}
+
+ft_ref ft__relative_norm(ft_maker *m, const char *name, ft_ref x)
+{
+    ft_build *b = &m->b;
+    if (m->fused || m->engine) return ft__rmsnorm_fused(b, name, x);
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    int64_t width = ft__tensor_of(b, x)->cols;
+    ft_ref power = ft__pointwise(b, name, "powu", ft__cast(b, name, x, FT_FP32));
+    ft_ref root = ft__pointwise(b, name, "addu", ft__reduce(b, name, "mean", power));
+    root = ft__pointwise(b, name, "rsqrt", root);
+    ft_ref h = ft__cast(b, name, ft__mul(b, name, x, root), low);
+    ft__module(b, 1);
+    return ft__mul(b, name, h, ft__parameter(b, "norm.weight", 1, width));
+}
+
+ft_ref ft__relative_bias(ft_maker *m, const char *name, int64_t q_len, int64_t kv_len, bool both_ways)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref buckets = ft__aside(b, name, "copy", FT_NONE, q_len, kv_len, 8, both_ways ? 21 : 19), table = FT_NONE;
+    ft_ref bias = ft__embedding(b, name, buckets, a->relative_buckets, a->heads, &table);
+    return ft__view(b, bias, a->heads * q_len, kv_len, a->heads > 1);
+}
+
+/* -- the ways to attend ------------------------------------------------------------------------ */
+
+typedef struct sizes {
+    int64_t pairs, q_len, kv_len, dim;
+} sizes;
+
+static void mark_core(ft_build *b, int32_t first)
+{
+    for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) b->g->nodes[i].core = true;
+}
+
+/* Keys as [dim, kv_len]: a copy that transposes. */
+static ft_ref turned(ft_build *b, const char *name, ft_ref k, sizes s)
+{
+    k = ft__copy(b, name, k, s.pairs * s.dim, s.kv_len);
+    if (b->status == FT_OK)
+        b->g->nodes[b->g->node_count - 1].op =
+            ft__row_kernel("transpose_copy", FT_FWD, s.pairs * s.dim, s.kv_len, ft__tensor_of(b, k)->dtype);
+    return k;
+}
+
+static ft_ref merged(ft_maker *m, ft_ref y, sizes s)
+{
+    ft_build *b = &m->b;
+    y = ft__view(b, y, m->batch * s.q_len, m->arch->heads * s.dim, s.q_len > 1);
+    return ft__contiguous(b, "attn.merge", y);
+}
+
+/* softmax that gives zeros where every key is hidden: three more passes, none of which has a gradient. */
+static ft_ref safe_softmax(ft_build *b, ft_ref scores)
+{
+    const char *name = "attn.softmax";
+    ft_ref p = ft__row(b, name, "softmax", scores);
+    if (b->status != FT_OK) return FT_NONE;
+    ft_tensor t = *ft__tensor_of(b, p);
+    ft_ref hidden = ft__aside(b, name, "isneginf", scores, t.rows, t.cols, 1, 1);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.u.elementwise.pattern = FT_CONTIGUOUS;
+    ft_node all = ft__node_of(FT_DO_FILL, name);
+    ft__node_in(&all, hidden);
+    ft_ref rows = ft__node_out(b, &all, t.rows, 1, t.dtype, 1);
+    all.op = ft__row_kernel("sum_rows", FT_FWD, t.rows, t.cols, FT_BF16);
+    ft__emit(b, &all);
+    ft_node where = ft__node_of(FT_DO_COPY, name); /* to autograd, softmax and this are one */
+    ft__node_in(&where, p);
+    ft__node_in(&where, rows);
+    ft_ref out = ft__node_out(b, &where, t.rows, t.cols, t.dtype, t.element_bytes);
+    if (out == FT_NONE) return out;
+    where.op = ft__pointwise_kernel(b->g, "where", where.in, where.in_count, &b->g->tensors[out]);
+    where.op.u.elementwise.inputs = 2; /* zeros are read as well */
+    where.op.u.elementwise.bytes += ft__tensor_bytes(&t);
+    ft__emit(b, &where);
+    return out;
+}
+
+/* scaled_dot_product_attention's fallback. The scale's root goes to q and k each. */
+static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, sizes s)
+{
+    ft_build *b = &m->b;
+    const char *name = "attn.attend";
+    ft_dtype low = ft__tensor_of(b, q)->dtype;
+    bool autocast = b->autocast;
+    b->autocast = false; /* it lowers what goes in and leaves the inside alone */
+    bias = ft__cast(b, "attn.bias", bias, low);
+    q = ft__cast(b, name, q, FT_FP32);
+    k = ft__cast(b, name, k, FT_FP32);
+    v = ft__cast(b, name, v, FT_FP32);
+    q = ft__pointwise(b, "attn.scale", "mulu", q);
+    k = ft__pointwise(b, "attn.scale", "mulu", k);
+    bool dense = !ft__tensor_of(b, k)->strided; /* as a cache leaves them */
+    q = ft__contiguous(b, name, q);
+    if (!dense) k = turned(b, name, k, s);
+    int32_t first = b->g->node_count;
+    ft_ref scores = ft__matmul(b, "attn.scores", q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
+    scores = ft__pointwise_in_place(b, "attn.bias", "add", scores, bias);
+    scores = safe_softmax(b, scores);
+    scores = ft__dropout(b, "attn.dropout", scores, m->arch->attention_dropout);
+    ft__cast(b, "attn.softmax", scores, low); /* returned beside the result, read by nobody */
+    mark_core(b, first);
+    v = ft__contiguous(b, name, v);
+    ft_ref y = ft__matmul(b, "attn.values", scores, v, s.pairs, s.q_len, s.dim, s.kv_len, "nn");
+    y = merged(m, ft__cast(b, name, y, low), s);
+    b->autocast = autocast;
+    return y;
+}
+
+static ft_ref eager(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, ft_ref mask, sizes s)
+{
+    ft_build *b = &m->b;
+    const char *name = "attn.attend";
+    bool dense = !ft__tensor_of(b, k)->strided; /* as a cache leaves them */
+    q = ft__contiguous(b, name, q);
+    if (!dense) k = turned(b, name, k, s);
+    v = ft__contiguous(b, name, v);
+    int32_t first = b->g->node_count;
+    ft_ref p = ft__matmul(b, "attn.scores", q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
+    if (!m->fused) {
+        p = ft__pointwise(b, "attn.scale", "mulu", p);
+        if (bias != FT_NONE) p = ft__add(b, "attn.bias", p, bias);
+        if (mask != FT_NONE) p = ft__add(b, "attn.mask", p, mask);
+    }
+    p = ft__row(b, "attn.softmax", "softmax", p);
+    p = ft__dropout(b, "attn.dropout", p, m->arch->attention_dropout);
+    mark_core(b, first);
+    return merged(m, ft__matmul(b, "attn.values", p, v, s.pairs, s.q_len, s.dim, s.kv_len, "nn"), s);
+}
+
+/* Where a layer has a causal mask it is written into the bias, in every layer again. */
+static ft_ref hidden_later(ft_maker *m, ft_ref bias, const ft_relative *r)
+{
+    ft_build *b = &m->b;
+    if (!r->causal || r->q_len < 2 || bias == FT_NONE) return bias;
+    ft_ref later = ft__aside(b, "attn.mask", "copy", FT_NONE, r->q_len, r->kv_len, 1, 4);
+    return ft__pointwise2(b, "attn.mask", "where", bias, later);
+}
+
+static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, const ft_relative *r)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    sizes s = {m->batch * a->heads, r->q_len, r->kv_len, a->head_dim};
+    bool loops = a->experts > 0; /* switch_transformers knows eager attention alone */
+    if (m->work->attention == FT_EAGER || (loops && m->work->attention == FT_SDPA))
+        return eager(m, q, k, v, r->bias, r->mask, s);
+    if (m->work->attention == FT_SDPA && !r->cross && !m->fused)
+        return written_out(m, q, k, v, hidden_later(m, r->bias, r), s);
+    ft_attention_shape shape = {.batch = m->batch,
+                                .heads = a->heads,
+                                .kv_heads = a->heads,
+                                .q_len = r->q_len,
+                                .kv_len = r->kv_len,
+                                .head_dim = a->head_dim,
+                                .causal = r->causal && r->q_len > 1,
+                                .masked = true};
+    return ft__attention(b, r->attend, q, k, v, &shape, a->attention_dropout);
+}
+
+/* -- a layer's attention ----------------------------------------------------------------------- */
+
+/* [batch * len, heads * dim] as [batch, heads, len, dim]. */
+static ft_ref by_heads(ft_maker *m, ft_ref x, int64_t len)
+{
+    const ft_arch *a = m->arch;
+    x = ft__view(&m->b, x, m->batch * len * a->heads, a->head_dim, false);
+    return ft__view(&m->b, x, m->batch * len * a->heads, a->head_dim, true);
+}
+
+/* Appended to an empty cache: a copy that makes it contiguous, launched as a concatenation. */
+static ft_ref first_kept(ft_build *b, ft_ref x)
+{
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__copy(b, "attn.cache", x, t.rows, t.cols);
+    if (b->status == FT_OK)
+        b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("cat_halves", FT_FWD, t.rows, t.cols, t.dtype);
+    return out;
+}
+
+static ft_ref kept(ft_maker *m, ft_ref x, const ft_relative *r)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool generates = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    if (generates && r->cross) {
+        ft__cache(b, m->batch * r->kv_len * a->heads, a->head_dim, ft_dtype_bytes(m->work->kv_dtype));
+        return ft__copy(b, "attn.cache", x, m->batch * r->kv_len * a->heads, a->head_dim);
+    }
+    if (generates) return ft__part_remember(m, x, a->heads, a->head_dim);
+    return r->cached ? first_kept(b, x) : x;
+}
+
+ft_ref ft__relative_attention(ft_maker *m, ft_ref x, ft_ref over, const ft_relative *r)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t width = a->heads * a->head_dim, fresh = r->cross ? r->kv_len : r->q_len;
+    ft__module(b, 1);
+    ft_ref q = by_heads(m, ft__linear(b, r->q, x, width, FT_NO_BIAS, FT_CUT_COLUMNS), r->q_len), k, v;
+    if (r->cross && m->work->task == FT_DECODE) { /* projected when the encoder had run */
+        double bytes = ft_dtype_bytes(m->work->kv_dtype);
+        ft__parameter(b, "weight", width, a->hidden);
+        ft__parameter(b, "weight", width, a->hidden);
+        k = ft__view(b, ft__cache(b, m->batch * r->kv_len * a->heads, a->head_dim, bytes),
+                     m->batch * r->kv_len * a->heads, a->head_dim, false);
+        v = ft__view(b, ft__cache(b, m->batch * r->kv_len * a->heads, a->head_dim, bytes),
+                     m->batch * r->kv_len * a->heads, a->head_dim, false);
+    } else {
+        k = by_heads(m, ft__linear(b, r->k, over, width, FT_NO_BIAS, FT_CUT_COLUMNS), fresh);
+        v = by_heads(m, ft__linear(b, r->v, over, width, FT_NO_BIAS, FT_CUT_COLUMNS), fresh);
+        k = kept(m, k, r);
+        v = kept(m, v, r);
+    }
+    ft_ref y = attend(m, q, k, v, r);
+    return ft__linear(b, r->o, y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+}

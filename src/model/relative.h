@@ -1,0 +1,30 @@
+/* What t5 and its kin have of their own: a norm, attention with relative position biases, a loop over experts. */
+#ifndef FT_MODEL_RELATIVE_H
+#define FT_MODEL_RELATIVE_H
+#include "model/parts.h"
+
+/* RMSNorm as t5 writes it out: the root is taken of an fp32 copy, and scales what came in. */
+ft_ref ft__relative_norm(ft_maker *m, const char *name, ft_ref x);
+
+/* The biases of a stack, once per forward pass: a bucket for each pair of positions, an embedding of it per head.
+ * Result [heads * q_len, kv_len], seen through strides. */
+ft_ref ft__relative_bias(ft_maker *m, const char *name, int64_t q_len, int64_t kv_len, bool both_ways);
+
+/* Attention of x [batch * q_len, hidden] over `over` (x itself, or an encoder's result of kv_len tokens). */
+typedef struct ft_relative {
+    const char *q, *k, *v, *o, *attend; /* names of its nodes */
+    int64_t q_len, kv_len;
+    ft_ref bias;    /* FT_NONE: none; cross-attention has one of zeros */
+    ft_ref mask;    /* eager attention alone adds one */
+    bool causal, cross;
+    bool cached;    /* keys and values are appended to a cache that is still empty: what `use_cache` costs in training */
+} ft_relative;
+ft_ref ft__relative_attention(ft_maker *m, ft_ref x, ft_ref over, const ft_relative *r);
+
+/* Feed-forward over one of many experts per token: a Python loop (expert_loop.c). */
+ft_ref ft__expert_loop(ft_maker *m, ft_ref x);
+
+/* Kernels that no gradient passes: `op` over `rows` x `cols` elements of `bytes`, `count` times. Result: the last's. */
+ft_ref ft__aside(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+                 int count);
+#endif

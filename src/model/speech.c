@@ -1,0 +1,224 @@
+/* speech.c: whisper (Radford et al. 2022): two convolutions over a spectrogram, an encoder, and a decoder that attends to
+ * it. Half a minute of sound is max_source frames whatever is said; `seq` counts the decoder's tokens.
+ *
+ * The encoder's stream stays as the convolutions left it, channels before frames: each norm copies it into order first,
+ * and each residual sum reads one operand across. */
+#include "graph/emit.h"
+#include "model/latent.h"
+#include "model/relative.h"
+
+/* -- strides ----------------------------------------------------------------------------------- */
+
+/* A carry comes in contiguous; this one is a permuted view. */
+static ft_ref across(ft_build *b, ft_ref x)
+{
+    if (b->status == FT_OK && x != FT_NONE) b->g->tensors[x].strided = b->g->tensors[x].permuted = true;
+    return x;
+}
+
+static ft_ref norm(ft_maker *m, const char *name, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_tensor t = *ft__tensor_of(b, x);
+    if (t.strided) {
+        ft__aside(b, name, "copy", x, t.rows, t.cols, t.element_bytes, 1);
+        if (b->status == FT_OK)
+            b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, t.rows, t.cols, t.dtype);
+    }
+    return ft__part_norm(m, name, x, m->arch->norm, m->arch->norm_bias);
+}
+
+static ft_ref residual(ft_maker *m, const char *name, ft_ref x, ft_ref y)
+{
+    ft_build *b = &m->b;
+    y = ft__dropout(b, name, y, m->arch->residual_dropout);
+    return ft__add(b, name, x, y);
+}
+
+/* -- attention --------------------------------------------------------------------------------- */
+
+typedef struct span {
+    const char *q, *k, *v, *o, *attend, *merge;
+    int64_t q_len, kv_len;
+    bool causal, cross;
+} span;
+
+/* [batch, len, heads, dim] -> [batch, heads, len, dim], copied into that order. */
+static ft_ref by_heads(ft_maker *m, const char *name, ft_ref x, int64_t len)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t rows = m->batch * len * a->heads;
+    x = ft__view(b, x, rows, a->head_dim, false);
+    return ft__contiguous(b, name, ft__view(b, x, rows, a->head_dim, len > 1));
+}
+
+static ft_ref kept(ft_maker *m, ft_ref x, const span *s)
+{
+    const ft_arch *a = m->arch;
+    bool generates = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    if (!generates) return x;
+    if (!s->cross) return s->causal ? ft__part_remember(m, x, a->heads, a->head_dim) : x;
+    ft__cache(&m->b, m->batch * s->kv_len * a->heads, a->head_dim, ft_dtype_bytes(m->work->kv_dtype));
+    return ft__copy(&m->b, "cross.cache", x, m->batch * s->kv_len * a->heads, a->head_dim);
+}
+
+/* Keys and values of the sound: projected once, then read from the cache. */
+static ft_ref remembered(ft_maker *m, const span *s, bool bias)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t rows = m->batch * s->kv_len * a->heads;
+    ft__parameter(b, "weight", a->hidden, a->hidden);
+    if (bias) ft__parameter(b, "bias", 1, a->hidden);
+    return ft__view(b, ft__cache(b, rows, a->head_dim, ft_dtype_bytes(m->work->kv_dtype)), rows, a->head_dim, false);
+}
+
+static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, const span *s)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t fresh = s->cross ? s->kv_len : s->q_len;
+    ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->key_bias ? FT_BIAS : FT_NO_BIAS;
+    ft__module(b, 1);
+    ft_ref q = ft__linear(b, s->q, x, a->hidden, bias, FT_CUT_COLUMNS), k, v;
+    q = by_heads(m, s->q, ft__pointwise(b, s->q, "mulu", q), s->q_len);
+    if (s->cross && m->work->task == FT_DECODE) {
+        k = remembered(m, s, key == FT_BIAS);
+        v = remembered(m, s, bias == FT_BIAS);
+    } else {
+        k = by_heads(m, s->k, ft__linear(b, s->k, over, a->hidden, key, FT_CUT_COLUMNS), fresh);
+        v = by_heads(m, s->v, ft__linear(b, s->v, over, a->hidden, bias, FT_CUT_COLUMNS), fresh);
+        k = kept(m, k, s);
+        v = kept(m, v, s);
+    }
+    ft_scores how = {.shape = {.batch = m->batch,
+                               .heads = a->heads,
+                               .kv_heads = a->heads,
+                               .q_len = s->q_len,
+                               .kv_len = s->kv_len,
+                               .head_dim = a->head_dim,
+                               .causal = s->causal && s->q_len > 1},
+                     .dropout = a->attention_dropout,
+                     .scale = true, /* by one: the queries are scaled already */
+                     .mask = s->causal && s->q_len > 1,
+                     .q_dense = true,
+                     .k_dense = true,
+                     .v_dense = true};
+    ft_ref y = ft__part_attend(m, s->attend, q, k, v, &how);
+    if (m->work->attention == FT_SDPA && s->q_len > 1) { /* the result lies as the queries do */
+        y = ft__view(b, y, m->batch * s->q_len, a->hidden, true);
+        y = ft__contiguous(b, s->merge, y);
+    }
+    return ft__linear(b, s->o, y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+}
+
+static ft_ref feed_forward(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_bias bias = a->mlp_bias ? FT_BIAS : FT_NO_BIAS;
+    ft_ref h = ft__linear(b, "mlp.fc1", x, a->ffn, bias, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, "mlp.act", a->activation, h);
+    h = ft__dropout(b, "mlp.act_dropout", h, a->activation_dropout);
+    return ft__linear(b, "mlp.fc2", h, a->hidden, bias, FT_CUT_ROWS);
+}
+
+/* -- the encoder ------------------------------------------------------------------------------- */
+
+/* A filter of three frames; the frames it hangs over count as padding. */
+static ft_ref frames(ft_maker *m, const char *name, ft_ref x, int64_t in, int64_t length, int64_t stride)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_conv_shape shape = {.n = m->batch, .c = in, .h = 1, .w = length + 2, .k = a->hidden, .r = 1, .s = 3,
+                           .stride = stride, .groups = 1};
+    x = ft__conv(b, name, x, &shape, FT_NO_BIAS);
+    x = ft__pointwise_in_place(b, name, "add", x, ft__parameter(b, "conv.bias", a->hidden, 1));
+    return ft__pointwise(b, name, "gelu", x);
+}
+
+static ft_ref encode(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t length = a->max_source;
+    ft__block_open(b, "encoder.embed", 1, FT_NONE);
+    ft_ref x = ft__input(b, m->batch * a->mel_bins, 2 * length, ft_dtype_bytes(b->stored));
+    x = frames(m, "conv1", x, a->mel_bins, 2 * length, 1);
+    x = frames(m, "conv2", x, a->hidden, 2 * length, 2);
+    x = ft__view(b, x, m->batch * length, a->hidden, true);
+    bool frozen = b->frozen; /* sinusoids: never trained */
+    b->frozen = true;
+    ft_ref places = ft__aside(b, "embed.positions", "fill", FT_NONE, 1, length, 8, 1), table = FT_NONE;
+    ft_ref positions = ft__embedding(b, "embed.positions", places, length, a->hidden, &table);
+    b->frozen = frozen;
+    x = ft__add(b, "embed.positions", x, positions);
+    x = ft__block_close(b, ft__dropout(b, "embed.dropout", x, a->embed_dropout));
+    x = across(b, ft__block_open(b, "encoder.layers", a->layers, x));
+    span own = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.o_proj", "attn.attend", "attn.merge",
+                .q_len = length, .kv_len = length};
+    ft__module(b, 2);
+    ft_ref h = norm(m, "attn.norm", x);
+    x = residual(m, "attn.residual", x, attention(m, h, h, &own));
+    x = residual(m, "mlp.residual", x, feed_forward(m, norm(m, "mlp.norm", x)));
+    x = ft__block_close(b, x);
+    x = across(b, ft__block_open(b, "encoder.norm", 1, x));
+    return ft__block_close(b, norm(m, "encoder.norm", x));
+}
+
+/* -- the decoder ------------------------------------------------------------------------------- */
+
+static ft_ref embed(ft_maker *m, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), positions = FT_NONE;
+    ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, a->hidden, table);
+    if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, "embed.scale", "mulu", x);
+    ft_ref places = ft__aside(b, "embed.positions", "copy", FT_NONE, m->batch, m->q_len, 8, 3);
+    x = ft__add(b, "embed.positions", x,
+                ft__embedding(b, "embed.positions", places, a->max_target, a->hidden, &positions));
+    ft__aside(b, "mask", "copy", FT_NONE, m->batch, m->q_len, 8, 9); /* are several texts packed into one? */
+    if (m->q_len > 1) ft__sync(b, "mask");
+    m->mask = FT_NONE;
+    if (m->work->attention == FT_EAGER)
+        m->mask = ft__aside(b, "mask", "copy", FT_NONE, m->batch * m->q_len, m->kv_len, ft_dtype_bytes(b->stored), 2);
+    ft__module(b, 2);
+    return ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+}
+
+static ft_ref decoder_layer(ft_maker *m, ft_ref x, ft_ref source)
+{
+    ft_build *b = &m->b;
+    span own = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.o_proj", "attn.attend", "attn.merge",
+                .q_len = m->q_len, .kv_len = m->kv_len, .causal = true};
+    span cross = {"cross.q_proj", "cross.k_proj", "cross.v_proj", "cross.o_proj", "cross.attend", "cross.merge",
+                  .q_len = m->q_len, .kv_len = m->arch->max_source, .cross = true};
+    ft__module(b, 2);
+    ft_ref h = norm(m, "attn.norm", x);
+    x = residual(m, "attn.residual", x, attention(m, h, h, &own));
+    h = norm(m, "cross.norm", x);
+    x = residual(m, "cross.residual", x, attention(m, h, source, &cross));
+    return residual(m, "mlp.residual", x, feed_forward(m, norm(m, "mlp.norm", x)));
+}
+
+void ft__make_speech(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref table = FT_NONE;
+    if (m->q_len > a->max_target || m->kv_len > a->max_target + 1) {
+        ft__build_fail(b, FT_E_RANGE, "a text of %lld tokens: the decoder's positions end at %lld",
+                       (long long)m->work->seq, (long long)a->max_target);
+        return;
+    }
+    ft_ref source = m->work->task == FT_DECODE ? FT_NONE : encode(m);
+    ft__block_open(b, "decoder.embed", 1, FT_NONE);
+    ft_ref x = ft__block_close(b, embed(m, &table));
+    x = ft__block_open(b, "decoder.layers", a->decoder_layers, x);
+    x = ft__block_close(b, decoder_layer(m, x, source));
+    x = ft__block_open(b, "head", 1, x);
+    x = norm(m, "norm", x);
+    ft__block_close(b, a->lm_head ? ft__part_head(m, x, a->tied ? table : FT_NONE) : x);
+}

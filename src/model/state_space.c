@@ -1,0 +1,186 @@
+/* state_space.c: Mamba-2 (Dao & Gu 2024): a product in, a short causal convolution, a recurrence over the state, a gated
+ * norm, a product out.
+ *
+ * The recurrence in the two ways in which it is run. transformers without the mamba-ssm kernels (scan_eager.c) writes
+ * the chunked algorithm out in fp32 broadcasts, with tensors of [tokens, chunk, heads, state]. The kernels of mamba-ssm
+ * are a handful per layer and touch no such tensor: they stand for fused execution, engines and compiled graphs. */
+#include "model/state_space.h"
+
+#include "graph/emit.h"
+
+/* -- the fused kernels --------------------------------------------------------------------------- */
+
+/* causal_conv1d: convolution and activation in one pass over the tokens. */
+static ft_ref conv_fused(ft_maker *m, const ft_scan *s, ft_ref x)
+{
+    ft_build *b = &m->b;
+    bool cached = m->work->task == FT_DECODE || m->work->task == FT_PREFILL;
+    if (cached) ft__cache(b, s->batch * s->conv_width, s->kernel, ft_dtype_bytes(b->stored));
+    ft_node n = ft__node_of(FT_DO_SCAN, "mixer.conv1d");
+    ft__node_in(&n, x);
+    ft__node_in(&n, ft__parameter(b, "conv1d.weight", s->conv_width, s->kernel));
+    if (m->arch->conv_bias) ft__node_in(&n, ft__parameter(b, "conv1d.bias", 1, s->conv_width));
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref y = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
+    if (y == FT_NONE) return y;
+    n.op = ft__pointwise_kernel(b->g, "silu", n.in, 1, &b->g->tensors[y]);
+    n.op.u.elementwise.ops_per_element = 2 * (double)s->kernel + 5;
+    ft__emit(b, &n);
+    return y;
+}
+
+/* One kernel of the chunked scan: what it reads and writes, its arithmetic. */
+static ft_ref step(ft_maker *m, const char *name, const char *op, int64_t rows, int64_t cols, ft_dtype dtype,
+                   const ft_ref *in, int count, double flops)
+{
+    ft_build *b = &m->b;
+    ft_node n = ft__node_of(FT_DO_SCAN, name);
+    double bytes = 0;
+    for (int i = 0; i < count; i++) {
+        ft__node_in(&n, in[i]);
+        bytes += ft__tensor_bytes(ft__tensor_of(b, in[i]));
+    }
+    ft_ref y = ft__node_out(b, &n, rows, cols, dtype, ft_dtype_bytes(dtype));
+    bytes += ft__tensor_bytes(ft__tensor_of(b, y));
+    n.op = ft__bytes_kernel(op, b->math, bytes, flops);
+    ft__emit(b, &n);
+    return y;
+}
+
+/* The five kernels of mamba_chunk_scan_combined: decays, the products C B' of each chunk, each chunk's state, the walk
+ * over the chunks, and what each token sees of its chunk and of the state before. */
+static ft_ref scan_fused(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_ref query, ft_ref dt)
+{
+    ft_build *b = &m->b;
+    double tokens = (double)(s->batch * s->length), inner = (double)s->inner, n = (double)s->state;
+    double chunk = (double)(s->chunk < s->length ? s->chunk : s->length);
+    int64_t rows = s->batch * s->length, chunks = s->batch * s->chunks;
+    ft_ref a_log = ft__parameter(b, "A_log", 1, s->heads), bias = ft__parameter(b, "dt_bias", 1, s->heads);
+    ft_ref skip = ft__parameter(b, "D", 1, s->heads);
+    ft_ref decay = step(m, "mixer.scan.cumsum", "chunk_cumsum", rows, s->heads, FT_FP32,
+                        (ft_ref[]){dt, a_log, bias}, 3, tokens * (double)s->heads * 8);
+    ft_ref state = step(m, "mixer.scan.state", "chunk_state", chunks * s->inner, s->state, FT_FP32,
+                        (ft_ref[]){x, key, decay}, 3, 2 * tokens * inner * n);
+    state = step(m, "mixer.scan.passing", "state_passing", chunks * s->inner, s->state, b->stored,
+                 (ft_ref[]){state, decay}, 2, 2 * (double)chunks * inner * n);
+    ft_ref pairs = step(m, "mixer.scan.pairs", "chunk_bmm", rows * s->groups, (int64_t)chunk, FT_FP32,
+                        (ft_ref[]){query, key}, 2, 2 * tokens * (double)s->groups * n * chunk);
+    return step(m, "mixer.scan.output", "chunk_scan", rows, s->inner, b->stored,
+                (ft_ref[]){pairs, x, decay, query, state, skip}, 6, 2 * tokens * inner * n + tokens * inner * chunk);
+}
+
+/* One token: the state is read, decayed, added to and written back by one kernel. */
+static ft_ref update_fused(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_ref query, ft_ref dt)
+{
+    ft_build *b = &m->b;
+    ft_ref a_log = ft__parameter(b, "A_log", 1, s->heads), bias = ft__parameter(b, "dt_bias", 1, s->heads);
+    ft_ref skip = ft__parameter(b, "D", 1, s->heads);
+    ft_ref state = ft__cache(b, s->batch * s->inner, s->state, ft_dtype_bytes(b->stored));
+    ft_node n = ft__node_of(FT_DO_SCAN, "mixer.scan.update");
+    ft_ref in[] = {state, x, key, query, dt, a_log, bias, skip};
+    for (int i = 0; i < 8; i++) ft__node_in(&n, in[i]);
+    ft_ref y = ft__node_out(b, &n, s->batch, s->inner, b->stored, ft_dtype_bytes(b->stored));
+    if (y == FT_NONE) return y;
+    double cells = (double)s->batch * (double)s->inner * (double)s->state;
+    n.op = ft__pointwise_kernel(b->g, "state_update", n.in, 1, ft__tensor_of(b, state));
+    n.op.u.elementwise.ops_per_element = 6;
+    n.op.u.elementwise.bytes = 2 * cells * ft_dtype_bytes(b->stored);
+    ft__emit(b, &n);
+    return y;
+}
+
+/* -- a layer ------------------------------------------------------------------------------------- */
+
+/* norm(y * silu(gate)), in fp32. */
+static ft_ref gated_norm(ft_maker *m, const ft_scan *s, ft_ref y, ft_ref gate)
+{
+    ft_build *b = &m->b;
+    if (m->fused || m->engine) return ft__rmsnorm_fused(b, "mixer.norm", ft__pointwise2(b, "mixer.norm", "silu", y, gate));
+    ft_dtype low = b->stored;
+    gate = ft__cast(b, "mixer.norm", gate, FT_FP32);
+    ft_ref h = ft__cast(b, "mixer.norm", y, FT_FP32);
+    h = ft__mul(b, "mixer.norm", h, ft__pointwise(b, "mixer.norm", "silu", gate));
+    ft_ref mean = ft__reduce(b, "mixer.norm", "mean", ft__pointwise(b, "mixer.norm", "powu", h));
+    mean = ft__pointwise(b, "mixer.norm", "rsqrt", ft__pointwise(b, "mixer.norm", "addu", mean));
+    h = ft__mul(b, "mixer.norm", h, mean);
+    h = ft__mul(b, "mixer.norm", h, ft__parameter(b, "norm.weight", 1, s->inner));
+    ft__module(b, 1);
+    return ft__cast(b, "mixer.norm", h, low);
+}
+
+/* Transposed for the convolution, which puts its border on both ends; what lies beyond the last token is cut off. */
+static ft_ref conv_eager(ft_maker *m, const ft_scan *s, ft_ref x)
+{
+    ft_build *b = &m->b;
+    int64_t rows = s->batch * s->conv_width, border = s->kernel - 1;
+    if (m->work->task == FT_PREFILL) ft__scan_keep(b, rows, s->kernel, b->stored, x);
+    x = ft__contiguous(b, "mixer.conv1d", ft__view(b, x, rows, s->length, true));
+    ft_conv_shape shape = {.n = s->batch, .c = s->conv_width, .h = 1, .w = s->length + 2 * border, .k = s->conv_width,
+                           .r = 1, .s = s->kernel, .stride = 1, .groups = s->conv_width};
+    ft_ref y = ft__conv(b, "mixer.conv1d", x, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
+    y = ft__slice(b, y, rows, s->length);
+    y = ft__part_activation(m, "mixer.act", m->arch->activation, y);
+    return ft__view(b, y, s->batch * s->length, s->conv_width, true);
+}
+
+/* One token: put behind the last ones in the cache, which moves up, and convolved with them. */
+static ft_ref conv_once(ft_maker *m, const ft_scan *s, ft_ref x)
+{
+    ft_build *b = &m->b;
+    int64_t rows = s->batch * s->conv_width;
+    ft_ref cache = ft__cache(b, rows, s->kernel, ft_dtype_bytes(b->stored));
+    ft_ref both[2] = {cache, ft__view(b, x, rows, 1, true)};
+    ft_ref line = ft__cat(b, "mixer.cache", 2, both, rows, s->kernel + 1);
+    ft__copy(b, "mixer.cache", ft__slice(b, line, rows, s->kernel), rows, s->kernel);
+    ft_conv_shape shape = {.n = s->batch, .c = s->conv_width, .h = 1, .w = s->kernel + 1, .k = s->conv_width, .r = 1,
+                           .s = s->kernel, .stride = 1, .groups = s->conv_width};
+    ft_ref y = ft__conv(b, "mixer.conv1d", line, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
+    y = ft__part_activation(m, "mixer.act", m->arch->activation, ft__slice(b, y, rows, 1));
+    return ft__view(b, y, s->batch, s->conv_width, false);
+}
+
+static ft_ref mixer(ft_maker *m, const ft_scan *s, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool one = m->work->task == FT_DECODE;
+    bool kernels = m->fused || m->engine || m->work->execution == FT_RUN_COMPILE;
+    ft_ref part[3], xbc[3];
+    int64_t widths[3] = {s->inner, s->conv_width, s->heads};
+    int64_t inside[3] = {s->inner, s->groups * s->state, s->groups * s->state};
+    ft_ref h = ft__linear(b, "mixer.in_proj", x, s->inner + s->conv_width + s->heads, a->qkv_bias ? FT_BIAS : FT_NO_BIAS,
+                          FT_CUT_COLUMNS);
+    ft__split(b, h, 3, widths, part);
+    ft_ref conv = kernels ? conv_fused(m, s, part[1]) : one ? conv_once(m, s, part[1]) : conv_eager(m, s, part[1]);
+    ft__split(b, conv, 3, inside, xbc);
+    ft_ref (*scan)(ft_maker *, const ft_scan *, ft_ref, ft_ref, ft_ref, ft_ref) =
+        kernels ? (one ? update_fused : scan_fused) : (one ? ft__scan_once : ft__scan_eager);
+    ft_ref y = scan(m, s, xbc[0], xbc[1], xbc[2], part[2]);
+    y = gated_norm(m, s, y, part[0]);
+    return ft__linear(b, "mixer.out_proj", y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+}
+
+void ft__make_state_space(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t length = m->q_len, chunk = a->chunk > 0 ? a->chunk : 256;
+    ft_scan s = {.batch = m->batch, .length = length, .heads = a->heads, .head_dim = a->head_dim, .inner = a->ffn,
+                 .state = a->state, .groups = a->groups, .kernel = a->conv_kernel, .chunk = chunk,
+                 .chunks = (length + chunk - 1) / chunk, .conv_width = a->ffn + 2 * a->groups * a->state};
+    ft_dtype low = b->stored;
+    ft_ref table = FT_NONE;
+    ft__block_open(b, "embed", 1, FT_NONE);
+    ft_ref x = ft__embedding(b, "embed", ft__input(b, m->batch, length, 8), a->vocab, a->hidden, &table);
+    if (a->residual_fp32) x = ft__cast(b, "residual", x, FT_FP32);
+    x = ft__block_close(b, x);
+    x = ft__block_open(b, "layers", a->layers, x);
+    ft__module(b, 2);
+    ft_ref h = ft__part_norm(m, "norm", ft__cast(b, "norm", x, low), FT_RMSNORM, false);
+    x = ft__add(b, "residual", x, mixer(m, &s, h));
+    x = ft__block_close(b, x);
+    x = ft__block_open(b, "head", 1, x);
+    x = ft__part_norm(m, "norm", ft__cast(b, "norm", x, low), FT_RMSNORM, false);
+    if (a->lm_head) x = ft__part_head(m, x, a->tied ? table : FT_NONE);
+    ft__block_close(b, x);
+}

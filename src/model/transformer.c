@@ -1,0 +1,234 @@
+/* transformer.c: decoder-only language models, from gpt2 to gpt_oss, as transformers launches them. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/emit.h"
+#include "model/latent.h"
+#include "model/parts.h"
+
+/* -- attention --------------------------------------------------------------------------------- */
+
+/* Keys or values of all tokens so far. Plain transformers concatenates, which copies the past at every step; a static
+ * cache takes the new rows in place; a paged one is written by a kernel of the engine. */
+ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int64_t dim)
+{
+    ft_build *b = &m->b;
+    const ft_workload *w = m->work;
+    if (w->task != FT_PREFILL && w->task != FT_DECODE) return fresh;
+    double bytes = ft_dtype_bytes(w->kv_dtype);
+    int64_t past = w->task == FT_DECODE ? m->kv_len - m->q_len : m->kv_len;
+    ft_ref cache = ft__cache(b, m->batch * past * rows_per_token, dim, bytes);
+    int64_t rows = m->batch * m->kv_len * rows_per_token;
+    if (w->task == FT_PREFILL) return ft__copy(b, "attn.cache", fresh, m->batch * m->q_len * rows_per_token, dim);
+    if (w->cache == FT_CACHE_DYNAMIC) {
+        /* One token's rows are contiguous whatever the order of axes, unless they are a slice of fused projections. */
+        if (m->q_len == 1 && !m->arch->fused_qkv) fresh = ft__view(b, fresh, m->batch * rows_per_token, dim, false);
+        ft_ref both[2] = {cache, fresh};
+        return ft__cat(b, "attn.cache", 2, both, rows, dim);
+    }
+    ft__copy(b, "attn.cache", fresh, m->batch * m->q_len * rows_per_token, dim);
+    return ft__view(b, cache, rows, dim, false);
+}
+
+static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
+{
+    const ft_arch *a = m->arch;
+    if (a->qk_norm == FT_QK_NORM_HEAD) {
+        x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
+        return ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias);
+    }
+    return a->qk_norm == FT_QK_NORM_FULL ? ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias) : x;
+}
+
+static ft_scores scores_of(const ft_maker *m, bool windowed)
+{
+    const ft_arch *a = m->arch;
+    bool masked = m->q_len > 1;
+    return (ft_scores){.shape = {.batch = m->batch,
+                                 .heads = a->heads,
+                                 .kv_heads = a->kv_heads,
+                                 .q_len = m->q_len,
+                                 .kv_len = m->kv_len,
+                                 .head_dim = a->head_dim,
+                                 .window = windowed ? a->window : 0,
+                                 .causal = m->q_len > 1},
+                       .dropout = a->attention_dropout,
+                       .softcap = a->attention_softcap,
+                       .scale = a->score_scale,
+                       .mask = masked,
+                       .scores_fp32 = a->scores_fp32,
+                       .softmax_fp32 = a->softmax_fp32,
+                       .eager_only = a->no_sdpa || a->sinks,
+                       .alibi = a->position == FT_ALIBI,
+                       .baddbmm = a->baddbmm,
+                       .sinks = a->sinks,
+                       .broadcast = a->kv_heads == 1 && a->heads > 1 && !strcmp(a->model_type, "falcon")};
+}
+
+static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t dim = a->head_dim, tokens = m->batch * m->q_len;
+    ft_ref q, k, v;
+    ft__module(b, 1);
+    if (a->fused_qkv || m->fused || m->engine) {
+        int64_t part[3] = {a->heads * dim, a->kv_heads * dim, a->kv_heads * dim};
+        ft_ref out[3];
+        ft_ref qkv = ft__linear(b, "attn.qkv_proj", x, part[0] + part[1] + part[2], a->qkv_bias ? FT_BIAS : FT_NO_BIAS,
+                                FT_CUT_COLUMNS);
+        ft__split(b, qkv, 3, part, out);
+        q = out[0];
+        k = out[1];
+        v = out[2];
+    } else {
+        ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
+        q = ft__linear(b, "attn.q_proj", x, a->heads * dim, bias, FT_CUT_COLUMNS);
+        q = qk_norm(m, q, a->heads);
+        k = ft__linear(b, "attn.k_proj", x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
+        k = qk_norm(m, k, a->kv_heads);
+        v = ft__linear(b, "attn.v_proj", x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
+    }
+    if (a->position == FT_ROTARY) {
+        q = ft__part_rotate(m, "attn.rotary", q, a->heads, dim, a->rotary_dim);
+        k = ft__part_rotate(m, "attn.rotary", k, a->kv_heads, dim, a->rotary_dim);
+    } else {
+        q = ft__view(b, q, tokens * a->heads, dim, true);
+        k = ft__view(b, k, tokens * a->kv_heads, dim, true);
+    }
+    v = ft__view(b, v, tokens * a->kv_heads, dim, true);
+    ft_scores s = scores_of(m, windowed);
+    k = ft__part_remember(m, k, a->kv_heads, dim);
+    v = ft__part_remember(m, v, a->kv_heads, dim);
+    s.k_dense = s.v_dense = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    if (a->sinks && m->work->attention == FT_FLASH) ft__parameter(b, "attn.sinks", 1, a->heads);
+    ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
+    return ft__linear(b, "attn.o_proj", y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+}
+
+/* -- layers ------------------------------------------------------------------------------------ */
+
+static ft_ref feed_forward(ft_maker *m, ft_ref x, bool sparse)
+{
+    const ft_arch *a = m->arch;
+    if (sparse) return ft__part_experts(m, "moe", x);
+    return ft__part_mlp(m, "mlp", x, a->ffn, a->activation, a->gated, a->fused_gate_up,
+                        a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+}
+
+static ft_ref layer(ft_maker *m, ft_ref x, bool sparse, bool windowed)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool pre = a->place == FT_PRE_NORM || a->place == FT_SANDWICH;
+    bool after = a->place == FT_SANDWICH || a->place == FT_AFTER;
+    ft__module(b, 1);
+    ft_ref h = pre ? ft__part_norm(m, "attn.norm", x, a->norm, a->norm_bias) : x;
+    ft_ref y = a->kv_lora > 0 ? ft__part_latent_attention(m, h) : attention(m, h, windowed);
+    if (after) y = ft__part_norm(m, "attn.post_norm", y, a->norm, a->norm_bias);
+    if (a->parallel) {
+        ft_ref h2 = a->shared_norm ? h : ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias);
+        ft_ref z = feed_forward(m, h2, sparse);
+        y = ft__dropout(b, "attn.dropout", y, a->residual_dropout);
+        z = ft__dropout(b, "mlp.dropout", z, a->mlp_dropout);
+        return ft__add(b, "residual", ft__add(b, "residual", z, y), x);
+    }
+    y = ft__dropout(b, "attn.dropout", y, a->residual_dropout);
+    x = ft__add(b, "attn.residual", x, y);
+    if (a->place == FT_POST_NORM) x = ft__part_norm(m, "attn.norm", x, a->norm, a->norm_bias);
+    h = pre ? ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias) : x;
+    y = feed_forward(m, h, sparse);
+    if (after) y = ft__part_norm(m, "mlp.post_norm", y, a->norm, a->norm_bias);
+    y = ft__dropout(b, "mlp.dropout", y, a->mlp_dropout);
+    x = ft__add(b, "mlp.residual", x, y);
+    return a->place == FT_POST_NORM ? ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias) : x;
+}
+
+/* Layers that repeat as a pattern become one block of that pattern. */
+static ft_ref layers(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t dense = a->experts > 0 ? (a->first_dense < a->layers ? a->first_dense : a->layers) : 0;
+    if (dense > 0) {
+        x = ft__block_open(b, "layers.dense", dense, x);
+        x = ft__block_close(b, layer(m, x, false, a->window > 0 && a->window_every == 0));
+    }
+    int64_t rest = a->layers - dense, period = 1;
+    if (a->window > 0 && a->window_every > 1) period = a->window_every;
+    if (a->experts > 0 && a->moe_every > 1) period = period > 1 ? period : a->moe_every;
+    if (period > rest) period = rest > 0 ? rest : 1;
+    if (period > 64) period = 64;
+    int64_t whole = rest / period, tail = rest % period;
+    if (whole > 0) {
+        x = ft__block_open(b, "layers", whole, x);
+        for (int64_t i = 0; i < period && b->status == FT_OK; i++) {
+            bool sparse = a->experts > 0 && (a->moe_every <= 1 || (i + 1) % a->moe_every == 0);
+            bool windowed = a->window > 0 && (a->window_every <= 1 || (i + 1) % a->window_every != 0);
+            x = layer(m, x, sparse, windowed);
+        }
+        x = ft__block_close(b, x);
+    }
+    if (tail > 0) {
+        x = ft__block_open(b, "layers.last", tail, x);
+        x = ft__block_close(b, layer(m, x, a->experts > 0 && a->moe_every <= 1, a->window > 0));
+    }
+    return x;
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+/* Positions, packing checks and masks: a dozen small kernels and one synchronisation before the first layer. */
+static void prepare(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    bool training = b->training;
+    b->training = false;
+    ft_ref positions = ft__input(b, m->batch, m->q_len, 8);
+    ft_ref p = ft__pointwise(b, "positions", "addu", positions);
+    if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) {
+        for (int i = 0; i < 4; i++) p = ft__pointwise(b, "mask", "addu", p);
+        ft__sync(b, "mask");
+    }
+    m->mask = FT_NONE;
+    if (m->work->attention == FT_EAGER || m->arch->no_sdpa) {
+        ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
+        m->mask = ft__pointwise(b, "mask", "addu", full);
+    }
+    b->training = training;
+}
+
+void ft__make_transformer(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    b->conv1d = a->conv1d;
+    ft__block_open(b, "embed", 1, FT_NONE);
+    ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
+    int64_t width = a->embed_width ? a->embed_width : a->hidden;
+    ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, width, &table);
+    if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, "embed.scale", "mulu", x);
+    prepare(m);
+    if (a->position == FT_LEARNED_POSITION) {
+        ft_ref places = ft__input(b, 1, m->q_len, 8), positions = FT_NONE;
+        int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
+        ft_ref p = ft__embedding(b, "embed.positions", places, rows, a->hidden, &positions);
+        if (a->embed_width && a->embed_width != a->hidden)
+            x = ft__linear(b, "embed.project_in", x, a->hidden, FT_NO_BIAS, FT_WHOLE);
+        x = ft__add(b, "embed.positions", x, p);
+    }
+    if (a->embed_norm) x = ft__part_norm(m, "embed.norm", x, a->norm, a->norm_bias);
+    x = ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+    if (a->position == FT_ROTARY)
+        ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
+    ft__module(b, 2);
+    x = ft__block_close(b, x);
+    x = layers(m, x);
+    x = ft__block_open(b, "head", 1, x);
+    b->conv1d = false;
+    if (a->final_norm) x = ft__part_norm(m, "norm", x, a->norm, a->norm_bias);
+    if (a->embed_width && a->embed_width != a->hidden)
+        x = ft__linear(b, "head.project_out", x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
+    x = ft__part_head(m, x, a->tied ? table : FT_NONE);
+    ft__block_close(b, x);
+}

@@ -1,0 +1,107 @@
+/* vision.c: what models of pictures share. */
+#include "model/vision.h"
+
+#include "graph/emit.h"
+#include "model/relative.h"
+
+bool ft__vision_task(ft_maker *m)
+{
+    if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) return true;
+    ft__build_fail(&m->b, FT_E_UNSUPPORTED,
+                   "%s takes whole pictures and keeps no cache: task must be \"train\" or \"forward\", not \"%s\"",
+                   m->arch->model_type, m->work->task == FT_DECODE ? "decode" : "prefill");
+    return false;
+}
+
+ft_ref ft__vision_conv(ft_maker *m, const char *name, ft_ref x, const ft_conv_shape *s, ft_bias bias)
+{
+    ft_build *b = &m->b;
+    ft_ref y = ft__conv(b, name, x, s, FT_NO_BIAS);
+    if (b->channels_last) y = ft__view(b, y, ft__tensor_of(b, y)->rows / s->k * ft__tensor_of(b, y)->cols, s->k, false);
+    if (bias == FT_NO_BIAS) return y;
+    /* cuDNN's convolution adds none; PyTorch does so afterwards. */
+    ft_ref offset = b->channels_last ? ft__parameter(b, "conv.bias", 1, s->k) : ft__parameter(b, "conv.bias", s->k, 1);
+    return ft__pointwise_in_place(b, name, "add", y, offset);
+}
+
+/* The last kernel reads across the order in memory: it costs what a transposition does. */
+static void across(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype)
+{
+    if (b->status != FT_OK) return;
+    b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, rows, cols, dtype);
+}
+
+ft_ref ft__vision_norm(ft_maker *m, const char *name, ft_ref x, bool affine)
+{
+    ft_build *b = &m->b;
+    ft_tensor t = *ft__tensor_of(b, x);
+    if (t.strided) {
+        ft__aside(b, name, "copy", x, t.rows, t.cols, t.element_bytes, 1);
+        across(b, t.rows, t.cols, t.dtype);
+    }
+    if (affine) return ft__part_norm(m, name, x, FT_LAYERNORM, true);
+    ft__module(b, 1);
+    return ft__row(b, name, "layernorm", x);
+}
+
+int64_t ft__vision_token_count(const ft_arch *a)
+{
+    int64_t side = a->image / a->patch;
+    return side * side + 1;
+}
+
+ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = ft__vision_token_count(a);
+    ft_ref class_token = ft__parameter(b, "class_embedding", 1, hidden);
+    ft_ref pixels = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
+    ft_conv_shape s = {.n = m->batch, .c = a->channels, .h = a->image, .w = a->image, .k = hidden, .r = a->patch,
+                       .s = a->patch, .stride = a->patch, .groups = 1};
+    ft_ref x = ft__vision_conv(m, "patch_embed", pixels, &s, bias);
+    x = ft__view(b, x, m->batch * (tokens - 1), hidden, !b->channels_last); /* flatten(2).transpose(1, 2) */
+    ft_ref parts[2] = {ft__expand(b, class_token, m->batch, hidden), x};
+    bool turned = ft__tensor_of(b, x)->strided;
+    x = ft__cat(b, "class_token", 2, parts, m->batch * tokens, hidden);
+    if (turned) across(b, m->batch * tokens, hidden, ft__tensor_of(b, x)->dtype);
+    return x;
+}
+
+ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t dim = t->hidden / t->heads;
+    ft_bias bias = t->qkv_bias ? FT_BIAS : FT_NO_BIAS;
+    ft__module(b, 4); /* layer, attention, output, mlp */
+    ft_ref h = ft__part_norm(m, "attn.norm", x, FT_LAYERNORM, true);
+    ft_ref q = ft__linear(b, "attn.q_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
+    ft_ref k = ft__linear(b, "attn.k_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
+    ft_ref v = ft__linear(b, "attn.v_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
+    ft_scores scores = {
+        .shape = {.batch = m->batch, .heads = t->heads, .kv_heads = t->heads, .q_len = t->tokens, .kv_len = t->tokens,
+                  .head_dim = dim, .v_dim = dim, .causal = t->causal},
+        .dropout = t->attention_dropout,
+        .scale = true,
+        .softmax_fp32 = a->softmax_fp32,
+    };
+    h = ft__part_attend(m, "attn.core", q, k, v, &scores);
+    h = ft__linear(b, "attn.o_proj", h, t->hidden, FT_BIAS, FT_CUT_ROWS);
+    h = ft__dropout(b, "attn.dropout", h, t->residual_dropout);
+    x = ft__add(b, "attn.residual", h, x);
+    h = ft__part_norm(m, "mlp.norm", x, FT_LAYERNORM, true);
+    h = ft__linear(b, "mlp.fc1", h, t->ffn, FT_BIAS, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, "mlp.act", a->activation, h);
+    h = ft__linear(b, "mlp.fc2", h, t->hidden, FT_BIAS, FT_CUT_ROWS);
+    h = ft__dropout(b, "mlp.dropout", h, t->residual_dropout);
+    return ft__add(b, "mlp.residual", h, x);
+}
+
+ft_ref ft__vision_classify(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    if (m->arch->labels < 1) return x;
+    x = ft__linear(b, "classifier", x, m->arch->labels, FT_BIAS, FT_WHOLE);
+    return b->training ? ft__loss(b, "loss", x, false) : x;
+}

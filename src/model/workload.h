@@ -1,0 +1,45 @@
+/* What is done with a model: one step of training, a forward pass, a prefill, a decode step, on so many tokens, in this
+ * precision, executed in that way. */
+#ifndef FT_MODEL_WORKLOAD_H
+#define FT_MODEL_WORKLOAD_H
+#include "graph/graph.h"
+#include "model/config.h"
+
+typedef enum ft_task { FT_TRAIN, FT_FORWARD_PASS, FT_PREFILL, FT_DECODE, FT_TASK_COUNT } ft_task;
+typedef enum ft_attention_kind { FT_FLASH, FT_EAGER, FT_SDPA } ft_attention_kind;
+typedef enum ft_execution { FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL } ft_execution;
+typedef enum ft_cache_kind { FT_CACHE_PAGED, FT_CACHE_STATIC, FT_CACHE_DYNAMIC } ft_cache_kind;
+typedef enum ft_optimizer {
+    FT_ADAMW,
+    FT_ADAMW_FOREACH,
+    FT_ADAMW_8BIT,
+    FT_ADAFACTOR,
+    FT_SGD,
+    FT_SGD_MOMENTUM,
+    FT_MUON,
+    FT_NO_OPTIMIZER,
+    FT_OPTIMIZER_COUNT
+} ft_optimizer;
+
+typedef struct ft_workload {
+    ft_task task;
+    ft_dtype dtype;           /* of the mathematics */
+    bool autocast;            /* amp_*: parameters and their states in fp32 */
+    bool master_weights;      /* low-precision parameters beside fp32 copies in the optimizer */
+    double weight_bits;       /* 0: the dtype's; 8 or 4 when weights are quantised */
+    ft_dtype kv_dtype;
+    int64_t batch, seq;
+    ft_attention_kind attention;
+    ft_execution execution;
+    ft_cache_kind cache;
+    ft_optimizer optimizer;
+    ft_recompute recompute;
+    int64_t lora_rank;
+    int64_t accumulate;       /* micro-batches per step; at least 1 */
+    bool clip;                /* gradient clipping */
+    double host_us_per_op;    /* 0: modelled */
+} ft_workload;
+
+/* Forward graph, then the passes that the workload asks for: backward, recomputation, fusion, the optimizer. */
+ft_status ft__model_graph(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out, ft_error *err);
+#endif

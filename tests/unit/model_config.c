@@ -1,0 +1,495 @@
+/* Configs: read as their own library reads them (its defaults, its aliases, its nesting), refused where they contradict
+ * themselves, with the key's path; and the catalogue, whose every entry must read. */
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "failing_alloc.h"
+#include "model/config.h"
+#include "scratch.h"
+
+static ft_status read_as(const char *text, const char *nearest, ft_arch *arch, ft_error *err)
+{
+    json_t *config = NULL;
+    if (ft__json_parse(text, strlen(text), "test", &config, err) != FT_OK) fail_msg("%s: %s", text, err->message);
+    memset(arch, 0xa5, sizeof *arch); /* every field must be set */
+    ft_status status = ft__config_read(config, nearest, "model", arch, err);
+    json_decref(config);
+    return status;
+}
+
+static ft_arch read_text(const char *text)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    if (read_as(text, NULL, &arch, &err) != FT_OK) fail_msg("%s: %s: %s", text, err.where, err.message);
+    return arch;
+}
+
+static void refuses(const char *text, ft_status code, const char *where, const char *says)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    if (read_as(text, NULL, &arch, &err) == FT_OK) fail_msg("%s: read", text);
+    if (err.code != code) fail_msg("%s: %s instead of %s", text, ft_status_name(err.code), ft_status_name(code));
+    if (strcmp(err.where, where) != 0) fail_msg("%s: at %s, expected at %s", text, err.where, where);
+    if (!strstr(err.message, says)) fail_msg("%s: \"%s\" does not say \"%s\"", text, err.message, says);
+}
+
+/* -- defaults ------------------------------------------------------------------------------------- */
+
+/* What the configuration classes of transformers 5.x give when a config says nothing. */
+static void a_config_that_says_nothing_has_the_library_s_defaults(void **state)
+{
+    static const struct {
+        const char *type;
+        int64_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab, max_position;
+        bool tied;
+    } expected[] = {
+        {"bert", 12, 768, 3072, 12, 12, 64, 30522, 512, true},
+        {"roberta", 12, 768, 3072, 12, 12, 64, 50265, 512, true},
+        {"gpt2", 12, 768, 3072, 12, 12, 64, 50257, 1024, true},
+        {"gpt_neo", 24, 2048, 8192, 16, 16, 128, 50257, 2048, true},
+        {"gpt_neox", 44, 6144, 24576, 64, 64, 96, 50432, 2048, false},
+        {"gptj", 28, 4096, 16384, 16, 16, 256, 50400, 2048, false},
+        {"opt", 12, 768, 3072, 12, 12, 64, 50272, 2048, true},
+        {"bloom", 2, 64, 256, 8, 8, 8, 250880, 2048, true},
+        {"falcon", 32, 4544, 18176, 71, 1, 64, 65024, 2048, true},
+        {"mpt", 24, 2048, 8192, 16, 16, 128, 50368, 2048, true},
+        {"llama", 32, 4096, 11008, 32, 32, 128, 32000, 2048, false},
+        {"mistral", 32, 4096, 14336, 32, 8, 128, 32000, 131072, false},
+        {"mixtral", 32, 4096, 14336, 32, 8, 128, 32000, 131072, false},
+        {"qwen2", 32, 4096, 22016, 32, 32, 128, 151936, 32768, false},
+        {"qwen2_moe", 24, 2048, 5632, 16, 16, 128, 151936, 32768, false},
+        {"qwen3", 32, 4096, 22016, 32, 32, 128, 151936, 32768, false},
+        {"qwen3_moe", 24, 2048, 6144, 32, 4, 64, 151936, 32768, false},
+        {"gemma", 28, 3072, 24576, 16, 16, 256, 256000, 8192, true},
+        {"gemma2", 26, 2304, 9216, 8, 4, 256, 256000, 8192, true},
+        {"gemma3", 26, 2304, 9216, 8, 4, 256, 262208, 131072, true},
+        {"phi", 24, 2048, 8192, 32, 32, 64, 51200, 2048, false},
+        {"phi3", 32, 3072, 8192, 32, 32, 96, 32064, 4096, false},
+        {"starcoder2", 30, 3072, 12288, 24, 2, 128, 49152, 4096, true},
+        {"olmo2", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
+        {"deepseek_v3", 61, 7168, 18432, 128, 128, 192, 129280, 4096, false},
+        {"gpt_oss", 36, 2880, 2880, 64, 8, 64, 201088, 131072, false},
+        {"t5", 6, 512, 2048, 8, 8, 64, 32128, 512, true},
+        {"switch_transformers", 12, 768, 2048, 12, 12, 64, 32128, 512, true},
+        {"whisper", 4, 384, 1536, 6, 6, 64, 51865, 448, true},
+        {"vit", 12, 768, 3072, 12, 12, 64, 0, 197, false},
+        {"clip", 12, 512, 2048, 8, 8, 64, 49408, 77, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", expected[i].type);
+        ft_arch a = read_text(text);
+        print_message("%s\n", text);
+        assert_string_equal(expected[i].type, a.model_type);
+        assert_int_equal(expected[i].layers, a.layers);
+        assert_int_equal(expected[i].hidden, a.hidden);
+        assert_int_equal(expected[i].ffn, a.ffn);
+        assert_int_equal(expected[i].heads, a.heads);
+        assert_int_equal(expected[i].kv_heads, a.kv_heads);
+        assert_int_equal(expected[i].head_dim, a.head_dim);
+        assert_int_equal(expected[i].vocab, a.vocab);
+        assert_int_equal(expected[i].max_position, a.max_position);
+        assert_int_equal(expected[i].tied, a.tied);
+        assert_false(a.nearest);
+    }
+}
+
+static void every_known_type_reads(void **state)
+{
+    size_t count;
+    const char *const *types = ft__config_types(&count);
+    (void)state;
+    assert_true(count >= 36);
+    for (size_t i = 0; i < count; i++) {
+        char text[120];
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"num_experts_per_tok\":2}", types[i]);
+        ft_arch a = read_text(text);
+        assert_string_equal(types[i], a.model_type);
+        assert_true(a.layers > 0 && a.design < FT_DESIGN_COUNT && a.activation);
+    }
+}
+
+static void what_a_config_leaves_out_follows_from_the_rest(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"model_type\":\"gpt2\",\"n_embd\":1600,\"n_head\":25,\"n_inner\":null}");
+    assert_int_equal(64, a.head_dim);
+    assert_int_equal(6400, a.ffn);
+    assert_int_equal(1024, a.position_rows);
+    a = read_text("{\"model_type\":\"opt\"}");
+    assert_int_equal(2050, a.position_rows);
+    a = read_text("{\"model_type\":\"llama\",\"num_attention_heads\":64,\"num_key_value_heads\":null}");
+    assert_int_equal(64, a.kv_heads);
+    assert_int_equal(64, a.rotary_dim);
+    a = read_text("{\"model_type\":\"gpt_neox\",\"hidden_size\":2048,\"num_attention_heads\":16}");
+    assert_int_equal(32, a.rotary_dim); /* a quarter of 128 */
+    a = read_text("{\"model_type\":\"phi\",\"hidden_size\":2560,\"partial_rotary_factor\":0.4}");
+    assert_int_equal(32, a.rotary_dim);
+    a = read_text("{\"model_type\":\"phi\",\"rope_parameters\":{\"partial_rotary_factor\":0.25}}");
+    assert_int_equal(16, a.rotary_dim);
+    a = read_text("{\"model_type\":\"deepseek_v2\",\"num_experts_per_tok\":6,\"q_lora_rank\":null}");
+    assert_int_equal(0, a.q_lora);
+    assert_int_equal(2 * 1407, a.shared_ffn);
+    assert_int_equal(64, a.rotary_dim);
+    a = read_text("{\"model_type\":\"gemma\",\"hidden_size\":2048,\"hidden_act\":\"gelu\",\"hidden_activation\":null}");
+    assert_string_equal("gelu_pytorch_tanh", a.activation);
+    assert_float_equal(sqrt(2048), a.embed_scale, 1e-9);
+    a = read_text(
+        "{\"model_type\":\"mpt\",\"d_model\":1024,\"expansion_ratio\":3,\"attn_config\":{\"attn_pdrop\":0.2}}");
+    assert_int_equal(3072, a.ffn);
+    assert_float_equal(0.2, a.attention_dropout, 0);
+}
+
+/* -- one architecture in several layouts ------------------------------------------------------------ */
+
+static void falcons_are_three_layouts(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"model_type\":\"falcon\"}");
+    assert_true(a.parallel && a.shared_norm && a.kv_heads == 1 && a.position == FT_ROTARY && !a.qkv_bias);
+    a = read_text("{\"model_type\":\"falcon\",\"hidden_size\":8192,\"num_attention_heads\":128,\"num_kv_heads\":8,"
+                  "\"new_decoder_architecture\":true}");
+    assert_true(a.parallel && !a.shared_norm && a.kv_heads == 8);
+    a = read_text("{\"model_type\":\"falcon\",\"hidden_size\":2048,\"num_attention_heads\":32,\"alibi\":true,"
+                  "\"multi_query\":false,\"parallel_attn\":false,\"bias\":true}");
+    assert_true(!a.parallel && a.kv_heads == 32 && a.position == FT_ALIBI && a.qkv_bias && a.mlp_bias);
+}
+
+static void opt_350m_norms_behind_and_embeds_narrower(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"model_type\":\"opt\",\"hidden_size\":1024,\"num_attention_heads\":16,\"ffn_dim\":4096,"
+                          "\"word_embed_proj_dim\":512,\"do_layer_norm_before\":false}");
+    assert_int_equal(512, a.embed_width);
+    assert_int_equal(FT_POST_NORM, a.place);
+    assert_false(a.final_norm);
+    a = read_text("{\"model_type\":\"opt\",\"word_embed_proj_dim\":768}");
+    assert_int_equal(0, a.embed_width);
+}
+
+static void t5_gates_where_its_name_says_so(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"model_type\":\"t5\",\"feed_forward_proj\":\"gated-gelu\",\"tie_word_embeddings\":false}");
+    assert_true(a.gated && !a.tied);
+    assert_string_equal("gelu_new", a.activation);
+    assert_int_equal(6, a.decoder_layers);
+    a = read_text("{\"model_type\":\"t5\",\"architectures\":[\"T5EncoderModel\"]}");
+    assert_true(a.decoder_layers == 0 && !a.lm_head);
+}
+
+static void windows_are_read_in_every_dialect(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t window, every;
+    } expected[] = {
+        {"{\"model_type\":\"mistral\"}", 4096, 0},
+        {"{\"model_type\":\"mistral\",\"sliding_window\":null}", 0, 0},
+        {"{\"model_type\":\"llama\",\"sliding_window\":4096}", 0, 0},
+        {"{\"model_type\":\"qwen2\",\"sliding_window\":131072,\"use_sliding_window\":false}", 0, 0},
+        {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"max_window_layers\":0}", 4096, 0},
+        {"{\"model_type\":\"gemma2\"}", 4096, 2},
+        {"{\"model_type\":\"gemma3\",\"sliding_window\":1024}", 1024, 6},
+        {"{\"model_type\":\"gemma3_text\",\"sliding_window\":512,\"num_hidden_layers\":3,\"layer_types\":"
+         "[\"sliding_attention\",\"sliding_attention\",\"full_attention\"]}",
+         512, 3},
+        {"{\"model_type\":\"gemma3_text\",\"num_hidden_layers\":2,\"layer_types\":[\"full_attention\","
+         "\"full_attention\"]}",
+         0, 0},
+        {"{\"model_type\":\"gpt_oss\"}", 128, 2},
+        {"{\"model_type\":\"gpt_neo\"}", 256, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        ft_arch a = read_text(expected[i].text);
+        if (a.window != expected[i].window || a.window_every != expected[i].every)
+            fail_msg("%s: window %" PRId64 " every %" PRId64, expected[i].text, a.window, a.window_every);
+    }
+}
+
+static void nested_configs_are_entered(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"model_type\":\"gemma3\",\"architectures\":[\"Gemma3ForConditionalGeneration\"],"
+                          "\"text_config\":{\"model_type\":\"gemma3_text\",\"hidden_size\":2560,"
+                          "\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_window\":1024},"
+                          "\"vision_config\":{\"hidden_size\":1152}}");
+    assert_true(a.hidden == 2560 && a.layers == 34 && a.window == 1024 && a.lm_head);
+    refuses("{\"model_type\":\"gemma3\",\"text_config\":{\"hidden_size\":-1}}", FT_E_RANGE,
+            "model.text_config.hidden_size", "whole number");
+    a = read_text("{\"model_type\":\"clip\",\"projection_dim\":768,\"text_config\":{\"hidden_size\":768,"
+                  "\"num_attention_heads\":12},\"vision_config\":{\"hidden_size\":1024,\"num_attention_heads\":16,"
+                  "\"num_hidden_layers\":24,\"patch_size\":14}}");
+    assert_true(a.hidden == 768 && a.heads == 12 && a.projection == 768);
+    assert_true(a.vision_hidden == 1024 && a.vision_layers == 24 && a.vision_ffn == 3072 && a.patch == 14);
+    assert_int_equal(77, a.position_rows);
+}
+
+static void a_diffusion_transformer_speaks_diffusers(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"_class_name\":\"DiTTransformer2DModel\",\"num_attention_heads\":16,"
+                          "\"attention_head_dim\":72,\"num_layers\":28,\"in_channels\":4,\"out_channels\":8,"
+                          "\"sample_size\":64,\"patch_size\":2,\"num_embeds_ada_norm\":1000}");
+    assert_int_equal(FT_DIFFUSION, a.design);
+    assert_true(a.hidden == 1152 && a.ffn == 4608 && a.max_position == 1024 && a.labels == 1000 && a.out_channels == 8);
+}
+
+/* -- heads ---------------------------------------------------------------------------------------- */
+
+static void architectures_decide_the_head(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"model_type\":\"bert\"}");
+    assert_true(a.mlm_head && !a.pooler && !a.causal && !a.loss_fp32 && !a.labels);
+    a = read_text("{\"model_type\":\"bert\",\"architectures\":[\"BertLMHeadModel\"],\"is_decoder\":true}");
+    assert_true(a.mlm_head && a.causal && a.loss_fp32);
+    a = read_text("{\"model_type\":\"bert\",\"architectures\":[\"BertModel\"]}");
+    assert_true(!a.mlm_head && a.pooler);
+    a = read_text("{\"model_type\":\"bert\",\"architectures\":[\"BertForSequenceClassification\"],"
+                  "\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"}}");
+    assert_true(!a.mlm_head && a.pooler && a.labels == 3);
+    a = read_text("{\"model_type\":\"gpt2\",\"architectures\":[\"GPT2LMHeadModel\"]}");
+    assert_true(a.lm_head && a.loss_fp32 && a.causal);
+    a = read_text("{\"model_type\":\"llama\",\"architectures\":[\"LlamaModel\"]}");
+    assert_false(a.lm_head);
+    a = read_text("{\"model_type\":\"llama\",\"architectures\":[\"LlamaForSequenceClassification\"],\"num_labels\":1}");
+    assert_true(!a.lm_head && a.labels == 1);
+    a = read_text("{\"model_type\":\"llama\",\"architectures\":[\"SomebodysOwnThing\"]}");
+    assert_true(a.lm_head);
+    a = read_text("{\"model_type\":\"vit\",\"architectures\":[\"ViTForImageClassification\"],\"num_labels\":1000}");
+    assert_true(a.labels == 1000 && !a.pooler && a.position_rows == 197);
+    a = read_text("{\"model_type\":\"vit\",\"architectures\":[\"ViTModel\"]}");
+    assert_true(a.labels == 0 && a.pooler);
+    a = read_text("{\"model_type\":\"resnet\",\"num_labels\":1000,\"layer_type\":\"basic\",\"depths\":[2,2,2,2],"
+                  "\"hidden_sizes\":[64,128,256,512]}");
+    assert_true(a.labels == 1000 && !a.bottleneck && a.stages == 4 && a.width[3] == 512 && a.depth[0] == 2);
+}
+
+/* -- refusals ------------------------------------------------------------------------------------- */
+
+static void contradictions_and_absurdities_are_refused(void **state)
+{
+    (void)state;
+    refuses("[]", FT_E_TYPE, "model", "object");
+    refuses("{}", FT_E_MISSING, "model.model_type", "missing");
+    refuses("{\"model_type\":7}", FT_E_TYPE, "model.model_type", "string");
+    refuses("{\"model_type\":\"llama\",\"hidden_size\":\"4096\"}", FT_E_TYPE, "model.hidden_size", "whole number");
+    refuses("{\"model_type\":\"llama\",\"hidden_size\":null}", FT_E_TYPE, "model.hidden_size", "null");
+    refuses("{\"model_type\":\"llama\",\"num_hidden_layers\":0}", FT_E_RANGE, "model.num_hidden_layers", "got 0");
+    refuses("{\"model_type\":\"llama\",\"num_hidden_layers\":1000001}", FT_E_RANGE, "model.num_hidden_layers",
+            "1000000");
+    refuses("{\"model_type\":\"llama\",\"hidden_size\":4294967296}", FT_E_RANGE, "model.hidden_size", "2^31");
+    refuses("{\"model_type\":\"llama\",\"hidden_size\":2.5}", FT_E_RANGE, "model.hidden_size", "2.5");
+    refuses("{\"model_type\":\"llama\",\"num_attention_heads\":30}", FT_E_RANGE, "model.num_attention_heads",
+            "hidden_size 4096 is no multiple of num_attention_heads 30");
+    refuses("{\"model_type\":\"llama\",\"num_key_value_heads\":5}", FT_E_RANGE, "model.num_key_value_heads", "divide");
+    refuses("{\"model_type\":\"llama\",\"head_dim\":127}", FT_E_RANGE, "model.head_dim", "pairs");
+    refuses("{\"model_type\":\"llama\",\"hidden_act\":\"silly\"}", FT_E_NAME, "model.hidden_act", "\"silu\"");
+    refuses("{\"model_type\":\"llama\",\"attention_dropout\":1.5}", FT_E_RANGE, "model.attention_dropout", "1.5");
+    refuses("{\"model_type\":\"llama\",\"tie_word_embeddings\":\"yes\"}", FT_E_TYPE, "model.tie_word_embeddings",
+            "true");
+    refuses("{\"model_type\":\"llama\",\"architectures\":7}", FT_E_TYPE, "model.architectures", "class names");
+    refuses("{\"model_type\":\"mixtral\",\"num_experts_per_tok\":9}", FT_E_RANGE, "model.num_experts_per_tok",
+            "more than num_local_experts 8");
+    refuses("{\"model_type\":\"deepseek_v2\"}", FT_E_MISSING, "model.num_experts_per_tok", "missing");
+    refuses("{\"model_type\":\"deepseek_v3\",\"n_group\":7}", FT_E_RANGE, "model.n_group", "divide");
+    refuses("{\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":[5]}", FT_E_UNSUPPORTED, "model.mlp_only_layers",
+            "first");
+    refuses("{\"model_type\":\"gpt2\",\"n_embd\":768,\"hidden_size\":1024}", FT_E_RANGE, "model.hidden_size",
+            "\"n_embd\" and \"hidden_size\" mean the same and differ");
+    refuses("{\"model_type\":\"gptj\",\"rotary_dim\":512}", FT_E_RANGE, "model.rotary_dim", "heads of 256");
+    refuses("{\"model_type\":\"mamba2\",\"num_heads\":64}", FT_E_RANGE, "model.num_heads", "8192");
+    refuses("{\"model_type\":\"vit\",\"patch_size\":512}", FT_E_RANGE, "model.patch_size", "224");
+    refuses("{\"model_type\":\"resnet\",\"depths\":[1,2]}", FT_E_RANGE, "model.hidden_sizes", "stages");
+    refuses("{\"model_type\":\"resnet\",\"depths\":[1,2,3,0]}", FT_E_RANGE, "model.depths", "entry 4");
+    refuses("{\"model_type\":\"resnet\",\"layer_type\":\"odd\"}", FT_E_NAME, "model.layer_type", "bottleneck");
+    refuses("{\"model_type\":\"switch_transformers\",\"num_sparse_encoder_layers\":13}", FT_E_RANGE,
+            "model.num_sparse_encoder_layers", "13 sparse layers of 12");
+    refuses("{\"model_type\":\"whisper\",\"decoder_ffn_dim\":99}", FT_E_UNSUPPORTED, "model.decoder_ffn_dim", "equal");
+    refuses("{\"model_type\":\"llama\",\"num_hidden_layers\":1000000,\"hidden_size\":1073741824}", FT_E_RANGE,
+            "model.hidden_size", "10^18");
+}
+
+static void equal_aliases_are_no_contradiction(void **state)
+{
+    (void)state;
+    assert_int_equal(1024, read_text("{\"model_type\":\"gpt2\",\"hidden_size\":1024,\"n_head\":16}").hidden);
+    assert_int_equal(1024, read_text("{\"model_type\":\"gpt2\",\"n_embd\":1024,\"hidden_size\":1024.0,"
+                                     "\"n_head\":16}")
+                               .hidden);
+    assert_int_equal(128, read_text("{\"model_type\":\"bloom\",\"n_embed\":128,\"unheard_of\":[1,{}]}").hidden);
+}
+
+static void a_file_s_errors_name_the_file(void **state)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    json_t *config = json_pack("{s:s,s:i}", "model_type", "llama", "num_attention_heads", 3);
+    (void)state;
+    assert_int_equal(FT_E_RANGE, ft__config_read(config, NULL, "config.json", &arch, &err));
+    assert_string_equal("config.json: num_attention_heads", err.where);
+    json_decref(config);
+}
+
+/* -- unknown types -------------------------------------------------------------------------------- */
+
+static void an_unknown_type_names_its_relative_and_reads_as_one(void **state)
+{
+    static const char text[] = "{\"model_type\":\"smollm3\",\"hidden_size\":2048,\"num_attention_heads\":16}";
+    ft_arch arch;
+    ft_error err = {0};
+    (void)state;
+    refuses(text, FT_E_NAME, "model.model_type", "--read-as llama");
+    refuses("{\"model_type\":\"lama\"}", FT_E_NAME, "model.model_type", "--read-as llama");
+    refuses("{\"model_type\":\"deit\"}", FT_E_NAME, "model.model_type", "--read-as vit");
+    refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type", "one of: bert roberta");
+    refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type", "convnext dit"); /* the whole list */
+    assert_int_equal(FT_OK, read_as(text, "llama", &arch, &err));
+    assert_string_equal("llama", arch.model_type);
+    assert_true(arch.nearest && arch.hidden == 2048);
+    assert_int_equal(FT_OK, read_as("{\"hidden_size\":2048}", "llama", &arch, &err));
+    assert_true(arch.nearest);
+    assert_int_equal(FT_OK, read_as("{\"model_type\":\"gpt2\"}", "llama", &arch, &err)); /* known: read as itself */
+    assert_string_equal("gpt2", arch.model_type);
+    assert_false(arch.nearest);
+    assert_int_equal(FT_E_NAME, read_as(text, "lamma", &arch, &err));
+    assert_string_equal("model.read_as", err.where);
+}
+
+/* -- catalogue ------------------------------------------------------------------------------------ */
+
+static void every_entry_reads_and_is_sourced(void **state)
+{
+    (void)state;
+    assert_true(ft__model_count() >= 90);
+    assert_null(ft__model_at(ft__model_count()));
+    for (size_t i = 0; i < ft__model_count(); i++) {
+        const ft_model_entry *e = ft__model_at(i);
+        ft_arch arch;
+        ft_error err;
+        if (ft__model_open(e->name, NULL, &arch, &err) != FT_OK)
+            fail_msg("%s: %s: %s", e->name, err.where, err.message);
+        assert_string_equal(e->model_type, arch.model_type);
+        assert_false(arch.nearest);
+        assert_true(strlen(e->source) > 5);
+        assert_true(e->published >= 0 && (e->published == 0) == (e->published_digits == 0));
+        assert_ptr_equal(e, ft__model_find(e->name));
+        if (e->hub) assert_ptr_equal(e, ft__model_find(e->hub));
+        if (i) assert_true(strcmp(ft__model_at(i - 1)->name, e->name) < 0);
+    }
+}
+
+static void names_aliases_and_hub_ids_find_their_entry(void **state)
+{
+    static const char *const expected[][2] = {
+        {"llama-3-8b", "llama-3-8b"},
+        {"LLAMA_3 8B", "llama-3-8b"},
+        {"llama-3-405b", "llama-3.1-405b"},
+        {"meta-llama/Meta-Llama-3-8B", "llama-3-8b"},
+        {"meta-llama/Llama-3.1-8B-Instruct", "llama-3.1-8b"},
+        {"meta-llama/Llama-3.1-70B", "llama-3.1-70b"},
+        {"nvidia/Llama-3.1-8B-Instruct-FP8", "llama-3.1-8b"},
+        {"openai/gpt-oss-120b", "gpt-oss-120b"},
+        {"deepseek-ai/DeepSeek-R1", "deepseek-r1"},
+        {"nvidia/DeepSeek-R1-NVFP4", "deepseek-r1"},
+        {"gpt3", "gpt3-175b"},
+        {"resnet50", "resnet-50"},
+        {"bert-large", "bert-large"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        const ft_model_entry *e = ft__model_find(expected[i][0]);
+        if (!e) fail_msg("%s is not found", expected[i][0]);
+        assert_string_equal(expected[i][1], e->name);
+    }
+    assert_null(ft__model_find("llama"));
+    assert_null(ft__model_find(""));
+    char endless[600];
+    memset(endless, 'x', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    assert_null(ft__model_find(endless));
+}
+
+static void opening(const char *what, ft_status code, const char *says)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    ft_status status = ft__model_open(what, NULL, &arch, &err);
+    if (status != code) fail_msg("%s: %s: %s", what, ft_status_name(status), err.message);
+    if (!strstr(err.message, says)) fail_msg("%s: \"%s\" does not say \"%s\"", what, err.message, says);
+}
+
+static void a_model_is_a_name_a_file_or_a_folder(void **state)
+{
+    ft_arch arch;
+    (void)state;
+    const char *file = scratch_text("config.json", "{\"model_type\":\"llama\",\"num_hidden_layers\":3}");
+    assert_int_equal(FT_OK, ft__model_open(file, NULL, &arch, NULL));
+    assert_int_equal(3, arch.layers);
+    assert_int_equal(FT_OK, ft__model_open(scratch_path(""), NULL, &arch, NULL)); /* the folder, with its slash */
+    assert_int_equal(3, arch.layers);
+    mkdir(scratch_path("empty"), 0700);
+    opening(scratch_path("empty"), FT_E_FILE, "no config.json");
+    opening(scratch_path("nothing.json"), FT_E_FILE, "");
+    opening(scratch_text("broken.json", "{\"model_type\":"), FT_E_SYNTAX, "");
+    opening("llama-3-9b", FT_E_NAME, "did you mean \"llama-3-");
+    opening("meta-llama/Llama-3.1-8C", FT_E_NAME, "did you mean \"meta-llama/Llama-3.1-8B\"");
+    opening("", FT_E_NAME, "empty");
+    opening("zzzzzzzzzzzzzzzzzzzzzz", FT_E_NAME, "foretell models");
+    const char *strange = scratch_text("strange.json", "{\"model_type\":\"smollm3\"}");
+    opening(strange, FT_E_NAME, "--read-as llama");
+    assert_int_equal(FT_OK, ft__model_open(strange, "llama", &arch, NULL));
+    assert_true(arch.nearest);
+}
+
+static ft_status open_llama(void *context)
+{
+    ft_arch arch;
+    return ft__model_open(context, NULL, &arch, NULL);
+}
+
+static void running_out_of_memory_is_an_answer(void **state)
+{
+    (void)state;
+    assert_true(failing_alloc_sweep(open_llama, (void *)(uintptr_t) "llama-3-8b") > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_config_that_says_nothing_has_the_library_s_defaults),
+        cmocka_unit_test(every_known_type_reads),
+        cmocka_unit_test(what_a_config_leaves_out_follows_from_the_rest),
+        cmocka_unit_test(falcons_are_three_layouts),
+        cmocka_unit_test(opt_350m_norms_behind_and_embeds_narrower),
+        cmocka_unit_test(t5_gates_where_its_name_says_so),
+        cmocka_unit_test(windows_are_read_in_every_dialect),
+        cmocka_unit_test(nested_configs_are_entered),
+        cmocka_unit_test(a_diffusion_transformer_speaks_diffusers),
+        cmocka_unit_test(architectures_decide_the_head),
+        cmocka_unit_test(contradictions_and_absurdities_are_refused),
+        cmocka_unit_test(equal_aliases_are_no_contradiction),
+        cmocka_unit_test(a_file_s_errors_name_the_file),
+        cmocka_unit_test(an_unknown_type_names_its_relative_and_reads_as_one),
+        cmocka_unit_test(every_entry_reads_and_is_sourced),
+        cmocka_unit_test(names_aliases_and_hub_ids_find_their_entry),
+        cmocka_unit_test(a_model_is_a_name_a_file_or_a_folder),
+        cmocka_unit_test(running_out_of_memory_is_an_answer),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

@@ -1,0 +1,82 @@
+/* Parameters: every model of the catalogue has as many as its source publishes, to the digit given, and exactly as many
+ * as the library that defines it allocates (`counted` in data/models: transformers on its meta device, or the shape's
+ * own sum where the library cannot be asked). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "model/workload.h"
+
+static double parameters_of(const ft_model_entry *e, ft_arena *arena)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    ft_graph *graph = NULL;
+    ft_workload work = {.task = FT_FORWARD_PASS,
+                        .dtype = FT_BF16,
+                        .kv_dtype = FT_BF16,
+                        .batch = 1,
+                        .seq = 64,
+                        .attention = FT_SDPA,
+                        .execution = FT_RUN_EAGER,
+                        .optimizer = FT_NO_OPTIMIZER,
+                        .accumulate = 1};
+    if (ft__model_open(e->name, NULL, &arch, &err) != FT_OK ||
+        ft__model_graph(&arch, &work, arena, &graph, &err) != FT_OK) {
+        print_message("%s: %s\n", e->name, err.message);
+        return -1;
+    }
+    double parameters = graph->parameters;
+    ft__arena_reset(arena);
+    return parameters;
+}
+
+static double counted(const ft_model_entry *e)
+{
+    const char *root = getenv("FORETELL_SOURCE_ROOT");
+    char path[1024];
+    json_t *json;
+    double exact = 0;
+    assert_non_null(root);
+    snprintf(path, sizeof path, "%s/data/models/%s.json", root, e->name);
+    assert_int_equal(FT_OK, ft__json_load(path, &json, NULL));
+    assert_int_equal(FT_OK, ft__json_number(json, "counted", FT_REQUIRED, 1, 1e15, &exact, path, NULL));
+    json_decref(json);
+    return exact;
+}
+
+static void every_model_has_the_parameters_that_it_is_known_for(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    int wrong = 0;
+    (void)state;
+    assert_non_null(arena);
+    for (size_t i = 0; i < ft__model_count(); i++) {
+        const ft_model_entry *e = ft__model_at(i);
+        double got = parameters_of(e, arena), exact = counted(e), unit = e->published_digits;
+        bool agrees = e->published == 0 || llround(got / unit) == llround(e->published / unit);
+        if (got == exact && agrees) continue;
+        wrong++;
+        print_message("%s (%s): %.0f parameters, the library has %.0f, published %.0f to %.0f\n", e->name,
+                      e->model_type, got, exact, e->published, unit);
+    }
+    ft__arena_free(arena);
+    assert_int_equal(0, wrong);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_model_has_the_parameters_that_it_is_known_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
