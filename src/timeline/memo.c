@@ -1,0 +1,175 @@
+/* memo.c: operators -> forecasts, an open-addressing table of bounded size. */
+#include "timeline/memo.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+
+/* An operator as whole words: what its kind uses and nothing else, because an ft_op's union and padding hold whatever
+ * was there before. */
+enum { WORDS = 13, ENTRIES = 4096, SLOTS = 2 * ENTRIES };
+
+typedef struct entry {
+    uint64_t key[WORDS];
+    ft_forecast forecast;
+} entry;
+
+struct ft_memo {
+    uint64_t context; /* predictor, device and quantile in focus */
+    uint32_t used;
+    uint32_t slot[SLOTS]; /* number of an entry plus one; 0: free */
+    entry *entries;
+};
+
+ft_memo *ft__memo_new(void)
+{
+    ft_memo *m = calloc(1, sizeof *m);
+    if (!m) return NULL;
+    m->entries = malloc(ENTRIES * sizeof *m->entries);
+    if (!m->entries) {
+        free(m);
+        return NULL;
+    }
+    return m;
+}
+
+void ft__memo_free(ft_memo *m)
+{
+    if (!m) return;
+    free(m->entries);
+    free(m);
+}
+
+/* Two rounds of multiply and fold: cheap, and every bit of a word reaches every bit of the sum. */
+static inline uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    h ^= h >> 32;
+    h *= UINT64_C(0xD6E8FEB86659FD93);
+    return h ^ (h >> 32);
+}
+
+static inline uint64_t bits(double x)
+{
+    uint64_t b;
+    memcpy(&b, &x, sizeof b);
+    return b;
+}
+
+static uint64_t mix_text(uint64_t h, const char *text)
+{
+    uint64_t word = 0;
+    int n = 0;
+    for (; *text; text++) {
+        word = word << 8 | (unsigned char)*text;
+        if (++n == 8) {
+            h = mix(h, word);
+            word = 0;
+            n = 0;
+        }
+    }
+    return mix(h, word << 4 | (uint64_t)n);
+}
+
+void ft__memo_focus(ft_memo *m, const ft_predictor *p, const ft_device *d, double quantile)
+{
+    uint64_t h = mix(bits(quantile), (uint64_t)(uintptr_t)p);
+    h = mix_text(mix_text(mix_text(mix_text(h, d->name), d->generation), d->architecture), d->compute_capability);
+    const double figures[] = {d->matrix_fma_per_clk_sm, d->base_mhz, d->boost_mhz,       d->matrix_mhz,
+                              d->sustained_mhz,         d->tdp_w,    d->process_nm,      d->memory_gib,
+                              d->memory_gbps,           d->l2_mib,   d->smem_kib_per_sm, d->regs_kib_per_sm};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) h = mix(h, bits(figures[i]));
+    for (int i = 0; i < FT_DTYPE_COUNT; i++) h = mix(mix(h, bits(d->peak_tflops[i])), bits(d->vector_tflops[i]));
+    h = mix(mix(h, (uint64_t)d->sms), (uint64_t)d->lanes_per_sm);
+    h = mix(h, (uint64_t)d->vendor << 40 | (uint64_t)d->memory_is_hbm << 32 | (uint32_t)d->max_warps_per_sm);
+    m->context = h;
+}
+
+static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
+{
+    for (int i = 0; i < WORDS; i++) key[i] = 0;
+    key[0] = context;
+    key[1] = (uint64_t)op->kind | (uint64_t)op->dtype << 8 | (uint64_t)op->kv_dtype << 16 | (uint64_t)op->pass << 24 |
+             (uint64_t)op->timing << 32 | (uint64_t)op->engine << 40;
+    key[2] = mix_text(0, op->name ? op->name : "");
+    uint64_t *k = key + 3;
+    switch (op->kind) {
+    case FT_OP_GEMM:
+        k[0] = (uint64_t)op->u.gemm.b, k[1] = (uint64_t)op->u.gemm.m, k[2] = (uint64_t)op->u.gemm.n;
+        k[3] = (uint64_t)op->u.gemm.k;
+        k[4] = (uint64_t)(unsigned char)op->u.gemm.layout[0] << 8 | (unsigned char)op->u.gemm.layout[1];
+        k[5] = (uint64_t)op->u.gemm.bias << 32 | (uint32_t)op->u.gemm.quantized;
+        break;
+    case FT_OP_ATTENTION:
+        k[0] = (uint64_t)op->u.attention.batch, k[1] = (uint64_t)op->u.attention.heads;
+        k[2] = (uint64_t)op->u.attention.kv_heads, k[3] = (uint64_t)op->u.attention.q_len;
+        k[4] = (uint64_t)op->u.attention.kv_len, k[5] = (uint64_t)op->u.attention.head_dim;
+        k[6] = (uint64_t)op->u.attention.v_dim, k[7] = (uint64_t)op->u.attention.window;
+        k[8] = op->u.attention.causal;
+        break;
+    case FT_OP_MLA:
+        k[0] = (uint64_t)op->u.mla.batch, k[1] = (uint64_t)op->u.mla.heads, k[2] = (uint64_t)op->u.mla.q_len;
+        k[3] = (uint64_t)op->u.mla.kv_len, k[4] = (uint64_t)op->u.mla.kv_lora, k[5] = (uint64_t)op->u.mla.rope_dim;
+        k[6] = (uint64_t)op->u.mla.nope_dim, k[7] = (uint64_t)op->u.mla.v_dim, k[8] = op->u.mla.causal;
+        break;
+    case FT_OP_ELEMENTWISE:
+        k[0] = (uint64_t)op->u.elementwise.numel, k[1] = (uint64_t)op->u.elementwise.inputs;
+        k[2] = bits(op->u.elementwise.ops_per_element), k[3] = bits(op->u.elementwise.bytes);
+        k[4] = (uint64_t)op->u.elementwise.pattern;
+        break;
+    case FT_OP_ROW:
+        k[0] = (uint64_t)op->u.row.rows, k[1] = (uint64_t)op->u.row.cols, k[2] = (uint64_t)op->u.row.vocab;
+        break;
+    case FT_OP_CONV2D:
+        k[0] = (uint64_t)op->u.conv.n, k[1] = (uint64_t)op->u.conv.c, k[2] = (uint64_t)op->u.conv.h;
+        k[3] = (uint64_t)op->u.conv.w, k[4] = (uint64_t)op->u.conv.k, k[5] = (uint64_t)op->u.conv.r;
+        k[6] = (uint64_t)op->u.conv.s, k[7] = (uint64_t)op->u.conv.stride, k[8] = (uint64_t)op->u.conv.pad;
+        k[9] = (uint64_t)op->u.conv.groups << 1 | op->u.conv.nhwc;
+        break;
+    case FT_OP_MOE:
+        k[0] = (uint64_t)op->u.moe.tokens, k[1] = (uint64_t)op->u.moe.hidden, k[2] = (uint64_t)op->u.moe.inter;
+        k[3] = (uint64_t)op->u.moe.topk, k[4] = (uint64_t)op->u.moe.experts, k[5] = bits(op->u.moe.skew);
+        break;
+    case FT_OP_OPTIMIZER: k[0] = (uint64_t)op->u.optimizer.params, k[1] = (uint64_t)op->u.optimizer.tensors; break;
+    case FT_OP_QUANTIZE: k[0] = (uint64_t)op->u.quantize.rows, k[1] = (uint64_t)op->u.quantize.cols; break;
+    default: k[0] = bits(op->u.other.bytes), k[1] = bits(op->u.other.flops); break;
+    }
+}
+
+ft_status ft__memo_find(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                        const ft_forecast **out, ft_error *err)
+{
+    uint64_t key[WORDS], h = 0;
+    fill_key(op, m->context, key);
+    for (int i = 0; i < WORDS; i++) h = (h ^ key[i]) * UINT64_C(0x9E3779B97F4A7C15), h ^= h >> 29;
+    uint32_t at = (uint32_t)(h >> 32) % SLOTS;
+    for (; m->slot[at]; at = (at + 1) % SLOTS) {
+        entry *e = &m->entries[m->slot[at] - 1];
+        if (memcmp(e->key, key, sizeof key)) continue;
+        *out = &e->forecast;
+        return FT_OK;
+    }
+    if (m->used == ENTRIES) { /* full: what is needed again comes back soon */
+        memset(m->slot, 0, sizeof m->slot);
+        m->used = 0;
+        at = (uint32_t)(h >> 32) % SLOTS;
+    }
+    entry *e = &m->entries[m->used];
+    FT_TRY(ft__op_check(op, device, err));
+    FT_TRY(ft__kernel_forecast(p, device, op, quantile, &e->forecast, err));
+    memcpy(e->key, key, sizeof key);
+    m->slot[at] = ++m->used;
+    *out = &e->forecast;
+    return FT_OK;
+}
+
+ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op,
+                            double quantile, ft_forecast *out, ft_error *err)
+{
+    const ft_forecast *found;
+    ft__memo_focus(m, p, device, quantile);
+    FT_TRY(ft__memo_find(m, p, device, op, quantile, &found, err));
+    *out = *found;
+    return FT_OK;
+}

@@ -1,0 +1,12 @@
+/* Forecasts of equal operators are made once. The step looks up a hundred operators on one device, so that what belongs
+ * to the request (predictor, device, quantile) is hashed once for all of them. */
+#ifndef FT_TIMELINE_MEMO_H
+#define FT_TIMELINE_MEMO_H
+#include "timeline/step.h"
+
+/* Looks at the device's figures, not at its address: a request's device may stand where another one stood. */
+void ft__memo_focus(ft_memo *m, const ft_predictor *p, const ft_device *device, double quantile);
+/* For what was focused on. The pointer lives until the next call. Operators are checked before they are forecast. */
+ft_status ft__memo_find(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                        const ft_forecast **out, ft_error *err);
+#endif

@@ -1,0 +1,17 @@
+/* What an optimizer keeps between steps, and what it holds while it runs. */
+#ifndef FT_TIMELINE_STATES_H
+#define FT_TIMELINE_STATES_H
+#include "model/workload.h"
+
+/* Bytes kept beside one trained parameter tensor (one copy of it), fp32 master copy included. `parts`, when not NULL,
+ * gets the sizes of its tensors (at most 3), `*count` how many. */
+enum { FT_STATE_PARTS = 4 };
+int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, double parts[FT_STATE_PARTS]);
+
+/* Bytes of a gradient's element that waits for the optimizer: fp32 with master weights (Megatron's main_grad). */
+double ft__gradient_element(const ft_workload *work, const ft_tensor *parameter);
+
+/* Bytes held during the update: `all` of the trained parameters in their own format, `widest` the tensor whose update
+ * takes most. */
+double ft__update_workspace(const ft_workload *work, double all, const ft_tensor *widest);
+#endif

@@ -1,0 +1,211 @@
+/* step.c: from a graph to the time of one step and where it goes. */
+#include "timeline/step.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernel/kernel.h"
+#include "timeline/timed.h"
+
+/* Errors of one family on one GPU have one cause and move together; families do not know of each other. */
+typedef struct spread {
+    const char *family[FT_MAX_FAMILIES + 2];
+    double below[FT_MAX_FAMILIES + 2], above[FT_MAX_FAMILIES + 2];
+    int count;
+} spread;
+
+static void spread_add(spread *s, const ft_forecast *f, double times)
+{
+    int i = 0;
+    while (i < s->count && s->family[i] != f->family) i++;
+    if (i == (int)(sizeof s->family / sizeof *s->family)) i--;
+    if (i == s->count) {
+        s->family[i] = f->family;
+        s->below[i] = s->above[i] = 0;
+        s->count++;
+    }
+    s->below[i] += (f->ms - f->low_ms) * times;
+    s->above[i] += (f->high_ms - f->ms) * times;
+}
+
+static void spread_sum(const spread *s, double *below, double *above)
+{
+    double b = 0, a = 0;
+    for (int i = 0; i < s->count; i++) {
+        b += s->below[i] * s->below[i];
+        a += s->above[i] * s->above[i];
+    }
+    *below = sqrt(b);
+    *above = sqrt(a);
+}
+
+/* What a kernel alone in a benchmark does not show: caches left by others, clocks, kernels picked differently. Shares of
+ * the busy and of the host's time at the 0.9 level. */
+static const double in_model = 0.08, host_spread = 0.45;
+
+static ft_dispatch dispatch_of(ft_execution e)
+{
+    switch (e) {
+    case FT_RUN_COMPILE: return FT_DISPATCH_COMPILED;
+    case FT_RUN_CUDA_GRAPH: return FT_DISPATCH_GRAPH;
+    case FT_RUN_IDEAL: return FT_DISPATCH_NONE;
+    default: return FT_DISPATCH_EAGER;
+    }
+}
+
+/* Shapes of attention that this step shows the library for the first time: with a cache that grows by a token every
+ * step, all of them. */
+static double new_shapes(const ft_graph *g, const ft_workload *work)
+{
+    if (work->task != FT_DECODE || work->cache != FT_CACHE_DYNAMIC || work->attention != FT_SDPA) return 0;
+    enum { MOST = 4 };
+    int64_t seen[MOST];
+    int count = 0;
+    for (int32_t i = 0; i < g->node_count && count < MOST; i++) {
+        const ft_op *op = &g->nodes[i].op;
+        if (op->kind != FT_OP_ATTENTION || ft_dtype_bytes(op->dtype) != 2) continue;
+        int at = 0;
+        while (at < count && seen[at] != op->u.attention.kv_len) at++;
+        if (at == count) seen[count++] = op->u.attention.kv_len;
+    }
+    return count;
+}
+
+/* Sums over the kernels: phases, classes, sources, and the shares of time by what bounds them. */
+static void add_up(const ft_graph *g, ft_step *out, spread *errors)
+{
+    double by_bound[4] = {0};
+    for (int32_t i = 0; i < out->kernel_count; i++) {
+        const ft_timed *k = &out->kernels[i];
+        const ft_node *n = &g->nodes[k->node];
+        const ft_forecast *f = &k->forecast;
+        double ms = f->ms * k->times, flops = f->flops * k->times, launch = fmin(f->launch_ms, f->ms) * k->times;
+        out->busy_ms += ms;
+        out->phase_ms[n->phase] += ms;
+        ft_class class = ft__node_class(n);
+        out->class_ms[class] += ms;
+        out->class_flops[class] += flops;
+        /* Rates count contractions, as everybody does. Fused attention makes its scores again in the backward pass: that
+         * ran, but it is no part of the model. */
+        if (class == FT_CONTRACTION) {
+            out->executed_flops += flops;
+            if (n->phase != FT_RECOMPUTE)
+                out->model_flops += n->op.kind == FT_OP_ATTENTION && n->op.pass == FT_BWD ? 0.8 * flops : flops;
+        }
+        out->launches += k->times;
+        by_bound[f->bound == FT_OVERHEAD ? FT_OVERHEAD : f->bound] += ms - launch;
+        *(f->source == FT_ROOFLINE     ? &out->roofline
+          : f->source == FT_CALIBRATED ? &out->calibrated
+                                       : &out->learned) += ms;
+        spread_add(errors, f, k->times);
+    }
+    if (out->busy_ms > 0) {
+        out->learned /= out->busy_ms;
+        out->calibrated /= out->busy_ms;
+        out->roofline /= out->busy_ms;
+    }
+    memcpy(out->regime, by_bound, sizeof by_bound);
+}
+
+static void regime_of(ft_step *out)
+{
+    double rest = out->step_ms;
+    out->regime[FT_COMMUNICATION] = 0;
+    for (int i = 0; i < 4; i++) {
+        if (i == FT_OVERHEAD) continue;
+        out->regime[i] = out->step_ms > 0 ? out->regime[i] / out->step_ms : 0;
+        rest -= out->regime[i] * out->step_ms;
+    }
+    out->regime[FT_OVERHEAD] = out->step_ms > 0 ? fmax(rest, 0) / out->step_ms : 0;
+    out->bound = FT_COMPUTE;
+    for (int i = 0; i < 4; i++)
+        if (out->regime[i] > out->regime[out->bound]) out->bound = (ft_bound)i;
+}
+
+static double tokens_of(const ft_workload *work)
+{
+    double batch = (double)work->batch, seq = (double)(work->seq > 0 ? work->seq : 1);
+    if (work->task == FT_DECODE) return batch;
+    return batch * seq * (work->task == FT_TRAIN ? (double)work->accumulate : 1);
+}
+
+static void rates_of(const ft_workload *work, const ft_device *device, ft_step *out)
+{
+    double peak = ft__peak_tflops(device, work->dtype), s = out->step_ms * 1e-3;
+    if (!(s > 0)) return;
+    out->tokens_per_s = tokens_of(work) / s;
+    out->model_tflops = out->model_flops / s * 1e-12;
+    if (!(peak > 0)) return;
+    out->mfu = out->model_tflops / peak;
+    out->hfu = out->executed_flops / s * 1e-12 / peak;
+}
+
+/* Half-widths were found at 0.9; for other shares of cases as a normal distribution would have them. */
+static double at_level(double quantile)
+{
+    static const double share[] = {0, 0.5, 0.8, 0.9, 0.95, 0.99}, width[] = {0, 0.41, 0.78, 1, 1.19, 1.57};
+    for (size_t i = 1; i < sizeof share / sizeof *share; i++)
+        if (quantile <= share[i])
+            return width[i - 1] + (width[i] - width[i - 1]) * (quantile - share[i - 1]) / (share[i] - share[i - 1]);
+    return 1.57;
+}
+
+/* What errors of the kernels and of the host do to the step: walk again with each of them at its ends. */
+static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, ft_step *out)
+{
+    double below, above, busy = fmax(out->busy_ms, 1e-9), level = at_level(quantile);
+    spread_sum(errors, &below, &above);
+    pace.gpu_scale = 1 - fmin(hypot(below / busy, in_model * level), 0.9);
+    below = out->step_ms - ft__stream_walk(g, &pace).total;
+    pace.gpu_scale = 1 + hypot(above / busy, in_model * level);
+    above = ft__stream_walk(g, &pace).total - out->step_ms;
+    pace.gpu_scale = 1;
+    if (out->host_ms > 0) {
+        pace.host_scale = 1 / (1 + host_spread * level);
+        below = hypot(below, out->step_ms - ft__stream_walk(g, &pace).total);
+        pace.host_scale = 1 + host_spread * level;
+        above = hypot(above, ft__stream_walk(g, &pace).total - out->step_ms);
+    }
+    out->low_ms = fmax(out->step_ms - below, 0.05 * out->step_ms);
+    out->high_ms = out->step_ms + above;
+}
+
+ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,
+                            double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    ft_workload work = *asked;
+    if (work.accumulate < 1 || work.task != FT_TRAIN) work.accumulate = 1;
+    ft_run t = {.g = g, .work = &work, .device = device, .predictor = p, .quantile = quantile, .memo = memo};
+    t.host = (ft_host){dispatch_of(work.execution), work.task == FT_TRAIN, work.host_us_per_op};
+    size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
+    double *entry = ft__arena_array(arena, blocks, sizeof *entry);
+    t.beats = ft__arena_array(arena, nodes, sizeof *t.beats);
+    out->kernels = ft__arena_array(arena, nodes, sizeof *out->kernels);
+    if (!t.beats || !entry || !out->kernels)
+        return ft__fail(err, FT_E_MEMORY, "out of memory for the timeline of %d operators", (int)g->node_count);
+    FT_TRY(ft__time_nodes(&t, out, err));
+    spread errors = {.count = 0};
+    add_up(g, out, &errors);
+
+    ft_pace pace = {.beats = t.beats,
+                    .entry = entry,
+                    .latency = ft__host_latency_us(&t.host) * 1e-3,
+                    .gap = ft__host_gap_us(&t.host) * 1e-3,
+                    .queue = ft__host_queue(&t.host),
+                    .accumulate = work.accumulate,
+                    .host_scale = 1,
+                    .gpu_scale = 1};
+    for (int32_t b = 0; b < g->block_count; b++)
+        entry[b] = ft__host_module_us(&t.host, (double)g->blocks[b].modules) * 1e-3;
+    for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] = ft__host_pass_us(&t.host, (ft_phase)i) * 1e-3;
+    pace.pass[FT_FORWARD] += new_shapes(g, &work) * ft__host_plan_us(&t.host, device) * 1e-3;
+    ft_walked walked = ft__stream_walk(g, &pace);
+    out->step_ms = walked.total;
+    out->host_ms = walked.host;
+    out->idle_ms = fmax(walked.total - walked.running, 0);
+    interval_of(g, pace, &errors, quantile, out);
+    regime_of(out);
+    rates_of(&work, device, out);
+    return ft__step_memory(g, &work, device, &out->memory, err);
+}

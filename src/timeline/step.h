@@ -1,0 +1,63 @@
+/* One step on one GPU: how long it takes, where the time goes, what memory it needs.
+ *
+ * Two streams. The host issues operators one after the other, each costing it some microseconds; the GPU runs their
+ * kernels in order, none before it was issued. Whoever is late sets the pace, so that small batches come out
+ * overhead-bound without being told. A block that repeats is walked until its rhythm repeats, then multiplied. */
+#ifndef FT_TIMELINE_STEP_H
+#define FT_TIMELINE_STEP_H
+#include "kernel/predictor.h"
+#include "model/workload.h"
+
+/* One kernel of the step: a node with its forecast. */
+typedef struct ft_timed {
+    int32_t node, block;
+    double times;              /* launches per step: count * the block's repeat */
+    ft_forecast forecast;      /* of one launch */
+} ft_timed;
+
+typedef struct ft_memory {
+    double weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes, temporary_bytes, kv_cache_bytes;
+    double communication_bytes, context_bytes;
+    double peak_bytes;         /* what the framework's allocator reports as its peak */
+    double reserved_bytes;     /* with its caching and fragmentation */
+    double capacity_bytes;
+    bool fits;                 /* reserved + context within the device */
+    ft_phase peak_phase;       /* when the peak happens, and where */
+    const char *peak_block, *peak_node;
+    double peak_iteration;
+    const char *remedy;        /* when it does not fit: the smallest change that makes it fit; "" */
+} ft_memory;
+
+typedef struct ft_step {
+    double step_ms, low_ms, high_ms;
+    double busy_ms;            /* the GPU's share: sum of kernels */
+    double idle_ms;            /* the GPU waits for the host */
+    double host_ms;            /* the host's own time, hidden or not */
+    double phase_ms[FT_PHASE_COUNT]; /* of busy */
+    double class_ms[FT_CLASS_COUNT], class_flops[FT_CLASS_COUNT];
+    double regime[4];          /* shares of step_ms by ft_bound */
+    ft_bound bound;
+    double model_flops;        /* forward and backward once, a causal mask by halves */
+    double executed_flops;
+    double mfu, hfu, tokens_per_s, model_tflops;
+    double learned, calibrated, roofline; /* shares of busy_ms by source */
+    double launches;
+    ft_timed *kernels;         /* in order of execution, equal neighbours not merged; in the arena */
+    int32_t kernel_count;
+    ft_memory memory;
+} ft_step;
+
+/* Forecasts of equal operators are made once. One per thread; survives requests on the same device. */
+typedef struct ft_memo ft_memo;
+ft_memo *ft__memo_new(void);
+void ft__memo_free(ft_memo *m);
+/* As ft__kernel_forecast; keyed by predictor, device and every figure of the operator. */
+ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op,
+                            double quantile, ft_forecast *out, ft_error *err);
+
+ft_status ft__step_forecast(const ft_graph *g, const ft_workload *work, const ft_device *device, const ft_predictor *p,
+                            double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err);
+/* Memory over the step alone (memory.c); ft__step_forecast calls it. */
+ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
+                          ft_error *err);
+#endif
