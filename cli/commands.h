@@ -3,6 +3,10 @@
 #define CLI_COMMANDS_H
 #include "options.h"
 
+int cli_train(const cli_args *args);
+int cli_infer(const cli_args *args);
+int cli_largest(const cli_args *args);
+int cli_models(const cli_args *args);
 int cli_kernel(const cli_args *args);
 int cli_gpus(const cli_args *args);
 int cli_fit(const cli_args *args);

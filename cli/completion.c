@@ -54,7 +54,7 @@ static bool takes_files(const cli_option *o)
     return o->kind == CLI_FILE || o->kind == CLI_FOLDER || o->kind == CLI_GPU;
 }
 
-static bool shown(const cli_option *o, unsigned command) { return o->group != CLI_HIDDEN && o->commands & command; }
+static bool shown(const cli_option *o, unsigned command) { return cli_option_shown(o) && o->commands & command; }
 
 static bool same_spelling_before(int option)
 {
@@ -84,7 +84,7 @@ void cli_add_bash(ft_text *out)
     ft__text_add(out, "--help --version\" -- \"$word\"))\n        return\n    fi\n    case $before in\n");
     for (int i = 0; i < OPT_COUNT; i++) {
         const cli_option *o = &cli_options[i];
-        if (o->kind == CLI_SWITCH || o->group == CLI_HIDDEN || same_spelling_before(i)) continue;
+        if (o->kind == CLI_SWITCH || !cli_option_shown(o) || same_spelling_before(i)) continue;
         ft__text_add(out, "        ");
         add_bash_flags(out, o);
         ft__text_add(out, ")");

@@ -51,7 +51,7 @@ static void heading(ft_text *out, const ft_style *style, const char *text)
 static void add_flag(ft_text *out, const cli_option *o)
 {
     bool single = strlen(o->name) == 1,
-         negatable = o->kind == CLI_SWITCH && (o->group == CLI_OPERATOR || o->group == CLI_REQUEST);
+         negatable = o->kind == CLI_SWITCH && cli_option_asks(o);
     if (o->letter) ft__text_addf(out, "-%c", o->letter);
     if (!single) ft__text_addf(out, "%s--%s%s", o->letter ? ", " : "    ", negatable ? "[no-]" : "", o->name);
     if (o->argument) ft__text_addf(out, " %s", o->argument);
@@ -74,11 +74,10 @@ static void add_option(ft_text *out, const cli_option *o, int width)
 static void add_options(ft_text *out, const ft_style *style, unsigned command, int width)
 {
     for (int group = 0; group < CLI_GROUP_COUNT; group++) {
-        if (group == CLI_HIDDEN) continue;
         bool any = false;
         for (int i = 0; i < OPT_COUNT; i++) {
             const cli_option *o = &cli_options[i];
-            if (!(o->commands & command) || (int)o->group != group) continue;
+            if (!(o->commands & command) || (int)o->group != group || !cli_option_shown(o)) continue;
             if (!any) heading(out, style, cli_group_names[group]);
             any = true;
             add_option(out, o, width);

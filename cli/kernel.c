@@ -1,65 +1,25 @@
-/* kernel.c: `foretell kernel OP ...`. Flags become a request, the same object that a line of `batch` holds, so that
- * there is one reader with one set of errors. */
+/* kernel.c: `foretell kernel OP ...`: one operator on one GPU, on several, or over a range of one size. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask.h"
 #include "commands.h"
-#include "context.h"
 #include "report/answer.h"
 #include "report/screen.h"
 #include "sweep.h"
 #include "terminal.h"
 
-static void key_of(const cli_option *o, char key[48])
-{
-    snprintf(key, 48, "%s", o->name);
-    for (char *at = key; *at; at++)
-        if (*at == '-') *at = '_';
-}
-
-static json_t *value_of(const cli_option *o, const char *text)
-{
-    int64_t whole;
-    double real;
-    if (o->kind == CLI_SWITCH) return json_boolean(text == NULL);
-    if (o->kind != CLI_WHOLE && o->kind != CLI_REAL) return json_string(text);
-    if (ft__whole_parse(text, &whole)) return json_integer(whole);
-    return ft__number_parse(text, &real) ? json_real(real) : NULL;
-}
-
 /* NULL: out of memory, or text that is not UTF-8. */
 static json_t *request_of(const cli_args *args)
 {
     json_t *object = json_object();
-    bool fine = json_object_set_new(object, "task", json_string("kernel")) == 0 &&
-                json_object_set_new(object, "op", json_string(args->operands[0])) == 0;
-    for (int i = 0; fine && i < args->given_count; i++) {
-        const cli_option *o = &cli_options[args->given[i].option];
-        char key[48];
-        if ((o->group != CLI_OPERATOR && o->group != CLI_REQUEST) || args->given[i].option == OPT_GPU) continue;
-        key_of(o, key);
-        fine = json_object_set_new(object, key, value_of(o, args->given[i].value)) == 0;
-    }
-    if (fine) return object;
+    if (object && json_object_set_new(object, "task", json_string("kernel")) == 0 &&
+        json_object_set_new(object, "op", json_string(args->operands[0])) == 0 && cli_ask_flags(args, object))
+        return object;
     json_decref(object);
     return NULL;
-}
-
-/* On the command line a key is a flag: "-m", "--kv-heads"; "op" is the operand. */
-static void name_flag(const cli_args *args, ft_error *err)
-{
-    char key[48], flag[48];
-    for (int i = 0; i < OPT_COUNT; i++) {
-        const cli_option *o = &cli_options[i];
-        if (!(o->commands & CLI_KERNEL) || (o->group != CLI_OPERATOR && o->group != CLI_REQUEST)) continue;
-        key_of(o, key);
-        if (strcmp(key, err->where) != 0) continue;
-        snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)i, flag));
-        return;
-    }
-    if (!strcmp(err->where, "op")) snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
 }
 
 typedef struct job {
@@ -80,7 +40,7 @@ static int fail(const job *j, ft_error *err)
         ft__text_add(&out, "\n");
         cli_print(&out);
     }
-    name_flag(j->args, err);
+    cli_ask_name_flag(j->args, "op", err);
     return cli_fail(err);
 }
 
@@ -97,16 +57,6 @@ static double quantile_of(const ft_request *request) { return request->quantile 
 
 /* -- one point, one or more GPUs --------------------------------------------------------------- */
 
-/* What the checks of a spec file found, on stderr; in JSON the answer carries it. */
-static void say_warnings(const char *gpu, const char *lines)
-{
-    while (*lines) {
-        size_t length = strcspn(lines, "\n");
-        fprintf(stderr, "foretell: %s: warning: %.*s\n", gpu, (int)length, lines);
-        lines += length + (lines[length] == '\n');
-    }
-}
-
 static int run_points(const job *j)
 {
     ft_style style = cli_style(j->args);
@@ -120,7 +70,7 @@ static int run_points(const job *j)
     for (size_t i = 0; !status && i < j->gpu_count; i++) {
         ft_forecast *f = &cases[i].forecast;
         if (forecast(j, j->gpus[i], &scratch[i], &request, f, &err) != FT_OK) status = fail(j, &err);
-        if (!status && !j->json) say_warnings(j->gpus[i], request.warnings);
+        if (!status && !j->json) cli_say_warnings(j->gpus[i], request.warnings);
         cases[i].device = request.device;
         cases[i].op = request.op;
         if (status || !j->json) continue;

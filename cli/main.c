@@ -14,8 +14,7 @@
 
 /* What the contract names and this version does not have yet. They are refused by name, so that nobody looks for a
  * spelling mistake. */
-static const char *const later[] = {"train",   "infer", "serve", "plan",      "choose", "largest",
-                                    "compare", "trace", "scale", "calibrate", "models", "web"};
+static const char *const later[] = {"serve", "plan", "choose", "compare", "trace", "scale", "calibrate", "web"};
 static const size_t later_count = sizeof later / sizeof *later;
 
 /* A closed stdin, stdout or stderr would hand its number to the next file opened, and an answer could end up inside a
@@ -37,7 +36,9 @@ static int unknown_command(const char *name)
     for (size_t i = 0; i < later_count; i++) {
         names[count++] = later[i];
         if (!strcmp(later[i], name))
-            return cli_usage(NULL, "this version has no \"%s\" yet; it has kernel, gpus, fit, validate and batch",
+            return cli_usage(NULL,
+                             "this version has no \"%s\" yet; it has train, infer, largest, kernel, models, gpus, fit, "
+                             "validate and batch",
                              name);
     }
     const char *nearest = ft__nearest(name, names, count);

@@ -24,7 +24,7 @@ static void add_roff(ft_text *out, const char *text)
 static void add_option(ft_text *out, const cli_option *o)
 {
     bool single = strlen(o->name) == 1,
-         negatable = o->kind == CLI_SWITCH && (o->group == CLI_OPERATOR || o->group == CLI_REQUEST);
+         negatable = o->kind == CLI_SWITCH && cli_option_asks(o);
     ft__text_add(out, ".TP\n");
     if (o->letter) ft__text_addf(out, "\\fB\\-%c\\fR", o->letter);
     if (!single) {
@@ -59,7 +59,7 @@ static void add_command(ft_text *out, const cli_command *c)
         for (int i = 0; i < OPT_COUNT; i++) {
             const cli_option *o = &cli_options[i];
             bool common = o->commands == CLI_EVERY;
-            if ((int)o->group == group && group != CLI_HIDDEN && o->commands & c->bit && !common) add_option(out, o);
+            if ((int)o->group == group && cli_option_shown(o) && o->commands & c->bit && !common) add_option(out, o);
         }
 }
 

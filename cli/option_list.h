@@ -3,7 +3,8 @@
  *
  *   X(id, long name, short or 0, kind, argument, default or NULL, commands, group, help)
  *
- * An option of the groups OPERATOR and REQUEST is also a key of the request, under the same name with underscores.
+ * An option of the groups OPERATOR, WORKLOAD and REQUEST is also a key of the request, under the same name with
+ * underscores (ask.c has the exceptions).
  * `argument` of a CHOICE lists the words. A SWITCH of those groups can be turned off with --no-NAME. */
 #define CLI_OPTION_LIST(X)                                                                                             \
     /* operator sizes */                                                                                               \
@@ -57,13 +58,62 @@
     X(ENGINE, "engine", 0, CHOICE, "any|bare|trtllm|vllm|sglang", "any", KERNEL, OPERATOR,                             \
       "attention, moe: whose kernel, a framework's (bare) or a serving engine's")                                      \
     X(PASS, "pass", 0, CHOICE, "fwd|bwd|fwd_bwd", "fwd", KERNEL, OPERATOR, "attention, conv2d, gemm, row operators")   \
+    /* whole models */                                                                                                 \
+    X(MICRO_BATCH, "micro-batch-size", 'b', WHOLE, "N", "1", TRAIN | LARGEST, WORKLOAD,                                \
+      "sequences (or images) per GPU and micro-batch; also --batch")                                                   \
+    X(MODEL_BATCH, "batch", 0, WHOLE, "N", NULL, TRAIN | LARGEST, ALIAS, "as --micro-batch-size")                      \
+    X(GLOBAL_BATCH, "global-batch-size", 0, WHOLE, "N", NULL, TRAIN | LARGEST, WORKLOAD,                               \
+      "sequences per step and GPU; micro-batches accumulate their gradients")                                          \
+    X(SEQ, "seq", 's', WHOLE, "N", NULL, TRAIN | LARGEST, WORKLOAD,                                                    \
+      "tokens per sequence [the model's own, at most 4096]")                                                           \
+    X(INFER_BATCHES, "batch", 'b', WHOLE, "N", NULL, INFER, GRID, "only this batch; give it again for several")        \
+    X(INFER_SEQS, "seq", 's', WHOLE, "N", NULL, INFER, GRID, "only this context length; give it again for several")    \
+    X(ISL, "isl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens of a prompt [1024 with --osl]")        \
+    X(OSL, "osl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens generated [128 with --isl]")           \
+    X(MODEL_DTYPE, "dtype", 'd', CHOICE, "bf16|fp16|fp32|tf32|fp8|int8|fp4|amp_bf16|amp_fp16", "bf16",                 \
+      TRAIN | INFER | LARGEST, WORKLOAD, "number format; amp_*: fp32 weights, low-precision arithmetic")               \
+    X(WEIGHTS_DTYPE, "weights-dtype", 0, CHOICE, "fp8|int8|fp4|int4|nf4|bf16|fp16|fp32", NULL, TRAIN | INFER | LARGEST,\
+      WORKLOAD, "weights stored in another format: quantised inference, QLoRA")                                        \
+    X(MODEL_KV_DTYPE, "kv-dtype", 0, CHOICE, "bf16|fp16|fp32|fp8|int8|fp4", NULL, INFER | LARGEST, WORKLOAD,           \
+      "number format of the cache")                                                                                    \
+    X(CACHE, "cache", 0, CHOICE, "paged|static|dynamic", "paged", INFER, WORKLOAD,                                     \
+      "keys and values as serving engines keep them, preallocated, or grown by concatenation")                         \
+    X(ATTENTION, "attention", 0, CHOICE, "flash|eager|sdpa", "flash", TRAIN | INFER | LARGEST, WORKLOAD,               \
+      "one kernel, separate products and softmax, or as the framework picks")                                          \
+    X(EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "eager", TRAIN | LARGEST, WORKLOAD, \
+      "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host")                            \
+    X(INFER_EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "cuda_graph", INFER, WORKLOAD,\
+      "replayed as serving engines do, or another way")                                                                \
+    X(OPTIMIZER, "optimizer", 0, CHOICE, "adamw|adamw_foreach|adamw_8bit|adafactor|sgd|sgd_momentum|muon|none",        \
+      "adamw", TRAIN | LARGEST, WORKLOAD, "none: forward and backward alone")                                          \
+    X(MASTER_WEIGHTS, "master-weights", 0, SWITCH, NULL, NULL, TRAIN | LARGEST, WORKLOAD,                              \
+      "fp32 copies of low-precision weights (the Megatron recipe)")                                                    \
+    X(RECOMPUTE, "recompute", 0, CHOICE, "none|selective|full", "none", TRAIN | LARGEST, WORKLOAD,                     \
+      "activations computed again in the backward pass")                                                               \
+    X(LORA_RANK, "lora-rank", 0, WHOLE, "N", NULL, TRAIN, WORKLOAD, "train adapters of this rank alone")               \
+    X(CLIP_GRAD, "clip-grad", 0, SWITCH, NULL, NULL, TRAIN, WORKLOAD, "clip the norm of the gradients")                \
+    X(HOST_US, "host-us-per-op", 0, REAL, "X", NULL, TRAIN | INFER, WORKLOAD, "host cost of one eager operator")       \
+    X(READ_AS, "read-as", 0, WORD, "TYPE", NULL, TRAIN | INFER | MODELS, WORKLOAD,                                     \
+      "read an unknown model_type as this known one")                                                                  \
+    X(TP, "tp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
+    X(PP, "pp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
+    X(VPP, "vpp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                    \
+    X(DP, "dp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
+    X(CP, "cp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
+    X(EP, "ep", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
+    X(ZERO, "zero", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                  \
+    X(TRAIN_TOKENS, "tokens", 0, REAL, "N", NULL, TRAIN | LARGEST, PLAN,                                               \
+      "days to train on so many tokens [largest: 20 per parameter]")                                                   \
+    X(GPUS_USED, "gpus", 0, WHOLE, "N", "1", TRAIN | LARGEST, PLAN, "GPUs that share the work")                        \
+    X(SHAPES, "family", 0, CHOICE, "llama|gpt", "llama", LARGEST, PLAN, "shapes that models grow along")               \
+    X(USE, "task", 0, CHOICE, "train|infer", "train", LARGEST, PLAN, "what the model must fit for")                    \
     /* the request */                                                                                                  \
-    X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE, REQUEST,                                                   \
+    X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE | TRAIN | INFER | LARGEST, REQUEST,                         \
       "catalogue name or spec file; give it again for several GPUs")                                                   \
     X(DTYPE, "dtype", 'd', DTYPE, "DTYPE", "bf16", KERNEL, REQUEST, "number format of operands and arithmetic")        \
     X(TIMING, "timing", 0, CHOICE, "device|op", "device", KERNEL, REQUEST,                                             \
       "device time alone, or one eager call with its launch gap")                                                      \
-    X(QUANTILE, "quantile", 'q', REAL, "X", "0.9", KERNEL | VALIDATE | BATCH, REQUEST,                                 \
+    X(QUANTILE, "quantile", 'q', REAL, "X", "0.9", KERNEL | VALIDATE | BATCH | TRAIN | INFER, REQUEST,                 \
       "share of cases that the interval should cover, 0.5 to 0.99")                                                    \
     /* gpus */                                                                                                         \
     X(VENDOR, "vendor", 0, CHOICE, "nvidia|amd|intel", NULL, GPUS, FILTER, "only this vendor's")                       \
@@ -72,9 +122,11 @@
     X(HAS_DTYPE, "dtype", 'd', DTYPE, "DTYPE", NULL, GPUS, FILTER, "only with arithmetic in this number format")       \
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
-    X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL, KERNEL | VALIDATE | BATCH, DATA,    \
+    X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
+      KERNEL | VALIDATE | BATCH | TRAIN | INFER | LARGEST, DATA,                                                       \
       "another predictor than the one built in")                                                                       \
-    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | BATCH, HIDDEN, "one GPU's own measurements")         \
+    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | BATCH | TRAIN | INFER | LARGEST,                     \
+      HIDDEN, "one GPU's own measurements")                                                                            \
     X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor goes")                                \
     X(EXCLUDE_GPU, "exclude-gpu", 0, GPU, "GPU", NULL, FIT, DATA, "leave this GPU's measurements out; again for more") \
     X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA, "only this family of kernels; again for more")    \
@@ -94,7 +146,11 @@
       "the measured GPU that --baselines scales from")                                                                 \
     X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
     X(WORST, "worst", 0, WHOLE, "N", NULL, VALIDATE, OUTPUT, "print the N cases with the largest errors")              \
-    X(JSON, "json", 0, SWITCH, NULL, NULL, KERNEL | GPUS | FIT | VALIDATE, OUTPUT, "JSON on stdout and nothing else")  \
+    X(DETAIL, "detail", 0, CHOICE, "summary|layers|kernels", "summary", TRAIN, OUTPUT,                                 \
+      "how much of the step to print")                                                                                 \
+    X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
+    X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
+      KERNEL | GPUS | FIT | VALIDATE | TRAIN | INFER | MODELS | LARGEST, OUTPUT, "JSON on stdout and nothing else")    \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \
     X(VERSION, "version", 0, SWITCH, NULL, NULL, EVERY, OUTPUT, "the version")

@@ -7,7 +7,11 @@
 #include "commands.h"
 
 enum {
+    TRAIN = CLI_TRAIN,
+    INFER = CLI_INFER,
+    LARGEST = CLI_LARGEST,
     KERNEL = CLI_KERNEL,
+    MODELS = CLI_MODELS,
     GPUS = CLI_GPUS,
     FIT = CLI_FIT,
     VALIDATE = CLI_VALIDATE,
@@ -23,8 +27,58 @@ const cli_option cli_options[OPT_COUNT] = {
 };
 
 const char *const cli_group_names[CLI_GROUP_COUNT] = {
-    [CLI_OPERATOR] = "Sizes of the operator",   [CLI_REQUEST] = "Request", [CLI_FILTER] = "Which GPUs",
-    [CLI_DATA] = "Predictors and measurements", [CLI_OUTPUT] = "Output",   [CLI_HIDDEN] = "",
+    [CLI_OPERATOR] = "Sizes of the operator",
+    [CLI_WORKLOAD] = "What is done with the model",
+    [CLI_REQUEST] = "Request",
+    [CLI_GRID] = "Batches and lengths",
+    [CLI_PLAN] = "Many GPUs",
+    [CLI_FILTER] = "Which GPUs",
+    [CLI_DATA] = "Predictors and measurements",
+    [CLI_OUTPUT] = "Output",
+    [CLI_HIDDEN] = "",
+    [CLI_ALIAS] = "",
+    [CLI_PARALLEL] = "",
+};
+
+bool cli_option_asks(const cli_option *o)
+{
+    return o->group == CLI_OPERATOR || o->group == CLI_WORKLOAD || o->group == CLI_REQUEST || o->group == CLI_ALIAS;
+}
+
+bool cli_option_shown(const cli_option *o)
+{
+    return o->group != CLI_HIDDEN && o->group != CLI_ALIAS && o->group != CLI_PARALLEL;
+}
+
+static const char *const train_examples[] = {
+    "foretell train llama-3-8b --gpu h200_sxm -b 2 --seq 4096",
+    "one training step: time, memory, where both go",
+    "foretell train gpt2 --gpu a100_sxm_80gb -b 8 --execution compile --detail kernels",
+    "kernel by kernel, as the compiler fuses them",
+    "foretell train gpt3-175b --gpu a100_sxm_80gb --tokens 300e9 --gpus 480",
+    "days to train",
+    NULL,
+};
+static const char *const infer_examples[] = {
+    "foretell infer llama-3-8b --gpu h100_sxm",
+    "TTFT and TPOT over batch and context, and how much the cache holds",
+    "foretell infer qwen3-8b --gpu l40s --weights-dtype fp8 --isl 1024 --osl 256",
+    "offline throughput with quantised weights",
+    NULL,
+};
+static const char *const largest_examples[] = {
+    "foretell largest --gpu h100_sxm --dtype bf16 --master-weights",
+    "the largest Llama-like model that trains there",
+    "foretell largest --gpu h100_sxm --gpus 4 --master-weights --family gpt",
+    "the largest GPT on four, states sharded",
+    NULL,
+};
+static const char *const models_examples[] = {
+    "foretell models llama",
+    "the models whose name holds \"llama\"",
+    "foretell models llama-3-8b",
+    "one model: its shape, its parameters and where they come from",
+    NULL,
 };
 
 static const char *const kernel_examples[] = {
@@ -67,6 +121,21 @@ static const char *const batch_examples[] = {
 };
 
 const cli_command cli_commands[] = {
+    {CLI_TRAIN, "train", "MODEL", 1, 1, "one training step: time, memory, tokens/s, MFU, where the time goes",
+     "Forecasts one training step of a model on one GPU. MODEL is a catalogue name (foretell models lists them), a "
+     "Hugging Face config.json or a folder that holds one. A step that does not fit in memory is forecast all the "
+     "same, with the smallest change that makes it fit; the exit status is then 1.",
+     train_examples, cli_train},
+    {CLI_INFER, "infer", "MODEL", 1, 1, "prefill (TTFT), decode (TPOT), cache capacity, offline throughput",
+     "Forecasts prefill and decode of a model on one GPU over batches and context lengths, how many tokens its cache "
+     "holds, and with --isl and --osl how many tokens per second it makes of a large set of prompts. Models that "
+     "generate nothing (bert, vit) are forecast as forward passes.",
+     infer_examples, cli_infer},
+    {CLI_LARGEST, "largest", "", 0, 0, "the largest model of a family that trains or serves there",
+     "Grows a model along a family of shapes until it no longer fits, and says how long the largest one trains. Over "
+     "several GPUs weights, gradients and optimizer states are taken as sharded evenly, as ZeRO-3 does, and "
+     "communication as hidden: an upper bound.",
+     largest_examples, cli_largest},
     {CLI_KERNEL, "kernel", "OP", 1, 1, "one kernel: time with an interval, what holds it back, tile, waves, roofline",
      "Forecasts one operator on one or more GPUs. OP is gemm, linear, matmul, bmm, attention, mla, elementwise, "
      "conv2d, moe, "
@@ -74,6 +143,10 @@ const cli_command cli_commands[] = {
      "embedding, cumsum, argmax, sum_rows, sum_cols, mean_all, transpose_copy, cat_halves, bias_add; or the name of an "
      "elementwise operator. Any other name is forecast as bound by the memory it moves (--bytes).",
      kernel_examples, cli_kernel},
+    {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the models known, or everything about one",
+     "Lists the catalogue: name, architecture, parameters, layers, width. With the name of a model, a config.json or a "
+     "folder that holds one, prints its sheet; with another word, the models whose name holds it.",
+     models_examples, cli_models},
     {CLI_GPUS, "gpus", "[NAME ...]", 0, -1, "the GPUs known, or everything about some of them",
      "Lists the catalogue. With names, or with spec files of your own, prints each one's full sheet: peaks and machine "
      "balance per number format, the memory hierarchy, what looks wrong with it, and where every figure comes from.",

@@ -9,13 +9,17 @@
 
 /* Commands, in the order of --help. Bits, because an option belongs to several. */
 enum {
-    CLI_KERNEL = 1 << 0,
-    CLI_GPUS = 1 << 1,
-    CLI_FIT = 1 << 2,
-    CLI_VALIDATE = 1 << 3,
-    CLI_BATCH = 1 << 4,
-    CLI_HELP = 1 << 5,
-    CLI_EVERY = (1 << 6) - 1
+    CLI_TRAIN = 1 << 0,
+    CLI_INFER = 1 << 1,
+    CLI_LARGEST = 1 << 2,
+    CLI_KERNEL = 1 << 3,
+    CLI_MODELS = 1 << 4,
+    CLI_GPUS = 1 << 5,
+    CLI_FIT = 1 << 6,
+    CLI_VALIDATE = 1 << 7,
+    CLI_BATCH = 1 << 8,
+    CLI_HELP = 1 << 9,
+    CLI_EVERY = (1 << 10) - 1
 };
 
 typedef enum cli_kind {
@@ -32,11 +36,16 @@ typedef enum cli_kind {
 
 typedef enum cli_group {
     CLI_OPERATOR,
+    CLI_WORKLOAD,
     CLI_REQUEST,
+    CLI_GRID,
+    CLI_PLAN,
     CLI_FILTER,
     CLI_DATA,
     CLI_OUTPUT,
-    CLI_HIDDEN, /* works, is shown nowhere */
+    CLI_HIDDEN,   /* works, is shown nowhere */
+    CLI_ALIAS,    /* of an option that is shown; a key of the request */
+    CLI_PARALLEL, /* keys of "parallel", which this version refuses with a reason */
     CLI_GROUP_COUNT
 } cli_group;
 
@@ -59,6 +68,9 @@ typedef struct cli_option {
 } cli_option;
 
 extern const cli_option cli_options[OPT_COUNT];
+/* Is it a key of the request; is it shown to people? */
+bool cli_option_asks(const cli_option *o);
+bool cli_option_shown(const cli_option *o);
 extern const char *const cli_group_names[CLI_GROUP_COUNT];
 
 typedef struct cli_args cli_args;

@@ -71,8 +71,6 @@ int cli_real(const cli_args *args, cli_option_id option, double low, double high
 
 /* -- finding the option ------------------------------------------------------------------------ */
 
-static bool request_key(const cli_option *o) { return o->group == CLI_OPERATOR || o->group == CLI_REQUEST; }
-
 static int find_long(const cli_command *command, const char *name, bool *off)
 {
     *off = false;
@@ -81,7 +79,7 @@ static int find_long(const cli_command *command, const char *name, bool *off)
     if (strncmp(name, "no-", 3) != 0) return -1;
     for (int i = 0; i < OPT_COUNT; i++) {
         const cli_option *o = &cli_options[i];
-        if (o->commands & command->bit && o->kind == CLI_SWITCH && request_key(o) && !strcmp(o->name, name + 3)) {
+        if (o->commands & command->bit && o->kind == CLI_SWITCH && cli_option_asks(o) && !strcmp(o->name, name + 3)) {
             *off = true;
             return i;
         }
@@ -111,11 +109,11 @@ static int unknown_option(const cli_command *command, const char *typed)
     const char *names[OPT_COUNT];
     size_t count = 0;
     for (int i = 0; i < OPT_COUNT; i++)
-        if (cli_options[i].commands & command->bit && cli_options[i].group != CLI_HIDDEN &&
+        if (cli_options[i].commands & command->bit && cli_option_shown(&cli_options[i]) &&
             strlen(cli_options[i].name) > 1)
             names[count++] = cli_options[i].name;
     for (int i = 0; i < OPT_COUNT; i++) {
-        if (strcmp(cli_options[i].name, typed) != 0 || cli_options[i].group == CLI_HIDDEN) continue;
+        if (strcmp(cli_options[i].name, typed) != 0 || !cli_option_shown(&cli_options[i])) continue;
         for (int c = 0; c < cli_command_count; c++)
             if (cli_options[i].commands & cli_commands[c].bit)
                 return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"", typed, cli_commands[c].name,
@@ -156,7 +154,7 @@ static int check_value(const cli_command *command, cli_option_id id, const char 
     double number;
     if ((o->kind == CLI_WHOLE || o->kind == CLI_REAL) && !ft__number_parse(value, &number))
         return cli_usage(command, "%s takes a number, not \"%s\"", cli_flag(id, flag), value);
-    if (o->kind == CLI_CHOICE && !request_key(o)) return check_choice(command, o, value);
+    if (o->kind == CLI_CHOICE && !cli_option_asks(o)) return check_choice(command, o, value);
     return 0;
 }
 

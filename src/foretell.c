@@ -20,6 +20,7 @@
 #include "device/gpu.h"
 #include "kernel/kernel.h"
 #include "report/answer.h"
+#include "report/answer_step.h"
 
 typedef _Atomic(const ft_device *) shelf_place;
 
@@ -72,6 +73,8 @@ void ft_close(ft_context *ft)
 }
 
 const ft_predictor *ft__context_predictor(const ft_context *ft) { return ft->predictor; }
+
+double ft__context_quantile(const ft_context *ft) { return ft->quantile; }
 
 /* -- devices ----------------------------------------------------------------------------------- */
 
@@ -136,17 +139,17 @@ void ft__scratch_free(ft_scratch *s)
         json_decref(s->spec[i]);
         ft__text_free(&s->warnings[i]);
     }
+    for (int i = 0; i < FT_REMEMBERED_MODELS; i++) json_decref(s->model[i]);
+    ft__memo_free(s->memo);
+    ft__arena_free(s->arena);
+    ft__arena_free(s->trials);
+    ft__text_free(&s->remarks);
     memset(s, 0, sizeof *s);
 }
 
-typedef struct finder {
-    const ft_context *ft;
-    ft_scratch *scratch;
-} finder;
-
-static ft_status find_device(void *source, const json_t *gpu, const ft_device **out, ft_error *err)
+ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out, ft_error *err)
 {
-    finder *f = source;
+    ft_finder *f = source;
     size_t index;
     const char *name = json_string_value(gpu);
     if (name && shelf_find(f->ft, name, &index)) return shelf_get(f->ft, index, out, err);
@@ -177,6 +180,13 @@ static ft_status find_device(void *source, const json_t *gpu, const ft_device **
     return FT_OK;
 }
 
+const char *ft__device_warnings(const ft_scratch *scratch, const ft_device *device)
+{
+    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++)
+        if (device == &scratch->device[i] && scratch->warnings[i].length) return scratch->warnings[i].at;
+    return "";
+}
+
 /* -- forecasts --------------------------------------------------------------------------------- */
 
 static bool sound(const ft_forecast *f)
@@ -205,11 +215,9 @@ ft_status ft_kernel(const ft_context *ft, const ft_device *device, const ft_op *
 ft_status ft__request_of(const ft_context *ft, ft_scratch *scratch, const json_t *object, ft_request *out,
                          ft_error *err)
 {
-    finder f = {ft, scratch};
-    FT_TRY(ft__request_read(object, find_device, &f, out, err));
-    out->warnings = "";
-    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++)
-        if (out->device == &scratch->device[i] && scratch->warnings[i].length) out->warnings = scratch->warnings[i].at;
+    ft_finder f = {ft, scratch};
+    FT_TRY(ft__request_read(object, ft__find_device, &f, out, err));
+    out->warnings = ft__device_warnings(scratch, out->device);
     return FT_OK;
 }
 
@@ -221,6 +229,28 @@ ft_status ft__forecast_of(const ft_context *ft, const ft_request *request, ft_fo
 
 /* -- answers ----------------------------------------------------------------------------------- */
 
+static ft_status answer_kernel(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                               ft_text *out, ft_error *err)
+{
+    ft_request r;
+    ft_forecast f;
+    FT_TRY(ft__request_of(ft, scratch, document, &r, err));
+    FT_TRY(ft__forecast_of(ft, &r, &f, err));
+    ft__answer_kernel(out, id, &f, r.warnings);
+    return FT_OK;
+}
+
+static ft_status answer_model(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                              ft_text *out, ft_error *err)
+{
+    ft_model_request r;
+    ft_step_view view;
+    FT_TRY(ft__model_request_of(ft, scratch, document, &r, err));
+    FT_TRY(ft__step_of(ft, scratch, &r, &view, err));
+    ft__answer_step(out, id, &view);
+    return FT_OK;
+}
+
 void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
                 ft_text *out)
 {
@@ -231,15 +261,13 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
         ft__answer_error(out, NULL, &err, line);
         return;
     }
-    ft_request r;
-    ft_forecast f;
+    ft_ask ask;
     const json_t *id = json_object_get(document, "id");
-    status = ft__request_of(ft, scratch, document, &r, &err);
-    if (status == FT_OK) status = ft__forecast_of(ft, &r, &f, &err);
+    status = ft__request_task(document, &ask, &err);
     if (status == FT_OK)
-        ft__answer_kernel(out, id, &f, r.warnings);
-    else
-        ft__answer_error(out, id, &err, line);
+        status = ask == FT_ASK_KERNEL ? answer_kernel(ft, scratch, document, id, out, &err)
+                                      : answer_model(ft, scratch, document, id, out, &err);
+    if (status != FT_OK) ft__answer_error(out, id, &err, line);
     json_decref(document);
 }
 

@@ -3,8 +3,8 @@
  * Sizes are checked twice on purpose: here each by itself (a whole number, at least 0 or 1, at most 2^40), with the
  * key in the error; in ft__op_check together (products, what the device can do).
  *
- * What this leaves out: the other tasks of the contract. They are refused by name, so that nobody takes silence for
- * an answer.
+ * What this leaves out: whole models (request_model.c), and the tasks of the contract that this version lacks. Those
+ * are refused by name, so that nobody takes silence for an answer.
  */
 #include "request.h"
 
@@ -22,8 +22,7 @@ static const char *const other_elements[] = {"numel", "rows", "cols", "inputs"};
 
 /* -- words ------------------------------------------------------------------------------------- */
 
-/* One of a few words; the error lists them, and says which one was probably meant. */
-static ft_status read_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
+ft_status ft__request_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
                            ft_error *err)
 {
     const char *word = NULL;
@@ -59,7 +58,7 @@ static ft_status read_dtype(const json_t *object, const char *key, ft_dtype *out
             "\"%.20s\" is a recipe for whole models; ask for one kernel in the dtype of its operands, \"%s\"", name,
             strcmp(name, "amp_fp16") ? "bf16" : "fp16");
     int ignored = 0;
-    return read_word(object, key, names, COUNT(names), &ignored, err);
+    return ft__request_word(object, key, names, COUNT(names), &ignored, err);
 }
 
 /* -- fields ------------------------------------------------------------------------------------ */
@@ -94,21 +93,21 @@ static ft_status read_field(const json_t *object, const ft_field *field, ft_op *
         }
         return FT_OK;
     case FT_FIELD_LAYOUT:
-        FT_TRY(read_word(object, field->key, layouts, COUNT(layouts), &word, err));
+        FT_TRY(ft__request_word(object, field->key, layouts, COUNT(layouts), &word, err));
         if (word >= 0) memcpy(at, layouts[word], 3);
         return FT_OK;
     case FT_FIELD_IMAGE:
-        FT_TRY(read_word(object, field->key, images, COUNT(images), &word, err));
+        FT_TRY(ft__request_word(object, field->key, images, COUNT(images), &word, err));
         if (word >= 0) *(bool *)at = word == 0;
         return FT_OK;
     case FT_FIELD_PASS:
         word = (int)*(ft_pass *)at;
-        FT_TRY(read_word(object, field->key, passes, COUNT(passes), &word, err));
+        FT_TRY(ft__request_word(object, field->key, passes, COUNT(passes), &word, err));
         *(ft_pass *)at = (ft_pass)word;
         return FT_OK;
     case FT_FIELD_ENGINE:
         word = (int)*(ft_engine *)at;
-        FT_TRY(read_word(object, field->key, engines, COUNT(engines), &word, err));
+        FT_TRY(ft__request_word(object, field->key, engines, COUNT(engines), &word, err));
         *(ft_engine *)at = (ft_engine)word;
         return FT_OK;
     case FT_FIELD_DTYPE: return read_dtype(object, field->key, at, err);
@@ -299,35 +298,46 @@ static ft_status read_op(const json_t *object, const char *name, ft_op *op, ft_e
 
 /* -- the request ------------------------------------------------------------------------------- */
 
-static ft_status check_task(const json_t *object, ft_error *err)
+ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
 {
-    static const char *const tasks[] = {"train", "forward", "prefill",    "decode",
-                                        "serve", "kernel",  "collective", "memory"};
-    int task = 0; /* the contract's default is train */
-    FT_TRY(read_word(object, "task", tasks, COUNT(tasks), &task, err));
-    if (!strcmp(tasks[task], "kernel")) return FT_OK;
-    return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
-                       "this version forecasts single kernels (\"task\": \"kernel\"); \"%s\"%s is not in it yet",
-                       tasks[task], json_object_get(object, "task") ? "" : ", the default task,");
+    static const char *const tasks[] = {
+        [FT_ASK_TRAIN] = "train",           [FT_ASK_FORWARD] = "forward", [FT_ASK_PREFILL] = "prefill",
+        [FT_ASK_DECODE] = "decode",         [FT_ASK_SERVE] = "serve",     [FT_ASK_KERNEL] = "kernel",
+        [FT_ASK_COLLECTIVE] = "collective", [FT_ASK_MEMORY] = "memory",
+    };
+    if (!json_is_object(object))
+        return ft__fail_at(err, FT_E_TYPE, "", 0, 0, "a request is one JSON object, {\"task\": \"train\", ...}");
+    const json_t *id = json_object_get(object, "id");
+    if (json_is_object(id) || json_is_array(id))
+        return ft__fail_at(err, FT_E_TYPE, "id", 0, 0, "\"id\" must be a string, a number, true, false or null");
+    int task = FT_ASK_TRAIN; /* the contract's default */
+    FT_TRY(ft__request_word(object, "task", tasks, COUNT(tasks), &task, err));
+    if (!json_object_get(object, "task") && json_object_get(object, "op") && !json_object_get(object, "model"))
+        return ft__fail_at(err, FT_E_MISSING, "task", 0, 0,
+                           "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\"");
+    if (task == FT_ASK_SERVE || task == FT_ASK_COLLECTIVE)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
+                           "\"%s\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel",
+                           tasks[task]);
+    *out = (ft_ask)task;
+    return FT_OK;
 }
 
 ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err)
 {
     static const char *const timings[] = {"device", "op"};
+    ft_ask ask;
     memset(out, 0, sizeof *out);
-    if (!json_is_object(object))
-        return ft__fail_at(err, FT_E_TYPE, "", 0, 0, "a request is one JSON object, {\"task\": \"kernel\", ...}");
-    const json_t *id = json_object_get(object, "id");
-    if (json_is_object(id) || json_is_array(id))
-        return ft__fail_at(err, FT_E_TYPE, "id", 0, 0, "\"id\" must be a string, a number, true, false or null");
-    FT_TRY(check_task(object, err));
+    FT_TRY(ft__request_task(object, &ask, err));
+    if (ask != FT_ASK_KERNEL)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0, "one kernel is \"task\": \"kernel\"");
     const char *name = NULL;
     FT_TRY(ft__json_string(object, "op", FT_REQUIRED, &name, "", err));
     if (!*name) return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"op\" is empty");
     FT_TRY(read_op(object, name, &out->op, err));
 
     int timing = FT_TIMING_DEVICE;
-    FT_TRY(read_word(object, "timing", timings, COUNT(timings), &timing, err));
+    FT_TRY(ft__request_word(object, "timing", timings, COUNT(timings), &timing, err));
     out->op.timing = (ft_timing)timing;
     FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
 

@@ -1,4 +1,5 @@
-/* A request: one JSON object -> the operator, the device and the quantile it asks for. */
+/* A request: one JSON object -> the task; for a kernel the operator, the device and the quantile it asks for. Whole models
+ * are request_model.h's. */
 #ifndef FT_REQUEST_H
 #define FT_REQUEST_H
 #include "base/json.h"
@@ -43,6 +44,24 @@ typedef struct ft_request {
     double quantile;       /* 0: the context's */
     const char *warnings;  /* of a spec's checks, one per line; "" for none; lives as long as the device */
 } ft_request;
+
+/* What is asked for; the words of "task", in the contract's order. */
+typedef enum ft_ask {
+    FT_ASK_TRAIN,
+    FT_ASK_FORWARD,
+    FT_ASK_PREFILL,
+    FT_ASK_DECODE,
+    FT_ASK_SERVE,
+    FT_ASK_KERNEL,
+    FT_ASK_COLLECTIVE,
+    FT_ASK_MEMORY
+} ft_ask;
+/* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */
+ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err);
+/* One of a few words under `key`; *out is left alone where the key is missing. The error lists the words, or says which
+ * one was probably meant. */
+ft_status ft__request_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
+                           ft_error *err);
 
 /* Errors carry the key's path in `where`. */
 ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err);

@@ -15,7 +15,7 @@
 
 enum { DIGITS = 6 };
 
-static void add_key(ft_text *out, const char *key)
+void ft__answer_key(ft_text *out, const char *key)
 {
     size_t length = strlen(key);
     char text[48] = ",\"";
@@ -25,17 +25,17 @@ static void add_key(ft_text *out, const char *key)
     ft__text_add_n(out, text, length + 4);
 }
 
-static void add_figure(ft_text *out, const char *key, double value)
+void ft__answer_figure(ft_text *out, const char *key, double value)
 {
     if (!isfinite(value) || value < 0) return; /* a figure that makes no sense is not a figure */
-    add_key(out, key);
+    ft__answer_key(out, key);
     ft__text_add_number(out, value, DIGITS);
 }
 
-static void add_word(ft_text *out, const char *key, const char *word)
+void ft__answer_word(ft_text *out, const char *key, const char *word)
 {
     if (!word || !*word) return;
-    add_key(out, key);
+    ft__answer_key(out, key);
     ft__text_add_json(out, word);
 }
 
@@ -63,7 +63,7 @@ static void add_id(ft_text *out, const json_t *id)
     }
 }
 
-static void begin(ft_text *out, const json_t *id, bool always)
+void ft__answer_begin(ft_text *out, const json_t *id, bool always)
 {
     if (!id && !always) {
         ft__text_add(out, "{\"ok\":");
@@ -85,21 +85,21 @@ static void add_regime(ft_text *out, const ft_forecast *f)
     double overhead = f->launch_ms > 0 ? fmin(f->launch_ms / f->ms, 1) : 0;
     share[FT_OVERHEAD] = overhead;
     share[(unsigned)f->bound < 4 ? f->bound : FT_OVERHEAD] += 1 - overhead;
-    add_key(out, "regime");
+    ft__answer_key(out, "regime");
     ft__text_add(out, "{\"compute\":");
     ft__text_add_number(out, share[FT_COMPUTE], DIGITS);
-    add_figure(out, "memory", share[FT_MEMORY]);
-    add_figure(out, "overhead", share[FT_OVERHEAD]);
-    add_figure(out, "communication", share[FT_COMMUNICATION]);
+    ft__answer_figure(out, "memory", share[FT_MEMORY]);
+    ft__answer_figure(out, "overhead", share[FT_OVERHEAD]);
+    ft__answer_figure(out, "communication", share[FT_COMMUNICATION]);
     ft__text_add(out, "}");
 }
 
 /* An array of a text's lines. */
-static void add_lines(ft_text *out, const char *key, const char *lines)
+void ft__answer_lines(ft_text *out, const char *key, const char *lines)
 {
     if (!*lines) return;
     ft_text one = {0};
-    add_key(out, key);
+    ft__answer_key(out, key);
     for (const char *separator = "["; *lines; separator = ",") {
         size_t length = strcspn(lines, "\n");
         ft__text_clear(&one);
@@ -115,34 +115,34 @@ static void add_lines(ft_text *out, const char *key, const char *lines)
 
 void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const char *warnings)
 {
-    begin(out, id, false);
+    ft__answer_begin(out, id, false);
     ft__text_add(out, "true");
-    add_figure(out, "ms", f->ms);
-    add_figure(out, "low_ms", f->low_ms);
-    add_figure(out, "high_ms", f->high_ms);
-    add_word(out, "bound", ft_bound_name(f->bound));
-    add_word(out, "source", ft_source_name(f->source));
-    add_word(out, "kin", f->kin);
-    add_word(out, "family", f->family);
+    ft__answer_figure(out, "ms", f->ms);
+    ft__answer_figure(out, "low_ms", f->low_ms);
+    ft__answer_figure(out, "high_ms", f->high_ms);
+    ft__answer_word(out, "bound", ft_bound_name(f->bound));
+    ft__answer_word(out, "source", ft_source_name(f->source));
+    ft__answer_word(out, "kin", f->kin);
+    ft__answer_word(out, "family", f->family);
     if (f->tile_m > 0 && f->tile_n > 0) {
         char tile[48];
         snprintf(tile, sizeof tile, "%dx%d", f->tile_m, f->tile_n);
-        add_word(out, "tile", tile);
-        add_figure(out, "tiles", f->tiles);
-        add_figure(out, "waves", f->waves);
-        if (f->split_k > 0) add_figure(out, "split_k", f->split_k);
+        ft__answer_word(out, "tile", tile);
+        ft__answer_figure(out, "tiles", f->tiles);
+        ft__answer_figure(out, "waves", f->waves);
+        if (f->split_k > 0) ft__answer_figure(out, "split_k", f->split_k);
     }
-    add_figure(out, "flops", f->flops);
-    add_figure(out, "bytes", f->bytes);
-    add_figure(out, "intensity", f->intensity);
-    add_figure(out, "roofline_ms", f->roofline_ms);
-    add_figure(out, "launch_ms", f->launch_ms);
-    if (f->sustained_ms > f->ms) add_figure(out, "sustained_ms", f->sustained_ms);
-    add_figure(out, "achieved_tflops", f->flops / f->ms / 1e9);
-    add_figure(out, "achieved_gbps", f->bytes / f->ms / 1e6);
+    ft__answer_figure(out, "flops", f->flops);
+    ft__answer_figure(out, "bytes", f->bytes);
+    ft__answer_figure(out, "intensity", f->intensity);
+    ft__answer_figure(out, "roofline_ms", f->roofline_ms);
+    ft__answer_figure(out, "launch_ms", f->launch_ms);
+    if (f->sustained_ms > f->ms) ft__answer_figure(out, "sustained_ms", f->sustained_ms);
+    ft__answer_figure(out, "achieved_tflops", f->flops / f->ms / 1e9);
+    ft__answer_figure(out, "achieved_gbps", f->bytes / f->ms / 1e6);
     add_regime(out, f);
-    add_word(out, "note", f->note);
-    add_lines(out, "warnings", warnings);
+    ft__answer_word(out, "note", f->note);
+    ft__answer_lines(out, "warnings", warnings);
     ft__text_add(out, "}");
 }
 
@@ -161,16 +161,16 @@ static void add_place(ft_text *out, const ft_error *err, int64_t line)
         ft__text_addf(&place, "%sline %d", place.length ? ", " : "", err->line);
         if (err->column > 0) ft__text_addf(&place, ", column %d", err->column);
     }
-    if (place.length) add_word(out, "where", place.at);
+    if (place.length) ft__answer_word(out, "where", place.at);
     ft__text_free(&place);
 }
 
 void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line)
 {
-    begin(out, json_is_object(id) || json_is_array(id) ? NULL : id, line > 0);
+    ft__answer_begin(out, json_is_object(id) || json_is_array(id) ? NULL : id, line > 0);
     ft__text_add(out, "false,\"error\":{\"code\":");
     ft__text_add_json(out, ft_status_name(err->code));
-    add_word(out, "message", err->message);
+    ft__answer_word(out, "message", err->message);
     add_place(out, err, line);
     ft__text_add(out, "}}");
 }

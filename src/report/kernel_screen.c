@@ -10,49 +10,10 @@
 #include "kernel/kernel.h"
 #include "report/columns.h"
 #include "report/describe.h"
+#include "report/lines.h"
 #include "report/screen.h"
 
-enum { LABEL = 12, FIGURE = 18, BAR = 24 };
-
-static void begin_line(ft_text *out, const ft_style *style, const char *label)
-{
-    ft__text_add(out, "  ");
-    ft__ink(out, style, FT_INK_DIM);
-    ft__text_addf(out, "%-*s", LABEL, label);
-    ft__ink_end(out, style);
-}
-
-/* A label and a figure padded to the remark's column. */
-static void line(ft_text *out, const ft_style *style, const char *label, const ft_text *figure, const char *remark)
-{
-    const char *text = figure->at ? figure->at : "";
-    begin_line(out, style, label);
-    ft__text_add(out, text);
-    if (remark && *remark) {
-        int gap = FIGURE - ft__text_width(text);
-        ft__text_pad(out, gap > 0 ? gap : 1);
-        ft__text_add(out, remark);
-    }
-    ft__text_add(out, "\n");
-}
-
-/* "nine times in ten" is what 0.9 means; other shares are said as they are. */
-static void add_confidence(ft_text *out, double quantile)
-{
-    if (fabs(quantile - 0.9) < 1e-9)
-        ft__text_add(out, "nine times in ten");
-    else
-        ft__text_addf(out, "in %g %% of cases", 100 * quantile);
-}
-
-static const char *bound_words(ft_bound bound)
-{
-    static const char *const words[] = {[FT_COMPUTE] = "arithmetic",
-                                        [FT_MEMORY] = "memory bandwidth",
-                                        [FT_OVERHEAD] = "launch overhead",
-                                        [FT_COMMUNICATION] = "communication"};
-    return (unsigned)bound < 4 ? words[bound] : "?";
-}
+enum { BAR = 24 };
 
 static void add_source(ft_text *out, const ft_forecast *f)
 {
@@ -81,12 +42,12 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
     ft__text_addf(&b, " %s ", ft__dash(style));
     ft__add_figure(&b, f->high_ms, 4);
     ft__text_add(&b, " ms, ");
-    add_confidence(&b, quantile);
-    line(out, style, "time", &a, b.at);
+    ft__add_confidence(&b, quantile);
+    ft__line(out, style, "time", &a, b.at);
 
     ft__text_clear(&a);
     ft__text_clear(&b);
-    ft__text_add(&a, bound_words(f->bound));
+    ft__text_add(&a, ft__bound_words(f->bound));
     ft__text_add(&b, "roofline ");
     ft__add_figure(&b, f->roofline_ms, 4);
     ft__text_add(&b, " ms");
@@ -100,12 +61,12 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
             ft__text_add(&b, ")");
         }
     }
-    line(out, style, "held by", &a, b.at);
+    ft__line(out, style, "held by", &a, b.at);
     if (f->sustained_ms > 1.005 * f->ms) {
         ft__text_clear(&a);
         ft__add_figure(&a, f->sustained_ms, 4);
         ft__text_add(&a, " ms");
-        line(out, style, "sustained", &a, "each, back to back for seconds: power lowers the clock");
+        ft__line(out, style, "sustained", &a, "each, back to back for seconds: power lowers the clock");
     }
     ft__text_free(&a);
     ft__text_free(&b);
@@ -125,7 +86,7 @@ static void rate_line(ft_text *out, const ft_style *style, const char *label, do
     ft__add_percent(&b, share);
     ft__text_add(&b, " of ");
     ft__add_figure(&b, peak, 4);
-    line(out, style, label, &a, b.at);
+    ft__line(out, style, label, &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
 }
@@ -137,7 +98,7 @@ static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, con
     ft__add_si(&a, f->flops, "FLOP");
     ft__add_si(&b, f->bytes, "B");
     ft__text_add(&b, " to and from memory at least");
-    line(out, style, "work", &a, b.at);
+    ft__line(out, style, "work", &a, b.at);
 
     double balance = ft__peak_tflops(device, op->dtype) * 1e3 / device->memory_gbps;
     if (f->intensity > 0 && isfinite(balance)) {
@@ -149,7 +110,7 @@ static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, con
         ft__text_add(&b, " the machine balance, ");
         ft__add_figure(&b, balance, 3);
         ft__text_addf(&b, " in %s", ft_dtype_name(op->dtype));
-        line(out, style, "intensity", &a, b.at);
+        ft__line(out, style, "intensity", &a, b.at);
     }
     if (f->tile_m > 0 && f->tile_n > 0) {
         ft__text_clear(&a);
@@ -165,7 +126,7 @@ static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, con
                           : device->vendor == FT_INTEL ? "Xe cores"
                                                        : "SMs");
         }
-        line(out, style, "tile", &a, b.at);
+        ft__line(out, style, "tile", &a, b.at);
     }
     ft__text_free(&a);
     ft__text_free(&b);
@@ -196,13 +157,13 @@ void ft__screen_kernel(ft_text *out, const ft_style *style, const ft_op *op, con
     ft__text_add(&a, ft_source_name(f->source));
     ft__ink_end(&a, style);
     add_source(&b, f);
-    line(out, style, "source", &a, b.at);
+    ft__line(out, style, "source", &a, b.at);
     if (f->note[0]) {
         ft__text_clear(&a);
         ft__ink(&a, style, FT_INK_YELLOW);
         ft__text_add_plain(&a, f->note);
         ft__ink_end(&a, style);
-        line(out, style, "note", &a, NULL);
+        ft__line(out, style, "note", &a, NULL);
     }
     ft__text_free(&a);
     ft__text_free(&b);
@@ -249,7 +210,7 @@ bool ft__screen_compare(ft_text *out, const ft_style *style, const ft_screen_cas
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
     ft__text_add(out, "\n  The truth should lie in low to high ");
-    add_confidence(out, quantile);
+    ft__add_confidence(out, quantile);
     ft__text_addf(out, "; speed relative to %s.\n", cases[0].device->name);
     return printed && !out->failed;
 }

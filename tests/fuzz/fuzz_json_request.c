@@ -22,23 +22,19 @@ static void open_context(void)
     free(bytes);
 }
 
-/* A GPU that is a path would open whatever file the bytes name. */
+/* A GPU or a model that is a path would open whatever file the bytes name. */
 static bool leads_to_a_file(const json_t *request)
 {
-    const json_t *gpu = json_object_get(request, "gpu");
-    const char *names[] = {json_string_value(gpu), json_string_value(json_object_get(gpu, "base"))};
-    for (int i = 0; i < 2; i++)
+    const json_t *gpu = json_object_get(request, "gpu"), *model = json_object_get(request, "model");
+    const char *names[] = {json_string_value(gpu), json_string_value(json_object_get(gpu, "base")),
+                           json_string_value(model)};
+    for (int i = 0; i < 3; i++)
         if (names[i] && (strchr(names[i], '/') || strstr(names[i], ".json"))) return true;
     return false;
 }
 
-static void check_forecast(const json_t *answer)
+static void check_figures(const json_t *answer)
 {
-    double ms = json_number_value(json_object_get(answer, "ms"));
-    double low = json_number_value(json_object_get(answer, "low_ms"));
-    double high = json_number_value(json_object_get(answer, "high_ms"));
-    FUZZ_CHECK(isfinite(ms) && isfinite(low) && isfinite(high) && low > 0 && low <= ms && ms <= high);
-    FUZZ_CHECK(json_is_string(json_object_get(answer, "bound")) && json_is_string(json_object_get(answer, "source")));
     const char *key;
     json_t *value, *readable = (json_t *)(uintptr_t)answer;
     json_object_foreach (readable, key, value) {
@@ -46,6 +42,40 @@ static void check_forecast(const json_t *answer)
         FUZZ_CHECK(!json_is_null(value));
         FUZZ_CHECK(!json_is_number(value) || json_number_value(value) >= 0);
     }
+}
+
+/* A whole model: its time, unless its memory alone was asked for; parts of the memory add up to its peak. */
+static void check_step(const json_t *answer)
+{
+    static const char *const parts[] = {"weights_bytes",   "gradients_bytes", "optimizer_bytes",    "activations_bytes",
+                                        "temporary_bytes", "kv_cache_bytes",  "communication_bytes"};
+    const json_t *memory = json_object_get(answer, "memory");
+    double sum = 0, peak = json_number_value(json_object_get(memory, "peak_bytes"));
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        sum += json_number_value(json_object_get(memory, parts[i]));
+    FUZZ_CHECK(peak > 0 && fabs(sum - peak) <= 16 + 1e-9 * peak);
+    FUZZ_CHECK(json_is_boolean(json_object_get(memory, "fits")));
+    check_figures(answer);
+    check_figures(memory);
+    if (!json_object_get(answer, "step_ms")) return;
+    double ms = json_number_value(json_object_get(answer, "step_ms"));
+    double low = json_number_value(json_object_get(answer, "low_ms"));
+    double high = json_number_value(json_object_get(answer, "high_ms"));
+    FUZZ_CHECK(isfinite(ms) && isfinite(low) && isfinite(high) && low > 0 && low <= ms && ms <= high);
+}
+
+static void check_forecast(const json_t *answer)
+{
+    if (json_object_get(answer, "memory")) {
+        check_step(answer);
+        return;
+    }
+    double ms = json_number_value(json_object_get(answer, "ms"));
+    double low = json_number_value(json_object_get(answer, "low_ms"));
+    double high = json_number_value(json_object_get(answer, "high_ms"));
+    FUZZ_CHECK(isfinite(ms) && isfinite(low) && isfinite(high) && low > 0 && low <= ms && ms <= high);
+    FUZZ_CHECK(json_is_string(json_object_get(answer, "bound")) && json_is_string(json_object_get(answer, "source")));
+    check_figures(answer);
 }
 
 static void check_error(const json_t *answer)

@@ -278,13 +278,14 @@ static void whole_requests_are_checked(void **state)
         ft_status code;
         const char *where, *message;
     } cases[] = {
-        {"{}", FT_E_UNSUPPORTED, "task",
-         "this version forecasts single kernels (\"task\": \"kernel\"); \"train\", the default task, is not in it yet"},
+        {"{}", FT_E_UNSUPPORTED, "task", "one kernel is \"task\": \"kernel\""},
+        {"{\"op\":\"gemm\"}", FT_E_MISSING, "task",
+         "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\""},
         {"{\"task\":\"serve\"}", FT_E_UNSUPPORTED, "task",
-         "this version forecasts single kernels (\"task\": \"kernel\"); \"serve\" is not in it yet"},
+         "\"serve\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel"},
         {"{\"task\":\"kernl\"}", FT_E_NAME, "task", "unknown task \"kernl\"; did you mean \"kernel\"?"},
         {"{\"task\":5}", FT_E_TYPE, "task", "\"task\" must be a string, got 5"},
-        {"[1]", FT_E_TYPE, "", "a request is one JSON object, {\"task\": \"kernel\", ...}"},
+        {"[1]", FT_E_TYPE, "", "a request is one JSON object, {\"task\": \"train\", ...}"},
         {"{\"id\":{},\"task\":\"kernel\"}", FT_E_TYPE, "id", "\"id\" must be a string, a number, true, false or null"},
         {"{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":1,\"n\":1,\"k\":1}", FT_E_MISSING, "gpu",
          "\"gpu\" is missing: a name (h100_sxm), a file or a spec object"},

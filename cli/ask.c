@@ -1,0 +1,132 @@
+/* ask.c: a command line as a request. */
+#include "ask.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/answer.h"
+#include "terminal.h"
+
+void cli_ask_key(cli_option_id option, char key[48])
+{
+    if (option == OPT_MICRO_BATCH || option == OPT_GLOBAL_BATCH) {
+        strcpy(key, option == OPT_MICRO_BATCH ? "batch" : "global_batch");
+        return;
+    }
+    snprintf(key, 48, "%s", cli_options[option].name);
+    for (char *at = key; *at; at++)
+        if (*at == '-') *at = '_';
+}
+
+static json_t *value_of(const cli_option *o, const char *text)
+{
+    int64_t whole;
+    double real;
+    if (o->kind == CLI_SWITCH) return json_boolean(text == NULL);
+    if (o->kind != CLI_WHOLE && o->kind != CLI_REAL) return json_string(text);
+    if (ft__whole_parse(text, &whole)) return json_integer(whole);
+    return ft__number_parse(text, &real) ? json_real(real) : NULL;
+}
+
+bool cli_ask_flags(const cli_args *args, json_t *object)
+{
+    json_t *parallel = NULL;
+    bool fine = object != NULL;
+    for (int i = 0; fine && i < args->given_count; i++) {
+        cli_option_id id = args->given[i].option;
+        const cli_option *o = &cli_options[id];
+        char key[48];
+        if ((!cli_option_asks(o) && o->group != CLI_PARALLEL) || id == OPT_GPU) continue;
+        cli_ask_key(id, key);
+        if (o->group == CLI_PARALLEL && !parallel) {
+            parallel = json_object();
+            fine = json_object_set_new(object, "parallel", parallel) == 0;
+        }
+        if (fine)
+            fine = json_object_set_new(o->group == CLI_PARALLEL ? parallel : object, key,
+                                       value_of(o, args->given[i].value)) == 0;
+    }
+    return fine;
+}
+
+void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)
+{
+    char key[48], flag[48];
+    const char *where = !strncmp(err->where, "parallel.", 9) ? err->where + 9 : err->where;
+    if (!strcmp(where, operand_key) && args->operand_count) {
+        snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
+        return;
+    }
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const cli_option *o = &cli_options[i];
+        if (!(o->commands & args->command->bit) || (!cli_option_asks(o) && o->group != CLI_PARALLEL)) continue;
+        cli_ask_key((cli_option_id)i, key);
+        if (strcmp(key, where) != 0) continue;
+        snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)i, flag));
+        return;
+    }
+}
+
+/* -- whole models ------------------------------------------------------------------------------ */
+
+int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
+{
+    ft_error err = {0};
+    memset(a, 0, sizeof *a);
+    a->args = args;
+    a->json = cli_has(args, OPT_JSON);
+    if (!cli_values(args, OPT_GPU, &a->gpus, &a->gpu_count)) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (a->gpu_count == 0) return cli_usage(args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
+    if (cli_has(args, OPT_CALIBRATION)) return cli_usage(args->command, "this version has no --calibration yet");
+    ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR)};
+    if (ft_open(&a->ft, &options, &err) != FT_OK) return cli_fail(&err);
+    a->object = json_object();
+    const char *model = args->operand_count ? args->operands[0] : NULL;
+    bool fine = a->object && json_object_set_new(a->object, "task", json_string(task)) == 0 &&
+                (!model || json_object_set_new(a->object, "model", json_string(model)) == 0) &&
+                json_object_set_new(a->object, "gpu", json_string(a->gpus[0])) == 0;
+    if (!fine || !cli_ask_flags(args, a->object)) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
+    return 0;
+}
+
+void cli_asker_close(cli_asker *a)
+{
+    ft__scratch_free(&a->scratch);
+    json_decref(a->object);
+    ft_close(a->ft);
+    free(a->gpus);
+}
+
+bool cli_asker_set(cli_asker *a, const char *key, json_t *value)
+{
+    return json_object_set_new(a->object, key, value) == 0;
+}
+
+ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err)
+{
+    ft_model_request request;
+    FT_TRY(ft__model_request_of(a->ft, &a->scratch, a->object, &request, err));
+    return ft__step_of(a->ft, &a->scratch, &request, out, err);
+}
+
+int cli_asker_fail(const cli_asker *a, ft_error *err)
+{
+    if (a->json) {
+        ft_text out = {0};
+        ft__answer_error(&out, NULL, err, 0);
+        ft__text_add(&out, "\n");
+        cli_print(&out);
+    }
+    cli_ask_name_flag(a->args, "model", err);
+    return cli_fail(err);
+}
+
+void cli_say_warnings(const char *about, const char *lines)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        fprintf(stderr, "foretell: %s: warning: %.*s\n", about, (int)length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+}

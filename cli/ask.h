@@ -1,0 +1,36 @@
+/* Flags become a request, the same object that a line of `batch` holds, so that there is one reader with one set of
+ * errors. */
+#ifndef CLI_ASK_H
+#define CLI_ASK_H
+#include "context.h"
+#include "options.h"
+
+/* The key that an option stands for: "kv_heads"; "batch" for --micro-batch-size. */
+void cli_ask_key(cli_option_id option, char key[48]);
+/* Adds every flag that is a key of the request, but for --gpu. False: out of memory, or text that is not UTF-8. */
+bool cli_ask_flags(const cli_args *args, json_t *object);
+/* On the command line a key is a flag: `err->where` "batch" becomes "--micro-batch-size"; `operand_key` the operand. */
+void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err);
+
+/* One whole-model request that is asked again with other figures. */
+typedef struct cli_asker {
+    const cli_args *args;
+    ft_context *ft;
+    json_t *object;
+    ft_scratch scratch;
+    const char **gpus;
+    size_t gpu_count;
+    bool json;
+} cli_asker;
+
+/* Opens the context, makes the request. 0, or the exit status after complaining; close it either way. */
+int cli_asker_open(cli_asker *a, const cli_args *args, const char *task);
+void cli_asker_close(cli_asker *a);
+/* False: out of memory, or a name that is not UTF-8. */
+bool cli_asker_set(cli_asker *a, const char *key, json_t *value);
+ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err);
+/* Complains; with --json the error is also the answer. Returns the exit status. */
+int cli_asker_fail(const cli_asker *a, ft_error *err);
+/* What the checks of a spec file or of the request found, on stderr; in JSON the answer carries it. */
+void cli_say_warnings(const char *about, const char *lines);
+#endif

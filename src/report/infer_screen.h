@@ -1,0 +1,35 @@
+/* Inference over batches and context lengths, as text and as JSON. */
+#ifndef FT_REPORT_INFER_SCREEN_H
+#define FT_REPORT_INFER_SCREEN_H
+#include "report/step_view.h"
+#include "report/style.h"
+
+enum { FT_INFER_SIDE = 8 };
+
+typedef struct ft_infer_cell {
+    double ms, low_ms, high_ms, tokens_per_s;
+    bool fits;
+} ft_infer_cell;
+
+typedef struct ft_offline {
+    int64_t isl, osl, batch;     /* batch 0: not asked for, or nothing fits */
+    double prefill_ms, tpot_ms;  /* of the whole batch; one step, halfway through the answers */
+    double tokens_per_s, total_tokens_per_s, requests_per_s; /* generated; with the prompts */
+} ft_offline;
+
+typedef struct ft_infer {
+    bool generates;              /* otherwise forward passes over batches alone */
+    bool has_context;            /* images have none */
+    size_t batch_count, seq_count;
+    int64_t batches[FT_INFER_SIDE], seqs[FT_INFER_SIDE];
+    ft_infer_cell prefill[FT_INFER_SIDE][FT_INFER_SIDE]; /* [seq][batch]; forward passes too */
+    ft_infer_cell decode[FT_INFER_SIDE][FT_INFER_SIDE];
+    int64_t sequences[FT_INFER_SIDE]; /* that the cache holds at each length; 0: not even one */
+    double weights_bytes, kv_bytes_per_token; /* 0: no cache grows */
+    double cache_tokens;         /* at the longest length */
+    ft_offline offline;
+} ft_infer;
+
+bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *title, const ft_infer *r);
+void ft__answer_infer(ft_text *out, const ft_step_view *title, const ft_infer *r);
+#endif

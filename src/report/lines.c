@@ -1,0 +1,66 @@
+/* lines.c: lines of a screen. */
+#include "report/lines.h"
+
+#include <math.h>
+
+void ft__line_begin(ft_text *out, const ft_style *style, const char *label)
+{
+    ft__text_add(out, "  ");
+    ft__ink(out, style, FT_INK_DIM);
+    ft__text_addf(out, "%-*s", FT_LINE_LABEL, label);
+    ft__ink_end(out, style);
+}
+
+void ft__line(ft_text *out, const ft_style *style, const char *label, const ft_text *figure, const char *remark)
+{
+    const char *text = figure->at ? figure->at : "";
+    ft__line_begin(out, style, label);
+    ft__text_add(out, text);
+    if (remark && *remark) {
+        int gap = FT_LINE_FIGURE - ft__text_width(text);
+        ft__text_pad(out, gap > 0 ? gap : 1);
+        ft__text_add(out, remark);
+    }
+    ft__text_add(out, "\n");
+}
+
+void ft__add_confidence(ft_text *out, double quantile)
+{
+    if (fabs(quantile - 0.9) < 1e-9)
+        ft__text_add(out, "nine times in ten");
+    else
+        ft__text_addf(out, "in %g %% of cases", 100 * quantile);
+}
+
+const char *ft__bound_words(ft_bound bound)
+{
+    static const char *const words[] = {[FT_COMPUTE] = "arithmetic",
+                                        [FT_MEMORY] = "memory bandwidth",
+                                        [FT_OVERHEAD] = "launch overhead",
+                                        [FT_COMMUNICATION] = "communication"};
+    return (unsigned)bound < 4 ? words[bound] : "?";
+}
+
+void ft__add_gib(ft_text *out, double bytes)
+{
+    double gib = bytes / 1073741824.0;
+    if (gib >= 0.0995)
+        ft__add_figure(out, gib, 3);
+    else
+        ft__text_addf(out, "%.2f", gib); /* hundredths are enough */
+}
+
+void ft__add_parameters(ft_text *out, double count)
+{
+    static const struct {
+        double size;
+        const char *unit;
+    } units[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}};
+    for (int i = 0; i < 4; i++)
+        if (count >= units[i].size * 0.9995) {
+            ft__add_figure(out, count / units[i].size, 3);
+            ft__text_addf(out, " %s", units[i].unit);
+            return;
+        }
+    ft__text_addf(out, "%.0f", count);
+}

@@ -1,0 +1,175 @@
+/* step_view.c: the words of requests, and a step's kernels added up for people. */
+#include "report/step_view.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/file.h"
+
+const char *const ft__task_words[FT_TASK_COUNT] = {
+    [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
+const char *const ft__attention_words[3] = {[FT_FLASH] = "flash", [FT_EAGER] = "eager", [FT_SDPA] = "sdpa"};
+const char *const ft__execution_words[5] = {[FT_RUN_EAGER] = "eager",
+                                            [FT_RUN_FUSED] = "fused",
+                                            [FT_RUN_COMPILE] = "compile",
+                                            [FT_RUN_CUDA_GRAPH] = "cuda_graph",
+                                            [FT_RUN_IDEAL] = "ideal"};
+const char *const ft__cache_words[3] = {
+    [FT_CACHE_PAGED] = "paged", [FT_CACHE_STATIC] = "static", [FT_CACHE_DYNAMIC] = "dynamic"};
+const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT] = {[FT_ADAMW] = "adamw",
+                                                             [FT_ADAMW_FOREACH] = "adamw_foreach",
+                                                             [FT_ADAMW_8BIT] = "adamw_8bit",
+                                                             [FT_ADAFACTOR] = "adafactor",
+                                                             [FT_SGD] = "sgd",
+                                                             [FT_SGD_MOMENTUM] = "sgd_momentum",
+                                                             [FT_MUON] = "muon",
+                                                             [FT_NO_OPTIMIZER] = "none"};
+const char *const ft__recompute_words[3] = {
+    [FT_RECOMPUTE_NONE] = "none", [FT_RECOMPUTE_SELECTIVE] = "selective", [FT_RECOMPUTE_FULL] = "full"};
+const char *const ft__detail_words[3] = {[FT_SUMMARY] = "summary", [FT_LAYERS] = "layers", [FT_KERNELS] = "kernels"};
+
+bool ft__counts_samples(const ft_arch *arch)
+{
+    return arch->design == FT_VIT || arch->design == FT_RESNET || arch->design == FT_CONVNEXT ||
+           arch->design == FT_DIFFUSION || arch->design == FT_CLIP;
+}
+
+void ft__add_peak_place(ft_text *out, const ft_step_view *v)
+{
+    const ft_memory *m = &v->step->memory;
+    const char *block = m->peak_block ? m->peak_block : "", *node = m->peak_node ? m->peak_node : "";
+    ft__text_add(out, ft__phase_name(m->peak_phase));
+    if (*block) ft__text_addf(out, " %s", block);
+    if (m->peak_iteration > 0) ft__text_addf(out, " %.0f", m->peak_iteration);
+    if (*node) ft__text_addf(out, ", %s", node);
+}
+
+/* -- kernels ----------------------------------------------------------------------------------- */
+
+/* Operators are made by ft__op_init, which clears all of them, so that equal ones are equal byte by byte but for the
+ * pointer to the name. */
+static uint64_t op_hash(const ft_node *n, int32_t block)
+{
+    ft_op op = n->op;
+    const char *name = op.name ? op.name : "";
+    op.name = NULL;
+    uint64_t h = ft__hash(&op, sizeof op, (uint64_t)block * 4 + (uint64_t)n->phase);
+    h = ft__hash(name, strlen(name), h);
+    return ft__hash(n->name, n->name ? strlen(n->name) : 0, h);
+}
+
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+static bool same_kernel(const ft_merged *m, const ft_node *n, const ft_block *block, const ft_forecast *f)
+{
+    ft_op a = m->node->op, b = n->op;
+    if (m->block != block || m->node->phase != n->phase || !same_text(m->node->name, n->name)) return false;
+    if (!same_text(a.name, b.name) || m->forecast->ms != f->ms) return false; /* traffic of fused ones may differ */
+    a.name = b.name = NULL;
+    return !memcmp(&a, &b, sizeof a);
+}
+
+ft_merged *ft__merge_kernels(const ft_step_view *v, size_t *count)
+{
+    const ft_step *s = v->step;
+    size_t room = 64, kernels = s->kernel_count > 0 ? (size_t)s->kernel_count : 0;
+    while (room < 2 * kernels) room *= 2;
+    ft_merged *merged = ft__arena_array(v->arena, kernels + 1, sizeof *merged);
+    int32_t *slots = ft__arena_array(v->arena, room, sizeof *slots); /* number + 1; 0 is free */
+    *count = 0;
+    if (!merged || !slots) return NULL;
+    for (size_t i = 0; i < kernels; i++) {
+        const ft_timed *k = &s->kernels[i];
+        const ft_node *n = &v->graph->nodes[k->node];
+        const ft_block *block = &v->graph->blocks[k->block];
+        size_t at = op_hash(n, k->block) & (room - 1);
+        while (slots[at] && !same_kernel(&merged[slots[at] - 1], n, block, &k->forecast)) at = (at + 1) & (room - 1);
+        if (!slots[at]) {
+            merged[*count] = (ft_merged){.node = n, .block = block, .forecast = &k->forecast};
+            slots[at] = (int32_t)++ * count;
+        }
+        ft_merged *m = &merged[slots[at] - 1];
+        m->count += k->times;
+        m->total_ms += k->times * k->forecast.ms;
+    }
+    return merged;
+}
+
+/* -- layers ------------------------------------------------------------------------------------ */
+
+/* Forward block of a block: itself, or the one that a backward block undoes; -1 for the update. */
+static int32_t home_of(const ft_graph *g, int32_t block)
+{
+    const ft_block *b = &g->blocks[block];
+    if (b->phase == FT_UPDATE) return -1;
+    return b->mirror >= 0 ? b->mirror : block;
+}
+
+/* A parameter belongs to the first block that reads it; a saved activation to the block that made it. */
+static void count_tensors(const ft_graph *g, bool *seen, const int32_t *row, ft_layer *layers)
+{
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        if (block->phase == FT_UPDATE) continue;
+        for (int32_t i = block->first; i < block->first + block->count; i++) {
+            const ft_node *n = &g->nodes[i];
+            for (int k = 0; k < n->in_count; k++) {
+                ft_ref r = n->in[k];
+                if (r == FT_NONE) continue;
+                const ft_tensor *t = &g->tensors[r];
+                if (t->storage >= 0 && t->storage != r) t = &g->tensors[r = t->storage];
+                bool parameter = t->role == FT_PARAMETER;
+                bool saved = t->role == FT_ACTIVATION && n->phase == FT_BACKWARD && t->block >= 0 &&
+                             g->blocks[t->block].phase == FT_FORWARD;
+                if (seen[r] || (!parameter && !saved)) continue;
+                seen[r] = true;
+                int32_t home = row[home_of(g, parameter ? b : t->block)];
+                if (parameter)
+                    layers[home].parameters += ft__tensor_numel(t) * (double)(t->copies > 0 ? t->copies : 1);
+                else
+                    layers[home].saved_bytes += ft__tensor_bytes(t) * (double)g->blocks[t->block].repeat;
+            }
+        }
+    }
+}
+
+ft_layer *ft__layers(const ft_step_view *v, size_t *count)
+{
+    const ft_graph *g = v->graph;
+    size_t blocks = g->block_count > 0 ? (size_t)g->block_count : 0;
+    ft_layer *layers = ft__arena_array(v->arena, blocks + 1, sizeof *layers);
+    int32_t *row = ft__arena_array(v->arena, blocks + 1, sizeof *row);
+    bool *seen = ft__arena_array(v->arena, (size_t)g->tensor_count + 1, sizeof *seen);
+    *count = 0;
+    if (!layers || !row || !seen) return NULL;
+    bool updates = false;
+    for (size_t b = 0; b < blocks; b++) {
+        if (home_of(g, (int32_t)b) != (int32_t)b) {
+            updates = updates || g->blocks[b].phase == FT_UPDATE;
+            continue;
+        }
+        row[b] = (int32_t)*count;
+        layers[(*count)++] = (ft_layer){.name = g->blocks[b].name, .repeat = (double)g->blocks[b].repeat};
+    }
+    ft_layer *update = &layers[*count];
+    if (updates) {
+        *update = (ft_layer){.name = "update", .repeat = 1};
+        ++*count;
+    }
+    for (int32_t i = 0; i < v->step->kernel_count; i++) {
+        const ft_timed *k = &v->step->kernels[i];
+        int32_t home = home_of(g, k->block);
+        ft_phase phase = g->nodes[k->node].phase;
+        ft_layer *l = home < 0 ? update : &layers[row[home]];
+        double ms = k->times * k->forecast.ms;
+        l->flops += k->times * k->forecast.flops;
+        if (phase == FT_RECOMPUTE)
+            l->recompute_ms += ms;
+        else if (phase == FT_BACKWARD)
+            l->backward_ms += ms;
+        else
+            l->forward_ms += ms;
+    }
+    count_tensors(g, seen, row, layers);
+    return layers;
+}
