@@ -90,11 +90,12 @@ static ft_status find_capacity(inferrer *f)
     ft_infer *r = &f->r;
     ft_step_view v;
     double kv[2];
-    for (int i = 0; i < 2; i++) {
-        FT_TRY(forecast(f, "memory", i + 1, 1023, &v));
+    const int64_t long_one = r->seqs[0] > 1 ? r->seqs[0] : 2, lengths[] = {long_one / 2, long_one};
+    for (int i = 0; i < 2; i++) { /* what one more token adds: states and encoders' keys do not grow */
+        FT_TRY(forecast(f, "memory", 1, lengths[i], &v));
         kv[i] = v.step->memory.kv_cache_bytes;
     }
-    r->kv_bytes_per_token = (kv[1] - kv[0]) / 1024;
+    r->kv_bytes_per_token = (kv[1] - kv[0]) / (double)(lengths[1] - lengths[0]);
     if (r->kv_bytes_per_token <= 0) return FT_OK;
     for (size_t s = 0; s < r->seq_count; s++) FT_TRY(sequences_at(f, r->seqs[s], &r->sequences[s]));
     for (size_t s = 0; s < r->seq_count; s++)
@@ -204,7 +205,7 @@ static int look_at_model(inferrer *f)
     f->r.generates = design == FT_DECODER_ONLY || design == FT_ENCODER_DECODER || design == FT_SPEECH ||
                      design == FT_STATE_SPACE;
     f->r.has_context = !ft__counts_samples(request.arch);
-    f->longest = design == FT_SPEECH ? request.arch->max_target : request.arch->max_position;
+    f->longest = design == FT_SPEECH ? request.arch->max_target - 1 : request.arch->max_position; /* room for a token */
     bool needs_cache = f->r.generates && !json_object_get(a->object, "cache"); /* makes "memory" that of decoding */
     bool fine = (!needs_cache || cli_asker_set(a, "cache", json_string("paged"))) &&
                 (cli_has(a->args, OPT_INFER_EXECUTION) || cli_asker_set(a, "execution", json_string("cuda_graph")));

@@ -13,6 +13,7 @@
 #include "report/columns.h"
 #include "report/describe.h"
 #include "terminal.h"
+#include "validate_models.h"
 
 /* -- cases ------------------------------------------------------------------------------------- */
 
@@ -82,18 +83,14 @@ static void keep_worst(cases *c, double miss, char *text)
 }
 
 /* Cells travel through the list of the worst as one text with tabs: descriptions hold none. */
-static void each_case(void *context, const char *family, const char *variant, const ft_device *device, const ft_op *op,
-                      double measured_ms, const ft_forecast *f)
+static void add_case(cases *c, const char *family, const char *variant, const char *gpu, const char *text,
+                     double measured_ms, const ft_forecast *f)
 {
-    cases *c = context;
-    ft_text description = {0};
-    ft__describe_op(&description, op);
-    const char *text = description.at ? description.at : "";
     if (c->every && c->json) {
         if (c->object_count++) ft__text_add(&c->objects, ",\n");
-        add_object(&c->objects, family, variant, device->name, text, measured_ms, f);
+        add_object(&c->objects, family, variant, gpu, text, measured_ms, f);
     } else if (c->every) {
-        add_cells(&c->table, family, variant, device->name, text, measured_ms, f);
+        add_cells(&c->table, family, variant, gpu, text, measured_ms, f);
     } else if (c->worst) {
         double miss = fabs(log(f->ms / measured_ms));
         if (c->kept < c->worst || miss > c->list[c->kept - 1].miss) {
@@ -101,9 +98,9 @@ static void each_case(void *context, const char *family, const char *variant, co
             ft_columns cells;
             ft__columns_init(&cells, cases_align);
             if (c->json)
-                add_object(&row, family, variant, device->name, text, measured_ms, f);
+                add_object(&row, family, variant, gpu, text, measured_ms, f);
             else
-                add_cells(&cells, family, variant, device->name, text, measured_ms, f);
+                add_cells(&cells, family, variant, gpu, text, measured_ms, f);
             if (!c->json) {
                 for (size_t i = 0; i < cells.text.length; i++)
                     if (cells.text.at[i] == '\0') cells.text.at[i] = '\t';
@@ -116,8 +113,25 @@ static void each_case(void *context, const char *family, const char *variant, co
                 c->failed = true;
         }
     }
-    c->failed = c->failed || description.failed || c->objects.failed || c->table.text.failed;
+    c->failed = c->failed || c->objects.failed || c->table.text.failed;
+}
+
+static void each_case(void *context, const char *family, const char *variant, const ft_device *device, const ft_op *op,
+                      double measured_ms, const ft_forecast *f)
+{
+    cases *c = context;
+    ft_text description = {0};
+    ft__describe_op(&description, op);
+    add_case(c, family, variant, device->name, description.at ? description.at : "", measured_ms, f);
+    c->failed = c->failed || description.failed;
     ft__text_free(&description);
+}
+
+/* Memory is no time: its cases count in the table of errors alone. */
+static void each_model(void *context, const char *variant, const char *gpu, const char *description, double measured,
+                       const ft_forecast *f, bool memory)
+{
+    if (!memory) add_case(context, "models", variant, gpu, description, measured, f);
 }
 
 static void add_cases(cases *c, ft_text *out, const ft_style *style)
@@ -172,23 +186,38 @@ typedef struct outcome {
     char scaling[96];
 } outcome;
 
-static ft_status measure(const char *predictor, ft_validate_options *options, ft_accuracy_table *out, ft_error *err)
+/* "models" beside the families of kernels: whole models. */
+typedef struct wanted {
+    bool kernels, models;
+} wanted;
+
+static ft_status measure(const char *predictor, ft_validate_options *options, wanted which, ft_accuracy_table *out,
+                         ft_error *err)
 {
     ft_predictor *p;
     FT_TRY(ft__predictor_open(predictor, &p, err));
-    ft_status status = ft__validate(p, options, out, err);
+    ft_status status = which.kernels ? ft__validate(p, options, out, err) : FT_OK;
     ft__predictor_close(p);
+    if (status != FT_OK || !which.models) return status;
+    size_t failed;
+    ft_error reason = {0};
+    status = cli_validate_models(options->data, predictor, options->quantile, options->each ? each_model : NULL,
+                                 options->each_context, out, &failed, &reason);
+    if (status != FT_OK) *err = reason;
+    if (status == FT_OK && failed && options->progress_context)
+        fprintf(stderr, "foretell: %zu measured models could not be forecast; the last: %s\n", failed, reason.message);
     return status;
 }
 
-static ft_status measure_baselines(const cli_args *args, ft_validate_options *options, outcome *o, ft_error *err)
+static ft_status measure_baselines(const cli_args *args, ft_validate_options *options, wanted which, outcome *o,
+                                   ft_error *err)
 {
     const char *from = cli_value(args, OPT_SCALING_FROM);
     snprintf(o->scaling, sizeof o->scaling, "scaling:%.60s", from ? from : cli_options[OPT_SCALING_FROM].standard);
     const char *const names[BASELINES] = {"roofline", "linear", o->scaling};
     options->each = NULL;
     for (int i = 0; i < BASELINES; i++) {
-        FT_TRY(measure(names[i], options, &o->baseline[i], err));
+        FT_TRY(measure(names[i], options, which, &o->baseline[i], err));
         o->beside[o->beside_count++] = (ft_beside){names[i], &o->baseline[i]};
     }
     return FT_OK;
@@ -270,7 +299,27 @@ static int finish(const cli_args *args, const char *folder, const outcome *o, ca
     return status;
 }
 
-static int validate(const cli_args *args, ft_validate_options *options)
+/* Takes "models" out of the list, as the rest are families of kernels; without a list both are wanted. */
+static wanted what_is_wanted(ft_validate_options *options, const char **families)
+{
+    wanted which = {options->family_count == 0, options->family_count == 0};
+    size_t kept = 0;
+    for (size_t i = 0; i < options->family_count; i++) {
+        if (!strcmp(families[i], "models")) {
+            which.models = true;
+            continue;
+        }
+        which.kernels = true;
+        families[kept++] = families[i];
+    }
+    options->family_count = kept;
+    bool theirs = options->gpu_count == 0; /* whole models were measured on one GPU */
+    for (size_t i = 0; i < options->gpu_count; i++) theirs = theirs || !strcmp(options->gpus[i], "h200_sxm");
+    which.models = which.models && theirs;
+    return which;
+}
+
+static int validate(const cli_args *args, ft_validate_options *options, wanted which)
 {
     char folder[4096];
     int64_t threads = 0, worst = 0;
@@ -296,8 +345,8 @@ static int validate(const cli_args *args, ft_validate_options *options)
     options->progress_context = &progress;
     cli_progress_begin(&progress, "validating");
     if (!cli_stderr_is_terminal()) options->progress = NULL; /* seconds, not minutes: no lines in logs */
-    ft_status measured = measure(cli_value(args, OPT_PREDICTOR), options, &o.table, &err);
-    if (measured == FT_OK && cli_has(args, OPT_BASELINES)) measured = measure_baselines(args, options, &o, &err);
+    ft_status measured = measure(cli_value(args, OPT_PREDICTOR), options, which, &o.table, &err);
+    if (measured == FT_OK && cli_has(args, OPT_BASELINES)) measured = measure_baselines(args, options, which, &o, &err);
     cli_progress_end(&progress);
     status = measured == FT_OK ? finish(args, folder, &o, &c) : cli_fail(&err);
     end_cases(&c);
@@ -319,7 +368,7 @@ int cli_validate(const cli_args *args)
     const char *from = cli_value(args, OPT_SCALING_FROM);
     if (!status) status = cli_check_gpus(gpus, options.gpu_count);
     if (!status && from) status = cli_check_gpus(&from, 1);
-    if (!status) status = validate(args, &options);
+    if (!status) status = validate(args, &options, what_is_wanted(&options, families));
     free(gpus);
     free(families);
     return status;

@@ -158,12 +158,25 @@ typedef enum ft_op_kind {
     FT_OP_MOE,          /* grouped GEMM: up, gate, activation, down over routed experts */
     FT_OP_OPTIMIZER,
     FT_OP_QUANTIZE,
+    FT_OP_COLLECTIVE,   /* one exchange among the GPUs of one NVLink, xGMI or PCIe domain */
     FT_OP_OTHER,        /* unknown name: memory-bound by its bytes */
     FT_OP_KIND_COUNT
 } ft_op_kind;
 
 /* How a pointwise kernel reaches its operands. FT_MIXED is added where their formats differ. */
-typedef enum ft_pattern { FT_CONTIGUOUS, FT_BROADCAST, FT_STRIDED, FT_MIXED = 4 } ft_pattern;
+typedef enum ft_pattern { FT_CONTIGUOUS, FT_SPREAD, FT_STRIDED, FT_MIXED = 4 } ft_pattern;
+
+/* Exchanges among ranks, as NCCL names them. */
+typedef enum ft_collective {
+    FT_ALL_REDUCE,
+    FT_ALL_GATHER,
+    FT_REDUCE_SCATTER,
+    FT_ALL_TO_ALL,
+    FT_BROADCAST,
+    FT_REDUCE,
+    FT_SEND_RECV,
+    FT_COLLECTIVE_COUNT
+} ft_collective;
 
 typedef struct ft_op {
     ft_op_kind kind;
@@ -187,6 +200,9 @@ typedef struct ft_op {
         struct { int64_t tokens, hidden, inter, topk, experts; double skew; } moe;
         struct { int64_t params, tensors; } optimizer;
         struct { int64_t rows, cols; } quantize;
+        struct { int op; int64_t ranks; double bytes, link_gbps; bool switched, reduces, pcie; } collective;
+            /* op: an ft_collective. bytes: the whole buffer, as nccl-tests counts it. link_gbps: per GPU and direction.
+             * switched: any pair at that rate; reduces: in the switch (NVLS); pcie: through the host's tree */
         struct { double bytes, flops; } other;
     } u;
 } ft_op;
@@ -229,7 +245,8 @@ typedef struct ft_options {
 FT_API ft_status ft_open(ft_context **out, const ft_options *options, ft_error *err);
 FT_API void ft_close(ft_context *ft);
 
-/* The JSON door: one request object in, one answer object out (both described in docs/interface.md).
+/* The JSON door: one request object in, one answer object out (both described in docs/interface.md): one kernel, or a
+ * whole model: {"task":"train","model":"llama-3-8b","gpu":"h100_sxm","batch":2,"seq":4096}.
  * Never NULL except when memory is exhausted; errors come back as {"ok":false,"error":{...}}. */
 FT_API char *ft_answer(const ft_context *ft, const char *request);
 

@@ -139,7 +139,10 @@ void ft__scratch_free(ft_scratch *s)
         json_decref(s->spec[i]);
         ft__text_free(&s->warnings[i]);
     }
-    for (int i = 0; i < FT_REMEMBERED_MODELS; i++) json_decref(s->model[i]);
+    for (int i = 0; i < FT_REMEMBERED_MODELS; i++) {
+        json_decref(s->model[i]);
+        ft__arch_release(&s->arch[i]);
+    }
     ft__memo_free(s->memo);
     ft__arena_free(s->arena);
     ft__arena_free(s->trials);

@@ -32,6 +32,7 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
     unsigned slot = s->next_model % FT_REMEMBERED_MODELS;
     json_decref(s->model[slot]);
     s->model[slot] = NULL;
+    ft__arch_release(&s->arch[slot]);
     memset(&s->arch[slot], 0, sizeof s->arch[slot]);
     ft_status status = name ? ft__model_open(name, read_as, &s->arch[slot], err)
                             : ft__config_read(model, read_as, "model", &s->arch[slot], err);
@@ -220,7 +221,9 @@ ft_status ft__model_sheet_of(ft_scratch *s, const char *what, const char *read_a
     ft_workload work = {
         .task = FT_FORWARD_PASS, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .seq = 16, .accumulate = 1};
     ft_graph *g = NULL;
-    FT_TRY(ft__model_graph(&out->arch, &work, s->arena, &g, err));
+    ft_status status = ft__model_graph(&out->arch, &work, s->arena, &g, err);
+    ft__arch_release(&out->arch);
+    if (status != FT_OK) return status;
     out->parameters = g->parameters;
     out->active_parameters = g->active_parameters;
     if (!layers) return FT_OK;

@@ -93,7 +93,10 @@ static ft_status load_folder(const char *folder, const ft_row_filter *filter, ft
     snprintf(path, sizeof path, "%s/neusight", folder);
     if (ft__file_exists(path)) FT_TRY(ft__read_neusight(path, filter, out, err));
     snprintf(path, sizeof path, "%s/silicon", folder);
-    if (ft__file_exists(path)) FT_TRY(ft__read_silicon(path, filter, out, err));
+    if (ft__file_exists(path)) {
+        FT_TRY(ft__read_silicon(path, filter, out, err));
+        FT_TRY(ft__read_collective(path, filter, out, err));
+    }
     return FT_OK;
 }
 

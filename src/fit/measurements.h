@@ -52,4 +52,5 @@ uint32_t ft__group3(int64_t a, int64_t b, int64_t c); /* hash of up to three siz
 ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 ft_status ft__read_neusight(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 ft_status ft__read_silicon(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
+ft_status ft__read_collective(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 #endif

@@ -104,6 +104,7 @@ ft_ref ft__node_view(ft_build *b, ft_node *n, ft_ref x, int64_t rows, int64_t co
     t.block = b->block;
     t.copies = 1;
     t.name = "";
+    if (t.role == FT_PARAMETER) t.role = FT_ACTIVATION; /* its gradient is on the way to the parameter's */
     ft_ref at = keep(b, &t);
     if (at != FT_NONE && n->out_count < FT_NODE_OUTPUTS) n->out[n->out_count++] = at;
     return at;
@@ -241,7 +242,7 @@ ft_ref ft__block_open(ft_build *b, const char *name, int64_t repeat, ft_ref carr
     t.storage = FT_NONE;
     t.block = b->block;
     t.role = FT_ACTIVATION;
-    t.strided = false;
+    t.strided = t.permuted = false;
     ft_ref at = keep(b, &t);
     b->g->blocks[b->block].carry_in = at;
     return at;

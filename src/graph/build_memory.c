@@ -1,4 +1,5 @@
 /* build_memory.c: views, copies, lookups, the loss, and what has no kind of its own. */
+#include <math.h>
 #include <string.h>
 
 #include "graph/emit.h"
@@ -22,6 +23,7 @@ ft_ref ft__slice(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
     ft_node n = ft__node_of(FT_DO_SLICE, "slice");
     ft__node_in(&n, x);
     ft_ref out = ft__node_view(b, &n, x, rows, cols, true);
+    if (out != FT_NONE) b->g->tensors[out].gaps = true;
     ft__emit(b, &n);
     return out;
 }
@@ -34,6 +36,7 @@ void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *ou
     ft__node_in(&n, x);
     for (int i = 0; i < count && i < FT_NODE_OUTPUTS; i++)
         out[i] = ft__node_view(b, &n, x, ft__tensor_of(b, x)->rows, cols[i], true);
+    for (int i = 0; i < n.out_count; i++) b->g->tensors[n.out[i]].gaps = true;
     ft__emit(b, &n);
 }
 
@@ -43,6 +46,7 @@ ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
     ft_node n = ft__node_of(FT_DO_EXPAND, "expand");
     ft__node_in(&n, x);
     ft_ref out = ft__node_view(b, &n, x, rows, cols, true);
+    if (out != FT_NONE) b->g->tensors[out].gaps = true;
     ft__emit(b, &n);
     return out;
 }
@@ -66,7 +70,8 @@ ft_ref ft__transpose(ft_build *b, const char *name, ft_ref x, int64_t rows, int6
     if (out != FT_NONE && b->status == FT_OK) {
         ft_op *op = &b->g->nodes[b->g->node_count - 1].op;
         op->name = "transpose";
-        op->u.elementwise.pattern = FT_STRIDED;
+        op->u.elementwise.pattern = ft__tensor_numel(ft__tensor_of(b, x)) < (double)rows * (double)cols ? FT_SPREAD
+                                                                                                        : FT_STRIDED;
     }
     return out;
 }
@@ -91,7 +96,27 @@ ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_
         n.op = ft__pointwise_kernel(b->g, "cat", n.in, 1, &b->g->tensors[out]);
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
         n.op.u.elementwise.pattern = FT_STRIDED;
+        if (fmod((double)cols * t.element_bytes, 4) > 0) n.effort = 1.4F; /* rows begin at odd addresses */
     }
+    ft__emit(b, &n);
+    return out;
+}
+
+/* Long runs are copied at the memory's speed. An operand that is not one run, even the single row that comes last, sends
+ * all of them through a kernel that computes an address per element. */
+ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t rows, int64_t cols)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_CAT, name);
+    ft__node_in(&n, past);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
+    if (out == FT_NONE) return out;
+    n.op = ft__pointwise_kernel(b->g, "append", n.in, 1, &b->g->tensors[out]);
+    n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
+    bool strided = t.strided || ft__tensor_of(b, past)->strided;
+    n.op.u.elementwise.pattern = strided ? FT_STRIDED : FT_CONTIGUOUS;
     ft__emit(b, &n);
     return out;
 }
@@ -147,27 +172,63 @@ ft_ref ft__loss(ft_build *b, const char *name, ft_ref logits, bool to_fp32)
     return out;
 }
 
+/* PyTorch gives each channel one block of up to 512 threads, as wide as the picture, the rest over the images. */
+double ft__channel_trips(const ft_tensor *x, int64_t channels)
+{
+    int64_t pixels = x->cols, images = x->rows / (channels > 0 ? channels : 1), wide = 32;
+    if (x->cols == channels || images < 1) return 0;
+    while (wide < pixels && wide < 512) wide *= 2;
+    int64_t high = 512 / wide < images ? 512 / wide : images;
+    return (double)((images + high - 1) / high) * (double)((pixels + wide - 1) / wide);
+}
+
+/* The moments are a kernel of their own, the result another; in fp32 cuDNN does both in one. */
 ft_ref ft__batchnorm(ft_build *b, const char *name, ft_ref x, int64_t channels)
 {
     if (b->status != FT_OK) return FT_NONE;
+    ft_tensor t = *ft__tensor_of(b, x);
+    double trips = ft__channel_trips(&t, channels);
+    bool low = t.element_bytes < 4;
+    if (b->training && low) {
+        ft_node moments = ft__node_of(FT_DO_FILL, name);
+        ft__node_in(&moments, x);
+        ft_ref sums = ft__node_out(b, &moments, 2, channels, FT_FP32, 4);
+        if (sums == FT_NONE) return FT_NONE;
+        b->g->tensors[sums].trained = false;
+        moments.op = ft__bytes_kernel("batchnorm_moments", t.dtype, ft__tensor_bytes(&t), 4 * ft__tensor_numel(&t));
+        /* NHWC: 300 elements per ns on the H200, whatever the shape; so written, it scales with the SMs. */
+        moments.trips = trips > 0 ? (float)trips : 1.6F;
+        moments.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(&t) / 512);
+        ft__emit(b, &moments);
+    }
     ft_node n = ft__node_of(FT_DO_BATCHNORM, name);
     ft__node_in(&n, x);
     ft__node_in(&n, ft__parameter(b, "bn.weight", 1, channels));
     ft__node_in(&n, ft__parameter(b, "bn.bias", 1, channels));
     ft__buffer(b, 2, channels, ft_dtype_bytes(b->stored)); /* running mean and variance */
     ft__buffer(b, 1, 1, 8);                                /* batches seen */
-    ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
     ft_ref moments = ft__node_out(b, &n, 2, channels, FT_FP32, 4);
     if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
     b->g->tensors[moments].trained = false;
     n.op = ft__pointwise_kernel(b->g, "batchnorm", n.in, 1, &b->g->tensors[out]);
-    if (b->training) n.op.u.elementwise.bytes += ft__tensor_bytes(&t); /* moments first, then the result */
+    if (b->training && !low) { /* moments first, then the result */
+        n.op.u.elementwise.bytes += ft__tensor_bytes(&t);
+        n.trips = (float)(0.65 * trips);
+        n.blocks = (float)channels;
+    } else if (trips > 0) { /* a block per picture and channel */
+        n.trips = (float)((t.cols + 511) / 512);
+        n.blocks = (float)((double)t.rows * (t.cols <= 256 ? 0.6 : 1));
+    } else if (low) { /* NHWC: 600 elements per ns on the H200 */
+        n.trips = 0.8F;
+        n.blocks = (float)(ft__tensor_numel(&t) / 512);
+    }
     ft__emit(b, &n);
     ft__module(b, 1);
     return out;
 }
 
+/* Maximum over a window; where it was found is kept, eight bytes each. */
 ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, double window)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -175,9 +236,14 @@ ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t c
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
-    if (out == FT_NONE) return out;
+    ft_ref found = ft__node_out(b, &n, rows, cols, t.dtype, 8);
+    if (out == FT_NONE || found == FT_NONE) return FT_NONE;
+    b->g->tensors[found].trained = false;
     n.op = ft__pointwise_kernel(b->g, "pool", n.in, 1, &b->g->tensors[out]);
     n.op.u.elementwise.ops_per_element = window;
+    n.op.u.elementwise.bytes += ft__tensor_bytes(ft__tensor_of(b, found));
+    n.trips = (float)(0.43 * window); /* taps overlap: 3.9 trips for 9 */
+    n.blocks = (float)((double)rows * (double)cols / 256);
     ft__emit(b, &n);
     ft__module(b, 1);
     return out;

@@ -9,19 +9,28 @@ ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in
 {
     ft_op op = {.kind = FT_OP_ELEMENTWISE, .name = name, .dtype = out->dtype, .kv_dtype = out->dtype};
     double numel = ft__tensor_numel(out), bytes = ft__tensor_bytes(out), widest = ft_dtype_bytes(out->dtype);
-    bool mixed = false, cast = !strncmp(name, "cast_", 5);
+    bool mixed = false, cast = !strncmp(name, "cast_", 5), turned = out->strided, straight = !out->strided, gaps = false;
     op.u.elementwise.numel = (int64_t)numel;
     for (int i = 0; i < count; i++) {
         const ft_tensor *t = &g->tensors[in[i]];
         bytes += ft__tensor_bytes(t);
-        if (ft__tensor_numel(t) >= numel) op.u.elementwise.inputs++;
+        gaps |= t->strided && (t->gaps || !t->permuted || !strcmp(name, "copy"));
+        if (ft__tensor_numel(t) >= numel) {
+            op.u.elementwise.inputs++;
+            turned |= t->strided;
+            straight |= !t->strided;
+        }
         /* A row, a column or a table that every element looks up: the framework leaves its vectorised kernel. */
         else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_CONTIGUOUS)
-            op.u.elementwise.pattern = FT_BROADCAST;
-        if (t->strided && !(cast && t->permuted)) op.u.elementwise.pattern = FT_STRIDED;
+            op.u.elementwise.pattern = FT_SPREAD;
         if (t->element_bytes <= 4) widest = fmax(widest, t->element_bytes);
-        mixed |= t->element_bytes != out->element_bytes && t->element_bytes >= 2 && t->element_bytes <= 4;
+        mixed |= t->element_bytes != out->element_bytes && fmin(t->element_bytes, out->element_bytes) >= 2 &&
+                 t->element_bytes <= 4;
     }
+    /* The other choice is a number in memory, which every element looks up. */
+    if (!strcmp(name, "where") && op.u.elementwise.pattern == FT_CONTIGUOUS) op.u.elementwise.pattern = FT_SPREAD;
+    /* Operands in one order, whichever, are one run of memory; a table looked up in another order is not. */
+    if (gaps || (turned && (straight || op.u.elementwise.pattern == FT_SPREAD))) op.u.elementwise.pattern = FT_STRIDED;
     if (mixed && !cast) op.u.elementwise.pattern |= FT_MIXED;
     if (op.u.elementwise.inputs < 1) op.u.elementwise.inputs = 1;
     op.u.elementwise.bytes = bytes;
@@ -53,9 +62,19 @@ static ft_dtype wider(const ft_tensor *x, const ft_tensor *y)
                : x->dtype;
 }
 
+/* Operators that autocast runs in fp32, of those that models use. */
+static bool wants_fp32(const char *op)
+{
+    static const char *const names[] = {"powu", "pow", "exp", "log", "rsqrt", "softplus"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], op)) return true;
+    return false;
+}
+
 static ft_ref pointwise(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with, bool in_place)
 {
     if (b->status != FT_OK) return FT_NONE;
+    if (b->autocast && wants_fp32(op)) x = ft__cast(b, name, x, FT_FP32);
     ft_node n = ft__node_of(FT_DO_POINTWISE, name);
     ft__node_in(&n, x);
     ft__node_in(&n, with);

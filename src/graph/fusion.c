@@ -28,12 +28,7 @@ static void open_books(ft_fusion *f)
     f->home = array(f, tensors, sizeof *f->home);
     f->uses = array(f, tensors, sizeof *f->uses);
     f->flags = array(f, tensors, sizeof *f->flags);
-    f->leaf_first = array(f, tensors, sizeof *f->leaf_first);
-    f->leaf_count = array(f, tensors, sizeof *f->leaf_count);
-    f->leaf_work = array(f, tensors, sizeof *f->leaf_work);
     f->cost = array(f, tensors, sizeof *f->cost);
-    f->leaf_room = g->tensor_count * 4;
-    f->leaves = array(f, (size_t)f->leaf_room, sizeof *f->leaves);
     f->stamp = array(f, tensors, sizeof *f->stamp);
     f->slot = array(f, tensors, sizeof *f->slot);
     f->out_stamp = array(f, tensors, sizeof *f->out_stamp);
@@ -47,7 +42,7 @@ static void open_books(ft_fusion *f)
     f->from = array(f, widest, sizeof *f->from);
     f->groups = array(f, widest, sizeof *f->groups);
     f->part = array(f, (size_t)g->node_count, sizeof *f->part);
-    f->room = g->node_count + 64;
+    f->room = g->node_count / 2 + 64;
     f->nodes = array(f, (size_t)f->room, sizeof *f->nodes);
     if (f->failed) return;
     for (ft_ref t = 0; t < g->tensor_count; t++) {
@@ -146,6 +141,8 @@ static void sew(ft_fusion *f, const seam *s)
     }
     first->name = kept;
     first->op.u.elementwise.bytes += last->op.u.elementwise.bytes - s->handed;
+    if (f->inference && (first->verb == FT_DO_ROW || last->verb == FT_DO_ROW))
+        first->op.u.elementwise.bytes += FT_RUNNING_SUM * s->handed;
     first->op.u.elementwise.ops_per_element += last->op.u.elementwise.ops_per_element;
     first->members += last->members;
     if (last->verb == FT_DO_ROW) first->verb = FT_DO_ROW;
@@ -159,7 +156,7 @@ static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
     ft_block block = f->g->blocks[b];
     ft__fusion_group(f, b);
     seam s = {.first = -1, .last = -1};
-    f->held = FT_NONE;
+    f->held_count = 0;
     for (int32_t i = 0; i < block.count && !f->failed; i++) {
         const ft_node *n = &f->g->nodes[block.first + i];
         if (f->part[block.first + i] == FT_GLUE) continue;
@@ -174,14 +171,15 @@ static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
         watch(f, &block, scratch, at, f->groups[group].closed, &s);
     }
     if (!f->failed) sew(f, &s);
-    if (f->held != FT_NONE) ft__fusion_hold(f, f->held);
+    for (int i = 0; i < f->held_count; i++) ft__fusion_hold(f, f->held[i]);
 }
 
 ft_status ft__graph_fuse(ft_graph *g, ft_error *err)
 {
     if (!g->block_count || !g->node_count) return FT_OK;
     if (!sound(g)) return ft__fail(err, FT_E_BUG, "fusion met a node whose tensors do not exist");
-    ft_fusion f = {.g = g};
+    ft_fusion f = {.g = g, .inference = true};
+    for (int32_t b = 0; b < g->block_count; b++) f.inference &= g->blocks[b].phase == FT_FORWARD;
     open_books(&f);
     ft_fused scratch = {0};
     /* A kernel may read every tensor of the graph, one further for a gradient of zeros. */

@@ -1,6 +1,6 @@
 /* Fusion's own books: what fusion*.c share. Private to them.
  *
- * fusion.c walks, fusion_group.c decides who runs with whom, fusion_keep.c what the backward pass computes again instead
+ * fusion.c walks, fusion_member.c knows the operators, fusion_group.c decides who runs with whom, fusion_keep.c what the backward pass computes again instead
  * of reading it, fusion_kernel.c what a fused kernel costs, fusion_library.c what a compiler does around library calls.
  */
 #ifndef FT_GRAPH_FUSION_H
@@ -16,20 +16,27 @@ typedef enum ft_part {
     FT_DOWN     /* sums down the columns: gradients of biases and of norms' weights */
 } ft_part;
 
-enum { FT_LEAVES = 8 };
+enum { FT_USERS = 4, FT_HELD = 8, FT_FUSION_OPERANDS = FT_NODE_INPUTS + FT_NODE_OUTPUTS };
+/* Without a backward pass nobody asks for the residual stream itself. Inductor writes a sum that several kernels read only
+ * when it has more than four operands (realize_reads_threshold); until then each of them adds the operands up again. Of
+ * four norms in a row the first reads 2 tensors and writes 1, then 3 and 1, 4 and 1, 5 and 2: 19 passes instead of 16,
+ * 0.75 of a pass more for each. */
+#define FT_RUNNING_SUM 0.75
+
 enum {               /* of a storage */
     FT_FAR = 1,      /* somebody in another block reads it, or it outlives the block */
     FT_ASKED = 2,    /* a node of another block names it */
     FT_WHOLE_COPY = 4, /* a library call of another block reads it, so that it must exist as a whole */
-    FT_AGAIN = 8,    /* readers in other blocks compute it again from its leaves */
+    FT_AGAIN = 8,    /* readers in other blocks compute it again */
     FT_REWRITTEN = 16 /* in place: has several values */
 };
 
 typedef struct ft_group {
     int32_t into;             /* merged into that one; its own number otherwise */
     int32_t place;            /* it runs where this node stood */
-    int32_t user;             /* the one group that reads from it; -1: none, -2: several, or a library call */
-    int32_t first_use;        /* several: the earliest place that does */
+    int32_t user[FT_USERS];   /* groups that read from it */
+    int32_t users;
+    int32_t first_use;        /* the earliest place of other readers: library calls, and more groups than fit above */
     int32_t head, tail, size; /* members */
     double space;             /* elements that it walks over */
     int64_t rows;             /* reductions along rows: how many; 0: it has none */
@@ -57,12 +64,8 @@ typedef struct ft_fusion {
     int32_t *maker, *home;    /* node that makes it and its block; -1: it was there */
     int32_t *uses;            /* nodes that read it */
     uint8_t *flags;
-    int32_t *leaf_first;
-    uint8_t *leaf_count;
-    float *leaf_work;
     float *cost;              /* bytes to keep if it has to be there later */
     ft_ref *leaves;
-    int32_t leaf_total, leaf_room;
     int32_t *stamp, *slot;    /* marks of the kernel at work */
     int32_t *out_stamp;
     int32_t *writer;          /* node of this block that wrote it last; -1 */
@@ -80,7 +83,9 @@ typedef struct ft_fusion {
     ft_node *nodes;
     int32_t count, room;
     int32_t mark;
-    ft_ref held;              /* the logits, which the caller holds until the backward pass is over */
+    ft_ref held[FT_HELD];     /* what lives to the end of the block for other reasons than its readers */
+    int held_count;
+    bool inference;           /* no backward pass */
     bool failed;
 } ft_fusion;
 
@@ -89,6 +94,8 @@ double ft__fusion_space(const ft_graph *g, const ft_node *n);
 /* Instructions per element inside a fused kernel. */
 double ft__fusion_work(const ft_node *n);
 
+/* What a node's first result is computed from. */
+int ft__fusion_operands(const ft_node *n, ft_ref out[FT_FUSION_OPERANDS]);
 /* Decides FT_AGAIN and FT_FAR for every storage. */
 void ft__fusion_keep(ft_fusion *f);
 /* Groups the nodes of a block. */
@@ -101,6 +108,7 @@ static inline int32_t ft__group_find(const ft_fusion *f, int32_t at)
 
 void ft__fusion_emit(ft_fusion *f, const ft_node *n);
 void ft__fusion_hold(ft_fusion *f, ft_ref x); /* nothing runs, but x is still there */
+void ft__fusion_hold_on(ft_fusion *f, ft_ref x); /* to the end of the block */
 /* The kernel of a group, and the small ones beside it; returns the number of its node or -1 when nobody needs it. */
 int32_t ft__fusion_kernel(ft_fusion *f, int32_t block, int32_t group, ft_fused *out);
 /* A node that stays as it is, or nearly. */

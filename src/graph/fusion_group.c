@@ -16,7 +16,6 @@
 #include "graph/fusion.h"
 
 #define NEVER INT32_MAX
-enum { NOBODY = -1, SEVERAL = -2 };
 
 /* A node on its way into a group. */
 typedef struct candidate {
@@ -32,11 +31,40 @@ static int64_t rows_of(const ft_fusion *f, const ft_node *n)
     return n->op.kind == FT_OP_ROW ? n->op.u.row.rows : n->in_count ? f->g->tensors[n->in[0]].rows : 1;
 }
 
-/* `partial`: the node reads only a part of what the group makes, or parts of it elsewhere. */
-static bool may_join(const candidate *c, const ft_group *p, bool partial)
+static int32_t min32(int32_t a, int32_t b) { return a < b ? a : b; }
+
+/* The earliest place outside of a group that reads from it. Places move, so that readers are asked for theirs. */
+static int32_t first_use(const ft_fusion *f, int32_t at)
 {
+    const ft_group *p = &f->groups[at];
+    int32_t first = p->first_use;
+    for (int32_t i = 0; i < p->users; i++) {
+        int32_t u = ft__group_find(f, p->user[i]);
+        if (u != at) first = min32(first, f->groups[u].place);
+    }
+    return first;
+}
+
+static void add_user(ft_fusion *f, int32_t at, int32_t user)
+{
+    ft_group *p = &f->groups[at];
+    user = ft__group_find(f, user);
+    if (user == at) return;
+    for (int32_t i = 0; i < p->users; i++)
+        if (ft__group_find(f, p->user[i]) == user) return;
+    if (p->users < FT_USERS)
+        p->user[p->users++] = user;
+    else
+        p->first_use = min32(p->first_use, f->groups[user].place);
+}
+
+/* `partial`: the node reads only a part of what the group makes, or parts of it elsewhere. */
+static bool may_join(const ft_fusion *f, const candidate *c, int32_t at, bool partial)
+{
+    const ft_group *p = &f->groups[at];
     if (p->closed || p->count != c->n->count || (partial && p->rows)) return false;
-    if (c->space > p->space) return !p->rows && p->user == NOBODY; /* broadcast, or a piece of a concatenation */
+    if (c->space > p->space)
+        return !p->rows && first_use(f, at) == NEVER; /* broadcast, or a piece of a concatenation */
     if (c->part == FT_ALONG) return c->space == p->space && (!p->rows || p->rows == c->rows);
     return c->space == p->space || (p->rows && c->space == (double)p->rows);
 }
@@ -50,15 +78,6 @@ static bool may_merge(const ft_group *a, const ft_group *b)
     return !small->rows || (large->rows && small->space == (double)large->rows);
 }
 
-/* The earliest place outside of a group that reads from it. */
-static int32_t first_use(const ft_fusion *f, const ft_group *p)
-{
-    if (p->user == NOBODY) return NEVER;
-    return p->user >= 0 ? f->groups[ft__group_find(f, p->user)].place : p->first_use;
-}
-
-static int32_t min32(int32_t a, int32_t b) { return a < b ? a : b; }
-
 static void merge(ft_fusion *f, int32_t from, int32_t into)
 {
     ft_group *a = &f->groups[from], *b = &f->groups[into];
@@ -68,20 +87,8 @@ static void merge(ft_fusion *f, int32_t from, int32_t into)
     b->size += a->size;
     if (a->space > b->space) b->space = a->space;
     if (a->rows) b->rows = a->rows;
-    int32_t users[2] = {a->user, b->user};
-    for (int i = 0; i < 2; i++)
-        if (users[i] >= 0 && ft__group_find(f, users[i]) == into) users[i] = NOBODY;
-    if (users[0] == NOBODY || users[1] == NOBODY || users[0] == users[1]) {
-        b->first_use = min32(users[0] == SEVERAL ? a->first_use : NEVER, users[1] == SEVERAL ? b->first_use : NEVER);
-        b->user = users[0] == NOBODY ? users[1] : users[0];
-        return;
-    }
-    for (int i = 0; i < 2; i++) {
-        const ft_group *g = i ? b : a;
-        int32_t use = users[i] >= 0 ? f->groups[ft__group_find(f, users[i])].place : g->first_use;
-        b->first_use = i ? min32(use, b->first_use) : use;
-    }
-    b->user = SEVERAL;
+    b->first_use = min32(a->first_use, b->first_use);
+    for (int32_t i = 0; i < a->users; i++) add_user(f, into, a->user[i]);
 }
 
 static void join(ft_fusion *f, int32_t at, const candidate *c)
@@ -99,7 +106,6 @@ static int32_t open_group(ft_fusion *f, const candidate *c)
     int32_t at = f->group_count++;
     f->groups[at] = (ft_group){.into = at,
                                .place = c->at,
-                               .user = NOBODY,
                                .first_use = NEVER,
                                .head = c->at,
                                .tail = c->at,
@@ -144,7 +150,7 @@ static int32_t place(ft_fusion *f, const candidate *c)
         bool known = false;
         for (int i = 0; i < count; i++) known |= with[i] == p;
         if (known) continue;
-        if (!may_join(c, &f->groups[p], reads_part(f, c->n->in[k]))) {
+        if (!may_join(f, c, p, reads_part(f, c->n->in[k]))) {
             if (f->groups[p].place > latest) latest = f->groups[p].place;
             continue;
         }
@@ -164,14 +170,14 @@ static int32_t place(ft_fusion *f, const candidate *c)
     if (best >= 0 && latest >= f->groups[best].place) {
         best = -1;
         for (int i = 0; i < count && best < 0; i++)
-            if (f->groups[with[i]].user == NOBODY) best = with[i];
+            if (first_use(f, with[i]) == NEVER) best = with[i];
         if (best >= 0) f->groups[best].place = c->at;
     }
     if (best >= 0) {
         for (int i = 0; i < count; i++) {
             const ft_group *p = &f->groups[with[i]], *b = &f->groups[best];
             if (with[i] == best || p->place > b->place) continue;
-            if (first_use(f, p) >= b->place && may_merge(p, b)) merge(f, with[i], best);
+            if (first_use(f, with[i]) >= b->place && may_merge(p, b)) merge(f, with[i], best);
         }
         join(f, best, c);
         return best;
@@ -194,19 +200,10 @@ static int32_t place(ft_fusion *f, const candidate *c)
 
 static void note_reads(ft_fusion *f, const ft_node *n, int32_t at, int32_t mine)
 {
-    int32_t where = mine >= 0 ? f->groups[mine].place : at;
     for (int k = 0; k < n->in_count; k++) {
         int32_t p = group_at(f, f->from[at][k]);
-        if (p >= 0 && p != mine) {
-            ft_group *q = &f->groups[p];
-            bool same = q->user >= 0 && mine >= 0 && ft__group_find(f, q->user) == mine;
-            if (q->user == NOBODY && mine >= 0) {
-                q->user = mine;
-            } else if (!same) {
-                q->first_use = min32(first_use(f, q), where);
-                q->user = SEVERAL;
-            }
-        }
+        if (p >= 0 && mine >= 0) add_user(f, p, mine);
+        if (p >= 0 && mine < 0) f->groups[p].first_use = min32(f->groups[p].first_use, at);
         if (mine >= 0) f->reader[f->root[n->in[k]]] = mine;
     }
 }
@@ -247,6 +244,7 @@ void ft__fusion_group(ft_fusion *f, int32_t b)
         for (int k = 0; k < n->in_count; k++) {
             int32_t p = group_at(f, f->from[i][k]);
             if (p >= 0 && p != mine) f->outside[f->root[n->in[k]]] = true;
+            if (p >= 0 && mine < 0) f->flags[f->root[n->in[k]]] |= FT_WHOLE_COPY;
         }
     }
 }

@@ -16,7 +16,7 @@
 
 static bool is_row(const ft_node *n, const char *name) { return n->op.kind == FT_OP_ROW && !strcmp(n->op.name, name); }
 
-/* The first result of such a node follows, element by element, from what `operands` names. */
+/* The first result of such a node follows, element by element, from its operands. */
 static bool repeatable(const ft_node *n)
 {
     if (n->in_place || n->count != 1 || n->out_count < 1) return false;
@@ -33,7 +33,7 @@ static bool repeatable(const ft_node *n)
 }
 
 /* What the first result is computed from: inputs and the node's further results (moments, a dropout's mask). */
-static int operands(const ft_node *n, ft_ref out[FT_NODE_INPUTS + FT_NODE_OUTPUTS])
+int ft__fusion_operands(const ft_node *n, ft_ref out[FT_FUSION_OPERANDS])
 {
     int count = 0;
     for (int i = 0; i < n->in_count; i++) out[count++] = n->in[i];
@@ -71,8 +71,8 @@ static double price(const ft_fusion *f, ft_ref x)
 
 static double inputs_price(const ft_fusion *f, const ft_node *n)
 {
-    ft_ref from[FT_NODE_INPUTS + FT_NODE_OUTPUTS];
-    int count = operands(n, from);
+    ft_ref from[FT_FUSION_OPERANDS];
+    int count = ft__fusion_operands(n, from);
     double sum = 0;
     for (int k = 0; k < count; k++) sum += price(f, from[k]);
     return sum;
@@ -108,65 +108,29 @@ static void cut(ft_fusion *f)
             ft_ref r = f->root[n->out[0]];
             uint8_t flags = f->flags[r];
             if (r != n->out[0] || !(flags & FT_ASKED) || (flags & (FT_FAR | FT_WHOLE_COPY | FT_REWRITTEN))) continue;
-            if (inputs_price(f, n) > ft__tensor_bytes(&g->tensors[r])) continue;
-            ft_ref from[FT_NODE_INPUTS + FT_NODE_OUTPUTS];
-            int count = operands(n, from);
+            ft_ref from[FT_FUSION_OPERANDS];
+            int count = ft__fusion_operands(n, from);
+            double own = ft__tensor_bytes(&g->tensors[r]), kept = inputs_price(f, n), read = 0;
+            for (int k = 0; k < count; k++) read += ft__tensor_bytes(&g->tensors[f->root[from[k]]]);
+            if (kept > own || (kept > 0.99 * own && read > 1.05 * own)) continue; /* a draw must not cost traffic */
             f->flags[r] |= FT_AGAIN;
             for (int k = 0; k < count; k++) f->flags[f->root[from[k]]] |= FT_ASKED;
         }
     }
 }
 
-static bool add_leaf(ft_fusion *f, ft_ref *list, int *count, ft_ref x)
+/* What is read when r is computed again has to stay. Every storage is looked at once. */
+static void keep_leaves(ft_fusion *f, ft_ref r)
 {
-    ft_ref r = f->root[x];
-    for (int i = 0; i < *count; i++) {
-        if (f->root[list[i]] != r) continue;
-        if (ft__tensor_numel(&f->g->tensors[x]) > ft__tensor_numel(&f->g->tensors[list[i]])) list[i] = x;
-        return true;
+    if (f->stamp[r] == f->mark) return;
+    f->stamp[r] = f->mark;
+    if (!(f->flags[r] & FT_AGAIN)) {
+        f->flags[r] |= FT_FAR;
+        return;
     }
-    if (*count == FT_LEAVES) return false;
-    list[(*count)++] = x;
-    return true;
-}
-
-/* Leaves of everything that is computed again, makers before readers. */
-static void find_leaves(ft_fusion *f)
-{
-    const ft_graph *g = f->g;
-    for (int32_t b = 0; b < g->block_count; b++) {
-        const ft_block *block = &g->blocks[b];
-        for (int32_t i = block->first; i < block->first + block->count; i++) {
-            const ft_node *n = &g->nodes[i];
-            if (n->out_count < 1 || f->root[n->out[0]] != n->out[0] || !(f->flags[n->out[0]] & FT_AGAIN) ||
-                f->maker[n->out[0]] != i)
-                continue;
-            ft_ref r = n->out[0], from[FT_NODE_INPUTS + FT_NODE_OUTPUTS], list[FT_LEAVES];
-            int count = operands(n, from), leaves = 0;
-            double work = ft__fusion_work(n);
-            bool fits = true;
-            if (!strcmp(n->op.name, "dropout")) work = 2;      /* the mask is there */
-            if (n->op.kind == FT_OP_ROW && work > 6) work = 6; /* and so is what the row adds up to */
-            for (int k = 0; k < count; k++) {
-                ft_ref s = f->root[from[k]];
-                if (f->flags[s] & FT_AGAIN) {
-                    for (int l = 0; l < f->leaf_count[s]; l++)
-                        fits &= add_leaf(f, list, &leaves, f->leaves[f->leaf_first[s] + l]);
-                    work += (double)f->leaf_work[s];
-                } else {
-                    fits &= add_leaf(f, list, &leaves, from[k]);
-                }
-            }
-            if (!fits || f->leaf_total + leaves > f->leaf_room) {
-                f->flags[r] &= (uint8_t)~FT_AGAIN; /* too many strings attached: saved after all */
-                continue;
-            }
-            f->leaf_first[r] = f->leaf_total;
-            f->leaf_count[r] = (uint8_t)leaves;
-            f->leaf_work[r] = (float)work;
-            for (int l = 0; l < leaves; l++) f->leaves[f->leaf_total++] = list[l];
-        }
-    }
+    ft_ref from[FT_FUSION_OPERANDS];
+    int count = ft__fusion_operands(&f->g->nodes[f->maker[r]], from);
+    for (int k = 0; k < count; k++) keep_leaves(f, f->root[from[k]]);
 }
 
 static void mark_far(ft_fusion *f)
@@ -180,11 +144,7 @@ static void mark_far(ft_fusion *f)
             for (int k = 0; k < n->in_count; k++) {
                 ft_ref r = f->root[n->in[k]];
                 if (f->home[r] == b) continue;
-                if (!(f->flags[r] & FT_AGAIN)) {
-                    f->flags[r] |= FT_FAR;
-                    continue;
-                }
-                for (int l = 0; l < f->leaf_count[r]; l++) f->flags[f->root[f->leaves[f->leaf_first[r] + l]]] |= FT_FAR;
+                keep_leaves(f, r);
             }
         }
     }
@@ -195,6 +155,6 @@ void ft__fusion_keep(ft_fusion *f)
     ask(f);
     set_prices(f);
     cut(f);
-    find_leaves(f);
+    f->mark++;
     mark_far(f);
 }

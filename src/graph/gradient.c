@@ -5,6 +5,7 @@
 #include "graph/gradient.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 #include "graph/pointwise.h"
@@ -70,13 +71,19 @@ static void matmul(ft_tape *t, const ft_node *n, ft_ref g)
     ft_ref x = n->in[0], y = n->in[1];
     int64_t m = n->op.u.gemm.m, cols = n->op.u.gemm.n, k = n->op.u.gemm.k;
     bool y_across = n->op.u.gemm.layout[1] == 't';
-    if (wants(t, x))
-        ft__tape_give(t, x, product(t, n, g, ft__tape_saved(t, y), x, m, k, cols, y_across ? "nn" : "nt"));
+    if (wants(t, x)) {
+        ft_ref back = product(t, n, g, ft__tape_saved(t, y), x, m, k, cols, y_across ? "nn" : "nt");
+        /* Experts are as uneven backward; between activations it is x that was hard to read. */
+        if (t->b.status == FT_OK && T(y)->role == FT_PARAMETER)
+            t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort;
+        ft__tape_give(t, x, back);
+    }
     if (wants(t, y)) {
         ft_ref saved = ft__tape_saved(t, x);
-        ft__tape_give(t, y,
-                      y_across ? product(t, n, g, saved, y, cols, k, m, "tn")
-                               : product(t, n, saved, g, y, k, cols, m, "tn"));
+        ft_ref back = y_across ? product(t, n, g, saved, y, cols, k, m, "tn")
+                               : product(t, n, saved, g, y, k, cols, m, "tn");
+        if (t->b.status == FT_OK) t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort; /* reads the same x */
+        ft__tape_give(t, y, back);
     }
 }
 
@@ -89,6 +96,7 @@ static void attention(ft_tape *t, const ft_node *n, ft_ref g)
     back.op = n->op;
     back.op.pass = FT_BWD;
     back.traffic = n->traffic;
+    back.effort = n->effort;
     /* dQ is summed in fp32 before it is rounded. */
     back.workspace = (float)(ft__tensor_numel(T(n->in[0])) * (ft_dtype_bytes(n->op.dtype) < 4 ? 4 : 0));
     ft_ref out[3];
@@ -110,12 +118,34 @@ static ft_ref summed(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
     if (to->rows == 1 && to->cols == from->cols) return column_sums(t, of, g, like);
     ft_node n = ft__node_of(FT_DO_ROW, of->name);
     ft__node_in(&n, g);
+    if (to->cols == from->cols && to->rows > 1 && from->rows % to->rows == 0) { /* repeated over the batch */
+        int64_t times = from->rows / to->rows, wide = to->rows * to->cols;
+        ft_dtype format = from->dtype;
+        ft_ref sum = result_like(t, &n, like);
+        n.op = ft__row_kernel("sum_cols", FT_FWD, times, wide, format);
+        ft__emit(&t->b, &n);
+        return sum;
+    }
     int64_t rows = to->cols == 1 ? from->rows : to->rows;
     double all = ft__tensor_numel(from);
     ft_dtype dtype = from->dtype;
     ft_ref out = result_like(t, &n, like);
     int64_t cols = (int64_t)(all / (double)(rows > 0 ? rows : 1));
     n.op = ft__row_kernel("sum_rows", FT_FWD, rows, cols > 0 ? cols : 1, dtype);
+    ft__emit(&t->b, &n);
+    return out;
+}
+
+/* A comparison: one byte per element. */
+static ft_ref compared(ft_tape *t, const char *name, ft_ref x, ft_ref y)
+{
+    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft__node_in(&n, x);
+    ft__node_in(&n, y);
+    ft_tensor shape = *ft__tensor_of(&t->b, x);
+    ft_ref out = ft__node_out(&t->b, &n, shape.rows, shape.cols, shape.dtype, 1);
+    if (out == FT_NONE) return out;
+    n.op = ft__pointwise_kernel(t->b.g, "compare", n.in, n.in_count, T(out));
     ft__emit(&t->b, &n);
     return out;
 }
@@ -145,6 +175,8 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
             if (operands < 2) operand[operands++] = o;
         }
         while (*program == ' ') program++;
+        bool in_place = length && op[length - 1] == '!';
+        if (in_place) op[length - 1] = 0;
         const char *kernel = !strcmp(op, "mul") ? "mul"
                              : !strcmp(op, "div") ? "div"
                                                   : (ft__pointwise_op_find(op) >= 0
@@ -152,6 +184,10 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
                                                          : "mulu");
         if (!strcmp(op, "cast_back"))
             last = ft__cast(&t->b, n->name, operand[0], T(to)->dtype);
+        else if (!strcmp(op, "compare"))
+            last = compared(t, n->name, operand[0], operand[1]);
+        else if (in_place)
+            last = ft__pointwise_in_place(&t->b, n->name, kernel, operand[0], operand[1]);
         else
             last = ft__pointwise2(&t->b, n->name, kernel, operand[0], operand[1]);
         if (count < 9) made[count++] = last;
@@ -198,6 +234,11 @@ static void row(ft_tape *t, const ft_node *n, ft_ref g)
         norm(t, n, g);
         return;
     }
+    if (!strcmp(op, "sum")) { /* over an axis before the last: repeated along it, which a reshape writes out */
+        ft_tensor shape = *T(n->in[0]);
+        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->name, g, shape.rows, shape.cols));
+        return;
+    }
     if (!strcmp(op, "sum_rows")) { /* the gradient of a sum is the same number everywhere; a mean's is divided */
         ft_tensor shape = *T(n->in[0]);
         if (!n->mean) {
@@ -209,12 +250,18 @@ static void row(ft_tape *t, const ft_node *n, ft_ref g)
         ft_ref out = result_like(t, &spread, n->in[0]);
         if (out == FT_NONE) return;
         spread.op = ft__pointwise_kernel(t->b.g, "divu", spread.in, 1, T(out));
-        spread.op.u.elementwise.pattern = FT_BROADCAST;
+        spread.op.u.elementwise.pattern = FT_SPREAD;
         ft__emit(&t->b, &spread);
         ft__tape_give(t, n->in[0], out);
         return;
     }
-    if (strcmp(op, "softmax") && strcmp(op, "log_softmax")) return; /* argmax, cumsum of masks: not differentiated */
+    if (!strcmp(op, "cumsum")) { /* the sums from the other end: turned round, summed, turned back */
+        g = ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols);
+        g = ft__row(&t->b, n->name, "cumsum", g);
+        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols));
+        return;
+    }
+    if (strcmp(op, "softmax") && strcmp(op, "log_softmax")) return; /* argmax: not differentiated */
     ft_node back = ft__node_of(FT_DO_ROW, n->name);
     ft__node_in(&back, g);
     ft__node_in(&back, ft__tape_saved(t, n->out[0]));
@@ -288,17 +335,49 @@ static void cat(ft_tape *t, const ft_node *n, ft_ref g)
 {
     for (int i = 0; i < n->in_count; i++) {
         const ft_tensor *x = T(n->in[i]);
-        if (x->trained) ft__tape_give(t, n->in[i], ft__view(&t->b, g, x->rows, x->cols, true));
+        if (!x->trained) continue;
+        ft_ref part = ft__view(&t->b, g, x->rows, x->cols, true);
+        if (part != FT_NONE) T(part)->gaps = true;
+        ft__tape_give(t, n->in[i], part);
     }
+}
+
+/* Rows that an index picked go back by index_put: indices are sorted so that equal ones can be added up in order. One
+ * index that many rows share (a bias of an expert) takes them one after the other, 2.9 us each on H200. */
+static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_ref all = zeros(t, n->name, n->in[0]);
+    if (all == FT_NONE || t->b.status != FT_OK) return;
+    ft_node sort = ft__node_of(FT_DO_OTHER, n->name);
+    sort.op = ft__bytes_kernel("sort", T(g)->dtype, (double)T(g)->rows * 16, (double)T(g)->rows);
+    sort.count = 12;
+    ft__emit(&t->b, &sort);
+    ft_node put = ft__node_of(FT_DO_COPY, n->name);
+    ft__node_in(&put, all);
+    ft__node_in(&put, g);
+    ft_tensor part = *T(g);
+    double shared = (double)part.rows / (double)T(all)->rows;
+    put.op = ft__pointwise_kernel(t->b.g, "index_put", &g, 1, &part);
+    put.op.u.elementwise.pattern = FT_STRIDED;
+    if (shared > 64) put.effort = (float)fmax(1, shared * 1e6 / ft__tensor_numel(&part));
+    put.in_place = true;
+    ft_ref out = ft__node_view(&t->b, &put, all, T(all)->rows, T(all)->cols, false);
+    ft__emit(&t->b, &put);
+    ft__tape_give(t, n->in[0], out);
 }
 
 static void lookup(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref table = n->verb == FT_DO_GATHER ? n->in[0] : n->in[1];
     if (!wants(t, table)) return;
+    if (n->verb == FT_DO_GATHER) {
+        if (T(n->out[0])->rows == T(table)->rows && T(n->out[0])->cols < T(table)->cols) slice(t, n, g); /* top-k */
+        else put_rows(t, n, g);
+        return;
+    }
     ft_node back = ft__node_of(n->verb, n->name);
     ft__node_in(&back, g);
-    if (n->verb == FT_DO_EMBEDDING) ft__node_in(&back, n->in[0]);
+    ft__node_in(&back, n->in[0]);
     ft_ref out = result_like(t, &back, table);
     back.op = n->op;
     back.op.pass = FT_BWD;
@@ -320,7 +399,8 @@ static void conv(ft_tape *t, const ft_node *n, ft_ref g)
         ft_ref dx = input ? result_like(t, &back, x) : FT_NONE, dw = filter ? result_like(t, &back, weight) : FT_NONE;
         back.op = n->op;
         back.op.pass = FT_BWD;
-        if (!input || !filter) back.count = 0.5F; /* one of the two products */
+        back.effort = n->effort;
+        if (!input || !filter) back.op.pass = FT_FWD; /* one of the two products, about as long as the forward one */
         ft__emit(&t->b, &back);
         ft__tape_give(t, x, dx);
         ft__tape_give(t, weight, dw);
@@ -347,18 +427,31 @@ static void batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
     if (out[0] == FT_NONE) return;
     back.op = ft__pointwise_kernel(t->b.g, "batchnorm", back.in, 2, T(out[0]));
     back.op.u.elementwise.bytes += ft__tensor_bytes(T(g)) + ft__tensor_bytes(T(n->in[0])); /* moments, then result */
+    /* Two walks over both operands: by one block per channel, or in NHWC by as many as there is room for. */
+    double trips = ft__channel_trips(T(n->in[0]), T(n->in[1])->cols);
+    bool low = T(g)->element_bytes < 4;
+    back.trips = trips > 0 ? (float)((low ? 2.2 : 1.7) * trips) : low ? 1.9F : 0;
+    back.blocks = trips > 0 ? (float)T(n->in[1])->cols : (float)(ft__tensor_numel(T(g)) / 512);
     ft__emit(&t->b, &back);
     for (int i = 0; i < 3 && i < n->in_count; i++) ft__tape_give(t, n->in[i], out[i]);
 }
 
 static void pool(ft_tape *t, const ft_node *n, ft_ref g)
 {
+    ft_ref all = zeros(t, n->name, n->in[0]);
+    if (all == FT_NONE) return;
     ft_node back = ft__node_of(FT_DO_POOL, n->name);
+    ft__node_in(&back, all);
     ft__node_in(&back, g);
-    ft_ref out = result_like(t, &back, n->in[0]);
+    for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
+    ft_tensor shape = *T(all);
+    ft_ref out = ft__node_view(&t->b, &back, all, shape.rows, shape.cols, false);
     if (out == FT_NONE) return;
-    back.op = ft__pointwise_kernel(t->b.g, "pool", back.in, 1, T(out));
+    back.in_place = true;
+    back.op = ft__pointwise_kernel(t->b.g, "pool", back.in + 1, back.in_count - 1, T(out));
     back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
+    back.trips = 2.6F; /* each pixel looks up which windows found it */
+    back.blocks = (float)(ft__tensor_numel(&shape) / 256);
     ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);
 }
@@ -375,6 +468,26 @@ static void loss(ft_tape *t, const ft_node *n)
     write.in_place = true;
     write.op = ft__bytes_kernel("nll_loss_backward", shape.dtype, (double)shape.rows * 64, (double)shape.rows);
     ft__emit(&t->b, &write);
+    ft__tape_give(t, n->in[0], out);
+}
+
+/* An exchange's gradient is its conjugate: what was gathered is scattered, what was summed is passed on. */
+static void comm(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    if (!wants(t, n->in[0])) return;
+    ft_node back = ft__node_of(FT_DO_COMM, n->name);
+    ft__node_in(&back, g);
+    back.exchange = (ft_exchange){.kind = n->exchange.gradient,
+                                  .gradient = n->exchange.kind,
+                                  .axis = n->exchange.axis,
+                                  .bytes = n->exchange.gradient_bytes,
+                                  .gradient_bytes = n->exchange.bytes};
+    const ft_tensor *x = T(n->in[0]);
+    ft_ref out = back.exchange.kind == FT_EXCHANGE_NONE || back.exchange.kind == FT_EXCHANGE_ALL_REDUCE
+                     ? ft__node_view(&t->b, &back, g, x->rows, x->cols, T(g)->strided)
+                     : result_like(t, &back, n->in[0]);
+    back.in_place = out != FT_NONE && T(out)->storage == T(g)->storage;
+    ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);
 }
 
@@ -422,10 +535,11 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_CAT: cat(t, n, g); break;
     case FT_DO_VIEW: view(t, n, g); break;
     case FT_DO_SLICE: slice(t, n, g); break;
-    case FT_DO_CONV: conv(t, n, g); break;
+    case FT_DO_CONV: conv(t, n, ft__contiguous(&t->b, n->name, g)); break;
     case FT_DO_BATCHNORM: batchnorm(t, n, g); break;
     case FT_DO_POOL: pool(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;
+    case FT_DO_COMM: comm(t, n, g); break;
     case FT_DO_SCAN:
     case FT_DO_EXPERTS:
     case FT_DO_OTHER: other(t, n, g); break;

@@ -82,6 +82,7 @@ const char *ft__verb_name(ft_verb v)
         [FT_DO_BATCHNORM] = "batchnorm", [FT_DO_POOL] = "pool",           [FT_DO_EXPERTS] = "experts",
         [FT_DO_SCAN] = "scan",           [FT_DO_GATHER] = "gather",       [FT_DO_OPTIMIZER] = "optimizer",
         [FT_DO_OTHER] = "other",         [FT_DO_SYNC] = "sync",
+        [FT_DO_COMM] = "comm",
     };
     return (unsigned)v < FT_VERB_COUNT ? names[v] : "?";
 }
@@ -110,4 +111,22 @@ double ft__graph_flops(const ft_graph *g, ft_phase phase)
         sum += once * (double)block->repeat;
     }
     return sum;
+}
+
+void ft__graph_recount(ft_graph *g)
+{
+    g->parameters = g->trained_parameters = g->parameter_bytes = g->buffer_bytes = 0;
+    g->parameter_tensors = g->trained_tensors = 0;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        double all = ft__tensor_numel(t) * (double)t->copies;
+        if (t->role == FT_BUFFER) g->buffer_bytes += all * t->element_bytes;
+        if (t->role != FT_PARAMETER) continue;
+        g->parameters += all;
+        g->parameter_bytes += all * t->element_bytes;
+        g->parameter_tensors += t->copies;
+        if (!t->trained) continue;
+        g->trained_parameters += all;
+        g->trained_tensors += t->copies;
+    }
 }

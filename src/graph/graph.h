@@ -34,7 +34,8 @@ typedef struct ft_tensor {
     ft_role role;
     bool trained;           /* a gradient flows to it */
     bool strided;           /* a transposed or sliced view: not contiguous */
-    bool permuted;          /* strided, but without gaps: pointwise results keep its order */
+    bool permuted;          /* its axes stand in another order: pointwise results keep it */
+    bool gaps;              /* strided: other elements lie between its rows (a slice), or none at all (an expansion) */
     bool reused;            /* by an in-place operator: shares its input's storage */
     ft_ref storage;         /* the tensor whose memory this one views; its own number when it has memory */
     int32_t block;          /* that made it; -1 for parameters and inputs */
@@ -67,6 +68,7 @@ typedef enum ft_verb {
     FT_DO_OPTIMIZER,
     FT_DO_OTHER,      /* memory-bound by its bytes */
     FT_DO_SYNC,       /* the host waits for the GPU */
+    FT_DO_COMM,       /* a collective among ranks: see ft_exchange */
     FT_VERB_COUNT
 } ft_verb;
 
@@ -82,6 +84,25 @@ typedef enum ft_class {
 
 /* How a product may be cut over tensor-parallel ranks. */
 typedef enum ft_cut { FT_WHOLE, FT_CUT_COLUMNS, FT_CUT_ROWS } ft_cut;
+
+/* What ranks exchange at a node, and what its gradient exchanges: tensor parallelism's f is nothing forward and an
+ * all-reduce backward, its g the other way round. */
+typedef enum ft_exchange_kind {
+    FT_EXCHANGE_NONE,
+    FT_EXCHANGE_ALL_REDUCE,
+    FT_EXCHANGE_ALL_GATHER,
+    FT_EXCHANGE_REDUCE_SCATTER,
+    FT_EXCHANGE_ALL_TO_ALL,
+    FT_EXCHANGE_SEND_RECV
+} ft_exchange_kind;
+/* Along which axis of the layout the ranks lie. */
+typedef enum ft_axis { FT_AXIS_TENSOR, FT_AXIS_CONTEXT, FT_AXIS_EXPERT, FT_AXIS_DATA, FT_AXIS_PIPELINE, FT_AXIS_COUNT } ft_axis;
+
+typedef struct ft_exchange {
+    ft_exchange_kind kind, gradient;
+    ft_axis axis;
+    double bytes, gradient_bytes; /* the whole buffer, as nccl-tests counts it */
+} ft_exchange;
 
 enum { FT_NODE_INPUTS = 8, FT_NODE_OUTPUTS = 4 };
 
@@ -101,9 +122,11 @@ typedef struct ft_node {
     float count;            /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;          /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
     float effort;           /* its time over the op's, where the op stands for something less regular; 1 */
+    float trips, blocks;    /* kernels that wait for memory: dependent trips of a thread block, and how many there are */
     float host_ops;         /* framework operators behind it on the host: views, checks; 0: by verb */
     float workspace;        /* bytes it holds while it runs */
     int32_t members;        /* operators that a fusion merged into it; 0: none, it is itself */
+    ft_exchange exchange;   /* FT_DO_COMM */
 } ft_node;
 
 typedef struct ft_block {
@@ -149,6 +172,9 @@ ft_class ft__node_class(const ft_node *n);
 const char *ft__verb_name(ft_verb v);
 const char *ft__phase_name(ft_phase p);
 const char *ft__class_name(ft_class c);
+
+/* Sums parameters and buffers up anew, after a pass changed them. */
+void ft__graph_recount(ft_graph *g);
 
 /* Arithmetic of the graph: `model` counts forward and backward, a causal mask by halves; `executed` all that runs. */
 double ft__graph_flops(const ft_graph *g, ft_phase phase);

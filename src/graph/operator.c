@@ -60,6 +60,18 @@ int64_t ft__row_vocab(const ft_op *op)
     return 50257.0 * (double)op->u.row.cols <= 7e8 ? 50257 : 4096;
 }
 
+const char *const ft__collective_names[FT_COLLECTIVE_COUNT] = {
+    [FT_ALL_REDUCE] = "all_reduce", [FT_ALL_GATHER] = "all_gather", [FT_REDUCE_SCATTER] = "reduce_scatter",
+    [FT_ALL_TO_ALL] = "all_to_all", [FT_BROADCAST] = "broadcast",   [FT_REDUCE] = "reduce",
+    [FT_SEND_RECV] = "send_recv"};
+
+int ft__collective_find(const char *name)
+{
+    for (int i = 0; i < FT_COLLECTIVE_COUNT; i++)
+        if (!strcmp(ft__collective_names[i], name)) return i;
+    return -1;
+}
+
 int ft__pointwise_op_find(const char *name)
 {
     for (int i = 0; i < ft__pointwise_op_count; i++)
@@ -89,6 +101,13 @@ void ft__op_init(const char *name, ft_op *out)
         {"quantize_static", FT_OP_QUANTIZE},
         {"quantize_rows", FT_OP_QUANTIZE},
         {"scale_matrix", FT_OP_QUANTIZE},
+        {"all_reduce", FT_OP_COLLECTIVE},
+        {"all_gather", FT_OP_COLLECTIVE},
+        {"reduce_scatter", FT_OP_COLLECTIVE},
+        {"all_to_all", FT_OP_COLLECTIVE},
+        {"broadcast", FT_OP_COLLECTIVE},
+        {"reduce", FT_OP_COLLECTIVE},
+        {"send_recv", FT_OP_COLLECTIVE},
     };
     memset(out, 0, sizeof *out);
     out->kind = FT_OP_OTHER;
@@ -122,6 +141,10 @@ void ft__op_init(const char *name, ft_op *out)
         break;
     case FT_OP_OPTIMIZER: out->u.optimizer.tensors = 1; break;
     case FT_OP_QUANTIZE: out->dtype = FT_FP8; break;
+    case FT_OP_COLLECTIVE:
+        out->u.collective.op = ft__collective_find(name);
+        out->u.collective.ranks = 2;
+        break;
     default: break;
     }
 }
@@ -183,6 +206,11 @@ double ft__op_flops(const ft_op *op)
                (double)op->u.moe.inter;
     case FT_OP_OPTIMIZER: return 12.0 * (double)op->u.optimizer.params;
     case FT_OP_QUANTIZE: return 3.0 * (double)op->u.quantize.rows * (double)op->u.quantize.cols;
+    case FT_OP_COLLECTIVE: { /* a sum of n buffers, each rank its share */
+        int c = op->u.collective.op;
+        bool sums = c == FT_ALL_REDUCE || c == FT_REDUCE_SCATTER || c == FT_REDUCE;
+        return sums ? op->u.collective.bytes / ft_dtype_bytes(op->dtype) : 0;
+    }
     default: return op->u.other.flops;
     }
 }
@@ -277,6 +305,12 @@ double ft__op_bytes(const ft_op *op)
     case FT_OP_OPTIMIZER: return (double)op->u.optimizer.params * optimizer_bytes_per_param(op->name, e);
     case FT_OP_QUANTIZE:
         return (double)op->u.quantize.rows * (double)op->u.quantize.cols * (2 + e); /* bf16 on one side */
+    case FT_OP_COLLECTIVE: { /* the buffer is read or written once, its other side is whole or a rank's share */
+        double n = fmax(1, (double)op->u.collective.ranks);
+        int c = op->u.collective.op;
+        bool share = c == FT_ALL_GATHER || c == FT_REDUCE_SCATTER;
+        return op->u.collective.bytes * (share ? 1 + 1 / n : 2);
+    }
     default: return op->u.other.bytes;
     }
 }

@@ -33,6 +33,10 @@ extern const ft_pointwise_op ft__pointwise_ops[];
 extern const int ft__pointwise_op_count;
 int ft__pointwise_op_find(const char *name);
 
+/* "all_reduce" ...; the find gives -1 when unknown. */
+extern const char *const ft__collective_names[FT_COLLECTIVE_COUNT];
+int ft__collective_find(const char *name);
+
 /* JSON `op` -> kind and the op with every size at its default. Unknown names give FT_OP_OTHER. */
 void ft__op_init(const char *op_name, ft_op *out);
 

@@ -28,9 +28,10 @@ static const ft_gradient gradients[] = {
     {"softplus", "silu_backward:gx", NULL},
     {"tanh", "tanh_backward:gy", NULL},
     {"sigmoid", "sigmoid_backward:gy", NULL},
-    {"clamp", "mulu:x mulu:x where:g1", NULL},  /* two comparisons with the input, one choice */
+    {"clamp", "compare:x compare:x compare:12 where:g3", NULL}, /* within both limits; a choice of g or zero */
+    {"clamp_max", "compare:x where:g1", NULL},
     {"dropout", "mulu:gm", NULL},             /* masked_scale: gradient and mask in */
-    {"masked_fill", "copy:g masked_fill:1w", NULL},
+    {"masked_fill", "copy:g masked_fill!:1w", NULL},
     {"where", "masked_fill:gw", NULL},
     {"cast_fp32", "cast_back:g", NULL},
     {"cast_bf16", "cast_back:g", NULL},

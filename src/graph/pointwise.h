@@ -5,7 +5,8 @@
 
 /* A gradient is a few kernels, one word each: "powu:x mulu:1 mul:g2" takes the power of the input, scales that, and
  * multiplies the incoming gradient with it. Operands: g the gradient, x the first input, w the second, y the result,
- * m the second result (a mask), 1..9 the words before. The last word is the gradient; "" passes g on unchanged. */
+ * m the second result (a mask), 1..9 the words before. A word that ends in ! works in place on its first operand. The
+ * last word is the gradient; "" passes g on unchanged. */
 typedef struct ft_gradient {
     const char *op;
     const char *first;  /* to the first input */

@@ -92,6 +92,20 @@ static ft_status conv_ok(const ft_op *op, ft_error *err)
                      (double)op->u.conv.c * (double)op->u.conv.k * (double)op->u.conv.r * (double)op->u.conv.s, err);
 }
 
+static ft_status collective_ok(const ft_op *op, ft_error *err)
+{
+    NEED("ranks", op->u.collective.ranks);
+    if (op->u.collective.op < 0 || op->u.collective.op >= FT_COLLECTIVE_COUNT)
+        return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"%.60s\" is no collective", op->name ? op->name : "");
+    if (!(op->u.collective.bytes >= 1 && op->u.collective.bytes <= LARGEST))
+        return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",
+                           op->u.collective.bytes);
+    if (!(op->u.collective.link_gbps > 0 && op->u.collective.link_gbps <= 1e6))
+        return ft__fail_at(err, FT_E_RANGE, "link_gbps", 0, 0, "a link carries from 0 to 1e6 GB/s, got %g",
+                           op->u.collective.link_gbps);
+    return FT_OK;
+}
+
 ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
 {
     switch (op->kind) {
@@ -157,6 +171,7 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
         NEED("cols", op->u.quantize.cols);
         FT_TRY(volume_ok("the matrix", (double)op->u.quantize.rows * (double)op->u.quantize.cols, err));
         break;
+    case FT_OP_COLLECTIVE: FT_TRY(collective_ok(op, err)); break;
     default:
         if (!(op->u.other.bytes > 0 && op->u.other.bytes <= LARGEST))
             return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",

@@ -14,4 +14,5 @@ extern const ft_family ft__row_family;         /* row.c */
 extern const ft_family ft__conv_family;        /* conv.c */
 extern const ft_family ft__optimizer_family;   /* optimizer.c */
 extern const ft_family ft__quantize_family;    /* quantize.c */
+extern const ft_family ft__collective_family;  /* collective.c */
 #endif

@@ -31,14 +31,30 @@ static double arithmetic_tflops(const ft_device *device, const ft_op *op)
     }
 }
 
+/* What one rank must send at the link's nominal rate. Reduced in the switch, a buffer leaves each rank once. */
+static double wire_ms(const ft_op *op)
+{
+    double n = (double)op->u.collective.ranks, share = (n - 1) / n;
+    switch (op->u.collective.op) {
+    case FT_ALL_REDUCE: share *= op->u.collective.reduces && n > 2 ? 1 : 2; break;
+    case FT_ALL_GATHER:
+    case FT_REDUCE_SCATTER:
+    case FT_ALL_TO_ALL: break;
+    default: share = n > 1 ? 1 : 0;
+    }
+    return op->u.collective.bytes * share / (op->u.collective.link_gbps * 1e6);
+}
+
 double ft__roofline_ms(const ft_device *device, const ft_op *op)
 {
+    if (op->kind == FT_OP_COLLECTIVE) return wire_ms(op);
     return fmax(ft__op_flops(op) / (arithmetic_tflops(device, op) * 1e9),
                 ft__op_bytes(op) / (device->memory_gbps * 1e6));
 }
 
 double ft__floor_ms(const ft_device *device, const ft_op *op)
 {
+    if (op->kind == FT_OP_COLLECTIVE) return wire_ms(op);
     /* Published matrix peaks are quoted at less than the boost clock (Hopper: 1,830 of 1,980 MHz). */
     double boost = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz
                        ? device->boost_mhz / device->matrix_mhz

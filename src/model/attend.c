@@ -6,12 +6,24 @@
 #include <math.h>
 
 #include "graph/emit.h"
+#include "graph/pointwise.h"
 #include "model/parts.h"
+#include "model/relative.h"
 
 /* Marks what was appended since `first` as the score matrix and what hangs on it. */
 static void mark_core(ft_build *b, int32_t first)
 {
     for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) b->g->nodes[i].core = true;
+}
+
+/* Python keeps what its variables name: these tensors live until here whoever read them last. */
+void ft__part_held(ft_maker *m, int count, const ft_ref *x)
+{
+    ft_execution how = m->work->execution;
+    if (m->b.training || how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH) return;
+    ft_node n = ft__node_of(FT_DO_OTHER, "attn.variables");
+    for (int i = 0; i < count; i++) ft__node_in(&n, x[i]);
+    ft__emit(&m->b, &n);
 }
 
 static ft_ref repeated(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
@@ -38,12 +50,16 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     int64_t rows = a->batch * a->heads * a->q_len;
     ft_ref sink = ft__expand(b, ft__parameter(b, "attn.sinks", 1, a->heads), rows, 1), both[2] = {scores, sink};
     scores = ft__cat(b, "attn.sinks", 2, both, rows, a->kv_len + 1);
-    bool training = b->training;
-    b->training = false;
-    ft_ref most = ft__reduce(b, "attn.sinks", "max", scores);
-    b->training = training;
+    ft_node max = ft__node_of(FT_DO_GATHER, "attn.sinks");
+    ft__node_in(&max, scores);
+    ft_tensor t = *ft__tensor_of(b, scores);
+    ft_ref most = ft__node_out(b, &max, rows, 1, t.dtype, t.element_bytes);
+    max.op = ft__row_kernel("argmax", FT_FWD, rows, t.cols, t.dtype);
+    ft__emit(b, &max);
     scores = ft__pointwise2(b, "attn.sinks", "sub", scores, most);
     scores = ft__row(b, "attn.softmax", "softmax", scores);
+    /* A warp holds a row padded to a power of two: one column more than that is twice the registers. */
+    if (b->status == FT_OK && a->kv_len <= 1024) b->g->nodes[b->g->node_count - 1].effort = 1.45F;
     return ft__slice(b, scores, rows, a->kv_len);
 }
 
@@ -58,13 +74,21 @@ static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_s
         scores = ft__pointwise(b, "attn.softcap", "mulu", scores);
     }
     if (s->alibi && !s->baddbmm) {
-        scores = ft__row(b, "attn.softmax", "softmax", biased(m, scores, &s->shape));
-        return ft__cast(b, "attn.softmax", scores, low);
+        scores = biased(m, scores, &s->shape);
+        ft_ref odds = ft__cast(b, "attn.softmax", ft__row(b, "attn.softmax", "softmax", scores), low);
+        ft__part_held(m, 1, &scores);
+        return odds;
+    }
+    if (s->hides) { /* gpt_neo: its own mask first */
+        ft_ref seen = ft__input(b, s->shape.q_len, s->shape.kv_len, 1);
+        scores = ft__pointwise2(b, "attn.mask", "where", scores, seen);
     }
     if (s->mask && m->mask != FT_NONE) scores = ft__add(b, "attn.mask", scores, m->mask);
     if (s->sinks) return with_sinks(m, scores, &s->shape);
-    scores = ft__softmax(b, "attn.softmax", scores, s->softmax_fp32 && !s->scores_fp32);
-    return s->scores_fp32 ? ft__cast(b, "attn.softmax", scores, low) : scores;
+    ft_ref odds = ft__softmax(b, "attn.softmax", scores, s->softmax_fp32 && !s->scores_fp32);
+    if (s->scores_fp32) return ft__cast(b, "attn.softmax", odds, low);
+    ft__part_held(m, 1, &scores);
+    return odds;
 }
 
 static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
@@ -72,6 +96,7 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     ft_build *b = &m->b;
     const ft_attention_shape *a = &s->shape;
     int64_t pairs = a->batch * a->heads, v_dim = a->v_dim ? a->v_dim : a->head_dim;
+    ft_ref named[6] = {q, k, v, FT_NONE, FT_NONE, FT_NONE};
     q = ft__view(b, q, pairs * a->q_len, a->head_dim, !s->q_dense && a->q_len > 1);
     k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);
     v = ft__view(b, v, a->batch * a->kv_heads * a->kv_len, v_dim, !s->v_dense);
@@ -82,6 +107,8 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     if (s->scores_fp32) {
         q = ft__cast(b, name, q, FT_FP32);
         k = ft__cast(b, name, k, FT_FP32);
+        named[3] = q;
+        named[4] = k;
     }
     ft_dtype low = ft__tensor_of(b, v)->dtype;
     q = ft__contiguous(b, name, q);
@@ -95,12 +122,18 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     if (s->baddbmm)
         ft__copy(b, "attn.alibi", ft__input(b, pairs, a->kv_len, ft_dtype_bytes(low)), pairs * a->q_len, a->kv_len);
     ft_ref scores = ft__matmul(b, "attn.scores", q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
+    ft_ref raw = scores;
     scores = probabilities(m, scores, low, s);
+    if (s->baddbmm) named[5] = raw; /* bloom: the variable of the scores stays while others are made of it */
     scores = ft__dropout(b, "attn.dropout", scores, s->dropout);
     mark_core(b, first);
     ft_ref y = ft__matmul(b, "attn.values", scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
+    /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
+    if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.7F;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * v_dim, a->q_len > 1 && a->heads > 1);
-    return ft__contiguous(b, "attn.merge", y);
+    y = ft__contiguous(b, "attn.merge", y);
+    ft__part_held(m, 6, named);
+    return y;
 }
 
 /* sdpa's plain implementation: everything in fp32, both operands scaled, and a check for rows that are masked out
@@ -111,31 +144,57 @@ static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     const ft_attention_shape *a = &s->shape;
     int64_t pairs = a->batch * a->heads, rows = pairs * a->q_len, kv_rows = a->batch * a->kv_heads * a->kv_len;
     ft_dtype low = ft__tensor_of(b, q)->dtype;
-    q = ft__cast(b, name, ft__view(b, q, rows, a->head_dim, true), FT_FP32);
-    k = ft__cast(b, name, ft__view(b, k, kv_rows, a->head_dim, true), FT_FP32);
-    v = ft__cast(b, name, ft__view(b, v, kv_rows, a->head_dim, true), FT_FP32);
+    q = ft__cast(b, name, ft__view(b, q, rows, a->head_dim, a->q_len > 1), FT_FP32);
+    k = ft__cast(b, name, ft__view(b, k, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
+    v = ft__cast(b, name, ft__view(b, v, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
     q = ft__contiguous(b, name, ft__pointwise(b, name, "mulu", q));
     k = ft__transpose(b, name, ft__pointwise(b, name, "mulu", k), pairs * a->head_dim, a->kv_len);
     v = ft__copy(b, name, v, pairs * a->kv_len, a->head_dim);
     int32_t first = b->g->node_count;
     ft_ref scores = ft__matmul(b, "attn.scores", q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
-    if (s->mask && a->q_len > 1) {
+    if (s->mask) {
         ft_ref mask = ft__input(b, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(low));
         scores = ft__pointwise_in_place(b, "attn.mask", "add", scores, mask);
     }
-    ft_ref odds = ft__row(b, "attn.softmax", "softmax", scores);
+    /* To autograd the check and the choice are part of the softmax: they stand before it, of the same sizes. */
+    ft_ref chosen = ft__aside(b, "attn.softmax", "where", scores, rows, a->kv_len, 4, 1);
+    ft_ref lost = ft__aside(b, "attn.softmax", "isneginf", scores, rows, a->kv_len, 1, 1);
     bool training = b->training;
     b->training = false;
-    ft_ref lost = ft__pointwise(b, "attn.softmax", "isneginf", scores);
-    if (lost != FT_NONE) b->g->tensors[lost].element_bytes = 1;
-    ft_ref all = ft__reduce(b, "attn.softmax", "all", lost);
+    ft__reduce(b, "attn.softmax", "all", lost);
+    ft__part_held(m, 1, &chosen);
     b->training = training;
-    odds = ft__pointwise2(b, "attn.softmax", "where", odds, all);
+    ft_ref odds = ft__row(b, "attn.softmax", "softmax", scores);
+    ft__aside(b, "attn.softmax", ft__cast_name(low), odds, rows, a->kv_len, ft_dtype_bytes(low), 1); /* for nobody */
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.dtype = FT_FP32;
     mark_core(b, first);
     ft_ref y = ft__matmul(b, "attn.values", odds, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
     y = ft__cast(b, name, y, low);
     y = ft__view(b, y, a->batch * a->q_len, a->heads * a->head_dim, a->q_len > 1);
     return ft__contiguous(b, "attn.merge", y);
+}
+
+/* sdpa with a mask: true and false become zero and minus infinity at every call, keys and values are repeated for
+ * grouped queries, and the kernel computes all pairs, hidden or not. */
+static ft_ref masked(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s,
+                     const ft_attention_shape *a)
+{
+    ft_build *b = &m->b;
+    ft_attention_shape shape = *a;
+    int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim, keys = a->batch * a->heads * a->kv_len;
+    q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);
+    k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);
+    v = ft__view(b, v, a->batch * a->kv_heads * a->kv_len, v_dim, !s->v_dense);
+    if (a->kv_heads > 1 && a->kv_heads < a->heads) { /* a single head is seen by all through a view */
+        k = repeated(b, k, keys, a->head_dim);
+        v = repeated(b, v, keys, v_dim);
+    }
+    ft__aside(b, "attn.mask", "where", FT_NONE, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(b->stored), 1);
+    if (a->kv_heads > 1) shape.kv_heads = a->heads;
+    shape.causal = false;
+    ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 1.25F; /* an addition per pair */
+    return y;
 }
 
 ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
@@ -148,10 +207,11 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
     ft_attention_shape shape = *a;
     /* sdpa has no window: beyond it a mask says which keys count, and all of them are computed. */
     if (shape.window > 0 && (m->work->attention == FT_SDPA || shape.window >= shape.kv_len)) {
-        shape.masked = shape.window < shape.kv_len;
+        shape.masked |= shape.window < shape.kv_len;
         shape.window = 0;
     }
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
+    if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, name, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);
     k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);
     v = ft__view(b, v, a->batch * a->kv_heads * a->kv_len, v_dim, !s->v_dense);

@@ -2,9 +2,11 @@
  * calls a model: such a name, a config.json, or a folder that holds one. */
 #define _GNU_SOURCE /* S_ISDIR under -std=c17 */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "model/config.h"
@@ -60,11 +62,40 @@ static ft_status read_entry(const ft_model_entry *entry, ft_arch *out, ft_error 
     return status;
 }
 
+/* Python writes Infinity where JSON has no such number (mamba2's time_step_limit). It stands in no key that is read:
+ * null takes its place, byte for byte, so that lines and columns stay. */
+static void blank_infinities(char *text)
+{
+    static const char *const words[] = {"-Infinity", "Infinity"};
+    bool quoted = false;
+    for (char *at = text; *at; at++) {
+        if (quoted && *at == '\\' && at[1])
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        if (quoted || (*at != '-' && *at != 'I')) continue;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            size_t length = strlen(words[i]);
+            if (strncmp(at, words[i], length) != 0) continue;
+            memset(at, ' ', length);
+            memcpy(at, "null", 4);
+            at += length - 1;
+            break;
+        }
+    }
+}
+
 static ft_status read_file(const char *path, const char *nearest, ft_arch *out, ft_error *err)
 {
+    char *text;
+    size_t length;
     json_t *config;
-    FT_TRY(ft__json_load(path, &config, err));
-    ft_status status = ft__config_read(config, nearest, path, out, err);
+    FT_TRY(ft__file_read(path, (size_t)64 << 20, &text, &length, err));
+    blank_infinities(text);
+    ft_status status = ft__json_parse(text, length, path, &config, err);
+    free(text);
+    if (status != FT_OK) return status;
+    status = ft__config_read(config, nearest, path, out, err);
     json_decref(config);
     return status;
 }

@@ -19,8 +19,12 @@ static ft_ref pictures(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t tokens = ft__vision_token_count(a), hidden = a->vision_hidden;
-    ft_tower tower = {.tokens = tokens, .hidden = hidden, .heads = a->vision_heads, .ffn = a->vision_ffn,
-                      .qkv_bias = true, .attention_dropout = a->attention_dropout};
+    ft_tower tower = {.tokens = tokens,
+                      .hidden = hidden,
+                      .heads = a->vision_heads,
+                      .ffn = a->vision_ffn,
+                      .qkv_bias = true,
+                      .attention_dropout = a->attention_dropout};
     ft__block_open(b, "vision.embed", 1, FT_NONE);
     ft_ref x = ft__vision_tokens(m, hidden, FT_NO_BIAS);
     x = ft__add(b, "position", x, positions(m, tokens, tokens, hidden));
@@ -51,8 +55,13 @@ static ft_ref text(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t tokens = m->q_len;
-    ft_tower tower = {.tokens = tokens, .hidden = a->hidden, .heads = a->heads, .ffn = a->ffn, .causal = true,
-                      .qkv_bias = true, .attention_dropout = a->attention_dropout};
+    ft_tower tower = {.tokens = tokens,
+                      .hidden = a->hidden,
+                      .heads = a->heads,
+                      .ffn = a->ffn,
+                      .causal = true,
+                      .qkv_bias = true,
+                      .attention_dropout = a->attention_dropout};
     ft_ref table = FT_NONE;
     ft__block_open(b, "text.embed", 1, FT_NONE);
     ft_ref indices = ft__input(b, m->batch, tokens, 8);
@@ -89,7 +98,8 @@ static ft_ref contrast(ft_maker *m, ft_ref image, ft_ref words)
     ft_ref logits = ft__matmul(b, "logits", words, image, 1, n, n, width, "nt");
     logits = ft__mul(b, "logits.scale", logits, ft__pointwise(b, "scale.exp", "exp", scale));
     if (!b->training) return logits;
-    ft_ref across = ft__contiguous(b, "loss", ft__view(b, logits, n, n, true)); /* pictures by texts, texts by pictures */
+    ft_ref across = ft__contiguous(b, "loss",
+                                   ft__view(b, logits, n, n, true)); /* pictures by texts, texts by pictures */
     ft_ref sum = ft__add(b, "loss.sum", ft__loss(b, "loss", logits, false), ft__loss(b, "loss", across, false));
     return ft__pointwise(b, "loss.mean", "divu", sum);
 }

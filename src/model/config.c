@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "model/config_type.h"
+#include "model/graphfile.h"
 
 static const int64_t most_layers = 1000000;
 static const int64_t most_wide = (int64_t)1 << 31;
@@ -329,6 +330,7 @@ ft_status ft__config_read(const json_t *config, const char *nearest, const char 
     ft_found found;
     if (!json_is_object(config))
         return ft__fail_at(err, FT_E_TYPE, r.where, 0, 0, "a model's config must be an object with \"model_type\"");
+    if (ft__graphfile_is(config)) return ft__graphfile_read(config, r.where, out, err);
     FT_TRY(ft__config_find(&r, nearest, &found));
     r.type = found.type;
     enter_text(&r, path);

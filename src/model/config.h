@@ -1,7 +1,7 @@
 /* What a model is: a Hugging Face config.json, read as its own library reads it (defaults per architecture included),
  * turned into one set of words that the builders share.
  *
- * Fields that an architecture does not have are zero. `ft_arch` owns nothing: names point to static text. */
+ * Fields that an architecture does not have are zero. Names point to static text; only a graph file is owned. */
 #ifndef FT_MODEL_CONFIG_H
 #define FT_MODEL_CONFIG_H
 #include <jansson.h>
@@ -22,12 +22,24 @@ typedef enum ft_design {
     FT_CONVNEXT,
     FT_STATE_SPACE,     /* mamba2 */
     FT_DIFFUSION,       /* DiT */
+    FT_CUSTOM,          /* a graph file */
     FT_DESIGN_COUNT
 } ft_design;
 
-typedef enum ft_norm { FT_LAYERNORM, FT_RMSNORM, FT_RMSNORM_WIDE /* weight applied in fp32: gemma, olmo2, gpt_oss */ } ft_norm;
+typedef enum ft_norm {
+    FT_LAYERNORM,
+    FT_RMSNORM,
+    FT_RMSNORM_WIDE /* weight applied in fp32: gemma, olmo2, gpt_oss */
+} ft_norm;
 typedef enum ft_place { FT_PRE_NORM, FT_POST_NORM /* bert */, FT_SANDWICH /* gemma2 */, FT_AFTER /* olmo2 */ } ft_place;
-typedef enum ft_position { FT_NO_POSITION, FT_LEARNED_POSITION, FT_ROTARY, FT_ALIBI, FT_RELATIVE, FT_SINUSOIDAL } ft_position;
+typedef enum ft_position {
+    FT_NO_POSITION,
+    FT_LEARNED_POSITION,
+    FT_ROTARY,
+    FT_ALIBI,
+    FT_RELATIVE,
+    FT_SINUSOIDAL
+} ft_position;
 typedef enum ft_qk_norm { FT_NO_QK_NORM, FT_QK_NORM_HEAD, FT_QK_NORM_FULL } ft_qk_norm;
 
 enum { FT_MAX_STAGES = 8 };
@@ -38,7 +50,7 @@ typedef struct ft_arch {
     /* sizes */
     int64_t layers, decoder_layers, hidden, ffn, heads, kv_heads, head_dim, vocab, max_position, token_types;
     int64_t position_rows;  /* of a learned table: opt's has two more than positions; 0: no table */
-    int64_t embed_width;    /* opt-350m, bert-like projections: width of the embedding when it is not `hidden`; else 0 */
+    int64_t embed_width;    /* of the token embedding where it is not `hidden` (opt-350m); else 0 */
     /* what a layer is made of */
     const char *activation; /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
     bool gated;             /* act(gate) * up */
@@ -86,13 +98,16 @@ typedef struct ft_arch {
     /* state space */
     int64_t state, conv_kernel, expand, groups, chunk;
     bool conv_bias, residual_fp32;
+    json_t *graph;          /* FT_CUSTOM: the file; a reference that ft__arch_release gives back */
     /* what the file said and nobody used, for warnings */
     bool nearest;           /* read as a relative of an architecture that is not known */
 } ft_arch;
 
-/* `config` is the object of a config.json. `nearest`: NULL, or the known model_type to read an unknown one as. `where`
+/* `config` is the object of a config.json, or of a graph file (graphfile.h). `nearest`: NULL, or the known model_type to read an unknown one as. `where`
  * names the file or "model". Everything contradictory or absurd is refused: heads that do not divide, zero layers. */
 ft_status ft__config_read(const json_t *config, const char *nearest, const char *where, ft_arch *out, ft_error *err);
+
+void ft__arch_release(ft_arch *arch);
 
 /* The model_types that are known, in reading order. */
 const char *const *ft__config_types(size_t *count);

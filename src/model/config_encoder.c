@@ -50,6 +50,8 @@ const ft_config_type ft__config_bert = {.preset = &bert, .keys = {bert_keys}, .f
 /* Positions come from the padding mask and begin behind the padding index: the same work. */
 static const ft_arch roberta = {BERT_SIZES, .vocab = 50265, .layers = 12};
 const ft_config_type ft__config_roberta = {.preset = &roberta, .keys = {bert_keys}, .finish = finish_bert};
+static const ft_arch xlm_roberta = {BERT_SIZES, .vocab = 30522, .layers = 12};
+const ft_config_type ft__config_xlm_roberta = {.preset = &xlm_roberta, .keys = {bert_keys}, .finish = finish_bert};
 
 static const ft_config_key distilbert_keys[] = {
     FT_KEY(SIZE, vocab, "vocab_size", NULL),
@@ -181,7 +183,8 @@ static const ft_arch switch_transformers = {T5_LIKE,
                                             .sparse_encoder_layers = 3,
                                             .sparse_decoder_layers = 3,
                                             .router_fp32 = true,
-                                            .expert_loop = true};
+                                            .expert_loop = true,
+                                            .no_sdpa = true};
 const ft_config_type ft__config_switch_transformers = {
     .preset = &switch_transformers, .keys = {t5_keys, switch_keys}, .finish = finish_switch};
 

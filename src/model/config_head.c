@@ -120,6 +120,7 @@ ft_status ft__config_head(const ft_reading *r, ft_arch *a)
         return FT_OK;
     case FT_CLIP:
     case FT_DIFFUSION:
+    case FT_CUSTOM:
     case FT_DESIGN_COUNT: break;
     }
     return FT_OK;

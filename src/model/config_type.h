@@ -1,8 +1,8 @@
 /* How one architecture's config is read: its defaults as a whole ft_arch, the keys that change them, and what a table
  * cannot say. Private to config*.c.
  *
- * The defaults are those of the architecture's configuration class in Hugging Face transformers (5.x where 4.x differs):
- * a key that a config.json leaves out means that default, so a wrong one here is a wrong model. */
+ * The defaults are those of the architecture's configuration class in Hugging Face transformers (5.x where 4.x
+ * differs): a key that a config.json leaves out means that default, so a wrong one here is a wrong model. */
 #ifndef FT_MODEL_CONFIG_TYPE_H
 #define FT_MODEL_CONFIG_TYPE_H
 #include <stddef.h>
@@ -76,12 +76,12 @@ ft_status ft__config_head(const ft_reading *r, ft_arch *a);
 /* config_window.c: sliding windows from layer_types, use_sliding_window and their kin. */
 ft_status ft__config_window(const ft_reading *r, ft_arch *a);
 
-/* Every architecture: X(struct's name, model_type). Those on one line are one computation under two names. */
+/* Every architecture: X(struct's name, model_type). A struct that comes twice is one computation under two names. */
 #define FT_CONFIG_TYPES(X)                  \
     X(bert, "bert")                         \
     X(roberta, "roberta")                   \
-    X(roberta, "xlm-roberta")               \
-    X(roberta, "camembert")                 \
+    X(xlm_roberta, "xlm-roberta")           \
+    X(xlm_roberta, "camembert")             \
     X(distilbert, "distilbert")             \
     X(gpt2, "gpt2")                         \
     X(gpt_bigcode, "gpt_bigcode")           \

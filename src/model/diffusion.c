@@ -91,8 +91,13 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_ref c)
     ft_ref h = modulated(m, "attn.norm", x, mod[SHIFT], mod[SCALE]);
     h = ft__linear(b, "attn.qkv_proj", h, 3 * a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
     ft__split(b, h, 3, part, qkv);
-    ft_scores scores = {.shape = {.batch = m->batch, .heads = a->heads, .kv_heads = a->heads, .q_len = tokens,
-                                  .kv_len = tokens, .head_dim = a->head_dim, .v_dim = a->head_dim},
+    ft_scores scores = {.shape = {.batch = m->batch,
+                                  .heads = a->heads,
+                                  .kv_heads = a->heads,
+                                  .q_len = tokens,
+                                  .kv_len = tokens,
+                                  .head_dim = a->head_dim,
+                                  .v_dim = a->head_dim},
                         .scale = true};
     h = ft__part_attend(m, "attn.core", qkv[0], qkv[1], qkv[2], &scores);
     h = ft__linear(b, "attn.o_proj", h, a->hidden, FT_BIAS, FT_CUT_ROWS);
@@ -113,8 +118,15 @@ static ft_ref embed(ft_maker *m)
     int64_t tokens = a->max_position;
     ft_ref position = ft__buffer(b, tokens, a->hidden, ft_dtype_bytes(b->stored));
     ft_ref x = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
-    ft_conv_shape s = {.n = m->batch, .c = a->channels, .h = a->image, .w = a->image, .k = a->hidden, .r = a->patch,
-                       .s = a->patch, .stride = a->patch, .groups = 1};
+    ft_conv_shape s = {.n = m->batch,
+                       .c = a->channels,
+                       .h = a->image,
+                       .w = a->image,
+                       .k = a->hidden,
+                       .r = a->patch,
+                       .s = a->patch,
+                       .stride = a->patch,
+                       .groups = 1};
     x = ft__vision_conv(m, "patch_embed", x, &s, FT_BIAS);
     x = ft__view(b, x, m->batch * tokens, a->hidden, !b->channels_last);
     return ft__add(b, "position", x, position);

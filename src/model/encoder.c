@@ -1,5 +1,5 @@
-/* encoder.c: bert, roberta and their kin: post-norm layers over a whole sequence, with a head that guesses masked words,
- * classifies, or, as a causal decoder, guesses the next word. */
+/* encoder.c: bert, roberta and their kin: post-norm layers over a whole sequence, with a head that guesses masked
+ * words, classifies, or, as a causal decoder, guesses the next word. */
 #include <string.h>
 
 #include "graph/emit.h"
@@ -30,7 +30,8 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    bool counted = strcmp(a->model_type, "bert") != 0; /* roberta counts the tokens that are no padding */
+    /* roberta counts the tokens that are no padding */
+    bool counted = strstr(a->model_type, "roberta") || !strcmp(a->model_type, "camembert");
     int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
     if (m->q_len > rows || m->kv_len > rows + 1)
         ft__build_fail(b, FT_E_RANGE, "a sequence of %lld tokens: the model's learned positions end at %lld",
@@ -106,7 +107,8 @@ static ft_ref layer(ft_maker *m, ft_ref x)
     ft_ref y = attention(m, x);
     y = ft__dropout(b, "attn.dropout", y, a->residual_dropout);
     x = ft__part_norm(m, "attn.norm", ft__add(b, "attn.residual", y, x), a->norm, a->norm_bias);
-    y = ft__part_mlp(m, "mlp", x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    y = ft__part_mlp(m, "mlp", x, a->ffn, a->activation, a->gated, a->fused_gate_up,
+                     a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     y = ft__dropout(b, "mlp.dropout", y, a->mlp_dropout);
     return ft__part_norm(m, "mlp.norm", ft__add(b, "mlp.residual", y, x), a->norm, a->norm_bias);
 }
@@ -175,8 +177,10 @@ void ft__make_encoder(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (m->work->task == FT_DECODE && !a->causal) {
-        ft__build_fail(b, FT_E_UNSUPPORTED, "%s reads a sequence at once and has no decode step: ask for \"forward\", "
-                       "or set is_decoder", a->model_type);
+        ft__build_fail(b, FT_E_UNSUPPORTED,
+                       "%s reads a sequence at once and has no decode step: ask for \"forward\", "
+                       "or set is_decoder",
+                       a->model_type);
         return;
     }
     ft_ref table = FT_NONE;

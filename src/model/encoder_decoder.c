@@ -1,5 +1,5 @@
-/* encoder_decoder.c: t5 and switch_transformers: two stacks of pre-norm layers, the second of which also attends to what
- * the first made of the source. */
+/* encoder_decoder.c: t5 and switch_transformers: two stacks of pre-norm layers, the second of which also attends to
+ * what the first made of the source. */
 #include "graph/emit.h"
 #include "model/relative.h"
 
@@ -35,14 +35,31 @@ static ft_ref layer(ft_maker *m, const stack *s, ft_ref x, bool sparse)
 {
     ft_build *b = &m->b;
     bool loops = m->arch->experts > 0; /* switch_transformers keeps keys and values even while it trains */
-    ft_relative own = {"attn.q", "attn.k", "attn.v", "attn.o", "attn.attend", .q_len = s->q_len, .kv_len = s->kv_len,
-                       .bias = s->bias, .mask = s->mask, .causal = s->decodes, .cached = s->decodes && loops};
+    ft_relative own = {"attn.q",
+                       "attn.k",
+                       "attn.v",
+                       "attn.o",
+                       "attn.attend",
+                       .q_len = s->q_len,
+                       .kv_len = s->kv_len,
+                       .bias = s->bias,
+                       .mask = s->mask,
+                       .causal = s->decodes,
+                       .cached = s->decodes && loops};
     ft__module(b, 2);
     ft_ref h = ft__relative_norm(m, "attn.norm", x);
     x = residual(m, "attn.residual", x, ft__relative_attention(m, h, h, &own));
     if (s->decodes) {
-        ft_relative cross = {"cross.q", "cross.k", "cross.v", "cross.o", "cross.attend", .q_len = s->q_len,
-                             .kv_len = s->source_len, .bias = s->zeros, .mask = FT_NONE, .cross = true,
+        ft_relative cross = {"cross.q",
+                             "cross.k",
+                             "cross.v",
+                             "cross.o",
+                             "cross.attend",
+                             .q_len = s->q_len,
+                             .kv_len = s->source_len,
+                             .bias = s->zeros,
+                             .mask = FT_NONE,
+                             .cross = true,
                              .cached = loops};
         h = ft__relative_norm(m, "cross.norm", x);
         x = residual(m, "cross.residual", x, ft__relative_attention(m, h, s->source, &cross));
@@ -52,14 +69,23 @@ static ft_ref layer(ft_maker *m, const stack *s, ft_ref x, bool sparse)
     return residual(m, "mlp.residual", x, sparse ? ft__expert_loop(m, h) : feed_forward(m, h));
 }
 
-/* Every so many layers the last one is sparse: whole periods as one block, the rest as another. */
+/* Every so many layers the last one is sparse: whole periods as one block, the rest as another. Recomputation works
+ * layer by layer, so that each is a block of its own then. */
 static ft_ref layers(ft_maker *m, const stack *s, ft_ref x, int64_t count, int64_t sparse)
 {
+    enum { MOST_SINGLE = 64 };
     ft_build *b = &m->b;
     const char *name = s->decodes ? "decoder.layers" : "encoder.layers";
     const char *rest = s->decodes ? "decoder.layers.dense" : "encoder.layers.dense";
-    int64_t period = sparse > 0 ? count / sparse : 1, whole = sparse > 0 ? count / period : count;
-    if (period > 64) period = 64;
+    int64_t period = sparse > 0 ? count / sparse : 1, whole = count / period;
+    if (period > 1 && count <= MOST_SINGLE && m->work->recompute == FT_RECOMPUTE_FULL) {
+        for (int64_t i = 0; i < count && b->status == FT_OK; i++) {
+            x = ft__block_open(b, name, 1, x);
+            x = ft__block_close(b, layer(m, s, x, i < whole * period && i % period == period - 1));
+        }
+        return x;
+    }
+    if (period > MOST_SINGLE) whole = count / (period = MOST_SINGLE);
     x = ft__block_open(b, name, whole, x);
     for (int64_t i = 0; i < period && b->status == FT_OK; i++) x = layer(m, s, x, sparse > 0 && i == period - 1);
     x = ft__block_close(b, x);
@@ -94,7 +120,7 @@ static ft_ref embed(ft_maker *m, stack *s, ft_ref *table)
     return x;
 }
 
-static ft_ref encode(ft_maker *m, ft_ref *table)
+static ft_ref encode_with(ft_maker *m, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -105,6 +131,12 @@ static ft_ref encode(ft_maker *m, ft_ref *table)
     x = ft__block_open(b, "encoder.norm", 1, x);
     x = ft__relative_norm(m, "encoder.norm", x);
     return ft__block_close(b, ft__dropout(b, "encoder.dropout", x, a->embed_dropout));
+}
+
+static ft_ref encode(ft_maker *m)
+{
+    ft_ref table = FT_NONE;
+    return encode_with(m, &table);
 }
 
 /* Over the last word's state, when the class says so. */
@@ -131,8 +163,11 @@ static void decode(ft_maker *m, ft_ref source, ft_ref *table)
     x = ft__relative_norm(m, "norm", x);
     x = ft__dropout(b, "head.dropout", x, a->embed_dropout);
     if (a->lm_head && a->tied) x = ft__pointwise(b, "head.scale", "mulu", x); /* by 1 / sqrt(hidden) */
-    if (a->lm_head) x = ft__part_head(m, x, a->tied ? *table : FT_NONE);
-    else if (a->labels > 0) x = classified(m, x);
+    if (a->lm_head)
+        x = ft__part_head(m, x, a->tied ? *table : FT_NONE);
+    else if (a->labels > 0)
+        x = classified(m, x);
+    ft__answered(b, source);
     ft__block_close(b, x);
 }
 
@@ -143,10 +178,11 @@ void ft__make_encoder_decoder(ft_maker *m)
     ft_ref table = FT_NONE, source = FT_NONE;
     bool decodes = m->work->task == FT_DECODE;
     if (decodes && a->decoder_layers < 1) {
-        ft__build_fail(b, FT_E_UNSUPPORTED, "%s here is its encoder alone, which has no decode step: ask for \"forward\"",
-                       a->model_type);
+        ft__build_fail(b, FT_E_UNSUPPORTED,
+                       "%s here is its encoder alone, which has no decode step: ask for \"forward\"", a->model_type);
         return;
     }
-    if (!decodes) source = encode(m, &table);
+    if (!decodes) source = encode_with(m, &table);
+    if (decodes) ft__encoder_at_rest(m, encode, (double)a->vocab * (double)a->hidden);
     if (a->decoder_layers > 0) decode(m, source, &table);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/emit.h"
+#include "model/graphfile.h"
 #include "model/parts.h"
 
 typedef void (*builder)(ft_maker *);
@@ -14,7 +15,7 @@ static const builder builders[FT_DESIGN_COUNT] = {
     [FT_SPEECH] = ft__make_speech,            [FT_VIT] = ft__make_vit,
     [FT_CLIP] = ft__make_clip,                [FT_RESNET] = ft__make_resnet,
     [FT_CONVNEXT] = ft__make_convnext,        [FT_STATE_SPACE] = ft__make_state_space,
-    [FT_DIFFUSION] = ft__make_diffusion,
+    [FT_DIFFUSION] = ft__make_diffusion,      [FT_CUSTOM] = ft__make_custom,
 };
 
 /* -- the optimizer ----------------------------------------------------------------------------- */
@@ -43,7 +44,7 @@ static void optimizer(ft_maker *m)
     b->phase = FT_UPDATE;
     ft__block_open(b, "update", 1, FT_NONE);
     if (b->status == FT_OK) b->g->blocks[b->block].phase = FT_UPDATE;
-    if (w->master_weights) b->stored = FT_FP32; /* states and copies in fp32 */
+    if (w->master_weights || w->lora_rank > 0) b->stored = FT_FP32; /* states and copies in fp32; adapters are */
     if (w->clip) update(b, "clip_grad_norm", "clip_grad_norm", 1);
     update(b, "optimizer", names[w->optimizer], 1);
     ft__block_close(b, FT_NONE);
@@ -75,7 +76,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     return m;
 }
 
-ft_status ft__model_graph(const ft_arch *arch, const ft_workload *w, ft_arena *arena, ft_graph **out, ft_error *err)
+ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena *arena, ft_graph **out, ft_error *err)
 {
     *out = NULL;
     if (w->batch < 1 || w->seq < 1) return ft__fail(err, FT_E_RANGE, "batch and seq must be at least 1");
@@ -83,7 +84,13 @@ ft_status ft__model_graph(const ft_arch *arch, const ft_workload *w, ft_arena *a
     if (!g) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_maker m = begin(arch, w, g, err);
     builders[arch->design](&m);
-    if (m.b.status != FT_OK) return m.b.status;
+    *out = g;
+    return m.b.status;
+}
+
+ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft_error *err)
+{
+    ft_maker m = begin(arch, w, g, err);
     if (w->task == FT_TRAIN) {
         FT_TRY(ft__graph_backward(g, w->recompute, (double)(w->accumulate > 1 ? w->accumulate : 1), err));
         optimizer(&m);
@@ -91,6 +98,11 @@ ft_status ft__model_graph(const ft_arch *arch, const ft_workload *w, ft_arena *a
     }
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
         FT_TRY(ft__graph_fuse(g, err));
-    *out = g;
     return FT_OK;
+}
+
+ft_status ft__model_graph(const ft_arch *arch, const ft_workload *w, ft_arena *arena, ft_graph **out, ft_error *err)
+{
+    FT_TRY(ft__model_forward(arch, w, arena, out, err));
+    return ft__model_complete(arch, w, *out, err);
 }

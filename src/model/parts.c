@@ -26,8 +26,11 @@ static ft_ref rmsnorm(ft_maker *m, const char *name, ft_ref x, bool wide)
         h = ft__cast(b, name, h, low);
         return ft__mul(b, name, weight, h);
     }
-    ft_ref scale = ft__cast(b, name, weight, FT_FP32);
-    h = ft__mul(b, name, h, scale);
+    if (!strncmp(m->arch->model_type, "gemma", 5)) { /* 1 + w */
+        weight = ft__cast(b, name, weight, FT_FP32);
+        weight = ft__pointwise(b, name, "addu", weight);
+    }
+    h = ft__mul(b, name, weight, h);
     return ft__cast(b, name, h, low);
 }
 
@@ -111,12 +114,26 @@ static ft_ref rotate_half(ft_maker *m, const char *name, ft_ref x, int64_t dim)
     return ft__add(b, name, straight, turned);
 }
 
+/* Both halves of x turned at once: four products with tables of half the width (gpt_oss). The result is dense. */
+static ft_ref rotate_split(ft_maker *m, const char *name, ft_ref x, int64_t dim)
+{
+    ft_build *b = &m->b;
+    int64_t rows = ft__tensor_of(b, x)->rows, half[2] = {dim / 2, dim - dim / 2};
+    ft_ref part[2];
+    ft__split(b, x, 2, half, part);
+    ft_ref both[2];
+    both[0] = ft__pointwise2(b, name, "sub", ft__mul(b, name, part[0], m->cos), ft__mul(b, name, part[1], m->sin));
+    both[1] = ft__add(b, name, ft__mul(b, name, part[1], m->cos), ft__mul(b, name, part[0], m->sin));
+    return ft__cat(b, name, 2, both, rows, dim);
+}
+
 ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim)
 {
     ft_build *b = &m->b;
     int64_t rows = m->batch * m->q_len * heads;
     x = ft__view(b, x, rows, head_dim, true);
     if (m->fused || m->engine) return ft__pointwise2(b, name, "mul", x, m->cos);
+    if (m->arch->sinks) return rotate_split(m, name, x, head_dim);
     if (rotary_dim >= head_dim || rotary_dim <= 0) return rotate_half(m, name, x, head_dim);
     int64_t part[2] = {rotary_dim, head_dim - rotary_dim};
     ft_ref turned = ft__slice(b, x, rows, part[0]), kept = ft__slice(b, x, rows, part[1]);

@@ -34,10 +34,12 @@ typedef struct ft_scores {
     bool scale, mask, scores_fp32, softmax_fp32, bias; /* bias: a position bias is added to the scores */
     bool eager_only;
     bool alibi, baddbmm;      /* linear biases: added in fp32 (mpt), or the product adds them itself (bloom) */
+    bool hides;               /* a mask of true and false on the scores before the additive one (gpt_neo) */
     bool sinks;               /* one more column of scores per head (gpt_oss) */
     bool broadcast;           /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
     bool q_dense, k_dense, v_dense;                    /* contiguous as [batch, heads, length, dim] */
 } ft_scores;
+void ft__part_held(ft_maker *m, int count, const ft_ref *x);
 ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
 
 /* up, activation, down; or gate and up, activation, product, down. */

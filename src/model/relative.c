@@ -26,6 +26,36 @@ ft_ref ft__aside(ft_build *b, const char *name, const char *op, ft_ref x, int64_
     return out;
 }
 
+void ft__answered(ft_build *b, ft_ref x)
+{
+    if (x != FT_NONE && !b->training) ft__view(b, x, ft__tensor_of(b, x)->rows, ft__tensor_of(b, x)->cols, false);
+}
+
+void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shared)
+{
+    ft_build *b = &m->b;
+    if (b->status != FT_OK) return;
+    ft_workload once = *m->work; /* a sketch of it, of one token, for its parameters alone */
+    once.task = FT_FORWARD_PASS;
+    once.batch = once.seq = 1;
+    ft_maker sketch = *m;
+    sketch.work = &once;
+    sketch.batch = sketch.q_len = sketch.kv_len = 1;
+    sketch.b.g = ft__graph_new(b->g->arena, b->g->dtype);
+    if (!sketch.b.g) {
+        ft__build_fail(b, FT_E_MEMORY, "out of memory");
+        return;
+    }
+    encode(&sketch);
+    b->status = sketch.b.status;
+    double elements = sketch.b.g->parameters - shared;
+    if (elements < 1) return;
+    int64_t tensors = sketch.b.g->parameter_tensors, before = b->g->parameter_tensors;
+    ft__parameter(b, "encoder", (int64_t)elements, 1);
+    b->g->parameter_tensors = before + tensors;
+    b->g->active_parameters -= sketch.b.g->parameters - sketch.b.g->active_parameters; /* experts passed by */
+}
+
 ft_ref ft__relative_norm(ft_maker *m, const char *name, ft_ref x)
 {
     ft_build *b = &m->b;
@@ -65,8 +95,8 @@ static ft_ref turned(ft_build *b, const char *name, ft_ref k, sizes s)
 {
     k = ft__copy(b, name, k, s.pairs * s.dim, s.kv_len);
     if (b->status == FT_OK)
-        b->g->nodes[b->g->node_count - 1].op =
-            ft__row_kernel("transpose_copy", FT_FWD, s.pairs * s.dim, s.kv_len, ft__tensor_of(b, k)->dtype);
+        b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, s.pairs * s.dim, s.kv_len,
+                                                              ft__tensor_of(b, k)->dtype);
     return k;
 }
 
@@ -91,7 +121,8 @@ static ft_ref safe_softmax(ft_build *b, ft_ref scores)
     ft_ref rows = ft__node_out(b, &all, t.rows, 1, t.dtype, 1);
     all.op = ft__row_kernel("sum_rows", FT_FWD, t.rows, t.cols, FT_BF16);
     ft__emit(b, &all);
-    ft_node where = ft__node_of(FT_DO_COPY, name); /* to autograd, softmax and this are one */
+    ft__aside(b, name, "fill", FT_NONE, 1, 1, 4, 1); /* the zero itself */
+    ft_node where = ft__node_of(FT_DO_COPY, name);   /* to autograd, softmax and this are one */
     ft__node_in(&where, p);
     ft__node_in(&where, rows);
     ft_ref out = ft__node_out(b, &where, t.rows, t.cols, t.dtype, t.element_bytes);
@@ -99,6 +130,7 @@ static ft_ref safe_softmax(ft_build *b, ft_ref scores)
     where.op = ft__pointwise_kernel(b->g, "where", where.in, where.in_count, &b->g->tensors[out]);
     where.op.u.elementwise.inputs = 2; /* zeros are read as well */
     where.op.u.elementwise.bytes += ft__tensor_bytes(&t);
+    ft__node_in(&where, hidden); /* not read, but alive */
     ft__emit(b, &where);
     return out;
 }
@@ -195,10 +227,11 @@ static ft_ref by_heads(ft_maker *m, ft_ref x, int64_t len)
     return ft__view(&m->b, x, m->batch * len * a->heads, a->head_dim, true);
 }
 
-/* Appended to an empty cache: a copy that makes it contiguous, launched as a concatenation. */
+/* Appended to an empty cache: a copy that makes it contiguous, launched as a concatenation. Autograd keeps it too. */
 static ft_ref first_kept(ft_build *b, ft_ref x)
 {
     ft_tensor t = *ft__tensor_of(b, x);
+    if (!b->training) ft__cache(b, t.rows, t.cols, t.element_bytes);
     ft_ref out = ft__copy(b, "attn.cache", x, t.rows, t.cols);
     if (b->status == FT_OK)
         b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("cat_halves", FT_FWD, t.rows, t.cols, t.dtype);
@@ -214,7 +247,7 @@ static ft_ref kept(ft_maker *m, ft_ref x, const ft_relative *r)
         ft__cache(b, m->batch * r->kv_len * a->heads, a->head_dim, ft_dtype_bytes(m->work->kv_dtype));
         return ft__copy(b, "attn.cache", x, m->batch * r->kv_len * a->heads, a->head_dim);
     }
-    if (generates) return ft__part_remember(m, x, a->heads, a->head_dim);
+    if (generates) return r->causal ? ft__part_remember(m, x, a->heads, a->head_dim) : x;
     return r->cached ? first_kept(b, x) : x;
 }
 

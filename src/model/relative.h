@@ -1,4 +1,5 @@
-/* What t5 and its kin have of their own: a norm, attention with relative position biases, a loop over experts. */
+/* What t5 and its kin have of their own: a norm, attention with relative position biases, a loop over experts;
+ * and what whisper has in common with them. */
 #ifndef FT_MODEL_RELATIVE_H
 #define FT_MODEL_RELATIVE_H
 #include "model/parts.h"
@@ -17,12 +18,19 @@ typedef struct ft_relative {
     ft_ref bias;    /* FT_NONE: none; cross-attention has one of zeros */
     ft_ref mask;    /* eager attention alone adds one */
     bool causal, cross;
-    bool cached;    /* keys and values are appended to a cache that is still empty: what `use_cache` costs in training */
+    bool cached;    /* keys and values go to a cache that is still empty: what use_cache costs without generation */
 } ft_relative;
 ft_ref ft__relative_attention(ft_maker *m, ft_ref x, ft_ref over, const ft_relative *r);
 
 /* Feed-forward over one of many experts per token: a Python loop (expert_loop.c). */
 ft_ref ft__expert_loop(ft_maker *m, ft_ref x);
+
+/* Weights of an encoder that is not run in this step but stays where it is. `shared`: elements that the decoder has
+ * already. */
+void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shared);
+
+/* x is part of the answer: alive until here. */
+void ft__answered(ft_build *b, ft_ref x);
 
 /* Kernels that no gradient passes: `op` over `rows` x `cols` elements of `bytes`, `count` times. Result: the last's. */
 ft_ref ft__aside(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,

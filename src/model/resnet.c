@@ -25,8 +25,16 @@ static picture conv_norm(ft_maker *m, const char *name, picture in, int64_t out,
                          const char *activation)
 {
     ft_build *b = &m->b;
-    ft_conv_shape s = {.n = m->batch, .c = in.channels, .h = in.side, .w = in.side, .k = out, .r = filter, .s = filter,
-                       .stride = stride, .pad = filter / 2, .groups = 1};
+    ft_conv_shape s = {.n = m->batch,
+                       .c = in.channels,
+                       .h = in.side,
+                       .w = in.side,
+                       .k = out,
+                       .r = filter,
+                       .s = filter,
+                       .stride = stride,
+                       .pad = filter / 2,
+                       .groups = 1};
     picture p = {.channels = out, .side = (in.side + 2 * s.pad - filter) / stride + 1};
     p.x = ft__vision_conv(m, name, in.x, &s, FT_NO_BIAS);
     p.x = norm(m, name, p.x, out);
@@ -89,6 +97,8 @@ void ft__make_resnet(ft_maker *m)
     static const char *const names[FT_MAX_STAGES] = {"stage1", "stage2", "stage3", "stage4",
                                                      "stage5", "stage6", "stage7", "stage8"};
     if (!ft__vision_task(m)) return;
+    /* As whoever trains on matrix units keeps pictures; transformers leaves them NCHW, turned round at each filter. */
+    b->channels_last = !m->work->nchw;
     ft__block_open(b, "embed", 1, FT_NONE);
     picture p = stem(m);
     p.x = ft__block_close(b, p.x);

@@ -86,9 +86,9 @@ ft_ref ft__scan_eager(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_re
 {
     ft_build *b = &m->b;
     int64_t tokens = s->batch * s->length, heads = s->heads, dim = s->head_dim, n = s->state, side = s->chunk;
-    int64_t whole = s->batch * s->chunks * side;          /* tokens with the padding */
+    int64_t whole = s->batch * s->chunks * side; /* tokens with the padding */
     int64_t rows = whole * heads, pairs = whole * side * heads;
-    int64_t lanes = s->batch * heads * s->chunks;         /* rows of A: one per head and chunk */
+    int64_t lanes = s->batch * heads * s->chunks; /* rows of A: one per head and chunk */
 
     ft_ref a = decay_rate(b, s);
     dt = ft__add(b, "scan.dt", dt, ft__parameter(b, "dt_bias", 1, heads));

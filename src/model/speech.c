@@ -1,5 +1,5 @@
-/* speech.c: whisper (Radford et al. 2022): two convolutions over a spectrogram, an encoder, and a decoder that attends to
- * it. Half a minute of sound is max_source frames whatever is said; `seq` counts the decoder's tokens.
+/* speech.c: whisper (Radford et al. 2022): two convolutions over a spectrogram, an encoder, and a decoder that attends
+ * to it. Half a minute of sound is max_source frames whatever is said; `seq` counts the decoder's tokens.
  *
  * The encoder's stream stays as the convolutions left it, channels before frames: each norm copies it into order first,
  * and each residual sum reads one operand across. */
@@ -30,9 +30,7 @@ static ft_ref norm(ft_maker *m, const char *name, ft_ref x)
 
 static ft_ref residual(ft_maker *m, const char *name, ft_ref x, ft_ref y)
 {
-    ft_build *b = &m->b;
-    y = ft__dropout(b, name, y, m->arch->residual_dropout);
-    return ft__add(b, name, x, y);
+    return ft__add(&m->b, name, x, ft__dropout(&m->b, name, y, m->arch->residual_dropout));
 }
 
 /* -- attention --------------------------------------------------------------------------------- */
@@ -131,8 +129,8 @@ static ft_ref frames(ft_maker *m, const char *name, ft_ref x, int64_t in, int64_
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    ft_conv_shape shape = {.n = m->batch, .c = in, .h = 1, .w = length + 2, .k = a->hidden, .r = 1, .s = 3,
-                           .stride = stride, .groups = 1};
+    ft_conv_shape shape = {
+        .n = m->batch, .c = in, .h = 1, .w = length + 2, .k = a->hidden, .r = 1, .s = 3, .stride = stride, .groups = 1};
     x = ft__conv(b, name, x, &shape, FT_NO_BIAS);
     x = ft__pointwise_in_place(b, name, "add", x, ft__parameter(b, "conv.bias", a->hidden, 1));
     return ft__pointwise(b, name, "gelu", x);
@@ -156,8 +154,8 @@ static ft_ref encode(ft_maker *m)
     x = ft__add(b, "embed.positions", x, positions);
     x = ft__block_close(b, ft__dropout(b, "embed.dropout", x, a->embed_dropout));
     x = across(b, ft__block_open(b, "encoder.layers", a->layers, x));
-    span own = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.o_proj", "attn.attend", "attn.merge",
-                .q_len = length, .kv_len = length};
+    span own = {"attn.q_proj", "attn.k_proj", "attn.v_proj",   "attn.o_proj",
+                "attn.attend", "attn.merge",  .q_len = length, .kv_len = length};
     ft__module(b, 2);
     ft_ref h = norm(m, "attn.norm", x);
     x = residual(m, "attn.residual", x, attention(m, h, h, &own));
@@ -191,10 +189,11 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
 static ft_ref decoder_layer(ft_maker *m, ft_ref x, ft_ref source)
 {
     ft_build *b = &m->b;
-    span own = {"attn.q_proj", "attn.k_proj", "attn.v_proj", "attn.o_proj", "attn.attend", "attn.merge",
-                .q_len = m->q_len, .kv_len = m->kv_len, .causal = true};
-    span cross = {"cross.q_proj", "cross.k_proj", "cross.v_proj", "cross.o_proj", "cross.attend", "cross.merge",
-                  .q_len = m->q_len, .kv_len = m->arch->max_source, .cross = true};
+    span own = {"attn.q_proj", "attn.k_proj",     "attn.v_proj",       "attn.o_proj", "attn.attend",
+                "attn.merge",  .q_len = m->q_len, .kv_len = m->kv_len, .causal = true};
+    span cross = {"cross.q_proj", "cross.k_proj", "cross.v_proj",    "cross.o_proj",
+                  "cross.attend", "cross.merge",  .q_len = m->q_len, .kv_len = m->arch->max_source,
+                  .cross = true};
     ft__module(b, 2);
     ft_ref h = norm(m, "attn.norm", x);
     x = residual(m, "attn.residual", x, attention(m, h, h, &own));
@@ -213,12 +212,18 @@ void ft__make_speech(ft_maker *m)
                        (long long)m->work->seq, (long long)a->max_target);
         return;
     }
-    ft_ref source = m->work->task == FT_DECODE ? FT_NONE : encode(m);
+    ft_ref source = FT_NONE;
+    if (m->work->task == FT_DECODE)
+        ft__encoder_at_rest(m, encode, 0);
+    else
+        source = encode(m);
     ft__block_open(b, "decoder.embed", 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &table));
     x = ft__block_open(b, "decoder.layers", a->decoder_layers, x);
     x = ft__block_close(b, decoder_layer(m, x, source));
     x = ft__block_open(b, "head", 1, x);
     x = norm(m, "norm", x);
-    ft__block_close(b, a->lm_head ? ft__part_head(m, x, a->tied ? table : FT_NONE) : x);
+    if (a->lm_head) x = ft__part_head(m, x, a->tied ? table : FT_NONE);
+    ft__answered(b, source);
+    ft__block_close(b, x);
 }

@@ -1,4 +1,4 @@
-/* The sizes of a state-space layer's recurrence, and its written-out form. Private to state_space.c and scan_eager.c. */
+/* The sizes of a state-space layer's recurrence, and its written-out form: for state_space.c and scan_eager.c alone. */
 #ifndef FT_MODEL_STATE_SPACE_H
 #define FT_MODEL_STATE_SPACE_H
 #include "model/parts.h"

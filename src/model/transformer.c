@@ -9,25 +9,33 @@
 /* -- attention --------------------------------------------------------------------------------- */
 
 /* Keys or values of all tokens so far. Plain transformers concatenates, which copies the past at every step; a static
- * cache takes the new rows in place; a paged one is written by a kernel of the engine. */
+ * cache takes the new rows in place; a paged one is written by a kernel of the engine. A layer with a window keeps no
+ * more than that: the dynamic cache drops the oldest row by a slice, the static one rolls all of them. */
 ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int64_t dim)
 {
     ft_build *b = &m->b;
     const ft_workload *w = m->work;
     if (w->task != FT_PREFILL && w->task != FT_DECODE) return fresh;
     double bytes = ft_dtype_bytes(w->kv_dtype);
-    int64_t past = w->task == FT_DECODE ? m->kv_len - m->q_len : m->kv_len;
+    bool decode = w->task == FT_DECODE, full = decode && m->kv_len <= w->seq;
+    int64_t past = decode && !full ? m->kv_len - m->q_len : m->kv_len;
     ft_ref cache = ft__cache(b, m->batch * past * rows_per_token, dim, bytes);
     int64_t rows = m->batch * m->kv_len * rows_per_token;
-    if (w->task == FT_PREFILL) return ft__copy(b, "attn.cache", fresh, m->batch * m->q_len * rows_per_token, dim);
-    if (w->cache == FT_CACHE_DYNAMIC) {
-        /* One token's rows are contiguous whatever the order of axes, unless they are a slice of fused projections. */
-        if (m->q_len == 1 && !m->arch->fused_qkv) fresh = ft__view(b, fresh, m->batch * rows_per_token, dim, false);
-        ft_ref both[2] = {cache, fresh};
-        return ft__cat(b, "attn.cache", 2, both, rows, dim);
+    if (w->cache == FT_CACHE_PAGED || (w->cache == FT_CACHE_STATIC && !full)) {
+        ft__copy(b, "attn.cache", fresh, m->batch * m->q_len * rows_per_token, dim);
+        return decode ? ft__view(b, cache, rows, dim, false) : fresh;
     }
-    ft__copy(b, "attn.cache", fresh, m->batch * m->q_len * rows_per_token, dim);
-    return ft__view(b, cache, rows, dim, false);
+    if (w->cache == FT_CACHE_STATIC) {
+        ft_ref rolled = ft__append(b, "attn.cache", ft__slice(b, cache, rows, dim), fresh, rows, dim);
+        ft__copy(b, "attn.cache", rolled, rows, dim);
+        return ft__view(b, cache, rows, dim, false);
+    }
+    /* One token's rows are contiguous whatever the order of axes, unless they are a slice of fused projections. */
+    const ft_tensor *t = ft__tensor_of(b, fresh);
+    if (m->q_len == 1 && !t->gaps) fresh = ft__view(b, fresh, m->batch * rows_per_token, dim, false);
+    if (!decode) cache = ft__slice(b, fresh, 1, 1); /* nothing so far */
+    else if (full) cache = ft__slice(b, cache, rows, dim);
+    return ft__append(b, "attn.cache", cache, fresh, rows, dim);
 }
 
 static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
@@ -43,7 +51,6 @@ static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
 static ft_scores scores_of(const ft_maker *m, bool windowed)
 {
     const ft_arch *a = m->arch;
-    bool masked = m->q_len > 1;
     return (ft_scores){.shape = {.batch = m->batch,
                                  .heads = a->heads,
                                  .kv_heads = a->kv_heads,
@@ -55,12 +62,13 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                        .dropout = a->attention_dropout,
                        .softcap = a->attention_softcap,
                        .scale = a->score_scale,
-                       .mask = masked,
+                       .mask = true,
                        .scores_fp32 = a->scores_fp32,
                        .softmax_fp32 = a->softmax_fp32,
                        .eager_only = a->no_sdpa || a->sinks,
                        .alibi = a->position == FT_ALIBI,
                        .baddbmm = a->baddbmm,
+                       .hides = !strcmp(a->model_type, "gpt_neo"),
                        .sinks = a->sinks,
                        .broadcast = a->kv_heads == 1 && a->heads > 1 && !strcmp(a->model_type, "falcon")};
 }
@@ -97,12 +105,22 @@ static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
         k = ft__view(b, k, tokens * a->kv_heads, dim, true);
     }
     v = ft__view(b, v, tokens * a->kv_heads, dim, true);
+    int64_t seen = m->kv_len; /* gpt_neo's local layers hide keys by a mask, but keep them all */
+    bool outgrown = windowed && m->work->task == FT_DECODE && a->window < seen && !a->scores_fp32;
+    if (outgrown) m->kv_len = a->window;
     ft_scores s = scores_of(m, windowed);
+    s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC);
     k = ft__part_remember(m, k, a->kv_heads, dim);
     v = ft__part_remember(m, v, a->kv_heads, dim);
-    s.k_dense = s.v_dense = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    /* A rotation that ends in a concatenation leaves its result dense. */
+    bool joined = a->position == FT_ROTARY && (a->sinks || (a->rotary_dim > 0 && a->rotary_dim < dim));
+    s.q_dense = joined;
+    s.k_dense = cached || joined;
+    s.v_dense = cached;
     if (a->sinks && m->work->attention == FT_FLASH) ft__parameter(b, "attn.sinks", 1, a->heads);
     ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
+    m->kv_len = seen;
     return ft__linear(b, "attn.o_proj", y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
 
@@ -198,6 +216,20 @@ static void prepare(ft_maker *m)
     b->training = training;
 }
 
+/* Older blocks return their attention's probabilities beside their result: those of the layer before live on while a
+ * layer runs. A tensor made before the layers and named after them stands for it. */
+static ft_ref returned_before(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (b->training || !a->no_sdpa || a->sinks || a->layers < 2) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_OTHER, "attn.variables");
+    ft_dtype low = b->stored;
+    ft_ref out = ft__node_out(b, &n, m->batch * a->heads * m->q_len, m->kv_len, low, ft_dtype_bytes(low));
+    ft__emit(b, &n);
+    return out;
+}
+
 void ft__make_transformer(ft_maker *m)
 {
     ft_build *b = &m->b;
@@ -222,9 +254,11 @@ void ft__make_transformer(ft_maker *m)
     if (a->position == FT_ROTARY)
         ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
     ft__module(b, 2);
+    ft_ref before = returned_before(m);
     x = ft__block_close(b, x);
     x = layers(m, x);
     x = ft__block_open(b, "head", 1, x);
+    if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;
     if (a->final_norm) x = ft__part_norm(m, "norm", x, a->norm, a->norm_bias);
     if (a->embed_width && a->embed_width != a->hidden)

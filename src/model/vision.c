@@ -6,6 +6,15 @@
 
 bool ft__vision_task(ft_maker *m)
 {
+    const ft_arch *a = m->arch;
+    int64_t widest = a->hidden > a->vision_hidden ? a->hidden : a->vision_hidden;
+    for (int i = 0; i < FT_MAX_STAGES; i++)
+        if (a->width[i] > widest) widest = a->width[i];
+    if ((double)m->batch * (double)a->image * (double)a->image * (double)(widest + a->channels) > 1e18) {
+        ft__build_fail(&m->b, FT_E_RANGE, "%lld pictures of %lld pixels a side are beyond any machine",
+                       (long long)m->batch, (long long)a->image);
+        return false;
+    }
     if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) return true;
     ft__build_fail(&m->b, FT_E_UNSUPPORTED,
                    "%s takes whole pictures and keeps no cache: task must be \"train\" or \"forward\", not \"%s\"",
@@ -17,11 +26,12 @@ ft_ref ft__vision_conv(ft_maker *m, const char *name, ft_ref x, const ft_conv_sh
 {
     ft_build *b = &m->b;
     ft_ref y = ft__conv(b, name, x, s, FT_NO_BIAS);
-    if (b->channels_last) y = ft__view(b, y, ft__tensor_of(b, y)->rows / s->k * ft__tensor_of(b, y)->cols, s->k, false);
+    ft_tensor t = *ft__tensor_of(b, y);
+    if (b->channels_last) y = ft__view(b, y, t.rows / s->k * t.cols, s->k, false);
     if (bias == FT_NO_BIAS) return y;
     /* cuDNN's convolution adds none; PyTorch does so afterwards. */
     ft_ref offset = b->channels_last ? ft__parameter(b, "conv.bias", 1, s->k) : ft__parameter(b, "conv.bias", s->k, 1);
-    return ft__pointwise_in_place(b, name, "add", y, offset);
+    return ft__pointwise_in_place(b, name, "add", y, ft__cast(b, name, offset, t.dtype));
 }
 
 /* The last kernel reads across the order in memory: it costs what a transposition does. */
@@ -57,8 +67,15 @@ ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias)
     int64_t tokens = ft__vision_token_count(a);
     ft_ref class_token = ft__parameter(b, "class_embedding", 1, hidden);
     ft_ref pixels = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
-    ft_conv_shape s = {.n = m->batch, .c = a->channels, .h = a->image, .w = a->image, .k = hidden, .r = a->patch,
-                       .s = a->patch, .stride = a->patch, .groups = 1};
+    ft_conv_shape s = {.n = m->batch,
+                       .c = a->channels,
+                       .h = a->image,
+                       .w = a->image,
+                       .k = hidden,
+                       .r = a->patch,
+                       .s = a->patch,
+                       .stride = a->patch,
+                       .groups = 1};
     ft_ref x = ft__vision_conv(m, "patch_embed", pixels, &s, bias);
     x = ft__view(b, x, m->batch * (tokens - 1), hidden, !b->channels_last); /* flatten(2).transpose(1, 2) */
     ft_ref parts[2] = {ft__expand(b, class_token, m->batch, hidden), x};
@@ -80,8 +97,14 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     ft_ref k = ft__linear(b, "attn.k_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
     ft_ref v = ft__linear(b, "attn.v_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
     ft_scores scores = {
-        .shape = {.batch = m->batch, .heads = t->heads, .kv_heads = t->heads, .q_len = t->tokens, .kv_len = t->tokens,
-                  .head_dim = dim, .v_dim = dim, .causal = t->causal},
+        .shape = {.batch = m->batch,
+                  .heads = t->heads,
+                  .kv_heads = t->heads,
+                  .q_len = t->tokens,
+                  .kv_len = t->tokens,
+                  .head_dim = dim,
+                  .v_dim = dim,
+                  .causal = t->causal},
         .dropout = t->attention_dropout,
         .scale = true,
         .softmax_fp32 = a->softmax_fp32,

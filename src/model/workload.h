@@ -34,12 +34,18 @@ typedef struct ft_workload {
     ft_cache_kind cache;
     ft_optimizer optimizer;
     ft_recompute recompute;
+    bool nchw;                /* convolutional models: pictures as NCHW, not channels-last */
     int64_t lora_rank;
     int64_t accumulate;       /* micro-batches per step; at least 1 */
     bool clip;                /* gradient clipping */
     double host_us_per_op;    /* 0: modelled */
 } ft_workload;
 
+/* The forward graph of the whole model, and what follows from it: backward, recomputation, the optimizer, fusion. A
+ * layout cuts the graph in between. */
+ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out,
+                            ft_error *err);
+ft_status ft__model_complete(const ft_arch *arch, const ft_workload *work, ft_graph *g, ft_error *err);
 /* Forward graph, then the passes that the workload asks for: backward, recomputation, fusion, the optimizer. */
 ft_status ft__model_graph(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out, ft_error *err);
 #endif

@@ -82,6 +82,10 @@ void ft__describe_op(ft_text *out, const ft_op *op)
         size(out, "rows", op->u.quantize.rows);
         size(out, "cols", op->u.quantize.cols);
         break;
+    case FT_OP_COLLECTIVE:
+        size(out, "ranks", op->u.collective.ranks);
+        size(out, "bytes", (int64_t)op->u.collective.bytes);
+        break;
     case FT_OP_OTHER:
     case FT_OP_KIND_COUNT: break;
     }

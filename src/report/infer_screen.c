@@ -63,17 +63,20 @@ static void offline_lines(ft_text *out, const ft_style *style, const ft_infer *r
         ft__add_figure(&a, o->tokens_per_s, 4);
         ft__text_add(&a, " tokens/s");
         ft__ink_end(&a, style);
-        ft__text_addf(&b, "generated, batch %" PRId64 ", prompts of %" PRId64 ", answers of %" PRId64, o->batch, o->isl,
-                      o->osl);
+        ft__text_addf(&b, "batch %" PRId64 ", prompts of %" PRId64 ", answers of %" PRId64, o->batch, o->isl, o->osl);
         ft__line(out, style, "offline", &a, b.at);
         ft__text_clear(&a);
         ft__text_clear(&b);
         ft__add_figure(&a, o->requests_per_s, 4);
         ft__text_add(&a, " requests/s");
         ft__add_figure(&b, o->total_tokens_per_s, 4);
-        ft__text_add(&b, " tokens/s with the prompts; TPOT ");
-        ft__add_figure(&b, o->tpot_ms, 4);
-        ft__text_add(&b, " ms, prefill of all ");
+        ft__text_add(&b, " tokens/s with the prompts");
+        ft__line(out, style, "", &a, b.at);
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__add_figure(&a, o->tpot_ms, 4);
+        ft__text_add(&a, " ms");
+        ft__text_add(&b, "TPOT; prefill of the batch ");
         ft__add_figure(&b, o->prefill_ms, 4);
         ft__text_add(&b, " ms");
         ft__line(out, style, "", &a, b.at);
@@ -108,7 +111,6 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
 
 bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
 {
-    ft__text_add(out, "");
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_add_plain(out, v->model);
     ft__ink_end(out, style);

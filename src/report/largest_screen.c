@@ -30,8 +30,8 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__add_gib(&a, r->shard_bytes);
     ft__text_add(&a, " GiB");
     ft__add_figure(&b, r->shard_bytes * (double)r->gpus / v->graph->parameters, 3);
-    ft__text_addf(&b, " bytes per parameter: weights%s%s", r->training ? ", gradients, optimizer states" : "",
-                  r->gpus > 1 ? ", sharded evenly (ZeRO-3)" : "");
+    ft__text_addf(&b, " bytes per parameter%s%s", r->training ? " with gradients and optimizer" : "",
+                  r->gpus > 1 ? ", sharded (ZeRO-3)" : "");
     ft__line(out, style, "states", &a, b.at);
     ft__text_clear(&a);
     ft__add_gib(&a, r->need_bytes - r->shard_bytes);
@@ -57,17 +57,19 @@ bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *de
         return !out->failed;
     }
     const ft_workload *w = v->work;
-    ft__ink(out, style, FT_INK_DIM);
-    ft__text_addf(out, "%s, batch %" PRId64 " %s %" PRId64 " tokens", v->dtype_name, w->batch, ft__times(style),
-                  w->seq);
-    if (w->accumulate > 1) ft__text_addf(out, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
-    ft__text_addf(out, ", %s attention", ft__attention_words[w->attention]);
+    ft_text t = {0};
+    ft__text_addf(&t, "%s, batch %" PRId64 " %s %" PRId64 " tokens", v->dtype_name, w->batch, ft__times(style), w->seq);
+    if (w->accumulate > 1) ft__text_addf(&t, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
+    ft__text_addf(&t, ", %s attention", ft__attention_words[w->attention]);
     if (r->training)
-        ft__text_addf(out, ", %s%s, %s recompute", ft__optimizer_words[w->optimizer],
+        ft__text_addf(&t, ", %s%s, %s recompute", ft__optimizer_words[w->optimizer],
                       w->master_weights ? " with fp32 masters" : "",
                       w->recompute == FT_RECOMPUTE_NONE ? "no" : ft__recompute_words[w->recompute]);
+    ft__ink(out, style, FT_INK_DIM);
+    ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    ft__text_add(out, "\n\n");
+    ft__text_free(&t);
+    ft__text_add(out, "\n");
     shape_lines(out, style, v, r);
     ft_text a = {0}, b = {0};
     ft__text_add(out, "\n");
@@ -80,8 +82,7 @@ bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *de
     ft__text_free(&a);
     ft__text_free(&b);
     if (r->training) ft__screen_days(out, style, &r->days);
-    if (r->gpus > 1)
-        ft__text_add(out, "\n  Several GPUs: an upper bound, as if communication were hidden and nothing else grew.\n");
+    if (r->gpus > 1) ft__text_add(out, "\n  An upper bound: as if all communication were hidden.\n");
     return !out->failed;
 }
 

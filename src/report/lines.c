@@ -2,6 +2,7 @@
 #include "report/lines.h"
 
 #include <math.h>
+#include <string.h>
 
 void ft__line_begin(ft_text *out, const ft_style *style, const char *label)
 {
@@ -20,6 +21,29 @@ void ft__line(ft_text *out, const ft_style *style, const char *label, const ft_t
         int gap = FT_LINE_FIGURE - ft__text_width(text);
         ft__text_pad(out, gap > 0 ? gap : 1);
         ft__text_add(out, remark);
+    }
+    ft__text_add(out, "\n");
+}
+
+void ft__add_wrapped(ft_text *out, const ft_style *style, const char *text)
+{
+    int at = 0;
+    while (*text) {
+        char word[128];
+        size_t length = strcspn(text, " ");
+        if (length >= sizeof word) length = sizeof word - 1;
+        memcpy(word, text, length);
+        word[length] = '\0';
+        int width = ft__text_width(word);
+        if (at > 0) {
+            bool fits = at + 1 + width <= style->width;
+            ft__text_add_n(out, fits ? " " : "\n", 1);
+            at = fits ? at + 1 : 0;
+        }
+        ft__text_add(out, word);
+        at += width;
+        text += length;
+        while (*text == ' ') text++;
     }
     ft__text_add(out, "\n");
 }

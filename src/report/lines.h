@@ -10,6 +10,8 @@ enum { FT_LINE_LABEL = 12, FT_LINE_FIGURE = 18 };
 void ft__line_begin(ft_text *out, const ft_style *style, const char *label);
 /* A label, a figure, and a remark in its column; an empty or absent remark is left out. */
 void ft__line(ft_text *out, const ft_style *style, const char *label, const ft_text *figure, const char *remark);
+/* Words of `text` on as many lines as the terminal's width asks for. */
+void ft__add_wrapped(ft_text *out, const ft_style *style, const char *text);
 /* "nine times in ten" is what 0.9 means; other shares are said as they are. */
 void ft__add_confidence(ft_text *out, double quantile);
 /* What holds a kernel or a step back: "memory bandwidth". */

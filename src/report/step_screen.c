@@ -43,28 +43,31 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
     else
         ft__text_add(out, "several GPUs");
     ft__text_add(out, "\n");
-    ft__ink(out, style, FT_INK_DIM);
-    ft__add_parameters(out, v->graph->parameters);
-    ft__text_add(out, " parameters");
+    ft_text t = {0};
+    ft__add_parameters(&t, v->graph->parameters);
+    ft__text_add(&t, " parameters");
     if (v->graph->active_parameters > 0 && v->graph->active_parameters < 0.999 * v->graph->parameters) {
-        ft__text_add(out, " (");
-        ft__add_parameters(out, v->graph->active_parameters);
-        ft__text_add(out, " active)");
+        ft__text_add(&t, " (");
+        ft__add_parameters(&t, v->graph->active_parameters);
+        ft__text_add(&t, " active)");
     }
-    ft__text_addf(out, ", %s, batch %" PRId64, v->dtype_name, w->batch);
-    if (!ft__counts_samples(v->arch)) ft__text_addf(out, " %s %" PRId64 " tokens", ft__times(style), w->seq);
-    if (w->accumulate > 1) ft__text_addf(out, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
-    ft__text_addf(out, ", %s, %s attention", ft__execution_words[w->execution], ft__attention_words[w->attention]);
+    ft__text_addf(&t, ", %s, batch %" PRId64, v->dtype_name, w->batch);
+    if (!ft__counts_samples(v->arch)) ft__text_addf(&t, " %s %" PRId64 " tokens", ft__times(style), w->seq);
+    if (w->accumulate > 1) ft__text_addf(&t, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
+    ft__text_addf(&t, ", %s, %s attention", ft__execution_words[w->execution], ft__attention_words[w->attention]);
     if (w->task == FT_TRAIN) {
-        ft__text_addf(out, ", %s%s",
+        ft__text_addf(&t, ", %s%s",
                       w->optimizer == FT_NO_OPTIMIZER ? "no optimizer" : ft__optimizer_words[w->optimizer],
                       w->master_weights ? " with fp32 masters" : "");
-        if (w->recompute != FT_RECOMPUTE_NONE) ft__text_addf(out, ", %s recompute", ft__recompute_words[w->recompute]);
-        if (w->lora_rank > 0) ft__text_addf(out, ", LoRA rank %" PRId64, w->lora_rank);
+        if (w->recompute != FT_RECOMPUTE_NONE) ft__text_addf(&t, ", %s recompute", ft__recompute_words[w->recompute]);
+        if (w->lora_rank > 0) ft__text_addf(&t, ", LoRA rank %" PRId64, w->lora_rank);
     }
-    if (w->task == FT_DECODE) ft__text_addf(out, ", %s cache", ft__cache_words[w->cache]);
+    if (w->task == FT_DECODE) ft__text_addf(&t, ", %s cache", ft__cache_words[w->cache]);
+    ft__ink(out, style, FT_INK_DIM);
+    ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    ft__text_add(out, "\n");
+    out->failed = out->failed || t.failed;
+    ft__text_free(&t);
 }
 
 static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
@@ -129,7 +132,7 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft_text a = {0}, b = {0};
     add_ms(&a, s->host_ms);
     ft__text_addf(&b, "to issue %.0f launches%s", s->launches,
-                  s->host_ms < 0.98 * s->step_ms ? ", hidden behind the GPU" : ": the host sets the pace");
+                  s->idle_ms < 0.1 * s->step_ms ? ", hidden behind the GPU" : ": the host sets the pace");
     ft__line(out, style, "host", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
@@ -182,15 +185,15 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
                  {"optimizer", m->optimizer_bytes},   {"activations", m->activations_bytes},
                  {"temporary", m->temporary_bytes},   {"KV cache", m->kv_cache_bytes},
                  {"exchange", m->communication_bytes}};
+    ft_text place = {0};
+    ft__text_add(&place, "peak, in ");
+    ft__add_peak_place(&place, v);
+    memory_line(out, style, "memory", m->peak_bytes, m->capacity_bytes, place.at, false);
+    ft__text_free(&place);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].bytes > 0) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
-    ft_text place = {0};
-    ft__text_add(&place, "in ");
-    ft__add_peak_place(&place, v);
-    memory_line(out, style, "peak", m->peak_bytes, m->capacity_bytes, place.at, false);
     memory_line(out, style, "reserved", m->reserved_bytes + m->context_bytes, m->capacity_bytes,
-                "with the allocator's reserve and the driver's context", false);
-    ft__text_free(&place);
+                "with the allocator's reserve and the context", false);
     ft__screen_fits(out, style, m);
 }
 
@@ -275,26 +278,47 @@ static void kernel_row(ft_columns *c, const ft_merged *m, double busy_ms, int wi
     ft__cell_add(c, ft_bound_name(m->forecast->bound));
 }
 
+/* The most expensive first; a few of many, so that selection is cheap. */
+static void pick_dearest(ft_merged *merged, size_t count, size_t most)
+{
+    for (size_t i = 0; i < most; i++) {
+        size_t top = i;
+        for (size_t k = i + 1; k < count; k++)
+            if (merged[k].total_ms > merged[top].total_ms) top = k;
+        ft_merged swap = merged[i];
+        merged[i] = merged[top];
+        merged[top] = swap;
+    }
+}
+
+/* What the other columns leave to the operator's description; 0 where that says nothing. */
+static int operator_width(const ft_style *style, const ft_merged *merged, size_t count)
+{
+    enum { OTHERS = 68, LEAST = 24 };
+    int longest = 0;
+    for (size_t i = 0; i < count; i++) {
+        int width = ft__text_width(merged[i].block->name ? merged[i].block->name : "") + 1 +
+                    ft__text_width(merged[i].node->name ? merged[i].node->name : "");
+        if (width > longest) longest = width;
+    }
+    int left = style->width - OTHERS - longest;
+    return left >= LEAST ? left : 0;
+}
+
 static bool print_kernels(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most)
 {
     size_t count;
-    int wide = style->width >= 110 ? style->width - 74 : 0; /* what the other columns usually leave */
     ft_merged *merged = ft__merge_kernels(v, &count);
     if (!merged) return false;
-    ft_columns c;
-    ft__columns_init(&c, wide ? "lllrrrrl" : "llrrrrl");
-    kernel_head(&c, wide > 0);
-    for (size_t i = 0; i < count && i < most; i++) {
-        if (most < count) { /* the most expensive first; a few of many, so selection is cheap */
-            size_t top = i;
-            for (size_t k = i + 1; k < count; k++)
-                if (merged[k].total_ms > merged[top].total_ms) top = k;
-            ft_merged swap = merged[i];
-            merged[i] = merged[top];
-            merged[top] = swap;
-        }
-        kernel_row(&c, &merged[i], v->step->busy_ms, wide);
+    if (most < count) {
+        pick_dearest(merged, count, most);
+        count = most;
     }
+    ft_columns c;
+    int wide = operator_width(style, merged, count);
+    ft__columns_init(&c, wide > 0 ? "lllrrrrl" : "llrrrrl");
+    kernel_head(&c, wide > 0);
+    for (size_t i = 0; i < count; i++) kernel_row(&c, &merged[i], v->step->busy_ms, wide);
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
     return printed && !out->failed;
@@ -311,21 +335,26 @@ bool ft__screen_layers(ft_text *out, const ft_style *style, const ft_step_view *
     const ft_layer *layers = ft__layers(v, &count);
     if (!layers) return false;
     static const char *const head[] = {"block", "times",      "forward ms", "recompute", "backward",
-                                       "share", "arithmetic", "parameters", "saved GiB"};
+                                       "share", "parameters", "saved GiB",  "arithmetic"};
+    bool recomputes = v->work->recompute != FT_RECOMPUTE_NONE,
+         wide = style->width >= 90; /* a narrow one does without */
+    char align[10] = "lrrrrrrrr";
+    align[(recomputes ? 8 : 7) + (wide ? 1 : 0)] = '\0';
     ft_columns c;
-    ft__columns_init(&c, "lrrrrrrrr");
-    for (int i = 0; i < 9; i++) ft__cell_add(&c, head[i]);
+    ft__columns_init(&c, align);
+    for (int i = 0; i < 9; i++)
+        if ((recomputes || i != 3) && (wide || i != 8)) ft__cell_add(&c, head[i]);
     for (size_t i = 0; i < count; i++) {
         const ft_layer *l = &layers[i];
         ft__cell_add(&c, l->name ? l->name : "");
         ft__cell_addf(&c, "%.0f", l->repeat);
         ft__add_figure(ft__cell(&c), l->forward_ms, 4);
-        ft__add_figure(ft__cell(&c), l->recompute_ms, 4);
+        if (recomputes) ft__add_figure(ft__cell(&c), l->recompute_ms, 4);
         ft__add_figure(ft__cell(&c), l->backward_ms, 4);
         ft__add_percent(ft__cell(&c), (l->forward_ms + l->recompute_ms + l->backward_ms) / v->step->busy_ms);
-        ft__add_si(ft__cell(&c), l->flops, "FLOP");
         ft__add_parameters(ft__cell(&c), l->parameters);
         ft__add_gib(ft__cell(&c), l->saved_bytes);
+        if (wide) ft__add_si(ft__cell(&c), l->flops, "FLOP");
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);

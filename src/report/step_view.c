@@ -137,7 +137,7 @@ ft_layer *ft__layers(const ft_step_view *v, size_t *count)
 {
     const ft_graph *g = v->graph;
     size_t blocks = g->block_count > 0 ? (size_t)g->block_count : 0;
-    ft_layer *layers = ft__arena_array(v->arena, blocks + 1, sizeof *layers);
+    ft_layer *layers = ft__arena_array(v->arena, blocks + 2, sizeof *layers);
     int32_t *row = ft__arena_array(v->arena, blocks + 1, sizeof *row);
     bool *seen = ft__arena_array(v->arena, (size_t)g->tensor_count + 1, sizeof *seen);
     *count = 0;
@@ -171,5 +171,9 @@ ft_layer *ft__layers(const ft_step_view *v, size_t *count)
             l->forward_ms += ms;
     }
     count_tensors(g, seen, row, layers);
+    double known = 0;
+    for (size_t i = 0; i < *count; i++) known += layers[i].parameters;
+    if (g->parameters - known > 0.5) /* that this task never reads: an encoder's, when decoding */
+        layers[(*count)++] = (ft_layer){.name = "unread", .repeat = 1, .parameters = g->parameters - known};
     return layers;
 }

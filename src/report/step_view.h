@@ -48,7 +48,8 @@ typedef struct ft_layer {
     double forward_ms, backward_ms, recompute_ms; /* all iterations of all micro-batches */
     double flops, parameters, saved_bytes;        /* saved: activations kept for the backward pass */
 } ft_layer;
-/* The forward blocks in order, then "update" where there is an optimizer; NULL when memory is exhausted. */
+/* The forward blocks in order, then "update" where there is an optimizer, then "unread" where parameters lie idle. NULL
+ * when memory is exhausted. */
 ft_layer *ft__layers(const ft_step_view *v, size_t *count);
 
 /* Images have no tokens; rates of such models count samples. */

@@ -9,15 +9,15 @@
 bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *cases, size_t count, double quantile)
 {
     enum { SMALL_BAR = 16 };
-    bool bar = style->width >= 110;
+    bool bar = style->width >= 110, wide = style->width >= 90;
     double slowest = 0;
     for (size_t i = 0; i < count; i++) slowest = fmax(slowest, cases[i].step.step_ms);
     ft_columns c;
     static const char *const head[] = {"gpu",      "step ms", "low",      "high", "",       "speed",
                                        "tokens/s", "MFU",     "peak GiB", "fits", "held by"};
-    ft__columns_init(&c, bar ? "lrrrlrrrrll" : "lrrrrrrrll");
+    ft__columns_init(&c, bar ? "lrrrlrrrrll" : wide ? "lrrrrrrrll" : "lrrrrrrll");
     for (int i = 0; i < 11; i++)
-        if (bar || i != 4) ft__cell_add(&c, head[i]);
+        if ((bar || i != 4) && (wide || i != 5)) ft__cell_add(&c, head[i]);
     for (size_t i = 0; i < count; i++) {
         const ft_step *s = &cases[i].step;
         ft__cell_add(&c, cases[i].device.name);
@@ -25,7 +25,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
         ft__add_figure(ft__cell(&c), s->low_ms, 4);
         ft__add_figure(ft__cell(&c), s->high_ms, 4);
         if (bar) ft__add_bar(ft__cell(&c), style, s->step_ms / slowest, SMALL_BAR);
-        ft__text_addf(ft__cell(&c), "%.2f%s", cases[0].step.step_ms / s->step_ms, ft__times(style));
+        if (wide) ft__text_addf(ft__cell(&c), "%.2f%s", cases[0].step.step_ms / s->step_ms, ft__times(style));
         ft__add_figure(ft__cell(&c), s->tokens_per_s, 4);
         ft__add_percent(ft__cell(&c), s->mfu);
         ft__add_gib(ft__cell(&c), s->memory.peak_bytes);
@@ -36,7 +36,8 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
     ft__columns_free(&c);
     ft__text_add(out, "\n  The truth should lie in low to high ");
     ft__add_confidence(out, quantile);
-    ft__text_addf(out, "; speed relative to %s.\n", cases[0].device.name);
+    if (wide) ft__text_addf(out, "; speed relative to %s", cases[0].device.name);
+    ft__text_add(out, ".\n");
     return printed && !out->failed;
 }
 
@@ -66,7 +67,7 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
     ft__add_figure(&a, d->days, 3);
     ft__text_add(&a, " days");
     ft__ink_end(&a, style);
-    ft__add_si(&b, d->tokens, "tokens");
+    ft__add_si(&b, d->tokens, " tokens");
     ft__text_addf(&b, " on %.0f GPU%s", d->gpus, d->gpus > 1 ? "s, perfectly data-parallel" : "");
     if (d->days > 730) ft__text_addf(&b, ": %.0f years", d->days / 365.25);
     ft__line(out, style, "to train", &a, b.at);
@@ -74,9 +75,9 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
     ft__text_clear(&b);
     ft__add_figure(&a, d->closed_8, 3);
     ft__text_add(&a, " days");
-    ft__text_add(&b, "by 8TP/(nX), X ");
+    ft__text_add(&b, "8TP/(nX), X = ");
     ft__add_figure(&b, d->achieved_tflops, 4);
-    ft__text_add(&b, " TFLOP/s; without recomputation 6TP/(nX), ");
+    ft__text_add(&b, " TFLOP/s; 6TP/(nX): ");
     ft__add_figure(&b, d->closed_6, 3);
     ft__line(out, style, "formula", &a, b.at);
     ft__text_free(&a);

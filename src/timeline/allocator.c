@@ -77,7 +77,13 @@ double ft__pool_most(const ft_pool *p)
     return sum;
 }
 
-double ft__reserved(double kept, double peak, double most, double copied)
+/* How much of the difference between the two high-water marks is really held, measured on an H200 (PyTorch 2.11) over
+ * 117 training steps, 31 with recomputation, and 77 forward passes: large blocks that training frees are cut up again,
+ * a forward pass ends before they would be. A cache that grows by a row finds no old block large enough: over some
+ * steps 1.3 times the cache is left behind (1.31 to 1.33 in three runs of an 8 B model). */
+double ft__reserved(bool training, double kept, double peak, double most, double copied)
 {
-    return kept + round_up(peak + 0.5 * fmax(most - peak, 0) + 1.3 * copied, SEGMENT_GRAIN);
+    static const double TRAINING = 0.4, INFERENCE = 1.0, LEFT_BEHIND = 1.3;
+    const double held = (training ? TRAINING : INFERENCE) * fmax(most - peak, 0);
+    return kept + round_up(peak + held + LEFT_BEHIND * copied, SEGMENT_GRAIN);
 }

@@ -7,6 +7,7 @@
  * kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc, kRoundLarge in c10/cuda/CUDACachingAllocator). */
 #ifndef FT_TIMELINE_ALLOCATOR_H
 #define FT_TIMELINE_ALLOCATOR_H
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Bytes that a passing tensor takes: blocks of its size are found in the cache. */
@@ -38,5 +39,5 @@ double ft__pool_most(const ft_pool *p); /* sum of the high-water marks */
 
 /* Reserved bytes: `kept` of tensors that stay (a packer's), `peak` of those that come and go and `most` of their pool;
  * `copied` of a cache that every step copies into one larger by a row. */
-double ft__reserved(double kept, double peak, double most, double copied);
+double ft__reserved(bool training, double kept, double peak, double most, double copied);
 #endif

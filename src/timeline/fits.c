@@ -11,11 +11,12 @@ typedef struct trial {
     ft_memory memory; /* of the last one that was asked for */
 } trial;
 
+/* A workload that cannot be built (adapters on a model without linear layers) is no remedy, and no reason to give up. */
 static ft_status ask(trial *t, const ft_workload *work, bool *fits)
 {
-    FT_TRY(t->memory_of(work, t->user, &t->memory, t->err));
-    *fits = t->memory.fits;
-    return FT_OK;
+    const ft_status status = t->memory_of(work, t->user, &t->memory, t->err);
+    *fits = status == FT_OK && t->memory.fits;
+    return status == FT_E_MEMORY ? status : FT_OK;
 }
 
 /* -- batches ----------------------------------------------------------------------------------- */
@@ -209,7 +210,8 @@ ft_status ft__memory_remedy(const ft_workload *work, ft_memory_of memory_of, voi
     trial t = {.memory_of = memory_of, .user = user, .err = err};
     *out = (ft_remedy){.work = *work, .gpus = 1, .largest_batch = work->batch};
     bool fits = false;
-    FT_TRY(ask(&t, work, &fits));
+    FT_TRY(memory_of(work, user, &t.memory, err));
+    fits = t.memory.fits;
     const ft_memory asked = out->memory = t.memory;
     if (fits) return FT_OK;
     FT_TRY(largest_below(&t, work, work->batch, &out->largest_batch));

@@ -192,21 +192,26 @@ static void hold_modules(walk *w, int32_t b)
     }
 }
 
+/* Blocks of one function: "layers.dense" and "layers", "encoder.layers"; stages of a vision model up to its head. */
+static bool same_function(const ft_block *first, const ft_block *other)
+{
+    if (!first->name || !other->name || !strcmp(other->name, "head")) return false;
+    const char *dot = strchr(first->name, '.');
+    if (!dot || !strncmp(first->name, "layers", 6)) return true;
+    return !strncmp(first->name, other->name, (size_t)(dot - first->name + 1));
+}
+
 /* The first block's result is what the model's own function feeds to its layers; it holds it until the last of them. */
 static void hold_embedding(walk *w)
 {
     const ft_graph *g = w->g;
+    if (g->block_count < 2 || w->source[1] == FT_NONE || w->life[w->root[w->source[1]]].home != 0) return;
     moment last = {.block = -1};
-    ft_ref held = FT_NONE;
     for (int32_t b = 1; b < g->block_count && g->blocks[b].phase == FT_FORWARD; b++) {
-        const ft_block *block = &g->blocks[b];
-        const bool first = b == 1 && w->source[b] != FT_NONE && w->life[w->root[w->source[b]]].home == 0;
-        const bool more = held != FT_NONE && block->name && !strncmp(block->name, "layers", 6);
-        if (first) held = w->root[w->source[b]];
-        if (!first && !more) break;
-        last = (moment){b, repeats(g, b), block->first + block->count - 1};
+        if (!same_function(&g->blocks[1], &g->blocks[b])) break;
+        last = (moment){b, repeats(g, b), g->blocks[b].first + g->blocks[b].count - 1};
     }
-    if (held != FT_NONE && (last.block > 1 || repeats(g, 1))) push_far(&w->life[held], last);
+    if (last.block >= 1) push_far(&w->life[w->root[w->source[1]]], last);
 }
 
 static void hold(walk *w)
@@ -217,6 +222,10 @@ static void hold(walk *w)
         if (block->phase != FT_FORWARD || block->count < 1) continue;
         hold_modules(w, b);
         const int32_t end = block->first + block->count - 1;
+        /* A head is called with the model's result; a last norm is the model's own, and its input is gone by then. */
+        const char *first = g->nodes[block->first].name;
+        const bool head = block->name && !strcmp(block->name, "head") && first && strcmp(first, "norm") != 0;
+        if (head && w->source[b] != FT_NONE) push_far(&w->life[w->root[w->source[b]]], (moment){b, repeats(g, b), end});
         if (!repeats(g, b) || !valid(g, block->carry_in)) continue;
         read(w, w->root[block->carry_in], b, end);
     }
@@ -225,9 +234,9 @@ static void hold(walk *w)
 
 /* -- deaths ------------------------------------------------------------------------------------ */
 
-/* The last kernel of the gradient that `node` is part of. Autograd lets go of what an operator saved, and of the gradient
- * that came in, when all it makes of them is issued: both products and the sum for the bias, both sides of a product of
- * elements. What a linear layer gets from recomputation is handed out once, and gone. */
+/* The last kernel of the gradient that `node` is part of. Autograd lets go of what an operator saved, and of the
+ * gradient that came in, when all it makes of them is issued: both products and the sum for the bias, both sides of a
+ * product of elements. What a linear layer gets from recomputation is handed out once, and gone. */
 static int32_t gradient_end(const walk *w, ft_ref t, int32_t node)
 {
     const ft_graph *g = w->g;

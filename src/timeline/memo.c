@@ -133,7 +133,14 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
         break;
     case FT_OP_OPTIMIZER: k[0] = (uint64_t)op->u.optimizer.params, k[1] = (uint64_t)op->u.optimizer.tensors; break;
     case FT_OP_QUANTIZE: k[0] = (uint64_t)op->u.quantize.rows, k[1] = (uint64_t)op->u.quantize.cols; break;
-    default: k[0] = bits(op->u.other.bytes), k[1] = bits(op->u.other.flops); break;
+    case FT_OP_COLLECTIVE:
+        k[0] = (uint64_t)op->u.collective.op, k[1] = (uint64_t)op->u.collective.ranks;
+        k[2] = bits(op->u.collective.bytes), k[3] = bits(op->u.collective.link_gbps);
+        k[4] = (uint64_t)op->u.collective.switched << 2 | (uint64_t)op->u.collective.reduces << 1 |
+               (uint64_t)op->u.collective.pcie;
+        break;
+    case FT_OP_OTHER:
+    case FT_OP_KIND_COUNT: k[0] = bits(op->u.other.bytes), k[1] = bits(op->u.other.flops); break;
     }
 }
 

@@ -18,11 +18,14 @@ typedef struct sweep {
     const ft_graph *g;
     const ft_workload *work;
     ft_lifetimes lives;
-    double *size;        /* storage -> bytes; 0 for what is not made by the step */
+    double *size; /* storage -> bytes; 0 for what is not made by the step */
+    bool compiled;
     bool growing_cache;  /* the step makes the cache; otherwise it is there before */
     bool kept_gradients; /* they are there before the backward pass: accumulated over micro-batches, or fp32 copies */
     live now, peak;
-    double *workspace; /* node -> bytes it holds while it runs */
+    double *workspace;          /* node -> bytes it holds while it runs */
+    uint8_t *pool_of, *pool_at; /* storage, node -> class of its blocks in the pool */
+    ft_pool pool;
     double peak_total, peak_workspace;
     int32_t peak_block, peak_node;
     int64_t peak_iteration;
@@ -51,32 +54,62 @@ static void note(sweep *s, int32_t block, int32_t node, int64_t iteration, doubl
     s->peak_iteration = iteration;
 }
 
+static void take(sweep *s, ft_ref t)
+{
+    *account(s, t) += s->size[t];
+    ft__pool_take(&s->pool, s->pool_of[t], s->size[t]);
+}
+
+static void give_back(sweep *s, ft_ref t)
+{
+    *account(s, t) -= s->size[t];
+    s->pool.live[s->pool_of[t]] -= s->size[t];
+}
+
+/* The i-th result of a node, where the node makes its memory; FT_NONE for views and for what was counted already. */
+static ft_ref made_by(const sweep *s, int32_t n, int i)
+{
+    const ft_node *node = &s->g->nodes[n];
+    const ft_ref t = node->out[i] < 0 ? FT_NONE : s->lives.root[node->out[i]];
+    if (t == FT_NONE || s->lives.birth[t] != n || s->size[t] <= 0) return FT_NONE;
+    for (int k = 0; k < i; k++)
+        if (node->out[k] >= 0 && s->lives.root[node->out[k]] == t) return FT_NONE;
+    return t;
+}
+
+/* Inductor writes a chain of elementwise work over its one operand when nobody reads that any more (a soft cap over
+ * logits; seen in inference). With several operands it was seen to take fresh memory. */
+static double reused(const sweep *s, int32_t b, int32_t n, int64_t iteration)
+{
+    const ft_node *node = &s->g->nodes[n];
+    if (!s->compiled || node->verb != FT_DO_POINTWISE || node->in_count != 1 || node->in[0] < 0) return 0;
+    const ft_ref result = made_by(s, n, 0), operand = s->lives.root[node->in[0]];
+    if (result == FT_NONE || s->size[result] != s->size[operand]) return 0;
+    for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
+        if (s->lives.deaths[d].tensor == operand &&
+            ft__happens(s->lives.deaths[d].when, iteration, s->g->blocks[b].repeat))
+            return s->size[result];
+    return 0;
+}
+
 static void walk_iteration(sweep *s, int32_t b, int64_t iteration)
 {
     const ft_graph *g = s->g;
     const ft_block *block = &g->blocks[b];
     for (int32_t n = block->first; n < block->first + block->count; n++) {
-        const ft_node *node = &g->nodes[n];
-        const double workspace = s->workspace[n];
-        for (int i = 0; i < node->out_count; i++) {
-            if (node->out[i] < 0) continue;
-            const ft_ref t = s->lives.root[node->out[i]];
-            if (s->lives.birth[t] != n || s->size[t] <= 0) continue;
-            if (i > 0 && s->lives.root[node->out[i - 1]] == t) continue; /* two views of one result */
-            *account(s, t) += s->size[t];
-        }
+        const int results = g->nodes[n].out_count;
+        ft_ref t;
+        for (int i = 0; i < results; i++)
+            if ((t = made_by(s, n, i)) != FT_NONE) take(s, t);
+        const double workspace = s->workspace[n] - reused(s, b, n, iteration);
+        ft__pool_take(&s->pool, s->pool_at[n], s->workspace[n]);
         note(s, b, n, iteration, workspace);
-        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next) {
-            const ft_death *death = &s->lives.deaths[d];
-            if (ft__happens(death->when, iteration, block->repeat))
-                *account(s, death->tensor) -= s->size[death->tensor];
-        }
-        if (s->kept_gradients) /* added to the waiting gradient, then gone */
-            for (int i = 0; i < node->out_count; i++) {
-                const ft_ref t = node->out[i] < 0 ? FT_NONE : s->lives.root[node->out[i]];
-                if (t != FT_NONE && g->tensors[t].role == FT_GRADIENT && s->lives.birth[t] == n)
-                    s->now.passing -= s->size[t];
-            }
+        s->pool.live[s->pool_at[n]] -= s->workspace[n];
+        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
+            if (ft__happens(s->lives.deaths[d].when, iteration, block->repeat)) give_back(s, s->lives.deaths[d].tensor);
+        if (!s->kept_gradients) continue;
+        for (int i = 0; i < results; i++) /* added to the waiting gradient, then gone */
+            if ((t = made_by(s, n, i)) != FT_NONE && g->tensors[t].role == FT_GRADIENT) give_back(s, t);
     }
 }
 
@@ -87,6 +120,8 @@ static void walk_block(sweep *s, int32_t b)
     const int64_t repeat = s->g->blocks[b].repeat;
     for (int64_t i = 0; i < repeat; i++) {
         const live before = s->now;
+        double pooled[FT_POOL_CLASSES];
+        if (i == 1) memcpy(pooled, s->pool.live, sizeof pooled);
         walk_iteration(s, b, i);
         if (i != 1 || repeat <= 4) continue;
         const double skipped = (double)(repeat - 4);
@@ -94,6 +129,7 @@ static void walk_block(sweep *s, int32_t b)
         s->now.saved += skipped * (s->now.saved - before.saved);
         s->now.passing += skipped * (s->now.passing - before.passing);
         s->now.cache += skipped * (s->now.cache - before.cache);
+        for (int k = 0; k < s->pool.count; k++) ft__pool_take(&s->pool, k, skipped * (s->pool.live[k] - pooled[k]));
         i = repeat - 3;
     }
 }
@@ -153,23 +189,25 @@ static void keep_training(const sweep *s, kept *k)
     }
 }
 
-static double *sizes(const sweep *s, double *largest)
+static bool measure(sweep *s)
 {
     const ft_graph *g = s->g;
-    double *size = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *size);
-    if (!size) return NULL;
+    s->size = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *s->size);
+    s->pool_of = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *s->pool_of);
+    if (!s->size || !s->pool_of) return false;
+    ft__pool_init(&s->pool);
     for (ft_ref i = 0; i < g->tensor_count; i++) {
         const ft_role role = g->tensors[i].role;
         if (s->lives.root[i] != i || s->lives.birth[i] < 0) continue;
         if (role != FT_ACTIVATION && role != FT_GRADIENT && !(role == FT_CACHE && s->growing_cache)) continue;
-        size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]));
-        *largest = fmax(*largest, size[i]);
+        s->size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]));
+        s->pool_of[i] = (uint8_t)ft__pool_class(&s->pool, s->size[i]);
     }
-    return size;
+    return true;
 }
 
-/* An update that takes the place of what it reads: the old bytes go as soon as the new ones are written, so that only the
- * moment of writing counts. The growing cache: keys and values with one more row replace those without. */
+/* A node whose result takes the place of what it reads: the old bytes go as soon as the new ones are written, so that
+ * only the moment of writing counts. The growing cache: keys and values with one more row replace those without. */
 static bool replaces(const sweep *s, const ft_node *n)
 {
     if (n->verb != FT_DO_CAT || n->in_count < 1 || n->in[0] < 0 || s->work->cache != FT_CACHE_DYNAMIC) return false;
@@ -185,23 +223,26 @@ static bool adds_gradients(const sweep *s, const ft_node *n)
     return s->g->tensors[to].role == FT_GRADIENT && s->lives.root[n->in[1]] != to;
 }
 
-static double *workspaces(sweep *s, const ft_device *device, double update)
+static bool measure_workspaces(sweep *s, const ft_device *device, double update)
 {
     const ft_graph *g = s->g;
-    double *bytes = ft__arena_array(g->arena, (size_t)g->node_count + 1, sizeof *bytes);
-    if (!bytes) return NULL;
+    s->workspace = ft__arena_array(g->arena, (size_t)g->node_count + 1, sizeof *s->workspace);
+    s->pool_at = ft__arena_array(g->arena, (size_t)g->node_count + 1, sizeof *s->pool_at);
+    if (!s->workspace || !s->pool_at) return false;
     for (int32_t i = 0; i < g->node_count; i++) {
         const ft_node *n = &g->nodes[i];
-        bytes[i] = ft__allocated(ft__node_workspace(g, n, device));
-        if (n->verb == FT_DO_OPTIMIZER) bytes[i] += update;
-        if (adds_gradients(s, n)) bytes[i] += s->size[s->lives.root[n->in[0]]];
+        double bytes = ft__allocated(ft__node_workspace(g, n, device));
+        if (n->verb == FT_DO_OPTIMIZER) bytes += update;
+        if (adds_gradients(s, n)) bytes += s->size[s->lives.root[n->in[0]]];
         if (replaces(s, n) && n->out_count > 0 && n->out[0] >= 0) {
             const ft_ref t = s->lives.root[n->out[0]];
-            bytes[i] += s->size[t];
+            bytes += s->size[t];
             s->size[t] = 0;
         }
+        s->workspace[i] = bytes;
+        if (bytes > 0) s->pool_at[i] = (uint8_t)ft__pool_class(&s->pool, bytes);
     }
-    return bytes;
+    return true;
 }
 
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
@@ -209,20 +250,18 @@ ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_d
 {
     *out = (ft_memory){.peak_block = "", .peak_node = "", .remedy = ""};
     sweep s = {.g = g, .work = work, .peak_block = -1, .peak_node = -1, .peak_total = -1};
-    const bool compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
-    FT_TRY(ft__lifetimes(g, !compiled, &s.lives, err));
+    s.compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
+    FT_TRY(ft__lifetimes(g, !s.compiled, &s.lives, err));
     const bool training = work->task == FT_TRAIN;
     s.growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
     s.kept_gradients = training && (work->accumulate > 1 || work->master_weights);
-    double largest = 0;
-    s.size = sizes(&s, &largest);
-    if (!s.size) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d tensors", g->tensor_count);
+    if (!measure(&s)) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d tensors", g->tensor_count);
 
     kept k = {0};
     keep_tensors(&s, &k);
     if (training) keep_training(&s, &k);
-    s.workspace = workspaces(&s, device, training ? ft__update_workspace(work, k.trained, k.widest) : 0);
-    if (!s.workspace) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
+    if (!measure_workspaces(&s, device, training ? ft__update_workspace(work, k.trained, k.widest) : 0))
+        return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     const double libraries = ft__library_workspace(device, training);
     for (int32_t b = 0; b < g->block_count; b++) walk_block(&s, b);
 
@@ -234,7 +273,10 @@ ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_d
     out->kv_cache_bytes = k.cache + s.peak.cache;
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes + out->activations_bytes +
                       out->temporary_bytes + out->kv_cache_bytes;
-    out->reserved_bytes = ft__reserved(k.packer.reserved + libraries, fmax(s.peak_total, 0), largest);
+    const bool copies = work->task == FT_DECODE && work->cache == FT_CACHE_DYNAMIC;
+    out->reserved_bytes = ft__reserved(training, k.packer.reserved + libraries, fmax(s.peak_total, 0),
+                                       ft__pool_most(&s.pool), copies ? k.cache : 0);
+    out->reserved_bytes = fmax(out->reserved_bytes, out->peak_bytes);
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);
     out->fits = out->reserved_bytes + out->context_bytes <= out->capacity_bytes;

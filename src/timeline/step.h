@@ -42,6 +42,12 @@ typedef struct ft_step {
     double mfu, hfu, tokens_per_s, model_tflops;
     double learned, calibrated, roofline; /* shares of busy_ms by source */
     double launches;
+    double comm_ms;            /* exchanges of the busiest rank, hidden or not */
+    double comm_exposed_ms;    /* that nothing hides */
+    double bubble_ms;          /* its stage waits for others */
+    double axis_ms[FT_AXIS_COUNT]; /* exchanges by axis of the layout */
+    int64_t ranks, micros, worst_stage; /* worst: by memory */
+    const struct ft_pace *pace; /* what the streams were walked with (stream.h), for whoever walks them again */
     ft_timed *kernels;         /* in order of execution, equal neighbours not merged; in the arena */
     int32_t kernel_count;
     ft_memory memory;

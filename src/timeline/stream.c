@@ -1,13 +1,16 @@
 /* stream.c: host and GPU side by side.
  *
- * A launch is issued when the host has done its part; its kernel starts when it has arrived and the one before is over.
- * Repeated blocks: an iteration changes the host's clock by H and the GPU's by G. While the GPU never waits inside an
- * iteration, both advance by constants and the lead of the host is linear in the iterations: those are added at once, up
- * to the one where the lead is used up or the queue is full. Where the GPU waits, the rhythm is found when two iterations
- * in a row cost the same. */
+ * A launch is issued when the host has done its part; its kernel starts when it has arrived and the one before
+ * is over. Repeated blocks: an iteration changes the host's clock by H and the GPU's by G. While the GPU never
+ * waits inside an iteration, both advance by constants and the lead of the host is linear in the iterations: those
+ * are added at once, up to the one where the lead is used up or the queue is full. Where the GPU waits, the rhythm
+ * is found when two iterations in a row cost the same. */
 #include "timeline/stream.h"
 
 #include <math.h>
+
+/* Iterations after which what the last one took is taken for the rhythm; any model has found its own by then. */
+enum { PATIENCE = 2000 };
 
 typedef struct streams {
     double host, gpu;     /* clocks */
@@ -55,11 +58,13 @@ static void run_block(const ft_graph *g, const ft_pace *p, int32_t block, stream
         int64_t jump = 0;
         if (left > 2 && fabs(gpu - running) <= 1e-9 * running && running > 0) { /* the GPU never waited */
             double lead = s->gpu - s->host, spare = fabs(lead) - host - p->latency;
-            jump = host <= gpu ? left - 1 : lead > 0 ? (int64_t)fmin((double)left - 1, spare / (host - gpu)) : 0;
-            if (jump < 0) jump = 0;
+            jump = host <= gpu ? left - 1
+                   : lead > 0  ? (int64_t)fmin((double)left - 1, fmax(spare, 0) / (host - gpu))
+                               : 0;
         } else if (left > 2 && fabs(gpu - last) <= 1e-6 * gpu && fabs(host - gpu) <= 1e-3 * gpu) {
             jump = left - 1; /* both in step */
         }
+        if (g->blocks[block].repeat - left >= PATIENCE) jump = left - 1;
         last = gpu;
         if (!jump) continue;
         double n = (double)jump, launches = s->launches - before.launches;
@@ -96,7 +101,7 @@ ft_walked ft__stream_walk(const ft_graph *g, const ft_pace *p)
         streams before = s;
         run_phase(g, p, false, &s);
         double gpu = s.gpu - before.gpu;
-        if (left > 2 && fabs(gpu - settled) <= 1e-6 * gpu) {
+        if (left > 2 && (fabs(gpu - settled) <= 1e-6 * gpu || p->accumulate - left >= PATIENCE)) {
             double n = (double)(left - 1);
             s.host += n * (s.host - before.host);
             s.gpu += n * gpu;

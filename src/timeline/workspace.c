@@ -13,9 +13,9 @@ static double bytes_of(const ft_graph *g, const ft_ref *refs, int count, int at)
     return ft__tensor_bytes(&g->tensors[refs[at]]);
 }
 
-/* Sums over rows [ATen/native/cuda/Reduce.cuh]: blocks of 32 x 4 threads, four columns each, sixteen to an SM; they share
- * a column once a thread would add 256 values or more, not below 16 each, and leave 4-byte partial sums of all threads'
- * columns in a buffer. */
+/* Sums over rows (ATen/native/cuda/Reduce.cuh): blocks of 32 x 4 threads, four columns each, sixteen to an SM; they
+ * share a column once a thread would add 256 values or more, not below 16 each, and leave 4-byte partial sums of all
+ * threads' columns in a buffer. */
 static double column_sums(double rows, double cols, const ft_device *device)
 {
     if (rows / 4 < 256) return 0;

@@ -1,5 +1,5 @@
-/* What the host needs per operator: by who issues it, cheaper where nothing is launched, and what the user says where the
- * user says something. */
+/* What the host needs per operator: by who issues it, cheaper where nothing is launched, and what the user says
+ * where the user says something. */
 #include "kernel_limits.h"
 
 #include "kernel/host.h"

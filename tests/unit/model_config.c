@@ -447,6 +447,11 @@ static void a_model_is_a_name_a_file_or_a_folder(void **state)
     opening(scratch_path("empty"), FT_E_FILE, "no config.json");
     opening(scratch_path("nothing.json"), FT_E_FILE, "");
     opening(scratch_text("broken.json", "{\"model_type\":"), FT_E_SYNTAX, "");
+    const char *mamba = scratch_text("mamba.json",
+                                     "{\"a\":\"\\\"Infinity\", \"model_type\":\"mamba2\",\"time_step_limit\":"
+                                     "[-Infinity, Infinity], \"num_hidden_layers\":5}");
+    assert_int_equal(FT_OK, ft__model_open(mamba, NULL, &arch, NULL));
+    assert_int_equal(5, arch.layers);
     opening("llama-3-9b", FT_E_NAME, "did you mean \"llama-3-");
     opening("meta-llama/Llama-3.1-8C", FT_E_NAME, "did you mean \"meta-llama/Llama-3.1-8B\"");
     opening("", FT_E_NAME, "empty");

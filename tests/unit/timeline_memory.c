@@ -1,254 +1,11 @@
-/* Memory over a step: against an allocator that walks every iteration, and against figures that people publish. */
-#include "kernel_limits.h"
-#include "random_op.h"
+/* Memory of a step: by hand, against what an allocator was seen to do, and against figures that people publish. */
+#include "small_graph.h"
 
-#include "base/arena.h"
 #include "timeline/allocator.h"
-#include "timeline/fits.h"
-#include "timeline/lifetime.h"
-#include "timeline/resident.h"
 #include "timeline/states.h"
-#include "timeline/step.h"
+#include "timeline/workspace.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
-
-/* -- small graphs ------------------------------------------------------------------------------ */
-
-static ft_ref tensor(ft_graph *g, ft_role role, int64_t kib, int64_t copies)
-{
-    ft_tensor t = {.rows = kib,
-                   .cols = 512,
-                   .element_bytes = 2,
-                   .dtype = FT_BF16,
-                   .role = role,
-                   .storage = FT_NONE,
-                   .block = -1,
-                   .copies = copies,
-                   .trained = role == FT_PARAMETER};
-    ft_ref at = ft__graph_tensor(g, &t);
-    assert_true(at != FT_NONE);
-    return at;
-}
-
-static ft_ref view(ft_graph *g, ft_ref of)
-{
-    ft_tensor t = g->tensors[of];
-    ft_ref at = ft__graph_tensor(g, &t);
-    assert_true(at != FT_NONE);
-    return at;
-}
-
-static void node(ft_graph *g, ft_phase phase, const char *name, int in_count, const ft_ref *in, int out_count,
-                 const ft_ref *out)
-{
-    ft_node n = {.verb = FT_DO_OTHER, .phase = phase, .name = name, .count = 1, .traffic = 1};
-    for (int i = 0; i < in_count; i++) n.in[n.in_count++] = in[i];
-    for (int i = 0; i < out_count; i++) n.out[n.out_count++] = out[i];
-    assert_non_null(ft__graph_node(g, &n));
-}
-
-static void open_block(ft_graph *g, const char *name, ft_phase phase, int64_t repeat, ft_ref carry_in, int32_t mirror)
-{
-    ft_block b = {.name = name,
-                  .phase = phase,
-                  .first = g->node_count,
-                  .repeat = repeat,
-                  .carry_in = carry_in,
-                  .carry_out = FT_NONE,
-                  .mirror = mirror,
-                  .fed_by = carry_in == FT_NONE ? FT_NONE : g->blocks[g->block_count - 1].carry_out};
-    assert_non_null(ft__graph_block(g, &b));
-}
-
-static void close_block(ft_graph *g, ft_ref carry_out)
-{
-    ft_block *b = &g->blocks[g->block_count - 1];
-    b->count = g->node_count - b->first;
-    b->carry_out = carry_out;
-}
-
-/* -- the allocator that walks every iteration -------------------------------------------------- */
-
-enum { COPIES = 64, PLACES = 512 };
-typedef struct plain {
-    const ft_graph *g;
-    int32_t home[PLACES];
-    bool alive[PLACES][COPIES];
-    int left[PLACES][COPIES]; /* readers still to come */
-} plain;
-
-typedef struct place {
-    ft_ref tensor;
-    int64_t copy;
-} place;
-
-/* Which memory `t` is in iteration `i` of block `b`. */
-static place where(const plain *p, ft_ref t, int32_t b, int64_t i)
-{
-    t = p->g->tensors[t].storage;
-    for (int32_t k = 0; k < p->g->block_count; k++) {
-        const ft_block *block = &p->g->blocks[k];
-        if (block->carry_in != t) continue;
-        int64_t at = k == b ? i : p->g->blocks[b].mirror == k ? block->repeat - 1 - i : block->repeat - 1;
-        if (at > 0) return where(p, block->carry_out, k, at - 1);
-        assert_true(k > 0 && block->fed_by == p->g->blocks[k - 1].carry_out);
-        return where(p, block->fed_by, k - 1, p->g->blocks[k - 1].repeat - 1);
-    }
-    int32_t home = p->home[t];
-    if (home < 0) return (place){t, 0};
-    int64_t repeat = p->g->blocks[home].repeat;
-    if (home == b) return (place){t, i};
-    if (p->g->blocks[b].mirror == home && p->g->blocks[b].repeat == repeat) return (place){t, repeat - 1 - i};
-    return (place){t, repeat - 1};
-}
-
-/* What node n reads in iteration i of block b, its results included; Python holds a layer's input until the layer
- * returns, and what fed the layers until the last of them did. */
-static int reads_of(const ft_graph *g, bool held, int32_t b, int64_t i, int32_t n, ft_ref out[16])
-{
-    const ft_block *block = &g->blocks[b];
-    const ft_node *x = &g->nodes[n];
-    int count = 0;
-    for (int k = 0; k < x->in_count; k++) out[count++] = x->in[k];
-    for (int k = 0; k < x->out_count; k++) out[count++] = x->out[k];
-    bool returns = n == block->first + block->count - 1 && block->phase == FT_FORWARD && block->repeat > 1;
-    if (held && returns) out[count++] = block->carry_in;
-    if (held && returns && i == block->repeat - 1 && b == 1) out[count++] = block->fed_by;
-    return count;
-}
-
-static double plain_peak(const ft_graph *g, bool held)
-{
-    static plain p;
-    p = (plain){.g = g};
-    assert_true(g->tensor_count <= PLACES);
-    for (int32_t t = 0; t < g->tensor_count; t++) p.home[t] = -1;
-    for (int32_t b = 0; b < g->block_count; b++)
-        for (int32_t n = g->blocks[b].first; n < g->blocks[b].first + g->blocks[b].count; n++)
-            for (int o = 0; o < g->nodes[n].out_count; o++) {
-                ft_ref r = g->tensors[g->nodes[n].out[o]].storage;
-                if (p.home[r] < 0 && g->tensors[r].role != FT_PARAMETER) p.home[r] = b;
-            }
-    double live = 0, peak = 0;
-    for (int pass = 0; pass < 2; pass++) /* count the readers, then run */
-        for (int32_t b = 0; b < g->block_count; b++)
-            for (int64_t i = 0; i < g->blocks[b].repeat; i++)
-                for (int32_t n = g->blocks[b].first; n < g->blocks[b].first + g->blocks[b].count; n++) {
-                    const ft_node *x = &g->nodes[n];
-                    ft_ref reads[16];
-                    int count = reads_of(g, held, b, i, n, reads);
-                    for (int o = 0; pass == 1 && o < x->out_count; o++) {
-                        place at = where(&p, x->out[o], b, i);
-                        bool *alive = &p.alive[at.tensor][at.copy];
-                        if (!*alive && g->tensors[at.tensor].role != FT_PARAMETER)
-                            live += ft__tensor_bytes(&g->tensors[at.tensor]);
-                        *alive = true;
-                    }
-                    if (live > peak) peak = live;
-                    for (int k = 0; k < count; k++) {
-                        /* What fed the layers is the first iteration's carry. */
-                        bool fed = k >= x->in_count + x->out_count + 1;
-                        place at = fed ? where(&p, g->blocks[b].carry_in, b, 0) : where(&p, reads[k], b, i);
-                        if (pass == 0) p.left[at.tensor][at.copy]++;
-                        if (pass == 0 || --p.left[at.tensor][at.copy] > 0) continue;
-                        if (p.alive[at.tensor][at.copy] && g->tensors[at.tensor].role == FT_ACTIVATION)
-                            live -= ft__tensor_bytes(&g->tensors[at.tensor]);
-                        if (g->tensors[at.tensor].role == FT_ACTIVATION) p.alive[at.tensor][at.copy] = false;
-                    }
-                }
-    return peak;
-}
-
-/* A forward pass of an entry, `repeat` layers and a head, and its backward pass; each node reads at random what an
- * autograd could read there. */
-static ft_graph *random_graph(ft_arena *arena, random_source *r, bool training)
-{
-    ft_graph *g = ft__graph_new(arena, FT_BF16);
-    assert_non_null(g);
-    enum { FORWARD = 3, MOST = 8 };
-    static const char *const names[FORWARD] = {"embed", "layers", "head"};
-    int64_t repeat[FORWARD] = {1, 1 + (int64_t)random_below(r, 9), 1};
-    ft_ref made[FORWARD][MOST + 2], table = tensor(g, FT_ACTIVATION, 7, 1), carry = FT_NONE;
-    int made_count[FORWARD];
-    int64_t width = 1 + (int64_t)random_below(r, 30);
-    for (int b = 0; b < FORWARD; b++) {
-        ft_ref in = b ? tensor(g, FT_ACTIVATION, width, 1) : FT_NONE, last = in;
-        open_block(g, names[b], FT_FORWARD, repeat[b], in, -1);
-        made_count[b] = 0;
-        if (in != FT_NONE) made[b][made_count[b]++] = in;
-        if (b == 0) node(g, FT_FORWARD, "table", 0, NULL, 1, &table);
-        int nodes = 2 + (int)random_below(r, MOST - 3);
-        for (int n = 0; n < nodes; n++) {
-            ft_ref reads[3] = {last, table, FT_NONE}, out;
-            int count = last == FT_NONE ? 0 : 1 + (int)random_below(r, 2);
-            if (made_count[b] && random_below(r, 2))
-                reads[count ? count++ : 0] = made[b][random_below(r, made_count[b])];
-            int64_t kib = n == nodes - 1 ? width : 1 + (int64_t)random_below(r, 60);
-            /* A view or an in-place operator now and then; never over what came from outside. */
-            bool shares = n > 0 && n < nodes - 1 && last != in && random_below(r, 5) == 0;
-            out = shares ? view(g, last) : tensor(g, FT_ACTIVATION, kib, 1);
-            node(g, FT_FORWARD, n % 2 ? "f" : "g", count, reads, 1, &out);
-            made[b][made_count[b]++] = last = out;
-        }
-        close_block(g, last);
-        carry = last;
-    }
-    if (!training) return g;
-    for (int b = FORWARD - 1; b >= 0; b--) {
-        ft_ref in = b < FORWARD - 1 ? tensor(g, FT_ACTIVATION, width, 1) : FT_NONE, last = in;
-        open_block(g, names[b], FT_BACKWARD, repeat[b], in, b);
-        for (int n = 0; n < 4; n++) {
-            ft_ref reads[4], out[2];
-            int count = 0, outs = 1;
-            if (last != FT_NONE) reads[count++] = last;
-            for (int k = 0; k < 2; k++)
-                if (random_below(r, 3)) reads[count++] = made[b][random_below(r, made_count[b])];
-            if (random_below(r, 4) == 0) reads[count++] = table;
-            out[0] = last = tensor(g, FT_ACTIVATION, n == 3 ? width : 1 + (int64_t)random_below(r, 60), 1);
-            if (random_below(r, 2)) out[outs++] = tensor(g, FT_GRADIENT, 1 + (int64_t)random_below(r, 40), repeat[b]);
-            node(g, FT_BACKWARD, "b", count, reads, outs, out);
-        }
-        close_block(g, last);
-    }
-    (void)carry;
-    return g;
-}
-
-static ft_memory memory_of(const ft_graph *g, const ft_workload *work)
-{
-    ft_device h200 = limit_device("h200_sxm");
-    ft_memory m;
-    ft_error err;
-    assert_int_equal(ft__step_memory(g, work, &h200, &m, &err), FT_OK);
-    double parts = m.weights_bytes + m.gradients_bytes + m.optimizer_bytes + m.activations_bytes + m.temporary_bytes +
-                   m.kv_cache_bytes;
-    assert_true(fabs(parts - m.peak_bytes) <= 1e-9 * m.peak_bytes);
-    assert_true(m.reserved_bytes >= m.peak_bytes);
-    return m;
-}
-
-static void the_sweep_finds_the_peak_that_walking_every_iteration_finds(void **state)
-{
-    (void)state;
-    random_source r = {11};
-    ft_device h200 = limit_device("h200_sxm");
-    for (int i = 0; i < 3000; i++) {
-        bool training = random_below(&r, 4) != 0;
-        ft_arena *arena = ft__arena_new(0);
-        assert_non_null(arena);
-        ft_graph *g = random_graph(arena, &r, training);
-        ft_workload work = {.task = training ? FT_TRAIN : FT_FORWARD_PASS,
-                            .dtype = FT_BF16,
-                            .accumulate = 1,
-                            .optimizer = FT_NO_OPTIMIZER};
-        bool held = random_bool(&r);
-        if (!held) work.execution = FT_RUN_COMPILE;
-        double expected = plain_peak(g, held) + ft__library_workspace(&h200, training);
-        ft_memory m = memory_of(g, &work);
-        if (m.peak_bytes != expected) fail_msg("graph %d: %.0f bytes, walked %.0f", i, m.peak_bytes, expected);
-        ft__arena_free(arena);
-    }
-}
 
 /* -- one moment by hand ------------------------------------------------------------------------ */
 
@@ -303,30 +60,48 @@ static void the_peak_is_named_and_taken_apart(void **state)
     ft__arena_free(arena);
 }
 
-/* Who calls a module holds its argument: x is read by the first node alone and lives to the last. */
-static void a_module_holds_its_arguments(void **state)
+/* -- workspaces -------------------------------------------------------------------------------- */
+
+/* Bytes that PyTorch's allocator handed out inside of operators on an H200. */
+static void kernels_hold_what_they_were_seen_to_hold(void **state)
 {
     (void)state;
     ft_device h200 = limit_device("h200_sxm");
-    for (int held = 0; held < 2; held++) {
-        ft_arena *arena = ft__arena_new(0);
-        ft_graph *g = ft__graph_new(arena, FT_BF16);
-        ft_ref x = tensor(g, FT_ACTIVATION, 8, 1), up = tensor(g, FT_ACTIVATION, 32, 1),
-               act = tensor(g, FT_ACTIVATION, 32, 1), y = tensor(g, FT_ACTIVATION, 8, 1);
-        open_block(g, "layer", FT_FORWARD, 1, FT_NONE, -1);
-        node(g, FT_FORWARD, "norm", 0, NULL, 1, &x);
-        node(g, FT_FORWARD, held ? "mlp.up" : "up", 1, &x, 1, &up);
-        node(g, FT_FORWARD, held ? "mlp.act" : "act", 1, &up, 1, &act);
-        node(g, FT_FORWARD, held ? "mlp.down" : "down", 1, &act, 1, &y);
-        close_block(g, y);
-        ft_workload work = {.task = FT_FORWARD_PASS, .dtype = FT_BF16, .accumulate = 1};
-        ft_memory m = memory_of(g, &work);
-        double live = m.peak_bytes - ft__library_workspace(&h200, false);
-        assert_true(live == (32 + 32 + (held ? 8 : 0)) * 1024);
-        work.execution = FT_RUN_COMPILE;
-        assert_true(memory_of(g, &work).peak_bytes - ft__library_workspace(&h200, false) == 64 * 1024);
-        ft__arena_free(arena);
+    ft_arena *arena = ft__arena_new(0);
+    ft_graph *g = ft__graph_new(arena, FT_BF16);
+    static const struct {
+        int64_t rows, cols;
+        double bytes;
+    } sums[] = {{4096, 3072, 100663808},
+                {4096, 7168, 139461120},
+                {4096, 51200, 157288448},
+                {12608, 768, 77464064},
+                {64, 1000, 0}};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        ft_node n = {.verb = FT_DO_ROW, .op = {.kind = FT_OP_ROW, .name = "sum_cols", .dtype = FT_BF16}};
+        n.op.u.row.rows = sums[i].rows;
+        n.op.u.row.cols = sums[i].cols;
+        assert_true(fabs(ft__node_workspace(g, &n, &h200) - sums[i].bytes) <= 4096);
     }
+    /* The stem of a ResNet, channels first: 64 x 3 x 224 x 224 to 64 x 64 x 112 x 112, 155189248 bytes. */
+    ft_tensor image = {.rows = 64 * 3, .cols = 224 * 224, .element_bytes = 2, .storage = FT_NONE},
+              result = {.rows = 64 * 64, .cols = 112 * 112, .element_bytes = 2, .storage = FT_NONE};
+    ft_node stem = {.verb = FT_DO_CONV,
+                    .op = {.kind = FT_OP_CONV2D, .name = "conv2d", .dtype = FT_BF16},
+                    .in_count = 1,
+                    .out_count = 1};
+    stem.in[0] = ft__graph_tensor(g, &image);
+    stem.out[0] = ft__graph_tensor(g, &result);
+    stem.op.u.conv.n = 64;
+    stem.op.u.conv.c = 3;
+    stem.op.u.conv.k = 64;
+    stem.op.u.conv.r = stem.op.u.conv.s = 7;
+    stem.op.u.conv.stride = 2;
+    stem.op.u.conv.groups = 1;
+    assert_true(fabs(ft__node_workspace(g, &stem, &h200) / 155189248 - 1) < 0.01);
+    stem.op.u.conv.nhwc = true;
+    assert_true(ft__node_workspace(g, &stem, &h200) == 0);
+    ft__arena_free(arena);
 }
 
 /* -- the allocator ----------------------------------------------------------------------------- */
@@ -450,77 +225,6 @@ static void a_cache_is_there_before_a_decode_step_and_grows_in_a_prefill(void **
     ft__arena_free(arena);
 }
 
-/* -- what would fit ---------------------------------------------------------------------------- */
-
-/* A made-up model: bytes by what the workload says, and room for `*user` of them. */
-static ft_status made_up(const ft_workload *work, void *user, ft_memory *out, ft_error *err)
-{
-    (void)err;
-    double weights = 10 * (ft_dtype_bytes(work->dtype) / 4), each = 4;
-    if (work->attention == FT_EAGER) each += 8;
-    if (work->recompute == FT_RECOMPUTE_FULL) each /= 4;
-    double states = work->lora_rank ? 0.1 : weights * (work->optimizer == FT_ADAMW_8BIT ? 1.5 : 3);
-    double bytes = weights + states + each * (double)work->batch;
-    *out = (ft_memory){.reserved_bytes = bytes, .capacity_bytes = *(double *)user, .remedy = ""};
-    out->fits = bytes <= out->capacity_bytes;
-    return FT_OK;
-}
-
-static void the_smallest_change_that_fits_is_found(void **state)
-{
-    (void)state;
-    static const struct {
-        double room;
-        ft_attention_kind attention;
-        int64_t batch;
-        const char *text;
-        int64_t largest, gpus;
-    } cases[] = {
-        {200, FT_EAGER, 8, "", 8, 1},
-        {80, FT_EAGER, 8, "attention: flash", 3, 1},
-        {60, FT_FLASH, 8, "batch: 5 accumulated 2 times", 5, 1},
-        {50, FT_EAGER, 8, "attention: flash, batch: 2 accumulated 4 times", 0, 1},
-        {42, FT_FLASH, 1, "recompute: full", 0, 1},
-        {30, FT_FLASH, 1, "dtype: bf16", 0, 1},
-        {18, FT_FLASH, 1, "dtype: bf16, optimizer: adamw_8bit", 0, 1},
-        {4, FT_FLASH, 1, "at least 11 GPUs of this memory", 0, 11},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        double room = cases[i].room;
-        ft_workload work = {.task = FT_TRAIN,
-                            .dtype = FT_FP32,
-                            .kv_dtype = FT_FP32,
-                            .attention = cases[i].attention,
-                            .batch = cases[i].batch,
-                            .accumulate = 1,
-                            .optimizer = FT_ADAMW};
-        ft_remedy r;
-        assert_int_equal(ft__memory_remedy(&work, made_up, &room, &r, NULL), FT_OK);
-        if (strcmp(r.text, cases[i].text)) fail_msg("room %g: \"%s\", expected \"%s\"", room, r.text, cases[i].text);
-        assert_int_equal(r.largest_batch, cases[i].largest);
-        assert_int_equal(r.gpus, cases[i].gpus);
-        if (r.gpus == 1) {
-            ft_memory again;
-            assert_int_equal(made_up(&r.work, &room, &again, NULL), FT_OK);
-            assert_true(again.fits);
-        }
-    }
-}
-
-static void the_largest_batch_fits_and_the_next_does_not(void **state)
-{
-    (void)state;
-    for (int64_t batch = 0; batch <= 300; batch += 7) {
-        for (int64_t asked = 1; asked <= 512; asked *= 8) {
-            double room = 40 + 4 * (double)batch + 1;
-            ft_workload work = {.task = FT_TRAIN, .dtype = FT_FP32, .batch = asked, .accumulate = 1};
-            int64_t found = -1;
-            assert_int_equal(ft__largest_batch(&work, made_up, &room, &found, NULL), FT_OK);
-            assert_int_equal(found, batch);
-        }
-    }
-}
-
 static void memory_that_runs_out_is_an_error(void **state)
 {
     (void)state;
@@ -547,15 +251,12 @@ static void memory_that_runs_out_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_sweep_finds_the_peak_that_walking_every_iteration_finds),
         cmocka_unit_test(the_peak_is_named_and_taken_apart),
-        cmocka_unit_test(a_module_holds_its_arguments),
+        cmocka_unit_test(kernels_hold_what_they_were_seen_to_hold),
         cmocka_unit_test(blocks_are_cut_as_the_caching_allocator_cuts_them),
         cmocka_unit_test(optimizers_keep_what_the_literature_says),
         cmocka_unit_test(weights_are_counted_by_copies),
         cmocka_unit_test(a_cache_is_there_before_a_decode_step_and_grows_in_a_prefill),
-        cmocka_unit_test(the_smallest_change_that_fits_is_found),
-        cmocka_unit_test(the_largest_batch_fits_and_the_next_does_not),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

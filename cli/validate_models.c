@@ -1,0 +1,315 @@
+/* validate_models.c: measured steps of whole models become requests, as a user would ask them.
+ *
+ * "busy" is the sum of the kernels that a profiler saw: an eager step is asked for as "ideal", without a host. "wall" is
+ * what the user waits for. "memory" is the allocator's peak. A step is host-bound where the wall is 1.6 times the busy
+ * time; those stand apart, as the host's time varies far more than a kernel's.
+ */
+#include "validate_models.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+
+static const char gpu_name[] = "h200_sxm";
+static const double gib = 1073741824.0;
+
+/* -- groups ------------------------------------------------------------------------------------ */
+
+enum { MOST_GROUPS = 64 };
+
+typedef struct group {
+    char name[24];
+    double *errors; /* forecast over measured, less one */
+    size_t count, room, inside, with_interval;
+} group;
+
+typedef struct models {
+    ft_context *ft;
+    cli_model_case each;
+    void *context;
+    group groups[MOST_GROUPS];
+    size_t group_count;
+    size_t failed;
+} models;
+
+static group *group_of(models *m, const char *name)
+{
+    for (size_t i = 0; i < m->group_count; i++)
+        if (!strncmp(m->groups[i].name, name, sizeof m->groups[i].name - 1)) return &m->groups[i];
+    if (m->group_count == MOST_GROUPS) return NULL;
+    group *g = &m->groups[m->group_count++];
+    snprintf(g->name, sizeof g->name, "%.23s", name);
+    return g;
+}
+
+static ft_status add_error(models *m, const char *name, double measured, const ft_forecast *f, bool memory,
+                           const char *description, ft_error *err)
+{
+    group *g = group_of(m, name);
+    if (!g) return ft__fail(err, FT_E_FORMAT, "more than %d kinds of measured models", MOST_GROUPS);
+    if (g->count == g->room) {
+        size_t room = g->room ? 2 * g->room : 32;
+        double *errors = realloc(g->errors, room * sizeof *errors);
+        if (!errors) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        g->errors = errors;
+        g->room = room;
+    }
+    g->errors[g->count++] = f->ms / measured - 1;
+    if (!memory) {
+        g->with_interval++;
+        g->inside += measured >= f->low_ms && measured <= f->high_ms;
+    }
+    if (m->each) m->each(m->context, name, gpu_name, description, measured, f, memory);
+    return FT_OK;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
+    return (x > y) - (x < y);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(((const group *)a)->name, ((const group *)b)->name); }
+
+static ft_status summarise(models *m, ft_accuracy_table *table, ft_error *err)
+{
+    if (m->group_count == 0) return FT_OK;
+    ft_accuracy *lines = realloc(table->lines, (table->count + m->group_count) * sizeof *lines);
+    if (!lines) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    table->lines = lines;
+    qsort(m->groups, m->group_count, sizeof *m->groups, by_name);
+    for (size_t i = 0; i < m->group_count; i++) {
+        group *g = &m->groups[i];
+        ft_accuracy *a = &lines[table->count++];
+        *a = (ft_accuracy){.family = "models", .kind = "all", .rows = g->count};
+        snprintf(a->variant, sizeof a->variant, "%s", g->name);
+        snprintf(a->gpu, sizeof a->gpu, "%s", gpu_name);
+        for (size_t k = 0; k < g->count; k++) {
+            a->mean += fabs(g->errors[k]) / (double)g->count;
+            a->bias += g->errors[k] / (double)g->count;
+        }
+        qsort(g->errors, g->count, sizeof *g->errors, by_size);
+        a->median = fabs(g->errors[g->count / 2]);
+        size_t nine_tenths = g->count * 9 / 10;
+        a->p90 = fabs(g->errors[nine_tenths < g->count ? nine_tenths : g->count - 1]);
+        a->inside = g->with_interval ? (double)g->inside / (double)g->with_interval : NAN; /* memory has no interval */
+    }
+    return FT_OK;
+}
+
+/* -- requests ---------------------------------------------------------------------------------- */
+
+/* The first set of rows names its models; later ones carry their config. */
+static json_t *config_of(const json_t *row)
+{
+    static const struct {
+        const char *name, *config;
+    } known[] = {
+        {"bert_large", "{\"model_type\":\"bert\",\"hidden_size\":1024,\"intermediate_size\":4096,\"num_hidden_layers\":"
+                       "24,\"num_attention_heads\":16,\"is_decoder\":true,\"architectures\":[\"BertLMHeadModel\"]}"},
+        {"bert_base", "{\"model_type\":\"bert\",\"architectures\":[\"BertForMaskedLM\"]}"},
+        {"gpt2", "{\"model_type\":\"gpt2\"}"},
+        {"gpt2_pad", "{\"model_type\":\"gpt2\",\"vocab_size\":50304}"},
+        {"gpt2_medium", "{\"model_type\":\"gpt2\",\"n_embd\":1024,\"n_head\":16,\"n_layer\":24}"},
+        {"gpt2_large", "{\"model_type\":\"gpt2\",\"n_embd\":1280,\"n_head\":20,\"n_layer\":36}"},
+        {"gpt3_xl", "{\"model_type\":\"gpt2\",\"n_embd\":3072,\"n_head\":24,\"n_layer\":24,\"n_positions\":2048}"},
+        {"llama_1b",
+         "{\"model_type\":\"llama\",\"hidden_size\":2048,\"intermediate_size\":8192,\"num_hidden_layers\":16,"
+         "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"vocab_size\":128256,"
+         "\"tie_word_embeddings\":true}"},
+        {"llama_8b", "{\"model_type\":\"llama\",\"hidden_size\":4096,\"intermediate_size\":14336,"
+                     "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,"
+                     "\"vocab_size\":128256}"},
+        {"resnet50", "{\"model_type\":\"resnet\",\"num_labels\":1000}"},
+    };
+    json_t *config = json_object_get(row, "config");
+    if (json_is_object(config)) return json_incref(config);
+    const char *name = json_string_value(json_object_get(row, "model"));
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].name, name)) return json_loads(known[i].config, 0, NULL);
+    return NULL;
+}
+
+static const char *text_of(const json_t *row, const char *key, const char *standard)
+{
+    const char *text = json_string_value(json_object_get(row, key));
+    return text ? text : standard;
+}
+
+static const char *execution_of(const json_t *row)
+{
+    const json_t *compile = json_object_get(row, "compile");
+    if (json_is_true(compile)) return "compile";
+    const char *mode = json_string_value(compile);
+    return !mode ? "eager" : strcmp(mode, "reduce-overhead") ? "compile" : "cuda_graph";
+}
+
+/* NULL: a model nobody knows, or out of memory. */
+static json_t *request_of(const json_t *row, const char *execution)
+{
+    const char *mode = text_of(row, "mode", ""), *dtype = text_of(row, "dtype", "");
+    json_t *config = config_of(row);
+    if (!config) return NULL;
+    json_t *q = json_pack("{s:s,s:o,s:s,s:s,s:O,s:O,s:s,s:s}", "task", strcmp(mode, "inf") ? mode : "forward", "model",
+                          config, "gpu", gpu_name, "dtype", strcmp(dtype, "amp") ? dtype : "amp_bf16", "batch",
+                          json_object_get(row, "batch"), "seq", json_object_get(row, "seq"), "attention",
+                          text_of(row, "attn", "sdpa"), "execution", execution);
+    if (!q) return NULL;
+    if (!strcmp(mode, "decode"))
+        json_object_set_new(q, "cache",
+                            json_string(json_is_true(json_object_get(row, "static")) ? "static" : "dynamic"));
+    if (!strcmp(mode, "train")) {
+        json_object_set_new(q, "optimizer", json_string(text_of(row, "optimizer", "adamw")));
+        json_object_set_new(q, "recompute", json_string(json_is_true(json_object_get(row, "ckpt")) ? "full" : "none"));
+    }
+    return q;
+}
+
+/* -- cases ------------------------------------------------------------------------------------- */
+
+/* False: it cannot be forecast; `err` says why. Memory is exhausted: FT_E_MEMORY. */
+static ft_status ask(models *m, const json_t *row, const char *execution, json_t **answer, ft_error *err)
+{
+    *answer = NULL;
+    json_t *request = request_of(row, execution);
+    if (!request)
+        return ft__fail(err, FT_E_NAME, "the measured model \"%.60s\" has no config", text_of(row, "model", "?"));
+    char *text = json_dumps(request, JSON_COMPACT), *reply = text ? ft_answer(m->ft, text) : NULL;
+    json_decref(request);
+    free(text);
+    if (!reply) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__json_parse(reply, strlen(reply), "answer", answer, err);
+    free(reply);
+    if (status != FT_OK || json_is_true(json_object_get(*answer, "ok"))) return status;
+    const json_t *error = json_object_get(*answer, "error");
+    status = ft__fail(err, FT_E_UNSUPPORTED, "%s: %s", text_of(row, "model", "?"), text_of(error, "message", "?"));
+    json_decref(*answer);
+    *answer = NULL;
+    return status;
+}
+
+static ft_forecast step_of(const json_t *answer)
+{
+    return (ft_forecast){.ms = json_number_value(json_object_get(answer, "step_ms")),
+                         .low_ms = json_number_value(json_object_get(answer, "low_ms")),
+                         .high_ms = json_number_value(json_object_get(answer, "high_ms"))};
+}
+
+static void describe(const json_t *row, const char *execution, char *out, size_t room)
+{
+    int64_t seq = (int64_t)json_integer_value(json_object_get(row, "seq"));
+    int at = snprintf(out, room, "%s %s b%lld", text_of(row, "model", "?"), text_of(row, "mode", "?"),
+                      (long long)json_integer_value(json_object_get(row, "batch")));
+    if (seq > 0 && at > 0 && (size_t)at < room) at += snprintf(out + at, room - (size_t)at, " s%lld", (long long)seq);
+    if (at > 0 && (size_t)at < room)
+        snprintf(out + at, room - (size_t)at, " %s %s %s%s%s", text_of(row, "dtype", "?"), text_of(row, "attn", "sdpa"),
+                 execution, json_is_true(json_object_get(row, "ckpt")) ? " recompute" : "",
+                 json_is_true(json_object_get(row, "static")) ? " static" : "");
+}
+
+static ft_status one_row(models *m, const json_t *row, ft_error *err)
+{
+    const char *mode = text_of(row, "mode", "?"), *execution = execution_of(row);
+    bool eager = !strcmp(execution, "eager");
+    double wall = json_number_value(json_object_get(row, "ms"));
+    double busy = json_number_value(json_object_get(json_object_get(row, "profile"), "busy_ms"));
+    double peak = json_number_value(json_object_get(row, "peak_bytes"));
+    char description[128], name[40];
+    json_t *walled, *busied = NULL;
+    describe(row, execution, description, sizeof description);
+    FT_TRY(ask(m, row, execution, &walled, err));
+    ft_status status = eager && busy > 0 ? ask(m, row, "ideal", &busied, err) : FT_OK;
+    if (status == FT_OK && busy > 0) {
+        ft_forecast f = step_of(eager ? busied : walled);
+        snprintf(name, sizeof name, "busy %.8s%s", mode, eager ? "" : " compiled");
+        status = add_error(m, name, busy, &f, false, description, err);
+    }
+    if (status == FT_OK && wall > 0) {
+        ft_forecast f = step_of(walled);
+        snprintf(name, sizeof name, "wall %.8s%s", mode, wall > 1.6 * busy ? " host-bound" : "");
+        status = add_error(m, name, wall, &f, false, description, err);
+    }
+    if (status == FT_OK && peak > 0) {
+        const json_t *memory = json_object_get(walled, "memory");
+        ft_forecast f = {.ms = json_number_value(json_object_get(memory, "peak_bytes")) / gib};
+        snprintf(name, sizeof name, "memory %.8s", mode);
+        status = add_error(m, name, peak / gib, &f, true, description, err);
+    }
+    json_decref(walled);
+    json_decref(busied);
+    return status;
+}
+
+/* -- the file ---------------------------------------------------------------------------------- */
+
+static ft_status read_all(const char *path, ft_text *out, ft_error *err)
+{
+    enum { PORTION = 1 << 16 };
+    char *bytes = malloc(PORTION);
+    gzFile file = bytes ? gzopen(path, "rb") : NULL;
+    ft_status status = bytes ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (bytes && !file) status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot be opened");
+    while (file && status == FT_OK) {
+        int got = gzread(file, bytes, PORTION);
+        if (got < 0) status = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "is cut short or no gzip");
+        if (got <= 0) break;
+        ft__text_add_n(out, bytes, (size_t)got);
+        if (out->failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    }
+    /* A file that ends early reads as an end, and says so only when it is closed. */
+    if (file && gzclose(file) != Z_OK && status == FT_OK)
+        status = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "is cut short or no gzip");
+    free(bytes);
+    return status;
+}
+
+static ft_status every_line(models *m, const char *path, const ft_text *text, ft_error *err)
+{
+    int line = 0;
+    for (const char *at = text->at; at && *at;) {
+        size_t length = strcspn(at, "\n");
+        json_t *row = NULL;
+        line++;
+        if (length > 0) {
+            FT_TRY(ft__json_parse(at, length, path, &row, err));
+            ft_status status = one_row(m, row, err);
+            json_decref(row);
+            if (status == FT_E_MEMORY || status == FT_E_FORMAT) return status;
+            m->failed += status != FT_OK;
+        }
+        at += length + (at[length] == '\n');
+    }
+    return FT_OK;
+}
+
+ft_status cli_validate_models(const char *folder, const char *predictor, double quantile, cli_model_case each,
+                              void *context, ft_accuracy_table *table, size_t *failed, ft_error *err)
+{
+    char path[4200];
+    models *m = NULL;
+    ft_text text = {0};
+    ft_options options = {.predictor = predictor, .quantile = quantile};
+    *failed = 0;
+    snprintf(path, sizeof path, "%s/h200/models.jsonl.gz", folder);
+    if (!ft__file_exists(path)) return FT_OK;
+    m = calloc(1, sizeof *m);
+    if (!m) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    m->each = each;
+    m->context = context;
+    ft_status status = ft_open(&m->ft, &options, err);
+    if (status == FT_OK) status = read_all(path, &text, err);
+    if (status == FT_OK) status = every_line(m, path, &text, err);
+    if (status == FT_OK) status = summarise(m, table, err);
+    *failed = m->failed;
+    for (size_t i = 0; i < m->group_count; i++) free(m->groups[i].errors);
+    ft_close(m->ft);
+    ft__text_free(&text);
+    free(m);
+    return status;
+}

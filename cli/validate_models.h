@@ -1,0 +1,14 @@
+/* Whole models measured on the H200 against their forecasts: busy time, wall time, peak memory. */
+#ifndef CLI_VALIDATE_MODELS_H
+#define CLI_VALIDATE_MODELS_H
+#include "fit/fit.h"
+
+/* `forecast` holds ms and its interval; of memory, GiB in their place and `memory` true. */
+typedef void (*cli_model_case)(void *context, const char *variant, const char *gpu, const char *description,
+                               double measured, const ft_forecast *forecast, bool memory);
+
+/* Appends lines of the family "models" to the table; a folder without h200/models.jsonl.gz appends none. Cases that
+ * cannot be forecast are counted in *failed, with the last reason in `err`. */
+ft_status cli_validate_models(const char *folder, const char *predictor, double quantile, cli_model_case each,
+                              void *context, ft_accuracy_table *table, size_t *failed, ft_error *err);
+#endif

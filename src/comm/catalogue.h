@@ -1,0 +1,47 @@
+/* Fabrics and servers of data/clusters/, compiled in by scripts/embed_clusters.py, sorted by name. */
+#ifndef FT_COMM_CATALOGUE_H
+#define FT_COMM_CATALOGUE_H
+#include "comm/cluster.h"
+
+typedef struct ft_fabric_entry {
+    const char *name;
+    ft_fabric fabric;
+    double gbit;       /* of one port and direction */
+    double efficiency; /* of it, in collectives of many nodes */
+    double latency_us; /* of a small message to the next node, kernel to kernel */
+    bool reduces;
+} ft_fabric_entry;
+
+typedef struct ft_server_entry {
+    const char *name, *title;
+    const char *gpus;   /* names between blanks; the first server that names a GPU is its usual one */
+    const char *fabric;
+    int64_t gpus_per_node, domain_gpus, nics_per_node;
+    double nic_gbit;
+    bool rails;
+    int64_t leaf_nodes; /* 0: unknown */
+    double oversubscription;
+} ft_server_entry;
+
+extern const size_t ft__fabric_count, ft__server_count;
+extern const ft_fabric_entry ft__fabrics[];
+extern const ft_server_entry ft__servers[];
+
+const ft_fabric_entry *ft__fabric_find(const char *name);
+/* The slowest of a kind whose port carries at least `gbit`, or its fastest. */
+const ft_fabric_entry *ft__fabric_nearest(ft_fabric kind, double gbit);
+const ft_server_entry *ft__server_find(const char *name);
+const ft_server_entry *ft__server_usual(const char *gpu);
+
+/* The network between nodes, as text says it. Scope: what the rate is of. */
+typedef struct ft_network {
+    const ft_fabric_entry *fabric;
+    double gbit;           /* of one port, or of a whole node, or of one GPU */
+    enum { FT_PER_PORT, FT_PER_NODE, FT_PER_GPU } scope;
+    double ports;          /* "8x200": 8; 0: not said */
+    bool nvlink_named, pcie_named;
+} ft_network;
+
+/* Free text ("8x200 Gbps HDR InfiniBand/node (Selene)"). False: nothing in it is known. */
+bool ft__network_parse(const char *text, ft_network *out);
+#endif

@@ -1,0 +1,87 @@
+/* nccl-tests and engines' own all-reduces inside one node (ai-dynamo/aiconfigurator, Apache-2.0).
+ *
+ * NCCL's rows are of several versions and repeated for two number formats that move the same bytes; all are kept, the
+ * fit goes through their middle. Of the engines' all-reduces those inside CUDA graphs are kept: eager rows measure the
+ * host. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "device/gpu.h"
+#include "fit/measurements.h"
+#include "graph/operator.h"
+
+static const char *gpu_name(const char *theirs) { return strcmp(theirs, "a100_sxm") ? theirs : "a100_sxm_80gb"; }
+
+static ft_status links_of(const char *gpu, ft_op *op, ft_error *err)
+{
+    ft_device d;
+    FT_TRY(ft__catalogue_find(gpu, &d, err));
+    op->u.collective.pcie = d.link_gpus <= 1 || !strncmp(d.link_kind, "pcie", 4);
+    op->u.collective.link_gbps = op->u.collective.pcie ? d.pcie_gbps : d.link_gbps_per_direction;
+    op->u.collective.switched = !op->u.collective.pcie && d.vendor == FT_NVIDIA && d.link_gpus >= 8;
+    op->u.collective.reduces = op->u.collective.switched && d.year >= 2022;
+    return FT_OK;
+}
+
+/* Where custom all-reduce's rows belong; false: not kept. */
+static bool engine_of(const ft_table *t, int source, ft_engine *out)
+{
+    const char *s = source >= 0 ? ft__table_cell(t, source) : "";
+    if (strstr(s, "eager")) return false;
+    *out = strstr(s, "vLLM") ? FT_ENGINE_VLLM : strstr(s, "SGLang") ? FT_ENGINE_SGLANG : FT_ENGINE_TRTLLM;
+    return true;
+}
+
+static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
+{
+    int gpu, latency, dtype, name = -1, source = ft__table_find(t, "kernel_source");
+    FT_TRY(ft__table_column(t, "gpu", &gpu, err));
+    FT_TRY(ft__table_column(t, "latency_ms", &latency, err));
+    FT_TRY(ft__table_column(t, "dtype", &dtype, err));
+    if (!custom) FT_TRY(ft__table_column(t, "op_name", &name, err));
+    for (;;) {
+        bool more;
+        FT_TRY(ft__table_next(t, &more, err));
+        if (!more) return FT_OK;
+        ft_row row;
+        memset(&row, 0, sizeof row);
+        ft_engine engine = FT_ENGINE_ANY;
+        if (custom && !engine_of(t, source, &engine)) continue;
+        const char *on = gpu_name(ft__table_cell(t, gpu)), *called = custom ? "all_reduce" : ft__table_cell(t, name);
+        if (!ft__rows_gpu_wanted(filter, on)) continue;
+        int kind = ft__collective_find(strcmp(called, "alltoall") ? called : "all_to_all");
+        if (kind < 0) continue;
+        ft_op *op = &row.op;
+        ft__op_init(ft__collective_names[kind], op);
+        op->engine = engine;
+        int64_t elements;
+        FT_TRY(ft__row_size(t, "num_gpus", &op->u.collective.ranks, err));
+        FT_TRY(ft__row_size(t, "message_elems", &elements, err));
+        bool wide = strcmp(ft__table_cell(t, dtype), "int8") != 0;
+        op->u.collective.bytes = (double)elements * (wide ? 2 : 1);
+        FT_TRY(links_of(on, op, err));
+        FT_TRY(ft__table_number(t, latency, &row.ms, err));
+        if (row.ms <= 0 || elements == 0 || op->u.collective.ranks < 2) continue;
+        row.source = FT_ROWS_ENGINE;
+        row.group = ft__group3((int64_t)op->u.collective.bytes, 0, 0);
+        FT_TRY(ft__rows_add(rows, filter, on, &row, t, err));
+    }
+}
+
+ft_status ft__read_collective(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
+{
+    static const char *const files[] = {"nccl.csv.gz", "custom_allreduce.csv.gz"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[4400];
+        ft_table *t;
+        snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+        if (!ft__file_exists(path)) continue;
+        FT_TRY(ft__table_open(path, &t, err));
+        ft_status s = read_rows(t, i == 1, filter, rows, err);
+        ft__table_close(t);
+        FT_TRY(s);
+    }
+    return FT_OK;
+}

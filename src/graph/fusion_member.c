@@ -1,0 +1,96 @@
+/* fusion_member.c: what an operator is inside a generated kernel, and what it costs there.
+ *
+ * Instructions were read off kernels that Inductor generated for GPT-2 and Llama on an H200 (docs/models/fusion.md), in
+ * the unit of kernel/elementwise.c: what a lane issues per element beyond loads, stores and addresses. */
+#include <string.h>
+
+#include "graph/fusion.h"
+
+/* Most names differ in their first letter. */
+static bool named(const ft_node *n, const char *name) { return *n->op.name == *name && !strcmp(n->op.name, name); }
+
+static ft_part row_part(const ft_node *n)
+{
+    if (n->op.kind != FT_OP_ROW) return n->op.kind == FT_OP_ELEMENTWISE ? FT_POINT : FT_LIBRARY;
+    if (named(n, "sum_cols")) return FT_DOWN;
+    if (named(n, "transpose_copy") || named(n, "bias_add") || named(n, "cat_halves")) return FT_POINT;
+    if (named(n, "embedding")) return n->op.pass == FT_FWD ? FT_POINT : FT_LIBRARY;
+    /* Selecting the largest few and sorting stay the framework's own kernels: an argmax that takes longer. */
+    return n->effort > 1 && (named(n, "argmax") || named(n, "cumsum")) ? FT_LIBRARY : FT_ALONG;
+}
+
+ft_part ft__fusion_part(const ft_node *n)
+{
+    if (n->synced) return FT_LIBRARY;
+    switch (n->verb) {
+    case FT_DO_VIEW:
+    case FT_DO_SLICE:
+    case FT_DO_SPLIT:
+    case FT_DO_EXPAND: return ft__node_runs(n) ? FT_LIBRARY : FT_GLUE;
+    case FT_DO_COPY: return n->effort > 1 ? FT_LIBRARY : FT_POINT; /* scattered writes that meet */
+    case FT_DO_POINTWISE:
+    case FT_DO_CAT:
+    case FT_DO_FILL:
+    case FT_DO_BATCHNORM: return FT_POINT;
+    case FT_DO_EMBEDDING:
+    case FT_DO_GATHER: return n->op.kind == FT_OP_ROW && n->op.pass == FT_FWD ? row_part(n) : FT_LIBRARY;
+    case FT_DO_LOSS: return n->in_place ? FT_POINT : FT_ALONG;
+    case FT_DO_ROW: return row_part(n);
+    default: return FT_LIBRARY;
+    }
+}
+
+double ft__fusion_space(const ft_graph *g, const ft_node *n)
+{
+    double most = 1;
+    if (n->op.kind == FT_OP_ROW) most = (double)n->op.u.row.rows * (double)n->op.u.row.cols;
+    for (int i = 0; i < n->out_count; i++) {
+        double numel = ft__tensor_numel(&g->tensors[n->out[i]]);
+        if (numel > most && !(n->verb == FT_DO_ROW && n->op.kind == FT_OP_ROW)) most = numel;
+    }
+    if (n->verb == FT_DO_LOSS && n->in_count) most = ft__tensor_numel(&g->tensors[n->in[0]]);
+    return most;
+}
+
+double ft__fusion_work(const ft_node *n)
+{
+    static const struct {
+        const char *name;
+        float forward, backward;
+    } work[] = {
+        {"add", 1, 1},
+        {"mul", 1, 1},
+        {"mulu", 1, 1},
+        {"addu", 1, 1},
+        {"cast_bf16", 2, 2},
+        {"cast_fp32", 1, 1},
+        {"cast_fp16", 2, 2},
+        {"copy", 0, 0},
+        {"fill", 0, 0},
+        {"dropout", 185, 1}, /* Philox for every element, three of its four numbers thrown away */
+        {"cos", 50, 50},     /* fp32 with exact reduction of the argument */
+        {"sin", 50, 50},
+        {"tanh", 26, 26},
+        {"gelu", 26, 26},
+        {"gelu_backward", 36, 36},
+        {"silu", 12, 12},
+        {"silu_backward", 18, 18},
+        {"sigmoid", 12, 12},
+        {"exp", 8, 8},
+        {"div", 6, 6},
+        {"powu", 3, 3}, /* squares and cubes become products */
+        {"pow", 8, 8},
+        {"softmax", 20, 8},
+        {"log_softmax", 39, 30}, /* maximum and sum in one pass: an exponential for each */
+        {"layernorm", 10, 90},
+        {"rmsnorm", 6, 8},
+        {"sum_cols", 11, 11},
+        {"nll_loss", 2, 2},
+        {"nll_loss_backward", 2, 2},
+        {"embedding", 6, 6},
+        {"batchnorm", 4, 8},
+    };
+    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
+        if (named(n, work[i].name)) return (double)(n->op.pass == FT_FWD ? work[i].forward : work[i].backward);
+    return 2;
+}

@@ -1,0 +1,17 @@
+/* Exchanges inside one NVLink, xGMI or PCIe domain. */
+#ifndef FT_KERNEL_COLLECTIVE_H
+#define FT_KERNEL_COLLECTIVE_H
+#include "kernel/family.h"
+
+/* LL sends 4 bytes of data with 4 of flag, LL128 120 of 128, Simple whole chunks behind a fence; NVLS reduces in the
+ * switch. */
+typedef enum ft_protocol { FT_LL, FT_LL128, FT_SIMPLE, FT_NVLS, FT_PROTOCOL_COUNT } ft_protocol;
+extern const char *const ft__protocol_notes[FT_PROTOCOL_COUNT]; /* as they stand in a forecast's note */
+
+/* What NCCL's own cost model picks. */
+ft_protocol ft__collective_protocol(const ft_op *op);
+/* Physics with the constants' starting values, for predictors that hold no measured exchange: ms. */
+double ft__collective_start_ms(const ft_device *device, const ft_op *op);
+/* Bytes one rank sends, over the buffer's: 2 (n-1)/n of an all-reduce. */
+double ft__collective_wire(int op, double ranks);
+#endif

@@ -1,0 +1,83 @@
+/* check.c: layouts that cannot be, and the nearest that can. */
+#include <stdio.h>
+
+#include "layout/layout.h"
+
+/* The divisors of n around `wanted`, as text. */
+static void nearest_divisors(int64_t n, int64_t wanted, char *out, size_t room)
+{
+    int64_t below = 1, above = 0;
+    for (int64_t d = 1; d <= n && d <= (int64_t)1 << 20; d++) {
+        if (n % d) continue;
+        if (d <= wanted) below = d;
+        if (d > wanted) {
+            above = d;
+            break;
+        }
+    }
+    if (above > 0)
+        snprintf(out, room, "%lld or %lld", (long long)below, (long long)above);
+    else
+        snprintf(out, room, "%lld", (long long)below);
+}
+
+static ft_status divides(const char *key, int64_t degree, int64_t of, const char *what, ft_error *err)
+{
+    if (of < 1 || of % degree == 0) return FT_OK;
+    char near[64], where[32];
+    nearest_divisors(of, degree, near, sizeof near);
+    snprintf(where, sizeof where, "parallel.%s", key);
+    return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" %lld does not divide the model's %lld %s; %s would", key,
+                       (long long)degree, (long long)of, what, near);
+}
+
+static ft_status positive(const char *key, int64_t degree, ft_error *err)
+{
+    if (degree >= 1 && degree <= 1000000) return FT_OK;
+    char where[32];
+    snprintf(where, sizeof where, "parallel.%s", key);
+    return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" must be from 1 to 1,000,000, got %lld", key,
+                       (long long)degree);
+}
+
+ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *m, ft_error *err)
+{
+    FT_TRY(positive("dp", p->dp, err));
+    FT_TRY(positive("tp", p->tp, err));
+    FT_TRY(positive("pp", p->pp, err));
+    FT_TRY(positive("vpp", p->vpp, err));
+    FT_TRY(positive("cp", p->cp, err));
+    FT_TRY(positive("ep", p->ep, err));
+    if ((double)p->dp * (double)p->tp * (double)p->pp * (double)p->cp > 1e7)
+        return ft__fail_at(err, FT_E_RANGE, "parallel", 0, 0, "%.3g ranks are more than any cluster has",
+                           (double)p->dp * (double)p->tp * (double)p->pp * (double)p->cp);
+    if ((p->tp > 1 || p->cp > 1) && !m->cuttable)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel", 0, 0,
+                           "only transformers can be cut by tensor or context; this model takes \"dp\" and \"zero\"");
+    FT_TRY(divides("tp", p->tp, m->heads, "attention heads", err));
+    if (m->kv_heads >= p->tp) FT_TRY(divides("tp", p->tp, m->kv_heads, "key-value heads", err));
+    if (p->pp > 1 && m->layers < p->pp * p->vpp)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.pp", 0, 0,
+                           "%lld stages of %lld chunks are more than the model's %lld layers; \"pp\" can be at most %lld",
+                           (long long)p->pp, (long long)p->vpp, (long long)m->layers, (long long)(m->layers / p->vpp));
+    if (p->vpp > 1 && p->pp < 2)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",
+                           (long long)p->vpp);
+    if (p->vpp > 1) FT_TRY(divides("vpp", p->vpp * p->pp, m->layers, "layers (vpp * pp)", err));
+    if (p->cp > 1 && m->seq % (2 * p->cp))
+        return ft__fail_at(err, FT_E_RANGE, "parallel.cp", 0, 0,
+                           "\"cp\" %lld needs a sequence that %lld divides, two slices per rank; got %lld",
+                           (long long)p->cp, (long long)(2 * p->cp), (long long)m->seq);
+    if (p->ep > 1 && m->experts < 1)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0, "\"ep\" %lld: the model has no experts",
+                           (long long)p->ep);
+    FT_TRY(divides("ep", p->ep, m->experts, "experts", err));
+    if (p->ep > 1 && (p->dp * p->cp) % p->ep)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
+                           "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld",
+                           (long long)p->ep, (long long)(p->dp * p->cp));
+    if (p->zero < 0 || p->zero > 3)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.zero", 0, 0, "\"zero\" is a stage from 0 to 3, got %d", p->zero);
+    if (p->sp && p->tp > 1 && m->seq % p->tp) FT_TRY(divides("tp", p->tp, m->seq, "tokens of a sequence (sp)", err));
+    return FT_OK;
+}

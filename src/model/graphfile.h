@@ -1,0 +1,10 @@
+/* A graph file (.ft.json): operators with shapes, written by hand or by an exporter. docs/graph.md is its manual. */
+#ifndef FT_MODEL_GRAPHFILE_H
+#define FT_MODEL_GRAPHFILE_H
+#include "model/parts.h"
+
+bool ft__graphfile_is(const json_t *object); /* it says so: "foretell_graph" */
+/* Reads the file's frame; its operators are checked when the graph is made, with the sizes of the workload. */
+ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err);
+void ft__make_custom(ft_maker *m);
+#endif

@@ -1,0 +1,93 @@
+/* router.c: which experts a token goes to, and how much each of them counts. Small beside the experts, but many kernels:
+ * scores, the best few, their weights. */
+#include <string.h>
+
+#include "graph/emit.h"
+#include "model/moe.h"
+#include "model/relative.h"
+
+static bool is(const ft_arch *a, const char *type) { return !strcmp(a->model_type, type); }
+
+/* The best `k` of every row, which are sorted by a second kernel unless nobody asked for their order. A block per row
+ * selects by digits: slower than a search for the maximum by what `effort` says (H200: 10 us for 4096 rows of 8 to 64,
+ * 5 us for few rows). The gradient scatters. */
+static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t k, bool sorted)
+{
+    ft_node n = ft__node_of(FT_DO_GATHER, "moe.topk");
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, rows, k, t.dtype, t.element_bytes);
+    n.op = ft__row_kernel("argmax", FT_FWD, rows, cols, t.dtype);
+    n.effort = 3.2F;
+    ft__emit(b, &n);
+    if (!sorted) return out;
+    ft_node order = ft__node_of(FT_DO_OTHER, "moe.topk");
+    order.op = n.op;
+    order.effort = n.effort;
+    ft__emit(b, &order);
+    return out;
+}
+
+/* Scores with a learned correction pick the best groups of experts, and the best experts within those; the weights are
+ * the scores without the correction (deepseek_v3). */
+static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    const char *name = "moe.router.groups";
+    int64_t groups = a->expert_groups, each = a->experts / groups;
+    bool training = b->training;
+    b->training = false;
+    ft_ref correction = ft__buffer(b, 1, a->experts, 4);
+    ft_ref corrected = ft__add(b, name, odds, correction);
+    ft_ref two = best_of(b, corrected, tokens * groups, each > 0 ? each : 1, 2, true);
+    ft_ref group = ft__view(b, ft__reduce(b, name, "sum", two), tokens, groups, false);
+    best_of(b, group, tokens, groups, (groups + 1) / 2, false);
+    ft__aside(b, name, "fill", FT_NONE, tokens, groups, 4, 2);         /* zeros, ones where chosen */
+    ft__aside(b, name, "copy", corrected, tokens, a->experts, 4, 5);   /* as a mask over experts; the rest to zero */
+    best_of(b, corrected, tokens, a->experts, a->topk, false);
+    b->training = training;
+    ft_node pick = ft__node_of(FT_DO_GATHER, "moe.topk");
+    ft__node_in(&pick, odds);
+    ft_tensor t = *ft__tensor_of(b, odds);
+    ft_ref best = ft__node_out(b, &pick, tokens, a->topk, t.dtype, t.element_bytes);
+    if (best == FT_NONE) return best;
+    pick.op = ft__pointwise_kernel(b->g, "copy", pick.in, 1, &b->g->tensors[best]);
+    ft__emit(b, &pick);
+    return best;
+}
+
+static ft_ref renormalised(ft_build *b, ft_ref best, bool guarded)
+{
+    ft_ref sum = ft__reduce(b, "moe.topk", "sum", best);
+    if (guarded) sum = ft__pointwise(b, "moe.topk", "addu", sum); /* not quite zero */
+    return ft__pointwise2(b, "moe.topk", "div", best, sum);
+}
+
+ft_ref ft__route(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = ft__tensor_of(b, x)->rows, rank = b->lora_rank;
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    b->lora_rank = 0;
+    ft_ref h = a->router_fp32 ? ft__cast(b, "moe.router", x, FT_FP32) : x;
+    ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
+    ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, a->experts) : FT_NONE;
+    if (a->router_fp32) weight = ft__cast(b, "moe.router", weight, FT_FP32);
+    ft_ref logits = ft__linear_with(b, "moe.router", h, weight, a->experts, bias, FT_WHOLE);
+    b->lora_rank = rank;
+    ft__module(b, 1);
+    if (a->router_bias) /* gpt_oss: the best first, then their softmax */
+        return ft__row(b, "moe.router", "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
+    logits = ft__cast(b, "moe.router", logits, FT_FP32);
+    ft_ref odds = a->router_sigmoid ? ft__pointwise(b, "moe.router", "sigmoid", logits)
+                                    : ft__row(b, "moe.router", "softmax", logits);
+    bool latent = a->kv_lora > 0; /* deepseek: no order, and a factor at the end */
+    ft_ref best = a->router_sigmoid && a->expert_groups > 1 ? best_in_groups(m, odds, tokens)
+                                                            : best_of(b, odds, tokens, a->experts, a->topk, !latent);
+    if (is(a, "mixtral") || is(a, "qwen3_moe") || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);
+    if (latent) return ft__pointwise(b, "moe.topk", "mulu", best);
+    /* Mixtral weighs in fp32, which the experts' results become; qwen and olmoe go back first. */
+    return is(a, "mixtral") ? best : ft__cast(b, "moe.topk", best, low);
+}

@@ -1,0 +1,37 @@
+/* Pipeline schedules: who runs which micro-batch when. Nothing in here is a formula for bubbles: they are what is left
+ * when every stage runs its list in order and waits for what others send. */
+#ifndef FT_TIMELINE_PIPELINE_H
+#define FT_TIMELINE_PIPELINE_H
+#include "base/arena.h"
+#include "layout/layout.h"
+
+typedef enum ft_pipe_kind { FT_PIPE_FORWARD, FT_PIPE_BACKWARD, FT_PIPE_WEIGHTS } ft_pipe_kind;
+
+typedef struct ft_pipe_op { /* one piece of work of one stage */
+    ft_pipe_kind kind;
+    int32_t chunk, micro;
+    double start, end;
+} ft_pipe_op;
+
+typedef struct ft_pipe {
+    ft_schedule schedule;
+    int64_t stages, chunks, micros;
+    /* ms of one micro-batch through one chunk, by stage; backward without weights where the schedule splits it */
+    const double *forward, *backward;
+    double weight_share;   /* of backward that is the weights' gradient: split off by zero-bubble schedules */
+    double send_ms;        /* of a boundary's activations, hidden behind compute where there is any */
+} ft_pipe;
+
+typedef struct ft_piped {
+    double total_ms;       /* first forward to last backward, over all stages */
+    double busy_ms;        /* of the busiest stage */
+    double bubble_ms;      /* of that stage: it waits for others */
+    int64_t *in_flight;    /* by stage: micro-batches whose activations live at once, in chunks */
+    double *last_backward; /* by stage: when its last backward begins: gradients are complete after it */
+    double *finish;        /* by stage */
+    ft_pipe_op **ops;      /* by stage: its list with times; the list's length in op_count */
+    int32_t *op_count;
+} ft_piped;
+
+ft_status ft__pipeline_run(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err);
+#endif
