@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "device/gpu.h"
 #include "generate.h"
+#include "report/models_screen.h"
 #include "request.h"
 #include "terminal.h"
 
@@ -17,6 +18,14 @@ static void add_gpus(ft_text *out, const char *between)
     for (size_t i = 0; i < ft__catalogue_count(); i++)
         ft__text_addf(out, "%s%s", i ? between : "", ft__catalogue_name(i));
 }
+
+static void add_models(ft_text *out, const char *between)
+{
+    for (size_t i = 0; i < ft__model_count(); i++) ft__text_addf(out, "%s%s", i ? between : "", ft__model_at(i)->name);
+}
+
+/* Commands whose operand is a model. */
+static bool takes_models(unsigned command) { return command & (CLI_TRAIN | CLI_INFER | CLI_MODELS); }
 
 static void add_ops(ft_text *out, const char *between)
 {
@@ -101,6 +110,7 @@ void cli_add_bash(ft_text *out)
     ft__text_add(out, "    esac\n    case $command in\n");
     for (int c = 0; c < cli_command_count; c++) {
         ft__text_addf(out, "        %s) COMPREPLY=($(compgen -W \"", cli_commands[c].name);
+        if (takes_models(cli_commands[c].bit)) add_models(out, " ");
         if (cli_commands[c].bit == CLI_KERNEL) add_ops(out, " ");
         if (cli_commands[c].bit == CLI_GPUS) add_gpus(out, " ");
         if (cli_commands[c].bit == CLI_HELP)
@@ -108,7 +118,9 @@ void cli_add_bash(ft_text *out)
         for (int i = 0; i < OPT_COUNT; i++)
             if (shown(&cli_options[i], cli_commands[c].bit))
                 ft__text_addf(out, " -%s%s", strlen(cli_options[i].name) > 1 ? "-" : "", cli_options[i].name);
-        ft__text_add(out, "\" -- \"$word\")) ;;\n");
+        ft__text_add(out, "\" -- \"$word\"))");
+        if (takes_models(cli_commands[c].bit)) ft__text_add(out, "; COMPREPLY+=($(compgen -f -- \"$word\"))");
+        ft__text_add(out, " ;;\n");
     }
     ft__text_add(out, "    esac\n}\ncomplete -F _foretell foretell\n");
 }
@@ -175,6 +187,11 @@ void cli_add_zsh(ft_text *out)
             memcpy(flag + 2, o->name, length + 1);
             add_zsh_spec(out, o, flag);
         }
+        if (takes_models(cli_commands[c].bit)) {
+            ft__text_add(out, " \\\n            '1:model:{compadd ");
+            add_models(out, " ");
+            ft__text_add(out, "; _files}'");
+        }
         if (cli_commands[c].bit == CLI_KERNEL) {
             ft__text_add(out, " \\\n            '1:operator:(");
             add_ops(out, " ");
@@ -211,6 +228,7 @@ void cli_add_fish(ft_text *out)
         add_fish_text(out, command->summary);
         ft__text_add(out, "'\n");
         ft_text words = {0};
+        if (takes_models(command->bit)) add_models(&words, " ");
         if (command->bit == CLI_KERNEL) add_ops(&words, " ");
         if (command->bit == CLI_GPUS) add_gpus(&words, " ");
         if (words.length)

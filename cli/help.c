@@ -50,8 +50,7 @@ static void heading(ft_text *out, const ft_style *style, const char *text)
 /* "-m N", "--[no-]causal", "-g, --gpu GPU" */
 static void add_flag(ft_text *out, const cli_option *o)
 {
-    bool single = strlen(o->name) == 1,
-         negatable = o->kind == CLI_SWITCH && cli_option_asks(o);
+    bool single = strlen(o->name) == 1, negatable = o->kind == CLI_SWITCH && cli_option_asks(o);
     if (o->letter) ft__text_addf(out, "-%c", o->letter);
     if (!single) ft__text_addf(out, "%s--%s%s", o->letter ? ", " : "    ", negatable ? "[no-]" : "", o->name);
     if (o->argument) ft__text_addf(out, " %s", o->argument);
@@ -104,8 +103,9 @@ static void add_program_help(ft_text *out, const ft_style *style, int width)
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_add(out, "foretell");
     ft__ink_end(out, style);
-    ft__text_add(out,
-                 " COMMAND [options]\n\nForecasts how long deep-learning kernels take on GPUs, with an error bar.\n");
+    ft__text_add(
+        out,
+        " COMMAND [options]\n\nForecasts how fast deep-learning models and kernels run on GPUs, with an error bar.\n");
     heading(out, style, "Commands");
     for (int i = 0; i < cli_command_count; i++) {
         const cli_command *c = &cli_commands[i];

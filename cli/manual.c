@@ -23,8 +23,7 @@ static void add_roff(ft_text *out, const char *text)
 
 static void add_option(ft_text *out, const cli_option *o)
 {
-    bool single = strlen(o->name) == 1,
-         negatable = o->kind == CLI_SWITCH && cli_option_asks(o);
+    bool single = strlen(o->name) == 1, negatable = o->kind == CLI_SWITCH && cli_option_asks(o);
     ft__text_add(out, ".TP\n");
     if (o->letter) ft__text_addf(out, "\\fB\\-%c\\fR", o->letter);
     if (!single) {
@@ -67,20 +66,22 @@ void cli_add_manual(ft_text *out)
 {
     ft__text_add(out, ".\\\" Made by foretell --generate man from the option table.\n");
     ft__text_add(
-        out, ".TH FORETELL 1 \"\" \"foretell " FT_VERSION "\" \"User Commands\"\n"
-             ".SH NAME\nforetell \\- forecasts how long deep\\-learning kernels take on GPUs\n"
-             ".SH SYNOPSIS\n.B foretell\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
-             ".SH DESCRIPTION\n"
-             "Foretell forecasts the time of a deep\\-learning operator on a GPU that you may not own: a value, an\n"
-             "interval that should hold the truth nine times in ten, and what made it. It needs no GPU.\n"
-             ".SH COMMANDS\n");
+        out,
+        ".TH FORETELL 1 \"\" \"foretell " FT_VERSION "\" \"User Commands\"\n"
+        ".SH NAME\nforetell \\- forecasts how fast deep\\-learning models and kernels run on GPUs\n"
+        ".SH SYNOPSIS\n.B foretell\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
+        ".SH DESCRIPTION\n"
+        "Foretell forecasts the time and the memory of a deep\\-learning model, or of one operator, on a GPU that you\n"
+        "may not own: a value, an interval that should hold the truth nine times in ten, and what made it. It\n"
+        "needs no GPU.\n"
+        ".SH COMMANDS\n");
     for (int i = 0; i < cli_command_count; i++) add_command(out, &cli_commands[i]);
     ft__text_add(out, ".SH COMMON OPTIONS\n");
     for (int i = 0; i < OPT_COUNT; i++)
         if (cli_options[i].commands == CLI_EVERY) add_option(out, &cli_options[i]);
     ft__text_add(out, ".SH EXIT STATUS\n"
                       ".TP\n.B 0\nAnswered.\n"
-                      ".TP\n.B 1\nAnswered, and the answer is no: an error exceeds its budget.\n"
+                      ".TP\n.B 1\nAnswered, and the answer is no: it does not fit, an error exceeds its budget.\n"
                       ".TP\n.B 2\nWrong usage.\n"
                       ".TP\n.B 3\nBad input; the message says which file, line and column, and what was expected.\n"
                       ".TP\n.B 4\nA bug of ours, or no memory left.\n"

@@ -1,5 +1,5 @@
 /* train.c: `foretell train MODEL`: one training step on one GPU, or on several side by side. */
-#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "ask.h"
@@ -20,7 +20,8 @@ static bool add_screen(ft_text *out, const ft_style *style, const ft_step_view *
     if (v->detail == FT_SUMMARY) return ft__screen_step(out, style, v);
     ft__screen_step_title(out, style, v);
     ft__text_add(out, "\n");
-    bool printed = v->detail == FT_LAYERS ? ft__screen_layers(out, style, v) : ft__screen_kernels(out, style, v);
+    bool printed = v->detail == FT_LAYERS ? ft__screen_layers(out, style, v)
+                                          : ft__screen_kernels(out, style, v, SIZE_MAX);
     ft__text_add(out, "\n");
     ft__screen_fits(out, style, &v->step->memory);
     return printed;

@@ -1,8 +1,8 @@
 /* validate_models.c: measured steps of whole models become requests, as a user would ask them.
  *
- * "busy" is the sum of the kernels that a profiler saw: an eager step is asked for as "ideal", without a host. "wall" is
- * what the user waits for. "memory" is the allocator's peak. A step is host-bound where the wall is 1.6 times the busy
- * time; those stand apart, as the host's time varies far more than a kernel's.
+ * "busy" is the sum of the kernels that a profiler saw: an eager step is asked for as "ideal", without a host. "wall"
+ * is what the user waits for. "memory" is the allocator's peak. A step is host-bound where the wall is 1.6 times the
+ * busy time; those stand apart, as the host's time varies far more than a kernel's.
  */
 #include "validate_models.h"
 

@@ -21,6 +21,7 @@
 #include "kernel/kernel.h"
 #include "report/answer.h"
 #include "report/answer_step.h"
+#include "request_collective.h"
 
 typedef _Atomic(const ft_device *) shelf_place;
 
@@ -243,6 +244,22 @@ static ft_status answer_kernel(const ft_context *ft, ft_scratch *scratch, const 
     return FT_OK;
 }
 
+static ft_status answer_collective(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                                   ft_text *out, ft_error *err)
+{
+    ft_collective_request r;
+    ft_comm c;
+    ft_finder f = {ft, scratch};
+    FT_TRY(ft__collective_request_read(document, ft__find_device, &f, &r, err));
+    double quantile = r.quantile > 0 ? r.quantile : ft->quantile;
+    FT_TRY(ft__collective_forecast(ft->predictor, r.device, &r.cluster, r.op, r.bytes, &r.group, quantile, &c, err));
+    if (!sound(&(ft_forecast){.ms = c.ms, .low_ms = c.low_ms, .high_ms = c.high_ms}))
+        return ft__fail(err, FT_E_BUG, "the forecast of %s on %s is %g ms in [%g, %g]: please report it",
+                        ft__collective_name(r.op), r.device->name, c.ms, c.low_ms, c.high_ms);
+    ft__answer_collective(out, id, &r, &c, ft__device_warnings(scratch, r.device));
+    return FT_OK;
+}
+
 static ft_status answer_model(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
                               ft_text *out, ft_error *err)
 {
@@ -268,8 +285,9 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
     const json_t *id = json_object_get(document, "id");
     status = ft__request_task(document, &ask, &err);
     if (status == FT_OK)
-        status = ask == FT_ASK_KERNEL ? answer_kernel(ft, scratch, document, id, out, &err)
-                                      : answer_model(ft, scratch, document, id, out, &err);
+        status = ask == FT_ASK_KERNEL       ? answer_kernel(ft, scratch, document, id, out, &err)
+                 : ask == FT_ASK_COLLECTIVE ? answer_collective(ft, scratch, document, id, out, &err)
+                                            : answer_model(ft, scratch, document, id, out, &err);
     if (status != FT_OK) ft__answer_error(out, id, &err, line);
     json_decref(document);
 }

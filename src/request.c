@@ -282,6 +282,9 @@ static ft_status check_optimizer(const ft_op *op, ft_error *err)
 static ft_status read_op(const json_t *object, const char *name, ft_op *op, ft_error *err)
 {
     ft__op_init(name, op);
+    if (op->kind == FT_OP_COLLECTIVE)
+        return ft__fail_at(err, FT_E_NAME, "op", 0, 0,
+                           "\"%s\" is an exchange among GPUs: ask with \"task\": \"collective\"", name);
     FT_TRY(read_dtype(object, "dtype", &op->dtype, err));
     op->kv_dtype = op->dtype;
     if (op->kind == FT_OP_OTHER) FT_TRY(read_other(object, op, err));
@@ -315,9 +318,10 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
     if (!json_object_get(object, "task") && json_object_get(object, "op") && !json_object_get(object, "model"))
         return ft__fail_at(err, FT_E_MISSING, "task", 0, 0,
                            "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\"");
-    if (task == FT_ASK_SERVE || task == FT_ASK_COLLECTIVE)
+    if (task == FT_ASK_SERVE)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
-                           "\"%s\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel",
+                           "\"%s\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel, "
+                           "collective",
                            tasks[task]);
     *out = (ft_ask)task;
     return FT_OK;

@@ -1,5 +1,5 @@
-/* A request: one JSON object -> the task; for a kernel the operator, the device and the quantile it asks for. Whole models
- * are request_model.h's. */
+/* A request: one JSON object -> the task; for a kernel the operator, the device and the quantile it asks for. Whole
+ * models are request_model.h's. */
 #ifndef FT_REQUEST_H
 #define FT_REQUEST_H
 #include "base/json.h"

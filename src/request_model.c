@@ -177,17 +177,20 @@ static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_erro
 
     int64_t global = 0;
     FT_TRY(ft__json_whole(object, "global_batch", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &global, "", err));
-    if (global && global % w->batch) {
-        int64_t below = global / w->batch * w->batch;
+    int64_t once = w->batch * out->parallel.dp; /* sequences of one micro-batch on all data ranks */
+    if (global && global % once) {
+        int64_t below = global / once * once;
         if (below)
             return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
-                               "\"global_batch\" %" PRId64 " is no multiple of \"batch\" %" PRId64
+                               "\"global_batch\" %" PRId64 " is no multiple of \"batch\" x \"dp\" %" PRId64
                                "; the nearest are %" PRId64 " and %" PRId64,
-                               global, w->batch, below, below + w->batch);
+                               global, once, below, below + once);
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
-                           "\"global_batch\" %" PRId64 " is below one micro-batch of %" PRId64, global, w->batch);
+                           "\"global_batch\" %" PRId64 " is below one micro-batch of %" PRId64
+                           " on every data rank",
+                           global, once);
     }
-    if (global) w->accumulate = global / w->batch;
+    if (global) w->accumulate = global / once;
 
     int64_t last = w->seq + (w->task == FT_DECODE);
     if (a->position == FT_LEARNED_POSITION && a->max_position > 0 && last > a->max_position && !ft__counts_samples(a))
@@ -195,42 +198,6 @@ static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_erro
                  "seq %" PRId64 " is beyond the %" PRId64 " positions that the model has embeddings for", last,
                  a->max_position);
     return FT_OK;
-}
-
-/* -- layouts over several GPUs ------------------------------------------------------------------ */
-
-static ft_status one_of(const json_t *object, const char *key, const char *where, int64_t low, int64_t only,
-                        ft_error *err)
-{
-    int64_t value = only;
-    FT_TRY(ft__json_whole(object, key, FT_OPTIONAL, low, FT_LARGEST_SIZE, &value, where, err));
-    if (value <= only) return FT_OK;
-    char path[64];
-    snprintf(path, sizeof path, "%s.%s", where, key);
-    return ft__fail_at(err, FT_E_UNSUPPORTED, path, 0, 0,
-                       "\"%s\": %" PRId64 " needs several GPUs, which are not in this version", key, value);
-}
-
-/* Everything must be 1; how states are sharded over one GPU makes no difference. */
-static ft_status check_parallel(const json_t *object, ft_error *err)
-{
-    static const char *const parallel_keys[] = {"dp", "tp", "pp", "vpp", "cp", "ep", "zero", "sp", "schedule"};
-    static const char *const cluster_keys[] = {"gpus_per_node", "interconnect", "nodes"};
-    const json_t *parallel = json_object_get(object, "parallel"), *cluster = json_object_get(object, "cluster");
-    if (parallel) {
-        bool ignored = false;
-        const char *schedule = NULL;
-        FT_TRY(ft__json_known_keys(parallel, parallel_keys, COUNT(parallel_keys), "parallel", err));
-        for (int i = 0; i < 6; i++) FT_TRY(one_of(parallel, parallel_keys[i], "parallel", 1, 1, err));
-        FT_TRY(one_of(parallel, "zero", "parallel", 0, 3, err));
-        FT_TRY(ft__json_bool(parallel, "sp", FT_OPTIONAL, &ignored, "parallel", err));
-        FT_TRY(ft__json_string(parallel, "schedule", FT_OPTIONAL, &schedule, "parallel", err));
-    }
-    if (!cluster) return FT_OK;
-    int64_t per_node = 1;
-    FT_TRY(ft__json_known_keys(cluster, cluster_keys, COUNT(cluster_keys), "cluster", err));
-    FT_TRY(ft__json_whole(cluster, "gpus_per_node", FT_OPTIONAL, 1, 1 << 20, &per_node, "cluster", err));
-    return one_of(cluster, "nodes", "cluster", 1, 1, err);
 }
 
 /* -- the request ------------------------------------------------------------------------------- */
@@ -294,7 +261,8 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(read_dtype(object, out, err));
     FT_TRY(read_weights(object, &out->work, err));
     FT_TRY(read_words(object, out, err));
-    FT_TRY(check_parallel(object, err));
+    FT_TRY(ft__parallel_read(object, &out->parallel, err));
+    out->cluster = json_object_get(object, "cluster");
 
     const json_t *model = json_object_get(object, "model"), *gpu = json_object_get(object, "gpu");
     const char *read_as = NULL;
@@ -311,5 +279,6 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(read_sizes(object, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
     FT_TRY(read_kv(object, out->device, &out->work, err));
+    FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     return check_dtype(out, err);
 }

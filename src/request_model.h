@@ -3,6 +3,7 @@
 #define FT_REQUEST_MODEL_H
 #include "report/step_view.h"
 #include "request.h"
+#include "request_parallel.h"
 
 typedef struct ft_model_request {
     ft_ask ask;             /* train, forward, prefill, decode or memory */
@@ -11,6 +12,8 @@ typedef struct ft_model_request {
     const char *dtype_name; /* "amp_bf16" */
     ft_workload work;
     const ft_device *device;
+    ft_parallel parallel;
+    const json_t *cluster;  /* as it stands; NULL: the GPU's usual node */
     double quantile;        /* 0: the context's */
     ft_detail detail;
     char remark[200];       /* a warning about the request itself; "" for none */

@@ -1,7 +1,7 @@
 /* whole_model.c: from a request for a whole model to its forecast.
  *
- * Models are remembered like devices: reading a config takes longer than looking it up. The graph of a step lives in the
- * scratch's arena until the next step; forecasts of kernels are kept in its memo over steps.
+ * Models are remembered like devices: reading a config takes longer than looking it up. The graph of a step lives in
+ * the scratch's arena until the next step; forecasts of kernels are kept in its memo over steps.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 
 #include "context.h"
 #include "timeline/fits.h"
+#include "timeline/ranks.h"
 
 /* A graph takes some hundred KiB; this is for the absurd. */
 static const size_t largest_graph = (size_t)512 << 20;
@@ -64,7 +65,7 @@ static ft_status empty_arena(ft_scratch *s, ft_error *err)
     return FT_OK;
 }
 
-/* Nothing leaves unchecked: what is not finite, negative or outside its own interval is a bug of ours, not an answer. */
+/* Nothing leaves unchecked: what is not finite, negative or outside its own interval is a bug of ours. */
 static bool sound(const ft_step *s)
 {
     const double figures[] = {s->step_ms,        s->low_ms,       s->high_ms,  s->busy_ms, s->idle_ms,
@@ -100,25 +101,91 @@ static ft_status forecast_step(const ft_context *ft, ft_scratch *s, const ft_mod
                     r->model, r->device->name, step->step_ms, step->low_ms, step->high_ms, step->memory.peak_bytes);
 }
 
+static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
+                                ft_step *step, ft_graph **shown, ft_error *err)
+{
+    ft_cluster *cluster = ft__arena_alloc(s->arena, sizeof *cluster);
+    ft_ranked *ranked = ft__arena_alloc(s->arena, sizeof *ranked);
+    if (!cluster || !ranked) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__cluster_read(r->cluster, r->device, ft__parallel_ranks(&r->parallel), cluster, err));
+    ft_ranks ranks = {.arch = r->arch,
+                      .work = &r->work,
+                      .parallel = &r->parallel,
+                      .cluster = cluster,
+                      .device = r->device,
+                      .predictor = ft__context_predictor(ft),
+                      .quantile = view->quantile,
+                      .memo = s->memo,
+                      .arena = s->arena};
+    FT_TRY(ft__ranks_forecast(&ranks, step, ranked, shown, err));
+    step->memory.remedy = "";
+    view->parallel = &r->parallel;
+    view->cluster = cluster;
+    view->ranked = ranked;
+    if (memory_sound(&step->memory) && sound(step)) return FT_OK;
+    return ft__fail(err, FT_E_BUG, "the forecast of \"%.60s\" on %lld x %s is %g ms in [%g, %g]: please report it",
+                    r->model, (long long)step->ranks, r->device->name, step->step_ms, step->low_ms, step->high_ms);
+}
+
 /* -- when it does not fit ---------------------------------------------------------------------- */
+
+/* The search asks for some workloads more than once. */
+enum { REMEMBERED_TRIALS = 16 };
 
 typedef struct other_workloads {
     const ft_model_request *request;
+    const ft_memory *asked; /* of the request itself */
+    double parameters;
     ft_arena *arena; /* the step's own graph must survive the trials */
+    ft_workload work[REMEMBERED_TRIALS];
+    ft_memory memory[REMEMBERED_TRIALS];
+    size_t count;
 } other_workloads;
+
+/* Weights, and the gradients of all of them where all are trained, are there in any case: what they exceed cannot hold
+ * the rest either, and no graph need be built to see it. */
+static bool hopeless(const other_workloads *o, const ft_workload *work)
+{
+    double stored = work->autocast ? 4 : ft_dtype_bytes(work->dtype);
+    double weights = work->weight_bits > 0 && work->weight_bits < 8 * stored ? work->weight_bits / 8 : stored;
+    if (work->task == FT_TRAIN && work->lora_rank == 0) weights += stored;
+    return o->parameters * weights > o->asked->capacity_bytes;
+}
+
+/* In what a remedy may change. */
+static bool same_workload(const ft_workload *a, const ft_workload *b)
+{
+    return a->dtype == b->dtype && a->autocast == b->autocast && a->master_weights == b->master_weights &&
+           a->weight_bits == b->weight_bits && a->kv_dtype == b->kv_dtype && a->batch == b->batch && a->seq == b->seq &&
+           a->attention == b->attention && a->execution == b->execution && a->cache == b->cache &&
+           a->optimizer == b->optimizer && a->recompute == b->recompute && a->lora_rank == b->lora_rank &&
+           a->accumulate == b->accumulate;
+}
 
 static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, ft_error *err)
 {
-    const other_workloads *o = user;
+    other_workloads *o = user;
     ft_graph *g = NULL;
+    if (same_workload(work, &o->request->work) || hopeless(o, work)) {
+        *out = *o->asked;
+        return FT_OK;
+    }
+    for (size_t i = 0; i < o->count && i < REMEMBERED_TRIALS; i++)
+        if (same_workload(work, &o->work[i])) {
+            *out = o->memory[i];
+            return FT_OK;
+        }
     ft__arena_reset(o->arena);
     FT_TRY(ft__model_graph(o->request->arch, work, o->arena, &g, err));
-    return ft__step_memory(g, work, o->request->device, out, err);
+    FT_TRY(ft__step_memory(g, work, o->request->device, out, err));
+    o->work[o->count % REMEMBERED_TRIALS] = *work;
+    o->memory[o->count++ % REMEMBERED_TRIALS] = *out;
+    return FT_OK;
 }
 
 /* The smallest change that makes it fit, as text in the step's arena. A change that cannot be built is no remedy, and
  * no reason to withhold the answer. */
-static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, ft_step *step, ft_error *err)
+static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_graph *g, ft_step *step, ft_error *err)
 {
     step->memory.remedy = "";
     if (step->memory.fits) return FT_OK;
@@ -126,7 +193,8 @@ static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, ft_step *s
     ft_error ignored;
     if (!s->trials) s->trials = ft__arena_new(largest_graph);
     if (!s->trials) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    other_workloads others = {r, s->trials};
+    const ft_memory asked = step->memory;
+    other_workloads others = {.request = r, .asked = &asked, .parameters = g->parameters, .arena = s->trials};
     ft_status status = ft__memory_remedy(&r->work, memory_of, &others, &remedy, &ignored);
     if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
     if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, remedy.text, strlen(remedy.text));
@@ -162,9 +230,13 @@ ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_reques
     if (!step || !work) return ft__fail(err, FT_E_MEMORY, "out of memory");
     *work = r->work;
     out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
-    FT_TRY(ft__model_graph(r->arch, work, s->arena, &g, err));
-    FT_TRY(forecast_step(ft, s, r, out->quantile, g, step, err));
-    FT_TRY(add_remedy(s, r, step, err));
+    if (ft__parallel_alone(&r->parallel)) {
+        FT_TRY(ft__model_graph(r->arch, work, s->arena, &g, err));
+        FT_TRY(forecast_step(ft, s, r, out->quantile, g, step, err));
+        FT_TRY(add_remedy(s, r, g, step, err));
+    } else {
+        FT_TRY(forecast_ranks(ft, s, r, out, step, &g, err));
+    }
     FT_TRY(collect_warnings(s, r, &out->warnings, err));
     out->model = r->model;
     out->dtype_name = r->dtype_name;

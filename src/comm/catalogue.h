@@ -35,8 +35,10 @@ const ft_server_entry *ft__server_usual(const char *gpu);
 
 /* The network between nodes, as text says it. Scope: what the rate is of. */
 typedef struct ft_network {
-    const ft_fabric_entry *fabric;
-    double gbit;           /* of one port, or of a whole node, or of one GPU */
+    bool named;            /* the text says something about it; otherwise only about the inside of nodes */
+    ft_fabric kind;
+    double port_gbit;      /* of one port; 0: not said, as usual in the GPU's time */
+    double gbit;           /* of one port, or of a whole node, or of one GPU; 0: as usual */
     enum { FT_PER_PORT, FT_PER_NODE, FT_PER_GPU } scope;
     double ports;          /* "8x200": 8; 0: not said */
     bool nvlink_named, pcie_named;

@@ -34,6 +34,14 @@ typedef struct ft_cluster {
     char understood[256];  /* the whole, in words, as it was understood from names and free text */
 } ft_cluster;
 
+/* More GPUs than this are no cluster yet. */
+enum { FT_MOST_RANKS = 1 << 20 };
+
+/* What joins the GPUs of one node: `gpus` of them. */
+void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out);
+/* One exchange among `ranks` GPUs of one domain of an inner tier, as the kernel room takes it. */
+void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t ranks, ft_op *out);
+
 /* `cluster` is the request's object or NULL: gpus_per_node, nodes, interconnect (a name, a file, or what people write:
  * "8x200 Gbps HDR InfiniBand/node", "400 Gb/s RDMA per GPU"), topology. `ranks`: how many GPUs the layout needs. */
 ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64_t ranks, ft_cluster *out,

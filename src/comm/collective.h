@@ -4,22 +4,13 @@
 #include "comm/cluster.h"
 #include "kernel/predictor.h"
 
-typedef enum ft_collective {
-    FT_ALL_REDUCE,
-    FT_ALL_GATHER,
-    FT_REDUCE_SCATTER,
-    FT_ALL_TO_ALL,
-    FT_BROADCAST,
-    FT_REDUCE,
-    FT_SEND_RECV,
-    FT_COLLECTIVE_COUNT
-} ft_collective;
 const char *ft__collective_name(ft_collective c);
 
 /* Ranks first, first + stride, ... : the shape of every group of a Megatron-style layout. */
 typedef struct ft_group {
     int64_t size, stride;
     double skew; /* all-to-all: heaviest rank's share over the mean; 0 or 1: even */
+    ft_engine engine; /* all-reduce inside a node: a serving engine's own kernel instead of NCCL */
 } ft_group;
 
 typedef struct ft_comm {

@@ -82,6 +82,16 @@ static double unit_of(const char *s, size_t *length)
     return bits * scale;
 }
 
+static double number_at(const char *s, size_t n)
+{
+    char digits[32];
+    double value = 0;
+    if (n >= sizeof digits) return 0;
+    memcpy(digits, s, n);
+    digits[n] = 0;
+    return ft__number_parse(digits, &value) ? value : 0;
+}
+
 static void read_part(const char *s, size_t n, part *p)
 {
     char low[LONGEST + 1], raw[LONGEST + 1];
@@ -94,7 +104,7 @@ static void read_part(const char *s, size_t n, part *p)
         if (isdigit((unsigned char)low[i])) {
             size_t j = i, used = 0;
             while (isdigit((unsigned char)low[j]) || (low[j] == '.' && isdigit((unsigned char)low[j + 1]))) j++;
-            double value = strtod(raw + i, NULL);
+            double value = number_at(raw + i, j - i);
             while (low[j] == ' ') j++;
             bool times = low[j] == 'x' || low[j] == '*' || (unsigned char)low[j] == 0xc3; /* 0xc3 0x97: the sign */
             double unit = unit_of(raw + j, &used);
@@ -123,14 +133,14 @@ static void read_part(const char *s, size_t n, part *p)
 static void settle(const part *p, ft_network *out)
 {
     double gbit = p->gbit > 0 ? p->gbit : p->generation;
-    int kind = p->kind >= 0 ? p->kind : FT_ROCE;
+    out->named = true;
+    out->kind = p->kind >= 0 ? (ft_fabric)p->kind : FT_ROCE;
     out->scope = p->per_gpu ? FT_PER_GPU : p->per_node && p->ports <= 0 && p->gbit > 0 ? FT_PER_NODE : FT_PER_PORT;
     out->ports = p->ports;
     /* "3200 Gb/s" without more is no port's rate: the node's. */
     if (out->scope == FT_PER_PORT && p->ports <= 0 && gbit > 800) out->scope = FT_PER_NODE;
-    double port = out->scope == FT_PER_NODE ? (p->generation > 0 ? p->generation : gbit / 8) : gbit;
-    out->fabric = ft__fabric_nearest((ft_fabric)kind, port);
-    out->gbit = gbit > 0 ? gbit : out->fabric->gbit;
+    out->port_gbit = out->scope == FT_PER_NODE ? p->generation : gbit;
+    out->gbit = gbit;
 }
 
 bool ft__network_parse(const char *text, ft_network *out)
@@ -138,7 +148,7 @@ bool ft__network_parse(const char *text, ft_network *out)
     size_t n = strlen(text);
     bool any = false;
     memset(out, 0, sizeof *out);
-    if (n > LONGEST) return false;
+    if (n > LONGEST || strchr(text, '_')) return false; /* a name, and none that is known */
     for (size_t i = 0; i <= n;) {
         size_t j = i;
         while (j < n && text[j] != ';' && text[j] != ',' && text[j] != '+' && strncmp(text + j, " and ", 5) != 0) j++;
@@ -148,7 +158,7 @@ bool ft__network_parse(const char *text, ft_network *out)
         out->pcie_named |= p.inside_pcie;
         bool inside = p.kind < 0 && (p.inside_nvlink || p.inside_pcie);
         any |= p.known;
-        if (p.known && !inside && !out->fabric) settle(&p, out);
+        if (p.known && !inside && !out->named) settle(&p, out);
         i = j + 1;
     }
     return any;

@@ -203,7 +203,8 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     expert_init(cell, device->name, device->generation, &g->expert);
     g->expert.rows = (uint32_t)g->count;
     g->expert.balance = (float)ft__device_balance(device);
-    g->expert.flags = (g->bare ? FT_EXPERT_BARE_OPERANDS : 0u) | (g->eager ? FT_EXPERT_EAGER : 0u);
+    g->expert.flags = (g->bare ? FT_EXPERT_BARE_OPERANDS : 0u) | (g->eager ? FT_EXPERT_EAGER : 0u) |
+                      (g->timed ? FT_EXPERT_DEVICE : 0u);
     uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
     size_t n = ft__cell_sample(g, GPU_ROWS, index);

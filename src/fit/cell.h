@@ -13,6 +13,7 @@ typedef struct ft_cell_gpu {
     size_t count;
     bool bare;  /* has rows whose low-precision operands arrived quantised */
     bool eager; /* has rows that are eager calls */
+    bool timed; /* has rows that are device time */
     ft_expert expert;
     ft_tree *trees, *sigma; /* expert.tree_count and expert.sigma_count of them */
     ft_accuracy known;

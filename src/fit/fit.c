@@ -72,7 +72,24 @@ static void balance_sources(ft_cell *cell, ft_rows *rows)
     }
 }
 
-/* More rows than a cell takes: every row's hash decides, our own rows always stay. */
+/* Rows from inside models are a handful beside a table of thousands, and what whole models are asked for. */
+static void raise_models(ft_cell *cell, ft_rows *rows)
+{
+    const double share = 0.2, most = 20;
+    for (int g = 0; g < cell->gpu_count; g++) {
+        double inside = 0, others = 0;
+        for (size_t i = 0; i < cell->gpus[g].count; i++)
+            *(rows->at[cell->gpus[g].index[i]].source == FT_ROWS_MODEL ? &inside : &others) += 1;
+        if (inside <= 0 || others <= inside / share) continue;
+        float weight = (float)fmin(most, share * others / inside);
+        for (size_t i = 0; i < cell->gpus[g].count; i++) {
+            ft_row *r = &rows->at[cell->gpus[g].index[i]];
+            if (r->source == FT_ROWS_MODEL) r->weight = weight;
+        }
+    }
+}
+
+/* More rows than a cell takes: every row's hash decides; our own and those of models always stay. */
 static void thin(ft_cell_gpu *g, const ft_rows *rows)
 {
     if (g->count <= FT_CELL_MAX_ROWS) return;
@@ -81,7 +98,9 @@ static void thin(ft_cell_gpu *g, const ft_rows *rows)
     for (size_t i = 0; i < g->count; i++) {
         uint32_t h = (g->index[i] ^ (g->index[i] >> 16)) * 2246822519u;
         h = (h ^ (h >> 13)) * 3266489917u;
-        if (rows->at[g->index[i]].source == FT_ROWS_OWN || (h ^ (h >> 16)) < threshold) g->index[kept++] = g->index[i];
+        uint8_t source = rows->at[g->index[i]].source;
+        if (source == FT_ROWS_OWN || source == FT_ROWS_MODEL || (h ^ (h >> 16)) < threshold)
+            g->index[kept++] = g->index[i];
     }
     g->count = kept;
 }
@@ -143,10 +162,12 @@ static ft_status deal(fitting *f, ft_error *err)
         g->index[g->count++] = i;
         g->bare = g->bare || (row->op.kind == FT_OP_GEMM && row->op.u.gemm.quantized == 1);
         g->eager = g->eager || row->op.timing == FT_TIMING_OP;
+        g->timed = g->timed || row->op.timing == FT_TIMING_DEVICE;
     }
     free(cell_at);
     for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
         balance_sources(&f->cells[c], &f->rows);
+        raise_models(&f->cells[c], &f->rows);
         for (int g = 0; g < f->cells[c].gpu_count; g++) thin(&f->cells[c].gpus[g], &f->rows);
         f->job_count += (size_t)f->cells[c].gpu_count;
     }

@@ -2,7 +2,7 @@
  *
  * A data folder holds any of
  *   h200/       our own measurements: device time, inputs cold in L2 (also the form `calibrate` writes)
- *   neusight/   fp32 operators as one eager PyTorch call, the launch gap inside
+ *   neusight/   fp32 operators as one eager PyTorch call, the launch gap inside; operators inside whole models
  *   silicon/    kernel tables of serving engines: graph replays, warm L2 */
 #include "fit/measurements.h"
 
@@ -91,7 +91,10 @@ static ft_status load_folder(const char *folder, const ft_row_filter *filter, ft
             FT_TRY(ft__read_own(path, own[i].gpu, filter, out, err));
     }
     snprintf(path, sizeof path, "%s/neusight", folder);
-    if (ft__file_exists(path)) FT_TRY(ft__read_neusight(path, filter, out, err));
+    if (ft__file_exists(path)) {
+        FT_TRY(ft__read_neusight(path, filter, out, err));
+        FT_TRY(ft__read_in_models(path, filter, out, err));
+    }
     snprintf(path, sizeof path, "%s/silicon", folder);
     if (ft__file_exists(path)) {
         FT_TRY(ft__read_silicon(path, filter, out, err));

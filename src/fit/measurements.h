@@ -18,7 +18,7 @@ typedef struct ft_row {
     uint32_t group; /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
 } ft_row;
 
-typedef enum ft_row_source { FT_ROWS_OWN, FT_ROWS_EAGER, FT_ROWS_ENGINE } ft_row_source;
+typedef enum ft_row_source { FT_ROWS_OWN, FT_ROWS_EAGER, FT_ROWS_ENGINE, FT_ROWS_MODEL } ft_row_source;
 
 typedef struct ft_rows {
     ft_row *at;
@@ -51,6 +51,9 @@ bool ft__rows_gpu_wanted(const ft_row_filter *filter, const char *gpu);
 uint32_t ft__group3(int64_t a, int64_t b, int64_t c); /* hash of up to three sizes */
 ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 ft_status ft__read_neusight(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
+/* Operators inside whole models, from the same folder. */
+ft_status ft__read_in_models(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
+const char *ft__neusight_gpu(const char *theirs); /* our name for a GPU of NeuSight's; NULL: none */
 ft_status ft__read_silicon(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 ft_status ft__read_collective(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 #endif

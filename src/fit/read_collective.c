@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "comm/cluster.h"
 #include "device/gpu.h"
 #include "fit/measurements.h"
 #include "graph/operator.h"
@@ -17,11 +18,12 @@ static const char *gpu_name(const char *theirs) { return strcmp(theirs, "a100_sx
 static ft_status links_of(const char *gpu, ft_op *op, ft_error *err)
 {
     ft_device d;
+    ft_tier tier;
     FT_TRY(ft__catalogue_find(gpu, &d, err));
-    op->u.collective.pcie = d.link_gpus <= 1 || !strncmp(d.link_kind, "pcie", 4);
-    op->u.collective.link_gbps = op->u.collective.pcie ? d.pcie_gbps : d.link_gbps_per_direction;
-    op->u.collective.switched = !op->u.collective.pcie && d.vendor == FT_NVIDIA && d.link_gpus >= 8;
-    op->u.collective.reduces = op->u.collective.switched && d.year >= 2022;
+    ft__tier_inside(&d, op->u.collective.ranks > 8 ? op->u.collective.ranks : 8, &tier);
+    ft_engine engine = op->engine;
+    ft__tier_op(&tier, (ft_collective)op->u.collective.op, op->u.collective.bytes, op->u.collective.ranks, op);
+    op->engine = engine;
     return FT_OK;
 }
 

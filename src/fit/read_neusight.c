@@ -11,7 +11,7 @@
 #include "fit/measurements.h"
 #include "graph/operator.h"
 
-static const char *gpu_name(const char *theirs)
+const char *ft__neusight_gpu(const char *theirs)
 {
     static const struct {
         const char *theirs, *ours;
@@ -105,7 +105,7 @@ static ft_status read_file(const char *path, int form, const ft_row_filter *filt
     for (bool more = true; s == FT_OK;) {
         s = ft__table_next(t, &more, err);
         if (s != FT_OK || !more) break;
-        const char *name = gpu_name(ft__table_cell(t, gpu));
+        const char *name = ft__neusight_gpu(ft__table_cell(t, gpu));
         if (!name || !ft__rows_gpu_wanted(filter, name)) continue;
         if (form == LINEAR && !strcmp(name, "p4") && !strcmp(ft__table_cell(t, split), "train")) continue;
         if (pass >= 0 && strcmp(ft__table_cell(t, pass), "fw")) continue;

@@ -60,6 +60,8 @@ ft_ref ft__pointwise2(ft_build *b, const char *name, const char *op, ft_ref x, f
 ft_ref ft__pointwise_in_place(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with);
 ft_ref ft__cast(ft_build *b, const char *name, ft_ref x, ft_dtype to); /* x itself when it is that already */
 ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability); /* x when not training or p 0 */
+/* act(first half) * second half of x's columns in one kernel, and one for its gradient. */
+ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both);
 ft_ref ft__add(ft_build *b, const char *name, ft_ref x, ft_ref y);
 ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y);
 
@@ -73,7 +75,7 @@ ft_ref ft__softmax(ft_build *b, const char *name, ft_ref x, bool in_fp32); /* in
 /* Fused attention over q [batch*q_len, heads*dim]. window 0: none. masked: an explicit mask is passed. */
 typedef struct ft_attention_shape {
     int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
-    bool causal, masked;
+    bool causal, masked, flash2;
 } ft_attention_shape;
 ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *shape,
                      double dropout);

@@ -10,7 +10,9 @@ ft_ref ft__view(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool strided)
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_VIEW, "view");
     ft__node_in(&n, x);
-    n.transposes = ft__tensor_of(b, x)->strided != strided;
+    /* A slice has gaps, but its axes stand where they stood. */
+    const ft_tensor *t = ft__tensor_of(b, x);
+    n.transposes = (t->strided && (t->permuted || !t->gaps)) != strided;
     ft_ref out = ft__node_view(b, &n, x, rows, cols, strided);
     if (out != FT_NONE) b->g->tensors[out].permuted = strided;
     ft__emit(b, &n);
@@ -96,7 +98,9 @@ ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_
         n.op = ft__pointwise_kernel(b->g, "cat", n.in, 1, &b->g->tensors[out]);
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
         n.op.u.elementwise.pattern = FT_STRIDED;
-        if (fmod((double)cols * t.element_bytes, 4) > 0) n.effort = 1.4F; /* rows begin at odd addresses */
+        /* Parts of unlike widths leave lanes idle; rows of an odd length begin at odd addresses. */
+        if (count == 2 && t.cols != ft__tensor_of(b, x[1])->cols) n.effort = 1.25F;
+        if (fmod((double)cols * t.element_bytes, 4) > 0) n.effort = 1.4F;
     }
     ft__emit(b, &n);
     return out;

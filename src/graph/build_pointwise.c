@@ -9,7 +9,9 @@ ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in
 {
     ft_op op = {.kind = FT_OP_ELEMENTWISE, .name = name, .dtype = out->dtype, .kv_dtype = out->dtype};
     double numel = ft__tensor_numel(out), bytes = ft__tensor_bytes(out), widest = ft_dtype_bytes(out->dtype);
-    bool mixed = false, cast = !strncmp(name, "cast_", 5), turned = out->strided, straight = !out->strided, gaps = false;
+    bool halves = !strncmp(name, "swiglu", 6); /* one operand is twice as wide as the other */
+    bool mixed = false, cast = !strncmp(name, "cast_", 5), turned = out->strided, straight = !out->strided,
+         gaps = false;
     op.u.elementwise.numel = (int64_t)numel;
     for (int i = 0; i < count; i++) {
         const ft_tensor *t = &g->tensors[in[i]];
@@ -21,7 +23,7 @@ ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in
             straight |= !t->strided;
         }
         /* A row, a column or a table that every element looks up: the framework leaves its vectorised kernel. */
-        else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_CONTIGUOUS)
+        else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_CONTIGUOUS && !halves)
             op.u.elementwise.pattern = FT_SPREAD;
         if (t->element_bytes <= 4) widest = fmax(widest, t->element_bytes);
         mixed |= t->element_bytes != out->element_bytes && fmin(t->element_bytes, out->element_bytes) >= 2 &&
@@ -108,6 +110,18 @@ ft_ref ft__pointwise2(ft_build *b, const char *name, const char *op, ft_ref x, f
 ft_ref ft__pointwise_in_place(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with)
 {
     return pointwise(b, name, op, x, with, true);
+}
+ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft__node_in(&n, both);
+    ft_tensor t = *ft__tensor_of(b, both);
+    ft_ref out = ft__node_out(b, &n, t.rows, t.cols / 2 > 0 ? t.cols / 2 : 1, t.dtype, t.element_bytes);
+    if (out == FT_NONE) return out;
+    n.op = ft__pointwise_kernel(b->g, "swiglu", n.in, n.in_count, &b->g->tensors[out]);
+    ft__emit(b, &n);
+    return out;
 }
 ft_ref ft__add(ft_build *b, const char *name, ft_ref x, ft_ref y) { return pointwise(b, name, "add", x, y, false); }
 ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y) { return pointwise(b, name, "mul", x, y, false); }

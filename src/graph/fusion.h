@@ -1,8 +1,8 @@
 /* Fusion's own books: what fusion*.c share. Private to them.
  *
- * fusion.c walks, fusion_member.c knows the operators, fusion_group.c decides who runs with whom, fusion_keep.c what the backward pass computes again instead
- * of reading it, fusion_kernel.c what a fused kernel costs, fusion_library.c what a compiler does around library calls.
- */
+ * fusion.c walks, fusion_member.c knows the operators, fusion_group.c decides who runs with whom, fusion_keep.c what
+ * the backward pass computes again instead of reading it, fusion_kernel.c what a fused kernel moves, fusion_library.c
+ * what a compiler does around library calls. */
 #ifndef FT_GRAPH_FUSION_H
 #define FT_GRAPH_FUSION_H
 #include "graph/graph.h"
@@ -17,10 +17,10 @@ typedef enum ft_part {
 } ft_part;
 
 enum { FT_USERS = 4, FT_HELD = 8, FT_FUSION_OPERANDS = FT_NODE_INPUTS + FT_NODE_OUTPUTS };
-/* Without a backward pass nobody asks for the residual stream itself. Inductor writes a sum that several kernels read only
- * when it has more than four operands (realize_reads_threshold); until then each of them adds the operands up again. Of
- * four norms in a row the first reads 2 tensors and writes 1, then 3 and 1, 4 and 1, 5 and 2: 19 passes instead of 16,
- * 0.75 of a pass more for each. */
+/* Without a backward pass nobody asks for the residual stream itself. Inductor writes a sum that several kernels read
+ * only when it has more than four operands (realize_reads_threshold); until then each of them adds the operands up
+ * again. Of four norms in a row the first reads 2 tensors and writes 1, then 3 and 1, 4 and 1, 5 and 2: 19 passes
+ * instead of 16, 0.75 of a pass more for each. */
 #define FT_RUNNING_SUM 0.75
 
 enum {               /* of a storage */

@@ -1,8 +1,8 @@
 /* fusion_keep.c: what other blocks read as it stands, and what they compute again.
  *
  * A compiler that sees forward and backward pass together saves what is dear to compute and computes the rest again
- * where it is read: AOTAutograd takes the minimum cut between what the forward pass has and what the backward pass needs,
- * weighted by bytes (torch/_functorch/partitioners.py). Its rules as far as they show: products, attention and
+ * where it is read: AOTAutograd takes the minimum cut between what the forward pass has and what the backward pass
+ * needs, weighted by bytes (torch/_functorch/partitioners.py). Its rules as far as they show: products, attention and
  * reductions are never run twice; what a library call of the backward pass reads must exist as a whole there and is
  * saved (the input of every linear layer); random masks are saved; any other pointwise result is computed again when
  * its inputs, as far as nobody saves them anyway, are no larger than itself. A greedy walk backwards finds that cut

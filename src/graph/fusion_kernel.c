@@ -164,8 +164,8 @@ static void say(making *m, const ft_node *n)
     m->names++;
 }
 
-/* Sums over rows inside a kernel that walks along them come out as one partial sum per 16 rows, in fp32; a library's sum
- * over those follows, and a cast where the gradient is in a low format. */
+/* Sums over rows inside a kernel that walks along them come out as one partial sum per 16 rows, in fp32; a library's
+ * sum over those follows, and a cast where the gradient is in a low format. */
 static void finish_sums(ft_fusion *f, ft_phase phase, const char *name, int64_t rows, ft_ref out)
 {
     const ft_tensor *t = &f->g->tensors[out];
@@ -274,8 +274,8 @@ static void add_members(making *m, int32_t group, sums *s)
     m->k->work += odd;
 }
 
-/* The logits are a result of the compiled model beside the loss: the caller holds them, and their own gradient, all zeros,
- * comes in and is added. */
+/* The logits are a result of the compiled model beside the loss: the caller holds them, and their own gradient, all
+ * zeros, comes in and is added. */
 static ft_ref logits_gradient(making *m)
 {
     ft_fusion *f = m->f;
@@ -289,7 +289,8 @@ static ft_ref logits_gradient(making *m)
     if (zeros == FT_NONE) return zeros;
     double bytes = ft__tensor_bytes(&f->g->tensors[zeros]);
     ft_node fill = ft__fusion_node(FT_DO_FILL, m->phase, "zero_gradient", m->dtype, k->space, bytes, 0);
-    ft__fusion_emit_wide(f, &fill, NULL, 0, &zeros, 1);
+    fill.out[fill.out_count++] = zeros;
+    ft__fusion_emit(f, &fill);
     k->in_bytes[k->in_count] = bytes;
     k->in[k->in_count++] = zeros;
     k->bytes += bytes;
@@ -329,11 +330,13 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
     int32_t at = f->count;
     ft__fusion_emit_wide(f, &n, out->in, out->in_count, out->out, out->out_count);
     if (zeros != FT_NONE) ft__fusion_hold(f, zeros); /* the caller's: its memory is not taken over by the result */
-    if (p->closed && out->out_count) {               /* each SM sums a part; the parts follow */
-        double cols = ft__tensor_numel(&f->g->tensors[out->out[0]]);
-        ft_node parts = ft__fusion_node(FT_DO_ROW, m.phase, name, FT_FP32, cols * 64, cols * 64 * 4, 2);
-        parts.count = p->count;
-        ft__fusion_emit(f, &parts);
+    if (p->closed && out->out_count) {
+        /* Long columns are summed in parts, some 64 of them; the parts follow. */
+        double cols = ft__tensor_numel(&f->g->tensors[out->out[0]]), parts = p->space / cols / 64;
+        if (parts > 64) parts = 64;
+        ft_node rest = ft__fusion_node(FT_DO_ROW, m.phase, name, FT_FP32, cols * parts, cols * parts * 4, 2);
+        rest.count = p->count;
+        if (parts >= 2) ft__fusion_emit(f, &rest);
     }
     for (int i = 0; i < s.count; i++) finish_sums(f, m.phase, name, s.rows[i], s.out[i]);
     return f->failed ? -1 : at;

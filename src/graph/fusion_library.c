@@ -1,8 +1,8 @@
 /* fusion_library.c: what a compiler does around library calls.
  *
  * Products whose operands are not aligned to 16 bytes run on a slow path; Inductor pads them when they are bound by
- * arithmetic (torch/_inductor/fx_passes/pad_mm.py): operands with an odd edge are copied into larger ones, the result is
- * a view of a larger one. GPT-2's 50257 words become 50264 in each of the head's three products.
+ * arithmetic (torch/_inductor/fx_passes/pad_mm.py): operands with an odd edge are copied into larger ones, the result
+ * is a view of a larger one. GPT-2's 50257 words become 50264 in each of the head's three products.
  *
  * The gradient of a lookup becomes a zeroed table in fp32 into which rows are added atomically, and a cast. */
 #include "graph/fusion.h"
@@ -65,7 +65,8 @@ static void scatter(ft_fusion *f, const ft_node *n)
     bool low = table->element_bytes < 4;
     ft_node fill = ft__fusion_node(FT_DO_FILL, n->phase, n->name, FT_FP32, numel, numel * 4, 0);
     if (low) fill.workspace = (float)(numel * 4);
-    ft__fusion_emit_wide(f, &fill, NULL, 0, n->out, 1);
+    fill.out[fill.out_count++] = n->out[0];
+    ft__fusion_emit(f, &fill);
     double gradient = n->in_count ? ft__tensor_bytes(&f->g->tensors[n->in[0]]) : rows * 2;
     ft_node add = ft__fusion_node(FT_DO_EMBEDDING, n->phase, n->name, FT_FP32, rows, gradient + 8 * rows, 4);
     if (low) add.workspace = (float)(numel * 4);
@@ -74,7 +75,8 @@ static void scatter(ft_fusion *f, const ft_node *n)
     ft_node cast = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->name, FT_FP32, numel,
                                    numel * (4 + table->element_bytes), 2);
     cast.workspace = (float)(numel * 4);
-    ft__fusion_emit_wide(f, &cast, n->out, 1, NULL, 0);
+    cast.in[cast.in_count++] = n->out[0];
+    ft__fusion_emit(f, &cast);
 }
 
 void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *node)

@@ -9,9 +9,17 @@
 /* Most names differ in their first letter. */
 static bool named(const ft_node *n, const char *name) { return *n->op.name == *name && !strcmp(n->op.name, name); }
 
+/* Sums of a handful (the query heads that share a key) are written out: every result on its own. */
+static bool unrolled(const ft_node *n)
+{
+    if (n->op.kind != FT_OP_ROW || n->op.pass != FT_FWD) return false;
+    return (named(n, "sum_cols") && n->op.u.row.rows <= 8) || (named(n, "sum_rows") && n->op.u.row.cols <= 8);
+}
+
 static ft_part row_part(const ft_node *n)
 {
     if (n->op.kind != FT_OP_ROW) return n->op.kind == FT_OP_ELEMENTWISE ? FT_POINT : FT_LIBRARY;
+    if (unrolled(n)) return FT_POINT;
     if (named(n, "sum_cols")) return FT_DOWN;
     if (named(n, "transpose_copy") || named(n, "bias_add") || named(n, "cat_halves")) return FT_POINT;
     if (named(n, "embedding")) return n->op.pass == FT_FWD ? FT_POINT : FT_LIBRARY;
@@ -43,10 +51,11 @@ ft_part ft__fusion_part(const ft_node *n)
 double ft__fusion_space(const ft_graph *g, const ft_node *n)
 {
     double most = 1;
-    if (n->op.kind == FT_OP_ROW) most = (double)n->op.u.row.rows * (double)n->op.u.row.cols;
+    bool along = n->op.kind == FT_OP_ROW && !unrolled(n);
+    if (along) most = (double)n->op.u.row.rows * (double)n->op.u.row.cols;
     for (int i = 0; i < n->out_count; i++) {
         double numel = ft__tensor_numel(&g->tensors[n->out[i]]);
-        if (numel > most && !(n->verb == FT_DO_ROW && n->op.kind == FT_OP_ROW)) most = numel;
+        if (numel > most && !(n->verb == FT_DO_ROW && along)) most = numel;
     }
     if (n->verb == FT_DO_LOSS && n->in_count) most = ft__tensor_numel(&g->tensors[n->in[0]]);
     return most;

@@ -43,6 +43,7 @@ const ft_pointwise_op ft__pointwise_ops[] = {
     {"silu_backward", 2, 8, 2, 0, 0}, {"relu_backward", 2, 1, 0, 0, 0},
     {"tanh_backward", 2, 3, 0, 0, 0}, {"sigmoid_backward", 2, 3, 0, 0, 0},
     {"where", 3, 1, 0, 0, 0},         {"masked_fill", 2, 1, 0, 0, 0},
+    {"swiglu", 2, 6, 2, 0, 0},        {"swiglu_backward", 3, 12, 2, 0, 0},
 };
 const int ft__pointwise_op_count = (int)(sizeof ft__pointwise_ops / sizeof *ft__pointwise_ops);
 

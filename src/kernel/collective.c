@@ -4,7 +4,7 @@
  *     LL      s aL                + w / (eL U M)
  *     LL128   dM + s aM           + w / (eM U M)
  *     Simple  dS + s aS           + w / (eS U M G)
- *     NVLS    dN                  + bytes / (eN U)        all-reduce of more than four GPUs under a reducing switch
+ *     NVLS    dN                  + w / (eN U G)          all-reduce of more than four GPUs under a reducing switch
  *   + local / (lc U)                                      gathers and exchanges also copy a rank's own share
  *
  * s: steps of the ring, 2(n-1) or n-1. w: bytes a rank sends, 2(n-1)/n or (n-1)/n of the buffer. U: the link's nominal
@@ -47,6 +47,11 @@ enum {
     OF_FOUR,
     OF_EIGHT,
     GROWTH,
+    WIDE,
+    WIDE_STEP,
+    TWO_DIES,
+    ADD_LL,
+    ADD_SIMPLE,
     THETA_COUNT
 };
 
@@ -63,11 +68,16 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [SIMPLE_STEP] = {"simple_step_us", 1.5, 0.1, 30, 0.5},
     [SIMPLE_RATE] = {"simple_rate", 0.75, 0.1, 1, 0.15},
     [NVLS_BASE] = {"nvls_base_us", 15, 1, 80, 0.5},
-    [NVLS_RATE] = {"nvls_rate", 0.6, 0.2, 1, 0.2},
+    [NVLS_RATE] = {"nvls_rate", 1, 0.3, 1.9, 0.2},
     [LOCAL_RATE] = {"local_rate", 2, 0.3, 20, 0.5},
-    [OF_FOUR] = {"rate_of_four", 1, 0.02, 2, 0.15},
-    [OF_EIGHT] = {"rate_of_eight", 1, 0.01, 2, 0.15},
+    [OF_FOUR] = {"rate_of_four", 1, 0.02, 2, 1},
+    [OF_EIGHT] = {"rate_of_eight", 1, 0.01, 2, 1},
     [GROWTH] = {"growth", 0.03, 0.001, 0.2, 0.6},
+    [WIDE] = {"wide_us", 1, 0.05, 20, 0.7}, /* LL on more than one channel, from 4 KiB a rank on */
+    [WIDE_STEP] = {"wide_step_us", 0.15, 0.01, 4, 0.7},
+    [ADD_LL] = {"add_ll", 0.4, 0.02, 1, 0.7}, /* 1: steps and bytes add up; 0: the one hides in the other */
+    [ADD_SIMPLE] = {"add_simple", 0.5, 0.02, 1, 0.7},
+    [TWO_DIES] = {"two_dies", 1.45, 1, 3, 0.1}, /* fixed times of a GPU of two dies, over those of one */
 };
 
 enum {
@@ -143,7 +153,8 @@ static bool pairwise(const ft_op *op)
 ft_protocol ft__collective_protocol(const ft_op *op)
 {
     static const double step_us[2][FT_NVLS] = {{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}};
-    static const double start_us[FT_NVLS] = {6.6, 14, 8.4}, rate[FT_NVLS] = {0.31, 0.74, 0.8};
+    static const double start_us[FT_NVLS] = {6.6, 14, 8.4};
+    const double rate[FT_NVLS] = {op->u.collective.op == FT_ALL_GATHER ? 0.35 : 0.292, 0.6, 0.8};
     double n = (double)op->u.collective.ranks, us_per_byte = 1e-3 / op->u.collective.link_gbps;
     double bytes = op->u.collective.bytes;
     if (pairwise(op)) return bytes / n <= 16384 ? FT_LL : FT_SIMPLE;
@@ -156,8 +167,11 @@ ft_protocol ft__collective_protocol(const ft_op *op)
         if (p == FT_LL || us < least) least = us, best = (ft_protocol)p;
     }
     bool nvls = op->u.collective.op == FT_ALL_REDUCE && op->u.collective.reduces && n > 4;
-    return nvls && 25 + w * us_per_byte / 1.05 < least ? FT_NVLS : best;
+    return nvls && 27 + w * us_per_byte / 1.05 < least ? FT_NVLS : best;
 }
+
+/* B200 and its kin: a fence and a flag go through both halves of the cache. */
+static bool two_dies(const ft_device *device) { return !strcmp(device->generation, "blackwell"); }
 
 static const char *const feature_names[] = {
     "log_bytes", "log_ranks",       "log_share", "log_wire_time",         "log_time_over_start", "log_rate_over_steps",
@@ -176,9 +190,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     bool engine = op->u.collective.op == FT_ALL_REDUCE && op->engine >= FT_ENGINE_TRTLLM;
     ft_protocol protocol = ft__collective_protocol(op);
     if (engine) protocol = protocol == FT_LL ? FT_LL : FT_SIMPLE;
+    double x = bytes / n / 4096, wide = x * x / (1 + x * x);
     switch (protocol) {
     case FT_LL:
-        steps = s * th[LL_STEP];
+        steps = s * th[LL_STEP] + wide * (th[WIDE] * 1e-3 + s * th[WIDE_STEP]);
         moved = w / (th[LL_RATE] * u * many);
         break;
     case FT_LL128:
@@ -187,16 +202,18 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         break;
     case FT_NVLS:
         steps = th[NVLS_BASE] * 1e-3;
-        moved = bytes / (th[NVLS_RATE] * u * exp2(th[GROWTH] * (log2(bytes) - 26)));
+        moved = w / (th[NVLS_RATE] * u * exp2(th[GROWTH] * (log2(w) - 26)));
         break;
     default:
         steps = th[SIMPLE_BASE] * 1e-3 + s * th[SIMPLE_STEP];
         moved = w / (th[SIMPLE_RATE] * u * many * exp2(th[GROWTH] * (log2(w + 1) - 26)));
     }
+    if (two_dies(device)) steps = steps * th[TWO_DIES] + (th[TWO_DIES] - 1) * th[LAUNCH] * 1e-3 * ft__clock_scale(device);
     if (op->u.collective.op != FT_ALL_REDUCE) moved += bytes / n / (th[LOCAL_RATE] * u);
     out->compute_ms = steps;
     out->memory_ms = moved;
-    out->body_ms = steps + moved;
+    double add = th[protocol == FT_LL ? ADD_LL : ADD_SIMPLE];
+    out->body_ms = sqrt(steps * steps + moved * moved + 2 * add * steps * moved);
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = out->waves = 0;
     out->note = ft__protocol_notes[protocol];

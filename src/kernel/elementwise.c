@@ -114,6 +114,17 @@ static double instructions(const ft_op *op)
     return 10;
 }
 
+/* Offsets are computed beside the arithmetic where an SM has other pipes for them: since Volta four schedulers issue 128
+ * lanes a clock whatever the number of fp32 lanes, on AMD a scalar unit takes a share. fp32 in models, instructions per
+ * element if fp32 lanes issued all of them, the mask's addition: V100 under 71 and T4 under 130 (held by memory), P100
+ * 85, MI210 77, MI100 under 91, where H200 needs 99. */
+static double beside(const ft_device *device)
+{
+    if (device->vendor == FT_AMD) return 1.25;
+    if (device->lanes_per_sm <= 0 || device->lanes_per_sm >= 128) return 1;
+    return device->year >= 2017 ? 128.0 / device->lanes_per_sm : 1.15;
+}
+
 enum { PLAIN, VARIANTS };
 static int variant_of(const ft_op *op) { return op->kind == FT_OP_ELEMENTWISE ? PLAIN : -1; }
 static const char *variant_name(int v) { return v == PLAIN ? "pointwise" : ""; }
@@ -130,6 +141,7 @@ static const char *const feature_names[] = {
     "instructions",
     "numel_multiple",
     "is_fp16",
+    "device_timed",
 };
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
@@ -140,7 +152,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
     double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_AMD ? th[EB_AMD] : 1);
     double memory = ft__traffic_ms(device, bytes, eb * (slow_copy ? th[COPY_EB] : 1), cache);
-    double compute = numel * issue / (th[EC] * ft__lane_rate(device));
+    double compute = numel * issue / (th[EC] * ft__lane_rate(device) * (op->u.elementwise.pattern > 0 ? beside(device) : 1));
     out->compute_ms = compute;
     out->memory_ms = memory;
     out->body_ms = ft__smooth_max(compute, memory, th[SMOOTH]) + th[HEAVY] * 1e-5 * (issue - 10) +
@@ -162,6 +174,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     int64_t n = op->u.elementwise.numel;
     *f++ = (float)(n % 4096 == 0 ? 5 : n % 2048 == 0 ? 4 : n % 1024 == 0 ? 3 : n % 8 == 0 ? 2 : n % 4 == 0 ? 1 : 0);
     *f++ = (float)(op->dtype == FT_FP16);
+    *f++ = (float)!eager;
 }
 
 const ft_family ft__elementwise_family = {

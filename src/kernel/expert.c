@@ -108,7 +108,8 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     out->low_ms = fmax(out->ms * exp(-fmin(scale * at_quantile(expert->spread_low[kinship], quantile), MOST_LOG)),
                        fmin(floor_ms, out->ms));
     out->high_ms = out->ms * exp(fmin(scale * at_quantile(expert->spread_high[kinship], quantile), MOST_LOG));
-    *as_timed = (op->timing == FT_TIMING_OP) == ((expert->flags & FT_EXPERT_EAGER) != 0);
+    bool eager = expert->flags & FT_EXPERT_EAGER;
+    *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (expert->flags & FT_EXPERT_DEVICE);
     out->launch_ms = fmin(launch, out->ms);
     out->sustained_ms = out->ms * ft__power_sustained(device, op, out->flops, out->ms);
     out->source = kinship == FT_KIN_SELF ? FT_LEARNED : kinship == FT_KIN_SIBLING ? FT_SIBLING : FT_PHYSICS;

@@ -59,7 +59,8 @@ double ft__power_sustained(const ft_device *device, const ft_op *op, double flop
     const double steady = 1.23;
     bool arithmetic = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_CONV2D ||
                       op->kind == FT_OP_MOE || op->kind == FT_OP_MLA;
-    if (!arithmetic || ms <= 0) return 1;
+    /* Vector units: fitted to kernels of up to seconds, what a board holds for long is in the forecast already. */
+    if (!arithmetic || ms <= 0 || op->dtype == FT_FP32 || op->dtype == FT_FP64) return 1;
     double watts = steady * ft__energy_pj(device, op->dtype) * flops / (ms * 1e9), limit = board_watts(device);
     return watts > limit ? watts / limit : 1;
 }

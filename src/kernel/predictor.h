@@ -36,8 +36,9 @@ typedef enum ft_kinship { FT_KIN_SELF, FT_KIN_SIBLING, FT_KIN_WORLD, FT_KIN_LEVE
 
 /* Its low-precision GEMMs were measured on operands already quantised; otherwise quantising activations is inside. */
 enum { FT_EXPERT_BARE_OPERANDS = 1 };
-/* Its rows are eager calls, the launch gap inside; otherwise device time. */
-enum { FT_EXPERT_EAGER = 2 };
+/* It has rows that are eager calls, the launch gap inside; rows that are device time. Neither, in older files: the
+ * latter. */
+enum { FT_EXPERT_EAGER = 2, FT_EXPERT_DEVICE = 4 };
 
 typedef struct ft_expert {
     char family[24], variant[24], gpu[48], generation[24];

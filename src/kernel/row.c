@@ -249,6 +249,7 @@ static const char *const feature_names[] = {
     "log_rows_per_sm",
     "log_elements",
     "staged",
+    "device_timed",
 };
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
@@ -293,7 +294,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *p++ = (float)e, *p++ = (float)ft__gemm_alignment(op->u.row.cols, e);
     *p++ = (float)fmin(g.trips, 64), *p++ = (float)g.fill, *p++ = ft__lg(waves), *p++ = (float)missed;
     *p++ = ft__twos(op->u.row.cols, 10), *p++ = ft__lg(rows / device->sms), *p++ = ft__lg(elements),
-    *p++ = (float)g.staged;
+    *p++ = (float)g.staged, *p++ = (float)!eager;
 }
 
 const ft_family ft__row_family = {

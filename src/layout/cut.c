@@ -343,7 +343,8 @@ static void follow(cutter *c, ft_node *n)
     if (from != FT_NONE) s = c->of[from];
     bool reduces = n->verb == FT_DO_ROW && n->out_count && c->cols[n->out[0]] == 1 && from != FT_NONE;
     for (int i = 0; i < n->out_count; i++) {
-        share o = from != FT_NONE ? reshaped(c, from, n->out[i]) : s;
+        bool keeps = n->verb == FT_DO_POINTWISE || n->verb == FT_DO_SPLIT || n->verb == FT_DO_ROW;
+        share o = from != FT_NONE && !keeps ? reshaped(c, from, n->out[i]) : s;
         if (c->cols[n->out[i]] == 1 && c->rows[n->out[i]] == 1) o = (share){.rows = 1, .cols = 1};
         if (c->cols[n->out[i]] == 1) o.cols = 1;
         give(c, n->out[i], o);
@@ -394,7 +395,12 @@ static void walk(cutter *c, ft_node *old, ft_ref *alias)
         int32_t first = block->first, count = block->count;
         c->block = b;
         block->first = c->g->node_count;
-        if (block->carry_in != FT_NONE && block->fed_by != FT_NONE) give(c, block->carry_in, c->of[block->fed_by]);
+        if (block->carry_in != FT_NONE) {
+            /* Received from the stage before, as that one had it at its end. */
+            bool tokens = c->p->sp && c->p->tp > 1;
+            share received = {.rows = 1 / ((double)c->p->cp * (tokens ? (double)c->p->tp : 1)), .cols = 1, .tokens = tokens};
+            give(c, block->carry_in, block->fed_by != FT_NONE ? c->of[block->fed_by] : received);
+        }
         for (int32_t i = first; i < first + count && c->status == FT_OK; i++) {
             ft_node n = old[i]; /* shares are asked by the old names; results get their new ones at the end */
             switch (n.verb) {

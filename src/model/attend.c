@@ -144,6 +144,8 @@ static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     const ft_attention_shape *a = &s->shape;
     int64_t pairs = a->batch * a->heads, rows = pairs * a->q_len, kv_rows = a->batch * a->kv_heads * a->kv_len;
     ft_dtype low = ft__tensor_of(b, q)->dtype;
+    bool autocast = b->autocast;
+    b->autocast = false;
     q = ft__cast(b, name, ft__view(b, q, rows, a->head_dim, a->q_len > 1), FT_FP32);
     k = ft__cast(b, name, ft__view(b, k, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
     v = ft__cast(b, name, ft__view(b, v, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
@@ -170,7 +172,17 @@ static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     mark_core(b, first);
     ft_ref y = ft__matmul(b, "attn.values", odds, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
     y = ft__cast(b, name, y, low);
+    b->autocast = autocast;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * a->head_dim, a->q_len > 1);
+    return ft__contiguous(b, "attn.merge", y);
+}
+
+/* sdpa's result has the order of its queries: where those stand head by head, heads are brought together by a copy. */
+static ft_ref merged(ft_build *b, ft_ref y, const ft_scores *s)
+{
+    const ft_attention_shape *a = &s->shape;
+    if (!s->q_dense || a->q_len == 1) return y;
+    y = ft__view(b, y, a->batch * a->q_len, a->heads * (a->v_dim ? a->v_dim : a->head_dim), true);
     return ft__contiguous(b, "attn.merge", y);
 }
 
@@ -193,8 +205,8 @@ static ft_ref masked(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
     ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);
-    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 1.25F; /* an addition per pair */
-    return y;
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort *= 1.6F; /* reads the mask, adds it */
+    return merged(b, y, s);
 }
 
 ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
@@ -205,15 +217,21 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
         return eager(m, name, q, k, v, s);
     if (s->broadcast && m->work->attention == FT_SDPA) return plain(m, name, q, k, v, s);
     ft_attention_shape shape = *a;
+    /* The package that eager models call by that name; Transformer Engine and serving engines have newer kernels. */
+    shape.flash2 = m->work->attention == FT_FLASH && !m->fused && !m->engine;
     /* sdpa has no window: beyond it a mask says which keys count, and all of them are computed. */
     if (shape.window > 0 && (m->work->attention == FT_SDPA || shape.window >= shape.kv_len)) {
         shape.masked |= shape.window < shape.kv_len;
         shape.window = 0;
     }
+    /* A model that is being traced cannot ask whether its mask hides anything: it is always passed. */
+    ft_execution how = m->work->execution;
+    if ((how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH) && shape.causal) shape.masked = true;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
     if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, name, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);
     k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);
     v = ft__view(b, v, a->batch * a->kv_heads * a->kv_len, v_dim, !s->v_dense);
-    return ft__attention(b, name, q, k, v, &shape, s->dropout);
+    ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);
+    return m->work->attention == FT_SDPA ? merged(b, y, s) : y;
 }

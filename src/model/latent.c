@@ -76,9 +76,5 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
                    .q_dense = true,
                    .k_dense = true};
     ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
-    if (m->work->attention != FT_EAGER) { /* the kernel's result stands head by head */
-        y = ft__view(b, y, tokens, a->heads * a->v_dim, true);
-        y = ft__contiguous(b, "attn.merge", y);
-    }
     return ft__linear(b, "attn.o_proj", y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
 }

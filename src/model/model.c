@@ -10,12 +10,17 @@
 
 typedef void (*builder)(ft_maker *);
 static const builder builders[FT_DESIGN_COUNT] = {
-    [FT_DECODER_ONLY] = ft__make_transformer, [FT_ENCODER_ONLY] = ft__make_encoder,
+    [FT_DECODER_ONLY] = ft__make_transformer,
+    [FT_ENCODER_ONLY] = ft__make_encoder,
     [FT_ENCODER_DECODER] = ft__make_encoder_decoder,
-    [FT_SPEECH] = ft__make_speech,            [FT_VIT] = ft__make_vit,
-    [FT_CLIP] = ft__make_clip,                [FT_RESNET] = ft__make_resnet,
-    [FT_CONVNEXT] = ft__make_convnext,        [FT_STATE_SPACE] = ft__make_state_space,
-    [FT_DIFFUSION] = ft__make_diffusion,      [FT_CUSTOM] = ft__make_custom,
+    [FT_SPEECH] = ft__make_speech,
+    [FT_VIT] = ft__make_vit,
+    [FT_CLIP] = ft__make_clip,
+    [FT_RESNET] = ft__make_resnet,
+    [FT_CONVNEXT] = ft__make_convnext,
+    [FT_STATE_SPACE] = ft__make_state_space,
+    [FT_DIFFUSION] = ft__make_diffusion,
+    [FT_CUSTOM] = ft__make_custom,
 };
 
 /* -- the optimizer ----------------------------------------------------------------------------- */
@@ -34,8 +39,12 @@ static void update(ft_build *b, const char *name, const char *op, double times)
 static void optimizer(ft_maker *m)
 {
     static const char *const names[FT_OPTIMIZER_COUNT] = {
-        [FT_ADAMW] = "adamw_fused",    [FT_ADAMW_FOREACH] = "adamw_foreach", [FT_ADAMW_8BIT] = "adamw_8bit",
-        [FT_ADAFACTOR] = "adafactor",  [FT_SGD] = "sgd",                     [FT_SGD_MOMENTUM] = "sgd_momentum",
+        [FT_ADAMW] = "adamw_fused",
+        [FT_ADAMW_FOREACH] = "adamw_foreach",
+        [FT_ADAMW_8BIT] = "adamw_8bit",
+        [FT_ADAFACTOR] = "adafactor",
+        [FT_SGD] = "sgd",
+        [FT_SGD_MOMENTUM] = "sgd_momentum",
         [FT_MUON] = "muon",
     };
     ft_build *b = &m->b;
@@ -70,10 +79,26 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     m.b.lora_rank = training ? w->lora_rank : 0;
     m.b.frozen = m.b.lora_rank > 0;
     if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;
-    if (training && w->dtype == FT_FP8) m.b.weight_bytes = ft_dtype_bytes(m.b.stored);
+    if (training && w->dtype == FT_FP8)
+        m.b.weight_bytes = ft_dtype_bytes(m.b.stored);
     else if (!training && ft_dtype_bytes(w->dtype) < 2 && !w->autocast && w->weight_bits <= 0)
         m.b.weight_bytes = ft_dtype_bytes(w->dtype);
     return m;
+}
+
+/* Training frameworks (llm-foundry, DeepSpeed, Megatron: whoever keeps fp32 copies beside low-precision weights) have
+ * layers of their own: the activation is one kernel, and large language models are trained without dropout. Plain
+ * transformers writes gelu_new out and drops out where the config says so. */
+static const ft_arch *in_a_framework(const ft_arch *arch, const ft_workload *w, ft_arena *arena)
+{
+    if (w->task != FT_TRAIN || !w->master_weights || w->execution == FT_RUN_FUSED || arch->design != FT_DECODER_ONLY)
+        return arch;
+    ft_arch *own = ft__arena_alloc(arena, sizeof *own);
+    if (!own) return arch;
+    *own = *arch;
+    if (!strcmp(own->activation, "gelu_new") || !strcmp(own->activation, "gelu_fast")) own->activation = "gelu";
+    own->embed_dropout = own->attention_dropout = own->residual_dropout = own->mlp_dropout = 0;
+    return own;
 }
 
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena *arena, ft_graph **out, ft_error *err)
@@ -82,7 +107,7 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena 
     if (w->batch < 1 || w->seq < 1) return ft__fail(err, FT_E_RANGE, "batch and seq must be at least 1");
     ft_graph *g = ft__graph_new(arena, w->dtype);
     if (!g) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    ft_maker m = begin(arch, w, g, err);
+    ft_maker m = begin(in_a_framework(arch, w, arena), w, g, err);
     builders[arch->design](&m);
     *out = g;
     return m.b.status;
@@ -92,7 +117,9 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
 {
     ft_maker m = begin(arch, w, g, err);
     if (w->task == FT_TRAIN) {
-        FT_TRY(ft__graph_backward(g, w->recompute, (double)(w->accumulate > 1 ? w->accumulate : 1), err));
+        /* Megatron's products add into the gradients that are there; elsewhere that is a kernel of its own. */
+        bool adds = w->accumulate > 1 && w->execution != FT_RUN_FUSED;
+        FT_TRY(ft__graph_backward(g, w->recompute, adds ? (double)w->accumulate : 1, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;
     }

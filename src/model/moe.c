@@ -47,7 +47,8 @@ static ft_ref gate_up(ft_maker *m, ft_ref both)
         return ft__mul(b, "moe.act", gate, part[1]);
     }
     int64_t rows = ft__tensor_of(b, both)->rows;
-    ft_ref gate = ft__pointwise(b, "moe.act", "clamp_max", ft__slice(b, both, rows, a->moe_ffn)); /* every other column */
+    ft_ref gate = ft__pointwise(b, "moe.act", "clamp_max",
+                                ft__slice(b, both, rows, a->moe_ffn)); /* every other column */
     ft_ref up = ft__pointwise(b, "moe.act", "clamp", ft__slice(b, both, rows, a->moe_ffn));
     ft_ref soft = ft__pointwise(b, "moe.act", "mulu", gate);
     soft = ft__pointwise(b, "moe.act", "sigmoid", soft);

@@ -56,11 +56,28 @@ static ft_ref gelu_written_out(ft_build *b, const char *name, ft_ref x)
     return ft__mul(b, name, half, inner);
 }
 
+/* The same, written out in another order inside a function with its own gradient, which keeps x alone (bloom). */
+static ft_ref gelu_of_bloom(ft_build *b, const char *name, ft_ref x)
+{
+    bool training = b->training;
+    b->training = false;
+    ft_ref half = ft__pointwise(b, name, "mulu", x), inner = ft__pointwise(b, name, "mulu", x);
+    ft_ref square = ft__mul(b, name, ft__pointwise(b, name, "mulu", x), x);
+    square = ft__pointwise(b, name, "addu", square);
+    inner = ft__mul(b, name, inner, square);
+    inner = ft__pointwise(b, name, "tanh", inner);
+    inner = ft__pointwise(b, name, "addu", inner);
+    (void)half; /* the other operand of the product, of x's size as x is */
+    b->training = training;
+    return ft__pointwise2(b, name, "gelu_again", x, inner);
+}
+
 ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation, ft_ref x)
 {
     ft_build *b = &m->b;
     bool one = m->fused || m->engine;
     ft__module(b, 1);
+    if (!one && !strcmp(m->arch->model_type, "bloom")) return gelu_of_bloom(b, name, x);
     if (!strcmp(activation, "gelu_new") || !strcmp(activation, "gelu_fast"))
         return one ? ft__pointwise(b, name, "gelu", x) : gelu_written_out(b, name, x);
     if (!strcmp(activation, "quick_gelu")) {
@@ -94,8 +111,9 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     ft_ref c = ft__pointwise(b, "rotary", "cos", positions), s = ft__pointwise(b, "rotary", "sin", positions);
     c = ft__pointwise(b, "rotary", "mulu", c);
     s = ft__pointwise(b, "rotary", "mulu", s);
-    m->cos = ft__cast(b, "rotary", c, low);
-    m->sin = ft__cast(b, "rotary", s, low);
+    bool wide = !strncmp(m->arch->model_type, "olmo", 4) && strcmp(m->arch->model_type, "olmoe"); /* stays in fp32 */
+    m->cos = wide ? c : ft__cast(b, "rotary", c, low);
+    m->sin = wide ? s : ft__cast(b, "rotary", s, low);
     b->training = training;
     ft__module(b, 1);
 }
@@ -131,10 +149,17 @@ ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, i
 {
     ft_build *b = &m->b;
     int64_t rows = m->batch * m->q_len * heads;
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
     x = ft__view(b, x, rows, head_dim, true);
     if (m->fused || m->engine) return ft__pointwise2(b, name, "mul", x, m->cos);
     if (m->arch->sinks) return rotate_split(m, name, x, head_dim);
-    if (rotary_dim >= head_dim || rotary_dim <= 0) return rotate_half(m, name, x, head_dim);
+    if (rotary_dim >= head_dim || rotary_dim <= 0) {
+        x = rotate_half(m, name, x, head_dim);
+        if (strcmp(m->arch->model_type, "phi3")) return ft__cast(b, name, x, low);
+        x = ft__copy(b, name, x, rows, head_dim); /* joined with the part that is not turned, of width zero */
+        if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.name = "append";
+        return x;
+    }
     int64_t part[2] = {rotary_dim, head_dim - rotary_dim};
     ft_ref turned = ft__slice(b, x, rows, part[0]), kept = ft__slice(b, x, rows, part[1]);
     turned = rotate_half(m, name, turned, rotary_dim);
@@ -156,10 +181,10 @@ ft_ref ft__part_mlp(ft_maker *m, const char *name, ft_ref x, int64_t inter, cons
         ft_ref both = ft__linear(b, "mlp.gate_up_proj", x, 2 * inter, bias, FT_CUT_COLUMNS);
         int64_t halves[2] = {inter, inter};
         ft_ref part[2];
-        ft__split(b, both, 2, halves, part);
         if (one) {
-            h = ft__pointwise2(b, "mlp.act", "silu", part[0], part[1]);
+            h = ft__swiglu(b, "mlp.act", both);
         } else {
+            ft__split(b, both, 2, halves, part);
             ft_ref gate = ft__part_activation(m, "mlp.act", activation, part[0]);
             h = ft__mul(b, "mlp.act", part[1], gate);
         }

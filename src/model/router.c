@@ -43,8 +43,8 @@ static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
     ft_ref two = best_of(b, corrected, tokens * groups, each > 0 ? each : 1, 2, true);
     ft_ref group = ft__view(b, ft__reduce(b, name, "sum", two), tokens, groups, false);
     best_of(b, group, tokens, groups, (groups + 1) / 2, false);
-    ft__aside(b, name, "fill", FT_NONE, tokens, groups, 4, 2);         /* zeros, ones where chosen */
-    ft__aside(b, name, "copy", corrected, tokens, a->experts, 4, 5);   /* as a mask over experts; the rest to zero */
+    ft__aside(b, name, "fill", FT_NONE, tokens, groups, 4, 2);       /* zeros, ones where chosen */
+    ft__aside(b, name, "copy", corrected, tokens, a->experts, 4, 5); /* as a mask over experts; the rest to zero */
     best_of(b, corrected, tokens, a->experts, a->topk, false);
     b->training = training;
     ft_node pick = ft__node_of(FT_DO_GATHER, "moe.topk");

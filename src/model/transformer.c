@@ -33,8 +33,10 @@ ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int6
     /* One token's rows are contiguous whatever the order of axes, unless they are a slice of fused projections. */
     const ft_tensor *t = ft__tensor_of(b, fresh);
     if (m->q_len == 1 && !t->gaps) fresh = ft__view(b, fresh, m->batch * rows_per_token, dim, false);
-    if (!decode) cache = ft__slice(b, fresh, 1, 1); /* nothing so far */
-    else if (full) cache = ft__slice(b, cache, rows, dim);
+    if (!decode)
+        cache = ft__slice(b, fresh, 1, 1); /* nothing so far */
+    else if (full)
+        cache = ft__slice(b, cache, rows, dim);
     return ft__append(b, "attn.cache", cache, fresh, rows, dim);
 }
 
@@ -85,7 +87,13 @@ static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
         ft_ref out[3];
         ft_ref qkv = ft__linear(b, "attn.qkv_proj", x, part[0] + part[1] + part[2], a->qkv_bias ? FT_BIAS : FT_NO_BIAS,
                                 FT_CUT_COLUMNS);
-        ft__split(b, qkv, 3, part, out);
+        /* Slices, whose gradients are zeroed tensors with one part filled, or a split, whose gradients are joined. */
+        bool slices = !strcmp(a->model_type, "bloom") || !strcmp(a->model_type, "phi3") ||
+                      !strcmp(a->model_type, "falcon");
+        if (slices && !m->fused && !m->engine)
+            for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, tokens, part[i]);
+        else
+            ft__split(b, qkv, 3, part, out);
         q = out[0];
         k = out[1];
         v = out[2];
@@ -114,7 +122,8 @@ static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
     v = ft__part_remember(m, v, a->kv_heads, dim);
     bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
     /* A rotation that ends in a concatenation leaves its result dense. */
-    bool joined = a->position == FT_ROTARY && (a->sinks || (a->rotary_dim > 0 && a->rotary_dim < dim));
+    bool joined = a->position == FT_ROTARY &&
+                  (a->sinks || !strcmp(a->model_type, "phi3") || (a->rotary_dim > 0 && a->rotary_dim < dim));
     s.q_dense = joined;
     s.k_dense = cached || joined;
     s.v_dense = cached;

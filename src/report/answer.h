@@ -13,8 +13,8 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, con
  * every line has an answer. */
 void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line);
 
-/* The pieces, for answers written elsewhere. A key comes with its comma; a figure that is not finite or is negative, and
- * an empty word, are left out. `always`: "id":null where the request had none. */
+/* The pieces, for answers written elsewhere. A key comes with its comma; a figure that is not finite or is negative,
+ * and an empty word, are left out. `always`: "id":null where the request had none. */
 void ft__answer_begin(ft_text *out, const json_t *id, bool always); /* up to the value of "ok" */
 void ft__answer_key(ft_text *out, const char *key);
 void ft__answer_figure(ft_text *out, const char *key, double value);

@@ -42,9 +42,9 @@ static void add_times(ft_text *out, const ft_step_view *v)
     ft__answer_figure(out, "optimizer_ms", s->phase_ms[FT_UPDATE]);
     ft__answer_figure(out, "recompute_ms", s->phase_ms[FT_RECOMPUTE]);
     ft__answer_figure(out, "host_ms", s->host_ms);
-    ft__answer_figure(out, "comm_ms", 0);
-    ft__answer_figure(out, "comm_exposed_ms", 0);
-    ft__answer_figure(out, "bubble_ms", 0);
+    ft__answer_figure(out, "comm_ms", s->comm_ms);
+    ft__answer_figure(out, "comm_exposed_ms", s->comm_exposed_ms);
+    ft__answer_figure(out, "bubble_ms", s->bubble_ms);
     ft__answer_figure(out, "busy_ms", s->busy_ms);
     ft__answer_figure(out, "idle_ms", s->idle_ms);
     ft__answer_figure(out, "launches", s->launches);

@@ -48,6 +48,16 @@ void ft__add_wrapped(ft_text *out, const ft_style *style, const char *text)
     ft__text_add(out, "\n");
 }
 
+/* Text cut to its column; what tells things apart stands first. */
+void ft__add_cut(ft_text *out, const ft_text *text, int most)
+{
+    const char *at = text->at ? text->at : "";
+    size_t shown = (int)strlen(at) > most ? ft__utf8_cut(at, most > 2 ? (size_t)(most - 2) : 0) : strlen(at);
+    ft__text_add_n(out, at, shown);
+    if (at[shown]) ft__text_add(out, "..");
+    out->failed = out->failed || text->failed;
+}
+
 void ft__add_confidence(ft_text *out, double quantile)
 {
     if (fabs(quantile - 0.9) < 1e-9)

@@ -12,6 +12,8 @@ void ft__line_begin(ft_text *out, const ft_style *style, const char *label);
 void ft__line(ft_text *out, const ft_style *style, const char *label, const ft_text *figure, const char *remark);
 /* Words of `text` on as many lines as the terminal's width asks for. */
 void ft__add_wrapped(ft_text *out, const ft_style *style, const char *text);
+/* `text` in at most `most` columns; what is cut off ends in two dots. */
+void ft__add_cut(ft_text *out, const ft_text *text, int most);
 /* "nine times in ten" is what 0.9 means; other shares are said as they are. */
 void ft__add_confidence(ft_text *out, double quantile);
 /* What holds a kernel or a step back: "memory bandwidth". */

@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "kernel/kernel.h"
-#include "report/columns.h"
-#include "report/describe.h"
 #include "report/lines.h"
 
 enum { TOP_KERNELS = 5 };
@@ -185,11 +183,13 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
                  {"optimizer", m->optimizer_bytes},   {"activations", m->activations_bytes},
                  {"temporary", m->temporary_bytes},   {"KV cache", m->kv_cache_bytes},
                  {"exchange", m->communication_bytes}};
-    ft_text place = {0};
+    ft_text place = {0}, cut = {0};
     ft__text_add(&place, "peak, in ");
     ft__add_peak_place(&place, v);
-    memory_line(out, style, "memory", m->peak_bytes, m->capacity_bytes, place.at, false);
+    ft__add_cut(&cut, &place, style->width - 2 - FT_LINE_LABEL - FT_LINE_FIGURE);
+    memory_line(out, style, "memory", m->peak_bytes, m->capacity_bytes, cut.at, false);
     ft__text_free(&place);
+    ft__text_free(&cut);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].bytes > 0) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
     memory_line(out, style, "reserved", m->reserved_bytes + m->context_bytes, m->capacity_bytes,
@@ -231,134 +231,15 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step *s)
     ft__add_percent(&a, s->learned + s->calibrated);
     ft__text_add(&a, " learned");
     ft__ink_end(&a, style);
-    ft__text_add(&b, "share of the time forecast from measurements");
+    ft__text_add(&b, "of the time, from measurements");
     if (s->roofline > 0.0005) {
         ft__text_add(&b, "; ");
         ft__add_percent(&b, s->roofline);
-        ft__text_add(&b, " is a roofline's guess");
+        ft__text_add(&b, " guessed");
     }
     ft__line(out, style, "source", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
-}
-
-/* -- kernels ----------------------------------------------------------------------------------- */
-
-static void kernel_head(ft_columns *c, bool wide)
-{
-    static const char *const head[] = {"kernel",  "phase",    "operator", "launches",
-                                       "each ms", "total ms", "share",    "held by"};
-    for (int i = 0; i < 8; i++)
-        if (wide || i != 2) ft__cell_add(c, head[i]);
-}
-
-/* The operator, cut to its column: the sizes that tell kernels apart stand first. */
-static void add_operator(ft_text *out, const ft_op *op, size_t most)
-{
-    ft_text text = {0};
-    ft__describe_op(&text, op);
-    const char *at = text.at ? text.at : "";
-    size_t shown = ft__utf8_cut(at, most);
-    ft__text_add_n(out, at, shown);
-    if (at[shown]) ft__text_add(out, "..");
-    out->failed = out->failed || text.failed;
-    ft__text_free(&text);
-}
-
-static void kernel_row(ft_columns *c, const ft_merged *m, double busy_ms, int wide)
-{
-    const char *block = m->block->name ? m->block->name : "";
-    ft__cell_addf(c, "%s%s%s", block, *block ? "." : "", m->node->name ? m->node->name : "");
-    ft__cell_add(c, ft__phase_name(m->node->phase));
-    if (wide > 0) add_operator(ft__cell(c), &m->node->op, (size_t)wide);
-    ft__cell_addf(c, "%.0f", m->count);
-    ft__add_figure(ft__cell(c), m->forecast->ms, 3);
-    ft__add_figure(ft__cell(c), m->total_ms, 4);
-    ft__add_percent(ft__cell(c), m->total_ms / busy_ms);
-    ft__cell_add(c, ft_bound_name(m->forecast->bound));
-}
-
-/* The most expensive first; a few of many, so that selection is cheap. */
-static void pick_dearest(ft_merged *merged, size_t count, size_t most)
-{
-    for (size_t i = 0; i < most; i++) {
-        size_t top = i;
-        for (size_t k = i + 1; k < count; k++)
-            if (merged[k].total_ms > merged[top].total_ms) top = k;
-        ft_merged swap = merged[i];
-        merged[i] = merged[top];
-        merged[top] = swap;
-    }
-}
-
-/* What the other columns leave to the operator's description; 0 where that says nothing. */
-static int operator_width(const ft_style *style, const ft_merged *merged, size_t count)
-{
-    enum { OTHERS = 68, LEAST = 24 };
-    int longest = 0;
-    for (size_t i = 0; i < count; i++) {
-        int width = ft__text_width(merged[i].block->name ? merged[i].block->name : "") + 1 +
-                    ft__text_width(merged[i].node->name ? merged[i].node->name : "");
-        if (width > longest) longest = width;
-    }
-    int left = style->width - OTHERS - longest;
-    return left >= LEAST ? left : 0;
-}
-
-static bool print_kernels(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most)
-{
-    size_t count;
-    ft_merged *merged = ft__merge_kernels(v, &count);
-    if (!merged) return false;
-    if (most < count) {
-        pick_dearest(merged, count, most);
-        count = most;
-    }
-    ft_columns c;
-    int wide = operator_width(style, merged, count);
-    ft__columns_init(&c, wide > 0 ? "lllrrrrl" : "llrrrrl");
-    kernel_head(&c, wide > 0);
-    for (size_t i = 0; i < count; i++) kernel_row(&c, &merged[i], v->step->busy_ms, wide);
-    bool printed = ft__columns_print(&c, out, style, 2, true);
-    ft__columns_free(&c);
-    return printed && !out->failed;
-}
-
-bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view *v)
-{
-    return print_kernels(out, style, v, SIZE_MAX);
-}
-
-bool ft__screen_layers(ft_text *out, const ft_style *style, const ft_step_view *v)
-{
-    size_t count;
-    const ft_layer *layers = ft__layers(v, &count);
-    if (!layers) return false;
-    static const char *const head[] = {"block", "times",      "forward ms", "recompute", "backward",
-                                       "share", "parameters", "saved GiB",  "arithmetic"};
-    bool recomputes = v->work->recompute != FT_RECOMPUTE_NONE,
-         wide = style->width >= 90; /* a narrow one does without */
-    char align[10] = "lrrrrrrrr";
-    align[(recomputes ? 8 : 7) + (wide ? 1 : 0)] = '\0';
-    ft_columns c;
-    ft__columns_init(&c, align);
-    for (int i = 0; i < 9; i++)
-        if ((recomputes || i != 3) && (wide || i != 8)) ft__cell_add(&c, head[i]);
-    for (size_t i = 0; i < count; i++) {
-        const ft_layer *l = &layers[i];
-        ft__cell_add(&c, l->name ? l->name : "");
-        ft__cell_addf(&c, "%.0f", l->repeat);
-        ft__add_figure(ft__cell(&c), l->forward_ms, 4);
-        if (recomputes) ft__add_figure(ft__cell(&c), l->recompute_ms, 4);
-        ft__add_figure(ft__cell(&c), l->backward_ms, 4);
-        ft__add_percent(ft__cell(&c), (l->forward_ms + l->recompute_ms + l->backward_ms) / v->step->busy_ms);
-        ft__add_parameters(ft__cell(&c), l->parameters);
-        ft__add_gib(ft__cell(&c), l->saved_bytes);
-        if (wide) ft__add_si(ft__cell(&c), l->flops, "FLOP");
-    }
-    bool printed = ft__columns_print(&c, out, style, 2, true);
-    ft__columns_free(&c);
-    return printed && !out->failed;
 }
 
 bool ft__screen_step(ft_text *out, const ft_style *style, const ft_step_view *v)
@@ -373,5 +254,5 @@ bool ft__screen_step(ft_text *out, const ft_style *style, const ft_step_view *v)
     ft__text_add(out, "\n");
     class_lines(out, style, v->step);
     ft__text_add(out, "\n");
-    return print_kernels(out, style, v, TOP_KERNELS);
+    return ft__screen_kernels(out, style, v, TOP_KERNELS);
 }

@@ -8,9 +8,9 @@
 bool ft__screen_step(ft_text *out, const ft_style *style, const ft_step_view *v);
 /* Its title alone: model, GPU (a view without device: several), format, sizes, execution. */
 void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_view *v);
-/* Every block, every kernel. */
+/* Every block; every kernel, or the `most` most expensive ones. */
 bool ft__screen_layers(ft_text *out, const ft_style *style, const ft_step_view *v);
-bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view *v);
+bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most);
 /* Does it fit, by how much, and what would help. */
 void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m);
 

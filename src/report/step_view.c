@@ -46,27 +46,24 @@ void ft__add_peak_place(ft_text *out, const ft_step_view *v)
 
 /* -- kernels ----------------------------------------------------------------------------------- */
 
-/* Operators are made by ft__op_init, which clears all of them, so that equal ones are equal byte by byte but for the
- * pointer to the name. */
-static uint64_t op_hash(const ft_node *n, int32_t block)
+static uint64_t kernel_hash(const ft_node *n, int32_t block, const ft_forecast *f)
 {
-    ft_op op = n->op;
-    const char *name = op.name ? op.name : "";
-    op.name = NULL;
-    uint64_t h = ft__hash(&op, sizeof op, (uint64_t)block * 4 + (uint64_t)n->phase);
-    h = ft__hash(name, strlen(name), h);
+    uint64_t h = ft__hash(&f->ms, sizeof f->ms, (uint64_t)block * 4 + (uint64_t)n->phase);
     return ft__hash(n->name, n->name ? strlen(n->name) : 0, h);
 }
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
+/* What computes the same, moves the same and takes the same under the same name is the same kernel; of products also
+ * the sides, as a gradient's may have them in another order. */
 static bool same_kernel(const ft_merged *m, const ft_node *n, const ft_block *block, const ft_forecast *f)
 {
-    ft_op a = m->node->op, b = n->op;
+    const ft_op *a = &m->node->op, *b = &n->op;
     if (m->block != block || m->node->phase != n->phase || !same_text(m->node->name, n->name)) return false;
-    if (!same_text(a.name, b.name) || m->forecast->ms != f->ms) return false; /* traffic of fused ones may differ */
-    a.name = b.name = NULL;
-    return !memcmp(&a, &b, sizeof a);
+    if (a->kind != b->kind || a->dtype != b->dtype || a->pass != b->pass || !same_text(a->name, b->name)) return false;
+    if (m->forecast->ms != f->ms || m->forecast->flops != f->flops || m->forecast->bytes != f->bytes) return false;
+    return a->kind != FT_OP_GEMM || (a->u.gemm.m == b->u.gemm.m && a->u.gemm.n == b->u.gemm.n &&
+                                     a->u.gemm.k == b->u.gemm.k && !strcmp(a->u.gemm.layout, b->u.gemm.layout));
 }
 
 ft_merged *ft__merge_kernels(const ft_step_view *v, size_t *count)
@@ -82,7 +79,7 @@ ft_merged *ft__merge_kernels(const ft_step_view *v, size_t *count)
         const ft_timed *k = &s->kernels[i];
         const ft_node *n = &v->graph->nodes[k->node];
         const ft_block *block = &v->graph->blocks[k->block];
-        size_t at = op_hash(n, k->block) & (room - 1);
+        size_t at = kernel_hash(n, k->block, &k->forecast) & (room - 1);
         while (slots[at] && !same_kernel(&merged[slots[at] - 1], n, block, &k->forecast)) at = (at + 1) & (room - 1);
         if (!slots[at]) {
             merged[*count] = (ft_merged){.node = n, .block = block, .forecast = &k->forecast};

@@ -2,6 +2,7 @@
 #ifndef FT_REPORT_STEP_VIEW_H
 #define FT_REPORT_STEP_VIEW_H
 #include "base/text.h"
+#include "timeline/ranks.h"
 #include "timeline/step.h"
 
 typedef enum ft_detail { FT_SUMMARY, FT_LAYERS, FT_KERNELS } ft_detail;
@@ -14,6 +15,9 @@ typedef struct ft_step_view {
     const ft_device *device;
     const ft_graph *graph;
     const ft_step *step;
+    const ft_parallel *parallel; /* NULL: one GPU */
+    const ft_cluster *cluster;
+    const ft_ranked *ranked;
     double quantile;
     ft_detail detail;
     bool memory_only;       /* no times were forecast */

@@ -290,6 +290,23 @@ static void slices_of_a_norm_are_read_from_memory(void **state)
     assert_true(anyone(t->g, makes, y));
 }
 
+/* Four query heads share a key: their gradients are added up where the sum is used, not by a reduction. */
+static void sums_of_a_handful_are_written_out(void **state)
+{
+    bench *t = *state;
+    open_once(t, "keys");
+    ft_node n = ft__node_of(FT_DO_ROW, "repeat_kv");
+    ft__node_in(&n, ft__linear(&t->b, "gradient", input(t), COLS, FT_NO_BIAS, FT_WHOLE));
+    ft_ref sum = ft__node_out(&t->b, &n, ROWS / 4, COLS, FT_BF16, 2);
+    n.op = ft__row_kernel("sum_cols", FT_FWD, 4, (int64_t)ROWS / 4 * COLS, FT_BF16);
+    ft__emit(&t->b, &n);
+    ft__block_close(&t->b, ft__pointwise(&t->b, "rotary", "neg", sum));
+    fuse(t);
+    assert_int_equal(launches(t->g), 2);
+    assert_float_equal(ft__op_bytes(&fused(t->g, 0)->op), 1.25 * unit, 1);
+    assert_int_equal(fused(t->g, 0)->op.u.elementwise.numel, (int64_t)ROWS / 4 * COLS);
+}
+
 /* -- loops --------------------------------------------------------------------------------------- */
 
 /* The sum that ends a layer and the norm that begins the next are one kernel; the stream is still written. */
@@ -572,6 +589,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(softmax_takes_scale_and_mask_along, start, stop),
         cmocka_unit_test_setup_teardown(norms_of_different_rows_stay_apart, start, stop),
         cmocka_unit_test_setup_teardown(slices_of_a_norm_are_read_from_memory, start, stop),
+        cmocka_unit_test_setup_teardown(sums_of_a_handful_are_written_out, start, stop),
         cmocka_unit_test_setup_teardown(layers_are_sewn_together, start, stop),
         cmocka_unit_test_setup_teardown(nothing_is_fused_into_products, start, stop),
         cmocka_unit_test_setup_teardown(odd_products_are_padded, start, stop),

@@ -1,0 +1,332 @@
+/* From a request's words, a name or a file to tiers. */
+#include "comm/cluster.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "comm/catalogue.h"
+#include "comm/cluster_file.h"
+#include "graph/operator.h"
+
+typedef struct asked {
+    int64_t gpus_per_node, nodes; /* 0: not said */
+    const char *interconnect, *topology;
+    double oversubscription;
+    int64_t leaf_nodes;
+} asked;
+
+/* -- inside a node ----------------------------------------------------------------------------- */
+
+static bool over_pcie(const ft_device *d) { return !strncmp(d->link_kind, "pcie", 4) || d->link_kind[0] == 0; }
+static bool bridged(const ft_device *d) { return strstr(d->link_kind, "bridge") != NULL; }
+
+static void pcie_tier(const ft_device *device, int64_t gpus, ft_tier *out)
+{
+    double gbps = device->pcie_gbps > 0 ? device->pcie_gbps : 31.5;
+    *out = (ft_tier){.fabric = FT_PCIE, .gbps = gbps, .efficiency = 0.76, .latency_us = 1, .gpus = gpus};
+    out->oversubscription = 1;
+    /* 12 GB/s of NCCL's own constant per 15.75 of the third generation, and so on with each doubling. */
+    snprintf(out->name, sizeof out->name, "pcie%d", gbps < 20 ? 3 : gbps < 40 ? 4 : gbps < 80 ? 5 : 6);
+}
+
+void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out)
+{
+    if (over_pcie(device) || device->link_gbps_per_direction <= 0) {
+        pcie_tier(device, gpus, out);
+        return;
+    }
+    bool nvidia = device->vendor == FT_NVIDIA;
+    *out = (ft_tier){.fabric = nvidia ? FT_NVLINK : FT_XGMI, .gbps = device->link_gbps_per_direction, .gpus = gpus};
+    /* 8 GPUs at large messages: 235 of 300 GB/s (A100), 367 of 450 (H200), 682 of 900 (B200), 313 of 448 (MI300X):
+     * ml-engineering's network chapter. */
+    out->efficiency = nvidia ? 0.79 : 0.7;
+    out->latency_us = 0.8;
+    out->oversubscription = 1;
+    out->switched = nvidia && device->link_gpus >= 8 && device->year >= 2020; /* DGX-1's V100s are a cube mesh */
+    out->reduces = out->switched && device->year >= 2022;                     /* NVSwitch 3 */
+    snprintf(out->name, sizeof out->name, "%s", device->link_kind);
+}
+
+void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t ranks, ft_op *out)
+{
+    ft__op_init(ft__collective_names[kind], out);
+    out->u.collective.bytes = bytes;
+    out->u.collective.ranks = ranks;
+    out->u.collective.pcie = tier->fabric == FT_PCIE;
+    out->u.collective.switched = tier->switched;
+    out->u.collective.reduces = tier->reduces;
+    out->u.collective.link_gbps = tier->gbps;
+    /* In a mesh every pair has wires of its own: a part of the GPUs has a part of the wires. Pairs alone use all. */
+    bool mesh = !tier->switched && tier->fabric != FT_PCIE && tier->gpus > 2;
+    if (mesh && ranks < tier->gpus)
+        out->u.collective.link_gbps *= (double)(ranks > 1 ? ranks - 1 : 1) / (double)(tier->gpus - 1);
+}
+
+static void inner_tiers(const ft_device *device, int64_t per_node, bool no_bridges, ft_cluster *c)
+{
+    int64_t domain = per_node;
+    if (device->link_gpus > 8 && per_node < device->link_gpus && !over_pcie(device)) domain = device->link_gpus;
+    c->tiers = 0;
+    if (domain < 2) return;
+    if (bridged(device)) {
+        if (!no_bridges) ft__tier_inside(device, 2, &c->tier[c->tiers++]);
+        if (domain > 2 || no_bridges) pcie_tier(device, domain, &c->tier[c->tiers++]);
+        return;
+    }
+    ft__tier_inside(device, domain, &c->tier[c->tiers++]);
+}
+
+/* -- between nodes ----------------------------------------------------------------------------- */
+
+static ft_status unknown_name(const char *text, ft_error *err)
+{
+    const char *names[160];
+    size_t n = 0;
+    for (size_t i = 0; i < ft__fabric_count && n < 160; i++) names[n++] = ft__fabrics[i].name;
+    for (size_t i = 0; i < ft__server_count && n < 160; i++) names[n++] = ft__servers[i].name;
+    const char *near = ft__nearest(text, names, n);
+    return ft__fail_at(err, FT_E_NAME, "cluster.interconnect", 0, 0,
+                       "unknown interconnect \"%.80s\"%s%s; expected a name (ib_ndr400, roce_400, efa_400, dgx_h100), a "
+                       "file, or words with a rate (\"8x200 Gb/s InfiniBand per node\")",
+                       text, near ? "; did you mean " : "", near ? near : "");
+}
+
+static void network_tier(const ft_fabric_entry *f, double gbps, ft_tier *t)
+{
+    *t = (ft_tier){.fabric = f->fabric, .gbps = gbps, .efficiency = f->efficiency, .latency_us = f->latency_us};
+    t->switched = true;
+    t->reduces = f->reduces;
+    t->oversubscription = 1;
+    snprintf(t->name, sizeof t->name, "%s", f->name);
+}
+
+static void from_server(const ft_server_entry *s, const ft_device *device, ft_cluster *c, asked *a, ft_tier *t)
+{
+    const ft_fabric_entry *f = ft__fabric_find(s->fabric);
+    if (!a->gpus_per_node) a->gpus_per_node = s->gpus_per_node;
+    double ports = (double)s->nics_per_node / (double)s->gpus_per_node;
+    network_tier(f ? f : &ft__fabrics[0], s->nic_gbit / 8 * ports, t);
+    t->oversubscription = s->oversubscription;
+    c->rails = s->rails;
+    c->leaf_nodes = s->leaf_nodes;
+    snprintf(c->name, sizeof c->name, "%s", s->name);
+    (void)device;
+}
+
+static double port_of_its_time(const ft_device *device)
+{
+    return device->year >= 2025 ? 800 : device->year >= 2022 ? 400 : device->year >= 2020 ? 200 : 100;
+}
+
+/* A GPU whose usual server nobody entered: a port of its time for each GPU that has links, for two that have none. */
+static void from_age(const ft_device *device, ft_tier *t)
+{
+    double gbit = port_of_its_time(device);
+    bool links = !over_pcie(device) && !bridged(device);
+    const ft_fabric_entry *f = ft__fabric_nearest(links ? FT_INFINIBAND : FT_ROCE, links ? gbit : fmin(gbit, 100));
+    network_tier(f, f->gbit / 8 / (links ? 1 : 2), t);
+}
+
+static void from_text(const ft_network *n, const ft_device *device, double per_node, ft_tier *t)
+{
+    double usual = port_of_its_time(device), port = n->port_gbit > 0 ? n->port_gbit : usual;
+    if (n->scope == FT_PER_NODE && n->port_gbit <= 0) port = fmin(usual, n->gbit);
+    const ft_fabric_entry *f = ft__fabric_nearest(n->kind, port);
+    double gbit = n->gbit > 0 ? n->gbit : f->gbit, share = n->ports > 0 ? n->ports : 0;
+    double gbps = n->scope == FT_PER_NODE  ? gbit / 8 / per_node
+                  : n->scope == FT_PER_GPU ? gbit / 8 * (share > 0 ? share : 1)
+                                           : gbit / 8 * (share > 0 ? share / per_node : 1);
+    network_tier(f, gbps, t);
+}
+
+static ft_status read_topology(const asked *a, ft_cluster *c, ft_tier *t, ft_error *err)
+{
+    static const char *const words[] = {"rails", "rail_optimised", "rail_optimized", "rail", "fat_tree", "dragonfly",
+                                        "leaf_spine"};
+    if (a->oversubscription > 0) t->oversubscription = a->oversubscription;
+    if (a->leaf_nodes > 0) c->leaf_nodes = a->leaf_nodes;
+    if (!a->topology) return FT_OK;
+    char word[40] = "";
+    for (size_t i = 0; a->topology[i] && i < sizeof word - 1; i++) {
+        char ch = (char)tolower((unsigned char)a->topology[i]);
+        word[i] = ch == ' ' || ch == '-' ? '_' : ch;
+    }
+    char *colon = strstr(word, ":1");
+    if (colon && !colon[2]) { /* "fat tree 2:1" */
+        char *digits = colon;
+        while (digits > word && (isdigit((unsigned char)digits[-1]) || digits[-1] == '.')) digits--;
+        double over;
+        *colon = 0;
+        if (!ft__number_parse(digits, &over) || over < 1 || over > 1000)
+            return ft__fail_at(err, FT_E_RANGE, "cluster.topology", 0, 0,
+                               "oversubscription in \"%.60s\" must be from 1:1 to 1000:1", a->topology);
+        t->oversubscription = over;
+        *digits = 0;
+        while (digits > word && digits[-1] == '_') *--digits = 0;
+        if (!*word) return FT_OK;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(word, words[i])) {
+            c->rails = i < 4;
+            return FT_OK;
+        }
+    const char *near = ft__nearest(word, words, sizeof words / sizeof *words);
+    return ft__fail_at(err, FT_E_NAME, "cluster.topology", 0, 0,
+                       "unknown topology \"%.60s\"%s%s; it is rails, fat_tree or dragonfly, with \"2:1\" where it is "
+                       "oversubscribed",
+                       a->topology, near ? "; did you mean " : "", near ? near : "");
+}
+
+/* -- in words ---------------------------------------------------------------------------------- */
+
+static void describe(ft_cluster *c, const char *why)
+{
+    int n = snprintf(c->understood, sizeof c->understood, "%lld node%s of %lld GPU%s", (long long)c->nodes,
+                     c->nodes == 1 ? "" : "s", (long long)c->gpus_per_node, c->gpus_per_node == 1 ? "" : "s");
+    for (int i = 0; i < c->tiers; i++) {
+        const ft_tier *t = &c->tier[i];
+        if (n < 0 || (size_t)n >= sizeof c->understood) return;
+        bool network = t->fabric >= FT_INFINIBAND;
+        n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, "; %s %.4g GB/s per GPU %s %lld GPUs", t->name,
+                      t->gbps, network ? "between nodes, all" : "within", (long long)t->gpus);
+        if (t->oversubscription > 1 && n > 0 && (size_t)n < sizeof c->understood)
+            n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, ", %.3g:1 oversubscribed",
+                          t->oversubscription);
+    }
+    if (n > 0 && (size_t)n < sizeof c->understood)
+        snprintf(c->understood + n, sizeof c->understood - (size_t)n, "%s%s", c->rails ? "; rails" : "", why);
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+static ft_status read_keys(const json_t *object, asked *a, const json_t **tiers, const char **name, const char *where,
+                           ft_error *err)
+{
+    static const char *const known[] = {"gpus_per_node",    "nodes",      "interconnect", "topology",
+                                        "oversubscription", "leaf_nodes", "tiers",        "name", "source"};
+    if (!json_is_object(object))
+        return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
+                           "\"cluster\" must be an object: {\"gpus_per_node\": 8, \"interconnect\": \"ib_ndr400\"}");
+    FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, where, err));
+    FT_TRY(ft__json_whole(object, "gpus_per_node", FT_OPTIONAL, 1, 4096, &a->gpus_per_node, where, err));
+    FT_TRY(ft__json_whole(object, "nodes", FT_OPTIONAL, 1, FT_MOST_RANKS, &a->nodes, where, err));
+    FT_TRY(ft__json_string(object, "interconnect", FT_OPTIONAL, &a->interconnect, where, err));
+    FT_TRY(ft__json_string(object, "topology", FT_OPTIONAL, &a->topology, where, err));
+    FT_TRY(ft__json_number(object, "oversubscription", FT_OPTIONAL, 1, 1000, &a->oversubscription, where, err));
+    FT_TRY(ft__json_whole(object, "leaf_nodes", FT_OPTIONAL, 1, FT_MOST_RANKS, &a->leaf_nodes, where, err));
+    FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, name, where, err));
+    *tiers = json_object_get(object, "tiers");
+    return FT_OK;
+}
+
+static ft_status check_size(const asked *a, int64_t ranks, ft_cluster *c, ft_error *err)
+{
+    c->nodes = a->nodes ? a->nodes : (ranks + c->gpus_per_node - 1) / c->gpus_per_node;
+    c->gpus = c->nodes * c->gpus_per_node;
+    if (c->gpus < ranks)
+        return ft__fail_at(err, FT_E_RANGE, "cluster.nodes", 0, 0,
+                           "%lld ranks do not fit on %lld node%s of %lld GPUs; %lld nodes would hold them",
+                           (long long)ranks, (long long)c->nodes, c->nodes == 1 ? "" : "s", (long long)c->gpus_per_node,
+                           (long long)((ranks + c->gpus_per_node - 1) / c->gpus_per_node));
+    return FT_OK;
+}
+
+/* Tiers given one by one: nothing is guessed. */
+static ft_status from_tiers(const json_t *tiers, const char *where, const char *name, const asked *a, int64_t ranks,
+                            ft_cluster *out, ft_error *err)
+{
+    FT_TRY(ft__cluster_tiers(tiers, where, ranks, out, err));
+    int64_t node = 1;
+    for (int i = 0; i < out->tiers; i++)
+        if (out->tier[i].fabric < FT_INFINIBAND) node = out->tier[i].gpus;
+    out->gpus_per_node = a->gpus_per_node ? a->gpus_per_node : node;
+    snprintf(out->name, sizeof out->name, "%s", name ? name : "");
+    FT_TRY(check_size(a, ranks, out, err));
+    FT_TRY(read_topology(a, out, &out->tier[out->tiers - 1], err));
+    describe(out, "");
+    return FT_OK;
+}
+
+static bool is_path(const char *s)
+{
+    size_t n = strlen(s);
+    return n > 5 && !strcmp(s + n - 5, ".json");
+}
+
+static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft_cluster *out, ft_error *err)
+{
+    ft_tier network = {0};
+    ft_network words = {0};
+    const ft_server_entry *usual = ft__server_usual(device->name), *server = NULL;
+    const ft_fabric_entry *fabric = NULL;
+    const char *said = a->interconnect && *a->interconnect ? a->interconnect : NULL;
+    char why[80] = "";
+    if (said) {
+        server = ft__server_find(said);
+        fabric = server ? NULL : ft__fabric_find(said);
+        if (!server && !fabric && !ft__network_parse(said, &words)) return unknown_name(said, err);
+    }
+    if (!server && !fabric && !words.named) { /* nothing was said about the network */
+        server = usual;
+        snprintf(why, sizeof why, "; network as usual for %.40s", device->name);
+    }
+    int64_t usual_gpus = usual ? usual->gpus_per_node : device->link_gpus > 1 && !bridged(device) ? device->link_gpus : 8;
+    if (server) from_server(server, device, out, a, &network);
+    else if (!a->gpus_per_node) a->gpus_per_node = usual_gpus;
+    if (!server && usual) out->rails = usual->rails && !words.named;
+    if (fabric) network_tier(fabric, fabric->gbit / 8, &network);
+    else if (words.named) from_text(&words, device, (double)a->gpus_per_node, &network);
+    else if (!server) from_age(device, &network);
+    if (!a->gpus_per_node) a->gpus_per_node = usual_gpus;
+    out->gpus_per_node = a->gpus_per_node;
+    FT_TRY(check_size(a, ranks, out, err));
+    inner_tiers(device, out->gpus_per_node, words.pcie_named && !words.nvlink_named, out);
+    FT_TRY(read_topology(a, out, &network, err));
+    int64_t domain = out->tiers ? out->tier[out->tiers - 1].gpus : 1;
+    network.gpus = out->gpus > domain ? out->gpus : domain;
+    if (out->gpus > domain || !out->tiers) out->tier[out->tiers++] = network;
+    if (out->gpus <= domain) why[0] = 0, out->rails = false;
+    describe(out, why);
+    return FT_OK;
+}
+
+ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64_t ranks, ft_cluster *out,
+                           ft_error *err)
+{
+    asked a = {0};
+    const json_t *tiers = NULL;
+    const char *name = NULL;
+    memset(out, 0, sizeof *out);
+    if (ranks < 1 || ranks > FT_MOST_RANKS)
+        return ft__fail_at(err, FT_E_RANGE, "parallel", 0, 0, "%lld ranks are no cluster: from 1 to %d",
+                           (long long)ranks, FT_MOST_RANKS);
+    if (cluster && !json_is_null(cluster)) FT_TRY(read_keys(cluster, &a, &tiers, &name, "cluster", err));
+    if (tiers) return from_tiers(tiers, "cluster.tiers", name, &a, ranks, out, err);
+    if (!a.interconnect || !is_path(a.interconnect)) return from_words(&a, device, ranks, out, err);
+
+    json_t *file = NULL;
+    char path[4096], within[4200];
+    snprintf(path, sizeof path, "%s", a.interconnect);
+    FT_TRY(ft__json_load(path, &file, err));
+    asked inner = {0};
+    a.interconnect = NULL;
+    ft_status s = read_keys(file, &inner, &tiers, &name, path, err);
+    if (s == FT_OK) { /* what the request says stands before the file */
+        if (a.gpus_per_node) inner.gpus_per_node = a.gpus_per_node;
+        if (a.nodes) inner.nodes = a.nodes;
+        if (a.topology) inner.topology = a.topology;
+        if (a.oversubscription > 0) inner.oversubscription = a.oversubscription;
+        snprintf(within, sizeof within, "%s: tiers", path);
+        if (inner.interconnect && is_path(inner.interconnect))
+            s = ft__fail_at(err, FT_E_NAME, path, 0, 0, "a cluster file names a fabric, not another file");
+        else
+            s = tiers ? from_tiers(tiers, within, name, &inner, ranks, out, err)
+                      : from_words(&inner, device, ranks, out, err);
+    }
+    json_decref(file);
+    return s;
+}

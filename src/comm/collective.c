@@ -1,0 +1,128 @@
+/* One collective over one group: inside a node the fitted family answers, between nodes the closed forms do. */
+#include "comm/collective.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "comm/network_time.h"
+#include "graph/operator.h"
+#include "kernel/collective.h"
+#include "kernel/kernel.h"
+
+const char *ft__collective_name(ft_collective c) { return ft__collective_names[c]; }
+
+/* Log half-width of an interval that covers `quantile`, from the one that covers 0.9: errors as a normal's. */
+static double widened(double at_90, double quantile)
+{
+    static const double q[] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99},
+                        z[] = {0.674, 0.842, 1.036, 1.282, 1.645, 1.960, 2.576};
+    size_t last = sizeof q / sizeof *q - 1;
+    if (quantile <= q[0]) return at_90 * z[0] / z[4] * quantile / q[0];
+    for (size_t i = 1; i <= last; i++)
+        if (quantile <= q[i]) {
+            double t = (quantile - q[i - 1]) / (q[i] - q[i - 1]);
+            return at_90 * (z[i - 1] + t * (z[i] - z[i - 1])) / z[4];
+        }
+    return at_90 * z[last] / z[4];
+}
+
+static void interval(double at_90, double quantile, ft_comm *out)
+{
+    double width = exp(widened(at_90, quantile));
+    out->low_ms = out->ms / width;
+    out->high_ms = out->ms * width;
+}
+
+/* Each channel of NCCL is a block on an SM of its own; a channel is opened for every 64 KiB, up to 24 inside a node
+ * (16 with NVLS), 16 between nodes. */
+static double sms_taken(const ft_device *device, double bytes, double most)
+{
+    return fmin(1, fmin(most, fmax(1, bytes / 65536)) / device->sms);
+}
+
+static ft_status inside_node(const ft_predictor *p, const ft_device *device, const ft_tier *tier, ft_collective op,
+                             double bytes, const ft_group *group, double quantile, ft_comm *out, ft_error *err)
+{
+    ft_op exchange;
+    ft_forecast f;
+    double skew = op == FT_ALL_TO_ALL && group->skew > 1 ? group->skew : 1;
+    ft__tier_op(tier, op, bytes * skew, group->size, &exchange);
+    exchange.engine = group->engine;
+    FT_TRY(ft__op_check(&exchange, device, err));
+    FT_TRY(ft__kernel_forecast(p, device, &exchange, quantile, &f, err));
+    ft_protocol protocol = ft__collective_protocol(&exchange);
+    out->ms = f.ms;
+    out->low_ms = f.low_ms;
+    out->high_ms = f.high_ms;
+    out->source = f.source;
+    if (f.source == FT_ROOFLINE && p->mode == FT_PREDICT_LEARNED) { /* a predictor without exchanges */
+        out->ms = ft__collective_start_ms(device, &exchange);
+        out->source = FT_PHYSICS;
+        interval(0.5, quantile, out);
+    }
+    exchange.u.collective.bytes = 1;
+    out->latency_ms = fmin(out->ms, ft__collective_start_ms(device, &exchange));
+    out->wire_bytes = ft__collective_wire((int)op, (double)group->size) * bytes * skew;
+    out->protocol = protocol == FT_NVLS ? "Simple" : ft__protocol_notes[protocol];
+    bool pairs = op == FT_ALL_TO_ALL || op == FT_SEND_RECV;
+    out->algorithm = protocol == FT_NVLS ? "nvls" : pairs ? "pairwise" : "ring";
+    out->gpu_share = sms_taken(device, bytes, protocol == FT_NVLS ? 16 : 24);
+    return FT_OK;
+}
+
+static bool leaves_node(const ft_tier *t) { return t->fabric >= FT_INFINIBAND; }
+
+/* How many ranks of a group sit in one domain of a tier. */
+static int64_t members(const ft_group *g, int64_t domain)
+{
+    int64_t stride = g->stride > 0 ? g->stride : 1, fit = domain / stride;
+    return fit < 1 ? 1 : fit > g->size ? g->size : fit;
+}
+
+static void between_nodes(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,
+                          const ft_group *group, double quantile, ft_comm *out)
+{
+    ft_crossing x = {.n = (double)group->size, .local = 1, .network_gbps = INFINITY, .inside_gbps = INFINITY};
+    x.skew = group->skew > 1 ? group->skew : 1;
+    x.step_scale = ft__clock_scale(device);
+    for (int t = 0; t <= outer; t++) {
+        const ft_tier *tier = &c->tier[t];
+        double rate = tier->gbps * tier->efficiency / fmax(1, tier->oversubscription);
+        if (leaves_node(tier)) {
+            if (rate < x.network_gbps) x.network_gbps = rate, out->tier = t;
+            x.latency_us = fmax(x.latency_us, tier->latency_us);
+        } else {
+            x.local = (double)members(group, tier->gpus);
+            if (x.local > 1) x.inside_gbps = fmin(x.inside_gbps, rate);
+        }
+    }
+    x.nodes = fmax(2, ceil(x.n / x.local));
+    if (!isfinite(x.inside_gbps)) x.inside_gbps = x.network_gbps;
+    ft__network_time(&x, op, bytes, out);
+    interval(0.35, quantile, out);
+    out->source = FT_PHYSICS;
+    out->gpu_share = sms_taken(device, bytes, 16);
+}
+
+ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device, const ft_cluster *cluster,
+                                  ft_collective op, double bytes, const ft_group *group, double quantile, ft_comm *out,
+                                  ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->algorithm = out->protocol = "";
+    if (group->size < 1 || group->size > FT_MOST_RANKS)
+        return ft__fail_at(err, FT_E_RANGE, "ranks", 0, 0, "a group has from 1 to %d ranks, got %lld", FT_MOST_RANKS,
+                           (long long)group->size);
+    if (!(bytes >= 0 && bytes <= 1e15))
+        return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g", bytes);
+    if (group->size == 1 || bytes <= 0) return FT_OK; /* nothing is sent */
+    int64_t span = (group->size - 1) * (group->stride > 0 ? group->stride : 1) + 1;
+    int tier = 0;
+    while (tier < cluster->tiers - 1 && cluster->tier[tier].gpus < span) tier++;
+    out->tier = tier;
+    if (leaves_node(&cluster->tier[tier])) {
+        between_nodes(device, cluster, tier, op, bytes, group, quantile, out);
+        return FT_OK;
+    }
+    return inside_node(p, device, &cluster->tier[tier], op, fmax(bytes, 1), group, quantile, out, err);
+}

@@ -1,0 +1,97 @@
+/* Exchanges between nodes, by NCCL's algorithms and protocols; the fastest of them is taken.
+ *
+ * With N nodes of l ranks each, n = N l, S bytes, r the achieved rate of one GPU's share of the network, u that of the
+ * links inside, a step inside a_p and a hop between nodes h_p by protocol p:
+ *   tree   t0 + 2 ((l-1) a_p + log2 N h_p) + 2 S / (l r e_p)            all-reduce
+ *   ring   t0 + 2 ((n-N) a_p + N h_p / 2)  + 2 (n-1)/n S / (l r e_p)    all-reduce; half of it gathers or scatters
+ *   LL     small messages are not spread over the NICs and wait at every hop: S (1.35 + log2 N) / (0.23 r)
+ * and never faster than the links inside allow. The forms are NCCL's own cost model (src/graph/tuning.cc); a ring's hop
+ * is half of a tree's there. Its figures are too bright for real networks, so the hop's time and the steps come from
+ * nccl-tests on 2 to 16 nodes of 8 A100 (NetX-lab/Echo, nccl-test-log): every doubling of the nodes adds 20 us with LL,
+ * 25 with LL128, 45 with Simple.
+ *
+ * An all-to-all sends (N-1)/N of its bytes through the rank's own NIC, the heaviest rank `skew` times that.
+ *
+ * Leaves out: what NCCL picks against its own interest (Echo's LL128 comes too late: 16 to 128 KiB take up to 1.8 times
+ * as long there), congestion other than oversubscription, reduction in InfiniBand switches unless the fabric has it. */
+#include "comm/network_time.h"
+
+#include <math.h>
+
+enum { LL, LL128, SIMPLE, PROTOCOLS };
+static const char *const names[PROTOCOLS] = {"LL", "LL128", "Simple"};
+static const double start_us = 8;
+static const double step_us[PROTOCOLS] = {0.63, 2.0, 2.0}; /* inside, at 1.8 GHz */
+static const double hop[PROTOCOLS] = {1, 1.27, 2.2};       /* times the fabric's latency */
+static const double share[PROTOCOLS] = {0.23, 0.43, 1};    /* of the network's achieved rate */
+
+static void offer(ft_comm *best, double latency_us, double moved_us, const char *algorithm, int protocol)
+{
+    double ms = (latency_us + moved_us) * 1e-3;
+    if (best->algorithm && ms >= best->ms) return;
+    best->ms = ms;
+    best->latency_ms = latency_us * 1e-3;
+    best->algorithm = algorithm;
+    best->protocol = names[protocol];
+}
+
+static double slower(double a, double b) { return a > b ? a : b; }
+
+static void tree_and_ring(const ft_crossing *x, ft_collective op, double s, ft_comm *out)
+{
+    double passes = op == FT_ALL_REDUCE ? 2 : 1, levels = log2(x->nodes);
+    double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3; /* bytes per us */
+    double around = passes * (x->n - 1) / x->n * s;
+    for (int p = LL; p < PROTOCOLS; p++) {
+        double a = step_us[p] * x->step_scale, h = hop[p] * x->latency_us;
+        double inside = x->local > 1 ? around / (u * (p == LL ? 0.4 : p == LL128 ? 0.9 : 1)) : 0;
+        if (op == FT_ALL_REDUCE) {
+            double moved = p == LL ? s * (1.35 + levels) / (share[LL] * r) : 2 * s / (x->local * r * share[p] * 0.96);
+            if (x->nodes <= 2 && p != LL) moved *= 0.94; /* between two nodes a tree sends less than a ring */
+            offer(out, start_us + 2 * ((x->local - 1) * a + levels * h), slower(moved, inside), "tree", p);
+        }
+        double moved = around / (x->local * r * (p == LL ? 0.4 : share[p]));
+        offer(out, start_us + passes * ((x->n - x->nodes) * a + x->nodes * h / 2), slower(moved, inside), "ring", p);
+    }
+    out->wire_bytes = around / x->local;
+}
+
+static void chain(const ft_crossing *x, double s, ft_comm *out)
+{
+    double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3;
+    for (int p = LL; p < PROTOCOLS; p++) {
+        double inside = x->local > 1 ? s / u : 0;
+        offer(out,
+              start_us + (x->local - 1) * step_us[p] * x->step_scale + log2(x->nodes) * hop[p] * x->latency_us,
+              slower(s / (x->local * r * (p == LL ? 0.4 : share[p])), inside), "tree", p);
+    }
+    out->wire_bytes = s / x->local;
+}
+
+static void pairs(const ft_crossing *x, ft_collective op, double s, ft_comm *out)
+{
+    double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3, far = s, near = 0, peers = 1;
+    if (op == FT_ALL_TO_ALL) {
+        far = s * (1 - x->local / x->n) * x->skew;
+        near = s * (x->local - 1) / x->n * x->skew;
+        peers = x->n - x->local;
+    }
+    for (int p = LL; p < PROTOCOLS; p += SIMPLE) {
+        /* A proxy thread posts sends for many peers one after the other, a third of a microsecond each. */
+        double latency = start_us + hop[p] * x->latency_us + 0.35 * (peers - 1);
+        offer(out, latency, slower(far / (r * (p == LL ? 0.4 : 1)), near / u), "pairwise", p);
+    }
+    out->wire_bytes = far;
+}
+
+void ft__network_time(const ft_crossing *x, ft_collective op, double bytes, ft_comm *out)
+{
+    out->algorithm = NULL;
+    switch (op) {
+    case FT_ALL_TO_ALL:
+    case FT_SEND_RECV: pairs(x, op, bytes, out); break;
+    case FT_BROADCAST:
+    case FT_REDUCE: chain(x, bytes, out); break;
+    default: tree_and_ring(x, op, bytes, out);
+    }
+}

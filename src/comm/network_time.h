@@ -1,0 +1,18 @@
+/* One exchange that leaves the node, in closed form. */
+#ifndef FT_COMM_NETWORK_TIME_H
+#define FT_COMM_NETWORK_TIME_H
+#include "comm/collective.h"
+
+/* What a group crosses: n ranks, `local` of them in each of `nodes` nodes. */
+typedef struct ft_crossing {
+    double n, local, nodes;
+    double inside_gbps;  /* per GPU, achieved, between ranks of one node */
+    double network_gbps; /* per GPU, achieved, over the slowest network tier crossed */
+    double latency_us;   /* of one hop between nodes */
+    double step_scale;   /* of a step inside the node: in clocks, as kernels' fixed times are */
+    double skew;
+} ft_crossing;
+
+/* Fills ms, latency_ms, wire_bytes, algorithm and protocol. */
+void ft__network_time(const ft_crossing *x, ft_collective op, double bytes, ft_comm *out);
+#endif

@@ -1,0 +1,131 @@
+/* step_tables.c: the kernels and the layers of a step, as tables. */
+#include <string.h>
+
+#include "report/columns.h"
+#include "report/describe.h"
+#include "report/lines.h"
+#include "report/step_screen.h"
+
+static void kernel_head(ft_columns *c, bool wide)
+{
+    static const char *const head[] = {"kernel",  "phase",    "operator", "launches",
+                                       "each ms", "total ms", "share",    "held by"};
+    for (int i = 0; i < 8; i++)
+        if (wide || i != 2) ft__cell_add(c, head[i]);
+}
+
+static void add_kernel_name(ft_text *out, const ft_merged *m)
+{
+    const char *block = m->block->name ? m->block->name : "";
+    ft__text_add_plain(out, block);
+    if (*block) ft__text_add(out, ".");
+    ft__text_add_plain(out, m->node->name ? m->node->name : "");
+}
+
+/* Columns of the names and of the operators; 0 for none of these, where they would say nothing. */
+typedef struct kernel_widths {
+    int name, op;
+} kernel_widths;
+
+static void kernel_row(ft_columns *c, const ft_merged *m, double busy_ms, kernel_widths w)
+{
+    ft_text text = {0};
+    add_kernel_name(&text, m);
+    ft__add_cut(ft__cell(c), &text, w.name);
+    ft__cell_add(c, ft__phase_name(m->node->phase));
+    if (w.op > 0) {
+        ft__text_clear(&text);
+        ft__describe_op(&text, &m->node->op);
+        ft__add_cut(ft__cell(c), &text, w.op);
+    }
+    ft__text_free(&text);
+    ft__cell_addf(c, "%.0f", m->count);
+    ft__add_figure(ft__cell(c), m->forecast->ms, 3);
+    ft__add_figure(ft__cell(c), m->total_ms, 4);
+    ft__add_percent(ft__cell(c), m->total_ms / busy_ms);
+    ft__cell_add(c, ft_bound_name(m->forecast->bound));
+}
+
+/* The most expensive first; a few of many, so that selection is cheap. */
+static void pick_dearest(ft_merged *merged, size_t count, size_t most)
+{
+    for (size_t i = 0; i < most; i++) {
+        size_t top = i;
+        for (size_t k = i + 1; k < count; k++)
+            if (merged[k].total_ms > merged[top].total_ms) top = k;
+        ft_merged swap = merged[i];
+        merged[i] = merged[top];
+        merged[top] = swap;
+    }
+}
+
+/* What the other columns leave: names first, up to a third of the line, then operators. */
+static kernel_widths widths_of(const ft_style *style, const ft_merged *merged, size_t count)
+{
+    enum { OTHERS = 61, BETWEEN = 2, LEAST = 24 };
+    kernel_widths w = {0};
+    for (size_t i = 0; i < count; i++) {
+        ft_text name = {0};
+        add_kernel_name(&name, &merged[i]);
+        int width = ft__text_width(name.at ? name.at : "");
+        if (width > w.name) w.name = width;
+        ft__text_free(&name);
+    }
+    int most = style->width / 3 > style->width - OTHERS ? style->width - OTHERS : style->width / 3;
+    if (most < 16) most = 16;
+    if (w.name > most) w.name = most;
+    int left = style->width - OTHERS - BETWEEN - w.name;
+    if (left >= LEAST) w.op = left;
+    return w;
+}
+
+bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most)
+{
+    size_t count;
+    ft_merged *merged = ft__merge_kernels(v, &count);
+    if (!merged) return false;
+    if (most < count) {
+        pick_dearest(merged, count, most);
+        count = most;
+    }
+    ft_columns c;
+    kernel_widths w = widths_of(style, merged, count);
+    ft__columns_init(&c, w.op > 0 ? "lllrrrrl" : "llrrrrl");
+    kernel_head(&c, w.op > 0);
+    for (size_t i = 0; i < count; i++) kernel_row(&c, &merged[i], v->step->busy_ms, w);
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed && !out->failed;
+}
+
+bool ft__screen_layers(ft_text *out, const ft_style *style, const ft_step_view *v)
+{
+    size_t count;
+    const ft_layer *layers = ft__layers(v, &count);
+    if (!layers) return false;
+    static const char *const head[] = {"block", "times",      "forward ms", "recompute", "backward",
+                                       "share", "parameters", "saved GiB",  "arithmetic"};
+    bool recomputes = v->work->recompute != FT_RECOMPUTE_NONE,
+         wide = style->width >= 90; /* a narrow one does without */
+    char align[10] = "lrrrrrrrr";
+    align[(recomputes ? 8 : 7) + (wide ? 1 : 0)] = '\0';
+    ft_columns c;
+    ft__columns_init(&c, align);
+    for (int i = 0; i < 9; i++)
+        if ((recomputes || i != 3) && (wide || i != 8)) ft__cell_add(&c, head[i]);
+    for (size_t i = 0; i < count; i++) {
+        const ft_layer *l = &layers[i];
+        ft__cell_add(&c, l->name ? l->name : "");
+        ft__cell_addf(&c, "%.0f", l->repeat);
+        ft__add_figure(ft__cell(&c), l->forward_ms, 4);
+        if (recomputes) ft__add_figure(ft__cell(&c), l->recompute_ms, 4);
+        ft__add_figure(ft__cell(&c), l->backward_ms, 4);
+        ft__add_percent(ft__cell(&c), (l->forward_ms + l->recompute_ms + l->backward_ms) / v->step->busy_ms);
+        ft__add_parameters(ft__cell(&c), l->parameters);
+        ft__add_gib(ft__cell(&c), l->saved_bytes);
+        if (wide) ft__add_si(ft__cell(&c), l->flops, "FLOP");
+    }
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed && !out->failed;
+}

@@ -1,0 +1,88 @@
+/* Reading and answering one exchange. Bandwidths are nccl-tests': algbw is bytes over time, busbw is what the slowest
+ * wire would carry if the exchange were a ring. */
+#include "request_collective.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/operator.h"
+#include "kernel/collective.h"
+#include "report/answer.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err)
+{
+    static const struct {
+        const char *theirs;
+        ft_collective op;
+    } also[] = {{"allreduce", FT_ALL_REDUCE},   {"allgather", FT_ALL_GATHER}, {"reducescatter", FT_REDUCE_SCATTER},
+                {"alltoall", FT_ALL_TO_ALL},    {"bcast", FT_BROADCAST},      {"sendrecv", FT_SEND_RECV},
+                {"send", FT_SEND_RECV},         {"p2p", FT_SEND_RECV}};
+    const char *name = NULL;
+    FT_TRY(ft__json_string(object, "op", FT_REQUIRED, &name, "", err));
+    int found = ft__collective_find(name);
+    for (size_t i = 0; i < COUNT(also) && found < 0; i++)
+        if (!strcmp(also[i].theirs, name)) found = (int)also[i].op;
+    if (found >= 0) {
+        *out = (ft_collective)found;
+        return FT_OK;
+    }
+    const char *near = ft__nearest(name, ft__collective_names, FT_COLLECTIVE_COUNT);
+    return ft__fail_at(err, FT_E_NAME, "op", 0, 0,
+                       "unknown collective \"%.60s\"%s%s; it is all_reduce, all_gather, reduce_scatter, all_to_all, "
+                       "broadcast, reduce or send_recv",
+                       name, near ? "; did you mean " : "", near ? near : "");
+}
+
+ft_status ft__collective_request_read(const json_t *object, ft_device_source find, void *source,
+                                      ft_collective_request *out, ft_error *err)
+{
+    static const char *const known[] = {"id",      "task",   "op",   "bytes",  "ranks",    "gpu",
+                                        "cluster", "stride", "skew", "engine", "quantile", "dtype"};
+    static const char *const engines[] = {"any", "bare", "trtllm", "vllm", "sglang"};
+    memset(out, 0, sizeof *out);
+    FT_TRY(ft__json_known_keys(object, known, COUNT(known), "", err));
+    FT_TRY(read_op(object, &out->op, err));
+    FT_TRY(ft__json_number(object, "bytes", FT_REQUIRED, 1, 1e15, &out->bytes, "", err));
+    FT_TRY(ft__json_whole(object, "ranks", FT_REQUIRED, 2, FT_MOST_RANKS, &out->group.size, "", err));
+    out->group.stride = 1;
+    FT_TRY(ft__json_whole(object, "stride", FT_OPTIONAL, 1, FT_MOST_RANKS, &out->group.stride, "", err));
+    FT_TRY(ft__json_number(object, "skew", FT_OPTIONAL, 1, (double)out->group.size, &out->group.skew, "", err));
+    int engine = FT_ENGINE_ANY;
+    FT_TRY(ft__request_word(object, "engine", engines, COUNT(engines), &engine, err));
+    out->group.engine = (ft_engine)engine;
+    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
+    const json_t *gpu = json_object_get(object, "gpu");
+    if (!gpu)
+        return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
+                           "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
+    FT_TRY(find(source, gpu, &out->device, err));
+    int64_t span = (out->group.size - 1) * out->group.stride + 1;
+    if (span > FT_MOST_RANKS)
+        return ft__fail_at(err, FT_E_RANGE, "stride", 0, 0, "%lld ranks %lld apart span more than %d GPUs",
+                           (long long)out->group.size, (long long)out->group.stride, FT_MOST_RANKS);
+    return ft__cluster_read(json_object_get(object, "cluster"), out->device, span, &out->cluster, err);
+}
+
+void ft__answer_collective(ft_text *out, const json_t *id, const ft_collective_request *r, const ft_comm *c,
+                           const char *warnings)
+{
+    double algorithm_gbps = r->bytes / (c->ms * 1e6);
+    ft__answer_begin(out, id, false);
+    ft__text_add(out, "true");
+    ft__answer_figure(out, "ms", c->ms);
+    ft__answer_figure(out, "low_ms", c->low_ms);
+    ft__answer_figure(out, "high_ms", c->high_ms);
+    ft__answer_word(out, "bound", ft_bound_name(FT_COMMUNICATION));
+    ft__answer_word(out, "source", ft_source_name(c->source));
+    ft__answer_word(out, "algorithm", c->algorithm);
+    ft__answer_word(out, "protocol", c->protocol);
+    ft__answer_figure(out, "algbw_gbps", algorithm_gbps);
+    ft__answer_figure(out, "busbw_gbps", algorithm_gbps * ft__collective_wire((int)r->op, (double)r->group.size));
+    ft__answer_figure(out, "latency_ms", c->latency_ms);
+    ft__answer_word(out, "tier", r->cluster.tier[c->tier].name);
+    ft__answer_word(out, "understood", r->cluster.understood);
+    ft__answer_lines(out, "warnings", warnings);
+    ft__text_add(out, "}");
+}

@@ -1,0 +1,70 @@
+/* request_parallel.c: reading `parallel`. */
+#include "request_parallel.h"
+
+#include "request.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err)
+{
+    static const char *const keys[] = {"dp",      "tp",       "pp",      "vpp",          "cp",          "ep",
+                                       "zero",    "sp",       "schedule", "overlap",     "ulysses",     "shard",
+                                       "bucket_mib", "reduce_dtype", "gather_dtype"};
+    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
+    const json_t *p = json_object_get(object, "parallel");
+    *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
+    if (!p) return FT_OK;
+    if (!json_is_object(p))
+        return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}");
+    FT_TRY(ft__json_known_keys(p, keys, COUNT(keys), "parallel", err));
+    struct {
+        const char *key;
+        int64_t *at;
+    } degrees[] = {{"dp", &out->dp}, {"tp", &out->tp}, {"pp", &out->pp}, {"vpp", &out->vpp}, {"cp", &out->cp},
+                   {"ep", &out->ep}};
+    for (size_t i = 0; i < COUNT(degrees); i++)
+        FT_TRY(ft__json_whole(p, degrees[i].key, FT_OPTIONAL, 1, 1000000, degrees[i].at, "parallel", err));
+    int64_t zero = 0;
+    FT_TRY(ft__json_whole(p, "zero", FT_OPTIONAL, 0, 3, &zero, "parallel", err));
+    out->zero = (int)zero;
+    FT_TRY(ft__json_bool(p, "sp", FT_OPTIONAL, &out->sp, "parallel", err));
+    FT_TRY(ft__json_bool(p, "ulysses", FT_OPTIONAL, &out->ulysses, "parallel", err));
+    bool overlap = true;
+    FT_TRY(ft__json_bool(p, "overlap", FT_OPTIONAL, &overlap, "parallel", err));
+    out->no_overlap = !overlap;
+    FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
+    double bucket = 0;
+    FT_TRY(ft__json_number(p, "bucket_mib", FT_OPTIONAL, 0.001, 1e6, &bucket, "parallel", err));
+    out->bucket_bytes = bucket * 1048576;
+    int schedule = out->vpp > 1 ? FT_INTERLEAVED : FT_1F1B;
+    FT_TRY(ft__request_word(p, "schedule", schedules, COUNT(schedules), &schedule, err));
+    out->schedule = (ft_schedule)schedule;
+    static const char *const formats[] = {"fp32", "bf16", "fp16", "fp8"};
+    static const double bytes[] = {4, 2, 2, 1};
+    int reduce = -1, gather = -1;
+    FT_TRY(ft__request_word(p, "reduce_dtype", formats, COUNT(formats), &reduce, err));
+    FT_TRY(ft__request_word(p, "gather_dtype", formats, COUNT(formats), &gather, err));
+    if (reduce >= 0) out->reduce_bytes = bytes[reduce];
+    if (gather >= 0) out->gather_bytes = bytes[gather];
+    return FT_OK;
+}
+
+ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, const ft_workload *work, ft_error *err)
+{
+    bool cuttable = arch->design == FT_DECODER_ONLY || arch->design == FT_ENCODER_ONLY;
+    ft_divisible model = {.layers = arch->layers,
+                          .heads = arch->heads,
+                          .kv_heads = arch->kv_heads,
+                          .experts = arch->experts,
+                          .seq = work->seq,
+                          .cuttable = cuttable};
+    FT_TRY(ft__parallel_check(p, &model, err));
+    if (p->pp > 1 && arch->design != FT_DECODER_ONLY && arch->design != FT_ENCODER_ONLY)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.pp", 0, 0,
+                           "a pipeline needs one row of layers; \"%s\" takes \"dp\" and \"zero\"", arch->model_type);
+    if (work->task != FT_TRAIN && (p->pp > 1 || p->cp > 1 || p->zero > 0))
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel", 0, 0,
+                           "inference is forecast with \"tp\", \"ep\" and \"dp\"; \"pp\", \"cp\" and \"zero\" are for "
+                           "training in this version");
+    return FT_OK;
+}

@@ -1,0 +1,12 @@
+/* The request's `parallel`: a layout over several GPUs. */
+#ifndef FT_REQUEST_PARALLEL_H
+#define FT_REQUEST_PARALLEL_H
+#include "base/json.h"
+#include "layout/layout.h"
+#include "model/workload.h"
+
+/* Degrees as they stand; everything 1 when the key is missing. */
+ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err);
+/* What the model and the workload say about them. */
+ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, const ft_workload *work, ft_error *err);
+#endif

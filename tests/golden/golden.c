@@ -1,0 +1,116 @@
+/* golden.c: what the golden tests share. */
+#include "golden.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ft_context *golden_ft;
+
+int golden_open(void **state)
+{
+    (void)state;
+    return ft_open(&golden_ft, NULL, NULL) == FT_OK ? 0 : -1;
+}
+
+int golden_close(void **state)
+{
+    (void)state;
+    ft_close(golden_ft);
+    return 0;
+}
+
+static json_t *ask(const char *request)
+{
+    char *text = ft_answer(golden_ft, request);
+    if (!text) fail_msg("no answer to %.200s", request);
+    json_t *answer = json_loads(text, 0, NULL);
+    if (!answer || !json_is_true(json_object_get(answer, "ok"))) fail_msg("%.200s -> %.400s", request, text);
+    free(text);
+    return answer;
+}
+
+static char *printed(const char *format, va_list arguments)
+{
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (text) vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    assert_non_null(text);
+    return text;
+}
+
+json_t *golden_ask(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *request = printed(format, arguments);
+    va_end(arguments);
+    json_t *answer = ask(request);
+    free(request);
+    return answer;
+}
+
+double golden_figure(const json_t *answer, const char *path)
+{
+    const json_t *at = answer;
+    char key[64];
+    for (const char *from = path; at && *from;) {
+        size_t length = strcspn(from, ".");
+        if (length >= sizeof key) fail_msg("too long: %s", path);
+        memcpy(key, from, length);
+        key[length] = 0;
+        at = json_object_get(at, key);
+        from += length + (from[length] == '.');
+    }
+    if (!json_is_number(at)) fail_msg("no figure \"%s\" in the answer", path);
+    return json_number_value(at);
+}
+
+double golden_value(const char *path, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *request = printed(format, arguments);
+    va_end(arguments);
+    json_t *answer = ask(request);
+    free(request);
+    double value = golden_figure(answer, path);
+    json_decref(answer);
+    return value;
+}
+
+void golden_near(const char *what, double got, double expected, double share)
+{
+    if (!(fabs(got - expected) <= share * fabs(expected)))
+        fail_msg("%s: got %g, expected %g within %g %%", what, got, expected, 100 * share);
+}
+
+void golden_holds(bool holds, const char *format, ...)
+{
+    if (holds) return;
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = printed(format, arguments);
+    va_end(arguments);
+    fail_msg("%s", text); /* leaves by a jump: the text is lost with the program */
+}
+
+char *golden_file(const char *name)
+{
+    const char *root = getenv("FORETELL_SOURCE_ROOT");
+    char path[1024];
+    snprintf(path, sizeof path, "%s/tests/golden/%s", root ? root : ".", name);
+    FILE *f = fopen(path, "rb");
+    if (!f) fail_msg("cannot open %s", path);
+    enum { ROOM = 1 << 16 };
+    char *text = malloc(ROOM);
+    assert_non_null(text);
+    size_t length = fread(text, 1, ROOM - 1, f);
+    text[length] = 0;
+    fclose(f);
+    return text;
+}

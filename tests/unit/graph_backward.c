@@ -1,0 +1,271 @@
+/* The backward pass: every trained parameter of every model gets a gradient, and operators have the gradients that
+ * PyTorch's have. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "graph/emit.h"
+#include "graph/pointwise.h"
+#include "model/workload.h"
+
+/* -- whole models ------------------------------------------------------------------------------ */
+
+typedef struct tally {
+    double trained, gradients, trained_elements, gradient_elements;
+} tally;
+
+static tally count(const ft_graph *g)
+{
+    tally c = {0};
+    for (ft_ref i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->storage != i) continue;
+        double copies = (double)t->copies, all = ft__tensor_numel(t) * copies;
+        if (t->role == FT_PARAMETER && t->trained) c.trained += copies, c.trained_elements += all;
+        if (t->role == FT_GRADIENT) c.gradients += copies, c.gradient_elements += all;
+    }
+    return c;
+}
+
+static int holes(const ft_workload *work, const char *how)
+{
+    ft_arena *arena = ft__arena_new(0);
+    int wrong = 0;
+    assert_non_null(arena);
+    for (size_t i = 0; i < ft__model_count(); i++) {
+        const ft_model_entry *e = ft__model_at(i);
+        ft_arch arch;
+        ft_error err = {0};
+        ft_graph *g = NULL;
+        if (ft__model_open(e->name, NULL, &arch, &err) != FT_OK ||
+            ft__model_graph(&arch, work, arena, &g, &err) != FT_OK) {
+            print_message("%s, %s: %s\n", e->name, how, err.message);
+            wrong++;
+        } else {
+            tally c = count(g);
+            if (c.trained != c.gradients || c.trained_elements != c.gradient_elements) {
+                print_message("%s, %s: %.0f trained tensors of %.0f elements, %.0f gradients of %.0f\n", e->name, how,
+                              c.trained, c.trained_elements, c.gradients, c.gradient_elements);
+                wrong++;
+            }
+        }
+        ft__arena_reset(arena);
+    }
+    ft__arena_free(arena);
+    return wrong;
+}
+
+static ft_workload training(void)
+{
+    return (ft_workload){.task = FT_TRAIN,
+                         .dtype = FT_BF16,
+                         .kv_dtype = FT_BF16,
+                         .batch = 2,
+                         .seq = 64,
+                         .attention = FT_SDPA,
+                         .execution = FT_RUN_EAGER,
+                         .optimizer = FT_ADAMW,
+                         .accumulate = 1};
+}
+
+static void every_trained_parameter_of_every_model_gets_a_gradient(void **state)
+{
+    ft_workload sdpa = training(), eager = training(), mixed = training(), again = training();
+    (void)state;
+    eager.attention = FT_EAGER;
+    mixed.autocast = true;
+    again.recompute = FT_RECOMPUTE_FULL;
+    assert_int_equal(0, holes(&sdpa, "sdpa"));
+    assert_int_equal(0, holes(&eager, "eager attention"));
+    assert_int_equal(0, holes(&mixed, "autocast"));
+    assert_int_equal(0, holes(&again, "recomputation"));
+}
+
+static void adapters_are_all_that_is_trained_with_them(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_arch arch;
+    ft_error err = {0};
+    ft_graph *g;
+    ft_workload work = training();
+    (void)state;
+    work.lora_rank = 16;
+    assert_int_equal(FT_OK, ft__model_open("llama-3.2-1b", NULL, &arch, &err));
+    assert_int_equal(FT_OK, ft__model_graph(&arch, &work, arena, &g, &err));
+    tally c = count(g);
+    assert_true(c.trained == 2.0 * 7 * 16 && c.gradients == c.trained); /* two per linear, seven linears, 16 layers */
+    for (ft_ref i = 0; i < g->tensor_count; i++)
+        if (g->tensors[i].role == FT_PARAMETER && g->tensors[i].trained) assert_true(g->tensors[i].element_bytes == 4);
+    ft__arena_free(arena);
+}
+
+/* -- single operators -------------------------------------------------------------------------- */
+
+enum { ROWS = 64, COLS = 32 };
+
+typedef struct bench {
+    ft_arena *arena;
+    ft_graph *g;
+    ft_build b;
+    ft_ref x; /* a trained [ROWS, COLS] that comes into the block under test */
+    int32_t forward;
+} bench;
+
+static bench open_bench(ft_error *err)
+{
+    bench t = {.arena = ft__arena_new(0)};
+    t.g = ft__graph_new(t.arena, FT_BF16);
+    t.b = ft__build_begin(t.g, FT_BF16, false, true, err);
+    ft__block_open(&t.b, "test", 1, FT_NONE);
+    ft_ref table = FT_NONE, indices = ft__input(&t.b, 1, ROWS, 8);
+    t.x = ft__embedding(&t.b, "x", indices, 100, COLS, &table);
+    return t;
+}
+
+/* The names of the kernels that undo what was built on x, in order, without the one that undoes x itself. */
+static const char *undone(bench *t, ft_ref y)
+{
+    static char text[512];
+    ft_error err = {0};
+    ft__block_close(&t->b, y);
+    t->forward = t->g->node_count;
+    assert_int_equal(FT_OK, t->b.status);
+    assert_int_equal(FT_OK, ft__graph_backward(t->g, FT_RECOMPUTE_NONE, 1, &err));
+    text[0] = 0;
+    for (int32_t i = t->forward; i < t->g->node_count; i++) {
+        const ft_node *n = &t->g->nodes[i];
+        if (!ft__node_runs(n) || n->verb == FT_DO_EMBEDDING) continue;
+        if (text[0]) strcat(text, " ");
+        strcat(text, n->op.name);
+    }
+    ft__arena_free(t->arena);
+    return text;
+}
+
+static void a_product_has_two_gradients_and_its_bias_a_sum(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    bench t = open_bench(&err);
+    assert_string_equal("linear linear", undone(&t, ft__linear(&t.b, "y", t.x, 48, FT_NO_BIAS, FT_WHOLE)));
+    t = open_bench(&err);
+    assert_string_equal("linear linear sum_cols", undone(&t, ft__linear(&t.b, "y", t.x, 48, FT_BIAS, FT_WHOLE)));
+}
+
+static void pointwise_operators_follow_the_formulas(void **state)
+{
+    static const struct {
+        const char *op, *back;
+    } rules[] = {
+        {"addu", ""},
+        {"mulu", "mulu"},
+        {"gelu", "gelu_backward"},
+        {"silu", "silu_backward"},
+        {"tanh", "tanh_backward"},
+        {"powu", "powu mulu mul"},
+        {"clamp", "compare compare compare where"},
+        {"clamp_max", "compare where"},
+    };
+    ft_error err = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        bench t = open_bench(&err);
+        assert_string_equal(rules[i].back, undone(&t, ft__pointwise(&t.b, "y", rules[i].op, t.x)));
+    }
+}
+
+static void a_tensor_with_two_readers_adds_up(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    bench t = open_bench(&err);
+    ft_ref a = ft__pointwise(&t.b, "a", "gelu", t.x), b = ft__pointwise(&t.b, "b", "silu", t.x);
+    assert_string_equal("silu_backward gelu_backward add", undone(&t, ft__add(&t.b, "y", a, b)));
+}
+
+static void a_slice_is_put_into_zeros_and_a_split_is_joined(void **state)
+{
+    ft_error err = {0};
+    int64_t half[2] = {COLS / 2, COLS / 2};
+    ft_ref part[2];
+    (void)state;
+    bench t = open_bench(&err);
+    assert_string_equal("fill copy", undone(&t, ft__slice(&t.b, t.x, ROWS, COLS / 2)));
+    t = open_bench(&err);
+    ft__split(&t.b, t.x, 2, half, part);
+    assert_string_equal("mul mul cat_halves", undone(&t, ft__mul(&t.b, "y", part[0], part[1])));
+}
+
+static void masking_in_place_flows_through(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    bench t = open_bench(&err);
+    ft_ref mask = ft__input(&t.b, ROWS, 1, 1), copy = ft__copy(&t.b, "y", t.x, ROWS, COLS);
+    assert_string_equal("copy masked_fill", undone(&t, ft__pointwise_in_place(&t.b, "y", "masked_fill", copy, mask)));
+}
+
+static void rows_that_were_picked_go_back_by_index(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    bench t = open_bench(&err);
+    ft_ref picked = ft__gather(&t.b, "y", t.x, 2 * ROWS);
+    assert_string_equal("fill sort index_put", undone(&t, picked));
+}
+
+static void a_broadcast_operand_gets_a_sum(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    bench t = open_bench(&err);
+    ft_ref weight = ft__parameter(&t.b, "w", 1, COLS);
+    assert_string_equal("mul mul sum_cols", undone(&t, ft__mul(&t.b, "y", t.x, weight)));
+}
+
+static void formats_come_back_as_they_went(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    bench t = open_bench(&err);
+    ft_ref wide = ft__cast(&t.b, "y", t.x, FT_FP32);
+    assert_string_equal("gelu_backward cast_bf16", undone(&t, ft__pointwise(&t.b, "y", "gelu", wide)));
+}
+
+static void every_rule_names_kernels_and_operands_that_exist(void **state)
+{
+    static const char *const known[] = {"add",  "sub",  "mul",  "div",   "addu",  "mulu",  "divu",    "powu",
+                                        "pow",  "neg",  "exp",  "cos",   "sin",   "log",   "copy",    "relu",
+                                        "gelu", "silu", "tanh", "where", "clamp", "rsqrt", "sigmoid", "masked_fill"};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const ft_gradient *rule = ft__gradient_find(known[i]);
+        assert_string_equal(known[i], rule->op);
+        for (const char *p = rule->first; *p; p++) assert_true(strchr("abcdefghijklmnopqrstuvwxyz_:! 0123456789", *p));
+    }
+    assert_string_equal("", ft__gradient_find("no such operator")->op);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_trained_parameter_of_every_model_gets_a_gradient),
+        cmocka_unit_test(adapters_are_all_that_is_trained_with_them),
+        cmocka_unit_test(a_product_has_two_gradients_and_its_bias_a_sum),
+        cmocka_unit_test(pointwise_operators_follow_the_formulas),
+        cmocka_unit_test(a_tensor_with_two_readers_adds_up),
+        cmocka_unit_test(a_slice_is_put_into_zeros_and_a_split_is_joined),
+        cmocka_unit_test(masking_in_place_flows_through),
+        cmocka_unit_test(rows_that_were_picked_go_back_by_index),
+        cmocka_unit_test(a_broadcast_operand_gets_a_sum),
+        cmocka_unit_test(formats_come_back_as_they_went),
+        cmocka_unit_test(every_rule_names_kernels_and_operands_that_exist),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
