@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/answer.h"
+#include "simulator.h"
 #include "terminal.h"
 
 void cli_ask_key(cli_option_id option, char key[48])
@@ -29,23 +30,30 @@ static json_t *value_of(const cli_option *o, const char *text)
     return ft__number_parse(text, &real) ? json_real(real) : NULL;
 }
 
+/* The object that holds an option's key: the request, or one inside it, made when it is first needed. */
+static json_t *home_of(const cli_option *o, json_t *object)
+{
+    const char *key = o->group == CLI_PARALLEL  ? "parallel"
+                      : o->group == CLI_CLUSTER ? "cluster"
+                      : o->group == CLI_LOADER  ? "loader"
+                                                : NULL;
+    if (!key) return object;
+    json_t *inner = json_object_get(object, key);
+    if (inner) return inner;
+    return json_object_set_new(object, key, json_object()) == 0 ? json_object_get(object, key) : NULL;
+}
+
 bool cli_ask_flags(const cli_args *args, json_t *object)
 {
-    json_t *parallel = NULL;
     bool fine = object != NULL;
     for (int i = 0; fine && i < args->given_count; i++) {
         cli_option_id id = args->given[i].option;
         const cli_option *o = &cli_options[id];
         char key[48];
-        if ((!cli_option_asks(o) && o->group != CLI_PARALLEL) || id == OPT_GPU) continue;
+        if (!cli_option_asks(o) || id == OPT_GPU) continue;
         cli_ask_key(id, key);
-        if (o->group == CLI_PARALLEL && !parallel) {
-            parallel = json_object();
-            fine = json_object_set_new(object, "parallel", parallel) == 0;
-        }
-        if (fine)
-            fine = json_object_set_new(o->group == CLI_PARALLEL ? parallel : object, key,
-                                       value_of(o, args->given[i].value)) == 0;
+        json_t *home = home_of(o, object);
+        fine = home && json_object_set_new(home, key, value_of(o, args->given[i].value)) == 0;
     }
     return fine;
 }
@@ -53,14 +61,17 @@ bool cli_ask_flags(const cli_args *args, json_t *object)
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)
 {
     char key[48], flag[48];
-    const char *where = !strncmp(err->where, "parallel.", 9) ? err->where + 9 : err->where;
+    const char *where = err->where;
+    if (!strncmp(where, "parallel.", 9)) where += 9;
+    if (!strncmp(where, "cluster.", 8)) where += 8;
+    if (!strncmp(where, "loader.", 7)) where += 7;
     if (!strcmp(where, operand_key) && args->operand_count) {
         snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
         return;
     }
     for (int i = 0; i < OPT_COUNT; i++) {
         const cli_option *o = &cli_options[i];
-        if (!(o->commands & args->command->bit) || (!cli_option_asks(o) && o->group != CLI_PARALLEL)) continue;
+        if (!(o->commands & args->command->bit) || !cli_option_asks(o)) continue;
         cli_ask_key((cli_option_id)i, key);
         if (strcmp(key, where) != 0) continue;
         snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)i, flag));
@@ -76,6 +87,7 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
     memset(a, 0, sizeof *a);
     a->args = args;
     a->json = cli_has(args, OPT_JSON);
+    a->scratch.simulator = &cli_simulator;
     if (!cli_values(args, OPT_GPU, &a->gpus, &a->gpu_count)) return cli_complain(FT_E_MEMORY, "out of memory");
     if (a->gpu_count == 0) return cli_usage(args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
     if (cli_has(args, OPT_CALIBRATION)) return cli_usage(args->command, "this version has no --calibration yet");

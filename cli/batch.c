@@ -18,6 +18,7 @@
 #include "commands.h"
 #include "context.h"
 #include "report/answer.h"
+#include "simulator.h"
 #include "terminal.h"
 
 enum { RUNS_PER_THREAD = 4, LEAST_LINES_PER_RUN = 16 };
@@ -70,6 +71,7 @@ static void answer_run(void *context, size_t index)
             refuse_long(&r->out, l->number);
             continue;
         }
+        r->scratch.simulator = &cli_simulator;
         ft__answer(b->ft, &r->scratch, b->bytes + l->start, l->length, l->number, &r->out);
         ft__text_add_n(&r->out, "\n", 1);
     }

@@ -48,7 +48,7 @@ static ft_status fill_cell(inferrer *f, const char *task, int64_t batch, int64_t
     *out = (ft_infer_cell){.ms = s->step_ms,
                            .low_ms = s->low_ms,
                            .high_ms = s->high_ms,
-                           .tokens_per_s = samples ? (double)batch / s->step_ms * 1e3 : s->tokens_per_s,
+                           .tokens_per_s = samples ? ft__view_samples_per_s(&v) : ft__view_tokens_per_s(&v),
                            .fits = s->memory.fits};
     return FT_OK;
 }
@@ -103,6 +103,13 @@ static ft_status find_capacity(inferrer *f)
     return FT_OK;
 }
 
+/* Data ranks serve batches of their own. */
+static double data_ranks(const inferrer *f)
+{
+    json_int_t dp = json_integer_value(json_object_get(json_object_get(f->ask.object, "parallel"), "dp"));
+    return dp > 1 ? (double)dp : 1;
+}
+
 static ft_status try_batch(inferrer *f, int64_t batch)
 {
     ft_offline *o = &f->r.offline;
@@ -113,7 +120,7 @@ static ft_status try_batch(inferrer *f, int64_t batch)
     FT_TRY(fill_cell(f, "prefill", portion, o->isl, &prefill));
     FT_TRY(fill_cell(f, "decode", batch, o->isl + o->osl / 2, &decode));
     double prefill_ms = prefill.ms * (double)batch / (double)portion, total = prefill_ms + (double)o->osl * decode.ms;
-    double rate = (double)batch * (double)o->osl / total * 1e3;
+    double rate = (double)batch * data_ranks(f) * (double)o->osl / total * 1e3;
     if (total <= 0 || rate <= o->tokens_per_s) return FT_OK;
     o->batch = batch;
     o->prefill_ms = prefill_ms;
@@ -148,6 +155,7 @@ static ft_status fill(inferrer *f, ft_step_view *title)
     }
     FT_TRY(forecast(f, r->generates ? "decode" : "forward", 1, r->seqs[0], title));
     r->weights_bytes = title->step->memory.weights_bytes;
+    r->gpus = ft__view_gpus(title);
     return FT_OK;
 }
 

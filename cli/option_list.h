@@ -59,71 +59,112 @@
       "attention, moe: whose kernel, a framework's (bare) or a serving engine's")                                      \
     X(PASS, "pass", 0, CHOICE, "fwd|bwd|fwd_bwd", "fwd", KERNEL, OPERATOR, "attention, conv2d, gemm, row operators")   \
     /* whole models */                                                                                                 \
-    X(MICRO_BATCH, "micro-batch-size", 'b', WHOLE, "N", "1", TRAIN | LARGEST, WORKLOAD,                                \
+    X(MICRO_BATCH, "micro-batch-size", 'b', WHOLE, "N", "1", STEPS | LARGEST, WORKLOAD,                                \
       "sequences (or images) per GPU and micro-batch; also --batch")                                                   \
-    X(MODEL_BATCH, "batch", 0, WHOLE, "N", NULL, TRAIN | LARGEST, ALIAS, "as --micro-batch-size")                      \
-    X(GLOBAL_BATCH, "global-batch-size", 0, WHOLE, "N", NULL, TRAIN | LARGEST, WORKLOAD,                               \
-      "sequences per step and GPU; micro-batches accumulate their gradients")                                          \
-    X(SEQ, "seq", 's', WHOLE, "N", NULL, TRAIN | LARGEST, WORKLOAD,                                                    \
+    X(MODEL_BATCH, "batch", 0, WHOLE, "N", NULL, STEPS | LARGEST, ALIAS, "as --micro-batch-size")                      \
+    X(GLOBAL_BATCH, "global-batch-size", 0, WHOLE, "N", NULL, STEPS | LARGEST, WORKLOAD,                               \
+      "sequences per step over all GPUs; micro-batches add up their gradients")                                        \
+    X(SEQ, "seq", 's', WHOLE, "N", NULL, STEPS | LARGEST, WORKLOAD,                                                    \
       "tokens per sequence [the model's own, at most 4096]")                                                           \
     X(INFER_BATCHES, "batch", 'b', WHOLE, "N", NULL, INFER, GRID, "only this batch; give it again for several")        \
     X(INFER_SEQS, "seq", 's', WHOLE, "N", NULL, INFER, GRID, "only this context length; give it again for several")    \
     X(ISL, "isl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens of a prompt [1024 with --osl]")        \
     X(OSL, "osl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens generated [128 with --isl]")           \
     X(MODEL_DTYPE, "dtype", 'd', CHOICE, "bf16|fp16|fp32|tf32|fp8|int8|fp4|amp_bf16|amp_fp16", "bf16",                 \
-      TRAIN | INFER | LARGEST, WORKLOAD, "number format; amp_*: fp32 weights, low-precision arithmetic")               \
+      STEPS | INFER | LARGEST, WORKLOAD, "number format; amp_*: fp32 weights, low-precision arithmetic")               \
     X(WEIGHTS_DTYPE, "weights-dtype", 0, CHOICE, "fp8|int8|fp4|int4|nf4|bf16|fp16|fp32", NULL, TRAIN | INFER | LARGEST,\
       WORKLOAD, "weights stored in another format: quantised inference, QLoRA")                                        \
     X(MODEL_KV_DTYPE, "kv-dtype", 0, CHOICE, "bf16|fp16|fp32|fp8|int8|fp4", NULL, INFER | LARGEST, WORKLOAD,           \
       "number format of the cache")                                                                                    \
     X(CACHE, "cache", 0, CHOICE, "paged|static|dynamic", "paged", INFER, WORKLOAD,                                     \
       "keys and values as serving engines keep them, preallocated, or grown by concatenation")                         \
-    X(ATTENTION, "attention", 0, CHOICE, "flash|eager|sdpa", "flash", TRAIN | INFER | LARGEST, WORKLOAD,               \
+    X(ATTENTION, "attention", 0, CHOICE, "flash|eager|sdpa", "flash", STEPS | INFER | LARGEST, WORKLOAD,               \
       "one kernel, separate products and softmax, or as the framework picks")                                          \
-    X(EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "eager", TRAIN | LARGEST, WORKLOAD, \
+    X(EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "eager", STEPS | LARGEST, WORKLOAD, \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host")                            \
     X(INFER_EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "cuda_graph", INFER, WORKLOAD,\
       "replayed as serving engines do, or another way")                                                                \
     X(OPTIMIZER, "optimizer", 0, CHOICE, "adamw|adamw_foreach|adamw_8bit|adafactor|sgd|sgd_momentum|muon|none",        \
-      "adamw", TRAIN | LARGEST, WORKLOAD, "none: forward and backward alone")                                          \
-    X(MASTER_WEIGHTS, "master-weights", 0, SWITCH, NULL, NULL, TRAIN | LARGEST, WORKLOAD,                              \
+      "adamw", STEPS | LARGEST, WORKLOAD, "none: forward and backward alone")                                          \
+    X(MASTER_WEIGHTS, "master-weights", 0, SWITCH, NULL, NULL, STEPS | LARGEST, WORKLOAD,                              \
       "fp32 copies of low-precision weights (the Megatron recipe)")                                                    \
-    X(RECOMPUTE, "recompute", 0, CHOICE, "none|selective|full", "none", TRAIN | LARGEST, WORKLOAD,                     \
+    X(RECOMPUTE, "recompute", 0, CHOICE, "none|selective|full", "none", STEPS | LARGEST, WORKLOAD,                     \
       "activations computed again in the backward pass")                                                               \
     X(LORA_RANK, "lora-rank", 0, WHOLE, "N", NULL, TRAIN, WORKLOAD, "train adapters of this rank alone")               \
-    X(CLIP_GRAD, "clip-grad", 0, SWITCH, NULL, NULL, TRAIN, WORKLOAD, "clip the norm of the gradients")                \
-    X(HOST_US, "host-us-per-op", 0, REAL, "X", NULL, TRAIN | INFER, WORKLOAD, "host cost of one eager operator")       \
-    X(READ_AS, "read-as", 0, WORD, "TYPE", NULL, TRAIN | INFER | MODELS, WORKLOAD,                                     \
+    X(CLIP_GRAD, "clip-grad", 0, SWITCH, NULL, NULL, STEPS, WORKLOAD, "clip the norm of the gradients")                \
+    X(HOST_US, "host-us-per-op", 0, REAL, "X", NULL, STEPS | INFER, WORKLOAD, "host cost of one eager operator")       \
+    X(IMAGE_LAYOUT, "layout", 0, CHOICE, "nhwc|nchw", "nhwc", TRAIN | INFER, WORKLOAD,                                 \
+      "how images lie in memory: channels last, or first")                                                             \
+    X(READ_AS, "read-as", 0, WORD, "TYPE", NULL, STEPS | INFER | MODELS, WORKLOAD,                                     \
       "read an unknown model_type as this known one")                                                                  \
-    X(TP, "tp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
-    X(PP, "pp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
-    X(VPP, "vpp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                    \
-    X(DP, "dp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
-    X(CP, "cp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
-    X(EP, "ep", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                      \
-    X(ZERO, "zero", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL, "")                                                  \
+    X(TP, "tp", 0, WHOLE, "N", "1", STEPS | INFER, PARALLEL, "tensor parallel: products split over so many GPUs")      \
+    X(PP, "pp", 0, WHOLE, "N", "1", STEPS, PARALLEL, "pipeline parallel: stages of layers")                            \
+    X(VPP, "vpp", 0, WHOLE, "N", "1", STEPS, PARALLEL, "virtual stages per GPU: an interleaved pipeline")              \
+    X(DP, "dp", 0, WHOLE, "N", NULL, TRAIN | INFER, PARALLEL,                                                          \
+      "data parallel: copies of the model [what --gpus or --nodes leaves]")                                            \
+    X(CP, "cp", 0, WHOLE, "N", "1", STEPS, PARALLEL, "context parallel: sequences split over so many GPUs")            \
+    X(EP, "ep", 0, WHOLE, "N", "1", STEPS | INFER, PARALLEL,                                                           \
+      "expert parallel: experts spread over data and context ranks")                                                   \
+    X(ZERO, "zero", 0, WHOLE, "N", "0", STEPS, PARALLEL,                                                               \
+      "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters (FSDP)")                         \
+    X(SP, "sp", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                                \
+      "sequence parallel: norms and residuals split over the tensor ranks")                                            \
+    X(SCHEDULE, "schedule", 0, CHOICE, "1f1b|interleaved|gpipe|zero_bubble|dualpipe", NULL, STEPS, PARALLEL,           \
+      "order of micro-batches in the pipeline [1f1b; interleaved with --vpp]")                                         \
+    X(OVERLAP, "overlap", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
+      "gradients are exchanged beside the backward pass (the default)")                                                \
+    X(ULYSSES, "ulysses", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
+      "--cp by all-to-all of heads instead of a ring of keys and values")                                              \
+    X(SHARD, "shard", 0, WHOLE, "N", NULL, STEPS, PARALLEL,                                                            \
+      "hybrid sharding: data ranks that share one copy of the states [all]")                                           \
+    X(BUCKET, "bucket-mib", 0, REAL, "X", "25", STEPS, PARALLEL, "gradients exchanged at once")                        \
+    X(REDUCE_DTYPE, "reduce-dtype", 0, CHOICE, "fp32|bf16|fp16|fp8", NULL, STEPS, PARALLEL,                            \
+      "gradients on the wire [as they are]")                                                                           \
+    X(GATHER_DTYPE, "gather-dtype", 0, CHOICE, "fp32|bf16|fp16|fp8", NULL, STEPS, PARALLEL,                            \
+      "parameters on the wire [as they are]")                                                                          \
+    X(NODES, "nodes", 0, WHOLE, "N", NULL, STEPS | INFER, CLUSTER, "nodes [as many as the GPUs need]")                 \
+    X(GPUS_PER_NODE, "gpus-per-node", 0, WHOLE, "N", NULL, STEPS | INFER, CLUSTER,                                     \
+      "GPUs in a node [as is usual for the GPU]")                                                                      \
+    X(INTERCONNECT, "interconnect", 0, WORD, "TEXT", NULL, STEPS | INFER, CLUSTER,                                     \
+      "a server or fabric by name (ib_ndr400), a file, or as people write it: \"8x200 Gbps HDR/node\"")                \
+    X(TOPOLOGY, "topology", 0, WORD, "NAME", NULL, STEPS | INFER, CLUSTER, "of the network: rails, fat_tree")          \
+    X(OVERSUBSCRIPTION, "oversubscription", 0, REAL, "X", "1", STEPS | INFER, CLUSTER,                                 \
+      "how much less the upper switches carry")                                                                        \
+    X(NETWORK, "network", 0, CHOICE, "closed|simgrid", "closed", TRAIN, CLUSTER,                                       \
+      "exchanges between nodes by formula, or as flows in a simulated fat tree")                                       \
     X(TRAIN_TOKENS, "tokens", 0, REAL, "N", NULL, TRAIN | LARGEST, PLAN,                                               \
       "days to train on so many tokens [largest: 20 per parameter]")                                                   \
-    X(GPUS_USED, "gpus", 0, WHOLE, "N", "1", TRAIN | LARGEST, PLAN, "GPUs that share the work")                        \
+    X(GPUS_USED, "gpus", 0, WHOLE, "N", "1", TRAIN | LARGEST, PLAN,                                                    \
+      "GPUs that share the work; without --tokens, or with degrees, --dp takes what they leave")                       \
+    X(SCALE_GPUS, "gpus", 0, WHOLE, "N", NULL, SCALE, PLAN,                                                            \
+      "GPUs at the end of the curves [those of --nodes, or about 512]")                                                \
     X(SHAPES, "family", 0, CHOICE, "llama|gpt", "llama", LARGEST, PLAN, "shapes that models grow along")               \
     X(USE, "task", 0, CHOICE, "train|infer", "train", LARGEST, PLAN, "what the model must fit for")                    \
     /* the request */                                                                                                  \
-    X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE | TRAIN | INFER | LARGEST, REQUEST,                         \
+    X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE | STEPS | INFER | LARGEST, REQUEST,                         \
       "catalogue name or spec file; give it again for several GPUs")                                                   \
     X(DTYPE, "dtype", 'd', DTYPE, "DTYPE", "bf16", KERNEL, REQUEST, "number format of operands and arithmetic")        \
     X(TIMING, "timing", 0, CHOICE, "device|op", "device", KERNEL, REQUEST,                                             \
       "device time alone, or one eager call with its launch gap")                                                      \
-    X(QUANTILE, "quantile", 'q', REAL, "X", "0.9", KERNEL | VALIDATE | BATCH | TRAIN | INFER, REQUEST,                 \
+    X(QUANTILE, "quantile", 'q', REAL, "X", "0.9", KERNEL | VALIDATE | BATCH | STEPS | INFER, REQUEST,                 \
       "share of cases that the interval should cover, 0.5 to 0.99")                                                    \
     /* gpus */                                                                                                         \
     X(VENDOR, "vendor", 0, CHOICE, "nvidia|amd|intel", NULL, GPUS, FILTER, "only this vendor's")                       \
     X(GENERATION, "generation", 0, WORD, "NAME", NULL, GPUS, FILTER, "only this generation: hopper, cdna3, ...")       \
     X(MIN_MEMORY, "min-memory-gib", 0, REAL, "N", NULL, GPUS, FILTER, "only with at least this much memory")           \
     X(HAS_DTYPE, "dtype", 'd', DTYPE, "DTYPE", NULL, GPUS, FILTER, "only with arithmetic in this number format")       \
+    /* input */                                                                                                        \
+    X(DISK_RATE, "samples-per-s-disk", 0, REAL, "X", NULL, TRAIN, LOADER, "samples that storage delivers to one GPU")  \
+    X(DISK_GBPS, "disk-gbps", 0, REAL, "X", NULL, TRAIN, LOADER, "its bandwidth when it is read in a row, GB/s")       \
+    X(SAMPLE_BYTES, "sample-bytes", 0, REAL, "N", NULL, TRAIN, LOADER, "one sample on its way to the GPU")             \
+    X(WORKERS, "workers", 0, WHOLE, "N", "0", TRAIN, LOADER, "loader processes; 0: the training process itself")       \
+    X(WORKER_MS, "worker-ms", 0, REAL, "X", NULL, TRAIN, LOADER, "a worker's time for one sample")                     \
+    X(PINNED, "pinned", 0, SWITCH, NULL, NULL, TRAIN, LOADER,                                                          \
+      "batches lie in pinned memory and are copied beside the step")                                                   \
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
-      KERNEL | VALIDATE | BATCH | TRAIN | INFER | LARGEST, DATA,                                                       \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST, DATA,                                                       \
       "another predictor than the one built in")                                                                       \
     X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | BATCH | TRAIN | INFER | LARGEST,                     \
       HIDDEN, "one GPU's own measurements")                                                                            \
@@ -140,17 +181,27 @@
     X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL, OUTPUT,                                             \
       "forecast over a range of one size; STEP x2 doubles it each time")                                               \
     X(CSV, "csv", 0, SWITCH, NULL, NULL, KERNEL, OUTPUT, "--sweep as comma-separated values")                          \
+    X(SCALE_CSV, "csv", 0, SWITCH, NULL, NULL, SCALE, OUTPUT, "the two curves as comma-separated values")              \
     X(BASELINES, "baselines", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT,                                                 \
       "print the errors of roofline, linear and scaling:GPU beside")                                                   \
     X(SCALING_FROM, "scaling-from", 0, GPU, "GPU", "a100_sxm_80gb", VALIDATE, OUTPUT,                                  \
       "the measured GPU that --baselines scales from")                                                                 \
     X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
     X(WORST, "worst", 0, WHOLE, "N", NULL, VALIDATE, OUTPUT, "print the N cases with the largest errors")              \
+    X(TRACE, "trace", 0, FILE, "FILE", NULL, TRAIN, OUTPUT,                                                            \
+      "write the step as a trace for Perfetto or chrome://tracing")                                                    \
+    X(CHAKRA, "chakra", 0, FOLDER, "DIR", NULL, TRAIN, OUTPUT,                                                         \
+      "write the step as MLCommons Chakra execution traces, a file per rank, for ASTRA-sim")                           \
+    X(RANK_GROUPS, "groups", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT, "also print the layout's rank groups (Megatron's)") \
+    X(ADVICE, "advice", 0, CHOICE, "few|all|none", "few", TRAIN, OUTPUT,                                               \
+      "what to change, by the time it saves; all: with verdicts, reasons and findings (asked for in JSON)")            \
+    X(TECHNIQUES, "techniques", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT,                                                  \
+      "instead: what each technique does to the time and the memory of this step")                                     \
     X(DETAIL, "detail", 0, CHOICE, "summary|layers|kernels", "summary", TRAIN, OUTPUT,                                 \
       "how much of the step to print")                                                                                 \
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
-      KERNEL | GPUS | FIT | VALIDATE | TRAIN | INFER | MODELS | LARGEST, OUTPUT, "JSON on stdout and nothing else")    \
+      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | MODELS | LARGEST, OUTPUT, "JSON on stdout and nothing else")    \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \
     X(VERSION, "version", 0, SWITCH, NULL, NULL, EVERY, OUTPUT, "the version")

@@ -8,6 +8,8 @@
 
 enum {
     TRAIN = CLI_TRAIN,
+    SCALE = CLI_SCALE,
+    STEPS = CLI_TRAIN | CLI_SCALE, /* commands that forecast training steps */
     INFER = CLI_INFER,
     LARGEST = CLI_LARGEST,
     KERNEL = CLI_KERNEL,
@@ -31,30 +33,32 @@ const char *const cli_group_names[CLI_GROUP_COUNT] = {
     [CLI_WORKLOAD] = "What is done with the model",
     [CLI_REQUEST] = "Request",
     [CLI_GRID] = "Batches and lengths",
+    [CLI_PARALLEL] = "How the model is laid out over GPUs",
+    [CLI_CLUSTER] = "What joins the GPUs",
+    [CLI_LOADER] = "How samples reach the GPU",
     [CLI_PLAN] = "Many GPUs",
     [CLI_FILTER] = "Which GPUs",
     [CLI_DATA] = "Predictors and measurements",
     [CLI_OUTPUT] = "Output",
     [CLI_HIDDEN] = "",
     [CLI_ALIAS] = "",
-    [CLI_PARALLEL] = "",
 };
 
 bool cli_option_asks(const cli_option *o)
 {
-    return o->group == CLI_OPERATOR || o->group == CLI_WORKLOAD || o->group == CLI_REQUEST || o->group == CLI_ALIAS;
+    return o->group == CLI_OPERATOR || o->group == CLI_WORKLOAD || o->group == CLI_REQUEST || o->group == CLI_ALIAS ||
+           o->group == CLI_PARALLEL || o->group == CLI_CLUSTER || o->group == CLI_LOADER;
 }
 
-bool cli_option_shown(const cli_option *o)
-{
-    return o->group != CLI_HIDDEN && o->group != CLI_ALIAS && o->group != CLI_PARALLEL;
-}
+bool cli_option_shown(const cli_option *o) { return o->group != CLI_HIDDEN && o->group != CLI_ALIAS; }
 
 static const char *const train_examples[] = {
     "foretell train llama-3-8b --gpu h200_sxm -b 2 --seq 4096",
     "one training step: time, memory, where both go",
     "foretell train gpt2 --gpu a100_sxm_80gb -b 8 --execution compile --detail kernels",
     "kernel by kernel, as the compiler fuses them",
+    "foretell train llama-3-70b --gpu h100_sxm --gpus 64 --tp 8 --pp 4 --sp --zero 1 --global-batch-size 64",
+    "on eight nodes: exchanges, bubbles, the fullest rank",
     "foretell train gpt3-175b --gpu a100_sxm_80gb --tokens 300e9 --gpus 480",
     "days to train",
     NULL,
@@ -71,6 +75,13 @@ static const char *const largest_examples[] = {
     "the largest Llama-like model that trains there",
     "foretell largest --gpu h100_sxm --gpus 4 --master-weights --family gpt",
     "the largest GPT on four, states sharded",
+    NULL,
+};
+static const char *const scale_examples[] = {
+    "foretell scale llama-3-70b --gpu h100_sxm",
+    "tokens per GPU for FSDP, how far tensor parallel goes, two curves",
+    "foretell scale deepseek-v3 --gpu gb200 --gpus 1152 --ep 64",
+    "experts over racks",
     NULL,
 };
 static const char *const models_examples[] = {
@@ -122,12 +133,14 @@ static const char *const batch_examples[] = {
 
 const cli_command cli_commands[] = {
     {CLI_TRAIN, "train", "MODEL", 1, 1, "one training step: time, memory, tokens/s, MFU, where the time goes",
-     "Forecasts one training step of a model on one GPU. MODEL is a catalogue name (foretell models lists them), a "
+     "Forecasts one training step of a model, on one GPU or laid out over many. MODEL is a catalogue name (foretell "
+     "models lists them), a "
      "Hugging Face config.json or a folder that holds one. A step that does not fit in memory is forecast all the "
      "same, with the smallest change that makes it fit; the exit status is then 1.",
      train_examples, cli_train},
     {CLI_INFER, "infer", "MODEL", 1, 1, "prefill (TTFT), decode (TPOT), cache capacity, offline throughput",
-     "Forecasts prefill and decode of a model on one GPU over batches and context lengths, how many tokens its cache "
+     "Forecasts prefill and decode of a model on one GPU, or with --tp on several, over batches and context lengths, "
+     "how many tokens its cache "
      "holds, and with --isl and --osl how many tokens per second it makes of a large set of prompts. Models that "
      "generate nothing (bert, vit) are forecast as forward passes.",
      infer_examples, cli_infer},
@@ -136,6 +149,12 @@ const cli_command cli_commands[] = {
      "several GPUs weights, gradients and optimizer states are taken as sharded evenly, as ZeRO-3 does, and "
      "communication as hidden: an upper bound.",
      largest_examples, cli_largest},
+    {CLI_SCALE, "scale", "MODEL", 1, 1, "scaling rooflines: critical batch, TP, EP and PP limits, scaling curves",
+     "Prints where arithmetic and exchanges take equally long, in closed form with the numbers put in: tokens per GPU "
+     "for data parallel and FSDP, ways of tensor parallel, the two domains of expert parallel, a pipeline's share of "
+     "sends; beside each what the timeline says. Then the layout asked for on ever more GPUs, the global batch kept "
+     "(strong scaling) or the tokens per GPU (weak). Left out, --zero is 3, or 1 with --pp.",
+     scale_examples, cli_scale},
     {CLI_KERNEL, "kernel", "OP", 1, 1, "one kernel: time with an interval, what holds it back, tile, waves, roofline",
      "Forecasts one operator on one or more GPUs. OP is gemm, linear, matmul, bmm, attention, mla, elementwise, "
      "conv2d, moe, "

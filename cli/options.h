@@ -19,7 +19,8 @@ enum {
     CLI_VALIDATE = 1 << 7,
     CLI_BATCH = 1 << 8,
     CLI_HELP = 1 << 9,
-    CLI_EVERY = (1 << 10) - 1
+    CLI_SCALE = 1 << 10,
+    CLI_EVERY = (1 << 11) - 1
 };
 
 typedef enum cli_kind {
@@ -39,13 +40,15 @@ typedef enum cli_group {
     CLI_WORKLOAD,
     CLI_REQUEST,
     CLI_GRID,
+    CLI_PARALLEL, /* keys of the request's "parallel" */
+    CLI_CLUSTER,  /* keys of its "cluster" */
+    CLI_LOADER,   /* keys of its "loader" */
     CLI_PLAN,
     CLI_FILTER,
     CLI_DATA,
     CLI_OUTPUT,
     CLI_HIDDEN,   /* works, is shown nowhere */
     CLI_ALIAS,    /* of an option that is shown; a key of the request */
-    CLI_PARALLEL, /* keys of "parallel", which this version refuses with a reason */
     CLI_GROUP_COUNT
 } cli_group;
 
@@ -68,7 +71,7 @@ typedef struct cli_option {
 } cli_option;
 
 extern const cli_option cli_options[OPT_COUNT];
-/* Is it a key of the request; is it shown to people? */
+/* Is it a key of the request, or of "parallel" or "cluster" in it; is it shown to people? */
 bool cli_option_asks(const cli_option *o);
 bool cli_option_shown(const cli_option *o);
 extern const char *const cli_group_names[CLI_GROUP_COUNT];

@@ -1,9 +1,16 @@
-/* train.c: `foretell train MODEL`: one training step on one GPU, or on several side by side. */
+/* train.c: `foretell train MODEL`: one training step on one GPU, on several side by side, or laid out over many.
+ *
+ * --gpus (or --nodes) with degrees of parallelism says how many GPUs there are in all, and --dp fills up what the other
+ * degrees leave; with --tokens alone the GPUs share the work of the one that is forecast. */
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "ask.h"
 #include "commands.h"
+#include "many.h"
+#include "report/advice_screen.h"
 #include "report/answer_step.h"
 #include "report/step_screen.h"
 #include "terminal.h"
@@ -11,20 +18,113 @@
 typedef struct trainer {
     cli_asker ask;
     double tokens;
-    int64_t gpus;
+    int64_t gpus;  /* --gpus; 0: not given */
+    bool laid_out; /* degrees, a cluster, or GPUs to fill */
     bool all_fit;
 } trainer;
 
-static bool add_screen(ft_text *out, const ft_style *style, const ft_step_view *v)
+/* -- how many GPUs ----------------------------------------------------------------------------- */
+
+/* A degree as it was given; 1 where it was not, or where the request's reader will complain about it. */
+static int64_t degree(const trainer *t, const char *key)
 {
-    if (v->detail == FT_SUMMARY) return ft__screen_step(out, style, v);
+    int64_t value = json_integer_value(json_object_get(json_object_get(t->ask.object, "parallel"), key));
+    return value >= 1 && value <= 1000000 ? value : 1;
+}
+
+/* GPUs of the nodes given, which need the GPU's usual node where only their number is said; 0: none given. */
+static ft_status in_nodes(trainer *t, int64_t *out, ft_error *err)
+{
+    cli_asker *a = &t->ask;
+    *out = 0;
+    if (!cli_has(a->args, OPT_NODES)) return FT_OK;
+    json_t *alone = json_copy(a->object); /* of the degrees nothing is asked yet */
+    ft_model_request request;
+    ft_cluster cluster;
+    if (!alone) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    json_object_del(alone, "parallel");
+    json_object_del(alone, "global_batch");
+    ft_status status = ft__model_request_of(a->ft, &a->scratch, alone, &request, err);
+    if (status == FT_OK) status = ft__cluster_read(request.cluster, request.device, 1, &cluster, err);
+    if (status == FT_OK) *out = cluster.gpus;
+    json_decref(alone);
+    return status;
+}
+
+/* --dp takes what the other degrees leave of the GPUs; where all are given they must agree. */
+static ft_status fill_up(trainer *t, ft_error *err)
+{
+    cli_asker *a = &t->ask;
+    bool given = cli_has(a->args, OPT_DP);
+    int64_t others = degree(t, "tp") * degree(t, "pp"), all = t->gpus;
+    if (!t->laid_out || others > 1000000 || (all == 0 && given)) return FT_OK;
+    others *= degree(t, "cp");
+    if (all == 0) FT_TRY(in_nodes(t, &all, err));
+    if (all == 0) return FT_OK;
+    const char *flag = t->gpus > 0 ? "--gpus" : "--nodes";
+    if (given) {
+        int64_t ranks = degree(t, "dp") * others;
+        if (ranks == all) return FT_OK;
+        return ft__fail_at(err, FT_E_RANGE, flag, 0, 0,
+                           "%" PRId64 " GPUs, but tp x cp x dp x pp makes %" PRId64 " ranks; leave one of them out",
+                           all, ranks);
+    }
+    if (all % others) {
+        int64_t below = all / others * others;
+        char text[64] = "";
+        if (below > 0) snprintf(text, sizeof text, "%" PRId64 " and ", below);
+        return ft__fail_at(err, FT_E_RANGE, flag, 0, 0,
+                           "%" PRId64 " GPUs are no multiple of tp x cp x pp = %" PRId64 "; the nearest %s %s%" PRId64,
+                           all, others, below > 0 ? "are" : "is", text, below + others);
+    }
+    json_t *parallel = json_object_get(a->object, "parallel");
+    if (!parallel && cli_asker_set(a, "parallel", json_object())) parallel = json_object_get(a->object, "parallel");
+    if (!parallel || json_object_set_new(parallel, "dp", json_integer(all / others)))
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    return FT_OK;
+}
+
+static bool asks_for_a_layout(const cli_args *args)
+{
+    for (int i = 0; i < args->given_count; i++) {
+        cli_group group = cli_options[args->given[i].option].group;
+        if (group == CLI_PARALLEL || group == CLI_CLUSTER) return true;
+    }
+    return false;
+}
+
+/* -- printing ---------------------------------------------------------------------------------- */
+
+enum { SHOWN_ADVICE = 5 };
+
+static bool add_screen(const cli_args *args, ft_text *out, const ft_style *style, const ft_step_view *v)
+{
+    const char *advice = cli_value(args, OPT_ADVICE);
+    bool all = advice && !strcmp(advice, "all"), table = cli_has(args, OPT_TECHNIQUES);
+    if (all || table) {
+        ft__screen_step_title(out, style, v);
+        ft__text_add(out, "\n");
+        return all ? ft__screen_advice_all(out, style, v) : ft__screen_techniques(out, style, v);
+    }
+    if (v->detail == FT_SUMMARY)
+        return ft__screen_step(out, style, v) && ft__screen_advice(out, style, v, SHOWN_ADVICE);
     ft__screen_step_title(out, style, v);
     ft__text_add(out, "\n");
-    bool printed = v->detail == FT_LAYERS ? ft__screen_layers(out, style, v)
-                                          : ft__screen_kernels(out, style, v, SIZE_MAX);
+    bool printed = true;
+    if (v->ranked && v->parallel->pp > 1) {
+        printed = ft__screen_stages(out, style, v);
+        ft__text_add(out, "\n");
+    }
+    printed = printed &&
+              (v->detail == FT_LAYERS ? ft__screen_layers(out, style, v) : ft__screen_kernels(out, style, v, SIZE_MAX));
     ft__text_add(out, "\n");
     ft__screen_fits(out, style, &v->step->memory);
     return printed;
+}
+
+static ft_days days_of(const trainer *t, const ft_step_view *v)
+{
+    return ft__days_of(v, t->tokens, (double)(v->ranked ? ft__view_gpus(v) : t->gpus > 0 ? t->gpus : 1));
 }
 
 /* The answer's closing brace makes room for the days. */
@@ -32,11 +132,12 @@ static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step
 {
     ft__answer_step(out, id, v);
     if (t->tokens > 0 && !out->failed) {
-        ft_days days = ft__days_of(v, t->tokens, (double)t->gpus);
+        ft_days days = days_of(t, v);
         out->length--;
         ft__answer_days(out, &days);
         ft__text_add(out, "}");
     }
+    cli_many_answer(t->ask.args, out, v);
     ft__text_add(out, "\n");
 }
 
@@ -54,8 +155,9 @@ static int run_gpus(trainer *t)
         ft_step_view view;
         if (!cli_asker_set(a, "gpu", json_string(a->gpus[i])))
             status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
-        else if (cli_asker_forecast(a, &view, &err) != FT_OK)
+        else if (fill_up(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK)
             status = cli_asker_fail(a, &err);
+        if (!status) status = cli_many_files(a->args, &view);
         if (status) break;
         t->all_fit = t->all_fit && view.step->memory.fits;
         quantile = view.quantile;
@@ -68,7 +170,8 @@ static int run_gpus(trainer *t)
             continue;
         }
         cli_say_warnings(a->args->operands[0], view.warnings);
-        if (a->gpu_count == 1 && !add_screen(&out, &style, &view)) out.failed = true;
+        if (a->gpu_count == 1 && !add_screen(a->args, &out, &style, &view)) out.failed = true;
+        if (a->gpu_count == 1 && !cli_many_screen(a->args, &out, &style, &view)) out.failed = true;
         if (a->gpu_count > 1 && i == 0) {
             ft_step_view all = view;
             all.device = NULL;
@@ -76,7 +179,7 @@ static int run_gpus(trainer *t)
             ft__text_add(&out, "\n");
         }
         if (a->gpu_count == 1 && t->tokens > 0) {
-            ft_days days = ft__days_of(&view, t->tokens, (double)t->gpus);
+            ft_days days = days_of(t, &view);
             ft__screen_days(&out, &style, &days);
         }
     }
@@ -90,18 +193,29 @@ static int run_gpus(trainer *t)
     return status;
 }
 
+/* People get advice unless they do without; programs when they say so, because it costs thirty forecasts. */
+static bool ask_for_advice(trainer *t)
+{
+    const cli_args *args = t->ask.args;
+    const char *advice = cli_value(args, OPT_ADVICE), *detail = cli_value(args, OPT_DETAIL);
+    bool quiet = t->ask.json || t->ask.gpu_count > 1 || (detail && strcmp(detail, "summary") != 0);
+    bool wanted = advice ? strcmp(advice, "none") != 0 : !quiet, table = cli_has(args, OPT_TECHNIQUES);
+    return (!wanted || cli_asker_set(&t->ask, "advice", json_true())) &&
+           (!table || cli_asker_set(&t->ask, "techniques", json_true()));
+}
+
 int cli_train(const cli_args *args)
 {
-    trainer t = {.gpus = 1, .all_fit = true};
+    trainer t = {.all_fit = true};
     int status = cli_real(args, OPT_TRAIN_TOKENS, 1, 1e18, &t.tokens);
     if (!status) status = cli_whole(args, OPT_GPUS_USED, 1, 1 << 24, &t.gpus);
-    if (!status && cli_has(args, OPT_GPUS_USED) && t.tokens <= 0)
-        status = cli_usage(args->command, "--gpus says who shares the work of --tokens; there is none");
     if (status) return status;
+    t.laid_out = asks_for_a_layout(args) || (t.gpus > 0 && t.tokens <= 0);
     const char *detail = cli_value(args, OPT_DETAIL);
     status = cli_asker_open(&t.ask, args, "train");
     if (!status && detail && !cli_asker_set(&t.ask, "detail", json_string(detail)))
         status = cli_complain(FT_E_MEMORY, "out of memory");
+    if (!status && !ask_for_advice(&t)) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) status = run_gpus(&t);
     cli_asker_close(&t.ask);
     return !status && !t.all_fit ? 1 : status; /* answered, and the answer is: not like this */

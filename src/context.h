@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/simgrid.h"
 #include "kernel/predictor.h"
 #include "report/models_screen.h"
 #include "report/step_view.h"
@@ -29,6 +30,7 @@ typedef struct ft_scratch {
     ft_arena *arena;                         /* of the last step; emptied by the next */
     ft_arena *trials;                        /* of other workloads, when the one asked for does not fit */
     ft_text remarks;                         /* warnings of the last step */
+    const ft_simulator *simulator;           /* who runs "network": "simgrid"; NULL: nobody */
 } ft_scratch;
 void ft__scratch_free(ft_scratch *s);
 

@@ -244,6 +244,21 @@ static ft_status answer_kernel(const ft_context *ft, ft_scratch *scratch, const 
     return FT_OK;
 }
 
+/* Once to learn what is sent, then through the simulator. */
+static ft_status simulate_collective(const ft_context *ft, ft_scratch *scratch, ft_collective_request *r,
+                                     double quantile, ft_comm *c, ft_error *err)
+{
+    if (!scratch->trials) scratch->trials = ft__arena_new((size_t)512 << 20);
+    if (!scratch->trials) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft__arena_reset(scratch->trials);
+    int64_t ranks = r->group.size * (r->group.stride > 0 ? r->group.stride : 1);
+    FT_TRY(ft__simulated_new(&r->cluster, ranks, scratch->trials, &r->cluster.simulated, err));
+    if (!r->cluster.simulated) return FT_OK;
+    FT_TRY(ft__collective_forecast(ft->predictor, r->device, &r->cluster, r->op, r->bytes, &r->group, quantile, c, err));
+    FT_TRY(ft__simulated_run(r->cluster.simulated, scratch->simulator, err));
+    return ft__collective_forecast(ft->predictor, r->device, &r->cluster, r->op, r->bytes, &r->group, quantile, c, err);
+}
+
 static ft_status answer_collective(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
                                    ft_text *out, ft_error *err)
 {
@@ -253,6 +268,7 @@ static ft_status answer_collective(const ft_context *ft, ft_scratch *scratch, co
     FT_TRY(ft__collective_request_read(document, ft__find_device, &f, &r, err));
     double quantile = r.quantile > 0 ? r.quantile : ft->quantile;
     FT_TRY(ft__collective_forecast(ft->predictor, r.device, &r.cluster, r.op, r.bytes, &r.group, quantile, &c, err));
+    if (r.cluster.simulate) FT_TRY(simulate_collective(ft, scratch, &r, quantile, &c, err));
     if (!sound(&(ft_forecast){.ms = c.ms, .low_ms = c.low_ms, .high_ms = c.high_ms}))
         return ft__fail(err, FT_E_BUG, "the forecast of %s on %s is %g ms in [%g, %g]: please report it",
                         ft__collective_name(r.op), r.device->name, c.ms, c.low_ms, c.high_ms);

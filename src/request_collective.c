@@ -16,9 +16,9 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
     static const struct {
         const char *theirs;
         ft_collective op;
-    } also[] = {{"allreduce", FT_ALL_REDUCE},   {"allgather", FT_ALL_GATHER}, {"reducescatter", FT_REDUCE_SCATTER},
-                {"alltoall", FT_ALL_TO_ALL},    {"bcast", FT_BROADCAST},      {"sendrecv", FT_SEND_RECV},
-                {"send", FT_SEND_RECV},         {"p2p", FT_SEND_RECV}};
+    } also[] = {{"allreduce", FT_ALL_REDUCE}, {"allgather", FT_ALL_GATHER}, {"reducescatter", FT_REDUCE_SCATTER},
+                {"alltoall", FT_ALL_TO_ALL},  {"bcast", FT_BROADCAST},      {"sendrecv", FT_SEND_RECV},
+                {"send", FT_SEND_RECV},       {"p2p", FT_SEND_RECV}};
     const char *name = NULL;
     FT_TRY(ft__json_string(object, "op", FT_REQUIRED, &name, "", err));
     int found = ft__collective_find(name);

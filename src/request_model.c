@@ -18,30 +18,10 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const char *const known_keys[] = {
-    "id",
-    "task",
-    "model",
-    "gpu",
-    "dtype",
-    "weights_dtype",
-    "kv_dtype",
-    "batch",
-    "seq",
-    "cache",
-    "attention",
-    "execution",
-    "host_us_per_op",
-    "optimizer",
-    "recompute",
-    "master_weights",
-    "lora_rank",
-    "clip_grad",
-    "parallel",
-    "cluster",
-    "global_batch",
-    "quantile",
-    "detail",
-    "read_as",
+    "id",           "task",      "model",          "gpu",       "dtype",     "weights_dtype", "kv_dtype",
+    "batch",        "seq",       "cache",          "layout",    "attention", "execution",     "host_us_per_op",
+    "optimizer",    "recompute", "master_weights", "lora_rank", "clip_grad", "parallel",      "cluster",
+    "global_batch", "quantile",  "detail",         "read_as",   "advice",    "techniques",    "loader",
 };
 
 /* -- number formats ---------------------------------------------------------------------------- */
@@ -186,8 +166,7 @@ static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_erro
                                "; the nearest are %" PRId64 " and %" PRId64,
                                global, once, below, below + once);
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
-                           "\"global_batch\" %" PRId64 " is below one micro-batch of %" PRId64
-                           " on every data rank",
+                           "\"global_batch\" %" PRId64 " is below one micro-batch of %" PRId64 " on every data rank",
                            global, once);
     }
     if (global) w->accumulate = global / once;
@@ -212,6 +191,10 @@ static ft_status read_words(const json_t *object, ft_model_request *out, ft_erro
     FT_TRY(ft__request_word(object, "cache", ft__cache_words, COUNT(ft__cache_words), &cache, err));
     FT_TRY(ft__request_word(object, "optimizer", ft__optimizer_words, COUNT(ft__optimizer_words), &optimizer, err));
     FT_TRY(ft__request_word(object, "recompute", ft__recompute_words, COUNT(ft__recompute_words), &recompute, err));
+    static const char *const layouts[] = {"nhwc", "nchw"};
+    int layout = 0;
+    FT_TRY(ft__request_word(object, "layout", layouts, COUNT(layouts), &layout, err));
+    w->nchw = layout == 1; /* of images; other models have no such thing */
     FT_TRY(ft__request_word(object, "detail", ft__detail_words, COUNT(ft__detail_words), &detail, err));
     w->attention = (ft_attention_kind)attention;
     w->execution = (ft_execution)execution;
@@ -279,6 +262,16 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(read_sizes(object, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
     FT_TRY(read_kv(object, out->device, &out->work, err));
+    FT_TRY(ft__loader_read(object, &out->loader, err));
+    FT_TRY(ft__json_bool(object, "advice", FT_OPTIONAL, &out->advice, "", err));
+    FT_TRY(ft__json_bool(object, "techniques", FT_OPTIONAL, &out->techniques, "", err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     return check_dtype(out, err);
+}
+
+ft_status ft__model_request_check(const ft_model_request *r, ft_error *err)
+{
+    FT_TRY(check_volume(r, err));
+    FT_TRY(ft__parallel_fits_model(&r->parallel, r->arch, &r->work, err));
+    return check_dtype(r, err);
 }

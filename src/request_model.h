@@ -3,6 +3,7 @@
 #define FT_REQUEST_MODEL_H
 #include "report/step_view.h"
 #include "request.h"
+#include "request_advice.h"
 #include "request_parallel.h"
 
 typedef struct ft_model_request {
@@ -16,12 +17,17 @@ typedef struct ft_model_request {
     const json_t *cluster;  /* as it stands; NULL: the GPU's usual node */
     double quantile;        /* 0: the context's */
     ft_detail detail;
+    ft_loader loader;
+    bool advice, techniques;
     char remark[200];       /* a warning about the request itself; "" for none */
 } ft_model_request;
 
 /* Where models come from is the context's affair, as with devices. `read_as` may be NULL. */
 typedef ft_status (*ft_model_source)(void *source, const json_t *model, const char *read_as, const ft_arch **out,
                                      ft_error *err);
+
+/* What a request must be beyond its keys: sizes that can be, a format that the GPU has, a layout that the model takes. */
+ft_status ft__model_request_check(const ft_model_request *r, ft_error *err);
 
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
                                  void *source, ft_model_request *out, ft_error *err);

@@ -2,14 +2,29 @@
 #include "request_parallel.h"
 
 #include "request.h"
+#include "timeline/ranks.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err)
 {
-    static const char *const keys[] = {"dp",      "tp",       "pp",      "vpp",          "cp",          "ep",
-                                       "zero",    "sp",       "schedule", "overlap",     "ulysses",     "shard",
-                                       "bucket_mib", "reduce_dtype", "gather_dtype"};
+    static const char *const keys[] = {"dp",
+                                       "tp",
+                                       "pp",
+                                       "vpp",
+                                       "cp",
+                                       "ep",
+                                       "zero",
+                                       "sp",
+                                       "schedule",
+                                       "overlap",
+                                       "ulysses",
+                                       "shard",
+                                       "bucket_mib",
+                                       "reduce_dtype",
+                                       "gather_dtype",
+                                       "reshard",
+                                       "gather_overlap"};
     static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
     const json_t *p = json_object_get(object, "parallel");
     *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
@@ -20,8 +35,8 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     struct {
         const char *key;
         int64_t *at;
-    } degrees[] = {{"dp", &out->dp}, {"tp", &out->tp}, {"pp", &out->pp}, {"vpp", &out->vpp}, {"cp", &out->cp},
-                   {"ep", &out->ep}};
+    } degrees[] = {{"dp", &out->dp},   {"tp", &out->tp}, {"pp", &out->pp},
+                   {"vpp", &out->vpp}, {"cp", &out->cp}, {"ep", &out->ep}};
     for (size_t i = 0; i < COUNT(degrees); i++)
         FT_TRY(ft__json_whole(p, degrees[i].key, FT_OPTIONAL, 1, 1000000, degrees[i].at, "parallel", err));
     int64_t zero = 0;
@@ -32,6 +47,10 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     bool overlap = true;
     FT_TRY(ft__json_bool(p, "overlap", FT_OPTIONAL, &overlap, "parallel", err));
     out->no_overlap = !overlap;
+    bool reshard = true;
+    FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &reshard, "parallel", err));
+    out->keep_gathered = !reshard;
+    FT_TRY(ft__json_bool(p, "gather_overlap", FT_OPTIONAL, &out->gather_ahead, "parallel", err));
     FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
     double bucket = 0;
     FT_TRY(ft__json_number(p, "bucket_mib", FT_OPTIONAL, 0.001, 1e6, &bucket, "parallel", err));
@@ -51,17 +70,16 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
 
 ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, const ft_workload *work, ft_error *err)
 {
-    bool cuttable = arch->design == FT_DECODER_ONLY || arch->design == FT_ENCODER_ONLY;
-    ft_divisible model = {.layers = arch->layers,
-                          .heads = arch->heads,
-                          .kv_heads = arch->kv_heads,
-                          .experts = arch->experts,
-                          .seq = work->seq,
-                          .cuttable = cuttable};
+    ft_divisible model = ft__ranks_model(arch, work);
     FT_TRY(ft__parallel_check(p, &model, err));
     if (p->pp > 1 && arch->design != FT_DECODER_ONLY && arch->design != FT_ENCODER_ONLY)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.pp", 0, 0,
                            "a pipeline needs one row of layers; \"%s\" takes \"dp\" and \"zero\"", arch->model_type);
+    bool scores = work->attention == FT_EAGER || (work->attention == FT_SDPA && (arch->no_sdpa || arch->sinks));
+    if (p->cp > 1 && scores)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.cp", 0, 0,
+                           "context parallelism needs fused attention: \"attention\" must be \"flash\"%s",
+                           arch->no_sdpa || arch->sinks ? "" : " or \"sdpa\"");
     if (work->task != FT_TRAIN && (p->pp > 1 || p->cp > 1 || p->zero > 0))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel", 0, 0,
                            "inference is forecast with \"tp\", \"ep\" and \"dp\"; \"pp\", \"cp\" and \"zero\" are for "

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "context.h"
+#include "explain/regime.h"
 #include "timeline/fits.h"
 #include "timeline/ranks.h"
+#include "whole_model.h"
 
 /* A graph takes some hundred KiB; this is for the absurd. */
 static const size_t largest_graph = (size_t)512 << 20;
@@ -117,14 +119,39 @@ static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_mo
                       .quantile = view->quantile,
                       .memo = s->memo,
                       .arena = s->arena};
+    if (cluster->simulate)
+        FT_TRY(ft__simulated_new(cluster, ft__parallel_ranks(&r->parallel), s->arena, &cluster->simulated, err));
     FT_TRY(ft__ranks_forecast(&ranks, step, ranked, shown, err));
-    step->memory.remedy = "";
-    view->parallel = &r->parallel;
+    if (cluster->simulated) { /* now that its exchanges are known, again with their simulated times */
+        FT_TRY(ft__simulated_run(cluster->simulated, s->simulator, err));
+        FT_TRY(ft__ranks_forecast(&ranks, step, ranked, shown, err));
+    }
+    if (!step->memory.remedy) step->memory.remedy = "";
+    ft_parallel *parallel = ft__arena_alloc(s->arena, sizeof *parallel); /* the request may go before the view */
+    if (!parallel) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    *parallel = r->parallel;
+    view->parallel = parallel;
     view->cluster = cluster;
     view->ranked = ranked;
     if (memory_sound(&step->memory) && sound(step)) return FT_OK;
     return ft__fail(err, FT_E_BUG, "the forecast of \"%.60s\" on %lld x %s is %g ms in [%g, %g]: please report it",
                     r->model, (long long)step->ranks, r->device->name, step->step_ms, step->low_ms, step->high_ms);
+}
+
+ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
+                               ft_step *step, ft_graph **g, ft_error *err)
+{
+    if (ft__parallel_alone(&r->parallel)) {
+        FT_TRY(ft__model_graph(r->arch, &r->work, s->arena, g, err));
+        FT_TRY(forecast_step(ft, s, r, view->quantile, *g, step, err));
+    } else {
+        FT_TRY(forecast_ranks(ft, s, r, view, step, g, err));
+    }
+    if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
+    if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
+    double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;
+    ft__loader_apply(&r->loader, r->device, (double)r->work.batch * micros, step, &view->loading);
+    return FT_OK;
 }
 
 /* -- when it does not fit ---------------------------------------------------------------------- */
@@ -230,13 +257,8 @@ ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_reques
     if (!step || !work) return ft__fail(err, FT_E_MEMORY, "out of memory");
     *work = r->work;
     out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
-    if (ft__parallel_alone(&r->parallel)) {
-        FT_TRY(ft__model_graph(r->arch, work, s->arena, &g, err));
-        FT_TRY(forecast_step(ft, s, r, out->quantile, g, step, err));
-        FT_TRY(add_remedy(s, r, g, step, err));
-    } else {
-        FT_TRY(forecast_ranks(ft, s, r, out, step, &g, err));
-    }
+    FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));
+    if (ft__parallel_alone(&r->parallel)) FT_TRY(add_remedy(s, r, g, step, err));
     FT_TRY(collect_warnings(s, r, &out->warnings, err));
     out->model = r->model;
     out->dtype_name = r->dtype_name;
@@ -248,7 +270,7 @@ ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_reques
     out->detail = r->detail;
     out->memory_only = r->ask == FT_ASK_MEMORY;
     out->arena = s->arena;
-    return FT_OK;
+    return ft__step_advise(ft, s, r, out, err);
 }
 
 /* -- sheets ------------------------------------------------------------------------------------ */

@@ -1,20 +1,23 @@
 /* arena.c: memory that lives as long as one request.
  *
- * Blocks in a chain, each twice the last up to 1 MiB (larger only for a single larger piece); a piece is a bump of
- * the newest block's cursor. A kernel request needs 1 to 4 KiB and fits the first block, which survives a reset, so
- * a thread that answers a million requests allocates once. Memory is zeroed when it is handed out rather than when
- * the block is made: after a reset the block holds the last request's bytes.
+ * Blocks in a chain, each twice as large as all before it up to 8 MiB (larger only for a single larger piece); a piece
+ * is a bump of the newest block's cursor. The largest block survives a reset, so that a thread that answers a million
+ * requests, of a kernel's few KiB or of a model's MiB, soon has all it needs in one block: pages that are given back
+ * and asked for again cost more than the bytes written to them. Blocks beyond 16 MiB were for the absurd and go.
+ * Memory is zeroed when it is handed out rather than when the block is made: after a reset the block holds the last
+ * request's bytes.
  *
  * Left out: freeing single pieces, and threads. An arena belongs to one request and thus to one thread.
  */
 #include "base/arena.h"
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 16, FIRST_BLOCK = 8192, LARGEST_STEP = 1 << 20 };
+enum { ALIGNMENT = 16, FIRST_BLOCK = 8192, LARGEST_STEP = 8 << 20, LARGEST_KEPT = 16 << 20 };
 
 typedef struct block {
     struct block *older;
@@ -54,14 +57,22 @@ ft_arena *ft__arena_new(size_t cap_bytes)
     return a;
 }
 
-/* Frees all but the oldest block. */
+/* Frees all but the largest block that may be kept; the first one always may. */
 static void shrink(ft_arena *a)
 {
-    while (a->newest->older) {
-        block *older = a->newest->older;
-        free(a->newest);
-        a->newest = older;
+    block *kept = NULL;
+    for (block *b = a->newest, *older; b; b = older) {
+        older = b->older;
+        bool may = !older || b->room <= LARGEST_KEPT;
+        block *gone = b;
+        if (may && (!kept || b->room > kept->room)) {
+            gone = kept;
+            kept = b;
+        }
+        free(gone);
     }
+    kept->older = NULL;
+    a->newest = kept;
 }
 
 void ft__arena_free(ft_arena *a)

@@ -38,6 +38,7 @@ typedef struct ft_network {
     bool named;            /* the text says something about it; otherwise only about the inside of nodes */
     ft_fabric kind;
     double port_gbit;      /* of one port; 0: not said, as usual in the GPU's time */
+    bool generation;       /* HDR, NDR, ...: the port's rate is certain */
     double gbit;           /* of one port, or of a whole node, or of one GPU; 0: as usual */
     enum { FT_PER_PORT, FT_PER_NODE, FT_PER_GPU } scope;
     double ports;          /* "8x200": 8; 0: not said */

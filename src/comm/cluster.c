@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "comm/catalogue.h"
 #include "comm/cluster_file.h"
+#include "comm/platform.h"
 #include "graph/operator.h"
 
 typedef struct asked {
@@ -89,10 +90,11 @@ static ft_status unknown_name(const char *text, ft_error *err)
     for (size_t i = 0; i < ft__fabric_count && n < 160; i++) names[n++] = ft__fabrics[i].name;
     for (size_t i = 0; i < ft__server_count && n < 160; i++) names[n++] = ft__servers[i].name;
     const char *near = ft__nearest(text, names, n);
-    return ft__fail_at(err, FT_E_NAME, "cluster.interconnect", 0, 0,
-                       "unknown interconnect \"%.80s\"%s%s; expected a name (ib_ndr400, roce_400, efa_400, dgx_h100), a "
-                       "file, or words with a rate (\"8x200 Gb/s InfiniBand per node\")",
-                       text, near ? "; did you mean " : "", near ? near : "");
+    return ft__fail_at(
+        err, FT_E_NAME, "cluster.interconnect", 0, 0,
+        "unknown interconnect \"%.80s\"%s%s; expected a name (ib_ndr400, roce_400, efa_400, dgx_h100), a "
+        "file, or words with a rate (\"8x200 Gb/s InfiniBand per node\")",
+        text, near ? "; did you mean " : "", near ? near : "");
 }
 
 static void network_tier(const ft_fabric_entry *f, double gbps, ft_tier *t)
@@ -133,25 +135,29 @@ static void from_age(const ft_device *device, ft_tier *t)
 
 static void from_text(const ft_network *n, const ft_device *device, double per_node, ft_tier *t)
 {
-    double usual = port_of_its_time(device), port = n->port_gbit > 0 ? n->port_gbit : usual;
-    if (n->scope == FT_PER_NODE && n->port_gbit <= 0) port = fmin(usual, n->gbit);
-    const ft_fabric_entry *f = ft__fabric_nearest(n->kind, port);
-    double gbit = n->gbit > 0 ? n->gbit : f->gbit, share = n->ports > 0 ? n->ports : 0;
-    double gbps = n->scope == FT_PER_NODE  ? gbit / 8 / per_node
-                  : n->scope == FT_PER_GPU ? gbit / 8 * (share > 0 ? share : 1)
-                                           : gbit / 8 * (share > 0 ? share / per_node : 1);
+    double usual = port_of_its_time(device);
+    /* "400 Gbps EFA" on an A100 node: more than any port had then is the node's. */
+    bool of_node = n->scope == FT_PER_NODE ||
+                   (n->scope == FT_PER_PORT && n->ports <= 0 && !n->generation && n->gbit > usual);
+    double port = of_node ? (n->generation ? n->port_gbit : fmin(usual, n->gbit)) : n->port_gbit;
+    const ft_fabric_entry *f = ft__fabric_nearest(n->kind, port > 0 ? port : usual);
+    double gbps = (n->gbit > 0 ? n->gbit : f->gbit) / 8;
+    if (of_node)
+        gbps /= per_node;
+    else if (n->ports > 0)
+        gbps *= n->scope == FT_PER_GPU ? n->ports : n->ports / per_node;
     network_tier(f, gbps, t);
 }
 
 static ft_status read_topology(const asked *a, ft_cluster *c, ft_tier *t, ft_error *err)
 {
-    static const char *const words[] = {"rails", "rail_optimised", "rail_optimized", "rail", "fat_tree", "dragonfly",
-                                        "leaf_spine"};
+    static const char *const words[] = {"rails",    "rail_optimised", "rail_optimized", "rail",
+                                        "fat_tree", "dragonfly",      "leaf_spine"};
     if (a->oversubscription > 0) t->oversubscription = a->oversubscription;
     if (a->leaf_nodes > 0) c->leaf_nodes = a->leaf_nodes;
     if (!a->topology) return FT_OK;
     char word[40] = "";
-    for (size_t i = 0; a->topology[i] && i < sizeof word - 1; i++) {
+    for (size_t i = 0; i < sizeof word - 1 && a->topology[i]; i++) {
         char ch = (char)tolower((unsigned char)a->topology[i]);
         word[i] = ch == ' ' || ch == '-' ? '_' : ch;
     }
@@ -191,8 +197,8 @@ static void describe(ft_cluster *c, const char *why)
         const ft_tier *t = &c->tier[i];
         if (n < 0 || (size_t)n >= sizeof c->understood) return;
         bool network = t->fabric >= FT_INFINIBAND;
-        n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, "; %s %.4g GB/s per GPU %s %lld GPUs", t->name,
-                      t->gbps, network ? "between nodes, all" : "within", (long long)t->gpus);
+        n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, "; %s %.4g GB/s per GPU %s %lld GPUs",
+                      t->name, t->gbps, network ? "between nodes, all" : "within", (long long)t->gpus);
         if (t->oversubscription > 1 && n > 0 && (size_t)n < sizeof c->understood)
             n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, ", %.3g:1 oversubscribed",
                           t->oversubscription);
@@ -206,8 +212,8 @@ static void describe(ft_cluster *c, const char *why)
 static ft_status read_keys(const json_t *object, asked *a, const json_t **tiers, const char **name, const char *where,
                            ft_error *err)
 {
-    static const char *const known[] = {"gpus_per_node",    "nodes",      "interconnect", "topology",
-                                        "oversubscription", "leaf_nodes", "tiers",        "name", "source"};
+    static const char *const known[] = {"gpus_per_node", "nodes", "interconnect", "topology", "oversubscription",
+                                        "leaf_nodes",    "tiers", "name",         "source",   "network"};
     if (!json_is_object(object))
         return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
                            "\"cluster\" must be an object: {\"gpus_per_node\": 8, \"interconnect\": \"ib_ndr400\"}");
@@ -274,13 +280,20 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
         server = usual;
         snprintf(why, sizeof why, "; network as usual for %.40s", device->name);
     }
-    int64_t usual_gpus = usual ? usual->gpus_per_node : device->link_gpus > 1 && !bridged(device) ? device->link_gpus : 8;
-    if (server) from_server(server, device, out, a, &network);
-    else if (!a->gpus_per_node) a->gpus_per_node = usual_gpus;
+    int64_t usual_gpus = usual                                       ? usual->gpus_per_node
+                         : device->link_gpus > 1 && !bridged(device) ? device->link_gpus
+                                                                     : 8;
+    if (server)
+        from_server(server, device, out, a, &network);
+    else if (!a->gpus_per_node)
+        a->gpus_per_node = usual_gpus;
     if (!server && usual) out->rails = usual->rails && !words.named;
-    if (fabric) network_tier(fabric, fabric->gbit / 8, &network);
-    else if (words.named) from_text(&words, device, (double)a->gpus_per_node, &network);
-    else if (!server) from_age(device, &network);
+    if (fabric)
+        network_tier(fabric, fabric->gbit / 8, &network);
+    else if (words.named)
+        from_text(&words, device, (double)a->gpus_per_node, &network);
+    else if (!server)
+        from_age(device, &network);
     if (!a->gpus_per_node) a->gpus_per_node = usual_gpus;
     out->gpus_per_node = a->gpus_per_node;
     FT_TRY(check_size(a, ranks, out, err));
@@ -305,6 +318,7 @@ ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64
         return ft__fail_at(err, FT_E_RANGE, "parallel", 0, 0, "%lld ranks are no cluster: from 1 to %d",
                            (long long)ranks, FT_MOST_RANKS);
     if (cluster && !json_is_null(cluster)) FT_TRY(read_keys(cluster, &a, &tiers, &name, "cluster", err));
+    FT_TRY(ft__network_word(cluster, &out->simulate, err));
     if (tiers) return from_tiers(tiers, "cluster.tiers", name, &a, ranks, out, err);
     if (!a.interconnect || !is_path(a.interconnect)) return from_words(&a, device, ranks, out, err);
 

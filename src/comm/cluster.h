@@ -31,6 +31,8 @@ typedef struct ft_cluster {
     int64_t gpus_per_node, nodes, gpus;
     bool rails;            /* GPU i of every node hangs on switch i */
     int64_t leaf_nodes;    /* nodes under one leaf switch (or rail group); 0: unknown */
+    bool simulate;         /* "network": "simgrid" */
+    struct ft_simulated *simulated; /* exchanges between nodes as a network simulator sees them; NULL: closed forms */
     char understood[256];  /* the whole, in words, as it was understood from names and free text */
 } ft_cluster;
 

@@ -8,18 +8,19 @@
 #include "base/text.h"
 #include "comm/catalogue.h"
 
-static const char *const kinds[] = {[FT_NVLINK] = "nvlink", [FT_XGMI] = "xgmi",   [FT_PCIE] = "pcie",
-                                    [FT_INFINIBAND] = "infiniband", [FT_ROCE] = "roce", [FT_EFA] = "efa",
-                                    [FT_ETHERNET] = "ethernet"};
+static const char *const kinds[] = {
+    [FT_NVLINK] = "nvlink", [FT_XGMI] = "xgmi", [FT_PCIE] = "pcie",        [FT_INFINIBAND] = "infiniband",
+    [FT_ROCE] = "roce",     [FT_EFA] = "efa",   [FT_ETHERNET] = "ethernet"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static ft_status read_tier(const json_t *object, const char *where, ft_tier *t, ft_error *err)
 {
-    static const char *const known[] = {"name",       "fabric",   "interconnect", "gbps",            "gpus",
-                                        "efficiency", "latency_us", "switched",   "reduces", "oversubscription"};
+    static const char *const known[] = {"name",       "fabric",     "interconnect", "gbps",    "gpus",
+                                        "efficiency", "latency_us", "switched",     "reduces", "oversubscription"};
     if (!json_is_object(object))
-        return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "a tier is an object: {\"fabric\": \"nvlink\", \"gbps\": 450, "
-                                                        "\"gpus\": 8}");
+        return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
+                           "a tier is an object: {\"fabric\": \"nvlink\", \"gbps\": 450, "
+                           "\"gpus\": 8}");
     FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, where, err));
     const char *name = NULL, *kind = NULL, *fabric = NULL;
     FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &name, where, err));
@@ -43,9 +44,10 @@ static ft_status read_tier(const json_t *object, const char *where, ft_tier *t, 
         for (int i = 0; kind && i < KINDS; i++)
             if (!strcmp(kinds[i], kind)) found = i;
         if (found < 0)
-            return ft__fail_at(err, kind ? FT_E_NAME : FT_E_MISSING, where, 0, 0,
-                               "a tier's \"fabric\" is one of nvlink, xgmi, pcie, infiniband, roce, efa, ethernet%s%.40s",
-                               kind ? "; got " : "", kind ? kind : "");
+            return ft__fail_at(
+                err, kind ? FT_E_NAME : FT_E_MISSING, where, 0, 0,
+                "a tier's \"fabric\" is one of nvlink, xgmi, pcie, infiniband, roce, efa, ethernet%s%.40s",
+                kind ? "; got " : "", kind ? kind : "");
         t->fabric = (ft_fabric)found;
         if (found >= FT_INFINIBAND) t->latency_us = 10;
     }

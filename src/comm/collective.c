@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm/network_time.h"
+#include "comm/simgrid.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
 #include "kernel/kernel.h"
@@ -90,18 +91,32 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
         double rate = tier->gbps * tier->efficiency / fmax(1, tier->oversubscription);
         if (leaves_node(tier)) {
             if (rate < x.network_gbps) x.network_gbps = rate, out->tier = t;
+            x.network_reduces = tier->reduces;
+            if (tier->fabric != FT_INFINIBAND && tier->fabric != FT_ROCE) x.reducing_gbps = 0;
             x.latency_us = fmax(x.latency_us, tier->latency_us);
         } else {
             x.local = (double)members(group, tier->gpus);
             if (x.local > 1) x.inside_gbps = fmin(x.inside_gbps, rate);
+            x.reducing_gbps = tier->reduces ? tier->gbps : 0;
         }
     }
     x.nodes = fmax(2, ceil(x.n / x.local));
     if (!isfinite(x.inside_gbps)) x.inside_gbps = x.network_gbps;
     ft__network_time(&x, op, bytes, out);
-    interval(0.35, quantile, out);
+    interval(0.3, quantile, out);
     out->source = FT_PHYSICS;
     out->gpu_share = sms_taken(device, bytes, 16);
+}
+
+/* The same exchange among all its kind in a simulated network, which has the oversubscribed cables in it. */
+static ft_status simulated(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,
+                           const ft_group *group, double quantile, ft_comm *out, ft_error *err)
+{
+    ft_cluster whole = *c;
+    ft_comm comm = *out;
+    for (int t = 0; t < whole.tiers; t++) whole.tier[t].oversubscription = 1;
+    between_nodes(device, &whole, outer, op, bytes, group, quantile, &comm);
+    return ft__simulated_ask(c->simulated, op, bytes, group, &comm, out, err);
 }
 
 ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device, const ft_cluster *cluster,
@@ -122,7 +137,8 @@ ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device
     out->tier = tier;
     if (leaves_node(&cluster->tier[tier])) {
         between_nodes(device, cluster, tier, op, bytes, group, quantile, out);
-        return FT_OK;
+        if (!cluster->simulated) return FT_OK;
+        return simulated(device, cluster, tier, op, bytes, group, quantile, out, err);
     }
     return inside_node(p, device, &cluster->tier[tier], op, fmax(bytes, 1), group, quantile, out, err);
 }

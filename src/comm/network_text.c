@@ -17,7 +17,7 @@ enum { LONGEST = 200 };
 typedef struct part {
     double gbit, ports;
     bool per_node, per_gpu, inside_nvlink, inside_pcie, known;
-    int kind;         /* ft_fabric or -1 */
+    int kind;          /* ft_fabric or -1 */
     double generation; /* Gbit of HDR, NDR, ...; 0 */
 } part;
 
@@ -29,15 +29,32 @@ static void read_word(const char *w, size_t n, bool after_per, part *p)
         const char *word;
         int kind;
         double gbit;
-    } words[] = {{"infiniband", FT_INFINIBAND, 0}, {"ib", FT_INFINIBAND, 0},      {"fdr", FT_INFINIBAND, 56},
-                 {"edr", FT_INFINIBAND, 100},      {"hdr", FT_INFINIBAND, 200},   {"hdr100", FT_INFINIBAND, 100},
-                 {"hdr200", FT_INFINIBAND, 200},   {"ndr", FT_INFINIBAND, 400},   {"ndr200", FT_INFINIBAND, 200},
-                 {"ndr400", FT_INFINIBAND, 400},   {"xdr", FT_INFINIBAND, 800},   {"xdr800", FT_INFINIBAND, 800},
-                 {"mellanox", FT_INFINIBAND, 0},   {"quantum", FT_INFINIBAND, 0}, {"roce", FT_ROCE, 0},
-                 {"rocev2", FT_ROCE, 0},           {"rdma", FT_ROCE, 0},          {"efa", FT_EFA, 0},
-                 {"efav2", FT_EFA, 0},             {"efav3", FT_EFA, 0},          {"ethernet", FT_ETHERNET, 0},
-                 {"gbe", FT_ETHERNET, 0},          {"tcp", FT_ETHERNET, 0},       {"tcpx", FT_ETHERNET, 200},
-                 {"slingshot", FT_ETHERNET, 200},  {"spectrum", FT_ROCE, 0}};
+    } words[] = {{"infiniband", FT_INFINIBAND, 0},
+                 {"ib", FT_INFINIBAND, 0},
+                 {"fdr", FT_INFINIBAND, 56},
+                 {"edr", FT_INFINIBAND, 100},
+                 {"hdr", FT_INFINIBAND, 200},
+                 {"hdr100", FT_INFINIBAND, 100},
+                 {"hdr200", FT_INFINIBAND, 200},
+                 {"ndr", FT_INFINIBAND, 400},
+                 {"ndr200", FT_INFINIBAND, 200},
+                 {"ndr400", FT_INFINIBAND, 400},
+                 {"xdr", FT_INFINIBAND, 800},
+                 {"xdr800", FT_INFINIBAND, 800},
+                 {"mellanox", FT_INFINIBAND, 0},
+                 {"quantum", FT_INFINIBAND, 0},
+                 {"roce", FT_ROCE, 0},
+                 {"rocev2", FT_ROCE, 0},
+                 {"rdma", FT_ROCE, 0},
+                 {"efa", FT_EFA, 0},
+                 {"efav2", FT_EFA, 0},
+                 {"efav3", FT_EFA, 0},
+                 {"ethernet", FT_ETHERNET, 0},
+                 {"gbe", FT_ETHERNET, 0},
+                 {"tcp", FT_ETHERNET, 0},
+                 {"tcpx", FT_ETHERNET, 200},
+                 {"slingshot", FT_ETHERNET, 200},
+                 {"spectrum", FT_ROCE, 0}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (is(w, n, words[i].word)) {
             /* "RDMA over Ethernet", "RoCE Ethernet": the first word that says more stands. */
@@ -64,8 +81,10 @@ static double unit_of(const char *s, size_t *length)
     if (scale <= 0) return 0;
     at++;
     double bits = 1;
-    if (*at == 'B') bits = 8, at++;
-    else if (*at == 'i' && at[1] == 'B') bits = 8 * 1.073741824, at += 2;
+    if (*at == 'B')
+        bits = 8, at++;
+    else if (*at == 'i' && at[1] == 'B')
+        bits = 8 * 1.073741824, at += 2;
     else if (*at == 'b') {
         at++;
         if (*at == 'E' || *at == 'e') { /* GbE is a kind as well: leave it to be read as a word */
@@ -75,8 +94,10 @@ static double unit_of(const char *s, size_t *length)
         if (!strncmp(at, "it", 2)) at += 2;
         if (*at == 's' && at[1] != '/') at++;
     }
-    if (!strncmp(at, "ps", 2)) at += 2;
-    else if (!strncmp(at, "/s", 2)) at += 2, at += !strncmp(at, "ec", 2) ? 2 : 0;
+    if (!strncmp(at, "ps", 2))
+        at += 2;
+    else if (!strncmp(at, "/s", 2))
+        at += 2, at += !strncmp(at, "ec", 2) ? 2 : 0;
     if (isalnum((unsigned char)*at)) return 0;
     *length = (size_t)(at - s);
     return bits * scale;
@@ -108,7 +129,8 @@ static void read_part(const char *s, size_t n, part *p)
             while (low[j] == ' ') j++;
             bool times = low[j] == 'x' || low[j] == '*' || (unsigned char)low[j] == 0xc3; /* 0xc3 0x97: the sign */
             double unit = unit_of(raw + j, &used);
-            if (times && value >= 1 && value <= 1024 && p->gbit <= 0) p->ports = value, j += low[j] == 'x' || low[j] == '*' ? 1 : 2;
+            if (times && value >= 1 && value <= 1024 && p->gbit <= 0)
+                p->ports = value, j += low[j] == 'x' || low[j] == '*' ? 1 : 2;
             else if (unit > 0 && value > 0) {
                 if (p->gbit <= 0) p->gbit = value * unit;
                 p->known = true;
@@ -123,8 +145,10 @@ static void read_part(const char *s, size_t n, part *p)
             after_per = is(low + i, j - i, "per") || is(low + i, j - i, "each");
             i = j;
         } else {
-            if (low[i] == '/') after_per = true;
-            else if (low[i] != ' ') after_per = false;
+            if (low[i] == '/')
+                after_per = true;
+            else if (low[i] != ' ')
+                after_per = false;
             i++;
         }
     }
@@ -139,6 +163,7 @@ static void settle(const part *p, ft_network *out)
     out->ports = p->ports;
     /* "3200 Gb/s" without more is no port's rate: the node's. */
     if (out->scope == FT_PER_PORT && p->ports <= 0 && gbit > 800) out->scope = FT_PER_NODE;
+    out->generation = p->generation > 0;
     out->port_gbit = out->scope == FT_PER_NODE ? p->generation : gbit;
     out->gbit = gbit;
 }

@@ -4,6 +4,8 @@
  * links inside, a step inside a_p and a hop between nodes h_p by protocol p:
  *   tree   t0 + 2 ((l-1) a_p + log2 N h_p) + 2 S / (l r e_p)            all-reduce
  *   ring   t0 + 2 ((n-N) a_p + N h_p / 2)  + 2 (n-1)/n S / (l r e_p)    all-reduce; half of it gathers or scatters
+ *   NVLS   t0 + 25 us + 2 log2 N h_p + max(2 (N-1)/N S / (l r), 2 (l-1)/l S / U)   all-reduce, hierarchical: the switch
+ *          of each node adds up first, so that the network carries what nodes exchange and not what ranks do
  *   LL     small messages are not spread over the NICs and wait at every hop: S (1.35 + log2 N) / (0.23 r)
  * and never faster than the links inside allow. The forms are NCCL's own cost model (src/graph/tuning.cc); a ring's hop
  * is half of a tree's there. Its figures are too bright for real networks, so the hop's time and the steps come from
@@ -50,10 +52,19 @@ static void tree_and_ring(const ft_crossing *x, ft_collective op, double s, ft_c
             if (x->nodes <= 2 && p != LL) moved *= 0.94; /* between two nodes a tree sends less than a ring */
             offer(out, start_us + 2 * ((x->local - 1) * a + levels * h), slower(moved, inside), "tree", p);
         }
-        double moved = around / (x->local * r * (p == LL ? 0.4 : share[p]));
+        double moved = around / (x->local * r * share[p]);
         offer(out, start_us + passes * ((x->n - x->nodes) * a + x->nodes * h / 2), slower(moved, inside), "ring", p);
     }
     out->wire_bytes = around / x->local;
+    bool nvls = x->reducing_gbps > 0 && x->local > 4;
+    if (op != FT_ALL_REDUCE || !(nvls || x->network_reduces)) return;
+    /* NVLSTree: two nodes of 8 H100 on 8 x 400 Gb/s reach 470 GB/s of bus bandwidth (NVIDIA/nccl issue 2409), which a
+     * ring's bytes would not let through 8 NICs. */
+    double before = out->ms, wire = (x->network_reduces ? 1 : 2 * (x->nodes - 1) / x->nodes) * s / x->local;
+    double inside = 2 * (x->local - 1) / x->local * s / (nvls ? x->reducing_gbps * 1e3 : u);
+    double hops = x->network_reduces ? 2 : 2 * levels;
+    offer(out, start_us + 25 + hops * hop[SIMPLE] * x->latency_us, slower(wire / r, inside), "hierarchical", SIMPLE);
+    if (out->ms < before) out->wire_bytes = wire;
 }
 
 static void chain(const ft_crossing *x, double s, ft_comm *out)
@@ -61,8 +72,7 @@ static void chain(const ft_crossing *x, double s, ft_comm *out)
     double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3;
     for (int p = LL; p < PROTOCOLS; p++) {
         double inside = x->local > 1 ? s / u : 0;
-        offer(out,
-              start_us + (x->local - 1) * step_us[p] * x->step_scale + log2(x->nodes) * hop[p] * x->latency_us,
+        offer(out, start_us + (x->local - 1) * step_us[p] * x->step_scale + log2(x->nodes) * hop[p] * x->latency_us,
               slower(s / (x->local * r * (p == LL ? 0.4 : share[p])), inside), "tree", p);
     }
     out->wire_bytes = s / x->local;

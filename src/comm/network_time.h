@@ -7,6 +7,8 @@
 typedef struct ft_crossing {
     double n, local, nodes;
     double inside_gbps;  /* per GPU, achieved, between ranks of one node */
+    double reducing_gbps; /* per GPU, nominal, where the node's switch adds up and NCCL lets it: 0 elsewhere */
+    bool network_reduces; /* SHARP: a switch adds up, each node sends once */
     double network_gbps; /* per GPU, achieved, over the slowest network tier crossed */
     double latency_us;   /* of one hop between nodes */
     double step_scale;   /* of a step inside the node: in clocks, as kernels' fixed times are */

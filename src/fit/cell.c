@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fit/matrix.h"
+#include "fit/in_model.h"
 
-enum { FOLDS = 4, WORLD_ROWS = 1200, GPU_ROWS = 3000 };
+enum { FOLDS = 4, WORLD_ROWS = 1200, GPU_ROWS = 3000, ENOUGH_TABLED = 100 };
 
 size_t ft__cell_sample(const ft_cell_gpu *g, size_t wanted, uint32_t *out)
 {
@@ -40,14 +40,24 @@ static void expert_init(const ft_cell *cell, const char *gpu, const char *genera
     for (int k = 0; k < FT_KIN_LEVELS; k++) e->mape[k] = -1;
 }
 
+/* What constants are fitted to: tables vary one thing at a time, models do not. Without a table, all there is. */
+static ft_cell_gpu tabled(const ft_cell_gpu *g)
+{
+    ft_cell_gpu t = *g;
+    if (t.tables >= ENOUGH_TABLED) t.count = t.tables;
+    return t;
+}
+
 ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each,
                              int iterations, double *theta, ft_error *err)
 {
     uint32_t *index = malloc((size_t)cell->gpu_count * 2 * rows_each * sizeof *index + sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory fitting constants");
     size_t n = 0;
-    for (int g = 0; g < cell->gpu_count; g++)
-        if (use[g]) n += ft__cell_sample(&cell->gpus[g], rows_each, index + n);
+    for (int g = 0; g < cell->gpu_count; g++) {
+        ft_cell_gpu t = tabled(&cell->gpus[g]);
+        if (use[g]) n += ft__cell_sample(&t, rows_each, index + n);
+    }
     ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, center, 1, iterations, theta);
     free(index);
     return FT_OK;
@@ -165,20 +175,24 @@ static ft_status fit_sigma(const ft_matrix *m, const double *residual, ft_cell_g
 static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, double *work, uint8_t *fold,
                             ft_error *err)
 {
-    ft_boost_options o = boost_for(m->count);
-    double *residual = work, *scale = work + m->count, *z = work + 2 * m->count;
+    bool apart = g->tables >= ENOUGH_TABLED && g->tables < m->count && ft__in_model_feature(cell->family) >= 0;
+    ft_matrix tables = *m;
+    if (apart) tables.count = g->tables;
+    ft_boost_options o = boost_for(tables.count);
+    double *residual = work, *scale = work + m->count, *z = work + 2 * m->count, base;
     for (size_t i = 0; i < m->count; i++) fold[i] = (uint8_t)((cell->rows->at[g->index[i]].group >> 8) % FOLDS);
-    FT_TRY(cross_validate(m, fold, FOLDS, o, residual, err));
+    FT_TRY(cross_validate(&tables, fold, FOLDS, o, residual, err));
+    g->trees = calloc((size_t)o.trees + FT_MODEL_TREES + 1, sizeof *g->trees);
+    if (!g->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__boost(&(ft_boost_data){tables.key, tables.count, tables.width, tables.target, tables.weight}, &o, &base,
+                     g->trees, err));
+    g->expert.tree_count = ft__boost_used(g->trees, o.trees);
+    if (apart) FT_TRY(ft__in_model(cell, g, m, g->tables, base, fold, FOLDS, residual, err));
     FT_TRY(fit_sigma(m, residual, g, scale, err));
     for (size_t i = 0; i < m->count; i++) z[i] = residual[i] / scale[i];
     if (!ft__spreads(z, m->count, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(widen_beyond(cell, g, m, o, scale, fold, work + 2 * m->count, err));
-    double base;
-    g->trees = malloc((size_t)(o.trees + 1) * sizeof *g->trees);
-    if (!g->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__boost(&(ft_boost_data){m->key, m->count, m->width, m->target, m->weight}, &o, &base, g->trees, err));
-    g->expert.tree_count = ft__boost_used(g->trees, o.trees);
+    FT_TRY(widen_beyond(cell, g, &tables, o, scale, fold, work + 2 * m->count, err));
     g->expert.weight[FT_KIN_SELF] = 1;
     g->expert.bias[FT_KIN_SELF] = (float)base;
     ft_errors e = {0};
@@ -207,7 +221,8 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
                       (g->timed ? FT_EXPERT_DEVICE : 0u);
     uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    size_t n = ft__cell_sample(g, GPU_ROWS, index);
+    ft_cell_gpu t = tabled(g);
+    size_t n = ft__cell_sample(&t, GPU_ROWS, index);
     ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, cell->world.theta, 0.7, 12, g->expert.theta);
     free(index);
     FT_TRY(ft__matrix_new(g->count, cell->family->feature_count, &m, err));

@@ -75,7 +75,7 @@ static void balance_sources(ft_cell *cell, ft_rows *rows)
 /* Rows from inside models are a handful beside a table of thousands, and what whole models are asked for. */
 static void raise_models(ft_cell *cell, ft_rows *rows)
 {
-    const double share = 0.2, most = 20;
+    const double share = 0.1, most = 20;
     for (int g = 0; g < cell->gpu_count; g++) {
         double inside = 0, others = 0;
         for (size_t i = 0; i < cell->gpus[g].count; i++)
@@ -103,6 +103,24 @@ static void thin(ft_cell_gpu *g, const ft_rows *rows)
             g->index[kept++] = g->index[i];
     }
     g->count = kept;
+}
+
+/* Rows of tables first, then those of models. */
+static ft_status part(ft_cell_gpu *g, const ft_rows *rows, ft_error *err)
+{
+    uint32_t *later = malloc((g->count + 1) * sizeof *later);
+    if (!later) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    size_t n = 0;
+    g->tables = 0;
+    for (size_t i = 0; i < g->count; i++) {
+        if (rows->at[g->index[i]].source == FT_ROWS_MODEL)
+            later[n++] = g->index[i];
+        else
+            g->index[g->tables++] = g->index[i];
+    }
+    memcpy(g->index + g->tables, later, n * sizeof *later);
+    free(later);
+    return FT_OK;
 }
 
 static ft_cell_gpu *gpu_in(ft_cell *cell, int gpu)
@@ -168,7 +186,10 @@ static ft_status deal(fitting *f, ft_error *err)
     for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
         balance_sources(&f->cells[c], &f->rows);
         raise_models(&f->cells[c], &f->rows);
-        for (int g = 0; g < f->cells[c].gpu_count; g++) thin(&f->cells[c].gpus[g], &f->rows);
+        for (int g = 0; g < f->cells[c].gpu_count && s == FT_OK; g++) {
+            thin(&f->cells[c].gpus[g], &f->rows);
+            s = part(&f->cells[c].gpus[g], &f->rows, err);
+        }
         f->job_count += (size_t)f->cells[c].gpu_count;
     }
     if (s == FT_OK && !f->cell_count)

@@ -1,8 +1,10 @@
 /* nccl-tests and engines' own all-reduces inside one node (ai-dynamo/aiconfigurator, Apache-2.0).
  *
- * NCCL's rows are of several versions and repeated for two number formats that move the same bytes; all are kept, the
- * fit goes through their middle. Of the engines' all-reduces those inside CUDA graphs are kept: eager rows measure the
- * host. */
+ * NCCL's rows are of several versions and repeated for two number formats that move the same bytes. All are kept, as
+ * intervals must cover them, but a request that was measured several times is answered best, in relative error, by the
+ * median of its times weighted by their inverses: rows far from it count little in the fit. Of the engines' all-reduces
+ * those inside CUDA graphs are kept: eager rows measure the host. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,8 +74,52 @@ static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter
     }
 }
 
+/* -- repeated requests ------------------------------------------------------------------------- */
+
+static int by_request(const void *a, const void *b)
+{
+    const ft_row *x = *(const ft_row *const *)a, *y = *(const ft_row *const *)b;
+    if (x->gpu != y->gpu) return x->gpu < y->gpu ? -1 : 1;
+    if (x->op.engine != y->op.engine) return x->op.engine < y->op.engine ? -1 : 1;
+    if (x->op.u.collective.op != y->op.u.collective.op) return x->op.u.collective.op < y->op.u.collective.op ? -1 : 1;
+    if (x->op.u.collective.ranks != y->op.u.collective.ranks)
+        return x->op.u.collective.ranks < y->op.u.collective.ranks ? -1 : 1;
+    double p = x->op.u.collective.bytes, q = y->op.u.collective.bytes;
+    if (p < q || p > q) return p < q ? -1 : 1;
+    return (x->ms > y->ms) - (x->ms < y->ms);
+}
+
+static bool same_request(const ft_row *x, const ft_row *y)
+{
+    return x->gpu == y->gpu && x->op.engine == y->op.engine && x->op.u.collective.op == y->op.u.collective.op &&
+           x->op.u.collective.ranks == y->op.u.collective.ranks &&
+           !(x->op.u.collective.bytes < y->op.u.collective.bytes) &&
+           !(x->op.u.collective.bytes > y->op.u.collective.bytes);
+}
+
+static ft_status weigh(ft_rows *rows, size_t first, ft_error *err)
+{
+    size_t count = rows->count - first;
+    ft_row **at = malloc((count + 1) * sizeof *at);
+    if (!at) return ft__fail(err, FT_E_MEMORY, "out of memory for %zu measured rows", count);
+    for (size_t i = 0; i < count; i++) at[i] = &rows->at[first + i];
+    qsort(at, count, sizeof *at, by_request);
+    for (size_t i = 0, end; i < count; i = end) {
+        double all = 0, below = 0, middle = at[i]->ms;
+        for (end = i; end < count && same_request(at[i], at[end]); end++) all += 1 / at[end]->ms;
+        for (size_t k = i; k < end && 2 * below < all; k++) middle = at[k]->ms, below += 1 / at[k]->ms;
+        for (size_t k = i; k < end; k++) {
+            double off = log(at[k]->ms / middle) / 0.04; /* repeats of one version agree within 4 % */
+            at[k]->weight = (float)(1 / (1 + off * off));
+        }
+    }
+    free(at);
+    return FT_OK;
+}
+
 ft_status ft__read_collective(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
 {
+    size_t first = rows->count;
     static const char *const files[] = {"nccl.csv.gz", "custom_allreduce.csv.gz"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char path[4400];
@@ -85,5 +131,5 @@ ft_status ft__read_collective(const char *folder, const ft_row_filter *filter, f
         ft__table_close(t);
         FT_TRY(s);
     }
-    return FT_OK;
+    return rows->count > first ? weigh(rows, first, err) : FT_OK;
 }

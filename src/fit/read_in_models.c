@@ -1,12 +1,14 @@
 /* NeuSight's operators inside whole fp32 models (labels_ops.csv.gz): one layer of each model, every operator between
  * two events. They are taken as device time, less the 10 us by which an event pair comes late, and only from 0.15 ms
- * up, where that hardly counts.
+ * up (products 0.6), where that hardly counts. Where a model took longer than its operators together, up to 15 %, its
+ * products are stretched: power and heat act on the whole.
  *
  * Why beside the tables of single operators: boards of 70 W run them at other clocks than their own sweeps (T4 1.3, L4
  * 1.3 to 1.9 times as fast, P4 1.4 to 1.8 times as slow), and the sweeps hold hardly any of the large regular sizes
- * that models are made of. Left out: models whose operators took longer together than the model did (`suspect`), and
- * operators that are several kernels; a product whose operands are copied first loses the time of such a copy in the
- * same model, twice that where the copy also transposes. */
+ * that models are made of. Left out: inference whose operators took 6 % longer together than the model did (clocks
+ * that had yet to rise; in training, of small batches, it is launches that the model hides), and operators that are
+ * several kernels; a product whose operands are copied first loses the time of such a copy in the same model, twice
+ * that where the copy also transposes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +18,8 @@
 #include "fit/measurements.h"
 #include "graph/operator.h"
 
-enum { MAX_SUSPECTS = 256, MAX_PENDING = 64, KEY = 160 };
-static const double least_ms = 0.15, late_ms = 0.01;
+enum { MAX_MODELS = 256, MAX_PENDING = 64, KEY = 160 };
+static const double least_ms = 0.15, least_product_ms = 0.6, late_ms = 0.01;
 
 typedef struct columns {
     int gpu, name, shapes, contiguous, output, forward, backward, kernels;
@@ -34,8 +36,12 @@ typedef struct reading {
     columns at;
     const ft_row_filter *filter;
     ft_rows *rows;
-    uint64_t suspects[MAX_SUSPECTS];
-    int suspect_count;
+    struct {
+        uint64_t key;
+        double stretch; /* 0: left out */
+    } models[MAX_MODELS];
+    int model_count;
+    double stretch; /* of the model at hand */
     pending held[MAX_PENDING];
     int held_count;
     double copy_ms; /* of this model's heads, 0: none seen */
@@ -51,7 +57,7 @@ static uint64_t model_key(const ft_table *t)
     return ft__hash(key, strlen(key), 1);
 }
 
-static ft_status read_suspects(const char *path, reading *r, ft_error *err)
+static ft_status read_models(const char *path, reading *r, ft_error *err)
 {
     ft_table *t;
     if (!ft__file_exists(path)) return FT_OK;
@@ -60,8 +66,11 @@ static ft_status read_suspects(const char *path, reading *r, ft_error *err)
     for (bool more = true; s == FT_OK;) {
         s = ft__table_next(t, &more, err);
         if (s != FT_OK || !more) break;
-        bool slow = !strncmp(ft__table_cell(t, ft__table_find(t, "suspect")), "ops_csv_too_slow", 16);
-        if (slow && r->suspect_count < MAX_SUSPECTS) r->suspects[r->suspect_count++] = model_key(t);
+        double sum = strtod(ft__table_cell(t, ft__table_find(t, "opsum_fw_over_fw")), NULL);
+        bool training = !strcmp(ft__table_cell(t, ft__table_find(t, "mode")), "train");
+        if (r->model_count == MAX_MODELS) break;
+        r->models[r->model_count].key = model_key(t);
+        r->models[r->model_count++].stretch = sum > 1.06 && !training ? 0 : sum > 0.87 && sum < 1 ? 1 / sum : 1;
     }
     ft__table_close(t);
     return s;
@@ -125,11 +134,13 @@ static int operands(const char *shapes, double out[2])
 
 static ft_status keep(reading *r, const char *gpu, ft_row *row, double ms, ft_error *err)
 {
-    row->ms = ms;
+    bool product = row->op.kind == FT_OP_GEMM;
+    double least = product ? least_product_ms : least_ms;
+    row->ms = ms * (product ? r->stretch : 1);
     row->source = FT_ROWS_MODEL;
     row->op.dtype = row->op.kv_dtype = FT_FP32;
     row->op.timing = FT_TIMING_DEVICE;
-    return ms >= least_ms - late_ms ? ft__rows_add(r->rows, r->filter, gpu, row, r->t, err) : FT_OK;
+    return ms >= least - late_ms ? ft__rows_add(r->rows, r->filter, gpu, row, r->t, err) : FT_OK;
 }
 
 static ft_row product_row(const char *op, const int64_t *bmnk, const char *layout)
@@ -152,7 +163,7 @@ static ft_status linear(reading *r, const char *gpu, const int64_t *mkn, double 
     ft_row row = product_row("linear", (int64_t[]){1, m, n, k}, across ? "nn" : "nt");
     row.op.u.gemm.bias = strcmp(name, "lm_head") != 0;
     FT_TRY(keep(r, gpu, &row, forward - late_ms, err));
-    if (backward < 2 * least_ms) return FT_OK;
+    if (backward < 2 * least_product_ms) return FT_OK;
     double each = (backward - late_ms) / 2;
     row = product_row("gemm", (int64_t[]){1, m, k, n}, across ? "nt" : "nn");
     FT_TRY(keep(r, gpu, &row, each, err));
@@ -273,15 +284,17 @@ static ft_status read_rows(reading *r, ft_error *err)
         FT_TRY(ft__table_column(r->t, wanted[i].name, wanted[i].at, err));
     uint64_t model = 0;
     for (;;) {
-        bool more, suspect = false;
+        bool more;
         FT_TRY(ft__table_next(r->t, &more, err));
         uint64_t key = more ? model_key(r->t) : 0;
         if (key != model || !more) FT_TRY(end_model(r, err));
         if (!more) return FT_OK;
+        if (key != model) r->stretch = 1;
+        for (int i = 0; i < r->model_count && key != model; i++)
+            if (r->models[i].key == key) r->stretch = r->models[i].stretch;
         model = key;
-        for (int i = 0; i < r->suspect_count; i++) suspect = suspect || r->suspects[i] == key;
         const char *gpu = ft__neusight_gpu(ft__table_cell(r->t, r->at.gpu));
-        if (gpu && !suspect && ft__rows_gpu_wanted(r->filter, gpu)) FT_TRY(read_row(r, gpu, err));
+        if (gpu && r->stretch > 0 && ft__rows_gpu_wanted(r->filter, gpu)) FT_TRY(read_row(r, gpu, err));
     }
 }
 
@@ -297,7 +310,7 @@ ft_status ft__read_in_models(const char *folder, const ft_row_filter *filter, ft
     ft_status s = ft__table_open(path, &r->t, err);
     if (s == FT_OK) {
         snprintf(path, sizeof path, "%s/labels.csv", folder);
-        s = read_suspects(path, r, err);
+        s = read_models(path, r, err);
         if (s == FT_OK) s = read_rows(r, err);
         ft__table_close(r->t);
     }

@@ -89,6 +89,7 @@ ft_ref ft__contiguous(ft_build *b, const char *name, ft_ref x); /* a copy where 
 ft_ref ft__copy(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols); /* repeats when larger than x */
 ft_ref ft__transpose(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols); /* the last axes swapped */
 ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols);
+ft_ref ft__assemble(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
 ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t rows, int64_t cols); /* more rows */
 ft_ref ft__gather(ft_build *b, const char *name, ft_ref x, int64_t rows); /* rows of x by an index */
 

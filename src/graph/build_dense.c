@@ -55,6 +55,27 @@ static ft_ref lowered(ft_build *b, const char *name, ft_ref weight)
     return copy;
 }
 
+bool ft__packed(const ft_build *b, ft_ref weight, ft_dtype flow)
+{
+    return ft__tensor_of(b, weight)->element_bytes < fmin(ft_dtype_bytes(flow), 2);
+}
+
+/* QLoRA (Dettmers et al. 2023): a frozen weight of 4 or 8 bits is unpacked before every product that reads it, going
+ * forward and going back; the unpacked copy dies with the product. */
+void ft__unpack(ft_build *b, const char *name, ft_ref weight)
+{
+    if (b->status != FT_OK) return;
+    ft_tensor w = *ft__tensor_of(b, weight);
+    ft_node n = ft__node_of(FT_DO_OTHER, name);
+    ft__node_in(&n, weight);
+    n.op = (ft_op){.kind = FT_OP_QUANTIZE, .name = "dequantize", .kv_dtype = FT_BF16};
+    n.op.dtype = w.element_bytes < 1 ? FT_FP4 : FT_FP8;
+    n.op.u.quantize.rows = w.rows;
+    n.op.u.quantize.cols = w.cols;
+    n.workspace = (float)(2 * ft__tensor_numel(&w));
+    ft__emit(b, &n);
+}
+
 ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -71,7 +92,9 @@ ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, i
     ft_ref y = ft__node_out(b, &n, t.rows, out, flow, ft_dtype_bytes(flow));
     n.op = ft__gemm_kernel(product_dtype(b, &t), 1, t.rows, out, t.cols, b->conv1d ? "nn" : "nt", bias != FT_NONE);
     const ft_tensor *w = ft__tensor_of(b, weight);
-    if (w->element_bytes < ft_dtype_bytes(flow)) { /* weights packed, products in the flowing format */
+    if (b->training && ft__packed(b, weight, flow)) {
+        ft__unpack(b, name, weight);
+    } else if (w->element_bytes < ft_dtype_bytes(flow)) { /* the product itself unpacks: a serving engine's kernel */
         double dense = ft__op_bytes(&n.op);
         n.traffic = (float)((dense - ft__tensor_numel(w) * (ft_dtype_bytes(n.op.dtype) - w->element_bytes)) / dense);
     }

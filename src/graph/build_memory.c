@@ -106,6 +106,25 @@ ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_
     return out;
 }
 
+/* The same as a concatenation, written part by part into an empty tensor: k[..., :n] = x[0], k[..., n:] = x[1]. */
+ft_ref ft__assemble(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_CAT, name);
+    for (int i = 0; i < count; i++) ft__node_in(&n, x[i]);
+    ft_tensor t = *ft__tensor_of(b, x[0]);
+    ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
+    if (out == FT_NONE) return out;
+    for (int i = count - 1; i >= 0; i--) { /* the first part's kernel is the node's own */
+        ft_node part = i > 0 ? ft__node_of(FT_DO_FILL, name) : n;
+        if (i > 0) ft__node_in(&part, x[i]);
+        part.op = ft__pointwise_kernel(b->g, "copy", &x[i], 1, ft__tensor_of(b, x[i]));
+        part.op.u.elementwise.pattern = FT_STRIDED;
+        ft__emit(b, &part);
+    }
+    return out;
+}
+
 /* Long runs are copied at the memory's speed. An operand that is not one run, even the single row that comes last, sends
  * all of them through a kernel that computes an address per element. */
 ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t rows, int64_t cols)

@@ -26,4 +26,7 @@ double ft__channel_trips(const ft_tensor *x, int64_t channels);
 ft_op ft__bytes_kernel(const char *op, ft_dtype dtype, double bytes, double flops);
 /* One of `shares` equal parts of the work: an iteration of a loop over experts. Of a product, a share of its rows. */
 void ft__op_share(ft_op *op, double shares);
+/* Weights of fewer bits than what flows, and the kernel that unpacks them: see build_dense.c. */
+bool ft__packed(const ft_build *b, ft_ref weight, ft_dtype flow);
+void ft__unpack(ft_build *b, const char *name, ft_ref weight);
 #endif

@@ -6,9 +6,9 @@
  * and L4), and boards with little power (P4, T4, L4: 70 W) hold far less than their boost clock.
  *
  * NeuSight's single products were timed in sweeps of hours; the same boards hold more in models, which are short and
- * mixed: T4 runs them at 4.1 to 4.8 TFLOP/s where the sweep gave 3.1, L4 is 1.3 to 1.9 times as fast. Both are explained
- * by 0.68 of the energy per flop (T4's ratio, not L4's), which device time therefore counts with; boards that are not
- * held by power do not feel it.
+ * mixed: T4 runs them at 4.1 to 4.8 TFLOP/s where the sweep gave 3.1, L4 is 1.3 to 1.9 times as fast. Less energy per
+ * flop explains both, 0.8 of the sweep's on T4 and 0.64 on L4; device time counts with 0.7 of it, and boards that power
+ * does not hold do not feel it.
  *
  * Leaves out: the choice between SGEMM generations on Pascal, sliced-K kernels. */
 #include <math.h>
@@ -146,7 +146,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .allowed = b > 1 ? batched_tiles(device) : 0,
         .max_split = b > 1 ? 1 : 16,
     };
-    const double in_model = 0.68; /* of the energy per flop */
+    const double in_model = 0.7; /* of the energy per flop */
     double energy = th[ENERGY] * (op->timing == FT_TIMING_DEVICE ? in_model : 1);
     ft_gemm_pick pick;
     ft__gemm_outcome(device, op, &s, (ft_gemm_power){energy, rate * 1e-9, th[POWER_US]}, th[BIAS], want, &pick, out);

@@ -40,6 +40,90 @@ static ft_status positive(const char *key, int64_t degree, ft_error *err)
                        (long long)degree);
 }
 
+static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_error *err)
+{
+    if (p->pp > 1 && m->layers < p->pp * p->vpp)
+        return ft__fail_at(
+            err, FT_E_RANGE, "parallel.pp", 0, 0,
+            "%lld stages of %lld chunk%s are more than the model's %lld layers; \"pp\" can be at most %lld",
+            (long long)p->pp, (long long)p->vpp, p->vpp > 1 ? "s" : "", (long long)m->layers,
+            (long long)(m->layers / p->vpp));
+    if (p->vpp <= 1) return FT_OK;
+    if (p->pp < 2)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",
+                           (long long)p->vpp);
+    if (p->schedule != FT_INTERLEAVED)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
+                           "\"vpp\" %lld needs the schedule \"interleaved\"; \"%s\" has one chunk per stage",
+                           (long long)p->vpp, ft__schedule_name(p->schedule));
+    if (m->layers % (p->pp * p->vpp)) {
+        char near[64];
+        nearest_divisors(m->layers, p->pp * p->vpp, near, sizeof near);
+        return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
+                           "pp * vpp = %lld does not divide the model's %lld layers; %s would",
+                           (long long)(p->pp * p->vpp), (long long)m->layers, near);
+    }
+    return FT_OK;
+}
+
+static ft_status check_context(const ft_parallel *p, const ft_divisible *m, ft_error *err)
+{
+    if (p->sp && p->tp > 1) FT_TRY(divides("tp", p->tp, m->seq / p->cp, "tokens of a sequence (sp)", err));
+    if (p->cp <= 1) return FT_OK;
+    if (m->seq % (2 * p->cp))
+        return ft__fail_at(err, FT_E_RANGE, "parallel.cp", 0, 0,
+                           "\"cp\" %lld needs a sequence that %lld divides, two slices per rank; got %lld",
+                           (long long)p->cp, (long long)(2 * p->cp), (long long)m->seq);
+    if (p->ulysses && m->heads % (p->tp * p->cp)) {
+        char near[64];
+        nearest_divisors(m->heads / p->tp, p->cp, near, sizeof near);
+        return ft__fail_at(
+            err, FT_E_RANGE, "parallel.cp", 0, 0,
+            "ulysses trades tokens for heads: \"cp\" %lld does not divide the %lld heads of a tensor rank; %s "
+            "would",
+            (long long)p->cp, (long long)(m->heads / p->tp), near);
+    }
+    return FT_OK;
+}
+
+static ft_status check_experts(const ft_parallel *p, const ft_divisible *m, ft_error *err)
+{
+    if (p->ep <= 1) return FT_OK;
+    if (m->experts < 1)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0, "\"ep\" %lld: the model has no experts",
+                           (long long)p->ep);
+    if (m->experts < p->ep)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
+                           "\"ep\" %lld is more than the model's %lld experts; it can be at most that",
+                           (long long)p->ep, (long long)m->experts);
+    FT_TRY(divides("ep", p->ep, m->experts, "experts", err));
+    if ((p->dp * p->cp) % p->ep)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
+                           "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld",
+                           (long long)p->ep, (long long)(p->dp * p->cp));
+    return FT_OK;
+}
+
+static ft_status check_shards(const ft_parallel *p, const ft_divisible *m, ft_error *err)
+{
+    (void)m;
+    if (p->zero < 0 || p->zero > 3)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.zero", 0, 0, "\"zero\" is a stage from 0 to 3, got %d", p->zero);
+    if (p->shard > 0 && p->zero < 1)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.shard", 0, 0,
+                           "\"shard\" %lld says over how many ranks \"zero\" shards; \"zero\" is 0",
+                           (long long)p->shard);
+    if (p->shard > 0 && (p->dp * p->cp) % p->shard) {
+        char near[64];
+        nearest_divisors(p->dp * p->cp, p->shard, near, sizeof near);
+        return ft__fail_at(
+            err, FT_E_RANGE, "parallel.shard", 0, 0,
+            "\"shard\" %lld does not divide the %lld ranks that hold the same parameters (dp * cp); %s would",
+            (long long)p->shard, (long long)(p->dp * p->cp), near);
+    }
+    return FT_OK;
+}
+
 ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
     FT_TRY(positive("dp", p->dp, err));
@@ -56,28 +140,14 @@ ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *m, ft_err
                            "only transformers can be cut by tensor or context; this model takes \"dp\" and \"zero\"");
     FT_TRY(divides("tp", p->tp, m->heads, "attention heads", err));
     if (m->kv_heads >= p->tp) FT_TRY(divides("tp", p->tp, m->kv_heads, "key-value heads", err));
-    if (p->pp > 1 && m->layers < p->pp * p->vpp)
-        return ft__fail_at(err, FT_E_RANGE, "parallel.pp", 0, 0,
-                           "%lld stages of %lld chunks are more than the model's %lld layers; \"pp\" can be at most %lld",
-                           (long long)p->pp, (long long)p->vpp, (long long)m->layers, (long long)(m->layers / p->vpp));
-    if (p->vpp > 1 && p->pp < 2)
-        return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",
-                           (long long)p->vpp);
-    if (p->vpp > 1) FT_TRY(divides("vpp", p->vpp * p->pp, m->layers, "layers (vpp * pp)", err));
-    if (p->cp > 1 && m->seq % (2 * p->cp))
-        return ft__fail_at(err, FT_E_RANGE, "parallel.cp", 0, 0,
-                           "\"cp\" %lld needs a sequence that %lld divides, two slices per rank; got %lld",
-                           (long long)p->cp, (long long)(2 * p->cp), (long long)m->seq);
-    if (p->ep > 1 && m->experts < 1)
-        return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0, "\"ep\" %lld: the model has no experts",
-                           (long long)p->ep);
-    FT_TRY(divides("ep", p->ep, m->experts, "experts", err));
-    if (p->ep > 1 && (p->dp * p->cp) % p->ep)
-        return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
-                           "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld",
-                           (long long)p->ep, (long long)(p->dp * p->cp));
-    if (p->zero < 0 || p->zero > 3)
-        return ft__fail_at(err, FT_E_RANGE, "parallel.zero", 0, 0, "\"zero\" is a stage from 0 to 3, got %d", p->zero);
-    if (p->sp && p->tp > 1 && m->seq % p->tp) FT_TRY(divides("tp", p->tp, m->seq, "tokens of a sequence (sp)", err));
-    return FT_OK;
+    if (m->kv_heads > 0 && m->kv_heads < p->tp && p->tp % m->kv_heads)
+        return ft__fail_at(
+            err, FT_E_RANGE, "parallel.tp", 0, 0,
+            "\"tp\" %lld over %lld key-value heads: each must be held by as many ranks; %lld or %lld would do",
+            (long long)p->tp, (long long)m->kv_heads, (long long)(p->tp / m->kv_heads * m->kv_heads),
+            (long long)((p->tp / m->kv_heads + 1) * m->kv_heads));
+    FT_TRY(check_pipeline(p, m, err));
+    FT_TRY(check_context(p, m, err));
+    FT_TRY(check_experts(p, m, err));
+    return check_shards(p, m, err);
 }

@@ -117,7 +117,6 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
         k = ft__contiguous(b, name, k);
     else if (ft__tensor_of(b, k)->strided)
         k = ft__transpose(b, name, k, pairs * a->head_dim, a->kv_len);
-    v = ft__contiguous(b, name, v);
     int32_t first = b->g->node_count;
     if (s->baddbmm)
         ft__copy(b, "attn.alibi", ft__input(b, pairs, a->kv_len, ft_dtype_bytes(low)), pairs * a->q_len, a->kv_len);
@@ -127,6 +126,7 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     if (s->baddbmm) named[5] = raw; /* bloom: the variable of the scores stays while others are made of it */
     scores = ft__dropout(b, "attn.dropout", scores, s->dropout);
     mark_core(b, first);
+    v = ft__contiguous(b, name, v);
     ft_ref y = ft__matmul(b, "attn.values", scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
     if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.7F;
@@ -151,7 +151,6 @@ static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     v = ft__cast(b, name, ft__view(b, v, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
     q = ft__contiguous(b, name, ft__pointwise(b, name, "mulu", q));
     k = ft__transpose(b, name, ft__pointwise(b, name, "mulu", k), pairs * a->head_dim, a->kv_len);
-    v = ft__copy(b, name, v, pairs * a->kv_len, a->head_dim);
     int32_t first = b->g->node_count;
     ft_ref scores = ft__matmul(b, "attn.scores", q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
     if (s->mask) {
@@ -170,6 +169,7 @@ static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     ft__aside(b, "attn.softmax", ft__cast_name(low), odds, rows, a->kv_len, ft_dtype_bytes(low), 1); /* for nobody */
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.dtype = FT_FP32;
     mark_core(b, first);
+    v = ft__copy(b, name, v, pairs * a->kv_len, a->head_dim);
     ft_ref y = ft__matmul(b, "attn.values", odds, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
     y = ft__cast(b, name, y, low);
     b->autocast = autocast;
@@ -181,7 +181,7 @@ static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
 static ft_ref merged(ft_build *b, ft_ref y, const ft_scores *s)
 {
     const ft_attention_shape *a = &s->shape;
-    if (!s->q_dense || a->q_len == 1) return y;
+    if (!s->merge || a->q_len == 1) return y;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * (a->v_dim ? a->v_dim : a->head_dim), true);
     return ft__contiguous(b, "attn.merge", y);
 }
@@ -201,11 +201,13 @@ static ft_ref masked(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v
         k = repeated(b, k, keys, a->head_dim);
         v = repeated(b, v, keys, v_dim);
     }
+    ft__aside(b, "attn.mask", "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
     ft__aside(b, "attn.mask", "where", FT_NONE, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(b->stored), 1);
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
     ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);
-    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort *= 1.6F; /* reads the mask, adds it */
+    if (b->status == FT_OK && a->q_len > 1)
+        b->g->nodes[b->g->node_count - 1].effort *= 1.6F; /* reads the mask, adds it */
     return merged(b, y, s);
 }
 
@@ -215,7 +217,9 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
     const ft_attention_shape *a = &s->shape;
     if (m->work->attention == FT_EAGER || (s->eager_only && m->work->attention == FT_SDPA))
         return eager(m, name, q, k, v, s);
-    if (s->broadcast && m->work->attention == FT_SDPA) return plain(m, name, q, k, v, s);
+    /* Traced without a causal mask, sdpa is taken apart before a kernel is picked (bert and vit, PyTorch 2.11). */
+    bool traced = m->work->execution == FT_RUN_COMPILE && !a->causal && a->q_len > 1 && !m->engine;
+    if ((s->broadcast || traced) && m->work->attention == FT_SDPA) return plain(m, name, q, k, v, s);
     ft_attention_shape shape = *a;
     /* The package that eager models call by that name; Transformer Engine and serving engines have newer kernels. */
     shape.flash2 = m->work->attention == FT_FLASH && !m->fused && !m->engine;

@@ -59,7 +59,7 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     int64_t cols[2] = {a->nope_dim, a->v_dim};
     ft__split(b, kv, 2, cols, part);
     ft_ref nope_rope[2] = {part[0], ft__expand(b, k_rope, seen * a->heads, a->rope_dim)};
-    ft_ref k = ft__cat(b, "attn.k_cat", 2, nope_rope, seen * a->heads, dim), v = part[1];
+    ft_ref k = ft__assemble(b, "attn.k_cat", 2, nope_rope, seen * a->heads, dim), v = part[1];
 
     ft_scores s = {.shape = {.batch = m->batch,
                              .heads = a->heads,
@@ -74,6 +74,7 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
                    .mask = m->q_len > 1,
                    .softmax_fp32 = true,
                    .q_dense = true,
+                   .merge = true,
                    .k_dense = true};
     ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
     return ft__linear(b, "attn.o_proj", y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);

@@ -114,6 +114,7 @@ static ft_ref sorted_experts(ft_maker *m, ft_ref x, ft_ref weights)
     h = gate_up(m, both);
     ft_ref y = masked(b, "moe.down", grouped(m, "moe.down", h, a->hidden, a->expert_bias), mask, false);
     ft_ref each = ft__view(b, weights, routed, 1, false);
+    ft_ref named = y;
     y = ft__mul(b, "moe.weigh", y, each);
     y = ft__gather(b, "moe.combine", y, routed);
     y = ft__view(b, y, tokens * a->topk, a->hidden, false);
@@ -125,6 +126,7 @@ static ft_ref sorted_experts(ft_maker *m, ft_ref x, ft_ref weights)
     sum.op = ft__pointwise_kernel(b->g, "sum", sum.in, 1, &b->g->tensors[out]);
     sum.op.u.elementwise.pattern = FT_STRIDED;
     ft__emit(b, &sum);
+    ft__part_held(m, 1, &named);
     return ft__cast(b, "moe.combine", out, b->stored);
 }
 

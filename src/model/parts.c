@@ -150,7 +150,8 @@ ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, i
     ft_build *b = &m->b;
     int64_t rows = m->batch * m->q_len * heads;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
-    x = ft__view(b, x, rows, head_dim, true);
+    /* Most models turn transposed queries; gptj and codegen turn them as they come and transpose afterwards. */
+    x = ft__view(b, x, rows, head_dim, !(m->arch->rotary_interleaved && m->arch->scores_fp32));
     if (m->fused || m->engine) return ft__pointwise2(b, name, "mul", x, m->cos);
     if (m->arch->sinks) return rotate_split(m, name, x, head_dim);
     if (rotary_dim >= head_dim || rotary_dim <= 0) {

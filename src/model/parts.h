@@ -34,6 +34,7 @@ typedef struct ft_scores {
     bool scale, mask, scores_fp32, softmax_fp32, bias; /* bias: a position bias is added to the scores */
     bool eager_only;
     bool alibi, baddbmm;      /* linear biases: added in fp32 (mpt), or the product adds them itself (bloom) */
+    bool merge;               /* queries stand head by head and so does sdpa's result: bring heads together */
     bool hides;               /* a mask of true and false on the scores before the additive one (gpt_neo) */
     bool sinks;               /* one more column of scores per head (gpt_oss) */
     bool broadcast;           /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */

@@ -101,6 +101,7 @@ static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
         ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
         q = ft__linear(b, "attn.q_proj", x, a->heads * dim, bias, FT_CUT_COLUMNS);
         q = qk_norm(m, q, a->heads);
+        if (!strcmp(a->model_type, "opt") && !m->fused) q = ft__pointwise(b, "attn.scale", "mulu", q);
         k = ft__linear(b, "attn.k_proj", x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
         k = qk_norm(m, k, a->kv_heads);
         v = ft__linear(b, "attn.v_proj", x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
@@ -121,10 +122,10 @@ static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
     k = ft__part_remember(m, k, a->kv_heads, dim);
     v = ft__part_remember(m, v, a->kv_heads, dim);
     bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
-    /* A rotation that ends in a concatenation leaves its result dense. */
-    bool joined = a->position == FT_ROTARY &&
+    /* A rotation that ends in a concatenation leaves its result dense, unless it is transposed only then. */
+    bool joined = a->position == FT_ROTARY && !(a->rotary_interleaved && a->scores_fp32) &&
                   (a->sinks || !strcmp(a->model_type, "phi3") || (a->rotary_dim > 0 && a->rotary_dim < dim));
-    s.q_dense = joined;
+    s.q_dense = s.merge = joined;
     s.k_dense = cached || joined;
     s.v_dense = cached;
     if (a->sinks && m->work->attention == FT_FLASH) ft__parameter(b, "attn.sinks", 1, a->heads);

@@ -6,6 +6,7 @@
 #include "report/answer_step.h"
 
 #include "report/answer.h"
+#include "report/network_screen.h"
 
 enum { DIGITS = 6, BYTE_DIGITS = 15 };
 
@@ -48,9 +49,9 @@ static void add_times(ft_text *out, const ft_step_view *v)
     ft__answer_figure(out, "busy_ms", s->busy_ms);
     ft__answer_figure(out, "idle_ms", s->idle_ms);
     ft__answer_figure(out, "launches", s->launches);
-    double samples = (double)v->work->batch * (double)(v->work->accumulate > 0 ? v->work->accumulate : 1);
-    ft__answer_figure(out, "tokens_per_s_per_gpu", s->tokens_per_s);
-    ft__answer_figure(out, "samples_per_s_per_gpu", samples / s->step_ms * 1e3);
+    double gpus = (double)ft__view_gpus(v);
+    ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / gpus);
+    ft__answer_figure(out, "samples_per_s_per_gpu", ft__view_samples_per_s(v) / gpus);
     ft__answer_figure(out, "model_tflops_per_gpu", s->model_tflops);
     ft__answer_figure(out, "mfu", s->mfu);
     ft__answer_figure(out, "hfu", s->hfu);
@@ -76,6 +77,10 @@ static void add_memory(ft_text *out, const ft_step_view *v)
     add_bytes(out, "capacity_bytes", m->capacity_bytes);
     ft__add_peak_place(&place, v);
     ft__answer_word(out, "peak_at", place.at);
+    if (v->ranked) { /* of the rank that holds most */
+        ft__answer_figure(out, "stage", (double)v->step->worst_stage);
+        ft__answer_figure(out, "in_flight", ft__in_flight(v, v->step->worst_stage));
+    }
     add_flag(out, "fits", m->fits);
     if (!m->fits) {
         add_bytes(out, "short_bytes", m->reserved_bytes + m->context_bytes - m->capacity_bytes);
@@ -134,6 +139,7 @@ static void add_kernels(ft_text *out, const ft_step_view *v)
         ft__answer_word(out, "source", ft_source_name(f->source));
         ft__answer_word(out, "phase", ft__phase_name(m->node->phase));
         ft__answer_word(out, "block", m->block->name);
+        if (m->node->members > 1) ft__answer_figure(out, "members", m->node->members);
         ft__text_add(out, "}");
     }
     ft__text_add(out, "]");
@@ -167,10 +173,15 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     ft__answer_begin(out, id, false);
     ft__text_add(out, "true");
     if (!v->memory_only) add_times(out, v);
-    add_bytes(out, "parameters", v->graph->parameters);
-    add_bytes(out, "active_parameters", v->graph->active_parameters);
+    double parameters, active;
+    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
+    add_bytes(out, "parameters", parameters);
+    add_bytes(out, "active_parameters", active);
+    if (v->ranked) ft__answer_ranks(out, v);
     add_memory(out, v);
     if (!v->memory_only) add_shares(out, v->step);
+    if (!v->memory_only) ft__answer_advice(out, v);
+    if (!v->memory_only && v->cluster && v->cluster->simulated) ft__answer_network(out, v->cluster->simulated);
     if (!v->memory_only && v->detail == FT_LAYERS) add_layers(out, v);
     if (!v->memory_only && v->detail == FT_KERNELS) add_kernels(out, v);
     ft__answer_lines(out, "warnings", v->warnings);

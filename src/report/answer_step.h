@@ -6,4 +6,8 @@
 #include "report/step_view.h"
 
 void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v);
+/* The layout, the cluster, exchanges by axis, with details the stages (answer_ranks.c); for views with `ranked`. */
+void ft__answer_ranks(ft_text *out, const ft_step_view *v);
+/* Loading, advice, verdicts, findings and techniques where they were asked for (answer_advice.c). */
+void ft__answer_advice(ft_text *out, const ft_step_view *v);
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "report/answer.h"
+#include "report/answer_step.h"
 #include "report/columns.h"
 #include "report/lines.h"
 #include "report/step_screen.h"
@@ -96,13 +97,14 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_add(&a, " GiB");
     ft__text_add(&b, "of ");
     ft__add_gib(&b, v->step->memory.capacity_bytes);
+    if (r->gpus > 1) ft__text_add(&b, " on each GPU");
     ft__line(out, style, "weights", &a, b.at);
     if (r->kv_bytes_per_token > 0) {
         ft__text_clear(&a);
         ft__text_clear(&b);
         ft__text_addf(&a, "%.0f tokens", r->cache_tokens);
         ft__add_figure(&b, r->kv_bytes_per_token / 1024, 4);
-        ft__text_addf(&b, " KiB each in %s", ft_dtype_name(v->work->kv_dtype));
+        ft__text_addf(&b, " KiB each%s in %s", r->gpus > 1 ? " on each GPU" : "", ft_dtype_name(v->work->kv_dtype));
         ft__line(out, style, "cache", &a, b.at);
     }
     ft__text_free(&a);
@@ -111,21 +113,26 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
 
 bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
 {
+    double parameters, active;
+    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_add_plain(out, v->model);
     ft__ink_end(out, style);
     ft__text_add(out, "  inference on ");
+    if (r->gpus > 1) ft__text_addf(out, "%" PRId64 " %s ", r->gpus, ft__times(style));
     ft__text_add_plain(out, v->device->title[0] ? v->device->title : v->device->name);
     ft__text_add(out, "\n");
     ft__ink(out, style, FT_INK_DIM);
-    ft__add_parameters(out, v->graph->parameters);
+    ft__add_parameters(out, parameters);
     ft__text_addf(out, " parameters, %s", v->dtype_name);
     if (v->work->weight_bits > 0) ft__text_addf(out, ", %.0f-bit weights", v->work->weight_bits);
     ft__text_addf(out, ", %s, %s attention", ft__execution_words[v->work->execution],
                   ft__attention_words[v->work->attention]);
     if (r->generates) ft__text_addf(out, ", %s cache", ft__cache_words[v->work->cache]);
     ft__ink_end(out, style);
-    ft__text_add(out, "\n\n");
+    ft__text_add(out, "\n");
+    if (v->ranked) ft__screen_layout(out, style, v);
+    ft__text_add(out, "\n");
     cache_lines(out, style, v, r);
     bool printed = true;
     if (r->generates) {
@@ -142,6 +149,9 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v
         printed = printed && grid(out, style, r, r->prefill, true, false);
     }
     offline_lines(out, style, r);
+    if (v->ranked && v->parallel->dp > 1)
+        ft__text_addf(out, "\n  Batches and caches are those of one of %" PRId64 " data ranks; rates are of all.\n",
+                      v->parallel->dp);
     return printed && !out->failed;
 }
 
@@ -162,7 +172,8 @@ static void add_cells(ft_text *out, const char *key, const char *time, const ft_
             ft__answer_figure(out, time, c->ms);
             ft__answer_figure(out, "low_ms", c->low_ms);
             ft__answer_figure(out, "high_ms", c->high_ms);
-            ft__answer_figure(out, samples ? "samples_per_s_per_gpu" : "tokens_per_s_per_gpu", c->tokens_per_s);
+            ft__answer_figure(out, samples ? "samples_per_s_per_gpu" : "tokens_per_s_per_gpu",
+                              c->tokens_per_s / (double)r->gpus);
             ft__text_addf(out, ",\"fits\":%s}", c->fits ? "true" : "false");
         }
     ft__text_add(out, "]");
@@ -173,7 +184,10 @@ void ft__answer_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
     ft__text_add(out, "{\"ok\":true");
     ft__answer_word(out, "model", v->model);
     ft__answer_word(out, "gpu", v->device->name);
-    ft__answer_figure(out, "parameters", v->graph->parameters);
+    double parameters, active;
+    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
+    ft__answer_figure(out, "parameters", parameters);
+    if (v->ranked) ft__answer_ranks(out, v);
     if (r->generates) {
         add_cells(out, "prefill", "ttft_ms", r, r->prefill, false);
         add_cells(out, "decode", "tpot_ms", r, r->decode, false);
@@ -198,8 +212,8 @@ void ft__answer_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
         ft__answer_key(out, "offline");
         ft__text_addf(out, "{\"isl\":%" PRId64 ",\"osl\":%" PRId64 ",\"batch\":%" PRId64, o->isl, o->osl, o->batch);
         if (o->batch > 0) {
-            ft__answer_figure(out, "tokens_per_s_per_gpu", o->tokens_per_s);
-            ft__answer_figure(out, "total_tokens_per_s_per_gpu", o->total_tokens_per_s);
+            ft__answer_figure(out, "tokens_per_s_per_gpu", o->tokens_per_s / (double)r->gpus);
+            ft__answer_figure(out, "total_tokens_per_s_per_gpu", o->total_tokens_per_s / (double)r->gpus);
             ft__answer_figure(out, "requests_per_s", o->requests_per_s);
             ft__answer_figure(out, "prefill_ms", o->prefill_ms);
             ft__answer_figure(out, "tpot_ms", o->tpot_ms);

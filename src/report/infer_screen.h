@@ -27,6 +27,7 @@ typedef struct ft_infer {
     int64_t sequences[FT_INFER_SIDE]; /* that the cache holds at each length; 0: not even one */
     double weights_bytes, kv_bytes_per_token; /* 0: no cache grows */
     double cache_tokens;         /* at the longest length */
+    int64_t gpus;                /* that share the model; rates are of all of them together */
     ft_offline offline;
 } ft_infer;
 

@@ -1,7 +1,7 @@
-/* step_screen.c: one step on one GPU.
+/* step_screen.c: one step on one GPU, or as the slowest of many GPUs lives it.
  *
  * The eye should find, in this order: how long, how sure, how fast, where the time goes, whether it fits, what to look
- * at. Forty lines at most, so that it stays on a screen.
+ * at. Forty lines at most, fifty where a layout has its own, so that it stays on a screen.
  */
 #include "report/step_screen.h"
 
@@ -36,22 +36,26 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
     ft__text_add_plain(out, v->model);
     ft__ink_end(out, style);
     ft__text_addf(out, "  %s on ", tasks[w->task]);
+    if (v->device && ft__view_gpus(v) > 1) ft__text_addf(out, "%" PRId64 " %s ", ft__view_gpus(v), ft__times(style));
     if (v->device)
         ft__text_add_plain(out, v->device->title[0] ? v->device->title : v->device->name);
     else
         ft__text_add(out, "several GPUs");
     ft__text_add(out, "\n");
     ft_text t = {0};
-    ft__add_parameters(&t, v->graph->parameters);
+    double parameters, active;
+    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
+    ft__add_parameters(&t, parameters);
     ft__text_add(&t, " parameters");
-    if (v->graph->active_parameters > 0 && v->graph->active_parameters < 0.999 * v->graph->parameters) {
+    if (active > 0 && active < 0.999 * parameters) {
         ft__text_add(&t, " (");
-        ft__add_parameters(&t, v->graph->active_parameters);
+        ft__add_parameters(&t, active);
         ft__text_add(&t, " active)");
     }
     ft__text_addf(&t, ", %s, batch %" PRId64, v->dtype_name, w->batch);
     if (!ft__counts_samples(v->arch)) ft__text_addf(&t, " %s %" PRId64 " tokens", ft__times(style), w->seq);
-    if (w->accumulate > 1) ft__text_addf(&t, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
+    if (w->task == FT_TRAIN && w->accumulate > 1 && !v->ranked)
+        ft__text_addf(&t, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
     ft__text_addf(&t, ", %s, %s attention", ft__execution_words[w->execution], ft__attention_words[w->attention]);
     if (w->task == FT_TRAIN) {
         ft__text_addf(&t, ", %s%s",
@@ -66,6 +70,7 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
     ft__ink_end(out, style);
     out->failed = out->failed || t.failed;
     ft__text_free(&t);
+    if (v->ranked) ft__screen_layout(out, style, v);
 }
 
 static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
@@ -85,23 +90,33 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
     ft__text_clear(&a);
     ft__text_clear(&b);
     bool samples = ft__counts_samples(v->arch);
-    double micro = (double)(v->work->accumulate > 0 ? v->work->accumulate : 1);
-    ft__add_figure(&a, samples ? (double)v->work->batch * micro / s->step_ms * 1e3 : s->tokens_per_s, 4);
+    double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v), gpus = (double)ft__view_gpus(v);
+    ft__add_figure(&a, rate, 4);
     ft__text_add(&a, samples ? " images/s" : " tokens/s");
+    if (v->ranked) { /* of all, and of one */
+        ft__add_figure(&b, rate / gpus, 4);
+        ft__text_add(&b, " per GPU");
+        ft__line(out, style, "rate", &a, b.at);
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__add_figure(&a, v->step->model_tflops, 4);
+        ft__text_add(&a, " TFLOP/s");
+    }
     ft__text_add(&b, "MFU ");
     ft__add_percent(&b, s->mfu);
     ft__text_add(&b, ", HFU ");
     ft__add_percent(&b, s->hfu);
     ft__text_add(&b, " of ");
-    ft__add_figure(&b, ft__peak_tflops(v->device, v->work->dtype), 4);
-    ft__text_addf(&b, " TFLOP/s %s", ft_dtype_name(v->work->dtype));
-    ft__line(out, style, "rate", &a, b.at);
+    ft_dtype of;
+    ft__add_figure(&b, ft__step_peak(v->device, v->work->dtype, &of), 4);
+    ft__text_addf(&b, " TFLOP/s %s", ft_dtype_name(of));
+    ft__line(out, style, v->ranked ? "per GPU" : "rate", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
 }
 
-static void part_line(ft_text *out, const ft_style *style, const char *label, double ms, double step_ms,
-                      const char *remark)
+void ft__screen_part(ft_text *out, const ft_style *style, const char *label, double ms, double step_ms,
+                     const char *remark)
 {
     ft_text a = {0}, b = {0};
     add_ms(&a, ms);
@@ -122,10 +137,12 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
         const char *label;
     } phases[] = {
         {FT_FORWARD, "forward"}, {FT_RECOMPUTE, "recompute"}, {FT_BACKWARD, "backward"}, {FT_UPDATE, "optimizer"}};
+    if (v->ranked) ft__screen_slowest(out, style, v);
     for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
         if (s->phase_ms[phases[i].phase] > 0)
-            part_line(out, style, phases[i].label, s->phase_ms[phases[i].phase], s->step_ms, NULL);
-    if (s->idle_ms > 0.0005 * s->step_ms) part_line(out, style, "idle", s->idle_ms, s->step_ms, "GPU waits");
+            ft__screen_part(out, style, phases[i].label, s->phase_ms[phases[i].phase], s->step_ms, NULL);
+    if (v->ranked) ft__screen_waits(out, style, v);
+    if (s->idle_ms > 0.0005 * s->step_ms) ft__screen_part(out, style, "idle", s->idle_ms, s->step_ms, "GPU waits");
     if (s->host_ms <= 0) return;
     ft_text a = {0}, b = {0};
     add_ms(&a, s->host_ms);
@@ -190,8 +207,9 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
     memory_line(out, style, "memory", m->peak_bytes, m->capacity_bytes, cut.at, false);
     ft__text_free(&place);
     ft__text_free(&cut);
+    if (v->ranked) ft__screen_fullest(out, style, v);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].bytes > 0) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
+        if (parts[i].bytes >= 1) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
     memory_line(out, style, "reserved", m->reserved_bytes + m->context_bytes, m->capacity_bytes,
                 "with the allocator's reserve and the context", false);
     ft__screen_fits(out, style, m);
@@ -203,25 +221,27 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step *s)
 {
     static const char *const labels[FT_CLASS_COUNT] = {
         [FT_CONTRACTION] = "contraction", [FT_NORMALISATION] = "normalising", [FT_ELEMENTWISE] = "elementwise"};
-    double flops = 0;
-    for (int c = 0; c < FT_CLASS_COUNT; c++) flops += s->class_flops[c];
+    double flops = 0, busy = 0;
+    for (int c = 0; c < FT_CLASS_COUNT; c++) flops += s->class_flops[c], busy += s->class_ms[c];
     for (int c = 0; c < FT_CLASS_COUNT; c++) {
         ft_text a = {0}, b = {0};
         ft__text_addf(&a, "%.1f %% of FLOPs", flops > 0 ? 100 * s->class_flops[c] / flops : 0);
-        ft__add_bar(&b, style, s->class_ms[c] / s->busy_ms, bar_cells(style));
+        ft__add_bar(&b, style, s->class_ms[c] / fmax(busy, 1e-12), bar_cells(style));
         ft__text_add(&b, "  ");
-        ft__add_percent(&b, s->class_ms[c] / s->busy_ms);
+        ft__add_percent(&b, s->class_ms[c] / fmax(busy, 1e-12));
         ft__text_add(&b, " of time");
         ft__line(out, style, labels[c], &a, b.at);
         ft__text_free(&a);
         ft__text_free(&b);
     }
     ft_text a = {0}, b = {0};
+    bool all = style->width >= 90 ||
+               s->regime[FT_COMMUNICATION] < 0.0005; /* four shares are too wide for a narrow one */
     ft__text_add(&a, ft__bound_words(s->bound));
     for (int i = 0; i < 4; i++) {
-        if (s->regime[i] < 0.0005) continue;
-        if (b.length) ft__text_add(&b, ", ");
-        ft__text_addf(&b, "%s ", ft_bound_name((ft_bound)i));
+        if (s->regime[i] < 0.0005 || (!all && i == (int)s->bound)) continue;
+        ft__text_addf(&b, "%s%s ", b.length ? ", " : "",
+                      i == FT_COMMUNICATION ? "exchange" : ft_bound_name((ft_bound)i));
         ft__add_percent(&b, s->regime[i]);
     }
     ft__line(out, style, "held by", &a, b.at);

@@ -1,4 +1,6 @@
 /* step_tables.c: the kernels and the layers of a step, as tables. */
+#include <inttypes.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "report/columns.h"
@@ -6,12 +8,18 @@
 #include "report/lines.h"
 #include "report/step_screen.h"
 
-static void kernel_head(ft_columns *c, bool wide)
+/* Columns of the names and of the operators; 0 for none of these, where they would say nothing. */
+typedef struct kernel_widths {
+    int name, op;
+    bool fused; /* some were merged of several operators: how many is a column */
+} kernel_widths;
+
+static void kernel_head(ft_columns *c, kernel_widths w)
 {
-    static const char *const head[] = {"kernel",  "phase",    "operator", "launches",
+    static const char *const head[] = {"kernel",  "phase",    "operator", "fuses",  "launches",
                                        "each ms", "total ms", "share",    "held by"};
-    for (int i = 0; i < 8; i++)
-        if (wide || i != 2) ft__cell_add(c, head[i]);
+    for (int i = 0; i < 9; i++)
+        if ((w.op > 0 || i != 2) && (w.fused || i != 3)) ft__cell_add(c, head[i]);
 }
 
 static void add_kernel_name(ft_text *out, const ft_merged *m)
@@ -21,11 +29,6 @@ static void add_kernel_name(ft_text *out, const ft_merged *m)
     if (*block) ft__text_add(out, ".");
     ft__text_add_plain(out, m->node->name ? m->node->name : "");
 }
-
-/* Columns of the names and of the operators; 0 for none of these, where they would say nothing. */
-typedef struct kernel_widths {
-    int name, op;
-} kernel_widths;
 
 static void kernel_row(ft_columns *c, const ft_merged *m, double busy_ms, kernel_widths w)
 {
@@ -39,6 +42,8 @@ static void kernel_row(ft_columns *c, const ft_merged *m, double busy_ms, kernel
         ft__add_cut(ft__cell(c), &text, w.op);
     }
     ft__text_free(&text);
+    if (w.fused && m->node->members > 1) ft__cell_addf(c, "%d", (int)m->node->members);
+    if (w.fused && m->node->members <= 1) ft__cell_add(c, "");
     ft__cell_addf(c, "%.0f", m->count);
     ft__add_figure(ft__cell(c), m->forecast->ms, 3);
     ft__add_figure(ft__cell(c), m->total_ms, 4);
@@ -62,21 +67,33 @@ static void pick_dearest(ft_merged *merged, size_t count, size_t most)
 /* What the other columns leave: names first, up to a third of the line, then operators. */
 static kernel_widths widths_of(const ft_style *style, const ft_merged *merged, size_t count)
 {
-    enum { OTHERS = 61, BETWEEN = 2, LEAST = 24 };
+    enum { OTHERS = 61, FUSES = 7, BETWEEN = 2, LEAST = 24 };
     kernel_widths w = {0};
     for (size_t i = 0; i < count; i++) {
         ft_text name = {0};
         add_kernel_name(&name, &merged[i]);
         int width = ft__text_width(name.at ? name.at : "");
         if (width > w.name) w.name = width;
+        w.fused = w.fused || (style->width >= 90 && merged[i].node->members > 1); /* a narrow one does without */
         ft__text_free(&name);
     }
-    int most = style->width / 3 > style->width - OTHERS ? style->width - OTHERS : style->width / 3;
+    int others = OTHERS + (w.fused ? FUSES : 0);
+    int most = style->width / 3 > style->width - others ? style->width - others : style->width / 3;
     if (most < 16) most = 16;
     if (w.name > most) w.name = most;
-    int left = style->width - OTHERS - BETWEEN - w.name;
+    int left = style->width - others - BETWEEN - w.name;
     if (left >= LEAST) w.op = left;
     return w;
+}
+
+/* Details of a step on many GPUs are those of one. */
+static void say_whose(ft_text *out, const ft_step_view *v)
+{
+    if (!v->ranked) return;
+    ft__text_add(out, "\n  Of one GPU");
+    if (v->parallel->pp > 1) ft__text_addf(out, " of stage %" PRId64 ", the slowest", ft__slowest_stage(v) + 1);
+    if (v->step->micros > 1) ft__text_addf(out, ", in all %" PRId64 " micro-batches", v->step->micros);
+    ft__text_add(out, "; no exchanges.\n");
 }
 
 bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most)
@@ -90,11 +107,13 @@ bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view 
     }
     ft_columns c;
     kernel_widths w = widths_of(style, merged, count);
-    ft__columns_init(&c, w.op > 0 ? "lllrrrrl" : "llrrrrl");
-    kernel_head(&c, w.op > 0);
+    static const char *const aligns[2][2] = {{"llrrrrl", "lllrrrrl"}, {"llrrrrrl", "lllrrrrrl"}};
+    ft__columns_init(&c, aligns[w.fused][w.op > 0]);
+    kernel_head(&c, w);
     for (size_t i = 0; i < count; i++) kernel_row(&c, &merged[i], v->step->busy_ms, w);
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
+    if (most == SIZE_MAX) say_whose(out, v);
     return printed && !out->failed;
 }
 
@@ -127,5 +146,6 @@ bool ft__screen_layers(ft_text *out, const ft_style *style, const ft_step_view *
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
+    say_whose(out, v);
     return printed && !out->failed;
 }

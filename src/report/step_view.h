@@ -2,6 +2,7 @@
 #ifndef FT_REPORT_STEP_VIEW_H
 #define FT_REPORT_STEP_VIEW_H
 #include "base/text.h"
+#include "explain/advice.h"
 #include "timeline/ranks.h"
 #include "timeline/step.h"
 
@@ -22,6 +23,9 @@ typedef struct ft_step_view {
     ft_detail detail;
     bool memory_only;       /* no times were forecast */
     const char *warnings;   /* one per line; "" for none */
+    const ft_change *asked; /* the request as advice changes it; NULL where nothing was to be explained */
+    const ft_advised *advised;
+    ft_loading loading;     /* how its samples arrive */
     ft_arena *arena;        /* for what a report has to add up */
 } ft_step_view;
 
@@ -55,6 +59,25 @@ typedef struct ft_layer {
 /* The forward blocks in order, then "update" where there is an optimizer, then "unread" where parameters lie idle. NULL
  * when memory is exhausted. */
 ft_layer *ft__layers(const ft_step_view *v, size_t *count);
+
+/* -- many GPUs: of a view with `ranked` ---------------------------------------------------------- */
+
+/* GPUs of the step; 1 without a layout. */
+int64_t ft__view_gpus(const ft_step_view *v);
+/* Parameters of the whole model, where the graph at hand is one rank's share. False: out of memory, as below. */
+bool ft__view_parameters(const ft_step_view *v, double *all, double *active);
+/* The stage whose kernels are shown: the one that takes longest for a micro-batch. */
+int64_t ft__slowest_stage(const ft_step_view *v);
+/* Micro-batches whose activations a stage holds at once. */
+double ft__in_flight(const ft_step_view *v, int64_t stage);
+/* Memory of one rank of a stage. */
+void ft__stage_memory(const ft_step_view *v, int64_t stage, ft_memory *out);
+/* Of the exchanges along each axis, what nothing hides. */
+bool ft__axes_exposed(const ft_step_view *v, double out[FT_AXIS_COUNT]);
+extern const char *const ft__axis_words[FT_AXIS_COUNT]; /* "tensor" */
+/* Tokens or samples per second of all GPUs together. */
+double ft__view_tokens_per_s(const ft_step_view *v);
+double ft__view_samples_per_s(const ft_step_view *v);
 
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);

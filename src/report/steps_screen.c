@@ -45,16 +45,16 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
  * X the achieved FLOP/s per GPU, the forward pass run twice. Without recomputation the same count gives 6TP/(nX). */
 ft_days ft__days_of(const ft_step_view *v, double tokens, double gpus)
 {
-    ft_days d = {.tokens = tokens, .gpus = gpus};
-    const ft_workload *w = v->work;
+    ft_days d = {.tokens = tokens, .gpus = gpus, .laid_out = v->ranked != NULL};
     const double day_s = 86400;
-    double micro = (double)(w->accumulate > 0 ? w->accumulate : 1),
-           per_step = (double)w->batch * (double)w->seq * micro;
+    double per_step = ft__view_tokens_per_s(v) * v->step->step_ms * 1e-3, parameters, active;
     double x = v->step->executed_flops / v->step->step_ms * 1e3;
-    d.steps = tokens / (per_step * gpus);
+    if (!d.laid_out) per_step *= gpus; /* one GPU's step, as many times */
+    if (!ft__view_parameters(v, &parameters, &active)) parameters = v->graph->parameters;
+    d.steps = tokens / per_step;
     d.days = d.steps * v->step->step_ms / 1e3 / day_s;
     d.achieved_tflops = x / 1e12;
-    d.closed_8 = 8 * tokens * v->graph->parameters / (gpus * x) / day_s;
+    d.closed_8 = 8 * tokens * parameters / (gpus * x) / day_s;
     d.closed_6 = d.closed_8 * 6 / 8;
     return d;
 }
@@ -68,7 +68,10 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
     ft__text_add(&a, " days");
     ft__ink_end(&a, style);
     ft__add_si(&b, d->tokens, " tokens");
-    ft__text_addf(&b, " on %.0f GPU%s", d->gpus, d->gpus > 1 ? "s, perfectly data-parallel" : "");
+    ft__text_addf(&b, " on %.0f GPU%s", d->gpus,
+                  d->gpus <= 1  ? ""
+                  : d->laid_out ? "s, as laid out"
+                                : "s, perfectly data-parallel");
     if (d->days > 730) ft__text_addf(&b, ": %.0f years", d->days / 365.25);
     ft__line(out, style, "to train", &a, b.at);
     ft__text_clear(&a);

@@ -3,100 +3,157 @@
 
 #include <math.h>
 
-ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, ft_error *err)
+ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, int32_t *sends, ft_error *err)
 {
     int32_t *from = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *from);
-    if (!from) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (int32_t i = 0; i < g->tensor_count; i++) from[i] = -1;
-    for (int32_t i = 0; i < g->node_count; i++) {
-        const ft_node *n = &g->nodes[i];
-        awaits[i] = -1;
-        for (int k = 0; k < n->in_count; k++) /* the latest of those it reads */
-            if (n->in[k] >= 0 && from[n->in[k]] > awaits[i]) awaits[i] = from[n->in[k]];
-        bool exchanges = n->verb == FT_DO_COMM && n->exchange.kind != FT_EXCHANGE_NONE;
-        bool passes = !ft__node_runs(n) && !exchanges; /* views carry the wait on to who really reads */
-        for (int k = 0; k < n->out_count; k++)
-            if (n->out[k] >= 0) from[n->out[k]] = exchanges ? i : passes ? awaits[i] : -1;
-        if (passes) awaits[i] = -1;
-    }
+    int32_t *made = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *made);
+    if (!from || !made) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (int32_t i = 0; i < g->tensor_count; i++) from[i] = made[i] = -1;
+    for (int32_t b = 0; b < g->block_count; b++)
+        for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++) {
+            const ft_node *n = &g->nodes[i];
+            int32_t maker = n->in_count && n->in[0] >= 0 ? made[n->in[0]] : -1;
+            awaits[i] = -1;
+            for (int k = 0; k < n->in_count; k++) /* the latest of those it reads */
+                if (n->in[k] >= 0 && from[n->in[k]] > awaits[i]) awaits[i] = from[n->in[k]];
+            bool exchanges = n->verb == FT_DO_COMM && n->exchange.kind != FT_EXCHANGE_NONE;
+            bool passes = !ft__node_runs(n) && !exchanges; /* views carry the wait on to who really reads */
+            sends[i] = exchanges && maker >= g->blocks[b].first ? maker : -1;
+            for (int k = 0; k < n->out_count; k++) {
+                if (n->out[k] < 0) continue;
+                from[n->out[k]] = exchanges ? i : passes ? awaits[i] : -1;
+                made[n->out[k]] = passes ? maker : i;
+            }
+            if (passes) awaits[i] = -1;
+        }
     return FT_OK;
 }
 
-/* Ends of the exchanges of the running iteration, by node; the graph is small and so is this window. */
+static void tell(const ft_lanes *l, ft_seen_kind kind, int lane, int32_t at, double start, double end, double folded)
+{
+    if (!l->watch || end <= start) return;
+    ft_seen what = {kind, lane, at, start, end, folded};
+    l->watch(l->watcher, &what);
+}
+
+/* A kernel of d ms from `start`: while an exchange runs beside it, they share memory and SMs. */
+static double slowed(const ft_lanes *l, const ft_clocks *c, double start, double d)
+{
+    double until = 0;
+    if (l->beside <= 0) return d;
+    for (int a = 0; a < FT_AXIS_COUNT; a++) until = fmax(until, c->lane[a]);
+    double shared = fmin(fmax(until - start, 0), d * (1 + l->beside));
+    return d + shared * l->beside / (1 + l->beside);
+}
+
+static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, ft_clocks *c)
+{
+    const ft_beat *b = &l->beats[i];
+    double *lane = &c->lane[l->axis[i]], ready = c->gpu;
+    bool going_back = l->g->nodes[i].phase == FT_BACKWARD;
+    if (l->ring[i] && going_back)
+        ready = c->began; /* keys and their gradients went round beside the kernel */
+    else if (l->async && l->sends[i] >= 0)
+        ready = ended[l->sends[i]];
+    c->host += b->host;
+    double start = fmax(fmax(*lane, fmax(ready, waits)), c->host + l->latency);
+    *lane = ended[i] = start + l->comm[i] * b->count;
+    tell(l, FT_SEEN_EXCHANGE, (int)l->axis[i], i, start, *lane, 0);
+}
+
 static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
 {
     const ft_beat *b = &l->beats[i];
-    double waits = l->awaits[i] >= 0 ? ended[l->awaits[i]] : 0;
+    int32_t from = l->awaits[i];
+    double waits = from >= 0 ? ended[from] : 0;
     if (l->comm[i] > 0) {
-        double *lane = &c->lane[l->axis[i]];
-        c->host += b->host;
-        double start = fmax(fmax(*lane, fmax(c->gpu, waits)), c->host + l->latency);
-        *lane = ended[i] = start + l->comm[i] * b->count;
+        exchange(l, i, waits, ended, c);
         return;
     }
     if (b->gpu <= 0) {
         c->host += b->host * b->count;
+        ended[i] = fmax(c->gpu, waits);
     } else {
-        double d = b->gpu + l->gap, first = fmax(c->host + b->host + l->latency, waits);
-        double start = fmax(c->gpu, first);
-        /* Kernels share the memory and the SMs with an exchange that runs beside them. */
-        for (int a = 0; a < FT_AXIS_COUNT; a++)
-            if (c->lane[a] > start && l->beside > 0) {
-                d *= 1 + l->beside;
-                break;
-            }
+        bool along = from >= 0 && l->ring[from]; /* the first part is there from the start */
+        if (l->again[i] > 0) {
+            double *lane = &c->lane[FT_AXIS_TENSOR];
+            *lane = fmax(*lane, c->began) + l->again[i];
+            tell(l, FT_SEEN_AGAIN, FT_AXIS_TENSOR, i, *lane - l->again[i], *lane, 0);
+            waits = fmax(waits, *lane);
+        }
+        double first = fmax(c->host + b->host + l->latency, along ? 0 : waits), start = fmax(c->gpu, first);
+        double d = slowed(l, c, start, b->gpu + l->gap);
+        c->began = start;
         c->gpu = fmax(start + b->count * d, c->host + b->count * b->host + l->latency + d);
+        if (along) c->gpu = fmax(c->gpu, waits + b->count * d / fmax(l->ring_parts, 1));
         c->host += b->count * b->host;
+        ended[i] = c->gpu;
+        tell(l, FT_SEEN_KERNEL, FT_LANE_GPU, i, start, c->gpu, 0);
     }
     if (b->waits) c->host = c->gpu = fmax(c->host, c->gpu);
 }
 
-static void iterate(const ft_lanes *l, int32_t block, bool scatters, double *gathered, double *ended, ft_clocks *c)
+typedef struct pass {
+    bool gathers, scatters;
+    double gathered; /* when the next iteration's parameters are whole */
+    double *ended;
+} pass;
+
+static void iterate(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
 {
     const ft_block *b = &l->g->blocks[block];
-    double *lane = &c->lane[FT_AXIS_DATA];
+    double *lane = &c->lane[FT_AXIS_DATA], issued = c->host;
     c->host += l->entry[block];
-    if (l->gather[block] > 0) { /* this iteration's were asked for when the last one began; now ask for the next */
-        double began = fmax(c->gpu, *gathered);
-        c->gpu = began;
-        *lane = fmax(*lane, began) + l->gather[block];
-        *gathered = *lane;
+    if (p->gathers && l->gather[block] > 0) { /* this iteration's were asked for when the last one began */
+        c->gpu = fmax(c->gpu, p->gathered);
+        *lane = fmax(*lane, c->gpu) + l->gather[block]; /* now ask for the next */
+        p->gathered = *lane;
+        tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, *lane - l->gather[block], *lane, 0);
     }
-    for (int32_t i = b->first; i < b->first + b->count; i++) play(l, i, ended, c);
-    if (scatters && l->scatter[block] > 0) *lane = fmax(*lane, c->gpu) + l->scatter[block];
+    for (int32_t i = b->first; i < b->first + b->count; i++) play(l, i, p->ended, c);
+    tell(l, FT_SEEN_ISSUE, FT_LANE_HOST, block, issued, c->host, 0);
+    if (!p->scatters || l->scatter[block] <= 0) return;
+    *lane = fmax(*lane, c->gpu) + l->scatter[block];
+    tell(l, FT_SEEN_SCATTER, FT_AXIS_DATA, block, *lane - l->scatter[block], *lane, 0);
 }
 
-static void run_block(const ft_lanes *l, int32_t block, bool scatters, double *gathered, double *ended, ft_clocks *c)
+static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
 {
     const int64_t exact = 4; /* iterations until the rhythm has settled */
     int64_t repeat = l->g->blocks[block].repeat;
     ft_clocks before = *c;
     for (int64_t i = 0; i < repeat && i < exact; i++) {
         before = *c;
-        iterate(l, block, scatters, gathered, ended, c);
+        iterate(l, block, p, c);
     }
     if (repeat <= exact) return;
-    double n = (double)(repeat - exact);
+    double n = (double)(repeat - exact), gpu = c->gpu - before.gpu;
+    tell(l, FT_SEEN_FOLDED, FT_LANE_HOST, block, c->host, c->host + n * (c->host - before.host), n);
+    tell(l, FT_SEEN_FOLDED, FT_LANE_GPU, block, c->gpu, c->gpu + n * gpu, n);
+    for (int a = 0; a < FT_AXIS_COUNT; a++)
+        tell(l, FT_SEEN_FOLDED, a, block, c->lane[a], c->lane[a] + n * (c->lane[a] - before.lane[a]), n);
     c->host += n * (c->host - before.host);
-    c->gpu += n * (c->gpu - before.gpu);
+    c->gpu += n * gpu;
+    c->began += n * gpu;
     for (int a = 0; a < FT_AXIS_COUNT; a++) c->lane[a] += n * (c->lane[a] - before.lane[a]);
-    *gathered += n * (c->gpu - before.gpu) / (n + 1);
+    p->gathered += n * gpu;
 }
 
-void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool scatters, ft_clocks *c)
+void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, double *ended, ft_clocks *c)
 {
-    double *ended = ft__arena_array(l->g->arena, (size_t)l->g->node_count + 1, sizeof *ended);
-    if (!ended) return;
+    pass p = {.gathers = gathers, .scatters = scatters, .ended = ended};
     bool first = true;
-    double gathered = 0;
     for (int32_t b = 0; b < l->g->block_count; b++) {
         if (l->g->blocks[b].phase != phase) continue;
-        if (first && l->gather[b] > 0) { /* nobody asked for the first one before */
+        double before = c->gpu;
+        if (first && gathers && l->gather[b] > 0) { /* nobody asked for the first one before */
             double *lane = &c->lane[FT_AXIS_DATA];
-            *lane = gathered = fmax(*lane, c->gpu) + l->gather[b];
+            *lane = p.gathered = fmax(*lane, c->gpu) + l->gather[b];
+            tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, b, *lane - l->gather[b], *lane, 0);
         }
         first = false;
-        run_block(l, b, scatters, &gathered, ended, c);
+        run_block(l, b, &p, c);
+        if (l->spent) l->spent[b] = c->gpu - before;
     }
     /* The phase is over when what its last nodes sent has arrived; gradients may still travel. */
     for (int a = 0; a < FT_AXIS_COUNT; a++)

@@ -6,6 +6,26 @@
 #define FT_TIMELINE_LANES_H
 #include "timeline/stream.h"
 
+/* Lanes by number: an axis of the layout, or one of these. */
+enum { FT_LANE_GPU = FT_AXIS_COUNT, FT_LANE_HOST, FT_LANE_COUNT };
+
+/* What a walk tells who listens to it. */
+typedef enum ft_seen_kind {
+    FT_SEEN_KERNEL,    /* at: node */
+    FT_SEEN_EXCHANGE,  /* node */
+    FT_SEEN_AGAIN,     /* node: what it reads is gathered again */
+    FT_SEEN_GATHER,    /* block: an iteration's parameters */
+    FT_SEEN_SCATTER,   /* block: its gradients */
+    FT_SEEN_ISSUE,     /* block: the host launches an iteration */
+    FT_SEEN_FOLDED     /* block: more iterations like the last one, on any lane */
+} ft_seen_kind;
+typedef struct ft_seen {
+    ft_seen_kind kind;
+    int lane;
+    int32_t at;
+    double start, end, folded; /* folded: iterations */
+} ft_seen;
+
 typedef struct ft_lanes {
     const ft_graph *g;
     const ft_beat *beats;    /* by node */
@@ -13,19 +33,30 @@ typedef struct ft_lanes {
     const double *comm;      /* by node: ms of its exchange; 0: none */
     const ft_axis *axis;     /* by node */
     const int32_t *awaits;   /* by node: the exchange whose result it reads; -1 */
+    const int32_t *sends;    /* by node: an exchange's, the node that made what it sends; -1: unknown, all before it */
+    const bool *ring;        /* by node: an exchange that goes on beside the kernel that uses what it brings */
+    const double *again;     /* by node: ms of gathering again what this node reads, begun with the kernel before it */
     const double *gather;    /* by block: ms to gather one iteration's parameters (sharded ones); 0 */
     const double *scatter;   /* by block: ms to reduce one iteration's gradients while the backward pass goes on; 0 */
     double latency, gap;
+    double ring_parts;       /* ranks of a ring: a kernel needs the last part of it for the last of so many steps */
+    bool async;              /* exchanges start when their operand is there; otherwise after all kernels before */
     double beside;           /* how much slower kernels run while an exchange runs beside them: 0.1 for a tenth */
+    double *spent;           /* by block: ms of its iterations, added up; NULL */
+    void (*watch)(void *watcher, const ft_seen *what); /* NULL: nobody listens */
+    void *watcher;
 } ft_lanes;
 
 typedef struct ft_clocks {
     double host, gpu, lane[FT_AXIS_COUNT];
+    double began;            /* when the last kernel did */
 } ft_clocks;
 
-/* Runs all blocks of a phase once from the given clocks. `scatters`: gradients are exchanged in this pass. */
-void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool scatters, ft_clocks *clocks);
+/* Runs all blocks of a phase once from the given clocks. `gathers`: parameters are sharded when this pass begins;
+ * `scatters`: gradients are exchanged in this pass. `ended` has room for every node. */
+void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, double *ended, ft_clocks *clocks);
 
-/* For every node the exchange whose result it reads, through views; -1. `awaits` has room for every node. */
-ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, ft_error *err);
+/* For every node the exchange whose result it reads, through views; -1. For every exchange the node in the same block
+ * that made what it sends. Both have room for every node. */
+ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, int32_t *sends, ft_error *err);
 #endif

@@ -5,33 +5,43 @@
 #include "base/arena.h"
 #include "layout/layout.h"
 
-typedef enum ft_pipe_kind { FT_PIPE_FORWARD, FT_PIPE_BACKWARD, FT_PIPE_WEIGHTS } ft_pipe_kind;
+typedef enum ft_pipe_kind {
+    FT_PIPE_FORWARD,
+    FT_PIPE_BACKWARD, /* of inputs and weights */
+    FT_PIPE_INPUTS,   /* the inputs' gradient alone: the weights' comes later */
+    FT_PIPE_WEIGHTS
+} ft_pipe_kind;
 
 typedef struct ft_pipe_op { /* one piece of work of one stage */
     ft_pipe_kind kind;
     int32_t chunk, micro;
+    bool joined;    /* a forward that runs beside the backward after it: both begin and end together */
     double start, end;
 } ft_pipe_op;
 
 typedef struct ft_pipe {
     ft_schedule schedule;
     int64_t stages, chunks, micros;
-    /* ms of one micro-batch through one chunk, by stage; backward without weights where the schedule splits it */
+    /* ms of one micro-batch through one chunk, [place]: where the chunk stands in the model, stages * chunks of them
+     * (dualpipe: stages); chunk c of stage s stands at c * stages + s */
     const double *forward, *backward;
     double weight_share;   /* of backward that is the weights' gradient: split off by zero-bubble schedules */
-    double send_ms;        /* of a boundary's activations, hidden behind compute where there is any */
+    double send_ms;        /* of a boundary's activations */
+    double send_share;     /* of it that a stage cannot compute: 1, it waits; less, it is slower beside; 0, it is free */
 } ft_pipe;
 
 typedef struct ft_piped {
     double total_ms;       /* first forward to last backward, over all stages */
     double busy_ms;        /* of the busiest stage */
     double bubble_ms;      /* of that stage: it waits for others */
-    int64_t *in_flight;    /* by stage: micro-batches whose activations live at once, in chunks */
+    double *in_flight;     /* by stage: micro-batches whose activations live at once, in chunks */
     double *last_backward; /* by stage: when its last backward begins: gradients are complete after it */
     double *finish;        /* by stage */
     ft_pipe_op **ops;      /* by stage: its list with times; the list's length in op_count */
     int32_t *op_count;
 } ft_piped;
 
+/* Micro-batches that a schedule cannot take, with those that it can. */
+ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunks, int64_t micros, ft_error *err);
 ft_status ft__pipeline_run(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err);
 #endif

@@ -21,14 +21,22 @@ typedef struct ft_ranks {
 /* What one pipeline stage does with one micro-batch. */
 typedef struct ft_stage {
     const ft_graph *g;
+    const struct ft_lanes *lanes; /* its streams, for whoever walks them again */
     ft_step step;                 /* its kernels, as if it ran alone */
     int64_t layers_from, count;   /* how many equal stages it stands for */
     double forward_ms, backward_ms, update_ms;
+    double outside_forward_ms, outside_backward_ms; /* of them, what is no layer: embedding, head, loss */
     double last_backward_ms;      /* with the exchange of gradients beside it */
+    double first_forward_ms;      /* with the gathering of updated parameters beside it */
     double axis_ms[FT_AXIS_COUNT];/* exchanges of one micro-batch */
     double exposed_ms;            /* of them, in one micro-batch */
     double gather_ms, gradient_ms;/* once per step: parameters after the update, gradients as a whole */
+    double tail_ms;               /* once per step, after all: norms' gradients, tied tables */
     double saved_bytes;           /* activations one micro-batch leaves for its backward */
+    double dense, expert;         /* elements of trained parameters, expert: of experts */
+    double replicated;            /* of them, held whole by every tensor rank */
+    double layer_bytes;           /* parameters of the largest unit that is gathered at once, as gathered */
+    double layer_gradient_bytes;  /* its gradients, as they are reduced */
 } ft_stage;
 
 typedef struct ft_ranked {
@@ -37,6 +45,40 @@ typedef struct ft_ranked {
     ft_piped pipe;
 } ft_ranked;
 
-/* Fills `out` with the step as its slowest rank sees it; `details` may be NULL. */
+/* Fills `out` with the step as its slowest rank sees it; `details` may be NULL. A layout that does not fit gets the
+ * nearest one that does in out->memory.remedy. */
 ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details, ft_graph **shown, ft_error *err);
+
+/* What the layout asks of the model. */
+ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work);
+
+/* Between the files of this pass. */
+
+/* Ranks that hold the same parameters, experts' or others; and those of them that share one copy of the states. */
+ft_group ft__ranks_replicas(const ft_parallel *p, bool expert);
+ft_group ft__ranks_sharers(const ft_parallel *p, bool expert);
+/* The part of states (or gradients, parameters) that one rank keeps when they are sharded. */
+double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
+
+/* ms of an exchange; `spread`, when not NULL, widens to its relative half-width; `taken` to its share of the GPU. */
+typedef struct ft_ranks_width {
+    double spread, taken;
+} ft_ranks_width;
+double ft__ranks_beside(const ft_ranks_width *width); /* how much slower kernels are beside an exchange that takes so much */
+ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_group *group, double bytes, double *ms,
+                             ft_ranks_width *width, ft_error *err);
+
+/* One stage's graph; with its time, or (memory alone) without. */
+ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err);
+ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err);
+/* Stages `a` and `b` are one and the same. */
+ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, int64_t b, bool *same, ft_error *err);
+
+/* Memory of one rank of a stage with so many micro-batches in flight. */
+void ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_stage *paired, double in_flight,
+                            ft_memory *out);
+/* The worst stage's, no time forecast. */
+ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft_error *err);
+/* The nearest layout that fits, in words in the arena; "" when none was found. `of`: a stage of the one that does not. */
+ft_status ft__ranks_remedy(const ft_ranks *r, const ft_stage *of, const char **out, ft_error *err);
 #endif

@@ -63,6 +63,8 @@ ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *work, const ft_device *device, const ft_predictor *p,
                             double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err);
+/* Dense TFLOP/s that MFU is measured by, and of which format; `of` may be NULL. */
+double ft__step_peak(const ft_device *device, ft_dtype dtype, ft_dtype *of);
 /* Memory over the step alone (memory.c); ft__step_forecast calls it. */
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err);

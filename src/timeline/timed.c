@@ -4,15 +4,19 @@
 
 #include <math.h>
 
+#include "kernel/kernel.h"
 #include "kernel/power.h"
 
 /* A fusion or a cast changed what the node moves: the time beyond the launch follows where memory sets it, and never
- * falls below what the bus needs. */
-static void apply_traffic(const ft_device *device, double traffic, ft_forecast *f)
+ * falls below what the bus needs, nor below what a product's arithmetic does at its peak: of weights in four bits the
+ * bus may be done first. */
+static void apply_traffic(const ft_device *device, const ft_op *op, double traffic, ft_forecast *f)
 {
     if (!(traffic > 0) || traffic == 1) return;
     double body = f->ms - f->launch_ms, bytes = f->bytes * traffic, floor_ms = bytes / (device->memory_gbps * 1e6);
     double scaled = f->bound == FT_COMPUTE ? body : body * traffic;
+    if (op->kind == FT_OP_GEMM || op->kind == FT_OP_MOE)
+        scaled = fmax(scaled, fmin(body, f->flops / (ft__peak_tflops(device, op->dtype) * 1e9)));
     double ms = f->launch_ms + fmax(scaled, floor_ms), ratio = f->ms > 0 ? ms / f->ms : 1;
     f->low_ms *= ratio;
     f->high_ms *= ratio;
@@ -76,7 +80,7 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
     k->block = b;
     k->times = times;
     k->forecast = *found;
-    apply_traffic(t->device, (double)n->traffic, &k->forecast);
+    apply_traffic(t->device, &op, (double)n->traffic, &k->forecast);
     apply_trips(t->device, n, &k->forecast);
     if (n->effort > 0 && n->effort != 1) stretch(&k->forecast, (double)n->effort);
     beat->gpu = k->forecast.ms;

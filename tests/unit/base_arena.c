@@ -60,6 +60,34 @@ static void a_reset_arena_answers_small_requests_without_malloc(void **state)
     ft__arena_free(a);
 }
 
+/* Blocks grow until one holds a request like the last one. */
+static void a_request_like_the_last_needs_no_malloc(void **state)
+{
+    (void)state;
+    ft_arena *a = ft__arena_new(0);
+    for (int request = 0; request < 12; request++) {
+        if (request == 4) failing_alloc_at(1, true);
+        for (int i = 0; i < 3000; i++) assert_non_null(ft__arena_alloc(a, 1000));
+        ft__arena_reset(a);
+    }
+    assert_int_equal(failing_alloc_count(), 0);
+    failing_alloc_at(0, false);
+    ft__arena_free(a);
+}
+
+static void one_absurd_piece_is_given_back(void **state)
+{
+    (void)state;
+    ft_arena *a = ft__arena_new(0);
+    assert_non_null(ft__arena_alloc(a, (size_t)20 << 20));
+    ft__arena_reset(a);
+    failing_alloc_at(1, true);
+    assert_null(ft__arena_alloc(a, (size_t)20 << 20));
+    failing_alloc_at(0, false);
+    assert_non_null(ft__arena_alloc(a, 4096));
+    ft__arena_free(a);
+}
+
 static void the_cap_holds_and_a_reset_lifts_it(void **state)
 {
     (void)state;
@@ -130,6 +158,8 @@ int main(void)
         cmocka_unit_test(pieces_are_aligned_zeroed_and_apart),
         cmocka_unit_test(a_reset_gives_zeroed_memory_again),
         cmocka_unit_test(a_reset_arena_answers_small_requests_without_malloc),
+        cmocka_unit_test(a_request_like_the_last_needs_no_malloc),
+        cmocka_unit_test(one_absurd_piece_is_given_back),
         cmocka_unit_test(the_cap_holds_and_a_reset_lifts_it),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(a_copy_ends_with_nul_and_may_hold_one),

@@ -152,6 +152,90 @@ static void a_screen_fits_the_terminal(void **state)
     }
 }
 
+static const char *const laid_out[] = {
+    "{\"model\":\"llama-3-70b\",\"gpu\":\"h100_sxm\",\"recompute\":\"full\",\"global_batch\":64,\"parallel\":{\"tp\":8,"
+    "\"pp\":4,\"dp\":2,\"sp\":true,\"zero\":1}}",
+    "{\"model\":\"qwen3-30b-a3b\",\"gpu\":\"h200_sxm\",\"global_batch\":32,\"execution\":\"fused\",\"parallel\":{"
+    "\"tp\":2,"
+    "\"cp\":2,\"ep\":8,\"dp\":8,\"pp\":2,\"zero\":3,\"sp\":true}}",
+    "{\"model\":\"gpt2\",\"gpu\":\"a100_sxm_80gb\",\"global_batch\":64,\"parallel\":{\"pp\":4,\"vpp\":3,\"dp\":4}}",
+    "{\"task\":\"decode\",\"model\":\"llama-3-70b\",\"gpu\":\"h100_sxm\",\"batch\":16,\"parallel\":{\"tp\":8}}",
+};
+enum { LAID_OUT = sizeof laid_out / sizeof *laid_out };
+
+static void a_screen_of_many_gpus_fits_the_terminal(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LAID_OUT; i++) {
+        json_t *document;
+        ft_step_view v = view_of(laid_out[i], &document);
+        ft_text narrow = {0}, broad = {0}, layers = {0};
+        assert_true(ft__screen_step(&narrow, &ascii, &v) && ft__screen_step(&broad, &wide, &v));
+        assert_true(ft__screen_stages(&layers, &ascii, &v) && ft__screen_layers(&layers, &ascii, &v));
+        assert_true(lines_of(narrow.at) <= 50 && lines_of(broad.at) <= 50);
+        if (widest(narrow.at) > 80) fail_msg("%d columns:\n%s", widest(narrow.at), narrow.at);
+        if (widest(broad.at) > 120) fail_msg("%d columns:\n%s", widest(broad.at), broad.at);
+        if (widest(layers.at) > 80) fail_msg("%d columns:\n%s", widest(layers.at), layers.at);
+        ft__text_free(&narrow);
+        ft__text_free(&broad);
+        ft__text_free(&layers);
+        json_decref(document);
+    }
+}
+
+/* What sticks out along the axes is what sticks out in all, and no axis shows more than it exchanges. */
+static void exposed_exchanges_add_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LAID_OUT; i++) {
+        json_t *document;
+        ft_step_view v = view_of(laid_out[i], &document);
+        double exposed[FT_AXIS_COUNT], sum = 0;
+        assert_true(ft__axes_exposed(&v, exposed));
+        for (int a = 0; a < FT_AXIS_COUNT; a++) {
+            assert_true(exposed[a] >= 0 && exposed[a] <= v.step->axis_ms[a] * (1 + 1e-9));
+            sum += exposed[a];
+        }
+        if (sum > v.step->comm_exposed_ms * 1.001 || sum < v.step->comm_exposed_ms * 0.9)
+            fail_msg("%s: %g ms by axis, %g in all", laid_out[i], sum, v.step->comm_exposed_ms);
+        json_decref(document);
+    }
+}
+
+static void parameters_are_those_of_the_whole_model(void **state)
+{
+    (void)state;
+    json_t *document;
+    double all, active;
+    ft_step_view v = view_of(laid_out[1], &document);
+    assert_true(ft__view_parameters(&v, &all, &active));
+    assert_true(all > 30e9 && all < 31e9 && active > 3e9 && active < 3.7e9 && v.graph->parameters < all / 4);
+    json_decref(document);
+}
+
+/* int8 of a B300 is slower than its bf16, in which attention and the experts run; four-bit weights on an RTX 3090 come
+ * over the bus before the tensor cores are done. */
+static void nothing_is_faster_than_its_peak(void **state)
+{
+    (void)state;
+    json_t *document;
+    ft_step_view v =
+        view_of("{\"task\":\"prefill\",\"model\":\"qwen3-30b-a3b\",\"gpu\":\"b300_sxm\",\"dtype\":\"int8\","
+                "\"batch\":32,\"seq\":8192,\"execution\":\"ideal\"}",
+                &document);
+    assert_true(v.step->mfu > 0 && v.step->mfu < 1 && v.step->hfu < 1);
+    json_decref(document);
+    v = view_of("{\"task\":\"prefill\",\"model\":\"deepseek-v3\",\"gpu\":\"rtx_3090\",\"weights_dtype\":\"int4\","
+                "\"batch\":32,\"seq\":8192,\"execution\":\"ideal\"}",
+                &document);
+    for (int32_t i = 0; i < v.step->kernel_count; i++) {
+        const ft_forecast *f = &v.step->kernels[i].forecast;
+        if (v.graph->nodes[v.step->kernels[i].node].op.kind == FT_OP_GEMM)
+            assert_true(f->flops / f->ms * 1e-9 <= v.device->peak_tflops[FT_BF16]);
+    }
+    json_decref(document);
+}
+
 static void merged_kernels_are_all_of_them_once(void **state)
 {
     (void)state;
@@ -189,6 +273,9 @@ static void running_out_of_memory_is_noticed(void **state)
     ft_step_view v = view_of("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\"}", &document);
     assert_true(failing_alloc_sweep(attempt, &v) > 10);
     json_decref(document);
+    v = view_of(laid_out[0], &document);
+    assert_true(failing_alloc_sweep(attempt, &v) > 10);
+    json_decref(document);
 }
 
 int main(void)
@@ -196,6 +283,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_closed_formula_gives_the_known_days), cmocka_unit_test(counts_and_sizes_are_short),
         cmocka_unit_test(words_are_wrapped_at_the_width),          cmocka_unit_test(a_screen_fits_the_terminal),
+        cmocka_unit_test(a_screen_of_many_gpus_fits_the_terminal), cmocka_unit_test(exposed_exchanges_add_up),
+        cmocka_unit_test(parameters_are_those_of_the_whole_model), cmocka_unit_test(nothing_is_faster_than_its_peak),
         cmocka_unit_test(merged_kernels_are_all_of_them_once),     cmocka_unit_test(running_out_of_memory_is_noticed),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);

@@ -162,15 +162,11 @@ static void what_cannot_be_is_refused(void **state)
     refused("{\"model\":\"gpt2\",\"gpu\":\"t4\"}", FT_E_UNSUPPORTED, "dtype",
             "t4 has no bf16; frameworks would run fp16 instead");
     refused("{\"model\":\"gpt2\"," ON ",\"batch\":6,\"global_batch\":20}", FT_E_RANGE, "global_batch",
-            "\"global_batch\" 20 is no multiple of \"batch\" 6; the nearest are 18 and 24");
+            "\"global_batch\" 20 is no multiple of \"batch\" x \"dp\" 6; the nearest are 18 and 24");
     refused("{\"model\":\"gpt2\"," ON ",\"batch\":6,\"global_batch\":4}", FT_E_RANGE, "global_batch",
-            "\"global_batch\" 4 is below one micro-batch of 6");
-    refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"tp\":4}}", FT_E_UNSUPPORTED, "parallel.tp",
-            "\"tp\": 4 needs several GPUs, which are not in this version");
+            "\"global_batch\" 4 is below one micro-batch of 6 on every data rank");
     refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"tpp\":4}}", FT_E_KEY, "parallel.tpp",
             "unknown key \"tpp\"; did you mean \"tp\"?");
-    refused("{\"model\":\"gpt2\"," ON ",\"cluster\":{\"nodes\":2}}", FT_E_UNSUPPORTED, "cluster.nodes",
-            "\"nodes\": 2 needs several GPUs, which are not in this version");
     refused("{\"task\":\"decode\",\"model\":{\"model_type\":\"bert\"}," ON "}", FT_E_UNSUPPORTED, "task",
             "\"bert\" generates no tokens: it has no prefill and no decode; ask for \"forward\"");
     refused("{\"model\":\"gpt2\"," ON ",\"batch\":1000000000000,\"seq\":100000}", FT_E_RANGE, "batch",

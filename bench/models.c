@@ -1,0 +1,105 @@
+/* models.c: whole models per second, through the JSON door.
+ *
+ *     models [-p PREDICTOR] [-n LINES]
+ *
+ * Prints rows of the table that scripts/bench completes: a training step of the largest Llama with kernels and memory,
+ * and a mixture of models and tasks. With -n it writes that many requests as JSON Lines instead, for `foretell batch`:
+ * twelve models, four tasks, batches and lengths that change from line to line.
+ */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "foretell.h"
+
+static const double seconds = 1.0; /* per row */
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void mixture(long i, char *request, size_t room)
+{
+    static const struct {
+        const char *name;
+        int tasks, longest;
+    } models[] = {{"gpt2", 4, 1024},          {"llama-3-8b", 4, 1024}, {"bert-large", 2, 512},
+                  {"mixtral-8x7b", 4, 1024},  {"vit-b-16", 2, 1024},   {"llama-3.1-405b", 4, 1024},
+                  {"qwen3-30b-a3b", 4, 1024}, {"t5-base", 2, 1024},    {"resnet-50", 2, 1024},
+                  {"gemma-2-9b", 4, 1024},    {"opt-1.3b", 4, 1024},   {"deepseek-v2-lite", 4, 1024}};
+    static const char *const tasks[] = {"train", "forward", "prefill", "decode"};
+    enum { COUNT = sizeof models / sizeof *models };
+    long model = i % COUNT, seq = 128 * (1 + i % 8);
+    snprintf(request, room, "{\"task\":\"%s\",\"model\":\"%s\",\"gpu\":\"h200_sxm\",\"batch\":%ld,\"seq\":%ld}",
+             tasks[i / COUNT % models[model].tasks], models[model].name, 1 + i % 16,
+             seq < models[model].longest ? seq : models[model].longest);
+}
+
+/* Microseconds of one answer, the best of all: what the machine can do when nobody else uses it. 0 when one failed. */
+static double answer_us(const ft_context *ft, const char *request)
+{
+    double best = 0, started = now();
+    while (now() - started < seconds) {
+        double start = now();
+        char *text = ft_answer(ft, request);
+        double took = (now() - start) * 1e6;
+        bool ok = text && strstr(text, "\"ok\":true");
+        if (!ok) fprintf(stderr, "models: %s\n-> %.400s\n", request, text ? text : "(out of memory)");
+        free(text);
+        if (!ok) return 0;
+        if (best == 0 || took < best) best = took;
+    }
+    return best;
+}
+
+static bool print_row(const char *what, double us, double wanted)
+{
+    printf("%-46s %12.3f ms   (wanted %g)\n", what, us * 1e-3, wanted);
+    fflush(stdout);
+    return us > 0;
+}
+
+int main(int argc, char **argv)
+{
+    ft_options options = {0};
+    long lines = 0;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (!strcmp(argv[i], "-p")) options.predictor = argv[i + 1];
+        if (!strcmp(argv[i], "-n")) lines = atol(argv[i + 1]);
+    }
+    char request[256];
+    for (long i = 0; i < lines; i++) {
+        mixture(i, request, sizeof request);
+        puts(request);
+    }
+    if (lines) return 0;
+
+    ft_context *ft;
+    ft_error err;
+    if (ft_open(&ft, &options, &err) != FT_OK) {
+        fprintf(stderr, "models: %s\n", err.message);
+        return 1;
+    }
+    static const struct {
+        const char *what, *request;
+    } rows[] = {
+        {"Llama 405B, a training step (ft_answer)",
+         "{\"task\":\"train\",\"model\":\"llama-3.1-405b\",\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":4096}"},
+        {"the same, every kernel listed",
+         "{\"task\":\"train\",\"model\":\"llama-3.1-405b\",\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":4096,\"detail\":"
+         "\"kernels\"}"},
+        {"Llama 405B, a decode step",
+         "{\"task\":\"decode\",\"model\":\"llama-3.1-405b\",\"gpu\":\"h200_sxm\",\"batch\":8,\"seq\":4096}"},
+    };
+    bool good = true;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        good = print_row(rows[i].what, answer_us(ft, rows[i].request), 0.5) && good;
+    ft_close(ft);
+    return good ? 0 : 1;
+}

@@ -1,0 +1,153 @@
+/* difference.c: matching kernels of two steps. */
+#include "explain/difference.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As in the step's interval: what a kernel shows only inside a model, what is not known of a compiler's fusions, how much
+ * hosts differ; and exchanges, whose forecasts stand on fewer measurements. */
+static const double in_model = 0.10, in_fusion = 0.13, in_host = 0.45, in_exchange = 0.3;
+/* Of the error of a kernel, what is another one's at another size. By eye. */
+static const double own_share = 0.3;
+
+static uint64_t mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return h ^ (h >> 29);
+}
+
+static uint64_t bits(double x)
+{
+    uint64_t b;
+    memcpy(&b, &x, sizeof b);
+    return b;
+}
+
+static uint64_t mix_text(uint64_t h, const char *text)
+{
+    for (const char *at = text ? text : ""; *at; at++) h = mix(h, (unsigned char)*at);
+    return mix(h, 1);
+}
+
+static uint64_t key_of(const ft_node *n)
+{
+    uint64_t h = (uint64_t)n->op.kind | (uint64_t)n->phase << 8 | (uint64_t)n->op.pass << 16;
+    return mix_text(mix_text(h, n->op.name), n->name);
+}
+
+/* Equal operators have equal work; the clock that power leaves them may differ. */
+static uint64_t work_of(const ft_node *n, const ft_timed *k)
+{
+    const ft_forecast *f = &k->forecast;
+    uint64_t h = mix(mix((uint64_t)n->op.dtype, bits(f->flops)), bits(f->bytes));
+    return mix(h, bits(f->roofline_ms)) * (uint64_t)(k->times + 0.5);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    uint64_t x = ((const ft_tally_entry *)a)->key, y = ((const ft_tally_entry *)b)->key;
+    return (x > y) - (x < y);
+}
+
+ft_status ft__tally(const ft_graph *g, const ft_step *step, bool fused, double input_ms, ft_arena *arena, ft_tally *out,
+                    ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    ft_tally_entry *e = ft__arena_array(arena, (size_t)step->kernel_count + 1, sizeof *e);
+    if (!e) return ft__fail(err, FT_E_MEMORY, "out of memory for the comparison of two steps");
+    size_t count = (size_t)step->kernel_count, kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ft_timed *k = &step->kernels[i];
+        const ft_forecast *f = &k->forecast;
+        e[i] = (ft_tally_entry){.key = key_of(&g->nodes[k->node]),
+                                .work = work_of(&g->nodes[k->node], k),
+                                .family = f->family,
+                                .ms = f->ms * k->times,
+                                .below = (f->ms - f->low_ms) * k->times,
+                                .above = (f->high_ms - f->ms) * k->times};
+    }
+    qsort(e, count, sizeof *e, by_key);
+    for (size_t i = 0; i < count; i++) {
+        if (kept > 0 && e[kept - 1].key == e[i].key) {
+            e[kept - 1].work += e[i].work;
+            e[kept - 1].ms += e[i].ms;
+            e[kept - 1].below += e[i].below;
+            e[kept - 1].above += e[i].above;
+        } else {
+            e[kept++] = e[i];
+        }
+    }
+    *out = (ft_tally){.entries = e,
+                      .count = kept,
+                      .busy_ms = step->busy_ms,
+                      .idle_ms = fmax(step->idle_ms - input_ms, 0),
+                      .input_ms = input_ms,
+                      .exposed_ms = step->comm_exposed_ms,
+                      .bubble_ms = step->bubble_ms,
+                      .fused = fused};
+    return FT_OK;
+}
+
+enum { MOST_FAMILIES = 40 };
+
+typedef struct families {
+    const char *name[MOST_FAMILIES];
+    double below[MOST_FAMILIES], above[MOST_FAMILIES]; /* of a - b */
+    int count;
+} families;
+
+/* `share`: of the entry's time that the other step does not have too. */
+static void doubt(families *f, const ft_tally_entry *e, double share, bool first)
+{
+    int i = 0;
+    while (i < f->count && f->name[i] != e->family) i++;
+    if (i == MOST_FAMILIES) i--;
+    if (i == f->count) {
+        f->name[i] = e->family;
+        f->below[i] = f->above[i] = 0;
+        f->count++;
+    }
+    /* The minuend lower or the subtrahend higher makes the difference smaller. */
+    f->below[i] += share * (first ? e->below : e->above);
+    f->above[i] += share * (first ? e->above : e->below);
+}
+
+void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apart, double *below, double *above)
+{
+    families f = {.count = 0};
+    double only_b = 0;
+    for (size_t i = 0, k = 0; i < a->count || k < b->count;) {
+        const ft_tally_entry *x = i < a->count ? &a->entries[i] : NULL, *y = k < b->count ? &b->entries[k] : NULL;
+        if (x && y && x->key == y->key && !apart) {
+            double left = x->ms - scale * y->ms, both = fmin(x->ms, scale * y->ms);
+            const ft_tally_entry *more = left > 0 ? x : y;
+            if (x->work != y->work) left += left > 0 ? own_share * both : -own_share * both;
+            if (more->ms > 0) doubt(&f, more, fabs(left) / more->ms, left > 0);
+            if (left < 0) only_b -= left;
+            i++, k++;
+        } else if (x && (!y || x->key <= y->key)) {
+            doubt(&f, x, 1, true);
+            i++;
+        } else if (y) {
+            doubt(&f, y, scale, false);
+            only_b += scale * y->ms;
+            k++;
+        }
+    }
+    double low = 0, high = 0;
+    for (int i = 0; i < f.count; i++) {
+        low += f.below[i] * f.below[i];
+        high += f.above[i] * f.above[i];
+    }
+    const double beside[] = {
+        in_model * (a->busy_ms - scale * b->busy_ms),     b->fused && !a->fused ? in_fusion * only_b : 0,
+        in_host * (a->idle_ms - scale * b->idle_ms),      in_exchange * (a->exposed_ms - scale * b->exposed_ms),
+        in_model * (a->bubble_ms - scale * b->bubble_ms), in_model * (a->input_ms - scale * b->input_ms)};
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        low += beside[i] * beside[i];
+        high += beside[i] * beside[i];
+    }
+    *below = sqrt(low);
+    *above = sqrt(high);
+}

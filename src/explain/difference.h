@@ -1,0 +1,31 @@
+/* How sure a difference between two steps is.
+ *
+ * Two forecasts of almost the same step err almost alike: kernels that both run cancel, and only what differs is in
+ * doubt; kernels of the same place in the model but of other sizes cancel in part. Errors of one family of kernels move
+ * together, families do not know of each other, as in the step's own interval. */
+#ifndef FT_EXPLAIN_DIFFERENCE_H
+#define FT_EXPLAIN_DIFFERENCE_H
+#include "timeline/step.h"
+
+/* The kernels of one step added up by their place. */
+typedef struct ft_tally_entry {
+    uint64_t key;  /* module, operator and phase */
+    uint64_t work; /* what is done there, as a sum over launches */
+    const char *family;
+    double ms, below, above;
+} ft_tally_entry;
+
+typedef struct ft_tally {
+    ft_tally_entry *entries; /* ascending keys */
+    size_t count;
+    double busy_ms, idle_ms, exposed_ms, bubble_ms, input_ms; /* idle: without the wait for samples */
+    bool fused;
+} ft_tally;
+
+/* In the arena. `fused`: a compiler's kernels, which are less certain; `input_ms`: the step waits so long for samples. */
+ft_status ft__tally(const ft_graph *g, const ft_step *step, bool fused, double input_ms, ft_arena *arena, ft_tally *out,
+                    ft_error *err);
+
+/* Half-widths of (a - scale * b). `apart`: on different GPUs, where nothing cancels. */
+void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apart, double *below, double *above);
+#endif

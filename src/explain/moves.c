@@ -1,0 +1,177 @@
+/* moves.c: applying a move, and which moves exclude each other. */
+#include "explain/moves.h"
+
+#include <string.h>
+
+int ft__move_knob(const ft_move *m)
+{
+    switch (m->kind) {
+    case FT_MOVE_MICRO: return FT_MOVE_BATCH;
+    case FT_MOVE_COPIES: return FT_MOVE_ZERO;
+    case FT_MOVE_CHUNKS: return FT_MOVE_SCHEDULE;
+    case FT_MOVE_PACKED: return FT_MOVE_PACKED;
+    default: return m->kind;
+    }
+}
+
+bool ft__move_exact(const ft_move *m, const ft_change *now)
+{
+    switch (m->kind) {
+    case FT_MOVE_BATCH: return now->work.task != FT_TRAIN; /* another batch is another optimisation */
+    case FT_MOVE_DTYPE:
+    case FT_MOVE_KV:
+    case FT_MOVE_WEIGHTS:
+    case FT_MOVE_ADAPTERS:
+    case FT_MOVE_WIRE:
+    case FT_MOVE_HIDDEN:
+    case FT_MOVE_FFN: return false;
+    case FT_MOVE_OPTIMIZER: /* the same update, in fewer kernels */
+        return m->to == FT_ADAMW && now->work.optimizer == FT_ADAMW_FOREACH;
+    default: return true;
+    }
+}
+
+static bool scale_batch(ft_change *c, int64_t to)
+{
+    if (to < 1 || to == c->work.batch) return false;
+    c->work.batch = to;
+    return true;
+}
+
+/* The same step in other portions. */
+static bool scale_micro(ft_change *c, int64_t to)
+{
+    int64_t all = c->work.batch * c->work.accumulate;
+    if (to < 1 || to == c->work.batch || all % to) return false;
+    c->work.batch = to;
+    c->work.accumulate = all / to;
+    return true;
+}
+
+/* GPUs that join the data axis take micro-batches with them. */
+static bool to_data(ft_change *c, int64_t *from)
+{
+    if (*from % 2 || c->work.accumulate % 2) return false;
+    *from /= 2;
+    c->parallel.dp *= 2;
+    c->work.accumulate /= 2;
+    return true;
+}
+
+static bool from_data(ft_change *c, int64_t *to)
+{
+    if (c->parallel.dp % 2) return false;
+    c->parallel.dp /= 2;
+    *to *= 2;
+    c->work.accumulate *= 2;
+    return true;
+}
+
+static bool shift(ft_change *c, ft_shift how)
+{
+    ft_parallel *p = &c->parallel;
+    switch (how) {
+    case FT_SHIFT_TP_TO_DP: return to_data(c, &p->tp);
+    case FT_SHIFT_DP_TO_TP: return from_data(c, &p->tp);
+    case FT_SHIFT_PP_TO_DP: return to_data(c, &p->pp);
+    case FT_SHIFT_DP_TO_PP: return from_data(c, &p->pp);
+    case FT_SHIFT_CP_TO_DP: return to_data(c, &p->cp);
+    case FT_SHIFT_TP_TO_PP:
+        if (p->tp % 2) return false;
+        p->tp /= 2, p->pp *= 2;
+        return true;
+    case FT_SHIFT_PP_TO_TP:
+        if (p->pp % 2) return false;
+        p->pp /= 2, p->tp *= 2;
+        return true;
+    case FT_SHIFTS: break;
+    }
+    return false;
+}
+
+static bool set_dtype(ft_change *c, int64_t to)
+{
+    ft_workload *w = &c->work;
+    ft_dtype dtype = (ft_dtype)(to & (FT_MOVE_AUTOCAST - 1));
+    bool autocast = (to & FT_MOVE_AUTOCAST) != 0;
+    if (w->dtype == dtype && w->autocast == autocast) return false;
+    if (ft_dtype_bytes(w->kv_dtype) > 2) w->kv_dtype = dtype == FT_TF32 ? FT_FP32 : FT_BF16;
+    w->dtype = dtype;
+    w->autocast = autocast;
+    return true;
+}
+
+/* A model of other sizes. A width is shared by all heads, which must divide it. */
+static bool resize(const ft_move *m, ft_change *c, ft_arena *arena)
+{
+    ft_arch *arch = ft__arena_alloc(arena, sizeof *arch);
+    if (!arch) return false;
+    *arch = *c->arch;
+    if (m->kind == FT_MOVE_VOCAB) {
+        arch->vocab = m->to;
+    } else if (m->kind == FT_MOVE_FFN) {
+        arch->ffn = m->to;
+    } else {
+        if (arch->heads < 1 || m->to % arch->heads || arch->head_dim * arch->heads != arch->hidden) return false;
+        if (arch->rotary_dim == arch->head_dim) arch->rotary_dim = m->to / arch->heads;
+        arch->head_dim = m->to / arch->heads;
+        arch->hidden = m->to;
+    }
+    c->arch = arch;
+    return true;
+}
+
+#define SET(at, value)                     \
+    do {                                   \
+        if ((at) == (value)) return false; \
+        (at) = (value);                    \
+        return true;                       \
+    } while (0)
+
+bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
+{
+    ft_workload *w = &c->work;
+    ft_parallel *p = &c->parallel;
+    switch (m->kind) {
+    case FT_MOVE_VOCAB:
+    case FT_MOVE_FFN:
+    case FT_MOVE_HIDDEN: return resize(m, c, arena);
+    case FT_MOVE_BATCH: return scale_batch(c, m->to);
+    case FT_MOVE_MICRO: return scale_micro(c, m->to);
+    case FT_MOVE_EXECUTION: SET(w->execution, (ft_execution)m->to);
+    case FT_MOVE_ATTENTION: SET(w->attention, (ft_attention_kind)m->to);
+    case FT_MOVE_OPTIMIZER: SET(w->optimizer, (ft_optimizer)m->to);
+    case FT_MOVE_DTYPE: return set_dtype(c, m->to);
+    case FT_MOVE_RECOMPUTE: SET(w->recompute, (ft_recompute)m->to);
+    case FT_MOVE_IMAGES: SET(w->nchw, false);
+    case FT_MOVE_KV: SET(w->kv_dtype, (ft_dtype)m->to);
+    case FT_MOVE_WEIGHTS: SET(w->weight_bits, (double)m->to);
+    case FT_MOVE_CACHE: SET(w->cache, (ft_cache_kind)m->to);
+    case FT_MOVE_ADAPTERS: SET(w->lora_rank, m->to);
+    case FT_MOVE_DEGREES: return shift(c, (ft_shift)m->to);
+    case FT_MOVE_ZERO: SET(p->zero, (int)m->to);
+    case FT_MOVE_COPIES:
+        if (!ft__parallel_alone(p)) return false;
+        p->dp = 8;
+        p->zero = (int)m->to;
+        return true;
+    case FT_MOVE_SEQUENCE: SET(p->sp, true);
+    case FT_MOVE_SCHEDULE:
+        if (m->to != FT_INTERLEAVED) p->vpp = 1;
+        SET(p->schedule, (ft_schedule)m->to);
+    case FT_MOVE_CHUNKS: p->schedule = FT_INTERLEAVED; SET(p->vpp, m->to);
+    case FT_MOVE_OVERLAP: SET(p->no_overlap, false);
+    case FT_MOVE_BUCKET: SET(p->bucket_bytes, (double)m->to * 1048576);
+    case FT_MOVE_WIRE: SET(p->reduce_bytes, (double)m->to);
+    case FT_MOVE_WORKERS: SET(c->loader.workers, m->to);
+    case FT_MOVE_PINNED: SET(c->loader.pageable, false);
+    case FT_MOVE_PACKED:
+        if (!(c->loader.sample_bytes > 0) || !(c->loader.disk_gbps > 0)) return false;
+        SET(c->loader.samples_per_s_disk, c->loader.disk_gbps * 1e9 / c->loader.sample_bytes);
+    case FT_MOVE_GPU:
+        if (!m->device) return false;
+        SET(c->device, m->device);
+    case FT_MOVE_KINDS: break;
+    }
+    return false;
+}

@@ -1,0 +1,267 @@
+/* gradient_math.c: gradients of products, attention, pointwise operators, norms and reductions. */
+#include <ctype.h>
+#include <string.h>
+
+#include "graph/gradient_rules.h"
+#include "graph/pointwise.h"
+
+#define T(ref) (&t->b.g->tensors[ref])
+
+/* -- products ---------------------------------------------------------------------------------- */
+
+static ft_ref product(ft_tape *t, const ft_node *of, ft_ref x, ft_ref y, ft_ref like, int64_t m, int64_t n, int64_t k,
+                      const char *layout)
+{
+    ft_node node = ft__node_of(of->verb, of->name);
+    ft__node_in(&node, x);
+    ft__node_in(&node, y);
+    ft_ref out = ft__result_like(t, &node, like);
+    node.op = ft__gemm_kernel(of->op.dtype, of->op.u.gemm.b, m, n, k, layout, false);
+    node.op.name = of->op.name;
+    node.cut = of->cut;
+    node.core = of->core;
+    /* Rows of odd length: kernels that read single elements, which lose less in these layouts than in the forward one
+     * (H200: heads over 50257 tokens, gpt2 and gpt_neo alike). */
+    bool low = ft_dtype_bytes(of->op.dtype) == 2, odd = of->op.u.gemm.n % 2 && of->op.u.gemm.n > 1;
+    if (of->verb == FT_DO_LINEAR && low && odd) node.effort = 0.8F;
+    ft__emit(&t->b, &node);
+    return out;
+}
+
+static ft_ref column_sums(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
+{
+    ft_node n = ft__node_of(FT_DO_ROW, of->name);
+    ft__node_in(&n, g);
+    ft_tensor shape = *ft__tensor_of(&t->b, g);
+    ft_ref out = ft__result_like(t, &n, like);
+    n.op = ft__row_kernel("sum_cols", FT_FWD, shape.rows, shape.cols, shape.dtype);
+    ft__emit(&t->b, &n);
+    return out;
+}
+
+void ft__undo_linear(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_ref x = n->in[0], weight = n->in[1], bias = n->in_count > 2 ? n->in[2] : FT_NONE;
+    int64_t m = n->op.u.gemm.m, out = n->op.u.gemm.n, in = n->op.u.gemm.k;
+    bool stored_across = n->op.u.gemm.layout[1] == 'n'; /* [in, out] */
+    if (ft__wants(t, x)) {
+        if (ft__packed(&t->b, weight, T(x)->dtype)) ft__unpack(&t->b, n->name, weight);
+        ft__tape_give(t, x, product(t, n, g, ft__tape_saved(t, weight), x, m, in, out, stored_across ? "nt" : "nn"));
+    }
+    if (ft__wants(t, weight)) {
+        ft_ref saved = ft__tape_saved(t, x);
+        ft__tape_give(t, weight,
+                      stored_across ? product(t, n, saved, g, weight, in, out, m, "tn")
+                                    : product(t, n, g, saved, weight, out, in, m, "tn"));
+    }
+    if (ft__wants(t, bias)) ft__tape_give(t, bias, column_sums(t, n, g, bias));
+}
+
+void ft__undo_matmul(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_ref x = n->in[0], y = n->in[1];
+    int64_t m = n->op.u.gemm.m, cols = n->op.u.gemm.n, k = n->op.u.gemm.k;
+    bool y_across = n->op.u.gemm.layout[1] == 't';
+    if (ft__wants(t, x)) {
+        ft_ref back = product(t, n, g, ft__tape_saved(t, y), x, m, k, cols, y_across ? "nn" : "nt");
+        /* Experts are as uneven backward; between activations it is x that was hard to read. */
+        if (t->b.status == FT_OK && T(y)->role == FT_PARAMETER)
+            t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort;
+        ft__tape_give(t, x, back);
+    }
+    if (ft__wants(t, y)) {
+        ft_ref saved = ft__tape_saved(t, x);
+        ft_ref back = y_across ? product(t, n, g, saved, y, cols, k, m, "tn")
+                               : product(t, n, saved, g, y, k, cols, m, "tn");
+        if (t->b.status == FT_OK) t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort; /* reads the same x */
+        ft__tape_give(t, y, back);
+    }
+}
+
+void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_node back = ft__node_of(FT_DO_ATTENTION, n->name);
+    ft__node_in(&back, g);
+    for (int i = 0; i < 3; i++) ft__node_in(&back, ft__tape_saved(t, n->in[i]));
+    for (int i = 0; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
+    back.op = n->op;
+    back.op.pass = FT_BWD;
+    back.traffic = n->traffic;
+    /* What a mask or dropout adds weighs differently beside five products than beside two. */
+    back.effort = n->traffic > 1 ? 1 + 0.67F * (n->effort - 1) : 1 + 0.2F * (n->effort - 1);
+    /* dQ is summed in fp32 before it is rounded. */
+    back.workspace = (float)(ft__tensor_numel(T(n->in[0])) * (ft_dtype_bytes(n->op.dtype) < 4 ? 4 : 0));
+    ft_ref out[3];
+    for (int i = 0; i < 3; i++) {
+        out[i] = ft__result_like(t, &back, n->in[i]);
+        if (out[i] != FT_NONE) T(out[i])->strided = T(n->in[i])->strided;
+    }
+    ft__emit(&t->b, &back);
+    for (int i = 0; i < 3; i++) ft__tape_give(t, n->in[i], out[i]);
+}
+
+/* -- pointwise --------------------------------------------------------------------------------- */
+
+/* Sums a gradient down to the shape of an operand that was broadcast. */
+ft_ref ft__summed(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
+{
+    const ft_tensor *from = T(g), *to = T(like);
+    if (ft__tensor_numel(from) <= ft__tensor_numel(to)) return g;
+    if (to->rows == 1 && to->cols == from->cols) return column_sums(t, of, g, like);
+    ft_node n = ft__node_of(FT_DO_ROW, of->name);
+    ft__node_in(&n, g);
+    if (to->cols == from->cols && to->rows > 1 && from->rows % to->rows == 0) { /* repeated over the batch */
+        int64_t times = from->rows / to->rows, wide = to->rows * to->cols;
+        ft_dtype format = from->dtype;
+        ft_ref sum = ft__result_like(t, &n, like);
+        n.op = ft__row_kernel("sum_cols", FT_FWD, times, wide, format);
+        ft__emit(&t->b, &n);
+        return sum;
+    }
+    int64_t rows = to->cols == 1 ? from->rows : to->rows;
+    double all = ft__tensor_numel(from);
+    ft_dtype dtype = from->dtype;
+    ft_ref out = ft__result_like(t, &n, like);
+    int64_t cols = (int64_t)(all / (double)(rows > 0 ? rows : 1));
+    n.op = ft__row_kernel("sum_rows", FT_FWD, rows, cols > 0 ? cols : 1, dtype);
+    ft__emit(&t->b, &n);
+    return out;
+}
+
+/* A comparison: one byte per element. */
+static ft_ref compared(ft_tape *t, const char *name, ft_ref x, ft_ref y)
+{
+    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft__node_in(&n, x);
+    ft__node_in(&n, y);
+    ft_tensor shape = *ft__tensor_of(&t->b, x);
+    ft_ref out = ft__node_out(&t->b, &n, shape.rows, shape.cols, shape.dtype, 1);
+    if (out == FT_NONE) return out;
+    n.op = ft__pointwise_kernel(t->b.g, "compare", n.in, n.in_count, T(out));
+    ft__emit(&t->b, &n);
+    return out;
+}
+
+/* Runs a gradient's words: see pointwise.h. */
+static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g, ft_ref to)
+{
+    ft_ref made[10];
+    int count = 0;
+    ft_ref last = g;
+    while (*program && t->b.status == FT_OK) {
+        char op[32];
+        size_t length = strcspn(program, ":");
+        if (length >= sizeof op || !program[length]) break;
+        memcpy(op, program, length);
+        op[length] = 0;
+        ft_ref operand[2] = {FT_NONE, FT_NONE};
+        int operands = 0;
+        for (program += length + 1; *program && *program != ' '; program++) {
+            ft_ref o = *program == 'g'   ? g
+                       : *program == 'x' ? ft__tape_saved(t, n->in[0])
+                       : *program == 'w' ? ft__tape_saved(t, n->in[n->in_count > 1 ? 1 : 0])
+                       : *program == 'y' ? ft__tape_saved(t, n->out[0])
+                       : *program == 'm' ? ft__tape_saved(t, n->out[n->out_count > 1 ? 1 : 0])
+                       : isdigit((unsigned char)*program) && *program - '1' < count ? made[*program - '1']
+                                                                                    : FT_NONE;
+            if (operands < 2) operand[operands++] = o;
+        }
+        while (*program == ' ') program++;
+        bool in_place = length && op[length - 1] == '!';
+        if (in_place) op[length - 1] = 0;
+        const char *kernel = !strcmp(op, "mul") ? "mul"
+                             : !strcmp(op, "div")
+                                 ? "div"
+                                 : (ft__pointwise_op_find(op) >= 0 ? ft__pointwise_ops[ft__pointwise_op_find(op)].name
+                                                                   : "mulu");
+        if (!strcmp(op, "cast_back"))
+            last = ft__cast(&t->b, n->name, operand[0], T(to)->dtype);
+        else if (!strcmp(op, "compare"))
+            last = compared(t, n->name, operand[0], operand[1]);
+        else if (in_place)
+            last = ft__pointwise_in_place(&t->b, n->name, kernel, operand[0], operand[1]);
+        else
+            last = ft__pointwise2(&t->b, n->name, kernel, operand[0], operand[1]);
+        if (count < 9) made[count++] = last;
+    }
+    return last;
+}
+
+void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    const ft_gradient *rule = ft__gradient_find(n->op.name);
+    ft_ref x = n->in[0], w = n->in_count > 1 ? n->in[1] : FT_NONE;
+    /* A gradient comes back in its operand's format: where two formats met, one of them is cast. */
+    if (ft__wants(t, x)) {
+        ft_ref back = ft__summed(t, n, words(t, n, rule->first, g, x), x);
+        ft__tape_give(t, x, ft__cast(&t->b, n->name, back, T(x)->dtype));
+    }
+    if (ft__wants(t, w) && rule->second) {
+        ft_ref back = ft__summed(t, n, words(t, n, rule->second, g, w), w);
+        ft__tape_give(t, w, ft__cast(&t->b, n->name, back, T(w)->dtype));
+    }
+}
+
+/* -- rows -------------------------------------------------------------------------------------- */
+
+static void norm(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_node back = ft__node_of(FT_DO_ROW, n->name);
+    ft__node_in(&back, g);
+    ft__node_in(&back, ft__tape_saved(t, n->in[0]));
+    for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
+    back.op = n->op;
+    back.op.pass = FT_BWD;
+    ft_ref out[3] = {FT_NONE, FT_NONE, FT_NONE};
+    for (int i = 0; i < n->in_count && i < 3; i++)
+        if (ft__wants(t, n->in[i])) out[i] = ft__result_like(t, &back, n->in[i]);
+    ft__emit(&t->b, &back);
+    for (int i = 0; i < n->in_count && i < 3; i++) ft__tape_give(t, n->in[i], out[i]);
+}
+
+void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    const char *op = n->op.name;
+    if (!strcmp(op, "layernorm") || !strcmp(op, "rmsnorm")) {
+        norm(t, n, g);
+        return;
+    }
+    if (!strcmp(op, "sum")) { /* over an axis before the last: repeated along it, which a reshape writes out */
+        ft_tensor shape = *T(n->in[0]);
+        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->name, g, shape.rows, shape.cols));
+        return;
+    }
+    if (!strcmp(op, "sum_rows")) { /* the gradient of a sum is the same number everywhere; a mean's is divided */
+        ft_tensor shape = *T(n->in[0]);
+        if (!n->mean) {
+            ft__tape_give(t, n->in[0], ft__expand(&t->b, g, shape.rows, shape.cols));
+            return;
+        }
+        ft_node spread = ft__node_of(FT_DO_POINTWISE, n->name);
+        ft__node_in(&spread, g);
+        ft_ref out = ft__result_like(t, &spread, n->in[0]);
+        if (out == FT_NONE) return;
+        spread.op = ft__pointwise_kernel(t->b.g, "divu", spread.in, 1, T(out));
+        spread.op.u.elementwise.pattern = FT_SPREAD;
+        ft__emit(&t->b, &spread);
+        ft__tape_give(t, n->in[0], out);
+        return;
+    }
+    if (!strcmp(op, "cumsum")) { /* the sums from the other end: turned round, summed, turned back */
+        g = ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols);
+        g = ft__row(&t->b, n->name, "cumsum", g);
+        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols));
+        return;
+    }
+    if (strcmp(op, "softmax") && strcmp(op, "log_softmax")) return; /* argmax: not differentiated */
+    ft_node back = ft__node_of(FT_DO_ROW, n->name);
+    ft__node_in(&back, g);
+    ft__node_in(&back, ft__tape_saved(t, n->out[0]));
+    back.op = n->op;
+    back.op.pass = FT_BWD;
+    back.core = n->core;
+    back.traffic = n->traffic < 1 ? 0.83F : 1; /* writes the input's low format */
+    ft_ref out = ft__result_like(t, &back, n->in[0]);
+    ft__emit(&t->b, &back);
+    ft__tape_give(t, n->in[0], out);
+}

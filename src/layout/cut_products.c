@@ -1,0 +1,264 @@
+/* cut_products.c: products, attention and experts of one rank. */
+#include <math.h>
+#include <string.h>
+
+#include "layout/cutter.h"
+
+static int64_t divided(int64_t n, double by) { return n > 0 ? ft__cut_part(n, 1 / by) : n; }
+
+/* Fewer key-value heads than ranks: each is held by several of them. */
+static double kv_part(const cutter *c)
+{
+    double tp = (double)c->p->tp, kv = (double)c->model->kv_heads;
+    return kv >= 1 && kv < tp ? 1 / kv : 1 / tp;
+}
+
+double ft__cut_columns(const cutter *c, const ft_node *n)
+{
+    double tp = (double)c->p->tp, heads = (double)c->model->heads, kv = (double)c->model->kv_heads;
+    bool keys = !strcmp(n->name, "attn.k_proj") || !strcmp(n->name, "attn.v_proj");
+    if (keys) return kv_part(c);
+    if (!strcmp(n->name, "attn.qkv_proj") && heads > 0 && kv > 0)
+        return (heads / tp + 2 * kv * kv_part(c)) / (heads + 2 * kv);
+    return 1 / tp;
+}
+
+/* -- weights ----------------------------------------------------------------------------------- */
+
+static void cut_parameter(cutter *c, ft_ref w, double rows, double cols)
+{
+    if (w == FT_NONE || w >= c->known) return;
+    ft_ref own = c->base[w];
+    if (own == FT_NONE || c->of[own].split) return; /* no parameter, or tied: cut already */
+    share s = {.rows = rows, .cols = cols, .part = rows * cols, .split = true, .gathered = FT_NONE};
+    ft__cut_give(c, own, s);
+}
+
+static bool is_down(const ft_node *n) { return !strcmp(n->name, "moe.down"); }
+
+/* Before anything runs, so that casts of weights are cut too. */
+void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
+{
+    double tp = (double)c->p->tp, ep = (double)c->p->ep;
+    for (int32_t i = 0; i < count; i++) {
+        const ft_node *n = &nodes[i];
+        ft_ref weight = n->in_count > 1 ? n->in[1] : FT_NONE, bias = n->in_count > 2 ? n->in[2] : FT_NONE;
+        if (n->in_count == 1 && n->in[0] >= 0 && c->base[n->in[0]] != FT_NONE && n->verb == FT_DO_POINTWISE)
+            c->base[n->out[0]] = c->base[n->in[0]];
+        bool expert = weight != FT_NONE && c->base[weight] != FT_NONE && n->verb == FT_DO_MATMUL;
+        if (expert && is_down(n)) {
+            cut_parameter(c, weight, 1 / ep, 1 / tp);
+        } else if (expert || n->verb == FT_DO_EXPERTS) {
+            cut_parameter(c, weight, 1 / (ep * tp), 1);
+        } else if (n->verb == FT_DO_GATHER && n->in[0] >= 0 && c->base[n->in[0]] != FT_NONE) { /* experts' biases */
+            cut_parameter(c, n->in[0], 1 / ep, is_down(n) ? 1 : 1 / tp);
+        }
+        if (tp <= 1) continue;
+        if (n->verb == FT_DO_LINEAR && n->cut == FT_CUT_COLUMNS) {
+            double columns = ft__cut_columns(c, n);
+            cut_parameter(c, weight, columns, 1);
+            cut_parameter(c, bias, 1, columns);
+        } else if (n->verb == FT_DO_LINEAR && n->cut == FT_CUT_ROWS) {
+            cut_parameter(c, weight, 1, 1 / tp);
+        } else if (n->verb == FT_DO_EMBEDDING && !strcmp(n->name, "embed.tokens")) {
+            cut_parameter(c, weight, 1 / tp, 1); /* positions and types are held whole */
+        } else if (n->verb == FT_DO_EXPAND && c->base[n->in[0]] != FT_NONE && c->cols[n->in[0]] == c->model->heads) {
+            cut_parameter(c, n->in[0], 1, 1 / tp);
+        }
+    }
+}
+
+/* -- linear ------------------------------------------------------------------------------------ */
+
+void ft__cut_linear(cutter *c, ft_node *n)
+{
+    ft_ref x = n->in[0], y = n->out[0];
+    double tp = (double)c->p->tp;
+    share s = c->of[x], o = s;
+    o.mixed = false;
+    bool partial = false;
+    if (n->cut == FT_CUT_COLUMNS && tp > 1 && !s.split) {
+        double columns = ft__cut_columns(c, n);
+        n->in[0] = ft__cut_f(c, n->name, x);
+        o = (share){.rows = s.rows * (s.tokens ? tp : 1), .cols = columns, .part = columns, .split = true};
+        o.in_cols = true;
+        o.mixed = !strcmp(n->name, "attn.qkv_proj");
+    } else if (s.split && s.in_cols) { /* cut by rows, or a small product over what is split: a sum of the ranks' */
+        if (n->cut != FT_CUT_ROWS) cut_parameter(c, n->in[1], 1, s.cols);
+        o = (share){.rows = s.rows, .cols = 1, .part = 1};
+        partial = true;
+    } else {
+        o.cols = 1;
+    }
+    ft__cut_give(c, y, o);
+    n->op.u.gemm.k = ft__cut_part(n->op.u.gemm.k, s.split && s.in_cols ? s.cols : 1);
+    n->op.u.gemm.n = ft__cut_part(n->op.u.gemm.n, o.cols);
+    n->op.u.gemm.m = ft__cut_part(n->op.u.gemm.m, o.rows);
+    ft__cut_emit(c, n);
+    if (partial) ft__cut_g(c, n->name, y);
+    /* Nobody samples from a part of the vocabulary. */
+    if (!c->model->training && o.split && !strcmp(n->name, "lm_head")) {
+        share all = o;
+        all.cols = all.part = 1;
+        all.split = all.in_cols = false;
+        exchanged how = {.name = n->name, .axis = FT_AXIS_TENSOR, .kind = FT_EXCHANGE_ALL_GATHER};
+        c->alias[y] = ft__cut_exchange(c, y, all, &how);
+        c->of[y] = all;
+    }
+}
+
+/* -- experts ----------------------------------------------------------------------------------- */
+
+/* How many of a rank's experts get a row when `rows` of them choose at random. */
+static double hit_here(const cutter *c, double rows)
+{
+    double here = (double)c->model->experts / (double)c->p->ep;
+    if (!(here >= 1)) return 1;
+    double hit = here * (1 - pow(1 - 1 / here, rows));
+    return hit < 1 ? 1 : floor(hit + 0.5);
+}
+
+/* Experts are spread over the expert ranks, and each is cut like a feed-forward network over the tensor ranks
+ * (Megatron's default: expert-tensor-parallel-size as large as tp). After the exchange a rank has as many rows as
+ * before it, for fewer experts. */
+static void grouped(cutter *c, ft_node *n)
+{
+    ft_ref x = n->in[0], y = n->out[0];
+    double tp = (double)c->p->tp;
+    share s = c->of[x], o = s;
+    bool partial = false;
+    if (tp > 1 && !s.split) {
+        n->in[0] = ft__cut_f(c, n->name, x);
+        o = (share){
+            .rows = s.rows * (s.tokens ? tp : 1), .cols = 1 / tp, .part = 1 / tp, .split = true, .in_cols = true};
+        n->op.u.gemm.n = divided(n->op.u.gemm.n, tp);
+    } else if (tp > 1) {
+        o = (share){.rows = s.rows, .cols = 1, .part = 1};
+        n->op.u.gemm.k = divided(n->op.u.gemm.k, tp);
+        partial = true;
+    }
+    ft__cut_give(c, y, o);
+    double rows = (double)cut_tensor(c, y)->rows, hit = hit_here(c, rows);
+    if (n->count > 1 && n->op.u.gemm.b == 1)
+        n->count = (float)hit;
+    else
+        n->op.u.gemm.b = (int64_t)hit;
+    n->op.u.gemm.m = (int64_t)ceil(rows / hit);
+    ft__cut_emit(c, n);
+    if (partial) ft__cut_g(c, n->name, y);
+    c->expert = y;
+}
+
+static ft_ref all_to_all(cutter *c, const char *name, ft_ref x, ft_axis axis)
+{
+    exchanged how = {.name = name, .axis = axis, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
+    return ft__cut_exchange(c, x, c->of[x], &how);
+}
+
+/* A serving engine's one kernel: rows per expert are tokens * topk / experts, so that fewer experts get more each. */
+void ft__cut_experts(cutter *c, ft_node *n)
+{
+    double tp = (double)c->p->tp, ep = (double)c->p->ep;
+    ft_ref x = n->in[0], y = n->out[0];
+    share s = c->of[x], o = s;
+    if (tp > 1) {
+        n->in[0] = ft__cut_f(c, n->name, x);
+        if (s.tokens) o.rows *= tp;
+        o.tokens = false;
+    }
+    o.gathered = FT_NONE;
+    ft__cut_give(c, y, o);
+    int64_t topk = n->op.u.moe.topk;
+    n->op.u.moe.tokens = ft__cut_part(n->op.u.moe.tokens, o.rows);
+    n->op.u.moe.inter = divided(n->op.u.moe.inter, tp);
+    n->op.u.moe.experts = divided(n->op.u.moe.experts, ep);
+    if (n->op.u.moe.topk > n->op.u.moe.experts) { /* a rank has fewer experts than a token chooses: as many rows */
+        n->op.u.moe.tokens = (n->op.u.moe.tokens * topk + n->op.u.moe.experts - 1) / n->op.u.moe.experts;
+        n->op.u.moe.topk = n->op.u.moe.experts;
+    }
+    if (ep > 1) {
+        n->in[0] = all_to_all(c, n->name, n->in[0] < c->known ? n->in[0] : x, FT_AXIS_EXPERT);
+        if (c->status == FT_OK) c->g->nodes[c->g->node_count - 1].exchange.bytes *= (double)topk;
+    }
+    ft__cut_emit(c, n);
+    if (tp > 1) ft__cut_g(c, n->name, y);
+    if (ep > 1) {
+        ft_ref summed = c->alias[y];
+        c->alias[y] = all_to_all(c, n->name, y, FT_AXIS_EXPERT);
+        if (c->status == FT_OK) {
+            ft_node *back = &c->g->nodes[c->g->node_count - 1];
+            back->exchange.bytes *= (double)topk;
+            if (summed != FT_NONE) back->in[0] = summed;
+        }
+    }
+}
+
+/* -- attention --------------------------------------------------------------------------------- */
+
+void ft__cut_matmul(cutter *c, ft_node *n)
+{
+    if (n->in[1] >= 0 && n->in[1] < c->known && c->base[n->in[1]] != FT_NONE) {
+        grouped(c, n);
+        return;
+    }
+    share s = c->of[n->in[0]];
+    double heads = s.split ? s.part : 1;
+    n->op.u.gemm.b = ft__cut_part(n->op.u.gemm.b, heads);
+    n->op.u.gemm.m = ft__cut_part(n->op.u.gemm.m, s.rows / heads);
+    ft__cut_give(c, n->out[0],
+                 (share){.rows = s.rows, .cols = 1, .part = s.part, .split = s.split, .tokens = s.tokens});
+    ft__cut_emit(c, n);
+}
+
+/* Every rank holds two slices of each sequence, an early and a late one, so that causal work is even. Keys and values
+ * travel the ring while the ones that are there are used: in sum an all-gather; going back they travel again, with
+ * their gradients (Liu et al. 2023). A rank keeps its own. */
+static void ring(cutter *c, ft_node *n)
+{
+    double cp = (double)c->p->cp;
+    for (int i = 1; i < 3; i++) {
+        share all = c->of[n->in[i]];
+        all.rows *= cp;
+        exchanged how = {.name = n->name,
+                         .axis = FT_AXIS_CONTEXT,
+                         .kind = FT_EXCHANGE_ALL_GATHER,
+                         .gradient = FT_EXCHANGE_REDUCE_SCATTER,
+                         .borrowed = true,
+                         .gradient_scale = 2};
+        n->in[i] = ft__cut_exchange(c, n->in[i], all, &how);
+        if (c->status == FT_OK) { /* two parts are there at a time: the one in use and the one that comes */
+            c->g->nodes[c->g->node_count - 1].workspace *= (float)(2 / cp);
+            cut_tensor(c, n->in[i])->rows = cut_tensor(c, c->g->nodes[c->g->node_count - 1].in[0])->rows;
+        }
+    }
+    n->op.u.attention.q_len = divided(n->op.u.attention.q_len, cp);
+    if (!n->op.u.attention.causal) return;
+    int64_t seen = (n->op.u.attention.kv_len + 1) / 2, window = n->op.u.attention.window;
+    n->op.u.attention.causal = false; /* half of the pairs, as a rectangle */
+    n->op.u.attention.kv_len = window > 0 && window < seen ? window : seen;
+    n->op.u.attention.window = 0;
+}
+
+void ft__cut_attention(cutter *c, ft_node *n)
+{
+    share s = c->of[n->in[0]];
+    double heads = s.split ? s.part : 1, cp = (double)c->p->cp;
+    bool trade = cp > 1 && c->p->ulysses;
+    ft_ref y = n->out[0];
+    n->op.u.attention.heads = ft__cut_part(n->op.u.attention.heads, heads);
+    if (s.split) n->op.u.attention.kv_heads = ft__cut_part(n->op.u.attention.kv_heads, c->of[n->in[1]].part);
+    share o = {.rows = s.rows / heads, .cols = heads, .part = heads, .split = s.split, .in_cols = true};
+    o.tokens = s.tokens;
+    if (trade) { /* tokens for heads and back (Jacobs et al. 2023): the whole sequence, some of the heads */
+        for (int i = 0; i < 3; i++) n->in[i] = all_to_all(c, n->name, n->in[i], FT_AXIS_CONTEXT);
+        n->op.u.attention.heads = divided(n->op.u.attention.heads, cp);
+        n->op.u.attention.kv_heads = divided(n->op.u.attention.kv_heads, cp);
+    } else if (cp > 1) {
+        ring(c, n);
+    }
+    ft__cut_give(c, y, o);
+    for (int i = 1; i < n->out_count; i++)
+        ft__cut_give(c, n->out[i], (share){.rows = heads, .cols = 1 / cp, .part = heads, .split = s.split});
+    ft__cut_emit(c, n);
+    if (trade) c->alias[y] = all_to_all(c, n->name, y, FT_AXIS_CONTEXT);
+}

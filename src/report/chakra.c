@@ -1,0 +1,347 @@
+/* chakra.c: from a step to the graph that every rank runs.
+ *
+ * A rank's file holds its pieces of work in the order of the pipeline's schedule: a receive, kernels and exchanges in
+ * the order of the streams, a send. Kernels wait for the kernel before and for the exchange whose result they read; an
+ * exchange waits for the kernel before and for the one before it among the same ranks; what is sent waits for the last
+ * kernel. Nothing else orders them: what overlaps is the simulator's to find.
+ *
+ * Kernels between two exchanges are one node where every kernel for itself would make a file too large.
+ *
+ * Leaves out: the host, memory nodes, gathers of parameters ahead of their layer (they wait for the layer before). */
+#include "report/chakra.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/chakra_file.h"
+#include "timeline/lanes.h"
+
+typedef struct ranker {
+    const ft_step_view *v;
+    ft_chakra_file file;
+    const ft_timed ***timed; /* by stage, by node */
+    int64_t rank, stage;     /* whose file it is */
+    int64_t stages, micros, parts;
+    bool merged;
+    int64_t kernel; /* the last one's id */
+    int64_t lane[FT_AXIS_COUNT];
+    int64_t *made;       /* by node: id of its exchange */
+    ft_chakra_node open; /* kernels being merged */
+    bool is_open;
+} ranker;
+
+static const ft_parallel one_gpu = {.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
+
+static const ft_parallel *layout(const ft_step_view *v) { return v->parallel ? v->parallel : &one_gpu; }
+
+/* -- groups ------------------------------------------------------------------------------------ */
+
+/* Communicators by number: axis by axis, group by group. */
+static int64_t group_id(const ft_parallel *p, ft_axis axis, int64_t rank)
+{
+    int64_t size, stride, before = 1;
+    for (int a = 0; a < (int)axis; a++) {
+        ft__parallel_group(p, (ft_axis)a, &size, &stride);
+        before += ft__parallel_ranks(p) / (size > 0 ? size : 1);
+    }
+    ft__parallel_group(p, axis, &size, &stride);
+    return before + rank / (stride * size) * stride + rank % stride;
+}
+
+static void add_groups(const ft_parallel *p, int64_t rank, int64_t from, ft_text *out)
+{
+    for (int a = 0; a < FT_AXIS_COUNT; a++) {
+        int64_t size, stride;
+        ft__parallel_group(p, (ft_axis)a, &size, &stride);
+        if (size < 2 || a == FT_AXIS_PIPELINE) continue;
+        int64_t first = rank / (stride * size) * stride * size + rank % stride;
+        if (first < rank && first >= from) continue; /* listed with its first member */
+        ft__text_addf(out, "%s\"%" PRId64 "\":[", out->length > 1 ? ",\n" : "\n", group_id(p, (ft_axis)a, rank));
+        for (int64_t i = 0; i < size; i++) ft__text_addf(out, "%s%" PRId64, i ? "," : "", first + i * stride);
+        ft__text_add(out, "]");
+    }
+}
+
+/* -- nodes ------------------------------------------------------------------------------------- */
+
+static void close_kernels(ranker *r)
+{
+    if (!r->is_open) return;
+    r->kernel = ft__chakra_add(&r->file, &r->open);
+    r->is_open = false;
+}
+
+static void add_kernel(ranker *r, const ft_graph *g, int32_t i, const ft_beat *b, const ft_timed *t, int64_t awaits)
+{
+    const ft_node *n = &g->nodes[i];
+    double times = b->count > 0 ? b->count : 1;
+    if (r->is_open && awaits && awaits != r->open.after[1]) close_kernels(r);
+    if (!r->is_open) {
+        r->open = (ft_chakra_node){.type = FT_CHAKRA_COMP, .name = n->name && *n->name ? n->name : n->op.name};
+        r->open.after[0] = r->kernel;
+        r->open.after[1] = awaits;
+        r->is_open = true;
+    }
+    r->open.ms += b->gpu * times;
+    r->open.flops += t ? t->forecast.flops * times : 0;
+    r->open.bytes += t ? t->forecast.bytes * times : 0;
+    if (!r->merged) close_kernels(r);
+}
+
+static int64_t add_exchange(ranker *r, const char *name, ft_exchange_kind kind, ft_axis axis, double bytes, double ms,
+                            int64_t awaits)
+{
+    close_kernels(r);
+    ft_chakra_node n = {.type = FT_CHAKRA_COLL, .name = name, .ms = ms, .bytes = bytes, .exchange = kind};
+    n.group = group_id(layout(r->v), axis, r->rank);
+    n.after[0] = r->kernel;
+    n.after[1] = r->lane[axis];
+    n.after[2] = awaits;
+    r->lane[axis] = ft__chakra_add(&r->file, &n);
+    return r->lane[axis];
+}
+
+/* Elements of one iteration's parameters. */
+static double elements(const ft_graph *g, int32_t block, bool trained)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role == FT_PARAMETER && t->block == block && t->storage == i && (t->trained || !trained))
+            sum += ft__tensor_numel(t);
+    }
+    return sum;
+}
+
+static double gradient_bytes(const ft_step_view *v)
+{
+    const ft_parallel *p = layout(v);
+    if (p->reduce_bytes > 0) return p->reduce_bytes;
+    return v->work->master_weights || v->work->autocast ? 4 : fmax(2, ft_dtype_bytes(v->work->dtype));
+}
+
+/* What a weights' gradient reads is gathered again under sequence parallelism: the size that it had going forward. */
+static double gathered_bytes(const ft_graph *g, const ft_node *n)
+{
+    for (int k = 0; k < n->in_count; k++)
+        for (int32_t i = 0; i < g->node_count; i++) {
+            const ft_node *from = &g->nodes[i];
+            if (from->verb == FT_DO_COMM && from->exchange.kind == FT_EXCHANGE_ALL_GATHER && from->out_count &&
+                from->out[0] == n->in[k])
+                return from->exchange.bytes;
+        }
+    return 0;
+}
+
+static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const ft_pace *pace, int64_t stage,
+                          int32_t b, bool scatters)
+{
+    const ft_block *block = &g->blocks[b];
+    int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
+    double gather = l && layout(r->v)->zero >= 3 ? l->gather[b] : 0;
+    if (gather > 0)
+        r->kernel = add_exchange(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA,
+                                 elements(g, forward, false) * fmax(2, ft_dtype_bytes(r->v->work->dtype)), gather, 0);
+    for (int32_t i = block->first; i < block->first + block->count; i++) {
+        const ft_node *n = &g->nodes[i];
+        int32_t from = l ? l->awaits[i] : -1;
+        int64_t awaits = from >= 0 ? r->made[from] : 0;
+        if (l && l->again[i] > 0)
+            awaits = add_exchange(r, "gather again", FT_EXCHANGE_ALL_GATHER, FT_AXIS_TENSOR, gathered_bytes(g, n),
+                                  l->again[i], awaits);
+        if (l && l->comm[i] > 0)
+            r->made[i] = add_exchange(r, n->name ? n->name : "exchange", n->exchange.kind, n->exchange.axis,
+                                      n->exchange.bytes * (double)n->count, l->comm[i] * (double)n->count, awaits);
+        else if (pace->beats[i].gpu > 0)
+            add_kernel(r, g, i, &pace->beats[i], r->timed[stage][i], awaits);
+    }
+    if (!scatters || !l || l->scatter[b] <= 0) return;
+    add_exchange(r, "reduce gradients", layout(r->v)->zero >= 1 ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE,
+                 FT_AXIS_DATA, elements(g, forward, true) * gradient_bytes(r->v), l->scatter[b], 0);
+}
+
+/* Does this chunk of the stage run the block, and how often? Layers are shared out evenly; what comes before them is
+ * with the first chunk, what comes after with the last. */
+static int64_t iterations(const ranker *r, const ft_graph *g, int32_t b, int64_t chunk)
+{
+    int64_t repeat = g->blocks[b].repeat, most = 0, at = 0;
+    if (r->parts < 2) return repeat;
+    for (int32_t i = 0; i < g->block_count; i++)
+        if (g->blocks[i].phase == g->blocks[b].phase && g->blocks[i].repeat > most) most = g->blocks[i].repeat, at = i;
+    if (repeat > 1 && repeat % r->parts == 0) return repeat / r->parts;
+    bool first = (b < at) == (g->blocks[b].phase == FT_FORWARD);
+    return chunk == (first ? 0 : r->parts - 1) ? repeat : 0;
+}
+
+static void add_pass(ranker *r, int64_t place_stage, ft_phase phase, int64_t chunk, bool scatters)
+{
+    const ft_stage *s = r->v->ranked ? &r->v->ranked->stages[place_stage] : NULL;
+    const ft_graph *g = s ? s->g : r->v->graph;
+    const ft_pace *pace = s ? s->step.pace : r->v->step->pace;
+    memset(r->made, 0, (size_t)g->node_count * sizeof *r->made);
+    for (int32_t b = 0; b < g->block_count; b++) {
+        if (g->blocks[b].phase != phase) continue;
+        for (int64_t i = iterations(r, g, b, chunk); i > 0; i--)
+            add_iteration(r, g, s ? s->lanes : NULL, pace, place_stage, b, scatters);
+    }
+    close_kernels(r);
+}
+
+/* -- pieces ------------------------------------------------------------------------------------ */
+
+static void add_send(ranker *r, bool receives, bool forward, int64_t place, int64_t other_stage, int32_t micro,
+                     double bytes)
+{
+    const ft_parallel *p = layout(r->v);
+    int64_t same = p->tp * p->cp * p->dp, other = r->rank % same + other_stage * same;
+    ft_chakra_node n = {.type = receives ? FT_CHAKRA_RECV : FT_CHAKRA_SEND, .bytes = bytes};
+    n.name = receives ? "receive" : "send";
+    n.from = receives ? other : r->rank;
+    n.to = receives ? r->rank : other;
+    n.tag = (place * 2 + forward) * r->micros + micro; /* place: the boundary's lower side */
+    n.after[0] = receives ? 0 : r->kernel;
+    int64_t id = ft__chakra_add(&r->file, &n);
+    if (!receives) return;
+    /* The first kernel waits for what arrives and for the kernel before: an empty node joins the two. */
+    ft_chakra_node join = {.type = FT_CHAKRA_COMP, .name = "received", .after = {r->kernel, id}};
+    r->kernel = ft__chakra_add(&r->file, &join);
+}
+
+static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
+{
+    const ft_parallel *p = layout(r->v);
+    bool dual = p->schedule == FT_DUALPIPE, forward = op->kind == FT_PIPE_FORWARD;
+    int64_t place = dual ? (op->chunk == 0 ? r->stage : r->stages - 1 - r->stage) : op->chunk * r->stages + r->stage;
+    int64_t places = dual ? r->stages : r->stages * r->parts, held = dual ? place : r->stage;
+    double bytes = (double)r->v->work->batch * (double)r->v->work->seq * (double)r->v->arch->hidden *
+                   fmax(2, ft_dtype_bytes(r->v->work->dtype)) / (double)(p->cp * (p->sp ? p->tp : 1));
+    int64_t before = forward ? place - 1 : place + 1, after = forward ? place + 1 : place - 1;
+    bool weights = op->kind == FT_PIPE_WEIGHTS;
+    if (!weights && before >= 0 && before < places)
+        add_send(r, true, forward, forward ? before : place,
+                 dual ? (op->chunk == 0 ? before : r->stages - 1 - before) : before % r->stages, op->micro, bytes);
+    if (op->kind == FT_PIPE_FORWARD || op->kind == FT_PIPE_BACKWARD) {
+        add_pass(r, held, forward ? FT_FORWARD : FT_BACKWARD, op->chunk, !forward && last);
+    } else { /* half a backward pass */
+        ft_chakra_node n = {.type = FT_CHAKRA_COMP, .name = weights ? "gradients of weights" : "backward of inputs"};
+        n.ms = op->end - op->start;
+        n.after[0] = r->kernel;
+        r->kernel = ft__chakra_add(&r->file, &n);
+    }
+    if (!weights && after >= 0 && after < places)
+        add_send(r, false, forward, forward ? place : after,
+                 dual ? (op->chunk == 0 ? after : r->stages - 1 - after) : after % r->stages, op->micro, bytes);
+}
+
+static void add_end(ranker *r)
+{
+    const ft_stage *s = r->v->ranked ? &r->v->ranked->stages[r->stage] : NULL;
+    const ft_graph *g = s ? s->g : r->v->graph;
+    int64_t reduced = r->lane[FT_AXIS_DATA];
+    if (reduced > 0) { /* the update waits for all gradients */
+        ft_chakra_node join = {.type = FT_CHAKRA_COMP, .name = "gradients complete", .after = {r->kernel, reduced}};
+        r->kernel = ft__chakra_add(&r->file, &join);
+    }
+    if (s && s->tail_ms > 0 && layout(r->v)->tp > 1)
+        r->kernel = add_exchange(r, "gradients held by several ranks", FT_EXCHANGE_ALL_REDUCE, FT_AXIS_TENSOR,
+                                 s->replicated * gradient_bytes(r->v), s->tail_ms, 0);
+    add_pass(r, r->stage, FT_UPDATE, 0, false);
+    if (s && s->gather_ms > 0)
+        add_exchange(r, "gather updated parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA,
+                     g->trained_parameters * fmax(2, ft_dtype_bytes(r->v->work->dtype)), s->gather_ms, 0);
+}
+
+/* Nodes of one micro-batch, kernel by kernel. */
+static double nodes_of(const ft_graph *g)
+{
+    double sum = 0;
+    for (int32_t b = 0; b < g->block_count; b++) sum += (double)g->blocks[b].count * (double)g->blocks[b].repeat;
+    return sum;
+}
+
+static ft_status add_rank(ranker *r, int64_t rank, ft_error *err)
+{
+    const ft_parallel *p = layout(r->v);
+    int64_t same = p->tp * p->cp * p->dp;
+    r->rank = rank;
+    r->stage = rank / same;
+    r->kernel = 0;
+    memset(r->lane, 0, sizeof r->lane);
+    const ft_graph *g = r->v->ranked ? r->v->ranked->stages[r->stage].g : r->v->graph;
+    r->merged = nodes_of(g) * (double)r->micros > FT_CHAKRA_NODES;
+    ft__chakra_begin(&r->file, "forecast by Foretell: durations are forecasts, sizes are exact");
+    if (r->v->ranked) {
+        const ft_piped *pipe = &r->v->ranked->pipe;
+        int32_t last[64] = {0};
+        for (int32_t i = 0; i < pipe->op_count[r->stage]; i++)
+            if (pipe->ops[r->stage][i].kind == FT_PIPE_BACKWARD) last[pipe->ops[r->stage][i].chunk % 64] = i;
+        for (int32_t i = 0; i < pipe->op_count[r->stage] && !r->file.text.failed; i++) {
+            const ft_pipe_op *op = &pipe->ops[r->stage][i];
+            add_piece(r, op, p->zero >= 2 || i == last[op->chunk % 64]);
+        }
+    } else {
+        for (int64_t m = 0; m < r->micros && !r->file.text.failed; m++) {
+            add_pass(r, 0, FT_FORWARD, 0, false);
+            add_pass(r, 0, FT_BACKWARD, 0, false);
+        }
+    }
+    add_end(r);
+    if (r->file.count > 20 * (int64_t)FT_CHAKRA_NODES)
+        return ft__fail(err, FT_E_RANGE, "rank %" PRId64 " has %" PRId64 " nodes: more than a trace should hold", rank,
+                        r->file.count);
+    return r->file.text.failed ? ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace") : FT_OK;
+}
+
+static ft_status prepare(ranker *r, ft_error *err)
+{
+    const ft_step_view *v = r->v;
+    size_t most = 1;
+    r->timed = ft__arena_array(v->arena, (size_t)r->stages, sizeof *r->timed);
+    if (!r->timed) return ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace");
+    for (int64_t s = 0; s < r->stages; s++) {
+        const ft_graph *g = v->ranked ? v->ranked->stages[s].g : v->graph;
+        const ft_step *step = v->ranked ? &v->ranked->stages[s].step : v->step;
+        bool twin = s > 0 && v->ranked && g == v->ranked->stages[s - 1].g;
+        if (twin) r->timed[s] = r->timed[s - 1];
+        if (twin) continue;
+        r->timed[s] = ft__arena_array(v->arena, (size_t)g->node_count + 1, sizeof **r->timed);
+        if (!r->timed[s]) return ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace");
+        for (int32_t i = 0; i < step->kernel_count; i++) r->timed[s][step->kernels[i].node] = &step->kernels[i];
+        if ((size_t)g->node_count + 1 > most) most = (size_t)g->node_count + 1;
+    }
+    r->made = ft__arena_array(v->arena, most, sizeof *r->made);
+    return r->made ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace");
+}
+
+ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_error *err)
+{
+    const ft_parallel *p = layout(v);
+    ranker r = {.v = v, .stages = v->ranked ? v->ranked->stage_count : 1};
+    if (v->memory_only) return ft__fail(err, FT_E_UNSUPPORTED, "a request for memory has no times to trace");
+    r.micros = v->work->accumulate > 1 ? v->work->accumulate : 1;
+    r.parts = v->ranked && p->schedule == FT_INTERLEAVED && p->vpp > 1 ? p->vpp : 1;
+    FT_TRY(prepare(&r, err));
+    int64_t ranks = ft__parallel_ranks(p), same = p->tp * p->cp * p->dp, step = ranks <= FT_CHAKRA_RANKS ? 1 : same;
+    ft_text groups = {0};
+    ft__text_add(&groups, "{");
+    ft_status status = FT_OK;
+    for (int64_t rank = 0; rank < ranks && status == FT_OK; rank += step) {
+        char name[48];
+        ft_text t = {.cap = sizeof name - 1};
+        ft__text_addf(&t, "step.%" PRId64 ".et", rank);
+        memcpy(name, t.at ? t.at : "", t.at ? t.length + 1 : 1);
+        ft__text_free(&t);
+        status = add_rank(&r, rank, err);
+        add_groups(p, rank, step > 1 ? rank : 0, &groups);
+        if (status == FT_OK && !sink(user, name, r.file.text.at, r.file.text.length))
+            status = ft__fail(err, FT_E_FILE, "cannot write %s", name);
+        ft__text_free(&r.file.text);
+    }
+    ft__text_add(&groups, "\n}\n");
+    if (status == FT_OK && groups.failed) status = ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace");
+    if (status == FT_OK && !sink(user, "groups.json", groups.at, groups.length))
+        status = ft__fail(err, FT_E_FILE, "cannot write groups.json");
+    ft__text_free(&groups);
+    return status;
+}

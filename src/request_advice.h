@@ -1,0 +1,9 @@
+/* The request's "loader", "advice" and "techniques": how samples reach the GPU, and what is explained beside the forecast. */
+#ifndef FT_REQUEST_ADVICE_H
+#define FT_REQUEST_ADVICE_H
+#include "base/json.h"
+#include "explain/loader.h"
+
+/* Not given: samples are there when they are needed. */
+ft_status ft__loader_read(const json_t *object, ft_loader *out, ft_error *err);
+#endif

@@ -1,0 +1,367 @@
+/* ranks_stage.c: one pipeline stage of one rank: its graph, its exchanges, its time. */
+#include <math.h>
+#include <string.h>
+
+#include "timeline/lanes.h"
+#include "timeline/ranks.h"
+
+/* -- exchanges --------------------------------------------------------------------------------- */
+
+typedef struct stage_lanes {
+    ft_lanes lanes;
+    double *comm, *gather, *scatter, *again, *spent, *ended;
+    bool *ring;
+    ft_axis *axis;
+    int32_t *awaits, *sends;
+    ft_ranks_width width;
+    double last_bucket_ms; /* what waits for the backward pass to end */
+    double tail_bytes;
+} stage_lanes;
+
+/* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block. */
+static void unit_of(const ft_graph *g, int32_t block, bool trained, double *dense, double *expert)
+{
+    int32_t last = -1;
+    *dense = *expert = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        if (g->blocks[b].phase == FT_FORWARD) last = b;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        bool here = t->block == block || (t->block < 0 && block == last);
+        if (t->role != FT_PARAMETER || !here || t->storage != i || (trained && !t->trained)) continue;
+        *(ft__is_expert(t) ? expert : dense) += ft__tensor_numel(t);
+    }
+}
+
+/* Bytes of an element: as parameters are gathered, as gradients are reduced. Sharded ones travel in the format of the
+ * mathematics (FSDP's mixed precision, ZeRO-3); Megatron sums gradients in fp32 where it keeps them so. */
+static double gather_element(const ft_ranks *r)
+{
+    if (r->parallel->gather_bytes > 0) return r->parallel->gather_bytes;
+    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
+    return r->work->autocast && r->parallel->zero < 3 ? 4 : flowing;
+}
+
+static double reduce_element(const ft_ranks *r)
+{
+    if (r->parallel->reduce_bytes > 0) return r->parallel->reduce_bytes;
+    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
+    if (r->work->autocast) return r->parallel->zero >= 3 ? flowing : 4;
+    return r->work->master_weights && r->parallel->zero < 2 ? 4 : flowing;
+}
+
+/* Gradients wait for each other until a bucket is full: DDP's 25 MiB; Megatron's 40 million elements, more on many
+ * ranks; FSDP's unit is a layer. */
+static double bucket_of(const ft_ranks *r, double element)
+{
+    if (r->parallel->bucket_bytes > 0) return r->parallel->bucket_bytes;
+    if (r->parallel->zero >= 3) return 0;
+    if (r->work->execution == FT_RUN_FUSED)
+        return fmax(40e6, 1e6 * (double)ft__ranks_replicas(r->parallel, false).size) * element;
+    return 25.0 * 1048576;
+}
+
+static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage_lanes *s, double *ms, ft_error *err)
+{
+    double one, element = gather_element(r);
+    ft_group group = ft__ranks_sharers(r->parallel, false);
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, dense * element, ms, &s->width, err));
+    group = ft__ranks_sharers(r->parallel, true);
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, expert * element, &one, &s->width, err));
+    *ms += one;
+    return FT_OK;
+}
+
+/* Sums gradients of `bytes` over a group: to all ranks, to their shards, or to shards and then over the copies. */
+static ft_status sum_ms(const ft_ranks *r, double bytes, bool expert, stage_lanes *s, double *ms, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    ft_group all = ft__ranks_replicas(p, expert), sharers = ft__ranks_sharers(p, expert);
+    *ms = 0;
+    if (p->zero < 1) return ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &all, bytes, ms, &s->width, err);
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_REDUCE_SCATTER, &sharers, bytes, ms, &s->width, err));
+    if (sharers.size >= all.size) return FT_OK;
+    double over;
+    ft_group copies = {.size = all.size / sharers.size, .stride = all.stride * sharers.size};
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &copies, bytes / (double)sharers.size, &over, &s->width, err));
+    *ms += over;
+    return FT_OK;
+}
+
+/* As part of a bucket: small layers share its latency, large ones are several in a row. */
+static ft_status bucketed_ms(const ft_ranks *r, double bytes, double bucket, bool expert, stage_lanes *s, double *ms,
+                             ft_error *err)
+{
+    double filled = fmax(bucket, bytes);
+    *ms = 0;
+    if (bytes <= 0) return FT_OK;
+    FT_TRY(sum_ms(r, filled, expert, s, ms, err));
+    *ms *= bytes / filled;
+    return FT_OK;
+}
+
+static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b, ft_stage *stage, stage_lanes *s,
+                                 ft_error *err)
+{
+    const ft_block *block = &g->blocks[b];
+    const ft_parallel *p = r->parallel;
+    for (int32_t i = block->first; i < block->first + block->count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->verb != FT_DO_COMM) continue;
+        ft_group group = {0};
+        ft__parallel_group(p, n->exchange.axis, &group.size, &group.stride);
+        s->axis[i] = n->exchange.axis;
+        s->ring[i] = n->exchange.axis == FT_AXIS_CONTEXT && n->exchange.kind != FT_EXCHANGE_ALL_TO_ALL;
+        FT_TRY(ft__ranks_exchange(r, n->exchange.kind, &group, n->exchange.bytes, &s->comm[i], &s->width, err));
+        stage->axis_ms[n->exchange.axis] += s->comm[i] * (double)n->count * (double)block->repeat;
+    }
+    if (block->phase == FT_UPDATE || p->dp * p->cp < 2 || r->work->task != FT_TRAIN) return FT_OK;
+    double dense, expert, repeat = (double)block->repeat;
+    int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
+    unit_of(g, forward, false, &dense, &expert);
+    stage->layer_bytes = fmax(stage->layer_bytes, (dense + expert) * gather_element(r));
+    bool sharded = p->zero >= 3, ahead = p->zero >= 1 && p->gather_ahead && block->phase == FT_FORWARD;
+    if (sharded && block->phase == FT_BACKWARD && p->keep_gathered) sharded = false;
+    if (sharded || ahead) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
+    if (sharded) stage->axis_ms[FT_AXIS_DATA] += s->gather[b] * repeat;
+    if (block->phase != FT_BACKWARD) return FT_OK;
+    double element = reduce_element(r), bucket = bucket_of(r, element), one;
+    unit_of(g, forward, true, &dense, &expert);
+    stage->layer_gradient_bytes = fmax(stage->layer_gradient_bytes, (dense + expert) * element);
+    FT_TRY(bucketed_ms(r, dense * element, bucket, false, s, &s->scatter[b], err));
+    FT_TRY(bucketed_ms(r, expert * element, bucket, true, s, &one, err));
+    s->scatter[b] += one;
+    s->tail_bytes += (dense + expert) * element * repeat;
+    stage->gradient_ms += s->scatter[b] * repeat;
+    return FT_OK;
+}
+
+/* Weights' gradients of products cut by columns read what was gathered going forward, of which only this rank's tokens
+ * were kept: the first of its readers waits until it is gathered again. */
+static ft_status gather_again(const ft_ranks *r, const ft_graph *g, stage_lanes *s, ft_error *err)
+{
+    if (!r->parallel->sp || r->parallel->tp < 2) return FT_OK;
+    double *bytes = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *bytes);
+    if (!bytes) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_group group = {0};
+    ft__parallel_group(r->parallel, FT_AXIS_TENSOR, &group.size, &group.stride);
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        bool gathers = n->verb == FT_DO_COMM && n->exchange.axis == FT_AXIS_TENSOR &&
+                       n->exchange.kind == FT_EXCHANGE_ALL_GATHER && n->workspace > 0;
+        if (gathers) bytes[n->out[0]] = n->exchange.bytes;
+        bool product = n->verb == FT_DO_LINEAR || n->verb == FT_DO_MATMUL;
+        for (int k = 0; k < n->in_count && n->phase == FT_BACKWARD && product; k++) {
+            if (n->in[k] < 0 || !(bytes[n->in[k]] > 0)) continue;
+            FT_TRY(
+                ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, bytes[n->in[k]], &s->again[i], &s->width, err));
+            bytes[n->in[k]] = 0;
+        }
+    }
+    return FT_OK;
+}
+
+static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *step, ft_stage *stage, stage_lanes *out,
+                          ft_error *err)
+{
+    size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
+    out->comm = ft__arena_array(r->arena, nodes, sizeof *out->comm);
+    out->again = ft__arena_array(r->arena, nodes, sizeof *out->again);
+    out->ended = ft__arena_array(r->arena, nodes, sizeof *out->ended);
+    out->ring = ft__arena_array(r->arena, nodes, sizeof *out->ring);
+    out->axis = ft__arena_array(r->arena, nodes, sizeof *out->axis);
+    out->awaits = ft__arena_array(r->arena, nodes, sizeof *out->awaits);
+    out->sends = ft__arena_array(r->arena, nodes, sizeof *out->sends);
+    out->gather = ft__arena_array(r->arena, blocks, sizeof *out->gather);
+    out->scatter = ft__arena_array(r->arena, blocks, sizeof *out->scatter);
+    out->spent = ft__arena_array(r->arena, blocks, sizeof *out->spent);
+    if (!out->comm || !out->again || !out->ended || !out->ring || !out->axis || !out->awaits || !out->sends ||
+        !out->gather || !out->scatter || !out->spent)
+        return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    FT_TRY(ft__lanes_awaits(g, out->awaits, out->sends, err));
+    for (int32_t b = 0; b < g->block_count; b++) FT_TRY(block_exchanges(r, g, b, stage, out, err));
+    FT_TRY(gather_again(r, g, out, err));
+    for (int32_t b = 0; b < g->block_count; b++)
+        for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++)
+            stage->axis_ms[FT_AXIS_TENSOR] += out->again[i] * (double)g->blocks[b].repeat;
+    double bucket = fmin(bucket_of(r, reduce_element(r)), out->tail_bytes);
+    if (bucket > 0 && r->parallel->dp * r->parallel->cp > 1)
+        FT_TRY(sum_ms(r, bucket, false, out, &out->last_bucket_ms, err));
+    bool overlapping = r->work->execution == FT_RUN_FUSED; /* Megatron, Transformer Engine */
+    out->lanes = (ft_lanes){.g = g,
+                            .beats = step->pace->beats,
+                            .entry = step->pace->entry,
+                            .comm = out->comm,
+                            .axis = out->axis,
+                            .awaits = out->awaits,
+                            .sends = out->sends,
+                            .ring = out->ring,
+                            .again = out->again,
+                            .gather = out->gather,
+                            .scatter = out->scatter,
+                            .latency = step->pace->latency,
+                            .gap = step->pace->gap,
+                            .ring_parts = (double)r->parallel->cp,
+                            .async = overlapping,
+                            .beside = ft__ranks_beside(&out->width),
+                            .spent = out->spent};
+    return FT_OK;
+}
+
+/* -- time -------------------------------------------------------------------------------------- */
+
+static double outside_layers(const ft_graph *g, const double *spent, ft_phase phase)
+{
+    double sum = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        if (g->blocks[b].phase == phase && strncmp(g->blocks[b].name, "layers", 6)) sum += spent[b];
+    return sum;
+}
+
+/* One micro-batch forward and back, in the rhythm of a long row of them; then the last one, with what comes once. */
+static void time_stage(const ft_ranks *r, const stage_lanes *s, ft_stage *stage)
+{
+    const ft_parallel *p = r->parallel;
+    bool always = p->zero >= 2; /* sharded gradients: every micro-batch sends its own on */
+    bool gathers = p->zero >= 3, beside = !p->no_overlap;
+    ft_clocks c = {0};
+    for (int round = 0; round < 2; round++) {
+        double before = c.gpu;
+        ft__lanes_run(&s->lanes, FT_FORWARD, gathers, false, s->ended, &c);
+        stage->forward_ms = c.gpu - before;
+        before = c.gpu;
+        ft__lanes_run(&s->lanes, FT_BACKWARD, gathers, always && beside, s->ended, &c);
+        stage->backward_ms = c.gpu - before;
+    }
+    if (r->work->task != FT_TRAIN) return;
+    stage->outside_forward_ms = outside_layers(s->lanes.g, s->spent, FT_FORWARD);
+    stage->outside_backward_ms = outside_layers(s->lanes.g, s->spent, FT_BACKWARD);
+    double before = c.gpu;
+    ft__lanes_run(&s->lanes, FT_FORWARD, gathers, false, s->ended, &c);
+    double forward = c.gpu - before;
+    before = c.gpu;
+    ft__lanes_run(&s->lanes, FT_BACKWARD, gathers, beside, s->ended, &c);
+    if (beside && p->dp * p->cp > 1) c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu + s->last_bucket_ms);
+    c.gpu = fmax(c.gpu, c.lane[FT_AXIS_DATA]);
+    stage->last_backward_ms = c.gpu - before + (beside ? 0 : stage->gradient_ms) + fmax(forward - stage->forward_ms, 0);
+    before = c.gpu;
+    ft__lanes_run(&s->lanes, FT_UPDATE, false, false, s->ended, &c);
+    stage->update_ms = c.gpu - before;
+    stage->first_forward_ms = stage->forward_ms;
+    if (p->zero < 1 || p->zero > 2 || !p->gather_ahead) return;
+    before = c.gpu;
+    ft__lanes_run(&s->lanes, FT_FORWARD, true, false, s->ended, &c);
+    stage->first_forward_ms = fmax(c.gpu - before, stage->forward_ms);
+}
+
+static double busy_of(const ft_graph *g, const ft_pace *pace, ft_phase phase)
+{
+    double sum = 0;
+    for (int32_t b = 0; b < g->block_count; b++) {
+        if (g->blocks[b].phase != phase) continue;
+        double once = 0;
+        for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++)
+            if (pace->beats[i].gpu > 0) once += (pace->beats[i].gpu + pace->gap) * pace->beats[i].count;
+        sum += once * (double)g->blocks[b].repeat;
+    }
+    return sum;
+}
+
+/* -- the stage --------------------------------------------------------------------------------- */
+
+/* States are updated where they live. */
+static void shard_update(const ft_ranks *r, const ft_stage *s, ft_graph *g)
+{
+    if (r->parallel->zero < 1) return;
+    double kept = ft__ranks_kept(r->parallel, s->dense, s->expert);
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].verb == FT_DO_OPTIMIZER && g->nodes[i].op.kind == FT_OP_OPTIMIZER) {
+            int64_t *params = &g->nodes[i].op.u.optimizer.params;
+            *params = (int64_t)ceil((double)*params * kept);
+            if (g->nodes[i].op.u.optimizer.tensors > *params) g->nodes[i].op.u.optimizer.tensors = *params;
+        }
+}
+
+ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err)
+{
+    ft_workload once = *r->work;
+    once.accumulate = 1;
+    ft_graph *g = NULL;
+    memset(out, 0, sizeof *out);
+    out->count = 1;
+    ft_divisible model = ft__ranks_model(r->arch, r->work);
+    FT_TRY(ft__model_forward(r->arch, &once, r->arena, &g, err));
+    FT_TRY(ft__layout_stage(g, index, r->parallel->pp, err));
+    FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
+    FT_TRY(ft__model_complete(r->arch, r->work, g, err));
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role == FT_PARAMETER && t->trained && t->storage == i)
+            *(ft__is_expert(t) ? &out->expert : &out->dense) += ft__tensor_numel(t) * (double)t->copies;
+    }
+    shard_update(r, out, g);
+    out->g = g;
+    return FT_OK;
+}
+
+/* After the last backward pass: gradients of what every tensor rank holds whole but has seen some tokens of, and of a
+ * table that the first and the last stage both hold (Megatron's finalize_model_grads). */
+static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    double element = r->work->master_weights || r->work->autocast ? 4 : ft_dtype_bytes(r->work->dtype), ms;
+    if (p->sp && p->tp > 1) {
+        ft_group group = {.size = p->tp, .stride = 1};
+        FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &group, out->replicated * element, &ms, width, err));
+        out->tail_ms += ms;
+    }
+    if (p->pp > 1 && r->arch->tied && (index == 0 || index == p->pp - 1)) {
+        ft_group ends = {.size = 2, .stride = (p->pp - 1) * p->tp * p->cp * p->dp};
+        double bytes = (double)r->arch->vocab * (double)r->arch->hidden / (double)p->tp * element;
+        FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &ends, bytes, &ms, width, err));
+        out->tail_ms += ms;
+    }
+    return FT_OK;
+}
+
+ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err)
+{
+    ft_workload once = *r->work;
+    once.accumulate = 1;
+    stage_lanes lanes = {0};
+    FT_TRY(ft__ranks_graph(r, index, out, err));
+    const ft_graph *g = out->g;
+    FT_TRY(ft__step_forecast(g, &once, r->device, r->predictor, r->quantile, r->memo, r->arena, &out->step, err));
+    if (r->work->accumulate > 1 && !r->work->master_weights) /* gradients wait from micro-batch to micro-batch */
+        FT_TRY(ft__step_memory(g, r->work, r->device, &out->step.memory, err));
+    FT_TRY(lanes_of(r, g, &out->step, out, &lanes, err));
+    time_stage(r, &lanes, out);
+    ft_lanes *kept = ft__arena_alloc(r->arena, sizeof *kept);
+    if (!kept) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    *kept = lanes.lanes;
+    out->lanes = kept;
+    double busy = busy_of(g, out->step.pace, FT_FORWARD) + busy_of(g, out->step.pace, FT_BACKWARD);
+    out->exposed_ms = fmax(out->forward_ms + out->backward_ms - busy, 0);
+    out->saved_bytes = out->step.memory.activations_bytes;
+    if (r->work->task == FT_TRAIN) {
+        if (r->parallel->zero >= 1 && r->parallel->zero < 3 && !r->parallel->gather_ahead) /* updated shards */
+            FT_TRY(gather_ms(r, out->dense, out->expert, &lanes, &out->gather_ms, err));
+        FT_TRY(tail_of(r, index, out, &lanes.width, err));
+    }
+    width->spread = fmax(width->spread, lanes.width.spread);
+    width->taken = fmax(width->taken, lanes.width.taken);
+    return FT_OK;
+}
+
+ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, int64_t b, bool *same, ft_error *err)
+{
+    int64_t stages = r->parallel->pp;
+    *same = false;
+    if (a < 1 || b < 1 || a >= stages - 1 || b >= stages - 1) return FT_OK;
+    int64_t *one = ft__arena_array(r->arena, (size_t)whole->block_count * 2, sizeof *one);
+    if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__layout_shares(whole, a, stages, one, err));
+    FT_TRY(ft__layout_shares(whole, b, stages, one + whole->block_count, err));
+    *same = !memcmp(one, one + whole->block_count, (size_t)whole->block_count * sizeof *one);
+    return FT_OK;
+}

@@ -1,0 +1,213 @@
+/* Switches turn the right way: precision, attention, recomputation, optimizers, adapters, quantised weights and caches,
+ * experts. A sign, not a size: sizes are held by the measured models. */
+#include <stdio.h>
+#include <string.h>
+
+#include "golden.h"
+
+typedef struct outcome {
+    double ms, busy, peak, weights, gradients, optimizer, activations, cache;
+} outcome;
+
+static outcome outcome_of(json_t *a)
+{
+    outcome o = {golden_figure(a, "step_ms"),
+                 golden_figure(a, "busy_ms"),
+                 golden_figure(a, "memory.peak_bytes"),
+                 golden_figure(a, "memory.weights_bytes"),
+                 golden_figure(a, "memory.gradients_bytes"),
+                 golden_figure(a, "memory.optimizer_bytes"),
+                 golden_figure(a, "memory.activations_bytes"),
+                 golden_figure(a, "memory.kv_cache_bytes")};
+    json_decref(a);
+    return o;
+}
+
+static outcome train(const char *more)
+{
+    return outcome_of(
+        golden_ask("{\"task\":\"train\",\"model\":\"llama-3.2-1b\",\"gpu\":\"h100_sxm\",\"batch\":2,\"seq\":"
+                   "2048%s}",
+                   more));
+}
+
+/* Decoding as an engine does it, unless `more` says otherwise. */
+static outcome decode(const char *more)
+{
+    return outcome_of(
+        golden_ask("{\"task\":\"decode\",\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"batch\":16,\"seq\":"
+                   "4096,\"execution\":\"cuda_graph\"%s}",
+                   more));
+}
+
+static void less(const char *what, double a, double b) { golden_holds(a < b, "%s: %g is not below %g", what, a, b); }
+
+static void precision(void **state)
+{
+    (void)state;
+    outcome bf16 = train(""), fp32 = train(",\"dtype\":\"fp32\""), tf32 = train(",\"dtype\":\"tf32\""),
+            amp = train(",\"dtype\":\"amp_bf16\""), fp8 = train(",\"dtype\":\"fp8\"");
+    less("time in fp8 and bf16", fp8.ms, bf16.ms);
+    less("time in bf16 and autocast", bf16.ms, amp.ms);
+    less("time in autocast and tf32", amp.ms, tf32.ms);
+    less("time in tf32 and fp32", tf32.ms, fp32.ms);
+    less("peak in bf16 and autocast", bf16.peak, amp.peak);
+    less("peak in autocast and fp32", amp.peak, fp32.peak);
+    golden_near("weights of autocast and fp32", amp.weights, fp32.weights, 1e-6);
+    golden_near("twice the bytes of bf16", fp32.weights, 2 * bf16.weights, 0.01);
+}
+
+static void attention(void **state)
+{
+    (void)state;
+    outcome flash = train(""), eager = train(",\"attention\":\"eager\"");
+    less("time with flash attention", flash.ms, eager.ms);
+    less("peak with flash attention", flash.peak, eager.peak);
+    /* What eager attention keeps grows with the square of the sequence, what flash keeps with the sequence. */
+#define OF(seq, how)                                                                                \
+    golden_value("memory.peak_bytes",                                                               \
+                 "{\"task\":\"memory\",\"model\":\"llama-3.2-1b\",\"gpu\":\"h100_sxm\",\"seq\":%d," \
+                 "\"optimizer\":\"none\",\"attention\":\"%s\"}",                                    \
+                 seq, how)
+    double flash_growth = OF(8192, "flash") / OF(4096, "flash"), eager_growth = OF(8192, "eager") / OF(4096, "eager");
+#undef OF
+    golden_holds(flash_growth < 2.05 && eager_growth > 2.5, "peaks grow by %g and %g", flash_growth, eager_growth);
+}
+
+static void recomputation(void **state)
+{
+    (void)state;
+    outcome none = train(",\"attention\":\"eager\""),
+            selective = train(",\"attention\":\"eager\",\"recompute\":\"selective\""),
+            full = train(",\"attention\":\"eager\",\"recompute\":\"full\"");
+    less("time with none and selective", none.ms, selective.ms);
+    less("time with selective and full", selective.ms, full.ms);
+    less("peak with selective and none", selective.peak, none.peak);
+    less("peak with full and selective", full.peak, selective.peak);
+    /* One forward pass more on top of three: about a third. */
+    double a = train("").busy, b = train(",\"recompute\":\"full\"").busy;
+    golden_holds(b / a > 1.15 && b / a < 1.4, "full recomputation: %g times as long", b / a);
+}
+
+static void optimizers(void **state)
+{
+    (void)state;
+    outcome adamw = train(""), foreach = train(",\"optimizer\":\"adamw_foreach\""),
+            small = train(",\"optimizer\":\"adamw_8bit\""), momentum = train(",\"optimizer\":\"sgd_momentum\""),
+            sgd = train(",\"optimizer\":\"sgd\""), none = train(",\"optimizer\":\"none\""),
+            factored = train(",\"optimizer\":\"adafactor\""), muon = train(",\"optimizer\":\"muon\""),
+            master = train(",\"master_weights\":true"), clipped = train(",\"clip_grad\":true");
+    golden_near("two states in bf16", adamw.optimizer, 2 * adamw.weights, 0.01);
+    golden_near("one state in bf16", momentum.optimizer, adamw.weights, 0.01);
+    golden_near("muon's one state", muon.optimizer, adamw.weights, 0.01);
+    golden_near("8-bit states", small.optimizer, adamw.optimizer / 2, 0.05);
+    golden_near("masters: three times fp32", master.optimizer, 6 * adamw.weights, 0.01);
+    assert_true(sgd.optimizer == 0 && none.optimizer == 0);
+    less("adafactor's states", factored.optimizer, 0.01 * adamw.optimizer);
+    less("time of none and sgd", none.ms, sgd.ms);
+    less("time of sgd and adamw", sgd.ms, adamw.ms);
+    less("time of fused and foreach", adamw.ms, foreach.ms);
+    less("time of adamw and muon", adamw.ms, muon.ms);
+    less("time without and with clipping", adamw.ms, clipped.ms);
+    less("time without and with masters", adamw.ms, master.ms);
+}
+
+static void accumulation(void **state)
+{
+    (void)state;
+    outcome one = train(""), four = train(",\"global_batch\":8"),
+            large = outcome_of(golden_ask(
+                "{\"task\":\"train\",\"model\":\"llama-3.2-1b\",\"gpu\":\"h100_sxm\",\"batch\":8,\"seq\":2048}"));
+    golden_holds(four.busy > 3.5 * one.busy && four.busy < 4 * one.busy, "four micro-batches: %g of %g ms", four.busy,
+                 one.busy);
+    less("peak of four micro-batches and of one that is as large", four.peak, large.peak);
+    golden_near("gradients that stay, beside bf16 weights", four.gradients, one.weights, 0.01);
+}
+
+static void execution(void **state)
+{
+    (void)state;
+    outcome eager = train(""), fused = train(",\"execution\":\"fused\""),
+            compiled = train(",\"execution\":\"compile\""), ideal = train(",\"execution\":\"ideal\"");
+    less("busy of fused and eager", fused.busy, eager.busy);
+    less("busy of compiled and eager", compiled.busy, eager.busy);
+    less("peak of compiled and eager", compiled.peak, eager.peak);
+    golden_near("ideal is busy all the time", ideal.ms, ideal.busy, 1e-6);
+    golden_near("ideal runs eager's kernels", ideal.busy, eager.busy, 1e-6);
+}
+
+/* Frozen weights have no gradients and no states; four bits of them take a quarter. */
+static void adapters(void **state)
+{
+    (void)state;
+#define TUNE(more)                                                                                                     \
+    outcome_of(golden_ask("{\"task\":\"train\",\"model\":\"llama-3-8b\",\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":512," \
+                          "\"recompute\":\"full\"%s}",                                                                 \
+                          more))
+    outcome whole = TUNE(""), lora = TUNE(",\"lora_rank\":16"),
+            qlora = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"nf4\"");
+#undef TUNE
+    less("LoRA's peak", lora.peak, 0.5 * whole.peak);
+    less("LoRA's states", lora.optimizer, 0.05 * whole.optimizer);
+    less("QLoRA's peak", qlora.peak, 0.65 * lora.peak);
+    less("QLoRA's weights", qlora.weights, 0.35 * lora.weights);
+}
+
+static void quantised_decoding(void **state)
+{
+    (void)state;
+    outcome bf16 = decode(""), int8 = decode(",\"weights_dtype\":\"int8\""),
+            int4 = decode(",\"weights_dtype\":\"int4\""), fp8 = decode(",\"dtype\":\"fp8\""),
+            cache8 = decode(",\"kv_dtype\":\"fp8\"");
+    less("8-bit weights are read faster", int8.ms, bf16.ms);
+    less("4-bit weights faster still", int4.ms, int8.ms);
+    less("fp8 products", fp8.ms, bf16.ms);
+    less("4-bit weights take less", int4.weights, int8.weights);
+    less("8-bit weights take less", int8.weights, bf16.weights);
+    golden_near("an fp8 cache", cache8.cache, bf16.cache / 2, 1e-6);
+    less("an fp8 cache is read faster", cache8.ms, bf16.ms);
+    /* 2 tensors, 32 layers, 8 heads of 128, 2 bytes. */
+    golden_near("the cache of 16 sequences of 4096", bf16.cache, 2.0 * 32 * 8 * 128 * 2 * 16 * 4096, 0.01);
+}
+
+static void caches(void **state)
+{
+    (void)state;
+#define EAGER(cache)                                                                                               \
+    outcome_of(                                                                                                    \
+        golden_ask("{\"task\":\"decode\",\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"batch\":16,\"seq\":4096," \
+                   "\"cache\":\"%s\"}",                                                                            \
+                   cache))
+    outcome paged = EAGER("paged"), grown = EAGER("dynamic"), recorded = decode("");
+#undef EAGER
+    less("busy of a paged and of a growing cache", paged.busy, grown.busy);
+    less("time of a recorded graph", recorded.ms, paged.ms);
+}
+
+/* All experts take memory, the chosen ones take time. */
+static void experts(void **state)
+{
+    (void)state;
+#define AS(model)                                                                                                      \
+    outcome_of(                                                                                                        \
+        golden_ask("{\"task\":\"decode\",\"model\":\"%s\",\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":512,\"execution\":" \
+                   "\"cuda_graph\"}",                                                                                  \
+                   model))
+    outcome sparse = AS("mixtral-8x7b"), dense = AS("mistral-7b-v0.1"), large = AS("codellama-34b");
+#undef AS
+    golden_holds(sparse.weights > 6 * dense.weights, "Mixtral takes %g bytes, Mistral %g", sparse.weights,
+                 dense.weights);
+    less("Mixtral's tokens against a dense 34 B", sparse.ms, large.ms);
+    less("a dense 7 B against Mixtral", dense.ms, sparse.ms);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(precision),  cmocka_unit_test(attention),          cmocka_unit_test(recomputation),
+        cmocka_unit_test(optimizers), cmocka_unit_test(accumulation),       cmocka_unit_test(execution),
+        cmocka_unit_test(adapters),   cmocka_unit_test(quantised_decoding), cmocka_unit_test(caches),
+        cmocka_unit_test(experts),
+    };
+    return cmocka_run_group_tests(tests, golden_open, golden_close);
+}

@@ -1,0 +1,218 @@
+/* Clusters: what people write is understood, what cannot be is refused with what can. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "comm/catalogue.h"
+#include "comm/cluster.h"
+#include "device/gpu.h"
+#include "scratch.h"
+
+static ft_device device_of(const char *name)
+{
+    ft_device d;
+    assert_int_equal(FT_OK, ft__catalogue_find(name, &d, NULL));
+    return d;
+}
+
+static ft_status read_json(const char *json, const char *gpu, int64_t ranks, ft_cluster *out, ft_error *err)
+{
+    ft_device d = device_of(gpu);
+    json_t *object = json ? json_loads(json, 0, NULL) : NULL;
+    assert_true(!json || object);
+    memset(err, 0, sizeof *err);
+    ft_status s = ft__cluster_read(object, &d, ranks, out, err);
+    json_decref(object);
+    return s;
+}
+
+static ft_cluster good(const char *json, const char *gpu, int64_t ranks)
+{
+    ft_cluster c;
+    ft_error err;
+    if (read_json(json, gpu, ranks, &c, &err) != FT_OK) fail_msg("%s: %s", json ? json : "(none)", err.message);
+    assert_true(c.tiers >= 1 && c.tiers <= FT_MAX_TIERS && c.gpus >= ranks && c.understood[0]);
+    for (int i = 0; i < c.tiers; i++) {
+        assert_true(c.tier[i].gbps > 0 && c.tier[i].efficiency > 0 && c.tier[i].efficiency <= 1);
+        assert_true(i == 0 || c.tier[i].gpus > c.tier[i - 1].gpus);
+    }
+    return c;
+}
+
+static const ft_tier *outermost(const ft_cluster *c) { return &c->tier[c->tiers - 1]; }
+
+/* Text as it stands in publications and on mailing lists; GB/s of one GPU's share. */
+static void words_about_the_network_are_understood(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *gpu;
+        double gbps;
+        ft_fabric fabric;
+    } cases[] = {
+        {"8x200 Gbps HDR InfiniBand/node (Selene)", "a100_sxm_80gb", 25, FT_INFINIBAND},
+        {"NVLink3 in node; 8x200 Gb/s IB per node", "a100_sxm_40gb", 25, FT_INFINIBAND},
+        {"1600 Gbps/node RoCE", "a100_sxm_80gb", 25, FT_ROCE},
+        {"800 Gbps/node InfiniBand (per config)", "a100_sxm_80gb", 12.5, FT_INFINIBAND},
+        {"400 Gb/s RDMA per GPU", "h100_sxm", 50, FT_ROCE},
+        {"NVLink", "a100_sxm_80gb", 25, FT_INFINIBAND},
+        {"NVLink + NDR", "h100_sxm", 50, FT_INFINIBAND},
+        {"4 x HDR InfiniBand per node", "a100_sxm_80gb", 12.5, FT_INFINIBAND},
+        {"InfiniBand", "h100_sxm", 50, FT_INFINIBAND},
+        {"IB HDR100", "a100_sxm_80gb", 12.5, FT_INFINIBAND},
+        {"3.2 Tbps EFA", "h100_sxm", 50, FT_EFA},
+        {"400 Gbps EFA", "a100_sxm_40gb", 6.25, FT_EFA},
+        {"100GbE", "a100_sxm_80gb", 12.5, FT_ETHERNET},
+        {"25 GB/s per GPU RoCE", "a100_sxm_80gb", 25, FT_ROCE},
+        {"8\xc3\x97"
+         "400 Gb/s InfiniBand",
+         "h200_sxm", 50, FT_INFINIBAND},
+        {"ib_xdr800", "b300_sxm", 100, FT_INFINIBAND},
+        {"dgx_h100", "h100_sxm", 50, FT_INFINIBAND},
+        {"aws_p4d", "a100_sxm_40gb", 6.25, FT_EFA},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char json[300];
+        snprintf(json, sizeof json, "{\"gpus_per_node\": 8, \"interconnect\": \"%s\"}", cases[i].text);
+        ft_cluster c = good(json, cases[i].gpu, 64);
+        const ft_tier *t = outermost(&c);
+        if (fabs(t->gbps - cases[i].gbps) > 1e-9 || t->fabric != cases[i].fabric)
+            fail_msg("%s: %g GB/s of %s (%s)", cases[i].text, t->gbps, t->name, c.understood);
+        assert_non_null(strstr(c.understood, t->name));
+    }
+}
+
+static void left_out_it_is_the_usual_node(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu;
+        int64_t per_node;
+        double gbps;
+    } usual[] = {{"v100_sxm_32gb", 8, 6.25}, {"a100_sxm_80gb", 8, 25}, {"h100_sxm", 8, 50}, {"h200_sxm", 8, 50},
+                 {"b200_sxm", 8, 50},        {"b300_sxm", 8, 100},     {"gb200", 4, 50},    {"gb300", 4, 100},
+                 {"mi300x", 8, 50},          {"l40s", 8, 12.5},        {"gh200", 1, 50},    {"mi250x", 8, 12.5}};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        ft_cluster c = good(NULL, usual[i].gpu, 1024);
+        assert_int_equal(usual[i].per_node, c.gpus_per_node);
+        assert_float_equal(usual[i].gbps, outermost(&c)->gbps, 1e-9);
+        assert_non_null(strstr(c.understood, "usual"));
+    }
+    for (size_t i = 0; i < ft__catalogue_count(); i++) good(NULL, ft__catalogue_name(i), 64);
+}
+
+static void tiers_follow_from_the_gpu(void **state)
+{
+    (void)state;
+    ft_cluster rack = good("{\"gpus_per_node\": 4}", "gb200", 144);
+    assert_int_equal(2, rack.tiers);
+    assert_int_equal(72, rack.tier[0].gpus);
+    assert_true(rack.tier[0].switched && rack.tier[0].reduces);
+    ft_cluster box = good("{\"gpus_per_node\": 8}", "a100_sxm_80gb", 8);
+    assert_int_equal(1, box.tiers);
+    assert_true(box.tier[0].switched && !box.tier[0].reduces);
+    ft_cluster pairs = good(NULL, "a100_pcie_80gb", 16);
+    assert_int_equal(3, pairs.tiers);
+    assert_int_equal(2, pairs.tier[0].gpus);
+    assert_int_equal(FT_PCIE, pairs.tier[1].fabric);
+    ft_cluster cards = good("{\"interconnect\": \"PCIe, 100 Gb/s RoCE\"}", "a100_pcie_80gb", 16);
+    assert_int_equal(FT_PCIE, cards.tier[0].fabric);
+    ft_cluster half = good("{\"gpus_per_node\": 4, \"interconnect\": \"ib_hdr200\"}", "a100_sxm_80gb", 8);
+    assert_int_equal(4, half.tier[0].gpus);
+}
+
+static void topology_and_oversubscription_are_read(void **state)
+{
+    (void)state;
+    ft_cluster c = good("{\"interconnect\": \"ib_ndr400\", \"topology\": \"fat tree 3:1\"}", "h100_sxm", 64);
+    assert_float_equal(3, outermost(&c)->oversubscription, 0);
+    assert_false(c.rails);
+    c = good("{\"interconnect\": \"ib_ndr400\", \"topology\": \"rail-optimised\"}", "h100_sxm", 64);
+    assert_true(c.rails);
+    c = good("{\"tiers\": [{\"fabric\": \"nvlink\", \"gbps\": 450, \"gpus\": 8},"
+             "{\"interconnect\": \"ib_ndr400\", \"gpus\": 256},"
+             "{\"interconnect\": \"ib_ndr400\", \"gpus\": 1024, \"oversubscription\": 4}]}",
+             "h100_sxm", 512);
+    assert_int_equal(3, c.tiers);
+    assert_int_equal(8, c.gpus_per_node);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        int64_t ranks;
+        ft_status code;
+        const char *says;
+    } cases[] = {
+        {"{\"gpus_per_node\": 0}", 8, FT_E_RANGE, "gpus_per_node"},
+        {"{\"gpus_per_node\": -8}", 8, FT_E_RANGE, "gpus_per_node"},
+        {"{\"nodes\": 0}", 8, FT_E_RANGE, "nodes"},
+        {"{\"nodes\": 2}", 32, FT_E_RANGE, "4 nodes would hold them"},
+        {"{\"interconnect\": \"carrier pigeons\"}", 16, FT_E_NAME, "carrier pigeons"},
+        {"{\"interconnect\": \"ib_ndr40\"}", 16, FT_E_NAME, "ib_ndr400"},
+        {"{\"interconnect\": 400}", 16, FT_E_TYPE, "interconnect"},
+        {"{\"topology\": \"moebius\"}", 16, FT_E_NAME, "fat_tree"},
+        {"{\"topology\": \"fat_tree 0:1\"}", 16, FT_E_RANGE, "1:1"},
+        {"{\"interconect\": \"ib_ndr400\"}", 16, FT_E_KEY, "interconnect"},
+        {"[]", 16, FT_E_TYPE, "object"},
+        {"{}", 10000000, FT_E_RANGE, "10000000"},
+        {"{}", 0, FT_E_RANGE, "0 ranks"},
+        {"{\"tiers\": []}", 16, FT_E_TYPE, "tiers"},
+        {"{\"tiers\": [{\"fabric\": \"nvlink\", \"gbps\": 450, \"gpus\": 8}]}", 16, FT_E_RANGE, "not connected"},
+        {"{\"tiers\": [{\"fabric\": \"string\", \"gbps\": 450, \"gpus\": 8}]}", 8, FT_E_NAME, "nvlink"},
+        {"{\"tiers\": [{\"fabric\": \"nvlink\", \"gpus\": 8}]}", 8, FT_E_MISSING, "gbps"},
+        {"{\"tiers\": [{\"fabric\": \"nvlink\", \"gbps\": 450, \"gpus\": 8},"
+         "{\"interconnect\": \"ib_ndr400\", \"gpus\": 12}]}",
+         8, FT_E_RANGE, "whole ones"},
+        {"{\"tiers\": [{\"interconnect\": \"ib_ndr400\", \"gpus\": 8},"
+         "{\"fabric\": \"nvlink\", \"gbps\": 450, \"gpus\": 16}]}",
+         8, FT_E_RANGE, "inside a node"},
+        {"{\"interconnect\": \"no/such/cluster.json\"}", 16, FT_E_FILE, "no/such/cluster.json"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_cluster c;
+        ft_error err;
+        ft_status s = read_json(cases[i].json, "h100_sxm", cases[i].ranks, &c, &err);
+        if (s != cases[i].code) fail_msg("%s: status %d, %s", cases[i].json, (int)s, err.message);
+        if (!strstr(err.message, cases[i].says) && !strstr(err.where, cases[i].says))
+            fail_msg("%s: \"%s\" at \"%s\" does not say \"%s\"", cases[i].json, err.message, err.where, cases[i].says);
+    }
+}
+
+static void a_file_describes_a_cluster(void **state)
+{
+    (void)state;
+    char json[5000];
+    const char *path = scratch_text("cluster.json", "{\"name\": \"ours\", \"gpus_per_node\": 4, "
+                                                    "\"interconnect\": \"2x100 Gb/s InfiniBand per node\"}");
+    snprintf(json, sizeof json, "{\"interconnect\": \"%s\"}", path);
+    ft_cluster c = good(json, "a100_sxm_80gb", 16);
+    assert_int_equal(4, c.gpus_per_node);
+    assert_float_equal(6.25, outermost(&c)->gbps, 1e-9);
+    path = scratch_text("loop.json", "{\"interconnect\": \"loop.json\"}");
+    snprintf(json, sizeof json, "{\"interconnect\": \"%s\"}", path);
+    ft_error err;
+    assert_int_equal(FT_E_NAME, read_json(json, "a100_sxm_80gb", 16, &c, &err));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_about_the_network_are_understood),
+        cmocka_unit_test(left_out_it_is_the_usual_node),
+        cmocka_unit_test(tiers_follow_from_the_gpu),
+        cmocka_unit_test(topology_and_oversubscription_are_read),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(a_file_describes_a_cluster),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}

@@ -1,0 +1,117 @@
+/* Collectives inside a node: limits of the physics, and NCCL's choices. */
+#include "kernel_limits.h"
+
+#include "kernel/collective.h"
+
+static ft_op exchange(int kind, double bytes, int64_t ranks, double gbps)
+{
+    ft_op op;
+    ft__op_init(ft__collective_names[kind], &op);
+    assert_int_equal(FT_OP_COLLECTIVE, op.kind);
+    assert_int_equal(kind, op.u.collective.op);
+    op.u.collective.bytes = bytes;
+    op.u.collective.ranks = ranks;
+    op.u.collective.link_gbps = gbps;
+    op.u.collective.switched = true;
+    op.u.collective.reduces = gbps >= 450;
+    op.u.collective.pcie = gbps < 100;
+    return op;
+}
+
+static const double links[] = {31.5, 300, 450, 900};
+enum { LINKS = sizeof links / sizeof *links };
+
+static void no_exchange_beats_the_wire(void **state)
+{
+    (void)state;
+    for (int d = 0; d < LIMIT_DEVICES; d++) {
+        ft_device device = limit_device(limit_devices[d]);
+        for (int kind = 0; kind < FT_COLLECTIVE_COUNT; kind++)
+            for (int l = 0; l < LINKS; l++)
+                for (int64_t n = 2; n <= 72; n *= 2)
+                    for (double bytes = 1; bytes < 1e12; bytes *= 30) {
+                        ft_op op = exchange(kind, bytes, n, links[l]);
+                        assert_above_floor(&device, &op);
+                    }
+    }
+}
+
+static void time_grows_with_bytes(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    for (int kind = 0; kind < FT_COLLECTIVE_COUNT; kind++)
+        for (int l = 0; l < LINKS; l++)
+            for (int64_t n = 2; n <= 8; n *= 2)
+                for (double bytes = 512; bytes < 1e10; bytes *= 4) {
+                    ft_op op = exchange(kind, bytes, n, links[l]), more = exchange(kind, 4 * bytes, n, links[l]);
+                    assert_true(limit_ms(&device, &more) >= 0.95 * limit_ms(&device, &op));
+                }
+}
+
+/* The sizes between which NCCL was measured to change from LL to Simple between two GPUs. */
+static void protocols_change_where_they_were_seen_to(void **state)
+{
+    (void)state;
+    static const struct {
+        double gbps, last_ll, first_simple;
+    } seen[] = {{300, 524288, 1048576}, {450, 1048576, 2097152}, {900, 2097152, 4194304}};
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        ft_op before = exchange(FT_ALL_REDUCE, seen[i].last_ll, 2, seen[i].gbps);
+        ft_op after = exchange(FT_ALL_REDUCE, seen[i].first_simple, 2, seen[i].gbps);
+        assert_int_equal(FT_LL, ft__collective_protocol(&before));
+        assert_int_equal(FT_SIMPLE, ft__collective_protocol(&after));
+    }
+    ft_op eight = exchange(FT_ALL_REDUCE, 1e9, 8, 450), four = exchange(FT_ALL_REDUCE, 1e9, 4, 450);
+    ft_op older = exchange(FT_ALL_REDUCE, 1e9, 8, 300), gather = exchange(FT_ALL_GATHER, 1e9, 8, 450);
+    assert_int_equal(FT_NVLS, ft__collective_protocol(&eight));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&four));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&older));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&gather));
+}
+
+static void an_operator_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op op = exchange(FT_ALL_REDUCE, 1e6, 8, 450);
+    ft_error err;
+    assert_int_equal(FT_OK, ft__op_check(&op, &device, &err));
+    op.u.collective.ranks = 0;
+    assert_int_equal(FT_E_RANGE, ft__op_check(&op, &device, &err));
+    op = exchange(FT_ALL_REDUCE, NAN, 8, 450);
+    assert_int_equal(FT_E_RANGE, ft__op_check(&op, &device, &err));
+    op = exchange(FT_ALL_REDUCE, 1e6, 8, 0);
+    assert_int_equal(FT_E_RANGE, ft__op_check(&op, &device, &err));
+    op = exchange(FT_ALL_REDUCE, 1e6, 8, 450);
+    op.u.collective.op = FT_COLLECTIVE_COUNT;
+    assert_int_equal(FT_E_NAME, ft__op_check(&op, &device, &err));
+}
+
+/* Variants are stored by name: all different, fallbacks that end. */
+static void every_variant_has_a_name_and_an_end(void **state)
+{
+    (void)state;
+    ft_op op = exchange(FT_ALL_REDUCE, 1e6, 8, 450);
+    int variant;
+    const ft_family *f = ft__family_of(&op, &variant);
+    assert_string_equal("collective", f->name);
+    for (int v = 0; v < f->variant_count; v++) {
+        assert_true(strlen(f->variant_name(v)) < 24);
+        for (int w = 0; w < v; w++) assert_string_not_equal(f->variant_name(v), f->variant_name(w));
+        int steps = 0;
+        for (int w = v; w >= 0; w = f->variant_fallback(w)) assert_true(steps++ < 8);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_exchange_beats_the_wire),
+        cmocka_unit_test(time_grows_with_bytes),
+        cmocka_unit_test(protocols_change_where_they_were_seen_to),
+        cmocka_unit_test(an_operator_that_cannot_be_is_refused),
+        cmocka_unit_test(every_variant_has_a_name_and_an_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

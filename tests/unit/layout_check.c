@@ -1,0 +1,183 @@
+/* Layouts that cannot be, in words; and Megatron's groups. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json.h"
+#include "layout_models.h"
+#include "request_parallel.h"
+
+/* -- refusals ---------------------------------------------------------------------------------- */
+
+static void refused(const char *model, const char *layout, ft_attention_kind attention, ft_status code,
+                    const char *where, const char *message)
+{
+    ft_error err = {0};
+    json_t *object = NULL;
+    char text[512];
+    ft_parallel p;
+    snprintf(text, sizeof text, "{\"parallel\": %s}", layout);
+    assert_int_equal(ft__json_parse(text, strlen(text), "", &object, &err), FT_OK);
+    ft_arch arch = open_model(model);
+    ft_workload work = train_work(1, 4096);
+    work.attention = attention;
+    ft_status status = ft__parallel_read(object, &p, &err);
+    if (status == FT_OK) status = ft__parallel_fits_model(&p, &arch, &work, &err);
+    if (status != code || strcmp(err.message, message) || strcmp(err.where, where))
+        fail_msg("%s: %d, %s: %s", layout, (int)status, err.where, err.message);
+    json_decref(object);
+    ft__arch_release(&arch);
+}
+
+static void what_cannot_be_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *layout;
+        ft_status code;
+        const char *where, *message;
+    } cases[] = {
+        {"llama-3-8b", "3", FT_E_TYPE, "parallel", "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}"},
+        {"llama-3-8b", "{\"tp\": 0}", FT_E_RANGE, "parallel.tp",
+         "\"tp\" must be a whole number from 1 to 1000000, got 0"},
+        {"llama-3-8b", "{\"dp\": -4}", FT_E_RANGE, "parallel.dp",
+         "\"dp\" must be a whole number from 1 to 1000000, got -4"},
+        {"llama-3-8b", "{\"zero\": 4}", FT_E_RANGE, "parallel.zero",
+         "\"zero\" must be a whole number from 0 to 3, got 4"},
+        {"llama-3-8b", "{\"tpp\": 4}", FT_E_KEY, "parallel.tpp", "unknown key \"tpp\"; did you mean \"tp\"?"},
+        {"llama-3-8b", "{\"tp\": 3}", FT_E_RANGE, "parallel.tp",
+         "\"tp\" 3 does not divide the model's 32 attention heads; 2 or 4 would"},
+        {"llama-3-8b", "{\"tp\": 64}", FT_E_RANGE, "parallel.tp",
+         "\"tp\" 64 does not divide the model's 32 attention heads; 32 would"},
+        {"qwen2.5-7b", "{\"tp\": 7}", FT_E_RANGE, "parallel.tp",
+         "\"tp\" 7 over 4 key-value heads: each must be held by as many ranks; 4 or 8 would do"},
+        {"llama-3-8b", "{\"pp\": 40}", FT_E_RANGE, "parallel.pp",
+         "40 stages of 1 chunk are more than the model's 32 layers; \"pp\" can be at most 32"},
+        {"llama-3-8b", "{\"pp\": 16, \"vpp\": 4}", FT_E_RANGE, "parallel.pp",
+         "16 stages of 4 chunks are more than the model's 32 layers; \"pp\" can be at most 8"},
+        {"llama-3-8b", "{\"pp\": 3, \"vpp\": 5}", FT_E_RANGE, "parallel.vpp",
+         "pp * vpp = 15 does not divide the model's 32 layers; 8 or 16 would"},
+        {"llama-3-8b", "{\"vpp\": 2}", FT_E_RANGE, "parallel.vpp", "\"vpp\" 2 needs a pipeline: \"pp\" is 1"},
+        {"llama-3-8b", "{\"pp\": 2, \"vpp\": 2, \"schedule\": \"1f1b\"}", FT_E_RANGE, "parallel.vpp",
+         "\"vpp\" 2 needs the schedule \"interleaved\"; \"1f1b\" has one chunk per stage"},
+        {"llama-3-8b", "{\"cp\": 3}", FT_E_RANGE, "parallel.cp",
+         "\"cp\" 3 needs a sequence that 6 divides, two slices per rank; got 4096"},
+        {"llama-3-8b", "{\"tp\": 8, \"cp\": 8, \"ulysses\": true}", FT_E_RANGE, "parallel.cp",
+         "ulysses trades tokens for heads: \"cp\" 8 does not divide the 4 heads of a tensor rank; 4 would"},
+        {"llama-3-8b", "{\"ep\": 2, \"dp\": 2}", FT_E_RANGE, "parallel.ep", "\"ep\" 2: the model has no experts"},
+        {"mixtral-8x7b", "{\"ep\": 16, \"dp\": 16}", FT_E_RANGE, "parallel.ep",
+         "\"ep\" 16 is more than the model's 8 experts; it can be at most that"},
+        {"mixtral-8x7b", "{\"ep\": 3, \"dp\": 3}", FT_E_RANGE, "parallel.ep",
+         "\"ep\" 3 does not divide the model's 8 experts; 2 or 4 would"},
+        {"mixtral-8x7b", "{\"ep\": 4, \"dp\": 2}", FT_E_RANGE, "parallel.ep",
+         "experts are spread over data and context ranks: \"ep\" 4 must divide dp * cp = 2"},
+        {"llama-3-8b", "{\"dp\": 8, \"zero\": 3, \"shard\": 3}", FT_E_RANGE, "parallel.shard",
+         "\"shard\" 3 does not divide the 8 ranks that hold the same parameters (dp * cp); 2 or 4 would"},
+        {"llama-3-8b", "{\"dp\": 8, \"shard\": 2}", FT_E_RANGE, "parallel.shard",
+         "\"shard\" 2 says over how many ranks \"zero\" shards; \"zero\" is 0"},
+        {"llama-3-8b", "{\"dp\": 1000000, \"tp\": 8, \"pp\": 2}", FT_E_RANGE, "parallel",
+         "1.6e+07 ranks are more than any cluster has"},
+        {"resnet-50", "{\"tp\": 2}", FT_E_UNSUPPORTED, "parallel",
+         "only transformers can be cut by tensor or context; this model takes \"dp\" and \"zero\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(cases[i].model, cases[i].layout, FT_FLASH, cases[i].code, cases[i].where, cases[i].message);
+    refused("llama-3-8b", "{\"cp\": 2}", FT_EAGER, FT_E_UNSUPPORTED, "parallel.cp",
+            "context parallelism needs fused attention: \"attention\" must be \"flash\" or \"sdpa\"");
+}
+
+/* Every stage keeps its layers, however few and however they come. */
+static void stages_share_all_layers(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"llama-3-8b", "deepseek-v2-lite", "gemma-2-9b", "gemma-3-12b", "gpt-oss-20b"};
+    ft_arena *arena = ft__arena_new(0);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        ft_arch a = open_model(models[i]);
+        ft_workload w = train_work(1, 1024);
+        for (int64_t pp = 1; pp <= 12; pp++) {
+            ft_graph *g = NULL;
+            ft__arena_reset(arena);
+            assert_int_equal(ft__model_forward(&a, &w, arena, &g, NULL), FT_OK);
+            int64_t sums[16] = {0}, kept[16];
+            ft_error err;
+            bool refused_one = false;
+            for (int64_t s = 0; s < pp && !refused_one; s++) {
+                refused_one = ft__layout_shares(g, s, pp, kept, &err) != FT_OK;
+                for (int32_t b = 0; b < g->block_count && !refused_one; b++) sums[b] += kept[b];
+            }
+            if (refused_one) { /* a pattern of six layers cannot be taken apart */
+                assert_string_equal(models[i], "gemma-3-12b");
+                assert_true(pp > a.layers / 6);
+                continue;
+            }
+            for (int32_t b = 0; b < g->block_count; b++) assert_int_equal(sums[b], g->blocks[b].repeat);
+        }
+        ft__arch_release(&a);
+    }
+    ft__arena_free(arena);
+}
+
+/* -- groups ------------------------------------------------------------------------------------ */
+
+/* Sixteen GPUs, tp 2, pp 4, dp 2: the example of Megatron-LM's documentation. */
+static void groups_are_megatrons(void **state)
+{
+    (void)state;
+    ft_parallel p = layout_of(2, 4, 1, 1, 2);
+    int64_t size, stride, ranks[16];
+    static const int64_t tensor[8][2] = {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {8, 9}, {10, 11}, {12, 13}, {14, 15}};
+    static const int64_t data[8][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {8, 10}, {9, 11}, {12, 14}, {13, 15}};
+    static const int64_t pipeline[4][4] = {{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}};
+    for (int64_t n = 0; n < 8; n++) {
+        assert_true(ft__parallel_members(&p, FT_AXIS_TENSOR, n, ranks));
+        assert_memory_equal(ranks, tensor[n], sizeof tensor[n]);
+        assert_true(ft__parallel_members(&p, FT_AXIS_DATA, n, ranks));
+        assert_memory_equal(ranks, data[n], sizeof data[n]);
+    }
+    for (int64_t n = 0; n < 4; n++) {
+        assert_true(ft__parallel_members(&p, FT_AXIS_PIPELINE, n, ranks));
+        assert_memory_equal(ranks, pipeline[n], sizeof pipeline[n]);
+    }
+    assert_false(ft__parallel_members(&p, FT_AXIS_TENSOR, 8, ranks));
+    assert_false(ft__parallel_members(&p, FT_AXIS_PIPELINE, 4, ranks));
+    assert_false(ft__parallel_members(&p, FT_AXIS_DATA, -1, ranks));
+    ft__parallel_group(&p, FT_AXIS_PIPELINE, &size, &stride);
+    assert_int_equal(size, 4);
+    assert_int_equal(stride, 4);
+}
+
+/* Every axis' groups name every rank once. */
+static void every_rank_is_in_one_group(void **state)
+{
+    (void)state;
+    ft_parallel p = layout_of(2, 3, 2, 4, 4);
+    for (int axis = 0; axis < FT_AXIS_COUNT; axis++) {
+        bool seen[48] = {false};
+        int64_t ranks[48], size, stride, n = 0;
+        ft__parallel_group(&p, (ft_axis)axis, &size, &stride);
+        while (ft__parallel_members(&p, (ft_axis)axis, n, ranks)) {
+            for (int64_t i = 0; i < size; i++) {
+                assert_true(ranks[i] >= 0 && ranks[i] < 48 && !seen[ranks[i]]);
+                seen[ranks[i]] = true;
+            }
+            n++;
+        }
+        assert_int_equal(n * size, 48);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_cannot_be_is_said),
+        cmocka_unit_test(stages_share_all_layers),
+        cmocka_unit_test(groups_are_megatrons),
+        cmocka_unit_test(every_rank_is_in_one_group),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,411 @@
+/* Traces hold what the forecast said: Perfetto's rules, and Chakra's graph read back. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "context.h"
+#include "report/chakra.h"
+#include "report/perfetto.h"
+
+static ft_context *ft;
+static ft_scratch scratch;
+
+static int open_context(void **state)
+{
+    (void)state;
+    return ft_open(&ft, NULL, NULL) == FT_OK ? 0 : -1;
+}
+
+static int close_context(void **state)
+{
+    (void)state;
+    ft__scratch_free(&scratch);
+    ft_close(ft);
+    return 0;
+}
+
+static json_t *forecast(const char *request, ft_step_view *view)
+{
+    ft_error err = {0};
+    ft_model_request r;
+    json_t *object = json_loads(request, 0, NULL);
+    assert_non_null(object);
+    if (ft__model_request_of(ft, &scratch, object, &r, &err) != FT_OK ||
+        ft__step_of(ft, &scratch, &r, view, &err) != FT_OK)
+        fail_msg("%s: %s", request, err.message);
+    return object; /* the request's words live in it */
+}
+
+#define ALONE "{\"task\":\"train\",\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"batch\":8,\"seq\":512}"
+#define MICROS \
+    "{\"task\":\"train\",\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":128,\"global_batch\":100}"
+#define LAID_OUT(model, batch, parallel)                                       \
+    "{\"task\":\"train\",\"model\":\"" model                                   \
+    "\",\"gpu\":\"h100_sxm\",\"batch\":1,\"seq\":2048,\"global_batch\":" batch \
+    ",\"execution\":\"fused\",\"recompute\":\"full\",\"parallel\":" parallel "}"
+
+static const char *const requests[] = {
+    ALONE,
+    MICROS,
+    LAID_OUT("llama-3-8b", "16", "{\"tp\":2,\"pp\":4,\"dp\":2}"),
+    LAID_OUT("llama-3-8b", "8", "{\"tp\":2,\"pp\":4,\"schedule\":\"gpipe\",\"sp\":true}"),
+    LAID_OUT("llama-3-8b", "16", "{\"tp\":2,\"pp\":4,\"vpp\":2,\"sp\":true,\"zero\":1,\"dp\":2}"),
+    LAID_OUT("llama-3-8b", "8", "{\"pp\":4,\"schedule\":\"zero_bubble\"}"),
+    LAID_OUT("llama-3-8b", "8", "{\"pp\":4,\"schedule\":\"dualpipe\"}"),
+    LAID_OUT("llama-3-8b", "8", "{\"dp\":8,\"zero\":3}"),
+    LAID_OUT("llama-3-8b", "8", "{\"cp\":2,\"dp\":4}"),
+    LAID_OUT("mixtral-8x7b", "8", "{\"ep\":8,\"dp\":8,\"zero\":1}"),
+    LAID_OUT("llama-3-405b", "2048", "{\"tp\":8,\"pp\":16,\"dp\":64}"),
+};
+enum { REQUESTS = sizeof requests / sizeof *requests };
+
+/* -- Perfetto ---------------------------------------------------------------------------------- */
+
+static const char *word(const json_t *e, const char *key)
+{
+    const char *s = json_string_value(json_object_get(e, key));
+    return s ? s : "";
+}
+
+static double number(const json_t *e, const char *key) { return json_number_value(json_object_get(e, key)); }
+
+enum { PIDS = 64, TIDS = 32 };
+
+/* Names, order and no overlap inside a track; arrows with two ends that go forward in time. */
+static double check_events(const json_t *events, double *last_kernel)
+{
+    static double end[PIDS][TIDS], starts[4096];
+    static bool named[PIDS][TIDS];
+    double all = 0;
+    size_t i, arrows = 0, arrived = 0;
+    json_t *e;
+    memset(end, 0, sizeof end);
+    memset(named, 0, sizeof named);
+    *last_kernel = 0;
+    json_array_foreach (events, i, e) {
+        const char *phase = word(e, "ph");
+        int pid = (int)number(e, "pid"), tid = (int)number(e, "tid");
+        assert_true(pid > 0 && pid < PIDS && tid >= 0 && tid < TIDS);
+        if (!strcmp(phase, "X")) {
+            double ts = number(e, "ts"), dur = number(e, "dur");
+            assert_true(word(e, "name")[0]);
+            assert_true(ts >= 0 && dur > 0);
+            assert_true(ts >= end[pid][tid] - 1e-6);
+            end[pid][tid] = round((ts + dur) * 1e3) / 1e3;
+            if (ts + dur > all) all = ts + dur;
+            if (tid == 3 && ts + dur > *last_kernel) *last_kernel = ts + dur;
+        } else if (!strcmp(phase, "M")) {
+            if (!strcmp(word(e, "name"), "thread_name")) named[pid][tid] = true;
+        } else {
+            int64_t id = json_integer_value(json_object_get(e, "id"));
+            assert_true(id > 0 && id < 4096);
+            if (!strcmp(phase, "s")) {
+                starts[id] = number(e, "ts");
+                arrows++;
+            } else {
+                assert_string_equal(phase, "f");
+                assert_true(number(e, "ts") >= starts[id]);
+                arrived++;
+            }
+        }
+    }
+    assert_int_equal(arrows, arrived);
+    for (int p = 0; p < PIDS; p++)
+        for (int t = 0; t < TIDS; t++) assert_true(end[p][t] <= 0 || named[p][t]);
+    return all;
+}
+
+static void a_trace_obeys_the_format_and_ends_with_the_step(void **state)
+{
+    (void)state;
+    for (int i = 0; i < REQUESTS; i++) {
+        ft_step_view view;
+        ft_text out = {0};
+        ft_error err = {0};
+        json_t *request = forecast(requests[i], &view);
+        if (ft__perfetto(&view, &out, &err) != FT_OK) fail_msg("%s: %s", requests[i], err.message);
+        json_t *trace = json_loads(out.at, 0, NULL);
+        assert_non_null(trace);
+        json_t *events = json_object_get(trace, "traceEvents");
+        assert_in_range(json_array_size(events), 20, 2 * FT_TRACE_EVENTS);
+        double kernels, end = check_events(events, &kernels), step = view.step->step_ms * 1e3;
+        if (fabs(end / step - 1) > 0.01) fail_msg("%s ends at %g us, not %g", requests[i], end, step);
+        assert_true(kernels > 0.2 * step);
+        assert_true(word(json_object_get(trace, "otherData"), "notes")[0]);
+        json_decref(trace);
+        json_decref(request);
+        ft__text_free(&out);
+    }
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++) n++;
+    return n;
+}
+
+static void stages_are_processes_and_sends_are_arrows(void **state)
+{
+    (void)state;
+    ft_step_view view;
+    ft_text out = {0};
+    json_t *request = forecast(requests[2], &view);
+    assert_int_equal(ft__perfetto(&view, &out, NULL), FT_OK);
+    assert_int_equal(count_of(out.at, "\"process_name\""), 4);
+    assert_int_equal(count_of(out.at, "\"ph\":\"s\""),
+                     2 * 3 * 8); /* both ways, three boundaries, eight micro-batches */
+    assert_non_null(strstr(out.at, "stage 3 of 4: GPU 12 and 3 like it"));
+    assert_non_null(strstr(out.at, "\"forward 7\""));
+    assert_non_null(strstr(out.at, "\"tensor exchanges\""));
+    assert_non_null(strstr(out.at, "\"data exchanges\""));
+    assert_non_null(strstr(out.at, "all_reduce "));
+    assert_non_null(strstr(out.at, "\"bound\":\"compute\""));
+    assert_non_null(strstr(out.at, "4 more like this")); /* of eight layers */
+    ft__text_free(&out);
+    json_decref(request);
+}
+
+/* -- Chakra ------------------------------------------------------------------------------------ */
+
+/* A reader of its own: only the wire format of protobuf, and the schema's numbers. */
+typedef struct cursor {
+    const uint8_t *at, *end;
+} cursor;
+
+static uint64_t varint(cursor *c)
+{
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64; shift += 7) {
+        assert_true(c->at < c->end);
+        uint8_t byte = *c->at++;
+        value |= (uint64_t)(byte & 127) << shift;
+        if (!(byte & 128)) return value;
+    }
+    fail_msg("a varint has no end");
+    return 0;
+}
+
+static cursor part(cursor *c)
+{
+    uint64_t length = varint(c);
+    assert_true(length <= (uint64_t)(c->end - c->at));
+    cursor inside = {c->at, c->at + length};
+    c->at += length;
+    return inside;
+}
+
+enum { COMP = 4, SEND = 5, RECV = 6, COLL = 7 };
+enum { MOST_MESSAGES = 8192 };
+typedef struct message { /* a send or a receive, by its ends and tag */
+    int64_t from, to, tag;
+    uint64_t bytes;
+} message;
+
+typedef struct tally {
+    uint64_t ids;
+    double comp_us, coll_us;
+    uint64_t count[8];
+    message sent[MOST_MESSAGES], got[MOST_MESSAGES];
+    size_t sends, receives, files;
+    json_t *groups;
+    uint64_t rank_comp_us[64];
+} tally;
+
+static void read_attr(cursor c, char name[32], int64_t *value, char text[32])
+{
+    *value = 0;
+    text[0] = 0;
+    while (c.at < c.end) {
+        uint64_t key = varint(&c);
+        if ((key & 7) == 2) {
+            cursor s = part(&c);
+            size_t n = (size_t)(s.end - s.at);
+            char *into = key >> 3 == 1 ? name : text;
+            assert_true(n < 32);
+            memcpy(into, s.at, n);
+            into[n] = 0;
+        } else {
+            assert_int_equal(key & 7, 0);
+            *value = (int64_t)varint(&c);
+        }
+    }
+}
+
+static void read_node(cursor c, tally *t)
+{
+    uint64_t id = 0, type = 0, duration = 0;
+    message m = {0};
+    char group[32] = "";
+    while (c.at < c.end) {
+        uint64_t key = varint(&c), field = key >> 3;
+        if ((key & 7) == 0) {
+            uint64_t v = varint(&c);
+            if (field == 1) id = v;
+            if (field == 3) type = v;
+            if (field == 7) duration = v;
+            if (field == 5) assert_true(v > 0 && v < id);
+            continue;
+        }
+        cursor inside = part(&c);
+        if (field == 5)
+            while (inside.at < inside.end) {
+                uint64_t before = varint(&inside);
+                assert_true(before > 0 && before < id); /* back alone: there is no circle */
+            }
+        if (field == 10) {
+            char name[32] = "", text[32];
+            int64_t value;
+            read_attr(inside, name, &value, text);
+            if (!strcmp(name, "comm_src")) m.from = value;
+            if (!strcmp(name, "comm_dst")) m.to = value;
+            if (!strcmp(name, "comm_tag")) m.tag = value;
+            if (!strcmp(name, "comm_size")) m.bytes = (uint64_t)value;
+            if (!strcmp(name, "pg_name")) strcpy(group, text);
+        }
+    }
+    assert_int_equal(id, t->ids + 1);
+    t->ids = id;
+    assert_in_range(type, COMP, COLL);
+    t->count[type]++;
+    if (type == COMP) t->comp_us += (double)duration;
+    if (type == COLL) {
+        t->coll_us += (double)duration;
+        assert_true(m.bytes > 0);
+        assert_true(group[0]);
+    }
+    if (type == SEND && t->sends < MOST_MESSAGES) t->sent[t->sends++] = m;
+    if (type == RECV && t->receives < MOST_MESSAGES) t->got[t->receives++] = m;
+}
+
+static bool take(void *user, const char *name, const char *at, size_t length)
+{
+    tally *t = user;
+    if (!strcmp(name, "groups.json")) {
+        t->groups = json_loadb(at, length, 0, NULL);
+        assert_non_null(t->groups);
+        return true;
+    }
+    cursor c = {(const uint8_t *)at, (const uint8_t *)at + length};
+    double before = t->comp_us;
+    t->ids = 0;
+    t->files++;
+    part(&c); /* metadata */
+    while (c.at < c.end) read_node(part(&c), t);
+    int rank = 0;
+    assert_int_equal(sscanf(name, "step.%d.et", &rank), 1);
+    if (rank < 64) t->rank_comp_us[rank] = (uint64_t)(t->comp_us - before);
+    return true;
+}
+
+static int by_message(const void *a, const void *b)
+{
+    const message *x = a, *y = b;
+    if (x->from != y->from) return x->from < y->from ? -1 : 1;
+    if (x->to != y->to) return x->to < y->to ? -1 : 1;
+    return x->tag < y->tag ? -1 : x->tag > y->tag;
+}
+
+static bool has_chakra(void)
+{
+    ft_step_view view;
+    ft_error err = {0};
+    static tally t;
+    memset(&t, 0, sizeof t);
+    json_t *request = forecast(ALONE, &view);
+    ft_status status = ft__chakra(&view, take, &t, &err);
+    if (status == FT_E_UNSUPPORTED) assert_non_null(strstr(err.message, "protobuf-c"));
+    json_decref(t.groups);
+    json_decref(request);
+    return status == FT_OK;
+}
+
+static void one_gpus_kernels_add_up_to_its_busy_time(void **state)
+{
+    (void)state;
+    if (!has_chakra()) skip();
+    ft_step_view view;
+    static tally t;
+    memset(&t, 0, sizeof t);
+    json_t *request = forecast(ALONE, &view);
+    assert_int_equal(ft__chakra(&view, take, &t, NULL), FT_OK);
+    assert_int_equal(t.files, 1);
+    assert_true(fabs(t.comp_us / (view.step->busy_ms * 1e3) - 1) < 1e-3);
+    assert_true(fabs((double)t.count[COMP] / view.step->launches - 1) < 0.02);
+    assert_int_equal(t.count[COLL] + t.count[SEND] + t.count[RECV], 0);
+    json_decref(t.groups);
+    json_decref(request);
+}
+
+static void graphs_have_no_circles_and_every_send_is_received(void **state)
+{
+    (void)state;
+    if (!has_chakra()) skip();
+    static tally t;
+    for (int i = 2; i < REQUESTS; i++) {
+        ft_step_view view;
+        ft_error err = {0};
+        memset(&t, 0, sizeof t);
+        json_t *request = forecast(requests[i], &view);
+        if (ft__chakra(&view, take, &t, &err) != FT_OK) fail_msg("%s: %s", requests[i], err.message);
+        int64_t ranks = view.step->ranks;
+        bool all = ranks <= FT_CHAKRA_RANKS;
+        assert_int_equal(t.files, all ? ranks : view.parallel->pp);
+        /* Kernels of the slowest stage's first rank are the step's busy time. */
+        int64_t same = view.parallel->tp * view.parallel->cp * view.parallel->dp,
+                slow = ft__slowest_stage(&view) * same;
+        double busy = view.step->busy_ms * 1e3;
+        bool split = view.parallel->schedule == FT_ZERO_BUBBLE || view.parallel->schedule == FT_DUALPIPE;
+        if (slow < 64 && !split && fabs((double)t.rank_comp_us[slow] / busy - 1) > 2e-3)
+            fail_msg("%s: %g us of kernels, not %g", requests[i], (double)t.rank_comp_us[slow], busy);
+        if (view.step->comm_ms > 0 && view.parallel->pp == 1) assert_true(t.count[COLL] > 0);
+        if (all) {
+            assert_int_equal(t.sends, t.receives);
+            qsort(t.sent, t.sends, sizeof *t.sent, by_message);
+            qsort(t.got, t.receives, sizeof *t.got, by_message);
+            for (size_t k = 0; k < t.sends; k++) {
+                assert_int_equal(by_message(&t.sent[k], &t.got[k]), 0);
+                assert_int_equal(t.sent[k].bytes, t.got[k].bytes);
+                if (k) assert_true(by_message(&t.sent[k - 1], &t.sent[k]) < 0); /* a tag is used once */
+            }
+            int64_t micros = view.work->accumulate, places = view.parallel->pp * (view.parallel->vpp > 1 ? 2 : 1);
+            if (view.parallel->pp > 1) assert_int_equal(t.sends, (size_t)(2 * (places - 1) * micros * same));
+        }
+        json_decref(t.groups);
+        json_decref(request);
+    }
+}
+
+static void exchanges_of_a_layer_add_up(void **state)
+{
+    (void)state;
+    if (!has_chakra()) skip();
+    ft_step_view view;
+    static tally t;
+    memset(&t, 0, sizeof t);
+    json_t *request = forecast(LAID_OUT("llama-3-8b", "4", "{\"tp\":4}"), &view);
+    assert_int_equal(ft__chakra(&view, take, &t, NULL), FT_OK);
+    assert_true(fabs(t.coll_us / 4 / (view.step->comm_ms * 1e3) - 1) < 0.02); /* four ranks, each as long */
+    assert_int_equal(json_object_size(t.groups), 1);
+    assert_int_equal(json_array_size(json_object_get(t.groups, "1")), 4);
+    json_decref(t.groups);
+    json_decref(request);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trace_obeys_the_format_and_ends_with_the_step),
+        cmocka_unit_test(stages_are_processes_and_sends_are_arrows),
+        cmocka_unit_test(one_gpus_kernels_add_up_to_its_busy_time),
+        cmocka_unit_test(graphs_have_no_circles_and_every_send_is_received),
+        cmocka_unit_test(exchanges_of_a_layer_add_up),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}

@@ -1,0 +1,164 @@
+/* One rank's streams by hand: what is hidden, what is exposed. */
+#include "small_graph.h"
+
+#include "graph/emit.h"
+#include "timeline/lanes.h"
+
+enum { NODES = 4 };
+
+/* a kernel, an exchange of its result, a kernel that needs neither, a kernel that reads what was exchanged */
+typedef struct hand {
+    ft_arena *arena;
+    ft_graph *g;
+    ft_beat beats[NODES];
+    double comm[NODES], again[NODES], entry[1], gather[1], scatter[1], spent[1], ended[NODES];
+    ft_axis axis[NODES];
+    bool ring[NODES];
+    int32_t awaits[NODES], sends[NODES];
+    ft_lanes lanes;
+} hand;
+
+static void set_up(hand *h, int64_t repeat)
+{
+    *h = (hand){.arena = ft__arena_new(0)};
+    h->g = ft__graph_new(h->arena, FT_BF16);
+    ft_ref in = tensor(h->g, FT_ACTIVATION, 1, 1), a = tensor(h->g, FT_ACTIVATION, 1, 1),
+           b = tensor(h->g, FT_ACTIVATION, 1, 1), c = tensor(h->g, FT_ACTIVATION, 1, 1),
+           d = tensor(h->g, FT_ACTIVATION, 1, 1);
+    open_block(h->g, "layers", FT_FORWARD, repeat, FT_NONE, -1);
+    node(h->g, FT_FORWARD, "make", 1, &in, 1, &a);
+    node(h->g, FT_FORWARD, "send", 1, &a, 1, &b);
+    node(h->g, FT_FORWARD, "other", 1, &in, 1, &c);
+    node(h->g, FT_FORWARD, "use", 1, &b, 1, &d);
+    close_block(h->g, d);
+    for (int i = 0; i < NODES; i++) {
+        h->g->nodes[i].op = ft__bytes_kernel("copy", FT_BF16, 1024, 0);
+        h->beats[i] = (ft_beat){.gpu = i == 1 ? 0 : 1, .count = 1};
+    }
+    h->g->nodes[1].verb = FT_DO_COMM;
+    h->g->nodes[1].op = (ft_op){.kind = FT_OP_OTHER, .name = "comm"};
+    h->g->nodes[1].exchange = (ft_exchange){.kind = FT_EXCHANGE_ALL_REDUCE, .axis = FT_AXIS_TENSOR};
+    assert_int_equal(ft__lanes_awaits(h->g, h->awaits, h->sends, NULL), FT_OK);
+    h->axis[1] = FT_AXIS_TENSOR;
+    h->lanes = (ft_lanes){.g = h->g,
+                          .beats = h->beats,
+                          .entry = h->entry,
+                          .comm = h->comm,
+                          .axis = h->axis,
+                          .awaits = h->awaits,
+                          .sends = h->sends,
+                          .ring = h->ring,
+                          .again = h->again,
+                          .gather = h->gather,
+                          .scatter = h->scatter,
+                          .spent = h->spent};
+}
+
+static double forward(hand *h, bool gathers, bool scatters)
+{
+    ft_clocks c = {0};
+    ft__lanes_run(&h->lanes, FT_FORWARD, gathers, scatters, h->ended, &c);
+    return fmax(c.gpu, c.lane[FT_AXIS_DATA]);
+}
+
+static bool near(double a, double b) { return fabs(a - b) < 1e-9; }
+
+static void who_reads_an_exchange_waits_for_it(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    assert_int_equal(h.awaits[3], 1);
+    assert_int_equal(h.awaits[2], -1);
+    assert_int_equal(h.sends[1], 0);
+    h.comm[1] = 0.5; /* hidden behind the kernel between */
+    assert_true(near(forward(&h, false, false), 3));
+    h.comm[1] = 2; /* one ms of it sticks out */
+    assert_true(near(forward(&h, false, false), 4));
+    assert_true(near(h.spent[0], 4));
+    h.lanes.beside = 0.2; /* the kernel beside it is slower, which costs nothing while the exchange is longer */
+    assert_true(near(forward(&h, false, false), 4));
+    h.comm[1] = 0.6; /* 0.6 ms at 1/1.2 of the speed */
+    assert_true(near(forward(&h, false, false), 3 + 0.1));
+    ft__arena_free(h.arena);
+}
+
+static void an_operand_that_is_there_need_not_wait(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    /* Issued behind a kernel that it does not need. */
+    ft_node moved = h.g->nodes[1];
+    h.g->nodes[1] = h.g->nodes[2];
+    h.g->nodes[2] = moved;
+    h.beats[1].gpu = 1;
+    h.beats[2].gpu = 0;
+    h.comm[2] = 1;
+    h.axis[2] = FT_AXIS_TENSOR;
+    assert_int_equal(ft__lanes_awaits(h.g, h.awaits, h.sends, NULL), FT_OK);
+    assert_true(near(forward(&h, false, false), 4));
+    h.lanes.async = true;
+    assert_true(near(forward(&h, false, false), 3));
+    ft__arena_free(h.arena);
+}
+
+static void a_ring_goes_on_beside_its_kernel(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    h.ring[1] = true;
+    h.lanes.ring_parts = 4;
+    h.comm[1] = 1.5; /* from 1 to 2.5; the kernel from 2, its last quarter after 2.5 */
+    assert_true(near(forward(&h, false, false), 3));
+    h.comm[1] = 4;
+    assert_true(near(forward(&h, false, false), 5 + 0.25));
+    ft__arena_free(h.arena);
+}
+
+static void sharded_parameters_come_one_iteration_ahead(void **state)
+{
+    (void)state;
+    hand h;
+    for (int64_t repeat = 1; repeat <= 40; repeat += 13) {
+        double n = (double)repeat;
+        set_up(&h, repeat);
+        h.gather[0] = 2; /* shorter than an iteration: only the first is waited for; the last asks for nobody's */
+        assert_true(near(forward(&h, true, false), fmax(2 + 3 * n, 2 + 3 * n - 3 + 2)));
+        assert_true(near(forward(&h, false, false), 3 * n));
+        h.gather[0] = 5; /* longer: the network sets the pace */
+        ft_clocks c = {0};
+        ft__lanes_run(&h.lanes, FT_FORWARD, true, false, h.ended, &c);
+        assert_true(near(c.gpu, 5 * n + 3));
+        h.gather[0] = 0;
+        h.scatter[0] = 1; /* each behind the next iteration; the last sticks out */
+        assert_true(near(forward(&h, false, true), 3 * n + 1));
+        ft__arena_free(h.arena);
+    }
+}
+
+static void what_is_gathered_again_starts_a_kernel_earlier(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    h.comm[1] = 0;
+    h.again[3] = 1;
+    assert_true(near(forward(&h, false, false), 3));
+    h.again[3] = 2.5; /* begun with the kernel before, at 1 */
+    assert_true(near(forward(&h, false, false), 4.5));
+    ft__arena_free(h.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_reads_an_exchange_waits_for_it),
+        cmocka_unit_test(an_operand_that_is_there_need_not_wait),
+        cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
+        cmocka_unit_test(sharded_parameters_come_one_iteration_ahead),
+        cmocka_unit_test(what_is_gathered_again_starts_a_kernel_earlier),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

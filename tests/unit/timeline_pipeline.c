@@ -1,0 +1,160 @@
+/* Bubbles come out as the papers' formulas say where these hold: equal stages, nothing to send. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "timeline/pipeline.h"
+
+enum { MOST = 1024 };
+
+static ft_piped run(ft_arena *arena, ft_schedule schedule, int64_t stages, int64_t chunks, int64_t micros, double f,
+                    double b, double send)
+{
+    static double forward[MOST], backward[MOST];
+    ft_piped out;
+    ft_error err;
+    ft__arena_reset(arena);
+    for (int i = 0; i < MOST; i++) {
+        forward[i] = f;
+        backward[i] = b;
+    }
+    ft_pipe p = {.schedule = schedule,
+                 .stages = stages,
+                 .chunks = chunks,
+                 .micros = micros,
+                 .forward = forward,
+                 .backward = backward,
+                 .weight_share = 0.5,
+                 .send_ms = send};
+    if (ft__pipeline_run(&p, arena, &out, &err) != FT_OK) fail_msg("%s", err.message);
+    return out;
+}
+
+static bool near(double a, double b) { return fabs(a - b) < 1e-9 * fmax(1, fabs(b)); }
+
+static void bubbles_are_stages_over_micro_batches(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    for (int64_t p = 1; p <= 16; p *= 2)
+        for (int64_t m = p; m <= 64; m += p) {
+            double work = (double)m * 3, steps = (double)(p - 1);
+            /* (p-1)/m of the work: GPipe (Huang et al. 2019), 1F1B (Narayanan et al. 2021). */
+            assert_true(near(run(arena, FT_GPIPE, p, 1, m, 1, 2, 0).bubble_ms, steps * 3));
+            assert_true(near(run(arena, FT_1F1B, p, 1, m, 1, 2, 0).bubble_ms, steps * 3));
+            assert_true(near(run(arena, FT_1F1B, p, 1, m, 1, 2, 0).total_ms, work + steps * 3));
+            for (int64_t v = 2; v <= 4; v++) { /* (p-1)/(m v) */
+                ft_piped i = run(arena, FT_INTERLEAVED, p, v, m, 1, 2, 0);
+                assert_true(near(i.busy_ms, work * (double)v));
+                assert_true(near(i.bubble_ms, steps * 3));
+            }
+            /* (p-1)(F + B - 2W), B with W (Qi et al. 2023, ZB-H1): a third of 1F1B's where F = B - W = W. */
+            if (m >= 2 * p) assert_true(near(run(arena, FT_ZERO_BUBBLE, p, 1, m, 1, 2, 0).bubble_ms, steps * 1));
+            /* (p/2 - 1)(F&B + B - 3W) (DeepSeek-V3, table 3); a chunk is as long as in the other schedules. */
+            if (m >= 2 * p && p > 1 && m % 2 == 0)
+                assert_true(near(run(arena, FT_DUALPIPE, p, 2, m, 1, 2, 0).bubble_ms, ((double)p / 2 - 1) * 2));
+        }
+    ft__arena_free(arena);
+}
+
+static void schedules_hold_as_many_as_they_should(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    for (int64_t p = 2; p <= 16; p *= 2) {
+        int64_t m = 4 * p;
+        ft_piped gpipe = run(arena, FT_GPIPE, p, 1, m, 1, 2, 0);
+        for (int64_t s = 0; s < p; s++) assert_true(gpipe.in_flight[s] == (double)m);
+        ft_piped one = run(arena, FT_1F1B, p, 1, m, 1, 2, 0);
+        for (int64_t s = 0; s < p; s++) assert_true(one.in_flight[s] == (double)(p - s));
+        ft_piped zb = run(arena, FT_ZERO_BUBBLE, p, 1, m, 1, 2, 0);
+        for (int64_t s = 0; s < p; s++) assert_true(zb.in_flight[s] <= (double)p);
+        ft_piped dual = run(arena, FT_DUALPIPE, p, 2, m, 1, 2, 0);
+        for (int64_t s = 0; s < p; s++) assert_true(dual.in_flight[s] <= (double)p + 1); /* table 3: PP + 1 */
+        /* Narayanan et al.: p (1 + (p-1)/(p v)) micro-batches' worth on the first stage. */
+        ft_piped inter = run(arena, FT_INTERLEAVED, p, 2, m, 1, 2, 0);
+        assert_true(inter.in_flight[0] / 2 <= (double)p * (1 + (double)(p - 1) / (double)(2 * p)) + 0.5);
+        assert_true(inter.in_flight[0] / 2 > (double)p);
+    }
+    ft__arena_free(arena);
+}
+
+static void nothing_runs_before_what_it_needs(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    static const ft_schedule all[] = {FT_GPIPE, FT_1F1B, FT_INTERLEAVED, FT_ZERO_BUBBLE, FT_DUALPIPE};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        int64_t p = 4, m = 16, chunks = all[k] == FT_INTERLEAVED ? 3 : all[k] == FT_DUALPIPE ? 2 : 1;
+        ft_piped r = run(arena, all[k], p, chunks, m, 1, 2, 0.25);
+        ft_piped free = run(arena, all[k], p, chunks, m, 1, 2, 0);
+        double without = free.total_ms;
+        r = run(arena, all[k], p, chunks, m, 1, 2, 0.25);
+        assert_true(r.total_ms > without);
+        int64_t forwards = 0, backwards = 0, weights = 0;
+        for (int64_t s = 0; s < p; s++) {
+            double at = 0;
+            for (int32_t i = 0; i < r.op_count[s]; i++) {
+                const ft_pipe_op *op = &r.ops[s][i];
+                assert_true(op->start >= at - 1e-12);
+                if (!op->joined) at = op->end;
+                forwards += op->kind == FT_PIPE_FORWARD;
+                backwards += op->kind == FT_PIPE_BACKWARD || op->kind == FT_PIPE_INPUTS;
+                weights += op->kind == FT_PIPE_BACKWARD || op->kind == FT_PIPE_WEIGHTS;
+            }
+        }
+        int64_t pieces = p * m * (all[k] == FT_DUALPIPE ? 1 : chunks);
+        assert_int_equal(forwards, pieces);
+        assert_int_equal(backwards, pieces);
+        assert_int_equal(weights, pieces);
+    }
+    ft__arena_free(arena);
+}
+
+static void the_slowest_stage_sets_the_pace(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    double forward[4] = {1, 1, 1, 1.5}, backward[4] = {2, 2, 2, 3};
+    ft_pipe p = {.schedule = FT_1F1B, .stages = 4, .chunks = 1, .micros = 64, .forward = forward, .backward = backward};
+    ft_piped out;
+    assert_int_equal(ft__pipeline_run(&p, arena, &out, NULL), FT_OK);
+    assert_true(near(out.busy_ms, 64 * 4.5));
+    assert_true(near(out.total_ms, 3 * 3 + 64 * 4.5)); /* the way to the last stage and back */
+    ft__arena_free(arena);
+}
+
+static void what_a_schedule_cannot_take_is_said(void **state)
+{
+    (void)state;
+    ft_error err;
+    assert_int_equal(ft__pipeline_check(FT_INTERLEAVED, 8, 2, 12, &err), FT_E_RANGE);
+    assert_string_equal(err.message,
+                        "an interleaved schedule needs micro-batches in groups of \"pp\" 8: 8 or 16 of them, "
+                        "not 12");
+    assert_int_equal(ft__pipeline_check(FT_DUALPIPE, 5, 2, 12, &err), FT_E_RANGE);
+    assert_string_equal(err.message, "dualpipe pairs the stages: \"pp\" must be even, 4 or 6, not 5");
+    assert_int_equal(ft__pipeline_check(FT_DUALPIPE, 8, 2, 12, &err), FT_E_RANGE);
+    assert_string_equal(err.message,
+                        "dualpipe needs an even number of micro-batches, at least 2 * pp = 16; there are 12");
+    assert_int_equal(ft__pipeline_check(FT_1F1B, 1000, 1, 1000000, &err), FT_E_RANGE);
+    assert_int_equal(ft__pipeline_check(FT_1F1B, 3, 1, 1, &err), FT_OK);
+    assert_int_equal(ft__pipeline_check(FT_INTERLEAVED, 8, 1, 3, &err), FT_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bubbles_are_stages_over_micro_batches),
+        cmocka_unit_test(schedules_hold_as_many_as_they_should),
+        cmocka_unit_test(nothing_runs_before_what_it_needs),
+        cmocka_unit_test(the_slowest_stage_sets_the_pace),
+        cmocka_unit_test(what_a_schedule_cannot_take_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

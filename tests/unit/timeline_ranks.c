@@ -1,0 +1,343 @@
+/* A step on many GPUs: what it exchanges in closed form, what its ranks hold, and how long the forecast itself takes. */
+#include "layout_models.h"
+
+#include <time.h>
+
+static ft_predictor *predictor;
+
+static int open_predictor(void **state)
+{
+    (void)state;
+    return ft__predictor_open(NULL, &predictor, NULL);
+}
+
+static int close_predictor(void **state)
+{
+    (void)state;
+    ft__predictor_close(predictor);
+    return 0;
+}
+
+/* GPUs that share nothing but a slow network: its bytes are all that an exchange costs. */
+static ft_cluster slow_network(int64_t gpus, double gbps)
+{
+    ft_cluster c = {.tiers = 2, .gpus_per_node = 1, .nodes = gpus, .gpus = gpus};
+    c.tier[0] = (ft_tier){.fabric = FT_NVLINK, .gbps = 300, .efficiency = 1, .gpus = 1, .oversubscription = 1};
+    c.tier[1] = (ft_tier){.fabric = FT_INFINIBAND, .gbps = gbps, .efficiency = 1, .gpus = gpus, .oversubscription = 1};
+    c.tier[1].switched = true;
+    return c;
+}
+
+/* Nodes of eight with NVLink and 400 Gb/s per GPU. */
+static ft_cluster nodes_of_eight(int64_t gpus)
+{
+    ft_cluster c = {.tiers = 2, .gpus_per_node = 8, .nodes = (gpus + 7) / 8, .gpus = gpus};
+    c.tier[0] = (ft_tier){.fabric = FT_NVLINK,
+                          .gbps = 450,
+                          .efficiency = 0.8,
+                          .latency_us = 2,
+                          .gpus = 8,
+                          .switched = true,
+                          .oversubscription = 1};
+    c.tier[1] = (ft_tier){.fabric = FT_INFINIBAND,
+                          .gbps = 50,
+                          .efficiency = 0.9,
+                          .latency_us = 10,
+                          .gpus = gpus,
+                          .switched = true,
+                          .oversubscription = 1};
+    return c;
+}
+
+typedef struct rig {
+    ft_arena *arena;
+    ft_memo *memo;
+    ft_device device;
+    ft_arch arch;
+    ft_workload work;
+    ft_parallel parallel;
+    ft_cluster cluster;
+    ft_step step;
+    ft_ranked ranked;
+} rig;
+
+static void begin(rig *r, const char *model)
+{
+    *r = (rig){.arena = ft__arena_new(0),
+               .memo = ft__memo_new(),
+               .device = limit_device("h100_sxm"),
+               .arch = open_model(model),
+               .work = train_work(1, 2048),
+               .parallel = layout_of(1, 1, 1, 1, 1)};
+    r->cluster = nodes_of_eight(16384);
+}
+
+static void end(rig *r)
+{
+    ft__arch_release(&r->arch);
+    ft__memo_free(r->memo);
+    ft__arena_free(r->arena);
+}
+
+static void forecast(rig *r)
+{
+    ft__arena_reset(r->arena);
+    ft_ranks ranks = {.arch = &r->arch,
+                      .work = &r->work,
+                      .parallel = &r->parallel,
+                      .cluster = &r->cluster,
+                      .device = &r->device,
+                      .predictor = predictor,
+                      .quantile = 0.9,
+                      .memo = r->memo,
+                      .arena = r->arena};
+    ft_error err;
+    ft_graph *shown;
+    if (ft__ranks_forecast(&ranks, &r->step, &r->ranked, &shown, &err) != FT_OK) fail_msg("%s", err.message);
+    assert_true(r->step.low_ms > 0 && r->step.low_ms <= r->step.step_ms && r->step.step_ms <= r->step.high_ms);
+    assert_true(r->step.comm_exposed_ms >= 0 && r->step.comm_exposed_ms <= r->step.comm_ms + 1e-9);
+    double shares = 0;
+    for (int i = 0; i < 4; i++) shares += r->step.regime[i];
+    if (fabs(shares - 1) > 0.02)
+        fail_msg("shares add up to %.3f: compute %.3f memory %.3f", shares, r->step.regime[FT_COMPUTE],
+                 r->step.regime[FT_MEMORY]);
+}
+
+static void close_to(double found, double expected, double within, const char *what)
+{
+    if (fabs(found / expected - 1) > within) fail_msg("%s: %.4g, expected %.4g", what, found, expected);
+}
+
+/* -- volumes ----------------------------------------------------------------------------------- */
+
+/* An all-reduce sends 2 (n-1)/n of its bytes, ZeRO-3 three times (n-1)/n of the parameters (Rajbhandari et al. 2020). */
+static void data_parallel_volumes(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    for (int64_t n = 2; n <= 64; n *= 4) {
+        double ring = ((double)n - 1) / (double)n, gb = 1e-9;
+        r.cluster = slow_network(n, 0.5);
+        r.parallel = layout_of(1, 1, 1, 1, n);
+        forecast(&r);
+        double elements = r.ranked.stages[0].dense;
+        double ms = elements * gb / 0.5 * 1e3;
+        close_to(r.step.axis_ms[FT_AXIS_DATA], 2 * ring * 4 * ms, 0.05, "ddp");
+        assert_true(r.step.comm_exposed_ms > 0.8 * r.step.comm_ms); /* nothing hides on such a network */
+        r.parallel.zero = 1; /* gradients scattered in fp32, parameters gathered in bf16 */
+        forecast(&r);
+        close_to(r.step.axis_ms[FT_AXIS_DATA], ring * (4 + 2) * ms, 0.05, "zero 1");
+        r.parallel.zero = 3;
+        forecast(&r);
+        close_to(r.step.axis_ms[FT_AXIS_DATA], 3 * ring * 2 * ms, 0.05, "zero 3");
+        r.parallel.keep_gathered = true;
+        forecast(&r);
+        close_to(r.step.axis_ms[FT_AXIS_DATA], 2 * ring * 2 * ms, 0.05, "zero 3, parameters kept");
+        r.parallel.keep_gathered = false;
+        r.parallel.zero = 0;
+        r.work.accumulate = 4; /* once per step, however many micro-batches */
+        forecast(&r);
+        close_to(r.step.axis_ms[FT_AXIS_DATA], 2 * ring * 4 * ms, 0.05, "ddp, accumulated");
+        r.work.accumulate = 1;
+    }
+    end(&r);
+}
+
+/* Shards of eight ranks, eight copies: a scattering inside, a sum over the copies of an eighth. */
+static void hybrid_shards_cross_fewer_ranks(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    r.cluster = slow_network(64, 0.5);
+    r.parallel = layout_of(1, 1, 1, 1, 64);
+    r.parallel.zero = 3;
+    r.parallel.shard = 8;
+    forecast(&r);
+    double ms = r.ranked.stages[0].dense * 2e-9 / 0.5 * 1e3, inside = 7.0 / 8;
+    close_to(r.step.axis_ms[FT_AXIS_DATA], (3 * inside + 2 * inside / 8) * ms, 0.05, "hybrid");
+    double kept = ft__ranks_kept(&r.parallel, 1, 0);
+    assert_true(kept == 1.0 / 8);
+    end(&r);
+}
+
+static void overlap_hides_what_there_is_time_for(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3-8b");
+    r.parallel = layout_of(1, 1, 1, 1, 64);
+    r.work.seq = 4096;
+    forecast(&r);
+    double beside = r.step.step_ms, comm = r.step.axis_ms[FT_AXIS_DATA];
+    r.parallel.no_overlap = true;
+    forecast(&r);
+    assert_true(r.step.step_ms > beside + 0.5 * comm);
+    r.parallel.no_overlap = false;
+    r.parallel.zero = 1;
+    forecast(&r);
+    double after = r.step.step_ms;
+    r.parallel.gather_ahead = true; /* parameters come beside the next forward pass */
+    forecast(&r);
+    assert_true(r.step.step_ms < after);
+    end(&r);
+}
+
+/* -- memory ------------------------------------------------------------------------------------ */
+
+/* Bytes per parameter with Adam in mixed precision: 18 on every rank, 6 + 12/d with a distributed optimizer, 2 + 16/d
+ * and 18/d with gradients and parameters sharded too (Megatron-LM's documentation; Rajbhandari et al. 2020). */
+static void states_are_sharded(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    double d = 8;
+    static const double whole[] = {18, 6, 2, 0}, part[] = {0, 12, 16, 18};
+    for (int zero = 0; zero <= 3; zero++) {
+        r.parallel = layout_of(1, 1, 1, 1, 8);
+        r.parallel.zero = zero;
+        forecast(&r);
+        const ft_memory *m = &r.step.memory;
+        double bytes = (m->weights_bytes + m->gradients_bytes + m->optimizer_bytes) / r.ranked.stages[0].dense;
+        close_to(bytes, whole[zero] + part[zero] / d, 0.01, "bytes per parameter");
+        if (zero == 3) assert_true(m->communication_bytes >= 2 * r.ranked.stages[0].layer_bytes);
+    }
+    /* Experts are held by fewer ranks. */
+    ft_parallel p = layout_of(1, 1, 1, 4, 8);
+    p.zero = 1;
+    assert_true(ft__ranks_kept(&p, 1, 1) == (1.0 / 8 + 1.0 / 2) / 2);
+    end(&r);
+}
+
+static void early_stages_hold_more(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "gpt3-6.7b");
+    r.parallel = layout_of(1, 4, 1, 1, 1);
+    r.work.accumulate = 16;
+    r.work.batch = 4;
+    forecast(&r);
+    assert_int_equal(r.step.worst_stage, 0);
+    double one = r.step.memory.activations_bytes;
+    assert_true(r.ranked.pipe.in_flight[0] == 4);
+    close_to(one, 4 * r.ranked.stages[0].saved_bytes, 0.01, "four micro-batches");
+    r.parallel.schedule = FT_GPIPE;
+    forecast(&r);
+    assert_true(r.ranked.pipe.in_flight[0] == 16);
+    assert_int_equal(r.step.worst_stage, 3); /* sixteen micro-batches' logits */
+    assert_true(r.step.memory.activations_bytes > 4 * one);
+    end(&r);
+}
+
+/* The answer to what does not fit: its time, its worst rank, and what fits. */
+static void what_does_not_fit_gets_a_remedy(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3-70b");
+    r.parallel = layout_of(8, 1, 1, 1, 8);
+    r.work.batch = 1;
+    r.work.seq = 4096;
+    r.work.accumulate = 8;
+    forecast(&r);
+    assert_false(r.step.memory.fits);
+    assert_true(r.step.step_ms > 0);
+    assert_string_equal(r.step.memory.remedy, "zero 2");
+    r.parallel = layout_of(1, 1, 1, 1, 64);
+    r.work.accumulate = 1;
+    forecast(&r);
+    assert_false(r.step.memory.fits);
+    assert_string_equal(r.step.memory.remedy, "zero 3, recompute full");
+    r.parallel = layout_of(8, 4, 1, 1, 2);
+    r.parallel.zero = 1;
+    r.work.accumulate = 16;
+    forecast(&r);
+    assert_true(r.step.memory.fits);
+    assert_string_equal(r.step.memory.remedy, "");
+    /* Nothing helps on one rank. */
+    r.parallel = layout_of(1, 2, 1, 1, 1);
+    forecast(&r);
+    assert_false(r.step.memory.fits);
+    assert_string_equal(r.step.memory.remedy, "");
+    end(&r);
+}
+
+/* -- stages ------------------------------------------------------------------------------------ */
+
+static void equal_stages_are_one_and_bubbles_exact(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.1-405b");
+    r.parallel = layout_of(8, 16, 1, 1, 1);
+    r.parallel.sp = true;
+    r.work.accumulate = 64;
+    forecast(&r);
+    int64_t graphs = 1;
+    for (int64_t s = 1; s < 16; s++) graphs += r.ranked.stages[s].g != r.ranked.stages[s - 1].g;
+    assert_true(graphs <= 4); /* 126 layers: eight on fourteen of the stages, seven on two */
+    /* The first and the last stage take the longest or near it: bubbles are the way there and back. */
+    double slowest = 0, way = 0;
+    for (int64_t s = 0; s < 16; s++) {
+        double all = r.ranked.stages[s].forward_ms + r.ranked.stages[s].backward_ms;
+        slowest = fmax(slowest, all);
+        way += all;
+    }
+    assert_true(r.ranked.pipe.total_ms >= way + 63 * slowest - slowest - 1e-6);
+    assert_true(r.ranked.pipe.total_ms < 1.05 * (way + 63 * slowest));
+    end(&r);
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+/* 16,384 GPUs, Llama 3 405B. */
+static void a_large_step_is_forecast_quickly(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.1-405b");
+    for (int v = 0; v < 2; v++) {
+        r.parallel = layout_of(8, 16, 1, 1, 128);
+        r.parallel.sp = true;
+        r.parallel.zero = 1;
+        if (v) {
+            r.parallel = layout_of(8, 18, 1, 1, 113);
+            r.parallel.schedule = FT_INTERLEAVED;
+            r.parallel.vpp = 7;
+        }
+        r.work.seq = 8192;
+        r.work.accumulate = v ? 36 : 32;
+        double best = 1e9;
+        for (int i = 0; i < 5; i++) {
+            double before = now_ms();
+            forecast(&r);
+            best = fmin(best, now_ms() - before);
+        }
+        /* 50 ms is the promise for an optimised build; sanitizers take their time. */
+        if (best > 500) fail_msg("%.1f ms", best);
+    }
+    end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_parallel_volumes),
+        cmocka_unit_test(hybrid_shards_cross_fewer_ranks),
+        cmocka_unit_test(overlap_hides_what_there_is_time_for),
+        cmocka_unit_test(states_are_sharded),
+        cmocka_unit_test(early_stages_hold_more),
+        cmocka_unit_test(what_does_not_fit_gets_a_remedy),
+        cmocka_unit_test(equal_stages_are_one_and_bubbles_exact),
+        cmocka_unit_test(a_large_step_is_forecast_quickly),
+    };
+    return cmocka_run_group_tests(tests, open_predictor, close_predictor);
+}
