@@ -1,8 +1,8 @@
 /* foretell-simgrid: flows through a network, by SimGrid. A program of its own, which `foretell` starts.
  *
  * SimGrid keeps its state in globals, takes its settings once per process and aborts when something is wrong: here that
- * hurts nobody. stdin (see src/comm/simgrid.h): "xml BYTES\n" and a platform, then for each exchange "flows COUNT\n" and
- * COUNT lines "FROM TO BYTES\n". stdout: a line of seconds per exchange.
+ * hurts nobody. stdin (see src/comm/simgrid.h): "xml BYTES\n" and a platform, then for each exchange "flows COUNT\n"
+ * and COUNT lines "FROM TO BYTES\n". stdout: a line of seconds per exchange.
  *
  * Settings. Its standard model (LV08) is calibrated for TCP over Ethernet: 97 % of the bandwidth, 13 times the latency,
  * windows of 4 MiB, acknowledgements that use up the way back. RDMA has none of these: CM02 shares every cable max-min

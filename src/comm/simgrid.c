@@ -1,7 +1,7 @@
 /* simgrid.c: from exchanges to flows and back.
  *
- * The closed form says how many bytes every GPU puts on the wire and how long starting and stepping takes; the flows say
- * to whom. With N nodes in a group and l ranks in each:
+ * The closed form says how many bytes every GPU puts on the wire and how long starting and stepping takes; the flows
+ * say to whom. With N nodes in a group and l ranks in each:
  *   ring        rank j of node i sends all its bytes to rank j of node i+1, around the ring (l channels, one per NIC)
  *   tree        a double binary tree over the nodes, as NCCL builds it: a quarter of the bytes on each edge it has, up
  *               and down in two trees whose inner nodes are the other's leaves

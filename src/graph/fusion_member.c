@@ -76,9 +76,9 @@ double ft__fusion_work(const ft_node *n)
         {"cast_fp16", 2, 2},
         {"copy", 0, 0},
         {"fill", 0, 0},
-        {"dropout", 185, 1}, /* Philox for every element, three of its four numbers thrown away */
-        {"cos", 50, 50},     /* fp32 with exact reduction of the argument */
-        {"sin", 50, 50},
+        {"dropout", 110, 1}, /* Philox for every element, three of its four numbers thrown away */
+        {"cos", 30, 30},     /* fp32 with exact reduction of the argument */
+        {"sin", 30, 30},
         {"tanh", 26, 26},
         {"gelu", 26, 26},
         {"gelu_backward", 36, 36},

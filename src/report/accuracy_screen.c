@@ -133,7 +133,8 @@ static void hold_against(const allowance *b, const ft_accuracy *a, ft_text *comp
         ft__text_addf(complaints, ": mean error %.2f %% exceeds the budget of %.2f %%\n", 100 * a->mean,
                       100 * b->max_mean);
     }
-    if (!isnan(a->inside) && !(a->inside >= b->min_inside && a->inside <= b->max_inside)) { /* memory has no interval */
+    bool asked = b->min_inside > 0 || b->max_inside < 1; /* memory has no interval, and nobody asks for one */
+    if ((asked || !isnan(a->inside)) && !(a->inside >= b->min_inside && a->inside <= b->max_inside)) {
         add_name(complaints, a->family, a->variant, a->gpu);
         ft__text_addf(complaints,
                       ": %.1f %% of the truth lies inside the interval; the budget asks for %.1f to %.1f %%\n",

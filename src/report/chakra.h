@@ -1,4 +1,5 @@
-/* A step as MLCommons Chakra execution traces: one graph of nodes per rank, which ASTRA-sim runs on networks of its own.
+/* A step as MLCommons Chakra execution traces: one graph of nodes per rank, which ASTRA-sim runs on networks of its
+ * own.
  *
  * Without protobuf-c the function answers FT_E_UNSUPPORTED and says so. */
 #ifndef FT_REPORT_CHAKRA_H

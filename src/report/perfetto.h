@@ -1,7 +1,7 @@
 /* A step as a trace-event file, which Perfetto (ui.perfetto.dev) and chrome://tracing show.
  *
- * One process per pipeline stage, or one for a single GPU; in it a track for the host, one for kernels, one for pieces of
- * work (micro-batches) and one for each axis that exchanges. Ranks of a stage do the same and are drawn once. */
+ * One process per pipeline stage, or one for a single GPU; in it a track for the host, one for kernels, one for pieces
+ * of work (micro-batches) and one for each axis that exchanges. Ranks of a stage do the same and are drawn once. */
 #ifndef FT_REPORT_PERFETTO_H
 #define FT_REPORT_PERFETTO_H
 #include "report/step_view.h"

@@ -22,7 +22,7 @@ typedef struct ft_pass_events {
     double ms;              /* on the GPU */
 } ft_pass_events;
 
-/* A rank's passes: the first micro-batch differs where the host has yet to get ahead, the last where gradients go out. */
+/* A rank's passes: the first micro-batch differs where the host has yet to get ahead, the last where gradients go. */
 typedef struct ft_rank_events {
     const ft_graph *g;
     const ft_step *step;

@@ -27,7 +27,7 @@ typedef struct ft_pipe {
     const double *forward, *backward;
     double weight_share;   /* of backward that is the weights' gradient: split off by zero-bubble schedules */
     double send_ms;        /* of a boundary's activations */
-    double send_share;     /* of it that a stage cannot compute: 1, it waits; less, it is slower beside; 0, it is free */
+    double send_share;     /* of it that a stage loses: 1, it waits; less, it is slower meanwhile; 0, it is free */
 } ft_pipe;
 
 typedef struct ft_piped {

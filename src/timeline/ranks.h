@@ -64,7 +64,8 @@ double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
 typedef struct ft_ranks_width {
     double spread, taken;
 } ft_ranks_width;
-double ft__ranks_beside(const ft_ranks_width *width); /* how much slower kernels are beside an exchange that takes so much */
+/* How much slower kernels are beside an exchange that takes so much of the GPU. */
+double ft__ranks_beside(const ft_ranks_width *width);
 ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_group *group, double bytes, double *ms,
                              ft_ranks_width *width, ft_error *err);
 
@@ -79,6 +80,6 @@ void ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_stage
                             ft_memory *out);
 /* The worst stage's, no time forecast. */
 ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft_error *err);
-/* The nearest layout that fits, in words in the arena; "" when none was found. `of`: a stage of the one that does not. */
+/* The nearest layout that fits, in words in the arena; "" when none was found. `of`: a stage of the one asked for. */
 ft_status ft__ranks_remedy(const ft_ranks *r, const ft_stage *of, const char **out, ft_error *err);
 #endif

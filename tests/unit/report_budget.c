@@ -58,8 +58,10 @@ static void an_error_that_is_no_number_is_over_any_budget(void **state)
 {
     (void)state;
     says("{\"lines\":[{\"family\":\"row\",\"max_mean\":100}]}", true, 1,
+         "row softmax l4: mean error nan % exceeds the budget of 10000.00 %\n");
+    says("{\"lines\":[{\"family\":\"row\",\"max_mean\":100,\"min_inside\":0.8}]}", true, 1,
          "row softmax l4: mean error nan % exceeds the budget of 10000.00 %\n"
-         "row softmax l4: nan % of the truth lies inside the interval; the budget asks for 0.0 to 100.0 %\n");
+         "row softmax l4: nan % of the truth lies inside the interval; the budget asks for 80.0 to 100.0 %\n");
 }
 
 static void a_budget_that_nothing_meets_is_over_unless_rows_were_picked(void **state)

@@ -1,4 +1,4 @@
-/* A step on many GPUs: what it exchanges in closed form, what its ranks hold, and how long the forecast itself takes. */
+/* A step on many GPUs: what it exchanges in closed form, what its ranks hold, and how long its forecast takes. */
 #include "layout_models.h"
 
 #include <time.h>
@@ -110,7 +110,7 @@ static void close_to(double found, double expected, double within, const char *w
 
 /* -- volumes ----------------------------------------------------------------------------------- */
 
-/* An all-reduce sends 2 (n-1)/n of its bytes, ZeRO-3 three times (n-1)/n of the parameters (Rajbhandari et al. 2020). */
+/* An all-reduce sends 2 (n-1)/n of its bytes, ZeRO-3 three times (n-1)/n of the parameters (Rajbhandari et al.). */
 static void data_parallel_volumes(void **state)
 {
     (void)state;
