@@ -24,7 +24,10 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "reduce_dtype",
                                        "gather_dtype",
                                        "reshard",
-                                       "gather_overlap"};
+                                       "gather_overlap",
+                                       "overlap_p2p",
+                                       "expert_skew",
+                                       "expert_capacity"};
     static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
     const json_t *p = json_object_get(object, "parallel");
     *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
@@ -51,7 +54,14 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &reshard, "parallel", err));
     out->keep_gathered = !reshard;
     FT_TRY(ft__json_bool(p, "gather_overlap", FT_OPTIONAL, &out->gather_ahead, "parallel", err));
+    bool overlap_p2p = true;
+    FT_TRY(ft__json_bool(p, "overlap_p2p", FT_OPTIONAL, &overlap_p2p, "parallel", err));
+    out->wait_sends = !overlap_p2p;
     FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
+    double capacity = 0; /* beyond which an expert drops tokens: the heaviest gets no more than that */
+    FT_TRY(ft__json_number(p, "expert_skew", FT_OPTIONAL, 1, 1e4, &out->skew, "parallel", err));
+    FT_TRY(ft__json_number(p, "expert_capacity", FT_OPTIONAL, 1, 1e4, &capacity, "parallel", err));
+    if (capacity > 0 && out->skew > capacity) out->skew = capacity;
     double bucket = 0;
     FT_TRY(ft__json_number(p, "bucket_mib", FT_OPTIONAL, 0.001, 1e6, &bucket, "parallel", err));
     out->bucket_bytes = bucket * 1048576;

@@ -5,7 +5,7 @@
  *   ring        rank j of node i sends all its bytes to rank j of node i+1, around the ring (l channels, one per NIC)
  *   tree        a double binary tree over the nodes, as NCCL builds it: a quarter of the bytes on each edge it has, up
  *               and down in two trees whose inner nodes are the other's leaves
- *   pairwise    all_to_all: an even share to ranks of the other nodes; 16 partners stand for more
+ *   pairwise    all_to_all: an even share to ranks of the other nodes; 16 partners stand for more, fewer on many nodes
  *   send_recv   to the next member of the group: the stages of a pipeline all send at once
  * All groups of the layout's shape run at the same moment: that is where cables are shared. The steps of a ring are not
  * simulated one by one: they are equal and follow each other without a gap, so that one flow carries them all.
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTNERS = 16, MOST_FLOWS = 1 << 17 };
+enum { PARTNERS = 16, EVEN_FLOWS = 1 << 14, MOST_FLOWS = 1 << 17 }; /* a simulation of seconds, not minutes */
 
 ft_status ft__simulated_new(const ft_cluster *cluster, int64_t ranks, ft_arena *arena, ft_simulated **out,
                             ft_error *err)
@@ -122,7 +122,10 @@ static void add_tree(flows *f, int64_t j, bool second)
 
 static void add_pairs(flows *f)
 {
-    int64_t others = f->nodes - 1, partners = others < PARTNERS ? others : PARTNERS;
+    int64_t others = f->nodes - 1, most = EVEN_FLOWS / f->s->platform.hosts, partners = others;
+    if (most > PARTNERS) most = PARTNERS;
+    if (most < 2) most = 2;
+    if (partners > most) partners = most;
     for (int64_t i = 0; i < f->nodes; i++)
         for (int64_t j = 0; j < f->local; j++)
             for (int64_t k = 0; k < partners; k++) {

@@ -18,6 +18,7 @@ typedef struct ft_tally_entry {
 typedef struct ft_tally {
     ft_tally_entry *entries; /* ascending keys */
     size_t count;
+    double step_ms, host_ms;
     double busy_ms, idle_ms, exposed_ms, bubble_ms, input_ms; /* idle: without the wait for samples */
     bool fused;
 } ft_tally;

@@ -163,7 +163,7 @@ static void grow(const ft_boost_data *d, const ft_boost_options *o, const binned
     memset(leaf, 0, d->count);
     for (int level = 0; level < FT_TREE_DEPTH; level++) tree->threshold[level] = UINT32_MAX;
     for (int level = 0; level < o->depth; level++) {
-        int f, cut;
+        int f = 0, cut = 0;
         /* Bits are filled from the top; a level's leaves are numbered by the bits so far. */
         if (!best_cut(d, b, s, use, 1 << level, o->ridge, hist, &f, &cut)) break;
         tree->feature[level] = (uint8_t)f;

@@ -125,8 +125,9 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     return FT_OK;
 }
 
-/* One call never takes less time than its kernel. Trees were fitted to one way of timing; where the other is asked for
- * and the two contradict each other, the one that was measured stands. */
+/* One call never takes less time than its kernel. Where trees were fitted to one way of timing, the other is asked for
+ * and the two contradict each other, the one that was measured stands. Where both were measured (calls alone, kernels
+ * inside models, on a board in another state) each stands by itself. */
 ft_status ft__expert_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                               ft_forecast *out, ft_error *err)
 {

@@ -144,6 +144,7 @@ static void grouped(cutter *c, ft_node *n)
     else
         n->op.u.gemm.b = (int64_t)hit;
     n->op.u.gemm.m = (int64_t)ceil(rows / hit);
+    if (c->p->ep > 1 && c->p->skew > 1) n->effort *= (float)c->p->skew; /* all wait for the rank that got most */
     ft__cut_emit(c, n);
     if (partial) ft__cut_g(c, n->name, y);
     c->expert = y;
@@ -176,6 +177,7 @@ void ft__cut_experts(cutter *c, ft_node *n)
         n->op.u.moe.tokens = (n->op.u.moe.tokens * topk + n->op.u.moe.experts - 1) / n->op.u.moe.experts;
         n->op.u.moe.topk = n->op.u.moe.experts;
     }
+    if (ep > 1 && c->p->skew > 1) n->effort *= (float)c->p->skew;
     if (ep > 1) {
         n->in[0] = all_to_all(c, n->name, n->in[0] < c->known ? n->in[0] : x, FT_AXIS_EXPERT);
         if (c->status == FT_OK) c->g->nodes[c->g->node_count - 1].exchange.bytes *= (double)topk;

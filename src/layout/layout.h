@@ -26,7 +26,9 @@ typedef struct ft_parallel {
     bool no_overlap;        /* gradients are exchanged after the backward pass instead of beside it */
     bool keep_gathered;     /* zero 3: parameters stay whole from forward to backward (reshard_after_forward off) */
     bool gather_ahead;      /* zero 1, 2: updated parameters are gathered beside the next forward pass */
+    bool wait_sends;        /* an interleaved pipeline's stages wait while they send, as those of 1f1b do */
     bool ulysses;           /* context parallel by all-to-all of heads instead of a ring of keys and values */
+    double skew;            /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
     int64_t shard;          /* hybrid sharding: ranks that share one copy of the states; 0: all of dp */
     double bucket_bytes;    /* of gradients exchanged at once; 0: the framework's default */
     double reduce_bytes;    /* per gradient element on the wire; 0: as the gradients are */

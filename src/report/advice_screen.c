@@ -75,7 +75,7 @@ static void together_line(ft_text *out, const ft_style *style, const ft_step_vie
     ft_text a = {0}, b = {0};
     add_signed(&a, t->saves_ms, 4);
     ft__text_add(&a, " ms");
-    ft__text_addf(&b, "all %zu: a step of ", v->advised->count);
+    ft__text_addf(&b, "all %zu: ", v->advised->count);
     ft__add_figure(&b, t->step_ms, 4);
     ft__text_add(&b, " ms");
     if (t->after.work.batch * t->after.work.accumulate != v->asked->work.batch * v->asked->work.accumulate)
@@ -95,7 +95,7 @@ bool ft__screen_advice(ft_text *out, const ft_style *style, const ft_step_view *
     together_line(out, style, v);
     if (inexact(a->list, shown)) {
         ft__ink(out, style, FT_INK_DIM);
-        ft__text_add(out, "  * other numbers: validate the result\n");
+        ft__text_add(out, "  * not the same numbers: validate the result\n");
         ft__ink_end(out, style);
     }
     return printed && !out->failed;

@@ -92,7 +92,9 @@ bool ft__screen_network(ft_text *out, const ft_style *style, const ft_simulated 
         ft__text_add(ms, " ms");
         ft__cell_addf(&c, "%+.1f %%", 100 * more);
     }
-    return ft__columns_print(&c, out, style, 2, true);
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
 }
 
 void ft__answer_network(ft_text *out, const ft_simulated *s)

@@ -29,6 +29,7 @@ typedef struct sweep {
     double peak_total, peak_workspace;
     int32_t peak_block, peak_node;
     int64_t peak_iteration;
+    ft_memory_curve *curve; /* NULL: nobody draws it */
 } sweep;
 
 static double total(const live *l) { return l->gradients + l->saved + l->passing + l->cache; }
@@ -42,8 +43,33 @@ static double *account(sweep *s, ft_ref t)
     }
 }
 
+static void record(sweep *s, const ft_memory_point *p)
+{
+    ft_memory_curve *c = s->curve;
+    if (c->count == c->room) {
+        const size_t room = c->room ? 2 * c->room : 512;
+        ft_memory_point *more = ft__arena_array(s->g->arena, room, sizeof *more);
+        if (!more) {
+            c->failed = true;
+            return;
+        }
+        if (c->count) memcpy(more, c->points, c->count * sizeof *more);
+        c->points = more;
+        c->room = room;
+    }
+    c->points[c->count++] = *p;
+}
+
 static void note(sweep *s, int32_t block, int32_t node, int64_t iteration, double workspace)
 {
+    if (s->curve)
+        record(s, &(ft_memory_point){.block = block,
+                                     .node = node,
+                                     .iteration = iteration,
+                                     .gradients_bytes = s->now.gradients,
+                                     .activations_bytes = s->now.saved,
+                                     .temporary_bytes = s->now.passing + workspace,
+                                     .kv_cache_bytes = s->now.cache});
     const double bytes = total(&s->now) + workspace;
     if (bytes <= s->peak_total) return;
     s->peak_total = bytes;
@@ -248,8 +274,15 @@ static bool measure_workspaces(sweep *s, const ft_device *device, double update)
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err)
 {
+    return ft__step_memory_curve(g, work, device, out, NULL, err);
+}
+
+ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
+                                ft_memory_curve *curve, ft_error *err)
+{
+    if (curve) *curve = (ft_memory_curve){0};
     *out = (ft_memory){.peak_block = "", .peak_node = "", .remedy = ""};
-    sweep s = {.g = g, .work = work, .peak_block = -1, .peak_node = -1, .peak_total = -1};
+    sweep s = {.g = g, .work = work, .peak_block = -1, .peak_node = -1, .peak_total = -1, .curve = curve};
     s.compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
     FT_TRY(ft__lifetimes(g, !s.compiled, &s.lives, err));
     const bool training = work->task == FT_TRAIN;
@@ -265,6 +298,15 @@ ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_d
     const double libraries = ft__library_workspace(device, training);
     for (int32_t b = 0; b < g->block_count; b++) walk_block(&s, b);
 
+    if (curve) {
+        if (curve->failed) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
+        curve->kept = (ft_memory_point){.block = -1,
+                                        .node = -1,
+                                        .gradients_bytes = k.gradients,
+                                        .activations_bytes = k.inputs,
+                                        .temporary_bytes = libraries,
+                                        .kv_cache_bytes = k.cache};
+    }
     out->weights_bytes = k.weights;
     out->gradients_bytes = k.gradients + s.peak.gradients;
     out->optimizer_bytes = k.optimizer;

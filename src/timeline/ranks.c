@@ -69,7 +69,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_pipe
         ft_ranks_width width = {0};
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_SEND_RECV, &group, bytes, &run.send_ms, &width, err));
         /* Megatron's 1f1b sends and receives before it goes on; the others do it beside the next piece. */
-        bool waits = p->schedule == FT_1F1B || p->schedule == FT_GPIPE;
+        bool waits = p->wait_sends || p->schedule == FT_1F1B || p->schedule == FT_GPIPE;
         run.send_share = waits ? 1 : ft__ranks_beside(&width);
     }
     return ft__pipeline_run(&run, r->arena, pipe, err);

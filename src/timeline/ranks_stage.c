@@ -105,11 +105,18 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
 {
     const ft_block *block = &g->blocks[b];
     const ft_parallel *p = r->parallel;
+    /* Serving engines sum small buffers by kernels of their own: vLLM's takes up to 8 MiB. */
+    const double custom_most = 8.0 * 1048576;
+    bool generates = r->work->task == FT_PREFILL || r->work->task == FT_DECODE;
+    bool engine = generates && r->work->cache == FT_CACHE_PAGED &&
+                  (r->work->execution == FT_RUN_FUSED || r->work->execution == FT_RUN_CUDA_GRAPH);
     for (int32_t i = block->first; i < block->first + block->count; i++) {
         const ft_node *n = &g->nodes[i];
         if (n->verb != FT_DO_COMM) continue;
         ft_group group = {0};
         ft__parallel_group(p, n->exchange.axis, &group.size, &group.stride);
+        if (n->exchange.axis == FT_AXIS_EXPERT) group.skew = p->skew;
+        if (engine && n->exchange.bytes <= custom_most) group.engine = FT_ENGINE_VLLM;
         s->axis[i] = n->exchange.axis;
         s->ring[i] = n->exchange.axis == FT_AXIS_CONTEXT && n->exchange.kind != FT_EXCHANGE_ALL_TO_ALL;
         FT_TRY(ft__ranks_exchange(r, n->exchange.kind, &group, n->exchange.bytes, &s->comm[i], &s->width, err));

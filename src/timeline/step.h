@@ -68,4 +68,22 @@ double ft__step_peak(const ft_device *device, ft_dtype dtype, ft_dtype *of);
 /* Memory over the step alone (memory.c); ft__step_forecast calls it. */
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err);
+
+/* Live bytes while one kernel runs, its workspace counted as temporary. */
+typedef struct ft_memory_point {
+    int32_t block, node;
+    int64_t iteration;
+    double gradients_bytes, activations_bytes, temporary_bytes, kv_cache_bytes;
+} ft_memory_point;
+/* The same sweep with every moment kept, in the graph's arena. Of a block that repeats more than four times the first
+ * two and the last two iterations are there: bytes are linear in between. */
+typedef struct ft_memory_curve {
+    ft_memory_point kept;      /* there all the time, beside weights and optimizer states: add it to every point */
+    ft_memory_point *points;
+    size_t count, room;
+    bool failed;
+} ft_memory_curve;
+/* `curve` may be NULL. */
+ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
+                                ft_memory_curve *curve, ft_error *err);
 #endif

@@ -192,6 +192,18 @@ static void a_larger_share_of_cases_needs_a_wider_interval(void **state)
     }
 }
 
+/* Single calls were timed there, and kernels inside models: in another state of the board, P4 up to three times as
+ * slow. Relatives that were not measured take their experience on. */
+static bool measured_both_ways(const ft_device *device, const ft_op *op)
+{
+    static const char *const generations[] = {"pascal", "volta", "turing", "ampere", "cdna1", "cdna2"};
+    bool both = false;
+    for (size_t i = 0; i < sizeof generations / sizeof *generations; i++)
+        both = both || !strcmp(device->generation, generations[i]);
+    bool dense = op->kind == FT_OP_GEMM && (op->dtype == FT_FP32 || op->dtype == FT_FP64);
+    return both && (dense || op->kind == FT_OP_ELEMENTWISE || op->kind == FT_OP_ROW);
+}
+
 static void one_call_never_takes_less_than_its_kernel(void **state)
 {
     (void)state;
@@ -200,6 +212,7 @@ static void one_call_never_takes_less_than_its_kernel(void **state)
         random_kind kind = (random_kind)(i % RANDOM_KINDS);
         const ft_device *device = &devices[random_below(&r, DEVICES)];
         ft_op op = random_op(&r, kind, device);
+        if (measured_both_ways(device, &op)) continue;
         op.timing = FT_TIMING_DEVICE;
         double kernel = ms_on(device, &op);
         op.timing = FT_TIMING_OP;

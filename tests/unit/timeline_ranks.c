@@ -291,6 +291,55 @@ static void equal_stages_are_one_and_bubbles_exact(void **state)
     end(&r);
 }
 
+/* The rank whose experts are liked most sets the pace, unless it may drop what is too much. */
+static void uneven_experts_take_longer(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "mixtral-8x7b");
+    r.parallel = layout_of(1, 1, 1, 8, 8);
+    forecast(&r);
+    double even = r.step.step_ms, sent = r.step.axis_ms[FT_AXIS_EXPERT], flops = r.step.model_flops;
+    r.parallel.skew = 1.5;
+    forecast(&r);
+    assert_true(r.step.step_ms > 1.15 * even && r.step.step_ms < 1.5 * even);
+    assert_true(r.step.axis_ms[FT_AXIS_EXPERT] > 1.3 * sent);
+    assert_true(r.step.model_flops == flops);
+    end(&r);
+}
+
+/* However little there is, the answer is an error or the step. */
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "mixtral-8x7b");
+    r.parallel = layout_of(2, 4, 1, 4, 4);
+    r.parallel.sp = true;
+    r.work.accumulate = 8;
+    int failed = 0, done = 0;
+    for (size_t cap = 1024; cap <= (size_t)1 << 26; cap += cap / 3) {
+        ft_arena *small = ft__arena_new(cap);
+        ft_ranks ranks = {.arch = &r.arch,
+                          .work = &r.work,
+                          .parallel = &r.parallel,
+                          .cluster = &r.cluster,
+                          .device = &r.device,
+                          .predictor = predictor,
+                          .quantile = 0.9,
+                          .memo = r.memo,
+                          .arena = small};
+        ft_error err;
+        ft_status status = ft__ranks_forecast(&ranks, &r.step, NULL, NULL, &err);
+        assert_true(status == FT_OK || status == FT_E_MEMORY);
+        failed += status != FT_OK;
+        done += status == FT_OK;
+        ft__arena_free(small);
+    }
+    assert_true(failed > 5 && done > 0);
+    end(&r);
+}
+
 static double now_ms(void)
 {
     struct timespec t;
@@ -337,6 +386,8 @@ int main(void)
         cmocka_unit_test(early_stages_hold_more),
         cmocka_unit_test(what_does_not_fit_gets_a_remedy),
         cmocka_unit_test(equal_stages_are_one_and_bubbles_exact),
+        cmocka_unit_test(uneven_experts_take_longer),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_large_step_is_forecast_quickly),
     };
     return cmocka_run_group_tests(tests, open_predictor, close_predictor);
