@@ -1,4 +1,5 @@
-/* The request's "loader", "advice" and "techniques": how samples reach the GPU, and what is explained beside the forecast. */
+/* The request's "loader", "advice" and "techniques": how samples reach the GPU, and what is explained beside the
+ * forecast. */
 #ifndef FT_REQUEST_ADVICE_H
 #define FT_REQUEST_ADVICE_H
 #include "base/json.h"

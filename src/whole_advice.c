@@ -1,5 +1,5 @@
-/* whole_advice.c: a request is forecast again with something changed, in a second arena, so that the step it is compared
- * with stays. */
+/* whole_advice.c: a request is forecast again with something changed, in a second arena, so that the step it is
+ * compared with stays. */
 #include <string.h>
 
 #include "whole_model.h"

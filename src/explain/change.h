@@ -13,8 +13,8 @@ typedef struct ft_change {
     ft_loader loader;
 } ft_change;
 
-/* Forecasts a request, its input counted. What `out` points to lives until the next call. FT_E_MEMORY ends everything; any
- * other failure means that there is no such request. */
+/* Forecasts a request, its input counted. What `out` points to lives until the next call. FT_E_MEMORY ends
+ * everything; any other failure means that there is no such request. */
 typedef struct ft_again_step {
     ft_step step;
     const ft_graph *graph;
@@ -25,11 +25,12 @@ typedef ft_status (*ft_again)(const ft_change *change, void *user, ft_again_step
 /* Samples that one GPU's step is fed with. */
 static inline double ft__change_fed(const ft_change *c)
 {
-    return (double)c->work.batch * (c->work.task == FT_TRAIN && c->work.accumulate > 1 ? (double)c->work.accumulate : 1);
+    bool adds_up = c->work.task == FT_TRAIN && c->work.accumulate > 1;
+    return (double)c->work.batch * (adds_up ? (double)c->work.accumulate : 1);
 }
 
-/* Samples (sequences, images; decoding: tokens) of a step on one GPU: what a saving is reckoned over. Sharing one sample
- * among GPUs gives each a part of it. */
+/* Samples (sequences, images; decoding: tokens) of a step on one GPU: what a saving is reckoned over. Sharing one
+ * sample among GPUs gives each a part of it. */
 static inline double ft__change_samples(const ft_change *c)
 {
     double shared = (double)(c->parallel.tp * c->parallel.pp * c->parallel.cp);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 /* As in the step's interval: what is not known of a compiler's fusions, how much hosts differ; and exchanges, whose
- * forecasts stand on fewer measurements. The others by coverage over 92 pairs of steps measured on an H200 with one thing
- * changed (docs/models/advice.md): nothing was held out. A fifth of what the kernels' time changes by is a matter of how
- * they run inside a model, and two steps differ by some percent from one day to the next. */
+ * forecasts stand on fewer measurements. The others by coverage over 92 pairs of steps measured on an H200 with one
+ * thing changed (docs/models/advice.md): nothing was held out. A fifth of what the kernels' time changes by is a
+ * matter of how they run inside a model, and two steps differ by some percent from one day to the next. */
 static const double in_kernels = 0.22, in_fusion = 0.13, in_host = 0.45, in_exchange = 0.3, in_steps = 0.05;
 /* Of the error of a kernel, what is another one's at another size. By eye. */
 static const double own_share = 0.3;

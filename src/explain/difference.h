@@ -23,7 +23,8 @@ typedef struct ft_tally {
     bool fused;
 } ft_tally;
 
-/* In the arena. `fused`: a compiler's kernels, which are less certain; `input_ms`: the step waits so long for samples. */
+/* In the arena. `fused`: a compiler's kernels, which are less certain; `input_ms`: the step waits so long for
+ * samples. */
 ft_status ft__tally(const ft_graph *g, const ft_step *step, bool fused, double input_ms, ft_arena *arena, ft_tally *out,
                     ft_error *err);
 

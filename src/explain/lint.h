@@ -1,6 +1,6 @@
 /* The checklists for linear and convolution layers (NVIDIA, "Linear/Fully-Connected Layers User's Guide",
- * "Convolutional Layers User's Guide", "Matrix Multiplication Background"): alignment, tiles, waves, layout; each finding
- * with its cheapest fix and what that saves by forecast. */
+ * "Convolutional Layers User's Guide", "Matrix Multiplication Background"): alignment, tiles, waves, layout; each
+ * finding with its cheapest fix and what that saves by forecast. */
 #ifndef FT_EXPLAIN_LINT_H
 #define FT_EXPLAIN_LINT_H
 #include "explain/change.h"

@@ -1,5 +1,5 @@
-/* Moves: single changes of a request that might make its step shorter or smaller. Which ones are worth a forecast follows
- * from the request, the GPU and the kernels of its step; what they are worth is for the forecast to say. */
+/* Moves: single changes of a request that might make its step shorter or smaller. Which ones are worth a forecast
+ * follows from the request, the GPU and the kernels of its step; what they are worth is for the forecast to say. */
 #ifndef FT_EXPLAIN_MOVES_H
 #define FT_EXPLAIN_MOVES_H
 #include "explain/change.h"
@@ -64,8 +64,8 @@ bool ft__move_exact(const ft_move *m, const ft_change *now);
 /* Changes `c`; a padded model is copied into the arena. False: it says nothing new here, or memory is exhausted. */
 bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena);
 
-/* What is worth trying for speed. `compute_ms`: the step if it never waited for its input. `gpus`: other GPUs to think of.
- * Returns how many of `out` (FT_MOST_MOVES) are set. */
+/* What is worth trying for speed. `compute_ms`: the step if it never waited for its input. `gpus`: other GPUs to
+ * think of. Returns how many of `out` (FT_MOST_MOVES) are set. */
 size_t ft__moves_for_speed(const ft_change *now, const ft_graph *g, const ft_step *step, double compute_ms,
                            const ft_device *const *gpus, size_t gpu_count, ft_move *out);
 /* One of each technique in both directions, for a table: those that save memory as well as those that save time. */

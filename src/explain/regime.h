@@ -1,7 +1,7 @@
 /* What holds a kernel, a layer, a phase or the whole step, by share of time, and the evidence for it.
  *
- * A kernel belongs to arithmetic, memory or exchange by its own forecast; its launch is overhead, and so is every moment
- * in which the GPU waits for the host. The name goes to the largest share. */
+ * A kernel belongs to arithmetic, memory or exchange by its own forecast; its launch is overhead, and so is every
+ * moment in which the GPU waits for the host. The name goes to the largest share. */
 #ifndef FT_EXPLAIN_REGIME_H
 #define FT_EXPLAIN_REGIME_H
 #include "explain/change.h"
@@ -31,10 +31,11 @@ typedef struct ft_verdicts {
     int64_t doubled_batch;
 } ft_verdicts;
 
-/* Names what holds each kernel and the step, once for all who read them. A kernel outside the matrix units is held by
- * memory as long as it does less arithmetic per byte than the vector units could (a roofline's definition: that it may not
- * reach the bandwidth is another matter). The step is held by its largest share; by overhead also where the GPU idles
- * and the host works from its first to its last moment, because then nothing but the host's time makes it shorter. */
+/* Names what holds each kernel and the step, once for all who read them. A kernel outside the matrix units is held
+ * by memory as long as it does less arithmetic per byte than the vector units could (a roofline's definition: that
+ * it may not reach the bandwidth is another matter). The step is held by its largest share; by overhead also where
+ * the GPU idles and the host works from its first to its last moment, because then nothing but the host's time makes
+ * it shorter. */
 void ft__regime_settle(const ft_graph *g, const ft_device *device, ft_step *step);
 
 /* One kernel, all its launches. */

@@ -111,12 +111,13 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
         named[4] = k;
     }
     ft_dtype low = ft__tensor_of(b, v)->dtype;
-    q = ft__contiguous(b, name, q);
-    /* k' is a transposed view whatever k was: it is copied unless k was dense already in this order. */
-    if (s->baddbmm)
-        k = ft__contiguous(b, name, k);
-    else if (ft__tensor_of(b, k)->strided)
-        k = ft__transpose(b, name, k, pairs * a->head_dim, a->kv_len);
+    if (!m->fused) { /* Megatron's products read the views as they are */
+        q = ft__contiguous(b, name, q);
+        if (s->baddbmm)
+            k = ft__contiguous(b, name, k);
+        else if (ft__tensor_of(b, k)->strided)
+            k = ft__transpose(b, name, k, pairs * a->head_dim, a->kv_len);
+    }
     int32_t first = b->g->node_count;
     if (s->baddbmm)
         ft__copy(b, "attn.alibi", ft__input(b, pairs, a->kv_len, ft_dtype_bytes(low)), pairs * a->q_len, a->kv_len);
@@ -126,7 +127,7 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     if (s->baddbmm) named[5] = raw; /* bloom: the variable of the scores stays while others are made of it */
     scores = ft__dropout(b, "attn.dropout", scores, s->dropout);
     mark_core(b, first);
-    v = ft__contiguous(b, name, v);
+    if (!m->fused) v = ft__contiguous(b, name, v);
     ft_ref y = ft__matmul(b, "attn.values", scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
     if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.7F;

@@ -8,10 +8,13 @@
 #include "report/columns.h"
 #include "report/lines.h"
 
-/* "+1.20 GiB", "-0.50 GiB", "" where nothing changes. */
+/* "+1.20", "-0.50", "0" where nothing changes to speak of. */
 static void add_memory(ft_text *out, double bytes)
 {
-    if (fabs(bytes) < 0.005 * 1073741824.0) return;
+    if (fabs(bytes) < 0.005 * 1073741824.0) {
+        ft__text_add(out, "0");
+        return;
+    }
     ft__text_add(out, bytes < 0 ? "-" : "+");
     ft__add_gib(out, fabs(bytes));
 }
@@ -68,6 +71,8 @@ static bool advice_table(ft_text *out, const ft_style *style, const ft_step_view
     return printed;
 }
 
+static int64_t samples_of(const ft_change *c) { return c->work.batch * c->work.accumulate * c->parallel.dp; }
+
 static void together_line(ft_text *out, const ft_style *style, const ft_step_view *v)
 {
     const ft_advice *t = &v->advised->together;
@@ -78,8 +83,8 @@ static void together_line(ft_text *out, const ft_style *style, const ft_step_vie
     ft__text_addf(&b, "all %zu: ", v->advised->count);
     ft__add_figure(&b, t->step_ms, 4);
     ft__text_add(&b, " ms");
-    if (t->after.work.batch * t->after.work.accumulate != v->asked->work.batch * v->asked->work.accumulate)
-        ft__text_addf(&b, " for batch %" PRId64, t->after.work.batch * t->after.work.accumulate);
+    int64_t asked = samples_of(v->asked), then = samples_of(&t->after);
+    if (asked != then) ft__text_addf(&b, " for batch %" PRId64, then);
     ft__line(out, style, "together", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
@@ -118,7 +123,7 @@ static void verdict_row(ft_columns *c, const ft_verdict *x, const char *name)
     if (x->tail > 0)
         ft__add_percent(ft__cell(c), x->tail);
     else
-        ft__cell_add(c, "");
+        ft__cell_add(c, "0 %");
 }
 
 static bool verdict_table(ft_text *out, const ft_style *style, const ft_verdicts *v)

@@ -153,6 +153,19 @@ static void add_loading(ft_text *out, const ft_loading *l)
     ft__text_add(out, "}");
 }
 
+void ft__answer_evidence(ft_text *out, const ft_step_view *v, const ft_merged *m)
+{
+    ft_timed once = {.node = (int32_t)(m->node - v->graph->nodes), .times = 1, .forecast = *m->forecast};
+    ft_verdict x = ft__verdict_kernel(v->graph, &once, v->device);
+    ft__answer_figure(out, "intensity_flop_per_byte", x.intensity);
+    ft__answer_figure(out, "balance_flop_per_byte", x.balance);
+    ft__answer_figure(out, "achieved_tflops", x.tflops);
+    ft__answer_figure(out, "achieved_gbps", x.gbps);
+    if (!(x.waves > 0)) return;
+    ft__answer_figure(out, "waves", x.waves);
+    ft__answer_figure(out, "tail", x.tail);
+}
+
 void ft__answer_advice(ft_text *out, const ft_step_view *v)
 {
     if (v->asked && v->asked->loader.given) add_loading(out, &v->loading);

@@ -140,6 +140,7 @@ static void add_kernels(ft_text *out, const ft_step_view *v)
         ft__answer_word(out, "phase", ft__phase_name(m->node->phase));
         ft__answer_word(out, "block", m->block->name);
         if (m->node->members > 1) ft__answer_figure(out, "members", m->node->members);
+        if (v->advised) ft__answer_evidence(out, v, m);
         ft__text_add(out, "}");
     }
     ft__text_add(out, "]");

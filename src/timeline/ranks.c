@@ -175,7 +175,10 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
         worst = s;
     }
     const ft_stage *slow = &stages[slowest];
-    add_kernels(slow, (double)micros, out);
+    const ft_stage *beside = pair_of(p, stages, slowest); /* dualpipe: half of the micro-batches pass either stage */
+    double both = slow->forward_ms + slow->backward_ms, passes = (double)micros;
+    if (beside && both > 0) passes *= 0.5 * (1 + (beside->forward_ms + beside->backward_ms) / both);
+    add_kernels(slow, passes, out);
     out->memory = memory;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = slow->axis_ms[a] * (double)micros;
     out->axis_ms[FT_AXIS_DATA] += slow->gather_ms + slow->gradient_ms * (p->zero >= 2 ? (double)micros : 1);

@@ -38,7 +38,8 @@ static double forecast_tflops(const row *r)
         "\"n_positions\":%d,\"vocab_size\":%d},\"gpu\":\"a100_sxm_80gb\",\"batch\":%d,\"seq\":%d,\"global_batch\":%d,"
         "\"dtype\":\"fp16\",\"master_weights\":true,\"attention\":\"eager\",\"execution\":\"fused\",\"optimizer\":"
         "\"adamw\","
-        "\"recompute\":\"full\",\"parallel\":{\"tp\":%d,\"pp\":%d,\"vpp\":%d,\"dp\":%d,\"schedule\":\"%s\"},"
+        "\"recompute\":\"full\",\"parallel\":{\"tp\":%d,\"pp\":%d,\"vpp\":%d,\"dp\":%d,\"schedule\":\"%s\","
+        "\"overlap_p2p\":false}," /* Megatron of 2021 waited for every transfer (batch_isend_irecv, then wait) */
         "\"cluster\":{\"gpus_per_node\":8,\"interconnect\":\"8x200 Gbps HDR InfiniBand/node (Selene)\"}}",
         r->hidden, 4 * r->hidden, r->layers, r->heads, SEQ, VOCAB, r->micro, SEQ, r->global, r->tp, r->pp, r->vpp,
         r->gpus / (r->tp * r->pp), r->vpp > 1 ? "interleaved" : "1f1b");

@@ -174,7 +174,8 @@ static void advice_is_ranked_and_goes_together(void **state)
         assert_true(i == 0 || x->saves_ms <= a.list[i - 1].saves_ms / 0.96);
         for (size_t k = 0; k < i; k++) assert_int_not_equal(ft__move_knob(&x->move), ft__move_knob(&a.list[k].move));
     }
-    /* fp32 to autocast: 2 x (200 - 50) ms; compile: 2 x 30; flash: 2 x 20; the vocabulary 2 x 5 (the first forecast's 4). */
+    /* fp32 to autocast: 2 x (200 - 50) ms; compile: 2 x 30; flash: 2 x 20; the vocabulary 2 x 5 (the first
+     * forecast's 4). */
     assert_int_equal(a.list[0].move.kind, FT_MOVE_DTYPE);
     assert_int_equal(find(&a, FT_MOVE_EXECUTION)->after.work.execution, FT_RUN_COMPILE);
     assert_true(fabs(find(&a, FT_MOVE_ATTENTION)->saves_ms - 40) < 1e-9);

@@ -340,6 +340,22 @@ static void running_out_of_memory_is_an_error(void **state)
     end(&r);
 }
 
+/* A device of dualpipe runs half of the micro-batches through either of its stages. */
+static void no_device_is_busy_longer_than_the_step(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "pythia-160m");
+    for (int schedule = 0; schedule < FT_SCHEDULE_COUNT; schedule++) {
+        r.parallel = layout_of(1, 4, 1, 1, 2);
+        r.parallel.schedule = (ft_schedule)schedule;
+        r.work.accumulate = 16;
+        forecast(&r);
+        assert_true(r.step.busy_ms <= r.step.step_ms * (1 + 1e-9));
+    }
+    end(&r);
+}
+
 static double now_ms(void)
 {
     struct timespec t;
@@ -386,6 +402,7 @@ int main(void)
         cmocka_unit_test(early_stages_hold_more),
         cmocka_unit_test(what_does_not_fit_gets_a_remedy),
         cmocka_unit_test(equal_stages_are_one_and_bubbles_exact),
+        cmocka_unit_test(no_device_is_busy_longer_than_the_step),
         cmocka_unit_test(uneven_experts_take_longer),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_large_step_is_forecast_quickly),
