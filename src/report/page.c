@@ -5,11 +5,10 @@
 
 void ft__page_open(ft_text *out, const char *title, const char *subtitle)
 {
-    ft__text_add(out,
-                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                 "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-                 "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src "
-                 "'unsafe-inline';img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
+    ft__text_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
+                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src "
+                      "'unsafe-inline';img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
     ft__markup_text(out, title);
     ft__text_addf(out, " – foretell</title>\n<style>%s</style>\n</head>\n<body>\n<header>\n<h1>", ft__page_style);
     ft__markup_text(out, title);
@@ -20,10 +19,9 @@ void ft__page_open(ft_text *out, const char *title, const char *subtitle)
 
 void ft__page_close(ft_text *out)
 {
-    ft__text_add(out,
-                 "</main>\n<footer>A forecast by foretell " FT_VERSION
-                 ": nothing was run. Point at a mark to see its figures; the tables have the same.</footer>\n"
-                 "</body>\n</html>\n");
+    ft__text_add(out, "</main>\n<footer>A forecast by foretell " FT_VERSION
+                      ": nothing was run. Point at a mark to see its figures; the tables have the same.</footer>\n"
+                      "</body>\n</html>\n");
 }
 
 void ft__page_section(ft_text *out, const char *id, const char *title, const char *words)

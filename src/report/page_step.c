@@ -20,7 +20,7 @@ static bool both(ft_text *out, const ft_step_view *v, draws *draw)
 
 /* -- single pictures --------------------------------------------------------------------------- */
 
-const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {"roofline", "timeline", "memory",   "layers",
+const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {"roofline", "timeline",  "memory",   "layers",
                                                              "classes",  "intervals", "pipeline", NULL};
 
 ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name, ft_error *err)
@@ -36,7 +36,8 @@ ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name
     }
     const char *near = ft__nearest(name, ft__step_pictures, FT_STEP_PICTURES);
     return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "no picture \"%.40s\"; %s%s%s", name,
-                       near ? "did you mean \"" : "there are roofline, timeline, memory, layers, classes, intervals, pipeline",
+                       near ? "did you mean \""
+                            : "there are roofline, timeline, memory, layers, classes, intervals, pipeline",
                        near ? near : "", near ? "\"?" : "");
 }
 
@@ -139,12 +140,9 @@ static size_t time_parts(const ft_step_view *v, const char *names[TIME_PARTS], d
     const struct {
         const char *name;
         double ms;
-    } all[TIME_PARTS] = {{"forward", s->phase_ms[FT_FORWARD]},
-                         {"recompute", s->phase_ms[FT_RECOMPUTE]},
-                         {"backward", s->phase_ms[FT_BACKWARD]},
-                         {"optimizer", s->phase_ms[FT_UPDATE]},
-                         {"exposed exchange", s->comm_exposed_ms},
-                         {"pipeline bubble", s->bubble_ms},
+    } all[TIME_PARTS] = {{"forward", s->phase_ms[FT_FORWARD]},     {"recompute", s->phase_ms[FT_RECOMPUTE]},
+                         {"backward", s->phase_ms[FT_BACKWARD]},   {"optimizer", s->phase_ms[FT_UPDATE]},
+                         {"exposed exchange", s->comm_exposed_ms}, {"pipeline bubble", s->bubble_ms},
                          {"GPU waits for the host", s->idle_ms}};
     size_t count = 0;
     for (int i = 0; i < TIME_PARTS; i++)
@@ -164,7 +162,9 @@ bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
     ft_bar_row rows[TIME_PARTS] = {{0}};
     char remarks[TIME_PARTS][48];
     for (size_t i = 0; i < count; i++) {
-        int part = !strncmp(names[i], "exp", 3) || !strncmp(names[i], "pipe", 4) ? 1 : !strncmp(names[i], "GPU", 3) ? 2 : 0;
+        int part = !strncmp(names[i], "exp", 3) || !strncmp(names[i], "pipe", 4) ? 1
+                   : !strncmp(names[i], "GPU", 3)                                ? 2
+                                                                                 : 0;
         rows[i].label = names[i];
         rows[i].part[part] = ms[i];
         ft_text t = {.cap = 40};

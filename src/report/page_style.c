@@ -4,32 +4,32 @@
  * contrast of 3 : 1 or more, text of 4.5 : 1. */
 #include "report/svg.h"
 
-#define LIGHT                                                                                                      \
+#define LIGHT                                                                                                         \
     "--paper:#fff;--panel:#f6f7f8;--ink:#1b2127;--dim:#59636e;--line:#d9dee3;--b0:#2b6cb0;--b1:#b7690f;--b2:#757d87;" \
-    "--b3:#7c4dbb;--soft:#e4e8ec;--m0:#33618f;--m1:#7a5aa6;--m2:#2f8577;--m3:#b7690f;--m4:#5d8a2c;--m5:#7c4dbb;"  \
+    "--b3:#7c4dbb;--soft:#e4e8ec;--m0:#33618f;--m1:#7a5aa6;--m2:#2f8577;--m3:#b7690f;--m4:#5d8a2c;--m5:#7c4dbb;"      \
     "--m6:#b8524a;--good:#1d7a46;--bad:#b3261e;--onbar:#fff;"
-#define DARK                                                                                                       \
-    "--paper:#14181c;--panel:#1c2126;--ink:#e7eaed;--dim:#a3adb7;--line:#333b43;--b0:#64a5ea;--b1:#e2a044;"       \
-    "--b2:#8e969f;--b3:#b694ea;--soft:#2a3138;--m0:#6c9fd4;--m1:#b39ad8;--m2:#5cb8a8;--m3:#e2a044;--m4:#94bf62;"  \
+#define DARK                                                                                                     \
+    "--paper:#14181c;--panel:#1c2126;--ink:#e7eaed;--dim:#a3adb7;--line:#333b43;--b0:#64a5ea;--b1:#e2a044;"      \
+    "--b2:#8e969f;--b3:#b694ea;--soft:#2a3138;--m0:#6c9fd4;--m1:#b39ad8;--m2:#5cb8a8;--m3:#e2a044;--m4:#94bf62;" \
     "--m5:#b694ea;--m6:#e58980;--good:#63c28d;--bad:#f2877f;--onbar:#14181c;"
 
-#define PICTURE                                                                                                    \
-    "svg text{font:12px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;"         \
-    "fill:var(--ink);font-variant-numeric:tabular-nums}svg .dim{fill:var(--dim)}svg .onbar{fill:var(--onbar)}"     \
-    "svg .strong{font-weight:600}.paper{fill:var(--paper)}.grid{stroke:var(--line);stroke-width:1}"                \
-    ".axis{stroke:var(--dim);stroke-width:1}.track{fill:var(--soft)}"                                              \
-    ".b0{fill:var(--b0)}.b1{fill:var(--b1)}.b2{fill:var(--b2)}.b3{fill:var(--b3)}"                                 \
-    ".m0{fill:var(--m0)}.m1{fill:var(--m1)}.m2{fill:var(--m2)}.m3{fill:var(--m3)}.m4{fill:var(--m4)}"              \
-    ".m5{fill:var(--m5)}.m6{fill:var(--m6)}"                                                                       \
-    ".f0{fill:var(--m0)}.f1{fill:var(--m2)}.f2{fill:var(--m4)}.f3{fill:var(--m6)}"                                 \
-    ".dot{fill-opacity:.72;stroke:var(--paper);stroke-width:.75}.dot:hover{fill-opacity:1;stroke:var(--ink)}"      \
-    ".roof{fill:none;stroke:var(--ink);stroke-width:2}.roof2{fill:none;stroke:var(--dim);stroke-width:1.25;"       \
-    "stroke-dasharray:5 4}.whisker{stroke:var(--ink);stroke-width:2}.value{fill:var(--ink)}"                       \
-    ".limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:6 4}.band{fill-opacity:.16}"                       \
-    ".s0{stroke:var(--m0)}.s1{stroke:var(--m3)}.s2{stroke:var(--m2)}.s3{stroke:var(--m6)}.s4{stroke:var(--m1)}"    \
-    ".s5{stroke:var(--m4)}.s6{stroke:var(--b2)}.s7{stroke:var(--ink)}"                                             \
-    ".v0{fill:var(--m0)}.v1{fill:var(--m3)}.v2{fill:var(--m2)}.v3{fill:var(--m6)}.v4{fill:var(--m1)}"              \
-    ".v5{fill:var(--m4)}.v6{fill:var(--b2)}.v7{fill:var(--ink)}"                                                   \
+#define PICTURE                                                                                                 \
+    "svg text{font:12px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;"       \
+    "fill:var(--ink);font-variant-numeric:tabular-nums}svg .dim{fill:var(--dim)}svg .onbar{fill:var(--onbar)}"  \
+    "svg .strong{font-weight:600}.paper{fill:var(--paper)}.grid{stroke:var(--line);stroke-width:1}"             \
+    ".axis{stroke:var(--dim);stroke-width:1}.track{fill:var(--soft)}"                                           \
+    ".b0{fill:var(--b0)}.b1{fill:var(--b1)}.b2{fill:var(--b2)}.b3{fill:var(--b3)}"                              \
+    ".m0{fill:var(--m0)}.m1{fill:var(--m1)}.m2{fill:var(--m2)}.m3{fill:var(--m3)}.m4{fill:var(--m4)}"           \
+    ".m5{fill:var(--m5)}.m6{fill:var(--m6)}"                                                                    \
+    ".f0{fill:var(--m0)}.f1{fill:var(--m2)}.f2{fill:var(--m4)}.f3{fill:var(--m6)}"                              \
+    ".dot{fill-opacity:.72;stroke:var(--paper);stroke-width:.75}.dot:hover{fill-opacity:1;stroke:var(--ink)}"   \
+    ".roof{fill:none;stroke:var(--ink);stroke-width:2}.roof2{fill:none;stroke:var(--dim);stroke-width:1.25;"    \
+    "stroke-dasharray:5 4}.whisker{stroke:var(--ink);stroke-width:2}.value{fill:var(--ink)}"                    \
+    ".limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:6 4}.band{fill-opacity:.16}"                    \
+    ".s0{stroke:var(--m0)}.s1{stroke:var(--m3)}.s2{stroke:var(--m2)}.s3{stroke:var(--m6)}.s4{stroke:var(--m1)}" \
+    ".s5{stroke:var(--m4)}.s6{stroke:var(--b2)}.s7{stroke:var(--ink)}"                                          \
+    ".v0{fill:var(--m0)}.v1{fill:var(--m3)}.v2{fill:var(--m2)}.v3{fill:var(--m6)}.v4{fill:var(--m1)}"           \
+    ".v5{fill:var(--m4)}.v6{fill:var(--b2)}.v7{fill:var(--ink)}"                                                \
     ".curve{fill:none;stroke-width:2;stroke-linejoin:round}.edge{stroke:var(--paper);stroke-width:1}"
 
 const char ft__svg_style[] = "svg{" LIGHT "}@media(prefers-color-scheme:dark){svg{" DARK "}}" PICTURE;
@@ -44,7 +44,8 @@ const char ft__page_style[] =
     "h2{font-size:18px;margin:0 0 4px;font-weight:650}h3{font-size:15px;margin:20px 0 4px;font-weight:650}"
     "section{margin:36px 0 0;padding-top:20px;border-top:1px solid var(--line)}p{margin:0 0 12px;max-width:76ch}"
     ".quiet{color:var(--dim)}.good{color:var(--good)}.bad{color:var(--bad)}"
-    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(185px,1fr));gap:12px;margin:20px 0 4px;padding:0}"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(185px,1fr));gap:12px;margin:20px 0 "
+    "4px;padding:0}"
     ".figures>div{background:var(--panel);border-radius:8px;padding:12px 14px;min-width:0}"
     ".figures dt{color:var(--dim);font-size:13px}.figures dd{margin:0}"
     ".figures dd.big{font-size:24px;font-weight:650;line-height:1.25}.figures dd.small{font-size:13px;color:var(--dim)}"

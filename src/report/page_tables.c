@@ -34,8 +34,8 @@ static void gib_cell(ft_page_table *t, double bytes)
 
 bool ft__page_kernels(ft_text *out, const ft_step_view *v)
 {
-    static const char *const head[] = {"kernel", "operator", "launches", "ms in all", "one, ms", "low – high, ms",
-                                       "TFLOP/s", "GB/s",    "FLOP/B",   "held by",   "source"};
+    static const char *const head[] = {"kernel",  "operator", "launches", "ms in all", "one, ms", "low – high, ms",
+                                       "TFLOP/s", "GB/s",     "FLOP/B",   "held by",   "source"};
     size_t count = 0;
     const ft_merged *kernels = ft__merge_kernels(v, &count);
     if (!kernels) return false;
@@ -71,8 +71,8 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
 
 bool ft__page_layers(ft_text *out, const ft_step_view *v)
 {
-    static const char *const head[] = {"layer",         "ms",         "arithmetic", "memory", "overhead",
-                                       "communication", "held by",    "TFLOP/s",    "GB/s",   "FLOP/B"};
+    static const char *const head[] = {"layer",         "ms",      "arithmetic", "memory", "overhead",
+                                       "communication", "held by", "TFLOP/s",    "GB/s",   "FLOP/B"};
     const ft_verdicts *verdicts = ft__view_verdicts(v);
     if (!verdicts) return false;
     ft__page_details(out, "Layers in figures");
@@ -95,8 +95,8 @@ bool ft__page_layers(ft_text *out, const ft_step_view *v)
 
 bool ft__page_stages(ft_text *out, const ft_step_view *v)
 {
-    static const char *const head[] = {"stage", "forward, ms", "backward, ms", "update, ms", "exposed, ms", "in flight",
-                                       "peak, GiB"};
+    static const char *const head[] = {"stage",       "forward, ms", "backward, ms", "update, ms",
+                                       "exposed, ms", "in flight",   "peak, GiB"};
     ft__page_details(out, "Stages in figures");
     ft_page_table t;
     ft__table_open(&t, out, "stages", "rrrrrrr", head);

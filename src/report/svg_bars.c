@@ -82,7 +82,9 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
     }
     double row = f->narrow ? 34 : ROW, left = label_column(f, widest), bottom = 8 + row * (double)count;
     double note = f->narrow ? 0 : 190;
-    ft_ruler x = {.low = 100 * (fmax(low, 0.05) - 0.03), .high = 100 * (fmin(high, 20) + 0.03), .from = left + 6,
+    ft_ruler x = {.low = 100 * (fmax(low, 0.05) - 0.03),
+                  .high = 100 * (fmin(high, 20) + 0.03),
+                  .from = left + 6,
                   .to = f->width - note - 6};
     ft_text t = {.cap = 1024};
     ft__svg_open(out, f, id, bottom + 44, title,
@@ -103,8 +105,8 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
         double room = f->narrow ? f->width - ft__svg_label_width(t.at ? t.at : "") - 8 : left - 8;
         ft__svg_label_within(out, 0, y + 13, FT_START, NULL, rows[i].label, room);
         if (t.at)
-            ft__svg_label(out, f->narrow ? f->width : f->width - note + 10, y + 13, f->narrow ? FT_END : FT_START, "dim",
-                          t.at);
+            ft__svg_label(out, f->narrow ? f->width : f->width - note + 10, y + 13, f->narrow ? FT_END : FT_START,
+                          "dim", t.at);
         ft__svg_line(out, a, middle, b, middle, "whisker");
         ft__svg_line(out, a, middle - 4, a, middle + 4, "whisker");
         ft__svg_line(out, b, middle - 4, b, middle + 4, "whisker");

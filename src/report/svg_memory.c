@@ -104,13 +104,9 @@ static bool course_of_stage(const ft_step_view *v, course *out)
         now = fmax(now, op->end);
     }
     for (size_t i = 0; i < out->count; i++) {
-        const double bytes[KINDS] = {m->weights_bytes,
-                                     m->optimizer_bytes,
-                                     m->gradients_bytes,
-                                     m->activations_bytes * level[i] / most,
-                                     m->kv_cache_bytes,
-                                     m->communication_bytes,
-                                     m->temporary_bytes};
+        const double bytes[KINDS] = {
+            m->weights_bytes,  m->optimizer_bytes,     m->gradients_bytes, m->activations_bytes * level[i] / most,
+            m->kv_cache_bytes, m->communication_bytes, m->temporary_bytes};
         memcpy(out->at[i].bytes, bytes, sizeof bytes);
     }
     free(level);

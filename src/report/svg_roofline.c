@@ -55,8 +55,8 @@ static plot scale(const ft_frame *f, double top, double bottom, const ft_roof *r
     }
     least = fmin(least, roof->gbps / 1e3 * p.edge);
     least = fmax(least, roof->tflops * 1e-7); /* seven decades tell enough */
-    p.y = (ft_ruler){
-        .low = least / 1.6, .high = fmax(most, roof->tflops) * 2.2, .from = bottom, .to = top, .log = true};
+    p.y =
+        (ft_ruler){.low = least / 1.6, .high = fmax(most, roof->tflops) * 2.2, .from = bottom, .to = top, .log = true};
     return p;
 }
 
@@ -65,8 +65,8 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
     double balance = roof->tflops * 1e3 / roof->gbps;
     double x0 = ft__ruler_at(&p->x, p->edge), y0 = ft__ruler_at(&p->y, p->edge * roof->gbps / 1e3);
     double xb = ft__ruler_at(&p->x, balance), yb = ft__ruler_at(&p->y, roof->tflops);
-    ft__text_addf(out, "<polyline class=\"roof\" points=\"%.1f,%.1f %.1f,%.1f %.1f,%.1f\"/>\n", x0, y0, xb, yb,
-                  p->x.to, yb);
+    ft__text_addf(out, "<polyline class=\"roof\" points=\"%.1f,%.1f %.1f,%.1f %.1f,%.1f\"/>\n", x0, y0, xb, yb, p->x.to,
+                  yb);
     ft_text t = {.cap = 256};
     ft__add_figure(&t, roof->tflops, 4);
     ft__text_addf(&t, " TFLOP/s %s", roof->format);
@@ -162,8 +162,9 @@ bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const 
     for (size_t i = 0; i < count; i++) add_dot(out, &p, order[i], longest);
     if (still)
         ft__svg_label(out, 0, bottom + 56, FT_START, "dim",
-                      f->narrow ? "at the left edge: kernels without arithmetic"
-                                : "at the left edge: kernels without arithmetic, as far below the roof as their bandwidth");
+                      f->narrow
+                          ? "at the left edge: kernels without arithmetic"
+                          : "at the left edge: kernels without arithmetic, as far below the roof as their bandwidth");
     ft__svg_close(out);
     free(order);
     out->failed |= desc.failed;

@@ -48,7 +48,8 @@ bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v)
         if (!rows[i].remark) out->failed = true;
         for (int b = 0; b < 4; b++) rows[i].part[b] = l->ms * l->share[b];
     }
-    bool drawn = !out->failed && ft__svg_bars(out, f, "layers", "Time by layer", "ms", ft__bound_keys, 4, rows, count, 0);
+    bool drawn = !out->failed &&
+                 ft__svg_bars(out, f, "layers", "Time by layer", "ms", ft__bound_keys, 4, rows, count, 0);
     free(rows);
     return drawn;
 }

@@ -31,11 +31,11 @@ typedef struct timeline {
     ft_rank_events rank;
     ft_ruler x;
     band row[ROW_COUNT];
-    int32_t *block_of;  /* node -> block */
+    int32_t *block_of;   /* node -> block */
     double (*shares)[4]; /* block -> its kernels' ms by bound */
-    int32_t span_block; /* the block whose span is open */
+    int32_t span_block;  /* the block whose span is open */
     double span_from, span_to;
-    bool dry;           /* only finds out which rows there are */
+    bool dry; /* only finds out which rows there are */
     double walked;
 } timeline;
 
@@ -260,8 +260,8 @@ static bool prepare(timeline *t)
 
 bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
 {
-    static const char *const names[ROW_COUNT] = {"passes",  "layers",  "kernels", "tensor", "context",
-                                                 "experts", "data",    "pipeline", "host"};
+    static const char *const names[ROW_COUNT] = {"passes",  "layers", "kernels",  "tensor", "context",
+                                                 "experts", "data",   "pipeline", "host"};
     int64_t stage = v->ranked ? ft__slowest_stage(v) : -1;
     timeline t = {.out = out, .v = v, .dry = true};
     ft_error err = {0};
@@ -276,9 +276,10 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
         y = t.row[i].y + t.row[i].height + 8;
     }
     t.x = (ft_ruler){.low = 0, .high = end > 0 ? end : 1, .from = f->narrow ? 4 : 74, .to = f->width - 12};
-    ft__svg_open(out, f, "timeline", y + 42, "Timeline of the step",
-                 "Passes, layers, kernels, exchanges and the host of one GPU over one step; kernels are coloured by what "
-                 "holds them. The tables of phases and layers have the figures.");
+    ft__svg_open(
+        out, f, "timeline", y + 42, "Timeline of the step",
+        "Passes, layers, kernels, exchanges and the host of one GPU over one step; kernels are coloured by what "
+        "holds them. The tables of phases and layers have the figures.");
     ft__svg_keys(out, f, 0, 0, ft__bound_keys, v->ranked ? 4 : 3);
     ft__svg_ruler_x(out, &t.x, top, y, "ms");
     for (int i = 0; i < ROW_COUNT; i++) {
