@@ -11,6 +11,7 @@
 
 #include "ask.h"
 #include "commands.h"
+#include "picture.h"
 #include "report/infer_screen.h"
 #include "terminal.h"
 
@@ -225,17 +226,23 @@ int cli_infer(const cli_args *args)
     inferrer f = {0};
     ft_step_view title;
     ft_text out = {0};
-    int status = cli_asker_open(&f.ask, args, "forward");
+    int status = cli_picture_check(args);
+    if (!status && cli_has(args, OPT_INFER_CSV) && cli_has(args, OPT_JSON))
+        status = cli_usage(args->command, "--csv or --json, not both");
+    if (status) return status;
+    status = cli_asker_open(&f.ask, args, "forward");
     if (!status && f.ask.gpu_count > 1)
         status = cli_usage(args->command, "\"infer\" looks at one GPU; give --gpu once");
     if (!status) status = look_at_model(&f);
     if (!status) status = read_grid(&f);
     if (!status && fill(&f, &title) != FT_OK) status = cli_asker_fail(&f.ask, &f.err);
+    if (!status) status = cli_picture_infer(args, &title, &f.r);
     if (!status) {
         ft_style style = cli_style(args);
         if (f.ask.json)
             ft__answer_infer(&out, &title, &f.r);
-        else if (!ft__screen_infer(&out, &style, &title, &f.r))
+        else if (!(cli_has(args, OPT_INFER_CSV) ? ft__csv_infer(&out, &f.r)
+                                                : ft__screen_infer(&out, &style, &title, &f.r)))
             out.failed = true;
         if (!f.ask.json) cli_say_warnings(args->operands[0], title.warnings);
         status = cli_print(&out);

@@ -6,6 +6,7 @@
 
 #include "ask.h"
 #include "commands.h"
+#include "picture.h"
 #include "report/answer.h"
 #include "report/screen.h"
 #include "sweep.h"
@@ -79,6 +80,7 @@ static int run_points(const job *j)
         ft__text_add(&out, "\n");
         json_decref(id);
     }
+    if (!status) status = cli_picture_kernel(j->args, cases, j->gpu_count, quantile_of(&request));
     if (!status && !j->json) {
         if (j->gpu_count == 1)
             ft__screen_kernel(&out, &style, &request.op, request.device, &cases[0].forecast, quantile_of(&request));
@@ -118,7 +120,7 @@ static void title(ft_text *out, const ft_style *style, const job *j, const cli_s
     ft__text_add(out, "\n\n");
 }
 
-static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points)
+static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points, ft_device *device)
 {
     ft_style style = cli_style(j->args);
     ft_scratch scratch = {0};
@@ -143,6 +145,7 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
             json_decref(id);
         }
     }
+    if (!status) *device = *request.device;
     if (!status && !j->json) {
         bool csv = cli_has(j->args, OPT_CSV);
         if (!csv) title(&out, &style, j, sweep, &request, gpu == 0);
@@ -163,10 +166,22 @@ static int run_sweep(const job *j, const char *text)
     cli_sweep sweep;
     int status = cli_sweep_parse(j->args->command, text, &sweep);
     if (status) return status;
-    ft_screen_point *points = calloc(sweep.count, sizeof *points);
-    if (!points) status = cli_complain(FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < j->gpu_count && !status; i++) status = sweep_gpu(j, &sweep, i, points);
+    ft_screen_point *points = calloc(j->gpu_count * sweep.count, sizeof *points);
+    ft_device *devices = calloc(j->gpu_count, sizeof *devices);
+    if (!points || !devices) status = cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < j->gpu_count && !status; i++)
+        status = sweep_gpu(j, &sweep, i, points + i * sweep.count, &devices[i]);
+    if (!status && cli_picture_wanted(j->args)) {
+        ft_page_sweep_case page = {.op = j->args->operands[0],
+                                   .key = sweep.key,
+                                   .devices = devices,
+                                   .gpus = j->gpu_count,
+                                   .count = sweep.count,
+                                   .points = points};
+        status = cli_picture_sweep(j->args, &page);
+    }
     free(points);
+    free(devices);
     cli_sweep_free(&sweep);
     return status;
 }
@@ -182,6 +197,8 @@ static int run_job(job *j)
     if (cli_has(j->args, OPT_CSV) && !sweep)
         return cli_usage(j->args->command, "--csv prints a --sweep; there is none");
     if (cli_has(j->args, OPT_CSV) && j->json) return cli_usage(j->args->command, "--csv or --json, not both");
+    int wrong = cli_picture_check(j->args);
+    if (wrong) return wrong;
     ft_options options = {.predictor = cli_value(j->args, OPT_PREDICTOR)};
     if (ft_open(&j->ft, &options, &err) != FT_OK) return cli_fail(&err);
     j->object = request_of(j->args);

@@ -188,6 +188,13 @@
       "the measured GPU that --baselines scales from")                                                                 \
     X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
     X(WORST, "worst", 0, WHOLE, "N", NULL, VALIDATE, OUTPUT, "print the N cases with the largest errors")              \
+    X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT,                                             \
+      "write one page with pictures and tables that needs no network")                                                 \
+    X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT, "write one picture")                          \
+    X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline", "roofline",         \
+      TRAIN, OUTPUT, "what --svg draws")                                                                               \
+    X(STEP_CSV, "csv", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT, "print the step's kernels as comma-separated values")     \
+    X(INFER_CSV, "csv", 0, SWITCH, NULL, NULL, INFER, OUTPUT, "print the grid as comma-separated values")              \
     X(TRACE, "trace", 0, FILE, "FILE", NULL, TRAIN, OUTPUT,                                                            \
       "write the step as a trace for Perfetto or chrome://tracing")                                                    \
     X(CHAKRA, "chakra", 0, FOLDER, "DIR", NULL, TRAIN, OUTPUT,                                                         \

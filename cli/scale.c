@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "commands.h"
+#include "picture.h"
 #include "terminal.h"
 
 enum { USUAL_GPUS = 512, MOST_GPUS = 1000000 };
@@ -198,6 +199,8 @@ static int print(scaler *s)
     ft_text out = {0};
     ft_style style = cli_style(s->ask.args);
     bool printed = true;
+    int status = cli_picture_scale(s->ask.args, &s->r);
+    if (status) return status;
     if (s->ask.json)
         ft__answer_scale(&out, &s->r);
     else if (cli_has(s->ask.args, OPT_SCALE_CSV))
@@ -210,9 +213,11 @@ static int print(scaler *s)
 
 int cli_scale(const cli_args *args)
 {
+    int status = cli_picture_check(args);
+    if (status) return status;
     scaler *s = calloc(1, sizeof *s); /* some KiB: curves and a cluster */
     if (!s) return cli_complain(FT_E_MEMORY, "out of memory");
-    int status = cli_asker_open(&s->ask, args, "train");
+    status = cli_asker_open(&s->ask, args, "train");
     /* Who trains on many GPUs fuses norms and activations; left alone they would be most of a layer cut eight ways. */
     if (!status && !cli_has(args, OPT_EXECUTION) && !cli_asker_set(&s->ask, "execution", json_string("fused")))
         status = cli_complain(FT_E_MEMORY, "out of memory");

@@ -10,6 +10,7 @@
 #include "ask.h"
 #include "commands.h"
 #include "many.h"
+#include "picture.h"
 #include "report/advice_screen.h"
 #include "report/answer_step.h"
 #include "report/step_screen.h"
@@ -158,6 +159,7 @@ static int run_gpus(trainer *t)
         else if (fill_up(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK)
             status = cli_asker_fail(a, &err);
         if (!status) status = cli_many_files(a->args, &view);
+        if (!status) status = cli_picture_step(a->args, &view);
         if (status) break;
         t->all_fit = t->all_fit && view.step->memory.fits;
         quantile = view.quantile;
@@ -170,6 +172,10 @@ static int run_gpus(trainer *t)
             continue;
         }
         cli_say_warnings(a->args->operands[0], view.warnings);
+        if (cli_has(a->args, OPT_STEP_CSV)) {
+            if (!ft__csv_step(&out, &view)) out.failed = true;
+            continue;
+        }
         if (a->gpu_count == 1 && !add_screen(a->args, &out, &style, &view)) out.failed = true;
         if (a->gpu_count == 1 && !cli_many_screen(a->args, &out, &style, &view)) out.failed = true;
         if (a->gpu_count > 1 && i == 0) {
@@ -199,9 +205,22 @@ static bool ask_for_advice(trainer *t)
     const cli_args *args = t->ask.args;
     const char *advice = cli_value(args, OPT_ADVICE), *detail = cli_value(args, OPT_DETAIL);
     bool quiet = t->ask.json || t->ask.gpu_count > 1 || (detail && strcmp(detail, "summary") != 0);
+    if (cli_has(args, OPT_STEP_CSV)) quiet = true;
+    if (cli_value(args, OPT_HTML)) quiet = false; /* a page says what to change */
     bool wanted = advice ? strcmp(advice, "none") != 0 : !quiet, table = cli_has(args, OPT_TECHNIQUES);
     return (!wanted || cli_asker_set(&t->ask, "advice", json_true())) &&
            (!table || cli_asker_set(&t->ask, "techniques", json_true()));
+}
+
+static int check_output(const cli_args *args)
+{
+    int gpus = 0;
+    for (int i = 0; i < args->given_count; i++) gpus += args->given[i].option == OPT_GPU;
+    if (gpus > 1 && (cli_picture_wanted(args) || cli_has(args, OPT_STEP_CSV)))
+        return cli_usage(args->command, "--html, --svg and --csv show one kind of GPU; %d were given", gpus);
+    if (cli_has(args, OPT_STEP_CSV) && cli_has(args, OPT_JSON))
+        return cli_usage(args->command, "--csv or --json, not both");
+    return cli_picture_check(args);
 }
 
 int cli_train(const cli_args *args)
@@ -209,6 +228,8 @@ int cli_train(const cli_args *args)
     trainer t = {.all_fit = true};
     int status = cli_real(args, OPT_TRAIN_TOKENS, 1, 1e18, &t.tokens);
     if (!status) status = cli_whole(args, OPT_GPUS_USED, 1, 1 << 24, &t.gpus);
+    if (status) return status;
+    status = check_output(args);
     if (status) return status;
     t.laid_out = asks_for_a_layout(args) || (t.gpus > 0 && t.tokens <= 0);
     const char *detail = cli_value(args, OPT_DETAIL);

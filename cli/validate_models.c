@@ -142,6 +142,13 @@ static const char *text_of(const json_t *row, const char *key, const char *stand
     return text ? text : standard;
 }
 
+/* Switches are written as 1 in some rows and as true in others. */
+static bool said(const json_t *row, const char *key)
+{
+    const json_t *value = json_object_get(row, key);
+    return json_is_true(value) || json_number_value(value) != 0;
+}
+
 static const char *execution_of(const json_t *row)
 {
     const json_t *compile = json_object_get(row, "compile");
@@ -163,10 +170,10 @@ static json_t *request_of(const json_t *row, const char *execution)
     if (!q) return NULL;
     if (!strcmp(mode, "decode"))
         json_object_set_new(q, "cache",
-                            json_string(json_is_true(json_object_get(row, "static")) ? "static" : "dynamic"));
+                            json_string(said(row, "static") ? "static" : "dynamic"));
     if (!strcmp(mode, "train")) {
         json_object_set_new(q, "optimizer", json_string(text_of(row, "optimizer", "adamw")));
-        json_object_set_new(q, "recompute", json_string(json_is_true(json_object_get(row, "ckpt")) ? "full" : "none"));
+        json_object_set_new(q, "recompute", json_string(said(row, "ckpt") ? "full" : "none"));
     }
     return q;
 }
@@ -209,8 +216,8 @@ static void describe(const json_t *row, const char *execution, char *out, size_t
     if (seq > 0 && at > 0 && (size_t)at < room) at += snprintf(out + at, room - (size_t)at, " s%lld", (long long)seq);
     if (at > 0 && (size_t)at < room)
         snprintf(out + at, room - (size_t)at, " %s %s %s%s%s", text_of(row, "dtype", "?"), text_of(row, "attn", "sdpa"),
-                 execution, json_is_true(json_object_get(row, "ckpt")) ? " recompute" : "",
-                 json_is_true(json_object_get(row, "static")) ? " static" : "");
+                 execution, said(row, "ckpt") ? " recompute" : "",
+                 said(row, "static") ? " static" : "");
 }
 
 static ft_status one_row(models *m, const json_t *row, ft_error *err)

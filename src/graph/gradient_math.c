@@ -87,8 +87,9 @@ void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
     back.op = n->op;
     back.op.pass = FT_BWD;
     back.traffic = n->traffic;
-    /* What a mask or dropout adds weighs differently beside five products than beside two. */
-    back.effort = n->traffic > 1 ? 1 + 0.67F * (n->effort - 1) : 1 + 0.2F * (n->effort - 1);
+    /* A mask costs as much beside five products as beside two, dropout much less: its numbers are drawn once more. */
+    bool masked = n->traffic > 1, dropped = n->effort > (masked ? 2.5F : 1.5F);
+    back.effort = (masked ? 1.75F : 1) * (dropped ? 1.2F : 1);
     /* dQ is summed in fp32 before it is rounded. */
     back.workspace = (float)(ft__tensor_numel(T(n->in[0])) * (ft_dtype_bytes(n->op.dtype) < 4 ? 4 : 0));
     ft_ref out[3];

@@ -66,7 +66,11 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
 static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_scores *s)
 {
     ft_build *b = &m->b;
-    if (m->fused) return ft__row(b, "attn.softmax", "softmax", scores); /* scale, mask and softmax in one kernel */
+    if (m->fused) { /* scale, mask and softmax in one kernel, which reads the visible half and writes all of it */
+        scores = ft__row(b, "attn.softmax", "softmax", scores);
+        if (s->shape.causal && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 0.75F;
+        return scores;
+    }
     if (s->scale && !s->baddbmm) scores = ft__pointwise(b, "attn.scale", "mulu", scores);
     if (s->softcap > 0) {
         scores = ft__pointwise(b, "attn.softcap", "divu", scores);
@@ -208,7 +212,7 @@ static ft_ref masked(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v
     shape.causal = false;
     ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);
     if (b->status == FT_OK && a->q_len > 1)
-        b->g->nodes[b->g->node_count - 1].effort *= 1.6F; /* reads the mask, adds it */
+        b->g->nodes[b->g->node_count - 1].effort *= 1.85F; /* reads the mask, adds it */
     return merged(b, y, s);
 }
 

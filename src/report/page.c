@@ -10,7 +10,10 @@ void ft__page_open(ft_text *out, const char *title, const char *subtitle)
                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';style-src "
                       "'unsafe-inline';img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>");
     ft__markup_text(out, title);
-    ft__text_addf(out, " – foretell</title>\n<style>%s</style>\n</head>\n<body>\n<header>\n<h1>", ft__page_style);
+    ft__text_addf(out,
+                  " – foretell</title>\n<style>:root{color-scheme:light dark;%s}"
+                  "@media(prefers-color-scheme:dark){:root{%s}}%s%s%s</style>\n</head>\n<body>\n<header>\n<h1>",
+                  ft__colours_light, ft__colours_dark, ft__svg_style, ft__page_style, ft__page_media);
     ft__markup_text(out, title);
     ft__text_add(out, "</h1>\n<p class=\"quiet\">");
     ft__markup_text(out, subtitle);
@@ -67,7 +70,8 @@ void ft__page_details_end(ft_text *out) { ft__text_add(out, "</details>\n"); }
 
 /* -- tables ------------------------------------------------------------------------------------ */
 
-void ft__table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns, const char *const *head)
+void ft__page_table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns,
+                         const char *const *head)
 {
     *t = (ft_page_table){.out = out, .columns = columns, .cell = {.cap = 65536}};
     ft__text_add(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
@@ -81,7 +85,7 @@ void ft__table_open(ft_page_table *t, ft_text *out, const char *label, const cha
     ft__text_add(out, "</tr></thead><tbody>\n");
 }
 
-void ft__table_cell(ft_page_table *t, const char *text)
+void ft__page_table_cell(ft_page_table *t, const char *text)
 {
     size_t columns = strlen(t->columns);
     char kind = t->columns[t->at];
@@ -95,16 +99,16 @@ void ft__table_cell(ft_page_table *t, const char *text)
     }
 }
 
-void ft__table_figure(ft_page_table *t, double value, int digits)
+void ft__page_table_figure(ft_page_table *t, double value, int digits)
 {
     ft__text_clear(&t->cell);
     if (value != 0) ft__add_figure(&t->cell, value, digits);
-    ft__table_cell(t, t->cell.length ? t->cell.at : "");
+    ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
 }
 
-void ft__table_close(ft_page_table *t)
+void ft__page_table_close(ft_page_table *t)
 {
-    while (t->at) ft__table_cell(t, "");
+    while (t->at) ft__page_table_cell(t, "");
     ft__text_add(t->out, "</tbody></table></div>\n");
     t->out->failed |= t->cell.failed;
     ft__text_free(&t->cell);

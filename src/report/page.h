@@ -1,5 +1,6 @@
 /* Forecasts as one HTML page that needs nothing else: text, tables, and the pictures of svg_pictures.h drawn into it.
- * There is no script; what a hover shows stands in a table too. Every function appends to `out`; false: out of memory. */
+ * There is no script; what a hover shows stands in a table too. Every function appends to `out`; false: out of
+ * memory. */
 #ifndef FT_REPORT_PAGE_H
 #define FT_REPORT_PAGE_H
 #include "report/infer_screen.h"
@@ -55,8 +56,8 @@ typedef struct ft_page_table {
     const char *columns;
     size_t at;
 } ft_page_table;
-void ft__table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns, const char *const *head);
-void ft__table_cell(ft_page_table *t, const char *text);
-void ft__table_figure(ft_page_table *t, double value, int digits); /* empty where it is nought */
-void ft__table_close(ft_page_table *t);
+void ft__page_table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns, const char *const *head);
+void ft__page_table_cell(ft_page_table *t, const char *text);
+void ft__page_table_figure(ft_page_table *t, double value, int digits); /* empty where it is nought */
+void ft__page_table_close(ft_page_table *t);
 #endif

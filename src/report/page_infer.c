@@ -55,7 +55,7 @@ static void grid_table(ft_text *out, const ft_infer *r, const grid cells, const 
 {
     static const char *const head[] = {"tokens", "batch", "ms", "low", "high", "per second", "fits"};
     ft_page_table t;
-    ft__table_open(&t, out, label, "rrrrrrl", head);
+    ft__page_table_open(&t, out, label, "rrrrrrl", head);
     for (size_t s = 0; s < r->seq_count; s++)
         for (size_t b = 0; b < r->batch_count; b++) {
             const ft_infer_cell *c = &cells[s][b];
@@ -63,15 +63,15 @@ static void grid_table(ft_text *out, const ft_infer *r, const grid cells, const 
             for (int k = 0; k < 2; k++) {
                 ft__text_clear(&t.cell);
                 if (k || r->has_context) ft__text_addf(&t.cell, "%" PRId64, whole[k]);
-                ft__table_cell(&t, t.cell.length ? t.cell.at : "");
+                ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
             }
-            ft__table_figure(&t, c->ms, 4);
-            ft__table_figure(&t, c->low_ms, 4);
-            ft__table_figure(&t, c->high_ms, 4);
-            ft__table_figure(&t, c->tokens_per_s, 4);
-            ft__table_cell(&t, c->fits ? "yes" : "no");
+            ft__page_table_figure(&t, c->ms, 4);
+            ft__page_table_figure(&t, c->low_ms, 4);
+            ft__page_table_figure(&t, c->high_ms, 4);
+            ft__page_table_figure(&t, c->tokens_per_s, 4);
+            ft__page_table_cell(&t, c->fits ? "yes" : "no");
         }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
 }
 
 static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
@@ -97,7 +97,7 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
     if (r->cache_tokens > 0) {
         ft__text_clear(&a);
         ft__text_clear(&b);
-        ft__add_si(&a, r->cache_tokens, "tokens");
+        ft__add_si(&a, r->cache_tokens, " tokens");
         ft__add_si(&b, r->kv_bytes_per_token, "B per token");
         ft__page_figure(out, NULL, "the cache holds", a.at, b.at);
     }

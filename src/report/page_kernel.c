@@ -62,24 +62,24 @@ static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count
     static const char *const head[] = {"GPU",    "ms",   "low",   "high",    "TFLOP/s", "GB/s",
                                        "FLOP/B", "tile", "waves", "held by", "source"};
     ft_page_table t;
-    ft__table_open(&t, out, "figures", "lrrrrrrrrll", head);
+    ft__page_table_open(&t, out, "figures", "lrrrrrrrrll", head);
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *k = &cases[i].forecast;
-        ft__table_cell(&t, cases[i].device->name);
-        ft__table_figure(&t, k->ms, 4);
-        ft__table_figure(&t, k->low_ms, 4);
-        ft__table_figure(&t, k->high_ms, 4);
-        ft__table_figure(&t, k->flops / k->ms / 1e9, 4);
-        ft__table_figure(&t, k->bytes / k->ms / 1e6, 4);
-        ft__table_figure(&t, k->intensity, 4);
+        ft__page_table_cell(&t, cases[i].device->name);
+        ft__page_table_figure(&t, k->ms, 4);
+        ft__page_table_figure(&t, k->low_ms, 4);
+        ft__page_table_figure(&t, k->high_ms, 4);
+        ft__page_table_figure(&t, k->flops / k->ms / 1e9, 4);
+        ft__page_table_figure(&t, k->bytes / k->ms / 1e6, 4);
+        ft__page_table_figure(&t, k->intensity, 4);
         ft__text_clear(&t.cell);
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
-        ft__table_cell(&t, t.cell.length ? t.cell.at : "");
-        ft__table_figure(&t, k->waves, 3);
-        ft__table_cell(&t, ft_bound_name(k->bound));
-        ft__table_cell(&t, ft_source_name(k->source));
+        ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
+        ft__page_table_figure(&t, k->waves, 3);
+        ft__page_table_cell(&t, ft_bound_name(k->bound));
+        ft__page_table_cell(&t, ft_source_name(k->source));
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
 }
 
 bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, double quantile)
@@ -217,25 +217,25 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
     ft__page_section(out, "figures", "Figures", "");
     for (int i = 0; i < 10; i++) names[i] = i == 1 ? s->key : head[i];
     ft_page_table t;
-    ft__table_open(&t, out, "figures", "lrrrrrrrrl", names);
+    ft__page_table_open(&t, out, "figures", "lrrrrrrrrl", names);
     for (size_t i = 0; i < s->gpus * s->count; i++) {
         const ft_forecast *k = &s->points[i].forecast;
-        ft__table_cell(&t, s->devices[i / s->count].name);
+        ft__page_table_cell(&t, s->devices[i / s->count].name);
         ft__text_clear(&t.cell);
         ft__text_addf(&t.cell, "%" PRId64, s->points[i].x);
-        ft__table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__table_figure(&t, k->ms, 4);
-        ft__table_figure(&t, k->low_ms, 4);
-        ft__table_figure(&t, k->high_ms, 4);
-        ft__table_figure(&t, tflops_of(k), 4);
-        ft__table_figure(&t, gbps_of(k), 4);
+        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
+        ft__page_table_figure(&t, k->ms, 4);
+        ft__page_table_figure(&t, k->low_ms, 4);
+        ft__page_table_figure(&t, k->high_ms, 4);
+        ft__page_table_figure(&t, tflops_of(k), 4);
+        ft__page_table_figure(&t, gbps_of(k), 4);
         ft__text_clear(&t.cell);
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
-        ft__table_cell(&t, t.cell.length ? t.cell.at : "");
-        ft__table_figure(&t, k->waves, 3);
-        ft__table_cell(&t, ft_bound_name(k->bound));
+        ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
+        ft__page_table_figure(&t, k->waves, 3);
+        ft__page_table_cell(&t, ft_bound_name(k->bound));
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
     ft__page_section_end(out);
     ft__page_close(out);
     return drawn && !out->failed;

@@ -52,31 +52,31 @@ static void curve_table(ft_text *out, const char *label, const ft_scale_point *p
                                        "high",       "tokens/s/GPU", "efficiency", "MFU",      "exposed, ms",
                                        "bubble, ms", "peak, GiB",    "fits"};
     ft_page_table t;
-    ft__table_open(&t, out, label, "rrrrrrrrrrrrl", head);
+    ft__page_table_open(&t, out, label, "rrrrrrrrrrrrl", head);
     for (size_t i = 0; i < count; i++) {
         const ft_scale_point *p = &points[i];
         const int64_t whole[] = {p->gpus, p->dp, p->global_batch};
         for (int k = 0; k < 3; k++) {
             ft__text_clear(&t.cell);
             ft__text_addf(&t.cell, "%" PRId64, whole[k]);
-            ft__table_cell(&t, t.cell.at ? t.cell.at : "");
+            ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         }
-        ft__table_figure(&t, p->step_ms, 4);
-        ft__table_figure(&t, p->low_ms, 4);
-        ft__table_figure(&t, p->high_ms, 4);
-        ft__table_figure(&t, p->tokens_per_s, 4);
+        ft__page_table_figure(&t, p->step_ms, 4);
+        ft__page_table_figure(&t, p->low_ms, 4);
+        ft__page_table_figure(&t, p->high_ms, 4);
+        ft__page_table_figure(&t, p->tokens_per_s, 4);
         const double shares[] = {p->efficiency, p->mfu};
         for (int k = 0; k < 2; k++) {
             ft__text_clear(&t.cell);
             ft__add_percent(&t.cell, shares[k]);
-            ft__table_cell(&t, t.cell.at ? t.cell.at : "");
+            ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         }
-        ft__table_figure(&t, p->exposed_ms, 3);
-        ft__table_figure(&t, p->bubble_ms, 3);
-        ft__table_figure(&t, p->peak_bytes / 1073741824.0, 3);
-        ft__table_cell(&t, p->fits ? "yes" : "no");
+        ft__page_table_figure(&t, p->exposed_ms, 3);
+        ft__page_table_figure(&t, p->bubble_ms, 3);
+        ft__page_table_figure(&t, p->peak_bytes / 1073741824.0, 3);
+        ft__page_table_cell(&t, p->fits ? "yes" : "no");
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
 }
 
 static void knees_table(ft_text *out, const ft_scale *s)
@@ -84,19 +84,19 @@ static void knees_table(ft_text *out, const ft_scale *s)
     static const char *const head[] = {"layout", "closed form, tokens per GPU", "timeline, tokens per GPU",
                                        "arithmetic reaches", "links reach"};
     ft_page_table t;
-    ft__table_open(&t, out, "critical batches", "lrrrr", head);
+    ft__page_table_open(&t, out, "critical batches", "lrrrr", head);
     for (size_t i = 0; i < s->knee_count; i++) {
-        ft__table_cell(&t, s->knees[i].name);
-        ft__table_figure(&t, s->knees[i].closed, 4);
-        ft__table_figure(&t, s->knees[i].timeline, 4);
+        ft__page_table_cell(&t, s->knees[i].name);
+        ft__page_table_figure(&t, s->knees[i].closed, 4);
+        ft__page_table_figure(&t, s->knees[i].timeline, 4);
         const double shares[] = {s->knees[i].math, s->knees[i].wire};
         for (int k = 0; k < 2; k++) {
             ft__text_clear(&t.cell);
             if (shares[k] > 0) ft__add_percent(&t.cell, shares[k]);
-            ft__table_cell(&t, t.cell.length ? t.cell.at : "");
+            ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         }
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
 }
 
 bool ft__page_scale(ft_text *out, const ft_scale *s)

@@ -46,15 +46,20 @@ ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name
 /* The screen's title: its first line is the heading, the rest describes the request. */
 static void open_page(ft_text *out, const ft_step_view *v)
 {
-    ft_text t = {.cap = 65536};
+    ft_text t = {.cap = 65536}, rest = {.cap = 65536};
     ft__screen_step_title(&t, &plain, v);
-    char *end = t.at ? strchr(t.at, '\n') : NULL;
-    if (end) *end = '\0';
-    for (char *c = end ? end + 1 : NULL; c && *c; c++)
-        if (*c == '\n') *c = c[1] ? ';' : '\0';
-    ft__page_open(out, t.at ? t.at : v->model, end ? end + 1 : "");
-    out->failed |= t.failed;
+    char *at = t.at ? strchr(t.at, '\n') : NULL;
+    if (at) *at++ = '\0';
+    while (at && *at) {
+        size_t n = strcspn(at, "\n");
+        if (rest.length) ft__text_add(&rest, "; ");
+        ft__text_add_n(&rest, at, n);
+        at += n + (at[n] == '\n');
+    }
+    ft__page_open(out, t.at ? t.at : v->model, rest.at ? rest.at : "");
+    out->failed |= t.failed || rest.failed;
     ft__text_free(&t);
+    ft__text_free(&rest);
 }
 
 static void add_interval(ft_text *t, double low, double high)

@@ -13,7 +13,7 @@ static void percent_cell(ft_page_table *t, double share)
 {
     ft__text_clear(&t->cell);
     if (share > 0) ft__add_percent(&t->cell, share);
-    ft__table_cell(t, t->cell.length ? t->cell.at : "");
+    ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
 }
 
 static void range_cell(ft_page_table *t, double low, double high)
@@ -22,14 +22,14 @@ static void range_cell(ft_page_table *t, double low, double high)
     ft__add_figure(&t->cell, low, 3);
     ft__text_add(&t->cell, " – ");
     ft__add_figure(&t->cell, high, 3);
-    ft__table_cell(t, t->cell.at ? t->cell.at : "");
+    ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
 
 static void gib_cell(ft_page_table *t, double bytes)
 {
     ft__text_clear(&t->cell);
     ft__add_gib(&t->cell, bytes);
-    ft__table_cell(t, t->cell.at ? t->cell.at : "");
+    ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
 
 bool ft__page_kernels(ft_text *out, const ft_step_view *v)
@@ -43,28 +43,28 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
     snprintf(words, sizeof words, "All %zu kernels%s", count, count > MOST_ROWS ? ", the first 400 of them" : "");
     ft__page_details(out, words);
     ft_page_table t;
-    ft__table_open(&t, out, "kernels", "llrrrrrrrll", head);
+    ft__page_table_open(&t, out, "kernels", "llrrrrrrrll", head);
     for (size_t i = 0; i < count && i < MOST_ROWS; i++) {
         const ft_forecast *f = kernels[i].forecast;
         ft__text_clear(&t.cell);
         ft__add_kernel_name(&t.cell, &kernels[i]);
-        ft__table_cell(&t, t.cell.at ? t.cell.at : "");
+        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__text_clear(&t.cell);
         ft__describe_op(&t.cell, &kernels[i].node->op);
-        ft__table_cell(&t, t.cell.at ? t.cell.at : "");
+        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__text_clear(&t.cell);
         ft__text_addf(&t.cell, "%.0f", kernels[i].count);
-        ft__table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__table_figure(&t, kernels[i].total_ms, 4);
-        ft__table_figure(&t, f->ms, 4);
+        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
+        ft__page_table_figure(&t, kernels[i].total_ms, 4);
+        ft__page_table_figure(&t, f->ms, 4);
         range_cell(&t, f->low_ms, f->high_ms);
-        ft__table_figure(&t, f->ms > 0 ? f->flops / f->ms / 1e9 : 0, 3);
-        ft__table_figure(&t, f->ms > 0 ? f->bytes / f->ms / 1e6 : 0, 3);
-        ft__table_figure(&t, f->bytes > 0 ? f->flops / f->bytes : 0, 3);
-        ft__table_cell(&t, ft_bound_name(f->bound));
-        ft__table_cell(&t, ft_source_name(f->source));
+        ft__page_table_figure(&t, f->ms > 0 ? f->flops / f->ms / 1e9 : 0, 3);
+        ft__page_table_figure(&t, f->ms > 0 ? f->bytes / f->ms / 1e6 : 0, 3);
+        ft__page_table_figure(&t, f->bytes > 0 ? f->flops / f->bytes : 0, 3);
+        ft__page_table_cell(&t, ft_bound_name(f->bound));
+        ft__page_table_cell(&t, ft_source_name(f->source));
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
     ft__page_details_end(out);
     return !out->failed;
 }
@@ -77,18 +77,18 @@ bool ft__page_layers(ft_text *out, const ft_step_view *v)
     if (!verdicts) return false;
     ft__page_details(out, "Layers in figures");
     ft_page_table t;
-    ft__table_open(&t, out, "layers", "lrrrrrlrrr", head);
+    ft__page_table_open(&t, out, "layers", "lrrrrrlrrr", head);
     for (size_t i = 0; i < verdicts->layer_count && i < MOST_ROWS; i++) {
         const ft_verdict *l = &verdicts->layers[i];
-        ft__table_cell(&t, l->name ? l->name : "");
-        ft__table_figure(&t, l->ms, 4);
+        ft__page_table_cell(&t, l->name ? l->name : "");
+        ft__page_table_figure(&t, l->ms, 4);
         for (int b = 0; b < 4; b++) percent_cell(&t, l->share[b]);
-        ft__table_cell(&t, ft_bound_name(l->bound));
-        ft__table_figure(&t, l->tflops, 3);
-        ft__table_figure(&t, l->gbps, 3);
-        ft__table_figure(&t, l->intensity, 3);
+        ft__page_table_cell(&t, ft_bound_name(l->bound));
+        ft__page_table_figure(&t, l->tflops, 3);
+        ft__page_table_figure(&t, l->gbps, 3);
+        ft__page_table_figure(&t, l->intensity, 3);
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
     ft__page_details_end(out);
     return !out->failed;
 }
@@ -99,22 +99,22 @@ bool ft__page_stages(ft_text *out, const ft_step_view *v)
                                        "exposed, ms", "in flight",   "peak, GiB"};
     ft__page_details(out, "Stages in figures");
     ft_page_table t;
-    ft__table_open(&t, out, "stages", "rrrrrrr", head);
+    ft__page_table_open(&t, out, "stages", "rrrrrrr", head);
     for (int64_t s = 0; s < v->ranked->stage_count && s < MOST_ROWS; s++) {
         const ft_stage *g = &v->ranked->stages[s];
         ft_memory memory;
         char number[24];
         snprintf(number, sizeof number, "%" PRId64, s + 1);
         ft__stage_memory(v, s, &memory);
-        ft__table_cell(&t, number);
-        ft__table_figure(&t, g->forward_ms, 4);
-        ft__table_figure(&t, g->backward_ms, 4);
-        ft__table_figure(&t, g->update_ms, 4);
-        ft__table_figure(&t, g->exposed_ms, 3);
-        ft__table_figure(&t, ft__in_flight(v, s), 3);
+        ft__page_table_cell(&t, number);
+        ft__page_table_figure(&t, g->forward_ms, 4);
+        ft__page_table_figure(&t, g->backward_ms, 4);
+        ft__page_table_figure(&t, g->update_ms, 4);
+        ft__page_table_figure(&t, g->exposed_ms, 3);
+        ft__page_table_figure(&t, ft__in_flight(v, s), 3);
         gib_cell(&t, memory.peak_bytes);
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
     ft__page_details_end(out);
     return !out->failed;
 }
@@ -127,10 +127,10 @@ void ft__page_memory(ft_text *out, const ft_step_view *v)
                              m->kv_cache_bytes, m->communication_bytes, m->temporary_bytes};
     ft__page_details(out, "Memory in figures");
     ft_page_table t;
-    ft__table_open(&t, out, "memory", "lr", head);
+    ft__page_table_open(&t, out, "memory", "lr", head);
     for (int i = 0; i < 7; i++) {
         if (bytes[i] <= 0) continue;
-        ft__table_cell(&t, ft__memory_keys[i].name);
+        ft__page_table_cell(&t, ft__memory_keys[i].name);
         gib_cell(&t, bytes[i]);
     }
     const struct {
@@ -141,10 +141,10 @@ void ft__page_memory(ft_text *out, const ft_step_view *v)
                 {"driver and communicators", m->context_bytes},
                 {"the GPU has", m->capacity_bytes}};
     for (int i = 0; i < 4; i++) {
-        ft__table_cell(&t, sums[i].name);
+        ft__page_table_cell(&t, sums[i].name);
         gib_cell(&t, sums[i].bytes);
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
     ft__page_details_end(out);
 }
 
@@ -154,17 +154,17 @@ void ft__page_classes(ft_text *out, const ft_step_view *v)
     const ft_step *s = v->step;
     ft__page_details(out, "Classes in figures");
     ft_page_table t;
-    ft__table_open(&t, out, "classes of kernels", "lrrrr", head);
+    ft__page_table_open(&t, out, "classes of kernels", "lrrrr", head);
     for (int c = 0; c < FT_CLASS_COUNT; c++) {
-        ft__table_cell(&t, ft__class_name((ft_class)c));
-        ft__table_figure(&t, s->class_ms[c], 4);
+        ft__page_table_cell(&t, ft__class_name((ft_class)c));
+        ft__page_table_figure(&t, s->class_ms[c], 4);
         percent_cell(&t, s->step_ms > 0 ? s->class_ms[c] / s->step_ms : 0);
         ft__text_clear(&t.cell);
         ft__add_si(&t.cell, s->class_flops[c], "FLOP");
-        ft__table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__table_figure(&t, s->class_ms[c] > 0 ? s->class_flops[c] / s->class_ms[c] / 1e9 : 0, 3);
+        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
+        ft__page_table_figure(&t, s->class_ms[c] > 0 ? s->class_flops[c] / s->class_ms[c] / 1e9 : 0, 3);
     }
-    ft__table_close(&t);
+    ft__page_table_close(&t);
     ft__page_details_end(out);
 }
 
@@ -175,17 +175,17 @@ static void advice_row(ft_page_table *t, const ft_step_view *v, const ft_advice 
     ft__text_clear(&t->cell);
     ft__advice_change(&t->cell, a, v->asked);
     if (a->on_top) ft__text_add(&t->cell, " (on top)");
-    ft__table_cell(t, t->cell.at ? t->cell.at : "");
-    ft__table_figure(t, a->saves_ms, 3);
+    ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
+    ft__page_table_figure(t, a->saves_ms, 3);
     range_cell(t, a->low_ms, a->high_ms);
     ft__text_clear(&t->cell);
     double gib = a->memory_bytes / 1073741824.0;
     if (gib > 0.005 || gib < -0.005) ft__text_addf(&t->cell, "%+.2f", gib);
     if (!a->fits) ft__text_add(&t->cell, " does not fit");
-    ft__table_cell(t, t->cell.length ? t->cell.at : "");
+    ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
     ft__text_clear(&t->cell);
     ft__advice_why(&t->cell, a, v->asked, v->advised->part_ms);
-    ft__table_cell(t, t->cell.at ? t->cell.at : "");
+    ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
 
 static bool savings(ft_text *out, const ft_frame *f, const ft_step_view *v)
@@ -224,30 +224,30 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
     if (!savings(out, &ft__frame_wide, v) || !savings(out, &ft__frame_narrow, v)) return false;
     ft_page_table t;
     if (a->count + a->gpu_count > 0) {
-        ft__table_open(&t, out, "advice", "lrrrw", head);
+        ft__page_table_open(&t, out, "advice", "lrrrw", head);
         for (size_t i = 0; i < a->count; i++) advice_row(&t, v, &a->list[i]);
-        ft__table_close(&t);
+        ft__page_table_close(&t);
     }
     if (a->gpu_count > 0) {
         ft__page_details(out, "Other GPUs");
-        ft__table_open(&t, out, "other GPUs", "lrrrw", head);
+        ft__page_table_open(&t, out, "other GPUs", "lrrrw", head);
         for (size_t i = 0; i < a->gpu_count; i++) advice_row(&t, v, &a->gpus[i]);
-        ft__table_close(&t);
+        ft__page_table_close(&t);
         ft__page_details_end(out);
     }
     if (a->lint_count > 0) {
         ft__page_details(out, "Findings in linear and convolution layers");
-        ft__table_open(&t, out, "findings", "wlr", lint_head);
+        ft__page_table_open(&t, out, "findings", "wlr", lint_head);
         for (size_t i = 0; i < a->lint_count && i < MOST_ROWS; i++) {
             ft__text_clear(&t.cell);
             ft__lint_finding(&t.cell, &a->lints[i]);
-            ft__table_cell(&t, t.cell.at ? t.cell.at : "");
+            ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
             ft__text_clear(&t.cell);
             ft__lint_fix(&t.cell, &a->lints[i]);
-            ft__table_cell(&t, t.cell.length ? t.cell.at : "");
-            ft__table_figure(&t, a->lints[i].saves_ms, 3);
+            ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
+            ft__page_table_figure(&t, a->lints[i].saves_ms, 3);
         }
-        ft__table_close(&t);
+        ft__page_table_close(&t);
         ft__page_details_end(out);
     }
     ft__page_section_end(out);

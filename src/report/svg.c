@@ -59,7 +59,8 @@ void ft__svg_open(ft_text *out, const ft_frame *f, const char *id, double height
     ft__markup_text(out, desc);
     ft__text_add(out, "</desc>\n");
     if (!f->alone) return;
-    ft__text_addf(out, "<style>%s</style>\n", ft__svg_style);
+    ft__text_addf(out, "<style>svg{%s}@media(prefers-color-scheme:dark){svg{%s}}%s</style>\n", ft__colours_light,
+                  ft__colours_dark, ft__svg_style);
     ft__svg_box(out, 0, 0, f->width, height, "paper", NULL);
 }
 
@@ -78,8 +79,10 @@ void ft__svg_label(ft_text *out, double x, double y, ft_anchor anchor, const cha
     ft__text_add(out, "</text>\n");
 }
 
-/* Wide letters of a sans serif at 12 pixels are 7 wide; system fonts differ by a tenth. */
-double ft__svg_label_width(const char *text) { return 7.0 * ft__text_width(text); }
+/* Digits of the widest of the usual sans serifs (DejaVu) at 12 pixels; others are a tenth narrower. */
+static const double letter = 7.6;
+
+double ft__svg_label_width(const char *text) { return letter * ft__text_width(text); }
 
 void ft__svg_label_within(ft_text *out, double x, double y, ft_anchor anchor, const char *class, const char *text,
                           double room)
@@ -88,8 +91,8 @@ void ft__svg_label_within(ft_text *out, double x, double y, ft_anchor anchor, co
         ft__svg_label(out, x, y, anchor, class, text);
         return;
     }
-    int letters = (int)(room / 7.0) - 1;
-    if (letters < 3) return;
+    int letters = (int)(room / letter) - 1;
+    if (letters < 5) return;
     ft_text cut = {.cap = 4096};
     ft__text_add_n(&cut, text, ft__utf8_cut(text, (size_t)letters));
     ft__text_add(&cut, "…");
@@ -142,10 +145,11 @@ static int log_ticks(const ft_ruler *r, int most, double *ticks)
 {
     int first = (int)ceil(log10(r->low) - 1e-9), last = (int)floor(log10(r->high) + 1e-9), count = 0, stride = 1;
     if (last - first < 2) { /* hardly a decade: in between too */
-        static const double parts[] = {1, 2, 5};
+        static const double few[] = {1, 2, 5}, more[] = {1, 1.5, 2, 3, 5, 7};
+        bool short_one = r->high < 8 * r->low;
         for (int d = first - 1; d <= last && count < FT_TICKS; d++)
-            for (int i = 0; i < 3 && count < FT_TICKS && count < most; i++) {
-                double value = parts[i] * pow(10, d);
+            for (int i = 0; i < (short_one ? 6 : 3) && count < FT_TICKS && count < most; i++) {
+                double value = (short_one ? more : few)[i] * pow(10, d);
                 if (value >= r->low * (1 - 1e-9) && value <= r->high * (1 + 1e-9)) ticks[count++] = value;
             }
         return count;
@@ -171,29 +175,46 @@ int ft__ruler_ticks(const ft_ruler *r, int most, double ticks[FT_TICKS])
 
 static void tick_text(ft_text *t, double value)
 {
+    static const struct {
+        double size;
+        const char *letter;
+    } units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
+    int u = 0;
     ft__text_clear(t);
-    if (fabs(value) >= 1e5)
-        ft__add_si(t, value, "");
-    else
+    if (fabs(value) < 9999) {
         ft__text_add_number(t, value, 4);
-    while (t->length && t->at[t->length - 1] == ' ') t->at[--t->length] = '\0';
+        return;
+    }
+    while (u < 3 && fabs(value) < units[u].size) u++;
+    ft__text_add_number(t, value / units[u].size, 4);
+    ft__text_add(t, units[u].letter);
 }
 
-void ft__svg_ruler_x(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name)
+void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name,
+                        const double *ticks, size_t count)
 {
-    double ticks[FT_TICKS], wide = fabs(r->to - r->from);
-    int count = ft__ruler_ticks(r, (int)(wide / 62), ticks);
     ft_text t = {.cap = 256};
-    for (int i = 0; i < count; i++) {
+    double free_from = -1e9;
+    for (size_t i = 0; i < count; i++) {
         double x = ft__ruler_at(r, ticks[i]);
-        ft__svg_line(out, x, top, x, bottom, "grid");
         tick_text(&t, ticks[i]);
-        if (t.at) ft__svg_label(out, x, bottom + 17, FT_MIDDLE, "dim", t.at);
+        double half = ft__svg_label_width(t.at ? t.at : "") / 2;
+        if (!t.at || x - half < free_from) continue; /* no label over another */
+        ft__svg_line(out, x, top, x, bottom, "grid");
+        ft__svg_label(out, x, bottom + 17, FT_MIDDLE, "dim", t.at);
+        free_from = x + half + 8;
     }
     ft__svg_line(out, fmin(r->from, r->to), bottom, fmax(r->from, r->to), bottom, "axis");
     ft__svg_label(out, fmax(r->from, r->to), bottom + 35, FT_END, "dim", name);
     out->failed |= t.failed;
     ft__text_free(&t);
+}
+
+void ft__svg_ruler_x(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name)
+{
+    double ticks[FT_TICKS];
+    int count = ft__ruler_ticks(r, (int)(fabs(r->to - r->from) / 62), ticks);
+    ft__svg_ruler_x_at(out, r, top, bottom, name, ticks, (size_t)count);
 }
 
 void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right, const char *name)

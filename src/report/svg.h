@@ -23,7 +23,7 @@ void ft__svg_close(ft_text *out);
 
 typedef enum ft_anchor { FT_START, FT_MIDDLE, FT_END } ft_anchor;
 void ft__svg_label(ft_text *out, double x, double y, ft_anchor anchor, const char *class, const char *text);
-/* A label cut to the room there is; nothing where not even three letters go. */
+/* A label cut to the room there is; nothing where not even five letters go. */
 void ft__svg_label_within(ft_text *out, double x, double y, ft_anchor anchor, const char *class, const char *text,
                           double room);
 /* Pixels that a label of our size takes, a little too many rather than too few. */
@@ -44,6 +44,8 @@ enum { FT_TICKS = 24 };
 int ft__ruler_ticks(const ft_ruler *r, int most, double ticks[FT_TICKS]);
 /* Ruler below a plot, or to its left, with grid lines across it and the name at its end. */
 void ft__svg_ruler_x(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name);
+void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name,
+                        const double *ticks, size_t count); /* labels that would overlap are left out */
 void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right, const char *name);
 
 /* A row of names with their colours, as wide as the frame; returns the height it took. */
@@ -57,6 +59,6 @@ double ft__svg_keys_height(const ft_frame *f, double x, const ft_key *keys, size
 extern const char *const ft__bound_class[4];
 extern const ft_key ft__bound_keys[4];
 
-/* The style sheet of pictures, and that of pages. */
-extern const char ft__svg_style[], ft__page_style[];
+/* Style sheets: colours as custom properties, the rules of pictures, those of pages, those of phones and paper. */
+extern const char ft__colours_light[], ft__colours_dark[], ft__svg_style[], ft__page_style[], ft__page_media[];
 #endif

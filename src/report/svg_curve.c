@@ -92,7 +92,13 @@ bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c)
     x.to = f->width - 14;
     y.from = bottom;
     y.to = top;
-    ft__svg_ruler_x(out, &x, top, bottom, c->x_name);
+    const ft_curve *longest = c->count ? &c->curve[0] : NULL;
+    for (size_t i = 1; i < c->count; i++)
+        if (c->curve[i].count > longest->count) longest = &c->curve[i];
+    if (c->log_x && longest && longest->count <= MOST_DOTS) /* powers of two: where the points are */
+        ft__svg_ruler_x_at(out, &x, top, bottom, c->x_name, longest->x, longest->count);
+    else
+        ft__svg_ruler_x(out, &x, top, bottom, c->x_name);
     ft__svg_ruler_y(out, &y, x.from, x.to, c->y_name);
     for (size_t i = 0; i < c->count; i++) add_band(out, &c->curve[i], &x, &y, i);
     for (size_t i = 0; i < c->count; i++) {

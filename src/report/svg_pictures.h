@@ -70,5 +70,6 @@ const ft_verdicts *ft__view_verdicts(const ft_step_view *v);
 /* A kernel's name for people: "layers mlp.up_proj, backward". */
 void ft__add_kernel_name(ft_text *out, const ft_merged *k);
 
-extern const ft_key ft__memory_keys[7]; /* weights, optimizer, gradients, activations, KV cache, communication, temporary */
+/* Weights, optimizer, gradients, activations, KV cache, communication, temporary. */
+extern const ft_key ft__memory_keys[7];
 #endif

@@ -78,7 +78,7 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
         ft__text_clear(&t);
         ft__add_figure(&t, roof->vector_tflops, 3);
         ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s outside the matrix units, fp32");
-        if (t.at) ft__svg_label(out, p->x.to, yv - 6, FT_END, "dim", t.at);
+        if (t.at) ft__svg_label(out, xv + 10, yv + 15, FT_START, "dim", t.at);
     }
     ft__text_clear(&t);
     ft__add_figure(&t, roof->gbps, 4);
@@ -98,8 +98,9 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
 static void add_dot(ft_text *out, const plot *p, const ft_roof_dot *d, double longest)
 {
     double r = 3 + 9 * sqrt(longest > 0 ? d->total_ms / longest : 0);
+    double height = fmax(height_of(p, d), p->y.low * 1.15); /* the slowest stand on the floor */
     ft__text_addf(out, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>", ft__bound_class[d->bound],
-                  ft__ruler_at(&p->x, intensity_of(p, d)), ft__ruler_at(&p->y, height_of(p, d)), r);
+                  ft__ruler_at(&p->x, intensity_of(p, d)), ft__ruler_at(&p->y, height), r);
     ft_text t = {.cap = 4096};
     ft__text_addf(&t, "%s: ", d->name ? d->name : "");
     ft__add_figure(&t, d->total_ms, 3);

@@ -1,7 +1,7 @@
 /* svg_timeline.c: the streams of one GPU over one step: passes, kernels, exchanges, the host.
  *
- * Kernels are coloured by what holds them. Those too short for a pixel share one, each colour as high as its part of the
- * time; so do layers that the walk of the streams folds into one event. Where the GPU waits its track shows through. */
+ * Kernels are coloured by what holds them. Those too short for a pixel share one, each colour as high as its part of
+ * the time; so do layers that the walk of the streams folds into one event. Where the GPU waits its track shows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -173,7 +173,10 @@ static void piece(timeline *t, const char *word, int64_t number, const char *cla
     snprintf(title, sizeof title, "%s: %.4g ms", name, end - start);
     double a = ft__ruler_at(&t->x, start), b = ft__ruler_at(&t->x, end);
     ft__svg_box(t->out, a, r->y, fmax(b - a - 0.5, 0.3), r->height, class, title);
-    ft__svg_label_within(t->out, (a + b) / 2, r->y + 13.5, FT_MIDDLE, "onbar", name, b - a - 4);
+    const char *shown = name;
+    if (number >= 0 && ft__svg_label_width(name) > b - a - 4) shown = strchr(name, ' ') + 1;
+    if (ft__svg_label_width(shown) <= b - a - 4)
+        ft__svg_label(t->out, (a + b) / 2, r->y + 14, FT_MIDDLE, "onbar", shown);
 }
 
 static double draw_alone(timeline *t)

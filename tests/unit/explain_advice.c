@@ -4,12 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "explain/advice.h"
 #include "explain/difference.h"
+#include "failing_alloc.h"
 
 static const ft_device device = {.name = "made_up",
                                  .sms = 100,
@@ -342,6 +344,39 @@ static void the_cheapest_fix(void **state)
     ft__arena_free(m->arena);
 }
 
+/* -- memory ------------------------------------------------------------------------------------ */
+
+static ft_status explain(void *context)
+{
+    ft_context *ft;
+    ft_options options = {.predictor = "roofline"};
+    FT_TRY(ft_open(&ft, &options, NULL));
+    char *text = ft_answer(ft, context);
+    ft_status status = !text || strstr(text, "out_of_memory") ? FT_E_MEMORY : FT_OK;
+    if (text && status == FT_OK && !strstr(text, "\"ok\":true")) fail_msg("%s", text);
+    free(text);
+    ft_close(ft);
+    return status;
+}
+
+static void running_out_of_memory_is_an_answer(void **state)
+{
+    (void)state;
+    char request_text[] =
+        "{\"task\":\"forward\",\"model\":{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_embd\":72,\"n_head\":"
+        "9},\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":16,\"advice\":true}";
+    failing_alloc_at(0, false);
+    assert_int_equal(explain(request_text), FT_OK);
+    const long all = failing_alloc_count();
+    assert_true(all > 100);
+    for (long n = 1; n <= all; n += 1 + all / 150) { /* every one would take long: the catalogue is read each time */
+        failing_alloc_at(n, n % 2);
+        ft_status status = explain(request_text);
+        failing_alloc_at(0, false);
+        assert_true(status == FT_OK || status == FT_E_MEMORY);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +388,7 @@ int main(void)
         cmocka_unit_test(what_holds_a_step),
         cmocka_unit_test(equal_kernels_cancel),
         cmocka_unit_test(the_cheapest_fix),
+        cmocka_unit_test(running_out_of_memory_is_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,94 @@
+/* picture.c: writing pages and pictures. */
+#include "picture.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "terminal.h"
+
+bool cli_picture_wanted(const cli_args *args) { return cli_value(args, OPT_HTML) || cli_value(args, OPT_SVG); }
+
+int cli_picture_check(const cli_args *args)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    if ((html && !*html) || (svg && !*svg)) return cli_usage(args->command, "--html and --svg need the name of a file");
+    if (cli_has(args, OPT_PICTURE) && !svg) return cli_usage(args->command, "--picture chooses what --svg FILE draws");
+    if (html && svg && !strcmp(html, svg)) return cli_usage(args->command, "--html and --svg name the same file");
+    return 0;
+}
+
+/* Takes the text. */
+static int write_text(const char *path, ft_text *text, bool made)
+{
+    ft_error err = {0};
+    int status = 0;
+    if (!made || text->failed)
+        status = cli_complain(FT_E_MEMORY, "out of memory for '%s'", path);
+    else if (ft__file_write(path, text->at, text->length, &err) != FT_OK)
+        status = cli_fail(&err);
+    ft__text_free(text);
+    return status;
+}
+
+int cli_picture_step(const cli_args *args, const ft_step_view *v)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG), *name = cli_value(args, OPT_PICTURE);
+    ft_text page = {0}, picture = {0};
+    ft_error err = {0};
+    int status = 0;
+    if (svg && ft__picture_step(&picture, v, name ? name : "roofline", &err) != FT_OK) {
+        ft__text_free(&picture);
+        return cli_fail(&err);
+    }
+    if (html) {
+        bool made = ft__page_step(&page, v);
+        status = write_text(html, &page, made);
+    }
+    if (!status && svg) status = write_text(svg, &picture, true);
+    ft__text_free(&picture);
+    return status;
+}
+
+int cli_picture_infer(const cli_args *args, const ft_step_view *title, const ft_infer *r)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    ft_text page = {0}, picture = {0};
+    bool made = !html || ft__page_infer(&page, title, r);
+    int status = html ? write_text(html, &page, made) : 0;
+    if (!svg || status) return status;
+    made = ft__picture_infer(&picture, &ft__frame_alone, r, true);
+    return write_text(svg, &picture, made);
+}
+
+int cli_picture_scale(const cli_args *args, const ft_scale *s)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    ft_text page = {0}, picture = {0};
+    bool made = !html || ft__page_scale(&page, s);
+    int status = html ? write_text(html, &page, made) : 0;
+    if (!svg || status) return status;
+    made = ft__picture_scale(&picture, &ft__frame_alone, s);
+    return write_text(svg, &picture, made);
+}
+
+int cli_picture_kernel(const cli_args *args, const ft_screen_case *cases, size_t count, double quantile)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    ft_text page = {0}, picture = {0};
+    bool made = !html || ft__page_kernel(&page, cases, count, quantile);
+    int status = html ? write_text(html, &page, made) : 0;
+    if (!svg || status) return status;
+    made = ft__picture_kernel(&picture, &ft__frame_alone, cases, count);
+    return write_text(svg, &picture, made);
+}
+
+int cli_picture_sweep(const cli_args *args, const ft_page_sweep_case *s)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    ft_text page = {0}, picture = {0};
+    bool made = !html || ft__page_sweep(&page, s);
+    int status = html ? write_text(html, &page, made) : 0;
+    if (!svg || status) return status;
+    made = ft__picture_sweep(&picture, &ft__frame_alone, s);
+    return write_text(svg, &picture, made);
+}
