@@ -72,7 +72,7 @@ static ft_status ask_pipeline(scaler *s, const ft_step_view *v)
     double bytes = (double)s->batch * (double)s->seq * (double)s->arch->hidden * 2 / ((double)p->cp * part);
     s->r.pipeline_bubble = v->step->bubble_ms / (v->step->step_ms - v->step->bubble_ms);
     json_t *request = json_pack("{s:s,s:s,s:f,s:i,s:I,s:O?,s:O?}", "task", "collective", "op", "send_recv", "bytes",
-                                bytes, "ranks", 2, "stride", (json_int_t)(p->tp * p->cp * p->dp), "gpu",
+                                bytes, "ranks", 2, "stride", (json_int_t)p->tp * p->cp * p->dp, "gpu",
                                 json_object_get(s->ask.object, "gpu"), "cluster",
                                 json_object_get(s->ask.object, "cluster"));
     if (request && !json_object_get(s->ask.object, "cluster")) json_object_del(request, "cluster");
@@ -127,7 +127,7 @@ static int measure_cluster(scaler *s)
         return cli_usage(args->command, "%lld GPUs cannot hold replicas of %lld each; %lld or %lld could",
                          (long long)s->r.gpus, (long long)s->unit,
                          (long long)(s->r.gpus > s->unit ? s->r.gpus / s->unit * s->unit : s->unit),
-                         (long long)((s->r.gpus / s->unit + 1) * s->unit));
+                         ((long long)s->r.gpus / s->unit + 1) * s->unit);
     if (s->r.gpus < 2) return cli_usage(args->command, "scaling begins with two GPUs: --gpus 16");
     return 0;
 }

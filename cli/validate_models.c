@@ -169,8 +169,7 @@ static json_t *request_of(const json_t *row, const char *execution)
                           text_of(row, "attn", "sdpa"), "execution", execution);
     if (!q) return NULL;
     if (!strcmp(mode, "decode"))
-        json_object_set_new(q, "cache",
-                            json_string(said(row, "static") ? "static" : "dynamic"));
+        json_object_set_new(q, "cache", json_string(said(row, "static") ? "static" : "dynamic"));
     if (!strcmp(mode, "train")) {
         json_object_set_new(q, "optimizer", json_string(text_of(row, "optimizer", "adamw")));
         json_object_set_new(q, "recompute", json_string(said(row, "ckpt") ? "full" : "none"));
@@ -216,8 +215,7 @@ static void describe(const json_t *row, const char *execution, char *out, size_t
     if (seq > 0 && at > 0 && (size_t)at < room) at += snprintf(out + at, room - (size_t)at, " s%lld", (long long)seq);
     if (at > 0 && (size_t)at < room)
         snprintf(out + at, room - (size_t)at, " %s %s %s%s%s", text_of(row, "dtype", "?"), text_of(row, "attn", "sdpa"),
-                 execution, said(row, "ckpt") ? " recompute" : "",
-                 said(row, "static") ? " static" : "");
+                 execution, said(row, "ckpt") ? " recompute" : "", said(row, "static") ? " static" : "");
 }
 
 static ft_status one_row(models *m, const json_t *row, ft_error *err)

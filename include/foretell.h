@@ -190,7 +190,10 @@ typedef struct ft_op {
         struct { int64_t b, m, n, k; char layout[4]; bool bias; int quantized; } gemm;
             /* layout: "nn", "nt", "tn" or "tt", A then B; nt is nn.Linear. quantized: fp8/int8/fp4 operands
              * arrive quantised (1), are quantised on the fly (0), or as the GPU was measured (-1) */
-        struct { int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window; bool causal, flash2; } attention;
+        struct {
+            int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
+            bool causal, flash2;
+        } attention;
             /* flash2: FlashAttention-2, whose kernels use the matrix instructions of Ampere on every GPU since */
         struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
         struct { int64_t numel; int inputs; double ops_per_element, bytes; int pattern; } elementwise;

@@ -254,7 +254,8 @@ static ft_status simulate_collective(const ft_context *ft, ft_scratch *scratch, 
     int64_t ranks = r->group.size * (r->group.stride > 0 ? r->group.stride : 1);
     FT_TRY(ft__simulated_new(&r->cluster, ranks, scratch->trials, &r->cluster.simulated, err));
     if (!r->cluster.simulated) return FT_OK;
-    FT_TRY(ft__collective_forecast(ft->predictor, r->device, &r->cluster, r->op, r->bytes, &r->group, quantile, c, err));
+    FT_TRY(
+        ft__collective_forecast(ft->predictor, r->device, &r->cluster, r->op, r->bytes, &r->group, quantile, c, err));
     FT_TRY(ft__simulated_run(r->cluster.simulated, scratch->simulator, err));
     return ft__collective_forecast(ft->predictor, r->device, &r->cluster, r->op, r->bytes, &r->group, quantile, c, err);
 }

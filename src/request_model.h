@@ -26,7 +26,8 @@ typedef struct ft_model_request {
 typedef ft_status (*ft_model_source)(void *source, const json_t *model, const char *read_as, const ft_arch **out,
                                      ft_error *err);
 
-/* What a request must be beyond its keys: sizes that can be, a format that the GPU has, a layout that the model takes. */
+/* What a request must be beyond its keys: sizes that can be, a format that the GPU has, a layout that the model
+ * takes. */
 ft_status ft__model_request_check(const ft_model_request *r, ft_error *err);
 
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,

@@ -320,7 +320,7 @@ ft_status ft__model_sheet_of(ft_scratch *s, const char *what, const char *read_a
     if (status != FT_OK) return status;
     out->parameters = g->parameters;
     out->active_parameters = g->active_parameters;
-    if (!layers) return FT_OK;
+    if (!layers || !layer_count) return FT_OK;
     static const ft_step nothing_timed;
     ft_step_view view = {.arch = &out->arch, .work = &work, .graph = g, .step = &nothing_timed, .arena = s->arena};
     *layers = ft__layers(&view, layer_count);

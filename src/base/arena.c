@@ -71,6 +71,7 @@ static void shrink(ft_arena *a)
         }
         free(gone);
     }
+    if (!kept) return; /* an arena always has its first block */
     kept->older = NULL;
     a->newest = kept;
 }

@@ -237,7 +237,7 @@ static ft_status check_size(const asked *a, int64_t ranks, ft_cluster *c, ft_err
         return ft__fail_at(err, FT_E_RANGE, "cluster.nodes", 0, 0,
                            "%lld ranks do not fit on %lld node%s of %lld GPUs; %lld nodes would hold them",
                            (long long)ranks, (long long)c->nodes, c->nodes == 1 ? "" : "s", (long long)c->gpus_per_node,
-                           (long long)((ranks + c->gpus_per_node - 1) / c->gpus_per_node));
+                           ((long long)ranks + c->gpus_per_node - 1) / c->gpus_per_node);
     return FT_OK;
 }
 

@@ -164,8 +164,10 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool last)
     if (forward.fed_by != FT_NONE && back != FT_NONE) {
         if (!widen(t)) return;
         ft_ref there = t->grad[forward.fed_by];
-        if (there == FT_NONE && b->g->tensors[forward.fed_by].trained) t->grad[forward.fed_by] = back;
-        else ft__tape_give(t, forward.fed_by, back);
+        if (there == FT_NONE && b->g->tensors[forward.fed_by].trained)
+            t->grad[forward.fed_by] = back;
+        else
+            ft__tape_give(t, forward.fed_by, back);
         b->g->blocks[mine].count = b->g->node_count - b->g->blocks[mine].first;
     }
 }

@@ -4,8 +4,8 @@
  *     h = ft__pointwise(b, "mlp.act", "gelu", h);
  *
  * The builder keeps the first error and does nothing after it (`b->status`), so that models read as their layers do.
- * Mixed precision is the builder's: under autocast a product casts its operands (weights once per forward pass), a norm,
- * softmax, power or loss runs in fp32, and a sum of two formats takes the wider one. */
+ * Mixed precision is the builder's: under autocast a product casts its operands (weights once per forward pass), a
+ * norm, softmax, power or loss runs in fp32, and a sum of two formats takes the wider one. */
 #ifndef FT_GRAPH_BUILD_H
 #define FT_GRAPH_BUILD_H
 #include "graph/graph.h"
@@ -67,7 +67,8 @@ ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y);
 
 /* Row operators. layernorm and rmsnorm make their own weights of the given width. */
 ft_ref ft__row(ft_build *b, const char *name, const char *op, ft_ref x);
-ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x); /* sum or mean of the last axis: [rows, 1] */
+/* The last axis' sum, mean ...: [rows, 1]. */
+ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x);
 ft_ref ft__layernorm(ft_build *b, const char *name, ft_ref x, ft_bias bias);
 ft_ref ft__rmsnorm_fused(ft_build *b, const char *name, ft_ref x);
 ft_ref ft__softmax(ft_build *b, const char *name, ft_ref x, bool in_fp32); /* in_fp32: result cast back */

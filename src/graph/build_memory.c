@@ -125,8 +125,8 @@ ft_ref ft__assemble(ft_build *b, const char *name, int count, const ft_ref *x, i
     return out;
 }
 
-/* Long runs are copied at the memory's speed. An operand that is not one run, even the single row that comes last, sends
- * all of them through a kernel that computes an address per element. */
+/* Long runs are copied at the memory's speed. An operand that is not one run, even the single row that comes last,
+ * sends all of them through a kernel that computes an address per element. */
 ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;

@@ -68,8 +68,8 @@ void ft__undo_split(ft_tape *t, const ft_node *n)
     ft__tape_give(t, n->in[0], ft__cat(&t->b, n->name, n->out_count, part, x->rows, x->cols));
 }
 
-/* What was written into part of a tensor: the gradient is copied, the part taken out of it and zeroed there, except that
- * nothing is left to be zeroed for after the last (autograd's CopySlices). */
+/* What was written into part of a tensor: the gradient is copied, the part taken out of it and zeroed there, except
+ * that nothing is left to be zeroed for after the last (autograd's CopySlices). */
 static void assembled(ft_tape *t, const ft_node *n, ft_ref g)
 {
     for (int i = n->in_count - 1; i >= 0; i--) {

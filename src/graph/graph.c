@@ -74,15 +74,14 @@ ft_class ft__node_class(const ft_node *n)
 const char *ft__verb_name(ft_verb v)
 {
     static const char *const names[FT_VERB_COUNT] = {
-        [FT_DO_LINEAR] = "linear",       [FT_DO_MATMUL] = "matmul",       [FT_DO_ATTENTION] = "attention",
-        [FT_DO_POINTWISE] = "pointwise", [FT_DO_ROW] = "row",             [FT_DO_EMBEDDING] = "embedding",
-        [FT_DO_COPY] = "copy",           [FT_DO_CAT] = "cat",             [FT_DO_FILL] = "fill",
-        [FT_DO_VIEW] = "view",           [FT_DO_SLICE] = "slice",         [FT_DO_SPLIT] = "split",
-        [FT_DO_EXPAND] = "expand",       [FT_DO_LOSS] = "loss",           [FT_DO_CONV] = "conv",
-        [FT_DO_BATCHNORM] = "batchnorm", [FT_DO_POOL] = "pool",           [FT_DO_EXPERTS] = "experts",
-        [FT_DO_SCAN] = "scan",           [FT_DO_GATHER] = "gather",       [FT_DO_OPTIMIZER] = "optimizer",
-        [FT_DO_OTHER] = "other",         [FT_DO_SYNC] = "sync",
-        [FT_DO_COMM] = "comm",
+        [FT_DO_LINEAR] = "linear",       [FT_DO_MATMUL] = "matmul", [FT_DO_ATTENTION] = "attention",
+        [FT_DO_POINTWISE] = "pointwise", [FT_DO_ROW] = "row",       [FT_DO_EMBEDDING] = "embedding",
+        [FT_DO_COPY] = "copy",           [FT_DO_CAT] = "cat",       [FT_DO_FILL] = "fill",
+        [FT_DO_VIEW] = "view",           [FT_DO_SLICE] = "slice",   [FT_DO_SPLIT] = "split",
+        [FT_DO_EXPAND] = "expand",       [FT_DO_LOSS] = "loss",     [FT_DO_CONV] = "conv",
+        [FT_DO_BATCHNORM] = "batchnorm", [FT_DO_POOL] = "pool",     [FT_DO_EXPERTS] = "experts",
+        [FT_DO_SCAN] = "scan",           [FT_DO_GATHER] = "gather", [FT_DO_OPTIMIZER] = "optimizer",
+        [FT_DO_OTHER] = "other",         [FT_DO_SYNC] = "sync",     [FT_DO_COMM] = "comm",
     };
     return (unsigned)v < FT_VERB_COUNT ? names[v] : "?";
 }

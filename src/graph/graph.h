@@ -96,7 +96,14 @@ typedef enum ft_exchange_kind {
     FT_EXCHANGE_SEND_RECV
 } ft_exchange_kind;
 /* Along which axis of the layout the ranks lie. */
-typedef enum ft_axis { FT_AXIS_TENSOR, FT_AXIS_CONTEXT, FT_AXIS_EXPERT, FT_AXIS_DATA, FT_AXIS_PIPELINE, FT_AXIS_COUNT } ft_axis;
+typedef enum ft_axis {
+    FT_AXIS_TENSOR,
+    FT_AXIS_CONTEXT,
+    FT_AXIS_EXPERT,
+    FT_AXIS_DATA,
+    FT_AXIS_PIPELINE,
+    FT_AXIS_COUNT
+} ft_axis;
 
 typedef struct ft_exchange {
     ft_exchange_kind kind, gradient;
@@ -122,7 +129,7 @@ typedef struct ft_node {
     float count;            /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;          /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
     float effort;           /* its time over the op's, where the op stands for something less regular; 1 */
-    float trips, blocks;    /* kernels that wait for memory: dependent trips of a thread block, and how many there are */
+    float trips, blocks;    /* of kernels that wait for memory: dependent trips of a thread block, how many blocks */
     float host_ops;         /* framework operators behind it on the host: views, checks; 0: by verb */
     float workspace;        /* bytes it holds while it runs */
     int32_t members;        /* operators that a fusion merged into it; 0: none, it is itself */

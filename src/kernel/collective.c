@@ -7,23 +7,23 @@
  *     Simple     dS + log2(n) aS             w / (eS U Mn G)
  *     NVLS       dN                          w / (eN U G)
  *
- * s: steps of the ring, 2(n-1) or n-1. w: bytes a rank sends, 2(n-1)/n or (n-1)/n of the buffer. U: the link's nominal
- * rate per direction. Mn: what is left of it among four and eight GPUs (PCIe trees cross sockets there). G: efficiency
- * still grows with the message, slowly. h: from 3.5 KB a rank on NCCL opens more than one channel. All but an all-reduce
- * also copy a rank's own share. k is 1 where steps and bytes add up, 0 where the shorter hides. Fixed times of a GPU of
- * two dies are longer.
+ * s: steps of the ring, 2(n-1) or n-1. w: bytes a rank sends, 2(n-1)/n or (n-1)/n of the buffer. U: the link's
+ * nominal rate per direction. Mn: what is left of it among four and eight GPUs (PCIe trees cross sockets there). G:
+ * efficiency still grows with the message, slowly. h: from 3.5 KB a rank on NCCL opens more than one channel. All
+ * but an all-reduce also copy a rank's own share. k is 1 where steps and bytes add up, 0 where the shorter hides.
+ * Fixed times of a GPU of two dies are longer.
  *
- * Which line applies is what NCCL's own cost model decides (NCCL 2.2x, src/graph/tuning.cc): latency + w / bandwidth,
- * the least one wins, with NVLink steps of 0.6, 1.9 and 3.4 us (PCIe 1.0, 2.5, 5.7), 6.6, 14 and 8.4 us to start, and
- * an LL that fills 0.31 of the link at most. Its estimates are not the truth: where it switches from LL to Simple
- * between two GPUs the time doubles (A100 at 1 MB, H100 at 2, B200 at 4, each as the model's figures say). Two figures
- * are ours, set from the rows: see ft__collective_protocol.
- * Point-to-point exchanges use LL up to 16 KiB per peer.
+ * Which line applies is what NCCL's own cost model decides (NCCL 2.2x, src/graph/tuning.cc): latency + w /
+ * bandwidth, the least one wins, with NVLink steps of 0.6, 1.9 and 3.4 us (PCIe 1.0, 2.5, 5.7), 6.6, 14 and 8.4 us
+ * to start, and an LL that fills 0.31 of the link at most. Its estimates are not the truth: where it switches from
+ * LL to Simple between two GPUs the time doubles (A100 at 1 MB, H100 at 2, B200 at 4, each as the model's figures
+ * say). Two figures are ours, set from the rows: see ft__collective_protocol. Point-to-point exchanges use LL up to
+ * 16 KiB per peer.
  *
  * Engines' own one-shot all-reduces (TensorRT-LLM, vLLM, SGLang) are variants apart: every rank reads all others.
  *
- * Leaves out: the version of NCCL (2.27's and 2.29's times differ by up to 20 %), its environment variables, and what
- * else uses the links. */
+ * Leaves out: the version of NCCL (2.27's and 2.29's times differ by up to 20 %), its environment variables, and
+ * what else uses the links. */
 #include "kernel/collective.h"
 
 #include <math.h>
@@ -82,8 +82,8 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [ADD_LL] = {"add_ll", 0.4, 0.02, 1, 0.7}, /* 1: steps and bytes add up; 0: the one hides in the other */
     [ADD_SIMPLE] = {"add_simple", 0.5, 0.02, 1, 0.7},
     [LL_OF_EIGHT] = {"ll_rate_of_eight", 1.1, 0.01, 4, 0.7},
-    /* Fixed times of a GPU of two dies over those of one. Starts at none: a larger start would only repeat what B200's own
-     * rows say (1.5), and a generation left out would then not be left out. */
+    /* Fixed times of a GPU of two dies over those of one. Starts at none: a larger start would only repeat what
+     * B200's own rows say (1.5), and a generation left out would then not be left out. */
     [TWO_DIES] = {"two_dies", 1.01, 1, 3, 0.5},
 };
 
@@ -161,8 +161,8 @@ ft_protocol ft__collective_protocol(const ft_op *op)
 {
     static const double step_us[2][FT_NVLS] = {{0.6, 1.9, 3.4}, {1.0, 2.5, 5.7}};
     static const double start_us[FT_NVLS] = {6.6, 14, 8.4};
-    /* LL at most 87.7 GB/s over A100's 300, 141 over H100's 450 and twice that over B200's 900: NCCL's table. That LL128
-     * ends earlier on B200 is not in it: set to where the rows switch. */
+    /* LL at most 87.7 GB/s over A100's 300, 141 over H100's 450 and twice that over B200's 900: NCCL's table. That
+     * LL128 ends earlier on B200 is not in it: set to where the rows switch. */
     double u = op->u.collective.link_gbps;
     const double rate[FT_NVLS] = {u <= 300 ? 0.292 : 0.313, u <= 450 ? 0.74 : 0.6, 0.8};
     double n = (double)op->u.collective.ranks, us_per_byte = 1e-3 / op->u.collective.link_gbps;

@@ -61,7 +61,7 @@ static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_
         nearest_divisors(m->layers, p->pp * p->vpp, near, sizeof near);
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
                            "pp * vpp = %lld does not divide the model's %lld layers; %s would",
-                           (long long)(p->pp * p->vpp), (long long)m->layers, near);
+                           (long long)p->pp * p->vpp, (long long)m->layers, near);
     }
     return FT_OK;
 }
@@ -73,7 +73,7 @@ static ft_status check_context(const ft_parallel *p, const ft_divisible *m, ft_e
     if (m->seq % (2 * p->cp))
         return ft__fail_at(err, FT_E_RANGE, "parallel.cp", 0, 0,
                            "\"cp\" %lld needs a sequence that %lld divides, two slices per rank; got %lld",
-                           (long long)p->cp, (long long)(2 * p->cp), (long long)m->seq);
+                           (long long)p->cp, 2 * (long long)p->cp, (long long)m->seq);
     if (p->ulysses && m->heads % (p->tp * p->cp)) {
         char near[64];
         nearest_divisors(m->heads / p->tp, p->cp, near, sizeof near);
@@ -100,7 +100,7 @@ static ft_status check_experts(const ft_parallel *p, const ft_divisible *m, ft_e
     if ((p->dp * p->cp) % p->ep)
         return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
                            "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld",
-                           (long long)p->ep, (long long)(p->dp * p->cp));
+                           (long long)p->ep, (long long)p->dp * p->cp);
     return FT_OK;
 }
 
@@ -119,7 +119,7 @@ static ft_status check_shards(const ft_parallel *p, const ft_divisible *m, ft_er
         return ft__fail_at(
             err, FT_E_RANGE, "parallel.shard", 0, 0,
             "\"shard\" %lld does not divide the %lld ranks that hold the same parameters (dp * cp); %s would",
-            (long long)p->shard, (long long)(p->dp * p->cp), near);
+            (long long)p->shard, (long long)p->dp * p->cp, near);
     }
     return FT_OK;
 }
@@ -144,8 +144,8 @@ ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *m, ft_err
         return ft__fail_at(
             err, FT_E_RANGE, "parallel.tp", 0, 0,
             "\"tp\" %lld over %lld key-value heads: each must be held by as many ranks; %lld or %lld would do",
-            (long long)p->tp, (long long)m->kv_heads, (long long)(p->tp / m->kv_heads * m->kv_heads),
-            (long long)((p->tp / m->kv_heads + 1) * m->kv_heads));
+            (long long)p->tp, (long long)m->kv_heads, (long long)p->tp / m->kv_heads * m->kv_heads,
+            ((long long)p->tp / m->kv_heads + 1) * m->kv_heads);
     FT_TRY(check_pipeline(p, m, err));
     FT_TRY(check_context(p, m, err));
     FT_TRY(check_experts(p, m, err));

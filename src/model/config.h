@@ -103,8 +103,9 @@ typedef struct ft_arch {
     bool nearest;           /* read as a relative of an architecture that is not known */
 } ft_arch;
 
-/* `config` is the object of a config.json, or of a graph file (graphfile.h). `nearest`: NULL, or the known model_type to read an unknown one as. `where`
- * names the file or "model". Everything contradictory or absurd is refused: heads that do not divide, zero layers. */
+/* `config` is the object of a config.json, or of a graph file (graphfile.h). `nearest`: NULL, or the known
+ * model_type to read an unknown one as. `where` names the file or "model". Everything contradictory or absurd is
+ * refused: heads that do not divide, zero layers. */
 ft_status ft__config_read(const json_t *config, const char *nearest, const char *where, ft_arch *out, ft_error *err);
 
 void ft__arch_release(ft_arch *arch);

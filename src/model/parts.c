@@ -215,7 +215,8 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     b->lora_rank = 0;
     ft_ref logits;
     ft_dtype math = b->math;
-    if (b->training && m->fused && math == FT_FP8) b->math = FT_BF16; /* Transformer Engine's recipe covers the layers alone */
+    if (b->training && m->fused && math == FT_FP8)
+        b->math = FT_BF16; /* Transformer Engine's recipe covers the layers alone */
     ft_ref bias = a->head_bias && table != FT_NONE ? ft__parameter(b, "head.bias", 1, a->vocab) : FT_NONE;
     if (table != FT_NONE)
         logits = ft__linear_with(b, "lm_head", x, table, a->vocab, bias, FT_CUT_COLUMNS);

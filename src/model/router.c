@@ -1,5 +1,5 @@
-/* router.c: which experts a token goes to, and how much each of them counts. Small beside the experts, but many kernels:
- * scores, the best few, their weights. */
+/* router.c: which experts a token goes to, and how much each of them counts. Small beside the experts, but many
+ * kernels: scores, the best few, their weights. */
 #include <string.h>
 
 #include "graph/emit.h"

@@ -56,7 +56,8 @@ typedef struct ft_page_table {
     const char *columns;
     size_t at;
 } ft_page_table;
-void ft__page_table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns, const char *const *head);
+void ft__page_table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns,
+                         const char *const *head);
 void ft__page_table_cell(ft_page_table *t, const char *text);
 void ft__page_table_figure(ft_page_table *t, double value, int digits); /* empty where it is nought */
 void ft__page_table_close(ft_page_table *t);

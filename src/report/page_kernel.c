@@ -152,8 +152,8 @@ static double gbps_of(const ft_forecast *f) { return f->bytes / f->ms / 1e6; }
 
 static bool doubles(const ft_page_sweep_case *s)
 {
-    double first = (double)s->points[0].x, last = (double)s->points[s->count - 1].x;
-    return s->count > 2 && first > 0 && (double)s->points[1].x / first > 1.5 && last / first > 16;
+    if (s->count < 3 || s->points[0].x < 1) return false;
+    return (double)s->points[s->count - 1].x > 1.5 * (double)s->points[s->count - 2].x;
 }
 
 static bool draw_sweep(ft_text *out, const ft_frame *f, const ft_page_sweep_case *s, const char *id, const char *title,
@@ -215,6 +215,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
                                     flops ? tflops_of : gbps_of);
     ft__page_section_end(out);
     ft__page_section(out, "figures", "Figures", "");
+    ft__page_details(out, "Every size");
     for (int i = 0; i < 10; i++) names[i] = i == 1 ? s->key : head[i];
     ft_page_table t;
     ft__page_table_open(&t, out, "figures", "lrrrrrrrrl", names);
@@ -236,6 +237,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
         ft__page_table_cell(&t, ft_bound_name(k->bound));
     }
     ft__page_table_close(&t);
+    ft__page_details_end(out);
     ft__page_section_end(out);
     ft__page_close(out);
     return drawn && !out->failed;

@@ -20,6 +20,7 @@ const char ft__colours_dark[] = DARK;
 const char ft__svg_style[] =
     "svg text{font:12px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Helvetica Neue\",Arial,sans-serif;"
     "fill:var(--ink);font-variant-numeric:tabular-nums}svg .dim{fill:var(--dim)}svg .onbar{fill:var(--onbar)}"
+    "svg .halo{paint-order:stroke;stroke:var(--paper);stroke-width:4px;stroke-linejoin:round}"
     "svg .strong{font-weight:600}.paper{fill:var(--paper)}.grid{stroke:var(--line);stroke-width:1}"
     ".axis{stroke:var(--dim);stroke-width:1}.track{fill:var(--soft)}"
     ".b0{fill:var(--b0)}.b1{fill:var(--b1)}.b2{fill:var(--b2)}.b3{fill:var(--b3)}"

@@ -6,6 +6,7 @@
 #include "report/svg_pictures.h"
 
 enum { ROW = 26, BAR = 16, NARROW_ROW = 42 };
+enum { WIDEST = 4 }; /* intervals are drawn up to so many times the forecast; the figures stand beside them */
 
 static double label_column(const ft_frame *f, double widest)
 {
@@ -83,9 +84,9 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
     double row = f->narrow ? 34 : ROW, left = label_column(f, widest), bottom = 8 + row * (double)count;
     double note = f->narrow ? 0 : 190;
     ft_ruler x = {.low = 100 * (fmax(low, 0.05) - 0.03),
-                  .high = 100 * (fmin(high, 20) + 0.03),
+                  .high = 100 * (fmin(high, WIDEST) + 0.03),
                   .from = left + 6,
-                  .to = f->width - note - 6};
+                  .to = f->width - note - 16};
     ft_text t = {.cap = 1024};
     ft__svg_open(out, f, id, bottom + 44, title,
                  "Intervals that should hold the truth, as a share of each forecast; the table has the same figures.");
@@ -103,10 +104,10 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
         ft__add_figure(&t, rows[i].high, 3);
         ft__text_add(&t, " ms");
         double room = f->narrow ? f->width - ft__svg_label_width(t.at ? t.at : "") - 8 : left - 8;
-        ft__svg_label_within(out, 0, y + 13, FT_START, NULL, rows[i].label, room);
+        ft__svg_label_within(out, 0, y + 13, FT_START, "halo", rows[i].label, room);
         if (t.at)
             ft__svg_label(out, f->narrow ? f->width : f->width - note + 10, y + 13, f->narrow ? FT_END : FT_START,
-                          "dim", t.at);
+                          "dim halo", t.at);
         ft__svg_line(out, a, middle, b, middle, "whisker");
         ft__svg_line(out, a, middle - 4, a, middle + 4, "whisker");
         ft__svg_line(out, b, middle - 4, b, middle + 4, "whisker");

@@ -11,7 +11,7 @@
 #include "report/style.h"
 #include "report/svg_pictures.h"
 
-enum { KINDS = 7 };
+enum { KINDS = 7, BETWEEN = 64 };
 const ft_key ft__memory_keys[KINDS] = {{"m0", "weights"},     {"m1", "optimizer"}, {"m2", "gradients"},
                                        {"m3", "activations"}, {"m4", "KV cache"},  {"m5", "communication"},
                                        {"m6", "temporary"}};
@@ -37,6 +37,19 @@ static double total(const moment *m)
 
 /* -- one GPU ----------------------------------------------------------------------------------- */
 
+/* Iterations that were not walked: bytes go evenly from the last moment before them to the first after. */
+static void fill_between(course *c, const moment *after, double from, double skipped)
+{
+    int steps = skipped < BETWEEN ? (int)skipped : BETWEEN;
+    const moment before = c->at[c->count - 1];
+    for (int i = 0; i < steps; i++) {
+        moment *m = &c->at[c->count++];
+        double share = ((double)i + 0.5) / (double)steps;
+        m->ms = from + (double)i / (double)steps * (after->ms - from);
+        for (int k = 0; k < KINDS; k++) m->bytes[k] = before.bytes[k] + share * (after->bytes[k] - before.bytes[k]);
+    }
+}
+
 static bool course_of_kernels(const ft_step_view *v, course *out)
 {
     const ft_graph *g = v->graph;
@@ -45,7 +58,7 @@ static bool course_of_kernels(const ft_step_view *v, course *out)
     ft_error ignored;
     if (ft__step_memory_curve(g, v->work, v->device, &memory, &curve, &ignored) != FT_OK) return false;
     double *ms = calloc((size_t)g->node_count + 1, sizeof *ms), *block = calloc((size_t)g->block_count + 1, sizeof *ms);
-    out->at = calloc(curve.count + 1, sizeof *out->at);
+    out->at = calloc(curve.count + 1 + (size_t)g->block_count * BETWEEN, sizeof *out->at);
     if (!ms || !block || !out->at) {
         free(ms);
         free(block);
@@ -60,17 +73,17 @@ static bool course_of_kernels(const ft_step_view *v, course *out)
     double now = 0;
     for (size_t i = 0; i < curve.count; i++) {
         const ft_memory_point *p = &curve.points[i], *before = i ? &curve.points[i - 1] : NULL;
-        if (before && before->block == p->block && p->iteration > before->iteration + 1)
-            now += (double)(p->iteration - before->iteration - 1) * block[p->block];
-        out->at[i] = (moment){.ms = now,
-                              .bytes = {memory.weights_bytes, memory.optimizer_bytes,
-                                        curve.kept.gradients_bytes + p->gradients_bytes,
-                                        curve.kept.activations_bytes + p->activations_bytes,
-                                        curve.kept.kv_cache_bytes + p->kv_cache_bytes, 0,
-                                        curve.kept.temporary_bytes + p->temporary_bytes}};
-        now += ms[p->node];
+        double skipped = before && before->block == p->block ? (double)(p->iteration - before->iteration - 1) : 0;
+        moment here = {.ms = now + fmax(skipped, 0) * block[p->block],
+                       .bytes = {memory.weights_bytes, memory.optimizer_bytes,
+                                 curve.kept.gradients_bytes + p->gradients_bytes,
+                                 curve.kept.activations_bytes + p->activations_bytes,
+                                 curve.kept.kv_cache_bytes + p->kv_cache_bytes, 0,
+                                 curve.kept.temporary_bytes + p->temporary_bytes}};
+        if (skipped > 0) fill_between(out, &here, now, skipped);
+        out->at[out->count++] = here;
+        now = here.ms + ms[p->node];
     }
-    out->count = curve.count;
     out->end = now;
     free(ms);
     free(block);
@@ -174,7 +187,7 @@ static void mark_peak(ft_text *out, const ft_frame *f, const ft_step_view *v, co
     double px = ft__ruler_at(x, c->at[most].ms), py = ft__ruler_at(y, total(&c->at[most]) / 1073741824.0);
     double half = ft__svg_label_width(t.at ? t.at : "") / 2, at = fmin(fmax(px, x->from + half), x->to - half);
     ft__text_addf(out, "<circle class=\"value peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", px, py);
-    if (t.at) ft__svg_label(out, at, py - 9, FT_MIDDLE, "strong", t.at);
+    if (t.at) ft__svg_label(out, at, py - 9, FT_MIDDLE, "strong halo", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }
@@ -187,7 +200,7 @@ static void add_capacity(ft_text *out, const ft_ruler *x, const ft_ruler *y, dou
     ft__text_add(&t, "the GPU has ");
     ft__add_figure(&t, gib, 3);
     ft__text_add(&t, " GiB");
-    if (t.at) ft__svg_label(out, x->from + 6, py - 6, FT_START, "dim", t.at);
+    if (t.at) ft__svg_label(out, x->from + 6, py - 6, FT_START, "dim halo", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }
@@ -220,7 +233,10 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
                  "Live bytes on one GPU while the step runs, stacked by what they are. The table of memory has the "
                  "figures of the peak.");
     ft__svg_keys(out, f, 0, 0, keys, key_count);
-    ft__svg_ruler_x(out, &x, top, bottom, v->work->accumulate > 1 && !v->ranked ? "ms, one micro-batch" : "ms");
+    ft__svg_ruler_x(out, &x, top, bottom,
+                    v->work->accumulate > 1 && !v->ranked ? "ms of kernels, one micro-batch"
+                    : v->ranked                           ? "ms"
+                                                          : "ms of kernels");
     ft__svg_ruler_y(out, &y, x.from, x.to, "GiB");
     for (int k = 0; k < KINDS; k++) add_layer(out, &c, k, &x, &y);
     if (near) add_capacity(out, &x, &y, capacity);

@@ -47,7 +47,7 @@ static plot scale(const ft_frame *f, double top, double bottom, const ft_roof *r
             high = fmax(high, dots[i].flops / dots[i].bytes);
         }
     plot p = {.edge = fmax(low, 0.02) / 2};
-    p.x = (ft_ruler){.low = p.edge, .high = high * 1.5, .from = f->narrow ? 44 : 60, .to = f->width - 12, .log = true};
+    p.x = (ft_ruler){.low = p.edge, .high = high * 1.5, .from = f->narrow ? 56 : 60, .to = f->width - 12, .log = true};
     for (size_t i = 0; i < count; i++) {
         double h = height_of(&p, &dots[i]);
         least = h > 0 ? fmin(least, h) : least;
@@ -70,7 +70,7 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
     ft_text t = {.cap = 256};
     ft__add_figure(&t, roof->tflops, 4);
     ft__text_addf(&t, " TFLOP/s %s", roof->format);
-    if (t.at) ft__svg_label(out, p->x.to, yb - 8, FT_END, "strong", t.at);
+    if (t.at) ft__svg_label(out, p->x.to, yb - 8, FT_END, "strong halo", t.at);
     if (roof->vector_tflops > 0) {
         double yv = ft__ruler_at(&p->y, roof->vector_tflops);
         double xv = ft__ruler_at(&p->x, roof->vector_tflops * 1e3 / roof->gbps);
@@ -78,17 +78,17 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
         ft__text_clear(&t);
         ft__add_figure(&t, roof->vector_tflops, 3);
         ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s outside the matrix units, fp32");
-        if (t.at) ft__svg_label(out, xv + 10, yv + 15, FT_START, "dim", t.at);
+        if (t.at) ft__svg_label(out, xv + 10, yv + 15, FT_START, "dim halo", t.at);
     }
     ft__text_clear(&t);
     ft__add_figure(&t, roof->gbps, 4);
     ft__text_add(&t, " GB/s");
     /* Along the slope, above its middle: dots lie below. */
-    double angle = atan2(yb - y0, xb - x0) * 180 / 3.14159265358979, at = f->narrow ? 0.45 : 0.5;
+    double angle = atan2(yb - y0, xb - x0) * 180 / 3.14159265358979, at = 0.25; /* the dashed roof begins higher up */
     double mx = x0 + at * (xb - x0), my = y0 + at * (yb - y0) - 9;
     if (t.at)
         ft__text_addf(out,
-                      "<text class=\"strong\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\" "
+                      "<text class=\"strong halo\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\" "
                       "transform=\"rotate(%.1f %.1f %.1f)\">%s</text>\n",
                       mx, my, angle, mx, my, t.at);
     out->failed |= t.failed;

@@ -11,7 +11,8 @@ typedef struct trial {
     ft_memory memory; /* of the last one that was asked for */
 } trial;
 
-/* A workload that cannot be built (adapters on a model without linear layers) is no remedy, and no reason to give up. */
+/* A workload that cannot be built (adapters on a model without linear layers) is no remedy, and no reason to give
+ * up. */
 static ft_status ask(trial *t, const ft_workload *work, bool *fits)
 {
     const ft_status status = t->memory_of(work, t->user, &t->memory, t->err);

@@ -141,7 +141,8 @@ static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
 
 void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, double *ended, ft_clocks *c)
 {
-    pass p = {.gathers = gathers, .scatters = scatters, .ended = ended};
+    pass p = {.gathers = gathers, .scatters = scatters};
+    p.ended = ended;
     bool first = true;
     for (int32_t b = 0; b < l->g->block_count; b++) {
         if (l->g->blocks[b].phase != phase) continue;

@@ -151,7 +151,8 @@ static void dual_weights(dual *d)
 static void list_dual(list *l, int64_t stage, int32_t *late)
 {
     int64_t stages = l->p->stages, halves = stages / 2, near = stage < stages - 1 - stage ? stage : stages - 1 - stage;
-    dual d = {.l = l, .half = l->p->micros / 2, .late = late, .turned = stage >= halves};
+    dual d = {.l = l, .half = l->p->micros / 2, .turned = stage >= halves};
+    d.late = late;
     int64_t outside = halves - near - 1;
     for (int64_t i = 0; i < 2 * outside; i++) dual_forward(&d, 0);
     for (int64_t i = 0; i < near + 1; i++) dual_forward(&d, 0), dual_forward(&d, 1);
@@ -280,7 +281,7 @@ ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunk
     if (schedule == FT_DUALPIPE && stages > 1 && (micros < 2 * stages || micros % 2))
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
                            "dualpipe needs an even number of micro-batches, at least 2 * pp = %lld; there are %lld",
-                           (long long)(2 * stages), (long long)micros);
+                           2 * (long long)stages, (long long)micros);
     if ((double)stages * (double)chunks * (double)micros > 1e7)
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
                            "%lld stages of %lld chunks with %lld micro-batches are too many pieces: at most 1e7",

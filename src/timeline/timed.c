@@ -35,9 +35,10 @@ static void stretch(ft_forecast *f, double by)
     f->sustained_ms *= by;
 }
 
-/* A kernel whose threads wait for one load before they issue the next is as long as its waits: a trip to memory, as often
- * as a thread makes one, for every round of blocks that the GPU holds. 0.42 us and three blocks per SM fit the H200's
- * batch norms and max pools of ResNet-18 and -50 (batch 1 to 128) within a fifth; latency differs little between GPUs. */
+/* A kernel whose threads wait for one load before they issue the next is as long as its waits: a trip to memory, as
+ * often as a thread makes one, for every round of blocks that the GPU holds. 0.42 us and three blocks per SM fit the
+ * H200's batch norms and max pools of ResNet-18 and -50 (batch 1 to 128) within a fifth; latency differs little
+ * between GPUs. */
 static void apply_trips(const ft_device *device, const ft_node *n, ft_forecast *f)
 {
     if (!(n->trips > 0)) return;

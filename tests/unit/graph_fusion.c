@@ -151,7 +151,7 @@ static void two_cosines_cost_one(void **state)
     assert_int_equal(n->verb, FT_DO_POINTWISE);
     assert_int_equal(n->op.u.elementwise.numel, (int64_t)ROWS * COLS);
     assert_true(makes(t->g, n, twice));
-    assert_false(anyone(t->g, makes, once)); /* never in memory */
+    assert_false(anyone(t->g, makes, once));                /* never in memory */
     assert_true(n->op.u.elementwise.ops_per_element >= 50); /* the arithmetic of both */
 }
 

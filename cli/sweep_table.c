@@ -1,0 +1,223 @@
+/* sweep_table.c: the answers of a sweep as a table with a curve, or as comma-separated values.
+ *
+ * What is worth a column, by command; the first is the curve's. A column that no answer fills is left out, and on a
+ * narrow terminal those on the right.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/columns.h"
+#include "report/lines.h"
+#include "report/screen.h"
+#include "sweep.h"
+
+enum { MOST_COLUMNS = 15, PLOT_WIDTH = 100, PLOT_HEIGHT = 12 };
+
+typedef enum unit { FIGURE, SHARE, GIB, COUNT, WORD } unit;
+
+typedef struct column {
+    const char *head, *path; /* "decode.first.tpot_ms" */
+    unit u;
+    const char *curve; /* what its axis says in few letters, where it comes first */
+} column;
+
+static const column of_train[] = {{"step ms", "step_ms", FIGURE, "ms"},
+                                  {"low", "low_ms", FIGURE, ""},
+                                  {"high", "high_ms", FIGURE, ""},
+                                  {"tokens/s GPU", "tokens_per_s_per_gpu", FIGURE, ""},
+                                  {"MFU", "mfu", SHARE, ""},
+                                  {"peak GiB", "memory.peak_bytes", GIB, ""},
+                                  {"fits", "memory.fits", WORD, ""},
+                                  {"held by", "regime.bound", WORD, ""},
+                                  {"idle ms", "idle_ms", FIGURE, ""},
+                                  {"exposed ms", "comm_exposed_ms", FIGURE, ""},
+                                  {"bubble ms", "bubble_ms", FIGURE, ""},
+                                  {"GPUs", "ranks", FIGURE, ""},
+                                  {"days", "training.days", FIGURE, ""},
+                                  {NULL, NULL, FIGURE, ""}};
+static const column of_infer[] = {{"TPOT ms", "decode.first.tpot_ms", FIGURE, "ms"},
+                                  {"low", "decode.first.low_ms", FIGURE, ""},
+                                  {"high", "decode.first.high_ms", FIGURE, ""},
+                                  {"tokens/s GPU", "decode.first.tokens_per_s_per_gpu", FIGURE, ""},
+                                  {"TTFT ms", "prefill.first.ttft_ms", FIGURE, ""},
+                                  {"forward ms", "forward.first.step_ms", FIGURE, "ms"},
+                                  {"fits", "decode.first.fits", WORD, ""},
+                                  {"cache tokens", "capacity.tokens", FIGURE, ""},
+                                  {"offline tok/s", "offline.tokens_per_s_per_gpu", FIGURE, ""},
+                                  {"at batch", "offline.batch", FIGURE, ""},
+                                  {NULL, NULL, FIGURE, ""}};
+static const column of_scale[] = {{"tokens/s GPU", "strong.last.tokens_per_s_per_gpu", FIGURE, "t/s"},
+                                  {"step ms", "strong.last.step_ms", FIGURE, ""},
+                                  {"low", "strong.last.low_ms", FIGURE, ""},
+                                  {"high", "strong.last.high_ms", FIGURE, ""},
+                                  {"GPUs", "gpus", FIGURE, ""},
+                                  {"efficiency", "strong.last.efficiency", SHARE, ""},
+                                  {"MFU", "strong.last.mfu", SHARE, ""},
+                                  {"exposed ms", "strong.last.comm_exposed_ms", FIGURE, ""},
+                                  {"FSDP tokens", "data.fsdp_tokens_per_gpu", FIGURE, ""},
+                                  {"TP ways", "tensor.limit_ways", FIGURE, ""},
+                                  {"fits", "strong.last.fits", WORD, ""},
+                                  {NULL, NULL, FIGURE, ""}};
+static const column of_largest[] = {{"parameters", "parameters", COUNT, "B"},
+                                    {"layers", "layers", FIGURE, ""},
+                                    {"hidden", "hidden", FIGURE, ""},
+                                    {"step ms", "step_ms", FIGURE, ""},
+                                    {"low", "low_ms", FIGURE, ""},
+                                    {"high", "high_ms", FIGURE, ""},
+                                    {"tokens/s GPU", "tokens_per_s_per_gpu", FIGURE, ""},
+                                    {"MFU", "mfu", SHARE, ""},
+                                    {"days", "training.days", FIGURE, ""},
+                                    {NULL, NULL, FIGURE, ""}};
+
+static const column *columns_of(unsigned command)
+{
+    return command == CLI_INFER     ? of_infer
+           : command == CLI_SCALE   ? of_scale
+           : command == CLI_LARGEST ? of_largest
+                                    : of_train;
+}
+
+/* "first" and "last" go into a list. */
+static const json_t *value_at(const json_t *answer, const char *path)
+{
+    while (answer && *path) {
+        char key[48];
+        size_t length = strcspn(path, ".");
+        if (length >= sizeof key) return NULL;
+        memcpy(key, path, length);
+        key[length] = '\0';
+        path += length + (path[length] == '.');
+        size_t last = json_array_size(answer);
+        if (json_is_array(answer))
+            answer = json_array_get(answer, !strcmp(key, "last") && last ? last - 1 : 0);
+        else
+            answer = json_object_get(answer, key);
+    }
+    return answer;
+}
+
+static bool filled(const column *c, json_t *const *answers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const json_t *v = value_at(answers[i], c->path);
+        if (json_number_value(v) > 0 || json_is_boolean(v) || json_is_string(v)) return true;
+    }
+    return false;
+}
+
+static void add_cell(ft_text *out, const column *c, const json_t *v)
+{
+    double number = json_number_value(v);
+    if (json_is_boolean(v))
+        ft__text_add(out, json_is_true(v) ? "yes" : "no");
+    else if (json_is_string(v))
+        ft__text_add_plain(out, json_string_value(v));
+    else if (!json_is_number(v))
+        return;
+    else if (c->u == SHARE)
+        ft__add_percent(out, number);
+    else if (c->u == GIB)
+        ft__add_gib(out, number);
+    else if (c->u == COUNT)
+        ft__add_parameters(out, number);
+    else if (json_is_integer(v))
+        ft__text_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    else
+        ft__add_figure(out, number, 4);
+}
+
+static int width_of(const column *c, json_t *const *answers, size_t count)
+{
+    int widest = (int)strlen(c->head);
+    for (size_t i = 0; i < count; i++) {
+        ft_text t = {0};
+        add_cell(&t, c, value_at(answers[i], c->path));
+        int width = ft__text_width(t.at ? t.at : "");
+        if (width > widest) widest = width;
+        ft__text_free(&t);
+    }
+    return widest;
+}
+
+/* The columns that have something to say and fit beside each other; always the first of them. */
+static size_t choose(const column *all, const ft_style *style, const cli_sweep *sweep, json_t *const *answers,
+                     const column **out)
+{
+    size_t count = 0;
+    int room = style->width - 2 - (int)strlen(sweep->key);
+    for (const column *c = all; c->head && count < MOST_COLUMNS; c++) {
+        if (!filled(c, answers, sweep->count)) continue;
+        room -= 2 + width_of(c, answers, sweep->count);
+        if (room < 0 && count > 0) break;
+        out[count++] = c;
+    }
+    return count;
+}
+
+bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, const cli_sweep *sweep, json_t **answers)
+{
+    const column *shown[MOST_COLUMNS];
+    size_t columns = choose(columns_of(command), style, sweep, answers, shown);
+    char align[MOST_COLUMNS + 2] = "r";
+    for (size_t k = 0; k < columns; k++) strcat(align, shown[k]->u == WORD ? "l" : "r");
+    ft_columns t;
+    ft__columns_init(&t, align);
+    ft__cell_add(&t, sweep->key);
+    for (size_t k = 0; k < columns; k++) ft__cell_add(&t, shown[k]->head);
+    for (size_t i = 0; i < sweep->count; i++) {
+        ft__text_addf(ft__cell(&t), "%.10g", sweep->x[i]);
+        for (size_t k = 0; k < columns; k++) add_cell(ft__cell(&t), shown[k], value_at(answers[i], shown[k]->path));
+    }
+    bool printed = ft__columns_print(&t, out, style, 2, true);
+    ft__columns_free(&t);
+    int width = style->width - 14;
+    if (width > PLOT_WIDTH) width = PLOT_WIDTH;
+    if (!printed || columns == 0 || sweep->count < 2 || width < 20) return printed;
+    double *x = calloc(sweep->count, sizeof *x), *y = calloc(sweep->count, sizeof *y);
+    size_t points = 0; /* where the answer was no, there is nothing to draw */
+    for (size_t i = 0; x && y && i < sweep->count; i++) {
+        const json_t *v = value_at(answers[i], shown[0]->path);
+        if (!json_is_number(v)) continue;
+        x[points] = sweep->x[i];
+        y[points++] = json_number_value(v) / (shown[0]->u == COUNT ? 1e9 : 1);
+    }
+    ft__text_add(out, "\n");
+    if (points > 1) ft__plot(out, style, x, y, points, width, PLOT_HEIGHT, sweep->key, shown[0]->curve);
+    printed = x && y && !out->failed;
+    free(x);
+    free(y);
+    return printed;
+}
+
+bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const char *gpu, bool header,
+                   json_t **answers)
+{
+    const column *all = columns_of(command);
+    if (header) {
+        ft__text_addf(out, "gpu,%s", sweep->key);
+        for (const column *c = all; c->head; c++) {
+            const char *dot = strrchr(c->path, '.');
+            bool offline = !strncmp(c->path, "offline.", 8); /* has the names of decode */
+            ft__text_addf(out, ",%s%s", offline ? "offline_" : "", dot ? dot + 1 : c->path);
+        }
+        ft__text_add(out, "\n");
+    }
+    for (size_t i = 0; i < sweep->count; i++) {
+        if (strpbrk(gpu, ",\"\n"))
+            ft__text_add_json(out, gpu);
+        else
+            ft__text_add(out, gpu);
+        ft__text_addf(out, ",%.15g", sweep->x[i]);
+        for (const column *c = all; c->head; c++) {
+            const json_t *v = value_at(answers[i], c->path);
+            ft__text_add(out, ",");
+            if (json_is_string(v)) ft__text_add(out, json_string_value(v));
+            if (json_is_boolean(v)) ft__text_add(out, json_is_true(v) ? "true" : "false");
+            if (json_is_integer(v)) ft__text_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+            if (json_is_real(v)) ft__text_add_number(out, json_real_value(v), 6);
+        }
+        ft__text_add(out, "\n");
+    }
+    return !out->failed;
+}

@@ -1,0 +1,177 @@
+// Pages of --html in headless Chromium: node tests/browser/check.mjs FORETELL [--update]
+//
+// Every page is made by the program under test and opened at two widths in both themes. It must load without a message,
+// an error or a request; every picture must hold its data; nothing may stand out of the page, and no label over another;
+// axe-core must find nothing serious. Pictures of one page are kept under reference/ to be looked at; what is compared
+// with them is the layout (reference/layout.json: where sections begin and how high they are), because fonts differ
+// from machine to machine. --update writes both anew.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [foretell, update] = [process.argv[2], process.argv.includes('--update')];
+const skip = why => { console.log(`1..0 # SKIP ${why}`); process.exit(0); };
+
+const chromium = ['chromium', 'chromium-browser', 'google-chrome']
+  .map(name => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
+  .find(path => path);
+if (!chromium) skip('no chromium');
+if (!existsSync(join(here, 'node_modules/playwright-core'))) skip('run scripts/setup test first');
+const playwright = await import('playwright-core');
+const axe = readFileSync(join(here, 'node_modules/axe-core/axe.min.js'), 'utf8');
+
+const pages = {
+  train: 'train gpt2 --gpu h200_sxm -b 8',
+  many: 'train llama-3-70b --gpu h100_sxm --tp 8 --pp 4 --dp 2 --global-batch-size 32 --zero 1',
+  full: 'train llama-3-8b --gpu l4 -b 4 --seq 4096', // does not fit
+  vision: 'train resnet-50 --gpu a100_sxm_80gb -b 64',
+  scale: 'scale llama-3-8b --gpu h100_sxm --gpus 64',
+  infer: 'infer llama-3-8b --gpu h100_sxm --isl 1024 --osl 128',
+  kernel: 'kernel gemm -m 4096 -n 4096 -k 4096 --gpu h100_sxm',
+  gpus: 'kernel softmax --rows 4096 --cols 4096 --gpu h100_sxm --gpu a100_sxm_80gb --gpu mi300x',
+  sweep: 'kernel gemm -m 512 -k 1024 --sweep n=64:8192:64 --gpu h100_sxm',
+};
+// Pictures that each page must hold, with what must be in them at least.
+const step = ['phases', 'timeline', 'roofline', 'memory', 'layers', 'classes', 'intervals'];
+const pictures = {
+  train: [...step, 'savings'], many: [...step, 'savings', 'stages'], full: step, vision: step,
+  scale: ['scaling', 'parts'], infer: ['steps', 'rates', 'prefills', 'roofline'], kernel: ['roofline', 'intervals'],
+  gpus: ['gpus', 'intervals'], sweep: ['sweep', 'rates'],
+};
+const marks = {
+  phases: ['rect[class^=b] title', 3], timeline: ['rect title', 20], roofline: ['circle.dot', 1], memory: ['path.area', 3],
+  layers: ['rect[class^=b] title', 3], classes: ['rect[class^=b] title', 3], intervals: ['circle.range', 1],
+  savings: ['rect title', 1], stages: ['rect title', 60], scaling: ['circle.point', 4], parts: ['rect title', 4],
+  steps: ['circle.point', 6], rates: ['polyline.curve', 1], prefills: ['circle.point', 6], gpus: ['rect title', 3],
+  sweep: ['polyline.curve', 1],
+};
+
+let number = 0, failed = 0;
+const ok = (fine, what, why = '') => {
+  console.log(`${fine ? 'ok' : 'not ok'} ${++number} - ${what}`);
+  if (!fine) { failed++; console.log(`# ${String(why).replaceAll('\n', '\n# ')}`); }
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'foretell-browser-'));
+const expected = {}; // kernels that a roofline must show
+for (const [name, line] of Object.entries(pages)) {
+  const args = [...line.split(' '), '--html', join(folder, `${name}.html`)];
+  const run = spawnSync(foretell, args, { encoding: 'utf8' });
+  if (run.status > 1) ok(false, `${name} is written`, run.stderr);
+  if (line.startsWith('train')) {
+    const rows = execFileSyncSafe(foretell, [...line.split(' '), '--csv']).trim().split('\n').slice(1);
+    expected[name] = rows.filter(row => { const f = row.split(',').slice(-8); return +f[4] > 0 || +f[5] > 0; }).length;
+  }
+}
+function execFileSyncSafe(program, args) {
+  try { return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }); }
+  catch (error) { return error.stdout; } // 1: does not fit
+}
+ok(readdirSync(folder).length === Object.keys(pages).length, 'every page is there, and nothing else', readdirSync(folder));
+
+// In the page: labels that lie over each other, or out of their picture.
+function badLabels() {
+  const bad = [];
+  for (const svg of document.querySelectorAll('svg.picture')) {
+    const frame = svg.getBoundingClientRect();
+    if (!frame.width) continue;
+    const labels = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
+    labels.forEach(([text, a], i) => {
+      if (a.left < frame.left - 3 || a.right > frame.right + 3 || a.bottom > frame.bottom + 3)
+        bad.push(`${svg.dataset.picture}: "${text}" leaves the picture`);
+      for (const [other, b] of labels.slice(i + 1)) {
+        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (wide > 3 && high > 5) bad.push(`${svg.dataset.picture}: "${text}" lies over "${other}"`);
+      }
+    });
+  }
+  return bad;
+}
+
+const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
+const layout = {};
+for (const name of Object.keys(pages)) for (const width of [1280, 390]) for (const theme of ['light', 'dark']) {
+  const what = `${name} at ${width}, ${theme}`;
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, deviceScaleFactor: 1 });
+  const page = await context.newPage();
+  const said = [], asked = [];
+  page.on('console', message => said.push(message.text()));
+  page.on('pageerror', error => said.push(error.message));
+  page.on('request', request => asked.push(request.url()));
+  await page.goto(pathToFileURL(join(folder, `${name}.html`)).href);
+  const away = asked.slice(1).filter(url => !url.startsWith('data:'));
+  ok(!said.length && !away.length, `${what}: loads in silence`, [...said, ...away].join('\n'));
+
+  const shown = await page.evaluate(marks => Object.fromEntries([...document.querySelectorAll('svg.picture')]
+    .filter(svg => svg.getBoundingClientRect().width > 0)
+    .map(svg => [svg.dataset.picture, svg.querySelectorAll(marks[svg.dataset.picture]?.[0] ?? 'rect').length])), marks);
+  const lacking = pictures[name].filter(id => !(shown[id] >= marks[id][1]));
+  ok(!lacking.length, `${what}: every picture has its data`, lacking.map(id => `${id}: ${shown[id]}`).join('\n'));
+  if (name in expected)
+    ok(shown.roofline === expected[name], `${what}: every kernel is a dot`, `${shown.roofline} of ${expected[name]}`);
+
+  const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  const bad = await page.evaluate(badLabels);
+  ok(over <= 0 && !bad.length, `${what}: nothing overlaps or stands out`, [`${over} px`, ...bad].join('\n'));
+
+  const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  ok((dark === 'rgb(255, 255, 255)') === (theme === 'light'), `${what}: has its theme`, dark);
+
+  await page.evaluate(() => document.querySelectorAll('details').forEach(d => { d.open = true; }));
+  await page.evaluate(axe);
+  const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+  const serious = found.violations.filter(v => ['serious', 'critical'].includes(v.impact));
+  ok(!serious.length, `${what}: axe finds nothing serious`,
+    serious.map(v => `${v.id}: ${v.help}: ${v.nodes[0].html.slice(0, 200)} (${v.nodes.length})`).join('\n'));
+  await page.evaluate(() => document.querySelectorAll('details').forEach(d => { d.open = false; }));
+
+  if (theme === 'light') layout[`${name} ${width}`] = await page.evaluate(() => Object.fromEntries(
+    [...document.querySelectorAll('section')].map(s => [s.id, Math.round(s.getBoundingClientRect().height)])));
+  if (name === 'train' && update) {
+    const small = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, deviceScaleFactor: 0.6 });
+    const copy = await small.newPage();
+    await copy.goto(page.url());
+    await copy.screenshot({ path: join(here, `reference/train-${width}-${theme}.jpg`), fullPage: true, type: 'jpeg',
+      quality: 55 });
+    await small.close();
+  }
+  if (name === 'train' && width === 1280 && theme === 'dark') { // paper is white whatever the theme
+    await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+    const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const hidden = await page.evaluate(() => document.querySelectorAll('svg.wide').length ===
+      [...document.querySelectorAll('svg.picture')].filter(s => s.getBoundingClientRect().width > 0).length);
+    ok(paper === 'rgb(255, 255, 255)' && hidden, 'print: white paper, wide pictures', paper);
+  }
+  await context.close();
+}
+
+// One picture as a file of its own: well-formed, with its colours.
+for (const picture of ['roofline', 'timeline', 'memory', 'layers', 'classes', 'intervals', 'pipeline']) {
+  const file = join(folder, `${picture}.svg`);
+  spawnSync(foretell, [...pages.many.split(' '), '--svg', file, '--picture', picture]);
+  const page = await browser.newPage();
+  await page.goto(pathToFileURL(file).href);
+  const seen = await page.evaluate(() => [document.documentElement.nodeName, document.querySelectorAll('parsererror').length,
+    document.querySelectorAll('rect,circle,path').length]);
+  ok(seen[0] === 'svg' && !seen[1] && seen[2] > 5, `--svg draws ${picture}`, seen);
+  await page.close();
+}
+await browser.close();
+rmSync(folder, { recursive: true });
+
+const kept = join(here, 'reference/layout.json');
+if (update) writeFileSync(kept, JSON.stringify(layout, null, 1) + '\n');
+const before = JSON.parse(readFileSync(kept, 'utf8'));
+for (const [what, sections] of Object.entries(before)) {
+  const now = layout[what] ?? {};
+  const moved = Object.keys({ ...sections, ...now })
+    .filter(id => !(Math.abs((now[id] ?? 0) - (sections[id] ?? 0)) <= 40 + 0.15 * (sections[id] ?? 0)));
+  ok(!moved.length, `${what}: laid out as in the reference`,
+    moved.map(id => `${id}: ${now[id]} px, was ${sections[id]}`).join('\n'));
+}
+console.log(`1..${number}`);
+process.exit(failed ? 1 : 0);
