@@ -9,6 +9,7 @@ int cli_largest(const cli_args *args);
 int cli_scale(const cli_args *args);
 int cli_models(const cli_args *args);
 int cli_kernel(const cli_args *args);
+int cli_compare(const cli_args *args);
 int cli_gpus(const cli_args *args);
 int cli_fit(const cli_args *args);
 int cli_validate(const cli_args *args);

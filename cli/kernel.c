@@ -1,5 +1,4 @@
 /* kernel.c: `foretell kernel OP ...`: one operator on one GPU, on several, or over a range of one size. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,8 @@
 #include "report/screen.h"
 #include "sweep.h"
 #include "terminal.h"
+
+enum { MOST_POINTS = 100000 };
 
 /* NULL: out of memory, or text that is not UTF-8. */
 static json_t *request_of(const cli_args *args)
@@ -99,10 +100,10 @@ static int run_points(const job *j)
 
 /* -- a sweep ----------------------------------------------------------------------------------- */
 
-static ft_status forecast_at(const job *j, const char *gpu, ft_scratch *scratch, const cli_sweep *sweep, int64_t x,
+static ft_status forecast_at(const job *j, const char *gpu, ft_scratch *scratch, const cli_sweep *sweep, double x,
                              ft_request *request, ft_forecast *f, ft_error *err)
 {
-    if (json_object_set_new(j->object, sweep->key, json_integer(x)) != 0)
+    if (json_object_set_new(j->object, sweep->key, sweep->whole ? json_integer((json_int_t)x) : json_real(x)) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     return forecast(j, gpu, scratch, request, f, err);
 }
@@ -112,8 +113,8 @@ static void title(ft_text *out, const ft_style *style, const job *j, const cli_s
 {
     ft__text_addf(out, "%s", first ? "" : "\n");
     ft__ink(out, style, FT_INK_BOLD);
-    ft__text_addf(out, "%s over %s %" PRId64 " %s %" PRId64, j->args->operands[0], sweep->key, sweep->x[0],
-                  ft__dash(style), sweep->x[sweep->count - 1]);
+    ft__text_addf(out, "%s over %s %.10g %s %.10g", j->args->operands[0], sweep->key, sweep->x[0], ft__dash(style),
+                  sweep->x[sweep->count - 1]);
     ft__ink_end(out, style);
     ft__text_addf(out, "  %s on ", ft_dtype_name(r->op.dtype));
     ft__text_add_plain(out, r->device->title[0] ? r->device->title : r->device->name);
@@ -134,11 +135,11 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
         if (s != FT_OK) {
             char message[sizeof err.message];
             snprintf(message, sizeof message, "%s", err.message);
-            ft__fail_at(&err, s, err.where, 0, 0, "%s (at %s = %" PRId64 ")", message, sweep->key, sweep->x[i]);
+            ft__fail_at(&err, s, err.where, 0, 0, "%s (at %s = %.10g)", message, sweep->key, sweep->x[i]);
             status = fail(j, &err);
         } else if (j->json) {
             char name[160];
-            snprintf(name, sizeof name, "%.64s %s=%" PRId64, j->gpus[gpu], sweep->key, sweep->x[i]);
+            snprintf(name, sizeof name, "%.64s %s=%.10g", j->gpus[gpu], sweep->key, sweep->x[i]);
             json_t *id = json_string(name);
             ft__answer_kernel(&out, id, &points[i].forecast, request.warnings);
             ft__text_add(&out, "\n");
@@ -164,8 +165,11 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
 static int run_sweep(const job *j, const char *text)
 {
     cli_sweep sweep;
-    int status = cli_sweep_parse(j->args->command, text, &sweep);
-    if (status) return status;
+    int status = cli_sweep_parse(j->args->command, text, MOST_POINTS, &sweep);
+    if (status) {
+        cli_sweep_free(&sweep);
+        return status;
+    }
     ft_screen_point *points = calloc(j->gpu_count * sweep.count, sizeof *points);
     ft_device *devices = calloc(j->gpu_count, sizeof *devices);
     if (!points || !devices) status = cli_complain(FT_E_MEMORY, "out of memory");

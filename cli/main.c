@@ -10,11 +10,12 @@
 
 #include "base/text.h"
 #include "commands.h"
+#include "sweep.h"
 #include "terminal.h"
 
 /* What the contract names and this version does not have yet. They are refused by name, so that nobody looks for a
  * spelling mistake. */
-static const char *const later[] = {"serve", "plan", "choose", "compare", "trace", "calibrate", "web"};
+static const char *const later[] = {"serve", "plan", "choose", "trace", "calibrate", "web"};
 static const size_t later_count = sizeof later / sizeof *later;
 
 /* A closed stdin, stdout or stderr would hand its number to the next file opened, and an answer could end up inside a
@@ -37,8 +38,8 @@ static int unknown_command(const char *name)
         names[count++] = later[i];
         if (!strcmp(later[i], name))
             return cli_usage(NULL,
-                             "this version has no \"%s\" yet; it has train, infer, largest, scale, kernel, models, "
-                             "gpus, fit, validate and batch",
+                             "this version has no \"%s\" yet; it has train, infer, largest, scale, kernel, compare, "
+                             "models, gpus, fit, validate and batch",
                              name);
     }
     const char *nearest = ft__nearest(name, names, count);
@@ -76,7 +77,8 @@ static int run(int argc, char **argv)
         else if (cli_has(&args, OPT_VERSION))
             status = print_version();
         else
-            status = command->run(&args);
+            status = cli_has(&args, OPT_SWEEP) && command->bit != CLI_KERNEL ? cli_sweep_command(&args)
+                                                                             : command->run(&args);
     }
     cli_args_free(&args);
     return status;

@@ -164,7 +164,7 @@
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST, DATA,                                                       \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST | COMPARE, DATA,                                             \
       "another predictor than the one built in")                                                                       \
     X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | BATCH | TRAIN | INFER | LARGEST,                     \
       HIDDEN, "one GPU's own measurements")                                                                            \
@@ -178,10 +178,11 @@
       "fail where an error exceeds this file's; budget.json beside the measurements is used by itself")                \
     X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH, DATA, "threads; 0 is one per core")            \
     /* output */                                                                                                       \
-    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL, OUTPUT,                                             \
-      "forecast over a range of one size; STEP x2 doubles it each time")                                               \
-    X(CSV, "csv", 0, SWITCH, NULL, NULL, KERNEL, OUTPUT, "--sweep as comma-separated values")                          \
-    X(SCALE_CSV, "csv", 0, SWITCH, NULL, NULL, SCALE, OUTPUT, "the two curves as comma-separated values")              \
+    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | STEPS | INFER | LARGEST, OUTPUT,                   \
+      "forecast over a range of one number; STEP x2 doubles it each time")                                             \
+    X(CSV, "csv", 0, SWITCH, NULL, NULL, KERNEL | LARGEST, OUTPUT, "--sweep as comma-separated values")                \
+    X(SCALE_CSV, "csv", 0, SWITCH, NULL, NULL, SCALE, OUTPUT,                                                          \
+      "the two curves, or --sweep, as comma-separated values")                                                         \
     X(BASELINES, "baselines", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT,                                                 \
       "print the errors of roofline, linear and scaling:GPU beside")                                                   \
     X(SCALING_FROM, "scaling-from", 0, GPU, "GPU", "a100_sxm_80gb", VALIDATE, OUTPUT,                                  \
@@ -193,8 +194,10 @@
     X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT, "write one picture")                          \
     X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline", "roofline",         \
       TRAIN, OUTPUT, "what --svg draws")                                                                               \
-    X(STEP_CSV, "csv", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT, "print the step's kernels as comma-separated values")     \
-    X(INFER_CSV, "csv", 0, SWITCH, NULL, NULL, INFER, OUTPUT, "print the grid as comma-separated values")              \
+    X(STEP_CSV, "csv", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT,                                                           \
+      "print the step's kernels, or --sweep, as comma-separated values")                                               \
+    X(INFER_CSV, "csv", 0, SWITCH, NULL, NULL, INFER, OUTPUT,                                                          \
+      "print the grid, or --sweep, as comma-separated values")                                                         \
     X(TRACE, "trace", 0, FILE, "FILE", NULL, TRAIN, OUTPUT,                                                            \
       "write the step as a trace for Perfetto or chrome://tracing")                                                    \
     X(CHAKRA, "chakra", 0, FOLDER, "DIR", NULL, TRAIN, OUTPUT,                                                         \
@@ -206,9 +209,12 @@
       "instead: what each technique does to the time and the memory of this step")                                     \
     X(DETAIL, "detail", 0, CHOICE, "summary|layers|kernels", "summary", TRAIN, OUTPUT,                                 \
       "how much of the step to print")                                                                                 \
+    X(COMPARE_DETAIL, "detail", 0, CHOICE, "summary|kernels", "summary", COMPARE, OUTPUT,                              \
+      "the ten kernels that differ most, or all of them")                                                              \
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
-      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | MODELS | LARGEST, OUTPUT, "JSON on stdout and nothing else")    \
+      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | MODELS | LARGEST | COMPARE, OUTPUT,                             \
+      "JSON on stdout and nothing else")                                                                               \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \
     X(VERSION, "version", 0, SWITCH, NULL, NULL, EVERY, OUTPUT, "the version")

@@ -13,6 +13,7 @@ enum {
     INFER = CLI_INFER,
     LARGEST = CLI_LARGEST,
     KERNEL = CLI_KERNEL,
+    COMPARE = CLI_COMPARE,
     MODELS = CLI_MODELS,
     GPUS = CLI_GPUS,
     FIT = CLI_FIT,
@@ -104,6 +105,13 @@ static const char *const kernel_examples[] = {
     "the staircase of tiles and waves",
     NULL,
 };
+static const char *const compare_examples[] = {
+    "foretell compare eager.json compiled.json",
+    "what compiling changes, kernel by kernel",
+    "foretell compare a.json b.json c.json --json",
+    "three answers against the first, for programs",
+    NULL,
+};
 static const char *const gpus_examples[] = {
     "foretell gpus --vendor nvidia --dtype fp8 --min-memory-gib 80",
     "who can run an fp8 model of 70 GiB",
@@ -162,6 +170,12 @@ const cli_command cli_commands[] = {
      "embedding, cumsum, argmax, sum_rows, sum_cols, mean_all, transpose_copy, cat_halves, bias_add; or the name of an "
      "elementwise operator. Any other name is forecast as bound by the memory it moves (--bytes).",
      kernel_examples, cli_kernel},
+    {CLI_COMPARE, "compare", "FILE ...", 1, -1, "what differs between answers, and why one is faster",
+     "Compares answers, or requests that are answered first, with the first one: what was asked differently, the step "
+     "part by part, and which kernels make the difference. A file holds one answer or request, or one on each line. "
+     "foretell train ... --json --detail kernels saves an answer with its request and its kernels. Answers of "
+     "different tasks or versions are refused.",
+     compare_examples, cli_compare},
     {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the models known, or everything about one",
      "Lists the catalogue: name, architecture, parameters, layers, width. With the name of a model, a config.json or a "
      "folder that holds one, prints its sheet; with another word, the models whose name holds it.",

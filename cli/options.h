@@ -20,7 +20,8 @@ enum {
     CLI_BATCH = 1 << 8,
     CLI_HELP = 1 << 9,
     CLI_SCALE = 1 << 10,
-    CLI_EVERY = (1 << 11) - 1
+    CLI_COMPARE = 1 << 11,
+    CLI_EVERY = (1 << 12) - 1
 };
 
 typedef enum cli_kind {

@@ -1,54 +1,61 @@
-/* sweep.c: KEY=FROM:TO[:STEP] -> the sizes to forecast.
+/* sweep.c: KEY=FROM:TO[:STEP] -> the points to forecast.
  *
  * STEP adds, xSTEP multiplies. Without one, the range is cut into at most 64 pieces at multiples of a power of two:
  * from 1 to 8192 that is 1, 128, 256, ... and not 1, 129, 257, ..., whose odd sizes would all go down the slow path of
- * unaligned operands and say nothing about the sizes people use.
+ * unaligned operands and say nothing about the sizes people use. Ends that are no whole numbers are joined by 32 equal
+ * steps.
  */
 #include "sweep.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "terminal.h"
 
-enum { MOST_POINTS = 100000, PIECES = 64 };
+enum { PIECES = 64, PARTS = 32 };
 
 typedef struct range {
-    int64_t from, to, step;
+    double from, to, step;
     bool multiply, aligned;
 } range;
 
+static bool is_whole(double x) { return x == floor(x); }
+
 static bool read_range(char *text, range *r)
 {
+    const double largest = (double)((int64_t)1 << 40);
     char *to = strchr(text, ':');
     if (!to) return false;
     *to++ = '\0';
     char *step = strchr(to, ':');
     if (step) *step++ = '\0';
-    if (!ft__whole_parse(text, &r->from) || !ft__whole_parse(to, &r->to)) return false;
-    if (r->from < 0 || r->to < r->from || r->to > (int64_t)1 << 40) return false;
-    if (!step) {
+    if (!ft__number_parse(text, &r->from) || !ft__number_parse(to, &r->to)) return false;
+    if (r->from < 0 || r->to < r->from || r->to > largest) return false;
+    if (!step && is_whole(r->from) && is_whole(r->to)) {
         r->aligned = true;
         for (r->step = 1; (r->to - r->from) / r->step >= PIECES; r->step *= 2) {}
         return true;
     }
+    if (!step) {
+        r->step = (r->to - r->from) / PARTS; /* 0 for a single point */
+        return true;
+    }
     r->multiply = *step == 'x';
-    return ft__whole_parse(step + r->multiply, &r->step) && r->step >= (r->multiply ? 2 : 1) &&
-           r->step <= (int64_t)1 << 40;
+    if (!ft__number_parse(step + r->multiply, &r->step) || r->step > largest) return false;
+    return r->multiply ? r->step > 1 : r->step > 0;
 }
 
-static int64_t after(const range *r, int64_t x)
+/* Point `i`, counted from the first so that errors do not add up; a sliver beyond the end is the end. */
+static double point(const range *r, double before, size_t i)
 {
-    if (r->multiply) return x > 0 ? x * r->step : 1; /* x, step <= 2^40: the caller stops long before 2^63 */
-    if (r->aligned) return (x / r->step + 1) * r->step;
-    return x + r->step;
+    double x = r->from + (double)i * r->step;
+    if (r->multiply) x = before > 0 ? before * r->step : 1;
+    if (r->aligned) x = (floor(before / r->step) + 1) * r->step;
+    return x > r->to && x - r->to < 1e-9 * r->to ? r->to : x;
 }
 
-/* Multiplying is safe only while the product stays in range. */
-static bool more(const range *r, int64_t x) { return !(r->multiply && x > r->to / r->step) && after(r, x) <= r->to; }
-
-int cli_sweep_parse(const cli_command *command, const char *text, cli_sweep *out)
+int cli_sweep_parse(const cli_command *command, const char *text, size_t most, cli_sweep *out)
 {
     char copy[160];
     memset(out, 0, sizeof *out);
@@ -61,15 +68,24 @@ int cli_sweep_parse(const cli_command *command, const char *text, cli_sweep *out
     strcpy(copy, equals + 1);
     if (!read_range(copy, &r))
         return cli_usage(command,
-                         "--sweep takes KEY=FROM:TO[:STEP] with whole numbers, FROM at most TO, not \"%.100s\"", text);
-    size_t count = 1;
-    for (int64_t x = r.from; more(&r, x) && count <= MOST_POINTS; x = after(&r, x)) count++;
-    if (count > MOST_POINTS)
-        return cli_usage(command, "--sweep %.100s has more than %d points; take a larger STEP", text, MOST_POINTS);
-    out->x = calloc(count, sizeof *out->x);
-    if (!out->x) return cli_complain(FT_E_MEMORY, "out of memory");
-    int64_t x = r.from;
-    for (out->count = 0; out->count < count; x = after(&r, x)) out->x[out->count++] = x;
+                         "--sweep takes KEY=FROM:TO[:STEP] with FROM at most TO and a STEP that gets there, not "
+                         "\"%.100s\"",
+                         text);
+    size_t room = 0;
+    out->whole = true;
+    for (double x = r.from; x <= r.to; x = point(&r, x, out->count)) {
+        if (out->count == most)
+            return cli_usage(command, "--sweep %.100s has more than %zu points; take a larger STEP", text, most);
+        if (out->count == room) {
+            room = room ? 2 * room : 64;
+            double *grown = realloc(out->x, room * sizeof *grown);
+            if (!grown) return cli_complain(FT_E_MEMORY, "out of memory");
+            out->x = grown;
+        }
+        out->whole = out->whole && is_whole(x);
+        out->x[out->count++] = x;
+        if (r.step == 0) break;
+    }
     return 0;
 }
 

@@ -1,14 +1,28 @@
-/* A range of one size: n=128:8192:128. */
+/* A range of one number: n=128:8192:128, skew=0:2:0.25; and commands asked over it. */
 #ifndef CLI_SWEEP_H
 #define CLI_SWEEP_H
+#include <jansson.h>
+
+#include "base/text.h"
 #include "options.h"
+#include "report/style.h"
 
 typedef struct cli_sweep {
-    char key[32];
-    int64_t *x;
+    char key[32]; /* with underscores, as in requests */
+    double *x;
     size_t count;
+    bool whole;   /* every point is a whole number */
 } cli_sweep;
 
-int cli_sweep_parse(const cli_command *command, const char *text, cli_sweep *out);
+/* At most `most` points. 0, or the exit status after complaining; free it either way. */
+int cli_sweep_parse(const cli_command *command, const char *text, size_t most, cli_sweep *out);
 void cli_sweep_free(cli_sweep *sweep);
+
+/* Any command that answers in JSON, over the range that --sweep gives one of its numbers. */
+int cli_sweep_command(const cli_args *args);
+
+/* One answer per point, as a table with a curve, or as comma-separated values. False: out of memory. */
+bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, const cli_sweep *sweep, json_t **answers);
+bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const char *gpu, bool header,
+                   json_t **answers);
 #endif

@@ -38,8 +38,16 @@ bool cli_stderr_is_terminal(void)
     return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+static ft_text *captured;
+
+void cli_capture(ft_text *into) { captured = into; }
+
 int cli_write(const char *text, size_t length)
 {
+    if (captured) {
+        ft__text_add_n(captured, text, length);
+        return captured->failed ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
+    }
     while (length > 0) {
         ssize_t written = write(STDOUT_FILENO, text, length);
         if (written < 0) {

@@ -13,6 +13,8 @@ bool cli_stderr_is_terminal(void);
 /* Whole or not at all: 0, CLI_READER_LEFT when nobody reads any more (| head), or the exit status after complaining. */
 enum { CLI_READER_LEFT = -1 };
 int cli_write(const char *text, size_t length);
+/* From now on what would be written is added to `into`; NULL: written again. */
+void cli_capture(ft_text *into);
 int cli_print(ft_text *text); /* also complains when the text ran out of memory; frees it */
 
 /* Each prints "foretell: ..." on stderr and returns the exit status to end with. */

@@ -128,6 +128,20 @@ static ft_days days_of(const trainer *t, const ft_step_view *v)
     return ft__days_of(v, t->tokens, (double)(v->ranked ? ft__view_gpus(v) : t->gpus > 0 ? t->gpus : 1));
 }
 
+/* An answer that is kept says what it answers, so that `compare` can tell what differs. */
+static void add_request(const trainer *t, ft_text *out)
+{
+    char *text = json_dumps(t->ask.object, JSON_COMPACT);
+    if (!text) out->failed = true;
+    if (text && !out->failed) {
+        out->length--;
+        ft__text_addf(out, ",\"version\":\"%s\",\"request\":", FT_VERSION);
+        ft__text_add(out, text);
+        ft__text_add(out, "}");
+    }
+    free(text);
+}
+
 /* The answer's closing brace makes room for the days. */
 static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step_view *v)
 {
@@ -139,6 +153,7 @@ static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step
         ft__text_add(out, "}");
     }
     cli_many_answer(t->ask.args, out, v);
+    if (v->detail != FT_SUMMARY) add_request(t, out);
     ft__text_add(out, "\n");
 }
 

@@ -30,6 +30,16 @@ double ft__op_time(double device_ms, double gap_ms)
 #define LONGEST_MS 1e30
 /* Neither a correction nor an interval is a factor beyond 400: no fit makes one, a damaged file might. */
 #define MOST_LOG 6.0
+/* No interval is wider than a factor of four to either side: far from its rows an error scale says nothing any more,
+ * physics still does. */
+#define WIDEST_LOG 1.4
+
+/* Up to half of that nothing changes; beyond, a wider spread still gives a wider interval. */
+static double bounded(double width)
+{
+    double x = fmin(width, 60) / WIDEST_LOG, square = x * x;
+    return width > 0 ? x * WIDEST_LOG / sqrt(sqrt(1 + square * square)) : 0;
+}
 
 static double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
 
@@ -105,9 +115,9 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, 3));
     double floor_ms = fmax(ft__floor_ms(device, op), SHORTEST_MS);
     out->ms = fmax(total * exp(clamp(correction, -MOST_LOG, MOST_LOG)), floor_ms);
-    out->low_ms = fmax(out->ms * exp(-fmin(scale * at_quantile(expert->spread_low[kinship], quantile), MOST_LOG)),
+    out->low_ms = fmax(out->ms * exp(-bounded(scale * at_quantile(expert->spread_low[kinship], quantile))),
                        fmin(floor_ms, out->ms));
-    out->high_ms = out->ms * exp(fmin(scale * at_quantile(expert->spread_high[kinship], quantile), MOST_LOG));
+    out->high_ms = out->ms * exp(bounded(scale * at_quantile(expert->spread_high[kinship], quantile)));
     bool eager = expert->flags & FT_EXPERT_EAGER;
     *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (expert->flags & FT_EXPERT_DEVICE);
     out->launch_ms = fmin(launch, out->ms);

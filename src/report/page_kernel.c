@@ -1,5 +1,4 @@
 /* page_kernel.c: one kernel as a page: on one GPU, on several, or over a range of one size. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -153,7 +152,7 @@ static double gbps_of(const ft_forecast *f) { return f->bytes / f->ms / 1e6; }
 static bool doubles(const ft_page_sweep_case *s)
 {
     if (s->count < 3 || s->points[0].x < 1) return false;
-    return (double)s->points[s->count - 1].x > 1.5 * (double)s->points[s->count - 2].x;
+    return s->points[s->count - 1].x > 1.5 * s->points[s->count - 2].x;
 }
 
 static bool draw_sweep(ft_text *out, const ft_frame *f, const ft_page_sweep_case *s, const char *id, const char *title,
@@ -197,7 +196,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
     static const char *const head[] = {"GPU", "", "ms", "low", "high", "TFLOP/s", "GB/s", "tile", "waves", "held by"};
     const char *names[10];
     ft_text a = {.cap = 1024}, b = {.cap = 4096};
-    ft__text_addf(&a, "%s over %s %" PRId64 " – %" PRId64, s->op, s->key, s->points[0].x, s->points[s->count - 1].x);
+    ft__text_addf(&a, "%s over %s %.10g – %.10g", s->op, s->key, s->points[0].x, s->points[s->count - 1].x);
     for (size_t g = 0; g < s->gpus; g++) ft__text_addf(&b, "%s%s", g ? ", " : "on ", title_of(&s->devices[g]));
     ft__page_open(out, a.at ? a.at : s->op, b.at ? b.at : "");
     out->failed |= a.failed || b.failed;
@@ -223,7 +222,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
         const ft_forecast *k = &s->points[i].forecast;
         ft__page_table_cell(&t, s->devices[i / s->count].name);
         ft__text_clear(&t.cell);
-        ft__text_addf(&t.cell, "%" PRId64, s->points[i].x);
+        ft__text_addf(&t.cell, "%.10g", s->points[i].x);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__page_table_figure(&t, k->ms, 4);
         ft__page_table_figure(&t, k->low_ms, 4);

@@ -31,6 +31,7 @@ const char ft__svg_style[] =
     ".roof{fill:none;stroke:var(--ink);stroke-width:2}.roof2{fill:none;stroke:var(--dim);stroke-width:1.25;"
     "stroke-dasharray:5 4}.whisker{stroke:var(--ink);stroke-width:2}.value{fill:var(--ink)}"
     ".limit{stroke:var(--bad);stroke-width:1.5;stroke-dasharray:6 4}.band{fill-opacity:.16}"
+    ".under{stroke:var(--paper);stroke-width:4}"
     ".s0{stroke:var(--m0)}.s1{stroke:var(--b1)}.s2{stroke:var(--m2)}.s3{stroke:var(--m3)}.s4{stroke:var(--m1)}"
     ".s5{stroke:var(--m4)}.s6{stroke:var(--b2)}.s7{stroke:var(--ink)}"
     ".v0{fill:var(--m0)}.v1{fill:var(--b1)}.v2{fill:var(--m2)}.v3{fill:var(--m3)}.v4{fill:var(--m1)}"

@@ -19,7 +19,7 @@ bool ft__screen_compare(ft_text *out, const ft_style *style, const ft_screen_cas
 
 /* A kernel over a range of one size: a table, or CSV, and the curve. */
 typedef struct ft_screen_point {
-    int64_t x;
+    double x;
     ft_forecast forecast;
 } ft_screen_point;
 bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points,

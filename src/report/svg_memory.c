@@ -196,11 +196,12 @@ static void add_capacity(ft_text *out, const ft_ruler *x, const ft_ruler *y, dou
 {
     ft_text t = {.cap = 256};
     double py = ft__ruler_at(y, gib);
+    ft__svg_line(out, x->from, py, x->to, py, "under"); /* it may cross any colour */
     ft__svg_line(out, x->from, py, x->to, py, "limit");
     ft__text_add(&t, "the GPU has ");
     ft__add_figure(&t, gib, 3);
     ft__text_add(&t, " GiB");
-    if (t.at) ft__svg_label(out, x->from + 6, py - 6, FT_START, "dim halo", t.at);
+    if (t.at) ft__svg_label(out, x->from + 6, py - 6, FT_START, "halo", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }

@@ -77,7 +77,7 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
         ft__svg_line(out, xv, yv, p->x.to, yv, "roof2");
         ft__text_clear(&t);
         ft__add_figure(&t, roof->vector_tflops, 3);
-        ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s outside the matrix units, fp32");
+        ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s, vector units in fp32");
         if (t.at) ft__svg_label(out, xv + 10, yv + 15, FT_START, "dim halo", t.at);
     }
     ft__text_clear(&t);

@@ -1,5 +1,4 @@
 /* sweep_screen.c: a kernel over a range of one size. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +6,28 @@
 #include "report/columns.h"
 #include "report/screen.h"
 
-enum { MOST_PLOT_WIDTH = 100, PLOT_HEIGHT = 14 };
+enum { MOST_PLOT_WIDTH = 100, PLOT_HEIGHT = 14, NARROWEST_TABLE = 60 };
 
 static void add_tile(ft_text *cell, const ft_forecast *f)
 {
     if (f->tile_m > 0 && f->tile_n > 0) ft__text_addf(cell, "%dx%d", f->tile_m, f->tile_n);
+}
+
+/* The time alone. */
+static bool narrow_sweep(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points,
+                         size_t count)
+{
+    ft_columns c;
+    ft__columns_init(&c, "rr");
+    ft__cell_add(&c, key);
+    ft__cell_add(&c, "ms");
+    for (size_t i = 0; i < count; i++) {
+        ft__text_addf(ft__cell(&c), "%.10g", points[i].x);
+        ft__add_figure(ft__cell(&c), points[i].forecast.ms, 4);
+    }
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
 }
 
 bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points, size_t count)
@@ -22,6 +38,7 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
         flops = flops || points[i].forecast.flops > 0;
     }
     ft_columns c;
+    if (style->width < NARROWEST_TABLE) return narrow_sweep(out, style, key, points, count);
     ft__columns_init(&c, tiles ? "rrrrrrlrrl" : "rrrrrrl");
     ft__cell_add(&c, key);
     static const char *const head[] = {"ms", "low", "high", "TFLOP/s", "GB/s"};
@@ -34,7 +51,7 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
     ft__cell_add(&c, "held by");
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *f = &points[i].forecast;
-        ft__text_addf(ft__cell(&c), "%" PRId64, points[i].x);
+        ft__text_addf(ft__cell(&c), "%.10g", points[i].x);
         ft__add_figure(ft__cell(&c), f->ms, 4);
         ft__add_figure(ft__cell(&c), f->low_ms, 4);
         ft__add_figure(ft__cell(&c), f->high_ms, 4);
@@ -56,7 +73,7 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
     double *x = calloc(count, sizeof *x), *y = calloc(count, sizeof *y);
     if (x && y && count > 1) {
         for (size_t i = 0; i < count; i++) {
-            x[i] = (double)points[i].x;
+            x[i] = points[i].x;
             y[i] = points[i].forecast.ms;
         }
         int width = style->width - 14;
@@ -77,7 +94,7 @@ bool ft__csv_sweep(ft_text *out, const char *key, bool header, const ft_device *
         ft__text_addf(out, "gpu,%s,ms,low_ms,high_ms,bound,source,tile,waves,split_k,flops,bytes,roofline_ms\n", key);
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *f = &points[i].forecast;
-        ft__text_addf(out, "%s,%" PRId64, device->name, points[i].x);
+        ft__text_addf(out, "%s,%.10g", device->name, points[i].x);
         const double times[] = {f->ms, f->low_ms, f->high_ms};
         for (int k = 0; k < 3; k++) {
             ft__text_add(out, ",");
