@@ -94,7 +94,7 @@ static int close_context(void **state)
 static ft_step_view view_of(const char *text, json_t **document)
 {
     ft_model_request r;
-    ft_step_view v;
+    ft_step_view v = {0};
     ft_error err = {0};
     if (ft__json_parse(text, strlen(text), "", document, &err) != FT_OK ||
         ft__model_request_of(ft, &scratch, *document, &r, &err) != FT_OK ||
@@ -130,8 +130,8 @@ static void a_screen_fits_the_terminal(void **state)
 {
     (void)state;
     static const char *const requests[] = {
-        "{\"model\":\"llama-3-8b\",\"gpu\":\"h200_sxm\",\"batch\":8,\"recompute\":\"full\",\"master_weights\":true,"
-        "\"global_batch\":64,\"execution\":\"cuda_graph\"}",
+        ("{\"model\":\"llama-3-8b\",\"gpu\":\"h200_sxm\",\"batch\":8,\"recompute\":\"full\",\"master_weights\":true,"
+         "\"global_batch\":64,\"execution\":\"cuda_graph\"}"),
         "{\"model\":\"gpt2\",\"gpu\":\"t4\",\"dtype\":\"amp_fp16\",\"attention\":\"eager\"}",
         "{\"task\":\"decode\",\"model\":\"gpt2\",\"gpu\":\"mi300x\",\"cache\":\"dynamic\"}",
         "{\"model\":{\"model_type\":\"resnet\"},\"gpu\":\"a100_sxm_80gb\",\"batch\":32}",
