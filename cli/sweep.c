@@ -73,7 +73,8 @@ int cli_sweep_parse(const cli_command *command, const char *text, size_t most, c
                          text);
     size_t room = 0;
     out->whole = true;
-    for (double x = r.from; x <= r.to; x = point(&r, x, out->count)) {
+    double x = r.from;
+    while (x <= r.to) {
         if (out->count == most)
             return cli_usage(command, "--sweep %.100s has more than %zu points; take a larger STEP", text, most);
         if (out->count == room) {
@@ -85,6 +86,7 @@ int cli_sweep_parse(const cli_command *command, const char *text, size_t most, c
         out->whole = out->whole && is_whole(x);
         out->x[out->count++] = x;
         if (r.step == 0) break;
+        x = point(&r, x, out->count);
     }
     return 0;
 }
