@@ -42,6 +42,8 @@ void ft__module(ft_build *b, int count);           /* Python modules entered: ho
 ft_ref ft__input(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
 ft_ref ft__activation(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype);
 ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols);
+/* A product's weight: a parameter in the format that weights are stored in, fewer bits when they are quantised. */
+ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in);
 ft_ref ft__buffer(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
 ft_ref ft__cache(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
 

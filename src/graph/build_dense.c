@@ -122,16 +122,22 @@ static ft_ref with_adapter(ft_build *b, const char *name, ft_ref x, ft_ref y, in
     return ft__cast(b, name, ft__add(b, name, y, delta), low_dtype);
 }
 
-ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)
+ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in)
 {
-    if (b->status != FT_OK) return FT_NONE;
-    int64_t in = ft__tensor_of(b, x)->cols;
-    ft_ref weight = ft__parameter(b, "weight", out, in);
+    ft_ref weight = ft__parameter(b, name, out, in);
     if (weight != FT_NONE && b->weight_bytes < b->g->tensors[weight].element_bytes) {
         double saved = b->g->tensors[weight].element_bytes - b->weight_bytes;
         b->g->tensors[weight].element_bytes = b->weight_bytes;
         b->g->parameter_bytes -= saved * (double)out * (double)in * (double)b->repeat;
     }
+    return weight;
+}
+
+ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    int64_t in = ft__tensor_of(b, x)->cols;
+    ft_ref weight = ft__weight(b, "weight", out, in);
     ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "bias", 1, out) : FT_NONE;
     ft_ref y = ft__linear_with(b, name, x, weight, out, offset, cut);
     ft__module(b, 1);

@@ -27,8 +27,10 @@ static void sort_tokens(ft_maker *m, int64_t routed)
 }
 
 /* Rows of experts that live elsewhere are zeroed, on every tensor that passes, even when there are none. */
-static ft_ref masked(ft_build *b, const char *name, ft_ref x, ft_ref mask, bool in_place)
+static ft_ref masked(ft_maker *m, const char *name, ft_ref x, ft_ref mask, bool in_place)
 {
+    ft_build *b = &m->b;
+    if (m->fused) return x; /* transformers' habit alone: Megatron's dispatcher leaves such rows out */
     const ft_tensor *t = ft__tensor_of(b, x);
     if (!in_place) x = ft__copy(b, name, x, t->rows, t->cols);
     return ft__pointwise_in_place(b, name, "masked_fill", x, mask);
@@ -70,7 +72,7 @@ static ft_ref grouped(ft_maker *m, const char *name, ft_ref x, int64_t out, bool
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t routed = ft__tensor_of(b, x)->rows, in = ft__tensor_of(b, x)->cols;
-    ft_ref weight = ft__parameter(b, "experts.weight", a->experts * out, in);
+    ft_ref weight = ft__weight(b, "experts.weight", a->experts * out, in);
     /* Experts that no token is routed to are not read, nor do they count as active. */
     double share = fmin(1, (double)a->topk / (double)a->experts);
     double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
@@ -109,10 +111,10 @@ static ft_ref sorted_experts(ft_maker *m, ft_ref x, ft_ref weights)
     sort_tokens(m, routed);
     ft_ref mask = ft__input(b, routed, 1, 1);
     ft_ref h = ft__gather(b, "moe.dispatch", x, routed);
-    h = masked(b, "moe.dispatch", h, mask, true);
-    ft_ref both = masked(b, "moe.gate_up", grouped(m, "moe.gate_up", h, 2 * a->moe_ffn, a->expert_bias), mask, false);
+    h = masked(m, "moe.dispatch", h, mask, true);
+    ft_ref both = masked(m, "moe.gate_up", grouped(m, "moe.gate_up", h, 2 * a->moe_ffn, a->expert_bias), mask, false);
     h = gate_up(m, both);
-    ft_ref y = masked(b, "moe.down", grouped(m, "moe.down", h, a->hidden, a->expert_bias), mask, false);
+    ft_ref y = masked(m, "moe.down", grouped(m, "moe.down", h, a->hidden, a->expert_bias), mask, false);
     ft_ref each = ft__view(b, weights, routed, 1, false);
     ft_ref named = y;
     y = ft__mul(b, "moe.weigh", y, each);
@@ -139,7 +141,7 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     double share = fmin(1, (double)a->topk / (double)a->experts), each = 3.0 * (double)a->moe_ffn * (double)a->hidden;
     ft_node n = ft__node_of(FT_DO_EXPERTS, "moe.experts");
     ft__node_in(&n, x);
-    ft__node_in(&n, ft__parameter(b, "experts.weight", a->experts * 3 * a->moe_ffn, a->hidden));
+    ft__node_in(&n, ft__weight(b, "experts.weight", a->experts * 3 * a->moe_ffn, a->hidden));
     b->g->active_parameters -= each * (double)a->experts * (double)b->repeat * (1 - share);
     ft_ref y = ft__node_out(b, &n, tokens, a->hidden, b->stored, ft_dtype_bytes(b->stored));
     n.op = (ft_op){.kind = FT_OP_MOE, .name = "moe", .dtype = b->math, .kv_dtype = b->stored};
