@@ -199,12 +199,15 @@ void ft__cut_experts(cutter *c, ft_node *n)
 
 void ft__cut_matmul(cutter *c, ft_node *n)
 {
-    if (n->in[1] >= 0 && n->in[1] < c->known && c->base[n->in[1]] != FT_NONE) {
+    ft_ref weight = n->in[1] >= 0 && n->in[1] < c->known ? c->base[n->in[1]] : FT_NONE;
+    if (weight != FT_NONE && ft__is_expert(cut_tensor(c, weight))) {
         grouped(c, n);
         return;
     }
     share s = c->of[n->in[0]];
     double heads = s.split ? s.part : 1;
+    if (weight != FT_NONE && heads < 1) /* one matrix per head: its heads' */
+        ft__cut_give(c, n->in[1], (share){.rows = heads, .cols = 1, .part = heads, .split = true});
     n->op.u.gemm.b = ft__cut_part(n->op.u.gemm.b, heads);
     n->op.u.gemm.m = ft__cut_part(n->op.u.gemm.m, s.rows / heads);
     ft__cut_give(c, n->out[0],
@@ -241,8 +244,24 @@ static void ring(cutter *c, ft_node *n)
     n->op.u.attention.window = 0;
 }
 
+/* A serving engine's decoding over latents, which every rank holds all of. Context parallelism shares them out. */
+static void latents(cutter *c, ft_node *n)
+{
+    share s = c->of[n->in[0]];
+    double heads = s.split ? s.part : 1;
+    n->op.u.mla.heads = ft__cut_part(n->op.u.mla.heads, heads);
+    n->op.u.mla.kv_len = divided(n->op.u.mla.kv_len, (double)c->p->cp);
+    ft__cut_give(c, n->out[0],
+                 (share){.rows = s.rows / heads, .cols = heads, .part = heads, .split = s.split, .in_cols = true});
+    ft__cut_emit(c, n);
+}
+
 void ft__cut_attention(cutter *c, ft_node *n)
 {
+    if (n->op.kind == FT_OP_MLA) {
+        latents(c, n);
+        return;
+    }
     share s = c->of[n->in[0]];
     double heads = s.split ? s.part : 1, cp = (double)c->p->cp;
     bool trade = cp > 1 && c->p->ulysses;

@@ -1,5 +1,7 @@
-/* latent.c: multi-head latent attention as transformers writes it (no weight absorption): the latent is expanded to the
- * keys and values of every head, the rotary part is shared by all heads. */
+/* latent.c: multi-head latent attention. transformers expands the latent to the keys and values of every head, at every
+ * step for the whole history; the rotary part is shared by all heads. Serving engines do so in prefill, and in decoding
+ * multiply queries and results by the two halves of the expansion instead ("absorption", arXiv 2405.04434, 2.1.2), so
+ * that one kernel runs over the latents as they lie in the cache. */
 #include "model/latent.h"
 
 #include "graph/emit.h"
@@ -9,6 +11,7 @@ static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
 {
     ft_build *b = &m->b;
     int64_t half = m->arch->rope_dim / 2;
+    if (m->fused || m->engine) return ft__pointwise2(b, "attn.rotary", "mul", x, m->cos);
     ft_ref even = ft__slice(b, x, rows, half), odd = ft__slice(b, x, rows, half);
     ft_ref c = ft__slice(b, m->cos, m->q_len, half), s = ft__slice(b, m->sin, m->q_len, half);
     ft_ref first = ft__pointwise2(b, "attn.rotary", "sub", ft__mul(b, "attn.rotary", even, c),
@@ -29,6 +32,48 @@ static ft_ref queries(ft_maker *m, ft_ref x)
     return ft__linear(b, "attn.q_b_proj", q, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
 }
 
+/* One kernel over the cached latents, which are keys and values of all heads at once. */
+static ft_ref attend_latents(ft_maker *m, ft_ref q, ft_ref latents, ft_ref k_rope)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_ATTENTION, "attn.attend");
+    ft__node_in(&n, q);
+    ft__node_in(&n, latents);
+    ft__node_in(&n, k_rope);
+    ft_tensor t = *ft__tensor_of(b, q);
+    ft_ref y = ft__node_out(b, &n, m->batch, a->heads * a->kv_lora, t.dtype, t.element_bytes);
+    const ft_tensor *cache = ft__tensor_of(b, latents);
+    n.op = (ft_op){.kind = FT_OP_MLA, .name = "mla", .dtype = t.dtype};
+    n.op.kv_dtype = cache->element_bytes == 1 ? FT_FP8 : cache->dtype;
+    n.op.u.mla.batch = m->batch;
+    n.op.u.mla.heads = a->heads;
+    n.op.u.mla.q_len = 1;
+    n.op.u.mla.kv_len = m->kv_len;
+    n.op.u.mla.kv_lora = a->kv_lora;
+    n.op.u.mla.rope_dim = a->rope_dim;
+    n.op.u.mla.nope_dim = a->nope_dim;
+    n.op.u.mla.v_dim = a->v_dim;
+    ft__emit(b, &n);
+    return y;
+}
+
+static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents, ft_ref k_rope)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t rows = m->batch * a->heads;
+    ft_ref keys = ft__weight(b, "attn.kv_b_proj.keys", a->heads * a->nope_dim, a->kv_lora);
+    ft_ref values = ft__weight(b, "attn.kv_b_proj.values", a->heads * a->v_dim, a->kv_lora);
+    ft_ref q = ft__matmul(b, "attn.absorb", q_nope, keys, a->heads, m->batch, a->kv_lora, a->nope_dim, "nn");
+    ft_ref both[2] = {q, q_rope};
+    q = ft__cat(b, "attn.q_cat", 2, both, rows, a->kv_lora + a->rope_dim);
+    ft_ref y = ft__view(b, attend_latents(m, q, latents, k_rope), rows, a->kv_lora, true);
+    y = ft__matmul(b, "attn.expand", y, values, a->heads, m->batch, a->v_dim, a->kv_lora, "nt");
+    return ft__view(b, y, m->batch, a->heads * a->v_dim, false);
+}
+
 ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
@@ -46,13 +91,16 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     ft__split(b, latent, 2, kv_cols, part);
     ft_ref c = ft__part_norm(m, "attn.kv_a_norm", part[0], FT_RMSNORM, false), k_rope = part[1];
     q_rope = rotate_pairs(m, q_rope, rows);
+    bool absorbs = m->engine && m->q_len == 1;
     ft_ref both[2] = {q_nope, q_rope};
-    q = ft__cat(b, "attn.q_cat", 2, both, rows, dim);
+    if (!absorbs) q = ft__cat(b, "attn.q_cat", 2, both, rows, dim);
     k_rope = rotate_pairs(m, k_rope, tokens);
 
-    /* The cache holds the latent and the shared rotary key; every step expands the whole history again. */
+    /* The cache holds the latent and the shared rotary key. */
     c = ft__part_remember(m, c, 1, a->kv_lora);
     k_rope = ft__part_remember(m, k_rope, 1, a->rope_dim);
+    if (absorbs)
+        return ft__linear(b, "attn.o_proj", absorbed(m, q_nope, q_rope, c, k_rope), a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
     int64_t seen = m->batch * m->kv_len;
     ft_ref kv = ft__linear(b, "attn.kv_b_proj", c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
     kv = ft__view(b, kv, seen * a->heads, a->nope_dim + a->v_dim, true);
