@@ -224,6 +224,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         steps = (th[SIMPLE_BASE] + levels * th[SIMPLE_STEP]) * 1e-3;
         moved = w / (th[SIMPLE_RATE] * u * many * grown(th[GROWTH], w + 1));
     }
+    steps *= ft__clock_scale(device); /* A100's steps take 1.4 times as long as H100's, as its clocks do */
     if (two_dies(device))
         steps = steps * th[TWO_DIES] + (th[TWO_DIES] - 1) * th[LAUNCH] * 1e-3 * ft__clock_scale(device);
     if (op->u.collective.op != FT_ALL_REDUCE) moved += bytes / n / (th[LOCAL_RATE] * u);
