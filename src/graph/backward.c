@@ -63,6 +63,8 @@ void ft__tape_give(ft_tape *t, ft_ref x, ft_ref g)
         mine->name = to->name;
         t->grad[x] = g;
         if (t->accumulate > 1) add_to(t, "accumulate", g, g, 1 - 1 / t->accumulate);
+        /* One weight for all iterations: their gradients add up. */
+        if (repeat > 1 && to->copies == 1) add_to(t, "accumulate", g, g, 1 - 1 / repeat);
     } else if (t->grad[x] == FT_NONE) {
         t->grad[x] = g;
         /* Read by every iteration of this block and made outside it: the iterations' gradients add up. */
@@ -122,20 +124,32 @@ static ft_ref walk_in(ft_tape *t, ft_ref like)
     return at;
 }
 
+/* Whether a later block sent a gradient to something that this one made beside its result. */
+static bool reached(const ft_tape *t, const ft_block *forward)
+{
+    for (int32_t i = forward->first; i < forward->first + forward->count; i++) {
+        const ft_node *n = &t->b.g->nodes[i];
+        for (int k = 0; k < n->out_count; k++)
+            if (ft__tape_grad(t, n->out[k]) != FT_NONE) return true;
+    }
+    return false;
+}
+
 static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool last)
 {
     ft_build *b = &t->b;
     ft_block forward = b->g->blocks[index];
     if (!widen(t)) return;
     bool out_trained = forward.carry_out != FT_NONE && b->g->tensors[forward.carry_out].trained;
-    if (!out_trained || (!last && t->grad[forward.carry_out] == FT_NONE)) return; /* nothing flows back from here */
+    bool walks = out_trained && (last || t->grad[forward.carry_out] != FT_NONE);
+    if (!walks && !reached(t, &forward)) return; /* nothing flows back from here */
     ft_block block = {.name = forward.name,
                       .phase = FT_BACKWARD,
                       .first = b->g->node_count,
                       .repeat = forward.repeat,
                       .carry_in = FT_NONE,
                       .carry_out = FT_NONE,
-                      .fed_by = t->grad[forward.carry_out],
+                      .fed_by = walks ? t->grad[forward.carry_out] : FT_NONE,
                       .mirror = index};
     if (!ft__graph_block(b->g, &block)) {
         ft__build_fail(b, FT_E_MEMORY, "out of memory");
@@ -145,13 +159,13 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool last)
     b->block = mine;
     b->repeat = forward.repeat;
     t->forward = index;
-    ft_ref g = walk_in(t, forward.carry_out);
+    ft_ref g = walks ? walk_in(t, forward.carry_out) : FT_NONE;
     if (b->status != FT_OK || !widen(t)) return;
     b->g->blocks[mine].carry_in = g;
     bool layer = forward.carry_in != FT_NONE && strcmp(forward.name, "head");
     if (layer && recompute == FT_RECOMPUTE_FULL) run_again(t, &forward, false);
     if (recompute == FT_RECOMPUTE_SELECTIVE) run_again(t, &forward, true);
-    t->grad[forward.carry_out] = g;
+    if (walks) t->grad[forward.carry_out] = g;
     for (int32_t i = forward.first + forward.count - 1; i >= forward.first && b->status == FT_OK; i--) {
         ft_node n = b->g->nodes[i]; /* a copy: appending moves the array */
         ft__tape_node(t, &n);
@@ -164,7 +178,8 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool last)
     if (forward.fed_by != FT_NONE && back != FT_NONE) {
         if (!widen(t)) return;
         ft_ref there = t->grad[forward.fed_by];
-        if (there == FT_NONE && b->g->tensors[forward.fed_by].trained)
+        const ft_tensor *source = &b->g->tensors[forward.fed_by];
+        if (there == FT_NONE && source->trained && source->role != FT_PARAMETER)
             t->grad[forward.fed_by] = back;
         else
             ft__tape_give(t, forward.fed_by, back);

@@ -1,4 +1,4 @@
-/* build_dense.c: matrix products, attention, convolution, experts. */
+/* build_dense.c: matrix products, attention. */
 #include <math.h>
 #include <string.h>
 
@@ -19,26 +19,23 @@ ft_op ft__gemm_kernel(ft_dtype dtype, int64_t b, int64_t m, int64_t n, int64_t k
     return op;
 }
 
-/* The format in which values flow where products are done in `math`. */
-static ft_dtype flowing(ft_dtype math)
+ft_dtype ft__flowing(ft_dtype math)
 {
     if (math == FT_FP8 || math == FT_INT8 || math == FT_FP4) return FT_BF16;
     return math == FT_TF32 ? FT_FP32 : math;
 }
 
-/* Products follow the format of what comes in: a router whose input was raised to fp32 multiplies in fp32. */
-static ft_dtype product_dtype(const ft_build *b, const ft_tensor *x)
+ft_dtype ft__product_dtype(const ft_build *b, const ft_tensor *x)
 {
-    return x->dtype == flowing(b->math) ? b->math : x->dtype;
+    return x->dtype == ft__flowing(b->math) ? b->math : x->dtype;
 }
 
-/* Autocast lowers a weight once per forward pass and keeps the copy. */
-static ft_ref lowered(ft_build *b, const char *name, ft_ref weight)
+ft_ref ft__lowered(ft_build *b, const char *name, ft_ref weight)
 {
     if (!b->autocast || weight == FT_NONE) return weight;
     for (int32_t i = 0; i + 1 < b->cast_count; i += 2)
         if (b->casts[i] == weight) return b->casts[i + 1];
-    ft_ref copy = ft__cast(b, name, weight, flowing(b->math));
+    ft_ref copy = ft__cast(b, name, weight, ft__flowing(b->math));
     if (b->cast_count + 2 > b->cast_room) {
         int32_t room = b->cast_room ? 2 * b->cast_room : 64;
         ft_ref *fresh = ft__arena_array(b->g->arena, (size_t)room, sizeof *fresh);
@@ -79,18 +76,18 @@ void ft__unpack(ft_build *b, const char *name, ft_ref weight)
 ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
-    if (b->autocast) x = ft__cast(b, name, x, flowing(b->math));
-    weight = lowered(b, name, weight);
-    bias = lowered(b, name, bias);
+    if (b->autocast) x = ft__cast(b, name, x, ft__flowing(b->math));
+    weight = ft__lowered(b, name, weight);
+    bias = ft__lowered(b, name, bias);
     ft_node n = ft__node_of(FT_DO_LINEAR, name);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
     ft__node_in(&n, bias);
     n.cut = cut;
     ft_tensor t = *ft__tensor_of(b, x);
-    ft_dtype flow = b->autocast ? flowing(b->math) : t.dtype;
+    ft_dtype flow = b->autocast ? ft__flowing(b->math) : t.dtype;
     ft_ref y = ft__node_out(b, &n, t.rows, out, flow, ft_dtype_bytes(flow));
-    n.op = ft__gemm_kernel(product_dtype(b, &t), 1, t.rows, out, t.cols, b->conv1d ? "nn" : "nt", bias != FT_NONE);
+    n.op = ft__gemm_kernel(ft__product_dtype(b, &t), 1, t.rows, out, t.cols, b->conv1d ? "nn" : "nt", bias != FT_NONE);
     const ft_tensor *w = ft__tensor_of(b, weight);
     if (b->training && ft__packed(b, weight, flow)) {
         ft__unpack(b, name, weight);
@@ -122,15 +119,25 @@ static ft_ref with_adapter(ft_build *b, const char *name, ft_ref x, ft_ref y, in
     return ft__cast(b, name, ft__add(b, name, y, delta), low_dtype);
 }
 
+void ft__as_weight(ft_build *b, ft_ref parameter)
+{
+    if (b->status != FT_OK || parameter == FT_NONE) return;
+    ft_tensor *t = &b->g->tensors[parameter];
+    if (t->role != FT_PARAMETER || b->weight_bytes >= t->element_bytes) return;
+    b->g->parameter_bytes -= (t->element_bytes - b->weight_bytes) * ft__tensor_numel(t) * (double)t->copies;
+    t->element_bytes = b->weight_bytes;
+}
+
 ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in)
 {
     ft_ref weight = ft__parameter(b, name, out, in);
-    if (weight != FT_NONE && b->weight_bytes < b->g->tensors[weight].element_bytes) {
-        double saved = b->g->tensors[weight].element_bytes - b->weight_bytes;
-        b->g->tensors[weight].element_bytes = b->weight_bytes;
-        b->g->parameter_bytes -= saved * (double)out * (double)in * (double)b->repeat;
-    }
+    ft__as_weight(b, weight);
     return weight;
+}
+
+ft_ref ft__adapted(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t out)
+{
+    return b->status == FT_OK && b->lora_rank > 0 && b->repeat > 1 ? with_adapter(b, name, x, y, out) : y;
 }
 
 ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)
@@ -141,7 +148,7 @@ ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias 
     ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "bias", 1, out) : FT_NONE;
     ft_ref y = ft__linear_with(b, name, x, weight, out, offset, cut);
     ft__module(b, 1);
-    return b->lora_rank > 0 && b->repeat > 1 ? with_adapter(b, name, x, y, out) : y;
+    return ft__adapted(b, name, x, y, out);
 }
 
 ft_ref ft__matmul(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,
@@ -149,15 +156,15 @@ ft_ref ft__matmul(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t bat
 {
     if (b->status != FT_OK) return FT_NONE;
     if (b->autocast) {
-        x = ft__cast(b, name, x, flowing(b->math));
-        y = ft__cast(b, name, y, flowing(b->math));
+        x = ft__cast(b, name, x, ft__flowing(b->math));
+        y = ft__cast(b, name, y, ft__flowing(b->math));
     }
     ft_node node = ft__node_of(FT_DO_MATMUL, name);
     ft__node_in(&node, x);
     ft__node_in(&node, y);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &node, batch * m, n, t.dtype, t.element_bytes);
-    node.op = ft__gemm_kernel(product_dtype(b, &t), batch, m, n, k, layout, false);
+    node.op = ft__gemm_kernel(ft__product_dtype(b, &t), batch, m, n, k, layout, false);
     node.op.name = "bmm";
     /* One row per product is a product with a vector: kernels of their own, quicker than what batched products of few
      * rows let expect (H200: 1.3 us per million elements in bf16 as in fp32). */
@@ -171,9 +178,9 @@ ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v
 {
     if (b->status != FT_OK) return FT_NONE;
     if (b->autocast) {
-        q = ft__cast(b, name, q, flowing(b->math));
-        k = ft__cast(b, name, k, flowing(b->math));
-        v = ft__cast(b, name, v, flowing(b->math));
+        q = ft__cast(b, name, q, ft__flowing(b->math));
+        k = ft__cast(b, name, k, ft__flowing(b->math));
+        v = ft__cast(b, name, v, ft__flowing(b->math));
     }
     ft_node n = ft__node_of(FT_DO_ATTENTION, name);
     ft__node_in(&n, q);
@@ -184,7 +191,7 @@ ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v
     ft_ref y = ft__node_out(b, &n, s->batch * s->q_len, s->heads * v_dim, t.dtype, t.element_bytes);
     ft_ref statistics = b->training ? ft__node_out(b, &n, s->batch * s->heads, s->q_len, FT_FP32, 4) : FT_NONE;
     if (statistics != FT_NONE) b->g->tensors[statistics].trained = false;
-    ft_dtype math = ft_dtype_bytes(t.dtype) > 2 ? t.dtype : flowing(b->math);
+    ft_dtype math = ft_dtype_bytes(t.dtype) > 2 ? t.dtype : ft__flowing(b->math);
     n.op = (ft_op){.kind = FT_OP_ATTENTION, .name = "attention", .dtype = math, .engine = FT_ENGINE_BARE};
     const ft_tensor *key = ft__tensor_of(b, k); /* a cache has a format of its own: a byte per element is fp8 */
     n.op.kv_dtype = key->element_bytes == 1 ? FT_FP8 : key->dtype;
@@ -202,40 +209,5 @@ ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v
     /* Random numbers are drawn inside the kernel, no mask is stored: twice the time forward (H200, cuDNN). */
     if (b->training && dropout > 0) n.effort = 2.2F;
     ft__emit(b, &n);
-    return y;
-}
-
-ft_ref ft__conv(ft_build *b, const char *name, ft_ref x, const ft_conv_shape *s, ft_bias bias)
-{
-    if (b->status != FT_OK) return FT_NONE;
-    if (s->stride < 1 || s->groups < 1 || s->h + 2 * s->pad < s->r || s->w + 2 * s->pad < s->s) {
-        ft__build_fail(b, FT_E_RANGE, "%s: a filter of %lld x %lld does not fit an image of %lld x %lld", name,
-                       (long long)s->r, (long long)s->s, (long long)s->h, (long long)s->w);
-        return FT_NONE;
-    }
-    if (b->autocast) x = ft__cast(b, name, x, flowing(b->math));
-    int64_t out_h = (s->h + 2 * s->pad - s->r) / s->stride + 1, out_w = (s->w + 2 * s->pad - s->s) / s->stride + 1;
-    ft_ref weight = lowered(b, name, ft__parameter(b, "conv.weight", s->k, s->c / s->groups * s->r * s->s));
-    ft_node n = ft__node_of(FT_DO_CONV, name);
-    ft__node_in(&n, x);
-    ft__node_in(&n, weight);
-    if (bias == FT_BIAS) ft__node_in(&n, lowered(b, name, ft__parameter(b, "conv.bias", 1, s->k)));
-    ft_tensor t = *ft__tensor_of(b, x);
-    ft_dtype flow = b->autocast ? flowing(b->math) : t.dtype;
-    ft_ref y = ft__node_out(b, &n, s->n * s->k, out_h * out_w, flow, ft_dtype_bytes(flow));
-    n.op = (ft_op){.kind = FT_OP_CONV2D, .name = "conv2d", .dtype = product_dtype(b, &t), .kv_dtype = flow};
-    n.op.u.conv.n = s->n;
-    n.op.u.conv.c = s->c;
-    n.op.u.conv.h = s->h;
-    n.op.u.conv.w = s->w;
-    n.op.u.conv.k = s->k;
-    n.op.u.conv.r = s->r;
-    n.op.u.conv.s = s->s;
-    n.op.u.conv.stride = s->stride;
-    n.op.u.conv.pad = s->pad;
-    n.op.u.conv.groups = s->groups;
-    n.op.u.conv.nhwc = b->channels_last;
-    ft__emit(b, &n);
-    ft__module(b, 1);
     return y;
 }

@@ -19,6 +19,32 @@ ft_ref ft__view(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool strided)
     return out;
 }
 
+ft_ref ft__view_as(ft_build *b, ft_ref x, int64_t rows, int64_t cols, ft_order order)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_VIEW, "view");
+    ft__node_in(&n, x);
+    const ft_tensor *t = ft__tensor_of(b, x);
+    bool permuted = order == FT_PERMUTED || order == FT_PERMUTED_GAPS;
+    n.transposes = (t->strided && (t->permuted || !t->gaps)) != permuted;
+    ft_ref out = ft__node_view(b, &n, x, rows, cols, order != FT_IN_ORDER);
+    if (out != FT_NONE) {
+        b->g->tensors[out].permuted = permuted;
+        b->g->tensors[out].gaps = order == FT_GAPS || order == FT_PERMUTED_GAPS;
+    }
+    ft__emit(b, &n);
+    return out;
+}
+
+ft_ref ft__detach(ft_build *b, ft_ref x)
+{
+    const ft_tensor *t = ft__tensor_of(b, x);
+    ft_order order = !t->strided ? FT_IN_ORDER : !t->gaps ? FT_PERMUTED : t->permuted ? FT_PERMUTED_GAPS : FT_GAPS;
+    ft_ref out = ft__view_as(b, x, t->rows, t->cols, order);
+    if (out != FT_NONE) b->g->tensors[out].trained = false;
+    return out;
+}
+
 ft_ref ft__slice(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -84,6 +110,32 @@ ft_ref ft__contiguous(ft_build *b, const char *name, ft_ref x)
     return t->strided ? ft__copy(b, name, x, t->rows, t->cols) : x;
 }
 
+/* More operands than a node has: the rest are joined to the result in place, each by a kernel of its share. */
+static ft_ref joined(ft_build *b, const char *name, ft_ref out, int count, const ft_ref *x)
+{
+    while (count > 0 && b->status == FT_OK) {
+        ft_node n = ft__node_of(FT_DO_CAT, name);
+        int some = count < FT_NODE_INPUTS - 1 ? count : FT_NODE_INPUTS - 1;
+        ft__node_in(&n, out);
+        double bytes = 0;
+        for (int i = 0; i < some; i++) {
+            ft__node_in(&n, x[i]);
+            bytes += 2 * ft__tensor_bytes(ft__tensor_of(b, x[i]));
+        }
+        ft_tensor t = *ft__tensor_of(b, out);
+        out = ft__node_view(b, &n, out, t.rows, t.cols, false);
+        if (out == FT_NONE) return out;
+        n.in_place = true;
+        n.op = ft__pointwise_kernel(b->g, "append", n.in, 1, &b->g->tensors[out]);
+        n.op.u.elementwise.numel = (int64_t)(bytes / 2 / t.element_bytes);
+        n.op.u.elementwise.bytes = bytes;
+        ft__emit(b, &n);
+        x += some;
+        count -= some;
+    }
+    return out;
+}
+
 ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -102,8 +154,14 @@ ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_
         if (count == 2 && t.cols != ft__tensor_of(b, x[1])->cols) n.effort = 1.25F;
         if (fmod((double)cols * t.element_bytes, 4) > 0) n.effort = 1.4F;
     }
+    int rest = count - n.in_count;
+    if (rest > 0 && out != FT_NONE) { /* this node's share */
+        double share = 0;
+        for (int i = 0; i < n.in_count; i++) share += ft__tensor_bytes(ft__tensor_of(b, x[i]));
+        n.traffic = (float)fmin(1, share / ft__tensor_bytes(&b->g->tensors[out]));
+    }
     ft__emit(b, &n);
-    return out;
+    return rest > 0 ? joined(b, name, out, rest, x + n.in_count) : out;
 }
 
 /* The same as a concatenation, written part by part into an empty tensor: k[..., :n] = x[0], k[..., n:] = x[1]. */
@@ -183,7 +241,12 @@ ft_ref ft__loss(ft_build *b, const char *name, ft_ref logits, bool to_fp32)
     if (to_fp32) logits = ft__cast(b, name, logits, FT_FP32);
     ft_ref likelihood = ft__row(b, name, "log_softmax", logits);
     b->autocast = autocast;
-    if (autocast) likelihood = ft__cast(b, name, likelihood, FT_FP32);
+    return ft__likelihood_loss(b, name, likelihood);
+}
+
+ft_ref ft__likelihood_loss(ft_build *b, const char *name, ft_ref likelihood)
+{
+    if (b->autocast) likelihood = ft__cast(b, name, likelihood, FT_FP32);
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, likelihood);
     ft_node n = ft__node_of(FT_DO_LOSS, name);
@@ -192,83 +255,6 @@ ft_ref ft__loss(ft_build *b, const char *name, ft_ref logits, bool to_fp32)
     /* One number per row, by a single block. */
     n.op = ft__bytes_kernel("nll_loss", t.dtype, (double)t.rows * 64, (double)t.rows);
     ft__emit(b, &n);
-    return out;
-}
-
-/* PyTorch gives each channel one block of up to 512 threads, as wide as the picture, the rest over the images. */
-double ft__channel_trips(const ft_tensor *x, int64_t channels)
-{
-    int64_t pixels = x->cols, images = x->rows / (channels > 0 ? channels : 1), wide = 32;
-    if (x->cols == channels || images < 1) return 0;
-    while (wide < pixels && wide < 512) wide *= 2;
-    int64_t high = 512 / wide < images ? 512 / wide : images;
-    return (double)((images + high - 1) / high) * (double)((pixels + wide - 1) / wide);
-}
-
-/* The moments are a kernel of their own, the result another; in fp32 cuDNN does both in one. */
-ft_ref ft__batchnorm(ft_build *b, const char *name, ft_ref x, int64_t channels)
-{
-    if (b->status != FT_OK) return FT_NONE;
-    ft_tensor t = *ft__tensor_of(b, x);
-    double trips = ft__channel_trips(&t, channels);
-    bool low = t.element_bytes < 4;
-    if (b->training && low) {
-        ft_node moments = ft__node_of(FT_DO_FILL, name);
-        ft__node_in(&moments, x);
-        ft_ref sums = ft__node_out(b, &moments, 2, channels, FT_FP32, 4);
-        if (sums == FT_NONE) return FT_NONE;
-        b->g->tensors[sums].trained = false;
-        moments.op = ft__bytes_kernel("batchnorm_moments", t.dtype, ft__tensor_bytes(&t), 4 * ft__tensor_numel(&t));
-        /* NHWC: 300 elements per ns on the H200, whatever the shape; so written, it scales with the SMs. */
-        moments.trips = trips > 0 ? (float)trips : 1.6F;
-        moments.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(&t) / 512);
-        ft__emit(b, &moments);
-    }
-    ft_node n = ft__node_of(FT_DO_BATCHNORM, name);
-    ft__node_in(&n, x);
-    ft__node_in(&n, ft__parameter(b, "bn.weight", 1, channels));
-    ft__node_in(&n, ft__parameter(b, "bn.bias", 1, channels));
-    ft__buffer(b, 2, channels, ft_dtype_bytes(b->stored)); /* running mean and variance */
-    ft__buffer(b, 1, 1, 8);                                /* batches seen */
-    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
-    ft_ref moments = ft__node_out(b, &n, 2, channels, FT_FP32, 4);
-    if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
-    b->g->tensors[moments].trained = false;
-    n.op = ft__pointwise_kernel(b->g, "batchnorm", n.in, 1, &b->g->tensors[out]);
-    if (b->training && !low) { /* moments first, then the result */
-        n.op.u.elementwise.bytes += ft__tensor_bytes(&t);
-        n.trips = (float)(0.65 * trips);
-        n.blocks = (float)channels;
-    } else if (trips > 0) { /* a block per picture and channel */
-        n.trips = (float)((t.cols + 511) / 512);
-        n.blocks = (float)((double)t.rows * (t.cols <= 256 ? 0.6 : 1));
-    } else if (low) { /* NHWC: 600 elements per ns on the H200 */
-        n.trips = 0.8F;
-        n.blocks = (float)(ft__tensor_numel(&t) / 512);
-    }
-    ft__emit(b, &n);
-    ft__module(b, 1);
-    return out;
-}
-
-/* Maximum over a window; where it was found is kept, eight bytes each. */
-ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, double window)
-{
-    if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_POOL, name);
-    ft__node_in(&n, x);
-    ft_tensor t = *ft__tensor_of(b, x);
-    ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
-    ft_ref found = ft__node_out(b, &n, rows, cols, t.dtype, 8);
-    if (out == FT_NONE || found == FT_NONE) return FT_NONE;
-    b->g->tensors[found].trained = false;
-    n.op = ft__pointwise_kernel(b->g, "pool", n.in, 1, &b->g->tensors[out]);
-    n.op.u.elementwise.ops_per_element = window;
-    n.op.u.elementwise.bytes += ft__tensor_bytes(ft__tensor_of(b, found));
-    n.trips = (float)(0.43 * window); /* taps overlap: 3.9 trips for 9 */
-    n.blocks = (float)((double)rows * (double)cols / 256);
-    ft__emit(b, &n);
-    ft__module(b, 1);
     return out;
 }
 

@@ -111,6 +111,43 @@ ft_ref ft__pointwise_in_place(ft_build *b, const char *name, const char *op, ft_
 {
     return pointwise(b, name, op, x, with, true);
 }
+
+ft_ref ft__pointwise_over(ft_build *b, const char *name, const char *op, int count, const ft_ref *x, int64_t rows,
+                          int64_t cols)
+{
+    if (b->status != FT_OK || count < 1 || count > 3) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    for (int i = 0; i < count; i++)
+        ft__node_in(&n, b->autocast && wants_fp32(op) ? ft__cast(b, name, x[i], FT_FP32) : x[i]);
+    ft_tensor widest = *ft__tensor_of(b, n.in[0]);
+    for (int i = 1; i < count; i++) {
+        ft_tensor t = *ft__tensor_of(b, n.in[i]);
+        widest.dtype = wider(&widest, &t);
+        widest.element_bytes = ft_dtype_bytes(widest.dtype);
+    }
+    ft_ref out = ft__node_out(b, &n, rows, cols, widest.dtype, ft_dtype_bytes(widest.dtype));
+    if (out == FT_NONE) return out;
+    n.op = ft__pointwise_kernel(b->g, op, n.in, n.in_count, &b->g->tensors[out]);
+    ft__emit(b, &n);
+    return out;
+}
+
+void ft__retype(ft_build *b, ft_ref x, ft_dtype dtype, double element_bytes, bool trained)
+{
+    if (b->status != FT_OK || x == FT_NONE) return;
+    ft_tensor *t = &b->g->tensors[x];
+    double more = ft__tensor_numel(t) * (element_bytes - t->element_bytes);
+    t->dtype = dtype;
+    t->element_bytes = element_bytes;
+    t->trained = t->trained && trained;
+    for (int32_t i = b->g->node_count - 1; i >= 0 && i >= b->g->node_count - 4; i--) {
+        ft_node *n = &b->g->nodes[i];
+        for (int k = 0; k < n->out_count; k++)
+            if (n->out[k] == x && n->op.kind == FT_OP_ELEMENTWISE && n->op.u.elementwise.bytes + more > 0)
+                n->op.u.elementwise.bytes += more;
+    }
+}
+
 ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -167,16 +204,12 @@ ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability)
 
 /* -- along the last axis ----------------------------------------------------------------------- */
 
-/* Autocast runs norms, softmax and reductions of low-precision inputs in fp32. */
-static ft_ref raised(ft_build *b, const char *name, ft_ref x)
-{
-    return b->autocast ? ft__cast(b, name, x, FT_FP32) : x;
-}
+ft_ref ft__raised(ft_build *b, const char *name, ft_ref x) { return b->autocast ? ft__cast(b, name, x, FT_FP32) : x; }
 
 ft_ref ft__row(ft_build *b, const char *name, const char *op, ft_ref x)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = raised(b, name, x);
+    x = ft__raised(b, name, x);
     ft_node n = ft__node_of(FT_DO_ROW, name);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
@@ -198,31 +231,6 @@ ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x)
     ft__emit(b, &n);
     return out;
 }
-
-static ft_ref norm(ft_build *b, const char *name, const char *op, ft_ref x, ft_bias bias)
-{
-    if (b->status != FT_OK) return FT_NONE;
-    x = raised(b, name, x);
-    ft_node n = ft__node_of(FT_DO_ROW, name);
-    ft_tensor t = *ft__tensor_of(b, x);
-    ft__node_in(&n, x);
-    ft__node_in(&n, ft__parameter(b, "norm.weight", 1, t.cols));
-    if (bias == FT_BIAS) ft__node_in(&n, ft__parameter(b, "norm.bias", 1, t.cols));
-    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
-    ft_ref moments = ft__node_out(b, &n, t.rows, strcmp(op, "layernorm") ? 1 : 2, FT_FP32, 4);
-    if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
-    b->g->tensors[moments].trained = false;
-    n.op = ft__row_kernel(op, FT_FWD, t.rows, t.cols, t.dtype);
-    ft__emit(b, &n);
-    ft__module(b, 1);
-    return out;
-}
-
-ft_ref ft__layernorm(ft_build *b, const char *name, ft_ref x, ft_bias bias)
-{
-    return norm(b, name, "layernorm", x, bias);
-}
-ft_ref ft__rmsnorm_fused(ft_build *b, const char *name, ft_ref x) { return norm(b, name, "rmsnorm", x, FT_NO_BIAS); }
 
 ft_ref ft__softmax(ft_build *b, const char *name, ft_ref x, bool in_fp32)
 {

@@ -15,78 +15,6 @@ ft_ref ft__result_like(ft_tape *t, ft_node *n, ft_ref like)
     return ft__node_out(&t->b, n, l.rows, l.cols, l.dtype, bytes);
 }
 
-/* -- images and the rest ----------------------------------------------------------------------- */
-
-static void conv(ft_tape *t, const ft_node *n, ft_ref g)
-{
-    ft_ref x = n->in[0], weight = n->in[1];
-    bool input = ft__wants(t, x), filter = ft__wants(t, weight);
-    if (input || filter) {
-        ft_node back = ft__node_of(FT_DO_CONV, n->name);
-        ft__node_in(&back, g);
-        ft__node_in(&back, ft__tape_saved(t, x));
-        ft__node_in(&back, ft__tape_saved(t, weight));
-        ft_ref dx = input ? ft__result_like(t, &back, x) : FT_NONE,
-               dw = filter ? ft__result_like(t, &back, weight) : FT_NONE;
-        back.op = n->op;
-        back.op.pass = FT_BWD;
-        back.effort = n->effort;
-        if (!input || !filter) back.op.pass = FT_FWD; /* one of the two products, about as long as the forward one */
-        ft__emit(&t->b, &back);
-        ft__tape_give(t, x, dx);
-        ft__tape_give(t, weight, dw);
-    }
-    if (n->in_count > 2 && ft__wants(t, n->in[2])) {
-        ft_node sum = ft__node_of(FT_DO_ROW, n->name);
-        ft__node_in(&sum, g);
-        ft_tensor shape = *T(g);
-        ft_ref out = ft__result_like(t, &sum, n->in[2]);
-        sum.op = ft__row_kernel("sum_rows", FT_FWD, shape.rows, shape.cols, shape.dtype);
-        ft__emit(&t->b, &sum);
-        ft__tape_give(t, n->in[2], out);
-    }
-}
-
-static void batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
-{
-    ft_node back = ft__node_of(FT_DO_BATCHNORM, n->name);
-    ft__node_in(&back, g);
-    ft__node_in(&back, ft__tape_saved(t, n->in[0]));
-    if (n->out_count > 1) ft__node_in(&back, ft__tape_saved(t, n->out[1]));
-    ft_ref out[3] = {FT_NONE, FT_NONE, FT_NONE};
-    for (int i = 0; i < 3 && i < n->in_count; i++) out[i] = ft__result_like(t, &back, n->in[i]);
-    if (out[0] == FT_NONE) return;
-    back.op = ft__pointwise_kernel(t->b.g, "batchnorm", back.in, 2, T(out[0]));
-    back.op.u.elementwise.bytes += ft__tensor_bytes(T(g)) + ft__tensor_bytes(T(n->in[0])); /* moments, then result */
-    /* Two walks over both operands: by one block per channel, or in NHWC by as many as there is room for. */
-    double trips = ft__channel_trips(T(n->in[0]), T(n->in[1])->cols);
-    bool low = T(g)->element_bytes < 4;
-    back.trips = trips > 0 ? (float)((low ? 2.2 : 1.7) * trips) : low ? 1.9F : 0;
-    back.blocks = trips > 0 ? (float)T(n->in[1])->cols : (float)(ft__tensor_numel(T(g)) / 512);
-    ft__emit(&t->b, &back);
-    for (int i = 0; i < 3 && i < n->in_count; i++) ft__tape_give(t, n->in[i], out[i]);
-}
-
-static void pool(ft_tape *t, const ft_node *n, ft_ref g)
-{
-    ft_ref all = ft__zeros(t, n->name, n->in[0]);
-    if (all == FT_NONE) return;
-    ft_node back = ft__node_of(FT_DO_POOL, n->name);
-    ft__node_in(&back, all);
-    ft__node_in(&back, g);
-    for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
-    ft_tensor shape = *T(all);
-    ft_ref out = ft__node_view(&t->b, &back, all, shape.rows, shape.cols, false);
-    if (out == FT_NONE) return;
-    back.in_place = true;
-    back.op = ft__pointwise_kernel(t->b.g, "pool", back.in + 1, back.in_count - 1, T(out));
-    back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
-    back.trips = 2.6F; /* each pixel looks up which windows found it */
-    back.blocks = (float)(ft__tensor_numel(&shape) / 256);
-    ft__emit(&t->b, &back);
-    ft__tape_give(t, n->in[0], out);
-}
-
 static void loss(ft_tape *t, const ft_node *n)
 {
     ft_ref all = ft__zeros(t, n->name, n->in[0]);
@@ -164,9 +92,9 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_CAT: ft__undo_cat(t, n, g); break;
     case FT_DO_VIEW: ft__undo_view(t, n, g); break;
     case FT_DO_SLICE: ft__undo_slice(t, n, g); break;
-    case FT_DO_CONV: conv(t, n, ft__contiguous(&t->b, n->name, g)); break;
-    case FT_DO_BATCHNORM: batchnorm(t, n, g); break;
-    case FT_DO_POOL: pool(t, n, g); break;
+    case FT_DO_CONV: ft__undo_conv(t, n, ft__contiguous(&t->b, n->name, g)); break;
+    case FT_DO_BATCHNORM: ft__undo_batchnorm(t, n, g); break;
+    case FT_DO_POOL: ft__undo_pool(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;
     case FT_DO_COMM: comm(t, n, g); break;
     case FT_DO_SCAN:

@@ -143,6 +143,17 @@ static ft_ref compared(ft_tape *t, const char *name, ft_ref x, ft_ref y)
     return out;
 }
 
+/* The node's own reduction, of something of its operand's size. */
+static ft_ref reduced(ft_tape *t, const ft_node *of, ft_ref x)
+{
+    ft_node n = ft__node_of(FT_DO_ROW, of->name);
+    ft__node_in(&n, x);
+    ft_ref out = ft__result_like(t, &n, of->out[0]);
+    n.op = of->op;
+    ft__emit(&t->b, &n);
+    return out;
+}
+
 /* Runs a gradient's words: see pointwise.h. */
 static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g, ft_ref to)
 {
@@ -162,6 +173,7 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
                        : *program == 'x' ? ft__tape_saved(t, n->in[0])
                        : *program == 'w' ? ft__tape_saved(t, n->in[n->in_count > 1 ? 1 : 0])
                        : *program == 'y' ? ft__tape_saved(t, n->out[0])
+                       : *program == 'v' ? ft__tape_saved(t, n->in[n->in_count > 2 ? 2 : 0])
                        : *program == 'm' ? ft__tape_saved(t, n->out[n->out_count > 1 ? 1 : 0])
                        : isdigit((unsigned char)*program) && *program - '1' < count ? made[*program - '1']
                                                                                     : FT_NONE;
@@ -177,6 +189,8 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
                                                                    : "mulu");
         if (!strcmp(op, "cast_back"))
             last = ft__cast(&t->b, n->name, operand[0], T(to)->dtype);
+        else if (!strcmp(op, "sum"))
+            last = reduced(t, n, operand[0]);
         else if (!strcmp(op, "compare"))
             last = compared(t, n->name, operand[0], operand[1]);
         else if (in_place)
@@ -201,6 +215,11 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
         ft_ref back = ft__summed(t, n, words(t, n, rule->second, g, w), w);
         ft__tape_give(t, w, ft__cast(&t->b, n->name, back, T(w)->dtype));
     }
+    ft_ref v = n->in_count > 2 ? n->in[2] : FT_NONE;
+    if (ft__wants(t, v) && rule->third) {
+        ft_ref back = ft__summed(t, n, words(t, n, rule->third, g, v), v);
+        ft__tape_give(t, v, ft__cast(&t->b, n->name, back, T(v)->dtype));
+    }
 }
 
 /* -- rows -------------------------------------------------------------------------------------- */
@@ -213,6 +232,7 @@ static void norm(ft_tape *t, const ft_node *n, ft_ref g)
     for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
     back.op = n->op;
     back.op.pass = FT_BWD;
+    if (n->traffic > 1) back.traffic = 5.0F / 3; /* over groups: both operands twice */
     ft_ref out[3] = {FT_NONE, FT_NONE, FT_NONE};
     for (int i = 0; i < n->in_count && i < 3; i++)
         if (ft__wants(t, n->in[i])) out[i] = ft__result_like(t, &back, n->in[i]);
@@ -227,12 +247,17 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
         norm(t, n, g);
         return;
     }
+    if (n->rule) {
+        if (ft__wants(t, n->in[0])) ft__tape_give(t, n->in[0], words(t, n, n->rule, g, n->in[0]));
+        return;
+    }
     if (!strcmp(op, "sum")) { /* over an axis before the last: repeated along it, which a reshape writes out */
         ft_tensor shape = *T(n->in[0]);
         ft__tape_give(t, n->in[0], ft__copy(&t->b, n->name, g, shape.rows, shape.cols));
         return;
     }
-    if (!strcmp(op, "sum_rows")) { /* the gradient of a sum is the same number everywhere; a mean's is divided */
+    if (!strcmp(op, "sum_rows") || !strcmp(op, "sum_cols") ||
+        !strcmp(op, "mean_all")) { /* the same number everywhere; a mean's is divided */
         ft_tensor shape = *T(n->in[0]);
         if (!n->mean) {
             ft__tape_give(t, n->in[0], ft__expand(&t->b, g, shape.rows, shape.cols));

@@ -97,6 +97,10 @@ void ft__undo_cat(ft_tape *t, const ft_node *n, ft_ref g)
     for (int i = 0; i < n->in_count; i++) {
         const ft_tensor *x = T(n->in[i]);
         if (!x->trained) continue;
+        if (n->in_place && i == 0) { /* what the others were joined to */
+            ft__tape_give(t, n->in[i], g);
+            continue;
+        }
         ft_ref part = ft__view(&t->b, g, x->rows, x->cols, true);
         if (part != FT_NONE) T(part)->gaps = true;
         ft__tape_give(t, n->in[i], part);
@@ -130,9 +134,15 @@ static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
 void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref table = n->verb == FT_DO_GATHER ? n->in[0] : n->in[1];
+    if (n->verb == FT_DO_GATHER && n->in_place) {
+        ft__undo_scatter(t, n, g);
+        return;
+    }
     if (!ft__wants(t, table)) return;
     if (n->verb == FT_DO_GATHER) {
-        if (T(n->out[0])->rows == T(table)->rows && T(n->out[0])->cols < T(table)->cols)
+        if (n->adds)
+            ft__undo_pick(t, n, g);
+        else if (T(n->out[0])->rows == T(table)->rows && T(n->out[0])->cols < T(table)->cols)
             ft__undo_slice(t, n, g); /* top-k */
         else
             put_rows(t, n, g);

@@ -23,4 +23,13 @@ void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_split(ft_tape *t, const ft_node *n);
 void ft__undo_cat(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g);
+
+/* gradient_image.c */
+void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g);
+void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g);
+void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g);
+
+/* gradient_index.c */
+void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g);
+void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g);
 #endif

@@ -126,6 +126,8 @@ typedef struct ft_node {
     bool transposes;        /* views: an axis moved, so that contiguous became strided or back */
     bool mean;              /* a reduction that divides: its gradient divides too */
     bool synced;            /* the host waits for its result (nonzero, item) */
+    bool adds;              /* scattered elements are added to what is there; picked ones come back by atomics */
+    const char *rule;       /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
     float count;            /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;          /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
     float effort;           /* its time over the op's, where the op stands for something less regular; 1 */

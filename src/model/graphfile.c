@@ -2,15 +2,16 @@
  *
  * The file is a list of blocks, each a list of nodes in the order in which they run. A node names its operands, which
  * must have been made before it: a cycle cannot be written, and a name nobody made is an error with the nearest one.
- * Sizes are whole numbers or products with "batch" and "seq", so that one file serves every batch size. */
+ * Sizes are whole numbers or formulas with "batch" and "seq", so that one file serves every batch size. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "graph/emit.h"
 #include "model/graphfile_reader.h"
+#include "model/onnx.h"
 
-enum { MOST_NAMES = 1 << 16, MOST_REPEATS = 1000000 };
+enum { MOST_REPEATS = 1000000 };
 
 static const char *node_name(const ft_graph_reader *r)
 {
@@ -31,118 +32,9 @@ void ft__graphfile_fail(ft_graph_reader *r, ft_status code, const char *format, 
                    message);
 }
 
-const char *ft__graphfile_text(ft_graph_reader *r, const char *text)
+ft_graph_reader ft__graphfile_begin(ft_maker *m)
 {
-    const char *copy = ft__arena_copy(ft__graphfile_build(r)->g->arena, text, strlen(text));
-    if (!copy) ft__build_fail(ft__graphfile_build(r), FT_E_MEMORY, "out of memory");
-    return copy ? copy : "";
-}
-
-/* -- names ------------------------------------------------------------------------------------- */
-
-ft_named *ft__graphfile_find(ft_graph_reader *r, const char *name)
-{
-    for (int32_t i = r->count - 1; i >= 0; i--) /* the latest of that name: blocks may use the same ones */
-        if (!strcmp(r->names[i].name, name)) return &r->names[i];
-    return NULL;
-}
-
-void ft__graphfile_keep(ft_graph_reader *r, const char *name, ft_ref ref, int dims, const int64_t *dim)
-{
-    if (ft__graphfile_failed(r) || ref == FT_NONE) return;
-    ft_build *b = ft__graphfile_build(r);
-    if (r->count == r->room) {
-        int32_t room = r->room ? 2 * r->room : 128;
-        ft_named *fresh = room <= MOST_NAMES ? ft__arena_array(b->g->arena, (size_t)room, sizeof *fresh) : NULL;
-        if (!fresh) {
-            ft__build_fail(b, FT_E_MEMORY, "a graph of more than %d tensors", MOST_NAMES);
-            return;
-        }
-        if (r->count) memcpy(fresh, r->names, (size_t)r->count * sizeof *fresh);
-        r->names = fresh;
-        r->room = room;
-    }
-    ft_named *n = &r->names[r->count++];
-    *n = (ft_named){.name = name, .ref = ref, .dims = dims};
-    memcpy(n->dim, dim, (size_t)dims * sizeof *dim);
-}
-
-/* -- sizes ------------------------------------------------------------------------------------- */
-
-/* 4096, "batch", "batch*seq", "2*batch". */
-static bool size_of(const ft_graph_reader *r, const json_t *value, int64_t *out)
-{
-    if (json_is_integer(value)) {
-        *out = json_integer_value(value);
-        return *out >= 1 && *out <= (int64_t)1 << 40;
-    }
-    const char *s = json_string_value(value);
-    if (!s || !*s) return false;
-    double product = 1;
-    while (*s) {
-        size_t n = strcspn(s, "*");
-        char word[24];
-        int64_t factor = 0;
-        if (n == 0 || n >= sizeof word) return false;
-        memcpy(word, s, n);
-        word[n] = 0;
-        if (!strcmp(word, "batch"))
-            factor = r->m->work->batch;
-        else if (!strcmp(word, "seq"))
-            factor = r->m->work->seq;
-        else if (!ft__whole_parse(word, &factor))
-            return false;
-        product *= (double)factor;
-        s += n + (s[n] == '*');
-    }
-    if (!(product >= 1 && product <= 1099511627776.0)) return false;
-    *out = (int64_t)product;
-    return true;
-}
-
-static bool read_shape(const ft_graph_reader *r, const json_t *value, int *dims, int64_t *dim)
-{
-    size_t n = json_array_size(value);
-    bool good = json_is_array(value) && n >= 1 && n <= FT_GRAPHFILE_DIMS;
-    for (size_t i = 0; good && i < n; i++) good = size_of(r, json_array_get(value, i), &dim[i]);
-    *dims = (int)n;
-    return good && ft__graphfile_rows(*dims, dim) > 0;
-}
-
-#define SIZES                                                                                                          \
-    "must be a list of 1 to 8 sizes: whole numbers, \"batch\", \"seq\" or products of them, up to 2^40 each and 2^60 " \
-    "together"
-_Static_assert(FT_GRAPHFILE_DIMS == 8, "as SIZES says");
-
-bool ft__graphfile_shape(ft_graph_reader *r, const json_t *value, const char *key, int *dims, int64_t *dim)
-{
-    if (read_shape(r, value, dims, dim)) return true;
-    ft__graphfile_fail(r, value ? FT_E_TYPE : FT_E_MISSING, "\"%s\" " SIZES, key);
-    return false;
-}
-
-int64_t ft__graphfile_whole(ft_graph_reader *r, const char *key, int64_t otherwise, int64_t low, int64_t high)
-{
-    const json_t *value = json_object_get(r->at, key);
-    int64_t n = 0;
-    if (ft__graphfile_failed(r) || (!value && otherwise >= low)) return otherwise;
-    if (low == 0 && json_is_integer(value) && json_integer_value(value) == 0) return 0;
-    bool number = value && size_of(r, value, &n);
-    if (number && n >= low && n <= high) return n;
-    ft__graphfile_fail(r,
-                       !value                             ? FT_E_MISSING
-                       : number || json_is_integer(value) ? FT_E_RANGE
-                                                          : FT_E_TYPE,
-                       "\"%s\" must be a whole number from %lld to %lld, or a product with \"batch\" and \"seq\"", key,
-                       (long long)low, (long long)high);
-    return low > 0 ? low : 1;
-}
-
-int64_t ft__graphfile_rows(int dims, const int64_t *dim)
-{
-    double rows = 1;
-    for (int i = 0; i + 1 < dims; i++) rows *= (double)dim[i];
-    return rows > 1152921504606846976.0 ? 0 : (int64_t)rows;
+    return (ft_graph_reader){.m = m, .at = m->arch->graph, .block = "", .mask = FT_NONE};
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */
@@ -158,44 +50,93 @@ static bool known_keys(ft_graph_reader *r, const json_t *object, const char *con
     return false;
 }
 
+/* How a picture lies: channels next to each other or not. False after an error. */
+static bool read_layout(ft_graph_reader *r, const json_t *value, const char *name, ft_named *n)
+{
+    const json_t *said = json_object_get(value, "layout");
+    const char *layout = json_string_value(said);
+    bool request = layout && !strcmp(layout, "request"), nhwc = layout && !strcmp(layout, "nhwc");
+    if (said && !request && !nhwc && (!layout || strcmp(layout, "nchw"))) {
+        ft__build_fail(ft__graphfile_build(r), FT_E_NAME, "input \"%.*s\": \"layout\" must be nchw, nhwc or request",
+                       (int)ft__utf8_cut(name, 60), name);
+        return false;
+    }
+    if (!(nhwc || (request && !r->m->work->nchw)) || n->dims < 4) return true;
+    r->nhwc = true;
+    ft__graphfile_set_channels_last(n);
+    return true;
+}
+
 static void read_inputs(ft_graph_reader *r, const json_t *inputs)
 {
-    static const char *const keys[] = {"shape", "dtype"};
+    static const char *const keys[] = {"shape", "dtype", "layout"};
     const char *name;
     json_t *value;
     ft_build *b = ft__graphfile_build(r);
     json_object_foreach ((json_t *)(uintptr_t)inputs, name, value) {
         int dims, cut = (int)ft__utf8_cut(name, 60);
         int64_t dim[FT_GRAPHFILE_DIMS];
-        const char *type = json_string_value(json_object_get(value, "dtype"));
-        ft_dtype dtype = b->stored;
-        double bytes = ft_dtype_bytes(dtype);
-        if (!known_keys(r, value, keys, 2, "input", name)) return;
-        if (!read_shape(r, json_object_get(value, "shape"), &dims, dim)) {
-            ft__build_fail(b, FT_E_TYPE, "input \"%.*s\": \"shape\" " SIZES, cut, name);
+        const json_t *said = json_object_get(value, "dtype");
+        const char *type = json_string_value(said);
+        ft_format format = ft__graphfile_floats(r);
+        if (!known_keys(r, value, keys, sizeof keys / sizeof *keys, "input", name)) return;
+        if (!ft__graphfile_shape_read(r, json_object_get(value, "shape"), &dims, dim)) {
+            ft__build_fail(b, FT_E_TYPE, "input \"%.*s\": \"shape\" " FT_GRAPHFILE_SIZES, cut, name);
             return;
         }
-        if (type && !strncmp(type, "int", 3) && strcmp(type, "int8") != 0) {
-            bytes = strcmp(type, "int32") != 0 ? 8 : 4;
-        } else if (type && !strcmp(type, "bool")) {
-            bytes = 1;
-        } else if (type && ft_dtype_parse(type, &dtype)) {
-            bytes = ft_dtype_bytes(dtype);
-        } else if (json_object_get(value, "dtype")) {
+        if (said && (!type || !ft__graphfile_format(r, type, &format))) {
             ft__build_fail(b, FT_E_NAME,
                            "input \"%.*s\": \"dtype\" must be int64, int32, bool or a dtype, got \"%.*s\"", cut, name,
                            type ? (int)ft__utf8_cut(type, 20) : 0, type ? type : "");
             return;
         }
-        ft_ref x = ft__input(b, ft__graphfile_rows(dims, dim), dim[dims - 1], bytes);
-        ft__graphfile_keep(r, name, x, dims, dim);
+        ft_named n = ft__graphfile_fresh(FT_NONE, dims, dim);
+        n.values = format.values;
+        if (!read_layout(r, value, name, &n)) return;
+        bool last = ft__graphfile_channels_last(&n);
+        int64_t rows = ft__graphfile_rows(dims, dim), cols = dim[dims - 1];
+        n.ref = last ? ft__input(b, rows / dim[1] * cols, dim[1], format.bytes)
+                     : ft__input(b, rows, cols, format.bytes);
+        if (ft__graphfile_failed(r)) return;
+        if (format.values == FT_FLOATS) b->g->tensors[n.ref].dtype = format.dtype;
+        ft__graphfile_keep_named(r, name, &n);
         if (ft__graphfile_failed(r)) return;
     }
 }
 
+/* Modules that one iteration enters, where the file knows them. */
+static void read_modules(ft_graph_reader *r, const json_t *block)
+{
+    const json_t *modules = json_object_get(block, "modules");
+    json_int_t count = json_integer_value(modules);
+    if (!modules) return;
+    if (!json_is_integer(modules) || count < 0 || count > 1000000)
+        ft__build_fail(ft__graphfile_build(r), FT_E_RANGE,
+                       "block \"%.*s\": \"modules\" must be a whole number from 0 to 1000000",
+                       (int)ft__utf8_cut(r->block, 40), r->block);
+    else
+        ft__graphfile_build(r)->modules = (int32_t)count;
+}
+
+/* The value that walks through a block's iterations, as its nodes see it. */
+static void keep_carry(ft_graph_reader *r, ft_ref x, const ft_named *from)
+{
+    ft_build *b = ft__graphfile_build(r);
+    if (x == FT_NONE || ft__graphfile_failed(r)) return;
+    ft_named inside = *from;
+    const ft_tensor *t = ft__tensor_of(b, from->ref);
+    inside.ref = x;
+    inside.repeats = FT_NONE;
+    if (t->strided && (t->gaps || !t->permuted))
+        ft__graphfile_contiguous(&inside);
+    else if (t->strided) /* residual sums keep the order that the stream came in */
+        b->g->tensors[x].strided = b->g->tensors[x].permuted = true;
+    ft__graphfile_keep_named(r, from->name, &inside);
+}
+
 static void read_block(ft_graph_reader *r, const json_t *block)
 {
-    static const char *const keys[] = {"name", "repeat", "in", "out", "nodes"};
+    static const char *const keys[] = {"name", "repeat", "in", "out", "nodes", "modules"};
     ft_build *b = ft__graphfile_build(r);
     const char *in = json_string_value(json_object_get(block, "in"));
     const char *out = json_string_value(json_object_get(block, "out"));
@@ -211,7 +152,7 @@ static void read_block(ft_graph_reader *r, const json_t *block)
     }
     int64_t repeat = 1;
     const json_t *times = json_object_get(block, "repeat");
-    if (times && (!size_of(r, times, &repeat) || repeat > MOST_REPEATS)) {
+    if (times && (!ft__graphfile_size_read(r, times, &repeat) || repeat > MOST_REPEATS)) {
         ft__build_fail(b, json_is_integer(times) ? FT_E_RANGE : FT_E_TYPE,
                        "block \"%.*s\": \"repeat\" must be a whole number from 1 to %d", cut, r->block, MOST_REPEATS);
         return;
@@ -228,11 +169,11 @@ static void read_block(ft_graph_reader *r, const json_t *block)
                        r->block);
         return;
     }
-    ft_named from = carry ? *carry : (ft_named){0};
-    /* Inputs of the whole graph are read where they are; what blocks made is carried. */
-    bool carried = carry && ft__tensor_of(b, carry->ref)->role != FT_INPUT;
+    ft_named from = carry ? *carry : (ft_named){.ref = FT_NONE};
+    /* Inputs of the whole graph and parameters are read where they are; what blocks made is carried. */
+    bool carried = carry && ft__tensor_of(b, carry->ref)->role == FT_ACTIVATION;
     ft_ref x = ft__block_open(b, r->block, repeat, carried || repeat > 1 ? (carry ? carry->ref : FT_NONE) : FT_NONE);
-    if (x != FT_NONE) ft__graphfile_keep(r, from.name, x, from.dims, from.dim);
+    keep_carry(r, x, &from);
     for (size_t i = 0; i < json_array_size(r->nodes) && !ft__graphfile_failed(r); i++) {
         r->at = json_array_get(r->nodes, i);
         r->node = (int32_t)i;
@@ -249,18 +190,26 @@ static void read_block(ft_graph_reader *r, const json_t *block)
         return;
     }
     const ft_tensor *y = ft__tensor_of(b, made->ref), *start = ft__tensor_of(b, from.ref);
+    if (y->role == FT_PARAMETER || y->role == FT_BUFFER) {
+        ft__build_fail(b, FT_E_RANGE, "block \"%.*s\": its result \"%.*s\" is a parameter, which nobody computes", cut,
+                       r->block, (int)ft__utf8_cut(out, 60), out);
+        return;
+    }
     if (repeat > 1 && ft__tensor_numel(y) != ft__tensor_numel(start)) {
         ft__build_fail(b, FT_E_RANGE, "block \"%.*s\" repeats, but its result has %.0f elements and its input %.0f",
                        cut, r->block, ft__tensor_numel(y), ft__tensor_numel(start));
         return;
     }
+    read_modules(r, block);
     ft__block_close(b, made->ref);
+    if (x != FT_NONE && strcmp(from.name, out) != 0)
+        ft__graphfile_keep_named(r, from.name, &from); /* as it was before */
 }
 
 void ft__make_custom(ft_maker *m)
 {
     const json_t *file = m->arch->graph, *blocks = json_object_get(file, "blocks");
-    ft_graph_reader r = {.m = m, .at = file, .block = ""};
+    ft_graph_reader r = ft__graphfile_begin(m);
     if (m->work->task == FT_DECODE || m->work->task == FT_PREFILL) {
         ft__build_fail(&m->b, FT_E_UNSUPPORTED, "a graph file has no cache: it takes the tasks train and forward");
         return;
@@ -299,4 +248,7 @@ void ft__arch_release(ft_arch *arch)
 {
     json_decref(arch->graph);
     arch->graph = NULL;
+    ft__onnx_release(arch->onnx);
+    arch->onnx = NULL;
+    arch->warnings = NULL;
 }

@@ -67,12 +67,15 @@ static int64_t hit_experts(const ft_arch *a, int64_t routed)
     return hit < 1 ? 1 : (int64_t)(hit + 0.5);
 }
 
-static ft_ref grouped(ft_maker *m, const char *name, ft_ref x, int64_t out, bool bias)
+ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out, bool bias, ft_ref weight)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t routed = ft__tensor_of(b, x)->rows, in = ft__tensor_of(b, x)->cols;
-    ft_ref weight = ft__weight(b, "experts.weight", a->experts * out, in);
+    if (weight == FT_NONE)
+        weight = ft__weight(b, "experts.weight", a->experts * out, in);
+    else
+        ft__as_weight(b, weight);
     /* Experts that no token is routed to are not read, nor do they count as active. */
     double share = fmin(1, (double)a->topk / (double)a->experts);
     double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
@@ -103,7 +106,7 @@ static ft_ref grouped(ft_maker *m, const char *name, ft_ref x, int64_t out, bool
     return y;
 }
 
-static ft_ref sorted_experts(ft_maker *m, ft_ref x, ft_ref weights)
+ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_ref down)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -112,9 +115,11 @@ static ft_ref sorted_experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_ref mask = ft__input(b, routed, 1, 1);
     ft_ref h = ft__gather(b, "moe.dispatch", x, routed);
     h = masked(m, "moe.dispatch", h, mask, true);
-    ft_ref both = masked(m, "moe.gate_up", grouped(m, "moe.gate_up", h, 2 * a->moe_ffn, a->expert_bias), mask, false);
+    ft_ref both = ft__grouped_product(m, "moe.gate_up", h, 2 * a->moe_ffn, a->expert_bias, up);
+    both = masked(m, "moe.gate_up", both, mask, false);
     h = gate_up(m, both);
-    ft_ref y = masked(m, "moe.down", grouped(m, "moe.down", h, a->hidden, a->expert_bias), mask, false);
+    ft_ref y = ft__grouped_product(m, "moe.down", h, a->hidden, a->expert_bias, down);
+    y = masked(m, "moe.down", y, mask, false);
     ft_ref each = ft__view(b, weights, routed, 1, false);
     ft_ref named = y;
     y = ft__mul(b, "moe.weigh", y, each);
@@ -160,7 +165,7 @@ ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x)
     const ft_arch *a = m->arch;
     ft__module(b, 2);
     ft_ref weights = ft__route(m, x);
-    ft_ref y = m->engine ? engine_experts(m, x) : sorted_experts(m, x, weights);
+    ft_ref y = m->engine ? engine_experts(m, x) : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
     if (a->shared_ffn <= 0) return y;
     ft_ref z = ft__part_mlp(m, name, x, a->shared_ffn, a->activation, true, false, FT_NO_BIAS);
     if (a->shared_gate) {

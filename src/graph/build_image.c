@@ -1,0 +1,176 @@
+/* build_image.c: convolutions, batch norm, pooling. */
+#include <math.h>
+#include <string.h>
+
+#include "graph/emit.h"
+
+static ft_ref filter(ft_build *b, const char *name, ft_ref x, ft_ref weight, ft_ref bias, const ft_conv_shape *s,
+                     int64_t rows, int64_t cols, double input)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_CONV, name);
+    weight = ft__lowered(b, name, weight);
+    bias = ft__lowered(b, name, bias);
+    ft__node_in(&n, x);
+    ft__node_in(&n, weight);
+    ft__node_in(&n, bias);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_dtype flow = b->autocast ? ft__flowing(b->math) : t.dtype;
+    ft_ref y = ft__node_out(b, &n, rows, cols, flow, ft_dtype_bytes(flow));
+    n.op = (ft_op){.kind = FT_OP_CONV2D, .name = "conv2d", .dtype = ft__product_dtype(b, &t), .kv_dtype = flow};
+    n.op.u.conv.n = s->n;
+    n.op.u.conv.c = s->c;
+    n.op.u.conv.h = s->h;
+    n.op.u.conv.w = s->w;
+    n.op.u.conv.k = s->k;
+    n.op.u.conv.r = s->r;
+    n.op.u.conv.s = s->s;
+    n.op.u.conv.stride = s->stride;
+    n.op.u.conv.pad = s->pad;
+    n.op.u.conv.groups = s->groups;
+    n.op.u.conv.nhwc = b->channels_last;
+    if (input > 0) { /* the shape's picture is not the one that is read */
+        double said = ft__op_bytes(&n.op), e = ft_dtype_bytes(n.op.dtype);
+        double drawn = (double)s->n * (double)s->c * (double)s->h * (double)s->w;
+        n.traffic = (float)fmax(0.05, (said + (input - drawn) * e) / said);
+    }
+    ft__emit(b, &n);
+    return y;
+}
+
+ft_ref ft__conv_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, const ft_conv_shape *s, int64_t rows,
+                     int64_t cols, double input)
+{
+    if (b->autocast) x = ft__cast(b, name, x, ft__flowing(b->math));
+    ft_ref y = filter(b, name, x, weight, FT_NONE, s, rows, cols, input);
+    ft__module(b, 1);
+    return y;
+}
+
+ft_ref ft__conv(ft_build *b, const char *name, ft_ref x, const ft_conv_shape *s, ft_bias bias)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    if (s->stride < 1 || s->groups < 1 || s->h + 2 * s->pad < s->r || s->w + 2 * s->pad < s->s) {
+        ft__build_fail(b, FT_E_RANGE, "%s: a filter of %lld x %lld does not fit an image of %lld x %lld", name,
+                       (long long)s->r, (long long)s->s, (long long)s->h, (long long)s->w);
+        return FT_NONE;
+    }
+    int64_t out_h = (s->h + 2 * s->pad - s->r) / s->stride + 1, out_w = (s->w + 2 * s->pad - s->s) / s->stride + 1;
+    if (b->autocast) x = ft__cast(b, name, x, ft__flowing(b->math));
+    ft_ref weight = ft__parameter(b, "conv.weight", s->k, s->c / s->groups * s->r * s->s);
+    ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "conv.bias", 1, s->k) : FT_NONE;
+    ft_ref y = filter(b, name, x, weight, offset, s, s->n * s->k, out_h * out_w, 0);
+    ft__module(b, 1);
+    return y;
+}
+
+/* PyTorch gives each channel one block of up to 512 threads, as wide as the picture, the rest over the images. */
+double ft__channel_trips(const ft_tensor *x, int64_t channels)
+{
+    int64_t pixels = x->cols, images = x->rows / (channels > 0 ? channels : 1), wide = 32;
+    if (x->cols == channels || images < 1) return 0;
+    while (wide < pixels && wide < 512) wide *= 2;
+    int64_t high = 512 / wide < images ? 512 / wide : images;
+    return (double)((images + high - 1) / high) * (double)((pixels + wide - 1) / wide);
+}
+
+/* The moments are a kernel of their own, the result another; in fp32 cuDNN does both in one. */
+ft_ref ft__batchnorm(ft_build *b, const char *name, ft_ref x, int64_t channels)
+{
+    ft_ref weight = ft__parameter(b, "bn.weight", 1, channels), bias = ft__parameter(b, "bn.bias", 1, channels);
+    return ft__batchnorm_with(b, name, x, channels, weight, bias);
+}
+
+ft_ref ft__batchnorm_with(ft_build *b, const char *name, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_tensor t = *ft__tensor_of(b, x);
+    double trips = ft__channel_trips(&t, channels);
+    bool low = t.element_bytes < 4;
+    if (b->training && low) {
+        ft_node moments = ft__node_of(FT_DO_FILL, name);
+        ft__node_in(&moments, x);
+        ft_ref sums = ft__node_out(b, &moments, 2, channels, FT_FP32, 4);
+        if (sums == FT_NONE) return FT_NONE;
+        b->g->tensors[sums].trained = false;
+        moments.op = ft__bytes_kernel("batchnorm_moments", t.dtype, ft__tensor_bytes(&t), 4 * ft__tensor_numel(&t));
+        /* NHWC: 300 elements per ns on the H200, whatever the shape; so written, it scales with the SMs. */
+        moments.trips = trips > 0 ? (float)trips : 1.6F;
+        moments.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(&t) / 512);
+        ft__emit(b, &moments);
+    }
+    ft_node n = ft__node_of(FT_DO_BATCHNORM, name);
+    ft__node_in(&n, x);
+    ft__node_in(&n, weight);
+    ft__node_in(&n, bias);
+    ft__buffer(b, 2, channels, ft_dtype_bytes(b->stored)); /* running mean and variance */
+    ft__buffer(b, 1, 1, 8);                                /* batches seen */
+    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
+    ft_ref moments = ft__node_out(b, &n, 2, channels, FT_FP32, 4);
+    if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
+    b->g->tensors[moments].trained = false;
+    n.op = ft__pointwise_kernel(b->g, "batchnorm", n.in, 1, &b->g->tensors[out]);
+    if (b->training && !low) { /* moments first, then the result */
+        n.op.u.elementwise.bytes += ft__tensor_bytes(&t);
+        n.trips = (float)(0.65 * trips);
+        n.blocks = (float)channels;
+    } else if (trips > 0) { /* a block per picture and channel */
+        n.trips = (float)((t.cols + 511) / 512);
+        n.blocks = (float)((double)t.rows * (t.cols <= 256 ? 0.6 : 1));
+    } else if (low) { /* NHWC: 600 elements per ns on the H200 */
+        n.trips = 0.8F;
+        n.blocks = (float)(ft__tensor_numel(&t) / 512);
+    }
+    ft__emit(b, &n);
+    ft__module(b, 1);
+    return out;
+}
+
+/* Maximum over a window; where it was found is kept, eight bytes each. */
+ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, double window)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_POOL, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
+    ft_ref found = ft__node_out(b, &n, rows, cols, t.dtype, 8);
+    if (out == FT_NONE || found == FT_NONE) return FT_NONE;
+    b->g->tensors[found].trained = false;
+    n.op = ft__pointwise_kernel(b->g, "pool", n.in, 1, &b->g->tensors[out]);
+    n.op.u.elementwise.ops_per_element = window;
+    n.op.u.elementwise.bytes += ft__tensor_bytes(ft__tensor_of(b, found));
+    n.trips = (float)(0.43 * window); /* taps overlap: 3.9 trips for 9 */
+    n.blocks = (float)((double)rows * (double)cols / 256);
+    ft__emit(b, &n);
+    ft__module(b, 1);
+    return out;
+}
+
+ft_ref ft__resample(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double window)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    if (!strcmp(op, "pad")) { /* the border's number goes everywhere first */
+        ft_node border = ft__node_of(FT_DO_FILL, name);
+        ft_tensor like = *ft__tensor_of(b, x);
+        like.rows = rows;
+        like.cols = cols;
+        border.op = ft__pointwise_kernel(b->g, "fill", NULL, 0, &like);
+        ft__emit(b, &border);
+    }
+    ft_node n = ft__node_of(FT_DO_POOL, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
+    if (out == FT_NONE) return out;
+    n.op = ft__pointwise_kernel(b->g, op, n.in, 1, &b->g->tensors[out]);
+    if (!strcmp(op, "pad")) { /* copied into the middle of it */
+        n.op.u.elementwise.numel = (int64_t)ft__tensor_numel(&t);
+        n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&t);
+        n.op.u.elementwise.pattern = FT_STRIDED;
+    } else {
+        n.op.u.elementwise.ops_per_element = fmin(window, 1e6);
+    }
+    ft__emit(b, &n);
+    return out;
+}

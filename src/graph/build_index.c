@@ -1,0 +1,84 @@
+/* build_index.c: elements and rows picked by index, scattered, sorted; constants. */
+#include <math.h>
+
+#include "graph/emit.h"
+
+ft_ref ft__pick(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, bool by_rows)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_GATHER, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
+    if (out == FT_NONE) return out;
+    n.adds = true;
+    if (by_rows) {
+        n.op = ft__row_kernel("embedding", FT_FWD, rows, cols, t.dtype);
+        n.op.u.row.vocab = t.rows;
+    } else {
+        n.op = ft__pointwise_kernel(b->g, "gather", n.in, 0, &b->g->tensors[out]);
+        n.op.u.elementwise.bytes = (double)rows * (double)cols * (2 * t.element_bytes + 8); /* and an index each */
+        n.op.u.elementwise.pattern = FT_STRIDED;
+    }
+    ft__emit(b, &n);
+    return out;
+}
+
+ft_ref ft__scatter(ft_build *b, const char *name, ft_ref x, ft_ref from, double count, bool adds, bool in_place)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_tensor t = *ft__tensor_of(b, x);
+    if (!in_place) x = ft__copy(b, name, x, t.rows, t.cols);
+    ft_node n = ft__node_of(FT_DO_GATHER, name);
+    ft__node_in(&n, x);
+    ft__node_in(&n, from);
+    n.in_place = true;
+    n.adds = adds;
+    ft_ref out = ft__node_view(b, &n, x, t.rows, t.cols, in_place && t.strided);
+    if (out == FT_NONE) return out;
+    double moved = from != FT_NONE ? ft__tensor_numel(ft__tensor_of(b, from)) : fmax(1, count);
+    n.op = ft__pointwise_kernel(b->g, "index_put", NULL, 0, &b->g->tensors[out]);
+    n.op.u.elementwise.numel = (int64_t)moved;
+    n.op.u.elementwise.bytes = moved * ((from != FT_NONE ? 2 : 1) * t.element_bytes + 8);
+    n.op.u.elementwise.pattern = FT_STRIDED;
+    ft__emit(b, &n);
+    return out;
+}
+
+/* A block per row selects by digits and a second kernel sorts what it found: slower than a search for the maximum by
+ * what `effort` says (see router.c). Whole rows are sorted by a radix sort, four passes over values and indices. */
+ft_ref ft__best(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_GATHER, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, rows, k, t.dtype, t.element_bytes);
+    ft_ref where = ft__node_out(b, &n, rows, k, t.dtype, 8);
+    if (out == FT_NONE || where == FT_NONE) return FT_NONE;
+    b->g->tensors[where].trained = false;
+    if (indices) *indices = where;
+    n.adds = true;
+    bool all = k == cols;
+    n.op = all ? ft__bytes_kernel("sort", t.dtype, ft__tensor_numel(&t) * (t.element_bytes + 8) * 4 * 2, 0)
+               : ft__row_kernel("argmax", FT_FWD, rows, cols, t.dtype);
+    if (!all) n.effort = 3.2F;
+    ft__emit(b, &n);
+    if (all) return out;
+    ft_node order = ft__node_of(FT_DO_OTHER, name);
+    order.op = n.op;
+    order.effort = n.effort;
+    ft__emit(b, &order);
+    return out;
+}
+
+ft_ref ft__fill(ft_build *b, const char *name, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_FILL, name);
+    ft_ref out = ft__node_out(b, &n, rows, cols, dtype, element_bytes);
+    if (out == FT_NONE) return out;
+    n.op = ft__pointwise_kernel(b->g, "fill", NULL, 0, &b->g->tensors[out]);
+    ft__emit(b, &n);
+    return out;
+}

@@ -1,0 +1,57 @@
+/* gradient_index.c: gradients of elements that were picked by index or scattered. */
+#include "graph/gradient_rules.h"
+
+#define T(ref) (&t->b.g->tensors[ref])
+
+static ft_op moved(const ft_tape *t, const char *name, const ft_tensor *of)
+{
+    ft_op op = ft__pointwise_kernel(t->b.g, name, NULL, 0, of);
+    op.u.elementwise.bytes = ft__tensor_numel(of) * (2 * of->element_bytes + 8);
+    op.u.elementwise.pattern = FT_STRIDED;
+    return op;
+}
+
+/* Zeros, and what came back added to its places by atomics (scatter_add, index_add). */
+void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_ref all = ft__zeros(t, n->name, n->in[0]);
+    if (all == FT_NONE || t->b.status != FT_OK) return;
+    ft_node put = ft__node_of(FT_DO_COPY, n->name);
+    ft__node_in(&put, all);
+    ft__node_in(&put, g);
+    put.op = moved(t, "index_put", T(g));
+    put.in_place = true;
+    ft_ref out = ft__node_view(&t->b, &put, all, T(all)->rows, T(all)->cols, false);
+    ft__emit(&t->b, &put);
+    ft__tape_give(t, n->in[0], out);
+}
+
+/* What was scattered gets its places of the gradient. What it was written over gets the gradient with those places
+ * zeroed, what it was added to the gradient itself. */
+void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_ref x = n->in[0], from = n->in_count > 1 ? n->in[1] : FT_NONE;
+    if (ft__wants(t, from)) {
+        ft_node pick = ft__node_of(FT_DO_COPY, n->name);
+        ft__node_in(&pick, g);
+        ft_ref part = ft__result_like(t, &pick, from);
+        if (part == FT_NONE) return;
+        pick.op = moved(t, "gather", T(part));
+        ft__emit(&t->b, &pick);
+        ft__tape_give(t, from, part);
+    }
+    if (!ft__wants(t, x)) return;
+    if (n->adds) {
+        ft__tape_give(t, x, g);
+        return;
+    }
+    ft_ref rest = ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols);
+    if (rest == FT_NONE) return;
+    ft_node zero = ft__node_of(FT_DO_COPY, n->name);
+    ft__node_in(&zero, rest);
+    zero.op = n->op;
+    zero.in_place = true;
+    ft_ref out = ft__node_view(&t->b, &zero, rest, T(rest)->rows, T(rest)->cols, false);
+    ft__emit(&t->b, &zero);
+    ft__tape_give(t, x, out);
+}

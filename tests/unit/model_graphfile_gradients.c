@@ -1,0 +1,208 @@
+/* Gradients of a graph file's operators: the kernels that PyTorch's derivative formulas launch. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graphfile_help.h"
+
+/* Something that is trained to begin with. */
+#define TRAIN "{'op':'linear','in':'x','features':64,'out':'t','name':'t'},"
+#define BACK(nodes) TRAINED(TRAIN nodes)
+
+/* Kernels of the gradient beside the two products of the linear layer. */
+static int beside(const ft_graph *g) { return help_kernels(g, FT_BACKWARD) - 1; } /* x is an input: one product */
+
+static bool reaches(const ft_graph *g) { return help_node(g, FT_BACKWARD, "t") != NULL; }
+
+static void parameters_that_were_broadcast_are_summed(void **state)
+{
+    (void)state;
+    ft_graph *g = TRAINED("{'op':'parameter','shape':[64],'out':'w'},{'op':'mul','in':['x','w'],'out':'y','name':'m'}");
+    assert_true(help_count(g, FT_BACKWARD, "sum_cols") == 1 && help_count(g, FT_BACKWARD, "mul") == 1);
+    g = TRAINED("{'op':'parameter','shape':['seq',64],'out':'w'},{'op':'add','in':['x','w'],'out':'y','name':'m'}");
+    const ft_op *sum = &help_node(g, FT_BACKWARD, "m")->op; /* over the batch */
+    assert_string_equal("sum_cols", sum->name);
+    assert_true(sum->u.row.rows == 4 && sum->u.row.cols == 128 * 64);
+    g = TRAINED("{'op':'parameter','shape':[64],'trained':false,'out':'w'},{'op':'mul','in':['x','w'],'out':'y'}");
+    assert_int_equal(0, help_kernels(g, FT_BACKWARD));
+}
+
+/* One weight for all iterations: the later gradients are added to the first. */
+static void shared_parameters_add_up(void **state)
+{
+    (void)state;
+#define LOOP(more)                                                                                      \
+    help_good(HELP_FILE(",'repeat':4,'in':'x'", "{'op':'parameter','shape':[64,64],'out':'w'" more "}," \
+                                                "{'op':'linear','in':'x','weight':'w','out':'y'}"),     \
+              FT_TRAIN)
+    ft_graph *g = LOOP("");
+    assert_int_equal(0, help_count(g, FT_BACKWARD, "add"));
+    g = LOOP(",'shared':true");
+    assert_true(g->parameters == 64 * 64);
+    bool added = false;
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].phase == FT_BACKWARD && !strcmp(g->nodes[i].op.name, "add")) added = g->nodes[i].count == 0.75F;
+    assert_true(added);
+#undef LOOP
+}
+
+/* A block reads what any earlier one made; the gradient finds its way back past the blocks in between. */
+static void blocks_read_all_that_was_made(void **state)
+{
+    (void)state;
+    ft_graph *g = help_good("{'foretell_graph':1,'inputs':{'x':{'shape':['batch',64]}},'blocks':["
+                            "{'name':'a','out':'h','nodes':[{'op':'linear','in':'x','features':64,'out':'h'},"
+                            "{'op':'linear','in':'x','features':64,'out':'aside','name':'aside'}]},"
+                            "{'name':'b','in':'h','out':'z','nodes':[{'op':'relu','in':'h','out':'z'}]},"
+                            "{'name':'head','in':'z','out':'loss','nodes':[{'op':'add','in':['aside','h'],'out':'s'},"
+                            "{'op':'mse_loss','in':['s','x'],'out':'loss'}]}]}",
+                            FT_TRAIN);
+    assert_int_equal(FT_DO_LINEAR, help_node(g, FT_BACKWARD, "aside")->verb);
+    /* h is the first block's, not what walked through the second: both linears get their gradient, relu none. */
+    assert_true(help_count(g, FT_BACKWARD, "linear") == 2 && help_count(g, FT_BACKWARD, "relu_backward") == 0);
+}
+
+static void reductions(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'sum','in':'t','axis':1,'out':'y'}");
+    assert_int_equal(0, help_count(g, FT_BACKWARD, "divu")); /* the same number everywhere is a view */
+    g = BACK("{'op':'mean','in':'t','axes':[0,1],'out':'y'}");
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "divu"));
+    g = BACK("{'op':'amax','in':'t','axis':1,'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "compare") == 1 && help_count(g, FT_BACKWARD, "sum_cols") == 1);
+    g = BACK("{'op':'norm','in':'t','out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "masked_fill") == 1 && help_count(g, FT_BACKWARD, "mul") == 1);
+    g = BACK("{'op':'var','in':'t','out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "sub") == 1 && help_count(g, FT_BACKWARD, "sum_rows") == 1);
+    g = BACK("{'op':'logsumexp','in':'t','out':'y'}");
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "exp"));
+    g = BACK("{'op':'softmax','in':'t','axis':1,'out':'y','name':'s'}");
+    const ft_op *soft = &help_node(g, FT_BACKWARD, "s")->op;
+    assert_true(soft->pass == FT_BWD && soft->u.row.rows == 256 && soft->u.row.cols == 128);
+    g = BACK("{'op':'argmax','in':'t','out':'y'}");
+    assert_int_equal(0, help_kernels(g, FT_BACKWARD));
+}
+
+static void pieces(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'split','in':'t','sizes':[16,48],'out':['a','c']},{'op':'relu','in':'a','out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 1 && help_count(g, FT_BACKWARD, "relu_backward") == 1 &&
+                reaches(g));
+    g = BACK("{'op':'cat','in':['t','t','t','t','t','t','t','t','t','t'],'axis':0,'out':'y'}");
+    assert_int_equal(9, help_count(g, FT_BACKWARD, "add")); /* ten gradients of one tensor */
+    g = BACK("{'op':'detach','in':'t','out':'d'},{'op':'add','in':['d','v'],'out':'y'}");
+    assert_int_equal(0, help_kernels(g, FT_BACKWARD));
+    g = BACK("{'op':'view','in':'t','shape':['batch','seq',4,16],'out':'a'},"
+             "{'op':'transpose','in':'a','axes':[0,2,1,3],'out':'h'},"
+             "{'op':'attention','in':['h','h','h'],'heads_out':true,'out':'o'},"
+             "{'op':'transpose','in':'o','axes':[0,2,1,3],'out':'p'},"
+             "{'op':'reshape','in':'p','shape':['batch','seq',64],'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "attention") == 1 && help_count(g, FT_BACKWARD, "copy") == 0 && reaches(g));
+}
+
+static void indices(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'index_select','in':['t','ids'],'shape':['batch','seq',64],'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 1 && help_count(g, FT_BACKWARD, "index_put") == 1);
+    assert_int_equal(0, help_count(g, FT_BACKWARD, "sort"));
+    g = BACK("{'op':'index','in':['t','ids'],'shape':['batch','seq',64],'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "sort") > 0 && help_count(g, FT_BACKWARD, "index_put") == 1);
+    g = BACK("{'op':'scatter','in':['t','t'],'out':'y'}"); /* what was there loses those places, what came gets them */
+    assert_true(help_count(g, FT_BACKWARD, "index_put") == 1 && help_count(g, FT_BACKWARD, "gather") == 1);
+    g = BACK("{'op':'index_add','in':['t','t'],'in_place':true,'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "index_put") == 0 && help_count(g, FT_BACKWARD, "gather") == 1);
+    g = BACK("{'op':'topk','in':'t','k':4,'out':['y','at']}");
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 1 && help_count(g, FT_BACKWARD, "index_put") == 1);
+    g = BACK("{'op':'sort','in':'t','out':['y']}");
+    assert_true(help_count(g, FT_FORWARD, "sort") == 1 && help_count(g, FT_BACKWARD, "index_put") == 1);
+    g = BACK("{'op':'sort','in':'t','out':['v2','at']},{'op':'mul','in':['at','v'],'out':'y'}");
+    assert_int_equal(0, help_kernels(g, FT_BACKWARD)); /* indices have none */
+}
+
+static void pictures(void **state)
+{
+    (void)state;
+#define PICTURE(nodes) TRAINED("{'op':'conv2d','in':'picture','k':8,'r':1,'out':'t','name':'t'}," nodes)
+    ft_graph *g = PICTURE("{'op':'maxpool','in':'t','window':2,'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 1 && help_count(g, FT_BACKWARD, "pool") == 1);
+    g = PICTURE("{'op':'avgpool','in':'t','window':2,'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 0 && help_count(g, FT_BACKWARD, "pool") == 1);
+    g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,64,64],'out':'y'}");
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "upsample"));
+    g = PICTURE("{'op':'pad','in':'t','shape':['batch',8,34,34],'out':'y'}");
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "pad"));
+    g = PICTURE("{'op':'groupnorm','in':'t','groups':2,'out':'y'}");
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "layernorm"));
+    g = PICTURE("{'op':'batchnorm','in':'t','out':'y'}");
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "batchnorm"));
+    g = PICTURE("{'op':'conv2d','in':'t','k':4,'r':2,'stride':2,'transposed':true,'bias':true,'out':'y','name':'up'}");
+    assert_true(help_count(g, FT_BACKWARD, "conv2d") == 2 && help_count(g, FT_BACKWARD, "sum_rows") == 1);
+#undef PICTURE
+}
+
+static void elements(void **state)
+{
+    (void)state;
+    assert_int_equal(2, beside(BACK("{'op':'maximum','in':['t','v'],'out':'y'}"))); /* a comparison, a choice */
+    assert_int_equal(5, beside(BACK("{'op':'erf','in':'t','out':'y'}")));
+    assert_int_equal(0, help_kernels(BACK("{'op':'floor','in':'t','out':'y'}"), FT_BACKWARD));
+    assert_int_equal(0, help_kernels(BACK("{'op':'gt','in':['t','v'],'out':'y'}"), FT_BACKWARD));
+    ft_graph *g = BACK("{'op':'addcmul','in':['t','t','t'],'out':'y'}");
+    assert_int_equal(2, help_count(g, FT_BACKWARD, "mul"));
+    g = BACK("{'op':'gt','in':'t','out':'m'},{'op':'where','in':['m','t','t'],'out':'y'}");
+    assert_int_equal(2, help_count(g, FT_BACKWARD, "where"));
+    g = BACK("{'op':'relu','in':'t','in_place':true,'out':'y'}");
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "relu_backward"));
+}
+
+static void losses(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'mse_loss','in':['t','x'],'out':'y'}");
+    assert_true(help_count(g, FT_FORWARD, "mean_all") == 1 && beside(g) == 1);
+    g = BACK("{'op':'bce_with_logits','in':['t','x'],'out':'y'}");
+    assert_int_equal(4, beside(g));
+    g = BACK("{'op':'log_softmax','in':'t','out':'p'},{'op':'nll_loss','in':['p','ids'],'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "nll_loss_backward") == 1 && help_count(g, FT_BACKWARD, "log_softmax") == 1);
+    g = help_good(HELP_FILE("", TRAIN "{'op':'mse_loss','in':['t','x'],'out':'y'}"), FT_FORWARD_PASS);
+    assert_int_equal(1, help_kernels(g, FT_FORWARD)); /* inference has no loss */
+    REFUSED("{'op':'mse_loss','in':['v','x'],'out':'y'}", FT_E_RANGE,
+            "block \"b\", node 1 (mse_loss): 32768 targets for 64 elements");
+}
+
+/* Every operand of an operator that nobody knows gets its gradient. */
+static void unknown_operators(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'linear','in':'x','features':64,'out':'u','name':'u'},"
+                       "{'op':'fft','in':['t','u'],'bytes':1000,'shape':['batch','seq',64],'out':'y'}");
+    assert_true(help_node(g, FT_BACKWARD, "fft")->op.u.other.bytes == 2000);
+    help_node(g, FT_BACKWARD, "u");
+    assert_true(reaches(g));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_that_were_broadcast_are_summed),
+        cmocka_unit_test(shared_parameters_add_up),
+        cmocka_unit_test(blocks_read_all_that_was_made),
+        cmocka_unit_test(reductions),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(indices),
+        cmocka_unit_test(pictures),
+        cmocka_unit_test(elements),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(unknown_operators),
+    };
+    return cmocka_run_group_tests(tests, help_open, help_close);
+}
