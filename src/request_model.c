@@ -99,6 +99,7 @@ static ft_status check_dtype(const ft_model_request *r, ft_error *err)
 static int64_t default_seq(const ft_arch *arch)
 {
     if (ft__counts_samples(arch) && arch->design != FT_CLIP) return 1; /* no sequence but the patches */
+    if (arch->fixed_seq > 0) return arch->fixed_seq;
     int64_t longest = arch->max_position > 0 ? arch->max_position : arch->design == FT_ENCODER_DECODER ? 512 : 4096;
     if (arch->design == FT_SPEECH && arch->max_target > 0) longest = arch->max_target;
     return longest < 4096 ? longest : 4096;
@@ -141,17 +142,30 @@ static ft_status check_volume(const ft_model_request *r, ft_error *err)
                        w->batch, w->seq, volume);
 }
 
+/* An ONNX file may have been exported for one batch and one length alone. */
+static ft_status check_fixed(const ft_arch *a, const ft_workload *w, ft_error *err)
+{
+    bool batch = a->fixed_batch > 0 && w->batch != a->fixed_batch, seq = a->fixed_seq > 0 && w->seq != a->fixed_seq;
+    if (!batch && !seq) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, batch ? "batch" : "seq", 0, 0,
+                       "the file fixes %s at %" PRId64 ", not %" PRId64
+                       ": export it with a dynamic axis, or leave it out",
+                       batch ? "the batch" : "the length", batch ? a->fixed_batch : a->fixed_seq,
+                       batch ? w->batch : w->seq);
+}
+
 static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
     const ft_arch *a = out->arch;
-    w->batch = 1;
+    w->batch = a->fixed_batch > 0 ? a->fixed_batch : 1;
     w->seq = default_seq(a);
     w->accumulate = 1;
     FT_TRY(ft__json_whole(object, "batch", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &w->batch, "", err));
     int64_t seq = 0, least = ft__counts_samples(a) ? 0 : 1; /* ignored for images, but for the captions of clip */
     FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, least, FT_LARGEST_SIZE, &seq, "", err));
     if (seq > 0 && (least > 0 || a->design == FT_CLIP)) w->seq = seq;
+    FT_TRY(check_fixed(a, w, err));
     FT_TRY(ft__json_whole(object, "lora_rank", FT_OPTIONAL, 0, 65536, &w->lora_rank, "", err));
     FT_TRY(check_volume(out, err));
 
@@ -271,6 +285,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
 
 ft_status ft__model_request_check(const ft_model_request *r, ft_error *err)
 {
+    FT_TRY(check_fixed(r->arch, &r->work, err));
     FT_TRY(check_volume(r, err));
     FT_TRY(ft__parallel_fits_model(&r->parallel, r->arch, &r->work, err));
     return check_dtype(r, err);

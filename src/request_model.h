@@ -19,6 +19,7 @@ typedef struct ft_model_request {
     ft_detail detail;
     ft_loader loader;
     bool advice, techniques;
+    bool closed_forms;      /* exchanges by formula, even where the cluster asks for a simulation */
     char remark[200];       /* a warning about the request itself; "" for none */
 } ft_model_request;
 

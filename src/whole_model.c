@@ -119,7 +119,7 @@ static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_mo
                       .quantile = view->quantile,
                       .memo = s->memo,
                       .arena = s->arena};
-    if (cluster->simulate)
+    if (cluster->simulate && !r->closed_forms)
         FT_TRY(ft__simulated_new(cluster, ft__parallel_ranks(&r->parallel), s->arena, &cluster->simulated, err));
     FT_TRY(ft__ranks_forecast(&ranks, step, ranked, shown, err));
     if (cluster->simulated) { /* now that its exchanges are known, again with their simulated times */
@@ -233,13 +233,15 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
 {
     const char *device = ft__device_warnings(s, r->device);
     *out = "";
-    if (!*device && !r->remark[0] && !r->arch->nearest) return FT_OK;
+    bool file = r->arch->warnings && *r->arch->warnings;
+    if (!*device && !r->remark[0] && !r->arch->nearest && !file) return FT_OK;
     ft__text_clear(&s->remarks);
     ft__text_add(&s->remarks, device);
     if (r->remark[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->remark);
     if (r->arch->nearest)
         ft__text_addf(&s->remarks, "%san unknown architecture, read as %s", s->remarks.length ? "\n" : "",
                       r->arch->model_type);
+    if (file) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->arch->warnings);
     if (s->remarks.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
     *out = s->remarks.at;
     return FT_OK;
@@ -314,6 +316,8 @@ ft_status ft__model_sheet_of(ft_scratch *s, const char *what, const char *read_a
     FT_TRY(empty_arena(s, err));
     ft_workload work = {
         .task = FT_FORWARD_PASS, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .seq = 16, .accumulate = 1};
+    if (out->arch.fixed_batch > 0) work.batch = out->arch.fixed_batch;
+    if (out->arch.fixed_seq > 0) work.seq = out->arch.fixed_seq;
     ft_graph *g = NULL;
     ft_status status = ft__model_graph(&out->arch, &work, s->arena, &g, err);
     ft__arch_release(&out->arch);

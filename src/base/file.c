@@ -156,7 +156,7 @@ ft_status ft__file_write(const char *path, const void *data, size_t length, ft_e
     return FT_OK;
 }
 
-ft_status ft__file_map(const char *path, const void **out, size_t *length, ft_error *err)
+static ft_status map(const char *path, int how, const void **out, size_t *length, ft_error *err)
 {
     *out = NULL;
     *length = 0;
@@ -173,7 +173,7 @@ ft_status ft__file_map(const char *path, const void **out, size_t *length, ft_er
     } else if (info.st_size == 0) {
         *out = ""; /* mmap refuses length 0; an empty file is no error here */
     } else {
-        void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+        void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE | how, fd, 0);
         if (at == MAP_FAILED) {
             status = file_error(err, "read", path, errno);
         } else {
@@ -183,6 +183,16 @@ ft_status ft__file_map(const char *path, const void **out, size_t *length, ft_er
     }
     close(fd);
     return status;
+}
+
+ft_status ft__file_map(const char *path, const void **out, size_t *length, ft_error *err)
+{
+    return map(path, MAP_POPULATE, out, length, err);
+}
+
+ft_status ft__file_map_lazily(const char *path, const void **out, size_t *length, ft_error *err)
+{
+    return map(path, 0, out, length, err);
 }
 
 void ft__file_unmap(const void *at, size_t length)

@@ -12,6 +12,8 @@ ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length
 ft_status ft__file_write(const char *path, const void *data, size_t length, ft_error *err);
 /* Read-only mapping; released with ft__file_unmap. */
 ft_status ft__file_map(const char *path, const void **out, size_t *length, ft_error *err);
+/* The same without reading ahead: of a file of gigabytes the few pages that are looked at. */
+ft_status ft__file_map_lazily(const char *path, const void **out, size_t *length, ft_error *err);
 void ft__file_unmap(const void *at, size_t length);
 /* Names in a folder that end in `suffix`, sorted; free each and the list. Missing folder: count 0, FT_OK. */
 ft_status ft__folder_list(const char *path, const char *suffix, char ***out, size_t *count, ft_error *err);

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "model/config.h"
 #include "model/embedded.h"
+#include "model/onnx.h"
 
 enum { LONGEST_NAME = 128, LONGEST_PATH = 4096 };
 
@@ -140,6 +141,12 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
     if (entry) return read_entry(entry, out, err);
     if (!length) return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"model\" is empty: a name or a path is expected");
     if (length > 5 && !strcmp(what + length - 5, ".json")) return read_file(what, nearest, out, err);
+    if (length > 5 && !strcmp(what + length - 5, ".onnx")) return ft__onnx_open(what, out, err);
+    if (length > 4 && !strcmp(what + length - 4, ".pt2")) /* pickles and PyTorch's own schema: PyTorch reads it */
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
+                           "a program that torch.export saved is read in Python: `python -m foretell export %.*s -o "
+                           "model.ft.json` makes a graph file of it",
+                           (int)ft__utf8_cut(what, 200), what);
     if (stat(what, &found) != 0) return unknown(what, err);
     if (S_ISDIR(found.st_mode)) return read_folder(what, nearest, out, err);
     return read_file(what, nearest, out, err);

@@ -43,6 +43,7 @@ typedef enum ft_position {
 typedef enum ft_qk_norm { FT_NO_QK_NORM, FT_QK_NORM_HEAD, FT_QK_NORM_FULL } ft_qk_norm;
 
 enum { FT_MAX_STAGES = 8 };
+typedef struct ft_onnx ft_onnx;
 
 typedef struct ft_arch {
     const char *model_type; /* as in the config: "llama" */
@@ -99,6 +100,10 @@ typedef struct ft_arch {
     int64_t state, conv_kernel, expand, groups, chunk;
     bool conv_bias, residual_fp32;
     json_t *graph;          /* FT_CUSTOM: the file; a reference that ft__arch_release gives back */
+    ft_onnx *onnx;          /* FT_CUSTOM: an ONNX file instead, owned likewise */
+    int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */
+    bool samples;           /* it has no length: its inputs are pictures or the like */
+    const char *warnings;   /* of the file, one per line; owned by it; NULL or "" for none */
     /* what the file said and nobody used, for warnings */
     bool nearest;           /* read as a relative of an architecture that is not known */
 } ft_arch;

@@ -6,6 +6,7 @@
 
 #include "graph/emit.h"
 #include "model/graphfile.h"
+#include "model/onnx.h"
 #include "model/parts.h"
 
 typedef void (*builder)(ft_maker *);
@@ -108,7 +109,7 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena 
     ft_graph *g = ft__graph_new(arena, w->dtype);
     if (!g) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_maker m = begin(in_a_framework(arch, w, arena), w, g, err);
-    builders[arch->design](&m);
+    (arch->onnx ? ft__make_onnx : builders[arch->design])(&m);
     *out = g;
     return m.b.status;
 }

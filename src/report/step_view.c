@@ -31,7 +31,7 @@ const char *const ft__detail_words[3] = {[FT_SUMMARY] = "summary", [FT_LAYERS] =
 bool ft__counts_samples(const ft_arch *arch)
 {
     return arch->design == FT_VIT || arch->design == FT_RESNET || arch->design == FT_CONVNEXT ||
-           arch->design == FT_DIFFUSION || arch->design == FT_CLIP;
+           arch->design == FT_DIFFUSION || arch->design == FT_CLIP || arch->samples;
 }
 
 void ft__add_peak_place(ft_text *out, const ft_step_view *v)
