@@ -1,0 +1,65 @@
+/* trace.c: `foretell trace FILE`: what a profiler recorded, and the same run on other GPUs. */
+#include <stdlib.h>
+
+#include "ask.h"
+#include "commands.h"
+#include "report/answer.h"
+#include "report/trace_screen.h"
+#include "request_trace.h"
+#include "terminal.h"
+
+static int fail(const cli_args *args, ft_error *err)
+{
+    if (cli_has(args, OPT_JSON)) {
+        ft_text out = {0};
+        ft__answer_error(&out, NULL, err, 0);
+        ft__text_add(&out, "\n");
+        cli_print(&out);
+    }
+    cli_ask_name_flag(args, "file", err);
+    return cli_fail(err);
+}
+
+static int show(const cli_args *args, const ft_sight *s, size_t rows)
+{
+    ft_text out = {0};
+    ft_style style = cli_style(args);
+    if (cli_has(args, OPT_JSON)) {
+        ft__answer_trace(&out, NULL, s);
+        ft__text_add(&out, "\n");
+    } else {
+        cli_say_warnings(args->operands[0], s->warnings.length ? s->warnings.at : "");
+        if (!ft__screen_trace(&out, &style, args->operands[0], s, rows)) out.failed = true;
+    }
+    return cli_print(&out);
+}
+
+int cli_trace(const cli_args *args)
+{
+    ft_error err = {0};
+    ft_context *ft = NULL;
+    const char **gpus = NULL;
+    size_t count = 0;
+    double quantile = 0;
+    int64_t rows = 8;
+    int status = cli_real(args, OPT_QUANTILE, 0.5, 0.99, &quantile);
+    if (!status) status = cli_whole(args, OPT_TRACE_TOP, 1, 1000, &rows);
+    if (status) return status;
+    if (!cli_values(args, OPT_GPU, &gpus, &count)) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (count > FT_SIGHT_TARGETS)
+        status = cli_usage(args->command, "a trace is forecast for at most %d GPUs at once", FT_SIGHT_TARGETS);
+    ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
+    if (!status && ft_open(&ft, &options, &err) != FT_OK) status = cli_fail(&err);
+    ft_sight *s = status ? NULL : malloc(sizeof *s); /* some KiB */
+    if (!status && !s) status = cli_complain(FT_E_MEMORY, "out of memory");
+    if (!status) {
+        ft_status done = ft__trace_of(ft, args->operands[0], cli_value(args, OPT_TRACE_ON), gpus, count, quantile, s,
+                                      &err);
+        status = done == FT_OK ? show(args, s, (size_t)rows) : fail(args, &err);
+        ft__sight_free(s);
+    }
+    free(s);
+    free(gpus);
+    ft_close(ft);
+    return status;
+}
