@@ -58,6 +58,19 @@ bool cli_ask_flags(const cli_args *args, json_t *object)
     return fine;
 }
 
+void cli_ask_answered(ft_text *out, const json_t *request)
+{
+    char *text = json_dumps(request, JSON_COMPACT);
+    if (!text || !out->length) out->failed = true;
+    if (!out->failed) {
+        out->length--;
+        ft__text_addf(out, ",\"version\":\"%s\",\"request\":", FT_VERSION);
+        ft__text_add(out, text);
+        ft__text_add(out, "}");
+    }
+    free(text);
+}
+
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)
 {
     char key[48], flag[48];
@@ -90,8 +103,7 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
     a->scratch.simulator = &cli_simulator;
     if (!cli_values(args, OPT_GPU, &a->gpus, &a->gpu_count)) return cli_complain(FT_E_MEMORY, "out of memory");
     if (a->gpu_count == 0) return cli_usage(args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
-    if (cli_has(args, OPT_CALIBRATION)) return cli_usage(args->command, "this version has no --calibration yet");
-    ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR)};
+    ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     if (ft_open(&a->ft, &options, &err) != FT_OK) return cli_fail(&err);
     a->object = json_object();
     const char *model = args->operand_count ? args->operands[0] : NULL;

@@ -12,6 +12,7 @@
 #include "ask.h"
 #include "commands.h"
 #include "picture.h"
+#include "report/answer_step.h"
 #include "report/infer_screen.h"
 #include "terminal.h"
 
@@ -20,7 +21,14 @@ enum { MOST_SEQUENCES = 1 << 20, PREFILL_TOKENS = 8192 };
 typedef struct inferrer {
     cli_asker ask;
     ft_infer r;
-    int64_t longest; /* positions that the model has */
+    int64_t longest;    /* positions that the model has */
+    int64_t batch, seq; /* that an ONNX file fixes; 0: none */
+    bool one_fits;      /* one sequence of the first length */
+    bool advises;       /* steps of the first cell come with advice */
+    bool only_page;     /* for the page alone */
+    const char *how;    /* of the screen: NULL, "all", "techniques" */
+    ft_text steps;      /* those before the title's, printed */
+    json_t *asked;      /* the request as it was given */
     ft_error err;
 } inferrer;
 
@@ -141,6 +149,73 @@ static ft_status find_offline(inferrer *f)
     return most > 0 && most <= 4096 ? try_batch(f, most) : FT_OK;
 }
 
+/* -- what to change ---------------------------------------------------------------------------- */
+
+static ft_status add_step(inferrer *f, const ft_step_view *v)
+{
+    ft_style style = cli_style(f->ask.args);
+    bool fine = true;
+    if (f->ask.json) {
+        json_t *id = json_string(v->work->task == FT_PREFILL  ? "prefill"
+                                 : v->work->task == FT_DECODE ? "decode"
+                                                              : "forward");
+        ft__text_add(&f->steps, f->steps.length ? "," : "");
+        ft__answer_step(&f->steps, id, v);
+        json_decref(id);
+    } else {
+        fine = ft__screen_infer_step(&f->steps, &style, v, f->how);
+    }
+    return fine && !f->steps.failed ? FT_OK : ft__fail(&f->err, FT_E_MEMORY, "out of memory");
+}
+
+/* The first cell's steps with advice; the last of them is the title. A view lives until the next forecast. */
+static ft_status forecast_first(inferrer *f, ft_step_view *title)
+{
+    const ft_infer *r = &f->r;
+    bool table = cli_has(f->ask.args, OPT_TECHNIQUES);
+    if (!f->advises && r->batches[0] == 1) return FT_OK;
+    if (f->advises && (!cli_asker_set(&f->ask, "advice", json_true()) ||
+                       (table && !cli_asker_set(&f->ask, "techniques", json_true()))))
+        return ft__fail(&f->err, FT_E_MEMORY, "out of memory");
+    bool printed = f->advises && !f->only_page;
+    if (printed && r->generates) {
+        FT_TRY(forecast(f, "prefill", r->batches[0], r->seqs[0], title));
+        FT_TRY(add_step(f, title));
+    }
+    FT_TRY(forecast(f, r->generates ? "decode" : "forward", r->batches[0], r->seqs[0], title));
+    return printed ? add_step(f, title) : FT_OK;
+}
+
+/* As `train` does: people get advice unless they do without, programs when they say so, a page always. */
+static void read_advice(inferrer *f)
+{
+    const cli_args *args = f->ask.args;
+    const char *advice = cli_value(args, OPT_ADVICE);
+    bool table = cli_has(args, OPT_TECHNIQUES), quiet = f->ask.json || cli_has(args, OPT_INFER_CSV);
+    bool none = advice && !strcmp(advice, "none"), wanted = table || (advice ? !none : !quiet);
+    f->only_page = !wanted && !none && cli_value(args, OPT_HTML);
+    f->advises = wanted || f->only_page;
+    f->how = advice && !strcmp(advice, "all") ? "all" : table ? "techniques" : NULL;
+}
+
+/* The request as it was given, with the batches and lengths of the grid. */
+static json_t *said_request(const inferrer *f)
+{
+    json_t *q = json_copy(f->asked), *batches = json_array(), *seqs = json_array();
+    bool fine = q && batches && seqs;
+    for (size_t i = 0; fine && i < f->r.batch_count; i++)
+        fine = json_array_append_new(batches, json_integer(f->r.batches[i])) == 0;
+    for (size_t i = 0; fine && i < f->r.seq_count; i++)
+        fine = json_array_append_new(seqs, json_integer(f->r.seqs[i])) == 0;
+    fine = fine && json_object_set_new(q, "task", json_string("infer")) == 0 &&
+           json_object_set(q, "batch", batches) == 0 && (!f->r.has_context || json_object_set(q, "seq", seqs) == 0);
+    json_decref(batches);
+    json_decref(seqs);
+    if (fine) return q;
+    json_decref(q);
+    return NULL;
+}
+
 static ft_status fill(inferrer *f, ft_step_view *title)
 {
     ft_infer *r = &f->r;
@@ -154,7 +229,9 @@ static ft_status fill(inferrer *f, ft_step_view *title)
         FT_TRY(find_capacity(f));
         if (r->offline.isl > 0) FT_TRY(find_offline(f));
     }
-    FT_TRY(forecast(f, r->generates ? "decode" : "forward", 1, r->seqs[0], title));
+    FT_TRY(forecast(f, r->generates ? "decode" : "forward", f->batch > 0 ? f->batch : 1, r->seqs[0], title));
+    f->one_fits = title->step->memory.fits;
+    FT_TRY(forecast_first(f, title));
     r->weights_bytes = title->step->memory.weights_bytes;
     r->gpus = ft__view_gpus(title);
     return FT_OK;
@@ -192,7 +269,12 @@ static int read_grid(inferrer *f)
     size_t usual = 1;
     while (usual < 4 && (f->longest <= 0 || lengths[usual] <= f->longest)) usual++;
     int64_t short_one[] = {f->longest > 0 && f->longest < 512 ? f->longest : 512};
-    int status = side(args, OPT_INFER_BATCHES, batches, 5, r->batches, &r->batch_count);
+    if (f->seq > 0) {
+        usual = 1;
+        short_one[0] = f->seq;
+    }
+    int status = side(args, OPT_INFER_BATCHES, f->batch > 0 ? &f->batch : batches, f->batch > 0 ? 1 : 5, r->batches,
+                      &r->batch_count);
     if (!status) status = side(args, OPT_INFER_SEQS, usual == 1 ? short_one : lengths, usual, r->seqs, &r->seq_count);
     if (!status) status = cli_whole(args, OPT_ISL, 1, 1 << 30, &o->isl);
     if (!status) status = cli_whole(args, OPT_OSL, 1, 1 << 30, &o->osl);
@@ -207,10 +289,12 @@ static int look_at_model(inferrer *f)
 {
     ft_model_request request;
     cli_asker *a = &f->ask;
-    if (!set(f, "forward", 1, 1)) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (!cli_asker_set(a, "task", json_string("forward"))) return cli_complain(FT_E_MEMORY, "out of memory");
     if (ft__model_request_of(a->ft, &a->scratch, a->object, &request, &f->err) != FT_OK)
         return cli_asker_fail(a, &f->err);
     ft_design design = request.arch->design;
+    f->batch = request.arch->fixed_batch;
+    f->seq = request.arch->fixed_seq;
     f->r.generates = design == FT_DECODER_ONLY || design == FT_ENCODER_DECODER || design == FT_SPEECH ||
                      design == FT_STATE_SPACE;
     f->r.has_context = !ft__counts_samples(request.arch);
@@ -219,6 +303,18 @@ static int look_at_model(inferrer *f)
     bool fine = (!needs_cache || cli_asker_set(a, "cache", json_string("paged"))) &&
                 (cli_has(a->args, OPT_INFER_EXECUTION) || cli_asker_set(a, "execution", json_string("cuda_graph")));
     return fine ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
+}
+
+static void add_answer(const inferrer *f, ft_text *out, const ft_step_view *title)
+{
+    json_t *request = said_request(f);
+    ft__answer_infer(out, title, &f->r, &f->steps);
+    if (request)
+        cli_ask_answered(out, request);
+    else
+        out->failed = true;
+    json_decref(request);
+    ft__text_add(out, "\n");
 }
 
 int cli_infer(const cli_args *args)
@@ -233,21 +329,27 @@ int cli_infer(const cli_args *args)
     status = cli_asker_open(&f.ask, args, "forward");
     if (!status && f.ask.gpu_count > 1)
         status = cli_usage(args->command, "\"infer\" looks at one GPU; give --gpu once");
+    if (!status) f.asked = json_deep_copy(f.ask.object);
     if (!status) status = look_at_model(&f);
     if (!status) status = read_grid(&f);
+    read_advice(&f);
     if (!status && fill(&f, &title) != FT_OK) status = cli_asker_fail(&f.ask, &f.err);
     if (!status) status = cli_picture_infer(args, &title, &f.r);
     if (!status) {
         ft_style style = cli_style(args);
+        bool csv = cli_has(args, OPT_INFER_CSV);
         if (f.ask.json)
-            ft__answer_infer(&out, &title, &f.r);
-        else if (!(cli_has(args, OPT_INFER_CSV) ? ft__csv_infer(&out, &f.r)
-                                                : ft__screen_infer(&out, &style, &title, &f.r)))
+            add_answer(&f, &out, &title);
+        else if (!(csv ? ft__csv_infer(&out, &f.r) : ft__screen_infer(&out, &style, &title, &f.r)))
             out.failed = true;
+        else if (!csv && f.steps.length)
+            ft__text_add_n(&out, f.steps.at, f.steps.length);
         if (!f.ask.json) cli_say_warnings(args->operands[0], title.warnings);
-        status = cli_print(&out);
-        if (!status && !title.step->memory.fits) status = 1; /* not even one sequence */
+        status = f.ask.json || csv ? cli_print(&out) : cli_show(&out, &style);
+        if (!status && !f.one_fits) status = 1; /* not even one sequence */
     }
+    json_decref(f.asked);
+    ft__text_free(&f.steps);
     cli_asker_close(&f.ask);
     return status;
 }

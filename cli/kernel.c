@@ -78,6 +78,7 @@ static int run_points(const job *j)
         if (status || !j->json) continue;
         json_t *id = j->gpu_count > 1 ? json_string(j->gpus[i]) : NULL;
         ft__answer_kernel(&out, id, f, request.warnings);
+        cli_ask_answered(&out, j->object);
         ft__text_add(&out, "\n");
         json_decref(id);
     }
@@ -89,7 +90,7 @@ static int run_points(const job *j)
             out.failed = true;
     }
     if (!status)
-        status = cli_print(&out);
+        status = j->json ? cli_print(&out) : cli_show(&out, &style);
     else
         ft__text_free(&out);
     for (size_t i = 0; scratch && i < j->gpu_count; i++) ft__scratch_free(&scratch[i]);
@@ -142,6 +143,7 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
             snprintf(name, sizeof name, "%.64s %s=%.10g", j->gpus[gpu], sweep->key, sweep->x[i]);
             json_t *id = json_string(name);
             ft__answer_kernel(&out, id, &points[i].forecast, request.warnings);
+            cli_ask_answered(&out, j->object);
             ft__text_add(&out, "\n");
             json_decref(id);
         }
@@ -197,13 +199,13 @@ static int run_job(job *j)
     ft_error err = {0};
     const char *sweep = cli_value(j->args, OPT_SWEEP);
     if (j->gpu_count == 0) return cli_usage(j->args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
-    if (cli_has(j->args, OPT_CALIBRATION)) return cli_usage(j->args->command, "this version has no --calibration yet");
     if (cli_has(j->args, OPT_CSV) && !sweep)
         return cli_usage(j->args->command, "--csv prints a --sweep; there is none");
     if (cli_has(j->args, OPT_CSV) && j->json) return cli_usage(j->args->command, "--csv or --json, not both");
     int wrong = cli_picture_check(j->args);
     if (wrong) return wrong;
-    ft_options options = {.predictor = cli_value(j->args, OPT_PREDICTOR)};
+    ft_options options = {.predictor = cli_value(j->args, OPT_PREDICTOR),
+                          .calibration = cli_value(j->args, OPT_CALIBRATION)};
     if (ft_open(&j->ft, &options, &err) != FT_OK) return cli_fail(&err);
     j->object = request_of(j->args);
     if (!j->object) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");

@@ -7,24 +7,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "report/chakra.h"
 #include "report/network_screen.h"
 #include "report/perfetto.h"
 #include "terminal.h"
 
+/* Whole, or not at all. */
 static int write_file(const char *path, const char *at, size_t length)
 {
     ft_error err = {0};
-    FILE *f = fopen(path, "wb");
-    bool fine = f && fwrite(at, 1, length, f) == length;
-    int reason = errno;
-    if (f && fclose(f)) {
-        if (fine) reason = errno;
-        fine = false;
-    }
-    if (fine) return 0;
-    ft__fail_at(&err, FT_E_FILE, path, 0, 0, "cannot write it: %s", strerror(reason));
-    return cli_fail(&err);
+    return ft__file_write(path, at, length, &err) == FT_OK ? 0 : cli_fail(&err);
 }
 
 static int write_trace(const char *path, const ft_step_view *v)

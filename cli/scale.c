@@ -208,7 +208,8 @@ static int print(scaler *s)
     else
         printed = ft__screen_scale(&out, &style, &s->r);
     if (!printed) out.failed = true;
-    return cli_print(&out);
+    bool screen = !s->ask.json && !cli_has(s->ask.args, OPT_SCALE_CSV);
+    return screen ? cli_show(&out, &style) : cli_print(&out);
 }
 
 int cli_scale(const cli_args *args)

@@ -84,6 +84,8 @@ static ft_status find_knee(scaler *s, const char *key, const ft_parallel *p)
              : p->zero      ? "ZeRO-1"
                             : "DP");
     size_t used = strlen(k->name);
+    if (!strcmp(key, "fsdp_inside") && s->r.gpus > p->dp) /* there is another that is not */
+        used += (size_t)snprintf(k->name + used, sizeof k->name - used, ", one domain");
     if (p->tp > 1) used += (size_t)snprintf(k->name + used, sizeof k->name - used, ", tp %lld", (long long)p->tp);
     if (p->pp > 1 && used < sizeof k->name)
         snprintf(k->name + used, sizeof k->name - used, ", pp %lld", (long long)p->pp);

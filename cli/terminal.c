@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "report/fold.h"
+
 static bool wants_colour(const cli_args *args)
 {
     const char *when = args ? cli_value(args, OPT_COLOR) : NULL;
@@ -68,6 +70,12 @@ int cli_print(ft_text *text)
                               : 0;
     ft__text_free(text);
     return status;
+}
+
+int cli_show(ft_text *text, const ft_style *style)
+{
+    ft__fold(text, style);
+    return cli_print(text);
 }
 
 /* -- complaints -------------------------------------------------------------------------------- */

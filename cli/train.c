@@ -15,6 +15,7 @@
 #include "report/answer_step.h"
 #include "report/step_screen.h"
 #include "terminal.h"
+#include "train_scale.h"
 
 typedef struct trainer {
     cli_asker ask;
@@ -22,6 +23,7 @@ typedef struct trainer {
     int64_t gpus;  /* --gpus; 0: not given */
     bool laid_out; /* degrees, a cluster, or GPUs to fill */
     bool all_fit;
+    bool for_page; /* advice was asked for the page alone */
 } trainer;
 
 /* -- how many GPUs ----------------------------------------------------------------------------- */
@@ -128,24 +130,17 @@ static ft_days days_of(const trainer *t, const ft_step_view *v)
     return ft__days_of(v, t->tokens, (double)(v->ranked ? ft__view_gpus(v) : t->gpus > 0 ? t->gpus : 1));
 }
 
-/* An answer that is kept says what it answers, so that `compare` can tell what differs. */
-static void add_request(const trainer *t, ft_text *out)
-{
-    char *text = json_dumps(t->ask.object, JSON_COMPACT);
-    if (!text) out->failed = true;
-    if (text && !out->failed) {
-        out->length--;
-        ft__text_addf(out, ",\"version\":\"%s\",\"request\":", FT_VERSION);
-        ft__text_add(out, text);
-        ft__text_add(out, "}");
-    }
-    free(text);
-}
-
 /* The answer's closing brace makes room for the days. */
 static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step_view *v)
 {
-    ft__answer_step(out, id, v);
+    ft_step_view said = *v;
+    json_t *request = json_copy(t->ask.object);
+    if (t->for_page) { /* a page beside it changes nothing in the answer */
+        said.advised = NULL;
+        said.asked = t->ask.object && json_object_get(t->ask.object, "loader") ? v->asked : NULL;
+        json_object_del(request, "advice");
+    }
+    ft__answer_step(out, id, &said);
     if (t->tokens > 0 && !out->failed) {
         ft_days days = days_of(t, v);
         out->length--;
@@ -153,8 +148,26 @@ static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step
         ft__text_add(out, "}");
     }
     cli_many_answer(t->ask.args, out, v);
-    if (v->detail != FT_SUMMARY) add_request(t, out);
+    cli_ask_answered(out, request);
+    json_decref(request);
     ft__text_add(out, "\n");
+}
+
+/* A page shows what more GPUs would do. */
+static int write_pictures(const trainer *t, ft_step_view *v, ft_error *err)
+{
+    const cli_args *args = t->ask.args;
+    const char *picture = cli_value(args, OPT_PICTURE);
+    bool wanted = cli_value(args, OPT_HTML) || (picture && !strcmp(picture, "scaling"));
+    ft_scale *scale = wanted ? malloc(sizeof *scale) : NULL; /* some KiB */
+    int status = 0;
+    if (wanted && !scale) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (wanted && cli_train_scale(&t->ask, v, scale, err) != FT_OK) status = cli_fail(err);
+    v->scale = scale;
+    if (!status) status = cli_picture_step(args, v);
+    v->scale = NULL;
+    free(scale);
+    return status;
 }
 
 static int run_gpus(trainer *t)
@@ -174,7 +187,7 @@ static int run_gpus(trainer *t)
         else if (fill_up(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK)
             status = cli_asker_fail(a, &err);
         if (!status) status = cli_many_files(a->args, &view);
-        if (!status) status = cli_picture_step(a->args, &view);
+        if (!status) status = write_pictures(t, &view, &err);
         if (status) break;
         t->all_fit = t->all_fit && view.step->memory.fits;
         quantile = view.quantile;
@@ -206,8 +219,9 @@ static int run_gpus(trainer *t)
     }
     if (!status && !a->json && a->gpu_count > 1 && !ft__screen_steps(&out, &style, cases, a->gpu_count, quantile))
         out.failed = true;
+    bool screen = !a->json && !cli_has(a->args, OPT_STEP_CSV);
     if (!status)
-        status = cli_print(&out);
+        status = screen ? cli_show(&out, &style) : cli_print(&out);
     else
         ft__text_free(&out);
     free(cases);
@@ -221,8 +235,9 @@ static bool ask_for_advice(trainer *t)
     const char *advice = cli_value(args, OPT_ADVICE), *detail = cli_value(args, OPT_DETAIL);
     bool quiet = t->ask.json || t->ask.gpu_count > 1 || (detail && strcmp(detail, "summary") != 0);
     if (cli_has(args, OPT_STEP_CSV)) quiet = true;
-    if (cli_value(args, OPT_HTML)) quiet = false; /* a page says what to change */
     bool wanted = advice ? strcmp(advice, "none") != 0 : !quiet, table = cli_has(args, OPT_TECHNIQUES);
+    t->for_page = !wanted && !advice && !table && cli_value(args, OPT_HTML); /* a page says what to change */
+    wanted = wanted || t->for_page;
     return (!wanted || cli_asker_set(&t->ask, "advice", json_true())) &&
            (!table || cli_asker_set(&t->ask, "techniques", json_true()));
 }

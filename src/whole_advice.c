@@ -80,6 +80,19 @@ static ft_status other_gpus(const ft_context *ft, const ft_model_request *r, con
     return FT_OK;
 }
 
+/* A simulation is not run thirty times: savings are differences between two steps whose exchanges are closed forms, the
+ * verdicts those of the step that was simulated. */
+static ft_status restore_verdicts(const ft_step_view *view, const ft_change *now, const ft_step *base, ft_arena *arena,
+                                  ft_advised *advised, ft_error *err)
+{
+    ft_verdicts closed = advised->verdicts;
+    FT_TRY(ft__verdicts_of(now, view->graph, view->step, arena, &advised->verdicts, err));
+    advised->verdicts.doubled_batch = closed.doubled_batch;
+    advised->verdicts.doubled_ms = closed.doubled_ms * view->step->step_ms / base->step_ms;
+    advised->closed_forms = true;
+    return FT_OK;
+}
+
 ft_status ft__step_advise(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
                           ft_error *err)
 {
@@ -90,25 +103,38 @@ ft_status ft__step_advise(const ft_context *ft, ft_scratch *s, const ft_model_re
     *now = (ft_change){r->arch, r->work, r->parallel, r->device, r->loader};
     if (now->work.accumulate < 1) now->work.accumulate = 1;
     view->asked = now;
-    if (!asked || (view->cluster && view->cluster->simulated)) return FT_OK; /* a simulation is not run thirty times */
+    if (!asked) return FT_OK;
     if (!s->trials) s->trials = ft__arena_new((size_t)512 << 20);
     ft_advised *advised = ft__arena_alloc(s->arena, sizeof *advised);
     if (!s->trials || !advised) return ft__fail(err, FT_E_MEMORY, "out of memory");
     const ft_device *gpus[MOST_GPUS];
     size_t gpu_count;
     FT_TRY(other_gpus(ft, r, view->step, s->arena, gpus, &gpu_count, err));
-    other_requests others = {ft, s, r, view->quantile};
+    ft_model_request plain = *r;
+    const ft_step *base = view->step;
+    ft_graph *graph = NULL;
+    plain.closed_forms = view->cluster && view->cluster->simulated;
+    if (plain.closed_forms) {
+        ft_step *closed = ft__arena_alloc(s->arena, sizeof *closed);
+        ft_step_view aside = {.quantile = view->quantile};
+        if (!closed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        FT_TRY(ft__request_forecast(ft, s, &plain, &aside, closed, &graph, err));
+        base = closed;
+    }
+    other_requests others = {ft, s, &plain, view->quantile};
     ft_advice_case c = {.now = now,
-                        .step = view->step,
-                        .graph = view->graph,
+                        .step = base,
+                        .graph = graph ? graph : view->graph,
                         .loading = view->loading,
                         .again = forecast_changed,
                         .user = &others,
                         .probe = {forecast_kernel, &others},
                         .gpus = gpus,
                         .gpu_count = gpu_count,
-                        .techniques = r->techniques};
+                        .techniques = r->techniques,
+                        .quantile = view->quantile};
     FT_TRY(ft__advise(&c, s->arena, advised, err));
+    if (plain.closed_forms) FT_TRY(restore_verdicts(view, now, base, s->arena, advised, err));
     view->advised = advised;
     return FT_OK;
 }

@@ -53,7 +53,7 @@ static ft_status try_change(adviser *a, const ft_move *move, const ft_change *af
     double scale = before / now, below, above;
     ft_tally tally;
     FT_TRY(ft__tally(made.graph, step, compiled(after), made.loading.wait_ms, a->arena, &tally, a->err));
-    ft__difference(&a->asked, &tally, scale, move->kind == FT_MOVE_GPU, &below, &above);
+    ft__difference(&a->asked, &tally, scale, move->kind == FT_MOVE_GPU, a->c->quantile, &below, &above);
     *out = (ft_advice){
         .move = *move,
         .after = *after,

@@ -44,6 +44,7 @@ typedef struct ft_advised {
     ft_verdicts verdicts;
     ft_loading loading;                /* of the step as asked */
     int forecasts;                     /* made for this */
+    bool closed_forms;                 /* the step's exchanges were simulated, those of the savings were not */
 } ft_advised;
 
 typedef struct ft_advice_case {
@@ -57,6 +58,7 @@ typedef struct ft_advice_case {
     const ft_device *const *gpus;      /* to be thought of instead */
     size_t gpu_count;
     bool techniques;                   /* the table too */
+    double quantile;                   /* of the intervals */
 } ft_advice_case;
 
 ft_status ft__advise(const ft_advice_case *c, ft_arena *arena, ft_advised *out, ft_error *err);

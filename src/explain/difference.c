@@ -5,11 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "timeline/stream.h"
+
 /* As in the step's interval: what is not known of a compiler's fusions, how much hosts differ; and exchanges, whose
  * forecasts stand on fewer measurements. The others by coverage over 92 pairs of steps measured on an H200 with one
  * thing changed (docs/models/advice.md): nothing was held out. A fifth of what the kernels' time changes by is a
  * matter of how they run inside a model, and two steps differ by some percent from one day to the next. */
-static const double in_kernels = 0.22, in_fusion = 0.13, in_host = 0.45, in_exchange = 0.3, in_steps = 0.05;
+static const double in_kernels = 0.22, in_fusion = 0.13, in_host = 0.45, of_run = 0.2, in_exchange = 0.3,
+                    in_steps = 0.05;
 /* Of the error of a kernel, what is another one's at another size. By eye. */
 static const double own_share = 0.3;
 
@@ -52,6 +55,27 @@ static int by_key(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Walks the streams again with another host. Among ranks the walk is not one of streams alone: there a slower host adds
+ * what it lacks behind the GPU. */
+static void doubt_host(const ft_graph *g, const ft_step *step, ft_tally *out)
+{
+    const double share[] = {[FT_HOST_OF_RUN] = of_run, [FT_HOST_OF_BOTH] = in_host};
+    for (size_t i = 0; i < sizeof share / sizeof *share; i++) {
+        double more = 1 + share[i];
+        if (step->ranks > 1 || !step->pace) {
+            out->late[i] = fmax(more * step->host_ms - step->step_ms, 0) + share[i] * out->idle_ms;
+            out->early[i] = share[i] / more * out->idle_ms;
+            continue;
+        }
+        ft_pace pace = *step->pace;
+        double as_asked = ft__stream_walk(g, &pace).total;
+        pace.host_scale = more;
+        out->late[i] = fmax(ft__stream_walk(g, &pace).total - as_asked, 0);
+        pace.host_scale = 1 / more;
+        out->early[i] = fmax(as_asked - ft__stream_walk(g, &pace).total, 0);
+    }
+}
+
 ft_status ft__tally(const ft_graph *g, const ft_step *step, bool fused, double input_ms, ft_arena *arena, ft_tally *out,
                     ft_error *err)
 {
@@ -90,6 +114,7 @@ ft_status ft__tally(const ft_graph *g, const ft_step *step, bool fused, double i
                       .exposed_ms = step->comm_exposed_ms,
                       .bubble_ms = step->bubble_ms,
                       .fused = fused};
+    doubt_host(g, step, out);
     return FT_OK;
 }
 
@@ -117,9 +142,19 @@ static void doubt(families *f, const ft_tally_entry *e, double share, bool first
     f->above[i] += share * (first ? e->above : e->below);
 }
 
-static double emerging(const ft_tally *t) { return fmax((1 + in_host) * t->host_ms - t->step_ms, 0); }
+/* Squares. A run of its own with each step, and one host under both, slow or fast. */
+static void add_hosts(const ft_tally *a, const ft_tally *b, double scale, double level, double *low, double *high)
+{
+    const int own = FT_HOST_OF_RUN, both = FT_HOST_OF_BOTH;
+    *low += pow(level * a->early[own], 2) + pow(level * scale * b->late[own], 2);
+    *high += pow(level * a->late[own], 2) + pow(level * scale * b->early[own], 2);
+    double slow = a->late[both] - scale * b->late[both], fast = scale * b->early[both] - a->early[both];
+    *high += pow(level * fmax(fmax(slow, fast), 0), 2);
+    *low += pow(level * fmin(fmin(slow, fast), 0), 2);
+}
 
-void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apart, double *below, double *above)
+void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apart, double quantile, double *below,
+                    double *above)
 {
     families f = {.count = 0};
     double only_b = 0;
@@ -141,23 +176,21 @@ void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apa
             k++;
         }
     }
-    double low = 0, high = 0;
+    double low = 0, high = 0, level = ft__interval_level(quantile);
     for (int i = 0; i < f.count; i++) {
         low += f.below[i] * f.below[i];
         high += f.above[i] * f.above[i];
     }
     const double beside[] = {
-        in_kernels * (a->busy_ms - scale * b->busy_ms),        in_steps * fmin(a->step_ms, scale * b->step_ms),
-        b->fused && !a->fused ? in_fusion * only_b : 0,        in_host * (a->idle_ms - scale * b->idle_ms),
-        in_exchange * (a->exposed_ms - scale * b->exposed_ms), in_kernels * (a->bubble_ms - scale * b->bubble_ms),
-        in_host / 4 * (a->input_ms - scale * b->input_ms)};
+        in_kernels * (a->busy_ms - scale * b->busy_ms),     in_steps * fmin(a->step_ms, scale * b->step_ms),
+        b->fused && !a->fused ? in_fusion * only_b : 0,     in_exchange * (a->exposed_ms - scale * b->exposed_ms),
+        in_kernels * (a->bubble_ms - scale * b->bubble_ms), in_host / 4 * (a->input_ms - scale * b->input_ms)};
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-        low += beside[i] * beside[i];
-        high += beside[i] * beside[i];
+        double wide = beside[i] * level;
+        low += wide * wide;
+        high += wide * wide;
     }
-    /* A host as much slower as hosts are may come to set the pace, in one step more than in the other. */
-    double emerges = emerging(a) - scale * emerging(b);
-    *(emerges < 0 ? &low : &high) += emerges * emerges;
+    add_hosts(a, b, scale, level, &low, &high);
     *below = sqrt(low);
     *above = sqrt(high);
 }

@@ -7,6 +7,9 @@
 #define FT_EXPLAIN_DIFFERENCE_H
 #include "timeline/step.h"
 
+/* How far a host may be off: both steps run on the same one, yet no two runs on it go equally fast. */
+typedef enum ft_host_doubt { FT_HOST_OF_RUN, FT_HOST_OF_BOTH } ft_host_doubt;
+
 /* The kernels of one step added up by their place. */
 typedef struct ft_tally_entry {
     uint64_t key;  /* module, operator and phase */
@@ -20,6 +23,7 @@ typedef struct ft_tally {
     size_t count;
     double step_ms, host_ms;
     double busy_ms, idle_ms, exposed_ms, bubble_ms, input_ms; /* idle: without the wait for samples */
+    double late[2], early[2]; /* what a slower or faster host adds to the step or takes off it, by ft_host_doubt */
     bool fused;
 } ft_tally;
 
@@ -28,6 +32,8 @@ typedef struct ft_tally {
 ft_status ft__tally(const ft_graph *g, const ft_step *step, bool fused, double input_ms, ft_arena *arena, ft_tally *out,
                     ft_error *err);
 
-/* Half-widths of (a - scale * b). `apart`: on different GPUs, where nothing cancels. */
-void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apart, double *below, double *above);
+/* Half-widths of (a - scale * b). `apart`: on different GPUs, where nothing cancels; `quantile`: the share of cases
+ * that they should cover, at which the kernels' own intervals were taken. */
+void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apart, double quantile, double *below,
+                    double *above);
 #endif

@@ -114,6 +114,7 @@ static ft_status fix_alignment(linter *l, ft_lint_kind kind, const ft_timed *k, 
     FT_TRY(saving(l, k, size, near, &little, &ms));
     FT_TRY(saving(l, k, size, far, &much, &ms));
     bool enough = little >= 0.9 * much;
+    if (dimension == 'm' && !(fmax(little, much) > 0)) return FT_OK; /* a batch of one is no fault of the layer's */
     note(l, kind, k, dimension, size, enough ? near : far, ms, fmax(enough ? little : much, 0), 0);
     return FT_OK;
 }

@@ -16,6 +16,7 @@ typedef struct ft_host {
     ft_dispatch dispatch;
     bool gradients;    /* autograd records the forward pass */
     double us_per_op;  /* > 0: what one eager operator costs instead of the table */
+    bool hand_fused;   /* Megatron's way of checkpointing instead of the framework's */
 } ft_host;
 
 /* Host time of one launch of this node, views and checks behind it included, in us. */
@@ -24,6 +25,9 @@ double ft__host_node_us(const ft_host *host, const ft_node *n);
 double ft__host_module_us(const ft_host *host, double modules);
 /* Once per pass over the model: the Python around it, the replay of a recorded graph. */
 double ft__host_pass_us(const ft_host *host, ft_phase phase);
+/* What checkpointing adds to a layer's pass beyond running its operators: FT_FORWARD once, FT_RECOMPUTE when it runs
+ * again. */
+double ft__host_checkpoint_us(const ft_host *host, ft_phase phase);
 /* What the attention library needs when it meets a shape for the first time. */
 double ft__host_plan_us(const ft_host *host, const ft_device *device);
 /* From the host's launch to the kernel's first instruction on an idle GPU. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel/expert.h"
+#include "kernel/skew.h"
 
 /* The gradients of a product are products: with C = A B, dA = dC B' and dB = A' dC, each stored as its operand is (a
  * transposed one comes out as dA' = B dC' or dB' = dC' A). */
@@ -145,6 +146,7 @@ static ft_status forecast_whole(const ft_predictor *p, const ft_device *device, 
     ft_op part[3];
     int parts = parts_of(op, part);
     if (parts) return forecast_parts(p, device, op, part, parts, quantile, out, err);
+    if (op->kind == FT_OP_MOE && op->u.moe.skew > 0) return ft__skewed_forecast(p, device, op, quantile, out, err);
     bool open = op->kind == FT_OP_ATTENTION && op->engine == FT_ENGINE_ANY && op->pass == FT_FWD;
     return open && p->mode == FT_PREDICT_LEARNED ? forecast_any_engine(p, device, op, quantile, out, err)
                                                  : ft__expert_forecast(p, device, op, quantile, out, err);

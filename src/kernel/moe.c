@@ -24,6 +24,7 @@
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
+#include "kernel/skew.h"
 
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
@@ -158,6 +159,14 @@ static void route(const ft_op *op, load *l)
         l->active += l->count[i];
         l->largest = fmax(l->largest, l->tokens[i]);
     }
+}
+
+bool ft__moe_all_awake(const ft_op *op)
+{
+    double experts = (double)op->u.moe.experts;
+    load l;
+    route(op, &l);
+    return l.active >= experts * (1 - 1e-9) && (double)op->u.moe.tokens * (double)op->u.moe.topk >= 64 * experts;
 }
 
 typedef struct grouped {

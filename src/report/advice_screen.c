@@ -98,6 +98,7 @@ bool ft__screen_advice(ft_text *out, const ft_style *style, const ft_step_view *
     ft__text_add(out, "\n");
     bool printed = advice_table(out, style, v, "what to change", a->list, shown);
     together_line(out, style, v);
+    if (a->closed_forms) ft__add_wrapped(out, style, ft__closed_remark);
     if (inexact(a->list, shown)) {
         ft__ink(out, style, FT_INK_DIM);
         ft__text_add(out, "  * not the same numbers: validate the result\n");
@@ -157,9 +158,10 @@ static void doubling_line(ft_text *out, const ft_style *style, const ft_step_vie
     ft_text a = {0}, b = {0};
     ft__text_addf(&a, "%.2f times", ratio);
     ft__text_addf(&b, "as long with batch %" PRId64 "%s", v->advised->verdicts.doubled_batch,
-                  ratio < 1.2   ? ": the host sets the pace"
-                  : ratio > 1.8 ? ": the GPU sets the pace"
-                                : "");
+                  ratio > 1.8                                    ? ": the GPU sets the pace"
+                  : ratio < 1.2 && v->step->bound == FT_OVERHEAD ? ": the host sets the pace"
+                  : ratio < 1.2 && v->step->bound == FT_MEMORY   ? ": what is read once serves them all"
+                                                                 : "");
     ft__line(out, style, "doubling", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
@@ -252,6 +254,7 @@ bool ft__screen_techniques(ft_text *out, const ft_style *style, const ft_step_vi
         ft__cell_add(&c, x->fits ? "yes" : "no");
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
+    if (a->closed_forms) ft__add_wrapped(out, style, ft__closed_remark);
     ft__columns_free(&c);
     return printed && !out->failed;
 }

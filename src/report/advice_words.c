@@ -12,6 +12,8 @@ const char *const ft__verdict_parts[FT_PARTS] = {
     [FT_PART_ELEMENTWISE] = "elementwise",   [FT_PART_WAITS] = "waits for the host",
     [FT_PART_EXCHANGE] = "exposed exchange", [FT_PART_BUBBLE] = "bubble",
     [FT_PART_INPUT] = "waits for input"};
+const char ft__closed_remark[] =
+    "Exchanges of this step were simulated; savings compare steps whose exchanges are closed forms.";
 const char *const ft__loading_words[4] = {"in time", "disk", "workers", "copy"};
 const char *const ft__lint_words[FT_LINT_KINDS] = {
     [FT_LINT_ALIGNMENT] = "alignment", [FT_LINT_CHANNELS] = "channels", [FT_LINT_LAYOUT] = "layout",

@@ -5,6 +5,7 @@
 #include "report/step_view.h"
 
 extern const char *const ft__verdict_parts[FT_PARTS];     /* "elementwise" */
+extern const char ft__closed_remark[];                    /* of a step whose exchanges were simulated */
 extern const char *const ft__loading_words[4];            /* by ft_loading_stage */
 extern const char *const ft__lint_words[FT_LINT_KINDS];   /* "alignment" */
 

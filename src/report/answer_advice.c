@@ -172,6 +172,7 @@ void ft__answer_advice(ft_text *out, const ft_step_view *v)
     const ft_advised *a = v->advised;
     if (!a) return;
     add_list(out, v, "advice", a->list, a->count);
+    if (a->closed_forms) ft__answer_word(out, "advice_note", ft__closed_remark);
     if (a->together.saves_ms > 0) {
         ft__answer_key(out, "advice_together");
         ft__text_add(out, "{\"saves_ms\":");

@@ -311,8 +311,7 @@ static bool print_asked(ft_text *out, const ft_style *style, const ft_compared *
     if (!told)
         ft__add_wrapped(
             out, style,
-            "These answers do not say what was asked; a request file does, and what foretell train ... --json "
-            "--detail kernels prints.");
+            "These answers do not say what was asked; a request file does, and what a command prints with --json.");
     else if (found == 0)
         ft__add_wrapped(out, style, "The same was asked.");
     else

@@ -3,7 +3,9 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
+#include "report/advice_screen.h"
 #include "report/answer.h"
 #include "report/answer_step.h"
 #include "report/columns.h"
@@ -155,6 +157,30 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v
     return printed && !out->failed;
 }
 
+enum { SHOWN_ADVICE = 3 }; /* of each step, so that the screen stays one */
+
+bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_view *v, const char *how)
+{
+    static const char *const names[] = {
+        [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode", [FT_TRAIN] = "train"};
+    const ft_step *s = v->step;
+    ft_text remark = {0};
+    ft__text_addf(&remark, "batch %" PRId64, v->work->batch);
+    if (!ft__counts_samples(v->arch)) ft__text_addf(&remark, ", %" PRId64 " tokens", v->work->seq);
+    ft__text_add(&remark, ": ");
+    ft__add_figure(&remark, s->step_ms, 4);
+    ft__text_addf(&remark, " ms, held by %s (", ft__bound_words(s->bound));
+    ft__add_percent(&remark, s->regime[s->bound]);
+    ft__text_add(&remark, ")");
+    heading(out, style, names[v->work->task], remark.at ? remark.at : "");
+    out->failed = out->failed || remark.failed;
+    ft__text_free(&remark);
+    if (how && !strcmp(how, "techniques")) return ft__screen_techniques(out, style, v);
+    if (how && !strcmp(how, "all")) return ft__screen_advice_all(out, style, v);
+    if (v->advised && v->advised->count == 0) ft__text_add(out, "  Nothing that was tried is faster.\n");
+    return ft__screen_advice(out, style, v, SHOWN_ADVICE);
+}
+
 /* -- JSON -------------------------------------------------------------------------------------- */
 
 static void add_cells(ft_text *out, const char *key, const char *time, const ft_infer *r,
@@ -179,7 +205,7 @@ static void add_cells(ft_text *out, const char *key, const char *time, const ft_
     ft__text_add(out, "]");
 }
 
-void ft__answer_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
+void ft__answer_infer(ft_text *out, const ft_step_view *v, const ft_infer *r, const ft_text *steps)
 {
     ft__text_add(out, "{\"ok\":true");
     ft__answer_word(out, "model", v->model);
@@ -220,6 +246,12 @@ void ft__answer_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
         }
         ft__text_add(out, "}");
     }
+    if (steps && steps->length) {
+        ft__answer_key(out, "steps");
+        ft__text_add(out, "[");
+        ft__text_add_n(out, steps->at, steps->length);
+        ft__text_add(out, "]");
+    }
     ft__answer_lines(out, "warnings", v->warnings);
-    ft__text_add(out, "}\n");
+    ft__text_add(out, "}");
 }

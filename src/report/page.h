@@ -24,7 +24,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s);
 
 /* Single pictures, each a file: of a step by name, of the others the one they are known by. */
 extern const char *const ft__step_pictures[];
-enum { FT_STEP_PICTURES = 7 };
+enum { FT_STEP_PICTURES = 8 };
 /* FT_E_NAME: no such picture of this step. */
 ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name, ft_error *err);
 bool ft__picture_infer(ft_text *out, const ft_frame *f, const ft_infer *r, bool rate);

@@ -5,6 +5,7 @@
 
 #include "report/lines.h"
 #include "report/page.h"
+#include "report/page_parts.h"
 #include "report/step_screen.h"
 
 typedef ft_infer_cell grid[FT_INFER_SIDE][FT_INFER_SIDE];
@@ -85,7 +86,9 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
     ft__add_figure(&b, v->step->high_ms, 4);
     ft__text_add(&b, " ms, ");
     ft__add_confidence(&b, v->quantile);
-    ft__page_figure(out, NULL, r->generates ? "one token, batch 1" : "forward pass, batch 1", a.at, b.at);
+    char what[64];
+    snprintf(what, sizeof what, "%s, batch %" PRId64, r->generates ? "one token" : "forward pass", r->batches[0]);
+    ft__page_figure(out, NULL, what, a.at, b.at);
     ft__page_figure(out, NULL, "held by", ft__bound_words(v->step->bound), "");
     ft__text_clear(&a);
     ft__text_clear(&b);
@@ -128,6 +131,7 @@ bool ft__page_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
     out->failed |= t.failed;
     ft__text_free(&t);
     summary(out, v, r);
+    drawn = ft__page_advice(out, v);
     ft__page_section(out, "step", r->generates ? "Time per output token" : "Forward pass",
                      "Bands are where the truth should lie; what does not fit is left out.");
     for (int i = 0; i < 2; i++)
@@ -150,7 +154,8 @@ bool ft__page_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
         ft__page_details_end(out);
         ft__page_section_end(out);
     }
-    ft__page_section(out, "roofline", "Roofline", r->generates ? "Every kernel of one decoding step, batch 1." : "");
+    ft__page_section(out, "roofline", "Roofline",
+                     r->generates ? "Every kernel of one decoding step, first batch and length." : "");
     drawn = drawn && ft__svg_step_roofline(out, &ft__frame_wide, v) && ft__svg_step_roofline(out, &ft__frame_narrow, v);
     ft__page_section_end(out);
     ft__page_close(out);

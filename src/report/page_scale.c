@@ -4,20 +4,22 @@
 
 #include "report/lines.h"
 #include "report/page.h"
+#include "report/page_parts.h"
 
 bool ft__picture_scale(ft_text *out, const ft_frame *f, const ft_scale *s)
 {
     double at[2][4][FT_SCALE_POINTS];
     ft_curves c = {.id = "scaling",
-                   .title = "Tokens per second and GPU over GPUs",
+                   .title = s->images ? "Images per second and GPU over GPUs" : "Tokens per second and GPU over GPUs",
                    .x_name = "GPUs",
-                   .y_name = "tokens/s per GPU",
+                   .y_name = s->images ? "images/s per GPU" : "tokens/s per GPU",
                    .log_x = true,
-                   .count = 2};
+                   .count = 0};
     const ft_scale_point *points[2] = {s->weak, s->strong};
     const size_t counts[2] = {s->weak_count, s->strong_count};
     static const char *const names[2] = {"weak: the batch grows with the GPUs", "strong: the batch stays"};
     for (int k = 0; k < 2; k++) {
+        if (counts[k] == 0) continue;
         for (size_t i = 0; i < counts[k]; i++) {
             const ft_scale_point *p = &points[k][i];
             at[k][0][i] = (double)p->gpus;
@@ -25,7 +27,7 @@ bool ft__picture_scale(ft_text *out, const ft_frame *f, const ft_scale *s)
             at[k][2][i] = p->high_ms > 0 ? p->tokens_per_s * p->step_ms / p->high_ms : p->tokens_per_s;
             at[k][3][i] = p->low_ms > 0 ? p->tokens_per_s * p->step_ms / p->low_ms : p->tokens_per_s;
         }
-        c.curve[k] = (ft_curve){names[k], at[k][0], at[k][1], at[k][2], at[k][3], counts[k]};
+        c.curve[c.count++] = (ft_curve){names[k], at[k][0], at[k][1], at[k][2], at[k][3], counts[k]};
     }
     return ft__svg_curves(out, f, &c);
 }
@@ -46,11 +48,21 @@ static bool parts_picture(ft_text *out, const ft_frame *f, const ft_scale *s)
     return ft__svg_bars(out, f, "parts", "A step of the weak curve", "ms", keys, 3, rows, s->weak_count, 0);
 }
 
-static void curve_table(ft_text *out, const char *label, const ft_scale_point *points, size_t count)
+static void curve_table(ft_text *out, const char *label, const ft_scale *s, const ft_scale_point *points, size_t count)
 {
-    static const char *const head[] = {"GPUs",       "dp",           "batch",      "step, ms", "low",
-                                       "high",       "tokens/s/GPU", "efficiency", "MFU",      "exposed, ms",
-                                       "bubble, ms", "peak, GiB",    "fits"};
+    const char *const head[] = {"GPUs",
+                                "dp",
+                                "batch",
+                                "step, ms",
+                                "low",
+                                "high",
+                                s->images ? "images/s/GPU" : "tokens/s/GPU",
+                                "efficiency",
+                                "MFU",
+                                "exposed, ms",
+                                "bubble, ms",
+                                "peak, GiB",
+                                "fits"};
     ft_page_table t;
     ft__page_table_open(&t, out, label, "rrrrrrrrrrrrl", head);
     for (size_t i = 0; i < count; i++) {
@@ -99,6 +111,18 @@ static void knees_table(ft_text *out, const ft_scale *s)
     ft__page_table_close(&t);
 }
 
+bool ft__page_curves(ft_text *out, const ft_scale *s)
+{
+    bool drawn = ft__picture_scale(out, &ft__frame_wide, s) && ft__picture_scale(out, &ft__frame_narrow, s);
+    ft__text_add(out, "<h3>Weak scaling</h3>\n");
+    curve_table(out, "weak scaling", s, s->weak, s->weak_count);
+    if (s->strong_count > 0) {
+        ft__text_add(out, "<h3>Strong scaling</h3>\n");
+        curve_table(out, "strong scaling", s, s->strong, s->strong_count);
+    }
+    return drawn;
+}
+
 bool ft__page_scale(ft_text *out, const ft_scale *s)
 {
     ft_text a = {.cap = 4096}, b = {.cap = 4096};
@@ -112,11 +136,7 @@ bool ft__page_scale(ft_text *out, const ft_scale *s)
     ft__text_free(&a);
     ft__text_free(&b);
     ft__page_section(out, "curve", "Throughput over GPUs", "Bands are where the truth should lie.");
-    bool drawn = ft__picture_scale(out, &ft__frame_wide, s) && ft__picture_scale(out, &ft__frame_narrow, s);
-    ft__text_add(out, "<h3>Weak scaling</h3>\n");
-    curve_table(out, "weak scaling", s->weak, s->weak_count);
-    ft__text_add(out, "<h3>Strong scaling</h3>\n");
-    curve_table(out, "strong scaling", s->strong, s->strong_count);
+    bool drawn = ft__page_curves(out, s);
     ft__page_section_end(out);
     ft__page_section(out, "parts", "Where the time goes", "Of a step of the weak curve.");
     drawn = drawn && parts_picture(out, &ft__frame_wide, s) && parts_picture(out, &ft__frame_narrow, s);

@@ -20,24 +20,34 @@ static bool both(ft_text *out, const ft_step_view *v, draws *draw)
 
 /* -- single pictures --------------------------------------------------------------------------- */
 
-const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {"roofline", "timeline",  "memory",   "layers",
-                                                             "classes",  "intervals", "pipeline", NULL};
+const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {"roofline",  "timeline", "memory",  "layers", "classes",
+                                                             "intervals", "pipeline", "scaling", NULL};
+
+static bool draw_scaling(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    return ft__picture_scale(out, f, v->scale);
+}
+
+static bool scales(const ft_step_view *v) { return v->scale && v->scale->weak_count > 1; }
 
 ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name, ft_error *err)
 {
     static draws *const draw[FT_STEP_PICTURES] = {ft__svg_step_roofline, ft__svg_timeline, ft__svg_memory,
                                                   ft__svg_layers,        ft__svg_classes,  ft__svg_step_ranges,
-                                                  ft__svg_stages};
+                                                  ft__svg_stages,        draw_scaling};
     for (int i = 0; i < FT_STEP_PICTURES; i++) {
         if (strcmp(name, ft__step_pictures[i])) continue;
         if (draw[i] == ft__svg_stages && (!v->ranked || v->ranked->stage_count < 2))
             return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "this step has no pipeline to draw; --pp makes one");
+        if (draw[i] == draw_scaling && !scales(v))
+            return ft__fail_at(err, FT_E_NAME, "picture", 0, 0,
+                               "this step has no scaling curve: it cannot be laid out");
         return draw[i](out, &ft__frame_alone, v) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
     }
     const char *near = ft__nearest(name, ft__step_pictures, FT_STEP_PICTURES);
     return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "no picture \"%.40s\"; %s%s%s", name,
                        near ? "did you mean \""
-                            : "there are roofline, timeline, memory, layers, classes, intervals, pipeline",
+                            : "there are roofline, timeline, memory, layers, classes, intervals, pipeline, scaling",
                        near ? near : "", near ? "\"?" : "");
 }
 
@@ -219,6 +229,13 @@ bool ft__page_step(ft_text *out, const ft_step_view *v)
         drawn = drawn && both(out, v, ft__svg_classes);
         ft__page_classes(out, v);
         ft__page_section_end(out);
+        if (scales(v)) {
+            ft__page_section(out, "scaling", "On more GPUs",
+                             "Data parallel over the layout asked for. Weak: every GPU keeps its work; strong: the "
+                             "batch of the step stays. Bands are where the truth should lie.");
+            drawn = drawn && ft__page_curves(out, v->scale);
+            ft__page_section_end(out);
+        }
         ft__page_section(out, "intervals", "How sure",
                          "Where the truth should lie, for the step and for the kernels that take most of it.");
         drawn = drawn && both(out, v, ft__svg_step_ranges);

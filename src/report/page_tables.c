@@ -220,7 +220,8 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
     static const char *const lint_head[] = {"finding", "cheapest fix", "saves, ms"};
     const ft_advised *a = v->advised;
     if (!a || !v->asked || (a->count == 0 && a->gpu_count == 0 && a->lint_count == 0)) return true;
-    ft__page_section(out, "advice", "What to change", "Each change was forecast as a request of its own.");
+    ft__page_section(out, "advice", "What to change",
+                     a->closed_forms ? ft__closed_remark : "Each change was forecast as a request of its own.");
     if (!savings(out, &ft__frame_wide, v) || !savings(out, &ft__frame_narrow, v)) return false;
     ft_page_table t;
     if (a->count + a->gpu_count > 0) {

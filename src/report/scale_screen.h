@@ -42,6 +42,7 @@ typedef struct ft_scale {
     ft_parallel parallel;    /* of the curves' last point */
     double parameters, active_parameters;
     int64_t gpus, experts, topk;
+    bool images;             /* rates count samples, not tokens */
     ft_scaling closed;
     ft_scale_knee knees[FT_SCALE_KNEES];
     ft_scale_degree tensor[FT_SCALE_DEGREES], expert[FT_SCALE_DEGREES];

@@ -73,6 +73,18 @@ static double new_shapes(const ft_graph *g, const ft_workload *work)
     return count;
 }
 
+/* Layers that run again in the backward pass are checkpointed in the forward pass. */
+static void add_checkpoints(const ft_graph *g, const ft_host *host, double *entry)
+{
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        if (block->count < 1 || g->nodes[block->first].phase != FT_RECOMPUTE)
+            continue; /* what runs again comes first */
+        entry[b] += ft__host_checkpoint_us(host, FT_RECOMPUTE) * 1e-3;
+        if (block->mirror >= 0) entry[block->mirror] += ft__host_checkpoint_us(host, FT_FORWARD) * 1e-3;
+    }
+}
+
 /* Sums over the kernels: phases, classes, sources, and the shares of time by what bounds them. */
 static void add_up(const ft_graph *g, ft_step *out, spread *errors)
 {
@@ -152,8 +164,7 @@ static void rates_of(const ft_workload *work, const ft_device *device, ft_step *
     out->hfu = out->executed_flops / s * 1e-12 / peak;
 }
 
-/* Half-widths were found at 0.9; for other shares of cases as a normal distribution would have them. */
-static double at_level(double quantile)
+double ft__interval_level(double quantile)
 {
     static const double share[] = {0, 0.5, 0.8, 0.9, 0.95, 0.99}, width[] = {0, 0.41, 0.78, 1, 1.19, 1.57};
     for (size_t i = 1; i < sizeof share / sizeof *share; i++)
@@ -166,7 +177,7 @@ static double at_level(double quantile)
 static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, double beside,
                         ft_step *out)
 {
-    double below, above, busy = fmax(out->busy_ms, 1e-9), level = at_level(quantile);
+    double below, above, busy = fmax(out->busy_ms, 1e-9), level = ft__interval_level(quantile);
     spread_sum(errors, &below, &above);
     pace.gpu_scale = 1 - fmin(hypot(below / busy, beside * level), 0.9);
     below = out->step_ms - ft__stream_walk(g, &pace).total;
@@ -190,7 +201,10 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     ft_workload work = *asked;
     if (work.accumulate < 1 || work.task != FT_TRAIN) work.accumulate = 1;
     ft_run t = {.g = g, .work = &work, .device = device, .predictor = p, .quantile = quantile, .memo = memo};
-    t.host = (ft_host){dispatch_of(work.execution), work.task == FT_TRAIN, work.host_us_per_op};
+    t.host = (ft_host){.dispatch = dispatch_of(work.execution),
+                       .gradients = work.task == FT_TRAIN,
+                       .us_per_op = work.host_us_per_op,
+                       .hand_fused = work.execution == FT_RUN_FUSED};
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     double *entry = ft__arena_array(arena, blocks, sizeof *entry);
     t.beats = ft__arena_array(arena, nodes, sizeof *t.beats);
@@ -211,6 +225,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
                     .gpu_scale = 1};
     for (int32_t b = 0; b < g->block_count; b++)
         entry[b] = ft__host_module_us(&t.host, (double)g->blocks[b].modules) * 1e-3;
+    add_checkpoints(g, &t.host, entry);
     for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] = ft__host_pass_us(&t.host, (ft_phase)i) * 1e-3;
     pace.pass[FT_FORWARD] += new_shapes(g, &work) * ft__host_plan_us(&t.host, device) * 1e-3;
     ft_pace *kept = ft__arena_alloc(arena, sizeof *kept);

@@ -65,6 +65,9 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *work, const ft
                             double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err);
 /* Dense TFLOP/s that MFU is measured by, and of which format; `of` may be NULL. */
 double ft__step_peak(const ft_device *device, ft_dtype dtype, ft_dtype *of);
+/* Half-widths that are known at 0.9, for another share of cases: 1 at 0.9, otherwise as a normal distribution has
+ * them. */
+double ft__interval_level(double quantile);
 /* Memory over the step alone (memory.c); ft__step_forecast calls it. */
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err);

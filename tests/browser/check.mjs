@@ -35,10 +35,10 @@ const pages = {
   sweep: 'kernel gemm -m 512 -k 1024 --sweep n=64:8192:64 --gpu h100_sxm',
 };
 // Pictures that each page must hold, with what must be in them at least.
-const step = ['phases', 'timeline', 'roofline', 'memory', 'layers', 'classes', 'intervals'];
+const step = ['phases', 'timeline', 'roofline', 'memory', 'layers', 'classes', 'scaling', 'intervals'];
 const pictures = {
   train: [...step, 'savings'], many: [...step, 'savings', 'stages'], full: step, vision: step,
-  scale: ['scaling', 'parts'], infer: ['steps', 'rates', 'prefills', 'roofline'], kernel: ['roofline', 'intervals'],
+  scale: ['scaling', 'parts'], infer: ['savings', 'steps', 'rates', 'prefills', 'roofline'], kernel: ['roofline', 'intervals'],
   gpus: ['gpus', 'intervals'], sweep: ['sweep', 'rates'],
 };
 const marks = {

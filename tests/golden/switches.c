@@ -201,13 +201,35 @@ static void experts(void **state)
     less("a dense 7 B against Mixtral", dense.ms, sparse.ms);
 }
 
+/* As long as every expert has a token, more skew makes one of them busier and no other idle. */
+static void skew(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"h100_sxm", "h200_sxm", "b200_sxm", "a100_sxm_80gb", "l40s"};
+    for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++)
+        for (int tokens = 512; tokens <= 32768; tokens *= 8) {
+            double before = 0;
+            for (int step = 0; step <= 80; step++) {
+                double ms = golden_value("ms",
+                                         "{\"task\":\"kernel\",\"op\":\"moe\",\"gpu\":\"%s\",\"tokens\":%d,"
+                                         "\"hidden\":4096,\"inter\":14336,\"topk\":2,\"experts\":8,\"skew\":%g}",
+                                         gpus[g], tokens, 0.05 * step);
+                golden_holds(ms >= before, "%d tokens on %s: %g ms at skew %g after %g", tokens, gpus[g], ms,
+                             0.05 * step, before);
+                before = ms;
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(precision),  cmocka_unit_test(attention),          cmocka_unit_test(recomputation),
-        cmocka_unit_test(optimizers), cmocka_unit_test(accumulation),       cmocka_unit_test(execution),
-        cmocka_unit_test(adapters),   cmocka_unit_test(quantised_decoding), cmocka_unit_test(caches),
-        cmocka_unit_test(experts),
+        cmocka_unit_test(precision),     cmocka_unit_test(attention),
+        cmocka_unit_test(recomputation), cmocka_unit_test(optimizers),
+        cmocka_unit_test(accumulation),  cmocka_unit_test(execution),
+        cmocka_unit_test(adapters),      cmocka_unit_test(quantised_decoding),
+        cmocka_unit_test(caches),        cmocka_unit_test(experts),
+        cmocka_unit_test(skew),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

@@ -77,6 +77,20 @@ static void less_of_the_host_from_eager_to_none(void **state)
     assert_true(ft__host_pass_us(&graph, FT_FORWARD) > 0);
 }
 
+static void checkpoints_cost_the_host(void **state)
+{
+    (void)state;
+    ft_host host = {.dispatch = FT_DISPATCH_EAGER}, fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
+    ft_host megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true},
+            compiled = {.dispatch = FT_DISPATCH_COMPILED};
+    double forward = ft__host_checkpoint_us(&host, FT_FORWARD), again = ft__host_checkpoint_us(&host, FT_RECOMPUTE);
+    assert_true(forward > 200 && forward < 1100 && again > 400 && again < 1600); /* measured per layer */
+    assert_true(ft__host_checkpoint_us(&megatron, FT_RECOMPUTE) < again / 2);
+    assert_true(ft__host_checkpoint_us(&fast, FT_FORWARD) < forward / 3);
+    assert_true(ft__host_checkpoint_us(&compiled, FT_FORWARD) == 0);
+    assert_true(ft__host_checkpoint_us(&host, FT_BACKWARD) == 0 && ft__host_checkpoint_us(&host, FT_UPDATE) == 0);
+}
+
 static void plans_are_made_where_cudnn_answers(void **state)
 {
     (void)state;
@@ -95,6 +109,7 @@ int main(void)
         cmocka_unit_test(views_behind_an_operator_are_counted),
         cmocka_unit_test(what_the_user_says_holds),
         cmocka_unit_test(less_of_the_host_from_eager_to_none),
+        cmocka_unit_test(checkpoints_cost_the_host),
         cmocka_unit_test(plans_are_made_where_cudnn_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,108 @@
+/* train_scale.c: a step on ever more GPUs. Every point is the request itself with another data-parallel degree. */
+#include "train_scale.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { USUAL_GPUS = 256, MOST_GPUS = 1 << 20 };
+
+typedef struct curves {
+    const ft_context *ft;
+    ft_scratch scratch; /* of its own: a view lives until the next forecast */
+    json_t *request;
+    int64_t replica, batch; /* GPUs of one replica; its micro-batch */
+    int64_t micros;         /* that it may take: multiples of this */
+} curves;
+
+static bool set(curves *c, int64_t dp, int64_t batch, int64_t global)
+{
+    json_t *parallel = json_object_get(c->request, "parallel");
+    return json_object_set_new(parallel, "dp", json_integer(dp)) == 0 &&
+           json_object_set_new(c->request, "batch", json_integer(batch)) == 0 &&
+           json_object_set_new(c->request, "global_batch", json_integer(global)) == 0;
+}
+
+/* No such layout, or no such batch: no point. Memory is exhausted: FT_E_MEMORY. */
+static ft_status add_point(curves *c, int64_t dp, int64_t batch, int64_t global, ft_scale_point *list, size_t *count,
+                           ft_error *err)
+{
+    ft_model_request request;
+    ft_step_view v;
+    ft_error ignored = {0};
+    if (*count == FT_SCALE_POINTS) return FT_OK;
+    if (!set(c, dp, batch, global)) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__model_request_of(c->ft, &c->scratch, c->request, &request, &ignored);
+    if (status == FT_OK) status = ft__step_of(c->ft, &c->scratch, &request, &v, &ignored);
+    if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status != FT_OK) return FT_OK;
+    const ft_step *t = v.step;
+    list[*count] = (ft_scale_point){.gpus = dp * c->replica,
+                                    .dp = dp,
+                                    .micros = global / (batch * dp),
+                                    .global_batch = global,
+                                    .step_ms = t->step_ms,
+                                    .low_ms = t->low_ms,
+                                    .high_ms = t->high_ms,
+                                    .tokens_per_s = t->tokens_per_s,
+                                    .mfu = t->mfu,
+                                    .comm_ms = t->comm_ms,
+                                    .exposed_ms = t->comm_exposed_ms,
+                                    .bubble_ms = t->bubble_ms,
+                                    .peak_bytes = t->memory.peak_bytes,
+                                    .fits = t->memory.fits};
+    list[*count].efficiency = t->tokens_per_s / list[0].tokens_per_s;
+    ++*count;
+    return FT_OK;
+}
+
+/* The global batch over so many replicas: micro-batches as asked, or one smaller one where there are fewer samples. */
+static int64_t strong_batch(const curves *c, int64_t dp, int64_t global)
+{
+    if (global % dp) return 0;
+    int64_t each = global / dp;
+    if (each % c->batch == 0 && each / c->batch % c->micros == 0) return c->batch;
+    return each < c->batch && c->micros == 1 ? each : 0;
+}
+
+static ft_status draw(curves *c, int64_t asked, int64_t global, ft_scale *out, ft_error *err)
+{
+    int64_t most = 4 * asked * c->replica > USUAL_GPUS ? 4 * asked * c->replica : USUAL_GPUS;
+    if (most > MOST_GPUS) most = MOST_GPUS;
+    for (int64_t dp = 1; dp * c->replica <= most;) {
+        int64_t batch = strong_batch(c, dp, global), next = 2 * dp;
+        if (batch > 0) FT_TRY(add_point(c, dp, batch, global, out->strong, &out->strong_count, err));
+        FT_TRY(add_point(c, dp, c->batch, global / asked * dp, out->weak, &out->weak_count, err));
+        dp = dp < asked && asked < next ? asked : next; /* the layout asked for is one of them */
+    }
+    return FT_OK;
+}
+
+ft_status cli_train_scale(const cli_asker *a, const ft_step_view *v, ft_scale *out, ft_error *err)
+{
+    static const char *const dropped[] = {"advice", "techniques", "detail"};
+    static const ft_parallel alone = {.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1};
+    const ft_parallel *p = v->parallel ? v->parallel : &alone;
+    curves c = {.ft = a->ft, .request = json_deep_copy(a->object), .replica = p->tp * p->pp * p->cp};
+    memset(out, 0, sizeof *out);
+    if (!c.request) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) json_object_del(c.request, dropped[i]);
+    json_object_del(json_object_get(c.request, "cluster"), "nodes"); /* as many as it takes */
+    json_object_del(json_object_get(c.request, "cluster"), "network");
+    bool made = json_object_get(c.request, "parallel") || !json_object_set_new(c.request, "parallel", json_object());
+    int64_t micros = v->work->accumulate > 1 ? v->work->accumulate : 1;
+    c.batch = v->work->batch;
+    c.micros = p->schedule == FT_INTERLEAVED ? p->pp : 1;
+    out->model = v->model;
+    out->dtype_name = v->dtype_name;
+    out->device = *v->device;
+    out->work = *v->work;
+    out->parallel = *p;
+    out->gpus = p->dp * c.replica;
+    out->images = ft__counts_samples(v->arch);
+    ft_status status = made ? draw(&c, p->dp, c.batch * micros * p->dp, out, err)
+                            : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft__scratch_free(&c.scratch);
+    json_decref(c.request);
+    return status;
+}
