@@ -196,11 +196,10 @@ static int run_batch(batch *b)
 
 int cli_batch(const cli_args *args)
 {
-    ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR)};
+    ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     int64_t threads = 0;
     ft_error err = {0};
     batch b = {0};
-    if (cli_has(args, OPT_CALIBRATION)) return cli_usage(args->command, "this version has no --calibration yet");
     int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);
     if (!status) status = cli_real(args, OPT_QUANTILE, 0.5, 0.99, &options.quantile);
     if (status) return status;

@@ -12,8 +12,11 @@ int cli_kernel(const cli_args *args);
 int cli_compare(const cli_args *args);
 int cli_gpus(const cli_args *args);
 int cli_fit(const cli_args *args);
+int cli_fit_calibrate(const cli_args *args, int threads); /* fit --calibrate */
+int cli_calibrate(const cli_args *args);
 int cli_validate(const cli_args *args);
 int cli_batch(const cli_args *args);
+int cli_trace(const cli_args *args);
 int cli_help(const cli_args *args);
 
 /* help.c: `command` NULL for the program's own help. */

@@ -53,6 +53,13 @@ static int fit(const cli_args *args, ft_fit_options *options)
     char folder[4096];
     int64_t threads = 0;
     int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);
+    if (!status && cli_has(args, OPT_CALIBRATE_FROM)) {
+        status = output ? check_output(output) : 0;
+        return status ? status : cli_fit_calibrate(args, (int)threads);
+    }
+    if (!status && cli_has(args, OPT_PREDICTOR))
+        status = cli_usage(args->command, "--predictor is what --calibrate adapts; a whole fit starts from nothing");
+    if (!status && cli_has(args, OPT_FIT_MINUTES)) status = cli_usage(args->command, "--minutes goes with --calibrate");
     if (!status) status = cli_check_families(options->families, options->family_count);
     if (!status) status = cli_data_folder(args, folder, sizeof folder);
     if (!status && output) status = check_output(output);

@@ -141,13 +141,14 @@
     X(SHAPES, "family", 0, CHOICE, "llama|gpt", "llama", LARGEST, PLAN, "shapes that models grow along")               \
     X(USE, "task", 0, CHOICE, "train|infer", "train", LARGEST, PLAN, "what the model must fit for")                    \
     /* the request */                                                                                                  \
-    X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE | STEPS | INFER | LARGEST, REQUEST,                         \
+    X(GPU, "gpu", 'g', GPU, "GPU", NULL, KERNEL | VALIDATE | STEPS | INFER | LARGEST | TRACE, REQUEST,                 \
       "catalogue name or spec file; give it again for several GPUs")                                                   \
     X(DTYPE, "dtype", 'd', DTYPE, "DTYPE", "bf16", KERNEL, REQUEST, "number format of operands and arithmetic")        \
     X(TIMING, "timing", 0, CHOICE, "device|op", "device", KERNEL, REQUEST,                                             \
       "device time alone, or one eager call with its launch gap")                                                      \
-    X(QUANTILE, "quantile", 'q', REAL, "X", "0.9", KERNEL | VALIDATE | BATCH | STEPS | INFER, REQUEST,                 \
+    X(QUANTILE, "quantile", 'q', REAL, "X", "0.9", KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE, REQUEST,         \
       "share of cases that the interval should cover, 0.5 to 0.99")                                                    \
+    X(TRACE_ON, "on", 0, GPU, "GPU", NULL, TRACE, REQUEST, "the GPU that recorded the trace [as the trace says]")      \
     /* gpus */                                                                                                         \
     X(VENDOR, "vendor", 0, CHOICE, "nvidia|amd|intel", NULL, GPUS, FILTER, "only this vendor's")                       \
     X(GENERATION, "generation", 0, WORD, "NAME", NULL, GPUS, FILTER, "only this generation: hopper, cdna3, ...")       \
@@ -164,11 +165,14 @@
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST | COMPARE, DATA,                                             \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST | COMPARE | CALIBRATE | FIT | TRACE, DATA,                   \
       "another predictor than the one built in")                                                                       \
-    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | BATCH | TRAIN | INFER | LARGEST,                     \
-      HIDDEN, "one GPU's own measurements")                                                                            \
-    X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor goes")                                \
+    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST |         \
+      COMPARE | TRACE, DATA, "what was learned from one GPU's own measurements (fit --calibrate)")                     \
+    X(CALIBRATE_FROM, "calibrate", 0, FILE, "FILE", NULL, FIT, DATA,                                                   \
+      "adapt a predictor to one GPU instead: measurements that foretell calibrate took")                               \
+    X(FIT_MINUTES, "minutes", 0, REAL, "X", NULL, FIT, DATA, "with --calibrate: only points of the first X minutes")   \
+    X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor, or the calibration, goes")          \
     X(EXCLUDE_GPU, "exclude-gpu", 0, GPU, "GPU", NULL, FIT, DATA, "leave this GPU's measurements out; again for more") \
     X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA, "only this family of kernels; again for more")    \
     X(CROSS_VALIDATE, "cross-validate", 0, SWITCH, NULL, NULL, FIT, DATA,                                              \
@@ -177,6 +181,23 @@
     X(BUDGET, "budget", 0, FILE, "FILE", NULL, VALIDATE, DATA,                                                         \
       "fail where an error exceeds this file's; budget.json beside the measurements is used by itself")                \
     X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH, DATA, "threads; 0 is one per core")            \
+    /* calibrate: read by python/foretell/calibrate/options.py */                                                      \
+    X(CALIBRATE_MINUTES, "minutes", 0, REAL, "X", "5", CALIBRATE, DATA,                                                \
+      "time to measure, earlier runs of --resume counted in")                                                          \
+    X(CALIBRATE_OUTPUT, "output", 'o', FILE, "FILE", NULL, CALIBRATE, DATA,                                            \
+      "where the measurements go [calibration-GPU.jsonl]; the calibration stands beside them")                         \
+    X(RESUME, "resume", 0, FILE, "FILE", NULL, CALIBRATE, DATA, "go on with these measurements")                       \
+    X(FAMILIES, "families", 0, WORD, "LIST", NULL, CALIBRATE, DATA, "only these: gemm,attention,... [all]")            \
+    X(DTYPES, "dtypes", 0, WORD, "LIST", NULL, CALIBRATE, DATA, "only these number formats: bf16,fp32,... [all]")      \
+    X(HELD_OUT_SHARE, "held-out", 0, REAL, "X", "0.15", CALIBRATE, DATA,                                               \
+      "share of the points kept from the fit, for the errors before and after")                                        \
+    X(SEED, "seed", 0, WHOLE, "N", "0", CALIBRATE, DATA, "another choice of shapes")                                   \
+    X(CALIBRATE_GPU, "gpu", 'g', GPU, "GPU", NULL, CALIBRATE, DATA,                                                    \
+      "catalogue name or spec file [as the driver names it]")                                                          \
+    X(CALIBRATE_RESULT, "calibration", 0, FILE, "FILE", NULL, CALIBRATE, DATA, "where the calibration goes")           \
+    X(NO_FIT, "no-fit", 0, SWITCH, NULL, NULL, CALIBRATE, DATA, "only measure")                                        \
+    X(ALLOW_BUSY, "allow-busy", 0, SWITCH, NULL, NULL, CALIBRATE, DATA, "measure although somebody else uses the GPU") \
+    X(SIMULATE, "simulate", 0, GPU, "GPU", NULL, CALIBRATE, DATA, "a dry run: times are forecasts with noise")         \
     /* output */                                                                                                       \
     X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | STEPS | INFER | LARGEST, OUTPUT,                   \
       "forecast over a range of one number; STEP x2 doubles it each time")                                             \
@@ -192,8 +213,8 @@
     X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT,                                             \
       "write one page with pictures and tables that needs no network")                                                 \
     X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT, "write one picture")                          \
-    X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline", "roofline",         \
-      TRAIN, OUTPUT, "what --svg draws")                                                                               \
+    X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline|scaling",             \
+      "roofline", TRAIN, OUTPUT, "what --svg draws")                                                                   \
     X(STEP_CSV, "csv", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT,                                                           \
       "print the step's kernels, or --sweep, as comma-separated values")                                               \
     X(INFER_CSV, "csv", 0, SWITCH, NULL, NULL, INFER, OUTPUT,                                                          \
@@ -203,17 +224,18 @@
     X(CHAKRA, "chakra", 0, FOLDER, "DIR", NULL, TRAIN, OUTPUT,                                                         \
       "write the step as MLCommons Chakra execution traces, a file per rank, for ASTRA-sim")                           \
     X(RANK_GROUPS, "groups", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT, "also print the layout's rank groups (Megatron's)") \
-    X(ADVICE, "advice", 0, CHOICE, "few|all|none", "few", TRAIN, OUTPUT,                                               \
+    X(ADVICE, "advice", 0, CHOICE, "few|all|none", "few", TRAIN | INFER, OUTPUT,                                       \
       "what to change, by the time it saves; all: with verdicts, reasons and findings (asked for in JSON)")            \
-    X(TECHNIQUES, "techniques", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT,                                                  \
+    X(TECHNIQUES, "techniques", 0, SWITCH, NULL, NULL, TRAIN | INFER, OUTPUT,                                          \
       "instead: what each technique does to the time and the memory of this step")                                     \
     X(DETAIL, "detail", 0, CHOICE, "summary|layers|kernels", "summary", TRAIN, OUTPUT,                                 \
       "how much of the step to print")                                                                                 \
     X(COMPARE_DETAIL, "detail", 0, CHOICE, "summary|kernels", "summary", COMPARE, OUTPUT,                              \
       "the ten kernels that differ most, or all of them")                                                              \
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
+    X(TRACE_TOP, "top", 'n', WHOLE, "N", "8", TRACE, OUTPUT, "rows of each table")                                     \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
-      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | MODELS | LARGEST | COMPARE, OUTPUT,                             \
+      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,                     \
       "JSON on stdout and nothing else")                                                                               \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \

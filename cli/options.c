@@ -17,8 +17,10 @@ enum {
     MODELS = CLI_MODELS,
     GPUS = CLI_GPUS,
     FIT = CLI_FIT,
+    CALIBRATE = CLI_CALIBRATE,
     VALIDATE = CLI_VALIDATE,
     BATCH = CLI_BATCH,
+    TRACE = CLI_TRACE,
     EVERY = CLI_EVERY
 };
 
@@ -124,6 +126,15 @@ static const char *const fit_examples[] = {
     "a predictor from your own measurements",
     "foretell fit --exclude-gpu h200_sxm -o unseen.ftp",
     "as if nobody had measured an H200",
+    "foretell fit --calibrate calibration-h200_sxm.jsonl -o h200.ftcal",
+    "what five minutes of foretell calibrate teach about one GPU; --calibration h200.ftcal then uses it",
+    NULL,
+};
+static const char *const calibrate_examples[] = {
+    "foretell calibrate --minutes 5 -o mine.jsonl",
+    "five minutes of this machine's GPU: mine.jsonl, and mine.ftcal for --calibration",
+    "foretell calibrate --minutes 10 --resume mine.jsonl",
+    "five more",
     NULL,
 };
 static const char *const validate_examples[] = {
@@ -138,6 +149,15 @@ static const char *const batch_examples[] = {
     "one JSON request per line in, one answer per line out",
     NULL,
 };
+
+static const char *const trace_examples[] = {
+    "foretell trace run.json.gz",
+    "what torch.profiler recorded: who waits, which kernels are slower than they should be",
+    "foretell trace run.json.gz --gpu h100_sxm --gpu b200",
+    "the same run on other GPUs",
+    "foretell trace run.json.gz --on a100_pcie_80gb --json",
+    "say which GPU recorded it",
+    NULL};
 
 const cli_command cli_commands[] = {
     {CLI_TRAIN, "train", "MODEL", 1, 1, "one training step: time, memory, tokens/s, MFU, where the time goes",
@@ -176,6 +196,13 @@ const cli_command cli_commands[] = {
      "foretell train ... --json --detail kernels saves an answer with its request and its kernels. Answers of "
      "different tasks or versions are refused.",
      compare_examples, cli_compare},
+    {CLI_TRACE, "trace", "FILE", 1, 1, "a profiler trace: regime, gaps, kernels below par; --gpu forecasts it elsewhere",
+     "Reads what torch.profiler's export_chrome_trace wrote, plain or gzipped, of any size (record_shapes=True, and "
+     "profiler.step() after each step). Says what held the steps, what the host did while the GPU waited, whether "
+     "products ran on tensor cores, and which operators take longer than they should on that GPU. With --gpu every "
+     "operator's measured time is scaled by the ratio of its forecasts there and here, and the run is replayed. A trace "
+     "without kernels is forecast from its operators alone.",
+     trace_examples, cli_trace},
     {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the models known, or everything about one",
      "Lists the catalogue: name, architecture, parameters, layers, width. With the name of a model, a config.json or a "
      "folder that holds one, prints its sheet; with another word, the models whose name holds it.",
@@ -185,10 +212,15 @@ const cli_command cli_commands[] = {
      "balance per number format, the memory hierarchy, what looks wrong with it, and where every figure comes from.",
      gpus_examples, cli_gpus},
     {CLI_FIT, "fit", "", 0, 0, "train a predictor from measurements",
-     "Fits the whole predictor and prints its errors on rows it did not see. The same measurements give the same "
-     "bytes, "
-     "on any number of threads.",
+     "Fits the whole predictor and prints its errors on rows it did not see. With --calibrate, adapts a predictor to "
+     "one GPU from measurements that foretell calibrate took there, and prints the errors of points held out, before "
+     "and after. The same measurements give the same bytes, on any number of threads.",
      fit_examples, cli_fit},
+    {CLI_CALIBRATE, "calibrate", "", 0, 0, "measure this machine's GPU and adapt the forecasts to it",
+     "Measures kernels on the GPU of this machine with PyTorch, for a few minutes, where the forecast is worst or least "
+     "sure first; then fits a calibration from them (fit --calibrate) that every command takes with --calibration. "
+     "Ctrl-C ends the measuring and loses nothing; --resume goes on.",
+     calibrate_examples, cli_calibrate},
     {CLI_VALIDATE, "validate", "", 0, 0, "real against forecast: errors by family; exit 1 over the budget",
      "Forecasts every measured case and prints the errors by family, and the share of cases whose truth lay inside the "
      "interval. Where a budget stands beside the measurements (budget.json), or is given, an error above it is named "

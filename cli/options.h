@@ -21,7 +21,9 @@ enum {
     CLI_HELP = 1 << 9,
     CLI_SCALE = 1 << 10,
     CLI_COMPARE = 1 << 11,
-    CLI_EVERY = (1 << 12) - 1
+    CLI_CALIBRATE = 1 << 12,
+    CLI_TRACE = 1 << 13,
+    CLI_EVERY = (1 << 14) - 1
 };
 
 typedef enum cli_kind {

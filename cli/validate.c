@@ -191,18 +191,19 @@ typedef struct wanted {
     bool kernels, models;
 } wanted;
 
-static ft_status measure(const char *predictor, ft_validate_options *options, wanted which, ft_accuracy_table *out,
-                         ft_error *err)
+static ft_status measure(const char *predictor, const char *calibration, ft_validate_options *options, wanted which,
+                         ft_accuracy_table *out, ft_error *err)
 {
     ft_predictor *p;
     FT_TRY(ft__predictor_open(predictor, &p, err));
-    ft_status status = which.kernels ? ft__validate(p, options, out, err) : FT_OK;
+    ft_status status = calibration ? ft__predictor_calibrate(p, calibration, err) : FT_OK;
+    if (status == FT_OK && which.kernels) status = ft__validate(p, options, out, err);
     ft__predictor_close(p);
     if (status != FT_OK || !which.models) return status;
     size_t failed;
     ft_error reason = {0};
-    status = cli_validate_models(options->data, predictor, options->quantile, options->each ? each_model : NULL,
-                                 options->each_context, out, &failed, &reason);
+    status = cli_validate_models(options->data, predictor, calibration, options->quantile,
+                                 options->each ? each_model : NULL, options->each_context, out, &failed, &reason);
     if (status != FT_OK) *err = reason;
     if (status == FT_OK && failed && options->progress_context)
         fprintf(stderr, "foretell: %zu measured models could not be forecast; the last: %s\n", failed, reason.message);
@@ -217,7 +218,7 @@ static ft_status measure_baselines(const cli_args *args, ft_validate_options *op
     const char *const names[BASELINES] = {"roofline", "linear", o->scaling};
     options->each = NULL;
     for (int i = 0; i < BASELINES; i++) {
-        FT_TRY(measure(names[i], options, which, &o->baseline[i], err));
+        FT_TRY(measure(names[i], NULL, options, which, &o->baseline[i], err));
         o->beside[o->beside_count++] = (ft_beside){names[i], &o->baseline[i]};
     }
     return FT_OK;
@@ -227,7 +228,8 @@ static ft_status measure_baselines(const cli_args *args, ft_validate_options *op
 static const char *budget_path(const cli_args *args, const char *folder, char *room, size_t length)
 {
     const char *given = cli_value(args, OPT_BUDGET);
-    if (given || cli_has(args, OPT_PREDICTOR) || cli_has(args, OPT_QUANTILE)) return given;
+    if (given || cli_has(args, OPT_PREDICTOR) || cli_has(args, OPT_CALIBRATION) || cli_has(args, OPT_QUANTILE))
+        return given;
     snprintf(room, length, "%s/budget.json", folder);
     return ft__file_exists(room) ? room : NULL;
 }
@@ -345,7 +347,8 @@ static int validate(const cli_args *args, ft_validate_options *options, wanted w
     options->progress_context = &progress;
     cli_progress_begin(&progress, "validating");
     if (!cli_stderr_is_terminal()) options->progress = NULL; /* seconds, not minutes: no lines in logs */
-    ft_status measured = measure(cli_value(args, OPT_PREDICTOR), options, which, &o.table, &err);
+    ft_status measured = measure(cli_value(args, OPT_PREDICTOR), cli_value(args, OPT_CALIBRATION), options, which,
+                                 &o.table, &err);
     if (measured == FT_OK && cli_has(args, OPT_BASELINES)) measured = measure_baselines(args, options, which, &o, &err);
     cli_progress_end(&progress);
     status = measured == FT_OK ? finish(args, folder, &o, &c) : cli_fail(&err);

@@ -293,13 +293,14 @@ static ft_status every_line(models *m, const char *path, const ft_text *text, ft
     return FT_OK;
 }
 
-ft_status cli_validate_models(const char *folder, const char *predictor, double quantile, cli_model_case each,
-                              void *context, ft_accuracy_table *table, size_t *failed, ft_error *err)
+ft_status cli_validate_models(const char *folder, const char *predictor, const char *calibration, double quantile,
+                              cli_model_case each, void *context, ft_accuracy_table *table, size_t *failed,
+                              ft_error *err)
 {
     char path[4200];
     models *m = NULL;
     ft_text text = {0};
-    ft_options options = {.predictor = predictor, .quantile = quantile};
+    ft_options options = {.predictor = predictor, .calibration = calibration, .quantile = quantile};
     *failed = 0;
     snprintf(path, sizeof path, "%s/h200/models.jsonl.gz", folder);
     if (!ft__file_exists(path)) return FT_OK;

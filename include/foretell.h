@@ -219,8 +219,9 @@ typedef enum ft_source { FT_LEARNED, FT_CALIBRATED, FT_SIBLING, FT_PHYSICS, FT_R
 typedef struct ft_forecast {
     double ms, low_ms, high_ms;
     ft_bound bound;
-    ft_source source;      /* learned: this GPU was in the fit; sibling: one of its generation was;
-                              physics: neither; roofline: no model for the operator */
+    ft_source source;      /* learned: this GPU was in the fit; calibrated: this very one was measured;
+                              sibling: one of its generation was; physics: none of these;
+                              roofline: no model for the operator */
     const char *kin;       /* the GPU whose measurements stand closest; "" for none */
     const char *family;    /* "gemm_tensor", "attention" ... */
     double flops;          /* executed arithmetic, as the operator defines it */
@@ -244,6 +245,7 @@ typedef struct ft_context ft_context;
 typedef struct ft_options {
     const char *predictor; /* NULL: the shipped one; a path; "roofline", "linear", "scaling:GPU" */
     double quantile;       /* share of cases that low..high should cover; 0 means 0.9 */
+    const char *calibration; /* NULL: none; a file of `foretell fit --calibrate`, made on the same predictor */
 } ft_options;
 
 FT_API ft_status ft_open(ft_context **out, const ft_options *options, ft_error *err);

@@ -22,6 +22,7 @@
 #include "report/answer.h"
 #include "report/answer_step.h"
 #include "request_collective.h"
+#include "request_trace.h"
 
 typedef _Atomic(const ft_device *) shelf_place;
 
@@ -53,6 +54,8 @@ ft_status ft_open(ft_context **out, const ft_options *options, ft_error *err)
     }
     for (size_t i = 0; i < ft->device_count; i++) atomic_init(&ft->shelf[i], NULL);
     ft_status status = ft__predictor_open(options ? options->predictor : NULL, &ft->predictor, err);
+    if (status == FT_OK && options && options->calibration)
+        status = ft__predictor_calibrate(ft->predictor, options->calibration, err);
     if (status != FT_OK) {
         ft_close(ft);
         return status;
@@ -304,6 +307,7 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
     if (status == FT_OK)
         status = ask == FT_ASK_KERNEL       ? answer_kernel(ft, scratch, document, id, out, &err)
                  : ask == FT_ASK_COLLECTIVE ? answer_collective(ft, scratch, document, id, out, &err)
+                 : ask == FT_ASK_TRACE      ? ft__answer_trace_request(ft, document, id, out, &err)
                                             : answer_model(ft, scratch, document, id, out, &err);
     if (status != FT_OK) ft__answer_error(out, id, &err, line);
     json_decref(document);

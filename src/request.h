@@ -54,7 +54,8 @@ typedef enum ft_ask {
     FT_ASK_SERVE,
     FT_ASK_KERNEL,
     FT_ASK_COLLECTIVE,
-    FT_ASK_MEMORY
+    FT_ASK_MEMORY,
+    FT_ASK_TRACE
 } ft_ask;
 /* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */
 ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err);

@@ -149,29 +149,6 @@ static ft_status widen_beyond(const ft_cell *cell, ft_cell_gpu *g, const ft_matr
     return FT_OK;
 }
 
-/* Trees for the log of the local error, so that intervals are wide where the expert is unsure. */
-static ft_status fit_sigma(const ft_matrix *m, const double *residual, ft_cell_gpu *g, double *scale, ft_error *err)
-{
-    ft_boost_options o = {
-        .trees = m->count < 300 ? 0 : 48, .depth = 4, .rate = 0.1, .ridge = 30, .clip = 2, .rows = 1, .features = 1};
-    float *target = malloc((m->count + 1) * sizeof *target);
-    g->sigma = malloc((size_t)(o.trees + 1) * sizeof *g->sigma);
-    if (!target || !g->sigma) {
-        free(target);
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
-    }
-    for (size_t i = 0; i < m->count; i++) target[i] = (float)log(fabs(residual[i]) + 0.004);
-    double base;
-    ft_status s = ft__boost(&(ft_boost_data){m->key, m->count, m->width, target, m->weight}, &o, &base, g->sigma, err);
-    free(target);
-    FT_TRY(s);
-    g->expert.sigma_count = ft__boost_used(g->sigma, o.trees);
-    g->expert.sigma_base = (float)base;
-    for (size_t i = 0; i < m->count; i++)
-        scale[i] = exp(base + ft__trees_sum(g->sigma, (size_t)o.trees, m->key + i * (size_t)m->width));
-    return FT_OK;
-}
-
 static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, double *work, uint8_t *fold,
                             ft_error *err)
 {
@@ -188,7 +165,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
                      g->trees, err));
     g->expert.tree_count = ft__boost_used(g->trees, o.trees);
     if (apart) FT_TRY(ft__in_model(cell, g, m, g->tables, base, fold, FOLDS, residual, err));
-    FT_TRY(fit_sigma(m, residual, g, scale, err));
+    FT_TRY(ft__sigma_fit(m, residual, &g->expert, &g->sigma, scale, err));
     for (size_t i = 0; i < m->count; i++) z[i] = residual[i] / scale[i];
     if (!ft__spreads(z, m->count, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
         return ft__fail(err, FT_E_MEMORY, "out of memory");

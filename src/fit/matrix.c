@@ -55,3 +55,26 @@ void ft__matrix_set(const ft_cell *cell, const double *theta, uint32_t row_index
     m->target[at] = (float)log(row->ms / ms);
     m->weight[at] = row->weight;
 }
+
+ft_status ft__sigma_fit(const ft_matrix *m, const double *residual, ft_expert *e, ft_tree **trees, double *scale,
+                        ft_error *err)
+{
+    ft_boost_options o = {
+        .trees = m->count < 300 ? 0 : 48, .depth = 4, .rate = 0.1, .ridge = 30, .clip = 2, .rows = 1, .features = 1};
+    float *target = malloc((m->count + 1) * sizeof *target);
+    *trees = malloc((size_t)(o.trees + 1) * sizeof **trees);
+    if (!target || !*trees) {
+        free(target);
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < m->count; i++) target[i] = (float)log(fabs(residual[i]) + 0.004);
+    double base;
+    ft_status s = ft__boost(&(ft_boost_data){m->key, m->count, m->width, target, m->weight}, &o, &base, *trees, err);
+    free(target);
+    FT_TRY(s);
+    e->sigma_count = ft__boost_used(*trees, o.trees);
+    e->sigma_base = (float)base;
+    for (size_t i = 0; i < m->count; i++)
+        scale[i] = exp(base + ft__trees_sum(*trees, (size_t)o.trees, m->key + i * (size_t)m->width));
+    return FT_OK;
+}

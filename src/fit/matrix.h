@@ -15,6 +15,10 @@ void ft__matrix_free(ft_matrix *m);
 /* Fills line `at` from a measured row under constants `theta`. */
 void ft__matrix_set(const ft_cell *cell, const double *theta, uint32_t row_index, ft_matrix *m, size_t at);
 void ft__matrix_keys(const ft_cell *cell, const ft_physics *ph, uint32_t *key);
+/* Trees for the log of the local error, so that intervals are wide where the expert is unsure: into the expert, *trees
+ * (free()), and scale[] of every row. */
+ft_status ft__sigma_fit(const ft_matrix *m, const double *residual, ft_expert *e, ft_tree **trees, double *scale,
+                        ft_error *err);
 /* The range of every feature, into the expert. */
 void ft__matrix_ranges(const ft_matrix *m, ft_expert *e);
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/operator.h"
+#include "kernel/calibration.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
 #include "kernel/reference.h"
@@ -103,13 +104,18 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
                                               : device_ms;
     uint32_t key[FT_MAX_FEATURES];
     for (int i = 0; i < family->feature_count; i++) key[i] = ft__feature_key(ph.feature[i]);
-    for (int i = family->feature_count; i < FT_MAX_FEATURES; i++) key[i] = 0;
+    for (int i = family->feature_count; i < FT_MAX_FEATURES; i++) key[i] = 0, ph.feature[i] = 0;
+    const ft_calibrated *measured = ft__calibrated_of(p, expert);
+    bool calibrated = measured && !ft__inherited(measured);
+    const ft_tree *trees = calibrated ? p->calibration->trees : p->trees;
     double correction = (double)expert->bias[kinship];
     if (expert->weight[kinship] > 0)
         correction += (double)expert->weight[kinship] *
-                      ft__trees_sum(p->trees + expert->tree_first, expert->tree_count, key);
+                      ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
+    if (measured && measured->process.blocks)
+        correction += ft__process_mean(&measured->process, p->calibration->values, ph.feature);
     double log_scale = (double)expert->sigma_base;
-    if (expert->sigma_count) log_scale += ft__trees_sum(p->trees + expert->sigma_first, expert->sigma_count, key);
+    if (expert->sigma_count) log_scale += ft__trees_sum(trees + expert->sigma_first, expert->sigma_count, key);
     /* Wider where the operator lies outside of what was measured. */
     double stretch = ft__expert_stretch(expert, ph.feature, family->feature_count);
     double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, 3));
@@ -122,7 +128,10 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (expert->flags & FT_EXPERT_DEVICE);
     out->launch_ms = fmin(launch, out->ms);
     out->sustained_ms = out->ms * ft__power_sustained(device, op, out->flops, out->ms);
-    out->source = kinship == FT_KIN_SELF ? FT_LEARNED : kinship == FT_KIN_SIBLING ? FT_SIBLING : FT_PHYSICS;
+    out->source = calibrated && kinship == FT_KIN_SELF ? FT_CALIBRATED
+                  : kinship == FT_KIN_SELF             ? FT_LEARNED
+                  : kinship == FT_KIN_SIBLING          ? FT_SIBLING
+                                                       : FT_PHYSICS;
     out->kin = expert->gpu[0] == '*' ? "" : expert->gpu;
     double overhead = total - ph.body_ms;
     out->bound = overhead > ph.body_ms ? FT_OVERHEAD : ph.compute_ms >= ph.memory_ms ? FT_COMPUTE : FT_MEMORY;
@@ -135,6 +144,31 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     return FT_OK;
 }
 
+/* A calibrated variant was measured as kernels, and so was its correction; a call is such a kernel behind the gap that
+ * was measured beside. False: answered otherwise. */
+static bool forecast_call(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                          ft_forecast *out, ft_status *status, ft_error *err)
+{
+    int variant;
+    ft_kinship kinship;
+    const ft_family *family = p->calibration && p->mode == FT_PREDICT_LEARNED ? ft__family_of(op, &variant) : NULL;
+    const ft_expert *expert = family ? ft__predictor_expert(p, family, variant, device, &kinship) : NULL;
+    const ft_calibrated *measured = expert ? ft__calibrated_of(p, expert) : NULL;
+    if (!measured || ft__inherited(measured) || (expert->flags & FT_EXPERT_EAGER)) return false;
+    ft_op kernel = *op;
+    bool as_timed;
+    kernel.timing = FT_TIMING_DEVICE;
+    *status = forecast_as_asked(p, device, &kernel, quantile, &as_timed, out, err);
+    if (*status != FT_OK) return true;
+    double gap = expert->theta[FT_THETA_GAP_US] * 1e-3, kernel_ms = out->ms;
+    out->ms = ft__op_time(kernel_ms, gap);
+    out->low_ms = fmin(ft__op_time(out->low_ms, gap), out->ms);
+    out->high_ms = fmax(ft__op_time(out->high_ms, gap), out->ms);
+    out->sustained_ms = fmax(out->ms, ft__op_time(out->sustained_ms, gap));
+    if (out->ms - kernel_ms > kernel_ms) out->bound = FT_OVERHEAD;
+    return true;
+}
+
 /* One call never takes less time than its kernel. Where trees were fitted to one way of timing, the other is asked for
  * and the two contradict each other, the one that was measured stands. Where both were measured (calls alone, kernels
  * inside models, on a board in another state) each stands by itself. */
@@ -142,6 +176,8 @@ ft_status ft__expert_forecast(const ft_predictor *p, const ft_device *device, co
                               ft_forecast *out, ft_error *err)
 {
     bool as_timed, call = op->timing == FT_TIMING_OP;
+    ft_status status;
+    if (call && forecast_call(p, device, op, quantile, out, &status, err)) return status;
     FT_TRY(forecast_as_asked(p, device, op, quantile, &as_timed, out, err));
     if (as_timed) return FT_OK;
     ft_op other = *op;

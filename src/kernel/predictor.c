@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "kernel/calibration.h"
 #include "kernel/embedded_predictor.h"
+#include "kernel/predictor_check.h"
 
 const double ft__quantile_levels[FT_QUANTILES] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
 
@@ -31,75 +33,6 @@ _Static_assert(sizeof(ft_tree) == 96, "trees are laid out without padding");
 _Static_assert(sizeof(ft_expert) % 8 == 0, "experts stay aligned");
 
 static const char magic[8] = {'F', 'O', 'R', 'E', 'T', 'E', 'L', 'L'};
-
-/* Four words a step in lanes that do not wait for each other, so that megabytes take a millisecond. */
-static uint64_t checksum(const unsigned char *at, size_t length)
-{
-    uint64_t lane[4] = {0x9e3779b97f4a7c15u, 0xbf58476d1ce4e5b9u, 0x94d049bb133111ebu, 0x2545f4914f6cdd1du}, word[4];
-    size_t steps = length / sizeof word;
-    for (size_t i = 0; i < steps; i++) {
-        memcpy(word, at + sizeof word * i, sizeof word);
-        for (int l = 0; l < 4; l++) {
-            lane[l] = (lane[l] ^ word[l]) * 0xff51afd7ed558ccdu;
-            lane[l] ^= lane[l] >> 32;
-        }
-    }
-    memset(word, 0, sizeof word);
-    memcpy(word, at + sizeof word * steps, length - sizeof word * steps);
-    uint64_t h = length;
-    for (int l = 0; l < 4; l++) {
-        h = (h ^ lane[l] ^ word[l]) * 0xc4ceb9fe1a85ec53u;
-        h ^= h >> 29;
-    }
-    return h;
-}
-
-static bool terminated(const char *text, size_t room) { return memchr(text, 0, room) != NULL; }
-
-static bool finite_all(const float *at, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(at[i])) return false;
-    return true;
-}
-
-/* Spreads grow with the share of cases they cover. */
-static bool spreads_sound(const float spread[FT_KIN_LEVELS][FT_QUANTILES])
-{
-    for (int k = 0; k < FT_KIN_LEVELS; k++)
-        for (int q = 0; q < FT_QUANTILES; q++)
-            if (!(spread[k][q] >= (q ? spread[k][q - 1] : 0) && spread[k][q] < 1e6f)) return false;
-    return true;
-}
-
-/* Constants that physics can be computed with. Those of a family this program knows lie within its bounds, give or take
- * the factor by which a later version may have moved a bound; a constant that did not exist yet when the file was made
- * is 0 and fails here instead of making a wrong forecast. The linear baseline's coefficients are only not negative. */
-static bool constants_sound(const ft_expert *e)
-{
-    int at = ft__family_find(e->family);
-    for (int i = 0; i < FT_MAX_THETA; i++)
-        if (!(e->theta[i] >= 0 && e->theta[i] < 1e9)) return false;
-    for (int i = 0; at >= 0 && i < ft__families[at]->parameter_count; i++) {
-        const ft_parameter *p = &ft__families[at]->parameters[i];
-        if (e->theta[i] < p->low / 2 || e->theta[i] > p->high * 2) return false;
-    }
-    return true;
-}
-
-static bool expert_sound(const ft_expert *e, size_t trees)
-{
-    if (!terminated(e->family, sizeof e->family) || !terminated(e->variant, sizeof e->variant) ||
-        !terminated(e->gpu, sizeof e->gpu) || !terminated(e->generation, sizeof e->generation))
-        return false;
-    if (e->tree_first > trees || e->tree_count > trees - e->tree_first) return false;
-    if (e->sigma_first > trees || e->sigma_count > trees - e->sigma_first) return false;
-    for (int k = 0; k < FT_KIN_LEVELS; k++)
-        if (!(e->weight[k] >= 0 && e->weight[k] <= 1 && fabsf(e->bias[k]) < 10)) return false;
-    return fabsf(e->sigma_base) < 50 && finite_all(e->mape, FT_KIN_LEVELS) &&
-           finite_all(e->feature_low, FT_MAX_FEATURES) && finite_all(e->feature_high, FT_MAX_FEATURES) &&
-           spreads_sound(e->spread_low) && spreads_sound(e->spread_high) && constants_sound(e);
-}
 
 /* Cells of families or variants this program does not know keep an empty range. Records of one cell stand together as
  * `fit` writes them; in a file made otherwise the range just holds others in between. */
@@ -141,7 +74,7 @@ static ft_status read_records(const void *data, size_t length, const char *where
     uint64_t need = sizeof h + (uint64_t)h.expert_count * sizeof(ft_expert) + (uint64_t)h.tree_count * sizeof(ft_tree);
     if (need > length || h.meta_length != length - need)
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: counts do not add up to the length");
-    if (!trusted && checksum(at + sizeof h, length - sizeof h) != h.checksum)
+    if (!trusted && ft__records_checksum(at + sizeof h, length - sizeof h) != h.checksum)
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "checksum mismatch: the file is damaged");
     out->experts = (const ft_expert *)(const void *)(at + sizeof h);
     out->expert_count = h.expert_count;
@@ -149,8 +82,9 @@ static ft_status read_records(const void *data, size_t length, const char *where
     out->tree_count = h.tree_count;
     out->meta = (const char *)(at + need);
     out->meta_length = (size_t)h.meta_length;
+    out->identity = h.checksum;
     for (size_t i = 0; i < out->expert_count; i++)
-        if (!expert_sound(&out->experts[i], out->tree_count))
+        if (!ft__expert_sound(&out->experts[i], out->tree_count))
             return ft__fail_at(
                 err, FT_E_FORMAT, where, 0, 0,
                 "damaged, or made for other models than this program's: record %zu holds impossible figures; "
@@ -159,10 +93,8 @@ static ft_status read_records(const void *data, size_t length, const char *where
     ft__predictor_index(out);
     if (trusted) return FT_OK;
     for (size_t i = 0; i < out->tree_count; i++) {
-        const ft_tree *t = &out->trees[i];
-        bool sound = t->shift <= FT_LEAF_SHIFT_MAX;
-        for (int d = 0; d < FT_TREE_DEPTH; d++) sound = sound && t->feature[d] < FT_MAX_FEATURES;
-        if (!sound) return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: tree %zu is impossible", i);
+        if (!ft__tree_sound(&out->trees[i]))
+            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: tree %zu is impossible", i);
     }
     return FT_OK;
 }
@@ -193,7 +125,7 @@ ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, con
     to += expert_count * sizeof *experts;
     if (tree_count) memcpy(to, trees, tree_count * sizeof *trees);
     memcpy(to + tree_count * sizeof *trees, meta, meta_length);
-    h.checksum = checksum(at + sizeof h, total - sizeof h);
+    h.checksum = ft__records_checksum(at + sizeof h, total - sizeof h);
     memcpy(at, &h, sizeof h);
     *out = at;
     *length = total;
@@ -242,6 +174,7 @@ ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *er
 void ft__predictor_close(ft_predictor *p)
 {
     if (!p) return;
+    ft__calibration_close(p->calibration);
     if (p->mapping) ft__file_unmap(p->mapping, p->mapping_length);
     free(p);
 }
@@ -290,7 +223,9 @@ const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *fa
      * chain of fallbacks is at most as long as there are variants, even one that should run in a circle. */
     int at = ft__family_find(family->name);
     for (int v = variant, steps = 0; at >= 0 && v >= 0 && steps < family->variant_count; steps++) {
-        const ft_expert *e = find(p, at, v, device, kinship);
+        const ft_calibrated *measured = ft__calibrated(p, at, v, device);
+        const ft_expert *e = measured ? &measured->expert : find(p, at, v, device, kinship);
+        if (measured) *kinship = ft__expert_kinship(&measured->expert);
         if (e) {
             if (v != variant && *kinship == FT_KIN_SELF) *kinship = FT_KIN_SIBLING;
             return e;

@@ -39,6 +39,9 @@ enum { FT_EXPERT_BARE_OPERANDS = 1 };
 /* It has rows that are eager calls, the launch gap inside; rows that are device time. Neither, in older files: the
  * latter. */
 enum { FT_EXPERT_EAGER = 2, FT_EXPERT_DEVICE = 4 };
+/* In a calibration: its variant was not measured, only others of its family; it stands as close as the predictor's own
+ * expert does, whose kinship the bits from FT_EXPERT_KIN_SHIFT on hold. */
+enum { FT_EXPERT_INHERITED = 8, FT_EXPERT_KIN_SHIFT = 8 };
 
 typedef struct ft_expert {
     char family[24], variant[24], gpu[48], generation[24];
@@ -57,6 +60,13 @@ typedef struct ft_expert {
     double theta[FT_MAX_THETA];
 } ft_expert;
 
+/* How close an expert of a calibration stands to its GPU. */
+static inline ft_kinship ft__expert_kinship(const ft_expert *e)
+{
+    uint32_t kin = e->flags >> FT_EXPERT_KIN_SHIFT;
+    return !(e->flags & FT_EXPERT_INHERITED) ? FT_KIN_SELF : kin < FT_KIN_LEVELS ? (ft_kinship)kin : FT_KIN_WORLD;
+}
+
 typedef struct ft_predictor {
     enum { FT_PREDICT_LEARNED, FT_PREDICT_ROOFLINE, FT_PREDICT_LINEAR, FT_PREDICT_SCALING } mode;
     const ft_expert *experts;
@@ -70,6 +80,8 @@ typedef struct ft_predictor {
     const char *meta; /* JSON: what it was fitted from, its errors */
     size_t meta_length;
     char scaling_from[64]; /* FT_PREDICT_SCALING: the measured GPU */
+    uint64_t identity;     /* checksum of its file: what a calibration was made on */
+    const struct ft_calibration *calibration; /* owned; NULL: none */
     const void *mapping;   /* owned; NULL when embedded */
     size_t mapping_length;
 } ft_predictor;
@@ -77,6 +89,8 @@ typedef struct ft_predictor {
 /* `which`: NULL for the one compiled in, a file, or "roofline", "linear", "scaling:GPU". */
 ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *err);
 void ft__predictor_close(ft_predictor *p);
+/* Adds a calibration (kernel/calibration.h) from a file. It must have been made on this predictor, which owns it. */
+ft_status ft__predictor_calibrate(ft_predictor *p, const char *path, ft_error *err);
 /* From memory that outlives the predictor; checks magic, version, sizes, checksum and every index. */
 ft_status ft__predictor_read(const void *data, size_t length, const char *where, ft_predictor *out, ft_error *err);
 /* Fills `cell` from the experts; reading a file does it. */
