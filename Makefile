@@ -7,7 +7,10 @@ DESTDIR ?=
 RUN ?= kernel gemm -m 4096 -n 50257 -k 768 --gpu h200_sxm
 RUN_BESIDE ?= kernel gemm -m 4096 -n 50304 -k 768 --gpu h200_sxm
 
-.PHONY: all help run test bench lint format install clean
+# A PyTorch version that python/requirements-test*.txt knows; empty is the default.
+TORCH ?=
+
+.PHONY: all help run test test-python bench lint format install clean
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
@@ -15,6 +18,7 @@ help:
 	@echo 'make            build the program and the library in $(BUILD)/'
 	@echo 'make run        build, then show one telling forecast'
 	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about ten minutes)'
+	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
 	@echo 'make bench      speed and accuracy, as tables'
 	@echo 'make lint       layout, static analysis, include ladder'
 	@echo 'make format     lay the sources out'
@@ -32,6 +36,9 @@ run: all
 
 test:
 	@scripts/test
+
+test-python: all
+	@BUILD=$(BUILD) scripts/test_python $(TORCH)
 
 bench: all
 	@BUILD=$(BUILD) scripts/bench

@@ -6,12 +6,12 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from operands import Operands
-from timing import Make
+from foretell.calibrate.kernels.case import Case
+from foretell.calibrate.operands import Operands
+from foretell.calibrate.timing import Make
 
-Case = dict[str, Any]  # column -> name or integer
 T = TypeVar("T")
 
 

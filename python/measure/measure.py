@@ -8,8 +8,8 @@ The first form draws random shapes from each family's distribution (documented a
 family. The second gives each its own time and skips shapes that a folder already holds. The third times rows of that
 folder again and prints the ratio of the new figure to the old: 1.00 where machine, libraries and protocol agree.
 
-Needs PyTorch with CUDA; timing.py says how a kernel is timed. A run is repeatable in its shapes (--seed), not in its
-times.
+Needs PyTorch with CUDA; foretell/calibrate/timing.py says how a kernel is timed. A run is repeatable in its shapes
+(--seed), not in its times.
 """
 
 from __future__ import annotations
@@ -26,15 +26,18 @@ from pathlib import Path
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # operands, kernels and timing are calibrate's
+
 import tables
 from attention import ATTENTION
 from dense import BMM, CONV, GEMM
 from family import Case, Family
 from memory_bound import ELEMENTWISE, NORM, QUANTIZE, ROWWISE
 from moe import MOE
-from operands import Operands, TooLarge
 from optimizers import OPTIMIZER
-from timing import GraphTimer, Sample
+
+from foretell.calibrate.operands import Operands, TooLarge
+from foretell.calibrate.timing import GraphTimer, Sample
 
 FAMILIES = {f.name: f for f in (GEMM, BMM, CONV, ATTENTION, ELEMENTWISE, ROWWISE, NORM, QUANTIZE, MOE, OPTIMIZER)}
 BUFFER_BYTES = 12 << 30

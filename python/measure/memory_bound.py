@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-
-from dense import image
 from family import Case, Family, choice, log_uniform, multiple, pick
-from operands import DTYPES, Operands
-from timing import Launch, Make
 
-aten = torch.ops.aten
-Tensor = torch.Tensor
+from foretell.calibrate.kernels.dense import image
+from foretell.calibrate.kernels.elementwise import BINARY, UNARY, build_elementwise
+from foretell.calibrate.kernels.quantize import QUANTIZE_OPS, build_quantize
+from foretell.calibrate.kernels.rowwise import ROWWISE_OPS, build_rowwise
+from foretell.calibrate.operands import DTYPES, Operands
+from foretell.calibrate.timing import Launch, Make
 
 # --- elementwise: `inputs` tensors of numel elements in, one out. `cast_x` names the dtype of the output.
 
-UNARY: dict[str, Callable[[Tensor], Tensor]] = {
-    "cast_bf16": lambda x: x.to(torch.bfloat16),
-    "cast_fp32": lambda x: x.to(torch.float32),
-    "copy": torch.clone,
-    "cos": torch.cos,
-    "dropout": lambda x: F.dropout(x, 0.1),
-    "exp": torch.exp,
-    "gelu": F.gelu,
-    "neg": torch.neg,
-    "pow": lambda x: x.pow(2),
-    "relu": torch.relu,
-    "rsqrt": torch.rsqrt,
-    "scalar_mul": lambda x: x * 1.5,
-    "silu": F.silu,
-    "tanh": torch.tanh,
-}
-BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "add": torch.add,
-    "div": torch.div,
-    "gelu_backward": aten.gelu_backward,
-    "mul": torch.mul,
-    "relu_backward": lambda grad, x: aten.threshold_backward(grad, x, 0),
-    "silu_backward": aten.silu_backward,
-    "tanh_backward": aten.tanh_backward,
-}
 ELEMENTWISE_WEIGHTS = {**{op: 1.0 for op in UNARY}, **{op: 1.4 for op in BINARY}}
 
 
@@ -55,139 +29,8 @@ def draw_elementwise(rng: random.Random) -> Case | None:
     return {"dtype": dtype, "op": op, "inputs": 2 if op in BINARY else 1, "numel": numel}
 
 
-def build_elementwise(case: Case, operands: Operands) -> Make:
-    dtype, op, numel = DTYPES[case["dtype"]], case["op"], case["numel"]
-
-    def make() -> Launch:
-        x = operands.take(dtype, numel)
-        if op in UNARY:
-            return lambda: UNARY[op](x)
-        y = operands.take(dtype, numel)
-        return lambda: BINARY[op](x, y)
-
-    return make
-
-
 # --- rowwise: x[rows, cols], the operator works along cols unless its name says otherwise.
 
-RowwiseOp = Callable[[Operands, torch.dtype, int, int], Launch]
-VOCABULARY, SMALL_VOCABULARY = 50257, 4096  # rows of an embedding table; the small one
-TABLE_MAX = 7e8  # where the other would exceed this many elements
-
-
-def table_rows(cols: int) -> int:
-    return VOCABULARY if VOCABULARY * cols <= TABLE_MAX else SMALL_VOCABULARY
-
-
-def on_matrix(function: Callable[[Tensor], Tensor]) -> RowwiseOp:
-    """An operator of x alone."""
-
-    def bind(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-        x = operands.take(dtype, rows, cols)
-        return lambda: function(x)
-
-    return bind
-
-
-def bias_add(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    x, bias = operands.take(dtype, rows, cols), operands.take(dtype, cols)
-    return lambda: x + bias
-
-
-def cat_halves(x: Tensor) -> Tensor:
-    half = x.shape[1] // 2
-    return torch.cat([x[:, half:], x[:, :half]], dim=1)
-
-
-def layernorm(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    x, weight, bias = operands.take(dtype, rows, cols), operands.take(dtype, cols), operands.take(dtype, cols)
-    return lambda: F.layer_norm(x, (cols,), weight, bias)
-
-
-def layernorm_backward(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    grad, x = operands.take(dtype, rows, cols), operands.take(dtype, rows, cols)
-    weight, bias = operands.take(dtype, cols), operands.take(dtype, cols)
-    mean, rstd = operands.take(torch.float32, rows, 1), operands.take(torch.float32, rows, 1)
-    return lambda: aten.native_layer_norm_backward(grad, x, [cols], mean, rstd, weight, bias, [True, True, True])
-
-
-def rmsnorm(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    x, weight = operands.take(dtype, rows, cols), operands.take(dtype, cols)
-    return lambda: F.rms_norm(x, (cols,), weight)
-
-
-def rmsnorm_backward(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    grad, x, weight = operands.take(dtype, rows, cols), operands.take(dtype, rows, cols), operands.take(dtype, cols)
-    rstd = operands.take(torch.float32, rows, 1)
-    return lambda: aten._fused_rms_norm_backward(grad, x, [cols], rstd, weight, [True, True])
-
-
-def softmax_backward(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    grad, y = operands.take(dtype, rows, cols), operands.take(dtype, rows, cols)
-    return lambda: aten._softmax_backward_data(grad, y, 1, dtype)
-
-
-def log_softmax_backward(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    grad, y = operands.take(dtype, rows, cols), operands.take(dtype, rows, cols)
-    return lambda: aten._log_softmax_backward_data(grad, y, 1, dtype)
-
-
-def cross_entropy(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    logits, labels = operands.take(dtype, rows, cols), operands.integers(cols, rows)
-    return lambda: F.cross_entropy(logits, labels)
-
-
-def cross_entropy_backward(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    """As autograd runs it: the gradient of nll_loss (zeros and one figure a row), then that of log_softmax."""
-    log_probs, labels = operands.take(dtype, rows, cols), operands.integers(cols, rows)
-    grad, weight = (
-        torch.ones((), dtype=dtype, device=operands.device),
-        torch.full((), rows, dtype=dtype, device=operands.device),
-    )
-
-    def launch() -> Tensor:
-        grad_log_probs = aten.nll_loss_backward(grad, log_probs, labels, None, 1, -100, weight)
-        return aten._log_softmax_backward_data(grad_log_probs, log_probs, 1, dtype)
-
-    return launch
-
-
-def embedding(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    table, taken = operands.take(dtype, table_rows(cols), cols), operands.bytes_taken
-    ids = operands.integers(table_rows(cols), rows)
-    # Only the rows that are looked up are read: they decide how many copies it takes to stay cold, not the table.
-    operands.bytes_taken = taken - table.numel() * table.element_size() + rows * cols * table.element_size()
-    return lambda: F.embedding(ids, table)
-
-
-def embedding_backward(operands: Operands, dtype: torch.dtype, rows: int, cols: int) -> Launch:
-    """The dense gradient: the whole table is zeroed, then rows are added; from 3072 rows on they are sorted first."""
-    grad, ids = operands.take(dtype, rows, cols), operands.integers(table_rows(cols), rows)
-    return lambda: aten.embedding_dense_backward(grad, ids, table_rows(cols), -1, False)
-
-
-ROWWISE_OPS: dict[str, RowwiseOp] = {
-    "argmax": on_matrix(lambda x: x.argmax(1)),
-    "bias_add": bias_add,
-    "cat_halves": on_matrix(cat_halves),
-    "cross_entropy": cross_entropy,
-    "cross_entropy_backward": cross_entropy_backward,
-    "cumsum": on_matrix(lambda x: x.cumsum(1)),
-    "embedding": embedding,
-    "embedding_backward": embedding_backward,
-    "layernorm": layernorm,
-    "layernorm_backward": layernorm_backward,
-    "log_softmax": on_matrix(lambda x: F.log_softmax(x, 1)),
-    "log_softmax_backward": log_softmax_backward,
-    "mean_all": on_matrix(torch.mean),
-    "rmsnorm": rmsnorm,
-    "rmsnorm_backward": rmsnorm_backward,
-    "softmax": on_matrix(lambda x: F.softmax(x, 1)),
-    "softmax_backward": softmax_backward,
-    "sum_cols": on_matrix(lambda x: x.sum(0)),
-    "sum_rows": on_matrix(lambda x: x.sum(1)),
-    "transpose_copy": on_matrix(lambda x: x.t().contiguous()),
-}
 OFTEN = (
     "cumsum",
     "embedding_backward",
@@ -216,11 +59,6 @@ def draw_rowwise(rng: random.Random) -> Case | None:
     if shape is None or (op == "transpose_copy" and 1 in shape):  # a transposed vector is itself: nothing would run
         return None
     return {"dtype": dtype, "op": op, "rows": shape[0], "cols": shape[1]}
-
-
-def build_rowwise(case: Case, operands: Operands) -> Make:
-    bind = ROWWISE_OPS[case["op"]]
-    return lambda: bind(operands, DTYPES[case["dtype"]], case["rows"], case["cols"])
 
 
 # --- norm: batch and group normalisation of images x[n,c,h,w], in training.
@@ -275,49 +113,9 @@ def build_norm(case: Case, operands: Operands) -> Make:
 
 # --- quantize: x[rows, cols] in bf16 to fp8 (e4m3), in eager PyTorch.
 
-FP8 = torch.float8_e4m3fn
-FP8_MAX = torch.finfo(FP8).max
-
-
-def cast(x: Tensor, scale: Tensor) -> Tensor:
-    return x.to(FP8)
-
-
-def tensor_static(x: Tensor, scale: Tensor) -> Tensor:
-    return (x * scale).to(FP8)
-
-
-def tensor_dynamic(x: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    inverse = x.abs().amax().float().clamp(min=1e-12) / FP8_MAX
-    return (x / inverse).clamp(-FP8_MAX, FP8_MAX).to(FP8), inverse
-
-
-def row_dynamic(x: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-    inverse = x.abs().amax(1, keepdim=True).float().clamp(min=1e-12) / FP8_MAX
-    return (x / inverse).clamp(-FP8_MAX, FP8_MAX).to(FP8), inverse
-
-
-QUANTIZE_OPS = {
-    "cast": cast,
-    "tensor_static": tensor_static,
-    "tensor_dynamic": tensor_dynamic,
-    "row_dynamic": row_dynamic,
-}
-
-
 def draw_quantize(rng: random.Random) -> Case | None:
     shape = draw_matrix(rng)
     return shape and {"dtype": "bf16", "op": choice(rng, list(QUANTIZE_OPS)), "rows": shape[0], "cols": shape[1]}
-
-
-def build_quantize(case: Case, operands: Operands) -> Make:
-    op, dtype = QUANTIZE_OPS[case["op"]], DTYPES[case["dtype"]]
-
-    def make() -> Launch:
-        x, scale = operands.take(dtype, case["rows"], case["cols"]), torch.ones((), dtype=dtype, device=operands.device)
-        return lambda: op(x, scale)
-
-    return make
 
 
 ELEMENTWISE = Family("elementwise", ("dtype", "op", "inputs", "numel"), draw_elementwise, build_elementwise)

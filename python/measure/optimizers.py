@@ -7,23 +7,10 @@ from __future__ import annotations
 
 import random
 
-import torch
-
 from family import Case, Family, choice, log_uniform, pick
-from operands import DTYPES, Operands
-from timing import Launch, Make
 
-Params = list[torch.nn.Parameter]
+from foretell.calibrate.kernels.optimizers import CLIP, OPTIMIZERS, build_optimizer
 
-OPTIMIZERS = {
-    "adamw_foreach": lambda p: torch.optim.AdamW(p, lr=1e-4, foreach=True, capturable=True),
-    "adamw_fused": lambda p: torch.optim.AdamW(p, lr=1e-4, fused=True, capturable=True),
-    "sgd_foreach": lambda p: torch.optim.SGD(p, lr=1e-4, foreach=True),
-    "sgd_fused": lambda p: torch.optim.SGD(p, lr=1e-4, fused=True),
-    "sgd_momentum_foreach": lambda p: torch.optim.SGD(p, lr=1e-4, momentum=0.9, foreach=True),
-    "sgd_momentum_fused": lambda p: torch.optim.SGD(p, lr=1e-4, momentum=0.9, fused=True),
-}
-CLIP = "clip_grad_norm"
 MAX_PARAMS = 1 << 29
 
 
@@ -34,22 +21,6 @@ def draw_optimizer(rng: random.Random) -> Case | None:
     if size < 1024:
         return None
     return {"dtype": pick(rng, {"fp32": 1.0, "bf16": 1.0}), "op": op, "tensors": tensors, "params": size * tensors}
-
-
-def build_optimizer(case: Case, operands: Operands) -> Make:
-    dtype, size = DTYPES[case["dtype"]], case["params"] // case["tensors"]
-
-    def make() -> Launch:
-        params: Params = []
-        for _ in range(case["tensors"]):
-            params.append(torch.nn.Parameter(operands.take(dtype, size).clone()))
-            params[-1].grad = operands.take(dtype, size).clone()
-        if case["op"] == CLIP:
-            return lambda: torch.nn.utils.clip_grad_norm_(params, 1.0)
-        optimizer = OPTIMIZERS[case["op"]](params)
-        return optimizer.step
-
-    return make
 
 
 OPTIMIZER = Family("optimizer", ("dtype", "op", "tensors", "params"), draw_optimizer, build_optimizer, rotate=False)

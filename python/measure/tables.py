@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # reading and merging tables needs no PyTorch
     from family import Case, Family
-    from timing import Sample
+
+    from foretell.calibrate.timing import Sample
 
 TIMES = ("ms", "ms_min", "ms_max")
 LAUNCHES = "launches"

@@ -35,6 +35,11 @@ def set_tf32(dtype: str) -> None:
     torch.backends.cudnn.allow_tf32 = dtype == "tf32"
 
 
+def use_fnuz_fp8() -> None:
+    """CDNA3 (gfx94x) multiplies the e4m3 without infinities and negative zero; everybody else the OCP one."""
+    DTYPES["fp8"] = torch.float8_e4m3fnuz
+
+
 class Operands:
     """Hands out random tensors and counts their bytes."""
 

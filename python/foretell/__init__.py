@@ -1,0 +1,81 @@
+"""Foretell: how fast a deep-learning model trains or serves on GPUs, how much memory it takes, and why.
+
+>>> import foretell
+>>> step = foretell.train("llama-3-8b", gpu="h100_sxm", batch=1, seq=2048)
+>>> print(f"{step.memory.peak_bytes / 2**30:.0f} GiB, bound by {step.regime.bound}")
+60 GiB, bound by compute
+
+Any ``torch.nn.Module`` can stand in the place of the name, with example inputs beside it; see :func:`forecast`. A
+training step that exists already is forecast by wrapping it in :func:`record`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._version import __version__
+from .answers import (
+    Advice,
+    Answer,
+    Collection,
+    Collective,
+    Comparison,
+    Gpu,
+    Infer,
+    Kernel,
+    KernelRow,
+    Layer,
+    Memory,
+    Model,
+    Regime,
+    Step,
+    Trace,
+)
+from .api import batch, collective, compare, forecast, gpus, infer, kernel, models, train
+from .errors import Error, ExportError, NotFoundError, TorchMissingError
+from .recording import Recording, record
+from .tracing import trace
+
+__all__ = [
+    "Advice",
+    "Answer",
+    "Collection",
+    "Collective",
+    "Comparison",
+    "Error",
+    "ExportError",
+    "Gpu",
+    "Infer",
+    "Kernel",
+    "KernelRow",
+    "Layer",
+    "Memory",
+    "Model",
+    "NotFoundError",
+    "Recording",
+    "Regime",
+    "Step",
+    "TorchMissingError",
+    "Trace",
+    "__version__",
+    "batch",
+    "collective",
+    "compare",
+    "forecast",
+    "gpus",
+    "infer",
+    "kernel",
+    "models",
+    "record",
+    "trace",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """``foretell.export`` without an import of its own; it needs PyTorch, so it is not imported with the package."""
+    if name == "export":
+        from ._model import exporter
+
+        return exporter()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

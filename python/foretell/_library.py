@@ -1,0 +1,140 @@
+"""libforetell by ctypes: the JSON door of foretell.h and nothing else.
+
+Only ``ft_open``, ``ft_answer``, ``ft_close`` are called, so that the two structs below are all of the ABI that has to
+agree. ctypes lets go of the interpreter lock for the length of a call, and a context is read-only after it was opened:
+any number of threads may ask at once. One context per predictor and calibration lives as long as the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from . import _find
+from .errors import Error, NotFoundError
+
+__all__ = ["Context", "DEFAULT", "Settings", "answer", "context"]
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [
+        ("code", ctypes.c_int),
+        ("message", ctypes.c_char * 640),
+        ("where", ctypes.c_char * 256),
+        ("line", ctypes.c_int),
+        ("column", ctypes.c_int),
+    ]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [
+        ("predictor", ctypes.c_char_p),
+        ("quantile", ctypes.c_double),
+        ("calibration", ctypes.c_char_p),
+    ]
+
+
+class Settings(NamedTuple):
+    """What a context is opened with."""
+
+    predictor: str | None = None  # None: the shipped one; a file, "roofline", "linear", "scaling:GPU"
+    calibration: str | None = None  # a file that `foretell fit --calibrate` wrote
+
+
+DEFAULT = Settings()
+
+
+class _Library:
+    def __init__(self) -> None:
+        path = _find.library()
+        try:
+            self.native = ctypes.CDLL(os.fspath(path))
+        except OSError as error:
+            raise NotFoundError(f"cannot load libforetell: {error}", where=os.fspath(path)) from None
+        self.path = path
+        self.free = ctypes.CDLL(None).free
+        self.free.argtypes = [ctypes.c_void_p]
+        self.free.restype = None
+        try:
+            self.open = self.native.ft_open
+            self.answer = self.native.ft_answer
+            self.status_name = self.native.ft_status_name
+        except AttributeError as error:
+            raise NotFoundError(f"this is not libforetell: {error}", where=os.fspath(path)) from None
+        self.open.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Options), ctypes.POINTER(_Error)]
+        self.open.restype = ctypes.c_int
+        self.answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
+        self.answer.restype = ctypes.c_void_p
+        self.status_name.argtypes = [ctypes.c_int]
+        self.status_name.restype = ctypes.c_char_p
+
+
+class Context:
+    """An open ``ft_context``. Made by :func:`context`, never closed before the process ends."""
+
+    def __init__(self, native: _Library, settings: Settings) -> None:
+        self._native = native
+        self._handle = ctypes.c_void_p()
+        options = _Options(
+            predictor=settings.predictor.encode() if settings.predictor else None,
+            calibration=settings.calibration.encode() if settings.calibration else None,
+        )
+        error = _Error()
+        status = native.open(ctypes.byref(self._handle), ctypes.byref(options), ctypes.byref(error))
+        if status != 0:
+            code = native.status_name(status)
+            raise Error(
+                error.message.decode(errors="replace") or "libforetell could not be opened",
+                code=code.decode() if code else "bug",
+                where=error.where.decode(errors="replace"),
+            )
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """One request in, one answer out, as JSON objects; a refusal is an answer with ``"ok": false``."""
+        try:
+            text = json.dumps(request, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError) as error:
+            raise Error(f"the request is not JSON: {error}", code="syntax") from None
+        if b"\0" in text:
+            raise Error("the request holds a zero byte", code="syntax")
+        pointer = self._native.answer(self._handle, text)
+        if not pointer:
+            raise MemoryError("libforetell is out of memory")
+        try:
+            told: dict[str, Any] = json.loads(ctypes.string_at(pointer))
+            return told
+        finally:
+            self._native.free(pointer)
+
+
+_lock = threading.Lock()
+_library: _Library | None = None
+_contexts: dict[Settings, Context] = {}
+
+
+def context(settings: Settings = DEFAULT) -> Context:
+    """The context with these settings, opened when it is first asked for."""
+    global _library
+    known = _contexts.get(settings)
+    if known:
+        return known
+    with _lock:
+        if _library is None:
+            _library = _Library()
+        if settings not in _contexts:
+            _contexts[settings] = Context(_library, settings)
+        return _contexts[settings]
+
+
+def answer(request: Mapping[str, Any], settings: Settings = DEFAULT) -> dict[str, Any]:
+    """Asks libforetell.
+
+    >>> told = answer({"task": "kernel", "op": "gemm", "m": 4096, "n": 4096, "k": 4096, "gpu": "h100_sxm"})
+    >>> told["ok"], 0.1 < told["ms"] < 0.3
+    (True, True)
+    """
+    return context(settings).answer(request)

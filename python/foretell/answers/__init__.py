@@ -1,0 +1,45 @@
+"""Answers: frozen dataclasses with units in their names.
+
+Each prints as a compact table, shows itself in a notebook, and has ``to_dict()``, ``to_dataframe()``, ``raw`` (the JSON
+object as it came), ``request`` (what was asked) and ``extra`` (keys of ``raw`` that have no field here).
+"""
+
+from __future__ import annotations
+
+from .answer import Answer
+from .catalogue import Gpu, Model
+from .collection import Collection
+from .comparison import Cause, Compared, Comparison, KernelChange
+from .infer import Capacity, Cell, Infer, Offline
+from .kernel import Collective, Kernel
+from .step import Advice, Finding, KernelRow, Layer, Memory, Regime, Source, Stage, Step
+from .trace import Elsewhere, Operator, Trace
+
+__all__ = [
+    "Advice",
+    "Answer",
+    "Capacity",
+    "Cause",
+    "Cell",
+    "Collection",
+    "Collective",
+    "Compared",
+    "Comparison",
+    "Elsewhere",
+    "Finding",
+    "Gpu",
+    "Infer",
+    "Kernel",
+    "KernelChange",
+    "KernelRow",
+    "Layer",
+    "Memory",
+    "Model",
+    "Offline",
+    "Operator",
+    "Regime",
+    "Source",
+    "Stage",
+    "Step",
+    "Trace",
+]

@@ -1,0 +1,87 @@
+"""Several things of one kind: a tuple that can be shown as a table and made a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .._frame import flat, frame
+from .._part import Part
+from .._sheet import Sheet, Table, number
+from ..errors import Error
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Collection"]
+
+T = TypeVar("T")
+
+# What a table shows of each kind, where the rows have it.
+_COLUMNS = (
+    "id name title task model op gpu dtype batch seq step_ms ms low_ms high_ms mfu memory.peak_bytes memory.fits "
+    "memory_gib memory_gbps year model_type parameters layers hidden error"
+).split()
+_SHOWN = 200
+
+
+class Collection(tuple[T, ...]):
+    """An immutable list of answers, or of GPUs or models.
+
+    >>> import foretell
+    >>> table = foretell.gpus()
+    >>> table["h100_sxm"].memory_gib
+    80
+    """
+
+    def __getitem__(self, key: Any) -> Any:
+        """By place, or by name or id."""
+        if not isinstance(key, str):
+            found = super().__getitem__(key)
+            return Collection(found) if isinstance(key, slice) else found
+        for each in self:
+            if key in (getattr(each, "name", None), getattr(each, "id", None)):
+                return each
+        raise KeyError(key)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A flat row per element; what an answer was asked stands beside it."""
+        out = []
+        for each in self:
+            asked: Mapping[str, Any] = getattr(each, "request", None) or {}
+            row = {key: value for key, value in flat(asked).items() if not key.startswith("model.")}
+            if isinstance(each, Error):
+                row["error"] = str(each)
+            elif isinstance(each, Part):
+                row.update(flat(each.raw))
+            out.append(row)
+        return out
+
+    def sheet(self) -> Sheet:
+        """The columns that tell the elements apart."""
+        rows = self.rows()
+        columns = [key for key in _COLUMNS if any(row.get(key) is not None for row in rows)]
+        shown = [[_cell(key, row.get(key)) for key in columns] for row in rows[:_SHOWN]]
+        words = [at for at, key in enumerate(columns) if any(isinstance(row.get(key), str) for row in rows)]
+        table = Table("", columns, shown, left=words, more=max(0, len(rows) - _SHOWN))
+        return Sheet(f"{len(self)} of them", tables=[table] if columns else [])
+
+    def __str__(self) -> str:
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """A pandas data frame with a row per element."""
+        return frame(self.rows())
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if key == "year":
+        return str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return number(value) if isinstance(value, (int, float)) else str(value)

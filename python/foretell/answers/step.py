@@ -1,0 +1,315 @@
+"""A step of a whole model: training, a forward pass, prefill, decoding, or its memory alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from .._frame import flat, frame
+from .._part import Part, many, one
+from .._sheet import Sheet, Table, count, gib, ms, number, percent, range_of
+from ..errors import Error
+from .answer import Answer, described
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Advice", "Finding", "KernelRow", "Layer", "Memory", "Regime", "Source", "Stage", "Step"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory(Part):
+    """Memory at its peak: the parts add up to ``peak_bytes``, what the framework's allocator would report."""
+
+    weights_bytes: float = 0
+    gradients_bytes: float = 0
+    optimizer_bytes: float = 0
+    activations_bytes: float = 0
+    temporary_bytes: float = 0
+    kv_cache_bytes: float = 0
+    communication_bytes: float = 0
+    context_bytes: float = 0
+    peak_bytes: float = 0
+    reserved_bytes: float = 0
+    capacity_bytes: float = 0
+    peak_at: str = ""
+    fits: bool = True
+    short_bytes: float | None = None
+    remedy: str | Mapping[str, Any] | None = None
+    stage: int | None = None
+    in_flight: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regime(Part):
+    """Shares of the step by what they wait for, and the largest of them."""
+
+    compute: float = 0
+    memory: float = 0
+    overhead: float = 0
+    communication: float = 0
+    bound: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Part):
+    """Shares of the busy time by where the forecast comes from."""
+
+    learned: float = 0
+    calibrated: float = 0
+    roofline: float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice(Part):
+    """A change, and what it saves of the step; ``request`` is what to merge into the request."""
+
+    change: str = ""
+    saves_ms: float = 0
+    low_ms: float | None = None
+    high_ms: float | None = None
+    step_ms: float | None = None
+    memory_bytes: float | None = None
+    fits: bool | None = None
+    exact: bool | None = None
+    why: str = ""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    on_top: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding(Part):
+    """What is odd about one operator, and the way out."""
+
+    kind: str = ""
+    block: str = ""
+    name: str = ""
+    phase: str = ""
+    finding: str = ""
+    fix: str = ""
+    ms: float | None = None
+    saves_ms: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRow(Part):
+    """Equal kernels of a step: times are of one launch, ``total_ms`` is of all ``count``."""
+
+    name: str = ""
+    op: str = ""
+    count: float = 1
+    phase: str = ""
+    block: str = ""
+    ms: float = 0
+    low_ms: float | None = None
+    high_ms: float | None = None
+    total_ms: float = 0
+    flops: float = 0
+    bytes: float = 0
+    bound: str = ""
+    source: str = ""
+    members: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer(Part):
+    """A block of the model, all its repetitions together."""
+
+    name: str = ""
+    repeat: int = 1
+    forward_ms: float = 0
+    backward_ms: float = 0
+    recompute_ms: float = 0
+    flops: float = 0
+    parameters: float = 0
+    activations_bytes: float = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage(Part):
+    """A stage of a pipeline; times are of one micro-batch."""
+
+    forward_ms: float = 0
+    backward_ms: float = 0
+    update_ms: float = 0
+    exposed_ms: float = 0
+    in_flight: int = 1
+    saved_bytes: float = 0
+    peak_bytes: float = 0
+
+
+_SHOWN = 12  # kernels in a table that people read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step(Answer):
+    """One step of a model on one GPU, or on one of many.
+
+    >>> import foretell
+    >>> step = foretell.train("gpt2", gpu="h100_sxm", batch=8, seq=1024)
+    >>> step.low_ms < step.step_ms < step.high_ms
+    True
+    >>> step.memory.fits, step.regime.bound
+    (True, 'compute')
+    >>> round(step.parameters / 1e6)
+    124
+    """
+
+    step_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    forward_ms: float | None = None
+    backward_ms: float | None = None
+    optimizer_ms: float | None = None
+    recompute_ms: float | None = None
+    host_ms: float | None = None
+    comm_ms: float | None = None
+    comm_exposed_ms: float | None = None
+    bubble_ms: float | None = None
+    busy_ms: float | None = None
+    idle_ms: float | None = None
+    launches: float | None = None
+    tokens_per_s_per_gpu: float | None = None
+    samples_per_s_per_gpu: float | None = None
+    model_tflops_per_gpu: float | None = None
+    mfu: float | None = None
+    hfu: float | None = None
+    model_flops: float | None = None
+    executed_flops: float | None = None
+    parameters: float | None = None
+    active_parameters: float | None = None
+    ranks: int | None = None
+    micro_batches: int | None = None
+    memory: Memory | None = one(Memory)
+    regime: Regime | None = one(Regime)
+    source: Source | None = one(Source)
+    classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    parallel: Mapping[str, Any] = field(default_factory=dict)
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+    comm: Mapping[str, float] = field(default_factory=dict)
+    slowest_stage: int | None = None
+    stages: tuple[Stage, ...] = many(Stage)
+    layers: tuple[Layer, ...] = many(Layer)
+    kernels: tuple[KernelRow, ...] = many(KernelRow)
+    advice: tuple[Advice, ...] = many(Advice)
+    advice_together: Advice | None = one(Advice)
+    other_gpus: tuple[Advice, ...] = many(Advice)
+    techniques: tuple[Advice, ...] = many(Advice)
+    lint: tuple[Finding, ...] = many(Finding)
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+    loading: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits into the GPU's memory."""
+        return self.memory.fits if self.memory else True
+
+    def sheet(self) -> Sheet:
+        """Time, rates, phases, memory, regime; then advice, layers and the kernels that take longest."""
+        about = described(self.request, "task", "gpu", "dtype", "batch", "seq")
+        sheet = Sheet(about or "one step", warnings=self.warnings)
+        sheet.add("step", ms(self.step_ms), range_of(self.low_ms, self.high_ms))
+        for label, value in (
+            ("forward", self.forward_ms),
+            ("backward", self.backward_ms),
+            ("recompute", self.recompute_ms),
+            ("optimizer", self.optimizer_ms),
+            ("exposed exchanges", self.comm_exposed_ms),
+            ("pipeline bubble", self.bubble_ms),
+            ("waits for the host", self.idle_ms),
+        ):
+            if value:
+                sheet.add("  " + label, ms(value), percent(value / self.step_ms) if self.step_ms else "")
+        if self.tokens_per_s_per_gpu:
+            sheet.add("rate", f"{number(self.tokens_per_s_per_gpu)} tokens/s per GPU")
+        elif self.samples_per_s_per_gpu:
+            sheet.add("rate", f"{number(self.samples_per_s_per_gpu)} samples/s per GPU")
+        if self.mfu is not None:
+            sheet.add("MFU", percent(self.mfu), f"{number(self.model_tflops_per_gpu)} TFLOP/s")
+        if self.memory:
+            _add_memory(sheet, self.memory)
+        sheet.add("parameters", count(self.parameters))
+        if self.regime:
+            r = self.regime
+            sheet.shares = [
+                ("compute", r.compute),
+                ("memory", r.memory),
+                ("overhead", r.overhead),
+                ("communication", r.communication),
+            ]
+        sheet.tables = [table for table in (self._advised(), self._layered(), self._launched()) if table]
+        return sheet
+
+    def _advised(self) -> Table | None:
+        rows = [(each.change, ms(each.saves_ms), each.why) for each in self.advice]
+        return Table("What to change", ("change", "saves", "why"), rows, left=(0, 2)) if rows else None
+
+    def _layered(self) -> Table | None:
+        rows = [
+            (
+                each.name,
+                number(each.repeat),
+                ms(each.forward_ms),
+                ms(each.backward_ms),
+                count(each.parameters),
+                gib(each.activations_bytes),
+            )
+            for each in self.layers
+        ]
+        columns = ("layer", "times", "forward", "backward", "parameters", "activations")
+        return Table("Layers", columns, rows) if rows else None
+
+    def _launched(self) -> Table | None:
+        longest = sorted(self.kernels, key=lambda each: -each.total_ms)
+        rows = [
+            (each.name, each.op, each.phase, number(each.count), ms(each.ms), ms(each.total_ms), each.bound)
+            for each in longest[:_SHOWN]
+        ]
+        columns = ("kernel", "op", "phase", "times", "one", "all", "bound")
+        more = max(0, len(longest) - _SHOWN)
+        return Table("Kernels, longest first", columns, rows, left=(0, 1, 2, 6), more=more) if rows else None
+
+    def rows(self, what: Literal["kernels", "layers", "summary"] | None = None) -> list[dict[str, Any]]:
+        """The rows of a data frame: the finest detail that the answer has, or what is asked for."""
+        if what not in (None, "kernels", "layers", "summary"):
+            raise Error(f'what is "kernels", "layers" or "summary", not {what!r}', code="out_of_range", where="what")
+        if what is None:
+            what = "kernels" if self.kernels else "layers" if self.layers else "summary"
+        if what == "summary":
+            return [flat(self.raw)]
+        parts: tuple[Part, ...] = self.kernels if what == "kernels" else self.layers
+        if not parts:
+            raise Error(f'the answer has no {what}; ask with detail="{what}"', code="missing", where="detail")
+        return [flat(each.raw) for each in parts]
+
+    def to_dataframe(self, what: Literal["kernels", "layers", "summary"] | None = None) -> pandas.DataFrame:
+        """A pandas data frame with a row per kernel, per layer, or of the whole step.
+
+        >>> import foretell
+        >>> step = foretell.train("gpt2", gpu="h100_sxm", batch=8, seq=1024, detail="kernels")
+        >>> table = step.to_dataframe()
+        >>> bool(abs(table["total_ms"].sum() / step.busy_ms - 1) < 0.01)
+        True
+        """
+        return frame(self.rows(what))
+
+
+def _add_memory(sheet: Sheet, memory: Memory) -> None:
+    fits = "fits" if memory.fits else f"does not fit: {gib(memory.short_bytes)} short"
+    reserved = f"{gib(memory.reserved_bytes)} reserved of {gib(memory.capacity_bytes)}"
+    sheet.add("memory", gib(memory.peak_bytes), reserved)
+    for label, value in (
+        ("weights", memory.weights_bytes),
+        ("gradients", memory.gradients_bytes),
+        ("optimizer", memory.optimizer_bytes),
+        ("activations", memory.activations_bytes),
+        ("temporary", memory.temporary_bytes),
+        ("cache", memory.kv_cache_bytes),
+        ("communication", memory.communication_bytes),
+    ):
+        if value:
+            sheet.add("  " + label, gib(value))
+    sheet.add("  verdict", fits)

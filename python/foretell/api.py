@@ -1,0 +1,358 @@
+"""The questions: forecast, train, infer, kernel, collective, compare, batch, and the catalogue."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from . import _library, _program
+from ._library import Settings
+from ._model import model_document
+from ._request import request_of
+from .answers import Answer, Collection, Collective, Comparison, Gpu, Infer, Kernel, Model, Step, Trace
+from .errors import Error, error_from
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._request import ModelRequest
+
+__all__ = ["batch", "collective", "compare", "forecast", "gpus", "infer", "kernel", "models", "train"]
+
+
+def forecast(
+    model: Any,
+    example_inputs: Any = None,
+    *,
+    gpu: Any,
+    task: str = "train",
+    dtype: Any = "bf16",
+    export: Mapping[str, Any] | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Unpack[ModelRequest],
+) -> Step:
+    """Forecasts one step of a model.
+
+    ``model`` is a catalogue name (``"llama-3-8b"``), a path (``config.json`` or its folder, ``.onnx``, ``.ft.json``,
+    ``.pt2``), a Hugging Face config or its dictionary, an exported graph, or any ``torch.nn.Module``. A module is
+    captured with ``example_inputs`` (a tensor, a tuple, or a dictionary of keyword arguments) by
+    :func:`foretell.export.export`, which takes ``export`` as its options (``loss`` and others) and needs no memory
+    for weights: build large models on the meta device. A Hugging Face model without example inputs is read by its
+    config.
+
+    ``task`` is ``train``, ``forward``, ``prefill``, ``decode`` or ``memory``. Everything else is a key of a request:
+    ``batch``, ``seq``, ``execution``, ``optimizer``, ``recompute``, ``parallel`` or ``tp``, ``pp`` …, ``detail``,
+    ``advice``.
+
+    >>> import foretell
+    >>> step = foretell.forecast("llama-3-8b", gpu="h100_sxm", batch=1, seq=2048)
+    >>> 200 < step.step_ms < 350
+    True
+    >>> foretell.forecast("llama-3-8b", gpu="h100_sxm", task="decode", batch=8, seq=4096).tpot_ms > 5
+    True
+    """
+    if task in _KINDS:
+        raise Error(f'task "{task}" is about no model; foretell.{task}() asks it', code="usage", where="task")
+    document = model_document(model, example_inputs, task=task, options=export)
+    step = _answered(
+        request_of(task=task, model=document, gpu=gpu, dtype=dtype, **request), _settings(predictor, calibration)
+    )
+    assert isinstance(step, Step)
+    return step
+
+
+def train(
+    model: Any,
+    example_inputs: Any = None,
+    *,
+    gpu: Any,
+    dtype: Any = "bf16",
+    export: Mapping[str, Any] | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Unpack[ModelRequest],
+) -> Step:
+    """One training step: :func:`forecast` with ``task="train"``.
+
+    >>> import foretell
+    >>> step = foretell.train("llama-3-8b", gpu="h100_sxm", batch=1, seq=4096, tp=2, pp=2, dp=2, global_batch=64)
+    >>> step.ranks, step.micro_batches
+    (8, 32)
+    """
+    return forecast(
+        model,
+        example_inputs,
+        gpu=gpu,
+        task="train",
+        dtype=dtype,
+        export=export,
+        predictor=predictor,
+        calibration=calibration,
+        **request,
+    )
+
+
+def infer(
+    model: Any,
+    *,
+    gpu: Any,
+    dtype: Any = "bf16",
+    batch: int | Sequence[int] | None = None,
+    seq: int | Sequence[int] | None = None,
+    isl: int | None = None,
+    osl: int | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> Infer:
+    """Prefill and decoding over batches and context lengths, what the cache holds, and offline throughput.
+
+    With ``isl`` and ``osl`` (tokens of a prompt and of its answer) throughput is forecast too. A model that generates
+    nothing is forecast as forward passes. Models are given as for :func:`forecast`, but a module must have a config:
+    decoding is not in a captured graph.
+
+    >>> import foretell
+    >>> answer = foretell.infer("resnet50", gpu="h100_sxm", batch=[1, 64])
+    >>> [cell.batch for cell in answer.forward]
+    [1, 64]
+    """
+    document = model_document(model, task="forward")
+    asked = request_of(dtype=dtype, batch=batch, seq=seq, isl=isl, osl=osl, **request)
+    asked_gpu = request_of(gpu=gpu)["gpu"]
+    with ExitStack() as open_files:
+
+        def operand(value: Any, name: str) -> str:
+            if isinstance(value, Mapping):
+                return str(open_files.enter_context(_program.json_file(value, name)))
+            return str(value)
+
+        raw = _program.ask(
+            "infer",
+            operand(document, "config.json"),
+            "--gpu",
+            operand(asked_gpu, "gpu.json"),
+            *_program.flags_of(asked),
+            settings=_settings(predictor, calibration),
+        )
+    if isinstance(document, Mapping):
+        raw["model"] = str(
+            document.get("name") or document.get("_name_or_path") or document.get("model_type") or "model"
+        )
+    return Infer.from_dict(raw, request={"model": document, "gpu": asked_gpu, **asked})
+
+
+def kernel(
+    op: str,
+    *,
+    gpu: Any,
+    dtype: Any = "bf16",
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **sizes: Any,
+) -> Kernel:
+    """One kernel: its time, tile, waves, roofline and regime.
+
+    Sizes are named as in a request: ``m n k`` of ``gemm``, ``batch heads kv_heads q_len kv_len head_dim`` of
+    ``attention``, ``rows cols`` of ``softmax``, and so on; ``pass_`` stands for ``pass``, which Python keeps for
+    itself.
+
+    >>> import foretell
+    >>> foretell.kernel("gemm", m=8192, n=8192, k=8192, gpu="h100_sxm").bound
+    'compute'
+    >>> foretell.kernel("layernorm", rows=8192, cols=4096, pass_="bwd", gpu="h100_sxm").bound
+    'memory'
+    """
+    if "pass_" in sizes:
+        sizes["pass"] = sizes.pop("pass_")
+    answer = _answered(
+        {**request_of(task="kernel", op=op, gpu=gpu, dtype=dtype), **request_of(**sizes)},
+        _settings(predictor, calibration),
+    )
+    assert isinstance(answer, Kernel)
+    return answer
+
+
+def collective(
+    op: str,
+    *,
+    bytes: int,
+    ranks: int,
+    gpu: Any,
+    cluster: Mapping[str, Any] | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **more: Any,
+) -> Collective:
+    """One exchange: ``all_reduce``, ``all_gather``, ``reduce_scatter``, ``all_to_all``, ``broadcast``, ``send_recv``.
+
+    >>> import foretell
+    >>> near = foretell.collective("all_gather", bytes=2**26, ranks=8, gpu="h100_sxm")
+    >>> far = foretell.collective("all_gather", bytes=2**26, ranks=16, gpu="h100_sxm")
+    >>> near.ms < far.ms
+    True
+    """
+    answer = _answered(
+        request_of(task="collective", op=op, bytes=bytes, ranks=ranks, gpu=gpu, cluster=cluster, **more),
+        _settings(predictor, calibration),
+    )
+    assert isinstance(answer, Collective)
+    return answer
+
+
+def batch(
+    requests: Iterable[Mapping[str, Any]],
+    *,
+    errors: str = "keep",
+    threads: int | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+) -> Collection[Any]:
+    """Answers many requests at once, over all cores, in order.
+
+    ``errors="keep"`` leaves an :class:`Error` in the place of an answer that could not be given; ``"raise"`` raises the
+    first.
+
+    >>> import foretell
+    >>> ask = {"task": "kernel", "op": "softmax", "rows": 4096, "gpu": "h100_sxm"}
+    >>> answers = foretell.batch({**ask, "cols": cols} for cols in (128, 8192, 0))
+    >>> answers[0].ms < answers[1].ms, type(answers[2]).__name__
+    (True, 'Error')
+    """
+    if errors not in ("keep", "raise"):
+        raise Error(f'errors is "keep" or "raise", not {errors!r}', code="out_of_range", where="errors")
+    settings = _settings(predictor, calibration)
+    asked = [_documented(each) for each in requests]  # one after the other: capturing is not for threads
+
+    def one(request: dict[str, Any] | Error) -> Answer | Error:
+        try:
+            return request if isinstance(request, Error) else _answered(request, settings)
+        except Error as error:
+            return error
+
+    if not asked:
+        return Collection()
+    _library.context(settings)  # a missing library is said once, before any thread starts
+    with ThreadPoolExecutor(max_workers=threads or min(len(asked), os.cpu_count() or 1)) as pool:
+        answers = list(pool.map(one, asked))
+    if errors == "raise":
+        for each in answers:
+            if isinstance(each, Error):
+                raise each
+    return Collection(answers)
+
+
+def compare(
+    *answers: Step | Mapping[str, Any],
+    names: Sequence[str] | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+) -> Comparison:
+    """What differs between answers, and why, against the first of them.
+
+    Answers are what :func:`forecast` and :func:`train` gave back; requests, which are answered first, are dictionaries.
+
+    >>> import foretell
+    >>> a = foretell.train("gpt2", gpu="a100_sxm_80gb", batch=8, seq=1024)
+    >>> b = foretell.train("gpt2", gpu="h100_sxm", batch=8, seq=1024)
+    >>> both = foretell.compare(a, b, names=["A100", "H100"])
+    >>> [each.name for each in both.answers], both.answers[1].speedup > 1
+    (['A100', 'H100'], True)
+    """
+    if len(answers) < 2:
+        raise Error("one answer is compared with another: give at least two", code="usage")
+    if names is not None and len(names) != len(answers):
+        raise Error(f"{len(answers)} answers and {len(names)} names", code="usage", where="names")
+    with TemporaryDirectory(prefix="foretell-") as folder:
+        paths = []
+        for at, each in enumerate(answers):
+            path = Path(folder) / f"{at}.json"
+            path.write_text(_program.dumps(_comparable(each)), encoding="utf-8")
+            paths.append(str(path))
+        raw = _program.ask("compare", *paths, settings=_settings(predictor, calibration))
+    for at, row in enumerate(raw.get("answers", [])):
+        row["name"] = names[at] if names else _name_of(answers[at], at)
+    return Comparison.from_dict(raw)
+
+
+def gpus() -> Collection[Gpu]:
+    """The GPUs that are known by name.
+
+    >>> import foretell
+    >>> foretell.gpus()["a100_sxm_80gb"].peak_tflops["bf16"]
+    312
+    """
+    return _gpus()
+
+
+def models() -> Collection[Model]:
+    """The models that are known by name.
+
+    >>> import foretell
+    >>> foretell.models()["llama-3-8b"].layers
+    32
+    """
+    return _models()
+
+
+@cache
+def _gpus() -> Collection[Gpu]:
+    return Collection(Gpu.from_dict(each) for each in _program.ask("gpus"))
+
+
+@cache
+def _models() -> Collection[Model]:
+    return Collection(Model.from_dict(each) for each in _program.ask("models"))
+
+
+# -- asking ----------------------------------------------------------------------------------------------------------
+
+
+def _settings(predictor: Any, calibration: Any) -> Settings:
+    return Settings(
+        None if predictor is None else os.fspath(predictor), None if calibration is None else os.fspath(calibration)
+    )
+
+
+_KINDS: dict[str, type[Answer]] = {"kernel": Kernel, "collective": Collective, "trace": Trace}
+
+
+def _answered(request: dict[str, Any], settings: Settings) -> Answer:
+    raw = _library.answer(request, settings)
+    if raw.get("ok") is not True:
+        raise error_from(raw)
+    return _KINDS.get(str(request.get("task", "train")), Step).from_dict(raw, request=request)
+
+
+def _documented(request: Mapping[str, Any]) -> dict[str, Any] | Error:
+    """A request of a batch, whose model may be any that :func:`forecast` takes."""
+    if not isinstance(request, Mapping):
+        return Error(f"a request is a dictionary, not a {type(request).__name__}", code="wrong_type")
+    try:
+        asked = request_of(**request)
+        if "model" in asked:
+            inputs = asked.pop("example_inputs", None)
+            asked["model"] = model_document(asked["model"], inputs, task=str(asked.get("task", "train")))
+        return asked
+    except Error as error:
+        return error
+
+
+def _comparable(answer: Any) -> dict[str, Any]:
+    """The program answers a request once more, with all kernels; an answer that knows none is taken as it is."""
+    if isinstance(answer, Answer):
+        return dict(answer.request) or answer.to_dict()
+    if isinstance(answer, Mapping):
+        return request_of(**answer) if "ok" not in answer else dict(answer)
+    raise Error(f"an answer or a request, not a {type(answer).__name__}", code="wrong_type")
+
+
+def _name_of(answer: Any, at: int) -> str:
+    request = answer.request if isinstance(answer, Answer) else answer
+    return str(request.get("id") or f"answer {at + 1}")

@@ -1,0 +1,265 @@
+"""Norms, softmax, reductions, scans, sorting, pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from .lower_pointwise import pointwise
+from .lower_views import cast
+from .nodes import Lowering
+from .registry import rule
+from .values import Call, Value
+
+__all__: list[str] = []
+
+
+def _axes(dim: Any, dims: int) -> list[int]:
+    if dim is None or dim == []:
+        return list(range(dims))
+    items = dim if isinstance(dim, (list, tuple)) else [dim]
+    return sorted({int(d) % max(dims, 1) for d in items})
+
+
+def _axis_key(axis: int, dims: int) -> dict[str, Any]:
+    return {} if axis == dims - 1 else {"axis": axis}
+
+
+def _raise(low: Lowering, x: Value, dtype: torch.dtype | None) -> Value:
+    """The operand in the format the operator was told to compute in."""
+    x = low.now(x)
+    if dtype is None or x.dtype == dtype:
+        return x
+    out = low.like(x, dtype)
+    cast(low, x, out)
+    return out
+
+
+# -- norms -------------------------------------------------------------------------------------------
+
+
+def _affine(low: Lowering, weight: Value | None, bias: Value | None) -> tuple[dict[str, Value], list[Value]]:
+    """Parameters of a norm; weights that are not parameters are applied by kernels of their own."""
+    parameters: dict[str, Value] = {}
+    rest: list[Value] = []
+    for name, value in (("weight", weight), ("bias", bias)):
+        if value is None:
+            continue
+        value = low.now(value)
+        if value.role == "parameter":
+            parameters[name] = value
+        else:
+            rest.append(value)
+    return parameters, rest
+
+
+def _norm(low: Lowering, op: str, call: Call, weight: Value | None, bias: Value | None, keys: dict[str, Any]) -> None:
+    parameters, rest = _affine(low, weight, bias)
+    if "weight" not in parameters:
+        keys["weight"] = False
+    if op in ("batchnorm", "groupnorm") and "bias" not in parameters:
+        keys["bias"] = False
+    out = call.out if not rest else low.value(call.out.shape, call.out.dtype)
+    low.emit(op, [call.args[0]], out, keys, parameters)
+    for i, value in enumerate(rest):
+        made = call.out if i == len(rest) - 1 else low.value(call.out.shape, call.out.dtype)
+        pointwise(low, "mul" if value is (low.now(weight) if weight is not None else None) else "add", [out, value], made)
+        out = made
+
+
+@rule("layer_norm", "native_layer_norm")
+def _layer_norm(low: Lowering, call: Call) -> None:
+    shape = call.args[1]
+    keys: dict[str, Any] = {"last": len(shape)} if len(shape) > 1 else {}
+    _norm(low, "layernorm", call, call.arg(2, "weight"), call.arg(3, "bias"), keys)
+
+
+@rule("rms_norm", "_fused_rms_norm")
+def _rms_norm(low: Lowering, call: Call) -> None:
+    _norm(low, "rmsnorm", call, call.arg(2, "weight"), None, {})
+
+
+@rule("group_norm", "instance_norm")
+def _group_norm(low: Lowering, call: Call) -> None:
+    if call.op == "group_norm":
+        groups, weight, bias = int(call.args[1]), call.arg(2, "weight"), call.arg(3, "bias")
+    else:
+        groups, weight, bias = low.now(call.args[0]).shape[1], call.arg(1, "weight"), call.arg(2, "bias")
+    _norm(low, "groupnorm", call, weight, bias, {"groups": groups})
+
+
+@rule("batch_norm", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit", "_batch_norm_impl_index")
+def _batch_norm(low: Lowering, call: Call) -> None:
+    _norm(low, "batchnorm", call, call.args[1], call.args[2], {})
+
+
+# -- along an axis -----------------------------------------------------------------------------------
+
+
+@rule("softmax", "_softmax", "log_softmax", "_log_softmax", "_safe_softmax")
+def _softmax(low: Lowering, call: Call) -> None:
+    axis = int(call.args[1])
+    dtype = call.arg(2, "dtype") if call.op in ("softmax", "log_softmax", "_safe_softmax") else None
+    x = _raise(low, call.args[0], dtype if isinstance(dtype, torch.dtype) else None)
+    op = "log_softmax" if "log" in call.op else "softmax"
+    low.emit(op, [x], call.out, _axis_key(axis % len(x.shape), len(x.shape)))
+
+
+_REDUCE = {
+    "sum": "sum",
+    "nansum": "sum",
+    "mean": "mean",
+    "nanmean": "mean",
+    "amax": "amax",
+    "amin": "amin",
+    "prod": "prod",
+    "norm": "norm",
+    "linalg_vector_norm": "norm",
+    "frobenius_norm": "norm",
+    "std": "std",
+    "var": "var",
+    "all": "all",
+    "any": "any",
+    "logsumexp": "logsumexp",
+    "argmax": "argmax",
+    "argmin": "argmin",
+    "max": "amax",
+    "min": "amin",
+    "median": "argmax",
+    "count_nonzero": "sum",
+}
+
+
+@rule(*_REDUCE)
+def _reduce(low: Lowering, call: Call) -> None:
+    if call.op in ("max", "min") and isinstance(call.arg(1, "other"), Value):
+        pointwise(low, "maximum" if call.op == "max" else "minimum", call.args[:2], call.out)
+        return
+    x = low.now(call.args[0])
+    if call.op in ("norm", "linalg_vector_norm"):
+        dim = call.arg(2, "dim")
+    elif call.op == "prod" and call.overload == "default":
+        dim = None
+    else:
+        dim = call.arg(1, "dim") if not isinstance(call.arg(1, "dim"), (torch.dtype, bool)) else None
+    if x.numel == call.out.numel and call.op in ("sum", "mean", "nansum", "nanmean"):
+        low.view(x, call.out) if x.dtype == call.out.dtype else cast(low, x, call.out)
+        return
+    dtype = call.kwargs.get("dtype")
+    if isinstance(dtype, torch.dtype) and x.dtype.is_floating_point:
+        x = _raise(low, x, dtype)
+    op = _REDUCE[call.op]
+    axes = _axes(dim, len(x.shape))
+    keys: dict[str, Any] = {}
+    if axes != [len(x.shape) - 1]:
+        keys["axes"] = axes
+    if len(call.out.shape) < len(x.shape):
+        keys["keepdim"] = False
+    typed = {} if op in ("argmax", "argmin", "any", "all") or call.out.dtype == x.dtype else {"dtype": low.word(call.out.dtype)}
+    low.emit(op, [x], call.outs[0], {**keys, **typed})
+    for other in call.outs[1:]:  # max and min with a dim also say where
+        low.emit("argmax", [x], other, keys)
+
+
+@rule("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp", "cumsum_")
+def _scan(low: Lowering, call: Call) -> None:
+    x = low.now(call.args[0])
+    dims = len(x.shape)
+    axis = int(call.arg(1, "dim", -1)) % max(dims, 1)
+    if call.out.dtype.is_floating_point:
+        x = _raise(low, x, call.out.dtype)
+    keys = _axis_key(axis, dims)
+    if x.dtype != call.outs[0].dtype:
+        keys["dtype"] = low.word(call.outs[0].dtype)
+    low.emit("cumsum", [x], call.outs[0], keys)
+    for other in call.outs[1:]:
+        low.emit("cumsum", [x], other, {**_axis_key(axis, dims), "dtype": "int64"})
+
+
+@rule("topk", "sort", "argsort", "kthvalue", "msort")
+def _order(low: Lowering, call: Call) -> None:
+    x = low.now(call.args[0])
+    if call.op == "topk":
+        axis = int(call.arg(2, "dim", -1)) % len(x.shape)
+        low.emit("topk", [x], call.outs, {"k": int(call.args[1]), **_axis_key(axis, len(x.shape))})
+        return
+    axis = call.arg(1, "dim", -1)
+    axis = int(axis) % max(1, len(x.shape)) if isinstance(axis, int) and not isinstance(axis, bool) else len(x.shape) - 1
+    if call.op == "argsort":
+        values = low.value(x.shape, x.dtype)
+        low.emit("sort", [x], [values, call.out], _axis_key(axis, len(x.shape)))
+    else:
+        low.emit("sort", [x], call.outs, _axis_key(axis, len(x.shape)))
+
+
+# -- pictures ----------------------------------------------------------------------------------------
+
+
+def _sizes(value: Any, dims: int) -> list[int]:
+    items = list(value) if isinstance(value, (list, tuple)) else [value]
+    return [int(x) for x in (items * dims if len(items) == 1 else items)]
+
+
+def _one(sizes: list[int]) -> Any:
+    return sizes[0] if len(set(sizes)) == 1 else sizes
+
+
+@rule("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices", "avg_pool1d", "avg_pool2d", "avg_pool3d")
+def _pool(low: Lowering, call: Call) -> None:
+    x = low.now(call.args[0])
+    dims = 3 if "3d" in call.op else 2 if "2d" in call.op else 1
+    window = _sizes(call.args[1], dims)
+    op = "maxpool" if "max" in call.op else "avgpool"
+    stride = call.arg(2, "stride", [])
+    keys: dict[str, Any] = {"window": _one(window)}
+    if stride not in (None, [], ()) and _sizes(stride, dims) != window:
+        keys["stride"] = _one(_sizes(stride, dims))
+    pad = _sizes(call.arg(3, "padding", 0), dims)
+    if any(pad):
+        keys["pad"] = _one(pad)
+    if op == "maxpool":
+        dilation = _sizes(call.arg(4, "dilation", 1), dims)
+        if any(d != 1 for d in dilation):
+            keys["dilation"] = _one(dilation)
+        ceil = call.arg(5, "ceil_mode", False)
+    else:
+        ceil = call.arg(4, "ceil_mode", False)
+    if ceil:
+        keys["ceil"] = True
+    low.emit(op, [x], call.outs[:1], keys)
+
+
+@rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool1d")
+def _adaptive(low: Lowering, call: Call) -> None:
+    x = low.now(call.args[0])
+    dims = 3 if "3d" in call.op else 2 if "2d" in call.op else 1
+    if "avg" in call.op and all(size == 1 for size in call.out.shape[-dims:]):
+        axes = list(range(len(x.shape) - dims, len(x.shape)))
+        low.emit("mean", [x], call.out, {"axes": axes, "keepdim": True})  # as PyTorch does
+        return
+    low.emit("adaptive_avgpool", [x], call.outs[:1], {"shape": list(call.out.shape)})
+
+
+@rule("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_bilinear2d", "upsample_bicubic2d")
+@rule("upsample_linear1d", "upsample_trilinear3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "grid_sampler")
+@rule("_upsample_nearest_exact2d", "grid_sampler_2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
+def _upsample(low: Lowering, call: Call) -> None:
+    x = low.now(call.args[0])
+    if "shuffle" in call.op:
+        copied = low.value(x.shape, x.dtype)
+        low.copy(x, copied)
+        low.view(copied, call.out)
+        return
+    low.emit("upsample", [x], call.out, {"shape": list(call.out.shape)})
+
+
+@rule("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d")
+def _pad(low: Lowering, call: Call) -> None:
+    x = low.now(call.args[0])
+    if x.shape == call.out.shape:
+        low.alias(call.out, x)
+    elif call.out.numel < x.numel:  # negative padding cuts
+        low.emit("slice", [x], call.out, {"shape": list(call.out.shape)})
+    else:
+        low.emit("pad", [x], call.out, {"shape": list(call.out.shape)})

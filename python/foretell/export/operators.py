@@ -1,0 +1,82 @@
+"""Operators of our own, which stand for what a request decides later.
+
+How attention is launched (fused, written out) and how experts are is a question of the request and of the GPU, not of the
+model. While a Hugging Face model is captured, its pluggable attention and experts call these two; both become one node
+each. Plain ``scaled_dot_product_attention`` calls need no such help.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+__all__ = ["attention", "experts"]
+
+
+@torch.library.custom_op("foretell::attention", mutates_args=())
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+    masked: bool,
+    window: int,
+    softcap: float,
+    dropout: float,
+    scale: float,
+) -> Tensor:
+    """softmax(q k' scale + bias) v of [batch, heads, length, dim] operands; [batch, length, heads, dim] comes out."""
+    raise NotImplementedError("foretell::attention is captured, never run")
+
+
+@attention.register_fake
+def _(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+    masked: bool,
+    window: int,
+    softcap: float,
+    dropout: float,
+    scale: float,
+) -> Tensor:
+    batch, heads, length, _ = q.shape
+    return q.new_empty(batch, length, heads, v.shape[-1])
+
+
+@torch.library.custom_op("foretell::experts", mutates_args=())
+def experts(
+    x: Tensor,
+    chosen: Tensor,
+    weights: Tensor,
+    up: Tensor,
+    down: Tensor,
+    up_bias: Tensor | None,
+    down_bias: Tensor | None,
+    inter: int,
+    gated: bool,
+    activation: str,
+) -> Tensor:
+    """Every token through the experts it was routed to, weighed and summed."""
+    raise NotImplementedError("foretell::experts is captured, never run")
+
+
+@experts.register_fake
+def _(
+    x: Tensor,
+    chosen: Tensor,
+    weights: Tensor,
+    up: Tensor,
+    down: Tensor,
+    up_bias: Tensor | None,
+    down_bias: Tensor | None,
+    inter: int,
+    gated: bool,
+    activation: str,
+) -> Tensor:
+    return torch.empty_like(x)

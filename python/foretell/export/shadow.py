@@ -1,0 +1,59 @@
+"""A model's shadow: the same modules over tensors without memory.
+
+Capturing never touches the user's weights. A deep copy is made in which every parameter and buffer is replaced by one on
+the meta device, so that a model of 70 billion parameters costs its Python objects alone, and nothing that the capture
+changes (attention, dtype, training flag) is seen by the original.
+
+The shadow computes in bf16: casts to fp32 then stand in the graph where the model raises its precision, and casts to bf16
+are those back to the model's own format, whichever the request chooses later.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from typing import Any
+
+import torch
+
+from .compat import keeps_deepcopy
+
+__all__ = ["MODEL_DTYPE", "main_dtype", "shadow", "shadow_tensor"]
+
+MODEL_DTYPE = torch.bfloat16
+
+
+def main_dtype(model: torch.nn.Module) -> torch.dtype:
+    """The floating-point format of most of the model's parameters."""
+    count: Counter[torch.dtype] = Counter()
+    for p in model.parameters():
+        if p.is_floating_point():
+            count[p.dtype] += p.numel()
+    return count.most_common(1)[0][0] if count else torch.float32
+
+
+def shadow_tensor(x: torch.Tensor, main: torch.dtype) -> torch.Tensor:
+    """The same sizes on the meta device, in the shadow's format where it had the model's."""
+    dtype = MODEL_DTYPE if x.dtype == main else x.dtype
+    if x.layout != torch.strided:
+        return torch.empty(x.shape, dtype=dtype, device="meta")
+    return torch.empty_strided(x.size(), x.stride(), dtype=dtype, device="meta")
+
+
+def shadow(model: torch.nn.Module, main: torch.dtype) -> torch.nn.Module | None:
+    """The copy, or None when the module cannot be copied."""
+    memo: dict[int, Any] = {}
+    for p in model.parameters():
+        memo[id(p)] = torch.nn.Parameter(shadow_tensor(p.detach(), main), requires_grad=p.requires_grad)
+    for b in model.buffers():
+        memo[id(b)] = shadow_tensor(b.detach(), main)
+    for module in model.modules():
+        for value in vars(module).values():
+            if isinstance(value, torch.Tensor) and id(value) not in memo:
+                memo[id(value)] = shadow_tensor(value.detach(), main)
+    try:
+        return copy.deepcopy(model, memo)
+    except Exception as error:  # noqa: BLE001 - whatever a module's own copying raises
+        if keeps_deepcopy(error):
+            return None
+        raise

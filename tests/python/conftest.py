@@ -1,0 +1,130 @@
+"""What the tests share: the tree's own build, a wheel built beside them, Python without PyTorch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+# What python/setup.py takes from the tree.
+_SOURCES = ("meson.build", "meson_options.txt", "LICENSE", "include", "src", "cli", "data", "bench", "scripts")
+
+_build: subprocess.Popen[str] | None = None
+_folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+def run(*line: str | os.PathLike[str], **more: Any) -> subprocess.CompletedProcess[str]:
+    """A program, with what it printed."""
+    return subprocess.run([os.fspath(each) for each in line], capture_output=True, text=True, check=False, **more)
+
+
+@pytest.fixture(scope="session")
+def program() -> Path:
+    """The program that the package finds: that of the tree's build, unless the environment names another."""
+    from foretell import _find
+
+    return _find.program()
+
+
+@pytest.fixture(scope="session")
+def bare_python() -> str:
+    """The Python that the environment was made from: it has no PyTorch."""
+    python = str(getattr(sys, "_base_executable", sys.executable))
+    assert run(python, "-I", "-c", "import torch", cwd="/").returncode != 0, f"{python} has PyTorch"
+    return python
+
+
+# -- the wheel ---------------------------------------------------------------------------------------------------------
+# It takes a minute to compile, so it is built beside the other tests, from a source distribution of a copy of the tree.
+
+_MAKE_WHEEL = """
+import os, shutil, subprocess, sys
+from setuptools import build_meta
+os.makedirs("../dist")
+name = build_meta.build_sdist("../dist")
+shutil.unpack_archive("../dist/" + name, "../unpacked")
+folder = "../unpacked/" + name.removesuffix(".tar.gz")
+sys.exit(subprocess.call([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
+                          "--disable-pip-version-check", "-w", "../wheel", folder]))
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of the wheel come last."""
+    items.sort(key=lambda item: "wheel" in getattr(item, "fixturenames", ()))
+
+
+def copy_of_the_tree(tree: Path) -> Path:
+    """What a build of the package needs; a build leaves files behind, which must not be in the tree itself."""
+    tree.mkdir()
+    for name in _SOURCES:
+        (tree / name).symlink_to(ROOT / name)
+    left_out = shutil.ignore_patterns("build", "*.egg-info", "__pycache__", "measure")
+    shutil.copytree(ROOT / "python", tree / "python", ignore=left_out)
+    return tree
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    global _build, _folder
+    if session.config.option.collectonly or not any(
+        "wheel" in getattr(each, "fixturenames", ()) for each in session.items
+    ):
+        return
+    _folder = tempfile.TemporaryDirectory(prefix="foretell-wheel-")
+    tree = copy_of_the_tree(Path(_folder.name) / "tree")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    _build = subprocess.Popen(
+        [sys.executable, "-c", _MAKE_WHEEL],
+        cwd=tree / "python",
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def pytest_sessionfinish() -> None:
+    if _build is not None and _build.poll() is None:
+        _build.kill()
+        _build.wait()
+    if _folder is not None:
+        _folder.cleanup()
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    """A wheel of this tree."""
+    assert _build is not None and _folder is not None
+    said, _ = _build.communicate(timeout=600)
+    assert _build.returncode == 0, said
+    (made,) = (Path(_folder.name) / "tree" / "wheel").glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the wheel installed in it."""
+    target = tmp_path_factory.mktemp("installed")
+    done = run(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        target,
+        wheel,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+    )
+    assert done.returncode == 0, done.stderr
+    yield target

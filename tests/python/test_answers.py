@@ -1,0 +1,178 @@
+"""Answers as dataclasses: nothing is lost, nothing can be changed, and what is shown is true and safe."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+import foretell
+from foretell.answers import Step
+from foretell.answers.collection import Collection
+
+TRAIN = {"task": "train", "model": "gpt2", "gpu": "h100_sxm", "batch": 4, "seq": 512}
+REQUESTS: list[dict[str, Any]] = [
+    {**TRAIN, "detail": "kernels", "advice": True, "techniques": True, "loader": {"workers": 1, "worker_ms": 2}},
+    {**TRAIN, "model": "llama-3-8b", "parallel": {"tp": 8, "pp": 4, "dp": 2}, "detail": "layers"},
+    {**TRAIN, "model": "llama-3-70b", "seq": 8192},  # does not fit
+    {**TRAIN, "task": "memory"},
+    {**TRAIN, "task": "decode", "model": "llama-3-8b"},
+    {**TRAIN, "task": "prefill", "model": "llama-3-8b"},
+    {"task": "kernel", "op": "gemm", "m": 4096, "n": 50257, "k": 768, "gpu": "h200_sxm"},
+    {"task": "collective", "op": "all_reduce", "bytes": 1e8, "ranks": 8, "gpu": "h100_sxm"},
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda each: f"{each['task']} {each.get('model', each.get('op'))}")
+def test_nothing_is_lost(request_: dict[str, Any]) -> None:
+    (answer,) = foretell.batch([request_], errors="raise")
+    assert answer.to_dict() == dict(answer.raw) and answer.request == request_
+    assert not answer.extra, f"keys without a field: {list(answer.extra)}"
+    for field in dataclasses.fields(answer):
+        value = getattr(answer, field.name)
+        if field.name in answer.raw and not dataclasses.is_dataclass(value) and not isinstance(value, tuple):
+            assert value == answer.raw[field.name]
+    assert type(answer).from_dict(answer.to_dict()) == answer
+    assert pickle.loads(pickle.dumps(answer)) == answer
+
+
+def test_parts_are_typed() -> None:
+    step = foretell.train("gpt2", gpu="h100_sxm", batch=4, seq=512, detail="kernels", advice=True)
+    assert isinstance(step.memory, foretell.Memory) and step.memory.peak_bytes > 0
+    assert isinstance(step.regime, foretell.Regime) and step.regime.bound == "overhead"
+    assert all(isinstance(each, foretell.KernelRow) for each in step.kernels) and len(step.kernels) > 20
+    assert step.advice[0].saves_ms >= step.advice[-1].saves_ms > 0
+    assert sum(each.total_ms for each in step.kernels) == pytest.approx(step.busy_ms, rel=0.01)
+
+
+def test_unknown_keys_are_kept() -> None:
+    step = Step.from_dict({"ok": True, "step_ms": 1.0, "new_key": 7, "memory": {"peak_bytes": 3, "newer": [1]}})
+    assert step.extra == {"new_key": 7} and step["new_key"] == 7
+    assert step.memory is not None and step.memory.extra == {"newer": [1]}
+
+
+def test_answers_are_frozen() -> None:
+    step = foretell.train("gpt2", gpu="h100_sxm")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        step.step_ms = 0.0  # type: ignore[misc]
+    step.to_dict()["memory"]["peak_bytes"] = 0
+    assert step.raw["memory"]["peak_bytes"] > 0
+
+
+class _Page(HTMLParser):
+    VOID = {"br", "img"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on") and name not in ("src", "href"), f"{tag} {name}={value}"
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text += data + " "
+
+
+def _parsed(html: str) -> _Page:
+    page = _Page()
+    page.feed(html)
+    page.close()
+    assert page.open == []
+    assert not page.tags & {"script", "link", "iframe", "img"} and "http" not in html and "url(" not in html
+    return page
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda each: f"{each['task']} {each.get('model', each.get('op'))}")
+def test_shown_as_text_and_html(request_: dict[str, Any]) -> None:
+    (answer,) = foretell.batch([request_], errors="raise")
+    text, page = str(answer), _parsed(answer._repr_html_())
+    assert "nan" not in text.lower() and "None" not in text and "inf " not in text
+    # The same figures in both.
+    for word in [each for each in text.replace("…", " ").split() if any(char.isdigit() for char in each)]:
+        assert word.strip("():,") in page.text, word
+    assert max(len(line) for line in text.splitlines()) < 250
+
+
+def test_html_is_escaped() -> None:
+    evil = '<img src=x onerror="alert(1)"> & "quotes"'
+    step = Step.from_dict(
+        {
+            "ok": True,
+            "step_ms": 1.0,
+            "warnings": [evil],
+            "kernels": [{"name": evil, "op": "x", "total_ms": 1.0, "ms": 1.0}],
+            "advice": [{"change": evil, "saves_ms": 1.0, "why": evil}],
+        },
+        request={"model": evil, "gpu": {"name": evil}},
+    )
+    page = _parsed(step._repr_html_())
+    assert page.text.count(evil) >= 5
+
+
+def test_html_takes_the_page_s_colours() -> None:
+    """Dark or light is the notebook's business: no background, no text colour of its own."""
+    html = foretell.train("gpt2", gpu="h100_sxm")._repr_html_()
+    assert "color:inherit" in html and "background:transparent" in html
+    assert "color:#000" not in html and "background:#fff" not in html and "color:white" not in html
+
+
+def test_text_of_a_step() -> None:
+    text = str(foretell.train("llama-3-8b", gpu="h100_sxm", batch=1, seq=2048))
+    assert text.startswith("llama-3-8b · train · h100_sxm · bf16 · batch 1 · seq 2048\n")
+    for word in ("tokens/s per GPU", "MFU", "activations", "fits", "8.03 B", "compute"):
+        assert word in text
+
+
+def test_text_says_what_does_not_fit() -> None:
+    step = foretell.train("llama-3-70b", gpu="h100_sxm", batch=1, seq=2048)
+    assert not step.fits and "does not fit" in str(step)
+
+
+def test_data_frames() -> None:
+    step = foretell.train("gpt2", gpu="h100_sxm", batch=4, seq=512, detail="kernels")
+    table = step.to_dataframe()
+    assert len(table) == len(step.kernels) and {"name", "op", "total_ms", "phase"} <= set(table.columns)
+    assert step.to_dataframe("summary")["memory.peak_bytes"][0] == step.memory.peak_bytes
+    with pytest.raises(foretell.Error, match="detail"):
+        step.to_dataframe("layers")
+    with pytest.raises(foretell.Error, match="summary"):
+        step.to_dataframe("everything")  # type: ignore[arg-type]
+    layers = foretell.train("gpt2", gpu="h100_sxm", detail="layers").to_dataframe()
+    assert "activations_bytes" in layers.columns
+    infer = foretell.infer("llama-3-8b", gpu="h100_sxm", batch=[1, 4], seq=[512, 2048]).to_dataframe()
+    assert len(infer) == 8 and set(infer["phase"]) == {"prefill", "decode"}
+
+
+def test_collections() -> None:
+    asks = [{**TRAIN, "id": f"b{batch}", "batch": batch} for batch in (1, 2, 4)]
+    answers = foretell.batch([*asks, {**TRAIN, "gpu": "h1000", "id": "wrong"}])
+    assert isinstance(answers, Collection) and len(answers) == 4
+    assert answers["b2"].id == "b2" and isinstance(answers[-1], foretell.Error)
+    assert isinstance(answers[:2], Collection) and len(answers[:2]) == 2
+    table = answers.to_dataframe()
+    assert list(table["batch"][:3]) == [1, 2, 4] and "h1000" in table["error"][3]
+    assert table["step_ms"][:3].is_monotonic_increasing
+    assert "b4" in str(answers) and "<table>" in answers._repr_html_()
+    with pytest.raises(KeyError):
+        answers["b3"]
+
+
+def test_catalogue() -> None:
+    gpus, models = foretell.gpus(), foretell.models()
+    assert gpus["h100_sxm"].peak_tflops["bf16"] == pytest.approx(989.4)
+    assert models["llama-3-8b"].parameters == 8030261248
+    assert len(gpus) >= 40 and len(models) >= 150 and gpus is foretell.gpus()
+    assert foretell.train("gpt2", gpu=gpus["h100_sxm"]) == foretell.train("gpt2", gpu="h100_sxm")

@@ -1,0 +1,95 @@
+"""ONNX files that PyTorch's two exporters write of torchvision, timm and transformers: parameters to the last one,
+arithmetic as PyTorch counts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+onnx = pytest.importorskip("onnx")
+models = pytest.importorskip("onnx_models")
+
+PROGRAM = Path(os.environ.get("FORETELL_PROGRAM", ROOT / "build" / "foretell"))
+PRODUCTS = ("linear", "bmm", "matmul", "gemm", "conv2d", "conv3d", "attention")
+
+
+def ask(*requests: dict[str, Any]) -> list[dict[str, Any]]:
+    text = "".join(json.dumps({"gpu": "h200_sxm", **each}) + "\n" for each in requests)
+    done = subprocess.run([PROGRAM, "batch"], input=text, capture_output=True, text=True, check=False)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(answers) == len(requests), done.stderr
+    return answers
+
+
+def products(answer: dict[str, Any]) -> float:
+    return sum(each["flops"] * each["count"] for each in answer["kernels"] if each["op"] in PRODUCTS)
+
+
+def sizes(case: Any) -> dict[str, int]:
+    return {"batch": models.BATCH} | ({"seq": models.SEQ} if 1 in case.free else {})
+
+
+EXPORTS = [
+    (name, exporter)
+    for name, case in models.CASES.items()
+    for exporter in ("dynamo", "script")
+    if (case.dynamo if exporter == "dynamo" else case.script)
+]
+
+
+@pytest.mark.parametrize(("name", "exporter"), EXPORTS, ids=lambda each: each.replace(" ", "-"))
+def test_counts(name: str, exporter: str, tmp_path: Path) -> None:
+    case = models.CASES[name]
+    made = models.export(case, exporter, tmp_path, case.optimize)
+    common = {"model": str(made.path), "dtype": "fp32", "detail": "kernels", **sizes(case)}
+    eager, flash, train = ask(
+        {**common, "task": "forward", "attention": "eager"},
+        {**common, "task": "forward", "attention": "sdpa"},
+        {**common, "task": "train", "optimizer": "adamw"},
+    )
+    for answer in (eager, flash, train):
+        assert answer["ok"], answer["error"]
+        assert answer["parameters"] == made.parameters + case.twice
+        assert not answer.get("warnings"), answer["warnings"]
+    assert products(eager) == pytest.approx(made.flops, rel=0.01)
+    assert products(flash) == pytest.approx(made.flops, rel=0.01)
+    # Two products backward for each one forward, but for the first layer's input.
+    backward = products(train) - products(flash)
+    assert 1.4 * made.flops < backward < 2.6 * made.flops
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "vit"])
+def test_attention_is_recognised(name: str, tmp_path: Path) -> None:
+    """Written out for eager, one kernel per layer where the request asks for it."""
+    case = models.CASES[name]
+    made = models.export(case, "dynamo", tmp_path, optimize=True)
+    common = {"model": str(made.path), "detail": "kernels", "task": "forward", **sizes(case)}
+    eager, flash = ask({**common, "attention": "eager"}, {**common, "attention": "flash"})
+    assert eager["ok"] and flash["ok"]
+    assert sum(each["count"] for each in eager["kernels"] if each["op"] == "attention") == 0
+    assert sum(each["count"] for each in flash["kernels"] if each["op"] == "attention") == 2
+    assert sum(each["count"] for each in flash["kernels"] if each["op"] == "softmax") == 0
+    assert flash["launches"] < eager["launches"]
+
+
+def test_batch_and_length_come_from_the_request(tmp_path: Path) -> None:
+    made = models.export(models.CASES["bert"], "dynamo", tmp_path)
+    common = {"model": str(made.path), "task": "forward", "seq": 24, "detail": "kernels"}
+    small, large = ask(*({**common, "batch": batch} for batch in (2, 8)))
+    assert products(large) == pytest.approx(4 * products(small))
+
+
+def test_a_fixed_file_says_so(tmp_path: Path) -> None:
+    case = models.CASES["vit"]
+    made = models.export(models.Case(case.make, case.inputs, {}), "dynamo", tmp_path)
+    plain, other = ask(
+        {"model": str(made.path), "task": "forward"}, {"model": str(made.path), "task": "forward", "batch": 7}
+    )
+    assert plain["ok"] and not other["ok"]
+    assert other["error"]["where"].endswith("batch") and "fixes the batch at 2" in other["error"]["message"]

@@ -1,0 +1,389 @@
+"""Recording: every operator of a step, told as CUDA would run it, and the step computes what it always did."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import ROOT, run
+
+import foretell
+
+pytestmark = pytest.mark.old_torch
+
+HIDDEN, HEADS, LENGTH, BATCH = 64, 4, 32, 2
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(HIDDEN)
+        self.qkv = torch.nn.Linear(HIDDEN, 3 * HIDDEN)
+        self.out = torch.nn.Linear(HIDDEN, HIDDEN)
+        self.dropout = dropout
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        q, k, v = (
+            each.view(BATCH, LENGTH, HEADS, HIDDEN // HEADS).transpose(1, 2)
+            for each in self.qkv(self.norm(x)).split(HIDDEN, dim=-1)
+        )
+        p = self.dropout if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p, is_causal=mask is None)
+        mixed = mixed.transpose(1, 2).reshape(BATCH, LENGTH, HIDDEN)
+        return x + F.dropout(self.out(mixed), self.dropout, self.training)
+
+
+def _step(device: str, dtype: torch.dtype, dropout: float = 0.1, masked: bool = False) -> Callable[[], torch.Tensor]:
+    torch.manual_seed(0)
+    model = torch.nn.ModuleList(Layer(dropout) for _ in range(3)).to(device=device, dtype=dtype)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    x = torch.randn(BATCH, LENGTH, HIDDEN).to(device=device, dtype=dtype)
+    mask = torch.zeros(BATCH, 1, LENGTH, LENGTH, device=device, dtype=dtype) if masked else None
+
+    def step() -> torch.Tensor:
+        y = x
+        for layer in model:
+            y = layer(y, mask)
+        loss = y.float().pow(2).mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return torch.cat([each.detach().flatten() for each in model.parameters()])
+
+    return step
+
+
+def _recorded(step: Callable[[], Any], **more: Any) -> foretell.Recording:
+    with foretell.record(gpu="h100_sxm", **more) as recording:
+        step()
+    return recording
+
+
+def _phases(recording: foretell.Recording) -> dict[str, Counter[str]]:
+    out: dict[str, Counter[str]] = {"forward": Counter(), "backward": Counter(), "optimizer": Counter()}
+    for each in recording.events:
+        if each["cat"] == "cpu_op" and each["args"]["Kernels"]:
+            out[each["args"]["Phase"]][each["name"].removeprefix("aten::")] += 1
+    return out
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_what_cuda_would_run(device: str) -> None:
+    phases = _phases(_recorded(_step(device, torch.bfloat16)))
+    assert phases["forward"]["_scaled_dot_product_flash_attention"] == 3
+    assert phases["backward"]["_scaled_dot_product_flash_attention_backward"] == 3
+    assert phases["forward"]["native_dropout"] == phases["backward"]["native_dropout_backward"] == 3
+    assert phases["forward"]["addmm"] == 6 and phases["backward"]["mm"] == 12
+    assert phases["forward"]["native_layer_norm"] == phases["backward"]["native_layer_norm_backward"] == 3
+    # None of the parts that only other devices have.
+    everything = phases["forward"] + phases["backward"]
+    assert not [
+        each for each in everything if "for_cpu" in each or each in ("bmm", "_softmax", "bernoulli_", "baddbmm")
+    ]
+    # Multi-tensor updates and clipping, a handful for all parameters.
+    assert phases["optimizer"]["_foreach_lerp_"] == 1 and phases["forward"]["_foreach_norm"] == 1
+    assert not [each for each in phases["optimizer"] if each in ("lerp_", "addcdiv_", "addcmul_")]
+
+
+def test_meta_and_cpu_agree() -> None:
+    cpu, meta = (_recorded(_step(device, torch.bfloat16)) for device in ("cpu", "meta"))
+    differ = (cpu.operators - meta.operators) + (meta.operators - cpu.operators)
+    assert sum(differ.values()) <= 2, differ
+    assert meta.peak_bytes == pytest.approx(cpu.peak_bytes, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "masked", "name"),
+    [
+        (torch.bfloat16, False, "flash"),
+        (torch.float16, False, "flash"),
+        (torch.float32, False, "efficient"),
+        (torch.bfloat16, True, "efficient"),
+    ],
+)
+def test_which_attention(dtype: torch.dtype, masked: bool, name: str) -> None:
+    operators = _recorded(_step("meta", dtype, masked=masked)).operators
+    assert operators[f"aten::_scaled_dot_product_{name}_attention"] == 3
+    assert operators[f"aten::_scaled_dot_product_{name}_attention_backward"] == 3
+
+
+def test_without_gradients_there_is_no_backward() -> None:
+    model = Layer(0.0).eval()
+    with torch.no_grad():
+        phases = _phases(_recorded(lambda: model(torch.zeros(BATCH, LENGTH, HIDDEN))))
+    assert phases["forward"]["_scaled_dot_product_efficient_attention"] == 1 and not phases["backward"]
+
+
+def test_the_step_computes_what_it_computes() -> None:
+    """Parameters after a recorded step are bit for bit those after a step alone, without dropout's chance."""
+    alone = _step("cpu", torch.float32, dropout=0.0)()
+    kept: list[torch.Tensor] = []
+    _recorded(lambda: kept.append(_step("cpu", torch.float32, dropout=0.0)()))
+    assert torch.allclose(alone, kept[0], rtol=1e-5, atol=1e-6)
+
+
+def test_nothing_is_left_behind() -> None:
+    import torch.optim.optimizer as optimizers
+
+    before = optimizers._get_foreach_kernels_supported_devices()
+    recording = _recorded(_step("cpu", torch.float32))
+    count = len(recording.events)
+    _step("cpu", torch.float32)()
+    assert len(recording.events) == count
+    assert optimizers._get_foreach_kernels_supported_devices() == before
+    with pytest.raises(ZeroDivisionError), foretell.record(gpu="h100_sxm") as broken:
+        1 / 0
+    assert optimizers._get_foreach_kernels_supported_devices() == before
+    with pytest.raises(foretell.Error, match="raised an exception"):
+        broken.answer
+
+
+def test_events_are_those_of_a_profile() -> None:
+    """Names, dimensions, types and strides as torch.profiler writes them for the same call."""
+    a, b = torch.randn(8, 16), torch.randn(4, 16)
+    bias = torch.randn(4)
+
+    def work() -> None:
+        torch.addmm(bias, a, b.t(), beta=1, alpha=1)
+        torch.cat([a, a], dim=1)
+
+    recording = _recorded(work)
+    with torch.profiler.profile(record_shapes=True, activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        work()
+    ours = {each["name"]: each["args"] for each in recording.events if each["cat"] == "cpu_op"}
+    theirs = {each.name: each for each in profile.events()}
+    assert ours["aten::addmm"]["Input Dims"][:3] == [list(each) for each in theirs["aten::addmm"].input_shapes[:3]]
+    assert ours["aten::addmm"]["Input type"] == ["float", "float", "float", "Scalar", "Scalar"]
+    assert ours["aten::addmm"]["Input Strides"] == [[1], [16, 1], [1, 16], [], []]
+    assert ours["aten::addmm"]["Concrete Inputs"] == ["", "", "", "1", "1"]
+    assert (
+        ours["aten::cat"]["Input Dims"][0] == [[8, 16], [8, 16]] and ours["aten::cat"]["Input type"][0] == "TensorList"
+    )
+    assert ours["aten::cat"]["Output Dims"] == [[8, 32]]
+    assert ours["aten::t"]["Kernels"] == 0 and ours["aten::addmm"]["Kernels"] == 1
+
+
+def test_checkpointing_is_recorded_twice() -> None:
+    """Recomputation runs in the backward pass, attention and all."""
+    from torch.utils.checkpoint import checkpoint
+
+    layer = Layer(0.0)
+    x = torch.randn(BATCH, LENGTH, HIDDEN, requires_grad=True)
+    phases = _phases(_recorded(lambda: checkpoint(layer, x, use_reentrant=False).sum().backward()))
+    assert phases["forward"]["_scaled_dot_product_efficient_attention"] == 1
+    assert phases["backward"]["_scaled_dot_product_efficient_attention"] == 1
+    assert phases["backward"]["_scaled_dot_product_efficient_attention_backward"] == 1
+    assert phases["backward"]["addmm"] == 1  # the last one's result is not needed again
+
+
+def test_recomputation_asked_for_by_a_fused_kernel() -> None:
+    """The block ends with dropout, whose gradient is the first to miss what was not kept."""
+    from torch.utils.checkpoint import checkpoint
+
+    layer = torch.nn.Sequential(torch.nn.Linear(HIDDEN, HIDDEN), torch.nn.ReLU(), torch.nn.Dropout(0.5))
+    x = torch.randn(BATCH, HIDDEN, requires_grad=True)
+    phases = _phases(_recorded(lambda: checkpoint(layer, x, use_reentrant=False).sum().backward()))
+    assert phases["forward"]["addmm"] == phases["backward"]["addmm"] == 1
+    assert phases["backward"]["relu"] == 1 and phases["backward"]["native_dropout_backward"] == 1
+    assert phases["backward"]["native_dropout"] == 1
+
+
+def test_attention_inside_pytorch_s_own_modules() -> None:
+    module = torch.nn.MultiheadAttention(HIDDEN, HEADS, dropout=0.1, batch_first=True).bfloat16()
+    x = torch.zeros(BATCH, LENGTH, HIDDEN, dtype=torch.bfloat16)
+    operators = _recorded(lambda: module(x, x, x, need_weights=False)[0].sum().backward()).operators
+    assert operators["aten::_scaled_dot_product_flash_attention"] == 1
+    assert operators["aten::_scaled_dot_product_flash_attention_backward"] == 1
+
+
+def test_attention_leaves_its_layout() -> None:
+    """CUDA's kernels write heads side by side: joining them afterwards, and their gradients, copies nothing."""
+    phases = _phases(_recorded(_step("meta", torch.bfloat16)))
+    assert phases["forward"]["clone"] == 0 and phases["backward"]["clone"] == 0
+
+
+def test_rms_norm_is_one_kernel_where_cuda_has_it() -> None:
+    norm = torch.nn.RMSNorm(HIDDEN)
+    x = torch.zeros(BATCH, HIDDEN, requires_grad=True)
+    operators = _recorded(lambda: norm(x).sum().backward()).operators
+    if hasattr(torch.ops.aten, "_fused_rms_norm_backward"):
+        assert operators["aten::_fused_rms_norm"] == operators["aten::_fused_rms_norm_backward"] == 1
+        assert not operators["aten::rsqrt"]
+    else:
+        assert operators["aten::rsqrt"] == 1
+
+
+def test_names_imported_before() -> None:
+    attend = F.scaled_dot_product_attention
+    q = torch.zeros(1, 2, 8, 16, dtype=torch.bfloat16, requires_grad=True)
+    operators = _recorded(lambda: attend(q, q, q).sum().backward()).operators
+    assert operators["aten::_scaled_dot_product_flash_attention_backward"] == 1
+    assert F.scaled_dot_product_attention is attend
+
+
+def test_other_threads_are_left_alone() -> None:
+    import threading
+
+    def elsewhere() -> None:
+        F.dropout(torch.ones(4), 0.5)
+
+    with foretell.record(gpu="h100_sxm") as recording:
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+    assert not recording.events
+
+
+def test_peak_memory() -> None:
+    """Weights, their gradients, Adam's two states, activations: counted by storage, views once."""
+    width = 1024
+    model = torch.nn.Linear(width, width, bias=False, device="meta")
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step() -> None:
+        x = torch.empty(width, width, device="meta")
+        model(x.view(width, width)).sum().backward()
+        optimizer.step()
+
+    matrix = 4 * width * width
+    assert (
+        5 * matrix <= _recorded(step).peak_bytes <= 7 * matrix
+    )  # x, weights, gradient, two states, one temporary or two
+
+
+def test_a_hugging_face_model() -> None:
+    import transformers
+
+    config = transformers.GPT2Config(n_layer=2, n_embd=128, n_head=2, vocab_size=1024)
+    with torch.device("meta"):
+        model = transformers.GPT2LMHeadModel(config).to(torch.bfloat16)
+        tokens = torch.zeros(2, 64, dtype=torch.long)
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step() -> None:
+        model(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+
+    operators = _recorded(step).operators
+    assert operators["aten::addmm"] == 4 * 2 and operators["aten::_scaled_dot_product_flash_attention"] == 2
+    assert operators["aten::native_dropout_backward"] == 5
+
+
+# -- forecasts ---------------------------------------------------------------------------------------------------------
+
+
+def test_forecast_of_what_ran() -> None:
+    recording = _recorded(_step("meta", torch.bfloat16))
+    answer = recording.answer
+    assert answer is recording.answer
+    assert answer.low_ms <= answer.step_ms <= answer.high_ms
+    assert "step" in str(answer) and "<div" in answer._repr_html_()
+    assert recording.forecast("a100_sxm_80gb").step_ms > 0
+
+
+def test_larger_work_takes_longer() -> None:
+    def answer(width: int) -> Any:
+        model = torch.nn.Linear(width, width, device="meta", dtype=torch.bfloat16)
+        x = torch.empty(8192, width, device="meta", dtype=torch.bfloat16)
+        return _recorded(lambda: model(x).sum().backward()).answer
+
+    small, large = answer(4096), answer(8192)
+    assert 2.5 * small.step_ms < large.step_ms < 6 * small.step_ms
+
+
+def test_agrees_with_the_product_alone() -> None:
+    a = torch.empty(8192, 8192, device="meta", dtype=torch.bfloat16)
+    step = _recorded(lambda: a @ a).answer.step_ms
+    assert step == pytest.approx(
+        foretell.kernel("gemm", m=8192, n=8192, k=8192, layout="nn", gpu="h100_sxm").ms, rel=0.1
+    )
+
+
+def test_steps_are_marked() -> None:
+    step = _step("meta", torch.bfloat16)
+    step()  # the first makes the optimizer's states
+    with foretell.record(gpu="h100_sxm") as once:
+        step()
+    with foretell.record(gpu="h100_sxm") as thrice:
+        for _ in range(3):
+            step()
+            thrice.step()
+    assert thrice.answer.step_ms == pytest.approx(once.answer.step_ms, rel=0.02)
+
+
+def test_saved_and_read_by_the_program(tmp_path: Path, program: Path) -> None:
+    recording = _recorded(_step("meta", torch.bfloat16))
+    for name in ("run.json", "run.json.gz"):
+        recording.save(tmp_path / name)
+        told = json.loads(run(program, "trace", tmp_path / name, "--gpu", "h100_sxm", "--json").stdout)
+        assert told["step_ms"] == recording.answer.step_ms
+    assert json.loads(gzip.decompress((tmp_path / "run.json.gz").read_bytes()))["foretell_record"] == 1
+
+
+def test_what_is_wrong() -> None:
+    with pytest.raises(foretell.Error, match="nothing was recorded"):
+        foretell.record(gpu="h100_sxm").answer
+    with foretell.record(gpu="h100_sxm") as recording:
+        with pytest.raises(foretell.Error, match="not over"):
+            recording.answer
+    with pytest.raises(foretell.Error, match="no operator"):
+        recording.answer
+    with pytest.raises(foretell.Error, match="once"), recording:
+        pass
+    with pytest.raises(foretell.Error, match="which GPU"):
+        unnamed = foretell.record()
+        with unnamed:
+            torch.zeros(4) + 1
+        unnamed.answer
+    with pytest.raises(foretell.Error, match="h1000"):
+        _recorded(_step("meta", torch.bfloat16)).forecast("h1000")
+
+
+# -- against a GPU -----------------------------------------------------------------------------------------------------
+
+TRACES = ROOT / "tests" / "data" / "traces"
+
+
+def _profiled(name: str) -> float:
+    """Operators of a step that launched kernels on an H200."""
+    events = json.loads(gzip.decompress((TRACES / f"{name}.json.gz").read_bytes()))["traceEvents"]
+    named = {each["args"]["External id"] for each in events if each.get("cat") == "cpu_op"}
+    launched = {
+        each["args"].get("External id") for each in events if each.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")
+    }
+    steps = sum(each.get("cat") == "user_annotation" and each["name"].startswith("ProfilerStep") for each in events)
+    return len(named & launched) / steps
+
+
+def test_as_an_h200_ran_it() -> None:
+    """The same step, recorded without a GPU: as many operators with kernels as the profile has, and its time."""
+    import transformers
+
+    with torch.device("meta"):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=2)).to(torch.bfloat16)
+        tokens = torch.zeros(16, 1024, dtype=torch.long)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
+
+    def step() -> None:
+        model(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    step()
+    recording = _recorded(step)
+    operators = _profiled("small_gpt2_train")
+    assert sum(recording.operators.values()) == pytest.approx(operators, rel=0.1)
+    (measured,) = (
+        each["step_ms"]
+        for each in json.loads((TRACES / "cases.json").read_text())["cases"]
+        if each["name"] == "small_gpt2_train"
+    )
+    assert recording.forecast("h200_sxm").step_ms == pytest.approx(measured, rel=0.12)
