@@ -98,7 +98,7 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
 static double power_factor(const ft_run *t, const ft_step *step)
 {
     const double waiting = 0.65; /* draw of a kernel that waits for memory, over the limit */
-    const double sharp = 14;     /* how abruptly the clock gives way around a load of 1 */
+    const double sharp = 10;     /* how abruptly the clock gives way around a load of 1 */
     /* Draw over limit per flop/ms. ft__power_sustained is that factor where it exceeds 1, so it is asked at a rate
      * that no board can hold. */
     double per_rate[FT_DTYPE_COUNT] = {0}, load = 0, busy = 0;
