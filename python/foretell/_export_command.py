@@ -21,7 +21,7 @@ from typing import Any
 from ._model import exporter
 from .errors import Error, ExportError
 
-__all__ = ["run"]
+__all__ = ["captured", "run"]
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -38,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write [the model's name with .ft.json]")
     parser.add_argument("--task", choices=("train", "forward"), default="train", help="what is captured [train]")
     given = parser.parse_args(list(arguments))
-    graph, name = _captured(given.model, given.task)
+    graph, name = captured(given.model, given.task)
     output = Path(given.output or f"{name}.ft.json")
     try:
         graph.save(output)
@@ -50,7 +50,8 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _captured(what: str, task: str) -> tuple[Any, str]:
+def captured(what: str, task: str) -> tuple[Any, str]:
+    """The graph of a ``.pt2`` file or of what a function builds, and a name for it."""
     if what.endswith(".pt2"):
         if not os.path.isfile(what):
             raise Error("no such file", code="file", where=what)

@@ -125,6 +125,9 @@ def test_export_of_a_saved_program(
     model, inputs = importlib.import_module("small_model").build()
     torch.export.save(torch.export.export(model, inputs), "small.pt2")
     assert main(["export", "small.pt2"]) == 0
+    answered = module("train", "small.pt2", "--gpu", "h100_sxm", "--json")
+    assert answered.returncode == 0 and json.loads(answered.stdout)["step_ms"] > 0
+    assert module("infer", "small.pt2", "--gpu", "h100_sxm").returncode == 0
     assert capsys.readouterr().out == "small.ft.json\n"
     forecast = run(program, "train", "small.ft.json", "--gpu", "h100_sxm", "--json", cwd=builder.parent)
     assert json.loads(forecast.stdout)["parameters"] == 64 * 256 + 256 + 256 * 64 + 64
