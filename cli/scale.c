@@ -20,22 +20,7 @@ static ft_status add_point(scaler *s, int64_t gpus, int64_t global, ft_scale_poi
     ft_step_view v;
     p.dp = gpus / (p.tp * p.pp * p.cp);
     FT_TRY(cli_scale_ask(s, &p, s->batch, s->seq, global, &v));
-    const ft_step *t = v.step;
-    curve[(*count)++] = (ft_scale_point){.gpus = gpus,
-                                         .dp = p.dp,
-                                         .micros = global / (s->batch * p.dp),
-                                         .global_batch = global,
-                                         .step_ms = t->step_ms,
-                                         .low_ms = t->low_ms,
-                                         .high_ms = t->high_ms,
-                                         .tokens_per_s = t->tokens_per_s,
-                                         .mfu = t->mfu,
-                                         .comm_ms = t->comm_ms,
-                                         .exposed_ms = t->comm_exposed_ms,
-                                         .bubble_ms = t->bubble_ms,
-                                         .peak_bytes = t->memory.peak_bytes,
-                                         .fits = t->memory.fits};
-    curve[*count - 1].efficiency = t->tokens_per_s / curve[0].tokens_per_s;
+    ft__scale_add(curve, count, gpus, p.dp, s->batch, global, v.step);
     return FT_OK;
 }
 

@@ -36,23 +36,7 @@ static ft_status add_point(curves *c, int64_t dp, int64_t batch, int64_t global,
     if (status == FT_OK) status = ft__step_of(c->ft, &c->scratch, &request, &v, &ignored);
     if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
     if (status != FT_OK) return FT_OK;
-    const ft_step *t = v.step;
-    list[*count] = (ft_scale_point){.gpus = dp * c->replica,
-                                    .dp = dp,
-                                    .micros = global / (batch * dp),
-                                    .global_batch = global,
-                                    .step_ms = t->step_ms,
-                                    .low_ms = t->low_ms,
-                                    .high_ms = t->high_ms,
-                                    .tokens_per_s = t->tokens_per_s,
-                                    .mfu = t->mfu,
-                                    .comm_ms = t->comm_ms,
-                                    .exposed_ms = t->comm_exposed_ms,
-                                    .bubble_ms = t->bubble_ms,
-                                    .peak_bytes = t->memory.peak_bytes,
-                                    .fits = t->memory.fits};
-    list[*count].efficiency = t->tokens_per_s / list[0].tokens_per_s;
-    ++*count;
+    ft__scale_add(list, count, dp * c->replica, dp, batch, global, v.step);
     return FT_OK;
 }
 

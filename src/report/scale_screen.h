@@ -56,6 +56,9 @@ typedef struct ft_scale {
 double ft__scale_crossing(const ft_scale_degree *d, size_t count);
 
 bool ft__screen_scale(ft_text *out, const ft_style *style, const ft_scale *s);
+/* Appends a step on `gpus` to a curve; its efficiency is against the curve's first point. */
+void ft__scale_add(ft_scale_point *curve, size_t *count, int64_t gpus, int64_t dp, int64_t batch, int64_t global,
+                   const ft_step *step);
 void ft__answer_scale(ft_text *out, const ft_scale *s);
 bool ft__csv_scale(ft_text *out, const ft_scale *s);
 #endif
