@@ -109,14 +109,11 @@ static void test_damaged_gzip(void **state)
         ft_slices *s;
         ft_error err = {0};
         char *event;
-        size_t length, count = 0;
+        size_t length;
         bool more = true;
         assert_int_equal(ft__slices_open(scratch_file("cut.json.gz", packed, keep), &s, &err), FT_OK);
         ft_status status = FT_OK;
-        while (more && status == FT_OK) {
-            status = ft__slices_next(s, &event, &length, &more, &err);
-            count += more;
-        }
+        while (more && status == FT_OK) status = ft__slices_next(s, &event, &length, &more, &err);
         if (status == FT_OK) assert_non_null(strstr(ft__slices_broken(s), "ends early"));
         ft__slices_close(s);
     }
