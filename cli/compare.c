@@ -39,7 +39,8 @@ static ft_status answer_request(comparer *c, const char *name, json_t *request, 
 {
     const char *task = json_string_value(json_object_get(request, "task"));
     bool whole = !task || (strcmp(task, "kernel") != 0 && strcmp(task, "collective") != 0);
-    ft_options options = {.predictor = cli_value(c->args, OPT_PREDICTOR), .calibration = cli_value(c->args, OPT_CALIBRATION)};
+    ft_options options = {.predictor = cli_value(c->args, OPT_PREDICTOR),
+                          .calibration = cli_value(c->args, OPT_CALIBRATION)};
     if (!c->ft) FT_TRY(ft_open(&c->ft, &options, &c->err));
     if (whole && json_object_set_new(request, "detail", json_string("kernels")) != 0)
         return ft__fail(&c->err, FT_E_MEMORY, "out of memory");

@@ -196,11 +196,13 @@ const cli_command cli_commands[] = {
      "foretell train ... --json --detail kernels saves an answer with its request and its kernels. Answers of "
      "different tasks or versions are refused.",
      compare_examples, cli_compare},
-    {CLI_TRACE, "trace", "FILE", 1, 1, "a profiler trace: regime, gaps, kernels below par; --gpu forecasts it elsewhere",
+    {CLI_TRACE, "trace", "FILE", 1, 1,
+     "a profiler trace: regime, gaps, kernels below par; --gpu forecasts it elsewhere",
      "Reads what torch.profiler's export_chrome_trace wrote, plain or gzipped, of any size (record_shapes=True, and "
      "profiler.step() after each step). Says what held the steps, what the host did while the GPU waited, whether "
      "products ran on tensor cores, and which operators take longer than they should on that GPU. With --gpu every "
-     "operator's measured time is scaled by the ratio of its forecasts there and here, and the run is replayed. A trace "
+     "operator's measured time is scaled by the ratio of its forecasts there and here, and the run is replayed. A "
+     "trace "
      "without kernels is forecast from its operators alone.",
      trace_examples, cli_trace},
     {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the models known, or everything about one",
@@ -217,7 +219,8 @@ const cli_command cli_commands[] = {
      "and after. The same measurements give the same bytes, on any number of threads.",
      fit_examples, cli_fit},
     {CLI_CALIBRATE, "calibrate", "", 0, 0, "measure this machine's GPU and adapt the forecasts to it",
-     "Measures kernels on the GPU of this machine with PyTorch, for a few minutes, where the forecast is worst or least "
+     "Measures kernels on the GPU of this machine with PyTorch, for a few minutes, where the forecast is worst or "
+     "least "
      "sure first; then fits a calibration from them (fit --calibrate) that every command takes with --calibration. "
      "Ctrl-C ends the measuring and loses nothing; --resume goes on.",
      calibrate_examples, cli_calibrate},

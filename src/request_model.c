@@ -147,11 +147,10 @@ static ft_status check_fixed(const ft_arch *a, const ft_workload *w, ft_error *e
 {
     bool batch = a->fixed_batch > 0 && w->batch != a->fixed_batch, seq = a->fixed_seq > 0 && w->seq != a->fixed_seq;
     if (!batch && !seq) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, batch ? "batch" : "seq", 0, 0,
-                       "the file fixes %s at %" PRId64 ", not %" PRId64
-                       ": export it with a dynamic axis, or leave it out",
-                       batch ? "the batch" : "the length", batch ? a->fixed_batch : a->fixed_seq,
-                       batch ? w->batch : w->seq);
+    return ft__fail_at(
+        err, FT_E_RANGE, batch ? "batch" : "seq", 0, 0,
+        "the file fixes %s at %" PRId64 ", not %" PRId64 ": export it with a dynamic axis, or leave it out",
+        batch ? "the batch" : "the length", batch ? a->fixed_batch : a->fixed_seq, batch ? w->batch : w->seq);
 }
 
 static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_error *err)

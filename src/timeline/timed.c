@@ -94,7 +94,8 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
  * it does so part of the time. Our H200, products in the model over their forecast alone: llama 8B prefill, load 0.97,
  * 1.03 to 1.08; llama 1B training, 0.82, 1.00 to 1.02; GPT-2, 0.63, 0.99 to 1.01; nothing but products, 1.19. Training
  * without a pause (training_sustained.jsonl.gz) holds the board at 690 W and 1.45 to 1.64 GHz even where a third of the
- * time goes to memory-bound kernels: those draw two thirds of the limit. The constants below were set by eye on those. */
+ * time goes to memory-bound kernels: those draw two thirds of the limit. The constants below were set by eye on all of
+ * it. */
 static double power_factor(const ft_run *t, const ft_step *step)
 {
     const double waiting = 0.65; /* draw of a kernel that waits for memory, over the limit */

@@ -53,7 +53,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
                             .batch = 1 + (data[0] & 15),
                             .seq = 1 + (data[0] >> 4),
                             .execution = (data[1] & 8) ? FT_RUN_COMPILE : FT_RUN_EAGER,
-                            .attention = (data[1] & 32) ? FT_EAGER : (data[1] & 64) ? FT_SDPA : FT_FLASH,
+                            .attention = (data[1] & 32)   ? FT_EAGER
+                                         : (data[1] & 64) ? FT_SDPA
+                                                          : FT_FLASH,
                             .nchw = (data[1] & 128) != 0,
                             .recompute = (data[1] & 16) ? FT_RECOMPUTE_FULL : FT_RECOMPUTE_NONE,
                             .optimizer = FT_ADAMW,
