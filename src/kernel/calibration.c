@@ -140,8 +140,9 @@ ft_status ft__calibration_write(uint64_t base, const ft_calibrated *experts, siz
                  {meta, strlen(meta)}};
     size_t total = sizeof(file_header);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) total += parts[i].bytes;
-    unsigned char *at = calloc(1, total), *to = at + sizeof(file_header);
+    unsigned char *at = calloc(1, total);
     if (!at) return ft__fail(err, FT_E_MEMORY, "out of memory writing a calibration of %zu bytes", total);
+    unsigned char *to = at + sizeof(file_header);
     file_header h = {.version = FT_CALIBRATION_VERSION,
                      .header_bytes = sizeof h,
                      .length = total,
