@@ -41,7 +41,7 @@ bool ft__onnx_slide(ft_onnx_run *r, const ft_onnx_item *x, ft_onnx_window *w)
             int64_t room = size + low + high - span;
             if (room < 0) {
                 ft__onnx_fail(r, FT_E_RANGE, "a window of %lld does not fit %lld pixels with %lld of padding",
-                              (long long)span, (long long)size, (long long)(low + high));
+                              (long long)span, (long long)size, (long long)low + (long long)high);
                 return false;
             }
             w->out[i] = room / w->stride[i] + 1;

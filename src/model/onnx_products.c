@@ -60,9 +60,9 @@ static void linear(ft_onnx_run *r, ft_onnx_item *x, ft_onnx_item *weight, ft_onn
                    bool stored_across, ft_onnx_item *y)
 {
     ft_build *b = r->b;
-    ft_ref from = ft__onnx_dense(r, x);
+    ft__onnx_dense(r, x); /* a copy where x is strided */
     int64_t rows = (int64_t)(ft__onnx_count(x) / (double)in);
-    from = ft__onnx_failed(r) ? FT_NONE : ft__onnx_ref_as(r, x, rows, in);
+    ft_ref from = ft__onnx_failed(r) ? FT_NONE : ft__onnx_ref_as(r, x, rows, in);
     ft_ref w = ft__onnx_product_weight(r, weight, out, in), offset = bias_of(r, bias, out);
     bool before = b->conv1d;
     b->conv1d = stored_across;
