@@ -4,7 +4,7 @@
  * them. PyTorch 2.11 under transformers 5 on a virtual machine's server CPU. The table began as a fit: the measured
  * kernels of 76 models behind a host of so many microseconds per operator, against their measured wall time. It was
  * then rounded by hand and raised by about 1.3, because the same kind of host was up to 1.8 times as slow in other
- * sessions; it stands between the two, and either is some 30 % away. What autograd adds was set anew from the host's
+ * runs; it stands between the two, and either is some 30 % away. What autograd adds was set anew from the host's
  * own time in the forward and backward passes of 30 models on two more machines (data/measurements/h200/pairs.csv):
  * pointwise operators cost less than the first fit had them, products and norms more. In a model an operator costs
  * about three times what it does in a loop of its own (add 8, linear 16, layer norm 15, attention 19 to 26, a view 1.3
