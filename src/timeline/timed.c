@@ -102,7 +102,7 @@ static double power_factor(const ft_run *t, const ft_step *step)
     const double sharp = 10;     /* how abruptly the clock gives way around a load of 1 */
     /* Draw over limit per flop/ms. ft__power_sustained is that factor where it exceeds 1, so it is asked at a rate
      * that no board can hold. */
-    double per_rate[FT_DTYPE_COUNT] = {0}, load = 0, busy = 0;
+    double per_rate[FT_DTYPE_COUNT] = {0}, load = 0, busy = 0, most = 0;
     const double impossible = 1e18;
     for (int32_t i = 0; i < step->kernel_count; i++) {
         const ft_timed *k = &step->kernels[i];
@@ -114,9 +114,11 @@ static double power_factor(const ft_run *t, const ft_step *step)
             if (rate <= 0) rate = ft__power_sustained(t->device, op, impossible, 1) / impossible;
             if (rate * impossible > 1) own = (per_rate[op->dtype] = rate) * f->flops / f->ms;
         }
+        most = fmax(most, own);
         load += fmax(own, waiting) * f->ms * k->times;
         busy += f->ms * k->times;
     }
+    if (most <= 1) return 1; /* nothing in the step alone draws more than the board has */
     double span = fmax(busy, t->host_ms);
     /* Short steps come with pauses between them, at least in measurements: products of 4 to 60 ms steps took 0.85 to 1
      * of their forecast alone, whatever the load. */
