@@ -38,7 +38,7 @@ LLAMA_1B = dict(
 GPT2_XL = dict(n_embd=1600, n_head=25, n_layer=48)
 GPT2, LLAMA = "GPT2LMHeadModel", "LlamaForCausalLM"
 # rows, model, class, config, batch, seq, what is done to it beside leaving it as it is
-ISSUE = [
+STORED = [
     ("models", "gpt2", GPT2, {}, 8, 1024, ("ckpt", "amp")),
     ("models", "gpt2", GPT2, {}, 32, 1024, ("amp",)),
     ("models", "gpt2_pad", GPT2, dict(vocab_size=50304), 32, 1024, ()),
@@ -108,7 +108,7 @@ def measure(run: int, rows: str, name: str, cls: str, config: Case, batch: int, 
 
 
 def everything() -> list[tuple[str, str, str, Case, int, int, tuple[str, ...]]]:
-    found = list(ISSUE)
+    found = list(STORED)
     for name, (cls, config, (batch, seq)) in models_cases.ALL.items():
         if name not in models_cases.MORE:
             again = () if name in models_cases.NO_CKPT else ("ckpt",)
