@@ -25,7 +25,7 @@ ft_status ft__onnx_warn(ft_onnx *o, ft_error *err, const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    size_t before = strlen(o->warnings), length = ft__utf8_cut(text, sizeof text - 1);
+    size_t before = strlen(o->warnings), length = ft__utf8_cut(text, sizeof text - 4);
     char *wider = ft__arena_alloc(o->arena, before + length + 2);
     if (!wider) return ft__fail(err, FT_E_MEMORY, "out of memory");
     memcpy(wider, o->warnings, before);

@@ -60,9 +60,10 @@ static ft_status read_attributes(ft_onnx_parser *p, const FtOnnx__Node *from, co
     for (size_t i = 0; i < from->n_attribute; i++) {
         const FtOnnx__Attribute *a = meant(from->attribute[i], outer);
         if (!a || !from->attribute[i]->name) continue;
+        ft__onnx_clean(from->attribute[i]->name);
         if (a->has_g || a->n_graphs)
-            return ft__fail(p->err, FT_E_UNSUPPORTED, "node \"%.*s\" (%.*s) holds a subgraph, \"%.40s\": not read",
-                            SHOWN(n->name), SHOWN(n->op), from->attribute[i]->name);
+            return ft__fail(p->err, FT_E_UNSUPPORTED, "node \"%.*s\" (%.*s) holds a subgraph, \"%.*s\": not read",
+                            SHOWN(n->name), SHOWN(n->op), SHOWN(from->attribute[i]->name));
         FT_TRY(read_attribute(p, a, from->attribute[i]->name, &list[n->attribute_count]));
         n->attribute_count++;
     }

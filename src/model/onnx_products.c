@@ -2,6 +2,7 @@
  * out or asked for by an attribute, are how it is stored and cost nothing. */
 #include <string.h>
 
+#include "base/text.h"
 #include "model/onnx_run.h"
 
 /* [..., m, k] of a vector is [1, k]; as a second operand [k, 1]. */
@@ -173,7 +174,7 @@ static bool letters(ft_onnx_run *r, const char *text, size_t length, const ft_on
         unsigned char c = (unsigned char)text[i];
         if (c == ' ') continue;
         if (c >= LETTERS || c == '.') {
-            ft__onnx_fail(r, FT_E_UNSUPPORTED, "the equation \"%.60s\" is not read", text);
+            ft__onnx_fail(r, FT_E_UNSUPPORTED, "the equation \"%.*s\" is not read", (int)ft__utf8_cut(text, 60), text);
             return false;
         }
         if (axis >= x->dims || (size[c] > 0 && size[c] != x->dim[axis] && x->dim[axis] != 1 && size[c] != 1)) {
@@ -208,7 +209,8 @@ static void build_einsum(ft_onnx_run *r)
     for (const char *c = arrow + 2; *c; c++) {
         if (*c == ' ') continue;
         if ((unsigned char)*c >= LETTERS || dims >= FT_ONNX_DIMS || (!in[0][(int)*c] && !in[1][(int)*c])) {
-            ft__onnx_fail(r, FT_E_RANGE, "the equation \"%.60s\" asks for an axis that no operand has", equation);
+            ft__onnx_fail(r, FT_E_RANGE, "the equation \"%.*s\" asks for an axis that no operand has",
+                          (int)ft__utf8_cut(equation, 60), equation);
             return;
         }
         wanted[(int)*c] = true;
