@@ -131,7 +131,7 @@ static void build_split(ft_onnx_run *r)
     }
     int64_t each = (x->dim[axis] + count - 1) / count, sum = 0;
     for (int i = 0; i < count; i++) {
-        if (!sizes) size[i] = i + 1 < count || x->dim[axis] % each == 0 ? each : x->dim[axis] % each;
+        if (!sizes) size[i] = i + 1 < count ? each : x->dim[axis] - each * (count - 1);
         sum += size[i] >= 0 && size[i] <= x->dim[axis] ? size[i] : x->dim[axis] + 1;
     }
     if (sum != x->dim[axis]) {
