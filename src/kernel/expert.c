@@ -127,7 +127,7 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     bool eager = expert->flags & FT_EXPERT_EAGER;
     *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (expert->flags & FT_EXPERT_DEVICE);
     out->launch_ms = fmin(launch, out->ms);
-    out->sustained_ms = out->ms * ft__power_sustained(device, op, out->flops, out->ms);
+    out->sustained_ms = out->ms * fmax(1, ft__power_draw(device, op, out->flops, out->ms));
     out->source = calibrated && kinship == FT_KIN_SELF ? FT_CALIBRATED
                   : kinship == FT_KIN_SELF             ? FT_LEARNED
                   : kinship == FT_KIN_SIBLING          ? FT_SIBLING

@@ -51,7 +51,7 @@ double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy
     return 1 / (1 - (1 - ratio) * x / (1 + x));
 }
 
-double ft__power_sustained(const ft_device *device, const ft_op *op, double flops, double ms)
+double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms)
 {
     /* In the steady state the controller averages over everything, memory and leakage of a hot chip included. Our H200
      * (8192^3): bf16 779 -> 653 TFLOP/s, that is 1.23 times the energy that decides within microseconds, fp16 748 -> 631
@@ -63,7 +63,15 @@ double ft__power_sustained(const ft_device *device, const ft_op *op, double flop
     bool arithmetic = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_CONV2D ||
                       op->kind == FT_OP_MOE || op->kind == FT_OP_MLA;
     /* Vector units: fitted to kernels of up to seconds, what a board holds for long is in the forecast already. */
-    if (!arithmetic || ms <= 0 || op->dtype == FT_FP32 || op->dtype == FT_FP64) return 1;
-    double watts = steady * ft__energy_pj(device, op->dtype) * flops / (ms * 1e9), limit = board_watts(device);
-    return watts > limit ? watts / limit : 1;
+    if (!arithmetic || ms <= 0 || op->dtype == FT_FP32 || op->dtype == FT_FP64) return 0;
+    return steady * ft__energy_pj(device, op->dtype) * flops / (ms * 1e9) / board_watts(device);
+}
+
+double ft__power_alone(double draw, double ms)
+{
+    /* Benchmarks repeat a kernel for a few milliseconds, and long kernels are their own neighbours: on our H200 products
+     * of 0.2 ms are as fast in whole models of short steps as alone, those of 3 ms a tenth faster, of 10 ms a fifth. The
+     * constants were fitted with the one of timeline/timed.c. */
+    const double share = 2, long_ms = 5, most = 1.3;
+    return draw > 1 && ms > 0 ? fmin(1 + share * (draw - 1) * ms / (ms + long_ms), most) : 1;
 }

@@ -11,6 +11,10 @@ double ft__energy_pj(const ft_device *device, ft_dtype dtype);
  * energy per flop. */
 double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy, double tflops, double x);
 
-/* Factor (>= 1) on the time of a kernel of `flops` in `ms` once it has run back to back for seconds. */
-double ft__power_sustained(const ft_device *device, const ft_op *op, double flops, double ms);
+/* What a kernel of `flops` in `ms` draws over what the board gives once it has run back to back for seconds: above 1 it
+ * cannot go on so. 0 for kernels that are no products on matrix units. */
+double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms);
+
+/* Factor (>= 1) by which a kernel of that draw slowed itself down when it was timed alone, for some milliseconds. */
+double ft__power_alone(double draw, double ms);
 #endif

@@ -119,8 +119,8 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     ft_maker m = begin(arch, w, g, err);
     if (w->task == FT_TRAIN) {
         /* Megatron's products add into the gradients that are there; elsewhere that is a kernel of its own. */
-        bool adds = w->accumulate > 1 && w->execution != FT_RUN_FUSED;
-        FT_TRY(ft__graph_backward(g, w->recompute, adds ? (double)w->accumulate : 1, err));
+        bool megatron = w->execution == FT_RUN_FUSED, adds = w->accumulate > 1 && !megatron;
+        FT_TRY(ft__graph_backward(g, w->recompute, !megatron, adds ? (double)w->accumulate : 1, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;
     }

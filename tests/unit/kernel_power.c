@@ -19,7 +19,7 @@ static double sustained_tflops(const ft_device *device, ft_dtype dtype, int64_t 
 {
     ft_op op = square(dtype, size);
     double flops = ft__op_flops(&op), ms = flops / (first * 1e9);
-    return first / ft__power_sustained(device, &op, flops, ms);
+    return first / fmax(1, ft__power_draw(device, &op, flops, ms));
 }
 
 /* data/measurements/h200/sustained.json: the first and the last tenth of some two seconds of 8192^3 products. */
@@ -58,16 +58,19 @@ static void nothing_gets_faster_and_less_power_is_never_better(void **state)
         ft_device device = limit_device(limit_devices[random_below(&r, LIMIT_DEVICES)]);
         ft_op op = random_op(&r, (random_kind)random_below(&r, RANDOM_KINDS), &device);
         double ms = ft__floor_ms(&device, &op) * exp2(3 * random_unit(&r)) + 1e-3, flops = ft__op_flops(&op);
-        double factor = ft__power_sustained(&device, &op, flops, ms);
-        assert_true(isfinite(factor) && factor >= 1);
+        double draw = ft__power_draw(&device, &op, flops, ms), alone = ft__power_alone(draw, ms);
+        assert_true(isfinite(draw) && draw >= 0 && alone >= 1);
         device.tdp_w *= 0.7;
-        assert_true(ft__power_sustained(&device, &op, flops, ms) >= factor);
-        /* Slower kernels draw less. */
-        assert_true(ft__power_sustained(&device, &op, flops, 2 * ms) <= ft__power_sustained(&device, &op, flops, ms));
+        double more = ft__power_draw(&device, &op, flops, ms);
+        assert_true(more >= draw && ft__power_alone(more, ms) >= alone);
+        /* Slower kernels draw less; longer ones are longer under what they draw. */
+        assert_true(ft__power_draw(&device, &op, flops, 2 * ms) <= more);
+        assert_true(ft__power_alone(more, 2 * ms) >= ft__power_alone(more, ms));
     }
     ft_op none = square(FT_BF16, 8192);
     ft_device h200 = limit_device("h200_sxm");
-    assert_true(fabs(ft__power_sustained(&h200, &none, 1e12, 0) - 1) < 1e-15);
+    assert_true(ft__power_draw(&h200, &none, 1e12, 0) <= 0);
+    assert_true(ft__power_alone(0.99, 100) <= 1 && ft__power_alone(1.2, 0) <= 1);
 }
 
 /* Within one kernel: the controller reacts over its time constant, from no slowdown to what the limit sustains. */
