@@ -204,9 +204,10 @@ typedef struct ft_op {
         struct { int64_t tokens, hidden, inter, topk, experts; double skew; } moe;
         struct { int64_t params, tensors; } optimizer;
         struct { int64_t rows, cols; } quantize;
-        struct { int op; int64_t ranks; double bytes, link_gbps; bool switched, reduces, pcie; } collective;
+        struct { int op; int64_t ranks; double bytes, link_gbps; bool switched, reduces, pcie; int nccl; } collective;
             /* op: an ft_collective. bytes: the whole buffer, as nccl-tests counts it. link_gbps: per GPU and direction.
-             * switched: any pair at that rate; reduces: in the switch (NVLS); pcie: through the host's tree */
+             * switched: any pair at that rate; reduces: in the switch (NVLS); pcie: through the host's tree;
+             * nccl: its version, 100 * major + minor, 0: a recent one. Sums are of numbers of `dtype`. */
         struct { double bytes, flops; } other;
     } u;
 } ft_op;

@@ -145,6 +145,7 @@ static ft_status read_collective(reader *r, const json_t *request, ft_op *op, ft
                            "only exchanges inside one node can be calibrated: their ranks stand side by side in one "
                            "NVLink, xGMI or PCIe domain");
     ft__tier_op(&c.cluster.tier[0], c.op, c.bytes, c.group.size, op);
+    if (c.group.narrow > 0) op->dtype = FT_INT8;
     if (c.op == FT_ALL_REDUCE && c.group.engine >= FT_ENGINE_TRTLLM) op->engine = c.group.engine;
     return ft__op_check(op, c.device, err);
 }

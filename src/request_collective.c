@@ -29,10 +29,29 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
         return FT_OK;
     }
     const char *near = ft__nearest(name, ft__collective_names, FT_COLLECTIVE_COUNT);
+    if (near)
+        return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "unknown collective \"%.60s\"; did you mean \"%s\"?", name,
+                           near);
     return ft__fail_at(err, FT_E_NAME, "op", 0, 0,
-                       "unknown collective \"%.60s\"%s%s; it is all_reduce, all_gather, reduce_scatter, all_to_all, "
+                       "unknown collective \"%.60s\"; it is all_reduce, all_gather, reduce_scatter, all_to_all, "
                        "broadcast, reduce or send_recv",
-                       name, near ? "; did you mean " : "", near ? near : "");
+                       name);
+}
+
+/* Bytes are given as they are; what numbers they hold only says how they are summed. */
+static ft_status read_narrow(const json_t *object, int *out, ft_error *err)
+{
+    static const char *const names[] = {
+#define X(code, name, bytes) name,
+        FT_DTYPE_LIST(X)
+#undef X
+    };
+    int found = -1;
+    const char *said = json_string_value(json_object_get(object, "dtype"));
+    if (said && !strncmp(said, "amp_", 4)) found = FT_BF16; /* a recipe for whole models, whose gradients are wide */
+    if (found < 0) FT_TRY(ft__request_word(object, "dtype", names, COUNT(names), &found, err));
+    *out = found < 0 ? -1 : ft_dtype_bytes((ft_dtype)found) <= 1;
+    return FT_OK;
 }
 
 ft_status ft__collective_request_read(const json_t *object, ft_device_source find, void *source,
@@ -52,6 +71,7 @@ ft_status ft__collective_request_read(const json_t *object, ft_device_source fin
     int engine = FT_ENGINE_ANY;
     FT_TRY(ft__request_word(object, "engine", engines, COUNT(engines), &engine, err));
     out->group.engine = (ft_engine)engine;
+    FT_TRY(read_narrow(object, &out->group.narrow, err));
     FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
     const json_t *gpu = json_object_get(object, "gpu");
     if (!gpu)

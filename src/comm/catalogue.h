@@ -42,9 +42,15 @@ typedef struct ft_network {
     double gbit;           /* of one port, or of a whole node, or of one GPU; 0: as usual */
     enum { FT_PER_PORT, FT_PER_NODE, FT_PER_GPU } scope;
     double ports;          /* "8x200": 8; 0: not said */
-    bool nvlink_named, pcie_named;
+    bool known;            /* anything in the text is */
+    bool nvlink_named, xgmi_named, pcie_named;
+    double pcie_gbps;      /* "PCIe Gen4 x8": of its lanes; 0: not said */
+    bool pcie_switched;    /* "PCIe switch" */
+    enum { FT_AS_USUAL, FT_RAILS, FT_TREE } topology;
+    double oversubscription; /* "2:1"; 0: not said */
 } ft_network;
 
-/* Free text ("8x200 Gbps HDR InfiniBand/node (Selene)"). False: nothing in it is known. */
-bool ft__network_parse(const char *text, ft_network *out);
+/* Free text ("8x200 Gbps HDR InfiniBand/node (Selene)"). `known` is false where nothing in it is; figures that cannot be
+ * and misspelt fabrics fail. */
+ft_status ft__network_parse(const char *text, ft_network *out, ft_error *err);
 #endif

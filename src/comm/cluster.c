@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "comm/catalogue.h"
 #include "comm/cluster_file.h"
+#include "comm/nccl.h"
+#include "comm/pcie_box.h"
 #include "comm/platform.h"
 #include "graph/operator.h"
 
@@ -61,27 +63,67 @@ void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t 
     out->u.collective.switched = tier->switched;
     out->u.collective.reduces = tier->reduces;
     out->u.collective.link_gbps = tier->gbps;
+    out->u.collective.nccl = tier->nccl;
     /* In a mesh every pair has wires of its own: a part of the GPUs has a part of the wires. Pairs alone use all. */
     bool mesh = !tier->switched && tier->fabric != FT_PCIE && tier->gpus > 2;
     if (mesh && ranks < tier->gpus)
         out->u.collective.link_gbps *= (double)(ranks > 1 ? ranks - 1 : 1) / (double)(tier->gpus - 1);
 }
 
-static void inner_tiers(const ft_device *device, int64_t per_node, bool no_bridges, ft_cluster *c)
+/* `words` may say that nodes are joined by PCIe alone, though the GPU has links: cards without their bridges, virtual
+ * machines without the switch. A slot never makes a card faster than it is. */
+static void inner_tiers(const ft_device *device, int64_t per_node, const ft_network *words, ft_cluster *c)
 {
+    bool pcie = words->pcie_named && !words->nvlink_named && !words->xgmi_named;
     int64_t domain = per_node;
-    if (device->link_gpus > 8 && per_node < device->link_gpus && !over_pcie(device)) domain = device->link_gpus;
+    if (device->link_gpus > 8 && per_node < device->link_gpus && !over_pcie(device) && !pcie)
+        domain = device->link_gpus;
     c->tiers = 0;
     if (domain < 2) return;
-    if (bridged(device)) {
-        if (!no_bridges) ft__tier_inside(device, 2, &c->tier[c->tiers++]);
-        if (domain > 2 || no_bridges) pcie_tier(device, domain, &c->tier[c->tiers++]);
-        return;
-    }
-    ft__tier_inside(device, domain, &c->tier[c->tiers++]);
+    ft_device slot = *device;
+    if (words->pcie_gbps > 0 && !(device->pcie_gbps > 0 && device->pcie_gbps < words->pcie_gbps))
+        slot.pcie_gbps = words->pcie_gbps;
+    if (!pcie && bridged(device)) ft__tier_inside(device, 2, &c->tier[c->tiers++]);
+    if (pcie || over_pcie(device) || (bridged(device) && domain > 2))
+        pcie_tier(&slot, domain, &c->tier[c->tiers++]);
+    else if (!bridged(device))
+        ft__tier_inside(device, domain, &c->tier[c->tiers++]);
+    if (c->tier[c->tiers - 1].fabric == FT_PCIE) c->tier[c->tiers - 1].switched = words->pcie_switched;
+}
+
+/* What was said about the inside of a node against what the GPU has, so that nobody takes the one for the other. */
+static void inside_said(const ft_device *device, const ft_network *words, char *out, size_t room)
+{
+    bool links = !over_pcie(device), nvidia = device->vendor == FT_NVIDIA;
+    bool wrong_link = (words->nvlink_named && !(links && nvidia)) || (words->xgmi_named && !(links && !nvidia));
+    if (wrong_link)
+        snprintf(out, room, "; no %s: %.40s has none", words->nvlink_named ? "NVLink" : "xGMI", device->name);
+    else if (words->pcie_named && !words->nvlink_named && !words->xgmi_named && links)
+        snprintf(out, room, "; PCIe as said, not the GPU's own %.31s", device->link_kind);
+}
+
+/* Nobody knows a box of slots by its GPU. */
+static void slots_said(const ft_device *device, const ft_tier *t, char *out, size_t room)
+{
+    const char *said = "; slots behind a PCIe switch";
+    if (t->fabric != FT_PCIE || t->gpus <= 2) return;
+    if (!t->switched && ft__pcie_box_measured(device))
+        said = "; slots without a switch, as measured";
+    else if (!t->switched)
+        said = "; slots between boxes with a PCIe switch and one without (say \"PCIe switch\" where there is one)";
+    strncat(out, said, room - strlen(out) - 1);
 }
 
 /* -- between nodes ----------------------------------------------------------------------------- */
+
+/* A fabric or a server as people write its name: "AWS p5", "DGX-H100", "gb200 nvl72". */
+static void folded(const char *text, char *out, size_t room)
+{
+    size_t n = 0;
+    for (; *text && n + 1 < room; text++)
+        out[n++] = *text == ' ' || *text == '-' ? '_' : (char)tolower((unsigned char)*text);
+    out[n] = 0;
+}
 
 static ft_status unknown_name(const char *text, ft_error *err)
 {
@@ -90,11 +132,14 @@ static ft_status unknown_name(const char *text, ft_error *err)
     for (size_t i = 0; i < ft__fabric_count && n < 160; i++) names[n++] = ft__fabrics[i].name;
     for (size_t i = 0; i < ft__server_count && n < 160; i++) names[n++] = ft__servers[i].name;
     const char *near = ft__nearest(text, names, n);
-    return ft__fail_at(
-        err, FT_E_NAME, "cluster.interconnect", 0, 0,
-        "unknown interconnect \"%.80s\"%s%s; expected a name (ib_ndr400, roce_400, efa_400, dgx_h100), a "
-        "file, or words with a rate (\"8x200 Gb/s InfiniBand per node\")",
-        text, near ? "; did you mean " : "", near ? near : "");
+    if (near)
+        return ft__fail_at(err, FT_E_NAME, "cluster.interconnect", 0, 0,
+                           "unknown interconnect \"%.*s\"; did you mean \"%s\"?", (int)ft__utf8_cut(text, 80), text,
+                           near);
+    return ft__fail_at(err, FT_E_NAME, "cluster.interconnect", 0, 0,
+                       "unknown interconnect \"%.*s\"; expected a name (ib_ndr400, roce_400, efa_400, dgx_h100), a "
+                       "file, or words with a rate (\"8x200 Gb/s InfiniBand per node\")",
+                       (int)ft__utf8_cut(text, 80), text);
 }
 
 static void network_tier(const ft_fabric_entry *f, double gbps, ft_tier *t)
@@ -133,7 +178,7 @@ static void from_age(const ft_device *device, ft_tier *t)
     network_tier(f, f->gbit / 8 / (links ? 1 : 2), t);
 }
 
-static void from_text(const ft_network *n, const ft_device *device, double per_node, ft_tier *t)
+static ft_status from_text(const ft_network *n, const ft_device *device, double per_node, ft_tier *t, ft_error *err)
 {
     double usual = port_of_its_time(device);
     /* "400 Gbps EFA" on an A100 node: more than any port had then is the node's. */
@@ -146,7 +191,12 @@ static void from_text(const ft_network *n, const ft_device *device, double per_n
         gbps /= per_node;
     else if (n->ports > 0)
         gbps *= n->scope == FT_PER_GPU ? n->ports : n->ports / per_node;
+    if (!(gbps >= 1e-3 && gbps <= 1e5)) /* as a cluster file's tiers */
+        return ft__fail_at(err, FT_E_RANGE, "cluster.interconnect", 0, 0,
+                           "that is %.3g GB/s for each of a node's %.0f GPUs; expected from 0.001 to 100000", gbps,
+                           per_node);
     network_tier(f, gbps, t);
+    return FT_OK;
 }
 
 static ft_status read_topology(const asked *a, ft_cluster *c, ft_tier *t, ft_error *err)
@@ -177,14 +227,19 @@ static ft_status read_topology(const asked *a, ft_cluster *c, ft_tier *t, ft_err
     }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(word, words[i])) {
+            /* How many nodes hang on a leaf of the server's usual shape says nothing about another. */
+            if (c->rails != (i < 4) && a->leaf_nodes <= 0) c->leaf_nodes = 0;
             c->rails = i < 4;
             return FT_OK;
         }
     const char *near = ft__nearest(word, words, sizeof words / sizeof *words);
+    if (near)
+        return ft__fail_at(err, FT_E_NAME, "cluster.topology", 0, 0, "unknown topology \"%.60s\"; did you mean \"%s\"?",
+                           a->topology, near);
     return ft__fail_at(err, FT_E_NAME, "cluster.topology", 0, 0,
-                       "unknown topology \"%.60s\"%s%s; it is rails, fat_tree or dragonfly, with \"2:1\" where it is "
+                       "unknown topology \"%.60s\"; it is rails, fat_tree or dragonfly, with \"2:1\" where it is "
                        "oversubscribed",
-                       a->topology, near ? "; did you mean " : "", near ? near : "");
+                       a->topology);
 }
 
 /* -- in words ---------------------------------------------------------------------------------- */
@@ -213,7 +268,7 @@ static ft_status read_keys(const json_t *object, asked *a, const json_t **tiers,
                            ft_error *err)
 {
     static const char *const known[] = {"gpus_per_node", "nodes", "interconnect", "topology", "oversubscription",
-                                        "leaf_nodes",    "tiers", "name",         "source",   "network"};
+                                        "leaf_nodes",    "tiers", "name",         "source",   "network", "nccl"};
     if (!json_is_object(object))
         return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
                            "\"cluster\" must be an object: {\"gpus_per_node\": 8, \"interconnect\": \"ib_ndr400\"}");
@@ -270,11 +325,13 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
     const ft_server_entry *usual = ft__server_usual(device->name), *server = NULL;
     const ft_fabric_entry *fabric = NULL;
     const char *said = a->interconnect && *a->interconnect ? a->interconnect : NULL;
-    char why[80] = "";
+    char why[80] = "", inside[240] = "", name[64] = "";
     if (said) {
-        server = ft__server_find(said);
-        fabric = server ? NULL : ft__fabric_find(said);
-        if (!server && !fabric && !ft__network_parse(said, &words)) return unknown_name(said, err);
+        folded(said, name, sizeof name);
+        server = ft__server_find(name);
+        fabric = server ? NULL : ft__fabric_find(name);
+        if (!server && !fabric) FT_TRY(ft__network_parse(said, &words, err));
+        if (!server && !fabric && !words.known) return unknown_name(said, err);
     }
     if (!server && !fabric && !words.named) { /* nothing was said about the network */
         server = usual;
@@ -291,24 +348,29 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
     if (fabric)
         network_tier(fabric, fabric->gbit / 8, &network);
     else if (words.named)
-        from_text(&words, device, (double)a->gpus_per_node, &network);
+        FT_TRY(from_text(&words, device, (double)a->gpus_per_node, &network, err));
     else if (!server)
         from_age(device, &network);
     if (!a->gpus_per_node) a->gpus_per_node = usual_gpus;
     out->gpus_per_node = a->gpus_per_node;
     FT_TRY(check_size(a, ranks, out, err));
-    inner_tiers(device, out->gpus_per_node, words.pcie_named && !words.nvlink_named, out);
-    FT_TRY(read_topology(a, out, &network, err));
+    inner_tiers(device, out->gpus_per_node, &words, out);
+    if (out->tiers) inside_said(device, &words, inside, sizeof inside);
+    if (out->tiers) slots_said(device, &out->tier[out->tiers - 1], inside, sizeof inside);
+    if (words.topology) out->rails = words.topology == FT_RAILS;
+    if (words.oversubscription > 0) network.oversubscription = words.oversubscription;
+    FT_TRY(read_topology(a, out, &network, err)); /* the request's own keys stand before its words */
     int64_t domain = out->tiers ? out->tier[out->tiers - 1].gpus : 1;
     network.gpus = out->gpus > domain ? out->gpus : domain;
     if (out->gpus > domain || !out->tiers) out->tier[out->tiers++] = network;
     if (out->gpus <= domain) why[0] = 0, out->rails = false;
-    describe(out, why);
+    strncat(inside, why, sizeof inside - strlen(inside) - 1);
+    describe(out, inside);
     return FT_OK;
 }
 
-ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64_t ranks, ft_cluster *out,
-                           ft_error *err)
+static ft_status read_cluster(const json_t *cluster, const ft_device *device, int64_t ranks, int *nccl, ft_cluster *out,
+                              ft_error *err)
 {
     asked a = {0};
     const json_t *tiers = NULL;
@@ -319,6 +381,7 @@ ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64
                            (long long)ranks, FT_MOST_RANKS);
     if (cluster && !json_is_null(cluster)) FT_TRY(read_keys(cluster, &a, &tiers, &name, "cluster", err));
     FT_TRY(ft__network_word(cluster, &out->simulate, err));
+    FT_TRY(ft__nccl_read(cluster, "cluster", nccl, err));
     if (tiers) return from_tiers(tiers, "cluster.tiers", name, &a, ranks, out, err);
     if (!a.interconnect || !is_path(a.interconnect)) return from_words(&a, device, ranks, out, err);
 
@@ -329,6 +392,7 @@ ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64
     asked inner = {0};
     a.interconnect = NULL;
     ft_status s = read_keys(file, &inner, &tiers, &name, path, err);
+    if (s == FT_OK && !*nccl) s = ft__nccl_read(file, path, nccl, err);
     if (s == FT_OK) { /* what the request says stands before the file */
         if (a.gpus_per_node) inner.gpus_per_node = a.gpus_per_node;
         if (a.nodes) inner.nodes = a.nodes;
@@ -343,4 +407,15 @@ ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64
     }
     json_decref(file);
     return s;
+}
+
+ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64_t ranks, ft_cluster *out,
+                           ft_error *err)
+{
+    int nccl = 0;
+    FT_TRY(read_cluster(cluster, device, ranks, &nccl, out, err));
+    for (int i = 0; i < out->tiers; i++) out->tier[i].nccl = nccl;
+    size_t n = strlen(out->understood);
+    if (nccl) snprintf(out->understood + n, sizeof out->understood - n, "; NCCL %d.%d", nccl / 100, nccl % 100);
+    return FT_OK;
 }

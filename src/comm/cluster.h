@@ -19,6 +19,7 @@ typedef struct ft_tier {
     int64_t gpus;          /* in one domain of this tier; the outermost: all */
     bool switched;         /* any pair at full rate: NVSwitch, a fat tree without oversubscription */
     bool reduces;          /* in the switch: NVLS, SHARP */
+    int nccl;              /* version that runs over it, 100 * major + minor; 0: a recent one */
     double oversubscription; /* 1: none */
 } ft_tier;
 
@@ -33,7 +34,7 @@ typedef struct ft_cluster {
     int64_t leaf_nodes;    /* nodes under one leaf switch (or rail group); 0: unknown */
     bool simulate;         /* "network": "simgrid" */
     struct ft_simulated *simulated; /* exchanges between nodes as a network simulator sees them; NULL: closed forms */
-    char understood[256];  /* the whole, in words, as it was understood from names and free text */
+    char understood[400];  /* the whole, in words, as it was understood from names and free text */
 } ft_cluster;
 
 /* More GPUs than this are no cluster yet. */

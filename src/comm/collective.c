@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "comm/network_time.h"
+#include "comm/pcie_box.h"
 #include "comm/simgrid.h"
+#include "comm/spine.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
 #include "kernel/kernel.h"
@@ -41,6 +43,26 @@ static double sms_taken(const ft_device *device, double bytes, double most)
     return fmin(1, fmin(most, fmax(1, bytes / 65536)) / device->sms);
 }
 
+/* What a request leaves open is answered for a recent NCCL and wide numbers, and the interval reaches as far as the
+ * other answers: those of an old version, of sums of single bytes, of both. */
+static ft_status cover_unsaid(const ft_predictor *p, const ft_device *device, const ft_op *exchange, bool any_width,
+                              double quantile, ft_comm *out, ft_error *err)
+{
+    bool any_version = !exchange->u.collective.nccl;
+    for (int other = 1; other < 4; other++) {
+        ft_op op = *exchange;
+        ft_forecast f;
+        if (((other & 1) && !any_version) || ((other & 2) && !any_width)) continue;
+        if (other & 1) op.u.collective.nccl = FT_NCCL_OLD;
+        if (other & 2) op.dtype = FT_INT8;
+        if ((other & 2) && !ft__collective_narrow(&op)) continue;
+        FT_TRY(ft__kernel_forecast(p, device, &op, quantile, &f, err));
+        out->low_ms = fmin(out->low_ms, f.ms);
+        out->high_ms = fmax(out->high_ms, f.ms);
+    }
+    return FT_OK;
+}
+
 static ft_status inside_node(const ft_predictor *p, const ft_device *device, const ft_tier *tier, ft_collective op,
                              double bytes, const ft_group *group, double quantile, ft_comm *out, ft_error *err)
 {
@@ -49,6 +71,7 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
     double skew = op == FT_ALL_TO_ALL && group->skew > 1 ? group->skew : 1;
     ft__tier_op(tier, op, bytes * skew, group->size, &exchange);
     exchange.engine = group->engine;
+    if (group->narrow > 0) exchange.dtype = FT_INT8;
     FT_TRY(ft__op_check(&exchange, device, err));
     FT_TRY(ft__kernel_forecast(p, device, &exchange, quantile, &f, err));
     ft_protocol protocol = ft__collective_protocol(&exchange);
@@ -61,6 +84,8 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
         out->source = FT_PHYSICS;
         interval(0.5, quantile, out);
     }
+    if (exchange.engine < FT_ENGINE_TRTLLM && out->source != FT_PHYSICS)
+        FT_TRY(cover_unsaid(p, device, &exchange, group->narrow < 0, quantile, out, err));
     exchange.u.collective.bytes = 1;
     out->latency_ms = fmin(out->ms, ft__collective_start_ms(device, &exchange));
     out->wire_bytes = ft__collective_wire((int)op, (double)group->size) * bytes * skew;
@@ -68,6 +93,7 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
     bool pairs = op == FT_ALL_TO_ALL || op == FT_SEND_RECV;
     out->algorithm = protocol == FT_NVLS ? "nvls" : pairs ? "pairwise" : "ring";
     out->gpu_share = sms_taken(device, bytes, protocol == FT_NVLS ? 16 : 24);
+    ft__pcie_box(device, tier, group->size, out);
     return FT_OK;
 }
 
@@ -83,29 +109,60 @@ static int64_t members(const ft_group *g, int64_t domain)
 static void between_nodes(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,
                           const ft_group *group, double quantile, ft_comm *out)
 {
-    ft_crossing x = {.n = (double)group->size, .local = 1, .network_gbps = INFINITY, .inside_gbps = INFINITY};
+    ft_crossing x = {.n = (double)group->size, .local = 1};
+    double rings = INFINITY, trees = INFINITY; /* rates that oversubscribed cables leave */
+    x.network_gbps = x.inside_gbps = INFINITY;
     x.skew = group->skew > 1 ? group->skew : 1;
     x.step_scale = ft__clock_scale(device);
     for (int t = 0; t <= outer; t++) {
         const ft_tier *tier = &c->tier[t];
-        double rate = tier->gbps * tier->efficiency / fmax(1, tier->oversubscription);
+        double rate = tier->gbps * tier->efficiency;
         if (leaves_node(tier)) {
-            if (rate < x.network_gbps) x.network_gbps = rate, out->tier = t;
+            double left = rate / ft__spine_slowdown(c, t, op, false, group, x.local);
+            trees = fmin(trees, rate / ft__spine_slowdown(c, t, op, true, group, x.local));
+            if (left < rings) rings = left, out->tier = t;
+            x.network_gbps = fmin(x.network_gbps, rate);
             x.network_reduces = tier->reduces;
             if (tier->fabric != FT_INFINIBAND && tier->fabric != FT_ROCE) x.reducing_gbps = 0;
             x.latency_us = fmax(x.latency_us, tier->latency_us);
         } else {
             x.local = (double)members(group, tier->gpus);
-            if (x.local > 1) x.inside_gbps = fmin(x.inside_gbps, rate);
+            if (x.local > 1) x.inside_gbps = fmin(x.inside_gbps, rate / fmax(1, tier->oversubscription));
             x.reducing_gbps = tier->reduces ? tier->gbps : 0;
         }
     }
     x.nodes = fmax(2, ceil(x.n / x.local));
     if (!isfinite(x.inside_gbps)) x.inside_gbps = x.network_gbps;
+    x.thin = x.network_gbps / rings;
+    x.thin_trees = x.network_gbps / trees;
     ft__network_time(&x, op, bytes, out);
     interval(0.3, quantile, out);
     out->source = FT_PHYSICS;
     out->gpu_share = sms_taken(device, bytes, 16);
+}
+
+/* What crosses nodes also goes around each of them: it takes no less than its ranks in one node take for their part.
+ * The closed forms know the links' rate, not what a box of slots leaves of it. */
+static ft_status not_below_node(const ft_predictor *p, const ft_device *device, const ft_cluster *c, int outer,
+                                ft_collective op, double bytes, const ft_group *group, double quantile, ft_comm *out,
+                                ft_error *err)
+{
+    for (int t = outer - 1; t >= 0 && op != FT_SEND_RECV; t--) {
+        ft_group local = *group;
+        ft_comm inside = {0};
+        if (leaves_node(&c->tier[t])) continue;
+        local.size = members(group, c->tier[t].gpus);
+        if (local.size < 2) return FT_OK;
+        double share = op == FT_ALL_TO_ALL ? (double)local.size / (double)group->size : 1;
+        FT_TRY(inside_node(p, device, &c->tier[t], op, fmax(bytes * share, 1), &local, quantile, &inside, err));
+        if (inside.ms <= out->ms) return FT_OK;
+        if (inside.ms > 1.25 * out->ms) out->tier = t; /* less is the two models' difference, and no bound */
+        out->ms = inside.ms;
+        out->low_ms = fmin(fmax(out->low_ms, inside.low_ms), out->ms);
+        out->high_ms = fmax(out->high_ms, inside.high_ms);
+        return FT_OK;
+    }
+    return FT_OK;
 }
 
 /* The same exchange among all its kind in a simulated network, which has the oversubscribed cables in it. */
@@ -137,8 +194,8 @@ ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device
     out->tier = tier;
     if (leaves_node(&cluster->tier[tier])) {
         between_nodes(device, cluster, tier, op, bytes, group, quantile, out);
-        if (!cluster->simulated) return FT_OK;
-        return simulated(device, cluster, tier, op, bytes, group, quantile, out, err);
+        if (cluster->simulated) FT_TRY(simulated(device, cluster, tier, op, bytes, group, quantile, out, err));
+        return not_below_node(p, device, cluster, tier, op, bytes, group, quantile, out, err);
     }
     return inside_node(p, device, &cluster->tier[tier], op, fmax(bytes, 1), group, quantile, out, err);
 }

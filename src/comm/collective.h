@@ -11,6 +11,7 @@ typedef struct ft_group {
     int64_t size, stride;
     double skew; /* all-to-all: heaviest rank's share over the mean; 0 or 1: even */
     ft_engine engine; /* all-reduce inside a node: a serving engine's own kernel instead of NCCL */
+    int narrow; /* 1: numbers of one byte are exchanged, fp8 or int8; 0: wider ones; -1: not said */
 } ft_group;
 
 typedef struct ft_comm {

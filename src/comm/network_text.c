@@ -1,75 +1,160 @@
 /* What people write about their network, word by word.
  *
- * A text falls into parts at ; , + and "and". A part about NVLink, NVSwitch, xGMI or PCIe says what is inside the node
- * and is only noted; the first other part with a rate or a fabric's name says the network. Rates are numbers with G or
- * T and b or B ("200 Gb/s", "400Gbps", "50 GB/s", "3.2 Tbps", "100GbE"): small b or no letter counts bits, capital B
- * bytes. "8x" before one counts ports of a node; "/node", "per server" and "per GPU" say what it is of. */
+ * A text falls into parts at ; , + and "and". A part about NVLink, NVSwitch, xGMI or PCIe says what is inside the node;
+ * the first other part with a rate or a fabric's name says the network. Rates are numbers with M, G or T and b or B
+ * ("200 Gb/s", "400Gbps", "50 GB/s", "3.2 Tbps", "100GbE"): small b or no letter counts bits, capital B bytes. "8x"
+ * before one counts ports of a node; "/node", "per server" and "per GPU" say what it is of. "rail-optimised", "fat
+ * tree" and "2:1" are of the whole. What is written as a figure is taken or refused, never passed over: a network that
+ * is silently another one is worse than a question. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "comm/catalogue.h"
 
 enum { LONGEST = 200 };
+static const double most_gbit = 1e5, least_gbit = 1e-2; /* of a port or a node: 100 Tb/s is no network yet */
 
 typedef struct part {
     double gbit, ports;
-    bool per_node, per_gpu, inside_nvlink, inside_pcie, known;
+    bool per_node, per_gpu, inside_nvlink, inside_xgmi, inside_pcie, known;
     int kind;          /* ft_fabric or -1 */
     double generation; /* Gbit of HDR, NDR, ...; 0 */
+    double pcie_generation, pcie_lanes;
+    const char *before; /* the word before, and its length: "not" oversubscribed, "fat" tree, "per" node */
+    size_t before_length;
 } part;
 
 static bool is(const char *word, size_t n, const char *what) { return strlen(what) == n && !strncmp(word, what, n); }
-
-static void read_word(const char *w, size_t n, bool after_per, part *p)
+static bool starts(const char *word, size_t n, const char *with)
 {
-    static const struct {
-        const char *word;
-        int kind;
-        double gbit;
-    } words[] = {{"infiniband", FT_INFINIBAND, 0},
-                 {"ib", FT_INFINIBAND, 0},
-                 {"fdr", FT_INFINIBAND, 56},
-                 {"edr", FT_INFINIBAND, 100},
-                 {"hdr", FT_INFINIBAND, 200},
-                 {"hdr100", FT_INFINIBAND, 100},
-                 {"hdr200", FT_INFINIBAND, 200},
-                 {"ndr", FT_INFINIBAND, 400},
-                 {"ndr200", FT_INFINIBAND, 200},
-                 {"ndr400", FT_INFINIBAND, 400},
-                 {"xdr", FT_INFINIBAND, 800},
-                 {"xdr800", FT_INFINIBAND, 800},
-                 {"mellanox", FT_INFINIBAND, 0},
-                 {"quantum", FT_INFINIBAND, 0},
-                 {"roce", FT_ROCE, 0},
-                 {"rocev2", FT_ROCE, 0},
-                 {"rdma", FT_ROCE, 0},
-                 {"efa", FT_EFA, 0},
-                 {"efav2", FT_EFA, 0},
-                 {"efav3", FT_EFA, 0},
-                 {"ethernet", FT_ETHERNET, 0},
-                 {"gbe", FT_ETHERNET, 0},
-                 {"tcp", FT_ETHERNET, 0},
-                 {"tcpx", FT_ETHERNET, 200},
-                 {"slingshot", FT_ETHERNET, 200},
-                 {"spectrum", FT_ROCE, 0}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is(w, n, words[i].word)) {
+    return n >= strlen(with) && !strncmp(word, with, strlen(with));
+}
+
+static double number_at(const char *s, size_t n)
+{
+    char digits[32];
+    double value = 0;
+    if (n >= sizeof digits) return 0;
+    memcpy(digits, s, n);
+    digits[n] = 0;
+    return ft__number_parse(digits, &value) ? value : 0;
+}
+
+static const struct {
+    const char *word;
+    int kind;
+    double gbit;
+} fabrics[] = {{"infiniband", FT_INFINIBAND, 0},
+               {"ib", FT_INFINIBAND, 0},
+               {"fdr", FT_INFINIBAND, 56},
+               {"edr", FT_INFINIBAND, 100},
+               {"fdr56", FT_INFINIBAND, 56},
+               {"edr100", FT_INFINIBAND, 100},
+               {"hdr", FT_INFINIBAND, 200},
+               {"hdr100", FT_INFINIBAND, 100},
+               {"hdr200", FT_INFINIBAND, 200},
+               {"ndr", FT_INFINIBAND, 400},
+               {"ndr200", FT_INFINIBAND, 200},
+               {"ndr400", FT_INFINIBAND, 400},
+               {"xdr", FT_INFINIBAND, 800},
+               {"xdr800", FT_INFINIBAND, 800},
+               {"mellanox", FT_INFINIBAND, 0},
+               {"quantum", FT_INFINIBAND, 0},
+               {"roce", FT_ROCE, 0},
+               {"rocev2", FT_ROCE, 0},
+               {"rdma", FT_ROCE, 0},
+               {"efa", FT_EFA, 0},
+               {"efav2", FT_EFA, 0},
+               {"efav3", FT_EFA, 0},
+               {"ethernet", FT_ETHERNET, 0},
+               {"gbe", FT_ETHERNET, 0},
+               {"tcp", FT_ETHERNET, 0},
+               {"tcpx", FT_ETHERNET, 200},
+               {"slingshot", FT_ETHERNET, 200},
+               {"spectrum", FT_ROCE, 0}};
+enum { FABRICS = sizeof fabrics / sizeof *fabrics };
+
+/* "infinband", "NDR400x": meant as one of ours, and not to be passed over. */
+static const char *misspelt(const char *w, size_t n)
+{
+    static const char *const inside[] = {"nvlink", "nvswitch", "pcie"};
+    int most = n >= 8 ? 2 : 1;
+    if (n < 4) return NULL;
+    for (size_t i = 0; i < FABRICS + sizeof inside / sizeof *inside; i++) {
+        const char *known = i < FABRICS ? fabrics[i].word : inside[i - FABRICS];
+        if (strlen(known) >= 4 && ft__edits(w, n, known) <= most) return known;
+    }
+    return NULL;
+}
+
+static bool read_place(const char *w, size_t n, part *p)
+{
+    static const char *const nodes[] = {"node", "server", "host", "machine", "instance"}, *const gpus[] = {
+                                                                                              "gpu", "accelerator",
+                                                                                              "device", "rank"};
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) p->per_node |= is(w, n, nodes[i]);
+    for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++) p->per_gpu |= is(w, n, gpus[i]);
+    return p->per_node || p->per_gpu;
+}
+
+/* Rails, trees, and what their upper cables leave of the rate. */
+static bool read_shape(const char *w, size_t n, part *p, ft_network *out)
+{
+    bool no = is(p->before, p->before_length, "no") || is(p->before, p->before_length, "non") ||
+              is(p->before, p->before_length, "not") || is(p->before, p->before_length, "without");
+    if (starts(w, n, "rail"))
+        out->topology = FT_RAILS;
+    else if (starts(w, n, "fattree") || starts(w, n, "dragonfly") || is(w, n, "clos") || is(w, n, "spine") ||
+             (is(w, n, "tree") && is(p->before, p->before_length, "fat")))
+        out->topology = FT_TREE;
+    else if (is(w, n, "nonblocking") || (is(w, n, "blocking") && no) || (starts(w, n, "oversubscri") && no))
+        out->oversubscription = 1;
+    else if (starts(w, n, "oversubscri")) {
+        if (p->ports > 0 && p->gbit <= 0) out->oversubscription = p->ports, p->ports = 0; /* "2x oversubscribed" */
+        if (out->oversubscription <= 0) out->oversubscription = -1;                       /* by how much follows */
+    } else
+        return false;
+    return true;
+}
+
+static ft_status read_word(const char *w, size_t n, bool after_per, part *p, ft_network *out, ft_error *err)
+{
+    for (size_t i = 0; i < FABRICS; i++)
+        if (is(w, n, fabrics[i].word)) {
             /* "RDMA over Ethernet", "RoCE Ethernet": the first word that says more stands. */
-            if (p->kind < 0 || (p->kind == FT_ROCE && words[i].kind == FT_INFINIBAND)) p->kind = words[i].kind;
-            if (words[i].gbit > 0) p->generation = words[i].gbit;
+            if (p->kind < 0 || (p->kind == FT_ROCE && fabrics[i].kind == FT_INFINIBAND)) p->kind = fabrics[i].kind;
+            if (fabrics[i].gbit > 0) p->generation = fabrics[i].gbit;
             p->known = true;
-            return;
+            return FT_OK;
         }
-    if (n >= 6 && (!strncmp(w, "nvlink", 6) || !strncmp(w, "nvswit", 6))) p->inside_nvlink = p->known = true;
-    if (n >= 4 && !strncmp(w, "xgmi", 4)) p->inside_nvlink = p->known = true;
-    if (n >= 4 && !strncmp(w, "pcie", 4)) p->inside_pcie = p->known = true;
-    if (!after_per) return;
-    if (is(w, n, "node") || is(w, n, "server") || is(w, n, "host") || is(w, n, "machine") || is(w, n, "instance"))
-        p->per_node = true;
-    if (is(w, n, "gpu") || is(w, n, "accelerator") || is(w, n, "device") || is(w, n, "rank")) p->per_gpu = true;
+    bool link = starts(w, n, "nvlink") || starts(w, n, "nvswit"), xgmi = starts(w, n, "xgmi");
+    bool pcie = starts(w, n, "pcie") || is(w, n, "pci");
+    p->inside_nvlink |= link;
+    p->inside_xgmi |= xgmi;
+    p->inside_pcie |= pcie;
+    p->known |= link || xgmi || pcie;
+    if (link || xgmi || pcie) {
+        if (pcie && n == 5 && isdigit((unsigned char)w[4])) p->pcie_generation = w[4] - '0';
+        return FT_OK;
+    }
+    out->pcie_switched |= p->inside_pcie && starts(w, n, "switch");
+    if (p->inside_pcie && n == 4 && starts(w, n, "gen") && isdigit((unsigned char)w[3]))
+        p->pcie_generation = w[3] - '0';
+    if (p->inside_pcie && n >= 2 && n <= 3 && w[0] == 'x' && isdigit((unsigned char)w[1]))
+        p->pcie_lanes = number_at(w + 1, n - 1);
+    if (read_shape(w, n, p, out)) {
+        p->known = true;
+        return FT_OK;
+    }
+    if (after_per && read_place(w, n, p)) return FT_OK;
+    const char *near = misspelt(w, n);
+    if (!near) return FT_OK;
+    return ft__fail_at(err, FT_E_NAME, "cluster.interconnect", 0, 0,
+                       "unknown interconnect \"%.*s\"; did you mean \"%s\"?", (int)n, w, near);
 }
 
 /* "200gb/s" after the digits: how many Gbit one unit is; 0 when it is no rate. `s` keeps the case of the text. */
@@ -77,7 +162,7 @@ static double unit_of(const char *s, size_t *length)
 {
     const char *at = s;
     while (*at == ' ' || *at == '-') at++;
-    double scale = *at == 'T' || *at == 't' ? 1000 : *at == 'G' || *at == 'g' ? 1 : 0;
+    double scale = *at == 'T' || *at == 't' ? 1000 : *at == 'G' || *at == 'g' ? 1 : *at == 'M' || *at == 'm' ? 1e-3 : 0;
     if (scale <= 0) return 0;
     at++;
     double bits = 1;
@@ -103,55 +188,120 @@ static double unit_of(const char *s, size_t *length)
     return bits * scale;
 }
 
-static double number_at(const char *s, size_t n)
+static bool digit(char c) { return isdigit((unsigned char)c) != 0; }
+
+/* "-5", "x -200": a minus that no word stands before ("HDR-200" has none). */
+static bool negative(const char *s, size_t at)
 {
-    char digits[32];
-    double value = 0;
-    if (n >= sizeof digits) return 0;
-    memcpy(digits, s, n);
-    digits[n] = 0;
-    return ft__number_parse(digits, &value) ? value : 0;
+    if (at >= 3 && !strncmp(s + at - 3, "\xe2\x88\x92", 3)) return true;
+    return at >= 1 && s[at - 1] == '-' && (at < 2 || !isalnum((unsigned char)s[at - 2]));
 }
 
-static void read_part(const char *s, size_t n, part *p)
+static bool thousands(const char *s)
+{
+    return s[0] == ',' && digit(s[1]) && digit(s[2]) && digit(s[3]) && !digit(s[4]);
+}
+
+/* The number at `s`, its exponent ("1e3") and thousands ("1,600") counted; how long it is. */
+static size_t read_number(const char *s, double *value)
+{
+    char plain[LONGEST + 1];
+    size_t n = 0, kept = 0;
+    while (digit(s[n]) || (s[n] == '.' && digit(s[n + 1])) || thousands(s + n)) {
+        if (s[n] != ',') plain[kept++] = s[n];
+        n++;
+    }
+    size_t sign = s[n] && (s[n + 1] == '-' || s[n + 1] == '+') ? 1 : 0;
+    if ((s[n] == 'e' || s[n] == 'E') && digit(s[n + 1 + sign])) {
+        plain[kept++] = s[n++];
+        while (digit(s[n]) || ((s[n] == '-' || s[n] == '+') && sign))
+            sign = digit(s[n]) ? sign : 0, plain[kept++] = s[n++];
+    }
+    plain[kept] = 0;
+    *value = NAN; /* "1.2.3", "1e999" */
+    ft__number_parse(plain, value);
+    return n;
+}
+
+static ft_status bad_figure(const char *what, const char *s, size_t n, ft_error *err)
+{
+    return ft__fail_at(err, FT_E_RANGE, "cluster.interconnect", 0, 0, "%s, got \"%.*s\"", what, (int)n, s);
+}
+
+/* A number and what follows it: a ratio, a count of ports, a rate, a generation of PCIe. `*used`: all of it. */
+static ft_status read_figure(const char *raw, size_t i, part *p, ft_network *out, size_t *used, ft_error *err)
+{
+    double value, other;
+    size_t from = negative(raw, i) ? i - 1 : i, n = i + read_number(raw + i, &value), j = n, unit_length = 0;
+    bool below = from < i;
+    if (raw[n] == ',' && digit(raw[n + 1]))
+        return bad_figure("write a decimal point, not a comma", raw + from, n + 2 - from, err);
+    if (raw[n] == ':' && digit(raw[n + 1])) { /* 2:1, or the same said 1:2 */
+        *used = n + 1 + read_number(raw + n + 1, &other);
+        double ratio = fmax(value, other) / fmin(value, other);
+        if (below || !(fmin(value, other) > 0) || !(ratio >= 1 && ratio <= 1000))
+            return bad_figure("oversubscription must be from 1:1 to 1000:1", raw + from, *used - from, err);
+        out->oversubscription = ratio;
+        p->known = true;
+        return FT_OK;
+    }
+    while (raw[j] == ' ') j++;
+    bool letter = (raw[j] == 'x' || raw[j] == 'X' || raw[j] == '*') && !isalpha((unsigned char)raw[j + 1]);
+    bool times = letter || !strncmp(raw + j, "\xc3\x97", 2); /* the sign */
+    double unit = unit_of(raw + j, &unit_length);
+    *used = n;
+    if (p->inside_pcie && unit <= 0 && value >= 1 && value < 8 && !below) {
+        p->pcie_generation = floor(value); /* "PCIe 4.0 x16", "Gen 5" */
+    } else if (times && p->gbit <= 0) {
+        *used = j + (letter ? 1 : 2);
+        if (below || !(value >= 1 && value <= 1024) || value != floor(value))
+            return bad_figure("ports are a whole number from 1 to 1024", raw + from, n - from, err);
+        p->ports = value;
+    } else if (unit > 0) {
+        *used = j + unit_length;
+        if (below || !(value * unit >= least_gbit && value * unit <= most_gbit))
+            return bad_figure("a rate must be from 0.01 to 100000 Gbit/s", raw + from, *used - from, err);
+        if (p->gbit <= 0) p->gbit = value * unit;
+        p->known = true;
+    }
+    return FT_OK;
+}
+
+static ft_status read_part(const char *s, size_t n, part *p, ft_network *out, ft_error *err)
 {
     char low[LONGEST + 1], raw[LONGEST + 1];
     memcpy(raw, s, n);
     raw[n] = 0;
     for (size_t i = 0; i <= n; i++) low[i] = (char)tolower((unsigned char)raw[i]);
-    *p = (part){.kind = -1};
+    *p = (part){.kind = -1, .before = ""};
     bool after_per = false;
     for (size_t i = 0; i < n;) {
-        if (isdigit((unsigned char)low[i])) {
-            size_t j = i, used = 0;
-            while (isdigit((unsigned char)low[j]) || (low[j] == '.' && isdigit((unsigned char)low[j + 1]))) j++;
-            double value = number_at(raw + i, j - i);
-            while (low[j] == ' ') j++;
-            bool times = low[j] == 'x' || low[j] == '*' || (unsigned char)low[j] == 0xc3; /* 0xc3 0x97: the sign */
-            double unit = unit_of(raw + j, &used);
-            if (times && value >= 1 && value <= 1024 && p->gbit <= 0)
-                p->ports = value, j += low[j] == 'x' || low[j] == '*' ? 1 : 2;
-            else if (unit > 0 && value > 0) {
-                if (p->gbit <= 0) p->gbit = value * unit;
-                p->known = true;
-                j += used;
-            }
-            i = j > i ? j : i + 1;
+        size_t j = i + 1;
+        if (digit(low[i])) {
+            FT_TRY(read_figure(raw, i, p, out, &j, err));
             after_per = false;
         } else if (isalpha((unsigned char)low[i])) {
-            size_t j = i;
             while (isalnum((unsigned char)low[j])) j++;
-            read_word(low + i, j - i, after_per, p);
+            FT_TRY(read_word(low + i, j - i, after_per, p, out, err));
             after_per = is(low + i, j - i, "per") || is(low + i, j - i, "each");
-            i = j;
-        } else {
-            if (low[i] == '/')
-                after_per = true;
-            else if (low[i] != ' ')
-                after_per = false;
-            i++;
-        }
+            p->before = low + i;
+            p->before_length = j - i;
+        } else if (low[i] == '/')
+            after_per = true;
+        else if (low[i] != ' ')
+            after_per = false;
+        i = j;
     }
+    p->before = "";
+    return FT_OK;
+}
+
+/* PCI Express x16 and direction: 15.75 GB/s in the third generation, doubled by each, 121 in the sixth (FLIT mode). */
+static double pcie_gbps(const part *p)
+{
+    if (p->pcie_generation <= 0) return 0;
+    double x16 = p->pcie_generation == 6 ? 121 : 15.75 * exp2(p->pcie_generation - 3);
+    return p->pcie_lanes >= 1 && p->pcie_lanes < 16 ? x16 * p->pcie_lanes / 16 : x16;
 }
 
 static void settle(const part *p, ft_network *out)
@@ -168,23 +318,38 @@ static void settle(const part *p, ft_network *out)
     out->gbit = gbit;
 }
 
-bool ft__network_parse(const char *text, ft_network *out)
+/* Where a part of the text ends: not inside "1,600" or "1e+3". */
+static size_t end_of_part(const char *text, size_t from, size_t n)
+{
+    for (size_t j = from; j < n; j++) {
+        bool between = j > from && digit(text[j + 1]) && (digit(text[j - 1]) || text[j - 1] == 'e');
+        if (text[j] == ';' || ((text[j] == ',' || text[j] == '+') && !between)) return j;
+        if (!strncmp(text + j, " and ", 5)) return j;
+    }
+    return n;
+}
+
+ft_status ft__network_parse(const char *text, ft_network *out, ft_error *err)
 {
     size_t n = strlen(text);
-    bool any = false;
     memset(out, 0, sizeof *out);
-    if (n > LONGEST || strchr(text, '_')) return false; /* a name, and none that is known */
+    if (n > LONGEST || strchr(text, '_')) return FT_OK; /* a name, and none that is known */
     for (size_t i = 0; i <= n;) {
-        size_t j = i;
-        while (j < n && text[j] != ';' && text[j] != ',' && text[j] != '+' && strncmp(text + j, " and ", 5) != 0) j++;
+        size_t j = end_of_part(text, i, n);
         part p;
-        read_part(text + i, j - i, &p);
+        FT_TRY(read_part(text + i, j - i, &p, out, err));
         out->nvlink_named |= p.inside_nvlink;
+        out->xgmi_named |= p.inside_xgmi;
         out->pcie_named |= p.inside_pcie;
-        bool inside = p.kind < 0 && (p.inside_nvlink || p.inside_pcie);
-        any |= p.known;
-        if (p.known && !inside && !out->named) settle(&p, out);
+        if (p.inside_pcie && pcie_gbps(&p) > 0) out->pcie_gbps = pcie_gbps(&p);
+        bool inside = p.kind < 0 && (p.inside_nvlink || p.inside_xgmi || p.inside_pcie);
+        bool network = p.kind >= 0 || p.gbit > 0;
+        out->known |= p.known;
+        if (network && !inside && !out->named) settle(&p, out);
         i = j + 1;
     }
-    return any;
+    if (out->oversubscription < 0)
+        return ft__fail_at(err, FT_E_RANGE, "cluster.interconnect", 0, 0,
+                           "oversubscribed by how much? write it as a ratio, \"2:1\"");
+    return FT_OK;
 }

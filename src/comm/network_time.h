@@ -10,6 +10,7 @@ typedef struct ft_crossing {
     double reducing_gbps; /* per GPU, nominal, where the node's switch adds up and NCCL lets it: 0 elsewhere */
     bool network_reduces; /* SHARP: a switch adds up, each node sends once */
     double network_gbps; /* per GPU, achieved, over the slowest network tier crossed */
+    double thin, thin_trees; /* times as long over oversubscribed cables: in general, and by an all-reduce's trees */
     double latency_us;   /* of one hop between nodes */
     double step_scale;   /* of a step inside the node: in clocks, as kernels' fixed times are */
     double skew;

@@ -33,6 +33,13 @@ ft_status ft__network_word(const json_t *cluster, bool *simulate, ft_error *err)
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+int64_t ft__leaf_nodes(const ft_cluster *c)
+{
+    int64_t per_node = c->gpus_per_node > 0 ? c->gpus_per_node : 1;
+    int64_t nodes = c->leaf_nodes > 0 ? c->leaf_nodes : c->rails ? 32 : 32 / per_node;
+    return nodes < 1 ? 1 : nodes;
+}
+
 ft_status ft__platform_of(const ft_cluster *c, int64_t ranks, ft_platform *out, ft_error *err)
 {
     *out = (ft_platform){.per_node = c->gpus_per_node > 0 ? c->gpus_per_node : 1, .domain = 1, .rails = c->rails};
@@ -49,8 +56,7 @@ ft_status ft__platform_of(const ft_cluster *c, int64_t ranks, ft_platform *out, 
                            "the network simulator takes up to %d nodes, got %lld; leave \"network\" out for the closed "
                            "forms",
                            FT_MOST_HOSTS, (long long)nodes);
-    out->leaf_nodes = c->leaf_nodes > 0 ? c->leaf_nodes : out->rails ? 32 : 32 / out->per_node;
-    if (out->leaf_nodes < 1) out->leaf_nodes = 1;
+    out->leaf_nodes = ft__leaf_nodes(c);
     if (out->leaf_nodes > nodes) out->leaf_nodes = nodes;
     int64_t in_leaf = out->rails || out->by_node ? out->leaf_nodes : out->leaf_nodes * out->per_node;
     int64_t groups = ceil_div(nodes, out->leaf_nodes),

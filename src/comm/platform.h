@@ -25,6 +25,8 @@ typedef struct ft_platform {
 /* The request's "network": "closed" (or nothing) or "simgrid". `cluster` may be NULL. */
 ft_status ft__network_word(const json_t *cluster, bool *simulate, ft_error *err);
 
+/* Nodes under one leaf switch (or group of rails): what the cluster says, or 32 NICs' worth. */
+int64_t ft__leaf_nodes(const ft_cluster *cluster);
 /* The tree under `ranks` GPUs of the cluster. */
 ft_status ft__platform_of(const ft_cluster *cluster, int64_t ranks, ft_platform *out, ft_error *err);
 /* Where a GPU's NIC hangs in the tree. */

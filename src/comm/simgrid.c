@@ -130,7 +130,8 @@ static void add_pairs(flows *f)
         for (int64_t j = 0; j < f->local; j++)
             for (int64_t k = 0; k < partners; k++) {
                 int64_t shift = 1 + k * others / partners;
-                add(f, rank_of(f, i, j), rank_of(f, (i + shift) % f->nodes, (j + k) % f->local),
+                int64_t there = f->s->platform.rails ? j : (j + k) % f->local; /* PXN: a rail is not left */
+                add(f, rank_of(f, i, j), rank_of(f, (i + shift) % f->nodes, there),
                     f->e->wire_bytes / (double)partners);
             }
 }

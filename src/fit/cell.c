@@ -77,12 +77,13 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
 
 /* Settings by how much there is to learn from, chosen on held-out shape groups of B200 and L40S GEMMs: more trees or
  * deeper ones gain less than 0.1 points and cost every forecast. */
-static ft_boost_options boost_for(size_t rows)
+static ft_boost_options boost_for(const ft_family *family, size_t rows)
 {
     ft_boost_options o = {.rate = 0.1, .ridge = 3, .clip = 0.35, .rows = 0.7, .features = 0.6, .enough = 0.018};
     o.trees = rows < 150 ? 20 : rows < 600 ? 80 : rows < 3000 ? 300 : rows < 12000 ? 400 : 500;
     o.depth = rows < 150 ? 2 : rows < 600 ? 4 : rows < 3000 ? 5 : 6;
     o.rate = rows < 3000 ? 0.1 : rows < 12000 ? 0.15 : 0.2;
+    if (family->repeated && rows < 3000) o.trees = rows < 150 ? 80 : 150, o.depth = rows < 150 ? 4 : 5;
     return o;
 }
 
@@ -155,7 +156,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     bool apart = g->tables >= ENOUGH_TABLED && g->tables < m->count && ft__in_model_feature(cell->family) >= 0;
     ft_matrix tables = *m;
     if (apart) tables.count = g->tables;
-    ft_boost_options o = boost_for(tables.count);
+    ft_boost_options o = boost_for(cell->family, tables.count);
     double *residual = work, *scale = work + m->count, *z = work + 2 * m->count, base;
     for (size_t i = 0; i < m->count; i++) fold[i] = (uint8_t)((cell->rows->at[g->index[i]].group >> 8) % FOLDS);
     FT_TRY(cross_validate(&tables, fold, FOLDS, o, residual, err));

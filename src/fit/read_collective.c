@@ -1,9 +1,10 @@
 /* nccl-tests and engines' own all-reduces inside one node (ai-dynamo/aiconfigurator, Apache-2.0).
  *
- * NCCL's rows are of several versions and repeated for two number formats that move the same bytes. All are kept, as
- * intervals must cover them, but a request that was measured several times is answered best, in relative error, by the
- * median of its times weighted by their inverses: rows far from it count little in the fit. Of the engines' all-reduces
- * those inside CUDA graphs are kept: eager rows measure the host. */
+ * NCCL's rows are of several versions and two number formats, which an operator tells apart where they matter (old and
+ * new versions; sums of one byte and of more). What still was measured several times is answered best, in relative
+ * error, by the median of its times weighted by their inverses: all rows are kept, as intervals must cover them, but
+ * those far from it count little in the fit. Of the engines' all-reduces those inside CUDA graphs are kept: eager rows
+ * measure the host. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,11 @@
 
 #include "base/file.h"
 #include "comm/cluster.h"
+#include "comm/nccl.h"
 #include "device/gpu.h"
 #include "fit/measurements.h"
 #include "graph/operator.h"
+#include "kernel/collective.h"
 
 static const char *gpu_name(const char *theirs) { return strcmp(theirs, "a100_sxm") ? theirs : "a100_sxm_80gb"; }
 
@@ -40,7 +43,8 @@ static bool engine_of(const ft_table *t, int source, ft_engine *out)
 
 static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
 {
-    int gpu, latency, dtype, name = -1, source = ft__table_find(t, "kernel_source");
+    int gpu, latency, dtype, name = -1, version = custom ? -1 : ft__table_find(t, "version");
+    int source = ft__table_find(t, "kernel_source");
     FT_TRY(ft__table_column(t, "gpu", &gpu, err));
     FT_TRY(ft__table_column(t, "latency_ms", &latency, err));
     FT_TRY(ft__table_column(t, "dtype", &dtype, err));
@@ -66,6 +70,8 @@ static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter
         bool wide = strcmp(ft__table_cell(t, dtype), "int8") != 0;
         op->u.collective.bytes = (double)elements * (wide ? 2 : 1);
         FT_TRY(links_of(on, op, err));
+        op->dtype = wide ? FT_BF16 : FT_INT8;
+        if (version >= 0) ft__nccl_parse(ft__table_cell(t, version), &op->u.collective.nccl);
         FT_TRY(ft__table_number(t, latency, &row.ms, err));
         if (row.ms <= 0 || elements == 0 || op->u.collective.ranks < 2) continue;
         row.source = FT_ROWS_ENGINE;
@@ -76,9 +82,14 @@ static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter
 
 /* -- repeated requests ------------------------------------------------------------------------- */
 
+/* What tells two requests of the same size apart. */
+static int sort_of(const ft_op *op) { return 2 * ft__collective_old(op) + ft__collective_narrow(op); }
+
 static int by_request(const void *a, const void *b)
 {
     const ft_row *x = *(const ft_row *const *)a, *y = *(const ft_row *const *)b;
+    int p_sort = sort_of(&x->op), q_sort = sort_of(&y->op);
+    if (p_sort != q_sort) return p_sort < q_sort ? -1 : 1;
     if (x->gpu != y->gpu) return x->gpu < y->gpu ? -1 : 1;
     if (x->op.engine != y->op.engine) return x->op.engine < y->op.engine ? -1 : 1;
     if (x->op.u.collective.op != y->op.u.collective.op) return x->op.u.collective.op < y->op.u.collective.op ? -1 : 1;
@@ -91,8 +102,8 @@ static int by_request(const void *a, const void *b)
 
 static bool same_request(const ft_row *x, const ft_row *y)
 {
-    return x->gpu == y->gpu && x->op.engine == y->op.engine && x->op.u.collective.op == y->op.u.collective.op &&
-           x->op.u.collective.ranks == y->op.u.collective.ranks &&
+    return x->gpu == y->gpu && x->op.engine == y->op.engine && sort_of(&x->op) == sort_of(&y->op) &&
+           x->op.u.collective.op == y->op.u.collective.op && x->op.u.collective.ranks == y->op.u.collective.ranks &&
            !(x->op.u.collective.bytes < y->op.u.collective.bytes) &&
            !(x->op.u.collective.bytes > y->op.u.collective.bytes);
 }

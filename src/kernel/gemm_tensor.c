@@ -6,7 +6,7 @@
  * over a fraction of the bandwidth, less what a warm L2 holds. Power: energy per flop times rate must stay under the
  * board's limit; the clock gives way over about tp, since a short kernel ends before the controller reacts.
  *
- * Rows not aligned to 16 bytes take an older kernel, at .36, .27, .155 of the rate for 8, 4, 2 bytes (H200, bf16).
+ * Rows not aligned to 16 bytes take older kernels: gemm_narrow.c.
  *
  * fp8, int8 and fp4 through serving engines include the dynamic quantisation of the activations: one pass for the
  * largest magnitude and one to scale.
@@ -25,7 +25,7 @@ enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
     EC, EB, WAVE_US, FEED, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, WARM_CAPACITY, L2_RATE, RAMP_US,
-    ALIGN8, ALIGN4, ALIGN2, LAYOUT_NN, LAYOUT_T,
+    NARROW_FEED, NARROW_PAIRS, NARROW_US, LAYOUT_NN, LAYOUT_T,
     QUANTISATION, QUANT_US, QUANT_EB, BIAS, HABIT,
     THETA_COUNT
 };
@@ -47,9 +47,9 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [WARM_CAPACITY] = {"warm_capacity", 1.05, 0.3, 2, 0.2},
     [L2_RATE] = {"l2_bytes_per_flop", 0.0065, 0.002, 0.03, 0.4},
     [RAMP_US] = {"memory_ramp_us", 3, 0.2, 15, 0.5},
-    [ALIGN8] = {"align8", 0.36, 0.1, 1, 0.4},
-    [ALIGN4] = {"align4", 0.27, 0.08, 1, 0.4},
-    [ALIGN2] = {"align2", 0.155, 0.05, 1, 0.4},
+    [NARROW_FEED] = {"narrow_bytes_per_clock", 8, 2, 40, 0.3},
+    [NARROW_PAIRS] = {"narrow_pairs", 2, 0.8, 5, 0.3},
+    [NARROW_US] = {"narrow_us", 0.6, 0.05, 5, 0.5},
     [LAYOUT_NN] = {"layout_nn", 0.98, 0.5, 1.05, 0.15},
     [LAYOUT_T] = {"layout_t", 0.95, 0.4, 1.05, 0.25},
     [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
@@ -59,10 +59,26 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
 };
 
-static const ft_gemm_tile tiles[] = {{256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {256, 64}, {64, 256},
-                                     {128, 64},  {64, 128},  {64, 64},   {128, 32},  {32, 128},  {64, 32},  {32, 64},
-                                     {64, 16},   {16, 64},   {128, 16},  {16, 128},  {64, 8},    {8, 64}};
-enum { TILES = sizeof tiles / sizeof *tiles };
+/* clang-format off */
+static const ft_gemm_tile tiles[] = {
+    {256, 128}, {128, 256}, {192, 128}, {128, 192}, {128, 128}, {256, 64}, {64, 256}, {128, 64}, {64, 128}, {64, 64},
+    {128, 32}, {32, 128}, {64, 32}, {32, 64}, {64, 16}, {16, 64}, {128, 16}, {16, 128}, {64, 8}, {8, 64},
+    /* from here on: of warp groups alone */
+    {320, 128}, {128, 320}, {192, 192}, {256, 160}, {160, 256}, {192, 160}, {160, 192}, {224, 128}, {128, 224},
+    {160, 128}, {128, 160}, {112, 128}, {128, 112}, {96, 128}, {128, 96}, {80, 128}, {128, 80}, {96, 64}, {64, 96},
+    {48, 64}, {64, 48},
+};
+/* clang-format on */
+enum { TILES = 20, TILES_OF_GROUPS = sizeof tiles / sizeof *tiles };
+_Static_assert((int)TILES_OF_GROUPS <= (int)FT_GEMM_MAX_TILES, "a pick has room for all");
+
+/* Warp groups multiply 64 rows by any multiple of 8 columns (PTX: wgmma, tcgen05), and the library uses that: its
+ * kernels on Hopper and Blackwell (nvjet, as profiles name them) have tiles of 8 to 320 in steps of 8. Where a few tile
+ * sizes leave the last wave half empty, one of these does not. */
+static bool in_groups(const ft_device *device)
+{
+    return !strcmp(device->generation, "hopper") || !strcmp(device->generation, "blackwell");
+}
 
 enum { HALF, TF32, FP8, INT8, FP4, BMM_HALF, BMM_TF32, BMM_FP8, VARIANTS };
 static const char *const variant_names[VARIANTS] = {"half", "tf32",     "fp8",      "int8",
@@ -103,6 +119,31 @@ static const char *const feature_names[] = {
 };
 /* clang-format on */
 
+/* Rows that are no multiple of 16 bytes: TMA and 16-byte copies are out, and NVIDIA's libraries fall back on kernels of
+ * older generations, the same on every GPU (profiles show their names): multiples of 4 bytes go through cp.async in
+ * pieces of 4 bytes (CUTLASS's sm_80 kernels, "align2"; rows of 8 bytes take them too), the others element by element
+ * through registers (sm_75, "align1"). What limits them is neither the matrix unit nor L2 but the SM that issues so
+ * many small copies, of operands and of outputs: some four elements per clock, twice the bytes for pairs of them. A
+ * faster matrix unit gains nothing. Published: 2048^3 with an odd row takes "over 2x" the time of an aligned product on
+ * A100 (He 2024, What Shapes Do Matrix Multiplications Like; 2.5 to 3 here), 1157 x 1157 x 4096 takes 99 us on B200
+ * (PyTorch pull request 196992; 115 here). mma.sync, which these kernels use, reaches 62 % of Hopper's 4096 flop per
+ * clock and SM (Luo et al. 2024, arXiv 2402.13499). */
+static void search_narrow(const ft_device *device, const double *th, int align, ft_gemm_search *s)
+{
+    static const ft_gemm_tile tiles_narrow[] = {{256, 128}, {128, 256}, {128, 128}, {64, 64}, {128, 64},
+                                                {64, 128},  {256, 64},  {64, 256},  {32, 32}};
+    double clocks_per_ms = device->matrix_mhz * 1e3, mma_sync = 2540 * 2 / s->element_bytes * clocks_per_ms;
+    s->tiles = tiles_narrow;
+    s->tile_count = align < 4 ? 4 : (int)(sizeof tiles_narrow / sizeof *tiles_narrow);
+    s->flop_per_ms_sm = fmin(s->flop_per_ms_sm, th[EC] * mma_sync);
+    double feed = th[NARROW_FEED] * (align < 4 ? 1 : th[NARROW_PAIRS]) * clocks_per_ms;
+    s->feed_bytes_per_ms_sm = fmin(feed, 0.7 * s->feed_bytes_per_ms_sm); /* never as fast as whole rows */
+    s->wave_ms_per_element = fmax(s->element_bytes, 2) / s->feed_bytes_per_ms_sm;
+    s->finely = true;
+    s->max_split = s->max_split > 1 ? 128 : 1;
+    s->habit = 0;
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
@@ -110,7 +151,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double clocks = 1e-3 * ft__clock_scale(device);
     int aligned[3], align = ft__gemm_op_alignment(op, aligned);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
-    double rate = th[EC] * peak * (align >= 16 ? 1 : align == 8 ? th[ALIGN8] : align == 4 ? th[ALIGN4] : th[ALIGN2]);
+    double rate = th[EC] * peak;
     if (a_t)
         rate *= th[LAYOUT_T];
     else if (!b_t)
@@ -124,7 +165,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .k = k,
         .sms = device->sms,
         .tiles = tiles,
-        .tile_count = TILES,
+        .tile_count = in_groups(device) ? TILES_OF_GROUPS : TILES,
         .flop_per_ms_sm = rate / device->sms,
         .feed_bytes_per_ms_sm = fmax(th[FEED] * fmax(1, e / 2) * peak / device->sms, 20 * device->matrix_mhz * 1e3),
         .element_bytes = e,
@@ -141,9 +182,12 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
         .max_split = b > 1 ? 1 : 16,
     };
+    bool narrow = align < 16 && m > 1 && n > 1; /* vectors stream as ever */
+    if (narrow) search_narrow(device, th, align, &s);
     ft_gemm_pick pick;
     ft__gemm_outcome(device, op, &s, (ft_gemm_power){th[ENERGY], th[EC] * peak * 1e-9, th[POWER_US]}, th[BIAS], want,
                      &pick, out);
+    if (narrow) out->body_ms += th[NARROW_US] * clocks; /* the first load and the last store, with nothing to hide in */
     bool quantise = e < 2 && op->u.gemm.quantized == 0;
     if (quantise) {
         /* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */
@@ -152,7 +196,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         out->body_ms += th[QUANT_US] * clocks +
                         ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE], 1e-4);
     }
-    out->note = align < 16 ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
+    out->note = narrow ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
     if (!want) return;
     float *f = out->feature;
     double l2 = device->l2_mib * 1048576;
@@ -167,7 +211,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
     *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)quantise;
     static const int shown[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15};
-    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) *f++ = pick.log_ratio[shown[i]];
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+        *f++ = shown[i] < s.tile_count ? pick.log_ratio[shown[i]] : 0;
     *f++ = ft__twos(op->u.gemm.m, 10), *f++ = ft__twos(op->u.gemm.n, 10), *f++ = ft__twos(op->u.gemm.k, 10);
     *f++ = (float)resident,
     *f++ = ft__lg((fmin(5, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);

@@ -14,25 +14,29 @@
 
 #include "kernel/power.h"
 
-static const double splits[] = {1, 2, 4, 8, 16};
+static const double splits[] = {1, 2, 4, 8, 16}, fine_splits[] = {1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 43, 64, 86};
+enum { SPLITS = sizeof splits / sizeof *splits, FINE_SPLITS = sizeof fine_splits / sizeof *fine_splits };
 
 void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
 {
     double best = INFINITY, best_unsplit = INFINITY, habitual = INFINITY, habitual_compute = INFINITY;
     double unsplit[FT_GEMM_MAX_TILES];
     double inverse_sms = 1 / s->sms, inverse_feed = 1 / s->feed_bytes_per_ms_sm, inverse_step = 1 / s->k_step;
+    const double *split_by = s->finely ? fine_splits : splits;
+    int split_count = s->finely ? FINE_SPLITS : SPLITS;
+    double most_tiles = (s->finely ? 2 : 4) * s->sms, least_k = s->finely ? 2 * s->k_step : 128;
     for (int t = 0; t < s->tile_count; t++) {
-        double bm = s->tiles[t].m, bn = s->tiles[t].n;
+        double bm = s->tiles[t].m, bn = s->tiles[t].n, wave_ms = s->wave_ms + bm * bn * s->wave_ms_per_element;
         double plane = ceil(s->m / bm) * ceil(s->n / bn) * s->batch;
         double rate = s->flop_per_ms_sm * (s->tile_efficiency ? s->tile_efficiency[t] : 1);
         double mma = 2 * bm * bn / rate, feed = (bm + bn) * s->element_bytes * inverse_feed;
-        for (int i = 0; i < 5 && splits[i] <= s->max_split; i++) {
-            double split = splits[i];
-            if (i && (plane * split > 4 * s->sms || s->k < 128 * split)) break;
+        for (int i = 0; i < split_count && split_by[i] <= s->max_split; i++) {
+            double split = split_by[i];
+            if (i && (plane * split > most_tiles || s->k < least_k * split)) break;
             double ke = s->k_step * ceil(s->k / split * inverse_step);
             double load = plane * split * inverse_sms;
             double share = s->lone + (1 - s->lone) * fmin(fmax(load - 1, 0), 1);
-            double each = fmax(mma * (ke + s->prologue_k) / share, feed * ke) + s->wave_ms;
+            double each = fmax(mma * (ke + s->prologue_k) / share, feed * ke) + wave_ms;
             double waves = s->quantisation * ceil(load) + (1 - s->quantisation) * fmax(load, 1);
             double compute = waves * each;
             if (i == 0) {
@@ -66,9 +70,17 @@ void ft__gemm_outcome(const ft_device *device, const ft_op *op, const ft_gemm_se
                       double scale, bool want_ratios, ft_gemm_pick *pick, ft_physics *out)
 {
     ft__gemm_pick(s, want_ratios, pick);
-    double slow = ft__power_slowdown(device, op->dtype, power.energy, power.tflops,
-                                     pick->compute_ms * 1e3 / power.time_us);
+    double full_ms = pick->compute_ms, achieved = power.tflops;
+    if (s->finely) { /* held by small copies, it draws for what it achieves; but it is never faster than without them */
+        full_ms = 2 * s->m * s->n * s->k * s->batch / (power.tflops * 1e9);
+        achieved *= full_ms / fmax(full_ms, pick->compute_ms);
+    }
+    double us = 1e3 / power.time_us;
+    double slow = ft__power_slowdown(device, op->dtype, power.energy, achieved, pick->compute_ms * us);
     double compute = pick->compute_ms * slow;
+    if (s->finely)
+        compute = fmax(compute,
+                       full_ms * ft__power_slowdown(device, op->dtype, power.energy, power.tflops, full_ms * us));
     out->compute_ms = compute;
     out->memory_ms = s->memory_ms;
     out->body_ms = (pick->ms - ft__smooth_max(pick->compute_ms, s->memory_ms, s->smooth) +
@@ -93,9 +105,11 @@ int ft__gemm_op_alignment(const ft_op *op, int each[3])
 {
     double e = ft_dtype_bytes(op->dtype);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
-    each[0] = ft__gemm_alignment(a_t ? op->u.gemm.m : op->u.gemm.k, e);
-    each[1] = ft__gemm_alignment(b_t ? op->u.gemm.k : op->u.gemm.n, e);
-    each[2] = ft__gemm_alignment(op->u.gemm.n, fmax(e, 2));
+    /* An operand with one row or column is a vector, whichever way it is said to be stored. */
+    bool one_m = op->u.gemm.m == 1, one_n = op->u.gemm.n == 1;
+    each[0] = ft__gemm_alignment(a_t && !one_m ? op->u.gemm.m : op->u.gemm.k, e);
+    each[1] = ft__gemm_alignment(b_t || one_n ? op->u.gemm.k : op->u.gemm.n, e);
+    each[2] = ft__gemm_alignment(one_n ? op->u.gemm.m : op->u.gemm.n, fmax(e, 2));
     int least = each[0] < each[1] ? each[0] : each[1];
     return least < each[2] ? least : each[2];
 }

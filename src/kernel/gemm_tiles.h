@@ -10,7 +10,7 @@ typedef struct ft_gemm_tile {
     int m, n;
 } ft_gemm_tile;
 
-enum { FT_GEMM_MAX_TILES = 24 };
+enum { FT_GEMM_MAX_TILES = 48 };
 
 typedef struct ft_gemm_search {
     double batch, m, n, k;
@@ -25,15 +25,17 @@ typedef struct ft_gemm_search {
     double prologue_k;           /* filling the pipeline costs as much as this many K elements */
     double lone;                 /* share of the rate that one tile per SM reaches; two or more hide latencies: 1 */
     double wave_ms;              /* start and end of a tile that nothing overlaps */
+    double wave_ms_per_element;  /* writing its outputs, where that goes through the SM in small pieces */
     double quantisation;         /* 1: whole waves; 0: tiles spread evenly */
     double memory_ms;            /* traffic to device memory, the same for every tile */
     double smooth;               /* how much the smaller of two roofs still costs */
     double split_ms;             /* the second kernel of split-K */
     double split_ms_per_element; /* its traffic, per partial sum element */
-    unsigned allowed;            /* bit t: the library has tile t for this product; 0: all */
+    uint64_t allowed;            /* bit t: the library has tile t for this product; 0: all */
     double habit;        /* share of the time that follows the library's few favourite tiles, not the best one */
-    unsigned favourites; /* bit t: tile t is one */
+    uint64_t favourites; /* bit t: tile t is one */
     int max_split;       /* 1: no split-K */
+    bool finely;         /* K is split by any whole number, into pieces of two steps and more */
 } ft_gemm_search;
 
 typedef struct ft_gemm_pick {

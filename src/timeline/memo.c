@@ -136,6 +136,7 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
     case FT_OP_COLLECTIVE:
         k[0] = (uint64_t)op->u.collective.op, k[1] = (uint64_t)op->u.collective.ranks;
         k[2] = bits(op->u.collective.bytes), k[3] = bits(op->u.collective.link_gbps);
+        k[5] = (uint64_t)op->u.collective.nccl;
         k[4] = (uint64_t)op->u.collective.switched << 2 | (uint64_t)op->u.collective.reduces << 1 |
                (uint64_t)op->u.collective.pcie;
         break;

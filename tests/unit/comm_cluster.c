@@ -77,6 +77,14 @@ static void words_about_the_network_are_understood(void **state)
         {"ib_xdr800", "b300_sxm", 100, FT_INFINIBAND},
         {"dgx_h100", "h100_sxm", 50, FT_INFINIBAND},
         {"aws_p4d", "a100_sxm_40gb", 6.25, FT_EFA},
+        {"AWS p4d", "a100_sxm_40gb", 6.25, FT_EFA},
+        {"DGX H100", "h100_sxm", 50, FT_INFINIBAND},
+        {"IB EDR100", "a100_sxm_80gb", 12.5, FT_INFINIBAND},
+        {"1,600 Gbps/node RoCE", "a100_sxm_80gb", 25, FT_ROCE},
+        {"1.6e3 Gbps/node RoCE", "a100_sxm_80gb", 25, FT_ROCE},
+        {"1e+2 GbE", "a100_sxm_80gb", 12.5, FT_ETHERNET},
+        {"400000 Mb/s InfiniBand per GPU", "h100_sxm", 50, FT_INFINIBAND},
+        {"HDR-200 InfiniBand, 2:1 oversubscribed", "a100_sxm_80gb", 25, FT_INFINIBAND},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char json[300];
@@ -136,12 +144,68 @@ static void topology_and_oversubscription_are_read(void **state)
     assert_false(c.rails);
     c = good("{\"interconnect\": \"ib_ndr400\", \"topology\": \"rail-optimised\"}", "h100_sxm", 64);
     assert_true(c.rails);
+    c = good("{}", "h100_sxm", 64);
+    assert_true(c.rails && c.leaf_nodes == 32);
+    c = good("{\"topology\": \"fat_tree\"}", "h100_sxm", 64); /* 32 nodes hang on a rail's leaf, not on this one's */
+    assert_true(!c.rails && c.leaf_nodes == 0);
     c = good("{\"tiers\": [{\"fabric\": \"nvlink\", \"gbps\": 450, \"gpus\": 8},"
              "{\"interconnect\": \"ib_ndr400\", \"gpus\": 256},"
              "{\"interconnect\": \"ib_ndr400\", \"gpus\": 1024, \"oversubscription\": 4}]}",
              "h100_sxm", 512);
     assert_int_equal(3, c.tiers);
     assert_int_equal(8, c.gpus_per_node);
+}
+
+/* What free text says of the shape of the network and of the inside of its nodes is taken, and repeated. */
+static void words_about_the_shape_are_understood(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double over;
+        int rails;
+    } shapes[] = {{"400 Gbps InfiniBand per GPU, rail-optimised, 2:1 oversubscribed", 2, 1},
+                  {"400 Gbps InfiniBand per GPU, fat tree 3:1", 3, 0},
+                  {"400 Gbps InfiniBand per GPU, 1:4 oversubscription", 4, 0},
+                  {"400 Gbps InfiniBand per GPU; 2x oversubscribed", 2, 0},
+                  {"NDR InfiniBand, non-blocking", 1, 0},
+                  {"rails", 1, 1},
+                  {"NDR, not oversubscribed, dragonfly", 1, 0}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char json[300];
+        snprintf(json, sizeof json, "{\"interconnect\": \"%s\"}", shapes[i].text);
+        ft_cluster c = good(json, "h100_sxm", 64);
+        if (fabs(outermost(&c)->oversubscription - shapes[i].over) > 1e-9 || c.rails != shapes[i].rails)
+            fail_msg("%s: %s", shapes[i].text, c.understood);
+        assert_float_equal(50, outermost(&c)->gbps, 1e-9);
+        assert_true(shapes[i].over <= 1 || strstr(c.understood, ":1 oversubscribed"));
+    }
+    ft_cluster c = good("{\"interconnect\": \"NDR, 2:1\", \"oversubscription\": 4}", "h100_sxm", 64);
+    assert_float_equal(4, outermost(&c)->oversubscription, 0); /* a key stands before words */
+
+    static const struct {
+        const char *text, *gpu;
+        ft_fabric inside;
+        double gbps;
+        const char *says;
+    } nodes[] = {{"PCIe", "h100_sxm", FT_PCIE, 63, "not the GPU's own nvlink4"},
+                 {"pcie gen3", "h100_sxm", FT_PCIE, 15.75, "pcie3"},
+                 {"PCIe Gen5 x16", "a100_sxm_80gb", FT_PCIE, 31.5, "pcie4"}, /* the card is of the fourth */
+                 {"PCIe 4.0 x8, 200 Gbps InfiniBand", "h100_sxm", FT_PCIE, 15.75, "pcie"},
+                 {"PCIe", "gb200", FT_PCIE, 63, "within 4 GPUs"},
+                 {"PCIe and NVLink", "h100_sxm", FT_NVLINK, 450, "nvlink4"},
+                 {"xGMI", "h100_sxm", FT_NVLINK, 450, "no xGMI: h100_sxm has none"},
+                 {"NVLink", "l40s", FT_PCIE, 31.5, "no NVLink: l40s has none"},
+                 {"NVLink", "mi300x", FT_XGMI, 448, "no NVLink: mi300x has none"},
+                 {"xGMI", "mi300x", FT_XGMI, 448, "xgmi"}};
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        char json[300];
+        snprintf(json, sizeof json, "{\"interconnect\": \"%s\"}", nodes[i].text);
+        ft_cluster n = good(json, nodes[i].gpu, 16);
+        if (n.tier[0].fabric != nodes[i].inside || fabs(n.tier[0].gbps - nodes[i].gbps) > 1e-9 ||
+            !strstr(n.understood, nodes[i].says))
+            fail_msg("%s on %s: %s", nodes[i].text, nodes[i].gpu, n.understood);
+    }
 }
 
 static void what_cannot_be_is_refused(void **state)
@@ -160,6 +224,20 @@ static void what_cannot_be_is_refused(void **state)
         {"{\"interconnect\": \"carrier pigeons\"}", 16, FT_E_NAME, "carrier pigeons"},
         {"{\"interconnect\": \"ib_ndr40\"}", 16, FT_E_NAME, "ib_ndr400"},
         {"{\"interconnect\": 400}", 16, FT_E_TYPE, "interconnect"},
+        {"{\"interconnect\": \"-5 Gbps\"}", 16, FT_E_RANGE, "got \"-5 Gbps\""},
+        {"{\"interconnect\": \"8x -200 Gbps\"}", 16, FT_E_RANGE, "-200 Gbps"},
+        {"{\"interconnect\": \"1e-300 Gbps\"}", 16, FT_E_RANGE, "1e-300 Gbps"},
+        {"{\"interconnect\": \"1e999 Gbps\"}", 16, FT_E_RANGE, "1e999 Gbps"},
+        {"{\"interconnect\": \"0 Gbps InfiniBand\"}", 16, FT_E_RANGE, "0 Gbps"},
+        {"{\"interconnect\": \"99999999999 Gbps\"}", 16, FT_E_RANGE, "100000 Gbit/s"},
+        {"{\"interconnect\": \"1000x99999 Gbps\"}", 16, FT_E_RANGE, "100000"},
+        {"{\"interconnect\": \"0x200 Gbps HDR\"}", 16, FT_E_RANGE, "ports"},
+        {"{\"interconnect\": \"1,6 Tbps\"}", 16, FT_E_RANGE, "point"},
+        {"{\"interconnect\": \"NDR 0:1\"}", 16, FT_E_RANGE, "1:1 to 1000:1"},
+        {"{\"interconnect\": \"NDR, oversubscribed\"}", 16, FT_E_RANGE, "2:1"},
+        {"{\"interconnect\": \"infinband\"}", 16, FT_E_NAME, "did you mean \"infiniband\"?"},
+        {"{\"interconnect\": \"Infiniband NDR400x\"}", 16, FT_E_NAME, "did you mean \"ndr400\"?"},
+        {"{\"interconnect\": \"dgx h10\"}", 16, FT_E_NAME, "did you mean \"dgx_h100\"?"},
         {"{\"topology\": \"moebius\"}", 16, FT_E_NAME, "fat_tree"},
         {"{\"topology\": \"fat_tree 0:1\"}", 16, FT_E_RANGE, "1:1"},
         {"{\"interconect\": \"ib_ndr400\"}", 16, FT_E_KEY, "interconnect"},
@@ -208,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_about_the_network_are_understood),
+        cmocka_unit_test(words_about_the_shape_are_understood),
         cmocka_unit_test(left_out_it_is_the_usual_node),
         cmocka_unit_test(tiers_follow_from_the_gpu),
         cmocka_unit_test(topology_and_oversubscription_are_read),

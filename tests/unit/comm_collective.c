@@ -66,7 +66,7 @@ static void the_group_says_which_tier_it_crosses(void **state)
     assert_int_equal(0, of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e8, 8, 1).tier);
     assert_int_equal(0, of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e8, 2, 4).tier);
     assert_int_equal(1, of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e8, 2, 8).tier);
-    assert_int_equal(1, of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e8, 16, 1).tier);
+    assert_int_equal(1, of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e6, 16, 1).tier);
     /* Four ranks over two nodes have two NICs to a node, two over two nodes have one. */
     double one = of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e9, 2, 8).ms;
     double two = of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e9, 4, 4).ms;
@@ -74,7 +74,55 @@ static void the_group_says_which_tier_it_crosses(void **state)
     assert_true(two < one && eight < two);
     ft_cluster rack = cluster_of("gb200", 144, NULL);
     assert_int_equal(0, of(built_in, "gb200", &rack, FT_ALL_REDUCE, 1e9, 72, 1).tier);
-    assert_int_equal(1, of(built_in, "gb200", &rack, FT_ALL_REDUCE, 1e9, 144, 1).tier);
+    assert_int_equal(1, of(built_in, "gb200", &rack, FT_ALL_REDUCE, 1e6, 144, 1).tier);
+}
+
+/* What leaves a node has gone around it: no group is faster than its ranks in one node. Boxes of slots are where the
+ * rate of the links says least. */
+static void no_exchange_between_nodes_is_faster_than_inside_one(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"l40s", "rtx_4090", "a100_pcie_80gb", "h100_pcie", "t4", "h100_sxm", "gb200"};
+    static const ft_collective ops[] = {FT_ALL_REDUCE, FT_ALL_GATHER, FT_REDUCE_SCATTER, FT_BROADCAST};
+    for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++) {
+        ft_cluster c = cluster_of(gpus[g], 1024, NULL);
+        for (size_t o = 0; o < sizeof ops / sizeof *ops; o++)
+            for (double bytes = 1e4; bytes < 1e10; bytes *= 10) {
+                double inside = of(built_in, gpus[g], &c, ops[o], bytes, c.tier[c.tiers - 2].gpus, 1).ms;
+                for (int64_t n = 2 * c.gpus_per_node; n <= 1024; n *= 4) {
+                    if (n <= c.tier[c.tiers - 2].gpus) continue;
+                    double ms = of(built_in, gpus[g], &c, ops[o], bytes, n, 1).ms;
+                    if (ms < inside)
+                        fail_msg("%s, %d ranks, %g bytes: %g ms, %g inside", gpus[g], (int)n, bytes, ms, inside);
+                }
+            }
+    }
+}
+
+/* The measured box has no switch. Nobody knows another GPU's: it lies between that one and those behind a switch, and
+ * its interval holds both. */
+static void slots_are_as_good_as_their_box(void **state)
+{
+    (void)state;
+    ft_cluster unknown = cluster_of("rtx_4090", 8, NULL), switched = cluster_of("rtx_4090", 8, "PCIe switch"),
+               measured = cluster_of("l40s", 8, NULL);
+    ft_comm slow = of(built_in, "l40s", &measured, FT_ALL_REDUCE, 1e9, 8, 1);
+    ft_comm good = of(built_in, "rtx_4090", &switched, FT_ALL_REDUCE, 1e9, 8, 1);
+    ft_comm between = of(built_in, "rtx_4090", &unknown, FT_ALL_REDUCE, 1e9, 8, 1);
+    assert_int_equal(slow.source, FT_LEARNED);
+    assert_true(good.ms < 0.5 * between.ms && between.ms < 0.5 * slow.ms);
+    assert_true(between.low_ms <= good.ms && slow.ms <= between.high_ms);
+    /* 41.1 of 63 GB/s behind switches, 28 without one that is known: 0.44 to 0.65 of the slot's rate. */
+    double share = 2 * 7.0 / 8 * 1e9 / (good.ms * 1e6) / switched.tier[0].gbps;
+    assert_true(share > 0.4 && share < 0.65);
+    /* Two GPUs are neighbours in any box, and small messages do not fill a slot. */
+    assert_true(of(built_in, "rtx_4090", &unknown, FT_ALL_REDUCE, 1e9, 2, 1).ms ==
+                of(built_in, "rtx_4090", &switched, FT_ALL_REDUCE, 1e9, 2, 1).ms);
+    assert_non_null(strstr(unknown.understood, "PCIe switch"));
+    assert_non_null(strstr(switched.understood, "behind a PCIe switch"));
+    assert_non_null(strstr(measured.understood, "as measured"));
+    ft_cluster links = cluster_of("h100_sxm", 8, NULL);
+    assert_null(strstr(links.understood, "slots"));
 }
 
 static void time_grows_with_bytes_and_nodes(void **state)
@@ -132,12 +180,43 @@ static void a_slower_network_is_slower(void **state)
     ft_cluster fast = cluster_of("h100_sxm", 64, "ib_ndr400"), slow = cluster_of("h100_sxm", 64, "roce_100");
     ft_cluster shared = fast;
     shared.tier[1].oversubscription = 4;
+    shared.rails = false;
+    shared.leaf_nodes = 1; /* every node's cables end at a leaf of its own: all of its traffic crosses */
     for (int op = 0; op < FT_COLLECTIVE_COUNT; op++) {
         int64_t n = op == FT_SEND_RECV ? 2 : 64, stride = op == FT_SEND_RECV ? 8 : 1;
         double best = of(built_in, "h100_sxm", &fast, (ft_collective)op, 1e8, n, stride).ms;
         assert_true(best < of(built_in, "h100_sxm", &slow, (ft_collective)op, 1e8, n, stride).ms);
         assert_true(best < of(built_in, "h100_sxm", &shared, (ft_collective)op, 1e8, n, stride).ms);
     }
+}
+
+/* Only what leaves a leaf meets the thin cables above it. */
+static void thin_cables_slow_what_crosses_them(void **state)
+{
+    (void)state;
+    ft_cluster whole = cluster_of("h100_sxm", 1024, "ib_ndr400");
+    whole.rails = false;
+    whole.leaf_nodes = 4;
+    ft_cluster thin = whole;
+    thin.tier[1].oversubscription = 8;
+    static const struct {
+        ft_collective op;
+        int64_t size, stride;
+        double times;
+    } cases[] = {{FT_ALL_GATHER, 1024, 1, 2},  /* 8 NICs of 32 send across the edge, over 4 cables */
+                 {FT_ALL_GATHER, 128, 8, 2},   /* the same: a rank of every node */
+                 {FT_ALL_GATHER, 16, 64, 8},   /* every eighth node: all of a leaf's send across */
+                 {FT_ALL_GATHER, 32, 1, 1},    /* groups of four nodes fill a leaf */
+                 {FT_ALL_TO_ALL, 128, 1, 6.4}, /* 12 of 15 other nodes hang elsewhere */
+                 {FT_ALL_TO_ALL, 32, 1, 1},    {FT_SEND_RECV, 2, 512, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double free = of(built_in, "h100_sxm", &whole, cases[i].op, 1e11, cases[i].size, cases[i].stride).ms;
+        double slow = of(built_in, "h100_sxm", &thin, cases[i].op, 1e11, cases[i].size, cases[i].stride).ms;
+        if (fabs(slow / free / cases[i].times - 1) > 0.05) fail_msg("case %zu: %g times", i, slow / free);
+    }
+    thin.leaf_nodes = 128; /* one leaf for all */
+    double one = of(built_in, "h100_sxm", &thin, FT_ALL_TO_ALL, 8e9, 1024, 1).ms;
+    assert_float_equal(one, of(built_in, "h100_sxm", &whole, FT_ALL_TO_ALL, 8e9, 1024, 1).ms, 1e-9);
 }
 
 /* NVIDIA/nccl issue 2409: 470 GB/s of bus bandwidth is healthy on two nodes of 8 H100 with 8 x 400 Gb/s. */
@@ -214,10 +293,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_group_says_which_tier_it_crosses),
+        cmocka_unit_test(no_exchange_between_nodes_is_faster_than_inside_one),
+        cmocka_unit_test(slots_are_as_good_as_their_box),
         cmocka_unit_test(time_grows_with_bytes_and_nodes),
         cmocka_unit_test(nothing_is_faster_than_its_wires),
         cmocka_unit_test(many_nodes_take_what_was_published),
         cmocka_unit_test(a_slower_network_is_slower),
+        cmocka_unit_test(thin_cables_slow_what_crosses_them),
         cmocka_unit_test(nodes_that_add_up_send_less),
         cmocka_unit_test(skew_makes_an_exchange_as_slow_as_its_heaviest_rank),
         cmocka_unit_test(a_predictor_without_exchanges_answers_from_physics),

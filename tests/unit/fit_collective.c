@@ -13,10 +13,13 @@
 static const char nccl[] = "gpu,backend,version,kernel_source,op_name,dtype,num_gpus,message_elems,latency_ms\n"
                            "h100_sxm,nccl,2.27.3,NCCL,alltoall,half,8,4096,0.0075\n"
                            "h100_sxm,nccl,2.27.3,NCCL,alltoall,int8,8,8192,0.0076\n"
-                           "h100_sxm,nccl,2.23,NCCL,alltoall,half,8,4096,0.0150\n"
+                           "h100_sxm,nccl,2.29.2,NCCL,alltoall,half,8,4096,0.0150\n"
                            "a100_sxm,nccl,2.27.3,NCCL,all_reduce,half,2,512,0.0100\n"
                            "l40s,nccl,2.27.3,NCCL,all_gather,half,4,512,0.0090\n"
                            "l40s,nccl,2.27.3,NCCL,all_gather,half,4,512,0\n"
+                           "h100_sxm,nccl,2.23,NCCL,alltoall,half,8,4096,0.0150\n"
+                           "h100_sxm,nccl,2.27.3,NCCL,all_reduce,half,8,4096,0.0160\n"
+                           "h100_sxm,nccl,2.27.3,NCCL,all_reduce,int8,8,8192,0.0200\n"
                            "h100_sxm,nccl,2.27.3,NCCL,gossip,half,8,4096,0.0075\n";
 
 static ft_status load(const char *folder, ft_rows *rows, ft_error *err)
@@ -31,7 +34,7 @@ static void rows_become_operators(void **state)
     ft_rows rows;
     data_table("a/silicon/nccl.csv.gz", nccl);
     assert_int_equal(FT_OK, load("a", &rows, NULL));
-    assert_int_equal(5, rows.count);
+    assert_int_equal(8, rows.count);
     const ft_op *op = &rows.at[0].op;
     assert_int_equal(FT_OP_COLLECTIVE, op->kind);
     assert_int_equal(FT_ALL_TO_ALL, op->u.collective.op);
@@ -41,6 +44,10 @@ static void rows_become_operators(void **state)
     assert_string_equal("a100_sxm_80gb", rows.gpus[rows.at[3].gpu].name);
     assert_false(rows.at[3].op.u.collective.reduces);
     assert_true(rows.at[4].op.u.collective.pcie);
+    assert_int_equal(227, op->u.collective.nccl);
+    assert_int_equal(223, rows.at[5].op.u.collective.nccl);
+    assert_int_equal(FT_BF16, rows.at[6].op.dtype);
+    assert_int_equal(FT_INT8, rows.at[7].op.dtype);
     ft__rows_free(&rows);
 }
 
@@ -54,6 +61,8 @@ static void a_row_far_from_its_repeats_counts_little(void **state)
     assert_true(rows.at[0].weight > 0.8f && rows.at[1].weight > 0.8f);
     assert_true(rows.at[2].weight > 0 && rows.at[2].weight < 0.05f);
     assert_float_equal(1, rows.at[3].weight, 1e-6);
+    /* Another old version, other numbers to add: other requests. */
+    for (int i = 5; i < 8; i++) assert_float_equal(1, rows.at[i].weight, 1e-6);
     ft__rows_free(&rows);
 }
 

@@ -70,6 +70,50 @@ static void protocols_change_where_they_were_seen_to(void **state)
     assert_int_equal(FT_SIMPLE, ft__collective_protocol(&gather));
 }
 
+/* Sizes of the whole buffer at which L40S were seen to leave LL. */
+static void pcie_changes_where_it_was_seen_to(void **state)
+{
+    (void)state;
+    static const struct {
+        int kind;
+        int64_t ranks;
+        double last_ll;
+    } seen[] = {{FT_ALL_GATHER, 2, 262144},    {FT_ALL_REDUCE, 2, 262144}, {FT_ALL_GATHER, 4, 262144},
+                {FT_ALL_REDUCE, 4, 262144},    {FT_ALL_GATHER, 8, 524288}, {FT_ALL_REDUCE, 8, 262144},
+                {FT_REDUCE_SCATTER, 8, 524288}};
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        ft_op before = exchange(seen[i].kind, seen[i].last_ll, seen[i].ranks, 31.5);
+        ft_op after = exchange(seen[i].kind, 2 * seen[i].last_ll, seen[i].ranks, 31.5);
+        assert_int_equal(FT_LL, ft__collective_protocol(&before));
+        assert_int_equal(FT_SIMPLE, ft__collective_protocol(&after));
+    }
+}
+
+static void pairs_leave_ll_by_what_a_peer_gets(void **state)
+{
+    (void)state;
+    for (int l = 0; l < LINKS; l++)
+        for (int64_t n = 2; n <= 8; n *= 2)
+            for (int old = 0; old < 2; old++) {
+                double most = links[l] > 100 && (links[l] <= 300 || old) ? 524288 : 32768;
+                ft_op last = exchange(FT_ALL_TO_ALL, most * (double)n, n, links[l]);
+                ft_op next = exchange(FT_ALL_TO_ALL, 2 * most * (double)n, n, links[l]);
+                last.u.collective.nccl = next.u.collective.nccl = old ? 223 : 227;
+                assert_int_equal(FT_LL, ft__collective_protocol(&last));
+                assert_int_equal(FT_SIMPLE, ft__collective_protocol(&next));
+            }
+}
+
+static void single_bytes_are_not_added_in_the_switch(void **state)
+{
+    (void)state;
+    ft_op op = exchange(FT_ALL_REDUCE, 1e9, 8, 450);
+    op.dtype = FT_INT8;
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&op));
+    op.dtype = FT_FP32;
+    assert_int_equal(FT_NVLS, ft__collective_protocol(&op));
+}
+
 static void an_operator_that_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -110,6 +154,9 @@ int main(void)
         cmocka_unit_test(no_exchange_beats_the_wire),
         cmocka_unit_test(time_grows_with_bytes),
         cmocka_unit_test(protocols_change_where_they_were_seen_to),
+        cmocka_unit_test(pcie_changes_where_it_was_seen_to),
+        cmocka_unit_test(pairs_leave_ll_by_what_a_peer_gets),
+        cmocka_unit_test(single_bytes_are_not_added_in_the_switch),
         cmocka_unit_test(an_operator_that_cannot_be_is_refused),
         cmocka_unit_test(every_variant_has_a_name_and_an_end),
     };

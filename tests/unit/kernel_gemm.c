@@ -164,9 +164,20 @@ static void layouts_decide_whose_length_counts(void **state)
         int64_t m, n, k;
         int each[3];
     } cases[] = {
-        {"nn", 1, 8, 8, {16, 16, 16}}, {"nt", 1, 8, 8, {16, 16, 16}}, {"tn", 1, 8, 8, {2, 16, 16}},
-        {"tt", 1, 8, 8, {2, 16, 16}},  {"nn", 8, 1, 8, {16, 2, 2}},   {"nt", 8, 1, 8, {16, 16, 2}},
-        {"nn", 8, 8, 2, {4, 16, 16}},  {"nt", 8, 8, 2, {4, 4, 16}},   {"tn", 8, 8, 2, {16, 16, 16}},
+        {"nn", 1, 8, 8, {16, 16, 16}},
+        {"nt", 1, 8, 8, {16, 16, 16}},
+        {"tn", 3, 8, 8, {2, 16, 16}},
+        {"tt", 3, 8, 8, {2, 16, 16}},
+        {"nn", 8, 3, 8, {16, 2, 2}},
+        {"nt", 8, 3, 8, {16, 16, 2}},
+        /* one row or column is a vector, whichever way it is said to lie */
+        {"tn", 1, 8, 8, {16, 16, 16}},
+        {"tn", 1, 8, 3, {2, 16, 16}},
+        {"nn", 8, 1, 8, {16, 16, 16}},
+        {"nt", 3, 1, 8, {16, 16, 2}},
+        {"nn", 8, 8, 2, {4, 16, 16}},
+        {"nt", 8, 8, 2, {4, 4, 16}},
+        {"tn", 8, 8, 2, {16, 16, 16}},
         {"tt", 4, 8, 2, {8, 4, 16}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -347,6 +358,58 @@ static void unaligned_rows_are_slow_and_said_so(void **state)
     assert_true(limit_ms(&h200, &odd) < 1.1 * limit_ms(&h200, &even));
 }
 
+/* Rows of 4 and 8 bytes take the same kernels, those of 2 slower ones; what is published about A100 and B200 holds. */
+static void narrower_rows_are_slower_on_every_gpu(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"a100_sxm_80gb", "l40s", "h200_sxm", "b200_sxm", "t4"};
+    for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++) {
+        ft_device device = limit_device(gpus[g]);
+        for (int64_t n = 128; n <= 16384; n *= 2) {
+            ft_op op = gemm(FT_FP16, 2048, n - 8, 2048);
+            double whole = limit_ms(&device, &op);
+            op.u.gemm.n = n - 4;
+            double eight = limit_ms(&device, &op);
+            op.u.gemm.n = n - 2;
+            double four = limit_ms(&device, &op);
+            op.u.gemm.n = n - 1;
+            double two = limit_ms(&device, &op);
+            assert_true(fabs(eight / four - 1) < 0.01);
+            if (!(whole < 1.1 * four && four < two))
+                fail_msg("%s, n %lld: %g, %g, %g ms for rows of 16, 4, 2 bytes", gpus[g], (long long)n, whole, four,
+                         two);
+        }
+    }
+    ft_device a100 = limit_device("a100_sxm_80gb"), b200 = limit_device("b200_sxm");
+    ft_op even = gemm(FT_BF16, 2048, 2048, 2048), odd = gemm(FT_BF16, 2048, 2047, 2048);
+    double ratio = limit_ms(&a100, &odd) / limit_ms(&a100, &even);
+    assert_true(ratio > 1.9 && ratio < 3.2);
+    ft_op published = gemm(FT_BF16, 1157, 1157, 4096);
+    double ms = limit_ms(&b200, &published);
+    assert_true(ms > 0.07 && ms < 0.13);
+    /* It is the copies that hold it up: a matrix unit of twice the rate gains nothing. */
+    ft_device faster = b200;
+    for (int t = 0; t < FT_DTYPE_COUNT; t++) faster.peak_tflops[t] *= 2;
+    assert_true(fabs(limit_ms(&faster, &published) / ms - 1) < 0.02);
+}
+
+/* Warp groups come in steps of 8 columns: a product that leaves the second wave of large tiles almost empty finds a
+ * tile with which it does not, on Hopper and Blackwell. */
+static void warp_groups_evade_an_almost_empty_wave(void **state)
+{
+    (void)state;
+    ft_device h200 = limit_device("h200_sxm"), classical = h200;
+    strcpy(classical.generation, "ampere");
+    ft_op op = gemm(FT_BF16, 128 * 12, 256 * 12, 8192); /* 144 tiles of 128x256 on 132 SMs */
+    ft_physics groups = physics_of(&h200, &op), tiles = physics_of(&classical, &op);
+    assert_true(groups.compute_ms < 0.97 * tiles.compute_ms);
+    for (int64_t m = 64; m <= 8192; m += 320)
+        for (int64_t n = 64; n <= 8192; n += 704) {
+            op = gemm(FT_BF16, m, n, 4096);
+            assert_true(physics_of(&h200, &op).compute_ms > 2.0 * (double)(m * n) * 4096 / 989.4e9);
+        }
+}
+
 static void quantising_on_the_fly_costs(void **state)
 {
     (void)state;
@@ -396,6 +459,8 @@ int main(void)
         cmocka_unit_test(a_small_product_over_a_huge_k_is_split),
         cmocka_unit_test(waves_leave_their_mark_on_the_whole_model),
         cmocka_unit_test(unaligned_rows_are_slow_and_said_so),
+        cmocka_unit_test(narrower_rows_are_slower_on_every_gpu),
+        cmocka_unit_test(warp_groups_evade_an_almost_empty_wave),
         cmocka_unit_test(quantising_on_the_fly_costs),
         cmocka_unit_test(tables_are_sound),
     };

@@ -1,0 +1,30 @@
+/* pcie_box.c: exchanges over PCIe in a box that was not measured.
+ *
+ * Bus bandwidth of an all-reduce, as a share of one slot's rate and direction:
+ *   8 L40S of the fit, no switch, two sockets   0.05 (four of them 0.18, two 0.65)
+ *   8 RTX PRO 6000 behind switches              0.63 to 0.65 (voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md)
+ *   the same on two EPYC Turin, no switch       0.35; 0.60 with channels set by hand (there)
+ *   8 and 4 RTX 5090                            0.44 and 0.56 (NVIDIA/nccl issue 1639)
+ * What decides is whether GPUs reach each other without the memory of the host, and what the sockets' link bears: no
+ * spec sheet of a GPU says so. A box behind a switch is as fast as those; one of which nothing is known lies between
+ * them and the measured one, and its interval holds both. */
+#include "comm/pcie_box.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double good_share = 0.55;
+
+bool ft__pcie_box_measured(const ft_device *device) { return !strcmp(device->name, "l40s"); }
+
+void ft__pcie_box(const ft_device *device, const ft_tier *tier, int64_t ranks, ft_comm *out)
+{
+    if (tier->fabric != FT_PCIE || ranks <= 2 || !(tier->gbps > 0)) return;
+    if (!tier->switched && ft__pcie_box_measured(device)) return;
+    double wire_ms = out->wire_bytes / (good_share * tier->gbps * 1e6), good = fmin(out->ms, out->latency_ms + wire_ms);
+    double below = out->low_ms / out->ms, above = out->high_ms / out->ms, slow = out->high_ms;
+    out->ms = tier->switched ? good : sqrt(good * out->ms);
+    out->low_ms = good * below;
+    out->high_ms = tier->switched ? good * above : slow;
+    out->source = FT_PHYSICS;
+}
