@@ -82,9 +82,11 @@ ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, con
 {
     ft_divisible model = ft__ranks_model(arch, work);
     FT_TRY(ft__parallel_check(p, &model, err));
-    if (p->pp > 1 && arch->design != FT_DECODER_ONLY && arch->design != FT_ENCODER_ONLY)
+    if (p->pp > 1 && !model.in_a_row)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.pp", 0, 0,
-                           "a pipeline needs one row of layers; \"%s\" takes \"dp\" and \"zero\"", arch->model_type);
+                           "\"pp\" is forecast where one row of layers leads from end to end; \"%s\" takes \"dp\" and "
+                           "\"zero\"",
+                           arch->model_type);
     bool scores = work->attention == FT_EAGER || (work->attention == FT_SDPA && (arch->no_sdpa || arch->sinks));
     if (p->cp > 1 && scores)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.cp", 0, 0,

@@ -31,6 +31,9 @@ static ft_status forecast_changed(const ft_change *change, void *user, ft_again_
     s->arena = own;
     out->graph = g;
     out->loading = view.loading;
+    /* A change that makes the step too large to forecast is none that helps. */
+    if (status == FT_E_MEMORY && ft__arena_full(s->trials))
+        return ft__fail(err, FT_E_RANGE, "the changed step is too large to forecast");
     return status;
 }
 

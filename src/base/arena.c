@@ -29,6 +29,7 @@ struct ft_arena {
     block *newest;
     size_t cap, held; /* held: room of all blocks; cap bounds what callers asked for */
     size_t given;
+    bool full; /* a piece was refused since the last reset because of the cap */
 };
 
 static block *block_new(size_t room)
@@ -54,6 +55,7 @@ ft_arena *ft__arena_new(size_t cap_bytes)
     a->cap = cap_bytes ? cap_bytes : SIZE_MAX;
     a->held = FIRST_BLOCK;
     a->given = 0;
+    a->full = false;
     return a;
 }
 
@@ -91,14 +93,20 @@ void ft__arena_reset(ft_arena *a)
     a->newest->used = 0;
     a->held = a->newest->room;
     a->given = 0;
+    a->full = false;
 }
+
+bool ft__arena_full(const ft_arena *a) { return a && a->full; }
 
 void *ft__arena_alloc(ft_arena *a, size_t bytes)
 {
     if (bytes > SIZE_MAX - ALIGNMENT) return NULL;
     /* An empty piece still gets an address of its own. */
     size_t size = ((bytes ? bytes : 1) + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    if (size > a->cap - a->given) return NULL;
+    if (size > a->cap - a->given) {
+        a->full = true;
+        return NULL;
+    }
     block *b = a->newest;
     if (size > b->room - b->used) {
         size_t room = a->held < LARGEST_STEP ? a->held * 2 : LARGEST_STEP;

@@ -170,6 +170,24 @@ static double compute_ms(const adviser *a)
     return a->c->loading.compute_ms > 0 ? a->c->loading.compute_ms : a->c->step->step_ms;
 }
 
+/* Another GPU is a purchase: not for two percent, nor where it may as well cost time as save it. */
+static bool worth_moving(const adviser *a, const ft_advice *x)
+{
+    return x->saves_ms >= 0.02 * a->c->step->step_ms && x->low_ms > -0.5 * x->saves_ms;
+}
+
+/* Of a step that does not fit, what makes it fit comes before what makes it faster; otherwise the order stays. */
+static void fitting_first(ft_advice *list, size_t count)
+{
+    size_t fitting = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!list[i].fits) continue;
+        ft_advice found = list[i];
+        memmove(&list[fitting + 1], &list[fitting], (i - fitting) * sizeof *list);
+        list[fitting++] = found;
+    }
+}
+
 static ft_status advise_speed(adviser *a)
 {
     ft_advised *out = a->out;
@@ -191,7 +209,7 @@ static ft_status advise_speed(adviser *a)
     for (size_t i = 0; i < all; i++) {
         if (tried[i].move.kind != FT_MOVE_GPU)
             tried[programs++] = tried[i];
-        else if (acceptable(a, &tried[i]))
+        else if (acceptable(a, &tried[i]) && worth_moving(a, &tried[i]))
             out->gpus[out->gpu_count++] = tried[i];
     }
     for (size_t i = 0; i < programs; i++)
@@ -201,6 +219,7 @@ static ft_status advise_speed(adviser *a)
             tried[i] = swap;
         }
     qsort(tried, good, sizeof *tried, by_saving);
+    if (!a->c->step->memory.fits) fitting_first(tried, good);
     qsort(out->gpus, out->gpu_count, sizeof *out->gpus, by_saving);
     return keep_compatible(a, tried, good, programs);
 }

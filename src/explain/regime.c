@@ -17,20 +17,17 @@ static double tail_of(const ft_forecast *f)
 void ft__regime_settle(const ft_graph *g, const ft_device *device, ft_step *step)
 {
     static const double idles = 0.2, works = 0.95;
-    double vector = ft__vector_balance(device), held[2] = {0},
-           both = step->regime[FT_COMPUTE] + step->regime[FT_MEMORY];
+    double held[2] = {0}, both = step->regime[FT_COMPUTE] + step->regime[FT_MEMORY];
     for (int32_t i = 0; i < step->kernel_count; i++) {
         ft_timed *k = &step->kernels[i];
         ft_forecast *f = &k->forecast;
-        if (f->bound == FT_COMPUTE && f->bytes > 0 && f->flops < vector * f->bytes &&
-            ft__node_class(&g->nodes[k->node]) != FT_CONTRACTION)
-            f->bound = FT_MEMORY;
+        if (f->bound == FT_COMPUTE && ft__memory_holds(device, &g->nodes[k->node].op, f)) f->bound = FT_MEMORY;
         if (f->bound == FT_COMPUTE || f->bound == FT_MEMORY)
             held[f->bound == FT_MEMORY] += fmax(f->ms - f->launch_ms, 0) * k->times;
     }
     if (held[0] + held[1] > 0) {
         step->regime[FT_COMPUTE] = both * held[0] / (held[0] + held[1]);
-        step->regime[FT_MEMORY] = both - step->regime[FT_COMPUTE];
+        step->regime[FT_MEMORY] = both * held[1] / (held[0] + held[1]); /* a difference may end below nothing */
     }
     step->bound = FT_COMPUTE;
     for (int i = 0; i < 4; i++)

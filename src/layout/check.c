@@ -137,7 +137,9 @@ ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *m, ft_err
                            (double)p->dp * (double)p->tp * (double)p->pp * (double)p->cp);
     if ((p->tp > 1 || p->cp > 1) && !m->cuttable)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel", 0, 0,
-                           "only transformers can be cut by tensor or context; this model takes \"dp\" and \"zero\"");
+                           "\"tp\" and \"cp\" are forecast for decoder-only and BERT-like models; this one takes "
+                           "\"dp\"%s and \"zero\"",
+                           m->in_a_row ? ", \"pp\"" : "");
     FT_TRY(divides("tp", p->tp, m->heads, "attention heads", err));
     if (m->kv_heads >= p->tp) FT_TRY(divides("tp", p->tp, m->kv_heads, "key-value heads", err));
     if (m->kv_heads > 0 && m->kv_heads < p->tp && p->tp % m->kv_heads)

@@ -41,7 +41,8 @@ static inline bool ft__parallel_alone(const ft_parallel *p) { return ft__paralle
 /* What a layout needs of a model. */
 typedef struct ft_divisible {
     int64_t layers, heads, kv_heads, experts, topk, seq; /* 0 where the model has no such thing */
-    bool cuttable;          /* its products are marked: a transformer */
+    bool cuttable;          /* its products are marked: a decoder-only or BERT-like stack */
+    bool in_a_row;          /* one row of layers leads from end to end: a pipeline can share it out */
     bool latent;            /* its cache is shared by all heads */
     bool training;
 } ft_divisible;

@@ -99,6 +99,20 @@ typedef struct pass {
     double *ended;
 } pass;
 
+/* The host stops when the queue is full: it is no further ahead than so many kernels of this block take. */
+static void hold_host(const ft_lanes *l, int32_t block, ft_clocks *c)
+{
+    const ft_block *b = &l->g->blocks[block];
+    double running = 0, launches = 0;
+    if (!(l->queue > 0)) return;
+    for (int32_t i = b->first; i < b->first + b->count; i++)
+        if (l->beats[i].gpu > 0) {
+            running += l->beats[i].count * (l->beats[i].gpu + l->gap);
+            launches += l->beats[i].count;
+        }
+    if (launches > 0) c->host = fmax(c->host, c->gpu - l->queue * running / launches);
+}
+
 static void iterate(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
 {
     const ft_block *b = &l->g->blocks[block];
@@ -111,32 +125,52 @@ static void iterate(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
         tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, *lane - l->gather[block], *lane, 0);
     }
     for (int32_t i = b->first; i < b->first + b->count; i++) play(l, i, p->ended, c);
+    hold_host(l, block, c);
     tell(l, FT_SEEN_ISSUE, FT_LANE_HOST, block, issued, c->host, 0);
     if (!p->scatters || l->scatter[block] <= 0) return;
     *lane = fmax(*lane, c->gpu) + l->scatter[block];
     tell(l, FT_SEEN_SCATTER, FT_AXIS_DATA, block, *lane - l->scatter[block], *lane, 0);
 }
 
-static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
+/* More iterations like the one that began at `before`. */
+static void fold(const ft_lanes *l, int32_t block, double n, const ft_clocks *before, pass *p, ft_clocks *c)
 {
-    const int64_t exact = 4; /* iterations until the rhythm has settled */
-    int64_t repeat = l->g->blocks[block].repeat;
-    ft_clocks before = *c;
-    for (int64_t i = 0; i < repeat && i < exact; i++) {
-        before = *c;
-        iterate(l, block, p, c);
-    }
-    if (repeat <= exact) return;
-    double n = (double)(repeat - exact), gpu = c->gpu - before.gpu;
-    tell(l, FT_SEEN_FOLDED, FT_LANE_HOST, block, c->host, c->host + n * (c->host - before.host), n);
+    double gpu = c->gpu - before->gpu;
+    tell(l, FT_SEEN_FOLDED, FT_LANE_HOST, block, c->host, c->host + n * (c->host - before->host), n);
     tell(l, FT_SEEN_FOLDED, FT_LANE_GPU, block, c->gpu, c->gpu + n * gpu, n);
     for (int a = 0; a < FT_AXIS_COUNT; a++)
-        tell(l, FT_SEEN_FOLDED, a, block, c->lane[a], c->lane[a] + n * (c->lane[a] - before.lane[a]), n);
-    c->host += n * (c->host - before.host);
+        tell(l, FT_SEEN_FOLDED, a, block, c->lane[a], c->lane[a] + n * (c->lane[a] - before->lane[a]), n);
+    c->host += n * (c->host - before->host);
     c->gpu += n * gpu;
     c->began += n * gpu;
-    for (int a = 0; a < FT_AXIS_COUNT; a++) c->lane[a] += n * (c->lane[a] - before.lane[a]);
+    for (int a = 0; a < FT_AXIS_COUNT; a++) c->lane[a] += n * (c->lane[a] - before->lane[a]);
     p->gathered += n * gpu;
+    hold_host(l, block, c);
+}
+
+/* As stream.c does it: a host that is slower than the GPU uses up its lead first, and from then on sets the rhythm. */
+static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
+{
+    const int64_t exact = 4;     /* iterations until the rhythm has settled */
+    const int64_t patience = 64; /* then the last one's is taken for it */
+    int64_t walked = 0;
+    double last = -1;
+    for (int64_t left = l->g->blocks[block].repeat; left > 0;) {
+        ft_clocks before = *c;
+        iterate(l, block, p, c);
+        left--;
+        double host = c->host - before.host, gpu = c->gpu - before.gpu, lead = c->gpu - c->host, jump = 0;
+        bool settled = fabs(gpu - last) <= 1e-6 * gpu;
+        last = gpu;
+        if (++walked < exact || left < 1) continue;
+        if (host <= gpu * (1 + 1e-3) || walked >= patience)
+            jump = settled || walked >= patience ? (double)left : 0;
+        else if (settled)
+            jump = floor(fmin((double)left, fmax(lead - host - l->latency, 0) / (host - gpu)));
+        if (jump < 1) continue;
+        fold(l, block, jump, &before, p, c);
+        left -= (int64_t)jump;
+    }
 }
 
 void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, double *ended, ft_clocks *c)
@@ -147,6 +181,7 @@ void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatter
     for (int32_t b = 0; b < l->g->block_count; b++) {
         if (l->g->blocks[b].phase != phase) continue;
         double before = c->gpu;
+        if (first && l->pass) c->host += l->pass[phase];
         if (first && gathers && l->gather[b] > 0) { /* nobody asked for the first one before */
             double *lane = &c->lane[FT_AXIS_DATA];
             *lane = p.gathered = fmax(*lane, c->gpu) + l->gather[b];

@@ -30,6 +30,7 @@ typedef struct ft_lanes {
     const ft_graph *g;
     const ft_beat *beats;    /* by node */
     const double *entry;     /* by block */
+    const double *pass;      /* by phase: host time before its first block; NULL: none */
     const double *comm;      /* by node: ms of its exchange; 0: none */
     const ft_axis *axis;     /* by node */
     const int32_t *awaits;   /* by node: the exchange whose result it reads; -1 */
@@ -39,6 +40,7 @@ typedef struct ft_lanes {
     const double *gather;    /* by block: ms to gather one iteration's parameters (sharded ones); 0 */
     const double *scatter;   /* by block: ms to reduce one iteration's gradients while the backward pass goes on; 0 */
     double latency, gap;
+    double queue;            /* kernels that may wait for the GPU; 0: any number */
     double ring_parts;       /* ranks of a ring: a kernel needs the last part of it for the last of so many steps */
     bool async;              /* exchanges start when their operand is there; otherwise after all kernels before */
     double beside;           /* how much slower kernels run while an exchange runs beside them: 0.1 for a tenth */

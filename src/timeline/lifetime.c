@@ -115,7 +115,7 @@ static void find_readers(walk *w)
 static size_t module_length(const ft_node *n)
 {
     static const char *const own[] = {"norm", "post_norm", "residual", "dropout"};
-    if (!n->name || !strncmp(n->name, "lm_head", 7)) return 0;
+    if (!n->name || !strncmp(n->name, "lm_head", 7) || !strcmp(n->name, "model")) return 0;
     const char *dot = strchr(n->name, '.');
     if (!dot) return strlen(n->name);
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)

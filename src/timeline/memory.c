@@ -2,7 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "layout/layout.h"
 #include "timeline/allocator.h"
+#include "timeline/kept.h"
 #include "timeline/lifetime.h"
 #include "timeline/resident.h"
 #include "timeline/states.h"
@@ -17,6 +19,7 @@ typedef struct live {
 typedef struct sweep {
     const ft_graph *g;
     const ft_workload *work;
+    const ft_memory_share *share;
     ft_lifetimes lives;
     double *size; /* storage -> bytes; 0 for what is not made by the step */
     bool compiled;
@@ -27,10 +30,17 @@ typedef struct sweep {
     uint8_t *pool_of, *pool_at; /* storage, node -> class of its blocks in the pool */
     ft_pool pool;
     double peak_total, peak_workspace;
+    double peak_beside, most_beside; /* bytes that other micro-batches and exchanges hold: at the peak, at most */
+    double most_saved;
     int32_t peak_block, peak_node;
     int64_t peak_iteration;
     ft_memory_curve *curve; /* NULL: nobody draws it */
 } sweep;
+
+/* A GPU alone keeps all, and has nothing beside. */
+static const ft_memory_share ALONE = {.weights = {1, 1}, .gradients = {1, 1}, .optimizer = {1, 1}};
+
+static double waiting(const sweep *s, ft_phase phase) { return phase == FT_UPDATE ? 0 : s->share->waiting_bytes; }
 
 static double total(const live *l) { return l->gradients + l->saved + l->passing + l->cache; }
 
@@ -70,9 +80,14 @@ static void note(sweep *s, int32_t block, int32_t node, int64_t iteration, doubl
                                      .activations_bytes = s->now.saved,
                                      .temporary_bytes = s->now.passing + workspace,
                                      .kv_cache_bytes = s->now.cache});
-    const double bytes = total(&s->now) + workspace;
+    const ft_phase phase = s->g->nodes[node].phase;
+    const double beside = waiting(s, phase) + s->share->moving_bytes[phase];
+    const double bytes = total(&s->now) + workspace + beside;
+    s->most_saved = fmax(s->most_saved, s->now.saved);
+    s->most_beside = fmax(s->most_beside, beside);
     if (bytes <= s->peak_total) return;
     s->peak_total = bytes;
+    s->peak_beside = beside;
     s->peak = s->now;
     s->peak_workspace = workspace;
     s->peak_block = block;
@@ -160,61 +175,6 @@ static void walk_block(sweep *s, int32_t b)
     }
 }
 
-/* What is there before the step begins and after it ended. */
-typedef struct kept {
-    double weights, gradients, optimizer, inputs, cache;
-    double trained; /* bytes of trained parameters */
-    const ft_tensor *widest;
-    ft_packer packer;
-} kept;
-
-static double keep_copies(kept *k, double bytes, int64_t copies)
-{
-    if (bytes <= 0) return 0;
-    if (copies > 4096) { /* nobody's layers: no need to pack one by one */
-        const double all = ft__allocated(bytes) * (double)copies;
-        k->packer.allocated += all;
-        k->packer.reserved += all;
-        return all;
-    }
-    double sum = 0;
-    for (int64_t i = 0; i < copies; i++) sum += ft__pack(&k->packer, bytes);
-    return sum;
-}
-
-static void keep_tensors(const sweep *s, kept *k)
-{
-    const ft_graph *g = s->g;
-    for (ft_ref i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        if (s->lives.root[i] != i) continue;
-        const double bytes = ft__tensor_bytes(t);
-        if (t->role == FT_PARAMETER || t->role == FT_BUFFER) {
-            k->weights += keep_copies(k, bytes, t->copies);
-        } else if (t->role == FT_INPUT) {
-            k->inputs += keep_copies(k, bytes, t->copies);
-        } else if (t->role == FT_CACHE && !(s->growing_cache && s->lives.birth[i] >= 0)) {
-            k->cache += keep_copies(k, bytes, t->copies);
-        }
-    }
-}
-
-static void keep_training(const sweep *s, kept *k)
-{
-    const ft_graph *g = s->g;
-    for (ft_ref i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        if (t->role != FT_PARAMETER || !t->trained || s->lives.root[i] != i) continue;
-        double parts[FT_STATE_PARTS] = {0};
-        const int count = ft__optimizer_states(s->work, t, parts);
-        for (int p = 0; p < count; p++) k->optimizer += keep_copies(k, parts[p], t->copies);
-        if (s->kept_gradients)
-            k->gradients += keep_copies(k, ft__tensor_numel(t) * ft__gradient_element(s->work, t), t->copies);
-        k->trained += ft__tensor_bytes(t) * (double)t->copies;
-        if (!k->widest || ft__tensor_numel(t) > ft__tensor_numel(k->widest)) k->widest = t;
-    }
-}
-
 static bool measure(sweep *s)
 {
     const ft_graph *g = s->g;
@@ -226,7 +186,10 @@ static bool measure(sweep *s)
         const ft_role role = g->tensors[i].role;
         if (s->lives.root[i] != i || s->lives.birth[i] < 0) continue;
         if (role != FT_ACTIVATION && role != FT_GRADIENT && !(role == FT_CACHE && s->growing_cache)) continue;
-        s->size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]));
+        /* Of a gradient that stays, the shard does; one that is added to its sum at once is there whole before. */
+        const bool stays = role == FT_GRADIENT && !s->kept_gradients;
+        const double part = stays ? s->share->gradients[ft__is_expert(&g->tensors[i])] : 1;
+        s->size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]) * part);
         s->pool_of[i] = (uint8_t)ft__pool_class(&s->pool, s->size[i]);
     }
     return true;
@@ -271,18 +234,13 @@ static bool measure_workspaces(sweep *s, const ft_device *device, double update)
     return true;
 }
 
-ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
-                          ft_error *err)
-{
-    return ft__step_memory_curve(g, work, device, out, NULL, err);
-}
-
-ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
-                                ft_memory_curve *curve, ft_error *err)
+static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
+                            const ft_memory_share *share, ft_memory *out, ft_memory_curve *curve, ft_error *err)
 {
     if (curve) *curve = (ft_memory_curve){0};
     *out = (ft_memory){.peak_block = "", .peak_node = "", .remedy = ""};
-    sweep s = {.g = g, .work = work, .peak_block = -1, .peak_node = -1, .peak_total = -1, .curve = curve};
+    sweep s = {
+        .g = g, .work = work, .share = share, .peak_block = -1, .peak_node = -1, .peak_total = -1, .curve = curve};
     s.compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
     FT_TRY(ft__lifetimes(g, !s.compiled, &s.lives, err));
     const bool training = work->task == FT_TRAIN;
@@ -290,9 +248,8 @@ ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, cons
     s.kept_gradients = training && (work->accumulate > 1 || work->master_weights);
     if (!measure(&s)) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d tensors", g->tensor_count);
 
-    kept k = {0};
-    keep_tensors(&s, &k);
-    if (training) keep_training(&s, &k);
+    ft_kept k = {.growing_cache = s.growing_cache, .kept_gradients = s.kept_gradients};
+    ft__keep(g, work, share, &s.lives, &k);
     if (!measure_workspaces(&s, device, training ? ft__update_workspace(work, k.trained, k.widest) : 0))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     const double libraries = ft__library_workspace(device, training);
@@ -310,14 +267,17 @@ ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, cons
     out->weights_bytes = k.weights;
     out->gradients_bytes = k.gradients + s.peak.gradients;
     out->optimizer_bytes = k.optimizer;
-    out->activations_bytes = k.inputs + s.peak.saved;
+    const ft_phase phase = s.peak_node >= 0 ? g->nodes[s.peak_node].phase : FT_FORWARD;
+    out->activations_bytes = k.inputs + s.peak.saved + waiting(&s, phase);
+    out->saved_bytes = k.inputs + s.most_saved;
+    out->communication_bytes = s.peak_beside - waiting(&s, phase);
     out->temporary_bytes = s.peak.passing + s.peak_workspace + libraries;
     out->kv_cache_bytes = k.cache + s.peak.cache;
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes + out->activations_bytes +
-                      out->temporary_bytes + out->kv_cache_bytes;
+                      out->temporary_bytes + out->kv_cache_bytes + out->communication_bytes;
     const bool copies = work->task == FT_DECODE && work->cache == FT_CACHE_DYNAMIC;
     out->reserved_bytes = ft__reserved(training, k.packer.reserved + libraries, fmax(s.peak_total, 0),
-                                       ft__pool_most(&s.pool), copies ? k.cache : 0);
+                                       ft__pool_most(&s.pool) + s.most_beside, copies ? k.cache : 0);
     out->reserved_bytes = fmax(out->reserved_bytes, out->peak_bytes);
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);
@@ -329,4 +289,22 @@ ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, cons
         out->peak_iteration = (double)s.peak_iteration;
     }
     return FT_OK;
+}
+
+ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
+                          ft_error *err)
+{
+    return sweep_step(g, work, device, &ALONE, out, NULL, err);
+}
+
+ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
+                                 const ft_memory_share *share, ft_memory *out, ft_error *err)
+{
+    return sweep_step(g, work, device, share, out, NULL, err);
+}
+
+ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
+                                ft_memory_curve *curve, ft_error *err)
+{
+    return sweep_step(g, work, device, &ALONE, out, curve, err);
 }

@@ -19,6 +19,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "timeline/pipeline_long.h"
+
+/* Pieces that are run one by one: some hundred bytes each. */
+static const double most_pieces = 2e6;
+
 typedef struct runner {
     const ft_pipe *p;
     int64_t places;                     /* the model in order */
@@ -50,7 +55,7 @@ typedef struct list {
 
 static void add(list *l, ft_pipe_kind kind, int64_t chunk, int64_t micro)
 {
-    l->at[l->count++] = (ft_pipe_op){.kind = kind, .chunk = (int32_t)chunk, .micro = (int32_t)micro, .end = -1};
+    l->at[l->count++] = (ft_pipe_op){.kind = kind, .chunk = (int32_t)chunk, .micro = micro, .end = -1};
 }
 
 static void list_gpipe(list *l)
@@ -282,16 +287,18 @@ ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunk
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
                            "dualpipe needs an even number of micro-batches, at least 2 * pp = %lld; there are %lld",
                            2 * (long long)stages, (long long)micros);
-    if ((double)stages * (double)chunks * (double)micros > 1e7)
+    ft_pipe asked = {.schedule = schedule, .stages = stages, .chunks = chunks, .micros = micros};
+    if ((double)stages * (double)chunks * (double)ft__pipeline_listed(&asked) > most_pieces)
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
-                           "%lld stages of %lld chunks with %lld micro-batches are too many pieces: at most 1e7",
-                           (long long)stages, (long long)chunks, (long long)micros);
+                           "%lld stages of %lld chunks with %lld micro-batches are too many pieces: at most %.0f",
+                           (long long)stages, (long long)chunks, (long long)micros, most_pieces);
     return FT_OK;
 }
 
 static ft_status make_lists(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err)
 {
-    size_t pieces = 3 * (size_t)p->micros * (size_t)p->chunks;
+    bool split = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE; /* three pieces per micro-batch */
+    size_t pieces = (split ? 3 : 2) * (size_t)p->micros * (size_t)p->chunks;
     int32_t *late = ft__arena_array(arena, (size_t)p->micros * 2, sizeof *late);
     for (int64_t s = 0; s < p->stages; s++) {
         out->ops[s] = ft__arena_array(arena, pieces, sizeof **out->ops);
@@ -309,10 +316,12 @@ static ft_status make_lists(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft
     return FT_OK;
 }
 
-ft_status ft__pipeline_run(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err)
+ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    FT_TRY(ft__pipeline_check(p->schedule, p->stages, p->chunks, p->micros, err));
+    FT_TRY(ft__pipeline_check(whole->schedule, whole->stages, whole->chunks, whole->micros, err));
+    ft_pipe listed = *whole, *p = &listed;
+    listed.micros = ft__pipeline_listed(whole);
     size_t stages = (size_t)p->stages;
     runner r = {.p = p, .out = out, .places = p->schedule == FT_DUALPIPE ? p->stages : p->stages * p->chunks};
     size_t cells = (size_t)r.places * (size_t)p->micros;
@@ -338,11 +347,14 @@ ft_status ft__pipeline_run(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_
         for (int64_t s = p->stages - 1; s >= 0; s--) moved |= advance(&r, s);
     }
     int64_t busiest = 0;
-    for (int64_t s = 0; s < p->stages; s++) {
+    for (int64_t s = 0; s < p->stages; s++)
         if (r.next[s] < out->op_count[s])
             return ft__fail(err, FT_E_BUG,
                             "the %s schedule of %lld stages and %lld micro-batches stopped: please report it",
                             ft__schedule_name(p->schedule), (long long)p->stages, (long long)p->micros);
+    if (listed.micros < whole->micros)
+        FT_TRY(ft__pipeline_lengthen(whole, whole->micros - listed.micros, r.busy, arena, out, err));
+    for (int64_t s = 0; s < p->stages; s++) {
         if (out->finish[s] > out->total_ms) out->total_ms = out->finish[s];
         if (r.busy[s] > r.busy[busiest]) busiest = s;
     }

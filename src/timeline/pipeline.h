@@ -14,7 +14,8 @@ typedef enum ft_pipe_kind {
 
 typedef struct ft_pipe_op { /* one piece of work of one stage */
     ft_pipe_kind kind;
-    int32_t chunk, micro;
+    int32_t chunk;
+    int64_t micro;
     bool joined;    /* a forward that runs beside the backward after it: both begin and end together */
     double start, end;
 } ft_pipe_op;
@@ -39,6 +40,8 @@ typedef struct ft_piped {
     double *finish;        /* by stage */
     ft_pipe_op **ops;      /* by stage: its list with times; the list's length in op_count */
     int32_t *op_count;
+    int64_t skipped;       /* micro-batches in the middle that the lists leave out; times and numbers count them */
+    int32_t *gap;          /* by stage: the piece before which they would stand; NULL where none are left out */
 } ft_piped;
 
 /* Micro-batches that a schedule cannot take, with those that it can. */

@@ -32,6 +32,16 @@ static ft_status build_stages(const ft_ranks *r, ft_stage *stages, ft_ranks_widt
     return FT_OK;
 }
 
+/* What a stage hands on: its last layer's result. */
+static double boundary_bytes(const ft_graph *g)
+{
+    double bytes = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        if (g->blocks[b].phase == FT_FORWARD && g->blocks[b].carry_out != FT_NONE)
+            bytes = ft__tensor_bytes(&g->tensors[g->blocks[b].carry_out]);
+    return bytes;
+}
+
 static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_piped *pipe, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
@@ -63,9 +73,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_pipe
     if (p->pp > 1) {
         ft_group group = {0};
         ft__parallel_group(p, FT_AXIS_PIPELINE, &group.size, &group.stride);
-        double element = fmax(2, ft_dtype_bytes(r->work->dtype));
-        double bytes = (double)r->work->batch * (double)r->work->seq * (double)r->arch->hidden * element /
-                       (double)(p->cp * (p->sp ? p->tp : 1));
+        double bytes = boundary_bytes(stages[0].g);
         ft_ranks_width width = {0};
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_SEND_RECV, &group, bytes, &run.send_ms, &width, err));
         /* Megatron's 1f1b sends and receives before it goes on; the others do it beside the next piece. */
@@ -73,6 +81,20 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_pipe
         run.send_share = waits ? 1 : ft__ranks_beside(&width);
     }
     return ft__pipeline_run(&run, r->arena, pipe, err);
+}
+
+/* The pipeline begins when the first stage's host has issued its first kernel. */
+static void begin_at(ft_piped *pipe, int64_t stages, double ms)
+{
+    pipe->total_ms += ms;
+    for (int64_t s = 0; s < stages; s++) {
+        pipe->finish[s] += ms;
+        pipe->last_backward[s] += ms;
+        for (int32_t i = 0; i < pipe->op_count[s]; i++) {
+            pipe->ops[s][i].start += ms;
+            pipe->ops[s][i].end += ms;
+        }
+    }
 }
 
 static void add_kernels(const ft_stage *s, double micros, ft_step *out)
@@ -99,6 +121,29 @@ static double after_pipeline(const ft_stage *s)
 static const ft_stage *pair_of(const ft_parallel *p, const ft_stage *stages, int64_t s)
 {
     return p->schedule == FT_DUALPIPE && p->pp > 1 ? &stages[p->pp - 1 - s] : NULL;
+}
+
+/* What a rank of each stage holds. Of equal stages the later ones hold fewer micro-batches: where theirs set the peak,
+ * it is the same moment on the earlier ones, with more of them. */
+static ft_status hold_memory(const ft_ranks *r, ft_stage *stages, const ft_piped *pipe, double parts, ft_error *err)
+{
+    for (int64_t s = r->parallel->pp - 1; s >= 0; s--) {
+        const ft_stage *pair = pair_of(r->parallel, stages, s), *next = s + 1 < r->parallel->pp ? &stages[s + 1] : NULL;
+        double flight = pipe->in_flight[s] / parts, fewer = next ? pipe->in_flight[s + 1] / parts : 0;
+        bool alike = next && next->g == stages[s].g && !pair && fewer >= 1 && flight >= fewer;
+        if (!alike || next->held.peak_phase == FT_UPDATE) {
+            FT_TRY(ft__ranks_share_memory(r, &stages[s], pair, flight, &stages[s].held, err));
+            continue;
+        }
+        double more = (flight - fewer) * stages[s].saved_bytes;
+        ft_memory *m = &stages[s].held;
+        *m = next->held;
+        m->activations_bytes += more;
+        m->peak_bytes += more;
+        m->reserved_bytes += more;
+        m->fits = m->reserved_bytes + m->context_bytes <= m->capacity_bytes;
+    }
+    return FT_OK;
 }
 
 /* Of the step's time: kernels by what bounds them, the update once. Bubbles are nobody's work. */
@@ -156,10 +201,12 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     FT_TRY(build_stages(r, stages, &width, err));
     ft_piped pipe;
     FT_TRY(run_pipeline(r, stages, &pipe, err));
+    begin_at(&pipe, p->pp, stages[0].start_ms);
 
     int64_t slowest = 0, worst = 0;
     double end = 0, most = -1, parts = p->schedule == FT_INTERLEAVED ? (double)p->vpp : 1;
     ft_memory memory = {0};
+    FT_TRY(hold_memory(r, stages, &pipe, parts, err));
     for (int64_t s = 0; s < p->pp; s++) {
         const ft_stage *pair = pair_of(p, stages, s);
         double tail = after_pipeline(&stages[s]) + (pair ? after_pipeline(pair) : 0);
@@ -167,11 +214,9 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
         if (r->work->task != FT_TRAIN) end = stages[s].forward_ms;
         if (stages[s].forward_ms + stages[s].backward_ms > stages[slowest].forward_ms + stages[slowest].backward_ms)
             slowest = s;
-        ft_memory m;
-        ft__ranks_share_memory(r, &stages[s], pair, pipe.in_flight[s] / parts, &m);
-        if (m.peak_bytes <= most) continue;
-        most = m.peak_bytes;
-        memory = m;
+        if (stages[s].held.peak_bytes <= most) continue;
+        most = stages[s].held.peak_bytes;
+        memory = stages[s].held;
         worst = s;
     }
     const ft_stage *slow = &stages[slowest];
@@ -193,10 +238,9 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
                                 out->comm_ms);
     out->idle_ms = fmax(end - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
     /* Kernels move as they do on one GPU; exchanges have their own spread; they do not know of each other. */
-    double comm = hypot(width.spread * out->comm_exposed_ms / fmax(end, 1e-9),
-                        among_many * atanh(r->quantile) / atanh(0.9));
-    out->low_ms = end * (1 - fmin(hypot(1 - relative_low, comm), 0.9));
-    out->high_ms = end * (1 + hypot(relative_high - 1, comm));
+    double many = among_many * atanh(r->quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);
+    out->low_ms = end * (1 - fmin(hypot(1 - relative_low, hypot(width.below * exposed, many)), 0.9));
+    out->high_ms = end * (1 + hypot(relative_high - 1, hypot(width.above * exposed, many)));
     out->ranks = ft__parallel_ranks(p);
     out->micros = micros;
     out->worst_stage = worst;

@@ -30,6 +30,7 @@ typedef struct ft_stage {
     double first_forward_ms;      /* with the gathering of updated parameters beside it */
     double axis_ms[FT_AXIS_COUNT];/* exchanges of one micro-batch */
     double exposed_ms;            /* of them, in one micro-batch */
+    double start_ms;              /* once per step: until the host's first kernel runs, in a row of micro-batches */
     double gather_ms, gradient_ms;/* once per step: parameters after the update, gradients as a whole */
     double tail_ms;               /* once per step, after all: norms' gradients, tied tables */
     double saved_bytes;           /* activations one micro-batch leaves for its backward */
@@ -37,6 +38,8 @@ typedef struct ft_stage {
     double replicated;            /* of them, held whole by every tensor rank */
     double layer_bytes;           /* parameters of the largest unit that is gathered at once, as gathered */
     double layer_gradient_bytes;  /* its gradients, as they are reduced */
+    double gradient_bytes;        /* all of them, as they are reduced */
+    ft_memory held;               /* by one of its ranks */
 } ft_stage;
 
 typedef struct ft_ranked {
@@ -60,9 +63,10 @@ ft_group ft__ranks_sharers(const ft_parallel *p, bool expert);
 /* The part of states (or gradients, parameters) that one rank keeps when they are sharded. */
 double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
 
-/* ms of an exchange; `spread`, when not NULL, widens to its relative half-width; `taken` to its share of the GPU. */
+/* ms of an exchange; `width`, when not NULL, grows to how much it may be shorter and longer, relative to it, and to its
+ * share of the GPU. */
 typedef struct ft_ranks_width {
-    double spread, taken;
+    double below, above, taken;
 } ft_ranks_width;
 /* How much slower kernels are beside an exchange that takes so much of the GPU. */
 double ft__ranks_beside(const ft_ranks_width *width);
@@ -72,12 +76,15 @@ ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_
 /* One stage's graph; with its time, or (memory alone) without. */
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err);
 ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err);
+/* The times of a stage from its streams. `last_bucket_ms`: of gradients that wait for the backward pass to end. */
+ft_status ft__ranks_time(const ft_ranks *r, const struct ft_lanes *lanes, double last_bucket_ms, ft_stage *stage,
+                         ft_error *err);
 /* Stages `a` and `b` are one and the same. */
 ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, int64_t b, bool *same, ft_error *err);
 
 /* Memory of one rank of a stage with so many micro-batches in flight. */
-void ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_stage *paired, double in_flight,
-                            ft_memory *out);
+ft_status ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_stage *paired, double in_flight,
+                                 ft_memory *out, ft_error *err);
 /* The worst stage's, no time forecast. */
 ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft_error *err);
 /* The nearest layout that fits, in words in the arena; "" when none was found. `of`: a stage of the one asked for. */

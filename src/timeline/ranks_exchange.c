@@ -27,13 +27,15 @@ double ft__ranks_kept(const ft_parallel *p, double dense, double expert)
 
 ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
 {
+    bool cuttable = arch->design == FT_DECODER_ONLY || arch->design == FT_ENCODER_ONLY;
     return (ft_divisible){.layers = arch->layers,
                           .heads = arch->heads,
                           .kv_heads = arch->kv_lora > 0 ? arch->heads : arch->kv_heads,
                           .experts = arch->experts,
                           .topk = arch->topk,
                           .seq = work->seq,
-                          .cuttable = arch->design == FT_DECODER_ONLY || arch->design == FT_ENCODER_ONLY,
+                          .cuttable = cuttable,
+                          .in_a_row = cuttable || arch->design == FT_VIT || arch->design == FT_STATE_SPACE,
                           .latent = arch->kv_lora > 0,
                           .training = work->task == FT_TRAIN};
 }
@@ -61,7 +63,8 @@ ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_
                                    &comm, err));
     *ms = comm.ms;
     if (!width) return FT_OK;
-    width->spread = fmax(width->spread, (comm.high_ms - comm.low_ms) / fmax(comm.ms, 1e-9) / 2);
+    width->below = fmax(width->below, 1 - comm.low_ms / fmax(comm.ms, 1e-9));
+    width->above = fmax(width->above, comm.high_ms / fmax(comm.ms, 1e-9) - 1);
     width->taken = fmax(width->taken, comm.gpu_share);
     return FT_OK;
 }

@@ -9,7 +9,7 @@
 
 typedef struct stage_lanes {
     ft_lanes lanes;
-    double *comm, *gather, *scatter, *again, *spent, *ended;
+    double *comm, *gather, *scatter, *again, *spent;
     bool *ring;
     ft_axis *axis;
     int32_t *awaits, *sends;
@@ -126,7 +126,6 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     double dense, expert, repeat = (double)block->repeat;
     int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
     unit_of(g, forward, false, &dense, &expert);
-    stage->layer_bytes = fmax(stage->layer_bytes, (dense + expert) * gather_element(r));
     bool sharded = p->zero >= 3, ahead = p->zero >= 1 && p->gather_ahead && block->phase == FT_FORWARD;
     if (sharded && block->phase == FT_BACKWARD && p->keep_gathered) sharded = false;
     if (sharded || ahead) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
@@ -134,7 +133,6 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     if (block->phase != FT_BACKWARD) return FT_OK;
     double element = reduce_element(r), bucket = bucket_of(r, element), one;
     unit_of(g, forward, true, &dense, &expert);
-    stage->layer_gradient_bytes = fmax(stage->layer_gradient_bytes, (dense + expert) * element);
     FT_TRY(bucketed_ms(r, dense * element, bucket, false, s, &s->scatter[b], err));
     FT_TRY(bucketed_ms(r, expert * element, bucket, true, s, &one, err));
     s->scatter[b] += one;
@@ -174,7 +172,6 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     out->comm = ft__arena_array(r->arena, nodes, sizeof *out->comm);
     out->again = ft__arena_array(r->arena, nodes, sizeof *out->again);
-    out->ended = ft__arena_array(r->arena, nodes, sizeof *out->ended);
     out->ring = ft__arena_array(r->arena, nodes, sizeof *out->ring);
     out->axis = ft__arena_array(r->arena, nodes, sizeof *out->axis);
     out->awaits = ft__arena_array(r->arena, nodes, sizeof *out->awaits);
@@ -182,8 +179,8 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     out->gather = ft__arena_array(r->arena, blocks, sizeof *out->gather);
     out->scatter = ft__arena_array(r->arena, blocks, sizeof *out->scatter);
     out->spent = ft__arena_array(r->arena, blocks, sizeof *out->spent);
-    if (!out->comm || !out->again || !out->ended || !out->ring || !out->axis || !out->awaits || !out->sends ||
-        !out->gather || !out->scatter || !out->spent)
+    if (!out->comm || !out->again || !out->ring || !out->axis || !out->awaits || !out->sends || !out->gather ||
+        !out->scatter || !out->spent)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     FT_TRY(ft__lanes_awaits(g, out->awaits, out->sends, err));
     for (int32_t b = 0; b < g->block_count; b++) FT_TRY(block_exchanges(r, g, b, stage, out, err));
@@ -198,6 +195,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     out->lanes = (ft_lanes){.g = g,
                             .beats = step->pace->beats,
                             .entry = step->pace->entry,
+                            .pass = step->pace->pass,
                             .comm = out->comm,
                             .axis = out->axis,
                             .awaits = out->awaits,
@@ -208,70 +206,12 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .scatter = out->scatter,
                             .latency = step->pace->latency,
                             .gap = step->pace->gap,
+                            .queue = step->pace->queue,
                             .ring_parts = (double)r->parallel->cp,
                             .async = overlapping,
                             .beside = ft__ranks_beside(&out->width),
                             .spent = out->spent};
     return FT_OK;
-}
-
-/* -- time -------------------------------------------------------------------------------------- */
-
-static double outside_layers(const ft_graph *g, const double *spent, ft_phase phase)
-{
-    double sum = 0;
-    for (int32_t b = 0; b < g->block_count; b++)
-        if (g->blocks[b].phase == phase && strncmp(g->blocks[b].name, "layers", 6)) sum += spent[b];
-    return sum;
-}
-
-/* One micro-batch forward and back, in the rhythm of a long row of them; then the last one, with what comes once. */
-static void time_stage(const ft_ranks *r, const stage_lanes *s, ft_stage *stage)
-{
-    const ft_parallel *p = r->parallel;
-    bool always = p->zero >= 2; /* sharded gradients: every micro-batch sends its own on */
-    bool gathers = p->zero >= 3, beside = !p->no_overlap;
-    ft_clocks c = {0};
-    for (int round = 0; round < 2; round++) {
-        double before = c.gpu;
-        ft__lanes_run(&s->lanes, FT_FORWARD, gathers, false, s->ended, &c);
-        stage->forward_ms = c.gpu - before;
-        before = c.gpu;
-        ft__lanes_run(&s->lanes, FT_BACKWARD, gathers, always && beside, s->ended, &c);
-        stage->backward_ms = c.gpu - before;
-    }
-    if (r->work->task != FT_TRAIN) return;
-    stage->outside_forward_ms = outside_layers(s->lanes.g, s->spent, FT_FORWARD);
-    stage->outside_backward_ms = outside_layers(s->lanes.g, s->spent, FT_BACKWARD);
-    double before = c.gpu;
-    ft__lanes_run(&s->lanes, FT_FORWARD, gathers, false, s->ended, &c);
-    double forward = c.gpu - before;
-    before = c.gpu;
-    ft__lanes_run(&s->lanes, FT_BACKWARD, gathers, beside, s->ended, &c);
-    if (beside && p->dp * p->cp > 1) c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu + s->last_bucket_ms);
-    c.gpu = fmax(c.gpu, c.lane[FT_AXIS_DATA]);
-    stage->last_backward_ms = c.gpu - before + (beside ? 0 : stage->gradient_ms) + fmax(forward - stage->forward_ms, 0);
-    before = c.gpu;
-    ft__lanes_run(&s->lanes, FT_UPDATE, false, false, s->ended, &c);
-    stage->update_ms = c.gpu - before;
-    stage->first_forward_ms = stage->forward_ms;
-    if (p->zero < 1 || p->zero > 2 || !p->gather_ahead) return;
-    before = c.gpu;
-    ft__lanes_run(&s->lanes, FT_FORWARD, true, false, s->ended, &c);
-    stage->first_forward_ms = fmax(c.gpu - before, stage->forward_ms);
-}
-
-static double busy_of(const ft_graph *g, const ft_pace *pace, ft_phase phase)
-{
-    double sum = 0;
-    for (int32_t b = 0; b < g->block_count; b++) {
-        if (g->blocks[b].phase != phase) continue;
-        double once = 0;
-        for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++)
-            if (pace->beats[i].gpu > 0) once += (pace->beats[i].gpu + pace->gap) * pace->beats[i].count;
-        sum += once * (double)g->blocks[b].repeat;
-    }
-    return sum;
 }
 
 /* -- the stage --------------------------------------------------------------------------------- */
@@ -287,6 +227,20 @@ static void shard_update(const ft_ranks *r, const ft_stage *s, ft_graph *g)
             *params = (int64_t)ceil((double)*params * kept);
             if (g->nodes[i].op.u.optimizer.tensors > *params) g->nodes[i].op.u.optimizer.tensors = *params;
         }
+}
+
+/* What is gathered and reduced at once. */
+static void measure_units(const ft_ranks *r, ft_stage *s)
+{
+    for (int32_t b = 0; b < s->g->block_count; b++) {
+        double dense, expert;
+        if (s->g->blocks[b].phase != FT_FORWARD) continue;
+        unit_of(s->g, b, false, &dense, &expert);
+        s->layer_bytes = fmax(s->layer_bytes, (dense + expert) * gather_element(r));
+        unit_of(s->g, b, true, &dense, &expert);
+        s->layer_gradient_bytes = fmax(s->layer_gradient_bytes, (dense + expert) * reduce_element(r));
+    }
+    s->gradient_bytes = (s->dense + s->expert) * reduce_element(r);
 }
 
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err)
@@ -308,6 +262,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     }
     shard_update(r, out, g);
     out->g = g;
+    measure_units(r, out);
     return FT_OK;
 }
 
@@ -342,20 +297,19 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     if (r->work->accumulate > 1 && !r->work->master_weights) /* gradients wait from micro-batch to micro-batch */
         FT_TRY(ft__step_memory(g, r->work, r->device, &out->step.memory, err));
     FT_TRY(lanes_of(r, g, &out->step, out, &lanes, err));
-    time_stage(r, &lanes, out);
+    FT_TRY(ft__ranks_time(r, &lanes.lanes, lanes.last_bucket_ms, out, err));
     ft_lanes *kept = ft__arena_alloc(r->arena, sizeof *kept);
     if (!kept) return ft__fail(err, FT_E_MEMORY, "out of memory");
     *kept = lanes.lanes;
     out->lanes = kept;
-    double busy = busy_of(g, out->step.pace, FT_FORWARD) + busy_of(g, out->step.pace, FT_BACKWARD);
-    out->exposed_ms = fmax(out->forward_ms + out->backward_ms - busy, 0);
-    out->saved_bytes = out->step.memory.activations_bytes;
+    out->saved_bytes = out->step.memory.saved_bytes;
     if (r->work->task == FT_TRAIN) {
         if (r->parallel->zero >= 1 && r->parallel->zero < 3 && !r->parallel->gather_ahead) /* updated shards */
             FT_TRY(gather_ms(r, out->dense, out->expert, &lanes, &out->gather_ms, err));
         FT_TRY(tail_of(r, index, out, &lanes.width, err));
     }
-    width->spread = fmax(width->spread, lanes.width.spread);
+    width->below = fmax(width->below, lanes.width.below);
+    width->above = fmax(width->above, lanes.width.above);
     width->taken = fmax(width->taken, lanes.width.taken);
     return FT_OK;
 }

@@ -20,6 +20,7 @@ typedef struct ft_memory {
     double communication_bytes, context_bytes;
     double peak_bytes;         /* what the framework's allocator reports as its peak */
     double reserved_bytes;     /* with its caching and fragmentation */
+    double saved_bytes;        /* activations that one micro-batch leaves for its backward pass, wherever the peak is */
     double capacity_bytes;
     bool fits;                 /* reserved + context within the device */
     ft_phase peak_phase;       /* when the peak happens, and where */
@@ -71,6 +72,16 @@ double ft__interval_level(double quantile);
 /* Memory over the step alone (memory.c); ft__step_forecast calls it. */
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err);
+
+/* What one rank of many holds of the step and beside it. The peak is where all of it together is most: gradients that
+ * are sharded as they are made do not pile up, and what waits for the backward pass is gone at the update. */
+typedef struct ft_memory_share {
+    double weights[2], gradients[2], optimizer[2]; /* parts that this rank keeps; [1]: of experts */
+    double waiting_bytes;                          /* activations of other micro-batches, until the update */
+    double moving_bytes[FT_PHASE_COUNT];           /* parameters gathered, gradients on their way: communication */
+} ft_memory_share;
+ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
+                                 const ft_memory_share *share, ft_memory *out, ft_error *err);
 
 /* Live bytes while one kernel runs, its workspace counted as temporary. */
 typedef struct ft_memory_point {

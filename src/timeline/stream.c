@@ -56,7 +56,9 @@ static void run_block(const ft_graph *g, const ft_pace *p, int32_t block, stream
         iterate(g, p, block, s);
         double host = s->host - before.host, gpu = s->gpu - before.gpu, running = s->running - before.running;
         int64_t jump = 0;
-        if (left > 2 && fabs(gpu - running) <= 1e-9 * running && running > 0) { /* the GPU never waited */
+        /* In the first iteration the host may still wait for a queue that other blocks filled. */
+        bool first = left == g->blocks[block].repeat;
+        if (left > 2 && !first && fabs(gpu - running) <= 1e-9 * running && running > 0) { /* the GPU never waited */
             double lead = s->gpu - s->host, spare = fabs(lead) - host - p->latency;
             jump = host <= gpu ? left - 1
                    : lead > 0  ? (int64_t)fmin((double)left - 1, fmax(spare, 0) / (host - gpu))

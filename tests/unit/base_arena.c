@@ -134,6 +134,27 @@ static void nothing_is_freed_without_complaint(void **state)
     ft__arena_reset(NULL);
 }
 
+static void a_full_arena_says_so(void **state)
+{
+    (void)state;
+    ft_arena *a = ft__arena_new(1024);
+    assert_non_null(ft__arena_alloc(a, 512));
+    assert_false(ft__arena_full(a));
+    failing_alloc_at(1, true);
+    assert_null(ft__arena_alloc(a, 1 << 20)); /* over the cap, whatever the machine has */
+    failing_alloc_at(0, false);
+    assert_true(ft__arena_full(a));
+    ft__arena_reset(a);
+    assert_false(ft__arena_full(a));
+    ft__arena_free(a);
+    a = ft__arena_new(0);
+    failing_alloc_at(1, true);
+    assert_null(ft__arena_alloc(a, 1 << 20)); /* the machine has no more: another thing */
+    failing_alloc_at(0, false);
+    assert_false(ft__arena_full(a));
+    ft__arena_free(a);
+}
+
 static ft_status use_arena(void *context)
 {
     (void)context;
@@ -155,6 +176,7 @@ static void any_allocation_may_fail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_arena_says_so),
         cmocka_unit_test(pieces_are_aligned_zeroed_and_apart),
         cmocka_unit_test(a_reset_gives_zeroed_memory_again),
         cmocka_unit_test(a_reset_arena_answers_small_requests_without_malloc),

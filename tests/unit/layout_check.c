@@ -82,7 +82,12 @@ static void what_cannot_be_is_said(void **state)
         {"llama-3-8b", "{\"dp\": 1000000, \"tp\": 8, \"pp\": 2}", FT_E_RANGE, "parallel",
          "1.6e+07 ranks are more than any cluster has"},
         {"resnet-50", "{\"tp\": 2}", FT_E_UNSUPPORTED, "parallel",
-         "only transformers can be cut by tensor or context; this model takes \"dp\" and \"zero\""},
+         "\"tp\" and \"cp\" are forecast for decoder-only and BERT-like models; this one takes \"dp\" and \"zero\""},
+        {"vit-b-16", "{\"cp\": 2}", FT_E_UNSUPPORTED, "parallel",
+         "\"tp\" and \"cp\" are forecast for decoder-only and BERT-like models; this one takes \"dp\", \"pp\" and "
+         "\"zero\""},
+        {"t5-base", "{\"pp\": 2}", FT_E_UNSUPPORTED, "parallel.pp",
+         "\"pp\" is forecast where one row of layers leads from end to end; \"t5\" takes \"dp\" and \"zero\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refused(cases[i].model, cases[i].layout, FT_FLASH, cases[i].code, cases[i].where, cases[i].message);

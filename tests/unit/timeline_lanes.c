@@ -151,6 +151,85 @@ static void what_is_gathered_again_starts_a_kernel_earlier(void **state)
     ft__arena_free(h.arena);
 }
 
+/* Every iteration of every block, none folded. */
+static double one_by_one(const ft_graph *g, const ft_pace *p)
+{
+    double host = p->pass[FT_FORWARD], gpu = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        for (int64_t i = 0; i < g->blocks[b].repeat; i++) {
+            double running = 0, launches = 0;
+            host += p->entry[b];
+            for (int32_t n = g->blocks[b].first; n < g->blocks[b].first + g->blocks[b].count; n++) {
+                host += p->beats[n].host;
+                if (p->beats[n].gpu <= 0) continue;
+                gpu = fmax(gpu, host + p->latency) + p->beats[n].gpu + p->gap;
+                running += p->beats[n].gpu + p->gap;
+                launches++;
+            }
+            host = fmax(host, gpu - p->queue * running / launches);
+        }
+    return fmax(host, gpu);
+}
+
+/* Without exchanges they are the two streams of one GPU: whoever leads, however long, and whatever the queue holds. */
+static void alone_they_are_the_streams_of_one_gpu(void **state)
+{
+    (void)state;
+    hand h;
+    uint32_t seed = 7;
+    for (int trial = 0; trial < 2000; trial++) {
+        double random[16];
+        for (int i = 0; i < 16; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            random[i] = (double)(seed >> 8) / (double)(1u << 24);
+        }
+        set_up(&h, 1 + (int64_t)(random[0] * random[0] * 150));
+        open_block(h.g, "layers", FT_FORWARD, 1 + (int64_t)(random[1] * 60), FT_NONE, -1);
+        ft_ref in = tensor(h.g, FT_ACTIVATION, 1, 1), out = tensor(h.g, FT_ACTIVATION, 1, 1);
+        node(h.g, FT_FORWARD, "more", 1, &in, 1, &out);
+        close_block(h.g, out);
+        ft_beat beats[NODES + 1];
+        double none[NODES + 1] = {0}, entry[2] = {0.3 * random[2], 0.3 * random[3]}, ended[NODES + 1];
+        bool ring[NODES + 1] = {false};
+        ft_axis axis[NODES + 1] = {FT_AXIS_TENSOR};
+        int32_t nobody[NODES + 1];
+        for (int i = 0; i <= NODES; i++) {
+            beats[i] = (ft_beat){.host = 0.4 * random[4 + i], .gpu = i == 1 ? 0 : random[9 + i], .count = 1};
+            nobody[i] = -1;
+        }
+        ft_pace pace = {.beats = beats,
+                        .entry = entry,
+                        .pass = {[FT_FORWARD] = random[14]},
+                        .latency = 0.01,
+                        .gap = 0.001,
+                        .queue = trial % 3 ? 1000 : 8,
+                        .accumulate = 1,
+                        .host_scale = 1,
+                        .gpu_scale = 1};
+        ft_lanes lanes = {.g = h.g,
+                          .beats = beats,
+                          .entry = entry,
+                          .pass = pace.pass,
+                          .comm = none,
+                          .axis = axis,
+                          .awaits = nobody,
+                          .sends = nobody,
+                          .ring = ring,
+                          .again = none,
+                          .gather = none,
+                          .scatter = none,
+                          .latency = pace.latency,
+                          .gap = pace.gap,
+                          .queue = pace.queue};
+        ft_clocks c = {0};
+        ft__lanes_run(&lanes, FT_FORWARD, false, false, ended, &c);
+        double together = fmax(c.host, c.gpu), alone = ft__stream_walk(h.g, &pace).total, truth = one_by_one(h.g, &pace);
+        if (fabs(together / truth - 1) > 1e-3 || fabs(alone / truth - 1) > 1e-3)
+            fail_msg("trial %d: %.6f ms in lanes, %.6f in streams, truly %.6f", trial, together, alone, truth);
+        ft__arena_free(h.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +238,7 @@ int main(void)
         cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
         cmocka_unit_test(sharded_parameters_come_one_iteration_ahead),
         cmocka_unit_test(what_is_gathered_again_starts_a_kernel_earlier),
+        cmocka_unit_test(alone_they_are_the_streams_of_one_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

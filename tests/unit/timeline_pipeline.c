@@ -129,6 +129,64 @@ static void the_slowest_stage_sets_the_pace(void **state)
     ft__arena_free(arena);
 }
 
+/* More micro-batches than are run one by one cost as much each as the last that were; nothing else changes. */
+static void very_many_micro_batches_cost_what_the_last_did(void **state)
+{
+    (void)state;
+    static const struct {
+        ft_schedule schedule;
+        int64_t stages, chunks;
+    } of[] = {{FT_1F1B, 1, 1},        {FT_GPIPE, 1, 1},       {FT_1F1B, 7, 1},     {FT_INTERLEAVED, 4, 3},
+              {FT_INTERLEAVED, 6, 1}, {FT_ZERO_BUBBLE, 5, 1}, {FT_DUALPIPE, 8, 2}, {FT_1F1B, 64, 1}};
+    ft_arena *few_arena = ft__arena_new(0), *arena = ft__arena_new(0);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        double forward[64], backward[64];
+        for (int k = 0; k < 64; k++) { /* uneven stages */
+            forward[k] = 1 + 0.1 * (double)(k * 7 % 5);
+            backward[k] = 2 + 0.3 * (double)(k * 11 % 7);
+        }
+        ft__arena_reset(few_arena);
+        ft__arena_reset(arena);
+        ft_pipe p = {.schedule = of[i].schedule,
+                     .stages = of[i].stages,
+                     .chunks = of[i].chunks,
+                     .send_ms = 0.2,
+                     .send_share = 0.5,
+                     .weight_share = 0.45,
+                     .forward = forward,
+                     .backward = backward};
+        ft_piped few, more, out;
+        int64_t s = p.stages, listed = 4 * s + 2 * s * (1024 / (2 * s)), half = 2 * s * (512 / (2 * s));
+        p.micros = listed - half;
+        assert_int_equal(ft__pipeline_run(&p, few_arena, &few, NULL), FT_OK);
+        p.micros = listed;
+        assert_int_equal(ft__pipeline_run(&p, few_arena, &more, NULL), FT_OK);
+        assert_int_equal(more.skipped, 0);
+        int64_t beyond = 2 * s * (int64_t)100000000;
+        p.micros = listed + beyond;
+        assert_int_equal(ft__pipeline_run(&p, arena, &out, NULL), FT_OK);
+        /* Rhythms may be several micro-batches long: taken over hundreds. */
+        double each = (more.total_ms - few.total_ms) / (double)half, all = (double)beyond * each;
+        assert_true(fabs(out.total_ms - (more.total_ms + all)) < 1e-4 * all);
+        assert_true(fabs(out.busy_ms - more.busy_ms * (double)p.micros / (double)listed) < 1e-9 * all);
+        assert_true(out.op_count[0] < 8 * 1200 * (int)p.chunks);
+        for (int64_t k = 0; k < s; k++) {
+            assert_true(near(out.in_flight[k], more.in_flight[k]));
+            int64_t most = 0;
+            for (int32_t n = 0; n < out.op_count[k]; n++) {
+                if (out.ops[k][n].micro > most) most = out.ops[k][n].micro;
+                if (n && !out.ops[k][n - 1].joined) assert_true(out.ops[k][n].start >= out.ops[k][n - 1].end - 1e-3);
+            }
+            assert_int_equal(most, p.micros - 1);
+            assert_int_equal(out.skipped % (2 * s), 0);
+            double gap = out.ops[k][out.gap[k]].start - out.ops[k][out.gap[k] - 1].start;
+            assert_true(gap > 0.999 * all && gap < 1.001 * all);
+        }
+    }
+    ft__arena_free(few_arena);
+    ft__arena_free(arena);
+}
+
 static void what_a_schedule_cannot_take_is_said(void **state)
 {
     (void)state;
@@ -143,6 +201,8 @@ static void what_a_schedule_cannot_take_is_said(void **state)
     assert_string_equal(err.message,
                         "dualpipe needs an even number of micro-batches, at least 2 * pp = 16; there are 12");
     assert_int_equal(ft__pipeline_check(FT_1F1B, 1000, 1, 1000000, &err), FT_E_RANGE);
+    assert_int_equal(ft__pipeline_check(FT_GPIPE, 2, 1, 2000000, &err), FT_E_RANGE);
+    assert_int_equal(ft__pipeline_check(FT_1F1B, 2, 1, (int64_t)1 << 40, &err), FT_OK);
     assert_int_equal(ft__pipeline_check(FT_1F1B, 3, 1, 1, &err), FT_OK);
     assert_int_equal(ft__pipeline_check(FT_INTERLEAVED, 8, 1, 3, &err), FT_OK);
 }
@@ -154,6 +214,7 @@ int main(void)
         cmocka_unit_test(schedules_hold_as_many_as_they_should),
         cmocka_unit_test(nothing_runs_before_what_it_needs),
         cmocka_unit_test(the_slowest_stage_sets_the_pace),
+        cmocka_unit_test(very_many_micro_batches_cost_what_the_last_did),
         cmocka_unit_test(what_a_schedule_cannot_take_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

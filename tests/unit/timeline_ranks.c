@@ -232,6 +232,114 @@ static void early_stages_hold_more(void **state)
     end(&r);
 }
 
+/* Sharded gradients do not pile up: where a step of one micro-batch is fullest they are as good as gone, and what is
+ * left is what a step of two holds, less the sum that waits there. */
+static void the_peak_is_looked_for_after_sharding(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3-8b");
+    r.work.master_weights = false; /* gradients are made anew in every step */
+    r.work.recompute = FT_RECOMPUTE_FULL;
+    static const struct {
+        int zero, shard;
+    } ways[] = {{2, 0}, {3, 0}, {2, 8}, {3, 8}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        r.parallel = layout_of(1, 1, 1, 1, 64);
+        r.parallel.zero = ways[i].zero;
+        r.parallel.shard = ways[i].shard;
+        r.work.accumulate = 2;
+        forecast(&r);
+        ft_memory two = r.step.memory;
+        r.work.accumulate = 1;
+        forecast(&r);
+        ft_memory one = r.step.memory;
+        assert_true(one.activations_bytes > 0.5 * two.activations_bytes);
+        assert_true(one.peak_bytes >= 0.99 * (two.peak_bytes - two.gradients_bytes));
+        assert_true(one.peak_bytes <= 1.001 * two.peak_bytes);
+        assert_true(one.gradients_bytes <= two.gradients_bytes * 1.001);
+        double parts = one.weights_bytes + one.gradients_bytes + one.optimizer_bytes + one.activations_bytes +
+                       one.temporary_bytes + one.kv_cache_bytes + one.communication_bytes;
+        close_to(parts, one.peak_bytes, 1e-9, "the parts of the peak");
+    }
+    end(&r);
+}
+
+/* The update of a sharded model works on a shard, and by then no micro-batch is in flight. */
+static void the_update_holds_no_activations(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    r.work.optimizer = FT_ADAMW_FOREACH; /* a copy of all states while it updates them */
+    r.work.master_weights = false;
+    r.work.seq = 256;
+    r.parallel = layout_of(1, 1, 1, 1, 64);
+    forecast(&r);
+    double whole = r.step.memory.peak_bytes, waiting = r.step.memory.activations_bytes;
+    assert_int_equal(r.step.memory.peak_phase, FT_UPDATE);
+    r.parallel.zero = 1;
+    forecast(&r);
+    assert_int_equal(r.step.memory.peak_phase, FT_BACKWARD);
+    assert_true(r.step.memory.peak_bytes < whole - 5 * r.ranked.stages[0].dense); /* 4 of states, 2 of the copy */
+    r.parallel = layout_of(1, 4, 1, 1, 1);
+    r.work.accumulate = 16;
+    forecast(&r);
+    const ft_stage *s = &r.ranked.stages[0];
+    assert_true(s->saved_bytes > 10 * waiting); /* what the backward pass waits for, though the peak is elsewhere */
+    if (s->held.peak_phase == FT_UPDATE) assert_true(s->held.activations_bytes < s->saved_bytes);
+    end(&r);
+}
+
+/* -- one GPU and many -------------------------------------------------------------------------- */
+
+/* A GPU that exchanges nothing takes as long among others as alone; one that sends gradients no less. */
+static void company_makes_nobody_faster(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"gpt2", "resnet-18", "llama-3.2-1b"};
+    static const ft_execution ways[] = {FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH};
+    for (size_t m = 0; m < 3; m++)
+        for (size_t w = 0; w < 4; w++)
+            for (int kind = 0; kind < 4; kind++) {
+                rig r;
+                begin(&r, models[m]);
+                r.work.seq = kind == 3 ? 2048 : 512;
+                r.work.execution = ways[w];
+                r.work.task = kind == 0 ? FT_DECODE : FT_TRAIN;
+                r.work.accumulate = kind == 2 ? 6 : 1;
+                if (kind == 0 && m == 1) r.work.task = FT_FORWARD_PASS;
+                ft_graph *g = NULL;
+                ft_step alone;
+                assert_int_equal(ft__model_graph(&r.arch, &r.work, r.arena, &g, NULL), FT_OK);
+                assert_int_equal(
+                    ft__step_forecast(g, &r.work, &r.device, predictor, 0.9, r.memo, r.arena, &alone, NULL), FT_OK);
+                r.parallel = layout_of(1, 1, 1, 1, 2);
+                forecast(&r);
+                bool silent = kind == 0 && fabs(r.step.step_ms / alone.step_ms - 1) > 1e-4;
+                if (silent || r.step.step_ms < alone.step_ms * (1 - 1e-3) || r.step.step_ms > 1.3 * alone.step_ms)
+                    fail_msg("%s, way %d, kind %d: %.4f ms, alone %.4f", models[m], (int)w, kind, r.step.step_ms,
+                             alone.step_ms);
+                end(&r);
+            }
+}
+
+/* What the host takes is no exchange's. */
+static void waiting_for_the_host_is_not_exposed_exchange(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "gpt2");
+    r.work.execution = FT_RUN_EAGER;
+    r.work.seq = 64; /* the GPU idles */
+    r.parallel = layout_of(1, 1, 1, 1, 8);
+    r.parallel.zero = 3;
+    forecast(&r);
+    assert_true(r.step.idle_ms > 0.5 * r.step.step_ms);
+    assert_true(r.step.comm_exposed_ms < 0.7 * r.step.comm_ms);
+    end(&r);
+}
+
 /* The answer to what does not fit: its time, its worst rank, and what fits. */
 static void what_does_not_fit_gets_a_remedy(void **state)
 {
@@ -257,11 +365,22 @@ static void what_does_not_fit_gets_a_remedy(void **state)
     forecast(&r);
     assert_true(r.step.memory.fits);
     assert_string_equal(r.step.memory.remedy, "");
-    /* Nothing helps on one rank. */
+    /* Nothing helps on two GPUs: more of them do. */
     r.parallel = layout_of(1, 2, 1, 1, 1);
     forecast(&r);
     assert_false(r.step.memory.fits);
-    assert_string_equal(r.step.memory.remedy, "");
+    assert_string_equal(r.step.memory.remedy, "32 GPUs: tp 8, pp 4");
+    end(&r);
+    /* Experts that every rank has its own of are shared out by more ranks alone. */
+    begin(&r, "gpt-oss-120b");
+    r.work.master_weights = false;
+    r.work.accumulate = 2;
+    r.parallel = layout_of(1, 1, 1, 8, 8);
+    forecast(&r);
+    assert_false(r.step.memory.fits);
+    int gpus = 0;
+    assert_int_equal(sscanf(r.step.memory.remedy, "%d GPUs: ", &gpus), 1);
+    assert_true(gpus == 16 || gpus == 32);
     end(&r);
 }
 
@@ -400,6 +519,10 @@ int main(void)
         cmocka_unit_test(overlap_hides_what_there_is_time_for),
         cmocka_unit_test(states_are_sharded),
         cmocka_unit_test(early_stages_hold_more),
+        cmocka_unit_test(the_peak_is_looked_for_after_sharding),
+        cmocka_unit_test(the_update_holds_no_activations),
+        cmocka_unit_test(company_makes_nobody_faster),
+        cmocka_unit_test(waiting_for_the_host_is_not_exposed_exchange),
         cmocka_unit_test(what_does_not_fit_gets_a_remedy),
         cmocka_unit_test(equal_stages_are_one_and_bubbles_exact),
         cmocka_unit_test(no_device_is_busy_longer_than_the_step),

@@ -1,0 +1,19 @@
+/* What is there before the step begins and after it ended: weights, states, gradients that wait, inputs, the cache. */
+#ifndef FT_TIMELINE_KEPT_H
+#define FT_TIMELINE_KEPT_H
+#include "timeline/allocator.h"
+#include "timeline/lifetime.h"
+#include "timeline/step.h"
+
+typedef struct ft_kept {
+    bool growing_cache;  /* given: the step makes the cache; otherwise it is there before */
+    bool kept_gradients; /* given: they wait from micro-batch to micro-batch, or as fp32 copies */
+    double weights, gradients, optimizer, inputs, cache;
+    double trained; /* bytes of trained parameters that are updated here */
+    const ft_tensor *widest;
+    ft_packer packer;
+} ft_kept;
+
+void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share *share, const ft_lifetimes *lives,
+              ft_kept *k);
+#endif

@@ -1,0 +1,95 @@
+/* ranks_time.c: how long one stage takes for a micro-batch, for the first and for the last one. */
+#include <math.h>
+#include <string.h>
+
+#include "timeline/lanes.h"
+#include "timeline/ranks.h"
+
+/* A step of one micro-batch on one stage: nothing before it has given the host a lead. */
+static bool only_one(const ft_ranks *r) { return r->parallel->pp < 2 && r->work->accumulate < 2; }
+
+static double outside_layers(const ft_graph *g, const double *spent, ft_phase phase)
+{
+    double sum = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        if (g->blocks[b].phase == phase && strncmp(g->blocks[b].name, "layers", 6)) sum += spent[b];
+    return sum;
+}
+
+/* One micro-batch forward and back: the only one of its step, from when the host begins, or in the rhythm of a long row
+ * of them; then *start is what the first of the row takes beyond it. */
+static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended, double *forward, double *backward,
+                             double *start)
+{
+    const ft_parallel *p = r->parallel;
+    bool always = p->zero >= 2; /* sharded gradients: every micro-batch sends its own on */
+    bool gathers = p->zero >= 3, beside = !p->no_overlap;
+    ft_clocks c = {0};
+    double first = 0;
+    for (int round = 0; round < (only_one(r) ? 1 : 2); round++) {
+        double before = c.gpu;
+        ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
+        *forward = c.gpu - before;
+        before = c.gpu;
+        ft__lanes_run(l, FT_BACKWARD, gathers, always && beside, ended, &c);
+        *backward = c.gpu - before;
+        if (round == 0) first = c.gpu;
+    }
+    *start = fmax(first - *forward - *backward, 0);
+    if (r->work->task != FT_TRAIN) *forward = fmax(c.host, c.gpu); /* the answer is there when both are done */
+    return c;
+}
+
+/* Then the last micro-batch, with what comes once. */
+static void time_stage(const ft_ranks *r, const ft_lanes *l, double last_bucket_ms, double *ended, ft_stage *stage)
+{
+    const ft_parallel *p = r->parallel;
+    bool gathers = p->zero >= 3, beside = !p->no_overlap;
+    ft_clocks c = time_passes(r, l, ended, &stage->forward_ms, &stage->backward_ms, &stage->start_ms);
+    if (r->work->task != FT_TRAIN) return;
+    stage->outside_forward_ms = outside_layers(l->g, l->spent, FT_FORWARD);
+    stage->outside_backward_ms = outside_layers(l->g, l->spent, FT_BACKWARD);
+    if (only_one(r)) c = (ft_clocks){0}; /* it is the last one itself */
+    double before = c.gpu;
+    ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
+    double forward = c.gpu - before;
+    before = c.gpu;
+    ft__lanes_run(l, FT_BACKWARD, gathers, beside, ended, &c);
+    if (beside && p->dp * p->cp > 1) c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu + last_bucket_ms);
+    c.gpu = fmax(c.gpu, c.lane[FT_AXIS_DATA]);
+    stage->last_backward_ms = c.gpu - before + (beside ? 0 : stage->gradient_ms) + fmax(forward - stage->forward_ms, 0);
+    before = c.gpu;
+    ft__lanes_run(l, FT_UPDATE, false, false, ended, &c);
+    c.gpu = fmax(c.gpu, c.host);
+    stage->update_ms = c.gpu - before;
+    stage->first_forward_ms = stage->forward_ms;
+    if (p->zero < 1 || p->zero > 2 || !p->gather_ahead) return;
+    before = c.gpu;
+    ft__lanes_run(l, FT_FORWARD, true, false, ended, &c);
+    stage->first_forward_ms = fmax(c.gpu - before, stage->forward_ms);
+}
+
+/* What exchanges add to a micro-batch: its time less its time without them. What it waits for its host is no part of
+ * it. */
+static ft_status time_exposed(const ft_ranks *r, const ft_lanes *l, double *ended, ft_stage *stage, ft_error *err)
+{
+    const ft_graph *g = l->g;
+    size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
+    double *none = ft__arena_array(r->arena, nodes > blocks ? nodes : blocks, sizeof *none);
+    if (!none) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    ft_lanes silent = *l;
+    silent.comm = silent.again = silent.gather = silent.scatter = none;
+    silent.spent = NULL;
+    double forward, backward, start;
+    time_passes(r, &silent, ended, &forward, &backward, &start);
+    stage->exposed_ms = fmax(stage->forward_ms + stage->backward_ms - forward - backward, 0);
+    return FT_OK;
+}
+
+ft_status ft__ranks_time(const ft_ranks *r, const ft_lanes *l, double last_bucket_ms, ft_stage *stage, ft_error *err)
+{
+    double *ended = ft__arena_array(r->arena, (size_t)l->g->node_count + 1, sizeof *ended);
+    if (!ended) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    time_stage(r, l, last_bucket_ms, ended, stage);
+    return time_exposed(r, l, ended, stage, err);
+}
