@@ -133,7 +133,7 @@ static bool moe_accident(const char *gpu, const ft_row *row)
     if (ft__catalogue_find(gpu, &device, NULL) != FT_OK) return false;
     double routed = (double)row->op.u.moe.tokens * (double)row->op.u.moe.topk * (double)row->op.u.moe.hidden;
     double compute = ft__op_flops(&row->op) / (0.5 * ft__peak_tflops(&device, row->op.dtype) * 1e9);
-    double memory = ft__op_bytes(&row->op) / (device.memory_gbps * 1e6);
+    double memory = ft__op_least_bytes(&row->op) / (device.memory_gbps * 1e6);
     return row->ms > 2.5 * (fmax(compute, memory) + routed * 8 / (device.memory_gbps * 1e6) + 0.06);
 }
 

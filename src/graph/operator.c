@@ -228,6 +228,20 @@ static double optimizer_bytes_per_param(const char *name, double e)
     return 3 * e; /* plain SGD: p, g in; p out */
 }
 
+/* `share`: of the experts that could be awake, those that are. */
+static double mixture_bytes(const ft_op *op, double share)
+{
+    double tokens = (double)op->u.moe.tokens, topk = (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
+    double active = fmax(fmin(experts, topk), share * fmin(experts, tokens * topk));
+    double h = (double)op->u.moe.hidden, i = (double)op->u.moe.inter;
+    return ft_dtype_bytes(op->dtype) * (active * 3 * h * i + tokens * 2 * h);
+}
+
+double ft__op_least_bytes(const ft_op *op)
+{
+    return op->kind == FT_OP_MOE && op->u.moe.skew > 0 ? mixture_bytes(op, 0.5) : ft__op_bytes(op);
+}
+
 double ft__op_bytes(const ft_op *op)
 {
     double e = ft_dtype_bytes(op->dtype);
@@ -297,11 +311,11 @@ double ft__op_bytes(const ft_op *op)
         return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
     }
     case FT_OP_MOE: {
-        double routed = (double)op->u.moe.tokens * (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
-        double active = fmin(experts, routed), h = (double)op->u.moe.hidden, i = (double)op->u.moe.inter;
-        /* Skewed routing leaves experts idle; half of them is what the heaviest measured skew left at few tokens. */
-        if (op->u.moe.skew > 0) active = fmax(fmin(experts, (double)op->u.moe.topk), 0.5 * active);
-        return e * (active * 3 * h * i + (double)op->u.moe.tokens * 2 * h);
+        double routed = (double)op->u.moe.tokens * (double)op->u.moe.topk, skew = op->u.moe.skew;
+        /* Experts without a token leave their weights unread: a quarter where tokens are drawn and few, half at the
+         * heaviest measured skew, 1.2, and up to two tokens per expert. With tokens enough everybody gets one. */
+        double idle = skew > 0 ? 0.25 + 0.25 * fmin(skew / 1.2, 1) : 0, each = routed / (double)op->u.moe.experts / 8;
+        return mixture_bytes(op, 1 - idle / (1 + each * each));
     }
     case FT_OP_OPTIMIZER: return (double)op->u.optimizer.params * optimizer_bytes_per_param(op->name, e);
     case FT_OP_QUANTIZE:

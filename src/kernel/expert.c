@@ -10,6 +10,7 @@
 #include "kernel/kernel.h"
 #include "kernel/power.h"
 #include "kernel/reference.h"
+#include "kernel/skinny.h"
 
 /* One eager call between two events: the host spends `gap` on the whole call and reaches the launch about half-way. The
  * second event is stamped when the host gets to it or when the kernel ends, whichever is later: max(gap, lead +
@@ -120,7 +121,12 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     double stretch = ft__expert_stretch(expert, ph.feature, family->feature_count);
     double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, 3));
     double floor_ms = fmax(ft__floor_ms(device, op), SHORTEST_MS);
-    out->ms = fmax(total * exp(clamp(correction, -MOST_LOG, MOST_LOG)), floor_ms);
+    double skinny = ft__skinny_ms(device, op, expert, kinship);
+    if (op->timing == FT_TIMING_OP && isfinite(skinny))
+        skinny = ft__op_time(skinny, expert->theta[FT_THETA_GAP_US] * 1e-3);
+    double corrected = total * exp(clamp(correction, -MOST_LOG, MOST_LOG));
+    bool streams = skinny < corrected;
+    out->ms = fmax(fmin(corrected, skinny), floor_ms);
     out->low_ms = fmax(out->ms * exp(-bounded(scale * at_quantile(expert->spread_low[kinship], quantile))),
                        fmin(floor_ms, out->ms));
     out->high_ms = out->ms * exp(bounded(scale * at_quantile(expert->spread_high[kinship], quantile)));
@@ -140,6 +146,14 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     out->split_k = ph.split_k;
     out->tiles = ph.tiles;
     out->waves = ph.waves;
+    if (streams) { /* no tile of the search runs */
+        out->bound = FT_MEMORY;
+        out->tile_m = out->tile_n = out->split_k = 0;
+        out->tiles = out->waves = 0;
+        ph.note = "a few rows: the matrix streams, at a share of the bandwidth that was measured on another GPU";
+    }
+    bool quantises = op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0 && ft_dtype_bytes(op->dtype) < 2;
+    if (!ph.note && quantises) ph.note = "includes quantising the activations (\"quantized\": true leaves it out)";
     if (ph.note) snprintf(out->note, sizeof out->note, "%s", ph.note);
     return FT_OK;
 }

@@ -20,4 +20,11 @@ double ft__roofline_ms(const ft_device *device, const ft_op *op);
 double ft__floor_ms(const ft_device *device, const ft_op *op);
 /* Dense peak of a dtype in TFLOP/s, the dtype that would run in its place when the device lacks it counted. */
 double ft__peak_tflops(const ft_device *device, ft_dtype dtype);
+/* Of the units that this operator computes on: matrix units in its dtype, or vector units in fp32. */
+double ft__arithmetic_tflops(const ft_device *device, const ft_op *op);
+
+/* Whether memory holds a kernel rather than the arithmetic that its physics found, by the two sides of its roofline. */
+bool ft__memory_holds(const ft_device *device, const ft_op *op, const ft_forecast *f);
+/* Settles the bound by them, and notes where the cache must have helped. For who shows one kernel. */
+void ft__settle_bound(const ft_device *device, const ft_op *op, ft_forecast *f);
 #endif

@@ -15,7 +15,7 @@ double ft__peak_tflops(const ft_device *device, ft_dtype dtype)
 }
 
 /* Pointwise and row operators run on the vector units in fp32, whatever their operands' format. */
-static double arithmetic_tflops(const ft_device *device, const ft_op *op)
+double ft__arithmetic_tflops(const ft_device *device, const ft_op *op)
 {
     switch (op->kind) {
     case FT_OP_ATTENTION:
@@ -48,7 +48,7 @@ static double wire_ms(const ft_op *op)
 double ft__roofline_ms(const ft_device *device, const ft_op *op)
 {
     if (op->kind == FT_OP_COLLECTIVE) return wire_ms(op);
-    return fmax(ft__op_flops(op) / (arithmetic_tflops(device, op) * 1e9),
+    return fmax(ft__op_flops(op) / (ft__arithmetic_tflops(device, op) * 1e9),
                 ft__op_bytes(op) / (device->memory_gbps * 1e6));
 }
 
@@ -59,7 +59,7 @@ double ft__floor_ms(const ft_device *device, const ft_op *op)
     double boost = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz
                        ? device->boost_mhz / device->matrix_mhz
                        : 1;
-    double compute = ft__op_flops(op) / (arithmetic_tflops(device, op) * boost * 1e9);
+    double compute = ft__op_flops(op) / (ft__arithmetic_tflops(device, op) * boost * 1e9);
     /* Winograd's F(4x4, 3x3) multiplies 36 times where the definition does 144; on vector units libraries use it, and
      * for larger filters the Fourier transform (5x5 and 7x7 on our H200: 1.7 and 1.2 times faster than their flops). */
     bool vector = op->dtype == FT_FP32 || device->matrix_fma_per_clk_sm <= 0;
@@ -70,6 +70,6 @@ double ft__floor_ms(const ft_device *device, const ft_op *op)
     double walks = op->pass == FT_FWD ? 1 : op->pass == FT_BWD ? 2 : 3;
     if (op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0 && ft_dtype_bytes(op->dtype) < 2) walks *= 3;
     double cached = walks * device->l2_mib * 1048576;
-    double memory = fmax(0, ft__op_bytes(op) - cached) / (device->memory_gbps * 1e6);
+    double memory = fmax(0, ft__op_least_bytes(op) - cached) / (device->memory_gbps * 1e6);
     return fmax(compute, memory);
 }
