@@ -31,7 +31,7 @@ static int show(const cli_args *args, const ft_sight *s, size_t rows)
         cli_say_warnings(args->operands[0], s->warnings.length ? s->warnings.at : "");
         if (!ft__screen_trace(&out, &style, args->operands[0], s, rows)) out.failed = true;
     }
-    return cli_print(&out);
+    return cli_has(args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
 }
 
 int cli_trace(const cli_args *args)

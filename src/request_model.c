@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/cluster.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
 
@@ -100,6 +101,7 @@ static int64_t default_seq(const ft_arch *arch)
 {
     if (ft__counts_samples(arch) && arch->design != FT_CLIP) return 1; /* no sequence but the patches */
     if (arch->fixed_seq > 0) return arch->fixed_seq;
+    if (arch->usual_seq > 0) return arch->usual_seq;
     int64_t longest = arch->max_position > 0 ? arch->max_position : arch->design == FT_ENCODER_DECODER ? 512 : 4096;
     if (arch->design == FT_SPEECH && arch->max_target > 0) longest = arch->max_target;
     return longest < 4096 ? longest : 4096;
@@ -142,7 +144,7 @@ static ft_status check_volume(const ft_model_request *r, ft_error *err)
                        w->batch, w->seq, volume);
 }
 
-/* An ONNX file may have been exported for one batch and one length alone. */
+/* An ONNX file or a graph file may have been exported for one batch and one length alone. */
 static ft_status check_fixed(const ft_arch *a, const ft_workload *w, ft_error *err)
 {
     bool batch = a->fixed_batch > 0 && w->batch != a->fixed_batch, seq = a->fixed_seq > 0 && w->seq != a->fixed_seq;
@@ -157,7 +159,7 @@ static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_erro
 {
     ft_workload *w = &out->work;
     const ft_arch *a = out->arch;
-    w->batch = a->fixed_batch > 0 ? a->fixed_batch : 1;
+    w->batch = a->fixed_batch > 0 ? a->fixed_batch : a->usual_batch > 0 ? a->usual_batch : 1;
     w->seq = default_seq(a);
     w->accumulate = 1;
     FT_TRY(ft__json_whole(object, "batch", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &w->batch, "", err));
@@ -236,6 +238,14 @@ static void set_task(const json_t *object, ft_model_request *out)
         out->work.task = json_object_get(object, "cache") || json_object_get(object, "kv_dtype") ? FT_DECODE : FT_TRAIN;
 }
 
+/* One GPU has no use for a cluster, but what is said of it must make sense. */
+static ft_status check_cluster(const ft_model_request *r, ft_error *err)
+{
+    ft_cluster ignored;
+    if (!r->cluster || !ft__parallel_alone(&r->parallel)) return FT_OK;
+    return ft__cluster_read(r->cluster, r->device, 1, &ignored, err);
+}
+
 /* Decoding one token after another is what decoders do. */
 static ft_status check_task(const ft_model_request *r, ft_error *err)
 {
@@ -279,7 +289,33 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__json_bool(object, "advice", FT_OPTIONAL, &out->advice, "", err));
     FT_TRY(ft__json_bool(object, "techniques", FT_OPTIONAL, &out->techniques, "", err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
+    FT_TRY(check_cluster(out, err));
     return check_dtype(out, err);
+}
+
+/* What an operator calls its sizes means nothing to who asked for a model. */
+ft_status ft__model_request_explain(const ft_model_request *r, ft_status status, ft_error *err)
+{
+    static const char *const sizes[] = {"numel", "rows",  "cols",   "m",      "n",    "k",
+                                        "b",     "q_len", "kv_len", "tokens", "bytes"};
+    if (status != FT_E_RANGE || !err) return status;
+    const char *got = strstr(err->message, "got ");
+    double value = 0;
+    if (!got || !ft__number_parse(got + 4, &value)) return status;
+    if (!strcmp(err->where, "params"))
+        return ft__fail_at(err, status, "model", 0, 0,
+                           "the model has %.3g parameters; more than 2^40 on one GPU are not forecast", value);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        if (strcmp(err->where, sizes[i]) != 0) continue;
+        char made[64];
+        snprintf(made, sizeof made, "a tensor of %.3g elements", value);
+        if (i > 0) snprintf(made, sizeof made, "an operator with %s %.3g", sizes[i], value); /* numel comes first */
+        return ft__fail_at(err, status, r->work.batch >= r->work.seq ? "batch" : "seq", 0, 0,
+                           "batch %" PRId64 " with seq %" PRId64
+                           " makes %s; more than 2^40 is not a size any GPU will see",
+                           r->work.batch, r->work.seq, made);
+    }
+    return status;
 }
 
 ft_status ft__model_request_check(const ft_model_request *r, ft_error *err)

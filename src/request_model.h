@@ -31,6 +31,10 @@ typedef ft_status (*ft_model_source)(void *source, const json_t *model, const ch
  * takes. */
 ft_status ft__model_request_check(const ft_model_request *r, ft_error *err);
 
+/* An operator's complaint about its sizes ("numel") in the words of the request; other failures as they are. Returns
+ * `status`. */
+ft_status ft__model_request_explain(const ft_model_request *r, ft_status status, ft_error *err);
+
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
                                  void *source, ft_model_request *out, ft_error *err);
 #endif

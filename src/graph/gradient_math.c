@@ -97,8 +97,17 @@ void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
         out[i] = ft__result_like(t, &back, n->in[i]);
         if (out[i] != FT_NONE) T(out[i])->strided = T(n->in[i])->strided;
     }
+    /* A learned mask: its gradient is written for every batch and head, then summed to its shape. */
+    const ft_ref mask = n->in_count > 3 && ft__wants(t, n->in[3]) ? n->in[3] : FT_NONE;
+    ft_ref bias = FT_NONE;
+    if (mask != FT_NONE) {
+        const int64_t rows = n->op.u.attention.batch * n->op.u.attention.heads * n->op.u.attention.q_len;
+        ft__node_in(&back, ft__tape_saved(t, mask));
+        bias = ft__node_out(&t->b, &back, rows, n->op.u.attention.kv_len, T(mask)->dtype, T(mask)->element_bytes);
+    }
     ft__emit(&t->b, &back);
     for (int i = 0; i < 3; i++) ft__tape_give(t, n->in[i], out[i]);
+    if (bias != FT_NONE) ft__tape_give(t, mask, ft__summed(t, n, bias, mask));
 }
 
 /* -- pointwise --------------------------------------------------------------------------------- */
@@ -207,12 +216,18 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
     const ft_gradient *rule = ft__gradient_find(n->op.name);
     ft_ref x = n->in[0], w = n->in_count > 1 ? n->in[1] : FT_NONE;
     /* A gradient comes back in its operand's format: where two formats met, one of them is cast. */
-    if (ft__wants(t, x)) {
-        ft_ref back = ft__summed(t, n, words(t, n, rule->first, g, x), x);
+    bool second = ft__wants(t, w) && rule->second;
+    ft_ref to_x = ft__wants(t, x) ? words(t, n, rule->first, g, x) : FT_NONE, to_w = FT_NONE;
+    /* Autograd sums gradients to the shapes of broadcast operands when all are there: two whole ones at once. */
+    double whole = ft__tensor_numel(T(n->out[0]));
+    if (to_x != FT_NONE && second && ft__tensor_numel(T(x)) < whole && ft__tensor_numel(T(w)) < whole)
+        to_w = words(t, n, rule->second, g, w);
+    if (to_x != FT_NONE) {
+        ft_ref back = ft__summed(t, n, to_x, x);
         ft__tape_give(t, x, ft__cast(&t->b, n->name, back, T(x)->dtype));
     }
-    if (ft__wants(t, w) && rule->second) {
-        ft_ref back = ft__summed(t, n, words(t, n, rule->second, g, w), w);
+    if (second) {
+        ft_ref back = ft__summed(t, n, to_w != FT_NONE ? to_w : words(t, n, rule->second, g, w), w);
         ft__tape_give(t, w, ft__cast(&t->b, n->name, back, T(w)->dtype));
     }
     ft_ref v = n->in_count > 2 ? n->in[2] : FT_NONE;

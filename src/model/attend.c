@@ -206,8 +206,10 @@ static ft_ref masked(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v
         k = repeated(b, k, keys, a->head_dim);
         v = repeated(b, v, keys, v_dim);
     }
-    ft__aside(b, "attn.mask", "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
-    ft__aside(b, "attn.mask", "where", FT_NONE, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(b->stored), 1);
+    if (!s->float_mask) {
+        ft__aside(b, "attn.mask", "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
+        ft__aside(b, "attn.mask", "where", FT_NONE, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(b->stored), 1);
+    }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
     ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);

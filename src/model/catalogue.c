@@ -35,6 +35,32 @@ static bool fold(const char *text, char out[LONGEST_NAME + 1])
     return true;
 }
 
+/* The same letters and digits, separators aside. */
+static bool same_squeezed(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        while (*a == '-' || *a == '.') a++;
+        while (*b == '-' || *b == '.') b++;
+        if (*a != *b) return false;
+        if (!*a) return true;
+    }
+}
+
+/* gpt-2 is gpt2 and phi4 phi-4, where only one model can be meant. Paths have a slash or a dot in front. */
+static const ft_model_entry *find_squeezed(const char *wanted)
+{
+    size_t found = ft__embedded_model_count;
+    size_t length = strlen(wanted);
+    if (!length || *wanted == '.' || wanted[length - 1] == '-' || strchr(wanted, '/')) return NULL;
+    for (size_t i = 0; i < ft__embedded_model_name_count; i++) {
+        if (!same_squeezed(wanted, ft__embedded_model_names[i].name)) continue;
+        size_t entry = ft__embedded_model_names[i].entry;
+        if (found < ft__embedded_model_count && found != entry) return NULL;
+        found = entry;
+    }
+    return ft__model_at(found);
+}
+
 const ft_model_entry *ft__model_find(const char *name)
 {
     char wanted[LONGEST_NAME + 1];
@@ -49,7 +75,7 @@ const ft_model_entry *ft__model_find(const char *name)
         else
             low = middle + 1;
     }
-    return NULL;
+    return find_squeezed(wanted);
 }
 
 /* -- opening -------------------------------------------------------------------------------------- */
@@ -128,7 +154,7 @@ static ft_status unknown(const char *what, ft_error *err)
                            strchr(what, '/') && entry->hub ? entry->hub : entry->name);
     return ft__fail_at(err, FT_E_NAME, "model", 0, 0,
                        "unknown model \"%.*s\": neither one of the %zu of `foretell models`, nor a config.json, nor a "
-                       "folder with one",
+                       "folder with one; any PyTorch model can be exported: `python -m foretell export`",
                        shown, what, ft__embedded_model_count);
 }
 

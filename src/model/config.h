@@ -102,6 +102,7 @@ typedef struct ft_arch {
     json_t *graph;          /* FT_CUSTOM: the file; a reference that ft__arch_release gives back */
     ft_onnx *onnx;          /* FT_CUSTOM: an ONNX file instead, owned likewise */
     int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */
+    int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
     bool samples;           /* it has no length: its inputs are pictures or the like */
     const char *warnings;   /* of the file, one per line; owned by it; NULL or "" for none */
     /* what the file said and nobody used, for warnings */

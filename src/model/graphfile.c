@@ -2,7 +2,8 @@
  *
  * The file is a list of blocks, each a list of nodes in the order in which they run. A node names its operands, which
  * must have been made before it: a cycle cannot be written, and a name nobody made is an error with the nearest one.
- * Sizes are whole numbers or formulas with "batch" and "seq", so that one file serves every batch size. */
+ * Sizes are whole numbers or formulas with "batch" and "seq", so that one file serves every batch size; a file without
+ * them has one (graphfile_fixed.c). */
 #include <stdio.h>
 #include <string.h>
 
@@ -214,6 +215,12 @@ void ft__make_custom(ft_maker *m)
         ft__build_fail(&m->b, FT_E_UNSUPPORTED, "a graph file has no cache: it takes the tasks train and forward");
         return;
     }
+    if (m->work->execution == FT_RUN_FUSED) { /* its nodes are what would have been fused by hand */
+        ft__build_fail(&m->b, FT_E_UNSUPPORTED,
+                       "\"execution\" fused needs a config.json: a graph file has the kernels that it lists; compile "
+                       "fuses them");
+        return;
+    }
     read_inputs(&r, json_object_get(file, "inputs"));
     for (size_t i = 0; i < json_array_size(blocks) && m->b.status == FT_OK; i++) {
         const json_t *block = json_array_get(blocks, i);
@@ -229,7 +236,7 @@ bool ft__graphfile_is(const json_t *object) { return json_object_get(object, "fo
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err)
 {
     int64_t version = 0;
-    static const char *const keys[] = {"foretell_graph", "name", "inputs", "blocks", "source"};
+    static const char *const keys[] = {"foretell_graph", "name", "inputs", "blocks", "source", "batch", "seq"};
     FT_TRY(ft__json_known_keys(object, keys, sizeof keys / sizeof *keys, where, err));
     FT_TRY(ft__json_whole(object, "foretell_graph", FT_REQUIRED, 1, 1, &version, where, err));
     const json_t *blocks = json_object_get(object, "blocks");
@@ -237,6 +244,7 @@ ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *o
         return ft__fail_at(err, FT_E_MISSING, where, 0, 0,
                            "a graph file needs \"inputs\", an object of shapes, and \"blocks\", a list");
     memset(out, 0, sizeof *out);
+    FT_TRY(ft__graphfile_sizes(object, where, out, err));
     out->model_type = "graph";
     out->design = FT_CUSTOM;
     out->graph = json_incref((json_t *)(uintptr_t)object); /* Jansson counts references inside the value */

@@ -6,5 +6,7 @@
 bool ft__graphfile_is(const json_t *object); /* it says so: "foretell_graph" */
 /* Reads the file's frame; its operators are checked when the graph is made, with the sizes of the workload. */
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err);
+/* Which sizes the file fixes: fixed_batch, fixed_seq, samples, usual_batch, usual_seq. ft__graphfile_read calls it. */
+ft_status ft__graphfile_sizes(const json_t *file, const char *where, ft_arch *out, ft_error *err);
 void ft__make_custom(ft_maker *m);
 #endif

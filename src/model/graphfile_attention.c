@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "graph/emit.h"
 #include "model/graphfile_reader.h"
+#include "model/relative.h"
 
 static bool fits(const ft_named *q, const ft_named *k, const ft_named *v)
 {
@@ -46,6 +47,30 @@ static ft_ref added(ft_graph_reader *r, const ft_scores *s)
         r->mask_cols = cols;
     }
     return r->mask;
+}
+
+/* A learned mask gets a gradient from the fused kernel: hands the mask to the node that was just made. */
+static void let_mask_learn(ft_build *b, const ft_named *mask)
+{
+    for (int32_t i = b->g->node_count - 1; i >= 0 && i >= b->g->node_count - 3; i--) {
+        ft_node *n = &b->g->nodes[i];
+        if (n->verb != FT_DO_ATTENTION) continue;
+        if (b->training && n->in_count == 3 && ft__tensor_of(b, mask->ref)->trained) ft__node_in(n, mask->ref);
+        return;
+    }
+}
+
+/* sdpa's fallback with a mask: its own passes over the scores, and a gradient for the mask. */
+static ft_ref written_out(ft_graph_reader *r, const ft_named *q, const ft_named *k, const ft_named *v,
+                          const ft_named *mask, const ft_scores *s)
+{
+    ft_build *b = ft__graphfile_build(r);
+    const ft_attention_shape *a = &s->shape;
+    int64_t pairs = a->batch * a->heads;
+    ft_ref query = ft__view(b, q->ref, pairs * a->q_len, a->head_dim, !s->q_dense);
+    ft_ref key = ft__view(b, k->ref, pairs * a->kv_len, a->head_dim, !s->k_dense);
+    ft_ref value = ft__view(b, v->ref, pairs * a->kv_len, a->head_dim, !s->v_dense);
+    return ft__attend_written_out(r->m, query, key, value, mask->ref, s);
 }
 
 static bool scale_is_fine(ft_graph_reader *r)
@@ -103,9 +128,18 @@ void ft__read_attention(ft_graph_reader *r, const char *name)
     s.merge = s.q_dense;
     const ft_workload *asked = m->work;
     ft_ref mask = m->mask;
+    ft_named given;
+    bool has_mask = ft__graphfile_operands(r) > 3;
+    if (has_mask && !ft__graphfile_operand(r, 3, &given)) return;
+    s.float_mask = has_mask && given.values == FT_FLOATS;
+    /* Fused kernels read a mask of numbers only with its last axis innermost (t5's biases are not). */
+    if (s.float_mask && work.attention == FT_SDPA && given.dim[given.dims - 1] > 1 && v.dim[3] == q.dim[3])
+        s.broadcast |= given.unordered || given.stride[given.dims - 1] != 1;
     m->work = &work;
     m->mask = work.attention == FT_EAGER ? added(r, &s) : FT_NONE;
-    ft_ref y = ft__part_attend(m, name, q.ref, k.ref, v.ref, &s);
+    bool beside = s.float_mask && s.broadcast && s.shape.kv_heads == s.shape.heads && !m->fused;
+    ft_ref y = beside ? written_out(r, &q, &k, &v, &given, &s) : ft__part_attend(m, name, q.ref, k.ref, v.ref, &s);
+    if (s.float_mask && !ft__graphfile_failed(r)) let_mask_learn(b, &given);
     m->mask = mask;
     m->work = asked;
     int64_t wide = v.dim[3], merged[3] = {q.dim[0], q.dim[2], q.dim[1] * wide};

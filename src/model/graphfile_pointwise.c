@@ -37,7 +37,7 @@ static const struct {
     {"clamp_min", 1, 1, SAME},    {"clamp_max", 1, 1, SAME},    {"tril", 1, 1, SAME},
     {"triu", 1, 1, SAME},         {"addu", 1, 1, SAME},         {"mulu", 1, 1, SAME},
     {"divu", 1, 1, SAME},         {"powu", 1, 1, SAME},         {"subu", 1, 1, SAME},
-    {"scalar_mul", 1, 1, SAME},
+    {"scalar_mul", 1, 1, SAME},   {"gelu_again", 2, 2, SAME},
 };
 enum { POINTS = sizeof points / sizeof *points };
 

@@ -106,12 +106,30 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena 
 {
     *out = NULL;
     if (w->batch < 1 || w->seq < 1) return ft__fail(err, FT_E_RANGE, "batch and seq must be at least 1");
+    if ((arch->fixed_batch > 0 && w->batch != arch->fixed_batch) || (arch->fixed_seq > 0 && w->seq != arch->fixed_seq))
+        return ft__fail_at(err, FT_E_RANGE, "model", 0, 0,
+                           "the file fixes its sizes: batch %lld and seq %lld cannot be had of it", (long long)w->batch,
+                           (long long)w->seq);
     ft_graph *g = ft__graph_new(arena, w->dtype);
     if (!g) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_maker m = begin(in_a_framework(arch, w, arena), w, g, err);
     (arch->onnx ? ft__make_onnx : builders[arch->design])(&m);
     *out = g;
     return m.b.status;
+}
+
+/* Eager PyTorch reads activations for their largest magnitude and again to scale them, two kernels before every product
+ * in 8 or 4 bits; that is how such products were measured, one at a time. Serving engines and compilers scale in the
+ * kernel that makes the activations: TensorRT-LLM and vLLM fuse it with norms, SwiGLU and attention, Inductor with
+ * whatever is pointwise. Their products find them quantised. */
+static void quantise_before(ft_graph *g, const ft_workload *w)
+{
+    bool fused = w->execution == FT_RUN_FUSED || w->execution == FT_RUN_COMPILE || w->execution == FT_RUN_CUDA_GRAPH;
+    if (w->task == FT_TRAIN || !fused || ft_dtype_bytes(w->dtype) >= 2) return;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        ft_op *op = &g->nodes[i].op;
+        if (op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0) op->u.gemm.quantized = 1;
+    }
 }
 
 ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft_error *err)
@@ -126,6 +144,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     }
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
         FT_TRY(ft__graph_fuse(g, err));
+    quantise_before(g, w);
     return FT_OK;
 }
 

@@ -257,10 +257,14 @@ static bool refuse(ft_maker *m)
         ft__build_fail(&m->b, FT_E_UNSUPPORTED,
                        "\"lora_rank\" needs a config.json: an ONNX file does not say where its "
                        "layers are");
-    const ft_arch *a = m->arch;
-    if ((a->fixed_batch > 0 && w->batch != a->fixed_batch) || (a->fixed_seq > 0 && w->seq != a->fixed_seq))
-        ft__build_fail(&m->b, FT_E_RANGE, "the file fixes its sizes: batch %lld and seq %lld cannot be had of it",
-                       (long long)w->batch, (long long)w->seq);
+    else if (w->task == FT_TRAIN && w->recompute != FT_RECOMPUTE_NONE)
+        ft__build_fail(&m->b, FT_E_UNSUPPORTED,
+                       "\"recompute\" needs layers: an ONNX file is one list of operators; a config.json or a graph "
+                       "file (python -m foretell export) has them");
+    else if (w->execution == FT_RUN_FUSED)
+        ft__build_fail(&m->b, FT_E_UNSUPPORTED,
+                       "\"execution\" fused needs a config.json: hand-fused kernels replace modules that an ONNX file "
+                       "does not name; compile fuses what the file has");
     return m->b.status != FT_OK;
 }
 

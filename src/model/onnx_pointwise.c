@@ -122,7 +122,14 @@ static void build_broadcast(ft_onnx_run *r)
         memmove(x, x + 1, (size_t)(kept - 1) * sizeof *x);
         x[kept - 1] = choice;
     }
+    if (kept == 2 && !strcmp(r->at->op, "Mul") && (x[0]->half || x[1]->half)) { /* x * sigmoid(x) */
+        ft__onnx_pointwise(r, "silu", 1, x, y);
+        return;
+    }
+    ft_onnx_item store[2];
+    ft__onnx_raise(r, kept, x, store);
     ft__onnx_pointwise(r, op, kept, x, y);
+    ft__onnx_lower(r, kept, x, store, y);
 }
 
 static void build_unary(ft_onnx_run *r)
@@ -130,7 +137,9 @@ static void build_unary(ft_onnx_run *r)
     ft_onnx_item *x = ft__onnx_operand(r, 0);
     ft_onnx_item *y = x ? ft__onnx_like(r, 0, x, result_type(r, x)) : NULL;
     if (y && r->at->in_count == 1 && ft__onnx_fold(r, y)) return;
-    if (y) ft__onnx_pointwise(r, r->at->rule->word, 1, &x, y);
+    if (!y || ft__onnx_half_of_two(r, x)) return;
+    bool root = x->half && !strcmp(r->at->op, "Reciprocal");
+    ft__onnx_pointwise(r, root ? "rsqrt" : r->at->rule->word, 1, &x, y);
 }
 
 static void build_clip(ft_onnx_run *r)

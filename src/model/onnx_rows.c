@@ -29,7 +29,10 @@ static void build_softmax(ft_onnx_run *r)
     memcpy(y->order, x->order, sizeof y->order);
     y->gaps = false;
     ft__onnx_extent(y, &rows, &cols, &strided);
-    y->ref = ft__row(b, r->label, r->at->rule->word, ft__onnx_ref_as(r, x, rows, cols));
+    /* Attention of a model whose norms are raised to fp32 raises its scores as well. */
+    bool raised = r->raises && last && r->at->core >= 0 && !strcmp(r->at->op, "Softmax");
+    ft_ref matrix = ft__onnx_ref_as(r, x, rows, cols);
+    y->ref = raised ? ft__softmax(b, r->label, matrix, true) : ft__row(b, r->label, r->at->rule->word, matrix);
     if (ft__onnx_failed(r)) return;
     ft_tensor *t = &b->g->tensors[y->ref];
     t->strided = t->permuted = strided;

@@ -91,7 +91,8 @@ void ft__onnx_pass(ft_onnx_run *r, int k, const ft_onnx_item *x)
 {
     if (ft__onnx_failed(r) || k >= r->at->out_count || r->at->out[k] < 0) return;
     r->items[r->at->out[k]] = *x;
-    r->items[r->at->out[k]].biased = false;
+    r->items[r->at->out[k]].biased = r->items[r->at->out[k]].half = false;
+    r->items[r->at->out[k]].raised = 0;
 }
 
 int ft__onnx_axis(ft_onnx_run *r, int64_t axis, int dims)

@@ -20,6 +20,8 @@ typedef struct ft_onnx_item {
     uint8_t order[FT_ONNX_DIMS];
     bool gaps;                   /* other elements lie between, or none at all: a slice, an expansion */
     bool biased;                 /* a product that has added its bias already */
+    bool half;                   /* stands for x of silu or rsqrt, whose other half comes next (onnx_raised.c) */
+    ft_ref raised;               /* one more than the tensor that holds it in fp32; 0: none does */
     bool zero;                   /* fixed: zeros, as many as there may be */
     ft_ref ref;                  /* FT_NONE until somebody needs it */
     int32_t source;              /* weights: the initialiser */
@@ -35,6 +37,7 @@ typedef struct ft_onnx_run {
     const char *label;      /* its name in reports */
     ft_onnx_item nowhere;   /* for results that nobody takes */
     bool nhwc;              /* pictures lie channels-last */
+    bool raises;            /* a norm that is written out was raised to fp32 */
     bool fuse;              /* written-out attention becomes the request's kind */
     bool deferred;          /* the node's sizes are not known beforehand, but the file declares its results */
 } ft_onnx_run;
@@ -49,6 +52,14 @@ typedef struct ft_onnx_rule {
 /* Fails, naming the node. Keeps the first failure. */
 void ft__onnx_fail(ft_onnx_run *r, ft_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static inline bool ft__onnx_failed(const ft_onnx_run *r) { return r->b->status != FT_OK; }
+
+/* -- onnx_raised.c ---- */
+/* Whether the node at hand is the first half of silu or rsqrt: nothing runs for it. */
+bool ft__onnx_half_of_two(ft_onnx_run *r, const ft_onnx_item *x);
+/* Operands of a pointwise operator in fp32 where the model would have raised them; `store` holds what replaces them. */
+void ft__onnx_raise(ft_onnx_run *r, int count, ft_onnx_item **x, ft_onnx_item store[2]);
+/* Behind the product with the root of a mean: back to the model's format. */
+void ft__onnx_lower(ft_onnx_run *r, int count, ft_onnx_item *const *x, const ft_onnx_item store[2], ft_onnx_item *y);
 
 /* -- values ------------------------------------------------------------------------------------ */
 ft_onnx_item *ft__onnx_optional(ft_onnx_run *r, int k);  /* NULL when it was left out */

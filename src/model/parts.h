@@ -37,6 +37,7 @@ typedef struct ft_scores {
     bool merge;               /* queries stand head by head and so does sdpa's result: bring heads together */
     bool hides;               /* a mask of true and false on the scores before the additive one (gpt_neo) */
     bool sinks;               /* one more column of scores per head (gpt_oss) */
+    bool float_mask;          /* sdpa's mask is one of numbers: nothing has to be made of true and false */
     bool broadcast;           /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
     bool q_dense, k_dense, v_dense;                    /* contiguous as [batch, heads, length, dim] */
 } ft_scores;

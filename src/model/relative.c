@@ -82,7 +82,8 @@ ft_ref ft__relative_bias(ft_maker *m, const char *name, int64_t q_len, int64_t k
 /* -- the ways to attend ------------------------------------------------------------------------ */
 
 typedef struct sizes {
-    int64_t pairs, q_len, kv_len, dim;
+    int64_t batch, heads, pairs, q_len, kv_len, dim;
+    double dropout;
 } sizes;
 
 static void mark_core(ft_build *b, int32_t first)
@@ -103,7 +104,7 @@ static ft_ref turned(ft_build *b, const char *name, ft_ref k, sizes s)
 static ft_ref merged(ft_maker *m, ft_ref y, sizes s)
 {
     ft_build *b = &m->b;
-    y = ft__view(b, y, m->batch * s.q_len, m->arch->heads * s.dim, s.q_len > 1);
+    y = ft__view(b, y, s.batch * s.q_len, s.heads * s.dim, s.q_len > 1);
     return ft__contiguous(b, "attn.merge", y);
 }
 
@@ -156,7 +157,7 @@ static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias
     ft_ref scores = ft__matmul(b, "attn.scores", q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
     scores = ft__pointwise_in_place(b, "attn.bias", "add", scores, bias);
     scores = safe_softmax(b, scores);
-    scores = ft__dropout(b, "attn.dropout", scores, m->arch->attention_dropout);
+    scores = ft__dropout(b, "attn.dropout", scores, s.dropout);
     ft__cast(b, "attn.softmax", scores, low); /* returned beside the result, read by nobody */
     mark_core(b, first);
     v = ft__contiguous(b, name, v);
@@ -164,6 +165,13 @@ static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias
     y = merged(m, ft__cast(b, name, y, low), s);
     b->autocast = autocast;
     return y;
+}
+
+ft_ref ft__attend_written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref mask, const ft_scores *s)
+{
+    const ft_attention_shape *a = &s->shape;
+    sizes all = {a->batch, a->heads, a->batch * a->heads, a->q_len, a->kv_len, a->head_dim, s->dropout};
+    return written_out(m, q, k, v, mask, all);
 }
 
 static ft_ref eager(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, ft_ref mask, sizes s)
@@ -182,7 +190,7 @@ static ft_ref eager(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, ft_r
         if (mask != FT_NONE) p = ft__add(b, "attn.mask", p, mask);
     }
     p = ft__row(b, "attn.softmax", "softmax", p);
-    p = ft__dropout(b, "attn.dropout", p, m->arch->attention_dropout);
+    p = ft__dropout(b, "attn.dropout", p, s.dropout);
     mark_core(b, first);
     return merged(m, ft__matmul(b, "attn.values", p, v, s.pairs, s.q_len, s.dim, s.kv_len, "nn"), s);
 }
@@ -200,7 +208,7 @@ static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, const ft_relativ
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    sizes s = {m->batch * a->heads, r->q_len, r->kv_len, a->head_dim};
+    sizes s = {m->batch, a->heads, m->batch * a->heads, r->q_len, r->kv_len, a->head_dim, a->attention_dropout};
     bool loops = a->experts > 0; /* switch_transformers knows eager attention alone */
     if (m->work->attention == FT_EAGER || (loops && m->work->attention == FT_SDPA))
         return eager(m, q, k, v, r->bias, r->mask, s);

@@ -22,6 +22,10 @@ typedef struct ft_relative {
 } ft_relative;
 ft_ref ft__relative_attention(ft_maker *m, ft_ref x, ft_ref over, const ft_relative *r);
 
+/* scaled_dot_product_attention's fallback where a mask is added that has a gradient or that no fused kernel reads.
+ * Operands as [batch * heads * length, dim], as many heads of keys as of queries. */
+ft_ref ft__attend_written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref mask, const ft_scores *s);
+
 /* Feed-forward over one of many experts per token: a Python loop (expert_loop.c). */
 ft_ref ft__expert_loop(ft_maker *m, ft_ref x);
 

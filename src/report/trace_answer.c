@@ -130,6 +130,7 @@ static void add_elsewhere(ft_text *out, const ft_sight *s)
         if (e->bare_ms > 0) ft__answer_figure(out, "bare_step_ms", e->bare_ms);
         ft__answer_figure(out, "busy_ms", e->busy_ms);
         ft__answer_figure(out, "idle_ms", e->idle_ms);
+        if (e->host_ms > 0) ft__answer_figure(out, "host_ms", e->host_ms);
         if (s->kernels && e->step_ms > 0) ft__answer_figure(out, "speedup", s->busy.step_ms / e->step_ms);
         ft__answer_figure(out, "guessed", e->guessed);
         if (e->instead) ft__text_add(out, ",\"other_formats\":true");

@@ -199,6 +199,7 @@ bool ft__trace_elsewhere_table(ft_text *out, const ft_style *style, const ft_sig
     ft__columns_free(&c);
     ft__text_add(out, "\n  The truth should lie in low to high ");
     ft__add_confidence(out, s->quantile);
-    ft__text_add(out, s->kernels ? "; the host is as fast as it was, bare: without the profiler.\n" : ".\n");
+    ft__text_add(out,
+                 s->kernels ? "; the host is taken to be as fast as it was, bare: without the profiler.\n" : ".\n");
     return printed;
 }

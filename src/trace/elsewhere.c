@@ -3,12 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "timeline/step.h"
 #include "trace/sight.h"
 
 /* What kernels in a model do otherwise than alone, at the 0.9 level: see timeline/step.c. The ratio of two forecasts of
  * one operator leaves half of it. */
 const double ft__sight_in_model = 0.06;
 static const double in_ratio = 0.06;
+/* How much hosts differ, at the 0.9 level, as timeline/step.c has it: another GPU sits in another machine. */
+static const double host_spread = 0.45;
 
 /* What the profiler takes of the host for each operator and each call that it writes down, shapes included. Fitted to
  * six runs with and without it whose pace the host set (decoding and training of llama 1B, ResNet-50, ViT; PyTorch
@@ -91,27 +94,33 @@ ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_devic
         out->class_ms[g->called.class] += ms;
         out->instead |= there.instead && !here->instead;
     }
-    ft_replayed was = {0}, now = {0}, low = {0}, high = {0}, bare = {0};
+    ft_replayed was = {0}, now = {0}, low = {0}, high = {0}, bare = {0}, fast = {0}, slow = {0};
     double side = alone ? ft__sight_in_model : in_ratio;
-    if (status == FT_OK) status = ft__replay(&s->record, scale, 0, &now, err);
+    if (status == FT_OK) status = ft__replay(&s->record, scale, 1, 0, &now, err);
     bool light = s->record.python_events == 0 && s->record.call_count > 0;
-    if (status == FT_OK && light) status = ft__replay(&s->record, scale, ft__sight_note_ns, &bare, err);
+    if (status == FT_OK && light) status = ft__replay(&s->record, scale, 1, ft__sight_note_ns, &bare, err);
     for (int pass = 0; pass < 2 && status == FT_OK; pass++) {
         double share = busy > 0 ? spread_sum(pass ? errors.above : errors.below, errors.count) / busy : 0;
         share = hypot(share, side);
         for (size_t i = 0; i < s->groups.count; i++) end[i] = scale[i] * (pass ? 1 + share : 1 - fmin(share, 0.9));
-        status = ft__replay(&s->record, end, 0, pass ? &high : &low, err);
+        status = ft__replay(&s->record, end, 1, 0, pass ? &high : &low, err);
     }
+    double hosts = 1 + host_spread * ft__interval_level(s->quantile);
+    fast = slow = now;
+    if (status == FT_OK && !alone) status = ft__replay(&s->record, scale, 1 / hosts, 0, &fast, err);
+    if (status == FT_OK && !alone) status = ft__replay(&s->record, scale, hosts, 0, &slow, err);
     for (size_t i = 0; i < s->groups.count; i++) end[i] = 1;
-    if (status == FT_OK) status = ft__replay(&s->record, end, 0, &was, err);
+    if (status == FT_OK) status = ft__replay(&s->record, end, 1, 0, &was, err);
     free(scale);
     if (status != FT_OK) return status;
     /* What replaying the recording as it was gets wrong is taken out of the answer. */
     double mend = was.step_ms > 0 ? s->busy.step_ms / was.step_ms : 1;
     if (!(mend > 0.5 && mend < 2)) mend = 1;
     out->step_ms = now.step_ms * mend;
-    out->low_ms = fmin(low.step_ms * mend, out->step_ms);
-    out->high_ms = fmax(high.step_ms * mend, out->step_ms);
+    double below = hypot(fmax(now.step_ms - low.step_ms, 0), fmax(now.step_ms - fast.step_ms, 0));
+    double above = hypot(fmax(high.step_ms - now.step_ms, 0), fmax(slow.step_ms - now.step_ms, 0));
+    out->low_ms = fmax(out->step_ms - below * mend, 0.05 * out->step_ms);
+    out->high_ms = out->step_ms + above * mend;
     out->bare_ms = bare.step_ms * mend;
     out->busy_ms = now.busy_ms;
     out->idle_ms = fmax(0, out->step_ms - out->busy_ms);
@@ -119,28 +128,32 @@ ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_devic
     return FT_OK;
 }
 
-/* A trace without kernels: the sum of what its operators take there. */
+/* A trace without kernels: what its operators take there, issued one after the other by a host. */
 ft_status ft__sight_operators(ft_sight *s, const ft_predictor *p, const ft_device *d, ft_elsewhere *out, ft_error *err)
 {
     double n = fmax(1, (double)s->record.step_count);
     spread errors = {.count = 0};
     *out = (ft_elsewhere){.device = *d};
-    for (size_t i = 0; i < s->groups.count; i++) {
+    ft_price *prices = calloc(s->groups.count + 1, sizeof *prices);
+    ft_status status = prices ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < s->groups.count && status == FT_OK; i++) {
         const ft_trace_group *g = &s->groups.at[i];
-        ft_price price;
-        FT_TRY(ft__price(p, d, g, s->quantile, FT_DTYPE_COUNT, &price, err));
-        double ms = price.ms * g->calls / n;
-        spread_add(&errors, price.family, (price.ms - price.low_ms) * g->calls / n,
-                   (price.high_ms - price.ms) * g->calls / n);
+        ft_price *price = &prices[i];
+        status = ft__price(p, d, g, s->quantile, FT_DTYPE_COUNT, price, err);
+        if (status != FT_OK) break;
+        double ms = price->ms * g->calls / n;
+        spread_add(&errors, price->family, (price->ms - price->low_ms) * g->calls / n,
+                   (price->high_ms - price->ms) * g->calls / n);
         out->busy_ms += ms;
         *(g->called.known ? &out->scaled : &out->guessed) += ms;
         out->class_ms[g->called.class] += ms;
-        out->instead |= price.instead;
+        out->instead |= price->instead;
     }
-    out->step_ms = out->busy_ms;
-    out->low_ms = fmax(0,
-                       out->step_ms - hypot(spread_sum(errors.below, errors.count), ft__sight_in_model * out->step_ms));
-    out->high_ms = out->step_ms + hypot(spread_sum(errors.above, errors.count), ft__sight_in_model * out->step_ms);
+    double busy = fmax(out->busy_ms, 1e-12);
+    double below = hypot(spread_sum(errors.below, errors.count) / busy, ft__sight_in_model);
+    double above = hypot(spread_sum(errors.above, errors.count) / busy, ft__sight_in_model);
+    if (status == FT_OK) status = ft__sight_pace(s, prices, below, above, out, err);
+    free(prices);
     if (out->busy_ms > 0) out->scaled /= out->busy_ms, out->guessed /= out->busy_ms;
-    return FT_OK;
+    return status;
 }

@@ -101,7 +101,7 @@ static int64_t whole(ft_trace_text s)
     return v > -9e18 && v < 9e18 ? (int64_t)v : 0;
 }
 
-/* Microseconds to nanoseconds. */
+/* Microseconds to nanoseconds. Times beyond any clock are INT64_MAX: counted as a clock that jumped. */
 static bool nanoseconds(ft_trace_text s, int64_t *out)
 {
     int64_t n = 0;
@@ -110,7 +110,10 @@ static bool nanoseconds(ft_trace_text s, int64_t *out)
     i = minus;
     size_t first = i;
     for (; i < s.length && s.at[i] >= '0' && s.at[i] <= '9'; i++) {
-        if (n > INT64_C(9000000000000000) / 10) return false; /* 285 years */
+        if (n > INT64_C(9000000000000000) / 10) { /* 285 years */
+            *out = INT64_MAX;
+            return true;
+        }
         n = 10 * n + (s.at[i] - '0');
     }
     if (i == first) return false;
@@ -120,9 +123,10 @@ static bool nanoseconds(ft_trace_text s, int64_t *out)
         for (i++; i < s.length && s.at[i] >= '0' && s.at[i] <= '9'; i++, unit /= 10) n += unit * (s.at[i] - '0');
     }
     if (i < s.length) { /* 1.2e5 */
-        double v = number(s) * 1e3;
-        if (!(v > -9e18 && v < 9e18)) return false;
-        *out = (int64_t)v;
+        char copy[48] = "";
+        memcpy(copy, s.at, s.length < sizeof copy - 1 ? s.length : sizeof copy - 1);
+        double v = strtod(copy, NULL) * 1e3;
+        *out = v > -9e18 && v < 9e18 ? (int64_t)v : INT64_MAX;
         return true;
     }
     *out = minus ? -n : n;

@@ -196,7 +196,8 @@ ft_status ft__groups_of_ops(const ft_record *r, ft_trace_groups *out, ft_error *
     collecting c = {0};
     ft_status status = begin(&c, r, out, err);
     uint8_t *marks = status == FT_OK ? calloc(r->op_count + 1, 1) : NULL;
-    if (status == FT_OK && !marks) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK) out->of_op = calloc(r->op_count + 1, sizeof *out->of_op);
+    if (status == FT_OK && (!marks || !out->of_op)) status = ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = r->op_count; i > 0 && status == FT_OK; i--) { /* parents stand before their children */
         const ft_trace_op *op = &r->ops[i - 1];
         if (op->parent < 0) continue;
@@ -208,20 +209,23 @@ ft_status ft__groups_of_ops(const ft_record *r, ft_trace_groups *out, ft_error *
     for (size_t i = 0; i < r->op_count && status == FT_OK; i++) {
         const ft_trace_op *op = &r->ops[i];
         const char *name = r->names[op->name];
+        out->of_op[i] = FT_OP_INSIDE;
         if (op->parent >= 0 && (marks[op->parent] & COUNTED)) marks[i] |= COUNTED;
-        if ((marks[i] & COUNTED) || op->annotation || op->inputs < 0 || is_wrapper(name)) continue;
-        bool runs = ft__aten_runs(name), leaf = !(marks[i] & CALLS);
-        if (!runs && (!leaf || ft__aten_free(name))) continue;
-        if (runs && (marks[i] & CALLS_KNOWN) && ft__aten_wraps(name)) continue;
-        if (runs && (marks[i] & CALLS_SAME)) continue;
         if (!r->whole && r->step_count > 0 &&
             (op->start < r->steps[0].host_start || op->start > r->steps[r->step_count - 1].host_end))
             continue;
+        if ((marks[i] & COUNTED) || op->annotation || op->inputs < 0 || is_wrapper(name)) continue;
+        bool runs = ft__aten_runs(name), leaf = !(marks[i] & CALLS);
+        if (leaf && ft__aten_free(name)) out->of_op[i] = FT_OP_VIEW;
+        if (!runs && (!leaf || ft__aten_free(name))) continue;
+        if (runs && (marks[i] & CALLS_KNOWN) && ft__aten_wraps(name)) continue;
+        if (runs && (marks[i] & CALLS_SAME)) continue;
         marks[i] |= COUNTED;
         ft_trace_group *g = group(&c, FT_GROUP_OP, op->name, op->inputs);
-        if (g)
+        if (g) {
             g->calls++;
-        else
+            out->of_op[i] = (int32_t)(g - out->at);
+        } else
             status = ft__fail(err, FT_E_MEMORY, "out of memory for the groups of a trace");
     }
     if (status == FT_OK) call_all(r, out);
@@ -233,5 +237,6 @@ ft_status ft__groups_of_ops(const ft_record *r, ft_trace_groups *out, ft_error *
 void ft__groups_free(ft_trace_groups *g)
 {
     free(g->at);
+    free(g->of_op);
     memset(g, 0, sizeof *g);
 }

@@ -30,9 +30,13 @@ typedef struct ft_trace_group {
     ft_called called;        /* of FT_GROUP_OP */
 } ft_trace_group;
 
+/* Of an operator in a trace without kernels: a group's number, or one of these. */
+enum { FT_OP_VIEW = -1 /* costs the host alone */, FT_OP_INSIDE = -2 /* part of another, a mark, or in no step */ };
+
 typedef struct ft_trace_groups {
     ft_trace_group *at;
     size_t count;
+    int32_t *of_op;          /* one per operator of the record, where there are no kernels; NULL otherwise */
     ft_dtype usual;          /* number format of most of the arithmetic */
 } ft_trace_groups;
 

@@ -124,6 +124,15 @@ static int32_t op_of(const owner *owners, size_t count, int64_t id, size_t *dupl
     return owners[low].op;
 }
 
+/* Work whose clock has nothing to do with that of the call that launched it. A few milliseconds are usual. */
+static bool clock_jumped(const ft_record *r, const ft_trace_work *w)
+{
+    const int64_t before = INT64_C(10000000000), after = INT64_C(3600000000000); /* 10 s, an hour */
+    if (w->call < 0) return false;
+    const int64_t launched = r->calls[w->call].start;
+    return w->start < launched - before || w->start > launched + after;
+}
+
 static ft_status own(ft_record *r, ft_error *err)
 {
     sort(r->calls, r->call_count, sizeof *r->calls, by_correlation);
@@ -135,14 +144,22 @@ static ft_status own(ft_record *r, ft_error *err)
     for (size_t i = 0; i < r->op_count; i++)
         if (r->ops[i].external > 0 && !r->ops[i].annotation) owners[count++] = (owner){r->ops[i].external, (int32_t)i};
     sort(owners, count, sizeof *owners, by_id);
+    size_t kept = 0;
     for (size_t i = 0; i < r->work_count; i++) {
-        ft_trace_work *w = &r->work[i];
+        ft_trace_work *w = &r->work[kept];
+        *w = r->work[i];
         if (w->correlation > 0) w->call = call_of(r, w->correlation, w->start);
+        if (clock_jumped(r, w)) {
+            r->negative++;
+            continue;
+        }
+        kept++;
         if (w->call >= 0 && w->start < r->calls[w->call].start) r->early++;
         if (w->external > 0) w->op = op_of(owners, count, w->external, &r->duplicate_ids);
         if (w->op < 0 && w->call >= 0) w->op = r->calls[w->call].op;
         if (w->op < 0) r->orphans++;
     }
+    r->work_count = kept;
     free(owners);
     return FT_OK;
 }
@@ -209,7 +226,8 @@ static int32_t step_of(const ft_record *r, const ft_trace_work *w)
     int64_t when = w->call >= 0 ? r->calls[w->call].start : w->op >= 0 ? r->ops[w->op].start : w->start;
     if (r->whole) return r->step_count ? 0 : FT_TRACE_NONE;
     /* Launched before the recording began: what the steps before had left in the queue. */
-    if (w->call < 0 && w->op < 0 && r->call_count > 0) return FT_TRACE_NONE;
+    const bool some_owned = r->orphans < r->work_count + r->other_devices; /* else no kernel says who launched it */
+    if (w->call < 0 && w->op < 0 && r->call_count > 0 && some_owned) return FT_TRACE_NONE;
     size_t low = 0, high = r->step_count;
     while (low < high) {
         size_t mid = low + (high - low) / 2;

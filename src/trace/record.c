@@ -209,7 +209,10 @@ static bool add_work(reading *g, const ft_trace_event *e)
 static bool add(reading *g, const ft_trace_event *e)
 {
     ft_record *r = g->r;
-    if (e->kind == FT_EVENT_PYTHON) r->python_events++;
+    if (e->kind == FT_EVENT_PYTHON) {
+        r->python_events++;
+        r->modules += e->name.length > 11 && !memcmp(e->name.at, "nn.Module: ", 11);
+    }
     if (!e->timed) return true;
     if (e->duration_ns < 0 || e->duration_ns > LONGEST_NS || e->start_ns > LATEST_NS || e->start_ns < -LATEST_NS) {
         /* a clock that jumped */

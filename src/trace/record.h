@@ -67,6 +67,7 @@ typedef struct ft_record {
     int64_t device;           /* whose work this is; others are left out */
     /* what was odd */
     uint64_t bytes, events, python_events, skipped;
+    uint64_t modules;         /* calls of Python modules, where the trace names them */
     size_t negative, early, orphans, duplicate_ids, other_devices, capped;
     char broken[128];
     /* the header */

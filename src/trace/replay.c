@@ -7,8 +7,8 @@
  * and dPRO ask what-if questions of traces; threads of the host are taken as one, since the autograd engine's and the
  * program's take turns.
  *
- * The profiler's own time can be taken off: so much for every operator and call that it wrote down, wherever the host
- * was not waiting. */
+ * Another host takes so many times as long for what is its own: the calls, and what lies between them. The profiler's
+ * own time can be taken off: so much for every operator and call that it wrote down, where the host was not waiting. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +36,7 @@ typedef struct replaying {
     const double *scale;
     lane lanes[STREAMS];
     int lane_count;
+    double host;      /* times as long as the host took of its own */
     double shift;     /* of the host against the recording, ns */
     int64_t old_done; /* all work launched so far, in the recording and now */
     double new_done;
@@ -95,7 +96,7 @@ static void run(replaying *p, const ft_trace_work *w, int64_t handed, double han
 
 static void launch(replaying *p, const moment *m, const int32_t *next)
 {
-    double start_now = (double)m->at + p->shift, normal = fmin((double)(m->end - m->at), 3e4);
+    double start_now = (double)m->at + p->shift, normal = fmin((double)(m->end - m->at), 3e4) * p->host;
     double oldest = p->launched >= QUEUE ? p->ring[p->launched % QUEUE] : -1e300;
     /* The queue holds about a thousand launches: a long call waited for room in it. */
     double end_now = start_now + normal;
@@ -133,6 +134,12 @@ static void lighten(replaying *p, int64_t now)
     }
     if (p->before != INT64_MIN && now > p->before)
         p->shift -= fmin((double)notes * p->note_ns, 0.5 * (double)(now - p->before));
+}
+
+/* Between two calls the host is at work of its own, which another host does in another time. */
+static void stretch(replaying *p, int64_t now)
+{
+    if (p->before != INT64_MIN && now > p->before) p->shift += (p->host - 1) * (double)(now - p->before);
 }
 
 static int in_order(const void *x, const void *y)
@@ -214,7 +221,8 @@ static double median_step(const replaying *p, const double *host_end, double *ms
     return n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
 }
 
-ft_status ft__replay(const ft_record *r, const double *scale, double note_ns, ft_replayed *out, ft_error *err)
+ft_status ft__replay(const ft_record *r, const double *scale, double host, double note_ns, ft_replayed *out,
+                     ft_error *err)
 {
     memset(out, 0, sizeof *out);
     if (r->step_count == 0) return FT_OK;
@@ -229,7 +237,7 @@ ft_status ft__replay(const ft_record *r, const double *scale, double note_ns, ft
         status = ft__fail(err, FT_E_MEMORY, "out of memory for a trace of %zu kernels", r->work_count);
     } else {
         size_t n = r->step_count + 1;
-        *p = (replaying){.r = r, .scale = scale, .old_done = INT64_MIN, .new_done = -1e300};
+        *p = (replaying){.r = r, .scale = scale, .host = host, .old_done = INT64_MIN, .new_done = -1e300};
         p->begins = steps;
         p->ends = steps + n;
         double *host_end = steps + 2 * n;
@@ -248,6 +256,7 @@ ft_status ft__replay(const ft_record *r, const double *scale, double note_ns, ft
         for (size_t i = 0; i < count; i++) {
             const moment *m = &moments[i];
             lighten(p, m->at);
+            stretch(p, m->at);
             p->before = m->end > p->before ? m->end : p->before;
             if (m->kind == LAUNCH)
                 launch(p, m, next);

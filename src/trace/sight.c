@@ -183,7 +183,7 @@ static ft_status without_profiler(ft_sight *s, ft_error *err)
     if (!scale) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < s->groups.count; i++) scale[i] = 1;
     ft_replayed bare;
-    ft_status status = ft__replay(&s->record, scale, ft__sight_note_ns, &bare, err);
+    ft_status status = ft__replay(&s->record, scale, 1, ft__sight_note_ns, &bare, err);
     free(scale);
     s->bare_ms = bare.step_ms < s->busy.step_ms ? bare.step_ms : s->busy.step_ms;
     return status;
@@ -221,8 +221,13 @@ ft_status ft__sight_of(ft_slices *from, const ft_predictor *p, const char *on, c
         FT_TRY(ft__busy_of(r, &out->groups, out->here, &out->busy, err));
         FT_TRY(without_profiler(out, err));
     } else {
-        say(out,
-            "the trace has no kernels: the answer is a forecast from its operators alone, without the host's time");
+        say(out, "the trace has no kernels: the answer is a forecast from its operators alone, issued by eager "
+                 "PyTorch's host");
+        if (out->groups.count == 0)
+            return ft__fail(err, FT_E_MISSING,
+                            "the trace has no kernels, and of its %zu operators none says the shapes of its inputs: "
+                            "record with record_shapes=True",
+                            r->op_count);
         if (target_count == 0)
             return ft__fail(err, FT_E_MISSING,
                             "the trace has no kernels: it can be forecast from its %zu operators; which GPU? --gpu",

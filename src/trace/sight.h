@@ -67,6 +67,7 @@ typedef struct ft_elsewhere {
     double step_ms, low_ms, high_ms;
     double bare_ms;        /* without the profiler's share of the host's time; 0: not known */
     double busy_ms, idle_ms;
+    double host_ms;        /* operators alone: what the host takes to issue them */
     double scaled;         /* share of the busy time scaled operator by operator */
     double guessed;        /* share scaled by bandwidth or peak alone */
     bool instead;          /* number formats that the GPU lacks: others ran in their place */
@@ -103,8 +104,11 @@ void ft__sight_free(ft_sight *s);
 extern const double ft__sight_in_model, ft__sight_note_ns;
 ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_device *d, bool alone, ft_elsewhere *out,
                               ft_error *err);
-/* A trace without kernels: the sum of what its operators take there. */
+/* A trace without kernels: what its operators take there, issued by the host of an eager step. */
 ft_status ft__sight_operators(ft_sight *s, const ft_predictor *p, const ft_device *d, ft_elsewhere *out, ft_error *err);
+/* The step of it: `prices` one per group, `below` and `above` shares by which the GPU's time may be off. */
+ft_status ft__sight_pace(const ft_sight *s, const ft_price *prices, double below, double above, ft_elsewhere *out,
+                         ft_error *err);
 ft_status ft__busy_of(const ft_record *r, const ft_trace_groups *g, const ft_price *prices, ft_busy *out,
                       ft_error *err);
 /* The catalogue's GPU of a trace's header; false: none that could be it, `note` says the nearest. */
@@ -113,8 +117,9 @@ bool ft__find_recorded(const ft_record *r, ft_device *out, char note[200]);
 typedef struct ft_replayed {
     double step_ms, busy_ms;
 } ft_replayed;
-/* `note_ns`: what the profiler took of the host for each operator and call, which is left out; 0: nothing. */
-ft_status ft__replay(const ft_record *r, const double *scale, double note_ns, ft_replayed *out, ft_error *err);
+/* `host`: times as long as the host took for its own work; 1: as recorded. `note_ns`: what the profiler took of the host for each operator and call, which is left out; 0: nothing. */
+ft_status ft__replay(const ft_record *r, const double *scale, double host, double note_ns, ft_replayed *out,
+                     ft_error *err);
 const char *ft__gap_cause_words(ft_gap_cause c);
 const char *ft__gap_cause_name(ft_gap_cause c);
 #endif

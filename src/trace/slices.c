@@ -148,11 +148,10 @@ static bool take_key(ft_slices *s, char key[KEY_BYTES])
 static ft_status no_trace(const ft_slices *s, ft_error *err)
 {
     if (s->broken[0] && s->bytes == 0)
-        return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0, "'%s' is no profiler trace: %s", s->path, s->broken);
+        return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0, "no profiler trace: %s", s->broken);
     return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0,
-                       "'%s' is no profiler trace; expected JSON with \"traceEvents\", as torch.profiler's "
-                       "export_chrome_trace writes it, plain or gzipped",
-                       s->path);
+                       "no profiler trace; expected JSON with \"traceEvents\", as torch.profiler's "
+                       "export_chrome_trace writes it, plain or gzipped");
 }
 
 /* Walks the object's keys to "traceEvents"; what stands before and behind it is kept where it is wanted. */
@@ -276,8 +275,7 @@ ft_status ft__slices_open(const char *path, ft_slices **out, ft_error *err)
     }
     ft__slices_close(*out);
     *out = NULL;
-    return ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot open '%s': %s", path,
-                       errno ? strerror(errno) : "out of memory");
+    return ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot open: %s", errno ? strerror(errno) : "out of memory");
 }
 
 ft_status ft__slices_of(const void *data, size_t length, ft_slices **out, ft_error *err)

@@ -48,6 +48,15 @@ def test_parts_are_typed() -> None:
     assert sum(each.total_ms for each in step.kernels) == pytest.approx(step.busy_ms, rel=0.01)
 
 
+def test_pictures_are_counted_as_pictures() -> None:
+    def rate(model: str, **more: int) -> str:
+        shown = str(foretell.train(model, gpu="h100_sxm", batch=8, **more))
+        return next(line for line in shown.splitlines() if "rate" in line)
+
+    assert "images/s" in rate("resnet-50") and "images/s" in rate("vit-b-16")
+    assert "tokens/s" in rate("gpt2") and "tokens/s" in rate("gpt2", seq=1)
+
+
 def test_unknown_keys_are_kept() -> None:
     step = Step.from_dict({"ok": True, "step_ms": 1.0, "new_key": 7, "memory": {"peak_bytes": 3, "newer": [1]}})
     assert step.extra == {"new_key": 7} and step["new_key"] == 7

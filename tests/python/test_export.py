@@ -267,6 +267,74 @@ def test_a_convolutional_network() -> None:
     assert forecast(graph)["parameters"] == sum(p.numel() for p in model.parameters())
 
 
+def test_nothing_flows_back_through_no_grad() -> None:
+    class Model(nn.Module):
+        def __init__(self, stops: bool) -> None:
+            super().__init__()
+            self.first, self.second, self.stops = nn.Linear(256, 256), nn.Linear(256, 256), stops
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = self.first(x)
+            if not self.stops:
+                return self.second(h.exp())
+            with torch.no_grad():
+                h = h.exp()
+            return self.second(h)
+
+    x = torch.zeros(64, 256)
+    flows, stops = (export(Model(each), x, loss=lambda y: y.sum()) for each in (False, True))
+    assert len(nodes(flows, "detach")) == 0 and len(nodes(stops, "detach")) == 1
+    assert forecast(stops)["launches"] < forecast(flows)["launches"]
+
+
+def test_what_only_looks_free() -> None:
+    """A border of nothing copies, a sum over one element launches; a weight whose axis goes and comes back is itself."""
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv = nn.Conv1d(8, 8, 3, padding=1, groups=8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            w = self.conv.weight.squeeze(1).unsqueeze(1)
+            x = nn.functional.conv1d(x, w, self.conv.bias, padding=1, groups=8)
+            return nn.functional.pad(x, (0, 0))[..., None].sum(-1)
+
+    graph = export(Model(), torch.zeros(2, 8, 64), task="forward")
+    assert ops(graph) == ["conv1d", "copy", "view", "sum"]
+    assert nodes(graph, "conv1d")[0]["bias"] is True
+    assert graph.parameters == forecast(graph)["parameters"] == 8 * 3 + 8
+
+
+def test_a_learned_mask_gets_its_gradient() -> None:
+    """Where its last axis is innermost by the fused kernel, otherwise by PyTorch's own passes over the scores."""
+
+    class Model(nn.Module):
+        def __init__(self, turned: bool) -> None:
+            super().__init__()
+            self.table, self.project, self.turned = nn.Embedding(32, 4), nn.Linear(64, 64), turned
+
+        def forward(self, x: torch.Tensor, buckets: torch.Tensor) -> torch.Tensor:
+            bias = self.table(buckets).permute(2, 0, 1)[None]
+            q = self.project(x).view(2, 128, 4, 16).transpose(1, 2)
+            bias = bias if self.turned else bias.contiguous()
+            return nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=bias)
+
+    inputs = (torch.zeros(2, 128, 64), torch.zeros(128, 128, dtype=torch.long))
+    for turned, fused in ((True, 0), (False, 1)):
+        graph = export(Model(turned), inputs, loss=lambda y: y.sum())
+        answer = forecast(graph, detail="kernels", batch=2, seq=128, attention="sdpa")
+        kinds = [(each["op"], each.get("phase")) for each in answer["kernels"]]
+        assert (("attention", "backward") in kinds) == bool(fused)
+        assert any(op.startswith("embedding") and phase == "backward" for op, phase in kinds), kinds
+
+
+def test_fused_by_hand_is_refused() -> None:
+    graph = export(nn.Linear(64, 64), torch.zeros(8, 64), loss=lambda y: y.sum())
+    (answer,) = ask([{"gpu": "h200_sxm", **graph.request, "execution": "fused", "model": graph.to_dict()}])
+    assert not answer["ok"] and "fused" in answer["error"]["message"]
+
+
 def test_composite_operators_are_taken_apart() -> None:
     class Model(nn.Module):
         def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -326,6 +394,37 @@ def test_axes_can_be_named() -> None:
         export(nn.Linear(64, 8), torch.zeros(7, 64), dynamic={"x": {0: "batch"}})
     with pytest.raises(ExportError, match='"batch" or "seq"'):
         export(nn.Linear(64, 8), torch.zeros(7, 64), dynamic={"input": {0: "rows"}})
+
+
+def test_a_file_says_its_sizes() -> None:
+    """A file of numbers has one batch: rates count it, and no request gets another."""
+    network = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(8 * 30 * 30, 10))
+    images = export(network, torch.zeros(32, 3, 32, 32), task="forward").to_dict()
+    assert images["batch"] == 32 and "seq" not in images
+    (alone, twice) = ask([{"task": "forward", "model": images, "gpu": "h200_sxm", **more} for more in ({}, {"batch": 64})])
+    assert alone["samples_per_s_per_gpu"] == pytest.approx(32e3 / alone["step_ms"], rel=1e-4)
+    assert alone["tokens_per_s_per_gpu"] == pytest.approx(alone["samples_per_s_per_gpu"], rel=1e-4)
+    assert not twice["ok"] and "fixes the batch at 32, not 64" in twice["error"]["message"]
+    tokens = export(Decoder(), TOKENS).to_dict()
+    batch, seq = TOKENS.shape
+    assert (tokens["batch"], tokens["seq"]) == (batch, seq)
+    (step, longer) = ask([{"model": tokens, "gpu": "h200_sxm", **more} for more in ({}, {"seq": 2 * seq})])
+    assert step["tokens_per_s_per_gpu"] == pytest.approx(batch * seq * 1e3 / step["step_ms"], rel=1e-4)
+    assert not longer["ok"] and f"fixes the length at {seq}" in longer["error"]["message"]
+
+
+def test_a_file_for_all_sizes_means_those_of_the_example() -> None:
+    graph = export(Decoder(), TOKENS, dynamic=True).to_dict()
+    assert isinstance(graph["batch"], int) and isinstance(graph["seq"], int)
+    sizes = {"batch": graph["batch"], "seq": graph["seq"]}
+    asked = ({}, sizes, {"batch": 2 * graph["batch"]})
+    (left_out, said, doubled) = ask([{"model": graph, "gpu": "h200_sxm", **more} for more in asked])
+    assert left_out["step_ms"] == said["step_ms"] and doubled["ok"]
+
+
+def test_the_batch_may_be_any_axis() -> None:
+    graph = export(nn.Linear(64, 8), torch.zeros(7, 3, 64), task="forward", batch_axis=1).to_dict()
+    assert graph["batch"] == 3
 
 
 def test_a_model_that_changes_with_size_says_so() -> None:

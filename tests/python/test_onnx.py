@@ -93,3 +93,33 @@ def test_a_fixed_file_says_so(tmp_path: Path) -> None:
     )
     assert plain["ok"] and not other["ok"]
     assert other["error"]["where"].endswith("batch") and "fixes the batch at 2" in other["error"]["message"]
+
+
+def test_what_needs_layers_is_refused(tmp_path: Path) -> None:
+    made = models.export(models.CASES["bert"], "dynamo", tmp_path)
+    common = {"model": str(made.path), "task": "train", "batch": 2, "seq": 24}
+    full, selective, fused, plain = ask(
+        {**common, "recompute": "full"}, {**common, "recompute": "selective"}, {**common, "execution": "fused"}, common
+    )
+    assert plain["ok"]
+    for answer, word in ((full, "recompute"), (selective, "recompute"), (fused, "fused")):
+        assert not answer["ok"] and answer["error"]["code"] == "unsupported"
+        assert word in answer["error"]["message"]
+
+
+def test_norms_of_an_fp32_file_are_raised_in_bf16(tmp_path: Path) -> None:
+    """The file lost the casts that the model makes in 16 bits, and wrote silu and rsqrt out."""
+    case = models.CASES["llama"]
+    made = models.export(case, "dynamo", tmp_path)
+    common = {"model": str(made.path), "detail": "kernels", "task": "forward", "attention": "eager", **sizes(case)}
+    wide, low = ask({**common, "dtype": "fp32"}, {**common, "dtype": "bf16"})
+
+    def count(answer: dict[str, Any], op: str) -> float:
+        return sum(each["count"] for each in answer["kernels"] if each["op"] == op)
+
+    assert count(wide, "cast_fp32") == 0
+    assert count(low, "cast_fp32") == 5 + 2  # two norms a layer and the last one; the scores of each layer
+    assert count(low, "cast_bf16") == 5 + 2
+    for answer in (wide, low):
+        assert count(answer, "silu") == 2 and count(answer, "sigmoid") == 0
+        assert count(answer, "rsqrt") == 5 and count(answer, "sqrt") == count(answer, "reciprocal") == 0

@@ -301,10 +301,36 @@ def test_larger_work_takes_longer() -> None:
 
 def test_agrees_with_the_product_alone() -> None:
     a = torch.empty(8192, 8192, device="meta", dtype=torch.bfloat16)
-    step = _recorded(lambda: a @ a).answer.step_ms
+    step = _recorded(lambda: a @ a).answer.forecasts[0].busy_ms
     assert step == pytest.approx(
         foretell.kernel("gemm", m=8192, n=8192, k=8192, layout="nn", gpu="h100_sxm").ms, rel=0.1
     )
+
+
+def test_the_host_sets_the_pace_of_small_steps() -> None:
+    """As in a forecast of the same model: operators take the host longer than the GPU, modules and views included."""
+    import transformers
+
+    with torch.device("meta"):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=4)).to(torch.bfloat16)
+        tokens = torch.zeros(1, 64, dtype=torch.long)
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    def step() -> None:
+        model(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    step()
+    answer = _recorded(step).answer
+    (here,) = answer.forecasts
+    assert answer.step_ms > 3 * here.busy_ms
+    assert here.host_ms == pytest.approx(answer.step_ms, rel=0.1)
+    inputs = {"input_ids": tokens, "labels": tokens}
+    whole = foretell.forecast(
+        model, inputs, gpu="h100_sxm", task="train", dtype="bf16", attention="sdpa", optimizer="adamw_foreach"
+    )
+    assert answer.step_ms == pytest.approx(whole.step_ms, rel=0.15)
 
 
 def test_steps_are_marked() -> None:

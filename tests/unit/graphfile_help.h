@@ -47,7 +47,10 @@ static ft_graph *help_read(const char *text, ft_error *err)
     if (ft__json_parse(quoted, strlen(quoted), "", &file, err) != FT_OK) fail_msg("%s: %s", err->message, quoted);
     free(quoted);
     ft_status status = ft__config_read(file, NULL, "model", &arch, err);
-    if (status == FT_OK) status = ft__model_graph(&arch, &help_work, help_arena, &graph, err);
+    ft_workload work = help_work;
+    if (arch.fixed_batch > 0) work.batch = arch.fixed_batch; /* as requests do */
+    if (arch.fixed_seq > 0) work.seq = arch.fixed_seq;
+    if (status == FT_OK) status = ft__model_graph(&arch, &work, help_arena, &graph, err);
     ft__arch_release(&arch);
     json_decref(file);
     return status == FT_OK ? graph : NULL;

@@ -51,6 +51,8 @@ static ft_graph *graph_of(const char *text, ft_task task, ft_error *err)
     ft__arena_reset(arena);
     if (ft__json_parse(text, strlen(text), "", &file, err) != FT_OK) fail_msg("%s: %.200s", err->message, text);
     ft_status status = ft__config_read(file, NULL, "model", &arch, err);
+    if (arch.fixed_batch > 0) work.batch = arch.fixed_batch; /* as requests do */
+    if (arch.fixed_seq > 0) work.seq = arch.fixed_seq;
     if (status == FT_OK) status = ft__model_graph(&arch, &work, arena, &graph, err);
     ft__arch_release(&arch);
     json_decref(file);

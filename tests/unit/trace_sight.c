@@ -226,7 +226,7 @@ static void test_without(void **state)
     ft__sight_free(&s);
     seen(&s, NULL, "h100_sxm");
     assert_true(!s.kernels && warned(&s, "no kernels") && s.groups.count == 1 && s.elsewhere_count == 1);
-    assert_true(s.elsewhere[0].step_ms > 0.04 && s.elsewhere[0].step_ms < 0.15); /* the one product, once */
+    assert_true(s.elsewhere[0].busy_ms > 0.04 && s.elsewhere[0].busy_ms < 0.15); /* the one product, once */
     ft__sight_free(&s);
     /* autocast calls the product again in another format, behind casts: those count, not the call around them */
     begin("");
@@ -238,7 +238,7 @@ static void test_without(void **state)
           "\"Input Dims\":[[4096,4096],[4096,4096]],\"Input type\":[\"c10::BFloat16\",\"c10::BFloat16\"]");
     seen(&s, NULL, "h100_sxm");
     assert_int_equal(s.groups.count, 2);
-    assert_true(s.elsewhere[0].step_ms > 0.2 && s.elsewhere[0].step_ms < 0.6); /* in fp32 it would be 2.5 ms */
+    assert_true(s.elsewhere[0].busy_ms > 0.2 && s.elsewhere[0].busy_ms < 0.6); /* in fp32 it would be 2.5 ms */
     ft__sight_free(&s);
     /* no ProfilerStep; a GPU that the catalogue lacks */
     begin("Imaginary X9");
@@ -297,15 +297,17 @@ static void test_many_threads(void **state)
 
 /* -- replays ----------------------------------------------------------------------------------- */
 
-static double replayed(const ft_sight *s, double factor)
+static double on_host(const ft_sight *s, double factor, double host)
 {
     ft_replayed out;
     double *scale = malloc((s->groups.count + 1) * sizeof *scale);
     for (size_t i = 0; i < s->groups.count; i++) scale[i] = factor;
-    assert_int_equal(ft__replay(&s->record, scale, 0, &out, NULL), FT_OK);
+    assert_int_equal(ft__replay(&s->record, scale, host, 0, &out, NULL), FT_OK);
     free(scale);
     return out.step_ms;
 }
+
+static double replayed(const ft_sight *s, double factor) { return on_host(s, factor, 1); }
 
 static void test_replay(void **state)
 {
@@ -322,6 +324,7 @@ static void test_replay(void **state)
     NEAR(replayed(&s, 1), s.busy.step_ms, 0.001);
     NEAR(replayed(&s, 2), 2 * s.busy.step_ms, 0.02);
     NEAR(replayed(&s, 0.5), 0.5 * s.busy.step_ms, 0.05);
+    NEAR(on_host(&s, 1, 1.4), s.busy.step_ms, 0.02); /* a slower host hides behind it */
     ft__sight_free(&s);
     /* the host does: shorter kernels change nothing, ten times longer ones do */
     begin("NVIDIA H200");
@@ -334,6 +337,8 @@ static void test_replay(void **state)
     NEAR(replayed(&s, 1), 2, 0.05);
     NEAR(replayed(&s, 0.1), 2, 0.05);
     NEAR(replayed(&s, 10), 5, 0.05);
+    NEAR(on_host(&s, 1, 1.5), 3, 0.05);
+    NEAR(on_host(&s, 1, 0.5), 1, 0.1);
     ft__sight_free(&s);
 }
 
@@ -389,15 +394,15 @@ static void recorded(const char *name, ft_sight *s, const char *gpu)
     ft__slices_close(from);
 }
 
-/* Steps of an H200 that the GPU sets the pace of, from the shapes alone. The reach is 4 % in the mean of many; the
- * compiled one ran at a lower clock in the recording than before and after it. */
+/* Steps of an H200 that the GPU sets the pace of, from the shapes alone. The reach is 4 % in the mean of many; without the
+ * profiler the first took 3 % less, and the compiled one ran at a lower clock in the recording than before and after it. */
 static void test_recorded(void **state)
 {
     (void)state;
     static const struct {
         const char *name;
         double error;
-    } cases[] = {{"small_gpt2_train", 0.03},
+    } cases[] = {{"small_gpt2_train", 0.05},
                  {"small_vit_infer", 0.04},
                  {"small_gpt2_fp32", 0.07},
                  {"small_llama_compile", 0.12}};
@@ -421,8 +426,8 @@ static void test_recorded_verdicts(void **state)
     assert_true(s.tensor_ms < 0.05 * s.product_ms && s.product_ms > 20);
     bool said = false;
     for (size_t i = 0; i < s.groups.count; i++)
-        said |= s.against[i].why && strstr(s.against[i].why, "TF32") && s.against[i].could_ms < 0.4 * s.against[i].ms &&
-                s.against[i].ms > 3;
+        said |= s.against[i].why && strstr(s.against[i].why, "TF32") &&
+                s.against[i].could_ms < 0.45 * s.against[i].ms && s.against[i].ms > 3;
     assert_true(said);
     ft__sight_free(&s);
     recorded("small_gpt2_train", &s, NULL); /* 50257 columns */
@@ -433,6 +438,9 @@ static void test_recorded_verdicts(void **state)
     assert_true(s.busy.bound == FT_OVERHEAD && s.busy.idle_ms > 0.6 * s.busy.step_ms);
     assert_true(s.bare_ms > 0.6 * s.busy.step_ms && s.bare_ms < 0.9 * s.busy.step_ms);
     NEAR(s.elsewhere[1].step_ms, s.busy.step_ms, 0.1);
+    assert_true(s.elsewhere[1].low_ms < 0.8 * s.elsewhere[1].step_ms); /* the host there is another one */
+    assert_true(s.elsewhere[1].high_ms > 1.3 * s.elsewhere[1].step_ms);
+    assert_true(s.elsewhere[0].high_ms < 1.2 * s.elsewhere[0].step_ms); /* here it is the one that was recorded */
     assert_true(s.elsewhere[1].busy_ms > 1.5 * s.busy.busy_ms);
     ft__sight_free(&s);
     recorded("small_gpt2_train", &s, "t4"); /* bf16 runs as another format there, many times as long */
@@ -455,6 +463,82 @@ static ft_status attempt(void *context)
     return status;
 }
 
+#define SMALL "\"Input Dims\":[[64],[64]],\"Input type\":[\"float\",\"float\"]"
+
+/* Operators alone: the host of an eager step issues them, and with small ones it sets the pace. */
+static void test_pace(void **state)
+{
+    (void)state;
+    ft_sight s;
+    double alone[2];
+    for (int backward = 0; backward < 2; backward++) { /* gradients are recorded in the one, called in the other */
+        begin("");
+        for (int i = 0; i < 100; i++) event("cpu_op", "aten::add", backward && i >= 50 ? 2 : 1, 10 * i, 5, SMALL);
+        for (int i = 0; i < 20; i++) event("cpu_op", "aten::view", 1, 2000 + 10 * i, 5, SMALL);
+        seen(&s, NULL, "h200_sxm");
+        const ft_elsewhere *e = &s.elsewhere[0];
+        assert_true(e->busy_ms > 0.1 && e->busy_ms < 0.5 && e->host_ms > 5 * e->busy_ms);
+        assert_true(e->step_ms >= e->host_ms && e->step_ms < 1.2 * e->host_ms);
+        assert_true(e->low_ms < e->step_ms && e->step_ms < e->high_ms && e->idle_ms > 0.7 * e->step_ms);
+        alone[backward] = e->host_ms;
+        ft__sight_free(&s);
+    }
+    assert_true(alone[1] > 1.05 * alone[0]);
+    /* modules that the recording names; two steps are twice one; large products hide the host */
+    for (int steps = 1; steps <= 2; steps++) {
+        begin("");
+        for (int n = 0; n < steps; n++) {
+            event("user_annotation", "ProfilerStep#1", 1, 3000 * n, 2999, "");
+            for (int i = 0; i < 100; i++) {
+                event("python_function", "nn.Module: Linear", 1, 3000 * n + 10 * i, 1, "");
+                event("cpu_op", "aten::add", 1, 3000 * n + 10 * i + 2, 5, SMALL);
+            }
+        }
+        seen(&s, NULL, "h200_sxm");
+        NEAR(s.elsewhere[0].host_ms, alone[0] + 100 * 0.005, 0.03);
+        ft__sight_free(&s);
+    }
+    begin("");
+    for (int i = 0; i < 20; i++)
+        event("cpu_op", "aten::mm", 1, 10 * i, 5,
+              "\"Input Dims\":[[8192,8192],[8192,8192]],\"Input type\":[\"float\",\"float\"]");
+    seen(&s, NULL, "h200_sxm");
+    NEAR(s.elsewhere[0].step_ms, s.elsewhere[0].busy_ms, 0.02);
+    ft__sight_free(&s);
+}
+
+/* Kernels hours away from their launch, times beyond any clock, kernels that say nothing of themselves. */
+static void test_wild_clocks(void **state)
+{
+    (void)state;
+    ft_sight s;
+    ft_error err = {0};
+    begin("NVIDIA H200");
+    event("user_annotation", "ProfilerStep#1", 1, 9e12, 1000, "");
+    op_with_kernel("aten::mm", MM, 9e12 + 10, "nvjet_sm90", 7, 9e12 + 100, 100);
+    op_with_kernel("aten::mm", MM, 9e12 + 50, "nvjet_sm90", 7, 1000, 100);
+    op_with_kernel("aten::mm", MM, 9e12 + 90, "nvjet_sm90", 7, 9.9e12, 100);
+    ft__text_add(&text, ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":1e300,\"dur\":1}"
+                        ",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":1,\"dur\":99999999999999999999}");
+    seen(&s, NULL, NULL);
+    assert_int_equal(s.record.negative, 4);
+    assert_true(s.record.work_count == 1 && s.busy.step_ms < 1.5);
+    ft__sight_free(&s);
+    begin("NVIDIA H200"); /* no ids at all: by time */
+    event("user_annotation", "ProfilerStep#1", 1, 0, 1000, "");
+    event("cuda_runtime", "cudaLaunchKernel", 1, 10, 5, "");
+    event("kernel", "nvjet_sm90", 7, 100, 100, "");
+    seen(&s, NULL, NULL);
+    assert_true(s.kernels);
+    NEAR(s.busy.busy_ms, 0.1, 0.01);
+    ft__sight_free(&s);
+    begin("NVIDIA H200"); /* neither kernels nor shapes */
+    event("cpu_op", "aten::mm", 1, 0, 50, "");
+    assert_int_equal(look(&s, NULL, "h100_sxm", &err), FT_E_MISSING);
+    assert_non_null(strstr(err.message, "record_shapes"));
+    ft__sight_free(&s);
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
@@ -464,6 +548,12 @@ static void test_out_of_memory(void **state)
     op_with_kernel("nccl", "", 60, "ncclDevKernel", 20, 400, 300);
     ft__text_add(&text, "]}");
     char *copy = strdup(text.at);
+    assert_true(failing_alloc_sweep(attempt, copy) > 10);
+    free(copy);
+    begin("NVIDIA H200"); /* operators alone */
+    event("cpu_op", "aten::mm", 1, 0, 50, MM);
+    ft__text_add(&text, "]}");
+    copy = strdup(text.at);
     assert_true(failing_alloc_sweep(attempt, copy) > 10);
     free(copy);
 }
@@ -488,6 +578,8 @@ int main(void)
         cmocka_unit_test(test_gpu_names),
         cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_recorded_verdicts),
+        cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_wild_clocks),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, open_predictor, clean);

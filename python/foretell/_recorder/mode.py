@@ -134,6 +134,13 @@ class Log:
         finally:
             self._local.paused -= 1
 
+    def module(self, module: torch.nn.Module, *_: Any) -> None:
+        """A hook of PyTorch's: calling a module costs the host time of its own."""
+        if not self.paused:
+            with self._lock:
+                name = f"nn.Module: {type(module).__name__}"
+                self.events.append(_event("python_function", name, len(self.events), 1, 1, {}))
+
     def step(self) -> None:
         """The end of a training step."""
         place = len(self.events)
@@ -242,10 +249,12 @@ def _foreach_anywhere() -> Iterator[None]:
 @contextmanager
 def recording(log: Log) -> Iterator[None]:
     """Everything that runs inside goes into the log."""
+    from torch.nn.modules.module import register_module_forward_pre_hook
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     with ExitStack() as inside:
         inside.enter_context(_foreach_anywhere())
+        inside.callback(register_module_forward_pre_hook(log.module).remove)
         inside.callback(register_optimizer_step_pre_hook(log.optimizer_starts).remove)
         inside.callback(register_optimizer_step_post_hook(log.optimizer_ends).remove)
         below = _Below(log)

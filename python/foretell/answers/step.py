@@ -223,10 +223,10 @@ class Step(Answer):
         ):
             if value:
                 sheet.add("  " + label, ms(value), percent(value / self.step_ms) if self.step_ms else "")
-        if self.tokens_per_s_per_gpu:
+        if self._without_length():
+            sheet.add("rate", f"{number(self.samples_per_s_per_gpu)} images/s per GPU")
+        elif self.tokens_per_s_per_gpu:
             sheet.add("rate", f"{number(self.tokens_per_s_per_gpu)} tokens/s per GPU")
-        elif self.samples_per_s_per_gpu:
-            sheet.add("rate", f"{number(self.samples_per_s_per_gpu)} samples/s per GPU")
         if self.mfu is not None:
             sheet.add("MFU", percent(self.mfu), f"{number(self.model_tflops_per_gpu)} TFLOP/s")
         if self.memory:
@@ -242,6 +242,12 @@ class Step(Answer):
             ]
         sheet.tables = [table for table in (self._advised(), self._layered(), self._launched()) if table]
         return sheet
+
+    def _without_length(self) -> bool:
+        """Whether samples are pictures: the program then counts each as one token. A text of one token is a text."""
+        if not self.samples_per_s_per_gpu or self.tokens_per_s_per_gpu not in (None, self.samples_per_s_per_gpu):
+            return False
+        return self.request.get("seq") != 1 and self.request.get("task") != "decode"
 
     def _advised(self) -> Table | None:
         rows = [(each.change, ms(each.saves_ms), each.why) for each in self.advice]

@@ -46,6 +46,7 @@ class Elsewhere(Part):
     high_ms: float | None = None
     busy_ms: float | None = None
     idle_ms: float | None = None
+    host_ms: float | None = None  # of a recording: what issuing its operators takes eager PyTorch
     speedup: float | None = None
     guessed: float | None = None
     other_formats: bool | None = None

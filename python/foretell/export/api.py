@@ -10,7 +10,7 @@ import torch
 
 from . import hugging_face
 from .capture import Inputs, capture, take_inputs
-from .document import document
+from .document import document, with_sizes
 from .errors import ExportError
 from .flops import flops_of
 from .fold import fold
@@ -154,7 +154,7 @@ def export(
         other, _, _ = graph_of(again, main=main, task=mode, name=label, source=source)
         made = merge(made, other, sizes, second)
     return Graph(
-        document=made,
+        document=with_sizes(made, sizes.get("batch"), sizes.get("seq")),
         task=mode,
         parameters=parameters,
         trained_parameters=trained,

@@ -8,7 +8,7 @@ from .fold import Block
 from .nodes import Lowering, Node
 from .values import Program, Value
 
-__all__ = ["document"]
+__all__ = ["document", "with_sizes"]
 
 # what an operator makes by itself where nobody else uses it
 _OWN = {
@@ -222,3 +222,14 @@ def document(low: Lowering, blocks: list[Block], name: str, source: str) -> dict
         "inputs": {writer.name(x): _input(low, x) for x in low.program.inputs},
         "blocks": [writer.block(i) for i in range(len(blocks))],
     }
+
+
+def with_sizes(made: dict[str, Any], batch: int | None, seq: int | None) -> dict[str, Any]:
+    """The file with the sizes it was made at: which axis is the batch is known here, and nowhere else.
+
+    Where its shapes are numbers these are the only sizes it has; where they are formulas, those that a request without
+    sizes means.
+    """
+    sizes = {key: size for key, size in (("batch", batch), ("seq", seq)) if size}
+    head = {key: made[key] for key in ("foretell_graph", "name", "source")}
+    return {**head, **sizes, **{key: value for key, value in made.items() if key not in head}}

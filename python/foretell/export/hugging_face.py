@@ -78,20 +78,45 @@ def _attend(
 ) -> tuple[torch.Tensor, None]:
     causal = is_causal if is_causal is not None else getattr(module, "is_causal", True)
     causal = bool(causal) and query.shape[2] > 1 and query.shape[2] == key.shape[2]
+    if position_bias is not None:
+        attention_mask = _biased(position_bias, attention_mask, causal, query, key)
     y = operators.attention(
         query,
         key,
         value,
         attention_mask,
-        position_bias,
         causal,
-        attention_mask is not None or position_bias is not None,
+        attention_mask is not None,
         int(sliding_window or 0),
         float(softcap or 0.0),
         float(dropout or 0.0),
         float(scaling or 0.0),
     )
     return y, None
+
+
+def _biased(
+    bias: torch.Tensor, mask: torch.Tensor | None, causal: bool, query: torch.Tensor, key: torch.Tensor
+) -> torch.Tensor:
+    """Position biases as the mask that sdpa gets, made as this release of transformers makes it: how it lies in memory
+    decides whether a fused kernel takes it."""
+    from transformers.integrations import sdpa_attention
+
+    made = getattr(sdpa_attention, "create_position_bias_mask", None)
+    if made is not None:
+        return made(bias, mask, causal and mask is None, query, key)
+    return bias if mask is None else bias + mask
+
+
+class _GeluAgain:
+    """bloom's GELU: an autograd function that keeps its input and computes the rest again when it goes back."""
+
+    @staticmethod
+    def apply(x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            half = x * 0.5
+            inner = 1.0 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x))
+        return operators.gelu_again(x, half, inner)
 
 
 def _mask(*args: Any, **kwargs: Any) -> torch.Tensor | None:
@@ -166,6 +191,9 @@ def prepared(model: torch.nn.Module, padded: bool) -> Iterator[list[str]]:
         owner.__dict__[name] = value
 
     seen: set[int] = set()
+    for source in {type(module).__module__ for module in model.modules()}:
+        if source.endswith("modeling_bloom") and hasattr(sys.modules[source], "GeLUFunction"):
+            put(sys.modules[source], "GeLUFunction", _GeluAgain)
     for module in model.modules():
         if isinstance(getattr(module, "layerdrop", None), float):
             put(module, "layerdrop", _Never(0.0))

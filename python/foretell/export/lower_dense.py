@@ -85,9 +85,9 @@ def _addmm(low: Lowering, call: Call) -> None:
     _product(low, low.now(a), low.now(c), made)
     if call.arg(3, "beta", 1) == 0:
         low.alias(call.out, made)
-    elif low.now(bias).shape != call.out.shape:
+    elif call.op == "addmm" and low.now(bias).shape != call.out.shape:
         pointwise(low, "add", [made, bias], call.out)
-    else:  # the library copies the first operand and adds the product into it
+    else:  # the first operand is copied to the result's size, and the product added into it
         low.emit("copy", [bias], low.like(call.out), {"shape": list(call.out.shape)})
         low.alias(call.out, made)
 
@@ -179,9 +179,19 @@ def _attention(low: Lowering, q: Value, k: Value, v: Value, out: Value, extra: l
     low.emit("attention", [q, k, v, *extra], out, keys)
 
 
+def _fused_takes(mask: Value) -> bool:
+    """Whether PyTorch's fused kernels read a mask as it lies: only with its last axis innermost."""
+    return not mask.shape or mask.shape[-1] == 1 or mask.stride[-1] == 1
+
+
+@rule("gelu_again")
+def _gelu_again(low: Lowering, call: Call) -> None:
+    low.emit("gelu_again", [call.args[0], call.args[2]], call.out)
+
+
 @rule("attention")
 def _our_attention(low: Lowering, call: Call) -> None:
-    q, k, v, mask, bias, causal, masked, window, softcap, dropout, scale = call.args
+    q, k, v, mask, causal, masked, window, softcap, dropout, scale = call.args
     del scale
     q, k, v = low.now(q), low.now(k), low.now(v)
     batch, heads, length, _ = q.shape
@@ -189,10 +199,7 @@ def _our_attention(low: Lowering, call: Call) -> None:
     keys = {"causal": causal, "masked": masked, "window": window, "softcap": softcap}
     if low.training:
         keys["dropout"] = dropout
-    if bias is not None and low.now(bias) in low.learned:  # a learned bias keeps PyTorch from its fused kernels
-        keys["backend"] = "math"
-    extra = [low.now(x) for x in (mask, bias) if x is not None]
-    _attention(low, q, k, v, merged, extra[:1], keys)
+    _attention(low, q, k, v, merged, [low.now(mask)] if mask is not None else [], keys)
     low.view(merged, call.out)
 
 
@@ -207,8 +214,7 @@ def _sdpa(low: Lowering, call: Call) -> None:
     merged = low.value((batch, length, heads * width), call.out.dtype)
     # fused kernels take heads that are broadcast only when told so (enable_gqa); otherwise PyTorch writes it out
     shared = k.shape[1] != heads and not call.kwargs.get("enable_gqa", False)
-    # nor do they give a mask its gradient
-    shared = shared or (low.training and mask is not None and low.now(mask) in low.learned)
+    shared = shared or (mask is not None and not _fused_takes(low.now(mask)))
     keys: dict[str, Any] = {"causal": bool(causal), "masked": mask is not None, "backend": "math" if shared else "sdpa"}
     if low.training:
         keys["dropout"] = float(p or 0.0)

@@ -79,6 +79,8 @@ class Lowering:
         self.turned: dict[Value, Value] = {}  # view of a parameter with its two axes swapped -> the parameter
         self.restrided: set[Value] = set()  # values whose real strides are not those of the capture
         self.learned: set[Value] = set()  # values that a gradient flows to
+        self.origin: dict[Value, Value] = {}  # dense view of a parameter -> the parameter
+        self._detached: dict[Value, Value] = {}  # what code without gradients reads -> the same behind a detach
 
     # -- values
 
@@ -112,9 +114,12 @@ class Lowering:
         parameters: dict[str, Value] | None = None,
     ) -> Node:
         call = self.call
+        ins = [self.now(x) for x in ins]
+        if call is not None and call.frozen and self.training and op != "detach":
+            ins = [self.without_gradient(x) for x in ins]
         node = Node(
             op,
-            [self.now(x) for x in ins],
+            ins,
             [out] if isinstance(out, Value) else list(out),
             dict(keys or {}),
             call.path if call else (),
@@ -130,6 +135,15 @@ class Lowering:
                 self.learned.update(x for x in node.outs if x.dtype.is_floating_point)
         return node
 
+    def without_gradient(self, x: Value) -> Value:
+        """x as ``torch.no_grad`` sees it: from here on nothing flows back."""
+        if x not in self.learned:
+            return x
+        if x not in self._detached:
+            self._detached[x] = self.like(x)
+            self.emit("detach", [x], self._detached[x])
+        return self._detached[x]
+
     def view(self, x: Value, out: Value, axes: list[int] | None = None) -> None:
         """out sees x's memory: nothing runs. What changes neither sizes nor order does not even appear. `axes`: the new
         order of x's, where only that changes."""
@@ -137,6 +151,12 @@ class Lowering:
         if x.shape == out.shape and (x.stride == out.stride or (x.contiguous and out.contiguous)):
             self.alias(out, x)
             return
+        origin = self.origin.get(x, x)
+        if origin.role == "parameter" and origin.contiguous and x.contiguous and out.contiguous:
+            if out.shape == origin.shape:  # an axis dropped and added again
+                self.alias(out, origin)
+                return
+            self.origin[out] = origin
         keys: dict[str, Any] = {"axes": axes} if axes is not None else {"shape": list(out.shape), "strided": not out.contiguous}
         self.emit("transpose" if axes is not None else "view", [x], out, keys)
 

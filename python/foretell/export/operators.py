@@ -1,8 +1,8 @@
 """Operators of our own, which stand for what a request decides later.
 
 How attention is launched (fused, written out) and how experts are is a question of the request and of the GPU, not of the
-model. While a Hugging Face model is captured, its pluggable attention and experts call these two; both become one node
-each. Plain ``scaled_dot_product_attention`` calls need no such help.
+model. While a Hugging Face model is captured, its pluggable attention and experts call these; each becomes one node.
+So does an activation that has a gradient of its own. Plain ``scaled_dot_product_attention`` calls need no such help.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["attention", "experts"]
+__all__ = ["attention", "experts", "gelu_again"]
 
 
 @torch.library.custom_op("foretell::attention", mutates_args=())
@@ -19,7 +19,6 @@ def attention(
     k: Tensor,
     v: Tensor,
     mask: Tensor | None,
-    bias: Tensor | None,
     causal: bool,
     masked: bool,
     window: int,
@@ -27,7 +26,7 @@ def attention(
     dropout: float,
     scale: float,
 ) -> Tensor:
-    """softmax(q k' scale + bias) v of [batch, heads, length, dim] operands; [batch, length, heads, dim] comes out."""
+    """softmax(q k' scale + mask) v of [batch, heads, length, dim] operands; [batch, length, heads, dim] comes out."""
     raise NotImplementedError("foretell::attention is captured, never run")
 
 
@@ -37,7 +36,6 @@ def _(
     k: Tensor,
     v: Tensor,
     mask: Tensor | None,
-    bias: Tensor | None,
     causal: bool,
     masked: bool,
     window: int,
@@ -79,4 +77,15 @@ def _(
     gated: bool,
     activation: str,
 ) -> Tensor:
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("foretell::gelu_again", mutates_args=())
+def gelu_again(x: Tensor, half: Tensor, inner: Tensor) -> Tensor:
+    """half * inner, whose gradient keeps x alone and computes everything again (bloom's autograd function)."""
+    raise NotImplementedError("foretell::gelu_again is captured, never run")
+
+
+@gelu_again.register_fake
+def _(x: Tensor, half: Tensor, inner: Tensor) -> Tensor:
     return torch.empty_like(x)

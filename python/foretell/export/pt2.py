@@ -10,6 +10,7 @@ import torch
 
 from .api import graph_of
 from .compat import check_torch, quiet
+from .document import with_sizes
 from .errors import ExportError
 from .graph import Graph
 from .program import read_program
@@ -70,14 +71,15 @@ def export_program(program: Any, *, task: str = "train", name: str | None = None
     made, flops, warnings = graph_of(read, main=main, task=mode, name=name or "program", source=f"torch {torch.__version__}")
     batch = read.inputs[0].shape[0] if read.inputs and read.inputs[0].shape else None
     tokens = next((x for x in read.inputs if not x.dtype.is_floating_point and len(x.shape) == 2), None)
+    seq = tokens.shape[1] if tokens is not None else None
     return Graph(
-        document=made,
+        document=with_sizes(made, batch, seq),
         task=mode,
         parameters=sum(p.numel for p in read.parameters),
         trained_parameters=sum(p.numel for p in read.parameters if p.trained),
         flops=flops,
         batch=batch,
-        seq=tokens.shape[1] if tokens is not None else None,
+        seq=seq,
         warnings=tuple([*notes, *warnings]),
         recompute="full" if read.checkpointed else "none",
     )
