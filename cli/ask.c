@@ -154,3 +154,17 @@ void cli_say_warnings(const char *about, const char *lines)
         lines += length + (lines[length] == '\n');
     }
 }
+
+bool cli_leave_out(const ft_error *err, size_t gpus, const char *gpu, bool json, ft_text *out)
+{
+    if (gpus < 2 || err->code != FT_E_UNSUPPORTED || strcmp(err->where, "dtype") != 0) return false;
+    if (json) {
+        json_t *id = json_string(gpu);
+        ft__answer_error(out, id, err, 0);
+        ft__text_add(out, "\n");
+        json_decref(id);
+        return true;
+    }
+    fprintf(stderr, "foretell: %s is left out: %s\n", gpu, err->message);
+    return true;
+}

@@ -36,4 +36,7 @@ ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err);
 int cli_asker_fail(const cli_asker *a, ft_error *err);
 /* What the checks of a spec file or of the request found, on stderr; in JSON the answer carries it. */
 void cli_say_warnings(const char *about, const char *lines);
+/* Of several GPUs one has not the number format: it is left out of the table, and why is said; with `json` in an answer
+ * of its own. False: another error, or the only GPU. */
+bool cli_leave_out(const ft_error *err, size_t gpus, const char *gpu, bool json, ft_text *out);
 #endif

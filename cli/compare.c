@@ -153,7 +153,7 @@ static int run(comparer *c)
     } else if (!ft__screen_compared(&out, &style, c->compared, c->count, all)) {
         out.failed = true;
     }
-    return cli_print(&out);
+    return cli_has(c->args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
 }
 
 int cli_compare(const cli_args *args)

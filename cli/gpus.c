@@ -69,7 +69,9 @@ static int print_list(const cli_args *args)
         for (size_t i = 0; i < count; i++)
             if (passes(&f, &all[i])) all[kept++] = all[i];
         ft_text out = {0};
-        if (cli_has(args, OPT_JSON)) {
+        ft_style style = cli_style(args);
+        bool json = cli_has(args, OPT_JSON);
+        if (json) {
             ft__text_add(&out, "[");
             for (size_t i = 0; i < kept; i++) {
                 ft__text_add(&out, i ? ",\n" : "\n");
@@ -77,10 +79,9 @@ static int print_list(const cli_args *args)
             }
             ft__text_add(&out, "\n]\n");
         } else {
-            ft_style style = cli_style(args);
             if (!ft__screen_gpus(&out, &style, all, kept)) out.failed = true;
         }
-        status = cli_print(&out);
+        status = json ? cli_print(&out) : cli_show(&out, &style);
     }
     free(all);
     return !status && kept == 0 ? 1 : status; /* answered, and the answer is: none */
@@ -125,7 +126,7 @@ static int print_sheets(const cli_args *args)
         json_decref(spec);
         ft__text_free(&warnings);
     }
-    return cli_print(&out);
+    return json ? cli_print(&out) : cli_show(&out, &style);
 }
 
 int cli_gpus(const cli_args *args) { return args->operand_count ? print_sheets(args) : print_list(args); }

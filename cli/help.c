@@ -129,12 +129,12 @@ int cli_print_help(const cli_command *command, bool to_stderr)
     ft_text out = {0};
     ft_style style = cli_style(NULL);
     int width = style.width < MOST_WIDTH ? style.width : MOST_WIDTH;
-    if (width < 60) width = 60;
+    if (width < 60) width = 60; /* narrower ones are folded */
     if (command)
         add_command_help(&out, &style, command, width);
     else
         add_program_help(&out, &style, width);
-    if (!to_stderr) return cli_print(&out);
+    if (!to_stderr) return cli_show(&out, &style);
     if (out.at) fputs(out.at, stderr);
     ft__text_free(&out);
     return 0;

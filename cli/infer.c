@@ -22,7 +22,7 @@ typedef struct inferrer {
     cli_asker ask;
     ft_infer r;
     int64_t longest;    /* positions that the model has */
-    int64_t batch, seq; /* that an ONNX file fixes; 0: none */
+    int64_t batch, seq; /* that an ONNX or a graph file fixes; 0: none */
     bool one_fits;      /* one sequence of the first length */
     bool advises;       /* steps of the first cell come with advice */
     bool only_page;     /* for the page alone */
@@ -45,12 +45,12 @@ static ft_status forecast(inferrer *f, const char *task, int64_t batch, int64_t 
     return cli_asker_forecast(&f->ask, v, &f->err);
 }
 
-/* A batch so large that its tensors are refused does not fit either. */
+/* A batch so large that its tensors are refused does not fit either; one that the file does not have is an error. */
 static ft_status fill_cell(inferrer *f, const char *task, int64_t batch, int64_t seq, ft_infer_cell *out)
 {
     ft_step_view v;
     ft_status status = forecast(f, task, batch, seq, &v);
-    if (status == FT_E_RANGE && batch > 1) return FT_OK;
+    if (status == FT_E_RANGE && batch > 1 && !f->batch && !f->seq) return FT_OK;
     if (status != FT_OK) return status;
     const ft_step *s = v.step;
     bool samples = ft__counts_samples(v.arch);
@@ -278,6 +278,9 @@ static int read_grid(inferrer *f)
     if (!status) status = side(args, OPT_INFER_SEQS, usual == 1 ? short_one : lengths, usual, r->seqs, &r->seq_count);
     if (!status) status = cli_whole(args, OPT_ISL, 1, 1 << 30, &o->isl);
     if (!status) status = cli_whole(args, OPT_OSL, 1, 1 << 30, &o->osl);
+    if (!status && !r->generates && (o->isl > 0 || o->osl > 0))
+        return cli_usage(args->command, "\"%s\" generates no tokens: it has no use for --isl and --osl",
+                         args->operands[0]);
     if (o->isl > 0 && o->osl == 0) o->osl = 128;
     if (o->osl > 0 && o->isl == 0) o->isl = 1024;
     if (!r->has_context) r->seq_count = 1;

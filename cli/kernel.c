@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "picture.h"
 #include "report/answer.h"
+#include "report/lines.h"
 #include "report/screen.h"
 #include "sweep.h"
 #include "terminal.h"
@@ -66,27 +67,35 @@ static int run_points(const job *j)
     ft_error err = {0};
     ft_request request = {0};
     int status = 0;
+    size_t count = 0; /* those that answered */
     ft_screen_case *cases = calloc(j->gpu_count, sizeof *cases);
     ft_scratch *scratch = calloc(j->gpu_count, sizeof *scratch); /* each case keeps its device */
     if (!cases || !scratch) status = cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; !status && i < j->gpu_count; i++) {
-        ft_forecast *f = &cases[i].forecast;
-        if (forecast(j, j->gpus[i], &scratch[i], &request, f, &err) != FT_OK) status = fail(j, &err);
-        if (!status && !j->json) cli_say_warnings(j->gpus[i], request.warnings);
-        cases[i].device = request.device;
-        cases[i].op = request.op;
-        if (status || !j->json) continue;
+        ft_request asked = {0};
+        ft_forecast *f = &cases[count].forecast;
+        if (forecast(j, j->gpus[i], &scratch[i], &asked, f, &err) != FT_OK) {
+            bool last = i + 1 == j->gpu_count && count == 0;
+            if (!last && cli_leave_out(&err, j->gpu_count, j->gpus[i], j->json, &out)) continue;
+            status = fail(j, &err);
+            break;
+        }
+        request = asked;
+        if (!j->json) cli_say_warnings(j->gpus[i], request.warnings);
+        cases[count].device = request.device;
+        cases[count++].op = request.op;
+        if (!j->json) continue;
         json_t *id = j->gpu_count > 1 ? json_string(j->gpus[i]) : NULL;
         ft__answer_kernel(&out, id, f, request.warnings);
         cli_ask_answered(&out, j->object);
         ft__text_add(&out, "\n");
         json_decref(id);
     }
-    if (!status) status = cli_picture_kernel(j->args, cases, j->gpu_count, quantile_of(&request));
+    if (!status) status = cli_picture_kernel(j->args, cases, count, quantile_of(&request));
     if (!status && !j->json) {
-        if (j->gpu_count == 1)
+        if (count == 1)
             ft__screen_kernel(&out, &style, &request.op, request.device, &cases[0].forecast, quantile_of(&request));
-        else if (!ft__screen_compare(&out, &style, cases, j->gpu_count, quantile_of(&request)))
+        else if (!ft__screen_compare(&out, &style, cases, count, quantile_of(&request)))
             out.failed = true;
     }
     if (!status)
@@ -112,14 +121,25 @@ static ft_status forecast_at(const job *j, const char *gpu, ft_scratch *scratch,
 static void title(ft_text *out, const ft_style *style, const job *j, const cli_sweep *sweep, const ft_request *r,
                   bool first)
 {
+    bool plain = ft__points_plain(sweep->x, sweep->count);
+    ft_text fixed = {0};
     ft__text_addf(out, "%s", first ? "" : "\n");
     ft__ink(out, style, FT_INK_BOLD);
-    ft__text_addf(out, "%s over %s %.10g %s %.10g", j->args->operands[0], sweep->key, sweep->x[0], ft__dash(style),
-                  sweep->x[sweep->count - 1]);
+    ft__text_addf(out, "%s over %s ", j->args->operands[0], sweep->key);
+    ft__add_point(out, sweep->x[0], plain);
+    ft__text_addf(out, " %s ", ft__dash(style));
+    ft__add_point(out, sweep->x[sweep->count - 1], plain);
     ft__ink_end(out, style);
-    ft__text_addf(out, "  %s on ", ft_dtype_name(r->op.dtype));
+    ft__text_add(out, "  on ");
     ft__text_add_plain(out, r->device->title[0] ? r->device->title : r->device->name);
-    ft__text_add(out, "\n\n");
+    ft__text_add(out, "\n");
+    cli_sweep_fixed(&fixed, j->args, sweep->option);
+    ft__ink(out, style, FT_INK_DIM);
+    if (fixed.length) ft__add_wrapped(out, style, fixed.at);
+    ft__ink_end(out, style);
+    ft__text_add(out, "\n");
+    out->failed = out->failed || fixed.failed;
+    ft__text_free(&fixed);
 }
 
 static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points, ft_device *device)
@@ -156,18 +176,19 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
                         : ft__screen_sweep(&out, &style, sweep->key, points, sweep->count);
         if (!done) out.failed = true;
     }
+    bool screen = !j->json && !cli_has(j->args, OPT_CSV);
     if (!status)
-        status = cli_print(&out);
+        status = screen ? cli_show(&out, &style) : cli_print(&out);
     else
         ft__text_free(&out);
     ft__scratch_free(&scratch);
     return status;
 }
 
-static int run_sweep(const job *j, const char *text)
+static int run_sweep(const job *j)
 {
     cli_sweep sweep;
-    int status = cli_sweep_parse(j->args->command, text, MOST_POINTS, &sweep);
+    int status = cli_sweep_parse(j->args, MOST_POINTS, &sweep);
     if (status) {
         cli_sweep_free(&sweep);
         return status;
@@ -178,13 +199,17 @@ static int run_sweep(const job *j, const char *text)
     for (size_t i = 0; i < j->gpu_count && !status; i++)
         status = sweep_gpu(j, &sweep, i, points + i * sweep.count, &devices[i]);
     if (!status && cli_picture_wanted(j->args)) {
+        ft_text fixed = {0};
+        cli_sweep_fixed(&fixed, j->args, sweep.option);
         ft_page_sweep_case page = {.op = j->args->operands[0],
+                                   .fixed = fixed.at ? fixed.at : "",
                                    .key = sweep.key,
                                    .devices = devices,
                                    .gpus = j->gpu_count,
                                    .count = sweep.count,
                                    .points = points};
-        status = cli_picture_sweep(j->args, &page);
+        status = fixed.failed ? cli_complain(FT_E_MEMORY, "out of memory") : cli_picture_sweep(j->args, &page);
+        ft__text_free(&fixed);
     }
     free(points);
     free(devices);
@@ -209,7 +234,7 @@ static int run_job(job *j)
     if (ft_open(&j->ft, &options, &err) != FT_OK) return cli_fail(&err);
     j->object = request_of(j->args);
     if (!j->object) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
-    return sweep ? run_sweep(j, sweep) : run_points(j);
+    return sweep ? run_sweep(j) : run_points(j);
 }
 
 int cli_kernel(const cli_args *args)

@@ -186,7 +186,7 @@ static int print(search *s, const ft_step_view *v)
         ft__answer_largest(&out, &device, found, &s->r);
     else if (!ft__screen_largest(&out, &style, &device, found, &s->r))
         out.failed = true;
-    int status = cli_print(&out);
+    int status = s->ask.json ? cli_print(&out) : cli_show(&out, &style);
     return !status && !found ? 1 : status;
 }
 

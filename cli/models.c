@@ -28,6 +28,7 @@ static int print_sheet(const cli_args *args, const char *what)
     size_t count = 0;
     ft_error err = {0};
     ft_text out = {0};
+    ft_style style = cli_style(args);
     int status = 0;
     if (!scratch) return cli_complain(FT_E_MEMORY, "out of memory");
     if (ft__model_sheet_of(scratch, what, cli_value(args, OPT_READ_AS), &sheet, &layers, &count, &err) != FT_OK) {
@@ -36,12 +37,11 @@ static int print_sheet(const cli_args *args, const char *what)
         ft__answer_model(&out, &sheet);
         ft__text_add(&out, "\n");
     } else {
-        ft_style style = cli_style(args);
         if (!ft__screen_model(&out, &style, &sheet, layers, count)) out.failed = true;
     }
     ft__scratch_free(scratch);
     free(scratch);
-    if (!status) return cli_print(&out);
+    if (!status) return cli_has(args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
     ft__text_free(&out);
     return status;
 }
@@ -53,6 +53,7 @@ static int print_list(const cli_args *args, const char *pattern)
     ft_scratch *scratch = calloc(1, sizeof *scratch);
     ft_error err = {0};
     ft_text out = {0};
+    ft_style style = cli_style(args);
     int status = sheets && scratch ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < count && !status; i++) {
         const ft_model_entry *e = ft__model_at(i);
@@ -72,13 +73,12 @@ static int print_list(const cli_args *args, const char *pattern)
         }
         ft__text_add(&out, "\n]\n");
     } else if (!status) {
-        ft_style style = cli_style(args);
         if (!ft__screen_models(&out, &style, sheets, kept, cli_has(args, OPT_VERBOSE))) out.failed = true;
     }
     if (scratch) ft__scratch_free(scratch);
     free(scratch);
     free(sheets);
-    if (!status) return cli_print(&out);
+    if (!status) return cli_has(args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
     ft__text_free(&out);
     return status;
 }

@@ -49,9 +49,9 @@ int cli_whole(const cli_args *args, cli_option_id option, int64_t low, int64_t h
     int64_t value;
     const char *text = cli_value(args, option);
     if (!text) return 0;
-    if (!ft__whole_parse(text, &value) || value < low || value > high)
-        return cli_usage(args->command, "%s takes a whole number from %lld to %lld, not \"%s\"", cli_flag(option, flag),
-                         (long long)low, (long long)high, text);
+    if (!ft__whole_parse(text, &value) || value < low || value > high) /* a number, and none that can be: bad input */
+        return cli_complain(FT_E_RANGE, "%s takes a whole number from %lld to %lld, not \"%s\"", cli_flag(option, flag),
+                            (long long)low, (long long)high, text);
     *out = value;
     return 0;
 }
@@ -63,8 +63,8 @@ int cli_real(const cli_args *args, cli_option_id option, double low, double high
     const char *text = cli_value(args, option);
     if (!text) return 0;
     if (!ft__number_parse(text, &value) || value < low || value > high)
-        return cli_usage(args->command, "%s takes a number from %g to %g, not \"%s\"", cli_flag(option, flag), low,
-                         high, text);
+        return cli_complain(FT_E_RANGE, "%s takes a number from %g to %g, not \"%s\"", cli_flag(option, flag), low,
+                            high, text);
     *out = value;
     return 0;
 }
@@ -104,6 +104,69 @@ static int find_letter(const cli_command *command, char letter, const char *rest
     return help;
 }
 
+/* What Megatron-LM, vLLM, DeepSpeed and transformers call it. */
+static const char *elsewhere(const char *typed)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } names[] = {{"tensor-model-parallel-size", "--tp"},
+                 {"tensor-parallel-size", "--tp"},
+                 {"tensor-parallel", "--tp"},
+                 {"pipeline-model-parallel-size", "--pp"},
+                 {"pipeline-parallel-size", "--pp"},
+                 {"pipeline-parallel", "--pp"},
+                 {"virtual-pipeline-model-parallel-size", "--vpp"},
+                 {"data-parallel-size", "--dp"},
+                 {"data-parallel", "--dp"},
+                 {"context-parallel-size", "--cp"},
+                 {"context-parallel", "--cp"},
+                 {"expert-model-parallel-size", "--ep"},
+                 {"expert-parallel-size", "--ep"},
+                 {"expert-parallel", "--ep"},
+                 {"sequence-parallel", "--sp"},
+                 {"zero-stage", "--zero"},
+                 {"fsdp", "--zero 3"},
+                 {"use-distributed-optimizer", "--zero 1"},
+                 {"sequence-length", "--seq"},
+                 {"seq-length", "--seq"},
+                 {"seq-len", "--seq"},
+                 {"max-seq-length", "--seq"},
+                 {"max-model-len", "--seq"},
+                 {"per-device-train-batch-size", "--micro-batch-size"},
+                 {"batch-size", "--micro-batch-size"},
+                 {"train-batch-size", "--global-batch-size"},
+                 {"input-len", "--isl"},
+                 {"output-len", "--osl"},
+                 {"kv-cache-dtype", "--kv-dtype"},
+                 {"recompute-granularity", "--recompute"},
+                 {"gradient-checkpointing", "--recompute full"},
+                 {"activation-checkpointing", "--recompute full"},
+                 {"torch-compile", "--execution compile"},
+                 {"num-gpus", "--gpus"},
+                 {"num-nodes", "--nodes"},
+                 {"nnodes", "--nodes"},
+                 {"nproc-per-node", "--gpus-per-node"},
+                 {"bf16", "--dtype bf16"},
+                 {"fp16", "--dtype fp16"},
+                 {"fp8", "--dtype fp8"},
+                 {"precision", "--dtype"},
+                 {"quantization", "--weights-dtype"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(typed, names[i].theirs)) return names[i].ours;
+    return NULL;
+}
+
+/* One of ours that this command has: the first word of "--zero 3". */
+static bool has_option(const cli_command *command, const char *flag)
+{
+    size_t length = strcspn(flag + 2, " ");
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (cli_options[i].commands & command->bit && strlen(cli_options[i].name) == length &&
+            !strncmp(cli_options[i].name, flag + 2, length))
+            return true;
+    return false;
+}
+
 static int unknown_option(const cli_command *command, const char *typed)
 {
     const char *names[OPT_COUNT];
@@ -119,7 +182,8 @@ static int unknown_option(const cli_command *command, const char *typed)
                 return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"", typed, cli_commands[c].name,
                                  command->name);
     }
-    const char *nearest = ft__nearest(typed, names, count);
+    const char *ours = elsewhere(typed), *nearest = ft__nearest(typed, names, count);
+    if (ours && has_option(command, ours)) return cli_usage(command, "unknown option --%s; here it is %s", typed, ours);
     if (nearest) return cli_usage(command, "unknown option --%s; did you mean --%s?", typed, nearest);
     return cli_usage(command, "unknown option --%s", typed);
 }
@@ -154,6 +218,9 @@ static int check_value(const cli_command *command, cli_option_id id, const char 
     double number;
     if ((o->kind == CLI_WHOLE || o->kind == CLI_REAL) && !ft__number_parse(value, &number))
         return cli_usage(command, "%s takes a number, not \"%s\"", cli_flag(id, flag), value);
+    if ((o->kind == CLI_FILE || o->kind == CLI_FOLDER) && !*value)
+        return cli_usage(command, "%s needs the name of a %s", cli_flag(id, flag),
+                         o->kind == CLI_FILE ? "file" : "folder");
     if (o->kind == CLI_CHOICE && !cli_option_asks(o)) return check_choice(command, o, value);
     return 0;
 }

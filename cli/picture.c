@@ -11,7 +11,6 @@ bool cli_picture_wanted(const cli_args *args) { return cli_value(args, OPT_HTML)
 int cli_picture_check(const cli_args *args)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
-    if ((html && !*html) || (svg && !*svg)) return cli_usage(args->command, "--html and --svg need the name of a file");
     if (cli_has(args, OPT_PICTURE) && !svg) return cli_usage(args->command, "--picture chooses what --svg FILE draws");
     if (html && svg && !strcmp(html, svg)) return cli_usage(args->command, "--html and --svg name the same file");
     return 0;
@@ -90,5 +89,27 @@ int cli_picture_sweep(const cli_args *args, const ft_page_sweep_case *s)
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_sweep(&picture, &ft__frame_alone, s);
+    return write_text(svg, &picture, made);
+}
+
+int cli_picture_range(const cli_args *args, const ft_page_range *r)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    ft_text page = {0}, picture = {0};
+    bool made = !html || ft__page_range(&page, r);
+    int status = html ? write_text(html, &page, made) : 0;
+    if (!svg || status) return status;
+    made = ft__picture_range(&picture, &ft__frame_alone, r);
+    return write_text(svg, &picture, made);
+}
+
+int cli_picture_steps(const cli_args *args, const char *title, const ft_step_case *cases, size_t count, double quantile)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    ft_text page = {0}, picture = {0};
+    bool made = !html || ft__page_steps(&page, title, cases, count, quantile);
+    int status = html ? write_text(html, &page, made) : 0;
+    if (!svg || status) return status;
+    made = ft__picture_steps(&picture, &ft__frame_alone, cases, count);
     return write_text(svg, &picture, made);
 }

@@ -13,4 +13,7 @@ int cli_picture_sweep(const cli_args *args, const ft_page_sweep_case *s);
 /* Of flags alone, before anything is forecast. */
 int cli_picture_check(const cli_args *args);
 bool cli_picture_wanted(const cli_args *args);
+int cli_picture_range(const cli_args *args, const ft_page_range *r);
+int cli_picture_steps(const cli_args *args, const char *title, const ft_step_case *cases, size_t count,
+                      double quantile);
 #endif

@@ -8,21 +8,29 @@
 #include "report/style.h"
 
 typedef struct cli_sweep {
-    char key[32]; /* with underscores, as in requests */
+    char key[32]; /* as typed, with underscores */
+    cli_option_id option;
     double *x;
     size_t count;
     bool whole;   /* every point is a whole number */
 } cli_sweep;
 
-/* At most `most` points. 0, or the exit status after complaining; free it either way. */
-int cli_sweep_parse(const cli_command *command, const char *text, size_t most, cli_sweep *out);
+/* What --sweep says: one number of the command, at most `most` points. 0, or the exit status after complaining; free it
+ * either way. */
+int cli_sweep_parse(const cli_args *args, size_t most, cli_sweep *out);
 void cli_sweep_free(cli_sweep *sweep);
 
 /* Any command that answers in JSON, over the range that --sweep gives one of its numbers. */
 int cli_sweep_command(const cli_args *args);
 
+/* What stays as it is: "m 4096, k 4096, dtype bf16". Flags as given, and defaults that are known without the model. */
+void cli_sweep_fixed(ft_text *out, const cli_args *args, cli_option_id swept);
+
 /* One answer per point, as a table with a curve, or as comma-separated values. False: out of memory. */
 bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, const cli_sweep *sweep, json_t **answers);
+/* The same as a page, a picture or both: answers of GPU g are answers[g * count ..]. 0, or the exit status. */
+int cli_sweep_page(const cli_args *args, const cli_sweep *sweep, const char *const *gpus, size_t gpu_count,
+                   json_t *const *answers, const char *title, const char *fixed);
 bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const char *gpu, bool header,
                    json_t **answers);
 #endif

@@ -7,9 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask.h"
 #include "base/json.h"
 #include "commands.h"
+#include "picture.h"
 #include "report/lines.h"
+#include "report/step_view.h"
 #include "sweep.h"
 #include "terminal.h"
 
@@ -18,50 +21,12 @@ enum { MOST_POINTS = 2000 };
 typedef struct sweeper {
     const cli_args *args;
     cli_args point; /* what is asked: flags as given, but for the GPU, the number and the form of the answer */
-    cli_option_id option;
     cli_sweep sweep;
-    json_t **answers;
+    json_t **answers; /* of every GPU, one after another */
+    size_t answer_count;
     bool json, csv, all_fine;
+    ft_text fixed; /* what stays as it is */
 } sweeper;
-
-static bool is_number(const cli_option *o) { return o->kind == CLI_WHOLE || o->kind == CLI_REAL; }
-
-static bool named(const cli_option *o, const char *key)
-{
-    if (strlen(key) == 1 && o->letter == key[0]) return true;
-    if (strlen(key) != strlen(o->name)) return false;
-    for (size_t i = 0; key[i]; i++)
-        if (key[i] != o->name[i] && !(key[i] == '_' && o->name[i] == '-')) return false;
-    return true;
-}
-
-/* Numbers alone can be swept. */
-static int find_option(sweeper *s)
-{
-    const cli_command *command = s->args->command;
-    const char *names[OPT_COUNT], *key = s->sweep.key;
-    char typed[sizeof s->sweep.key];
-    size_t count = 0;
-    for (int i = 0; i < OPT_COUNT; i++) {
-        const cli_option *o = &cli_options[i];
-        if (!(o->commands & command->bit) || !is_number(o)) continue;
-        if (cli_option_shown(o) || o->group == CLI_ALIAS) names[count++] = o->name;
-        if (!named(o, key)) continue;
-        s->option = (cli_option_id)i;
-        if (o->kind == CLI_WHOLE && !s->sweep.whole)
-            return cli_usage(command, "--%s takes whole numbers; --sweep %s has others", o->name,
-                             cli_value(s->args, OPT_SWEEP));
-        return 0;
-    }
-    snprintf(typed, sizeof typed, "%s", key);
-    for (char *at = typed; *at; at++)
-        if (*at == '_') *at = '-';
-    const char *nearest = ft__nearest(typed, names, count);
-    if (nearest)
-        return cli_usage(command, "--sweep: \"%s\" has no number called %s; did you mean %s?", command->name, typed,
-                         nearest);
-    return cli_usage(command, "--sweep: \"%s\" has no number called %s, as seq or batch are", command->name, typed);
-}
 
 static void give(cli_args *args, cli_option_id option, const char *value)
 {
@@ -80,20 +45,22 @@ static int copy_flags(sweeper *s)
     for (int i = 0; i < args->given_count; i++) {
         cli_option_id id = args->given[i].option;
         const cli_option *o = &cli_options[id];
-        if (o->group == CLI_OUTPUT && (o->kind == CLI_FILE || o->kind == CLI_FOLDER))
+        if (id == OPT_HTML || id == OPT_SVG) continue; /* of the whole sweep */
+        if (o->group == CLI_OUTPUT && (o->kind == CLI_FILE || o->kind == CLI_FOLDER || id == OPT_PICTURE))
             return cli_usage(args->command, "--%s shows one point, --sweep has %zu; leave one of them out", o->name,
                              s->sweep.count);
         s->csv = s->csv || !strcmp(o->name, "csv");
-        if (id == OPT_SWEEP || id == OPT_JSON || id == OPT_GPU || id == s->option || !strcmp(o->name, "csv")) continue;
+        if (id == OPT_SWEEP || id == OPT_JSON || id == OPT_GPU || id == s->sweep.option || !strcmp(o->name, "csv"))
+            continue;
         give(&s->point, id, args->given[i].value);
     }
     give(&s->point, OPT_JSON, NULL);
-    if (args->command->bit == CLI_INFER && s->option != OPT_INFER_BATCHES && !cli_has(args, OPT_INFER_BATCHES))
+    if (args->command->bit == CLI_INFER && s->sweep.option != OPT_INFER_BATCHES && !cli_has(args, OPT_INFER_BATCHES))
         give(&s->point, OPT_INFER_BATCHES, "1"); /* one cell, not the usual grid */
     return s->csv && s->json ? cli_usage(args->command, "--csv or --json, not both") : 0;
 }
 
-static int ask(sweeper *s, const char *gpu, size_t i)
+static int ask(sweeper *s, const char *gpu, size_t i, json_t **answer)
 {
     char value[40];
     ft_text said = {0};
@@ -102,7 +69,7 @@ static int ask(sweeper *s, const char *gpu, size_t i)
     int given = s->point.given_count;
     snprintf(value, sizeof value, "%.15g", s->sweep.x[i]);
     give(&s->point, OPT_GPU, gpu);
-    give(&s->point, s->option, value);
+    give(&s->point, s->sweep.option, value);
     cli_capture(&said);
     int status = command->run(&s->point);
     cli_capture(NULL);
@@ -111,8 +78,7 @@ static int ask(sweeper *s, const char *gpu, size_t i)
     if (status > 1) {
         if (s->json) cli_print(&said);
         cli_complain(FT_E_RANGE, "--sweep: at %s = %s", s->sweep.key, value);
-    } else if (said.failed || !said.at ||
-               ft__json_parse(said.at, said.length, "the answer", &s->answers[i], &err) != FT_OK) {
+    } else if (said.failed || !said.at || ft__json_parse(said.at, said.length, "the answer", answer, &err) != FT_OK) {
         status = cli_complain(FT_E_BUG, "no answer at %s = %s", s->sweep.key, value);
     } else {
         status = 0;
@@ -132,47 +98,90 @@ static int ask(sweeper *s, const char *gpu, size_t i)
 
 static void forget(sweeper *s)
 {
-    for (size_t i = 0; s->answers && i < s->sweep.count; i++) {
-        json_decref(s->answers[i]);
-        s->answers[i] = NULL;
+    for (size_t i = 0; s->answers && i < s->answer_count; i++) json_decref(s->answers[i]);
+    free(s->answers);
+}
+
+/* "train gpt2", and the range; the GPU between them where there is one. */
+static void add_name(ft_text *out, const ft_style *style, const sweeper *s, const char *gpu)
+{
+    const cli_sweep *w = &s->sweep;
+    bool plain = ft__points_plain(w->x, w->count);
+    ft__text_addf(out, "%s ", s->args->command->name);
+    if (s->args->operand_count) {
+        ft__add_model_name(out, s->args->operands[0]);
+        ft__text_add(out, " ");
     }
+    if (gpu) {
+        ft__text_add(out, "on ");
+        ft__text_add_plain(out, gpu);
+        ft__text_add(out, " ");
+    }
+    ft__text_addf(out, "over %s ", w->key);
+    ft__add_point(out, w->x[0], plain);
+    ft__text_addf(out, " %s ", ft__dash(style));
+    ft__add_point(out, w->x[w->count - 1], plain);
+}
+
+/* The length that a model has of itself stands in no flag; its answers know it. */
+static void add_length(sweeper *s)
+{
+    char moving[48];
+    cli_ask_key(s->sweep.option, moving);
+    const json_t *first = s->answers[0], *asked = json_object_get(json_object_get(first, "request"), "seq");
+    double tokens = json_number_value(json_object_get(first, "tokens_per_s_per_gpu"));
+    double samples = json_number_value(json_object_get(first, "samples_per_s_per_gpu"));
+    if (s->args->command->bit != CLI_TRAIN || asked || !strcmp(moving, "seq") || !(samples > 0)) return;
+    if (tokens / samples > 1.5) ft__text_addf(&s->fixed, "%sseq %.0f", s->fixed.length ? ", " : "", tokens / samples);
 }
 
 static void add_title(ft_text *out, const ft_style *style, const sweeper *s, const char *gpu)
 {
     ft_text line = {0};
-    const cli_sweep *w = &s->sweep;
-    ft__text_addf(&line, "%s ", s->args->command->name);
-    if (s->args->operand_count) ft__text_add_plain(&line, s->args->operands[0]);
-    ft__text_add(&line, s->args->operand_count ? " on " : "on ");
-    ft__text_add_plain(&line, gpu);
-    ft__text_addf(&line, " over %s %.10g %s %.10g", w->key, w->x[0], ft__dash(style), w->x[w->count - 1]);
+    add_name(&line, style, s, gpu);
     ft__ink(out, style, FT_INK_BOLD);
     ft__add_wrapped(out, style, line.at ? line.at : "");
     ft__ink_end(out, style);
+    ft__ink(out, style, FT_INK_DIM);
+    if (s->fixed.length) ft__add_wrapped(out, style, s->fixed.at);
+    ft__ink_end(out, style);
     ft__text_add(out, "\n");
-    out->failed = out->failed || line.failed;
+    out->failed = out->failed || line.failed || s->fixed.failed;
     ft__text_free(&line);
 }
 
-static int sweep_gpu(sweeper *s, const char *gpu, bool first)
+static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
 {
     int status = 0;
     ft_style style = cli_style(s->args);
     unsigned bit = s->args->command->bit;
-    for (size_t i = 0; i < s->sweep.count && !status; i++) status = ask(s, gpu, i);
+    json_t **answers = s->answers + number * s->sweep.count;
+    for (size_t i = 0; i < s->sweep.count && !status; i++) status = ask(s, gpu, i, &answers[i]);
+    if (!status && number == 0) add_length(s);
     if (status || s->json) return status;
     ft_text out = {0};
     bool printed;
     if (s->csv) {
-        printed = cli_sweep_csv(&out, bit, &s->sweep, gpu, first, s->answers);
+        printed = cli_sweep_csv(&out, bit, &s->sweep, gpu, number == 0, answers);
     } else {
-        ft__text_add(&out, first ? "" : "\n");
+        ft__text_add(&out, number == 0 ? "" : "\n");
         add_title(&out, &style, s, gpu);
-        printed = cli_sweep_screen(&out, &style, bit, &s->sweep, s->answers);
+        printed = cli_sweep_screen(&out, &style, bit, &s->sweep, answers);
     }
     if (!printed) out.failed = true;
-    return cli_print(&out);
+    return s->csv ? cli_print(&out) : cli_show(&out, &style);
+}
+
+static int write_page(const sweeper *s, const char *const *gpus, size_t gpu_count)
+{
+    static const ft_style page = {.unicode = true, .width = 100000};
+    ft_text title = {0};
+    add_name(&title, &page, s, NULL);
+    int status = title.failed || s->fixed.failed ? cli_complain(FT_E_MEMORY, "out of memory")
+                                                 : cli_sweep_page(s->args, &s->sweep, gpus, gpu_count, s->answers,
+                                                                  title.at, s->fixed.at ? s->fixed.at : "");
+    ft__text_free(&title);
+    return status;
 }
 
 int cli_sweep_command(const cli_args *args)
@@ -180,22 +189,22 @@ int cli_sweep_command(const cli_args *args)
     sweeper s = {.args = args, .json = cli_has(args, OPT_JSON), .all_fine = true};
     const char **gpus = NULL;
     size_t gpu_count = 0;
-    int status = cli_sweep_parse(args->command, cli_value(args, OPT_SWEEP), MOST_POINTS, &s.sweep);
-    if (!status) status = find_option(&s);
+    int status = cli_sweep_parse(args, MOST_POINTS, &s.sweep);
     if (!status) status = copy_flags(&s);
     if (!status && !cli_values(args, OPT_GPU, &gpus, &gpu_count)) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status && gpu_count == 0)
         status = cli_usage(args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
-    if (!status) s.answers = calloc(s.sweep.count, sizeof *s.answers);
+    if (!status) status = cli_picture_check(args);
+    s.answer_count = gpu_count * s.sweep.count;
+    if (!status) s.answers = calloc(s.answer_count + 1, sizeof *s.answers);
     if (!status && !s.answers) status = cli_complain(FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < gpu_count && !status; i++) {
-        status = sweep_gpu(&s, gpus[i], i == 0);
-        forget(&s);
-    }
+    if (!status) cli_sweep_fixed(&s.fixed, args, s.sweep.option);
+    for (size_t i = 0; i < gpu_count && !status; i++) status = sweep_gpu(&s, gpus[i], i);
+    if (!status && cli_picture_wanted(args)) status = write_page(&s, gpus, gpu_count);
     forget(&s);
-    free(s.answers);
     free(gpus);
     free(s.point.given);
+    ft__text_free(&s.fixed);
     cli_sweep_free(&s.sweep);
     return status || s.all_fine ? status : 1;
 }

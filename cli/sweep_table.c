@@ -4,13 +4,16 @@
  * narrow terminal those on the right.
  */
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "picture.h"
 #include "report/columns.h"
 #include "report/lines.h"
 #include "report/screen.h"
 #include "sweep.h"
+#include "terminal.h"
 
 enum { MOST_COLUMNS = 15, PLOT_WIDTH = 100, PLOT_HEIGHT = 12 };
 
@@ -114,7 +117,7 @@ static void add_cell(ft_text *out, const column *c, const json_t *v)
     else if (json_is_string(v))
         ft__text_add_plain(out, json_string_value(v));
     else if (!json_is_number(v))
-        return;
+        ft__text_add(out, strcmp(c->path, "ranks") ? "" : "1"); /* an answer without ranks is one GPU's */
     else if (c->u == SHARE)
         ft__add_percent(out, number);
     else if (c->u == GIB)
@@ -155,6 +158,17 @@ static size_t choose(const column *all, const ft_style *style, const cli_sweep *
     return count;
 }
 
+/* Sweeping what a request has no use for (gpus_per_node of one GPU) is no mistake, but equal rows want a word. */
+static bool nothing_changes(const column *all, const cli_sweep *sweep, json_t *const *answers)
+{
+    for (const column *c = all; c->head; c++)
+        for (size_t i = 1; i < sweep->count; i++) {
+            const json_t *first = value_at(answers[0], c->path), *v = value_at(answers[i], c->path);
+            if (!first != !v || (v && !json_equal(first, v))) return false;
+        }
+    return sweep->count > 1;
+}
+
 bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, const cli_sweep *sweep, json_t **answers)
 {
     const column *shown[MOST_COLUMNS];
@@ -165,14 +179,19 @@ bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, con
     ft__columns_init(&t, align);
     ft__cell_add(&t, sweep->key);
     for (size_t k = 0; k < columns; k++) ft__cell_add(&t, shown[k]->head);
+    bool plain = ft__points_plain(sweep->x, sweep->count);
     for (size_t i = 0; i < sweep->count; i++) {
-        ft__text_addf(ft__cell(&t), "%.10g", sweep->x[i]);
+        ft__add_point(ft__cell(&t), sweep->x[i], plain);
         for (size_t k = 0; k < columns; k++) add_cell(ft__cell(&t), shown[k], value_at(answers[i], shown[k]->path));
     }
     bool printed = ft__columns_print(&t, out, style, 2, true);
     ft__columns_free(&t);
     int width = style->width - 14;
     if (width > PLOT_WIDTH) width = PLOT_WIDTH;
+    if (nothing_changes(columns_of(command), sweep, answers)) {
+        ft__text_addf(out, "\n  %s changes nothing here.\n", sweep->key);
+        return printed && !out->failed;
+    }
     if (!printed || columns == 0 || sweep->count < 2 || width < 20) return printed;
     double *x = calloc(sweep->count, sizeof *x), *y = calloc(sweep->count, sizeof *y);
     size_t points = 0; /* where the answer was no, there is nothing to draw */
@@ -220,4 +239,92 @@ bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const
         ft__text_add(out, "\n");
     }
     return !out->failed;
+}
+
+/* -- as a page --------------------------------------------------------------------------------- */
+
+typedef struct drawn {
+    const char *head[MOST_COLUMNS];
+    char align[MOST_COLUMNS + 1];
+    const char **cells;
+    double *figures; /* y, low and high of every row */
+    size_t columns, rows;
+} drawn;
+
+static double figure_at(const json_t *answer, const column *c)
+{
+    const json_t *v = value_at(answer, c->path);
+    return json_is_number(v) ? json_number_value(v) / (c->u == COUNT ? 1e9 : 1) : NAN;
+}
+
+static const char *words_of(const char *bound)
+{
+    for (int i = 0; bound && i < 4; i++)
+        if (!strcmp(bound, ft_bound_name((ft_bound)i))) return ft__bound_words((ft_bound)i);
+    return bound ? bound : "";
+}
+
+/* Columns that any answer fills, and their texts. False: out of memory. */
+static bool draw_rows(drawn *d, const column *all, json_t *const *answers)
+{
+    const column *shown[MOST_COLUMNS];
+    for (const column *c = all; c->head && d->columns < MOST_COLUMNS; c++)
+        if (filled(c, answers, d->rows)) {
+            d->align[d->columns] = c->u == WORD ? 'l' : 'r';
+            d->head[d->columns] = c->head;
+            shown[d->columns++] = c;
+        }
+    d->cells = calloc(d->rows * d->columns + 1, sizeof *d->cells);
+    d->figures = calloc(3 * d->rows + 1, sizeof *d->figures);
+    if (!d->cells || !d->figures || d->columns == 0) return false;
+    bool interval = d->columns > 2 && !strcmp(d->head[1], "low") && !strcmp(d->head[2], "high");
+    for (size_t i = 0; i < d->rows; i++) {
+        d->figures[i] = figure_at(answers[i], shown[0]);
+        for (size_t k = 1; k <= 2; k++) d->figures[k * d->rows + i] = interval ? figure_at(answers[i], shown[k]) : NAN;
+        for (size_t k = 0; k < d->columns; k++) {
+            ft_text t = {0};
+            const json_t *v = value_at(answers[i], shown[k]->path);
+            if (!strcmp(shown[k]->path, "regime.bound"))
+                ft__text_add(&t, words_of(json_string_value(v))); /* as pages say it */
+            else
+                add_cell(&t, shown[k], v);
+            d->cells[i * d->columns + k] = t.at; /* NULL where it is empty */
+            if (t.failed) return false;
+        }
+    }
+    return true;
+}
+
+int cli_sweep_page(const cli_args *args, const cli_sweep *sweep, const char *const *gpus, size_t gpu_count,
+                   json_t *const *answers, const char *title, const char *fixed)
+{
+    drawn d = {.rows = gpu_count * sweep->count};
+    int status = 0;
+    if (draw_rows(&d, columns_of(args->command->bit), answers)) {
+        bool interval = isfinite(d.figures[d.rows]);
+        ft_page_range page = {.title = title,
+                              .fixed = fixed,
+                              .key = sweep->key,
+                              .figure = d.head[0],
+                              .gpus = gpus,
+                              .gpu_count = gpu_count,
+                              .count = sweep->count,
+                              .columns = d.columns,
+                              .x = sweep->x,
+                              .y = d.figures,
+                              .low = interval ? d.figures + d.rows : NULL,
+                              .high = interval ? d.figures + 2 * d.rows : NULL,
+                              .head = d.head,
+                              .align = d.align,
+                              .cells = d.cells};
+        status = cli_picture_range(args, &page);
+    } else if (d.columns > 0) {
+        status = cli_complain(FT_E_MEMORY, "out of memory");
+    } else {
+        status = cli_complain(FT_E_RANGE, "no point of the sweep has a figure to draw");
+    }
+    for (size_t i = 0; d.cells && i < d.rows * d.columns; i++) free((void *)(uintptr_t)d.cells[i]);
+    free(d.cells);
+    free(d.figures);
+    return status;
 }

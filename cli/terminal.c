@@ -29,8 +29,10 @@ ft_style cli_style(const cli_args *args)
     style.unicode = !strcmp(codeset, "UTF-8") || !strcmp(codeset, "utf8");
     style.colour = wants_colour(args);
     struct winsize size;
-    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         style.width = size.ws_col;
+        style.terminal = true;
+    }
     return style;
 }
 

@@ -175,8 +175,9 @@ static int run_gpus(trainer *t)
     cli_asker *a = &t->ask;
     ft_style style = cli_style(a->args);
     ft_error err = {0};
-    ft_text out = {0};
+    ft_text out = {0}, heading = {0}; /* heading: of a page of several */
     int status = 0;
+    size_t count = 0; /* those that answered */
     double quantile = 0.9;
     ft_step_case *cases = calloc(a->gpu_count, sizeof *cases);
     if (!cases) return cli_complain(FT_E_MEMORY, "out of memory");
@@ -184,15 +185,24 @@ static int run_gpus(trainer *t)
         ft_step_view view;
         if (!cli_asker_set(a, "gpu", json_string(a->gpus[i])))
             status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
-        else if (fill_up(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK)
+        else if (fill_up(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK) {
+            bool last = i + 1 == a->gpu_count && count == 0;
+            if (!last && cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) continue;
             status = cli_asker_fail(a, &err);
+        }
         if (!status) status = cli_many_files(a->args, &view);
-        if (!status) status = write_pictures(t, &view, &err);
+        if (!status && a->gpu_count == 1) status = write_pictures(t, &view, &err);
         if (status) break;
         t->all_fit = t->all_fit && view.step->memory.fits;
         quantile = view.quantile;
-        cases[i].device = *view.device;
-        cases[i].step = *view.step;
+        cases[count].device = *view.device;
+        cases[count++].step = *view.step;
+        if (a->gpu_count > 1 && count == 1 && cli_picture_wanted(a->args)) {
+            static const ft_style page = {.unicode = true, .width = 100000};
+            ft_step_view all = view;
+            all.device = NULL;
+            ft__screen_step_title(&heading, &page, &all);
+        }
         if (a->json) {
             json_t *id = a->gpu_count > 1 ? json_string(a->gpus[i]) : NULL;
             add_answer(t, &out, id, &view);
@@ -206,7 +216,7 @@ static int run_gpus(trainer *t)
         }
         if (a->gpu_count == 1 && !add_screen(a->args, &out, &style, &view)) out.failed = true;
         if (a->gpu_count == 1 && !cli_many_screen(a->args, &out, &style, &view)) out.failed = true;
-        if (a->gpu_count > 1 && i == 0) {
+        if (a->gpu_count > 1 && count == 1) {
             ft_step_view all = view;
             all.device = NULL;
             ft__screen_step_title(&out, &style, &all);
@@ -217,13 +227,17 @@ static int run_gpus(trainer *t)
             ft__screen_days(&out, &style, &days);
         }
     }
-    if (!status && !a->json && a->gpu_count > 1 && !ft__screen_steps(&out, &style, cases, a->gpu_count, quantile))
+    if (!status && !a->json && a->gpu_count > 1 && !ft__screen_steps(&out, &style, cases, count, quantile))
         out.failed = true;
     bool screen = !a->json && !cli_has(a->args, OPT_STEP_CSV);
     if (!status)
         status = screen ? cli_show(&out, &style) : cli_print(&out);
     else
         ft__text_free(&out);
+    if (!status && a->gpu_count > 1 && cli_picture_wanted(a->args))
+        status = heading.failed ? cli_complain(FT_E_MEMORY, "out of memory")
+                                : cli_picture_steps(a->args, heading.at, cases, count, quantile);
+    ft__text_free(&heading);
     free(cases);
     return status;
 }
@@ -236,7 +250,8 @@ static bool ask_for_advice(trainer *t)
     bool quiet = t->ask.json || t->ask.gpu_count > 1 || (detail && strcmp(detail, "summary") != 0);
     if (cli_has(args, OPT_STEP_CSV)) quiet = true;
     bool wanted = advice ? strcmp(advice, "none") != 0 : !quiet, table = cli_has(args, OPT_TECHNIQUES);
-    t->for_page = !wanted && !advice && !table && cli_value(args, OPT_HTML); /* a page says what to change */
+    bool page = cli_value(args, OPT_HTML) && t->ask.gpu_count == 1; /* it says what to change */
+    t->for_page = !wanted && !advice && !table && page;
     wanted = wanted || t->for_page;
     return (!wanted || cli_asker_set(&t->ask, "advice", json_true())) &&
            (!table || cli_asker_set(&t->ask, "techniques", json_true()));
@@ -246,8 +261,8 @@ static int check_output(const cli_args *args)
 {
     int gpus = 0;
     for (int i = 0; i < args->given_count; i++) gpus += args->given[i].option == OPT_GPU;
-    if (gpus > 1 && (cli_picture_wanted(args) || cli_has(args, OPT_STEP_CSV)))
-        return cli_usage(args->command, "--html, --svg and --csv show one kind of GPU; %d were given", gpus);
+    if (gpus > 1 && (cli_has(args, OPT_PICTURE) || cli_has(args, OPT_STEP_CSV)))
+        return cli_usage(args->command, "--picture and --csv show one kind of GPU; %d were given", gpus);
     if (cli_has(args, OPT_STEP_CSV) && cli_has(args, OPT_JSON))
         return cli_usage(args->command, "--csv or --json, not both");
     return cli_picture_check(args);
@@ -257,7 +272,7 @@ int cli_train(const cli_args *args)
 {
     trainer t = {.all_fit = true};
     int status = cli_real(args, OPT_TRAIN_TOKENS, 1, 1e18, &t.tokens);
-    if (!status) status = cli_whole(args, OPT_GPUS_USED, 1, 1 << 24, &t.gpus);
+    if (!status) status = cli_whole(args, OPT_GPUS_USED, 1, 1000000, &t.gpus);
     if (status) return status;
     status = check_output(args);
     if (status) return status;

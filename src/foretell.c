@@ -206,6 +206,7 @@ static ft_status forecast(const ft_context *ft, const ft_device *device, const f
                           ft_forecast *out, ft_error *err)
 {
     FT_TRY(ft__kernel_forecast(ft->predictor, device, op, quantile, out, err));
+    ft__settle_bound(device, op, out);
     if (sound(out)) return FT_OK;
     return ft__fail(err, FT_E_BUG, "the forecast of \"%.60s\" on %s is %g ms in [%g, %g]: please report it",
                     op->name ? op->name : "?", device->name, out->ms, out->low_ms, out->high_ms);
@@ -303,12 +304,20 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
     }
     ft_ask ask;
     const json_t *id = json_object_get(document, "id");
+    size_t before = out->length;
+    bool whole = !out->failed;
     status = ft__request_task(document, &ask, &err);
     if (status == FT_OK)
         status = ask == FT_ASK_KERNEL       ? answer_kernel(ft, scratch, document, id, out, &err)
                  : ask == FT_ASK_COLLECTIVE ? answer_collective(ft, scratch, document, id, out, &err)
                  : ask == FT_ASK_TRACE      ? ft__answer_trace_request(ft, document, id, out, &err)
                                             : answer_model(ft, scratch, document, id, out, &err);
+    /* An answer that broke off is taken back: its line says so, and the lines after it are answered. */
+    if (status == FT_OK && whole && out->failed) {
+        out->failed = false;
+        out->length = before;
+        status = ft__fail(&err, FT_E_MEMORY, "out of memory: the answer broke off");
+    }
     if (status != FT_OK) ft__answer_error(out, id, &err, line);
     json_decref(document);
 }

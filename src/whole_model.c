@@ -138,8 +138,8 @@ static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_mo
                     r->model, (long long)step->ranks, r->device->name, step->step_ms, step->low_ms, step->high_ms);
 }
 
-ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
-                               ft_step *step, ft_graph **g, ft_error *err)
+static ft_status forecast_laid_out(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
+                                   ft_step *step, ft_graph **g, ft_error *err)
 {
     if (ft__parallel_alone(&r->parallel)) {
         FT_TRY(ft__model_graph(r->arch, &r->work, s->arena, g, err));
@@ -147,6 +147,13 @@ ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_mod
     } else {
         FT_TRY(forecast_ranks(ft, s, r, view, step, g, err));
     }
+    return FT_OK;
+}
+
+ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
+                               ft_step *step, ft_graph **g, ft_error *err)
+{
+    FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, r, view, step, g, err), err));
     if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
     if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
     double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;
@@ -223,7 +230,7 @@ static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_g
     const ft_memory asked = step->memory;
     other_workloads others = {.request = r, .asked = &asked, .parameters = g->parameters, .arena = s->trials};
     ft_status status = ft__memory_remedy(&r->work, memory_of, &others, &remedy, &ignored);
-    if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_E_MEMORY && !ft__arena_full(s->trials)) return ft__fail(err, FT_E_MEMORY, "out of memory");
     if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, remedy.text, strlen(remedy.text));
     return step->memory.remedy ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
@@ -247,7 +254,8 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     return FT_OK;
 }
 
-ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *out, ft_error *err)
+static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *out,
+                         ft_error *err)
 {
     memset(out, 0, sizeof *out);
     if (!s->memo) s->memo = ft__memo_new();
@@ -273,6 +281,17 @@ ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_reques
     out->memory_only = r->ask == FT_ASK_MEMORY;
     out->arena = s->arena;
     return ft__step_advise(ft, s, r, out, err);
+}
+
+/* The machine may have memory left where the request has had its part. */
+ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *out, ft_error *err)
+{
+    ft_status status = step_of(ft, s, r, out, err);
+    if (status != FT_E_MEMORY || !ft__arena_full(s->arena)) return status;
+    return ft__fail_at(err, FT_E_RANGE, "model", 0, 0,
+                       "the step is too large to forecast: its operators and pieces need more than %zu MiB; fewer "
+                       "stages, micro-batches or kinds of layers would do",
+                       largest_graph >> 20);
 }
 
 /* -- sheets ------------------------------------------------------------------------------------ */

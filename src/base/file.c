@@ -21,14 +21,14 @@
 /* strerror_r has two incompatible forms; glibc's returns the text. */
 static ft_status file_error(ft_error *err, const char *verb, const char *path, int code)
 {
-    if (code == ENOMEM) return ft__fail_at(err, FT_E_MEMORY, path, 0, 0, "out of memory while reading '%s'", path);
+    if (code == ENOMEM) return ft__fail_at(err, FT_E_MEMORY, path, 0, 0, "out of memory while reading it");
     char buffer[128];
 #ifdef __GLIBC__
     const char *reason = strerror_r(code, buffer, sizeof buffer);
 #else
     const char *reason = strerror_r(code, buffer, sizeof buffer) == 0 ? buffer : "unknown reason";
 #endif
-    return ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot %s '%s': %s", verb, path, reason);
+    return ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot %s: %s", verb, reason);
 }
 
 bool ft__file_exists(const char *path)
@@ -85,8 +85,8 @@ ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length
         if (got == 0) break;
         used += (size_t)got;
         if (cap && used > cap) {
-            status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "'%s' is larger than %zu bytes, the most that is read",
-                                 path, cap);
+            status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "the file is larger than %zu bytes, the most that is read",
+                                 cap);
             break;
         }
         if (used > room) room = used;
@@ -167,7 +167,7 @@ static ft_status map(const char *path, int how, const void **out, size_t *length
     if (fstat(fd, &info) != 0) {
         status = file_error(err, "read", path, errno);
     } else if (!S_ISREG(info.st_mode)) {
-        status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot read '%s': it is no regular file", path);
+        status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot read: it is no regular file");
     } else if ((uintmax_t)info.st_size > SIZE_MAX / 2) {
         status = file_error(err, "read", path, EFBIG);
     } else if (info.st_size == 0) {

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* strnlen under -std=c17 */
 #include "base/text.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -152,21 +153,29 @@ static unsigned char fold(char c)
     return (unsigned char)c;
 }
 
-/* Optimal string alignment: insertions, deletions, replacements and swaps of two neighbours, each one step. */
+static bool separates(char c) { return fold(c) == '_'; }
+
+/* Optimal string alignment in quarters of a step: insertions, deletions, replacements and swaps of two neighbours are
+ * one step each, a separator more or less a quarter: gpt-2 is nearly gpt2. */
+enum { STEP = 4, SEPARATOR = 1 };
+
+static int cost(char c) { return separates(c) ? SEPARATOR : STEP; }
+
 static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     int rows[3][LONGEST_NAME + 1];
     int *before = rows[0], *last = rows[1], *row = rows[2];
-    for (size_t j = 0; j <= b_length; j++) last[j] = (int)j;
+    last[0] = 0;
+    for (size_t j = 1; j <= b_length; j++) last[j] = last[j - 1] + cost(b[j - 1]);
     for (size_t i = 1; i <= a_length; i++) {
-        row[0] = (int)i;
+        row[0] = last[0] + cost(a[i - 1]);
         for (size_t j = 1; j <= b_length; j++) {
             bool same = fold(a[i - 1]) == fold(b[j - 1]);
-            int best = last[j - 1] + !same;
-            if (last[j] + 1 < best) best = last[j] + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            int best = last[j - 1] + (same ? 0 : STEP);
+            if (last[j] + cost(a[i - 1]) < best) best = last[j] + cost(a[i - 1]);
+            if (row[j - 1] + cost(b[j - 1]) < best) best = row[j - 1] + cost(b[j - 1]);
             bool swapped = i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]);
-            if (swapped && before[j - 2] + 1 < best) best = before[j - 2] + 1;
+            if (swapped && before[j - 2] + STEP < best) best = before[j - 2] + STEP;
             row[j] = best;
         }
         int *spare = before;
@@ -177,33 +186,65 @@ static int distance(const char *a, size_t a_length, const char *b, size_t b_leng
     return last[b_length];
 }
 
+int ft__edits(const char *a, size_t length, const char *b)
+{
+    size_t b_length = strlen(b);
+    return length > LONGEST_NAME || b_length > LONGEST_NAME ? INT_MAX : distance(a, length, b, b_length) / STEP;
+}
+
+/* The typed word is how the name begins, separators aside: "h100" of h100_sxm, "mi300" of mi300x. */
 static bool begins_with(const char *name, const char *start, size_t length)
 {
-    for (size_t i = 0; i < length; i++)
-        if (!name[i] || fold(name[i]) != fold(start[i])) return false;
+    for (size_t i = 0; i < length; i++) {
+        if (separates(start[i])) continue;
+        while (separates(*name)) name++;
+        if (!*name || fold(*name++) != fold(start[i])) return false;
+    }
     return true;
 }
 
-/* A name is meant when at most a third of the letters typed are wrong, or when the typed word is its beginning
- * ("h100" for "h100_sxm"), which counts as one step. Of equals the first in the list wins. */
+/* A long name of which the beginning was typed with a slip ("micro_bach" for micro_batch_size): the steps to the name
+ * cut to the typed length, one letter more or less. */
+static int distance_to_beginning(const char *wanted, size_t length, const char *name, size_t name_length)
+{
+    int best = INT_MAX;
+    for (size_t cut = length - 1; cut <= length + 1 && cut < name_length; cut++) {
+        int steps = distance(wanted, length, name, cut);
+        if (steps < best) best = steps;
+    }
+    return best;
+}
+
+/* A name is meant when at most a third of the letters typed are wrong, when the typed word is its beginning ("h100" for
+ * "h100_sxm"), which counts as one step, or when it is nearly its beginning, which counts as one more. Of equals a name
+ * that goes on wins over one that differs, the shorter of those, and otherwise the first in the list. */
 const char *ft__nearest(const char *wanted, const char *const *names, size_t count)
 {
     size_t length = strlen(wanted);
     if (length == 0 || length > LONGEST_NAME) return NULL;
-    int limit = length < 3 ? 1 : (int)(length + 2) / 3;
+    int limit = STEP * (length < 3 ? 1 : (int)(length + 2) / 3);
     int best = limit + 1;
+    bool best_begins = false;
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
         size_t name_length = strlen(names[i]);
         if (name_length > LONGEST_NAME) continue;
         int steps = distance(wanted, length, names[i], name_length);
         /* A one-letter name shares nothing with a one-letter wish but its length. */
-        if ((size_t)steps >= (length > name_length ? length : name_length)) steps = limit + 1;
-        if (steps > 1 && length >= 2 && begins_with(names[i], wanted, length)) steps = 1;
-        if (steps < best) {
-            best = steps;
-            nearest = names[i];
+        if (steps >= STEP * (int)(length > name_length ? length : name_length)) steps = limit + 1;
+        bool begins = length >= 2 && steps > SEPARATOR && begins_with(names[i], wanted, length);
+        if (begins && steps > STEP) steps = STEP;
+        if (!begins && steps > 2 * STEP && length >= 5) {
+            int near = distance_to_beginning(wanted, length, names[i], name_length);
+            if (near <= STEP * (int)length / 5 && near + STEP < steps) steps = near + STEP, begins = true;
         }
+        bool equal = steps == best && nearest;
+        bool better = steps < best || (equal && begins && !best_begins) ||
+                      (equal && begins && best_begins && name_length < strlen(nearest));
+        if (steps > limit || !better) continue;
+        best = steps;
+        best_begins = begins;
+        nearest = names[i];
     }
     return nearest;
 }

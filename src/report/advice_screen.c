@@ -25,7 +25,9 @@ static void add_signed(ft_text *out, double value, int digits)
     ft__add_figure(out, fabs(value), digits);
 }
 
-static void advice_row(ft_columns *c, const ft_style *style, const ft_step_view *v, const ft_advice *a, int room)
+/* `fits`: a column more, where the step as asked does not. */
+static void advice_row(ft_columns *c, const ft_style *style, const ft_step_view *v, const ft_advice *a, int room,
+                       bool fits)
 {
     ft_text t = {0};
     ft__advice_change(&t, a, v->asked);
@@ -39,11 +41,12 @@ static void advice_row(ft_columns *c, const ft_style *style, const ft_step_view 
     add_signed(range, a->high_ms, 3);
     ft__add_percent(ft__cell(c), a->saves_ms / v->step->step_ms);
     add_memory(ft__cell(c), a->memory_bytes);
+    if (fits) ft__cell_add(c, a->fits ? "yes" : "no");
 }
 
 static int room_of(const ft_style *style)
 {
-    int room = style->width - 46;
+    int room = style->width - 47;
     return room < 16 ? 16 : room > 56 ? 56 : room;
 }
 
@@ -58,14 +61,16 @@ static bool advice_table(ft_text *out, const ft_style *style, const ft_step_view
                          const ft_advice *list, size_t count)
 {
     ft_columns c;
-    int room = room_of(style);
-    ft__columns_init(&c, "lrrrr");
+    bool fits = !v->step->memory.fits;
+    int room = room_of(style) - (fits ? 6 : 0);
+    ft__columns_init(&c, fits ? "lrrrrl" : "lrrrr");
     ft__cell_add(&c, title);
     ft__cell_add(&c, "saves ms");
     ft__cell_add(&c, "range");
     ft__cell_add(&c, "share");
     ft__cell_add(&c, "GiB");
-    for (size_t i = 0; i < count; i++) advice_row(&c, style, v, &list[i], room);
+    if (fits) ft__cell_add(&c, "fits");
+    for (size_t i = 0; i < count; i++) advice_row(&c, style, v, &list[i], room, fits);
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
     return printed;
@@ -109,11 +114,11 @@ bool ft__screen_advice(ft_text *out, const ft_style *style, const ft_step_view *
 
 /* -- everything -------------------------------------------------------------------------------- */
 
-static void verdict_row(ft_columns *c, const ft_verdict *x, const char *name)
+static void verdict_row(ft_columns *c, const ft_verdict *x, const char *name, const char *held)
 {
     ft__cell_add(c, name);
     ft__add_figure(ft__cell(c), x->ms, 4);
-    ft__cell_add(c, ft__bound_words(x->bound));
+    ft__cell_add(c, held ? held : ft__bound_words(x->bound));
     ft__add_percent(ft__cell(c), x->share[x->bound]);
     ft__add_figure(ft__cell(c), x->intensity, 3);
     ft__add_figure(ft__cell(c), x->balance, 3);
@@ -133,16 +138,18 @@ static bool verdict_table(ft_text *out, const ft_style *style, const ft_verdicts
                                        "TFLOP/s", "of peak", "GB/s",    "of peak", "tail"};
     ft_columns c;
     ft__columns_init(&c, "lrlrrrrrrrr");
+    c.drop = "kfjhe"; /* tail, balance, both shares of peaks, intensity */
     for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&c, head[i]);
-    verdict_row(&c, &v->whole, "step");
+    bool waits = v->whole.bound == FT_OVERHEAD && v->bubble_ms > 0.5 * v->whole.share[FT_OVERHEAD] * v->whole.ms;
+    verdict_row(&c, &v->whole, "step", waits ? "pipeline bubble" : NULL);
     for (int p = 0; p < FT_PHASE_COUNT; p++)
-        if (v->phase[p].ms > 0) verdict_row(&c, &v->phase[p], v->phase[p].name);
+        if (v->phase[p].ms > 0) verdict_row(&c, &v->phase[p], v->phase[p].name, NULL);
     for (size_t i = 0; i < v->layer_count; i++) {
         ft_text name = {0}, cut = {0};
         ft__text_add(&name, "block ");
         ft__text_add_plain(&name, v->layers[i].name);
         ft__add_cut(&cut, &name, 20);
-        verdict_row(&c, &v->layers[i], cut.at ? cut.at : "");
+        verdict_row(&c, &v->layers[i], cut.at ? cut.at : "", NULL);
         ft__text_free(&name);
         ft__text_free(&cut);
     }
@@ -244,13 +251,13 @@ bool ft__screen_techniques(ft_text *out, const ft_style *style, const ft_step_vi
         const ft_advice *x = &a->table[i];
         ft_text t = {0};
         ft__advice_change(&t, x, v->asked);
-        ft__add_cut(ft__cell(&c), &t, 40);
+        ft__add_cut(ft__cell(&c), &t, style->width < 96 ? style->width - 56 : 40);
         ft__text_free(&t);
         ft__add_figure(ft__cell(&c), x->step_ms, 4);
         add_signed(ft__cell(&c), x->saves_ms, 3);
-        ft__cell_addf(&c, "%+.1f %%", -100 * x->saves_ms / v->step->step_ms);
+        ft__add_change(ft__cell(&c), -x->saves_ms / v->step->step_ms);
         ft__add_gib(ft__cell(&c), v->step->memory.peak_bytes + x->memory_bytes);
-        ft__cell_addf(&c, "%+.1f %%", 100 * x->memory_bytes / v->step->memory.peak_bytes);
+        ft__add_change(ft__cell(&c), x->memory_bytes / v->step->memory.peak_bytes);
         ft__cell_add(&c, x->fits ? "yes" : "no");
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);

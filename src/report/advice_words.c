@@ -125,9 +125,9 @@ static const char *reason(const ft_advice *a, const ft_change *now)
     case FT_MOVE_FFN:
     case FT_MOVE_HIDDEN: return "its products start off the 128 bytes that matrix units load at";
     case FT_MOVE_BATCH:
-        return a->after.work.batch < now->work.batch
-                   ? "the last wave of tiles is full"
-                   : "per sample: launches, weights and the update are shared by more";
+        return a->after.work.batch < now->work.batch ? "the last wave of tiles is full"
+               : now->work.task == FT_TRAIN          ? "per sample: launches, weights and the update are shared by more"
+                                                     : "per sample: launches and weights are shared by more";
     case FT_MOVE_MICRO: return "the same step in other portions";
     case FT_MOVE_EXECUTION:
         return a->after.work.execution == FT_RUN_FUSED ? "fewer passes over memory" : "fused kernels, fewer launches";

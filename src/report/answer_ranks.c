@@ -72,9 +72,7 @@ static void add_stages(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "exposed_ms", g->exposed_ms);
         ft__answer_figure(out, "in_flight", ft__in_flight(v, s));
         add_bytes(out, "saved_bytes", g->saved_bytes);
-        ft_memory memory;
-        ft__stage_memory(v, s, &memory);
-        add_bytes(out, "peak_bytes", memory.peak_bytes);
+        add_bytes(out, "peak_bytes", g->held.peak_bytes);
         ft__text_add(out, "}");
     }
     ft__text_add(out, "]");

@@ -190,7 +190,7 @@ static void add_pass(ranker *r, int64_t place_stage, ft_phase phase, int64_t chu
 
 /* -- pieces ------------------------------------------------------------------------------------ */
 
-static void add_send(ranker *r, bool receives, bool forward, int64_t place, int64_t other_stage, int32_t micro,
+static void add_send(ranker *r, bool receives, bool forward, int64_t place, int64_t other_stage, int64_t micro,
                      double bytes)
 {
     const ft_parallel *p = layout(r->v);
@@ -260,6 +260,8 @@ static double nodes_of(const ft_graph *g)
     return sum;
 }
 
+static const int64_t most_nodes = 20 * (int64_t)FT_CHAKRA_NODES;
+
 static ft_status add_rank(ranker *r, int64_t rank, ft_error *err)
 {
     const ft_parallel *p = layout(r->v);
@@ -281,15 +283,15 @@ static ft_status add_rank(ranker *r, int64_t rank, ft_error *err)
             add_piece(r, op, p->zero >= 2 || i == last[op->chunk % 64]);
         }
     } else {
-        for (int64_t m = 0; m < r->micros && !r->file.text.failed; m++) {
+        for (int64_t m = 0; m < r->micros && !r->file.text.failed && r->file.count <= most_nodes; m++) {
             add_pass(r, 0, FT_FORWARD, 0, false);
             add_pass(r, 0, FT_BACKWARD, 0, false);
         }
     }
     add_end(r);
-    if (r->file.count > 20 * (int64_t)FT_CHAKRA_NODES)
-        return ft__fail(err, FT_E_RANGE, "rank %" PRId64 " has %" PRId64 " nodes: more than a trace should hold", rank,
-                        r->file.count);
+    if (r->file.count > most_nodes)
+        return ft__fail(err, FT_E_RANGE, "rank %" PRId64 " has more than %" PRId64 " nodes: too many for a trace", rank,
+                        most_nodes);
     return r->file.text.failed ? ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace") : FT_OK;
 }
 
@@ -321,6 +323,10 @@ ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_er
     if (v->memory_only) return ft__fail(err, FT_E_UNSUPPORTED, "a request for memory has no times to trace");
     r.micros = v->work->accumulate > 1 ? v->work->accumulate : 1;
     r.parts = v->ranked && p->schedule == FT_INTERLEAVED && p->vpp > 1 ? p->vpp : 1;
+    if (v->ranked && v->ranked->pipe.skipped > 0) /* who runs such a trace needs every one of them */
+        return ft__fail(err, FT_E_RANGE,
+                        "a Chakra trace lists every micro-batch: %" PRId64 " are too many, %" PRId64 " would do",
+                        r.micros, r.micros - v->ranked->pipe.skipped);
     FT_TRY(prepare(&r, err));
     int64_t ranks = ft__parallel_ranks(p), same = p->tp * p->cp * p->dp, step = ranks <= FT_CHAKRA_RANKS ? 1 : same;
     ft_text groups = {0};

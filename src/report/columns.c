@@ -37,23 +37,39 @@ void ft__cell_addf(ft_columns *c, const char *format, ...)
     ft__cell_add(c, text);
 }
 
+/* Leaves out columns, one after another, until the others stand beside each other. */
+static void drop_columns(const ft_columns *c, const ft_style *style, int indent, const int *width, bool *hidden)
+{
+    int all = indent - 2;
+    for (int i = 0; i < c->count; i++) all += 2 + width[i];
+    for (const char *at = style->terminal ? c->drop : NULL; at && *at && all > style->width; at++) {
+        int column = *at - 'a';
+        if (column < 0 || column >= c->count || hidden[column]) continue;
+        hidden[column] = true;
+        all -= 2 + width[column];
+    }
+}
+
 bool ft__columns_print(ft_columns *c, ft_text *out, const ft_style *style, int indent, bool heading)
 {
     int width[FT_MOST_COLUMNS] = {0};
+    bool hidden[FT_MOST_COLUMNS] = {false};
     if (c->text.failed || !c->text.at) return false;
     const char *at = c->text.at;
     for (size_t i = 0; i < c->cells; i++, at += strlen(at) + 1) {
         int w = ft__text_width(at), column = (int)(i % (size_t)c->count);
         if (w > width[column]) width[column] = w;
     }
+    drop_columns(c, style, indent, width, hidden);
+    int first = 0, final = c->count - 1;
+    while (first < final && hidden[first]) first++;
+    while (final > first && hidden[final]) final--;
     at = c->text.at;
     for (size_t i = 0; i < c->cells; i++, at += strlen(at) + 1) {
         int column = (int)(i % (size_t)c->count), gap = width[column] - ft__text_width(at);
-        bool last = column == c->count - 1 || i + 1 == c->cells, head = heading && i < (size_t)c->count;
-        if (column == 0)
-            ft__text_pad(out, indent);
-        else
-            ft__text_pad(out, 2);
+        bool last = column == final || i + 1 == c->cells, head = heading && i < (size_t)c->count;
+        if (hidden[column]) continue;
+        ft__text_pad(out, column == first ? indent : 2);
         if (c->align[column] == 'r') ft__text_pad(out, gap);
         if (head) ft__ink(out, style, FT_INK_DIM);
         ft__text_add(out, at);

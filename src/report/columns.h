@@ -7,6 +7,8 @@ enum { FT_MOST_COLUMNS = 16 };
 
 typedef struct ft_columns {
     const char *align;   /* one letter per column: l or r */
+    const char *drop;    /* columns to do without on a narrow terminal, first the first: "ca" is the third, then the
+                            first; NULL: none */
     int count;
     ft_text text;        /* every cell, NUL between them */
     size_t cells;

@@ -258,8 +258,15 @@ static void explain_class(ft_cause *c, const char *path, const json_t *a, const 
 static void explain_idle(ft_cause *c, const json_t *a, const json_t *b, double work)
 {
     double n = ft__compared_figure(a, "launches"), m = ft__compared_figure(b, "launches") * work;
-    snprintf(c->why, sizeof c->why, "the host issues %.0f launches in %.4g ms instead of %.0f in %.4g", m,
-             ft__compared_figure(b, "host_ms") * work, n, ft__compared_figure(a, "host_ms"));
+    double x = ft__compared_figure(a, "host_ms"), y = ft__compared_figure(b, "host_ms") * work;
+    double busy_a = ft__compared_figure(a, "busy_ms"), busy_b = ft__compared_figure(b, "busy_ms") * work;
+    if (!alike(x, y) || !alike(n, m)) {
+        snprintf(c->why, sizeof c->why, "the host issues %.0f launches in %.4g ms instead of %.0f in %.4g", m, y, n, x);
+    } else if (!alike(busy_a, busy_b) && busy_a > 0 && busy_b > 0) { /* what it waits for is what they do not cover */
+        bool longer = busy_b > busy_a;
+        snprintf(c->why, sizeof c->why, "kernels take %s and hide %s of the same %.4g ms of the host",
+                 longer ? "longer" : "less", longer ? "more" : "less", y);
+    }
 }
 
 static void explain_exposed(ft_cause *c, const json_t *a, const json_t *b, double work)

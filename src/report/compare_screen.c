@@ -15,7 +15,7 @@
 
 enum { MOST_ROWS = 40, CELL = 48, MOST_ASKED = 48 };
 
-typedef enum unit { MS, PLAIN, SHARE, GIB, WORD } unit;
+typedef enum unit { MS, PLAIN, WHOLE, SHARE, GIB, WORD } unit;
 
 static char letter(size_t i) { return (char)('A' + i); }
 
@@ -46,6 +46,8 @@ static bool put_figure(char out[CELL], unit u, double value)
         ft__add_gib(&t, value);
     else if (u == SHARE)
         ft__add_percent(&t, value);
+    else if (u == WHOLE && value < 1e15 && fabs(value - round(value)) < 1e-9 * fmax(1, value))
+        ft__text_addf(&t, "%.0f", value); /* launches are counted, not measured */
     else
         ft__add_figure(&t, value, 4);
     bool done = put(out, &t);
@@ -63,6 +65,8 @@ static bool put_change(char out[CELL], unit u, double from, double to)
     bool done = put_figure(size, u, fabs(by));
     if (u == SHARE || !(from > 0))
         snprintf(out, CELL, "%c%.30s", by < 0 ? '-' : '+', size);
+    else if (fabs(by / from) < 0.005)
+        snprintf(out, CELL, "%c%.20s (0 %%)", by < 0 ? '-' : '+', size); /* not -0 */
     else if (to / from >= 10)
         snprintf(out, CELL, "%c%.20s (%.3g x)", by < 0 ? '-' : '+', size, to / from);
     else
@@ -87,6 +91,15 @@ static void add_figures(row *rows, size_t *at, const ft_compared *c, size_t coun
     if (count == 2 && !put_change(r->change, u, value[0], value[1])) r->failed = true;
 }
 
+/* What an answer calls overhead, when most of it is waiting for other stages of a pipeline. */
+static bool waits_for_stages(const json_t *answer, const json_t *bound)
+{
+    const json_t *regime = json_object_get(answer, "regime");
+    if (json_object_get(regime, "bound") != bound || strcmp(json_string_value(bound), "overhead")) return false;
+    double all = ft__compared_figure(regime, "overhead") * ft__compared_figure(answer, "step_ms");
+    return ft__compared_figure(answer, "bubble_ms") > 0.5 * all;
+}
+
 static void add_words(row *rows, size_t *at, const ft_compared *c, size_t count, const char *label, const char *outer,
                       const char *key)
 {
@@ -98,7 +111,8 @@ static void add_words(row *rows, size_t *at, const ft_compared *c, size_t count,
         const json_t *home = outer ? json_object_get(c[i].answer, outer) : c[i].answer, *v = json_object_get(home, key);
         ft_text t = {0};
         if (json_is_boolean(v)) ft__text_add(&t, json_is_true(v) ? "yes" : "no");
-        if (json_is_string(v)) ft__text_add_plain(&t, json_string_value(v));
+        if (json_is_string(v))
+            ft__text_add_plain(&t, waits_for_stages(c[i].answer, v) ? "bubble" : json_string_value(v));
         any = any || t.length > 0;
         if (!put(r->cell[i], &t)) r->failed = true;
         ft__text_free(&t);
@@ -190,8 +204,8 @@ static void add_step_rows(row *rows, size_t *at, const ft_compared *c, size_t co
                  {"bubble", "bubble_ms", MS},
                  {"idle", "idle_ms", MS},
                  {"host ms", "host_ms", MS},
-                 {"launches", "launches", PLAIN},
-                 {"GPUs", "ranks", PLAIN},
+                 {"launches", "launches", WHOLE},
+                 {"GPUs", "ranks", WHOLE},
                  {"tokens/s GPU", "tokens_per_s_per_gpu", PLAIN},
                  {"samples/s GPU", "samples_per_s_per_gpu", PLAIN},
                  {"MFU", "mfu", SHARE}};
@@ -341,7 +355,7 @@ bool ft__screen_compared(ft_text *out, const ft_style *style, const ft_compared 
     if (c[0].kind == FT_COMPARE_GRID) {
         printed = printed && print_cells(out, style, c, count);
         ft__text_add(out, "\n");
-        add_figures(rows, &at, c, count, "cache tokens", PLAIN, "capacity.tokens");
+        add_figures(rows, &at, c, count, "cache tokens", WHOLE, "capacity.tokens");
         add_figures(rows, &at, c, count, "offline tok/s", PLAIN, "offline.tokens_per_s_per_gpu");
     }
     if (at > 0) printed = printed && print_rows(out, style, rows, at, count, count == 2);

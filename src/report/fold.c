@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { WIDE_ENOUGH = 72, INDENT = 2, GOES_ON = 4 };
+enum { INDENT = 2, GOES_ON = 4 };
 
 /* Bytes of the colour that begins at `at`; 0: none does. */
 static size_t colour_at(const char *at, const char *end)
@@ -77,19 +77,23 @@ static const char *cell_end(const char *at, const char *end)
 
 static void fold_line(folder *f, const char *at, const char *end)
 {
-    bool indented = at < end && *at == ' ', first = true;
+    bool indented = at < end && *at == ' ', first = true, broken = false;
     f->at = 0;
     for (;;) {
+        const char *blanks = at;
         while (at < end && *at == ' ') at++;
         if (at == end) return;
         const char *stop = cell_end(at, end);
         while (stop > at && stop[-1] == ' ') stop--;
-        int width = width_of(at, stop), before = first ? (indented ? INDENT : 0) : 2;
+        int width = width_of(at, stop), before = first ? (indented ? INDENT : 0) : 2, gap = (int)(at - blanks);
+        if (f->at + gap + width <= f->most && !broken)
+            before = gap; /* columns stay where they stand, as long as they can */
         if (first || f->at + before + width <= f->most) {
             ft__text_addf(f->out, "%*s", before, "");
             f->at += before;
         } else {
             go_on(f);
+            broken = true;
         }
         if (f->at + width <= f->most)
             add_hard(f, at, stop);
@@ -102,7 +106,7 @@ static void fold_line(folder *f, const char *at, const char *end)
 
 void ft__fold(ft_text *text, const ft_style *style)
 {
-    if (style->width >= WIDE_ENOUGH || text->failed || !text->at) return;
+    if (!style->terminal || text->failed || !text->at) return;
     ft_text out = {.cap = text->cap};
     folder f = {.out = &out, .most = style->width > GOES_ON + 4 ? style->width : GOES_ON + 4};
     for (const char *at = text->at, *end = text->at + text->length; at < end;) {

@@ -4,6 +4,6 @@
 #include "report/style.h"
 
 /* Lines wider than the terminal are broken between columns, else between words, else anywhere, and go on indented. What
- * fits is left as it is; so is everything where the terminal has 72 columns or more, for which screens are made. */
+ * fits is left as it is; so is everything that goes to a file or a pipe. */
 void ft__fold(ft_text *text, const ft_style *style);
 #endif

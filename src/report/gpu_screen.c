@@ -40,6 +40,7 @@ bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_device *devic
     bool link = style->width >= 110, year = style->width >= 90; /* what a narrow terminal does without */
     ft_columns c;
     ft__columns_init(&c, link ? "llrrrrrrrrlr" : year ? "llrrrrrrrrr" : "llrrrrrrrr");
+    c.drop = link ? "kcbifjhle" : year ? "cbifjhke" : "bheigjd"; /* name, memory and bf16 stay */
     for (int i = 0; i < 12; i++)
         if ((year || i != 2) && (link || i != 10)) ft__cell_add(&c, head[i]);
     for (size_t i = 0; i < count; i++) {

@@ -113,24 +113,29 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_free(&b);
 }
 
-bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
+void ft__add_infer_words(ft_text *out, const ft_step_view *v, const ft_infer *r)
 {
     double parameters, active;
     if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
+    ft__add_parameters(out, parameters);
+    ft__text_addf(out, " parameters, %s", v->dtype_name);
+    if (v->work->weight_bits > 0) ft__text_addf(out, ", %.0f-bit weights", v->work->weight_bits);
+    ft__text_addf(out, ", %s", ft__execution_words[v->work->execution]);
+    if (ft__view_attends(v)) ft__text_addf(out, ", %s attention", ft__attention_words[v->work->attention]);
+    if (r->generates) ft__text_addf(out, ", %s cache", ft__cache_words[v->work->cache]);
+}
+
+bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
+{
     ft__ink(out, style, FT_INK_BOLD);
-    ft__text_add_plain(out, v->model);
+    ft__add_model_name(out, v->model);
     ft__ink_end(out, style);
     ft__text_add(out, "  inference on ");
     if (r->gpus > 1) ft__text_addf(out, "%" PRId64 " %s ", r->gpus, ft__times(style));
     ft__text_add_plain(out, v->device->title[0] ? v->device->title : v->device->name);
     ft__text_add(out, "\n");
     ft__ink(out, style, FT_INK_DIM);
-    ft__add_parameters(out, parameters);
-    ft__text_addf(out, " parameters, %s", v->dtype_name);
-    if (v->work->weight_bits > 0) ft__text_addf(out, ", %.0f-bit weights", v->work->weight_bits);
-    ft__text_addf(out, ", %s, %s attention", ft__execution_words[v->work->execution],
-                  ft__attention_words[v->work->attention]);
-    if (r->generates) ft__text_addf(out, ", %s cache", ft__cache_words[v->work->cache]);
+    ft__add_infer_words(out, v, r);
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
     if (v->ranked) ft__screen_layout(out, style, v);
@@ -147,7 +152,7 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v
     } else {
         heading(out, style, "forward", "ms");
         printed = grid(out, style, r, r->prefill, false, false);
-        heading(out, style, "forward", r->has_context ? "tokens/s" : "images/s");
+        heading(out, style, "forward", ft__rate_unit(v->arch));
         printed = printed && grid(out, style, r, r->prefill, true, false);
     }
     offline_lines(out, style, r);

@@ -34,6 +34,8 @@ typedef struct ft_infer {
 /* One cell's step with what to change about it: the step asked for with advice. `how`: NULL for a few lines, "all", or
  * "techniques". */
 bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_view *v, const char *how);
+/* "8.03 B parameters, bf16, cuda_graph, flash attention, paged cache". */
+void ft__add_infer_words(ft_text *out, const ft_step_view *v, const ft_infer *r);
 bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *title, const ft_infer *r);
 /* `steps`: answers of single steps, comma between them, for "steps"; NULL: none. */
 void ft__answer_infer(ft_text *out, const ft_step_view *title, const ft_infer *r, const ft_text *steps);

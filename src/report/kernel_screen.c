@@ -47,7 +47,7 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
 
     ft__text_clear(&a);
     ft__text_clear(&b);
-    ft__text_add(&a, ft__bound_words(f->bound));
+    ft__text_add(&a, ft__held_words(f));
     ft__text_add(&b, "roofline ");
     ft__add_figure(&b, f->roofline_ms, 4);
     ft__text_add(&b, " ms");
@@ -186,6 +186,7 @@ bool ft__screen_compare(ft_text *out, const ft_style *style, const ft_screen_cas
     static const char *const head[] = {"gpu",     "ms",      "low",  "high",    "",      "speed",
                                        "TFLOP/s", "of peak", "GB/s", "held by", "source"};
     ft__columns_init(&c, bar ? "lrrrlrrrrll" : rates ? "lrrrrrrrll" : "lrrrrll");
+    c.drop = bar ? "ehkijg" : rates ? "gjhfi" : "gfe";
     for (int i = 0; i < 11; i++)
         if ((bar || i != 4) && (rates || i < 6 || i > 8)) ft__cell_add(&c, head[i]);
     for (size_t i = 0; i < count; i++) {

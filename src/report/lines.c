@@ -52,6 +52,7 @@ void ft__add_wrapped(ft_text *out, const ft_style *style, const char *text)
 void ft__add_cut(ft_text *out, const ft_text *text, int most)
 {
     const char *at = text->at ? text->at : "";
+    if (most < 8) most = 8; /* two dots alone say nothing: the line is folded instead */
     size_t shown = (int)strlen(at) > most ? ft__utf8_cut(at, most > 2 ? (size_t)(most - 2) : 0) : strlen(at);
     ft__text_add_n(out, at, shown);
     if (at[shown]) ft__text_add(out, "..");
@@ -73,6 +74,12 @@ const char *ft__bound_words(ft_bound bound)
                                         [FT_OVERHEAD] = "launch overhead",
                                         [FT_COMMUNICATION] = "communication"};
     return (unsigned)bound < 4 ? words[bound] : "?";
+}
+
+const char *ft__held_words(const ft_forecast *f)
+{
+    bool waits = f->bound == FT_OVERHEAD && f->launch_ms < 0.5 * f->ms;
+    return waits ? "latency" : ft__bound_words(f->bound);
 }
 
 void ft__add_gib(ft_text *out, double bytes)

@@ -27,6 +27,7 @@ bool ft__screen_models(ft_text *out, const ft_style *style, const ft_model_sheet
     bool wide = style->width >= 100;
     ft_columns c;
     ft__columns_init(&c, sources ? "llrrrrrrrrl" : wide ? "llrrrrrrrr" : "llrrrrr");
+    c.drop = sources ? NULL : wide ? "ihjdbgfe" : "dbgfe"; /* name and parameters stay */
     for (int i = 0; i < 11; i++)
         if ((i < 7 || wide || sources) && (i < 10 || sources)) ft__cell_add(&c, head[i]);
     for (size_t i = 0; i < count; i++) {

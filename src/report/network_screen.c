@@ -90,7 +90,7 @@ bool ft__screen_network(ft_text *out, const ft_style *style, const ft_simulated 
         ft_text *ms = ft__cell(&c);
         ft__add_figure(ms, e->simulated_ms, 4);
         ft__text_add(ms, " ms");
-        ft__cell_addf(&c, "%+.1f %%", 100 * more);
+        ft__add_change(ft__cell(&c), more);
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);

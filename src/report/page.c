@@ -73,10 +73,11 @@ void ft__page_details_end(ft_text *out) { ft__text_add(out, "</details>\n"); }
 void ft__page_table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns,
                          const char *const *head)
 {
-    *t = (ft_page_table){.out = out, .columns = columns, .cell = {.cap = 65536}};
+    *t = (ft_page_table){.out = out, .columns = columns, .head = head, .cell = {.cap = 65536}};
+    t->stacked = strchr(columns, 'w') && strchr(columns, 'r');
     ft__text_add(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
     ft__markup_text(out, label);
-    ft__text_add(out, "\"><table><thead><tr>");
+    ft__text_addf(out, "\"><table%s><thead><tr>", t->stacked ? " class=\"stack\"" : "");
     for (size_t i = 0; columns[i]; i++) {
         ft__text_addf(out, "<th scope=\"col\"%s>", columns[i] == 'r' ? " class=\"n\"" : "");
         ft__markup_text(out, head[i]);
@@ -90,7 +91,13 @@ void ft__page_table_cell(ft_page_table *t, const char *text)
     size_t columns = strlen(t->columns);
     char kind = t->columns[t->at];
     if (t->at == 0) ft__text_add(t->out, "<tr>");
-    ft__text_add(t->out, kind == 'r' ? "<td class=\"n\">" : kind == 'w' ? "<td class=\"wrap\">" : "<td>");
+    ft__text_add(t->out, kind == 'r' ? "<td class=\"n\"" : kind == 'w' ? "<td class=\"wrap\"" : "<td");
+    if (t->stacked && kind == 'r' && *text) {
+        ft__text_add(t->out, " data-name=\"");
+        ft__markup_text(t->out, t->head[t->at]);
+        ft__text_add(t->out, "\"");
+    }
+    ft__text_add(t->out, ">");
     ft__markup_text(t->out, text);
     ft__text_add(t->out, "</td>");
     if (++t->at == columns) {

@@ -6,6 +6,7 @@
 #include "report/infer_screen.h"
 #include "report/scale_screen.h"
 #include "report/screen.h"
+#include "report/step_screen.h"
 #include "report/svg_pictures.h"
 
 bool ft__page_step(ft_text *out, const ft_step_view *v);
@@ -15,12 +16,30 @@ bool ft__page_scale(ft_text *out, const ft_scale *s);
 bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, double quantile);
 /* A kernel over a range of one size: points of GPU g are points[g * count .. ]. */
 typedef struct ft_page_sweep {
-    const char *op, *key;
+    const char *op, *key, *fixed; /* fixed: the sizes that stay, in words */
     const ft_device *devices; /* one per GPU */
     size_t gpus, count;
     const ft_screen_point *points;
 } ft_page_sweep_case;
 bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s);
+
+/* Any command over a range of one number, as its answers say it. Figures of GPU g are y[g * count ..]; NAN: none. */
+typedef struct ft_page_range {
+    const char *title, *fixed, *key, *figure; /* figure: what the curve shows, "step ms" */
+    const char *const *gpus;
+    size_t gpu_count, count, columns;
+    const double *x, *y, *low, *high; /* low, high: NULL where there is no interval */
+    const char *const *head;          /* of the table, after the GPU and the key */
+    const char *align;                /* a letter per column: l or r */
+    const char *const *cells;         /* rows of `columns` texts */
+} ft_page_range;
+bool ft__page_range(ft_text *out, const ft_page_range *r);
+bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r);
+/* The same step on several GPUs. `title`: as the screen prints it. */
+bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, size_t count, double quantile);
+bool ft__picture_steps(ft_text *out, const ft_frame *f, const ft_step_case *cases, size_t count);
+/* Opens a page with a screen's title: its first line is the heading, the rest describes the request. */
+void ft__page_open_as(ft_text *out, const char *title);
 
 /* Single pictures, each a file: of a step by name, of the others the one they are known by. */
 extern const char *const ft__step_pictures[];
@@ -54,6 +73,8 @@ void ft__page_details_end(ft_text *out);
 typedef struct ft_page_table {
     ft_text *out, cell;
     const char *columns;
+    const char *const *head;
+    bool stacked; /* has words that wrap: on a phone a row is a paragraph, the words under its figures */
     size_t at;
 } ft_page_table;
 void ft__page_table_open(ft_page_table *t, ft_text *out, const char *label, const char *columns,

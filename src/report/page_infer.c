@@ -100,8 +100,9 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
     if (r->cache_tokens > 0) {
         ft__text_clear(&a);
         ft__text_clear(&b);
-        ft__add_si(&a, r->cache_tokens, " tokens");
-        ft__add_si(&b, r->kv_bytes_per_token, "B per token");
+        ft__text_addf(&a, "%.0f tokens", r->cache_tokens);
+        ft__add_figure(&b, r->kv_bytes_per_token / 1024, 4);
+        ft__text_addf(&b, " KiB each in %s", ft_dtype_name(v->work->kv_dtype));
         ft__page_figure(out, NULL, "the cache holds", a.at, b.at);
     }
     if (r->offline.batch > 0) {
@@ -122,14 +123,17 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
 bool ft__page_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
 {
     static const ft_style plain = {.unicode = true, .width = 100000};
-    ft_text t = {.cap = 65536};
+    ft_text t = {.cap = 65536}, words = {.cap = 65536};
     bool drawn = true;
     ft__screen_step_title(&t, &plain, v);
     char *end = t.at ? strchr(t.at, '\n') : NULL;
     if (end) *end = '\0';
-    ft__page_open(out, t.at ? t.at : v->model, "Over batches and lengths.");
-    out->failed |= t.failed;
+    ft__add_infer_words(&words, v, r);
+    ft__text_add(&words, r->has_context ? "; over batches and lengths" : "; over batches");
+    ft__page_open(out, t.at ? t.at : v->model, words.at ? words.at : "");
+    out->failed |= t.failed || words.failed;
     ft__text_free(&t);
+    ft__text_free(&words);
     summary(out, v, r);
     drawn = ft__page_advice(out, v);
     ft__page_section(out, "step", r->generates ? "Time per output token" : "Forward pass",

@@ -75,7 +75,7 @@ static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
         ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         ft__page_table_figure(&t, k->waves, 3);
-        ft__page_table_cell(&t, ft_bound_name(k->bound));
+        ft__page_table_cell(&t, ft__held_words(k));
         ft__page_table_cell(&t, ft_source_name(k->source));
     }
     ft__page_table_close(&t);
@@ -103,10 +103,10 @@ bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, do
     ft__add_confidence(&b, quantile);
     ft__page_figure(out, NULL, cases[0].device->name, a.at, b.at);
     ft__text_clear(&b);
-    ft__text_add(&b, "no kernel is faster than ");
+    ft__text_add(&b, "roofline ");
     ft__add_figure(&b, k->roofline_ms, 4);
     ft__text_add(&b, " ms");
-    ft__page_figure(out, NULL, "held by", ft__bound_words(k->bound), b.at);
+    ft__page_figure(out, NULL, "held by", ft__held_words(k), b.at);
     if (k->flops > 0) {
         ft__text_clear(&a);
         ft__text_clear(&b);
@@ -196,8 +196,13 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
     static const char *const head[] = {"GPU", "", "ms", "low", "high", "TFLOP/s", "GB/s", "tile", "waves", "held by"};
     const char *names[10];
     ft_text a = {.cap = 1024}, b = {.cap = 4096};
-    ft__text_addf(&a, "%s over %s %.10g – %.10g", s->op, s->key, s->points[0].x, s->points[s->count - 1].x);
+    double ends[2] = {s->points[0].x, s->points[s->count - 1].x};
+    ft__text_addf(&a, "%s over %s ", s->op, s->key);
+    ft__add_point(&a, ends[0], ft__points_plain(ends, 2));
+    ft__text_add(&a, " – ");
+    ft__add_point(&a, ends[1], ft__points_plain(ends, 2));
     for (size_t g = 0; g < s->gpus; g++) ft__text_addf(&b, "%s%s", g ? ", " : "on ", title_of(&s->devices[g]));
+    if (s->fixed && *s->fixed) ft__text_addf(&b, "; %s", s->fixed);
     ft__page_open(out, a.at ? a.at : s->op, b.at ? b.at : "");
     out->failed |= a.failed || b.failed;
     ft__text_free(&a);
@@ -233,7 +238,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
         ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         ft__page_table_figure(&t, k->waves, 3);
-        ft__page_table_cell(&t, ft_bound_name(k->bound));
+        ft__page_table_cell(&t, ft__held_words(k));
     }
     ft__page_table_close(&t);
     ft__page_details_end(out);

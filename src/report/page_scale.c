@@ -50,6 +50,8 @@ static bool parts_picture(ft_text *out, const ft_frame *f, const ft_scale *s)
 
 static void curve_table(ft_text *out, const char *label, const ft_scale *s, const ft_scale_point *points, size_t count)
 {
+    bool bubbles = false; /* without a pipeline there are none */
+    for (size_t i = 0; i < count; i++) bubbles |= points[i].bubble_ms > 0;
     const char *const head[] = {"GPUs",
                                 "dp",
                                 "batch",
@@ -60,11 +62,11 @@ static void curve_table(ft_text *out, const char *label, const ft_scale *s, cons
                                 "efficiency",
                                 "MFU",
                                 "exposed, ms",
-                                "bubble, ms",
-                                "peak, GiB",
+                                bubbles ? "bubble, ms" : "peak, GiB",
+                                bubbles ? "peak, GiB" : "fits",
                                 "fits"};
     ft_page_table t;
-    ft__page_table_open(&t, out, label, "rrrrrrrrrrrrl", head);
+    ft__page_table_open(&t, out, label, bubbles ? "rrrrrrrrrrrrl" : "rrrrrrrrrrrl", head);
     for (size_t i = 0; i < count; i++) {
         const ft_scale_point *p = &points[i];
         const int64_t whole[] = {p->gpus, p->dp, p->global_batch};
@@ -84,7 +86,7 @@ static void curve_table(ft_text *out, const char *label, const ft_scale *s, cons
             ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         }
         ft__page_table_figure(&t, p->exposed_ms, 3);
-        ft__page_table_figure(&t, p->bubble_ms, 3);
+        if (bubbles) ft__page_table_figure(&t, p->bubble_ms, 3);
         ft__page_table_figure(&t, p->peak_bytes / 1073741824.0, 3);
         ft__page_table_cell(&t, p->fits ? "yes" : "no");
     }
@@ -126,7 +128,8 @@ bool ft__page_curves(ft_text *out, const ft_scale *s)
 bool ft__page_scale(ft_text *out, const ft_scale *s)
 {
     ft_text a = {.cap = 4096}, b = {.cap = 4096};
-    ft__text_addf(&a, "%s: scaling on %s", s->model, s->device.title[0] ? s->device.title : s->device.name);
+    ft__add_model_name(&a, s->model);
+    ft__text_addf(&a, ": scaling on %s", s->device.title[0] ? s->device.title : s->device.name);
     ft__add_parameters(&b, s->parameters);
     ft__text_addf(
         &b, " parameters, %s, up to %" PRId64 " GPUs: tp %" PRId64 ", pp %" PRId64 ", cp %" PRId64 ", ZeRO %d; %s",

@@ -53,23 +53,29 @@ ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name
 
 /* -- summary ----------------------------------------------------------------------------------- */
 
-/* The screen's title: its first line is the heading, the rest describes the request. */
-static void open_page(ft_text *out, const ft_step_view *v)
+void ft__page_open_as(ft_text *out, const char *title)
 {
-    ft_text t = {.cap = 65536}, rest = {.cap = 65536};
-    ft__screen_step_title(&t, &plain, v);
-    char *at = t.at ? strchr(t.at, '\n') : NULL;
-    if (at) *at++ = '\0';
-    while (at && *at) {
-        size_t n = strcspn(at, "\n");
+    ft_text first = {.cap = 65536}, rest = {.cap = 65536};
+    size_t n = strcspn(title, "\n");
+    ft__text_add_n(&first, title, n);
+    for (const char *at = title + n + (title[n] == '\n'); *at; at += n + (at[n] == '\n')) {
+        n = strcspn(at, "\n");
         if (rest.length) ft__text_add(&rest, "; ");
         ft__text_add_n(&rest, at, n);
-        at += n + (at[n] == '\n');
     }
-    ft__page_open(out, t.at ? t.at : v->model, rest.at ? rest.at : "");
-    out->failed |= t.failed || rest.failed;
-    ft__text_free(&t);
+    ft__page_open(out, first.at ? first.at : "", rest.at ? rest.at : "");
+    out->failed |= first.failed || rest.failed;
+    ft__text_free(&first);
     ft__text_free(&rest);
+}
+
+static void open_page(ft_text *out, const ft_step_view *v)
+{
+    ft_text t = {.cap = 65536};
+    ft__screen_step_title(&t, &plain, v);
+    ft__page_open_as(out, t.at ? t.at : v->model);
+    out->failed |= t.failed;
+    ft__text_free(&t);
 }
 
 static void add_interval(ft_text *t, double low, double high)
@@ -97,7 +103,7 @@ static void summary(ft_text *out, const ft_step_view *v)
     bool samples = ft__counts_samples(v->arch);
     double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v);
     ft__add_figure(&a, rate, 4);
-    ft__text_add(&a, samples ? " images/s" : " tokens/s");
+    ft__text_addf(&a, " %s", ft__rate_unit(v->arch));
     ft__text_add(&b, "MFU ");
     ft__add_percent(&b, s->mfu);
     ft__text_add(&b, ", HFU ");
@@ -109,12 +115,14 @@ static void summary(ft_text *out, const ft_step_view *v)
     ft__page_figure(out, NULL, "rate", a.at, b.at);
 
     ft__text_clear(&b);
-    for (int i = 0, said = 0; i < 4; i++) {
-        if (s->regime[i] < 0.005) continue;
-        ft__text_addf(&b, "%s%s ", said++ ? ", " : "", ft__bound_keys[i].name);
-        ft__add_percent(&b, s->regime[i]);
+    const double bubble = ft__bubble_share(s);
+    for (int i = 0, said = 0; i < 5; i++) {
+        double share = i == 4 ? bubble : i == FT_OVERHEAD ? s->regime[i] - bubble : s->regime[i];
+        if (share < 0.005) continue;
+        ft__text_addf(&b, "%s%s ", said++ ? ", " : "", i == 4 ? "pipeline bubble" : ft__bound_keys[i].name);
+        ft__add_percent(&b, share);
     }
-    ft__page_figure(out, NULL, "held by", ft__bound_words(s->bound), b.at ? b.at : "");
+    ft__page_figure(out, NULL, "held by", ft__step_held_words(s), b.at ? b.at : "");
 
     ft__text_clear(&a);
     ft__text_clear(&b);

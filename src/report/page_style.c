@@ -65,7 +65,13 @@ const char ft__page_style[] =
 /* Phones, and paper: always light, details only where they were opened. */
 const char ft__page_media[] =
     "@media(max-width:700px){main,header,footer{padding-left:16px;padding-right:16px}header{padding-top:20px}"
-    "h1{font-size:21px}td.wrap{min-width:440px}.picture.wide{display:none}.picture.narrow{display:block}"
+    "h1{font-size:21px}"
+    ".stack,.stack tbody{display:block}.stack thead{display:none}"
+    ".stack tr{display:flex;flex-wrap:wrap;gap:0 16px;padding:8px 0;border-bottom:1px solid var(--line)}"
+    ".stack td{border:0;padding:0;white-space:normal}.stack td:empty{display:none}"
+    ".stack td:first-child,.stack td.wrap{flex:0 0 100%;min-width:0}.stack td:first-child{font-weight:600}"
+    ".stack td.wrap{color:var(--dim)}.stack td[data-name]::before{content:attr(data-name) \" \";color:var(--dim)}"
+    ".picture.wide{display:none}.picture.narrow{display:block}"
     ".figures{grid-template-columns:1fr 1fr;gap:8px}.figures dd.big{font-size:19px}section{margin-top:28px}}"
     "@media print{:root{" LIGHT "}body{font-size:11px;background:#fff}.picture.wide{display:block}"
     ".picture.narrow{display:none}section{break-inside:avoid-page;margin-top:18px;padding-top:10px}"

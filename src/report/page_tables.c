@@ -61,7 +61,7 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
         ft__page_table_figure(&t, f->ms > 0 ? f->flops / f->ms / 1e9 : 0, 3);
         ft__page_table_figure(&t, f->ms > 0 ? f->bytes / f->ms / 1e6 : 0, 3);
         ft__page_table_figure(&t, f->bytes > 0 ? f->flops / f->bytes : 0, 3);
-        ft__page_table_cell(&t, ft_bound_name(f->bound));
+        ft__page_table_cell(&t, ft__held_words(f));
         ft__page_table_cell(&t, ft_source_name(f->source));
     }
     ft__page_table_close(&t);
@@ -83,7 +83,7 @@ bool ft__page_layers(ft_text *out, const ft_step_view *v)
         ft__page_table_cell(&t, l->name ? l->name : "");
         ft__page_table_figure(&t, l->ms, 4);
         for (int b = 0; b < 4; b++) percent_cell(&t, l->share[b]);
-        ft__page_table_cell(&t, ft_bound_name(l->bound));
+        ft__page_table_cell(&t, ft__bound_words(l->bound));
         ft__page_table_figure(&t, l->tflops, 3);
         ft__page_table_figure(&t, l->gbps, 3);
         ft__page_table_figure(&t, l->intensity, 3);
@@ -102,17 +102,15 @@ bool ft__page_stages(ft_text *out, const ft_step_view *v)
     ft__page_table_open(&t, out, "stages", "rrrrrrr", head);
     for (int64_t s = 0; s < v->ranked->stage_count && s < MOST_ROWS; s++) {
         const ft_stage *g = &v->ranked->stages[s];
-        ft_memory memory;
         char number[24];
         snprintf(number, sizeof number, "%" PRId64, s + 1);
-        ft__stage_memory(v, s, &memory);
         ft__page_table_cell(&t, number);
         ft__page_table_figure(&t, g->forward_ms, 4);
         ft__page_table_figure(&t, g->backward_ms, 4);
         ft__page_table_figure(&t, g->update_ms, 4);
         ft__page_table_figure(&t, g->exposed_ms, 3);
         ft__page_table_figure(&t, ft__in_flight(v, s), 3);
-        gib_cell(&t, memory.peak_bytes);
+        gib_cell(&t, g->held.peak_bytes);
     }
     ft__page_table_close(&t);
     ft__page_details_end(out);
@@ -220,11 +218,16 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
     static const char *const lint_head[] = {"finding", "cheapest fix", "saves, ms"};
     const ft_advised *a = v->advised;
     if (!a || !v->asked || (a->count == 0 && a->gpu_count == 0 && a->lint_count == 0)) return true;
-    ft__page_section(out, "advice", "What to change",
-                     a->closed_forms ? ft__closed_remark : "Each change was forecast as a request of its own.");
+    const ft_memory *m = &v->step->memory;
+    ft_text words = {.cap = 4096};
+    if (!m->fits && m->remedy && *m->remedy) ft__text_addf(&words, "It does not fit; this would: %s. ", m->remedy);
+    ft__text_add(&words, a->closed_forms ? ft__closed_remark : "Each change was forecast as a request of its own.");
+    ft__page_section(out, "advice", "What to change", words.at);
+    out->failed |= words.failed;
+    ft__text_free(&words);
     if (!savings(out, &ft__frame_wide, v) || !savings(out, &ft__frame_narrow, v)) return false;
     ft_page_table t;
-    if (a->count + a->gpu_count > 0) {
+    if (a->count > 0) {
         ft__page_table_open(&t, out, "advice", "lrrrw", head);
         for (size_t i = 0; i < a->count; i++) advice_row(&t, v, &a->list[i]);
         ft__page_table_close(&t);

@@ -159,9 +159,9 @@ static void add_pass(writer *w, const ft_pass_events *p, double from, double to,
 static void add_piece(writer *w, const char *word, const ft_pipe_op *op)
 {
     if (!open_event(w, TRACK_PIECES, "micro-batch", op->start, op->end)) return;
-    ft__text_addf(w->out, "\"%s %d", word, (int)op->micro);
+    ft__text_addf(w->out, "\"%s %" PRId64, word, op->micro);
     if (w->parts > 1) ft__text_addf(w->out, " chunk %d", (int)op->chunk);
-    ft__text_addf(w->out, "\",\"args\":{\"micro_batch\":%d,\"chunk\":%d}", (int)op->micro, (int)op->chunk);
+    ft__text_addf(w->out, "\",\"args\":{\"micro_batch\":%" PRId64 ",\"chunk\":%d}", op->micro, (int)op->chunk);
     close_event(w);
 }
 
@@ -219,10 +219,10 @@ static ft_status add_alone(writer *w, ft_text *notes, ft_error *err)
     for (int64_t m = 0; m < shown; m++) {
         const ft_pass_events *f = m ? &w->rank.forward : &w->rank.first_forward;
         const ft_pass_events *b = m ? &w->rank.backward : &w->rank.first_backward;
-        ft_pipe_op op = {.micro = (int32_t)m, .start = now, .end = now + f->ms};
+        ft_pipe_op op = {.micro = m, .start = now, .end = now + f->ms};
         add_piece(w, "forward", &op);
         if (m < w->detailed) add_pass(w, f, 0, 1, op.start, op.end);
-        op = (ft_pipe_op){.micro = (int32_t)m, .start = op.end, .end = op.end + b->ms};
+        op = (ft_pipe_op){.micro = m, .start = op.end, .end = op.end + b->ms};
         add_piece(w, "backward", &op);
         if (m < w->detailed) add_pass(w, b, 0, 1, op.start, op.end);
         now = op.end;
@@ -257,6 +257,8 @@ static void add_stage_pieces(writer *w, int64_t s)
     for (int32_t i = 0; i < pipe->op_count[s]; i++) {
         const ft_pipe_op *op = &pipe->ops[s][i];
         bool forward = op->kind == FT_PIPE_FORWARD;
+        if (pipe->skipped > 0 && i == pipe->gap[s] && i > 0)
+            add_slice(w, TRACK_PIECES, "folded", op[-1].end, op->start, "more micro-batches like this");
         add_piece(w, words[op->kind], op);
         if ((!forward && op->kind != FT_PIPE_BACKWARD) || (op->micro >= w->detailed && i != last)) continue;
         double chunk = forward || w->parts < 2 ? op->chunk : w->parts - 1 - op->chunk;
@@ -299,7 +301,7 @@ static int64_t place_of(const writer *w, int64_t s, int64_t chunk)
     return chunk * stages + s;
 }
 
-static const ft_pipe_op *find_piece(const writer *w, int64_t place, int32_t micro, int32_t way, bool forward)
+static const ft_pipe_op *find_piece(const writer *w, int64_t place, int64_t micro, int32_t way, bool forward)
 {
     int64_t stages = w->v->ranked->stage_count, s = place % stages, chunk = place / stages;
     const ft_piped *pipe = &w->v->ranked->pipe;
@@ -325,7 +327,7 @@ static void add_sends(writer *w, int64_t s, double send_ms, const int64_t *pid_o
         int64_t to = place_of(w, s, op->chunk) + (forward ? 1 : -1);
         if (to < 0 || to >= places) continue;
         if (open_event(w, TRACK_SEND + !forward, "send", op->end, op->end + send_ms)) {
-            ft__text_addf(w->out, "\"micro-batch %d\"", (int)op->micro);
+            ft__text_addf(w->out, "\"micro-batch %" PRId64 "\"", op->micro);
             close_event(w);
         }
         int64_t other = dual ? (op->chunk == 0 ? to : stages - 1 - to) : to % stages;
@@ -394,6 +396,8 @@ static ft_status add_stages(writer *w, ft_text *notes, ft_error *err)
     if (shown < stages)
         ft__text_addf(notes, "Of %" PRId64 " stages the first %" PRId64 " and the last %" PRId64 " are drawn. ", stages,
                       front, shown - front);
+    if (v->ranked->pipe.skipped > 0)
+        ft__text_addf(notes, "%" PRId64 " micro-batches in the middle are one event. ", v->ranked->pipe.skipped);
     if (v->work->accumulate > w->detailed)
         ft__text_addf(notes, "Kernels are drawn for the first %" PRId64 " micro-batches and the last backward. ",
                       w->detailed);

@@ -95,12 +95,14 @@ void ft__plot(ft_text *out, const ft_style *style, const double *x, const double
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
     ft_text ends = {0};
-    ft__text_addf(&ends, "%.10g", left);
+    bool plain = ft__points_plain(x, count);
+    ft__add_point(&ends, left, plain);
     int used = ft__text_width(ends.at ? ends.at : "");
     ft__text_pad(out, 12);
     if (ends.at) ft__text_add(out, ends.at);
     ft__text_clear(&ends);
-    ft__text_addf(&ends, "%s %.10g", x_name, right);
+    ft__text_addf(&ends, "%s ", x_name);
+    ft__add_point(&ends, right, plain);
     ft__text_pad(out, columns - used - ft__text_width(ends.at ? ends.at : ""));
     if (ends.at) ft__text_add(out, ends.at);
     ft__text_add(out, "\n");

@@ -148,9 +148,7 @@ bool ft__screen_stages(ft_text *out, const ft_style *style, const ft_step_view *
         ft__add_figure(ft__cell(&c), g->exposed_ms, 3);
         if (broad) ft__add_figure(ft__cell(&c), g->update_ms, 3);
         ft__cell_addf(&c, "%.3g", ft__in_flight(v, s));
-        ft_memory memory;
-        ft__stage_memory(v, s, &memory);
-        ft__add_gib(ft__cell(&c), memory.peak_bytes);
+        ft__add_gib(ft__cell(&c), g->held.peak_bytes);
         bool slow = slowest >= s && slowest <= last, full = v->step->worst_stage >= s && v->step->worst_stage <= last;
         ft__cell_add(&c, slow && full ? "slowest, fullest" : slow ? "slowest" : full ? "fullest" : "");
     }

@@ -1,6 +1,7 @@
 /* ranks_view.c: a step on many GPUs, added up for people. */
 #include <math.h>
 
+#include "report/lines.h"
 #include "report/step_view.h"
 #include "timeline/lanes.h"
 
@@ -12,7 +13,8 @@ const char *const ft__axis_words[FT_AXIS_COUNT] = {[FT_AXIS_TENSOR] = "tensor",
 
 int64_t ft__view_gpus(const ft_step_view *v) { return v->ranked && v->step->ranks > 0 ? v->step->ranks : 1; }
 
-/* Counted on a forward pass of a few tokens: what it takes to build is little beside the step. */
+/* Counted on a forward pass of a few tokens, lest one whole sequence be more than an operator may have: context ranks
+ * share it. A graph or ONNX file may have one batch and one length alone; nothing cuts them, so the step's own serve. */
 bool ft__view_parameters(const ft_step_view *v, double *all, double *active)
 {
     *all = v->graph->parameters;
@@ -20,8 +22,9 @@ bool ft__view_parameters(const ft_step_view *v, double *all, double *active)
     if (!v->ranked) return true;
     ft_workload few = *v->work;
     ft_graph *g = NULL;
-    few.batch = few.accumulate = 1;
-    if (few.seq > 16 && v->arch->design != FT_CLIP) few.seq = 16;
+    few.accumulate = 1;
+    if (v->arch->design != FT_CUSTOM) few.batch = 1;
+    if (few.seq > 16 && v->arch->design != FT_CLIP && v->arch->design != FT_CUSTOM) few.seq = 16;
     if (ft__model_forward(v->arch, &few, v->arena, &g, NULL) != FT_OK) return false;
     *all = g->parameters;
     *active = g->active_parameters;
@@ -42,20 +45,19 @@ double ft__in_flight(const ft_step_view *v, int64_t stage)
     return (double)v->ranked->pipe.in_flight[stage] / (chunks ? (double)p->vpp : 1);
 }
 
-void ft__stage_memory(const ft_step_view *v, int64_t stage, ft_memory *out)
+double ft__bubble_share(const ft_step *s)
 {
-    const ft_parallel *p = v->parallel;
-    const ft_ranks ranks = {.arch = v->arch,
-                            .work = v->work,
-                            .parallel = p,
-                            .cluster = v->cluster,
-                            .device = v->device,
-                            .quantile = v->quantile,
-                            .arena = v->arena};
-    const ft_stage *stages = v->ranked->stages;
-    bool paired = p->schedule == FT_DUALPIPE && p->pp > 1; /* every rank holds two stages */
-    ft__ranks_share_memory(&ranks, &stages[stage], paired ? &stages[p->pp - 1 - stage] : NULL, ft__in_flight(v, stage),
-                           out);
+    return s->step_ms > 0 ? fmin(s->bubble_ms / s->step_ms, s->regime[FT_OVERHEAD]) : 0;
+}
+
+bool ft__held_by_bubble(const ft_step *s)
+{
+    return s->bound == FT_OVERHEAD && ft__bubble_share(s) > 0.5 * s->regime[FT_OVERHEAD];
+}
+
+const char *ft__step_held_words(const ft_step *s)
+{
+    return ft__held_by_bubble(s) ? "pipeline bubble" : ft__bound_words(s->bound);
 }
 
 /* One micro-batch through the stage's streams, in the rhythm of a row of them, with one axis's exchanges left out. */

@@ -287,6 +287,7 @@ static bool curve(ft_text *out, const ft_style *style, const ft_scale_point *p, 
     bool too_much = false;
     ft_columns t;
     ft__columns_init(&t, piped ? "rrrrrlrrrl" : "rrrrrlrrl");
+    t.drop = "cb";
     static const char *const head[] = {"GPUs", "dp", "micro", "step ms", "t/s/GPU", "efficiency", "", "exposed"};
     for (int i = 0; i < 8; i++) ft__cell_add(&t, head[i]);
     if (piped) ft__cell_add(&t, "bubble");
@@ -338,7 +339,7 @@ bool ft__screen_scale(ft_text *out, const ft_style *style, const ft_scale *s)
     ft_text t = {0};
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_add(out, "scaling ");
-    ft__text_add_plain(out, s->model);
+    ft__add_model_name(out, s->model);
     ft__ink_end(out, style);
     ft__text_add(out, "  on ");
     ft__text_add_plain(out, s->device.title[0] ? s->device.title : s->device.name);

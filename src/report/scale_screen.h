@@ -37,7 +37,7 @@ enum { FT_SCALE_KNEES = 5, FT_SCALE_DEGREES = 12, FT_SCALE_POINTS = 24 };
 typedef struct ft_scale {
     const char *model, *dtype_name;
     ft_device device;
-    char understood[256];    /* the cluster */
+    char understood[400];    /* the cluster */
     ft_workload work;
     ft_parallel parallel;    /* of the curves' last point */
     double parameters, active_parameters;

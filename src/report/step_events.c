@@ -42,8 +42,6 @@ typedef struct walker {
     listener hears;
     ft_clocks clocks;
     double *ended;
-    const ft_pace *pace;
-    bool alone;
 } walker;
 
 static void walk(walker *w, ft_phase phase, bool gathers, bool scatters, ft_pass_events *into)
@@ -54,7 +52,6 @@ static void walk(walker *w, ft_phase phase, bool gathers, bool scatters, ft_pass
     w->hears.origin = w->clocks.gpu;
     w->lanes.watch = into ? listen : NULL;
     w->lanes.watcher = &w->hears;
-    if (w->alone) w->clocks.host += w->pace->pass[phase];
     ft__lanes_run(&w->lanes, phase, gathers, scatters, w->ended, &w->clocks);
     if (into) into->ms = w->clocks.gpu - w->hears.origin;
 }
@@ -73,6 +70,7 @@ static ft_status alone_lanes(const ft_step_view *v, ft_lanes *out, ft_error *err
     *out = (ft_lanes){.g = g,
                       .beats = v->step->pace->beats,
                       .entry = v->step->pace->entry,
+                      .pass = v->step->pace->pass,
                       .comm = none,
                       .axis = axis,
                       .awaits = awaits,
@@ -82,7 +80,8 @@ static ft_status alone_lanes(const ft_step_view *v, ft_lanes *out, ft_error *err
                       .gather = none,
                       .scatter = none,
                       .latency = v->step->pace->latency,
-                      .gap = v->step->pace->gap};
+                      .gap = v->step->pace->gap,
+                      .queue = v->step->pace->queue};
     return FT_OK;
 }
 
@@ -93,7 +92,7 @@ ft_status ft__rank_events(const ft_step_view *v, const ft_stage *stage, ft_rank_
     out->step = stage ? &stage->step : v->step;
     size_t nodes = (size_t)out->g->node_count + 1;
     out->timed = ft__arena_array(v->arena, nodes, sizeof(ft_timed *));
-    walker w = {.hears = {.arena = v->arena}, .pace = out->step->pace, .alone = !stage};
+    walker w = {.hears = {.arena = v->arena}};
     w.ended = ft__arena_array(v->arena, nodes, sizeof *w.ended);
     if (!out->timed || !w.ended) return ft__fail(err, FT_E_MEMORY, "out of memory for a trace");
     if (!out->step->pace || (stage && !stage->lanes))

@@ -33,7 +33,7 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
                                                      [FT_DECODE] = "decode step"};
     const ft_workload *w = v->work;
     ft__ink(out, style, FT_INK_BOLD);
-    ft__text_add_plain(out, v->model);
+    ft__add_model_name(out, v->model);
     ft__ink_end(out, style);
     ft__text_addf(out, "  %s on ", tasks[w->task]);
     if (v->device && ft__view_gpus(v) > 1) ft__text_addf(out, "%" PRId64 " %s ", ft__view_gpus(v), ft__times(style));
@@ -56,7 +56,8 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
     if (!ft__counts_samples(v->arch)) ft__text_addf(&t, " %s %" PRId64 " tokens", ft__times(style), w->seq);
     if (w->task == FT_TRAIN && w->accumulate > 1 && !v->ranked)
         ft__text_addf(&t, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
-    ft__text_addf(&t, ", %s, %s attention", ft__execution_words[w->execution], ft__attention_words[w->attention]);
+    ft__text_addf(&t, ", %s", ft__execution_words[w->execution]);
+    if (ft__view_attends(v)) ft__text_addf(&t, ", %s attention", ft__attention_words[w->attention]);
     if (w->task == FT_TRAIN) {
         ft__text_addf(&t, ", %s%s",
                       w->optimizer == FT_NO_OPTIMIZER ? "no optimizer" : ft__optimizer_words[w->optimizer],
@@ -92,7 +93,7 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
     bool samples = ft__counts_samples(v->arch);
     double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v), gpus = (double)ft__view_gpus(v);
     ft__add_figure(&a, rate, 4);
-    ft__text_add(&a, samples ? " images/s" : " tokens/s");
+    ft__text_addf(&a, " %s", ft__rate_unit(v->arch));
     if (v->ranked) { /* of all, and of one */
         ft__add_figure(&b, rate / gpus, 4);
         ft__text_add(&b, " per GPU");
@@ -217,6 +218,31 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
 
 /* -- where the time goes ----------------------------------------------------------------------- */
 
+/* Shares of the step by what holds it, the pipeline's bubble apart. A narrow screen has room for few: the one that
+ * `held by` names goes first, then the smallest. */
+static void add_held_shares(ft_text *out, const ft_style *style, const ft_step *s)
+{
+    enum { BUBBLE = 4, SHARES };
+    double share[SHARES];
+    int left = 0, room = style->width >= 106 ? 5 : style->width >= 90 ? 4 : 3;
+    for (int i = 0; i < 4; i++) share[i] = s->regime[i];
+    share[BUBBLE] = ft__bubble_share(s);
+    share[FT_OVERHEAD] -= share[BUBBLE];
+    for (int i = 0; i < SHARES; i++) left += share[i] >= 0.0005;
+    for (bool named = false; left > room; left--, named = true) {
+        int gone = ft__held_by_bubble(s) ? BUBBLE : (int)s->bound;
+        for (int i = 0; i < SHARES && named; i++)
+            if (share[i] >= 0.0005 && (share[gone] < 0.0005 || share[i] < share[gone])) gone = i;
+        share[gone] = 0;
+    }
+    for (int i = 0; i < SHARES; i++) {
+        if (share[i] < 0.0005) continue;
+        const char *name = i == BUBBLE ? "bubble" : i == FT_COMMUNICATION ? "exchange" : ft_bound_name((ft_bound)i);
+        ft__text_addf(out, "%s%s ", out->length ? ", " : "", name);
+        ft__add_percent(out, share[i]);
+    }
+}
+
 static void class_lines(ft_text *out, const ft_style *style, const ft_step *s)
 {
     static const char *const labels[FT_CLASS_COUNT] = {
@@ -235,15 +261,8 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step *s)
         ft__text_free(&b);
     }
     ft_text a = {0}, b = {0};
-    bool all = style->width >= 90 ||
-               s->regime[FT_COMMUNICATION] < 0.0005; /* four shares are too wide for a narrow one */
-    ft__text_add(&a, ft__bound_words(s->bound));
-    for (int i = 0; i < 4; i++) {
-        if (s->regime[i] < 0.0005 || (!all && i == (int)s->bound)) continue;
-        ft__text_addf(&b, "%s%s ", b.length ? ", " : "",
-                      i == FT_COMMUNICATION ? "exchange" : ft_bound_name((ft_bound)i));
-        ft__add_percent(&b, s->regime[i]);
-    }
+    ft__text_add(&a, ft__step_held_words(s));
+    add_held_shares(&b, style, s);
     ft__line(out, style, "held by", &a, b.at);
     ft__text_clear(&a);
     ft__text_clear(&b);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "report/style.h"
 
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
@@ -32,6 +33,12 @@ bool ft__counts_samples(const ft_arch *arch)
 {
     return arch->design == FT_VIT || arch->design == FT_RESNET || arch->design == FT_CONVNEXT ||
            arch->design == FT_DIFFUSION || arch->design == FT_CLIP || arch->samples;
+}
+
+const char *ft__rate_unit(const ft_arch *arch)
+{
+    if (!ft__counts_samples(arch)) return "tokens/s";
+    return arch->design == FT_CUSTOM ? "samples/s" : "images/s";
 }
 
 void ft__add_peak_place(ft_text *out, const ft_step_view *v)
@@ -173,4 +180,35 @@ ft_layer *ft__layers(const ft_step_view *v, size_t *count)
     if (g->parameters - known > 0.5) /* that this task never reads: an encoder's, when decoding */
         layers[(*count)++] = (ft_layer){.name = "unread", .repeat = 1, .parameters = g->parameters - known};
     return layers;
+}
+
+/* As catalogues fold names: capitals, blanks and underscores tell nothing apart. */
+static bool same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++) {
+        char x = *a >= 'A' && *a <= 'Z' ? (char)(*a - 'A' + 'a') : *a == '_' || *a == ' ' ? '-' : *a;
+        if (x != *b) return false;
+    }
+    return *a == *b;
+}
+
+void ft__add_model_name(ft_text *out, const char *asked)
+{
+    const ft_model_entry *entry = ft__model_find(asked);
+    ft__text_add_plain(out, entry ? entry->name : asked);
+    if (!entry || same_name(asked, entry->name)) return;
+    ft__text_add(out, " (");
+    ft__text_add_plain(out, asked);
+    ft__text_add(out, ")");
+}
+
+bool ft__view_attends(const ft_step_view *v)
+{
+    if (!v->arch || !v->graph || v->arch->design != FT_CUSTOM)
+        return !v->arch ||
+               (v->arch->design != FT_RESNET && v->arch->design != FT_CONVNEXT && v->arch->design != FT_STATE_SPACE);
+    if (v->work->attention == FT_EAGER) return true; /* written out: nothing tells it from other products */
+    for (int32_t i = 0; i < v->graph->node_count; i++)
+        if (v->graph->nodes[i].verb == FT_DO_ATTENTION) return true;
+    return false;
 }

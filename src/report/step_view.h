@@ -61,6 +61,9 @@ typedef struct ft_layer {
  * when memory is exhausted. */
 ft_layer *ft__layers(const ft_step_view *v, size_t *count);
 
+/* It has attention of the kind that the request names; convolutions and state spaces have none. */
+bool ft__view_attends(const ft_step_view *v);
+
 /* -- many GPUs: of a view with `ranked` ---------------------------------------------------------- */
 
 /* GPUs of the step; 1 without a layout. */
@@ -71,8 +74,11 @@ bool ft__view_parameters(const ft_step_view *v, double *all, double *active);
 int64_t ft__slowest_stage(const ft_step_view *v);
 /* Micro-batches whose activations a stage holds at once. */
 double ft__in_flight(const ft_step_view *v, int64_t stage);
-/* Memory of one rank of a stage. */
-void ft__stage_memory(const ft_step_view *v, int64_t stage, ft_memory *out);
+/* What holds the step back, in words: overhead that is mostly waiting for other stages is a pipeline's bubble, and no
+ * launch's. And the bubble's share of the step, of overhead's. */
+bool ft__held_by_bubble(const ft_step *s);
+const char *ft__step_held_words(const ft_step *s);
+double ft__bubble_share(const ft_step *s);
 /* Of the exchanges along each axis, what nothing hides. */
 bool ft__axes_exposed(const ft_step_view *v, double out[FT_AXIS_COUNT]);
 extern const char *const ft__axis_words[FT_AXIS_COUNT]; /* "tensor" */
@@ -82,6 +88,9 @@ double ft__view_samples_per_s(const ft_step_view *v);
 
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);
+const char *ft__rate_unit(const ft_arch *arch); /* "tokens/s", "images/s"; "samples/s" of a file that does not say */
 /* "backward layers mlp.down_proj, iteration 32 of 32": the moment of the peak. */
 void ft__add_peak_place(ft_text *out, const ft_step_view *v);
+/* What a model is called: "mixtral-8x7b (mixtral)" where the catalogue has another name than the one typed. */
+void ft__add_model_name(ft_text *out, const char *asked);
 #endif

@@ -16,6 +16,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
     static const char *const head[] = {"gpu",      "step ms", "low",      "high", "",       "speed",
                                        "tokens/s", "MFU",     "peak GiB", "fits", "held by"};
     ft__columns_init(&c, bar ? "lrrrlrrrrll" : wide ? "lrrrrrrrll" : "lrrrrrrll");
+    c.drop = bar ? "ehkfg" : wide ? "gjef" : "fieg";
     for (int i = 0; i < 11; i++)
         if ((bar || i != 4) && (wide || i != 5)) ft__cell_add(&c, head[i]);
     for (size_t i = 0; i < count; i++) {
@@ -30,7 +31,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
         ft__add_percent(ft__cell(&c), s->mfu);
         ft__add_gib(ft__cell(&c), s->memory.peak_bytes);
         ft__cell_add(&c, s->memory.fits ? "yes" : "no");
-        ft__cell_add(&c, ft_bound_name(s->bound));
+        ft__cell_add(&c, ft__held_by_bubble(s) ? "bubble" : ft_bound_name(s->bound));
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);

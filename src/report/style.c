@@ -113,8 +113,50 @@ void ft__add_percent(ft_text *out, double share)
 {
     if (!isfinite(share))
         ft__text_add(out, "?");
+    else if (fabs(share) < 0.0005)
+        ft__text_add(out, "0.0 %");
     else
         ft__text_addf(out, fabs(share) < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * share);
+}
+
+void ft__add_change(ft_text *out, double share)
+{
+    if (!isfinite(share))
+        ft__text_add(out, "?");
+    else if (fabs(share) < 0.0005)
+        ft__text_add(out, "0.0 %");
+    else
+        ft__text_addf(out, "%+.1f %%", 100 * share);
+}
+
+/* Digits before the zeros at the end of a whole number: 4 of 123400000. */
+static int digits_of(double x)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.0f", x);
+    int digits = (int)strlen(text);
+    while (digits > 1 && text[digits - 1] == '0') digits--;
+    return digits;
+}
+
+bool ft__points_plain(const double *x, size_t count)
+{
+    bool large = false;
+    for (size_t i = 0; i < count; i++) {
+        if (x[i] != floor(x[i]) || digits_of(x[i]) > 4) return true;
+        large = large || x[i] >= 1e7;
+    }
+    return !large;
+}
+
+void ft__add_point(ft_text *out, double x, bool plain)
+{
+    if (plain || !(x >= 1)) {
+        ft__text_addf(out, x == floor(x) && fabs(x) < 1e16 ? "%.0f" : "%.10g", x);
+        return;
+    }
+    int exponent = (int)floor(log10(x) + 1e-12);
+    ft__text_addf(out, "%.4ge%d", x / pow(10, exponent), exponent);
 }
 
 const char *ft__dash(const ft_style *style) { return style->unicode ? "–" : "to"; }

@@ -7,6 +7,7 @@ typedef struct ft_style {
     bool unicode; /* else ASCII alone */
     bool colour;
     int width;    /* columns of the terminal */
+    bool terminal; /* tables lose columns and lines are folded to fit it; files and pipes get them whole */
 } ft_style;
 
 typedef enum ft_ink { FT_INK_BOLD, FT_INK_DIM, FT_INK_GREEN, FT_INK_YELLOW, FT_INK_RED, FT_INK_BLUE } ft_ink;
@@ -28,8 +29,14 @@ void ft__add_bar(ft_text *out, const ft_style *style, double share, int cells);
 void ft__add_figure(ft_text *out, double value, int digits);
 /* With an SI prefix from micro to quetta: 137.4 GFLOP. */
 void ft__add_si(ft_text *out, double value, const char *unit);
-/* 12.3 % */
+/* 12.3 %, never -0.0 %. */
 void ft__add_percent(ft_text *out, double share);
+/* +12.3 %, -0.5 %, 0.0 %: a change. */
+void ft__add_change(ft_text *out, double share);
+
+/* Points of a sweep read alike: 512, 1024; or 1e9, 1e10 where they are large and round. */
+bool ft__points_plain(const double *x, size_t count);
+void ft__add_point(ft_text *out, double x, bool plain);
 
 const char *ft__dash(const ft_style *style);  /* between the ends of an interval */
 const char *ft__times(const ft_style *style); /* of a tile */

@@ -185,24 +185,33 @@ static void tick_text(ft_text *t, double value)
         ft__text_add_number(t, value, 4);
         return;
     }
+    if (fabs(value) < 1e8 && fmod(value, 100) != 0 && value == floor(value)) { /* 16384 is not 16.38k */
+        ft__text_addf(t, "%.0f", value);
+        return;
+    }
     while (u < 3 && fabs(value) < units[u].size) u++;
     ft__text_add_number(t, value / units[u].size, 4);
     ft__text_add(t, units[u].letter);
 }
 
+enum { RIGHT_MARGIN = 14 }; /* what plots leave between their ruler and the frame */
+
 void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name,
                         const double *ticks, size_t count)
 {
     ft_text t = {.cap = 256};
-    double free_from = -1e9;
+    double free_from = -1e9, edge = fmax(r->from, r->to) + RIGHT_MARGIN;
     for (size_t i = 0; i < count; i++) {
         double x = ft__ruler_at(r, ticks[i]);
         tick_text(&t, ticks[i]);
-        double half = ft__svg_label_width(t.at ? t.at : "") / 2;
-        if (!t.at || x - half < free_from) continue; /* no label over another */
+        double half = ft__svg_label_width(t.at ? t.at : "") / 2, middle = fmin(x, edge - half);
+        if (!t.at || middle - half < free_from) continue; /* no label over another */
         ft__svg_line(out, x, top, x, bottom, "grid");
-        ft__svg_label(out, x, bottom + 17, FT_MIDDLE, "dim", t.at);
-        free_from = x + half + 8;
+        if (middle < x)
+            ft__svg_label(out, edge, bottom + 17, FT_END, "dim", t.at); /* nor over the edge */
+        else
+            ft__svg_label(out, x, bottom + 17, FT_MIDDLE, "dim", t.at);
+        free_from = middle + half + 8;
     }
     ft__svg_line(out, fmin(r->from, r->to), bottom, fmax(r->from, r->to), bottom, "axis");
     ft__svg_label(out, fmax(r->from, r->to), bottom + 35, FT_END, "dim", name);

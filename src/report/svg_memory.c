@@ -192,16 +192,18 @@ static void mark_peak(ft_text *out, const ft_frame *f, const ft_step_view *v, co
     ft__text_free(&t);
 }
 
-static void add_capacity(ft_text *out, const ft_ruler *x, const ft_ruler *y, double gib)
+/* Its words stand over the line, or under it where those of the peak would lie over them. */
+static void add_capacity(ft_text *out, const ft_ruler *x, const ft_ruler *y, double gib, double peak_gib)
 {
     ft_text t = {.cap = 256};
-    double py = ft__ruler_at(y, gib);
+    double py = ft__ruler_at(y, gib), peak = ft__ruler_at(y, peak_gib);
+    bool under = fabs((peak - 9) - (py - 6)) < 16;
     ft__svg_line(out, x->from, py, x->to, py, "under"); /* it may cross any colour */
     ft__svg_line(out, x->from, py, x->to, py, "limit");
     ft__text_add(&t, "the GPU has ");
     ft__add_figure(&t, gib, 3);
     ft__text_add(&t, " GiB");
-    if (t.at) ft__svg_label(out, x->from + 6, py - 6, FT_START, "halo", t.at);
+    if (t.at) ft__svg_label(out, x->from + 6, under ? py + 15 : py - 6, FT_START, "halo", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }
@@ -240,7 +242,7 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
                                                           : "ms of kernels");
     ft__svg_ruler_y(out, &y, x.from, x.to, "GiB");
     for (int k = 0; k < KINDS; k++) add_layer(out, &c, k, &x, &y);
-    if (near) add_capacity(out, &x, &y, capacity);
+    if (near) add_capacity(out, &x, &y, capacity, v->step->memory.peak_bytes / 1073741824.0);
     if (c.count) mark_peak(out, f, v, &c, &x, &y);
     ft__svg_close(out);
     free(c.at);

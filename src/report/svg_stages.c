@@ -12,6 +12,20 @@ static const char *class_of(ft_pipe_kind kind)
     return classes[kind];
 }
 
+/* Micro-batches that the list leaves out: forwards and backwards in turn, as high as their parts of the time. */
+static void add_middle(ft_text *out, const ft_piped *pipe, int64_t s, const ft_ruler *x, double y, double height)
+{
+    const ft_pipe_op *ops = pipe->ops[s];
+    double ms[2] = {0};
+    char title[96];
+    for (int32_t i = 0; i < pipe->op_count[s]; i++) ms[ops[i].kind != FT_PIPE_FORWARD] += ops[i].end - ops[i].start;
+    double a = ft__ruler_at(x, ops[pipe->gap[s] - 1].end), b = ft__ruler_at(x, ops[pipe->gap[s]].start);
+    double high = height * ms[0] / fmax(ms[0] + ms[1], 1e-9);
+    snprintf(title, sizeof title, "stage %lld, %lld more micro-batches", (long long)s + 1, (long long)pipe->skipped);
+    ft__svg_box(out, a, y, fmax(b - a, 0.5), high, "f0", title);
+    ft__svg_box(out, a, y + high, fmax(b - a, 0.5), height - high, "f1", title);
+}
+
 /* Pieces narrower than a pixel and of one kind are drawn as one. */
 static void add_stage(ft_text *out, const ft_piped *pipe, int64_t s, const ft_ruler *x, double y, double height)
 {
@@ -19,16 +33,17 @@ static void add_stage(ft_text *out, const ft_piped *pipe, int64_t s, const ft_ru
     for (int32_t i = 0; i < pipe->op_count[s];) {
         const ft_pipe_op *op = &pipe->ops[s][i];
         double a = ft__ruler_at(x, op->start), b = ft__ruler_at(x, op->end);
-        int32_t to = i + 1;
-        while (to < pipe->op_count[s] && b - a < 1.5) b = fmax(b, ft__ruler_at(x, pipe->ops[s][to++].end));
-        char title[128], number[16];
+        int32_t to = i + 1, gap = pipe->skipped > 0 ? pipe->gap[s] : 0;
+        while (to < pipe->op_count[s] && to != gap && b - a < 1.5) b = fmax(b, ft__ruler_at(x, pipe->ops[s][to++].end));
+        if (to == gap && to < pipe->op_count[s]) add_middle(out, pipe, s, x, y, height);
+        char title[128], number[24];
         if (to == i + 1)
-            snprintf(title, sizeof title, "stage %lld, %s %d: %.4g to %.4g ms", (long long)s + 1, words[op->kind],
-                     (int)op->micro + 1, op->start, op->end);
+            snprintf(title, sizeof title, "stage %lld, %s %lld: %.4g to %.4g ms", (long long)s + 1, words[op->kind],
+                     (long long)op->micro + 1, op->start, op->end);
         else
             snprintf(title, sizeof title, "stage %lld, %d pieces", (long long)s + 1, (int)(to - i));
         ft__svg_box(out, a, y, fmax(b - a - (b - a > 4 ? 0.75 : 0), 0.5), height, class_of(op->kind), title);
-        snprintf(number, sizeof number, "%d", (int)op->micro + 1);
+        snprintf(number, sizeof number, "%lld", (long long)op->micro + 1);
         if (to == i + 1 && b - a > ft__svg_label_width(number) + 3)
             ft__svg_label(out, (a + b) / 2, y + height / 2 + 4, FT_MIDDLE, "onbar", number);
         i = to;

@@ -1,7 +1,8 @@
 /* svg_timeline.c: the streams of one GPU over one step: passes, kernels, exchanges, the host.
  *
  * Kernels are coloured by what holds them. Those too short for a pixel share one, each colour as high as its part of
- * the time; so do layers that the walk of the streams folds into one event. Where the GPU waits its track shows. */
+ * the time; so do layers that the walk of the streams folds into one event, and passes where hundreds share the
+ * picture. Where the GPU waits its track shows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "report/svg_pictures.h"
 
 enum { ROW_PASSES, ROW_BLOCKS, ROW_KERNELS, ROW_AXIS, ROW_HOST = ROW_AXIS + FT_AXIS_COUNT, ROW_COUNT };
-enum { MOST_WALKED = 400000 };
+enum { MOST_WALKED = 400000, MOST_PASSES = 512 };
 
 /* Short events that wait for a pixel of their own. */
 typedef struct bin {
@@ -24,6 +25,12 @@ typedef struct band {
     bool used;
     bin pending;
 } band;
+
+/* Neighbouring passes that are drawn as one. */
+typedef struct crowd {
+    double from, to;
+    double forwards, backwards;
+} crowd;
 
 typedef struct timeline {
     ft_text *out;
@@ -179,13 +186,91 @@ static void piece(timeline *t, const char *word, int64_t number, const char *cla
         ft__svg_label(t->out, (a + b) / 2, r->y + 14, FT_MIDDLE, "onbar", shown);
 }
 
+/* -- crowds ------------------------------------------------------------------------------------ */
+
+static void add_up(const timeline *t, const ft_pass_events *p, double times, double ms[ROW_COUNT][4])
+{
+    for (size_t i = 0; i < p->count; i++) {
+        const ft_event *e = &p->events[i];
+        double length = fmax(e->end - e->start, 0) * times;
+        if (e->lane == FT_LANE_HOST) {
+            ms[ROW_HOST][FT_OVERHEAD] += length;
+        } else if (e->lane != FT_LANE_GPU) {
+            ms[ROW_AXIS + e->lane][FT_COMMUNICATION] += length;
+        } else if (e->kind == FT_SEEN_FOLDED) {
+            const double *of = t->shares[e->at];
+            double sum = of[0] + of[1] + of[2] + of[3];
+            for (int b = 0; b < 4 && sum > 0; b++) ms[ROW_KERNELS][b] += of[b] / sum * length;
+        } else if (e->kind == FT_SEEN_KERNEL) {
+            const ft_timed *k = t->rank.timed[e->at];
+            ms[ROW_KERNELS][k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_MEMORY] += length;
+        }
+    }
+}
+
+/* Every colour as high as its part of the time between the crowd's ends. */
+static void draw_crowd(timeline *t, crowd *c)
+{
+    double ms[ROW_COUNT][4] = {{0}}, extent = c->to - c->from, forward = c->forwards * t->rank.forward.ms;
+    double both = forward + c->backwards * t->rank.backward.ms;
+    char title[128];
+    close_span(t);
+    add_up(t, &t->rank.forward, c->forwards, ms);
+    add_up(t, &t->rank.backward, c->backwards, ms);
+    snprintf(title, sizeof title, "%.0f forward, %.0f backward passes: %.4g ms", c->forwards, c->backwards, extent);
+    t->row[ROW_PASSES].used = true;
+    double a = ft__ruler_at(&t->x, c->from), b = ft__ruler_at(&t->x, c->to);
+    for (int row = 0; row < ROW_COUNT && extent > 0; row++) {
+        band *r = &t->row[row];
+        double sum = ms[row][0] + ms[row][1] + ms[row][2] + ms[row][3], y = r->y;
+        if (sum > 0) r->used = true;
+        if (t->dry || !(sum > 0)) continue;
+        flush(t, row);
+        for (int k = 0; k < 4; k++) {
+            double high = ms[row][k] / fmax(sum, extent) * r->height;
+            if (high >= 0.4) ft__svg_box(t->out, a, y, fmax(b - a, 0.5), high, ft__bound_class[k], title);
+            y += high;
+        }
+    }
+    const band *r = &t->row[ROW_PASSES];
+    if (!t->dry && both > 0 && extent > 0) {
+        double high = forward / both * r->height;
+        if (high > 0) ft__svg_box(t->out, a, r->y, fmax(b - a, 0.5), high, "f0", title);
+        if (high < r->height) ft__svg_box(t->out, a, r->y + high, fmax(b - a, 0.5), r->height - high, "f1", title);
+        snprintf(title, sizeof title, "%.0f micro-batches", fmax(c->forwards, c->backwards));
+        if (ft__svg_label_width(title) <= b - a - 4)
+            ft__svg_label(t->out, (a + b) / 2, r->y + 14, FT_MIDDLE, "onbar", title);
+    }
+    *c = (crowd){0};
+}
+
+/* The crowd takes passes until it is wide enough to be seen or the stage waits. */
+static void join(timeline *t, crowd *c, double start, double end, double forwards, double backwards)
+{
+    bool any = c->forwards + c->backwards > 0;
+    if (any && !t->dry) {
+        double wide = ft__ruler_at(&t->x, c->to) - ft__ruler_at(&t->x, c->from);
+        if (wide >= 24 || ft__ruler_at(&t->x, start) - ft__ruler_at(&t->x, c->to) > 0.5) {
+            draw_crowd(t, c);
+            any = false;
+        }
+    }
+    if (!any) c->from = start;
+    c->to = fmax(end, any ? c->to : end);
+    c->forwards += forwards;
+    c->backwards += backwards;
+}
+
+/* -- the step ---------------------------------------------------------------------------------- */
+
 static double draw_alone(timeline *t)
 {
     const ft_workload *w = t->v->work;
     int64_t micros = w->task == FT_TRAIN && w->accumulate > 1 ? w->accumulate : 1;
     double now = 0;
     const char *first = w->task == FT_PREFILL ? "prefill" : w->task == FT_DECODE ? "decode" : "forward";
-    for (int64_t m = 0; m < micros; m++) {
+    int64_t alone = 2 * micros > MOST_PASSES ? 1 : micros; /* the first has the host's start in it */
+    for (int64_t m = 0; m < alone; m++) {
         const ft_pass_events *f = m ? &t->rank.forward : &t->rank.first_forward;
         const ft_pass_events *b = m ? &t->rank.backward : &t->rank.first_backward;
         int64_t number = micros > 1 ? m : -1;
@@ -196,9 +281,32 @@ static double draw_alone(timeline *t)
         pass(t, b, 0, 1, now, now + b->ms);
         now += b->ms;
     }
+    if (micros > alone) {
+        double left = (double)(micros - alone), ms = left * (t->rank.forward.ms + t->rank.backward.ms);
+        draw_crowd(t, &(crowd){.from = now, .to = now + ms, .forwards = left, .backwards = left});
+        now += ms;
+    }
     if (t->rank.update.ms > 0) piece(t, "optimizer", -1, "f2", now, now + t->rank.update.ms);
     pass(t, &t->rank.update, 0, 1, now, now + t->rank.update.ms);
     return now + t->rank.update.ms;
+}
+
+/* Too many pieces for a picture to tell apart, or a middle that is not listed. */
+static void draw_crowded_stage(timeline *t, int64_t s)
+{
+    const ft_piped *pipe = &t->v->ranked->pipe;
+    const ft_parallel *p = t->v->parallel;
+    double parts = p->schedule == FT_INTERLEAVED && p->vpp > 1 ? (double)p->vpp : 1;
+    crowd c = {0};
+    for (int32_t i = 0; i < pipe->op_count[s]; i++) {
+        const ft_pipe_op *op = &pipe->ops[s][i];
+        bool forward = op->kind == FT_PIPE_FORWARD;
+        if (pipe->skipped > 0 && i == pipe->gap[s] && i > 0)
+            join(t, &c, pipe->ops[s][i - 1].end, op->start, (double)pipe->skipped, (double)pipe->skipped);
+        double weight = op->kind == FT_PIPE_INPUTS || op->kind == FT_PIPE_WEIGHTS ? 0.5 : 1;
+        join(t, &c, op->start, op->end, forward ? 1 / parts : 0, forward ? 0 : weight / parts);
+    }
+    if (c.forwards + c.backwards > 0) draw_crowd(t, &c);
 }
 
 static double draw_stage(timeline *t, int64_t s)
@@ -212,7 +320,9 @@ static double draw_stage(timeline *t, int64_t s)
     int32_t last = -1;
     for (int32_t i = 0; i < pipe->op_count[s]; i++)
         if (pipe->ops[s][i].kind == FT_PIPE_BACKWARD) last = i;
-    for (int32_t i = 0; i < pipe->op_count[s]; i++) {
+    bool crowded = pipe->skipped > 0 || pipe->op_count[s] > MOST_PASSES;
+    if (crowded) draw_crowded_stage(t, s);
+    for (int32_t i = 0; i < pipe->op_count[s] && !crowded; i++) {
         const ft_pipe_op *op = &pipe->ops[s][i];
         bool forward = op->kind == FT_PIPE_FORWARD;
         piece(t, words[op->kind], op->micro, forward ? "f0" : "f1", op->start, op->end);

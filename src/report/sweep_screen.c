@@ -6,28 +6,11 @@
 #include "report/columns.h"
 #include "report/screen.h"
 
-enum { MOST_PLOT_WIDTH = 100, PLOT_HEIGHT = 14, NARROWEST_TABLE = 60 };
+enum { MOST_PLOT_WIDTH = 100, PLOT_HEIGHT = 14, NARROWEST_PLOT = 20 };
 
 static void add_tile(ft_text *cell, const ft_forecast *f)
 {
     if (f->tile_m > 0 && f->tile_n > 0) ft__text_addf(cell, "%dx%d", f->tile_m, f->tile_n);
-}
-
-/* The time alone. */
-static bool narrow_sweep(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points,
-                         size_t count)
-{
-    ft_columns c;
-    ft__columns_init(&c, "rr");
-    ft__cell_add(&c, key);
-    ft__cell_add(&c, "ms");
-    for (size_t i = 0; i < count; i++) {
-        ft__text_addf(ft__cell(&c), "%.10g", points[i].x);
-        ft__add_figure(ft__cell(&c), points[i].forecast.ms, 4);
-    }
-    bool printed = ft__columns_print(&c, out, style, 2, true);
-    ft__columns_free(&c);
-    return printed;
 }
 
 bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points, size_t count)
@@ -38,8 +21,16 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
         flops = flops || points[i].forecast.flops > 0;
     }
     ft_columns c;
-    if (style->width < NARROWEST_TABLE) return narrow_sweep(out, style, key, points, count);
+    double *x = calloc(count, sizeof *x), *y = calloc(count, sizeof *y);
+    bool same = count > 1;
+    for (size_t i = 0; x && y && i < count; i++) {
+        x[i] = points[i].x;
+        y[i] = points[i].forecast.ms;
+        same = same && y[i] == y[0] && points[i].forecast.high_ms == points[0].forecast.high_ms;
+    }
+    bool plain = x && ft__points_plain(x, count);
     ft__columns_init(&c, tiles ? "rrrrrrlrrl" : "rrrrrrl");
+    c.drop = tiles ? "ihgjfedc" : "gfedc"; /* the time and its interval last */
     ft__cell_add(&c, key);
     static const char *const head[] = {"ms", "low", "high", "TFLOP/s", "GB/s"};
     for (int i = 0; i < 5; i++) ft__cell_add(&c, head[i]);
@@ -51,7 +42,7 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
     ft__cell_add(&c, "held by");
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *f = &points[i].forecast;
-        ft__text_addf(ft__cell(&c), "%.10g", points[i].x);
+        ft__add_point(ft__cell(&c), points[i].x, plain);
         ft__add_figure(ft__cell(&c), f->ms, 4);
         ft__add_figure(ft__cell(&c), f->low_ms, 4);
         ft__add_figure(ft__cell(&c), f->high_ms, 4);
@@ -70,16 +61,12 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
 
-    double *x = calloc(count, sizeof *x), *y = calloc(count, sizeof *y);
-    if (x && y && count > 1) {
-        for (size_t i = 0; i < count; i++) {
-            x[i] = points[i].x;
-            y[i] = points[i].forecast.ms;
-        }
-        int width = style->width - 14;
-        if (width > MOST_PLOT_WIDTH) width = MOST_PLOT_WIDTH;
+    if (same) ft__text_addf(out, "\n  %s changes nothing here.\n", key);
+    int width = style->width - 14;
+    if (width > MOST_PLOT_WIDTH) width = MOST_PLOT_WIDTH;
+    if (x && y && count > 1 && !same && width >= NARROWEST_PLOT) {
         ft__text_add(out, "\n");
-        if (width >= 20) ft__plot(out, style, x, y, count, width, PLOT_HEIGHT, key, "ms");
+        ft__plot(out, style, x, y, count, width, PLOT_HEIGHT, key, "ms");
     }
     printed = printed && x && y && !out->failed;
     free(x);

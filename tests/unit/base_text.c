@@ -187,10 +187,36 @@ static void the_nearest_name_is_what_was_meant(void **state)
     assert_string_equal(nearest_gpu("H200-SXM"), "h200_sxm");
     assert_string_equal(nearest_gpu("h2o0_sxm"), "h200_sxm");
     assert_string_equal(nearest_gpu("mi30x0"), "mi300x");
-    assert_string_equal(nearest_gpu("a100"), "a100_pcie_40gb");
+    assert_string_equal(nearest_gpu("a100"), "a100_sxm_80gb");
     assert_string_equal(nearest_gpu("h100"), "h100_nvl");
     assert_string_equal(nearest_gpu("l40s"), "l40");
     assert_string_equal(nearest_gpu("t5"), "t4");
+    /* Separators cost nothing, a name that goes on stands before one that differs, of equals the shorter. */
+    static const char *const models[] = {"megatron-22b", "gpt-22b", "gpt2", "gpt2-xl", "gpt3-175b", "mi100",
+                                         "mi300x",       "phi-4",   "micro-batch-size", "batch"};
+    size_t count = sizeof models / sizeof *models;
+    assert_string_equal(ft__nearest("gpt-2", models, count), "gpt2");
+    assert_string_equal(ft__nearest("gpt-4", models, count), "gpt2");
+    assert_string_equal(ft__nearest("phi4", models, count), "phi-4");
+    static const char *const llamas[] = {"llama-33b", "llama-3-8b"};
+    assert_string_equal(ft__nearest("llama-3-9b", llamas, 2), "llama-3-8b"); /* separators are worth a little */
+    assert_string_equal(ft__nearest("mi300", models, count), "mi300x");
+    assert_string_equal(ft__nearest("mi-300", models, count), "mi300x");
+    assert_string_equal(ft__nearest("micro-bach", models, count), "micro-batch-size");
+    assert_null(ft__nearest("macro-cash", models, count));
+}
+
+static void edits_are_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(ft__edits("infinband", 9, "infiniband"), 1);
+    assert_int_equal(ft__edits("NDR-400x", 8, "ndr400"), 1);
+    assert_int_equal(ft__edits("gpt_2", 5, "gpt2"), 0);
+    assert_int_equal(ft__edits("abcd", 2, "ba"), 1);
+    char endless[200];
+    memset(endless, 'h', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    assert_true(ft__edits(endless, 199, "h") > 1000 && ft__edits("h", 1, endless) > 1000);
 }
 
 static void what_is_far_from_all_is_not_guessed_at(void **state)
@@ -241,6 +267,7 @@ int main(void)
         cmocka_unit_test(any_bytes_give_json_that_jansson_reads),
         cmocka_unit_test(characters_are_measured_and_never_cut),
         cmocka_unit_test(the_nearest_name_is_what_was_meant),
+        cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(what_is_far_from_all_is_not_guessed_at),
         cmocka_unit_test(any_allocation_may_fail),
     };

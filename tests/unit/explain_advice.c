@@ -36,6 +36,8 @@ typedef struct made_up {
     ft_status failure; /* of every forecast */
     bool cancel;       /* flash attention gains nothing once compiled */
     int asked;
+    bool slim;     /* flash attention makes it fit */
+    double faster; /* products on another GPU: the share of their time that it saves */
 } made_up;
 
 /* One product and one pointwise kernel. */
@@ -74,6 +76,7 @@ static void fill_step(const ft_change *c, const made_up *m, ft_step *out)
     if (c->work.execution == FT_RUN_COMPILE) pointwise *= 0.25;
     if (c->work.attention == FT_EAGER && !(m->cancel && c->work.execution == FT_RUN_COMPILE)) pointwise += 20;
     if (c->arch->vocab % 64) product += 5;
+    if (c->device != &device) product *= 1 - m->faster;
     ft_timed *k = ft__arena_array(m->arena, 2, sizeof *k);
     assert_non_null(k);
     k[0] = (ft_timed){.node = 0,
@@ -108,6 +111,7 @@ static void fill_step(const ft_change *c, const made_up *m, ft_step *out)
     out->regime[FT_COMPUTE] = 1;
     out->memory.peak_bytes = out->memory.reserved_bytes = 10 * batch * ft_dtype_bytes(c->work.dtype);
     if (c->work.recompute == FT_RECOMPUTE_FULL) out->memory.peak_bytes /= 2;
+    if (m->slim && c->work.attention == FT_FLASH) out->memory.peak_bytes = out->memory.reserved_bytes = 10;
     out->memory.capacity_bytes = m->room;
     out->memory.fits = out->memory.peak_bytes <= m->room;
 }
@@ -223,6 +227,52 @@ static void what_does_not_fit_is_no_advice(void **state)
     ft__arena_free(m->arena);
 }
 
+static void what_makes_it_fit_comes_first(void **state)
+{
+    (void)state;
+    made_up *m = fresh();
+    ft_change now = request();
+    m->slim = true;
+    m->room = 20; /* 80 as asked, 40 in 16 bits, which saves most; 10 with flash attention */
+    ft_advised a;
+    assert_int_equal(advise(m, &now, &a), FT_OK);
+    assert_true(a.count >= 2);
+    assert_int_equal(a.list[0].move.kind, FT_MOVE_ATTENTION);
+    assert_true(a.list[0].fits);
+    assert_non_null(find(&a, FT_MOVE_DTYPE));
+    ft__arena_free(m->arena);
+}
+
+/* A purchase wants more than a percent, or than a coin's chance. */
+static void another_gpu_must_be_worth_it(void **state)
+{
+    (void)state;
+    static const double faster[] = {0.01, 0.05, 0.5};
+    ft_device other = device;
+    const ft_device *gpus[] = {&other};
+    for (int i = 0; i < 3; i++) {
+        made_up *m = fresh();
+        ft_change now = request();
+        ft_step step;
+        ft_advised a;
+        m->faster = faster[i];
+        fill_step(&now, m, &step);
+        ft_advice_case c = {.now = &now,
+                            .step = &step,
+                            .graph = m->graph,
+                            .again = again,
+                            .user = m,
+                            .quantile = 0.9,
+                            .gpus = gpus,
+                            .gpu_count = 1};
+        assert_int_equal(ft__advise(&c, m->arena, &a, NULL), FT_OK);
+        assert_int_equal(a.gpu_count, i == 2);
+        for (size_t k = 0; k < a.gpu_count; k++)
+            assert_true(a.gpus[k].saves_ms >= 0.02 * step.step_ms && a.gpus[k].low_ms > -0.5 * a.gpus[k].saves_ms);
+        ft__arena_free(m->arena);
+    }
+}
+
 static void failures(void **state)
 {
     (void)state;
@@ -288,6 +338,26 @@ static void what_holds_a_step(void **state)
     step.step_ms = 400, step.idle_ms = 170, step.host_ms = 399; /* the host never rests */
     ft__regime_settle(m->graph, &device, &step);
     assert_int_equal(step.bound, FT_OVERHEAD);
+    ft__arena_free(m->arena);
+}
+
+/* 0.1 * 3 / 3 is more than 0.1: what one share is rounded up by must not make the other less than nothing. */
+static void no_share_is_below_nothing(void **state)
+{
+    (void)state;
+    made_up *m = fresh();
+    ft_change now = request();
+    now.work.dtype = FT_BF16;
+    ft_step step;
+    for (int i = 1; i < 1000; i++) {
+        fill_step(&now, m, &step);
+        step.kernel_count = 1; /* the product alone: nothing is held by memory */
+        step.kernels[0].forecast.ms = step.kernels[0].forecast.launch_ms + 3;
+        step.regime[FT_COMPUTE] = 0.001 * i;
+        step.regime[FT_MEMORY] = 0;
+        ft__regime_settle(m->graph, &device, &step);
+        assert_true(step.regime[FT_COMPUTE] >= 0 && step.regime[FT_MEMORY] >= 0);
+    }
     ft__arena_free(m->arena);
 }
 
@@ -411,9 +481,12 @@ int main(void)
         cmocka_unit_test(advice_is_ranked_and_goes_together),
         cmocka_unit_test(what_another_one_already_saves_is_no_advice),
         cmocka_unit_test(what_does_not_fit_is_no_advice),
+        cmocka_unit_test(what_makes_it_fit_comes_first),
+        cmocka_unit_test(another_gpu_must_be_worth_it),
         cmocka_unit_test(failures),
         cmocka_unit_test(moves_keep_gpus_and_batches),
         cmocka_unit_test(what_holds_a_step),
+        cmocka_unit_test(no_share_is_below_nothing),
         cmocka_unit_test(equal_kernels_cancel),
         cmocka_unit_test(hosts_do_not_cancel),
         cmocka_unit_test(the_cheapest_fix),

@@ -142,6 +142,23 @@ static void ticks_stand_in_the_range(void **state)
         }
 }
 
+/* Counts of GPUs stand whole, and the last label stays in the frame. */
+static void labels_are_whole(void **state)
+{
+    (void)state;
+    static const double at[] = {16384, 32768, 65536}, round[] = {20000, 40000};
+    ft_ruler r = {.low = 16384, .high = 65536, .from = 52, .to = 344, .log = true};
+    ft_text out = {0};
+    ft__svg_ruler_x_at(&out, &r, 0, 100, "GPUs", at, 3);
+    assert_non_null(strstr(out.at, ">16384<"));
+    assert_non_null(strstr(out.at, "x=\"358\" y=\"117\" text-anchor=\"end\" class=\"dim\">65536<"));
+    ft__text_clear(&out);
+    r.low = 20000, r.high = 40000;
+    ft__svg_ruler_x_at(&out, &r, 0, 100, "tokens", round, 2);
+    assert_true(strstr(out.at, ">20k<") && strstr(out.at, ">40k<"));
+    ft__text_free(&out);
+}
+
 static ft_status draw_all(void *context)
 {
     const ft_step_view *v = context;
@@ -164,9 +181,10 @@ static void survives_exhaustion(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_are_sound),          cmocka_unit_test(kernels_are_dots),
-        cmocka_unit_test(curve_has_the_peak),       cmocka_unit_test(text_is_escaped),
-        cmocka_unit_test(ticks_stand_in_the_range), cmocka_unit_test(survives_exhaustion),
+        cmocka_unit_test(pages_are_sound),     cmocka_unit_test(kernels_are_dots),
+        cmocka_unit_test(curve_has_the_peak),  cmocka_unit_test(text_is_escaped),
+        cmocka_unit_test(labels_are_whole),    cmocka_unit_test(ticks_stand_in_the_range),
+        cmocka_unit_test(survives_exhaustion),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -54,6 +54,36 @@ static void figures_keep_their_digits(void **state)
     }
 }
 
+static void changes_and_points_read_well(void **state)
+{
+    (void)state;
+    static const struct {
+        double share;
+        const char *percent, *change;
+    } shares[] = {{-0.0001, "0.0 %", "0.0 %"}, {0, "0.0 %", "0.0 %"},      {0.0004, "0.0 %", "0.0 %"},
+                  {0.0006, "0.1 %", "+0.1 %"}, {-0.5, "-50 %", "-50.0 %"}, {NAN, "?", "?"}};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        ft_text out = {0};
+        ft__add_percent(&out, shares[i].share);
+        same(&out, shares[i].percent);
+        ft__add_change(&out, shares[i].share);
+        same(&out, shares[i].change);
+    }
+    static const double tokens[] = {1e9, 1e10, 2.5e12}, sizes[] = {1048576, 134217728}, small[] = {0.25, 100};
+    static const char *const said[] = {"1e9", "1e10", "2.5e12"};
+    assert_false(ft__points_plain(tokens, 3));
+    assert_true(ft__points_plain(sizes, 2) && ft__points_plain(small, 2));
+    ft_text out = {0};
+    for (int i = 0; i < 3; i++) {
+        ft__add_point(&out, tokens[i], false);
+        same(&out, said[i]);
+    }
+    ft__add_point(&out, sizes[1], true);
+    same(&out, "134217728");
+    ft__add_point(&out, small[0], true);
+    same(&out, "0.25");
+}
+
 static void prefixes_reach_from_micro_to_quetta(void **state)
 {
     (void)state;
@@ -131,6 +161,14 @@ static void columns_align(void **state)
     same(&out, " name      ms  \n é       1.25  last\n longer        x,\"y\"\n");
     assert_true(ft__columns_csv(&c, &out));
     same(&out, "name,ms,\né,1.25,last\nlonger,,\"x,\"\"y\"\"\"\n");
+    /* On a narrow terminal the columns named go first, and no more of them than must. */
+    static const ft_style narrow = {.width = 12, .terminal = true};
+    c.drop = "cb";
+    assert_true(ft__columns_print(&c, &out, &narrow, 1, true));
+    same(&out, " name\n é\n longer\n");
+    static const ft_style wider = {.width = 14, .terminal = true};
+    assert_true(ft__columns_print(&c, &out, &wider, 1, true));
+    same(&out, " name      ms\n é       1.25\n longer      \n");
     ft__columns_free(&c);
 }
 
@@ -191,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_keep_their_digits),
+        cmocka_unit_test(changes_and_points_read_well),
         cmocka_unit_test(prefixes_reach_from_micro_to_quetta),
         cmocka_unit_test(bars_fill_in_eighths),
         cmocka_unit_test(ink_takes_no_room_and_can_be_off),

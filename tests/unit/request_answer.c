@@ -213,6 +213,25 @@ static void a_scratch_remembers_devices_and_lets_them_go(void **state)
     ft_close(ft);
 }
 
+/* A text that may not grow stands for memory that ran out while the answer was written. */
+static void an_answer_that_breaks_off_is_taken_back(void **state)
+{
+    (void)state;
+    static const char request[] =
+        "{\"id\":7,\"task\":\"kernel\",\"op\":\"gemm\",\"m\":64,\"n\":64,\"k\":64,\"gpu\":\"h200_sxm\"}";
+    ft_context *ft = opened();
+    ft_scratch scratch = {0};
+    ft_text out = {.cap = 160};
+    ft__text_add(&out, "the line before\n");
+    ft__answer(ft, &scratch, request, strlen(request), 2, &out);
+    assert_false(out.failed);
+    assert_string_equal(out.at, "the line before\n{\"id\":7,\"ok\":false,\"error\":{\"code\":\"out_of_memory\","
+                                "\"message\":\"out of memory: the answer broke off\",\"where\":\"line 2\"}}");
+    ft__scratch_free(&scratch);
+    ft__text_free(&out);
+    ft_close(ft);
+}
+
 static ft_status attempt(void *context)
 {
     ft_context *ft;
@@ -245,6 +264,7 @@ int main(void)
         cmocka_unit_test(the_typed_door_gives_the_same_as_the_json_door),
         cmocka_unit_test(many_threads_share_one_context),
         cmocka_unit_test(a_scratch_remembers_devices_and_lets_them_go),
+        cmocka_unit_test(an_answer_that_breaks_off_is_taken_back),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
     };
     return cmocka_run_group_tests(tests, make_predictor, scratch_remove);
