@@ -124,10 +124,10 @@ static const char *const feature_names[] = {
  * pieces of 4 bytes (CUTLASS's sm_80 kernels, "align2"; rows of 8 bytes take them too), the others element by element
  * through registers (sm_75, "align1"). What limits them is neither the matrix unit nor L2 but the SM that issues so
  * many small copies, of operands and of outputs: some four elements per clock, twice the bytes for pairs of them. A
- * faster matrix unit gains nothing. Published: 2048^3 with an odd row takes "over 2x" the time of an aligned product on
- * A100 (He 2024, What Shapes Do Matrix Multiplications Like; 2.5 to 3 here), 1157 x 1157 x 4096 takes 99 us on B200
- * (PyTorch pull request 196992; 115 here). mma.sync, which these kernels use, reaches 62 % of Hopper's 4096 flop per
- * clock and SM (Luo et al. 2024, arXiv 2402.13499). */
+ * faster matrix unit gains nothing. Found on fitted points of our H200, and held against what is published: 2048^3 with
+ * an odd row takes "over 2x" the time of an aligned product on A100 (He 2024, What Shapes Do Matrix Multiplications
+ * Like; 2.5 to 3 here), 1157 x 1157 x 4096 takes 99 us on B200 (PyTorch pull request 196992; 115 here). mma.sync, which
+ * these kernels use, reaches 62 % of Hopper's 4096 flop per clock and SM (Luo et al. 2024, arXiv 2402.13499). */
 static void search_narrow(const ft_device *device, const double *th, int align, ft_gemm_search *s)
 {
     static const ft_gemm_tile tiles_narrow[] = {{256, 128}, {128, 256}, {128, 128}, {64, 64}, {128, 64},
