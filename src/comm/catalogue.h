@@ -50,7 +50,7 @@ typedef struct ft_network {
     double oversubscription; /* "2:1"; 0: not said */
 } ft_network;
 
-/* Free text ("8x200 Gbps HDR InfiniBand/node (Selene)"). `known` is false where nothing in it is; figures that cannot be
- * and misspelt fabrics fail. */
+/* Free text ("8x200 Gbps HDR InfiniBand/node (Selene)"). `known` is false where nothing in it is; figures that
+ * cannot be and misspelt fabrics fail. */
 ft_status ft__network_parse(const char *text, ft_network *out, ft_error *err);
 #endif

@@ -267,8 +267,9 @@ static void describe(ft_cluster *c, const char *why)
 static ft_status read_keys(const json_t *object, asked *a, const json_t **tiers, const char **name, const char *where,
                            ft_error *err)
 {
-    static const char *const known[] = {"gpus_per_node", "nodes", "interconnect", "topology", "oversubscription",
-                                        "leaf_nodes",    "tiers", "name",         "source",   "network", "nccl"};
+    static const char *const known[] = {"gpus_per_node",    "nodes",      "interconnect", "topology",
+                                        "oversubscription", "leaf_nodes", "tiers",        "name",
+                                        "source",           "network",    "nccl"};
     if (!json_is_object(object))
         return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
                            "\"cluster\" must be an object: {\"gpus_per_node\": 8, \"interconnect\": \"ib_ndr400\"}");

@@ -190,9 +190,10 @@ double ft__graph_flops(const ft_graph *g, ft_phase phase);
 
 /* Passes. Each leaves the graph as it was when it fails. */
 typedef enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL } ft_recompute;
-/* Appends the backward blocks: the gradient of every node, in reverse, accumulated where a tensor has several readers.
- * With recomputation the backward block first runs the forward nodes again whose results were dropped; `early`: no
- * further than the last one that a gradient asks for. Over `accumulate` > 1 micro-batches parameter gradients are added to those of the micro-batches before. */
+/* Appends the backward blocks: the gradient of every node, in reverse, accumulated where a tensor has several
+ * readers. With recomputation the backward block first runs the forward nodes again whose results were dropped;
+ * `early`: no further than the last one that a gradient asks for. Over `accumulate` > 1 micro-batches parameter
+ * gradients are added to those of the micro-batches before. */
 ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool early, double accumulate, ft_error *err);
 /* Merges pointwise chains, pointwise into reductions and into matrix products, as Inductor does. */
 ft_status ft__graph_fuse(ft_graph *g, ft_error *err);

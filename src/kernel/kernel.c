@@ -140,9 +140,9 @@ static void without_new_units(const ft_device *device, ft_forecast *f)
     f->sustained_ms = fmax(f->sustained_ms, f->ms); /* slow enough not to meet the power limit */
 }
 
-/* A backward pass alone was never measured: it is what both passes take beyond the forward one. Each of the two is known
- * to a hundredth where their experts' own guess at the rest is 6 % short (heads of 64) or 2 % long (128). The guess keeps
- * a difference of two forecasts of strangers within reason. */
+/* A backward pass alone was never measured: it is what both passes take beyond the forward one. Each of the two is
+ * known to a hundredth where their experts' own guess at the rest is 6 % short (heads of 64) or 2 % long (128). The
+ * guess keeps a difference of two forecasts of strangers within reason. */
 static ft_status forecast_backward(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                                    ft_forecast *out, ft_error *err)
 {

@@ -53,12 +53,13 @@ double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy
 
 double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms)
 {
-    /* In the steady state the controller averages over everything, memory and leakage of a hot chip included. Our H200
-     * (8192^3): bf16 779 -> 653 TFLOP/s, that is 1.23 times the energy that decides within microseconds, fp16 748 -> 631
-     * (653: its wider significand is not counted), tf32 402 -> 349 (326), fp32 51 -> 51. Chips of 7 nm and before leave
-     * no such room between what they start with and what they hold: published runs of days on A100s spend 0.72 to 0.78
-     * of the peak over whole steps (MosaicML, 13B and 30B, all recomputed), which 1.23 would forbid, and Megatron's
-     * (SC21, sixteen runs without ZeRO) come out at -5 to +6 % with 1.02. */
+    /* In the steady state the controller averages over everything, memory and leakage of a hot chip included. Our
+     * H200 (8192^3): bf16 779 -> 653 TFLOP/s, that is 1.23 times the energy that decides within microseconds, fp16
+     * 748 -> 631 (653: its wider significand is not counted), tf32 402 -> 349 (326), fp32 51 -> 51. Chips of 7 nm
+     * and before leave no such room between what they start with and what they hold: published runs of days on A100s
+     * spend 0.67 to 0.78 of the peak over whole steps (MosaicML, 13B and 30B, recomputed, whether or not their
+     * checkpoints stopped early), which 1.23 would forbid, and Megatron's (SC21, sixteen runs without ZeRO) come out
+     * within 9 % with 1.02. */
     double nm = device->process_nm > 0 ? device->process_nm : 7, steady = nm >= 7 ? 1.02 : 1.23;
     bool arithmetic = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_CONV2D ||
                       op->kind == FT_OP_MOE || op->kind == FT_OP_MLA;
@@ -69,9 +70,9 @@ double ft__power_draw(const ft_device *device, const ft_op *op, double flops, do
 
 double ft__power_alone(double draw, double ms)
 {
-    /* Benchmarks repeat a kernel for a few milliseconds, and long kernels are their own neighbours: on our H200 products
-     * of 0.2 ms are as fast in whole models of short steps as alone, those of 3 ms a tenth faster, of 10 ms a fifth. The
-     * constants were fitted with the one of timeline/timed.c. */
+    /* Benchmarks repeat a kernel for a few milliseconds, and long kernels are their own neighbours: on our H200
+     * products of 0.2 ms are as fast in whole models of short steps as alone, those of 3 ms a tenth faster, of 10 ms
+     * a fifth. The constants were fitted with the one of timeline/timed.c. */
     const double share = 2, long_ms = 5, most = 1.3;
     return draw > 1 && ms > 0 ? fmin(1 + share * (draw - 1) * ms / (ms + long_ms), most) : 1;
 }

@@ -1,9 +1,9 @@
 /* graphfile_fixed.c: which sizes a graph file fixes, and which it takes from the request.
  *
- * A file whose sizes are numbers all through holds one batch of one length, whatever a request says: its rates count what
- * is in it, and another batch cannot be had of it. Where the file does not say how many that is ("batch", "seq"), the
- * first axis of its first input is the batch, and the second axis of tokens (whole numbers in two axes) their length, as
- * everybody writes them. Without tokens there is no length: rates count samples. */
+ * A file whose sizes are numbers all through holds one batch of one length, whatever a request says: its rates count
+ * what is in it, and another batch cannot be had of it. Where the file does not say how many that is ("batch",
+ * "seq"), the first axis of its first input is the batch, and the second axis of tokens (whole numbers in two axes)
+ * their length, as everybody writes them. Without tokens there is no length: rates count samples. */
 #include <string.h>
 
 #include "base/json.h"
@@ -47,13 +47,16 @@ static words words_of(const json_t *inputs, const json_t *blocks)
     words found = {0};
     const char *key;
     json_t *value;
-    json_object_foreach ((json_t *)(uintptr_t)inputs, key, value) look_at_size(json_object_get(value, "shape"), &found);
+    json_object_foreach ((json_t *)(uintptr_t)inputs, key, value) {
+        look_at_size(json_object_get(value, "shape"), &found);
+    }
     for (size_t b = 0; b < json_array_size(blocks); b++) {
         const json_t *block = json_array_get(blocks, b), *nodes = json_object_get(block, "nodes");
         look_at_size(json_object_get(block, "repeat"), &found);
         for (size_t n = 0; n < json_array_size(nodes) && !(found.batch && found.seq); n++)
-            json_object_foreach (json_array_get(nodes, n), key, value)
+            json_object_foreach (json_array_get(nodes, n), key, value) {
                 if (!holds_names(key)) look_at_size(value, &found);
+            }
     }
     return found;
 }

@@ -13,8 +13,9 @@ const char *const ft__axis_words[FT_AXIS_COUNT] = {[FT_AXIS_TENSOR] = "tensor",
 
 int64_t ft__view_gpus(const ft_step_view *v) { return v->ranked && v->step->ranks > 0 ? v->step->ranks : 1; }
 
-/* Counted on a forward pass of a few tokens, lest one whole sequence be more than an operator may have: context ranks
- * share it. A graph or ONNX file may have one batch and one length alone; nothing cuts them, so the step's own serve. */
+/* Counted on a forward pass of a few tokens, lest one whole sequence be more than an operator may have: context
+ * ranks share it. A graph or ONNX file may have one batch and one length alone; nothing cuts them, so the step's own
+ * serve. */
 bool ft__view_parameters(const ft_step_view *v, double *all, double *active)
 {
     *all = v->graph->parameters;

@@ -117,7 +117,8 @@ bool ft__find_recorded(const ft_record *r, ft_device *out, char note[200]);
 typedef struct ft_replayed {
     double step_ms, busy_ms;
 } ft_replayed;
-/* `host`: times as long as the host took for its own work; 1: as recorded. `note_ns`: what the profiler took of the host for each operator and call, which is left out; 0: nothing. */
+/* `host`: times as long as the host took for its own work; 1: as recorded. `note_ns`: what the profiler took of the
+ * host for each operator and call, which is left out; 0: nothing. */
 ft_status ft__replay(const ft_record *r, const double *scale, double host, double note_ns, ft_replayed *out,
                      ft_error *err);
 const char *ft__gap_cause_words(ft_gap_cause c);

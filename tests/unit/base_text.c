@@ -192,8 +192,8 @@ static void the_nearest_name_is_what_was_meant(void **state)
     assert_string_equal(nearest_gpu("l40s"), "l40");
     assert_string_equal(nearest_gpu("t5"), "t4");
     /* Separators cost nothing, a name that goes on stands before one that differs, of equals the shorter. */
-    static const char *const models[] = {"megatron-22b", "gpt-22b", "gpt2", "gpt2-xl", "gpt3-175b", "mi100",
-                                         "mi300x",       "phi-4",   "micro-batch-size", "batch"};
+    static const char *const models[] = {"megatron-22b", "gpt-22b", "gpt2",  "gpt2-xl",          "gpt3-175b",
+                                         "mi100",        "mi300x",  "phi-4", "micro-batch-size", "batch"};
     size_t count = sizeof models / sizeof *models;
     assert_string_equal(ft__nearest("gpt-2", models, count), "gpt2");
     assert_string_equal(ft__nearest("gpt-4", models, count), "gpt2");

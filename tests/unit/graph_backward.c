@@ -124,7 +124,8 @@ static int products_again(const char *model, ft_execution execution)
     return found;
 }
 
-/* Counted in traces of PyTorch: nothing saves what Llama's down_proj makes; GPT-2's dropout behind c_proj saves a mask. */
+/* Counted in traces of PyTorch: nothing saves what Llama's down_proj makes; GPT-2's dropout behind c_proj saves a
+ * mask. */
 static void checkpoints_stop_at_the_last_tensor_that_was_saved(void **state)
 {
     (void)state;

@@ -154,7 +154,8 @@ static void fp8_decodes_no_slower(void **state)
     assert_word(ON("b200_sxm", "'op':'gemm','m':1,'n':4096,'k':4096,'dtype':'fp8','quantized':true"), "note", NULL);
 }
 
-/* No cache holds a model: where L2 is large, tables that replay one product must not make decoding faster than memory. */
+/* No cache holds a model: where L2 is large, tables that replay one product must not make decoding faster than
+ * memory. */
 static void weights_come_from_memory(void **state)
 {
     (void)state;

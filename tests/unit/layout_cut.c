@@ -134,7 +134,8 @@ static void exchanges_are_megatrons(void **state)
         assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_GATHER, FT_BACKWARD) == scattered);
         assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_REDUCE_SCATTER, FT_BACKWARD) == gathered);
         assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_REDUCE, FT_FORWARD) == 0);
-        /* Recomputing whole layers repeats their exchanges, in PyTorch but the last one; recomputing the scores none. */
+        /* Recomputing whole layers repeats their exchanges, in PyTorch but the last one; recomputing the scores
+         * none. */
         p.sp = false;
         w.recompute = FT_RECOMPUTE_FULL;
         g = (ft_graph *)(uintptr_t)rank_of(&a, &w, &p, 0, arena).g;

@@ -223,7 +223,8 @@ static void alone_they_are_the_streams_of_one_gpu(void **state)
                           .queue = pace.queue};
         ft_clocks c = {0};
         ft__lanes_run(&lanes, FT_FORWARD, false, false, ended, &c);
-        double together = fmax(c.host, c.gpu), alone = ft__stream_walk(h.g, &pace).total, truth = one_by_one(h.g, &pace);
+        double together = fmax(c.host, c.gpu), alone = ft__stream_walk(h.g, &pace).total,
+               truth = one_by_one(h.g, &pace);
         if (fabs(together / truth - 1) > 1e-3 || fabs(alone / truth - 1) > 1e-3)
             fail_msg("trial %d: %.6f ms in lanes, %.6f in streams, truly %.6f", trial, together, alone, truth);
         ft__arena_free(h.arena);

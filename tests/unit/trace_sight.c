@@ -394,8 +394,9 @@ static void recorded(const char *name, ft_sight *s, const char *gpu)
     ft__slices_close(from);
 }
 
-/* Steps of an H200 that the GPU sets the pace of, from the shapes alone. The reach is 4 % in the mean of many; without the
- * profiler the first took 3 % less, and the compiled one ran at a lower clock in the recording than before and after it. */
+/* Steps of an H200 that the GPU sets the pace of, from the shapes alone. The reach is 4 % in the mean of many;
+ * without the profiler the first took 3 % less, and the compiled one ran at a lower clock in the recording than
+ * before and after it. */
 static void test_recorded(void **state)
 {
     (void)state;
