@@ -104,8 +104,8 @@ static int find_letter(const cli_command *command, char letter, const char *rest
     return help;
 }
 
-/* What Megatron-LM, vLLM, DeepSpeed and transformers call it. */
-static const char *elsewhere(const char *typed)
+/* What Megatron-LM, vLLM, DeepSpeed and transformers call it; with `slips`, what is nearly that. */
+static const char *elsewhere(const char *typed, bool slips)
 {
     static const struct {
         const char *theirs, *ours;
@@ -151,8 +151,12 @@ static const char *elsewhere(const char *typed)
                  {"fp8", "--dtype fp8"},
                  {"precision", "--dtype"},
                  {"quantization", "--weights-dtype"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(typed, names[i].theirs)) return names[i].ours;
+    enum { COUNT = sizeof names / sizeof *names };
+    const char *theirs[COUNT];
+    for (size_t i = 0; i < COUNT; i++) theirs[i] = names[i].theirs;
+    const char *meant = slips ? ft__nearest(typed, theirs, COUNT) : typed;
+    for (size_t i = 0; i < COUNT && meant; i++)
+        if (!strcmp(meant, names[i].theirs)) return names[i].ours;
     return NULL;
 }
 
@@ -182,7 +186,8 @@ static int unknown_option(const cli_command *command, const char *typed)
                 return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"", typed, cli_commands[c].name,
                                  command->name);
     }
-    const char *ours = elsewhere(typed), *nearest = ft__nearest(typed, names, count);
+    const char *nearest = ft__nearest(typed, names, count), *ours = elsewhere(typed, false);
+    if (!ours && !nearest) ours = elsewhere(typed, true);
     if (ours && has_option(command, ours)) return cli_usage(command, "unknown option --%s; here it is %s", typed, ours);
     if (nearest) return cli_usage(command, "unknown option --%s; did you mean --%s?", typed, nearest);
     return cli_usage(command, "unknown option --%s", typed);

@@ -225,13 +225,13 @@ ft_status ft__sight_of(ft_slices *from, const ft_predictor *p, const char *on, c
                  "PyTorch's host");
         if (out->groups.count == 0)
             return ft__fail(err, FT_E_MISSING,
-                            "the trace has no kernels, and of its %zu operators none says the shapes of its inputs: "
-                            "record with record_shapes=True",
-                            r->op_count);
+                            "%s%sthe trace has no kernels, and of its %zu operators none says the shapes of its "
+                            "inputs: record with record_shapes=True",
+                            r->broken, r->broken[0] ? ": " : "", r->op_count);
         if (target_count == 0)
             return ft__fail(err, FT_E_MISSING,
-                            "the trace has no kernels: it can be forecast from its %zu operators; which GPU? --gpu",
-                            r->op_count);
+                            "%s%sthe trace has no kernels: it can be forecast from its %zu operators; which GPU? --gpu",
+                            r->broken, r->broken[0] ? ": " : "", r->op_count);
     }
     FT_TRY(targets_of(out, p, targets, target_count, err));
     if (out->against) qsort(out->against, out->groups.count, sizeof *out->against, most_first);
