@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "measured_model_list.h"
 
 static const char gpu_name[] = "h200_sxm";
 static const double gib = 1073741824.0;
@@ -111,22 +112,9 @@ static json_t *config_of(const json_t *row)
     static const struct {
         const char *name, *config;
     } known[] = {
-        {"bert_large", "{\"model_type\":\"bert\",\"hidden_size\":1024,\"intermediate_size\":4096,\"num_hidden_layers\":"
-                       "24,\"num_attention_heads\":16,\"is_decoder\":true,\"architectures\":[\"BertLMHeadModel\"]}"},
-        {"bert_base", "{\"model_type\":\"bert\",\"architectures\":[\"BertForMaskedLM\"]}"},
-        {"gpt2", "{\"model_type\":\"gpt2\"}"},
-        {"gpt2_pad", "{\"model_type\":\"gpt2\",\"vocab_size\":50304}"},
-        {"gpt2_medium", "{\"model_type\":\"gpt2\",\"n_embd\":1024,\"n_head\":16,\"n_layer\":24}"},
-        {"gpt2_large", "{\"model_type\":\"gpt2\",\"n_embd\":1280,\"n_head\":20,\"n_layer\":36}"},
-        {"gpt3_xl", "{\"model_type\":\"gpt2\",\"n_embd\":3072,\"n_head\":24,\"n_layer\":24,\"n_positions\":2048}"},
-        {"llama_1b",
-         "{\"model_type\":\"llama\",\"hidden_size\":2048,\"intermediate_size\":8192,\"num_hidden_layers\":16,"
-         "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"vocab_size\":128256,"
-         "\"tie_word_embeddings\":true}"},
-        {"llama_8b", "{\"model_type\":\"llama\",\"hidden_size\":4096,\"intermediate_size\":14336,"
-                     "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"num_key_value_heads\":8,"
-                     "\"vocab_size\":128256}"},
-        {"resnet50", "{\"model_type\":\"resnet\",\"num_labels\":1000}"},
+#define X(model, json) {model, json},
+        MEASURED_MODEL_LIST(X)
+#undef X
     };
     json_t *config = json_object_get(row, "config");
     if (json_is_object(config)) return json_incref(config);
