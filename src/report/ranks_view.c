@@ -61,6 +61,13 @@ const char *ft__step_held_words(const ft_step *s)
     return ft__held_by_bubble(s) ? "pipeline bubble" : ft__bound_words(s->bound);
 }
 
+const char *ft__view_held_words(const ft_step_view *v)
+{
+    const ft_step *s = v->step;
+    bool starves = s->bound == FT_OVERHEAD && v->loading.wait_ms > 0.5 * s->regime[FT_OVERHEAD] * s->step_ms;
+    return starves ? "input pipeline" : ft__step_held_words(s);
+}
+
 /* One micro-batch through the stage's streams, in the rhythm of a row of them, with one axis's exchanges left out. */
 static bool walk_without(const ft_step_view *v, const ft_lanes *of, int axis, double *ms)
 {

@@ -143,12 +143,16 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
         if (s->phase_ms[phases[i].phase] > 0)
             ft__screen_part(out, style, phases[i].label, s->phase_ms[phases[i].phase], s->step_ms, NULL);
     if (v->ranked) ft__screen_waits(out, style, v);
-    if (s->idle_ms > 0.0005 * s->step_ms) ft__screen_part(out, style, "idle", s->idle_ms, s->step_ms, "GPU waits");
+    static const char *const starved[4] = {"", "GPU waits for the disk", "GPU waits for the loader's workers",
+                                           "GPU waits for copies of samples"};
+    double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input, 0);
+    if (input > 0.0005 * s->step_ms) ft__screen_part(out, style, "input", input, s->step_ms, starved[v->loading.stage]);
+    if (idle > 0.0005 * s->step_ms) ft__screen_part(out, style, "idle", idle, s->step_ms, "GPU waits");
     if (s->host_ms <= 0) return;
     ft_text a = {0}, b = {0};
     add_ms(&a, s->host_ms);
     ft__text_addf(&b, "to issue %.0f launches%s", s->launches,
-                  s->idle_ms < 0.1 * s->step_ms ? ", hidden behind the GPU" : ": the host sets the pace");
+                  idle < 0.1 * (s->step_ms - input) ? ", hidden behind the GPU" : ": the host sets the pace");
     ft__line(out, style, "host", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
@@ -243,8 +247,9 @@ static void add_held_shares(ft_text *out, const ft_style *style, const ft_step *
     }
 }
 
-static void class_lines(ft_text *out, const ft_style *style, const ft_step *s)
+static void class_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
 {
+    const ft_step *s = v->step;
     static const char *const labels[FT_CLASS_COUNT] = {
         [FT_CONTRACTION] = "contraction", [FT_NORMALISATION] = "normalising", [FT_ELEMENTWISE] = "elementwise"};
     double flops = 0, busy = 0;
@@ -261,7 +266,7 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step *s)
         ft__text_free(&b);
     }
     ft_text a = {0}, b = {0};
-    ft__text_add(&a, ft__step_held_words(s));
+    ft__text_add(&a, ft__view_held_words(v));
     add_held_shares(&b, style, s);
     ft__line(out, style, "held by", &a, b.at);
     ft__text_clear(&a);
@@ -291,7 +296,7 @@ bool ft__screen_step(ft_text *out, const ft_style *style, const ft_step_view *v)
     ft__text_add(out, "\n");
     memory_lines(out, style, v);
     ft__text_add(out, "\n");
-    class_lines(out, style, v->step);
+    class_lines(out, style, v);
     ft__text_add(out, "\n");
     return ft__screen_kernels(out, style, v, TOP_KERNELS);
 }

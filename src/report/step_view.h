@@ -78,6 +78,7 @@ double ft__in_flight(const ft_step_view *v, int64_t stage);
  * launch's. And the bubble's share of the step, of overhead's. */
 bool ft__held_by_bubble(const ft_step *s);
 const char *ft__step_held_words(const ft_step *s);
+const char *ft__view_held_words(const ft_step_view *v); /* with what its samples make it wait for */
 double ft__bubble_share(const ft_step *s);
 /* Of the exchanges along each axis, what nothing hides. */
 bool ft__axes_exposed(const ft_step_view *v, double out[FT_AXIS_COUNT]);
