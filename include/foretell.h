@@ -194,7 +194,7 @@ typedef struct ft_op {
             int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
             bool causal, flash2;
         } attention;
-            /* flash2: FlashAttention-2, whose kernels use the matrix instructions of Ampere on every GPU since */
+            /* flash2: FlashAttention-2, whose kernels use the matrix instructions of Ampere on Hopper too */
         struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
         struct { int64_t numel; int inputs; double ops_per_element, bytes; int pattern; } elementwise;
             /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or

@@ -76,6 +76,8 @@ void ft__undo_matmul(ft_tape *t, const ft_node *n, ft_ref g)
         if (t->b.status == FT_OK) t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort; /* reads the same x */
         ft__tape_give(t, y, back);
     }
+    ft_ref bias = n->in_count > 2 ? n->in[2] : FT_NONE; /* of experts */
+    if (ft__wants(t, bias)) ft__tape_give(t, bias, column_sums(t, n, g, bias));
 }
 
 void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
@@ -211,6 +213,17 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
     return last;
 }
 
+/* Sums a gradient down to the shape of one operand. The product with the other was written in the other's order: where
+ * that lies across the result's, the sum reads across the order in which it writes, and takes as much longer as the
+ * forward product did (H200, 805e6 elements: 5.4 instead of 2.2 ms). */
+static ft_ref summed_beside(ft_tape *t, const ft_node *n, ft_ref g, ft_ref like, ft_ref other)
+{
+    ft_ref sum = ft__summed(t, n, g, like);
+    if (sum != g && t->b.status == FT_OK && n->effort > 1 && other != FT_NONE && T(other)->permuted)
+        t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort;
+    return sum;
+}
+
 void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
 {
     const ft_gradient *rule = ft__gradient_find(n->op.name);
@@ -223,11 +236,11 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
     if (to_x != FT_NONE && second && ft__tensor_numel(T(x)) < whole && ft__tensor_numel(T(w)) < whole)
         to_w = words(t, n, rule->second, g, w);
     if (to_x != FT_NONE) {
-        ft_ref back = ft__summed(t, n, to_x, x);
+        ft_ref back = summed_beside(t, n, to_x, x, w);
         ft__tape_give(t, x, ft__cast(&t->b, n->name, back, T(x)->dtype));
     }
     if (second) {
-        ft_ref back = ft__summed(t, n, to_w != FT_NONE ? to_w : words(t, n, rule->second, g, w), w);
+        ft_ref back = summed_beside(t, n, to_w != FT_NONE ? to_w : words(t, n, rule->second, g, w), w, x);
         ft__tape_give(t, w, ft__cast(&t->b, n->name, back, T(w)->dtype));
     }
     ft_ref v = n->in_count > 2 ? n->in[2] : FT_NONE;

@@ -238,7 +238,8 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
     }
     /* A model that is being traced cannot ask whether its mask hides anything: it is always passed. */
     ft_execution how = m->work->execution;
-    if ((how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH) && shape.causal) shape.masked = true;
+    bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
+    if (compiled && shape.causal && m->work->attention == FT_SDPA) shape.masked = true;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
     if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, name, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);

@@ -48,6 +48,7 @@ static ft_ref gate_up(ft_maker *m, ft_ref both)
         ft_ref gate = ft__part_activation(m, "moe.act", a->activation, part[0]);
         return ft__mul(b, "moe.act", gate, part[1]);
     }
+    if (m->fused) return ft__swiglu(b, "moe.act", both); /* Transformer Engine's clamped one */
     int64_t rows = ft__tensor_of(b, both)->rows;
     ft_ref gate = ft__pointwise(b, "moe.act", "clamp_max",
                                 ft__slice(b, both, rows, a->moe_ffn)); /* every other column */
@@ -97,12 +98,11 @@ ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out,
          * 1.13 at 1024 rows per expert, 1.2 at 512, 1.35 at 256, 1.5 where weights are all there is to read (H200). */
         n.effort = (float)fmin(1.5, 1.05 + 80 / (double)each);
     }
+    ft_ref offset = bias ? ft__parameter(b, "experts.bias", a->experts, out) : FT_NONE;
+    if (bias) b->g->active_parameters -= (double)a->experts * (double)out * (double)b->repeat * (1 - share);
+    if (bias && m->fused) ft__node_in(&n, offset); /* by the product itself; its gradient is a sum over rows */
     ft__emit(b, &n);
-    if (bias) {
-        ft_ref offset = ft__parameter(b, "experts.bias", a->experts, out);
-        b->g->active_parameters -= (double)a->experts * (double)out * (double)b->repeat * (1 - share);
-        y = ft__pointwise_in_place(b, name, "add", y, ft__gather(b, name, offset, routed));
-    }
+    if (bias && !m->fused) y = ft__pointwise_in_place(b, name, "add", y, ft__gather(b, name, offset, routed));
     return y;
 }
 
