@@ -113,6 +113,8 @@
       "order of micro-batches in the pipeline [1f1b; interleaved with --vpp]")                                         \
     X(OVERLAP, "overlap", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
       "gradients are exchanged beside the backward pass (the default)")                                                \
+    X(TP_OVERLAP, "tp-overlap", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                \
+      "with --sp, exchanges of tensor ranks run in pieces beside their products [fused in fp8, fp4]")                  \
     X(ULYSSES, "ulysses", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
       "--cp by all-to-all of heads instead of a ring of keys and values")                                              \
     X(SHARD, "shard", 0, WHOLE, "N", NULL, STEPS, PARALLEL,                                                            \
@@ -210,7 +212,7 @@
       "the measured GPU that --baselines scales from")                                                                 \
     X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
     X(WORST, "worst", 0, WHOLE, "N", NULL, VALIDATE, OUTPUT, "print the N cases with the largest errors")              \
-    X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT,                                             \
+    X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER | COMPARE | LARGEST, OUTPUT,                         \
       "write one page with pictures and tables that needs no network")                                                 \
     X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT, "write one picture")                          \
     X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline|scaling",             \

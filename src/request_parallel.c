@@ -26,11 +26,12 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "reshard",
                                        "gather_overlap",
                                        "overlap_p2p",
+                                       "tp_overlap",
                                        "expert_skew",
                                        "expert_capacity"};
     static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
     const json_t *p = json_object_get(object, "parallel");
-    *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
+    *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .in_pieces = -1, .schedule = FT_1F1B};
     if (!p) return FT_OK;
     if (!json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}");
@@ -47,16 +48,19 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     out->zero = (int)zero;
     FT_TRY(ft__json_bool(p, "sp", FT_OPTIONAL, &out->sp, "parallel", err));
     FT_TRY(ft__json_bool(p, "ulysses", FT_OPTIONAL, &out->ulysses, "parallel", err));
-    bool overlap = true;
-    FT_TRY(ft__json_bool(p, "overlap", FT_OPTIONAL, &overlap, "parallel", err));
-    out->no_overlap = !overlap;
+    FT_TRY(ft__json_bool(p, "overlap", FT_OPTIONAL, &out->overlap, "parallel", err));
+    out->no_overlap = !out->overlap && json_object_get(p, "overlap");
     bool reshard = true;
     FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &reshard, "parallel", err));
     out->keep_gathered = !reshard;
     FT_TRY(ft__json_bool(p, "gather_overlap", FT_OPTIONAL, &out->gather_ahead, "parallel", err));
-    bool overlap_p2p = true;
-    FT_TRY(ft__json_bool(p, "overlap_p2p", FT_OPTIONAL, &overlap_p2p, "parallel", err));
-    out->wait_sends = !overlap_p2p;
+    FT_TRY(ft__json_bool(p, "overlap_p2p", FT_OPTIONAL, &out->overlap_sends, "parallel", err));
+    out->wait_sends = !out->overlap_sends && json_object_get(p, "overlap_p2p");
+    if (json_object_get(p, "tp_overlap")) {
+        bool pieces = false;
+        FT_TRY(ft__json_bool(p, "tp_overlap", FT_OPTIONAL, &pieces, "parallel", err));
+        out->in_pieces = pieces;
+    }
     FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
     double capacity = 0; /* beyond which an expert drops tokens: the heaviest gets no more than that */
     FT_TRY(ft__json_number(p, "expert_skew", FT_OPTIONAL, 1, 1e4, &out->skew, "parallel", err));

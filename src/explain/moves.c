@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "timeline/ranks.h"
+
 int ft__move_knob(const ft_move *m)
 {
     switch (m->kind) {
@@ -128,6 +130,17 @@ static bool resize(const ft_move *m, ft_change *c, ft_arena *arena)
         return true;                       \
     } while (0)
 
+/* What the stack would do by itself in another number format is another move. */
+static void freeze_pieces(ft_change *c)
+{
+    ft_parallel *p = &c->parallel;
+    const ft_workload *w = &c->work;
+    if (p->tp > 1 && p->sp && p->in_pieces < 0) p->in_pieces = ft__ranks_in_pieces(p, w);
+    if (w->task != FT_TRAIN || w->execution != FT_RUN_FUSED || p->dp * p->cp < 2) return;
+    if (w->master_weights && p->zero < 2 && !(p->reduce_bytes > 0)) p->reduce_bytes = ft__ranks_reduce_bytes(p, w);
+    if (!ft__ranks_overlaps(p, w)) p->no_overlap = true;
+}
+
 bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
 {
     ft_workload *w = &c->work;
@@ -138,10 +151,10 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_HIDDEN: return resize(m, c, arena);
     case FT_MOVE_BATCH: return scale_batch(c, m->to);
     case FT_MOVE_MICRO: return scale_micro(c, m->to);
-    case FT_MOVE_EXECUTION: SET(w->execution, (ft_execution)m->to);
+    case FT_MOVE_EXECUTION: freeze_pieces(c); SET(w->execution, (ft_execution)m->to);
     case FT_MOVE_ATTENTION: SET(w->attention, (ft_attention_kind)m->to);
     case FT_MOVE_OPTIMIZER: SET(w->optimizer, (ft_optimizer)m->to);
-    case FT_MOVE_DTYPE: return set_dtype(c, m->to);
+    case FT_MOVE_DTYPE: freeze_pieces(c); return set_dtype(c, m->to);
     case FT_MOVE_RECOMPUTE: SET(w->recompute, (ft_recompute)m->to);
     case FT_MOVE_IMAGES: SET(w->nchw, false);
     case FT_MOVE_KV: SET(w->kv_dtype, (ft_dtype)m->to);
@@ -156,11 +169,12 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
         p->zero = (int)m->to;
         return true;
     case FT_MOVE_SEQUENCE: SET(p->sp, true);
+    case FT_MOVE_PIECES: SET(p->in_pieces, 1);
     case FT_MOVE_SCHEDULE:
         if (m->to != FT_INTERLEAVED) p->vpp = 1;
         SET(p->schedule, (ft_schedule)m->to);
     case FT_MOVE_CHUNKS: p->schedule = FT_INTERLEAVED; SET(p->vpp, m->to);
-    case FT_MOVE_OVERLAP: SET(p->no_overlap, false);
+    case FT_MOVE_OVERLAP: p->no_overlap = false; SET(p->overlap, true);
     case FT_MOVE_BUCKET: SET(p->bucket_bytes, (double)m->to * 1048576);
     case FT_MOVE_WIRE: SET(p->reduce_bytes, (double)m->to);
     case FT_MOVE_WORKERS: SET(c->loader.workers, m->to);

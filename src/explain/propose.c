@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "explain/moves.h"
+#include "timeline/ranks.h"
 
 typedef struct proposals {
     const ft_change *now;
@@ -135,17 +136,18 @@ static void propose_layout(proposals *p, const ft_step *step)
     for (int z = 0; z <= 3; z++)
         if (l->dp > 1 && z != l->zero && (z < 2 || l->pp == 1)) propose(p, FT_MOVE_ZERO, z);
     if (l->tp > 1 && !l->sp) propose(p, FT_MOVE_SEQUENCE, 1);
+    if (l->tp > 1 && l->sp && !ft__ranks_in_pieces(l, &p->now->work)) propose(p, FT_MOVE_PIECES, 1);
     if (l->pp > 1) {
         for (int64_t chunks = 2; chunks <= 8; chunks *= 2)
-            if (chunks != l->vpp && p->now->arch->layers % (l->pp * chunks) == 0) propose(p, FT_MOVE_CHUNKS, chunks);
+            if (chunks != l->vpp && ft__layout_deal(p->now->arch->layers, l->pp * chunks) != FT_DEAL_FRONT)
+                propose(p, FT_MOVE_CHUNKS, chunks);
         if (l->schedule != FT_ZERO_BUBBLE) propose(p, FT_MOVE_SCHEDULE, FT_ZERO_BUBBLE);
     }
-    if (l->no_overlap) propose(p, FT_MOVE_OVERLAP, 1);
+    if (!ft__ranks_overlaps(l, &p->now->work)) propose(p, FT_MOVE_OVERLAP, 1);
     if (!(step->comm_exposed_ms > 0) || l->dp < 2) return;
     propose(p, FT_MOVE_BUCKET, 100);
     propose(p, FT_MOVE_BUCKET, 400);
-    double element = l->reduce_bytes > 0 ? l->reduce_bytes : p->now->work.master_weights ? 4 : 2;
-    if (element > 2) propose(p, FT_MOVE_WIRE, 2);
+    if (ft__ranks_reduce_bytes(l, &p->now->work) > 2) propose(p, FT_MOVE_WIRE, 2);
 }
 
 static void propose_loading(proposals *p, double compute_ms)

@@ -79,8 +79,19 @@ static void scatter(ft_fusion *f, const ft_node *n)
     ft__fusion_emit(f, &cast);
 }
 
+/* Of what a checkpoint would run again a compiler runs only what somebody reads: not the product whose sum over ranks
+ * was saved. */
+static bool idle(const ft_fusion *f, const ft_node *n)
+{
+    if (n->phase != FT_RECOMPUTE || n->synced || !n->out_count) return false;
+    for (int k = 0; k < n->out_count; k++)
+        if (f->uses[f->root[n->out[k]]] > 0) return false;
+    return true;
+}
+
 void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *node)
 {
+    if (idle(f, node)) return;
     if (node->verb == FT_DO_EMBEDDING && node->op.kind == FT_OP_ROW && node->op.pass == FT_BWD && node->out_count) {
         scatter(f, node);
         return;

@@ -13,9 +13,21 @@ typedef struct ft_tape {
     bool conv1d;
 } ft_tape;
 
+bool ft__tape_widen(ft_tape *t); /* the books, to all tensors that there are by now */
 ft_ref ft__tape_grad(const ft_tape *t, ft_ref x);
 ft_ref ft__tape_saved(const ft_tape *t, ft_ref x);          /* as the backward pass finds it */
 /* Adds g to x's gradient; nothing when x is not trained. */
 void ft__tape_give(ft_tape *t, ft_ref x, ft_ref g);
 void ft__tape_node(ft_tape *t, const ft_node *n);           /* every gradient that n owes its inputs */
+
+/* Recomputation (recompute.c): what a backward block runs again before its gradients. */
+typedef enum ft_again {
+    FT_AGAIN_NOTHING,
+    FT_AGAIN_SCORES, /* Megatron's selective: attention's score matrix */
+    FT_AGAIN_CHEAP,  /* PyTorch's selective: all but attention and every other product */
+    FT_AGAIN_LAYER
+} ft_again;
+void ft__run_again(ft_tape *t, const ft_block *forward, ft_again what);
+/* PyTorch's way to end it, once the gradients are there. */
+void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_again what);
 #endif

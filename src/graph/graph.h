@@ -121,7 +121,7 @@ typedef struct ft_node {
     const char *name;       /* "attn.q_proj": the module, without the block's number */
     ft_ref in[FT_NODE_INPUTS], out[FT_NODE_OUTPUTS];
     uint8_t in_count, out_count;
-    bool core;              /* attention's score matrix: what selective recomputation drops */
+    bool core;              /* attention's score matrix: what Megatron's selective recomputation drops */
     bool in_place;          /* out[0] is in[0]'s memory */
     bool transposes;        /* views: an axis moved, so that contiguous became strided or back */
     bool mean;              /* a reduction that divides: its gradient divides too */
@@ -178,6 +178,9 @@ static inline bool ft__node_runs(const ft_node *n)
     return !(n->op.kind == FT_OP_OTHER && n->op.u.other.bytes <= 0);
 }
 ft_class ft__node_class(const ft_node *n);
+/* One that others like it precede or follow: what checkpoints wrap and FSDP gathers at once. Embeddings, heads and
+ * losses are none. */
+bool ft__block_is_layer(const ft_block *b);
 const char *ft__verb_name(ft_verb v);
 const char *ft__phase_name(ft_phase p);
 const char *ft__class_name(ft_class c);
@@ -191,10 +194,10 @@ double ft__graph_flops(const ft_graph *g, ft_phase phase);
 /* Passes. Each leaves the graph as it was when it fails. */
 typedef enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMPUTE_FULL } ft_recompute;
 /* Appends the backward blocks: the gradient of every node, in reverse, accumulated where a tensor has several
- * readers. With recomputation the backward block first runs the forward nodes again whose results were dropped;
- * `early`: no further than the last one that a gradient asks for. Over `accumulate` > 1 micro-batches parameter
- * gradients are added to those of the micro-batches before. */
-ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool early, double accumulate, ft_error *err);
+ * readers. With recomputation the backward block first runs the forward nodes again whose results were dropped, as
+ * PyTorch does it (`pytorch`) or Megatron: recompute.c. Over `accumulate` > 1 micro-batches parameter gradients are
+ * added to those of the micro-batches before. */
+ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, double accumulate, ft_error *err);
 /* Merges pointwise chains, pointwise into reductions and into matrix products, as Inductor does. */
 ft_status ft__graph_fuse(ft_graph *g, ft_error *err);
 #endif

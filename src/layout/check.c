@@ -40,14 +40,36 @@ static ft_status positive(const char *key, int64_t degree, ft_error *err)
                        (long long)degree);
 }
 
+/* Virtual stages take layers that divide, embedding and loss counted as one each where that helps: the nearest numbers
+ * of them for so many stages. One per stage always does. */
+static ft_status check_chunks(const ft_parallel *p, int64_t layers, ft_error *err)
+{
+    if (ft__layout_deal(layers, p->pp * p->vpp) != FT_DEAL_FRONT) return FT_OK;
+    int64_t below = p->vpp, above = p->vpp, most = (layers + 2) / p->pp;
+    while (below > 1 && ft__layout_deal(layers, p->pp * below) == FT_DEAL_FRONT) below--;
+    while (above <= most && ft__layout_deal(layers, p->pp * above) == FT_DEAL_FRONT) above++;
+    char near[64];
+    if (above <= most)
+        snprintf(near, sizeof near, "%lld or %lld", (long long)below, (long long)above);
+    else
+        snprintf(near, sizeof near, "%lld", (long long)below);
+    return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
+                       "pp * vpp = %lld divides neither the model's %lld layers nor %lld, the loss counted as one, nor "
+                       "%lld, the embedding too; \"vpp\" %s would do",
+                       (long long)p->pp * p->vpp, (long long)layers, (long long)layers + 1, (long long)layers + 2,
+                       near);
+}
+
 static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
-    if (p->pp > 1 && m->layers < p->pp * p->vpp)
+    /* Of many chunks the first may hold the embedding alone and the last the head; a stage has a layer in any case. */
+    int64_t room = m->layers + (p->vpp > 1 ? 2 : 0);
+    if (p->pp > 1 && room < p->pp * p->vpp)
         return ft__fail_at(
             err, FT_E_RANGE, "parallel.pp", 0, 0,
             "%lld stages of %lld chunk%s are more than the model's %lld layers; \"pp\" can be at most %lld",
             (long long)p->pp, (long long)p->vpp, p->vpp > 1 ? "s" : "", (long long)m->layers,
-            (long long)(m->layers / p->vpp));
+            (long long)(room / p->vpp));
     if (p->vpp <= 1) return FT_OK;
     if (p->pp < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",
@@ -56,14 +78,7 @@ static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
                            "\"vpp\" %lld needs the schedule \"interleaved\"; \"%s\" has one chunk per stage",
                            (long long)p->vpp, ft__schedule_name(p->schedule));
-    if (m->layers % (p->pp * p->vpp)) {
-        char near[64];
-        nearest_divisors(m->layers, p->pp * p->vpp, near, sizeof near);
-        return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
-                           "pp * vpp = %lld does not divide the model's %lld layers; %s would",
-                           (long long)p->pp * p->vpp, (long long)m->layers, near);
-    }
-    return FT_OK;
+    return check_chunks(p, m->layers, err);
 }
 
 static ft_status check_context(const ft_parallel *p, const ft_divisible *m, ft_error *err)

@@ -23,10 +23,14 @@ typedef struct ft_parallel {
     int zero;               /* 0 plain data parallel, 1 states, 2 and gradients, 3 and parameters sharded */
     bool sp;                /* sequence parallel: norms and residuals split over the tensor ranks */
     ft_schedule schedule;
-    bool no_overlap;        /* gradients are exchanged after the backward pass instead of beside it */
+    bool overlap, no_overlap; /* gradients are exchanged beside the backward pass, or after it; neither: as the stack
+                               * does (timeline/ranks_stack.c) */
     bool keep_gathered;     /* zero 3: parameters stay whole from forward to backward (reshard_after_forward off) */
     bool gather_ahead;      /* zero 1, 2: updated parameters are gathered beside the next forward pass */
-    bool wait_sends;        /* an interleaved pipeline's stages wait while they send, as those of 1f1b do */
+    int in_pieces;          /* 1: a tensor rank's gathers and scatters run in pieces beside the product that reads or
+                             * makes them (user buffers, AsyncTP); 0: the product waits; -1: as the stack does it */
+    bool overlap_sends, wait_sends; /* an interleaved pipeline's stages send beside their work, or wait as those of 1f1b
+                                     * do; neither: as the stack does */
     bool ulysses;           /* context parallel by all-to-all of heads instead of a ring of keys and values */
     double skew;            /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
     int64_t shard;          /* hybrid sharding: ranks that share one copy of the states; 0: all of dp */
@@ -54,12 +58,33 @@ void ft__parallel_group(const ft_parallel *p, ft_axis axis, int64_t *size, int64
 /* The n-th group of an axis: its members into `ranks` (room for size); false when there is no such group. */
 bool ft__parallel_members(const ft_parallel *p, ft_axis axis, int64_t n, int64_t *ranks);
 
+/* How layers are dealt out to the places of a pipeline (deal.c): chunk c of stage s stands at c * stages + s. */
+typedef enum ft_deal {
+    FT_DEAL_EVEN,           /* as many to each */
+    FT_DEAL_ENDS,           /* embedding and loss count as a layer each: the first and the last place have one less */
+    FT_DEAL_LOSS,           /* the loss counts as one: the last place has one less */
+    FT_DEAL_FRONT           /* one more to the first ones */
+} ft_deal;
+ft_deal ft__layout_deal(int64_t layers, int64_t places);
+void ft__layout_range(int64_t layers, int64_t places, int64_t place, int64_t *from, int64_t *to);
+int64_t ft__parallel_chunks(const ft_parallel *p); /* of a stage: vpp where the schedule interleaves */
+
+/* Which part of a stage's iterations of a block each of its chunks runs: [chunk * blocks + block], 0 to 1. */
+typedef struct ft_chunks {
+    int64_t count;
+    int32_t blocks;         /* forward ones, by their numbers in the stage's graph */
+    double *parts;
+} ft_chunks;
+/* Of any block of the stage's graph; a backward one has its forward block's. */
+double ft__chunk_part(const ft_chunks *chunks, const ft_graph *g, int64_t chunk, int32_t block);
+
 /* Passes over a forward graph, in this order. */
 /* How often each block runs in one pipeline stage, 0: not at all: embedding with the first, head with the last, layers
- * shared out; stages that do not divide get one layer more from the front. `kept` has room for every block. */
-ft_status ft__layout_shares(const ft_graph *g, int64_t stage, int64_t stages, int64_t *kept, ft_error *err);
-/* Keeps the blocks of one pipeline stage. */
-ft_status ft__layout_stage(ft_graph *g, int64_t stage, int64_t stages, ft_error *err);
+ * as they are dealt out. `kept` has room for every block; `parts` (or NULL) for every block of every chunk. */
+ft_status ft__layout_shares(const ft_graph *g, const ft_parallel *p, int64_t stage, int64_t *kept, double *parts,
+                            ft_error *err);
+/* Keeps the blocks of one pipeline stage. `chunks` (or NULL): what of it its chunks run. */
+ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_chunks *chunks, ft_error *err);
 /* Cuts products over tensor ranks, sequences over context ranks, experts over expert ranks. `replicated` (or NULL):
  * elements of trained parameters that every tensor rank holds whole: norms, biases of products cut by rows, routers. */
 ft_status ft__layout_cut(ft_graph *g, const ft_parallel *p, const ft_divisible *model, double *replicated,

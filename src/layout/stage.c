@@ -1,8 +1,8 @@
 /* stage.c: the blocks of one pipeline stage.
  *
- * Layers are shared out evenly, one more to the first stages where they do not divide. What comes before the layers
- * goes with the first stage, what comes after with the last. A stage without the embedding starts from what the stage
- * before it sends. */
+ * Layers are shared out as deal.c says. What comes before the layers goes with the first chunk of the first stage, what
+ * comes after with the last chunk of the last. A stage without the embedding starts from what the stage before it
+ * sends. */
 #include <string.h>
 
 #include "layout/layout.h"
@@ -19,42 +19,71 @@ static int64_t period_of(const ft_graph *g, int32_t block)
     return attentions > 0 ? attentions : 1;
 }
 
-/* Iterations of a block that begin before layer `to`, when its first one begins with layer `at`. */
-static int64_t begun(int64_t to, int64_t at, int64_t period, int64_t repeat)
-{
-    int64_t n = to <= at ? 0 : (to - at + period - 1) / period;
-    return n > repeat ? repeat : n;
-}
+typedef struct dealer {
+    const ft_graph *g;
+    int64_t stages, chunks, units, most; /* units: layers; most: of the longest period */
+    int32_t first, last;                 /* blocks of layers */
+} dealer;
 
-ft_status ft__layout_shares(const ft_graph *g, int64_t stage, int64_t stages, int64_t *kept, ft_error *err)
+static dealer look(const ft_graph *g, const ft_parallel *p)
 {
-    int64_t units = 0, most = 1, at = 0, mine = 0;
-    int32_t first = -1, last = -1;
+    dealer d = {.g = g, .stages = p->pp, .chunks = ft__parallel_chunks(p), .most = 1, .first = -1, .last = -1};
     for (int32_t b = 0; b < g->block_count; b++) {
-        kept[b] = g->blocks[b].repeat;
         if (!is_layers(&g->blocks[b])) continue;
         int64_t period = period_of(g, b);
-        if (first < 0) first = b;
-        last = b;
-        units += g->blocks[b].repeat * period;
-        if (period > most) most = period;
+        if (d.first < 0) d.first = b;
+        d.last = b;
+        d.units += g->blocks[b].repeat * period;
+        if (period > d.most) d.most = period;
     }
-    if (stages <= 1) return FT_OK;
-    if (first < 0) return ft__fail(err, FT_E_UNSUPPORTED, "this model has no row of layers to share out over stages");
-    if (units < stages)
+    return d;
+}
+
+/* Layers from `at` to `end` that a chunk of a stage gets. */
+static int64_t met(const dealer *d, int64_t stage, int64_t chunk, int64_t at, int64_t end)
+{
+    int64_t from, to;
+    ft__layout_range(d->units, d->stages * d->chunks, chunk * d->stages + stage, &from, &to);
+    if (from < at) from = at;
+    if (to > end) to = end;
+    return to > from ? to - from : 0;
+}
+
+/* Iterations of a block of layers that a stage runs, and which part of them each chunk. A period of several kinds is
+ * not taken apart: it goes to the stage in which the stages' layers, counted one stage after the other, begin it. */
+static int64_t deal_layers(const dealer *d, int64_t stage, int32_t b, int64_t at, double *parts)
+{
+    int64_t period = period_of(d->g, b), end = at + d->g->blocks[b].repeat * period, before = 0, mine = 0;
+    for (int64_t s = 0; s < stage; s++)
+        for (int64_t c = 0; c < d->chunks; c++) before += met(d, s, c, at, end);
+    for (int64_t c = 0; c < d->chunks; c++) mine += met(d, stage, c, at, end);
+    for (int64_t c = 0; c < d->chunks && parts; c++)
+        parts[c * d->g->block_count + b] = mine > 0 ? (double)met(d, stage, c, at, end) / (double)mine : 0;
+    return (before + mine + period - 1) / period - (before + period - 1) / period;
+}
+
+ft_status ft__layout_shares(const ft_graph *g, const ft_parallel *p, int64_t stage, int64_t *kept, double *parts,
+                            ft_error *err)
+{
+    dealer d = look(g, p);
+    int64_t at = 0, mine = 0, last_stage = d.stages - 1;
+    for (int32_t b = 0; b < g->block_count; b++) kept[b] = g->blocks[b].repeat;
+    for (int64_t i = 0; i < d.chunks * g->block_count && parts; i++) parts[i] = d.chunks == 1;
+    if (d.stages <= 1) return FT_OK;
+    if (d.first < 0) return ft__fail(err, FT_E_UNSUPPORTED, "this model has no row of layers to share out over stages");
+    if (d.units < d.stages)
         return ft__fail(err, FT_E_RANGE, "%lld pipeline stages are more than the model's %lld layers",
-                        (long long)stages, (long long)units);
-    int64_t each = units / stages, more = units % stages;
-    int64_t from = stage * each + (stage < more ? stage : more), to = from + each + (stage < more ? 1 : 0);
+                        (long long)d.stages, (long long)d.units);
     for (int32_t b = 0; b < g->block_count; b++) {
-        int64_t repeat = g->blocks[b].repeat;
-        if (is_layers(&g->blocks[b])) { /* a period of several kinds is not taken apart */
-            int64_t period = period_of(g, b);
-            kept[b] = begun(to, at, period, repeat) - begun(from, at, period, repeat);
+        if (is_layers(&g->blocks[b])) {
+            kept[b] = deal_layers(&d, stage, b, at, parts);
             mine += kept[b];
-            at += repeat * period;
-        } else if ((b < first && stage > 0) || (b > last && stage < stages - 1)) {
+            at += g->blocks[b].repeat * period_of(g, b);
+        } else if ((b < d.first && stage > 0) || (b > d.last && stage < last_stage)) {
             kept[b] = 0;
+        } else if (parts) {
+            int64_t chunk = b > d.last ? d.chunks - 1 : 0;
+            parts[chunk * g->block_count + b] = 1;
         }
     }
     if (mine < 1)
@@ -62,18 +91,35 @@ ft_status ft__layout_shares(const ft_graph *g, int64_t stage, int64_t stages, in
             err, FT_E_RANGE, "parallel.pp", 0, 0,
             "stage %lld of %lld has no layer: the model's %lld layers come in patterns of %lld; \"pp\" can "
             "be at most %lld",
-            (long long)stage, (long long)stages, (long long)units, (long long)most, (long long)(units / most));
+            (long long)stage, (long long)d.stages, (long long)d.units, (long long)d.most,
+            (long long)(d.units / d.most));
     return FT_OK;
 }
 
-ft_status ft__layout_stage(ft_graph *g, int64_t stage, int64_t stages, ft_error *err)
+/* Keeps the parts of the blocks that stay, by their new numbers. */
+static void renumber_parts(const int32_t *renumbered, int32_t before, int32_t now, int64_t chunks, double *parts)
 {
-    if (stages <= 1) return FT_OK;
+    for (int64_t c = 0; c < chunks; c++)
+        for (int32_t b = 0; b < before; b++)
+            if (renumbered[b] >= 0) parts[c * now + renumbered[b]] = parts[c * before + b];
+}
+
+ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_chunks *chunks, ft_error *err)
+{
+    int64_t count = ft__parallel_chunks(p);
+    double *parts = NULL;
+    if (chunks) {
+        parts = ft__arena_array(g->arena, (size_t)(count * g->block_count) + 1, sizeof *parts);
+        if (!parts) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        *chunks = (ft_chunks){.count = count, .blocks = g->block_count, .parts = parts};
+        for (int32_t b = 0; b < g->block_count; b++) parts[b] = 1;
+    }
+    if (p->pp <= 1) return FT_OK;
     int64_t *kept = ft__arena_array(g->arena, (size_t)g->block_count, sizeof *kept);
     bool *used = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *used);
     int32_t *renumbered = ft__arena_array(g->arena, (size_t)g->block_count, sizeof *renumbered);
     if (!kept || !used || !renumbered) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__layout_shares(g, stage, stages, kept, err));
+    FT_TRY(ft__layout_shares(g, p, stage, kept, parts, err));
     ft_node *nodes = g->nodes;
     int32_t out = 0;
     g->nodes = NULL;
@@ -98,6 +144,10 @@ ft_status ft__layout_stage(ft_graph *g, int64_t stage, int64_t stages, ft_error 
         if (out == 0 && block.carry_in != FT_NONE) block.fed_by = FT_NONE; /* received */
         g->blocks[out++] = block;
     }
+    if (parts) {
+        renumber_parts(renumbered, g->block_count, out, count, parts);
+        chunks->blocks = out;
+    }
     /* Parameters follow their block; what several stages need (a tied table) stays where it is used. */
     for (int32_t i = 0; i < g->tensor_count; i++) {
         ft_tensor *t = &g->tensors[i];
@@ -113,4 +163,12 @@ ft_status ft__layout_stage(ft_graph *g, int64_t stage, int64_t stages, ft_error 
     g->block_count = out;
     ft__graph_recount(g);
     return FT_OK;
+}
+
+double ft__chunk_part(const ft_chunks *chunks, const ft_graph *g, int64_t chunk, int32_t block)
+{
+    int32_t forward = g->blocks[block].phase == FT_BACKWARD ? g->blocks[block].mirror : block;
+    if (!chunks->parts || chunks->count < 2) return 1;
+    if (forward < 0 || forward >= chunks->blocks) return chunk == 0;
+    return chunks->parts[chunk * chunks->blocks + forward];
 }

@@ -78,7 +78,7 @@ static ft_ref layers(ft_maker *m, const stack *s, ft_ref x, int64_t count, int64
     const char *name = s->decodes ? "decoder.layers" : "encoder.layers";
     const char *rest = s->decodes ? "decoder.layers.dense" : "encoder.layers.dense";
     int64_t period = sparse > 0 ? count / sparse : 1, whole = count / period;
-    if (period > 1 && count <= MOST_SINGLE && m->work->recompute == FT_RECOMPUTE_FULL) {
+    if (period > 1 && count <= MOST_SINGLE && ft__recomputes_layers(m->work)) {
         for (int64_t i = 0; i < count && b->status == FT_OK; i++) {
             x = ft__block_open(b, name, 1, x);
             x = ft__block_close(b, layer(m, s, x, i < whole * period && i % period == period - 1));

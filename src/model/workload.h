@@ -41,6 +41,14 @@ typedef struct ft_workload {
     double host_us_per_op;    /* 0: modelled */
 } ft_workload;
 
+/* Layers are checkpointed one by one. Selective recomputation is so too (PyTorch's policy per operator) but where
+ * Megatron's kernels run: there it drops attention's scores and nothing else (graph/recompute.c). */
+static inline bool ft__recomputes_layers(const ft_workload *w)
+{
+    return w->recompute == FT_RECOMPUTE_FULL ||
+           (w->recompute == FT_RECOMPUTE_SELECTIVE && w->execution != FT_RUN_FUSED);
+}
+
 /* The forward graph of the whole model, and what follows from it: backward, recomputation, the optimizer, fusion. A
  * layout cuts the graph in between. */
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out,

@@ -63,6 +63,7 @@ static void say_parallel(ft_text *out, const ft_advice *a, const ft_change *now)
                       p->zero);
         break;
     case FT_MOVE_SEQUENCE: ft__text_add(out, "sequence parallel beside tensor parallel"); break;
+    case FT_MOVE_PIECES: ft__text_add(out, "tensor exchanges beside products (tp_overlap)"); break;
     case FT_MOVE_SCHEDULE: ft__text_addf(out, "schedule %s", ft__schedule_name(p->schedule)); break;
     case FT_MOVE_CHUNKS: ft__text_addf(out, "interleave %" PRId64 " virtual stages per GPU", p->vpp); break;
     case FT_MOVE_OVERLAP: ft__text_add(out, "exchange gradients beside the backward pass"); break;
@@ -134,7 +135,10 @@ static const char *reason(const ft_advice *a, const ft_change *now)
     case FT_MOVE_ATTENTION: return "scores never reach memory";
     case FT_MOVE_OPTIMIZER: return "the update passes over memory once";
     case FT_MOVE_DTYPE: return "faster matrix units, fewer bytes";
-    case FT_MOVE_RECOMPUTE: return "the forward pass runs once";
+    case FT_MOVE_RECOMPUTE:
+        if (a->after.work.recompute == FT_RECOMPUTE_NONE) return "the forward pass runs once";
+        return ft__recomputes_layers(&a->after.work) ? "attention and every other product run once"
+                                                     : "attention's scores alone run again";
     case FT_MOVE_IMAGES: return "convolutions run without transposing";
     case FT_MOVE_KV: return "half the cache to read";
     case FT_MOVE_WEIGHTS: return "fewer bytes of weights to read";
@@ -144,6 +148,7 @@ static const char *reason(const ft_advice *a, const ft_change *now)
     case FT_MOVE_ZERO:
     case FT_MOVE_COPIES: return "states are shared out or exchanged";
     case FT_MOVE_SEQUENCE: return "norms and residuals are split too";
+    case FT_MOVE_PIECES: return "user buffers or AsyncTP: in pieces, as they are computed";
     case FT_MOVE_SCHEDULE:
     case FT_MOVE_CHUNKS: return "stages wait less for each other";
     case FT_MOVE_OVERLAP: return "the exchange hides behind kernels";
@@ -234,7 +239,9 @@ static void patch_layout(patch *p, const ft_parallel *a, const ft_parallel *b)
     whole(p, in, "vpp", a->vpp, b->vpp);
     whole(p, in, "zero", a->zero, b->zero);
     flag(p, in, "sp", a->sp, b->sp);
-    flag(p, in, "overlap", !a->no_overlap, !b->no_overlap);
+    if (a->overlap != b->overlap || a->no_overlap != b->no_overlap)
+        ft__text_add(key(p, in, "overlap"), b->overlap ? "true" : "false");
+    if (a->in_pieces != b->in_pieces) ft__text_add(key(p, in, "tp_overlap"), b->in_pieces > 0 ? "true" : "false");
     if (a->schedule != b->schedule) word(p, in, "schedule", ft__schedule_name(b->schedule));
     if (a->bucket_bytes != b->bucket_bytes) ft__text_add_number(key(p, in, "bucket_mib"), b->bucket_bytes / 1048576, 6);
     if (a->reduce_bytes != b->reduce_bytes) word(p, in, "reduce_dtype", b->reduce_bytes == 2 ? "bf16" : "fp32");

@@ -40,6 +40,16 @@ static void add_parallel(ft_text *out, const ft_parallel *p)
     ft__text_add(out, "}");
 }
 
+static void add_dealt(ft_text *out, const ft_step_view *v)
+{
+    if (v->parallel->pp < 2) return;
+    ft_text words = {0};
+    ft__add_dealt(&words, v);
+    ft__answer_word(out, "dealt", words.at ? words.at : "");
+    out->failed = out->failed || words.failed;
+    ft__text_free(&words);
+}
+
 static void add_cluster(ft_text *out, const ft_cluster *c)
 {
     ft__answer_key(out, "cluster");
@@ -60,6 +70,19 @@ static void add_comm(ft_text *out, const ft_step_view *v)
     ft__text_add(out, "}");
 }
 
+/* By chunk: how many layers it has. */
+static void add_layers(ft_text *out, const ft_step_view *v, int64_t stage)
+{
+    int64_t stages = v->parallel->pp, chunks = ft__parallel_chunks(v->parallel), from, to;
+    ft__answer_key(out, "layers");
+    ft__text_add(out, "[");
+    for (int64_t c = 0; c < chunks; c++) {
+        ft__layout_range(v->arch->layers, stages * chunks, c * stages + stage, &from, &to);
+        ft__text_addf(out, "%s%" PRId64, c ? "," : "", to - from);
+    }
+    ft__text_add(out, "]");
+}
+
 static void add_stages(ft_text *out, const ft_step_view *v)
 {
     ft__answer_key(out, "stages");
@@ -73,6 +96,7 @@ static void add_stages(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "in_flight", ft__in_flight(v, s));
         add_bytes(out, "saved_bytes", g->saved_bytes);
         add_bytes(out, "peak_bytes", g->held.peak_bytes);
+        if (v->parallel->pp > 1) add_layers(out, v, s);
         ft__text_add(out, "}");
     }
     ft__text_add(out, "]");
@@ -83,6 +107,7 @@ void ft__answer_ranks(ft_text *out, const ft_step_view *v)
     add_whole(out, "ranks", ft__view_gpus(v));
     add_whole(out, "micro_batches", v->step->micros);
     add_parallel(out, v->parallel);
+    add_dealt(out, v);
     add_cluster(out, v->cluster);
     if (v->memory_only) return;
     add_comm(out, v);

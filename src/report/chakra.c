@@ -27,6 +27,7 @@ typedef struct ranker {
     int64_t kernel; /* the last one's id */
     int64_t lane[FT_AXIS_COUNT];
     int64_t *made;       /* by node: id of its exchange */
+    int32_t *last;       /* by chunk: its last backward piece */
     ft_chakra_node open; /* kernels being merged */
     bool is_open;
 } ranker;
@@ -114,12 +115,7 @@ static double elements(const ft_graph *g, int32_t block, bool trained)
     return sum;
 }
 
-static double gradient_bytes(const ft_step_view *v)
-{
-    const ft_parallel *p = layout(v);
-    if (p->reduce_bytes > 0) return p->reduce_bytes;
-    return v->work->master_weights || v->work->autocast ? 4 : fmax(2, ft_dtype_bytes(v->work->dtype));
-}
+static double gradient_bytes(const ft_step_view *v) { return ft__ranks_reduce_bytes(layout(v), v->work); }
 
 /* What a weights' gradient reads is gathered again under sequence parallelism: the size that it had going forward. */
 static double gathered_bytes(const ft_graph *g, const ft_node *n)
@@ -161,17 +157,15 @@ static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const
                  FT_AXIS_DATA, elements(g, forward, true) * gradient_bytes(r->v), l->scatter[b], 0);
 }
 
-/* Does this chunk of the stage run the block, and how often? Layers are shared out evenly; what comes before them is
- * with the first chunk, what comes after with the last. */
-static int64_t iterations(const ranker *r, const ft_graph *g, int32_t b, int64_t chunk)
+/* Does this chunk of the stage run the block, and how often? Whole iterations: of a pattern of layers that is not taken
+ * apart, the chunk in which most of it lies. */
+static int64_t iterations(const ft_stage *s, const ft_graph *g, int32_t b, int64_t chunk)
 {
-    int64_t repeat = g->blocks[b].repeat, most = 0, at = 0;
-    if (r->parts < 2) return repeat;
-    for (int32_t i = 0; i < g->block_count; i++)
-        if (g->blocks[i].phase == g->blocks[b].phase && g->blocks[i].repeat > most) most = g->blocks[i].repeat, at = i;
-    if (repeat > 1 && repeat % r->parts == 0) return repeat / r->parts;
-    bool first = (b < at) == (g->blocks[b].phase == FT_FORWARD);
-    return chunk == (first ? 0 : r->parts - 1) ? repeat : 0;
+    double repeat = (double)g->blocks[b].repeat, before = 0;
+    if (!s || s->chunks.count < 2 || g->blocks[b].phase == FT_UPDATE) return g->blocks[b].repeat;
+    for (int64_t c = 0; c < chunk; c++) before += ft__chunk_part(&s->chunks, g, c, b);
+    double after = before + ft__chunk_part(&s->chunks, g, chunk, b);
+    return (int64_t)(floor(after * repeat + 0.5) - floor(before * repeat + 0.5));
 }
 
 static void add_pass(ranker *r, int64_t place_stage, ft_phase phase, int64_t chunk, bool scatters)
@@ -182,7 +176,7 @@ static void add_pass(ranker *r, int64_t place_stage, ft_phase phase, int64_t chu
     memset(r->made, 0, (size_t)g->node_count * sizeof *r->made);
     for (int32_t b = 0; b < g->block_count; b++) {
         if (g->blocks[b].phase != phase) continue;
-        for (int64_t i = iterations(r, g, b, chunk); i > 0; i--)
+        for (int64_t i = iterations(s, g, b, chunk); i > 0; i--)
             add_iteration(r, g, s ? s->lanes : NULL, pace, place_stage, b, scatters);
     }
     close_kernels(r);
@@ -206,6 +200,10 @@ static void add_send(ranker *r, bool receives, bool forward, int64_t place, int6
     /* The first kernel waits for what arrives and for the kernel before: an empty node joins the two. */
     ft_chakra_node join = {.type = FT_CHAKRA_COMP, .name = "received", .after = {r->kernel, id}};
     r->kernel = ft__chakra_add(&r->file, &join);
+    double gather = r->v->ranked ? r->v->ranked->gather_received_ms : 0; /* sent in parts */
+    if (gather > 0)
+        r->kernel = add_exchange(r, "gather received", FT_EXCHANGE_ALL_GATHER, FT_AXIS_TENSOR, bytes * (double)p->tp,
+                                 gather, 0);
 }
 
 static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
@@ -214,8 +212,9 @@ static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
     bool dual = p->schedule == FT_DUALPIPE, forward = op->kind == FT_PIPE_FORWARD;
     int64_t place = dual ? (op->chunk == 0 ? r->stage : r->stages - 1 - r->stage) : op->chunk * r->stages + r->stage;
     int64_t places = dual ? r->stages : r->stages * r->parts, held = dual ? place : r->stage;
+    bool cut = r->v->ranked && r->v->ranked->gather_received_ms > 0;
     double bytes = (double)r->v->work->batch * (double)r->v->work->seq * (double)r->v->arch->hidden *
-                   fmax(2, ft_dtype_bytes(r->v->work->dtype)) / (double)(p->cp * (p->sp ? p->tp : 1));
+                   fmax(2, ft_dtype_bytes(r->v->work->dtype)) / (double)(p->cp * (p->sp || cut ? p->tp : 1));
     int64_t before = forward ? place - 1 : place + 1, after = forward ? place + 1 : place - 1;
     bool weights = op->kind == FT_PIPE_WEIGHTS;
     if (!weights && before >= 0 && before < places)
@@ -275,12 +274,12 @@ static ft_status add_rank(ranker *r, int64_t rank, ft_error *err)
     ft__chakra_begin(&r->file, "forecast by Foretell: durations are forecasts, sizes are exact");
     if (r->v->ranked) {
         const ft_piped *pipe = &r->v->ranked->pipe;
-        int32_t last[64] = {0};
+        for (int64_t c = 0; c < r->parts + 1; c++) r->last[c] = -1;
         for (int32_t i = 0; i < pipe->op_count[r->stage]; i++)
-            if (pipe->ops[r->stage][i].kind == FT_PIPE_BACKWARD) last[pipe->ops[r->stage][i].chunk % 64] = i;
+            if (pipe->ops[r->stage][i].kind == FT_PIPE_BACKWARD) r->last[pipe->ops[r->stage][i].chunk] = i;
         for (int32_t i = 0; i < pipe->op_count[r->stage] && !r->file.text.failed; i++) {
             const ft_pipe_op *op = &pipe->ops[r->stage][i];
-            add_piece(r, op, p->zero >= 2 || i == last[op->chunk % 64]);
+            add_piece(r, op, p->zero >= 2 || i == r->last[op->chunk]);
         }
     } else {
         for (int64_t m = 0; m < r->micros && !r->file.text.failed && r->file.count <= most_nodes; m++) {
@@ -300,7 +299,8 @@ static ft_status prepare(ranker *r, ft_error *err)
     const ft_step_view *v = r->v;
     size_t most = 1;
     r->timed = ft__arena_array(v->arena, (size_t)r->stages, sizeof *r->timed);
-    if (!r->timed) return ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace");
+    r->last = ft__arena_array(v->arena, (size_t)r->parts + 1, sizeof *r->last); /* dualpipe has two */
+    if (!r->timed || !r->last) return ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace");
     for (int64_t s = 0; s < r->stages; s++) {
         const ft_graph *g = v->ranked ? v->ranked->stages[s].g : v->graph;
         const ft_step *step = v->ranked ? &v->ranked->stages[s].step : v->step;

@@ -261,10 +261,10 @@ static void add_stage_pieces(writer *w, int64_t s)
             add_slice(w, TRACK_PIECES, "folded", op[-1].end, op->start, "more micro-batches like this");
         add_piece(w, words[op->kind], op);
         if ((!forward && op->kind != FT_PIPE_BACKWARD) || (op->micro >= w->detailed && i != last)) continue;
-        double chunk = forward || w->parts < 2 ? op->chunk : w->parts - 1 - op->chunk;
-        if (w->v->parallel->schedule == FT_DUALPIPE) chunk = 0;
+        double from, to;
+        ft__chunk_span(&w->v->ranked->stages[s], forward, op->chunk, &from, &to);
         const ft_pass_events *p = forward ? &w->rank.forward : i == last ? &w->rank.last_backward : &w->rank.backward;
-        add_pass(w, p, chunk / w->parts, (chunk + 1) / w->parts, op->start, op->end);
+        add_pass(w, p, from, to, op->start, op->end);
     }
 }
 

@@ -30,15 +30,21 @@ static void add_layout(ft_text *t, const ft_style *style, const ft_step_view *v)
     add_degree(t, style, "pipeline", p->pp, &any);
     if (p->ep > 1) ft__text_addf(t, "%sexperts over %" PRId64, any ? ", " : "", p->ep);
     if (p->sp && p->tp > 1) ft__text_add(t, ", sequence parallel");
+    if (ft__ranks_in_pieces(p, v->work)) ft__text_add(t, " beside products");
     if (p->cp > 1) ft__text_add(t, p->ulysses ? ", all-to-all of heads" : ", ring of keys and values");
     if (p->zero > 0 && p->zero <= 3 && p->dp * p->cp > 1) {
         ft__text_add(t, sharded[p->zero]);
         if (p->shard > 0) ft__text_addf(t, " in groups of %" PRId64, p->shard);
     }
-    if (p->no_overlap && p->dp * p->cp > 1) ft__text_add(t, ", gradients after the backward pass");
+    if (!ft__ranks_overlaps(p, v->work) && v->work->task == FT_TRAIN && p->dp * p->cp > 1)
+        ft__text_add(t, ", gradients after the backward pass");
     if (p->pp > 1) {
         ft__text_addf(t, ", %s", ft__schedule_name(p->schedule));
         if (p->vpp > 1) ft__text_addf(t, " with %" PRId64 " chunks per GPU", p->vpp);
+        if (ft__layout_deal(v->arch->layers, p->pp * ft__parallel_chunks(p)) != FT_DEAL_EVEN) {
+            ft__text_add(t, ", ");
+            ft__add_dealt(t, v);
+        }
     }
     if (v->work->task == FT_TRAIN) {
         double global = (double)v->work->batch * (double)v->step->micros * (double)p->dp;

@@ -1,4 +1,5 @@
 /* ranks_view.c: a step on many GPUs, added up for people. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "report/lines.h"
@@ -39,11 +40,43 @@ int64_t ft__slowest_stage(const ft_step_view *v)
     return 0;
 }
 
-double ft__in_flight(const ft_step_view *v, int64_t stage)
+double ft__in_flight(const ft_step_view *v, int64_t stage) { return v->ranked->pipe.in_flight[stage]; }
+
+static void add_layers(ft_text *out, int64_t layers)
 {
-    const ft_parallel *p = v->parallel;
-    bool chunks = p->schedule == FT_INTERLEAVED && p->vpp > 1; /* counted in chunks of a stage */
-    return (double)v->ranked->pipe.in_flight[stage] / (chunks ? (double)p->vpp : 1);
+    ft__text_addf(out, "%" PRId64 " layer%s", layers, layers == 1 ? "" : "s");
+}
+
+void ft__add_dealt(ft_text *out, const ft_step_view *v)
+{
+    int64_t stages = v->parallel->pp, chunks = ft__parallel_chunks(v->parallel), layers = v->arch->layers, from, to;
+    int64_t places = stages * chunks, more = layers % places, middle = places > 2 ? 1 : 0;
+    ft_deal deal = ft__layout_deal(layers, places);
+    ft__layout_range(layers, places, deal == FT_DEAL_ENDS ? middle : 0, &from, &to);
+    add_layers(out, to - from);
+    ft__text_add(out, chunks > 1 ? " per chunk" : " per stage");
+    if (deal == FT_DEAL_ENDS)
+        ft__text_addf(out, ", %" PRId64 " in the first and the last, with embedding and head", to - from - 1);
+    if (deal == FT_DEAL_LOSS) ft__text_addf(out, ", %" PRId64 " in the last, with the head", to - from - 1);
+    if (deal == FT_DEAL_FRONT) ft__text_addf(out, ", %" PRId64 " in the last %" PRId64, to - from - 1, places - more);
+}
+
+void ft__chunk_span(const ft_stage *stage, bool forward, int64_t chunk, double *from, double *to)
+{
+    const double *ms = forward ? stage->chunk_forward_ms : stage->chunk_backward_ms;
+    int64_t count = stage->chunks.count;
+    double before = 0, all = 0;
+    *from = 0;
+    *to = 1;
+    if (!ms || count < 2 || chunk < 0 || chunk >= count) return;
+    for (int64_t c = 0; c < count; c++) {
+        all += ms[c];
+        if (forward ? c < chunk : c > chunk) before += ms[c];
+    }
+    if (!(all > 0)) return;
+    *from = before / all;
+    *to = fmin((before + ms[chunk]) / all, 1);
+    if (chunk == (forward ? count - 1 : 0)) *to = 1; /* the pass ends there, whatever the sums round to */
 }
 
 double ft__bubble_share(const ft_step *s)
@@ -79,7 +112,8 @@ static bool walk_without(const ft_step_view *v, const ft_lanes *of, int axis, do
     double *ended = ft__arena_array(v->arena, nodes, sizeof *ended);
     if (!comm || !none || !nothing || !ended) return false;
     ft_lanes l = *of;
-    bool sharded = v->parallel->zero >= 3, sends_on = v->parallel->zero >= 2 && !v->parallel->no_overlap;
+    bool sharded = v->parallel->zero >= 3,
+         sends_on = v->parallel->zero >= 2 && ft__ranks_overlaps(v->parallel, v->work);
     for (int32_t i = 0; i < g->node_count; i++) comm[i] = (int)of->axis[i] == axis ? 0 : of->comm[i];
     l.comm = comm;
     if (axis == FT_AXIS_TENSOR) l.again = none;

@@ -104,7 +104,8 @@ ft_status ft__rank_events(const ft_step_view *v, const ft_stage *stage, ft_rank_
     else
         FT_TRY(alone_lanes(v, &w.lanes, err));
     w.lanes.spent = NULL;
-    bool sharded = v->parallel && v->parallel->zero >= 3, overlap = v->parallel && !v->parallel->no_overlap;
+    bool sharded = v->parallel && v->parallel->zero >= 3,
+         overlap = v->parallel && ft__ranks_overlaps(v->parallel, v->work);
     walk(&w, FT_FORWARD, sharded, false, &out->first_forward);
     walk(&w, FT_BACKWARD, sharded, sharded, &out->first_backward);
     walk(&w, FT_FORWARD, sharded, false, &out->forward);

@@ -123,7 +123,7 @@ static void count_tensors(const ft_graph *g, bool *seen, const int32_t *row, ft_
                 const ft_tensor *t = &g->tensors[r];
                 if (t->storage >= 0 && t->storage != r) t = &g->tensors[r = t->storage];
                 bool parameter = t->role == FT_PARAMETER;
-                bool saved = t->role == FT_ACTIVATION && n->phase == FT_BACKWARD && t->block >= 0 &&
+                bool saved = t->role == FT_ACTIVATION && n->phase != FT_FORWARD && t->block >= 0 &&
                              g->blocks[t->block].phase == FT_FORWARD;
                 if (seen[r] || (!parameter && !saved)) continue;
                 seen[r] = true;

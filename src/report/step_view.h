@@ -74,6 +74,10 @@ bool ft__view_parameters(const ft_step_view *v, double *all, double *active);
 int64_t ft__slowest_stage(const ft_step_view *v);
 /* Micro-batches whose activations a stage holds at once. */
 double ft__in_flight(const ft_step_view *v, int64_t stage);
+/* How a pipeline's layers were dealt out: "2 layers per chunk, 1 in the first and the last, with ...". */
+void ft__add_dealt(ft_text *out, const ft_step_view *v);
+/* Where a chunk's part of its stage's pass begins and ends, of 1: going back the last chunk comes first. */
+void ft__chunk_span(const ft_stage *stage, bool forward, int64_t chunk, double *from, double *to);
 /* What holds the step back, in words: overhead that is mostly waiting for other stages is a pipeline's bubble, and no
  * launch's. And the bubble's share of the step, of overhead's. */
 bool ft__held_by_bubble(const ft_step *s);

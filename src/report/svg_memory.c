@@ -107,7 +107,9 @@ static bool course_of_stage(const ft_step_view *v, course *out)
     }
     for (size_t i = 0; i < ops; i++) {
         const ft_pipe_op *op = &pipe->ops[s][i];
-        double change = op->kind == FT_PIPE_FORWARD ? 1 : op->kind == FT_PIPE_INPUTS ? 0 : -1;
+        const ft_stage *stage = &v->ranked->stages[s]; /* of unequal chunks each counts what it keeps */
+        double one = stage->chunks.count > 1 && stage->chunk_saved ? stage->chunk_saved[op->chunk] : 1;
+        double change = op->kind == FT_PIPE_FORWARD ? one : op->kind == FT_PIPE_INPUTS ? 0 : -one;
         level[out->count] = held;
         out->at[out->count++].ms = op->start;
         held = fmax(held + change, 0);

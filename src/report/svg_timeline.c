@@ -312,11 +312,9 @@ static void draw_crowded_stage(timeline *t, int64_t s)
 static double draw_stage(timeline *t, int64_t s)
 {
     const ft_ranked *r = t->v->ranked;
-    const ft_parallel *p = t->v->parallel;
     const ft_piped *pipe = &r->pipe;
     const ft_stage *stage = &r->stages[s];
     static const char *const words[] = {"forward", "backward", "inputs", "weights"};
-    double parts = p->schedule == FT_INTERLEAVED && p->vpp > 1 ? (double)p->vpp : 1;
     int32_t last = -1;
     for (int32_t i = 0; i < pipe->op_count[s]; i++)
         if (pipe->ops[s][i].kind == FT_PIPE_BACKWARD) last = i;
@@ -327,10 +325,10 @@ static double draw_stage(timeline *t, int64_t s)
         bool forward = op->kind == FT_PIPE_FORWARD;
         piece(t, words[op->kind], op->micro, forward ? "f0" : "f1", op->start, op->end);
         if (!forward && op->kind != FT_PIPE_BACKWARD) continue;
-        double chunk = forward || parts < 2 ? op->chunk : parts - 1 - op->chunk;
-        if (p->schedule == FT_DUALPIPE) chunk = 0;
+        double from, to;
+        ft__chunk_span(stage, forward, op->chunk, &from, &to);
         const ft_pass_events *e = forward ? &t->rank.forward : i == last ? &t->rank.last_backward : &t->rank.backward;
-        pass(t, e, chunk / parts, (chunk + 1) / parts, op->start, op->end);
+        pass(t, e, from, to, op->start, op->end);
     }
     double now = pipe->finish[s], left = fmax(stage->last_backward_ms - stage->backward_ms, 0), ms[4] = {0};
     double gather = stage->gather_ms + fmax(stage->first_forward_ms - stage->forward_ms, 0);

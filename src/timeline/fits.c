@@ -94,8 +94,9 @@ static bool apply(change c, ft_workload *w)
         if (w->attention != FT_EAGER) return false;
         w->attention = FT_FLASH;
         return true;
-    case SELECTIVE: /* drops score matrices; flash attention never has them */
-        if (!training || w->recompute != FT_RECOMPUTE_NONE || w->attention != FT_EAGER) return false;
+    case SELECTIVE: /* Megatron's drops score matrices alone; flash attention never has them */
+        if (!training || w->recompute != FT_RECOMPUTE_NONE) return false;
+        if (w->execution == FT_RUN_FUSED && w->attention != FT_EAGER) return false;
         w->recompute = FT_RECOMPUTE_SELECTIVE;
         return true;
     case FULL:

@@ -46,18 +46,37 @@ static double slowed(const ft_lanes *l, const ft_clocks *c, double start, double
     return d + shared * l->beside / (1 + l->beside);
 }
 
+static bool in_pieces(const ft_lanes *l, int32_t i) { return l->pieces && l->pieces[i]; }
+
+static bool is_product(const ft_lanes *l, int32_t i) { return i >= 0 && l->g->nodes[i].op.kind == FT_OP_GEMM; }
+
+/* A product's first piece is sent while the second is computed, the last when all is there. What runs beside the product
+ * slows it down: that is put at the end, where the product's own time is known. */
+static double scatter_pieces(const ft_lanes *l, int32_t i, double earliest, const double *ended, double *start)
+{
+    const ft_beat *maker = &l->beats[l->sends[i]];
+    double d = l->comm[i] * l->beats[i].count, made = ended[l->sends[i]];
+    *start = fmax(earliest, made - (1 - 1 / l->piece_count) * maker->gpu * maker->count);
+    double hidden = fmin(fmax(made - *start, 0), d);
+    return fmax(*start + d, made + d / l->piece_count) + hidden * l->beside;
+}
+
 static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, ft_clocks *c)
 {
     const ft_beat *b = &l->beats[i];
     double *lane = &c->lane[l->axis[i]], ready = c->gpu;
+    ft_exchange_kind kind = l->g->nodes[i].exchange.kind;
     bool going_back = l->g->nodes[i].phase == FT_BACKWARD;
     if (l->ring[i] && going_back)
         ready = c->began; /* keys and their gradients went round beside the kernel */
     else if (l->async && l->sends[i] >= 0)
         ready = ended[l->sends[i]];
     c->host += b->host;
-    double start = fmax(fmax(*lane, fmax(ready, waits)), c->host + l->latency);
-    *lane = ended[i] = start + l->comm[i] * b->count;
+    double earliest = fmax(fmax(*lane, waits), c->host + l->latency), start = fmax(earliest, ready);
+    if (in_pieces(l, i) && is_product(l, l->sends[i]) && kind == FT_EXCHANGE_REDUCE_SCATTER)
+        *lane = ended[i] = scatter_pieces(l, i, earliest, ended, &start);
+    else
+        *lane = ended[i] = start + l->comm[i] * b->count;
     tell(l, FT_SEEN_EXCHANGE, (int)l->axis[i], i, start, *lane, 0);
 }
 
@@ -74,7 +93,10 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         c->host += b->host * b->count;
         ended[i] = fmax(c->gpu, waits);
     } else {
-        bool along = from >= 0 && l->ring[from]; /* the first part is there from the start */
+        /* The first part is there from the start. */
+        bool pieces = from >= 0 && in_pieces(l, from) && is_product(l, i) &&
+                      l->g->nodes[from].exchange.kind == FT_EXCHANGE_ALL_GATHER;
+        bool along = pieces || (from >= 0 && l->ring[from]);
         if (l->again[i] > 0) {
             double *lane = &c->lane[FT_AXIS_TENSOR];
             *lane = fmax(*lane, c->began) + l->again[i];
@@ -85,7 +107,7 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         double d = slowed(l, c, start, b->gpu + l->gap);
         c->began = start;
         c->gpu = fmax(start + b->count * d, c->host + b->count * b->host + l->latency + d);
-        if (along) c->gpu = fmax(c->gpu, waits + b->count * d / fmax(l->ring_parts, 1));
+        if (along) c->gpu = fmax(c->gpu, waits + b->count * d / fmax(pieces ? l->piece_count : l->ring_parts, 1));
         c->host += b->count * b->host;
         ended[i] = c->gpu;
         tell(l, FT_SEEN_KERNEL, FT_LANE_GPU, i, start, c->gpu, 0);

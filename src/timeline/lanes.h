@@ -41,6 +41,9 @@ typedef struct ft_lanes {
     const double *scatter;   /* by block: ms to reduce one iteration's gradients while the backward pass goes on; 0 */
     double latency, gap;
     double queue;            /* kernels that may wait for the GPU; 0: any number */
+    const bool *pieces;      /* by node: an exchange in pieces beside the product that reads or makes what it moves;
+                              * NULL: none does */
+    double piece_count;      /* so many */
     double ring_parts;       /* ranks of a ring: a kernel needs the last part of it for the last of so many steps */
     bool async;              /* exchanges start when their operand is there; otherwise after all kernels before */
     double beside;           /* how much slower kernels run while an exchange runs beside them: 0.1 for a tenth */

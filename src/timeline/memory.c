@@ -31,7 +31,7 @@ typedef struct sweep {
     ft_pool pool;
     double peak_total, peak_workspace;
     double peak_beside, most_beside; /* bytes that other micro-batches and exchanges hold: at the peak, at most */
-    double most_saved;
+    double most_saved, most_gradients;
     int32_t peak_block, peak_node;
     int64_t peak_iteration;
     ft_memory_curve *curve; /* NULL: nobody draws it */
@@ -39,6 +39,15 @@ typedef struct sweep {
 
 /* A GPU alone keeps all, and has nothing beside. */
 static const ft_memory_share ALONE = {.weights = {1, 1}, .gradients = {1, 1}, .optimizer = {1, 1}};
+
+/* What is on its way while a node of this block runs. */
+static double moving(const sweep *s, int32_t block, ft_phase phase)
+{
+    const int32_t of = s->g->blocks[block].mirror;
+    if ((phase != FT_BACKWARD && phase != FT_RECOMPUTE) || of < 0 || ft__block_is_layer(&s->g->blocks[of]))
+        return s->share->moving_bytes[phase];
+    return s->g->blocks[of].carry_in == FT_NONE ? s->share->embed_moving_bytes : s->share->head_moving_bytes;
+}
 
 static double waiting(const sweep *s, ft_phase phase) { return phase == FT_UPDATE ? 0 : s->share->waiting_bytes; }
 
@@ -81,9 +90,10 @@ static void note(sweep *s, int32_t block, int32_t node, int64_t iteration, doubl
                                      .temporary_bytes = s->now.passing + workspace,
                                      .kv_cache_bytes = s->now.cache});
     const ft_phase phase = s->g->nodes[node].phase;
-    const double beside = waiting(s, phase) + s->share->moving_bytes[phase];
+    const double beside = waiting(s, phase) + moving(s, block, phase);
     const double bytes = total(&s->now) + workspace + beside;
     s->most_saved = fmax(s->most_saved, s->now.saved);
+    s->most_gradients = fmax(s->most_gradients, s->now.gradients);
     s->most_beside = fmax(s->most_beside, beside);
     if (bytes <= s->peak_total) return;
     s->peak_total = bytes;
@@ -95,16 +105,22 @@ static void note(sweep *s, int32_t block, int32_t node, int64_t iteration, doubl
     s->peak_iteration = iteration;
 }
 
+/* FSDP's shards of gradients come from the stream that reduces them, whose blocks nobody else gets. */
+static bool apart(const sweep *s, ft_ref t)
+{
+    return s->share->fsdp && !s->kept_gradients && s->g->tensors[t].role == FT_GRADIENT;
+}
+
 static void take(sweep *s, ft_ref t)
 {
     *account(s, t) += s->size[t];
-    ft__pool_take(&s->pool, s->pool_of[t], s->size[t]);
+    if (!apart(s, t)) ft__pool_take(&s->pool, s->pool_of[t], s->size[t]);
 }
 
 static void give_back(sweep *s, ft_ref t)
 {
     *account(s, t) -= s->size[t];
-    s->pool.live[s->pool_of[t]] -= s->size[t];
+    if (!apart(s, t)) s->pool.live[s->pool_of[t]] -= s->size[t];
 }
 
 /* The i-th result of a node, where the node makes its memory; FT_NONE for views and for what was counted already. */
@@ -188,7 +204,9 @@ static bool measure(sweep *s)
         if (role != FT_ACTIVATION && role != FT_GRADIENT && !(role == FT_CACHE && s->growing_cache)) continue;
         /* Of a gradient that stays, the shard does; one that is added to its sum at once is there whole before. */
         const bool stays = role == FT_GRADIENT && !s->kept_gradients;
-        const double part = stays ? s->share->gradients[ft__is_expert(&g->tensors[i])] : 1;
+        double part = stays ? s->share->gradients[ft__is_expert(&g->tensors[i])] : 1;
+        if (stays && s->share->fsdp)
+            part *= ft__gradient_element(s->work, &g->tensors[i]) / g->tensors[i].element_bytes;
         s->size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]) * part);
         s->pool_of[i] = (uint8_t)ft__pool_class(&s->pool, s->size[i]);
     }
@@ -222,6 +240,9 @@ static bool measure_workspaces(sweep *s, const ft_device *device, double update)
         const ft_node *n = &g->nodes[i];
         double bytes = ft__allocated(ft__node_workspace(g, n, device));
         if (n->verb == FT_DO_OPTIMIZER) bytes += update;
+        for (int k = 0; k < n->out_count; k++) /* whole, before it is scattered */
+            if (made_by(s, i, k) != FT_NONE && apart(s, made_by(s, i, k)))
+                bytes += ft__allocated(ft__tensor_bytes(&g->tensors[made_by(s, i, k)]));
         if (adds_gradients(s, n)) bytes += s->size[s->lives.root[n->in[0]]];
         if (replaces(s, n) && n->out_count > 0 && n->out[0] >= 0) {
             const ft_ref t = s->lives.root[n->out[0]];
@@ -245,12 +266,14 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     FT_TRY(ft__lifetimes(g, !s.compiled, &s.lives, err));
     const bool training = work->task == FT_TRAIN;
     s.growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
-    s.kept_gradients = training && (work->accumulate > 1 || work->master_weights);
+    /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step. */
+    s.kept_gradients = training && (work->accumulate > 1 || (work->master_weights && !share->fsdp));
     if (!measure(&s)) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d tensors", g->tensor_count);
 
     ft_kept k = {.growing_cache = s.growing_cache, .kept_gradients = s.kept_gradients};
     ft__keep(g, work, share, &s.lives, &k);
-    if (!measure_workspaces(&s, device, training ? ft__update_workspace(work, k.trained, k.widest) : 0))
+    const double update = training ? ft__update_workspace(work, k.trained, k.widest) + k.main_gradients : 0;
+    if (!measure_workspaces(&s, device, update))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     const double libraries = ft__library_workspace(device, training);
     for (int32_t b = 0; b < g->block_count; b++) walk_block(&s, b);
@@ -276,8 +299,13 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes + out->activations_bytes +
                       out->temporary_bytes + out->kv_cache_bytes + out->communication_bytes;
     const bool copies = work->task == FT_DECODE && work->cache == FT_CACHE_DYNAMIC;
-    out->reserved_bytes = ft__reserved(training, k.packer.reserved + libraries, fmax(s.peak_total, 0),
-                                       ft__pool_most(&s.pool) + s.most_beside, copies ? k.cache : 0);
+    double cached = share->apart_bytes, most = ft__pool_most(&s.pool) + s.most_beside;
+    if (share->fsdp && !s.kept_gradients) {
+        cached += s.most_gradients - s.peak.gradients;
+        most += s.peak.gradients;
+    }
+    out->reserved_bytes = ft__reserved(training, k.packer.reserved + libraries + cached, fmax(s.peak_total, 0), most,
+                                       copies ? k.cache : 0);
     out->reserved_bytes = fmax(out->reserved_bytes, out->peak_bytes);
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);

@@ -1,17 +1,7 @@
 /* pipeline.c: running a schedule.
  *
  * Every stage has a list of work. It takes the next piece when the stage is free and what the piece needs has arrived:
- * the activations of the stage before, or the gradients of the stage behind. Lists:
- *
- *   gpipe        all forwards, then all backwards (Huang et al. 2019)
- *   1f1b         as many forwards as there are stages behind, then one backward, one forward (PipeDream-Flush,
- *                Megatron)
- *   interleaved  several chunks of layers per stage, in groups of as many micro-batches as stages (Narayanan et al.
- *                2021)
- *   zero_bubble  1f1b whose backward gives the inputs' gradient first; the weights' gradient follows as many
- *                micro-batches later as there are stages before (ZB-H1, Qi et al. 2023): all stages hold as much
- *   dualpipe     two directions at once: every device holds the chunks s and pp-1-s, half of the micro-batches enter at
- *                either end (DeepSeek-V3, 2024)
+ * the activations of the stage before, or the gradients of the stage behind.
  *
  * Time is found by going round the stages until nothing moves: each piece is placed once. */
 #include "timeline/pipeline.h"
@@ -19,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "timeline/pipeline_lists.h"
 #include "timeline/pipeline_long.h"
 
 /* Pieces that are run one by one: some hundred bytes each. */
@@ -33,163 +24,15 @@ typedef struct runner {
     double *free_at, *busy;
 } runner;
 
-/* Where chunk c of stage s stands in the model. */
-static int64_t place(const ft_pipe *p, int64_t stage, int64_t chunk)
-{
-    if (p->schedule == FT_DUALPIPE) return chunk == 0 ? stage : p->stages - 1 - stage; /* chunk 0 goes down, 1 up */
-    return chunk * p->stages + stage;
-}
-
 static double *slot(const runner *r, double *table, int64_t at, int64_t micro)
 {
     return &table[at * r->p->micros + micro];
 }
 
-/* -- lists ------------------------------------------------------------------------------------- */
-
-typedef struct list {
-    const ft_pipe *p;
-    ft_pipe_op *at;
-    int32_t count;
-} list;
-
-static void add(list *l, ft_pipe_kind kind, int64_t chunk, int64_t micro)
-{
-    l->at[l->count++] = (ft_pipe_op){.kind = kind, .chunk = (int32_t)chunk, .micro = micro, .end = -1};
-}
-
-static void list_gpipe(list *l)
-{
-    for (int64_t m = 0; m < l->p->micros; m++) add(l, FT_PIPE_FORWARD, 0, m);
-    for (int64_t m = 0; m < l->p->micros; m++) add(l, FT_PIPE_BACKWARD, 0, m);
-}
-
-static void list_1f1b(list *l, int64_t stage)
-{
-    int64_t micros = l->p->micros, warm = l->p->stages - 1 - stage, f = 0;
-    bool split = l->p->schedule == FT_ZERO_BUBBLE;
-    if (warm > micros) warm = micros;
-    while (f < warm) add(l, FT_PIPE_FORWARD, 0, f++);
-    for (int64_t b = 0; b < micros; b++) {
-        if (f < micros) add(l, FT_PIPE_FORWARD, 0, f++);
-        add(l, split ? FT_PIPE_INPUTS : FT_PIPE_BACKWARD, 0, b);
-        if (split && b >= stage) add(l, FT_PIPE_WEIGHTS, 0, b - stage);
-    }
-    for (int64_t w = micros > stage ? micros - stage : 0; split && w < micros; w++) add(l, FT_PIPE_WEIGHTS, 0, w);
-}
-
-/* The k-th piece of an interleaved list: groups of `stages` micro-batches walk all chunks before the next starts. */
-static void interleaved_at(const ft_pipe *p, int64_t k, bool backward, int64_t *chunk, int64_t *micro)
-{
-    int64_t group = k / (p->stages * p->chunks), inside = k % (p->stages * p->chunks);
-    *chunk = inside / p->stages;
-    if (backward) *chunk = p->chunks - 1 - *chunk;
-    *micro = group * p->stages + inside % p->stages;
-}
-
-static void list_interleaved(list *l, int64_t stage)
-{
-    const ft_pipe *p = l->p;
-    int64_t all = p->micros * p->chunks, warm = (p->stages - stage - 1) * 2 + (p->chunks - 1) * p->stages, f = 0, b = 0;
-    int64_t chunk, micro;
-    if (p->micros == p->stages) warm = all;
-    if (warm > all) warm = all;
-    for (; f < warm; f++) {
-        interleaved_at(p, f, false, &chunk, &micro);
-        add(l, FT_PIPE_FORWARD, chunk, micro);
-    }
-    while (b < all) {
-        if (f < all) {
-            interleaved_at(p, f++, false, &chunk, &micro);
-            add(l, FT_PIPE_FORWARD, chunk, micro);
-        }
-        interleaved_at(p, b++, true, &chunk, &micro);
-        add(l, FT_PIPE_BACKWARD, chunk, micro);
-    }
-}
-
-/* -- dualpipe: the eight steps of the published schedule ------------------------------------------ */
-
-typedef struct dual {
-    list *l;
-    int64_t half;       /* micro-batches that enter at one end */
-    int64_t f[2], b[2]; /* next, by way */
-    int32_t *late;      /* weights' gradients not yet done: way * micros + micro */
-    int64_t late_from, late_to;
-    bool turned; /* a device of the second half takes the ways the other way round */
-} dual;
-
-static int way_of(const dual *d, int way) { return d->turned ? 1 - way : way; }
-
-static void dual_forward(dual *d, int way)
-{
-    int w = way_of(d, way);
-    if (d->f[w] < d->half) add(d->l, FT_PIPE_FORWARD, w, w * d->half + d->f[w]), d->f[w]++;
-}
-
-static void dual_backward(dual *d, int way, bool split)
-{
-    int w = way_of(d, way);
-    if (d->b[w] >= d->half) return;
-    int64_t micro = w * d->half + d->b[w]++;
-    add(d->l, split ? FT_PIPE_INPUTS : FT_PIPE_BACKWARD, w, micro);
-    if (split) d->late[d->late_to++] = (int32_t)(w * 2 * d->half + micro);
-}
-
-/* A forward and a backward of the two ways beside each other: what one sends hides behind what the other computes. */
-static void dual_both(dual *d, int way)
-{
-    int32_t at = d->l->count;
-    dual_forward(d, way);
-    if (d->l->count > at) d->l->at[at].joined = true;
-    dual_backward(d, 1 - way, false);
-    if (d->l->count < at + 2) d->l->at[at].joined = false;
-}
-
-static void dual_weights(dual *d)
-{
-    if (d->late_from >= d->late_to) return;
-    int64_t which = d->late[d->late_from++];
-    add(d->l, FT_PIPE_WEIGHTS, which / (2 * d->half), which % (2 * d->half));
-}
-
-static void list_dual(list *l, int64_t stage, int32_t *late)
-{
-    int64_t stages = l->p->stages, halves = stages / 2, near = stage < stages - 1 - stage ? stage : stages - 1 - stage;
-    dual d = {.l = l, .half = l->p->micros / 2, .turned = stage >= halves};
-    d.late = late;
-    int64_t outside = halves - near - 1;
-    for (int64_t i = 0; i < 2 * outside; i++) dual_forward(&d, 0);
-    for (int64_t i = 0; i < near + 1; i++) dual_forward(&d, 0), dual_forward(&d, 1);
-    for (int64_t i = 0; i < outside; i++) dual_backward(&d, 1, true), dual_weights(&d), dual_forward(&d, 1);
-    for (int64_t i = 0; i < d.half - stages + near + 1; i++) {
-        if (i == 0 && near == halves - 1)
-            dual_forward(&d, 0), dual_backward(&d, 1, false); /* what it needs has just been made here */
-        else
-            dual_both(&d, 0);
-        dual_both(&d, 1);
-    }
-    for (int64_t i = 0; i < outside; i++) {
-        dual_backward(&d, 1, false);
-        dual_both(&d, 1);
-    }
-    bool late_weights = false; /* from the middle on, weights' gradients are put off */
-    for (int64_t i = 0; i < near + 1; i++) {
-        late_weights |= i == (near + 1) / 2 && near % 2 == 1;
-        dual_backward(&d, 1, late_weights);
-        late_weights |= i == (near + 1) / 2;
-        dual_backward(&d, 0, late_weights);
-    }
-    for (int64_t i = 0; i < outside; i++) dual_weights(&d), dual_backward(&d, 0, true);
-    while (d.late_from < d.late_to) dual_weights(&d);
-}
-
-/* -- running ----------------------------------------------------------------------------------- */
-
 /* When what a piece needs is there; -1 while nobody knows. */
 static double ready(const runner *r, int64_t stage, const ft_pipe_op *op)
 {
-    int64_t at = place(r->p, stage, op->chunk);
+    int64_t at = ft__pipeline_place(r->p, stage, op->chunk);
     double sent = r->p->send_ms;
     if (op->kind == FT_PIPE_WEIGHTS) return 0; /* its stage put it off itself */
     if (op->kind == FT_PIPE_FORWARD) {
@@ -223,10 +66,10 @@ static bool sends_on(const runner *r, int64_t at, ft_pipe_kind kind)
 static void place_op(runner *r, int64_t stage, ft_pipe_op *op, double start, double end)
 {
     const ft_pipe *p = r->p;
-    int64_t where = place(p, stage, op->chunk);
+    int64_t where = ft__pipeline_place(p, stage, op->chunk);
     op->start = start;
     op->end = end;
-    r->free_at[stage] = end + (sends_on(r, where, op->kind) ? p->send_ms * p->send_share : 0);
+    r->free_at[stage] = end + (sends_on(r, where, op->kind) ? p->send_ms * (op->waits ? 1 : p->send_share) : 0);
     r->busy[stage] += length(p, where, op->kind);
     if (op->kind != FT_PIPE_WEIGHTS)
         *slot(r, op->kind == FT_PIPE_FORWARD ? r->forward_end : r->backward_end, where, op->micro) = end;
@@ -246,9 +89,9 @@ static bool advance(runner *r, int64_t stage)
         double at = ready(r, stage, op), other = op->joined ? ready(r, stage, op + 1) : 0;
         if (at < 0 || other < 0) break;
         double start = fmax(r->free_at[stage], fmax(at, other));
-        double ms = length(p, place(p, stage, op->chunk), op->kind);
+        double ms = length(p, ft__pipeline_place(p, stage, op->chunk), op->kind);
         if (op->joined) {
-            ms += length(p, place(p, stage, op[1].chunk), op[1].kind);
+            ms += length(p, ft__pipeline_place(p, stage, op[1].chunk), op[1].kind);
             place_op(r, stage, op, start, start + ms);
             op++;
         }
@@ -256,18 +99,6 @@ static bool advance(runner *r, int64_t stage)
         moved = true;
     }
     return moved;
-}
-
-/* Chunks of activations alive at once: made by a forward, given back when both gradients are there. */
-static double most_alive(const ft_pipe_op *ops, int32_t count)
-{
-    int64_t alive = 0, most = 0;
-    for (int32_t i = 0; i < count; i++) {
-        if (ops[i].kind == FT_PIPE_FORWARD) alive++;
-        if (ops[i].kind == FT_PIPE_BACKWARD || ops[i].kind == FT_PIPE_WEIGHTS) alive--;
-        if (alive > most) most = alive;
-    }
-    return (double)most;
 }
 
 ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunks, int64_t micros, ft_error *err)
@@ -295,27 +126,6 @@ ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunk
     return FT_OK;
 }
 
-static ft_status make_lists(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err)
-{
-    bool split = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE; /* three pieces per micro-batch */
-    size_t pieces = (split ? 3 : 2) * (size_t)p->micros * (size_t)p->chunks;
-    int32_t *late = ft__arena_array(arena, (size_t)p->micros * 2, sizeof *late);
-    for (int64_t s = 0; s < p->stages; s++) {
-        out->ops[s] = ft__arena_array(arena, pieces, sizeof **out->ops);
-        if (!out->ops[s] || !late) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline schedule");
-        list l = {.p = p, .at = out->ops[s]};
-        switch (p->schedule) {
-        case FT_GPIPE: list_gpipe(&l); break;
-        case FT_INTERLEAVED: list_interleaved(&l, s); break;
-        case FT_DUALPIPE: list_dual(&l, s, late); break;
-        default: list_1f1b(&l, s); break;
-        }
-        out->op_count[s] = l.count;
-        out->in_flight[s] = most_alive(l.at, l.count);
-    }
-    return FT_OK;
-}
-
 ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
@@ -340,7 +150,7 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
         return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline of %lld stages and %lld micro-batches",
                         (long long)p->stages, (long long)p->micros);
     for (size_t i = 0; i < cells; i++) r.forward_end[i] = r.backward_end[i] = -1;
-    FT_TRY(make_lists(p, arena, out, err));
+    FT_TRY(ft__pipeline_lists(p, arena, out, err));
     for (bool moved = true; moved;) {
         moved = false;
         for (int64_t s = 0; s < p->stages; s++) moved |= advance(&r, s);

@@ -16,6 +16,7 @@ typedef struct ft_pipe_op { /* one piece of work of one stage */
     ft_pipe_kind kind;
     int32_t chunk;
     int64_t micro;
+    bool waits;     /* its stage waits for what it sends, whatever send_share says */
     bool joined;    /* a forward that runs beside the backward after it: both begin and end together */
     double start, end;
 } ft_pipe_op;
@@ -26,6 +27,7 @@ typedef struct ft_pipe {
     /* ms of one micro-batch through one chunk, [place]: where the chunk stands in the model, stages * chunks of them
      * (dualpipe: stages); chunk c of stage s stands at c * stages + s */
     const double *forward, *backward;
+    const double *held;    /* [place]: what a micro-batch's activations there count in in_flight; NULL: 1 each */
     double weight_share;   /* of backward that is the weights' gradient: split off by zero-bubble schedules */
     double send_ms;        /* of a boundary's activations */
     double send_share;     /* of it that a stage loses: 1, it waits; less, it is slower meanwhile; 0, it is free */
@@ -35,7 +37,7 @@ typedef struct ft_piped {
     double total_ms;       /* first forward to last backward, over all stages */
     double busy_ms;        /* of the busiest stage */
     double bubble_ms;      /* of that stage: it waits for others */
-    double *in_flight;     /* by stage: micro-batches whose activations live at once, in chunks */
+    double *in_flight;     /* by stage: micro-batches whose activations live at once */
     double *last_backward; /* by stage: when its last backward begins: gradients are complete after it */
     double *finish;        /* by stage */
     ft_pipe_op **ops;      /* by stage: its list with times; the list's length in op_count */
@@ -44,6 +46,8 @@ typedef struct ft_piped {
     int32_t *gap;          /* by stage: the piece before which they would stand; NULL where none are left out */
 } ft_piped;
 
+/* The most that is alive at once in a stage's list when each chunk counts so much (NULL: 1). */
+double ft__pipeline_alive(const ft_pipe_op *ops, int32_t count, const double *of_chunk);
 /* Micro-batches that a schedule cannot take, with those that it can. */
 ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunks, int64_t micros, ft_error *err);
 ft_status ft__pipeline_run(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err);

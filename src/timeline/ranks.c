@@ -42,43 +42,43 @@ static double boundary_bytes(const ft_graph *g)
     return bytes;
 }
 
-static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_piped *pipe, ft_error *err)
+static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_piped *pipe, double *gathered,
+                              ft_error *err)
 {
     const ft_parallel *p = r->parallel;
-    int64_t chunks = p->schedule == FT_INTERLEAVED ? p->vpp : p->schedule == FT_DUALPIPE && p->pp > 1 ? 2 : 1;
+    int64_t parts = ft__parallel_chunks(p), chunks = p->schedule == FT_DUALPIPE && p->pp > 1 ? 2 : parts;
     size_t places = (size_t)(p->pp * chunks);
     double *forward = ft__arena_array(r->arena, places, sizeof *forward);
-    double *backward = ft__arena_array(r->arena, places, sizeof *backward);
+    double *backward = ft__arena_array(r->arena, places, sizeof *backward), *layers = NULL;
     if (!forward || !backward) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline");
-    int64_t parts = p->schedule == FT_INTERLEAVED ? chunks : 1;
-    for (int64_t s = 0; s < p->pp; s++) {
-        const ft_stage *g = &stages[s];
-        double f = (g->forward_ms - g->outside_forward_ms) / (double)parts;
-        double b = (g->backward_ms - g->outside_backward_ms) / (double)parts;
+    FT_TRY(ft__ranks_layer_parts(r, &layers, err));
+    for (int64_t s = 0; s < p->pp; s++)
         for (int64_t c = 0; c < parts; c++) {
-            /* What comes before the layers is with the first chunk of the first stage, the head with the last of the
-             * last. */
-            bool end = (s == 0 && c == 0) || (s == p->pp - 1 && c == parts - 1);
-            forward[c * p->pp + s] = fmax(f, 0) + (end ? g->outside_forward_ms : 0);
-            backward[c * p->pp + s] = fmax(b, 0) + (end ? g->outside_backward_ms : 0);
+            forward[c * p->pp + s] = parts > 1 ? stages[s].chunk_forward_ms[c] : stages[s].forward_ms;
+            backward[c * p->pp + s] = parts > 1 ? stages[s].chunk_backward_ms[c] : stages[s].backward_ms;
         }
-    }
     ft_pipe run = {.schedule = p->pp > 1 ? p->schedule : FT_1F1B,
                    .stages = p->pp,
                    .chunks = chunks,
                    .micros = micros_of(r),
                    .forward = forward,
                    .backward = backward,
+                   .held = layers,
                    .weight_share = 0.45};
     if (p->pp > 1) {
         ft_group group = {0};
         ft__parallel_group(p, FT_AXIS_PIPELINE, &group.size, &group.stride);
         double bytes = boundary_bytes(stages[0].g);
         ft_ranks_width width = {0};
+        bool cut = p->tp > 1 &&
+                   ft__ranks_of_2021(p, r->work); /* over the tensor ranks, and gathered where it arrives */
+        ft_group tensor = {.size = p->tp, .stride = 1};
+        if (cut) FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &tensor, bytes, gathered, &width, err));
+        if (cut) bytes /= (double)p->tp;
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_SEND_RECV, &group, bytes, &run.send_ms, &width, err));
+        run.send_ms += *gathered;
         /* Megatron's 1f1b sends and receives before it goes on; the others do it beside the next piece. */
-        bool waits = p->wait_sends || p->schedule == FT_1F1B || p->schedule == FT_GPIPE;
-        run.send_share = waits ? 1 : ft__ranks_beside(&width);
+        run.send_share = ft__ranks_waits_for_sends(p, r->work) ? 1 : ft__ranks_beside(&width);
     }
     return ft__pipeline_run(&run, r->arena, pipe, err);
 }
@@ -125,17 +125,20 @@ static const ft_stage *pair_of(const ft_parallel *p, const ft_stage *stages, int
 
 /* What a rank of each stage holds. Of equal stages the later ones hold fewer micro-batches: where theirs set the peak,
  * it is the same moment on the earlier ones, with more of them. */
-static ft_status hold_memory(const ft_ranks *r, ft_stage *stages, const ft_piped *pipe, double parts, ft_error *err)
+static ft_status hold_memory(const ft_ranks *r, ft_stage *stages, const ft_piped *pipe, ft_error *err)
 {
-    for (int64_t s = r->parallel->pp - 1; s >= 0; s--) {
-        const ft_stage *pair = pair_of(r->parallel, stages, s), *next = s + 1 < r->parallel->pp ? &stages[s + 1] : NULL;
-        double flight = pipe->in_flight[s] / parts, fewer = next ? pipe->in_flight[s + 1] / parts : 0;
-        bool alike = next && next->g == stages[s].g && !pair && fewer >= 1 && flight >= fewer;
+    const ft_parallel *p = r->parallel;
+    double fewer = 0; /* of the stage behind */
+    for (int64_t s = p->pp - 1; s >= 0; s--) {
+        const ft_stage *pair = pair_of(p, stages, s), *next = s + 1 < p->pp ? &stages[s + 1] : NULL;
+        double flight = ft__ranks_held(p, pipe, s, &stages[s]), behind = fewer;
+        fewer = flight;
+        bool alike = next && next->g == stages[s].g && !pair && behind >= 1 && flight >= behind;
         if (!alike || next->held.peak_phase == FT_UPDATE) {
             FT_TRY(ft__ranks_share_memory(r, &stages[s], pair, flight, &stages[s].held, err));
             continue;
         }
-        double more = (flight - fewer) * stages[s].saved_bytes;
+        double more = (flight - behind) * stages[s].saved_bytes;
         ft_memory *m = &stages[s].held;
         *m = next->held;
         m->activations_bytes += more;
@@ -193,20 +196,20 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
 {
     const ft_parallel *p = r->parallel;
     int64_t micros = micros_of(r);
-    int64_t chunks = p->schedule == FT_INTERLEAVED ? p->vpp : 1;
-    FT_TRY(ft__pipeline_check(p->schedule, p->pp, chunks, micros, err));
+    FT_TRY(ft__pipeline_check(p->schedule, p->pp, ft__parallel_chunks(p), micros, err));
     ft_stage *stages = ft__arena_array(r->arena, (size_t)p->pp, sizeof *stages);
     if (!stages) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_ranks_width width = {0};
     FT_TRY(build_stages(r, stages, &width, err));
     ft_piped pipe;
-    FT_TRY(run_pipeline(r, stages, &pipe, err));
+    double gathered = 0; /* of a transfer, what puts it together again */
+    FT_TRY(run_pipeline(r, stages, &pipe, &gathered, err));
     begin_at(&pipe, p->pp, stages[0].start_ms);
 
     int64_t slowest = 0, worst = 0;
-    double end = 0, most = -1, parts = p->schedule == FT_INTERLEAVED ? (double)p->vpp : 1;
+    double end = 0, most = -1;
     ft_memory memory = {0};
-    FT_TRY(hold_memory(r, stages, &pipe, parts, err));
+    FT_TRY(hold_memory(r, stages, &pipe, err));
     for (int64_t s = 0; s < p->pp; s++) {
         const ft_stage *pair = pair_of(p, stages, s);
         double tail = after_pipeline(&stages[s]) + (pair ? after_pipeline(pair) : 0);
@@ -248,7 +251,8 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     rates(r, stages, slow, out);
     out->memory.remedy = "";
     if (!out->memory.fits) FT_TRY(ft__ranks_remedy(r, &stages[worst], &out->memory.remedy, err));
-    if (details) *details = (ft_ranked){.stages = stages, .stage_count = p->pp, .pipe = pipe};
+    if (details)
+        *details = (ft_ranked){.stages = stages, .stage_count = p->pp, .gather_received_ms = gathered, .pipe = pipe};
     if (shown) *shown = (ft_graph *)(uintptr_t)slow->g;
     return FT_OK;
 }

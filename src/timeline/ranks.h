@@ -23,9 +23,11 @@ typedef struct ft_stage {
     const ft_graph *g;
     const struct ft_lanes *lanes; /* its streams, for whoever walks them again */
     ft_step step;                 /* its kernels, as if it ran alone */
-    int64_t layers_from, count;   /* how many equal stages it stands for */
+    int64_t count;                /* how many equal stages it stands for */
+    ft_chunks chunks;             /* what of it each of its chunks runs */
     double forward_ms, backward_ms, update_ms;
-    double outside_forward_ms, outside_backward_ms; /* of them, what is no layer: embedding, head, loss */
+    double *chunk_forward_ms, *chunk_backward_ms; /* by chunk: of these, what it takes */
+    double *chunk_saved;          /* by chunk: the part of saved_bytes that it leaves */
     double last_backward_ms;      /* with the exchange of gradients beside it */
     double first_forward_ms;      /* with the gathering of updated parameters beside it */
     double axis_ms[FT_AXIS_COUNT];/* exchanges of one micro-batch */
@@ -38,6 +40,9 @@ typedef struct ft_stage {
     double replicated;            /* of them, held whole by every tensor rank */
     double layer_bytes;           /* parameters of the largest unit that is gathered at once, as gathered */
     double layer_gradient_bytes;  /* its gradients, as they are reduced */
+    double layer_flowing_bytes;   /* as the backward pass makes them */
+    double root_bytes, root_gradient_bytes; /* of FSDP's root, which holds what is no layer */
+    double head_gradient_bytes;   /* of it, what the head's backward pass makes */
     double gradient_bytes;        /* all of them, as they are reduced */
     ft_memory held;               /* by one of its ranks */
 } ft_stage;
@@ -45,6 +50,7 @@ typedef struct ft_stage {
 typedef struct ft_ranked {
     ft_stage *stages;
     int64_t stage_count;          /* pp */
+    double gather_received_ms;    /* of a boundary's transfer, what gathers it over tensor ranks; 0: it is sent whole */
     ft_piped pipe;
 } ft_ranked;
 
@@ -62,6 +68,17 @@ ft_group ft__ranks_replicas(const ft_parallel *p, bool expert);
 ft_group ft__ranks_sharers(const ft_parallel *p, bool expert);
 /* The part of states (or gradients, parameters) that one rank keeps when they are sharded. */
 double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
+/* Parameters are sharded by PyTorch's fully_shard; Megatron's kernels come with a sharding of their own. */
+bool ft__ranks_fsdp(const ft_ranks *r);
+
+/* What a stack does where the request leaves it open (ranks_stack.c): an early Megatron; gradients exchanged beside the
+ * backward pass; stages that wait while they send; bytes of a gradient's element on the wire. */
+bool ft__ranks_of_2021(const ft_parallel *p, const ft_workload *work);
+bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
+bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work);
+double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work);
+/* Whether a tensor rank's gathers and scatters run in pieces beside the products that read and make them. */
+bool ft__ranks_in_pieces(const ft_parallel *p, const ft_workload *work);
 
 /* ms of an exchange; `width`, when not NULL, grows to how much it may be shorter and longer, relative to it, and to its
  * share of the GPU. */
@@ -79,6 +96,14 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
 /* The times of a stage from its streams. `last_bucket_ms`: of gradients that wait for the backward pass to end. */
 ft_status ft__ranks_time(const ft_ranks *r, const struct ft_lanes *lanes, double last_bucket_ms, ft_stage *stage,
                          ft_error *err);
+/* What each chunk of a stage takes, when so much was spent on each block of a phase; and which part of what is saved
+ * for the backward pass it leaves (ranks_chunks.c). */
+ft_status ft__ranks_chunk_times(const ft_ranks *r, const double *spent, ft_stage *stage, ft_error *err);
+ft_status ft__ranks_chunk_saved(const ft_ranks *r, ft_stage *stage, ft_error *err);
+/* The part of its stage's layers that each place of an interleaved pipeline has; NULL where stages have one chunk. */
+ft_status ft__ranks_layer_parts(const ft_ranks *r, double **out, ft_error *err);
+/* Micro-batches whose activations a stage holds at once, by their bytes: logits wait in the last chunk alone. */
+double ft__ranks_held(const ft_parallel *p, const ft_piped *pipe, int64_t stage, const ft_stage *of);
 /* Stages `a` and `b` are one and the same. */
 ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, int64_t b, bool *same, ft_error *err);
 

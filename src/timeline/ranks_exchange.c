@@ -25,6 +25,12 @@ double ft__ranks_kept(const ft_parallel *p, double dense, double expert)
     return (dense / (double)ft__ranks_sharers(p, false).size + expert / (double)ft__ranks_sharers(p, true).size) / all;
 }
 
+bool ft__ranks_fsdp(const ft_ranks *r)
+{
+    const ft_parallel *p = r->parallel;
+    return r->work->task == FT_TRAIN && p->zero >= 3 && p->dp * p->cp > 1 && r->work->execution != FT_RUN_FUSED;
+}
+
 ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
 {
     bool cuttable = arch->design == FT_DECODER_ONLY || arch->design == FT_ENCODER_ONLY;

@@ -10,7 +10,7 @@
 typedef struct stage_lanes {
     ft_lanes lanes;
     double *comm, *gather, *scatter, *again, *spent;
-    bool *ring;
+    bool *ring, *pieces;
     ft_axis *axis;
     int32_t *awaits, *sends;
     ft_ranks_width width;
@@ -42,13 +42,7 @@ static double gather_element(const ft_ranks *r)
     return r->work->autocast && r->parallel->zero < 3 ? 4 : flowing;
 }
 
-static double reduce_element(const ft_ranks *r)
-{
-    if (r->parallel->reduce_bytes > 0) return r->parallel->reduce_bytes;
-    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
-    if (r->work->autocast) return r->parallel->zero >= 3 ? flowing : 4;
-    return r->work->master_weights && r->parallel->zero < 2 ? 4 : flowing;
-}
+static double reduce_element(const ft_ranks *r) { return ft__ranks_reduce_bytes(r->parallel, r->work); }
 
 /* Gradients wait for each other until a bucket is full: DDP's 25 MiB; Megatron's 40 million elements, more on many
  * ranks; FSDP's unit is a layer. */
@@ -119,6 +113,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
         if (engine && n->exchange.bytes <= custom_most) group.engine = FT_ENGINE_VLLM;
         s->axis[i] = n->exchange.axis;
         s->ring[i] = n->exchange.axis == FT_AXIS_CONTEXT && n->exchange.kind != FT_EXCHANGE_ALL_TO_ALL;
+        s->pieces[i] = n->exchange.axis == FT_AXIS_TENSOR && ft__ranks_in_pieces(p, r->work);
         FT_TRY(ft__ranks_exchange(r, n->exchange.kind, &group, n->exchange.bytes, &s->comm[i], &s->width, err));
         stage->axis_ms[n->exchange.axis] += s->comm[i] * (double)n->count * (double)block->repeat;
     }
@@ -173,14 +168,15 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     out->comm = ft__arena_array(r->arena, nodes, sizeof *out->comm);
     out->again = ft__arena_array(r->arena, nodes, sizeof *out->again);
     out->ring = ft__arena_array(r->arena, nodes, sizeof *out->ring);
+    out->pieces = ft__arena_array(r->arena, nodes, sizeof *out->pieces);
     out->axis = ft__arena_array(r->arena, nodes, sizeof *out->axis);
     out->awaits = ft__arena_array(r->arena, nodes, sizeof *out->awaits);
     out->sends = ft__arena_array(r->arena, nodes, sizeof *out->sends);
     out->gather = ft__arena_array(r->arena, blocks, sizeof *out->gather);
     out->scatter = ft__arena_array(r->arena, blocks, sizeof *out->scatter);
     out->spent = ft__arena_array(r->arena, blocks, sizeof *out->spent);
-    if (!out->comm || !out->again || !out->ring || !out->axis || !out->awaits || !out->sends || !out->gather ||
-        !out->scatter || !out->spent)
+    if (!out->comm || !out->again || !out->ring || !out->pieces || !out->axis || !out->awaits || !out->sends ||
+        !out->gather || !out->scatter || !out->spent)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     FT_TRY(ft__lanes_awaits(g, out->awaits, out->sends, err));
     for (int32_t b = 0; b < g->block_count; b++) FT_TRY(block_exchanges(r, g, b, stage, out, err));
@@ -191,7 +187,8 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     double bucket = fmin(bucket_of(r, reduce_element(r)), out->tail_bytes);
     if (bucket > 0 && r->parallel->dp * r->parallel->cp > 1)
         FT_TRY(sum_ms(r, bucket, false, out, &out->last_bucket_ms, err));
-    bool overlapping = r->work->execution == FT_RUN_FUSED; /* Megatron, Transformer Engine */
+    /* Megatron, Transformer Engine */
+    bool overlapping = r->work->execution == FT_RUN_FUSED && !ft__ranks_of_2021(r->parallel, r->work);
     out->lanes = (ft_lanes){.g = g,
                             .beats = step->pace->beats,
                             .entry = step->pace->entry,
@@ -201,6 +198,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .awaits = out->awaits,
                             .sends = out->sends,
                             .ring = out->ring,
+                            .pieces = out->pieces,
                             .again = out->again,
                             .gather = out->gather,
                             .scatter = out->scatter,
@@ -208,6 +206,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .gap = step->pace->gap,
                             .queue = step->pace->queue,
                             .ring_parts = (double)r->parallel->cp,
+                            .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
                             .beside = ft__ranks_beside(&out->width),
                             .spent = out->spent};
@@ -229,16 +228,29 @@ static void shard_update(const ft_ranks *r, const ft_stage *s, ft_graph *g)
         }
 }
 
-/* What is gathered and reduced at once. */
+/* What is gathered and reduced at once. FSDP's units are layers, and a root that has everything else: it is gathered
+ * from the first forward kernel to the last backward one, since it has both the embedding and the head. */
 static void measure_units(const ft_ranks *r, ft_stage *s)
 {
+    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
     for (int32_t b = 0; b < s->g->block_count; b++) {
+        const ft_block *block = &s->g->blocks[b];
         double dense, expert;
-        if (s->g->blocks[b].phase != FT_FORWARD) continue;
+        if (block->phase != FT_FORWARD) continue;
+        bool root = ft__ranks_fsdp(r) && !ft__block_is_layer(block);
         unit_of(s->g, b, false, &dense, &expert);
-        s->layer_bytes = fmax(s->layer_bytes, (dense + expert) * gather_element(r));
+        double gathered = (dense + expert) * gather_element(r);
         unit_of(s->g, b, true, &dense, &expert);
-        s->layer_gradient_bytes = fmax(s->layer_gradient_bytes, (dense + expert) * reduce_element(r));
+        double reduced = (dense + expert) * reduce_element(r);
+        if (root) {
+            s->root_bytes += gathered;
+            s->root_gradient_bytes += reduced;
+            if (block->carry_in != FT_NONE) s->head_gradient_bytes += (dense + expert) * flowing;
+        } else {
+            s->layer_bytes = fmax(s->layer_bytes, gathered);
+            s->layer_gradient_bytes = fmax(s->layer_gradient_bytes, reduced);
+            s->layer_flowing_bytes = fmax(s->layer_flowing_bytes, (dense + expert) * flowing);
+        }
     }
     s->gradient_bytes = (s->dense + s->expert) * reduce_element(r);
 }
@@ -252,7 +264,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     out->count = 1;
     ft_divisible model = ft__ranks_model(r->arch, r->work);
     FT_TRY(ft__model_forward(r->arch, &once, r->arena, &g, err));
-    FT_TRY(ft__layout_stage(g, index, r->parallel->pp, err));
+    FT_TRY(ft__layout_stage(g, r->parallel, index, &out->chunks, err));
     FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
     FT_TRY(ft__model_complete(r->arch, r->work, g, err));
     for (int32_t i = 0; i < g->tensor_count; i++) {
@@ -263,7 +275,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     shard_update(r, out, g);
     out->g = g;
     measure_units(r, out);
-    return FT_OK;
+    return ft__ranks_chunk_saved(r, out, err);
 }
 
 /* After the last backward pass: gradients of what every tensor rank holds whole but has seen some tokens of, and of a
@@ -271,7 +283,9 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
 static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
-    double element = r->work->master_weights || r->work->autocast ? 4 : ft_dtype_bytes(r->work->dtype), ms;
+    double element = ft__ranks_reduce_bytes(p, r->work), ms;
+    if (r->work->execution != FT_RUN_FUSED)
+        element = r->work->master_weights || r->work->autocast ? 4 : ft_dtype_bytes(r->work->dtype);
     if (p->sp && p->tp > 1) {
         ft_group group = {.size = p->tp, .stride = 1};
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &group, out->replicated * element, &ms, width, err));
@@ -316,13 +330,16 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
 
 ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, int64_t b, bool *same, ft_error *err)
 {
-    int64_t stages = r->parallel->pp;
+    const ft_parallel *p = r->parallel;
+    size_t blocks = (size_t)whole->block_count, parts = blocks * (size_t)ft__parallel_chunks(p);
     *same = false;
-    if (a < 1 || b < 1 || a >= stages - 1 || b >= stages - 1) return FT_OK;
-    int64_t *one = ft__arena_array(r->arena, (size_t)whole->block_count * 2, sizeof *one);
-    if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__layout_shares(whole, a, stages, one, err));
-    FT_TRY(ft__layout_shares(whole, b, stages, one + whole->block_count, err));
-    *same = !memcmp(one, one + whole->block_count, (size_t)whole->block_count * sizeof *one);
+    if (a < 1 || b < 1 || a >= p->pp - 1 || b >= p->pp - 1) return FT_OK;
+    int64_t *one = ft__arena_array(r->arena, blocks * 2, sizeof *one);
+    double *part = ft__arena_array(r->arena, parts * 2, sizeof *part);
+    if (!one || !part) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__layout_shares(whole, p, a, one, part, err));
+    FT_TRY(ft__layout_shares(whole, p, b, one + blocks, part + parts, err));
+    *same = !memcmp(one, one + blocks, blocks * sizeof *one);
+    for (size_t i = 0; i < parts; i++) *same = *same && part[i] == part[parts + i];
     return FT_OK;
 }

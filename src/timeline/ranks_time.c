@@ -1,20 +1,11 @@
 /* ranks_time.c: how long one stage takes for a micro-batch, for the first and for the last one. */
 #include <math.h>
-#include <string.h>
 
 #include "timeline/lanes.h"
 #include "timeline/ranks.h"
 
 /* A step of one micro-batch on one stage: nothing before it has given the host a lead. */
 static bool only_one(const ft_ranks *r) { return r->parallel->pp < 2 && r->work->accumulate < 2; }
-
-static double outside_layers(const ft_graph *g, const double *spent, ft_phase phase)
-{
-    double sum = 0;
-    for (int32_t b = 0; b < g->block_count; b++)
-        if (g->blocks[b].phase == phase && strncmp(g->blocks[b].name, "layers", 6)) sum += spent[b];
-    return sum;
-}
 
 /* One micro-batch forward and back: the only one of its step, from when the host begins, or in the rhythm of a long row
  * of them; then *start is what the first of the row takes beyond it. */
@@ -23,7 +14,7 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
 {
     const ft_parallel *p = r->parallel;
     bool always = p->zero >= 2; /* sharded gradients: every micro-batch sends its own on */
-    bool gathers = p->zero >= 3, beside = !p->no_overlap;
+    bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = {0};
     double first = 0;
     for (int round = 0; round < (only_one(r) ? 1 : 2); round++) {
@@ -41,14 +32,14 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
 }
 
 /* Then the last micro-batch, with what comes once. */
-static void time_stage(const ft_ranks *r, const ft_lanes *l, double last_bucket_ms, double *ended, ft_stage *stage)
+static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bucket_ms, double *ended, ft_stage *stage,
+                            ft_error *err)
 {
     const ft_parallel *p = r->parallel;
-    bool gathers = p->zero >= 3, beside = !p->no_overlap;
+    bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = time_passes(r, l, ended, &stage->forward_ms, &stage->backward_ms, &stage->start_ms);
-    if (r->work->task != FT_TRAIN) return;
-    stage->outside_forward_ms = outside_layers(l->g, l->spent, FT_FORWARD);
-    stage->outside_backward_ms = outside_layers(l->g, l->spent, FT_BACKWARD);
+    if (r->work->task != FT_TRAIN) return FT_OK;
+    FT_TRY(ft__ranks_chunk_times(r, l->spent, stage, err));
     if (only_one(r)) c = (ft_clocks){0}; /* it is the last one itself */
     double before = c.gpu;
     ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
@@ -63,10 +54,11 @@ static void time_stage(const ft_ranks *r, const ft_lanes *l, double last_bucket_
     c.gpu = fmax(c.gpu, c.host);
     stage->update_ms = c.gpu - before;
     stage->first_forward_ms = stage->forward_ms;
-    if (p->zero < 1 || p->zero > 2 || !p->gather_ahead) return;
+    if (p->zero < 1 || p->zero > 2 || !p->gather_ahead) return FT_OK;
     before = c.gpu;
     ft__lanes_run(l, FT_FORWARD, true, false, ended, &c);
     stage->first_forward_ms = fmax(c.gpu - before, stage->forward_ms);
+    return FT_OK;
 }
 
 /* What exchanges add to a micro-batch: its time less its time without them. What it waits for its host is no part of
@@ -90,6 +82,6 @@ ft_status ft__ranks_time(const ft_ranks *r, const ft_lanes *l, double last_bucke
 {
     double *ended = ft__arena_array(r->arena, (size_t)l->g->node_count + 1, sizeof *ended);
     if (!ended) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
-    time_stage(r, l, last_bucket_ms, ended, stage);
+    FT_TRY(time_stage(r, l, last_bucket_ms, ended, stage, err));
     return time_exposed(r, l, ended, stage, err);
 }

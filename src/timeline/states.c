@@ -48,9 +48,16 @@ int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, do
     return n;
 }
 
+/* Who says so: ranks_stack.c. */
+double ft__main_gradient(const ft_workload *work)
+{
+    bool megatron = work->execution == FT_RUN_FUSED && !work->autocast;
+    return megatron && work->dtype != FT_BF16 && ft_dtype_bytes(work->dtype) <= 2 ? 2 : 4;
+}
+
 double ft__gradient_element(const ft_workload *work, const ft_tensor *parameter)
 {
-    return work->master_weights ? fmax(4, parameter->element_bytes) : parameter->element_bytes;
+    return work->master_weights ? fmax(ft__main_gradient(work), parameter->element_bytes) : parameter->element_bytes;
 }
 
 double ft__update_workspace(const ft_workload *work, double all, const ft_tensor *widest)

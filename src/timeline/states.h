@@ -9,6 +9,8 @@ enum { FT_STATE_PARTS = 4 };
 int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, double parts[FT_STATE_PARTS]);
 
 /* Bytes of a gradient's element that waits for the optimizer: fp32 with master weights (Megatron's main_grad). */
+/* Bytes of an element of the gradients that are kept beside fp32 copies: fp32, or 16 bits where the stack sums so. */
+double ft__main_gradient(const ft_workload *work);
 double ft__gradient_element(const ft_workload *work, const ft_tensor *parameter);
 
 /* Bytes held during the update: `all` of the trained parameters in their own format, `widest` the tensor whose update

@@ -77,8 +77,12 @@ ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_d
  * are sharded as they are made do not pile up, and what waits for the backward pass is gone at the update. */
 typedef struct ft_memory_share {
     double weights[2], gradients[2], optimizer[2]; /* parts that this rank keeps; [1]: of experts */
+    double gradient_bytes;                         /* of an element of those kept beside fp32 copies; 0: the stack's */
     double waiting_bytes;                          /* activations of other micro-batches, until the update */
     double moving_bytes[FT_PHASE_COUNT];           /* parameters gathered, gradients on their way: communication */
+    double head_moving_bytes, embed_moving_bytes;  /* the same while what is behind or before the layers is undone */
+    double apart_bytes;                            /* buffers that other streams cache: reserved, not allocated */
+    bool fsdp;                                     /* PyTorch's: shards are the fp32 copies, gradients come and go */
 } ft_memory_share;
 ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
                                  const ft_memory_share *share, ft_memory *out, ft_error *err);

@@ -84,6 +84,17 @@ static void recomputation(void **state)
     less("time with selective and full", selective.ms, full.ms);
     less("peak with selective and none", selective.peak, none.peak);
     less("peak with full and selective", full.peak, selective.peak);
+    /* With flash attention there are no scores to drop: PyTorch's policy drops more, Megatron's nothing. */
+    outcome kept = train(""), some = train(",\"recompute\":\"selective\""), least = train(",\"recompute\":\"full\""),
+            fused = train(",\"execution\":\"fused\""),
+            megatron = train(",\"execution\":\"fused\",\"recompute\":\"selective\"");
+    less("activations with selective and none", some.activations, kept.activations);
+    less("activations with full and selective", least.activations, some.activations);
+    less("kernels with none and selective", kept.busy, some.busy);
+    less("kernels with selective and full", some.busy, least.busy);
+    less("a policy's Python: time with full and selective where the host sets the pace", least.ms, some.ms);
+    golden_near("Megatron's activations", megatron.activations, fused.activations, 1e-9);
+    golden_near("Megatron's time", megatron.ms, fused.ms, 1e-9);
     /* One forward pass more on top of three: about a third. */
     double a = train("").busy, b = train(",\"recompute\":\"full\"").busy;
     golden_holds(b / a > 1.15 && b / a < 1.4, "full recomputation: %g times as long", b / a);

@@ -76,7 +76,8 @@ static ft_workload training(void)
 
 static void every_trained_parameter_of_every_model_gets_a_gradient(void **state)
 {
-    ft_workload sdpa = training(), eager = training(), mixed = training(), again = training();
+    ft_workload sdpa = training(), eager = training(), mixed = training(), again = training(),
+                selective = training();
     (void)state;
     eager.attention = FT_EAGER;
     mixed.autocast = true;
@@ -85,6 +86,10 @@ static void every_trained_parameter_of_every_model_gets_a_gradient(void **state)
     assert_int_equal(0, holes(&eager, "eager attention"));
     assert_int_equal(0, holes(&mixed, "autocast"));
     assert_int_equal(0, holes(&again, "recomputation"));
+    selective.recompute = FT_RECOMPUTE_SELECTIVE;
+    assert_int_equal(0, holes(&selective, "selective recomputation"));
+    selective.execution = FT_RUN_COMPILE;
+    assert_int_equal(0, holes(&selective, "selective recomputation, compiled"));
 }
 
 static void adapters_are_all_that_is_trained_with_them(void **state)

@@ -88,6 +88,11 @@ static void checkpoints_cost_the_host(void **state)
     assert_true(ft__host_checkpoint_us(&megatron, FT_RECOMPUTE) < again / 2);
     assert_true(ft__host_checkpoint_us(&fast, FT_FORWARD) < forward / 3);
     assert_true(ft__host_checkpoint_us(&compiled, FT_FORWARD) == 0);
+    /* A policy is asked of every operator, in Python. */
+    double asked = ft__host_policy_us(&host, 72);
+    assert_true(asked > 1500 && asked < 2500);
+    assert_true(ft__host_policy_us(&megatron, 72) == 0 && ft__host_policy_us(&compiled, 72) == 0);
+    assert_true(ft__host_policy_us(&fast, 72) < asked / 3);
     assert_true(ft__host_checkpoint_us(&host, FT_BACKWARD) == 0 && ft__host_checkpoint_us(&host, FT_UPDATE) == 0);
 }
 

@@ -134,8 +134,8 @@ static void exchanges_are_megatrons(void **state)
         assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_GATHER, FT_BACKWARD) == scattered);
         assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_REDUCE_SCATTER, FT_BACKWARD) == gathered);
         assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_REDUCE, FT_FORWARD) == 0);
-        /* Recomputing whole layers repeats their exchanges, in PyTorch but the last one; recomputing the scores
-         * none. */
+        /* Recomputing whole layers repeats their exchanges, in PyTorch but the last one. Megatron's selective
+         * recomputation repeats none, PyTorch's the sum behind the second product. */
         p.sp = false;
         w.recompute = FT_RECOMPUTE_FULL;
         g = (ft_graph *)(uintptr_t)rank_of(&a, &w, &p, 0, arena).g;
@@ -144,8 +144,15 @@ static void exchanges_are_megatrons(void **state)
         w.recompute = FT_RECOMPUTE_SELECTIVE;
         w.attention = FT_EAGER;
         g = (ft_graph *)(uintptr_t)rank_of(&a, &w, &p, 0, arena).g;
-        assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_REDUCE, FT_RECOMPUTE) == 0);
+        again = exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_REDUCE, FT_RECOMPUTE);
+        assert_true(again == (eager ? 1 : 0) * layers * bsh);
         assert_true(contractions(g, true) > 0);
+        /* What was scattered is on the list of what is saved, what was gathered is not. */
+        p.sp = true;
+        g = (ft_graph *)(uintptr_t)rank_of(&a, &w, &p, 0, arena).g;
+        assert_true(exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_REDUCE_SCATTER, FT_RECOMPUTE) == 0);
+        gathered = exchanged_bytes(g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_GATHER, FT_RECOMPUTE);
+        assert_true(gathered == (eager ? 2 : 0) * layers * bsh);
     }
     ft__arch_release(&a);
     ft__arena_free(arena);

@@ -27,6 +27,12 @@ static const char *const requests[] = {
     LAID_OUT("llama-3-8b", "16", "{\"tp\":2,\"pp\":4,\"dp\":2}"),
     LAID_OUT("llama-3-8b", "8", "{\"tp\":2,\"pp\":4,\"schedule\":\"gpipe\",\"sp\":true}"),
     LAID_OUT("llama-3-8b", "16", "{\"tp\":2,\"pp\":4,\"vpp\":2,\"sp\":true,\"zero\":1,\"dp\":2}"),
+    LAID_OUT("llama-3-8b", "4", "{\"pp\":2,\"vpp\":17}"),          /* 34 slots: two of them without a layer */
+    LAID_OUT("llama-3-8b", "6", "{\"tp\":2,\"pp\":3,\"vpp\":11}"), /* 33: the last without one */
+    LAID_OUT("llama-3-405b", "16", "{\"tp\":8,\"pp\":8,\"vpp\":8,\"cp\":2,\"sp\":true}"),
+    "{\"task\":\"train\",\"model\":\"gpt3-6.7b\",\"gpu\":\"a100_sxm_80gb\",\"dtype\":\"fp16\",\"batch\":1,\"seq\":2048,"
+    "\"global_batch\":16,\"execution\":\"fused\",\"master_weights\":true,\"parallel\":{\"tp\":4,\"pp\":2,\"vpp\":2,"
+    "\"dp\":4}}",
     LAID_OUT("llama-3-8b", "8", "{\"pp\":4,\"schedule\":\"zero_bubble\"}"),
     LAID_OUT("llama-3-8b", "8", "{\"pp\":4,\"schedule\":\"dualpipe\"}"),
     LAID_OUT("llama-3-8b", "8", "{\"dp\":8,\"zero\":3}"),
@@ -345,7 +351,7 @@ static void graphs_have_no_circles_and_every_send_is_received(void **state)
                 assert_int_equal(t.sent[k].bytes, t.got[k].bytes);
                 if (k) assert_true(by_message(&t.sent[k - 1], &t.sent[k]) < 0); /* a tag is used once */
             }
-            int64_t micros = view.work->accumulate, places = view.parallel->pp * (view.parallel->vpp > 1 ? 2 : 1);
+            int64_t micros = view.work->accumulate, places = view.parallel->pp * view.parallel->vpp;
             if (view.parallel->pp > 1) assert_int_equal(t.sends, (size_t)(2 * (places - 1) * micros * same));
         }
         json_decref(t.groups);

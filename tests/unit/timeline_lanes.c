@@ -117,6 +117,36 @@ static void a_ring_goes_on_beside_its_kernel(void **state)
     ft__arena_free(h.arena);
 }
 
+/* Tensor ranks with user buffers: a product reads the pieces it has, and sends those it is done with. */
+static void products_take_and_give_pieces(void **state)
+{
+    (void)state;
+    hand h;
+    bool pieces[NODES] = {[1] = true};
+    set_up(&h, 1);
+    h.lanes.pieces = pieces;
+    h.lanes.piece_count = 4;
+    h.g->nodes[1].exchange.kind = FT_EXCHANGE_ALL_GATHER;
+    h.comm[1] = 4;                                   /* from 1 to 5 */
+    assert_true(near(forward(&h, false, false), 6)); /* its reader is no product: it waits */
+    h.g->nodes[3].op.kind = FT_OP_GEMM;
+    assert_true(near(forward(&h, false, false), 5 + 0.25));
+    h.comm[1] = 1.5; /* until 2.5, when three quarters of the reader are still to come */
+    assert_true(near(forward(&h, false, false), 3));
+
+    h.g->nodes[1].exchange.kind = FT_EXCHANGE_REDUCE_SCATTER;
+    h.comm[1] = 4;
+    assert_true(near(forward(&h, false, false), 6)); /* its maker is no product: from 1 to 5 */
+    h.g->nodes[0].op.kind = FT_OP_GEMM;
+    assert_true(near(forward(&h, false, false), 4.25 + 1)); /* from 0.25 to 4.25 */
+    h.comm[1] = 1.2;
+    assert_true(near(forward(&h, false, false), 3)); /* done at 1.45, before its reader's turn */
+    h.lanes.beside = 0.5;
+    h.comm[1] = 4; /* three quarters of the maker ran beside it */
+    assert_true(near(forward(&h, false, false), 4.25 + 0.375 + 1));
+    ft__arena_free(h.arena);
+}
+
 static void sharded_parameters_come_one_iteration_ahead(void **state)
 {
     (void)state;
@@ -237,6 +267,7 @@ int main(void)
         cmocka_unit_test(who_reads_an_exchange_waits_for_it),
         cmocka_unit_test(an_operand_that_is_there_need_not_wait),
         cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
+        cmocka_unit_test(products_take_and_give_pieces),
         cmocka_unit_test(sharded_parameters_come_one_iteration_ahead),
         cmocka_unit_test(what_is_gathered_again_starts_a_kernel_earlier),
         cmocka_unit_test(alone_they_are_the_streams_of_one_gpu),

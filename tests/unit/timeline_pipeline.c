@@ -116,6 +116,29 @@ static void nothing_runs_before_what_it_needs(void **state)
     ft__arena_free(arena);
 }
 
+/* Beside the next piece nothing is lost, but while an interleaved pipeline fills and drains its stages wait. */
+static void sends_are_waited_for_at_both_ends(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    const int64_t p = 4, v = 2, m = 16;
+    const double send = 0.25;
+    ft_piped r = run(arena, FT_INTERLEAVED, p, v, m, 1, 2, send);
+    for (int64_t s = 0; s < p; s++) {
+        int64_t warm = (p - s - 1) * 2 + (v - 1) * p, waits = 0;
+        for (int32_t i = 0; i < r.op_count[s]; i++) {
+            const ft_pipe_op *op = &r.ops[s][i];
+            bool end = i < warm || i >= r.op_count[s] - warm;
+            assert_true(op->waits == end);
+            waits += op->waits;
+            bool sends = op->kind == FT_PIPE_FORWARD ? op->chunk * p + s < p * v - 1 : op->chunk * p + s > 0;
+            if (op->waits && sends && i + 1 < r.op_count[s]) assert_true(op[1].start >= op->end + send - 1e-12);
+        }
+        assert_int_equal(waits, 2 * warm);
+    }
+    ft__arena_free(arena);
+}
+
 static void the_slowest_stage_sets_the_pace(void **state)
 {
     (void)state;
@@ -213,6 +236,7 @@ int main(void)
         cmocka_unit_test(bubbles_are_stages_over_micro_batches),
         cmocka_unit_test(schedules_hold_as_many_as_they_should),
         cmocka_unit_test(nothing_runs_before_what_it_needs),
+        cmocka_unit_test(sends_are_waited_for_at_both_ends),
         cmocka_unit_test(the_slowest_stage_sets_the_pace),
         cmocka_unit_test(very_many_micro_batches_cost_what_the_last_did),
         cmocka_unit_test(what_a_schedule_cannot_take_is_said),

@@ -1,0 +1,128 @@
+/* What a rank of PyTorch's fully_shard holds, term by term, and what one of Megatron's sharding does. */
+#include "layout_models.h"
+
+static const double layers = 32, hidden = 4096, ffn = 14336, kv = 1024, vocab = 128256;
+
+typedef struct rig {
+    ft_arena *arena;
+    ft_arch arch;
+    ft_workload work;
+    ft_parallel parallel;
+    ft_device device;
+    ft_memory memory;
+} rig;
+
+static rig begin(ft_execution execution)
+{
+    rig r = {.arena = ft__arena_new(0),
+             .arch = open_model("llama-3-8b"),
+             .work = train_work(2, 8192),
+             .parallel = layout_of(1, 1, 1, 1, 8),
+             .device = limit_device("h100_sxm")};
+    r.work.execution = execution;
+    r.work.recompute = FT_RECOMPUTE_SELECTIVE;
+    r.parallel.zero = 3;
+    return r;
+}
+
+static void end(rig *r)
+{
+    ft__arch_release(&r->arch);
+    ft__arena_free(r->arena);
+}
+
+static void ask(rig *r)
+{
+    ft_ranks ranks = {
+        .arch = &r->arch, .work = &r->work, .parallel = &r->parallel, .device = &r->device, .arena = r->arena};
+    ft_error err = {0};
+    int64_t worst;
+    ft__arena_reset(r->arena);
+    if (ft__ranks_memory(&ranks, &r->memory, &worst, &err) != FT_OK) fail_msg("%s", err.message);
+    assert_true(r->memory.reserved_bytes >= r->memory.peak_bytes);
+}
+
+static void close_to(const char *what, double found, double expected)
+{
+    if (fabs(found - expected) > 0.002 * expected + 2e6) fail_msg("%s: %.4g, expected %.4g", what, found, expected);
+}
+
+static double layer_elements(void) { return 2 * hidden * hidden + 2 * hidden * kv + 3 * hidden * ffn + 2 * hidden; }
+static double root_elements(void) { return 2 * vocab * hidden + hidden; }
+static double elements(void) { return layers * layer_elements() + root_elements(); }
+
+static void shards_are_the_fp32_copies(void **state)
+{
+    (void)state;
+    rig r = begin(FT_RUN_EAGER);
+    ask(&r);
+    close_to("parameters", r.memory.weights_bytes, 4 * elements() / 8);
+    close_to("states", r.memory.optimizer_bytes, 8 * elements() / 8);
+    /* Megatron's kernels: low-precision parameters beside fp32 ones, all sharded. */
+    r.work.execution = FT_RUN_FUSED;
+    ask(&r);
+    close_to("Megatron's parameters", r.memory.weights_bytes, 2 * elements() / 8);
+    close_to("Megatron's states", r.memory.optimizer_bytes, 12 * elements() / 8);
+    /* Parameters that are not sharded are what they are. */
+    r.work.execution = FT_RUN_EAGER;
+    r.parallel.zero = 2;
+    ask(&r);
+    close_to("parameters of stage 2", r.memory.weights_bytes, 2 * elements());
+    end(&r);
+}
+
+/* Gradients are dropped before the next forward pass, but the blocks of their shards belong to another stream. */
+static void gradients_come_and_go(void **state)
+{
+    (void)state;
+    rig r = begin(FT_RUN_EAGER);
+    const double shards = 4 * elements() / 8;
+    ask(&r);
+    assert_int_equal(r.memory.peak_phase, FT_BACKWARD);
+    assert_string_equal(r.memory.peak_block, "head");
+    assert_true(r.memory.gradients_bytes < 0.01 * shards);
+    assert_true(r.memory.reserved_bytes > r.memory.peak_bytes + 0.99 * shards);
+    double once = r.memory.reserved_bytes;
+    r.work.accumulate = 4; /* they wait for the other micro-batches */
+    ask(&r);
+    close_to("gradients", r.memory.gradients_bytes, shards);
+    assert_true(fabs(r.memory.reserved_bytes / once - 1) < 0.01);
+    /* A short sequence: the peak is where all of them are there. */
+    r.work.accumulate = 1;
+    r.work.batch = 1;
+    r.work.seq = 128;
+    ask(&r);
+    assert_true(r.memory.gradients_bytes > 0.4 * shards);
+    end(&r);
+}
+
+static void the_root_stays_gathered(void **state)
+{
+    (void)state;
+    rig r = begin(FT_RUN_COMPILE);
+    ask(&r); /* fullest at the loss: layers are dropped and not yet asked for again */
+    close_to("gathered", r.memory.communication_bytes, 2 * root_elements());
+    r.parallel.keep_gathered = true;
+    ask(&r);
+    close_to("all of it", r.memory.communication_bytes, 2 * elements());
+    /* Fullest in a layer: two layers gathered, the gradients of one and of the head, and one reduced in fp32. */
+    r.parallel.keep_gathered = false;
+    r.parallel.reduce_bytes = 4;
+    r.work.recompute = FT_RECOMPUTE_FULL;
+    r.arch.vocab = 4096;
+    ask(&r);
+    assert_string_equal(r.memory.peak_block, "layers");
+    double root = 2 * 4096 * hidden + hidden, head = 4096 * hidden + hidden;
+    close_to("in a layer", r.memory.communication_bytes, 2 * root + (4 + 2 + 4) * layer_elements() + 2 * head);
+    end(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_are_the_fp32_copies),
+        cmocka_unit_test(gradients_come_and_go),
+        cmocka_unit_test(the_root_stays_gathered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

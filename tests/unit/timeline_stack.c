@@ -1,0 +1,193 @@
+/* What a stack does where the request leaves it open: Megatron's formats of gradients, and Megatron of 2021. */
+#include "layout_models.h"
+
+#include "timeline/states.h"
+
+static ft_predictor *predictor;
+
+static int open_predictor(void **state)
+{
+    (void)state;
+    return ft__predictor_open(NULL, &predictor, NULL);
+}
+
+static int close_predictor(void **state)
+{
+    (void)state;
+    ft__predictor_close(predictor);
+    return 0;
+}
+
+static ft_workload work_in(ft_dtype dtype, ft_execution execution)
+{
+    ft_workload w = train_work(1, 2048);
+    w.dtype = dtype;
+    w.execution = execution;
+    return w;
+}
+
+static void gradients_travel_as_the_recipes_say(void **state)
+{
+    (void)state;
+    static const struct {
+        ft_dtype dtype;
+        ft_execution execution;
+        int zero;
+        double asked, bytes;
+    } cases[] = {
+        {FT_BF16, FT_RUN_FUSED, 0, 0, 4}, {FT_BF16, FT_RUN_FUSED, 1, 0, 4}, {FT_BF16, FT_RUN_FUSED, 3, 0, 2},
+        {FT_FP8, FT_RUN_FUSED, 0, 0, 2},  {FT_FP4, FT_RUN_FUSED, 1, 0, 2},  {FT_FP16, FT_RUN_FUSED, 0, 0, 2},
+        {FT_FP32, FT_RUN_FUSED, 0, 0, 4}, {FT_FP8, FT_RUN_FUSED, 0, 4, 4},  {FT_BF16, FT_RUN_FUSED, 0, 2, 2},
+        {FT_FP8, FT_RUN_EAGER, 0, 0, 4},  {FT_FP16, FT_RUN_EAGER, 1, 0, 4}, {FT_FP8, FT_RUN_COMPILE, 3, 0, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_workload w = work_in(cases[i].dtype, cases[i].execution);
+        ft_parallel p = layout_of(1, 1, 1, 1, 8);
+        p.zero = cases[i].zero;
+        p.reduce_bytes = cases[i].asked;
+        if (ft__ranks_reduce_bytes(&p, &w) != cases[i].bytes)
+            fail_msg("case %d: %g bytes", (int)i, ft__ranks_reduce_bytes(&p, &w));
+    }
+    ft_workload pure = work_in(FT_FP16, FT_RUN_FUSED);
+    pure.master_weights = false;
+    ft_parallel p = layout_of(1, 1, 1, 1, 8);
+    assert_true(ft__ranks_reduce_bytes(&p, &pure) == 2);
+}
+
+static ft_memory memory_of(ft_dtype dtype, int zero, double asked, double *elements)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_arch arch = open_model("llama-3.2-1b");
+    ft_workload w = work_in(dtype, FT_RUN_FUSED);
+    w.seq = 64; /* so that the update is the fullest moment */
+    ft_device device = limit_device("h100_sxm");
+    ft_parallel p = layout_of(1, 1, 1, 1, 8);
+    p.zero = zero;
+    p.reduce_bytes = asked;
+    ft_ranks r = {.arch = &arch, .work = &w, .parallel = &p, .device = &device, .arena = arena};
+    ft_memory m;
+    ft_error err;
+    int64_t worst;
+    if (ft__ranks_memory(&r, &m, &worst, &err) != FT_OK) fail_msg("%s", err.message);
+    *elements = rank_of(&arch, &w, &p, 0, arena).dense;
+    ft__arch_release(&arch);
+    ft__arena_free(arena);
+    return m;
+}
+
+/* Megatron-LM's table (dist_optimizer.md), bytes per parameter over d ranks: 18 and 6 + 12/d with gradients in fp32, 20
+ * and 4 + 16/d with gradients in 16 bits, of which the update makes fp32 ones for itself
+ * (the fullest moment where these are whole). */
+static void memory_follows_the_format(void **state)
+{
+    (void)state;
+    static const struct {
+        ft_dtype dtype;
+        int zero;
+        double asked, kept, all;
+    } cases[] = {
+        {FT_BF16, 0, 0, 18, 0},           {FT_BF16, 1, 0, 6 + 12.0 / 8, 0}, {FT_FP16, 0, 0, 16, 20},
+        {FT_FP16, 1, 0, 4 + 12.0 / 8, 0}, {FT_FP8, 0, 0, 16, 20},           {FT_FP8, 1, 0, 4 + 12.0 / 8, 0},
+        {FT_FP16, 0, 4, 18, 0},           {FT_BF16, 1, 2, 4 + 12.0 / 8, 0}, {FT_BF16, 0, 2, 16, 20},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double elements;
+        ft_memory m = memory_of(cases[i].dtype, cases[i].zero, cases[i].asked, &elements);
+        double kept = (m.weights_bytes + m.gradients_bytes + m.optimizer_bytes) / elements;
+        double all = (m.peak_bytes - m.activations_bytes) / elements;
+        if (fabs(kept / cases[i].kept - 1) > 0.01 || (cases[i].all > 0 && fabs(all / cases[i].all - 1) > 0.01))
+            fail_msg("case %d: %.2f kept, %.2f in all; %.2f and %.2f expected", (int)i, kept, all, cases[i].kept,
+                     cases[i].all);
+    }
+}
+
+static void only_pipelines_in_fp16_are_of_2021(void **state)
+{
+    (void)state;
+    ft_workload half = work_in(FT_FP16, FT_RUN_FUSED), brain = work_in(FT_BF16, FT_RUN_FUSED);
+    ft_workload eager = work_in(FT_FP16, FT_RUN_EAGER), autocast = half;
+    autocast.autocast = true;
+    ft_parallel p = layout_of(8, 4, 1, 1, 4);
+    p.schedule = FT_INTERLEAVED;
+    p.vpp = 2;
+    assert_true(ft__ranks_of_2021(&p, &half));
+    assert_false(ft__ranks_of_2021(&p, &brain) || ft__ranks_of_2021(&p, &eager) || ft__ranks_of_2021(&p, &autocast));
+    assert_false(ft__ranks_overlaps(&p, &half));
+    assert_true(ft__ranks_overlaps(&p, &brain));
+    assert_true(ft__ranks_waits_for_sends(&p, &half));
+    assert_false(ft__ranks_waits_for_sends(&p, &brain));
+    ft_parallel asked = p; /* who says what it does is taken at their word */
+    asked.overlap = asked.overlap_sends = true;
+    assert_true(ft__ranks_overlaps(&asked, &half));
+    assert_false(ft__ranks_waits_for_sends(&asked, &half));
+    asked = p;
+    asked.no_overlap = asked.wait_sends = true;
+    assert_false(ft__ranks_overlaps(&asked, &brain));
+    assert_true(ft__ranks_waits_for_sends(&asked, &brain));
+    ft_parallel sequence = p; /* of 2022 and later */
+    sequence.sp = true;
+    assert_true(ft__ranks_overlaps(&sequence, &half));
+    assert_false(ft__ranks_waits_for_sends(&sequence, &half));
+    ft_parallel alone = layout_of(8, 1, 1, 1, 4); /* PyTorch's DDP */
+    assert_true(ft__ranks_overlaps(&alone, &half));
+}
+
+static double step_of(const ft_parallel *p, ft_dtype dtype, double *gathered)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_memo *memo = ft__memo_new();
+    ft_arch arch = open_model("gpt3-6.7b");
+    ft_workload w = work_in(dtype, FT_RUN_FUSED);
+    w.accumulate = 16;
+    ft_device device = limit_device("a100_sxm_80gb");
+    ft_cluster c = {.tiers = 2, .gpus_per_node = 8, .nodes = 16, .gpus = 128};
+    c.tier[0] = (ft_tier){.fabric = FT_NVLINK, .gbps = 300, .efficiency = 0.8, .gpus = 8, .oversubscription = 1};
+    c.tier[1] = (ft_tier){.fabric = FT_INFINIBAND, .gbps = 25, .efficiency = 0.9, .gpus = 128, .oversubscription = 1};
+    c.tier[0].switched = c.tier[1].switched = true;
+    ft_ranks r = {.arch = &arch,
+                  .work = &w,
+                  .parallel = p,
+                  .cluster = &c,
+                  .device = &device,
+                  .predictor = predictor,
+                  .quantile = 0.9,
+                  .memo = memo,
+                  .arena = arena};
+    ft_step step;
+    ft_ranked details;
+    ft_error err;
+    if (ft__ranks_forecast(&r, &step, &details, NULL, &err) != FT_OK) fail_msg("%s", err.message);
+    *gathered = details.gather_received_ms;
+    ft__memo_free(memo);
+    ft__arch_release(&arch);
+    ft__arena_free(arena);
+    return step.step_ms;
+}
+
+static void a_step_of_2021_takes_longer(void **state)
+{
+    (void)state;
+    double gathered, none;
+    ft_parallel p = layout_of(8, 4, 1, 1, 4);
+    p.schedule = FT_INTERLEAVED;
+    p.vpp = 2;
+    double then = step_of(&p, FT_FP16, &gathered), now = step_of(&p, FT_BF16, &none);
+    assert_true(gathered > 0 && none == 0);
+    assert_true(then > 1.02 * now);
+    p.overlap = true; /* each choice costs something */
+    double beside = step_of(&p, FT_FP16, &gathered);
+    assert_true(beside < then);
+    p.overlap_sends = true;
+    assert_true(step_of(&p, FT_FP16, &gathered) < beside);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_travel_as_the_recipes_say),
+        cmocka_unit_test(memory_follows_the_format),
+        cmocka_unit_test(only_pipelines_in_fp16_are_of_2021),
+        cmocka_unit_test(a_step_of_2021_takes_longer),
+    };
+    return cmocka_run_group_tests(tests, open_predictor, close_predictor);
+}
