@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "timeline/lanes.h"
-#include "timeline/ranks.h"
+#include "timeline/ranks_wrapper.h"
 
 /* -- exchanges --------------------------------------------------------------------------------- */
 
@@ -16,6 +16,7 @@ typedef struct stage_lanes {
     ft_ranks_width width;
     double last_bucket_ms; /* what waits for the backward pass to end */
     double tail_bytes;
+    ft_wrapped *wrapped;
 } stage_lanes;
 
 /* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block. */
@@ -178,6 +179,9 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     if (!out->comm || !out->again || !out->ring || !out->pieces || !out->axis || !out->awaits || !out->sends ||
         !out->gather || !out->scatter || !out->spent)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    out->wrapped = ft__arena_alloc(r->arena, sizeof *out->wrapped);
+    if (!out->wrapped) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    FT_TRY(ft__ranks_wrapped(r, stage, out->wrapped, err));
     FT_TRY(ft__lanes_awaits(g, out->awaits, out->sends, err));
     for (int32_t b = 0; b < g->block_count; b++) FT_TRY(block_exchanges(r, g, b, stage, out, err));
     FT_TRY(gather_again(r, g, out, err));
@@ -191,8 +195,8 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     bool overlapping = r->work->execution == FT_RUN_FUSED && !ft__ranks_of_2021(r->parallel, r->work);
     out->lanes = (ft_lanes){.g = g,
                             .beats = step->pace->beats,
-                            .entry = step->pace->entry,
-                            .pass = step->pace->pass,
+                            .entry = out->wrapped->entry,
+                            .pass = out->wrapped->pass,
                             .comm = out->comm,
                             .axis = out->axis,
                             .awaits = out->awaits,

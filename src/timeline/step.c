@@ -207,6 +207,14 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
     out->high_ms = out->step_ms + above;
 }
 
+ft_host ft__step_host(const ft_workload *work)
+{
+    return (ft_host){.dispatch = dispatch_of(work->execution),
+                     .gradients = work->task == FT_TRAIN,
+                     .us_per_op = work->host_us_per_op,
+                     .hand_fused = work->execution == FT_RUN_FUSED};
+}
+
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,
                             double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err)
 {
@@ -214,10 +222,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     ft_workload work = *asked;
     if (work.accumulate < 1 || work.task != FT_TRAIN) work.accumulate = 1;
     ft_run t = {.g = g, .work = &work, .device = device, .predictor = p, .quantile = quantile, .memo = memo};
-    t.host = (ft_host){.dispatch = dispatch_of(work.execution),
-                       .gradients = work.task == FT_TRAIN,
-                       .us_per_op = work.host_us_per_op,
-                       .hand_fused = work.execution == FT_RUN_FUSED};
+    t.host = ft__step_host(&work);
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     double *entry = ft__arena_array(arena, blocks, sizeof *entry);
     t.beats = ft__arena_array(arena, nodes, sizeof *t.beats);

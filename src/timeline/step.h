@@ -5,6 +5,7 @@
  * overhead-bound without being told. A block that repeats is walked until its rhythm repeats, then multiplied. */
 #ifndef FT_TIMELINE_STEP_H
 #define FT_TIMELINE_STEP_H
+#include "kernel/host.h"
 #include "kernel/predictor.h"
 #include "model/workload.h"
 
@@ -62,6 +63,8 @@ void ft__memo_free(ft_memo *m);
 ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op,
                             double quantile, ft_forecast *out, ft_error *err);
 
+/* Who issues a step's kernels, and how. */
+ft_host ft__step_host(const ft_workload *work);
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *work, const ft_device *device, const ft_predictor *p,
                             double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err);
 /* Dense TFLOP/s that MFU is measured by, and of which format; `of` may be NULL. */

@@ -96,6 +96,25 @@ static void checkpoints_cost_the_host(void **state)
     assert_true(ft__host_checkpoint_us(&host, FT_BACKWARD) == 0 && ft__host_checkpoint_us(&host, FT_UPDATE) == 0);
 }
 
+static void wrappers_cost_by_the_parameter(void **state)
+{
+    (void)state;
+    ft_host host = {.dispatch = FT_DISPATCH_EAGER}, compiled = {.dispatch = FT_DISPATCH_COMPILED};
+    ft_host megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true}, graph = {.dispatch = FT_DISPATCH_GRAPH};
+    ft_host fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
+    double forward = ft__host_wrapper_us(&host, true, FT_FORWARD, 12);
+    double backward = ft__host_wrapper_us(&host, true, FT_BACKWARD, 12);
+    /* A layer of GPT-2 under fully_shard: 1.0 and 2.1 ms on the H200's machine. */
+    assert_true(forward > 800 && forward < 1600 && backward > 1600 && backward < 2500);
+    assert_true(ft__host_wrapper_us(&host, true, FT_FORWARD, 24) == 2 * forward);
+    assert_true(ft__host_wrapper_us(&host, false, FT_FORWARD, 12) == 0);
+    assert_true(ft__host_wrapper_us(&host, false, FT_BACKWARD, 12) < backward / 4);
+    assert_true(ft__host_wrapper_us(&compiled, true, FT_FORWARD, 12) == forward);
+    assert_true(ft__host_wrapper_us(&megatron, true, FT_FORWARD, 12) == 0);
+    assert_true(ft__host_wrapper_us(&graph, true, FT_FORWARD, 12) == 0);
+    assert_true(ft__host_wrapper_us(&fast, true, FT_FORWARD, 12) == forward / 4);
+}
+
 static void plans_are_made_where_cudnn_answers(void **state)
 {
     (void)state;
@@ -115,6 +134,7 @@ int main(void)
         cmocka_unit_test(what_the_user_says_holds),
         cmocka_unit_test(less_of_the_host_from_eager_to_none),
         cmocka_unit_test(checkpoints_cost_the_host),
+        cmocka_unit_test(wrappers_cost_by_the_parameter),
         cmocka_unit_test(plans_are_made_where_cudnn_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -211,6 +211,54 @@ static void states_are_sharded(void **state)
     end(&r);
 }
 
+/* DDP's buckets are a second copy of the gradients; Megatron's are the gradients. Measured: 710 MB more than alone for
+ * GPT-2 of 355 M parameters in bf16. */
+static void buckets_are_a_second_copy(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "gpt2-medium");
+    r.work.execution = FT_RUN_EAGER;
+    r.work.master_weights = false;
+    r.work.seq = 1024;
+    r.work.batch = 8;
+    double peak[2];
+    for (int i = 0; i < 2; i++) {
+        r.parallel = layout_of(1, 1, 1, 1, i ? 2 : 1);
+        forecast(&r);
+        peak[i] = r.step.memory.peak_bytes;
+    }
+    close_to(peak[1] - peak[0], 709.6e6, 0.02, "DDP's buckets");
+    r.work.execution = FT_RUN_FUSED;
+    forecast(&r);
+    assert_true(r.step.memory.communication_bytes == 0);
+    end(&r);
+}
+
+/* Hooks of FSDP set the pace of small layers, and hide behind large ones. */
+static void hooks_cost_the_host(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "gpt2-medium");
+    r.work.execution = FT_RUN_EAGER;
+    double host[2], step[2][2];
+    for (int large = 0; large < 2; large++)
+        for (int zero = 0; zero < 2; zero++) {
+            r.work.batch = large ? 64 : 1;
+            r.work.seq = large ? 1024 : 256;
+            r.parallel = layout_of(1, 1, 1, 1, 2);
+            r.parallel.zero = zero ? 3 : 0;
+            forecast(&r);
+            host[zero] = r.step.host_ms;
+            step[large][zero] = r.step.step_ms;
+        }
+    assert_true(host[1] > 1.6 * host[0]); /* measured: 2.6 times what DDP's step costs the host */
+    assert_true(step[0][1] > 1.6 * step[0][0]);
+    assert_true(step[1][1] < 1.1 * step[1][0]);
+    end(&r);
+}
+
 static void early_stages_hold_more(void **state)
 {
     (void)state;
@@ -316,8 +364,10 @@ static void company_makes_nobody_faster(void **state)
                     ft__step_forecast(g, &r.work, &r.device, predictor, 0.9, r.memo, r.arena, &alone, NULL), FT_OK);
                 r.parallel = layout_of(1, 1, 1, 1, 2);
                 forecast(&r);
+                /* DDP's hooks, 28 us a parameter, are much beside compiled steps of 2 and 6 ms. */
+                double most = ways[w] == FT_RUN_COMPILE ? 1.9 : 1.35;
                 bool silent = kind == 0 && fabs(r.step.step_ms / alone.step_ms - 1) > 1e-4;
-                if (silent || r.step.step_ms < alone.step_ms * (1 - 1e-3) || r.step.step_ms > 1.35 * alone.step_ms)
+                if (silent || r.step.step_ms < alone.step_ms * (1 - 1e-3) || r.step.step_ms > most * alone.step_ms)
                     fail_msg("%s, way %d, kind %d: %.4f ms, alone %.4f", models[m], (int)w, kind, r.step.step_ms,
                              alone.step_ms);
                 end(&r);
@@ -518,6 +568,8 @@ int main(void)
         cmocka_unit_test(hybrid_shards_cross_fewer_ranks),
         cmocka_unit_test(overlap_hides_what_there_is_time_for),
         cmocka_unit_test(states_are_sharded),
+        cmocka_unit_test(buckets_are_a_second_copy),
+        cmocka_unit_test(hooks_cost_the_host),
         cmocka_unit_test(early_stages_hold_more),
         cmocka_unit_test(the_peak_is_looked_for_after_sharding),
         cmocka_unit_test(the_update_holds_no_activations),
