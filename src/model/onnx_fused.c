@@ -17,7 +17,7 @@ static void attend(ft_onnx_run *r, ft_onnx_item *q, ft_onnx_item *k, ft_onnx_ite
     ft_scores s = {.shape = h->shape, .scale = true, .mask = h->mask};
     ft_ref from = ft__onnx_ref(r, q), keys = ft__onnx_ref(r, k), values = ft__onnx_ref(r, v);
     if (ft__onnx_failed(r) || ft__onnx_count(y) < 1) return;
-    s.shape.masked = h->mask && !(h->shape.causal && r->m->work->attention == FT_FLASH);
+    s.shape.masked = h->mask && !(h->shape.causal && ft__flashes(r->m->work->attention));
     s.q_dense = !h->merged && ft__onnx_plain(q);
     s.k_dense = !h->merged && ft__onnx_plain(k);
     s.v_dense = !h->merged && ft__onnx_plain(v);

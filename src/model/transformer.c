@@ -128,7 +128,7 @@ static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
     s.q_dense = s.merge = joined;
     s.k_dense = cached || joined;
     s.v_dense = cached;
-    if (a->sinks && m->work->attention == FT_FLASH) ft__parameter(b, "attn.sinks", 1, a->heads);
+    if (a->sinks && ft__flashes(m->work->attention)) ft__parameter(b, "attn.sinks", 1, a->heads);
     ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
     m->kv_len = seen;
     return ft__linear(b, "attn.o_proj", y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);

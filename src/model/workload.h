@@ -6,7 +6,9 @@
 #include "model/config.h"
 
 typedef enum ft_task { FT_TRAIN, FT_FORWARD_PASS, FT_PREFILL, FT_DECODE, FT_TASK_COUNT } ft_task;
-typedef enum ft_attention_kind { FT_FLASH, FT_EAGER, FT_SDPA } ft_attention_kind;
+/* flash1: the FlashAttention package's first generation (2022), or its form in Triton. */
+typedef enum ft_attention_kind { FT_FLASH, FT_EAGER, FT_SDPA, FT_FLASH1, FT_ATTENTION_KINDS } ft_attention_kind;
+static inline bool ft__flashes(ft_attention_kind k) { return k == FT_FLASH || k == FT_FLASH1; }
 typedef enum ft_execution { FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL } ft_execution;
 typedef enum ft_cache_kind { FT_CACHE_PAGED, FT_CACHE_STATIC, FT_CACHE_DYNAMIC } ft_cache_kind;
 typedef enum ft_optimizer {

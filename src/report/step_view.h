@@ -32,7 +32,7 @@ typedef struct ft_step_view {
 
 /* The words of requests, by the enums of model/workload.h. */
 extern const char *const ft__task_words[FT_TASK_COUNT];
-extern const char *const ft__attention_words[3];
+extern const char *const ft__attention_words[FT_ATTENTION_KINDS];
 extern const char *const ft__execution_words[5];
 extern const char *const ft__cache_words[3];
 extern const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT];

@@ -57,6 +57,36 @@ static void precision(void **state)
     golden_near("twice the bytes of bf16", fp32.weights, 2 * bf16.weights, 0.01);
 }
 
+/* TFLOP/s of attention forward and backward: one layer, 16k tokens, width 2048 (causal: half of all pairs). */
+static double attention_tflops(const char *gpu, const char *kind, int heads)
+{
+    json_t *a =
+        golden_ask("{\"task\":\"train\",\"model\":{\"model_type\":\"gpt2\",\"n_embd\":2048,\"n_layer\":1,"
+                   "\"n_head\":%d,\"n_positions\":16384,\"attn_pdrop\":0},\"gpu\":\"%s\",\"batch\":1,\"seq\":16384,"
+                   "\"dtype\":\"bf16\",\"attention\":\"%s\",\"detail\":\"kernels\"}",
+                   heads, gpu, kind);
+    double ms = 0;
+    size_t i;
+    json_t *k;
+    json_array_foreach (json_object_get(a, "kernels"), i, k)
+        if (!strcmp(json_string_value(json_object_get(k, "op")), "attention")) ms += golden_figure(k, "total_ms");
+    json_decref(a);
+    return 3.5 * 2 * 16384.0 * 16384 * 2048 / ms * 1e-9;
+}
+
+/* Figures of FlashAttention-2's authors for both generations. */
+static void generations_of_flash_attention(void **state)
+{
+    (void)state;
+    golden_near("A100, heads of 128, second", attention_tflops("a100_sxm_80gb", "flash", 16), 189, 0.2);
+    golden_near("A100, heads of 64, second", attention_tflops("a100_sxm_80gb", "flash", 32), 171, 0.2);
+    golden_near("A100, heads of 128, first", attention_tflops("a100_sxm_80gb", "flash1", 16), 83, 0.2);
+    golden_near("A100, heads of 64, first", attention_tflops("a100_sxm_80gb", "flash1", 32), 97, 0.2);
+    golden_near("H100, heads of 128, second", attention_tflops("h100_sxm", "flash", 16), 328, 0.2);
+    golden_near("H100, heads of 128, first", attention_tflops("h100_sxm", "flash1", 16), 137, 0.2);
+    golden_near("H100, heads of 64, first", attention_tflops("h100_sxm", "flash1", 32), 156, 0.2);
+}
+
 static void attention(void **state)
 {
     (void)state;
@@ -240,7 +270,7 @@ int main(void)
         cmocka_unit_test(accumulation),  cmocka_unit_test(execution),
         cmocka_unit_test(adapters),      cmocka_unit_test(quantised_decoding),
         cmocka_unit_test(caches),        cmocka_unit_test(experts),
-        cmocka_unit_test(skew),
+        cmocka_unit_test(skew),          cmocka_unit_test(generations_of_flash_attention),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
