@@ -20,10 +20,6 @@ static ft_ref product(ft_tape *t, const ft_node *of, ft_ref x, ft_ref y, ft_ref 
     node.op.name = of->op.name;
     node.cut = of->cut;
     node.core = of->core;
-    /* Rows of odd length: kernels that read single elements, which lose less in these layouts than in the forward one
-     * (H200: heads over 50257 tokens, gpt2 and gpt_neo alike). */
-    bool low = ft_dtype_bytes(of->op.dtype) == 2, odd = of->op.u.gemm.n % 2 && of->op.u.gemm.n > 1;
-    if (of->verb == FT_DO_LINEAR && low && odd) node.effort = 0.8F;
     ft__emit(&t->b, &node);
     return out;
 }

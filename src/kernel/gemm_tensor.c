@@ -17,6 +17,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/gemm_narrow.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 
@@ -26,7 +27,7 @@ enum {
     GAP = FT_THETA_GAP_US,
     EC, EB, WAVE_US, FEED, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, WARM_CAPACITY, L2_RATE, RAMP_US,
     NARROW_FEED, NARROW_PAIRS, NARROW_US, LAYOUT_NN, LAYOUT_T,
-    QUANTISATION, QUANT_US, QUANT_EB, BIAS, HABIT,
+    QUANTISATION, QUANT_US, QUANT_EB, BIAS, HABIT, SPLIT_OF_GROUPS,
     THETA_COUNT
 };
 /* clang-format on */
@@ -48,8 +49,8 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [L2_RATE] = {"l2_bytes_per_flop", 0.0065, 0.002, 0.03, 0.4},
     [RAMP_US] = {"memory_ramp_us", 3, 0.2, 15, 0.5},
     [NARROW_FEED] = {"narrow_bytes_per_clock", 8, 2, 40, 0.3},
-    [NARROW_PAIRS] = {"narrow_pairs", 2, 0.8, 5, 0.3},
-    [NARROW_US] = {"narrow_us", 0.6, 0.05, 5, 0.5},
+    [NARROW_PAIRS] = {"narrow_pairs", 1.55, 0.8, 5, 0.3},
+    [NARROW_US] = {"narrow_us", 0.3, 0.05, 5, 0.5},
     [LAYOUT_NN] = {"layout_nn", 0.98, 0.5, 1.05, 0.15},
     [LAYOUT_T] = {"layout_t", 0.95, 0.4, 1.05, 0.25},
     [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
@@ -57,6 +58,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [QUANT_EB] = {"quantise_bandwidth", 0.6, 0.05, 1, 0.5},
     [HABIT] = {"habit", 0.15, 0.001, 0.9, 1.0},
     [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
+    [SPLIT_OF_GROUPS] = {"split_of_groups", 1.3, 0.5, 3, 0.3},
 };
 
 /* clang-format off */
@@ -74,7 +76,8 @@ _Static_assert((int)TILES_OF_GROUPS <= (int)FT_GEMM_MAX_TILES, "a pick has room 
 
 /* Warp groups multiply 64 rows by any multiple of 8 columns (PTX: wgmma, tcgen05), and the library uses that: its
  * kernels on Hopper and Blackwell (nvjet, as profiles name them) have tiles of 8 to 320 in steps of 8. Where a few tile
- * sizes leave the last wave half empty, one of these does not. */
+ * sizes leave the last wave half empty, one of these does not. Their split K costs half as much again as the older
+ * kernels': fitted to A100 and L40S it takes 2.2 and 1.6 us, to H100, H200 and B200 2.5, 2.5 and 2.8. */
 static bool in_groups(const ft_device *device)
 {
     return !strcmp(device->generation, "hopper") || !strcmp(device->generation, "blackwell");
@@ -119,35 +122,11 @@ static const char *const feature_names[] = {
 };
 /* clang-format on */
 
-/* Rows that are no multiple of 16 bytes: TMA and 16-byte copies are out, and NVIDIA's libraries fall back on kernels of
- * older generations, the same on every GPU (profiles show their names): multiples of 4 bytes go through cp.async in
- * pieces of 4 bytes (CUTLASS's sm_80 kernels, "align2"; rows of 8 bytes take them too), the others element by element
- * through registers (sm_75, "align1"). What limits them is neither the matrix unit nor L2 but the SM that issues so
- * many small copies, of operands and of outputs: some four elements per clock, twice the bytes for pairs of them. A
- * faster matrix unit gains nothing. Found on fitted points of our H200, and held against what is published: 2048^3 with
- * an odd row takes "over 2x" the time of an aligned product on A100 (He 2024, What Shapes Do Matrix Multiplications
- * Like; 2.5 to 3 here), 1157 x 1157 x 4096 takes 99 us on B200 (PyTorch pull request 196992; 115 here). mma.sync, which
- * these kernels use, reaches 62 % of Hopper's 4096 flop per clock and SM (Luo et al. 2024, arXiv 2402.13499). */
-static void search_narrow(const ft_device *device, const double *th, int align, ft_gemm_search *s)
-{
-    static const ft_gemm_tile tiles_narrow[] = {{256, 128}, {128, 256}, {128, 128}, {64, 64}, {128, 64},
-                                                {64, 128},  {256, 64},  {64, 256},  {32, 32}};
-    double clocks_per_ms = device->matrix_mhz * 1e3, mma_sync = 2540 * 2 / s->element_bytes * clocks_per_ms;
-    s->tiles = tiles_narrow;
-    s->tile_count = align < 4 ? 4 : (int)(sizeof tiles_narrow / sizeof *tiles_narrow);
-    s->flop_per_ms_sm = fmin(s->flop_per_ms_sm, th[EC] * mma_sync);
-    double feed = th[NARROW_FEED] * (align < 4 ? 1 : th[NARROW_PAIRS]) * clocks_per_ms;
-    s->feed_bytes_per_ms_sm = fmin(feed, 0.7 * s->feed_bytes_per_ms_sm); /* never as fast as whole rows */
-    s->wave_ms_per_element = fmax(s->element_bytes, 2) / s->feed_bytes_per_ms_sm;
-    s->finely = true;
-    s->max_split = s->max_split > 1 ? 128 : 1;
-    s->habit = 0;
-}
-
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
-    double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9; /* flop per ms */
+    double e = ft_dtype_bytes(op->dtype);
+    double peak = ft__peak_tflops(device, op->dtype) * ft__matrix_boost(device) * 1e9; /* flop per ms */
     double clocks = 1e-3 * ft__clock_scale(device);
     int aligned[3], align = ft__gemm_op_alignment(op, aligned);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
@@ -176,18 +155,25 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .quantisation = th[QUANTISATION],
         .memory_ms = memory_ms,
         .smooth = th[SMOOTH],
-        .split_ms = th[SPLIT_US] * clocks,
+        .split_ms = th[SPLIT_US] * clocks * (in_groups(device) ? th[SPLIT_OF_GROUPS] : 1),
         .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
         .habit = th[HABIT],
         .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
         .max_split = b > 1 ? 1 : 16,
     };
+    /* Hopper's warp groups read tf32 along K alone (PTX: wgmma transposes 16-bit operands only). A transposed A is left
+     * to mma.sync: on our H200 large products reach 421 TFLOP/s as "nt" and 268 as "tn". */
+    if (op->dtype == FT_TF32 && a_t && !strcmp(device->generation, "hopper"))
+        s.flop_per_ms_sm = fmin(s.flop_per_ms_sm, th[EC] * ft__mma_sync_rate(device, e));
     bool narrow = align < 16 && m > 1 && n > 1; /* vectors stream as ever */
-    if (narrow) search_narrow(device, th, align, &s);
+    if (narrow)
+        ft__gemm_narrow_search(
+            device, op, (ft_gemm_narrow){align, th[EC], th[NARROW_FEED], th[NARROW_PAIRS], th[SPLIT_US] * clocks}, &s);
     ft_gemm_pick pick;
     ft__gemm_outcome(device, op, &s, (ft_gemm_power){th[ENERGY], th[EC] * peak * 1e-9, th[POWER_US]}, th[BIAS], want,
                      &pick, out);
-    if (narrow) out->body_ms += th[NARROW_US] * clocks; /* the first load and the last store, with nothing to hide in */
+    if (narrow) /* and the first load and the last store, with nothing to hide in */
+        out->body_ms = ft__gemm_few_rows_ms(device, op, align, memory_ms, out->body_ms + th[NARROW_US] * clocks);
     bool quantise = e < 2 && op->u.gemm.quantized == 0;
     if (quantise) {
         /* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */

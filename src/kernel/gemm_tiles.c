@@ -24,7 +24,8 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
     double inverse_sms = 1 / s->sms, inverse_feed = 1 / s->feed_bytes_per_ms_sm, inverse_step = 1 / s->k_step;
     const double *split_by = s->finely ? fine_splits : splits;
     int split_count = s->finely ? FINE_SPLITS : SPLITS;
-    double most_tiles = (s->finely ? 2 : 4) * s->sms, least_k = s->finely ? 2 * s->k_step : 128;
+    double most_tiles = (s->finely ? 2 : 4) * s->sms;
+    double least_k = s->least_k > 0 ? s->least_k : s->finely ? 2 * s->k_step : 128;
     for (int t = 0; t < s->tile_count; t++) {
         double bm = s->tiles[t].m, bn = s->tiles[t].n, wave_ms = s->wave_ms + bm * bn * s->wave_ms_per_element;
         double plane = ceil(s->m / bm) * ceil(s->n / bn) * s->batch;
@@ -43,7 +44,7 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
                 unsplit[t] = compute;
                 if (compute < best_unsplit) best_unsplit = compute;
             }
-            if (s->allowed && !(s->allowed >> t & 1)) continue;
+            if (split < s->min_split || (s->allowed && !(s->allowed >> t & 1))) continue;
             double total = ft__smooth_max(compute, s->memory_ms, s->smooth);
             if (i) total += s->split_ms + s->split_ms_per_element * split * s->batch * s->m * s->n;
             if ((s->favourites >> t & 1) && total < habitual) habitual = total, habitual_compute = compute;

@@ -35,7 +35,9 @@ typedef struct ft_gemm_search {
     double habit;        /* share of the time that follows the library's few favourite tiles, not the best one */
     uint64_t favourites; /* bit t: tile t is one */
     int max_split;       /* 1: no split-K */
-    bool finely;         /* K is split by any whole number, into pieces of two steps and more */
+    int min_split;       /* the library splits K at least so often; 0: as it likes */
+    double least_k;      /* the shortest piece; 0: 128, or two steps when split finely */
+    bool finely;         /* K is split by any whole number */
 } ft_gemm_search;
 
 typedef struct ft_gemm_pick {

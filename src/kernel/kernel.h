@@ -20,6 +20,8 @@ double ft__roofline_ms(const ft_device *device, const ft_op *op);
 double ft__floor_ms(const ft_device *device, const ft_op *op);
 /* Dense peak of a dtype in TFLOP/s, the dtype that would run in its place when the device lacks it counted. */
 double ft__peak_tflops(const ft_device *device, ft_dtype dtype);
+/* How much faster the matrix units run at the boost clock than their published peaks say; 1: not. */
+double ft__matrix_boost(const ft_device *device);
 /* Of the units that this operator computes on: matrix units in its dtype, or vector units in fp32. */
 double ft__arithmetic_tflops(const ft_device *device, const ft_op *op);
 

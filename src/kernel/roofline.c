@@ -14,6 +14,14 @@ double ft__peak_tflops(const ft_device *device, ft_dtype dtype)
     return device->peak_tflops[dtype] > 0 ? device->peak_tflops[dtype] : 1;
 }
 
+/* Published matrix peaks are quoted at less than the boost clock (Hopper: 1,830 of 1,980 MHz), which is what short
+ * kernels run at. */
+double ft__matrix_boost(const ft_device *device)
+{
+    bool faster = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz;
+    return faster ? device->boost_mhz / device->matrix_mhz : 1;
+}
+
 /* Pointwise and row operators run on the vector units in fp32, whatever their operands' format. */
 double ft__arithmetic_tflops(const ft_device *device, const ft_op *op)
 {
@@ -55,11 +63,7 @@ double ft__roofline_ms(const ft_device *device, const ft_op *op)
 double ft__floor_ms(const ft_device *device, const ft_op *op)
 {
     if (op->kind == FT_OP_COLLECTIVE) return wire_ms(op);
-    /* Published matrix peaks are quoted at less than the boost clock (Hopper: 1,830 of 1,980 MHz). */
-    double boost = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz
-                       ? device->boost_mhz / device->matrix_mhz
-                       : 1;
-    double compute = ft__op_flops(op) / (ft__arithmetic_tflops(device, op) * boost * 1e9);
+    double compute = ft__op_flops(op) / (ft__arithmetic_tflops(device, op) * ft__matrix_boost(device) * 1e9);
     /* Winograd's F(4x4, 3x3) multiplies 36 times where the definition does 144; on vector units libraries use it, and
      * for larger filters the Fourier transform (5x5 and 7x7 on our H200: 1.7 and 1.2 times faster than their flops). */
     bool vector = op->dtype == FT_FP32 || device->matrix_fma_per_clk_sm <= 0;
