@@ -99,14 +99,13 @@ double ft__host_policy_us(const ft_host *host, double operators)
  * copies in and out, streams and events, and an update of distributed tensors. DDP's are in C++, a copy into the bucket
  * per parameter. Host clocks on an H200's machine, GPT-2 and Llama of 8 and 24 layers with 12 and 9 parameters each, in a
  * world of one: fully_shard 82 to 134 us a parameter going forward, 150 to 172 going back, 16 to 34 in the update (the
- * older wrapper, of one flat parameter a layer, comes to the same); DDP 15 to 41 going back. Compiled layers keep their
- * hooks. As operators of 40 us, for hosts that are given by one figure. */
+ * older wrapper, of one flat parameter a layer, comes to the same); DDP 15 to 41 going back. Compiled and
+ * recorded layers keep their hooks, between which they are called or replayed. As operators of 40 us, for hosts that are given by one figure. */
 double ft__host_wrapper_us(const ft_host *host, bool sharded, ft_phase phase, double tensors)
 {
     static const double shards[FT_PHASE_COUNT] = {[FT_FORWARD] = 2.5, [FT_BACKWARD] = 4, [FT_UPDATE] = 0.6};
     static const double copies[FT_PHASE_COUNT] = {[FT_BACKWARD] = 0.7};
-    bool python = host->dispatch == FT_DISPATCH_EAGER || host->dispatch == FT_DISPATCH_COMPILED;
-    if (!python || host->hand_fused || (unsigned)phase >= FT_PHASE_COUNT) return 0;
+    if (host->dispatch == FT_DISPATCH_NONE || host->hand_fused || (unsigned)phase >= FT_PHASE_COUNT) return 0;
     return tensors * (sharded ? shards : copies)[phase] * (host->us_per_op > 0 ? host->us_per_op : 40);
 }
 

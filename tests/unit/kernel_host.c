@@ -100,7 +100,8 @@ static void wrappers_cost_by_the_parameter(void **state)
 {
     (void)state;
     ft_host host = {.dispatch = FT_DISPATCH_EAGER}, compiled = {.dispatch = FT_DISPATCH_COMPILED};
-    ft_host megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true}, graph = {.dispatch = FT_DISPATCH_GRAPH};
+    ft_host megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true}, none = {.dispatch = FT_DISPATCH_NONE};
+    ft_host graph = {.dispatch = FT_DISPATCH_GRAPH};
     ft_host fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
     double forward = ft__host_wrapper_us(&host, true, FT_FORWARD, 12);
     double backward = ft__host_wrapper_us(&host, true, FT_BACKWARD, 12);
@@ -111,7 +112,8 @@ static void wrappers_cost_by_the_parameter(void **state)
     assert_true(ft__host_wrapper_us(&host, false, FT_BACKWARD, 12) < backward / 4);
     assert_true(ft__host_wrapper_us(&compiled, true, FT_FORWARD, 12) == forward);
     assert_true(ft__host_wrapper_us(&megatron, true, FT_FORWARD, 12) == 0);
-    assert_true(ft__host_wrapper_us(&graph, true, FT_FORWARD, 12) == 0);
+    assert_true(ft__host_wrapper_us(&graph, true, FT_FORWARD, 12) == forward);
+    assert_true(ft__host_wrapper_us(&none, true, FT_FORWARD, 12) == 0);
     assert_true(ft__host_wrapper_us(&fast, true, FT_FORWARD, 12) == forward / 4);
 }
 
