@@ -54,11 +54,6 @@ bool ft__call_product(const ft_calling *c)
         /* As graph/build_dense.c has it: a row per product is a product with a vector. */
         if (m == 1) part->effort = layout[1] == 't' ? 0.57 : 0.75;
     }
-    /* Rows of odd length hurt gradients less than forward products: see graph/gradient_math.c. */
-    bool gradient = strncmp(layout, "nt", 2) != 0;
-    if (batch == 1 && gradient && ft_dtype_bytes(op.dtype) == 2 &&
-        ((n % 2 && n > 1) || (k % 2 && k > 1) || (m % 2 && m > 1 && layout[0] == 't')))
-        part->effort = 0.8;
     return true;
 }
 
@@ -149,22 +144,4 @@ bool ft__call_attention(const ft_calling *c)
     else
         part->effort = (masked ? 1.75 : 1) * (dropout > 0 ? 1.2 : 1);
     return true;
-}
-
-/* All tensors of the first list. */
-bool ft__call_optimizer(const ft_calling *c)
-{
-    const ft_input *p = ft__call_input(c, 0);
-    /* Long lists are not written down; a block takes 65,536 elements (MultiTensorApply.cuh). */
-    double params = p->list && p->numel >= 1 ? p->numel : c->blocks * 65536;
-    int64_t tensors = p->list && p->tensors > 0 ? p->tensors : (int64_t)(1 + c->blocks / 20);
-    if (!(params >= 1 && params < 1e15)) return false;
-    ft_op op = {.kind = FT_OP_OPTIMIZER, .name = c->word};
-    op.dtype = op.kv_dtype = ft__kernel_dtype(c->kernel, c->usual);
-    op.u.optimizer.params = (int64_t)params;
-    op.u.optimizer.tensors = tensors;
-    /* timeline/timed.c: sizes of a model's tensors mostly are multiples of 4, whatever their mean is. */
-    if (op.u.optimizer.params > 4 * op.u.optimizer.tensors)
-        op.u.optimizer.params -= op.u.optimizer.params % (4 * op.u.optimizer.tensors);
-    return ft__call_add(c, op) != NULL;
 }

@@ -195,27 +195,6 @@ bool ft__call_dropout(const ft_calling *c)
     return add(c, "dropout", &g, x->numel * (e + 1), x->dense ? FT_CONTIGUOUS : FT_STRIDED);
 }
 
-/* Lists of tensors, element by element; p[0]: writes per element (1), 0: reads alone. Formats of lists are not
- * recorded: the kernel's name has them. */
-bool ft__call_foreach(const ft_calling *c)
-{
-    gathered g = {.full = 0, .dtype = ft__kernel_dtype(c->kernel, c->usual)};
-    double e = ft_dtype_bytes(g.dtype);
-    for (int i = 0; i < c->in->count; i++) {
-        const ft_input *x = ft__call_input(c, i);
-        if (!x->list || x->numel < 1) continue;
-        if (x->numel > g.numel) g.numel = x->numel;
-        g.bytes += x->numel * e;
-        if (x->numel > 16.0 * (double)x->tensors) g.full++;
-    }
-    if (g.numel < 1 && c->blocks >= 1) { /* a list too long to be written down */
-        g.numel = c->blocks * 65536;
-        g.full = c->p[1] > 0 ? c->p[1] : 1;
-        g.bytes = g.full * g.numel * e;
-    }
-    return g.numel >= 1 && add(c, c->word, &g, c->p[0] * g.numel * e, FT_CONTIGUOUS);
-}
-
 /* p[0]: how often all tensors are read, p[1]: how often the largest is written, in tenths. For sorts and what else has
  * no model of its own. */
 bool ft__call_passes(const ft_calling *c)

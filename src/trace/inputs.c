@@ -200,6 +200,15 @@ static void layout(ft_input *x)
     if (x->stored < x->numel) x->dense = false;
 }
 
+/* A recording says the format of a list's tensors where they have one: "TensorList<float>". */
+static ft_trace_text of_list(ft_trace_text type)
+{
+    static const char before[] = "TensorList<";
+    size_t n = sizeof before - 1;
+    if (type.length <= n + 1 || memcmp(type.at, before, n) != 0 || type.at[type.length - 1] != '>') return type;
+    return (ft_trace_text){type.at + n, type.length - n - 1};
+}
+
 void ft__inputs_read(const ft_signature_text *text, ft_inputs *out)
 {
     ft_trace_text types[FT_INPUTS], concrete[FT_INPUTS];
@@ -214,7 +223,10 @@ void ft__inputs_read(const ft_signature_text *text, ft_inputs *out)
             x->concrete = concrete[i].at;
             x->concrete_length = concrete[i].length;
         }
-        if (i < type_count) x->element_bytes = ft__type_of(types[i].at, types[i].length, &x->dtype, &x->floating);
+        if (i < type_count) {
+            ft_trace_text type = of_list(types[i]);
+            x->element_bytes = ft__type_of(type.at, type.length, &x->dtype, &x->floating);
+        }
         if (x->rank == 0 && !x->list && x->element_bytes > 0) x->numel = 1, x->tensors = 1; /* a tensor of one number */
         if (!(x->numel <= 1e15)) x->numel = 0;
         layout(x);

@@ -184,14 +184,14 @@ ft_status ft__sight_pace(const ft_sight *s, const ft_price *prices, double below
         int32_t blocks = cut(list, count, &all);
         ft_host host = {.dispatch = FT_DISPATCH_EAGER};
         double forward = 0;
-        for (int32_t i = 0; i < blocks; i++) {
-            host.gradients |= all.blocks[i].phase == FT_BACKWARD;
-            forward += all.blocks[i].phase == FT_FORWARD;
+        for (int32_t i = 0; i < blocks; i++) host.gradients |= all.blocks[i].phase == FT_BACKWARD;
+        for (size_t i = 0; i < count; i++) forward += list[i].phase == FT_FORWARD;
+        /* Modules are called between the operators: all of them at the beginning would have the GPU wait that long. */
+        double between = ft__host_module_us(&host, (double)r->modules) * 1e-3 / fmax(1, forward);
+        for (size_t i = 0; i < count; i++) {
+            beats[i] = beat_of(&host, &s->groups, prices, &list[i]);
+            if (list[i].phase == FT_FORWARD) beats[i].host += between;
         }
-        for (size_t i = 0; i < count; i++) beats[i] = beat_of(&host, &s->groups, prices, &list[i]);
-        for (int32_t i = 0; i < blocks; i++)
-            if (all.blocks[i].phase == FT_FORWARD)
-                entry[i] = ft__host_module_us(&host, (double)r->modules / forward) * 1e-3;
         ft_pace pace = {.beats = beats,
                         .latency = ft__host_latency_us(&host) * 1e-3,
                         .gap = ft__host_gap_us(&host) * 1e-3,

@@ -2,18 +2,18 @@
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include "trace/slices.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
+
+#include "trace/unzip.h"
 
 enum { BUFFER_BYTES = 1 << 20, EVENT_BYTES = 8 << 20, HEADER_BYTES = 256 << 10, KEY_BYTES = 48 };
 
 typedef enum place { BEFORE, IN_HEADER, IN_EVENTS, DONE } place;
 
 struct ft_slices {
-    gzFile file;
+    ft_unzip *file;
     const unsigned char *memory; /* instead of a file */
     size_t memory_left;
     char *path;
@@ -40,19 +40,9 @@ static void fill(ft_slices *s)
         s->end = n;
         s->ended = n == 0;
     } else {
-        int got = gzread(s->file, s->buffer, BUFFER_BYTES), code = Z_OK;
-        const char *why = gzerror(s->file, &code);
-        s->end = got > 0 ? (size_t)got : 0;
-        s->ended = got <= 0;
-        if (s->ended && code == Z_BUF_ERROR)
-            snprintf(s->broken, sizeof s->broken, "the gzip file ends early");
-        else if (s->ended && code == Z_ERRNO)
-            snprintf(s->broken, sizeof s->broken, "it cannot be read: %s", strerror(errno));
-        else if (s->ended && code != Z_OK && code != Z_STREAM_END) {
-            const char *colon = why ? strstr(why, ": ") : NULL; /* zlib puts the path in front */
-            snprintf(s->broken, sizeof s->broken, "the gzip file is damaged: %.70s",
-                     colon ? colon + 2 : "unpacking fails");
-        }
+        s->end = ft__unzip_read(s->file, s->buffer, BUFFER_BYTES);
+        s->ended = s->end == 0;
+        if (s->ended) snprintf(s->broken, sizeof s->broken, "%s", ft__unzip_broken(s->file));
     }
     s->bytes += s->end;
 }
@@ -206,6 +196,7 @@ ft_status ft__slices_next(ft_slices *s, char **text, size_t *length, bool *more,
         if (s->place == IN_HEADER) FT_TRY(header(s, err));
         if (s->place == DONE) {
             if (!s->bare) return no_trace(s, err);
+            if (!s->broken[0]) fill(s); /* a checksum stands behind the last byte */
             return FT_OK;
         }
         if (s->place != IN_EVENTS) continue;
@@ -267,15 +258,11 @@ static ft_status make(const char *path, ft_slices **out, ft_error *err)
 ft_status ft__slices_open(const char *path, ft_slices **out, ft_error *err)
 {
     FT_TRY(make(path, out, err));
-    errno = 0;
-    (*out)->file = gzopen(path, "rb");
-    if ((*out)->file) {
-        gzbuffer((*out)->file, 1 << 18);
-        return FT_OK;
-    }
+    ft_status status = ft__unzip_open(path, &(*out)->file, err);
+    if (status == FT_OK) return FT_OK;
     ft__slices_close(*out);
     *out = NULL;
-    return ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot open: %s", errno ? strerror(errno) : "out of memory");
+    return status;
 }
 
 ft_status ft__slices_of(const void *data, size_t length, ft_slices **out, ft_error *err)
@@ -289,7 +276,7 @@ ft_status ft__slices_of(const void *data, size_t length, ft_slices **out, ft_err
 void ft__slices_close(ft_slices *s)
 {
     if (!s) return;
-    if (s->file) gzclose(s->file);
+    ft__unzip_close(s->file);
     ft__text_free(&s->event);
     ft__text_free(&s->devices);
     ft__text_free(&s->distributed);

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,11 +156,50 @@ static void test_lists(void **state)
     ft__inputs_read(&text, &in);
     assert_true(
         ft__aten_call("aten::_foreach_mul_", &in, "BinaryOpScalarFunctor<c10::BFloat16, 1>", 100, FT_FP32, &called));
-    assert_true(called.part[0].op.u.elementwise.numel == 6553600 && called.part[0].op.dtype == FT_BF16);
+    assert_true(called.part[0].op.kind == FT_OP_OPTIMIZER && called.part[0].op.dtype == FT_BF16);
+    assert_true(called.part[0].op.u.optimizer.params > 6553000 && called.part[0].op.u.optimizer.params <= 6553600);
+    assert_true(called.part[0].times == 2 / 8.0); /* one list in, one out, of momentum's eight */
     op = call("aten::cat", "[[[0], [8, 8, 1024, 64]], []]", "[\"TensorList\",\"Scalar\"]", "", "[\"\",\"-2\"]",
               "CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 4>");
     assert_int_equal(op->u.elementwise.pattern, FT_STRIDED);
     assert_true(op->u.elementwise.bytes == 2.0 * 2 * 8 * 8 * 1024 * 64);
+}
+
+/* An AdamW step's calls together are about one step of the family that was measured; a recording says formats. */
+static void test_lists_of_an_optimizer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int lists;
+    } step[] = {{"aten::_foreach_mul_", 1},     {"aten::_foreach_lerp_", 2},   {"aten::_foreach_mul_", 1},
+                {"aten::_foreach_addcmul_", 3}, {"aten::_foreach_sqrt", 1},    {"aten::_foreach_div_", 1},
+                {"aten::_foreach_add_", 1},     {"aten::_foreach_addcdiv_", 3}};
+    double momentum = 0, adamw = 0;
+    for (size_t i = 0; i < sizeof step / sizeof *step; i++) {
+        char dims[200] = "[", types[200] = "[";
+        for (int k = 0; k < step[i].lists; k++) {
+            strcat(dims, k ? ", [[768, 768], [768]]" : "[[768, 768], [768]]");
+            strcat(types, k ? ", \"TensorList<float>\"" : "\"TensorList<float>\"");
+        }
+        strcat(dims, ", []]");
+        strcat(types, ", \"Scalar\"]");
+        const ft_op *op = call(step[i].name, dims, types, "", "", NULL);
+        assert_true(op->kind == FT_OP_OPTIMIZER && op->dtype == FT_FP32 && op->u.optimizer.tensors == 2);
+        *(strcmp(op->name, "adamw_foreach") ? &momentum : &adamw) += called.part[0].times;
+    }
+    assert_true(momentum == 0.75 && adamw > 0.75 && adamw < 0.8);
+    /* counters of steps are no lists to speak of */
+    const ft_op *op = call("aten::_foreach_add_", "[[[], [], []], []]", "[\"TensorList<float>\", \"Scalar\"]", "", "",
+                           NULL);
+    assert_int_equal(op->kind, FT_OP_ELEMENTWISE);
+    /* a type that nobody knows, and what only begins like one */
+    static const char *const odd[] = {"TensorList<>", "TensorList<", "TensorList<strange>", "TensorList<float"};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        char types[100];
+        snprintf(types, sizeof types, "[\"%s\", \"Scalar\"]", odd[i]);
+        assert_int_equal(call("aten::_foreach_add_", "[[[768, 768]], []]", types, "", "", NULL)->dtype, FT_BF16);
+    }
 }
 
 /* A compiler's kernel: what its name lists, over what its loops walk. */
@@ -261,9 +301,16 @@ static void test_strange_shapes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),  cmocka_unit_test(test_attention), cmocka_unit_test(test_convolution),
-        cmocka_unit_test(test_pointwise), cmocka_unit_test(test_rows),      cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_generated), cmocka_unit_test(test_names),     cmocka_unit_test(test_strange_shapes),
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_convolution),
+        cmocka_unit_test(test_pointwise),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_lists_of_an_optimizer),
+        cmocka_unit_test(test_generated),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_strange_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

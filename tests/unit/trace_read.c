@@ -119,6 +119,58 @@ static void test_damaged_gzip(void **state)
     }
 }
 
+/* Events of a gzip file whose byte at `at` from its end is another: how many come out, and what is said of it. */
+static int events_with_a_fault(unsigned char *packed, size_t size, size_t at, char why[120])
+{
+    ft_slices *s;
+    ft_error err = {0};
+    char *event;
+    size_t length;
+    bool more = true;
+    int count = 0;
+    packed[size - at] ^= 0x10;
+    assert_int_equal(ft__slices_open(scratch_file("fault.json.gz", packed, size), &s, &err), FT_OK);
+    packed[size - at] ^= 0x10;
+    while (more && ft__slices_next(s, &event, &length, &more, &err) == FT_OK) count += more;
+    snprintf(why, 120, "%s", ft__slices_broken(s));
+    ft__slices_close(s);
+    return count;
+}
+
+/* A wrong checksum or length is found behind the last event: none of them is lost. Members behind the first are read,
+ * and what is none of gzip's is passed over. */
+static void test_wrong_checksum(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"traceEvents\":[{\"ts\":1},{\"ts\":2},{\"ts\":3}]}";
+    const char *path = scratch_gzip("small.json.gz", text, strlen(text));
+    unsigned char packed[400];
+    char why[120];
+    FILE *f = fopen(path, "rb");
+    size_t size = fread(packed, 1, sizeof packed / 2 - 8, f);
+    fclose(f);
+    assert_int_equal(events_with_a_fault(packed, size, 6, why), 3); /* of the checksum */
+    assert_non_null(strstr(why, "damaged: incorrect data check"));
+    assert_int_equal(events_with_a_fault(packed, size, 2, why), 3); /* of the length */
+    assert_non_null(strstr(why, "damaged: incorrect length check"));
+    memset(packed + size, 'x', 8);
+    assert_int_equal(events_with_a_fault(packed, size + 8, 1, why), 3);
+    assert_string_equal(why, "");
+    static const char first[] = "[{\"ts\":1},", second[] = "{\"ts\":2}]";
+    size = 0;
+    for (int i = 0; i < 2; i++) {
+        path = scratch_gzip("member.gz", i ? second : first, strlen(i ? second : first));
+        f = fopen(path, "rb");
+        size += fread(packed + size, 1, sizeof packed - size, f);
+        fclose(f);
+    }
+    memset(packed + size, 0, 1);
+    assert_int_equal(events_with_a_fault(packed, size + 1, 1, why), 2);
+    assert_string_equal(why, "");
+    assert_int_equal(events_with_a_fault(packed, size, 6, why), 2);
+    assert_non_null(strstr(why, "incorrect data check"));
+}
+
 static void test_huge_and_deep(void **state)
 {
     (void)state;
@@ -303,10 +355,12 @@ static void test_memory_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),         cmocka_unit_test(test_no_trace),      cmocka_unit_test(test_cut_off),
-        cmocka_unit_test(test_damaged_gzip),  cmocka_unit_test(test_huge_and_deep), cmocka_unit_test(test_event),
-        cmocka_unit_test(test_odd_events),    cmocka_unit_test(test_inputs),        cmocka_unit_test(test_odd_inputs),
-        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_forms),          cmocka_unit_test(test_no_trace),
+        cmocka_unit_test(test_cut_off),        cmocka_unit_test(test_damaged_gzip),
+        cmocka_unit_test(test_wrong_checksum), cmocka_unit_test(test_huge_and_deep),
+        cmocka_unit_test(test_event),          cmocka_unit_test(test_odd_events),
+        cmocka_unit_test(test_inputs),         cmocka_unit_test(test_odd_inputs),
+        cmocka_unit_test(test_out_of_memory),  cmocka_unit_test(test_memory_limit),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

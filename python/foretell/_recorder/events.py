@@ -34,6 +34,24 @@ _TYPES = {
     torch.float8_e5m2: "c10::Float8_e5m2",
 }
 
+# Arguments that are formats, as numbers: c10's ScalarType.
+_CODES = {
+    torch.uint8: 0,
+    torch.int8: 1,
+    torch.int16: 2,
+    torch.int32: 3,
+    torch.int64: 4,
+    torch.float16: 5,
+    torch.float32: 6,
+    torch.float64: 7,
+    torch.complex64: 9,
+    torch.complex128: 10,
+    torch.bool: 11,
+    torch.bfloat16: 15,
+    torch.float8_e5m2: 23,
+    torch.float8_e4m3fn: 24,
+}
+
 # They give a result memory and write nothing into it.
 _ALLOCATE = frozenset(
     f"aten::{name}"
@@ -44,6 +62,10 @@ _NO_KERNEL = frozenset(
     f"aten::{name}"
     for name in "_unsafe_view is_same_size sym_size sym_stride sym_numel sym_storage_offset is_pinned".split()
 )
+
+
+def _name_of(dtype: torch.dtype) -> str:
+    return _TYPES.get(dtype, str(dtype))
 
 
 @dataclass(frozen=True)
@@ -83,23 +105,21 @@ def event_of(
     types: list[Any] = []
     strides: list[Any] = []
     concrete: list[str] = []
-    lists: dict[str, list[str]] = {}
-    for at, value in enumerate(_in_order(schema, args, kwargs)):
+    for value in _in_order(schema, args, kwargs):
         tensors = _tensors_in(value)
         if tensors and name == "aten::cat":  # a cache that is empty yet: nothing of it is copied
             tensors = [each for each in tensors if 0 not in each.shape] or tensors
         if isinstance(value, (torch.Tensor, Tensor)):
             spec = value if isinstance(value, Tensor) else spec_of(value)
             dims.append(list(spec.shape))
-            types.append(_TYPES.get(spec.dtype, str(spec.dtype)))
+            types.append(_name_of(spec.dtype))
             strides.append(list(spec.strides))
             concrete.append("")
         elif tensors is not None:
             dims.append([list(each.shape) for each in tensors])
-            types.append("TensorList")
+            types.append(_type_of_list(tensors))
             strides.append([list(each.strides) for each in tensors])
             concrete.append("")
-            lists[str(at)] = [_TYPES.get(each.dtype, str(each.dtype)) for each in tensors]
         else:
             dims.append([])
             types.append("" if value is None else "ScalarList" if isinstance(value, (list, tuple)) else "Scalar")
@@ -113,11 +133,15 @@ def event_of(
         "Input Strides": strides,
         "Concrete Inputs": concrete,
         "Output Dims": [list(each.shape) for each in made],
-        "Output type": [_TYPES.get(each.dtype, str(each.dtype)) for each in made],
+        "Output type": [_name_of(each.dtype) for each in made],
     }
-    if lists:
-        event["Types in lists"] = lists
     return event
+
+
+def _type_of_list(tensors: Sequence[Tensor]) -> str:
+    """A profile says "TensorList" alone, and its kernels' names the format; a recording has no kernels."""
+    formats = {each.dtype for each in tensors}
+    return f"TensorList<{_name_of(formats.pop())}>" if len(formats) == 1 else "TensorList"
 
 
 def _in_order(schema: torch.FunctionSchema, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[Any]:
@@ -154,7 +178,7 @@ def _text_of(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, torch.dtype):
-        return _TYPES.get(value, str(value))
+        return str(_CODES.get(value, value))
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_text_of(each) for each in value) + "]"
     return str(value)

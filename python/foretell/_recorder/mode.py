@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import types
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -43,6 +44,7 @@ class Log:
         self._told: set[int] = set()
         self._step_start = 0
         self._steps = 0
+        self._clock = 0  # places in the order of execution; views that are dropped leave theirs empty
 
     # -- operators
 
@@ -58,6 +60,8 @@ class Log:
         if name.startswith("profiler::"):  # marks of record_function
             return
         free = is_free(func, name, results) or self._counts_steps(args)
+        if backward and self._part_of_a_gradient(free):
+            return
         self._add(name, event_of(name, func._schema, args, kwargs, results), free)
 
     def fused(self, fused: Fused, results: Any, first: int, last: int) -> None:
@@ -89,6 +93,41 @@ class Log:
             self._add_fused(fused.backward, fused.backward_args, fused.backward_results)
         return True
 
+    # -- views that are part of something else: what an operator costs the host has those inside that it makes itself
+
+    @contextmanager
+    def one_call(self) -> Iterator[None]:
+        """One call of PyTorch's that launches something: a linear turns its weight and flattens its input."""
+        first = len(self.events)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if any(each["args"].get("Kernels") for each in self.events[first:]):
+                    self._drop_views(first)
+
+    def _drop_views(self, first: int) -> None:
+        self.events[first:] = [each for each in self.events[first:] if each["args"].get("Kernels") != 0]
+
+    def _part_of_a_gradient(self, free: bool) -> bool:
+        """Whether this is a view of a node of autograd that also launches something; drops those before it."""
+        node = torch._C._current_autograd_node()
+        if node is None or torch.is_grad_enabled():  # recomputation is a forward pass
+            self._local.node = None
+            return False
+        key = (torch._C._current_graph_task_id(), node.name(), node._sequence_nr())
+        known, first, runs = getattr(self._local, "node", None) or (None, 0, False)
+        if known != key:
+            first, runs = len(self.events), "AccumulateGrad" in node.name()  # that detaches
+        if not free and not runs:
+            with self._lock:
+                self._drop_views(first)
+            runs = True
+        self._local.node = (key, first, runs)
+        return free and runs
+
+    # -- events
+
     def _add_fused(self, name: str, arguments: dict[str, Any], results: tuple[Any, ...]) -> None:
         schema = getattr(torch.ops.aten, name).default._schema
         known = {each.name for each in schema.arguments}
@@ -97,11 +136,16 @@ class Log:
 
     def _add(self, name: str, arguments: dict[str, Any], free: bool) -> None:
         with self._lock:
-            place = len(self.events)
+            place = self._now()
             backward = torch._C._current_graph_task_id() != -1
             phase = "optimizer" if self._optimizers else "backward" if backward else "forward"
             arguments.update({"External id": place + 1, "Phase": phase, "Kernels": 0 if free else 1})
             self.events.append(_event("cpu_op", name, place, 1, 2 if backward else 1, arguments))
+
+    def _now(self) -> int:
+        place = self._clock
+        self._clock += 1
+        return place
 
     def _counts_steps(self, args: Any) -> bool:
         """Optimizers count steps in tensors of one element that stay on the host."""
@@ -139,11 +183,11 @@ class Log:
         if not self.paused:
             with self._lock:
                 name = f"nn.Module: {type(module).__name__}"
-                self.events.append(_event("python_function", name, len(self.events), 1, 1, {}))
+                self.events.append(_event("python_function", name, self._now(), 1, 1, {}))
 
     def step(self) -> None:
         """The end of a training step."""
-        place = len(self.events)
+        place = self._now()
         start, self._step_start = self._step_start, place
         self.events.append(
             _event("user_annotation", f"ProfilerStep#{self._steps}", start, max(1, 2 * (place - start)), 1, {})
@@ -152,14 +196,14 @@ class Log:
 
     def optimizer_starts(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """A hook of PyTorch's."""
-        self._optimizers.append((type(optimizer).__name__, len(self.events)))
+        self._optimizers.append((type(optimizer).__name__, self._now()))
 
     def optimizer_ends(self, *_: Any) -> None:
         """A hook of PyTorch's."""
         if self._optimizers:
             name, start = self._optimizers.pop()
             self.events.append(
-                _event("user_annotation", f"Optimizer.step#{name}.step", start, 2 * (len(self.events) - start), 1, {})
+                _event("user_annotation", f"Optimizer.step#{name}.step", start, 2 * (self._now() - start), 1, {})
             )
 
 
@@ -189,11 +233,17 @@ class _Below(TorchDispatchMode):
         return results
 
 
+_BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
 def _called(log: Log, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Calls a function, and tells of it as one kernel if it is one."""
     plan = None if log.paused else fused_call(func, args, kwargs)
     if plan is None:
-        return func(*args, **kwargs)
+        if log.paused or not isinstance(func, _BUILTIN):  # a Python function is many calls
+            return func(*args, **kwargs)
+        with log.one_call():
+            return func(*args, **kwargs)
     first = torch.autograd._get_sequence_nr()
     results = None
     try:
@@ -235,14 +285,23 @@ def _renamed(log: Log, mode: _Below) -> Iterator[None]:
 
 
 @contextmanager
-def _foreach_anywhere() -> Iterator[None]:
-    """Optimizers and gradient clipping choose their multi-tensor form by device: let them choose as on CUDA."""
+def _optimizers_as_on_cuda() -> Iterator[None]:
+    """Optimizers and gradient clipping choose their multi-tensor form by device, and refuse ``fused=True`` where the
+    device has no such kernel: let them choose as on CUDA."""
     import torch.optim.optimizer as optimizers
     import torch.utils._foreach_utils as utilities
 
-    name = "_get_foreach_kernels_supported_devices"
-    devices = [*utilities._get_foreach_kernels_supported_devices(), "cpu", "meta"]
-    with mock.patch.object(optimizers, name, lambda: devices), mock.patch.object(utilities, name, lambda: devices):
+    def also(name: str, *devices: str) -> Callable[[], list[str]]:
+        known = getattr(utilities, name)
+        return lambda: [*known(), *(each for each in devices if each not in known())]
+
+    foreach, fused = "_get_foreach_kernels_supported_devices", "_get_fused_kernels_supported_devices"
+    with ExitStack() as inside:
+        for name, devices in ((foreach, ("cpu", "meta")), (fused, ("meta",))):
+            every = also(name, *devices)
+            for module in (optimizers, utilities):
+                if hasattr(module, name):
+                    inside.enter_context(mock.patch.object(module, name, every))
         yield
 
 
@@ -253,7 +312,7 @@ def recording(log: Log) -> Iterator[None]:
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     with ExitStack() as inside:
-        inside.enter_context(_foreach_anywhere())
+        inside.enter_context(_optimizers_as_on_cuda())
         inside.callback(register_module_forward_pre_hook(log.module).remove)
         inside.callback(register_optimizer_step_pre_hook(log.optimizer_starts).remove)
         inside.callback(register_optimizer_step_post_hook(log.optimizer_ends).remove)
