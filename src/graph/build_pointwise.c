@@ -14,10 +14,11 @@ ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in
          gaps = false;
     op.u.elementwise.numel = (int64_t)numel;
     for (int i = 0; i < count; i++) {
-        const ft_tensor *t = &g->tensors[in[i]];
-        bytes += ft__tensor_bytes(t);
-        gaps |= t->strided && (t->gaps || !t->permuted || !strcmp(name, "copy"));
-        if (ft__tensor_numel(t) >= numel) {
+        const ft_tensor *t = &g->tensors[in[i]], *memory = &g->tensors[t->storage];
+        bool repeats = ft__tensor_numel(t) > ft__tensor_numel(memory); /* an expansion: memory has it once */
+        bytes += ft__tensor_bytes(repeats ? memory : t);
+        gaps |= !repeats && t->strided && (t->gaps || !t->permuted || !strcmp(name, "copy"));
+        if (ft__tensor_numel(t) >= numel && !repeats) {
             op.u.elementwise.inputs++;
             turned |= t->strided;
             straight |= !t->strided;

@@ -112,7 +112,7 @@ static bool find_kind(ft_graph_reader *r, const char *op, kind *out)
         }
     int least, most = ft__graphfile_pointwise(op, &least);
     if (most > 0) {
-        *out = (kind){op, least, most, ft__read_pointwise, {"in_place"}};
+        *out = (kind){op, least, most, ft__read_pointwise, {"in_place", "across"}};
         return true;
     }
     *out = other;

@@ -10,18 +10,26 @@
 /* x and y, each repeated along axes it lacks, multiplied into [rows, cols]. */
 static ft_ref broadcast(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
 {
-    const ft_tensor *tx = ft__tensor_of(b, x), *ty = ft__tensor_of(b, y);
-    bool wide_x = tx->rows == rows && tx->cols == cols, wide_y = ty->rows == rows && ty->cols == cols;
-    if (!wide_x) x = ft__expand(b, x, rows, cols);
-    if (!wide_y) y = ft__expand(b, y, rows, cols);
-    return ft__mul(b, name, x, y);
+    const ft_ref in[2] = {x, y};
+    return ft__pointwise_over(b, name, "mul", 2, in, rows, cols);
+}
+
+/* The same, where y still lies as the convolution wrote it, channel by channel: across the order of the result. Takes
+ * 2.3 times as long (graphfile_pointwise.c). */
+static ft_ref across(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
+{
+    const ft_tensor *t = ft__tensor_of(b, y);
+    y = ft__view_as(b, y, t->rows, t->cols, FT_PERMUTED);
+    ft_ref product = broadcast(b, name, x, y, rows, cols);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.3F;
+    return product;
 }
 
 /* Sums `count` elements that lie apart into each of [rows, cols]. */
 static ft_ref sum_over(ft_build *b, const char *name, ft_ref x, int64_t count, int64_t rows, int64_t cols)
 {
-    x = ft__reduce(b, name, "sum", ft__view(b, x, rows * cols, count, true));
-    return ft__view(b, x, rows, cols, false);
+    ft_reduction how = {"sum", "sum_cols", rows, cols, count, rows * cols};
+    return ft__reduce_over(b, name, x, &how);
 }
 
 /* Padding to whole chunks copies, even when nothing is missing. */
@@ -116,7 +124,7 @@ ft_ref ft__scan_eager(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_re
     g = ft__reduce(b, "scan.CB", "sum", g);
     g = ft__mul(b, "scan.M", g, ft__view(b, left, pairs, 1, true));
     g = ft__view(b, ft__reduce(b, "scan.M", "sum", g), pairs, 1, false);
-    ft_ref y = broadcast(b, "scan.Mx", g, x, pairs, dim);
+    ft_ref y = across(b, "scan.Mx", g, x, pairs, dim);
     y = sum_over(b, "scan.Mx", y, side, rows, dim);
 
     /* each chunk's state, and the states before each chunk */

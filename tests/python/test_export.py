@@ -560,3 +560,32 @@ def test_a_program_of_another_version(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match="the version of PyTorch that saved it") as told:
         load_pt2(changed)
     assert told.value.where == str(changed)
+
+
+class _Outer(nn.Module):
+    """A product of two broadcast operands, as a scan writes it: weights of pairs and what they weigh."""
+
+    def forward(self, pairs: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return (pairs[..., None] * x).sum(1)
+
+
+@pytest.mark.parametrize(
+    ("order", "across"),
+    [
+        ((0, 1, 2), False),  # as it stands
+        ((2, 0, 1), True),  # positions side by side, as a convolution leaves them
+        ((1, 0, 2), False),  # whole rows elsewhere
+    ],
+)
+def test_an_operand_across_the_order_is_said(order: tuple[int, int, int], across: bool) -> None:
+    """CUDA walks the axes in the order of the first operand that says one."""
+    sizes = (32, 48, 64)
+    stored = torch.empty([sizes[order.index(at)] for at in range(3)], device="meta")
+    x = stored.permute(order)
+    assert x.shape == sizes
+    graph = export(_Outer(), {"pairs": torch.empty(16, 32, 48, device="meta"), "x": x}, task="forward")
+    (product,) = nodes(graph, "mul")
+    assert product.get("across", False) is across
+    reader = torch.empty(16, 32, 48, 1, device="meta") * x
+    walked = min(range(4), key=lambda axis: reader.stride(axis))
+    assert across == (x.stride()[walked - 1] >= 8), "what PyTorch itself made of it"

@@ -92,17 +92,13 @@ static void a_config_that_says_nothing_has_the_library_s_defaults(void **state)
         char text[80];
         snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", expected[i].type);
         ft_arch a = read_text(text);
-        print_message("%s\n", text);
-        assert_string_equal(expected[i].type, a.model_type);
-        assert_int_equal(expected[i].layers, a.layers);
-        assert_int_equal(expected[i].hidden, a.hidden);
-        assert_int_equal(expected[i].ffn, a.ffn);
-        assert_int_equal(expected[i].heads, a.heads);
-        assert_int_equal(expected[i].kv_heads, a.kv_heads);
-        assert_int_equal(expected[i].head_dim, a.head_dim);
-        assert_int_equal(expected[i].vocab, a.vocab);
-        assert_int_equal(expected[i].max_position, a.max_position);
-        assert_int_equal(expected[i].tied, a.tied);
+        char says[200], should[200]; /* in one text, so that a failure names the type */
+        snprintf(should, sizeof should, "%s: %d %d %d %d %d %d %d %d %d", expected[i].type, (int)expected[i].layers,
+                 (int)expected[i].hidden, (int)expected[i].ffn, (int)expected[i].heads, (int)expected[i].kv_heads,
+                 (int)expected[i].head_dim, (int)expected[i].vocab, (int)expected[i].max_position, expected[i].tied);
+        snprintf(says, sizeof says, "%s: %d %d %d %d %d %d %d %d %d", a.model_type, (int)a.layers, (int)a.hidden,
+                 (int)a.ffn, (int)a.heads, (int)a.kv_heads, (int)a.head_dim, (int)a.vocab, (int)a.max_position, a.tied);
+        assert_string_equal(should, says);
         assert_false(a.nearest);
     }
 }

@@ -190,6 +190,45 @@ static void unknown_operators(void **state)
     assert_true(reaches(g));
 }
 
+/* An operand that lies across the result's order costs its product more, and the sum to the other's shape; the sum to
+ * its own reads in order. */
+static void operands_across_the_order(void **state)
+{
+    (void)state;
+#define OUTER(more)                                                                               \
+    TRAINED(TRAIN "{'op':'view','in':'t','shape':['batch','seq',64,1],'out':'a'},"                \
+                  "{'op':'linear','in':'x','features':64,'out':'u'},"                             \
+                  "{'op':'view','in':'u','shape':['batch','seq',1,64],'strided':true,'out':'w'}," \
+                  "{'op':'mul','in':['a','w'],'out':'m','name':'m'" more "},{'op':'sum','in':'m','out':'y'}")
+    ft_graph *g = OUTER("");
+    assert_true(help_node(g, FT_FORWARD, "m")->effort == 1);
+    g = OUTER(",'across':true");
+    assert_true(help_node(g, FT_FORWARD, "m")->effort > 2);
+    int slow = 0, sums = 0;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->phase != FT_BACKWARD || n->verb != FT_DO_ROW) continue;
+        sums++;
+        slow += n->effort > 2;
+    }
+    assert_true(sums == 2 && slow == 1);
+    REFUSED("{'op':'mul','in':['x','v'],'out':'y','across':1}", FT_E_TYPE,
+            "block \"b\", node 1 (mul): \"across\" must be true or false");
+#undef OUTER
+}
+
+/* A sum's gradient is one number for all that it summed: memory has it once. */
+static void repeated_operands_are_read_once(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'mul','in':['t','t'],'out':'m','name':'m'},{'op':'sum','in':'m','out':'y'}");
+    const ft_op *op = &help_node(g, FT_BACKWARD, "m")->op;
+    double all = 4.0 * 128 * 64 * 2;
+    assert_string_equal("mul", op->name);
+    assert_true(op->u.elementwise.inputs == 1);
+    assert_true(op->u.elementwise.bytes >= 2 * all && op->u.elementwise.bytes < 2.1 * all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -203,6 +242,8 @@ int main(void)
         cmocka_unit_test(elements),
         cmocka_unit_test(losses),
         cmocka_unit_test(unknown_operators),
+        cmocka_unit_test(operands_across_the_order),
+        cmocka_unit_test(repeated_operands_are_read_once),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);
 }

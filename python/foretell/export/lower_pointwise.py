@@ -70,7 +70,45 @@ def pointwise(low: Lowering, op: str, ins: list[Value], out: Value, in_place: bo
     keys: dict[str, Any] = {} if op in _BOOL and out.dtype == torch.bool else typed(low, ins, out)
     if in_place:
         keys["in_place"] = True
+    if _across(ins, out):
+        keys["across"] = True
     low.emit(op, ins, out, keys)
+
+
+_SECTOR = 8  # elements: 32 bytes of fp32
+
+
+def _across(ins: list[Value], out: Value) -> bool:
+    """Whether one of several broadcast operands lies across the order in which neighbouring threads walk: they then
+    fetch a sector of memory for every element."""
+    if len(ins) < 2 or any(x.shape == out.shape for x in ins):
+        return False
+    strides = [
+        (0,) * (len(out.shape) - len(x.shape))
+        + tuple(0 if size == 1 else step for size, step in zip(x.shape, x.stride, strict=True))
+        for x in ins
+    ]
+    inner = _innermost(strides, out.shape)
+    return inner >= 0 and out.shape[inner] >= _SECTOR and any(each[inner] >= _SECTOR for each in strides)
+
+
+def _innermost(strides: list[tuple[int, ...]], shape: tuple[int, ...]) -> int:
+    """The axis that PyTorch walks first. It begins with the last one innermost and sorts by insertion: an axis moves
+    inwards as long as the first operand that has both, unrepeated, strides less along it (TensorIterator's
+    ``reorder_dimensions``)."""
+    order = [at for at in reversed(range(len(shape))) if shape[at] > 1]
+    for at in range(1, len(order)):
+        mine = at
+        for other in reversed(range(at)):
+            a, b = order[other], order[mine]
+            steps = next(((each[a], each[b]) for each in strides if each[a] and each[b] and each[a] != each[b]), None)
+            if steps is None:
+                continue
+            if steps[0] < steps[1]:
+                break
+            order[other], order[mine] = b, a
+            mine = other
+    return order[0] if order else -1
 
 
 def _strip(op: str) -> tuple[str, bool]:
