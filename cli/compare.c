@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "context.h"
+#include "picture.h"
 #include "report/answer.h"
 #include "report/compare_screen.h"
 #include "simulator.h"
@@ -153,7 +154,8 @@ static int run(comparer *c)
     } else if (!ft__screen_compared(&out, &style, c->compared, c->count, all)) {
         out.failed = true;
     }
-    return cli_has(c->args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
+    int status = cli_has(c->args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
+    return status ? status : cli_picture_compared(c->args, c->compared, c->count);
 }
 
 int cli_compare(const cli_args *args)

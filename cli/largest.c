@@ -14,6 +14,7 @@
 
 #include "ask.h"
 #include "commands.h"
+#include "picture.h"
 #include "report/largest_screen.h"
 #include "terminal.h"
 
@@ -187,6 +188,7 @@ static int print(search *s, const ft_step_view *v)
     else if (!ft__screen_largest(&out, &style, &device, found, &s->r))
         out.failed = true;
     int status = s->ask.json ? cli_print(&out) : cli_show(&out, &style);
+    if (!status) status = cli_picture_largest(s->ask.args, &device, found, &s->r);
     return !status && !found ? 1 : status;
 }
 

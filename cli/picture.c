@@ -113,3 +113,21 @@ int cli_picture_steps(const cli_args *args, const char *title, const ft_step_cas
     made = ft__picture_steps(&picture, &ft__frame_alone, cases, count);
     return write_text(svg, &picture, made);
 }
+
+int cli_picture_compared(const cli_args *args, const ft_compared *c, size_t count)
+{
+    const char *html = cli_value(args, OPT_HTML);
+    ft_text page = {0};
+    if (!html) return 0;
+    bool made = ft__page_compared(&page, c, count);
+    return write_text(html, &page, made);
+}
+
+int cli_picture_largest(const cli_args *args, const ft_device *device, const ft_step_view *v, const ft_largest *r)
+{
+    const char *html = cli_value(args, OPT_HTML);
+    ft_text page = {0};
+    if (!html) return 0;
+    bool made = ft__page_largest(&page, device, v, r);
+    return write_text(html, &page, made);
+}

@@ -197,6 +197,20 @@ static int print(scaler *s)
     return screen ? cli_show(&out, &style) : cli_print(&out);
 }
 
+/* Before anything is asked of it in a way that such a file would refuse by itself, for reasons of its own. */
+static ft_status refuse_files(scaler *s)
+{
+    ft_model_sheet sheet;
+    const char *model = s->ask.args->operands[0];
+    FT_TRY(
+        ft__model_sheet_of(&s->ask.scratch, model, cli_value(s->ask.args, OPT_READ_AS), &sheet, NULL, NULL, &s->err));
+    if (sheet.arch.design != FT_CUSTOM) return FT_OK;
+    return ft__fail_at(
+        &s->err, FT_E_UNSUPPORTED, "model", 0, 0,
+        "\"scale\" reads its limits off the widths of a row of transformer layers, which a graph or ONNX "
+        "file does not name: give its config.json, or see it over GPUs with \"train --sweep dp=1:8\"");
+}
+
 int cli_scale(const cli_args *args)
 {
     int status = cli_picture_check(args);
@@ -211,6 +225,7 @@ int cli_scale(const cli_args *args)
     if (!status && s->ask.json && cli_has(args, OPT_SCALE_CSV))
         status = cli_usage(args->command, "--json or --csv, not both");
     if (!status) status = read_degrees(s);
+    if (!status && refuse_files(s) != FT_OK) status = cli_asker_fail(&s->ask, &s->err);
     if (!status) {
         s->asked = json_incref(json_object_get(s->ask.object, "parallel"));
         status = measure_cluster(s);

@@ -23,7 +23,9 @@ void cli_sweep_free(cli_sweep *sweep);
 /* Any command that answers in JSON, over the range that --sweep gives one of its numbers. */
 int cli_sweep_command(const cli_args *args);
 
-/* What stays as it is: "m 4096, k 4096, dtype bf16". Flags as given, and defaults that are known without the model. */
+/* The batch that a model's file fixes, or takes where none is asked for; 0: the command's own default. */
+int64_t cli_sweep_own_batch(const cli_args *args, bool *fixed);
+/* What stays as it is: "m 4096, k 4096, dtype bf16". Flags as given, and defaults that decide a forecast. */
 void cli_sweep_fixed(ft_text *out, const cli_args *args, cli_option_id swept);
 
 /* One answer per point, as a table with a curve, or as comma-separated values. False: out of memory. */

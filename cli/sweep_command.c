@@ -55,8 +55,11 @@ static int copy_flags(sweeper *s)
         give(&s->point, id, args->given[i].value);
     }
     give(&s->point, OPT_JSON, NULL);
-    if (args->command->bit == CLI_INFER && s->sweep.option != OPT_INFER_BATCHES && !cli_has(args, OPT_INFER_BATCHES))
-        give(&s->point, OPT_INFER_BATCHES, "1"); /* one cell, not the usual grid */
+    bool fixed = false; /* by the model's file, which then has one cell of itself */
+    if (args->command->bit == CLI_INFER && s->sweep.option != OPT_INFER_BATCHES && !cli_has(args, OPT_INFER_BATCHES)) {
+        cli_sweep_own_batch(args, &fixed);
+        if (!fixed) give(&s->point, OPT_INFER_BATCHES, "1"); /* one cell, not the usual grid */
+    }
     return s->csv && s->json ? cli_usage(args->command, "--csv or --json, not both") : 0;
 }
 

@@ -42,8 +42,8 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_free(&b);
 }
 
-bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *device, const ft_step_view *v,
-                        const ft_largest *r)
+void ft__largest_title(ft_text *out, const ft_style *style, const ft_device *device, const ft_step_view *v,
+                       const ft_largest *r)
 {
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_addf(out, "largest %s", r->family);
@@ -52,10 +52,7 @@ bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *de
     if (r->gpus > 1) ft__text_addf(out, "%" PRId64 " %s ", r->gpus, ft__times(style));
     ft__text_add_plain(out, device->title[0] ? device->title : device->name);
     ft__text_add(out, "\n");
-    if (!v) {
-        ft__text_add(out, "\n  None: not even the smallest of the family fits.\n");
-        return !out->failed;
-    }
+    if (!v) return;
     const ft_workload *w = v->work;
     ft_text t = {0};
     ft__text_addf(&t, "%s, batch %" PRId64 " %s %" PRId64 " tokens", v->dtype_name, w->batch, ft__times(style), w->seq);
@@ -68,7 +65,18 @@ bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *de
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
+    out->failed |= t.failed;
     ft__text_free(&t);
+}
+
+bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *device, const ft_step_view *v,
+                        const ft_largest *r)
+{
+    ft__largest_title(out, style, device, v, r);
+    if (!v) {
+        ft__text_add(out, "\n  None: not even the smallest of the family fits.\n");
+        return !out->failed;
+    }
     ft__text_add(out, "\n");
     shape_lines(out, style, v, r);
     ft_text a = {0}, b = {0};

@@ -18,5 +18,8 @@ typedef struct ft_largest {
 /* `v`: its step on one GPU; NULL where nothing fits, with the device alone to name. */
 bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *device, const ft_step_view *v,
                         const ft_largest *r);
+/* Its first lines: what was looked for, and how. */
+void ft__largest_title(ft_text *out, const ft_style *style, const ft_device *device, const ft_step_view *v,
+                       const ft_largest *r);
 void ft__answer_largest(ft_text *out, const ft_device *device, const ft_step_view *v, const ft_largest *r);
 #endif

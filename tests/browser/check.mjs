@@ -36,6 +36,8 @@ const pages = {
   boards: 'train gpt2 --gpu h100_sxm --gpu a100_sxm_80gb --gpu mi300x',
   range: 'train gpt2 --gpu h100_sxm --sweep batch=1:32:x2',
   ranges: 'infer gpt2 --gpu h100_sxm --gpu l4 --sweep seq=256:1024:256',
+  compare: `compare ${['eager', 'compiled'].map(name => join(here, '../../examples/requests', `${name}.json`)).join(' ')}`,
+  largest: 'largest --gpu h100_sxm --gpus 8',
   huge: 'train llama-3.1-405b --gpu h100_sxm --gpus 16384 --tp 8 --pp 16 --sp --zero 1 --seq 8192 --global-batch-size 2048 -x fused',
 };
 // Pictures that each page must hold, with what must be in them at least.
@@ -44,14 +46,14 @@ const pictures = {
   train: [...step, 'savings'], many: [...step, 'savings', 'stages'], full: step, vision: step,
   scale: ['scaling', 'parts'], infer: ['savings', 'steps', 'rates', 'prefills', 'roofline'], kernel: ['roofline', 'intervals'],
   gpus: ['gpus', 'intervals'], sweep: ['sweep', 'rates'], boards: ['gpus', 'intervals'], range: ['sweep'], ranges: ['sweep'],
-  huge: [...step, 'stages'],
+  huge: [...step, 'stages'], compare: ['times', 'memories'], largest: ['fits', 'phases', 'classes'],
 };
 const marks = {
   phases: ['rect[class^=b] title', 3], timeline: ['rect title', 20], roofline: ['circle.dot', 1], memory: ['path.area', 3],
   layers: ['rect[class^=b] title', 3], classes: ['rect[class^=b] title', 3], intervals: ['circle.range', 1],
   savings: ['rect title', 1], stages: ['rect title', 60], scaling: ['circle.point', 4], parts: ['rect title', 4],
   steps: ['circle.point', 6], rates: ['polyline.curve', 1], prefills: ['circle.point', 6], gpus: ['rect title', 3],
-  sweep: ['polyline.curve', 1],
+  sweep: ['polyline.curve', 1], times: ['rect title', 4], memories: ['rect title', 6], fits: ['rect title', 4],
 };
 
 let number = 0, failed = 0;

@@ -191,6 +191,7 @@ class Step(Answer):
     cluster: Mapping[str, Any] = field(default_factory=dict)
     comm: Mapping[str, float] = field(default_factory=dict)
     slowest_stage: int | None = None
+    dealt: str | None = None  # how layers are dealt over the stages of a pipeline, in words
     stages: tuple[Stage, ...] = many(Stage)
     layers: tuple[Layer, ...] = many(Layer)
     kernels: tuple[KernelRow, ...] = many(KernelRow)
