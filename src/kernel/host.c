@@ -96,11 +96,12 @@ double ft__host_policy_us(const ft_host *host, double operators)
 }
 
 /* FSDP's hooks run in Python before and behind every layer, for every parameter of it: views of the gathered buffer,
- * copies in and out, streams and events, and an update of distributed tensors. DDP's are in C++, a copy into the bucket
- * per parameter. Host clocks on an H200's machine, GPT-2 and Llama of 8 and 24 layers with 12 and 9 parameters each, in a
- * world of one: fully_shard 82 to 134 us a parameter going forward, 150 to 172 going back, 16 to 34 in the update (the
- * older wrapper, of one flat parameter a layer, comes to the same); DDP 15 to 41 going back. Compiled and
- * recorded layers keep their hooks, between which they are called or replayed. As operators of 40 us, for hosts that are given by one figure. */
+ * copies in and out, streams and events, and an update of distributed tensors. DDP's are in C++, a copy into the
+ * bucket per parameter. Host clocks on an H200's machine, GPT-2 and Llama of 8 and 24 layers with 12 and 9
+ * parameters each, in a world of one: fully_shard 82 to 134 us a parameter going forward, 150 to 172 going back, 16
+ * to 34 in the update (the older wrapper, of one flat parameter a layer, comes to the same); DDP 15 to 41 going
+ * back. Compiled and recorded layers keep their hooks, between which they are called or replayed. As operators of 40
+ * us, for hosts that are given by one figure. */
 double ft__host_wrapper_us(const ft_host *host, bool sharded, ft_phase phase, double tensors)
 {
     static const double shards[FT_PHASE_COUNT] = {[FT_FORWARD] = 2.5, [FT_BACKWARD] = 4, [FT_UPDATE] = 0.6};

@@ -30,7 +30,8 @@ double ft__host_pass_us(const ft_host *host, ft_phase phase);
 double ft__host_checkpoint_us(const ft_host *host, ft_phase phase);
 /* What a policy adds to it that is asked of every operator: selective checkpoints, per pass over so many of them. */
 double ft__host_policy_us(const ft_host *host, double operators);
-/* What a wrapper that keeps replicas together adds to a pass over so many parameter tensors: DDP, or FSDP (`sharded`). */
+/* What a wrapper that keeps replicas together adds to a pass over so many parameter tensors: DDP, or FSDP
+ * (`sharded`). */
 double ft__host_wrapper_us(const ft_host *host, bool sharded, ft_phase phase, double tensors);
 /* What the attention library needs when it meets a shape for the first time. */
 double ft__host_plan_us(const ft_host *host, const ft_device *device);

@@ -127,8 +127,8 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
 }
 
 /* FlashAttention-2 has no kernels for Hopper's matrix units. Its authors' figures for H100 (fp16, 512 to 16k tokens,
- * heads of 64 and 128, causal and not: 168 to 338 TFLOP/s) are 0.55 to 0.65 of what kernels made for Hopper reach on the
- * same shapes. Who asks for flash attention on a data-centre Blackwell gets kernels made for it (cuDNN's through
+ * heads of 64 and 128, causal and not: 168 to 338 TFLOP/s) are 0.55 to 0.65 of what kernels made for Hopper reach on
+ * the same shapes. Who asks for flash attention on a data-centre Blackwell gets kernels made for it (cuDNN's through
  * Transformer Engine, the package's own fourth generation), and GeForce's have Ampere's instructions at full rate. */
 static void without_new_units(const ft_device *device, ft_forecast *f)
 {
@@ -140,8 +140,9 @@ static void without_new_units(const ft_device *device, ft_forecast *f)
     f->sustained_ms = fmax(f->sustained_ms, f->ms); /* slow enough not to meet the power limit */
 }
 
-/* FlashAttention-1 and its form in Triton, against the second generation in the figures of the latter's authors (forward
- * and backward, 2k to 16k tokens): on A100 0.62 of its rate with heads of 64, 0.43 with 128; on H100 0.55 and 0.41. */
+/* FlashAttention-1 and its form in Triton, against the second generation in the figures of the latter's authors
+ * (forward and backward, 2k to 16k tokens): on A100 0.62 of its rate with heads of 64, 0.43 with 128; on H100 0.55
+ * and 0.41. */
 static void by_the_first_generation(const ft_op *op, ft_forecast *f)
 {
     double d = (double)op->u.attention.head_dim, wide = fmin(fmax((d - 64) / 64, 0), 1);

@@ -45,7 +45,7 @@ static ft_status positive(const char *key, int64_t degree, ft_error *err)
 static ft_status check_chunks(const ft_parallel *p, int64_t layers, ft_error *err)
 {
     if (ft__layout_deal(layers, p->pp * p->vpp) != FT_DEAL_FRONT) return FT_OK;
-    int64_t below = p->vpp, above = p->vpp, most = (layers + 2) / p->pp;
+    int64_t below = p->vpp, above = below + 1, most = (layers + 2) / p->pp; /* vpp itself does not */
     while (below > 1 && ft__layout_deal(layers, p->pp * below) == FT_DEAL_FRONT) below--;
     while (above <= most && ft__layout_deal(layers, p->pp * above) == FT_DEAL_FRONT) above++;
     char near[64];

@@ -215,8 +215,8 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     b->lora_rank = 0;
     ft_ref logits;
     ft_dtype math = b->math;
-    /* Recipes cover the layers alone: Transformer Engine's, torchao's (Accelerate leaves out the first and last product,
-     * torchtitan the output). */
+    /* Recipes cover the layers alone: Transformer Engine's, torchao's (Accelerate leaves out the first and last
+     * product, torchtitan the output). */
     if (b->training && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math);
     ft_ref bias = a->head_bias && table != FT_NONE ? ft__parameter(b, "head.bias", 1, a->vocab) : FT_NONE;
     if (table != FT_NONE)

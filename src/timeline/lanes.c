@@ -50,8 +50,8 @@ static bool in_pieces(const ft_lanes *l, int32_t i) { return l->pieces && l->pie
 
 static bool is_product(const ft_lanes *l, int32_t i) { return i >= 0 && l->g->nodes[i].op.kind == FT_OP_GEMM; }
 
-/* A product's first piece is sent while the second is computed, the last when all is there. What runs beside the product
- * slows it down: that is put at the end, where the product's own time is known. */
+/* A product's first piece is sent while the second is computed, the last when all is there. What runs beside the
+ * product slows it down: that is put at the end, where the product's own time is known. */
 static double scatter_pieces(const ft_lanes *l, int32_t i, double earliest, const double *ended, double *start)
 {
     const ft_beat *maker = &l->beats[l->sends[i]];
@@ -104,10 +104,10 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
             waits = fmax(waits, *lane);
         }
         double first = fmax(c->host + b->host + l->latency, along ? 0 : waits), start = fmax(c->gpu, first);
-        double d = slowed(l, c, start, b->gpu + l->gap);
+        double all = slowed(l, c, start, b->count * (b->gpu + l->gap)), d = all / fmax(b->count, 1);
         c->began = start;
-        c->gpu = fmax(start + b->count * d, c->host + b->count * b->host + l->latency + d);
-        if (along) c->gpu = fmax(c->gpu, waits + b->count * d / fmax(pieces ? l->piece_count : l->ring_parts, 1));
+        c->gpu = fmax(start + all, c->host + b->count * b->host + l->latency + d);
+        if (along) c->gpu = fmax(c->gpu, waits + all / fmax(pieces ? l->piece_count : l->ring_parts, 1));
         c->host += b->count * b->host;
         ended[i] = c->gpu;
         tell(l, FT_SEEN_KERNEL, FT_LANE_GPU, i, start, c->gpu, 0);

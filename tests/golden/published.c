@@ -13,8 +13,9 @@ typedef struct source {
     double memory;      /* mean; 0: not published */
 } source;
 
-/* torchtitan's context parallelism over four and eight GPUs is what is 30 % slower than forecast; its memory is that of a
- * loss that was not compiled. Megatron-LM in the MegaScale paper ran on a network that its authors then mended. */
+/* torchtitan's context parallelism over four and eight GPUs is what is 30 % slower than forecast; its memory is that
+ * of a loss that was not compiled. Megatron-LM in the MegaScale paper ran on a network that its authors then mended.
+ */
 static const source sources[] = {
     {"Megatron-Bridge", 0.09, 0.18, 0},
     {"torchtitan", 0.13, 0.33, 0.21},

@@ -76,8 +76,7 @@ static ft_workload training(void)
 
 static void every_trained_parameter_of_every_model_gets_a_gradient(void **state)
 {
-    ft_workload sdpa = training(), eager = training(), mixed = training(), again = training(),
-                selective = training();
+    ft_workload sdpa = training(), eager = training(), mixed = training(), again = training(), selective = training();
     (void)state;
     eager.attention = FT_EAGER;
     mixed.autocast = true;
