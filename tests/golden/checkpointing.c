@@ -1,7 +1,5 @@
 /* What is computed again and what is kept, against four blocks of Llama 3 8B that were measured in three ways
  * (data/measurements/h200/checkpointing.jsonl; the rows without FSDP and compiler). */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "golden.h"
@@ -41,20 +39,13 @@ static void ask(const json_t *row, pair *ms, pair *peak)
 static void what_is_kept_and_what_runs_again(void **state)
 {
     (void)state;
-    char path[1024], line[1024];
     pair ms[WAYS] = {{0}}, peak[WAYS] = {{0}};
-    const char *root = getenv("FORETELL_SOURCE_ROOT");
-    snprintf(path, sizeof path, "%s/data/measurements/h200/checkpointing.jsonl", root ? root : ".");
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof line, file)) {
-        json_t *row = json_loads(line, 0, NULL);
-        assert_non_null(row);
+    json_t *rows = golden_rows("measurements/h200/checkpointing.jsonl"), *row;
+    size_t n;
+    json_array_foreach (rows, n, row)
         if (json_is_false(json_object_get(row, "fsdp")) && json_is_false(json_object_get(row, "compiled")))
             ask(row, &ms[way_of(row)], &peak[way_of(row)]);
-        json_decref(row);
-    }
-    fclose(file);
+    json_decref(rows);
     for (int i = 0; i < WAYS; i++) {
         assert_true(ms[i].measured > 0);
         golden_near(ways[i], ms[i].got, ms[i].measured, 0.05);

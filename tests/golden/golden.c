@@ -115,3 +115,20 @@ char *golden_file(const char *name)
     fclose(f);
     return text;
 }
+
+json_t *golden_rows(const char *name)
+{
+    const char *root = getenv("FORETELL_SOURCE_ROOT");
+    char path[1024], line[8192];
+    snprintf(path, sizeof path, "%s/data/%s", root ? root : ".", name);
+    FILE *f = fopen(path, "r");
+    if (!f) fail_msg("cannot open %s", path);
+    json_t *rows = json_array();
+    assert_non_null(rows);
+    while (fgets(line, sizeof line, f)) {
+        json_t *row = json_loads(line, 0, NULL);
+        if (!row || json_array_append_new(rows, row)) fail_msg("%s: row %zu", path, json_array_size(rows) + 1);
+    }
+    fclose(f);
+    return rows;
+}

@@ -29,4 +29,6 @@ void golden_near(const char *what, double got, double expected, double share);
 void golden_holds(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A file of tests/golden as text; free() it. */
 char *golden_file(const char *name);
+/* The lines of a file of JSON Lines under data/; the caller gives them back with json_decref. */
+json_t *golden_rows(const char *name);
 #endif

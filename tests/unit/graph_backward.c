@@ -106,6 +106,10 @@ static void adapters_are_all_that_is_trained_with_them(void **state)
     assert_true(c.trained == 2.0 * 7 * 16 && c.gradients == c.trained); /* two per linear, seven linears, 16 layers */
     for (ft_ref i = 0; i < g->tensor_count; i++)
         if (g->tensors[i].role == FT_PARAMETER && g->tensors[i].trained) assert_true(g->tensors[i].element_bytes == 4);
+    arch.layers = 1; /* the only layer of its kind has them too */
+    assert_int_equal(FT_OK, ft__model_graph(&arch, &work, arena, &g, &err));
+    c = count(g);
+    assert_true(c.trained == 2.0 * 7 && c.gradients == c.trained);
     ft__arena_free(arena);
 }
 

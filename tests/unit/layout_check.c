@@ -73,6 +73,8 @@ static void what_cannot_be_is_said(void **state)
          "16 stages of 9 chunks are more than the model's 126 layers; \"pp\" can be at most 14"},
         {"llama-3.1-405b", "{\"pp\": 128}", FT_E_RANGE, "parallel.pp",
          "128 stages of 1 chunk are more than the model's 126 layers; \"pp\" can be at most 126"},
+        {"llama-3-8b", "{\"pp\": 2, \"vpp\": 40}", FT_E_RANGE, "parallel.pp",
+         "2 stages of 40 chunks are more than the model's 32 layers; with \"vpp\" 1 \"pp\" can be at most 32"},
         {"llama-3-8b", "{\"vpp\": 2}", FT_E_RANGE, "parallel.vpp", "\"vpp\" 2 needs a pipeline: \"pp\" is 1"},
         {"llama-3-8b", "{\"pp\": 2, \"vpp\": 2, \"schedule\": \"1f1b\"}", FT_E_RANGE, "parallel.vpp",
          "\"vpp\" 2 needs the schedule \"interleaved\"; \"1f1b\" has one chunk per stage"},

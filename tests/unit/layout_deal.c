@@ -131,12 +131,40 @@ static void a_chunk_has_its_own_kinds_of_layers(void **state)
     ft__arena_free(arena);
 }
 
+/* Layers with and without windows come in a pattern: a stage gets as many layers as it is said to get all the same. */
+static void patterns_are_taken_apart(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"gemma-3-27b", "gpt-oss-20b", "gemma-2-9b"};
+    ft_arena *arena = ft__arena_new(0);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        ft_arch a = open_model(models[i]);
+        ft_workload w = train_work(1, 1024);
+        for (int64_t pp = 2; pp <= 11; pp += 3) {
+            ft_parallel p = layout_of(1, pp, 1, 1, 1);
+            for (int64_t s = 0; s < pp; s++) {
+                ft__arena_reset(arena);
+                const ft_graph *g = rank_of(&a, &w, &p, s, arena).g;
+                int64_t from, to, layers = 0;
+                ft__layout_range(a.layers, pp, s, &from, &to);
+                for (int32_t b = 0; b < g->block_count; b++)
+                    if (g->blocks[b].phase == FT_FORWARD && !strncmp(g->blocks[b].name, "layers", 6))
+                        layers += g->blocks[b].repeat;
+                assert_int_equal(layers, to - from);
+            }
+        }
+        ft__arch_release(&a);
+    }
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_are_dealt_as_megatron_does),
         cmocka_unit_test(stages_share_all_layers),
         cmocka_unit_test(a_chunk_has_its_own_kinds_of_layers),
+        cmocka_unit_test(patterns_are_taken_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,6 +154,11 @@ static void fused_kernels_are_few_and_small(void **state)
     g = built(f, small, fused);
     assert_true(launches(g, FT_FORWARD) < many / 4);
     assert_true(widest(g) < large / 20);
+    /* Compiled graphs have them too, replayed or not. */
+    for (int way = FT_RUN_COMPILE; way <= FT_RUN_CUDA_GRAPH; way++) {
+        fused.execution = (ft_execution)way;
+        assert_true(widest(built(f, small, fused)) < large / 20);
+    }
 }
 
 static void every_parameter_gets_a_gradient(void **state)

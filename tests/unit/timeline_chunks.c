@@ -1,34 +1,5 @@
 /* Interleaved stages whose chunks differ: times, activations and arithmetic go to the chunk that has them. */
-#include "layout_models.h"
-
-#include <time.h>
-
-static ft_predictor *predictor;
-
-static int open_predictor(void **state)
-{
-    (void)state;
-    return ft__predictor_open(NULL, &predictor, NULL);
-}
-
-static int close_predictor(void **state)
-{
-    (void)state;
-    ft__predictor_close(predictor);
-    return 0;
-}
-
-typedef struct rig {
-    ft_arena *arena;
-    ft_memo *memo;
-    ft_device device;
-    ft_arch arch;
-    ft_workload work;
-    ft_parallel parallel;
-    ft_cluster cluster;
-    ft_step step;
-    ft_ranked ranked;
-} rig;
+#include "ranks_rig.h"
 
 static rig begin(const char *model, int64_t tp, int64_t pp, int64_t vpp, int64_t micros)
 {
@@ -46,13 +17,6 @@ static rig begin(const char *model, int64_t tp, int64_t pp, int64_t vpp, int64_t
     r.parallel.schedule = vpp > 1 ? FT_INTERLEAVED : FT_1F1B;
     r.work.accumulate = micros;
     return r;
-}
-
-static void end(rig *r)
-{
-    ft__arch_release(&r->arch);
-    ft__memo_free(r->memo);
-    ft__arena_free(r->arena);
 }
 
 static ft_ranks ranks_of(rig *r)
@@ -183,13 +147,6 @@ static void memory_alone_agrees(void **state)
                          (long long)r.step.worst_stage);
             end(&r);
         }
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 /* 1,024 H100s as Megatron-Bridge publishes them: 50 ms is the promise; sanitizers take their time. */

@@ -103,6 +103,20 @@ static void an_operand_that_is_there_need_not_wait(void **state)
     ft__arena_free(h.arena);
 }
 
+/* Of many launches those run slower that run beside the exchange, not all of them. */
+static void an_exchange_slows_what_runs_beside_it(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    h.comm[1] = 1.1; /* from 1 to 2.1: a kernel and the tenth that it is longer */
+    h.lanes.beside = 0.1;
+    assert_true(near(forward(&h, false, false), 3.1));
+    h.beats[2].count = 10; /* ten of them: from 1 to 11.1 */
+    assert_true(near(forward(&h, false, false), 12.1));
+    ft__arena_free(h.arena);
+}
+
 static void a_ring_goes_on_beside_its_kernel(void **state)
 {
     (void)state;
@@ -266,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_reads_an_exchange_waits_for_it),
         cmocka_unit_test(an_operand_that_is_there_need_not_wait),
+        cmocka_unit_test(an_exchange_slows_what_runs_beside_it),
         cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
         cmocka_unit_test(products_take_and_give_pieces),
         cmocka_unit_test(sharded_parameters_come_one_iteration_ahead),

@@ -218,6 +218,8 @@ static void what_a_schedule_cannot_take_is_said(void **state)
     assert_string_equal(err.message,
                         "an interleaved schedule needs micro-batches in groups of \"pp\" 8: 8 or 16 of them, "
                         "not 12");
+    assert_int_equal(ft__pipeline_check(FT_INTERLEAVED, 8, 2, 1, &err), FT_E_RANGE);
+    assert_non_null(strstr(err.message, "8 or 16 of them, not 1"));
     assert_int_equal(ft__pipeline_check(FT_DUALPIPE, 5, 2, 12, &err), FT_E_RANGE);
     assert_string_equal(err.message, "dualpipe pairs the stages: \"pp\" must be even, 4 or 6, not 5");
     assert_int_equal(ft__pipeline_check(FT_DUALPIPE, 8, 2, 12, &err), FT_E_RANGE);

@@ -1,22 +1,5 @@
 /* A step on many GPUs: what it exchanges in closed form, what its ranks hold, and how long its forecast takes. */
-#include "layout_models.h"
-
-#include <time.h>
-
-static ft_predictor *predictor;
-
-static int open_predictor(void **state)
-{
-    (void)state;
-    return ft__predictor_open(NULL, &predictor, NULL);
-}
-
-static int close_predictor(void **state)
-{
-    (void)state;
-    ft__predictor_close(predictor);
-    return 0;
-}
+#include "ranks_rig.h"
 
 /* GPUs that share nothing but a slow network: its bytes are all that an exchange costs. */
 static ft_cluster slow_network(int64_t gpus, double gbps)
@@ -49,18 +32,6 @@ static ft_cluster nodes_of_eight(int64_t gpus)
     return c;
 }
 
-typedef struct rig {
-    ft_arena *arena;
-    ft_memo *memo;
-    ft_device device;
-    ft_arch arch;
-    ft_workload work;
-    ft_parallel parallel;
-    ft_cluster cluster;
-    ft_step step;
-    ft_ranked ranked;
-} rig;
-
 static void begin(rig *r, const char *model)
 {
     *r = (rig){.arena = ft__arena_new(0),
@@ -70,13 +41,6 @@ static void begin(rig *r, const char *model)
                .work = train_work(1, 2048),
                .parallel = layout_of(1, 1, 1, 1, 1)};
     r->cluster = nodes_of_eight(16384);
-}
-
-static void end(rig *r)
-{
-    ft__arch_release(&r->arch);
-    ft__memo_free(r->memo);
-    ft__arena_free(r->arena);
 }
 
 static void forecast(rig *r)
@@ -523,13 +487,6 @@ static void no_device_is_busy_longer_than_the_step(void **state)
         assert_true(r.step.busy_ms <= r.step.step_ms * (1 + 1e-9));
     }
     end(&r);
-}
-
-static double now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
 /* 16,384 GPUs, Llama 3 405B. */

@@ -1,22 +1,8 @@
 /* What a stack does where the request leaves it open: Megatron's formats of gradients, and Megatron of 2021. */
 #include "layout_models.h"
+#include "shipped_predictor.h"
 
 #include "timeline/states.h"
-
-static ft_predictor *predictor;
-
-static int open_predictor(void **state)
-{
-    (void)state;
-    return ft__predictor_open(NULL, &predictor, NULL);
-}
-
-static int close_predictor(void **state)
-{
-    (void)state;
-    ft__predictor_close(predictor);
-    return 0;
-}
 
 static ft_workload work_in(ft_dtype dtype, ft_execution execution)
 {

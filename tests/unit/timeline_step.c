@@ -2,24 +2,10 @@
  * an answer whose parts add up. */
 #include "kernel_limits.h"
 #include "random_op.h"
+#include "shipped_predictor.h"
 
 #include "timeline/memo.h"
 #include "timeline/stream.h"
-
-static ft_predictor *predictor;
-
-static int open_predictor(void **state)
-{
-    (void)state;
-    return ft__predictor_open(NULL, &predictor, NULL);
-}
-
-static int close_predictor(void **state)
-{
-    (void)state;
-    ft__predictor_close(predictor);
-    return 0;
-}
 
 /* -- streams ----------------------------------------------------------------------------------- */
 

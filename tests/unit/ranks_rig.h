@@ -1,0 +1,34 @@
+/* A step on many GPUs, set up: the model, the work, the layout, the cluster, and room for the answer. */
+#ifndef FT_TEST_RANKS_RIG_H
+#define FT_TEST_RANKS_RIG_H
+#include <time.h>
+
+#include "layout_models.h"
+#include "shipped_predictor.h"
+
+typedef struct rig {
+    ft_arena *arena;
+    ft_memo *memo;
+    ft_device device;
+    ft_arch arch;
+    ft_workload work;
+    ft_parallel parallel;
+    ft_cluster cluster;
+    ft_step step;
+    ft_ranked ranked;
+} rig;
+
+static inline void end(rig *r)
+{
+    ft__arch_release(&r->arch);
+    ft__memo_free(r->memo);
+    ft__arena_free(r->arena);
+}
+
+static inline double now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+#endif
