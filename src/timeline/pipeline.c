@@ -109,7 +109,7 @@ ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunk
             "an interleaved schedule needs micro-batches in groups of \"pp\" %lld: %lld or %lld of them, "
             "not %lld",
             (long long)stages, (long long)(micros < stages ? stages : micros / stages * stages),
-            (long long)(micros / stages + 1) * stages, (long long)micros);
+            (long long)(micros < stages ? 2 : micros / stages + 1) * stages, (long long)micros);
     if (schedule == FT_DUALPIPE && stages > 1 && stages % 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.pp", 0, 0,
                            "dualpipe pairs the stages: \"pp\" must be even, %lld or %lld, not %lld",

@@ -19,6 +19,7 @@ static ft_status build_stages(const ft_ranks *r, ft_stage *stages, ft_ranks_widt
     const ft_parallel *p = r->parallel;
     ft_workload once = *r->work;
     once.accumulate = 1;
+    once.layers_apart = true;
     ft_graph *whole = NULL;
     if (p->pp > 3) FT_TRY(ft__model_forward(r->arch, &once, r->arena, &whole, err));
     for (int64_t s = 0; s < p->pp; s++) {
@@ -104,10 +105,18 @@ static void add_kernels(const ft_stage *s, double micros, ft_step *out)
         if (i != FT_UPDATE) out->phase_ms[i] *= micros;
     out->busy_ms = 0;
     for (int i = 0; i < FT_PHASE_COUNT; i++) out->busy_ms += out->phase_ms[i];
-    out->launches *= micros;
     out->host_ms *= micros;
-    for (int32_t i = 0; i < out->kernel_count; i++)
-        if (s->g->nodes[out->kernels[i].node].phase != FT_UPDATE) out->kernels[i].times *= micros;
+    out->launches = 0;
+    memset(out->class_ms, 0, sizeof out->class_ms);
+    memset(out->class_flops, 0, sizeof out->class_flops);
+    for (int32_t i = 0; i < out->kernel_count; i++) {
+        ft_timed *k = &out->kernels[i];
+        const ft_node *n = &s->g->nodes[k->node];
+        if (n->phase != FT_UPDATE) k->times *= micros;
+        out->launches += k->times;
+        out->class_ms[ft__node_class(n)] += k->forecast.ms * k->times;
+        out->class_flops[ft__node_class(n)] += k->forecast.flops * k->times;
+    }
 }
 
 /* What a stage still does when the pipeline has run: the part of its gradients' exchange that nothing hid, the update,

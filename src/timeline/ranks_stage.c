@@ -263,6 +263,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
 {
     ft_workload once = *r->work;
     once.accumulate = 1;
+    once.layers_apart = r->parallel->pp > 1 || ft__ranks_fsdp(r);
     ft_graph *g = NULL;
     memset(out, 0, sizeof *out);
     out->count = 1;

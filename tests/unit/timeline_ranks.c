@@ -199,6 +199,28 @@ static void buckets_are_a_second_copy(void **state)
     end(&r);
 }
 
+/* Classes, launches and phases of a step are those of all its micro-batches, and add up. */
+static void micro_batches_are_all_counted(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    double launches[2];
+    for (int i = 0; i < 2; i++) {
+        r.parallel = layout_of(1, 1, 1, 1, 2);
+        r.work.accumulate = i ? 8 : 1;
+        forecast(&r);
+        double classes = 0, phases = 0;
+        for (int c = 0; c < FT_CLASS_COUNT; c++) classes += r.step.class_ms[c];
+        for (int p = 0; p < FT_PHASE_COUNT; p++) phases += r.step.phase_ms[p];
+        close_to(classes, phases, 1e-9, "classes and phases");
+        close_to(classes, r.step.busy_ms, 1e-9, "classes and busy time");
+        launches[i] = r.step.launches;
+    }
+    assert_true(launches[1] > 7 * launches[0] && launches[1] < 8 * launches[0]); /* one update */
+    end(&r);
+}
+
 /* Hooks of FSDP set the pace of small layers, and hide behind large ones. */
 static void hooks_cost_the_host(void **state)
 {
@@ -526,6 +548,7 @@ int main(void)
         cmocka_unit_test(overlap_hides_what_there_is_time_for),
         cmocka_unit_test(states_are_sharded),
         cmocka_unit_test(buckets_are_a_second_copy),
+        cmocka_unit_test(micro_batches_are_all_counted),
         cmocka_unit_test(hooks_cost_the_host),
         cmocka_unit_test(early_stages_hold_more),
         cmocka_unit_test(the_peak_is_looked_for_after_sharding),
