@@ -137,7 +137,9 @@ ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in)
 
 ft_ref ft__adapted(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t out)
 {
-    return b->status == FT_OK && b->lora_rank > 0 && b->repeat > 1 ? with_adapter(b, name, x, y, out) : y;
+    if (b->status != FT_OK || b->lora_rank < 1 || b->block < 0) return y;
+    const char *block = b->g->blocks[b->block].name; /* a layer may be the only one of its kind */
+    return b->repeat > 1 || (block && strstr(block, "layers")) ? with_adapter(b, name, x, y, out) : y;
 }
 
 ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)

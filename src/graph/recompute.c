@@ -20,8 +20,11 @@
 
 typedef struct policy {
     int products;
-    const char *first; /* product of the layer: with it the count begins anew where a block has several layers */
+    const char *first;  /* product of the layer: with it the count begins anew where a block has several layers */
+    const char *before; /* the last one seen: adapters go by the name of the product that they are beside */
 } policy;
+
+static bool same(const char *a, const char *b) { return a && b && !strcmp(a, b); }
 
 /* Whether the result is saved. Asked of a block's nodes one after the other. */
 static bool saves(policy *p, const ft_node *n)
@@ -30,8 +33,9 @@ static bool saves(policy *p, const ft_node *n)
     case FT_DO_ATTENTION: return true;
     case FT_DO_COMM: return n->exchange.kind == FT_EXCHANGE_REDUCE_SCATTER;
     case FT_DO_LINEAR:
-        if (!p->first || (n->name && !strcmp(n->name, p->first))) p->products = 0;
+        if (same(n->name, p->first) && !same(n->name, p->before)) p->products = 0;
         if (!p->first) p->first = n->name ? n->name : "";
+        p->before = n->name;
         return ++p->products % 2 == 1;
     default: return false;
     }

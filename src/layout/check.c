@@ -63,13 +63,15 @@ static ft_status check_chunks(const ft_parallel *p, int64_t layers, ft_error *er
 static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
     /* Of many chunks the first may hold the embedding alone and the last the head; a stage has a layer in any case. */
-    int64_t room = m->layers + (p->vpp > 1 ? 2 : 0);
-    if (p->pp > 1 && room < p->pp * p->vpp)
+    int64_t room = m->layers + (p->vpp > 1 ? 2 : 0), most = room / p->vpp;
+    if (p->pp > 1 && room < p->pp * p->vpp) {
+        bool chunkless = p->vpp > 1 && most < 2; /* so many chunks leave no pipeline at all */
         return ft__fail_at(
             err, FT_E_RANGE, "parallel.pp", 0, 0,
-            "%lld stages of %lld chunk%s are more than the model's %lld layers; \"pp\" can be at most %lld",
-            (long long)p->pp, (long long)p->vpp, p->vpp > 1 ? "s" : "", (long long)m->layers,
-            (long long)(room / p->vpp));
+            "%lld stages of %lld chunk%s are more than the model's %lld layer%s; %s\"pp\" can be at most %lld",
+            (long long)p->pp, (long long)p->vpp, p->vpp > 1 ? "s" : "", (long long)m->layers, m->layers == 1 ? "" : "s",
+            chunkless ? "with \"vpp\" 1 " : "", (long long)(chunkless ? m->layers : most));
+    }
     if (p->vpp <= 1) return FT_OK;
     if (p->pp < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",

@@ -49,8 +49,9 @@ static int64_t met(const dealer *d, int64_t stage, int64_t chunk, int64_t at, in
     return to > from ? to - from : 0;
 }
 
-/* Iterations of a block of layers that a stage runs, and which part of them each chunk. A period of several kinds is
- * not taken apart: it goes to the stage in which the stages' layers, counted one stage after the other, begin it. */
+/* Iterations of a block of layers that a stage runs, and which part of them each chunk. A period of several kinds, as
+ * models have one with more layers than are built apart, goes to the stage in which the stages' layers, counted one
+ * stage after the other, begin it. */
 static int64_t deal_layers(const dealer *d, int64_t stage, int32_t b, int64_t at, double *parts)
 {
     int64_t period = period_of(d->g, b), end = at + d->g->blocks[b].repeat * period, before = 0, mine = 0;

@@ -167,7 +167,8 @@ static ft_ref mixer(ft_maker *m, const ft_scan *s, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool one = m->work->task == FT_DECODE;
-    bool kernels = m->fused || m->engine || m->work->execution == FT_RUN_COMPILE;
+    bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
+    bool kernels = m->fused || m->engine || compiled;
     ft_ref part[3], xbc[3];
     int64_t widths[3] = {s->inner, s->conv_width, s->heads};
     int64_t inside[3] = {s->inner, s->groups * s->state, s->groups * s->state};

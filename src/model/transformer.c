@@ -172,9 +172,34 @@ static ft_ref layer(ft_maker *m, ft_ref x, bool sparse, bool windowed)
     return a->place == FT_POST_NORM ? ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias) : x;
 }
 
+static bool is_sparse(const ft_arch *a, int64_t i)
+{
+    return a->experts > 0 && (a->moe_every <= 1 || (i + 1) % a->moe_every == 0);
+}
+
+static bool is_windowed(const ft_arch *a, int64_t i)
+{
+    return a->window > 0 && (a->window_every <= 1 || (i + 1) % a->window_every != 0);
+}
+
+/* A pattern as runs of equal layers, for checkpoints, FSDP's units and pipelines, whose measure is the layer. */
+static ft_ref runs(ft_maker *m, ft_ref x, int64_t count)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    for (int64_t from = 0, to; from < count && b->status == FT_OK; from = to) {
+        bool sparse = is_sparse(a, from), windowed = is_windowed(a, from);
+        for (to = from + 1; to < count && is_sparse(a, to) == sparse && is_windowed(a, to) == windowed;) to++;
+        x = ft__block_open(b, "layers", to - from, x);
+        x = ft__block_close(b, layer(m, x, sparse, windowed));
+    }
+    return x;
+}
+
 /* Layers that repeat as a pattern become one block of that pattern. */
 static ft_ref layers(ft_maker *m, ft_ref x)
 {
+    enum { MOST_RUNS = 256 };
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t dense = a->experts > 0 ? (a->first_dense < a->layers ? a->first_dense : a->layers) : 0;
@@ -185,15 +210,16 @@ static ft_ref layers(ft_maker *m, ft_ref x)
     int64_t rest = a->layers - dense, period = 1;
     if (a->window > 0 && a->window_every > 1) period = a->window_every;
     if (a->experts > 0 && a->moe_every > 1) period = period > 1 ? period : a->moe_every;
+    bool apart = m->work->layers_apart || (b->training && ft__recomputes_layers(m->work));
+    /* Not OLMo 3's, whose products read the layer's input itself: its lifetime over runs is not understood yet. */
+    if (apart && period > 1 && rest <= MOST_RUNS && a->place != FT_AFTER) return runs(m, x, rest);
     if (period > rest) period = rest > 0 ? rest : 1;
     if (period > 64) period = 64;
     int64_t whole = rest / period, tail = rest % period;
     if (whole > 0) {
         x = ft__block_open(b, "layers", whole, x);
         for (int64_t i = 0; i < period && b->status == FT_OK; i++) {
-            bool sparse = a->experts > 0 && (a->moe_every <= 1 || (i + 1) % a->moe_every == 0);
-            bool windowed = a->window > 0 && (a->window_every <= 1 || (i + 1) % a->window_every != 0);
-            x = layer(m, x, sparse, windowed);
+            x = layer(m, x, is_sparse(a, i), is_windowed(a, i));
         }
         x = ft__block_close(b, x);
     }
