@@ -111,7 +111,9 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     ft_ref c = ft__pointwise(b, "rotary", "cos", positions), s = ft__pointwise(b, "rotary", "sin", positions);
     c = ft__pointwise(b, "rotary", "mulu", c);
     s = ft__pointwise(b, "rotary", "mulu", s);
-    bool wide = !strncmp(m->arch->model_type, "olmo", 4) && strcmp(m->arch->model_type, "olmoe"); /* stays in fp32 */
+    /* transformers' OLMo turns in fp32 and casts back; a fused kernel reads what it gets. */
+    bool wide = !strncmp(m->arch->model_type, "olmo", 4) && strcmp(m->arch->model_type, "olmoe") && !m->fused &&
+                !m->engine;
     m->cos = wide ? c : ft__cast(b, "rotary", c, low);
     m->sin = wide ? s : ft__cast(b, "rotary", s, low);
     b->training = training;

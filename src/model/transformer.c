@@ -94,8 +94,8 @@ static ft_ref attention(ft_maker *m, ft_ref x, bool windowed)
             for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, tokens, part[i]);
         else
             ft__split(b, qkv, 3, part, out);
-        q = out[0];
-        k = out[1];
+        q = qk_norm(m, out[0], a->heads);
+        k = qk_norm(m, out[1], a->kv_heads);
         v = out[2];
     } else {
         ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;

@@ -177,6 +177,27 @@ static void execution(void **state)
     golden_near("ideal runs eager's kernels", ideal.busy, eager.busy, 1e-6);
 }
 
+/* Hand-fused kernels are another way to run the same model. */
+static void fused_is_the_same_model(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"gpt2",       "llama-3-8b",    "olmo-2-7b", "olmo-3-7b",  "qwen3-8b",
+                                         "gemma-2-9b", "qwen3-30b-a3b", "phi3-mini", "bloom-560m", "gpt-oss-20b"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        double busy[2], parameters[2];
+        for (int fused = 0; fused < 2; fused++) {
+            json_t *a = golden_ask("{\"task\":\"train\",\"model\":\"%s\",\"gpu\":\"h100_sxm\",\"batch\":2,\"seq\":1024,"
+                                   "\"execution\":\"%s\"}",
+                                   models[i], fused ? "fused" : "eager");
+            busy[fused] = golden_figure(a, "busy_ms");
+            parameters[fused] = golden_figure(a, "parameters");
+            json_decref(a);
+        }
+        less(models[i], busy[1], busy[0]);
+        golden_near(models[i], parameters[1], parameters[0], 1e-9);
+    }
+}
+
 /* Frozen weights have no gradients and no states; four bits of them take a quarter. */
 static void adapters(void **state)
 {
@@ -265,12 +286,19 @@ static void skew(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(precision),     cmocka_unit_test(attention),
-        cmocka_unit_test(recomputation), cmocka_unit_test(optimizers),
-        cmocka_unit_test(accumulation),  cmocka_unit_test(execution),
-        cmocka_unit_test(adapters),      cmocka_unit_test(quantised_decoding),
-        cmocka_unit_test(caches),        cmocka_unit_test(experts),
-        cmocka_unit_test(skew),          cmocka_unit_test(generations_of_flash_attention),
+        cmocka_unit_test(precision),
+        cmocka_unit_test(attention),
+        cmocka_unit_test(recomputation),
+        cmocka_unit_test(optimizers),
+        cmocka_unit_test(accumulation),
+        cmocka_unit_test(execution),
+        cmocka_unit_test(fused_is_the_same_model),
+        cmocka_unit_test(adapters),
+        cmocka_unit_test(quantised_decoding),
+        cmocka_unit_test(caches),
+        cmocka_unit_test(experts),
+        cmocka_unit_test(skew),
+        cmocka_unit_test(generations_of_flash_attention),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
