@@ -118,7 +118,7 @@ ft_status ft_device_find(const ft_context *ft, const char *name, ft_device *out,
 {
     size_t index;
     if (!shelf_find(ft, name, &index)) return ft__device_open(name, out, NULL, err);
-    const ft_device *device;
+    const ft_device *device = NULL;
     FT_TRY(shelf_get(ft, index, &device, err));
     *out = *device;
     return FT_OK;
@@ -131,7 +131,7 @@ ft_status ft_device_at(const ft_context *ft, size_t index, ft_device *out, ft_er
     if (index >= ft->device_count)
         return ft__fail(err, FT_E_RANGE, "the catalogue has %zu devices; there is no number %zu", ft->device_count,
                         index);
-    const ft_device *device;
+    const ft_device *device = NULL;
     FT_TRY(shelf_get(ft, index, &device, err));
     *out = *device;
     return FT_OK;
