@@ -1,4 +1,4 @@
-/* The predictor that is compiled in, for tests that forecast: open_predictor and close_predictor as a group's set-up. */
+/* The predictor that is compiled in, for tests that forecast: a set-up and a tear-down of their group. */
 #ifndef FT_TEST_SHIPPED_PREDICTOR_H
 #define FT_TEST_SHIPPED_PREDICTOR_H
 #include "kernel/predictor.h"
