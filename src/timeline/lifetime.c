@@ -234,6 +234,15 @@ static void hold(walk *w)
 
 /* -- deaths ------------------------------------------------------------------------------------ */
 
+static int32_t block_end(const ft_graph *g, int32_t node)
+{
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        if (node >= block->first && node < block->first + block->count) return block->first + block->count;
+    }
+    return g->node_count;
+}
+
 /* The last kernel of the gradient that `node` is part of. Autograd lets go of what an operator saved, and of the
  * gradient that came in, when all it makes of them is issued: both products and the sum for the bias, both sides of a
  * product of elements. What a linear layer gets from recomputation is handed out once, and gone. */
@@ -244,8 +253,8 @@ static int32_t gradient_end(const walk *w, ft_ref t, int32_t node)
     const bool product = first->verb == FT_DO_LINEAR || first->verb == FT_DO_MATMUL;
     if (first->phase != FT_BACKWARD || first->in_count < 1) return node;
     if (product && w->birth[t] >= 0 && g->nodes[w->birth[t]].phase == FT_RECOMPUTE) return node;
-    const int32_t furthest = node + (product ? 2 : 1);
-    for (int32_t n = node + 1; n < g->node_count && n <= furthest; n++) {
+    const int32_t furthest = node + (product ? 2 : 1), end = block_end(g, node);
+    for (int32_t n = node + 1; n < end && n <= furthest; n++) {
         const ft_node *next = &g->nodes[n];
         if (next->name != first->name || next->in_count < 1) break;
         const bool sum = next->verb == FT_DO_ROW && next->op.name && !strcmp(next->op.name, "sum_cols");
