@@ -82,6 +82,8 @@
       "one kernel, separate products and softmax, as the framework picks, or FlashAttention's kernels of 2022")        \
     X(EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "eager", STEPS | LARGEST, WORKLOAD, \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host")                            \
+    X(COMPILE_SCOPE, "compile-scope", 0, CHOICE, "auto|model|layers", "auto", STEPS | LARGEST, WORKLOAD,               \
+      "of compile: the whole model with its loss, or every layer by itself (as with FSDP) [auto]")                     \
     X(INFER_EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "cuda_graph", INFER, WORKLOAD,\
       "replayed as serving engines do, or another way")                                                                \
     X(OPTIMIZER, "optimizer", 0, CHOICE, "adamw|adamw_foreach|adamw_8bit|adafactor|sgd|sgd_momentum|muon|none",        \

@@ -19,10 +19,14 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const char *const known_keys[] = {
-    "id",           "task",      "model",          "gpu",       "dtype",     "weights_dtype", "kv_dtype",
-    "batch",        "seq",       "cache",          "layout",    "attention", "execution",     "host_us_per_op",
-    "optimizer",    "recompute", "master_weights", "lora_rank", "clip_grad", "parallel",      "cluster",
-    "global_batch", "quantile",  "detail",         "read_as",   "advice",    "techniques",    "loader",
+    "id",        "task",           "model",          "gpu",
+    "dtype",     "weights_dtype",  "kv_dtype",       "batch",
+    "seq",       "cache",          "layout",         "attention",
+    "execution", "compile_scope",  "host_us_per_op", "optimizer",
+    "recompute", "master_weights", "lora_rank",      "clip_grad",
+    "parallel",  "cluster",        "global_batch",   "quantile",
+    "detail",    "read_as",        "advice",         "techniques",
+    "loader",
 };
 
 /* -- number formats ---------------------------------------------------------------------------- */
@@ -200,9 +204,10 @@ static ft_status read_words(const json_t *object, ft_model_request *out, ft_erro
 {
     ft_workload *w = &out->work;
     int attention = FT_FLASH, execution = FT_RUN_EAGER, cache = FT_CACHE_PAGED, optimizer = FT_ADAMW;
-    int recompute = FT_RECOMPUTE_NONE, detail = FT_SUMMARY;
+    int recompute = FT_RECOMPUTE_NONE, detail = FT_SUMMARY, scope = FT_SCOPE_OPEN;
     FT_TRY(ft__request_word(object, "attention", ft__attention_words, COUNT(ft__attention_words), &attention, err));
     FT_TRY(ft__request_word(object, "execution", ft__execution_words, COUNT(ft__execution_words), &execution, err));
+    FT_TRY(ft__request_word(object, "compile_scope", ft__scope_words, COUNT(ft__scope_words), &scope, err));
     FT_TRY(ft__request_word(object, "cache", ft__cache_words, COUNT(ft__cache_words), &cache, err));
     FT_TRY(ft__request_word(object, "optimizer", ft__optimizer_words, COUNT(ft__optimizer_words), &optimizer, err));
     FT_TRY(ft__request_word(object, "recompute", ft__recompute_words, COUNT(ft__recompute_words), &recompute, err));
@@ -213,6 +218,7 @@ static ft_status read_words(const json_t *object, ft_model_request *out, ft_erro
     FT_TRY(ft__request_word(object, "detail", ft__detail_words, COUNT(ft__detail_words), &detail, err));
     w->attention = (ft_attention_kind)attention;
     w->execution = (ft_execution)execution;
+    w->scope = (ft_compile_scope)scope;
     w->cache = (ft_cache_kind)cache;
     w->optimizer = (ft_optimizer)optimizer;
     w->recompute = (ft_recompute)recompute;

@@ -3,7 +3,9 @@
  *
  * Modelled on torch.compile's default (AOTAutograd and Inductor): products and attention stay library calls and nothing
  * is fused into them. Blocks are compiled one by one; a block that repeats is compiled as a loop's body whose last and
- * first kernels are one where they can be: the residual sum that ends a layer and the norm that begins the next. */
+ * first kernels are one where they can be: the residual sum that ends a layer and the norm that begins the next.
+ *
+ * A model whose layers were compiled one by one has no such seams, and runs everything around its layers as written. */
 #include "graph/fusion.h"
 
 #include <stdio.h>
@@ -54,7 +56,7 @@ static void open_books(ft_fusion *f)
         const ft_block *block = &g->blocks[b];
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             const ft_node *n = &g->nodes[i];
-            f->part[i] = (uint8_t)ft__fusion_part(n);
+            f->part[i] = (uint8_t)(ft__fusion_compiles(f, b) ? ft__fusion_part(n) : FT_LIBRARY);
             if (f->part[i] == FT_GLUE) continue;
             for (int k = 0; k < n->in_count; k++) f->uses[f->root[n->in[k]]]++;
             for (int k = 0; k < n->out_count; k++) {
@@ -151,6 +153,13 @@ static void sew(ft_fusion *f, const seam *s)
     last->members = 0;
 }
 
+/* As it was written: views and all. */
+static void copy_block(ft_fusion *f, const ft_block *block)
+{
+    for (int32_t i = block->first; i < block->first + block->count && !f->failed; i++)
+        ft__fusion_emit(f, &f->g->nodes[i]);
+}
+
 static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
 {
     ft_block block = f->g->blocks[b];
@@ -170,15 +179,15 @@ static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
         int32_t at = ft__fusion_kernel(f, b, group, scratch);
         watch(f, &block, scratch, at, f->groups[group].closed, &s);
     }
-    if (!f->failed) sew(f, &s);
+    if (!f->failed && !f->layers_only) sew(f, &s);
     for (int i = 0; i < f->held_count; i++) ft__fusion_hold(f, f->held[i]);
 }
 
-ft_status ft__graph_fuse(ft_graph *g, ft_error *err)
+ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err)
 {
     if (!g->block_count || !g->node_count) return FT_OK;
     if (!sound(g)) return ft__fail(err, FT_E_BUG, "fusion met a node whose tensors do not exist");
-    ft_fusion f = {.g = g, .inference = true};
+    ft_fusion f = {.g = g, .layers_only = layers_only, .inference = true};
     for (int32_t b = 0; b < g->block_count; b++) f.inference &= g->blocks[b].phase == FT_FORWARD;
     open_books(&f);
     ft_fused scratch = {0};
@@ -191,7 +200,10 @@ ft_status ft__graph_fuse(ft_graph *g, ft_error *err)
     ft__fusion_keep(&f);
     for (int32_t b = 0; b < g->block_count && !f.failed; b++) {
         first[b] = f.count;
-        fuse_block(&f, b, &scratch);
+        if (ft__fusion_compiles(&f, b))
+            fuse_block(&f, b, &scratch);
+        else
+            copy_block(&f, &g->blocks[b]);
     }
     if (f.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (int32_t b = 0; b < g->block_count; b++) {
@@ -201,5 +213,6 @@ ft_status ft__graph_fuse(ft_graph *g, ft_error *err)
     g->nodes = f.nodes;
     g->node_count = f.count;
     g->node_room = f.room;
+    g->layers_compiled = layers_only;
     return FT_OK;
 }

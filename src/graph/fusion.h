@@ -86,8 +86,16 @@ typedef struct ft_fusion {
     ft_ref held[FT_HELD];     /* what lives to the end of the block for other reasons than its readers */
     int held_count;
     bool inference;           /* no backward pass */
+    bool layers_only;         /* what is no layer stays as it was written */
     bool failed;
 } ft_fusion;
+
+/* Whether a compiler sees this block at all. */
+static inline bool ft__fusion_compiles(const ft_fusion *f, int32_t block)
+{
+    const ft_block *b = &f->g->blocks[block];
+    return !f->layers_only || ft__block_is_layer(b->mirror >= 0 ? &f->g->blocks[b->mirror] : b);
+}
 
 ft_part ft__fusion_part(const ft_node *n);
 double ft__fusion_space(const ft_graph *g, const ft_node *n);

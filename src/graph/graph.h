@@ -161,6 +161,7 @@ typedef struct ft_graph {
     double parameter_bytes;
     int64_t parameter_tensors, trained_tensors;
     double buffer_bytes;
+    bool layers_compiled;   /* and nothing else: a compiler saw every layer by itself */
     double active_parameters; /* that one token passes through: all but the experts it is not routed to */
 } ft_graph;
 
@@ -198,6 +199,7 @@ typedef enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMP
  * PyTorch does it (`pytorch`) or Megatron: recompute.c. Over `accumulate` > 1 micro-batches parameter gradients are
  * added to those of the micro-batches before. */
 ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, double accumulate, ft_error *err);
-/* Merges pointwise chains, pointwise into reductions and into matrix products, as Inductor does. */
-ft_status ft__graph_fuse(ft_graph *g, ft_error *err);
+/* Merges pointwise chains and pointwise into reductions, as Inductor does; `layers_only`: in layers, each compiled by
+ * itself, and not in what stands around them. */
+ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err);
 #endif

@@ -224,8 +224,10 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
     const ft_attention_shape *a = &s->shape;
     if (m->work->attention == FT_EAGER || (s->eager_only && m->work->attention == FT_SDPA))
         return eager(m, name, q, k, v, s);
+    ft_execution how = m->work->execution;
+    bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
     /* Traced without a causal mask, sdpa is taken apart before a kernel is picked (bert and vit, PyTorch 2.11). */
-    bool traced = m->work->execution == FT_RUN_COMPILE && !a->causal && a->q_len > 1 && !m->engine;
+    bool traced = how == FT_RUN_COMPILE && !a->causal && a->q_len > 1 && !m->engine;
     if ((s->broadcast || traced) && m->work->attention == FT_SDPA) return plain(m, name, q, k, v, s);
     ft_attention_shape shape = *a;
     /* The package of that name, in eager models as in Megatron's: published long-context runs on H100 (NeMo, 16k to 1M
@@ -237,10 +239,9 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
         shape.masked |= shape.window < shape.kv_len;
         shape.window = 0;
     }
-    /* A model that is being traced cannot ask whether its mask hides anything: it is always passed. */
-    ft_execution how = m->work->execution;
-    bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
-    if (compiled && shape.causal && m->work->attention == FT_SDPA) shape.masked = true;
+    /* A model that is being traced cannot ask whether its mask hides anything: it is always passed. A layer by itself
+     * gets the answer from outside. */
+    if (compiled && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA) shape.masked = true;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
     if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, name, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);

@@ -143,7 +143,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         if (m.b.status != FT_OK) return m.b.status;
     }
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
-        FT_TRY(ft__graph_fuse(g, err));
+        FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
     quantise_before(g, w);
     return FT_OK;
 }

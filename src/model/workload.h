@@ -10,6 +10,9 @@ typedef enum ft_task { FT_TRAIN, FT_FORWARD_PASS, FT_PREFILL, FT_DECODE, FT_TASK
 typedef enum ft_attention_kind { FT_FLASH, FT_EAGER, FT_SDPA, FT_FLASH1, FT_ATTENTION_KINDS } ft_attention_kind;
 static inline bool ft__flashes(ft_attention_kind k) { return k == FT_FLASH || k == FT_FLASH1; }
 typedef enum ft_execution { FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL } ft_execution;
+/* What torch.compile is given: the whole model with its loss, or every layer by itself, so that what is no layer
+ * (embedding, head, loss) runs as written. Open: as FSDP is used, which is by layers; the whole model elsewhere. */
+typedef enum ft_compile_scope { FT_SCOPE_OPEN, FT_SCOPE_MODEL, FT_SCOPE_LAYERS } ft_compile_scope;
 typedef enum ft_cache_kind { FT_CACHE_PAGED, FT_CACHE_STATIC, FT_CACHE_DYNAMIC } ft_cache_kind;
 typedef enum ft_optimizer {
     FT_ADAMW,
@@ -33,6 +36,7 @@ typedef struct ft_workload {
     int64_t batch, seq;
     ft_attention_kind attention;
     ft_execution execution;
+    ft_compile_scope scope;   /* of compile */
     ft_cache_kind cache;
     ft_optimizer optimizer;
     ft_recompute recompute;

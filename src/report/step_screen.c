@@ -56,7 +56,8 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
     if (!ft__counts_samples(v->arch)) ft__text_addf(&t, " %s %" PRId64 " tokens", ft__times(style), w->seq);
     if (w->task == FT_TRAIN && w->accumulate > 1 && !v->ranked)
         ft__text_addf(&t, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
-    ft__text_addf(&t, ", %s", ft__execution_words[w->execution]);
+    ft__text_addf(&t, ", %s%s", ft__execution_words[w->execution],
+                  v->graph && v->graph->layers_compiled ? " layer by layer" : "");
     if (ft__view_attends(v)) ft__text_addf(&t, ", %s attention", ft__attention_words[w->attention]);
     if (w->task == FT_TRAIN) {
         ft__text_addf(&t, ", %s%s",

@@ -214,13 +214,13 @@ static void hold_embedding(walk *w)
     if (last.block >= 1) push_far(&w->life[w->root[w->source[1]]], last);
 }
 
-static void hold(walk *w)
+static void hold(walk *w, ft_holder holder)
 {
     const ft_graph *g = w->g;
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];
         if (block->phase != FT_FORWARD || block->count < 1) continue;
-        hold_modules(w, b);
+        if (holder == FT_PYTHON_HOLDS || !ft__block_is_layer(block)) hold_modules(w, b);
         const int32_t end = block->first + block->count - 1;
         /* A head is called with the model's result; a last norm is the model's own, and its input is gone by then. */
         const char *first = g->nodes[block->first].name;
@@ -340,7 +340,7 @@ static void settle_deaths(walk *w)
     }
 }
 
-ft_status ft__lifetimes(const ft_graph *g, bool python_holds, ft_lifetimes *out, ft_error *err)
+ft_status ft__lifetimes(const ft_graph *g, ft_holder holder, ft_lifetimes *out, ft_error *err)
 {
     const size_t tensors = (size_t)g->tensor_count, nodes = (size_t)g->node_count;
     walk w = {.g = g, .death_room = 2 * g->tensor_count + g->block_count};
@@ -356,7 +356,7 @@ ft_status ft__lifetimes(const ft_graph *g, bool python_holds, ft_lifetimes *out,
     for (size_t n = 0; n < nodes; n++) w.first[n] = -1;
     find_roots(&w);
     find_readers(&w);
-    if (python_holds) hold(&w);
+    if (holder != FT_NOBODY_HOLDS) hold(&w, holder);
     settle_carries(&w);
     settle_deaths(&w);
     *out = (ft_lifetimes){w.root, w.birth, w.saved, w.first, w.deaths};

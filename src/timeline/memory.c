@@ -255,6 +255,11 @@ static bool measure_workspaces(sweep *s, const ft_device *device, double update)
     return true;
 }
 
+static ft_holder holder_of(const ft_graph *g, bool compiled)
+{
+    return !compiled ? FT_PYTHON_HOLDS : g->layers_compiled ? FT_PYTHON_HOLDS_AROUND_LAYERS : FT_NOBODY_HOLDS;
+}
+
 static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
                             const ft_memory_share *share, ft_memory *out, ft_memory_curve *curve, ft_error *err)
 {
@@ -263,7 +268,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     sweep s = {
         .g = g, .work = work, .share = share, .peak_block = -1, .peak_node = -1, .peak_total = -1, .curve = curve};
     s.compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
-    FT_TRY(ft__lifetimes(g, !s.compiled, &s.lives, err));
+    FT_TRY(ft__lifetimes(g, holder_of(g, s.compiled), &s.lives, err));
     const bool training = work->task == FT_TRAIN;
     s.growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
     /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step. */

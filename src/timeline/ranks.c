@@ -17,7 +17,7 @@ static int64_t micros_of(const ft_ranks *r) { return r->work->accumulate > 0 ? r
 static ft_status build_stages(const ft_ranks *r, ft_stage *stages, ft_ranks_width *width, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
-    ft_workload once = *r->work;
+    ft_workload once = ft__ranks_workload(r);
     once.accumulate = 1;
     once.layers_apart = true;
     ft_graph *whole = NULL;

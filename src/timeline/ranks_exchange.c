@@ -31,6 +31,13 @@ bool ft__ranks_fsdp(const ft_ranks *r)
     return r->work->task == FT_TRAIN && p->zero >= 3 && p->dp * p->cp > 1 && r->work->execution != FT_RUN_FUSED;
 }
 
+ft_workload ft__ranks_workload(const ft_ranks *r)
+{
+    ft_workload work = *r->work;
+    if (work.scope == FT_SCOPE_OPEN && ft__ranks_fsdp(r)) work.scope = FT_SCOPE_LAYERS;
+    return work;
+}
+
 ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
 {
     bool cuttable = arch->design == FT_DECODER_ONLY || arch->design == FT_ENCODER_ONLY;

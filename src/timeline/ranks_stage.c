@@ -261,7 +261,7 @@ static void measure_units(const ft_ranks *r, ft_stage *s)
 
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err)
 {
-    ft_workload once = *r->work;
+    ft_workload work = ft__ranks_workload(r), once = work;
     once.accumulate = 1;
     once.layers_apart = r->parallel->pp > 1 || ft__ranks_fsdp(r);
     ft_graph *g = NULL;
@@ -271,7 +271,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     FT_TRY(ft__model_forward(r->arch, &once, r->arena, &g, err));
     FT_TRY(ft__layout_stage(g, r->parallel, index, &out->chunks, err));
     FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
-    FT_TRY(ft__model_complete(r->arch, r->work, g, err));
+    FT_TRY(ft__model_complete(r->arch, &work, g, err));
     for (int32_t i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
         if (t->role == FT_PARAMETER && t->trained && t->storage == i)

@@ -49,7 +49,7 @@ static ft_ref input(bench *t) { return ft__input(&t->b, ROWS, COLS, 2); }
 static void fuse(bench *t)
 {
     assert_int_equal(t->b.status, FT_OK);
-    assert_int_equal(ft__graph_fuse(t->g, &t->err), FT_OK);
+    assert_int_equal(ft__graph_fuse(t->g, false, &t->err), FT_OK);
 }
 
 static int launches(const ft_graph *g)
@@ -535,7 +535,7 @@ static void random_graphs_stay_sound(void **state)
 static void an_empty_graph_is_left_alone(void **state)
 {
     bench *t = *state;
-    assert_int_equal(ft__graph_fuse(t->g, &t->err), FT_OK);
+    assert_int_equal(ft__graph_fuse(t->g, false, &t->err), FT_OK);
     assert_int_equal(t->g->node_count, 0);
 }
 
@@ -545,7 +545,7 @@ static void a_node_without_its_tensor_is_refused(void **state)
     open_once(t, "chain");
     ft__block_close(&t->b, ft__pointwise(&t->b, "a", "cos", input(t)));
     t->g->nodes[0].in[0] = 99;
-    assert_int_equal(ft__graph_fuse(t->g, &t->err), FT_E_BUG);
+    assert_int_equal(ft__graph_fuse(t->g, false, &t->err), FT_E_BUG);
     assert_int_equal(t->g->node_count, 1);
 }
 
@@ -564,7 +564,7 @@ static ft_status attempt(void *context)
         ft__block_close(&b, ft__loss(&b, "loss", random_layer(&b, x, &random), true));
         status = b.status;
         if (status == FT_OK) status = ft__graph_backward(g, FT_RECOMPUTE_NONE, true, 1, &err);
-        if (status == FT_OK) status = ft__graph_fuse(g, &err);
+        if (status == FT_OK) status = ft__graph_fuse(g, false, &err);
     }
     ft__arena_free(arena);
     return status;

@@ -32,7 +32,7 @@ static void balance(const ft_arch *arch, const ft_workload *work, bool python)
     ft_lifetimes l;
     ft_error err;
     if (ft__model_graph(arch, work, arena, &g, &err) != FT_OK) fail_msg("%s", err.message);
-    assert_int_equal(ft__lifetimes(g, python, &l, &err), FT_OK);
+    assert_int_equal(ft__lifetimes(g, python ? FT_PYTHON_HOLDS : FT_NOBODY_HOLDS, &l, &err), FT_OK);
     double *deaths = ft__arena_array(arena, (size_t)g->tensor_count + 1, sizeof *deaths);
     assert_non_null(deaths);
     count_deaths(g, &l, deaths);
