@@ -51,21 +51,31 @@ double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy
     return 1 / (1 - (1 - ratio) * x / (1 + x));
 }
 
+/* In the steady state the controller averages over everything, memory and leakage of a hot chip included: so many times
+ * the energy that decides within microseconds.
+ *
+ * Hopper, our H200 (8192^3): bf16 779 -> 653 TFLOP/s, fp16 748 -> 631 (653: its wider significand is not counted), tf32
+ * 402 -> 349 (326), fp8 1235 (1188), fp32 51 -> 51. Blackwell in 16 bits: the 514 products of SimuMax's B200
+ * (MooreThreads/SimuMax@4dcaae5, its table of efficiencies: back to back, 1,000 W) hold 1.0 to 1.15 PFLOP/s, 1.075 in
+ * the middle, where the first, cold ones reach 1.45; in 8 and 4 bits Megatron-Bridge's published runs hold what
+ * Hopper's factor allows. Chips of 7 nm and before leave no such room between what they start with and what they hold:
+ * published runs of days on A100s spend 0.67 to 0.78 of the peak over whole steps (MosaicML, 13B and 30B, recomputed,
+ * whether or not their checkpoints stopped early), which 1.23 would forbid, and Megatron's (SC21, sixteen runs without
+ * ZeRO) come out within 9 % with 1.02. */
+static double steady(const ft_device *device, ft_dtype dtype)
+{
+    double nm = device->process_nm > 0 ? device->process_nm : 7;
+    if (nm >= 7) return 1.02;
+    return !strcmp(device->generation, "blackwell") && ft_dtype_bytes(dtype) == 2 ? 1.49 : 1.23;
+}
+
 double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms)
 {
-    /* In the steady state the controller averages over everything, memory and leakage of a hot chip included. Our
-     * H200 (8192^3): bf16 779 -> 653 TFLOP/s, that is 1.23 times the energy that decides within microseconds, fp16
-     * 748 -> 631 (653: its wider significand is not counted), tf32 402 -> 349 (326), fp32 51 -> 51. Chips of 7 nm
-     * and before leave no such room between what they start with and what they hold: published runs of days on A100s
-     * spend 0.67 to 0.78 of the peak over whole steps (MosaicML, 13B and 30B, recomputed, whether or not their
-     * checkpoints stopped early), which 1.23 would forbid, and Megatron's (SC21, sixteen runs without ZeRO) come out
-     * within 9 % with 1.02. */
-    double nm = device->process_nm > 0 ? device->process_nm : 7, steady = nm >= 7 ? 1.02 : 1.23;
     bool arithmetic = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_CONV2D ||
                       op->kind == FT_OP_MOE || op->kind == FT_OP_MLA;
     /* Vector units: fitted to kernels of up to seconds, what a board holds for long is in the forecast already. */
     if (!arithmetic || ms <= 0 || op->dtype == FT_FP32 || op->dtype == FT_FP64) return 0;
-    return steady * ft__energy_pj(device, op->dtype) * flops / (ms * 1e9) / board_watts(device);
+    return steady(device, op->dtype) * ft__energy_pj(device, op->dtype) * flops / (ms * 1e9) / board_watts(device);
 }
 
 double ft__power_alone(double draw, double ms)
