@@ -73,7 +73,7 @@ void ft__retype(ft_build *b, ft_ref x, ft_dtype dtype, double element_bytes, boo
 ft_ref ft__cast(ft_build *b, const char *name, ft_ref x, ft_dtype to); /* x itself when it is that already */
 ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability); /* x when not training or p 0 */
 /* act(first half) * second half of x's columns in one kernel, and one for its gradient. */
-ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both);
+ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both, ft_ref weights);
 ft_ref ft__add(ft_build *b, const char *name, ft_ref x, ft_ref y);
 ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y);
 
@@ -121,6 +121,8 @@ ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_
 ft_ref ft__assemble(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
 ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t rows, int64_t cols); /* more rows */
 ft_ref ft__gather(ft_build *b, const char *name, ft_ref x, int64_t rows); /* rows of x by an index */
+/* One pass over both: every row of x copied to several of `rows`, or several of x summed in one of `rows`. */
+ft_ref ft__permute(ft_build *b, const char *name, ft_ref x, int64_t rows);
 
 /* Elements of x by an index each (torch.gather), or rows where `by_rows` (index_select): the gradient adds them up by
  * atomics; ft__gather's (x[i]) sorts its indices first. */

@@ -24,6 +24,21 @@ ft_ref ft__pick(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t c
     return out;
 }
 
+ft_ref ft__permute(ft_build *b, const char *name, ft_ref x, int64_t rows)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node n = ft__node_of(FT_DO_PERMUTE, name);
+    ft__node_in(&n, x);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, rows, t.cols, t.dtype, t.element_bytes);
+    if (out == FT_NONE) return out;
+    const ft_tensor *y = ft__tensor_of(b, out);
+    n.op = ft__pointwise_kernel(b->g, "copy", NULL, 0, t.rows > rows ? &t : y);
+    n.op.u.elementwise.bytes = ft__tensor_bytes(&t) + ft__tensor_bytes(y);
+    ft__emit(b, &n);
+    return out;
+}
+
 ft_ref ft__scatter(ft_build *b, const char *name, ft_ref x, ft_ref from, double count, bool adds, bool in_place)
 {
     if (b->status != FT_OK) return FT_NONE;

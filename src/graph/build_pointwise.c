@@ -149,15 +149,17 @@ void ft__retype(ft_build *b, ft_ref x, ft_dtype dtype, double element_bytes, boo
     }
 }
 
-ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both)
+ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both, ft_ref weights)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_POINTWISE, name);
     ft__node_in(&n, both);
+    if (weights != FT_NONE) ft__node_in(&n, weights);
     ft_tensor t = *ft__tensor_of(b, both);
     ft_ref out = ft__node_out(b, &n, t.rows, t.cols / 2 > 0 ? t.cols / 2 : 1, t.dtype, t.element_bytes);
     if (out == FT_NONE) return out;
-    n.op = ft__pointwise_kernel(b->g, "swiglu", n.in, n.in_count, &b->g->tensors[out]);
+    const char *op = weights == FT_NONE ? "swiglu" : "swiglu_weighed";
+    n.op = ft__pointwise_kernel(b->g, op, n.in, n.in_count, &b->g->tensors[out]);
     ft__emit(b, &n);
     return out;
 }

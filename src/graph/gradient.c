@@ -87,6 +87,7 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_ROW: ft__undo_row(t, n, g); break;
     case FT_DO_EMBEDDING:
     case FT_DO_GATHER: ft__undo_lookup(t, n, g); break;
+    case FT_DO_PERMUTE: ft__undo_permute(t, n, g); break;
     case FT_DO_COPY:
     case FT_DO_EXPAND: ft__tape_give(t, n->in[0], ft__summed(t, n, g, n->in[0])); break;
     case FT_DO_CAT: ft__undo_cat(t, n, g); break;

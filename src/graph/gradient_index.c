@@ -55,3 +55,15 @@ void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
     ft__emit(&t->b, &zero);
     ft__tape_give(t, x, out);
 }
+
+void ft__undo_permute(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    if (!ft__wants(t, n->in[0])) return;
+    ft_node back = ft__node_of(FT_DO_PERMUTE, n->name);
+    ft__node_in(&back, g);
+    ft_ref out = ft__result_like(t, &back, n->in[0]);
+    if (out == FT_NONE) return;
+    back.op = n->op; /* reads and writes the same rows, the other way round */
+    ft__emit(&t->b, &back);
+    ft__tape_give(t, n->in[0], out);
+}

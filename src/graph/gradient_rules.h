@@ -31,5 +31,6 @@ void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g);
 
 /* gradient_index.c */
 void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g);
+void ft__undo_permute(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g);
 #endif

@@ -31,7 +31,8 @@ static const ft_gradient gradients[] = {
      NULL, NULL},
     {"silu", "silu_backward:gx", NULL, NULL},
     {"softplus", "silu_backward:gx", NULL, NULL},
-    {"swiglu", "swiglu_backward:gx", NULL, NULL}, /* both halves in one kernel */
+    {"swiglu", "swiglu_backward:gx", NULL, NULL},       /* both halves in one kernel */
+    {"swiglu_weighed", "swiglu_backward:gx", "", NULL}, /* times a weight per row, whose gradient is a sum along it */
     {"tanh", "tanh_backward:gy", NULL, NULL},
     {"sigmoid", "sigmoid_backward:gy", NULL, NULL},
     {"clamp", "compare:x compare:x compare:12 where:g3", NULL, NULL}, /* within both limits; a choice of g or zero */

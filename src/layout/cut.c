@@ -52,7 +52,8 @@ static void node(cutter *c, ft_node *n)
     case FT_DO_ATTENTION: ft__cut_attention(c, n); break;
     case FT_DO_EMBEDDING: ft__cut_embedding(c, n); break;
     case FT_DO_EXPERTS: ft__cut_experts(c, n); break;
-    case FT_DO_GATHER: ft__cut_gather(c, n); break;
+    case FT_DO_GATHER:
+    case FT_DO_PERMUTE: ft__cut_gather(c, n); break;
     default: ft__cut_follow(c, n); break;
     }
 }

@@ -30,7 +30,6 @@ static void sort_tokens(ft_maker *m, int64_t routed)
 static ft_ref masked(ft_maker *m, const char *name, ft_ref x, ft_ref mask, bool in_place)
 {
     ft_build *b = &m->b;
-    if (m->fused) return x; /* transformers' habit alone: Megatron's dispatcher leaves such rows out */
     const ft_tensor *t = ft__tensor_of(b, x);
     if (!in_place) x = ft__copy(b, name, x, t->rows, t->cols);
     return ft__pointwise_in_place(b, name, "masked_fill", x, mask);
@@ -48,7 +47,6 @@ static ft_ref gate_up(ft_maker *m, ft_ref both)
         ft_ref gate = ft__part_activation(m, "moe.act", a->activation, part[0]);
         return ft__mul(b, "moe.act", gate, part[1]);
     }
-    if (m->fused) return ft__swiglu(b, "moe.act", both); /* Transformer Engine's clamped one */
     int64_t rows = ft__tensor_of(b, both)->rows;
     ft_ref gate = ft__pointwise(b, "moe.act", "clamp_max",
                                 ft__slice(b, both, rows, a->moe_ffn)); /* every other column */
@@ -165,7 +163,9 @@ ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x)
     const ft_arch *a = m->arch;
     ft__module(b, 2);
     ft_ref weights = ft__route(m, x);
-    ft_ref y = m->engine ? engine_experts(m, x) : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
+    ft_ref y = m->engine  ? engine_experts(m, x)
+               : m->fused ? ft__megatron_experts(m, x, weights)
+                          : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
     if (a->shared_ffn <= 0) return y;
     ft_ref z = ft__part_mlp(m, name, x, a->shared_ffn, a->activation, true, false, FT_NO_BIAS);
     if (a->shared_gate) {

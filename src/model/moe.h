@@ -6,6 +6,8 @@
 ft_ref ft__route(ft_maker *m, ft_ref x); /* router.c: the weights of the chosen experts, [tokens, topk] */
 /* moe.c: tokens sorted by expert, two grouped products, weighed and combined; `up`, `down`: weights that exist. */
 ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_ref down);
+/* moe_megatron.c: the same by Megatron-Core's kernels. */
+ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights);
 /* Every row by its expert's weight [experts * out, cols of x]; FT_NONE makes one. */
 ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out, bool bias, ft_ref weight);
 #endif

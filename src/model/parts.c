@@ -185,7 +185,7 @@ ft_ref ft__part_mlp(ft_maker *m, const char *name, ft_ref x, int64_t inter, cons
         int64_t halves[2] = {inter, inter};
         ft_ref part[2];
         if (one) {
-            h = ft__swiglu(b, "mlp.act", both);
+            h = ft__swiglu(b, "mlp.act", both, FT_NONE);
         } else {
             ft__split(b, both, 2, halves, part);
             ft_ref gate = ft__part_activation(m, "mlp.act", activation, part[0]);

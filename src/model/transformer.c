@@ -40,12 +40,27 @@ ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int6
     return ft__append(b, "attn.cache", cache, fresh, rows, dim);
 }
 
+/* PyTorch gives every row a block, however narrow; Transformer Engine a warp, and several rows to a block (rmsnorm's
+ * general kernels, from 128 columns on): as fast as one wide row. */
+static void pack_rows(ft_build *b)
+{
+    const int64_t wide = 1024;
+    if (b->status != FT_OK || b->g->node_count < 1) return;
+    ft_op *op = &b->g->nodes[b->g->node_count - 1].op;
+    if (op->kind != FT_OP_ROW || op->u.row.cols >= wide || op->u.row.rows < wide) return;
+    int64_t rows = wide / op->u.row.cols;
+    op->u.row.rows = (op->u.row.rows + rows - 1) / rows;
+    op->u.row.cols *= rows;
+}
+
 static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
 {
     const ft_arch *a = m->arch;
     if (a->qk_norm == FT_QK_NORM_HEAD) {
         x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
-        return ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias);
+        ft_ref y = ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias);
+        if (m->fused) pack_rows(&m->b);
+        return y;
     }
     return a->qk_norm == FT_QK_NORM_FULL ? ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias) : x;
 }

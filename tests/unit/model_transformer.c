@@ -192,6 +192,40 @@ static void few_tokens_wake_few_experts(void **state)
     ft__arena_free(arena);
 }
 
+static int count_verb(const ft_graph *g, ft_verb verb, ft_phase phase)
+{
+    int n = 0;
+    for (int32_t i = 0; i < g->node_count; i++) n += g->nodes[i].verb == verb && g->nodes[i].phase == phase;
+    return n;
+}
+
+/* Megatron-Core copies tokens to their experts and sums them back in one pass each, there and back; a token's weights
+ * are the activation's affair, whose gradient reaches the router. */
+static void megatron_permutes(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_TRAIN, FT_FLASH);
+    (void)state;
+    const ft_graph *plain = graph_of("qwen3-30b-a3b", 2, &work, arena);
+    work.execution = FT_RUN_FUSED;
+    const ft_graph *g = graph_of("qwen3-30b-a3b", 2, &work, arena);
+    assert_int_equal(count_verb(g, FT_DO_PERMUTE, FT_FORWARD), 2);
+    assert_int_equal(count_verb(g, FT_DO_PERMUTE, FT_BACKWARD), 2);
+    assert_int_equal(count_verb(plain, FT_DO_PERMUTE, FT_FORWARD), 0);
+    assert_null(find(g, "moe.weigh", "mul"));
+    assert_non_null(find(g, "moe.act", "swiglu_weighed"));
+    const ft_node *there = find(g, "moe.dispatch", "copy");
+    assert_non_null(there);
+    double tokens = 4 * 1024, width = 2048; /* one row read, eight written, of two bytes an element */
+    assert_true(fabs(there->op.u.elementwise.bytes / (9 * tokens * width * 2) - 1) < 1e-9);
+    bool routed = false;
+    for (int32_t i = 0; i < g->node_count; i++)
+        routed |= g->nodes[i].phase == FT_BACKWARD && !strcmp(g->nodes[i].name, "moe.router") &&
+                  g->nodes[i].op.kind == FT_OP_GEMM;
+    assert_true(routed);
+    ft__arena_free(arena);
+}
+
 static void more_of_anything_is_more(void **state)
 {
     static const char *const models[] = {"llama-3.2-1b", "gpt2", "falcon-7b", "gpt-oss-20b", "deepseek-v2-lite"};
@@ -234,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_dynamic_cache_copies_the_past_and_a_static_one_does_not),
         cmocka_unit_test(a_window_bounds_what_a_layer_remembers),
         cmocka_unit_test(few_tokens_wake_few_experts),
+        cmocka_unit_test(megatron_permutes),
         cmocka_unit_test(more_of_anything_is_more),
         cmocka_unit_test(autocast_raises_what_it_must),
     };
