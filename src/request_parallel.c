@@ -27,6 +27,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "gather_overlap",
                                        "overlap_p2p",
                                        "tp_overlap",
+                                       "expert_dispatch",
                                        "expert_skew",
                                        "expert_capacity"};
     static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
@@ -62,6 +63,10 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
         out->in_pieces = pieces;
     }
     FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
+    static const char *const dispatches[] = {"copies", "once"};
+    int dispatch = 0;
+    FT_TRY(ft__request_word(p, "expert_dispatch", dispatches, COUNT(dispatches), &dispatch, err));
+    out->dispatch_once = dispatch == 1;
     double capacity = 0; /* beyond which an expert drops tokens: the heaviest gets no more than that */
     FT_TRY(ft__json_number(p, "expert_skew", FT_OPTIONAL, 1, 1e4, &out->skew, "parallel", err));
     FT_TRY(ft__json_number(p, "expert_capacity", FT_OPTIONAL, 1, 1e4, &capacity, "parallel", err));

@@ -32,6 +32,7 @@ typedef struct ft_parallel {
     bool overlap_sends, wait_sends; /* an interleaved pipeline's stages send beside their work, or wait as those of 1f1b
                                      * do; neither: as the stack does */
     bool ulysses;           /* context parallel by all-to-all of heads instead of a ring of keys and values */
+    bool dispatch_once;     /* a token travels once to a rank, and to a node, with several of its experts (DeepEP) */
     double skew;            /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
     int64_t shard;          /* hybrid sharding: ranks that share one copy of the states; 0: all of dp */
     double bucket_bytes;    /* of gradients exchanged at once; 0: the framework's default */

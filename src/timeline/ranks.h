@@ -74,6 +74,9 @@ bool ft__ranks_fsdp(const ft_ranks *r);
  * by itself (PyTorch: fully_shard and torch.compile are applied layer by layer). */
 ft_workload ft__ranks_workload(const ft_ranks *r);
 
+/* Of the copies of tokens that experts ask for, the part that travels (ranks_dispatch.c). */
+double ft__ranks_dispatched(const ft_ranks *r, const ft_group *group);
+
 /* What a stack does where the request leaves it open (ranks_stack.c): an early Megatron; gradients exchanged beside the
  * backward pass; stages that wait while they send; bytes of a gradient's element on the wire. */
 bool ft__ranks_of_2021(const ft_parallel *p, const ft_workload *work);

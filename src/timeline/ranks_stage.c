@@ -110,12 +110,16 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
         if (n->verb != FT_DO_COMM) continue;
         ft_group group = {0};
         ft__parallel_group(p, n->exchange.axis, &group.size, &group.stride);
-        if (n->exchange.axis == FT_AXIS_EXPERT) group.skew = p->skew;
+        double bytes = n->exchange.bytes;
+        if (n->exchange.axis == FT_AXIS_EXPERT) {
+            group.skew = p->skew;
+            bytes *= ft__ranks_dispatched(r, &group);
+        }
         if (engine && n->exchange.bytes <= custom_most) group.engine = FT_ENGINE_VLLM;
         s->axis[i] = n->exchange.axis;
         s->ring[i] = n->exchange.axis == FT_AXIS_CONTEXT && n->exchange.kind != FT_EXCHANGE_ALL_TO_ALL;
         s->pieces[i] = n->exchange.axis == FT_AXIS_TENSOR && ft__ranks_in_pieces(p, r->work);
-        FT_TRY(ft__ranks_exchange(r, n->exchange.kind, &group, n->exchange.bytes, &s->comm[i], &s->width, err));
+        FT_TRY(ft__ranks_exchange(r, n->exchange.kind, &group, bytes, &s->comm[i], &s->width, err));
         stage->axis_ms[n->exchange.axis] += s->comm[i] * (double)n->count * (double)block->repeat;
     }
     if (block->phase == FT_UPDATE || p->dp * p->cp < 2 || r->work->task != FT_TRAIN) return FT_OK;

@@ -104,6 +104,24 @@ static void attention(void **state)
     golden_holds(flash_growth < 2.05 && eager_growth > 2.5, "peaks grow by %g and %g", flash_growth, eager_growth);
 }
 
+static double expert_ms(int gpus, const char *how)
+{
+    return golden_value("comm.expert_ms",
+                        "{\"task\":\"train\",\"model\":\"qwen3-30b-a3b\",\"gpu\":\"h100_sxm\",\"batch\":4,"
+                        "\"seq\":4096,\"execution\":\"fused\",\"master_weights\":true,\"parallel\":{\"dp\":%d,"
+                        "\"ep\":%d,\"zero\":1,\"expert_dispatch\":\"%s\"}}",
+                        gpus, gpus, how);
+}
+
+/* Eight picks among 128 experts fall into 5.33 of 8 ranks, and into both of two nodes: of eight copies that is what
+ * travels, and the network, which is slower by far, carries two. */
+static void a_token_travels_once(void **state)
+{
+    (void)state;
+    golden_near("within a node", expert_ms(8, "once") / expert_ms(8, "copies"), 5.33 / 8, 0.05);
+    golden_near("between two", expert_ms(16, "once") / expert_ms(16, "copies"), 2.0 / 8, 0.1);
+}
+
 static void recomputation(void **state)
 {
     (void)state;
@@ -288,6 +306,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(precision),
         cmocka_unit_test(attention),
+        cmocka_unit_test(a_token_travels_once),
         cmocka_unit_test(recomputation),
         cmocka_unit_test(optimizers),
         cmocka_unit_test(accumulation),
