@@ -12,15 +12,20 @@ typedef struct source {
     double memory;      /* mean; 0: not published */
 } source;
 
-/* torchtitan's context parallelism over four and eight GPUs is what is 30 % slower than forecast; its memory is that
- * of a loss that was not compiled. Megatron-LM in the MegaScale paper ran on a network that its authors then mended.
- */
+/* torchtitan's context parallelism is what is 30 to 52 % slower than forecast. gpt-oss in bf16 ran far below what its
+ * products take: the same runs in fp8 a year later are within 15 %. Deterministic mode in Megatron's tests on GB200
+ * forbids the fast attention kernels. */
 static const source sources[] = {
     {"Megatron-Bridge", 0.09, 0.18, 0},
-    {"torchtitan", 0.13, 0.33, 0.21},
+    {"Megatron-Bridge, experts", 0.20, 0.39, 0},
+    {"torchtitan", 0.11, 0.54, 0.11},
     {"Korthikanti et al. 2022", 0.06, 0.12, 0},
-    {"MegaScale paper: Megatron-LM", 0.18, 0.22, 0},
-    {"BLOOM", 0.14, 0.14, 0},
+    {"MegaScale paper: Megatron-LM", 0.10, 0.14, 0},
+    {"BLOOM", 0.12, 0.12, 0},
+    {"SimuMax: Megatron-LM", 0.14, 0.29, 0.045},
+    {"IBM fms-fsdp", 0.10, 0.19, 0},
+    {"Megatron-LM functional tests", 0.19, 0.43, 0.24},
+    {"Colossal-AI", 0.08, 0.08, 0.03},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
@@ -38,20 +43,34 @@ static int source_of(const json_t *run)
     return -1;
 }
 
-static void take(const json_t *run, tally *t, const source *s)
+/* GiB as published: reserved, or allocated by the rank that was looked at; 0 where it was not. */
+static double held_gib(const json_t *run, const json_t *answer, double *published)
 {
+    const json_t *reserved = json_object_get(run, "reserved_gib"), *allocated = json_object_get(run, "allocated_gib");
+    const char *of = json_string_value(json_object_get(run, "allocated_of"));
+    const json_t *stages = json_object_get(answer, "stages");
+    *published = json_number_value(reserved ? reserved : allocated);
+    if (reserved) return golden_figure(answer, "memory.reserved_bytes") / 1073741824;
+    if (!allocated || !of || !json_array_size(stages)) return golden_figure(answer, "memory.peak_bytes") / 1073741824;
+    size_t stage = strcmp(of, "first stage") != 0 ? json_array_size(stages) - 1 : 0;
+    return golden_figure(json_array_get(stages, stage), "peak_bytes") / 1073741824;
+}
+
+static void take(json_t *run, tally *t, const source *s)
+{
+    json_object_set_new(json_object_get(run, "request"), "detail", json_string("layers"));
     char *request = json_dumps(json_object_get(run, "request"), 0);
     assert_non_null(request);
     json_t *answer = golden_ask("%s", request);
     double step = json_number_value(json_object_get(run, "step_ms")), got = golden_figure(answer, "step_ms");
-    const json_t *held = json_object_get(run, "reserved_gib");
     golden_near(json_string_value(json_object_get(run, "what")), got, step, s->worst);
     t->runs++;
     t->time += fabs(got / step - 1);
     t->inside += golden_figure(answer, "low_ms") <= step && step <= golden_figure(answer, "high_ms");
-    if (held) {
+    double published, held = held_gib(run, answer, &published);
+    if (published > 0) {
         t->weighed++;
-        t->memory += fabs(golden_figure(answer, "memory.reserved_bytes") / 1073741824 / json_number_value(held) - 1);
+        t->memory += fabs(held / published - 1);
     }
     json_decref(answer);
     free(request);
@@ -79,10 +98,13 @@ static void published_runs_are_met(void **state)
         all.runs += t->runs;
         all.inside += t->inside;
         all.time += t->time;
+        all.weighed += t->weighed;
+        all.memory += t->memory;
     }
-    golden_holds(all.runs >= 50, "%d runs", all.runs);
-    golden_holds(all.time / all.runs < 0.105, "all: %.1f %% off on average", 100 * all.time / all.runs);
-    golden_holds(all.inside >= 0.75 * all.runs, "%d of %d inside their intervals", all.inside, all.runs);
+    golden_holds(all.runs >= 160 && all.weighed >= 50, "%d runs", all.runs);
+    golden_holds(all.memory / all.weighed < 0.1, "all: memory %.1f %% off on average", 100 * all.memory / all.weighed);
+    golden_holds(all.time / all.runs < 0.12, "all: %.1f %% off on average", 100 * all.time / all.runs);
+    golden_holds(all.inside >= 0.85 * all.runs, "%d of %d inside their intervals", all.inside, all.runs);
 }
 
 int main(void)
