@@ -107,6 +107,8 @@
     X(CP, "cp", 0, WHOLE, "N", "1", STEPS, PARALLEL, "context parallel: sequences split over so many GPUs")            \
     X(EP, "ep", 0, WHOLE, "N", "1", STEPS | INFER, PARALLEL,                                                           \
       "expert parallel: experts spread over data and context ranks")                                                   \
+    X(ETP, "etp", 0, WHOLE, "N", NULL, STEPS, PARALLEL,                                                                \
+      "tensor ranks that share an expert: all [--tp], or 1: experts spread over tensor ranks too")                     \
     X(ZERO, "zero", 0, WHOLE, "N", "0", STEPS, PARALLEL,                                                               \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters (FSDP)")                         \
     X(SP, "sp", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                                \

@@ -14,6 +14,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "vpp",
                                        "cp",
                                        "ep",
+                                       "etp",
                                        "zero",
                                        "sp",
                                        "schedule",
@@ -44,6 +45,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                    {"vpp", &out->vpp}, {"cp", &out->cp}, {"ep", &out->ep}};
     for (size_t i = 0; i < COUNT(degrees); i++)
         FT_TRY(ft__json_whole(p, degrees[i].key, FT_OPTIONAL, 1, 1000000, degrees[i].at, "parallel", err));
+    FT_TRY(ft__json_whole(p, "etp", FT_OPTIONAL, 1, 1000000, &out->etp, "parallel", err));
     int64_t zero = 0;
     FT_TRY(ft__json_whole(p, "zero", FT_OPTIONAL, 0, 3, &zero, "parallel", err));
     out->zero = (int)zero;

@@ -105,6 +105,14 @@ static ft_status check_context(const ft_parallel *p, const ft_divisible *m, ft_e
 
 static ft_status check_experts(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
+    if (p->etp > 0 && p->etp != 1 && p->etp != p->tp)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.etp", 0, 0,
+                           "\"etp\" %lld: an expert is cut over all tensor ranks (%lld) or over none (1)",
+                           (long long)p->etp, (long long)p->tp);
+    if (p->etp == 1 && p->tp > 1 && !p->sp)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.etp", 0, 0,
+                           "\"etp\" 1 beside \"tp\" %lld needs \"sp\": every tensor rank sends tokens of its own",
+                           (long long)p->tp);
     if (p->ep <= 1) return FT_OK;
     if (m->experts < 1)
         return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0, "\"ep\" %lld: the model has no experts",
@@ -114,11 +122,17 @@ static ft_status check_experts(const ft_parallel *p, const ft_divisible *m, ft_e
                            "\"ep\" %lld is more than the model's %lld experts; it can be at most that",
                            (long long)p->ep, (long long)m->experts);
     FT_TRY(divides("ep", p->ep, m->experts, "experts", err));
-    if ((p->dp * p->cp) % p->ep)
+    if (ft__expert_room(p) % p->ep == 0) return FT_OK;
+    bool folds = p->tp > 1 && p->etp != 1 && (p->dp * p->cp * p->tp) % p->ep == 0;
+    if (p->etp == 1 && p->tp > 1)
         return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
-                           "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld",
-                           (long long)p->ep, (long long)p->dp * p->cp);
-    return FT_OK;
+                           "whole experts are spread over all ranks of a stage: \"ep\" %lld must divide dp * cp * tp = "
+                           "%lld",
+                           (long long)p->ep, (long long)ft__expert_room(p));
+    return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
+                       "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld%s",
+                       (long long)p->ep, (long long)ft__expert_room(p),
+                       folds ? "; with \"etp\" 1 and \"sp\" over tensor ranks too" : "");
 }
 
 static ft_status check_shards(const ft_parallel *p, const ft_divisible *m, ft_error *err)

@@ -39,7 +39,7 @@ static bool is_down(const ft_node *n) { return !strcmp(n->name, "moe.down"); }
 /* Before anything runs, so that casts of weights are cut too. */
 void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
 {
-    double tp = (double)c->p->tp, ep = (double)c->p->ep;
+    double tp = (double)c->p->tp, ep = (double)c->p->ep, etp = (double)ft__expert_tensor(c->p);
     for (int32_t i = 0; i < count; i++) {
         const ft_node *n = &nodes[i];
         ft_ref weight = n->in_count > 1 ? n->in[1] : FT_NONE, bias = n->in_count > 2 ? n->in[2] : FT_NONE;
@@ -47,11 +47,11 @@ void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
             c->base[n->out[0]] = c->base[n->in[0]];
         bool expert = weight != FT_NONE && c->base[weight] != FT_NONE && n->verb == FT_DO_MATMUL;
         if (expert && is_down(n)) {
-            cut_parameter(c, weight, 1 / ep, 1 / tp);
+            cut_parameter(c, weight, 1 / ep, 1 / etp);
         } else if (expert || n->verb == FT_DO_EXPERTS) {
-            cut_parameter(c, weight, 1 / (ep * tp), 1);
+            cut_parameter(c, weight, 1 / (ep * etp), 1);
         } else if (n->verb == FT_DO_GATHER && n->in[0] >= 0 && c->base[n->in[0]] != FT_NONE) { /* experts' biases */
-            cut_parameter(c, n->in[0], 1 / ep, is_down(n) ? 1 : 1 / tp);
+            cut_parameter(c, n->in[0], 1 / ep, is_down(n) ? 1 : 1 / etp);
         }
         if (tp <= 1) continue;
         if (n->verb == FT_DO_LINEAR && n->cut == FT_CUT_COLUMNS) {
@@ -119,12 +119,12 @@ static double hit_here(const cutter *c, double rows)
 }
 
 /* Experts are spread over the expert ranks, and each is cut like a feed-forward network over the tensor ranks
- * (Megatron's default: expert-tensor-parallel-size as large as tp). After the exchange a rank has as many rows as
+ * (Megatron's default: expert-tensor-parallel-size as large as tp), or whole. After the exchange a rank has as many rows as
  * before it, for fewer experts. */
 static void grouped(cutter *c, ft_node *n)
 {
     ft_ref x = n->in[0], y = n->out[0];
-    double tp = (double)c->p->tp;
+    double tp = (double)ft__expert_tensor(c->p);
     share s = c->of[x], o = s;
     bool partial = false;
     if (tp > 1 && !s.split) {
@@ -159,7 +159,7 @@ static ft_ref all_to_all(cutter *c, const char *name, ft_ref x, ft_axis axis)
 /* A serving engine's one kernel: rows per expert are tokens * topk / experts, so that fewer experts get more each. */
 void ft__cut_experts(cutter *c, ft_node *n)
 {
-    double tp = (double)c->p->tp, ep = (double)c->p->ep;
+    double tp = (double)ft__expert_tensor(c->p), ep = (double)c->p->ep;
     ft_ref x = n->in[0], y = n->out[0];
     share s = c->of[x], o = s;
     if (tp > 1) {

@@ -201,7 +201,8 @@ void ft__cut_gather(cutter *c, ft_node *n)
     s.gathered = FT_NONE;
     exchanged how = {
         .name = n->name, .axis = FT_AXIS_EXPERT, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
-    if (c->p->ep > 1 && back) n->in[0] = ft__cut_exchange(c, n->in[0], s, &how);
+    ft_ref summed = c->alias[n->in[0]]; /* over tensor ranks, where experts are cut */
+    if (c->p->ep > 1 && back) n->in[0] = ft__cut_exchange(c, summed != FT_NONE ? summed : n->in[0], s, &how);
     if (c->cols[n->out[0]] == 1) s.cols = 1;
     ft__cut_give(c, n->out[0], s);
     shrink(&n->op, &s);

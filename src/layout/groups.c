@@ -22,9 +22,9 @@ void ft__parallel_group(const ft_parallel *p, ft_axis axis, int64_t *size, int64
         *size = p->cp;
         *stride = p->tp;
         break;
-    case FT_AXIS_EXPERT: /* over context and data ranks, the nearest first */
+    case FT_AXIS_EXPERT: /* over context and data ranks, and tensor ranks where experts are whole, the nearest first */
         *size = p->ep;
-        *stride = p->tp;
+        *stride = ft__expert_stride(p);
         break;
     case FT_AXIS_DATA: /* gradients are summed over data and context ranks alike */
         *size = p->dp * p->cp;

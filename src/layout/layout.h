@@ -20,6 +20,8 @@ const char *ft__schedule_name(ft_schedule s);
 
 typedef struct ft_parallel {
     int64_t dp, tp, pp, vpp, cp, ep;
+    int64_t etp;            /* tensor ranks that share an expert: all of tp (0), or 1: experts are whole, and expert ranks
+                             * lie across tensor ranks too (Megatron-Core's parallel folding) */
     int zero;               /* 0 plain data parallel, 1 states, 2 and gradients, 3 and parameters sharded */
     bool sp;                /* sequence parallel: norms and residuals split over the tensor ranks */
     ft_schedule schedule;
@@ -41,6 +43,10 @@ typedef struct ft_parallel {
 } ft_parallel;
 
 static inline int64_t ft__parallel_ranks(const ft_parallel *p) { return p->dp * p->tp * p->pp * p->cp; }
+static inline int64_t ft__expert_tensor(const ft_parallel *p) { return p->etp > 0 ? p->etp : p->tp; }
+/* Ranks that experts can be spread over, each this far from the next. */
+static inline int64_t ft__expert_room(const ft_parallel *p) { return p->dp * p->cp * (p->tp / ft__expert_tensor(p)); }
+static inline int64_t ft__expert_stride(const ft_parallel *p) { return ft__expert_tensor(p); }
 static inline bool ft__parallel_alone(const ft_parallel *p) { return ft__parallel_ranks(p) == 1 && p->ep <= 1; }
 
 /* What a layout needs of a model. */

@@ -34,6 +34,7 @@ static void add_parallel(ft_text *out, const ft_parallel *p)
     add_whole(out, "vpp", p->vpp);
     add_whole(out, "cp", p->cp);
     add_whole(out, "ep", p->ep);
+    if (ft__expert_tensor(p) != p->tp) add_whole(out, "etp", p->etp);
     add_whole(out, "zero", p->zero);
     add_flag(out, "sp", p->sp);
     ft__answer_word(out, "schedule", ft__schedule_name(p->schedule));

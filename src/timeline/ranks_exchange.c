@@ -7,8 +7,9 @@
 
 ft_group ft__ranks_replicas(const ft_parallel *p, bool expert)
 {
-    int64_t all = p->dp * p->cp, apart = expert && p->ep > 1 ? p->ep : 1;
-    return (ft_group){.size = all / apart > 0 ? all / apart : 1, .stride = p->tp * apart};
+    if (!expert) return (ft_group){.size = p->dp * p->cp, .stride = p->tp};
+    int64_t all = ft__expert_room(p), apart = p->ep > 1 ? p->ep : 1;
+    return (ft_group){.size = all / apart > 0 ? all / apart : 1, .stride = ft__expert_stride(p) * apart};
 }
 
 ft_group ft__ranks_sharers(const ft_parallel *p, bool expert)

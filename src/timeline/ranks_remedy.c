@@ -81,7 +81,7 @@ static bool shard_and_recompute(int zero, int recompute, ft_parallel *p, ft_work
     if (recompute >= 0 && (int)w->recompute >= recompute) return false;
     if (recompute >= 0) w->recompute = (ft_recompute)recompute;
     if (p->shard > p->dp * p->cp) p->shard = 0;
-    return !(p->ep > 1 && (p->dp * p->cp) % p->ep);
+    return !(p->ep > 1 && ft__expert_room(p) % p->ep);
 }
 
 static bool apply(const change *c, const ft_ranks *r, ft_parallel *p, ft_workload *w)

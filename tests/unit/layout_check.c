@@ -89,6 +89,15 @@ static void what_cannot_be_is_said(void **state)
          "\"ep\" 3 does not divide the model's 8 experts; 2 or 4 would"},
         {"mixtral-8x7b", "{\"ep\": 4, \"dp\": 2}", FT_E_RANGE, "parallel.ep",
          "experts are spread over data and context ranks: \"ep\" 4 must divide dp * cp = 2"},
+        {"mixtral-8x7b", "{\"ep\": 4, \"dp\": 2, \"tp\": 2}", FT_E_RANGE, "parallel.ep",
+         "experts are spread over data and context ranks: \"ep\" 4 must divide dp * cp = 2; with \"etp\" 1 and \"sp\" "
+         "over tensor ranks too"},
+        {"mixtral-8x7b", "{\"ep\": 8, \"dp\": 2, \"tp\": 2, \"etp\": 1, \"sp\": true}", FT_E_RANGE, "parallel.ep",
+         "whole experts are spread over all ranks of a stage: \"ep\" 8 must divide dp * cp * tp = 4"},
+        {"mixtral-8x7b", "{\"ep\": 2, \"dp\": 2, \"tp\": 4, \"etp\": 2}", FT_E_RANGE, "parallel.etp",
+         "\"etp\" 2: an expert is cut over all tensor ranks (4) or over none (1)"},
+        {"mixtral-8x7b", "{\"ep\": 4, \"dp\": 2, \"tp\": 2, \"etp\": 1}", FT_E_RANGE, "parallel.etp",
+         "\"etp\" 1 beside \"tp\" 2 needs \"sp\": every tensor rank sends tokens of its own"},
         {"llama-3-8b", "{\"dp\": 8, \"zero\": 3, \"shard\": 3}", FT_E_RANGE, "parallel.shard",
          "\"shard\" 3 does not divide the 8 ranks that hold the same parameters (dp * cp); 2 or 4 would"},
         {"llama-3-8b", "{\"dp\": 8, \"shard\": 2}", FT_E_RANGE, "parallel.shard",
@@ -133,6 +142,14 @@ static void groups_are_megatrons(void **state)
     assert_false(ft__parallel_members(&p, FT_AXIS_TENSOR, 8, ranks));
     assert_false(ft__parallel_members(&p, FT_AXIS_PIPELINE, 4, ranks));
     assert_false(ft__parallel_members(&p, FT_AXIS_DATA, -1, ranks));
+    /* Whole experts over tensor and data ranks: Megatron-Core's folding, neighbours first. */
+    p.ep = 4;
+    p.etp = 1;
+    static const int64_t expert[4][4] = {{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}};
+    for (int64_t n = 0; n < 4; n++) {
+        assert_true(ft__parallel_members(&p, FT_AXIS_EXPERT, n, ranks));
+        assert_memory_equal(ranks, expert[n], sizeof expert[n]);
+    }
     ft__parallel_group(&p, FT_AXIS_PIPELINE, &size, &stride);
     assert_int_equal(size, 4);
     assert_int_equal(stride, 4);

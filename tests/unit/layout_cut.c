@@ -182,6 +182,18 @@ static void keys_travel_and_tokens_visit_experts(void **state)
     double routed = 48.0 * 2 * 4096 * 8 * 2048 * 2;
     assert_true(exchanged_bytes(g, FT_AXIS_EXPERT, FT_EXCHANGE_ALL_TO_ALL, FT_FORWARD) == routed);
     assert_true(exchanged_bytes(g, FT_AXIS_EXPERT, FT_EXCHANGE_ALL_TO_ALL, FT_BACKWARD) == routed);
+    /* Cut over two tensor ranks, an expert's tokens are gathered by both; whole, a rank sends its own half of them. */
+    p = layout_of(2, 1, 1, 4, 4);
+    p.sp = true;
+    ft_stage cut = rank_of(&moe, &w, &p, 0, arena);
+    double gathered = exchanged_bytes(cut.g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_GATHER, FT_FORWARD);
+    assert_true(exchanged_bytes(cut.g, FT_AXIS_EXPERT, FT_EXCHANGE_ALL_TO_ALL, FT_FORWARD) == routed / 2);
+    p.ep = 8;
+    p.etp = 1;
+    ft_stage whole = rank_of(&moe, &w, &p, 0, arena);
+    assert_true(exchanged_bytes(whole.g, FT_AXIS_EXPERT, FT_EXCHANGE_ALL_TO_ALL, FT_FORWARD) == routed / 2);
+    assert_true(exchanged_bytes(whole.g, FT_AXIS_TENSOR, FT_EXCHANGE_ALL_GATHER, FT_FORWARD) < 0.5 * gathered);
+    assert_true(fabs(whole.expert / cut.expert - 1) < 1e-9); /* an eighth of the experts, or a quarter cut in two */
     ft__arch_release(&a);
     ft__arch_release(&moe);
     ft__arena_free(arena);
