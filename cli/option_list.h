@@ -121,6 +121,8 @@
       "with --sp, exchanges of tensor ranks run in pieces beside their products [fused in fp8, fp4]")                  \
     X(ULYSSES, "ulysses", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
       "--cp by all-to-all of heads instead of a ring of keys and values")                                              \
+    X(GATHER, "gather", 0, CHOICE, "layer|parameter", NULL, STEPS, PARALLEL,                                           \
+      "--zero 3 gathers a layer ahead [FSDP], or tensor by tensor [DeepSpeed of 2021: fused fp16]")                    \
     X(SHARD, "shard", 0, WHOLE, "N", NULL, STEPS, PARALLEL,                                                            \
       "hybrid sharding: data ranks that share one copy of the states [all]")                                           \
     X(BUCKET, "bucket-mib", 0, REAL, "X", "25", STEPS, PARALLEL, "gradients exchanged at once")                        \

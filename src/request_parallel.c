@@ -25,6 +25,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "reduce_dtype",
                                        "gather_dtype",
                                        "reshard",
+                                       "gather",
                                        "gather_overlap",
                                        "overlap_p2p",
                                        "tp_overlap",
@@ -56,6 +57,10 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     bool reshard = true;
     FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &reshard, "parallel", err));
     out->keep_gathered = !reshard;
+    static const char *const gathers[] = {"layer", "parameter"};
+    int units = -1;
+    FT_TRY(ft__request_word(p, "gather", gathers, COUNT(gathers), &units, err));
+    if (units >= 0) out->gather = units ? FT_GATHER_PARAMETER : FT_GATHER_LAYER;
     FT_TRY(ft__json_bool(p, "gather_overlap", FT_OPTIONAL, &out->gather_ahead, "parallel", err));
     FT_TRY(ft__json_bool(p, "overlap_p2p", FT_OPTIONAL, &out->overlap_sends, "parallel", err));
     out->wait_sends = !out->overlap_sends && json_object_get(p, "overlap_p2p");

@@ -139,6 +139,7 @@ static void freeze_pieces(ft_change *c)
     if (w->task != FT_TRAIN || w->execution != FT_RUN_FUSED || p->dp * p->cp < 2) return;
     if (w->master_weights && p->zero < 2 && !(p->reduce_bytes > 0)) p->reduce_bytes = ft__ranks_reduce_bytes(p, w);
     if (!ft__ranks_overlaps(p, w)) p->no_overlap = true;
+    if (ft__ranks_by_parameter(p, w)) p->gather = FT_GATHER_PARAMETER;
 }
 
 bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)

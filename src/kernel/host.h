@@ -33,6 +33,15 @@ double ft__host_policy_us(const ft_host *host, double operators);
 /* What a wrapper that keeps replicas together adds to a pass over so many parameter tensors: DDP, or FSDP
  * (`sharded`). */
 double ft__host_wrapper_us(const ft_host *host, bool sharded, ft_phase phase, double tensors);
+/* Exchanges of lists of tensors, one for every rank: what the call costs, and what one entry. */
+typedef enum ft_listing {
+    FT_LIST_CALLED,    /* all around the loops */
+    FT_LIST_GATHERED,  /* Python makes a view of the buffer for it */
+    FT_LIST_SCATTERED, /* of the gradient */
+    FT_LIST_COPIED,    /* the framework copies it out of its own buffer, or into it: a view and a launch */
+    FT_LIST_SPREAD     /* Python copies a tensor's part out of a buffer of many tensors */
+} ft_listing;
+double ft__host_list_us(const ft_host *host, ft_listing what);
 /* What the attention library needs when it meets a shape for the first time. */
 double ft__host_plan_us(const ft_host *host, const ft_device *device);
 /* From the host's launch to the kernel's first instruction on an idle GPU. */

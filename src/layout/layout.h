@@ -18,6 +18,13 @@ typedef enum ft_schedule {
 } ft_schedule;
 const char *ft__schedule_name(ft_schedule s);
 
+/* Zero 3: what is gathered at once, and what waits for it. */
+typedef enum ft_gather {
+    FT_GATHER_AS_STACK,     /* as the software does that runs it (timeline/ranks_stack.c) */
+    FT_GATHER_LAYER,        /* a layer, while the one before it runs: FSDP */
+    FT_GATHER_PARAMETER     /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
+} ft_gather;
+
 typedef struct ft_parallel {
     int64_t dp, tp, pp, vpp, cp, ep;
     int64_t etp;            /* tensor ranks that share an expert: all of tp (0), or 1: experts are whole, and expert ranks
@@ -27,6 +34,7 @@ typedef struct ft_parallel {
     ft_schedule schedule;
     bool overlap, no_overlap; /* gradients are exchanged beside the backward pass, or after it; neither: as the stack
                                * does (timeline/ranks_stack.c) */
+    ft_gather gather;
     bool keep_gathered;     /* zero 3: parameters stay whole from forward to backward (reshard_after_forward off) */
     bool gather_ahead;      /* zero 1, 2: updated parameters are gathered beside the next forward pass */
     int in_pieces;          /* 1: a tensor rank's gathers and scatters run in pieces beside the product that reads or

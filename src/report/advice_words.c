@@ -242,6 +242,7 @@ static void patch_layout(patch *p, const ft_parallel *a, const ft_parallel *b)
     if (a->overlap != b->overlap || a->no_overlap != b->no_overlap)
         ft__text_add(key(p, in, "overlap"), b->overlap ? "true" : "false");
     if (a->in_pieces != b->in_pieces) ft__text_add(key(p, in, "tp_overlap"), b->in_pieces > 0 ? "true" : "false");
+    if (a->gather != b->gather) word(p, in, "gather", b->gather == FT_GATHER_LAYER ? "layer" : "parameter");
     if (a->schedule != b->schedule) word(p, in, "schedule", ft__schedule_name(b->schedule));
     if (a->bucket_bytes != b->bucket_bytes) ft__text_add_number(key(p, in, "bucket_mib"), b->bucket_bytes / 1048576, 6);
     if (a->reduce_bytes != b->reduce_bytes) word(p, in, "reduce_dtype", b->reduce_bytes == 2 ? "bf16" : "fp32");

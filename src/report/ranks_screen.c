@@ -35,6 +35,7 @@ static void add_layout(ft_text *t, const ft_style *style, const ft_step_view *v)
     if (p->zero > 0 && p->zero <= 3 && p->dp * p->cp > 1) {
         ft__text_add(t, sharded[p->zero]);
         if (p->shard > 0) ft__text_addf(t, " in groups of %" PRId64, p->shard);
+        if (ft__ranks_by_parameter(p, v->work)) ft__text_add(t, ", gathered tensor by tensor");
     }
     if (!ft__ranks_overlaps(p, v->work) && v->work->task == FT_TRAIN && p->dp * p->cp > 1)
         ft__text_add(t, ", gradients after the backward pass");

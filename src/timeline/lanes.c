@@ -135,6 +135,38 @@ static void hold_host(const ft_lanes *l, int32_t block, ft_clocks *c)
     if (launches > 0) c->host = fmax(c->host, c->gpu - l->queue * running / launches);
 }
 
+static void reduce(const ft_lanes *l, int32_t block, const ft_reducing *r, ft_clocks *c)
+{
+    double *lane = &c->lane[FT_AXIS_DATA];
+    if (r->exchange <= 0) return;
+    c->host = fmax(c->host, *lane) + r->list; /* those before have to be done */
+    double start = fmax(c->host + l->latency, r->fresh ? c->gpu : 0);
+    *lane = start + r->exchange;
+    tell(l, FT_SEEN_SCATTER, FT_AXIS_DATA, block, start, *lane, 0);
+}
+
+static void fetch(const ft_lanes *l, int32_t block, const ft_sharded *s, ft_clocks *c)
+{
+    double *lane = &c->lane[FT_AXIS_DATA], now = fmax(fmax(c->host, c->gpu), *lane);
+    tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, now, now + s->fetch, 0);
+    now += s->fetch;
+    tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, now, now + s->ahead, 0);
+    *lane = now + s->ahead;
+    c->host = now + s->issue;
+    c->gpu = now;
+}
+
+/* A node with its parameters and gradients, where they travel by themselves. */
+static void play_sharded(const ft_lanes *l, int32_t block, int32_t i, pass *p, ft_clocks *c)
+{
+    const ft_sharded *s = &l->sharded[i];
+    if (p->scatters) reduce(l, block, &s->before, c);
+    if (p->gathers && s->stops) fetch(l, block, s, c);
+    play(l, i, p->ended, c);
+    if (p->scatters) reduce(l, block, &s->behind, c);
+    if (p->gathers && s->releases) c->host = fmax(c->host, c->gpu);
+}
+
 static void iterate(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
 {
     const ft_block *b = &l->g->blocks[block];
@@ -146,7 +178,11 @@ static void iterate(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
         p->gathered = *lane;
         tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, *lane - l->gather[block], *lane, 0);
     }
-    for (int32_t i = b->first; i < b->first + b->count; i++) play(l, i, p->ended, c);
+    for (int32_t i = b->first; i < b->first + b->count; i++)
+        if (l->sharded)
+            play_sharded(l, block, i, p, c);
+        else
+            play(l, i, p->ended, c);
     hold_host(l, block, c);
     tell(l, FT_SEEN_ISSUE, FT_LANE_HOST, block, issued, c->host, 0);
     if (!p->scatters || l->scatter[block] <= 0) return;

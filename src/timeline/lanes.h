@@ -26,6 +26,21 @@ typedef struct ft_seen {
     double start, end, folded; /* folded: iterations */
 } ft_seen;
 
+/* Gradients that are reduced one tensor after the other: what the host needs to ask for it, what it takes then. */
+typedef struct ft_reducing {
+    double list, exchange;
+    bool fresh;              /* the node before has made one of them */
+} ft_reducing;
+
+/* What sharded parameters, gathered tensor by tensor, do at a node. */
+typedef struct ft_sharded {
+    ft_reducing before, behind;
+    bool stops;              /* it waits until host, kernels and gathers have come to rest */
+    double fetch;            /* and then while what it reads is gathered */
+    double issue, ahead;     /* the host asks for the next one, which goes on beside kernels: until both have ended */
+    bool releases;           /* what it read is dropped behind it, for which the host waits */
+} ft_sharded;
+
 typedef struct ft_lanes {
     const ft_graph *g;
     const ft_beat *beats;    /* by node */
@@ -39,6 +54,7 @@ typedef struct ft_lanes {
     const double *again;     /* by node: ms of gathering again what this node reads, begun with the kernel before it */
     const double *gather;    /* by block: ms to gather one iteration's parameters (sharded ones); 0 */
     const double *scatter;   /* by block: ms to reduce one iteration's gradients while the backward pass goes on; 0 */
+    const ft_sharded *sharded; /* by node; NULL: parameters are whole, or gathered by the block */
     double latency, gap;
     double queue;            /* kernels that may wait for the GPU; 0: any number */
     const bool *pieces;      /* by node: an exchange in pieces beside the product that reads or makes what it moves;

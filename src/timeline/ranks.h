@@ -81,6 +81,7 @@ double ft__ranks_dispatched(const ft_ranks *r, const ft_group *group);
  * backward pass; stages that wait while they send; bytes of a gradient's element on the wire. */
 bool ft__ranks_of_2021(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
+bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* zero 3 of DeepSpeed of 2021 */
 bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work);
 double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work);
 /* Whether a tensor rank's gathers and scatters run in pieces beside the products that read and make them. */

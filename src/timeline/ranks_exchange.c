@@ -29,7 +29,8 @@ double ft__ranks_kept(const ft_parallel *p, double dense, double expert)
 bool ft__ranks_fsdp(const ft_ranks *r)
 {
     const ft_parallel *p = r->parallel;
-    return r->work->task == FT_TRAIN && p->zero >= 3 && p->dp * p->cp > 1 && r->work->execution != FT_RUN_FUSED;
+    return r->work->task == FT_TRAIN && p->zero >= 3 && p->dp * p->cp > 1 && r->work->execution != FT_RUN_FUSED &&
+           p->gather != FT_GATHER_PARAMETER;
 }
 
 ft_workload ft__ranks_workload(const ft_ranks *r)

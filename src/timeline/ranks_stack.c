@@ -17,7 +17,9 @@
  *   - what goes to the next stage was cut over the tensor ranks and gathered there over NVLink (Narayanan et al. 2021,
  *     section 4.1), on by default since February 2021; today a layout without sequence parallelism sends it whole.
  *   - tensor ranks' sums going back waited for nothing beside them: the weights' gradient runs beside them since
- *     September 2021. */
+ *     September 2021.
+ *   - parameters were sharded by DeepSpeed alone (ZeRO-3, March 2021), which gathered them tensor by tensor
+ *     (ranks_parameters.c); Megatron's own sharding of them is of 2024. */
 #include <math.h>
 
 #include "timeline/ranks.h"
@@ -33,6 +35,12 @@ bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work)
 {
     if (p->no_overlap || p->overlap) return p->overlap;
     return !(p->pp > 1 && ft__ranks_of_2021(p, work));
+}
+
+bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work)
+{
+    if (p->zero < 3 || work->task != FT_TRAIN) return false;
+    return p->gather == FT_GATHER_AS_STACK ? ft__ranks_of_2021(p, work) : p->gather == FT_GATHER_PARAMETER;
 }
 
 bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "timeline/lanes.h"
+#include "timeline/ranks_parameters.h"
 #include "timeline/ranks_wrapper.h"
 
 /* -- exchanges --------------------------------------------------------------------------------- */
@@ -123,6 +124,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
         stage->axis_ms[n->exchange.axis] += s->comm[i] * (double)n->count * (double)block->repeat;
     }
     if (block->phase == FT_UPDATE || p->dp * p->cp < 2 || r->work->task != FT_TRAIN) return FT_OK;
+    if (ft__ranks_by_parameter(p, r->work)) return FT_OK; /* those have no blocks */
     double dense, expert, repeat = (double)block->repeat;
     int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
     unit_of(g, forward, false, &dense, &expert);
@@ -192,6 +194,9 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     for (int32_t b = 0; b < g->block_count; b++)
         for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++)
             stage->axis_ms[FT_AXIS_TENSOR] += out->again[i] * (double)g->blocks[b].repeat;
+    const ft_sharded *sharded = NULL;
+    if (ft__ranks_by_parameter(r->parallel, r->work) && r->parallel->dp * r->parallel->cp > 1)
+        FT_TRY(ft__ranks_parameters(r, stage, &out->width, &sharded, err));
     double bucket = fmin(bucket_of(r, reduce_element(r)), out->tail_bytes);
     if (bucket > 0 && r->parallel->dp * r->parallel->cp > 1)
         FT_TRY(sum_ms(r, bucket, false, out, &out->last_bucket_ms, err));
@@ -210,6 +215,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .again = out->again,
                             .gather = out->gather,
                             .scatter = out->scatter,
+                            .sharded = sharded,
                             .latency = step->pace->latency,
                             .gap = step->pace->gap,
                             .queue = step->pace->queue,

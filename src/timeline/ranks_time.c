@@ -71,6 +71,7 @@ static ft_status time_exposed(const ft_ranks *r, const ft_lanes *l, double *ende
     if (!none) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     ft_lanes silent = *l;
     silent.comm = silent.again = silent.gather = silent.scatter = none;
+    silent.sharded = NULL;
     silent.spent = NULL;
     double forward, backward, start;
     time_passes(r, &silent, ended, &forward, &backward, &start);

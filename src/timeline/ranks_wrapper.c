@@ -26,6 +26,7 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
     out->entry = pace->entry;
     for (int i = 0; i < FT_PHASE_COUNT; i++) out->pass[i] = pace->pass[i];
     if (r->work->task != FT_TRAIN || r->parallel->dp * r->parallel->cp < 2) return FT_OK;
+    if (ft__ranks_by_parameter(r->parallel, r->work)) return FT_OK; /* its hooks are counted with its gathers */
     double *entry = ft__arena_array(r->arena, (size_t)g->block_count + 1, sizeof *entry), all = 0;
     if (!entry) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     for (int32_t b = 0; b < g->block_count; b++) {

@@ -29,6 +29,7 @@ static const char *const requests[] = {
     MANY("{\"pp\":4,\"schedule\":\"zero_bubble\"}"),
     MANY("{\"pp\":4,\"schedule\":\"dualpipe\"}"),
     MANY("{\"dp\":8,\"zero\":3}"),
+    MANY("{\"dp\":8,\"zero\":3,\"gather\":\"parameter\"}"),
 };
 enum { REQUESTS = sizeof requests / sizeof *requests };
 

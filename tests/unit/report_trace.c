@@ -36,6 +36,7 @@ static const char *const requests[] = {
     LAID_OUT("llama-3-8b", "8", "{\"pp\":4,\"schedule\":\"zero_bubble\"}"),
     LAID_OUT("llama-3-8b", "8", "{\"pp\":4,\"schedule\":\"dualpipe\"}"),
     LAID_OUT("llama-3-8b", "8", "{\"dp\":8,\"zero\":3}"),
+    LAID_OUT("llama-3-8b", "8", "{\"dp\":8,\"zero\":3,\"gather\":\"parameter\"}"),
     LAID_OUT("llama-3-8b", "8", "{\"cp\":2,\"dp\":4}"),
     LAID_OUT("mixtral-8x7b", "8", "{\"ep\":8,\"dp\":8,\"zero\":1}"),
     LAID_OUT("llama-3-405b", "2048", "{\"tp\":8,\"pp\":16,\"dp\":64}"),

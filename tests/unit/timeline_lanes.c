@@ -131,6 +131,46 @@ static void a_ring_goes_on_beside_its_kernel(void **state)
     ft__arena_free(h.arena);
 }
 
+/* Sharded parameters, tensor by tensor: before one everybody comes to rest; one that was asked for runs beside. */
+static void a_tensor_is_waited_for(void **state)
+{
+    (void)state;
+    hand h;
+    ft_sharded at[NODES] = {[2] = {.stops = true, .fetch = 5}};
+    set_up(&h, 1);
+    h.lanes.sharded = at;
+    assert_true(near(forward(&h, false, false), 3)); /* whole parameters: nothing is gathered */
+    assert_true(near(forward(&h, true, false), 8));
+    at[0] = (ft_sharded){.stops = true, .issue = 0.25, .ahead = 0.75}; /* for the third, hidden behind the first */
+    at[2].fetch = 0;
+    assert_true(near(forward(&h, true, false), 3.25));
+    at[0].ahead = 4; /* or not */
+    assert_true(near(forward(&h, true, false), 4 + 2));
+    at[0] = (ft_sharded){.releases = true};
+    at[2] = (ft_sharded){0};
+    h.beats[2].host = 0.5; /* the host begins it when the first has ended, not before */
+    assert_true(near(forward(&h, true, false), 3.5));
+    ft__arena_free(h.arena);
+}
+
+/* The host makes a list, then the exchange runs; the next one's list waits for it. */
+static void gradients_by_the_tensor(void **state)
+{
+    (void)state;
+    hand h;
+    ft_sharded at[NODES] = {[0] = {.behind = {.list = 0.5, .exchange = 2}}};
+    set_up(&h, 1);
+    h.lanes.sharded = at;
+    assert_true(near(forward(&h, false, false), 3));
+    assert_true(near(forward(&h, false, true), 3)); /* from 0.5 to 2.5, beside kernels */
+    at[0].behind.fresh = true;                      /* the kernel before has made it: from 1 to 3 */
+    at[0].behind.exchange = 2.5;
+    assert_true(near(forward(&h, false, true), 3.5));
+    at[2].before = (ft_reducing){.list = 0.25, .exchange = 1}; /* from 3.75 to 4.75; kernels from 3.75 */
+    assert_true(near(forward(&h, false, true), 3.75 + 2));
+    ft__arena_free(h.arena);
+}
+
 /* Tensor ranks with user buffers: a product reads the pieces it has, and sends those it is done with. */
 static void products_take_and_give_pieces(void **state)
 {
@@ -282,6 +322,8 @@ int main(void)
         cmocka_unit_test(an_operand_that_is_there_need_not_wait),
         cmocka_unit_test(an_exchange_slows_what_runs_beside_it),
         cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
+        cmocka_unit_test(a_tensor_is_waited_for),
+        cmocka_unit_test(gradients_by_the_tensor),
         cmocka_unit_test(products_take_and_give_pieces),
         cmocka_unit_test(sharded_parameters_come_one_iteration_ahead),
         cmocka_unit_test(what_is_gathered_again_starts_a_kernel_earlier),
