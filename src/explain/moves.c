@@ -171,6 +171,7 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
         return true;
     case FT_MOVE_SEQUENCE: SET(p->sp, true);
     case FT_MOVE_PIECES: SET(p->in_pieces, 1);
+    case FT_MOVE_GATHER: SET(p->gather, FT_GATHER_LAYER);
     case FT_MOVE_SCHEDULE:
         if (m->to != FT_INTERLEAVED) p->vpp = 1;
         SET(p->schedule, (ft_schedule)m->to);

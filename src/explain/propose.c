@@ -137,6 +137,7 @@ static void propose_layout(proposals *p, const ft_step *step)
         if (l->dp > 1 && z != l->zero && (z < 2 || l->pp == 1)) propose(p, FT_MOVE_ZERO, z);
     if (l->tp > 1 && !l->sp) propose(p, FT_MOVE_SEQUENCE, 1);
     if (l->tp > 1 && l->sp && !ft__ranks_in_pieces(l, &p->now->work)) propose(p, FT_MOVE_PIECES, 1);
+    if (l->dp * l->cp > 1 && ft__ranks_by_parameter(l, &p->now->work)) propose(p, FT_MOVE_GATHER, 1);
     if (l->pp > 1) {
         for (int64_t chunks = 2; chunks <= 8; chunks *= 2)
             if (chunks != l->vpp && ft__layout_deal(p->now->arch->layers, l->pp * chunks) != FT_DEAL_FRONT)

@@ -64,6 +64,7 @@ static void say_parallel(ft_text *out, const ft_advice *a, const ft_change *now)
         break;
     case FT_MOVE_SEQUENCE: ft__text_add(out, "sequence parallel beside tensor parallel"); break;
     case FT_MOVE_PIECES: ft__text_add(out, "tensor exchanges beside products (tp_overlap)"); break;
+    case FT_MOVE_GATHER: ft__text_add(out, "gather parameters a layer ahead (FSDP)"); break;
     case FT_MOVE_SCHEDULE: ft__text_addf(out, "schedule %s", ft__schedule_name(p->schedule)); break;
     case FT_MOVE_CHUNKS: ft__text_addf(out, "interleave %" PRId64 " virtual stages per GPU", p->vpp); break;
     case FT_MOVE_OVERLAP: ft__text_add(out, "exchange gradients beside the backward pass"); break;
@@ -149,6 +150,7 @@ static const char *reason(const ft_advice *a, const ft_change *now)
     case FT_MOVE_COPIES: return "states are shared out or exchanged";
     case FT_MOVE_SEQUENCE: return "norms and residuals are split too";
     case FT_MOVE_PIECES: return "user buffers or AsyncTP: in pieces, as they are computed";
+    case FT_MOVE_GATHER: return "one exchange a layer, and kernels beside it";
     case FT_MOVE_SCHEDULE:
     case FT_MOVE_CHUNKS: return "stages wait less for each other";
     case FT_MOVE_OVERLAP: return "the exchange hides behind kernels";
