@@ -123,6 +123,17 @@ static bool resize(const ft_move *m, ft_change *c, ft_arena *arena)
     return true;
 }
 
+/* As many experts on a rank as before, or as many ranks as there are experts. */
+static bool spread_experts(ft_change *c)
+{
+    ft_parallel *p = &c->parallel;
+    int64_t experts = c->arch->experts, wide = p->ep * p->tp;
+    if (p->tp < 2 || !p->sp || ft__expert_tensor(p) == 1 || experts < wide || experts % wide) return false;
+    p->etp = 1;
+    p->ep = wide;
+    return true;
+}
+
 #define SET(at, value)                     \
     do {                                   \
         if ((at) == (value)) return false; \
@@ -172,6 +183,8 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_SEQUENCE: SET(p->sp, true);
     case FT_MOVE_PIECES: SET(p->in_pieces, 1);
     case FT_MOVE_GATHER: SET(p->gather, FT_GATHER_LAYER);
+    case FT_MOVE_DISPATCH: SET(p->dispatch_once, true);
+    case FT_MOVE_WHOLE_EXPERTS: return spread_experts(c);
     case FT_MOVE_SCHEDULE:
         if (m->to != FT_INTERLEAVED) p->vpp = 1;
         SET(p->schedule, (ft_schedule)m->to);

@@ -138,6 +138,8 @@ static void propose_layout(proposals *p, const ft_step *step)
     if (l->tp > 1 && !l->sp) propose(p, FT_MOVE_SEQUENCE, 1);
     if (l->tp > 1 && l->sp && !ft__ranks_in_pieces(l, &p->now->work)) propose(p, FT_MOVE_PIECES, 1);
     if (l->dp * l->cp > 1 && ft__ranks_by_parameter(l, &p->now->work)) propose(p, FT_MOVE_GATHER, 1);
+    if (l->ep > 1 && !l->dispatch_once && p->now->arch->topk > 1) propose(p, FT_MOVE_DISPATCH, 1);
+    if (l->ep > 1 && l->tp > 1 && l->sp) propose(p, FT_MOVE_WHOLE_EXPERTS, 1);
     if (l->pp > 1) {
         for (int64_t chunks = 2; chunks <= 8; chunks *= 2)
             if (chunks != l->vpp && ft__layout_deal(p->now->arch->layers, l->pp * chunks) != FT_DEAL_FRONT)

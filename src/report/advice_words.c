@@ -65,6 +65,8 @@ static void say_parallel(ft_text *out, const ft_advice *a, const ft_change *now)
     case FT_MOVE_SEQUENCE: ft__text_add(out, "sequence parallel beside tensor parallel"); break;
     case FT_MOVE_PIECES: ft__text_add(out, "tensor exchanges beside products (tp_overlap)"); break;
     case FT_MOVE_GATHER: ft__text_add(out, "gather parameters a layer ahead (FSDP)"); break;
+    case FT_MOVE_DISPATCH: ft__text_add(out, "send tokens once to a rank and a node (DeepEP)"); break;
+    case FT_MOVE_WHOLE_EXPERTS: ft__text_addf(out, "whole experts over %" PRId64 " ranks (etp 1)", p->ep); break;
     case FT_MOVE_SCHEDULE: ft__text_addf(out, "schedule %s", ft__schedule_name(p->schedule)); break;
     case FT_MOVE_CHUNKS: ft__text_addf(out, "interleave %" PRId64 " virtual stages per GPU", p->vpp); break;
     case FT_MOVE_OVERLAP: ft__text_add(out, "exchange gradients beside the backward pass"); break;
@@ -151,6 +153,8 @@ static const char *reason(const ft_advice *a, const ft_change *now)
     case FT_MOVE_SEQUENCE: return "norms and residuals are split too";
     case FT_MOVE_PIECES: return "user buffers or AsyncTP: in pieces, as they are computed";
     case FT_MOVE_GATHER: return "one exchange a layer, and kernels beside it";
+    case FT_MOVE_DISPATCH: return "several of its experts live in one place";
+    case FT_MOVE_WHOLE_EXPERTS: return "tensor ranks send their own tokens and gather none";
     case FT_MOVE_SCHEDULE:
     case FT_MOVE_CHUNKS: return "stages wait less for each other";
     case FT_MOVE_OVERLAP: return "the exchange hides behind kernels";
@@ -239,6 +243,9 @@ static void patch_layout(patch *p, const ft_parallel *a, const ft_parallel *b)
     whole(p, in, "pp", a->pp, b->pp);
     whole(p, in, "cp", a->cp, b->cp);
     whole(p, in, "vpp", a->vpp, b->vpp);
+    whole(p, in, "ep", a->ep, b->ep);
+    whole(p, in, "etp", a->etp, b->etp);
+    if (a->dispatch_once != b->dispatch_once) word(p, in, "expert_dispatch", b->dispatch_once ? "once" : "copies");
     whole(p, in, "zero", a->zero, b->zero);
     flag(p, in, "sp", a->sp, b->sp);
     if (a->overlap != b->overlap || a->no_overlap != b->no_overlap)

@@ -146,6 +146,25 @@ static void cost(void **state)
     golden_holds(s < 0.5, "advice for 405 B takes %g s", s);
 }
 
+/* Experts over two nodes: their exchanges are most of the step, and half of what travels need not. */
+static void tokens_need_not_travel_twice(void **state)
+{
+    (void)state;
+    json_t *answer = golden_ask("{\"task\":\"train\",\"model\":\"qwen3-30b-a3b\",\"gpu\":\"h100_sxm\",\"batch\":1,"
+                                "\"seq\":4096,\"dtype\":\"fp8\",\"master_weights\":true,\"execution\":\"fused\","
+                                "\"parallel\":{\"dp\":16,\"ep\":16,\"zero\":1},\"advice\":true}");
+    const json_t *one;
+    size_t n;
+    double saves = 0;
+    json_array_foreach (json_object_get(answer, "advice"), n, one) {
+        const json_t *layout = json_object_get(json_object_get(one, "request"), "parallel");
+        if (json_object_get(layout, "expert_dispatch")) saves = json_number_value(json_object_get(one, "saves_ms"));
+    }
+    double step = golden_figure(answer, "step_ms");
+    json_decref(answer);
+    golden_holds(saves > 0.2 * step, "tokens sent once save %g of %g ms", saves, step);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +172,7 @@ int main(void)
         cmocka_unit_test(regimes),
         cmocka_unit_test(doubling),
         cmocka_unit_test(cost),
+        cmocka_unit_test(tokens_need_not_travel_twice),
     };
     return cmocka_run_group_tests(tests, measured_open, measured_close);
 }
