@@ -119,8 +119,8 @@ static double hit_here(const cutter *c, double rows)
 }
 
 /* Experts are spread over the expert ranks, and each is cut like a feed-forward network over the tensor ranks
- * (Megatron's default: expert-tensor-parallel-size as large as tp), or whole. After the exchange a rank has as many rows as
- * before it, for fewer experts. */
+ * (Megatron's default: expert-tensor-parallel-size as large as tp), or whole. After the exchange a rank has as many
+ * rows as before it, for fewer experts. */
 static void grouped(cutter *c, ft_node *n)
 {
     ft_ref x = n->in[0], y = n->out[0];

@@ -27,8 +27,8 @@ typedef enum ft_gather {
 
 typedef struct ft_parallel {
     int64_t dp, tp, pp, vpp, cp, ep;
-    int64_t etp;            /* tensor ranks that share an expert: all of tp (0), or 1: experts are whole, and expert ranks
-                             * lie across tensor ranks too (Megatron-Core's parallel folding) */
+    int64_t etp;            /* tensor ranks that share an expert: all of tp (0), or 1: experts are whole, and expert
+                             * ranks lie across tensor ranks too (Megatron-Core's parallel folding) */
     int zero;               /* 0 plain data parallel, 1 states, 2 and gradients, 3 and parameters sharded */
     bool sp;                /* sequence parallel: norms and residuals split over the tensor ranks */
     ft_schedule schedule;

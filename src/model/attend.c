@@ -241,7 +241,8 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
     }
     /* A model that is being traced cannot ask whether its mask hides anything: it is always passed. A layer by itself
      * gets the answer from outside. */
-    if (compiled && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA) shape.masked = true;
+    if (compiled && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA)
+        shape.masked = true;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
     if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, name, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);

@@ -1,5 +1,5 @@
-/* moe_megatron.c: a mixture of experts by Megatron-Core's kernels (core/transformer/moe, 2025), as NVIDIA's recipes turn
- * them on: moe_permute_fusion, moe_router_fusion, moe_grouped_gemm, bias_activation_fusion.
+/* moe_megatron.c: a mixture of experts by Megatron-Core's kernels (core/transformer/moe, 2025), as NVIDIA's recipes
+ * turn them on: moe_permute_fusion, moe_router_fusion, moe_grouped_gemm, bias_activation_fusion.
  *
  * One kernel copies every token to its experts' rows, one sums them back; a token's weight for an expert is multiplied
  * in by the activation's kernel, on the experts' narrow side, so that nothing is saved of what leaves them.

@@ -70,7 +70,7 @@ ft_group ft__ranks_sharers(const ft_parallel *p, bool expert);
 double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
 /* Parameters are sharded by PyTorch's fully_shard; Megatron's kernels come with a sharding of their own. */
 bool ft__ranks_fsdp(const ft_ranks *r);
-/* The workload with what it leaves open decided: FSDP's hooks stand between layers, so that a compiler sees each of them
+/* The workload with what it leaves open decided: FSDP's hooks stand between layers, so that a compiler sees each
  * by itself (PyTorch: fully_shard and torch.compile are applied layer by layer). */
 ft_workload ft__ranks_workload(const ft_ranks *r);
 
