@@ -105,11 +105,12 @@ ft_status ft__rank_events(const ft_step_view *v, const ft_stage *stage, ft_rank_
         FT_TRY(alone_lanes(v, &w.lanes, err));
     w.lanes.spent = NULL;
     bool sharded = v->parallel && v->parallel->zero >= 3,
-         overlap = v->parallel && ft__ranks_overlaps(v->parallel, v->work);
+         overlap = v->parallel && ft__ranks_overlaps(v->parallel, v->work),
+         always = overlap && v->parallel->zero >= 2; /* every micro-batch sends its gradients on */
     walk(&w, FT_FORWARD, sharded, false, &out->first_forward);
-    walk(&w, FT_BACKWARD, sharded, sharded, &out->first_backward);
+    walk(&w, FT_BACKWARD, sharded, always, &out->first_backward);
     walk(&w, FT_FORWARD, sharded, false, &out->forward);
-    walk(&w, FT_BACKWARD, sharded, sharded, &out->backward);
+    walk(&w, FT_BACKWARD, sharded, always, &out->backward);
     walk(&w, FT_FORWARD, sharded, false, NULL);
     walk(&w, FT_BACKWARD, sharded, overlap, &out->last_backward);
     w.clocks.gpu = fmax(w.clocks.gpu, w.clocks.lane[FT_AXIS_DATA]);

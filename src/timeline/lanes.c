@@ -231,11 +231,18 @@ static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
     }
 }
 
+double ft__lanes_backlog(ft_phase phase, bool gathers, bool scatters, const ft_clocks *c)
+{
+    if (phase != FT_BACKWARD || !scatters || gathers) return 0;
+    return fmax(c->lane[FT_AXIS_DATA] - c->gpu, 0);
+}
+
 void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, double *ended, ft_clocks *c)
 {
     pass p = {.gathers = gathers, .scatters = scatters};
     p.ended = ended;
     bool first = true;
+    c->gpu += ft__lanes_backlog(phase, gathers, scatters, c);
     for (int32_t b = 0; b < l->g->block_count; b++) {
         if (l->g->blocks[b].phase != phase) continue;
         double before = c->gpu;

@@ -16,17 +16,18 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
     bool always = p->zero >= 2; /* sharded gradients: every micro-batch sends its own on */
     bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = {0};
-    double first = 0;
+    double first = 0, waited = 0;
     for (int round = 0; round < (only_one(r) ? 1 : 2); round++) {
         double before = c.gpu;
         ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
         *forward = c.gpu - before;
         before = c.gpu;
+        waited = ft__lanes_backlog(FT_BACKWARD, gathers, always && beside, &c); /* the first one has none before it */
         ft__lanes_run(l, FT_BACKWARD, gathers, always && beside, ended, &c);
         *backward = c.gpu - before;
         if (round == 0) first = c.gpu;
     }
-    *start = fmax(first - *forward - *backward, 0);
+    *start = fmax(first - *forward - (*backward - waited), 0);
     if (r->work->task != FT_TRAIN) *forward = fmax(c.host, c.gpu); /* the answer is there when both are done */
     return c;
 }
@@ -39,12 +40,14 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = time_passes(r, l, ended, &stage->forward_ms, &stage->backward_ms, &stage->start_ms);
     if (r->work->task != FT_TRAIN) return FT_OK;
+    if (p->zero >= 2 && !beside && !only_one(r)) stage->backward_ms += stage->gradient_ms; /* every one its own */
     FT_TRY(ft__ranks_chunk_times(r, l->spent, stage, err));
     if (only_one(r)) c = (ft_clocks){0}; /* it is the last one itself */
     double before = c.gpu;
     ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
     double forward = c.gpu - before;
-    before = c.gpu;
+    /* Of m micro-batches m - 1 wait for the one before: what the first does not is taken off the last. */
+    before = c.gpu + ft__lanes_backlog(FT_BACKWARD, gathers, beside, &c);
     ft__lanes_run(l, FT_BACKWARD, gathers, beside, ended, &c);
     if (beside && p->dp * p->cp > 1) c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu + last_bucket_ms);
     c.gpu = fmax(c.gpu, c.lane[FT_AXIS_DATA]);

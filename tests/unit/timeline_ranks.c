@@ -148,6 +148,34 @@ static void overlap_hides_what_there_is_time_for(void **state)
     end(&r);
 }
 
+/* Sharded gradients leave with every micro-batch. A network that cannot keep up sets the pace, however long the row:
+ * no step is shorter than what its data ranks exchange one after the other, nor longer than that and its kernels. */
+static void every_micro_batch_sends_its_gradients(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    r.cluster = slow_network(16, 0.5);
+    for (int zero = 2; zero <= 3; zero++)
+        for (int64_t micros = 1; micros <= 64; micros *= 2) {
+            r.parallel = layout_of(1, 1, 1, 1, 16);
+            r.parallel.zero = zero;
+            r.work.accumulate = micros;
+            forecast(&r);
+            double beside = r.step.step_ms, sent = r.step.axis_ms[FT_AXIS_DATA];
+            double most = (zero == 3 ? 1.2 : 1.02) * sent + 1.1 * r.step.busy_ms; /* one gather of each pass is early */
+            if (beside < 0.99 * sent || beside > most)
+                fail_msg("zero %d, %d micro-batches: a step of %.0f ms sends %.0f", zero, (int)micros, beside, sent);
+            r.parallel.no_overlap = true;
+            forecast(&r);
+            if (r.step.step_ms < (zero == 3 ? 0.95 : 0.99) * beside || r.step.step_ms > most)
+                fail_msg("zero %d, %d micro-batches, sent after each: %.0f ms, beside it %.0f", zero, (int)micros,
+                         r.step.step_ms, beside);
+        }
+    r.work.accumulate = 1;
+    end(&r);
+}
+
 /* -- memory ------------------------------------------------------------------------------------ */
 
 /* Bytes per parameter with Adam in mixed precision: 18 on every rank, 6 + 12/d with a distributed optimizer, 2 + 16/d
@@ -537,6 +565,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_parallel_volumes),
+        cmocka_unit_test(every_micro_batch_sends_its_gradients),
         cmocka_unit_test(hybrid_shards_cross_fewer_ranks),
         cmocka_unit_test(overlap_hides_what_there_is_time_for),
         cmocka_unit_test(states_are_sharded),
