@@ -169,8 +169,11 @@ bool ft__axes_exposed(const ft_step_view *v, double out[FT_AXIS_COUNT])
                      fmax(slow->first_forward_ms - slow->forward_ms, 0);
         out[FT_AXIS_DATA] = fmin(fmin(end, s->axis_ms[FT_AXIS_DATA]), left);
         left -= out[FT_AXIS_DATA];
-        out[FT_AXIS_TENSOR] = fmin(fmin(slow->tail_ms, s->axis_ms[FT_AXIS_TENSOR]), left);
+        out[FT_AXIS_TENSOR] = fmin(fmin(slow->tail_ms - slow->tied_ms, s->axis_ms[FT_AXIS_TENSOR]), left);
         left -= out[FT_AXIS_TENSOR];
+        double sent = slow->tied_ms + v->ranked->pipe.lost_ms[ft__slowest_stage(v)];
+        out[FT_AXIS_PIPELINE] = fmin(fmin(sent, s->axis_ms[FT_AXIS_PIPELINE]), left);
+        left -= out[FT_AXIS_PIPELINE];
     }
     double whole = 0, without = 0;
     if (slow->lanes && !walk_without(v, slow->lanes, -1, &whole)) return false;

@@ -17,11 +17,12 @@ static const double most_pieces = 2e6;
 
 typedef struct runner {
     const ft_pipe *p;
-    int64_t places;                     /* the model in order */
-    double *forward_end, *backward_end; /* [place][micro], -1: not yet */
+    int64_t places;                         /* the model in order */
+    double *forward_there, *backward_there; /* [place][micro]: when who needs it next has it; -1: not yet */
     ft_piped *out;
     int32_t *next;
     double *free_at, *busy;
+    double *wire; /* by stage: when its last transfer has left; one after the other */
 } runner;
 
 static double *slot(const runner *r, double *table, int64_t at, int64_t micro)
@@ -33,18 +34,12 @@ static double *slot(const runner *r, double *table, int64_t at, int64_t micro)
 static double ready(const runner *r, int64_t stage, const ft_pipe_op *op)
 {
     int64_t at = ft__pipeline_place(r->p, stage, op->chunk);
-    double sent = r->p->send_ms;
     if (op->kind == FT_PIPE_WEIGHTS) return 0; /* its stage put it off itself */
-    if (op->kind == FT_PIPE_FORWARD) {
-        if (at == 0) return 0;
-        double end = *slot(r, r->forward_end, at - 1, op->micro);
-        return end < 0 ? -1 : end + sent;
-    }
-    double own = *slot(r, r->forward_end, at, op->micro);
+    if (op->kind == FT_PIPE_FORWARD) return at == 0 ? 0 : *slot(r, r->forward_there, at - 1, op->micro);
+    double own = *slot(r, r->forward_there, at, op->micro);
     if (own < 0) return -1;
     if (at == r->places - 1) return own;
-    double end = *slot(r, r->backward_end, at + 1, op->micro);
-    return end < 0 ? -1 : fmax(own, end + sent);
+    return *slot(r, r->backward_there, at + 1, op->micro); /* its own forward was before it in its list */
 }
 
 static double length(const ft_pipe *p, int64_t at, ft_pipe_kind kind)
@@ -69,10 +64,16 @@ static void place_op(runner *r, int64_t stage, ft_pipe_op *op, double start, dou
     int64_t where = ft__pipeline_place(p, stage, op->chunk);
     op->start = start;
     op->end = end;
-    r->free_at[stage] = end + (sends_on(r, where, op->kind) ? p->send_ms * (op->waits ? 1 : p->send_share) : 0);
+    bool sends = sends_on(r, where, op->kind);
+    double lost = sends ? p->send_ms * (op->waits ? 1 : p->send_share) : 0;
+    r->free_at[stage] = end + lost;
+    r->out->lost_ms[stage] += lost;
+    if (sends) r->out->sent_ms[stage] += p->send_ms;
+    if (sends) r->wire[stage] = fmax(r->wire[stage], end) + p->send_ms;
     r->busy[stage] += length(p, where, op->kind);
     if (op->kind != FT_PIPE_WEIGHTS)
-        *slot(r, op->kind == FT_PIPE_FORWARD ? r->forward_end : r->backward_end, where, op->micro) = end;
+        *slot(r, op->kind == FT_PIPE_FORWARD ? r->forward_there : r->backward_there, where,
+              op->micro) = sends ? r->wire[stage] : end;
     if (op->kind != FT_PIPE_FORWARD) {
         r->out->last_backward[stage] = start;
         r->out->finish[stage] = end;
@@ -138,18 +139,21 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     out->in_flight = ft__arena_array(arena, stages, sizeof *out->in_flight);
     out->last_backward = ft__arena_array(arena, stages, sizeof *out->last_backward);
     out->finish = ft__arena_array(arena, stages, sizeof *out->finish);
+    out->sent_ms = ft__arena_array(arena, stages, sizeof *out->sent_ms);
+    out->lost_ms = ft__arena_array(arena, stages, sizeof *out->lost_ms);
     out->ops = ft__arena_array(arena, stages, sizeof *out->ops);
     out->op_count = ft__arena_array(arena, stages, sizeof *out->op_count);
-    r.forward_end = ft__arena_array(arena, cells, sizeof *r.forward_end);
-    r.backward_end = ft__arena_array(arena, cells, sizeof *r.backward_end);
+    r.forward_there = ft__arena_array(arena, cells, sizeof *r.forward_there);
+    r.backward_there = ft__arena_array(arena, cells, sizeof *r.backward_there);
+    r.wire = ft__arena_array(arena, stages, sizeof *r.wire);
     r.next = ft__arena_array(arena, stages, sizeof *r.next);
     r.free_at = ft__arena_array(arena, stages, sizeof *r.free_at);
     r.busy = ft__arena_array(arena, stages, sizeof *r.busy);
-    if (!out->in_flight || !out->last_backward || !out->finish || !out->ops || !out->op_count || !r.forward_end ||
-        !r.backward_end || !r.next || !r.free_at || !r.busy)
+    if (!out->in_flight || !out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->ops ||
+        !out->op_count || !r.forward_there || !r.backward_there || !r.wire || !r.next || !r.free_at || !r.busy)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline of %lld stages and %lld micro-batches",
                         (long long)p->stages, (long long)p->micros);
-    for (size_t i = 0; i < cells; i++) r.forward_end[i] = r.backward_end[i] = -1;
+    for (size_t i = 0; i < cells; i++) r.forward_there[i] = r.backward_there[i] = -1;
     FT_TRY(ft__pipeline_lists(p, arena, out, err));
     for (bool moved = true; moved;) {
         moved = false;
@@ -165,6 +169,7 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     if (listed.micros < whole->micros)
         FT_TRY(ft__pipeline_lengthen(whole, whole->micros - listed.micros, r.busy, arena, out, err));
     for (int64_t s = 0; s < p->stages; s++) {
+        out->lost_ms[s] = fmax(out->lost_ms[s], out->sent_ms[s] - r.busy[s]); /* more than there is work to hide it */
         if (out->finish[s] > out->total_ms) out->total_ms = out->finish[s];
         if (r.busy[s] > r.busy[busiest]) busiest = s;
     }

@@ -40,6 +40,8 @@ typedef struct ft_piped {
     double *in_flight;     /* by stage: micro-batches whose activations live at once */
     double *last_backward; /* by stage: when its last backward begins: gradients are complete after it */
     double *finish;        /* by stage */
+    double *sent_ms;       /* by stage: what its own transfers take, added up */
+    double *lost_ms;       /* by stage: of them, what it waits or is slower meanwhile */
     ft_pipe_op **ops;      /* by stage: its list with times; the list's length in op_count */
     int32_t *op_count;
     int64_t skipped;       /* micro-batches in the middle that the lists leave out; times and numbers count them */

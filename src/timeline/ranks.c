@@ -127,6 +127,14 @@ static double after_pipeline(const ft_stage *s)
            fmax(s->first_forward_ms - s->forward_ms, 0);
 }
 
+/* What a stage exchanges once in a step, or with every micro-batch where gradients are sharded as they are made. */
+static void add_exchanges(const ft_parallel *p, const ft_stage *s, double micros, ft_step *out)
+{
+    out->axis_ms[FT_AXIS_DATA] += s->gather_ms + s->ahead_ms + s->gradient_ms * (p->zero >= 2 ? micros : 1);
+    out->axis_ms[FT_AXIS_TENSOR] += s->tail_ms - s->tied_ms;
+    out->axis_ms[FT_AXIS_PIPELINE] += s->tied_ms;
+}
+
 static const ft_stage *pair_of(const ft_parallel *p, const ft_stage *stages, int64_t s)
 {
     return p->schedule == FT_DUALPIPE && p->pp > 1 ? &stages[p->pp - 1 - s] : NULL;
@@ -238,16 +246,21 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     add_kernels(slow, passes, out);
     out->memory = memory;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = slow->axis_ms[a] * (double)micros;
-    out->axis_ms[FT_AXIS_DATA] += slow->gather_ms + slow->gradient_ms * (p->zero >= 2 ? (double)micros : 1);
-    out->axis_ms[FT_AXIS_TENSOR] += slow->tail_ms;
+    add_exchanges(p, slow, (double)micros, out);
+    if (beside) add_exchanges(p, beside, (double)micros, out);
+    out->axis_ms[FT_AXIS_PIPELINE] += pipe.sent_ms[slowest];
     out->comm_ms = 0;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->comm_ms += out->axis_ms[a];
     double relative_low = slow->step.low_ms / slow->step.step_ms,
            relative_high = slow->step.high_ms / slow->step.step_ms;
     out->step_ms = end;
-    out->bubble_ms = pipe.bubble_ms;
-    out->comm_exposed_ms = fmin(slow->exposed_ms * (double)micros + after_pipeline(slow) - slow->update_ms,
-                                out->comm_ms);
+    /* What it sends itself is exchange, waited for or not; what it waits for others ends with the step, before which it
+     * may have finished. */
+    double lost = pipe.lost_ms[slowest], after = after_pipeline(slow) + (beside ? after_pipeline(beside) : 0);
+    double alone = fmax(end - stages[0].start_ms - pipe.busy_ms - lost - after, 0);
+    out->bubble_ms = fmin(fmax(pipe.bubble_ms - lost, 0), alone);
+    double updates = slow->update_ms + (beside ? beside->update_ms : 0);
+    out->comm_exposed_ms = fmin(slow->exposed_ms * (double)micros + after - updates + lost, out->comm_ms);
     out->idle_ms = fmax(end - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
     /* Kernels move as they do on one GPU; exchanges have their own spread; they do not know of each other. */
     double many = among_many * atanh(r->quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);

@@ -34,7 +34,9 @@ typedef struct ft_stage {
     double exposed_ms;            /* of them, in one micro-batch */
     double start_ms;              /* once per step: until the host's first kernel runs, in a row of micro-batches */
     double gather_ms, gradient_ms;/* once per step: parameters after the update, gradients as a whole */
+    double ahead_ms;              /* parameters that are gathered beside the next forward pass */
     double tail_ms;               /* once per step, after all: norms' gradients, tied tables */
+    double tied_ms;               /* of it, the tied table's: between the first stage and the last */
     double saved_bytes;           /* activations one micro-batch leaves for its backward */
     double dense, expert;         /* elements of trained parameters, expert: of experts */
     double replicated;            /* of them, held whole by every tensor rank */

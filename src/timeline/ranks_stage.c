@@ -132,6 +132,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     if (sharded && block->phase == FT_BACKWARD && p->keep_gathered) sharded = false;
     if (sharded || ahead) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
     if (sharded) stage->axis_ms[FT_AXIS_DATA] += s->gather[b] * repeat;
+    if (ahead && !sharded) stage->ahead_ms += s->gather[b] * repeat;
     if (block->phase != FT_BACKWARD) return FT_OK;
     double element = reduce_element(r), bucket = bucket_of(r, element), one;
     unit_of(g, forward, true, &dense, &expert);
@@ -311,6 +312,7 @@ static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ran
         double bytes = (double)r->arch->vocab * (double)r->arch->hidden / (double)p->tp * element;
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &ends, bytes, &ms, width, err));
         out->tail_ms += ms;
+        out->tied_ms = ms;
     }
     return FT_OK;
 }

@@ -139,6 +139,29 @@ static void sends_are_waited_for_at_both_ends(void **state)
     ft__arena_free(arena);
 }
 
+/* Whether a stage waits for what it sends or not, its transfers go one after the other: no step is shorter. */
+static void a_wire_carries_one_after_the_other(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    for (int schedule = 0; schedule < FT_SCHEDULE_COUNT; schedule++)
+        for (int64_t m = 16; m <= 4096; m *= 256) {
+            bool chunks = schedule == FT_INTERLEAVED, dual = schedule == FT_DUALPIPE;
+            ft_piped out = run(arena, (ft_schedule)schedule, 4, chunks ? 3 : dual ? 2 : 1, m, 1, 2, 5);
+            for (int64_t s = 0; s < 4; s++) {
+                /* Forward and back, but for the ends of the model. */
+                double ends = s == 0 || s == 3, sends = chunks ? 6 - ends : dual && ends ? 1 : dual ? 2 : 2 - ends;
+                if (!near(out.sent_ms[s], 5 * sends * (double)m))
+                    fail_msg("%s, stage %d: sends for %.0f ms", ft__schedule_name((ft_schedule)schedule), (int)s,
+                             out.sent_ms[s]);
+                if (out.total_ms < out.sent_ms[s] - 1e-9 || out.lost_ms[s] > out.sent_ms[s] + 1e-9)
+                    fail_msg("%s, %d micro-batches: %.0f ms, stage %d sends for %.0f",
+                             ft__schedule_name((ft_schedule)schedule), (int)m, out.total_ms, (int)s, out.sent_ms[s]);
+            }
+        }
+    ft__arena_free(arena);
+}
+
 static void the_slowest_stage_sets_the_pace(void **state)
 {
     (void)state;
@@ -239,6 +262,7 @@ int main(void)
         cmocka_unit_test(schedules_hold_as_many_as_they_should),
         cmocka_unit_test(nothing_runs_before_what_it_needs),
         cmocka_unit_test(sends_are_waited_for_at_both_ends),
+        cmocka_unit_test(a_wire_carries_one_after_the_other),
         cmocka_unit_test(the_slowest_stage_sets_the_pace),
         cmocka_unit_test(very_many_micro_batches_cost_what_the_last_did),
         cmocka_unit_test(what_a_schedule_cannot_take_is_said),

@@ -539,6 +539,47 @@ static void no_device_is_busy_longer_than_the_step(void **state)
     end(&r);
 }
 
+/* Kernels, exchanges, other stages and the host: what a stage's time went to is all of it and no more, also where it
+ * finishes before the others; what stages send each other is exchange, a tied table's sum between them too. */
+static void the_parts_make_up_the_step(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"deepseek-v2-lite", "bloom-560m", "llama-3.2-1b"};
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        for (int schedule = 0; schedule < FT_SCHEDULE_COUNT; schedule++) {
+            rig r;
+            begin(&r, models[m]);
+            r.cluster = slow_network(8, 10);
+            r.parallel = layout_of(1, 4, 1, 1, 2);
+            r.parallel.schedule = (ft_schedule)schedule;
+            r.work.accumulate = 16;
+            forecast(&r);
+            const ft_step *t = &r.step;
+            double parts = t->busy_ms + t->comm_exposed_ms + t->bubble_ms + t->idle_ms;
+            close_to(parts, t->step_ms, 1e-3, models[m]);
+            assert_true(t->axis_ms[FT_AXIS_TENSOR] == 0);
+            double sends = 16 * 2048 * (double)r.arch.hidden * 2 / 10e6; /* of the model's ends, one way */
+            assert_true(t->axis_ms[FT_AXIS_PIPELINE] > sends && t->comm_exposed_ms <= t->comm_ms);
+            end(&r);
+        }
+}
+
+/* Gathered after the update or beside the next forward pass: as many bytes. */
+static void what_is_gathered_ahead_is_counted(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    r.parallel = layout_of(1, 1, 1, 1, 16);
+    r.parallel.zero = 1;
+    forecast(&r);
+    double after = r.step.axis_ms[FT_AXIS_DATA];
+    r.parallel.gather_ahead = true;
+    forecast(&r);
+    close_to(r.step.axis_ms[FT_AXIS_DATA], after, 0.05, "gathered ahead");
+    end(&r);
+}
+
 /* 16,384 GPUs, Llama 3 405B. */
 static void a_large_step_is_forecast_quickly(void **state)
 {
@@ -580,6 +621,8 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_gets_a_remedy),
         cmocka_unit_test(equal_stages_are_one_and_bubbles_exact),
         cmocka_unit_test(no_device_is_busy_longer_than_the_step),
+        cmocka_unit_test(the_parts_make_up_the_step),
+        cmocka_unit_test(what_is_gathered_ahead_is_counted),
         cmocka_unit_test(uneven_experts_take_longer),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_large_step_is_forecast_quickly),
