@@ -142,7 +142,11 @@ ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_
                 t->copies = kept[b];
         }
         block.repeat = kept[b];
-        if (out == 0 && block.carry_in != FT_NONE) block.fed_by = FT_NONE; /* received */
+        /* What a stage that is not there would hand on is received. Behind another chunk it takes that one's result:
+         * both run, and gradients flow through both. */
+        int32_t source = block.fed_by != FT_NONE ? g->tensors[block.fed_by].block : -1;
+        bool received = block.carry_in != FT_NONE && (out == 0 || (source >= 0 && renumbered[source] < 0));
+        if (received) block.fed_by = out == 0 ? FT_NONE : g->blocks[out - 1].carry_out;
         g->blocks[out++] = block;
     }
     if (parts) {

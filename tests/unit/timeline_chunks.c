@@ -93,6 +93,35 @@ static void nothing_is_lost_between_chunks(void **state)
     }
 }
 
+/* Nor where layers alternate and each is a block of its own: what stands between two chunks is other stages', and the
+ * gradient still reaches the first. */
+static void nothing_is_lost_between_chunks_of_unlike_layers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int64_t vpp[3];
+    } cases[] = {{"gpt-oss-20b", {2, 3, 6}}, {"gemma-3-27b", {2, 4, 8}}, {"gpt-neo-1.3b", {2, 3, 6}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double flops = 0, passes = 0, saved = 0;
+        for (int v = -1; v < 3; v++) {
+            rig r = begin(cases[i].model, 1, 4, v < 0 ? 1 : cases[i].vpp[v], 16);
+            r.work.seq = 2048;
+            forecast(&r);
+            double took = 0, left = 0;
+            for (int64_t s = 0; s < 4; s++) {
+                took += r.ranked.stages[s].forward_ms + r.ranked.stages[s].backward_ms;
+                left += r.ranked.stages[s].saved_bytes;
+            }
+            if (v < 0) flops = r.step.model_flops, passes = took, saved = left;
+            if (!near(r.step.model_flops, flops, 1e-9) || !near(took, passes, 0.03) || !near(left, saved, 0.01))
+                fail_msg("%s, vpp %d: %.4g of %.4g FLOPs, %.1f of %.1f ms, %.4g of %.4g bytes", cases[i].model,
+                         (int)r.parallel.vpp, r.step.model_flops, flops, took, passes, left, saved);
+            end(&r);
+        }
+    }
+}
+
 /* More chunks, less of a bubble: with (p-1)/v pieces of equal length it would be halved each time. */
 static void bubbles_shrink_with_chunks(void **state)
 {
@@ -167,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_chunk_may_hold_the_embedding_alone),
         cmocka_unit_test(nothing_is_lost_between_chunks),
+        cmocka_unit_test(nothing_is_lost_between_chunks_of_unlike_layers),
         cmocka_unit_test(bubbles_shrink_with_chunks),
         cmocka_unit_test(logits_wait_in_the_last_chunk_alone),
         cmocka_unit_test(memory_alone_agrees),
