@@ -127,9 +127,10 @@ static double after_pipeline(const ft_stage *s)
            fmax(s->first_forward_ms - s->forward_ms, 0);
 }
 
-/* What a stage exchanges once in a step, or with every micro-batch where gradients are sharded as they are made. */
+/* What a stage exchanges with so many micro-batches, and once in a step. */
 static void add_exchanges(const ft_parallel *p, const ft_stage *s, double micros, ft_step *out)
 {
+    for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] += s->axis_ms[a] * micros;
     out->axis_ms[FT_AXIS_DATA] += s->gather_ms + s->ahead_ms + s->gradient_ms * (p->zero >= 2 ? micros : 1);
     out->axis_ms[FT_AXIS_TENSOR] += s->tail_ms - s->tied_ms;
     out->axis_ms[FT_AXIS_PIPELINE] += s->tied_ms;
@@ -241,13 +242,14 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     }
     const ft_stage *slow = &stages[slowest];
     const ft_stage *beside = pair_of(p, stages, slowest); /* dualpipe: half of the micro-batches pass either stage */
-    double both = slow->forward_ms + slow->backward_ms, passes = (double)micros;
-    if (beside && both > 0) passes *= 0.5 * (1 + (beside->forward_ms + beside->backward_ms) / both);
+    double own = slow->step.busy_ms - slow->step.phase_ms[FT_UPDATE], passes = (double)micros;
+    if (beside && own > 0) passes *= 0.5 * (1 + (beside->step.busy_ms - beside->step.phase_ms[FT_UPDATE]) / own);
     add_kernels(slow, passes, out);
     out->memory = memory;
-    for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = slow->axis_ms[a] * (double)micros;
-    add_exchanges(p, slow, (double)micros, out);
-    if (beside) add_exchanges(p, beside, (double)micros, out);
+    double each = (beside ? 0.5 : 1) * (double)micros;
+    for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = 0;
+    add_exchanges(p, slow, each, out);
+    if (beside) add_exchanges(p, beside, each, out);
     out->axis_ms[FT_AXIS_PIPELINE] += pipe.sent_ms[slowest];
     out->comm_ms = 0;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->comm_ms += out->axis_ms[a];
@@ -260,7 +262,8 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     double alone = fmax(end - stages[0].start_ms - pipe.busy_ms - lost - after, 0);
     out->bubble_ms = fmin(fmax(pipe.bubble_ms - lost, 0), alone);
     double updates = slow->update_ms + (beside ? beside->update_ms : 0);
-    out->comm_exposed_ms = fmin(slow->exposed_ms * (double)micros + after - updates + lost, out->comm_ms);
+    double exposed_ms = (slow->exposed_ms + (beside ? beside->exposed_ms : 0)) * each + after - updates + lost;
+    out->comm_exposed_ms = fmin(exposed_ms, out->comm_ms);
     out->idle_ms = fmax(end - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
     /* Kernels move as they do on one GPU; exchanges have their own spread; they do not know of each other. */
     double many = among_many * atanh(r->quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);

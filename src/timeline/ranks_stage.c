@@ -16,7 +16,6 @@ typedef struct stage_lanes {
     int32_t *awaits, *sends;
     ft_ranks_width width;
     double last_bucket_ms; /* what waits for the backward pass to end */
-    double tail_bytes;
     ft_wrapped *wrapped;
 } stage_lanes;
 
@@ -136,10 +135,10 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     if (block->phase != FT_BACKWARD) return FT_OK;
     double element = reduce_element(r), bucket = bucket_of(r, element), one;
     unit_of(g, forward, true, &dense, &expert);
-    FT_TRY(bucketed_ms(r, dense * element, bucket, false, s, &s->scatter[b], err));
-    FT_TRY(bucketed_ms(r, expert * element, bucket, true, s, &one, err));
+    /* No bucket holds more than there is, and experts have buckets of their own. */
+    FT_TRY(bucketed_ms(r, dense * element, fmin(bucket, stage->dense * element), false, s, &s->scatter[b], err));
+    FT_TRY(bucketed_ms(r, expert * element, fmin(bucket, stage->expert * element), true, s, &one, err));
     s->scatter[b] += one;
-    s->tail_bytes += (dense + expert) * element * repeat;
     stage->gradient_ms += s->scatter[b] * repeat;
     return FT_OK;
 }
@@ -198,7 +197,8 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     const ft_sharded *sharded = NULL;
     if (ft__ranks_by_parameter(r->parallel, r->work) && r->parallel->dp * r->parallel->cp > 1)
         FT_TRY(ft__ranks_parameters(r, stage, &out->width, &sharded, err));
-    double bucket = fmin(bucket_of(r, reduce_element(r)), out->tail_bytes);
+    /* The embedding's gradient is the last one. */
+    double bucket = fmin(bucket_of(r, reduce_element(r)), stage->dense * reduce_element(r));
     if (bucket > 0 && r->parallel->dp * r->parallel->cp > 1)
         FT_TRY(sum_ms(r, bucket, false, out, &out->last_bucket_ms, err));
     /* Megatron, Transformer Engine */

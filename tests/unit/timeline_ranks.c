@@ -580,6 +580,50 @@ static void what_is_gathered_ahead_is_counted(void **state)
     end(&r);
 }
 
+/* A last bucket that holds all there is takes what all takes after the backward pass: experts of which each rank has
+ * its own are not in it. */
+static void the_last_bucket_holds_no_experts(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "olmoe-1b-7b");
+    r.cluster = slow_network(8, 5);
+    r.parallel = layout_of(1, 1, 1, 8, 8);
+    r.parallel.bucket_bytes = 4e9;
+    forecast(&r);
+    double beside = r.step.step_ms;
+    r.parallel.no_overlap = true;
+    forecast(&r);
+    if (beside > 1.02 * r.step.step_ms)
+        fail_msg("%.0f ms beside the backward pass, %.0f after", beside, r.step.step_ms);
+    end(&r);
+}
+
+/* Dualpipe: a rank has two stages, and half of the micro-batches pass either. */
+static void dualpipe_exchanges_for_two_stages(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    r.cluster = slow_network(8, 10);
+    r.work.accumulate = 32;
+    for (int zero = 0; zero < 4; zero++) {
+        double data[2];
+        for (int dual = 0; dual < 2; dual++) {
+            r.parallel = layout_of(1, 2, 1, 1, 4);
+            r.parallel.schedule = dual ? FT_DUALPIPE : FT_1F1B;
+            r.parallel.zero = zero;
+            forecast(&r);
+            data[dual] = r.step.axis_ms[FT_AXIS_DATA];
+            close_to(r.step.busy_ms + r.step.comm_exposed_ms + r.step.bubble_ms + r.step.idle_ms, r.step.step_ms, 0.02,
+                     "parts of the step");
+        }
+        double twice = zero < 2 ? 2 : 1; /* once a step for either, or with every micro-batch of each half */
+        close_to(data[1], twice * data[0], 0.25, "of one stage and of both");
+    }
+    end(&r);
+}
+
 /* 16,384 GPUs, Llama 3 405B. */
 static void a_large_step_is_forecast_quickly(void **state)
 {
@@ -623,6 +667,8 @@ int main(void)
         cmocka_unit_test(no_device_is_busy_longer_than_the_step),
         cmocka_unit_test(the_parts_make_up_the_step),
         cmocka_unit_test(what_is_gathered_ahead_is_counted),
+        cmocka_unit_test(the_last_bucket_holds_no_experts),
+        cmocka_unit_test(dualpipe_exchanges_for_two_stages),
         cmocka_unit_test(uneven_experts_take_longer),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_large_step_is_forecast_quickly),
