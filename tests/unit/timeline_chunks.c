@@ -178,6 +178,27 @@ static void memory_alone_agrees(void **state)
         }
 }
 
+/* Also where the first stages hold dense layers and those behind them experts. */
+static void memory_alone_looks_at_the_experts(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"kimi-k2", "deepseek-v3", "deepseek-v2-lite"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        rig r = begin(models[i], 1, i < 2 ? 32 : 8, 1, 32);
+        r.work.seq = 512;
+        r.work.recompute = FT_RECOMPUTE_FULL;
+        forecast(&r);
+        ft_ranks ranks = ranks_of(&r);
+        ft_memory m;
+        int64_t worst;
+        assert_int_equal(ft__ranks_memory(&ranks, &m, &worst, NULL), FT_OK);
+        if (!near(m.peak_bytes, r.step.memory.peak_bytes, 0.005))
+            fail_msg("%s: %.4g on stage %lld, not %.4g on %lld", models[i], m.peak_bytes, (long long)worst,
+                     r.step.memory.peak_bytes, (long long)r.step.worst_stage);
+        end(&r);
+    }
+}
+
 /* 1,024 H100s as Megatron-Bridge publishes them. */
 static void many_chunks_are_forecast_quickly(void **state)
 {
@@ -200,6 +221,7 @@ int main(void)
         cmocka_unit_test(bubbles_shrink_with_chunks),
         cmocka_unit_test(logits_wait_in_the_last_chunk_alone),
         cmocka_unit_test(memory_alone_agrees),
+        cmocka_unit_test(memory_alone_looks_at_the_experts),
         cmocka_unit_test(many_chunks_are_forecast_quickly),
     };
     return cmocka_run_group_tests(tests, open_predictor, close_predictor);
