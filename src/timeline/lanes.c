@@ -231,9 +231,13 @@ static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
     }
 }
 
-double ft__lanes_backlog(ft_phase phase, bool gathers, bool scatters, const ft_clocks *c)
+/* What a pass waits for before it begins: gradients that every micro-batch sends on (ZeRO-2) have left their buffers
+ * before the next one's are made. Gathers on the same lane (ZeRO-3 over more than one rank) keep both in step. */
+static double backlog(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, const ft_clocks *c)
 {
-    if (phase != FT_BACKWARD || !scatters || gathers) return 0;
+    if (phase != FT_BACKWARD || !scatters || (gathers && l->sharded)) return 0;
+    for (int32_t b = 0; b < l->g->block_count && gathers; b++)
+        if (l->gather[b] > 0) return 0;
     return fmax(c->lane[FT_AXIS_DATA] - c->gpu, 0);
 }
 
@@ -242,7 +246,7 @@ void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatter
     pass p = {.gathers = gathers, .scatters = scatters};
     p.ended = ended;
     bool first = true;
-    c->gpu += ft__lanes_backlog(phase, gathers, scatters, c);
+    c->gpu += backlog(l, phase, gathers, scatters, c);
     for (int32_t b = 0; b < l->g->block_count; b++) {
         if (l->g->blocks[b].phase != phase) continue;
         double before = c->gpu;

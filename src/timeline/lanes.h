@@ -77,10 +77,6 @@ typedef struct ft_clocks {
  * `scatters`: gradients are exchanged in this pass. `ended` has room for every node. */
 void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, double *ended, ft_clocks *clocks);
 
-/* What a pass waits for before it begins: gradients that every micro-batch sends on (ZeRO-2) have left their buffers
- * before the next one's are made. With gathers on the same lane (ZeRO-3), these keep both in step. */
-double ft__lanes_backlog(ft_phase phase, bool gathers, bool scatters, const ft_clocks *clocks);
-
 /* For every node the exchange whose result it reads, through views; -1. For every exchange the node in the same block
  * that made what it sends. Both have room for every node. */
 ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, int32_t *sends, ft_error *err);

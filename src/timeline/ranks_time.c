@@ -8,7 +8,8 @@
 static bool only_one(const ft_ranks *r) { return r->parallel->pp < 2 && r->work->accumulate < 2; }
 
 /* One micro-batch forward and back: the only one of its step, from when the host begins, or in the rhythm of a long row
- * of them; then *start is what the first of the row takes beyond it. */
+ * of them; then *start is what the first of the row takes beyond it, below 0 where it has nobody's exchanges before
+ * it. */
 static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended, double *forward, double *backward,
                              double *start)
 {
@@ -16,18 +17,17 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
     bool always = p->zero >= 2; /* sharded gradients: every micro-batch sends its own on */
     bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = {0};
-    double first = 0, waited = 0;
+    double first = 0;
     for (int round = 0; round < (only_one(r) ? 1 : 2); round++) {
         double before = c.gpu;
         ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
         *forward = c.gpu - before;
         before = c.gpu;
-        waited = ft__lanes_backlog(FT_BACKWARD, gathers, always && beside, &c); /* the first one has none before it */
         ft__lanes_run(l, FT_BACKWARD, gathers, always && beside, ended, &c);
         *backward = c.gpu - before;
         if (round == 0) first = c.gpu;
     }
-    *start = fmax(first - *forward - (*backward - waited), 0);
+    *start = first - *forward - *backward;
     if (r->work->task != FT_TRAIN) *forward = fmax(c.host, c.gpu); /* the answer is there when both are done */
     return c;
 }
@@ -39,6 +39,8 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     const ft_parallel *p = r->parallel;
     bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = time_passes(r, l, ended, &stage->forward_ms, &stage->backward_ms, &stage->start_ms);
+    double less = fmax(-stage->start_ms, 0);
+    stage->start_ms = fmax(stage->start_ms, 0);
     if (r->work->task != FT_TRAIN) return FT_OK;
     if (p->zero >= 2 && !beside && !only_one(r)) stage->backward_ms += stage->gradient_ms; /* every one its own */
     FT_TRY(ft__ranks_chunk_times(r, l->spent, stage, err));
@@ -46,12 +48,12 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     double before = c.gpu;
     ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
     double forward = c.gpu - before;
-    /* Of m micro-batches m - 1 wait for the one before: what the first does not is taken off the last. */
-    before = c.gpu + ft__lanes_backlog(FT_BACKWARD, gathers, beside, &c);
+    before = c.gpu;
     ft__lanes_run(l, FT_BACKWARD, gathers, beside, ended, &c);
     if (beside && p->dp * p->cp > 1) c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu + last_bucket_ms);
     c.gpu = fmax(c.gpu, c.lane[FT_AXIS_DATA]);
     stage->last_backward_ms = c.gpu - before + (beside ? 0 : stage->gradient_ms) + fmax(forward - stage->forward_ms, 0);
+    stage->last_backward_ms -= less; /* m - 1 of them wait for the one before */
     before = c.gpu;
     ft__lanes_run(l, FT_UPDATE, false, false, ended, &c);
     c.gpu = fmax(c.gpu, c.host);

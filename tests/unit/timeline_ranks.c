@@ -156,10 +156,12 @@ static void every_micro_batch_sends_its_gradients(void **state)
     rig r;
     begin(&r, "llama-3.2-1b");
     r.cluster = slow_network(16, 0.5);
-    for (int zero = 2; zero <= 3; zero++)
+    for (int kind = 2; kind <= 4; kind++)
         for (int64_t micros = 1; micros <= 64; micros *= 2) {
+            int zero = kind < 3 ? 2 : 3;
             r.parallel = layout_of(1, 1, 1, 1, 16);
             r.parallel.zero = zero;
+            r.parallel.shard = kind == 4; /* nothing to gather: copies alone */
             r.work.accumulate = micros;
             forecast(&r);
             double beside = r.step.step_ms, sent = r.step.axis_ms[FT_AXIS_DATA];
