@@ -410,11 +410,20 @@ static ft_status read_cluster(const json_t *cluster, const ft_device *device, in
     return s;
 }
 
+int64_t ft__cluster_ranks(const ft_cluster *c) { return c->ranks > 0 && c->ranks < c->gpus ? c->ranks : c->gpus; }
+
+int64_t ft__cluster_nodes_used(const ft_cluster *c)
+{
+    int64_t each = c->gpus_per_node > 0 ? c->gpus_per_node : 1;
+    return (ft__cluster_ranks(c) + each - 1) / each;
+}
+
 ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64_t ranks, ft_cluster *out,
                            ft_error *err)
 {
     int nccl = 0;
     FT_TRY(read_cluster(cluster, device, ranks, &nccl, out, err));
+    out->ranks = ranks;
     for (int i = 0; i < out->tiers; i++) out->tier[i].nccl = nccl;
     size_t n = strlen(out->understood);
     if (nccl) snprintf(out->understood + n, sizeof out->understood - n, "; NCCL %d.%d", nccl / 100, nccl % 100);

@@ -30,6 +30,7 @@ typedef struct ft_cluster {
     ft_tier tier[FT_MAX_TIERS];
     int tiers;
     int64_t gpus_per_node, nodes, gpus;
+    int64_t ranks;         /* of its GPUs those that are in use, from the first on; 0: all */
     bool rails;            /* GPU i of every node hangs on switch i */
     int64_t leaf_nodes;    /* nodes under one leaf switch (or rail group); 0: unknown */
     bool simulate;         /* "network": "simgrid" */
@@ -44,6 +45,10 @@ enum { FT_MOST_RANKS = 1 << 20 };
 void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out);
 /* One exchange among `ranks` GPUs of one domain of an inner tier, as the kernel room takes it. */
 void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t ranks, ft_op *out);
+
+/* GPUs in use, and nodes that they fill. */
+int64_t ft__cluster_ranks(const ft_cluster *c);
+int64_t ft__cluster_nodes_used(const ft_cluster *c);
 
 /* `cluster` is the request's object or NULL: gpus_per_node, nodes, interconnect (a name, a file, or what people write:
  * "8x200 Gbps HDR InfiniBand/node", "400 Gb/s RDMA per GPU"), topology. `ranks`: how many GPUs the layout needs. */

@@ -106,6 +106,27 @@ static int64_t members(const ft_group *g, int64_t domain)
     return fit < 1 ? 1 : fit > g->size ? g->size : fit;
 }
 
+/* Groups follow each other without a gap: where nodes hold no whole number of them, one of them lies over two nodes,
+ * and all wait for it. Racks of several nodes are given out in whole parts by who schedules them. */
+static bool lies_askew(const ft_cluster *c, const ft_tier *t, const ft_group *g)
+{
+    int64_t block = g->size * (g->stride > 0 ? g->stride : 1);
+    return t->gpus == c->gpus_per_node && ft__cluster_ranks(c) > t->gpus && t->gpus % block != 0;
+}
+
+/* Of a group that would fit into a node but lies over two the part in the one that has fewer, at the worst. */
+static int64_t smaller_part(const ft_cluster *c, const ft_group *g, int64_t node)
+{
+    int64_t stride = g->stride > 0 ? g->stride : 1, block = g->size * stride, fewest = g->size, looked = 0;
+    for (int64_t at = 0; at + block <= ft__cluster_ranks(c) && (at == 0 || at % node); at += block)
+        for (int64_t i = 0; i < stride && fewest > 1 && looked < 65536; i++, looked++) {
+            int64_t here = (node - (at + i) % node + stride - 1) / stride, there = g->size - here;
+            if (there > 0 && here < fewest) fewest = here;
+            if (there > 0 && there < fewest) fewest = there;
+        }
+    return fewest;
+}
+
 static void between_nodes(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,
                           const ft_group *group, double quantile, ft_comm *out)
 {
@@ -126,7 +147,9 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
             if (tier->fabric != FT_INFINIBAND && tier->fabric != FT_ROCE) x.reducing_gbps = 0;
             x.latency_us = fmax(x.latency_us, tier->latency_us);
         } else {
-            x.local = (double)members(group, tier->gpus);
+            int64_t local = members(group, tier->gpus);
+            if (local == group->size && lies_askew(c, tier, group)) local = smaller_part(c, group, tier->gpus);
+            x.local = (double)local;
             if (x.local > 1) x.inside_gbps = fmin(x.inside_gbps, rate / fmax(1, tier->oversubscription));
             x.reducing_gbps = tier->reduces ? tier->gbps : 0;
         }
@@ -190,7 +213,9 @@ ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device
     if (group->size == 1 || bytes <= 0) return FT_OK; /* nothing is sent */
     int64_t span = (group->size - 1) * (group->stride > 0 ? group->stride : 1) + 1;
     int tier = 0;
-    while (tier < cluster->tiers - 1 && cluster->tier[tier].gpus < span) tier++;
+    while (tier < cluster->tiers - 1 &&
+           (cluster->tier[tier].gpus < span || lies_askew(cluster, &cluster->tier[tier], group)))
+        tier++;
     out->tier = tier;
     if (leaves_node(&cluster->tier[tier])) {
         between_nodes(device, cluster, tier, op, bytes, group, quantile, out);

@@ -42,7 +42,8 @@ double ft__spine_slowdown(const ft_cluster *c, int tier, ft_collective op, bool 
 {
     double stride = group->stride > 0 ? (double)group->stride : 1, per_node = fmax(1, (double)c->gpus_per_node);
     double leaf = under_leaf(c, tier), apart = fmax(1, floor(stride * local / per_node)), up;
-    double nodes = fmax(1, ceil((double)group->size / local)), span = nodes * apart, all = (double)c->nodes;
+    double nodes = fmax(1, ceil((double)group->size / local)), span = nodes * apart;
+    double all = (double)ft__cluster_nodes_used(c); /* others send nothing */
     if (c->tier[tier].oversubscription <= 1) return 1;
     if (all <= leaf || divides(span, leaf)) return 1; /* one leaf, or no group leaves its own */
     double down = cables(c, tier, leaf, &up), edge = fmin(1, apart / leaf);

@@ -77,6 +77,53 @@ static void the_group_says_which_tier_it_crosses(void **state)
     assert_int_equal(1, of(built_in, "gb200", &rack, FT_ALL_REDUCE, 1e6, 144, 1).tier);
 }
 
+/* Groups stand in a row without gaps: nodes of three hold one and a half of two ranks each. */
+static void groups_that_nodes_do_not_hold_whole_cross_them(void **state)
+{
+    (void)state;
+    ft_device d = device_of("h100_sxm");
+    static const struct {
+        int64_t per_node, ranks, size, stride;
+        int crosses; /* ranks in the smaller part; 0: none does */
+    } cases[] = {{3, 6, 2, 1, 1},  {3, 3, 3, 1, 0},  {4, 8, 2, 1, 0}, {12, 24, 8, 1, 4},  {12, 24, 6, 2, 0},
+                 {8, 12, 3, 2, 1}, {8, 12, 2, 6, 1}, {8, 6, 3, 2, 0}, {16, 48, 12, 1, 4}, {12, 12, 8, 1, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_cluster c, pairs;
+        json_t *object = json_pack("{s:I, s:s, s:I}", "gpus_per_node", (json_int_t)cases[i].per_node, "interconnect",
+                                   "ib_ndr400", "nodes", (json_int_t)16); /* more of them than are in use */
+        assert_int_equal(FT_OK, ft__cluster_read(object, &d, cases[i].ranks, &c, NULL));
+        json_decref(object);
+        ft_comm x = of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, 1e9, cases[i].size, cases[i].stride);
+        if (x.tier != (cases[i].crosses > 0))
+            fail_msg("%d ranks %d apart on nodes of %d: tier %d", (int)cases[i].size, (int)cases[i].stride,
+                     (int)cases[i].per_node, x.tier);
+        if (!cases[i].crosses) continue;
+        /* As slow as if all its parts were as small. */
+        object = json_pack("{s:I, s:s}", "gpus_per_node", (json_int_t)cases[i].crosses, "interconnect", "ib_ndr400");
+        assert_int_equal(FT_OK, ft__cluster_read(object, &d, 64, &pairs, NULL));
+        json_decref(object);
+        double even = of(built_in, "h100_sxm", &pairs, FT_ALL_REDUCE, 1e9, cases[i].size, 1).ms;
+        if (fabs(x.ms / even - 1) > 0.5) fail_msg("case %d: %.1f ms, in even parts %.1f", (int)i, x.ms, even);
+    }
+}
+
+/* Nodes beyond those in use send nothing. */
+static void idle_nodes_change_nothing(void **state)
+{
+    (void)state;
+    ft_device d = device_of("mi250x");
+    double ms[2];
+    for (int i = 0; i < 2; i++) {
+        ft_cluster c;
+        json_t *object = json_pack("{s:i, s:s, s:i, s:f}", "gpus_per_node", 16, "interconnect", "ethernet_10", "nodes",
+                                   i ? 60 : 15, "oversubscription", 4.0);
+        assert_int_equal(FT_OK, ft__cluster_read(object, &d, 226, &c, NULL));
+        json_decref(object);
+        ms[i] = of(built_in, "mi250x", &c, FT_ALL_REDUCE, 1e9, 226, 1).ms;
+    }
+    assert_true(ms[0] == ms[1]);
+}
+
 /* What leaves a node has gone around it: no group is faster than its ranks in one node. Boxes of slots are where the
  * rate of the links says least. */
 static void no_exchange_between_nodes_is_faster_than_inside_one(void **state)
@@ -293,6 +340,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_group_says_which_tier_it_crosses),
+        cmocka_unit_test(groups_that_nodes_do_not_hold_whole_cross_them),
+        cmocka_unit_test(idle_nodes_change_nothing),
         cmocka_unit_test(no_exchange_between_nodes_is_faster_than_inside_one),
         cmocka_unit_test(slots_are_as_good_as_their_box),
         cmocka_unit_test(time_grows_with_bytes_and_nodes),
