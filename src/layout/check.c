@@ -21,11 +21,49 @@ static void nearest_divisors(int64_t n, int64_t wanted, char *out, size_t room)
         snprintf(out, room, "%lld", (long long)below);
 }
 
-static ft_status divides(const char *key, int64_t degree, int64_t of, const char *what, ft_error *err)
+/* Whether an axis can be cut so many ways as far as the model goes: all that is asked of its degree, so that what a
+ * message names is not refused for another reason. */
+typedef bool takes(const ft_parallel *p, const ft_divisible *m, int64_t degree);
+
+static bool whole(int64_t of, int64_t degree) { return of < 1 || of % degree == 0; }
+
+static bool takes_tp(const ft_parallel *p, const ft_divisible *m, int64_t tp)
 {
-    if (of < 1 || of % degree == 0) return FT_OK;
-    char near[64], where[32];
-    nearest_divisors(of, degree, near, sizeof near);
+    int64_t kv = m->kv_heads, tokens = p->sp && tp > 1 && m->seq % p->cp == 0 ? m->seq / p->cp : 0;
+    bool shared = kv < 1 || (kv >= tp ? kv % tp == 0 : tp % kv == 0);
+    return whole(m->heads, tp) && shared && whole(tokens, tp);
+}
+
+static bool takes_cp(const ft_parallel *p, const ft_divisible *m, int64_t cp)
+{
+    if (cp == 1) return true;
+    return m->seq % (2 * cp) == 0 && !(p->ulysses && m->heads % (p->tp * cp)) &&
+           !(p->sp && p->tp > 1 && m->seq / cp % p->tp);
+}
+
+static bool takes_ep(const ft_parallel *p, const ft_divisible *m, int64_t ep)
+{
+    return whole(m->experts, ep) && ft__expert_room(p) % ep == 0;
+}
+
+/* The degrees around `wanted` that can be taken, up to `most`, as text. One always can. */
+static void nearest_taken(takes *can, const ft_parallel *p, const ft_divisible *m, int64_t wanted, int64_t most,
+                          char *out, size_t room)
+{
+    int64_t below = wanted > most ? most : wanted - 1, above = wanted + 1;
+    if (most > (int64_t)1 << 20) most = (int64_t)1 << 20;
+    while (below > 1 && !can(p, m, below)) below--;
+    while (above <= most && !can(p, m, above)) above++;
+    if (above <= most)
+        snprintf(out, room, "%lld or %lld", (long long)below, (long long)above);
+    else
+        snprintf(out, room, "%lld", (long long)below);
+}
+
+static ft_status divides(const char *key, int64_t degree, int64_t of, const char *what, const char *near, ft_error *err)
+{
+    if (whole(of, degree)) return FT_OK;
+    char where[32];
     snprintf(where, sizeof where, "parallel.%s", key);
     return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" %lld does not divide the model's %lld %s; %s would", key,
                        (long long)degree, (long long)of, what, near);
@@ -83,17 +121,30 @@ static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_
     return check_chunks(p, m->layers, err);
 }
 
+static ft_status check_heads(const ft_parallel *p, const ft_divisible *m, const char *near, ft_error *err)
+{
+    FT_TRY(divides("tp", p->tp, m->heads, "attention heads", near, err));
+    if (m->kv_heads >= p->tp) FT_TRY(divides("tp", p->tp, m->kv_heads, "key-value heads", near, err));
+    if (m->kv_heads > 0 && m->kv_heads < p->tp && p->tp % m->kv_heads)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.tp", 0, 0,
+                           "\"tp\" %lld over %lld key-value heads: each must be held by as many ranks; %s would do",
+                           (long long)p->tp, (long long)m->kv_heads, near);
+    return FT_OK;
+}
+
 static ft_status check_context(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
-    if (p->sp && p->tp > 1) FT_TRY(divides("tp", p->tp, m->seq / p->cp, "tokens of a sequence (sp)", err));
     if (p->cp <= 1) return FT_OK;
-    if (m->seq % (2 * p->cp))
+    char near[64];
+    if (m->seq % (2 * p->cp)) {
+        nearest_taken(takes_cp, p, m, p->cp, m->seq / 2, near, sizeof near);
         return ft__fail_at(err, FT_E_RANGE, "parallel.cp", 0, 0,
-                           "\"cp\" %lld needs a sequence that %lld divides, two slices per rank; got %lld",
-                           (long long)p->cp, 2 * (long long)p->cp, (long long)m->seq);
+                           "\"cp\" %lld needs a sequence that %lld divides, two slices per rank; got %lld, for which "
+                           "%s would do",
+                           (long long)p->cp, 2 * (long long)p->cp, (long long)m->seq, near);
+    }
     if (p->ulysses && m->heads % (p->tp * p->cp)) {
-        char near[64];
-        nearest_divisors(m->heads / p->tp, p->cp, near, sizeof near);
+        nearest_taken(takes_cp, p, m, p->cp, m->heads / p->tp, near, sizeof near);
         return ft__fail_at(
             err, FT_E_RANGE, "parallel.cp", 0, 0,
             "ulysses trades tokens for heads: \"cp\" %lld does not divide the %lld heads of a tensor rank; %s "
@@ -121,18 +172,21 @@ static ft_status check_experts(const ft_parallel *p, const ft_divisible *m, ft_e
         return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
                            "\"ep\" %lld is more than the model's %lld experts; it can be at most that",
                            (long long)p->ep, (long long)m->experts);
-    FT_TRY(divides("ep", p->ep, m->experts, "experts", err));
-    if (ft__expert_room(p) % p->ep == 0) return FT_OK;
+    char near[64];
+    if (takes_ep(p, m, p->ep)) return FT_OK;
+    nearest_taken(takes_ep, p, m, p->ep, m->experts, near, sizeof near);
+    FT_TRY(divides("ep", p->ep, m->experts, "experts", near, err));
     bool folds = p->tp > 1 && p->etp != 1 && (p->dp * p->cp * p->tp) % p->ep == 0;
     if (p->etp == 1 && p->tp > 1)
         return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
                            "whole experts are spread over all ranks of a stage: \"ep\" %lld must divide dp * cp * tp = "
-                           "%lld",
-                           (long long)p->ep, (long long)ft__expert_room(p));
+                           "%lld; %s would",
+                           (long long)p->ep, (long long)ft__expert_room(p), near);
     return ft__fail_at(err, FT_E_RANGE, "parallel.ep", 0, 0,
-                       "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld%s",
-                       (long long)p->ep, (long long)ft__expert_room(p),
-                       folds ? "; with \"etp\" 1 and \"sp\" over tensor ranks too" : "");
+                       "experts are spread over data and context ranks: \"ep\" %lld must divide dp * cp = %lld; %s "
+                       "would%s",
+                       (long long)p->ep, (long long)ft__expert_room(p), near,
+                       folds ? ", or with \"etp\" 1 and \"sp\" over tensor ranks too" : "");
 }
 
 static ft_status check_shards(const ft_parallel *p, const ft_divisible *m, ft_error *err)
@@ -166,21 +220,22 @@ ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *m, ft_err
     if ((double)p->dp * (double)p->tp * (double)p->pp * (double)p->cp > 1e7)
         return ft__fail_at(err, FT_E_RANGE, "parallel", 0, 0, "%.3g ranks are more than any cluster has",
                            (double)p->dp * (double)p->tp * (double)p->pp * (double)p->cp);
+    if (p->ep > 1 && m->experts > 0 && !m->cuttable)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.ep", 0, 0,
+                           "\"ep\" is forecast for decoder-only models; the experts of this one are held by every "
+                           "\"dp\" rank");
     if ((p->tp > 1 || p->cp > 1) && !m->cuttable)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel", 0, 0,
                            "\"tp\" and \"cp\" are forecast for decoder-only and BERT-like models; this one takes "
                            "\"dp\"%s and \"zero\"",
                            m->in_a_row ? ", \"pp\"" : "");
-    FT_TRY(divides("tp", p->tp, m->heads, "attention heads", err));
-    if (m->kv_heads >= p->tp) FT_TRY(divides("tp", p->tp, m->kv_heads, "key-value heads", err));
-    if (m->kv_heads > 0 && m->kv_heads < p->tp && p->tp % m->kv_heads)
-        return ft__fail_at(
-            err, FT_E_RANGE, "parallel.tp", 0, 0,
-            "\"tp\" %lld over %lld key-value heads: each must be held by as many ranks; %lld or %lld would do",
-            (long long)p->tp, (long long)m->kv_heads, (long long)p->tp / m->kv_heads * m->kv_heads,
-            ((long long)p->tp / m->kv_heads + 1) * m->kv_heads);
+    char near[64] = "";
+    if (!takes_tp(p, m, p->tp))
+        nearest_taken(takes_tp, p, m, p->tp, m->heads > 0 ? m->heads : m->seq, near, sizeof near);
+    FT_TRY(check_heads(p, m, near, err));
     FT_TRY(check_pipeline(p, m, err));
     FT_TRY(check_context(p, m, err));
+    if (p->sp && p->tp > 1) FT_TRY(divides("tp", p->tp, m->seq / p->cp, "tokens of a sequence (sp)", near, err));
     FT_TRY(check_experts(p, m, err));
     return check_shards(p, m, err);
 }
