@@ -18,11 +18,13 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
     bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = {0};
     double first = 0;
-    for (int round = 0; round < (only_one(r) ? 1 : 2); round++) {
+    for (int round = 0, rounds = only_one(r) ? 1 : 2; round < rounds; round++) {
         double before = c.gpu;
         ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
         *forward = c.gpu - before;
         before = c.gpu;
+        /* A pass that waits for the one before lets its host run ahead: the next one's rhythm is that of the row. */
+        if (round == 1 && always && beside && c.lane[FT_AXIS_DATA] > c.gpu) rounds = 3;
         ft__lanes_run(l, FT_BACKWARD, gathers, always && beside, ended, &c);
         *backward = c.gpu - before;
         if (round == 0) first = c.gpu;

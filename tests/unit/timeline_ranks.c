@@ -178,6 +178,25 @@ static void every_micro_batch_sends_its_gradients(void **state)
     end(&r);
 }
 
+/* Also where the host sets the pace of a micro-batch alone: while it waits for the network it runs ahead. */
+static void a_host_that_runs_ahead_does_not_outrun_the_wire(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "smollm2-135m");
+    r.work.seq = 128;
+    r.parallel = layout_of(1, 1, 1, 1, 16);
+    r.parallel.zero = 2;
+    for (double gbps = 1; gbps <= 64; gbps *= 2) {
+        r.cluster = slow_network(16, gbps);
+        r.work.accumulate = 64;
+        forecast(&r);
+        if (r.step.step_ms < 0.999 * r.step.axis_ms[FT_AXIS_DATA])
+            fail_msg("%g GB/s: a step of %.1f ms sends for %.1f", gbps, r.step.step_ms, r.step.axis_ms[FT_AXIS_DATA]);
+    }
+    end(&r);
+}
+
 /* -- memory ------------------------------------------------------------------------------------ */
 
 /* Bytes per parameter with Adam in mixed precision: 18 on every rank, 6 + 12/d with a distributed optimizer, 2 + 16/d
@@ -653,6 +672,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_parallel_volumes),
         cmocka_unit_test(every_micro_batch_sends_its_gradients),
+        cmocka_unit_test(a_host_that_runs_ahead_does_not_outrun_the_wire),
         cmocka_unit_test(hybrid_shards_cross_fewer_ranks),
         cmocka_unit_test(overlap_hides_what_there_is_time_for),
         cmocka_unit_test(states_are_sharded),
