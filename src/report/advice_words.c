@@ -264,8 +264,8 @@ void ft__advice_patch(ft_text *out, const ft_change *now, const ft_change *after
     ft__text_add(out, "{");
     whole(&p, NULL, "batch", a->batch, b->batch);
     int64_t all = a->batch * a->accumulate * now->parallel.dp, then = b->batch * b->accumulate * after->parallel.dp;
-    bool counted = b->task == FT_TRAIN && (a->accumulate > 1 || b->accumulate > 1);
-    if (counted && (all != then || a->accumulate != b->accumulate))
+    /* Also where it is one micro-batch per rank: a request that says so would be refused with another "batch". */
+    if (b->task == FT_TRAIN && (all != then || a->accumulate != b->accumulate))
         ft__text_addf(key(&p, NULL, "global_batch"), "%" PRId64, then);
     if (a->dtype != b->dtype || a->autocast != b->autocast) word(&p, NULL, "dtype", dtype_word(b));
     if (a->attention != b->attention) word(&p, NULL, "attention", ft__attention_words[b->attention]);
