@@ -3,24 +3,6 @@
 
 #include "layout/layout.h"
 
-/* The divisors of n around `wanted`, as text. */
-static void nearest_divisors(int64_t n, int64_t wanted, char *out, size_t room)
-{
-    int64_t below = 1, above = 0;
-    for (int64_t d = 1; d <= n && d <= (int64_t)1 << 20; d++) {
-        if (n % d) continue;
-        if (d <= wanted) below = d;
-        if (d > wanted) {
-            above = d;
-            break;
-        }
-    }
-    if (above > 0)
-        snprintf(out, room, "%lld or %lld", (long long)below, (long long)above);
-    else
-        snprintf(out, room, "%lld", (long long)below);
-}
-
 /* Whether an axis can be cut so many ways as far as the model goes: all that is asked of its degree, so that what a
  * message names is not refused for another reason. */
 typedef bool takes(const ft_parallel *p, const ft_divisible *m, int64_t degree);
@@ -44,6 +26,13 @@ static bool takes_cp(const ft_parallel *p, const ft_divisible *m, int64_t cp)
 static bool takes_ep(const ft_parallel *p, const ft_divisible *m, int64_t ep)
 {
     return whole(m->experts, ep) && ft__expert_room(p) % ep == 0;
+}
+
+/* Copies are whole, of experts too: more ranks than hold the same ones share these among all of them. */
+static bool takes_shard(const ft_parallel *p, const ft_divisible *m, int64_t shard)
+{
+    int64_t all = p->dp * p->cp, experts = m->experts > 0 && p->ep > 1 ? ft__expert_room(p) / p->ep : all;
+    return all % shard == 0 && (shard >= experts || experts % shard == 0);
 }
 
 /* The degrees around `wanted` that can be taken, up to `most`, as text. One always can. */
@@ -191,20 +180,20 @@ static ft_status check_experts(const ft_parallel *p, const ft_divisible *m, ft_e
 
 static ft_status check_shards(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
-    (void)m;
     if (p->zero < 0 || p->zero > 3)
         return ft__fail_at(err, FT_E_RANGE, "parallel.zero", 0, 0, "\"zero\" is a stage from 0 to 3, got %d", p->zero);
     if (p->shard > 0 && p->zero < 1)
         return ft__fail_at(err, FT_E_RANGE, "parallel.shard", 0, 0,
                            "\"shard\" %lld says over how many ranks \"zero\" shards; \"zero\" is 0",
                            (long long)p->shard);
-    if (p->shard > 0 && (p->dp * p->cp) % p->shard) {
+    if (p->shard > 0 && !takes_shard(p, m, p->shard)) {
         char near[64];
-        nearest_divisors(p->dp * p->cp, p->shard, near, sizeof near);
-        return ft__fail_at(
-            err, FT_E_RANGE, "parallel.shard", 0, 0,
-            "\"shard\" %lld does not divide the %lld ranks that hold the same parameters (dp * cp); %s would",
-            (long long)p->shard, (long long)p->dp * p->cp, near);
+        bool experts = (p->dp * p->cp) % p->shard == 0; /* these alone are what it does not divide */
+        nearest_taken(takes_shard, p, m, p->shard, p->dp * p->cp, near, sizeof near);
+        return ft__fail_at(err, FT_E_RANGE, "parallel.shard", 0, 0,
+                           "\"shard\" %lld does not divide the %lld ranks that hold the same %s; %s would",
+                           (long long)p->shard, (long long)(experts ? ft__expert_room(p) / p->ep : p->dp * p->cp),
+                           experts ? "experts" : "parameters (dp * cp)", near);
     }
     return FT_OK;
 }

@@ -112,6 +112,8 @@ static void what_cannot_be_is_said(void **state)
          "\"etp\" 1 beside \"tp\" 2 needs \"sp\": every tensor rank sends tokens of its own"},
         {"llama-3-8b", "{\"dp\": 8, \"zero\": 3, \"shard\": 3}", FT_E_RANGE, "parallel.shard",
          "\"shard\" 3 does not divide the 8 ranks that hold the same parameters (dp * cp); 2 or 4 would"},
+        {"mixtral-8x7b", "{\"dp\": 12, \"ep\": 2, \"zero\": 1, \"shard\": 4}", FT_E_RANGE, "parallel.shard",
+         "\"shard\" 4 does not divide the 6 ranks that hold the same experts; 3 or 6 would"},
         {"llama-3-8b", "{\"dp\": 8, \"shard\": 2}", FT_E_RANGE, "parallel.shard",
          "\"shard\" 2 says over how many ranks \"zero\" shards; \"zero\" is 0"},
         {"llama-3-8b", "{\"dp\": 1000000, \"tp\": 8, \"pp\": 2}", FT_E_RANGE, "parallel",
