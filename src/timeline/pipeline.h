@@ -28,6 +28,7 @@ typedef struct ft_pipe {
      * (dualpipe: stages); chunk c of stage s stands at c * stages + s */
     const double *forward, *backward;
     const double *held;    /* [place]: what a micro-batch's activations there count in in_flight; NULL: 1 each */
+    bool all_ahead;        /* interleaved, as many micro-batches as stages: all go forward before any goes back */
     double weight_share;   /* of backward that is the weights' gradient: split off by zero-bubble schedules */
     double send_ms;        /* of a boundary's activations */
     double send_share;     /* of it that a stage loses: 1, it waits; less, it is slower meanwhile; 0, it is free */

@@ -58,7 +58,12 @@ static void interleaved_at(const ft_pipe *p, int64_t k, bool backward, int64_t *
     *micro = group * p->stages + inside % p->stages;
 }
 
-/* What is sent while the pipeline fills and drains is waited for, also by a Megatron-Core that overlaps the rest: its
+/* The last stage begins to go back with its first micro-batch at the model's end: of the last chunk, logits included,
+ * it never holds two. Megatron let all go forward first where there were as many micro-batches as stages, until
+ * November 2024 (4295be1a; schedules.py, get_pp_rank_microbatches); PyTorch never did (pipelining/schedules.py,
+ * _get_warmup_ops).
+ *
+ * What is sent while the pipeline fills and drains is waited for, also by a Megatron-Core that overlaps the rest: its
  * overlap_p2p_comm_warmup_flush is off unless asked for (schedules.py; Megatron-Bridge's performance guide: "PP
  * send/recv in warmup and flush are exposed by default"). */
 static void list_interleaved(list *l, int64_t stage)
@@ -66,7 +71,7 @@ static void list_interleaved(list *l, int64_t stage)
     const ft_pipe *p = l->p;
     int64_t all = p->micros * p->chunks, warm = (p->stages - stage - 1) * 2 + (p->chunks - 1) * p->stages, f = 0, b = 0;
     int64_t chunk, micro;
-    if (p->micros == p->stages) warm = all;
+    if (p->all_ahead && p->micros == p->stages) warm = all;
     if (warm > all) warm = all;
     for (; f < warm; f++) {
         interleaved_at(p, f, false, &chunk, &micro);

@@ -65,6 +65,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_pipe
                    .forward = forward,
                    .backward = backward,
                    .held = layers,
+                   .all_ahead = ft__ranks_of_2021(p, r->work),
                    .weight_share = 0.45};
     if (p->pp > 1) {
         ft_group group = {0};

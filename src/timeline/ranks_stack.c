@@ -14,6 +14,7 @@
  *     DDP. --overlap-grad-reduce is of September 2023.
  *   - a stage waited for what it sent in every schedule (p2p_communication.py ends in a synchronize); interleaved ones
  *     overlap since May 2023.
+ *   - with as many micro-batches as interleaved stages, all went forward before any went back; until November 2024.
  *   - what goes to the next stage was cut over the tensor ranks and gathered there over NVLink (Narayanan et al. 2021,
  *     section 4.1), on by default since February 2021; today a layout without sequence parallelism sends it whole.
  *   - tensor ranks' sums going back waited for nothing beside them: the weights' gradient runs beside them since
