@@ -54,9 +54,8 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     FT_TRY(ft__json_bool(p, "ulysses", FT_OPTIONAL, &out->ulysses, "parallel", err));
     FT_TRY(ft__json_bool(p, "overlap", FT_OPTIONAL, &out->overlap, "parallel", err));
     out->no_overlap = !out->overlap && json_object_get(p, "overlap");
-    bool reshard = true;
-    FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &reshard, "parallel", err));
-    out->keep_gathered = !reshard;
+    FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &out->drop_gathered, "parallel", err));
+    out->keep_gathered = !out->drop_gathered && json_object_get(p, "reshard");
     static const char *const gathers[] = {"layer", "parameter"};
     int units = -1;
     FT_TRY(ft__request_word(p, "gather", gathers, COUNT(gathers), &units, err));

@@ -35,7 +35,8 @@ typedef struct ft_parallel {
     bool overlap, no_overlap; /* gradients are exchanged beside the backward pass, or after it; neither: as the stack
                                * does (timeline/ranks_stack.c) */
     ft_gather gather;
-    bool keep_gathered;     /* zero 3: parameters stay whole from forward to backward (reshard_after_forward off) */
+    bool keep_gathered, drop_gathered; /* zero 3: parameters stay whole from forward to backward (reshard_after_forward
+                               * off), or not; neither: as the stack does */
     bool gather_ahead;      /* zero 1, 2: updated parameters are gathered beside the next forward pass */
     int in_pieces;          /* 1: a tensor rank's gathers and scatters run in pieces beside the product that reads or
                              * makes them (user buffers, AsyncTP); 0: the product waits; -1: as the stack does it */

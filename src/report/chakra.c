@@ -24,6 +24,7 @@ typedef struct ranker {
     int64_t rank, stage;     /* whose file it is */
     int64_t stages, micros, parts;
     bool merged;
+    bool gathers;   /* sharded parameters, in the pass that is being written */
     int64_t kernel; /* the last one's id */
     int64_t lane[FT_AXIS_COUNT];
     int64_t *made;       /* by node: id of its exchange */
@@ -135,7 +136,7 @@ static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const
 {
     const ft_block *block = &g->blocks[b];
     int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
-    double gather = l && layout(r->v)->zero >= 3 ? l->gather[b] : 0;
+    double gather = l && r->gathers ? l->gather[b] : 0;
     if (gather > 0)
         r->kernel = add_exchange(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA,
                                  elements(g, forward, false) * fmax(2, ft_dtype_bytes(r->v->work->dtype)), gather, 0);
@@ -220,6 +221,8 @@ static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
     if (!weights && before >= 0 && before < places)
         add_send(r, true, forward, forward ? before : place,
                  dual ? (op->chunk == 0 ? before : r->stages - 1 - before) : before % r->stages, op->micro, bytes);
+    bool first = forward && (op->micro == 0 || (dual && op->chunk == 1 && op->micro == r->micros / 2));
+    r->gathers = p->zero >= 3 && (first || ft__ranks_gathers_each(p, r->v->work));
     if (op->kind == FT_PIPE_FORWARD || op->kind == FT_PIPE_BACKWARD) {
         add_pass(r, held, forward ? FT_FORWARD : FT_BACKWARD, op->chunk, !forward && last);
     } else { /* half a backward pass */
@@ -279,7 +282,7 @@ static ft_status add_rank(ranker *r, int64_t rank, ft_error *err)
             if (pipe->ops[r->stage][i].kind == FT_PIPE_BACKWARD) r->last[pipe->ops[r->stage][i].chunk] = i;
         for (int32_t i = 0; i < pipe->op_count[r->stage] && !r->file.text.failed; i++) {
             const ft_pipe_op *op = &pipe->ops[r->stage][i];
-            add_piece(r, op, p->zero >= 2 || i == r->last[op->chunk]);
+            add_piece(r, op, ft__ranks_reduces_each(p, r->v->work) || i == r->last[op->chunk]);
         }
     } else {
         for (int64_t m = 0; m < r->micros && !r->file.text.failed && r->file.count <= most_nodes; m++) {

@@ -112,8 +112,8 @@ static bool walk_without(const ft_step_view *v, const ft_lanes *of, int axis, do
     double *ended = ft__arena_array(v->arena, nodes, sizeof *ended);
     if (!comm || !none || !nothing || !ended) return false;
     ft_lanes l = *of;
-    bool sharded = v->parallel->zero >= 3,
-         sends_on = v->parallel->zero >= 2 && ft__ranks_overlaps(v->parallel, v->work);
+    bool sharded = ft__ranks_gathers_each(v->parallel, v->work),
+         sends_on = ft__ranks_reduces_each(v->parallel, v->work) && ft__ranks_overlaps(v->parallel, v->work);
     for (int32_t i = 0; i < g->node_count; i++) comm[i] = (int)of->axis[i] == axis ? 0 : of->comm[i];
     l.comm = comm;
     if (axis == FT_AXIS_TENSOR) l.again = none;

@@ -206,7 +206,9 @@ static bool measure(sweep *s)
         const bool stays = role == FT_GRADIENT && !s->kept_gradients;
         double part = stays ? s->share->gradients[ft__is_expert(&g->tensors[i])] : 1;
         if (stays && s->share->fsdp)
-            part *= ft__gradient_element(s->work, &g->tensors[i]) / g->tensors[i].element_bytes;
+            part *= (s->share->gradient_bytes > 0 ? s->share->gradient_bytes
+                                                  : ft__gradient_element(s->work, &g->tensors[i])) /
+                    g->tensors[i].element_bytes;
         s->size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]) * part);
         s->pool_of[i] = (uint8_t)ft__pool_class(&s->pool, s->size[i]);
     }

@@ -129,10 +129,11 @@ static double after_pipeline(const ft_stage *s)
 }
 
 /* What a stage exchanges with so many micro-batches, and once in a step. */
-static void add_exchanges(const ft_parallel *p, const ft_stage *s, double micros, ft_step *out)
+static void add_exchanges(const ft_ranks *r, const ft_stage *s, double micros, ft_step *out)
 {
+    double reduced = ft__ranks_reduces_each(r->parallel, r->work) ? micros : 1;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] += s->axis_ms[a] * micros;
-    out->axis_ms[FT_AXIS_DATA] += s->gather_ms + s->ahead_ms + s->gradient_ms * (p->zero >= 2 ? micros : 1);
+    out->axis_ms[FT_AXIS_DATA] += s->gather_ms + s->ahead_ms + s->first_gather_ms + s->gradient_ms * reduced;
     out->axis_ms[FT_AXIS_TENSOR] += s->tail_ms - s->tied_ms;
     out->axis_ms[FT_AXIS_PIPELINE] += s->tied_ms;
 }
@@ -249,8 +250,8 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     out->memory = memory;
     double each = (beside ? 0.5 : 1) * (double)micros;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = 0;
-    add_exchanges(p, slow, each, out);
-    if (beside) add_exchanges(p, beside, each, out);
+    add_exchanges(r, slow, each, out);
+    if (beside) add_exchanges(r, beside, each, out);
     out->axis_ms[FT_AXIS_PIPELINE] += pipe.sent_ms[slowest];
     out->comm_ms = 0;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->comm_ms += out->axis_ms[a];

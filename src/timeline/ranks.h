@@ -35,6 +35,7 @@ typedef struct ft_stage {
     double start_ms;              /* once per step: until the host's first kernel runs, in a row of micro-batches */
     double gather_ms, gradient_ms;/* once per step: parameters after the update, gradients as a whole */
     double ahead_ms;              /* parameters that are gathered beside the next forward pass */
+    double first_gather_ms;       /* once per step: parameters gathered beside the first forward pass */
     double tail_ms;               /* once per step, after all: norms' gradients, tied tables */
     double tied_ms;               /* of it, the tied table's: between the first stage and the last */
     double saved_bytes;           /* activations one micro-batch leaves for its backward */
@@ -43,6 +44,7 @@ typedef struct ft_stage {
     double layer_bytes;           /* parameters of the largest unit that is gathered at once, as gathered */
     double layer_gradient_bytes;  /* its gradients, as they are reduced */
     double layer_flowing_bytes;   /* as the backward pass makes them */
+    double gathered_bytes;        /* all of the stage's parameters, as gathered */
     double root_bytes, root_gradient_bytes; /* of FSDP's root, which holds what is no layer */
     double head_gradient_bytes;   /* of it, what the head's backward pass makes */
     double gradient_bytes;        /* all of them, as they are reduced */
@@ -70,8 +72,6 @@ ft_group ft__ranks_replicas(const ft_parallel *p, bool expert);
 ft_group ft__ranks_sharers(const ft_parallel *p, bool expert);
 /* The part of states (or gradients, parameters) that one rank keeps when they are sharded. */
 double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
-/* Parameters are sharded by PyTorch's fully_shard; Megatron's kernels come with a sharding of their own. */
-bool ft__ranks_fsdp(const ft_ranks *r);
 /* The workload with what it leaves open decided: FSDP's hooks stand between layers, so that a compiler sees each
  * by itself (PyTorch: fully_shard and torch.compile are applied layer by layer). */
 ft_workload ft__ranks_workload(const ft_ranks *r);
@@ -80,7 +80,14 @@ ft_workload ft__ranks_workload(const ft_ranks *r);
 double ft__ranks_dispatched(const ft_ranks *r, const ft_group *group);
 
 /* What a stack does where the request leaves it open (ranks_stack.c): an early Megatron; gradients exchanged beside the
- * backward pass; stages that wait while they send; bytes of a gradient's element on the wire. */
+ * backward pass; stages that wait while they send; bytes of a gradient's element on the wire.
+ * Parameters are sharded by PyTorch's fully_shard; Megatron's kernels come with a sharding of their own. */
+bool ft__ranks_fsdp(const ft_parallel *p, const ft_workload *work);
+/* Sharded parameters stay whole from forward to backward; are gathered for every micro-batch, not once for all of them;
+ * gradients are reduced after every micro-batch, not after the last. */
+bool ft__ranks_keeps_gathered(const ft_parallel *p, const ft_workload *work);
+bool ft__ranks_gathers_each(const ft_parallel *p, const ft_workload *work);
+bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_of_2021(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* zero 3 of DeepSpeed of 2021 */

@@ -26,17 +26,10 @@ double ft__ranks_kept(const ft_parallel *p, double dense, double expert)
     return (dense / (double)ft__ranks_sharers(p, false).size + expert / (double)ft__ranks_sharers(p, true).size) / all;
 }
 
-bool ft__ranks_fsdp(const ft_ranks *r)
-{
-    const ft_parallel *p = r->parallel;
-    return r->work->task == FT_TRAIN && p->zero >= 3 && p->dp * p->cp > 1 && r->work->execution != FT_RUN_FUSED &&
-           p->gather != FT_GATHER_PARAMETER;
-}
-
 ft_workload ft__ranks_workload(const ft_ranks *r)
 {
     ft_workload work = *r->work;
-    if (work.scope == FT_SCOPE_OPEN && ft__ranks_fsdp(r)) work.scope = FT_SCOPE_LAYERS;
+    if (work.scope == FT_SCOPE_OPEN && ft__ranks_fsdp(r->parallel, r->work)) work.scope = FT_SCOPE_LAYERS;
     return work;
 }
 

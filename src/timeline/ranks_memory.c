@@ -16,20 +16,27 @@ static const double communicator_bytes = 0.25 * 1073741824.0;
  * in the format in which they are reduced, which stays until the next layer's; the root's wait for the embedding's,
  * which come last. Gathering has a stream of its own, and what it allocates stays cached for it: copied out, the root's
  * buffer is free and still reserved. Peaks of 4 and 8 layers of Llama 3 8B in a world of one come out within 0.2 %
- * (data/measurements/h200/checkpointing.jsonl). */
+ * (data/measurements/h200/checkpointing.jsonl).
+ *
+ * Where gradients wait whole for a stage's last micro-batch, a layer's are added to them and gone. */
 static void moving_sharded(const ft_ranks *r, const ft_stage *s, ft_memory_share *share)
 {
     const double root = s->root_bytes, layers = 2 * s->layer_bytes;
-    const double gradients = s->layer_flowing_bytes + s->layer_gradient_bytes + s->head_gradient_bytes;
-    double gathered = root + layers, whole = s->step.memory.weights_bytes;
+    const bool each = ft__ranks_reduces_each(r->parallel, r->work),
+               keeps = ft__ranks_keeps_gathered(r->parallel, r->work);
+    const double gathered = keeps ? s->gathered_bytes : root + layers;
+    const double gradients = s->layer_flowing_bytes + s->head_gradient_bytes + (each ? s->layer_gradient_bytes : 0);
     share->fsdp = true;
     share->apart_bytes = fmax(root, layers) - s->layer_bytes;
-    if (r->parallel->keep_gathered) gathered = whole;
     share->moving_bytes[FT_FORWARD] = gathered;
     share->moving_bytes[FT_BACKWARD] = share->moving_bytes[FT_RECOMPUTE] = gathered + gradients;
     /* At the loss no layer is there: the last one is asked for after it. */
-    share->head_moving_bytes = r->parallel->keep_gathered ? whole : root;
-    share->embed_moving_bytes = root + s->head_gradient_bytes + s->root_gradient_bytes;
+    share->head_moving_bytes = keeps ? gathered : root;
+    share->embed_moving_bytes = s->head_gradient_bytes;
+    share->embed_moving_bytes += each ? root + s->root_gradient_bytes : gathered;
+    if (each) return;
+    share->gradients[0] = share->gradients[1] = 1;
+    share->gradient_bytes = ft__ranks_reduce_bytes(r->parallel, r->work);
 }
 
 /* Parameters gathered for the layer that runs and the next one, gradients on their way to their shards. */
@@ -37,7 +44,7 @@ static void moving(const ft_ranks *r, const ft_stage *s, double bytes[FT_PHASE_C
 {
     const ft_parallel *p = r->parallel;
     double gathered = 0, passing;
-    if (p->zero >= 3) gathered = p->keep_gathered ? s->step.memory.weights_bytes : 2 * s->layer_bytes;
+    if (p->zero >= 3) gathered = ft__ranks_keeps_gathered(p, r->work) ? s->gathered_bytes : 2 * s->layer_bytes;
     if (p->zero >= 2) {
         /* The layer whose gradients are complete and the one whose are being made, before they are sharded. */
         passing = 2 * s->layer_gradient_bytes;
@@ -67,7 +74,7 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
         if (p->zero >= 2) share.gradients[expert] = kept;
         if (p->zero >= 3) share.weights[expert] = kept;
     }
-    if (ft__ranks_fsdp(r)) {
+    if (ft__ranks_fsdp(r->parallel, r->work)) {
         moving_sharded(r, s, &share);
         return share;
     }

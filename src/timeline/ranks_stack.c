@@ -20,7 +20,13 @@
  *   - tensor ranks' sums going back waited for nothing beside them: the weights' gradient runs beside them since
  *     September 2021.
  *   - parameters were sharded by DeepSpeed alone (ZeRO-3, March 2021), which gathered them tensor by tensor
- *     (ranks_parameters.c); Megatron's own sharding of them is of 2024. */
+ *     (ranks_parameters.c); Megatron's own sharding of them is of 2024.
+ *
+ * PyTorch's FSDP in a pipeline (torch/distributed/pipelining/stage.py): every backward pass runs with reduction and
+ * resharding off (backward_maybe_with_nosync). Micro-batches add up in whole gradients, in the format in which they are
+ * reduced (FSDPParam.to_accumulated_grad_if_needed), and a stage reduces them after its last one, with nothing beside it
+ * (perform_reduce_grad). Parameters are gathered once for all micro-batches: torchtitan does not reshard after a forward
+ * pass where there are stages ("to avoid per-microbatch all-gathers", apply_fsdp). */
 #include <math.h>
 
 #include "timeline/ranks.h"
@@ -32,10 +38,37 @@ bool ft__ranks_of_2021(const ft_parallel *p, const ft_workload *work)
            !(p->sp && p->tp > 1);
 }
 
+static bool fsdp_in_stages(const ft_parallel *p, const ft_workload *work)
+{
+    return ft__ranks_fsdp(p, work) && p->pp > 1;
+}
+
+bool ft__ranks_fsdp(const ft_parallel *p, const ft_workload *work)
+{
+    return work->task == FT_TRAIN && p->zero >= 3 && p->dp * p->cp > 1 && work->execution != FT_RUN_FUSED &&
+           p->gather != FT_GATHER_PARAMETER;
+}
+
+bool ft__ranks_keeps_gathered(const ft_parallel *p, const ft_workload *work)
+{
+    if (p->keep_gathered || p->drop_gathered) return p->keep_gathered;
+    return fsdp_in_stages(p, work);
+}
+
+bool ft__ranks_gathers_each(const ft_parallel *p, const ft_workload *work)
+{
+    return p->zero >= 3 && !(fsdp_in_stages(p, work) && ft__ranks_keeps_gathered(p, work));
+}
+
+bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work)
+{
+    return p->zero >= 2 && !fsdp_in_stages(p, work);
+}
+
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work)
 {
     if (p->no_overlap || p->overlap) return p->overlap;
-    return !(p->pp > 1 && ft__ranks_of_2021(p, work));
+    return !(p->pp > 1 && ft__ranks_of_2021(p, work)) && !fsdp_in_stages(p, work);
 }
 
 bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work)

@@ -128,9 +128,11 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
     unit_of(g, forward, false, &dense, &expert);
     bool sharded = p->zero >= 3, ahead = p->zero >= 1 && p->gather_ahead && block->phase == FT_FORWARD;
-    if (sharded && block->phase == FT_BACKWARD && p->keep_gathered) sharded = false;
+    if (sharded && block->phase == FT_BACKWARD && ft__ranks_keeps_gathered(p, r->work)) sharded = false;
     if (sharded || ahead) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
-    if (sharded) stage->axis_ms[FT_AXIS_DATA] += s->gather[b] * repeat;
+    if (sharded)
+        *(ft__ranks_gathers_each(p, r->work) ? &stage->axis_ms[FT_AXIS_DATA]
+                                             : &stage->first_gather_ms) += s->gather[b] * repeat;
     if (ahead && !sharded) stage->ahead_ms += s->gather[b] * repeat;
     if (block->phase != FT_BACKWARD) return FT_OK;
     double element = reduce_element(r), bucket = bucket_of(r, element), one;
@@ -252,9 +254,10 @@ static void measure_units(const ft_ranks *r, ft_stage *s)
         const ft_block *block = &s->g->blocks[b];
         double dense, expert;
         if (block->phase != FT_FORWARD) continue;
-        bool root = ft__ranks_fsdp(r) && !ft__block_is_layer(block);
+        bool root = ft__ranks_fsdp(r->parallel, r->work) && !ft__block_is_layer(block);
         unit_of(s->g, b, false, &dense, &expert);
         double gathered = (dense + expert) * gather_element(r);
+        s->gathered_bytes += gathered * (double)block->repeat;
         unit_of(s->g, b, true, &dense, &expert);
         double reduced = (dense + expert) * reduce_element(r);
         if (root) {
@@ -274,7 +277,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
 {
     ft_workload work = ft__ranks_workload(r), once = work;
     once.accumulate = 1;
-    once.layers_apart = r->parallel->pp > 1 || ft__ranks_fsdp(r);
+    once.layers_apart = r->parallel->pp > 1 || ft__ranks_fsdp(r->parallel, r->work);
     ft_graph *g = NULL;
     memset(out, 0, sizeof *out);
     out->count = 1;

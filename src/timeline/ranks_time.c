@@ -14,8 +14,8 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
                              double *start)
 {
     const ft_parallel *p = r->parallel;
-    bool always = p->zero >= 2; /* sharded gradients: every micro-batch sends its own on */
-    bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
+    bool always = ft__ranks_reduces_each(p, r->work); /* sharded gradients: every micro-batch sends its own on */
+    bool gathers = ft__ranks_gathers_each(p, r->work), beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = {0};
     double first = 0;
     for (int round = 0, rounds = only_one(r) ? 1 : 2; round < rounds; round++) {
@@ -39,12 +39,13 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
                             ft_error *err)
 {
     const ft_parallel *p = r->parallel;
-    bool gathers = p->zero >= 3, beside = ft__ranks_overlaps(p, r->work);
+    bool gathers = ft__ranks_gathers_each(p, r->work), beside = ft__ranks_overlaps(p, r->work);
     ft_clocks c = time_passes(r, l, ended, &stage->forward_ms, &stage->backward_ms, &stage->start_ms);
     double less = fmax(-stage->start_ms, 0);
     stage->start_ms = fmax(stage->start_ms, 0);
     if (r->work->task != FT_TRAIN) return FT_OK;
-    if (p->zero >= 2 && !beside && !only_one(r)) stage->backward_ms += stage->gradient_ms; /* every one its own */
+    bool each = ft__ranks_reduces_each(p, r->work);
+    if (each && !beside && !only_one(r)) stage->backward_ms += stage->gradient_ms; /* every one its own */
     FT_TRY(ft__ranks_chunk_times(r, l->spent, stage, err));
     if (only_one(r)) c = (ft_clocks){0}; /* it is the last one itself */
     double before = c.gpu;
@@ -61,7 +62,8 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     c.gpu = fmax(c.gpu, c.host);
     stage->update_ms = c.gpu - before;
     stage->first_forward_ms = stage->forward_ms;
-    if (p->zero < 1 || p->zero > 2 || !p->gather_ahead) return FT_OK;
+    bool first_gathers = p->zero >= 3 ? !gathers : p->zero >= 1 && p->gather_ahead;
+    if (!first_gathers) return FT_OK;
     before = c.gpu;
     ft__lanes_run(l, FT_FORWARD, true, false, ended, &c);
     stage->first_forward_ms = fmax(c.gpu - before, stage->forward_ms);

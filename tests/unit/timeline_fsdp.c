@@ -117,12 +117,55 @@ static void the_root_stays_gathered(void **state)
     end(&r);
 }
 
+/* PyTorch's pipelines reduce after a stage's last micro-batch: until then gradients are whole, in the format in which
+ * they will be reduced, beside parameters that are gathered once. */
+static void stages_add_up_whole_gradients(void **state)
+{
+    (void)state;
+    rig r = begin(FT_RUN_COMPILE);
+    r.parallel = layout_of(1, 2, 1, 1, 4);
+    r.parallel.zero = 3;
+    r.work.accumulate = 8;
+    const double last = layers / 2 * layer_elements() + vocab * hidden + hidden; /* the stage with the head */
+    static const double formats[] = {2, 4};
+    for (int i = 0; i < 2; i++) {
+        r.parallel.reduce_bytes = formats[i];
+        ask(&r);
+        assert_string_equal(r.memory.peak_block, "head");
+        close_to("gradients of a stage", r.memory.gradients_bytes, formats[i] * last);
+        close_to("parameters of a stage", r.memory.communication_bytes, 2 * last);
+        close_to("shards", r.memory.weights_bytes, 4 * last / 4);
+    }
+    r.parallel.drop_gathered = true;
+    ask(&r);
+    close_to("dropped parameters", r.memory.communication_bytes, 2 * (vocab * hidden + hidden));
+    close_to("gradients beside them", r.memory.gradients_bytes, 4 * last);
+    r.parallel.drop_gathered = false;
+    r.work.recompute = FT_RECOMPUTE_FULL; /* fullest in a layer: its own gradients and the head's beside the sums */
+    r.arch.vocab = 4096;
+    ask(&r);
+    const double small = layers / 2 * layer_elements() + 4096 * hidden;
+    close_to("in a layer", r.memory.communication_bytes, 2 * small + 2 * layer_elements());
+    /* Without stages every micro-batch sends its gradients on; Megatron's sharding is another one. */
+    r.parallel = layout_of(1, 1, 1, 1, 8);
+    r.parallel.zero = 3;
+    ask(&r);
+    assert_true(r.memory.gradients_bytes < 4.1 * elements() / 8);
+    r.parallel = layout_of(1, 2, 1, 1, 4);
+    r.parallel.zero = 3;
+    r.work.execution = FT_RUN_FUSED;
+    ask(&r);
+    assert_true(r.memory.gradients_bytes < 4.1 * small / 4);
+    end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_the_fp32_copies),
         cmocka_unit_test(gradients_come_and_go),
         cmocka_unit_test(the_root_stays_gathered),
+        cmocka_unit_test(stages_add_up_whole_gradients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

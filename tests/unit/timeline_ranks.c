@@ -108,6 +108,38 @@ static void data_parallel_volumes(void **state)
     end(&r);
 }
 
+/* FSDP in a pipeline: parameters once, gradients once, however many micro-batches, and these with nothing beside
+ * them. */
+static void stages_exchange_once(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3.2-1b");
+    r.work.execution = FT_RUN_COMPILE;
+    r.parallel = layout_of(1, 2, 1, 1, 4);
+    r.parallel.zero = 3;
+    r.cluster = slow_network(8, 5);
+    for (int64_t micros = 2; micros <= 8; micros *= 4) {
+        r.work.accumulate = micros;
+        forecast(&r);
+        const ft_stage *first = &r.ranked.stages[0], *last = &r.ranked.stages[1];
+        bool late = first->forward_ms + first->backward_ms < last->forward_ms + last->backward_ms;
+        const ft_stage *slow = late ? last : first;
+        double ms = slow->dense * 1e-9 / 5 * 1e3, ring = 0.75;
+        close_to(r.step.axis_ms[FT_AXIS_DATA], ring * (2 + 2) * ms, 0.05, "gathered and reduced once");
+        close_to(slow->last_backward_ms - slow->backward_ms, ring * 2 * ms, 0.05,
+                 "reduced after the last backward pass");
+        assert_true(slow->first_forward_ms > slow->forward_ms);
+        double step = r.step.step_ms;
+        r.parallel.drop_gathered = true;
+        forecast(&r);
+        close_to(r.step.axis_ms[FT_AXIS_DATA], ring * (2 + 4 * (double)micros) * ms, 0.05, "gathered again and again");
+        assert_true(r.step.step_ms > step);
+        r.parallel.drop_gathered = false;
+    }
+    end(&r);
+}
+
 /* Shards of eight ranks, eight copies: a scattering inside, a sum over the copies of an eighth. */
 static void hybrid_shards_cross_fewer_ranks(void **state)
 {
@@ -673,6 +705,7 @@ int main(void)
         cmocka_unit_test(data_parallel_volumes),
         cmocka_unit_test(every_micro_batch_sends_its_gradients),
         cmocka_unit_test(a_host_that_runs_ahead_does_not_outrun_the_wire),
+        cmocka_unit_test(stages_exchange_once),
         cmocka_unit_test(hybrid_shards_cross_fewer_ranks),
         cmocka_unit_test(overlap_hides_what_there_is_time_for),
         cmocka_unit_test(states_are_sharded),
