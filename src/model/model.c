@@ -145,6 +145,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
         FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
     quantise_before(g, w);
+    if (w->task == FT_TRAIN && w->execution == FT_RUN_FUSED) ft__loss_memory(g, FT_LOSS_MEGATRON);
     return FT_OK;
 }
 

@@ -62,6 +62,15 @@ static inline bool ft__recomputes_layers(const ft_workload *w)
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out,
                             ft_error *err);
 ft_status ft__model_complete(const ft_arch *arch, const ft_workload *work, ft_graph *g, ft_error *err);
+/* Whose loss it is, in what it holds of the logits (loss_memory.c). `fused` is Megatron's, otherwise a finished graph
+ * has PyTorch's own; a layout that cuts the vocabulary says whose it is then. */
+typedef enum ft_loss_by {
+    FT_LOSS_PLAIN,          /* torch.nn.functional.cross_entropy */
+    FT_LOSS_PARALLEL,       /* the same over tensor ranks, by PyTorch's loss_parallel */
+    FT_LOSS_MEGATRON,       /* in place */
+    FT_LOSS_AFTER_MEGATRON  /* in place but for one copy */
+} ft_loss_by;
+void ft__loss_memory(ft_graph *g, ft_loss_by by);
 /* Forward graph, then the passes that the workload asks for: backward, recomputation, fusion, the optimizer. */
 ft_status ft__model_graph(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out, ft_error *err);
 #endif

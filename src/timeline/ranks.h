@@ -88,6 +88,8 @@ bool ft__ranks_fsdp(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_keeps_gathered(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_gathers_each(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work);
+/* Whose loss over tensor ranks it is, where the graph does not have it already. */
+ft_loss_by ft__ranks_loss(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_of_2021(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* zero 3 of DeepSpeed of 2021 */

@@ -65,6 +65,14 @@ bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work)
     return p->zero >= 2 && !fsdp_in_stages(p, work);
 }
 
+/* Frameworks that keep fp32 copies beside their parameters cut products over ranks by code of their own, written after
+ * Megatron's; FSDP, and who has no such copies, has PyTorch's. */
+ft_loss_by ft__ranks_loss(const ft_parallel *p, const ft_workload *work)
+{
+    if (work->task != FT_TRAIN || work->execution == FT_RUN_FUSED || p->tp < 2) return FT_LOSS_PLAIN;
+    return work->master_weights && p->zero < 3 ? FT_LOSS_AFTER_MEGATRON : FT_LOSS_PARALLEL;
+}
+
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work)
 {
     if (p->no_overlap || p->overlap) return p->overlap;

@@ -286,6 +286,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     FT_TRY(ft__layout_stage(g, r->parallel, index, &out->chunks, err));
     FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
     FT_TRY(ft__model_complete(r->arch, &work, g, err));
+    ft__loss_memory(g, ft__ranks_loss(r->parallel, r->work));
     for (int32_t i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
         if (t->role == FT_PARAMETER && t->trained && t->storage == i)

@@ -1,0 +1,54 @@
+/* loss_memory.c: what the loss holds beside the logits, by who computes it.
+ *
+ * A finished graph has PyTorch's cross_entropy: the logits in fp32, their log-softmax, which is saved, and going back
+ * the gradient of the likelihood and that of the logits, each a tensor of its own. The others are told from it here.
+ *
+ *   Megatron (core/tensor_parallel/cross_entropy.py) subtracts, exponentiates and divides in the one fp32 copy of the
+ *   logits (`-=`, `out=`, `div_`), saves it as the softmax, and going back turns that into the gradient (`grad_input =
+ *   softmax`, `mul_`).
+ *
+ *   Frameworks whose loss is written after it shift into a new tensor, and do the rest in place: nanotron's
+ *   _ShardedCrossEntropy (parallel/tensor_parallel/functional.py), Colossal-AI's DistCrossEntropy
+ *   (shardformer/layer/loss.py).
+ *
+ *   PyTorch's loss_parallel (torch/distributed/tensor/parallel/loss.py): _log_softmax holds the shifted logits beside
+ *   the logits while it exponentiates them and while it writes its result; _nll_loss_and_log_softmax_backward has
+ *   `grad_input`, `exp(x)` and their sum beside the saved x, then that sum and its product: one more part of the logits
+ *   both ways. */
+#include <string.h>
+
+#include "model/workload.h"
+
+static bool is_log_softmax(const ft_node *n)
+{
+    return n->name && !strcmp(n->name, "loss") && n->op.kind == FT_OP_ROW && n->op.name &&
+           !strcmp(n->op.name, "log_softmax") && n->in_count > 0 && n->out_count > 0;
+}
+
+/* Whoever lived in `from` lives in `into` from now on. Owners stand before their views. */
+static void share_memory(ft_graph *g, ft_ref from, ft_ref into)
+{
+    if (from >= 0) from = g->tensors[from].storage;
+    if (into >= 0) into = g->tensors[into].storage;
+    if (from < 0 || into < 0 || from <= into) return;
+    const ft_tensor *a = &g->tensors[from], *b = &g->tensors[into];
+    if (a->role != FT_ACTIVATION || b->role != FT_ACTIVATION || ft__tensor_bytes(a) != ft__tensor_bytes(b)) return;
+    for (ft_ref t = from; t < g->tensor_count; t++)
+        if (g->tensors[t].storage == from) g->tensors[t].storage = into;
+}
+
+void ft__loss_memory(ft_graph *g, ft_loss_by by)
+{
+    for (int32_t i = 0; i < g->node_count && by != FT_LOSS_PLAIN; i++) {
+        ft_node *n = &g->nodes[i];
+        if (!is_log_softmax(n)) continue;
+        if (by == FT_LOSS_PARALLEL) {
+            n->workspace += (float)ft__tensor_bytes(&g->tensors[n->out[0]]);
+        } else if (n->op.pass == FT_FWD) {
+            if (by == FT_LOSS_MEGATRON) share_memory(g, n->out[0], n->in[0]);
+        } else if (n->in_count > 1) { /* the gradient that comes in, and the one that goes out, over what was saved */
+            share_memory(g, n->in[0], n->in[1]);
+            share_memory(g, n->out[0], n->in[1]);
+        }
+    }
+}
