@@ -47,7 +47,7 @@ typedef struct ft_stage {
     double gathered_bytes;        /* all of the stage's parameters, as gathered */
     double root_bytes, root_gradient_bytes; /* of FSDP's root, which holds what is no layer */
     double head_gradient_bytes;   /* of it, what the head's backward pass makes */
-    double gradient_bytes;        /* all of them, as they are reduced */
+    double gradient_bytes;        /* all of them, as the backward pass makes them */
     ft_memory held;               /* by one of its ranks */
 } ft_stage;
 

@@ -49,8 +49,10 @@ static void moving(const ft_ranks *r, const ft_stage *s, double bytes[FT_PHASE_C
         /* The layer whose gradients are complete and the one whose are being made, before they are sharded. */
         passing = 2 * s->layer_gradient_bytes;
     } else {
-        /* Megatron's buckets are parts of the gradients' own buffer. DDP's stay beside them, a second copy of all
-         * (GPT-2 of 355 M parameters on an H200: 710 MB in bf16, with views of the buckets as without). */
+        /* Megatron's buckets are parts of the gradients' own buffer. DDP's stay beside them, a second copy of all in
+         * the parameters' own format, also where a hook sums them in another one (torch/csrc/distributed/c10d,
+         * reducer.cpp: a bucket has the options of its first parameter; nanotron's get_fp32_accum_hook). GPT-2 of 355 M
+         * parameters on an H200: 710 MB in bf16, with views of the buckets as without. */
         bool own = r->work->execution == FT_RUN_FUSED;
         passing = own ? 0 : s->gradient_bytes;
         bytes[FT_UPDATE] = passing;

@@ -270,7 +270,6 @@ static void measure_units(const ft_ranks *r, ft_stage *s)
             s->layer_flowing_bytes = fmax(s->layer_flowing_bytes, (dense + expert) * flowing);
         }
     }
-    s->gradient_bytes = (s->dense + s->expert) * reduce_element(r);
 }
 
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err)
@@ -289,8 +288,10 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     ft__loss_memory(g, ft__ranks_loss(r->parallel, r->work));
     for (int32_t i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
-        if (t->role == FT_PARAMETER && t->trained && t->storage == i)
-            *(ft__is_expert(t) ? &out->expert : &out->dense) += ft__tensor_numel(t) * (double)t->copies;
+        if (t->role != FT_PARAMETER || !t->trained || t->storage != i) continue;
+        double elements = ft__tensor_numel(t) * (double)t->copies;
+        *(ft__is_expert(t) ? &out->expert : &out->dense) += elements;
+        out->gradient_bytes += elements * fmax(2, t->element_bytes);
     }
     shard_update(r, out, g);
     out->g = g;

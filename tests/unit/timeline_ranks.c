@@ -274,6 +274,20 @@ static void buckets_are_a_second_copy(void **state)
         peak[i] = r.step.memory.peak_bytes;
     }
     close_to(peak[1] - peak[0], 709.6e6, 0.02, "DDP's buckets");
+    /* In the parameters' format, whatever their sums wait and travel in. */
+    r.work.master_weights = true;
+    forecast(&r);
+    close_to(r.step.memory.communication_bytes, 709.6e6, 0.02, "beside fp32 sums");
+    r.parallel.reduce_bytes = 4;
+    forecast(&r);
+    close_to(r.step.memory.communication_bytes, 709.6e6, 0.02, "reduced in fp32");
+    r.work.master_weights = false;
+    r.work.autocast = true;
+    r.parallel.reduce_bytes = 2;
+    forecast(&r);
+    close_to(r.step.memory.communication_bytes, 2 * 709.6e6, 0.02, "of fp32 parameters");
+    r.work.autocast = false;
+    r.parallel.reduce_bytes = 0;
     r.work.execution = FT_RUN_FUSED;
     forecast(&r);
     assert_true(r.step.memory.communication_bytes == 0);
