@@ -23,7 +23,9 @@ typedef struct sweep {
     ft_lifetimes lives;
     double *size; /* storage -> bytes; 0 for what is not made by the step */
     bool compiled;
-    bool growing_cache;  /* the step makes the cache; otherwise it is there before */
+    bool growing_cache; /* the step makes the cache; otherwise it is there before */
+    double
+        stand_ins; /* bytes autograd gets for weights' gradients that are added up where they wait; 0: it gets them */
     bool kept_gradients; /* they are there before the backward pass: accumulated over micro-batches, or fp32 copies */
     live now, peak;
     double *workspace;          /* node -> bytes it holds while it runs */
@@ -191,6 +193,13 @@ static void walk_block(sweep *s, int32_t b)
     }
 }
 
+/* A weight's gradient that its product adds to those that wait: it has no memory of its own. */
+static bool added_by_product(const sweep *s, ft_ref t)
+{
+    const ft_verb verb = s->g->nodes[s->lives.birth[t]].verb;
+    return s->stand_ins > 0 && s->g->tensors[t].role == FT_GRADIENT && (verb == FT_DO_LINEAR || verb == FT_DO_MATMUL);
+}
+
 static bool measure(sweep *s)
 {
     const ft_graph *g = s->g;
@@ -202,6 +211,7 @@ static bool measure(sweep *s)
         const ft_role role = g->tensors[i].role;
         if (s->lives.root[i] != i || s->lives.birth[i] < 0) continue;
         if (role != FT_ACTIVATION && role != FT_GRADIENT && !(role == FT_CACHE && s->growing_cache)) continue;
+        if (added_by_product(s, i)) continue;
         /* Of a gradient that stays, the shard does; one that is added to its sum at once is there whole before. */
         const bool stays = role == FT_GRADIENT && !s->kept_gradients;
         double part = stays ? s->share->gradients[ft__is_expert(&g->tensors[i])] : 1;
@@ -275,6 +285,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     s.growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
     /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step. */
     s.kept_gradients = training && (work->accumulate > 1 || (work->master_weights && !share->fsdp));
+    if (s.kept_gradients && share->gradients[0] >= 1) s.stand_ins = ft__stand_ins(g, work);
     if (!measure(&s)) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d tensors", g->tensor_count);
 
     ft_kept k = {.growing_cache = s.growing_cache, .kept_gradients = s.kept_gradients};
@@ -282,7 +293,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     const double update = training ? ft__update_workspace(work, k.trained, k.widest) + k.main_gradients : 0;
     if (!measure_workspaces(&s, device, update))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
-    const double libraries = ft__library_workspace(device, training);
+    const double libraries = ft__library_workspace(device, training) + s.stand_ins;
     for (int32_t b = 0; b < g->block_count; b++) walk_block(&s, b);
 
     if (curve) {

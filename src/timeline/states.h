@@ -13,6 +13,10 @@ int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, do
 double ft__main_gradient(const ft_workload *work);
 double ft__gradient_element(const ft_workload *work, const ft_tensor *parameter);
 
+/* Bytes of the tensors that autograd gets for gradients which Megatron's products have already added up
+ * (stand_ins.c). */
+double ft__stand_ins(const ft_graph *g, const ft_workload *work);
+
 /* Bytes held during the update: `all` of the trained parameters in their own format, `widest` the tensor whose update
  * takes most. */
 double ft__update_workspace(const ft_workload *work, double all, const ft_tensor *widest);

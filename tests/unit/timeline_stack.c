@@ -55,7 +55,9 @@ static ft_memory memory_of(ft_dtype dtype, int zero, double asked, double *eleme
     ft_error err;
     int64_t worst;
     if (ft__ranks_memory(&r, &m, &worst, &err) != FT_OK) fail_msg("%s", err.message);
-    *elements = rank_of(&arch, &w, &p, 0, arena).dense;
+    ft_stage s = rank_of(&arch, &w, &p, 0, arena);
+    *elements = s.dense;
+    m.peak_bytes -= ft__stand_ins(s.g, &w); /* which the table does not count */
     ft__arch_release(&arch);
     ft__arena_free(arena);
     return m;
@@ -167,10 +169,76 @@ static void a_step_of_2021_takes_longer(void **state)
     assert_true(step_of(&p, FT_FP16, &gathered) < beside);
 }
 
+static double stand_ins_of(const char *model, const ft_workload *w, int64_t tp, int64_t pp)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_arch arch = open_model(model);
+    ft_parallel p = layout_of(tp, pp, 1, 1, 1);
+    double bytes = ft__stand_ins(rank_of(&arch, w, &p, 0, arena).g, w);
+    ft__arch_release(&arch);
+    ft__arena_free(arena);
+    return bytes;
+}
+
+/* What autograd gets for gradients that are added up already: a tensor for every shape of a layer's weights and the
+ * head's, however many layers there are. */
+static void stand_ins_are_one_of_each_shape(void **state)
+{
+    (void)state;
+    const double h = 4096, ffn = 14336, kv = 1024, vocab = 128256;
+    const double layer = 2 * h * h + 2 * h * kv + 3 * h * ffn;
+    ft_workload w = work_in(FT_BF16, FT_RUN_FUSED);
+    assert_true(stand_ins_of("llama-3-8b", &w, 1, 1) == 2 * (layer + vocab * h));
+    assert_true(stand_ins_of("llama-3-8b", &w, 8, 1) == 2 * (layer + vocab * h) / 8);
+    assert_true(stand_ins_of("llama-3-8b", &w, 1, 4) == 2 * layer); /* the head is elsewhere */
+    /* Mixtral: one expert's two weights, a router of eight, 32000 words. */
+    assert_true(stand_ins_of("mixtral-8x7b", &w, 1, 1) ==
+                2 * (2 * h * h + 2 * h * kv + 3 * h * ffn + 8 * h + 32000 * h));
+    w.master_weights = false; /* no sums to add to */
+    assert_true(stand_ins_of("llama-3-8b", &w, 1, 1) == 0);
+    w = work_in(FT_BF16, FT_RUN_EAGER);
+    assert_true(stand_ins_of("llama-3-8b", &w, 1, 1) == 0);
+    w = work_in(FT_FP16, FT_RUN_FUSED);
+    assert_true(stand_ins_of("llama-3-8b", &w, 1, 1) == 0);
+}
+
+/* They stay, and no gradient comes beside them: going back through a layer, a rank holds them and the libraries'. */
+static void stand_ins_stay(void **state)
+{
+    (void)state;
+    double peak[2];
+    for (int i = 0; i < 2; i++) {
+        ft_arena *arena = ft__arena_new(0);
+        ft_arch arch = open_model("llama-3-8b");
+        ft_workload w = work_in(FT_BF16, FT_RUN_FUSED);
+        w.seq = 16384;
+        if (i) w.dtype = FT_FP16; /* as many bytes otherwise, were its sums not of 16 bits */
+        ft_device device = limit_device("h100_sxm");
+        ft_parallel p = layout_of(1, 4, 1, 1, 2);
+        p.zero = 1;
+        p.reduce_bytes = 4;
+        ft_ranks r = {.arch = &arch, .work = &w, .parallel = &p, .device = &device, .arena = arena};
+        ft_memory m;
+        ft_error err;
+        int64_t worst;
+        w.accumulate = 8;
+        if (ft__ranks_memory(&r, &m, &worst, &err) != FT_OK) fail_msg("%s", err.message);
+        assert_int_equal(worst, 0);
+        peak[i] = m.peak_bytes;
+        ft__arch_release(&arch);
+        ft__arena_free(arena);
+    }
+    const double h = 4096, ffn = 14336, kv = 1024, layer = 2 * h * h + 2 * h * kv + 3 * h * ffn;
+    assert_true(fabs(peak[0] - peak[1] - 2 * layer) < 2 * h * ffn + 1e6); /* less the gradient that comes and goes */
+    assert_true(peak[0] > peak[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_travel_as_the_recipes_say),
+        cmocka_unit_test(stand_ins_are_one_of_each_shape),
+        cmocka_unit_test(stand_ins_stay),
         cmocka_unit_test(memory_follows_the_format),
         cmocka_unit_test(only_pipelines_in_fp16_are_of_2021),
         cmocka_unit_test(a_step_of_2021_takes_longer),
