@@ -33,16 +33,6 @@ static ft_status build_stages(const ft_ranks *r, ft_stage *stages, ft_ranks_widt
     return FT_OK;
 }
 
-/* What a stage hands on: its last layer's result. */
-static double boundary_bytes(const ft_graph *g)
-{
-    double bytes = 0;
-    for (int32_t b = 0; b < g->block_count; b++)
-        if (g->blocks[b].phase == FT_FORWARD && g->blocks[b].carry_out != FT_NONE)
-            bytes = ft__tensor_bytes(&g->tensors[g->blocks[b].carry_out]);
-    return bytes;
-}
-
 static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_piped *pipe, double *gathered,
                               ft_error *err)
 {
@@ -70,7 +60,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_pipe
     if (p->pp > 1) {
         ft_group group = {0};
         ft__parallel_group(p, FT_AXIS_PIPELINE, &group.size, &group.stride);
-        double bytes = boundary_bytes(stages[0].g);
+        double bytes = stages[0].boundary_bytes;
         ft_ranks_width width = {0};
         bool cut = p->tp > 1 &&
                    ft__ranks_of_2021(p, r->work); /* over the tensor ranks, and gathered where it arrives */
@@ -155,6 +145,7 @@ static ft_status hold_memory(const ft_ranks *r, ft_stage *stages, const ft_piped
         fewer = flight;
         bool alike = next && next->g == stages[s].g && !pair && behind >= 1 && flight >= behind;
         if (!alike || next->held.peak_phase == FT_UPDATE) {
+            FT_TRY(ft__ranks_open_gradients(r, pipe, s, &stages[s], err));
             FT_TRY(ft__ranks_share_memory(r, &stages[s], pair, flight, &stages[s].held, err));
             continue;
         }

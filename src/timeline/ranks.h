@@ -28,6 +28,10 @@ typedef struct ft_stage {
     double forward_ms, backward_ms, update_ms;
     double *chunk_forward_ms, *chunk_backward_ms; /* by chunk: of these, what it takes */
     double *chunk_saved;          /* by chunk: the part of saved_bytes that it leaves */
+    double *chunk_trained;        /* by chunk: the part of the stage's trained parameters that it has */
+    double open_gradients;        /* the most of them whose gradients some micro-batches have made, not yet all */
+    double boundary_bytes;        /* what a chunk hands on */
+    int64_t receives, hands_on;   /* chunks that get it from another, and that give it to one */
     double last_backward_ms;      /* with the exchange of gradients beside it */
     double first_forward_ms;      /* with the gathering of updated parameters beside it */
     double axis_ms[FT_AXIS_COUNT];/* exchanges of one micro-batch */
@@ -72,8 +76,8 @@ ft_group ft__ranks_replicas(const ft_parallel *p, bool expert);
 ft_group ft__ranks_sharers(const ft_parallel *p, bool expert);
 /* The part of states (or gradients, parameters) that one rank keeps when they are sharded. */
 double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
-/* The workload with what it leaves open decided: FSDP's hooks stand between layers, so that a compiler sees each
- * by itself (PyTorch: fully_shard and torch.compile are applied layer by layer). */
+/* The workload with what it leaves open decided: FSDP's hooks stand between layers, so that a compiler sees each of
+ * them by itself (PyTorch: fully_shard and torch.compile are applied layer by layer). */
 ft_workload ft__ranks_workload(const ft_ranks *r);
 
 /* Of the copies of tokens that experts ask for, the part that travels (ranks_dispatch.c). */
@@ -115,9 +119,11 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
 ft_status ft__ranks_time(const ft_ranks *r, const struct ft_lanes *lanes, double last_bucket_ms, ft_stage *stage,
                          ft_error *err);
 /* What each chunk of a stage takes, when so much was spent on each block of a phase; and which part of what is saved
- * for the backward pass it leaves (ranks_chunks.c). */
+ * for the backward pass it leaves, of the parameters it has, and what it hands on (ranks_chunks.c). */
 ft_status ft__ranks_chunk_times(const ft_ranks *r, const double *spent, ft_stage *stage, ft_error *err);
-ft_status ft__ranks_chunk_saved(const ft_ranks *r, ft_stage *stage, ft_error *err);
+ft_status ft__ranks_chunk_parts(const ft_ranks *r, int64_t index, ft_stage *stage, ft_error *err);
+/* The most of a stage's gradients that are open at once: a chunk's from its first backward pass to its last. */
+ft_status ft__ranks_open_gradients(const ft_ranks *r, const ft_piped *pipe, int64_t stage, ft_stage *of, ft_error *err);
 /* The part of its stage's layers that each place of an interleaved pipeline has; NULL where stages have one chunk. */
 ft_status ft__ranks_layer_parts(const ft_ranks *r, double **out, ft_error *err);
 /* Micro-batches whose activations a stage holds at once, by their bytes: logits wait in the last chunk alone. */

@@ -58,14 +58,73 @@ static ft_status saved_by_block(const ft_graph *g, ft_arena *arena, double **out
     return FT_OK;
 }
 
-ft_status ft__ranks_chunk_saved(const ft_ranks *r, ft_stage *s, ft_error *err)
+/* Elements of each forward block's trained parameters. */
+static ft_status trained_by_block(const ft_graph *g, ft_arena *arena, double **out, ft_error *err)
 {
-    double *saved = NULL;
+    *out = ft__arena_array(arena, (size_t)g->block_count + 1, sizeof **out);
+    if (!*out) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline");
+    for (ft_ref i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role == FT_PARAMETER && t->trained && t->storage == i && t->block >= 0)
+            (*out)[t->block] += ft__tensor_numel(t) * (double)t->copies;
+    }
+    return FT_OK;
+}
+
+/* What a stage hands on: its last layer's result; the head's is the loss. */
+static double boundary_bytes(const ft_graph *g)
+{
+    double bytes = 0;
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        bool head = block->carry_in != FT_NONE && !ft__block_is_layer(block);
+        if (block->phase == FT_FORWARD && block->carry_out != FT_NONE && !(head && bytes > 0))
+            bytes = ft__tensor_bytes(&g->tensors[block->carry_out]);
+    }
+    return bytes;
+}
+
+ft_status ft__ranks_chunk_parts(const ft_ranks *r, int64_t index, ft_stage *s, ft_error *err)
+{
+    double *saved = NULL, *trained = NULL;
+    s->boundary_bytes = boundary_bytes(s->g);
+    s->receives = s->chunks.count - (index == 0);
+    s->hands_on = s->chunks.count - (index == r->parallel->pp - 1);
+    s->open_gradients = 1;
     FT_TRY(by_chunk(r, s->chunks.count, &s->chunk_saved, err));
-    s->chunk_saved[0] = 1;
+    FT_TRY(by_chunk(r, s->chunks.count, &s->chunk_trained, err));
+    s->chunk_saved[0] = s->chunk_trained[0] = 1;
     if (s->chunks.count < 2) return FT_OK;
     FT_TRY(saved_by_block(s->g, r->arena, &saved, err));
     divide(s, FT_FORWARD, saved, 1, s->chunk_saved);
+    FT_TRY(trained_by_block(s->g, r->arena, &trained, err));
+    divide(s, FT_FORWARD, trained, 1, s->chunk_trained);
+    return FT_OK;
+}
+
+ft_status ft__ranks_open_gradients(const ft_ranks *r, const ft_piped *pipe, int64_t stage, ft_stage *of, ft_error *err)
+{
+    const int64_t chunks = of->chunks.count;
+    const ft_pipe_op *ops = pipe->ops[stage];
+    of->open_gradients = 1;
+    if (ft__parallel_chunks(r->parallel) < 2 || chunks < 2) return FT_OK;
+    int32_t *first = ft__arena_array(r->arena, (size_t)chunks, sizeof *first);
+    int32_t *last = ft__arena_array(r->arena, (size_t)chunks, sizeof *last);
+    if (!first || !last) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline");
+    for (int64_t c = 0; c < chunks; c++) first[c] = last[c] = -1;
+    for (int32_t i = 0; i < pipe->op_count[stage]; i++) {
+        if (ops[i].kind == FT_PIPE_FORWARD || ops[i].chunk >= chunks) continue;
+        if (first[ops[i].chunk] < 0) first[ops[i].chunk] = i;
+        last[ops[i].chunk] = i;
+    }
+    double most = 0;
+    for (int64_t c = 0; c < chunks; c++) { /* it is most when one of them begins */
+        double open = 0;
+        for (int64_t d = 0; d < chunks; d++)
+            if (first[d] <= first[c] && last[d] >= first[c]) open += of->chunk_trained[d];
+        most = fmax(most, open);
+    }
+    of->open_gradients = most;
     return FT_OK;
 }
 

@@ -35,7 +35,7 @@ static void moving_sharded(const ft_ranks *r, const ft_stage *s, ft_memory_share
     share->embed_moving_bytes = s->head_gradient_bytes;
     share->embed_moving_bytes += each ? root + s->root_gradient_bytes : gathered;
     if (each) return;
-    share->gradients[0] = share->gradients[1] = 1;
+    share->gradients[0] = share->gradients[1] = s->open_gradients;
     share->gradient_bytes = ft__ranks_reduce_bytes(r->parallel, r->work);
 }
 
@@ -61,6 +61,17 @@ static void moving(const ft_ranks *r, const ft_stage *s, double bytes[FT_PHASE_C
     bytes[FT_BACKWARD] = bytes[FT_RECOMPUTE] = gathered + passing;
 }
 
+/* PyTorch's stages have a buffer for every micro-batch that they receive, activations and gradients, from the first
+ * step on (torch/distributed/pipelining/stage.py, args_recv_info, grad_recv_info), and hold what they sent until its
+ * gradient is back (fwd_cache). Of what they received, micro-batches in flight count already: it is their first
+ * layer's input. The last stage's results, which a schedule collects unless told not to, are dropped by torchtitan
+ * since October 2025. */
+static double boundaries(const ft_ranks *r, const ft_stage *s, double in_flight)
+{
+    double micros = fmax((double)r->work->accumulate, 1), flying = fmin(in_flight, micros);
+    return s->boundary_bytes * ((double)s->receives * (micros - flying) + (double)s->hands_on * (micros + flying));
+}
+
 static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_flight)
 {
     const ft_parallel *p = r->parallel;
@@ -77,6 +88,7 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
         if (p->zero >= 3) share.weights[expert] = kept;
     }
     if (ft__ranks_fsdp(r->parallel, r->work)) {
+        if (p->pp > 1) share.waiting_bytes += boundaries(r, s, in_flight);
         moving_sharded(r, s, &share);
         return share;
     }
@@ -161,6 +173,7 @@ ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft
         s.saved_bytes = s.step.memory.saved_bytes;
         ft_memory m;
         const ft_stage *pair = p->schedule == FT_DUALPIPE && p->pp > 1 ? &s : NULL;
+        FT_TRY(ft__ranks_open_gradients(r, &lists, some[i], &s, err));
         FT_TRY(ft__ranks_share_memory(r, &s, pair, ft__ranks_held(p, &lists, some[i], &s), &m, err));
         if (m.peak_bytes > most) {
             most = m.peak_bytes;

@@ -23,10 +23,11 @@
  *     (ranks_parameters.c); Megatron's own sharding of them is of 2024.
  *
  * PyTorch's FSDP in a pipeline (torch/distributed/pipelining/stage.py): every backward pass runs with reduction and
- * resharding off (backward_maybe_with_nosync). Micro-batches add up in whole gradients, in the format in which they are
- * reduced (FSDPParam.to_accumulated_grad_if_needed), and a stage reduces them after its last one, with nothing beside it
- * (perform_reduce_grad). Parameters are gathered once for all micro-batches: torchtitan does not reshard after a forward
- * pass where there are stages ("to avoid per-microbatch all-gathers", apply_fsdp). */
+ * resharding off (backward_maybe_with_nosync). Micro-batches add up in whole gradients, in the format in which they
+ * are reduced (FSDPParam.to_accumulated_grad_if_needed), and a stage reduces them after its last one, with nothing
+ * beside it (perform_reduce_grad), a chunk by itself (schedules.py, _add_reduce_grad). Parameters are gathered once
+ * for all micro-batches: torchtitan does not reshard after a forward pass where there are stages ("to avoid
+ * per-microbatch all-gathers", apply_fsdp). */
 #include <math.h>
 
 #include "timeline/ranks.h"

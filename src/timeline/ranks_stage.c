@@ -296,7 +296,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     shard_update(r, out, g);
     out->g = g;
     measure_units(r, out);
-    return ft__ranks_chunk_saved(r, out, err);
+    return ft__ranks_chunk_parts(r, index, out, err);
 }
 
 /* After the last backward pass: gradients of what every tensor rank holds whole but has seen some tokens of, and of a

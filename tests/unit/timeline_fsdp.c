@@ -159,13 +159,60 @@ static void stages_add_up_whole_gradients(void **state)
     end(&r);
 }
 
+/* A chunk reduces after its own last backward pass. As many micro-batches as stages go back through the last chunk one
+ * after the other before any reaches the first; of more, the first ones have by then. */
+static void chunks_reduce_by_themselves(void **state)
+{
+    (void)state;
+    rig r = begin(FT_RUN_COMPILE);
+    r.parallel = layout_of(1, 2, 1, 1, 4);
+    r.parallel.zero = 3;
+    r.parallel.schedule = FT_INTERLEAVED;
+    r.parallel.vpp = 2;
+    r.parallel.reduce_bytes = 4;
+    const double chunk = layers / 4 * layer_elements(), head = vocab * hidden + hidden;
+    r.work.accumulate = 2;
+    ask(&r);
+    close_to("the last chunk's gradients", r.memory.gradients_bytes, 4 * (chunk + head));
+    r.work.accumulate = 4;
+    ask(&r);
+    close_to("both chunks' gradients", r.memory.gradients_bytes, 4 * (2 * chunk + head));
+    end(&r);
+}
+
+/* A buffer for everything that a stage will receive, and what it sent while that is in flight. */
+static void stages_have_buffers_for_all_micro_batches(void **state)
+{
+    (void)state;
+    rig r = begin(FT_RUN_COMPILE);
+    const double boundary = 2 * 2 * 8192 * hidden; /* in bf16 */
+    double held[2];
+    r.parallel = layout_of(1, 2, 1, 1, 4);
+    r.parallel.zero = 3;
+    for (int i = 0; i < 2; i++) { /* fullest where the head is: it receives activations */
+        r.work.accumulate = i ? 12 : 4;
+        ask(&r);
+        assert_string_equal(r.memory.peak_block, "head");
+        held[i] = r.memory.activations_bytes;
+    }
+    close_to("buffers of eight more", held[1] - held[0], 8 * boundary);
+    r.arch.vocab = 4096; /* fullest in the first stage, which receives gradients and keeps what it sent */
+    for (int i = 0; i < 2; i++) {
+        r.work.accumulate = i ? 12 : 4;
+        ask(&r);
+        assert_string_equal(r.memory.peak_block, "layers");
+        held[i] = r.memory.activations_bytes;
+    }
+    close_to("of gradients", held[1] - held[0], 8 * boundary);
+    end(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards_are_the_fp32_copies),
-        cmocka_unit_test(gradients_come_and_go),
-        cmocka_unit_test(the_root_stays_gathered),
-        cmocka_unit_test(stages_add_up_whole_gradients),
+        cmocka_unit_test(shards_are_the_fp32_copies),  cmocka_unit_test(gradients_come_and_go),
+        cmocka_unit_test(the_root_stays_gathered),     cmocka_unit_test(stages_add_up_whole_gradients),
+        cmocka_unit_test(chunks_reduce_by_themselves), cmocka_unit_test(stages_have_buffers_for_all_micro_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
