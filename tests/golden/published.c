@@ -18,13 +18,13 @@ typedef struct source {
 static const source sources[] = {
     {"Megatron-Bridge", 0.09, 0.18, 0},
     {"Megatron-Bridge, experts", 0.20, 0.39, 0},
-    {"torchtitan", 0.11, 0.54, 0.11},
+    {"torchtitan", 0.11, 0.54, 0.07},
     {"Korthikanti et al. 2022", 0.06, 0.12, 0},
     {"MegaScale paper: Megatron-LM", 0.10, 0.14, 0},
     {"BLOOM", 0.12, 0.12, 0},
-    {"SimuMax: Megatron-LM", 0.14, 0.29, 0.045},
+    {"SimuMax: Megatron-LM", 0.14, 0.29, 0.02},
     {"IBM fms-fsdp", 0.10, 0.19, 0},
-    {"Megatron-LM functional tests", 0.19, 0.43, 0.24},
+    {"Megatron-LM functional tests", 0.19, 0.43, 0.035},
     {"Colossal-AI", 0.08, 0.08, 0.03},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
@@ -102,7 +102,7 @@ static void published_runs_are_met(void **state)
         all.memory += t->memory;
     }
     golden_holds(all.runs >= 160 && all.weighed >= 50, "%d runs", all.runs);
-    golden_holds(all.memory / all.weighed < 0.1, "all: memory %.1f %% off on average", 100 * all.memory / all.weighed);
+    golden_holds(all.memory / all.weighed < 0.05, "all: memory %.1f %% off on average", 100 * all.memory / all.weighed);
     golden_holds(all.time / all.runs < 0.12, "all: %.1f %% off on average", 100 * all.time / all.runs);
     golden_holds(all.inside >= 0.85 * all.runs, "%d of %d inside their intervals", all.inside, all.runs);
 }
