@@ -18,6 +18,14 @@ static void *array(ft_fusion *f, size_t count, size_t size)
     return p;
 }
 
+/* A loop's kernel that takes a share of its tensors every time (experts' gradients added up one by one) has no size that
+ * follows from them: it stays as it is. */
+static bool takes_shares(const ft_graph *g, const ft_node *n)
+{
+    if (!(n->count > 1) || n->op.kind != FT_OP_ELEMENTWISE || n->out_count < 1 || n->out[0] < 0) return false;
+    return (double)n->op.u.elementwise.numel * 1.5 < ft__tensor_numel(&g->tensors[n->out[0]]);
+}
+
 static void open_books(ft_fusion *f)
 {
     const ft_graph *g = f->g;
@@ -56,7 +64,8 @@ static void open_books(ft_fusion *f)
         const ft_block *block = &g->blocks[b];
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             const ft_node *n = &g->nodes[i];
-            f->part[i] = (uint8_t)(ft__fusion_compiles(f, b) ? ft__fusion_part(n) : FT_LIBRARY);
+            bool fused = ft__fusion_compiles(f, b) && !takes_shares(g, n);
+            f->part[i] = (uint8_t)(fused ? ft__fusion_part(n) : FT_LIBRARY);
             if (f->part[i] == FT_GLUE) continue;
             for (int k = 0; k < n->in_count; k++) f->uses[f->root[n->in[k]]]++;
             for (int k = 0; k < n->out_count; k++) {
