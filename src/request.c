@@ -25,8 +25,16 @@ static const char *const other_elements[] = {"numel", "rows", "cols", "inputs"};
 ft_status ft__request_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
                            ft_error *err)
 {
+    return ft__request_word_in(object, "", key, words, count, out, err);
+}
+
+ft_status ft__request_word_in(const json_t *object, const char *section, const char *key, const char *const *words,
+                              size_t count, int *out, ft_error *err)
+{
+    char where[80];
     const char *word = NULL;
-    FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &word, "", err));
+    snprintf(where, sizeof where, "%s%s%s", section, *section ? "." : "", key);
+    FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &word, section, err));
     if (!word) return FT_OK;
     for (size_t i = 0; i < count; i++)
         if (!strcmp(words[i], word)) {
@@ -38,8 +46,9 @@ ft_status ft__request_word(const json_t *object, const char *key, const char *co
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", words[i]);
     const char *nearest = ft__nearest(word, words, count);
     if (nearest)
-        return ft__fail_at(err, FT_E_NAME, key, 0, 0, "unknown %s \"%.60s\"; did you mean \"%s\"?", key, word, nearest);
-    return ft__fail_at(err, FT_E_NAME, key, 0, 0, "unknown %s \"%.60s\"; it is one of %s", key, word, list);
+        return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; did you mean \"%s\"?", key, word,
+                           nearest);
+    return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; it is one of %s", key, word, list);
 }
 
 static ft_status read_dtype(const json_t *object, const char *key, ft_dtype *out, ft_error *err)

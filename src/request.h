@@ -63,6 +63,9 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err);
  * one was probably meant. */
 ft_status ft__request_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
                            ft_error *err);
+/* The same in an object that stands under the key `section` of the request. */
+ft_status ft__request_word_in(const json_t *object, const char *section, const char *key, const char *const *words,
+                              size_t count, int *out, ft_error *err);
 
 /* Errors carry the key's path in `where`. */
 ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err);

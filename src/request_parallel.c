@@ -58,7 +58,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     out->keep_gathered = !out->drop_gathered && json_object_get(p, "reshard");
     static const char *const gathers[] = {"layer", "parameter"};
     int units = -1;
-    FT_TRY(ft__request_word(p, "gather", gathers, COUNT(gathers), &units, err));
+    FT_TRY(ft__request_word_in(p, "parallel", "gather", gathers, COUNT(gathers), &units, err));
     if (units >= 0) out->gather = units ? FT_GATHER_PARAMETER : FT_GATHER_LAYER;
     FT_TRY(ft__json_bool(p, "gather_overlap", FT_OPTIONAL, &out->gather_ahead, "parallel", err));
     FT_TRY(ft__json_bool(p, "overlap_p2p", FT_OPTIONAL, &out->overlap_sends, "parallel", err));
@@ -71,7 +71,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
     static const char *const dispatches[] = {"copies", "once"};
     int dispatch = 0;
-    FT_TRY(ft__request_word(p, "expert_dispatch", dispatches, COUNT(dispatches), &dispatch, err));
+    FT_TRY(ft__request_word_in(p, "parallel", "expert_dispatch", dispatches, COUNT(dispatches), &dispatch, err));
     out->dispatch_once = dispatch == 1;
     double capacity = 0; /* beyond which an expert drops tokens: the heaviest gets no more than that */
     FT_TRY(ft__json_number(p, "expert_skew", FT_OPTIONAL, 1, 1e4, &out->skew, "parallel", err));
@@ -81,13 +81,13 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     FT_TRY(ft__json_number(p, "bucket_mib", FT_OPTIONAL, 0.001, 1e6, &bucket, "parallel", err));
     out->bucket_bytes = bucket * 1048576;
     int schedule = out->vpp > 1 ? FT_INTERLEAVED : FT_1F1B;
-    FT_TRY(ft__request_word(p, "schedule", schedules, COUNT(schedules), &schedule, err));
+    FT_TRY(ft__request_word_in(p, "parallel", "schedule", schedules, COUNT(schedules), &schedule, err));
     out->schedule = (ft_schedule)schedule;
     static const char *const formats[] = {"fp32", "bf16", "fp16", "fp8"};
     static const double bytes[] = {4, 2, 2, 1};
     int reduce = -1, gather = -1;
-    FT_TRY(ft__request_word(p, "reduce_dtype", formats, COUNT(formats), &reduce, err));
-    FT_TRY(ft__request_word(p, "gather_dtype", formats, COUNT(formats), &gather, err));
+    FT_TRY(ft__request_word_in(p, "parallel", "reduce_dtype", formats, COUNT(formats), &reduce, err));
+    FT_TRY(ft__request_word_in(p, "parallel", "gather_dtype", formats, COUNT(formats), &gather, err));
     if (reduce >= 0) out->reduce_bytes = bytes[reduce];
     if (gather >= 0) out->gather_bytes = bytes[gather];
     return FT_OK;
