@@ -127,6 +127,20 @@ static int64_t smaller_part(const ft_cluster *c, const ft_group *g, int64_t node
     return fewest;
 }
 
+/* Fixed times of B200 and its kin beside H100's: 1.3 in general and 1.8 for a ring's step with Simple, as inside a node
+ * (kernel/collective.c). EFA delivers in any order, so that its plug-in lets A100 use Simple alone; from H100 on it
+ * does not (p4de's smallest all-reduce takes 160 us, p5's 70). */
+static void character(const ft_device *device, const ft_cluster *c, int outer, ft_crossing *x)
+{
+    bool two_dies = !strcmp(device->generation, "blackwell");
+    ft_fabric fabric = c->tier[outer].fabric;
+    x->start_scale = two_dies ? 1.3 : 1;
+    x->simple_scale = two_dies ? 1.8 / 1.3 : 1;
+    x->step_scale = ft__clock_scale(device) * x->start_scale;
+    x->halves_trees = fabric == FT_EFA || fabric == FT_ETHERNET;
+    x->simple_only = fabric == FT_EFA && !strcmp(device->generation, "ampere");
+}
+
 static void between_nodes(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,
                           const ft_group *group, double quantile, ft_comm *out)
 {
@@ -134,7 +148,7 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
     double rings = INFINITY, trees = INFINITY; /* rates that oversubscribed cables leave */
     x.network_gbps = x.inside_gbps = INFINITY;
     x.skew = group->skew > 1 ? group->skew : 1;
-    x.step_scale = ft__clock_scale(device);
+    character(device, c, outer, &x);
     for (int t = 0; t <= outer; t++) {
         const ft_tier *tier = &c->tier[t];
         double rate = tier->gbps * tier->efficiency;
@@ -144,7 +158,6 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
             if (left < rings) rings = left, out->tier = t;
             x.network_gbps = fmin(x.network_gbps, rate);
             x.network_reduces = tier->reduces;
-            if (tier->fabric != FT_INFINIBAND && tier->fabric != FT_ROCE) x.reducing_gbps = 0;
             x.latency_us = fmax(x.latency_us, tier->latency_us);
         } else {
             int64_t local = members(group, tier->gpus);
@@ -159,7 +172,7 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
     x.thin = x.network_gbps / rings;
     x.thin_trees = x.network_gbps / trees;
     ft__network_time(&x, op, bytes, out);
-    interval(0.3, quantile, out);
+    interval(0.37, quantile, out);
     out->source = FT_PHYSICS;
     out->gpu_share = sms_taken(device, bytes, 16);
 }

@@ -17,7 +17,7 @@ typedef struct ft_group {
 typedef struct ft_comm {
     double ms, low_ms, high_ms;
     double wire_bytes;      /* that one rank sends over the slowest tier it crosses */
-    double latency_ms;      /* the part that does not shrink with the message */
+    double latency_ms;      /* what is not the wires': starts, steps, hops, filling a pipeline */
     int tier;               /* that bounds it */
     const char *algorithm;  /* "ring", "tree", "nvls", "hierarchical", "pairwise" */
     const char *protocol;   /* "LL", "LL128", "Simple"; "" */

@@ -74,6 +74,7 @@ static const struct {
                {"gbe", FT_ETHERNET, 0},
                {"tcp", FT_ETHERNET, 0},
                {"tcpx", FT_ETHERNET, 200},
+               {"tcpxo", FT_ETHERNET, 200},
                {"slingshot", FT_ETHERNET, 200},
                {"spectrum", FT_ROCE, 0}};
 enum { FABRICS = sizeof fabrics / sizeof *fabrics };

@@ -3,17 +3,28 @@
  *
  * With N nodes of l ranks each, n = N l, S bytes, r the achieved rate of one GPU's share of the network, u that of the
  * links inside, a step inside a_p and a hop between nodes h_p by protocol p:
- *   tree   t0 + 2 ((l-1) a_p + log2 N h_p) + 2 S / (l r e_p)            all-reduce
+ *   tree   t0 + 2 ((l-1) a_p + log2 N h_p) + 2 S / (l r e_p) + f        all-reduce
  *   ring   t0 + 2 ((n-N) a_p + N h_p / 2)  + 2 (n-1)/n S / (l r e_p)    all-reduce; half of it gathers or scatters
- *   NVLS   t0 + 25 us + 2 log2 N h_p + max(2 (N-1)/N S / (l r), 2 (l-1)/l S / U)   all-reduce, hierarchical: the switch
- *          of each node adds up first, so that the network carries what nodes exchange and not what ranks do
+ *   NVLS   t0 + 25 us + 2 log2 N h_p + max(w / r, 2 (l-1)/l S / U) + f  all-reduce, hierarchical: the switch of each
+ *          node adds up first, and the network carries what nodes exchange. Two nodes send w = S / l each, the half of
+ *          the sum that the other is the root of, and get the other half back; with more of them those inside the
+ *          trees pass on what comes from two below, w = 2 S / l (src/graph/tuning.cc halves the rate there too)
  *   LL     small messages are not spread over the NICs and wait at every hop: S (1.35 + log2 N) / (0.23 r)
+ *   f      of Simple's trees: a message runs in chunks of 1 MiB to a NIC (two channels, 512 KiB each: an eighth of
+ *          NCCL's buffer of 4 MiB) through K = 5 + 1.5 log2 N stages, each of which takes a chunk's time and a hop
+ *          before the last one sees its first byte: K (1 MiB / r + h) x / (x + K MiB) for x = S / l to a NIC. Short
+ *          messages have small chunks, long ones fill the pipeline once
  * and never faster than the links inside allow. The forms are NCCL's own cost model (src/graph/tuning.cc); a ring's hop
  * is half of a tree's there. Its figures are too bright for real networks, so the hop's time and the steps come from
  * nccl-tests on 2 to 16 nodes of 8 A100 (NetX-lab/Echo, nccl-test-log): every doubling of the nodes adds 20 us with LL,
- * 25 with LL128, 45 with Simple.
+ * 25 with LL128, 45 with Simple. The filling and a fabric's hop come from the tables of
+ * data/published/collectives.jsonl that are not held out.
  *
- * An all-to-all sends (N-1)/N of its bytes through the rank's own NIC, the heaviest rank `skew` times that.
+ * Over EFA and Ethernet a tree between two nodes sends S / l as well (p4de: 42 GB/s of 50, where a ring's bytes would
+ * allow 27); over InfiniBand and RoCE A100 were seen to run rings there.
+ *
+ * An all-to-all sends (N-1)/N of its bytes through the rank's own NIC, the heaviest rank `skew` times that; 15 us more
+ * than a pair takes before the first byte, since what is meant for another rail crosses the node first (PXN).
  *
  * Leaves out: what NCCL picks against its own interest (Echo's LL128 comes too late: 16 to 128 KiB take up to 1.8 times
  * as long there), congestion other than oversubscription, reduction in InfiniBand switches unless the fabric has it. */
@@ -27,81 +38,129 @@ static const double start_us = 8;
 static const double step_us[PROTOCOLS] = {0.63, 2.0, 2.0}; /* inside, at 1.8 GHz */
 static const double hop[PROTOCOLS] = {1, 1.27, 2.2};       /* times the fabric's latency */
 static const double share[PROTOCOLS] = {0.23, 0.43, 1};    /* of the network's achieved rate */
+static const double chunk = 1048576;                       /* bytes to a NIC */
+static const double nvls_us = 25, relay_us = 15;           /* the switch's start; a step to another rail's GPU */
 
-/* What is offered: times on a whole tree, and how much longer the network's part takes over this one. */
+/* One way to exchange: times on a whole tree, and how much longer its bytes take over the cables of this one. */
+typedef struct way {
+    const char *algorithm;
+    int protocol;
+    double latency_us, network_us, inside_us, thin;
+    double wire_bytes;
+} way;
+
 typedef struct pick {
     ft_comm *out;
     double least_us; /* on a whole tree */
+    double rate;     /* of one GPU's share of the network, bytes per us */
 } pick;
 
-static void offer(pick *best, double latency_us, double network_us, double inside_us, double thin,
-                  const char *algorithm, int protocol)
+/* LL and LL128 send more slowly than a NIC could: thin cables are felt where they are thinner than that. */
+static void offer(pick *best, const way *w)
 {
-    double us = latency_us + fmax(network_us, inside_us);
+    double us = w->latency_us + fmax(w->network_us, w->inside_us);
     if (best->out->algorithm && us >= best->least_us) return;
     best->least_us = us;
-    best->out->ms = (latency_us + fmax(network_us * thin, inside_us)) * 1e-3;
-    best->out->latency_ms = latency_us * 1e-3;
-    best->out->algorithm = algorithm;
-    best->out->protocol = names[protocol];
+    double network_us = w->thin > 1 ? fmax(w->network_us, w->wire_bytes / best->rate * w->thin) : w->network_us;
+    best->out->ms = (w->latency_us + fmax(network_us, w->inside_us)) * 1e-3;
+    best->out->latency_ms = w->latency_us * 1e-3;
+    best->out->wire_bytes = w->wire_bytes;
+    best->out->algorithm = w->algorithm;
+    best->out->protocol = names[w->protocol];
+}
+
+static double started(const ft_crossing *x) { return start_us * x->start_scale; }
+
+static double step(const ft_crossing *x, int p)
+{
+    return step_us[p] * x->step_scale * (p == SIMPLE ? x->simple_scale : 1);
+}
+
+/* Until the last stage of a tree's pipeline sees its first chunk. */
+static double filling(const ft_crossing *x, double s)
+{
+    double stages = 5 + 1.5 * log2(x->nodes), each = s / x->local;
+    return stages * (chunk / (x->network_gbps * 1e3) + x->latency_us) * each / (each + stages * chunk);
+}
+
+static void ring(const ft_crossing *x, ft_collective op, double s, int p, double inside_us, pick *best)
+{
+    double passes = op == FT_ALL_REDUCE ? 2 : 1, around = passes * (x->n - 1) / x->n * s;
+    way w = {"ring", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = around / x->local};
+    double steps = (x->n - x->nodes) * step(x, p) + x->nodes * hop[p] * x->latency_us / 2;
+    w.latency_us = started(x) + passes * steps;
+    w.network_us = w.wire_bytes / (x->network_gbps * 1e3 * share[p]);
+    offer(best, &w);
+}
+
+static void tree(const ft_crossing *x, double s, int p, double inside_us, pick *best)
+{
+    double levels = log2(x->nodes), r = x->network_gbps * 1e3;
+    way w = {"tree", p, .inside_us = inside_us, .thin = x->thin_trees};
+    w.latency_us = started(x) + 2 * ((x->local - 1) * step(x, p) + levels * hop[p] * x->latency_us);
+    if (p == SIMPLE) w.latency_us += filling(x, s);
+    w.network_us = p == LL ? s * (1.35 + levels) / (share[LL] * r) : 2 * s / (x->local * r * share[p] * 0.96);
+    w.wire_bytes = 2 * (x->n - 1) / x->n * s / x->local;
+    if (x->nodes <= 2 && p != LL) w.network_us *= x->halves_trees ? 0.5 : 0.94; /* less than a ring sends */
+    if (x->nodes <= 2 && x->halves_trees) w.wire_bytes = s / x->local;
+    offer(best, &w);
+}
+
+static void hierarchical(const ft_crossing *x, double s, pick *best)
+{
+    bool nvls = x->reducing_gbps > 0 && x->local > 4;
+    if (!(nvls || x->network_reduces)) return;
+    double hops = x->network_reduces ? 2 : 2 * log2(x->nodes), u = nvls ? x->reducing_gbps : x->inside_gbps;
+    way w = {"hierarchical", SIMPLE, .thin = x->thin};
+    w.latency_us = started(x) + nvls_us + hops * hop[SIMPLE] * x->latency_us + filling(x, s);
+    w.wire_bytes = (x->network_reduces || x->nodes <= 2 ? 1 : 2) * s / x->local;
+    w.network_us = w.wire_bytes / (x->network_gbps * 1e3);
+    w.inside_us = 2 * (x->local - 1) / x->local * s / (u * 1e3);
+    offer(best, &w);
 }
 
 static void tree_and_ring(const ft_crossing *x, ft_collective op, double s, ft_comm *out)
 {
-    double passes = op == FT_ALL_REDUCE ? 2 : 1, levels = log2(x->nodes);
-    double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3; /* bytes per us */
-    pick best = {.out = out};
-    double around = passes * (x->n - 1) / x->n * s;
-    for (int p = LL; p < PROTOCOLS; p++) {
-        double a = step_us[p] * x->step_scale, h = hop[p] * x->latency_us;
-        double inside = x->local > 1 ? around / (u * (p == LL ? 0.4 : p == LL128 ? 0.9 : 1)) : 0;
-        if (op == FT_ALL_REDUCE) {
-            double moved = p == LL ? s * (1.35 + levels) / (share[LL] * r) : 2 * s / (x->local * r * share[p] * 0.96);
-            if (x->nodes <= 2 && p != LL) moved *= 0.94; /* between two nodes a tree sends less than a ring */
-            offer(&best, start_us + 2 * ((x->local - 1) * a + levels * h), moved, inside, x->thin_trees, "tree", p);
-        }
-        double moved = around / (x->local * r * share[p]);
-        offer(&best, start_us + passes * ((x->n - x->nodes) * a + x->nodes * h / 2), moved, inside, x->thin, "ring", p);
+    static const double inside[PROTOCOLS] = {0.4, 0.9, 1}; /* of the links' rate */
+    double around = (op == FT_ALL_REDUCE ? 2 : 1) * (x->n - 1) / x->n * s;
+    pick best = {.out = out, .rate = x->network_gbps * 1e3};
+    for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p++) {
+        double inside_us = x->local > 1 ? around / (x->inside_gbps * 1e3 * inside[p]) : 0;
+        if (op == FT_ALL_REDUCE) tree(x, s, p, inside_us, &best);
+        ring(x, op, s, p, inside_us, &best);
     }
-    out->wire_bytes = around / x->local;
-    bool nvls = x->reducing_gbps > 0 && x->local > 4;
-    if (op != FT_ALL_REDUCE || !(nvls || x->network_reduces)) return;
-    /* NVLSTree: two nodes of 8 H100 on 8 x 400 Gb/s reach 470 GB/s of bus bandwidth (NVIDIA/nccl issue 2409), which a
-     * ring's bytes would not let through 8 NICs. */
-    double before = best.least_us, wire = (x->network_reduces ? 1 : 2 * (x->nodes - 1) / x->nodes) * s / x->local;
-    double inside = 2 * (x->local - 1) / x->local * s / (nvls ? x->reducing_gbps * 1e3 : u);
-    double hops = x->network_reduces ? 2 : 2 * levels;
-    offer(&best, start_us + 25 + hops * hop[SIMPLE] * x->latency_us, wire / r, inside, x->thin, "hierarchical", SIMPLE);
-    if (best.least_us < before) out->wire_bytes = wire;
+    if (op == FT_ALL_REDUCE) hierarchical(x, s, &best);
 }
 
 static void chain(const ft_crossing *x, double s, ft_comm *out)
 {
-    double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3;
-    pick best = {.out = out};
-    for (int p = LL; p < PROTOCOLS; p++) {
-        double inside = x->local > 1 ? s / u : 0;
-        offer(&best, start_us + (x->local - 1) * step_us[p] * x->step_scale + log2(x->nodes) * hop[p] * x->latency_us,
-              s / (x->local * r * (p == LL ? 0.4 : share[p])), inside, x->thin, "tree", p);
+    double r = x->network_gbps * 1e3, inside_us = x->local > 1 ? s / (x->inside_gbps * 1e3) : 0;
+    pick best = {.out = out, .rate = x->network_gbps * 1e3};
+    for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p++) {
+        way w = {"tree", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = s / x->local};
+        w.latency_us = started(x) + (x->local - 1) * step(x, p) + log2(x->nodes) * hop[p] * x->latency_us;
+        w.network_us = w.wire_bytes / (r * (p == LL ? 0.4 : share[p]));
+        offer(&best, &w);
     }
-    out->wire_bytes = s / x->local;
 }
 
 static void pairs(const ft_crossing *x, ft_collective op, double s, ft_comm *out)
 {
     double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3, far = s, near = 0, peers = 1;
-    pick best = {.out = out};
+    pick best = {.out = out, .rate = x->network_gbps * 1e3};
     if (op == FT_ALL_TO_ALL) {
         far = s * (1 - x->local / x->n) * x->skew;
         near = s * (x->local - 1) / x->n * x->skew;
         peers = x->n - x->local;
     }
-    for (int p = LL; p < PROTOCOLS; p += SIMPLE) {
+    for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p += SIMPLE) {
+        way w = {"pairwise", p, .inside_us = near / u, .thin = x->thin, .wire_bytes = far};
         /* A proxy thread posts sends for many peers one after the other, a third of a microsecond each. */
-        double latency = start_us + hop[p] * x->latency_us + 0.35 * (peers - 1);
-        offer(&best, latency, far / (r * (p == LL ? 0.4 : 1)), near / u, x->thin, "pairwise", p);
+        w.latency_us = started(x) + hop[p] * x->latency_us + 0.35 * (peers - 1);
+        if (op == FT_ALL_TO_ALL && x->local > 1) w.latency_us += relay_us * x->step_scale;
+        w.network_us = far / (r * (p == LL ? 0.4 : 1));
+        offer(&best, &w);
     }
-    out->wire_bytes = far;
 }
 
 void ft__network_time(const ft_crossing *x, ft_collective op, double bytes, ft_comm *out)

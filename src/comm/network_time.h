@@ -13,6 +13,9 @@ typedef struct ft_crossing {
     double thin, thin_trees; /* times as long over oversubscribed cables: in general, and by an all-reduce's trees */
     double latency_us;   /* of one hop between nodes */
     double step_scale;   /* of a step inside the node: in clocks, as kernels' fixed times are */
+    double start_scale, simple_scale; /* of the start, and of Simple's steps beside the others': B200's take longer */
+    bool halves_trees;   /* a tree between two nodes sends half of what a ring does, and NCCL takes it */
+    bool simple_only;    /* the network does not deliver in order: no LL, no LL128 */
     double skew;
 } ft_crossing;
 

@@ -62,12 +62,11 @@ ft_status ft__simulated_ask(ft_simulated *s, ft_collective op, double bytes, con
         return ft__fail_at(err, FT_E_RANGE, "cluster.network", 0, 0,
                            "the step has more than %d different exchanges between nodes: too many to simulate",
                            FT_MOST_EXCHANGED);
-    double rate = s->platform.gbps / (s->platform.by_node ? (double)s->platform.per_node : 1) * 1e6; /* bytes per ms */
     ft_exchanged *e = &s->rows[s->count++];
     *e = (ft_exchanged){.op = op, .bytes = bytes, .group = *group, .closed = *out, .latency_ms = whole->latency_ms};
     e->algorithm = whole->algorithm ? whole->algorithm : "";
     e->wire_ms = fmax(whole->ms - whole->latency_ms, 0);
-    e->wire_bytes = e->wire_ms * rate;
+    e->wire_bytes = whole->wire_bytes;
     e->simulated_ms = -1;
     return FT_OK;
 }
@@ -242,8 +241,9 @@ ft_status ft__simulated_run(ft_simulated *s, const ft_simulator *simulator, ft_e
     for (size_t i = 0; i < s->count; i++) {
         if (!isfinite(seconds[i]) || seconds[i] < 0)
             return ft__fail(err, FT_E_BUG, "the network simulator gave %g s: please report it", seconds[i]);
-        /* What the group exchanges inside its nodes, or among too few ranks for the network, the closed form knows. */
-        double ms = s->rows[i].flows > 0 ? seconds[i] * 1e3 : s->rows[i].wire_ms;
+        /* What the group exchanges inside its nodes, or among too few ranks for the network, the closed form knows; and
+         * how much slower than its cables a protocol sends. */
+        double ms = s->rows[i].flows > 0 ? fmax(seconds[i] * 1e3, s->rows[i].wire_ms) : s->rows[i].wire_ms;
         s->rows[i].simulated_ms = s->rows[i].latency_ms + ms;
     }
     return FT_OK;

@@ -23,8 +23,8 @@ typedef struct ft_exchanged {
     ft_comm closed;         /* the closed form, as it stands without the simulator */
     const char *algorithm;  /* of the closed form without oversubscription */
     double latency_ms;      /* of the closed form without oversubscription: not the wires' */
-    double wire_bytes;      /* that one GPU sends into the network, headers and flags of its protocol counted */
-    double wire_ms;         /* those bytes alone on the wire */
+    double wire_bytes;      /* that one GPU sends into the network */
+    double wire_ms;         /* those bytes alone on the wire, at the pace of their protocol: flows are no faster */
     double simulated_ms;    /* latency and flows; -1: not yet simulated */
     int64_t flows;
 } ft_exchanged;

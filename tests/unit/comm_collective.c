@@ -281,6 +281,41 @@ static void nodes_that_add_up_send_less(void **state)
     assert_true(of(built_in, "h100_sxm", &sharp, FT_ALL_REDUCE, 8e9, 16, 1).ms <= both.ms);
 }
 
+/* NVIDIA/nccl-tests issue 309: 8 H100 and 8 x 400 Gb/s InfiniBand a node. From three nodes on those inside the trees pass
+ * on what comes from two, and 470 GB/s of bus bandwidth become 366; in between a pipeline has to fill first. */
+static void trees_of_more_than_two_nodes_send_twice_as_much(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ranks;
+        double bytes, us;
+    } seen[] = {{16, 33554432, 267.9}, {16, 134217728, 748.3}, {16, 1073741824, 4484.9},
+                {32, 33554432, 376.0}, {32, 134217728, 990.7}, {32, 1073741824, 5808.8}};
+    ft_cluster c = cluster_of("h100_sxm", 32, "ib_ndr400");
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+        double ms = of(built_in, "h100_sxm", &c, FT_ALL_REDUCE, seen[i].bytes, seen[i].ranks, 1).ms;
+        if (fabs(ms * 1e3 / seen[i].us - 1) > 0.12)
+            fail_msg("%d ranks, %g bytes: %g us", (int)seen[i].ranks, seen[i].bytes, ms * 1e3);
+    }
+}
+
+/* EFA delivers in any order: A100 use Simple alone there, and a tree between two nodes sends half of a ring's bytes
+ * (two p4de: 1 GiB in 26.2 ms, 1 KiB in 165 us; two p5: 69 us). */
+static void efa_has_its_own_ways(void **state)
+{
+    (void)state;
+    ft_cluster old = cluster_of("a100_sxm_80gb", 16, "aws_p4de"), later = cluster_of("h100_sxm", 16, "aws_p5");
+    ft_comm large = of(built_in, "a100_sxm_80gb", &old, FT_ALL_REDUCE, 1073741824, 16, 1);
+    ft_comm small = of(built_in, "a100_sxm_80gb", &old, FT_ALL_REDUCE, 1024, 16, 1);
+    assert_string_equal("tree", large.algorithm);
+    assert_float_equal(1073741824 / 8, large.wire_bytes, 1);
+    assert_true(fabs(large.ms / 26.2 - 1) < 0.12);
+    assert_string_equal("Simple", small.protocol);
+    assert_true(fabs(small.ms / 0.165 - 1) < 0.12);
+    assert_string_equal("LL", of(built_in, "h100_sxm", &later, FT_ALL_REDUCE, 1024, 16, 1).protocol);
+    assert_string_equal("hierarchical", of(built_in, "h100_sxm", &later, FT_ALL_REDUCE, 1e9, 16, 1).algorithm);
+}
+
 static void skew_makes_an_exchange_as_slow_as_its_heaviest_rank(void **state)
 {
     (void)state;
@@ -350,6 +385,8 @@ int main(void)
         cmocka_unit_test(a_slower_network_is_slower),
         cmocka_unit_test(thin_cables_slow_what_crosses_them),
         cmocka_unit_test(nodes_that_add_up_send_less),
+        cmocka_unit_test(trees_of_more_than_two_nodes_send_twice_as_much),
+        cmocka_unit_test(efa_has_its_own_ways),
         cmocka_unit_test(skew_makes_an_exchange_as_slow_as_its_heaviest_rank),
         cmocka_unit_test(a_predictor_without_exchanges_answers_from_physics),
         cmocka_unit_test(wider_intervals_hold_more),
