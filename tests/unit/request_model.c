@@ -168,9 +168,9 @@ static void what_cannot_be_is_refused(void **state)
     refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"tpp\":4}}", FT_E_KEY, "parallel.tpp",
             "unknown key \"tpp\"; did you mean \"tp\"?");
     refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"dp\":8,\"zero\":3,\"gather\":\"paramter\"}}", FT_E_NAME,
-            "gather", "unknown gather \"paramter\"; did you mean \"parameter\"?");
-    refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"dp\":8,\"zero\":3,\"gather\":true}}", FT_E_TYPE, "gather",
-            "\"gather\" must be a string, got true");
+            "parallel.gather", "unknown gather \"paramter\"; did you mean \"parameter\"?");
+    refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"dp\":8,\"zero\":3,\"gather\":true}}", FT_E_TYPE,
+            "parallel.gather", "\"gather\" must be a string, got true");
     refused("{\"task\":\"decode\",\"model\":{\"model_type\":\"bert\"}," ON "}", FT_E_UNSUPPORTED, "task",
             "\"bert\" generates no tokens: it has no prefill and no decode; ask for \"forward\"");
     refused("{\"model\":\"gpt2\"," ON ",\"batch\":1000000000000,\"seq\":100000}", FT_E_RANGE, "batch",
