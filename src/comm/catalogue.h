@@ -35,6 +35,7 @@ const ft_server_entry *ft__server_usual(const char *gpu);
 
 /* The network between nodes, as text says it. Scope: what the rate is of. */
 typedef struct ft_network {
+    const char *entry;     /* a fabric of the catalogue that the words name; NULL: by kind and rate */
     bool named;            /* the text says something about it; otherwise only about the inside of nodes */
     ft_fabric kind;
     double port_gbit;      /* of one port; 0: not said, as usual in the GPU's time */

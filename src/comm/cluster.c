@@ -185,7 +185,8 @@ static ft_status from_text(const ft_network *n, const ft_device *device, double 
     bool of_node = n->scope == FT_PER_NODE ||
                    (n->scope == FT_PER_PORT && n->ports <= 0 && !n->generation && n->gbit > usual);
     double port = of_node ? (n->generation ? n->port_gbit : fmin(usual, n->gbit)) : n->port_gbit;
-    const ft_fabric_entry *f = ft__fabric_nearest(n->kind, port > 0 ? port : usual);
+    const ft_fabric_entry *named = n->entry ? ft__fabric_find(n->entry) : NULL,
+                          *f = named ? named : ft__fabric_nearest(n->kind, port > 0 ? port : usual);
     double gbps = (n->gbit > 0 ? n->gbit : f->gbit) / 8;
     if (of_node)
         gbps /= per_node;

@@ -24,6 +24,7 @@ typedef struct part {
     int kind;          /* ft_fabric or -1 */
     double generation; /* Gbit of HDR, NDR, ...; 0 */
     double pcie_generation, pcie_lanes;
+    const char *entry;  /* of the catalogue; NULL: the nearest of its kind */
     const char *before; /* the word before, and its length: "not" oversubscribed, "fat" tree, "per" node */
     size_t before_length;
 } part;
@@ -78,6 +79,10 @@ static const struct {
                {"slingshot", FT_ETHERNET, 200},
                {"spectrum", FT_ROCE, 0}};
 enum { FABRICS = sizeof fabrics / sizeof *fabrics };
+/* Those of them that say which fabric of the catalogue is meant. */
+static const struct {
+    const char *word, *name;
+} entries[] = {{"tcpx", "tcpx_200"}, {"tcpxo", "tcpxo_200"}, {"slingshot", "slingshot_200"}};
 
 /* "infinband", "NDR400x": meant as one of ours, and not to be passed over. */
 static const char *misspelt(const char *w, size_t n)
@@ -129,6 +134,8 @@ static ft_status read_word(const char *w, size_t n, bool after_per, part *p, ft_
             /* "RDMA over Ethernet", "RoCE Ethernet": the first word that says more stands. */
             if (p->kind < 0 || (p->kind == FT_ROCE && fabrics[i].kind == FT_INFINIBAND)) p->kind = fabrics[i].kind;
             if (fabrics[i].gbit > 0) p->generation = fabrics[i].gbit;
+            for (size_t k = 0; k < sizeof entries / sizeof *entries; k++)
+                if (is(w, n, entries[k].word)) p->entry = entries[k].name;
             p->known = true;
             return FT_OK;
         }
@@ -309,6 +316,7 @@ static void settle(const part *p, ft_network *out)
 {
     double gbit = p->gbit > 0 ? p->gbit : p->generation;
     out->named = true;
+    out->entry = p->entry;
     out->kind = p->kind >= 0 ? (ft_fabric)p->kind : FT_ROCE;
     out->scope = p->per_gpu ? FT_PER_GPU : p->per_node && p->ports <= 0 && p->gbit > 0 ? FT_PER_NODE : FT_PER_PORT;
     out->ports = p->ports;

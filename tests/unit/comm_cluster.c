@@ -95,6 +95,14 @@ static void words_about_the_network_are_understood(void **state)
             fail_msg("%s: %g GB/s of %s (%s)", cases[i].text, t->gbps, t->name, c.understood);
         assert_non_null(strstr(c.understood, t->name));
     }
+    static const char *const named[][2] = {
+        {"GPUDirect-TCPX", "tcpx_200"}, {"8x200 Gb/s TCPXO per node", "tcpxo_200"}, {"HPE Slingshot", "slingshot_200"}};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        char json[300];
+        snprintf(json, sizeof json, "{\"gpus_per_node\": 8, \"interconnect\": \"%s\"}", named[i][0]);
+        ft_cluster c = good(json, "h100_sxm", 16);
+        assert_string_equal(outermost(&c)->name, named[i][1]);
+    }
 }
 
 static void left_out_it_is_the_usual_node(void **state)
