@@ -18,8 +18,8 @@ static void *array(ft_fusion *f, size_t count, size_t size)
     return p;
 }
 
-/* A loop's kernel that takes a share of its tensors every time (experts' gradients added up one by one) has no size that
- * follows from them: it stays as it is. */
+/* A loop's kernel that takes a share of its tensors every time (experts' gradients added up one by one) has no size
+ * that follows from them: it stays as it is. */
 static bool takes_shares(const ft_graph *g, const ft_node *n)
 {
     if (!(n->count > 1) || n->op.kind != FT_OP_ELEMENTWISE || n->out_count < 1 || n->out[0] < 0) return false;

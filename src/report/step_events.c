@@ -106,7 +106,8 @@ ft_status ft__rank_events(const ft_step_view *v, const ft_stage *stage, ft_rank_
     w.lanes.spent = NULL;
     bool sharded = v->parallel && ft__ranks_gathers_each(v->parallel, v->work),
          overlap = v->parallel && ft__ranks_overlaps(v->parallel, v->work),
-         always = overlap && ft__ranks_reduces_each(v->parallel, v->work); /* every micro-batch sends its gradients on */
+         always = overlap &&
+                  ft__ranks_reduces_each(v->parallel, v->work); /* every micro-batch sends its gradients on */
     walk(&w, FT_FORWARD, sharded, false, &out->first_forward);
     walk(&w, FT_BACKWARD, sharded, always, &out->first_backward);
     walk(&w, FT_FORWARD, sharded, false, &out->forward);

@@ -281,8 +281,8 @@ static void nodes_that_add_up_send_less(void **state)
     assert_true(of(built_in, "h100_sxm", &sharp, FT_ALL_REDUCE, 8e9, 16, 1).ms <= both.ms);
 }
 
-/* NVIDIA/nccl-tests issue 309: 8 H100 and 8 x 400 Gb/s InfiniBand a node. From three nodes on those inside the trees pass
- * on what comes from two, and 470 GB/s of bus bandwidth become 366; in between a pipeline has to fill first. */
+/* NVIDIA/nccl-tests issue 309: 8 H100 and 8 x 400 Gb/s InfiniBand a node. From three nodes on those inside the trees
+ * pass on what comes from two, and 470 GB/s of bus bandwidth become 366; in between a pipeline has to fill first. */
 static void trees_of_more_than_two_nodes_send_twice_as_much(void **state)
 {
     (void)state;
