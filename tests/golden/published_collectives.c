@@ -1,6 +1,6 @@
 /* nccl-tests tables of several nodes that others published (data/published/collectives.jsonl): mean error by
- * collective, of the clusters whose tables were fitted and of those that were held out. Bounds are what the code reaches
- * today, rounded up. Errors are of logarithms: twice and half as long count alike. */
+ * collective, of the clusters whose tables were fitted and of those that were held out. Bounds are what the code
+ * reaches today, rounded up. Errors are of logarithms: twice and half as long count alike. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
