@@ -21,6 +21,8 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from steps import timed_step
+
 VOCAB = 128256
 ATEN = torch.ops.aten
 KEPT = {
@@ -87,17 +89,7 @@ def measure(case: Case) -> dict:
     tokens = torch.randint(0, VOCAB, (case.batch, case.seq), device="cuda")
 
     def step() -> list[float]:
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
-        marks[0].record()
-        loss = model(input_ids=tokens, labels=tokens).loss
-        marks[1].record()
-        loss.backward()
-        marks[2].record()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        marks[3].record()
-        torch.cuda.synchronize()
-        return [marks[0].elapsed_time(marks[3])] + [marks[i].elapsed_time(marks[i + 1]) for i in range(3)]
+        return timed_step(lambda: model(input_ids=tokens, labels=tokens).loss, optimizer)
 
     step()
     step()

@@ -16,6 +16,8 @@ import typing
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from steps import timed_step
+
 VOCAB = 128256
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 
@@ -101,24 +103,11 @@ def stepper(case: Case) -> typing.Callable[[], list[float]]:
     backends = {"flash": [torch.nn.attention.SDPBackend.FLASH_ATTENTION],
                 "cudnn": [torch.nn.attention.SDPBackend.CUDNN_ATTENTION]}.get(case.attention)
 
-    def step() -> list[float]:
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(4)]
-        marks[0].record()
-        value = forward()
-        marks[1].record()
-        value.backward()
-        marks[2].record()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        marks[3].record()
-        torch.cuda.synchronize()
-        return [marks[0].elapsed_time(marks[3])] + [marks[i].elapsed_time(marks[i + 1]) for i in range(3)]
-
     def chosen() -> list[float]:
         if backends is None:
-            return step()
+            return timed_step(forward, optimizer)
         with torch.nn.attention.sdpa_kernel(backends):
-            return step()
+            return timed_step(forward, optimizer)
 
     return chosen
 

@@ -25,6 +25,36 @@ static inline void end(rig *r)
     ft__arena_free(r->arena);
 }
 
+static inline ft_ranks ranks_of(rig *r)
+{
+    return (ft_ranks){.arch = &r->arch,
+                      .work = &r->work,
+                      .parallel = &r->parallel,
+                      .cluster = &r->cluster,
+                      .device = &r->device,
+                      .predictor = predictor,
+                      .quantile = 0.9,
+                      .memo = r->memo,
+                      .arena = r->arena};
+}
+
+/* However little there is, the answer is an error or the step: every size of memory from `1/finer` to the next. */
+static inline void assert_survives_want(rig *r, size_t most, size_t finer, int least_failures)
+{
+    int failed = 0, done = 0;
+    for (size_t cap = 1024; cap <= most; cap += cap / finer) {
+        ft_ranks ranks = ranks_of(r);
+        ranks.arena = ft__arena_new(cap);
+        ft_error err;
+        ft_status status = ft__ranks_forecast(&ranks, &r->step, NULL, NULL, &err);
+        assert_true(status == FT_OK || status == FT_E_MEMORY);
+        failed += status != FT_OK;
+        done += status == FT_OK;
+        ft__arena_free(ranks.arena);
+    }
+    assert_true(failed > least_failures && done > 0);
+}
+
 static inline double now_ms(void)
 {
     struct timespec t;

@@ -19,19 +19,6 @@ static rig begin(const char *model, int64_t tp, int64_t pp, int64_t vpp, int64_t
     return r;
 }
 
-static ft_ranks ranks_of(rig *r)
-{
-    return (ft_ranks){.arch = &r->arch,
-                      .work = &r->work,
-                      .parallel = &r->parallel,
-                      .cluster = &r->cluster,
-                      .device = &r->device,
-                      .predictor = predictor,
-                      .quantile = 0.9,
-                      .memo = r->memo,
-                      .arena = r->arena};
-}
-
 static void forecast(rig *r)
 {
     ft_ranks ranks = ranks_of(r);
