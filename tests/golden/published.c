@@ -20,7 +20,7 @@ static const source sources[] = {
     {"Megatron-Bridge, experts", 0.20, 0.39, 0},
     {"torchtitan", 0.11, 0.54, 0.07},
     {"Korthikanti et al. 2022", 0.06, 0.12, 0},
-    {"MegaScale paper: Megatron-LM", 0.10, 0.14, 0},
+    {"MegaScale paper: Megatron-LM", 0.11, 0.15, 0},
     {"BLOOM", 0.12, 0.12, 0},
     {"SimuMax: Megatron-LM", 0.14, 0.29, 0.02},
     {"IBM fms-fsdp", 0.10, 0.19, 0},
