@@ -38,6 +38,23 @@ static inline ft_ranks ranks_of(rig *r)
                       .arena = r->arena};
 }
 
+/* The step, and what holds for every one of them. */
+static inline void forecast_sound(rig *r)
+{
+    ft__arena_reset(r->arena);
+    ft_ranks ranks = ranks_of(r);
+    ft_error err;
+    ft_graph *shown;
+    if (ft__ranks_forecast(&ranks, &r->step, &r->ranked, &shown, &err) != FT_OK) fail_msg("%s", err.message);
+    assert_true(r->step.low_ms > 0 && r->step.low_ms <= r->step.step_ms && r->step.step_ms <= r->step.high_ms);
+    assert_true(r->step.comm_exposed_ms >= 0 && r->step.comm_exposed_ms <= r->step.comm_ms + 1e-9);
+    double shares = 0;
+    for (int i = 0; i < 4; i++) shares += r->step.regime[i];
+    if (fabs(shares - 1) > 0.02)
+        fail_msg("shares add up to %.3f: compute %.3f memory %.3f", shares, r->step.regime[FT_COMPUTE],
+                 r->step.regime[FT_MEMORY]);
+}
+
 /* However little there is, the answer is an error or the step: every size of memory from `1/finer` to the next. */
 static inline void assert_survives_want(rig *r, size_t most, size_t finer, int least_failures)
 {
