@@ -119,6 +119,8 @@
       "gradients are exchanged beside the backward pass (the default)")                                                \
     X(TP_OVERLAP, "tp-overlap", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                \
       "with --sp, exchanges of tensor ranks run in pieces beside their products [fused in fp8, fp4]")                  \
+    X(DEAL, "deal", 0, CHOICE, "even|rest", NULL, STEPS, PARALLEL,                                                     \
+      "layers that pp * vpp does not divide: refused, or the last chunk takes what remains")                           \
     X(ULYSSES, "ulysses", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
       "--cp by all-to-all of heads instead of a ring of keys and values")                                              \
     X(GATHER, "gather", 0, CHOICE, "layer|parameter", NULL, STEPS, PARALLEL,                                           \

@@ -19,6 +19,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "sp",
                                        "schedule",
                                        "overlap",
+                                       "deal",
                                        "ulysses",
                                        "shard",
                                        "bucket_mib",
@@ -69,6 +70,10 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
         out->in_pieces = pieces;
     }
     FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
+    static const char *const deals[] = {"even", "rest"};
+    int deal = 0;
+    FT_TRY(ft__request_word_in(p, "parallel", "deal", deals, COUNT(deals), &deal, err));
+    out->rest = deal == 1;
     static const char *const dispatches[] = {"copies", "once"};
     int dispatch = 0;
     FT_TRY(ft__request_word_in(p, "parallel", "expert_dispatch", dispatches, COUNT(dispatches), &dispatch, err));

@@ -142,7 +142,7 @@ static void propose_layout(proposals *p, const ft_step *step)
     if (l->ep > 1 && l->tp > 1 && l->sp) propose(p, FT_MOVE_WHOLE_EXPERTS, 1);
     if (l->pp > 1) {
         for (int64_t chunks = 2; chunks <= 8; chunks *= 2)
-            if (chunks != l->vpp && ft__layout_deal(p->now->arch->layers, l->pp * chunks) != FT_DEAL_FRONT)
+            if (chunks != l->vpp && ft__layout_deal(p->now->arch->layers, l->pp * chunks, l->rest) != FT_DEAL_FRONT)
                 propose(p, FT_MOVE_CHUNKS, chunks);
         if (l->schedule != FT_ZERO_BUBBLE) propose(p, FT_MOVE_SCHEDULE, FT_ZERO_BUBBLE);
     }

@@ -71,10 +71,10 @@ static ft_status positive(const char *key, int64_t degree, ft_error *err)
  * of them for so many stages. One per stage always does. */
 static ft_status check_chunks(const ft_parallel *p, int64_t layers, ft_error *err)
 {
-    if (ft__layout_deal(layers, p->pp * p->vpp) != FT_DEAL_FRONT) return FT_OK;
+    if (ft__layout_deal(layers, p->pp * p->vpp, p->rest) != FT_DEAL_FRONT) return FT_OK;
     int64_t below = p->vpp, above = below + 1, most = (layers + 2) / p->pp; /* vpp itself does not */
-    while (below > 1 && ft__layout_deal(layers, p->pp * below) == FT_DEAL_FRONT) below--;
-    while (above <= most && ft__layout_deal(layers, p->pp * above) == FT_DEAL_FRONT) above++;
+    while (below > 1 && ft__layout_deal(layers, p->pp * below, p->rest) == FT_DEAL_FRONT) below--;
+    while (above <= most && ft__layout_deal(layers, p->pp * above, p->rest) == FT_DEAL_FRONT) above++;
     char near[64];
     if (above <= most)
         snprintf(near, sizeof near, "%lld or %lld", (long long)below, (long long)above);
@@ -82,9 +82,9 @@ static ft_status check_chunks(const ft_parallel *p, int64_t layers, ft_error *er
         snprintf(near, sizeof near, "%lld", (long long)below);
     return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
                        "pp * vpp = %lld divides neither the model's %lld layers nor %lld, the loss counted as one, nor "
-                       "%lld, the embedding too; \"vpp\" %s would do",
-                       (long long)p->pp * p->vpp, (long long)layers, (long long)layers + 1, (long long)layers + 2,
-                       near);
+                       "%lld, the embedding too; \"vpp\" %s would do%s",
+                       (long long)p->pp * p->vpp, (long long)layers, (long long)layers + 1, (long long)layers + 2, near,
+                       ft__layout_deal(layers, p->pp * p->vpp, true) == FT_DEAL_REST ? ", or \"deal\": \"rest\"" : "");
 }
 
 static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_error *err)

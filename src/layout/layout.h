@@ -42,6 +42,7 @@ typedef struct ft_parallel {
                              * makes them (user buffers, AsyncTP); 0: the product waits; -1: as the stack does it */
     bool overlap_sends, wait_sends; /* an interleaved pipeline's stages send beside their work, or wait as those of 1f1b
                                      * do; neither: as the stack does */
+    bool rest;              /* layers that do not divide: the last chunk takes what remains */
     bool ulysses;           /* context parallel by all-to-all of heads instead of a ring of keys and values */
     bool dispatch_once;     /* a token travels once to a rank, and to a node, with several of its experts (DeepEP) */
     double skew;            /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
@@ -79,10 +80,11 @@ typedef enum ft_deal {
     FT_DEAL_EVEN,           /* as many to each */
     FT_DEAL_ENDS,           /* embedding and loss count as a layer each: the first and the last place have one less */
     FT_DEAL_LOSS,           /* the loss counts as one: the last place has one less */
+    FT_DEAL_REST,           /* as many to each as the most need, to the last what remains */
     FT_DEAL_FRONT           /* one more to the first ones */
 } ft_deal;
-ft_deal ft__layout_deal(int64_t layers, int64_t places);
-void ft__layout_range(int64_t layers, int64_t places, int64_t place, int64_t *from, int64_t *to);
+ft_deal ft__layout_deal(int64_t layers, int64_t places, bool rest);
+void ft__layout_range(int64_t layers, int64_t places, bool rest, int64_t place, int64_t *from, int64_t *to);
 int64_t ft__parallel_chunks(const ft_parallel *p); /* of a stage: vpp where the schedule interleaves */
 
 /* Which part of a stage's iterations of a block each of its chunks runs: [chunk * blocks + block], 0 to 1. */

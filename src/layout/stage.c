@@ -22,12 +22,14 @@ static int64_t period_of(const ft_graph *g, int32_t block)
 typedef struct dealer {
     const ft_graph *g;
     int64_t stages, chunks, units, most; /* units: layers; most: of the longest period */
+    bool rest;                           /* the last place takes what remains */
     int32_t first, last;                 /* blocks of layers */
 } dealer;
 
 static dealer look(const ft_graph *g, const ft_parallel *p)
 {
-    dealer d = {.g = g, .stages = p->pp, .chunks = ft__parallel_chunks(p), .most = 1, .first = -1, .last = -1};
+    dealer d = {
+        .g = g, .stages = p->pp, .chunks = ft__parallel_chunks(p), .rest = p->rest, .most = 1, .first = -1, .last = -1};
     for (int32_t b = 0; b < g->block_count; b++) {
         if (!is_layers(&g->blocks[b])) continue;
         int64_t period = period_of(g, b);
@@ -43,7 +45,7 @@ static dealer look(const ft_graph *g, const ft_parallel *p)
 static int64_t met(const dealer *d, int64_t stage, int64_t chunk, int64_t at, int64_t end)
 {
     int64_t from, to;
-    ft__layout_range(d->units, d->stages * d->chunks, chunk * d->stages + stage, &from, &to);
+    ft__layout_range(d->units, d->stages * d->chunks, d->rest, chunk * d->stages + stage, &from, &to);
     if (from < at) from = at;
     if (to > end) to = end;
     return to > from ? to - from : 0;

@@ -78,7 +78,7 @@ static void add_layers(ft_text *out, const ft_step_view *v, int64_t stage)
     ft__answer_key(out, "layers");
     ft__text_add(out, "[");
     for (int64_t c = 0; c < chunks; c++) {
-        ft__layout_range(v->arch->layers, stages * chunks, c * stages + stage, &from, &to);
+        ft__layout_range(v->arch->layers, stages * chunks, v->parallel->rest, c * stages + stage, &from, &to);
         ft__text_addf(out, "%s%" PRId64, c ? "," : "", to - from);
     }
     ft__text_add(out, "]");

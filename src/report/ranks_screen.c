@@ -42,7 +42,7 @@ static void add_layout(ft_text *t, const ft_style *style, const ft_step_view *v)
     if (p->pp > 1) {
         ft__text_addf(t, ", %s", ft__schedule_name(p->schedule));
         if (p->vpp > 1) ft__text_addf(t, " with %" PRId64 " chunks per GPU", p->vpp);
-        if (ft__layout_deal(v->arch->layers, p->pp * ft__parallel_chunks(p)) != FT_DEAL_EVEN) {
+        if (ft__layout_deal(v->arch->layers, p->pp * ft__parallel_chunks(p), p->rest) != FT_DEAL_EVEN) {
             ft__text_add(t, ", ");
             ft__add_dealt(t, v);
         }

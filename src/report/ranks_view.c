@@ -51,13 +51,15 @@ void ft__add_dealt(ft_text *out, const ft_step_view *v)
 {
     int64_t stages = v->parallel->pp, chunks = ft__parallel_chunks(v->parallel), layers = v->arch->layers, from, to;
     int64_t places = stages * chunks, more = layers % places, middle = places > 2 ? 1 : 0;
-    ft_deal deal = ft__layout_deal(layers, places);
-    ft__layout_range(layers, places, deal == FT_DEAL_ENDS ? middle : 0, &from, &to);
+    ft_deal deal = ft__layout_deal(layers, places, v->parallel->rest);
+    ft__layout_range(layers, places, v->parallel->rest, deal == FT_DEAL_ENDS ? middle : 0, &from, &to);
     add_layers(out, to - from);
     ft__text_add(out, chunks > 1 ? " per chunk" : " per stage");
     if (deal == FT_DEAL_ENDS)
         ft__text_addf(out, ", %" PRId64 " in the first and the last, with embedding and head", to - from - 1);
     if (deal == FT_DEAL_LOSS) ft__text_addf(out, ", %" PRId64 " in the last, with the head", to - from - 1);
+    if (deal == FT_DEAL_REST)
+        ft__text_addf(out, ", %" PRId64 " in the last, with the head", layers - (places - 1) * (to - from));
     if (deal == FT_DEAL_FRONT) ft__text_addf(out, ", %" PRId64 " in the last %" PRId64, to - from - 1, places - more);
 }
 

@@ -145,7 +145,7 @@ ft_status ft__ranks_layer_parts(const ft_ranks *r, double **out, ft_error *err)
     for (int64_t s = 0; s < p->pp; s++) {
         double all = 0;
         for (int64_t c = 0; c < chunks; c++) {
-            ft__layout_range(r->arch->layers, places, c * p->pp + s, &from, &to);
+            ft__layout_range(r->arch->layers, places, p->rest, c * p->pp + s, &from, &to);
             all += (double)(to - from);
             (*out)[c * p->pp + s] = (double)(to - from);
         }

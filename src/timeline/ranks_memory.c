@@ -149,7 +149,7 @@ static int64_t first_of_experts(const ft_ranks *r)
     const ft_parallel *p = r->parallel;
     int64_t places = p->pp * ft__parallel_chunks(p), from = 0, to, s = 1;
     for (; s + 2 < p->pp; s++) {
-        ft__layout_range(r->arch->layers, places, s, &from, &to);
+        ft__layout_range(r->arch->layers, places, p->rest, s, &from, &to);
         if (from >= r->arch->first_dense) break;
     }
     return s;
@@ -162,7 +162,7 @@ ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft
     FT_TRY(lists_of(r, &lists, err));
     /* The first stage holds most micro-batches, the last one the logits; those between hold less than one of them,
      * but perhaps a layer more than the first, or experts where its layers are dense. */
-    bool uneven = ft__layout_deal(r->arch->layers, p->pp * ft__parallel_chunks(p)) == FT_DEAL_ENDS ||
+    bool uneven = ft__layout_deal(r->arch->layers, p->pp * ft__parallel_chunks(p), p->rest) == FT_DEAL_ENDS ||
                   r->arch->first_dense > 0;
     int64_t some[3] = {0, p->pp - 1, first_of_experts(r)}, count = p->pp < 2 ? 1 : uneven && p->pp > 2 ? 3 : 2;
     double most = -1;

@@ -19,9 +19,9 @@ static void layers_are_dealt_as_megatron_does(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t layers = cases[i].layers, places = cases[i].places, at = 0, from, to;
-        assert_int_equal(ft__layout_deal(layers, places), cases[i].deal);
+        assert_int_equal(ft__layout_deal(layers, places, false), cases[i].deal);
         for (int64_t p = 0; p < places; p++) {
-            ft__layout_range(layers, places, p, &from, &to);
+            ft__layout_range(layers, places, false, p, &from, &to);
             assert_int_equal(from, at); /* one after the other, nothing twice */
             assert_true(to >= from);
             if (p == 0) assert_int_equal(to - from, cases[i].first);
@@ -36,7 +36,7 @@ static void layers_are_dealt_as_megatron_does(void **state)
         for (int64_t places = 1; places <= layers + 2; places++) {
             int64_t at = 0, from, to, least = layers, most = 0;
             for (int64_t p = 0; p < places; p++) {
-                ft__layout_range(layers, places, p, &from, &to);
+                ft__layout_range(layers, places, false, p, &from, &to);
                 assert_int_equal(from, at);
                 at = to;
                 if (to - from < least) least = to - from;
@@ -44,6 +44,29 @@ static void layers_are_dealt_as_megatron_does(void **state)
             }
             assert_int_equal(at, layers);
             if (most - least > 1) fail_msg("%lld layers, %lld places", (long long)layers, (long long)places);
+        }
+}
+
+/* DeepSeek-V3 as Megatron-Bridge runs it: 61 layers over 16 places, fifteen times four and one. */
+static void the_last_takes_what_remains(void **state)
+{
+    (void)state;
+    int64_t from, to;
+    assert_int_equal(ft__layout_deal(61, 16, true), FT_DEAL_REST);
+    assert_int_equal(ft__layout_deal(64, 16, true), FT_DEAL_EVEN);  /* where they divide, they do */
+    assert_int_equal(ft__layout_deal(33, 16, true), FT_DEAL_FRONT); /* five places would have none */
+    for (int64_t layers = 1; layers <= 130; layers++)
+        for (int64_t places = 2; places <= layers; places++) {
+            int64_t at = 0, first = 0;
+            for (int64_t p = 0; p < places; p++) {
+                ft__layout_range(layers, places, true, p, &from, &to);
+                assert_int_equal(from, at);
+                if (p == 0) first = to - from;
+                bool rest = ft__layout_deal(layers, places, true) == FT_DEAL_REST;
+                if (rest) assert_true(p + 1 < places ? to - from == first : to > from && to - from < first);
+                at = to;
+            }
+            assert_int_equal(at, layers);
         }
 }
 
@@ -146,7 +169,7 @@ static void patterns_are_taken_apart(void **state)
                 ft__arena_reset(arena);
                 const ft_graph *g = rank_of(&a, &w, &p, s, arena).g;
                 int64_t from, to, layers = 0;
-                ft__layout_range(a.layers, pp, s, &from, &to);
+                ft__layout_range(a.layers, pp, false, s, &from, &to);
                 for (int32_t b = 0; b < g->block_count; b++)
                     if (g->blocks[b].phase == FT_FORWARD && !strncmp(g->blocks[b].name, "layers", 6))
                         layers += g->blocks[b].repeat;
@@ -161,9 +184,8 @@ static void patterns_are_taken_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_are_dealt_as_megatron_does),
-        cmocka_unit_test(stages_share_all_layers),
-        cmocka_unit_test(a_chunk_has_its_own_kinds_of_layers),
+        cmocka_unit_test(layers_are_dealt_as_megatron_does), cmocka_unit_test(the_last_takes_what_remains),
+        cmocka_unit_test(stages_share_all_layers),           cmocka_unit_test(a_chunk_has_its_own_kinds_of_layers),
         cmocka_unit_test(patterns_are_taken_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
