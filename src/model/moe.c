@@ -86,7 +86,9 @@ ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out,
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref y = ft__node_out(b, &n, routed, out, t.dtype, t.element_bytes);
     bool loop = ft_dtype_bytes(t.dtype) > 2;
-    n.op = ft__gemm_kernel(b->math == FT_TF32 ? FT_TF32 : t.dtype, loop ? 1 : hit, each, out, in, "nt", false);
+    /* PyTorch's grouped product is one of 16 bits; Transformer Engine's computes in what the other layers do. */
+    bool low = m->fused && ft_dtype_bytes(b->math) < 2;
+    n.op = ft__gemm_kernel(b->math == FT_TF32 || low ? b->math : t.dtype, loop ? 1 : hit, each, out, in, "nt", false);
     n.op.name = "bmm";
     if (loop) { /* there is no grouped product in fp32: the host waits for the sizes and multiplies one by one */
         n.count = (float)hit;

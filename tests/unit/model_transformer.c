@@ -212,6 +212,11 @@ static void megatron_permutes(void **state)
     assert_int_equal(count_verb(g, FT_DO_PERMUTE, FT_FORWARD), 2);
     assert_int_equal(count_verb(g, FT_DO_PERMUTE, FT_BACKWARD), 2);
     assert_int_equal(count_verb(plain, FT_DO_PERMUTE, FT_FORWARD), 0);
+    /* In fp8 the experts' products are too; PyTorch's grouped product has 16 bits. */
+    work.dtype = FT_FP8;
+    assert_int_equal(find(graph_of("qwen3-30b-a3b", 2, &work, arena), "moe.gate_up", "bmm")->op.dtype, FT_FP8);
+    work.execution = FT_RUN_EAGER;
+    assert_int_equal(find(graph_of("qwen3-30b-a3b", 2, &work, arena), "moe.gate_up", "bmm")->op.dtype, FT_BF16);
     assert_null(find(g, "moe.weigh", "mul"));
     assert_non_null(find(g, "moe.act", "swiglu_weighed"));
     const ft_node *there = find(g, "moe.dispatch", "copy");
