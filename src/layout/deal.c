@@ -6,8 +6,8 @@
  * generate_llm_fqn_per_model_part with input_weight 1 and output_weight 1): 126 layers are 128 slots, so that 16 stages
  * of 8 chunks have one slot each, the first of them the embedding's, the last one the loss'. Or the loss alone counts.
  * What divides in none of these ways is dealt out one layer more from the front, which a stage of one chunk may be, or,
- * where that is said, so that the last chunk takes what remains: DeepSeek-V3's 61 layers over 16 places are fifteen times
- * 4 and 1, with the head (Megatron-Bridge, set_deepseek_v3_pipeline_model_parallel_layout). */
+ * where that is said, so that the last chunk takes what remains: DeepSeek-V3's 61 layers over 16 places are fifteen
+ * times 4 and 1, with the head (Megatron-Bridge, set_deepseek_v3_pipeline_model_parallel_layout). */
 #include "layout/layout.h"
 
 int64_t ft__parallel_chunks(const ft_parallel *p)
