@@ -8,6 +8,7 @@
 #include "graph/operator.h"
 #include "kernel/collective.h"
 #include "report/answer.h"
+#include "report/network_screen.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -103,6 +104,7 @@ void ft__answer_collective(ft_text *out, const json_t *id, const ft_collective_r
     ft__answer_figure(out, "latency_ms", c->latency_ms);
     ft__answer_word(out, "tier", r->cluster.tier[c->tier].name);
     ft__answer_word(out, "understood", r->cluster.understood);
+    if (r->cluster.simulated) ft__answer_network(out, r->cluster.simulated);
     ft__answer_lines(out, "warnings", warnings);
     ft__text_add(out, "}");
 }

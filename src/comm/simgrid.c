@@ -243,7 +243,8 @@ ft_status ft__simulated_run(ft_simulated *s, const ft_simulator *simulator, ft_e
             return ft__fail(err, FT_E_BUG, "the network simulator gave %g s: please report it", seconds[i]);
         /* What the group exchanges inside its nodes, or among too few ranks for the network, the closed form knows; and
          * how much slower than its cables a protocol sends. */
-        double ms = s->rows[i].flows > 0 ? fmax(seconds[i] * 1e3, s->rows[i].wire_ms) : s->rows[i].wire_ms;
+        s->rows[i].flows_ms = s->rows[i].flows > 0 ? seconds[i] * 1e3 : s->rows[i].wire_ms;
+        double ms = fmax(s->rows[i].flows_ms, s->rows[i].wire_ms);
         s->rows[i].simulated_ms = s->rows[i].latency_ms + ms;
     }
     return FT_OK;

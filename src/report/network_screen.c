@@ -115,6 +115,8 @@ void ft__answer_network(ft_text *out, const ft_simulated *s)
         ft__answer_figure(out, "bytes", e->bytes);
         ft__answer_figure(out, "closed_ms", e->closed.ms);
         ft__answer_figure(out, "simulated_ms", e->simulated_ms);
+        ft__answer_figure(out, "wire_ms", e->wire_ms);
+        ft__answer_figure(out, "flows_ms", e->flows_ms);
         ft__text_add(out, "}");
     }
     ft__text_add(out, "]}");
