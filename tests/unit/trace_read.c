@@ -16,29 +16,33 @@
 
 /* -- slices ------------------------------------------------------------------------------------ */
 
-/* How many events come, or -1 where it is no trace; `why` is what broke it off. */
-static int events_of(const char *text, char why[128])
+/* Events that come until the end or an error; `why` is what broke it off. Closes. */
+static int drain(ft_slices *s, char *why, size_t room, ft_error *err)
 {
-    ft_slices *s;
-    ft_error err = {0};
     char *event;
     size_t length;
     bool more = true;
     int count = 0;
-    assert_int_equal(ft__slices_of(text, strlen(text), &s, &err), FT_OK);
-    while (more) {
-        if (ft__slices_next(s, &event, &length, &more, &err) != FT_OK) {
-            assert_int_equal(err.code, FT_E_FORMAT);
-            assert_non_null(strstr(err.message, "traceEvents"));
-            count = -1;
-            break;
-        }
+    while (more && ft__slices_next(s, &event, &length, &more, err) == FT_OK) {
         count += more;
         if (more) assert_int_equal(strlen(event), length);
     }
-    if (why) snprintf(why, 128, "%s", ft__slices_broken(s));
+    if (why) snprintf(why, room, "%s", ft__slices_broken(s));
     ft__slices_close(s);
     return count;
+}
+
+/* How many events come, or -1 where it is no trace. */
+static int events_of(const char *text, char why[128])
+{
+    ft_slices *s;
+    ft_error err = {0};
+    assert_int_equal(ft__slices_of(text, strlen(text), &s, &err), FT_OK);
+    int count = drain(s, why, 128, &err);
+    if (err.code == FT_OK) return count;
+    assert_int_equal(err.code, FT_E_FORMAT);
+    assert_non_null(strstr(err.message, "traceEvents"));
+    return -1;
 }
 
 static void test_forms(void **state)
@@ -124,17 +128,10 @@ static int events_with_a_fault(unsigned char *packed, size_t size, size_t at, ch
 {
     ft_slices *s;
     ft_error err = {0};
-    char *event;
-    size_t length;
-    bool more = true;
-    int count = 0;
     packed[size - at] ^= 0x10;
     assert_int_equal(ft__slices_open(scratch_file("fault.json.gz", packed, size), &s, &err), FT_OK);
     packed[size - at] ^= 0x10;
-    while (more && ft__slices_next(s, &event, &length, &more, &err) == FT_OK) count += more;
-    snprintf(why, 120, "%s", ft__slices_broken(s));
-    ft__slices_close(s);
-    return count;
+    return drain(s, why, 120, &err);
 }
 
 /* A wrong checksum or length is found behind the last event: none of them is lost. Members behind the first are read,
