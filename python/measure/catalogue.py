@@ -16,6 +16,8 @@ import torch
 import transformers
 from torch.profiler import ProfilerActivity, profile
 
+from steps import timed_step
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CASES = [
     ("qwen3-1.7b", 4, 1024, "none"), ("qwen3-1.7b", 4, 1024, "full"), ("qwen3-4b", 2, 2048, "full"), ("gemma-2-2b", 2, 1024, "none"),
@@ -39,14 +41,7 @@ def measure(name: str, batch: int, seq: int, recompute: str) -> dict:
     tokens = torch.randint(0, 1000, (batch, seq), device="cuda")
 
     def step() -> float:
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        first.record()
-        model(input_ids=tokens, labels=tokens).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        last.record()
-        torch.cuda.synchronize()
-        return first.elapsed_time(last)
+        return timed_step(lambda: model(input_ids=tokens, labels=tokens).loss, optimizer)[0]
 
     for _ in range(3):
         step()

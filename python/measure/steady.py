@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import pathlib
-import subprocess
 import sys
-import threading
 import time
 import typing
 
 import torch
+
+from watch import Watch
 
 SIZE = 8192
 SECONDS, REST, WINDOW = 6.0, 10.0, 0.25
@@ -31,23 +31,12 @@ def product(kind: str) -> typing.Callable[[], torch.Tensor]:
     return lambda: torch._scaled_mm(x, y.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16, use_fast_accum=True)
 
 
-def watch(stop: threading.Event, began: float, samples: list) -> None:
-    query = ["nvidia-smi", "--query-gpu=clocks.sm,power.draw.instant,temperature.gpu", "--format=csv,noheader,nounits"]
-    while not stop.is_set():
-        done = subprocess.run(query, capture_output=True, text=True, check=False)
-        figures = [float(x) for x in done.stdout.split(",")] if done.returncode == 0 else []
-        samples.append([round(time.time() - began, 3), *figures])
-        time.sleep(0.2)
-
-
-def measure(kind: str) -> dict:
+def measure(watch: Watch, kind: str) -> dict:
     run = product(kind)
     run()
     torch.cuda.synchronize()
     time.sleep(REST)
-    rates, samples, stop, began = [], [], threading.Event(), time.time()
-    thread = threading.Thread(target=watch, args=(stop, began, samples))
-    thread.start()
+    rates, began = [], time.time()
     each = 16
     while time.time() - began < SECONDS:
         start, count = time.time(), 0
@@ -60,15 +49,14 @@ def measure(kind: str) -> dict:
             last.record()
             last.synchronize()
         rates.append([round(time.time() - began, 3), round(2 * SIZE**3 * count / first.elapsed_time(last) * 1e-9, 1)])
-    stop.set()
-    thread.join()
-    return {"format": kind, "size": SIZE, "tflops": rates, "clock_power": samples}
+    return {"format": kind, "size": SIZE, "tflops": rates, "clock_power": watch.since(began)}
 
 
 def main() -> None:
+    watch = Watch()
     with pathlib.Path(sys.argv[1]).open("a") as out:
         for kind in ("bf16", "fp16", "fp8"):
-            out.write(json.dumps(measure(kind)) + "\n")
+            out.write(json.dumps(measure(watch, kind)) + "\n")
             out.flush()
 
 

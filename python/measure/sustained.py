@@ -5,35 +5,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from steps import timed_step
+from watch import Watch
+
 # (width, layers, heads, sequences, seconds): products take from half to four fifths of the step.
 CASES = ((4096, 8, 32, 6, 20), (2048, 24, 16, 8, 12), (8192, 3, 64, 8, 15))
 SEQ = 2048
-
-
-class Watch(threading.Thread):
-    """Clock, power and temperature, five times a second."""
-
-    QUERY = "--query-gpu=clocks.sm,power.draw,temperature.gpu"
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.samples: list[tuple[float, list[float]]] = []
-        self.start()
-
-    def run(self) -> None:
-        command = ["nvidia-smi", self.QUERY, "--format=csv,noheader,nounits", "-lms", "200"]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as smi:
-            for line in smi.stdout or ():
-                self.samples.append((time.time(), [float(x) for x in line.split(",")]))
 
 
 def measure(watch: Watch, width: int, layers: int, heads: int, batch: int, seconds: float) -> dict:
@@ -44,15 +28,9 @@ def measure(watch: Watch, width: int, layers: int, heads: int, batch: int, secon
     tokens = torch.randint(0, 50257, (batch, SEQ))
     steps, began = [], time.time()
     while time.time() - began < seconds:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        model(input_ids=tokens, labels=tokens).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        end.record()
-        torch.cuda.synchronize()
-        steps.append([round(time.time() - began, 2), round(start.elapsed_time(end), 2)])
-    seen = [[round(at - began, 2), *sample] for at, sample in watch.samples if began <= at]
+        ms = timed_step(lambda: model(input_ids=tokens, labels=tokens).loss, optimizer)[0]
+        steps.append([round(time.time() - began, 2), round(ms, 2)])
+    seen = watch.since(began)
     return dict(model=dict(model_type="gpt2", **settings), batch=batch, seq=SEQ, dtype="bf16", step_ms=steps,
                 clock_power=seen)
 
