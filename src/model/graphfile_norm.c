@@ -5,6 +5,21 @@
 #include "model/graphfile_reader.h"
 #include "model/relative.h"
 
+/* The weight that a norm finds among its operands: one that was computed (nemotron's w + 1), not a parameter. */
+static ft_ref computed_weight(ft_graph_reader *r, int64_t cols)
+{
+    ft_named w;
+    if (!ft__graphfile_operand(r, 1, &w)) return FT_NONE;
+    if (json_object_get(r->at, "weight")) {
+        ft__graphfile_fail(r, FT_E_RANGE, "its weight is given twice: as the second operand and by \"weight\"");
+        return FT_NONE;
+    }
+    if (ft__graphfile_elements(&w) == (double)cols) return w.ref;
+    ft__graphfile_fail(r, FT_E_RANGE, "the weight has %.0f elements, a row %lld", ft__graphfile_elements(&w),
+                       (long long)cols);
+    return FT_NONE;
+}
+
 /* layernorm, rmsnorm over the last axes. What does not lie in rows is copied into order first, and the copy dropped: x
  * itself is kept for the gradient. */
 void ft__read_norm(ft_graph_reader *r, const char *name)
@@ -16,7 +31,8 @@ void ft__read_norm(ft_graph_reader *r, const char *name)
     bool root = !strcmp(ft__graphfile_op(r), "rmsnorm");
     if (ft__graphfile_failed(r)) return;
     int64_t cols = ft__graphfile_span(&x, x.dims - last, x.dims), rows = ft__graphfile_span(&x, 0, x.dims - last);
-    ft_ref weight = ft__graphfile_weight(r, "weight", true, "norm.weight", 1, cols);
+    ft_ref weight = ft__graphfile_operands(r) > 1 ? computed_weight(r, cols)
+                                                  : ft__graphfile_weight(r, "weight", true, "norm.weight", 1, cols);
     ft_ref bias = root ? FT_NONE : ft__graphfile_weight(r, "bias", false, "norm.bias", 1, cols);
     if (ft__graphfile_failed(r)) return;
     const ft_tensor *t = ft__tensor_of(b, x.ref);

@@ -240,6 +240,16 @@ static void norms(void **state)
                           "{'op':'layernorm','in':'a','last':2,'bias':true,'out':'c'},"
                           "{'op':'rmsnorm','in':'c','out':'y'}");
     assert_true(g->parameters == 2 * 8192 + 64);
+    /* A weight that was computed is an operand: the parameter behind it, one small kernel, the norm. */
+    g = FORWARD("{'op':'parameter','shape':[64],'out':'w'},{'op':'add','in':['w','v'],'out':'u'},"
+                "{'op':'layernorm','in':['x','u'],'bias':true,'out':'y'}");
+    assert_true(g->parameters == 2 * 64);
+    assert_int_equal(2, help_kernels(g, FT_FORWARD));
+    REFUSED("{'op':'parameter','shape':[63],'out':'w'},{'op':'layernorm','in':['x','w'],'out':'y'}", FT_E_RANGE,
+            "block \"b\", node 2 (layernorm): the weight has 63 elements, a row 64");
+    REFUSED("{'op':'parameter','shape':[64],'out':'w'},{'op':'rmsnorm','in':['x','w'],'weight':true,'out':'y'}",
+            FT_E_RANGE,
+            "block \"b\", node 2 (rmsnorm): its weight is given twice: as the second operand and by \"weight\"");
     g = FORWARD("{'op':'groupnorm','in':'picture','groups':4,'out':'y','name':'gn'}");
     for (int32_t i = 0; i < g->node_count; i++)
         if (g->nodes[i].verb == FT_DO_ROW)

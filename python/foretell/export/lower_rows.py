@@ -56,12 +56,15 @@ def _affine(low: Lowering, weight: Value | None, bias: Value | None) -> tuple[di
 
 def _norm(low: Lowering, op: str, call: Call, weight: Value | None, bias: Value | None, keys: dict[str, Any]) -> None:
     parameters, rest = _affine(low, weight, bias)
-    if "weight" not in parameters:
+    operands = [call.args[0]]
+    if op in ("layernorm", "rmsnorm") and weight is not None and "weight" not in parameters:
+        operands.append(rest.pop(0))  # computed (w + 1): the kernel takes it like any other
+    elif "weight" not in parameters:
         keys["weight"] = False
     if op in ("batchnorm", "groupnorm") and "bias" not in parameters:
         keys["bias"] = False
     out = call.out if not rest else low.value(call.out.shape, call.out.dtype)
-    low.emit(op, [call.args[0]], out, keys, parameters)
+    low.emit(op, operands, out, keys, parameters)
     for i, value in enumerate(rest):
         made = call.out if i == len(rest) - 1 else low.value(call.out.shape, call.out.dtype)
         pointwise(low, "mul" if value is (low.now(weight) if weight is not None else None) else "add", [out, value], made)
