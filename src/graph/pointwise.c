@@ -23,6 +23,7 @@ static const ft_gradient gradients[] = {
     {"log", "div:gx", NULL, NULL},
     {"copy", "copy:g", NULL, NULL},
     {"relu", "relu_backward:gy", NULL, NULL},
+    {"relu2", "relu_backward:gx", NULL, NULL}, /* compiled into one kernel each way */
     {"gelu", "gelu_backward:gx", NULL, NULL},
     /* bloom's own function: keeps x alone and computes everything again */
     {"gelu_again",

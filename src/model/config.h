@@ -28,6 +28,7 @@ typedef enum ft_design {
 
 typedef enum ft_norm {
     FT_LAYERNORM,
+    FT_LAYERNORM_1P, /* the weight is kept as its distance from one: nemotron */
     FT_RMSNORM,
     FT_RMSNORM_WIDE /* weight applied in fp32: gemma, olmo2, gpt_oss */
 } ft_norm;

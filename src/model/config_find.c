@@ -65,7 +65,6 @@ static const char *relative_of(const char *name)
         {"ministral", "mistral"},
         {"mistral3", "mistral"},
         {"modernbert", "bert"},
-        {"nemotron", "llama"},
         {"olmo", "llama"},
         {"phimoe", "mixtral"},
         {"qwen2_5_vl", "qwen2"},

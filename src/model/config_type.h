@@ -108,6 +108,7 @@ ft_status ft__config_window(const ft_reading *r, ft_arch *a);
     X(phi3, "phi3")                         \
     X(starcoder2, "starcoder2")             \
     X(stablelm, "stablelm")                 \
+    X(nemotron, "nemotron")                 \
     X(glm, "glm")                           \
     X(glm4, "glm4")                         \
     X(seed_oss, "seed_oss")                 \

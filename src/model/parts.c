@@ -34,8 +34,33 @@ static ft_ref rmsnorm(ft_maker *m, const char *name, ft_ref x, bool wide)
     return ft__cast(b, name, h, low);
 }
 
+/* Layer norm with w + 1 for its weight, which is one more kernel over the weights alone (NemotronLayerNorm1P). Under
+ * autocast that class casts all operands down by itself and norms in the low format. Transformer Engine has w + 1 as an
+ * option of its kernel (zero_centered_gamma), engines add it when they load. */
+static ft_ref layernorm_1p(ft_maker *m, const char *name, ft_ref x, bool biased)
+{
+    ft_build *b = &m->b;
+    if (m->fused || m->engine) return ft__layernorm(b, name, x, biased ? FT_BIAS : FT_NO_BIAS);
+    int64_t width = ft__tensor_of(b, x)->cols;
+    ft_ref weight = ft__parameter(b, "norm.weight", 1, width);
+    ft_ref bias = biased ? ft__parameter(b, "norm.bias", 1, width) : FT_NONE;
+    weight = ft__pointwise(b, name, "addu", weight);
+    bool autocast = b->autocast;
+    if (autocast) {
+        ft_dtype low = ft__flowing(b->math);
+        x = ft__cast(b, name, x, low);
+        weight = ft__cast(b, name, weight, low);
+        if (bias != FT_NONE) bias = ft__cast(b, name, bias, low);
+    }
+    b->autocast = false;
+    ft_ref y = ft__norm_with(b, name, "layernorm", x, weight, bias);
+    b->autocast = autocast;
+    return y;
+}
+
 ft_ref ft__part_norm(ft_maker *m, const char *name, ft_ref x, ft_norm kind, bool bias)
 {
+    if (kind == FT_LAYERNORM_1P) return layernorm_1p(m, name, x, bias);
     if (kind == FT_LAYERNORM) return ft__layernorm(&m->b, name, x, bias ? FT_BIAS : FT_NO_BIAS);
     if (m->fused || m->engine) return ft__rmsnorm_fused(&m->b, name, x);
     return rmsnorm(m, name, x, kind == FT_RMSNORM_WIDE);
@@ -87,6 +112,7 @@ ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation
         return ft__mul(b, name, x, gate);
     }
     if (!strcmp(activation, "relu2")) {
+        if (one) return ft__pointwise(b, name, "relu2", x); /* Megatron-Core's squared_relu is compiled, gradient too */
         x = ft__pointwise(b, name, "relu", x);
         return ft__pointwise(b, name, "powu", x);
     }

@@ -78,6 +78,7 @@ static void a_config_that_says_nothing_has_the_library_s_defaults(void **state)
         {"phi", 24, 2048, 8192, 32, 32, 64, 51200, 2048, false},
         {"phi3", 32, 3072, 8192, 32, 32, 96, 32064, 4096, false},
         {"starcoder2", 30, 3072, 12288, 24, 2, 128, 49152, 4096, true},
+        {"nemotron", 32, 6144, 24576, 48, 48, 128, 256000, 4096, false},
         {"olmo2", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
         {"deepseek_v3", 61, 7168, 18432, 128, 128, 192, 129280, 4096, false},
         {"gpt_oss", 36, 2880, 2880, 64, 8, 64, 201088, 131072, false},

@@ -265,6 +265,34 @@ static void autocast_raises_what_it_must(void **state)
     ft__arena_free(arena);
 }
 
+/* transformers computes w + 1 before every norm and squares after relu; Transformer Engine's norm has the one in its
+ * kernel, and Megatron-Core's squared relu is compiled. Under autocast the norm's class casts everything down itself. */
+static void nemotron_s_norms_and_squares(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_TRAIN, FT_SDPA);
+    (void)state;
+    ft_graph *g = graph_of("nemotron-4-15b", 2, &work, arena);
+    const ft_node *one = find(g, "attn.norm", "addu");
+    assert_non_null(one);
+    assert_int_equal(one->op.u.elementwise.numel, 6144);
+    assert_non_null(find(g, "mlp.act", "relu"));
+    assert_non_null(find(g, "mlp.act", "powu"));
+    double parameters = g->parameters;
+    work.autocast = true;
+    g = graph_of("nemotron-4-15b", 2, &work, arena);
+    assert_int_equal(find(g, "mlp.norm", "layernorm")->op.dtype, FT_BF16);
+    work.autocast = false;
+    work.execution = FT_RUN_FUSED;
+    g = graph_of("nemotron-4-15b", 2, &work, arena);
+    assert_null(find(g, "attn.norm", "addu"));
+    assert_null(find(g, "mlp.act", "powu"));
+    assert_non_null(find(g, "mlp.act", "relu2"));
+    assert_non_null(find(g, "mlp.act", "relu_backward"));
+    assert_true(g->parameters == parameters);
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +304,7 @@ int main(void)
         cmocka_unit_test(megatron_permutes),
         cmocka_unit_test(more_of_anything_is_more),
         cmocka_unit_test(autocast_raises_what_it_must),
+        cmocka_unit_test(nemotron_s_norms_and_squares),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
