@@ -121,8 +121,10 @@
       "with --sp, exchanges of tensor ranks run in pieces beside their products [fused in fp8, fp4]")                  \
     X(DEAL, "deal", 0, CHOICE, "even|rest", NULL, STEPS, PARALLEL,                                                     \
       "layers that pp * vpp does not divide: refused, or the last chunk takes what remains")                           \
+    X(CP_KIND, "cp-kind", 0, CHOICE, "ring|ulysses|gather|pytorch", NULL, STEPS, PARALLEL,                             \
+      "how --cp brings keys and values to the queries [ring]")                                                         \
     X(ULYSSES, "ulysses", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
-      "--cp by all-to-all of heads instead of a ring of keys and values")                                              \
+      "--cp-kind ulysses: all-to-all of heads instead of a ring of keys and values")                                   \
     X(GATHER, "gather", 0, CHOICE, "layer|parameter", NULL, STEPS, PARALLEL,                                           \
       "--zero 3 gathers a layer ahead [FSDP], or tensor by tensor [DeepSpeed of 2021: fused fp16]")                    \
     X(SHARD, "shard", 0, WHOLE, "N", NULL, STEPS, PARALLEL,                                                            \

@@ -33,6 +33,7 @@ ft_status cli_scale_ask(scaler *s, const ft_parallel *p, int64_t batch, int64_t 
     if (parallel && (p->pp < 2 || p->schedule != s->p.schedule)) json_object_del(parallel, "schedule");
     if (parallel && p->tp < 2) json_object_del(parallel, "sp");
     if (parallel && p->cp < 2) json_object_del(parallel, "ulysses");
+    if (parallel && p->cp < 2) json_object_del(parallel, "cp_kind");
     int64_t shard = json_integer_value(json_object_get(parallel, "shard"));
     if (shard > 0 && p->dp * p->cp % shard) json_object_del(parallel, "shard"); /* more than these ranks are */
     fine = cli_asker_set(&s->ask, "parallel", parallel) && fine;                /* takes it, fine or not */

@@ -6,6 +6,23 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+/* `ulysses` is the older word for one of the kinds. */
+static ft_status read_context(const json_t *p, ft_context_kind *out, ft_error *err)
+{
+    const char *kinds[FT_CONTEXT_COUNT];
+    for (int i = 0; i < FT_CONTEXT_COUNT; i++) kinds[i] = ft__context_name((ft_context_kind)i);
+    int kind = -1;
+    bool ulysses = false;
+    FT_TRY(ft__request_word_in(p, "parallel", "cp_kind", kinds, COUNT(kinds), &kind, err));
+    FT_TRY(ft__json_bool(p, "ulysses", FT_OPTIONAL, &ulysses, "parallel", err));
+    if (kind >= 0 && json_object_get(p, "ulysses") && ulysses != (kind == FT_CONTEXT_ULYSSES))
+        return ft__fail_at(err, FT_E_RANGE, "parallel.ulysses", 0, 0,
+                           "\"ulysses\" is %s and \"cp_kind\" is \"%s\": one of them is enough",
+                           ulysses ? "true" : "false", kinds[kind]);
+    *out = kind >= 0 ? (ft_context_kind)kind : ulysses ? FT_CONTEXT_ULYSSES : FT_CONTEXT_RING;
+    return FT_OK;
+}
+
 ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err)
 {
     static const char *const keys[] = {"dp",
@@ -13,6 +30,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "pp",
                                        "vpp",
                                        "cp",
+                                       "cp_kind",
                                        "ep",
                                        "etp",
                                        "zero",
@@ -52,7 +70,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     FT_TRY(ft__json_whole(p, "zero", FT_OPTIONAL, 0, 3, &zero, "parallel", err));
     out->zero = (int)zero;
     FT_TRY(ft__json_bool(p, "sp", FT_OPTIONAL, &out->sp, "parallel", err));
-    FT_TRY(ft__json_bool(p, "ulysses", FT_OPTIONAL, &out->ulysses, "parallel", err));
+    FT_TRY(read_context(p, &out->context, err));
     FT_TRY(ft__json_bool(p, "overlap", FT_OPTIONAL, &out->overlap, "parallel", err));
     out->no_overlap = !out->overlap && json_object_get(p, "overlap");
     FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &out->drop_gathered, "parallel", err));

@@ -88,8 +88,8 @@ void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
     /* A mask costs as much beside five products as beside two, dropout much less: its numbers are drawn once more. */
     bool masked = n->traffic > 1, dropped = n->effort > (masked ? 2.5F : 1.5F);
     back.effort = (masked ? 1.75F : 1) * (dropped ? 1.2F : 1);
-    /* dQ is summed in fp32 before it is rounded. */
-    back.workspace = (float)(ft__tensor_numel(T(n->in[0])) * (ft_dtype_bytes(n->op.dtype) < 4 ? 4 : 0));
+    /* dQ is summed in fp32 before it is rounded; what was gathered for the forward kernel is gathered again. */
+    back.workspace = n->workspace + (float)(ft__tensor_numel(T(n->in[0])) * (ft_dtype_bytes(n->op.dtype) < 4 ? 4 : 0));
     ft_ref out[3];
     for (int i = 0; i < 3; i++) {
         out[i] = ft__result_like(t, &back, n->in[i]);

@@ -19,7 +19,7 @@ static bool takes_tp(const ft_parallel *p, const ft_divisible *m, int64_t tp)
 static bool takes_cp(const ft_parallel *p, const ft_divisible *m, int64_t cp)
 {
     if (cp == 1) return true;
-    return m->seq % (2 * cp) == 0 && !(p->ulysses && m->heads % (p->tp * cp)) &&
+    return m->seq % (2 * cp) == 0 && !(p->context == FT_CONTEXT_ULYSSES && m->heads % (p->tp * cp)) &&
            !(p->sp && p->tp > 1 && m->seq / cp % p->tp);
 }
 
@@ -132,7 +132,7 @@ static ft_status check_context(const ft_parallel *p, const ft_divisible *m, ft_e
                            "%s would do",
                            (long long)p->cp, 2 * (long long)p->cp, (long long)m->seq, near);
     }
-    if (p->ulysses && m->heads % (p->tp * p->cp)) {
+    if (p->context == FT_CONTEXT_ULYSSES && m->heads % (p->tp * p->cp)) {
         nearest_taken(takes_cp, p, m, p->cp, m->heads / p->tp, near, sizeof near);
         return ft__fail_at(
             err, FT_E_RANGE, "parallel.cp", 0, 0,

@@ -92,7 +92,7 @@ static void rename_all(cutter *c)
         for (int k = 0; k < n->in_count; k++) {
             ft_ref x = n->in[k];
             if (x < 0 || x >= c->known || c->alias[x] == FT_NONE) continue;
-            bool makes_it = n->verb == FT_DO_COMM && n->out_count && n->out[0] == c->alias[x];
+            bool makes_it = n->out_count && n->out[0] == c->alias[x];
             if (!makes_it) n->in[k] = c->alias[x];
         }
     }

@@ -42,6 +42,12 @@ ft_ref ft__cut_exchange(cutter *c, ft_ref x, share after, const exchanged *how)
     return out;
 }
 
+ft_ref ft__cut_trade(cutter *c, const char *name, ft_ref x, ft_axis axis)
+{
+    exchanged how = {.name = name, .axis = axis, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
+    return ft__cut_exchange(c, x, c->of[x], &how);
+}
+
 /* Under sequence parallelism only a rank's own tokens are kept for the backward pass, which gathers the others again
  * beside the product that gives the inputs' gradient (Korthikanti et al. 2022, section 4.2.2). */
 ft_ref ft__cut_f(cutter *c, const char *name, ft_ref x)

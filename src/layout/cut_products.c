@@ -1,10 +1,8 @@
-/* cut_products.c: products, attention and experts of one rank. */
+/* cut_products.c: products and experts of one rank. */
 #include <math.h>
 #include <string.h>
 
 #include "layout/cutter.h"
-
-static int64_t divided(int64_t n, double by) { return n > 0 ? ft__cut_part(n, 1 / by) : n; }
 
 /* Fewer key-value heads than ranks: each is held by several of them. */
 static double kv_part(const cutter *c)
@@ -131,10 +129,10 @@ static void grouped(cutter *c, ft_node *n)
         n->in[0] = ft__cut_f(c, n->name, x);
         o = (share){
             .rows = s.rows * (s.tokens ? tp : 1), .cols = 1 / tp, .part = 1 / tp, .split = true, .in_cols = true};
-        n->op.u.gemm.n = divided(n->op.u.gemm.n, tp);
+        n->op.u.gemm.n = cut_divided(n->op.u.gemm.n, tp);
     } else if (tp > 1) {
         o = (share){.rows = s.rows, .cols = 1, .part = 1};
-        n->op.u.gemm.k = divided(n->op.u.gemm.k, tp);
+        n->op.u.gemm.k = cut_divided(n->op.u.gemm.k, tp);
         partial = true;
     }
     ft__cut_give(c, y, o);
@@ -148,12 +146,6 @@ static void grouped(cutter *c, ft_node *n)
     ft__cut_emit(c, n);
     if (partial) ft__cut_g(c, n->name, y);
     c->expert = y;
-}
-
-static ft_ref all_to_all(cutter *c, const char *name, ft_ref x, ft_axis axis)
-{
-    exchanged how = {.name = name, .axis = axis, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
-    return ft__cut_exchange(c, x, c->of[x], &how);
 }
 
 /* A serving engine's one kernel: rows per expert are tokens * topk / experts, so that fewer experts get more each. */
@@ -171,22 +163,22 @@ void ft__cut_experts(cutter *c, ft_node *n)
     ft__cut_give(c, y, o);
     int64_t topk = n->op.u.moe.topk;
     n->op.u.moe.tokens = ft__cut_part(n->op.u.moe.tokens, o.rows);
-    n->op.u.moe.inter = divided(n->op.u.moe.inter, tp);
-    n->op.u.moe.experts = divided(n->op.u.moe.experts, ep);
+    n->op.u.moe.inter = cut_divided(n->op.u.moe.inter, tp);
+    n->op.u.moe.experts = cut_divided(n->op.u.moe.experts, ep);
     if (n->op.u.moe.topk > n->op.u.moe.experts) { /* a rank has fewer experts than a token chooses: as many rows */
         n->op.u.moe.tokens = (n->op.u.moe.tokens * topk + n->op.u.moe.experts - 1) / n->op.u.moe.experts;
         n->op.u.moe.topk = n->op.u.moe.experts;
     }
     if (ep > 1 && c->p->skew > 1) n->effort *= (float)c->p->skew;
     if (ep > 1) {
-        n->in[0] = all_to_all(c, n->name, n->in[0] < c->known ? n->in[0] : x, FT_AXIS_EXPERT);
+        n->in[0] = ft__cut_trade(c, n->name, n->in[0] < c->known ? n->in[0] : x, FT_AXIS_EXPERT);
         if (c->status == FT_OK) c->g->nodes[c->g->node_count - 1].exchange.bytes *= (double)topk;
     }
     ft__cut_emit(c, n);
     if (tp > 1) ft__cut_g(c, n->name, y);
     if (ep > 1) {
         ft_ref summed = c->alias[y];
-        c->alias[y] = all_to_all(c, n->name, y, FT_AXIS_EXPERT);
+        c->alias[y] = ft__cut_trade(c, n->name, y, FT_AXIS_EXPERT);
         if (c->status == FT_OK) {
             ft_node *back = &c->g->nodes[c->g->node_count - 1];
             back->exchange.bytes *= (double)topk;
@@ -195,7 +187,7 @@ void ft__cut_experts(cutter *c, ft_node *n)
     }
 }
 
-/* -- attention --------------------------------------------------------------------------------- */
+/* -- of two activations, or by heads ------------------------------------------------------------ */
 
 void ft__cut_matmul(cutter *c, ft_node *n)
 {
@@ -213,73 +205,4 @@ void ft__cut_matmul(cutter *c, ft_node *n)
     ft__cut_give(c, n->out[0],
                  (share){.rows = s.rows, .cols = 1, .part = s.part, .split = s.split, .tokens = s.tokens});
     ft__cut_emit(c, n);
-}
-
-/* Every rank holds two slices of each sequence, an early and a late one, so that causal work is even. Keys and values
- * travel the ring while the ones that are there are used: in sum an all-gather; going back they travel again, with
- * their gradients (Liu et al. 2023). A rank keeps its own. */
-static void ring(cutter *c, ft_node *n)
-{
-    double cp = (double)c->p->cp;
-    for (int i = 1; i < 3; i++) {
-        share all = c->of[n->in[i]];
-        all.rows *= cp;
-        exchanged how = {.name = n->name,
-                         .axis = FT_AXIS_CONTEXT,
-                         .kind = FT_EXCHANGE_ALL_GATHER,
-                         .gradient = FT_EXCHANGE_REDUCE_SCATTER,
-                         .borrowed = true,
-                         .gradient_scale = 2};
-        n->in[i] = ft__cut_exchange(c, n->in[i], all, &how);
-        if (c->status == FT_OK) { /* two parts are there at a time: the one in use and the one that comes */
-            c->g->nodes[c->g->node_count - 1].workspace *= (float)(2 / cp);
-            cut_tensor(c, n->in[i])->rows = cut_tensor(c, c->g->nodes[c->g->node_count - 1].in[0])->rows;
-        }
-    }
-    n->op.u.attention.q_len = divided(n->op.u.attention.q_len, cp);
-    if (!n->op.u.attention.causal) return;
-    int64_t seen = (n->op.u.attention.kv_len + 1) / 2, window = n->op.u.attention.window;
-    n->op.u.attention.causal = false; /* half of the pairs, as a rectangle */
-    n->op.u.attention.kv_len = window > 0 && window < seen ? window : seen;
-    n->op.u.attention.window = 0;
-}
-
-/* A serving engine's decoding over latents, which every rank holds all of. Context parallelism shares them out. */
-static void latents(cutter *c, ft_node *n)
-{
-    share s = c->of[n->in[0]];
-    double heads = s.split ? s.part : 1;
-    n->op.u.mla.heads = ft__cut_part(n->op.u.mla.heads, heads);
-    n->op.u.mla.kv_len = divided(n->op.u.mla.kv_len, (double)c->p->cp);
-    ft__cut_give(c, n->out[0],
-                 (share){.rows = s.rows / heads, .cols = heads, .part = heads, .split = s.split, .in_cols = true});
-    ft__cut_emit(c, n);
-}
-
-void ft__cut_attention(cutter *c, ft_node *n)
-{
-    if (n->op.kind == FT_OP_MLA) {
-        latents(c, n);
-        return;
-    }
-    share s = c->of[n->in[0]];
-    double heads = s.split ? s.part : 1, cp = (double)c->p->cp;
-    bool trade = cp > 1 && c->p->ulysses;
-    ft_ref y = n->out[0];
-    n->op.u.attention.heads = ft__cut_part(n->op.u.attention.heads, heads);
-    if (s.split) n->op.u.attention.kv_heads = ft__cut_part(n->op.u.attention.kv_heads, c->of[n->in[1]].part);
-    share o = {.rows = s.rows / heads, .cols = heads, .part = heads, .split = s.split, .in_cols = true};
-    o.tokens = s.tokens;
-    if (trade) { /* tokens for heads and back (Jacobs et al. 2023): the whole sequence, some of the heads */
-        for (int i = 0; i < 3; i++) n->in[i] = all_to_all(c, n->name, n->in[i], FT_AXIS_CONTEXT);
-        n->op.u.attention.heads = divided(n->op.u.attention.heads, cp);
-        n->op.u.attention.kv_heads = divided(n->op.u.attention.kv_heads, cp);
-    } else if (cp > 1) {
-        ring(c, n);
-    }
-    ft__cut_give(c, y, o);
-    for (int i = 1; i < n->out_count; i++)
-        ft__cut_give(c, n->out[i], (share){.rows = heads, .cols = 1 / cp, .part = heads, .split = s.split});
-    ft__cut_emit(c, n);
-    if (trade) c->alias[y] = all_to_all(c, n->name, y, FT_AXIS_CONTEXT);
 }

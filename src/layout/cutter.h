@@ -32,6 +32,7 @@ static inline ft_tensor *cut_tensor(const cutter *c, ft_ref x) { return &c->g->t
 static inline share whole_share(void) { return (share){.rows = 1, .cols = 1, .part = 1, .gathered = FT_NONE}; }
 
 int64_t ft__cut_part(int64_t whole, double share_of);
+static inline int64_t cut_divided(int64_t n, double by) { return n > 0 ? ft__cut_part(n, 1 / by) : n; }
 void ft__cut_give(cutter *c, ft_ref x, share s);
 void ft__cut_emit(cutter *c, const ft_node *n);
 
@@ -44,11 +45,12 @@ typedef struct exchanged {
     double gradient_scale; /* bytes going back over bytes going forward; 0: 1 */
 } exchanged;
 ft_ref ft__cut_exchange(cutter *c, ft_ref x, share after, const exchanged *how);
+ft_ref ft__cut_trade(cutter *c, const char *name, ft_ref x, ft_axis axis); /* all-to-all, and back */
 ft_ref ft__cut_f(cutter *c, const char *name, ft_ref x); /* what a product cut by columns reads */
 void ft__cut_g(cutter *c, const char *name, ft_ref x);   /* x is a partial sum: those who come later read the sum */
 void ft__cut_sums(cutter *c, const ft_node *n, int count); /* statistics of rows that are split by columns */
 
-/* Rules (cut_products.c, cut_rows.c). Each emits the node. */
+/* Rules (cut_products.c, cut_attention.c, cut_rows.c). Each emits the node. */
 double ft__cut_columns(const cutter *c, const ft_node *n); /* the part of a product's columns that one rank holds */
 void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count);
 void ft__cut_linear(cutter *c, ft_node *n);

@@ -25,6 +25,16 @@ typedef enum ft_gather {
     FT_GATHER_PARAMETER     /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
 } ft_gather;
 
+/* What context ranks send each other. */
+typedef enum ft_context_kind {
+    FT_CONTEXT_RING,        /* keys and values go round while the ones that are there are used: Megatron's p2p */
+    FT_CONTEXT_ULYSSES,     /* tokens for heads, and back: all-to-all */
+    FT_CONTEXT_GATHER,      /* keys and values are gathered before attention begins: Llama 3's, Megatron's all_gather */
+    FT_CONTEXT_PYTORCH,     /* torch.distributed.tensor.experimental.context_parallel, which torchtitan runs */
+    FT_CONTEXT_COUNT
+} ft_context_kind;
+const char *ft__context_name(ft_context_kind kind);
+
 typedef struct ft_parallel {
     int64_t dp, tp, pp, vpp, cp, ep;
     int64_t etp;            /* tensor ranks that share an expert: all of tp (0), or 1: experts are whole, and expert
@@ -43,7 +53,7 @@ typedef struct ft_parallel {
     bool overlap_sends, wait_sends; /* an interleaved pipeline's stages send beside their work, or wait as those of 1f1b
                                      * do; neither: as the stack does */
     bool rest;              /* layers that do not divide: the last chunk takes what remains */
-    bool ulysses;           /* context parallel by all-to-all of heads instead of a ring of keys and values */
+    ft_context_kind context;
     bool dispatch_once;     /* a token travels once to a rank, and to a node, with several of its experts (DeepEP) */
     double skew;            /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
     int64_t shard;          /* hybrid sharding: ranks that share one copy of the states; 0: all of dp */

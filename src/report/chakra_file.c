@@ -90,6 +90,7 @@ static int64_t comm_type(ft_exchange_kind kind)
     switch (kind) {
     case FT_EXCHANGE_ALL_GATHER: return FT_CHAKRA__COMM_TYPE__ALL_GATHER;
     case FT_EXCHANGE_REDUCE_SCATTER: return FT_CHAKRA__COMM_TYPE__REDUCE_SCATTER;
+    case FT_EXCHANGE_SEND_RECV: /* a step of a ring, which PyTorch asks all_to_all for */
     case FT_EXCHANGE_ALL_TO_ALL: return FT_CHAKRA__COMM_TYPE__ALL_TO_ALL;
     default: return FT_CHAKRA__COMM_TYPE__ALL_REDUCE;
     }

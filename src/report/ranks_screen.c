@@ -22,6 +22,9 @@ static void add_layout(ft_text *t, const ft_style *style, const ft_step_view *v)
     const ft_parallel *p = v->parallel;
     static const char *const sharded[] = {"", ", ZeRO-1: states sharded", ", ZeRO-2: states and gradients sharded",
                                           ", ZeRO-3: parameters sharded"};
+    static const char *const contexts[FT_CONTEXT_COUNT] = {"ring of keys and values", "all-to-all of heads",
+                                                           "keys and values gathered",
+                                                           "keys and values as PyTorch gathers them"};
     bool any = false;
     ft__text_addf(t, "%" PRId64 " GPU%s: ", ft__view_gpus(v), ft__view_gpus(v) == 1 ? "" : "s");
     add_degree(t, style, "tensor", p->tp, &any);
@@ -31,7 +34,7 @@ static void add_layout(ft_text *t, const ft_style *style, const ft_step_view *v)
     if (p->ep > 1) ft__text_addf(t, "%sexperts over %" PRId64, any ? ", " : "", p->ep);
     if (p->sp && p->tp > 1) ft__text_add(t, ", sequence parallel");
     if (ft__ranks_in_pieces(p, v->work)) ft__text_add(t, " beside products");
-    if (p->cp > 1) ft__text_add(t, p->ulysses ? ", all-to-all of heads" : ", ring of keys and values");
+    if (p->cp > 1 && p->context < FT_CONTEXT_COUNT) ft__text_addf(t, ", %s", contexts[p->context]);
     if (p->zero > 0 && p->zero <= 3 && p->dp * p->cp > 1) {
         ft__text_add(t, sharded[p->zero]);
         if (p->shard > 0) ft__text_addf(t, " in groups of %" PRId64, p->shard);

@@ -64,8 +64,7 @@ static ft_status alone_lanes(const ft_step_view *v, ft_lanes *out, ft_error *err
     double *none = ft__arena_array(v->arena, nodes > blocks ? nodes : blocks, sizeof *none);
     ft_axis *axis = ft__arena_array(v->arena, nodes, sizeof *axis);
     int32_t *awaits = ft__arena_array(v->arena, nodes, sizeof *awaits);
-    bool *ring = ft__arena_array(v->arena, nodes, sizeof *ring);
-    if (!none || !axis || !awaits || !ring) return ft__fail(err, FT_E_MEMORY, "out of memory for a trace");
+    if (!none || !axis || !awaits) return ft__fail(err, FT_E_MEMORY, "out of memory for a trace");
     for (size_t i = 0; i < nodes; i++) awaits[i] = -1;
     *out = (ft_lanes){.g = g,
                       .beats = v->step->pace->beats,
@@ -75,7 +74,7 @@ static ft_status alone_lanes(const ft_step_view *v, ft_lanes *out, ft_error *err
                       .axis = axis,
                       .awaits = awaits,
                       .sends = awaits,
-                      .ring = ring,
+                      .left = none,
                       .again = none,
                       .gather = none,
                       .scatter = none,

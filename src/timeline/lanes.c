@@ -67,7 +67,7 @@ static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, 
     double *lane = &c->lane[l->axis[i]], ready = c->gpu;
     ft_exchange_kind kind = l->g->nodes[i].exchange.kind;
     bool going_back = l->g->nodes[i].phase == FT_BACKWARD;
-    if (l->ring[i] && going_back)
+    if (l->left[i] > 0 && going_back)
         ready = c->began; /* keys and their gradients went round beside the kernel */
     else if (l->async && l->sends[i] >= 0)
         ready = ended[l->sends[i]];
@@ -77,6 +77,10 @@ static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, 
         *lane = ended[i] = scatter_pieces(l, i, earliest, ended, &start);
     else
         *lane = ended[i] = start + l->comm[i] * b->count;
+    /* Steps of a ring, one after each of the kernel's: the last one when that has ended. */
+    if (l->left[i] > 0 && going_back && kind == FT_EXCHANGE_SEND_RECV)
+        *lane = ended[i] = fmax(ended[i], c->gpu + l->comm[i]);
+    if (l->left[i] < 0) c->gpu = fmax(c->gpu, ended[i]);
     tell(l, FT_SEEN_EXCHANGE, (int)l->axis[i], i, start, *lane, 0);
 }
 
@@ -96,7 +100,8 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         /* The first part is there from the start. */
         bool pieces = from >= 0 && in_pieces(l, from) && is_product(l, i) &&
                       l->g->nodes[from].exchange.kind == FT_EXCHANGE_ALL_GATHER;
-        bool along = pieces || (from >= 0 && l->ring[from]);
+        double left = pieces ? 1 / fmax(l->piece_count, 1) : from >= 0 ? l->left[from] : 0;
+        bool along = left > 0;
         if (l->again[i] > 0) {
             double *lane = &c->lane[FT_AXIS_TENSOR];
             *lane = fmax(*lane, c->began) + l->again[i];
@@ -107,7 +112,7 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         double all = slowed(l, c, start, b->count * (b->gpu + l->gap)), d = all / fmax(b->count, 1);
         c->began = start;
         c->gpu = fmax(start + all, c->host + b->count * b->host + l->latency + d);
-        if (along) c->gpu = fmax(c->gpu, waits + all / fmax(pieces ? l->piece_count : l->ring_parts, 1));
+        if (along) c->gpu = fmax(c->gpu, waits + all * left);
         c->host += b->count * b->host;
         ended[i] = c->gpu;
         tell(l, FT_SEEN_KERNEL, FT_LANE_GPU, i, start, c->gpu, 0);

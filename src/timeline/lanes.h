@@ -50,7 +50,9 @@ typedef struct ft_lanes {
     const ft_axis *axis;     /* by node */
     const int32_t *awaits;   /* by node: the exchange whose result it reads; -1 */
     const int32_t *sends;    /* by node: an exchange's, the node that made what it sends; -1: unknown, all before it */
-    const bool *ring;        /* by node: an exchange that goes on beside the kernel that uses what it brings */
+    const double *left;      /* by node: an exchange that goes on beside the kernel that uses what it brings: the share
+                              * of that kernel that is left when the last of it has come. 0: the kernel waits for it;
+                              * below 0: every kernel behind it does */
     const double *again;     /* by node: ms of gathering again what this node reads, begun with the kernel before it */
     const double *gather;    /* by block: ms to gather one iteration's parameters (sharded ones); 0 */
     const double *scatter;   /* by block: ms to reduce one iteration's gradients while the backward pass goes on; 0 */
@@ -60,7 +62,6 @@ typedef struct ft_lanes {
     const bool *pieces;      /* by node: an exchange in pieces beside the product that reads or makes what it moves;
                               * NULL: none does */
     double piece_count;      /* so many */
-    double ring_parts;       /* ranks of a ring: a kernel needs the last part of it for the last of so many steps */
     bool async;              /* exchanges start when their operand is there; otherwise after all kernels before */
     double beside;           /* how much slower kernels run while an exchange runs beside them: 0.1 for a tenth */
     double *spent;           /* by block: ms of its iterations, added up; NULL */

@@ -101,6 +101,8 @@ bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work);
 double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work);
 /* Whether a tensor rank's gathers and scatters run in pieces beside the products that read and make them. */
 bool ft__ranks_in_pieces(const ft_parallel *p, const ft_workload *work);
+/* How much of attention is left when the last keys of context ranks have come (`left` in lanes.h). */
+double ft__ranks_attention_left(const ft_parallel *p, const ft_workload *work);
 
 /* ms of an exchange; `width`, when not NULL, grows to how much it may be shorter and longer, relative to it, and to its
  * share of the GPU. */

@@ -108,3 +108,16 @@ bool ft__ranks_in_pieces(const ft_parallel *p, const ft_workload *work)
     if (p->in_pieces >= 0) return p->in_pieces > 0;
     return work->execution == FT_RUN_FUSED && ft_dtype_bytes(work->dtype) < 2;
 }
+
+/* A ring's last part is used in the last step. What PyTorch gathers is needed after the first of cp steps; but a
+ * compiled graph waits where it calls a collective (torch/distributed/_functional_collectives.py: "wait_tensor() op is
+ * immediately called"), and Inductor leaves the wait where it is. */
+double ft__ranks_attention_left(const ft_parallel *p, const ft_workload *work)
+{
+    bool compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
+    switch (p->context) {
+    case FT_CONTEXT_RING: return 1 / (double)p->cp;
+    case FT_CONTEXT_PYTORCH: return compiled ? -1 : 1 - 1 / (double)p->cp;
+    default: return 0;
+    }
+}

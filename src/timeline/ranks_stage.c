@@ -11,7 +11,8 @@
 typedef struct stage_lanes {
     ft_lanes lanes;
     double *comm, *gather, *scatter, *again, *spent;
-    bool *ring, *pieces;
+    bool *pieces;
+    double *left;
     ft_axis *axis;
     int32_t *awaits, *sends;
     ft_ranks_width width;
@@ -117,7 +118,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
         }
         if (engine && n->exchange.bytes <= custom_most) group.engine = FT_ENGINE_VLLM;
         s->axis[i] = n->exchange.axis;
-        s->ring[i] = n->exchange.axis == FT_AXIS_CONTEXT && n->exchange.kind != FT_EXCHANGE_ALL_TO_ALL;
+        s->left[i] = n->exchange.axis == FT_AXIS_CONTEXT ? ft__ranks_attention_left(p, r->work) : 0;
         s->pieces[i] = n->exchange.axis == FT_AXIS_TENSOR && ft__ranks_in_pieces(p, r->work);
         FT_TRY(ft__ranks_exchange(r, n->exchange.kind, &group, bytes, &s->comm[i], &s->width, err));
         stage->axis_ms[n->exchange.axis] += s->comm[i] * (double)n->count * (double)block->repeat;
@@ -176,7 +177,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     out->comm = ft__arena_array(r->arena, nodes, sizeof *out->comm);
     out->again = ft__arena_array(r->arena, nodes, sizeof *out->again);
-    out->ring = ft__arena_array(r->arena, nodes, sizeof *out->ring);
+    out->left = ft__arena_array(r->arena, nodes, sizeof *out->left);
     out->pieces = ft__arena_array(r->arena, nodes, sizeof *out->pieces);
     out->axis = ft__arena_array(r->arena, nodes, sizeof *out->axis);
     out->awaits = ft__arena_array(r->arena, nodes, sizeof *out->awaits);
@@ -184,7 +185,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     out->gather = ft__arena_array(r->arena, blocks, sizeof *out->gather);
     out->scatter = ft__arena_array(r->arena, blocks, sizeof *out->scatter);
     out->spent = ft__arena_array(r->arena, blocks, sizeof *out->spent);
-    if (!out->comm || !out->again || !out->ring || !out->pieces || !out->axis || !out->awaits || !out->sends ||
+    if (!out->comm || !out->again || !out->left || !out->pieces || !out->axis || !out->awaits || !out->sends ||
         !out->gather || !out->scatter || !out->spent)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     out->wrapped = ft__arena_alloc(r->arena, sizeof *out->wrapped);
@@ -213,7 +214,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .axis = out->axis,
                             .awaits = out->awaits,
                             .sends = out->sends,
-                            .ring = out->ring,
+                            .left = out->left,
                             .pieces = out->pieces,
                             .again = out->again,
                             .gather = out->gather,
@@ -222,7 +223,6 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .latency = step->pace->latency,
                             .gap = step->pace->gap,
                             .queue = step->pace->queue,
-                            .ring_parts = (double)r->parallel->cp,
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
                             .beside = ft__ranks_beside(&out->width),

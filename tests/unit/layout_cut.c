@@ -50,7 +50,7 @@ static void ranks_do_the_models_arithmetic(void **state)
             ft_parallel alone = layout_of(1, 1, 1, 1, 1);
             ft_parallel p = layout_of(cases[i].tp, cases[i].pp, cases[i].cp, cases[i].ep, 8);
             p.sp = cases[i].sp;
-            p.ulysses = cases[i].ulysses;
+            p.context = cases[i].ulysses ? FT_CONTEXT_ULYSSES : FT_CONTEXT_RING;
             double whole_parameters, part_parameters;
             double whole = all_stages(&a, &w, &alone, arena, &whole_parameters);
             double parts = all_stages(&a, &w, &p, arena, &part_parameters) * (double)(p.tp * p.cp);
@@ -158,6 +158,72 @@ static void exchanges_are_megatrons(void **state)
     ft__arena_free(arena);
 }
 
+static double merged_launches(const ft_graph *g, ft_phase phase)
+{
+    double launches = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++)
+            if (!strcmp(g->nodes[i].name ? g->nodes[i].name : "", "attn.merge_parts") && g->nodes[i].phase == phase)
+                launches += (double)g->nodes[i].count * (double)g->blocks[b].repeat;
+    return launches;
+}
+
+/* Attention's workspace of a phase, and that of its exchanges. */
+static void workspaces(const ft_graph *g, ft_phase phase, double *attention, double *exchange)
+{
+    *attention = *exchange = 0;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->phase != phase) continue;
+        if (n->verb == FT_DO_ATTENTION) *attention = fmax(*attention, n->workspace);
+        if (n->verb == FT_DO_COMM && n->exchange.axis == FT_AXIS_CONTEXT) *exchange = fmax(*exchange, n->workspace);
+    }
+}
+
+/* Whatever brings the keys, the pairs are the same. */
+static void kinds_of_context_differ_in_what_travels(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    ft_arch a = open_model("llama-3-8b");
+    ft_workload w = train_work(1, 8192);
+    ft_parallel p = layout_of(2, 1, 4, 1, 1);
+    double flops[FT_CONTEXT_COUNT], held, passing;
+    double keys = 32.0 * 2 * 8192 * 1024 / 2 * 2; /* keys and values of all tokens, this rank's heads, all layers */
+    for (int kind = 0; kind < FT_CONTEXT_COUNT; kind++) {
+        p.context = (ft_context_kind)kind;
+        const ft_graph *g = rank_of(&a, &w, &p, 0, arena).g;
+        flops[kind] = contractions(g, false);
+        double gathered = exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_ALL_GATHER, FT_FORWARD);
+        double again = exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_ALL_GATHER, FT_BACKWARD);
+        double scattered = exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_REDUCE_SCATTER, FT_BACKWARD);
+        double sent = exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_SEND_RECV, FT_BACKWARD);
+        bool pytorch = kind == FT_CONTEXT_PYTORCH, trades = kind == FT_CONTEXT_ULYSSES;
+        double heads = pytorch ? 4 : 1; /* of queries to one of keys: repeated before they are sent */
+        assert_true(gathered == (trades ? 0 : heads * keys));
+        assert_true(again == (pytorch ? heads * keys : 0));
+        assert_true(scattered == (trades || pytorch ? 0 : 2 * keys)); /* they travel again, with their gradients */
+        assert_true(sent == (pytorch ? 2 * heads * keys : 0));        /* fp32, a quarter in each of four steps */
+        assert_true(merged_launches(g, FT_FORWARD) == (pytorch ? 32 * 3 : 0));
+        assert_true(merged_launches(g, FT_BACKWARD) == (pytorch ? 32 * 3 : 0));
+        workspaces(g, FT_FORWARD, &held, &passing);
+        bool whole = pytorch || kind == FT_CONTEXT_GATHER; /* while attention runs; of a ring two of four parts */
+        assert_true(held == (whole ? heads * keys / 32 : 0));
+        assert_true(passing == (kind == FT_CONTEXT_RING ? keys / 32 / 2 / 2 : 0));
+        workspaces(g, FT_BACKWARD, &held, &passing);
+        assert_true(held >= (whole ? heads * keys / 32 : 0));
+    }
+    for (int kind = 1; kind < FT_CONTEXT_COUNT; kind++) assert_true(fabs(flops[kind] / flops[0] - 1) < 0.002);
+    /* One context rank sends nothing, and has nothing to merge. */
+    p = layout_of(2, 1, 1, 1, 1);
+    p.context = FT_CONTEXT_PYTORCH;
+    const ft_graph *g = rank_of(&a, &w, &p, 0, arena).g;
+    assert_true(merged_launches(g, FT_FORWARD) == 0);
+    assert_true(exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_ALL_GATHER, FT_FORWARD) == 0);
+    ft__arch_release(&a);
+    ft__arena_free(arena);
+}
+
 static void keys_travel_and_tokens_visit_experts(void **state)
 {
     (void)state;
@@ -169,7 +235,7 @@ static void keys_travel_and_tokens_visit_experts(void **state)
     double keys = 32.0 * 2 * 8192 * 1024 / 2 * 2; /* keys and values of all tokens, this rank's heads */
     assert_true(exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_ALL_GATHER, FT_FORWARD) == keys);
     assert_true(exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_REDUCE_SCATTER, FT_BACKWARD) == 2 * keys);
-    p.ulysses = true;
+    p.context = FT_CONTEXT_ULYSSES;
     g = rank_of(&a, &w, &p, 0, arena).g;
     double all = 32.0 * (8192 / 4) * (2 * 4096 + 2 * 1024) / 2 * 2; /* queries, keys, values, results */
     assert_true(exchanged_bytes(g, FT_AXIS_CONTEXT, FT_EXCHANGE_ALL_TO_ALL, FT_FORWARD) == all);
@@ -296,9 +362,13 @@ static void caches_are_split_by_heads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_do_the_models_arithmetic), cmocka_unit_test(parameters_are_cut_where_they_can_be),
-        cmocka_unit_test(exchanges_are_megatrons),        cmocka_unit_test(keys_travel_and_tokens_visit_experts),
-        cmocka_unit_test(activations_are_korthikantis),   cmocka_unit_test(caches_are_split_by_heads),
+        cmocka_unit_test(ranks_do_the_models_arithmetic),
+        cmocka_unit_test(parameters_are_cut_where_they_can_be),
+        cmocka_unit_test(exchanges_are_megatrons),
+        cmocka_unit_test(keys_travel_and_tokens_visit_experts),
+        cmocka_unit_test(kinds_of_context_differ_in_what_travels),
+        cmocka_unit_test(activations_are_korthikantis),
+        cmocka_unit_test(caches_are_split_by_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@ typedef struct hand {
     ft_beat beats[NODES];
     double comm[NODES], again[NODES], entry[1], gather[1], scatter[1], spent[1], ended[NODES];
     ft_axis axis[NODES];
-    bool ring[NODES];
+    double left[NODES];
     int32_t awaits[NODES], sends[NODES];
     ft_lanes lanes;
 } hand;
@@ -47,7 +47,7 @@ static void set_up(hand *h, int64_t repeat)
                           .axis = h->axis,
                           .awaits = h->awaits,
                           .sends = h->sends,
-                          .ring = h->ring,
+                          .left = h->left,
                           .again = h->again,
                           .gather = h->gather,
                           .scatter = h->scatter,
@@ -122,12 +122,38 @@ static void a_ring_goes_on_beside_its_kernel(void **state)
     (void)state;
     hand h;
     set_up(&h, 1);
-    h.ring[1] = true;
-    h.lanes.ring_parts = 4;
-    h.comm[1] = 1.5; /* from 1 to 2.5; the kernel from 2, its last quarter after 2.5 */
+    h.left[1] = 0.25; /* four steps */
+    h.comm[1] = 1.5;  /* from 1 to 2.5; the kernel from 2, its last quarter after 2.5 */
     assert_true(near(forward(&h, false, false), 3));
     h.comm[1] = 4;
     assert_true(near(forward(&h, false, false), 5 + 0.25));
+    ft__arena_free(h.arena);
+}
+
+/* All but the first of four steps need what is gathered. */
+static void what_is_gathered_goes_on_beside_the_first_step(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    h.left[1] = 0.75;
+    h.comm[1] = 1.125; /* from 1 to 2.125; the kernel from 2, its first quarter until 2.25 */
+    assert_true(near(forward(&h, false, false), 3));
+    h.comm[1] = 4;
+    assert_true(near(forward(&h, false, false), 5 + 0.75));
+    ft__arena_free(h.arena);
+}
+
+/* A compiled graph waits where the collective stands: a kernel that reads something else does too. */
+static void everybody_waits_for_what_blocks(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    h.comm[1] = 4; /* from 1 to 5, the other kernel beside it, the one that uses it from 5 */
+    assert_true(near(forward(&h, false, false), 6));
+    h.left[1] = -1;
+    assert_true(near(forward(&h, false, false), 7));
     ft__arena_free(h.arena);
 }
 
@@ -274,7 +300,6 @@ static void alone_they_are_the_streams_of_one_gpu(void **state)
         close_block(h.g, out);
         ft_beat beats[NODES + 1];
         double none[NODES + 1] = {0}, entry[2] = {0.3 * random[2], 0.3 * random[3]}, ended[NODES + 1];
-        bool ring[NODES + 1] = {false};
         ft_axis axis[NODES + 1] = {FT_AXIS_TENSOR};
         int32_t nobody[NODES + 1];
         for (int i = 0; i <= NODES; i++) {
@@ -298,7 +323,7 @@ static void alone_they_are_the_streams_of_one_gpu(void **state)
                           .axis = axis,
                           .awaits = nobody,
                           .sends = nobody,
-                          .ring = ring,
+                          .left = none,
                           .again = none,
                           .gather = none,
                           .scatter = none,
@@ -322,6 +347,8 @@ int main(void)
         cmocka_unit_test(an_operand_that_is_there_need_not_wait),
         cmocka_unit_test(an_exchange_slows_what_runs_beside_it),
         cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
+        cmocka_unit_test(what_is_gathered_goes_on_beside_the_first_step),
+        cmocka_unit_test(everybody_waits_for_what_blocks),
         cmocka_unit_test(a_tensor_is_waited_for),
         cmocka_unit_test(gradients_by_the_tensor),
         cmocka_unit_test(products_take_and_give_pieces),

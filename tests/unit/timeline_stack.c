@@ -40,6 +40,28 @@ static void gradients_travel_as_the_recipes_say(void **state)
     assert_true(ft__ranks_reduce_bytes(&p, &pure) == 2);
 }
 
+static void compiled_graphs_wait_for_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        ft_context_kind kind;
+        ft_execution execution;
+        double left;
+    } cases[] = {
+        {FT_CONTEXT_RING, FT_RUN_FUSED, 0.25},       {FT_CONTEXT_RING, FT_RUN_COMPILE, 0.25},
+        {FT_CONTEXT_ULYSSES, FT_RUN_FUSED, 0},       {FT_CONTEXT_GATHER, FT_RUN_FUSED, 0},
+        {FT_CONTEXT_PYTORCH, FT_RUN_EAGER, 0.75},    {FT_CONTEXT_PYTORCH, FT_RUN_COMPILE, -1},
+        {FT_CONTEXT_PYTORCH, FT_RUN_CUDA_GRAPH, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_workload w = work_in(FT_BF16, cases[i].execution);
+        ft_parallel p = layout_of(1, 1, 4, 1, 1);
+        p.context = cases[i].kind;
+        if (ft__ranks_attention_left(&p, &w) != cases[i].left)
+            fail_msg("case %d: %g", (int)i, ft__ranks_attention_left(&p, &w));
+    }
+}
+
 static ft_memory memory_of(ft_dtype dtype, int zero, double asked, double *elements)
 {
     ft_arena *arena = ft__arena_new(0);
@@ -236,11 +258,9 @@ static void stand_ins_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_travel_as_the_recipes_say),
-        cmocka_unit_test(stand_ins_are_one_of_each_shape),
-        cmocka_unit_test(stand_ins_stay),
-        cmocka_unit_test(memory_follows_the_format),
-        cmocka_unit_test(only_pipelines_in_fp16_are_of_2021),
+        cmocka_unit_test(gradients_travel_as_the_recipes_say), cmocka_unit_test(compiled_graphs_wait_for_keys),
+        cmocka_unit_test(stand_ins_are_one_of_each_shape),     cmocka_unit_test(stand_ins_stay),
+        cmocka_unit_test(memory_follows_the_format),           cmocka_unit_test(only_pipelines_in_fp16_are_of_2021),
         cmocka_unit_test(a_step_of_2021_takes_longer),
     };
     return cmocka_run_group_tests(tests, open_predictor, close_predictor);
