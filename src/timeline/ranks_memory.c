@@ -18,7 +18,9 @@ static const double communicator_bytes = 0.25 * 1073741824.0;
  * buffer is free and still reserved. Peaks of 4 and 8 layers of Llama 3 8B in a world of one come out within 0.2 %
  * (data/measurements/h200/checkpointing.jsonl).
  *
- * Where gradients wait whole for a stage's last micro-batch, a layer's are added to them and gone. */
+ * Where gradients wait whole for a stage's last micro-batch, a layer's are added to them and gone. Behind that one they
+ * are reduced, unit by unit: what is sent is a copy of the kernels' stream, which has room by then, but the shards that
+ * come back are memory of the stream that reduces (foreach_reduce in _fsdp_collectives.py), and nobody else gets it. */
 static void moving_sharded(const ft_ranks *r, const ft_stage *s, ft_memory_share *share)
 {
     const double root = s->root_bytes, layers = 2 * s->layer_bytes;
@@ -37,6 +39,8 @@ static void moving_sharded(const ft_ranks *r, const ft_stage *s, ft_memory_share
     if (each) return;
     share->gradients[0] = share->gradients[1] = s->open_gradients;
     share->gradient_bytes = ft__ranks_reduce_bytes(r->parallel, r->work);
+    const double shards = ft__ranks_kept(r->parallel, s->dense, s->expert) * (s->dense + s->expert);
+    share->apart_bytes += shards * share->gradient_bytes;
 }
 
 /* Parameters gathered for the layer that runs and the next one, gradients on their way to their shards. */

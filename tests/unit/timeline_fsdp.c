@@ -159,6 +159,27 @@ static void stages_add_up_whole_gradients(void **state)
     end(&r);
 }
 
+/* What comes back from reducing a stage's gradients is memory of the stream that reduces. */
+static void shards_of_a_stage_are_another_streams(void **state)
+{
+    (void)state;
+    rig r = begin(FT_RUN_COMPILE);
+    const double last = layers / 2 * layer_elements() + vocab * hidden + hidden;
+    double cached[2];
+    for (int i = 0; i < 2; i++) {
+        r.parallel = layout_of(1, 2, 1, 1, i ? 8 : 4);
+        r.parallel.zero = 3;
+        r.parallel.reduce_bytes = 4;
+        r.work.accumulate = 8;
+        ask(&r);
+        cached[i] = r.memory.reserved_bytes - r.memory.peak_bytes;
+    }
+    /* The update's own copies are smaller with more ranks too, and cached as well in part. */
+    double shards = 4 * last * (1.0 / 4 - 1.0 / 8), found = cached[0] - cached[1];
+    if (!(found > 0.85 * shards && found < 1.05 * shards)) fail_msg("%.4g of shards, found %.4g", shards, found);
+    end(&r);
+}
+
 /* A chunk reduces after its own last backward pass. As many micro-batches as stages go back through the last chunk one
  * after the other before any reaches the first; of more, the first ones have by then. */
 static void chunks_reduce_by_themselves(void **state)
@@ -210,9 +231,13 @@ static void stages_have_buffers_for_all_micro_batches(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards_are_the_fp32_copies),  cmocka_unit_test(gradients_come_and_go),
-        cmocka_unit_test(the_root_stays_gathered),     cmocka_unit_test(stages_add_up_whole_gradients),
-        cmocka_unit_test(chunks_reduce_by_themselves), cmocka_unit_test(stages_have_buffers_for_all_micro_batches),
+        cmocka_unit_test(shards_are_the_fp32_copies),
+        cmocka_unit_test(gradients_come_and_go),
+        cmocka_unit_test(the_root_stays_gathered),
+        cmocka_unit_test(stages_add_up_whole_gradients),
+        cmocka_unit_test(shards_of_a_stage_are_another_streams),
+        cmocka_unit_test(chunks_reduce_by_themselves),
+        cmocka_unit_test(stages_have_buffers_for_all_micro_batches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
