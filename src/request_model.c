@@ -26,7 +26,7 @@ static const char *const known_keys[] = {
     "recompute", "master_weights", "lora_rank",      "clip_grad",
     "parallel",  "cluster",        "global_batch",   "quantile",
     "detail",    "read_as",        "advice",         "techniques",
-    "loader",
+    "loader",    "fusions",
 };
 
 /* -- number formats ---------------------------------------------------------------------------- */
@@ -204,10 +204,11 @@ static ft_status read_words(const json_t *object, ft_model_request *out, ft_erro
 {
     ft_workload *w = &out->work;
     int attention = FT_FLASH, execution = FT_RUN_EAGER, cache = FT_CACHE_PAGED, optimizer = FT_ADAMW;
-    int recompute = FT_RECOMPUTE_NONE, detail = FT_SUMMARY, scope = FT_SCOPE_OPEN;
+    int recompute = FT_RECOMPUTE_NONE, detail = FT_SUMMARY, scope = FT_SCOPE_OPEN, fusions = 0;
     FT_TRY(ft__request_word(object, "attention", ft__attention_words, COUNT(ft__attention_words), &attention, err));
     FT_TRY(ft__request_word(object, "execution", ft__execution_words, COUNT(ft__execution_words), &execution, err));
     FT_TRY(ft__request_word(object, "compile_scope", ft__scope_words, COUNT(ft__scope_words), &scope, err));
+    FT_TRY(ft__request_word(object, "fusions", ft__fusion_words, COUNT(ft__fusion_words), &fusions, err));
     FT_TRY(ft__request_word(object, "cache", ft__cache_words, COUNT(ft__cache_words), &cache, err));
     FT_TRY(ft__request_word(object, "optimizer", ft__optimizer_words, COUNT(ft__optimizer_words), &optimizer, err));
     FT_TRY(ft__request_word(object, "recompute", ft__recompute_words, COUNT(ft__recompute_words), &recompute, err));
@@ -219,6 +220,7 @@ static ft_status read_words(const json_t *object, ft_model_request *out, ft_erro
     w->attention = (ft_attention_kind)attention;
     w->execution = (ft_execution)execution;
     w->scope = (ft_compile_scope)scope;
+    w->plain = fusions == 1;
     w->cache = (ft_cache_kind)cache;
     w->optimizer = (ft_optimizer)optimizer;
     w->recompute = (ft_recompute)recompute;

@@ -124,6 +124,12 @@ ft_ref ft__gather(ft_build *b, const char *name, ft_ref x, int64_t rows); /* row
 /* One pass over both: every row of x copied to several of `rows`, or several of x summed in one of `rows`. */
 ft_ref ft__permute(ft_build *b, const char *name, ft_ref x, int64_t rows);
 
+/* Latent attention's rotary embeddings (build_rotary.c). The last `cols` columns of x are rotated where they stand. */
+ft_ref ft__rotate_tail(ft_build *b, const char *name, ft_ref x, int64_t cols);
+/* kv, a row per head: its first columns and `shared`, a row per token that all heads rotate alike, become *k, the
+ * others, `v_cols` of them, *v. */
+void ft__rotate_split(ft_build *b, const char *name, ft_ref kv, ft_ref shared, int64_t v_cols, ft_ref *k, ft_ref *v);
+
 /* Elements of x by an index each (torch.gather), or rows where `by_rows` (index_select): the gradient adds them up by
  * atomics; ft__gather's (x[i]) sorts its indices first. */
 ft_ref ft__pick(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, bool by_rows);

@@ -77,6 +77,10 @@ static void undo(ft_tape *t, const ft_node *n)
         ft__undo_split(t, n);
         return;
     }
+    if (n->verb == FT_DO_ROTATE) {
+        ft__undo_rotate(t, n);
+        return;
+    }
     ft_ref g = n->out_count ? ft__tape_grad(t, n->out[0]) : FT_NONE;
     if (g == FT_NONE) return;
     switch (n->verb) {

@@ -87,7 +87,7 @@ const char *ft__verb_name(ft_verb v)
         [FT_DO_BATCHNORM] = "batchnorm", [FT_DO_POOL] = "pool",     [FT_DO_EXPERTS] = "experts",
         [FT_DO_SCAN] = "scan",           [FT_DO_GATHER] = "gather", [FT_DO_OPTIMIZER] = "optimizer",
         [FT_DO_OTHER] = "other",         [FT_DO_SYNC] = "sync",     [FT_DO_COMM] = "comm",
-        [FT_DO_PERMUTE] = "permute",
+        [FT_DO_PERMUTE] = "permute",     [FT_DO_ROTATE] = "rotate",
     };
     return (unsigned)v < FT_VERB_COUNT ? names[v] : "?";
 }

@@ -66,6 +66,7 @@ typedef enum ft_verb {
     FT_DO_SCAN,       /* state-space recurrence */
     FT_DO_GATHER,     /* rows picked by index (routing); its gradient scatters */
     FT_DO_PERMUTE,    /* rows copied to their experts, or summed back from them, in one pass; undone by the other */
+    FT_DO_ROTATE,     /* a rotary embedding that moves what it rotates: undone by one like it, nothing is saved */
     FT_DO_OPTIMIZER,
     FT_DO_OTHER,      /* memory-bound by its bytes */
     FT_DO_SYNC,       /* the host waits for the GPU */

@@ -29,7 +29,7 @@ static const verb_cost eager[FT_VERB_COUNT] = {
     [FT_DO_BATCHNORM] = {54, 62, 58}, [FT_DO_POOL] = {36, 44, 38},   [FT_DO_EXPERTS] = {65, 78, 78},
     [FT_DO_SCAN] = {34, 46, 46},      [FT_DO_GATHER] = {36, 46, 42}, [FT_DO_OPTIMIZER] = {30, 30, 30},
     [FT_DO_OTHER] = {27, 40, 38},     [FT_DO_SYNC] = {60, 60, 60},   [FT_DO_COMM] = {45, 50, 50},
-    [FT_DO_PERMUTE] = {36, 46, 42},
+    [FT_DO_PERMUTE] = {36, 46, 42},   [FT_DO_ROTATE] = {36, 46, 42},
 };
 
 static bool is_view(ft_verb v) { return v == FT_DO_VIEW || v == FT_DO_SLICE || v == FT_DO_SPLIT || v == FT_DO_EXPAND; }

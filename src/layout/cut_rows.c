@@ -132,6 +132,17 @@ static void expanded(cutter *c, ft_node *n)
     ft__cut_emit(c, n);
 }
 
+/* Queries by heads; of keys and values every rank rotates the shared key for its own heads. */
+static void rotated(cutter *c, ft_node *n)
+{
+    share s = c->of[n->in[0]];
+    s.gathered = FT_NONE;
+    if (n->in_count > 1 && c->p->tp > 1) n->in[1] = ft__cut_f(c, n->name, n->in[1]);
+    for (int i = 0; i < n->out_count; i++) ft__cut_give(c, n->out[i], s);
+    shrink(&n->op, &s);
+    ft__cut_emit(c, n);
+}
+
 /* Nodes without operands are as long as there are tokens. */
 static share of_nothing(const cutter *c, const ft_node *n)
 {
@@ -146,8 +157,8 @@ void ft__cut_follow(cutter *c, ft_node *n)
     ft_ref from = leader(c, n);
     bool parameter = from == FT_NONE && n->in_count && n->in[0] >= 0 && c->base[n->in[0]] != FT_NONE;
     bool same_width = from != FT_NONE && n->out_count && c->cols[n->out[0]] == c->cols[from];
-    if (n->verb == FT_DO_SPLIT) {
-        split(c, n);
+    if (n->verb == FT_DO_SPLIT || n->verb == FT_DO_ROTATE) {
+        (n->verb == FT_DO_SPLIT ? split : rotated)(c, n);
         return;
     }
     if (n->verb == FT_DO_SLICE && same_width && c->rows[n->out[0]] < c->rows[from] &&

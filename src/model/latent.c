@@ -11,7 +11,7 @@ static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
 {
     ft_build *b = &m->b;
     int64_t half = m->arch->rope_dim / 2;
-    if (m->fused || m->engine) return ft__pointwise2(b, "attn.rotary", "mul", x, m->cos);
+    if ((m->fused && !m->work->plain) || m->engine) return ft__pointwise2(b, "attn.rotary", "mul", x, m->cos);
     ft_ref even = ft__slice(b, x, rows, half), odd = ft__slice(b, x, rows, half);
     ft_ref c = ft__slice(b, m->cos, m->q_len, half), s = ft__slice(b, m->sin, m->q_len, half);
     ft_ref first = ft__pointwise2(b, "attn.rotary", "sub", ft__mul(b, "attn.rotary", even, c),
@@ -30,6 +30,12 @@ static ft_ref queries(ft_maker *m, ft_ref x)
     ft_ref q = ft__linear(b, "attn.q_a_proj", x, a->q_lora, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
     q = ft__part_norm(m, "attn.q_a_norm", q, FT_RMSNORM, false);
     return ft__linear(b, "attn.q_b_proj", q, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
+}
+
+/* Queries, keys and values by Megatron-Core's rotary kernels (graph/build_rotary.c), which have no cache. */
+static bool rotates_whole(const ft_maker *m)
+{
+    return m->fused && !m->work->plain && (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS);
 }
 
 /* One kernel over the cached latents, which are keys and values of all heads at once. */
@@ -74,22 +80,68 @@ static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents
     return ft__view(b, y, m->batch, a->heads * a->v_dim, false);
 }
 
+/* What attention is given: queries and keys of nope_dim + rope_dim, values; rows stand head by head. */
+static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, bool v_dense)
+{
+    const ft_arch *a = m->arch;
+    ft_scores s = {.shape = {.batch = m->batch,
+                             .heads = a->heads,
+                             .kv_heads = a->heads,
+                             .q_len = m->q_len,
+                             .kv_len = m->kv_len,
+                             .head_dim = a->nope_dim + a->rope_dim,
+                             .v_dim = a->v_dim,
+                             .causal = m->q_len > 1},
+                   .dropout = a->attention_dropout,
+                   .scale = true,
+                   .mask = m->q_len > 1,
+                   .softmax_fp32 = true,
+                   .q_dense = true,
+                   .merge = true,
+                   .k_dense = true,
+                   .v_dense = v_dense};
+    ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
+    return ft__linear(&m->b, "attn.o_proj", y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+}
+
+/* The latent and the rotary key that all heads share, side by side from one product. */
+static void latents(ft_maker *m, ft_ref x, ft_ref *c, ft_ref *k_rope)
+{
+    const ft_arch *a = m->arch;
+    ft_ref part[2], both = ft__linear(&m->b, "attn.kv_a_proj", x, a->kv_lora + a->rope_dim,
+                                      a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
+    int64_t cols[2] = {a->kv_lora, a->rope_dim};
+    ft__split(&m->b, both, 2, cols, part);
+    *c = ft__part_norm(m, "attn.kv_a_norm", part[0], FT_RMSNORM, false);
+    *k_rope = part[1];
+}
+
+static ft_ref rotated_whole(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t rows = m->batch * m->q_len * a->heads;
+    ft_ref q = ft__view(b, queries(m, x), rows, a->nope_dim + a->rope_dim, false), c, k_rope, k, v;
+    latents(m, x, &c, &k_rope);
+    ft_ref kv = ft__linear(b, "attn.kv_b_proj", c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
+    q = ft__rotate_tail(b, "attn.rotary", q, a->rope_dim);
+    ft__rotate_split(b, "attn.rotary", ft__view(b, kv, rows, a->nope_dim + a->v_dim, false), k_rope, a->v_dim, &k, &v);
+    return attend(m, q, k, v, true);
+}
+
 ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t tokens = m->batch * m->q_len, dim = a->nope_dim + a->rope_dim, rows = tokens * a->heads;
     ft__module(b, 1);
-    ft_ref q = ft__view(b, queries(m, x), rows, dim, true), part[2];
+    if (rotates_whole(m)) return rotated_whole(m, x);
+    bool moved = !m->fused; /* transformers stands tokens behind heads, Megatron leaves them where they are */
+    ft_ref q = ft__view(b, queries(m, x), rows, dim, moved), part[2], c, k_rope;
     int64_t q_cols[2] = {a->nope_dim, a->rope_dim};
     ft__split(b, q, 2, q_cols, part);
     ft_ref q_nope = part[0], q_rope = part[1];
-
-    ft_ref latent = ft__linear(b, "attn.kv_a_proj", x, a->kv_lora + a->rope_dim, a->qkv_bias ? FT_BIAS : FT_NO_BIAS,
-                               FT_WHOLE);
-    int64_t kv_cols[2] = {a->kv_lora, a->rope_dim};
-    ft__split(b, latent, 2, kv_cols, part);
-    ft_ref c = ft__part_norm(m, "attn.kv_a_norm", part[0], FT_RMSNORM, false), k_rope = part[1];
+    latents(m, x, &c, &k_rope);
     q_rope = rotate_pairs(m, q_rope, rows);
     bool absorbs = m->engine && m->q_len == 1;
     ft_ref both[2] = {q_nope, q_rope};
@@ -103,27 +155,14 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
         return ft__linear(b, "attn.o_proj", absorbed(m, q_nope, q_rope, c, k_rope), a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
     int64_t seen = m->batch * m->kv_len;
     ft_ref kv = ft__linear(b, "attn.kv_b_proj", c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
-    kv = ft__view(b, kv, seen * a->heads, a->nope_dim + a->v_dim, true);
+    kv = ft__view(b, kv, seen * a->heads, a->nope_dim + a->v_dim, moved);
     int64_t cols[2] = {a->nope_dim, a->v_dim};
     ft__split(b, kv, 2, cols, part);
     ft_ref nope_rope[2] = {part[0], ft__expand(b, k_rope, seen * a->heads, a->rope_dim)};
-    ft_ref k = ft__assemble(b, "attn.k_cat", 2, nope_rope, seen * a->heads, dim), v = part[1];
-
-    ft_scores s = {.shape = {.batch = m->batch,
-                             .heads = a->heads,
-                             .kv_heads = a->heads,
-                             .q_len = m->q_len,
-                             .kv_len = m->kv_len,
-                             .head_dim = dim,
-                             .v_dim = a->v_dim,
-                             .causal = m->q_len > 1},
-                   .dropout = a->attention_dropout,
-                   .scale = true,
-                   .mask = m->q_len > 1,
-                   .softmax_fp32 = true,
-                   .q_dense = true,
-                   .merge = true,
-                   .k_dense = true};
-    ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
-    return ft__linear(b, "attn.o_proj", y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+    if (m->fused) {
+        ft_ref k = ft__cat(b, "attn.k_cat", 2, nope_rope, seen * a->heads, dim);
+        return attend(m, q, k, ft__contiguous(b, "attn.v", part[1]), true);
+    }
+    ft_ref k = ft__assemble(b, "attn.k_cat", 2, nope_rope, seen * a->heads, dim);
+    return attend(m, q, k, part[1], false);
 }

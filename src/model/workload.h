@@ -37,6 +37,7 @@ typedef struct ft_workload {
     ft_attention_kind attention;
     ft_execution execution;
     ft_compile_scope scope;   /* of compile */
+    bool plain;               /* of fused: without what NVIDIA's recipes turn on beyond Megatron-Core's defaults */
     ft_cache_kind cache;
     ft_optimizer optimizer;
     ft_recompute recompute;

@@ -18,6 +18,7 @@ const char *const ft__execution_words[5] = {[FT_RUN_EAGER] = "eager",
                                             [FT_RUN_IDEAL] = "ideal"};
 const char *const ft__scope_words[3] = {
     [FT_SCOPE_OPEN] = "auto", [FT_SCOPE_MODEL] = "model", [FT_SCOPE_LAYERS] = "layers"};
+const char *const ft__fusion_words[2] = {"recipe", "plain"};
 const char *const ft__cache_words[3] = {
     [FT_CACHE_PAGED] = "paged", [FT_CACHE_STATIC] = "static", [FT_CACHE_DYNAMIC] = "dynamic"};
 const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT] = {[FT_ADAMW] = "adamw",
