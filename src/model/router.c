@@ -64,10 +64,39 @@ static ft_ref renormalised(ft_build *b, ft_ref best, bool guarded)
     return ft__pointwise2(b, "moe.topk", "div", best, sum);
 }
 
+/* Megatron-Core's router (moe_utils.py) in the format that flows, whatever the other products are quantised to; where
+ * the model's scores are fp32, that is what the product writes, and nothing is cast. Transformer Engine makes scores,
+ * groups, the best of them and their weights in one kernel (moe_router_fusion).
+ *
+ * Leaves out: that the product's gradients are then TF32 ones over a cast copy of x. */
+static ft_ref route_fused(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = ft__tensor_of(b, x)->rows, rank = b->lora_rank;
+    ft_dtype math = b->math;
+    b->lora_rank = 0;
+    b->math = ft__flowing(math);
+    ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
+    ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, a->experts) : FT_NONE;
+    ft_ref logits = ft__linear_with(b, "moe.router", x, weight, a->experts, bias, FT_WHOLE);
+    b->lora_rank = rank;
+    b->math = math;
+    ft__module(b, 1);
+    ft_node n = ft__node_of(FT_DO_GATHER, "moe.topk");
+    ft__node_in(&n, logits);
+    ft_tensor t = *ft__tensor_of(b, logits);
+    ft_ref best = ft__node_out(b, &n, tokens, a->topk, t.dtype, t.element_bytes);
+    n.op = ft__row_kernel("softmax", FT_FWD, tokens, a->experts, FT_FP32);
+    ft__emit(b, &n);
+    return best;
+}
+
 ft_ref ft__route(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    if (m->fused && !m->work->plain) return route_fused(m, x);
     int64_t tokens = ft__tensor_of(b, x)->rows, rank = b->lora_rank;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     b->lora_rank = 0;
