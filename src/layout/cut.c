@@ -84,6 +84,14 @@ static void walk(cutter *c, const ft_node *old)
     }
 }
 
+/* What an alias comes from: it makes it, or is the all-to-all to experts behind which it was sorted. */
+static bool makes(const ft_node *n, ft_ref alias)
+{
+    if (!n->out_count) return false;
+    bool dispatch = n->verb == FT_DO_COMM && n->exchange.axis == FT_AXIS_EXPERT && !strcmp(n->name, "moe.dispatch");
+    return n->out[0] == alias || dispatch;
+}
+
 /* Whoever read a tensor that was exchanged since reads the exchange's result; its views are views of the result. */
 static void rename_all(cutter *c)
 {
@@ -92,8 +100,7 @@ static void rename_all(cutter *c)
         for (int k = 0; k < n->in_count; k++) {
             ft_ref x = n->in[k];
             if (x < 0 || x >= c->known || c->alias[x] == FT_NONE) continue;
-            bool makes_it = n->out_count && n->out[0] == c->alias[x];
-            if (!makes_it) n->in[k] = c->alias[x];
+            if (!makes(n, c->alias[x])) n->in[k] = c->alias[x];
         }
     }
     for (int32_t i = 0; i < c->g->tensor_count; i++) {

@@ -203,6 +203,30 @@ void ft__cut_follow(cutter *c, ft_node *n)
 }
 
 /* Tokens travel to their experts and back: after they are sorted, and before they are put in order again. */
+/* Rows come from an all-to-all rank by rank and are sorted by expert where a rank has several, and back before they
+ * return (Megatron-Core's sort_chunks_by_idxs, torchtitan's permutation). What sends a token once (DeepEP, HybridEP)
+ * brings it where it belongs. */
+static ft_ref sorted(cutter *c, const char *name, ft_ref x)
+{
+    if (c->status != FT_OK || c->p->dispatch_once || c->model->experts <= c->p->ep) return x;
+    ft_tensor t = *cut_tensor(c, x);
+    t.storage = FT_NONE;
+    ft_ref out = ft__graph_tensor(c->g, &t);
+    if (out == FT_NONE) {
+        c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
+        return x;
+    }
+    ft_node n = {.verb = FT_DO_PERMUTE, .name = name, .count = 1, .traffic = 1, .effort = 1};
+    n.in[n.in_count++] = x;
+    n.out[n.out_count++] = out;
+    ft__op_init("copy", &n.op);
+    n.op.dtype = t.dtype;
+    n.op.u.elementwise.numel = (int64_t)ft__tensor_numel(&t);
+    n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&t);
+    ft__cut_emit(c, &n);
+    return out;
+}
+
 void ft__cut_gather(cutter *c, ft_node *n)
 {
     bool there = !strcmp(n->name, "moe.dispatch"), back = !strcmp(n->name, "moe.combine");
@@ -213,10 +237,11 @@ void ft__cut_gather(cutter *c, ft_node *n)
     exchanged how = {
         .name = n->name, .axis = FT_AXIS_EXPERT, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
     ft_ref summed = c->alias[n->in[0]]; /* over tensor ranks, where experts are cut */
-    if (c->p->ep > 1 && back) n->in[0] = ft__cut_exchange(c, summed != FT_NONE ? summed : n->in[0], s, &how);
+    if (c->p->ep > 1 && back)
+        n->in[0] = ft__cut_exchange(c, sorted(c, n->name, summed != FT_NONE ? summed : n->in[0]), s, &how);
     if (c->cols[n->out[0]] == 1) s.cols = 1;
     ft__cut_give(c, n->out[0], s);
     shrink(&n->op, &s);
     ft__cut_emit(c, n);
-    if (c->p->ep > 1 && there) c->alias[n->out[0]] = ft__cut_exchange(c, n->out[0], s, &how);
+    if (c->p->ep > 1 && there) c->alias[n->out[0]] = sorted(c, n->name, ft__cut_exchange(c, n->out[0], s, &how));
 }

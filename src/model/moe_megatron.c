@@ -4,8 +4,15 @@
  * One kernel copies every token to its experts' rows, one sums them back; a token's weight for an expert is multiplied
  * in by the activation's kernel, on the experts' narrow side, so that nothing is saved of what leaves them.
  *
- * Leaves out: the second sorting pass of the all-to-all dispatcher (sort_chunks_by_idxs; DeepEP and HybridEP, which
- * the recipes use, have none), and that those two send a token once to a rank that has several of its experts. */
+ * gpt-oss has what those kernels do not: gates and values are clamped before the activation, by three kernels of
+ * PyTorch's (fused_bias_geglu.py, weighted_bias_quick_geglu_impl: clamp, clamp, cat), and the second product leaves its
+ * bias to be weighed and added expert by expert (experts.py, TEGroupedMLP._apply_bias: t + b * p for every expert, then
+ * cat). The first product adds its own.
+ *
+ * Leaves out: launches per expert in _apply_bias, which stand here as one. What an all-to-all's receiver has to sort is
+ * the layout's (layout/cut_rows.c). */
+#include <math.h>
+
 #include "graph/emit.h"
 #include "model/moe.h"
 #include "model/relative.h"
@@ -17,6 +24,30 @@ static void map_rows(ft_maker *m, int64_t tokens)
     ft__aside(&m->b, "moe.map", "copy", FT_NONE, tokens, m->arch->experts, 4, LAUNCHES);
 }
 
+static ft_ref clamped(ft_maker *m, ft_ref both)
+{
+    ft_build *b = &m->b;
+    int64_t halves[2] = {m->arch->moe_ffn, m->arch->moe_ffn}, rows = ft__tensor_of(b, both)->rows;
+    ft_ref part[2];
+    ft__split(b, both, 2, halves, part);
+    part[0] = ft__pointwise(b, "moe.clamp", "clamp_max", part[0]);
+    part[1] = ft__pointwise(b, "moe.clamp", "clamp", part[1]);
+    return ft__cat(b, "moe.clamp", 2, part, rows, halves[0] + halves[1]);
+}
+
+/* y + bias * weight, the bias of each row's expert. */
+static ft_ref weighed_bias(ft_maker *m, ft_ref y, ft_ref each)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t rows = ft__tensor_of(b, y)->rows;
+    ft_ref bias = ft__parameter(b, "experts.bias", a->experts, a->hidden), both[2] = {each, bias};
+    double share = fmin(1, (double)a->topk / (double)a->experts);
+    b->g->active_parameters -= (double)a->experts * (double)a->hidden * (double)b->repeat * (1 - share);
+    ft_ref scaled = ft__pointwise_over(b, "moe.bias", "mul", 2, both, rows, a->hidden);
+    return ft__copy(b, "moe.bias", ft__add(b, "moe.bias", y, scaled), rows, a->hidden);
+}
+
 ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)
 {
     ft_build *b = &m->b;
@@ -26,7 +57,8 @@ ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_ref h = ft__permute(b, "moe.dispatch", x, routed);
     ft_ref both = ft__grouped_product(m, "moe.gate_up", h, 2 * a->moe_ffn, a->expert_bias, FT_NONE);
     ft_ref each = ft__view(b, weights, routed, 1, false);
-    h = ft__swiglu(b, "moe.act", both, each);
-    ft_ref y = ft__grouped_product(m, "moe.down", h, a->hidden, a->expert_bias, FT_NONE);
+    h = ft__swiglu(b, "moe.act", a->expert_bias ? clamped(m, both) : both, each);
+    ft_ref y = ft__grouped_product(m, "moe.down", h, a->hidden, false, FT_NONE);
+    if (a->expert_bias) y = weighed_bias(m, y, each);
     return ft__permute(b, "moe.combine", y, tokens);
 }
