@@ -49,11 +49,13 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
                                        "overlap_p2p",
                                        "tp_overlap",
                                        "expert_dispatch",
+                                       "expert_overlap",
                                        "expert_skew",
                                        "expert_capacity"};
     static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
     const json_t *p = json_object_get(object, "parallel");
-    *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .in_pieces = -1, .schedule = FT_1F1B};
+    *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
+    out->in_pieces = out->expert_overlap = -1; /* as the stack and the schedule do it */
     if (!p) return FT_OK;
     if (!json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}");
@@ -96,6 +98,11 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     int dispatch = 0;
     FT_TRY(ft__request_word_in(p, "parallel", "expert_dispatch", dispatches, COUNT(dispatches), &dispatch, err));
     out->dispatch_once = dispatch == 1;
+    if (json_object_get(p, "expert_overlap")) {
+        bool beside = false;
+        FT_TRY(ft__json_bool(p, "expert_overlap", FT_OPTIONAL, &beside, "parallel", err));
+        out->expert_overlap = beside;
+    }
     double capacity = 0; /* beyond which an expert drops tokens: the heaviest gets no more than that */
     FT_TRY(ft__json_number(p, "expert_skew", FT_OPTIONAL, 1, 1e4, &out->skew, "parallel", err));
     FT_TRY(ft__json_number(p, "expert_capacity", FT_OPTIONAL, 1, 1e4, &capacity, "parallel", err));

@@ -178,6 +178,23 @@ static ft_status check_experts(const ft_parallel *p, const ft_divisible *m, ft_e
                        folds ? ", or with \"etp\" 1 and \"sp\" over tensor ranks too" : "");
 }
 
+/* Megatron-Core's overlap_moe_expert_parallel_comm needs chunks where there are stages (transformer_config.py): with
+ * one of them a stage has the same micro-batch on both sides. */
+static ft_status check_expert_overlap(const ft_parallel *p, ft_error *err)
+{
+    if (p->expert_overlap < 1) return FT_OK;
+    if (p->ep <= 1)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.expert_overlap", 0, 0,
+                           "\"expert_overlap\" needs experts that are spread over ranks: \"ep\" is 1");
+    bool chunks = p->schedule == FT_INTERLEAVED && p->vpp > 1;
+    if (p->pp > 1 && !chunks && p->schedule != FT_DUALPIPE)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.expert_overlap", 0, 0,
+                           "\"expert_overlap\" in a pipeline needs the schedule \"interleaved\" with \"vpp\" 2 or "
+                           "more, or \"dualpipe\"; it is \"%s\"",
+                           ft__schedule_name(p->schedule));
+    return FT_OK;
+}
+
 static ft_status check_shards(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
     if (p->zero < 0 || p->zero > 3)
@@ -226,5 +243,6 @@ ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *m, ft_err
     FT_TRY(check_context(p, m, err));
     if (p->sp && p->tp > 1) FT_TRY(divides("tp", p->tp, m->seq / p->cp, "tokens of a sequence (sp)", near, err));
     FT_TRY(check_experts(p, m, err));
+    FT_TRY(check_expert_overlap(p, err));
     return check_shards(p, m, err);
 }

@@ -55,6 +55,8 @@ typedef struct ft_parallel {
     bool rest;              /* layers that do not divide: the last chunk takes what remains */
     ft_context_kind context;
     bool dispatch_once;     /* a token travels once to a rank, and to a node, with several of its experts (DeepEP) */
+    int expert_overlap;     /* 1: what goes to experts and back runs beside another micro-batch's kernels; 0: its own
+                             * wait; -1: as the schedule does, of which dualpipe is made for it */
     double skew;            /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
     int64_t shard;          /* hybrid sharding: ranks that share one copy of the states; 0: all of dp */
     double bucket_bytes;    /* of gradients exchanged at once; 0: the framework's default */
@@ -67,6 +69,12 @@ static inline int64_t ft__expert_tensor(const ft_parallel *p) { return p->etp > 
 /* Ranks that experts can be spread over, each this far from the next. */
 static inline int64_t ft__expert_room(const ft_parallel *p) { return p->dp * p->cp * (p->tp / ft__expert_tensor(p)); }
 static inline int64_t ft__expert_stride(const ft_parallel *p) { return ft__expert_tensor(p); }
+/* A forward and a backward pass of two micro-batches run layer by layer beside each other, where there are experts. */
+static inline bool ft__expert_overlaps(const ft_parallel *p)
+{
+    if (p->ep <= 1 || p->expert_overlap == 0) return false;
+    return p->expert_overlap > 0 || (p->schedule == FT_DUALPIPE && p->pp > 1);
+}
 static inline bool ft__parallel_alone(const ft_parallel *p) { return ft__parallel_ranks(p) == 1 && p->ep <= 1; }
 
 /* What a layout needs of a model. */

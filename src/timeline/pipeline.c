@@ -53,12 +53,35 @@ static double length(const ft_pipe *p, int64_t at, ft_pipe_kind kind)
     return 0;
 }
 
+/* Kernels beside an exchange: slower while it runs, or as long as it where it is longer. */
+static double beside(double kernels, double exchange, double slower)
+{
+    return fmax(exchange, kernels + exchange * slower / (1 + slower));
+}
+
+/* A forward and a backward pass, layer by layer beside each other, as Megatron-Core orders them
+ * (model_chunk_schedule_plan.py, TransformerLayerSchedulePlan.run):
+ *
+ *     exchanges: combine_bwd | dispatch_fwd -> dispatch_bwd | combine_fwd
+ *     kernels:   attn_fwd    | mlp_bwd      -> mlp_fwd      | attn_bwd      */
+static double both(const ft_pipe *p, int64_t stage, const ft_pipe_op *op)
+{
+    int64_t f = ft__pipeline_place(p, stage, op[0].chunk), b = ft__pipeline_place(p, stage, op[1].chunk);
+    double apart = length(p, f, op[0].kind) + length(p, b, op[1].kind);
+    if (!p->join) return apart;
+    const ft_pipe_parts *there = &p->join->forward[f], *back = &p->join->backward[b];
+    double slower = p->join->beside;
+    return fmin(apart, there->alone + back->alone + beside(there->attention, back->first, slower) +
+                           beside(back->experts, there->first, slower) + beside(there->experts, back->second, slower) +
+                           beside(back->attention, there->second, slower));
+}
+
 static bool sends_on(const runner *r, int64_t at, ft_pipe_kind kind)
 {
     return kind == FT_PIPE_FORWARD ? at < r->places - 1 : kind != FT_PIPE_WEIGHTS && at > 0;
 }
 
-static void place_op(runner *r, int64_t stage, ft_pipe_op *op, double start, double end)
+static void place_op(runner *r, int64_t stage, ft_pipe_op *op, double start, double end, double busy)
 {
     const ft_pipe *p = r->p;
     int64_t where = ft__pipeline_place(p, stage, op->chunk);
@@ -70,7 +93,7 @@ static void place_op(runner *r, int64_t stage, ft_pipe_op *op, double start, dou
     r->out->lost_ms[stage] += lost;
     if (sends) r->out->sent_ms[stage] += p->send_ms;
     if (sends) r->wire[stage] = fmax(r->wire[stage], end) + p->send_ms;
-    r->busy[stage] += length(p, where, op->kind);
+    r->busy[stage] += busy;
     if (op->kind != FT_PIPE_WEIGHTS)
         *slot(r, op->kind == FT_PIPE_FORWARD ? r->forward_there : r->backward_there, where,
               op->micro) = sends ? r->wire[stage] : end;
@@ -91,12 +114,16 @@ static bool advance(runner *r, int64_t stage)
         if (at < 0 || other < 0) break;
         double start = fmax(r->free_at[stage], fmax(at, other));
         double ms = length(p, ft__pipeline_place(p, stage, op->chunk), op->kind);
+        double busy = ms;
         if (op->joined) {
-            ms += length(p, ft__pipeline_place(p, stage, op[1].chunk), op[1].kind);
-            place_op(r, stage, op, start, start + ms);
+            busy = both(p, stage, op);
+            r->out->hidden_ms[stage] += ms + length(p, ft__pipeline_place(p, stage, op[1].chunk), op[1].kind) - busy;
+            ms = busy;
+            place_op(r, stage, op, start, start + ms, busy);
+            busy = 0;
             op++;
         }
-        place_op(r, stage, op, start, start + ms);
+        place_op(r, stage, op, start, start + ms, busy);
         moved = true;
     }
     return moved;
@@ -141,6 +168,7 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     out->finish = ft__arena_array(arena, stages, sizeof *out->finish);
     out->sent_ms = ft__arena_array(arena, stages, sizeof *out->sent_ms);
     out->lost_ms = ft__arena_array(arena, stages, sizeof *out->lost_ms);
+    out->hidden_ms = ft__arena_array(arena, stages, sizeof *out->hidden_ms);
     out->ops = ft__arena_array(arena, stages, sizeof *out->ops);
     out->op_count = ft__arena_array(arena, stages, sizeof *out->op_count);
     r.forward_there = ft__arena_array(arena, cells, sizeof *r.forward_there);
@@ -149,7 +177,7 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     r.next = ft__arena_array(arena, stages, sizeof *r.next);
     r.free_at = ft__arena_array(arena, stages, sizeof *r.free_at);
     r.busy = ft__arena_array(arena, stages, sizeof *r.busy);
-    if (!out->in_flight || !out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->ops ||
+    if (!out->in_flight || !out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->hidden_ms || !out->ops ||
         !out->op_count || !r.forward_there || !r.backward_there || !r.wire || !r.next || !r.free_at || !r.busy)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline of %lld stages and %lld micro-batches",
                         (long long)p->stages, (long long)p->micros);

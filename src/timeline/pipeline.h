@@ -21,6 +21,20 @@ typedef struct ft_pipe_op { /* one piece of work of one stage */
     double start, end;
 } ft_pipe_op;
 
+/* One micro-batch's pass through layers with experts, forward or backward, in ms. */
+typedef struct ft_pipe_parts {
+    double alone;              /* layers without experts, embedding, head */
+    double attention, experts; /* kernels outside and inside of the experts */
+    double first, second;      /* exchanges: to the experts and back; going back first their results' gradients */
+} ft_pipe_parts;
+
+/* Exchanges with experts that run beside another micro-batch's kernels, where a forward and a backward are joined:
+ * [place], as in ft_pipe. */
+typedef struct ft_pipe_join {
+    const ft_pipe_parts *forward, *backward;
+    double beside;             /* how much slower kernels run beside exchanges: 0.1 for a tenth */
+} ft_pipe_join;
+
 typedef struct ft_pipe {
     ft_schedule schedule;
     int64_t stages, chunks, micros;
@@ -30,6 +44,8 @@ typedef struct ft_pipe {
     const double *held;    /* [place]: what a micro-batch's activations there count in in_flight; NULL: 1 each */
     bool all_ahead;        /* interleaved, as many micro-batches as stages: all go forward before any goes back */
     double weight_share;   /* of backward that is the weights' gradient: split off by zero-bubble schedules */
+    const ft_pipe_join *join; /* 1f1b and interleaved join what follows each other in the full pipeline, and run one
+                               * micro-batch more ahead so that they can; NULL: pieces run one after the other */
     double send_ms;        /* of a boundary's activations */
     double send_share;     /* of it that a stage loses: 1, it waits; less, it is slower meanwhile; 0, it is free */
 } ft_pipe;
@@ -42,6 +58,7 @@ typedef struct ft_piped {
     double *last_backward; /* by stage: when its last backward begins: gradients are complete after it */
     double *finish;        /* by stage */
     double *sent_ms;       /* by stage: what its own transfers take, added up */
+    double *hidden_ms;     /* by stage: what joined pieces take less than one after the other */
     double *lost_ms;       /* by stage: of them, what it waits or is slower meanwhile */
     ft_pipe_op **ops;      /* by stage: its list with times; the list's length in op_count */
     int32_t *op_count;

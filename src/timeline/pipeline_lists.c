@@ -7,6 +7,9 @@
  *                2021)
  *   zero_bubble  1f1b whose backward gives the inputs' gradient first; the weights' gradient follows as many
  *                micro-batches later as there are stages before (ZB-H1, Qi et al. 2023): all stages hold as much
+ *                with exchanges hidden behind another micro-batch (`join`), one micro-batch more goes ahead and each
+ *                forward is joined to the backward after it (Megatron-Core, combined_1f1b.py, and one more in
+ *                schedules.py's get_pp_rank_microbatches); so with one stage
  *   dualpipe     two directions at once: every device holds the chunks s and pp-1-s, half of the micro-batches enter at
  *                either end (DeepSeek-V3, 2024) */
 #include "timeline/pipeline_lists.h"
@@ -29,6 +32,12 @@ static void add(list *l, ft_pipe_kind kind, int64_t chunk, int64_t micro)
     l->at[l->count++] = (ft_pipe_op){.kind = kind, .chunk = (int32_t)chunk, .micro = micro, .end = -1};
 }
 
+/* The last two pieces run beside each other. */
+static void join_last(list *l)
+{
+    if (l->p->join) l->at[l->count - 2].joined = true;
+}
+
 static void list_gpipe(list *l)
 {
     for (int64_t m = 0; m < l->p->micros; m++) add(l, FT_PIPE_FORWARD, 0, m);
@@ -37,13 +46,15 @@ static void list_gpipe(list *l)
 
 static void list_1f1b(list *l, int64_t stage)
 {
-    int64_t micros = l->p->micros, warm = l->p->stages - 1 - stage, f = 0;
+    int64_t micros = l->p->micros, warm = l->p->stages - 1 - stage + (l->p->join != NULL), f = 0;
     bool split = l->p->schedule == FT_ZERO_BUBBLE;
     if (warm > micros) warm = micros;
     while (f < warm) add(l, FT_PIPE_FORWARD, 0, f++);
     for (int64_t b = 0; b < micros; b++) {
-        if (f < micros) add(l, FT_PIPE_FORWARD, 0, f++);
+        bool full = f < micros;
+        if (full) add(l, FT_PIPE_FORWARD, 0, f++);
         add(l, split ? FT_PIPE_INPUTS : FT_PIPE_BACKWARD, 0, b);
+        if (full && !split) join_last(l);
         if (split && b >= stage) add(l, FT_PIPE_WEIGHTS, 0, b - stage);
     }
     for (int64_t w = micros > stage ? micros - stage : 0; split && w < micros; w++) add(l, FT_PIPE_WEIGHTS, 0, w);
@@ -71,6 +82,7 @@ static void list_interleaved(list *l, int64_t stage)
     const ft_pipe *p = l->p;
     int64_t all = p->micros * p->chunks, warm = (p->stages - stage - 1) * 2 + (p->chunks - 1) * p->stages, f = 0, b = 0;
     int64_t chunk, micro;
+    if (p->join) warm++;
     if (p->all_ahead && p->micros == p->stages) warm = all;
     if (warm > all) warm = all;
     for (; f < warm; f++) {
@@ -87,6 +99,7 @@ static void list_interleaved(list *l, int64_t stage)
         interleaved_at(p, b++, true, &chunk, &micro);
         add(l, FT_PIPE_BACKWARD, chunk, micro);
         l->at[l->count - 1].waits = drains;
+        if (!drains) join_last(l);
     }
 }
 

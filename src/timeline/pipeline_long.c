@@ -44,6 +44,7 @@ ft_status ft__pipeline_lengthen(const ft_pipe *p, int64_t skipped, double *busy,
     if (!out->gap) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline");
     for (int64_t s = 0; s < p->stages; s++) {
         busy[s] *= (double)p->micros / (double)listed;
+        out->hidden_ms[s] *= (double)p->micros / (double)listed;
         double more = out->sent_ms[s] * (double)skipped / (double)listed;
         out->sent_ms[s] += more;
         out->lost_ms[s] += more * p->send_share; /* the pipeline is full there */

@@ -33,8 +33,8 @@ static ft_status build_stages(const ft_ranks *r, ft_stage *stages, ft_ranks_widt
     return FT_OK;
 }
 
-static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_piped *pipe, double *gathered,
-                              ft_error *err)
+static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const ft_ranks_width *taken, ft_piped *pipe,
+                              double *gathered, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
     int64_t parts = ft__parallel_chunks(p), chunks = p->schedule == FT_DUALPIPE && p->pp > 1 ? 2 : parts;
@@ -57,6 +57,11 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, ft_pipe
                    .held = layers,
                    .all_ahead = ft__ranks_of_2021(p, r->work),
                    .weight_share = 0.45};
+    ft_pipe_join join;
+    if (ft__expert_overlaps(p) && r->work->task == FT_TRAIN) {
+        FT_TRY(ft__ranks_join(r, stages, &run, ft__ranks_beside(taken), &join, err));
+        run.join = &join;
+    }
     if (p->pp > 1) {
         ft_group group = {0};
         ft__parallel_group(p, FT_AXIS_PIPELINE, &group.size, &group.stride);
@@ -208,13 +213,18 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     const ft_parallel *p = r->parallel;
     int64_t micros = micros_of(r);
     FT_TRY(ft__pipeline_check(p->schedule, p->pp, ft__parallel_chunks(p), micros, err));
+    if (p->expert_overlap > 0 && micros < 2)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.expert_overlap", 0, 0,
+                           "\"expert_overlap\" hides exchanges behind another micro-batch: \"global_batch\" must be "
+                           "at least 2 * batch * dp = %lld",
+                           2 * (long long)r->work->batch * (long long)p->dp);
     ft_stage *stages = ft__arena_array(r->arena, (size_t)p->pp, sizeof *stages);
     if (!stages) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_ranks_width width = {0};
     FT_TRY(build_stages(r, stages, &width, err));
     ft_piped pipe;
     double gathered = 0; /* of a transfer, what puts it together again */
-    FT_TRY(run_pipeline(r, stages, &pipe, &gathered, err));
+    FT_TRY(run_pipeline(r, stages, &width, &pipe, &gathered, err));
     begin_at(&pipe, p->pp, stages[0].start_ms);
 
     int64_t slowest = 0, worst = 0;
@@ -256,7 +266,8 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     out->bubble_ms = fmin(fmax(pipe.bubble_ms - lost, 0), alone);
     double updates = slow->update_ms + (beside ? beside->update_ms : 0);
     double exposed_ms = (slow->exposed_ms + (beside ? beside->exposed_ms : 0)) * each + after - updates + lost;
-    out->comm_exposed_ms = fmin(exposed_ms, out->comm_ms);
+    exposed_ms -= pipe.hidden_ms[slowest];
+    out->comm_exposed_ms = fmin(fmax(exposed_ms, 0), out->comm_ms);
     out->idle_ms = fmax(end - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
     /* Kernels move as they do on one GPU; exchanges have their own spread; they do not know of each other. */
     double many = among_many * atanh(r->quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);

@@ -36,6 +36,7 @@ typedef struct ft_stage {
     double first_forward_ms;      /* with the gathering of updated parameters beside it */
     double axis_ms[FT_AXIS_COUNT];/* exchanges of one micro-batch */
     double exposed_ms;            /* of them, in one micro-batch */
+    ft_pipe_parts there, back;    /* one micro-batch's passes, where exchanges with experts are hidden; else 0 */
     double start_ms;              /* once per step: until the host's first kernel runs, in a row of micro-batches */
     double gather_ms, gradient_ms;/* once per step: parameters after the update, gradients as a whole */
     double ahead_ms;              /* parameters that are gathered beside the next forward pass */
@@ -79,6 +80,13 @@ double ft__ranks_kept(const ft_parallel *p, double dense, double expert);
 /* The workload with what it leaves open decided: FSDP's hooks stand between layers, so that a compiler sees each of
  * them by itself (PyTorch: fully_shard and torch.compile are applied layer by layer). */
 ft_workload ft__ranks_workload(const ft_ranks *r);
+
+/* A pass that takes so long without its exchanges with experts, by what they can hide behind, and these
+ * (ranks_join.c). */
+ft_pipe_parts ft__ranks_parts(const struct ft_lanes *l, ft_phase phase, double quiet_ms);
+/* What joined pieces take, place by place. `run` has the times of the pieces. */
+ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pipe *run, double beside,
+                         ft_pipe_join *out, ft_error *err);
 
 /* Of the copies of tokens that experts ask for, the part that travels (ranks_dispatch.c). */
 double ft__ranks_dispatched(const ft_ranks *r, const ft_group *group);

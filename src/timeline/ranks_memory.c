@@ -134,6 +134,9 @@ static ft_status lists_of(const ft_ranks *r, ft_piped *out, ft_error *err)
     if (!ones) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (int64_t i = 0; i < p->pp * chunks; i++) ones[i] = 1;
     int64_t micros = r->work->accumulate > 0 ? r->work->accumulate : 1, enough = 4 * p->pp; /* no more are held then */
+    ft_pipe_parts *nothing = ft__arena_array(r->arena, (size_t)(p->pp * chunks), sizeof *nothing);
+    if (!nothing) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_pipe_join join = {.forward = nothing, .backward = nothing};
     ft_pipe run = {.schedule = p->schedule,
                    .stages = p->pp,
                    .chunks = chunks,
@@ -141,7 +144,8 @@ static ft_status lists_of(const ft_ranks *r, ft_piped *out, ft_error *err)
                    .forward = ones,
                    .backward = ones,
                    .all_ahead = ft__ranks_of_2021(p, r->work),
-                   .weight_share = 0.5};
+                   .weight_share = 0.5,
+                   .join = ft__expert_overlaps(p) ? &join : NULL};
     FT_TRY(ft__pipeline_run(&run, r->arena, out, err));
     for (int64_t s = 0; s < p->pp && p->schedule == FT_GPIPE; s++) out->in_flight[s] = (double)micros;
     return FT_OK;
