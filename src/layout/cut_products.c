@@ -35,6 +35,11 @@ static void cut_parameter(cutter *c, ft_ref w, double rows, double cols)
 static bool is_down(const ft_node *n) { return !strcmp(n->name, "moe.down"); }
 
 /* Before anything runs, so that casts of weights are cut too. */
+static bool expert_bias(const cutter *c, ft_ref x)
+{
+    return x != FT_NONE && c->base[x] == x && !strcmp(cut_tensor(c, x)->name, "experts.bias");
+}
+
 void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
 {
     double tp = (double)c->p->tp, ep = (double)c->p->ep, etp = (double)ft__expert_tensor(c->p);
@@ -50,7 +55,10 @@ void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
             cut_parameter(c, weight, 1 / (ep * etp), 1);
         } else if (n->verb == FT_DO_GATHER && n->in[0] >= 0 && c->base[n->in[0]] != FT_NONE) { /* experts' biases */
             cut_parameter(c, n->in[0], 1 / ep, is_down(n) ? 1 : 1 / etp);
+        } else if (n->verb == FT_DO_POINTWISE && expert_bias(c, weight)) { /* weighed and added (moe_megatron.c) */
+            cut_parameter(c, weight, 1 / ep, 1);
         }
+        if (expert && expert_bias(c, bias)) cut_parameter(c, bias, 1 / ep, is_down(n) ? 1 : 1 / etp);
         if (tp <= 1) continue;
         if (n->verb == FT_DO_LINEAR && n->cut == FT_CUT_COLUMNS) {
             double columns = ft__cut_columns(c, n);

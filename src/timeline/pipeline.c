@@ -177,8 +177,9 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     r.next = ft__arena_array(arena, stages, sizeof *r.next);
     r.free_at = ft__arena_array(arena, stages, sizeof *r.free_at);
     r.busy = ft__arena_array(arena, stages, sizeof *r.busy);
-    if (!out->in_flight || !out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->hidden_ms || !out->ops ||
-        !out->op_count || !r.forward_there || !r.backward_there || !r.wire || !r.next || !r.free_at || !r.busy)
+    if (!out->in_flight || !out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->hidden_ms ||
+        !out->ops || !out->op_count || !r.forward_there || !r.backward_there || !r.wire || !r.next || !r.free_at ||
+        !r.busy)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline of %lld stages and %lld micro-batches",
                         (long long)p->stages, (long long)p->micros);
     for (size_t i = 0; i < cells; i++) r.forward_there[i] = r.backward_there[i] = -1;

@@ -535,6 +535,50 @@ static void uneven_experts_take_longer(void **state)
     end(&r);
 }
 
+/* Exchanges with experts run beside another micro-batch: with nothing else changed they are exposed less, however long
+ * they are, the parts are still the whole, and a rank holds one micro-batch more. */
+static void experts_exchange_beside_other_micro_batches(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t pp, vpp;
+        ft_schedule schedule;
+    } ways[] = {{1, 1, FT_1F1B}, {4, 2, FT_INTERLEAVED}, {4, 1, FT_DUALPIPE}};
+    rig r;
+    begin(&r, "qwen3-30b-a3b");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        r.parallel = layout_of(1, ways[i].pp, 1, 16, 16);
+        r.parallel.vpp = ways[i].vpp;
+        r.parallel.schedule = ways[i].schedule;
+        r.work.accumulate = 16;
+        forecast_sound(&r);
+        double apart = r.step.step_ms, exposed = r.step.comm_exposed_ms, sent = r.step.axis_ms[FT_AXIS_EXPERT];
+        double held = r.step.memory.peak_bytes;
+        r.parallel.expert_overlap = 1;
+        forecast_sound(&r);
+        if (!(r.step.step_ms < 0.9 * apart && r.step.step_ms > apart - sent))
+            fail_msg("pp %d: %.0f ms, %.0f without overlap", (int)ways[i].pp, r.step.step_ms, apart);
+        assert_true(r.step.comm_exposed_ms < exposed && r.step.axis_ms[FT_AXIS_EXPERT] == sent);
+        close_to(apart - r.step.step_ms, exposed - r.step.comm_exposed_ms, 0.25, "what was hidden");
+        bool dual = ways[i].schedule == FT_DUALPIPE; /* which has as many in flight in any case */
+        assert_true(dual ? r.step.memory.peak_bytes == held : r.step.memory.peak_bytes > 1.02 * held);
+        double joined = r.step.step_ms;
+        r.parallel.expert_overlap = -1; /* as the schedule does */
+        forecast_sound(&r);
+        assert_true(r.step.step_ms == (dual ? joined : apart));
+    }
+    /* There is no other micro-batch. */
+    r.parallel = layout_of(1, 1, 1, 16, 16);
+    r.parallel.expert_overlap = 1;
+    r.work.accumulate = 1;
+    ft_ranks ranks = ranks_of(&r);
+    ft_error err;
+    assert_int_equal(ft__ranks_forecast(&ranks, &r.step, NULL, NULL, &err), FT_E_RANGE);
+    assert_string_equal(err.message, "\"expert_overlap\" hides exchanges behind another micro-batch: \"global_batch\" "
+                                     "must be at least 2 * batch * dp = 32");
+    end(&r);
+}
+
 static void running_out_of_memory_is_an_error(void **state)
 {
     (void)state;
@@ -543,6 +587,10 @@ static void running_out_of_memory_is_an_error(void **state)
     r.parallel = layout_of(2, 4, 1, 4, 4);
     r.parallel.sp = true;
     r.work.accumulate = 8;
+    assert_survives_want(&r, (size_t)1 << 26, 3, 5);
+    r.parallel.schedule = FT_INTERLEAVED;
+    r.parallel.vpp = 2;
+    r.parallel.expert_overlap = 1;
     assert_survives_want(&r, (size_t)1 << 26, 3, 5);
     end(&r);
 }
@@ -696,6 +744,7 @@ int main(void)
         cmocka_unit_test(the_last_bucket_holds_no_experts),
         cmocka_unit_test(dualpipe_exchanges_for_two_stages),
         cmocka_unit_test(uneven_experts_take_longer),
+        cmocka_unit_test(experts_exchange_beside_other_micro_batches),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_large_step_is_forecast_quickly),
     };
