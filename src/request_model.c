@@ -26,7 +26,7 @@ static const char *const known_keys[] = {
     "recompute", "master_weights", "lora_rank",      "clip_grad",
     "parallel",  "cluster",        "global_batch",   "quantile",
     "detail",    "read_as",        "advice",         "techniques",
-    "loader",    "fusions",
+    "loader",    "fusions",        "recompute_modules",
 };
 
 /* -- number formats ---------------------------------------------------------------------------- */
@@ -200,6 +200,35 @@ static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_erro
 
 /* -- the request ------------------------------------------------------------------------------- */
 
+/* Names of modules that Megatron-Core's selective recomputation runs again: they ask for it. */
+static ft_status read_modules(const json_t *object, ft_workload *w, ft_error *err)
+{
+    const json_t *names = json_object_get(object, "recompute_modules"), *name;
+    size_t i;
+    if (!names) return FT_OK;
+    if (!json_is_array(names) || !json_array_size(names))
+        return ft__fail_at(err, FT_E_TYPE, "recompute_modules", 0, 0,
+                           "\"recompute_modules\" must be an array of names: [\"layernorm\", \"moe_act\"]");
+    if (w->execution != FT_RUN_FUSED)
+        return ft__fail_at(err, FT_E_RANGE, "recompute_modules", 0, 0,
+                           "\"recompute_modules\" are Megatron-Core's: \"execution\" must be \"fused\"");
+    if (json_object_get(object, "recompute") && w->recompute != FT_RECOMPUTE_SELECTIVE)
+        return ft__fail_at(err, FT_E_RANGE, "recompute_modules", 0, 0,
+                           "\"recompute_modules\" say what \"recompute\": \"selective\" runs again; it is \"%s\"",
+                           ft__recompute_words[w->recompute]);
+    w->recompute = FT_RECOMPUTE_SELECTIVE;
+    json_array_foreach (names, i, name) {
+        json_t *one = json_pack("{sO}", "recompute_modules", name);
+        int module = -1;
+        if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        ft_status status = ft__request_word(one, "recompute_modules", ft__module_words, FT_MODULE_COUNT, &module, err);
+        json_decref(one);
+        FT_TRY(status);
+        if (module >= 0) w->again |= 1u << module;
+    }
+    return FT_OK;
+}
+
 static ft_status read_words(const json_t *object, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
@@ -224,6 +253,7 @@ static ft_status read_words(const json_t *object, ft_model_request *out, ft_erro
     w->cache = (ft_cache_kind)cache;
     w->optimizer = (ft_optimizer)optimizer;
     w->recompute = (ft_recompute)recompute;
+    FT_TRY(read_modules(object, w, err));
     out->detail = (ft_detail)detail;
     FT_TRY(ft__json_bool(object, "master_weights", FT_OPTIONAL, &w->master_weights, "", err));
     FT_TRY(ft__json_bool(object, "clip_grad", FT_OPTIONAL, &w->clip, "", err));

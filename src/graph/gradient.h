@@ -23,7 +23,7 @@ void ft__tape_node(ft_tape *t, const ft_node *n);           /* every gradient th
 /* Recomputation (recompute.c): what a backward block runs again before its gradients. */
 typedef enum ft_again {
     FT_AGAIN_NOTHING,
-    FT_AGAIN_SCORES, /* Megatron's selective: attention's score matrix */
+    FT_AGAIN_SCORES, /* Megatron's selective: attention's score matrix, or the modules that it is told of */
     FT_AGAIN_CHEAP,  /* PyTorch's selective: all but attention and every other product */
     FT_AGAIN_LAYER
 } ft_again;

@@ -123,7 +123,8 @@ typedef struct ft_node {
     const char *name;       /* "attn.q_proj": the module, without the block's number */
     ft_ref in[FT_NODE_INPUTS], out[FT_NODE_OUTPUTS];
     uint8_t in_count, out_count;
-    bool core;              /* attention's score matrix: what Megatron's selective recomputation drops */
+    bool core;              /* what Megatron's selective recomputation drops: attention's score matrix, or else what
+                             * the modules that it is told of make (model/again.c) */
     bool in_place;          /* out[0] is in[0]'s memory */
     bool transposes;        /* views: an axis moved, so that contiguous became strided or back */
     bool mean;              /* a reduction that divides: its gradient divides too */

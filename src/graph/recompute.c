@@ -64,6 +64,12 @@ static void repeat(ft_tape *t, ft_node n)
     ft__emit(b, &n);
 }
 
+/* A view of what was made again. */
+static bool views_again(const ft_tape *t, const ft_node *n)
+{
+    return !ft__node_runs(n) && n->in_count && n->out_count && ft__tape_saved(t, n->in[0]) != n->in[0];
+}
+
 void ft__run_again(ft_tape *t, const ft_block *forward, ft_again what)
 {
     ft_build *b = &t->b;
@@ -72,7 +78,7 @@ void ft__run_again(ft_tape *t, const ft_block *forward, ft_again what)
     b->phase = FT_RECOMPUTE;
     for (int32_t i = forward->first; i < forward->first + forward->count && b->status == FT_OK; i++) {
         const ft_node *n = &b->g->nodes[i];
-        if (what == FT_AGAIN_SCORES && !n->core) continue;
+        if (what == FT_AGAIN_SCORES && !n->core && !views_again(t, n)) continue;
         if (what == FT_AGAIN_CHEAP && saves(&p, n)) continue;
         repeat(t, *n); /* a copy: appending moves the array */
     }

@@ -138,6 +138,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     if (w->task == FT_TRAIN) {
         /* Megatron's products add into the gradients that are there; elsewhere that is a kernel of its own. */
         bool megatron = w->execution == FT_RUN_FUSED, adds = w->accumulate > 1 && !megatron;
+        if (megatron && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_again(g, w);
         FT_TRY(ft__graph_backward(g, w->recompute, !megatron, adds ? (double)w->accumulate : 1, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;

@@ -26,6 +26,18 @@ typedef enum ft_optimizer {
     FT_OPTIMIZER_COUNT
 } ft_optimizer;
 
+/* What Megatron-Core's selective recomputation drops (recompute_modules): bits of ft_workload.again. */
+typedef enum ft_module {
+    FT_MODULE_CORE_ATTN,      /* attention's score matrix: what it drops where none is named */
+    FT_MODULE_LAYERNORM,
+    FT_MODULE_MOE_ACT,        /* the experts' activation */
+    FT_MODULE_MLA_UP_PROJ,    /* latents to queries, keys and values */
+    FT_MODULE_MLP,            /* of layers without experts */
+    FT_MODULE_MOE,            /* router, exchanges, experts, shared ones */
+    FT_MODULE_SHARED_EXPERTS,
+    FT_MODULE_COUNT
+} ft_module;
+
 typedef struct ft_workload {
     ft_task task;
     ft_dtype dtype;           /* of the mathematics */
@@ -41,6 +53,7 @@ typedef struct ft_workload {
     ft_cache_kind cache;
     ft_optimizer optimizer;
     ft_recompute recompute;
+    unsigned again;           /* fused, selective: which modules run again, a bit each; 0: attention's scores */
     bool nchw;                /* convolutional models: pictures as NCHW, not channels-last */
     int64_t lora_rank;
     int64_t accumulate;       /* micro-batches per step; at least 1 */
@@ -62,6 +75,8 @@ static inline bool ft__recomputes_layers(const ft_workload *w)
  * layout cuts the graph in between. */
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out,
                             ft_error *err);
+/* Marks what the workload's modules run again (again.c). */
+void ft__mark_again(ft_graph *g, const ft_workload *work);
 ft_status ft__model_complete(const ft_arch *arch, const ft_workload *work, ft_graph *g, ft_error *err);
 /* Whose loss it is, in what it holds of the logits (loss_memory.c). `fused` is Megatron's, otherwise a finished graph
  * has PyTorch's own; a layout that cuts the vocabulary says whose it is then. */

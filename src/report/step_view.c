@@ -31,6 +31,13 @@ const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT] = {[FT_ADAMW] = "adamw
                                                              [FT_NO_OPTIMIZER] = "none"};
 const char *const ft__recompute_words[3] = {
     [FT_RECOMPUTE_NONE] = "none", [FT_RECOMPUTE_SELECTIVE] = "selective", [FT_RECOMPUTE_FULL] = "full"};
+const char *const ft__module_words[FT_MODULE_COUNT] = {[FT_MODULE_CORE_ATTN] = "core_attn",
+                                                       [FT_MODULE_LAYERNORM] = "layernorm",
+                                                       [FT_MODULE_MOE_ACT] = "moe_act",
+                                                       [FT_MODULE_MLA_UP_PROJ] = "mla_up_proj",
+                                                       [FT_MODULE_MLP] = "mlp",
+                                                       [FT_MODULE_MOE] = "moe",
+                                                       [FT_MODULE_SHARED_EXPERTS] = "shared_experts"};
 const char *const ft__detail_words[3] = {[FT_SUMMARY] = "summary", [FT_LAYERS] = "layers", [FT_KERNELS] = "kernels"};
 
 bool ft__counts_samples(const ft_arch *arch)

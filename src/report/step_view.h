@@ -39,6 +39,7 @@ extern const char *const ft__fusion_words[2];
 extern const char *const ft__cache_words[3];
 extern const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT];
 extern const char *const ft__recompute_words[3];
+extern const char *const ft__module_words[FT_MODULE_COUNT];
 extern const char *const ft__detail_words[3];
 
 /* Kernels of the step that are one in everything but their place: name, operator, sizes, phase and block. */
