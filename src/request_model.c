@@ -19,14 +19,37 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const char *const known_keys[] = {
-    "id",        "task",           "model",          "gpu",
-    "dtype",     "weights_dtype",  "kv_dtype",       "batch",
-    "seq",       "cache",          "layout",         "attention",
-    "execution", "compile_scope",  "host_us_per_op", "optimizer",
-    "recompute", "master_weights", "lora_rank",      "clip_grad",
-    "parallel",  "cluster",        "global_batch",   "quantile",
-    "detail",    "read_as",        "advice",         "techniques",
-    "loader",    "fusions",        "recompute_modules",
+    "id",
+    "task",
+    "model",
+    "gpu",
+    "dtype",
+    "weights_dtype",
+    "kv_dtype",
+    "batch",
+    "seq",
+    "cache",
+    "layout",
+    "attention",
+    "execution",
+    "compile_scope",
+    "host_us_per_op",
+    "optimizer",
+    "recompute",
+    "master_weights",
+    "lora_rank",
+    "clip_grad",
+    "parallel",
+    "cluster",
+    "global_batch",
+    "quantile",
+    "detail",
+    "read_as",
+    "advice",
+    "techniques",
+    "loader",
+    "fusions",
+    "recompute_modules",
 };
 
 /* -- number formats ---------------------------------------------------------------------------- */
@@ -200,24 +223,25 @@ static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_erro
 
 /* -- the request ------------------------------------------------------------------------------- */
 
-/* Names of modules that Megatron-Core's selective recomputation runs again: they ask for it. */
+/* Names of modules that Megatron-Core's selective recomputation runs again: where nothing is said of that they ask for
+ * it, and beside another word they are left alone. */
 static ft_status read_modules(const json_t *object, ft_workload *w, ft_error *err)
 {
     const json_t *names = json_object_get(object, "recompute_modules"), *name;
+    bool said = json_object_get(object, "recompute");
     size_t i;
     if (!names) return FT_OK;
     if (!json_is_array(names) || !json_array_size(names))
         return ft__fail_at(err, FT_E_TYPE, "recompute_modules", 0, 0,
                            "\"recompute_modules\" must be an array of names: [\"layernorm\", \"moe_act\"]");
-    if (w->execution != FT_RUN_FUSED)
+    if (w->execution != FT_RUN_FUSED && !said)
         return ft__fail_at(err, FT_E_RANGE, "recompute_modules", 0, 0,
                            "\"recompute_modules\" are Megatron-Core's: \"execution\" must be \"fused\"");
-    if (json_object_get(object, "recompute") && w->recompute != FT_RECOMPUTE_SELECTIVE)
-        return ft__fail_at(err, FT_E_RANGE, "recompute_modules", 0, 0,
-                           "\"recompute_modules\" say what \"recompute\": \"selective\" runs again; it is \"%s\"",
-                           ft__recompute_words[w->recompute]);
-    w->recompute = FT_RECOMPUTE_SELECTIVE;
+    if (!said) w->recompute = FT_RECOMPUTE_SELECTIVE;
     json_array_foreach (names, i, name) {
+        if (!json_is_string(name))
+            return ft__fail_at(err, FT_E_TYPE, "recompute_modules", 0, 0,
+                               "\"recompute_modules\" must be an array of names; its element %zu is none", i + 1);
         json_t *one = json_pack("{sO}", "recompute_modules", name);
         int module = -1;
         if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");

@@ -153,6 +153,12 @@ static void freeze_pieces(ft_change *c)
     if (ft__ranks_by_parameter(p, w)) p->gather = FT_GATHER_PARAMETER;
 }
 
+/* What Megatron-Core's modules run again nobody else does. */
+static void drop_modules(ft_workload *w, ft_execution to)
+{
+    if (w->again && to != FT_RUN_FUSED && w->recompute == FT_RECOMPUTE_SELECTIVE) w->recompute = FT_RECOMPUTE_NONE;
+}
+
 bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
 {
     ft_workload *w = &c->work;
@@ -163,7 +169,10 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_HIDDEN: return resize(m, c, arena);
     case FT_MOVE_BATCH: return scale_batch(c, m->to);
     case FT_MOVE_MICRO: return scale_micro(c, m->to);
-    case FT_MOVE_EXECUTION: freeze_pieces(c); SET(w->execution, (ft_execution)m->to);
+    case FT_MOVE_EXECUTION:
+        freeze_pieces(c);
+        drop_modules(w, (ft_execution)m->to);
+        SET(w->execution, (ft_execution)m->to);
     case FT_MOVE_ATTENTION: SET(w->attention, (ft_attention_kind)m->to);
     case FT_MOVE_OPTIMIZER: SET(w->optimizer, (ft_optimizer)m->to);
     case FT_MOVE_DTYPE: freeze_pieces(c); return set_dtype(c, m->to);

@@ -195,12 +195,107 @@ static void arrivals_are_sorted(void **state)
     ft__arena_free(arena);
 }
 
+/* -- recomputation ----------------------------------------------------------------------------- */
+
+/* Forward tensors of so many columns that a gradient reads. */
+static int32_t kept(const ft_graph *g, int64_t cols)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < g->node_count; i++)
+        for (int k = 0; k < g->nodes[i].in_count && g->nodes[i].phase == FT_BACKWARD; k++) {
+            const ft_tensor *t = &g->tensors[g->tensors[g->nodes[i].in[k]].storage];
+            bool forward = t->block >= 0 && g->blocks[t->block].phase == FT_FORWARD && t->role == FT_ACTIVATION;
+            count += forward && t->cols == cols;
+        }
+    return count;
+}
+
+/* A module's kernels run once more, and nothing else does. */
+static void modules_run_again(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        ft_module module;
+        const char *kernels[4];
+    } cases[] = {
+        {"gpt-oss-20b", FT_MODULE_LAYERNORM, {"attn.norm", "mlp.norm"}},
+        {"gpt-oss-20b", FT_MODULE_MOE_ACT, {"moe.clamp", "moe.act"}},
+        {"deepseek-v3", FT_MODULE_MLA_UP_PROJ, {"attn.q_b_proj", "attn.kv_b_proj", "attn.rotary"}},
+        {"llama-3-8b", FT_MODULE_MLP, {"mlp.gate_up_proj", "mlp.act", "mlp.down_proj"}},
+        {"llama-3-8b", FT_MODULE_MLA_UP_PROJ, {NULL}}, /* it has a rotary embedding, but no latents */
+        {"llama-3-8b", FT_MODULE_MOE, {NULL}},
+        {"llama-3-8b", FT_MODULE_CORE_ATTN, {NULL}}, /* fused attention has no scores */
+        {"gpt-oss-20b", FT_MODULE_SHARED_EXPERTS, {NULL}},
+    };
+    ft_arena *arena = ft__arena_new(0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_arch a = open_model(cases[i].model);
+        ft_workload w = train_work(1, 1024);
+        w.recompute = FT_RECOMPUTE_SELECTIVE;
+        w.again = 1u << cases[i].module;
+        ft_parallel p = layout_of(1, 1, 1, 1, 1);
+        const ft_graph *g = rank(&a, &w, &p, arena);
+        double again = 0, named = 0;
+        for (int32_t k = 0; k < g->node_count; k++)
+            if (g->nodes[k].phase == FT_RECOMPUTE && ft__node_runs(&g->nodes[k])) again += (double)g->nodes[k].count;
+        for (int k = 0; k < 4 && cases[i].kernels[k]; k++) {
+            double twice = launched(g, cases[i].kernels[k], FT_RECOMPUTE, NULL);
+            assert_true(twice > 0 && twice == launched(g, cases[i].kernels[k], FT_FORWARD, NULL));
+            named += twice;
+        }
+        if (again != named)
+            fail_msg("%s, module %d: %.0f kernels run again, %.0f of them its own", cases[i].model, cases[i].module,
+                     again, named);
+        ft__arch_release(&a);
+    }
+    ft__arena_free(arena);
+}
+
+/* What runs again is not kept: activations of experts, queries, keys and values. */
+static void what_runs_again_is_dropped(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    ft_parallel p = layout_of(1, 1, 1, 1, 1);
+    ft_workload w = train_work(1, 1024);
+    ft_arch a = open_model("qwen3-30b-a3b"), b = open_model("deepseek-v3");
+    assert_true(kept(rank(&a, &w, &p, arena), 768) > 0 && kept(rank(&b, &w, &p, arena), 192) > 0);
+    w.recompute = FT_RECOMPUTE_SELECTIVE;
+    w.again = 1u << FT_MODULE_MOE_ACT;
+    const ft_graph *g = rank(&a, &w, &p, arena);
+    assert_true(kept(g, 768) == 0 && kept(g, 2 * 768) > 0); /* what it is made of stays */
+    w.again = 1u << FT_MODULE_MLA_UP_PROJ;
+    g = rank(&b, &w, &p, arena);
+    assert_true(kept(g, 192) == 0 && kept(g, 128 * 192) == 0 && kept(g, 1536) > 0);
+    /* A mixture's layers have their exchanges again, and its dense ones are left alone. */
+    w.again = 1u << FT_MODULE_MOE;
+    ft_parallel spread = layout_of(1, 1, 1, 8, 8);
+    g = rank(&b, &w, &spread, arena);
+    assert_true(exchanged_bytes(g, FT_AXIS_EXPERT, FT_EXCHANGE_ALL_TO_ALL, FT_RECOMPUTE) ==
+                exchanged_bytes(g, FT_AXIS_EXPERT, FT_EXCHANGE_ALL_TO_ALL, FT_FORWARD));
+    assert_true(launched(g, "moe.gate_up", FT_RECOMPUTE, NULL) == launched(g, "moe.gate_up", FT_FORWARD, NULL));
+    assert_true(launched(g, "mlp.down_proj", FT_RECOMPUTE, NULL) == launched(g, "moe.gate_up", FT_FORWARD, NULL));
+    w.again = 1u << FT_MODULE_SHARED_EXPERTS;
+    g = rank(&b, &w, &spread, arena);
+    assert_true(launched(g, "moe.gate_up", FT_RECOMPUTE, NULL) == 0);
+    assert_true(launched(g, "mlp.down_proj", FT_RECOMPUTE, NULL) == launched(g, "moe.gate_up", FT_FORWARD, NULL));
+    ft__arch_release(&a);
+    ft__arch_release(&b);
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(latents_are_rotated_by_two_kernels), cmocka_unit_test(latents_are_kept_once),
-        cmocka_unit_test(tensor_ranks_rotate_their_heads),    cmocka_unit_test(routers_are_a_product_and_a_kernel),
-        cmocka_unit_test(clamps_and_biases_are_pytorchs),     cmocka_unit_test(arrivals_are_sorted),
+        cmocka_unit_test(latents_are_rotated_by_two_kernels),
+        cmocka_unit_test(latents_are_kept_once),
+        cmocka_unit_test(tensor_ranks_rotate_their_heads),
+        cmocka_unit_test(routers_are_a_product_and_a_kernel),
+        cmocka_unit_test(clamps_and_biases_are_pytorchs),
+        cmocka_unit_test(arrivals_are_sorted),
+        cmocka_unit_test(modules_run_again),
+        cmocka_unit_test(what_runs_again_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
