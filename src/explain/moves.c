@@ -193,6 +193,7 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_PIECES: SET(p->in_pieces, 1);
     case FT_MOVE_GATHER: SET(p->gather, FT_GATHER_LAYER);
     case FT_MOVE_DISPATCH: SET(p->dispatch_once, true);
+    case FT_MOVE_EXPERT_OVERLAP: SET(p->expert_overlap, 1);
     case FT_MOVE_WHOLE_EXPERTS: return spread_experts(c);
     case FT_MOVE_SCHEDULE:
         if (m->to != FT_INTERLEAVED) p->vpp = 1;

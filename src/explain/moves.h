@@ -27,6 +27,7 @@ typedef enum ft_move_kind {
     FT_MOVE_PIECES,     /* tensor ranks exchange beside their products */
     FT_MOVE_GATHER,     /* sharded parameters gathered by the layer, ahead */
     FT_MOVE_DISPATCH,   /* a token travels once to several of its experts */
+    FT_MOVE_EXPERT_OVERLAP, /* tokens travel beside another micro-batch's kernels */
     FT_MOVE_WHOLE_EXPERTS, /* spread over tensor ranks too */
     FT_MOVE_SCHEDULE,   /* to: ft_schedule */
     FT_MOVE_CHUNKS,     /* to: virtual stages */

@@ -66,6 +66,9 @@ static void say_parallel(ft_text *out, const ft_advice *a, const ft_change *now)
     case FT_MOVE_PIECES: ft__text_add(out, "tensor exchanges beside products (tp_overlap)"); break;
     case FT_MOVE_GATHER: ft__text_add(out, "gather parameters a layer ahead (FSDP)"); break;
     case FT_MOVE_DISPATCH: ft__text_add(out, "send tokens once to a rank and a node (DeepEP)"); break;
+    case FT_MOVE_EXPERT_OVERLAP:
+        ft__text_add(out, "tokens go to experts beside another micro-batch (overlap_moe_expert_parallel_comm)");
+        break;
     case FT_MOVE_WHOLE_EXPERTS: ft__text_addf(out, "whole experts over %" PRId64 " ranks (etp 1)", p->ep); break;
     case FT_MOVE_SCHEDULE: ft__text_addf(out, "schedule %s", ft__schedule_name(p->schedule)); break;
     case FT_MOVE_CHUNKS: ft__text_addf(out, "interleave %" PRId64 " virtual stages per GPU", p->vpp); break;
@@ -154,6 +157,7 @@ static const char *reason(const ft_advice *a, const ft_change *now)
     case FT_MOVE_PIECES: return "user buffers or AsyncTP: in pieces, as they are computed";
     case FT_MOVE_GATHER: return "one exchange a layer, and kernels beside it";
     case FT_MOVE_DISPATCH: return "several of its experts live in one place";
+    case FT_MOVE_EXPERT_OVERLAP: return "what one micro-batch sends hides behind what another computes";
     case FT_MOVE_WHOLE_EXPERTS: return "tensor ranks send their own tokens and gather none";
     case FT_MOVE_SCHEDULE:
     case FT_MOVE_CHUNKS: return "stages wait less for each other";
@@ -246,6 +250,8 @@ static void patch_layout(patch *p, const ft_parallel *a, const ft_parallel *b)
     whole(p, in, "ep", a->ep, b->ep);
     whole(p, in, "etp", a->etp, b->etp);
     if (a->dispatch_once != b->dispatch_once) word(p, in, "expert_dispatch", b->dispatch_once ? "once" : "copies");
+    if (a->expert_overlap != b->expert_overlap)
+        ft__text_add(key(p, in, "expert_overlap"), b->expert_overlap > 0 ? "true" : "false");
     whole(p, in, "zero", a->zero, b->zero);
     flag(p, in, "sp", a->sp, b->sp);
     if (a->overlap != b->overlap || a->no_overlap != b->no_overlap)

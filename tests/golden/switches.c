@@ -143,6 +143,15 @@ static void recomputation(void **state)
     less("a policy's Python: time with full and selective where the host sets the pace", least.ms, some.ms);
     golden_near("Megatron's activations", megatron.activations, fused.activations, 1e-9);
     golden_near("Megatron's time", megatron.ms, fused.ms, 1e-9);
+    /* Its modules drop what they make, and beside another word than selective they say nothing. */
+    outcome norms = train(",\"execution\":\"fused\",\"recompute_modules\":[\"layernorm\"]"),
+            mlps = train(",\"execution\":\"fused\",\"recompute_modules\":[\"layernorm\",\"mlp\"]"),
+            said = train(",\"execution\":\"fused\",\"recompute\":\"none\",\"recompute_modules\":[\"mlp\"]");
+    less("activations without norms", norms.activations, fused.activations);
+    less("activations without feed-forwards", mlps.activations, norms.activations);
+    less("kernels with norms again", fused.busy, norms.busy);
+    less("kernels with feed-forwards again", norms.busy, mlps.busy);
+    golden_near("modules that are left alone", said.ms, fused.ms, 1e-9);
     /* One forward pass more on top of three: about a third. */
     double a = train("").busy, b = train(",\"recompute\":\"full\"").busy;
     golden_holds(b / a > 1.15 && b / a < 1.4, "full recomputation: %g times as long", b / a);
