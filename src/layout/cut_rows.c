@@ -1,4 +1,5 @@
 /* cut_rows.c: everything that is as split as what it reads. */
+#include <math.h>
 #include <string.h>
 
 #include "layout/cutter.h"
@@ -152,6 +153,15 @@ static share of_nothing(const cutter *c, const ft_node *n)
     return s;
 }
 
+/* Launched once for every expert: a rank has fewer of them, with more rows each. */
+static void by_own_experts(const cutter *c, ft_node *n)
+{
+    double own = fmax(1, (double)n->count / (double)c->p->ep), more = (double)n->count / own;
+    n->op.u.elementwise.numel = (int64_t)((double)n->op.u.elementwise.numel * more);
+    n->op.u.elementwise.bytes *= more;
+    n->count = (float)own;
+}
+
 void ft__cut_follow(cutter *c, ft_node *n)
 {
     ft_ref from = leader(c, n);
@@ -197,6 +207,8 @@ void ft__cut_follow(cutter *c, ft_node *n)
     share work = n->out_count && !reduces ? c->of[n->out[0]] : s;
     if (n->verb == FT_DO_LOSS && from != FT_NONE) work = (share){.rows = s.rows, .cols = 1};
     shrink(&n->op, &work);
+    if (n->op.kind == FT_OP_ELEMENTWISE && n->count > 1 && c->p->ep > 1 && !strcmp(n->name, "moe.bias"))
+        by_own_experts(c, n);
     ft__cut_emit(c, n);
     bool over_ranks = n->verb == FT_DO_ROW && n->out_count && from != FT_NONE && s.split && s.in_cols;
     if (over_ranks) ft__cut_sums(c, n, reduces ? 1 : !strcmp(n->name, "loss") ? 3 : 1);

@@ -9,19 +9,27 @@
  * bias to be weighed and added expert by expert (experts.py, TEGroupedMLP._apply_bias: t + b * p for every expert, then
  * cat). The first product adds its own.
  *
- * Leaves out: launches per expert in _apply_bias, which stand here as one. What an all-to-all's receiver has to sort is
- * the layout's (layout/cut_rows.c). */
+ * What an all-to-all's receiver has to sort is the layout's (layout/cut_rows.c). */
 #include <math.h>
 
 #include "graph/emit.h"
 #include "model/moe.h"
 #include "model/relative.h"
 
-/* Which row a token's copies go to: bits of [tokens, experts], their running sums, the map. */
+/* The host waits for what was launched last. */
+static void wait_for_last(ft_build *b)
+{
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].synced = true;
+}
+
+/* Which row a token's copies go to: bits of [tokens, experts], their running sums, the map. The host asks how many
+ * there are of each expert before it can launch products of that many rows (token_dispatcher.py's sync points,
+ * tokens_per_expert.tolist() in experts.py). */
 static void map_rows(ft_maker *m, int64_t tokens)
 {
     enum { LAUNCHES = 3 };
     ft__aside(&m->b, "moe.map", "copy", FT_NONE, tokens, m->arch->experts, 4, LAUNCHES);
+    wait_for_last(&m->b);
 }
 
 static ft_ref clamped(ft_maker *m, ft_ref both)
@@ -32,7 +40,19 @@ static ft_ref clamped(ft_maker *m, ft_ref both)
     ft__split(b, both, 2, halves, part);
     part[0] = ft__pointwise(b, "moe.clamp", "clamp_max", part[0]);
     part[1] = ft__pointwise(b, "moe.clamp", "clamp", part[1]);
-    return ft__cat(b, "moe.clamp", 2, part, rows, halves[0] + halves[1]);
+    both = ft__cat(b, "moe.clamp", 2, part, rows, halves[0] + halves[1]);
+    wait_for_last(b); /* while it copies the activation's offset, a number, to the GPU (torch.tensor) */
+    return both;
+}
+
+/* What was appended since `first` is launched once per expert, with its share of the rows. */
+static void by_expert(ft_maker *m, int32_t first)
+{
+    ft_build *b = &m->b;
+    for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) {
+        b->g->nodes[i].count *= (float)m->arch->experts;
+        ft__op_share(&b->g->nodes[i].op, (double)m->arch->experts);
+    }
 }
 
 /* y + bias * weight, the bias of each row's expert. */
@@ -44,8 +64,10 @@ static ft_ref weighed_bias(ft_maker *m, ft_ref y, ft_ref each)
     ft_ref bias = ft__parameter(b, "experts.bias", a->experts, a->hidden), both[2] = {each, bias};
     double share = fmin(1, (double)a->topk / (double)a->experts);
     b->g->active_parameters -= (double)a->experts * (double)a->hidden * (double)b->repeat * (1 - share);
-    ft_ref scaled = ft__pointwise_over(b, "moe.bias", "mul", 2, both, rows, a->hidden);
-    return ft__copy(b, "moe.bias", ft__add(b, "moe.bias", y, scaled), rows, a->hidden);
+    int32_t first = b->g->node_count;
+    y = ft__add(b, "moe.bias", y, ft__pointwise_over(b, "moe.bias", "mul", 2, both, rows, a->hidden));
+    by_expert(m, first);
+    return ft__copy(b, "moe.bias", y, rows, a->hidden);
 }
 
 ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)

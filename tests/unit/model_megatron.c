@@ -151,7 +151,7 @@ static void clamps_and_biases_are_pytorchs(void **state)
     const ft_graph *g = rank(&a, &w, &p, arena);
     double layers = layers_of(g), moved;
     assert_true(launched(g, "moe.clamp", FT_FORWARD, NULL) == 3 * layers);
-    assert_true(launched(g, "moe.bias", FT_FORWARD, &moved) == 3 * layers);
+    assert_true(launched(g, "moe.bias", FT_FORWARD, &moved) == (2 * 32 + 1) * layers); /* two by expert */
     double one = 1024.0 * 4 * 2880 * 2; /* a row of every token's four experts */
     assert_true(moved > 6 * one * layers && moved < 6.1 * one * layers);
     const ft_graph *plain = rank(&a, &eager, &p, arena);
@@ -163,8 +163,36 @@ static void clamps_and_biases_are_pytorchs(void **state)
     ft_parallel spread = layout_of(1, 1, 1, 8, 8);
     ft_stage whole = rank_of(&a, &w, &p, 0, arena), part = rank_of(&a, &w, &spread, 0, arena);
     assert_true(fabs(part.expert / (whole.expert / 8) - 1) < 1e-9);
+    double here;
+    assert_true(launched(part.g, "moe.bias", FT_FORWARD, &here) == (2 * 4 + 1) * layers);
+    assert_true(fabs(here / moved - 1) < 0.02);
+    double back = launched(g, "moe.bias", FT_BACKWARD, &moved);
+    assert_true(launched(part.g, "moe.bias", FT_BACKWARD, &here) == back / 8 && fabs(here / moved - 1) < 0.02);
     ft__arch_release(&a);
     ft__arch_release(&b);
+    ft__arena_free(arena);
+}
+
+/* How many rows an expert gets the host has to know, once a layer; the clamped activation's offset it copies. */
+static void hosts_wait_for_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double waits; /* per layer */
+    } cases[] = {{"qwen3-30b-a3b", 1}, {"gpt-oss-20b", 2}, {"llama-3-8b", 0}};
+    ft_arena *arena = ft__arena_new(0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_arch a = open_model(cases[i].model);
+        ft_workload w = train_work(1, 1024);
+        ft_parallel p = layout_of(1, 1, 1, 1, 1);
+        const ft_graph *g = rank(&a, &w, &p, arena);
+        double waits = 0;
+        for (int32_t k = 0; k < g->node_count; k++)
+            waits += g->nodes[k].synced && !strncmp(g->nodes[k].name, "moe.", 4);
+        assert_true(waits == cases[i].waits * layers_of(g));
+        ft__arch_release(&a);
+    }
     ft__arena_free(arena);
 }
 
@@ -294,6 +322,7 @@ int main(void)
         cmocka_unit_test(routers_are_a_product_and_a_kernel),
         cmocka_unit_test(clamps_and_biases_are_pytorchs),
         cmocka_unit_test(arrivals_are_sorted),
+        cmocka_unit_test(hosts_wait_for_counts),
         cmocka_unit_test(modules_run_again),
         cmocka_unit_test(what_runs_again_is_dropped),
     };
