@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "timeline/beside.h"
+
 ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, int32_t *sends, ft_error *err)
 {
     int32_t *from = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *from);
@@ -36,19 +38,40 @@ static void tell(const ft_lanes *l, ft_seen_kind kind, int lane, int32_t at, dou
     l->watch(l->watcher, &what);
 }
 
-/* A kernel of d ms from `start`: while an exchange runs beside it, they share memory and SMs. */
-static double slowed(const ft_lanes *l, const ft_clocks *c, double start, double d)
-{
-    double until = 0;
-    if (l->beside <= 0) return d;
-    for (int a = 0; a < FT_AXIS_COUNT; a++) until = fmax(until, c->lane[a]);
-    double shared = fmin(fmax(until - start, 0), d * (1 + l->beside));
-    return d + shared * l->beside / (1 + l->beside);
-}
-
 static bool in_pieces(const ft_lanes *l, int32_t i) { return l->pieces && l->pieces[i]; }
 
 static bool is_product(const ft_lanes *l, int32_t i) { return i >= 0 && l->g->nodes[i].op.kind == FT_OP_GEMM; }
+
+/* Until when exchanges go on that begin with a kernel at `start` but come after it in the graph: Megatron's sums beside
+ * the weights' gradient, and what the next kernel reads, gathered again beside this one. */
+static double begins_beside(const ft_lanes *l, const ft_clocks *c, int32_t i, double start)
+{
+    const int32_t far = 8; /* nodes from a product to the exchange of the one before it */
+    const ft_graph *g = l->g;
+    double until = 0;
+    bool next = true;
+    for (int32_t j = i + 1; j <= i + far && j < g->node_count && g->nodes[j].phase == g->nodes[i].phase; j++) {
+        bool exchanges = l->comm[j] > 0, kernel = !exchanges && l->beats[j].gpu > 0;
+        if (kernel && next && l->again[j] > 0 && !l->copies)
+            until = fmax(until, fmax(c->lane[FT_AXIS_TENSOR], start) + l->again[j]);
+        if (exchanges && l->async && !in_pieces(l, j) && !(l->left[j] > 0) && l->sends[j] >= 0 && l->sends[j] < i)
+            until = fmax(until, fmax(c->lane[l->axis[j]], start) + l->comm[j] * l->beats[j].count);
+        next = next && !kernel;
+    }
+    return until;
+}
+
+/* A kernel of `count` launches and d ms from `start`, beside exchanges. */
+static double slowed(const ft_lanes *l, const ft_clocks *c, int32_t i, double start, double d, double count)
+{
+    double until = begins_beside(l, c, i, start), copied = 0; /* copied: by engines, not by SMs */
+    for (int a = 0; a < FT_AXIS_COUNT; a++) {
+        double *end = a == FT_AXIS_TENSOR && l->copies ? &copied : &until;
+        *end = fmax(*end, c->lane[a]);
+    }
+    if (l->persistent && is_product(l, i) && until > start) return d + ft__beside_persistent(d, count, until - start);
+    return d + ft__beside_others(d, l->beside, fmax(until, copied) - start);
+}
 
 /* A product's first piece is sent while the second is computed, the last when all is there. What runs beside the
  * product slows it down: that is put at the end, where the product's own time is known. */
@@ -109,7 +132,7 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
             waits = fmax(waits, *lane);
         }
         double first = fmax(c->host + b->host + l->latency, along ? 0 : waits), start = fmax(c->gpu, first);
-        double all = slowed(l, c, start, b->count * (b->gpu + l->gap)), d = all / fmax(b->count, 1);
+        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap), b->count), d = all / fmax(b->count, 1);
         c->began = start;
         c->gpu = fmax(start + all, c->host + b->count * b->host + l->latency + d);
         if (along) c->gpu = fmax(c->gpu, waits + all * left);

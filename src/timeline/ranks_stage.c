@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "timeline/beside.h"
 #include "timeline/lanes.h"
 #include "timeline/ranks_parameters.h"
 #include "timeline/ranks_wrapper.h"
@@ -226,6 +227,8 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
                             .beside = ft__ranks_beside(&out->width),
+                            .persistent = ft__beside_whole(r->device),
+                            .copies = ft__ranks_in_pieces(r->parallel, r->work),
                             .spent = out->spent};
     return FT_OK;
 }

@@ -2,6 +2,7 @@
 #include "small_graph.h"
 
 #include "graph/emit.h"
+#include "timeline/beside.h"
 #include "timeline/lanes.h"
 
 enum { NODES = 4 };
@@ -114,6 +115,62 @@ static void an_exchange_slows_what_runs_beside_it(void **state)
     assert_true(near(forward(&h, false, false), 3.1));
     h.beats[2].count = 10; /* ten of them: from 1 to 11.1 */
     assert_true(near(forward(&h, false, false), 12.1));
+    ft__arena_free(h.arena);
+}
+
+/* A persistent product's late blocks begin when the exchange ends, or when its first ones do. */
+static void an_exchange_holds_up_persistent_products(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    h.g->nodes[2].op = (ft_op){.kind = FT_OP_GEMM, .name = "linear"};
+    h.lanes.beside = 0.1;
+    h.lanes.persistent = true;
+    h.comm[1] = 0.4;
+    assert_true(near(forward(&h, false, false), 3.4));
+    h.comm[1] = 1.5; /* twice its time, and the next one waits for nothing */
+    assert_true(near(forward(&h, false, false), 4));
+    h.beats[2].count = 3; /* from 1 on: 2, then 1.5 to the end of the exchange at 4.5, then 1 */
+    h.comm[1] = 2.5;
+    assert_true(near(forward(&h, false, false), 6.5));
+    h.beats[2].count = 1;
+    h.comm[1] = 1.1;
+    h.lanes.copies = true; /* copy engines take no SMs: as everybody else */
+    assert_true(near(forward(&h, false, false), 3.1));
+    h.lanes.copies = false;
+    h.g->nodes[2].op.kind = FT_OP_ATTENTION;
+    assert_true(near(forward(&h, false, false), 3.1));
+    ft__arena_free(h.arena);
+    assert_true(ft__beside_persistent(2, 1, 0) == 0 && ft__beside_persistent(0, 1, 1) == 0);
+    assert_true(ft__beside_persistent(2, 1, 1e9) == 2 && ft__beside_others(2, 0.1, -1) == 0);
+    ft_device h100 = limit_device("h100_sxm"), a100 = limit_device("a100_sxm_80gb");
+    assert_true(ft__beside_whole(&h100) && !ft__beside_whole(&a100));
+}
+
+/* Megatron's order: an input's gradient, the weight's, the exchange of the first, which runs beside the second. */
+static void an_exchange_that_comes_later_is_beside_what_came_before(void **state)
+{
+    (void)state;
+    hand h;
+    set_up(&h, 1);
+    ft_node send = h.g->nodes[1];
+    h.g->nodes[1] = h.g->nodes[2];
+    h.g->nodes[2] = send;
+    h.g->nodes[1].op = (ft_op){.kind = FT_OP_GEMM, .name = "linear"};
+    h.beats[1] = (ft_beat){.gpu = 1, .count = 1};
+    h.beats[2] = (ft_beat){.count = 1};
+    h.axis[2] = FT_AXIS_TENSOR;
+    h.comm[2] = 0.4;
+    h.lanes.beside = 0.1;
+    h.lanes.async = true;
+    assert_int_equal(ft__lanes_awaits(h.g, h.awaits, h.sends, NULL), FT_OK);
+    assert_int_equal(h.sends[2], 0);
+    assert_true(near(forward(&h, false, false), 3 + 0.4 * 0.1 / 1.1));
+    h.lanes.persistent = true;
+    assert_true(near(forward(&h, false, false), 3.4));
+    h.lanes.async = false; /* it waits for both, and is in nobody's way */
+    assert_true(near(forward(&h, false, false), 3.4));
     ft__arena_free(h.arena);
 }
 
@@ -258,6 +315,11 @@ static void what_is_gathered_again_starts_a_kernel_earlier(void **state)
     assert_true(near(forward(&h, false, false), 3));
     h.again[3] = 2.5; /* begun with the kernel before, at 1 */
     assert_true(near(forward(&h, false, false), 4.5));
+    h.again[3] = 0.5; /* and in its way */
+    h.lanes.beside = 0.1;
+    h.lanes.persistent = true;
+    h.g->nodes[2].op = (ft_op){.kind = FT_OP_GEMM, .name = "linear"};
+    assert_true(near(forward(&h, false, false), 3.5));
     ft__arena_free(h.arena);
 }
 
@@ -346,6 +408,8 @@ int main(void)
         cmocka_unit_test(who_reads_an_exchange_waits_for_it),
         cmocka_unit_test(an_operand_that_is_there_need_not_wait),
         cmocka_unit_test(an_exchange_slows_what_runs_beside_it),
+        cmocka_unit_test(an_exchange_holds_up_persistent_products),
+        cmocka_unit_test(an_exchange_that_comes_later_is_beside_what_came_before),
         cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
         cmocka_unit_test(what_is_gathered_goes_on_beside_the_first_step),
         cmocka_unit_test(everybody_waits_for_what_blocks),

@@ -139,13 +139,22 @@ static void overlap_hides_what_there_is_time_for(void **state)
     (void)state;
     rig r;
     begin(&r, "llama-3-8b");
-    r.parallel = layout_of(1, 1, 1, 1, 64);
     r.work.seq = 4096;
-    forecast_sound(&r);
-    double beside = r.step.step_ms, comm = r.step.axis_ms[FT_AXIS_DATA];
-    r.parallel.no_overlap = true;
-    forecast_sound(&r);
-    assert_true(r.step.step_ms > beside + 0.5 * comm);
+    /* Persistent products (H100) go on at half their pace beside an exchange, others at most of it. */
+    static const struct {
+        const char *gpu;
+        double least, most;
+    } hides[] = {{"a100_sxm_80gb", 0.7, 1}, {"h100_sxm", 0.35, 0.7}};
+    for (size_t i = 0; i < sizeof hides / sizeof *hides; i++) {
+        r.device = limit_device(hides[i].gpu);
+        r.parallel = layout_of(1, 1, 1, 1, 64);
+        forecast_sound(&r);
+        double beside = r.step.step_ms, comm = r.step.axis_ms[FT_AXIS_DATA];
+        r.parallel.no_overlap = true;
+        forecast_sound(&r);
+        double hidden = (r.step.step_ms - beside) / comm;
+        assert_true(hidden > hides[i].least && hidden < hides[i].most);
+    }
     r.parallel.no_overlap = false;
     r.parallel.zero = 1;
     forecast_sound(&r);
