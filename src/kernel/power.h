@@ -16,5 +16,5 @@ double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy
 double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms);
 
 /* Factor (>= 1) by which a kernel of that draw slowed itself down when it was timed alone, for some milliseconds. */
-double ft__power_alone(double draw, double ms);
+double ft__power_alone(const ft_device *device, double draw, double ms);
 #endif

@@ -127,7 +127,7 @@ static double clock_lost(const ft_run *t, const ft_step *step)
     double excess = 0, busy = 0;
     for (int32_t i = 0; i < step->kernel_count; i++) {
         const ft_timed *k = &step->kernels[i];
-        double draw = draw_alone(t, k), alone = ft__power_alone(draw, k->forecast.ms),
+        double draw = draw_alone(t, k), alone = ft__power_alone(t->device, draw, k->forecast.ms),
                ms = k->forecast.ms / alone;
         excess += fmax(draw * alone - 1, 0) * ms * k->times;
         busy += ms * k->times;
@@ -146,7 +146,7 @@ static void apply_power(ft_run *t, ft_step *step)
         ft_timed *k = &step->kernels[i];
         ft_forecast *f = &k->forecast;
         if (f->bound != FT_COMPUTE) continue;
-        double factor = clock / ft__power_alone(draw_alone(t, k), f->ms);
+        double factor = clock / ft__power_alone(t->device, draw_alone(t, k), f->ms);
         if (fabs(factor - 1) < 0.0005) continue;
         double ms = fmax(f->launch_ms + (f->ms - f->launch_ms) * factor, f->roofline_ms), ratio = ms / f->ms;
         f->low_ms *= ratio;

@@ -68,19 +68,35 @@ static void nothing_gets_faster_and_less_power_is_never_better(void **state)
         ft_device device = limit_device(limit_devices[random_below(&r, LIMIT_DEVICES)]);
         ft_op op = random_op(&r, (random_kind)random_below(&r, RANDOM_KINDS), &device);
         double ms = ft__floor_ms(&device, &op) * exp2(3 * random_unit(&r)) + 1e-3, flops = ft__op_flops(&op);
-        double draw = ft__power_draw(&device, &op, flops, ms), alone = ft__power_alone(draw, ms);
+        double draw = ft__power_draw(&device, &op, flops, ms), alone = ft__power_alone(&device, draw, ms);
         assert_true(isfinite(draw) && draw >= 0 && alone >= 1);
         device.tdp_w *= 0.7;
         double more = ft__power_draw(&device, &op, flops, ms);
-        assert_true(more >= draw && ft__power_alone(more, ms) >= alone);
+        assert_true(more >= draw && ft__power_alone(&device, more, ms) >= alone);
         /* Slower kernels draw less; longer ones are longer under what they draw. */
         assert_true(ft__power_draw(&device, &op, flops, 2 * ms) <= more);
-        assert_true(ft__power_alone(more, 2 * ms) >= ft__power_alone(more, ms));
+        assert_true(ft__power_alone(&device, more, 2 * ms) >= ft__power_alone(&device, more, ms));
     }
     ft_op none = square(FT_BF16, 8192);
     ft_device h200 = limit_device("h200_sxm");
     assert_true(ft__power_draw(&h200, &none, 1e12, 0) <= 0);
-    assert_true(ft__power_alone(0.99, 100) <= 1 && ft__power_alone(1.2, 0) <= 1);
+    assert_true(ft__power_alone(&h200, 0.99, 100) <= 1 && ft__power_alone(&h200, 1.2, 0) <= 1);
+}
+
+/* What a table of six replays shows on a B200 (large bf16 products, 1,541 TFLOP/s at a quarter of a millisecond): 1,491
+ * at 2 ms, 1,422 at 8, 1,341 at 16. */
+static void a_product_hardly_slows_itself_down_in_six_replays(void **state)
+{
+    (void)state;
+    static const struct {
+        double ms, tflops;
+    } seen[] = {{2, 1491}, {8, 1422}, {16, 1341}};
+    ft_device b200 = limit_device("b200_sxm");
+    ft_op op = square(FT_BF16, 8192);
+    double draw = ft__power_draw(&b200, &op, 1541e9, 1);
+    assert_true(draw > 1.3 && draw < 1.5);
+    for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
+        assert_true(fabs(ft__power_alone(&b200, draw, seen[i].ms) / (1541 / seen[i].tflops) - 1) < 0.05);
 }
 
 /* Within one kernel: the controller reacts over its time constant, from no slowdown to what the limit sustains. */
@@ -134,6 +150,7 @@ int main(void)
         cmocka_unit_test(a_b200_holds_less_than_half_of_its_peak_in_bf16),
         cmocka_unit_test(a_product_that_leaves_power_to_spare_keeps_its_clock),
         cmocka_unit_test(nothing_gets_faster_and_less_power_is_never_better),
+        cmocka_unit_test(a_product_hardly_slows_itself_down_in_six_replays),
         cmocka_unit_test(a_short_kernel_ends_before_the_clock_gives_way),
         cmocka_unit_test(energies_are_those_of_their_time),
     };
