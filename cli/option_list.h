@@ -78,8 +78,8 @@
       "number format of the cache")                                                                                    \
     X(CACHE, "cache", 0, CHOICE, "paged|static|dynamic", "paged", INFER, WORKLOAD,                                     \
       "keys and values as serving engines keep them, preallocated, or grown by concatenation")                         \
-    X(ATTENTION, "attention", 0, CHOICE, "flash|eager|sdpa|flash1", "flash", STEPS | INFER | LARGEST, WORKLOAD,        \
-      "one kernel, separate products and softmax, as the framework picks, or FlashAttention's kernels of 2022")        \
+    X(ATTENTION, "attention", 0, CHOICE, "flash|eager|sdpa|flash1|flash2", "flash", STEPS | INFER | LARGEST, WORKLOAD, \
+      "one kernel, separate products and softmax, as the framework picks, or FlashAttention's of 2022 or 2023")        \
     X(EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "eager", STEPS | LARGEST, WORKLOAD, \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host")                            \
     X(COMPILE_SCOPE, "compile-scope", 0, CHOICE, "auto|model|layers", "auto", STEPS | LARGEST, WORKLOAD,               \

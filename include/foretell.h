@@ -192,10 +192,11 @@ typedef struct ft_op {
              * arrive quantised (1), are quantised on the fly (0), or as the GPU was measured (-1) */
         struct {
             int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
-            bool causal, flash2, flash1;
+            bool causal, flash2, flash1, second;
         } attention;
             /* flash2: FlashAttention-2, whose kernels use the matrix instructions of Ampere on Hopper too;
-             * flash1 (with it): the first generation, slower on every GPU */
+             * flash1 (with it): the first generation, slower on every GPU; second (with it): FlashAttention-2 itself
+             * on data-centre Blackwell too, where flash2 alone is what was made for that */
         struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
         struct { int64_t numel; int inputs; double ops_per_element, bytes; int pattern; } elementwise;
             /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or

@@ -25,7 +25,7 @@ class ModelRequest(TypedDict, total=False):
     weights_dtype: str
     kv_dtype: str
     cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2"]
     execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
     host_us_per_op: float
     optimizer: str

@@ -129,11 +129,24 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
 /* FlashAttention-2 has no kernels for Hopper's matrix units. Its authors' figures for H100 (fp16, 512 to 16k tokens,
  * heads of 64 and 128, causal and not: 168 to 338 TFLOP/s) are 0.55 to 0.65 of what kernels made for Hopper reach on
  * the same shapes. Who asks for flash attention on a data-centre Blackwell gets kernels made for it (cuDNN's through
- * Transformer Engine, the package's own fourth generation), and GeForce's have Ampere's instructions at full rate. */
-static void without_new_units(const ft_device *device, ft_forecast *f)
+ * Transformer Engine, the package's own fourth generation), and GeForce's have Ampere's instructions at full rate.
+ * Who has to take the second generation on a B200 (flash2) gets what an H100 has: 305 to 380 TFLOP/s forward and 300 to
+ * 335 back with heads of 64 (Dao-AILab/flash-attention issue 1589, 1k to 16k tokens), 315 to 360 forward with 128
+ * (meta-pytorch/tritonbench pull request 171), 0.62, 0.43 and 0.32 of ours; back with 128 was not published, and is
+ * taken to go at the 325 of 64. */
+static double of_new_units(const ft_device *device, const ft_op *op)
 {
-    const double slower = 1 / 0.6;
-    if (strcmp(device->generation, "hopper") != 0 || f->bound != FT_COMPUTE) return;
+    if (!strcmp(device->generation, "hopper")) return 0.6;
+    if (!op->u.attention.second || strcmp(device->generation, "blackwell") != 0) return 1;
+    double wide = fmin(fmax(((double)op->u.attention.head_dim - 64) / 64, 0), 1);
+    double forward = 0.62 - 0.3 * wide, back = 0.43 - 0.1 * wide;
+    return op->pass == FT_FWD ? forward : op->pass == FT_BWD ? back : 1 / (0.3 / forward + 0.7 / back);
+}
+
+static void without_new_units(const ft_device *device, const ft_op *op, ft_forecast *f)
+{
+    const double slower = 1 / of_new_units(device, op);
+    if (!(slower > 1) || f->bound != FT_COMPUTE) return;
     f->ms *= slower;
     f->low_ms *= slower;
     f->high_ms *= slower;
@@ -202,7 +215,7 @@ ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, co
 {
     FT_TRY(forecast_whole(p, device, op, quantile, out, err));
     if (op->kind == FT_OP_ATTENTION && op->u.attention.flash2 && op->u.attention.q_len > 1)
-        without_new_units(device, out);
+        without_new_units(device, op, out);
     if (op->kind == FT_OP_ATTENTION && op->u.attention.flash1 && op->u.attention.q_len > 1)
         by_the_first_generation(op, out);
     return FT_OK;

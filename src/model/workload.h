@@ -6,9 +6,17 @@
 #include "model/config.h"
 
 typedef enum ft_task { FT_TRAIN, FT_FORWARD_PASS, FT_PREFILL, FT_DECODE, FT_TASK_COUNT } ft_task;
-/* flash1: the FlashAttention package's first generation (2022), or its form in Triton. */
-typedef enum ft_attention_kind { FT_FLASH, FT_EAGER, FT_SDPA, FT_FLASH1, FT_ATTENTION_KINDS } ft_attention_kind;
-static inline bool ft__flashes(ft_attention_kind k) { return k == FT_FLASH || k == FT_FLASH1; }
+/* flash1: the FlashAttention package's first generation (2022), or its form in Triton; flash2: its second, also where
+ * newer ones exist. */
+typedef enum ft_attention_kind {
+    FT_FLASH,
+    FT_EAGER,
+    FT_SDPA,
+    FT_FLASH1,
+    FT_FLASH2,
+    FT_ATTENTION_KINDS
+} ft_attention_kind;
+static inline bool ft__flashes(ft_attention_kind k) { return k == FT_FLASH || k == FT_FLASH1 || k == FT_FLASH2; }
 typedef enum ft_execution { FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL } ft_execution;
 /* What torch.compile is given: the whole model with its loss, or every layer by itself, so that what is no layer
  * (embedding, head, loss) runs as written. Open: as FSDP is used, which is by layers; the whole model elsewhere. */

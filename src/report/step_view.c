@@ -10,7 +10,7 @@
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
 const char *const ft__attention_words[FT_ATTENTION_KINDS] = {
-    [FT_FLASH] = "flash", [FT_EAGER] = "eager", [FT_SDPA] = "sdpa", [FT_FLASH1] = "flash1"};
+    [FT_FLASH] = "flash", [FT_EAGER] = "eager", [FT_SDPA] = "sdpa", [FT_FLASH1] = "flash1", [FT_FLASH2] = "flash2"};
 const char *const ft__execution_words[5] = {[FT_RUN_EAGER] = "eager",
                                             [FT_RUN_FUSED] = "fused",
                                             [FT_RUN_COMPILE] = "compile",

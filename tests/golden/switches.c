@@ -85,6 +85,10 @@ static void generations_of_flash_attention(void **state)
     golden_near("H100, heads of 128, second", attention_tflops("h100_sxm", "flash", 16), 328, 0.2);
     golden_near("H100, heads of 128, first", attention_tflops("h100_sxm", "flash1", 16), 137, 0.2);
     golden_near("H100, heads of 64, first", attention_tflops("h100_sxm", "flash1", 32), 156, 0.2);
+    /* A user's run of their benchmark (flash-attention issue 1589, no mask); "flash" is what was made for a B200. */
+    golden_near("B200, heads of 64, second", attention_tflops("b200_sxm", "flash2", 32), 346, 0.2);
+    golden_near("H100, said twice", attention_tflops("h100_sxm", "flash2", 16), 328, 0.2);
+    assert_true(attention_tflops("b200_sxm", "flash", 16) > 2 * attention_tflops("b200_sxm", "flash2", 16));
 }
 
 /* ms of the products of a step of Llama 1B as Megatron runs it. */
