@@ -329,7 +329,7 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
 {
     ft_workload once = *r->work;
     once.accumulate = 1;
-    once.unpaused = r->work->task == FT_TRAIN;
+    once.unpaused = r->work->task == FT_TRAIN ? r->work->accumulate : 0;
     stage_lanes lanes = {0};
     FT_TRY(ft__ranks_graph(r, index, out, err));
     const ft_graph *g = out->g;

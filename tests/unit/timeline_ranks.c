@@ -301,6 +301,29 @@ static void micro_batches_are_all_counted(void **state)
     end(&r);
 }
 
+/* An update, which draws little, cools a micro-batch once in a step: of a long row the products are as slow as without
+ * one. */
+static void an_update_rests_the_board_once(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3-8b");
+    r.device = limit_device("b200_sxm");
+    r.work.seq = 4096;
+    r.parallel = layout_of(1, 1, 1, 1, 8);
+    r.work.optimizer = FT_NO_OPTIMIZER;
+    forecast_sound(&r);
+    double never = r.ranked.stages[0].forward_ms;
+    r.work.optimizer = FT_ADAMW;
+    forecast_sound(&r);
+    double once = r.ranked.stages[0].forward_ms;
+    r.work.accumulate = 64;
+    forecast_sound(&r);
+    assert_true(once < 0.98 * never);
+    close_to(r.ranked.stages[0].forward_ms, never, 0.01, "a micro-batch of many");
+    end(&r);
+}
+
 /* Hooks of FSDP set the pace of small layers, and hide behind large ones. */
 static void hooks_cost_the_host(void **state)
 {
@@ -739,6 +762,7 @@ int main(void)
         cmocka_unit_test(states_are_sharded),
         cmocka_unit_test(buckets_are_a_second_copy),
         cmocka_unit_test(micro_batches_are_all_counted),
+        cmocka_unit_test(an_update_rests_the_board_once),
         cmocka_unit_test(hooks_cost_the_host),
         cmocka_unit_test(early_stages_hold_more),
         cmocka_unit_test(the_peak_is_looked_for_after_sharding),
