@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "layout/layout.h"
 #include "timeline/beside.h"
 
 ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, int32_t *sends, ft_error *err)
@@ -41,6 +42,17 @@ static void tell(const ft_lanes *l, ft_seen_kind kind, int lane, int32_t at, dou
 static bool in_pieces(const ft_lanes *l, int32_t i) { return l->pieces && l->pieces[i]; }
 
 static bool is_product(const ft_lanes *l, int32_t i) { return i >= 0 && l->g->nodes[i].op.kind == FT_OP_GEMM; }
+
+/* User buffers belong to a layer's linears. What reads and makes experts' tokens are grouped products, or a loop of them,
+ * and tokens come sorted from a dispatcher that gathers by itself (Megatron-Core's token_dispatcher.py). */
+static bool takes_pieces(const ft_lanes *l, int32_t i)
+{
+    if (!is_product(l, i)) return false;
+    const ft_node *n = &l->g->nodes[i];
+    for (int k = 0; k < n->in_count; k++)
+        if (n->in[k] >= 0 && ft__is_expert(&l->g->tensors[n->in[k]])) return false;
+    return true;
+}
 
 /* Until when exchanges go on that begin with a kernel at `start` but come after it in the graph: Megatron's sums beside
  * the weights' gradient, and what the next kernel reads, gathered again beside this one. */
@@ -96,7 +108,7 @@ static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, 
         ready = ended[l->sends[i]];
     c->host += b->host;
     double earliest = fmax(fmax(*lane, waits), c->host + l->latency), start = fmax(earliest, ready);
-    if (in_pieces(l, i) && is_product(l, l->sends[i]) && kind == FT_EXCHANGE_REDUCE_SCATTER)
+    if (in_pieces(l, i) && takes_pieces(l, l->sends[i]) && kind == FT_EXCHANGE_REDUCE_SCATTER)
         *lane = ended[i] = scatter_pieces(l, i, earliest, ended, &start);
     else
         *lane = ended[i] = start + l->comm[i] * b->count;
@@ -121,7 +133,7 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         ended[i] = fmax(c->gpu, waits);
     } else {
         /* The first part is there from the start. */
-        bool pieces = from >= 0 && in_pieces(l, from) && is_product(l, i) &&
+        bool pieces = from >= 0 && in_pieces(l, from) && takes_pieces(l, i) &&
                       l->g->nodes[from].exchange.kind == FT_EXCHANGE_ALL_GATHER;
         double left = pieces ? 1 / fmax(l->piece_count, 1) : from >= 0 ? l->left[from] : 0;
         bool along = left > 0;
