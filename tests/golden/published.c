@@ -12,19 +12,22 @@ typedef struct source {
     double memory;      /* mean; 0: not published */
 } source;
 
-/* torchtitan's context parallelism over 4 and 8 GPUs of one node is what is a quarter slower than forecast.
- * Deterministic mode in Megatron's tests on GB200 forbids the fast attention kernels. */
+/* torchtitan's context parallelism over 4 and 8 GPUs of one node is a fifth slower than forecast, its 405B in fp8 with
+ * tensor parallel over 128 H100 a quarter faster. Deterministic mode in Megatron's tests on GB200 forbids the fast
+ * attention kernels. Grok's experts ran one after the other, by the dispatcher of 2024. */
 static const source sources[] = {
-    {"Megatron-Bridge", 0.09, 0.18, 0},
-    {"Megatron-Bridge, experts", 0.075, 0.22, 0},
-    {"torchtitan", 0.07, 0.27, 0.065},
-    {"Korthikanti et al. 2022", 0.06, 0.12, 0},
-    {"MegaScale paper: Megatron-LM", 0.11, 0.15, 0},
-    {"BLOOM", 0.12, 0.12, 0},
-    {"SimuMax: Megatron-LM", 0.14, 0.29, 0.02},
-    {"IBM fms-fsdp", 0.10, 0.19, 0},
-    {"Megatron-LM functional tests", 0.19, 0.43, 0.035},
+    {"Megatron-Bridge", 0.08, 0.16, 0},
+    {"Megatron-Bridge, experts", 0.075, 0.25, 0},
+    {"torchtitan", 0.08, 0.29, 0.065},
+    {"Korthikanti et al. 2022", 0.05, 0.12, 0},
+    {"MegaScale paper: Megatron-LM", 0.06, 0.10, 0},
+    {"BLOOM", 0.10, 0.10, 0},
+    {"SimuMax: Megatron-LM", 0.055, 0.20, 0.02},
+    {"IBM fms-fsdp", 0.04, 0.11, 0},
+    {"Megatron-LM functional tests", 0.10, 0.23, 0.035},
     {"Colossal-AI", 0.08, 0.08, 0.03},
+    {"NVIDIA DGX Cloud benchmarking", 0.05, 0.16, 0},
+    {"NVIDIA DGX Cloud benchmarking, experts", 0.125, 0.19, 0},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
@@ -100,10 +103,10 @@ static void published_runs_are_met(void **state)
         all.weighed += t->weighed;
         all.memory += t->memory;
     }
-    golden_holds(all.runs >= 160 && all.weighed >= 50, "%d runs", all.runs);
+    golden_holds(all.runs >= 250 && all.weighed >= 50, "%d runs", all.runs);
     golden_holds(all.memory / all.weighed < 0.05, "all: memory %.1f %% off on average", 100 * all.memory / all.weighed);
-    golden_holds(all.time / all.runs < 0.12, "all: %.1f %% off on average", 100 * all.time / all.runs);
-    golden_holds(all.inside >= 0.85 * all.runs, "%d of %d inside their intervals", all.inside, all.runs);
+    golden_holds(all.time / all.runs < 0.07, "all: %.1f %% off on average", 100 * all.time / all.runs);
+    golden_holds(all.inside >= 0.90 * all.runs, "%d of %d inside their intervals", all.inside, all.runs);
 }
 
 int main(void)
