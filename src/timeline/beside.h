@@ -10,11 +10,11 @@
  * blocks for 132 SMs, data/measurements/h200/tiles.csv.gz); before Hopper a block is a tile. */
 bool ft__beside_whole(const ft_device *device);
 
-/* Persistent products, `count` of d ms in all: the blocks whose SMs an exchange holds begin when it ends, or when the
- * first blocks are done, and then have all of their share before them. An exchange of `left` ms costs as much as it
- * takes, at most the product once more. "matmuls take 2x as long to complete when they are overlapped with a NCCL
- * kernel" (pytorch/pytorch issue 143988, H100, FSDP; the same of CUTLASS's in NVIDIA/cutlass issue 2471). */
-double ft__beside_persistent(double d, double count, double left);
+/* How much slower such a product runs while an exchange holds the share `taken` of `sms` SMs: 0.2 for a fifth. Blocks
+ * whose SMs are held come late, with their tiles still before them: the fewer waves, the more of it shows. "matmuls take
+ * 2x as long to complete when they are overlapped with a NCCL kernel" (pytorch/pytorch issue 143988, H100, FSDP) is what
+ * products of a wave or two do. */
+double ft__beside_product(const ft_op *op, double sms, double taken);
 
 /* Everybody else loses a share of the SMs while it goes on: `beside` 0.1 for a tenth slower. */
 double ft__beside_others(double d, double beside, double left);

@@ -73,15 +73,18 @@ static double begins_beside(const ft_lanes *l, const ft_clocks *c, int32_t i, do
     return until;
 }
 
-/* A kernel of `count` launches and d ms from `start`, beside exchanges. */
-static double slowed(const ft_lanes *l, const ft_clocks *c, int32_t i, double start, double d, double count)
+/* A kernel of d ms from `start`, all its launches, beside exchanges. */
+static double slowed(const ft_lanes *l, const ft_clocks *c, int32_t i, double start, double d)
 {
     double until = begins_beside(l, c, i, start), copied = 0; /* copied: by engines, not by SMs */
     for (int a = 0; a < FT_AXIS_COUNT; a++) {
         double *end = a == FT_AXIS_TENSOR && l->copies ? &copied : &until;
         *end = fmax(*end, c->lane[a]);
     }
-    if (l->persistent && is_product(l, i) && until > start) return d + ft__beside_persistent(d, count, until - start);
+    if (l->sms > 0 && is_product(l, i) && until > start) {
+        double product = ft__beside_product(&l->g->nodes[i].op, l->sms, l->beside / (1 + l->beside));
+        return d + ft__beside_others(d, product, until - start);
+    }
     return d + ft__beside_others(d, l->beside, fmax(until, copied) - start);
 }
 
@@ -144,7 +147,7 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
             waits = fmax(waits, *lane);
         }
         double first = fmax(c->host + b->host + l->latency, along ? 0 : waits), start = fmax(c->gpu, first);
-        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap), b->count), d = all / fmax(b->count, 1);
+        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap)), d = all / fmax(b->count, 1);
         c->began = start;
         c->gpu = fmax(start + all, c->host + b->count * b->host + l->latency + d);
         if (along) c->gpu = fmax(c->gpu, waits + all * left);

@@ -227,7 +227,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
                             .beside = ft__ranks_beside(&out->width),
-                            .persistent = ft__beside_whole(r->device),
+                            .sms = ft__beside_whole(r->device) ? r->device->sms : 0,
                             .copies = ft__ranks_in_pieces(r->parallel, r->work),
                             .spent = out->spent};
     return FT_OK;

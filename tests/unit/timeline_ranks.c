@@ -140,7 +140,7 @@ static void overlap_hides_what_there_is_time_for(void **state)
     rig r;
     begin(&r, "llama-3-8b");
     r.work.seq = 4096;
-    /* Persistent products (H100) go on at half their pace beside an exchange, others at most of it. */
+    /* Persistent products (H100) lose more beside an exchange than those whose blocks are tiles. */
     static const struct {
         const char *gpu;
         double least, most;
