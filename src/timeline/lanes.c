@@ -162,6 +162,7 @@ typedef struct pass {
     bool gathers, scatters;
     double gathered; /* when the next iteration's parameters are whole */
     double *ended;
+    int32_t next; /* the block behind the one that runs; -1: none, and nobody is gathered for */
 } pass;
 
 /* The host stops when the queue is full: it is no further ahead than so many kernels of this block take. */
@@ -210,16 +211,23 @@ static void play_sharded(const ft_lanes *l, int32_t block, int32_t i, pass *p, f
     if (p->gathers && s->releases) c->host = fmax(c->host, c->gpu);
 }
 
-static void iterate(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
+/* Parameters of one iteration of a block, asked for now. */
+static void ask_for(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
+{
+    double *lane = &c->lane[FT_AXIS_DATA];
+    if (block < 0 || l->gather[block] <= 0) return;
+    *lane = p->gathered = fmax(*lane, c->gpu) + l->gather[block];
+    tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, *lane - l->gather[block], *lane, 0);
+}
+
+static void iterate(const ft_lanes *l, int32_t block, bool last, pass *p, ft_clocks *c)
 {
     const ft_block *b = &l->g->blocks[block];
     double *lane = &c->lane[FT_AXIS_DATA], issued = c->host;
     c->host += l->entry[block];
     if (p->gathers && l->gather[block] > 0) { /* this iteration's were asked for when the last one began */
         c->gpu = fmax(c->gpu, p->gathered);
-        *lane = fmax(*lane, c->gpu) + l->gather[block]; /* now ask for the next */
-        p->gathered = *lane;
-        tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, *lane - l->gather[block], *lane, 0);
+        ask_for(l, last ? p->next : block, p, c);
     }
     for (int32_t i = b->first; i < b->first + b->count; i++)
         if (l->sharded)
@@ -258,7 +266,7 @@ static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
     double last = -1;
     for (int64_t left = l->g->blocks[block].repeat; left > 0;) {
         ft_clocks before = *c;
-        iterate(l, block, p, c);
+        iterate(l, block, left == 1, p, c);
         left--;
         double host = c->host - before.host, gpu = c->gpu - before.gpu, lead = c->gpu - c->host, jump = 0;
         bool settled = fabs(gpu - last) <= 1e-6 * gpu;
@@ -268,6 +276,7 @@ static void run_block(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
             jump = settled || walked >= patience ? (double)left : 0;
         else if (settled)
             jump = floor(fmin((double)left, fmax(lead - host - l->latency, 0) / (host - gpu)));
+        if (p->gathers && l->gather[block] > 0) jump = fmin(jump, (double)left - 1); /* the last one asks for others */
         if (jump < 1) continue;
         fold(l, block, jump, &before, p, c);
         left -= (int64_t)jump;
@@ -284,6 +293,14 @@ static double backlog(const ft_lanes *l, ft_phase phase, bool gathers, bool scat
     return fmax(c->lane[FT_AXIS_DATA] - c->gpu, 0);
 }
 
+/* The block of a phase whose parameters are gathered while this one runs. */
+static int32_t next_of(const ft_lanes *l, ft_phase phase, int32_t block)
+{
+    for (int32_t b = block + 1; b < l->g->block_count; b++)
+        if (l->g->blocks[b].phase == phase && l->gather[b] > 0) return b;
+    return -1;
+}
+
 void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatters, double *ended, ft_clocks *c)
 {
     pass p = {.gathers = gathers, .scatters = scatters};
@@ -294,11 +311,8 @@ void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatter
         if (l->g->blocks[b].phase != phase) continue;
         double before = c->gpu;
         if (first && l->pass) c->host += l->pass[phase];
-        if (first && gathers && l->gather[b] > 0) { /* nobody asked for the first one before */
-            double *lane = &c->lane[FT_AXIS_DATA];
-            *lane = p.gathered = fmax(*lane, c->gpu) + l->gather[b];
-            tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, b, *lane - l->gather[b], *lane, 0);
-        }
+        p.next = next_of(l, phase, b);
+        if (gathers && first) ask_for(l, l->gather[b] > 0 ? b : p.next, &p, c); /* nobody did before */
         first = false;
         run_block(l, b, &p, c);
         if (l->spent) l->spent[b] = c->gpu - before;

@@ -84,6 +84,31 @@ static void data_parallel_volumes(void **state)
     end(&r);
 }
 
+/* On a network that hides nothing a step lasts as long as its kernels and its exchanges: tables at both ends of the
+ * model are gathered as often as they are counted, and nothing after the last of a pass. */
+static void nothing_is_gathered_for_nobody(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "llama-3-8b");
+    r.work.execution = FT_RUN_IDEAL;
+    r.cluster = slow_network(4, 0.5);
+    r.parallel = layout_of(1, 1, 1, 1, 4);
+    r.parallel.zero = 3;
+    for (int64_t micros = 1; micros <= 4; micros *= 4) {
+        r.work.accumulate = micros;
+        forecast_sound(&r);
+        close_to(r.step.step_ms, r.step.busy_ms + r.step.comm_ms, 0.01, "kernels and exchanges");
+    }
+    r.parallel.zero = 1; /* updated parameters, beside the next forward pass or before it */
+    forecast_sound(&r);
+    double before = r.step.step_ms;
+    r.parallel.gather_ahead = true;
+    forecast_sound(&r);
+    assert_true(r.step.step_ms < before);
+    end(&r);
+}
+
 /* FSDP in a pipeline: parameters once, gradients once, however many micro-batches, and these with nothing beside
  * them. */
 static void stages_exchange_once(void **state)
@@ -756,6 +781,7 @@ int main(void)
         cmocka_unit_test(data_parallel_volumes),
         cmocka_unit_test(every_micro_batch_sends_its_gradients),
         cmocka_unit_test(a_host_that_runs_ahead_does_not_outrun_the_wire),
+        cmocka_unit_test(nothing_is_gathered_for_nobody),
         cmocka_unit_test(stages_exchange_once),
         cmocka_unit_test(hybrid_shards_cross_fewer_ranks),
         cmocka_unit_test(overlap_hides_what_there_is_time_for),
