@@ -28,7 +28,7 @@ typedef struct ranker {
     int64_t kernel; /* the last one's id */
     int64_t lane[FT_AXIS_COUNT];
     int64_t *made;       /* by node: id of its exchange */
-    int32_t *last;       /* by chunk: its last backward piece */
+    int32_t *last;       /* by chunk: its last piece that makes gradients */
     ft_chakra_node open; /* kernels being merged */
     bool is_open;
 } ranker;
@@ -131,15 +131,32 @@ static double gathered_bytes(const ft_graph *g, const ft_node *n)
     return 0;
 }
 
+static int32_t forward_of(const ft_graph *g, int32_t b)
+{
+    return g->blocks[b].phase == FT_BACKWARD ? g->blocks[b].mirror : b;
+}
+
+/* One iteration's parameters, and its gradients. */
+static void add_gather(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t b)
+{
+    if (!l || !r->gathers || l->gather[b] <= 0) return;
+    double bytes = elements(g, forward_of(g, b), false) * fmax(2, ft_dtype_bytes(r->v->work->dtype));
+    r->kernel = add_exchange(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA, bytes, l->gather[b], 0);
+}
+
+static void add_reduce(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t b)
+{
+    if (!l || l->scatter[b] <= 0) return;
+    bool sharded = layout(r->v)->zero >= 1;
+    add_exchange(r, "reduce gradients", sharded ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE, FT_AXIS_DATA,
+                 elements(g, forward_of(g, b), true) * gradient_bytes(r->v), l->scatter[b], 0);
+}
+
 static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const ft_pace *pace, int64_t stage,
                           int32_t b, bool scatters)
 {
     const ft_block *block = &g->blocks[b];
-    int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
-    double gather = l && r->gathers ? l->gather[b] : 0;
-    if (gather > 0)
-        r->kernel = add_exchange(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA,
-                                 elements(g, forward, false) * fmax(2, ft_dtype_bytes(r->v->work->dtype)), gather, 0);
+    add_gather(r, g, l, b);
     for (int32_t i = block->first; i < block->first + block->count; i++) {
         const ft_node *n = &g->nodes[i];
         int32_t from = l ? l->awaits[i] : -1;
@@ -153,9 +170,7 @@ static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const
         else if (pace->beats[i].gpu > 0)
             add_kernel(r, g, i, &pace->beats[i], r->timed[stage][i], awaits);
     }
-    if (!scatters || !l || l->scatter[b] <= 0) return;
-    add_exchange(r, "reduce gradients", layout(r->v)->zero >= 1 ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE,
-                 FT_AXIS_DATA, elements(g, forward, true) * gradient_bytes(r->v), l->scatter[b], 0);
+    if (scatters) add_reduce(r, g, l, b);
 }
 
 /* Does this chunk of the stage run the block, and how often? Whole iterations: of a pattern of layers that is not taken
@@ -181,6 +196,29 @@ static void add_pass(ranker *r, int64_t place_stage, ft_phase phase, int64_t chu
             add_iteration(r, g, s ? s->lanes : NULL, pace, place_stage, b, scatters);
     }
     close_kernels(r);
+}
+
+/* An exchange of every iteration that a chunk goes back through. */
+static void add_each(ranker *r, const ft_stage *s, int64_t chunk,
+                     void (*exchange)(ranker *, const ft_graph *, const ft_lanes *, int32_t))
+{
+    for (int32_t b = 0; b < s->g->block_count; b++)
+        for (int64_t i = s->g->blocks[b].phase == FT_BACKWARD ? iterations(s, s->g, b, chunk) : 0; i > 0; i--)
+            exchange(r, s->g, s->lanes, b);
+}
+
+/* Half a backward pass: its kernels in one node, behind what is gathered for it; gradients leave with the half that
+ * makes them. */
+static void add_half(ranker *r, int64_t place_stage, const ft_pipe_op *op, bool scatters)
+{
+    const ft_stage *s = &r->v->ranked->stages[place_stage];
+    bool weights = op->kind == FT_PIPE_WEIGHTS;
+    if (!weights) add_each(r, s, op->chunk, add_gather);
+    ft_chakra_node n = {.type = FT_CHAKRA_COMP, .name = weights ? "gradients of weights" : "backward of inputs"};
+    n.ms = op->end - op->start;
+    n.after[0] = r->kernel;
+    r->kernel = ft__chakra_add(&r->file, &n);
+    if (weights && scatters) add_each(r, s, op->chunk, add_reduce);
 }
 
 /* -- pieces ------------------------------------------------------------------------------------ */
@@ -225,11 +263,8 @@ static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
     r->gathers = p->zero >= 3 && (first || ft__ranks_gathers_each(p, r->v->work));
     if (op->kind == FT_PIPE_FORWARD || op->kind == FT_PIPE_BACKWARD) {
         add_pass(r, held, forward ? FT_FORWARD : FT_BACKWARD, op->chunk, !forward && last);
-    } else { /* half a backward pass */
-        ft_chakra_node n = {.type = FT_CHAKRA_COMP, .name = weights ? "gradients of weights" : "backward of inputs"};
-        n.ms = op->end - op->start;
-        n.after[0] = r->kernel;
-        r->kernel = ft__chakra_add(&r->file, &n);
+    } else {
+        add_half(r, held, op, last);
     }
     if (!weights && after >= 0 && after < places)
         add_send(r, false, forward, forward ? place : after,
@@ -279,7 +314,8 @@ static ft_status add_rank(ranker *r, int64_t rank, ft_error *err)
         const ft_piped *pipe = &r->v->ranked->pipe;
         for (int64_t c = 0; c < r->parts + 1; c++) r->last[c] = -1;
         for (int32_t i = 0; i < pipe->op_count[r->stage]; i++)
-            if (pipe->ops[r->stage][i].kind == FT_PIPE_BACKWARD) r->last[pipe->ops[r->stage][i].chunk] = i;
+            if (pipe->ops[r->stage][i].kind == FT_PIPE_BACKWARD || pipe->ops[r->stage][i].kind == FT_PIPE_WEIGHTS)
+                r->last[pipe->ops[r->stage][i].chunk] = i;
         for (int32_t i = 0; i < pipe->op_count[r->stage] && !r->file.text.failed; i++) {
             const ft_pipe_op *op = &pipe->ops[r->stage][i];
             add_piece(r, op, ft__ranks_reduces_each(p, r->v->work) || i == r->last[op->chunk]);

@@ -193,7 +193,7 @@ typedef struct tally {
     message sent[MOST_MESSAGES], got[MOST_MESSAGES];
     size_t sends, receives, files;
     json_t *groups;
-    uint64_t rank_comp_us[64];
+    uint64_t rank_comp_us[64], rank_coll_us[64];
 } tally;
 
 static void read_attr(cursor c, char name[32], int64_t *value, char text[32])
@@ -271,7 +271,7 @@ static bool take(void *user, const char *name, const char *at, size_t length)
         return true;
     }
     cursor c = {(const uint8_t *)at, (const uint8_t *)at + length};
-    double before = t->comp_us;
+    double before = t->comp_us, exchanged = t->coll_us;
     t->ids = 0;
     t->files++;
     part(&c); /* metadata */
@@ -279,6 +279,7 @@ static bool take(void *user, const char *name, const char *at, size_t length)
     int rank = 0;
     assert_int_equal(sscanf(name, "step.%d.et", &rank), 1);
     if (rank < 64) t->rank_comp_us[rank] = (uint64_t)(t->comp_us - before);
+    if (rank < 64) t->rank_coll_us[rank] = (uint64_t)(t->coll_us - exchanged);
     return true;
 }
 
@@ -376,6 +377,34 @@ static void exchanges_of_a_layer_add_up(void **state)
     json_decref(request);
 }
 
+/* Data ranks exchange as much as the forecast says, in whatever order and halves a stage goes back. */
+static void gradients_leave_in_every_schedule(void **state)
+{
+    static const char *const data[] = {
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":2}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":1,\"vpp\":2}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"schedule\":\"zero_bubble\"}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":1,\"schedule\":\"zero_bubble\"}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":2,\"schedule\":\"zero_bubble\"}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":3,\"schedule\":\"zero_bubble\"}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":3,\"reshard\":true,\"schedule\":\"zero_bubble\"}"),
+    };
+    (void)state;
+    if (!has_chakra()) skip();
+    static tally t;
+    for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
+        ft_step_view view;
+        memset(&t, 0, sizeof t);
+        json_t *request = forecast(data[i], &view);
+        assert_int_equal(ft__chakra(&view, take, &t, NULL), FT_OK);
+        double us = (double)t.rank_coll_us[ft__slowest_stage(&view) * 2], said = view.step->axis_ms[FT_AXIS_DATA] * 1e3;
+        if (fabs(us / said - 1) > 0.01) fail_msg("%s: %g us of exchanges, not %g", data[i], us, said);
+        json_decref(t.groups);
+        json_decref(request);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +413,7 @@ int main(void)
         cmocka_unit_test(one_gpus_kernels_add_up_to_its_busy_time),
         cmocka_unit_test(graphs_have_no_circles_and_every_send_is_received),
         cmocka_unit_test(exchanges_of_a_layer_add_up),
+        cmocka_unit_test(gradients_leave_in_every_schedule),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
