@@ -244,6 +244,18 @@ static ft_status add_alone(writer *w, ft_text *notes, ft_error *err)
 
 /* -- stages ------------------------------------------------------------------------------------ */
 
+/* No later piece brings gradients of this chunk (of DualPipe's rank, of either stage): with it they leave. */
+static bool last_of_chunk(const writer *w, int64_t s, int32_t i)
+{
+    const ft_piped *pipe = &w->v->ranked->pipe;
+    const ft_pipe_op *ops = pipe->ops[s];
+    bool dual = w->v->parallel->schedule == FT_DUALPIPE;
+    if (ops[i].kind != FT_PIPE_BACKWARD) return false;
+    for (int32_t k = i + 1; k < pipe->op_count[s]; k++)
+        if (ops[k].kind == FT_PIPE_BACKWARD && (dual || ops[k].chunk == ops[i].chunk)) return false;
+    return true;
+}
+
 static void add_stage_pieces(writer *w, int64_t s)
 {
     static const char *const words[] = {[FT_PIPE_FORWARD] = "forward",
@@ -251,19 +263,16 @@ static void add_stage_pieces(writer *w, int64_t s)
                                         [FT_PIPE_INPUTS] = "backward of inputs",
                                         [FT_PIPE_WEIGHTS] = "gradients of weights"};
     const ft_piped *pipe = &w->v->ranked->pipe;
-    int32_t last = -1;
-    for (int32_t i = 0; i < pipe->op_count[s]; i++)
-        if (pipe->ops[s][i].kind == FT_PIPE_BACKWARD) last = i;
     for (int32_t i = 0; i < pipe->op_count[s]; i++) {
         const ft_pipe_op *op = &pipe->ops[s][i];
-        bool forward = op->kind == FT_PIPE_FORWARD;
+        bool forward = op->kind == FT_PIPE_FORWARD, last = last_of_chunk(w, s, i);
         if (pipe->skipped > 0 && i == pipe->gap[s] && i > 0)
             add_slice(w, TRACK_PIECES, "folded", op[-1].end, op->start, "more micro-batches like this");
         add_piece(w, words[op->kind], op);
-        if ((!forward && op->kind != FT_PIPE_BACKWARD) || (op->micro >= w->detailed && i != last)) continue;
+        if ((!forward && op->kind != FT_PIPE_BACKWARD) || (op->micro >= w->detailed && !last)) continue;
         double from, to;
         ft__chunk_span(&w->v->ranked->stages[s], forward, op->chunk, &from, &to);
-        const ft_pass_events *p = forward ? &w->rank.forward : i == last ? &w->rank.last_backward : &w->rank.backward;
+        const ft_pass_events *p = forward ? &w->rank.forward : last ? &w->rank.last_backward : &w->rank.backward;
         add_pass(w, p, from, to, op->start, op->end);
     }
 }

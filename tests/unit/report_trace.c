@@ -150,6 +150,21 @@ static void stages_are_processes_and_sends_are_arrows(void **state)
     json_decref(request);
 }
 
+/* Chunks of an interleaved stage send their gradients each behind its own last backward pass: the head's leave with
+ * the first chunk that is done, and the embedding's with the last. */
+static void every_chunk_sends_its_gradients(void **state)
+{
+    (void)state;
+    ft_step_view view;
+    ft_text out = {0};
+    json_t *request = forecast(LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"vpp\":4,\"dp\":2}"), &view);
+    assert_int_equal(ft__perfetto(&view, &out, NULL), FT_OK);
+    assert_int_equal(count_of(out.at, "reduce gradients of head"), 1);
+    assert_int_equal(count_of(out.at, "reduce gradients of embed"), 1);
+    json_decref(request);
+    ft__text_free(&out);
+}
+
 /* -- Chakra ------------------------------------------------------------------------------------ */
 
 /* A reader of its own: only the wire format of protobuf, and the schema's numbers. */
@@ -410,6 +425,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trace_obeys_the_format_and_ends_with_the_step),
         cmocka_unit_test(stages_are_processes_and_sends_are_arrows),
+        cmocka_unit_test(every_chunk_sends_its_gradients),
         cmocka_unit_test(one_gpus_kernels_add_up_to_its_busy_time),
         cmocka_unit_test(graphs_have_no_circles_and_every_send_is_received),
         cmocka_unit_test(exchanges_of_a_layer_add_up),
