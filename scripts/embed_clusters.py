@@ -29,7 +29,7 @@ def server(s: dict, fabrics: set) -> str:
     if s["topology"] not in TOPOLOGIES:
         raise ValueError(f'no topology "{s["topology"]}"')
     return (
-        f'    {{{text(s["name"])}, {text(s["title"])}, {text(" " + " ".join(s["gpus"]) + " ")}, {text(s["fabric"])}, '
+        f'    {{{text(s["name"])}, {text(s["title"])}, {text(" " + " ".join(s.get("also", [])) + " ")}, {text(" " + " ".join(s["gpus"]) + " ")}, {text(s["fabric"])}, '
         f'{int(s["gpus_per_node"])}, {int(s["domain_gpus"])}, {int(s["nics_per_node"])}, {float(s["nic_gbit"])}, '
         f'{str(s["topology"] == "rails").lower()}, {int(s["leaf_nodes"])}, {float(s["oversubscription"])}}},\n'
     )

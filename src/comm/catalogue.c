@@ -11,12 +11,18 @@ const ft_fabric_entry *ft__fabric_find(const char *name)
     return NULL;
 }
 
+/* Those that are a make of their own, and not what "200 Gb/s Ethernet" means. */
+static bool own_make(const ft_fabric_entry *f)
+{
+    return f->fabric == FT_ETHERNET && strncmp(f->name, "ethernet_", 9) != 0;
+}
+
 const ft_fabric_entry *ft__fabric_nearest(ft_fabric kind, double gbit)
 {
     const ft_fabric_entry *best = NULL, *fastest = NULL;
     for (size_t i = 0; i < ft__fabric_count; i++) {
         const ft_fabric_entry *f = &ft__fabrics[i];
-        if (f->fabric != kind) continue;
+        if (f->fabric != kind || own_make(f)) continue;
         if (!fastest || f->gbit > fastest->gbit) fastest = f;
         if (f->gbit >= gbit && (!best || f->gbit < best->gbit)) best = f;
     }
@@ -25,8 +31,10 @@ const ft_fabric_entry *ft__fabric_nearest(ft_fabric kind, double gbit)
 
 const ft_server_entry *ft__server_find(const char *name)
 {
+    char key[80];
+    snprintf(key, sizeof key, " %s ", name);
     for (size_t i = 0; i < ft__server_count; i++)
-        if (!strcmp(ft__servers[i].name, name)) return &ft__servers[i];
+        if (!strcmp(ft__servers[i].name, name) || strstr(ft__servers[i].also, key)) return &ft__servers[i];
     return NULL;
 }
 

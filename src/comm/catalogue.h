@@ -14,6 +14,7 @@ typedef struct ft_fabric_entry {
 
 typedef struct ft_server_entry {
     const char *name, *title;
+    const char *also;   /* other names that people have for it, between blanks: an instance's type */
     const char *gpus;   /* names between blanks; the first server that names a GPU is its usual one */
     const char *fabric;
     int64_t gpus_per_node, domain_gpus, nics_per_node;
@@ -30,6 +31,7 @@ extern const ft_server_entry ft__servers[];
 const ft_fabric_entry *ft__fabric_find(const char *name);
 /* The slowest of a kind whose port carries at least `gbit`, or its fastest. */
 const ft_fabric_entry *ft__fabric_nearest(ft_fabric kind, double gbit);
+/* By its own name or another one: "aws_p5", "p5.48xlarge". */
 const ft_server_entry *ft__server_find(const char *name);
 const ft_server_entry *ft__server_usual(const char *gpu);
 

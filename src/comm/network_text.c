@@ -2,8 +2,8 @@
  *
  * A text falls into parts at ; , + and "and". A part about NVLink, NVSwitch, xGMI or PCIe says what is inside the node;
  * the first other part with a rate or a fabric's name says the network. Rates are numbers with M, G or T and b or B
- * ("200 Gb/s", "400Gbps", "50 GB/s", "3.2 Tbps", "100GbE"): small b or no letter counts bits, capital B bytes. "8x"
- * before one counts ports of a node; "/node", "per server" and "per GPU" say what it is of. "rail-optimised", "fat
+ * ("200 Gb/s", "400Gbps", "50 GB/s", "3.2 Tbps", "100GbE"): small b or no letter counts bits, capital B bytes. "8x",
+ * or a plain number before a fabric's name or a rate, counts ports of a node; "/node", "per server" and "per GPU" say what it is of. "rail-optimised", "fat
  * tree" and "2:1" are of the whole. What is written as a figure is taken or refused, never passed over: a network that
  * is silently another one is worse than a question. */
 #include <ctype.h>
@@ -14,12 +14,13 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "comm/catalogue.h"
+#include "comm/figure.h"
 
-enum { LONGEST = 200 };
 static const double most_gbit = 1e5, least_gbit = 1e-2; /* of a port or a node: 100 Tb/s is no network yet */
 
 typedef struct part {
     double gbit, ports;
+    bool size; /* "80 GB": without a second, and no network unless one is named */
     bool per_node, per_gpu, inside_nvlink, inside_xgmi, inside_pcie, known;
     int kind;          /* ft_fabric or -1 */
     double generation; /* Gbit of HDR, NDR, ...; 0 */
@@ -27,6 +28,7 @@ typedef struct part {
     const char *entry;  /* of the catalogue; NULL: the nearest of its kind */
     const char *before; /* the word before, and its length: "not" oversubscribed, "fat" tree, "per" node */
     size_t before_length;
+    double counted; /* the number before this word: "4 HDR", "two ports"; 0 */
 } part;
 
 static bool is(const char *word, size_t n, const char *what) { return strlen(what) == n && !strncmp(word, what, n); }
@@ -97,6 +99,28 @@ static const char *misspelt(const char *w, size_t n)
     return NULL;
 }
 
+static bool is_fabric(const char *w, size_t n)
+{
+    for (size_t i = 0; i < FABRICS; i++)
+        if (is(w, n, fabrics[i].word)) return true;
+    return false;
+}
+
+static double counting_word(const char *w, size_t n)
+{
+    static const char *const words[] = {"one", "two", "three", "four", "five", "six", "seven", "eight"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is(w, n, words[i])) return (double)(i + 1);
+    return is(w, n, "single") ? 1 : is(w, n, "dual") ? 2 : is(w, n, "quad") ? 4 : 0;
+}
+
+/* "8 HDR", "two 100 Gb/s ports": as many ports as were counted before. */
+static void take_count(part *p)
+{
+    if (p->counted >= 1 && p->counted <= 1024 && p->ports <= 0) p->ports = p->counted;
+    p->counted = 0;
+}
+
 static bool read_place(const char *w, size_t n, part *p)
 {
     static const char *const nodes[] = {"node", "server", "host", "machine", "instance"}, *const gpus[] = {
@@ -129,8 +153,12 @@ static bool read_shape(const char *w, size_t n, part *p, ft_network *out)
 
 static ft_status read_word(const char *w, size_t n, bool after_per, part *p, ft_network *out, ft_error *err)
 {
+    static const char *const ports[] = {"port", "ports", "nic", "nics", "hca", "hcas", "adapters", "rails"};
+    for (size_t i = 0; i < sizeof ports / sizeof *ports; i++)
+        if (is(w, n, ports[i])) take_count(p);
     for (size_t i = 0; i < FABRICS; i++)
         if (is(w, n, fabrics[i].word)) {
+            take_count(p);
             /* "RDMA over Ethernet", "RoCE Ethernet": the first word that says more stands. */
             if (p->kind < 0 || (p->kind == FT_ROCE && fabrics[i].kind == FT_INFINIBAND)) p->kind = fabrics[i].kind;
             if (fabrics[i].gbit > 0) p->generation = fabrics[i].gbit;
@@ -139,7 +167,8 @@ static ft_status read_word(const char *w, size_t n, bool after_per, part *p, ft_
             p->known = true;
             return FT_OK;
         }
-    bool link = starts(w, n, "nvlink") || starts(w, n, "nvswit"), xgmi = starts(w, n, "xgmi");
+    bool link = starts(w, n, "nvlink") || starts(w, n, "nvswit");
+    bool xgmi = starts(w, n, "xgmi") || is(w, n, "infinity"); /* Infinity Fabric is AMD's name for it */
     bool pcie = starts(w, n, "pcie") || is(w, n, "pci");
     p->inside_nvlink |= link;
     p->inside_xgmi |= xgmi;
@@ -165,87 +194,36 @@ static ft_status read_word(const char *w, size_t n, bool after_per, part *p, ft_
                        "unknown interconnect \"%.*s\"; did you mean \"%s\"?", (int)n, w, near);
 }
 
-/* "200gb/s" after the digits: how many Gbit one unit is; 0 when it is no rate. `s` keeps the case of the text. */
-static double unit_of(const char *s, size_t *length)
-{
-    const char *at = s;
-    while (*at == ' ' || *at == '-') at++;
-    double scale = *at == 'T' || *at == 't' ? 1000 : *at == 'G' || *at == 'g' ? 1 : *at == 'M' || *at == 'm' ? 1e-3 : 0;
-    if (scale <= 0) return 0;
-    at++;
-    double bits = 1;
-    if (*at == 'B')
-        bits = 8, at++;
-    else if (*at == 'i' && at[1] == 'B')
-        bits = 8 * 1.073741824, at += 2;
-    else if (*at == 'b') {
-        at++;
-        if (*at == 'E' || *at == 'e') { /* GbE is a kind as well: leave it to be read as a word */
-            *length = (size_t)(at - s) - 2;
-            return scale;
-        }
-        if (!strncmp(at, "it", 2)) at += 2;
-        if (*at == 's' && at[1] != '/') at++;
-    }
-    if (!strncmp(at, "ps", 2))
-        at += 2;
-    else if (!strncmp(at, "/s", 2))
-        at += 2, at += !strncmp(at, "ec", 2) ? 2 : 0;
-    if (isalnum((unsigned char)*at)) return 0;
-    *length = (size_t)(at - s);
-    return bits * scale;
-}
-
 static bool digit(char c) { return isdigit((unsigned char)c) != 0; }
-
-/* "-5", "x -200": a minus that no word stands before ("HDR-200" has none). */
-static bool negative(const char *s, size_t at)
-{
-    if (at >= 3 && !strncmp(s + at - 3, "\xe2\x88\x92", 3)) return true;
-    return at >= 1 && s[at - 1] == '-' && (at < 2 || !isalnum((unsigned char)s[at - 2]));
-}
-
-static bool thousands(const char *s)
-{
-    return s[0] == ',' && digit(s[1]) && digit(s[2]) && digit(s[3]) && !digit(s[4]);
-}
-
-/* The number at `s`, its exponent ("1e3") and thousands ("1,600") counted; how long it is. */
-static size_t read_number(const char *s, double *value)
-{
-    char plain[LONGEST + 1];
-    size_t n = 0, kept = 0;
-    while (digit(s[n]) || (s[n] == '.' && digit(s[n + 1])) || thousands(s + n)) {
-        if (s[n] != ',') plain[kept++] = s[n];
-        n++;
-    }
-    size_t sign = s[n] && (s[n + 1] == '-' || s[n + 1] == '+') ? 1 : 0;
-    if ((s[n] == 'e' || s[n] == 'E') && digit(s[n + 1 + sign])) {
-        plain[kept++] = s[n++];
-        while (digit(s[n]) || ((s[n] == '-' || s[n] == '+') && sign))
-            sign = digit(s[n]) ? sign : 0, plain[kept++] = s[n++];
-    }
-    plain[kept] = 0;
-    *value = NAN; /* "1.2.3", "1e999" */
-    ft__number_parse(plain, value);
-    return n;
-}
 
 static ft_status bad_figure(const char *what, const char *s, size_t n, ft_error *err)
 {
     return ft__fail_at(err, FT_E_RANGE, "cluster.interconnect", 0, 0, "%s, got \"%.*s\"", what, (int)n, s);
 }
 
+/* A number without a unit: a rate behind a fabric's name ("InfiniBand 200"; what is below 10 there is a version, and
+ * Slingshot's 11 too), or a count ("8 HDR"). "ConnectX-7" is a name. */
+static void plain_number(const char *raw, size_t at, double value, bool below, part *p)
+{
+    bool name = at >= 2 && raw[at - 1] == '-' && isalnum((unsigned char)raw[at - 2]);
+    if (below || p->inside_nvlink || p->inside_xgmi || p->inside_pcie) return;
+    if (!is_fabric(p->before, p->before_length))
+        p->counted = name ? 0 : value;
+    else if (value >= 10 && value <= most_gbit && p->gbit <= 0 && !p->entry)
+        p->gbit = value;
+}
+
 /* A number and what follows it: a ratio, a count of ports, a rate, a generation of PCIe. `*used`: all of it. */
 static ft_status read_figure(const char *raw, size_t i, part *p, ft_network *out, size_t *used, ft_error *err)
 {
     double value, other;
-    size_t from = negative(raw, i) ? i - 1 : i, n = i + read_number(raw + i, &value), j = n, unit_length = 0;
+    size_t from = ft__figure_negative(raw, i) ? i - 1 : i, n = i + ft__figure_number(raw + i, &value), j = n,
+           unit_length = 0;
     bool below = from < i;
     if (raw[n] == ',' && digit(raw[n + 1]))
         return bad_figure("write a decimal point, not a comma", raw + from, n + 2 - from, err);
     if (raw[n] == ':' && digit(raw[n + 1])) { /* 2:1, or the same said 1:2 */
-        *used = n + 1 + read_number(raw + n + 1, &other);
+        *used = n + 1 + ft__figure_number(raw + n + 1, &other);
         double ratio = fmax(value, other) / fmin(value, other);
         if (below || !(fmin(value, other) > 0) || !(ratio >= 1 && ratio <= 1000))
             return bad_figure("oversubscription must be from 1:1 to 1000:1", raw + from, *used - from, err);
@@ -256,7 +234,8 @@ static ft_status read_figure(const char *raw, size_t i, part *p, ft_network *out
     while (raw[j] == ' ') j++;
     bool letter = (raw[j] == 'x' || raw[j] == 'X' || raw[j] == '*') && !isalpha((unsigned char)raw[j + 1]);
     bool times = letter || !strncmp(raw + j, "\xc3\x97", 2); /* the sign */
-    double unit = unit_of(raw + j, &unit_length);
+    bool size = false;
+    double unit = ft__figure_unit(raw + j, &unit_length, &size);
     *used = n;
     if (p->inside_pcie && unit <= 0 && value >= 1 && value < 8 && !below) {
         p->pcie_generation = floor(value); /* "PCIe 4.0 x16", "Gen 5" */
@@ -269,15 +248,17 @@ static ft_status read_figure(const char *raw, size_t i, part *p, ft_network *out
         *used = j + unit_length;
         if (below || !(value * unit >= least_gbit && value * unit <= most_gbit))
             return bad_figure("a rate must be from 0.01 to 100000 Gbit/s", raw + from, *used - from, err);
-        if (p->gbit <= 0) p->gbit = value * unit;
+        if (p->gbit <= 0) p->gbit = value * unit, p->size = size, take_count(p);
         p->known = true;
+    } else {
+        plain_number(raw, i, value, below, p);
     }
     return FT_OK;
 }
 
 static ft_status read_part(const char *s, size_t n, part *p, ft_network *out, ft_error *err)
 {
-    char low[LONGEST + 1], raw[LONGEST + 1];
+    char low[FT_LONGEST_TEXT + 1], raw[FT_LONGEST_TEXT + 1];
     memcpy(raw, s, n);
     raw[n] = 0;
     for (size_t i = 0; i <= n; i++) low[i] = (char)tolower((unsigned char)raw[i]);
@@ -292,8 +273,11 @@ static ft_status read_part(const char *s, size_t n, part *p, ft_network *out, ft
             while (isalnum((unsigned char)low[j])) j++;
             FT_TRY(read_word(low + i, j - i, after_per, p, out, err));
             after_per = is(low + i, j - i, "per") || is(low + i, j - i, "each");
-            p->before = low + i;
-            p->before_length = j - i;
+            p->counted = counting_word(low + i, j - i);
+            if (!(low[i] == 'v' && j - i == 2 && digit(low[i + 1]))) { /* "RoCE v2" is RoCE */
+                p->before = low + i;
+                p->before_length = j - i;
+            }
         } else if (low[i] == '/')
             after_per = true;
         else if (low[i] != ' ')
@@ -342,7 +326,7 @@ ft_status ft__network_parse(const char *text, ft_network *out, ft_error *err)
 {
     size_t n = strlen(text);
     memset(out, 0, sizeof *out);
-    if (n > LONGEST || strchr(text, '_')) return FT_OK; /* a name, and none that is known */
+    if (n > FT_LONGEST_TEXT || strchr(text, '_')) return FT_OK; /* a name, and none that is known */
     for (size_t i = 0; i <= n;) {
         size_t j = end_of_part(text, i, n);
         part p;
@@ -350,9 +334,12 @@ ft_status ft__network_parse(const char *text, ft_network *out, ft_error *err)
         out->nvlink_named |= p.inside_nvlink;
         out->xgmi_named |= p.inside_xgmi;
         out->pcie_named |= p.inside_pcie;
+        if (p.pcie_generation > 7)
+            return ft__fail_at(err, FT_E_RANGE, "cluster.interconnect", 0, 0, "PCIe's generations are 1 to 7, got %g",
+                               p.pcie_generation);
         if (p.inside_pcie && pcie_gbps(&p) > 0) out->pcie_gbps = pcie_gbps(&p);
         bool inside = p.kind < 0 && (p.inside_nvlink || p.inside_xgmi || p.inside_pcie);
-        bool network = p.kind >= 0 || p.gbit > 0;
+        bool network = p.kind >= 0 || (p.gbit > 0 && !p.size);
         out->known |= p.known;
         if (network && !inside && !out->named) settle(&p, out);
         i = j + 1;

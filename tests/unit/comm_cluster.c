@@ -85,6 +85,20 @@ static void words_about_the_network_are_understood(void **state)
         {"1e+2 GbE", "a100_sxm_80gb", 12.5, FT_ETHERNET},
         {"400000 Mb/s InfiniBand per GPU", "h100_sxm", 50, FT_INFINIBAND},
         {"HDR-200 InfiniBand, 2:1 oversubscribed", "a100_sxm_80gb", 25, FT_INFINIBAND},
+        {"InfiniBand 200", "h100_sxm", 25, FT_INFINIBAND}, /* figures without a unit are not passed over */
+        {"RoCE v2 200", "h100_sxm", 25, FT_ROCE},
+        {"200 gigabit Ethernet", "h100_sxm", 25, FT_ETHERNET},
+        {"25 gigabytes per second RoCE per GPU", "h100_sxm", 25, FT_ROCE},
+        {"4 HDR 200 Gb/s per node", "a100_sxm_80gb", 12.5, FT_INFINIBAND},
+        {"two 100 Gb/s Ethernet ports", "a100_sxm_80gb", 3.125, FT_ETHERNET},
+        {"dual 100 GbE", "a100_sxm_80gb", 3.125, FT_ETHERNET},
+        {"2 nodes 200 Gb/s HDR", "a100_sxm_80gb", 25, FT_INFINIBAND}, /* not of ports */
+        {"ConnectX-7 400 Gb/s InfiniBand", "h100_sxm", 50, FT_INFINIBAND},
+        {"Slingshot 11 200 Gb/s", "a100_sxm_80gb", 25, FT_ETHERNET},
+        {"H100 80GB, InfiniBand NDR", "h100_sxm", 50, FT_INFINIBAND}, /* memory is no network */
+        {"P5.48xlarge", "h100_sxm", 50, FT_EFA},
+        {"p4de", "a100_sxm_80gb", 12.5 / 2, FT_EFA},
+        {"Standard_ND96isr_H100_v5", "h100_sxm", 50, FT_INFINIBAND},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char json[300];
@@ -96,7 +110,9 @@ static void words_about_the_network_are_understood(void **state)
         assert_non_null(strstr(c.understood, t->name));
     }
     static const char *const named[][2] = {
-        {"GPUDirect-TCPX", "tcpx_200"}, {"8x200 Gb/s TCPXO per node", "tcpxo_200"}, {"HPE Slingshot", "slingshot_200"}};
+        {"GPUDirect-TCPX", "tcpx_200"},       {"8x200 Gb/s TCPXO per node", "tcpxo_200"},
+        {"HPE Slingshot", "slingshot_200"},   {"a3-megagpu-8g", "tcpxo_200"},
+        {"Google a3-highgpu-8g", "tcpx_200"}, {"200 Gb/s Ethernet", "ethernet_400"}};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char json[300];
         snprintf(json, sizeof json, "{\"gpus_per_node\": 8, \"interconnect\": \"%s\"}", named[i][0]);
@@ -243,6 +259,7 @@ static void what_cannot_be_is_refused(void **state)
         {"{\"interconnect\": \"1,6 Tbps\"}", 16, FT_E_RANGE, "point"},
         {"{\"interconnect\": \"NDR 0:1\"}", 16, FT_E_RANGE, "1:1 to 1000:1"},
         {"{\"interconnect\": \"NDR, oversubscribed\"}", 16, FT_E_RANGE, "2:1"},
+        {"{\"interconnect\": \"PCIe Gen9\"}", 16, FT_E_RANGE, "1 to 7"},
         {"{\"interconnect\": \"infinband\"}", 16, FT_E_NAME, "did you mean \"infiniband\"?"},
         {"{\"interconnect\": \"Infiniband NDR400x\"}", 16, FT_E_NAME, "did you mean \"ndr400\"?"},
         {"{\"interconnect\": \"dgx h10\"}", 16, FT_E_NAME, "did you mean \"dgx_h100\"?"},
