@@ -140,7 +140,8 @@ static int32_t forward_of(const ft_graph *g, int32_t b)
 static void add_gather(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t b)
 {
     if (!l || !r->gathers || l->gather[b] <= 0) return;
-    double bytes = elements(g, forward_of(g, b), false) * fmax(2, ft_dtype_bytes(r->v->work->dtype));
+    bool updated = layout(r->v)->zero < 3; /* those alone */
+    double bytes = elements(g, forward_of(g, b), updated) * fmax(2, ft_dtype_bytes(r->v->work->dtype));
     r->kernel = add_exchange(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA, bytes, l->gather[b], 0);
 }
 
@@ -260,7 +261,7 @@ static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
         add_send(r, true, forward, forward ? before : place,
                  dual ? (op->chunk == 0 ? before : r->stages - 1 - before) : before % r->stages, op->micro, bytes);
     bool first = forward && (op->micro == 0 || (dual && op->chunk == 1 && op->micro == r->micros / 2));
-    r->gathers = p->zero >= 3 && (first || ft__ranks_gathers_each(p, r->v->work));
+    r->gathers = p->zero >= 3 ? first || ft__ranks_gathers_each(p, r->v->work) : first && p->gather_ahead;
     if (op->kind == FT_PIPE_FORWARD || op->kind == FT_PIPE_BACKWARD) {
         add_pass(r, held, forward ? FT_FORWARD : FT_BACKWARD, op->chunk, !forward && last);
     } else {

@@ -69,6 +69,21 @@ static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage
     return FT_OK;
 }
 
+/* Beside the next forward pass: a layer's updated parameters as part of a bucket, the one that its gradients were in
+ * (Megatron's --overlap-param-gather; nobody else does this, so that its buckets are meant where none are said). Small
+ * layers share a bucket's latency. */
+static ft_status gather_ahead_ms(const ft_ranks *r, double dense, double expert, const ft_stage *stage, stage_lanes *s,
+                                 double *ms, ft_error *err)
+{
+    double said = r->parallel->bucket_bytes / reduce_element(r), one;
+    double bucket = said > 0 ? said : fmax(40e6, 1e6 * (double)ft__ranks_replicas(r->parallel, false).size);
+    double filled = fmax(fmin(bucket, stage->dense), dense), experts = fmax(fmin(bucket, stage->expert), expert);
+    FT_TRY(gather_ms(r, filled, 0, s, ms, err));
+    FT_TRY(gather_ms(r, 0, experts, s, &one, err));
+    *ms = (filled > 0 ? *ms * dense / filled : 0) + (experts > 0 ? one * expert / experts : 0);
+    return FT_OK;
+}
+
 /* Sums gradients of `bytes` over a group: to all ranks, to their shards, or to shards and then over the copies. */
 static ft_status sum_ms(const ft_ranks *r, double bytes, bool expert, stage_lanes *s, double *ms, ft_error *err)
 {
@@ -131,7 +146,11 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     unit_of(g, forward, false, &dense, &expert);
     bool sharded = p->zero >= 3, ahead = p->zero >= 1 && p->gather_ahead && block->phase == FT_FORWARD;
     if (sharded && block->phase == FT_BACKWARD && ft__ranks_keeps_gathered(p, r->work)) sharded = false;
-    if (sharded || ahead) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
+    if (sharded) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
+    if (ahead && !sharded) {
+        unit_of(g, forward, true, &dense, &expert); /* what was updated */
+        FT_TRY(gather_ahead_ms(r, dense, expert, stage, s, &s->gather[b], err));
+    }
     if (sharded)
         *(ft__ranks_gathers_each(p, r->work) ? &stage->axis_ms[FT_AXIS_DATA]
                                              : &stage->first_gather_ms) += s->gather[b] * repeat;

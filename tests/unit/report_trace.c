@@ -399,6 +399,7 @@ static void gradients_leave_in_every_schedule(void **state)
         LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2}"),
         LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":2}"),
         LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":1,\"vpp\":2}"),
+        LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":1,\"gather_overlap\":true}"),
         LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"schedule\":\"zero_bubble\"}"),
         LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":1,\"schedule\":\"zero_bubble\"}"),
         LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2,\"zero\":2,\"schedule\":\"zero_bubble\"}"),

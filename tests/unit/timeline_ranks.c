@@ -706,6 +706,18 @@ static void what_is_gathered_ahead_is_counted(void **state)
     r.parallel.gather_ahead = true;
     forecast_sound(&r);
     close_to(r.step.axis_ms[FT_AXIS_DATA], after, 0.05, "gathered ahead");
+    /* In buckets: over thousands of ranks a layer by itself would be all latency. Of adapters, what was updated. */
+    for (int64_t adapters = 0; adapters <= 16; adapters += 16) {
+        r.work.lora_rank = adapters;
+        r.parallel = layout_of(1, 1, 1, 1, 4096);
+        r.parallel.zero = 1;
+        forecast_sound(&r);
+        double step = r.step.step_ms, exchanged = r.step.axis_ms[FT_AXIS_DATA];
+        r.parallel.gather_ahead = true;
+        forecast_sound(&r);
+        assert_true(r.step.step_ms < step);
+        close_to(r.step.axis_ms[FT_AXIS_DATA], exchanged, 0.05, "gathered ahead over many ranks");
+    }
     end(&r);
 }
 
