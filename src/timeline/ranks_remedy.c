@@ -80,7 +80,7 @@ static bool shard_and_recompute(int zero, int recompute, ft_parallel *p, ft_work
     if (p->zero > 1 && p->pp > 1 && zero > 1) return false;
     if (recompute >= 0 && (int)w->recompute >= recompute) return false;
     if (recompute >= 0) w->recompute = (ft_recompute)recompute;
-    if (p->shard > p->dp * p->cp) p->shard = 0;
+    if (p->shard > 0 && (p->dp * p->cp) % p->shard) p->shard = p->dp * p->cp; /* all of them, and it is said */
     return !(p->ep > 1 && ft__expert_room(p) % p->ep);
 }
 
@@ -129,11 +129,9 @@ static void describe(const ft_ranks *r, const ft_parallel *p, const ft_workload 
     const struct {
         const char *name;
         int64_t was, is;
-    } whole[] = {{"tp", r->parallel->tp, p->tp},
-                 {"pp", r->parallel->pp, p->pp},
-                 {"dp", r->parallel->dp, p->dp},
-                 {"zero", r->parallel->zero, p->zero},
-                 {"batch", r->work->batch, w->batch}};
+    } whole[] = {{"tp", r->parallel->tp, p->tp},          {"pp", r->parallel->pp, p->pp},
+                 {"dp", r->parallel->dp, p->dp},          {"zero", r->parallel->zero, p->zero},
+                 {"shard", r->parallel->shard, p->shard}, {"batch", r->work->batch, w->batch}};
     out[0] = 0;
     const char *between = "";
     if (ft__parallel_ranks(p) != ft__parallel_ranks(r->parallel))

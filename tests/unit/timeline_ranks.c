@@ -535,6 +535,16 @@ static void what_does_not_fit_gets_a_remedy(void **state)
     forecast_sound(&r);
     assert_false(r.step.memory.fits);
     assert_string_equal(r.step.memory.remedy, "32 GPUs: tp 8, pp 4");
+    /* Shards that the layout cannot keep change with it, in words too. */
+    r.parallel = layout_of(1, 1, 1, 1, 64);
+    r.parallel.zero = 3;
+    r.parallel.shard = 64;
+    r.work.recompute = FT_RECOMPUTE_FULL;
+    r.work.seq = 32768;
+    forecast_sound(&r);
+    assert_false(r.step.memory.fits);
+    const char *dp = strstr(r.step.memory.remedy, "dp "), *shard = strstr(r.step.memory.remedy, "shard ");
+    if (!dp || !shard || atoi(dp + 3) != atoi(shard + 6)) fail_msg("%s", r.step.memory.remedy);
     end(&r);
     /* Experts that every rank has its own of are shared out by more ranks alone. */
     begin(&r, "gpt-oss-120b");
