@@ -83,7 +83,7 @@
     X(EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "eager", STEPS | LARGEST, WORKLOAD, \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host")                            \
     X(COMPILE_SCOPE, "compile-scope", 0, CHOICE, "auto|model|layers", "auto", STEPS | LARGEST, WORKLOAD,               \
-      "of compile: the whole model with its loss, or every layer by itself (as with FSDP) [auto]")                     \
+      "of compile: the whole model with its loss, or every layer by itself (as with FSDP)")                            \
     X(INFER_EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "cuda_graph", INFER, WORKLOAD,\
       "replayed as serving engines do, or another way")                                                                \
     X(OPTIMIZER, "optimizer", 0, CHOICE, "adamw|adamw_foreach|adamw_8bit|adafactor|sgd|sgd_momentum|muon|none",        \
@@ -109,8 +109,10 @@
       "expert parallel: experts spread over data and context ranks")                                                   \
     X(ETP, "etp", 0, WHOLE, "N", NULL, STEPS, PARALLEL,                                                                \
       "tensor ranks that share an expert: all [--tp], or 1: experts spread over tensor ranks too")                     \
-    X(ZERO, "zero", 0, WHOLE, "N", "0", STEPS, PARALLEL,                                                               \
+    X(ZERO, "zero", 0, WHOLE, "N", "0", TRAIN, PARALLEL,                                                               \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters (FSDP)")                         \
+    X(SCALE_ZERO, "zero", 0, WHOLE, "N", NULL, SCALE, PARALLEL,                                                        \
+      "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters [3; 1 with --pp]")               \
     X(SP, "sp", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                                \
       "sequence parallel: norms and residuals split over the tensor ranks")                                            \
     X(SCHEDULE, "schedule", 0, CHOICE, "1f1b|interleaved|gpipe|zero_bubble|dualpipe", NULL, STEPS, PARALLEL,           \
@@ -129,7 +131,20 @@
       "--zero 3 gathers a layer ahead [FSDP], or tensor by tensor [DeepSpeed of 2021: fused fp16]")                    \
     X(SHARD, "shard", 0, WHOLE, "N", NULL, STEPS, PARALLEL,                                                            \
       "hybrid sharding: data ranks that share one copy of the states [all]")                                           \
-    X(BUCKET, "bucket-mib", 0, REAL, "X", "25", STEPS, PARALLEL, "gradients exchanged at once")                        \
+    X(RESHARD, "reshard", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
+      "--zero 3 drops what it gathered after the forward pass (the default but in FSDP's pipelines)")                  \
+    X(GATHER_OVERLAP, "gather-overlap", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                        \
+      "--zero 1 and 2 gather updated parameters beside the next forward pass")                                         \
+    X(OVERLAP_P2P, "overlap-p2p", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                              \
+      "an interleaved pipeline's transfers run beside compute (the default but in fused fp16)")                        \
+    X(EXPERT_DISPATCH, "expert-dispatch", 0, CHOICE, "copies|once", "copies", STEPS, PARALLEL,                         \
+      "a token is sent to each of its experts, or once to a rank and a node that has several (DeepEP)")                \
+    X(EXPERT_SKEW, "expert-skew", 0, REAL, "X", "1", STEPS, PARALLEL,                                                  \
+      "tokens of the busiest expert rank over the mean")                                                               \
+    X(EXPERT_CAPACITY, "expert-capacity", 0, REAL, "X", NULL, STEPS, PARALLEL,                                         \
+      "the most that an expert rank takes over the mean; what is beyond is dropped")                                   \
+    X(BUCKET, "bucket-mib", 0, REAL, "X", NULL, STEPS, PARALLEL,                                                       \
+      "gradients exchanged at once [25; fused as Megatron's]")                                                         \
     X(REDUCE_DTYPE, "reduce-dtype", 0, CHOICE, "fp32|bf16|fp16|fp8", NULL, STEPS, PARALLEL,                            \
       "gradients on the wire [as they are]")                                                                           \
     X(GATHER_DTYPE, "gather-dtype", 0, CHOICE, "fp32|bf16|fp16|fp8", NULL, STEPS, PARALLEL,                            \
@@ -142,6 +157,9 @@
     X(TOPOLOGY, "topology", 0, WORD, "NAME", NULL, STEPS | INFER, CLUSTER, "of the network: rails, fat_tree")          \
     X(OVERSUBSCRIPTION, "oversubscription", 0, REAL, "X", "1", STEPS | INFER, CLUSTER,                                 \
       "how much less the upper switches carry")                                                                        \
+    X(LEAF_NODES, "leaf-nodes", 0, WHOLE, "N", NULL, STEPS | INFER, CLUSTER, "nodes under one leaf switch")            \
+    X(NCCL, "nccl", 0, WORD, "VERSION", NULL, STEPS | INFER, CLUSTER,                                                  \
+      "the version of NCCL, \"2.23\" [a recent one]")                                                                  \
     X(NETWORK, "network", 0, CHOICE, "closed|simgrid", "closed", TRAIN, CLUSTER,                                       \
       "exchanges between nodes by formula, or as flows in a simulated fat tree")                                       \
     X(TRAIN_TOKENS, "tokens", 0, REAL, "N", NULL, TRAIN | LARGEST, PLAN,                                               \

@@ -169,7 +169,7 @@ static int read_degrees(scaler *s)
     int status = 0;
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees && !status; i++)
         status = cli_whole(args, degrees[i].option, 1, 65536, degrees[i].at);
-    if (!status) status = cli_whole(args, OPT_ZERO, 0, 3, &zero);
+    if (!status) status = cli_whole(args, OPT_SCALE_ZERO, 0, 3, &zero);
     if (!status) status = cli_whole(args, OPT_GLOBAL_BATCH, 1, (int64_t)1 << 40, &s->global);
     if (status) return status;
     s->p.zero = zero >= 0 ? (int)zero : s->p.pp > 1 ? 1 : 3; /* a pipeline would gather for every micro-batch */
