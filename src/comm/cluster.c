@@ -114,6 +114,18 @@ static void slots_said(const ft_device *device, const ft_tier *t, char *out, siz
     strncat(out, said, room - strlen(out) - 1);
 }
 
+/* What a NIC brings reaches a GPU through its own slot: no network is faster than that. */
+static void within_slot(const ft_device *device, const ft_network *words, ft_tier *network, char *out, size_t room)
+{
+    double slot = device->pcie_gbps;
+    char said[80];
+    if (words->pcie_gbps > 0 && (slot <= 0 || words->pcie_gbps < slot)) slot = words->pcie_gbps;
+    if (slot <= 0 || network->gbps <= slot) return;
+    snprintf(said, sizeof said, "; the network's %.4g GB/s come through a slot of %.4g", network->gbps, slot);
+    network->gbps = slot;
+    strncat(out, said, room - strlen(out) - 1);
+}
+
 /* -- between nodes ----------------------------------------------------------------------------- */
 
 /* A fabric or a server as people write its name: "AWS p5", "DGX-H100", "gb200 nvl72". */
@@ -363,6 +375,7 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
     if (words.oversubscription > 0) network.oversubscription = words.oversubscription;
     FT_TRY(read_topology(a, out, &network, err)); /* the request's own keys stand before its words */
     int64_t domain = out->tiers ? out->tier[out->tiers - 1].gpus : 1;
+    if (out->gpus > domain || !out->tiers) within_slot(device, &words, &network, inside, sizeof inside);
     network.gpus = out->gpus > domain ? out->gpus : domain;
     if (out->gpus > domain || !out->tiers) out->tier[out->tiers++] = network;
     if (out->gpus <= domain) why[0] = 0, out->rails = false;

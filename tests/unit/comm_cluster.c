@@ -99,6 +99,9 @@ static void words_about_the_network_are_understood(void **state)
         {"P5.48xlarge", "h100_sxm", 50, FT_EFA},
         {"p4de", "a100_sxm_80gb", 12.5 / 2, FT_EFA},
         {"Standard_ND96isr_H100_v5", "h100_sxm", 50, FT_INFINIBAND},
+        {"ib_ndr400", "a100_sxm_80gb", 31.5, FT_INFINIBAND}, /* through PCIe 4 */
+        {"400 Gb/s RoCE per GPU", "l40s", 31.5, FT_ROCE},
+        {"PCIe Gen4 x8, 400 Gb/s NDR", "l40s", 15.75, FT_INFINIBAND},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char json[300];
