@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "report/chakra_file.h"
+#include "report/chakra_groups.h"
 #include "timeline/lanes.h"
 
 typedef struct ranker {
@@ -25,6 +26,7 @@ typedef struct ranker {
     int64_t stages, micros, parts;
     bool merged;
     bool gathers;   /* sharded parameters, in the pass that is being written */
+    double share;   /* of its kernels' time: 1, or what is left when weights' gradients wait */
     int64_t kernel; /* the last one's id */
     int64_t lane[FT_AXIS_COUNT];
     int64_t *made;       /* by node: id of its exchange */
@@ -36,34 +38,6 @@ typedef struct ranker {
 static const ft_parallel one_gpu = {.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
 
 static const ft_parallel *layout(const ft_step_view *v) { return v->parallel ? v->parallel : &one_gpu; }
-
-/* -- groups ------------------------------------------------------------------------------------ */
-
-/* Communicators by number: axis by axis, group by group. */
-static int64_t group_id(const ft_parallel *p, ft_axis axis, int64_t rank)
-{
-    int64_t size, stride, before = 1;
-    for (int a = 0; a < (int)axis; a++) {
-        ft__parallel_group(p, (ft_axis)a, &size, &stride);
-        before += ft__parallel_ranks(p) / (size > 0 ? size : 1);
-    }
-    ft__parallel_group(p, axis, &size, &stride);
-    return before + rank / (stride * size) * stride + rank % stride;
-}
-
-static void add_groups(const ft_parallel *p, int64_t rank, int64_t from, ft_text *out)
-{
-    for (int a = 0; a < FT_AXIS_COUNT; a++) {
-        int64_t size, stride;
-        ft__parallel_group(p, (ft_axis)a, &size, &stride);
-        if (size < 2 || a == FT_AXIS_PIPELINE) continue;
-        int64_t first = rank / (stride * size) * stride * size + rank % stride;
-        if (first < rank && first >= from) continue; /* listed with its first member */
-        ft__text_addf(out, "%s\"%" PRId64 "\":[", out->length > 1 ? ",\n" : "\n", group_id(p, (ft_axis)a, rank));
-        for (int64_t i = 0; i < size; i++) ft__text_addf(out, "%s%" PRId64, i ? "," : "", first + i * stride);
-        ft__text_add(out, "]");
-    }
-}
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
@@ -77,7 +51,7 @@ static void close_kernels(ranker *r)
 static void add_kernel(ranker *r, const ft_graph *g, int32_t i, const ft_beat *b, const ft_timed *t, int64_t awaits)
 {
     const ft_node *n = &g->nodes[i];
-    double times = b->count > 0 ? b->count : 1;
+    double times = (b->count > 0 ? b->count : 1) * r->share;
     if (r->is_open && awaits && awaits != r->open.after[1]) close_kernels(r);
     if (!r->is_open) {
         r->open = (ft_chakra_node){.type = FT_CHAKRA_COMP, .name = n->name && *n->name ? n->name : n->op.name};
@@ -96,7 +70,7 @@ static int64_t add_exchange(ranker *r, const char *name, ft_exchange_kind kind, 
 {
     close_kernels(r);
     ft_chakra_node n = {.type = FT_CHAKRA_COLL, .name = name, .ms = ms, .bytes = bytes, .exchange = kind};
-    n.group = group_id(layout(r->v), axis, r->rank);
+    n.group = ft__chakra_group(layout(r->v), axis, r->rank);
     n.after[0] = r->kernel;
     n.after[1] = r->lane[axis];
     n.after[2] = awaits;
@@ -153,13 +127,44 @@ static void add_reduce(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t 
                  elements(g, forward_of(g, b), true) * gradient_bytes(r->v), l->scatter[b], 0);
 }
 
+/* Where tensors travel one by one (DeepSpeed's lists): what a node waits for, or sends on, takes its part of the
+ * block's bytes by time. */
+static void add_of_tensor(ranker *r, const ft_graph *g, int32_t b, bool gathers, double ms, double all)
+{
+    int32_t forward = forward_of(g, b);
+    double bytes = gathers ? elements(g, forward, false) * fmax(2, ft_dtype_bytes(r->v->work->dtype))
+                           : elements(g, forward, true) * gradient_bytes(r->v);
+    if (ms <= 0) return;
+    int64_t id = add_exchange(r, gathers ? "gather parameters" : "reduce gradients",
+                              gathers ? FT_EXCHANGE_ALL_GATHER : FT_EXCHANGE_REDUCE_SCATTER, FT_AXIS_DATA,
+                              fmax(bytes * ms / all, 1), ms, 0);
+    if (gathers) r->kernel = id;
+}
+
+static double fetched_ms(const ft_sharded *s) { return s->fetch + s->ahead; }
+static double reduced_ms(const ft_reducing *r) { return r->exchange > 0 ? r->list + r->exchange : 0; }
+
+static double ms_of_block(const ft_graph *g, const ft_lanes *l, int32_t b, bool gathers)
+{
+    double sum = 0;
+    for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++) {
+        const ft_sharded *s = &l->sharded[i];
+        sum += gathers ? fetched_ms(s) : reduced_ms(&s->before) + reduced_ms(&s->behind);
+    }
+    return sum;
+}
+
 static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const ft_pace *pace, int64_t stage,
                           int32_t b, bool scatters)
 {
     const ft_block *block = &g->blocks[b];
     add_gather(r, g, l, b);
+    const ft_sharded *sharded = l ? l->sharded : NULL;
+    double fetched = sharded ? ms_of_block(g, l, b, true) : 0, reduced = sharded ? ms_of_block(g, l, b, false) : 0;
     for (int32_t i = block->first; i < block->first + block->count; i++) {
         const ft_node *n = &g->nodes[i];
+        if (sharded && scatters) add_of_tensor(r, g, b, false, reduced_ms(&sharded[i].before), reduced);
+        if (sharded && r->gathers) add_of_tensor(r, g, b, true, fetched_ms(&sharded[i]), fetched);
         int32_t from = l ? l->awaits[i] : -1;
         int64_t awaits = from >= 0 ? r->made[from] : 0;
         if (l && l->again[i] > 0)
@@ -170,6 +175,7 @@ static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const
                                       n->exchange.bytes * (double)n->count, l->comm[i] * (double)n->count, awaits);
         else if (pace->beats[i].gpu > 0)
             add_kernel(r, g, i, &pace->beats[i], r->timed[stage][i], awaits);
+        if (sharded && scatters) add_of_tensor(r, g, b, false, reduced_ms(&sharded[i].behind), reduced);
     }
     if (scatters) add_reduce(r, g, l, b);
 }
@@ -199,27 +205,44 @@ static void add_pass(ranker *r, int64_t place_stage, ft_phase phase, int64_t chu
     close_kernels(r);
 }
 
-/* An exchange of every iteration that a chunk goes back through. */
-static void add_each(ranker *r, const ft_stage *s, int64_t chunk,
-                     void (*exchange)(ranker *, const ft_graph *, const ft_lanes *, int32_t))
+/* Gradients of every iteration that a chunk goes back through. */
+static void add_reduces(ranker *r, const ft_stage *s, int64_t chunk)
 {
-    for (int32_t b = 0; b < s->g->block_count; b++)
-        for (int64_t i = s->g->blocks[b].phase == FT_BACKWARD ? iterations(s, s->g, b, chunk) : 0; i > 0; i--)
-            exchange(r, s->g, s->lanes, b);
+    for (int32_t b = 0; b < s->g->block_count; b++) {
+        double all = s->lanes->sharded ? ms_of_block(s->g, s->lanes, b, false) : 0;
+        for (int64_t i = s->g->blocks[b].phase == FT_BACKWARD ? iterations(s, s->g, b, chunk) : 0; i > 0; i--) {
+            add_reduce(r, s->g, s->lanes, b);
+            add_of_tensor(r, s->g, b, false, all, all);
+        }
+    }
 }
 
-/* Half a backward pass: its kernels in one node, behind what is gathered for it; gradients leave with the half that
- * makes them. */
+/* Half a backward pass. The first has every kernel and exchange, and of their time what is no weight's gradient; the
+ * second is one node, and what it makes leaves behind it. */
 static void add_half(ranker *r, int64_t place_stage, const ft_pipe_op *op, bool scatters)
 {
     const ft_stage *s = &r->v->ranked->stages[place_stage];
-    bool weights = op->kind == FT_PIPE_WEIGHTS;
-    if (!weights) add_each(r, s, op->chunk, add_gather);
-    ft_chakra_node n = {.type = FT_CHAKRA_COMP, .name = weights ? "gradients of weights" : "backward of inputs"};
-    n.ms = op->end - op->start;
-    n.after[0] = r->kernel;
+    if (op->kind != FT_PIPE_WEIGHTS) {
+        r->share = 1 - FT_WEIGHTS_SHARE;
+        add_pass(r, place_stage, FT_BACKWARD, op->chunk, false);
+        r->share = 1;
+        return;
+    }
+    ft_chakra_node n = {.type = FT_CHAKRA_COMP, .name = "gradients of weights", .after = {r->kernel}};
+    for (int32_t b = 0; b < s->g->block_count; b++) {
+        const ft_block *block = &s->g->blocks[b];
+        if (block->phase != FT_BACKWARD) continue;
+        double times = (double)iterations(s, s->g, b, op->chunk) * FT_WEIGHTS_SHARE;
+        for (int32_t i = block->first; i < block->first + block->count; i++) {
+            const ft_timed *t = r->timed[place_stage][i];
+            double each = times * fmax(s->step.pace->beats[i].count, 1);
+            n.ms += s->step.pace->beats[i].gpu * each;
+            n.flops += t ? t->forecast.flops * each : 0;
+            n.bytes += t ? t->forecast.bytes * each : 0;
+        }
+    }
     r->kernel = ft__chakra_add(&r->file, &n);
-    if (weights && scatters) add_each(r, s, op->chunk, add_reduce);
+    if (scatters) add_reduces(r, s, op->chunk);
 }
 
 /* -- pieces ------------------------------------------------------------------------------------ */
@@ -272,22 +295,49 @@ static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
                  dual ? (op->chunk == 0 ? after : r->stages - 1 - after) : after % r->stages, op->micro, bytes);
 }
 
+/* A table that both ends of the pipeline hold: each sends the other its gradient. */
+static void add_tied(ranker *r)
+{
+    int64_t same = layout(r->v)->tp * layout(r->v)->cp * layout(r->v)->dp;
+    int64_t other = r->rank % same + (r->stage == 0 ? r->stages - 1 : 0) * same;
+    int64_t tag = 2 * r->stages * (r->parts + 1) * r->micros; /* behind every micro-batch's */
+    ft_chakra_node send = {.type = FT_CHAKRA_SEND, .name = "send the tied table's gradient", .after = {r->kernel}};
+    ft_chakra_node receive = {.type = FT_CHAKRA_RECV, .name = "receive the tied table's gradient"};
+    send.bytes = receive.bytes = (double)r->v->arch->vocab * (double)r->v->arch->hidden / (double)layout(r->v)->tp *
+                                 gradient_bytes(r->v);
+    send.from = receive.to = r->rank;
+    send.to = receive.from = other;
+    send.tag = receive.tag = tag;
+    ft__chakra_add(&r->file, &send);
+    ft_chakra_node join = {.type = FT_CHAKRA_COMP, .name = "received", .after = {r->kernel}};
+    join.after[1] = ft__chakra_add(&r->file, &receive);
+    r->kernel = ft__chakra_add(&r->file, &join);
+}
+
+/* What a stage that the rank holds does after its last backward pass. */
+static void add_tail(ranker *r, int64_t stage)
+{
+    const ft_stage *s = r->v->ranked ? &r->v->ranked->stages[stage] : NULL;
+    const ft_graph *g = s ? s->g : r->v->graph;
+    if (s && s->tail_ms > s->tied_ms && layout(r->v)->tp > 1)
+        r->kernel = add_exchange(r, "gradients held by several ranks", FT_EXCHANGE_ALL_REDUCE, FT_AXIS_TENSOR,
+                                 s->replicated * gradient_bytes(r->v), s->tail_ms - s->tied_ms, 0);
+    if (s && s->tied_ms > 0 && stage == r->stage) add_tied(r);
+    add_pass(r, stage, FT_UPDATE, 0, false);
+    if (s && s->gather_ms > 0)
+        add_exchange(r, "gather updated parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA,
+                     g->trained_parameters * fmax(2, ft_dtype_bytes(r->v->work->dtype)), s->gather_ms, 0);
+}
+
 static void add_end(ranker *r)
 {
-    const ft_stage *s = r->v->ranked ? &r->v->ranked->stages[r->stage] : NULL;
-    const ft_graph *g = s ? s->g : r->v->graph;
     int64_t reduced = r->lane[FT_AXIS_DATA];
     if (reduced > 0) { /* the update waits for all gradients */
         ft_chakra_node join = {.type = FT_CHAKRA_COMP, .name = "gradients complete", .after = {r->kernel, reduced}};
         r->kernel = ft__chakra_add(&r->file, &join);
     }
-    if (s && s->tail_ms > 0 && layout(r->v)->tp > 1)
-        r->kernel = add_exchange(r, "gradients held by several ranks", FT_EXCHANGE_ALL_REDUCE, FT_AXIS_TENSOR,
-                                 s->replicated * gradient_bytes(r->v), s->tail_ms, 0);
-    add_pass(r, r->stage, FT_UPDATE, 0, false);
-    if (s && s->gather_ms > 0)
-        add_exchange(r, "gather updated parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA,
-                     g->trained_parameters * fmax(2, ft_dtype_bytes(r->v->work->dtype)), s->gather_ms, 0);
+    add_tail(r, r->stage);
+    if (layout(r->v)->schedule == FT_DUALPIPE && r->stages > 1) add_tail(r, r->stages - 1 - r->stage);
 }
 
 /* Nodes of one micro-batch, kernel by kernel. */
@@ -359,7 +409,7 @@ static ft_status prepare(ranker *r, ft_error *err)
 ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_error *err)
 {
     const ft_parallel *p = layout(v);
-    ranker r = {.v = v, .stages = v->ranked ? v->ranked->stage_count : 1};
+    ranker r = {.v = v, .share = 1, .stages = v->ranked ? v->ranked->stage_count : 1};
     if (v->memory_only) return ft__fail(err, FT_E_UNSUPPORTED, "a request for memory has no times to trace");
     r.micros = v->work->accumulate > 1 ? v->work->accumulate : 1;
     r.parts = v->ranked && p->schedule == FT_INTERLEAVED && p->vpp > 1 ? p->vpp : 1;
@@ -379,7 +429,7 @@ ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_er
         memcpy(name, t.at ? t.at : "", t.at ? t.length + 1 : 1);
         ft__text_free(&t);
         status = add_rank(&r, rank, err);
-        add_groups(p, rank, step > 1 ? rank : 0, &groups);
+        ft__chakra_groups(p, rank, step > 1 ? rank : 0, &groups);
         if (status == FT_OK && !sink(user, name, r.file.text.at, r.file.text.length))
             status = ft__fail(err, FT_E_FILE, "cannot write %s", name);
         ft__text_free(&r.file.text);

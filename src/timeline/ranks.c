@@ -56,7 +56,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
                    .backward = backward,
                    .held = layers,
                    .all_ahead = ft__ranks_of_2021(p, r->work),
-                   .weight_share = 0.45};
+                   .weight_share = FT_WEIGHTS_SHARE};
     ft_pipe_join join;
     if (ft__expert_overlaps(p) && r->work->task == FT_TRAIN) {
         FT_TRY(ft__ranks_join(r, stages, &run, ft__ranks_beside(taken), &join, err));

@@ -369,7 +369,9 @@ static void graphs_have_no_circles_and_every_send_is_received(void **state)
                 if (k) assert_true(by_message(&t.sent[k - 1], &t.sent[k]) < 0); /* a tag is used once */
             }
             int64_t micros = view.work->accumulate, places = view.parallel->pp * view.parallel->vpp;
-            if (view.parallel->pp > 1) assert_int_equal(t.sends, (size_t)(2 * (places - 1) * micros * same));
+            bool tied = view.ranked->stages[0].tied_ms > 0; /* the two ends send each other their table's gradient */
+            int64_t sends = (2 * (places - 1) * micros + (tied ? 2 : 0)) * same;
+            if (view.parallel->pp > 1) assert_int_equal(t.sends, (size_t)sends);
         }
         json_decref(t.groups);
         json_decref(request);
@@ -392,8 +394,8 @@ static void exchanges_of_a_layer_add_up(void **state)
     json_decref(request);
 }
 
-/* Data ranks exchange as much as the forecast says, in whatever order and halves a stage goes back. */
-static void gradients_leave_in_every_schedule(void **state)
+/* Ranks exchange as much as the forecast says, in whatever order and halves a stage goes back. */
+static void nothing_is_left_out_in_any_schedule(void **state)
 {
     static const char *const data[] = {
         LAID_OUT("llama-3-8b", "16", "{\"pp\":4,\"dp\":2}"),
@@ -430,7 +432,7 @@ int main(void)
         cmocka_unit_test(one_gpus_kernels_add_up_to_its_busy_time),
         cmocka_unit_test(graphs_have_no_circles_and_every_send_is_received),
         cmocka_unit_test(exchanges_of_a_layer_add_up),
-        cmocka_unit_test(gradients_leave_in_every_schedule),
+        cmocka_unit_test(nothing_is_left_out_in_any_schedule),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

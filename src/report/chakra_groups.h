@@ -1,0 +1,12 @@
+/* Communicators of a layout by number, as a Chakra trace names them. */
+#ifndef FT_REPORT_CHAKRA_GROUPS_H
+#define FT_REPORT_CHAKRA_GROUPS_H
+#include "base/text.h"
+#include "layout/layout.h"
+
+/* The number of a rank's group of an axis, from 1. */
+int64_t ft__chakra_group(const ft_parallel *p, ft_axis axis, int64_t rank);
+/* The groups of a rank, as members of a JSON object; those whose first member was listed before (from `from` on) are
+ * left out. */
+void ft__chakra_groups(const ft_parallel *p, int64_t rank, int64_t from, ft_text *out);
+#endif
