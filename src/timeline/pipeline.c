@@ -149,8 +149,10 @@ ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunk
     ft_pipe asked = {.schedule = schedule, .stages = stages, .chunks = chunks, .micros = micros};
     if ((double)stages * (double)chunks * (double)ft__pipeline_listed(&asked) > most_pieces)
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
-                           "%lld stages of %lld chunks with %lld micro-batches are too many pieces: at most %.0f",
-                           (long long)stages, (long long)chunks, (long long)micros, most_pieces);
+                           "%lld stages of %lld chunk%s with %lld micro-batches are too many pieces to run; %.0f "
+                           "micro-batches would do",
+                           (long long)stages, (long long)chunks, chunks == 1 ? "" : "s", (long long)micros,
+                           floor(most_pieces / ((double)stages * (double)chunks)));
     return FT_OK;
 }
 
