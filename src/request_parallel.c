@@ -1,6 +1,10 @@
 /* request_parallel.c: reading `parallel`. */
 #include "request_parallel.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
 #include "request.h"
 #include "timeline/ranks.h"
 
@@ -21,6 +25,49 @@ static ft_status read_context(const json_t *p, ft_context_kind *out, ft_error *e
                            ulysses ? "true" : "false", kinds[kind]);
     *out = kind >= 0 ? (ft_context_kind)kind : ulysses ? FT_CONTEXT_ULYSSES : FT_CONTEXT_RING;
     return FT_OK;
+}
+
+/* What Megatron-LM, DeepSpeed, torchtitan and vLLM call it: too far from ours to be a slip of them. */
+static const char *here(const char *theirs)
+{
+    static const struct {
+        const char *word, *ours;
+    } whole[] = {{"zero_stage", "zero"},
+                 {"fsdp", "zero"},
+                 {"use_distributed_optimizer", "zero"},
+                 {"data_parallel_shard_degree", "shard"},
+                 {"overlap_grad_reduce", "overlap"},
+                 {"overlap_param_gather", "gather_overlap"},
+                 {"overlap_p2p_communication", "overlap_p2p"},
+                 {"tp_comm_overlap", "tp_overlap"},
+                 {"reshard_after_forward", "reshard"},
+                 {"ddp_bucket_size", "bucket_mib"},
+                 {"moe_expert_capacity_factor", "expert_capacity"},
+                 {"num_layers_per_virtual_pipeline_stage", "vpp"}},
+      begins[] = {{"tensor_", "tp"},         {"pipeline_parallel_schedule", "schedule"},
+                  {"pipeline_", "pp"},       {"virtual_pipeline", "vpp"},
+                  {"context_", "cp"},        {"sequence_parallel", "sp"},
+                  {"expert_tensor_", "etp"}, {"expert_model_parallel", "ep"},
+                  {"expert_parallel", "ep"}, {"data_parallel", "dp"}};
+    for (size_t i = 0; i < COUNT(whole); i++)
+        if (!strcmp(theirs, whole[i].word)) return whole[i].ours;
+    for (size_t i = 0; i < COUNT(begins); i++)
+        if (!strncmp(theirs, begins[i].word, strlen(begins[i].word))) return begins[i].ours;
+    return NULL;
+}
+
+static ft_status check_names(const json_t *parallel, const char *const *keys, size_t count, ft_error *err)
+{
+    json_t *readable = (json_t *)(uintptr_t)parallel; /* Jansson's iterators change nothing */
+    for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
+        const char *key = json_object_iter_key(it), *ours = here(key);
+        char where[128];
+        if (!ours) continue;
+        int shown = (int)ft__utf8_cut(key, 100);
+        snprintf(where, sizeof where, "parallel.%.*s", shown, key);
+        return ft__fail_at(err, FT_E_KEY, where, 0, 0, "unknown key \"%.*s\"; here it is \"%s\"", shown, key, ours);
+    }
+    return ft__json_known_keys(parallel, keys, count, "parallel", err);
 }
 
 ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err)
@@ -59,7 +106,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     if (!p) return FT_OK;
     if (!json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}");
-    FT_TRY(ft__json_known_keys(p, keys, COUNT(keys), "parallel", err));
+    FT_TRY(check_names(p, keys, COUNT(keys), err));
     struct {
         const char *key;
         int64_t *at;

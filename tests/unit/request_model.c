@@ -152,6 +152,10 @@ static void what_cannot_be_is_refused(void **state)
     refused("{\"model\":\"gpt2\"}", FT_E_MISSING, "gpu",
             "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
     refused("{\"model\":7," ON "}", FT_E_TYPE, "model", "\"model\" must be a name, a path or a config object");
+    refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"tensor_model_parallel_size\":8}}", FT_E_KEY,
+            "parallel.tensor_model_parallel_size", "unknown key \"tensor_model_parallel_size\"; here it is \"tp\"");
+    refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"zero_stage\":3}}", FT_E_KEY, "parallel.zero_stage",
+            "unknown key \"zero_stage\"; here it is \"zero\"");
     refused("{\"model\":\"gpt2\"," ON ",\"sequence\":1}", FT_E_KEY, "sequence", "unknown key \"sequence\"");
     refused("{\"model\":\"gpt2\"," ON ",\"batchs\":1}", FT_E_KEY, "batchs",
             "unknown key \"batchs\"; did you mean \"batch\"?");
