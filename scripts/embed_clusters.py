@@ -16,6 +16,10 @@ def text(value: str) -> str:
     return json.dumps(value)  # ASCII out; JSON's escapes are C's for what occurs in names
 
 
+def words(values: list) -> str:
+    return text(" " + " ".join(values) + " ")  # looked for with a blank on either side
+
+
 def fabric(f: dict) -> str:
     return (
         f'    {{{text(f["name"])}, {KINDS[f["fabric"]]}, {float(f["gbit"])}, {float(f["efficiency"])}, '
@@ -29,7 +33,8 @@ def server(s: dict, fabrics: set) -> str:
     if s["topology"] not in TOPOLOGIES:
         raise ValueError(f'no topology "{s["topology"]}"')
     return (
-        f'    {{{text(s["name"])}, {text(s["title"])}, {text(" " + " ".join(s.get("also", [])) + " ")}, {text(" " + " ".join(s["gpus"]) + " ")}, {text(s["fabric"])}, '
+        f'    {{{text(s["name"])}, {text(s["title"])}, {words(s.get("also", []))}, {words(s["gpus"])}, '
+        f'{text(s["fabric"])}, '
         f'{int(s["gpus_per_node"])}, {int(s["domain_gpus"])}, {int(s["nics_per_node"])}, {float(s["nic_gbit"])}, '
         f'{str(s["topology"] == "rails").lower()}, {int(s["leaf_nodes"])}, {float(s["oversubscription"])}}},\n'
     )
