@@ -139,6 +139,8 @@
       "an interleaved pipeline's transfers run beside compute (the default but in fused fp16)")                        \
     X(EXPERT_DISPATCH, "expert-dispatch", 0, CHOICE, "copies|once", "copies", STEPS, PARALLEL,                         \
       "a token is sent to each of its experts, or once to a rank and a node that has several (DeepEP)")                \
+    X(EXPERT_OVERLAP, "expert-overlap", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                        \
+      "tokens go to experts and back beside another micro-batch's kernels (on with dualpipe)")                         \
     X(EXPERT_SKEW, "expert-skew", 0, REAL, "X", "1", STEPS, PARALLEL,                                                  \
       "tokens of the busiest expert rank over the mean")                                                               \
     X(EXPERT_CAPACITY, "expert-capacity", 0, REAL, "X", NULL, STEPS, PARALLEL,                                         \
