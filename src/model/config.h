@@ -76,6 +76,8 @@ typedef struct ft_arch {
     bool no_sdpa;           /* the implementation has eager (or flash) attention alone */
     int64_t window;         /* sliding window; 0: none */
     int64_t window_every;   /* of each `window_every` layers the last one is full; 0: all alike */
+    int64_t turn_every;     /* of each `turn_every` layers the last one is not rotated; 0: all are (smollm3) */
+    bool turn_windowed;     /* layers with a window are rotated and no others (cohere2, exaone4) */
     double embed_dropout, attention_dropout;
     double residual_dropout, mlp_dropout; /* on what attention and on what the MLP adds to the stream */
     double activation_dropout;            /* inside the MLP, after the activation: t5, whisper */

@@ -4,6 +4,6 @@
 #include "model/parts.h"
 
 ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x);
-/* What a layer keeps of earlier tokens: see transformer.c. */
+/* What a layer keeps of earlier tokens: see self_attention.c. */
 ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int64_t dim);
 #endif

@@ -41,6 +41,9 @@ typedef struct ft_scores {
     bool broadcast;           /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
     bool q_dense, k_dense, v_dense;                    /* contiguous as [batch, heads, length, dim] */
 } ft_scores;
+/* Attention of a decoder's layer over x, projections and cache included (self_attention.c). `windowed`: through the
+ * architecture's window; `rotated`: queries and keys are turned, where the architecture turns any. */
+ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated);
 void ft__part_held(ft_maker *m, int count, const ft_ref *x);
 ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
 
