@@ -83,9 +83,28 @@ static int print_list(const cli_args *args, const char *pattern)
     return status;
 }
 
+static int print_types(const cli_args *args, const char *pattern)
+{
+    size_t count, kept = 0;
+    const char *const *types = ft__config_types(&count);
+    bool json = cli_has(args, OPT_JSON);
+    ft_text out = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (!holds(types[i], pattern)) continue;
+        if (json)
+            ft__text_addf(&out, "%s\"%s\"", kept ? ", " : "[", types[i]);
+        else
+            ft__text_addf(&out, "%s\n", types[i]);
+        kept++;
+    }
+    if (json) ft__text_add(&out, kept ? "]\n" : "[]\n");
+    return cli_print(&out);
+}
+
 int cli_models(const cli_args *args)
 {
     const char *what = args->operand_count ? args->operands[0] : "";
+    if (cli_has(args, OPT_TYPES)) return print_types(args, what);
     bool named = ft__model_find(what) || strchr(what, '/') || ft__file_exists(what);
     return *what && named ? print_sheet(args, what) : print_list(args, what);
 }

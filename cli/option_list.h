@@ -265,6 +265,7 @@
     X(COMPARE_DETAIL, "detail", 0, CHOICE, "summary|kernels", "summary", COMPARE, OUTPUT,                              \
       "the ten kernels that differ most, or all of them")                                                              \
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
+    X(TYPES, "types", 0, SWITCH, NULL, NULL, MODELS, OUTPUT, "the model_types whose configs are read, one per line")   \
     X(TRACE_TOP, "top", 'n', WHOLE, "N", "8", TRACE, OUTPUT, "rows of each table")                                     \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
       KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,                     \

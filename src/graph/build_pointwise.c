@@ -68,7 +68,7 @@ static ft_dtype wider(const ft_tensor *x, const ft_tensor *y)
 /* Operators that autocast runs in fp32, of those that models use. */
 static bool wants_fp32(const char *op)
 {
-    static const char *const names[] = {"powu", "pow", "square", "exp", "log", "rsqrt", "softplus"};
+    static const char *const names[] = {"powu", "pow", "square", "exp", "expm1", "log", "rsqrt", "softplus"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], op)) return true;
     return false;

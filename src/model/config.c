@@ -77,6 +77,7 @@ static const struct {
     {"gelu_tanh", "gelu_pytorch_tanh"},
     {"tanh", "tanh"},
     {"sigmoid", "sigmoid"},
+    {"xielu", "xielu"},
 };
 enum { ACTIVATION_COUNT = sizeof activations / sizeof *activations };
 

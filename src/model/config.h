@@ -28,7 +28,9 @@ typedef enum ft_design {
 
 typedef enum ft_norm {
     FT_LAYERNORM,
-    FT_LAYERNORM_1P, /* the weight is kept as its distance from one: nemotron */
+    FT_LAYERNORM_BARE, /* without weights, in fp32: olmo */
+    FT_LAYERNORM_FP32, /* written out in fp32: cohere */
+    FT_LAYERNORM_1P,   /* the weight is kept as its distance from one: nemotron */
     FT_RMSNORM,
     FT_RMSNORM_WIDE /* weight applied in fp32: gemma, olmo2, gpt_oss */
 } ft_norm;
@@ -41,7 +43,12 @@ typedef enum ft_position {
     FT_RELATIVE,
     FT_SINUSOIDAL
 } ft_position;
-typedef enum ft_qk_norm { FT_NO_QK_NORM, FT_QK_NORM_HEAD, FT_QK_NORM_FULL } ft_qk_norm;
+typedef enum ft_qk_norm {
+    FT_NO_QK_NORM,
+    FT_QK_NORM_HEAD, /* over each head, all with one weight */
+    FT_QK_NORM_OWN,  /* over each head, each with its own weight: cohere */
+    FT_QK_NORM_FULL
+} ft_qk_norm;
 
 enum { FT_MAX_STAGES = 8 };
 typedef struct ft_onnx ft_onnx;
@@ -68,8 +75,13 @@ typedef struct ft_arch {
     ft_position position;
     int64_t rotary_dim;     /* of head_dim */
     bool rotary_interleaved;
+    bool rotary_repeats;    /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
+    bool rotary_fp32;       /* queries and keys are raised to be turned: cohere, ernie4_5 */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
     ft_qk_norm qk_norm;
+    bool qk_norm_late;      /* after the turn: hunyuan */
+    double clip_qkv;        /* bounds of queries, keys and values; 0: none (olmo, dbrx) */
+    bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
     bool scores_fp32, softmax_fp32, score_scale, baddbmm;  /* eager attention as the implementation writes it */
     bool sinks;             /* gpt_oss */

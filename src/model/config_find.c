@@ -1,5 +1,4 @@
 /* config_find.c: which architecture a config is, and which one to suggest when it is none of ours. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -43,20 +42,15 @@ static const char *relative_of(const char *name)
         {"bart", "t5"},
         {"beit", "vit"},
         {"clip_vision_model", "vit"},
-        {"cohere", "llama"},
-        {"cohere2", "llama"},
         {"dbrx", "mixtral"},
         {"deberta-v2", "bert"},
         {"deepseek_v32", "deepseek_v3"},
         {"deit", "vit"},
         {"dinov2", "vit"},
         {"electra", "bert"},
-        {"ernie4_5", "llama"},
         {"ernie4_5_moe", "mixtral"},
-        {"exaone4", "llama"},
         {"glm4_moe", "qwen3_moe"},
         {"glm_moe_dsa", "deepseek_v3"},
-        {"granite", "llama"},
         {"granitemoe", "mixtral"},
         {"internlm2", "llama"},
         {"llama4", "llama"},
@@ -65,14 +59,12 @@ static const char *relative_of(const char *name)
         {"ministral", "mistral"},
         {"mistral3", "mistral"},
         {"modernbert", "bert"},
-        {"olmo", "llama"},
         {"phimoe", "mixtral"},
         {"qwen2_5_vl", "qwen2"},
         {"qwen2_vl", "qwen2"},
         {"qwen3_next", "qwen3_moe"},
         {"qwen3_vl", "qwen3"},
         {"siglip_vision_model", "vit"},
-        {"smollm3", "llama"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(name, known[i].name)) return known[i].relative;
@@ -81,19 +73,18 @@ static const char *relative_of(const char *name)
 
 static ft_status unknown(const ft_reading *r, const char *key, const char *name)
 {
-    char list[520];
-    size_t length = 0;
-    for (size_t i = 0; i < TYPE_COUNT && length < sizeof list; i++)
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? " " : "", names[i]);
     const char *relative = relative_of(name);
     int shown = (int)ft__utf8_cut(name, 30);
     if (!relative)
-        return ft__config_fail(r, FT_E_NAME, key,
-                               "unknown model_type \"%.*s\"; --read-as (\"read_as\") reads it as one of: %s", shown,
-                               name, list);
+        return ft__config_fail(
+            r, FT_E_NAME, key,
+            "unknown model_type \"%.*s\"; --read-as TYPE (\"read_as\") reads it as one of %d that are "
+            "known: \"foretell models --types\" lists them",
+            shown, name, TYPE_COUNT);
     return ft__config_fail(r, FT_E_NAME, key,
-                           "unknown model_type \"%.*s\"; --read-as %s (\"read_as\") reads it as the nearest of: %s",
-                           shown, name, relative, list);
+                           "unknown model_type \"%.*s\"; --read-as %s (\"read_as\") reads it as the nearest of %d that "
+                           "are known: \"foretell models --types\" lists them",
+                           shown, name, relative, TYPE_COUNT);
 }
 
 /* Diffusers' configs have no model_type but the class: a diffusion transformer where the norms are modulated. */

@@ -93,7 +93,8 @@ static const ft_config_key glm_keys[] = {
 #define GLM_LIKE                                                                                                      \
     FT_LLAMA_LIKE, .norm = FT_RMSNORM, .embed_scale = 1, .vocab = 151552, .hidden = 4096, .ffn = 13696, .layers = 40, \
                    .heads = 32, .kv_heads = 2, .head_dim = 128, .max_position = 131072, .activation = "silu",         \
-                   .qkv_bias = true, .key_bias = true, .fused_gate_up = true, .rotary_interleaved = true
+                   .qkv_bias = true, .key_bias = true, .fused_gate_up = true, .rotary_interleaved = true,             \
+                   .rotary_repeats = true
 static const ft_arch glm = {GLM_LIKE, .place = FT_PRE_NORM};
 const ft_config_type ft__config_glm = {.preset = &glm, .keys = {ft__llama_keys, glm_keys}, .rotary_share = 0.5};
 static const ft_arch glm4 = {GLM_LIKE, .place = FT_SANDWICH};

@@ -76,6 +76,9 @@ ft_status ft__config_head(const ft_reading *r, ft_arch *a);
 /* config_window.c: sliding windows from layer_types, use_sliding_window and their kin. */
 ft_status ft__config_window(const ft_reading *r, ft_arch *a);
 
+/* config_window.c: which layers are not rotated, from no_rope_layers or every no_rope_layer_interval'th. */
+ft_status ft__config_turns(const ft_reading *r, ft_arch *a);
+
 /* Every architecture: X(struct's name, model_type). A struct that comes twice is one computation under two names. */
 #define FT_CONFIG_TYPES(X)                  \
     X(bert, "bert")                         \
@@ -109,6 +112,16 @@ ft_status ft__config_window(const ft_reading *r, ft_arch *a);
     X(starcoder2, "starcoder2")             \
     X(stablelm, "stablelm")                 \
     X(nemotron, "nemotron")                 \
+    X(cohere, "cohere")                     \
+    X(cohere2, "cohere2")                   \
+    X(granite, "granite")                   \
+    X(helium, "helium")                     \
+    X(smollm3, "smollm3")                   \
+    X(exaone4, "exaone4")                   \
+    X(ernie4_5, "ernie4_5")                 \
+    X(hunyuan_v1_dense, "hunyuan_v1_dense") \
+    X(apertus, "apertus")                   \
+    X(olmo, "olmo")                         \
     X(glm, "glm")                           \
     X(glm4, "glm4")                         \
     X(seed_oss, "seed_oss")                 \

@@ -1,4 +1,4 @@
-/* config_window.c: which layers look through a sliding window. `window` is its width, 0 where no layer has one, and of
+/* config_window.c: which layers look through a sliding window, and which are not rotated. `window` is its width, 0 where no layer has one, and of
  * each `window_every` layers the last one is full (0: all alike). */
 #include <string.h>
 
@@ -56,5 +56,32 @@ ft_status ft__config_window(const ft_reading *r, ft_arch *a)
     if (a->window && !strncmp(a->model_type, "qwen", 4)) FT_TRY(read_switch(r, a));
     if (a->window && json_is_array(list)) read_layer_types(list, a);
     if (!a->window || a->window_every < 2) a->window_every = 0;
+    return FT_OK;
+}
+
+/* 1 where a layer is rotated, 0 where it is not; only a rhythm in which the last of so many is not can be told. */
+ft_status ft__config_turns(const ft_reading *r, ft_arch *a)
+{
+    static const char key[] = "no_rope_layers";
+    const json_t *list = json_object_get(r->config, key);
+    a->turn_every = 4;
+    if (!json_is_null(json_object_get(r->config, "no_rope_layer_interval")))
+        FT_TRY(ft__json_whole(r->config, "no_rope_layer_interval", FT_OPTIONAL, 1, 1 << 30, &a->turn_every, r->where,
+                              r->err));
+    if (json_is_array(list) && json_array_size(list)) {
+        size_t layers = json_array_size(list), first = 0;
+        if ((int64_t)layers > a->layers) layers = (size_t)a->layers;
+        while (first < layers && json_integer_value(json_array_get(list, first))) first++;
+        a->turn_every = first < layers ? (int64_t)first + 1 : 0;
+        for (size_t i = 0; i < layers && a->turn_every; i++)
+            if (!json_integer_value(json_array_get(list, i)) != ((int64_t)(i + 1) % a->turn_every == 0))
+                return ft__config_fail(r, FT_E_UNSUPPORTED, key,
+                                       "layers without rotation are supported where they come at equal distances: "
+                                       "layer %zu breaks the rhythm of %lld",
+                                       i + 1, (long long)a->turn_every);
+    } else if (list && !json_is_null(list) && !json_is_array(list)) {
+        return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be a list with 1 for each layer that is rotated", key);
+    }
+    if (a->turn_every == 1) a->position = FT_NO_POSITION;
     return FT_OK;
 }

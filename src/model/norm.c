@@ -23,12 +23,46 @@ static ft_ref rmsnorm(ft_maker *m, const char *name, ft_ref x, bool wide)
         h = ft__cast(b, name, h, low);
         return ft__mul(b, name, weight, h);
     }
-    if (!strncmp(m->arch->model_type, "gemma", 5)) { /* 1 + w */
-        weight = ft__cast(b, name, weight, FT_FP32);
-        weight = ft__pointwise(b, name, "addu", weight);
-    }
+    bool gemma = !strncmp(m->arch->model_type, "gemma", 5); /* 1 + w */
+    if (gemma || !strcmp(m->arch->model_type, "helium")) weight = ft__cast(b, name, weight, FT_FP32);
+    if (gemma) weight = ft__pointwise(b, name, "addu", weight);
     h = ft__mul(b, name, weight, h);
     return ft__cast(b, name, h, low);
+}
+
+/* Cohere's layer norm: raise to fp32, mean, variance of the differences, which are computed twice, and the weight in
+ * fp32. `x` in rows of a norm; `width`: the elements of the weight, a multiple of a row where each head has its own. */
+static ft_ref layernorm_fp32(ft_maker *m, const char *name, ft_ref x, int64_t width)
+{
+    ft_build *b = &m->b;
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref weight = ft__parameter(b, "norm.weight", 1, width);
+    if (m->fused || m->engine) return ft__norm_with(b, name, "layernorm", x, weight, FT_NONE);
+    ft_ref h = ft__cast(b, name, x, FT_FP32);
+    ft_ref mean = ft__reduce(b, name, "mean", h);
+    ft_ref power = ft__pointwise(b, name, "powu", ft__pointwise2(b, name, "sub", h, mean));
+    ft_ref spread = ft__reduce(b, name, "mean", power);
+    spread = ft__pointwise(b, name, "rsqrt", ft__pointwise(b, name, "addu", spread));
+    h = ft__mul(b, name, ft__pointwise2(b, name, "sub", h, mean), spread);
+    if (width != t.cols && width > 0) h = ft__view(b, h, t.rows * t.cols / width, width, false);
+    h = ft__mul(b, name, ft__cast(b, name, weight, FT_FP32), h);
+    ft__module(b, 1);
+    return ft__cast(b, name, h, t.dtype);
+}
+
+ft_ref ft__part_norm_of_heads(ft_maker *m, const char *name, ft_ref x, int64_t heads)
+{
+    return layernorm_fp32(m, name, x, heads * ft__tensor_of(&m->b, x)->cols);
+}
+
+/* OLMo's layer norm has no weights and runs in fp32 whatever comes in. */
+static ft_ref layernorm_bare(ft_maker *m, const char *name, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    ft__module(b, 1);
+    if (m->fused || m->engine) return ft__row(b, name, "layernorm", x);
+    return ft__cast(b, name, ft__row(b, name, "layernorm", ft__cast(b, name, x, FT_FP32)), low);
 }
 
 /* Layer norm with w + 1 for its weight, which is one more kernel over the weights alone (NemotronLayerNorm1P). Under
@@ -58,6 +92,8 @@ static ft_ref layernorm_1p(ft_maker *m, const char *name, ft_ref x, bool biased)
 ft_ref ft__part_norm(ft_maker *m, const char *name, ft_ref x, ft_norm kind, bool bias)
 {
     if (kind == FT_LAYERNORM_1P) return layernorm_1p(m, name, x, bias);
+    if (kind == FT_LAYERNORM_BARE) return layernorm_bare(m, name, x);
+    if (kind == FT_LAYERNORM_FP32) return layernorm_fp32(m, name, x, ft__tensor_of(&m->b, x)->cols);
     if (kind == FT_LAYERNORM) return ft__layernorm(&m->b, name, x, bias ? FT_BIAS : FT_NO_BIAS);
     if (m->fused || m->engine) return ft__rmsnorm_fused(&m->b, name, x);
     return rmsnorm(m, name, x, kind == FT_RMSNORM_WIDE);

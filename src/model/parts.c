@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/emit.h"
+#include "model/relative.h"
 
 /* -- activations ------------------------------------------------------------------------------- */
 
@@ -36,6 +37,26 @@ static ft_ref gelu_of_bloom(ft_build *b, const char *name, ft_ref x)
     return ft__pointwise2(b, name, "gelu_again", x, inner);
 }
 
+/* xIELU (arXiv 2411.13010) with two learned numbers, as transformers' Python writes it: a x^2 + b x above zero, and below
+ * (exp(min(x, eps)) - 1 - x) c + b x. Its own kernel is a package that is rarely installed; compilers make one of it. */
+static ft_ref xielu(ft_build *b, const char *name, ft_ref x, bool one)
+{
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref above = ft__parameter(b, "act.alpha_p", 1, 1), below = ft__parameter(b, "act.alpha_n", 1, 1);
+    if (one) return ft__pointwise(b, name, "silu", x);
+    ft_ref beta = ft__buffer(b, 1, 1, t.element_bytes);
+    above = ft__pointwise(b, name, "softplus", above);
+    below = ft__pointwise(b, name, "addu", ft__pointwise(b, name, "softplus", below));
+    ft_ref positive = ft__aside(b, name, "compare", x, t.rows, t.cols, 1, 1);
+    ft_ref high = ft__mul(b, name, ft__mul(b, name, x, above), x);
+    high = ft__add(b, name, high, ft__mul(b, name, x, beta));
+    ft_ref low = ft__pointwise(b, name, "expm1", ft__pointwise2(b, name, "minimum", x, beta));
+    low = ft__mul(b, name, ft__pointwise2(b, name, "sub", low, x), below);
+    low = ft__add(b, name, low, ft__mul(b, name, x, beta));
+    ft_ref choice[3] = {high, positive, low};
+    return ft__pointwise_over(b, name, "where", 3, choice, t.rows, t.cols);
+}
+
 ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation, ft_ref x)
 {
     ft_build *b = &m->b;
@@ -55,6 +76,7 @@ ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation
         x = ft__pointwise(b, name, "relu", x);
         return ft__pointwise(b, name, "powu", x);
     }
+    if (!strcmp(activation, "xielu")) return xielu(b, name, x, one);
     if (!strcmp(activation, "relu")) return ft__pointwise(b, name, "relu", x);
     if (!strcmp(activation, "silu") || !strcmp(activation, "swish")) return ft__pointwise(b, name, "silu", x);
     if (!strcmp(activation, "tanh")) return ft__pointwise(b, name, "tanh", x);
@@ -120,6 +142,7 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     b->lora_rank = rank;
     b->math = math;
     ft__module(b, 1);
+    if (a->scaled_logits) logits = ft__pointwise(b, "lm_head.scale", "mulu", logits);
     if (a->logit_softcap > 0) {
         logits = ft__pointwise(b, "lm_head.softcap", "divu", logits);
         logits = ft__pointwise(b, "lm_head.softcap", "tanh", logits);

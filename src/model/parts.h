@@ -19,6 +19,8 @@ typedef struct ft_maker {
 
 /* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */
 ft_ref ft__part_norm(ft_maker *m, const char *name, ft_ref x, ft_norm kind, bool bias);
+/* Norm over each head of x [tokens * heads, dim] with a weight for each: [tokens, heads * dim] (cohere). */
+ft_ref ft__part_norm_of_heads(ft_maker *m, const char *name, ft_ref x, int64_t heads);
 /* By Hugging Face's name: "gelu_new" is eight kernels, "gelu" one. */
 ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation, ft_ref x);
 /* Rotary tables for q_len positions of `dim`: the handful of small kernels before the first layer. */

@@ -16,25 +16,30 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     ft_ref c = ft__pointwise(b, "rotary", "cos", positions), s = ft__pointwise(b, "rotary", "sin", positions);
     c = ft__pointwise(b, "rotary", "mulu", c);
     s = ft__pointwise(b, "rotary", "mulu", s);
-    /* transformers' OLMo turns in fp32 and casts back; a fused kernel reads what it gets. */
-    bool wide = !strncmp(m->arch->model_type, "olmo", 4) && strcmp(m->arch->model_type, "olmoe") && !m->fused &&
-                !m->engine;
+    /* transformers' OLMo and Ernie turn in fp32 and cast back; a fused kernel reads what it gets. */
+    const char *type = m->arch->model_type;
+    bool wide = (!strncmp(type, "olmo", 4) && strcmp(type, "olmoe")) || !strncmp(type, "ernie4_5", 8);
+    wide = wide && !m->fused && !m->engine;
     m->cos = wide ? c : ft__cast(b, "rotary", c, low);
     m->sin = wide ? s : ft__cast(b, "rotary", s, low);
     b->training = training;
     ft__module(b, 1);
 }
 
-/* x cos + rotate_half(x) sin; the half turn is a negated slice and a concatenation. */
+/* x cos + rotate_half(x) sin; the half turn is a negated slice and a concatenation. Cohere raises x before that, Ernie
+ * what it made of it. */
 static ft_ref rotate_half(ft_maker *m, const char *name, ft_ref x, int64_t dim)
 {
     ft_build *b = &m->b;
     int64_t rows = ft__tensor_of(b, x)->rows;
-    ft_ref straight = ft__mul(b, name, x, m->cos);
+    ft_ref wide = m->arch->rotary_fp32 ? ft__cast(b, name, x, FT_FP32) : x;
+    if (!m->arch->rotary_repeats) x = wide;
+    ft_ref straight = ft__mul(b, name, wide, m->cos);
     ft_ref upper = ft__slice(b, x, rows, dim / 2), lower = ft__slice(b, x, rows, dim / 2);
     lower = ft__pointwise(b, name, "neg", lower);
     ft_ref both[2] = {lower, upper};
     ft_ref turned = ft__cat(b, name, 2, both, rows, dim);
+    if (m->arch->rotary_fp32) turned = ft__cast(b, name, turned, FT_FP32);
     turned = ft__mul(b, name, turned, m->sin);
     return ft__add(b, name, straight, turned);
 }
@@ -63,6 +68,7 @@ ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, i
     if (m->arch->sinks) return rotate_split(m, name, x, head_dim);
     if (rotary_dim >= head_dim || rotary_dim <= 0) {
         x = rotate_half(m, name, x, head_dim);
+        if (m->arch->qk_norm_late) return x; /* normed as it is */
         if (strcmp(m->arch->model_type, "phi3")) return ft__cast(b, name, x, low);
         x = ft__copy(b, name, x, rows, head_dim); /* joined with the part that is not turned, of width zero */
         if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.name = "append";

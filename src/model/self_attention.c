@@ -4,6 +4,7 @@
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/parts.h"
+#include "model/relative.h"
 
 /* Keys or values of all tokens so far. Plain transformers concatenates, which copies the past at every step; a static
  * cache takes the new rows in place; a paged one is written by a kernel of the engine. A layer with a window keeps no
@@ -53,6 +54,10 @@ static void pack_rows(ft_build *b)
 static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
 {
     const ft_arch *a = m->arch;
+    if (a->qk_norm == FT_QK_NORM_OWN) {
+        x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
+        return ft__part_norm_of_heads(m, "attn.qk_norm", x, heads);
+    }
     if (a->qk_norm == FT_QK_NORM_HEAD) {
         x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
         ft_ref y = ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias);
@@ -60,6 +65,13 @@ static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
         return y;
     }
     return a->qk_norm == FT_QK_NORM_FULL ? ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias) : x;
+}
+
+/* Queries, keys and values within bounds, in place. */
+static ft_ref clipped(ft_maker *m, ft_ref x)
+{
+    if (m->arch->clip_qkv <= 0) return x;
+    return ft__pointwise_in_place(&m->b, "attn.clip", "clamp", x, FT_NONE);
 }
 
 static ft_scores scores_of(const ft_maker *m, bool windowed)
@@ -99,6 +111,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         ft_ref out[3];
         ft_ref qkv = ft__linear(b, "attn.qkv_proj", x, part[0] + part[1] + part[2], a->qkv_bias ? FT_BIAS : FT_NO_BIAS,
                                 FT_CUT_COLUMNS);
+        qkv = clipped(m, qkv);
         /* Slices, whose gradients are zeroed tensors with one part filled, or a split, whose gradients are joined. */
         bool slices = !strcmp(a->model_type, "bloom") || !strcmp(a->model_type, "phi3") ||
                       !strcmp(a->model_type, "falcon");
@@ -106,25 +119,34 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
             for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, tokens, part[i]);
         else
             ft__split(b, qkv, 3, part, out);
-        q = qk_norm(m, out[0], a->heads);
-        k = qk_norm(m, out[1], a->kv_heads);
+        q = a->qk_norm_late ? out[0] : qk_norm(m, out[0], a->heads);
+        k = a->qk_norm_late ? out[1] : qk_norm(m, out[1], a->kv_heads);
         v = out[2];
     } else {
         ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
         q = ft__linear(b, "attn.q_proj", x, a->heads * dim, bias, FT_CUT_COLUMNS);
-        q = qk_norm(m, q, a->heads);
+        if (!a->qk_norm_late) q = qk_norm(m, q, a->heads);
         if (!strcmp(a->model_type, "opt") && !m->fused) q = ft__pointwise(b, "attn.scale", "mulu", q);
         k = ft__linear(b, "attn.k_proj", x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
-        k = qk_norm(m, k, a->kv_heads);
+        if (!a->qk_norm_late) k = qk_norm(m, k, a->kv_heads);
         v = ft__linear(b, "attn.v_proj", x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
+        q = clipped(m, q);
+        k = clipped(m, k);
+        v = clipped(m, v);
     }
     rotated = rotated && a->position == FT_ROTARY;
     if (rotated) {
+        if (a->rotary_repeats && !m->fused && !m->engine) /* cosines and sines, for queries and keys alike */
+            ft__aside(b, "attn.rotary", "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored), 2);
         q = ft__part_rotate(m, "attn.rotary", q, a->heads, dim, a->rotary_dim);
         k = ft__part_rotate(m, "attn.rotary", k, a->kv_heads, dim, a->rotary_dim);
     } else {
         q = ft__view(b, q, tokens * a->heads, dim, true);
         k = ft__view(b, k, tokens * a->kv_heads, dim, true);
+    }
+    if (a->qk_norm_late) {
+        q = qk_norm(m, q, a->heads);
+        k = qk_norm(m, k, a->kv_heads);
     }
     v = ft__view(b, v, tokens * a->kv_heads, dim, true);
     int64_t seen = m->kv_len; /* gpt_neo's local layers hide keys by a mask, but keep them all */

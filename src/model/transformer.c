@@ -37,12 +37,14 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
         return ft__add(b, "residual", ft__add(b, "residual", z, y), x);
     }
     y = ft__dropout(b, "attn.dropout", y, a->residual_dropout);
+    if (a->scaled_branches) y = ft__pointwise(b, "attn.multiplier", "mulu", y);
     x = ft__add(b, "attn.residual", x, y);
     if (a->place == FT_POST_NORM) x = ft__part_norm(m, "attn.norm", x, a->norm, a->norm_bias);
     h = pre ? ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias) : x;
     y = feed_forward(m, h, kind.sparse);
     if (after) y = ft__part_norm(m, "mlp.post_norm", y, a->norm, a->norm_bias);
     y = ft__dropout(b, "mlp.dropout", y, a->mlp_dropout);
+    if (a->scaled_branches) y = ft__pointwise(b, "mlp.multiplier", "mulu", y);
     x = ft__add(b, "mlp.residual", x, y);
     return a->place == FT_POST_NORM ? ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias) : x;
 }
@@ -167,7 +169,8 @@ void ft__make_transformer(ft_maker *m)
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
     ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, width, &table);
-    if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, "embed.scale", "mulu", x);
+    if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))
+        x = ft__pointwise(b, "embed.scale", "mulu", x);
     prepare(m);
     if (a->position == FT_LEARNED_POSITION) {
         ft_ref places = ft__input(b, 1, m->q_len, 8), positions = FT_NONE;

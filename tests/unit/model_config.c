@@ -78,6 +78,16 @@ static void a_config_that_says_nothing_has_the_library_s_defaults(void **state)
         {"phi", 24, 2048, 8192, 32, 32, 64, 51200, 2048, false},
         {"phi3", 32, 3072, 8192, 32, 32, 96, 32064, 4096, false},
         {"starcoder2", 30, 3072, 12288, 24, 2, 128, 49152, 4096, true},
+        {"cohere", 40, 8192, 22528, 64, 64, 128, 256000, 8192, true},
+        {"cohere2", 40, 8192, 22528, 64, 64, 128, 256000, 8192, true},
+        {"granite", 32, 4096, 11008, 32, 32, 128, 32000, 2048, false},
+        {"helium", 24, 2560, 7040, 20, 20, 128, 48000, 4096, false},
+        {"smollm3", 36, 2048, 11008, 16, 4, 128, 128256, 32768, true},
+        {"exaone4", 32, 4096, 16384, 32, 32, 128, 102400, 2048, false},
+        {"ernie4_5", 18, 1024, 3072, 16, 2, 128, 103424, 131072, true},
+        {"hunyuan_v1_dense", 32, 4096, 11008, 32, 32, 128, 290943, 2048, false},
+        {"apertus", 32, 4096, 14336, 32, 32, 128, 131072, 65536, false},
+        {"olmo", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
         {"nemotron", 32, 6144, 24576, 48, 48, 128, 256000, 4096, false},
         {"olmo2", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
         {"deepseek_v3", 61, 7168, 18432, 128, 128, 192, 129280, 4096, false},
@@ -343,19 +353,55 @@ static void a_file_s_errors_name_the_file(void **state)
     json_decref(config);
 }
 
+/* -- layers without positions -------------------------------------------------------------------- */
+
+static void layers_that_are_not_rotated(void **state)
+{
+    (void)state;
+    assert_int_equal(4, read_text("{\"model_type\":\"smollm3\"}").turn_every);
+    assert_int_equal(3, read_text("{\"model_type\":\"smollm3\",\"no_rope_layer_interval\":3}").turn_every);
+    assert_int_equal(2, read_text("{\"model_type\":\"smollm3\",\"num_hidden_layers\":4,"
+                                  "\"no_rope_layers\":[1,0,1,0]}")
+                            .turn_every);
+    assert_int_equal(0, read_text("{\"model_type\":\"smollm3\",\"num_hidden_layers\":2,"
+                                  "\"no_rope_layers\":[1,1,0,0]}")
+                            .turn_every);
+    assert_int_equal(FT_NO_POSITION, read_text("{\"model_type\":\"smollm3\",\"num_hidden_layers\":2,"
+                                               "\"no_rope_layers\":[0,0]}")
+                                         .position);
+    refuses("{\"model_type\":\"smollm3\",\"num_hidden_layers\":4,\"no_rope_layers\":[1,0,0,1]}", FT_E_UNSUPPORTED,
+            "model.no_rope_layers", "layer 3 breaks the rhythm of 2");
+    refuses("{\"model_type\":\"smollm3\",\"no_rope_layers\":7}", FT_E_TYPE, "model.no_rope_layers", "must be a list");
+    refuses("{\"model_type\":\"smollm3\",\"no_rope_layer_interval\":0}", FT_E_RANGE, "model.no_rope_layer_interval",
+            "from 1");
+    refuses("{\"model_type\":\"smollm3\",\"use_sliding_window\":true,\"sliding_window\":512}", FT_E_UNSUPPORTED,
+            "model.use_sliding_window", "not modelled");
+    ft_arch a = read_text("{\"model_type\":\"exaone4\"}");
+    assert_true(a.turn_windowed && a.window == 4096 && a.window_every == 4);
+    a = read_text("{\"model_type\":\"exaone4\",\"sliding_window\":null}"); /* all layers see all and are rotated */
+    assert_true(!a.turn_windowed && a.window == 0);
+    a = read_text(
+        "{\"model_type\":\"exaone4\",\"num_hidden_layers\":4,\"sliding_window_pattern\":\"LLLG\",\"layer_types\":"
+        "[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"full_attention\"]}");
+    assert_int_equal(4, a.window_every);
+    a = read_text("{\"model_type\":\"cohere2\",\"sliding_window\":null}"); /* then none is */
+    assert_true(a.turn_windowed && a.window == 0);
+}
+
 /* -- unknown types -------------------------------------------------------------------------------- */
 
 static void an_unknown_type_names_its_relative_and_reads_as_one(void **state)
 {
-    static const char text[] = "{\"model_type\":\"smollm3\",\"hidden_size\":2048,\"num_attention_heads\":16}";
+    static const char text[] = "{\"model_type\":\"baichuan\",\"hidden_size\":2048,\"num_attention_heads\":16}";
     ft_arch arch;
     ft_error err = {0};
     (void)state;
     refuses(text, FT_E_NAME, "model.model_type", "--read-as llama");
     refuses("{\"model_type\":\"lama\"}", FT_E_NAME, "model.model_type", "--read-as llama");
     refuses("{\"model_type\":\"deit\"}", FT_E_NAME, "model.model_type", "--read-as vit");
-    refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type", "one of: bert roberta");
-    refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type", "convnext dit"); /* the whole list */
+    refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type",
+            "--read-as TYPE (\"read_as\") reads it as one of ");
+    refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type", "\"foretell models --types\" lists them");
     assert_int_equal(FT_OK, read_as(text, "llama", &arch, &err));
     assert_string_equal("llama", arch.model_type);
     assert_true(arch.nearest && arch.hidden == 2048);
@@ -453,7 +499,7 @@ static void a_model_is_a_name_a_file_or_a_folder(void **state)
     opening("meta-llama/Llama-3.1-8C", FT_E_NAME, "did you mean \"meta-llama/Llama-3.1-8B\"");
     opening("", FT_E_NAME, "empty");
     opening("zzzzzzzzzzzzzzzzzzzzzz", FT_E_NAME, "foretell models");
-    const char *strange = scratch_text("strange.json", "{\"model_type\":\"smollm3\"}");
+    const char *strange = scratch_text("strange.json", "{\"model_type\":\"baichuan\"}");
     opening(strange, FT_E_NAME, "--read-as llama");
     assert_int_equal(FT_OK, ft__model_open(strange, "llama", &arch, NULL));
     assert_true(arch.nearest);
@@ -487,6 +533,7 @@ int main(void)
         cmocka_unit_test(contradictions_and_absurdities_are_refused),
         cmocka_unit_test(equal_aliases_are_no_contradiction),
         cmocka_unit_test(a_file_s_errors_name_the_file),
+        cmocka_unit_test(layers_that_are_not_rotated),
         cmocka_unit_test(an_unknown_type_names_its_relative_and_reads_as_one),
         cmocka_unit_test(every_entry_reads_and_is_sourced),
         cmocka_unit_test(names_aliases_and_hub_ids_find_their_entry),

@@ -293,6 +293,54 @@ static void nemotron_s_norms_and_squares(void **state)
     ft__arena_free(arena);
 }
 
+static double times(const ft_graph *g, const char *name, const char *op, ft_phase phase)
+{
+    double n = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++)
+            if (g->nodes[i].phase == phase && !strcmp(g->nodes[i].name, name) && !strcmp(g->nodes[i].op.name, op))
+                n += (double)g->nodes[i].count * (double)g->blocks[b].repeat;
+    return n;
+}
+
+/* Seven layers of smollm3, of which every fourth is not rotated: one whole pattern and three rotated layers behind it,
+ * as one block, or as runs where each layer counts. */
+static void patterns_end_where_the_layers_do(void **state)
+{
+    static const ft_arch arch = {.model_type = "smollm3",
+                                 .design = FT_DECODER_ONLY,
+                                 .causal = true,
+                                 .gated = true,
+                                 .final_norm = true,
+                                 .position = FT_ROTARY,
+                                 .lm_head = true,
+                                 .norm = FT_RMSNORM,
+                                 .embed_scale = 1,
+                                 .vocab = 1000,
+                                 .hidden = 256,
+                                 .ffn = 512,
+                                 .layers = 7,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .head_dim = 64,
+                                 .rotary_dim = 64,
+                                 .turn_every = 4,
+                                 .activation = "silu"};
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_FORWARD_PASS, FT_SDPA);
+    ft_error err = {0};
+    (void)state;
+    for (int apart = 0; apart < 2; apart++) {
+        ft_graph *g = NULL;
+        work.layers_apart = apart;
+        assert_int_equal(FT_OK, ft__model_graph(&arch, &work, arena, &g, &err));
+        assert_true(times(g, "attn.rotary", "neg", FT_FORWARD) == 2 * 6); /* queries and keys of all but the fourth */
+        assert_true(times(g, "attn.o_proj", "linear", FT_FORWARD) == 7);
+        assert_int_equal(apart ? 5 : 4, g->block_count);
+    }
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -305,6 +353,7 @@ int main(void)
         cmocka_unit_test(more_of_anything_is_more),
         cmocka_unit_test(autocast_raises_what_it_must),
         cmocka_unit_test(nemotron_s_norms_and_squares),
+        cmocka_unit_test(patterns_end_where_the_layers_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
