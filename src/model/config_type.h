@@ -131,6 +131,10 @@ ft_status ft__config_turns(const ft_reading *r, ft_arch *a);
     X(deepseek_v2, "deepseek_v2")           \
     X(deepseek_v3, "deepseek_v3")           \
     X(deepseek_v3, "kimi_k2")               \
+    X(glm4_moe, "glm4_moe")                 \
+    X(granitemoe, "granitemoe")             \
+    X(ernie4_5_moe, "ernie4_5_moe")         \
+    X(hunyuan_v1_moe, "hunyuan_v1_moe")     \
     X(gpt_oss, "gpt_oss")                   \
     X(mamba2, "mamba2")                     \
     X(t5, "t5")                             \

@@ -169,7 +169,7 @@ ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x)
                : m->fused ? ft__megatron_experts(m, x, weights)
                           : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
     if (a->shared_ffn <= 0) return y;
-    ft_ref z = ft__part_mlp(m, name, x, a->shared_ffn, a->activation, true, false, FT_NO_BIAS);
+    ft_ref z = ft__part_mlp(m, name, x, a->shared_ffn, a->activation, true, false, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     if (a->shared_gate) {
         ft_ref gate = ft__linear(b, "moe.shared_gate", x, 1, FT_NO_BIAS, FT_WHOLE);
         gate = ft__pointwise(b, "moe.shared_gate", "sigmoid", gate);

@@ -28,8 +28,22 @@ static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t
     return out;
 }
 
+/* The weights of the experts that were chosen by other scores than their own. */
+static ft_ref picked(ft_build *b, ft_ref odds, int64_t tokens, int64_t k)
+{
+    ft_node pick = ft__node_of(FT_DO_GATHER, "moe.topk");
+    ft__node_in(&pick, odds);
+    ft_tensor t = *ft__tensor_of(b, odds);
+    ft_ref best = ft__node_out(b, &pick, tokens, k, t.dtype, t.element_bytes);
+    if (best == FT_NONE) return best;
+    pick.op = ft__pointwise_kernel(b->g, "copy", pick.in, 1, &b->g->tensors[best]);
+    ft__emit(b, &pick);
+    return best;
+}
+
 /* Scores with a learned correction pick the best groups of experts, and the best experts within those; the weights are
- * the scores without the correction (deepseek_v3). */
+ * the scores without the correction (deepseek_v3; glm4_moe with one group, for which transformers does it all the
+ * same). */
 static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
 {
     ft_build *b = &m->b;
@@ -47,14 +61,7 @@ static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
     ft__aside(b, name, "copy", corrected, tokens, a->experts, 4, 5); /* as a mask over experts; the rest to zero */
     best_of(b, corrected, tokens, a->experts, a->topk, false);
     b->training = training;
-    ft_node pick = ft__node_of(FT_DO_GATHER, "moe.topk");
-    ft__node_in(&pick, odds);
-    ft_tensor t = *ft__tensor_of(b, odds);
-    ft_ref best = ft__node_out(b, &pick, tokens, a->topk, t.dtype, t.element_bytes);
-    if (best == FT_NONE) return best;
-    pick.op = ft__pointwise_kernel(b->g, "copy", pick.in, 1, &b->g->tensors[best]);
-    ft__emit(b, &pick);
-    return best;
+    return picked(b, odds, tokens, a->topk);
 }
 
 static ft_ref renormalised(ft_build *b, ft_ref best, bool guarded)
@@ -92,6 +99,23 @@ static ft_ref route_fused(ft_maker *m, ft_ref x)
     return best;
 }
 
+/* The best by softmax and a correction that no gradient reaches, which is a parameter all the same (ernie4_5_moe). */
+static ft_ref best_by_correction(ft_maker *m, ft_ref odds, int64_t tokens)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool training = b->training, frozen = b->frozen;
+    b->frozen = true;
+    ft_ref correction = ft__parameter(b, "moe.router.correction", 1, a->experts);
+    b->frozen = frozen;
+    b->training = false;
+    best_of(b, ft__add(b, "moe.router", odds, correction), tokens, a->experts, a->topk, true);
+    b->training = training;
+    ft_ref best = picked(b, odds, tokens, a->topk);
+    ft_ref sum = ft__pointwise(b, "moe.topk", "clamp_min", ft__reduce(b, "moe.topk", "sum", best));
+    return ft__pointwise2(b, "moe.topk", "div", best, sum);
+}
+
 ft_ref ft__route(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
@@ -110,13 +134,20 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     if (a->router_bias) /* gpt_oss: the best first, then their softmax */
         return ft__row(b, "moe.router", "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
     logits = ft__cast(b, "moe.router", logits, FT_FP32);
+    if (is(a, "granitemoe")) {
+        ft_ref best = ft__row(b, "moe.router", "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
+        return ft__cast(b, "moe.topk", best, low);
+    }
     ft_ref odds = a->router_sigmoid ? ft__pointwise(b, "moe.router", "sigmoid", logits)
                                     : ft__row(b, "moe.router", "softmax", logits);
-    bool latent = a->kv_lora > 0; /* deepseek: no order, and a factor at the end */
-    ft_ref best = a->router_sigmoid && a->expert_groups > 1 ? best_in_groups(m, odds, tokens)
-                                                            : best_of(b, odds, tokens, a->experts, a->topk, !latent);
-    if (is(a, "mixtral") || is(a, "qwen3_moe") || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);
-    if (latent) return ft__pointwise(b, "moe.topk", "mulu", best);
-    /* Mixtral weighs in fp32, which the experts' results become; qwen and olmoe go back first. */
-    return is(a, "mixtral") ? best : ft__cast(b, "moe.topk", best, low);
+    if (is(a, "ernie4_5_moe")) return ft__cast(b, "moe.topk", best_by_correction(m, odds, tokens), low);
+    bool scaled = a->kv_lora > 0 || a->router_sigmoid; /* deepseek, glm4_moe: no order, and a factor at the end */
+    bool grouped = a->expert_groups > (m->fused || m->engine ? 1 : 0);
+    ft_ref best = a->router_sigmoid && grouped ? best_in_groups(m, odds, tokens)
+                                               : best_of(b, odds, tokens, a->experts, a->topk, !scaled);
+    bool wide = is(a, "mixtral") || is(a, "hunyuan_v1_moe");
+    if (wide || is(a, "qwen3_moe") || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);
+    if (scaled) return ft__pointwise(b, "moe.topk", "mulu", best);
+    /* Mixtral and Hunyuan weigh in fp32, which the experts' results become; qwen and olmoe go back first. */
+    return wide ? best : ft__cast(b, "moe.topk", best, low);
 }

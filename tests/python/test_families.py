@@ -25,6 +25,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
     "nemotron": {"num_key_value_heads": 8},
     "hunyuan_v1_dense": {"head_dim": 128},
+    "hunyuan_v1_moe": {"head_dim": 128},
+    "glm4_moe": {"head_dim": 128},
     "deepseek_v2": {"num_experts_per_tok": 2},
 }
 
@@ -80,6 +82,10 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "apertus": ("ApertusForCausalLM", {}),
     "olmo": ("OlmoForCausalLM", {"clip_qkv": 8.0}),
     "glm4": ("Glm4ForCausalLM", {}),
+    "glm4_moe": ("Glm4MoeForCausalLM", {"n_routed_experts": 64, "moe_intermediate_size": 1024, "use_qk_norm": True}),
+    "granitemoe": ("GraniteMoeForCausalLM", {"intermediate_size": 2048, "num_local_experts": 16}),
+    "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", {"moe_num_experts": 32, "moe_intermediate_size": 1536}),
+    "hunyuan_v1_moe": ("HunYuanMoEV1ForCausalLM", {"num_experts": 8, "moe_topk": 2, "head_dim": 128}),
 }
 
 

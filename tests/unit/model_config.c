@@ -88,6 +88,9 @@ static void a_config_that_says_nothing_has_the_library_s_defaults(void **state)
         {"hunyuan_v1_dense", 32, 4096, 11008, 32, 32, 128, 290943, 2048, false},
         {"apertus", 32, 4096, 14336, 32, 32, 128, 131072, 65536, false},
         {"olmo", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
+        {"granitemoe", 32, 4096, 11008, 32, 32, 128, 32000, 2048, false},
+        {"ernie4_5_moe", 28, 2560, 12288, 20, 4, 128, 103424, 131072, true},
+        {"hunyuan_v1_moe", 32, 4096, 11008, 32, 32, 128, 290943, 2048, false},
         {"nemotron", 32, 6144, 24576, 48, 48, 128, 256000, 4096, false},
         {"olmo2", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
         {"deepseek_v3", 61, 7168, 18432, 128, 128, 192, 129280, 4096, false},
@@ -122,7 +125,7 @@ static void every_known_type_reads(void **state)
     assert_true(count >= 36);
     for (size_t i = 0; i < count; i++) {
         char text[120];
-        snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"num_experts_per_tok\":2}", types[i]);
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"num_experts_per_tok\":2,\"head_dim\":64}", types[i]);
         ft_arch a = read_text(text);
         assert_string_equal(types[i], a.model_type);
         assert_true(a.layers > 0 && a.design < FT_DESIGN_COUNT && a.activation);
@@ -353,6 +356,33 @@ static void a_file_s_errors_name_the_file(void **state)
     json_decref(config);
 }
 
+/* -- mixtures --------------------------------------------------------------------------------------- */
+
+static void mixtures_say_where_their_experts_are(void **state)
+{
+    (void)state;
+    ft_arch a = read_text("{\"model_type\":\"glm4_moe\",\"head_dim\":128,\"use_qk_norm\":true,\"n_shared_experts\":2}");
+    assert_true(a.rotary_dim == 64 && a.qk_norm == FT_QK_NORM_HEAD && a.shared_ffn == 2816 && a.first_dense == 1);
+    refuses("{\"model_type\":\"glm4_moe\",\"head_dim\":128,\"n_shared_experts\":1000000000}", FT_E_RANGE,
+            "model.n_shared_experts", "too many");
+    a = read_text("{\"model_type\":\"ernie4_5_moe\",\"moe_layer_start_index\":3,\"moe_k\":8}");
+    assert_true(a.first_dense == 3 && a.moe_every == 1 && a.topk == 8 && a.shared_ffn == 3072);
+    a = read_text("{\"model_type\":\"ernie4_5_moe\",\"moe_layer_interval\":2,\"moe_layer_end_index\":27}");
+    assert_true(a.first_dense == 0 && a.moe_every == 2);
+    refuses("{\"model_type\":\"ernie4_5_moe\",\"moe_layer_end_index\":9}", FT_E_UNSUPPORTED,
+            "model.moe_layer_end_index", "dense layers behind");
+    refuses("{\"model_type\":\"ernie4_5_moe\",\"moe_layer_interval\":2,\"moe_layer_start_index\":3}", FT_E_UNSUPPORTED,
+            "model.moe_layer_start_index", "from the first");
+    a = read_text("{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":64,\"moe_topk\":[8,8,8]}");
+    assert_true(a.topk == 8 && a.experts == 64 && a.shared_ffn == 11008);
+    refuses("{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":64,\"moe_topk\":[8,7]}", FT_E_UNSUPPORTED,
+            "model.moe_topk", "different numbers");
+    refuses("{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":64,\"moe_topk\":[0,0]}", FT_E_RANGE, "model.moe_topk",
+            "from 1");
+    refuses("{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":64,\"moe_topk\":[]}", FT_E_RANGE, "model.moe_topk",
+            "from 1");
+}
+
 /* -- layers without positions -------------------------------------------------------------------- */
 
 static void layers_that_are_not_rotated(void **state)
@@ -533,6 +563,7 @@ int main(void)
         cmocka_unit_test(contradictions_and_absurdities_are_refused),
         cmocka_unit_test(equal_aliases_are_no_contradiction),
         cmocka_unit_test(a_file_s_errors_name_the_file),
+        cmocka_unit_test(mixtures_say_where_their_experts_are),
         cmocka_unit_test(layers_that_are_not_rotated),
         cmocka_unit_test(an_unknown_type_names_its_relative_and_reads_as_one),
         cmocka_unit_test(every_entry_reads_and_is_sourced),
