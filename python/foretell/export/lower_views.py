@@ -65,6 +65,12 @@ def _views(low: Lowering, call: Call) -> None:
     low.view(x, call.out, _new_order(call, low.now(x)))
 
 
+@rule("polar", "complex")
+def _pairs(low: Lowering, call: Call) -> None:
+    """A complex table of rotary angles: one small kernel over both parts."""
+    low.emit("cat", [call.args[0], call.args[1]], call.out, {"axis": len(call.out.shape) - 1})
+
+
 def _new_order(call: Call, x: Value) -> list[int] | None:
     """Which axis of x each axis of the result was, where nothing else changes."""
     dims = len(x.shape)

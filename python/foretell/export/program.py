@@ -24,13 +24,14 @@ class _Reader:
         self.aliases: dict[str, str] = {}  # a tied parameter's other names -> its first
 
     def value(self, node: Any, meta: Any, **more: Any) -> Value:
-        return Value(
-            node.name,
-            tuple(int(s) for s in meta.shape),
-            meta.dtype,
-            tuple(int(s) for s in meta.stride()) if meta.layout == torch.strided else _row_major(meta.shape),
-            **more,
-        )
+        shape = tuple(int(s) for s in meta.shape)
+        stride = tuple(int(s) for s in meta.stride()) if meta.layout == torch.strided else _row_major(meta.shape)
+        dtype = meta.dtype
+        if dtype.is_complex:  # two numbers each, side by side: the graph has no others
+            shape = (*shape[:-1], 2 * shape[-1]) if shape else (2,)
+            stride = (*(2 * step for step in stride[:-1]), 1)
+            dtype = dtype.to_real()
+        return Value(node.name, shape, dtype, stride, **more)
 
     def stack(self, node: Any) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
         """Paths of the modules a node runs in, without the wrapper's own."""
