@@ -173,6 +173,11 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
 ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, const ft_workload *work, ft_error *err)
 {
     ft_divisible model = ft__ranks_model(arch, work);
+    if (p->ep > 1 && arch->experts > 0 && !ft__routes_tokens(arch, work))
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.ep", 0, 0,
+                           "transformers' %s sends every token through every expert: \"ep\" needs \"execution\" "
+                           "\"fused\"",
+                           arch->model_type);
     FT_TRY(ft__parallel_check(p, &model, err));
     if (p->pp > 1 && !model.in_a_row)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.pp", 0, 0,

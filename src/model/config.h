@@ -46,6 +46,7 @@ typedef enum ft_position {
 typedef enum ft_qk_norm {
     FT_NO_QK_NORM,
     FT_QK_NORM_HEAD, /* over each head, all with one weight */
+    FT_QK_NORM_BARE, /* over each head that is rotated, without a weight: llama4 */
     FT_QK_NORM_OWN,  /* over each head, each with its own weight: cohere */
     FT_QK_NORM_FULL
 } ft_qk_norm;
@@ -79,7 +80,8 @@ typedef struct ft_arch {
     bool rotary_fp32;       /* queries and keys are raised to be turned: cohere, ernie4_5 */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
     ft_qk_norm qk_norm;
-    bool qk_norm_late;      /* after the turn: hunyuan */
+    bool qk_norm_late;      /* after the turn: hunyuan, llama4 */
+    bool temperature;       /* queries that are not rotated are scaled by their position: llama4 */
     double clip_qkv;        /* bounds of queries, keys and values; 0: none (olmo, dbrx) */
     bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
@@ -88,6 +90,7 @@ typedef struct ft_arch {
     bool no_sdpa;           /* the implementation has eager (or flash) attention alone */
     int64_t window;         /* sliding window; 0: none */
     int64_t window_every;   /* of each `window_every` layers the last one is full; 0: all alike */
+    bool chunked;           /* `window` is a chunk's width: a query sees its own chunk up to itself (llama4) */
     int64_t turn_every;     /* of each `turn_every` layers the last one is not rotated; 0: all are (smollm3) */
     bool turn_windowed;     /* layers with a window are rotated and no others (cohere2, exaone4) */
     double embed_dropout, attention_dropout;
@@ -100,6 +103,7 @@ typedef struct ft_arch {
     int64_t experts, topk, moe_ffn, shared_experts, shared_ffn /* of all shared experts together */;
     int64_t first_dense, moe_every, expert_capacity;
     int64_t sparse_encoder_layers, sparse_decoder_layers;
+    bool all_experts;       /* plain transformers sends every token through every expert: llama4 */
     bool shared_gate, router_fp32, router_sigmoid, router_bias, expert_bias, expert_loop;
     int64_t expert_groups;
     /* multi-head latent attention */

@@ -50,7 +50,6 @@ static const char *relative_of(const char *name)
         {"electra", "bert"},
         {"glm_moe_dsa", "deepseek_v3"},
         {"internlm2", "llama"},
-        {"llama4", "llama"},
         {"mamba", "mamba2"},
         {"minimax_m2", "glm4_moe"},
         {"ministral", "mistral"},

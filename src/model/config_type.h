@@ -135,6 +135,8 @@ ft_status ft__config_turns(const ft_reading *r, ft_arch *a);
     X(granitemoe, "granitemoe")             \
     X(ernie4_5_moe, "ernie4_5_moe")         \
     X(hunyuan_v1_moe, "hunyuan_v1_moe")     \
+    X(llama4, "llama4")                     \
+    X(llama4, "llama4_text")                \
     X(gpt_oss, "gpt_oss")                   \
     X(mamba2, "mamba2")                     \
     X(t5, "t5")                             \

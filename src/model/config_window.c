@@ -8,7 +8,7 @@
 static bool is_sliding(const json_t *layer)
 {
     const char *kind = json_string_value(layer);
-    return kind && (strstr(kind, "sliding") || strstr(kind, "local"));
+    return kind && (strstr(kind, "sliding") || strstr(kind, "local") || strstr(kind, "chunked"));
 }
 
 /* The list says it layer by layer. A rhythm is read as it is; without one, as many full layers at equal distances. */

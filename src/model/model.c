@@ -75,8 +75,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
                   .cos = FT_NONE,
                   .sin = FT_NONE,
                   .mask = FT_NONE};
-    m.engine = !training && w->cache == FT_CACHE_PAGED && (w->task == FT_PREFILL || w->task == FT_DECODE) &&
-               (w->execution == FT_RUN_FUSED || w->execution == FT_RUN_CUDA_GRAPH);
+    m.engine = ft__by_engine(w);
     m.b.lora_rank = training ? w->lora_rank : 0;
     m.b.frozen = m.b.lora_rank > 0;
     if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;

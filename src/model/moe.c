@@ -164,6 +164,7 @@ ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft__module(b, 2);
+    if (!ft__routes_tokens(a, m->work)) return ft__all_experts(m, x);
     ft_ref weights = ft__route(m, x);
     ft_ref y = m->engine  ? engine_experts(m, x)
                : m->fused ? ft__megatron_experts(m, x, weights)

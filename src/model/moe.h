@@ -6,6 +6,10 @@
 ft_ref ft__route(ft_maker *m, ft_ref x); /* router.c: the weights of the chosen experts, [tokens, topk] */
 /* moe.c: tokens sorted by expert, two grouped products, weighed and combined; `up`, `down`: weights that exist. */
 ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_ref down);
+/* all_experts.c: every token through every expert, times a score that is zero for all but the chosen ones; with the
+ * shared expert. */
+ft_ref ft__all_experts(ft_maker *m, ft_ref x);
+ft_ref ft__route_scores(ft_maker *m, ft_ref x); /* router.c: those scores, [tokens, experts] */
 /* moe_megatron.c: the same by Megatron-Core's kernels. */
 ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights);
 /* Every row by its expert's weight [experts * out, cols of x]; FT_NONE makes one. */

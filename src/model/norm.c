@@ -4,19 +4,34 @@
 #include "graph/emit.h"
 #include "model/parts.h"
 
-/* Transformers writes RMSNorm out: raise to fp32, square, mean, add epsilon, reciprocal root, product, and the weight
- * before or after the way back down. */
-static ft_ref rmsnorm(ft_maker *m, const char *name, ft_ref x, bool wide)
+/* x over the root of its mean square, in fp32 and written out: raise, square, mean, add epsilon, reciprocal root,
+ * product. */
+static ft_ref over_root(ft_build *b, const char *name, ft_ref x)
 {
-    ft_build *b = &m->b;
-    ft_dtype low = ft__tensor_of(b, x)->dtype;
-    int64_t width = ft__tensor_of(b, x)->cols;
     ft_ref h = ft__cast(b, name, x, FT_FP32);
     ft_ref power = ft__pointwise(b, name, "powu", h);
     ft_ref mean = ft__reduce(b, name, "mean", power);
     mean = ft__pointwise(b, name, "addu", mean);
     mean = ft__pointwise(b, name, "rsqrt", mean);
-    h = ft__mul(b, name, h, mean);
+    return ft__mul(b, name, h, mean);
+}
+
+ft_ref ft__part_norm_bare(ft_maker *m, const char *name, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    ft__module(b, 1);
+    if (m->fused || m->engine) return ft__row(b, name, "rmsnorm", x);
+    return ft__cast(b, name, over_root(b, name, x), low);
+}
+
+/* Transformers writes RMSNorm out, and the weight before or after the way back down. */
+static ft_ref rmsnorm(ft_maker *m, const char *name, ft_ref x, bool wide)
+{
+    ft_build *b = &m->b;
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    int64_t width = ft__tensor_of(b, x)->cols;
+    ft_ref h = over_root(b, name, x);
     ft_ref weight = ft__parameter(b, "norm.weight", 1, width);
     ft__module(b, 1);
     if (!wide) {

@@ -21,6 +21,8 @@ typedef struct ft_maker {
 ft_ref ft__part_norm(ft_maker *m, const char *name, ft_ref x, ft_norm kind, bool bias);
 /* Norm over each head of x [tokens * heads, dim] with a weight for each: [tokens, heads * dim] (cohere). */
 ft_ref ft__part_norm_of_heads(ft_maker *m, const char *name, ft_ref x, int64_t heads);
+/* x over the root of its mean square, in fp32, without a weight (llama4). */
+ft_ref ft__part_norm_bare(ft_maker *m, const char *name, ft_ref x);
 /* By Hugging Face's name: "gelu_new" is eight kernels, "gelu" one. */
 ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation, ft_ref x);
 /* Rotary tables for q_len positions of `dim`: the handful of small kernels before the first layer. */

@@ -18,7 +18,8 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     s = ft__pointwise(b, "rotary", "mulu", s);
     /* transformers' OLMo and Ernie turn in fp32 and cast back; a fused kernel reads what it gets. */
     const char *type = m->arch->model_type;
-    bool wide = (!strncmp(type, "olmo", 4) && strcmp(type, "olmoe")) || !strncmp(type, "ernie4_5", 8);
+    bool wide = (!strncmp(type, "olmo", 4) && strcmp(type, "olmoe")) || !strncmp(type, "ernie4_5", 8) ||
+                !strncmp(type, "llama4", 6);
     wide = wide && !m->fused && !m->engine;
     m->cos = wide ? c : ft__cast(b, "rotary", c, low);
     m->sin = wide ? s : ft__cast(b, "rotary", s, low);
@@ -57,14 +58,24 @@ static ft_ref rotate_split(ft_maker *m, const char *name, ft_ref x, int64_t dim)
     return ft__cat(b, name, 2, both, rows, dim);
 }
 
+/* Pairs as complex numbers, raised to be turned by one product and lowered again (llama4). */
+static ft_ref rotate_complex(ft_maker *m, const char *name, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    return ft__cast(b, name, ft__mul(b, name, ft__cast(b, name, x, FT_FP32), m->cos), low);
+}
+
 ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim)
 {
     ft_build *b = &m->b;
     int64_t rows = m->batch * m->q_len * heads;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
-    /* Most models turn transposed queries; gptj and codegen turn them as they come and transpose afterwards. */
-    x = ft__view(b, x, rows, head_dim, !(m->arch->rotary_interleaved && m->arch->scores_fp32));
+    /* Most models turn transposed queries; gptj, codegen and llama4 turn them as they come and transpose afterwards. */
+    bool complex = !strncmp(m->arch->model_type, "llama4", 6);
+    x = ft__view(b, x, rows, head_dim, !complex && !(m->arch->rotary_interleaved && m->arch->scores_fp32));
     if (m->fused || m->engine) return ft__pointwise2(b, name, "mul", x, m->cos);
+    if (complex) return rotate_complex(m, name, x);
     if (m->arch->sinks) return rotate_split(m, name, x, head_dim);
     if (rotary_dim >= head_dim || rotary_dim <= 0) {
         x = rotate_half(m, name, x, head_dim);

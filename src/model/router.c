@@ -141,6 +141,7 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     ft_ref odds = a->router_sigmoid ? ft__pointwise(b, "moe.router", "sigmoid", logits)
                                     : ft__row(b, "moe.router", "softmax", logits);
     if (is(a, "ernie4_5_moe")) return ft__cast(b, "moe.topk", best_by_correction(m, odds, tokens), low);
+    if (a->all_experts) return ft__cast(b, "moe.topk", best_of(b, odds, tokens, a->experts, a->topk, true), low);
     bool scaled = a->kv_lora > 0 || a->router_sigmoid; /* deepseek, glm4_moe: no order, and a factor at the end */
     bool grouped = a->expert_groups > (m->fused || m->engine ? 1 : 0);
     ft_ref best = a->router_sigmoid && grouped ? best_in_groups(m, odds, tokens)
@@ -150,4 +151,22 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     if (scaled) return ft__pointwise(b, "moe.topk", "mulu", best);
     /* Mixtral and Hunyuan weigh in fp32, which the experts' results become; qwen and olmoe go back first. */
     return wide ? best : ft__cast(b, "moe.topk", best, low);
+}
+
+/* Sigmoid of the best logits, and of minus infinity for all others (llama4). */
+ft_ref ft__route_scores(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = ft__tensor_of(b, x)->rows, rank = b->lora_rank;
+    ft_dtype low = ft__tensor_of(b, x)->dtype;
+    b->lora_rank = 0;
+    ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
+    ft_ref logits = ft__linear_with(b, "moe.router", x, weight, a->experts, FT_NONE, FT_WHOLE);
+    b->lora_rank = rank;
+    ft__module(b, 1);
+    ft_ref best = best_of(b, logits, tokens, a->experts, a->topk, true);
+    ft__aside(b, "moe.scores", "fill", FT_NONE, tokens, a->experts, ft_dtype_bytes(low), 1);
+    ft_ref scores = ft__cast(b, "moe.scores", picked(b, best, tokens, a->experts), FT_FP32);
+    return ft__cast(b, "moe.scores", ft__pointwise(b, "moe.scores", "sigmoid", scores), low);
 }

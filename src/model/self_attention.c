@@ -54,6 +54,11 @@ static void pack_rows(ft_build *b)
 static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
 {
     const ft_arch *a = m->arch;
+    if (a->qk_norm == FT_QK_NORM_BARE) {
+        x = ft__part_norm_bare(m, "attn.qk_norm", x);
+        if (m->fused) pack_rows(&m->b);
+        return x;
+    }
     if (a->qk_norm == FT_QK_NORM_OWN) {
         x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
         return ft__part_norm_of_heads(m, "attn.qk_norm", x, heads);
@@ -67,6 +72,17 @@ static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
     return a->qk_norm == FT_QK_NORM_FULL ? ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias) : x;
 }
 
+/* Queries times 1 + s log(1 + floor(position / n)): a handful of kernels for the factors, and a product in fp32. */
+static ft_ref tempered(ft_maker *m, ft_ref q)
+{
+    enum { LAUNCHES = 9 };
+    ft_build *b = &m->b;
+    ft_dtype low = ft__tensor_of(b, q)->dtype;
+    ft_ref scales = ft__aside(b, "attn.temperature", "addu", FT_NONE, m->q_len, 1, 4, LAUNCHES);
+    if (b->status == FT_OK) b->g->tensors[scales].dtype = FT_FP32;
+    return ft__cast(b, "attn.temperature", ft__mul(b, "attn.temperature", q, scales), low);
+}
+
 /* Queries, keys and values within bounds, in place. */
 static ft_ref clipped(ft_maker *m, ft_ref x)
 {
@@ -77,13 +93,16 @@ static ft_ref clipped(ft_maker *m, ft_ref x)
 static ft_scores scores_of(const ft_maker *m, bool windowed)
 {
     const ft_arch *a = m->arch;
+    int64_t window = windowed ? a->window : 0;
+    /* In chunks of w a query sees (w + 1) / 2 keys on the average, as through a window of that width. */
+    if (window > 0 && a->chunked) window = m->kv_len > window ? (window + 1) / 2 : 0;
     return (ft_scores){.shape = {.batch = m->batch,
                                  .heads = a->heads,
                                  .kv_heads = a->kv_heads,
                                  .q_len = m->q_len,
                                  .kv_len = m->kv_len,
                                  .head_dim = a->head_dim,
-                                 .window = windowed ? a->window : 0,
+                                 .window = window,
                                  .causal = m->q_len > 1},
                        .dropout = a->attention_dropout,
                        .softcap = a->attention_softcap,
@@ -144,7 +163,8 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         q = ft__view(b, q, tokens * a->heads, dim, true);
         k = ft__view(b, k, tokens * a->kv_heads, dim, true);
     }
-    if (a->qk_norm_late) {
+    if (a->temperature && !rotated) q = tempered(m, q);
+    if (a->qk_norm_late && (rotated || a->qk_norm != FT_QK_NORM_BARE)) {
         q = qk_norm(m, q, a->heads);
         k = qk_norm(m, k, a->kv_heads);
     }

@@ -72,6 +72,19 @@ typedef struct ft_workload {
     bool layers_apart;        /* who counts layers one by one: of a pattern each run of equal ones is a block */
 } ft_workload;
 
+/* The kernels are a serving engine's: paged cache, fused norms, rotary and experts. */
+static inline bool ft__by_engine(const ft_workload *w)
+{
+    return w->cache == FT_CACHE_PAGED && (w->task == FT_PREFILL || w->task == FT_DECODE) &&
+           (w->execution == FT_RUN_FUSED || w->execution == FT_RUN_CUDA_GRAPH);
+}
+
+/* Tokens go to the experts that they were routed to, and to no others: not so in transformers' llama4. */
+static inline bool ft__routes_tokens(const ft_arch *a, const ft_workload *w)
+{
+    return !a->all_experts || w->execution == FT_RUN_FUSED || ft__by_engine(w);
+}
+
 /* Layers are checkpointed one by one. Selective recomputation is so too (PyTorch's policy per operator) but where
  * Megatron's kernels run: there it drops attention's scores and nothing else (graph/recompute.c). */
 static inline bool ft__recomputes_layers(const ft_workload *w)

@@ -39,7 +39,7 @@ ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
     return (ft_divisible){.layers = arch->layers,
                           .heads = arch->heads,
                           .kv_heads = arch->kv_lora > 0 ? arch->heads : arch->kv_heads,
-                          .experts = arch->experts,
+                          .experts = ft__routes_tokens(arch, work) ? arch->experts : 0,
                           .topk = arch->topk,
                           .seq = work->seq,
                           .cuttable = cuttable,

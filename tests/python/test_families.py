@@ -19,7 +19,7 @@ REQUESTS = [TRAIN, {**TRAIN, "execution": "compile"}, {**TRAIN, "dtype": "amp_bf
 # -- parameters --------------------------------------------------------------------------------------------------------
 
 # Not decoders by default, or with eyes and ears that a forecast of the language model leaves out.
-OTHERS = {"bert", "roberta", "xlm-roberta", "camembert", "whisper", "gemma3"}
+OTHERS = {"bert", "roberta", "xlm-roberta", "camembert", "whisper", "gemma3", "llama4"}
 # Where the library's own defaults make no model.
 NEEDED: dict[str, dict[str, Any]] = {
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
@@ -85,6 +85,10 @@ SMALL: dict[str, tuple[str, dict[str, Any]]] = {
     "glm4_moe": ("Glm4MoeForCausalLM", {"n_routed_experts": 64, "moe_intermediate_size": 1024, "use_qk_norm": True}),
     "granitemoe": ("GraniteMoeForCausalLM", {"intermediate_size": 2048, "num_local_experts": 16}),
     "ernie4_5_moe": ("Ernie4_5_MoeForCausalLM", {"moe_num_experts": 32, "moe_intermediate_size": 1536}),
+    "llama4_text": (
+        "Llama4ForCausalLM",
+        {"intermediate_size": 4096, "intermediate_size_mlp": 8192, "interleave_moe_layer_step": 2, "no_rope_layer_interval": 2},
+    ),
     "hunyuan_v1_moe": ("HunYuanMoEV1ForCausalLM", {"num_experts": 8, "moe_topk": 2, "head_dim": 128}),
 }
 

@@ -213,9 +213,28 @@ static void every_rank_is_in_one_group(void **state)
     }
 }
 
+/* Megatron routes llama4's tokens; transformers has no use for experts on other ranks. */
+static void experts_that_see_everything_stay_together(void **state)
+{
+    ft_parallel p = {.tp = 1, .cp = 1, .dp = 2, .pp = 1, .vpp = 1, .ep = 2};
+    ft_arch arch = open_model("llama-4-scout");
+    ft_workload work = train_work(1, 4096);
+    ft_error err = {0};
+    (void)state;
+    work.execution = FT_RUN_FUSED;
+    assert_int_equal(ft__parallel_fits_model(&p, &arch, &work, &err), FT_OK);
+    work.execution = FT_RUN_EAGER;
+    assert_int_equal(ft__parallel_fits_model(&p, &arch, &work, &err), FT_E_UNSUPPORTED);
+    assert_string_equal(err.where, "parallel.ep");
+    assert_string_equal(err.message, "transformers' llama4_text sends every token through every expert: \"ep\" needs "
+                                     "\"execution\" \"fused\"");
+    ft__arch_release(&arch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(experts_that_see_everything_stay_together),
         cmocka_unit_test(what_cannot_be_is_said),
         cmocka_unit_test(groups_are_megatrons),
         cmocka_unit_test(every_rank_is_in_one_group),

@@ -91,6 +91,7 @@ static void a_config_that_says_nothing_has_the_library_s_defaults(void **state)
         {"granitemoe", 32, 4096, 11008, 32, 32, 128, 32000, 2048, false},
         {"ernie4_5_moe", 28, 2560, 12288, 20, 4, 128, 103424, 131072, true},
         {"hunyuan_v1_moe", 32, 4096, 11008, 32, 32, 128, 290943, 2048, false},
+        {"llama4_text", 48, 5120, 16384, 40, 8, 128, 202048, 131072, false},
         {"nemotron", 32, 6144, 24576, 48, 48, 128, 256000, 4096, false},
         {"olmo2", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
         {"deepseek_v3", 61, 7168, 18432, 128, 128, 192, 129280, 4096, false},
@@ -373,6 +374,13 @@ static void mixtures_say_where_their_experts_are(void **state)
             "model.moe_layer_end_index", "dense layers behind");
     refuses("{\"model_type\":\"ernie4_5_moe\",\"moe_layer_interval\":2,\"moe_layer_start_index\":3}", FT_E_UNSUPPORTED,
             "model.moe_layer_start_index", "from the first");
+    a = read_text("{\"model_type\":\"llama4\",\"text_config\":{\"no_rope_layers\":[],\"interleave_moe_layer_step\":2,"
+                  "\"moe_layers\":[1,3],\"num_hidden_layers\":4,\"layer_types\":[\"chunked_attention\","
+                  "\"chunked_attention\",\"chunked_attention\",\"full_attention\"]}}");
+    assert_true(a.moe_every == 2 && a.turn_every == 4 && a.window_every == 4 && a.window == 8192 && a.chunked);
+    assert_true(a.qk_norm == FT_QK_NORM_BARE && a.shared_ffn == 8192 && a.ffn == 16384);
+    refuses("{\"model_type\":\"llama4_text\",\"num_hidden_layers\":4,\"moe_layers\":[0,3]}", FT_E_UNSUPPORTED,
+            "model.moe_layers", "at equal distances");
     a = read_text("{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":64,\"moe_topk\":[8,8,8]}");
     assert_true(a.topk == 8 && a.experts == 64 && a.shared_ffn == 11008);
     refuses("{\"model_type\":\"hunyuan_v1_moe\",\"num_experts\":64,\"moe_topk\":[8,7]}", FT_E_UNSUPPORTED,

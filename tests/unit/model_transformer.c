@@ -341,6 +341,37 @@ static void patterns_end_where_the_layers_do(void **state)
     ft__arena_free(arena);
 }
 
+/* transformers sends every token of llama4 through every expert; Megatron and engines route it to one. Beyond a chunk
+ * attention sees half of it on the average; in decoding no more of the past than a chunk is kept. */
+static void llama_4_routes_where_it_is_fused(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_FORWARD_PASS, FT_FLASH);
+    (void)state;
+    work.batch = 1;
+    const ft_graph *plain = graph_of("llama-4-scout", 4, &work, arena);
+    double parameters = plain->parameters, active = plain->active_parameters;
+    const ft_node *n = find(plain, "moe.gate_up", "bmm");
+    assert_true(n && n->op.u.gemm.b == 16 && n->op.u.gemm.m == 1024);
+    assert_true(times(plain, "attn.temperature", "mul", FT_FORWARD) == 1); /* one layer in four is not rotated */
+    assert_true(times(plain, "attn.rotary", "mul", FT_FORWARD) == 2 * 3);
+    work.execution = FT_RUN_FUSED;
+    const ft_graph *fused = graph_of("llama-4-scout", 4, &work, arena);
+    n = find(fused, "moe.gate_up", "bmm");
+    assert_true(n && n->op.u.gemm.b == 16 && n->op.u.gemm.m == 64); /* its even share */
+    assert_true(fused->parameters == parameters && fabs(fused->active_parameters / active - 1) < 1e-9);
+    work.seq = 16384;
+    int narrow = 0, wide = 0;
+    const ft_graph *g = graph_of("llama-4-scout", 4, &work, arena);
+    for (int32_t i = 0; i < g->node_count; i++) {
+        if (g->nodes[i].verb != FT_DO_ATTENTION) continue;
+        narrow += g->nodes[i].op.u.attention.window == 4096;
+        wide += g->nodes[i].op.u.attention.window == 0;
+    }
+    assert_true(narrow == 3 && wide == 1);
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +385,7 @@ int main(void)
         cmocka_unit_test(autocast_raises_what_it_must),
         cmocka_unit_test(nemotron_s_norms_and_squares),
         cmocka_unit_test(patterns_end_where_the_layers_do),
+        cmocka_unit_test(llama_4_routes_where_it_is_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
