@@ -129,6 +129,16 @@ def _mask(*args: Any, **kwargs: Any) -> torch.Tensor | None:
     return None
 
 
+def _activation_name(act: Any) -> str:
+    """What configs call a function: graph files know it by that name, not by its class's."""
+    from transformers.activations import ACT2CLS
+
+    for name, made in ACT2CLS.items():
+        if (made[0] if isinstance(made, tuple) else made) is type(act):
+            return str(name)
+    return type(act).__name__.lower()
+
+
 def _run_experts(
     self: torch.nn.Module, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor
 ) -> torch.Tensor:
@@ -149,7 +159,7 @@ def _run_experts(
         self.down_proj_bias if bias else None,
         wide // 2 if gated else wide,
         gated,
-        "clamped" if act is None else type(act).__name__,
+        "clamped" if act is None else _activation_name(act),
     )
 
 
