@@ -55,7 +55,6 @@ static const char *relative_of(const char *name)
         {"ministral", "mistral"},
         {"mistral3", "mistral"},
         {"modernbert", "bert"},
-        {"phimoe", "mixtral"},
         {"qwen2_5_vl", "qwen2"},
         {"qwen2_vl", "qwen2"},
         {"qwen3_next", "qwen3_moe"},

@@ -1,4 +1,4 @@
-/* config_moe_kin.c: further mixtures of experts: glm4_moe, granitemoe, ernie4_5_moe, hunyuan_v1_moe. */
+/* config_moe_kin.c: further mixtures of experts: glm4_moe, granitemoe, ernie4_5_moe, hunyuan_v1_moe, phimoe. */
 #include <inttypes.h>
 
 #include "base/json.h"
@@ -152,3 +152,20 @@ static const ft_arch hunyuan_v1_moe = {
     .router_fp32 = true};
 const ft_config_type ft__config_hunyuan_v1_moe = {
     .preset = &hunyuan_v1_moe, .keys = {ft__llama_keys, hunyuan_moe_keys}, .finish = finish_hunyuan_moe};
+
+/* -- phimoe: layer norms, biases, two experts by SparseMixer -------------------------------------------- */
+
+static const ft_config_key phimoe_keys[] = {
+    FT_KEY(SIZE, moe_ffn, "intermediate_size", NULL),
+    FT_KEY(SIZE, experts, "num_local_experts", "num_experts"),
+    FT_KEY(MAYBE, window, "sliding_window", NULL),
+    FT_KEY(SHARE, router_jitter, "input_jitter_noise", NULL),
+    FT_KEY(FLAG, head_bias, "lm_head_bias", NULL),
+    FT_KEY_ATTENTION_BIAS("attention_bias"),
+    FT_KEY_END,
+};
+static const ft_arch phimoe = {FT_LLAMA_LIKE,        .norm = FT_LAYERNORM, .norm_bias = true, .embed_scale = 1,
+                               .vocab = 32064,       .hidden = 4096,       .ffn = 6400,       .moe_ffn = 6400,
+                               .layers = 32,         .heads = 32,          .kv_heads = 8,     .max_position = 131072,
+                               .activation = "silu", .experts = 16,        .topk = 2 /* whatever the config says */};
+const ft_config_type ft__config_phimoe = {.preset = &phimoe, .keys = {ft__llama_keys, phimoe_keys}};

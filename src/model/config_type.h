@@ -134,6 +134,7 @@ ft_status ft__config_turns(const ft_reading *r, ft_arch *a);
     X(glm4_moe, "glm4_moe")                 \
     X(granitemoe, "granitemoe")             \
     X(ernie4_5_moe, "ernie4_5_moe")         \
+    X(phimoe, "phimoe")                     \
     X(hunyuan_v1_moe, "hunyuan_v1_moe")     \
     X(llama4, "llama4")                     \
     X(llama4, "llama4_text")                \

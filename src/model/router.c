@@ -116,6 +116,39 @@ static ft_ref best_by_correction(ft_maker *m, ft_ref odds, int64_t tokens)
     return ft__pointwise2(b, "moe.topk", "div", best, sum);
 }
 
+/* SparseMixer (arXiv 2409.12136), which picks two experts one after the other: a threshold over each row, the rest
+ * masked out, in training a draw among what is left, softmax, the weight of the chosen one. The gradient is a function
+ * of its own that scatters the weights' into the scores'. */
+static ft_ref mixed_two(ft_maker *m, ft_ref logits, int64_t tokens)
+{
+    enum { ALWAYS = 9, DRAWING = 11 };
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool training = b->training;
+    ft_ref both[2];
+    for (int i = 0; i < 2; i++) {
+        b->training = false;
+        ft__aside(b, "moe.mixer", "copy", logits, tokens, a->experts, 2, ALWAYS + (training ? DRAWING : 0));
+        ft__row(b, "moe.mixer", "softmax", logits);
+        b->training = training;
+        both[i] = ft__pointwise(b, "moe.mixer", "mulu", picked(b, logits, tokens, 1));
+    }
+    return ft__cat(b, "moe.mixer", 2, both, tokens, 2);
+}
+
+/* x times noise, in place: by the block that holds router and experts, and by the router once more. */
+static ft_ref jittered(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_tensor t = *ft__tensor_of(b, x);
+    if (!b->training || m->arch->router_jitter <= 0) return x;
+    for (int i = 0; i < 2; i++) {
+        ft_ref noise = ft__aside(b, "moe.jitter", "fill", FT_NONE, t.rows, t.cols, t.element_bytes, 1);
+        x = ft__pointwise_in_place(b, "moe.jitter", "mul", x, noise);
+    }
+    return x;
+}
+
 ft_ref ft__route(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
@@ -124,6 +157,7 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     int64_t tokens = ft__tensor_of(b, x)->rows, rank = b->lora_rank;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     b->lora_rank = 0;
+    x = jittered(m, x);
     ft_ref h = a->router_fp32 ? ft__cast(b, "moe.router", x, FT_FP32) : x;
     ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
     ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, a->experts) : FT_NONE;
@@ -133,6 +167,7 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     ft__module(b, 1);
     if (a->router_bias) /* gpt_oss: the best first, then their softmax */
         return ft__row(b, "moe.router", "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
+    if (is(a, "phimoe") && !m->fused && !m->engine) return mixed_two(m, logits, tokens);
     logits = ft__cast(b, "moe.router", logits, FT_FP32);
     if (is(a, "granitemoe")) {
         ft_ref best = ft__row(b, "moe.router", "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));

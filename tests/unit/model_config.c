@@ -92,6 +92,7 @@ static void a_config_that_says_nothing_has_the_library_s_defaults(void **state)
         {"ernie4_5_moe", 28, 2560, 12288, 20, 4, 128, 103424, 131072, true},
         {"hunyuan_v1_moe", 32, 4096, 11008, 32, 32, 128, 290943, 2048, false},
         {"llama4_text", 48, 5120, 16384, 40, 8, 128, 202048, 131072, false},
+        {"phimoe", 32, 4096, 6400, 32, 8, 128, 32064, 131072, false},
         {"nemotron", 32, 6144, 24576, 48, 48, 128, 256000, 4096, false},
         {"olmo2", 32, 4096, 11008, 32, 32, 128, 50304, 2048, false},
         {"deepseek_v3", 61, 7168, 18432, 128, 128, 192, 129280, 4096, false},

@@ -372,6 +372,26 @@ static void llama_4_routes_where_it_is_fused(void **state)
     ft__arena_free(arena);
 }
 
+/* Phi's router picks two experts one after the other, with noise on its input while it trains; others take the best two
+ * at once. */
+static void phi_picks_experts_one_by_one(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_TRAIN, FT_SDPA);
+    (void)state;
+    const ft_graph *g = graph_of("phi-3.5-moe", 2, &work, arena);
+    assert_true(times(g, "moe.mixer", "softmax", FT_FORWARD) == 2 * 2);
+    assert_true(times(g, "moe.jitter", "mul", FT_FORWARD) == 2 * 2);
+    double drawn = times(g, "moe.mixer", "copy", FT_FORWARD);
+    work.task = FT_FORWARD_PASS;
+    g = graph_of("phi-3.5-moe", 2, &work, arena);
+    assert_true(times(g, "moe.jitter", "mul", FT_FORWARD) == 0);
+    assert_true(times(g, "moe.mixer", "copy", FT_FORWARD) < drawn);
+    work.execution = FT_RUN_FUSED;
+    assert_null(find(graph_of("phi-3.5-moe", 2, &work, arena), "moe.mixer", "softmax"));
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +406,7 @@ int main(void)
         cmocka_unit_test(nemotron_s_norms_and_squares),
         cmocka_unit_test(patterns_end_where_the_layers_do),
         cmocka_unit_test(llama_4_routes_where_it_is_fused),
+        cmocka_unit_test(phi_picks_experts_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
