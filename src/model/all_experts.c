@@ -33,7 +33,14 @@ ft_ref ft__all_experts(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t tokens = ft__tensor_of(b, x)->rows, all = a->experts * tokens, halves[2] = {a->moe_ffn, a->moe_ffn};
+    const double most = 1e15; /* rows that 64 bits count, with their elements */
+    int64_t tokens = ft__tensor_of(b, x)->rows, halves[2] = {a->moe_ffn, a->moe_ffn};
+    if ((double)a->experts * (double)tokens > most) {
+        ft__build_fail(b, FT_E_RANGE, "%lld tokens through each of %lld experts are beyond any machine",
+                       (long long)tokens, (long long)a->experts);
+        return FT_NONE;
+    }
+    int64_t all = a->experts * tokens;
     ft_ref part[2];
     ft_ref scores = ft__transpose(b, "moe.scores", ft__route_scores(m, x), a->experts, tokens);
     ft_ref h = ft__copy(b, "moe.repeat", x, all, a->hidden);

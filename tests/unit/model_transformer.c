@@ -369,6 +369,15 @@ static void llama_4_routes_where_it_is_fused(void **state)
         wide += g->nodes[i].op.u.attention.window == 0;
     }
     assert_true(narrow == 3 && wide == 1);
+    ft_arch arch;
+    ft_error err = {0};
+    ft_graph *none = NULL;
+    assert_int_equal(FT_OK, ft__model_open("llama-4-scout", NULL, &arch, &err));
+    arch.experts = (int64_t)1 << 31;
+    work.execution = FT_RUN_EAGER;
+    work.batch = work.seq = 1000000;
+    assert_int_equal(FT_E_RANGE, ft__model_forward(&arch, &work, arena, &none, &err));
+    assert_non_null(strstr(err.message, "beyond any machine"));
     ft__arena_free(arena);
 }
 
