@@ -147,6 +147,10 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     ft_node n = ft__node_of(FT_DO_EXPERTS, "moe.experts");
     ft__node_in(&n, x);
     ft__node_in(&n, ft__weight(b, "experts.weight", a->experts * 3 * a->moe_ffn, a->hidden));
+    if (a->expert_bias) { /* added by the same kernel */
+        ft__parameter(b, "experts.bias", a->experts, 2 * a->moe_ffn + a->hidden);
+        each += 2 * (double)a->moe_ffn + (double)a->hidden;
+    }
     b->g->active_parameters -= each * (double)a->experts * (double)b->repeat * (1 - share);
     ft_ref y = ft__node_out(b, &n, tokens, a->hidden, b->stored, ft_dtype_bytes(b->stored));
     n.op = (ft_op){.kind = FT_OP_MOE, .name = "moe", .dtype = b->math, .kv_dtype = b->stored};

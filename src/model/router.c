@@ -71,6 +71,17 @@ static ft_ref renormalised(ft_build *b, ft_ref best, bool guarded)
     return ft__pointwise2(b, "moe.topk", "div", best, sum);
 }
 
+/* Ernie's scores are corrected by numbers that no gradient reaches and that are a parameter all the same. */
+static ft_ref ernie_correction(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    bool frozen = b->frozen;
+    b->frozen = true;
+    ft_ref correction = ft__parameter(b, "moe.router.correction", 1, m->arch->experts);
+    b->frozen = frozen;
+    return correction;
+}
+
 /* Megatron-Core's router (moe_utils.py) in the format that flows, whatever the other products are quantised to; where
  * the model's scores are fp32, that is what the product writes, and nothing is cast. Transformer Engine makes scores,
  * groups, the best of them and their weights in one kernel (moe_router_fusion).
@@ -92,6 +103,7 @@ static ft_ref route_fused(ft_maker *m, ft_ref x)
     ft__module(b, 1);
     ft_node n = ft__node_of(FT_DO_GATHER, "moe.topk");
     ft__node_in(&n, logits);
+    if (is(a, "ernie4_5_moe")) ernie_correction(m); /* read by the same kernel */
     ft_tensor t = *ft__tensor_of(b, logits);
     ft_ref best = ft__node_out(b, &n, tokens, a->topk, t.dtype, t.element_bytes);
     n.op = ft__row_kernel("softmax", FT_FWD, tokens, a->experts, FT_FP32);
@@ -99,15 +111,13 @@ static ft_ref route_fused(ft_maker *m, ft_ref x)
     return best;
 }
 
-/* The best by softmax and a correction that no gradient reaches, which is a parameter all the same (ernie4_5_moe). */
+/* The best by softmax and that correction. */
 static ft_ref best_by_correction(ft_maker *m, ft_ref odds, int64_t tokens)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    bool training = b->training, frozen = b->frozen;
-    b->frozen = true;
-    ft_ref correction = ft__parameter(b, "moe.router.correction", 1, a->experts);
-    b->frozen = frozen;
+    bool training = b->training;
+    ft_ref correction = ernie_correction(m);
     b->training = false;
     best_of(b, ft__add(b, "moe.router", odds, correction), tokens, a->experts, a->topk, true);
     b->training = training;

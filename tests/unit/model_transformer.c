@@ -401,6 +401,42 @@ static void phi_picks_experts_one_by_one(void **state)
     ft__arena_free(arena);
 }
 
+static double parameters_by(const ft_arch *arch, ft_task task, ft_execution execution, ft_arena *arena)
+{
+    ft_workload work = work_of(task, FT_FLASH);
+    ft_error err = {0};
+    ft_graph *g = NULL;
+    work.execution = execution;
+    work.cache = FT_CACHE_PAGED;
+    if (ft__model_graph(arch, &work, arena, &g, &err) != FT_OK) fail_msg("%s: %s", arch->model_type, err.message);
+    return g->parameters;
+}
+
+/* Whoever's kernels run: plain ones, Megatron's, a serving engine's. */
+static void kernels_change_no_weights(void **state)
+{
+    size_t count;
+    const char *const *types = ft__config_types(&count);
+    ft_arena *arena = ft__arena_new(0);
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        ft_arch arch;
+        ft_error err = {0};
+        json_t *config = json_pack("{s:s, s:i, s:i, s:i}", "model_type", types[i], "num_hidden_layers", 4, "head_dim",
+                                   64, "num_experts_per_tok", 2);
+        if (ft__config_read(config, NULL, "", &arch, &err) != FT_OK) fail_msg("%s: %s", types[i], err.message);
+        json_decref(config);
+        if (arch.design != FT_DECODER_ONLY) continue;
+        double plain = parameters_by(&arch, FT_TRAIN, FT_RUN_EAGER, arena);
+        double megatron = parameters_by(&arch, FT_TRAIN, FT_RUN_FUSED, arena);
+        double engine = parameters_by(&arch, FT_PREFILL, FT_RUN_FUSED, arena);
+        if (plain != megatron || plain != engine)
+            fail_msg("%s: %.0f parameters, by Megatron %.0f, by an engine %.0f", types[i], plain, megatron, engine);
+        ft__arena_reset(arena);
+    }
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +452,7 @@ int main(void)
         cmocka_unit_test(patterns_end_where_the_layers_do),
         cmocka_unit_test(llama_4_routes_where_it_is_fused),
         cmocka_unit_test(phi_picks_experts_one_by_one),
+        cmocka_unit_test(kernels_change_no_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
