@@ -27,10 +27,12 @@ CASES = [
 ]  # fmt: skip
 
 
-def measure(name: str, batch: int, seq: int, recompute: str) -> dict:
+def measure(model_of: str | dict, batch: int, seq: int, recompute: str) -> dict:
+    """One row; the model is a name of the catalogue or a config with its `model_type`."""
     gc.collect()
     torch.cuda.empty_cache()
-    config = dict(json.loads((ROOT / f"data/models/{name}.json").read_text())["config"])
+    named = isinstance(model_of, str)
+    config = dict(json.loads((ROOT / f"data/models/{model_of}.json").read_text())["config"] if named else model_of)
     built = transformers.AutoConfig.for_model(config.pop("model_type"), **config)
     built.use_cache = False
     with torch.device("cuda"):
@@ -47,7 +49,7 @@ def measure(name: str, batch: int, seq: int, recompute: str) -> dict:
         step()
     torch.cuda.reset_peak_memory_stats()
     times = [step() for _ in range(9)]
-    row = {"model": name, "batch": batch, "seq": seq, "recompute": recompute, "ms": statistics.median(times),
+    row = {"model": model_of, "batch": batch, "seq": seq, "recompute": recompute, "ms": statistics.median(times),
            "peak_bytes": torch.cuda.max_memory_allocated(), "reserved_bytes": torch.cuda.max_memory_reserved()}
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         step()
