@@ -1,6 +1,6 @@
-/* all_experts.c: llama4's mixture as plain transformers runs it: every token is repeated for every expert, weighed by a
- * score that is zero but for the experts it was routed to, and goes through two batched products; the results are summed
- * and added to the shared expert's. Megatron-Core and serving engines route (moe.c, moe_megatron.c). */
+/* all_experts.c: llama4's mixture as plain transformers runs it: every token is repeated for every expert, weighed by
+ * a score that is zero but for the experts it was routed to, and goes through two batched products; the results are
+ * summed and added to the shared expert's. Megatron-Core and serving engines route (moe.c, moe_megatron.c). */
 #include <math.h>
 
 #include "graph/emit.h"

@@ -1,5 +1,5 @@
-/* config_window.c: which layers look through a sliding window, and which are not rotated. `window` is its width, 0 where no layer has one, and of
- * each `window_every` layers the last one is full (0: all alike). */
+/* config_window.c: which layers look through a sliding window, and which are not rotated. `window` is its width, 0
+ * where no layer has one, and of each `window_every` layers the last one is full (0: all alike). */
 #include <string.h>
 
 #include "base/json.h"

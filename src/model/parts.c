@@ -37,8 +37,9 @@ static ft_ref gelu_of_bloom(ft_build *b, const char *name, ft_ref x)
     return ft__pointwise2(b, name, "gelu_again", x, inner);
 }
 
-/* xIELU (arXiv 2411.13010) with two learned numbers, as transformers' Python writes it: a x^2 + b x above zero, and below
- * (exp(min(x, eps)) - 1 - x) c + b x. Its own kernel is a package that is rarely installed; compilers make one of it. */
+/* xIELU (arXiv 2411.13010) with two learned numbers, as transformers' Python writes it: a x^2 + b x above zero, and
+ * below (exp(min(x, eps)) - 1 - x) c + b x. Its own kernel is a package that is rarely installed; compilers make one
+ * of it. */
 static ft_ref xielu(ft_build *b, const char *name, ft_ref x, bool one)
 {
     ft_tensor t = *ft__tensor_of(b, x);

@@ -1,4 +1,5 @@
-/* self_attention.c: attention of decoder-only models: projections, norms and positions of queries and keys, the cache. */
+/* self_attention.c: attention of decoder-only models: projections, norms and positions of queries and keys, the
+ * cache. */
 #include <string.h>
 
 #include "graph/emit.h"

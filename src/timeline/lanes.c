@@ -43,8 +43,8 @@ static bool in_pieces(const ft_lanes *l, int32_t i) { return l->pieces && l->pie
 
 static bool is_product(const ft_lanes *l, int32_t i) { return i >= 0 && l->g->nodes[i].op.kind == FT_OP_GEMM; }
 
-/* User buffers belong to a layer's linears. What reads and makes experts' tokens are grouped products, or a loop of them,
- * and tokens come sorted from a dispatcher that gathers by itself (Megatron-Core's token_dispatcher.py). */
+/* User buffers belong to a layer's linears. What reads and makes experts' tokens are grouped products, or a loop of
+ * them, and tokens come sorted from a dispatcher that gathers by itself (Megatron-Core's token_dispatcher.py). */
 static bool takes_pieces(const ft_lanes *l, int32_t i)
 {
     if (!is_product(l, i)) return false;
@@ -54,8 +54,8 @@ static bool takes_pieces(const ft_lanes *l, int32_t i)
     return true;
 }
 
-/* Until when exchanges go on that begin with a kernel at `start` but come after it in the graph: Megatron's sums beside
- * the weights' gradient, and what the next kernel reads, gathered again beside this one. */
+/* Until when exchanges go on that begin with a kernel at `start` but come after it in the graph: Megatron's sums
+ * beside the weights' gradient, and what the next kernel reads, gathered again beside this one. */
 static double begins_beside(const ft_lanes *l, const ft_clocks *c, int32_t i, double start)
 {
     const int32_t far = 8; /* nodes from a product to the exchange of the one before it */

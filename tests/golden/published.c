@@ -1,5 +1,5 @@
-/* Training runs that others published and nothing was fitted to (data/published): what they took and what they held, by
- * source. Bounds are what the code reaches today, rounded up. */
+/* Training runs that others published and nothing was fitted to (data/published): what they took and what they held,
+ * by source. Bounds are what the code reaches today, rounded up. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +12,9 @@ typedef struct source {
     double memory;      /* mean; 0: not published */
 } source;
 
-/* torchtitan's context parallelism over 4 and 8 GPUs of one node is a quarter slower than forecast. Deterministic mode
- * in Megatron's tests on GB200 forbids the fast attention kernels. Grok's experts ran one after the other, by the dispatcher of 2024. */
+/* torchtitan's context parallelism over 4 and 8 GPUs of one node is a quarter slower than forecast. Deterministic
+ * mode in Megatron's tests on GB200 forbids the fast attention kernels. Grok's experts ran one after the other, by
+ * the dispatcher of 2024. */
 static const source sources[] = {
     {"Megatron-Bridge", 0.08, 0.16, 0},
     {"Megatron-Bridge, experts", 0.075, 0.29, 0},

@@ -71,7 +71,8 @@ static inline double exchanged_bytes(const ft_graph *g, ft_axis axis, ft_exchang
             const ft_node *n = &g->nodes[i];
             if (n->verb != FT_DO_COMM || n->exchange.axis != axis || n->exchange.kind != kind || n->phase != phase)
                 continue;
-            if (n->out_count) sum += n->exchange.bytes * (double)n->count * (double)g->blocks[b].repeat; /* not the loss' statistics */
+            /* not the loss' statistics */
+            if (n->out_count) sum += n->exchange.bytes * (double)n->count * (double)g->blocks[b].repeat;
         }
     return sum;
 }

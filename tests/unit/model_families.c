@@ -82,8 +82,8 @@ static double times(const ft_graph *g, const char *name, const char *op, ft_phas
     return n;
 }
 
-/* Seven layers of smollm3, of which every fourth is not rotated: one whole pattern and three rotated layers behind it,
- * as one block, or as runs where each layer counts. */
+/* Seven layers of smollm3, of which every fourth is not rotated: one whole pattern and three rotated layers behind
+ * it, as one block, or as runs where each layer counts. */
 static void patterns_end_where_the_layers_do(void **state)
 {
     static const ft_arch arch = {.model_type = "smollm3",
@@ -160,8 +160,8 @@ static void llama_4_routes_where_it_is_fused(void **state)
     ft__arena_free(arena);
 }
 
-/* Phi's router picks two experts one after the other, with noise on its input while it trains; others take the best two
- * at once. */
+/* Phi's router picks two experts one after the other, with noise on its input while it trains; others take the best
+ * two at once. */
 static void phi_picks_experts_one_by_one(void **state)
 {
     ft_arena *arena = ft__arena_new(0);
