@@ -20,6 +20,7 @@ typedef struct asked {
     const char *interconnect, *topology;
     double oversubscription;
     int64_t leaf_nodes;
+    bool tree; /* a fat tree, or what is read as one */
 } asked;
 
 /* -- inside a node ----------------------------------------------------------------------------- */
@@ -212,7 +213,7 @@ static ft_status from_text(const ft_network *n, const ft_device *device, double 
     return FT_OK;
 }
 
-static ft_status read_topology(const asked *a, ft_cluster *c, ft_tier *t, ft_error *err)
+static ft_status read_topology(asked *a, ft_cluster *c, ft_tier *t, ft_error *err)
 {
     static const char *const words[] = {"rails",    "rail_optimised", "rail_optimized", "rail",
                                         "fat_tree", "dragonfly",      "leaf_spine"};
@@ -243,6 +244,7 @@ static ft_status read_topology(const asked *a, ft_cluster *c, ft_tier *t, ft_err
             /* How many nodes hang on a leaf of the server's usual shape says nothing about another. */
             if (c->rails != (i < 4) && a->leaf_nodes <= 0) c->leaf_nodes = 0;
             c->rails = i < 4;
+            a->tree = !c->rails;
             return FT_OK;
         }
     const char *near = ft__nearest(word, words, sizeof words / sizeof *words);
@@ -257,36 +259,52 @@ static ft_status read_topology(const asked *a, ft_cluster *c, ft_tier *t, ft_err
 
 /* -- in words ---------------------------------------------------------------------------------- */
 
-static void describe(ft_cluster *c, const char *why)
+/* `tree`: somebody said so; servers that are usually joined so need not be told. */
+static void describe(ft_cluster *c, bool tree, const char *why)
 {
     int n = snprintf(c->understood, sizeof c->understood, "%lld node%s of %lld GPU%s", (long long)c->nodes,
                      c->nodes == 1 ? "" : "s", (long long)c->gpus_per_node, c->gpus_per_node == 1 ? "" : "s");
     for (int i = 0; i < c->tiers; i++) {
         const ft_tier *t = &c->tier[i];
         if (n < 0 || (size_t)n >= sizeof c->understood) return;
-        bool network = t->fabric >= FT_INFINIBAND;
+        const char *reach = t->fabric < FT_INFINIBAND                     ? "within"
+                            : i && c->tier[i - 1].gpus > c->gpus_per_node ? "between those, all" /* racks */
+                                                                          : "between nodes, all";
         n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, "; %s %.4g GB/s per GPU %s %lld GPUs",
-                      t->name, t->gbps, network ? "between nodes, all" : "within", (long long)t->gpus);
+                      t->name, t->gbps, reach, (long long)t->gpus);
         if (t->oversubscription > 1 && n > 0 && (size_t)n < sizeof c->understood)
             n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, ", %.3g:1 oversubscribed",
                           t->oversubscription);
     }
     if (n > 0 && (size_t)n < sizeof c->understood)
-        snprintf(c->understood + n, sizeof c->understood - (size_t)n, "%s%s", c->rails ? "; rails" : "", why);
+        snprintf(c->understood + n, sizeof c->understood - (size_t)n, "%s%s",
+                 c->rails                                                            ? "; rails"
+                 : tree && c->tiers && c->tier[c->tiers - 1].fabric >= FT_INFINIBAND ? "; fat tree"
+                                                                                     : "",
+                 why);
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
+/* A file's own name and source come last: no request has them. */
+static const char *const known_keys[] = {"gpus_per_node", "nodes", "interconnect", "topology", "oversubscription",
+                                         "leaf_nodes",    "tiers", "network",      "nccl",     "name",
+                                         "source"};
+
+bool ft__cluster_key(const char *said)
+{
+    for (size_t i = 0; i + 2 < sizeof known_keys / sizeof *known_keys; i++)
+        if (!strcmp(said, known_keys[i])) return true;
+    return false;
+}
+
 static ft_status read_keys(const json_t *object, asked *a, const json_t **tiers, const char **name, const char *where,
                            ft_error *err)
 {
-    static const char *const known[] = {"gpus_per_node",    "nodes",      "interconnect", "topology",
-                                        "oversubscription", "leaf_nodes", "tiers",        "name",
-                                        "source",           "network",    "nccl"};
     if (!json_is_object(object))
         return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
                            "\"cluster\" must be an object: {\"gpus_per_node\": 8, \"interconnect\": \"ib_ndr400\"}");
-    FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, where, err));
+    FT_TRY(ft__json_known_keys(object, known_keys, sizeof known_keys / sizeof *known_keys, where, err));
     FT_TRY(ft__json_whole(object, "gpus_per_node", FT_OPTIONAL, 1, 4096, &a->gpus_per_node, where, err));
     FT_TRY(ft__json_whole(object, "nodes", FT_OPTIONAL, 1, FT_MOST_RANKS, &a->nodes, where, err));
     FT_TRY(ft__json_string(object, "interconnect", FT_OPTIONAL, &a->interconnect, where, err));
@@ -311,7 +329,7 @@ static ft_status check_size(const asked *a, int64_t ranks, ft_cluster *c, ft_err
 }
 
 /* Tiers given one by one: nothing is guessed. */
-static ft_status from_tiers(const json_t *tiers, const char *where, const char *name, const asked *a, int64_t ranks,
+static ft_status from_tiers(const json_t *tiers, const char *where, const char *name, asked *a, int64_t ranks,
                             ft_cluster *out, ft_error *err)
 {
     FT_TRY(ft__cluster_tiers(tiers, where, ranks, out, err));
@@ -322,7 +340,7 @@ static ft_status from_tiers(const json_t *tiers, const char *where, const char *
     snprintf(out->name, sizeof out->name, "%s", name ? name : "");
     FT_TRY(check_size(a, ranks, out, err));
     FT_TRY(read_topology(a, out, &out->tier[out->tiers - 1], err));
-    describe(out, "");
+    describe(out, a->tree, "");
     return FT_OK;
 }
 
@@ -371,7 +389,7 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
     inner_tiers(device, out->gpus_per_node, &words, out);
     if (out->tiers) inside_said(device, &words, inside, sizeof inside);
     if (out->tiers) slots_said(device, &out->tier[out->tiers - 1], inside, sizeof inside);
-    if (words.topology) out->rails = words.topology == FT_RAILS;
+    if (words.topology) out->rails = words.topology == FT_RAILS, a->tree = !out->rails;
     if (words.oversubscription > 0) network.oversubscription = words.oversubscription;
     FT_TRY(read_topology(a, out, &network, err)); /* the request's own keys stand before its words */
     int64_t domain = out->tiers ? out->tier[out->tiers - 1].gpus : 1;
@@ -380,7 +398,7 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
     if (out->gpus > domain || !out->tiers) out->tier[out->tiers++] = network;
     if (out->gpus <= domain) why[0] = 0, out->rails = false;
     strncat(inside, why, sizeof inside - strlen(inside) - 1);
-    describe(out, inside);
+    describe(out, a->tree, inside);
     return FT_OK;
 }
 

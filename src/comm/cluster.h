@@ -54,4 +54,6 @@ int64_t ft__cluster_nodes_used(const ft_cluster *c);
  * "8x200 Gbps HDR InfiniBand/node", "400 Gb/s RDMA per GPU"), topology. `ranks`: how many GPUs the layout needs. */
 ft_status ft__cluster_read(const json_t *cluster, const ft_device *device, int64_t ranks, ft_cluster *out,
                            ft_error *err);
+/* Whether a request's `cluster` has such a key. */
+bool ft__cluster_key(const char *said);
 #endif
