@@ -319,12 +319,31 @@ static ft_status check_task(const ft_model_request *r, ft_error *err)
                        r->arch->model_type);
 }
 
+/* Degrees and networks beside the model's own keys are the commonest slip: on the command line they do stand there. */
+static ft_status check_keys(const json_t *object, ft_error *err)
+{
+    ft_status status = ft__json_known_keys(object, known_keys, COUNT(known_keys), "", err);
+    if (status != FT_E_KEY) return status;
+    json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators change nothing */
+    for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
+        const char *key = json_object_iter_key(it), *layout = ft__parallel_key(key);
+        int shown = (int)ft__utf8_cut(key, 100);
+        if (layout)
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"parallel\": {\"%s\": ...}",
+                               shown, key, layout);
+        if (ft__cluster_key(key))
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"cluster\": {\"%s\": ...}",
+                               shown, key, key);
+    }
+    return status;
+}
+
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
                                  void *source, ft_model_request *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
     FT_TRY(ft__request_task(object, &out->ask, err));
-    FT_TRY(ft__json_known_keys(object, known_keys, COUNT(known_keys), "", err));
+    FT_TRY(check_keys(object, err));
     set_task(object, out);
     FT_TRY(read_dtype(object, out, err));
     FT_TRY(read_weights(object, &out->work, err));

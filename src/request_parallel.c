@@ -10,6 +10,34 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
+static const char *const keys[] = {"dp",
+                                   "tp",
+                                   "pp",
+                                   "vpp",
+                                   "cp",
+                                   "cp_kind",
+                                   "ep",
+                                   "etp",
+                                   "zero",
+                                   "sp",
+                                   "schedule",
+                                   "overlap",
+                                   "deal",
+                                   "ulysses",
+                                   "shard",
+                                   "bucket_mib",
+                                   "reduce_dtype",
+                                   "gather_dtype",
+                                   "reshard",
+                                   "gather",
+                                   "gather_overlap",
+                                   "overlap_p2p",
+                                   "tp_overlap",
+                                   "expert_dispatch",
+                                   "expert_overlap",
+                                   "expert_skew",
+                                   "expert_capacity"};
+
 /* `ulysses` is the older word for one of the kinds. */
 static ft_status read_context(const json_t *p, ft_context_kind *out, ft_error *err)
 {
@@ -56,7 +84,14 @@ static const char *here(const char *theirs)
     return NULL;
 }
 
-static ft_status check_names(const json_t *parallel, const char *const *keys, size_t count, ft_error *err)
+const char *ft__parallel_key(const char *said)
+{
+    for (size_t i = 0; i < COUNT(keys); i++)
+        if (!strcmp(said, keys[i])) return keys[i];
+    return here(said);
+}
+
+static ft_status check_names(const json_t *parallel, ft_error *err)
 {
     json_t *readable = (json_t *)(uintptr_t)parallel; /* Jansson's iterators change nothing */
     for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
@@ -67,38 +102,11 @@ static ft_status check_names(const json_t *parallel, const char *const *keys, si
         snprintf(where, sizeof where, "parallel.%.*s", shown, key);
         return ft__fail_at(err, FT_E_KEY, where, 0, 0, "unknown key \"%.*s\"; here it is \"%s\"", shown, key, ours);
     }
-    return ft__json_known_keys(parallel, keys, count, "parallel", err);
+    return ft__json_known_keys(parallel, keys, COUNT(keys), "parallel", err);
 }
 
 ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err)
 {
-    static const char *const keys[] = {"dp",
-                                       "tp",
-                                       "pp",
-                                       "vpp",
-                                       "cp",
-                                       "cp_kind",
-                                       "ep",
-                                       "etp",
-                                       "zero",
-                                       "sp",
-                                       "schedule",
-                                       "overlap",
-                                       "deal",
-                                       "ulysses",
-                                       "shard",
-                                       "bucket_mib",
-                                       "reduce_dtype",
-                                       "gather_dtype",
-                                       "reshard",
-                                       "gather",
-                                       "gather_overlap",
-                                       "overlap_p2p",
-                                       "tp_overlap",
-                                       "expert_dispatch",
-                                       "expert_overlap",
-                                       "expert_skew",
-                                       "expert_capacity"};
     static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
     const json_t *p = json_object_get(object, "parallel");
     *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
@@ -106,7 +114,7 @@ ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *er
     if (!p) return FT_OK;
     if (!json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}");
-    FT_TRY(check_names(p, keys, COUNT(keys), err));
+    FT_TRY(check_names(p, err));
     struct {
         const char *key;
         int64_t *at;

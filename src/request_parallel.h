@@ -7,6 +7,8 @@
 
 /* Degrees as they stand; everything 1 when the key is missing. */
 ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err);
+/* The key of `parallel` that is meant by this word, ours or other software's; NULL: none. */
+const char *ft__parallel_key(const char *said);
 /* What the model and the workload say about them. */
 ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, const ft_workload *work, ft_error *err);
 #endif

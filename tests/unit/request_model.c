@@ -156,6 +156,13 @@ static void what_cannot_be_is_refused(void **state)
             "parallel.tensor_model_parallel_size", "unknown key \"tensor_model_parallel_size\"; here it is \"tp\"");
     refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"zero_stage\":3}}", FT_E_KEY, "parallel.zero_stage",
             "unknown key \"zero_stage\"; here it is \"zero\"");
+    refused("{\"model\":\"gpt2\"," ON ",\"tp\":8}", FT_E_KEY, "tp",
+            "unknown key \"tp\"; it is \"parallel\": {\"tp\": ...}");
+    refused("{\"model\":\"gpt2\"," ON ",\"pipeline_model_parallel_size\":8}", FT_E_KEY, "pipeline_model_parallel_size",
+            "unknown key \"pipeline_model_parallel_size\"; it is \"parallel\": {\"pp\": ...}");
+    refused("{\"model\":\"gpt2\"," ON ",\"nodes\":2}", FT_E_KEY, "nodes",
+            "unknown key \"nodes\"; it is \"cluster\": {\"nodes\": ...}");
+    refused("{\"model\":\"gpt2\"," ON ",\"name\":2}", FT_E_KEY, "name", "unknown key \"name\"");
     refused("{\"model\":\"gpt2\"," ON ",\"sequence\":1}", FT_E_KEY, "sequence", "unknown key \"sequence\"");
     refused("{\"model\":\"gpt2\"," ON ",\"batchs\":1}", FT_E_KEY, "batchs",
             "unknown key \"batchs\"; did you mean \"batch\"?");
