@@ -32,6 +32,7 @@ static void add_layout(ft_text *t, const ft_style *style, const ft_step_view *v)
     add_degree(t, style, "data", p->dp, &any);
     add_degree(t, style, "pipeline", p->pp, &any);
     if (p->ep > 1) ft__text_addf(t, "%sexperts over %" PRId64, any ? ", " : "", p->ep);
+    if (ft__expert_overlaps(p) && v->work->task == FT_TRAIN) ft__text_add(t, " beside another micro-batch");
     if (p->sp && p->tp > 1) ft__text_add(t, ", sequence parallel");
     if (ft__ranks_in_pieces(p, v->work)) ft__text_add(t, " beside products");
     if (p->cp > 1 && p->context < FT_CONTEXT_COUNT) ft__text_addf(t, ", %s", contexts[p->context]);

@@ -223,8 +223,8 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
 
 /* -- where the time goes ----------------------------------------------------------------------- */
 
-/* Shares of the step by what holds it, the pipeline's bubble apart. A narrow screen has room for few: the one that
- * `held by` names goes first, then the smallest. */
+/* Shares of the step by what holds it, the pipeline's bubble apart. A narrow screen has room for few: the
+ * largest. */
 static void add_held_shares(ft_text *out, const ft_style *style, const ft_step *s)
 {
     enum { BUBBLE = 4, SHARES };
@@ -234,9 +234,9 @@ static void add_held_shares(ft_text *out, const ft_style *style, const ft_step *
     share[BUBBLE] = ft__bubble_share(s);
     share[FT_OVERHEAD] -= share[BUBBLE];
     for (int i = 0; i < SHARES; i++) left += share[i] >= 0.0005;
-    for (bool named = false; left > room; left--, named = true) {
-        int gone = ft__held_by_bubble(s) ? BUBBLE : (int)s->bound;
-        for (int i = 0; i < SHARES && named; i++)
+    for (; left > room; left--) { /* the smallest has to go */
+        int gone = 0;
+        for (int i = 1; i < SHARES; i++)
             if (share[i] >= 0.0005 && (share[gone] < 0.0005 || share[i] < share[gone])) gone = i;
         share[gone] = 0;
     }
@@ -276,7 +276,14 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__add_percent(&a, s->learned + s->calibrated);
     ft__text_add(&a, " learned");
     ft__ink_end(&a, style);
-    ft__text_add(&b, "of the time, from measurements");
+    bool brief = style->width < 100 && s->elsewhere >= 0.005;
+    bool all = s->elsewhere > 0.995 * (s->learned + s->calibrated);
+    ft__text_add(&b, brief ? "measured" : "of the time, from measurements");
+    if (s->elsewhere >= 0.005) {
+        if (!all) ft__text_add(&b, ", ");
+        if (!all) ft__add_percent(&b, s->elsewhere);
+        ft__text_add(&b, brief ? " on other GPUs" : " of other GPUs");
+    }
     if (s->roofline > 0.0005) {
         ft__text_add(&b, "; ");
         ft__add_percent(&b, s->roofline);

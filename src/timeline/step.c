@@ -124,10 +124,12 @@ static void add_up(const ft_graph *g, ft_step *out, spread *errors)
         *(f->source == FT_ROOFLINE     ? &out->roofline
           : f->source == FT_CALIBRATED ? &out->calibrated
                                        : &out->learned) += ms;
+        if (f->source == FT_SIBLING || f->source == FT_PHYSICS) out->elsewhere += ms;
         spread_add(errors, f, k->times);
     }
     if (out->busy_ms > 0) {
         out->learned /= out->busy_ms;
+        out->elsewhere /= out->busy_ms;
         out->calibrated /= out->busy_ms;
         out->roofline /= out->busy_ms;
     }

@@ -43,6 +43,7 @@ typedef struct ft_step {
     double executed_flops;
     double mfu, hfu, tokens_per_s, model_tflops;
     double learned, calibrated, roofline; /* shares of busy_ms by source */
+    double elsewhere;                     /* of learned: from other GPUs alone */
     double launches;
     double comm_ms;            /* exchanges of the busiest rank, hidden or not */
     double comm_exposed_ms;    /* that nothing hides */
