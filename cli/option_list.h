@@ -122,7 +122,7 @@
     X(TP_OVERLAP, "tp-overlap", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                \
       "with --sp, exchanges of tensor ranks run in pieces beside their products [fused in fp8, fp4]")                  \
     X(DEAL, "deal", 0, CHOICE, "even|rest", NULL, STEPS, PARALLEL,                                                     \
-      "layers that pp * vpp does not divide: refused, or the last chunk takes what remains")                           \
+      "layers that --pp does not divide: a layer more in some stages (with --vpp refused), or a rest in the last")     \
     X(CP_KIND, "cp-kind", 0, CHOICE, "ring|ulysses|gather|pytorch", NULL, STEPS, PARALLEL,                             \
       "how --cp brings keys and values to the queries [ring]")                                                         \
     X(ULYSSES, "ulysses", 0, SWITCH, NULL, NULL, STEPS, PARALLEL,                                                      \
@@ -156,7 +156,8 @@
       "GPUs in a node [as is usual for the GPU]")                                                                      \
     X(INTERCONNECT, "interconnect", 0, WORD, "TEXT", NULL, STEPS | INFER, CLUSTER,                                     \
       "a server or fabric by name (ib_ndr400), a file, or as people write it: \"8x200 Gbps HDR/node\"")                \
-    X(TOPOLOGY, "topology", 0, WORD, "NAME", NULL, STEPS | INFER, CLUSTER, "of the network: rails, fat_tree")          \
+    X(TOPOLOGY, "topology", 0, WORD, "NAME", NULL, STEPS | INFER, CLUSTER,                                             \
+      "of the network: rails, fat_tree, dragonfly; \"fat_tree 2:1\" where it is oversubscribed")                       \
     X(OVERSUBSCRIPTION, "oversubscription", 0, REAL, "X", "1", STEPS | INFER, CLUSTER,                                 \
       "how much less the upper switches carry")                                                                        \
     X(LEAF_NODES, "leaf-nodes", 0, WHOLE, "N", NULL, STEPS | INFER, CLUSTER, "nodes under one leaf switch")            \
