@@ -30,6 +30,21 @@ static json_t *value_of(const cli_option *o, const char *text)
     return ft__number_parse(text, &real) ? json_real(real) : NULL;
 }
 
+/* "core_attn,moe_act" as an array. */
+static json_t *list_of(const char *text)
+{
+    json_t *list = json_array();
+    for (const char *at = text; list && at;) {
+        size_t length = strcspn(at, ",");
+        if (json_array_append_new(list, json_stringn(at, length)) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return list;
+}
+
 /* The object that holds an option's key: the request, or one inside it, made when it is first needed. */
 static json_t *home_of(const cli_option *o, json_t *object)
 {
@@ -53,7 +68,9 @@ bool cli_ask_flags(const cli_args *args, json_t *object)
         if (!cli_option_asks(o) || id == OPT_GPU) continue;
         cli_ask_key(id, key);
         json_t *home = home_of(o, object);
-        fine = home && json_object_set_new(home, key, value_of(o, args->given[i].value)) == 0;
+        const char *text = args->given[i].value;
+        json_t *value = id == OPT_RECOMPUTE_MODULES ? list_of(text) : value_of(o, text);
+        fine = home && json_object_set_new(home, key, value) == 0;
     }
     return fine;
 }

@@ -84,6 +84,8 @@
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host")                            \
     X(COMPILE_SCOPE, "compile-scope", 0, CHOICE, "auto|model|layers", "auto", STEPS | LARGEST, WORKLOAD,               \
       "of compile: the whole model with its loss, or every layer by itself (as with FSDP)")                            \
+    X(FUSIONS, "fusions", 0, CHOICE, "recipe|plain", "recipe", STEPS | LARGEST, WORKLOAD,                              \
+      "of fused: with what NVIDIA's recipes add to Megatron-Core's defaults, or without")                              \
     X(INFER_EXECUTION, "execution", 'x', CHOICE, "eager|fused|compile|cuda_graph|ideal", "cuda_graph", INFER, WORKLOAD,\
       "replayed as serving engines do, or another way")                                                                \
     X(OPTIMIZER, "optimizer", 0, CHOICE, "adamw|adamw_foreach|adamw_8bit|adafactor|sgd|sgd_momentum|muon|none",        \
@@ -92,6 +94,8 @@
       "fp32 copies of low-precision weights (the Megatron recipe)")                                                    \
     X(RECOMPUTE, "recompute", 0, CHOICE, "none|selective|full", "none", STEPS | LARGEST, WORKLOAD,                     \
       "activations computed again in the backward pass")                                                               \
+    X(RECOMPUTE_MODULES, "recompute-modules", 0, WORD, "NAME,...", NULL, STEPS | LARGEST, WORKLOAD,                    \
+      "of fused: what of a layer runs again, by Megatron-Core's names: core_attn, layernorm, moe_act, mlp, ...")       \
     X(LORA_RANK, "lora-rank", 0, WHOLE, "N", NULL, TRAIN, WORKLOAD, "train adapters of this rank alone")               \
     X(CLIP_GRAD, "clip-grad", 0, SWITCH, NULL, NULL, STEPS, WORKLOAD, "clip the norm of the gradients")                \
     X(HOST_US, "host-us-per-op", 0, REAL, "X", NULL, STEPS | INFER, WORKLOAD, "host cost of one eager operator")       \

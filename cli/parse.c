@@ -139,6 +139,7 @@ static const char *elsewhere(const char *typed, bool slips)
                  {"output-len", "--osl"},
                  {"kv-cache-dtype", "--kv-dtype"},
                  {"recompute-granularity", "--recompute"},
+                 {"recompute-activations", "--recompute selective"},
                  {"gradient-checkpointing", "--recompute full"},
                  {"activation-checkpointing", "--recompute full"},
                  {"torch-compile", "--execution compile"},
