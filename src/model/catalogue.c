@@ -140,6 +140,24 @@ static ft_status read_folder(const char *folder, const char *nearest, ft_arch *o
     return read_file(path, nearest, out, err);
 }
 
+/* llama3 is a family: of its models the one with the shortest name, llama-3-8b, is nearer than llama-33b. */
+static const ft_model_entry *find_family(const char *wanted)
+{
+    const ft_model_entry *found = NULL;
+    if (!*wanted || *wanted == '-' || *wanted == '.') return NULL;
+    for (size_t i = 0; i < ft__embedded_model_count; i++) {
+        const ft_model_entry *entry = &ft__embedded_models[i];
+        const char *a = wanted, *b = entry->name;
+        for (; *a; a++, b++) {
+            while (*a != '-' && *b == '-') b++;
+            while (*a == '-' && *b != '-') a++;
+            if (!*a || *a != *b) break;
+        }
+        if (!*a && *b == '-' && (!found || strlen(entry->name) < strlen(found->name))) found = entry;
+    }
+    return found;
+}
+
 static ft_status unknown(const char *what, ft_error *err)
 {
     const char *names[1024];
@@ -147,7 +165,8 @@ static ft_status unknown(const char *what, ft_error *err)
     size_t count = ft__embedded_model_name_count < 1024 ? ft__embedded_model_name_count : 1024;
     for (size_t i = 0; i < count; i++) names[i] = ft__embedded_model_names[i].name;
     const char *nearest = fold(what, wanted) ? ft__nearest(wanted, names, count) : NULL;
-    const ft_model_entry *entry = nearest ? ft__model_find(nearest) : NULL;
+    const ft_model_entry *family = fold(what, wanted) ? find_family(wanted) : NULL;
+    const ft_model_entry *entry = family ? family : nearest ? ft__model_find(nearest) : NULL;
     int shown = (int)ft__utf8_cut(what, 100);
     if (entry)
         return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "unknown model \"%.*s\"; did you mean \"%s\"?", shown, what,
