@@ -58,7 +58,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
                    .all_ahead = ft__ranks_of_2021(p, r->work),
                    .weight_share = FT_WEIGHTS_SHARE};
     ft_pipe_join join;
-    if (ft__expert_overlaps(p) && r->work->task == FT_TRAIN) {
+    if (ft__ranks_joins(r)) {
         FT_TRY(ft__ranks_join(r, stages, &run, ft__ranks_beside(taken), &join, err));
         run.join = &join;
     }
@@ -213,7 +213,7 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     const ft_parallel *p = r->parallel;
     int64_t micros = micros_of(r);
     FT_TRY(ft__pipeline_check(p->schedule, p->pp, ft__parallel_chunks(p), micros, err));
-    if (p->expert_overlap > 0 && micros < 2)
+    if (p->expert_overlap > 0 && r->work->task == FT_TRAIN && micros < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.expert_overlap", 0, 0,
                            "\"expert_overlap\" hides exchanges behind another micro-batch: \"global_batch\" must be "
                            "at least 2 * batch * dp = %lld",

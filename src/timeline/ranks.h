@@ -84,6 +84,8 @@ ft_workload ft__ranks_workload(const ft_ranks *r);
 /* A pass that takes so long without its exchanges with experts, by what they can hide behind, and these
  * (ranks_join.c). */
 ft_pipe_parts ft__ranks_parts(const struct ft_lanes *l, ft_phase phase, double quiet_ms);
+/* Whether a forward and a backward pass run beside each other for that. */
+bool ft__ranks_joins(const ft_ranks *r);
 /* What joined pieces take, place by place. `run` has the times of the pieces. */
 ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pipe *run, double beside,
                          ft_pipe_join *out, ft_error *err);

@@ -56,6 +56,8 @@ ft_pipe_parts ft__ranks_parts(const ft_lanes *l, ft_phase phase, double quiet_ms
     return p;
 }
 
+bool ft__ranks_joins(const ft_ranks *r) { return ft__expert_overlaps(r->parallel) && r->work->task == FT_TRAIN; }
+
 static ft_pipe_parts scaled(const ft_pipe_parts *p, double by)
 {
     return (ft_pipe_parts){.alone = p->alone * by,

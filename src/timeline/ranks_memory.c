@@ -145,7 +145,7 @@ static ft_status lists_of(const ft_ranks *r, ft_piped *out, ft_error *err)
                    .backward = ones,
                    .all_ahead = ft__ranks_of_2021(p, r->work),
                    .weight_share = 0.5,
-                   .join = ft__expert_overlaps(p) ? &join : NULL};
+                   .join = ft__ranks_joins(r) ? &join : NULL};
     FT_TRY(ft__pipeline_run(&run, r->arena, out, err));
     for (int64_t s = 0; s < p->pp && p->schedule == FT_GPIPE; s++) out->in_flight[s] = (double)micros;
     return FT_OK;

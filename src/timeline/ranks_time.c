@@ -34,6 +34,13 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
     return c;
 }
 
+/* Gradients that every micro-batch exchanges by itself, behind its backward pass and not beside it. */
+static double gradients_behind(const ft_ranks *r, const ft_stage *stage)
+{
+    bool each = ft__ranks_reduces_each(r->parallel, r->work), beside = ft__ranks_overlaps(r->parallel, r->work);
+    return each && !beside && !only_one(r) ? stage->gradient_ms : 0;
+}
+
 /* Then the last micro-batch, with what comes once. */
 static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bucket_ms, double *ended, ft_stage *stage,
                             ft_error *err)
@@ -44,8 +51,7 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     double less = fmax(-stage->start_ms, 0);
     stage->start_ms = fmax(stage->start_ms, 0);
     if (r->work->task != FT_TRAIN) return FT_OK;
-    bool each = ft__ranks_reduces_each(p, r->work);
-    if (each && !beside && !only_one(r)) stage->backward_ms += stage->gradient_ms; /* every one its own */
+    stage->backward_ms += gradients_behind(r, stage);
     FT_TRY(ft__ranks_chunk_times(r, l->spent, stage, err));
     if (only_one(r)) c = (ft_clocks){0}; /* it is the last one itself */
     double before = c.gpu;
@@ -91,7 +97,7 @@ static ft_status time_exposed(const ft_ranks *r, const ft_lanes *l, double *ende
 /* Where another micro-batch's kernels hide exchanges with experts: the time without them, by what there is to hide. */
 static ft_status time_quiet(const ft_ranks *r, const ft_lanes *l, double *ended, ft_stage *stage, ft_error *err)
 {
-    if (!ft__expert_overlaps(r->parallel) || r->work->task != FT_TRAIN) return FT_OK;
+    if (!ft__ranks_joins(r)) return FT_OK;
     double *comm = ft__arena_array(r->arena, (size_t)l->g->node_count + 1, sizeof *comm), forward, backward, start;
     if (!comm) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     for (int32_t i = 0; i < l->g->node_count; i++)
@@ -102,6 +108,7 @@ static ft_status time_quiet(const ft_ranks *r, const ft_lanes *l, double *ended,
     time_passes(r, &quiet, ended, &forward, &backward, &start);
     stage->there = ft__ranks_parts(l, FT_FORWARD, forward);
     stage->back = ft__ranks_parts(l, FT_BACKWARD, backward);
+    stage->back.alone += gradients_behind(r, stage);
     return FT_OK;
 }
 

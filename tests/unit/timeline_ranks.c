@@ -634,6 +634,16 @@ static void experts_exchange_beside_other_micro_batches(void **state)
         forecast_sound(&r);
         assert_true(r.step.step_ms == (dual ? joined : apart));
     }
+    /* Gradients that wait for the end of every micro-batch's backward pass are not among what is hidden. */
+    r.parallel = layout_of(1, 4, 1, 16, 16);
+    r.parallel.schedule = FT_DUALPIPE;
+    r.parallel.zero = 3;
+    r.parallel.drop_gathered = r.parallel.no_overlap = true;
+    forecast_sound(&r);
+    double apart = r.step.step_ms;
+    r.parallel.expert_overlap = 1;
+    forecast_sound(&r);
+    assert_true(r.step.step_ms < apart && r.step.step_ms > apart - r.step.axis_ms[FT_AXIS_EXPERT]);
     /* There is no other micro-batch. */
     r.parallel = layout_of(1, 1, 1, 16, 16);
     r.parallel.expert_overlap = 1;
@@ -643,6 +653,8 @@ static void experts_exchange_beside_other_micro_batches(void **state)
     assert_int_equal(ft__ranks_forecast(&ranks, &r.step, NULL, NULL, &err), FT_E_RANGE);
     assert_string_equal(err.message, "\"expert_overlap\" hides exchanges behind another micro-batch: \"global_batch\" "
                                      "must be at least 2 * batch * dp = 32");
+    r.work.task = FT_PREFILL; /* which has none in any case */
+    assert_int_equal(ft__ranks_forecast(&ranks, &r.step, NULL, NULL, &err), FT_OK);
     end(&r);
 }
 
