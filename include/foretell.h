@@ -195,8 +195,8 @@ typedef struct ft_op {
             bool causal, flash2, flash1, second;
         } attention;
             /* flash2: FlashAttention-2, whose kernels use the matrix instructions of Ampere on Hopper too;
-             * flash1 (with it): the first generation, slower on every GPU; second (with it): FlashAttention-2 itself
-             * on data-centre Blackwell too, where flash2 alone is what was made for that */
+             * flash1 (with it): the first generation, slower on every GPU; second (with either): the package's
+             * own kernels on data-centre Blackwell too, where flash2 alone is what was made for that */
         struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
         struct { int64_t numel; int inputs; double ops_per_element, bytes; int pattern; } elementwise;
             /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or

@@ -210,9 +210,8 @@ ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v
     n.op.u.attention.flash1 = s->flash1;
     n.op.u.attention.second = s->second;
     if (s->masked) n.traffic = 1.05F; /* the mask is read along: small beside the products */
-    /* Random numbers are drawn inside the kernel, no mask is stored: twice the time forward (H200, cuDNN), as much more
-     * of a kernel that takes three times as long. */
-    if (b->training && dropout > 0) n.effort = s->second ? 1.4F : 2.2F;
+    /* Random numbers are drawn inside the kernel, no mask is stored: twice the time forward (H200, cuDNN). */
+    if (b->training && dropout > 0) n.effort = 2.2F;
     ft__emit(b, &n);
     return y;
 }

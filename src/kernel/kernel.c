@@ -143,6 +143,13 @@ static double of_new_units(const ft_device *device, const ft_op *op)
     return op->pass == FT_FWD ? forward : op->pass == FT_BWD ? back : 1 / (0.3 / forward + 0.7 / back);
 }
 
+/* What dropout adds was measured beside kernels of the new units: it takes as long beside slower ones. */
+double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort)
+{
+    bool late = op->kind == FT_OP_ATTENTION && op->u.attention.second && !strcmp(device->generation, "blackwell");
+    return late && effort > 1 ? 1 + (effort - 1) * of_new_units(device, op) : effort;
+}
+
 static void without_new_units(const ft_device *device, const ft_op *op, ft_forecast *f)
 {
     const double slower = 1 / of_new_units(device, op);

@@ -11,6 +11,10 @@ double ft__op_time(double device_ms, double gap_ms);
 ft_status ft__kernel_forecast(const ft_predictor *predictor, const ft_device *device, const ft_op *op, double quantile,
                               ft_forecast *out, ft_error *err);
 
+/* `effort`, how many times as long a kernel takes for what its operator does not say (dropout in attention), on this
+ * device. */
+double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort);
+
 /* Sizes positive and small enough that no product overflows, a dtype the device has, sensible combinations. */
 ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err);
 

@@ -234,7 +234,7 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
      * tokens) go at its rate, 310 TFLOP/s forward and backward. Serving engines have newer kernels. */
     shape.flash2 = ft__flashes(m->work->attention) && !m->engine;
     shape.flash1 = m->work->attention == FT_FLASH1 && !m->engine;
-    shape.second = m->work->attention == FT_FLASH2 && !m->engine;
+    shape.second = (m->work->attention == FT_FLASH2 || m->work->attention == FT_FLASH1) && !m->engine;
     /* sdpa has no window: beyond it a mask says which keys count, and all of them are computed. */
     if (shape.window > 0 && (m->work->attention == FT_SDPA || shape.window >= shape.kv_len)) {
         shape.masked |= shape.window < shape.kv_len;

@@ -97,7 +97,7 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
     apply_traffic(t->device, &op, (double)n->traffic, &k->forecast);
     apply_cold(t->device, &op, t->g->parameters, &k->forecast);
     apply_trips(t->device, n, &k->forecast);
-    if (n->effort > 0 && n->effort != 1) stretch(&k->forecast, (double)n->effort);
+    if (n->effort > 0 && n->effort != 1) stretch(&k->forecast, ft__kernel_effort(t->device, &op, (double)n->effort));
     beat->gpu = k->forecast.ms;
     return FT_OK;
 }

@@ -58,13 +58,13 @@ static void precision(void **state)
 }
 
 /* TFLOP/s of attention forward and backward: one layer, 16k tokens, width 2048 (causal: half of all pairs). */
-static double attention_tflops(const char *gpu, const char *kind, int heads)
+static double dropped_tflops(const char *gpu, const char *kind, int heads, double dropout)
 {
     json_t *a =
         golden_ask("{\"task\":\"train\",\"model\":{\"model_type\":\"gpt2\",\"n_embd\":2048,\"n_layer\":1,"
-                   "\"n_head\":%d,\"n_positions\":16384,\"attn_pdrop\":0},\"gpu\":\"%s\",\"batch\":1,\"seq\":16384,"
+                   "\"n_head\":%d,\"n_positions\":16384,\"attn_pdrop\":%g},\"gpu\":\"%s\",\"batch\":1,\"seq\":16384,"
                    "\"dtype\":\"bf16\",\"attention\":\"%s\",\"detail\":\"kernels\"}",
-                   heads, gpu, kind);
+                   heads, dropout, gpu, kind);
     double ms = 0;
     size_t i;
     json_t *k;
@@ -72,6 +72,11 @@ static double attention_tflops(const char *gpu, const char *kind, int heads)
         if (!strcmp(json_string_value(json_object_get(k, "op")), "attention")) ms += golden_figure(k, "total_ms");
     json_decref(a);
     return 3.5 * 2 * 16384.0 * 16384 * 2048 / ms * 1e-9;
+}
+
+static double attention_tflops(const char *gpu, const char *kind, int heads)
+{
+    return dropped_tflops(gpu, kind, heads, 0);
 }
 
 /* Figures of FlashAttention-2's authors for both generations. */
@@ -89,6 +94,13 @@ static void generations_of_flash_attention(void **state)
     golden_near("B200, heads of 64, second", attention_tflops("b200_sxm", "flash2", 32), 346, 0.2);
     golden_near("H100, said twice", attention_tflops("h100_sxm", "flash2", 16), 328, 0.2);
     assert_true(attention_tflops("b200_sxm", "flash", 16) > 2 * attention_tflops("b200_sxm", "flash2", 16));
+    assert_true(attention_tflops("b200_sxm", "flash2", 16) > 1.6 * attention_tflops("b200_sxm", "flash1", 16));
+    /* Up to Hopper the two words are one kernel, with dropout too; on a B200 the slower one loses less by it. */
+    golden_near("dropout on an H100", dropped_tflops("h100_sxm", "flash2", 16, 0.1),
+                dropped_tflops("h100_sxm", "flash", 16, 0.1), 1e-9);
+    double fast = attention_tflops("b200_sxm", "flash", 16) / dropped_tflops("b200_sxm", "flash", 16, 0.1);
+    double slow = attention_tflops("b200_sxm", "flash2", 16) / dropped_tflops("b200_sxm", "flash2", 16, 0.1);
+    golden_near("of what dropout adds on a B200", (slow - 1) / (fast - 1), 0.33, 0.1);
 }
 
 /* ms of the products of a step of Llama 1B as Megatron runs it. */
