@@ -34,6 +34,10 @@ ft_status cli_scale_ask(scaler *s, const ft_parallel *p, int64_t batch, int64_t 
     if (parallel && p->tp < 2) json_object_del(parallel, "sp");
     if (parallel && p->cp < 2) json_object_del(parallel, "ulysses");
     if (parallel && p->cp < 2) json_object_del(parallel, "cp_kind");
+    /* Of a schedule that is not asked for here, or of one micro-batch, there is none to hide exchanges behind. */
+    bool alone = p->ep < 2 || global < 2 * batch * p->dp || (p->pp > 1 && p->schedule != s->p.schedule);
+    if (parallel && alone && json_is_true(json_object_get(parallel, "expert_overlap")))
+        json_object_del(parallel, "expert_overlap");
     int64_t shard = json_integer_value(json_object_get(parallel, "shard"));
     if (shard > 0 && p->dp * p->cp % shard) json_object_del(parallel, "shard"); /* more than these ranks are */
     fine = cli_asker_set(&s->ask, "parallel", parallel) && fine;                /* takes it, fine or not */
