@@ -7,6 +7,7 @@
 #include "timeline/pipeline.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "timeline/pipeline_lists.h"
@@ -129,6 +130,17 @@ static bool advance(runner *r, int64_t stage)
     return moved;
 }
 
+/* How many micro-batches the schedule can be run with. */
+static const char *fewer(const ft_pipe *p, char *out, size_t room)
+{
+    bool dual = p->schedule == FT_DUALPIPE, groups = p->schedule == FT_INTERLEAVED && p->chunks > 1;
+    int64_t group = groups ? p->stages : dual ? 2 : 1, least = dual ? 2 * p->stages : group;
+    int64_t most = (int64_t)(most_pieces / ((double)p->stages * (double)p->chunks)) / group * group;
+    if (most < least) return "fewer stages would do";
+    snprintf(out, room, "%lld micro-batches would do", (long long)most);
+    return out;
+}
+
 ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunks, int64_t micros, ft_error *err)
 {
     if (schedule == FT_INTERLEAVED && chunks > 1 && stages > 1 && micros % stages)
@@ -147,12 +159,12 @@ ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunk
                            "dualpipe needs an even number of micro-batches, at least 2 * pp = %lld; there are %lld",
                            2 * (long long)stages, (long long)micros);
     ft_pipe asked = {.schedule = schedule, .stages = stages, .chunks = chunks, .micros = micros};
+    char would_do[64];
     if ((double)stages * (double)chunks * (double)ft__pipeline_listed(&asked) > most_pieces)
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
-                           "%lld stages of %lld chunk%s with %lld micro-batches are too many pieces to run; %.0f "
-                           "micro-batches would do",
+                           "%lld stages of %lld chunk%s with %lld micro-batches are too many pieces to run; %s",
                            (long long)stages, (long long)chunks, chunks == 1 ? "" : "s", (long long)micros,
-                           floor(most_pieces / ((double)stages * (double)chunks)));
+                           fewer(&asked, would_do, sizeof would_do));
     return FT_OK;
 }
 

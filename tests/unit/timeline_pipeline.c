@@ -276,6 +276,12 @@ static void what_a_schedule_cannot_take_is_said(void **state)
                         "dualpipe needs an even number of micro-batches, at least 2 * pp = 16; there are 12");
     assert_int_equal(ft__pipeline_check(FT_1F1B, 1000, 1, 1000000, &err), FT_E_RANGE);
     assert_int_equal(ft__pipeline_check(FT_GPIPE, 2, 1, 2000000, &err), FT_E_RANGE);
+    /* What would do is taken: whole groups, or nothing of the kind. */
+    assert_int_equal(ft__pipeline_check(FT_INTERLEAVED, 64, 32, 64000, &err), FT_E_RANGE);
+    assert_non_null(strstr(err.message, "too many pieces to run; 960 micro-batches would do"));
+    assert_int_equal(ft__pipeline_check(FT_INTERLEAVED, 64, 32, 960, &err), FT_OK);
+    assert_int_equal(ft__pipeline_check(FT_DUALPIPE, 1200, 1, 2400, &err), FT_E_RANGE);
+    assert_non_null(strstr(err.message, "too many pieces to run; fewer stages would do"));
     assert_int_equal(ft__pipeline_check(FT_1F1B, 2, 1, (int64_t)1 << 40, &err), FT_OK);
     assert_int_equal(ft__pipeline_check(FT_1F1B, 3, 1, 1, &err), FT_OK);
     assert_int_equal(ft__pipeline_check(FT_INTERLEAVED, 8, 1, 3, &err), FT_OK);
