@@ -34,12 +34,12 @@ static void cut_parameter(cutter *c, ft_ref w, double rows, double cols)
 
 static bool is_down(const ft_node *n) { return !strcmp(n->name, "moe.down"); }
 
-/* Before anything runs, so that casts of weights are cut too. */
 static bool expert_bias(const cutter *c, ft_ref x)
 {
     return x != FT_NONE && c->base[x] == x && !strcmp(cut_tensor(c, x)->name, "experts.bias");
 }
 
+/* Before anything runs, so that casts of weights are cut too. */
 void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
 {
     double tp = (double)c->p->tp, ep = (double)c->p->ep, etp = (double)ft__expert_tensor(c->p);

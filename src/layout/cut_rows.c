@@ -214,7 +214,6 @@ void ft__cut_follow(cutter *c, ft_node *n)
     if (over_ranks) ft__cut_sums(c, n, reduces ? 1 : !strcmp(n->name, "loss") ? 3 : 1);
 }
 
-/* Tokens travel to their experts and back: after they are sorted, and before they are put in order again. */
 /* Rows come from an all-to-all rank by rank and are sorted by expert where a rank has several, and back before they
  * return (Megatron-Core's sort_chunks_by_idxs, torchtitan's permutation). What sends a token once (DeepEP, HybridEP)
  * brings it where it belongs. */
@@ -239,6 +238,7 @@ static ft_ref sorted(cutter *c, const char *name, ft_ref x)
     return out;
 }
 
+/* Tokens travel to their experts and back: after they are sorted, and before they are put in order again. */
 void ft__cut_gather(cutter *c, ft_node *n)
 {
     bool there = !strcmp(n->name, "moe.dispatch"), back = !strcmp(n->name, "moe.combine");
