@@ -41,6 +41,21 @@ static double gradients_behind(const ft_ranks *r, const ft_stage *stage)
     return each && !beside && !only_one(r) ? stage->gradient_ms : 0;
 }
 
+/* Of the gradients all but the last bucket are exchanged beside the last backward pass; that one is full when the pass
+ * has ended. (What is exchanged tensor by tensor has lists of its own.) */
+static ft_status before_last_bucket(const ft_ranks *r, const ft_lanes *l, double last_bucket_ms, const ft_stage *stage,
+                                    ft_lanes *out, ft_error *err)
+{
+    *out = *l;
+    if (l->sharded || !(last_bucket_ms > 0) || !(stage->gradient_ms > 0)) return FT_OK;
+    double *scatter = ft__arena_array(r->arena, (size_t)l->g->block_count + 1, sizeof *scatter);
+    if (!scatter) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    double share = fmax(1 - last_bucket_ms / stage->gradient_ms, 0);
+    for (int32_t b = 0; b < l->g->block_count; b++) scatter[b] = l->scatter[b] * share;
+    out->scatter = scatter;
+    return FT_OK;
+}
+
 /* Then the last micro-batch, with what comes once. */
 static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bucket_ms, double *ended, ft_stage *stage,
                             ft_error *err)
@@ -58,8 +73,13 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
     double forward = c.gpu - before;
     before = c.gpu;
-    ft__lanes_run(l, FT_BACKWARD, gathers, beside, ended, &c);
-    if (beside && p->dp * p->cp > 1) c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu + last_bucket_ms);
+    ft_lanes last;
+    FT_TRY(before_last_bucket(r, l, last_bucket_ms, stage, &last, err));
+    ft__lanes_run(&last, FT_BACKWARD, gathers, beside, ended, &c);
+    if (beside && l->sharded)
+        c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu + last_bucket_ms);
+    else if (beside && p->dp * p->cp > 1)
+        c.lane[FT_AXIS_DATA] = fmax(c.lane[FT_AXIS_DATA], c.gpu) + last_bucket_ms;
     c.gpu = fmax(c.gpu, c.lane[FT_AXIS_DATA]);
     stage->last_backward_ms = c.gpu - before + (beside ? 0 : stage->gradient_ms) + fmax(forward - stage->forward_ms, 0);
     stage->last_backward_ms -= less; /* m - 1 of them wait for the one before */

@@ -658,6 +658,32 @@ static void experts_exchange_beside_other_micro_batches(void **state)
     end(&r);
 }
 
+/* Gradients beside the backward pass are there no later than those behind it, however large the buckets are. */
+static void no_bucket_makes_overlap_slower(void **state)
+{
+    (void)state;
+    static const double buckets[] = {0, 1, 25, 100, 1000};
+    rig r;
+    begin(&r, "pythia-160m");
+    r.work.execution = FT_RUN_IDEAL;
+    for (int zero = 0; zero < 4; zero++)
+        for (size_t i = 0; i < sizeof buckets / sizeof *buckets; i++) {
+            r.parallel = layout_of(1, 1, 1, 1, 64);
+            r.parallel.zero = zero;
+            r.parallel.bucket_bytes = buckets[i] * 1048576;
+            r.parallel.overlap = true;
+            forecast_sound(&r);
+            double beside = r.step.step_ms;
+            r.parallel.overlap = false;
+            r.parallel.no_overlap = true;
+            forecast_sound(&r);
+            if (beside > r.step.step_ms * (1 + 1e-9))
+                fail_msg("zero %d, buckets of %g MiB: %g ms beside, %g behind", zero, buckets[i], beside,
+                         r.step.step_ms);
+        }
+    end(&r);
+}
+
 static void running_out_of_memory_is_an_error(void **state)
 {
     (void)state;
@@ -838,6 +864,7 @@ int main(void)
         cmocka_unit_test(dualpipe_exchanges_for_two_stages),
         cmocka_unit_test(uneven_experts_take_longer),
         cmocka_unit_test(experts_exchange_beside_other_micro_batches),
+        cmocka_unit_test(no_bucket_makes_overlap_slower),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(a_large_step_is_forecast_quickly),
     };
