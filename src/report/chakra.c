@@ -65,17 +65,34 @@ static void add_kernel(ranker *r, const ft_graph *g, int32_t i, const ft_beat *b
     if (!r->merged) close_kernels(r);
 }
 
-static int64_t add_exchange(ranker *r, const char *name, ft_exchange_kind kind, ft_axis axis, double bytes, double ms,
+/* `set`: an ft_axis, or what hybrid sharding makes of the data ranks. */
+static int64_t add_exchange(ranker *r, const char *name, ft_exchange_kind kind, int set, double bytes, double ms,
                             int64_t awaits)
 {
+    int axis = set < FT_AXIS_COUNT ? set : FT_AXIS_DATA;
     close_kernels(r);
     ft_chakra_node n = {.type = FT_CHAKRA_COLL, .name = name, .ms = ms, .bytes = bytes, .exchange = kind};
-    n.group = ft__chakra_group(layout(r->v), axis, r->rank);
+    n.group = ft__chakra_group(layout(r->v), set, r->rank);
     n.after[0] = r->kernel;
     n.after[1] = r->lane[axis];
     n.after[2] = awaits;
     r->lane[axis] = ft__chakra_add(&r->file, &n);
     return r->lane[axis];
+}
+
+/* Parameters and gradients among data ranks. In hybrid shards they stay with those that share a copy, and gradients'
+ * sums go over the copies then (ranks_stage.c's sum_ms); the time is shared out by what a ring would carry. */
+static int64_t add_data(ranker *r, const char *name, ft_exchange_kind kind, double bytes, double ms)
+{
+    const ft_parallel *p = layout(r->v);
+    if (!ft__chakra_hybrid(p)) return add_exchange(r, name, kind, FT_AXIS_DATA, bytes, ms, 0);
+    if (kind != FT_EXCHANGE_REDUCE_SCATTER) return add_exchange(r, name, kind, FT_CHAKRA_SHARERS, bytes, ms, 0);
+    double sharers = (double)p->shard, copies = (double)(p->dp * p->cp) / sharers;
+    double within = (sharers - 1) / sharers, over = 2 * (copies - 1) / copies / sharers;
+    double first = ms * within / (within + over);
+    if (within > 0) add_exchange(r, name, kind, FT_CHAKRA_SHARERS, bytes, first, 0);
+    return add_exchange(r, "sum gradients of copies", FT_EXCHANGE_ALL_REDUCE, FT_CHAKRA_COPIES, bytes / sharers,
+                        ms - first, 0);
 }
 
 /* Elements of one iteration's parameters. */
@@ -116,15 +133,15 @@ static void add_gather(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t 
     if (!l || !r->gathers || l->gather[b] <= 0) return;
     bool updated = layout(r->v)->zero < 3; /* those alone */
     double bytes = elements(g, forward_of(g, b), updated) * fmax(2, ft_dtype_bytes(r->v->work->dtype));
-    r->kernel = add_exchange(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA, bytes, l->gather[b], 0);
+    r->kernel = add_data(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, bytes, l->gather[b]);
 }
 
 static void add_reduce(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t b)
 {
     if (!l || l->scatter[b] <= 0) return;
     bool sharded = layout(r->v)->zero >= 1;
-    add_exchange(r, "reduce gradients", sharded ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE, FT_AXIS_DATA,
-                 elements(g, forward_of(g, b), true) * gradient_bytes(r->v), l->scatter[b], 0);
+    add_data(r, "reduce gradients", sharded ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE,
+             elements(g, forward_of(g, b), true) * gradient_bytes(r->v), l->scatter[b]);
 }
 
 /* Where tensors travel one by one (DeepSpeed's lists): what a node waits for, or sends on, takes its part of the
@@ -135,9 +152,8 @@ static void add_of_tensor(ranker *r, const ft_graph *g, int32_t b, bool gathers,
     double bytes = gathers ? elements(g, forward, false) * fmax(2, ft_dtype_bytes(r->v->work->dtype))
                            : elements(g, forward, true) * gradient_bytes(r->v);
     if (ms <= 0) return;
-    int64_t id = add_exchange(r, gathers ? "gather parameters" : "reduce gradients",
-                              gathers ? FT_EXCHANGE_ALL_GATHER : FT_EXCHANGE_REDUCE_SCATTER, FT_AXIS_DATA,
-                              fmax(bytes * ms / all, 1), ms, 0);
+    int64_t id = add_data(r, gathers ? "gather parameters" : "reduce gradients",
+                          gathers ? FT_EXCHANGE_ALL_GATHER : FT_EXCHANGE_REDUCE_SCATTER, fmax(bytes * ms / all, 1), ms);
     if (gathers) r->kernel = id;
 }
 
@@ -325,8 +341,8 @@ static void add_tail(ranker *r, int64_t stage)
     if (s && s->tied_ms > 0 && stage == r->stage) add_tied(r);
     add_pass(r, stage, FT_UPDATE, 0, false);
     if (s && s->gather_ms > 0)
-        add_exchange(r, "gather updated parameters", FT_EXCHANGE_ALL_GATHER, FT_AXIS_DATA,
-                     g->trained_parameters * fmax(2, ft_dtype_bytes(r->v->work->dtype)), s->gather_ms, 0);
+        add_data(r, "gather updated parameters", FT_EXCHANGE_ALL_GATHER,
+                 g->trained_parameters * fmax(2, ft_dtype_bytes(r->v->work->dtype)), s->gather_ms);
 }
 
 static void add_end(ranker *r)

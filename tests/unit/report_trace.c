@@ -208,6 +208,7 @@ typedef struct tally {
     message sent[MOST_MESSAGES], got[MOST_MESSAGES];
     size_t sends, receives, files;
     json_t *groups;
+    bool uses[128]; /* by the number of the group */
     uint64_t rank_comp_us[64], rank_coll_us[64];
 } tally;
 
@@ -272,6 +273,7 @@ static void read_node(cursor c, tally *t)
         t->coll_us += (double)duration;
         assert_true(m.bytes > 0);
         assert_true(group[0]);
+        t->uses[atoi(group) & 127] = true;
     }
     if (type == SEND && t->sends < MOST_MESSAGES) t->sent[t->sends++] = m;
     if (type == RECV && t->receives < MOST_MESSAGES) t->got[t->receives++] = m;
@@ -394,6 +396,39 @@ static void exchanges_of_a_layer_add_up(void **state)
     json_decref(request);
 }
 
+/* Copies of two ranks each: they gather and scatter in pairs, and sum over the four that hold the same. */
+static void hybrid_shards_have_groups_of_their_own(void **state)
+{
+    (void)state;
+    if (!has_chakra()) skip();
+    for (int zero = 1; zero < 4; zero++) {
+        ft_step_view view;
+        static tally t;
+        char text[400];
+        memset(&t, 0, sizeof t);
+        snprintf(text, sizeof text, LAID_OUT("llama-3-8b", "16", "{\"dp\":8,\"tp\":2,\"zero\":%d,\"shard\":2}"), zero);
+        json_t *request = forecast(text, &view), *group;
+        assert_int_equal(ft__chakra(&view, take, &t, NULL), FT_OK);
+        double us = (double)t.rank_coll_us[0], said = view.step->comm_ms * 1e3;
+        if (fabs(us / said - 1) > 0.01) fail_msg("zero %d: %g us of exchanges, not %g", zero, us, said);
+        int pairs = 0, fours = 0, other = 0;
+        const char *key;
+        json_object_foreach (t.groups, key, group) {
+            int64_t apart = json_integer_value(json_array_get(group, 1)) - json_integer_value(json_array_get(group, 0));
+            size_t size = json_array_size(group);
+            if (!t.uses[atoi(key)]) continue;
+            pairs += size == 2 && apart == 2;
+            fours += size == 4 && apart == 4;
+            other += !(size == 2 || (size == 4 && apart == 4));
+        }
+        assert_int_equal(pairs, 8);
+        assert_int_equal(fours, 4);
+        assert_int_equal(other, 0); /* nobody speaks to all data ranks */
+        json_decref(t.groups);
+        json_decref(request);
+    }
+}
+
 /* Ranks exchange as much as the forecast says, in whatever order and halves a stage goes back. */
 static void nothing_is_left_out_in_any_schedule(void **state)
 {
@@ -432,6 +467,7 @@ int main(void)
         cmocka_unit_test(one_gpus_kernels_add_up_to_its_busy_time),
         cmocka_unit_test(graphs_have_no_circles_and_every_send_is_received),
         cmocka_unit_test(exchanges_of_a_layer_add_up),
+        cmocka_unit_test(hybrid_shards_have_groups_of_their_own),
         cmocka_unit_test(nothing_is_left_out_in_any_schedule),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
