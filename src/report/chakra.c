@@ -14,30 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/chakra_file.h"
-#include "report/chakra_groups.h"
-#include "timeline/lanes.h"
-
-typedef struct ranker {
-    const ft_step_view *v;
-    ft_chakra_file file;
-    const ft_timed ***timed; /* by stage, by node */
-    int64_t rank, stage;     /* whose file it is */
-    int64_t stages, micros, parts;
-    bool merged;
-    bool gathers;   /* sharded parameters, in the pass that is being written */
-    double share;   /* of its kernels' time: 1, or what is left when weights' gradients wait */
-    int64_t kernel; /* the last one's id */
-    int64_t lane[FT_AXIS_COUNT];
-    int64_t *made;       /* by node: id of its exchange */
-    int32_t *last;       /* by chunk: its last piece that makes gradients */
-    ft_chakra_node open; /* kernels being merged */
-    bool is_open;
-} ranker;
-
-static const ft_parallel one_gpu = {.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
-
-static const ft_parallel *layout(const ft_step_view *v) { return v->parallel ? v->parallel : &one_gpu; }
+#include "report/chakra_rank.h"
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
@@ -65,49 +42,19 @@ static void add_kernel(ranker *r, const ft_graph *g, int32_t i, const ft_beat *b
     if (!r->merged) close_kernels(r);
 }
 
-/* `set`: an ft_axis, or what hybrid sharding makes of the data ranks. */
-static int64_t add_exchange(ranker *r, const char *name, ft_exchange_kind kind, int set, double bytes, double ms,
+int64_t ft__chakra_exchange(ranker *r, const char *name, ft_exchange_kind kind, int set, double bytes, double ms,
                             int64_t awaits)
 {
     int axis = set < FT_AXIS_COUNT ? set : FT_AXIS_DATA;
     close_kernels(r);
     ft_chakra_node n = {.type = FT_CHAKRA_COLL, .name = name, .ms = ms, .bytes = bytes, .exchange = kind};
-    n.group = ft__chakra_group(layout(r->v), set, r->rank);
+    n.group = ft__chakra_group(ft__chakra_layout(r->v), set, r->rank);
     n.after[0] = r->kernel;
     n.after[1] = r->lane[axis];
     n.after[2] = awaits;
     r->lane[axis] = ft__chakra_add(&r->file, &n);
     return r->lane[axis];
 }
-
-/* Parameters and gradients among data ranks. In hybrid shards they stay with those that share a copy, and gradients'
- * sums go over the copies then (ranks_stage.c's sum_ms); the time is shared out by what a ring would carry. */
-static int64_t add_data(ranker *r, const char *name, ft_exchange_kind kind, double bytes, double ms)
-{
-    const ft_parallel *p = layout(r->v);
-    if (!ft__chakra_hybrid(p)) return add_exchange(r, name, kind, FT_AXIS_DATA, bytes, ms, 0);
-    if (kind != FT_EXCHANGE_REDUCE_SCATTER) return add_exchange(r, name, kind, FT_CHAKRA_SHARERS, bytes, ms, 0);
-    double sharers = (double)p->shard, copies = (double)(p->dp * p->cp) / sharers;
-    double within = (sharers - 1) / sharers, over = 2 * (copies - 1) / copies / sharers;
-    double first = ms * within / (within + over);
-    if (within > 0) add_exchange(r, name, kind, FT_CHAKRA_SHARERS, bytes, first, 0);
-    return add_exchange(r, "sum gradients of copies", FT_EXCHANGE_ALL_REDUCE, FT_CHAKRA_COPIES, bytes / sharers,
-                        ms - first, 0);
-}
-
-/* Elements of one iteration's parameters. */
-static double elements(const ft_graph *g, int32_t block, bool trained)
-{
-    double sum = 0;
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        if (t->role == FT_PARAMETER && t->block == block && t->storage == i && (t->trained || !trained))
-            sum += ft__tensor_numel(t);
-    }
-    return sum;
-}
-
-static double gradient_bytes(const ft_step_view *v) { return ft__ranks_reduce_bytes(layout(v), v->work); }
 
 /* What a weights' gradient reads is gathered again under sequence parallelism: the size that it had going forward. */
 static double gathered_bytes(const ft_graph *g, const ft_node *n)
@@ -122,78 +69,32 @@ static double gathered_bytes(const ft_graph *g, const ft_node *n)
     return 0;
 }
 
-static int32_t forward_of(const ft_graph *g, int32_t b)
-{
-    return g->blocks[b].phase == FT_BACKWARD ? g->blocks[b].mirror : b;
-}
-
-/* One iteration's parameters, and its gradients. */
-static void add_gather(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t b)
-{
-    if (!l || !r->gathers || l->gather[b] <= 0) return;
-    bool updated = layout(r->v)->zero < 3; /* those alone */
-    double bytes = elements(g, forward_of(g, b), updated) * fmax(2, ft_dtype_bytes(r->v->work->dtype));
-    r->kernel = add_data(r, "gather parameters", FT_EXCHANGE_ALL_GATHER, bytes, l->gather[b]);
-}
-
-static void add_reduce(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t b)
-{
-    if (!l || l->scatter[b] <= 0) return;
-    bool sharded = layout(r->v)->zero >= 1;
-    add_data(r, "reduce gradients", sharded ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE,
-             elements(g, forward_of(g, b), true) * gradient_bytes(r->v), l->scatter[b]);
-}
-
-/* Where tensors travel one by one (DeepSpeed's lists): what a node waits for, or sends on, takes its part of the
- * block's bytes by time. */
-static void add_of_tensor(ranker *r, const ft_graph *g, int32_t b, bool gathers, double ms, double all)
-{
-    int32_t forward = forward_of(g, b);
-    double bytes = gathers ? elements(g, forward, false) * fmax(2, ft_dtype_bytes(r->v->work->dtype))
-                           : elements(g, forward, true) * gradient_bytes(r->v);
-    if (ms <= 0) return;
-    int64_t id = add_data(r, gathers ? "gather parameters" : "reduce gradients",
-                          gathers ? FT_EXCHANGE_ALL_GATHER : FT_EXCHANGE_REDUCE_SCATTER, fmax(bytes * ms / all, 1), ms);
-    if (gathers) r->kernel = id;
-}
-
-static double fetched_ms(const ft_sharded *s) { return s->fetch + s->ahead; }
-static double reduced_ms(const ft_reducing *r) { return r->exchange > 0 ? r->list + r->exchange : 0; }
-
-static double ms_of_block(const ft_graph *g, const ft_lanes *l, int32_t b, bool gathers)
-{
-    double sum = 0;
-    for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++) {
-        const ft_sharded *s = &l->sharded[i];
-        sum += gathers ? fetched_ms(s) : reduced_ms(&s->before) + reduced_ms(&s->behind);
-    }
-    return sum;
-}
-
 static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const ft_pace *pace, int64_t stage,
                           int32_t b, bool scatters)
 {
     const ft_block *block = &g->blocks[b];
-    add_gather(r, g, l, b);
+    ft__chakra_gather(r, g, l, b);
     const ft_sharded *sharded = l ? l->sharded : NULL;
-    double fetched = sharded ? ms_of_block(g, l, b, true) : 0, reduced = sharded ? ms_of_block(g, l, b, false) : 0;
+    double fetched = sharded ? ft__chakra_block_ms(g, l, b, true) : 0,
+           reduced = sharded ? ft__chakra_block_ms(g, l, b, false) : 0;
     for (int32_t i = block->first; i < block->first + block->count; i++) {
         const ft_node *n = &g->nodes[i];
-        if (sharded && scatters) add_of_tensor(r, g, b, false, reduced_ms(&sharded[i].before), reduced);
-        if (sharded && r->gathers) add_of_tensor(r, g, b, true, fetched_ms(&sharded[i]), fetched);
+        if (sharded && scatters) ft__chakra_of_tensor(r, g, b, false, reduced_ms(&sharded[i].before), reduced);
+        if (sharded && r->gathers) ft__chakra_of_tensor(r, g, b, true, fetched_ms(&sharded[i]), fetched);
         int32_t from = l ? l->awaits[i] : -1;
         int64_t awaits = from >= 0 ? r->made[from] : 0;
         if (l && l->again[i] > 0)
-            awaits = add_exchange(r, "gather again", FT_EXCHANGE_ALL_GATHER, FT_AXIS_TENSOR, gathered_bytes(g, n),
-                                  l->again[i], awaits);
+            awaits = ft__chakra_exchange(r, "gather again", FT_EXCHANGE_ALL_GATHER, FT_AXIS_TENSOR,
+                                         gathered_bytes(g, n), l->again[i], awaits);
         if (l && l->comm[i] > 0)
-            r->made[i] = add_exchange(r, n->name ? n->name : "exchange", n->exchange.kind, n->exchange.axis,
-                                      n->exchange.bytes * (double)n->count, l->comm[i] * (double)n->count, awaits);
+            r->made[i] = ft__chakra_exchange(r, n->name ? n->name : "exchange", n->exchange.kind, n->exchange.axis,
+                                             n->exchange.bytes * (double)n->count, l->comm[i] * (double)n->count,
+                                             awaits);
         else if (pace->beats[i].gpu > 0)
             add_kernel(r, g, i, &pace->beats[i], r->timed[stage][i], awaits);
-        if (sharded && scatters) add_of_tensor(r, g, b, false, reduced_ms(&sharded[i].behind), reduced);
+        if (sharded && scatters) ft__chakra_of_tensor(r, g, b, false, reduced_ms(&sharded[i].behind), reduced);
     }
-    if (scatters) add_reduce(r, g, l, b);
+    if (scatters) ft__chakra_reduce(r, g, l, b);
 }
 
 /* Does this chunk of the stage run the block, and how often? Whole iterations: of a pattern of layers that is not taken
@@ -225,10 +126,10 @@ static void add_pass(ranker *r, int64_t place_stage, ft_phase phase, int64_t chu
 static void add_reduces(ranker *r, const ft_stage *s, int64_t chunk)
 {
     for (int32_t b = 0; b < s->g->block_count; b++) {
-        double all = s->lanes->sharded ? ms_of_block(s->g, s->lanes, b, false) : 0;
+        double all = s->lanes->sharded ? ft__chakra_block_ms(s->g, s->lanes, b, false) : 0;
         for (int64_t i = s->g->blocks[b].phase == FT_BACKWARD ? iterations(s, s->g, b, chunk) : 0; i > 0; i--) {
-            add_reduce(r, s->g, s->lanes, b);
-            add_of_tensor(r, s->g, b, false, all, all);
+            ft__chakra_reduce(r, s->g, s->lanes, b);
+            ft__chakra_of_tensor(r, s->g, b, false, all, all);
         }
     }
 }
@@ -266,7 +167,7 @@ static void add_half(ranker *r, int64_t place_stage, const ft_pipe_op *op, bool 
 static void add_send(ranker *r, bool receives, bool forward, int64_t place, int64_t other_stage, int64_t micro,
                      double bytes)
 {
-    const ft_parallel *p = layout(r->v);
+    const ft_parallel *p = ft__chakra_layout(r->v);
     int64_t same = p->tp * p->cp * p->dp, other = r->rank % same + other_stage * same;
     ft_chakra_node n = {.type = receives ? FT_CHAKRA_RECV : FT_CHAKRA_SEND, .bytes = bytes};
     n.name = receives ? "receive" : "send";
@@ -281,13 +182,13 @@ static void add_send(ranker *r, bool receives, bool forward, int64_t place, int6
     r->kernel = ft__chakra_add(&r->file, &join);
     double gather = r->v->ranked ? r->v->ranked->gather_received_ms : 0; /* sent in parts */
     if (gather > 0)
-        r->kernel = add_exchange(r, "gather received", FT_EXCHANGE_ALL_GATHER, FT_AXIS_TENSOR, bytes * (double)p->tp,
-                                 gather, 0);
+        r->kernel = ft__chakra_exchange(r, "gather received", FT_EXCHANGE_ALL_GATHER, FT_AXIS_TENSOR,
+                                        bytes * (double)p->tp, gather, 0);
 }
 
 static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
 {
-    const ft_parallel *p = layout(r->v);
+    const ft_parallel *p = ft__chakra_layout(r->v);
     bool dual = p->schedule == FT_DUALPIPE, forward = op->kind == FT_PIPE_FORWARD;
     int64_t place = dual ? (op->chunk == 0 ? r->stage : r->stages - 1 - r->stage) : op->chunk * r->stages + r->stage;
     int64_t places = dual ? r->stages : r->stages * r->parts, held = dual ? place : r->stage;
@@ -314,13 +215,13 @@ static void add_piece(ranker *r, const ft_pipe_op *op, bool last)
 /* A table that both ends of the pipeline hold: each sends the other its gradient. */
 static void add_tied(ranker *r)
 {
-    int64_t same = layout(r->v)->tp * layout(r->v)->cp * layout(r->v)->dp;
+    int64_t same = ft__chakra_layout(r->v)->tp * ft__chakra_layout(r->v)->cp * ft__chakra_layout(r->v)->dp;
     int64_t other = r->rank % same + (r->stage == 0 ? r->stages - 1 : 0) * same;
     int64_t tag = 2 * r->stages * (r->parts + 1) * r->micros; /* behind every micro-batch's */
     ft_chakra_node send = {.type = FT_CHAKRA_SEND, .name = "send the tied table's gradient", .after = {r->kernel}};
     ft_chakra_node receive = {.type = FT_CHAKRA_RECV, .name = "receive the tied table's gradient"};
-    send.bytes = receive.bytes = (double)r->v->arch->vocab * (double)r->v->arch->hidden / (double)layout(r->v)->tp *
-                                 gradient_bytes(r->v);
+    send.bytes = receive.bytes = (double)r->v->arch->vocab * (double)r->v->arch->hidden /
+                                 (double)ft__chakra_layout(r->v)->tp * ft__chakra_gradient_bytes(r->v);
     send.from = receive.to = r->rank;
     send.to = receive.from = other;
     send.tag = receive.tag = tag;
@@ -335,14 +236,14 @@ static void add_tail(ranker *r, int64_t stage)
 {
     const ft_stage *s = r->v->ranked ? &r->v->ranked->stages[stage] : NULL;
     const ft_graph *g = s ? s->g : r->v->graph;
-    if (s && s->tail_ms > s->tied_ms && layout(r->v)->tp > 1)
-        r->kernel = add_exchange(r, "gradients held by several ranks", FT_EXCHANGE_ALL_REDUCE, FT_AXIS_TENSOR,
-                                 s->replicated * gradient_bytes(r->v), s->tail_ms - s->tied_ms, 0);
+    if (s && s->tail_ms > s->tied_ms && ft__chakra_layout(r->v)->tp > 1)
+        r->kernel = ft__chakra_exchange(r, "gradients held by several ranks", FT_EXCHANGE_ALL_REDUCE, FT_AXIS_TENSOR,
+                                        s->replicated * ft__chakra_gradient_bytes(r->v), s->tail_ms - s->tied_ms, 0);
     if (s && s->tied_ms > 0 && stage == r->stage) add_tied(r);
     add_pass(r, stage, FT_UPDATE, 0, false);
     if (s && s->gather_ms > 0)
-        add_data(r, "gather updated parameters", FT_EXCHANGE_ALL_GATHER,
-                 g->trained_parameters * fmax(2, ft_dtype_bytes(r->v->work->dtype)), s->gather_ms);
+        ft__chakra_data(r, "gather updated parameters", FT_EXCHANGE_ALL_GATHER,
+                        g->trained_parameters * fmax(2, ft_dtype_bytes(r->v->work->dtype)), s->gather_ms);
 }
 
 static void add_end(ranker *r)
@@ -353,7 +254,7 @@ static void add_end(ranker *r)
         r->kernel = ft__chakra_add(&r->file, &join);
     }
     add_tail(r, r->stage);
-    if (layout(r->v)->schedule == FT_DUALPIPE && r->stages > 1) add_tail(r, r->stages - 1 - r->stage);
+    if (ft__chakra_layout(r->v)->schedule == FT_DUALPIPE && r->stages > 1) add_tail(r, r->stages - 1 - r->stage);
 }
 
 /* Nodes of one micro-batch, kernel by kernel. */
@@ -368,7 +269,7 @@ static const int64_t most_nodes = 20 * (int64_t)FT_CHAKRA_NODES;
 
 static ft_status add_rank(ranker *r, int64_t rank, ft_error *err)
 {
-    const ft_parallel *p = layout(r->v);
+    const ft_parallel *p = ft__chakra_layout(r->v);
     int64_t same = p->tp * p->cp * p->dp;
     r->rank = rank;
     r->stage = rank / same;
@@ -424,7 +325,7 @@ static ft_status prepare(ranker *r, ft_error *err)
 
 ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_error *err)
 {
-    const ft_parallel *p = layout(v);
+    const ft_parallel *p = ft__chakra_layout(v);
     ranker r = {.v = v, .share = 1, .stages = v->ranked ? v->ranked->stage_count : 1};
     if (v->memory_only) return ft__fail(err, FT_E_UNSUPPORTED, "a request for memory has no times to trace");
     r.micros = v->work->accumulate > 1 ? v->work->accumulate : 1;
