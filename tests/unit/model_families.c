@@ -45,7 +45,8 @@ static const ft_node *find(const ft_graph *g, const char *name, const char *op)
 }
 
 /* transformers computes w + 1 before every norm and squares after relu; Transformer Engine's norm has the one in its
- * kernel, and Megatron-Core's squared relu is compiled. Under autocast the norm's class casts everything down itself. */
+ * kernel, and Megatron-Core's squared relu is compiled. Under autocast the norm's class casts everything down
+ * itself. */
 static void nemotron_s_norms_and_squares(void **state)
 {
     ft_arena *arena = ft__arena_new(0);
