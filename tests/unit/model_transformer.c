@@ -2,42 +2,11 @@
  * H200 (PyTorch 2.11, transformers 5.17, batch 4, 1024 tokens, bf16): operators that touch at least 20 000 elements,
  * without the optimizer, of models with these shapes and so many layers. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "model_graphs.h"
 
-#include "base/arena.h"
 #include "graph/emit.h"
-#include "model/workload.h"
-
-static ft_workload work_of(ft_task task, ft_attention_kind attention)
-{
-    return (ft_workload){.task = task,
-                         .dtype = FT_BF16,
-                         .kv_dtype = FT_BF16,
-                         .batch = 4,
-                         .seq = 1024,
-                         .attention = attention,
-                         .execution = FT_RUN_EAGER,
-                         .cache = FT_CACHE_DYNAMIC,
-                         .optimizer = FT_NO_OPTIMIZER,
-                         .accumulate = 1};
-}
-
-static ft_graph *graph_of(const char *model, int64_t layers, const ft_workload *work, ft_arena *arena)
-{
-    ft_arch arch;
-    ft_error err = {0};
-    ft_graph *g = NULL;
-    if (ft__model_open(model, NULL, &arch, &err) != FT_OK) fail_msg("%s: %s", model, err.message);
-    if (layers > 0) arch.layers = layers;
-    if (ft__model_graph(&arch, work, arena, &g, &err) != FT_OK) fail_msg("%s: %s", model, err.message);
-    return g;
-}
 
 /* Elements that a kernel touches; what is only its bytes is small in these models. */
 static double elements(const ft_op *op)
