@@ -5,9 +5,11 @@
 
 /* Pre-norm, gated MLP, rotary positions; eager attention scales the scores and takes their softmax in fp32; the loss
  * copies the logits to fp32. */
-#define FT_LLAMA_LIKE                                                                                           \
-    .design = FT_DECODER_ONLY, .causal = true, .gated = true, .final_norm = true, .position = FT_ROTARY,        \
-    .softmax_fp32 = true, .score_scale = true, .loss_fp32 = true, .lm_head = true
+#define FT_LLAMA_LIKE FT_ROTARY_DECODER, .gated = true, .softmax_fp32 = true
+/* What those have in common with others that rotate: phi, starcoder2, nemotron, gpt-oss, llama4. */
+#define FT_ROTARY_DECODER                                                                              \
+    .design = FT_DECODER_ONLY, .causal = true, .final_norm = true, .position = FT_ROTARY, .score_scale = true, \
+    .loss_fp32 = true, .lm_head = true
 
 extern const ft_config_key ft__llama_keys[];
 #endif

@@ -185,31 +185,11 @@ static ft_status finish_phi(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
-static const ft_arch phi = {.design = FT_DECODER_ONLY,
-                            .causal = true,
-                            .norm = FT_LAYERNORM,
-                            .norm_bias = true,
-                            .final_norm = true,
-                            .embed_scale = 1,
-                            .loss_fp32 = true,
-                            .lm_head = true,
-                            .position = FT_ROTARY,
-                            .softmax_fp32 = true,
-                            .score_scale = true,
-                            .vocab = 51200,
-                            .hidden = 2048,
-                            .ffn = 8192,
-                            .layers = 24,
-                            .heads = 32,
-                            .max_position = 2048,
-                            .activation = "gelu_new",
-                            .qkv_bias = true,
-                            .key_bias = true,
-                            .out_bias = true,
-                            .mlp_bias = true,
-                            .head_bias = true,
-                            .parallel = true,
-                            .shared_norm = true};
+static const ft_arch phi = {FT_ROTARY_DECODER,    .norm = FT_LAYERNORM, .norm_bias = true,    .embed_scale = 1,
+                            .softmax_fp32 = true, .vocab = 51200,       .hidden = 2048,       .ffn = 8192,
+                            .layers = 24,         .heads = 32,          .max_position = 2048, .activation = "gelu_new",
+                            .qkv_bias = true,     .key_bias = true,     .out_bias = true,     .mlp_bias = true,
+                            .head_bias = true,    .parallel = true,     .shared_norm = true};
 const ft_config_type ft__config_phi = {
     .preset = &phi, .keys = {ft__llama_keys, phi_keys}, .rotary_share = 0.5, .finish = finish_phi};
 
@@ -229,17 +209,11 @@ static const ft_config_key starcoder2_keys[] = {
     FT_KEY(MAYBE, window, "sliding_window", NULL),
     FT_KEY_END,
 };
-static const ft_arch starcoder2 = {.design = FT_DECODER_ONLY,
-                                   .causal = true,
+static const ft_arch starcoder2 = {FT_ROTARY_DECODER,
                                    .norm = FT_LAYERNORM,
                                    .norm_bias = true,
-                                   .final_norm = true,
                                    .embed_scale = 1,
-                                   .loss_fp32 = true,
-                                   .lm_head = true,
-                                   .position = FT_ROTARY,
                                    .softmax_fp32 = true,
-                                   .score_scale = true,
                                    .vocab = 49152,
                                    .hidden = 3072,
                                    .ffn = 12288,

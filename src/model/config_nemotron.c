@@ -7,23 +7,9 @@ static const ft_config_key nemotron_keys[] = {
     FT_KEY(FLAG, mlp_bias, "mlp_bias", NULL),
     FT_KEY_END,
 };
-static const ft_arch nemotron = {.design = FT_DECODER_ONLY,
-                                 .causal = true,
-                                 .norm = FT_LAYERNORM_1P,
-                                 .norm_bias = true,
-                                 .final_norm = true,
-                                 .embed_scale = 1,
-                                 .loss_fp32 = true,
-                                 .lm_head = true,
-                                 .position = FT_ROTARY,
-                                 .softmax_fp32 = true,
-                                 .score_scale = true,
-                                 .vocab = 256000,
-                                 .hidden = 6144,
-                                 .ffn = 24576,
-                                 .layers = 32,
-                                 .heads = 48,
-                                 .max_position = 4096,
-                                 .activation = "relu2"};
+static const ft_arch nemotron = {
+    FT_ROTARY_DECODER,    .norm = FT_LAYERNORM_1P, .norm_bias = true, .embed_scale = 1, .softmax_fp32 = true,
+    .vocab = 256000,      .hidden = 6144,          .ffn = 24576,      .layers = 32,     .heads = 48,
+    .max_position = 4096, .activation = "relu2"};
 const ft_config_type ft__config_nemotron = {
     .preset = &nemotron, .keys = {ft__llama_keys, nemotron_keys}, .rotary_share = 0.5};
