@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/answer.h"
+#include "report/json/answer.h"
 #include "simulator.h"
 #include "terminal.h"
 

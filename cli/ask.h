@@ -2,7 +2,7 @@
  * errors. */
 #ifndef CLI_ASK_H
 #define CLI_ASK_H
-#include "context.h"
+#include "study/context.h"
 #include "options.h"
 
 /* The key that an option stands for: "kv_heads"; "batch" for --micro-batch-size. */

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/answer.h"
 #include "base/parallel.h"
 #include "commands.h"
-#include "context.h"
-#include "report/answer.h"
+#include "report/json/answer.h"
 #include "simulator.h"
 #include "terminal.h"
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/answer.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "commands.h"
-#include "context.h"
 #include "picture.h"
-#include "report/answer.h"
-#include "report/compare_screen.h"
+#include "report/json/answer.h"
+#include "report/text/compare_screen.h"
 #include "simulator.h"
 #include "terminal.h"
 

@@ -9,8 +9,8 @@
 #include "commands.h"
 #include "device/gpu.h"
 #include "generate.h"
-#include "report/models_screen.h"
-#include "request.h"
+#include "report/text/models_screen.h"
+#include "request/request.h"
 #include "terminal.h"
 
 static void add_gpus(ft_text *out, const char *between)

@@ -13,7 +13,7 @@
 #include "commands.h"
 #include "paths.h"
 #include "progress.h"
-#include "report/accuracy_screen.h"
+#include "report/text/accuracy_screen.h"
 #include "terminal.h"
 
 /* Fitting takes minutes; that its result cannot be written should be known before. The file is written beside its

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "calibration_points.h"
 #include "commands.h"
 #include "progress.h"
-#include "report/calibration_screen.h"
+#include "report/text/calibration_screen.h"
+#include "request/calibration_points.h"
 #include "terminal.h"
 
 static int print_gain(const cli_args *args, const ft_points *points, const ft_calibration_table *table)

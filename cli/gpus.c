@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "device/gpu.h"
-#include "report/gpu_screen.h"
+#include "report/text/gpu_screen.h"
 #include "terminal.h"
 
 typedef struct filter {

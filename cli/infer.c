@@ -12,8 +12,8 @@
 #include "ask.h"
 #include "commands.h"
 #include "picture.h"
-#include "report/answer_step.h"
-#include "report/infer_screen.h"
+#include "report/json/answer_step.h"
+#include "report/text/infer_screen.h"
 #include "terminal.h"
 
 enum { MOST_SEQUENCES = 1 << 20, PREFILL_TOKENS = 8192 };

@@ -6,9 +6,9 @@
 #include "ask.h"
 #include "commands.h"
 #include "picture.h"
-#include "report/answer.h"
-#include "report/lines.h"
-#include "report/screen.h"
+#include "report/json/answer.h"
+#include "report/text/lines.h"
+#include "report/text/screen.h"
 #include "sweep.h"
 #include "terminal.h"
 

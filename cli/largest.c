@@ -15,7 +15,7 @@
 #include "ask.h"
 #include "commands.h"
 #include "picture.h"
-#include "report/largest_screen.h"
+#include "report/text/largest_screen.h"
 #include "terminal.h"
 
 enum {

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "report/chakra.h"
-#include "report/network_screen.h"
-#include "report/perfetto.h"
+#include "report/text/network_screen.h"
+#include "report/trace/chakra.h"
+#include "report/trace/perfetto.h"
 #include "terminal.h"
 
 /* Whole, or not at all. */

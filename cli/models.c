@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "commands.h"
-#include "context.h"
-#include "report/models_screen.h"
+#include "report/text/models_screen.h"
+#include "study/context.h"
 #include "terminal.h"
 
 static bool holds(const char *text, const char *pattern)

@@ -2,8 +2,8 @@
 #ifndef CLI_PICTURE_H
 #define CLI_PICTURE_H
 #include "options.h"
-#include "report/page.h"
-#include "report/page_compare.h"
+#include "report/html/page.h"
+#include "report/html/page_compare.h"
 
 /* Each writes what was asked for; 0, or the exit status after complaining. A file is there whole or not at all. */
 int cli_picture_step(const cli_args *args, const ft_step_view *v);

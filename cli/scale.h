@@ -2,7 +2,7 @@
 #ifndef CLI_SCALE_H
 #define CLI_SCALE_H
 #include "ask.h"
-#include "report/scale_screen.h"
+#include "report/text/scale_screen.h"
 
 typedef struct scaler {
     cli_asker ask;

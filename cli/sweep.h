@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "options.h"
-#include "report/style.h"
+#include "report/text/style.h"
 
 typedef struct cli_sweep {
     char key[32]; /* as typed, with underscores */

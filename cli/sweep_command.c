@@ -11,8 +11,9 @@
 #include "base/json.h"
 #include "commands.h"
 #include "picture.h"
-#include "report/lines.h"
-#include "report/step_view.h"
+#include "report/text/lines.h"
+#include "report/text/step_words.h"
+#include "study/step_view.h"
 #include "sweep.h"
 #include "terminal.h"
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "picture.h"
-#include "report/columns.h"
-#include "report/lines.h"
-#include "report/screen.h"
+#include "report/text/columns.h"
+#include "report/text/lines.h"
+#include "report/text/screen.h"
 #include "sweep.h"
 #include "terminal.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "ask.h"
-#include "context.h"
+#include "study/context.h"
 #include "sweep.h"
 
 /* Defaults worth a word. Others (recompute none, no window) are what one expects. */

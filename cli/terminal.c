@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "report/fold.h"
+#include "report/text/fold.h"
 
 static bool wants_colour(const cli_args *args)
 {

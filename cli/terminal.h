@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "foretell.h"
 #include "options.h"
-#include "report/style.h"
+#include "report/text/style.h"
 
 /* Of stdout, or of stderr for progress. */
 ft_style cli_style(const cli_args *args);

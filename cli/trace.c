@@ -3,9 +3,9 @@
 
 #include "ask.h"
 #include "commands.h"
-#include "report/answer.h"
-#include "report/trace_screen.h"
-#include "request_trace.h"
+#include "report/json/answer.h"
+#include "report/text/trace_screen.h"
+#include "study/context.h"
 #include "terminal.h"
 
 static int fail(const cli_args *args, ft_error *err)
@@ -53,8 +53,9 @@ int cli_trace(const cli_args *args)
     ft_sight *s = status ? NULL : malloc(sizeof *s); /* some KiB */
     if (!status && !s) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) {
-        ft_status done = ft__trace_of(ft, args->operands[0], cli_value(args, OPT_TRACE_ON), gpus, count, quantile, s,
-                                      &err);
+        ft_trace_request r = {.path = args->operands[0], .on = cli_value(args, OPT_TRACE_ON), .quantile = quantile};
+        for (; r.gpu_count < count; r.gpu_count++) r.gpus[r.gpu_count] = gpus[r.gpu_count];
+        ft_status done = ft__trace_of(ft, &r, s, &err);
         status = done == FT_OK ? show(args, s, (size_t)rows) : fail(args, &err);
         ft__sight_free(s);
     }

@@ -11,9 +11,9 @@
 #include "commands.h"
 #include "many.h"
 #include "picture.h"
-#include "report/advice_screen.h"
-#include "report/answer_step.h"
-#include "report/step_screen.h"
+#include "report/json/answer_step.h"
+#include "report/text/advice_screen.h"
+#include "report/text/step_screen.h"
 #include "terminal.h"
 #include "train_scale.h"
 

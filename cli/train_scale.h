@@ -2,7 +2,7 @@
 #ifndef CLI_TRAIN_SCALE_H
 #define CLI_TRAIN_SCALE_H
 #include "ask.h"
-#include "report/scale_screen.h"
+#include "report/text/scale_screen.h"
 
 /* The step of `v`, asked for by `a`, on ever more GPUs: data parallel over the layout it has, the global batch kept
  * (strong) or the batch of a replica (weak). What cannot be laid out so is left out; curves may come out empty. The

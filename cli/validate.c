@@ -9,9 +9,9 @@
 #include "fit/fit.h"
 #include "paths.h"
 #include "progress.h"
-#include "report/accuracy_screen.h"
-#include "report/columns.h"
-#include "report/describe.h"
+#include "report/text/accuracy_screen.h"
+#include "report/text/columns.h"
+#include "report/text/describe.h"
 #include "terminal.h"
 #include "validate_models.h"
 

@@ -47,7 +47,7 @@ def fields(entry: dict) -> str:
 
 
 def fold(name: str) -> str:
-    """As src/model/catalogue.c does with what somebody types."""
+    """As src/import/catalogue.c does with what somebody types."""
     return name.lower().replace("_", "-").replace(" ", "-")
 
 
@@ -68,7 +68,7 @@ def main() -> None:
     names = names_of(entries)
     parts = [
         "/* Made from data/models/ by scripts/embed_models.py. */\n",
-        '#include "model/embedded.h"\n\n',
+        '#include "import/embedded.h"\n\n',
         f"const size_t ft__embedded_model_count = {len(entries)};\n",
         "const ft_model_entry ft__embedded_models[] = {\n",
         *(f"    {{{fields(entry)}}},\n" for entry in entries),

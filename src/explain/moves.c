@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "timeline/ranks.h"
+#include "ranks/ranks.h"
 
 int ft__move_knob(const ft_move *m)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "explain/moves.h"
-#include "timeline/ranks.h"
+#include "ranks/ranks.h"
 
 typedef struct proposals {
     const ft_change *now;

@@ -20,7 +20,7 @@ const char *ft__schedule_name(ft_schedule s);
 
 /* Zero 3: what is gathered at once, and what waits for it. */
 typedef enum ft_gather {
-    FT_GATHER_AS_STACK,     /* as the software does that runs it (timeline/ranks_stack.c) */
+    FT_GATHER_AS_STACK,     /* as the software does that runs it (ranks/stack.c) */
     FT_GATHER_LAYER,        /* a layer, while the one before it runs: FSDP */
     FT_GATHER_PARAMETER     /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
 } ft_gather;
@@ -43,7 +43,7 @@ typedef struct ft_parallel {
     bool sp;                /* sequence parallel: norms and residuals split over the tensor ranks */
     ft_schedule schedule;
     bool overlap, no_overlap; /* gradients are exchanged beside the backward pass, or after it; neither: as the stack
-                               * does (timeline/ranks_stack.c) */
+                               * does (ranks/stack.c) */
     ft_gather gather;
     bool keep_gathered, drop_gathered; /* zero 3: parameters stay whole from forward to backward (reshard_after_forward
                                * off), or not; neither: as the stack does */

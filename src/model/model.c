@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "graph/emit.h"
-#include "model/graphfile.h"
-#include "model/onnx.h"
 #include "model/parts.h"
 
 typedef void (*builder)(ft_maker *);
@@ -21,7 +19,6 @@ static const builder builders[FT_DESIGN_COUNT] = {
     [FT_CONVNEXT] = ft__make_convnext,
     [FT_STATE_SPACE] = ft__make_state_space,
     [FT_DIFFUSION] = ft__make_diffusion,
-    [FT_CUSTOM] = ft__make_custom,
 };
 
 /* -- the optimizer ----------------------------------------------------------------------------- */
@@ -112,7 +109,7 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena 
     ft_graph *g = ft__graph_new(arena, w->dtype);
     if (!g) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_maker m = begin(in_a_framework(arch, w, arena), w, g, err);
-    (arch->onnx ? ft__make_onnx : builders[arch->design])(&m);
+    (arch->importer ? arch->importer->make : builders[arch->design])(&m);
     *out = g;
     return m.b.status;
 }

@@ -15,7 +15,7 @@ static ft_ref broadcast(ft_build *b, const char *name, ft_ref x, ft_ref y, int64
 }
 
 /* The same, where y still lies as the convolution wrote it, channel by channel: across the order of the result. Takes
- * 2.3 times as long (graphfile_pointwise.c). */
+ * 2.3 times as long (import/graphfile/pointwise.c). */
 static ft_ref across(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
 {
     const ft_tensor *t = ft__tensor_of(b, y);

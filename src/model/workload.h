@@ -3,7 +3,7 @@
 #ifndef FT_MODEL_WORKLOAD_H
 #define FT_MODEL_WORKLOAD_H
 #include "graph/graph.h"
-#include "model/config.h"
+#include "model/arch.h"
 
 typedef enum ft_task { FT_TRAIN, FT_FORWARD_PASS, FT_PREFILL, FT_DECODE, FT_TASK_COUNT } ft_task;
 /* flash1: the FlashAttention package's first generation (2022), or its form in Triton; flash2: its second, also where

@@ -48,7 +48,7 @@ int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, do
     return n;
 }
 
-/* Who says so: ranks_stack.c. */
+/* Who says so: ranks/stack.c. */
 double ft__main_gradient(const ft_workload *work)
 {
     bool megatron = work->execution == FT_RUN_FUSED && !work->autocast;

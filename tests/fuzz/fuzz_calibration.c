@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibration_points.h"
 #include "device/gpu.h"
 #include "fuzz.h"
 #include "graph/operator.h"
 #include "kernel/calibration.h"
 #include "kernel/kernel.h"
+#include "request/calibration_points.h"
 
 enum { TREES = 2, WIDTH = 3, VALUES = 2 * FT_PROCESS_LANES * (WIDTH + 1) };
 

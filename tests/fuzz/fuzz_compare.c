@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "fuzz.h"
-#include "report/compare_screen.h"
+#include "report/text/compare_screen.h"
 
 static void show(const ft_compared *c, size_t count)
 {

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "fuzz.h"
+#include "import/config/config.h"
 #include "model/workload.h"
 
 static void check_text(const char *text)

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "fuzz.h"
-#include "model/graphfile.h"
+#include "import/graphfile/graphfile.h"
 
 static void check_text(const char *text)
 {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/answer.h"
 #include "base/json.h"
-#include "context.h"
 #include "fuzz.h"
 
 static ft_context *context;

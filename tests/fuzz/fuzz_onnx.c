@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "fuzz.h"
-#include "model/onnx.h"
+#include "import/onnx/onnx.h"
 
 static void check_text(const char *text)
 {

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "fuzz.h"
 #include "kernel/predictor.h"
-#include "report/trace_screen.h"
+#include "report/text/trace_screen.h"
 
 static void check_text(const char *text)
 {

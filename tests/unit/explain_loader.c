@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "explain/loader.h"
-#include "request_advice.h"
+#include "request/advice.h"
 
 static const ft_device device = {.name = "made_up", .pcie_gbps = 20};
 

@@ -11,7 +11,7 @@
 
 #include "device/gpu.h"
 #include "explain/scaling.h"
-#include "report/scale_screen.h"
+#include "report/text/scale_screen.h"
 
 /* Llama-3-70B, and DeepSeek-V3's experts. */
 static const ft_arch dense = {.model_type = "llama",

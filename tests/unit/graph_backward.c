@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "graph/emit.h"
 #include "graph/pointwise.h"
+#include "import/config/config.h"
 #include "model/workload.h"
 
 /* -- whole models ------------------------------------------------------------------------------ */

@@ -6,7 +6,8 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "model/graphfile.h"
+#include "import/config/config.h"
+#include "import/graphfile/graphfile.h"
 
 static ft_arena *help_arena;
 static ft_workload help_work;

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "layout_models.h"
-#include "request_parallel.h"
+#include "request/parallel.h"
 
 /* -- refusals ---------------------------------------------------------------------------------- */
 

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "import/config/config.h"
 #include "layout/layout.h"
-#include "timeline/ranks.h"
+#include "ranks/ranks.h"
 #include "timeline/step.h"
 
 static inline ft_arch open_model(const char *name)

@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "failing_alloc.h"
-#include "model/config.h"
+#include "import/config/config.h"
 #include "scratch.h"
 
 static ft_status read_as(const char *text, const char *nearest, ft_arch *arch, ft_error *err)

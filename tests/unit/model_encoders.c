@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "failing_alloc.h"
+#include "import/config/config.h"
 #include "model/workload.h"
 
 #define BERT "{\"model_type\":\"bert\",\"num_hidden_layers\":6,\"architectures\":[\"BertForMaskedLM\"]}"

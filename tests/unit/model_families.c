@@ -5,6 +5,7 @@
 #include "model_graphs.h"
 
 #include "graph/emit.h"
+#include "import/config/config.h"
 
 static const ft_node *find(const ft_graph *g, const char *name, const char *op)
 {

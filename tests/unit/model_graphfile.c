@@ -12,7 +12,8 @@
 #include "base/arena.h"
 #include "base/json.h"
 #include "failing_alloc.h"
-#include "model/graphfile.h"
+#include "import/config/config.h"
+#include "import/graphfile/graphfile.h"
 
 static ft_arena *arena;
 

@@ -9,7 +9,8 @@
 
 #include "base/arena.h"
 #include "base/json.h"
-#include "model/graphfile.h"
+#include "import/config/config.h"
+#include "import/graphfile/graphfile.h"
 
 #define HEAD(more, inputs) "{'foretell_graph':1," more "'inputs':{" inputs "},'blocks':[{'name':'b','out':'y','nodes':["
 #define TAIL "]}]}"

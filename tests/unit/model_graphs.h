@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "import/config/config.h"
 #include "model/workload.h"
 
 static inline ft_workload work_of(ft_task task, ft_attention_kind attention)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "failing_alloc.h"
-#include "model/onnx.h"
+#include "import/onnx/onnx.h"
 #include "onnx_writer.h"
 #include "scratch.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "import/config/config.h"
 #include "model/workload.h"
 
 static double parameters_of(const ft_model_entry *e, ft_arena *arena)

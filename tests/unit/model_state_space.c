@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "import/config/config.h"
 #include "model/workload.h"
 
 static const char small[] =

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/json.h"
+#include "import/config/config.h"
 #include "model/workload.h"
 
 static const char vit[] = "{\"model_type\":\"vit\",\"num_hidden_layers\":6,\"num_labels\":1000}";

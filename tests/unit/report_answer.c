@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "failing_alloc.h"
-#include "report/answer.h"
+#include "report/json/answer.h"
 
 static ft_forecast plain(void)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "failing_alloc.h"
-#include "report/accuracy_screen.h"
+#include "report/text/accuracy_screen.h"
 #include "scratch.h"
 
 static ft_accuracy lines[] = {

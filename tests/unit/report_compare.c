@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "failing_alloc.h"
-#include "report/compare_screen.h"
+#include "report/text/compare_screen.h"
 
 static const char eager[] =
     "{\"ok\":true,\"version\":\"1\",\"request\":{\"task\":\"train\",\"batch\":8,\"parallel\":{\"tp\":2}},\"step_ms\":"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "report/fold.h"
+#include "report/text/fold.h"
 
 static char *folded(ft_text *text, const char *from, int width)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "failing_alloc.h"
-#include "report/page.h"
+#include "report/html/page.h"
 #include "steps.h"
 
 #define TRAIN(model, more) "{\"task\":\"train\",\"model\":\"" model "\",\"gpu\":\"h100_sxm\"" more "}"

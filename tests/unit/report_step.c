@@ -10,11 +10,11 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "context.h"
 #include "failing_alloc.h"
-#include "report/infer_screen.h"
-#include "report/lines.h"
-#include "report/step_screen.h"
+#include "report/text/infer_screen.h"
+#include "report/text/lines.h"
+#include "report/text/step_screen.h"
+#include "study/context.h"
 
 static const ft_style ascii = {.width = 80}, wide = {.unicode = true, .colour = true, .width = 120};
 

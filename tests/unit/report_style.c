@@ -11,9 +11,9 @@
 
 #include "failing_alloc.h"
 #include "foretell.h"
-#include "report/columns.h"
-#include "report/screen.h"
-#include "report/style.h"
+#include "report/text/columns.h"
+#include "report/text/screen.h"
+#include "report/text/style.h"
 
 static const ft_style ascii = {.width = 80}, unicode = {.unicode = true, .width = 80},
                       colour = {.colour = true, .width = 80};

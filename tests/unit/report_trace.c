@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "report/chakra.h"
-#include "report/perfetto.h"
+#include "report/trace/chakra.h"
+#include "report/trace/perfetto.h"
 #include "steps.h"
 
 #define ALONE "{\"task\":\"train\",\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"batch\":8,\"seq\":512}"

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
+#include "api/answer.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parallel.h"
-#include "context.h"
 #include "failing_alloc.h"
 #include "kernel/predictor.h"
 #include "scratch.h"

@@ -9,7 +9,7 @@
 
 #include "../../cli/option_list.h"
 #include "graph/operator.h"
-#include "request.h"
+#include "request/request.h"
 
 static const struct {
     const char *name, *group;

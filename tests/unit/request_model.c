@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "api/answer.h"
 #include "base/json.h"
-#include "context.h"
 #include "failing_alloc.h"
 
 static ft_context *ft;

@@ -11,7 +11,7 @@
 #include "device/gpu.h"
 #include "failing_alloc.h"
 #include "graph/operator.h"
-#include "request.h"
+#include "request/request.h"
 
 /* A source that knows the catalogue alone. */
 static ft_status from_catalogue(void *source, const json_t *gpu, const ft_device **out, ft_error *err)

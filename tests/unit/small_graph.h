@@ -4,7 +4,7 @@
 #include "kernel_limits.h"
 
 #include "base/arena.h"
-#include "timeline/resident.h"
+#include "memory/resident.h"
 #include "timeline/step.h"
 
 static inline ft_ref tensor(ft_graph *g, ft_role role, int64_t kib, int64_t copies)

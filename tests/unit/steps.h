@@ -1,7 +1,7 @@
 /* A context for tests of reports, and a forecast with it. */
 #ifndef FT_TEST_STEPS_H
 #define FT_TEST_STEPS_H
-#include "context.h"
+#include "study/context.h"
 
 static ft_context *ft;
 static ft_scratch scratch;

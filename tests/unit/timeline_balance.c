@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "timeline/lifetime.h"
+#include "memory/lifetime.h"
 
 static double made(const ft_graph *g, int32_t birth)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "timeline/fits.h"
+#include "memory/fits.h"
 
 /* A made-up model: bytes by what the workload says, and room for `*user` of them. */
 static ft_status made_up(const ft_workload *work, void *user, ft_memory *out, ft_error *err)

@@ -2,8 +2,8 @@
 #include "small_graph.h"
 
 #include "graph/emit.h"
+#include "ranks/lanes.h"
 #include "timeline/beside.h"
-#include "timeline/lanes.h"
 
 enum { NODES = 4 };
 

@@ -2,7 +2,7 @@
 #include "random_op.h"
 #include "small_graph.h"
 
-#include "timeline/lifetime.h"
+#include "memory/lifetime.h"
 
 /* -- the allocator that walks every iteration -------------------------------------------------- */
 

@@ -1,9 +1,9 @@
 /* Memory of a step: by hand, against what an allocator was seen to do, and against figures that people publish. */
 #include "small_graph.h"
 
-#include "timeline/allocator.h"
+#include "memory/allocator.h"
+#include "memory/workspace.h"
 #include "timeline/states.h"
-#include "timeline/workspace.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 

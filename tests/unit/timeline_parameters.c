@@ -2,7 +2,7 @@
  * cost. */
 #include "ranks_rig.h"
 
-#include "timeline/lanes.h"
+#include "ranks/lanes.h"
 
 static ft_cluster nodes_of_eight(int64_t gpus, double gbps, double latency_us)
 {

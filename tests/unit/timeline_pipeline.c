@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "timeline/pipeline.h"
+#include "ranks/pipeline.h"
 
 enum { MOST = 1024 };
 

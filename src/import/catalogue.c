@@ -1,0 +1,198 @@
+/* catalogue.c: the models compiled in from data/models/, found by name, alias or hub id; and opening whatever a request
+ * calls a model: such a name, a config.json, or a folder that holds one. */
+#define _GNU_SOURCE /* S_ISDIR under -std=c17 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "import/config/config.h"
+#include "import/embedded.h"
+#include "import/onnx/onnx.h"
+
+enum { LONGEST_NAME = 128, LONGEST_PATH = 4096 };
+
+size_t ft__model_count(void) { return ft__embedded_model_count; }
+
+const ft_model_entry *ft__model_at(size_t index)
+{
+    return index < ft__embedded_model_count ? &ft__embedded_models[index] : NULL;
+}
+
+/* As scripts/embed_models.py writes the list: "Llama_3 8B" is llama-3-8b. */
+static bool fold(const char *text, char out[LONGEST_NAME + 1])
+{
+    size_t i = 0;
+    for (; text[i]; i++) {
+        if (i == LONGEST_NAME) return false;
+        char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
+        out[i] = c == '_' || c == ' ' ? '-' : c;
+    }
+    out[i] = '\0';
+    return true;
+}
+
+/* The same letters and digits, separators aside. */
+static bool same_squeezed(const char *a, const char *b)
+{
+    for (;; a++, b++) {
+        while (*a == '-' || *a == '.') a++;
+        while (*b == '-' || *b == '.') b++;
+        if (*a != *b) return false;
+        if (!*a) return true;
+    }
+}
+
+/* gpt-2 is gpt2 and phi4 phi-4, where only one model can be meant. Paths have a slash or a dot in front. */
+static const ft_model_entry *find_squeezed(const char *wanted)
+{
+    size_t found = ft__embedded_model_count;
+    size_t length = strlen(wanted);
+    if (!length || *wanted == '.' || wanted[length - 1] == '-' || strchr(wanted, '/')) return NULL;
+    for (size_t i = 0; i < ft__embedded_model_name_count; i++) {
+        if (!same_squeezed(wanted, ft__embedded_model_names[i].name)) continue;
+        size_t entry = ft__embedded_model_names[i].entry;
+        if (found < ft__embedded_model_count && found != entry) return NULL;
+        found = entry;
+    }
+    return ft__model_at(found);
+}
+
+const ft_model_entry *ft__model_find(const char *name)
+{
+    char wanted[LONGEST_NAME + 1];
+    size_t low = 0, high = ft__embedded_model_name_count;
+    if (!fold(name, wanted)) return NULL;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(wanted, ft__embedded_model_names[middle].name);
+        if (order == 0) return &ft__embedded_models[ft__embedded_model_names[middle].entry];
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return find_squeezed(wanted);
+}
+
+/* -- opening -------------------------------------------------------------------------------------- */
+
+static ft_status read_entry(const ft_model_entry *entry, ft_arch *out, ft_error *err)
+{
+    json_t *config;
+    FT_TRY(ft__json_parse(entry->config, strlen(entry->config), entry->name, &config, err));
+    ft_status status = ft__config_read(config, NULL, entry->name, out, err);
+    json_decref(config);
+    return status;
+}
+
+/* Python writes Infinity where JSON has no such number (mamba2's time_step_limit). It stands in no key that is read:
+ * null takes its place, byte for byte, so that lines and columns stay. */
+static void blank_infinities(char *text)
+{
+    static const char *const words[] = {"-Infinity", "Infinity"};
+    bool quoted = false;
+    for (char *at = text; *at; at++) {
+        if (quoted && *at == '\\' && at[1])
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        if (quoted || (*at != '-' && *at != 'I')) continue;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+            size_t length = strlen(words[i]);
+            if (strncmp(at, words[i], length) != 0) continue;
+            memset(at, ' ', length);
+            memcpy(at, "null", 4);
+            at += length - 1;
+            break;
+        }
+    }
+}
+
+static ft_status read_file(const char *path, const char *nearest, ft_arch *out, ft_error *err)
+{
+    char *text;
+    size_t length;
+    json_t *config;
+    FT_TRY(ft__file_read(path, (size_t)64 << 20, &text, &length, err));
+    blank_infinities(text);
+    ft_status status = ft__json_parse(text, length, path, &config, err);
+    free(text);
+    if (status != FT_OK) return status;
+    status = ft__config_read(config, nearest, path, out, err);
+    json_decref(config);
+    return status;
+}
+
+static ft_status read_folder(const char *folder, const char *nearest, ft_arch *out, ft_error *err)
+{
+    char path[LONGEST_PATH];
+    struct stat found;
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') length--;
+    int written = snprintf(path, sizeof path, "%.*s/config.json", (int)length, folder);
+    if (written < 0 || (size_t)written >= sizeof path)
+        return ft__fail_at(err, FT_E_FILE, "model", 0, 0, "the path is longer than %d bytes", LONGEST_PATH);
+    if (stat(path, &found) != 0) return ft__fail_at(err, FT_E_FILE, path, 0, 0, "the folder holds no config.json");
+    return read_file(path, nearest, out, err);
+}
+
+/* llama3 is a family: of its models the one with the shortest name, llama-3-8b, is nearer than llama-33b. */
+static const ft_model_entry *find_family(const char *wanted)
+{
+    const ft_model_entry *found = NULL;
+    if (!*wanted || *wanted == '-' || *wanted == '.') return NULL;
+    for (size_t i = 0; i < ft__embedded_model_count; i++) {
+        const ft_model_entry *entry = &ft__embedded_models[i];
+        const char *a = wanted, *b = entry->name;
+        for (; *a; a++, b++) {
+            while (*a != '-' && *b == '-') b++;
+            while (*a == '-' && *b != '-') a++;
+            if (!*a || *a != *b) break;
+        }
+        if (!*a && *b == '-' && (!found || strlen(entry->name) < strlen(found->name))) found = entry;
+    }
+    return found;
+}
+
+static ft_status unknown(const char *what, ft_error *err)
+{
+    const char *names[1024];
+    char wanted[LONGEST_NAME + 1];
+    size_t count = ft__embedded_model_name_count < 1024 ? ft__embedded_model_name_count : 1024;
+    for (size_t i = 0; i < count; i++) names[i] = ft__embedded_model_names[i].name;
+    const char *nearest = fold(what, wanted) ? ft__nearest(wanted, names, count) : NULL;
+    const ft_model_entry *family = fold(what, wanted) ? find_family(wanted) : NULL;
+    const ft_model_entry *entry = family ? family : nearest ? ft__model_find(nearest) : NULL;
+    int shown = (int)ft__utf8_cut(what, 100);
+    if (entry)
+        return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "unknown model \"%.*s\"; did you mean \"%s\"?", shown, what,
+                           strchr(what, '/') && entry->hub ? entry->hub : entry->name);
+    return ft__fail_at(err, FT_E_NAME, "model", 0, 0,
+                       "unknown model \"%.*s\": neither one of the %zu of `foretell models`, nor a config.json, nor a "
+                       "folder with one; any PyTorch model can be exported: `python -m foretell export`",
+                       shown, what, ft__embedded_model_count);
+}
+
+/* Names come first: a folder that happens to be called gpt2 does not change what gpt2 means. ./gpt2 is the folder. */
+ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft_error *err)
+{
+    struct stat found;
+    size_t length = strlen(what);
+    const ft_model_entry *entry = ft__model_find(what);
+    if (entry) return read_entry(entry, out, err);
+    if (!length) return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"model\" is empty: a name or a path is expected");
+    if (length > 5 && !strcmp(what + length - 5, ".json")) return read_file(what, nearest, out, err);
+    if (length > 5 && !strcmp(what + length - 5, ".onnx")) return ft__onnx_open(what, out, err);
+    if (length > 4 && !strcmp(what + length - 4, ".pt2")) /* pickles and PyTorch's own schema: PyTorch reads it */
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
+                           "a program that torch.export saved is read in Python: `python -m foretell export %.*s -o "
+                           "model.ft.json` makes a graph file of it",
+                           (int)ft__utf8_cut(what, 200), what);
+    if (stat(what, &found) != 0) return unknown(what, err);
+    if (S_ISDIR(found.st_mode)) return read_folder(what, nearest, out, err);
+    return read_file(what, nearest, out, err);
+}

@@ -1,0 +1,16 @@
+/* The models of data/models/, compiled in by scripts/embed_models.py. */
+#ifndef FT_IMPORT_EMBEDDED_H
+#define FT_IMPORT_EMBEDDED_H
+#include "import/config/config.h"
+
+extern const size_t ft__embedded_model_count;
+extern const ft_model_entry ft__embedded_models[]; /* sorted by name */
+
+/* Every name, alias and hub id in lower case with - for _, sorted, with the entry it means. */
+struct ft__embedded_model_name {
+    const char *name;
+    size_t entry;
+};
+extern const size_t ft__embedded_model_name_count;
+extern const struct ft__embedded_model_name ft__embedded_model_names[];
+#endif

@@ -1,0 +1,32 @@
+/* loss.c: losses of a graph file. Inference has none: the node passes its first operand on. */
+#include <string.h>
+
+#include "graph/emit.h"
+#include "import/graphfile/reader.h"
+
+void ft__read_loss(ft_graph_reader *r, const char *name)
+{
+    ft_build *b = ft__graphfile_build(r);
+    const char *op = ft__graphfile_op(r);
+    ft_named x, y = {.ref = FT_NONE};
+    int64_t one[1] = {1};
+    bool fp32 = ft__graphfile_truth(r, "fp32", false);
+    if (!ft__graphfile_operand(r, 0, &x)) return;
+    if (ft__graphfile_operands(r) > 1 && !ft__graphfile_operand(r, 1, &y)) return;
+    if (r->m->work->task != FT_TRAIN) {
+        if (!ft__graphfile_failed(r)) ft__graphfile_give(r, 0, &x);
+        return;
+    }
+    bool classes = !strcmp(op, "cross_entropy") || !strcmp(op, "nll_loss");
+    if (!classes) { /* a number for each pair of elements */
+        if (y.ref != FT_NONE && ft__graphfile_elements(&y) > ft__graphfile_elements(&x)) {
+            ft__graphfile_fail(r, FT_E_RANGE, "%.0f targets for %.0f elements", ft__graphfile_elements(&y),
+                               ft__graphfile_elements(&x));
+            return;
+        }
+        ft__graphfile_result(r, ft__pair_loss(b, name, op, x.ref, y.ref), 1, one);
+        return;
+    }
+    ft_ref rows = ft__graphfile_by_rows(r, name, &x);
+    ft__graphfile_result(r, op[0] == 'c' ? ft__loss(b, name, rows, fp32) : ft__likelihood_loss(b, name, rows), 1, one);
+}

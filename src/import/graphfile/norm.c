@@ -1,0 +1,100 @@
+/* norm.c: norms of a graph file. */
+#include <string.h>
+
+#include "graph/emit.h"
+#include "import/graphfile/reader.h"
+#include "model/relative.h"
+
+/* The weight that a norm finds among its operands: one that was computed (nemotron's w + 1), not a parameter. */
+static ft_ref computed_weight(ft_graph_reader *r, int64_t cols)
+{
+    ft_named w;
+    if (!ft__graphfile_operand(r, 1, &w)) return FT_NONE;
+    if (json_object_get(r->at, "weight")) {
+        ft__graphfile_fail(r, FT_E_RANGE, "its weight is given twice: as the second operand and by \"weight\"");
+        return FT_NONE;
+    }
+    if (ft__graphfile_elements(&w) == (double)cols) return w.ref;
+    ft__graphfile_fail(r, FT_E_RANGE, "the weight has %.0f elements, a row %lld", ft__graphfile_elements(&w),
+                       (long long)cols);
+    return FT_NONE;
+}
+
+/* layernorm, rmsnorm over the last axes. What does not lie in rows is copied into order first, and the copy dropped: x
+ * itself is kept for the gradient. */
+void ft__read_norm(ft_graph_reader *r, const char *name)
+{
+    ft_build *b = ft__graphfile_build(r);
+    ft_named x;
+    if (!ft__graphfile_operand(r, 0, &x)) return;
+    int last = (int)ft__graphfile_whole(r, "last", 1, 1, x.dims);
+    bool root = !strcmp(ft__graphfile_op(r), "rmsnorm");
+    if (ft__graphfile_failed(r)) return;
+    int64_t cols = ft__graphfile_span(&x, x.dims - last, x.dims), rows = ft__graphfile_span(&x, 0, x.dims - last);
+    ft_ref weight = ft__graphfile_operands(r) > 1 ? computed_weight(r, cols)
+                                                  : ft__graphfile_weight(r, "weight", true, "norm.weight", 1, cols);
+    ft_ref bias = root ? FT_NONE : ft__graphfile_weight(r, "bias", false, "norm.bias", 1, cols);
+    if (ft__graphfile_failed(r)) return;
+    const ft_tensor *t = ft__tensor_of(b, x.ref);
+    ft_ref in = x.ref;
+    if (!x.unordered && !ft__graphfile_in_order(&x)) {
+        double bytes = t->element_bytes;
+        ft_dtype dtype = t->dtype;
+        if (t->rows != rows || t->cols != cols) in = ft__view_as(b, x.ref, rows, cols, ft__graphfile_order(&x));
+        ft__aside(b, name, "copy", in, rows, cols, bytes, 1);
+        if (!ft__graphfile_failed(r) && ft__graphfile_order(&x) != FT_GAPS)
+            b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, rows, cols, dtype);
+    } else if (t->rows != rows || t->cols != cols) {
+        in = ft__view_as(b, x.ref, rows, cols, x.unordered ? FT_PERMUTED : FT_IN_ORDER);
+    }
+    ft_ref y;
+    if (weight == FT_NONE && bias == FT_NONE) {
+        ft__module(b, 1);
+        y = ft__row(b, name, root ? "rmsnorm" : "layernorm", in);
+    } else {
+        y = ft__norm_with(b, name, root ? "rmsnorm" : "layernorm", in, weight, bias);
+    }
+    int64_t wide = x.dim[x.dims - 1];
+    if (wide != cols) y = ft__view_as(b, y, ft__graphfile_rows(x.dims, x.dim), wide, FT_IN_ORDER);
+    ft__graphfile_result(r, y, x.dims, x.dim);
+}
+
+/* batchnorm, groupnorm of [n, c, ...]. */
+void ft__read_picture_norm(ft_graph_reader *r, const char *name)
+{
+    ft_build *b = ft__graphfile_build(r);
+    ft_named x, out;
+    bool batch = !strcmp(ft__graphfile_op(r), "batchnorm");
+    if (!ft__graphfile_operand(r, 0, &x)) return;
+    if (x.dims < 2) {
+        ft__graphfile_fail(r, FT_E_RANGE, "it takes [n, c, ...], got one axis");
+        return;
+    }
+    int64_t channels = x.dim[1], groups = batch ? 1 : ft__graphfile_whole(r, "groups", 0, 1, channels);
+    if (!ft__graphfile_failed(r) && channels % groups)
+        ft__graphfile_fail(r, FT_E_RANGE, "%lld groups do not divide %lld channels", (long long)groups,
+                           (long long)channels);
+    ft_ref weight = ft__graphfile_weight(r, "weight", true, batch ? "bn.weight" : "gn.weight", 1, channels);
+    ft_ref bias = ft__graphfile_weight(r, "bias", true, batch ? "bn.bias" : "gn.bias", 1, channels);
+    if (ft__graphfile_failed(r)) return;
+    bool last = ft__graphfile_channels_last(&x);
+    int64_t pixels = ft__graphfile_span(&x, 2, x.dims);
+    const ft_tensor *t = ft__tensor_of(b, x.ref);
+    ft_ref in;
+    if (!last)
+        in = x.dims > 2 ? ft__graphfile_matrix(r, name, &x, x.dim[0] * channels, pixels)
+                        : ft__graphfile_by_rows(r, name, &x);
+    else if (!t->strided && t->cols == channels)
+        in = x.ref;
+    else
+        in = ft__view_as(b, x.ref, x.dim[0] * pixels, channels, FT_IN_ORDER);
+    out = ft__graphfile_fresh(FT_NONE, x.dims, x.dim);
+    if (last) ft__graphfile_set_channels_last(&out);
+    if (batch && b->training) /* counts its batches while it learns, raises its variances when it does not */
+        ft__pointwise_in_place(b, name, "addu", ft__buffer(b, 1, 1, 8), FT_NONE);
+    else if (batch && ft_dtype_bytes(b->stored) < 4)
+        ft__cast(b, name, ft__buffer(b, 1, channels, ft_dtype_bytes(b->stored)), FT_FP32);
+    out.ref = batch ? ft__batchnorm_with(b, name, in, channels, weight, bias)
+                    : ft__groupnorm(b, name, in, x.dim[0] * groups, weight, bias);
+    if (!ft__graphfile_failed(r)) ft__graphfile_give(r, 0, &out);
+}

@@ -1,0 +1,133 @@
+/* reduce.c: reductions, softmax and the best of rows, along any axes.
+ *
+ * The row family knows sums along rows of memory, down columns and over everything. Axes at the end are rows, axes at
+ * the front columns; axes in the middle are as many column sums as there is before them, which is one of as many
+ * columns. */
+#include <string.h>
+
+#include "graph/emit.h"
+#include "import/graphfile/reader.h"
+
+static const struct {
+    const char *op, *what;
+    ft_values values;
+} reductions[] = {
+    {"sum", "sum", FT_FLOATS},         {"mean", "mean", FT_FLOATS}, {"amax", "amax", FT_FLOATS},
+    {"amin", "amax", FT_FLOATS},       {"prod", "prod", FT_FLOATS}, {"norm", "norm", FT_FLOATS},
+    {"var", "var", FT_FLOATS},         {"std", "var", FT_FLOATS},   {"logsumexp", "logsumexp", FT_FLOATS},
+    {"any", "any", FT_BOOLS},          {"all", "any", FT_BOOLS},    {"argmax", "argmax", FT_INTEGERS},
+    {"argmin", "argmax", FT_INTEGERS},
+};
+
+/* How a kernel that walks over `set` of x's axes sees it. */
+static void walk_of(const ft_named *x, unsigned set, ft_reduction *how)
+{
+    double reduced = 1, all = ft__graphfile_elements(x);
+    int lowest = x->dims, highest = -1;
+    unsigned whole = 0;
+    for (int i = 0; i < x->dims; i++) {
+        if (x->dim[i] > 1) whole |= 1u << (unsigned)i;
+        if (!(set & 1u << (unsigned)i)) continue;
+        reduced *= (double)x->dim[i];
+        if (x->dim[i] == 1) continue;
+        if (i < lowest) lowest = i;
+        highest = i;
+    }
+    bool inside = true; /* the innermost axis that is more than one is reduced */
+    for (int i = x->dims - 1; i > highest; i--) inside &= x->dim[i] == 1;
+    bool turned = !x->unordered && inside && highest >= 0 && x->stride[highest] != 1;
+    if ((whole & ~set) == 0) {
+        how->kernel = "mean_all";
+        how->kernel_rows = ft__graphfile_rows(x->dims, x->dim);
+        how->kernel_cols = x->dim[x->dims - 1];
+    } else if (inside && !turned) {
+        how->kernel = "sum_rows";
+        how->kernel_rows = (int64_t)(all / reduced);
+        how->kernel_cols = (int64_t)reduced;
+    } else {
+        how->kernel = "sum_cols";
+        how->kernel_rows = (int64_t)reduced;
+        how->kernel_cols = (int64_t)(all / reduced);
+    }
+}
+
+void ft__read_reduced(ft_graph_reader *r, const char *name)
+{
+    ft_build *b = ft__graphfile_build(r);
+    ft_named x, out;
+    if (!ft__graphfile_operand(r, 0, &x)) return;
+    unsigned set = ft__graphfile_axes(r, x.dims, -1);
+    bool keep = ft__graphfile_truth(r, "keepdim", true);
+    if (ft__graphfile_failed(r)) return;
+    size_t at = 0;
+    while (at + 1 < sizeof reductions / sizeof *reductions && strcmp(reductions[at].op, ft__graphfile_op(r))) at++;
+    int64_t dim[FT_GRAPHFILE_DIMS];
+    int dims = 0;
+    for (int i = 0; i < x.dims; i++) {
+        bool gone = set & 1u << (unsigned)i;
+        if (!gone || keep) dim[dims++] = gone ? 1 : x.dim[i];
+    }
+    if (dims == 0) dim[dims++] = 1;
+    out = ft__graphfile_fresh(FT_NONE, dims, dim);
+    ft_reduction how = {.what = reductions[at].what, .rows = ft__graphfile_rows(dims, dim), .cols = dim[dims - 1]};
+    walk_of(&x, set, &how);
+    if (reductions[at].values == FT_INTEGERS && !strcmp(how.kernel, "sum_rows")) how.kernel = "argmax";
+    out.ref = ft__reduce_over(b, name, x.ref, &how);
+    if (ft__graphfile_failed(r)) return;
+    out.values = x.values != FT_FLOATS && reductions[at].values == FT_FLOATS ? x.values : reductions[at].values;
+    const ft_tensor *t = ft__tensor_of(b, x.ref);
+    if (out.values == FT_BOOLS)
+        ft__retype(b, out.ref, t->dtype, 1, false);
+    else if (out.values == FT_INTEGERS)
+        ft__retype(b, out.ref, t->dtype, 8, false);
+    if (!strcmp(ft__graphfile_op(r), "std")) { /* the root of the variance, one kernel with it */
+        ft_node *n = &b->g->nodes[b->g->node_count - 1];
+        n->rule = "sum:x sub:x1 div:gy mul:32";
+    }
+    ft__graphfile_give(r, 0, &out);
+}
+
+/* softmax, log_softmax, cumsum. Along another axis than memory's innermost the kernel reads across. */
+void ft__read_row(ft_graph_reader *r, const char *name)
+{
+    static const char *const rows[] = {"softmax", "log_softmax", "cumsum"}; /* names that outlive the file */
+    ft_build *b = ft__graphfile_build(r);
+    ft_named x;
+    if (!ft__graphfile_operand(r, 0, &x)) return;
+    int axis = ft__graphfile_axis(r, x.dims, -1);
+    if (axis < 0) return;
+    const char *op = rows[0];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(ft__graphfile_op(r), rows[i])) op = rows[i];
+    ft_ref y = ft__row(b, name, op, ft__graphfile_by_rows(r, name, &x));
+    if (!ft__graphfile_failed(r) && axis != x.dims - 1) {
+        ft_op *row = &b->g->nodes[b->g->node_count - 1].op;
+        row->u.row.cols = x.dim[axis];
+        row->u.row.rows = (int64_t)(ft__graphfile_elements(&x) / (double)x.dim[axis]);
+    }
+    ft__graphfile_result(r, y, x.dims, x.dim);
+}
+
+/* topk, sort: values and indices. */
+void ft__read_best(ft_graph_reader *r, const char *name)
+{
+    ft_build *b = ft__graphfile_build(r);
+    ft_named x;
+    if (!ft__graphfile_operand(r, 0, &x)) return;
+    int axis = ft__graphfile_axis(r, x.dims, -1);
+    if (axis < 0) return;
+    int64_t all = x.dim[axis], k = all;
+    if (!strcmp(ft__graphfile_op(r), "topk")) k = ft__graphfile_whole(r, "k", 0, 1, all);
+    if (ft__graphfile_failed(r)) return;
+    int64_t rows = (int64_t)(ft__graphfile_elements(&x) / (double)all);
+    ft_ref in = axis == x.dims - 1 ? ft__graphfile_by_rows(r, name, &x)
+                                   : ft__transpose(b, name, x.ref, rows, all); /* rows are brought together first */
+    ft_ref indices = FT_NONE, values = ft__best(b, name, in, rows, all, k, &indices);
+    if (ft__graphfile_failed(r)) return;
+    x.dim[axis] = k;
+    ft_named out = ft__graphfile_fresh(values, x.dims, x.dim), where = ft__graphfile_fresh(indices, x.dims, x.dim);
+    out.values = x.values;
+    where.values = FT_INTEGERS;
+    ft__graphfile_give(r, 0, &out);
+    ft__graphfile_give(r, 1, &where);
+}

@@ -1,0 +1,89 @@
+/* allocator.c: rounding, packing, caching. */
+#include "memory/allocator.h"
+
+#include <math.h>
+
+#define MIB 1048576.0
+static const double GRAIN = 512, SMALL = MIB, SMALL_SEGMENT = 2 * MIB, LARGE = 10 * MIB, LARGE_SEGMENT = 20 * MIB,
+                    SEGMENT_GRAIN = 2 * MIB;
+
+static double round_up(double bytes, double grain) { return ceil(bytes / grain) * grain; }
+
+double ft__allocated(double bytes)
+{
+    if (bytes <= 0) return 0;
+    const double grains = round_up(bytes, GRAIN);
+    if (grains < LARGE) return grains;
+    const double segment = round_up(grains, SEGMENT_GRAIN);
+    return segment - grains <= SMALL ? segment : grains;
+}
+
+/* Cuts `bytes` from what is left of a segment, opening a new one where it does not fit. */
+static double cut(ft_packer *p, double *left, double bytes, double segment, double least)
+{
+    if (*left < bytes) {
+        p->reserved += segment;
+        *left = segment;
+    }
+    double takes = bytes;
+    if (*left - bytes <= least) takes = *left;
+    *left -= takes;
+    return takes;
+}
+
+double ft__pack(ft_packer *p, double bytes)
+{
+    if (bytes <= 0) return 0;
+    double takes = round_up(bytes, GRAIN);
+    if (takes <= SMALL) {
+        takes = cut(p, &p->small, takes, SMALL_SEGMENT, GRAIN - 1);
+    } else if (takes < LARGE) {
+        takes = cut(p, &p->large, takes, LARGE_SEGMENT, SMALL);
+    } else {
+        p->reserved += round_up(takes, SEGMENT_GRAIN);
+        takes = ft__allocated(bytes);
+    }
+    p->allocated += takes;
+    return takes;
+}
+
+/* -- the cache --------------------------------------------------------------------------------- */
+
+void ft__pool_init(ft_pool *p)
+{
+    *p = (ft_pool){.count = 2};
+    p->size[0] = SMALL;
+    p->size[1] = LARGE;
+}
+
+int ft__pool_class(ft_pool *p, double bytes)
+{
+    if (bytes <= SMALL) return 0;
+    if (bytes < LARGE) return 1;
+    int nearest = 2;
+    for (int i = 2; i < p->count; i++) {
+        if (p->size[i] == bytes) return i;
+        if (fabs(p->size[i] - bytes) < fabs(p->size[nearest] - bytes)) nearest = i;
+    }
+    if (p->count == FT_POOL_CLASSES) return nearest;
+    p->size[p->count] = bytes;
+    return p->count++;
+}
+
+double ft__pool_most(const ft_pool *p)
+{
+    double sum = 0;
+    for (int i = 0; i < p->count; i++) sum += p->most[i];
+    return sum;
+}
+
+/* How much of the difference between the two high-water marks is really held, measured on an H200 (PyTorch 2.11) over
+ * 117 training steps, 31 with recomputation, and 77 forward passes: large blocks that training frees are cut up again,
+ * a forward pass ends before they would be. A cache that grows by a row finds no old block large enough: over some
+ * steps 1.3 times the cache is left behind (1.31 to 1.33 in three runs of an 8 B model). */
+double ft__reserved(bool training, double kept, double peak, double most, double copied)
+{
+    static const double TRAINING = 0.4, INFERENCE = 1.0, LEFT_BEHIND = 1.3;
+    const double held = (training ? TRAINING : INFERENCE) * fmax(most - peak, 0);
+    return kept + round_up(peak + held + LEFT_BEHIND * copied, SEGMENT_GRAIN);
+}

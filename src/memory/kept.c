@@ -1,0 +1,68 @@
+/* kept.c: what is there all the time, packed into the allocator's segments one tensor after the other. */
+#include "memory/kept.h"
+
+#include <math.h>
+
+#include "layout/layout.h"
+#include "timeline/states.h"
+
+static double keep_copies(ft_kept *k, double bytes, int64_t copies)
+{
+    if (bytes <= 0) return 0;
+    if (copies > 4096) { /* nobody's layers: no need to pack one by one */
+        const double all = ft__allocated(bytes) * (double)copies;
+        k->packer.allocated += all;
+        k->packer.reserved += all;
+        return all;
+    }
+    double sum = 0;
+    for (int64_t i = 0; i < copies; i++) sum += ft__pack(&k->packer, bytes);
+    return sum;
+}
+
+static void keep_tensors(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, ft_kept *k)
+{
+    for (ft_ref i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (lives->root[i] != i) continue;
+        double bytes = ft__tensor_bytes(t);
+        if (t->role == FT_PARAMETER || t->role == FT_BUFFER) {
+            if (k->fp32_shards && t->role == FT_PARAMETER && t->trained) bytes = fmax(4 * ft__tensor_numel(t), bytes);
+            k->weights += keep_copies(k, bytes * share->weights[ft__is_expert(t)], t->copies);
+        } else if (t->role == FT_INPUT) {
+            k->inputs += keep_copies(k, bytes, t->copies);
+        } else if (t->role == FT_CACHE && !(k->growing_cache && lives->birth[i] >= 0)) {
+            k->cache += keep_copies(k, bytes, t->copies);
+        }
+    }
+}
+
+static void keep_training(const ft_graph *g, const ft_workload *work, const ft_memory_share *share,
+                          const ft_lifetimes *lives, ft_kept *k)
+{
+    for (ft_ref i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role != FT_PARAMETER || !t->trained || lives->root[i] != i) continue;
+        double parts[FT_STATE_PARTS] = {0};
+        const int count = ft__optimizer_states(work, t, parts);
+        const bool expert = ft__is_expert(t);
+        const double states = share->optimizer[expert], gradients = share->gradients[expert];
+        const int first = k->fp32_shards && t->element_bytes < 4 ? 1 : 0; /* the copy is the parameter */
+        for (int p = first; p < count; p++) k->optimizer += keep_copies(k, parts[p] * states, t->copies);
+        const double own = ft__gradient_element(work, t),
+                     element = share->gradient_bytes > 0 ? share->gradient_bytes : own;
+        if (k->kept_gradients) k->gradients += keep_copies(k, ft__tensor_numel(t) * element * gradients, t->copies);
+        if (work->master_weights && element < 4)
+            k->main_gradients += 4 * ft__tensor_numel(t) * states * (double)t->copies;
+        k->trained += ft__tensor_bytes(t) * states * (double)t->copies;
+        if (!k->widest || ft__tensor_numel(t) > ft__tensor_numel(k->widest)) k->widest = t;
+    }
+}
+
+void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share *share, const ft_lifetimes *lives,
+              ft_kept *k)
+{
+    k->fp32_shards = share->fsdp && work->task == FT_TRAIN && work->master_weights;
+    keep_tensors(g, share, lives, k);
+    if (work->task == FT_TRAIN) keep_training(g, work, share, lives, k);
+}

@@ -1,0 +1,21 @@
+/* What is there before the step begins and after it ended: weights, states, gradients that wait, inputs, the cache. */
+#ifndef FT_MEMORY_KEPT_H
+#define FT_MEMORY_KEPT_H
+#include "memory/allocator.h"
+#include "memory/lifetime.h"
+#include "timeline/step.h"
+
+typedef struct ft_kept {
+    bool growing_cache;  /* given: the step makes the cache; otherwise it is there before */
+    bool kept_gradients; /* given: they wait from micro-batch to micro-batch, or as fp32 copies */
+    bool fp32_shards;    /* found: parameters are kept in fp32 and cast as they are gathered; no copies beside them */
+    double weights, gradients, optimizer, inputs, cache;
+    double main_gradients; /* fp32 copies of gradients of 16 bits, which the update makes for itself */
+    double trained; /* bytes of trained parameters that are updated here */
+    const ft_tensor *widest;
+    ft_packer packer;
+} ft_kept;
+
+void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share *share, const ft_lifetimes *lives,
+              ft_kept *k);
+#endif

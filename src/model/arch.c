@@ -1,0 +1,24 @@
+/* arch.c: what follows from what a model is; giving back what it owns. */
+#include "model/arch.h"
+
+#include <stddef.h>
+
+void ft__arch_release(ft_arch *arch)
+{
+    if (arch->importer) arch->importer->release(arch->file);
+    arch->importer = NULL;
+    arch->file = NULL;
+    arch->warnings = NULL;
+}
+
+bool ft__counts_samples(const ft_arch *arch)
+{
+    return arch->design == FT_VIT || arch->design == FT_RESNET || arch->design == FT_CONVNEXT ||
+           arch->design == FT_DIFFUSION || arch->design == FT_CLIP || arch->samples;
+}
+
+const char *ft__rate_unit(const ft_arch *arch)
+{
+    if (!ft__counts_samples(arch)) return "tokens/s";
+    return arch->design == FT_CUSTOM ? "samples/s" : "images/s";
+}

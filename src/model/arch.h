@@ -1,0 +1,140 @@
+/* What a model is: one set of words that the builders share. Importers (src/import) make it of a config.json, a graph
+ * file or an ONNX file.
+ *
+ * Fields that an architecture does not have are zero. Names point to static text; only an importer's file is owned. */
+#ifndef FT_MODEL_ARCH_H
+#define FT_MODEL_ARCH_H
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Which builder: see model.c. */
+typedef enum ft_design {
+    FT_DECODER_ONLY,    /* gpt2 ... gpt_oss: transformer.c */
+    FT_ENCODER_ONLY,    /* bert, roberta */
+    FT_ENCODER_DECODER, /* t5, switch_transformers */
+    FT_SPEECH,          /* whisper */
+    FT_VIT,
+    FT_CLIP,            /* two towers */
+    FT_RESNET,
+    FT_CONVNEXT,
+    FT_STATE_SPACE,     /* mamba2 */
+    FT_DIFFUSION,       /* DiT */
+    FT_CUSTOM,          /* a graph file */
+    FT_DESIGN_COUNT
+} ft_design;
+
+typedef enum ft_norm {
+    FT_LAYERNORM,
+    FT_LAYERNORM_BARE, /* without weights, in fp32: olmo */
+    FT_LAYERNORM_FP32, /* written out in fp32: cohere */
+    FT_LAYERNORM_1P,   /* the weight is kept as its distance from one: nemotron */
+    FT_RMSNORM,
+    FT_RMSNORM_WIDE /* weight applied in fp32: gemma, olmo2, gpt_oss */
+} ft_norm;
+typedef enum ft_place { FT_PRE_NORM, FT_POST_NORM /* bert */, FT_SANDWICH /* gemma2 */, FT_AFTER /* olmo2 */ } ft_place;
+typedef enum ft_position {
+    FT_NO_POSITION,
+    FT_LEARNED_POSITION,
+    FT_ROTARY,
+    FT_ALIBI,
+    FT_RELATIVE,
+    FT_SINUSOIDAL
+} ft_position;
+typedef enum ft_qk_norm {
+    FT_NO_QK_NORM,
+    FT_QK_NORM_HEAD, /* over each head, all with one weight */
+    FT_QK_NORM_BARE, /* over each head that is rotated, without a weight: llama4 */
+    FT_QK_NORM_OWN,  /* over each head, each with its own weight: cohere */
+    FT_QK_NORM_FULL
+} ft_qk_norm;
+
+enum { FT_MAX_STAGES = 8 };
+
+/* Who read the file of an FT_CUSTOM model: makes its forward pass, gives the file back. */
+struct ft_maker;
+typedef struct ft_importer {
+    void (*make)(struct ft_maker *m);
+    void (*release)(void *file);
+} ft_importer;
+
+typedef struct ft_arch {
+    const char *model_type; /* as in the config: "llama" */
+    ft_design design;
+    /* sizes */
+    int64_t layers, decoder_layers, hidden, ffn, heads, kv_heads, head_dim, vocab, max_position, token_types;
+    int64_t position_rows;  /* of a learned table: opt's has two more than positions; 0: no table */
+    int64_t embed_width;    /* of the token embedding where it is not `hidden` (opt-350m); else 0 */
+    /* what a layer is made of */
+    const char *activation; /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
+    bool gated;             /* act(gate) * up */
+    bool fused_qkv, fused_gate_up, conv1d; /* conv1d: gpt2's weights stand [in, out] */
+    bool qkv_bias, key_bias, out_bias, mlp_bias, head_bias;
+    bool causal;            /* a query sees no later key; bert only as a decoder */
+    bool tied;              /* head shares the embedding's weights */
+    ft_norm norm;
+    bool norm_bias;
+    ft_place place;
+    bool final_norm, embed_norm; /* embed_norm: bloom, bert */
+    bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
+    ft_position position;
+    int64_t rotary_dim;     /* of head_dim */
+    bool rotary_interleaved;
+    bool rotary_repeats;    /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
+    bool rotary_fp32;       /* queries and keys are raised to be turned: cohere, ernie4_5 */
+    int64_t relative_buckets; /* t5: rows of the table of relative positions */
+    ft_qk_norm qk_norm;
+    bool qk_norm_late;      /* after the turn: hunyuan, llama4 */
+    bool temperature;       /* queries that are not rotated are scaled by their position: llama4 */
+    double clip_qkv;        /* bounds of queries, keys and values; 0: none (olmo, dbrx) */
+    bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
+    double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
+    bool scores_fp32, softmax_fp32, score_scale, baddbmm;  /* eager attention as the implementation writes it */
+    bool sinks;             /* gpt_oss */
+    bool no_sdpa;           /* the implementation has eager (or flash) attention alone */
+    int64_t window;         /* sliding window; 0: none */
+    int64_t window_every;   /* of each `window_every` layers the last one is full; 0: all alike */
+    bool chunked;           /* `window` is a chunk's width: a query sees its own chunk up to itself (llama4) */
+    int64_t turn_every;     /* of each `turn_every` layers the last one is not rotated; 0: all are (smollm3) */
+    bool turn_windowed;     /* layers with a window are rotated and no others (cohere2, exaone4) */
+    double embed_dropout, attention_dropout;
+    double residual_dropout, mlp_dropout; /* on what attention and on what the MLP adds to the stream */
+    double activation_dropout;            /* inside the MLP, after the activation: t5, whisper */
+    bool loss_fp32;         /* the loss copies logits to fp32 */
+    bool lm_head, mlm_head, pooler; /* mlm_head: dense, activation, norm, decoder */
+    int64_t labels;         /* classification head; 0: none */
+    /* mixture of experts */
+    int64_t experts, topk, moe_ffn, shared_experts, shared_ffn /* of all shared experts together */;
+    int64_t first_dense, moe_every, expert_capacity;
+    int64_t sparse_encoder_layers, sparse_decoder_layers;
+    double router_jitter;   /* noise on what enters the router and the experts, in training: phimoe */
+    bool all_experts;       /* plain transformers sends every token through every expert: llama4 */
+    bool shared_gate, router_fp32, router_sigmoid, router_bias, expert_bias, expert_loop;
+    int64_t expert_groups;
+    /* multi-head latent attention */
+    int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;
+    /* images and sound */
+    int64_t image, patch, channels, out_channels, mel_bins, max_source, max_target;
+    int64_t stages, depth[FT_MAX_STAGES], width[FT_MAX_STAGES], stem_width;
+    bool bottleneck;
+    bool stride_first_stage, stride_on_1x1; /* resnet: downsample_in_first_stage, downsample_in_bottleneck */
+    bool layer_scale;                       /* convnext */
+    int64_t vision_hidden, vision_ffn, vision_layers, vision_heads, projection; /* clip's other tower */
+    /* state space */
+    int64_t state, conv_kernel, expand, groups, chunk;
+    bool conv_bias, residual_fp32;
+    const ft_importer *importer; /* FT_CUSTOM: who reads `file` */
+    void *file;             /* FT_CUSTOM: what the importer keeps of it; owned, ft__arch_release gives it back */
+    int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */
+    int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
+    bool samples;           /* it has no length: its inputs are pictures or the like */
+    const char *warnings;   /* of the file, one per line; owned by it; NULL or "" for none */
+    /* what the file said and nobody used, for warnings */
+    bool nearest;           /* read as a relative of an architecture that is not known */
+} ft_arch;
+
+void ft__arch_release(ft_arch *arch);
+
+/* Images have no tokens; rates of such models count samples. */
+bool ft__counts_samples(const ft_arch *arch);
+const char *ft__rate_unit(const ft_arch *arch); /* "tokens/s", "images/s"; "samples/s" of a file that does not say */
+#endif

@@ -1,0 +1,10 @@
+/* The lists of a schedule's stages, before anybody runs them. */
+#ifndef FT_RANKS_PIPELINE_LISTS_H
+#define FT_RANKS_PIPELINE_LISTS_H
+#include "ranks/pipeline.h"
+
+/* Where chunk c of stage s stands in the model. */
+int64_t ft__pipeline_place(const ft_pipe *p, int64_t stage, int64_t chunk);
+/* Fills ops, op_count and in_flight, whose arrays by stage are there. */
+ft_status ft__pipeline_lists(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err);
+#endif

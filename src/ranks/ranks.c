@@ -1,0 +1,287 @@
+/* ranks.c: from a layout to the time of one step on all its GPUs.
+ *
+ * Ranks of one stage do the same at the same time, so that one of them is forecast per stage, and equal stages once. A
+ * stage's micro-batch runs through its streams (lanes.c), the pipeline puts micro-batches in order (pipeline.c), then
+ * come what is left of the exchange of gradients and the update. */
+#include "ranks/ranks.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What many GPUs add that one does not show: the slowest of them, a busy network, what a framework does beside. A share
+ * of the step at the 0.9 level, chosen for coverage on published runs. */
+static const double among_many = 0.05;
+
+static int64_t micros_of(const ft_ranks *r) { return r->work->accumulate > 0 ? r->work->accumulate : 1; }
+
+static ft_status build_stages(const ft_ranks *r, ft_stage *stages, ft_ranks_width *width, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    ft_workload once = ft__ranks_workload(r);
+    once.accumulate = 1;
+    once.layers_apart = true;
+    ft_graph *whole = NULL;
+    if (p->pp > 3) FT_TRY(ft__model_forward(r->arch, &once, r->arena, &whole, err));
+    for (int64_t s = 0; s < p->pp; s++) {
+        bool twin = false;
+        for (int64_t t = s - 1; t > 0 && whole && !twin; t--) {
+            FT_TRY(ft__ranks_twins(r, whole, t, s, &twin, err));
+            if (twin) stages[s] = stages[t];
+        }
+        if (!twin) FT_TRY(ft__ranks_stage(r, s, &stages[s], width, err));
+    }
+    return FT_OK;
+}
+
+static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const ft_ranks_width *taken, ft_piped *pipe,
+                              double *gathered, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    int64_t parts = ft__parallel_chunks(p), chunks = p->schedule == FT_DUALPIPE && p->pp > 1 ? 2 : parts;
+    size_t places = (size_t)(p->pp * chunks);
+    double *forward = ft__arena_array(r->arena, places, sizeof *forward);
+    double *backward = ft__arena_array(r->arena, places, sizeof *backward), *layers = NULL;
+    if (!forward || !backward) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline");
+    FT_TRY(ft__ranks_layer_parts(r, &layers, err));
+    for (int64_t s = 0; s < p->pp; s++)
+        for (int64_t c = 0; c < parts; c++) {
+            forward[c * p->pp + s] = parts > 1 ? stages[s].chunk_forward_ms[c] : stages[s].forward_ms;
+            backward[c * p->pp + s] = parts > 1 ? stages[s].chunk_backward_ms[c] : stages[s].backward_ms;
+        }
+    ft_pipe run = {.schedule = p->pp > 1 ? p->schedule : FT_1F1B,
+                   .stages = p->pp,
+                   .chunks = chunks,
+                   .micros = micros_of(r),
+                   .forward = forward,
+                   .backward = backward,
+                   .held = layers,
+                   .all_ahead = ft__ranks_of_2021(p, r->work),
+                   .weight_share = FT_WEIGHTS_SHARE};
+    ft_pipe_join join;
+    if (ft__ranks_joins(r)) {
+        FT_TRY(ft__ranks_join(r, stages, &run, ft__ranks_beside(taken), &join, err));
+        run.join = &join;
+    }
+    if (p->pp > 1) {
+        ft_group group = {0};
+        ft__parallel_group(p, FT_AXIS_PIPELINE, &group.size, &group.stride);
+        double bytes = stages[0].boundary_bytes;
+        ft_ranks_width width = {0};
+        bool cut = p->tp > 1 &&
+                   ft__ranks_of_2021(p, r->work); /* over the tensor ranks, and gathered where it arrives */
+        ft_group tensor = {.size = p->tp, .stride = 1};
+        if (cut) FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &tensor, bytes, gathered, &width, err));
+        if (cut) bytes /= (double)p->tp;
+        FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_SEND_RECV, &group, bytes, &run.send_ms, &width, err));
+        run.send_ms += *gathered;
+        /* Megatron's 1f1b sends and receives before it goes on; the others do it beside the next piece. */
+        run.send_share = ft__ranks_waits_for_sends(p, r->work) ? 1 : ft__ranks_beside(&width);
+    }
+    return ft__pipeline_run(&run, r->arena, pipe, err);
+}
+
+/* The pipeline begins when the first stage's host has issued its first kernel. */
+static void begin_at(ft_piped *pipe, int64_t stages, double ms)
+{
+    pipe->total_ms += ms;
+    for (int64_t s = 0; s < stages; s++) {
+        pipe->finish[s] += ms;
+        pipe->last_backward[s] += ms;
+        for (int32_t i = 0; i < pipe->op_count[s]; i++) {
+            pipe->ops[s][i].start += ms;
+            pipe->ops[s][i].end += ms;
+        }
+    }
+}
+
+static void add_kernels(const ft_stage *s, double micros, ft_step *out)
+{
+    *out = s->step;
+    for (int i = 0; i < FT_PHASE_COUNT; i++)
+        if (i != FT_UPDATE) out->phase_ms[i] *= micros;
+    out->busy_ms = 0;
+    for (int i = 0; i < FT_PHASE_COUNT; i++) out->busy_ms += out->phase_ms[i];
+    out->host_ms *= micros;
+    out->launches = 0;
+    memset(out->class_ms, 0, sizeof out->class_ms);
+    memset(out->class_flops, 0, sizeof out->class_flops);
+    for (int32_t i = 0; i < out->kernel_count; i++) {
+        ft_timed *k = &out->kernels[i];
+        const ft_node *n = &s->g->nodes[k->node];
+        if (n->phase != FT_UPDATE) k->times *= micros;
+        out->launches += k->times;
+        out->class_ms[ft__node_class(n)] += k->forecast.ms * k->times;
+        out->class_flops[ft__node_class(n)] += k->forecast.flops * k->times;
+    }
+}
+
+/* What a stage still does when the pipeline has run: the part of its gradients' exchange that nothing hid, the update,
+ * and the gathering of what was updated, now or beside the next forward pass. */
+static double after_pipeline(const ft_stage *s)
+{
+    return fmax(s->last_backward_ms - s->backward_ms, 0) + s->update_ms + s->gather_ms + s->tail_ms +
+           fmax(s->first_forward_ms - s->forward_ms, 0);
+}
+
+/* What a stage exchanges with so many micro-batches, and once in a step. */
+static void add_exchanges(const ft_ranks *r, const ft_stage *s, double micros, ft_step *out)
+{
+    double reduced = ft__ranks_reduces_each(r->parallel, r->work) ? micros : 1;
+    for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] += s->axis_ms[a] * micros;
+    out->axis_ms[FT_AXIS_DATA] += s->gather_ms + s->ahead_ms + s->first_gather_ms + s->gradient_ms * reduced;
+    out->axis_ms[FT_AXIS_TENSOR] += s->tail_ms - s->tied_ms;
+    out->axis_ms[FT_AXIS_PIPELINE] += s->tied_ms;
+}
+
+static const ft_stage *pair_of(const ft_parallel *p, const ft_stage *stages, int64_t s)
+{
+    return p->schedule == FT_DUALPIPE && p->pp > 1 ? &stages[p->pp - 1 - s] : NULL;
+}
+
+/* What a rank of each stage holds. Of equal stages the later ones hold fewer micro-batches: where theirs set the peak,
+ * it is the same moment on the earlier ones, with more of them. */
+static ft_status hold_memory(const ft_ranks *r, ft_stage *stages, const ft_piped *pipe, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    double fewer = 0; /* of the stage behind */
+    for (int64_t s = p->pp - 1; s >= 0; s--) {
+        const ft_stage *pair = pair_of(p, stages, s), *next = s + 1 < p->pp ? &stages[s + 1] : NULL;
+        double flight = ft__ranks_held(p, pipe, s, &stages[s]), behind = fewer;
+        fewer = flight;
+        bool alike = next && next->g == stages[s].g && !pair && behind >= 1 && flight >= behind;
+        if (!alike || next->held.peak_phase == FT_UPDATE) {
+            FT_TRY(ft__ranks_open_gradients(r, pipe, s, &stages[s], err));
+            FT_TRY(ft__ranks_share_memory(r, &stages[s], pair, flight, &stages[s].held, err));
+            continue;
+        }
+        double more = (flight - behind) * stages[s].saved_bytes;
+        ft_memory *m = &stages[s].held;
+        *m = next->held;
+        m->activations_bytes += more;
+        m->peak_bytes += more;
+        m->reserved_bytes += more;
+        m->fits = m->reserved_bytes + m->context_bytes <= m->capacity_bytes;
+    }
+    return FT_OK;
+}
+
+/* Of the step's time: kernels by what bounds them, the update once. Bubbles are nobody's work. */
+static void shares_of_step(double end, double exposed, ft_step *out)
+{
+    double rest = end;
+    for (int i = 0; i < 4; i++) out->regime[i] = 0;
+    for (int32_t i = 0; i < out->kernel_count; i++) {
+        const ft_forecast *f = &out->kernels[i].forecast;
+        if (f->bound == FT_COMPUTE || f->bound == FT_MEMORY)
+            out->regime[f->bound] += fmax(f->ms - f->launch_ms, 0) * out->kernels[i].times / end;
+    }
+    rest -= (out->regime[FT_COMPUTE] + out->regime[FT_MEMORY]) * end;
+    if (rest < 0) { /* kernels of several streams beside each other */
+        double all = out->regime[FT_COMPUTE] + out->regime[FT_MEMORY];
+        out->regime[FT_COMPUTE] /= all;
+        out->regime[FT_MEMORY] /= all;
+        rest = 0;
+    }
+    out->regime[FT_COMMUNICATION] = fmin(exposed / end, fmax(rest / end, 0));
+    out->regime[FT_OVERHEAD] = fmax(rest / end - out->regime[FT_COMMUNICATION], 0);
+    out->bound = FT_COMPUTE;
+    for (int i = 0; i < 4; i++)
+        if (out->regime[i] > out->regime[out->bound]) out->bound = (ft_bound)i;
+}
+
+static void rates(const ft_ranks *r, const ft_stage *stages, const ft_stage *slow, ft_step *out)
+{
+    const ft_parallel *p = r->parallel;
+    double flops = 0, executed = 0, micros = (double)out->micros;
+    for (int64_t i = 0; i < p->pp; i++) {
+        flops += stages[i].step.model_flops * micros;
+        executed += stages[i].step.executed_flops * micros;
+    }
+    out->model_flops = flops / (double)p->pp; /* per GPU: all ranks of a stage do as much */
+    out->executed_flops = executed / (double)p->pp;
+    double peak = slow->step.mfu > 0 ? slow->step.model_tflops / slow->step.mfu : 0, s = out->step_ms * 1e-3;
+    out->model_tflops = out->model_flops / s * 1e-12;
+    out->mfu = peak > 0 ? out->model_tflops / peak : 0;
+    out->hfu = peak > 0 ? out->executed_flops / s * 1e-12 / peak : 0;
+    double tokens = (double)r->work->batch * micros * (double)p->dp;
+    if (r->work->task != FT_DECODE) tokens *= (double)r->work->seq;
+    out->tokens_per_s = tokens / s / (double)out->ranks;
+}
+
+ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details, ft_graph **shown, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    int64_t micros = micros_of(r);
+    FT_TRY(ft__pipeline_check(p->schedule, p->pp, ft__parallel_chunks(p), micros, err));
+    if (p->expert_overlap > 0 && r->work->task == FT_TRAIN && micros < 2)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.expert_overlap", 0, 0,
+                           "\"expert_overlap\" hides exchanges behind another micro-batch: \"global_batch\" must be "
+                           "at least 2 * batch * dp = %lld",
+                           2 * (long long)r->work->batch * (long long)p->dp);
+    ft_stage *stages = ft__arena_array(r->arena, (size_t)p->pp, sizeof *stages);
+    if (!stages) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_ranks_width width = {0};
+    FT_TRY(build_stages(r, stages, &width, err));
+    ft_piped pipe;
+    double gathered = 0; /* of a transfer, what puts it together again */
+    FT_TRY(run_pipeline(r, stages, &width, &pipe, &gathered, err));
+    begin_at(&pipe, p->pp, stages[0].start_ms);
+
+    int64_t slowest = 0, worst = 0;
+    double end = 0, most = -1;
+    ft_memory memory = {0};
+    FT_TRY(hold_memory(r, stages, &pipe, err));
+    for (int64_t s = 0; s < p->pp; s++) {
+        const ft_stage *pair = pair_of(p, stages, s);
+        double tail = after_pipeline(&stages[s]) + (pair ? after_pipeline(pair) : 0);
+        if (pipe.finish[s] + tail > end) end = pipe.finish[s] + tail;
+        if (r->work->task != FT_TRAIN) end = stages[s].forward_ms;
+        if (stages[s].forward_ms + stages[s].backward_ms > stages[slowest].forward_ms + stages[slowest].backward_ms)
+            slowest = s;
+        if (stages[s].held.peak_bytes <= most) continue;
+        most = stages[s].held.peak_bytes;
+        memory = stages[s].held;
+        worst = s;
+    }
+    const ft_stage *slow = &stages[slowest];
+    const ft_stage *beside = pair_of(p, stages, slowest); /* dualpipe: half of the micro-batches pass either stage */
+    double own = slow->step.busy_ms - slow->step.phase_ms[FT_UPDATE], passes = (double)micros;
+    if (beside && own > 0) passes *= 0.5 * (1 + (beside->step.busy_ms - beside->step.phase_ms[FT_UPDATE]) / own);
+    add_kernels(slow, passes, out);
+    out->memory = memory;
+    double each = (beside ? 0.5 : 1) * (double)micros;
+    for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = 0;
+    add_exchanges(r, slow, each, out);
+    if (beside) add_exchanges(r, beside, each, out);
+    out->axis_ms[FT_AXIS_PIPELINE] += pipe.sent_ms[slowest];
+    out->comm_ms = 0;
+    for (int a = 0; a < FT_AXIS_COUNT; a++) out->comm_ms += out->axis_ms[a];
+    double relative_low = slow->step.low_ms / slow->step.step_ms,
+           relative_high = slow->step.high_ms / slow->step.step_ms;
+    out->step_ms = end;
+    /* What it sends itself is exchange, waited for or not; what it waits for others ends with the step, before which it
+     * may have finished. */
+    double lost = pipe.lost_ms[slowest], after = after_pipeline(slow) + (beside ? after_pipeline(beside) : 0);
+    double alone = fmax(end - stages[0].start_ms - pipe.busy_ms - lost - after, 0);
+    out->bubble_ms = fmin(fmax(pipe.bubble_ms - lost, 0), alone);
+    double updates = slow->update_ms + (beside ? beside->update_ms : 0);
+    double exposed_ms = (slow->exposed_ms + (beside ? beside->exposed_ms : 0)) * each + after - updates + lost;
+    exposed_ms -= pipe.hidden_ms[slowest];
+    out->comm_exposed_ms = fmin(fmax(exposed_ms, 0), out->comm_ms);
+    out->idle_ms = fmax(end - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
+    /* Kernels move as they do on one GPU; exchanges have their own spread; they do not know of each other. */
+    double many = among_many * atanh(r->quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);
+    out->low_ms = end * (1 - fmin(hypot(1 - relative_low, hypot(width.below * exposed, many)), 0.9));
+    out->high_ms = end * (1 + hypot(relative_high - 1, hypot(width.above * exposed, many)));
+    out->ranks = ft__parallel_ranks(p);
+    out->micros = micros;
+    out->worst_stage = worst;
+    shares_of_step(end, out->comm_exposed_ms, out);
+    rates(r, stages, slow, out);
+    out->memory.remedy = "";
+    if (!out->memory.fits) FT_TRY(ft__ranks_remedy(r, &stages[worst], &out->memory.remedy, err));
+    if (details)
+        *details = (ft_ranked){.stages = stages, .stage_count = p->pp, .gather_received_ms = gathered, .pipe = pipe};
+    if (shown) *shown = (ft_graph *)(uintptr_t)slow->g;
+    return FT_OK;
+}

@@ -1,0 +1,390 @@
+/* stage.c: one pipeline stage of one rank: its graph, its exchanges, its time. */
+#include <math.h>
+#include <string.h>
+
+#include "ranks/lanes.h"
+#include "ranks/parameters.h"
+#include "ranks/wrapper.h"
+#include "timeline/beside.h"
+
+/* -- exchanges --------------------------------------------------------------------------------- */
+
+typedef struct stage_lanes {
+    ft_lanes lanes;
+    double *comm, *gather, *scatter, *again, *spent;
+    bool *pieces;
+    double *left;
+    ft_axis *axis;
+    int32_t *awaits, *sends;
+    ft_ranks_width width;
+    double last_bucket_ms; /* what waits for the backward pass to end */
+    ft_wrapped *wrapped;
+} stage_lanes;
+
+/* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block. */
+static void unit_of(const ft_graph *g, int32_t block, bool trained, double *dense, double *expert)
+{
+    int32_t last = -1;
+    *dense = *expert = 0;
+    for (int32_t b = 0; b < g->block_count; b++)
+        if (g->blocks[b].phase == FT_FORWARD) last = b;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        bool here = t->block == block || (t->block < 0 && block == last);
+        if (t->role != FT_PARAMETER || !here || t->storage != i || (trained && !t->trained)) continue;
+        *(ft__is_expert(t) ? expert : dense) += ft__tensor_numel(t);
+    }
+}
+
+/* Bytes of an element: as parameters are gathered, as gradients are reduced. Sharded ones travel in the format of the
+ * mathematics (FSDP's mixed precision, ZeRO-3); Megatron sums gradients in fp32 where it keeps them so. */
+static double gather_element(const ft_ranks *r)
+{
+    if (r->parallel->gather_bytes > 0) return r->parallel->gather_bytes;
+    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
+    return r->work->autocast && r->parallel->zero < 3 ? 4 : flowing;
+}
+
+static double reduce_element(const ft_ranks *r) { return ft__ranks_reduce_bytes(r->parallel, r->work); }
+
+/* Gradients wait for each other until a bucket is full: DDP's 25 MiB; Megatron's 40 million elements, more on many
+ * ranks; FSDP's unit is a layer. */
+static double bucket_of(const ft_ranks *r, double element)
+{
+    if (r->parallel->bucket_bytes > 0) return r->parallel->bucket_bytes;
+    if (r->parallel->zero >= 3) return 0;
+    if (r->work->execution == FT_RUN_FUSED)
+        return fmax(40e6, 1e6 * (double)ft__ranks_replicas(r->parallel, false).size) * element;
+    return 25.0 * 1048576;
+}
+
+static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage_lanes *s, double *ms, ft_error *err)
+{
+    double one, element = gather_element(r);
+    ft_group group = ft__ranks_sharers(r->parallel, false);
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, dense * element, ms, &s->width, err));
+    group = ft__ranks_sharers(r->parallel, true);
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, expert * element, &one, &s->width, err));
+    *ms += one;
+    return FT_OK;
+}
+
+/* Beside the next forward pass: a layer's updated parameters as part of a bucket, the one that its gradients were in
+ * (Megatron's --overlap-param-gather; nobody else does this, so that its buckets are meant where none are said). Small
+ * layers share a bucket's latency. */
+static ft_status gather_ahead_ms(const ft_ranks *r, double dense, double expert, const ft_stage *stage, stage_lanes *s,
+                                 double *ms, ft_error *err)
+{
+    double said = r->parallel->bucket_bytes / reduce_element(r), one;
+    double bucket = said > 0 ? said : fmax(40e6, 1e6 * (double)ft__ranks_replicas(r->parallel, false).size);
+    double filled = fmax(fmin(bucket, stage->dense), dense), experts = fmax(fmin(bucket, stage->expert), expert);
+    FT_TRY(gather_ms(r, filled, 0, s, ms, err));
+    FT_TRY(gather_ms(r, 0, experts, s, &one, err));
+    *ms = (filled > 0 ? *ms * dense / filled : 0) + (experts > 0 ? one * expert / experts : 0);
+    return FT_OK;
+}
+
+/* Sums gradients of `bytes` over a group: to all ranks, to their shards, or to shards and then over the copies. */
+static ft_status sum_ms(const ft_ranks *r, double bytes, bool expert, stage_lanes *s, double *ms, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    ft_group all = ft__ranks_replicas(p, expert), sharers = ft__ranks_sharers(p, expert);
+    *ms = 0;
+    if (p->zero < 1) return ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &all, bytes, ms, &s->width, err);
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_REDUCE_SCATTER, &sharers, bytes, ms, &s->width, err));
+    if (sharers.size >= all.size) return FT_OK;
+    double over;
+    ft_group copies = {.size = all.size / sharers.size, .stride = all.stride * sharers.size};
+    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &copies, bytes / (double)sharers.size, &over, &s->width, err));
+    *ms += over;
+    return FT_OK;
+}
+
+/* As part of a bucket: small layers share its latency, large ones are several in a row. */
+static ft_status bucketed_ms(const ft_ranks *r, double bytes, double bucket, bool expert, stage_lanes *s, double *ms,
+                             ft_error *err)
+{
+    double filled = fmax(bucket, bytes);
+    *ms = 0;
+    if (bytes <= 0) return FT_OK;
+    FT_TRY(sum_ms(r, filled, expert, s, ms, err));
+    *ms *= bytes / filled;
+    return FT_OK;
+}
+
+static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b, ft_stage *stage, stage_lanes *s,
+                                 ft_error *err)
+{
+    const ft_block *block = &g->blocks[b];
+    const ft_parallel *p = r->parallel;
+    /* Serving engines sum small buffers by kernels of their own: vLLM's takes up to 8 MiB. */
+    const double custom_most = 8.0 * 1048576;
+    bool generates = r->work->task == FT_PREFILL || r->work->task == FT_DECODE;
+    bool engine = generates && r->work->cache == FT_CACHE_PAGED &&
+                  (r->work->execution == FT_RUN_FUSED || r->work->execution == FT_RUN_CUDA_GRAPH);
+    for (int32_t i = block->first; i < block->first + block->count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->verb != FT_DO_COMM) continue;
+        ft_group group = {0};
+        ft__parallel_group(p, n->exchange.axis, &group.size, &group.stride);
+        double bytes = n->exchange.bytes;
+        if (n->exchange.axis == FT_AXIS_EXPERT) {
+            group.skew = p->skew;
+            bytes *= ft__ranks_dispatched(r, &group);
+        }
+        if (engine && n->exchange.bytes <= custom_most) group.engine = FT_ENGINE_VLLM;
+        s->axis[i] = n->exchange.axis;
+        s->left[i] = n->exchange.axis == FT_AXIS_CONTEXT ? ft__ranks_attention_left(p, r->work) : 0;
+        s->pieces[i] = n->exchange.axis == FT_AXIS_TENSOR && ft__ranks_in_pieces(p, r->work);
+        FT_TRY(ft__ranks_exchange(r, n->exchange.kind, &group, bytes, &s->comm[i], &s->width, err));
+        stage->axis_ms[n->exchange.axis] += s->comm[i] * (double)n->count * (double)block->repeat;
+    }
+    if (block->phase == FT_UPDATE || p->dp * p->cp < 2 || r->work->task != FT_TRAIN) return FT_OK;
+    if (ft__ranks_by_parameter(p, r->work)) return FT_OK; /* those have no blocks */
+    double dense, expert, repeat = (double)block->repeat;
+    int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
+    unit_of(g, forward, false, &dense, &expert);
+    bool sharded = p->zero >= 3, ahead = p->zero >= 1 && p->gather_ahead && block->phase == FT_FORWARD;
+    if (sharded && block->phase == FT_BACKWARD && ft__ranks_keeps_gathered(p, r->work)) sharded = false;
+    if (sharded) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
+    if (ahead && !sharded) {
+        unit_of(g, forward, true, &dense, &expert); /* what was updated */
+        FT_TRY(gather_ahead_ms(r, dense, expert, stage, s, &s->gather[b], err));
+    }
+    if (sharded)
+        *(ft__ranks_gathers_each(p, r->work) ? &stage->axis_ms[FT_AXIS_DATA]
+                                             : &stage->first_gather_ms) += s->gather[b] * repeat;
+    if (ahead && !sharded) stage->ahead_ms += s->gather[b] * repeat;
+    if (block->phase != FT_BACKWARD) return FT_OK;
+    double element = reduce_element(r), bucket = bucket_of(r, element), one;
+    unit_of(g, forward, true, &dense, &expert);
+    /* No bucket holds more than there is, and experts have buckets of their own. */
+    FT_TRY(bucketed_ms(r, dense * element, fmin(bucket, stage->dense * element), false, s, &s->scatter[b], err));
+    FT_TRY(bucketed_ms(r, expert * element, fmin(bucket, stage->expert * element), true, s, &one, err));
+    s->scatter[b] += one;
+    stage->gradient_ms += s->scatter[b] * repeat;
+    return FT_OK;
+}
+
+/* Weights' gradients of products cut by columns read what was gathered going forward, of which only this rank's tokens
+ * were kept: the first of its readers waits until it is gathered again. */
+static ft_status gather_again(const ft_ranks *r, const ft_graph *g, stage_lanes *s, ft_error *err)
+{
+    if (!r->parallel->sp || r->parallel->tp < 2) return FT_OK;
+    double *bytes = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *bytes);
+    if (!bytes) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_group group = {0};
+    ft__parallel_group(r->parallel, FT_AXIS_TENSOR, &group.size, &group.stride);
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        bool gathers = n->verb == FT_DO_COMM && n->exchange.axis == FT_AXIS_TENSOR &&
+                       n->exchange.kind == FT_EXCHANGE_ALL_GATHER && n->workspace > 0;
+        if (gathers) bytes[n->out[0]] = n->exchange.bytes;
+        bool product = n->verb == FT_DO_LINEAR || n->verb == FT_DO_MATMUL;
+        for (int k = 0; k < n->in_count && n->phase == FT_BACKWARD && product; k++) {
+            if (n->in[k] < 0 || !(bytes[n->in[k]] > 0)) continue;
+            FT_TRY(
+                ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, bytes[n->in[k]], &s->again[i], &s->width, err));
+            bytes[n->in[k]] = 0;
+        }
+    }
+    return FT_OK;
+}
+
+static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *step, ft_stage *stage, stage_lanes *out,
+                          ft_error *err)
+{
+    size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
+    out->comm = ft__arena_array(r->arena, nodes, sizeof *out->comm);
+    out->again = ft__arena_array(r->arena, nodes, sizeof *out->again);
+    out->left = ft__arena_array(r->arena, nodes, sizeof *out->left);
+    out->pieces = ft__arena_array(r->arena, nodes, sizeof *out->pieces);
+    out->axis = ft__arena_array(r->arena, nodes, sizeof *out->axis);
+    out->awaits = ft__arena_array(r->arena, nodes, sizeof *out->awaits);
+    out->sends = ft__arena_array(r->arena, nodes, sizeof *out->sends);
+    out->gather = ft__arena_array(r->arena, blocks, sizeof *out->gather);
+    out->scatter = ft__arena_array(r->arena, blocks, sizeof *out->scatter);
+    out->spent = ft__arena_array(r->arena, blocks, sizeof *out->spent);
+    if (!out->comm || !out->again || !out->left || !out->pieces || !out->axis || !out->awaits || !out->sends ||
+        !out->gather || !out->scatter || !out->spent)
+        return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    out->wrapped = ft__arena_alloc(r->arena, sizeof *out->wrapped);
+    if (!out->wrapped) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    FT_TRY(ft__ranks_wrapped(r, stage, out->wrapped, err));
+    FT_TRY(ft__lanes_awaits(g, out->awaits, out->sends, err));
+    for (int32_t b = 0; b < g->block_count; b++) FT_TRY(block_exchanges(r, g, b, stage, out, err));
+    FT_TRY(gather_again(r, g, out, err));
+    for (int32_t b = 0; b < g->block_count; b++)
+        for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++)
+            stage->axis_ms[FT_AXIS_TENSOR] += out->again[i] * (double)g->blocks[b].repeat;
+    const ft_sharded *sharded = NULL;
+    if (ft__ranks_by_parameter(r->parallel, r->work) && r->parallel->dp * r->parallel->cp > 1)
+        FT_TRY(ft__ranks_parameters(r, stage, &out->width, &sharded, err));
+    /* The embedding's gradient is the last one. */
+    double bucket = fmin(bucket_of(r, reduce_element(r)), stage->dense * reduce_element(r));
+    if (bucket > 0 && r->parallel->dp * r->parallel->cp > 1)
+        FT_TRY(sum_ms(r, bucket, false, out, &out->last_bucket_ms, err));
+    /* Megatron, Transformer Engine */
+    bool overlapping = r->work->execution == FT_RUN_FUSED && !ft__ranks_of_2021(r->parallel, r->work);
+    out->lanes = (ft_lanes){.g = g,
+                            .beats = step->pace->beats,
+                            .entry = out->wrapped->entry,
+                            .pass = out->wrapped->pass,
+                            .comm = out->comm,
+                            .axis = out->axis,
+                            .awaits = out->awaits,
+                            .sends = out->sends,
+                            .left = out->left,
+                            .pieces = out->pieces,
+                            .again = out->again,
+                            .gather = out->gather,
+                            .scatter = out->scatter,
+                            .sharded = sharded,
+                            .latency = step->pace->latency,
+                            .gap = step->pace->gap,
+                            .queue = step->pace->queue,
+                            .piece_count = (double)r->parallel->tp,
+                            .async = overlapping,
+                            .beside = ft__ranks_beside(&out->width),
+                            .sms = ft__beside_whole(r->device) ? r->device->sms : 0,
+                            .copies = ft__ranks_in_pieces(r->parallel, r->work),
+                            .spent = out->spent};
+    return FT_OK;
+}
+
+/* -- the stage --------------------------------------------------------------------------------- */
+
+/* States are updated where they live. */
+static void shard_update(const ft_ranks *r, const ft_stage *s, ft_graph *g)
+{
+    if (r->parallel->zero < 1) return;
+    double kept = ft__ranks_kept(r->parallel, s->dense, s->expert);
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].verb == FT_DO_OPTIMIZER && g->nodes[i].op.kind == FT_OP_OPTIMIZER) {
+            int64_t *params = &g->nodes[i].op.u.optimizer.params;
+            *params = (int64_t)ceil((double)*params * kept);
+            if (g->nodes[i].op.u.optimizer.tensors > *params) g->nodes[i].op.u.optimizer.tensors = *params;
+        }
+}
+
+/* What is gathered and reduced at once. FSDP's units are layers, and a root that has everything else: it is gathered
+ * from the first forward kernel to the last backward one, since it has both the embedding and the head. */
+static void measure_units(const ft_ranks *r, ft_stage *s)
+{
+    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
+    for (int32_t b = 0; b < s->g->block_count; b++) {
+        const ft_block *block = &s->g->blocks[b];
+        double dense, expert;
+        if (block->phase != FT_FORWARD) continue;
+        bool root = ft__ranks_fsdp(r->parallel, r->work) && !ft__block_is_layer(block);
+        unit_of(s->g, b, false, &dense, &expert);
+        double gathered = (dense + expert) * gather_element(r);
+        s->gathered_bytes += gathered * (double)block->repeat;
+        unit_of(s->g, b, true, &dense, &expert);
+        double reduced = (dense + expert) * reduce_element(r);
+        if (root) {
+            s->root_bytes += gathered;
+            s->root_gradient_bytes += reduced;
+            if (block->carry_in != FT_NONE) s->head_gradient_bytes += (dense + expert) * flowing;
+        } else {
+            s->layer_bytes = fmax(s->layer_bytes, gathered);
+            s->layer_gradient_bytes = fmax(s->layer_gradient_bytes, reduced);
+            s->layer_flowing_bytes = fmax(s->layer_flowing_bytes, (dense + expert) * flowing);
+        }
+    }
+}
+
+ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err)
+{
+    ft_workload work = ft__ranks_workload(r), once = work;
+    once.accumulate = 1;
+    once.layers_apart = r->parallel->pp > 1 || ft__ranks_fsdp(r->parallel, r->work);
+    ft_graph *g = NULL;
+    memset(out, 0, sizeof *out);
+    out->count = 1;
+    ft_divisible model = ft__ranks_model(r->arch, r->work);
+    FT_TRY(ft__model_forward(r->arch, &once, r->arena, &g, err));
+    FT_TRY(ft__layout_stage(g, r->parallel, index, &out->chunks, err));
+    FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
+    FT_TRY(ft__model_complete(r->arch, &work, g, err));
+    ft__loss_memory(g, ft__ranks_loss(r->parallel, r->work));
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role != FT_PARAMETER || !t->trained || t->storage != i) continue;
+        double elements = ft__tensor_numel(t) * (double)t->copies;
+        *(ft__is_expert(t) ? &out->expert : &out->dense) += elements;
+        out->gradient_bytes += elements * fmax(2, t->element_bytes);
+    }
+    shard_update(r, out, g);
+    out->g = g;
+    measure_units(r, out);
+    return ft__ranks_chunk_parts(r, index, out, err);
+}
+
+/* After the last backward pass: gradients of what every tensor rank holds whole but has seen some tokens of, and of a
+ * table that the first and the last stage both hold (Megatron's finalize_model_grads). */
+static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    double element = ft__ranks_reduce_bytes(p, r->work), ms;
+    if (r->work->execution != FT_RUN_FUSED)
+        element = r->work->master_weights || r->work->autocast ? 4 : ft_dtype_bytes(r->work->dtype);
+    if (p->sp && p->tp > 1) {
+        ft_group group = {.size = p->tp, .stride = 1};
+        FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &group, out->replicated * element, &ms, width, err));
+        out->tail_ms += ms;
+    }
+    if (p->pp > 1 && r->arch->tied && (index == 0 || index == p->pp - 1)) {
+        ft_group ends = {.size = 2, .stride = (p->pp - 1) * p->tp * p->cp * p->dp};
+        double bytes = (double)r->arch->vocab * (double)r->arch->hidden / (double)p->tp * element;
+        FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &ends, bytes, &ms, width, err));
+        out->tail_ms += ms;
+        out->tied_ms = ms;
+    }
+    return FT_OK;
+}
+
+ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err)
+{
+    ft_workload once = *r->work;
+    once.accumulate = 1;
+    once.unpaused = r->work->task == FT_TRAIN ? r->work->accumulate : 0;
+    stage_lanes lanes = {0};
+    FT_TRY(ft__ranks_graph(r, index, out, err));
+    const ft_graph *g = out->g;
+    FT_TRY(ft__step_forecast(g, &once, r->device, r->predictor, r->quantile, r->memo, r->arena, &out->step, err));
+    if (r->work->accumulate > 1 && !r->work->master_weights) /* gradients wait from micro-batch to micro-batch */
+        FT_TRY(ft__step_memory(g, r->work, r->device, &out->step.memory, err));
+    FT_TRY(lanes_of(r, g, &out->step, out, &lanes, err));
+    FT_TRY(ft__ranks_time(r, &lanes.lanes, lanes.last_bucket_ms, out, err));
+    ft_lanes *kept = ft__arena_alloc(r->arena, sizeof *kept);
+    if (!kept) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    *kept = lanes.lanes;
+    out->lanes = kept;
+    out->saved_bytes = out->step.memory.saved_bytes;
+    if (r->work->task == FT_TRAIN) {
+        if (r->parallel->zero >= 1 && r->parallel->zero < 3 && !r->parallel->gather_ahead) /* updated shards */
+            FT_TRY(gather_ms(r, out->dense, out->expert, &lanes, &out->gather_ms, err));
+        FT_TRY(tail_of(r, index, out, &lanes.width, err));
+    }
+    width->below = fmax(width->below, lanes.width.below);
+    width->above = fmax(width->above, lanes.width.above);
+    width->taken = fmax(width->taken, lanes.width.taken);
+    return FT_OK;
+}
+
+ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, int64_t b, bool *same, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    size_t blocks = (size_t)whole->block_count, parts = blocks * (size_t)ft__parallel_chunks(p);
+    *same = false;
+    if (a < 1 || b < 1 || a >= p->pp - 1 || b >= p->pp - 1) return FT_OK;
+    int64_t *one = ft__arena_array(r->arena, blocks * 2, sizeof *one);
+    double *part = ft__arena_array(r->arena, parts * 2, sizeof *part);
+    if (!one || !part) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__layout_shares(whole, p, a, one, part, err));
+    FT_TRY(ft__layout_shares(whole, p, b, one + blocks, part + parts, err));
+    *same = !memcmp(one, one + blocks, blocks * sizeof *one);
+    for (size_t i = 0; i < parts; i++) *same = *same && part[i] == part[parts + i];
+    return FT_OK;
+}

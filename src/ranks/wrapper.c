@@ -1,0 +1,46 @@
+/* wrapper.c: what keeping replicas together costs the host beyond the exchanges themselves. */
+#include "ranks/wrapper.h"
+
+#include "kernel/host.h"
+#include "timeline/stream.h"
+
+/* Parameter tensors of one iteration of a block. */
+static double tensors_of(const ft_graph *g, int32_t block)
+{
+    double count = 0;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        count += t->role == FT_PARAMETER && t->storage == i && t->block == block;
+    }
+    return count;
+}
+
+ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_error *err)
+{
+    const ft_graph *g = s->g;
+    const ft_pace *pace = s->step.pace;
+    const ft_host host = ft__step_host(r->work);
+    const bool sharded = ft__ranks_fsdp(r->parallel, r->work);
+    /* DDP's copies are made with the last micro-batch (no_sync before it): each gets its share. */
+    const double share = sharded || r->work->accumulate < 2 ? 1 : 1 / (double)r->work->accumulate;
+    out->entry = pace->entry;
+    for (int i = 0; i < FT_PHASE_COUNT; i++) out->pass[i] = pace->pass[i];
+    if (r->work->task != FT_TRAIN || r->parallel->dp * r->parallel->cp < 2) return FT_OK;
+    if (ft__ranks_by_parameter(r->parallel, r->work)) return FT_OK; /* its hooks are counted with its gathers */
+    double *entry = ft__arena_array(r->arena, (size_t)g->block_count + 1, sizeof *entry), all = 0;
+    if (!entry) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        bool back = block->mirror >= 0;
+        double tensors = tensors_of(g, back ? block->mirror : b);
+        double ms = ft__host_wrapper_us(&host, sharded, back ? FT_BACKWARD : FT_FORWARD, tensors) * share * 1e-3;
+        entry[b] = pace->entry[b] + ms;
+        s->step.host_ms += ms * (double)block->repeat;
+        if (!back) all += tensors * (double)block->repeat;
+    }
+    double update = ft__host_wrapper_us(&host, sharded, FT_UPDATE, all) * 1e-3;
+    out->entry = entry;
+    out->pass[FT_UPDATE] += update;
+    s->step.host_ms += update;
+    return FT_OK;
+}

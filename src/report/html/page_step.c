@@ -1,0 +1,255 @@
+/* page_step.c: one step as a page: how long and how sure, where the time goes, what memory it takes, what to change. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/html/page.h"
+#include "report/html/page_parts.h"
+#include "report/text/advice_words.h"
+#include "report/text/lines.h"
+#include "report/text/step_words.h"
+
+static const ft_style plain = {.unicode = true, .width = 100000};
+
+typedef bool draws(ft_text *out, const ft_frame *f, const ft_step_view *v);
+
+static bool both(ft_text *out, const ft_step_view *v, draws *draw)
+{
+    return draw(out, &ft__frame_wide, v) && draw(out, &ft__frame_narrow, v);
+}
+
+/* -- single pictures --------------------------------------------------------------------------- */
+
+const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {"roofline",  "timeline", "memory",  "layers", "classes",
+                                                             "intervals", "pipeline", "scaling", NULL};
+
+static bool draw_scaling(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    return ft__picture_scale(out, f, v->scale);
+}
+
+static bool scales(const ft_step_view *v) { return v->scale && v->scale->weak_count > 1; }
+
+ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name, ft_error *err)
+{
+    static draws *const draw[FT_STEP_PICTURES] = {ft__svg_step_roofline, ft__svg_timeline, ft__svg_memory,
+                                                  ft__svg_layers,        ft__svg_classes,  ft__svg_step_ranges,
+                                                  ft__svg_stages,        draw_scaling};
+    for (int i = 0; i < FT_STEP_PICTURES; i++) {
+        if (strcmp(name, ft__step_pictures[i])) continue;
+        if (draw[i] == ft__svg_stages && (!v->ranked || v->ranked->stage_count < 2))
+            return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "this step has no pipeline to draw; --pp makes one");
+        if (draw[i] == draw_scaling && !scales(v))
+            return ft__fail_at(err, FT_E_NAME, "picture", 0, 0,
+                               "this step has no scaling curve: it cannot be laid out");
+        return draw[i](out, &ft__frame_alone, v) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
+    }
+    const char *near = ft__nearest(name, ft__step_pictures, FT_STEP_PICTURES);
+    return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "no picture \"%.40s\"; %s%s%s", name,
+                       near ? "did you mean \""
+                            : "there are roofline, timeline, memory, layers, classes, intervals, pipeline, scaling",
+                       near ? near : "", near ? "\"?" : "");
+}
+
+/* -- summary ----------------------------------------------------------------------------------- */
+
+void ft__page_open_as(ft_text *out, const char *title)
+{
+    ft_text first = {.cap = 65536}, rest = {.cap = 65536};
+    size_t n = strcspn(title, "\n");
+    ft__text_add_n(&first, title, n);
+    for (const char *at = title + n + (title[n] == '\n'); *at; at += n + (at[n] == '\n')) {
+        n = strcspn(at, "\n");
+        if (rest.length) ft__text_add(&rest, "; ");
+        ft__text_add_n(&rest, at, n);
+    }
+    ft__page_open(out, first.at ? first.at : "", rest.at ? rest.at : "");
+    out->failed |= first.failed || rest.failed;
+    ft__text_free(&first);
+    ft__text_free(&rest);
+}
+
+static void open_page(ft_text *out, const ft_step_view *v)
+{
+    ft_text t = {.cap = 65536};
+    ft__screen_step_title(&t, &plain, v);
+    ft__page_open_as(out, t.at ? t.at : v->model);
+    out->failed |= t.failed;
+    ft__text_free(&t);
+}
+
+static void add_interval(ft_text *t, double low, double high)
+{
+    ft__add_figure(t, low, 4);
+    ft__text_add(t, " – ");
+    ft__add_figure(t, high, 4);
+    ft__text_add(t, " ms, ");
+}
+
+static void summary(ft_text *out, const ft_step_view *v)
+{
+    const ft_step *s = v->step;
+    const ft_memory *m = &s->memory;
+    ft_text a = {.cap = 1024}, b = {.cap = 1024};
+    ft__page_figures(out);
+    ft__add_figure(&a, s->step_ms, 4);
+    ft__text_add(&a, " ms");
+    add_interval(&b, s->low_ms, s->high_ms);
+    ft__add_confidence(&b, v->quantile);
+    ft__page_figure(out, NULL, "step", a.at, b.at);
+
+    ft__text_clear(&a);
+    ft__text_clear(&b);
+    bool samples = ft__counts_samples(v->arch);
+    double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v);
+    ft__add_figure(&a, rate, 4);
+    ft__text_addf(&a, " %s", ft__rate_unit(v->arch));
+    ft__text_add(&b, "MFU ");
+    ft__add_percent(&b, s->mfu);
+    ft__text_add(&b, ", HFU ");
+    ft__add_percent(&b, s->hfu);
+    if (v->ranked) {
+        ft__text_add(&b, "; per GPU ");
+        ft__add_figure(&b, rate / (double)ft__view_gpus(v), 4);
+    }
+    ft__page_figure(out, NULL, "rate", a.at, b.at);
+
+    ft__text_clear(&b);
+    const double bubble = ft__bubble_share(s);
+    for (int i = 0, said = 0; i < 5; i++) {
+        double share = i == 4 ? bubble : i == FT_OVERHEAD ? s->regime[i] - bubble : s->regime[i];
+        if (share < 0.005) continue;
+        ft__text_addf(&b, "%s%s ", said++ ? ", " : "", i == 4 ? "pipeline bubble" : ft__bound_keys[i].name);
+        ft__add_percent(&b, share);
+    }
+    ft__page_figure(out, NULL, "held by", ft__view_held_words(v), b.at ? b.at : "");
+
+    ft__text_clear(&a);
+    ft__text_clear(&b);
+    ft__add_gib(&a, m->reserved_bytes + m->context_bytes);
+    ft__text_add(&a, " GiB");
+    ft__text_add(&b, m->fits ? "fits: " : "does not fit: ");
+    ft__add_gib(&b, fabs(m->capacity_bytes - m->reserved_bytes - m->context_bytes));
+    ft__text_addf(&b, " GiB %s of ", m->fits ? "left" : "short");
+    ft__add_gib(&b, m->capacity_bytes);
+    if (!m->fits && m->remedy && *m->remedy) ft__text_addf(&b, "; would fit: %s", m->remedy);
+    ft__page_figure(out, m->fits ? "good" : "bad", "memory per GPU", a.at, b.at);
+    ft__page_figures_end(out);
+    if (v->warnings && *v->warnings) {
+        ft__text_add(out, "<ul class=\"warn\">");
+        for (const char *at = v->warnings; *at;) {
+            size_t n = strcspn(at, "\n");
+            ft__text_clear(&a);
+            ft__text_add_n(&a, at, n);
+            ft__text_add(out, "<li>");
+            ft__markup_text(out, a.at ? a.at : "");
+            ft__text_add(out, "</li>");
+            at += n + (at[n] == '\n');
+        }
+        ft__text_add(out, "</ul>\n");
+    }
+    out->failed |= a.failed || b.failed;
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+/* -- where the time goes ----------------------------------------------------------------------- */
+
+enum { TIME_PARTS = 7 };
+
+static size_t time_parts(const ft_step_view *v, const char *names[TIME_PARTS], double ms[TIME_PARTS])
+{
+    const ft_step *s = v->step;
+    const struct {
+        const char *name;
+        double ms;
+    } all[TIME_PARTS] = {{"forward", s->phase_ms[FT_FORWARD]},     {"recompute", s->phase_ms[FT_RECOMPUTE]},
+                         {"backward", s->phase_ms[FT_BACKWARD]},   {"optimizer", s->phase_ms[FT_UPDATE]},
+                         {"exposed exchange", s->comm_exposed_ms}, {"pipeline bubble", s->bubble_ms},
+                         {"GPU waits for the host", s->idle_ms}};
+    size_t count = 0;
+    for (int i = 0; i < TIME_PARTS; i++)
+        if (all[i].ms > 0.0005 * s->step_ms) {
+            names[count] = all[i].name;
+            ms[count++] = all[i].ms;
+        }
+    return count;
+}
+
+bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    static const ft_key keys[3] = {{"b0", "kernels"}, {"b3", "exchanges, bubble"}, {"b2", "waiting"}};
+    const char *names[TIME_PARTS];
+    double ms[TIME_PARTS];
+    size_t count = time_parts(v, names, ms);
+    ft_bar_row rows[TIME_PARTS] = {{0}};
+    char remarks[TIME_PARTS][48];
+    for (size_t i = 0; i < count; i++) {
+        int part = !strncmp(names[i], "exp", 3) || !strncmp(names[i], "pipe", 4) ? 1
+                   : !strncmp(names[i], "GPU", 3)                                ? 2
+                                                                                 : 0;
+        rows[i].label = names[i];
+        rows[i].part[part] = ms[i];
+        ft_text t = {.cap = 40};
+        ft__add_figure(&t, ms[i], 3);
+        ft__text_add(&t, " ms, ");
+        ft__add_percent(&t, ms[i] / v->step->step_ms);
+        snprintf(remarks[i], sizeof remarks[i], "%s", t.at ? t.at : "");
+        ft__text_free(&t);
+        rows[i].remark = remarks[i];
+    }
+    return ft__svg_bars(out, f, "phases", "Where the time goes", "ms", keys, 3, rows, count, v->step->step_ms);
+}
+
+bool ft__page_step(ft_text *out, const ft_step_view *v)
+{
+    open_page(out, v);
+    summary(out, v);
+    bool drawn = true;
+    if (!v->memory_only) {
+        ft__page_section(out, "time", "Where the time goes", v->ranked ? "Of the slowest pipeline stage's GPU." : "");
+        drawn = both(out, v, ft__svg_phases);
+        ft__page_section_end(out);
+        drawn = drawn && ft__page_advice(out, v);
+        ft__page_section(out, "timeline", "Timeline",
+                         "One step on one GPU. Kernels too short for a pixel share one; grey track means that the GPU "
+                         "waits.");
+        drawn = drawn && both(out, v, ft__svg_timeline);
+        if (v->ranked && v->ranked->stage_count > 1) {
+            ft__text_add(out, "<h3>Pipeline</h3>\n");
+            drawn = drawn && both(out, v, ft__svg_stages) && ft__page_stages(out, v);
+        }
+        ft__page_section_end(out);
+        ft__page_section(out, "roofline", "Roofline",
+                         "Every kernel of the step, as large as the time it takes. Under the slanted roof memory "
+                         "bandwidth is the limit, under the flat one arithmetic.");
+        drawn = drawn && both(out, v, ft__svg_step_roofline) && ft__page_kernels(out, v);
+        ft__page_section_end(out);
+    }
+    ft__page_section(out, "memory", "Memory over the step", v->ranked ? "Of the fullest pipeline stage's GPU." : "");
+    drawn = drawn && both(out, v, ft__svg_memory);
+    ft__page_memory(out, v);
+    ft__page_section_end(out);
+    if (!v->memory_only) {
+        ft__page_section(out, "layers", "Layers and classes", "By what holds them.");
+        drawn = drawn && both(out, v, ft__svg_layers) && ft__page_layers(out, v);
+        ft__text_add(out, "<h3>Classes of kernels</h3>\n");
+        drawn = drawn && both(out, v, ft__svg_classes);
+        ft__page_classes(out, v);
+        ft__page_section_end(out);
+        if (scales(v)) {
+            ft__page_section(out, "scaling", "On more GPUs",
+                             "Data parallel over the layout asked for. Weak: every GPU keeps its work; strong: the "
+                             "batch of the step stays. Bands are where the truth should lie.");
+            drawn = drawn && ft__page_curves(out, v->scale);
+            ft__page_section_end(out);
+        }
+        ft__page_section(out, "intervals", "How sure",
+                         "Where the truth should lie, for the step and for the kernels that take most of it.");
+        drawn = drawn && both(out, v, ft__svg_step_ranges);
+        ft__page_section_end(out);
+    }
+    ft__page_close(out);
+    return drawn && !out->failed;
+}

@@ -1,0 +1,183 @@
+/* page_steps.c: pages of several forecasts: the same step on several GPUs, any command over a range of one number. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/html/page.h"
+#include "report/text/lines.h"
+#include "report/text/step_screen.h"
+#include "report/text/step_words.h"
+
+/* -- GPUs -------------------------------------------------------------------------------------- */
+
+bool ft__picture_steps(ft_text *out, const ft_frame *f, const ft_step_case *cases, size_t count)
+{
+    ft_bar_row *rows = calloc(count + 1, sizeof *rows);
+    char(*remarks)[48] = calloc(count + 1, sizeof *remarks);
+    for (size_t i = 0; rows && remarks && i < count; i++) {
+        const ft_step *s = &cases[i].step;
+        snprintf(remarks[i], sizeof remarks[i], "%.4g ms%s", s->step_ms, s->memory.fits ? "" : ", does not fit");
+        rows[i] = (ft_bar_row){.label = cases[i].device.name, .remark = remarks[i]};
+        for (int b = 0; b < 4; b++) rows[i].part[b] = fmax(s->regime[b], 0) * s->step_ms;
+    }
+    bool drawn = rows && remarks &&
+                 ft__svg_bars(out, f, "gpus", "Time by GPU", "ms", ft__bound_keys, 4, rows, count, 0);
+    free(rows);
+    free(remarks);
+    return drawn;
+}
+
+static bool step_ranges(ft_text *out, const ft_frame *f, const ft_step_case *cases, size_t count)
+{
+    ft_range_row *rows = calloc(count + 1, sizeof *rows);
+    for (size_t i = 0; rows && i < count; i++)
+        rows[i] = (ft_range_row){cases[i].device.name, cases[i].step.step_ms, cases[i].step.low_ms,
+                                 cases[i].step.high_ms};
+    bool drawn = rows && ft__svg_ranges(out, f, "intervals", "How sure", rows, count);
+    free(rows);
+    return drawn;
+}
+
+static void percent_cell(ft_page_table *t, double share)
+{
+    ft__text_clear(&t->cell);
+    ft__add_percent(&t->cell, share);
+    ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
+}
+
+static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
+{
+    static const char *const head[] = {"GPU", "step, ms",  "low",  "high",   "speed", "tokens/s per GPU",
+                                       "MFU", "peak, GiB", "fits", "held by"};
+    ft_page_table t;
+    ft__page_table_open(&t, out, "figures", "lrrrrrrrll", head);
+    for (size_t i = 0; i < count; i++) {
+        const ft_step *s = &cases[i].step;
+        ft__page_table_cell(&t, cases[i].device.name);
+        ft__page_table_figure(&t, s->step_ms, 4);
+        ft__page_table_figure(&t, s->low_ms, 4);
+        ft__page_table_figure(&t, s->high_ms, 4);
+        ft__text_clear(&t.cell);
+        ft__text_addf(&t.cell, "%.2f×", cases[0].step.step_ms / s->step_ms);
+        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
+        ft__page_table_figure(&t, s->tokens_per_s, 4);
+        percent_cell(&t, s->mfu);
+        ft__page_table_figure(&t, s->memory.peak_bytes / 1073741824.0, 3);
+        ft__page_table_cell(&t, s->memory.fits ? "yes" : "no");
+        ft__page_table_cell(&t, ft__step_held_words(s));
+    }
+    ft__page_table_close(&t);
+}
+
+bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, size_t count, double quantile)
+{
+    ft_text a = {.cap = 1024}, b = {.cap = 1024};
+    size_t fastest = 0;
+    for (size_t i = 1; i < count; i++) {
+        const ft_step *s = &cases[i].step, *best = &cases[fastest].step;
+        if (s->memory.fits != best->memory.fits ? s->memory.fits : s->step_ms < best->step_ms) fastest = i;
+    }
+    ft__page_open_as(out, title);
+    ft__page_figures(out);
+    ft__add_figure(&a, cases[fastest].step.step_ms, 4);
+    ft__text_add(&a, " ms");
+    ft__add_figure(&b, cases[fastest].step.low_ms, 4);
+    ft__text_add(&b, " – ");
+    ft__add_figure(&b, cases[fastest].step.high_ms, 4);
+    ft__text_add(&b, " ms, ");
+    ft__add_confidence(&b, quantile);
+    ft__page_figure(out, NULL, cases[fastest].step.memory.fits ? "fastest that fits" : "fastest; none fits", a.at,
+                    b.at);
+    ft__page_figure(out, NULL, "on", cases[fastest].device.name, cases[fastest].device.title);
+    ft__page_figures_end(out);
+    out->failed |= a.failed || b.failed;
+    ft__text_free(&a);
+    ft__text_free(&b);
+    ft__page_section(out, "picture", "GPUs side by side", "By what holds the step.");
+    bool drawn = ft__picture_steps(out, &ft__frame_wide, cases, count) &&
+                 ft__picture_steps(out, &ft__frame_narrow, cases, count);
+    steps_table(out, cases, count);
+    ft__page_section_end(out);
+    ft__page_section(out, "sure", "How sure", "Where the truth should lie.");
+    drawn = drawn && step_ranges(out, &ft__frame_wide, cases, count) &&
+            step_ranges(out, &ft__frame_narrow, cases, count);
+    ft__page_section_end(out);
+    ft__page_close(out);
+    return drawn && !out->failed;
+}
+
+/* -- a range ----------------------------------------------------------------------------------- */
+
+static bool doubles(const ft_page_range *r)
+{
+    return r->count >= 3 && r->x[0] >= 1 && r->x[r->count - 1] > 1.5 * r->x[r->count - 2];
+}
+
+bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r)
+{
+    size_t gpus = r->gpu_count < FT_CURVES ? r->gpu_count : FT_CURVES;
+    double *at = calloc(4 * gpus * r->count + 1, sizeof *at);
+    if (!at) return false;
+    bool band = gpus == 1 && r->low && r->high;
+    ft_curves c = {.id = "sweep",
+                   .title = r->title,
+                   .x_name = r->key,
+                   .y_name = r->figure,
+                   .log_x = doubles(r),
+                   .log_y = doubles(r)};
+    for (size_t g = 0; g < gpus; g++) {
+        double *x = at + 4 * g * r->count, *y = x + r->count, *low = y + r->count, *high = low + r->count;
+        size_t n = 0;
+        for (size_t i = 0; i < r->count; i++) {
+            size_t k = g * r->count + i;
+            if (!isfinite(r->y[k])) continue; /* where the answer was no, there is nothing to draw */
+            x[n] = r->x[i];
+            y[n] = r->y[k];
+            low[n] = band && isfinite(r->low[k]) ? r->low[k] : r->y[k];
+            high[n] = band && isfinite(r->high[k]) ? r->high[k] : r->y[k];
+            n++;
+        }
+        c.curve[c.count++] = (ft_curve){r->gpus[g], x, y, band ? low : NULL, band ? high : NULL, n};
+    }
+    bool drawn = ft__svg_curves(out, f, &c);
+    free(at);
+    return drawn;
+}
+
+bool ft__page_range(ft_text *out, const ft_page_range *r)
+{
+    enum { MOST = 24 };
+    char columns[MOST + 1] = "lr";
+    const char *head[MOST] = {"GPU", r->key};
+    size_t shown = r->columns < MOST - 2 ? r->columns : MOST - 2;
+    for (size_t i = 0; i < shown; i++) head[i + 2] = r->head[i], columns[i + 2] = r->align[i];
+    ft_text words = {.cap = 65536};
+    for (size_t g = 0; g < r->gpu_count; g++) ft__text_addf(&words, "%s%s", g ? ", " : "on ", r->gpus[g]);
+    if (r->fixed && *r->fixed) ft__text_addf(&words, "; %s", r->fixed);
+    ft__page_open(out, r->title, words.at ? words.at : "");
+    out->failed |= words.failed;
+    ft__text_free(&words);
+    bool band = r->gpu_count == 1 && r->low;
+    ft__page_section(out, "curve", r->figure, band ? "The band is where the truth should lie." : "");
+    bool drawn = ft__picture_range(out, &ft__frame_wide, r) && ft__picture_range(out, &ft__frame_narrow, r);
+    ft__page_section_end(out);
+    ft__page_section(out, "figures", "Figures", "");
+    ft_page_table t;
+    bool plain = ft__points_plain(r->x, r->count);
+    ft__page_table_open(&t, out, "figures", columns, head);
+    for (size_t k = 0; k < r->gpu_count * r->count; k++) {
+        ft__page_table_cell(&t, r->gpus[k / r->count]);
+        ft__text_clear(&t.cell);
+        ft__add_point(&t.cell, r->x[k % r->count], plain);
+        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
+        for (size_t i = 0; i < shown; i++) {
+            const char *cell = r->cells[k * r->columns + i];
+            ft__page_table_cell(&t, cell ? cell : "");
+        }
+    }
+    ft__page_table_close(&t);
+    ft__page_section_end(out);
+    ft__page_close(out);
+    return drawn && !out->failed;
+}

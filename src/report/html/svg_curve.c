@@ -1,0 +1,110 @@
+/* svg_curve.c: curves over one size, with their intervals behind them. */
+#include <math.h>
+#include <stdio.h>
+
+#include "report/html/svg_pictures.h"
+#include "report/text/style.h"
+
+enum { MOST_DOTS = 48 }; /* of one curve: more would run into each other */
+
+static void find_ends(const ft_curves *c, ft_ruler *x, ft_ruler *y)
+{
+    *x = (ft_ruler){.low = 1e300, .high = -1e300, .log = c->log_x};
+    *y = (ft_ruler){.low = c->log_y ? 1e300 : 0, .high = 0, .log = c->log_y};
+    for (size_t k = 0; k < c->count; k++)
+        for (size_t i = 0; i < c->curve[k].count; i++) {
+            const ft_curve *v = &c->curve[k];
+            x->low = fmin(x->low, v->x[i]);
+            x->high = fmax(x->high, v->x[i]);
+            y->high = fmax(y->high, v->high ? v->high[i] : v->y[i]);
+            if (c->log_y && v->y[i] > 0) y->low = fmin(y->low, v->low ? v->low[i] : v->y[i]);
+        }
+    if (!(x->high >= x->low)) x->low = 1, x->high = 2;
+    if (x->high == x->low) { /* one point stands in the middle */
+        double apart = x->low > 0 ? 0.5 * x->low : 1;
+        x->low -= apart;
+        x->high += apart;
+    }
+    if (!(y->high > 0)) y->high = 1;
+    y->high *= c->log_y ? 1.3 : 1.06;
+    if (c->log_y) y->low = fmin(y->low, y->high / 2) / 1.3;
+}
+
+static void add_path(ft_text *out, const ft_curves *c, const ft_curve *v, const ft_ruler *x, const ft_ruler *y,
+                     size_t number)
+{
+    double last = 0;
+    ft__text_addf(out, "<polyline class=\"curve s%zu\" points=\"", number);
+    for (size_t i = 0; i < v->count; i++) {
+        double px = ft__ruler_at(x, v->x[i]), py = ft__ruler_at(y, v->y[i]);
+        if (c->steps && i) ft__text_addf(out, " %.1f,%.1f", last, py);
+        ft__text_addf(out, "%s%.1f,%.1f", i ? " " : "", px, py);
+        last = px;
+    }
+    ft__text_add(out, "\"/>\n");
+}
+
+static void add_band(ft_text *out, const ft_curve *v, const ft_ruler *x, const ft_ruler *y, size_t number)
+{
+    if (!v->low || !v->high || v->count < 2) return;
+    ft__text_addf(out, "<polygon class=\"band v%zu\" points=\"", number);
+    for (size_t i = 0; i < v->count; i++)
+        ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->high[i]));
+    for (size_t i = v->count; i-- > 0;)
+        ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->low[i]));
+    ft__text_add(out, "\"/>\n");
+}
+
+static void add_dots(ft_text *out, const ft_curves *c, const ft_curve *v, const ft_ruler *x, const ft_ruler *y,
+                     size_t number)
+{
+    if (v->count > MOST_DOTS) return;
+    ft_text t = {.cap = 1024};
+    for (size_t i = 0; i < v->count; i++) {
+        ft__text_clear(&t);
+        ft__text_addf(&t, "%s, %s %.10g: ", v->name, c->x_name, v->x[i]);
+        ft__add_figure(&t, v->y[i], 4);
+        ft__text_addf(&t, " %s", c->y_name);
+        ft__text_addf(out, "<circle class=\"point v%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>", number,
+                      ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->y[i]));
+        ft__markup_text(out, t.at);
+        ft__text_add(out, "</title></circle>\n");
+    }
+    out->failed |= t.failed;
+    ft__text_free(&t);
+}
+
+bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c)
+{
+    static const char *const classes[FT_CURVES] = {"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"};
+    ft_key keys[FT_CURVES];
+    for (size_t i = 0; i < c->count; i++) keys[i] = (ft_key){classes[i], c->curve[i].name};
+    size_t shown = c->count > 1 ? c->count : 0; /* one curve is what the title says */
+    double top = (shown ? ft__svg_keys_height(f, 0, keys, shown) : 0) + 28, bottom = top + (f->narrow ? 220 : 280);
+    char desc[160];
+    snprintf(desc, sizeof desc, "%zu curves of %.40s over %.40s; the table has the same figures.", c->count, c->y_name,
+             c->x_name);
+    ft__svg_open(out, f, c->id, bottom + 44, c->title, desc);
+    ft__svg_keys(out, f, 0, 0, keys, shown);
+    ft_ruler x, y;
+    find_ends(c, &x, &y);
+    x.from = f->narrow ? 52 : 70;
+    x.to = f->width - 14;
+    y.from = bottom;
+    y.to = top;
+    const ft_curve *longest = c->count ? &c->curve[0] : NULL;
+    for (size_t i = 1; i < c->count; i++)
+        if (c->curve[i].count > longest->count) longest = &c->curve[i];
+    if (c->log_x && longest && longest->count <= MOST_DOTS) /* powers of two: where the points are */
+        ft__svg_ruler_x_at(out, &x, top, bottom, c->x_name, longest->x, longest->count);
+    else
+        ft__svg_ruler_x(out, &x, top, bottom, c->x_name);
+    ft__svg_ruler_y(out, &y, x.from, x.to, c->y_name);
+    for (size_t i = 0; i < c->count; i++) add_band(out, &c->curve[i], &x, &y, i);
+    for (size_t i = 0; i < c->count; i++) {
+        add_path(out, c, &c->curve[i], &x, &y, i);
+        add_dots(out, c, &c->curve[i], &x, &y, i);
+    }
+    ft__svg_close(out);
+    return !out->failed;
+}

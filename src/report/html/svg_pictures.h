@@ -1,0 +1,75 @@
+/* The pictures that forecasts are shown in. Each function appends one <svg>; false: out of memory. */
+#ifndef FT_REPORT_HTML_SVG_PICTURES_H
+#define FT_REPORT_HTML_SVG_PICTURES_H
+#include "study/step_view.h"
+#include "report/html/svg.h"
+
+/* -- roofline: every kernel a dot (svg_roofline.c) --------------------------------------------- */
+
+typedef struct ft_roof_dot {
+    const char *name;  /* shown on hovering, before the figures */
+    double flops, bytes, ms; /* of one launch */
+    double total_ms;   /* dots are as large as what they take */
+    ft_bound bound;
+} ft_roof_dot;
+typedef struct ft_roof {
+    double gbps, tflops, vector_tflops; /* vector 0: the same, or unknown */
+    const char *format; /* whose peak: "bf16" */
+} ft_roof;
+ft_roof ft__roof_of(const ft_device *device, ft_dtype dtype);
+bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const ft_roof *roof, const ft_roof_dot *dots,
+                      size_t count);
+
+/* -- rows of stacked bars, of intervals, curves (svg_bars.c, svg_curve.c) ---------------------- */
+
+enum { FT_BAR_PARTS = 8, FT_CURVES = 8 };
+typedef struct ft_bar_row {
+    const char *label, *remark; /* remark: at the bar's end */
+    double part[FT_BAR_PARTS];
+} ft_bar_row;
+/* Keys whose parts are nought in all rows are left out. `whole` > 0: the length of a full bar. */
+bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *title, const char *unit,
+                  const ft_key *keys, size_t key_count, const ft_bar_row *rows, size_t count, double whole);
+
+typedef struct ft_range_row {
+    const char *label;
+    double value, low, high;
+} ft_range_row;
+/* Each row's interval as a share of its own value. */
+bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char *title, const ft_range_row *rows,
+                    size_t count);
+
+typedef struct ft_curve {
+    const char *name;
+    const double *x, *y, *low, *high; /* low, high: an interval drawn behind it; NULL */
+    size_t count;
+} ft_curve;
+typedef struct ft_curves {
+    const char *id, *title, *x_name, *y_name;
+    bool log_x, log_y;
+    bool steps;  /* up first, then along: what lies between two points costs what the larger costs */
+    ft_curve curve[FT_CURVES];
+    size_t count;
+} ft_curves;
+bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c);
+
+/* -- a step ------------------------------------------------------------------------------------ */
+
+bool ft__svg_step_roofline(ft_text *out, const ft_frame *f, const ft_step_view *v);
+/* Streams of one GPU, or of the slowest stage's (svg_timeline.c). */
+bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v);
+/* Who runs which micro-batch when (svg_stages.c); only of a pipeline. */
+bool ft__svg_stages(ft_text *out, const ft_frame *f, const ft_step_view *v);
+/* Memory over the step, by what it is (svg_memory.c). */
+bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v);
+bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v);
+bool ft__svg_classes(ft_text *out, const ft_frame *f, const ft_step_view *v);
+bool ft__svg_step_ranges(ft_text *out, const ft_frame *f, const ft_step_view *v);
+/* What layers are held by, with or without advice; NULL: out of memory. */
+const ft_verdicts *ft__view_verdicts(const ft_step_view *v);
+/* A kernel's name for people: "layers mlp.up_proj, backward". */
+void ft__add_kernel_name(ft_text *out, const ft_merged *k);
+
+/* Weights, optimizer, gradients, activations, KV cache, communication, temporary. */
+extern const ft_key ft__memory_keys[7];
+#endif

@@ -1,0 +1,110 @@
+/* svg_step.c: a step by layer, by class of kernel, and how sure its times are. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/html/svg_pictures.h"
+#include "report/text/style.h"
+
+enum { SURE_KERNELS = 8, SHOWN_LAYERS = 24 };
+
+const ft_verdicts *ft__view_verdicts(const ft_step_view *v)
+{
+    if (v->advised) return &v->advised->verdicts;
+    ft_verdicts *made = ft__arena_alloc(v->arena, sizeof *made);
+    ft_change now = {.arch = v->arch, .work = *v->work, .device = v->device};
+    ft_error ignored;
+    if (v->parallel)
+        now.parallel = *v->parallel;
+    else
+        now.parallel = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1};
+    if (!made || ft__verdicts_of(&now, v->graph, v->step, v->arena, made, &ignored) != FT_OK) return NULL;
+    return made;
+}
+
+/* "12.3 ms, 45 %" in the arena. */
+static const char *remark(const ft_step_view *v, double ms)
+{
+    ft_text t = {.cap = 256};
+    ft__add_figure(&t, ms, 3);
+    ft__text_add(&t, " ms, ");
+    ft__add_percent(&t, v->step->step_ms > 0 ? ms / v->step->step_ms : 0);
+    const char *kept = t.at ? ft__arena_copy(v->arena, t.at, t.length) : NULL;
+    ft__text_free(&t);
+    return kept;
+}
+
+bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    const ft_verdicts *verdicts = ft__view_verdicts(v);
+    if (!verdicts) return false;
+    size_t count = verdicts->layer_count < SHOWN_LAYERS ? verdicts->layer_count : SHOWN_LAYERS;
+    ft_bar_row *rows = calloc(count + 1, sizeof *rows);
+    if (!rows) return false;
+    for (size_t i = 0; i < count; i++) {
+        const ft_verdict *l = &verdicts->layers[i];
+        rows[i].label = l->name && *l->name ? l->name : "other";
+        rows[i].remark = remark(v, l->ms);
+        if (!rows[i].remark) out->failed = true;
+        for (int b = 0; b < 4; b++) rows[i].part[b] = l->ms * l->share[b];
+    }
+    bool drawn = !out->failed &&
+                 ft__svg_bars(out, f, "layers", "Time by layer", "ms", ft__bound_keys, 4, rows, count, 0);
+    free(rows);
+    return drawn;
+}
+
+bool ft__svg_classes(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    static const char *const names[FT_CLASS_COUNT] = {"contractions", "normalisations", "elementwise"};
+    ft_bar_row rows[FT_CLASS_COUNT] = {{0}};
+    const ft_graph *g = v->graph;
+    double busy = 0;
+    for (int32_t i = 0; i < v->step->kernel_count; i++) {
+        const ft_timed *k = &v->step->kernels[i];
+        unsigned bound = (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_MEMORY;
+        rows[ft__node_class(&g->nodes[k->node])].part[bound] += k->times * k->forecast.ms;
+        busy += k->times * k->forecast.ms;
+    }
+    for (int c = 0; c < FT_CLASS_COUNT; c++) {
+        double ms = 0;
+        for (int b = 0; b < 4; b++) ms += rows[c].part[b];
+        rows[c].label = names[c];
+        rows[c].remark = remark(v, ms);
+        if (!rows[c].remark) return false;
+    }
+    return ft__svg_bars(out, f, "classes", "Time by class of kernel", "ms", ft__bound_keys, 4, rows, FT_CLASS_COUNT,
+                        busy);
+}
+
+static int by_total(const void *a, const void *b)
+{
+    double x = ((const ft_merged *)a)->total_ms, y = ((const ft_merged *)b)->total_ms;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+bool ft__svg_step_ranges(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    size_t count = 0;
+    ft_merged *kernels = ft__merge_kernels(v, &count);
+    if (!kernels) return false;
+    qsort(kernels, count, sizeof *kernels, by_total);
+    if (count > SURE_KERNELS) count = SURE_KERNELS;
+    ft_range_row rows[SURE_KERNELS + 1] = {
+        {.label = "the step", .value = v->step->step_ms, .low = v->step->low_ms, .high = v->step->high_ms}};
+    ft_text t = {.cap = 4096};
+    for (size_t i = 0; i < count; i++) {
+        const ft_forecast *k = kernels[i].forecast;
+        ft__text_clear(&t);
+        ft__add_kernel_name(&t, &kernels[i]);
+        rows[i + 1] = (ft_range_row){.label = t.at ? ft__arena_copy(v->arena, t.at, t.length) : "",
+                                     .value = kernels[i].count * k->ms,
+                                     .low = kernels[i].count * k->low_ms,
+                                     .high = kernels[i].count * k->high_ms};
+        if (!rows[i + 1].label) t.failed = true;
+    }
+    bool failed = t.failed;
+    ft__text_free(&t);
+    return !failed &&
+           ft__svg_ranges(out, f, "intervals", "How sure: the step and its dearest kernels", rows, count + 1);
+}

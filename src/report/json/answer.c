@@ -1,0 +1,176 @@
+/* answer.c: a forecast, or the reason why there is none, as one JSON object.
+ *
+ * Written by hand into a growing text because it runs once per line of `batch`: building a document in memory first
+ * would cost more than the forecast. Figures carry six significant digits, which is three more than any forecast
+ * deserves and enough to compare two of them. What does not apply (the tile of a softmax) is left out rather
+ * than written as zero.
+ */
+#include "report/json/answer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGITS = 6 };
+
+void ft__answer_key(ft_text *out, const char *key)
+{
+    size_t length = strlen(key);
+    char text[48] = ",\"";
+    if (length > sizeof text - 6) length = sizeof text - 6;
+    memcpy(text + 2, key, length);
+    memcpy(text + 2 + length, "\":", 2);
+    ft__text_add_n(out, text, length + 4);
+}
+
+void ft__answer_figure(ft_text *out, const char *key, double value)
+{
+    if (!isfinite(value) || value < 0) return; /* a figure that makes no sense is not a figure */
+    ft__answer_key(out, key);
+    ft__text_add_number(out, value, DIGITS);
+}
+
+void ft__answer_word(ft_text *out, const char *key, const char *word)
+{
+    if (!word || !*word) return;
+    ft__answer_key(out, key);
+    ft__text_add_json(out, word);
+}
+
+/* As given: integers and strings to the letter, reals with as few digits as bring the same double back. */
+static void add_id(ft_text *out, const json_t *id)
+{
+    switch (json_typeof(id)) {
+    case JSON_STRING: ft__text_add_json(out, json_string_value(id)); break;
+    case JSON_INTEGER: ft__text_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(id)); break;
+    case JSON_REAL: {
+        size_t start = out->length;
+        for (int digits = 15; digits <= 17; digits++) {
+            double back = 0;
+            out->length = start;
+            ft__text_add_number(out, json_real_value(id), digits);
+            if (out->failed || (ft__number_parse(out->at + start, &back) && back == json_real_value(id))) break;
+        }
+        /* 1.0 stays a real: whoever compares ids may tell it from 1. */
+        if (!out->failed && !strpbrk(out->at + start, ".e")) ft__text_add(out, ".0");
+        break;
+    }
+    case JSON_TRUE: ft__text_add(out, "true"); break;
+    case JSON_FALSE: ft__text_add(out, "false"); break;
+    default: ft__text_add(out, "null"); break; /* arrays and objects are refused, and refused without an id */
+    }
+}
+
+void ft__answer_begin(ft_text *out, const json_t *id, bool always)
+{
+    if (!id && !always) {
+        ft__text_add(out, "{\"ok\":");
+        return;
+    }
+    ft__text_add(out, "{\"id\":");
+    if (id)
+        add_id(out, id);
+    else
+        ft__text_add(out, "null");
+    ft__text_add(out, ",\"ok\":");
+}
+
+/* Where the milliseconds go: the fixed part is overhead, the rest belongs to the roof that holds the kernel. Shares of
+ * kernels add up, weighted by their time, to the regime of a model. */
+static void add_regime(ft_text *out, const ft_forecast *f)
+{
+    double share[4] = {0};
+    double overhead = f->launch_ms > 0 ? fmin(f->launch_ms / f->ms, 1) : 0;
+    share[FT_OVERHEAD] = overhead;
+    share[(unsigned)f->bound < 4 ? f->bound : FT_OVERHEAD] += 1 - overhead;
+    ft__answer_key(out, "regime");
+    ft__text_add(out, "{\"compute\":");
+    ft__text_add_number(out, share[FT_COMPUTE], DIGITS);
+    ft__answer_figure(out, "memory", share[FT_MEMORY]);
+    ft__answer_figure(out, "overhead", share[FT_OVERHEAD]);
+    ft__answer_figure(out, "communication", share[FT_COMMUNICATION]);
+    ft__text_add(out, "}");
+}
+
+/* An array of a text's lines. */
+void ft__answer_lines(ft_text *out, const char *key, const char *lines)
+{
+    if (!*lines) return;
+    ft_text one = {0};
+    ft__answer_key(out, key);
+    for (const char *separator = "["; *lines; separator = ",") {
+        size_t length = strcspn(lines, "\n");
+        ft__text_clear(&one);
+        ft__text_add_n(&one, lines, length);
+        ft__text_add(out, separator);
+        ft__text_add_json(out, one.failed ? "" : one.at);
+        lines += length + (lines[length] == '\n');
+    }
+    ft__text_add(out, "]");
+    out->failed = out->failed || one.failed;
+    ft__text_free(&one);
+}
+
+void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const char *warnings)
+{
+    ft__answer_begin(out, id, false);
+    ft__text_add(out, "true");
+    ft__answer_figure(out, "ms", f->ms);
+    ft__answer_figure(out, "low_ms", f->low_ms);
+    ft__answer_figure(out, "high_ms", f->high_ms);
+    ft__answer_word(out, "bound", ft_bound_name(f->bound));
+    ft__answer_word(out, "source", ft_source_name(f->source));
+    ft__answer_word(out, "kin", f->kin);
+    ft__answer_word(out, "family", f->family);
+    if (f->tile_m > 0 && f->tile_n > 0) {
+        char tile[48];
+        snprintf(tile, sizeof tile, "%dx%d", f->tile_m, f->tile_n);
+        ft__answer_word(out, "tile", tile);
+        ft__answer_figure(out, "tiles", f->tiles);
+        ft__answer_figure(out, "waves", f->waves);
+        if (f->split_k > 0) ft__answer_figure(out, "split_k", f->split_k);
+    }
+    ft__answer_figure(out, "flops", f->flops);
+    ft__answer_figure(out, "bytes", f->bytes);
+    ft__answer_figure(out, "intensity", f->intensity);
+    ft__answer_figure(out, "roofline_ms", f->roofline_ms);
+    ft__answer_figure(out, "launch_ms", f->launch_ms);
+    if (f->sustained_ms > f->ms) ft__answer_figure(out, "sustained_ms", f->sustained_ms);
+    ft__answer_figure(out, "achieved_tflops", f->flops / f->ms / 1e9);
+    ft__answer_figure(out, "achieved_gbps", f->bytes / f->ms / 1e6);
+    add_regime(out, f);
+    ft__answer_word(out, "note", f->note);
+    ft__answer_lines(out, "warnings", warnings);
+    ft__text_add(out, "}");
+}
+
+/* "line 17, column 5", "line 17, key m", "key gpu.sms", "my.json:3:9": as much as is known. */
+static void add_place(ft_text *out, const ft_error *err, int64_t line)
+{
+    ft_text place = {.cap = 1024};
+    if (line > 0) {
+        ft__text_addf(&place, "line %" PRId64, line);
+        if (!err->where[0] && err->column > 0) ft__text_addf(&place, ", column %d", err->column);
+        if (err->where[0]) ft__text_addf(&place, ", %s", err->where);
+    } else if (err->where[0]) {
+        ft__text_add(&place, err->where);
+    }
+    if (err->line > 0 && (err->where[0] || line == 0)) {
+        ft__text_addf(&place, "%sline %d", place.length ? ", " : "", err->line);
+        if (err->column > 0) ft__text_addf(&place, ", column %d", err->column);
+    }
+    if (place.length) ft__answer_word(out, "where", place.at);
+    ft__text_free(&place);
+}
+
+void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line)
+{
+    ft__answer_begin(out, json_is_object(id) || json_is_array(id) ? NULL : id, line > 0);
+    ft__text_add(out, "false,\"error\":{\"code\":");
+    ft__text_add_json(out, ft_status_name(err->code));
+    ft__answer_word(out, "message", err->message);
+    add_place(out, err, line);
+    ft__text_add(out, "}}");
+}

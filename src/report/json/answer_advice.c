@@ -1,0 +1,192 @@
+/* answer_advice.c: advice, verdicts, findings and techniques as JSON. */
+#include "report/json/answer.h"
+#include "report/json/answer_step.h"
+#include "report/text/advice_words.h"
+
+enum { DIGITS = 6 };
+
+/* Savings and changes of memory may be negative, which ft__answer_figure leaves out. */
+static void add_signed(ft_text *out, const char *key, double value, int digits)
+{
+    ft__answer_key(out, key);
+    ft__text_add_number(out, value, digits);
+}
+
+static void add_text(ft_text *out, const char *key, ft_text *text)
+{
+    ft__answer_key(out, key);
+    ft__text_add_json(out, text->at ? text->at : "");
+    out->failed = out->failed || text->failed;
+    ft__text_clear(text);
+}
+
+static void add_one(ft_text *out, const ft_step_view *v, const ft_advice *a)
+{
+    ft_text t = {0};
+    ft__text_add(out, "{\"change\":");
+    ft__advice_change(&t, a, v->asked);
+    ft__text_add_json(out, t.at ? t.at : "");
+    ft__text_clear(&t);
+    add_signed(out, "saves_ms", a->saves_ms, DIGITS);
+    add_signed(out, "low_ms", a->low_ms, DIGITS);
+    add_signed(out, "high_ms", a->high_ms, DIGITS);
+    ft__answer_figure(out, "step_ms", a->step_ms);
+    add_signed(out, "memory_bytes", (double)(int64_t)a->memory_bytes, 15);
+    ft__answer_key(out, "fits");
+    ft__text_add(out, a->fits ? "true" : "false");
+    if (a->on_top) {
+        ft__answer_key(out, "on_top");
+        ft__text_add(out, "true");
+    }
+    ft__answer_key(out, "exact");
+    ft__text_add(out, a->exact ? "true" : "false");
+    ft__advice_why(&t, a, v->asked, v->advised->part_ms);
+    add_text(out, "why", &t);
+    ft__answer_key(out, "request");
+    ft__advice_patch(out, v->asked, &a->after);
+    ft__text_add(out, "}");
+    ft__text_free(&t);
+}
+
+static void add_list(ft_text *out, const ft_step_view *v, const char *key, const ft_advice *list, size_t count)
+{
+    ft__answer_key(out, key);
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < count; i++) {
+        if (i) ft__text_add(out, ",");
+        add_one(out, v, &list[i]);
+    }
+    ft__text_add(out, "]");
+}
+
+static void add_verdict(ft_text *out, const ft_verdict *x)
+{
+    ft__text_add(out, "{\"ms\":");
+    ft__text_add_number(out, x->ms, DIGITS);
+    ft__answer_word(out, "name", x->name);
+    ft__answer_word(out, "bound", ft_bound_name(x->bound));
+    for (int i = 0; i < 4; i++) ft__answer_figure(out, ft_bound_name((ft_bound)i), x->share[i]);
+    ft__answer_figure(out, "launches", x->launches);
+    ft__answer_figure(out, "intensity_flop_per_byte", x->intensity);
+    ft__answer_figure(out, "balance_flop_per_byte", x->balance);
+    ft__answer_figure(out, "achieved_tflops", x->tflops);
+    ft__answer_figure(out, "peak_tflops", x->peak_tflops);
+    ft__answer_figure(out, "achieved_gbps", x->gbps);
+    ft__answer_figure(out, "peak_gbps", x->peak_gbps);
+    if (x->waves > 0) {
+        ft__answer_figure(out, "waves", x->waves);
+        ft__answer_figure(out, "tail", x->tail);
+    }
+    ft__text_add(out, "}");
+}
+
+static void add_verdicts(ft_text *out, const ft_step_view *v)
+{
+    const ft_verdicts *x = &v->advised->verdicts;
+    ft__answer_key(out, "verdict");
+    ft__text_add(out, "{\"whole\":");
+    add_verdict(out, &x->whole);
+    ft__answer_key(out, "phases");
+    ft__text_add(out, "[");
+    const char *comma = "";
+    for (int p = 0; p < FT_PHASE_COUNT; p++) {
+        if (!(x->phase[p].ms > 0)) continue;
+        ft__text_add(out, comma);
+        add_verdict(out, &x->phase[p]);
+        comma = ",";
+    }
+    ft__text_add(out, "]");
+    ft__answer_key(out, "layers");
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < x->layer_count; i++) {
+        if (i) ft__text_add(out, ",");
+        add_verdict(out, &x->layers[i]);
+    }
+    ft__text_add(out, "]");
+    ft__answer_figure(out, "idle_ms", x->idle_ms);
+    ft__answer_figure(out, "exposed_ms", x->exposed_ms);
+    ft__answer_figure(out, "exposed_bytes", x->exposed_bytes);
+    if (x->doubled_ms > 0) {
+        ft__answer_key(out, "doubled");
+        ft__text_addf(out, "{\"batch\":%lld", (long long)x->doubled_batch);
+        ft__answer_figure(out, "step_ms", x->doubled_ms);
+        ft__answer_figure(out, "ratio", ft__doubling(x, v->step));
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "}");
+}
+
+static void add_lints(ft_text *out, const ft_step_view *v)
+{
+    ft_text t = {0};
+    ft__answer_key(out, "lint");
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < v->advised->lint_count; i++) {
+        const ft_lint *l = &v->advised->lints[i];
+        ft__text_add(out, i ? ",{\"kind\":" : "{\"kind\":");
+        ft__text_add_json(out, ft__lint_words[l->kind]);
+        ft__answer_word(out, "block", l->block);
+        ft__answer_word(out, "name", l->name);
+        ft__answer_word(out, "phase", ft__phase_name(l->phase));
+        ft__lint_finding(&t, l);
+        add_text(out, "finding", &t);
+        ft__lint_fix(&t, l);
+        add_text(out, "fix", &t);
+        ft__answer_figure(out, "ms", l->ms);
+        ft__answer_figure(out, "saves_ms", l->saves_ms);
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "]");
+    ft__text_free(&t);
+}
+
+static void add_loading(ft_text *out, const ft_loading *l)
+{
+    ft__answer_key(out, "loading");
+    ft__text_add(out, "{\"bound\":");
+    ft__text_add_json(out, l->wait_ms > 0 ? ft__loading_words[l->stage] : "compute");
+    ft__answer_figure(out, "compute_ms", l->compute_ms);
+    ft__answer_figure(out, "read_ms", l->read_ms);
+    ft__answer_figure(out, "prepare_ms", l->prepare_ms);
+    ft__answer_figure(out, "copy_ms", l->copy_ms);
+    ft__answer_figure(out, "wait_ms", l->wait_ms);
+    ft__text_add(out, "}");
+}
+
+void ft__answer_evidence(ft_text *out, const ft_step_view *v, const ft_merged *m)
+{
+    ft_timed once = {.node = (int32_t)(m->node - v->graph->nodes), .times = 1, .forecast = *m->forecast};
+    ft_verdict x = ft__verdict_kernel(v->graph, &once, v->device);
+    ft__answer_figure(out, "intensity_flop_per_byte", x.intensity);
+    ft__answer_figure(out, "balance_flop_per_byte", x.balance);
+    ft__answer_figure(out, "achieved_tflops", x.tflops);
+    ft__answer_figure(out, "achieved_gbps", x.gbps);
+    if (!(x.waves > 0)) return;
+    ft__answer_figure(out, "waves", x.waves);
+    ft__answer_figure(out, "tail", x.tail);
+}
+
+void ft__answer_advice(ft_text *out, const ft_step_view *v)
+{
+    if (v->asked && v->asked->loader.given) add_loading(out, &v->loading);
+    const ft_advised *a = v->advised;
+    if (!a) return;
+    add_list(out, v, "advice", a->list, a->count);
+    if (a->closed_forms) ft__answer_word(out, "advice_note", ft__closed_remark);
+    if (a->together.saves_ms > 0) {
+        ft__answer_key(out, "advice_together");
+        ft__text_add(out, "{\"saves_ms\":");
+        ft__text_add_number(out, a->together.saves_ms, DIGITS);
+        add_signed(out, "low_ms", a->together.low_ms, DIGITS);
+        add_signed(out, "high_ms", a->together.high_ms, DIGITS);
+        ft__answer_figure(out, "step_ms", a->together.step_ms);
+        add_signed(out, "memory_bytes", (double)(int64_t)a->together.memory_bytes, 15);
+        ft__answer_key(out, "request");
+        ft__advice_patch(out, v->asked, &a->together.after);
+        ft__text_add(out, "}");
+    }
+    add_list(out, v, "other_gpus", a->gpus, a->gpu_count);
+    add_verdicts(out, v);
+    add_lints(out, v);
+    if (a->table) add_list(out, v, "techniques", a->table, a->table_count);
+}

@@ -1,0 +1,191 @@
+/* answer_step.c: a step as one JSON object.
+ *
+ * The keys are those of docs/interface.md. Times of phases are the GPU's; what the host adds is the difference between
+ * busy_ms and step_ms. Written by hand into a growing text, like answer.c, and for the same reason.
+ */
+#include "report/json/answer_step.h"
+#include "report/text/step_words.h"
+
+#include "report/json/answer.h"
+#include "report/text/network_screen.h"
+
+enum { DIGITS = 6, BYTE_DIGITS = 15 };
+
+/* Bytes are whole and compared to the byte. */
+static void add_bytes(ft_text *out, const char *key, double bytes)
+{
+    ft__answer_key(out, key);
+    ft__text_add_number(out, bytes > 0 ? (double)(int64_t)(bytes + 0.5) : 0, BYTE_DIGITS);
+}
+
+static void add_flag(ft_text *out, const char *key, bool flag)
+{
+    ft__answer_key(out, key);
+    ft__text_add(out, flag ? "true" : "false");
+}
+
+/* The first key of an object stands without the comma that ft__answer_key writes. */
+static void open_object(ft_text *out, const char *key, const char *first)
+{
+    ft__answer_key(out, key);
+    ft__text_addf(out, "{\"%s\":", first);
+}
+
+static void add_times(ft_text *out, const ft_step_view *v)
+{
+    const ft_step *s = v->step;
+    ft__answer_figure(out, "step_ms", s->step_ms);
+    if (v->work->task == FT_PREFILL) ft__answer_figure(out, "ttft_ms", s->step_ms);
+    if (v->work->task == FT_DECODE) ft__answer_figure(out, "tpot_ms", s->step_ms);
+    ft__answer_figure(out, "low_ms", s->low_ms);
+    ft__answer_figure(out, "high_ms", s->high_ms);
+    ft__answer_figure(out, "forward_ms", s->phase_ms[FT_FORWARD]);
+    ft__answer_figure(out, "backward_ms", s->phase_ms[FT_BACKWARD]);
+    ft__answer_figure(out, "optimizer_ms", s->phase_ms[FT_UPDATE]);
+    ft__answer_figure(out, "recompute_ms", s->phase_ms[FT_RECOMPUTE]);
+    ft__answer_figure(out, "host_ms", s->host_ms);
+    ft__answer_figure(out, "comm_ms", s->comm_ms);
+    ft__answer_figure(out, "comm_exposed_ms", s->comm_exposed_ms);
+    ft__answer_figure(out, "bubble_ms", s->bubble_ms);
+    ft__answer_figure(out, "busy_ms", s->busy_ms);
+    ft__answer_figure(out, "idle_ms", s->idle_ms);
+    ft__answer_figure(out, "launches", s->launches);
+    double gpus = (double)ft__view_gpus(v);
+    ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / gpus);
+    ft__answer_figure(out, "samples_per_s_per_gpu", ft__view_samples_per_s(v) / gpus);
+    ft__answer_figure(out, "model_tflops_per_gpu", s->model_tflops);
+    ft__answer_figure(out, "mfu", s->mfu);
+    ft__answer_figure(out, "hfu", s->hfu);
+    ft__answer_figure(out, "model_flops", s->model_flops);
+    ft__answer_figure(out, "executed_flops", s->executed_flops);
+}
+
+static void add_memory(ft_text *out, const ft_step_view *v)
+{
+    const ft_memory *m = &v->step->memory;
+    ft_text place = {.cap = 512};
+    open_object(out, "memory", "weights_bytes");
+    ft__text_add_number(out, m->weights_bytes > 0 ? (double)(int64_t)(m->weights_bytes + 0.5) : 0, BYTE_DIGITS);
+    add_bytes(out, "gradients_bytes", m->gradients_bytes);
+    add_bytes(out, "optimizer_bytes", m->optimizer_bytes);
+    add_bytes(out, "activations_bytes", m->activations_bytes);
+    add_bytes(out, "temporary_bytes", m->temporary_bytes);
+    add_bytes(out, "kv_cache_bytes", m->kv_cache_bytes);
+    add_bytes(out, "communication_bytes", m->communication_bytes);
+    add_bytes(out, "context_bytes", m->context_bytes);
+    add_bytes(out, "peak_bytes", m->peak_bytes);
+    add_bytes(out, "reserved_bytes", m->reserved_bytes);
+    add_bytes(out, "capacity_bytes", m->capacity_bytes);
+    ft__add_peak_place(&place, v);
+    ft__answer_word(out, "peak_at", place.at);
+    if (v->ranked) { /* of the rank that holds most */
+        ft__answer_figure(out, "stage", (double)v->step->worst_stage);
+        ft__answer_figure(out, "in_flight", ft__in_flight(v, v->step->worst_stage));
+    }
+    add_flag(out, "fits", m->fits);
+    if (!m->fits) {
+        add_bytes(out, "short_bytes", m->reserved_bytes + m->context_bytes - m->capacity_bytes);
+        ft__answer_word(out, "remedy", m->remedy);
+    }
+    ft__text_add(out, "}");
+    out->failed = out->failed || place.failed;
+    ft__text_free(&place);
+}
+
+static void add_shares(ft_text *out, const ft_step *s)
+{
+    open_object(out, "regime", "compute");
+    ft__text_add_number(out, s->regime[FT_COMPUTE], DIGITS);
+    ft__answer_figure(out, "memory", s->regime[FT_MEMORY]);
+    ft__answer_figure(out, "overhead", s->regime[FT_OVERHEAD]);
+    ft__answer_figure(out, "communication", s->regime[FT_COMMUNICATION]);
+    ft__answer_word(out, "bound", ft_bound_name(s->bound));
+    ft__text_add(out, "}");
+    open_object(out, "source", "learned");
+    ft__text_add_number(out, s->learned, DIGITS);
+    ft__answer_figure(out, "calibrated", s->calibrated);
+    ft__answer_figure(out, "roofline", s->roofline);
+    ft__text_add(out, "}");
+    ft__answer_key(out, "classes");
+    for (int c = 0; c < FT_CLASS_COUNT; c++) {
+        ft__text_addf(out, "%s\"%s\":{\"ms\":", c ? "," : "{", ft__class_name((ft_class)c));
+        ft__text_add_number(out, s->class_ms[c], DIGITS);
+        ft__answer_figure(out, "flops", s->class_flops[c]);
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "}");
+}
+
+static void add_kernels(ft_text *out, const ft_step_view *v)
+{
+    size_t count;
+    const ft_merged *merged = ft__merge_kernels(v, &count);
+    if (!merged) out->failed = true;
+    ft__answer_key(out, "kernels");
+    ft__text_add(out, "[");
+    for (size_t i = 0; merged && i < count; i++) {
+        const ft_merged *m = &merged[i];
+        const ft_forecast *f = m->forecast;
+        ft__text_add(out, i ? ",{\"name\":" : "{\"name\":");
+        ft__text_add_json(out, m->node->name ? m->node->name : "");
+        ft__answer_word(out, "op", m->node->op.name);
+        ft__answer_figure(out, "count", m->count);
+        ft__answer_figure(out, "ms", f->ms);
+        ft__answer_figure(out, "low_ms", f->low_ms);
+        ft__answer_figure(out, "high_ms", f->high_ms);
+        ft__answer_figure(out, "total_ms", m->total_ms);
+        ft__answer_figure(out, "flops", f->flops);
+        ft__answer_figure(out, "bytes", f->bytes);
+        ft__answer_word(out, "bound", ft_bound_name(f->bound));
+        ft__answer_word(out, "source", ft_source_name(f->source));
+        ft__answer_word(out, "phase", ft__phase_name(m->node->phase));
+        ft__answer_word(out, "block", m->block->name);
+        if (m->node->members > 1) ft__answer_figure(out, "members", m->node->members);
+        if (v->advised) ft__answer_evidence(out, v, m);
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "]");
+}
+
+static void add_layers(ft_text *out, const ft_step_view *v)
+{
+    size_t count;
+    const ft_layer *layers = ft__layers(v, &count);
+    if (!layers) out->failed = true;
+    ft__answer_key(out, "layers");
+    ft__text_add(out, "[");
+    for (size_t i = 0; layers && i < count; i++) {
+        const ft_layer *l = &layers[i];
+        ft__text_add(out, i ? ",{\"name\":" : "{\"name\":");
+        ft__text_add_json(out, l->name ? l->name : "");
+        ft__answer_figure(out, "repeat", l->repeat);
+        ft__answer_figure(out, "forward_ms", l->forward_ms);
+        ft__answer_figure(out, "backward_ms", l->backward_ms);
+        ft__answer_figure(out, "recompute_ms", l->recompute_ms);
+        ft__answer_figure(out, "flops", l->flops);
+        add_bytes(out, "parameters", l->parameters); /* whole, like bytes */
+        add_bytes(out, "activations_bytes", l->saved_bytes);
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "]");
+}
+
+void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
+{
+    ft__answer_begin(out, id, false);
+    ft__text_add(out, "true");
+    if (!v->memory_only) add_times(out, v);
+    double parameters, active;
+    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
+    add_bytes(out, "parameters", parameters);
+    add_bytes(out, "active_parameters", active);
+    if (v->ranked) ft__answer_ranks(out, v);
+    add_memory(out, v);
+    if (!v->memory_only) add_shares(out, v->step);
+    if (!v->memory_only) ft__answer_advice(out, v);
+    if (!v->memory_only && v->cluster && v->cluster->simulated) ft__answer_network(out, v->cluster->simulated);
+    if (!v->memory_only && v->detail == FT_LAYERS) add_layers(out, v);
+    if (!v->memory_only && v->detail == FT_KERNELS) add_kernels(out, v);
+    ft__answer_lines(out, "warnings", v->warnings);
+    ft__text_add(out, "}");
+}

@@ -1,0 +1,186 @@
+/* scale_answer.c: scaling as JSON and as comma-separated values. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "report/json/answer.h"
+#include "report/text/scale_screen.h"
+
+static void add_object(ft_text *out, const char *key)
+{
+    ft__answer_key(out, key);
+    ft__text_add(out, "{");
+}
+
+/* The first key of an object has no comma before it. */
+static void add_first(ft_text *out, const char *key, double value)
+{
+    ft__text_addf(out, "\"%s\":", key);
+    ft__text_add_number(out, value, 6);
+}
+
+static void add_knees(ft_text *out, const ft_scale *s)
+{
+    ft__answer_key(out, "knees");
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < s->knee_count; i++) {
+        const ft_scale_knee *k = &s->knees[i];
+        ft__text_addf(out, "%s{\"name\":", i ? "," : "");
+        ft__text_add_json(out, k->key);
+        ft__answer_figure(out, "gpus", (double)ft__parallel_ranks(&k->parallel));
+        ft__answer_figure(out, "tp", (double)k->parallel.tp);
+        ft__answer_figure(out, "pp", (double)k->parallel.pp);
+        ft__answer_figure(out, "zero", (double)k->parallel.zero);
+        ft__answer_figure(out, "closed_tokens_per_gpu", k->closed);
+        if (k->timeline > 0) ft__answer_figure(out, "timeline_tokens_per_gpu", k->timeline);
+        ft__answer_figure(out, "of_peak", k->math);
+        ft__answer_figure(out, "of_link", k->wire);
+        ft__answer_figure(out, "exposed", k->exposed);
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "]");
+}
+
+static void add_degrees(ft_text *out, const ft_scale_degree *d, size_t count)
+{
+    ft__answer_key(out, "degrees");
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < count; i++) {
+        ft__text_add(out, i ? ",{" : "{");
+        add_first(out, "degree", (double)d[i].degree);
+        ft__answer_figure(out, "closed_ratio", d[i].closed);
+        if (d[i].layer > 0) ft__answer_figure(out, "closed_layer_ratio", d[i].layer);
+        ft__answer_figure(out, "timeline_ratio", d[i].timeline);
+        ft__answer_figure(out, "of_peak", d[i].math);
+        ft__answer_figure(out, "of_link", d[i].wire);
+        ft__answer_figure(out, "tokens_per_s_per_gpu", d[i].tokens_per_s);
+        ft__answer_figure(out, "efficiency", d[i].efficiency);
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "]");
+}
+
+static void add_curve(ft_text *out, const char *key, const ft_scale_point *p, size_t count)
+{
+    ft__answer_key(out, key);
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < count; i++) {
+        ft__text_add(out, i ? ",{" : "{");
+        add_first(out, "gpus", (double)p[i].gpus);
+        ft__answer_figure(out, "dp", (double)p[i].dp);
+        ft__answer_figure(out, "micro_batches", (double)p[i].micros);
+        ft__answer_figure(out, "global_batch", (double)p[i].global_batch);
+        ft__answer_figure(out, "step_ms", p[i].step_ms);
+        ft__answer_figure(out, "low_ms", p[i].low_ms);
+        ft__answer_figure(out, "high_ms", p[i].high_ms);
+        ft__answer_figure(out, "tokens_per_s", p[i].tokens_per_s * (double)p[i].gpus);
+        ft__answer_figure(out, "tokens_per_s_per_gpu", p[i].tokens_per_s);
+        ft__answer_figure(out, "efficiency", p[i].efficiency);
+        ft__answer_figure(out, "mfu", p[i].mfu);
+        ft__answer_figure(out, "comm_ms", p[i].comm_ms);
+        ft__answer_figure(out, "comm_exposed_ms", p[i].exposed_ms);
+        ft__answer_figure(out, "bubble_ms", p[i].bubble_ms);
+        ft__answer_figure(out, "peak_bytes", p[i].peak_bytes);
+        ft__text_addf(out, ",\"fits\":%s}", p[i].fits ? "true" : "false");
+    }
+    ft__text_add(out, "]");
+}
+
+void ft__answer_scale(ft_text *out, const ft_scale *s)
+{
+    const ft_scaling *c = &s->closed;
+    ft__text_add(out, "{\"ok\":true");
+    ft__answer_word(out, "model", s->model);
+    ft__answer_word(out, "gpu", s->device.name);
+    ft__answer_word(out, "dtype", s->dtype_name);
+    ft__answer_figure(out, "gpus", (double)s->gpus);
+    ft__answer_key(out, "parameters");
+    ft__text_add_number(out, s->parameters, 15);
+    ft__answer_key(out, "active_parameters");
+    ft__text_add_number(out, s->active_parameters, 15);
+    ft__answer_key(out, "cluster");
+    ft__text_add(out, "{\"understood\":");
+    ft__text_add_json(out, s->understood);
+    ft__answer_figure(out, "domain_gpus", (double)c->tensor.domain);
+    ft__answer_figure(out, "inside_gbps", c->inside_rate * 1e-9);
+    ft__answer_figure(out, "nic_gbps", c->nic_rate * 1e-9);
+    ft__answer_figure(out, "outside_gbps", c->outside_rate * 1e-9);
+    ft__text_addf(out, ",\"inside_reduces\":%s,\"outside_reduces\":%s}", c->inside_reduces ? "true" : "false",
+                  c->outside_reduces ? "true" : "false");
+    ft__answer_figure(out, "peak_tflops", c->flops * 1e-12);
+
+    add_object(out, "data");
+    add_first(out, "inside_tokens_per_gpu", c->data.inside);
+    ft__answer_figure(out, "outside_tokens_per_gpu", c->data.outside);
+    ft__answer_figure(out, "reduced_inside_tokens_per_gpu", c->data.reduced_inside);
+    ft__answer_figure(out, "reduced_outside_tokens_per_gpu", c->data.reduced_outside);
+    ft__answer_figure(out, "sparsity", c->data.sparsity);
+    ft__answer_figure(out, "sparse_outside_tokens_per_gpu", c->data.sparse_outside);
+    ft__answer_figure(out, "whole_sparsity", c->data.whole_sparsity);
+    ft__answer_figure(out, "ddp_tokens_per_gpu", c->data.ddp);
+    ft__answer_figure(out, "zero1_tokens_per_gpu", c->data.zero1);
+    ft__answer_figure(out, "fsdp_tokens_per_gpu", c->data.fsdp);
+    add_knees(out, s);
+    ft__text_add(out, "}");
+
+    add_object(out, "tensor");
+    add_first(out, "domain", (double)c->tensor.domain);
+    ft__answer_figure(out, "inside_ways", c->tensor.inside);
+    ft__answer_figure(out, "outside_ways", c->tensor.outside);
+    ft__answer_figure(out, "layer_ways", c->tensor.layer);
+    ft__answer_figure(out, "limit_ways", c->tensor.limit);
+    double crossing = ft__scale_crossing(s->tensor, s->tensor_count);
+    if (crossing > 0) ft__answer_figure(out, "timeline_ways", crossing);
+    add_degrees(out, s->tensor, s->tensor_count);
+    ft__text_add(out, "}");
+
+    if (c->expert.any) {
+        add_object(out, "expert");
+        add_first(out, "few_ways", c->expert.few);
+        ft__answer_figure(out, "wide_ffn", c->expert.wide_ffn);
+        ft__text_addf(out, ",\"wide\":%s", c->expert.wide ? "true" : "false");
+        ft__answer_figure(out, "wide_ways", c->expert.wide_limit); /* left out where it is infinite */
+        crossing = ft__scale_crossing(s->expert, s->expert_count);
+        if (crossing > 0) ft__answer_figure(out, "timeline_ways", crossing);
+        add_degrees(out, s->expert, s->expert_count);
+        ft__text_add(out, "}");
+    }
+    if (s->parallel.pp > 1) {
+        add_object(out, "pipeline");
+        add_first(out, "stages", (double)s->parallel.pp);
+        ft__answer_figure(out, "closed_hop", c->pipeline.hop);
+        ft__answer_figure(out, "timeline_hop", s->pipeline_hop);
+        ft__answer_figure(out, "closed_share", c->pipeline.share);
+        ft__answer_figure(out, "closed_bubble", c->pipeline.bubble);
+        ft__answer_figure(out, "timeline_bubble", s->pipeline_bubble);
+        ft__text_add(out, "}");
+    }
+    add_curve(out, "strong", s->strong, s->strong_count);
+    add_curve(out, "weak", s->weak, s->weak_count);
+    ft__text_add(out, "}\n");
+}
+
+static void csv_curve(ft_text *out, const char *curve, const ft_scale_point *p, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        ft__text_addf(out, "%s,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, curve, p[i].gpus, p[i].dp, p[i].micros,
+                      p[i].global_batch);
+        const double figures[] = {
+            p[i].step_ms,      p[i].low_ms,     p[i].high_ms,   p[i].tokens_per_s * (double)p[i].gpus,
+            p[i].tokens_per_s, p[i].efficiency, p[i].mfu,       p[i].comm_ms,
+            p[i].exposed_ms,   p[i].bubble_ms,  p[i].peak_bytes};
+        for (size_t k = 0; k < sizeof figures / sizeof *figures; k++) {
+            ft__text_add(out, ",");
+            ft__text_add_number(out, figures[k], 6);
+        }
+        ft__text_addf(out, ",%s\n", p[i].fits ? "true" : "false");
+    }
+}
+
+bool ft__csv_scale(ft_text *out, const ft_scale *s)
+{
+    ft__text_add(out, "curve,gpus,dp,micro_batches,global_batch,step_ms,low_ms,high_ms,tokens_per_s,"
+                      "tokens_per_s_per_gpu,efficiency,mfu,comm_ms,comm_exposed_ms,bubble_ms,peak_bytes,fits\n");
+    csv_curve(out, "strong", s->strong, s->strong_count);
+    csv_curve(out, "weak", s->weak, s->weak_count);
+    return !out->failed;
+}

@@ -1,0 +1,339 @@
+/* advice_words.c: moves and findings as sentences. */
+#include "report/text/advice_words.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "graph/operator.h"
+#include "report/text/style.h"
+
+const char *const ft__verdict_parts[FT_PARTS] = {
+    [FT_PART_CONTRACTION] = "contraction",   [FT_PART_NORMALISATION] = "normalising",
+    [FT_PART_ELEMENTWISE] = "elementwise",   [FT_PART_WAITS] = "waits for the host",
+    [FT_PART_EXCHANGE] = "exposed exchange", [FT_PART_BUBBLE] = "bubble",
+    [FT_PART_INPUT] = "waits for input"};
+const char ft__closed_remark[] =
+    "Exchanges of this step were simulated; savings compare steps whose exchanges are closed forms.";
+const char *const ft__loading_words[4] = {"in time", "disk", "workers", "copy"};
+const char *const ft__lint_words[FT_LINT_KINDS] = {
+    [FT_LINT_ALIGNMENT] = "alignment", [FT_LINT_CHANNELS] = "channels", [FT_LINT_LAYOUT] = "layout",
+    [FT_LINT_TILE] = "tile",           [FT_LINT_WAVE] = "wave",         [FT_LINT_FEW_TILES] = "few_tiles",
+    [FT_LINT_GROUPS] = "groups"};
+
+/* -- what to change ---------------------------------------------------------------------------- */
+
+static const char *dtype_word(const ft_workload *w)
+{
+    if (w->autocast) return w->dtype == FT_FP16 ? "amp_fp16" : "amp_bf16";
+    return ft_dtype_name(w->dtype);
+}
+
+static void say_degrees(ft_text *out, const ft_parallel *a, const ft_parallel *b)
+{
+    const struct {
+        const char *name;
+        int64_t from, to;
+    } degrees[] = {{"tp", a->tp, b->tp}, {"pp", a->pp, b->pp}, {"cp", a->cp, b->cp}, {"dp", a->dp, b->dp}};
+    const char *comma = "";
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
+        if (degrees[i].from == degrees[i].to) continue;
+        ft__text_addf(out, "%s%s %" PRId64 " to %" PRId64, comma, degrees[i].name, degrees[i].from, degrees[i].to);
+        comma = ", ";
+    }
+}
+
+static void say_execution(ft_text *out, ft_execution e)
+{
+    static const char *const words[] = {[FT_RUN_EAGER] = "run eager",
+                                        [FT_RUN_FUSED] = "hand-fused kernels",
+                                        [FT_RUN_COMPILE] = "compile (torch.compile)",
+                                        [FT_RUN_CUDA_GRAPH] = "compile with CUDA graphs",
+                                        [FT_RUN_IDEAL] = "no host"};
+    ft__text_add(out, words[e]);
+}
+
+static void say_parallel(ft_text *out, const ft_advice *a, const ft_change *now)
+{
+    const ft_parallel *p = &a->after.parallel;
+    switch (a->move.kind) {
+    case FT_MOVE_DEGREES: say_degrees(out, &now->parallel, p); break;
+    case FT_MOVE_ZERO: ft__text_addf(out, "ZeRO stage %d instead of %d", p->zero, now->parallel.zero); break;
+    case FT_MOVE_COPIES:
+        ft__text_addf(out, p->zero ? "%" PRId64 " GPUs, ZeRO stage %d" : "%" PRId64 " GPUs, data parallel", p->dp,
+                      p->zero);
+        break;
+    case FT_MOVE_SEQUENCE: ft__text_add(out, "sequence parallel beside tensor parallel"); break;
+    case FT_MOVE_PIECES: ft__text_add(out, "tensor exchanges beside products (tp_overlap)"); break;
+    case FT_MOVE_GATHER: ft__text_add(out, "gather parameters a layer ahead (FSDP)"); break;
+    case FT_MOVE_DISPATCH: ft__text_add(out, "send tokens once to a rank and a node (DeepEP)"); break;
+    case FT_MOVE_EXPERT_OVERLAP:
+        ft__text_add(out, "tokens go to experts beside another micro-batch (overlap_moe_expert_parallel_comm)");
+        break;
+    case FT_MOVE_WHOLE_EXPERTS: ft__text_addf(out, "whole experts over %" PRId64 " ranks (etp 1)", p->ep); break;
+    case FT_MOVE_SCHEDULE: ft__text_addf(out, "schedule %s", ft__schedule_name(p->schedule)); break;
+    case FT_MOVE_CHUNKS: ft__text_addf(out, "interleave %" PRId64 " virtual stages per GPU", p->vpp); break;
+    case FT_MOVE_OVERLAP: ft__text_add(out, "exchange gradients beside the backward pass"); break;
+    case FT_MOVE_BUCKET: ft__text_addf(out, "gradient buckets of %" PRId64 " MiB", a->move.to); break;
+    case FT_MOVE_WIRE: ft__text_addf(out, "exchange gradients in %" PRId64 " bits", 8 * a->move.to); break;
+    default: break;
+    }
+}
+
+void ft__advice_change(ft_text *out, const ft_advice *a, const ft_change *now)
+{
+    const ft_workload *w = &a->after.work, *from = &now->work;
+    const int64_t to = a->move.to;
+    switch (a->move.kind) {
+    case FT_MOVE_VOCAB: ft__text_addf(out, "pad vocab %" PRId64 " to %" PRId64, now->arch->vocab, to); break;
+    case FT_MOVE_FFN: ft__text_addf(out, "pad MLP width %" PRId64 " to %" PRId64, now->arch->ffn, to); break;
+    case FT_MOVE_HIDDEN: ft__text_addf(out, "pad hidden width %" PRId64 " to %" PRId64, now->arch->hidden, to); break;
+    case FT_MOVE_BATCH: ft__text_addf(out, "batch %" PRId64 " instead of %" PRId64, to, from->batch); break;
+    case FT_MOVE_MICRO:
+        ft__text_addf(out, "micro-batch %" PRId64 " accumulated %" PRId64 " times", w->batch, w->accumulate);
+        break;
+    case FT_MOVE_EXECUTION: say_execution(out, w->execution); break;
+    case FT_MOVE_ATTENTION: ft__text_addf(out, "%s attention", ft__attention_words[w->attention]); break;
+    case FT_MOVE_OPTIMIZER:
+        if (w->optimizer == FT_ADAMW)
+            ft__text_add(out, "fused AdamW");
+        else
+            ft__text_addf(out, "optimizer %s", ft__optimizer_words[w->optimizer]);
+        break;
+    case FT_MOVE_DTYPE: ft__text_addf(out, "%s instead of %s", dtype_word(w), dtype_word(from)); break;
+    case FT_MOVE_RECOMPUTE:
+        if (w->recompute == FT_RECOMPUTE_NONE)
+            ft__text_add(out, "no recomputation");
+        else
+            ft__text_addf(out, "%s recomputation", ft__recompute_words[w->recompute]);
+        break;
+    case FT_MOVE_IMAGES: ft__text_add(out, "images channels-last (NHWC)"); break;
+    case FT_MOVE_KV: ft__text_addf(out, "KV cache in %s", ft_dtype_name(w->kv_dtype)); break;
+    case FT_MOVE_WEIGHTS: ft__text_addf(out, "weights of %" PRId64 " bits", to); break;
+    case FT_MOVE_CACHE: ft__text_addf(out, "%s KV cache", ft__cache_words[w->cache]); break;
+    case FT_MOVE_ADAPTERS: ft__text_addf(out, "train LoRA adapters of rank %" PRId64, to); break;
+    case FT_MOVE_WORKERS:
+        ft__text_addf(out, "%" PRId64 " loader workers instead of %" PRId64, to, now->loader.workers);
+        break;
+    case FT_MOVE_PINNED: ft__text_add(out, "pinned memory, copies beside the step"); break;
+    case FT_MOVE_PACKED: ft__text_add(out, "packed shards (WebDataset, HDF5) instead of files"); break;
+    case FT_MOVE_GPU:
+        ft__text_add_plain(out, a->after.device->title[0] ? a->after.device->title : a->after.device->name);
+        break;
+    default: say_parallel(out, a, now); break;
+    }
+}
+
+/* -- why --------------------------------------------------------------------------------------- */
+
+static const char *reason(const ft_advice *a, const ft_change *now)
+{
+    switch (a->move.kind) {
+    case FT_MOVE_VOCAB: return "products with the vocabulary start off the 128 bytes that matrix units load at";
+    case FT_MOVE_FFN:
+    case FT_MOVE_HIDDEN: return "its products start off the 128 bytes that matrix units load at";
+    case FT_MOVE_BATCH:
+        return a->after.work.batch < now->work.batch ? "the last wave of tiles is full"
+               : now->work.task == FT_TRAIN          ? "per sample: launches, weights and the update are shared by more"
+                                                     : "per sample: launches and weights are shared by more";
+    case FT_MOVE_MICRO: return "the same step in other portions";
+    case FT_MOVE_EXECUTION:
+        return a->after.work.execution == FT_RUN_FUSED ? "fewer passes over memory" : "fused kernels, fewer launches";
+    case FT_MOVE_ATTENTION: return "scores never reach memory";
+    case FT_MOVE_OPTIMIZER: return "the update passes over memory once";
+    case FT_MOVE_DTYPE: return "faster matrix units, fewer bytes";
+    case FT_MOVE_RECOMPUTE:
+        if (a->after.work.recompute == FT_RECOMPUTE_NONE) return "the forward pass runs once";
+        return ft__recomputes_layers(&a->after.work) ? "attention and every other product run once"
+                                                     : "attention's scores alone run again";
+    case FT_MOVE_IMAGES: return "convolutions run without transposing";
+    case FT_MOVE_KV: return "half the cache to read";
+    case FT_MOVE_WEIGHTS: return "fewer bytes of weights to read";
+    case FT_MOVE_CACHE: return "the cache is not copied at every token";
+    case FT_MOVE_ADAPTERS: return "no gradients and no states of frozen weights";
+    case FT_MOVE_DEGREES: return "the same GPUs along other axes";
+    case FT_MOVE_ZERO:
+    case FT_MOVE_COPIES: return "states are shared out or exchanged";
+    case FT_MOVE_SEQUENCE: return "norms and residuals are split too";
+    case FT_MOVE_PIECES: return "user buffers or AsyncTP: in pieces, as they are computed";
+    case FT_MOVE_GATHER: return "one exchange a layer, and kernels beside it";
+    case FT_MOVE_DISPATCH: return "several of its experts live in one place";
+    case FT_MOVE_EXPERT_OVERLAP: return "what one micro-batch sends hides behind what another computes";
+    case FT_MOVE_WHOLE_EXPERTS: return "tensor ranks send their own tokens and gather none";
+    case FT_MOVE_SCHEDULE:
+    case FT_MOVE_CHUNKS: return "stages wait less for each other";
+    case FT_MOVE_OVERLAP: return "the exchange hides behind kernels";
+    case FT_MOVE_BUCKET: return "larger messages use the links better";
+    case FT_MOVE_WIRE: return "half the bytes on the wire";
+    case FT_MOVE_WORKERS: return "samples are prepared beside the step";
+    case FT_MOVE_PINNED: return "the copy no longer holds the process up";
+    case FT_MOVE_PACKED: return "read in a row, storage gives its full bandwidth";
+    case FT_MOVE_GPU: return "the same request";
+    case FT_MOVE_KINDS: break;
+    }
+    return "";
+}
+
+void ft__advice_why(ft_text *out, const ft_advice *a, const ft_change *now, const double before[FT_PARTS])
+{
+    ft__text_add(out, reason(a, now));
+    bool told[FT_PARTS] = {false};
+    for (int n = 0; n < 2; n++) {
+        int most = 0;
+        for (int i = 1; i < FT_PARTS; i++)
+            if (!told[i] && (told[most] || fabs(before[i] - a->part_ms[i]) > fabs(before[most] - a->part_ms[most])))
+                most = i;
+        double change = fabs(before[most] - a->part_ms[most]);
+        if (told[most] || change < 0.02 * fabs(a->saves_ms) || !(change > 0)) break;
+        told[most] = true;
+        ft__text_addf(out, "%s%s ", n ? ", " : ": ", ft__verdict_parts[most]);
+        ft__add_figure(out, before[most], 3);
+        ft__text_add(out, " to ");
+        ft__add_figure(out, a->part_ms[most], 3);
+        ft__text_add(out, " ms");
+    }
+}
+
+/* -- the request's keys ------------------------------------------------------------------------ */
+
+typedef struct patch {
+    ft_text *out;
+    const char *inner; /* the object that is open; NULL: the request's own keys */
+    bool any, any_inner;
+} patch;
+
+static void close_inner(patch *p)
+{
+    if (p->inner) ft__text_add(p->out, "}");
+    p->inner = NULL;
+    p->any_inner = false;
+}
+
+static ft_text *key(patch *p, const char *inner, const char *name)
+{
+    if (p->inner != inner) close_inner(p);
+    if (inner && !p->inner) {
+        ft__text_addf(p->out, "%s\"%s\":{", p->any ? "," : "", inner);
+        p->inner = inner;
+        p->any = true;
+        ft__text_addf(p->out, "\"%s\":", name);
+    } else {
+        ft__text_addf(p->out, "%s\"%s\":", (inner ? p->any_inner : p->any) ? "," : "", name);
+    }
+    p->any = true;
+    p->any_inner = inner != NULL;
+    return p->out;
+}
+
+static void whole(patch *p, const char *inner, const char *name, int64_t from, int64_t to)
+{
+    if (from != to) ft__text_addf(key(p, inner, name), "%" PRId64, to);
+}
+
+static void word(patch *p, const char *inner, const char *name, const char *to)
+{
+    ft__text_add_json(key(p, inner, name), to);
+}
+
+static void flag(patch *p, const char *inner, const char *name, bool from, bool to)
+{
+    if (from != to) ft__text_add(key(p, inner, name), to ? "true" : "false");
+}
+
+static void patch_layout(patch *p, const ft_parallel *a, const ft_parallel *b)
+{
+    static const char in[] = "parallel";
+    whole(p, in, "dp", a->dp, b->dp);
+    whole(p, in, "tp", a->tp, b->tp);
+    whole(p, in, "pp", a->pp, b->pp);
+    whole(p, in, "cp", a->cp, b->cp);
+    whole(p, in, "vpp", a->vpp, b->vpp);
+    whole(p, in, "ep", a->ep, b->ep);
+    whole(p, in, "etp", a->etp, b->etp);
+    if (a->dispatch_once != b->dispatch_once) word(p, in, "expert_dispatch", b->dispatch_once ? "once" : "copies");
+    if (a->expert_overlap != b->expert_overlap)
+        ft__text_add(key(p, in, "expert_overlap"), b->expert_overlap > 0 ? "true" : "false");
+    whole(p, in, "zero", a->zero, b->zero);
+    flag(p, in, "sp", a->sp, b->sp);
+    if (a->overlap != b->overlap || a->no_overlap != b->no_overlap)
+        ft__text_add(key(p, in, "overlap"), b->overlap ? "true" : "false");
+    if (a->in_pieces != b->in_pieces) ft__text_add(key(p, in, "tp_overlap"), b->in_pieces > 0 ? "true" : "false");
+    if (a->gather != b->gather) word(p, in, "gather", b->gather == FT_GATHER_LAYER ? "layer" : "parameter");
+    if (a->schedule != b->schedule) word(p, in, "schedule", ft__schedule_name(b->schedule));
+    if (a->bucket_bytes != b->bucket_bytes) ft__text_add_number(key(p, in, "bucket_mib"), b->bucket_bytes / 1048576, 6);
+    if (a->reduce_bytes != b->reduce_bytes) word(p, in, "reduce_dtype", b->reduce_bytes == 2 ? "bf16" : "fp32");
+}
+
+void ft__advice_patch(ft_text *out, const ft_change *now, const ft_change *after)
+{
+    patch p = {.out = out};
+    const ft_workload *a = &now->work, *b = &after->work;
+    ft__text_add(out, "{");
+    whole(&p, NULL, "batch", a->batch, b->batch);
+    int64_t all = a->batch * a->accumulate * now->parallel.dp, then = b->batch * b->accumulate * after->parallel.dp;
+    /* Also where it is one micro-batch per rank: a request that says so would be refused with another "batch". */
+    if (b->task == FT_TRAIN && (all != then || a->accumulate != b->accumulate))
+        ft__text_addf(key(&p, NULL, "global_batch"), "%" PRId64, then);
+    if (a->dtype != b->dtype || a->autocast != b->autocast) word(&p, NULL, "dtype", dtype_word(b));
+    if (a->attention != b->attention) word(&p, NULL, "attention", ft__attention_words[b->attention]);
+    if (a->execution != b->execution) word(&p, NULL, "execution", ft__execution_words[b->execution]);
+    if (a->optimizer != b->optimizer) word(&p, NULL, "optimizer", ft__optimizer_words[b->optimizer]);
+    if (a->recompute != b->recompute) word(&p, NULL, "recompute", ft__recompute_words[b->recompute]);
+    if (a->nchw != b->nchw) word(&p, NULL, "layout", b->nchw ? "nchw" : "nhwc");
+    if (a->cache != b->cache) word(&p, NULL, "cache", ft__cache_words[b->cache]);
+    if (a->kv_dtype != b->kv_dtype && b->task != FT_TRAIN) word(&p, NULL, "kv_dtype", ft_dtype_name(b->kv_dtype));
+    if (a->weight_bits != b->weight_bits) word(&p, NULL, "weights_dtype", b->weight_bits == 8 ? "int8" : "int4");
+    whole(&p, NULL, "lora_rank", a->lora_rank, b->lora_rank);
+    if (now->device != after->device) word(&p, NULL, "gpu", after->device->name);
+    patch_layout(&p, &now->parallel, &after->parallel);
+    whole(&p, "loader", "workers", now->loader.workers, after->loader.workers);
+    flag(&p, "loader", "pinned", !now->loader.pageable, !after->loader.pageable);
+    if (now->loader.samples_per_s_disk != after->loader.samples_per_s_disk)
+        ft__text_add_number(key(&p, "loader", "samples_per_s_disk"), after->loader.samples_per_s_disk, 6);
+    whole(&p, "model", "vocab_size", now->arch->vocab, after->arch->vocab);
+    whole(&p, "model", "intermediate_size", now->arch->ffn, after->arch->ffn);
+    whole(&p, "model", "hidden_size", now->arch->hidden, after->arch->hidden);
+    close_inner(&p);
+    ft__text_add(out, "}");
+}
+
+/* -- lint -------------------------------------------------------------------------------------- */
+
+void ft__lint_finding(ft_text *out, const ft_lint *l)
+{
+    double bytes = (double)l->from * ft_dtype_bytes(l->op.dtype);
+    switch (l->kind) {
+    case FT_LINT_ALIGNMENT:
+        ft__text_addf(out, "%c = %" PRId64 ": rows of %.0f bytes start off the 16 that matrix units load at",
+                      l->dimension, l->from, bytes);
+        break;
+    case FT_LINT_CHANNELS:
+        ft__text_addf(out, "%" PRId64 " %s channels: %.0f bytes per pixel, no multiple of 16", l->from,
+                      l->dimension == 'c' ? "input" : "output", bytes);
+        break;
+    case FT_LINT_LAYOUT: ft__text_add(out, "and other convolutions in NCHW: transposed around the matrix units"); break;
+    case FT_LINT_TILE:
+        ft__text_addf(out, "%c = %" PRId64 ": the last tile is mostly padding, %.0f %% of the work is waste",
+                      l->dimension, l->from, 100 * l->waste);
+        break;
+    case FT_LINT_WAVE: ft__text_addf(out, "%.0f %% of its waves are empty", 100 * l->waste); break;
+    case FT_LINT_FEW_TILES: ft__text_addf(out, "too few tiles: %.0f %% of the SMs have none", 100 * l->waste); break;
+    case FT_LINT_GROUPS:
+        ft__text_addf(out, "groups of %" PRId64 " channels: too few to fill the matrix units", l->from);
+        break;
+    case FT_LINT_KINDS: break;
+    }
+}
+
+void ft__lint_fix(ft_text *out, const ft_lint *l)
+{
+    switch (l->kind) {
+    case FT_LINT_ALIGNMENT: ft__text_addf(out, "pad %c to %" PRId64, l->dimension, l->to); break;
+    case FT_LINT_CHANNELS: ft__text_addf(out, "pad to %" PRId64 " channels", l->to); break;
+    case FT_LINT_LAYOUT: ft__text_add(out, "channels last (NHWC)"); break;
+    case FT_LINT_TILE: ft__text_addf(out, "%c = %" PRId64 " costs as much", l->dimension, l->to); break;
+    case FT_LINT_WAVE: ft__text_addf(out, "%" PRId64 " rows cost as much as %" PRId64, l->to, l->from); break;
+    case FT_LINT_FEW_TILES: ft__text_addf(out, "more rows: %" PRId64 " instead of %" PRId64, l->to, l->from); break;
+    case FT_LINT_GROUPS: ft__text_add(out, "fewer, wider groups"); break;
+    case FT_LINT_KINDS: break;
+    }
+}

@@ -1,0 +1,75 @@
+/* calibration_screen.c: the table that `fit --calibrate` ends with. */
+#include "report/text/calibration_screen.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "report/text/columns.h"
+
+static void add_percent(ft_columns *c, double share)
+{
+    if (isfinite(share))
+        ft__cell_addf(c, "%.1f %%", 100 * share);
+    else
+        ft__cell_add(c, "-");
+}
+
+static size_t variants_of(const ft_calibration_table *t, const char *family)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->count; i++) n += !strcmp(t->lines[i].family, family) && t->lines[i].variant[0];
+    return n;
+}
+
+bool ft__screen_calibration(ft_text *out, const ft_style *style, const ft_calibration_table *table)
+{
+    static const char *const head[] = {"family", "variant", "points", "held out",  "before",
+                                       "after",  "inside",  "tried",  "constants", "learned"};
+    ft_columns c;
+    ft__columns_init(&c, "llrrrrrrll");
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&c, head[i]);
+    for (size_t i = 0; i < table->count; i++) {
+        const ft_calibration_line *l = &table->lines[i];
+        bool whole = !l->variant[0], fitted = isfinite(l->tried);
+        if (whole && variants_of(table, l->family) == 1) continue; /* its one variant says the same */
+        ft__cell_add(&c, l->family);
+        ft__cell_add(&c, whole ? "all" : l->variant);
+        ft__cell_addf(&c, "%zu", l->points);
+        ft__cell_addf(&c, "%zu", l->held_out);
+        add_percent(&c, l->before);
+        add_percent(&c, l->after);
+        add_percent(&c, l->inside);
+        add_percent(&c, l->tried);
+        ft__cell_add(&c, whole ? "" : !fitted ? "inherited" : l->refitted ? "refitted" : "kept");
+        ft__cell_add(&c, l->learned);
+    }
+    bool printed = ft__columns_print(&c, out, style, 0, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
+static void add_figure(ft_text *out, const char *key, double value)
+{
+    ft__text_addf(out, ",\"%s\":", key);
+    ft__text_add_number(out, value, 6); /* null where there is none */
+}
+
+void ft__answer_calibration(ft_text *out, const ft_calibration_table *table)
+{
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < table->count; i++) {
+        const ft_calibration_line *l = &table->lines[i];
+        ft__text_addf(out, "%s\n{\"family\":\"%s\",\"variant\":", i ? "," : "", l->family);
+        if (l->variant[0])
+            ft__text_add_json(out, l->variant);
+        else
+            ft__text_add(out, "null");
+        ft__text_addf(out, ",\"points\":%zu,\"held_out\":%zu", l->points, l->held_out);
+        add_figure(out, "before", l->before);
+        add_figure(out, "after", l->after);
+        add_figure(out, "inside", l->inside);
+        add_figure(out, "tried", l->tried);
+        ft__text_addf(out, ",\"constants\":\"%s\",\"learned\":\"%s\"}", l->refitted ? "refitted" : "kept", l->learned);
+    }
+    ft__text_add(out, "\n]");
+}

@@ -1,0 +1,337 @@
+/* gpu_screen.c: the catalogue as a table, and one GPU as a sheet with its sources. */
+#include "report/text/gpu_screen.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/balance.h"
+#include "report/text/columns.h"
+
+const char *ft__vendor_name(ft_vendor v)
+{
+    static const char *const names[] = {[FT_NVIDIA] = "nvidia", [FT_AMD] = "amd", [FT_INTEL] = "intel"};
+    return (unsigned)v < 3 ? names[v] : "other";
+}
+
+static void add_or_dash(ft_columns *c, double value, int digits)
+{
+    if (value > 0)
+        ft__text_add_number(ft__cell(c), value, digits);
+    else
+        ft__cell_add(c, "-");
+}
+
+static void add_half_precision(ft_columns *c, const ft_device *d)
+{
+    /* Before bf16 there was fp16: marked, since a bf16 model does not run there as it is. */
+    if (d->peak_tflops[FT_BF16] > 0 || d->peak_tflops[FT_FP16] <= 0) {
+        add_or_dash(c, d->peak_tflops[FT_BF16], 5);
+        return;
+    }
+    ft_text *cell = ft__cell(c);
+    ft__text_add(cell, "fp16 ");
+    ft__text_add_number(cell, d->peak_tflops[FT_FP16], 5);
+}
+
+bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_device *devices, size_t count)
+{
+    static const char *const head[] = {"gpu",  "generation", "year", "GiB", "GB/s", "fp32",
+                                       "bf16", "fp8",        "fp4",  "W",   "link", "$/h"};
+    bool link = style->width >= 110, year = style->width >= 90; /* what a narrow terminal does without */
+    ft_columns c;
+    ft__columns_init(&c, link ? "llrrrrrrrrlr" : year ? "llrrrrrrrrr" : "llrrrrrrrr");
+    c.drop = link ? "kcbifjhle" : year ? "cbifjhke" : "bheigjd"; /* name, memory and bf16 stay */
+    for (int i = 0; i < 12; i++)
+        if ((year || i != 2) && (link || i != 10)) ft__cell_add(&c, head[i]);
+    for (size_t i = 0; i < count; i++) {
+        const ft_device *d = &devices[i];
+        ft__cell_add(&c, d->name);
+        ft__cell_add(&c, d->generation);
+        if (year) add_or_dash(&c, d->year, 4);
+        add_or_dash(&c, d->memory_gib, 5);
+        add_or_dash(&c, d->memory_gbps, 5);
+        add_or_dash(&c, d->peak_tflops[FT_FP32], 4);
+        add_half_precision(&c, d);
+        add_or_dash(&c, d->peak_tflops[FT_FP8], 5);
+        add_or_dash(&c, d->peak_tflops[FT_FP4], 5);
+        add_or_dash(&c, d->tdp_w, 4);
+        if (link) ft__cell_add(&c, d->link_kind[0] ? d->link_kind : "-");
+        if (d->price_usd_per_hour > 0)
+            ft__cell_addf(&c, "%.2f", d->price_usd_per_hour);
+        else
+            ft__cell_add(&c, "-");
+    }
+    bool printed = ft__columns_print(&c, out, style, 0, true);
+    ft__columns_free(&c);
+    ft__text_addf(out, "\n%zu GPU%s; dense TFLOP/s by number format. Sources: foretell gpus NAME\n", count,
+                  count == 1 ? "" : "s");
+    return printed && !out->failed;
+}
+
+/* -- one GPU ----------------------------------------------------------------------------------- */
+
+static void heading(ft_text *out, const ft_style *style, const char *text)
+{
+    ft__text_add(out, "\n");
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, text);
+    ft__ink_end(out, style);
+    ft__text_add(out, "\n");
+}
+
+/* Text broken at blanks to fit between `indent` and the style's width; `at` is where the cursor stands. */
+static void add_wrapped(ft_text *out, const ft_style *style, const char *text, int at, int indent)
+{
+    int width = style->width > 110 ? 110 : style->width;
+    for (bool first = true; *text; first = false) {
+        char word[256];
+        size_t length = strcspn(text, " ");
+        if (length >= sizeof word) length = sizeof word - 1;
+        memcpy(word, text, length);
+        word[length] = '\0';
+        int room = ft__text_width(word);
+        if (!first && at + 1 + room > width) {
+            ft__text_add(out, "\n");
+            ft__text_pad(out, indent);
+            at = indent;
+        } else if (!first) {
+            ft__text_add(out, " ");
+            at++;
+        }
+        ft__text_add_plain(out, word);
+        at += room;
+        text += length;
+        while (*text == ' ') text++;
+    }
+    ft__text_add(out, "\n");
+}
+
+static bool add_peaks(ft_text *out, const ft_style *style, const ft_device *d)
+{
+    ft_columns c;
+    ft__columns_init(&c, "lrrr");
+    ft__cell_add(&c, "format");
+    ft__cell_add(&c, "TFLOP/s");
+    ft__cell_add(&c, "without matrix units");
+    ft__cell_add(&c, "balance FLOP/B");
+    for (int t = 0; t < FT_DTYPE_COUNT; t++) {
+        if (d->peak_tflops[t] <= 0 && d->vector_tflops[t] <= 0) continue;
+        ft__cell_add(&c, ft_dtype_name((ft_dtype)t));
+        add_or_dash(&c, d->peak_tflops[t], 5);
+        add_or_dash(&c, d->vector_tflops[t], 5);
+        double balance = ft__machine_balance(d, (ft_dtype)t);
+        if (balance > 0)
+            ft__add_figure(ft__cell(&c), balance, 3);
+        else
+            ft__cell_add(&c, "-");
+    }
+    heading(out, style, "Peaks, dense");
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
+static bool add_memory(ft_text *out, const ft_style *style, const ft_device *d)
+{
+    ft_memory_level level[FT_MEMORY_LEVELS];
+    ft__memory_levels(d, level);
+    ft_columns c;
+    ft__columns_init(&c, "lrrl");
+    ft__cell_add(&c, "level");
+    ft__cell_add(&c, "size");
+    ft__cell_add(&c, "GB/s");
+    ft__cell_add(&c, "bandwidth from");
+    for (int i = 0; i < FT_MEMORY_LEVELS; i++) {
+        ft__cell_add(&c, level[i].name);
+        double mib = level[i].bytes / (1 << 20);
+        ft_text *cell = ft__cell(&c);
+        if (mib > 0) {
+            ft__text_add_number(cell, mib >= 4096 ? mib / 1024 : mib, 4);
+            ft__text_add(cell, mib >= 4096 ? " GiB" : " MiB");
+        } else {
+            ft__text_add(cell, "-");
+        }
+        if (level[i].gbps > 0)
+            ft__text_addf(ft__cell(&c), "%.0f", level[i].gbps);
+        else
+            ft__cell_add(&c, "-");
+        ft__cell_add(&c, level[i].basis ? level[i].basis : "");
+    }
+    heading(out, style, "Memory");
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
+static void add_clock(ft_text *facts, const char *what, double mhz)
+{
+    if (mhz > 0) ft__text_addf(facts, "%s%s %.0f MHz", facts->length ? ", " : "", what, mhz);
+}
+
+/* A line of facts, wrapped; the text is cleared for the next. */
+static void add_facts(ft_text *out, const ft_style *style, ft_text *facts)
+{
+    if (facts->length) {
+        ft__text_add(out, "  ");
+        add_wrapped(out, style, facts->at, 2, 4);
+    }
+    ft__text_clear(facts);
+}
+
+static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
+{
+    const char *cores = d->vendor == FT_AMD ? "CUs" : d->vendor == FT_INTEL ? "Xe cores" : "SMs";
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add_plain(out, d->title[0] ? d->title : d->name);
+    ft__ink_end(out, style);
+    ft__text_add(out, "  ");
+    ft__text_add_plain(out, d->name);
+    ft__text_add(out, "\n");
+    ft_text facts = {0};
+    ft__text_addf(&facts, "%s %s %s", ft__vendor_name(d->vendor), d->architecture, d->generation);
+    if (d->compute_capability[0]) ft__text_addf(&facts, " %s", d->compute_capability);
+    if (d->year > 0) ft__text_addf(&facts, ", %d", d->year);
+    if (d->process_nm > 0) ft__text_addf(&facts, ", %g nm", d->process_nm);
+    if (d->tdp_w > 0) ft__text_addf(&facts, ", %g W", d->tdp_w);
+    add_facts(out, style, &facts);
+    ft__text_addf(&facts, "%d %s", d->sms, cores);
+    if (d->lanes_per_sm > 0) ft__text_addf(&facts, " of %d fp32 lanes", d->lanes_per_sm);
+    if (d->matrix_fma_per_clk_sm > 0)
+        ft__text_addf(&facts, " and %g fp16 matrix FMA per clock", d->matrix_fma_per_clk_sm);
+    add_facts(out, style, &facts);
+    add_clock(&facts, "boost", d->boost_mhz);
+    add_clock(&facts, "base", d->base_mhz);
+    add_clock(&facts, "matrix peak at", d->matrix_mhz);
+    add_clock(&facts, "sustained", d->sustained_mhz);
+    add_facts(out, style, &facts);
+    if (d->link_kind[0])
+        ft__text_addf(&facts, "%s %g GB/s per direction among %d GPUs", d->link_kind, d->link_gbps_per_direction,
+                      d->link_gpus);
+    if (d->pcie_gbps > 0) ft__text_addf(&facts, "%sPCIe %g GB/s", facts.length ? ", " : "", d->pcie_gbps);
+    if (d->price_usd_per_hour > 0)
+        ft__text_addf(&facts, "%sabout $%.2f per hour", facts.length ? ", " : "", d->price_usd_per_hour);
+    add_facts(out, style, &facts);
+    ft__text_free(&facts);
+}
+
+static void add_warnings(ft_text *out, const ft_style *style, const char *warnings)
+{
+    if (!warnings || !*warnings) return;
+    heading(out, style, "Warnings");
+    while (*warnings) {
+        char one[512];
+        size_t length = strcspn(warnings, "\n");
+        snprintf(one, sizeof one, "%.*s", (int)(length < sizeof one ? length : sizeof one - 1), warnings);
+        ft__text_add(out, "  ");
+        ft__ink(out, style, FT_INK_YELLOW);
+        add_wrapped(out, style, one, 2, 2);
+        ft__ink_end(out, style);
+        warnings += length;
+        if (*warnings) warnings++;
+    }
+}
+
+static void add_sources(ft_text *out, const ft_style *style, const json_t *spec)
+{
+    const json_t *notes = json_object_get(spec, "notes"), *sources = json_object_get(spec, "sources");
+    if (json_array_size(notes) > 0) {
+        heading(out, style, "Notes");
+        for (size_t i = 0; i < json_array_size(notes); i++) {
+            const char *note = json_string_value(json_array_get(notes, i));
+            if (!note) continue;
+            ft__text_add(out, "  ");
+            add_wrapped(out, style, note, 2, 2);
+        }
+    }
+    if (json_object_size(sources) > 0) {
+        heading(out, style, "Sources");
+        const char *key;
+        json_t *value, *readable = json_object_get(spec, "sources");
+        json_object_foreach (readable, key, value) {
+            if (!json_is_string(value)) continue;
+            ft__text_add(out, "  ");
+            ft__ink(out, style, FT_INK_DIM);
+            add_wrapped(out, style, key, 2, 2);
+            ft__ink_end(out, style);
+            ft__text_add(out, "      ");
+            add_wrapped(out, style, json_string_value(value), 6, 6);
+        }
+    }
+}
+
+bool ft__screen_gpu(ft_text *out, const ft_style *style, const ft_device *device, const json_t *spec,
+                    const char *warnings)
+{
+    add_chip(out, style, device);
+    bool printed = add_peaks(out, style, device) && add_memory(out, style, device);
+    add_warnings(out, style, warnings);
+    if (spec) add_sources(out, style, spec);
+    return printed && !out->failed;
+}
+
+/* -- JSON -------------------------------------------------------------------------------------- */
+
+static void add_number(ft_text *out, const char *key, double value)
+{
+    if (!(value > 0)) return;
+    ft__text_addf(out, ",\"%s\":", key);
+    ft__text_add_number(out, value, 9);
+}
+
+static void add_string(ft_text *out, const char *key, const char *value)
+{
+    if (!*value) return;
+    ft__text_addf(out, ",\"%s\":", key);
+    ft__text_add_json(out, value);
+}
+
+static void add_by_dtype(ft_text *out, const char *key, const ft_device *d, const double *table, bool balance)
+{
+    ft__text_addf(out, ",\"%s\":{", key);
+    const char *comma = "";
+    for (int t = 0; t < FT_DTYPE_COUNT; t++) {
+        double value = balance ? ft__machine_balance(d, (ft_dtype)t) : table[t];
+        if (!(value > 0)) continue;
+        ft__text_addf(out, "%s\"%s\":", comma, ft_dtype_name((ft_dtype)t));
+        ft__text_add_number(out, value, balance ? 6 : 9);
+        comma = ",";
+    }
+    ft__text_add(out, "}");
+}
+
+/* The keys of a spec object, so that what comes out goes in again; the derived ones have names of their own. */
+void ft__answer_gpu(ft_text *out, const ft_device *d)
+{
+    ft__text_add(out, "{\"name\":");
+    ft__text_add_json(out, d->name);
+    add_string(out, "title", d->title);
+    add_string(out, "vendor", ft__vendor_name(d->vendor));
+    add_string(out, "architecture", d->architecture);
+    add_string(out, "generation", d->generation);
+    add_string(out, "compute_capability", d->compute_capability);
+    add_number(out, "year", d->year);
+    add_number(out, "process_nm", d->process_nm);
+    add_number(out, "sms", d->sms);
+    add_number(out, "clock_mhz", d->boost_mhz);
+    add_number(out, "base_mhz", d->base_mhz);
+    add_number(out, "matrix_mhz", d->matrix_mhz);
+    add_number(out, "sustained_clock_mhz", d->sustained_mhz);
+    add_number(out, "tdp_w", d->tdp_w);
+    add_number(out, "memory_gib", d->memory_gib);
+    add_number(out, "memory_gbps", d->memory_gbps);
+    add_number(out, "l2_mib", d->l2_mib);
+    add_number(out, "smem_kib_per_sm", d->smem_kib_per_sm);
+    add_by_dtype(out, "peak_tflops", d, d->peak_tflops, false);
+    add_by_dtype(out, "vector_tflops", d, d->vector_tflops, false);
+    add_by_dtype(out, "balance_flop_per_byte", d, NULL, true);
+    if (d->link_kind[0]) {
+        ft__text_add(out, ",\"link\":{\"kind\":");
+        ft__text_add_json(out, d->link_kind);
+        add_number(out, "gbps_per_direction", d->link_gbps_per_direction);
+        add_number(out, "gpus", d->link_gpus);
+        ft__text_add(out, "}");
+    }
+    add_number(out, "pcie_gbps", d->pcie_gbps);
+    add_number(out, "price_usd_per_hour", d->price_usd_per_hour);
+    ft__text_add(out, "}");
+}

@@ -1,0 +1,263 @@
+/* infer_screen.c: TTFT, TPOT, what the cache holds, offline throughput. */
+#include "report/text/infer_screen.h"
+#include "report/text/step_words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/json/answer.h"
+#include "report/json/answer_step.h"
+#include "report/text/advice_screen.h"
+#include "report/text/columns.h"
+#include "report/text/lines.h"
+#include "report/text/step_screen.h"
+
+/* -- text -------------------------------------------------------------------------------------- */
+
+static void heading(ft_text *out, const ft_style *style, const char *text, const char *remark)
+{
+    ft__text_add(out, "\n  ");
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, text);
+    ft__ink_end(out, style);
+    ft__text_addf(out, "  %s\n", remark);
+}
+
+/* Rows are lengths, columns batches; `-` where it does not fit. `holds`: one more column, what the cache holds. */
+static bool grid(ft_text *out, const ft_style *style, const ft_infer *r,
+                 const ft_infer_cell cells[FT_INFER_SIDE][FT_INFER_SIDE], bool rates, bool holds)
+{
+    char align[FT_MOST_COLUMNS + 1] = "r";
+    size_t columns = 1 + r->batch_count + (holds ? 1 : 0);
+    for (size_t i = 1; i < columns; i++) align[i] = 'r';
+    align[columns] = '\0';
+    ft_columns c;
+    ft__columns_init(&c, align);
+    ft__cell_add(&c, r->has_context ? "context" : "");
+    for (size_t b = 0; b < r->batch_count; b++) ft__cell_addf(&c, "batch %" PRId64, r->batches[b]);
+    if (holds) ft__cell_add(&c, "cache holds");
+    for (size_t s = 0; s < r->seq_count; s++) {
+        if (r->has_context)
+            ft__cell_addf(&c, "%" PRId64, r->seqs[s]);
+        else
+            ft__cell_add(&c, "");
+        for (size_t b = 0; b < r->batch_count; b++) {
+            const ft_infer_cell *cell = &cells[s][b];
+            if (cell->fits)
+                ft__add_figure(ft__cell(&c), rates ? cell->tokens_per_s : cell->ms, 4);
+            else
+                ft__cell_add(&c, "-");
+        }
+        if (holds) ft__cell_addf(&c, "%" PRId64 " sequence%s", r->sequences[s], r->sequences[s] == 1 ? "" : "s");
+    }
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
+static void offline_lines(ft_text *out, const ft_style *style, const ft_infer *r)
+{
+    const ft_offline *o = &r->offline;
+    ft_text a = {0}, b = {0};
+    if (o->isl == 0) return;
+    ft__text_add(out, "\n");
+    if (o->batch > 0) {
+        ft__ink(&a, style, FT_INK_BOLD);
+        ft__add_figure(&a, o->tokens_per_s, 4);
+        ft__text_add(&a, " tokens/s");
+        ft__ink_end(&a, style);
+        ft__text_addf(&b, "batch %" PRId64 ", prompts of %" PRId64 ", answers of %" PRId64, o->batch, o->isl, o->osl);
+        ft__line(out, style, "offline", &a, b.at);
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__add_figure(&a, o->requests_per_s, 4);
+        ft__text_add(&a, " requests/s");
+        ft__add_figure(&b, o->total_tokens_per_s, 4);
+        ft__text_add(&b, " tokens/s with the prompts");
+        ft__line(out, style, "", &a, b.at);
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__add_figure(&a, o->tpot_ms, 4);
+        ft__text_add(&a, " ms");
+        ft__text_add(&b, "TPOT; prefill of the batch ");
+        ft__add_figure(&b, o->prefill_ms, 4);
+        ft__text_add(&b, " ms");
+        ft__line(out, style, "", &a, b.at);
+    } else {
+        ft__text_add(&a, "does not fit");
+        ft__text_addf(&b, "one sequence of %" PRId64 " tokens needs more memory", o->isl + o->osl);
+        ft__line(out, style, "offline", &a, b.at);
+    }
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
+{
+    ft_text a = {0}, b = {0};
+    ft__add_gib(&a, r->weights_bytes);
+    ft__text_add(&a, " GiB");
+    ft__text_add(&b, "of ");
+    ft__add_gib(&b, v->step->memory.capacity_bytes);
+    if (r->gpus > 1) ft__text_add(&b, " on each GPU");
+    ft__line(out, style, "weights", &a, b.at);
+    if (r->kv_bytes_per_token > 0) {
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__text_addf(&a, "%.0f tokens", r->cache_tokens);
+        ft__add_figure(&b, r->kv_bytes_per_token / 1024, 4);
+        ft__text_addf(&b, " KiB each%s in %s", r->gpus > 1 ? " on each GPU" : "", ft_dtype_name(v->work->kv_dtype));
+        ft__line(out, style, "cache", &a, b.at);
+    }
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+void ft__add_infer_words(ft_text *out, const ft_step_view *v, const ft_infer *r)
+{
+    double parameters, active;
+    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
+    ft__add_parameters(out, parameters);
+    ft__text_addf(out, " parameters, %s", v->dtype_name);
+    if (v->work->weight_bits > 0) ft__text_addf(out, ", %.0f-bit weights", v->work->weight_bits);
+    ft__text_addf(out, ", %s", ft__execution_words[v->work->execution]);
+    if (ft__view_attends(v)) ft__text_addf(out, ", %s attention", ft__attention_words[v->work->attention]);
+    if (r->generates) ft__text_addf(out, ", %s cache", ft__cache_words[v->work->cache]);
+}
+
+bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
+{
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__add_model_name(out, v->model);
+    ft__ink_end(out, style);
+    ft__text_add(out, "  inference on ");
+    if (r->gpus > 1) ft__text_addf(out, "%" PRId64 " %s ", r->gpus, ft__times(style));
+    ft__text_add_plain(out, v->device->title[0] ? v->device->title : v->device->name);
+    ft__text_add(out, "\n");
+    ft__ink(out, style, FT_INK_DIM);
+    ft__add_infer_words(out, v, r);
+    ft__ink_end(out, style);
+    ft__text_add(out, "\n");
+    if (v->ranked) ft__screen_layout(out, style, v);
+    ft__text_add(out, "\n");
+    cache_lines(out, style, v, r);
+    bool printed = true;
+    if (r->generates) {
+        heading(out, style, "prefill", "time to first token (TTFT), ms");
+        printed = grid(out, style, r, r->prefill, false, false);
+        heading(out, style, "decode", "time per output token (TPOT), ms");
+        printed = printed && grid(out, style, r, r->decode, false, r->kv_bytes_per_token > 0);
+        heading(out, style, "decode", "tokens/s of all sequences");
+        printed = printed && grid(out, style, r, r->decode, true, false);
+    } else {
+        heading(out, style, "forward", "ms");
+        printed = grid(out, style, r, r->prefill, false, false);
+        heading(out, style, "forward", ft__rate_unit(v->arch));
+        printed = printed && grid(out, style, r, r->prefill, true, false);
+    }
+    offline_lines(out, style, r);
+    if (v->ranked && v->parallel->dp > 1)
+        ft__text_addf(out, "\n  Batches and caches are those of one of %" PRId64 " data ranks; rates are of all.\n",
+                      v->parallel->dp);
+    return printed && !out->failed;
+}
+
+enum { SHOWN_ADVICE = 3 }; /* of each step, so that the screen stays one */
+
+bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_view *v, const char *how)
+{
+    static const char *const names[] = {
+        [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode", [FT_TRAIN] = "train"};
+    const ft_step *s = v->step;
+    ft_text remark = {0};
+    ft__text_addf(&remark, "batch %" PRId64, v->work->batch);
+    if (!ft__counts_samples(v->arch)) ft__text_addf(&remark, ", %" PRId64 " tokens", v->work->seq);
+    ft__text_add(&remark, ": ");
+    ft__add_figure(&remark, s->step_ms, 4);
+    ft__text_addf(&remark, " ms, held by %s (", ft__bound_words(s->bound));
+    ft__add_percent(&remark, s->regime[s->bound]);
+    ft__text_add(&remark, ")");
+    heading(out, style, names[v->work->task], remark.at ? remark.at : "");
+    out->failed = out->failed || remark.failed;
+    ft__text_free(&remark);
+    if (how && !strcmp(how, "techniques")) return ft__screen_techniques(out, style, v);
+    if (how && !strcmp(how, "all")) return ft__screen_advice_all(out, style, v);
+    if (v->advised && v->advised->count == 0) ft__text_add(out, "  Nothing that was tried is faster.\n");
+    return ft__screen_advice(out, style, v, SHOWN_ADVICE);
+}
+
+/* -- JSON -------------------------------------------------------------------------------------- */
+
+static void add_cells(ft_text *out, const char *key, const char *time, const ft_infer *r,
+                      const ft_infer_cell cells[FT_INFER_SIDE][FT_INFER_SIDE], bool samples)
+{
+    bool first = true;
+    ft__answer_key(out, key);
+    ft__text_add(out, "[");
+    for (size_t s = 0; s < r->seq_count; s++)
+        for (size_t b = 0; b < r->batch_count; b++) {
+            const ft_infer_cell *c = &cells[s][b];
+            ft__text_addf(out, "%s{\"batch\":%" PRId64, first ? "" : ",", r->batches[b]);
+            if (r->has_context) ft__text_addf(out, ",\"seq\":%" PRId64, r->seqs[s]);
+            first = false;
+            ft__answer_figure(out, time, c->ms);
+            ft__answer_figure(out, "low_ms", c->low_ms);
+            ft__answer_figure(out, "high_ms", c->high_ms);
+            ft__answer_figure(out, samples ? "samples_per_s_per_gpu" : "tokens_per_s_per_gpu",
+                              c->tokens_per_s / (double)r->gpus);
+            ft__text_addf(out, ",\"fits\":%s}", c->fits ? "true" : "false");
+        }
+    ft__text_add(out, "]");
+}
+
+void ft__answer_infer(ft_text *out, const ft_step_view *v, const ft_infer *r, const ft_text *steps)
+{
+    ft__text_add(out, "{\"ok\":true");
+    ft__answer_word(out, "model", v->model);
+    ft__answer_word(out, "gpu", v->device->name);
+    double parameters, active;
+    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
+    ft__answer_figure(out, "parameters", parameters);
+    if (v->ranked) ft__answer_ranks(out, v);
+    if (r->generates) {
+        add_cells(out, "prefill", "ttft_ms", r, r->prefill, false);
+        add_cells(out, "decode", "tpot_ms", r, r->decode, false);
+    } else {
+        add_cells(out, "forward", "step_ms", r, r->prefill, !r->has_context);
+    }
+    ft__answer_key(out, "capacity");
+    ft__text_add(out, "{\"weights_bytes\":");
+    ft__text_add_number(out, r->weights_bytes, 15);
+    if (r->kv_bytes_per_token > 0) {
+        ft__answer_figure(out, "kv_bytes_per_token", r->kv_bytes_per_token);
+        ft__answer_figure(out, "tokens", r->cache_tokens);
+        ft__answer_key(out, "sequences");
+        for (size_t s = 0; s < r->seq_count; s++)
+            ft__text_addf(out, "%s{\"seq\":%" PRId64 ",\"sequences\":%" PRId64 "}", s ? "," : "[", r->seqs[s],
+                          r->sequences[s]);
+        ft__text_add(out, "]");
+    }
+    ft__text_add(out, "}");
+    const ft_offline *o = &r->offline;
+    if (o->isl > 0) {
+        ft__answer_key(out, "offline");
+        ft__text_addf(out, "{\"isl\":%" PRId64 ",\"osl\":%" PRId64 ",\"batch\":%" PRId64, o->isl, o->osl, o->batch);
+        if (o->batch > 0) {
+            ft__answer_figure(out, "tokens_per_s_per_gpu", o->tokens_per_s / (double)r->gpus);
+            ft__answer_figure(out, "total_tokens_per_s_per_gpu", o->total_tokens_per_s / (double)r->gpus);
+            ft__answer_figure(out, "requests_per_s", o->requests_per_s);
+            ft__answer_figure(out, "prefill_ms", o->prefill_ms);
+            ft__answer_figure(out, "tpot_ms", o->tpot_ms);
+        }
+        ft__text_add(out, "}");
+    }
+    if (steps && steps->length) {
+        ft__answer_key(out, "steps");
+        ft__text_add(out, "[");
+        ft__text_add_n(out, steps->at, steps->length);
+        ft__text_add(out, "]");
+    }
+    ft__answer_lines(out, "warnings", v->warnings);
+    ft__text_add(out, "}");
+}

@@ -1,0 +1,123 @@
+/* network_screen.c: who talks to whom, and what it costs where cables are shared. */
+#include "report/text/network_screen.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "report/json/answer.h"
+#include "report/text/columns.h"
+
+enum { SHOWN_GROUPS = 16, SHOWN_MEMBERS = 16, ANSWERED_RANKS = 4096 };
+
+static const char *const axis_names[FT_AXIS_COUNT] = {"tensor", "context", "expert", "data", "pipeline"};
+
+/* -- groups ------------------------------------------------------------------------------------ */
+
+static int64_t group_count(const ft_parallel *p, ft_axis axis, int64_t *size, int64_t *stride)
+{
+    ft__parallel_group(p, axis, size, stride);
+    return *size > 0 ? ft__parallel_ranks(p) / *size : 0;
+}
+
+/* The first rank of the n-th group: groups are counted by their first members. */
+static int64_t first_of(int64_t n, int64_t size, int64_t stride) { return n / stride * stride * size + n % stride; }
+
+void ft__screen_groups(ft_text *out, const ft_style *style, const ft_parallel *p)
+{
+    ft__text_addf(out, "\nRank groups of %" PRId64 " GPUs, rank = tensor + tp (context + cp (data + dp pipeline)):\n",
+                  ft__parallel_ranks(p));
+    for (int a = 0; a < FT_AXIS_COUNT; a++) {
+        int64_t size, stride, count = group_count(p, (ft_axis)a, &size, &stride);
+        if (size < 2) continue;
+        ft__text_addf(out, "  %-9s", axis_names[a]);
+        for (int64_t n = 0; n < count && n < SHOWN_GROUPS; n++) {
+            if (n && n % 4 == 0) ft__text_add(out, "\n           ");
+            ft__text_add(out, " [");
+            for (int64_t i = 0; i < size && i < SHOWN_MEMBERS; i++)
+                ft__text_addf(out, "%s%" PRId64, i ? "," : "", first_of(n, size, stride) + i * stride);
+            ft__text_add(out, size > SHOWN_MEMBERS ? ",...]" : "]");
+        }
+        if (count > SHOWN_GROUPS) {
+            ft__ink(out, style, FT_INK_DIM);
+            ft__text_addf(out, " and %" PRId64 " more", count - SHOWN_GROUPS);
+            ft__ink_end(out, style);
+        }
+        ft__text_add(out, "\n");
+    }
+}
+
+void ft__answer_groups(ft_text *out, const ft_parallel *p)
+{
+    bool first = true;
+    ft__text_add(out, ",\"groups\":{");
+    for (int a = 0; a < FT_AXIS_COUNT; a++) {
+        int64_t size, stride, count = group_count(p, (ft_axis)a, &size, &stride), listed = count;
+        if (size < 2) continue;
+        if (listed * size > ANSWERED_RANKS) listed = ANSWERED_RANKS / size > 1 ? ANSWERED_RANKS / size : 1;
+        ft__text_addf(out, "%s\"%s\":{\"size\":%" PRId64 ",\"stride\":%" PRId64 ",\"count\":%" PRId64 ",\"ranks\":[",
+                      first ? "" : ",", axis_names[a], size, stride, count);
+        first = false;
+        for (int64_t n = 0; n < listed; n++) {
+            ft__text_add(out, n ? ",[" : "[");
+            for (int64_t i = 0; i < size && i < ANSWERED_RANKS; i++)
+                ft__text_addf(out, "%s%" PRId64, i ? "," : "", first_of(n, size, stride) + i * stride);
+            ft__text_add(out, "]");
+        }
+        ft__text_add(out, "]}");
+    }
+    ft__text_add(out, "}");
+}
+
+/* -- the network ------------------------------------------------------------------------------- */
+
+bool ft__screen_network(ft_text *out, const ft_style *style, const ft_simulated *s)
+{
+    ft_columns c;
+    ft__columns_init(&c, "lrrrrrr");
+    ft__text_add(out, "\nBetween nodes, simulated (SimGrid): ");
+    ft__platform_words(&s->platform, out);
+    ft__text_add(out, "\n");
+    static const char *const heads[] = {"exchange", "ranks", "MiB", "flows", "closed", "simulated", ""};
+    for (int i = 0; i < 7; i++) ft__cell_add(&c, heads[i]);
+    for (size_t i = 0; i < s->count; i++) {
+        const ft_exchanged *e = &s->rows[i];
+        double more = e->simulated_ms / fmax(e->closed.ms, 1e-12) - 1;
+        ft__cell_addf(&c, "%s, %s", ft__collective_name(e->op), e->algorithm);
+        ft__cell_addf(&c, "%" PRId64, e->group.size);
+        ft__add_figure(ft__cell(&c), e->bytes / 1048576, 3);
+        ft__cell_addf(&c, "%" PRId64, e->flows);
+        ft__add_figure(ft__cell(&c), e->closed.ms, 4);
+        ft_text *ms = ft__cell(&c);
+        ft__add_figure(ms, e->simulated_ms, 4);
+        ft__text_add(ms, " ms");
+        ft__add_change(ft__cell(&c), more);
+    }
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
+void ft__answer_network(ft_text *out, const ft_simulated *s)
+{
+    ft_text words = {0};
+    ft__platform_words(&s->platform, &words);
+    ft__text_addf(out, ",\"network\":{\"simulator\":\"simgrid\",\"levels\":%d", s->platform.levels);
+    ft__answer_word(out, "platform", words.at ? words.at : "");
+    out->failed = out->failed || words.failed;
+    ft__text_free(&words);
+    ft__text_add(out, ",\"exchanges\":[");
+    for (size_t i = 0; i < s->count; i++) {
+        const ft_exchanged *e = &s->rows[i];
+        ft__text_addf(out,
+                      "%s{\"op\":\"%s\",\"algorithm\":\"%s\",\"ranks\":%" PRId64 ",\"stride\":%" PRId64
+                      ",\"flows\":%" PRId64,
+                      i ? "," : "", ft__collective_name(e->op), e->algorithm, e->group.size, e->group.stride, e->flows);
+        ft__answer_figure(out, "bytes", e->bytes);
+        ft__answer_figure(out, "closed_ms", e->closed.ms);
+        ft__answer_figure(out, "simulated_ms", e->simulated_ms);
+        ft__answer_figure(out, "wire_ms", e->wire_ms);
+        ft__answer_figure(out, "flows_ms", e->flows_ms);
+        ft__text_add(out, "}");
+    }
+    ft__text_add(out, "]}");
+}

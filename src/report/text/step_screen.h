@@ -1,0 +1,45 @@
+/* Whole models as text for people. Every function appends to `out`; nothing is printed here. */
+#ifndef FT_REPORT_TEXT_STEP_SCREEN_H
+#define FT_REPORT_TEXT_STEP_SCREEN_H
+#include "study/step_view.h"
+#include "report/text/style.h"
+
+/* One step: a calm screen. False: out of memory, as below. */
+bool ft__screen_step(ft_text *out, const ft_style *style, const ft_step_view *v);
+/* Its title alone: model, GPU (a view without device: several), format, sizes, execution. */
+void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_view *v);
+/* Every block; every kernel, or the `most` most expensive ones. */
+bool ft__screen_layers(ft_text *out, const ft_style *style, const ft_step_view *v);
+bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most);
+/* A share of the step: figure, bar, percent, remark. */
+void ft__screen_part(ft_text *out, const ft_style *style, const char *label, double ms, double step_ms,
+                     const char *remark);
+/* Of a step on many GPUs (ranks_screen.c): the layout and what joins the GPUs; whose time is shown, and what it
+ * waits for; whose memory is shown; the stages, one row each. */
+void ft__screen_layout(ft_text *out, const ft_style *style, const ft_step_view *v);
+void ft__screen_slowest(ft_text *out, const ft_style *style, const ft_step_view *v);
+void ft__screen_waits(ft_text *out, const ft_style *style, const ft_step_view *v);
+void ft__screen_fullest(ft_text *out, const ft_style *style, const ft_step_view *v);
+bool ft__screen_stages(ft_text *out, const ft_style *style, const ft_step_view *v);
+/* Does it fit, by how much, and what would help. */
+void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m);
+
+/* The same step on several GPUs, one row each. */
+typedef struct ft_step_case {
+    ft_device device;
+    ft_step step; /* its kernels are gone */
+} ft_step_case;
+bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *cases, size_t count, double quantile);
+
+/* Days to train on `tokens` with `gpus` of them: the forecast, and the closed formula beside it. */
+typedef struct ft_days {
+    double tokens, gpus;
+    bool laid_out;             /* the step is that of all GPUs */
+    double steps, days;        /* tokens over the forecast rate of all GPUs */
+    double achieved_tflops;    /* what ran, recomputation counted, per GPU */
+    double closed_8, closed_6; /* 8TP/(nX): forward, recomputation, backward; 6TP/(nX): without recomputation */
+} ft_days;
+ft_days ft__days_of(const ft_step_view *v, double tokens, double gpus);
+void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d);
+void ft__answer_days(ft_text *out, const ft_days *d); /* ,"days":{...} */
+#endif

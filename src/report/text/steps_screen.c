@@ -1,0 +1,103 @@
+/* steps_screen.c: the same step on several GPUs, and days to train. */
+#include <math.h>
+
+#include "report/json/answer.h"
+#include "report/text/columns.h"
+#include "report/text/lines.h"
+#include "report/text/step_screen.h"
+
+bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *cases, size_t count, double quantile)
+{
+    enum { SMALL_BAR = 16 };
+    bool bar = style->width >= 110, wide = style->width >= 90;
+    double slowest = 0;
+    for (size_t i = 0; i < count; i++) slowest = fmax(slowest, cases[i].step.step_ms);
+    ft_columns c;
+    static const char *const head[] = {"gpu",      "step ms", "low",      "high", "",       "speed",
+                                       "tokens/s", "MFU",     "peak GiB", "fits", "held by"};
+    ft__columns_init(&c, bar ? "lrrrlrrrrll" : wide ? "lrrrrrrrll" : "lrrrrrrll");
+    c.drop = bar ? "ehkfg" : wide ? "gjef" : "fieg";
+    for (int i = 0; i < 11; i++)
+        if ((bar || i != 4) && (wide || i != 5)) ft__cell_add(&c, head[i]);
+    for (size_t i = 0; i < count; i++) {
+        const ft_step *s = &cases[i].step;
+        ft__cell_add(&c, cases[i].device.name);
+        ft__add_figure(ft__cell(&c), s->step_ms, 4);
+        ft__add_figure(ft__cell(&c), s->low_ms, 4);
+        ft__add_figure(ft__cell(&c), s->high_ms, 4);
+        if (bar) ft__add_bar(ft__cell(&c), style, s->step_ms / slowest, SMALL_BAR);
+        if (wide) ft__text_addf(ft__cell(&c), "%.2f%s", cases[0].step.step_ms / s->step_ms, ft__times(style));
+        ft__add_figure(ft__cell(&c), s->tokens_per_s, 4);
+        ft__add_percent(ft__cell(&c), s->mfu);
+        ft__add_gib(ft__cell(&c), s->memory.peak_bytes);
+        ft__cell_add(&c, s->memory.fits ? "yes" : "no");
+        ft__cell_add(&c, ft__held_by_bubble(s) ? "bubble" : ft_bound_name(s->bound));
+    }
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    ft__text_add(out, "\n  The truth should lie in low to high ");
+    ft__add_confidence(out, quantile);
+    if (wide) ft__text_addf(out, "; speed relative to %s", cases[0].device.name);
+    ft__text_add(out, ".\n");
+    return printed && !out->failed;
+}
+
+/* Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters" (SC21), section 5.1: 8TP/(nX) with
+ * X the achieved FLOP/s per GPU, the forward pass run twice. Without recomputation the same count gives 6TP/(nX). */
+ft_days ft__days_of(const ft_step_view *v, double tokens, double gpus)
+{
+    ft_days d = {.tokens = tokens, .gpus = gpus, .laid_out = v->ranked != NULL};
+    const double day_s = 86400;
+    double per_step = ft__view_tokens_per_s(v) * v->step->step_ms * 1e-3, parameters, active;
+    double x = v->step->executed_flops / v->step->step_ms * 1e3;
+    if (!d.laid_out) per_step *= gpus; /* one GPU's step, as many times */
+    if (!ft__view_parameters(v, &parameters, &active)) parameters = v->graph->parameters;
+    d.steps = tokens / per_step;
+    d.days = d.steps * v->step->step_ms / 1e3 / day_s;
+    d.achieved_tflops = x / 1e12;
+    d.closed_8 = 8 * tokens * parameters / (gpus * x) / day_s;
+    d.closed_6 = d.closed_8 * 6 / 8;
+    return d;
+}
+
+void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
+{
+    ft_text a = {0}, b = {0};
+    ft__text_add(out, "\n");
+    ft__ink(&a, style, FT_INK_BOLD);
+    ft__add_figure(&a, d->days, 3);
+    ft__text_add(&a, " days");
+    ft__ink_end(&a, style);
+    ft__add_si(&b, d->tokens, " tokens");
+    ft__text_addf(&b, " on %.0f GPU%s", d->gpus,
+                  d->gpus <= 1  ? ""
+                  : d->laid_out ? "s, as laid out"
+                                : "s, perfectly data-parallel");
+    if (d->days > 730) ft__text_addf(&b, ": %.0f years", d->days / 365.25);
+    ft__line(out, style, "to train", &a, b.at);
+    ft__text_clear(&a);
+    ft__text_clear(&b);
+    ft__add_figure(&a, d->closed_8, 3);
+    ft__text_add(&a, " days");
+    ft__text_add(&b, "8TP/(nX), X = ");
+    ft__add_figure(&b, d->achieved_tflops, 4);
+    ft__text_add(&b, " TFLOP/s; 6TP/(nX): ");
+    ft__add_figure(&b, d->closed_6, 3);
+    ft__line(out, style, "formula", &a, b.at);
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+void ft__answer_days(ft_text *out, const ft_days *d)
+{
+    ft__answer_key(out, "training");
+    ft__text_add(out, "{\"tokens\":");
+    ft__text_add_number(out, d->tokens, 6);
+    ft__answer_figure(out, "gpus", d->gpus);
+    ft__answer_figure(out, "steps", d->steps);
+    ft__answer_figure(out, "days", d->days);
+    ft__answer_figure(out, "achieved_tflops_per_gpu", d->achieved_tflops);
+    ft__answer_figure(out, "formula_8tp_days", d->closed_8);
+    ft__answer_figure(out, "formula_6tp_days", d->closed_6);
+    ft__text_add(out, "}");
+}

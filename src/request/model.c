@@ -1,0 +1,408 @@
+/* model.c: reading the tasks of whole models: train, forward, prefill, decode, memory.
+ *
+ * Keys of the contract that mean nothing for a task (the cache of a training step) are read, checked and left alone, so
+ * that one request can be asked as several tasks; keys outside the contract are refused with the nearest one.
+ *
+ * "memory" is the memory of a training step; with "cache" or "kv_dtype", which training has no use for, of decoding.
+ */
+#include "request/model.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "comm/cluster.h"
+#include "graph/operator.h"
+#include "kernel/kernel.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char *const known_keys[] = {
+    "id",
+    "task",
+    "model",
+    "gpu",
+    "dtype",
+    "weights_dtype",
+    "kv_dtype",
+    "batch",
+    "seq",
+    "cache",
+    "layout",
+    "attention",
+    "execution",
+    "compile_scope",
+    "host_us_per_op",
+    "optimizer",
+    "recompute",
+    "master_weights",
+    "lora_rank",
+    "clip_grad",
+    "parallel",
+    "cluster",
+    "global_batch",
+    "quantile",
+    "detail",
+    "read_as",
+    "advice",
+    "techniques",
+    "loader",
+    "fusions",
+    "recompute_modules",
+};
+
+/* -- number formats ---------------------------------------------------------------------------- */
+
+static ft_status read_dtype(const json_t *object, ft_model_request *out, ft_error *err)
+{
+    static const struct {
+        const char *name;
+        ft_dtype dtype;
+        bool autocast;
+    } recipes[] = {{"bf16", FT_BF16, false}, {"fp16", FT_FP16, false},    {"fp32", FT_FP32, false},
+                   {"tf32", FT_TF32, false}, {"fp8", FT_FP8, false},      {"int8", FT_INT8, false},
+                   {"fp4", FT_FP4, false},   {"amp_bf16", FT_BF16, true}, {"amp_fp16", FT_FP16, true},
+                   {"fp64", FT_FP64, false}};
+    const char *names[COUNT(recipes)];
+    int word = 0;
+    for (size_t i = 0; i < COUNT(recipes); i++) names[i] = recipes[i].name;
+    FT_TRY(ft__request_word(object, "dtype", names, COUNT(names), &word, err));
+    out->dtype_name = recipes[word].name;
+    out->work.dtype = recipes[word].dtype;
+    out->work.autocast = recipes[word].autocast;
+    return FT_OK;
+}
+
+/* Weights may be stored in formats that nobody computes in. */
+static ft_status read_weights(const json_t *object, ft_workload *w, ft_error *err)
+{
+    static const struct {
+        const char *name;
+        double bits;
+    } formats[] = {{"bf16", 16}, {"fp16", 16}, {"fp32", 32}, {"fp8", 8},  {"int8", 8},
+                   {"fp4", 4},   {"int4", 4},  {"nf4", 4},   {"mxfp4", 4}};
+    const char *names[COUNT(formats)];
+    int word = -1;
+    for (size_t i = 0; i < COUNT(formats); i++) names[i] = formats[i].name;
+    FT_TRY(ft__request_word(object, "weights_dtype", names, COUNT(names), &word, err));
+    if (word < 0) return FT_OK;
+    double bits = formats[word].bits, math = 8 * ft_dtype_bytes(w->dtype);
+    w->weight_bits = bits == math ? 0 : bits;
+    return FT_OK;
+}
+
+/* Left out, the cache is in the format of the activations: serving engines keep 16 bits beside fp8 and fp4 products. */
+static ft_status read_kv(const json_t *object, const ft_device *device, ft_workload *w, ft_error *err)
+{
+    static const char *const names[] = {"bf16", "fp16", "fp32", "fp8", "int8", "fp4"};
+    static const ft_dtype dtypes[] = {FT_BF16, FT_FP16, FT_FP32, FT_FP8, FT_INT8, FT_FP4};
+    int word = -1;
+    FT_TRY(ft__request_word(object, "kv_dtype", names, COUNT(names), &word, err));
+    if (word >= 0)
+        w->kv_dtype = dtypes[word];
+    else if (w->dtype == FT_TF32)
+        w->kv_dtype = FT_FP32;
+    else if (ft_dtype_bytes(w->dtype) >= 2)
+        w->kv_dtype = w->dtype;
+    else
+        w->kv_dtype = device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    return FT_OK;
+}
+
+/* A device without the format is refused once, here, and not by whichever kernel comes first. */
+static ft_status check_dtype(const ft_model_request *r, ft_error *err)
+{
+    ft_op op;
+    ft__op_init("gemm", &op);
+    op.dtype = r->work.dtype;
+    op.u.gemm.m = op.u.gemm.n = op.u.gemm.k = 1024;
+    return ft__op_check(&op, r->device, err);
+}
+
+/* -- sizes ------------------------------------------------------------------------------------- */
+
+/* Tokens to compute on where the user says nothing: the model's own length, at most 4096. Relative and sinusoidal
+ * positions have no length; 512 is what T5 was trained on (Raffel et al. 2020). */
+static int64_t default_seq(const ft_arch *arch)
+{
+    if (ft__counts_samples(arch) && arch->design != FT_CLIP) return 1; /* no sequence but the patches */
+    if (arch->fixed_seq > 0) return arch->fixed_seq;
+    if (arch->usual_seq > 0) return arch->usual_seq;
+    int64_t longest = arch->max_position > 0 ? arch->max_position : arch->design == FT_ENCODER_DECODER ? 512 : 4096;
+    if (arch->design == FT_SPEECH && arch->max_target > 0) longest = arch->max_target;
+    return longest < 4096 ? longest : 4096;
+}
+
+static double largest_of(const double *values, size_t count)
+{
+    double largest = 1;
+    for (size_t i = 0; i < count; i++)
+        if (values[i] > largest) largest = values[i];
+    return largest;
+}
+
+/* No tensor of the step may pass what ft__op_check allows an operator: 1e15 elements, far from 2^63. */
+static ft_status check_volume(const ft_model_request *r, ft_error *err)
+{
+    const ft_arch *a = r->arch;
+    const ft_workload *w = &r->work;
+    bool images = ft__counts_samples(a);
+    double patches = a->patch > 0 ? (double)a->image * (double)a->image / ((double)a->patch * (double)a->patch) : 0;
+    double tokens = images ? patches + 1 : (double)w->seq, heads = (double)a->heads;
+    double head_dim = a->head_dim > 0 ? (double)a->head_dim : 1, topk = a->topk > 0 ? (double)a->topk : 1;
+    double stem = a->stem_width > 0 ? (double)a->stem_width : 1;
+    const double wide[] = {(double)a->vocab,
+                           (double)a->ffn,
+                           topk * (double)(a->moe_ffn > 0 ? a->moe_ffn : a->ffn),
+                           4 * (double)a->hidden,
+                           3 * heads * head_dim,
+                           heads * tokens,
+                           (double)a->kv_lora * heads,
+                           (double)a->expand * (double)a->hidden * 4};
+    double volume = (double)w->batch * tokens * largest_of(wide, COUNT(wide));
+    double image = (double)w->batch * (double)a->image * (double)a->image * stem;
+    if (images && image > volume) volume = image;
+    if (volume <= 1e15) return FT_OK;
+    bool short_one = (double)w->batch >= tokens;
+    return ft__fail_at(err, FT_E_RANGE, short_one ? "batch" : "seq", 0, 0,
+                       "batch %" PRId64 " with seq %" PRId64
+                       " makes a tensor of %.3g elements; more than 1e15 is not a size any GPU will see",
+                       w->batch, w->seq, volume);
+}
+
+/* An ONNX file or a graph file may have been exported for one batch and one length alone. */
+static ft_status check_fixed(const ft_arch *a, const ft_workload *w, ft_error *err)
+{
+    bool batch = a->fixed_batch > 0 && w->batch != a->fixed_batch, seq = a->fixed_seq > 0 && w->seq != a->fixed_seq;
+    if (!batch && !seq) return FT_OK;
+    return ft__fail_at(
+        err, FT_E_RANGE, batch ? "batch" : "seq", 0, 0,
+        "the file fixes %s at %" PRId64 ", not %" PRId64 ": export it with a dynamic axis, or leave it out",
+        batch ? "the batch" : "the length", batch ? a->fixed_batch : a->fixed_seq, batch ? w->batch : w->seq);
+}
+
+static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_error *err)
+{
+    ft_workload *w = &out->work;
+    const ft_arch *a = out->arch;
+    w->batch = a->fixed_batch > 0 ? a->fixed_batch : a->usual_batch > 0 ? a->usual_batch : 1;
+    w->seq = default_seq(a);
+    w->accumulate = 1;
+    FT_TRY(ft__json_whole(object, "batch", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &w->batch, "", err));
+    int64_t seq = 0, least = ft__counts_samples(a) ? 0 : 1; /* ignored for images, but for the captions of clip */
+    FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, least, FT_LARGEST_SIZE, &seq, "", err));
+    if (seq > 0 && (least > 0 || a->design == FT_CLIP)) w->seq = seq;
+    FT_TRY(check_fixed(a, w, err));
+    FT_TRY(ft__json_whole(object, "lora_rank", FT_OPTIONAL, 0, 65536, &w->lora_rank, "", err));
+    FT_TRY(check_volume(out, err));
+
+    int64_t global = 0;
+    FT_TRY(ft__json_whole(object, "global_batch", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &global, "", err));
+    int64_t once = w->batch * out->parallel.dp; /* sequences of one micro-batch on all data ranks */
+    if (global && global % once) {
+        int64_t below = global / once * once;
+        if (below)
+            return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
+                               "\"global_batch\" %" PRId64 " is no multiple of \"batch\" x \"dp\" %" PRId64
+                               "; the nearest are %" PRId64 " and %" PRId64,
+                               global, once, below, below + once);
+        return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
+                           "\"global_batch\" %" PRId64 " is below one micro-batch of %" PRId64 " on every data rank",
+                           global, once);
+    }
+    if (global) w->accumulate = global / once;
+
+    int64_t last = w->seq + (w->task == FT_DECODE);
+    if (a->position == FT_LEARNED_POSITION && a->max_position > 0 && last > a->max_position && !ft__counts_samples(a))
+        snprintf(out->remark, sizeof out->remark,
+                 "seq %" PRId64 " is beyond the %" PRId64 " positions that the model has embeddings for", last,
+                 a->max_position);
+    return FT_OK;
+}
+
+/* -- the request ------------------------------------------------------------------------------- */
+
+/* Names of modules that Megatron-Core's selective recomputation runs again: where nothing is said of that they ask for
+ * it, and beside another word they are left alone. */
+static ft_status read_modules(const json_t *object, ft_workload *w, ft_error *err)
+{
+    const json_t *names = json_object_get(object, "recompute_modules"), *name;
+    bool said = json_object_get(object, "recompute");
+    size_t i;
+    if (!names) return FT_OK;
+    if (!json_is_array(names) || !json_array_size(names))
+        return ft__fail_at(err, FT_E_TYPE, "recompute_modules", 0, 0,
+                           "\"recompute_modules\" must be an array of names: [\"layernorm\", \"moe_act\"]");
+    if (w->execution != FT_RUN_FUSED && !said)
+        return ft__fail_at(err, FT_E_RANGE, "recompute_modules", 0, 0,
+                           "\"recompute_modules\" are Megatron-Core's: \"execution\" must be \"fused\"");
+    if (!said) w->recompute = FT_RECOMPUTE_SELECTIVE;
+    json_array_foreach (names, i, name) {
+        if (!json_is_string(name))
+            return ft__fail_at(err, FT_E_TYPE, "recompute_modules", 0, 0,
+                               "\"recompute_modules\" must be an array of names; its element %zu is none", i + 1);
+        json_t *one = json_pack("{sO}", "recompute_modules", name);
+        int module = -1;
+        if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        ft_status status = ft__request_word(one, "recompute_modules", ft__module_words, FT_MODULE_COUNT, &module, err);
+        json_decref(one);
+        FT_TRY(status);
+        if (module >= 0) w->again |= 1u << module;
+    }
+    return FT_OK;
+}
+
+static ft_status read_words(const json_t *object, ft_model_request *out, ft_error *err)
+{
+    ft_workload *w = &out->work;
+    int attention = FT_FLASH, execution = FT_RUN_EAGER, cache = FT_CACHE_PAGED, optimizer = FT_ADAMW;
+    int recompute = FT_RECOMPUTE_NONE, detail = FT_SUMMARY, scope = FT_SCOPE_OPEN, fusions = 0;
+    FT_TRY(ft__request_word(object, "attention", ft__attention_words, COUNT(ft__attention_words), &attention, err));
+    FT_TRY(ft__request_word(object, "execution", ft__execution_words, COUNT(ft__execution_words), &execution, err));
+    FT_TRY(ft__request_word(object, "compile_scope", ft__scope_words, COUNT(ft__scope_words), &scope, err));
+    FT_TRY(ft__request_word(object, "fusions", ft__fusion_words, COUNT(ft__fusion_words), &fusions, err));
+    FT_TRY(ft__request_word(object, "cache", ft__cache_words, COUNT(ft__cache_words), &cache, err));
+    FT_TRY(ft__request_word(object, "optimizer", ft__optimizer_words, COUNT(ft__optimizer_words), &optimizer, err));
+    FT_TRY(ft__request_word(object, "recompute", ft__recompute_words, COUNT(ft__recompute_words), &recompute, err));
+    static const char *const layouts[] = {"nhwc", "nchw"};
+    int layout = 0;
+    FT_TRY(ft__request_word(object, "layout", layouts, COUNT(layouts), &layout, err));
+    w->nchw = layout == 1; /* of images; other models have no such thing */
+    FT_TRY(ft__request_word(object, "detail", ft__detail_words, COUNT(ft__detail_words), &detail, err));
+    w->attention = (ft_attention_kind)attention;
+    w->execution = (ft_execution)execution;
+    w->scope = (ft_compile_scope)scope;
+    w->plain = fusions == 1;
+    w->cache = (ft_cache_kind)cache;
+    w->optimizer = (ft_optimizer)optimizer;
+    w->recompute = (ft_recompute)recompute;
+    FT_TRY(read_modules(object, w, err));
+    out->detail = (ft_detail)detail;
+    FT_TRY(ft__json_bool(object, "master_weights", FT_OPTIONAL, &w->master_weights, "", err));
+    FT_TRY(ft__json_bool(object, "clip_grad", FT_OPTIONAL, &w->clip, "", err));
+    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
+    FT_TRY(ft__json_number(object, "host_us_per_op", FT_OPTIONAL, 0, 1e6, &w->host_us_per_op, "", err));
+    if (json_object_get(object, "host_us_per_op") && w->host_us_per_op <= 0)
+        w->host_us_per_op = 1e-6; /* said to be nothing; 0 means modelled */
+    return FT_OK;
+}
+
+static void set_task(const json_t *object, ft_model_request *out)
+{
+    static const ft_task tasks[] = {[FT_ASK_TRAIN] = FT_TRAIN,
+                                    [FT_ASK_FORWARD] = FT_FORWARD_PASS,
+                                    [FT_ASK_PREFILL] = FT_PREFILL,
+                                    [FT_ASK_DECODE] = FT_DECODE};
+    if (out->ask < COUNT(tasks))
+        out->work.task = tasks[out->ask];
+    else
+        out->work.task = json_object_get(object, "cache") || json_object_get(object, "kv_dtype") ? FT_DECODE : FT_TRAIN;
+}
+
+/* One GPU has no use for a cluster, but what is said of it must make sense. */
+static ft_status check_cluster(const ft_model_request *r, ft_error *err)
+{
+    ft_cluster ignored;
+    if (!r->cluster || !ft__parallel_alone(&r->parallel)) return FT_OK;
+    return ft__cluster_read(r->cluster, r->device, 1, &ignored, err);
+}
+
+/* Decoding one token after another is what decoders do. */
+static ft_status check_task(const ft_model_request *r, ft_error *err)
+{
+    bool generates = r->arch->design == FT_DECODER_ONLY || r->arch->design == FT_ENCODER_DECODER ||
+                     r->arch->design == FT_SPEECH || r->arch->design == FT_STATE_SPACE;
+    if (generates || (r->work.task != FT_DECODE && r->work.task != FT_PREFILL)) return FT_OK;
+    return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
+                       "\"%s\" generates no tokens: it has no prefill and no decode; ask for \"forward\"",
+                       r->arch->model_type);
+}
+
+/* Degrees and networks beside the model's own keys are the commonest slip: on the command line they do stand there. */
+static ft_status check_keys(const json_t *object, ft_error *err)
+{
+    ft_status status = ft__json_known_keys(object, known_keys, COUNT(known_keys), "", err);
+    if (status != FT_E_KEY) return status;
+    json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators change nothing */
+    for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
+        const char *key = json_object_iter_key(it), *layout = ft__parallel_key(key);
+        int shown = (int)ft__utf8_cut(key, 100);
+        if (layout)
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"parallel\": {\"%s\": ...}",
+                               shown, key, layout);
+        if (ft__cluster_key(key))
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"cluster\": {\"%s\": ...}",
+                               shown, key, key);
+    }
+    return status;
+}
+
+ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
+                                 void *source, ft_model_request *out, ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    FT_TRY(ft__request_task(object, &out->ask, err));
+    FT_TRY(check_keys(object, err));
+    set_task(object, out);
+    FT_TRY(read_dtype(object, out, err));
+    FT_TRY(read_weights(object, &out->work, err));
+    FT_TRY(read_words(object, out, err));
+    FT_TRY(ft__parallel_read(object, &out->parallel, err));
+    out->cluster = json_object_get(object, "cluster");
+
+    const json_t *model = json_object_get(object, "model"), *gpu = json_object_get(object, "gpu");
+    const char *read_as = NULL;
+    if (!model)
+        return ft__fail_at(err, FT_E_MISSING, "model", 0, 0,
+                           "\"model\" is missing: a name (llama-3-8b), the path of a config.json or its object");
+    if (!gpu)
+        return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
+                           "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
+    FT_TRY(ft__json_string(object, "read_as", FT_OPTIONAL, &read_as, "", err));
+    FT_TRY(find_model(source, model, read_as, &out->arch, err));
+    out->model = json_is_string(model) ? json_string_value(model) : out->arch->model_type;
+    FT_TRY(check_task(out, err));
+    FT_TRY(read_sizes(object, out, err));
+    FT_TRY(find_device(source, gpu, &out->device, err));
+    FT_TRY(read_kv(object, out->device, &out->work, err));
+    FT_TRY(ft__loader_read(object, &out->loader, err));
+    FT_TRY(ft__json_bool(object, "advice", FT_OPTIONAL, &out->advice, "", err));
+    FT_TRY(ft__json_bool(object, "techniques", FT_OPTIONAL, &out->techniques, "", err));
+    FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
+    FT_TRY(check_cluster(out, err));
+    return check_dtype(out, err);
+}
+
+/* What an operator calls its sizes means nothing to who asked for a model. */
+ft_status ft__model_request_explain(const ft_model_request *r, ft_status status, ft_error *err)
+{
+    static const char *const sizes[] = {"numel", "rows",  "cols",   "m",      "n",    "k",
+                                        "b",     "q_len", "kv_len", "tokens", "bytes"};
+    if (status != FT_E_RANGE || !err) return status;
+    const char *got = strstr(err->message, "got ");
+    double value = 0;
+    if (!got || !ft__number_parse(got + 4, &value)) return status;
+    if (!strcmp(err->where, "params"))
+        return ft__fail_at(err, status, "model", 0, 0,
+                           "the model has %.3g parameters; more than 2^40 on one GPU are not forecast", value);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        if (strcmp(err->where, sizes[i]) != 0) continue;
+        char made[64];
+        snprintf(made, sizeof made, "a tensor of %.3g elements", value);
+        if (i > 0) snprintf(made, sizeof made, "an operator with %s %.3g", sizes[i], value); /* numel comes first */
+        return ft__fail_at(err, status, r->work.batch >= r->work.seq ? "batch" : "seq", 0, 0,
+                           "batch %" PRId64 " with seq %" PRId64
+                           " makes %s; more than 2^40 is not a size any GPU will see",
+                           r->work.batch, r->work.seq, made);
+    }
+    return status;
+}
+
+ft_status ft__model_request_check(const ft_model_request *r, ft_error *err)
+{
+    FT_TRY(check_fixed(r->arch, &r->work, err));
+    FT_TRY(check_volume(r, err));
+    FT_TRY(ft__parallel_fits_model(&r->parallel, r->arch, &r->work, err));
+    return check_dtype(r, err);
+}

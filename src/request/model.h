@@ -1,0 +1,40 @@
+/* A request for a whole model: one JSON object -> the model, what is done with it, the device. */
+#ifndef FT_REQUEST_MODEL_H
+#define FT_REQUEST_MODEL_H
+#include "request/request.h"
+#include "request/advice.h"
+#include "request/parallel.h"
+#include "request/words.h"
+
+typedef struct ft_model_request {
+    ft_ask ask;             /* train, forward, prefill, decode or memory */
+    const ft_arch *arch;    /* lives as long as the scratch remembers it */
+    const char *model;      /* as the user calls it: a name or a path; the model_type of a config object */
+    const char *dtype_name; /* "amp_bf16" */
+    ft_workload work;
+    const ft_device *device;
+    ft_parallel parallel;
+    const json_t *cluster;  /* as it stands; NULL: the GPU's usual node */
+    double quantile;        /* 0: the context's */
+    ft_detail detail;
+    ft_loader loader;
+    bool advice, techniques;
+    bool closed_forms;      /* exchanges by formula, even where the cluster asks for a simulation */
+    char remark[200];       /* a warning about the request itself; "" for none */
+} ft_model_request;
+
+/* Where models come from is the context's affair, as with devices. `read_as` may be NULL. */
+typedef ft_status (*ft_model_source)(void *source, const json_t *model, const char *read_as, const ft_arch **out,
+                                     ft_error *err);
+
+/* What a request must be beyond its keys: sizes that can be, a format that the GPU has, a layout that the model
+ * takes. */
+ft_status ft__model_request_check(const ft_model_request *r, ft_error *err);
+
+/* An operator's complaint about its sizes ("numel") in the words of the request; other failures as they are. Returns
+ * `status`. */
+ft_status ft__model_request_explain(const ft_model_request *r, ft_status status, ft_error *err);
+
+ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
+                                 void *source, ft_model_request *out, ft_error *err);
+#endif

@@ -1,0 +1,363 @@
+/* request.c: reading `"task": "kernel"`. Which keys an operator has stands in fields.c.
+ *
+ * Sizes are checked twice on purpose: here each by itself (a whole number, at least 0 or 1, at most 2^40), with the
+ * key in the error; in ft__op_check together (products, what the device can do).
+ *
+ * What this leaves out: whole models (model.c), and the tasks of the contract that this version lacks. Those
+ * are refused by name, so that nobody takes silence for an answer.
+ */
+#include "request/request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "graph/operator.h"
+#include "kernel/kernel.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Elements of an unknown operator, in place of its bytes (see read_other). */
+static const char *const other_elements[] = {"numel", "rows", "cols", "inputs"};
+
+/* -- words ------------------------------------------------------------------------------------- */
+
+ft_status ft__request_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
+                           ft_error *err)
+{
+    return ft__request_word_in(object, "", key, words, count, out, err);
+}
+
+ft_status ft__request_word_in(const json_t *object, const char *section, const char *key, const char *const *words,
+                              size_t count, int *out, ft_error *err)
+{
+    char where[80];
+    const char *word = NULL;
+    snprintf(where, sizeof where, "%s%s%s", section, *section ? "." : "", key);
+    FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &word, section, err));
+    if (!word) return FT_OK;
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(words[i], word)) {
+            *out = (int)i;
+            return FT_OK;
+        }
+    char list[160] = "";
+    for (size_t i = 0, at = 0; i < count && at < sizeof list; i++)
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", words[i]);
+    const char *nearest = ft__nearest(word, words, count);
+    if (nearest)
+        return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; did you mean \"%s\"?", key, word,
+                           nearest);
+    return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; it is one of %s", key, word, list);
+}
+
+static ft_status read_dtype(const json_t *object, const char *key, ft_dtype *out, ft_error *err)
+{
+    static const char *const names[] = {
+#define X(code, name, bytes) name,
+        FT_DTYPE_LIST(X)
+#undef X
+    };
+    const char *name = NULL;
+    FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &name, "", err));
+    if (!name || ft_dtype_parse(name, out)) return FT_OK;
+    if (!strncmp(name, "amp_", 4))
+        return ft__fail_at(
+            err, FT_E_UNSUPPORTED, key, 0, 0,
+            "\"%.20s\" is a recipe for whole models; ask for one kernel in the dtype of its operands, \"%s\"", name,
+            strcmp(name, "amp_fp16") ? "bf16" : "fp16");
+    int ignored = 0;
+    return ft__request_word(object, key, names, COUNT(names), &ignored, err);
+}
+
+/* -- fields ------------------------------------------------------------------------------------ */
+
+static ft_status read_field(const json_t *object, const ft_field *field, ft_op *op, ft_error *err)
+{
+    static const char *const layouts[] = {"nn", "nt", "tn", "tt"}, *const images[] = {"nhwc", "nchw"},
+                             *const passes[] = {"fwd", "bwd", "fwd_bwd"};
+    static const char *const engines[] = {[FT_ENGINE_ANY] = "any",
+                                          [FT_ENGINE_BARE] = "bare",
+                                          [FT_ENGINE_TRTLLM] = "trtllm",
+                                          [FT_ENGINE_VLLM] = "vllm",
+                                          [FT_ENGINE_SGLANG] = "sglang"};
+    void *at = (char *)op + field->offset;
+    int64_t whole = 0;
+    int word = -1;
+    switch (field->type) {
+    case FT_FIELD_SIZE:
+        return ft__json_whole(object, field->key, field->need, field->low, FT_LARGEST_SIZE, at, "", err);
+    case FT_FIELD_SMALL:
+        whole = *(int *)at;
+        FT_TRY(ft__json_whole(object, field->key, field->need, field->low, 1024, &whole, "", err));
+        *(int *)at = (int)whole;
+        return FT_OK;
+    case FT_FIELD_REAL: return ft__json_number(object, field->key, field->need, (double)field->low, 1e18, at, "", err);
+    case FT_FIELD_SWITCH: return ft__json_bool(object, field->key, field->need, at, "", err);
+    case FT_FIELD_TRISTATE:
+        if (json_object_get(object, field->key)) {
+            bool on = false;
+            FT_TRY(ft__json_bool(object, field->key, field->need, &on, "", err));
+            *(int *)at = on;
+        }
+        return FT_OK;
+    case FT_FIELD_LAYOUT:
+        FT_TRY(ft__request_word(object, field->key, layouts, COUNT(layouts), &word, err));
+        if (word >= 0) memcpy(at, layouts[word], 3);
+        return FT_OK;
+    case FT_FIELD_IMAGE:
+        FT_TRY(ft__request_word(object, field->key, images, COUNT(images), &word, err));
+        if (word >= 0) *(bool *)at = word == 0;
+        return FT_OK;
+    case FT_FIELD_PASS:
+        word = (int)*(ft_pass *)at;
+        FT_TRY(ft__request_word(object, field->key, passes, COUNT(passes), &word, err));
+        *(ft_pass *)at = (ft_pass)word;
+        return FT_OK;
+    case FT_FIELD_ENGINE:
+        word = (int)*(ft_engine *)at;
+        FT_TRY(ft__request_word(object, field->key, engines, COUNT(engines), &word, err));
+        *(ft_engine *)at = (ft_engine)word;
+        return FT_OK;
+    case FT_FIELD_DTYPE: return read_dtype(object, field->key, at, err);
+    case FT_FIELD_NAME: return ft__json_string(object, field->key, field->need, at, "", err);
+    }
+    return ft__fail(err, FT_E_BUG, "field \"%s\" has no type", field->key);
+}
+
+static bool names_a_field(const char *key)
+{
+    for (int kind = 0; kind < FT_OP_KIND_COUNT; kind++) {
+        size_t count;
+        const ft_field *fields = ft__request_fields((ft_op_kind)kind, &count);
+        for (size_t i = 0; i < count; i++)
+            if (!strcmp(fields[i].key, key)) return true;
+    }
+    return false;
+}
+
+/* A size of another operator is no slip of the pen: what this one takes helps more than the nearest key would. */
+static ft_status check_foreign_keys(const json_t *object, const char *op_name, const char *const *known, size_t count,
+                                    size_t common, ft_error *err)
+{
+    json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators take a non-const object, change nothing */
+    for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
+        const char *key = json_object_iter_key(it);
+        bool mine = false;
+        for (size_t i = 0; i < count && !mine; i++) mine = !strcmp(known[i], key);
+        if (mine || !names_a_field(key)) continue;
+        char list[240] = "";
+        for (size_t i = common, at = 0; i < count && at < sizeof list; i++)
+            at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i > common ? ", " : "", known[i]);
+        return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%s\": \"%.60s\" takes %s", key, op_name, list);
+    }
+    return FT_OK;
+}
+
+static ft_status check_keys(const json_t *object, const char *op_name, const ft_op *op, ft_error *err)
+{
+    static const char *const common[] = {"id", "task", "op", "gpu", "dtype", "timing", "quantile"};
+    const char *known[COUNT(common) + COUNT(other_elements) + 16];
+    size_t count = 0, field_count;
+    for (size_t i = 0; i < COUNT(common); i++) known[count++] = common[i];
+    const ft_field *fields = ft__request_fields(op->kind, &field_count);
+    for (size_t i = 0; i < field_count; i++) known[count++] = fields[i].key;
+    if (op->kind == FT_OP_OTHER)
+        for (size_t i = 0; i < COUNT(other_elements); i++) known[count++] = other_elements[i];
+    ft_status status = ft__json_known_keys(object, known, count, "", err);
+    if (status != FT_E_KEY) return status;
+    FT_TRY(check_foreign_keys(object, op_name, known, count, COUNT(common), err));
+    return status;
+}
+
+/* What the user may leave out follows from what was said. */
+static void fill_defaults(ft_op *op)
+{
+    switch (op->kind) {
+    case FT_OP_ATTENTION:
+        if (!op->u.attention.batch) op->u.attention.batch = 1;
+        if (!op->u.attention.kv_heads) op->u.attention.kv_heads = op->u.attention.heads;
+        if (!op->u.attention.kv_len) op->u.attention.kv_len = op->u.attention.q_len;
+        if (!op->u.attention.v_dim) op->u.attention.v_dim = op->u.attention.head_dim;
+        break;
+    case FT_OP_MLA: /* the latent sizes of DeepSeek-V2 and V3, which brought MLA (arXiv 2405.04434, 2412.19437) */
+        if (!op->u.mla.batch) op->u.mla.batch = 1;
+        if (!op->u.mla.kv_len) op->u.mla.kv_len = op->u.mla.q_len;
+        if (!op->u.mla.kv_lora) op->u.mla.kv_lora = 512;
+        if (!op->u.mla.rope_dim) op->u.mla.rope_dim = 64;
+        if (!op->u.mla.nope_dim) op->u.mla.nope_dim = 128;
+        if (!op->u.mla.v_dim) op->u.mla.v_dim = 128;
+        break;
+    case FT_OP_CONV2D:
+        if (!op->u.conv.s) op->u.conv.s = op->u.conv.r;
+        break;
+    default: break;
+    }
+}
+
+/* -- operators --------------------------------------------------------------------------------- */
+
+/* Names are offered from everything `op` accepts: the list above, every pointwise and every row operator. */
+static const char *nearest_op(const char *name)
+{
+    const char *names[192];
+    size_t base, count = 0;
+    const char *const *listed = ft__request_op_names(&base);
+    for (size_t i = 0; i < base; i++) names[count++] = listed[i];
+    for (int i = 0; i < ft__row_op_count && count < COUNT(names); i++) names[count++] = ft__row_ops[i].name;
+    for (int i = 0; i < ft__pointwise_op_count && count < COUNT(names); i++) names[count++] = ft__pointwise_ops[i].name;
+    return ft__nearest(name, names, count);
+}
+
+/* An unknown operator is memory-bound by its bytes: given, or counted from its elements as one pass over each input
+ * and the output. Without either, a name close to a known one was a slip of the pen. */
+static ft_status read_other(const json_t *object, ft_op *op, ft_error *err)
+{
+    if (json_object_get(object, "bytes")) return FT_OK;
+    const char *nearest = nearest_op(op->name);
+    if (nearest)
+        return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "unknown op \"%.60s\"; did you mean \"%s\"?", op->name, nearest);
+    int64_t numel = 0, rows = 0, cols = 0, inputs = 1;
+    FT_TRY(ft__json_whole(object, "numel", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &numel, "", err));
+    FT_TRY(ft__json_whole(object, "rows", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &rows, "", err));
+    FT_TRY(ft__json_whole(object, "cols", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &cols, "", err));
+    FT_TRY(ft__json_whole(object, "inputs", FT_OPTIONAL, 1, 1024, &inputs, "", err));
+    double elements = numel ? (double)numel : (double)rows * (double)cols;
+    if (elements <= 0)
+        return ft__fail_at(
+            err, FT_E_NAME, "op", 0, 0,
+            "unknown op \"%.60s\": an unknown operator is forecast from the memory it moves; give \"bytes\", "
+            "\"numel\" or \"rows\" and \"cols\"",
+            op->name);
+    op->u.other.bytes = elements * ft_dtype_bytes(op->dtype) * (double)(inputs + 1);
+    return FT_OK;
+}
+
+static ft_status read_elementwise(const json_t *object, const char *op_name, ft_op *op, ft_error *err)
+{
+    /* A fused chain has no name, but says how much it computes per element. */
+    bool described = json_object_get(object, "name") || json_object_get(object, "ops_per_element");
+    if (!strcmp(op_name, "elementwise") && !described)
+        return ft__fail_at(err, FT_E_MISSING, "name", 0, 0,
+                           "\"name\" is missing: which elementwise operator (add, gelu, ...)? A fused chain gives "
+                           "\"ops_per_element\" instead");
+    if (json_object_get(object, "inputs")) return FT_OK;
+    int known = ft__pointwise_op_find(op->name);
+    if (known >= 0) op->u.elementwise.inputs = ft__pointwise_ops[known].inputs;
+    return FT_OK;
+}
+
+static ft_status check_pass(const ft_op *op, ft_error *err)
+{
+    if (op->kind != FT_OP_ROW || op->pass == FT_FWD) return FT_OK;
+    int at = ft__row_op_find(op->name);
+    if (at >= 0 && ft__row_ops[at].back_reads + ft__row_ops[at].back_writes > 0) return FT_OK;
+    return ft__fail_at(err, FT_E_UNSUPPORTED, "pass", 0, 0, "\"%s\" has no backward pass; leave \"pass\" out",
+                       op->name);
+}
+
+/* The names PyTorch users give their steps. A name outside this list would be costed as plain SGD without a word. */
+static ft_status check_optimizer(const ft_op *op, ft_error *err)
+{
+    static const char *const names[] = {"adamw",
+                                        "adamw_fused",
+                                        "adamw_foreach",
+                                        "adamw_8bit",
+                                        "adam",
+                                        "adafactor",
+                                        "sgd",
+                                        "sgd_fused",
+                                        "sgd_foreach",
+                                        "sgd_momentum",
+                                        "sgd_momentum_fused",
+                                        "sgd_momentum_foreach",
+                                        "muon",
+                                        "lamb",
+                                        "clip_grad_norm"};
+    if (op->kind != FT_OP_OPTIMIZER) return FT_OK;
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (!strcmp(names[i], op->name)) return FT_OK;
+    const char *nearest = ft__nearest(op->name, names, COUNT(names));
+    if (nearest)
+        return ft__fail_at(err, FT_E_NAME, "name", 0, 0, "unknown optimizer \"%.60s\"; did you mean \"%s\"?", op->name,
+                           nearest);
+    return ft__fail_at(
+        err, FT_E_NAME, "name", 0, 0,
+        "unknown optimizer \"%.60s\"; known are adamw, adamw_foreach, adamw_fused, adamw_8bit, adafactor, "
+        "sgd, sgd_momentum, muon, clip_grad_norm",
+        op->name);
+}
+
+static ft_status read_op(const json_t *object, const char *name, ft_op *op, ft_error *err)
+{
+    ft__op_init(name, op);
+    if (op->kind == FT_OP_COLLECTIVE)
+        return ft__fail_at(err, FT_E_NAME, "op", 0, 0,
+                           "\"%s\" is an exchange among GPUs: ask with \"task\": \"collective\"", name);
+    FT_TRY(read_dtype(object, "dtype", &op->dtype, err));
+    op->kv_dtype = op->dtype;
+    if (op->kind == FT_OP_OTHER) FT_TRY(read_other(object, op, err));
+    FT_TRY(check_keys(object, name, op, err));
+    size_t count;
+    const ft_field *fields = ft__request_fields(op->kind, &count);
+    for (size_t i = 0; i < count; i++) FT_TRY(read_field(object, &fields[i], op, err));
+    if (op->kind == FT_OP_ELEMENTWISE) FT_TRY(read_elementwise(object, name, op, err));
+    FT_TRY(check_pass(op, err));
+    FT_TRY(check_optimizer(op, err));
+    fill_defaults(op);
+    return FT_OK;
+}
+
+/* -- the request ------------------------------------------------------------------------------- */
+
+ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
+{
+    static const char *const tasks[] = {
+        [FT_ASK_TRAIN] = "train",           [FT_ASK_FORWARD] = "forward", [FT_ASK_PREFILL] = "prefill",
+        [FT_ASK_DECODE] = "decode",         [FT_ASK_SERVE] = "serve",     [FT_ASK_KERNEL] = "kernel",
+        [FT_ASK_COLLECTIVE] = "collective", [FT_ASK_MEMORY] = "memory",   [FT_ASK_TRACE] = "trace",
+    };
+    if (!json_is_object(object))
+        return ft__fail_at(err, FT_E_TYPE, "", 0, 0, "a request is one JSON object, {\"task\": \"train\", ...}");
+    const json_t *id = json_object_get(object, "id");
+    if (json_is_object(id) || json_is_array(id))
+        return ft__fail_at(err, FT_E_TYPE, "id", 0, 0, "\"id\" must be a string, a number, true, false or null");
+    int task = FT_ASK_TRAIN; /* the contract's default */
+    FT_TRY(ft__request_word(object, "task", tasks, COUNT(tasks), &task, err));
+    if (!json_object_get(object, "task") && json_object_get(object, "op") && !json_object_get(object, "model"))
+        return ft__fail_at(err, FT_E_MISSING, "task", 0, 0,
+                           "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\"");
+    if (task == FT_ASK_SERVE)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
+                           "\"%s\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel, "
+                           "collective",
+                           tasks[task]);
+    *out = (ft_ask)task;
+    return FT_OK;
+}
+
+ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err)
+{
+    static const char *const timings[] = {"device", "op"};
+    ft_ask ask;
+    memset(out, 0, sizeof *out);
+    FT_TRY(ft__request_task(object, &ask, err));
+    if (ask != FT_ASK_KERNEL)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0, "one kernel is \"task\": \"kernel\"");
+    const char *name = NULL;
+    FT_TRY(ft__json_string(object, "op", FT_REQUIRED, &name, "", err));
+    if (!*name) return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"op\" is empty");
+    FT_TRY(read_op(object, name, &out->op, err));
+
+    int timing = FT_TIMING_DEVICE;
+    FT_TRY(ft__request_word(object, "timing", timings, COUNT(timings), &timing, err));
+    out->op.timing = (ft_timing)timing;
+    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
+
+    const json_t *gpu = json_object_get(object, "gpu");
+    if (!gpu)
+        return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
+                           "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
+    FT_TRY(find(source, gpu, &out->device, err));
+    return ft__op_check(&out->op, out->device, err);
+}

@@ -1,0 +1,72 @@
+/* A request: one JSON object -> the task; for a kernel the operator, the device and the quantile it asks for. Whole
+ * models are model.h's. */
+#ifndef FT_REQUEST_REQUEST_H
+#define FT_REQUEST_REQUEST_H
+#include "base/json.h"
+
+/* One key of an operator. The same table reads requests, names the nearest known key and tells the program which
+ * sizes it can sweep. */
+typedef enum ft_field_type {
+    FT_FIELD_SIZE,      /* int64_t */
+    FT_FIELD_SMALL,     /* int */
+    FT_FIELD_REAL,      /* double */
+    FT_FIELD_SWITCH,    /* bool */
+    FT_FIELD_TRISTATE,  /* int: -1 until said, then 0 or 1 */
+    FT_FIELD_LAYOUT,    /* char[4]: nn nt tn tt */
+    FT_FIELD_IMAGE,     /* bool: nhwc or nchw */
+    FT_FIELD_PASS,
+    FT_FIELD_DTYPE,
+    FT_FIELD_ENGINE,
+    FT_FIELD_NAME       /* const char *, borrowed from the document */
+} ft_field_type;
+
+typedef struct ft_field {
+    const char *key;
+    ft_field_type type;
+    size_t offset;      /* in ft_op */
+    ft_need need;
+    int64_t low;        /* sizes: the least that makes sense, 0 or 1 */
+} ft_field;
+
+/* No single extent of a tensor comes near this; products are ft__op_check's to refuse. */
+#define FT_LARGEST_SIZE ((int64_t)1 << 40)
+
+const ft_field *ft__request_fields(ft_op_kind kind, size_t *count);
+/* The names `op` takes, in the order in which they are best read. */
+const char *const *ft__request_op_names(size_t *count);
+
+/* Where devices come from is the context's affair. The pointer lives at least until the next call with `source`. */
+typedef ft_status (*ft_device_source)(void *source, const json_t *gpu, const ft_device **out, ft_error *err);
+
+typedef struct ft_request {
+    ft_op op;              /* its name points into the document, which must outlive it */
+    const ft_device *device;
+    double quantile;       /* 0: the context's */
+    const char *warnings;  /* of a spec's checks, one per line; "" for none; lives as long as the device */
+} ft_request;
+
+/* What is asked for; the words of "task", in the contract's order. */
+typedef enum ft_ask {
+    FT_ASK_TRAIN,
+    FT_ASK_FORWARD,
+    FT_ASK_PREFILL,
+    FT_ASK_DECODE,
+    FT_ASK_SERVE,
+    FT_ASK_KERNEL,
+    FT_ASK_COLLECTIVE,
+    FT_ASK_MEMORY,
+    FT_ASK_TRACE
+} ft_ask;
+/* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */
+ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err);
+/* One of a few words under `key`; *out is left alone where the key is missing. The error lists the words, or says which
+ * one was probably meant. */
+ft_status ft__request_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
+                           ft_error *err);
+/* The same in an object that stands under the key `section` of the request. */
+ft_status ft__request_word_in(const json_t *object, const char *section, const char *key, const char *const *words,
+                              size_t count, int *out, ft_error *err);
+
+/* Errors carry the key's path in `where`. */
+ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err);
+#endif

@@ -1,0 +1,28 @@
+/* trace.c: reading a request for a profiler trace. */
+#include "request/trace.h"
+
+#include "base/json.h"
+
+ft_status ft__trace_request_read(const json_t *object, ft_trace_request *out, ft_error *err)
+{
+    static const char *const known[] = {"id", "task", "file", "on", "gpu", "quantile", "detail"};
+    *out = (ft_trace_request){0};
+    FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, "", err));
+    FT_TRY(ft__json_string(object, "file", FT_REQUIRED, &out->path, "", err));
+    FT_TRY(ft__json_string(object, "on", FT_OPTIONAL, &out->on, "", err));
+    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
+    const json_t *gpu = json_object_get(object, "gpu");
+    if (json_is_string(gpu))
+        out->gpus[out->gpu_count++] = json_string_value(gpu);
+    else if (json_is_array(gpu) && json_array_size(gpu) <= FT_SIGHT_TARGETS) {
+        for (size_t i = 0; i < json_array_size(gpu); i++) {
+            const char *name = json_string_value(json_array_get(gpu, i));
+            if (!name) return ft__fail_at(err, FT_E_TYPE, "gpu", 0, 0, "\"gpu\" of a trace lists names or files");
+            out->gpus[out->gpu_count++] = name;
+        }
+    } else if (gpu && !json_is_null(gpu)) {
+        return ft__fail_at(err, FT_E_TYPE, "gpu", 0, 0, "\"gpu\" of a trace is a name, a file, or a list of up to %d",
+                           FT_SIGHT_TARGETS);
+    }
+    return FT_OK;
+}

@@ -1,0 +1,223 @@
+/* context.c: what all threads share, and what one keeps between requests.
+ *
+ * Devices. The catalogue is text; reading a spec takes tens of microseconds, a forecast a few. So every catalogue
+ * device is read once per context, by whoever asks first, and published through an atomic pointer. Two threads may read
+ * the same one at the same moment; the second throws its copy away. To callers the context stays read-only.
+ *
+ * Nothing leaves this file unchecked: a forecast that is not finite, not positive or outside its own interval
+ * is reported as a bug of ours instead of being printed.
+ */
+#include "study/context.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "device/gpu.h"
+#include "kernel/kernel.h"
+
+typedef _Atomic(const ft_device *) shelf_place;
+
+struct ft_context {
+    ft_predictor *predictor;
+    double quantile;
+    size_t device_count;
+    shelf_place *shelf; /* one place per catalogue device; NULL until somebody asked for it */
+};
+
+static const double default_quantile = 0.9;
+
+/* -- opening and closing ----------------------------------------------------------------------- */
+
+ft_status ft__context_open(ft_context **out, const ft_options *options, ft_error *err)
+{
+    *out = NULL;
+    double quantile = options && options->quantile != 0 ? options->quantile : default_quantile;
+    if (!(quantile >= 0.5 && quantile <= 0.99))
+        return ft__fail_at(err, FT_E_RANGE, "quantile", 0, 0, "\"quantile\" must be a number from 0.5 to 0.99");
+    ft_context *ft = calloc(1, sizeof *ft);
+    if (!ft) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft->quantile = quantile;
+    ft->device_count = ft__catalogue_count();
+    ft->shelf = calloc(ft->device_count ? ft->device_count : 1, sizeof *ft->shelf);
+    if (!ft->shelf) {
+        free(ft);
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    }
+    for (size_t i = 0; i < ft->device_count; i++) atomic_init(&ft->shelf[i], NULL);
+    ft_status status = ft__predictor_open(options ? options->predictor : NULL, &ft->predictor, err);
+    if (status == FT_OK && options && options->calibration)
+        status = ft__predictor_calibrate(ft->predictor, options->calibration, err);
+    if (status != FT_OK) {
+        ft__context_close(ft);
+        return status;
+    }
+    *out = ft;
+    return FT_OK;
+}
+
+void ft__context_close(ft_context *ft)
+{
+    if (!ft) return;
+    for (size_t i = 0; i < ft->device_count; i++) {
+        const ft_device *device = atomic_load_explicit(&ft->shelf[i], memory_order_acquire);
+        free((void *)(uintptr_t)device);
+    }
+    free(ft->shelf);
+    if (ft->predictor) ft__predictor_close(ft->predictor);
+    free(ft);
+}
+
+const ft_predictor *ft__context_predictor(const ft_context *ft) { return ft->predictor; }
+
+double ft__context_quantile(const ft_context *ft) { return ft->quantile; }
+
+/* -- devices ----------------------------------------------------------------------------------- */
+
+static ft_status shelf_get(const ft_context *ft, size_t index, const ft_device **out, ft_error *err)
+{
+    const ft_device *known = atomic_load_explicit(&ft->shelf[index], memory_order_acquire);
+    if (!known) {
+        ft_device *fresh = malloc(sizeof *fresh);
+        if (!fresh) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        ft_status status = ft__catalogue_find(ft__catalogue_name(index), fresh, err);
+        if (status != FT_OK) {
+            free(fresh);
+            return status;
+        }
+        if (atomic_compare_exchange_strong_explicit(&ft->shelf[index], &known, fresh, memory_order_acq_rel,
+                                                    memory_order_acquire))
+            known = fresh;
+        else
+            free(fresh); /* somebody was faster; `known` is theirs */
+    }
+    *out = known;
+    return FT_OK;
+}
+
+/* A spec file or a name that is not in the catalogue (whose error says the nearest). */
+static bool shelf_find(const ft_context *ft, const char *name, size_t *index)
+{
+    for (size_t i = 0; i < ft->device_count; i++)
+        if (!strcmp(ft__catalogue_name(i), name)) {
+            *index = i;
+            return true;
+        }
+    return false;
+}
+
+ft_status ft__context_device(const ft_context *ft, const char *name, ft_device *out, ft_error *err)
+{
+    size_t index;
+    if (!shelf_find(ft, name, &index)) return ft__device_open(name, out, NULL, err);
+    const ft_device *device = NULL;
+    FT_TRY(shelf_get(ft, index, &device, err));
+    *out = *device;
+    return FT_OK;
+}
+
+size_t ft__context_device_count(const ft_context *ft) { return ft->device_count; }
+
+ft_status ft__context_device_at(const ft_context *ft, size_t index, ft_device *out, ft_error *err)
+{
+    if (index >= ft->device_count)
+        return ft__fail(err, FT_E_RANGE, "the catalogue has %zu devices; there is no number %zu", ft->device_count,
+                        index);
+    const ft_device *device = NULL;
+    FT_TRY(shelf_get(ft, index, &device, err));
+    *out = *device;
+    return FT_OK;
+}
+
+void ft__scratch_free(ft_scratch *s)
+{
+    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++) {
+        json_decref(s->spec[i]);
+        ft__text_free(&s->warnings[i]);
+    }
+    for (int i = 0; i < FT_REMEMBERED_MODELS; i++) {
+        json_decref(s->model[i]);
+        ft__arch_release(&s->arch[i]);
+    }
+    ft__memo_free(s->memo);
+    ft__arena_free(s->arena);
+    ft__arena_free(s->trials);
+    ft__text_free(&s->remarks);
+    memset(s, 0, sizeof *s);
+}
+
+ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out, ft_error *err)
+{
+    ft_finder *f = source;
+    size_t index;
+    const char *name = json_string_value(gpu);
+    if (name && shelf_find(f->ft, name, &index)) return shelf_get(f->ft, index, out, err);
+    if (!name && !json_is_object(gpu))
+        return ft__fail_at(err, FT_E_TYPE, "gpu", 0, 0, "\"gpu\" must be a name, a file or a spec object");
+
+    ft_scratch *s = f->scratch;
+    json_t *spec = (json_t *)(uintptr_t)gpu; /* Jansson counts references inside the value */
+    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++)
+        if (s->spec[i] && json_equal(s->spec[i], spec)) {
+            *out = &s->device[i];
+            return FT_OK;
+        }
+    unsigned slot = s->next % FT_REMEMBERED_DEVICES;
+    json_decref(s->spec[slot]);
+    s->spec[slot] = NULL;
+    ft__text_clear(&s->warnings[slot]);
+    ft_status status = name ? ft__device_open(name, &s->device[slot], &s->warnings[slot], err)
+                            : ft__device_read(gpu, "gpu", &s->device[slot], &s->warnings[slot], err);
+    if (status == FT_OK && s->warnings[slot].failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status != FT_OK) {
+        if (err && !err->where[0]) strcpy(err->where, "gpu");
+        return status;
+    }
+    s->spec[slot] = json_incref(spec);
+    s->next++;
+    *out = &s->device[slot];
+    return FT_OK;
+}
+
+const char *ft__device_warnings(const ft_scratch *scratch, const ft_device *device)
+{
+    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++)
+        if (device == &scratch->device[i] && scratch->warnings[i].length) return scratch->warnings[i].at;
+    return "";
+}
+
+/* -- forecasts --------------------------------------------------------------------------------- */
+
+bool ft__forecast_sound(const ft_forecast *f)
+{
+    return isfinite(f->ms) && isfinite(f->low_ms) && isfinite(f->high_ms) && f->ms > 0 && f->low_ms > 0 &&
+           f->low_ms <= f->ms && f->ms <= f->high_ms;
+}
+
+ft_status ft__context_forecast(const ft_context *ft, const ft_device *device, const ft_op *op, double quantile,
+                               ft_forecast *out, ft_error *err)
+{
+    FT_TRY(ft__kernel_forecast(ft->predictor, device, op, quantile, out, err));
+    ft__settle_bound(device, op, out);
+    if (ft__forecast_sound(out)) return FT_OK;
+    return ft__fail(err, FT_E_BUG, "the forecast of \"%.60s\" on %s is %g ms in [%g, %g]: please report it",
+                    op->name ? op->name : "?", device->name, out->ms, out->low_ms, out->high_ms);
+}
+
+ft_status ft__request_of(const ft_context *ft, ft_scratch *scratch, const json_t *object, ft_request *out,
+                         ft_error *err)
+{
+    ft_finder f = {ft, scratch};
+    FT_TRY(ft__request_read(object, ft__find_device, &f, out, err));
+    out->warnings = ft__device_warnings(scratch, out->device);
+    return FT_OK;
+}
+
+ft_status ft__forecast_of(const ft_context *ft, const ft_request *request, ft_forecast *out, ft_error *err)
+{
+    double quantile = request->quantile > 0 ? request->quantile : ft->quantile;
+    return ft__context_forecast(ft, request->device, &request->op, quantile, out, err);
+}

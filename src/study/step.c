@@ -1,0 +1,351 @@
+/* step.c: from a request for a whole model to its forecast.
+ *
+ * Models are remembered like devices: reading a config takes longer than looking it up. The graph of a step lives in
+ * the scratch's arena until the next step; forecasts of kernels are kept in its memo over steps.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "explain/regime.h"
+#include "memory/fits.h"
+#include "ranks/ranks.h"
+#include "study/context.h"
+#include "study/step.h"
+
+/* A graph takes some hundred KiB; this is for the absurd. */
+static const size_t largest_graph = (size_t)512 << 20;
+
+/* -- models ------------------------------------------------------------------------------------ */
+
+static ft_status find_model(void *source, const json_t *model, const char *read_as, const ft_arch **out, ft_error *err)
+{
+    ft_scratch *s = ((ft_finder *)source)->scratch;
+    const char *name = json_string_value(model), *as = read_as ? read_as : "";
+    if (!name && !json_is_object(model))
+        return ft__fail_at(err, FT_E_TYPE, "model", 0, 0, "\"model\" must be a name, a path or a config object");
+    if (strlen(as) >= sizeof s->read_as[0])
+        return ft__fail_at(err, FT_E_NAME, "read_as", 0, 0, "\"read_as\" names no model_type: \"%.60s\"", as);
+    json_t *key = (json_t *)(uintptr_t)model; /* Jansson counts references inside the value */
+    for (int i = 0; i < FT_REMEMBERED_MODELS; i++)
+        if (s->model[i] && !strcmp(s->read_as[i], as) && json_equal(s->model[i], key)) {
+            *out = &s->arch[i];
+            return FT_OK;
+        }
+    unsigned slot = s->next_model % FT_REMEMBERED_MODELS;
+    json_decref(s->model[slot]);
+    s->model[slot] = NULL;
+    ft__arch_release(&s->arch[slot]);
+    memset(&s->arch[slot], 0, sizeof s->arch[slot]);
+    ft_status status = name ? ft__model_open(name, read_as, &s->arch[slot], err)
+                            : ft__config_read(model, read_as, "model", &s->arch[slot], err);
+    if (status != FT_OK) {
+        if (err && !err->where[0]) strcpy(err->where, "model");
+        return status;
+    }
+    s->model[slot] = json_incref(key);
+    strcpy(s->read_as[slot], as);
+    s->next_model++;
+    *out = &s->arch[slot];
+    return FT_OK;
+}
+
+ft_status ft__model_request_of(const ft_context *ft, ft_scratch *scratch, const json_t *object, ft_model_request *out,
+                               ft_error *err)
+{
+    ft_finder f = {ft, scratch};
+    return ft__model_request_read(object, ft__find_device, find_model, &f, out, err);
+}
+
+/* -- steps ------------------------------------------------------------------------------------- */
+
+static ft_status empty_arena(ft_scratch *s, ft_error *err)
+{
+    if (!s->arena) s->arena = ft__arena_new(largest_graph);
+    if (!s->arena) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft__arena_reset(s->arena);
+    return FT_OK;
+}
+
+/* Nothing leaves unchecked: what is not finite, negative or outside its own interval is a bug of ours. */
+static bool sound(const ft_step *s)
+{
+    const double figures[] = {s->step_ms,        s->low_ms,       s->high_ms,  s->busy_ms, s->idle_ms,
+                              s->host_ms,        s->model_flops,  s->mfu,      s->hfu,     s->tokens_per_s,
+                              s->executed_flops, s->model_tflops, s->launches, s->learned, s->roofline};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (!isfinite(figures[i]) || figures[i] < 0) return false;
+    for (int i = 0; i < FT_PHASE_COUNT; i++)
+        if (!isfinite(s->phase_ms[i]) || s->phase_ms[i] < 0) return false;
+    return s->step_ms > 0 && s->low_ms > 0 && s->low_ms <= s->step_ms && s->step_ms <= s->high_ms;
+}
+
+static bool memory_sound(const ft_memory *m)
+{
+    const double figures[] = {m->weights_bytes,       m->gradients_bytes, m->optimizer_bytes, m->activations_bytes,
+                              m->temporary_bytes,     m->kv_cache_bytes,  m->context_bytes,   m->peak_bytes,
+                              m->communication_bytes, m->reserved_bytes,  m->capacity_bytes};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        if (!isfinite(figures[i]) || figures[i] < 0) return false;
+    return m->peak_bytes > 0;
+}
+
+static ft_status forecast_step(const ft_context *ft, ft_scratch *s, const ft_model_request *r, double quantile,
+                               const ft_graph *g, ft_step *step, ft_error *err)
+{
+    if (r->ask == FT_ASK_MEMORY)
+        FT_TRY(ft__step_memory(g, &r->work, r->device, &step->memory, err));
+    else
+        FT_TRY(ft__step_forecast(g, &r->work, r->device, ft__context_predictor(ft), quantile, s->memo, s->arena, step,
+                                 err));
+    if (memory_sound(&step->memory) && (r->ask == FT_ASK_MEMORY || sound(step))) return FT_OK;
+    return ft__fail(err, FT_E_BUG, "the forecast of \"%.60s\" on %s is %g ms in [%g, %g], %g bytes: please report it",
+                    r->model, r->device->name, step->step_ms, step->low_ms, step->high_ms, step->memory.peak_bytes);
+}
+
+static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
+                                ft_step *step, ft_graph **shown, ft_error *err)
+{
+    ft_cluster *cluster = ft__arena_alloc(s->arena, sizeof *cluster);
+    ft_ranked *ranked = ft__arena_alloc(s->arena, sizeof *ranked);
+    if (!cluster || !ranked) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__cluster_read(r->cluster, r->device, ft__parallel_ranks(&r->parallel), cluster, err));
+    ft_ranks ranks = {.arch = r->arch,
+                      .work = &r->work,
+                      .parallel = &r->parallel,
+                      .cluster = cluster,
+                      .device = r->device,
+                      .predictor = ft__context_predictor(ft),
+                      .quantile = view->quantile,
+                      .memo = s->memo,
+                      .arena = s->arena};
+    if (cluster->simulate && !r->closed_forms)
+        FT_TRY(ft__simulated_new(cluster, ft__parallel_ranks(&r->parallel), s->arena, &cluster->simulated, err));
+    FT_TRY(ft__ranks_forecast(&ranks, step, ranked, shown, err));
+    if (cluster->simulated) { /* now that its exchanges are known, again with their simulated times */
+        FT_TRY(ft__simulated_run(cluster->simulated, s->simulator, err));
+        FT_TRY(ft__ranks_forecast(&ranks, step, ranked, shown, err));
+    }
+    if (!step->memory.remedy) step->memory.remedy = "";
+    ft_parallel *parallel = ft__arena_alloc(s->arena, sizeof *parallel); /* the request may go before the view */
+    if (!parallel) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    *parallel = r->parallel;
+    view->parallel = parallel;
+    view->cluster = cluster;
+    view->ranked = ranked;
+    if (memory_sound(&step->memory) && sound(step)) return FT_OK;
+    return ft__fail(err, FT_E_BUG, "the forecast of \"%.60s\" on %lld x %s is %g ms in [%g, %g]: please report it",
+                    r->model, (long long)step->ranks, r->device->name, step->step_ms, step->low_ms, step->high_ms);
+}
+
+static ft_status forecast_laid_out(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
+                                   ft_step *step, ft_graph **g, ft_error *err)
+{
+    if (ft__parallel_alone(&r->parallel)) {
+        FT_TRY(ft__model_graph(r->arch, &r->work, s->arena, g, err));
+        FT_TRY(forecast_step(ft, s, r, view->quantile, *g, step, err));
+    } else {
+        FT_TRY(forecast_ranks(ft, s, r, view, step, g, err));
+    }
+    return FT_OK;
+}
+
+ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
+                               ft_step *step, ft_graph **g, ft_error *err)
+{
+    FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, r, view, step, g, err), err));
+    if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
+    if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
+    double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;
+    ft__loader_apply(&r->loader, r->device, (double)r->work.batch * micros, step, &view->loading);
+    return FT_OK;
+}
+
+/* -- when it does not fit ---------------------------------------------------------------------- */
+
+/* The search asks for some workloads more than once. */
+enum { REMEMBERED_TRIALS = 16 };
+
+typedef struct other_workloads {
+    const ft_model_request *request;
+    const ft_memory *asked; /* of the request itself */
+    double parameters;
+    ft_arena *arena; /* the step's own graph must survive the trials */
+    ft_workload work[REMEMBERED_TRIALS];
+    ft_memory memory[REMEMBERED_TRIALS];
+    size_t count;
+} other_workloads;
+
+/* Weights, and the gradients of all of them where all are trained, are there in any case: what they exceed cannot hold
+ * the rest either, and no graph need be built to see it. */
+static bool hopeless(const other_workloads *o, const ft_workload *work)
+{
+    double stored = work->autocast ? 4 : ft_dtype_bytes(work->dtype);
+    double weights = work->weight_bits > 0 && work->weight_bits < 8 * stored ? work->weight_bits / 8 : stored;
+    if (work->task == FT_TRAIN && work->lora_rank == 0) weights += stored;
+    return o->parameters * weights > o->asked->capacity_bytes;
+}
+
+/* In what a remedy may change. */
+static bool same_workload(const ft_workload *a, const ft_workload *b)
+{
+    return a->dtype == b->dtype && a->autocast == b->autocast && a->master_weights == b->master_weights &&
+           a->weight_bits == b->weight_bits && a->kv_dtype == b->kv_dtype && a->batch == b->batch && a->seq == b->seq &&
+           a->attention == b->attention && a->execution == b->execution && a->cache == b->cache &&
+           a->optimizer == b->optimizer && a->recompute == b->recompute && a->lora_rank == b->lora_rank &&
+           a->accumulate == b->accumulate;
+}
+
+static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, ft_error *err)
+{
+    other_workloads *o = user;
+    ft_graph *g = NULL;
+    if (same_workload(work, &o->request->work) || hopeless(o, work)) {
+        *out = *o->asked;
+        return FT_OK;
+    }
+    for (size_t i = 0; i < o->count && i < REMEMBERED_TRIALS; i++)
+        if (same_workload(work, &o->work[i])) {
+            *out = o->memory[i];
+            return FT_OK;
+        }
+    ft__arena_reset(o->arena);
+    FT_TRY(ft__model_graph(o->request->arch, work, o->arena, &g, err));
+    FT_TRY(ft__step_memory(g, work, o->request->device, out, err));
+    o->work[o->count % REMEMBERED_TRIALS] = *work;
+    o->memory[o->count++ % REMEMBERED_TRIALS] = *out;
+    return FT_OK;
+}
+
+/* The smallest change that makes it fit, as text in the step's arena. A change that cannot be built is no remedy, and
+ * no reason to withhold the answer. */
+static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_graph *g, ft_step *step, ft_error *err)
+{
+    step->memory.remedy = "";
+    if (step->memory.fits) return FT_OK;
+    ft_remedy remedy;
+    ft_error ignored;
+    if (!s->trials) s->trials = ft__arena_new(largest_graph);
+    if (!s->trials) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    const ft_memory asked = step->memory;
+    other_workloads others = {.request = r, .asked = &asked, .parameters = g->parameters, .arena = s->trials};
+    ft_status status = ft__memory_remedy(&r->work, memory_of, &others, &remedy, &ignored);
+    if (status == FT_E_MEMORY && !ft__arena_full(s->trials)) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, remedy.text, strlen(remedy.text));
+    return step->memory.remedy ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+/* Of the device's spec, then of the request. */
+static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, const char **out, ft_error *err)
+{
+    const char *device = ft__device_warnings(s, r->device);
+    *out = "";
+    bool file = r->arch->warnings && *r->arch->warnings;
+    if (!*device && !r->remark[0] && !r->arch->nearest && !file) return FT_OK;
+    ft__text_clear(&s->remarks);
+    ft__text_add(&s->remarks, device);
+    if (r->remark[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->remark);
+    if (r->arch->nearest)
+        ft__text_addf(&s->remarks, "%san unknown architecture, read as %s", s->remarks.length ? "\n" : "",
+                      r->arch->model_type);
+    if (file) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->arch->warnings);
+    if (s->remarks.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    *out = s->remarks.at;
+    return FT_OK;
+}
+
+static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *out,
+                         ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (!s->memo) s->memo = ft__memo_new();
+    if (!s->memo) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(empty_arena(s, err));
+    ft_step *step = ft__arena_alloc(s->arena, sizeof *step);
+    ft_workload *work = ft__arena_alloc(s->arena, sizeof *work);
+    ft_graph *g = NULL;
+    if (!step || !work) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    *work = r->work;
+    out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
+    FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));
+    if (ft__parallel_alone(&r->parallel)) FT_TRY(add_remedy(s, r, g, step, err));
+    FT_TRY(collect_warnings(s, r, &out->warnings, err));
+    out->model = r->model;
+    out->dtype_name = r->dtype_name;
+    out->arch = r->arch;
+    out->work = work;
+    out->device = r->device;
+    out->graph = g;
+    out->step = step;
+    out->detail = r->detail;
+    out->memory_only = r->ask == FT_ASK_MEMORY;
+    out->arena = s->arena;
+    return ft__step_advise(ft, s, r, out, err);
+}
+
+/* The machine may have memory left where the request has had its part. */
+ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *out, ft_error *err)
+{
+    ft_status status = step_of(ft, s, r, out, err);
+    if (status != FT_E_MEMORY || !ft__arena_full(s->arena)) return status;
+    return ft__fail_at(err, FT_E_RANGE, "model", 0, 0,
+                       "the step is too large to forecast: its operators and pieces need more than %zu MiB; fewer "
+                       "stages, micro-batches or kinds of layers would do",
+                       largest_graph >> 20);
+}
+
+/* -- sheets ------------------------------------------------------------------------------------ */
+
+/* Elements that one more token of context adds to the cache: the difference of two graphs, so that windows and latents
+ * count as they are built. */
+static double cache_elements(const ft_graph *g)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role == FT_CACHE && (t->storage < 0 || t->storage == i))
+            bytes += ft__tensor_bytes(t) * (double)(t->copies > 0 ? t->copies : 1);
+    }
+    return bytes;
+}
+
+static double cache_per_token(ft_scratch *s, const ft_arch *arch)
+{
+    ft_workload work = {.task = FT_DECODE, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .accumulate = 1};
+    double bytes[2];
+    bool generates = arch->design == FT_DECODER_ONLY;
+    for (int i = 0; i < 2; i++) {
+        ft_graph *g = NULL;
+        work.seq = i ? 1024 : 512;
+        if (!generates || empty_arena(s, NULL) != FT_OK || ft__model_graph(arch, &work, s->arena, &g, NULL) != FT_OK)
+            return 0;
+        bytes[i] = cache_elements(g);
+    }
+    return (bytes[1] - bytes[0]) / 512;
+}
+
+ft_status ft__model_sheet_of(ft_scratch *s, const char *what, const char *read_as, ft_model_sheet *out,
+                             const ft_layer **layers, size_t *layer_count, ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    FT_TRY(ft__model_open(what, read_as, &out->arch, err));
+    out->entry = ft__model_find(what);
+    out->name = out->entry ? out->entry->name : what;
+    if (layers) out->kv_bytes_per_token = cache_per_token(s, &out->arch);
+    FT_TRY(empty_arena(s, err));
+    ft_workload work = {
+        .task = FT_FORWARD_PASS, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .seq = 16, .accumulate = 1};
+    if (out->arch.fixed_batch > 0) work.batch = out->arch.fixed_batch;
+    if (out->arch.fixed_seq > 0) work.seq = out->arch.fixed_seq;
+    ft_graph *g = NULL;
+    ft_status status = ft__model_graph(&out->arch, &work, s->arena, &g, err);
+    ft__arch_release(&out->arch);
+    if (status != FT_OK) return status;
+    out->parameters = g->parameters;
+    out->active_parameters = g->active_parameters;
+    if (!layers || !layer_count) return FT_OK;
+    static const ft_step nothing_timed;
+    ft_step_view view = {.arch = &out->arch, .work = &work, .graph = g, .step = &nothing_timed, .arena = s->arena};
+    *layers = ft__layers(&view, layer_count);
+    return *layers ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
