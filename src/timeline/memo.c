@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "device/fields.h"
 #include "kernel/kernel.h"
 
 /* An operator as whole words: what its kind uses and nothing else, because an ft_op's union and padding hold whatever
@@ -41,15 +43,6 @@ void ft__memo_free(ft_memo *m)
     free(m);
 }
 
-/* Two rounds of multiply and fold: cheap, and every bit of a word reaches every bit of the sum. */
-static inline uint64_t mix(uint64_t h, uint64_t word)
-{
-    h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-    h ^= h >> 32;
-    h *= UINT64_C(0xD6E8FEB86659FD93);
-    return h ^ (h >> 32);
-}
-
 static inline uint64_t bits(double x)
 {
     uint64_t b;
@@ -57,33 +50,9 @@ static inline uint64_t bits(double x)
     return b;
 }
 
-static uint64_t mix_text(uint64_t h, const char *text)
-{
-    uint64_t word = 0;
-    int n = 0;
-    for (; *text; text++) {
-        word = word << 8 | (unsigned char)*text;
-        if (++n == 8) {
-            h = mix(h, word);
-            word = 0;
-            n = 0;
-        }
-    }
-    return mix(h, word << 4 | (uint64_t)n);
-}
-
 void ft__memo_focus(ft_memo *m, const ft_predictor *p, const ft_device *d, double quantile)
 {
-    uint64_t h = mix(bits(quantile), (uint64_t)(uintptr_t)p);
-    h = mix_text(mix_text(mix_text(mix_text(h, d->name), d->generation), d->architecture), d->compute_capability);
-    const double figures[] = {d->matrix_fma_per_clk_sm, d->base_mhz, d->boost_mhz,       d->matrix_mhz,
-                              d->sustained_mhz,         d->tdp_w,    d->process_nm,      d->memory_gib,
-                              d->memory_gbps,           d->l2_mib,   d->smem_kib_per_sm, d->regs_kib_per_sm};
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) h = mix(h, bits(figures[i]));
-    for (int i = 0; i < FT_DTYPE_COUNT; i++) h = mix(mix(h, bits(d->peak_tflops[i])), bits(d->vector_tflops[i]));
-    h = mix(mix(h, (uint64_t)d->sms), (uint64_t)d->lanes_per_sm);
-    h = mix(h, (uint64_t)d->vendor << 40 | (uint64_t)d->memory_is_hbm << 32 | (uint32_t)d->max_warps_per_sm);
-    m->context = h;
+    m->context = ft__mix(ft__mix_double(ft__device_hash(d), quantile), (uint64_t)(uintptr_t)p);
 }
 
 static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
@@ -92,7 +61,7 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
     key[0] = context;
     key[1] = (uint64_t)op->kind | (uint64_t)op->dtype << 8 | (uint64_t)op->kv_dtype << 16 | (uint64_t)op->pass << 24 |
              (uint64_t)op->timing << 32 | (uint64_t)op->engine << 40;
-    key[2] = mix_text(0, op->name ? op->name : "");
+    key[2] = op->name ? ft__mix_text(0, op->name, SIZE_MAX) : 0;
     uint64_t *k = key + 3;
     switch (op->kind) {
     case FT_OP_GEMM:

@@ -1,5 +1,6 @@
 /* One step: two streams that wait for each other, repeated blocks multiplied and not walked, forecasts remembered, and
  * an answer whose parts add up. */
+#include "every_field.h"
 #include "kernel_limits.h"
 #include "random_op.h"
 #include "shipped_predictor.h"
@@ -197,6 +198,45 @@ static void a_memo_looks_at_figures_and_not_at_addresses(void **state)
     assert_int_equal(ft__memo_forecast(m, predictor, &device, &op, 0.9, &same, &err), FT_OK);
     assert_true(same.ms == fast.ms);
     ft__memo_free(m);
+}
+
+static void ask_all(ft_memo *m, const ft_device *device, const char *changed)
+{
+    random_source random = {17};
+    for (int kind = 0; kind < 3 * RANDOM_KINDS; kind++) { /* every family: each reads other fields */
+        ft_device drawn_for = limit_device("t4");
+        ft_op op = random_op(&random, (random_kind)(kind % RANDOM_KINDS), &drawn_for);
+        ft_forecast got, expected;
+        ft_error err;
+        if (ft__op_check(&op, device, NULL) != FT_OK) continue;
+        assert_int_equal(ft__memo_forecast(m, predictor, device, &op, 0.9, &got, &err), FT_OK);
+        assert_int_equal(ft__kernel_forecast(predictor, device, &op, 0.9, &expected, &err), FT_OK);
+        if (got.ms != expected.ms || got.low_ms != expected.low_ms || got.high_ms != expected.high_ms ||
+            got.sustained_ms != expected.sustained_ms || got.source != expected.source)
+            fail_msg("%s is remembered from a GPU with another %s", op.name, changed);
+    }
+}
+
+/* Two devices that differ in one field alone, asked one after the other in either order: the second is not answered
+ * with what the first was. */
+static void a_memo_tells_devices_apart_by_every_field(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b200_sxm", "a100_sxm_80gb", "v100_sxm_16gb"};
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+        for (int field = 0; field < EVERY_FIELD; field++) {
+            ft_device first = limit_device(names[n]), other = first;
+            change_field(&other, field);
+            ft_memo *forth = ft__memo_new(), *back = ft__memo_new();
+            assert_non_null(forth);
+            assert_non_null(back);
+            ask_all(forth, &first, field_name(field));
+            ask_all(forth, &other, field_name(field));
+            ask_all(back, &other, field_name(field));
+            ask_all(back, &first, field_name(field));
+            ft__memo_free(forth);
+            ft__memo_free(back);
+        }
 }
 
 static void a_memo_refuses_what_the_check_refuses(void **state)
@@ -437,6 +477,7 @@ int main(void)
         cmocka_unit_test(micro_batches_run_again_and_the_update_once),
         cmocka_unit_test(a_memo_answers_as_the_kernel_does),
         cmocka_unit_test(a_memo_looks_at_figures_and_not_at_addresses),
+        cmocka_unit_test(a_memo_tells_devices_apart_by_every_field),
         cmocka_unit_test(a_memo_refuses_what_the_check_refuses),
         cmocka_unit_test(the_parts_of_a_step_add_up),
         cmocka_unit_test(small_batches_are_bound_by_the_host),
