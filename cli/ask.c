@@ -75,6 +75,28 @@ bool cli_ask_flags(const cli_args *args, json_t *object)
     return fine;
 }
 
+bool cli_ask_option(const cli_args *args, cli_option_id option, json_t *object)
+{
+    char key[48];
+    if (!cli_has(args, option)) return true;
+    cli_ask_key(option, key);
+    return json_object_set_new(object, key, value_of(&cli_options[option], cli_value(args, option))) == 0;
+}
+
+bool cli_ask_operand(const cli_args *args, const char *key, json_t *object)
+{
+    return json_object_set_new(object, key, json_string(args->operands[0])) == 0;
+}
+
+bool cli_ask_operands(const cli_args *args, const char *key, json_t *object)
+{
+    json_t *list = json_array();
+    bool fine = list != NULL;
+    for (int i = 0; fine && i < args->operand_count; i++)
+        fine = json_array_append_new(list, json_string(args->operands[i])) == 0;
+    return json_object_set_new(object, key, list) == 0 && fine;
+}
+
 void cli_ask_answered(ft_text *out, const json_t *request)
 {
     char *text = json_dumps(request, JSON_COMPACT);
@@ -107,6 +129,15 @@ void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *
         snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)i, flag));
         return;
     }
+}
+
+int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err)
+{
+    if (!strcmp(err->where, operand_key) || err->code == FT_E_NAME)
+        err->where[0] = '\0';
+    else
+        cli_ask_name_flag(args, operand_key, err);
+    return cli_fail(err);
 }
 
 /* -- whole models ------------------------------------------------------------------------------ */

@@ -9,11 +9,18 @@
 void cli_ask_key(cli_option_id option, char key[48]);
 /* Adds every flag that is a key of the request, but for --gpu. False: out of memory, or text that is not UTF-8. */
 bool cli_ask_flags(const cli_args *args, json_t *object);
+/* Adds one option, where it is given; operands under a key: the first, or all in a list. False as above. */
+bool cli_ask_option(const cli_args *args, cli_option_id option, json_t *object);
+bool cli_ask_operand(const cli_args *args, const char *key, json_t *object);
+bool cli_ask_operands(const cli_args *args, const char *key, json_t *object);
 /* An answer that is kept says what it answers, so that `compare` can tell what differs: before its closing brace, the
  * program's version and the request. */
 void cli_ask_answered(ft_text *out, const json_t *request);
 /* On the command line a key is a flag: `err->where` "batch" becomes "--micro-batch-size"; `operand_key` the operand. */
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err);
+/* Complains about a request; where the message says it all (an unknown name), the place is left out. Returns the exit
+ * status. */
+int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err);
 
 /* One whole-model request that is asked again with other figures. */
 typedef struct cli_asker {

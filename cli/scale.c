@@ -125,8 +125,8 @@ static ft_status fill(scaler *s)
     ft_parallel p = s->p;
     int64_t replica = p.tp * p.pp * p.cp;
     p.dp = r->gpus / replica;
-    FT_TRY(ft__model_sheet_of(&s->ask.scratch, s->ask.args->operands[0], cli_value(s->ask.args, OPT_READ_AS), &sheet,
-                              NULL, NULL, &s->err));
+    FT_TRY(ft__model_sheet_of(&s->ask.scratch, json_object_get(s->ask.object, "model"),
+                              cli_value(s->ask.args, OPT_READ_AS), &sheet, NULL, NULL, &s->err));
     r->parameters = sheet.parameters;
     r->active_parameters = sheet.active_parameters > 0 ? sheet.active_parameters : sheet.parameters;
     if (!s->global) s->global = p.dp * s->batch * (p.pp > 1 ? 4 * p.pp : 1);
@@ -201,7 +201,7 @@ static int print(scaler *s)
 static ft_status refuse_files(scaler *s)
 {
     ft_model_sheet sheet;
-    const char *model = s->ask.args->operands[0];
+    const json_t *model = json_object_get(s->ask.object, "model");
     FT_TRY(
         ft__model_sheet_of(&s->ask.scratch, model, cli_value(s->ask.args, OPT_READ_AS), &sheet, NULL, NULL, &s->err));
     if (sheet.arch.design != FT_CUSTOM) return FT_OK;

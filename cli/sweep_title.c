@@ -46,10 +46,13 @@ int64_t cli_sweep_own_batch(const cli_args *args, bool *fixed)
     if (!(args->command->bit & (CLI_TRAIN | CLI_INFER)) || !args->operand_count) return 0;
     ft_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch) return 0;
-    ft_status status = ft__model_sheet_of(scratch, args->operands[0], cli_value(args, OPT_READ_AS), &sheet, NULL, NULL,
-                                          &err);
+    json_t *model = json_string(args->operands[0]);
+    ft_status status = !model
+                           ? FT_E_MEMORY
+                           : ft__model_sheet_of(scratch, model, cli_value(args, OPT_READ_AS), &sheet, NULL, NULL, &err);
     ft__scratch_free(scratch);
     free(scratch);
+    json_decref(model);
     if (status != FT_OK) return 0; /* the command itself says why */
     *fixed = sheet.arch.fixed_batch > 0;
     return *fixed ? sheet.arch.fixed_batch : sheet.arch.usual_batch;

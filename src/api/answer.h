@@ -7,4 +7,8 @@
  * request in a stream, 0 for a single one. */
 void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
                 ft_text *out);
+
+/* The tasks of study/ that ask several times, from FT_ASK_MODELS on (study.c). */
+ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask, const json_t *document,
+                           const json_t *id, ft_text *out, ft_error *err);
 #endif

@@ -105,6 +105,7 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
         status = ask == FT_ASK_KERNEL       ? answer_kernel(ft, scratch, document, id, out, &err)
                  : ask == FT_ASK_COLLECTIVE ? answer_collective(ft, scratch, document, id, out, &err)
                  : ask == FT_ASK_TRACE      ? answer_trace(ft, document, id, out, &err)
+                 : ask >= FT_ASK_MODELS     ? ft__answer_study(ft, scratch, ask, document, id, out, &err)
                                             : answer_model(ft, scratch, document, id, out, &err);
     /* An answer that broke off is taken back: its line says so, and the lines after it are answered. */
     if (status == FT_OK && whole && out->failed) {

@@ -316,6 +316,7 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
         [FT_ASK_TRAIN] = "train",           [FT_ASK_FORWARD] = "forward", [FT_ASK_PREFILL] = "prefill",
         [FT_ASK_DECODE] = "decode",         [FT_ASK_SERVE] = "serve",     [FT_ASK_KERNEL] = "kernel",
         [FT_ASK_COLLECTIVE] = "collective", [FT_ASK_MEMORY] = "memory",   [FT_ASK_TRACE] = "trace",
+        [FT_ASK_MODELS] = "models",         [FT_ASK_GPUS] = "gpus",
     };
     if (!json_is_object(object))
         return ft__fail_at(err, FT_E_TYPE, "", 0, 0, "a request is one JSON object, {\"task\": \"train\", ...}");

@@ -55,7 +55,9 @@ typedef enum ft_ask {
     FT_ASK_KERNEL,
     FT_ASK_COLLECTIVE,
     FT_ASK_MEMORY,
-    FT_ASK_TRACE
+    FT_ASK_TRACE,
+    FT_ASK_MODELS, /* those from here on are answered by study rooms of their own */
+    FT_ASK_GPUS
 } ft_ask;
 /* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */
 ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err);

@@ -56,9 +56,9 @@ ft_status ft__exchange_of(const ft_context *ft, ft_scratch *scratch, ft_collecti
 /* A profiler trace. Free the sight with ft__sight_free either way. */
 ft_status ft__trace_of(const ft_context *ft, const ft_trace_request *r, ft_sight *out, ft_error *err);
 
-/* What a model is, by a name or a path; its parameters by block too unless `layers` is NULL. They live until the next
- * step with the same scratch. */
-ft_status ft__model_sheet_of(ft_scratch *scratch, const char *what, const char *read_as, ft_model_sheet *out,
+/* What a model is, by a name, a path or its config; its parameters by block too unless `layers` is NULL. They live until
+ * the next step with the same scratch, the name as long as the document. */
+ft_status ft__model_sheet_of(ft_scratch *scratch, const json_t *model, const char *read_as, ft_model_sheet *out,
                              const ft_layer **layers, size_t *layer_count, ft_error *err);
 
 /* What request readers call to find devices; `source` is an ft_finder. */

@@ -59,7 +59,7 @@ ft_status ft__model_request_of(const ft_context *ft, ft_scratch *scratch, const 
 
 /* -- steps ------------------------------------------------------------------------------------- */
 
-static ft_status empty_arena(ft_scratch *s, ft_error *err)
+ft_status ft__scratch_empty(ft_scratch *s, ft_error *err)
 {
     if (!s->arena) s->arena = ft__arena_new(largest_graph);
     if (!s->arena) return ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -260,7 +260,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     memset(out, 0, sizeof *out);
     if (!s->memo) s->memo = ft__memo_new();
     if (!s->memo) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(empty_arena(s, err));
+    FT_TRY(ft__scratch_empty(s, err));
     ft_step *step = ft__arena_alloc(s->arena, sizeof *step);
     ft_workload *work = ft__arena_alloc(s->arena, sizeof *work);
     ft_graph *g = NULL;
@@ -292,60 +292,4 @@ ft_status ft__step_of(const ft_context *ft, ft_scratch *s, const ft_model_reques
                        "the step is too large to forecast: its operators and pieces need more than %zu MiB; fewer "
                        "stages, micro-batches or kinds of layers would do",
                        largest_graph >> 20);
-}
-
-/* -- sheets ------------------------------------------------------------------------------------ */
-
-/* Elements that one more token of context adds to the cache: the difference of two graphs, so that windows and latents
- * count as they are built. */
-static double cache_elements(const ft_graph *g)
-{
-    double bytes = 0;
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        if (t->role == FT_CACHE && (t->storage < 0 || t->storage == i))
-            bytes += ft__tensor_bytes(t) * (double)(t->copies > 0 ? t->copies : 1);
-    }
-    return bytes;
-}
-
-static double cache_per_token(ft_scratch *s, const ft_arch *arch)
-{
-    ft_workload work = {.task = FT_DECODE, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .accumulate = 1};
-    double bytes[2];
-    bool generates = arch->design == FT_DECODER_ONLY;
-    for (int i = 0; i < 2; i++) {
-        ft_graph *g = NULL;
-        work.seq = i ? 1024 : 512;
-        if (!generates || empty_arena(s, NULL) != FT_OK || ft__model_graph(arch, &work, s->arena, &g, NULL) != FT_OK)
-            return 0;
-        bytes[i] = cache_elements(g);
-    }
-    return (bytes[1] - bytes[0]) / 512;
-}
-
-ft_status ft__model_sheet_of(ft_scratch *s, const char *what, const char *read_as, ft_model_sheet *out,
-                             const ft_layer **layers, size_t *layer_count, ft_error *err)
-{
-    memset(out, 0, sizeof *out);
-    FT_TRY(ft__model_open(what, read_as, &out->arch, err));
-    out->entry = ft__model_find(what);
-    out->name = out->entry ? out->entry->name : what;
-    if (layers) out->kv_bytes_per_token = cache_per_token(s, &out->arch);
-    FT_TRY(empty_arena(s, err));
-    ft_workload work = {
-        .task = FT_FORWARD_PASS, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .seq = 16, .accumulate = 1};
-    if (out->arch.fixed_batch > 0) work.batch = out->arch.fixed_batch;
-    if (out->arch.fixed_seq > 0) work.seq = out->arch.fixed_seq;
-    ft_graph *g = NULL;
-    ft_status status = ft__model_graph(&out->arch, &work, s->arena, &g, err);
-    ft__arch_release(&out->arch);
-    if (status != FT_OK) return status;
-    out->parameters = g->parameters;
-    out->active_parameters = g->active_parameters;
-    if (!layers || !layer_count) return FT_OK;
-    static const ft_step nothing_timed;
-    ft_step_view view = {.arch = &out->arch, .work = &work, .graph = g, .step = &nothing_timed, .arena = s->arena};
-    *layers = ft__layers(&view, layer_count);
-    return *layers ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
 }

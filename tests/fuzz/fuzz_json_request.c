@@ -22,15 +22,39 @@ static void open_context(void)
     free(bytes);
 }
 
-/* A GPU or a model that is a path would open whatever file the bytes name. */
-static bool leads_to_a_file(const json_t *request)
+/* A GPU, a model or an answer that is a path would open whatever file the bytes name: any text, however deep. */
+static bool leads_to_a_file(const json_t *value)
 {
-    const json_t *gpu = json_object_get(request, "gpu"), *model = json_object_get(request, "model");
-    const char *names[] = {json_string_value(gpu), json_string_value(json_object_get(gpu, "base")),
-                           json_string_value(model)};
-    for (int i = 0; i < 3; i++)
-        if (names[i] && (strchr(names[i], '/') || strstr(names[i], ".json"))) return true;
+    const char *text = json_string_value(value), *key;
+    json_t *inner, *readable = (json_t *)(uintptr_t)value;
+    size_t i;
+    if (text) return strchr(text, '/') || strstr(text, ".json");
+    json_array_foreach (value, i, inner)
+        if (leads_to_a_file(inner)) return true;
+    json_object_foreach (readable, key, inner)
+        if (leads_to_a_file(inner)) return true;
     return false;
+}
+
+/* Tasks that answer with lists of other answers, or of what is known. */
+static bool asks_several_times(const json_t *request)
+{
+    static const char *const tasks[] = {"gpus", "models"};
+    const char *task = json_string_value(json_object_get(request, "task"));
+    for (size_t i = 0; task && i < sizeof tasks / sizeof *tasks; i++)
+        if (!strcmp(task, tasks[i])) return true;
+    return false;
+}
+
+/* Differences between answers may be below zero, but every figure is one. */
+static void check_list(const json_t *value)
+{
+    const char *key;
+    json_t *inner, *readable = (json_t *)(uintptr_t)value;
+    size_t i;
+    FUZZ_CHECK(!json_is_number(value) || isfinite(json_number_value(value)));
+    json_array_foreach (value, i, inner) check_list(inner);
+    json_object_foreach (readable, key, inner) check_list(inner);
 }
 
 static void check_figures(const json_t *answer)
@@ -109,10 +133,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(!memchr(out.at, '\n', out.length));
     json_t *answer = json_loadb(out.at, out.length, JSON_REJECT_DUPLICATES, NULL);
     FUZZ_CHECK(json_is_object(answer) && json_is_boolean(json_object_get(answer, "ok")));
-    if (json_is_true(json_object_get(answer, "ok")))
-        check_forecast(answer);
-    else
+    if (!json_is_true(json_object_get(answer, "ok")))
         check_error(answer);
+    else if (asks_several_times(request))
+        check_list(answer);
+    else
+        check_forecast(answer);
     const json_t *id = json_object_get(request, "id");
     if (id && !json_is_object(id) && !json_is_array(id))
         FUZZ_CHECK(json_equal((json_t *)(uintptr_t)id, json_object_get(answer, "id")));

@@ -7,12 +7,6 @@
 #include "device/balance.h"
 #include "report/text/columns.h"
 
-const char *ft__vendor_name(ft_vendor v)
-{
-    static const char *const names[] = {[FT_NVIDIA] = "nvidia", [FT_AMD] = "amd", [FT_INTEL] = "intel"};
-    return (unsigned)v < 3 ? names[v] : "other";
-}
-
 static void add_or_dash(ft_columns *c, double value, int digits)
 {
     if (value > 0)
@@ -33,7 +27,7 @@ static void add_half_precision(ft_columns *c, const ft_device *d)
     ft__text_add_number(cell, d->peak_tflops[FT_FP16], 5);
 }
 
-bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_device *devices, size_t count)
+bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_gpu_sheet *sheets, size_t count)
 {
     static const char *const head[] = {"gpu",  "generation", "year", "GiB", "GB/s", "fp32",
                                        "bf16", "fp8",        "fp4",  "W",   "link", "$/h"};
@@ -44,7 +38,7 @@ bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_device *devic
     for (int i = 0; i < 12; i++)
         if ((year || i != 2) && (link || i != 10)) ft__cell_add(&c, head[i]);
     for (size_t i = 0; i < count; i++) {
-        const ft_device *d = &devices[i];
+        const ft_device *d = &sheets[i].device;
         ft__cell_add(&c, d->name);
         ft__cell_add(&c, d->generation);
         if (year) add_or_dash(&c, d->year, 4);
@@ -259,79 +253,12 @@ static void add_sources(ft_text *out, const ft_style *style, const json_t *spec)
     }
 }
 
-bool ft__screen_gpu(ft_text *out, const ft_style *style, const ft_device *device, const json_t *spec,
-                    const char *warnings)
+bool ft__screen_gpu(ft_text *out, const ft_style *style, const ft_gpu_sheet *sheet)
 {
+    const ft_device *device = &sheet->device;
     add_chip(out, style, device);
     bool printed = add_peaks(out, style, device) && add_memory(out, style, device);
-    add_warnings(out, style, warnings);
-    if (spec) add_sources(out, style, spec);
+    add_warnings(out, style, sheet->warnings);
+    if (sheet->spec) add_sources(out, style, sheet->spec);
     return printed && !out->failed;
-}
-
-/* -- JSON -------------------------------------------------------------------------------------- */
-
-static void add_number(ft_text *out, const char *key, double value)
-{
-    if (!(value > 0)) return;
-    ft__text_addf(out, ",\"%s\":", key);
-    ft__text_add_number(out, value, 9);
-}
-
-static void add_string(ft_text *out, const char *key, const char *value)
-{
-    if (!*value) return;
-    ft__text_addf(out, ",\"%s\":", key);
-    ft__text_add_json(out, value);
-}
-
-static void add_by_dtype(ft_text *out, const char *key, const ft_device *d, const double *table, bool balance)
-{
-    ft__text_addf(out, ",\"%s\":{", key);
-    const char *comma = "";
-    for (int t = 0; t < FT_DTYPE_COUNT; t++) {
-        double value = balance ? ft__machine_balance(d, (ft_dtype)t) : table[t];
-        if (!(value > 0)) continue;
-        ft__text_addf(out, "%s\"%s\":", comma, ft_dtype_name((ft_dtype)t));
-        ft__text_add_number(out, value, balance ? 6 : 9);
-        comma = ",";
-    }
-    ft__text_add(out, "}");
-}
-
-/* The keys of a spec object, so that what comes out goes in again; the derived ones have names of their own. */
-void ft__answer_gpu(ft_text *out, const ft_device *d)
-{
-    ft__text_add(out, "{\"name\":");
-    ft__text_add_json(out, d->name);
-    add_string(out, "title", d->title);
-    add_string(out, "vendor", ft__vendor_name(d->vendor));
-    add_string(out, "architecture", d->architecture);
-    add_string(out, "generation", d->generation);
-    add_string(out, "compute_capability", d->compute_capability);
-    add_number(out, "year", d->year);
-    add_number(out, "process_nm", d->process_nm);
-    add_number(out, "sms", d->sms);
-    add_number(out, "clock_mhz", d->boost_mhz);
-    add_number(out, "base_mhz", d->base_mhz);
-    add_number(out, "matrix_mhz", d->matrix_mhz);
-    add_number(out, "sustained_clock_mhz", d->sustained_mhz);
-    add_number(out, "tdp_w", d->tdp_w);
-    add_number(out, "memory_gib", d->memory_gib);
-    add_number(out, "memory_gbps", d->memory_gbps);
-    add_number(out, "l2_mib", d->l2_mib);
-    add_number(out, "smem_kib_per_sm", d->smem_kib_per_sm);
-    add_by_dtype(out, "peak_tflops", d, d->peak_tflops, false);
-    add_by_dtype(out, "vector_tflops", d, d->vector_tflops, false);
-    add_by_dtype(out, "balance_flop_per_byte", d, NULL, true);
-    if (d->link_kind[0]) {
-        ft__text_add(out, ",\"link\":{\"kind\":");
-        ft__text_add_json(out, d->link_kind);
-        add_number(out, "gbps_per_direction", d->link_gbps_per_direction);
-        add_number(out, "gpus", d->link_gpus);
-        ft__text_add(out, "}");
-    }
-    add_number(out, "pcie_gbps", d->pcie_gbps);
-    add_number(out, "price_usd_per_hour", d->price_usd_per_hour);
-    ft__text_add(out, "}");
 }

@@ -1,16 +1,11 @@
-/* The catalogue as a table, one GPU as a sheet, both also as JSON. */
+/* The catalogue as a table, one GPU as a sheet, as text. */
 #ifndef FT_REPORT_TEXT_GPU_SCREEN_H
 #define FT_REPORT_TEXT_GPU_SCREEN_H
 #include <jansson.h>
 
-#include "foretell.h"
 #include "report/text/style.h"
+#include "study/catalogue.h"
 
-bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_device *devices, size_t count);
-/* `spec` is the file as it was read (sources and notes are taken from it), NULL for none; `warnings` one per line. */
-bool ft__screen_gpu(ft_text *out, const ft_style *style, const ft_device *device, const json_t *spec,
-                    const char *warnings);
-void ft__answer_gpu(ft_text *out, const ft_device *device);
-
-const char *ft__vendor_name(ft_vendor v);
+bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_gpu_sheet *sheets, size_t count);
+bool ft__screen_gpu(ft_text *out, const ft_style *style, const ft_gpu_sheet *sheet);
 #endif

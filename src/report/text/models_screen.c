@@ -157,36 +157,3 @@ bool ft__screen_model(ft_text *out, const ft_style *style, const ft_model_sheet 
     ft__columns_free(&c);
     return printed && !out->failed;
 }
-
-static void add_whole(ft_text *out, const char *key, double value)
-{
-    if (value <= 0) return;
-    ft__answer_key(out, key);
-    ft__text_add_number(out, value, 15);
-}
-
-void ft__answer_model(ft_text *out, const ft_model_sheet *s)
-{
-    const ft_arch *a = &s->arch;
-    ft__text_add(out, "{\"name\":");
-    ft__text_add_json(out, s->name);
-    ft__answer_word(out, "hub", s->entry ? s->entry->hub : NULL);
-    ft__answer_word(out, "model_type", a->model_type);
-    add_whole(out, "parameters", s->parameters);
-    add_whole(out, "active_parameters", s->active_parameters);
-    add_whole(out, "published_parameters", s->entry ? s->entry->published : 0);
-    add_whole(out, "layers", (double)a->layers);
-    add_whole(out, "decoder_layers", (double)a->decoder_layers);
-    add_whole(out, "hidden", (double)a->hidden);
-    add_whole(out, "heads", (double)a->heads);
-    add_whole(out, "kv_heads", (double)a->kv_heads);
-    add_whole(out, "head_dim", (double)a->head_dim);
-    add_whole(out, "ffn", (double)a->ffn);
-    add_whole(out, "vocab", (double)a->vocab);
-    add_whole(out, "max_position", (double)a->max_position);
-    add_whole(out, "experts", (double)a->experts);
-    add_whole(out, "topk", (double)a->topk);
-    add_whole(out, "kv_bytes_per_token", s->kv_bytes_per_token);
-    ft__answer_word(out, "source", s->entry ? s->entry->source : NULL);
-    ft__text_add(out, "}");
-}

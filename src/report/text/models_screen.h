@@ -1,4 +1,4 @@
-/* The models known, and everything about one, as text and as JSON. */
+/* The models known, and everything about one, as text. */
 #ifndef FT_REPORT_TEXT_MODELS_SCREEN_H
 #define FT_REPORT_TEXT_MODELS_SCREEN_H
 #include "report/text/style.h"
@@ -9,5 +9,4 @@ bool ft__screen_models(ft_text *out, const ft_style *style, const ft_model_sheet
 /* One model; `layers`: the parameters by block. */
 bool ft__screen_model(ft_text *out, const ft_style *style, const ft_model_sheet *sheet, const ft_layer *layers,
                       size_t layer_count);
-void ft__answer_model(ft_text *out, const ft_model_sheet *sheet);
 #endif

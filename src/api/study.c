@@ -1,0 +1,37 @@
+/* study.c: the tasks that ask several times, from a request's document to its answer. */
+#include "api/answer.h"
+#include "report/json/catalogue_answer.h"
+
+static ft_status answer_gpus(const json_t *document, const json_t *id, ft_text *out, ft_error *err)
+{
+    ft_gpus_request r;
+    ft_gpu_list list;
+    FT_TRY(ft__gpus_request_read(document, &r, err));
+    ft_status status = ft__gpus_of(&r, &list, err);
+    if (status == FT_OK) ft__answer_gpus(out, id, &list);
+    ft__gpu_list_free(&list);
+    return status;
+}
+
+static ft_status answer_models(ft_scratch *scratch, const json_t *document, const json_t *id, ft_text *out,
+                               ft_error *err)
+{
+    ft_models_request r;
+    ft_model_list list;
+    FT_TRY(ft__models_request_read(document, &r, err));
+    ft_status status = ft__models_of(scratch, &r, &list, err);
+    if (status == FT_OK) ft__answer_models(out, id, &list);
+    ft__model_list_free(&list);
+    return status;
+}
+
+ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask, const json_t *document,
+                           const json_t *id, ft_text *out, ft_error *err)
+{
+    (void)ft;
+    switch (ask) {
+    case FT_ASK_MODELS: return answer_models(scratch, document, id, out, err);
+    case FT_ASK_GPUS: return answer_gpus(document, id, out, err);
+    default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
+    }
+}

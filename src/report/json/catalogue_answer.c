@@ -1,0 +1,143 @@
+/* catalogue_answer.c: GPUs and models as JSON. */
+#include "report/json/catalogue_answer.h"
+
+#include "device/balance.h"
+#include "report/json/answer.h"
+
+/* -- GPUs -------------------------------------------------------------------------------------- */
+
+static void add_number(ft_text *out, const char *key, double value)
+{
+    if (!(value > 0)) return;
+    ft__text_addf(out, ",\"%s\":", key);
+    ft__text_add_number(out, value, 9);
+}
+
+static void add_string(ft_text *out, const char *key, const char *value)
+{
+    if (!*value) return;
+    ft__text_addf(out, ",\"%s\":", key);
+    ft__text_add_json(out, value);
+}
+
+static void add_by_dtype(ft_text *out, const char *key, const ft_device *d, const double *table, bool balance)
+{
+    ft__text_addf(out, ",\"%s\":{", key);
+    const char *comma = "";
+    for (int t = 0; t < FT_DTYPE_COUNT; t++) {
+        double value = balance ? ft__machine_balance(d, (ft_dtype)t) : table[t];
+        if (!(value > 0)) continue;
+        ft__text_addf(out, "%s\"%s\":", comma, ft_dtype_name((ft_dtype)t));
+        ft__text_add_number(out, value, balance ? 6 : 9);
+        comma = ",";
+    }
+    ft__text_add(out, "}");
+}
+
+/* The keys of a spec object, so that what comes out goes in again; the derived ones have names of their own. */
+void ft__answer_gpu(ft_text *out, const ft_device *d)
+{
+    ft__text_add(out, "{\"name\":");
+    ft__text_add_json(out, d->name);
+    add_string(out, "title", d->title);
+    add_string(out, "vendor", ft__vendor_name(d->vendor));
+    add_string(out, "architecture", d->architecture);
+    add_string(out, "generation", d->generation);
+    add_string(out, "compute_capability", d->compute_capability);
+    add_number(out, "year", d->year);
+    add_number(out, "process_nm", d->process_nm);
+    add_number(out, "sms", d->sms);
+    add_number(out, "clock_mhz", d->boost_mhz);
+    add_number(out, "base_mhz", d->base_mhz);
+    add_number(out, "matrix_mhz", d->matrix_mhz);
+    add_number(out, "sustained_clock_mhz", d->sustained_mhz);
+    add_number(out, "tdp_w", d->tdp_w);
+    add_number(out, "memory_gib", d->memory_gib);
+    add_number(out, "memory_gbps", d->memory_gbps);
+    add_number(out, "l2_mib", d->l2_mib);
+    add_number(out, "smem_kib_per_sm", d->smem_kib_per_sm);
+    add_by_dtype(out, "peak_tflops", d, d->peak_tflops, false);
+    add_by_dtype(out, "vector_tflops", d, d->vector_tflops, false);
+    add_by_dtype(out, "balance_flop_per_byte", d, NULL, true);
+    if (d->link_kind[0]) {
+        ft__text_add(out, ",\"link\":{\"kind\":");
+        ft__text_add_json(out, d->link_kind);
+        add_number(out, "gbps_per_direction", d->link_gbps_per_direction);
+        add_number(out, "gpus", d->link_gpus);
+        ft__text_add(out, "}");
+    }
+    add_number(out, "pcie_gbps", d->pcie_gbps);
+    add_number(out, "price_usd_per_hour", d->price_usd_per_hour);
+    ft__text_add(out, "}");
+}
+
+void ft__answer_gpus(ft_text *out, const json_t *id, const ft_gpu_list *list)
+{
+    ft_text warnings = {0};
+    ft__answer_begin(out, id, false);
+    ft__text_add(out, "true");
+    ft__answer_key(out, "gpus");
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < list->count; i++) {
+        ft__text_add(out, i ? "," : "");
+        ft__answer_gpu(out, &list->sheets[i].device);
+        if (*list->sheets[i].warnings) ft__text_addf(&warnings, "%s\n", list->sheets[i].warnings);
+    }
+    ft__text_add(out, "]");
+    if (warnings.length) ft__answer_lines(out, "warnings", warnings.at);
+    ft__text_add(out, "}");
+    out->failed = out->failed || warnings.failed;
+    ft__text_free(&warnings);
+}
+
+/* -- models ------------------------------------------------------------------------------------ */
+
+static void add_whole(ft_text *out, const char *key, double value)
+{
+    if (value <= 0) return;
+    ft__answer_key(out, key);
+    ft__text_add_number(out, value, 15);
+}
+
+void ft__answer_model(ft_text *out, const ft_model_sheet *s)
+{
+    const ft_arch *a = &s->arch;
+    ft__text_add(out, "{\"name\":");
+    ft__text_add_json(out, s->name);
+    ft__answer_word(out, "hub", s->entry ? s->entry->hub : NULL);
+    ft__answer_word(out, "model_type", a->model_type);
+    add_whole(out, "parameters", s->parameters);
+    add_whole(out, "active_parameters", s->active_parameters);
+    add_whole(out, "published_parameters", s->entry ? s->entry->published : 0);
+    add_whole(out, "layers", (double)a->layers);
+    add_whole(out, "decoder_layers", (double)a->decoder_layers);
+    add_whole(out, "hidden", (double)a->hidden);
+    add_whole(out, "heads", (double)a->heads);
+    add_whole(out, "kv_heads", (double)a->kv_heads);
+    add_whole(out, "head_dim", (double)a->head_dim);
+    add_whole(out, "ffn", (double)a->ffn);
+    add_whole(out, "vocab", (double)a->vocab);
+    add_whole(out, "max_position", (double)a->max_position);
+    add_whole(out, "experts", (double)a->experts);
+    add_whole(out, "topk", (double)a->topk);
+    add_whole(out, "kv_bytes_per_token", s->kv_bytes_per_token);
+    ft__answer_word(out, "source", s->entry ? s->entry->source : NULL);
+    ft__text_add(out, "}");
+}
+
+void ft__answer_models(ft_text *out, const json_t *id, const ft_model_list *list)
+{
+    ft__answer_begin(out, id, false);
+    ft__text_add(out, "true");
+    ft__answer_key(out, list->types ? "types" : "models");
+    ft__text_add(out, "[");
+    for (size_t i = 0; i < list->type_count; i++) {
+        ft__text_add(out, i ? "," : "");
+        ft__text_add_json(out, list->types[i]);
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        ft__text_add(out, i ? "," : "");
+        ft__answer_model(out, &list->sheets[i]);
+    }
+    ft__text_add(out, "]}");
+}

@@ -1,0 +1,70 @@
+/* catalogue.c: reading requests for the catalogues of GPUs and models. */
+#include "request/catalogue.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "device/gpu.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static ft_status unknown(const char *key, const char *word, const char *const *names, size_t count, ft_error *err)
+{
+    const char *nearest = ft__nearest(word, names, count);
+    if (nearest)
+        return ft__fail_at(err, FT_E_NAME, key, 0, 0, "unknown %s \"%.60s\"; did you mean \"%s\"?", key, word, nearest);
+    return ft__fail_at(err, FT_E_NAME, key, 0, 0, "unknown %s \"%.60s\"", key, word);
+}
+
+static ft_status read_dtype(const json_t *object, int *out, ft_error *err)
+{
+    const char *word = NULL, *names[FT_DTYPE_COUNT];
+    ft_dtype dtype;
+    FT_TRY(ft__json_string(object, "dtype", FT_OPTIONAL, &word, "", err));
+    if (!word) return FT_OK;
+    if (ft_dtype_parse(word, &dtype)) {
+        *out = (int)dtype;
+        return FT_OK;
+    }
+    for (int i = 0; i < FT_DTYPE_COUNT; i++) names[i] = ft_dtype_name((ft_dtype)i);
+    return unknown("dtype", word, names, FT_DTYPE_COUNT, err);
+}
+
+static ft_status check_names(const json_t *names, ft_error *err)
+{
+    const json_t *list = json_is_array(names) ? names : NULL;
+    size_t count = list ? json_array_size(list) : 1;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *name = list ? json_array_get(list, i) : names;
+        if (!json_is_string(name) && !json_is_object(name))
+            return ft__fail_at(err, FT_E_TYPE, "name", 0, 0,
+                               "\"name\" must be a GPU's name, a spec file, a spec object, or a list of them");
+    }
+    return FT_OK;
+}
+
+ft_status ft__gpus_request_read(const json_t *object, ft_gpus_request *out, ft_error *err)
+{
+    static const char *const known[] = {"id", "task", "name", "vendor", "generation", "min_memory_gib", "dtype"};
+    static const char *const vendors[] = {"nvidia", "amd", "intel"};
+    int vendor = -1;
+    *out = (ft_gpus_request){.dtype = -1};
+    FT_TRY(ft__json_known_keys(object, known, COUNT(known), "", err));
+    FT_TRY(ft__request_word(object, "vendor", vendors, COUNT(vendors), &vendor, err));
+    if (vendor >= 0) out->vendor = vendors[vendor];
+    FT_TRY(ft__json_number(object, "min_memory_gib", FT_OPTIONAL, 0, 1e6, &out->min_memory_gib, "", err));
+    FT_TRY(read_dtype(object, &out->dtype, err));
+    FT_TRY(ft__json_string(object, "generation", FT_OPTIONAL, &out->generation, "", err));
+    out->names = json_object_get(object, "name");
+    return out->names ? check_names(out->names, err) : FT_OK;
+}
+
+ft_status ft__models_request_read(const json_t *object, ft_models_request *out, ft_error *err)
+{
+    static const char *const known[] = {"id", "task", "name", "types", "read_as"};
+    *out = (ft_models_request){.name = ""};
+    FT_TRY(ft__json_known_keys(object, known, COUNT(known), "", err));
+    FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &out->name, "", err));
+    FT_TRY(ft__json_string(object, "read_as", FT_OPTIONAL, &out->read_as, "", err));
+    return ft__json_bool(object, "types", FT_OPTIONAL, &out->types, "", err);
+}
