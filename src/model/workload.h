@@ -67,6 +67,7 @@ typedef struct ft_workload {
     int64_t accumulate;       /* micro-batches per step; at least 1 */
     bool clip;                /* gradient clipping */
     double host_us_per_op;    /* 0: modelled */
+    const struct ft_host *host; /* who issues it (kernel/host.h); NULL: the usual one */
     int64_t unpaused;         /* steps follow each other for hours, the board never rests between them: so many
                                * micro-batches to an update; 0: it does */
     bool layers_apart;        /* who counts layers one by one: of a pattern each run of equal ones is a block */

@@ -4,7 +4,7 @@
  *            (ProcessGroupNCCL.cpp), issued while NCCL runs, as far as the queue of kernels reaches
  *   reduce   divide; a view of the gradient per rank in Python; a copy per rank into NCCL's buffer; NCCL
  *
- * What the loops cost the host is in kernel/host.c. */
+ * What the loops cost the host is in data/hosts. */
 #include "ranks/lists.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@
 
 static double list_ms(const ft_ranks *r, ft_listing what)
 {
-    const ft_host host = ft__step_host(r->work);
+    const ft_issuer host = ft__step_host(r->work);
     return ft__host_list_us(&host, what) * 1e-3;
 }
 

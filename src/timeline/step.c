@@ -40,10 +40,9 @@ static void spread_sum(const spread *s, double *below, double *above)
 }
 
 /* What a kernel alone in a benchmark does not show (caches left by others, clocks, kernels picked differently,
- * operators that the graph lacks), what is not known of a compiler's fusions on top, and how much hosts differ: as
- * shares of the busy and of the host's time, at the 0.9 level. Chosen for coverage on the whole models of eight
- * GPUs that we know; nothing was held out. */
-static const double in_model = 0.10, in_fusion = 0.13, host_spread = 0.45;
+ * operators that the graph lacks) and what is not known of a compiler's fusions on top: as shares of the busy time,
+ * at the 0.9 level. Chosen for coverage on the whole models of eight GPUs that we know; nothing was held out. */
+static const double in_model = 0.10, in_fusion = 0.13;
 
 static ft_dispatch dispatch_of(ft_execution e)
 {
@@ -84,7 +83,7 @@ static double operators(const ft_graph *g, const ft_block *block)
 }
 
 /* Layers that run again in the backward pass are checkpointed in the forward pass. `policy`: selectively. */
-static void add_checkpoints(const ft_graph *g, const ft_host *host, bool policy, double *entry)
+static void add_checkpoints(const ft_graph *g, const ft_issuer *host, bool policy, double *entry)
 {
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];
@@ -190,7 +189,7 @@ double ft__interval_level(double quantile)
 
 /* What errors of the kernels and of the host do to the step: walk again with each of them at its ends. */
 static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, double beside,
-                        ft_step *out)
+                        double host_spread, ft_step *out)
 {
     double below, above, busy = fmax(out->busy_ms, 1e-9), level = ft__interval_level(quantile);
     spread_sum(errors, &below, &above);
@@ -209,12 +208,13 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
     out->high_ms = out->step_ms + above;
 }
 
-ft_host ft__step_host(const ft_workload *work)
+ft_issuer ft__step_host(const ft_workload *work)
 {
-    return (ft_host){.dispatch = dispatch_of(work->execution),
-                     .gradients = work->task == FT_TRAIN,
-                     .us_per_op = work->host_us_per_op,
-                     .hand_fused = work->execution == FT_RUN_FUSED};
+    return (ft_issuer){.host = work->host,
+                       .dispatch = dispatch_of(work->execution),
+                       .gradients = work->task == FT_TRAIN,
+                       .us_per_op = work->host_us_per_op,
+                       .hand_fused = work->execution == FT_RUN_FUSED};
 }
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,
@@ -257,7 +257,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     out->host_ms = walked.host;
     out->idle_ms = fmax(walked.total - walked.running, 0);
     bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
-    interval_of(g, pace, &errors, quantile, compiled ? in_fusion : in_model, out);
+    interval_of(g, pace, &errors, quantile, compiled ? in_fusion : in_model, ft__host_interval(&t.host), out);
     regime_of(out);
     rates_of(&work, device, out);
     return ft__step_memory(g, &work, device, &out->memory, err);

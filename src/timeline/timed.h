@@ -12,7 +12,7 @@ typedef struct ft_run {
     const ft_predictor *predictor;
     double quantile;
     ft_memo *memo;
-    ft_host host;
+    ft_issuer host;
     ft_beat *beats; /* one per node, filled here */
     double host_ms; /* what the nodes cost the host altogether */
 } ft_run;

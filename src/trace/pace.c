@@ -13,10 +13,6 @@
 #include "timeline/stream.h"
 #include "trace/sight.h"
 
-static const double host_spread = 0.45; /* as timeline/step.c: no two hosts are alike */
-
-static const double in_a_loop_us = 8;
-
 typedef struct issued { /* an operator that the host calls by itself */
     int64_t start;
     int32_t op, group, step;
@@ -72,7 +68,7 @@ static ft_verb verb_of(const ft_called *c)
     return (unsigned)op->kind < FT_OP_KIND_COUNT ? of[op->kind] : FT_DO_OTHER;
 }
 
-static ft_beat beat_of(const ft_host *host, const ft_trace_groups *g, const ft_price *prices, const issued *i)
+static ft_beat beat_of(const ft_issuer *host, const ft_trace_groups *g, const ft_price *prices, const issued *i)
 {
     ft_node n = {.verb = FT_DO_VIEW, .phase = i->phase};
     n.op.kind = FT_OP_OTHER;
@@ -83,8 +79,9 @@ static ft_beat beat_of(const ft_host *host, const ft_trace_groups *g, const ft_p
     n.verb = verb_of(called);
     n.op.u.other.bytes = 1;                                              /* it runs */
     double behind = fmax(0, kernels - 1) * ft__host_gap_us(host) * 1e-3; /* between the kernels of one operator */
-    /* An optimizer's own loop over tensors has no model's Python between its operators: see host.c. */
-    double us = i->phase == FT_UPDATE && n.verb != FT_DO_OPTIMIZER ? in_a_loop_us : ft__host_node_us(host, &n);
+    /* An optimizer's own loop over tensors has no model's Python between its operators: see data/hosts. */
+    double us = i->phase == FT_UPDATE && n.verb != FT_DO_OPTIMIZER ? ft__host_loop_us(host)
+                                                                   : ft__host_node_us(host, &n);
     return (ft_beat){.host = us * 1e-3, .gpu = prices[i->group].ms + behind, .count = 1};
 }
 
@@ -147,7 +144,7 @@ static ft_walked walk_all(const steps *s, const double *entry, ft_pace *pace)
     return all;
 }
 
-static void walk(const steps *s, const double *entry, ft_pace *pace, double below, double above, double level,
+static void walk(const steps *s, const double *entry, ft_pace *pace, double below, double above, double host_spread,
                  ft_elsewhere *out)
 {
     double n = fmax(1, (double)s->count);
@@ -160,9 +157,9 @@ static void walk(const steps *s, const double *entry, ft_pace *pace, double belo
     pace->gpu_scale = 1 + above;
     double high = walk_all(s, entry, pace).total - now.total;
     pace->gpu_scale = 1;
-    pace->host_scale = 1 / (1 + host_spread * level);
+    pace->host_scale = 1 / (1 + host_spread);
     low = hypot(low, now.total - walk_all(s, entry, pace).total);
-    pace->host_scale = 1 + host_spread * level;
+    pace->host_scale = 1 + host_spread;
     high = hypot(high, walk_all(s, entry, pace).total - now.total);
     out->low_ms = fmax((now.total - low) / n, 0.05 * out->step_ms);
     out->high_ms = (now.total + high) / n;
@@ -182,7 +179,7 @@ ft_status ft__sight_pace(const ft_sight *s, const ft_price *prices, double below
     if (list && beats && all.blocks && all.last && entry) {
         size_t count = list_issued(r, &s->groups, list);
         int32_t blocks = cut(list, count, &all);
-        ft_host host = {.dispatch = FT_DISPATCH_EAGER};
+        ft_issuer host = {.dispatch = FT_DISPATCH_EAGER};
         double forward = 0;
         for (int32_t i = 0; i < blocks; i++) host.gradients |= all.blocks[i].phase == FT_BACKWARD;
         for (size_t i = 0; i < count; i++) forward += list[i].phase == FT_FORWARD;
@@ -200,7 +197,7 @@ ft_status ft__sight_pace(const ft_sight *s, const ft_price *prices, double below
                         .host_scale = 1,
                         .gpu_scale = 1};
         for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] = ft__host_pass_us(&host, (ft_phase)i) * 1e-3;
-        walk(&all, entry, &pace, below, above, ft__interval_level(s->quantile), out);
+        walk(&all, entry, &pace, below, above, ft__host_interval(&host) * ft__interval_level(s->quantile), out);
     } else {
         status = ft__fail(err, FT_E_MEMORY, "out of memory");
     }

@@ -15,7 +15,7 @@ static ft_node node(ft_verb verb, ft_phase phase, bool runs)
 static void every_verb_costs_something_and_a_view_little(void **state)
 {
     (void)state;
-    ft_host host = {.dispatch = FT_DISPATCH_EAGER};
+    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER};
     ft_node view = node(FT_DO_VIEW, FT_FORWARD, false);
     for (int verb = 0; verb < FT_VERB_COUNT; verb++)
         for (int phase = 0; phase < FT_PHASE_COUNT; phase++)
@@ -32,7 +32,7 @@ static void every_verb_costs_something_and_a_view_little(void **state)
 static void recording_gradients_is_never_cheaper(void **state)
 {
     (void)state;
-    ft_host plain = {.dispatch = FT_DISPATCH_EAGER}, recorded = {.dispatch = FT_DISPATCH_EAGER, .gradients = true};
+    ft_issuer plain = {.dispatch = FT_DISPATCH_EAGER}, recorded = {.dispatch = FT_DISPATCH_EAGER, .gradients = true};
     for (int verb = 0; verb < FT_VERB_COUNT; verb++) {
         ft_node n = node((ft_verb)verb, FT_FORWARD, true);
         assert_true(ft__host_node_us(&recorded, &n) >= ft__host_node_us(&plain, &n));
@@ -42,7 +42,7 @@ static void recording_gradients_is_never_cheaper(void **state)
 static void views_behind_an_operator_are_counted(void **state)
 {
     (void)state;
-    ft_host host = {.dispatch = FT_DISPATCH_EAGER};
+    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER};
     ft_node n = node(FT_DO_LINEAR, FT_FORWARD, true);
     double once = ft__host_node_us(&host, &n);
     n.host_ops = 5;
@@ -52,7 +52,7 @@ static void views_behind_an_operator_are_counted(void **state)
 static void what_the_user_says_holds(void **state)
 {
     (void)state;
-    ft_host host = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 5};
+    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 5};
     ft_node n = node(FT_DO_LINEAR, FT_FORWARD, true), view = node(FT_DO_VIEW, FT_FORWARD, false);
     assert_true(ft__host_node_us(&host, &n) == 5);
     assert_true(ft__host_node_us(&host, &view) < 1);
@@ -65,13 +65,13 @@ static void less_of_the_host_from_eager_to_none(void **state)
     ft_node n = node(FT_DO_POINTWISE, FT_FORWARD, true);
     double before = INFINITY, gap = INFINITY;
     for (int d = 0; d < FT_DISPATCH_COUNT; d++) {
-        ft_host host = {.dispatch = (ft_dispatch)d};
+        ft_issuer host = {.dispatch = (ft_dispatch)d};
         double us = ft__host_node_us(&host, &n);
         assert_true(us <= before && ft__host_gap_us(&host) <= gap);
         before = us;
         gap = ft__host_gap_us(&host);
     }
-    ft_host none = {.dispatch = FT_DISPATCH_NONE}, graph = {.dispatch = FT_DISPATCH_GRAPH};
+    ft_issuer none = {.dispatch = FT_DISPATCH_NONE}, graph = {.dispatch = FT_DISPATCH_GRAPH};
     assert_true(before == 0 && gap == 0 && ft__host_latency_us(&none) == 0);
     assert_true(ft__host_pass_us(&none, FT_FORWARD) == 0 && ft__host_module_us(&none, 9) == 0);
     assert_true(ft__host_pass_us(&graph, FT_FORWARD) > 0);
@@ -80,9 +80,9 @@ static void less_of_the_host_from_eager_to_none(void **state)
 static void checkpoints_cost_the_host(void **state)
 {
     (void)state;
-    ft_host host = {.dispatch = FT_DISPATCH_EAGER}, fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
-    ft_host megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true},
-            compiled = {.dispatch = FT_DISPATCH_COMPILED};
+    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER}, fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
+    ft_issuer megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true},
+              compiled = {.dispatch = FT_DISPATCH_COMPILED};
     double forward = ft__host_checkpoint_us(&host, FT_FORWARD), again = ft__host_checkpoint_us(&host, FT_RECOMPUTE);
     assert_true(forward > 200 && forward < 1100 && again > 400 && again < 1600); /* measured per layer */
     assert_true(ft__host_checkpoint_us(&megatron, FT_RECOMPUTE) < again / 2);
@@ -99,10 +99,10 @@ static void checkpoints_cost_the_host(void **state)
 static void wrappers_cost_by_the_parameter(void **state)
 {
     (void)state;
-    ft_host host = {.dispatch = FT_DISPATCH_EAGER}, compiled = {.dispatch = FT_DISPATCH_COMPILED};
-    ft_host megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true}, none = {.dispatch = FT_DISPATCH_NONE};
-    ft_host graph = {.dispatch = FT_DISPATCH_GRAPH};
-    ft_host fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
+    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER}, compiled = {.dispatch = FT_DISPATCH_COMPILED};
+    ft_issuer megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true}, none = {.dispatch = FT_DISPATCH_NONE};
+    ft_issuer graph = {.dispatch = FT_DISPATCH_GRAPH};
+    ft_issuer fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
     double forward = ft__host_wrapper_us(&host, true, FT_FORWARD, 12);
     double backward = ft__host_wrapper_us(&host, true, FT_BACKWARD, 12);
     /* A layer of GPT-2 under fully_shard: 1.0 and 2.1 ms on the H200's machine. */
@@ -120,7 +120,7 @@ static void wrappers_cost_by_the_parameter(void **state)
 static void plans_are_made_where_cudnn_answers(void **state)
 {
     (void)state;
-    ft_host host = {.dispatch = FT_DISPATCH_EAGER}, graph = {.dispatch = FT_DISPATCH_GRAPH};
+    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER}, graph = {.dispatch = FT_DISPATCH_GRAPH};
     ft_device h200 = limit_device("h200_sxm"), a100 = limit_device("a100_pcie_40gb");
     assert_true(ft__host_plan_us(&host, &h200) > 1e4);
     assert_true(ft__host_plan_us(&graph, &h200) == 0);

@@ -378,6 +378,24 @@ static void a_dearer_host_costs_what_it_says(void **state)
     free_bench(&b);
 }
 
+static void a_host_twice_as_slow_doubles_its_time(void **state)
+{
+    (void)state;
+    bench b = make_bench(16, 200, FT_TRAIN);
+    run_step(&b);
+    const double once = b.step.host_ms, step = b.step.step_ms;
+    ft_host slow;
+    json_t *text = json_pack("{si}", "slowdown", 2);
+    ft_error err = {0};
+    assert_int_equal(ft__host_read(text, "", &slow, &err), FT_OK);
+    json_decref(text);
+    b.work.host = &slow;
+    run_step(&b);
+    close_to(b.step.host_ms, 2 * once, 1e-12);
+    assert_true(b.step.step_ms > 1.9 * step && b.step.step_ms < 2 * step); /* launches have their own latency */
+    free_bench(&b);
+}
+
 static void accumulation_repeats_all_but_the_update(void **state)
 {
     (void)state;
@@ -482,6 +500,7 @@ int main(void)
         cmocka_unit_test(the_parts_of_a_step_add_up),
         cmocka_unit_test(small_batches_are_bound_by_the_host),
         cmocka_unit_test(a_dearer_host_costs_what_it_says),
+        cmocka_unit_test(a_host_twice_as_slow_doubles_its_time),
         cmocka_unit_test(accumulation_repeats_all_but_the_update),
         cmocka_unit_test(a_wait_for_the_gpu_lets_nothing_run_ahead),
         cmocka_unit_test(moving_less_takes_less_but_never_nothing),
