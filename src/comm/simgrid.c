@@ -164,8 +164,11 @@ static int by_hosts(const void *a, const void *b)
 {
     const ft_flow *x = a, *y = b;
     if (x->from != y->from) return x->from < y->from ? -1 : 1;
-    return x->to < y->to ? -1 : x->to > y->to;
+    if (x->to != y->to) return x->to < y->to ? -1 : 1;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes; /* sums do not depend on the order */
 }
+
+static bool same_hosts(const ft_flow *x, const ft_flow *y) { return x->from == y->from && x->to == y->to; }
 
 ft_status ft__simulated_flows(const ft_simulated *s, const ft_exchanged *e, ft_flow **out, int64_t *count,
                               ft_error *err)
@@ -191,7 +194,7 @@ ft_status ft__simulated_flows(const ft_simulated *s, const ft_exchanged *e, ft_f
     if (f.count > 1) qsort(f.at, (size_t)f.count, sizeof *f.at, by_hosts);
     int64_t kept = 0;
     for (int64_t i = 0; i < f.count; i++)
-        if (kept > 0 && !by_hosts(&f.at[kept - 1], &f.at[i]))
+        if (kept > 0 && same_hosts(&f.at[kept - 1], &f.at[i]))
             f.at[kept - 1].bytes += f.at[i].bytes;
         else
             f.at[kept++] = f.at[i];

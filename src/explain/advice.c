@@ -80,8 +80,9 @@ static ft_status try_move(adviser *a, const ft_move *move, const ft_change *from
 
 static int by_saving(const void *a, const void *b)
 {
-    double x = ((const ft_advice *)a)->saves_ms, y = ((const ft_advice *)b)->saves_ms;
-    return (x < y) - (x > y);
+    const ft_advice *x = a, *y = b;
+    if (x->saves_ms != y->saves_ms) return x->saves_ms < y->saves_ms ? 1 : -1;
+    return x->proposed - y->proposed;
 }
 
 /* What does not fit is no advice; who does not fit already is helped by everything that takes no more. */

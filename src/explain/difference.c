@@ -51,8 +51,9 @@ static uint64_t work_of(const ft_node *n, const ft_timed *k)
 
 static int by_key(const void *a, const void *b)
 {
-    uint64_t x = ((const ft_tally_entry *)a)->key, y = ((const ft_tally_entry *)b)->key;
-    return (x > y) - (x < y);
+    const ft_tally_entry *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? -1 : 1;
+    return x->kernel - y->kernel; /* the first one lends its family, and sums keep their order */
 }
 
 /* Walks the streams again with another host. Among ranks the walk is not one of streams alone: there a slower host adds
@@ -91,7 +92,8 @@ ft_status ft__tally(const ft_graph *g, const ft_step *step, bool fused, double i
                                 .family = f->family,
                                 .ms = f->ms * k->times,
                                 .below = (f->ms - f->low_ms) * k->times,
-                                .above = (f->high_ms - f->ms) * k->times};
+                                .above = (f->high_ms - f->ms) * k->times,
+                                .kernel = (int32_t)i};
     }
     qsort(e, count, sizeof *e, by_key);
     for (size_t i = 0; i < count; i++) {

@@ -16,6 +16,7 @@ typedef struct ft_tally_entry {
     uint64_t work; /* what is done there, as a sum over launches */
     const char *family;
     double ms, below, above;
+    int32_t kernel; /* the first of them in the step */
 } ft_tally_entry;
 
 typedef struct ft_tally {

@@ -195,7 +195,8 @@ static int by_saving(const void *a, const void *b)
 {
     const ft_lint *x = a, *y = b;
     if (x->saves_ms != y->saves_ms) return x->saves_ms < y->saves_ms ? 1 : -1;
-    return (x->ms < y->ms) - (x->ms > y->ms);
+    if (x->ms != y->ms) return x->ms < y->ms ? 1 : -1;
+    return x->found - y->found;
 }
 
 ft_status ft__lint(const ft_graph *g, const ft_step *step, const ft_device *device, const ft_probe *probe,
@@ -215,6 +216,7 @@ ft_status ft__lint(const ft_graph *g, const ft_step *step, const ft_device *devi
         if (kind == FT_OP_CONV2D) status = look_at_convolution(&l, k);
         if (status != FT_OK) return ft__fail(err, status, "out of memory for the checklist");
     }
+    for (size_t i = 0; i < l.count; i++) l.found[i].found = (int)i;
     qsort(l.found, l.count, sizeof *l.found, by_saving);
     *out = l.found;
     *count = l.count;

@@ -25,6 +25,7 @@ typedef struct ft_lint {
     int64_t from, to;     /* its size */
     double ms;            /* all launches */
     double saves_ms;      /* at most what the forecast says; 0: the finding costs nothing here */
+    int found;            /* in the order of kernels */
     double waste;         /* share of the work that goes into padding or idle SMs; 0 where that is not the point */
 } ft_lint;
 

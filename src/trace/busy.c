@@ -14,7 +14,8 @@ static bool waits(const char *call)
 static int by_start(const void *x, const void *y)
 {
     const ft_trace_call *a = *(const ft_trace_call *const *)x, *b = *(const ft_trace_call *const *)y;
-    return a->start < b->start ? -1 : a->start > b->start;
+    if (a->start != b->start) return a->start < b->start ? -1 : 1;
+    return a < b ? -1 : a > b; /* of one array */
 }
 
 /* -- one step ---------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 
 /* -- orders ------------------------------------------------------------------------------------ */
 
+/* What begins and ends together stays as the file has it, whatever qsort() does with ties: every order ends in `place`. */
 static void sort(void *at, size_t count, size_t size, int (*order)(const void *, const void *))
 {
     if (count > 1) qsort(at, count, size, order); /* an empty array may be NULL */
@@ -19,27 +20,31 @@ static int by_thread(const void *x, const void *y)
     int c = ORDER(a->thread, b->thread);
     if (!c) c = ORDER(a->start, b->start);
     if (!c) c = ORDER(b->end, a->end); /* the outer one first */
-    return c ? c : ORDER(b->annotation, a->annotation);
+    if (!c) c = ORDER(b->annotation, a->annotation);
+    return c ? c : ORDER(a->place, b->place);
 }
 
 static int by_correlation(const void *x, const void *y)
 {
     const ft_trace_call *a = x, *b = y;
     int c = ORDER(a->correlation, b->correlation);
-    return c ? c : ORDER(a->start, b->start);
+    if (!c) c = ORDER(a->start, b->start);
+    return c ? c : ORDER(a->place, b->place);
 }
 
 static int by_start(const void *x, const void *y)
 {
     const ft_trace_work *a = x, *b = y;
     int c = ORDER(a->start, b->start);
-    return c ? c : ORDER(a->end, b->end);
+    if (!c) c = ORDER(a->end, b->end);
+    return c ? c : ORDER(a->place, b->place);
 }
 
 static int by_host_start(const void *x, const void *y)
 {
     const ft_trace_step *a = x, *b = y;
-    return ORDER(a->host_start, b->host_start);
+    int c = ORDER(a->host_start, b->host_start);
+    return c ? c : ORDER(a->op, b->op);
 }
 
 typedef struct owner {
@@ -196,7 +201,8 @@ static ft_status find_steps(ft_record *r, ft_error *err)
     for (size_t i = 0; i < r->op_count; i++) {
         const ft_trace_op *op = &r->ops[i];
         if (strncmp(r->names[op->name], "ProfilerStep#", 13)) continue;
-        r->steps[r->step_count++] = (ft_trace_step){.host_start = op->start, .host_end = op->end, .name = op->name};
+        r->steps[r->step_count++] =
+            (ft_trace_step){.host_start = op->start, .host_end = op->end, .name = op->name, .op = (int32_t)i};
     }
     sort(r->steps, r->step_count, sizeof *r->steps, by_host_start);
     /* Several threads may have marked the same step; the later mark is dropped. */
@@ -216,7 +222,8 @@ static ft_status find_steps(ft_record *r, ft_error *err)
     }
     r->whole = true;
     if (last < first) return FT_OK; /* nothing at all */
-    r->steps[r->step_count++] = (ft_trace_step){.host_start = first, .host_end = last, .name = FT_TRACE_NONE};
+    r->steps[r->step_count++] =
+        (ft_trace_step){.host_start = first, .host_end = last, .name = FT_TRACE_NONE, .op = FT_TRACE_NONE};
     return FT_OK;
 }
 

@@ -144,8 +144,14 @@ static bool is_exchange(const char *name)
 static bool add_op(reading *g, const ft_trace_event *e)
 {
     ft_record *r = g->r;
-    ft_trace_op op = {e->start_ns,   e->start_ns + e->duration_ns,  e->thread, e->external, 0, FT_TRACE_NONE,
-                      FT_TRACE_NONE, e->kind == FT_EVENT_ANNOTATION};
+    ft_trace_op op = {.start = e->start_ns,
+                      .end = e->start_ns + e->duration_ns,
+                      .thread = e->thread,
+                      .external = e->external,
+                      .inputs = FT_TRACE_NONE,
+                      .parent = FT_TRACE_NONE,
+                      .place = (uint32_t)r->op_count & INT32_MAX,
+                      .annotation = e->kind == FT_EVENT_ANNOTATION};
     void *fresh = grown(g, r->ops, &g->ops, r->op_count, sizeof op);
     if (!fresh) return false;
     r->ops = fresh;
@@ -157,7 +163,12 @@ static bool add_op(reading *g, const ft_trace_event *e)
 static bool add_call(reading *g, const ft_trace_event *e)
 {
     ft_record *r = g->r;
-    ft_trace_call call = {e->start_ns, e->start_ns + e->duration_ns, e->thread, e->correlation, 0, FT_TRACE_NONE};
+    ft_trace_call call = {.start = e->start_ns,
+                          .end = e->start_ns + e->duration_ns,
+                          .thread = e->thread,
+                          .correlation = e->correlation,
+                          .op = FT_TRACE_NONE,
+                          .place = (int32_t)r->call_count};
     void *fresh = grown(g, r->calls, &g->calls, r->call_count, sizeof call);
     if (!fresh) return false;
     r->calls = fresh;
@@ -181,7 +192,8 @@ static double element_bytes(ft_trace_text type)
 static bool add_work(reading *g, const ft_trace_event *e)
 {
     ft_record *r = g->r;
-    ft_trace_work w = {.start = e->start_ns,
+    ft_trace_work w = {.place = (int32_t)r->work_count,
+                       .start = e->start_ns,
                        .end = e->start_ns + e->duration_ns,
                        .stream = e->stream,
                        .correlation = e->correlation,

@@ -20,7 +20,8 @@ typedef struct ft_trace_op { /* an operator or an annotation on the host */
     int32_t name;            /* of ft_record.names */
     int32_t inputs;          /* of ft_record.signatures; FT_TRACE_NONE: not recorded */
     int32_t parent;          /* innermost operator around it; FT_TRACE_NONE */
-    bool annotation;
+    uint32_t place : 31;     /* in the file: what comes first of two that begin and end together */
+    bool annotation : 1;
 } ft_trace_op;
 
 typedef struct ft_trace_call { /* of the runtime or the driver */
@@ -28,6 +29,7 @@ typedef struct ft_trace_call { /* of the runtime or the driver */
     uint64_t thread;
     int64_t correlation;
     int32_t name, op; /* op: the innermost operator around it */
+    int32_t place;    /* in the file */
 } ft_trace_call;
 
 typedef struct ft_trace_work { /* on the GPU */
@@ -42,12 +44,13 @@ typedef struct ft_trace_work { /* on the GPU */
     bool exchange;            /* NCCL, RCCL */
     float blocks, threads;    /* of the launch; 0: not known */
     int32_t ranks;            /* of an exchange; 0: not known */
+    int32_t place;            /* in the file */
 } ft_trace_work;
 
 typedef struct ft_trace_step {
     int64_t host_start, host_end; /* as the host marked it */
     int64_t start, end;           /* as the GPU ran it: from the end of the one before to its own */
-    int32_t name;
+    int32_t name, op;             /* op: the annotation that marks it */
 } ft_trace_step;
 
 typedef struct ft_signature_text {

@@ -21,7 +21,7 @@ typedef enum moment_kind { LAUNCH, WAIT, STEP_BEGIN, STEP_END } moment_kind;
 
 typedef struct moment { /* on the host */
     int64_t at, end;
-    int32_t work; /* the first piece of work that it launched; of a step its number */
+    int32_t number; /* of a launch its first piece of work, of a step or a wait its own */
     moment_kind kind;
 } moment;
 
@@ -53,7 +53,8 @@ static int by_time(const void *x, const void *y)
 {
     const moment *a = x, *b = y;
     if (a->at != b->at) return a->at < b->at ? -1 : 1;
-    return (int)b->kind - (int)a->kind;
+    if (a->kind != b->kind) return (int)b->kind - (int)a->kind;
+    return a->number < b->number ? -1 : a->number > b->number;
 }
 
 static lane *lane_of(replaying *p, int64_t stream)
@@ -104,7 +105,7 @@ static void launch(replaying *p, const moment *m, const int32_t *next)
     if (long_call && p->launched >= QUEUE) end_now = fmax(end_now, oldest);
     bool blocks = false;
     int64_t done = 0;
-    for (int32_t i = m->work; i >= 0; i = next[i]) {
+    for (int32_t i = m->number; i >= 0; i = next[i]) {
         const ft_trace_work *w = &p->r->work[i];
         run(p, w, m->at, start_now);
         if (w->kind == FT_EVENT_MEMCPY && w->end <= m->end + 2000 && w->end > m->at) blocks = true, done = w->end;
@@ -187,7 +188,7 @@ static size_t collect(const ft_record *r, moment *out, int32_t *next)
     }
     for (size_t i = 0; i < r->call_count; i++)
         if (place[i] < 0 && strstr(r->names[r->calls[i].name], "Synchronize"))
-            out[count++] = (moment){r->calls[i].start, r->calls[i].end, 0, WAIT};
+            out[count++] = (moment){r->calls[i].start, r->calls[i].end, (int32_t)i, WAIT};
     for (size_t i = 0; i < r->step_count; i++) {
         out[count++] = (moment){r->steps[i].host_start, r->steps[i].host_start, (int32_t)i, STEP_BEGIN};
         out[count++] = (moment){r->steps[i].host_end, r->steps[i].host_end, (int32_t)i, STEP_END};
@@ -263,9 +264,9 @@ ft_status ft__replay(const ft_record *r, const double *scale, double host, doubl
             else if (m->kind == WAIT)
                 wait(p, m);
             else if (m->kind == STEP_BEGIN)
-                p->begins[m->work] = (double)m->at + p->shift;
+                p->begins[m->number] = (double)m->at + p->shift;
             else
-                host_end[m->work] = (double)m->at + p->shift;
+                host_end[m->number] = (double)m->at + p->shift;
         }
         out->step_ms = median_step(p, host_end, steps + 3 * n);
         for (size_t i = 0; i < r->work_count; i++)

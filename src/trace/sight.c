@@ -103,7 +103,8 @@ static int most_first(const void *x, const void *y)
 {
     const ft_against *a = x, *b = y;
     if (a->above_ms != b->above_ms) return a->above_ms > b->above_ms ? -1 : 1;
-    return a->ms > b->ms ? -1 : a->ms < b->ms;
+    if (a->ms != b->ms) return a->ms > b->ms ? -1 : 1;
+    return a->group < b->group ? -1 : a->group > b->group; /* of one array */
 }
 
 static ft_status compare(ft_sight *s, const ft_predictor *p, ft_error *err)

@@ -79,8 +79,9 @@ bool ft__svg_classes(ft_text *out, const ft_frame *f, const ft_step_view *v)
 
 static int by_total(const void *a, const void *b)
 {
-    double x = ((const ft_merged *)a)->total_ms, y = ((const ft_merged *)b)->total_ms;
-    return x < y ? 1 : x > y ? -1 : 0;
+    const ft_merged *x = a, *y = b;
+    if (x->total_ms != y->total_ms) return x->total_ms < y->total_ms ? 1 : -1;
+    return x->forecast < y->forecast ? -1 : x->forecast > y->forecast; /* as they ran: of one array */
 }
 
 bool ft__svg_step_ranges(ft_text *out, const ft_frame *f, const ft_step_view *v)

@@ -158,6 +158,13 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp(x->op, y->op);
 }
 
+static int by_place(const void *a, const void *b)
+{
+    const ft_kernel_pair *x = a, *y = b;
+    int order = by_name(a, b);
+    return order ? order : x->place < y->place ? -1 : x->place > y->place;
+}
+
 static double change(const ft_kernel_pair *k) { return fabs(k->ms[1] - k->ms[0]); }
 
 static int by_change(const void *a, const void *b)
@@ -203,7 +210,8 @@ static bool pair_kernels(const json_t *a, const json_t *b, ft_pair *out)
     if (!k) return false;
     take_kernels(a, 0, 1, k, &count);
     take_kernels(b, 1, out->work, k, &count);
-    qsort(k, count, sizeof *k, by_name);
+    for (size_t i = 0; i < count; i++) k[i].place = i;
+    qsort(k, count, sizeof *k, by_place);
     for (size_t i = 0; i < count; i++) {
         if (kept > 0 && by_name(&k[kept - 1], &k[i]) == 0)
             merge(&k[kept - 1], &k[i]);

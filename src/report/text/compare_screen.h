@@ -49,6 +49,7 @@ typedef struct ft_kernel_pair {
     const char *name, *op, *phase, *block;
     const char *bound[2];
     double launches[2], ms[2], flops[2], bytes[2]; /* of the step; of b for a's work; all 0 where there is none */
+    size_t place;                                  /* among the kernels of both answers */
 } ft_kernel_pair;
 
 typedef struct ft_pair {
