@@ -98,6 +98,8 @@
       "of fused: what of a layer runs again, by Megatron-Core's names: core_attn, layernorm, moe_act, mlp, ...")       \
     X(LORA_RANK, "lora-rank", 0, WHOLE, "N", NULL, TRAIN, WORKLOAD, "train adapters of this rank alone")               \
     X(CLIP_GRAD, "clip-grad", 0, SWITCH, NULL, NULL, STEPS, WORKLOAD, "clip the norm of the gradients")                \
+    X(HOST, "host", 0, WORD, "NAME|FILE", "h200_vm", STEPS | INFER, WORKLOAD,                                          \
+      "the host that issues the kernels: a name of data/hosts or a file like those")                                   \
     X(HOST_US, "host-us-per-op", 0, REAL, "X", NULL, STEPS | INFER, WORKLOAD, "host cost of one eager operator")       \
     X(IMAGE_LAYOUT, "layout", 0, CHOICE, "nhwc|nchw", "nhwc", TRAIN | INFER, WORKLOAD,                                 \
       "how images lie in memory: channels last, or first")                                                             \

@@ -29,6 +29,7 @@ class ModelRequest(TypedDict, total=False):
     execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
     compile_scope: Literal["auto", "model", "layers"]
     fusions: Literal["recipe", "plain"]
+    host: str | Mapping[str, Any]
     host_us_per_op: float
     optimizer: str
     master_weights: bool

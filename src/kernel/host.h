@@ -31,6 +31,7 @@ typedef struct ft_host {
 extern const size_t ft__host_count, ft__usual_host;
 extern const ft_host ft__hosts[];
 const ft_host *ft__host_usual(void);
+const ft_host *ft__host_find(const char *name); /* NULL: none of that name */
 /* A file or an object: what it leaves out is its "base"'s, the usual host's where it names none. `where` as in
  * base/json.h. */
 ft_status ft__host_read(const json_t *object, const char *where, ft_host *out, ft_error *err);

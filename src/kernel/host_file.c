@@ -145,7 +145,7 @@ static ft_status check_keys(const json_t *object, const char *where, ft_error *e
     return ft__json_known_keys(object, known, n, where, err);
 }
 
-static const ft_host *find(const char *name)
+const ft_host *ft__host_find(const char *name)
 {
     for (size_t i = 0; i < ft__host_count; i++)
         if (!strcmp(ft__hosts[i].name, name)) return &ft__hosts[i];
@@ -179,14 +179,15 @@ ft_status ft__host_read(const json_t *object, const char *where, ft_host *out, f
     FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &name, where, err));
     FT_TRY(ft__json_string(object, "base", FT_OPTIONAL, &base, where, err));
     FT_TRY(ft__json_number(object, "slowdown", FT_OPTIONAL, 1e-3, 1e3, &slowdown, where, err));
-    const ft_host *from = base ? find(base) : ft__host_usual();
+    const ft_host *from = base ? ft__host_find(base) : ft__host_usual();
     if (!from) return unknown(base, within(there, where, "base"), err);
     *out = *from;
     if (slowdown != 1) slow_down(out, slowdown);
-    if (name) {
-        memset(out->name, 0, sizeof out->name);
+    memset(out->name, 0, sizeof out->name);
+    if (name)
         memcpy(out->name, name, ft__utf8_cut(name, sizeof out->name - 1));
-    }
+    else
+        snprintf(out->name, sizeof out->name, "%.38s_custom", from->name);
     const json_t *operators = json_object_get(object, "operators");
     if (operators) FT_TRY(read_operators(operators, within(there, where, "operators"), out, err));
     for (size_t i = 0; i < COUNT(figures); i++) {
@@ -202,7 +203,7 @@ ft_status ft__host_open(const char *name_or_path, ft_host *out, ft_error *err)
 {
     size_t length = strlen(name_or_path);
     if (!strchr(name_or_path, '/') && (length < 6 || strcmp(name_or_path + length - 5, ".json") != 0)) {
-        const ft_host *known = find(name_or_path);
+        const ft_host *known = ft__host_find(name_or_path);
         if (!known) return unknown(name_or_path, "host", err);
         *out = *known;
         return FT_OK;

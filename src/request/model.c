@@ -33,6 +33,7 @@ static const char *const known_keys[] = {
     "attention",
     "execution",
     "compile_scope",
+    "host",
     "host_us_per_op",
     "optimizer",
     "recompute",
@@ -350,6 +351,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(read_words(object, out, err));
     FT_TRY(ft__parallel_read(object, &out->parallel, err));
     out->cluster = json_object_get(object, "cluster");
+    out->host = json_object_get(object, "host");
 
     const json_t *model = json_object_get(object, "model"), *gpu = json_object_get(object, "gpu");
     const char *read_as = NULL;

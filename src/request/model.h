@@ -15,6 +15,7 @@ typedef struct ft_model_request {
     const ft_device *device;
     ft_parallel parallel;
     const json_t *cluster;  /* as it stands; NULL: the GPU's usual node */
+    const json_t *host;     /* likewise; NULL: the usual one. Who reads it fills work.host */
     double quantile;        /* 0: the context's */
     ft_detail detail;
     ft_loader loader;

@@ -142,6 +142,7 @@ void ft__scratch_free(ft_scratch *s)
         json_decref(s->model[i]);
         ft__arch_release(&s->arch[i]);
     }
+    for (int i = 0; i < FT_REMEMBERED_HOSTS; i++) json_decref(s->host_spec[i]);
     ft__memo_free(s->memo);
     ft__arena_free(s->arena);
     ft__arena_free(s->trials);
@@ -179,6 +180,28 @@ ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out
     s->spec[slot] = json_incref(spec);
     s->next++;
     *out = &s->device[slot];
+    return FT_OK;
+}
+
+ft_status ft__find_host(ft_scratch *s, const json_t *host, const ft_host **out, ft_error *err)
+{
+    const char *name = json_string_value(host);
+    if (!name && !json_is_object(host))
+        return ft__fail_at(err, FT_E_TYPE, "host", 0, 0, "\"host\" must be a name, a file or an object");
+    if (name && (*out = ft__host_find(name))) return FT_OK;
+    json_t *spec = (json_t *)(uintptr_t)host; /* Jansson counts references inside the value */
+    for (int i = 0; i < FT_REMEMBERED_HOSTS; i++)
+        if (s->host_spec[i] && json_equal(s->host_spec[i], spec)) {
+            *out = &s->host[i];
+            return FT_OK;
+        }
+    unsigned slot = s->next_host % FT_REMEMBERED_HOSTS;
+    json_decref(s->host_spec[slot]);
+    s->host_spec[slot] = NULL;
+    FT_TRY(name ? ft__host_open(name, &s->host[slot], err) : ft__host_read(host, "host", &s->host[slot], err));
+    s->host_spec[slot] = json_incref(spec);
+    s->next_host++;
+    *out = &s->host[slot];
     return FT_OK;
 }
 

@@ -54,7 +54,8 @@ ft_status ft__model_request_of(const ft_context *ft, ft_scratch *scratch, const 
                                ft_error *err)
 {
     ft_finder f = {ft, scratch};
-    return ft__model_request_read(object, ft__find_device, find_model, &f, out, err);
+    FT_TRY(ft__model_request_read(object, ft__find_device, find_model, &f, out, err));
+    return out->host ? ft__find_host(scratch, out->host, &out->work.host, err) : FT_OK;
 }
 
 /* -- steps ------------------------------------------------------------------------------------- */

@@ -96,7 +96,8 @@ static void what_a_file_leaves_out_is_its_base(void **state)
     assert_true(host.operators[FT_DO_LINEAR].backward_us == usual->operators[FT_DO_LINEAR].backward_us);
     assert_true(host.wrappers.fsdp_backward_us == usual->wrappers.fsdp_backward_us);
     host = of_text("{}");
-    assert_memory_equal(&host, usual, sizeof host);
+    assert_string_equal(host.name, "h200_vm_custom");
+    for (size_t i = 0; i < FIGURES; i++) assert_true(figure(&host, i) == figure(usual, i));
 }
 
 static void a_slower_host_is_slower_in_all_but_the_launch_queue(void **state)

@@ -179,6 +179,7 @@ class Step(Answer):
     hfu: float | None = None
     model_flops: float | None = None
     executed_flops: float | None = None
+    host: str | None = None  # where the request names one
     parameters: float | None = None
     active_parameters: float | None = None
     ranks: int | None = None

@@ -6,6 +6,7 @@
 #include "report/json/answer_step.h"
 #include "report/text/step_words.h"
 
+#include "kernel/host.h"
 #include "report/json/answer.h"
 #include "report/text/network_screen.h"
 
@@ -175,6 +176,7 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     ft__answer_begin(out, id, false);
     ft__text_add(out, "true");
     if (!v->memory_only) add_times(out, v);
+    if (v->work->host) ft__answer_word(out, "host", v->work->host->name);
     double parameters, active;
     if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
     add_bytes(out, "parameters", parameters);
