@@ -358,7 +358,8 @@ ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft
     ft_row_filter filter = {.exclude_gpus = options->exclude_gpus,
                             .exclude_count = options->exclude_count,
                             .wanted = family_wanted,
-                            .wanted_context = (void *)(uintptr_t)options};
+                            .wanted_context = (void *)(uintptr_t)options,
+                            .to_fit = true};
     memset(accuracy, 0, sizeof *accuracy);
     for (size_t i = 0; i < options->family_count; i++)
         if (ft__family_find(options->families[i]) < 0) {

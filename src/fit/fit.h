@@ -24,6 +24,7 @@ typedef struct ft_accuracy {
     char family[24], variant[24], gpu[48];
     char kind[16]; /* "known" (rows held out), "sibling", "unseen" (generation left out), "all" */
     size_t rows;
+    size_t left_out; /* of them: rows that no fit uses (validation alone) */
     double mean, median, p90, bias, inside; /* inside: share of the truth in low..high */
 } ft_accuracy;
 

@@ -56,6 +56,7 @@ ft_status ft__row_size(const ft_table *table, const char *column, int64_t *out, 
 ft_status ft__rows_add(ft_rows *rows, const ft_row_filter *filter, const char *gpu, ft_row *row, const ft_table *table,
                        ft_error *err)
 {
+    if (filter && filter->to_fit && row->excluded) return FT_OK;
     if (filter && filter->wanted && !filter->wanted(filter->wanted_context, &row->op)) return FT_OK;
     ft_error why;
     ft_status s = gpu_index(rows, gpu, &row->gpu, &why);

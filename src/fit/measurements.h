@@ -15,6 +15,7 @@ typedef struct ft_row {
     uint16_t gpu;   /* index into ft_rows.gpus */
     uint8_t source; /* ft_row_source */
     bool held_out;  /* never fitted: kept for validation */
+    bool excluded;  /* left out of fits by a rule (fit/exclude.h), judged like any other */
     uint32_t group; /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
 } ft_row;
 
@@ -34,6 +35,7 @@ typedef struct ft_row_filter {
     size_t only_count;
     bool (*wanted)(void *context, const ft_op *op); /* NULL: every family */
     void *wanted_context;
+    bool to_fit; /* rows that no fit uses are dropped */
 } ft_row_filter;
 
 /* Everything below the folders that has a known form (h200/ neusight/ silicon/); at least one row or an error. Of our

@@ -15,6 +15,7 @@
 #include "comm/nccl.h"
 #include "device/gpu.h"
 #include "fit/measurements.h"
+#include "fit/rows_constants.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
 
@@ -120,7 +121,7 @@ static ft_status weigh(ft_rows *rows, size_t first, ft_error *err)
         for (end = i; end < count && same_request(at[i], at[end]); end++) all += 1 / at[end]->ms;
         for (size_t k = i; k < end && 2 * below < all; k++) middle = at[k]->ms, below += 1 / at[k]->ms;
         for (size_t k = i; k < end; k++) {
-            double off = log(at[k]->ms / middle) / 0.04; /* repeats of one version agree within 4 % */
+            double off = log(at[k]->ms / middle) / FT_K_ROWS_REPEATS_AGREE;
             at[k]->weight = (float)(1 / (1 + off * off));
         }
     }

@@ -1,25 +1,27 @@
 /* NeuSight's operators inside whole fp32 models (labels_ops.csv.gz): one layer of each model, every operator between
- * two events. They are taken as device time, less the 10 us by which an event pair comes late, and only from 0.15 ms
- * up (products 0.6), where that hardly counts. Where a model took longer than its operators together, up to 15 %, its
- * products are stretched: power and heat act on the whole.
+ * two events. They are taken as device time, less the 10 us by which an event pair comes late; fits take them only from
+ * 0.15 ms up (products 0.6), where that hardly counts. Where a model took longer than its operators together, up to
+ * 15 %, its products are stretched: power and heat act on the whole.
  *
  * Why beside the tables of single operators: boards of 70 W run them at other clocks than their own sweeps (T4 1.3, L4
  * 1.3 to 1.9 times as fast, P4 1.4 to 1.8 times as slow), and the sweeps hold hardly any of the large regular sizes
- * that models are made of. Left out: inference whose operators took 6 % longer together than the model did (clocks
- * that had yet to rise; in training, of small batches, it is launches that the model hides), and operators that are
- * several kernels; a product whose operands are copied first loses the time of such a copy in the same model, twice
- * that where the copy also transposes. */
+ * that models are made of. Left out of fits: inference whose operators took 6 % longer together than the model did
+ * (clocks that had yet to rise; in training, of small batches, it is launches that the model hides). Not read:
+ * operators that are several kernels. A product whose operands are copied first loses the time of such a copy in the
+ * same model, twice that where the copy also transposes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/table.h"
+#include "fit/exclude_constants.h"
 #include "fit/measurements.h"
+#include "fit/rows_constants.h"
 #include "graph/operator.h"
 
 enum { MAX_MODELS = 256, MAX_PENDING = 64, KEY = 160 };
-static const double least_ms = 0.15, least_product_ms = 0.6, late_ms = 0.01;
+static const double late_ms = FT_K_ROWS_LATE_MS;
 
 typedef struct columns {
     int gpu, name, shapes, contiguous, output, forward, backward, kernels;
@@ -38,10 +40,12 @@ typedef struct reading {
     ft_rows *rows;
     struct {
         uint64_t key;
-        double stretch; /* 0: left out */
+        double stretch;
+        bool cold; /* left out of fits */
     } models[MAX_MODELS];
     int model_count;
     double stretch; /* of the model at hand */
+    bool cold;
     pending held[MAX_PENDING];
     int held_count;
     double copy_ms; /* of this model's heads, 0: none seen */
@@ -70,7 +74,8 @@ static ft_status read_models(const char *path, reading *r, ft_error *err)
         bool training = !strcmp(ft__table_cell(t, ft__table_find(t, "mode")), "train");
         if (r->model_count == MAX_MODELS) break;
         r->models[r->model_count].key = model_key(t);
-        r->models[r->model_count++].stretch = sum > 1.06 && !training ? 0 : sum > 0.87 && sum < 1 ? 1 / sum : 1;
+        r->models[r->model_count].cold = sum > FT_K_EXCLUDE_IN_MODEL_COLD && !training;
+        r->models[r->model_count++].stretch = sum > FT_K_ROWS_STRETCH_FROM && sum < 1 ? 1 / sum : 1;
     }
     ft__table_close(t);
     return s;
@@ -135,12 +140,13 @@ static int operands(const char *shapes, double out[2])
 static ft_status keep(reading *r, const char *gpu, ft_row *row, double ms, ft_error *err)
 {
     bool product = row->op.kind == FT_OP_GEMM;
-    double least = product ? least_product_ms : least_ms;
+    double least = product ? FT_K_EXCLUDE_IN_MODEL_PRODUCT_MS : FT_K_EXCLUDE_IN_MODEL_MS;
     row->ms = ms * (product ? r->stretch : 1);
+    row->excluded = row->excluded || r->cold || ms < least - late_ms;
     row->source = FT_ROWS_MODEL;
     row->op.dtype = row->op.kv_dtype = FT_FP32;
     row->op.timing = FT_TIMING_DEVICE;
-    return ms >= least - late_ms ? ft__rows_add(r->rows, r->filter, gpu, row, r->t, err) : FT_OK;
+    return ms > late_ms ? ft__rows_add(r->rows, r->filter, gpu, row, r->t, err) : FT_OK;
 }
 
 static ft_row product_row(const char *op, const int64_t *bmnk, const char *layout)
@@ -163,11 +169,13 @@ static ft_status linear(reading *r, const char *gpu, const int64_t *mkn, double 
     ft_row row = product_row("linear", (int64_t[]){1, m, n, k}, across ? "nn" : "nt");
     row.op.u.gemm.bias = strcmp(name, "lm_head") != 0;
     FT_TRY(keep(r, gpu, &row, forward - late_ms, err));
-    if (backward < 2 * least_product_ms) return FT_OK;
     double each = (backward - late_ms) / 2;
+    bool brief = backward < 2 * FT_K_EXCLUDE_IN_MODEL_PRODUCT_MS;
     row = product_row("gemm", (int64_t[]){1, m, k, n}, across ? "nt" : "nn");
+    row.excluded = brief;
     FT_TRY(keep(r, gpu, &row, each, err));
     row = product_row("gemm", (int64_t[]){1, across ? k : n, across ? n : k, m}, "tn");
+    row.excluded = brief;
     return keep(r, gpu, &row, each, err);
 }
 
@@ -247,6 +255,7 @@ static ft_status rowwise(reading *r, const char *gpu, const char *name, const in
     row.group = ft__group3(size[0], size[1], 0);
     FT_TRY(keep(r, gpu, &row, forward - late_ms, err));
     row.op.pass = FT_BWD;
+    row.excluded = false;
     return keep(r, gpu, &row, backward - late_ms, err);
 }
 
@@ -289,12 +298,12 @@ static ft_status read_rows(reading *r, ft_error *err)
         uint64_t key = more ? model_key(r->t) : 0;
         if (key != model || !more) FT_TRY(end_model(r, err));
         if (!more) return FT_OK;
-        if (key != model) r->stretch = 1;
+        if (key != model) r->stretch = 1, r->cold = false;
         for (int i = 0; i < r->model_count && key != model; i++)
-            if (r->models[i].key == key) r->stretch = r->models[i].stretch;
+            if (r->models[i].key == key) r->stretch = r->models[i].stretch, r->cold = r->models[i].cold;
         model = key;
         const char *gpu = ft__neusight_gpu(ft__table_cell(r->t, r->at.gpu));
-        if (gpu && r->stretch > 0 && ft__rows_gpu_wanted(r->filter, gpu)) FT_TRY(read_row(r, gpu, err));
+        if (gpu && ft__rows_gpu_wanted(r->filter, gpu)) FT_TRY(read_row(r, gpu, err));
     }
 }
 

@@ -1,13 +1,13 @@
 /* NeuSight's fp32 operators (sitar-lab/NeuSight, MIT): one eager call, the launch gap inside.
  *
  * The authors' train split is fitted; their test split is not, except for GPUs without a train split of that operator,
- * where every other test row (by hash) is. P4's train rows of `linear` are left out: they run at 1.0 to 2.0 TFLOP/s, in
- * kernels of 64x64 tiles that no other GPU's rows show, where the same board's batched products reach 4.5. */
+ * where every other test row (by hash) is; a train split whose rows are all left out of fits (exclude.c) is none. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/table.h"
+#include "fit/exclude.h"
 #include "fit/measurements.h"
 #include "graph/operator.h"
 
@@ -33,8 +33,8 @@ const char *ft__neusight_gpu(const char *theirs)
 }
 
 enum { LINEAR, BMM, ELEMENTWISE, SOFTMAX, LAYERNORM, CONV, FORMS };
-static const char *const files[FORMS] = {"linear.csv.gz",  "bmm.csv.gz",       "elementwise.csv.gz",
-                                         "softmax.csv.gz", "layernorm.csv.gz", "conv.csv.gz"};
+static const char *const tables[FORMS] = {"neusight/linear",  "neusight/bmm",       "neusight/elementwise",
+                                          "neusight/softmax", "neusight/layernorm", "neusight/conv"};
 
 static ft_status read_op(ft_table *t, int form, ft_row *row, bool *take, ft_error *err)
 {
@@ -107,8 +107,9 @@ static ft_status read_file(const char *path, int form, const ft_row_filter *filt
         if (s != FT_OK || !more) break;
         const char *name = ft__neusight_gpu(ft__table_cell(t, gpu));
         if (!name || !ft__rows_gpu_wanted(filter, name)) continue;
-        if (form == LINEAR && !strcmp(name, "p4") && !strcmp(ft__table_cell(t, split), "train")) continue;
         if (pass >= 0 && strcmp(ft__table_cell(t, pass), "fw")) continue;
+        ft_row_use use = ft__row_use(t, tables[form], name);
+        if (use == FT_ROW_UNREAD) continue;
         ft_row row;
         bool take = false;
         memset(&row, 0, sizeof row);
@@ -116,10 +117,12 @@ static ft_status read_file(const char *path, int form, const ft_row_filter *filt
         if (s == FT_OK) s = ft__table_number(t, latency, &row.ms, err);
         if (s != FT_OK || !take || row.ms <= 0) continue;
         row.source = FT_ROWS_EAGER;
+        row.excluded = use == FT_ROW_JUDGED;
         row.held_out = strcmp(ft__table_cell(t, split), "train") != 0;
         size_t before = rows->count;
         s = ft__rows_add(rows, filter, name, &row, t, err);
-        if (s == FT_OK && rows->count > before && !row.held_out) has_train[rows->at[before].gpu] = true;
+        if (s == FT_OK && rows->count > before && !row.held_out && !row.excluded)
+            has_train[rows->at[before].gpu] = true;
     }
     for (size_t i = first; s == FT_OK && i < rows->count; i++) {
         ft_row *row = &rows->at[i];
@@ -133,7 +136,7 @@ ft_status ft__read_neusight(const char *folder, const ft_row_filter *filter, ft_
 {
     char path[4096];
     for (int form = 0; form < FORMS; form++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[form]);
+        snprintf(path, sizeof path, "%s%s.csv.gz", folder, strchr(tables[form], '/'));
         if (ft__file_exists(path)) FT_TRY(read_file(path, form, filter, rows, err));
     }
     return FT_OK;

@@ -1,20 +1,18 @@
 /* Kernel tables of serving engines (ai-dynamo/aiconfigurator, Apache-2.0): graph replays, warm L2, random operands.
  *
- * TensorRT-LLM's rows are preferred for GEMM (vLLM's were taken with constant weights, which draw less power and run
- * 2-9 % faster than real data); the A100 table needs the others too. fp8 and fp4 GEMMs include the dynamic quantisation
- * of the activations. Attention writes the cache and, in some engines, applies rotary embeddings first: each engine is
- * an operator of its own. */
-#include <math.h>
+ * fp8 and fp4 GEMMs include the dynamic quantisation of the activations. Attention writes the cache and, in some
+ * engines, applies rotary embeddings first: each engine is an operator of its own. Which engine's rows of the others
+ * are fitted, and which rows are accidents, exclude.c says. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/table.h"
-#include "device/gpu.h"
+#include "fit/exclude.h"
 #include "fit/measurements.h"
+#include "fit/rows_constants.h"
 #include "graph/operator.h"
-#include "kernel/kernel.h"
 
 static const char *gpu_name(const char *theirs)
 {
@@ -58,8 +56,7 @@ static ft_status gemm_row(reader *r, ft_row *row, bool *take)
 {
     ft_op *op = &row->op;
     ft__op_init("gemm", op);
-    *take = dtype_of(cell(r, "dtype"), &op->dtype) &&
-            (cell_is(r, "backend", "trtllm") || cell_is(r, "gpu", "a100_sxm"));
+    *take = dtype_of(cell(r, "dtype"), &op->dtype);
     if (!*take) return FT_OK;
     FT_TRY(whole(r, "m", &op->u.gemm.m));
     FT_TRY(whole(r, "n", &op->u.gemm.n));
@@ -95,21 +92,14 @@ static ft_status attention_row(reader *r, ft_row *row, bool *take)
 }
 
 /* Tensor parallelism cuts `inter`; expert parallelism routes in ways a single-GPU operator cannot say, so those rows
- * stay out, and so do slices thinner than any real one and the second kernel for the same fp4 request. Some shapes ran
- * three to six times slower on one GPU than on its sibling for every token count: the autotuner failed. What takes 2.5
- * times bandwidth or half the peak, four passes over the routed rows and 60 us is such an accident and teaches nothing.
- * Layers without a gate (two matrices of the three) cannot be told by their request: they count less. The A100 table
- * has few of TensorRT-LLM's rows; the others' stand in. */
+ * are not read. Layers without a gate (two matrices of the three) cannot be told by their request: they count less. */
 static ft_status moe_row(reader *r, ft_row *row, bool *take)
 {
     ft_op *op = &row->op;
     ft__op_init("moe", op);
     const char *law = cell(r, "distribution");
     bool skewed = !strncmp(law, "power_law_", 10);
-    *take = dtype_of(cell(r, "dtype"), &op->dtype) &&
-            (cell_is(r, "backend", "trtllm") || cell_is(r, "gpu", "a100_sxm")) &&
-            (skewed || !strcmp(law, "balanced")) && cell_is(r, "moe_ep", "1") &&
-            !strstr(cell(r, "kernel_source"), "min_latency");
+    *take = dtype_of(cell(r, "dtype"), &op->dtype) && (skewed || !strcmp(law, "balanced")) && cell_is(r, "moe_ep", "1");
     if (!*take) return FT_OK;
     int64_t tp;
     FT_TRY(whole(r, "moe_tp", &tp));
@@ -118,23 +108,13 @@ static ft_status moe_row(reader *r, ft_row *row, bool *take)
     FT_TRY(whole(r, "inter_size", &op->u.moe.inter));
     FT_TRY(whole(r, "topk", &op->u.moe.topk));
     FT_TRY(whole(r, "num_experts", &op->u.moe.experts));
-    *take = tp > 0 && op->u.moe.inter % tp == 0 && op->u.moe.inter / tp >= 128;
+    *take = tp > 0 && op->u.moe.inter % tp == 0;
     if (!*take) return FT_OK;
     op->u.moe.inter /= tp;
-    if (strstr(cell(r, "kernel_source"), "nongated")) row->weight = 0.3f;
+    if (strstr(cell(r, "kernel_source"), "nongated")) row->weight = (float)FT_K_ROWS_NO_GATE_WEIGHT;
     if (skewed) op->u.moe.skew = strtod(law + 10, NULL);
     row->group = ft__group3(op->u.moe.hidden, op->u.moe.inter, op->u.moe.experts * 64 + op->u.moe.topk);
     return FT_OK;
-}
-
-static bool moe_accident(const char *gpu, const ft_row *row)
-{
-    ft_device device;
-    if (ft__catalogue_find(gpu, &device, NULL) != FT_OK) return false;
-    double routed = (double)row->op.u.moe.tokens * (double)row->op.u.moe.topk * (double)row->op.u.moe.hidden;
-    double compute = ft__op_flops(&row->op) / (0.5 * ft__peak_tflops(&device, row->op.dtype) * 1e9);
-    double memory = ft__op_least_bytes(&row->op) / (device.memory_gbps * 1e6);
-    return row->ms > 2.5 * (fmax(compute, memory) + routed * 8 / (device.memory_gbps * 1e6) + 0.06);
 }
 
 /* DeepSeek's geometry, the one the tables were taken with: latent 512, rotary 64, 128 per head. */
@@ -143,8 +123,7 @@ static ft_status mla_row(reader *r, ft_row *row, bool *take)
     ft_op *op = &row->op;
     ft__op_init("mla", op);
     bool generation = ft__table_find(r->t, "step") >= 0;
-    *take = dtype_of(cell(r, "dtype"), &op->dtype) && dtype_of(cell(r, "kv_dtype"), &op->kv_dtype) &&
-            cell_is(r, "backend", "trtllm") && zero(r, "prefix");
+    *take = dtype_of(cell(r, "dtype"), &op->dtype) && dtype_of(cell(r, "kv_dtype"), &op->kv_dtype) && zero(r, "prefix");
     if (!*take) return FT_OK;
     int64_t isl, step = 0;
     FT_TRY(whole(r, "batch", &op->u.mla.batch));
@@ -177,7 +156,13 @@ static ft_status quantize_row(reader *r, ft_row *row, bool *take)
 
 typedef ft_status (*row_reader)(reader *r, ft_row *row, bool *take);
 
-static ft_status read_file(const char *path, row_reader each, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
+typedef struct engine_table {
+    const char *name;
+    row_reader each;
+} engine_table;
+
+static ft_status read_file(const char *path, const engine_table *form, const ft_row_filter *filter, ft_rows *rows,
+                           ft_error *err)
 {
     reader r = {.err = err};
     int gpu, latency;
@@ -188,23 +173,23 @@ static ft_status read_file(const char *path, row_reader each, const ft_row_filte
         s = ft__table_next(r.t, &more, err);
         if (s != FT_OK || !more) break;
         const char *name = gpu_name(ft__table_cell(r.t, gpu));
-        if (!ft__rows_gpu_wanted(filter, name)) continue;
+        ft_row_use use = ft__row_use(r.t, form->name, name);
+        if (!ft__rows_gpu_wanted(filter, name) || use == FT_ROW_UNREAD) continue;
         ft_row row;
         bool take = false;
         memset(&row, 0, sizeof row);
-        s = each(&r, &row, &take);
+        s = form->each(&r, &row, &take);
         if (s != FT_OK || !take) continue;
         s = ft__table_number(r.t, latency, &row.ms, err);
         if (s != FT_OK || row.ms <= 0) continue;
-        if (row.op.kind == FT_OP_MOE && moe_accident(name, &row)) continue;
+        row.excluded = use == FT_ROW_JUDGED || (row.op.kind == FT_OP_MOE && ft__moe_excluded(name, &row));
         row.source = FT_ROWS_ENGINE;
         s = ft__rows_add(rows, filter, name, &row, r.t, err);
         if (s == FT_OK && row.op.kind == FT_OP_ATTENTION && ft_dtype_bytes(row.op.kv_dtype) >= 2) {
-            /* Once more for requests that name no engine. A request measured twice is answered best, in relative error,
-             * near the faster of the two: in prefill that is nearly always not TensorRT-LLM's. */
+            /* Once more for requests that name no engine. */
             bool slower = row.op.engine == FT_ENGINE_TRTLLM && row.op.u.attention.q_len > 1;
             row.op.engine = FT_ENGINE_ANY;
-            row.weight = slower ? 0.4f : 1;
+            row.weight = slower ? (float)FT_K_ROWS_SLOWER_ENGINE_WEIGHT : 1;
             s = ft__rows_add(rows, filter, name, &row, r.t, err);
         }
     }
@@ -214,26 +199,23 @@ static ft_status read_file(const char *path, row_reader each, const ft_row_filte
 
 ft_status ft__read_silicon(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err)
 {
-    static const struct {
-        const char *folder;
-        row_reader each;
-    } forms[] = {{"gemm", gemm_row},
-                 {"attention_context", attention_row},
-                 {"attention_generation", attention_row},
-                 {"moe", moe_row},
-                 {"mla_context", mla_row},
-                 {"mla_generation", mla_row},
-                 {"quant_scale_matrix", quantize_row}};
+    static const engine_table forms[] = {{"silicon/gemm", gemm_row},
+                                         {"silicon/attention_context", attention_row},
+                                         {"silicon/attention_generation", attention_row},
+                                         {"silicon/moe", moe_row},
+                                         {"silicon/mla_context", mla_row},
+                                         {"silicon/mla_generation", mla_row},
+                                         {"silicon/quant_scale_matrix", quantize_row}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         char path[4096], file[4400];
         char **names;
         size_t count;
-        snprintf(path, sizeof path, "%s/%s", folder, forms[i].folder);
+        snprintf(path, sizeof path, "%s%s", folder, strchr(forms[i].name, '/'));
         FT_TRY(ft__folder_list(path, ".csv.gz", &names, &count, err));
         ft_status s = FT_OK;
         for (size_t f = 0; f < count && s == FT_OK; f++) {
             snprintf(file, sizeof file, "%s/%s", path, names[f]);
-            s = read_file(file, forms[i].each, filter, rows, err);
+            s = read_file(file, &forms[i], filter, rows, err);
         }
         ft__folder_list_free(names, count);
         FT_TRY(s);

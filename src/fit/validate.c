@@ -45,6 +45,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
     typedef struct key {
         const ft_family *family;
         int variant, gpu;
+        size_t left_out;
         ft_errors errors;
     } key;
     key *keys = NULL;
@@ -63,8 +64,9 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
                 break;
             }
             keys = more;
-            keys[count++] = (key){family, variant, row->gpu, {0}};
+            keys[count++] = (key){.family = family, .variant = variant, .gpu = row->gpu};
         }
+        keys[k].left_out += row->excluded;
         const ft_forecast *f = &v->forecast[i];
         if (v->status[i] == FT_OK &&
             !ft__errors_add(&keys[k].errors, log(row->ms / f->ms), log(f->ms / f->low_ms), log(f->high_ms / f->ms)))
@@ -79,6 +81,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
             strncpy(line->variant, keys[k].family->variant_name(keys[k].variant), sizeof line->variant - 1);
             strncpy(line->gpu, v->rows->gpus[keys[k].gpu].name, sizeof line->gpu - 1);
             strcpy(line->kind, v->options->held_out_only ? "held-out" : "all");
+            line->left_out = keys[k].left_out;
             if (!ft__errors_summary(&keys[k].errors, line)) s = ft__fail(err, FT_E_MEMORY, "out of memory");
         }
         ft__errors_free(&keys[k].errors);

@@ -21,14 +21,15 @@
 #define OPS "gpu,model,mode,seq,batch,options,Name,input_shapes,input_contiguous,output_shape,fw_ms,bw_ms,FwOps\n"
 #define V100 "Tesla_V100-PCIE-32GB,"
 
-static ft_rows load(const char *folder)
+static ft_rows load(const char *folder, bool to_fit)
 {
     char path[1024];
     const char *folders[] = {path};
     ft_rows rows;
     ft_error err = {0};
     strcpy(path, scratch_path(folder));
-    if (ft__rows_load(folders, 1, NULL, &rows, &err) != FT_OK) fail_msg("%s:%d: %s", err.where, err.line, err.message);
+    if (ft__rows_load(folders, 1, &(ft_row_filter){.to_fit = to_fit}, &rows, &err) != FT_OK)
+        fail_msg("%s:%d: %s", err.where, err.line, err.message);
     return rows;
 }
 
@@ -41,8 +42,12 @@ static void a_linear_and_its_gradients(void **state)
                "gpt,inf,8,8,,addmm_1,\"[[5], [64, 7], [7, 5]]\",[True],\"(64, 5)\",0.81,0.0,"
                "\"[['Linear', (64, 7, 5)]]\"\n" V100
                "gpt,inf,8,8,,lm_head,\"[[64, 7]]\",[True],\"(64, 9)\",0.59,0.0,\"[['Linear', (64, 7, 9)]]\"\n");
-    ft_rows rows = load("lin");
-    assert_int_equal(4, rows.count); /* 0.59 ms is too short for a product */
+    ft_rows rows = load("lin", false);
+    assert_int_equal(5, rows.count);
+    assert_true(rows.at[4].excluded); /* 0.59 ms is too short for a product to be fitted */
+    ft__rows_free(&rows);
+    rows = load("lin", true);
+    assert_int_equal(4, rows.count);
     const ft_row *r = rows.at;
     assert_true(fabs(r[0].ms - 1) < 1e-9 && fabs(r[1].ms - 1) < 1e-9 && fabs(r[2].ms - 1) < 1e-9);
     assert_string_equal("nt", r[0].op.u.gemm.layout);
@@ -68,7 +73,7 @@ static void copies_before_a_product_are_taken_off(void **state)
                         "2.01,0.0,\"[['BMM', (2, 64, 8, 64)]]\"\n" V100
                         "opt,inf,8,8,,bmm,\"[[2, 64, 8], [2, 8, 64]]\",\"[True, False]\",\"(2, 64, 64)\",3.01,0.0,"
                         "\"[['BMM', (2, 64, 8, 64)]]\"\n");
-    ft_rows rows = load("bmm");
+    ft_rows rows = load("bmm", true);
     assert_int_equal(3, rows.count); /* opt's copy was not seen: its matmul says nothing */
     assert_string_equal("copy", rows.at[0].op.name);
     assert_true(rows.at[0].op.u.elementwise.numel == 1024 && rows.at[0].op.u.elementwise.pattern == FT_STRIDED);
@@ -91,7 +96,7 @@ static void pointwise_operands_are_told_apart(void **state)
                         "\"[['VECdiv', (64, 512)]]\"\n" V100
                         "m,train,8,8,,softmax,\"[[64, 512]]\",[True],\"(64, 512)\",0.21,0.41,"
                         "\"[['VECsoftmax', (64, 512)]]\"\n");
-    ft_rows rows = load("vec");
+    ft_rows rows = load("vec", true);
     assert_int_equal(4, rows.count); /* a scalar in a tensor is neither of the known patterns */
     assert_true(rows.at[0].op.u.elementwise.pattern == FT_SPREAD);
     assert_true(fabs(rows.at[0].op.u.elementwise.bytes - 4 * (2 * 16777216.0 + 2048)) < 1);
@@ -114,7 +119,11 @@ static void models_stretch_their_products_or_are_left_out(void **state)
                "cold,inf,8,8,,fc1,\"[[64, 7]]\",[True],\"(64, 9)\",0.91,0.0,\"[['Linear', (64, 7, 9)]]\"\n" V100
                "wrong,inf,8,8,,fc1,\"[[64, 7]]\",[True],\"(64, 9)\",0.91,0.0,\"[['Linear', (64, 7, 9)]]\"\n" V100
                "small,train,8,8,,fc1,\"[[64, 7]]\",[True],\"(64, 9)\",0.91,1.81,\"[['Linear', (64, 7, 9)]]\"\n");
-    ft_rows rows = load("sum");
+    ft_rows rows = load("sum", false);
+    assert_int_equal(7, rows.count);
+    assert_true(rows.at[2].excluded && fabs(rows.at[2].ms - 0.9) < 1e-9); /* cold: judged, not fitted */
+    ft__rows_free(&rows);
+    rows = load("sum", true);
     assert_int_equal(6, rows.count);
     assert_true(fabs(rows.at[0].ms - 1) < 1e-9);
     for (int i = 1; i < 6; i++) assert_true(fabs(rows.at[i].ms - 0.9) < 1e-9);

@@ -391,6 +391,52 @@ static void tables_of_engines_are_read(void **state)
     refused("stranger", FT_E_NAME, "stranger/silicon/gemm/x.csv.gz", 2, "h100_sxm");
 }
 
+/* A rule leaves a row out of fits; validation reads it and judges by it. What is of another operator nobody reads. */
+static void rows_left_out_of_fits_are_judged(void **state)
+{
+    (void)state;
+    data_table("rules/silicon/moe/x.csv.gz",
+               "gpu,backend,version,kernel_source,dtype,tokens,hidden_size,inter_size,topk,num_experts,moe_tp,moe_ep,"
+               "distribution,latency_ms\n"
+               "h100_sxm,trtllm,1,x,bfloat16,64,2048,1024,8,64,1,1,balanced,0.2\n"
+               "h100_sxm,trtllm,1,x,bfloat16,64,2048,1024,8,64,1,1,balanced,9\n"
+               "h100_sxm,trtllm,1,x_min_latency,bfloat16,64,2048,1024,8,64,1,1,balanced,0.21\n"
+               "h100_sxm,trtllm,1,x,bfloat16,64,2048,1024,8,64,16,1,balanced,0.1\n"
+               "h100_sxm,vllm,1,x,bfloat16,64,2048,1024,8,64,1,1,balanced,0.22\n"
+               "a100_sxm,vllm,1,x,bfloat16,64,2048,1024,8,64,1,1,balanced,0.3\n");
+    data_table("rules/neusight/linear.csv.gz", NEUSIGHT "Tesla_P4,nvidia,train,linear,1,58,141,13,0.05,fw\n"
+                                                        "Tesla_T4,nvidia,train,linear,1,58,141,13,0.06,fw\n");
+    ft_rows all = load("rules", NULL), fitted = load("rules", &(ft_row_filter){.to_fit = true});
+    assert_int_equal(7, all.count);
+    assert_int_equal(3, fitted.count);
+    static const double out[] = {9, 0.21, 0.1}; /* an accident, a second kernel, too thin a slice */
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++) assert_true(row_of(&all, "moe", out[i])->excluded);
+    assert_true(row_of(&all, "linear", 0.05)->excluded);
+    assert_false(row_of(&all, "moe", 0.2)->excluded);
+    assert_false(row_of(&all, "moe", 0.3)->excluded);
+    for (size_t i = 0; i < fitted.count; i++) assert_false(fitted.at[i].excluded);
+    ft__rows_free(&all);
+    ft__rows_free(&fitted);
+
+    /* A train split that no fit uses is none: about half of the test rows are fitted instead. */
+    static char text[100000];
+    size_t length = (size_t)snprintf(text, sizeof text, NEUSIGHT);
+    for (int i = 0; i < 300; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "Tesla_P4,x,%s,linear,1,64,%d,32,0.05,fw\n",
+                                   i % 2 ? "train" : "test", 8 + i);
+    data_table("p4/neusight/linear.csv.gz", text);
+    all = load("p4", NULL), fitted = load("p4", &(ft_row_filter){.to_fit = true});
+    assert_int_equal(300, all.count);
+    assert_int_equal(150, fitted.count);
+    int held = 0;
+    for (size_t i = 0; i < all.count; i++) held += all.at[i].held_out;
+    assert_true(held > 50 && held < 100);
+    for (size_t i = 0; i < fitted.count; i++) held -= fitted.at[i].held_out;
+    assert_int_equal(0, held);
+    ft__rows_free(&all);
+    ft__rows_free(&fitted);
+}
+
 static void groups_spread(void **state)
 {
     (void)state;
@@ -435,6 +481,7 @@ int main(void)
         cmocka_unit_test(one_group_in_ten_is_held_out),
         cmocka_unit_test(neusight_rows_are_eager_calls_with_their_authors_split),
         cmocka_unit_test(tables_of_engines_are_read),
+        cmocka_unit_test(rows_left_out_of_fits_are_judged),
         cmocka_unit_test(groups_spread),
         cmocka_unit_test(running_out_of_memory_is_said),
     };
