@@ -77,7 +77,7 @@ static ft_status fill_up(trainer *t, ft_error *err)
         char text[64] = "";
         if (below > 0) snprintf(text, sizeof text, "%" PRId64 " and ", below);
         return ft__fail_at(err, FT_E_RANGE, flag, 0, 0,
-                           "%" PRId64 " GPUs are no multiple of tp x cp x pp = %" PRId64 "; the nearest %s %s%" PRId64,
+                           "%" PRId64 " GPUs are not a multiple of tp x cp x pp = %" PRId64 "; the nearest %s %s%" PRId64,
                            all, others, below > 0 ? "are" : "is", text, below + others);
     }
     json_t *parallel = json_object_get(a->object, "parallel");

@@ -17,10 +17,11 @@
 #include "graph/emit.h"
 #include "layout/cutter.h"
 
+const char *const ft__context_words[FT_CONTEXT_COUNT] = {"ring", "ulysses", "gather", "pytorch"};
+
 const char *ft__context_name(ft_context_kind kind)
 {
-    static const char *const names[FT_CONTEXT_COUNT] = {"ring", "ulysses", "gather", "pytorch"};
-    return (unsigned)kind < FT_CONTEXT_COUNT ? names[kind] : "?";
+    return (unsigned)kind < FT_CONTEXT_COUNT ? ft__context_words[kind] : "?";
 }
 
 static ft_node *last_node(cutter *c) { return &c->g->nodes[c->g->node_count - 1]; }

@@ -5,10 +5,11 @@
  * groups [0,1] [2,3] ..., the data groups [0,2] [1,3] ..., the pipeline groups [0,4,8,12] ... of its documentation. */
 #include "layout/layout.h"
 
+const char *const ft__schedule_words[FT_SCHEDULE_COUNT] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
+
 const char *ft__schedule_name(ft_schedule s)
 {
-    static const char *const names[FT_SCHEDULE_COUNT] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
-    return (unsigned)s < FT_SCHEDULE_COUNT ? names[s] : "?";
+    return (unsigned)s < FT_SCHEDULE_COUNT ? ft__schedule_words[s] : "?";
 }
 
 void ft__parallel_group(const ft_parallel *p, ft_axis axis, int64_t *size, int64_t *stride)

@@ -16,6 +16,7 @@ typedef enum ft_schedule {
     FT_DUALPIPE,
     FT_SCHEDULE_COUNT
 } ft_schedule;
+extern const char *const ft__schedule_words[FT_SCHEDULE_COUNT];
 const char *ft__schedule_name(ft_schedule s);
 
 /* Zero 3: what is gathered at once, and what waits for it. */
@@ -33,6 +34,7 @@ typedef enum ft_context_kind {
     FT_CONTEXT_PYTORCH,     /* torch.distributed.tensor.experimental.context_parallel, which torchtitan runs */
     FT_CONTEXT_COUNT
 } ft_context_kind;
+extern const char *const ft__context_words[FT_CONTEXT_COUNT];
 const char *ft__context_name(ft_context_kind kind);
 
 typedef struct ft_parallel {

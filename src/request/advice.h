@@ -4,7 +4,10 @@
 #define FT_REQUEST_ADVICE_H
 #include "base/json.h"
 #include "explain/loader.h"
+#include "request/keys.h"
 
+/* Reads the object's `loader`, where it has one. */
+ft_status ft__loader_read(const json_t *object, ft_said *said, ft_error *err);
 /* Not given: samples are there when they are needed. */
-ft_status ft__loader_read(const json_t *object, ft_loader *out, ft_error *err);
+ft_loader ft__loader_settle(const ft_said *said);
 #endif

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
+#include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -39,15 +40,10 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
 /* Bytes are given as they are; what numbers they hold only says how they are summed. */
 static ft_status read_narrow(const json_t *object, int *out, ft_error *err)
 {
-    static const char *const names[] = {
-#define X(code, name, bytes) name,
-        FT_DTYPE_LIST(X)
-#undef X
-    };
     int found = -1;
     const char *said = json_string_value(json_object_get(object, "dtype"));
     if (said && !strncmp(said, "amp_", 4)) found = FT_BF16; /* a recipe for whole models, whose gradients are wide */
-    if (found < 0) FT_TRY(ft__request_word(object, "dtype", names, COUNT(names), &found, err));
+    if (found < 0) FT_TRY(ft__request_word(object, "dtype", ft__dtype_words, COUNT(ft__dtype_words), &found, err));
     *out = found < 0 ? -1 : ft_dtype_bytes((ft_dtype)found) <= 1;
     return FT_OK;
 }
@@ -57,7 +53,6 @@ ft_status ft__collective_request_read(const json_t *object, ft_device_source fin
 {
     static const char *const known[] = {"id",      "task",   "op",   "bytes",  "ranks",    "gpu",
                                         "cluster", "stride", "skew", "engine", "quantile", "dtype"};
-    static const char *const engines[] = {"any", "bare", "trtllm", "vllm", "sglang"};
     memset(out, 0, sizeof *out);
     FT_TRY(ft__json_known_keys(object, known, COUNT(known), "", err));
     FT_TRY(read_op(object, &out->op, err));
@@ -67,7 +62,7 @@ ft_status ft__collective_request_read(const json_t *object, ft_device_source fin
     FT_TRY(ft__json_whole(object, "stride", FT_OPTIONAL, 1, FT_MOST_RANKS, &out->group.stride, "", err));
     FT_TRY(ft__json_number(object, "skew", FT_OPTIONAL, 1, (double)out->group.size, &out->group.skew, "", err));
     int engine = FT_ENGINE_ANY;
-    FT_TRY(ft__request_word(object, "engine", engines, COUNT(engines), &engine, err));
+    FT_TRY(ft__request_word(object, "engine", ft__engine_words, COUNT(ft__engine_words), &engine, err));
     out->group.engine = (ft_engine)engine;
     FT_TRY(read_narrow(object, &out->group.narrow, err));
     FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));

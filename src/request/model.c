@@ -18,97 +18,31 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *const known_keys[] = {
-    "id",
-    "task",
-    "model",
-    "gpu",
-    "dtype",
-    "weights_dtype",
-    "kv_dtype",
-    "batch",
-    "seq",
-    "cache",
-    "layout",
-    "attention",
-    "execution",
-    "compile_scope",
-    "host",
-    "host_us_per_op",
-    "optimizer",
-    "recompute",
-    "master_weights",
-    "lora_rank",
-    "clip_grad",
-    "parallel",
-    "cluster",
-    "global_batch",
-    "quantile",
-    "detail",
-    "read_as",
-    "advice",
-    "techniques",
-    "loader",
-    "fusions",
-    "recompute_modules",
-};
-
 /* -- number formats ---------------------------------------------------------------------------- */
 
-static ft_status read_dtype(const json_t *object, ft_model_request *out, ft_error *err)
+static void settle_dtypes(const ft_said *said, ft_model_request *out)
 {
-    static const struct {
-        const char *name;
-        ft_dtype dtype;
-        bool autocast;
-    } recipes[] = {{"bf16", FT_BF16, false}, {"fp16", FT_FP16, false},    {"fp32", FT_FP32, false},
-                   {"tf32", FT_TF32, false}, {"fp8", FT_FP8, false},      {"int8", FT_INT8, false},
-                   {"fp4", FT_FP4, false},   {"amp_bf16", FT_BF16, true}, {"amp_fp16", FT_FP16, true},
-                   {"fp64", FT_FP64, false}};
-    const char *names[COUNT(recipes)];
-    int word = 0;
-    for (size_t i = 0; i < COUNT(recipes); i++) names[i] = recipes[i].name;
-    FT_TRY(ft__request_word(object, "dtype", names, COUNT(names), &word, err));
-    out->dtype_name = recipes[word].name;
-    out->work.dtype = recipes[word].dtype;
-    out->work.autocast = recipes[word].autocast;
-    return FT_OK;
-}
-
-/* Weights may be stored in formats that nobody computes in. */
-static ft_status read_weights(const json_t *object, ft_workload *w, ft_error *err)
-{
-    static const struct {
-        const char *name;
-        double bits;
-    } formats[] = {{"bf16", 16}, {"fp16", 16}, {"fp32", 32}, {"fp8", 8},  {"int8", 8},
-                   {"fp4", 4},   {"int4", 4},  {"nf4", 4},   {"mxfp4", 4}};
-    const char *names[COUNT(formats)];
-    int word = -1;
-    for (size_t i = 0; i < COUNT(formats); i++) names[i] = formats[i].name;
-    FT_TRY(ft__request_word(object, "weights_dtype", names, COUNT(names), &word, err));
-    if (word < 0) return FT_OK;
-    double bits = formats[word].bits, math = 8 * ft_dtype_bytes(w->dtype);
+    ft_workload *w = &out->work;
+    int recipe = ft__word_of(said, FT_KEY_ID_MODEL_DTYPE), stored = ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE);
+    out->dtype_name = ft__recipe_words[recipe];
+    w->dtype = ft__recipe_of(recipe, &w->autocast);
+    if (stored < 0) return;
+    double bits = ft__stored_bits[stored], math = 8 * ft_dtype_bytes(w->dtype);
     w->weight_bits = bits == math ? 0 : bits;
-    return FT_OK;
 }
 
 /* Left out, the cache is in the format of the activations: serving engines keep 16 bits beside fp8 and fp4 products. */
-static ft_status read_kv(const json_t *object, const ft_device *device, ft_workload *w, ft_error *err)
+static void settle_kv(const ft_said *said, const ft_device *device, ft_workload *w)
 {
-    static const char *const names[] = {"bf16", "fp16", "fp32", "fp8", "int8", "fp4"};
-    static const ft_dtype dtypes[] = {FT_BF16, FT_FP16, FT_FP32, FT_FP8, FT_INT8, FT_FP4};
-    int word = -1;
-    FT_TRY(ft__request_word(object, "kv_dtype", names, COUNT(names), &word, err));
+    int word = ft__word_of(said, FT_KEY_ID_MODEL_KV_DTYPE);
     if (word >= 0)
-        w->kv_dtype = dtypes[word];
+        w->kv_dtype = ft__kv_dtypes[word];
     else if (w->dtype == FT_TF32)
         w->kv_dtype = FT_FP32;
     else if (ft_dtype_bytes(w->dtype) >= 2)
         w->kv_dtype = w->dtype;
     else
         w->kv_dtype = device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
-    return FT_OK;
 }
 
 /* A device without the format is refused once, here, and not by whichever kernel comes first. */
@@ -183,29 +117,28 @@ static ft_status check_fixed(const ft_arch *a, const ft_workload *w, ft_error *e
         batch ? "the batch" : "the length", batch ? a->fixed_batch : a->fixed_seq, batch ? w->batch : w->seq);
 }
 
-static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_error *err)
+static ft_status settle_sizes(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
     const ft_arch *a = out->arch;
     w->batch = a->fixed_batch > 0 ? a->fixed_batch : a->usual_batch > 0 ? a->usual_batch : 1;
     w->seq = default_seq(a);
     w->accumulate = 1;
-    FT_TRY(ft__json_whole(object, "batch", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &w->batch, "", err));
+    if (ft__given(said, FT_KEY_ID_MICRO_BATCH)) w->batch = ft__whole_of(said, FT_KEY_ID_MICRO_BATCH);
     int64_t seq = 0, least = ft__counts_samples(a) ? 0 : 1; /* ignored for images, but for the captions of clip */
     FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, least, FT_LARGEST_SIZE, &seq, "", err));
     if (seq > 0 && (least > 0 || a->design == FT_CLIP)) w->seq = seq;
     FT_TRY(check_fixed(a, w, err));
-    FT_TRY(ft__json_whole(object, "lora_rank", FT_OPTIONAL, 0, 65536, &w->lora_rank, "", err));
+    w->lora_rank = ft__whole_of(said, FT_KEY_ID_LORA_RANK);
     FT_TRY(check_volume(out, err));
 
-    int64_t global = 0;
-    FT_TRY(ft__json_whole(object, "global_batch", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &global, "", err));
+    int64_t global = ft__whole_of(said, FT_KEY_ID_GLOBAL_BATCH);
     int64_t once = w->batch * out->parallel.dp; /* sequences of one micro-batch on all data ranks */
     if (global && global % once) {
         int64_t below = global / once * once;
         if (below)
             return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
-                               "\"global_batch\" %" PRId64 " is no multiple of \"batch\" x \"dp\" %" PRId64
+                               "\"global_batch\" %" PRId64 " is not a multiple of \"batch\" x \"dp\" %" PRId64
                                "; the nearest are %" PRId64 " and %" PRId64,
                                global, once, below, below + once);
         return ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
@@ -226,70 +159,43 @@ static ft_status read_sizes(const json_t *object, ft_model_request *out, ft_erro
 
 /* Names of modules that Megatron-Core's selective recomputation runs again: where nothing is said of that they ask for
  * it, and beside another word they are left alone. */
-static ft_status read_modules(const json_t *object, ft_workload *w, ft_error *err)
+static ft_status settle_modules(const ft_said *said, ft_workload *w, ft_error *err)
 {
-    const json_t *names = json_object_get(object, "recompute_modules"), *name;
-    bool said = json_object_get(object, "recompute");
-    size_t i;
-    if (!names) return FT_OK;
-    if (!json_is_array(names) || !json_array_size(names))
-        return ft__fail_at(err, FT_E_TYPE, "recompute_modules", 0, 0,
-                           "\"recompute_modules\" must be an array of names: [\"layernorm\", \"moe_act\"]");
-    if (w->execution != FT_RUN_FUSED && !said)
+    bool asked = ft__given(said, FT_KEY_ID_RECOMPUTE);
+    if (!ft__given(said, FT_KEY_ID_RECOMPUTE_MODULES)) return FT_OK;
+    if (w->execution != FT_RUN_FUSED && !asked)
         return ft__fail_at(err, FT_E_RANGE, "recompute_modules", 0, 0,
                            "\"recompute_modules\" are Megatron-Core's: \"execution\" must be \"fused\"");
-    if (!said) w->recompute = FT_RECOMPUTE_SELECTIVE;
-    json_array_foreach (names, i, name) {
-        if (!json_is_string(name))
-            return ft__fail_at(err, FT_E_TYPE, "recompute_modules", 0, 0,
-                               "\"recompute_modules\" must be an array of names; its element %zu is none", i + 1);
-        json_t *one = json_pack("{sO}", "recompute_modules", name);
-        int module = -1;
-        if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");
-        ft_status status = ft__request_word(one, "recompute_modules", ft__module_words, FT_MODULE_COUNT, &module, err);
-        json_decref(one);
-        FT_TRY(status);
-        if (module >= 0) w->again |= 1u << module;
-    }
+    if (!asked) w->recompute = FT_RECOMPUTE_SELECTIVE;
+    w->again = (unsigned)ft__whole_of(said, FT_KEY_ID_RECOMPUTE_MODULES);
     return FT_OK;
 }
 
-static ft_status read_words(const json_t *object, ft_model_request *out, ft_error *err)
+static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
-    int attention = FT_FLASH, execution = FT_RUN_EAGER, cache = FT_CACHE_PAGED, optimizer = FT_ADAMW;
-    int recompute = FT_RECOMPUTE_NONE, detail = FT_SUMMARY, scope = FT_SCOPE_OPEN, fusions = 0;
-    FT_TRY(ft__request_word(object, "attention", ft__attention_words, COUNT(ft__attention_words), &attention, err));
-    FT_TRY(ft__request_word(object, "execution", ft__execution_words, COUNT(ft__execution_words), &execution, err));
-    FT_TRY(ft__request_word(object, "compile_scope", ft__scope_words, COUNT(ft__scope_words), &scope, err));
-    FT_TRY(ft__request_word(object, "fusions", ft__fusion_words, COUNT(ft__fusion_words), &fusions, err));
-    FT_TRY(ft__request_word(object, "cache", ft__cache_words, COUNT(ft__cache_words), &cache, err));
-    FT_TRY(ft__request_word(object, "optimizer", ft__optimizer_words, COUNT(ft__optimizer_words), &optimizer, err));
-    FT_TRY(ft__request_word(object, "recompute", ft__recompute_words, COUNT(ft__recompute_words), &recompute, err));
-    static const char *const layouts[] = {"nhwc", "nchw"};
-    int layout = 0;
-    FT_TRY(ft__request_word(object, "layout", layouts, COUNT(layouts), &layout, err));
-    w->nchw = layout == 1; /* of images; other models have no such thing */
-    FT_TRY(ft__request_word(object, "detail", ft__detail_words, COUNT(ft__detail_words), &detail, err));
-    w->attention = (ft_attention_kind)attention;
-    w->execution = (ft_execution)execution;
-    w->scope = (ft_compile_scope)scope;
-    w->plain = fusions == 1;
-    w->cache = (ft_cache_kind)cache;
-    w->optimizer = (ft_optimizer)optimizer;
-    w->recompute = (ft_recompute)recompute;
-    FT_TRY(read_modules(object, w, err));
-    out->detail = (ft_detail)detail;
-    FT_TRY(ft__json_bool(object, "master_weights", FT_OPTIONAL, &w->master_weights, "", err));
-    FT_TRY(ft__json_bool(object, "clip_grad", FT_OPTIONAL, &w->clip, "", err));
-    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
-    FT_TRY(ft__json_number(object, "host_us_per_op", FT_OPTIONAL, 0, 1e6, &w->host_us_per_op, "", err));
-    if (json_object_get(object, "host_us_per_op") && w->host_us_per_op <= 0)
+    w->attention = (ft_attention_kind)ft__word_of(said, FT_KEY_ID_ATTENTION);
+    w->execution = (ft_execution)ft__word_of(said, FT_KEY_ID_EXECUTION);
+    w->scope = (ft_compile_scope)ft__word_of(said, FT_KEY_ID_COMPILE_SCOPE);
+    w->plain = ft__word_of(said, FT_KEY_ID_FUSIONS) == 1;
+    w->cache = (ft_cache_kind)ft__word_of(said, FT_KEY_ID_CACHE);
+    w->optimizer = (ft_optimizer)ft__word_of(said, FT_KEY_ID_OPTIMIZER);
+    w->recompute = (ft_recompute)ft__word_of(said, FT_KEY_ID_RECOMPUTE);
+    w->nchw = ft__word_of(said, FT_KEY_ID_IMAGE_LAYOUT) == 1; /* of images; other models have no such thing */
+    FT_TRY(settle_modules(said, w, err));
+    w->master_weights = ft__switch_of(said, FT_KEY_ID_MASTER_WEIGHTS);
+    w->clip = ft__switch_of(said, FT_KEY_ID_CLIP_GRAD);
+    w->host_us_per_op = ft__real_of(said, FT_KEY_ID_HOST_US);
+    if (ft__given(said, FT_KEY_ID_HOST_US) && w->host_us_per_op <= 0)
         w->host_us_per_op = 1e-6; /* said to be nothing; 0 means modelled */
+    out->detail = (ft_detail)ft__word_of(said, FT_KEY_ID_DETAIL);
+    out->quantile = ft__given(said, FT_KEY_ID_QUANTILE) ? ft__real_of(said, FT_KEY_ID_QUANTILE) : 0;
+    out->advice = ft__switch_of(said, FT_KEY_ID_ADVICE);
+    out->techniques = ft__switch_of(said, FT_KEY_ID_TECHNIQUES);
     return FT_OK;
 }
 
-static void set_task(const json_t *object, ft_model_request *out)
+static void set_task(const ft_said *said, ft_model_request *out)
 {
     static const ft_task tasks[] = {[FT_ASK_TRAIN] = FT_TRAIN,
                                     [FT_ASK_FORWARD] = FT_FORWARD_PASS,
@@ -298,7 +204,8 @@ static void set_task(const json_t *object, ft_model_request *out)
     if (out->ask < COUNT(tasks))
         out->work.task = tasks[out->ask];
     else
-        out->work.task = json_object_get(object, "cache") || json_object_get(object, "kv_dtype") ? FT_DECODE : FT_TRAIN;
+        out->work.task = ft__given(said, FT_KEY_ID_CACHE) || ft__given(said, FT_KEY_ID_MODEL_KV_DTYPE) ? FT_DECODE
+                                                                                                       : FT_TRAIN;
 }
 
 /* One GPU has no use for a cluster, but what is said of it must make sense. */
@@ -323,7 +230,8 @@ static ft_status check_task(const ft_model_request *r, ft_error *err)
 /* Degrees and networks beside the model's own keys are the commonest slip: on the command line they do stand there. */
 static ft_status check_keys(const json_t *object, ft_error *err)
 {
-    ft_status status = ft__json_known_keys(object, known_keys, COUNT(known_keys), "", err);
+    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_MODEL};
+    ft_status status = ft__keys_known(object, sections, COUNT(sections), err);
     if (status != FT_E_KEY) return status;
     json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators change nothing */
     for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
@@ -345,32 +253,33 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     memset(out, 0, sizeof *out);
     FT_TRY(ft__request_task(object, &out->ask, err));
     FT_TRY(check_keys(object, err));
-    set_task(object, out);
-    FT_TRY(read_dtype(object, out, err));
-    FT_TRY(read_weights(object, &out->work, err));
-    FT_TRY(read_words(object, out, err));
-    FT_TRY(ft__parallel_read(object, &out->parallel, err));
+    ft_said said;
+    ft__said_init(&said);
+    FT_TRY(ft__said_read(object, FT_SECTION_COMMON, &said, err));
+    FT_TRY(ft__said_read(object, FT_SECTION_MODEL, &said, err));
+    FT_TRY(ft__parallel_read(object, &said, err));
+    FT_TRY(ft__loader_read(object, &said, err));
+    set_task(&said, out);
+    settle_dtypes(&said, out);
+    FT_TRY(settle_words(&said, out, err));
+    FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
+    out->loader = ft__loader_settle(&said);
     out->cluster = json_object_get(object, "cluster");
     out->host = json_object_get(object, "host");
 
     const json_t *model = json_object_get(object, "model"), *gpu = json_object_get(object, "gpu");
-    const char *read_as = NULL;
     if (!model)
         return ft__fail_at(err, FT_E_MISSING, "model", 0, 0,
                            "\"model\" is missing: a name (llama-3-8b), the path of a config.json or its object");
     if (!gpu)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
-    FT_TRY(ft__json_string(object, "read_as", FT_OPTIONAL, &read_as, "", err));
-    FT_TRY(find_model(source, model, read_as, &out->arch, err));
+    FT_TRY(find_model(source, model, said.at[FT_KEY_ID_READ_AS].text, &out->arch, err));
     out->model = json_is_string(model) ? json_string_value(model) : out->arch->model_type;
     FT_TRY(check_task(out, err));
-    FT_TRY(read_sizes(object, out, err));
+    FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
-    FT_TRY(read_kv(object, out->device, &out->work, err));
-    FT_TRY(ft__loader_read(object, &out->loader, err));
-    FT_TRY(ft__json_bool(object, "advice", FT_OPTIONAL, &out->advice, "", err));
-    FT_TRY(ft__json_bool(object, "techniques", FT_OPTIONAL, &out->techniques, "", err));
+    settle_kv(&said, out->device, &out->work);
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     FT_TRY(check_cluster(out, err));
     return check_dtype(out, err);

@@ -7,51 +7,20 @@
 #include "base/text.h"
 #include "ranks/ranks.h"
 #include "request/request.h"
+#include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *const keys[] = {"dp",
-                                   "tp",
-                                   "pp",
-                                   "vpp",
-                                   "cp",
-                                   "cp_kind",
-                                   "ep",
-                                   "etp",
-                                   "zero",
-                                   "sp",
-                                   "schedule",
-                                   "overlap",
-                                   "deal",
-                                   "ulysses",
-                                   "shard",
-                                   "bucket_mib",
-                                   "reduce_dtype",
-                                   "gather_dtype",
-                                   "reshard",
-                                   "gather",
-                                   "gather_overlap",
-                                   "overlap_p2p",
-                                   "tp_overlap",
-                                   "expert_dispatch",
-                                   "expert_overlap",
-                                   "expert_skew",
-                                   "expert_capacity"};
-
 /* `ulysses` is the older word for one of the kinds. */
-static ft_status read_context(const json_t *p, ft_context_kind *out, ft_error *err)
+static ft_status settle_context(const ft_said *s, ft_context_kind *out, ft_error *err)
 {
-    const char *kinds[FT_CONTEXT_COUNT];
-    for (int i = 0; i < FT_CONTEXT_COUNT; i++) kinds[i] = ft__context_name((ft_context_kind)i);
-    int kind = -1;
-    bool ulysses = false;
-    FT_TRY(ft__request_word_in(p, "parallel", "cp_kind", kinds, COUNT(kinds), &kind, err));
-    FT_TRY(ft__json_bool(p, "ulysses", FT_OPTIONAL, &ulysses, "parallel", err));
-    if (kind >= 0 && json_object_get(p, "ulysses") && ulysses != (kind == FT_CONTEXT_ULYSSES))
+    int kind = ft__word_of(s, FT_KEY_ID_CP_KIND);
+    bool ulysses = ft__switch_of(s, FT_KEY_ID_ULYSSES), named = ft__given(s, FT_KEY_ID_CP_KIND);
+    if (named && ft__given(s, FT_KEY_ID_ULYSSES) && ulysses != (kind == FT_CONTEXT_ULYSSES))
         return ft__fail_at(err, FT_E_RANGE, "parallel.ulysses", 0, 0,
                            "\"ulysses\" is %s and \"cp_kind\" is \"%s\": one of them is enough",
-                           ulysses ? "true" : "false", kinds[kind]);
-    *out = kind >= 0 ? (ft_context_kind)kind : ulysses ? FT_CONTEXT_ULYSSES : FT_CONTEXT_RING;
+                           ulysses ? "true" : "false", ft__context_words[kind]);
+    *out = ulysses && !named ? FT_CONTEXT_ULYSSES : (ft_context_kind)kind;
     return FT_OK;
 }
 
@@ -86,9 +55,8 @@ static const char *here(const char *theirs)
 
 const char *ft__parallel_key(const char *said)
 {
-    for (size_t i = 0; i < COUNT(keys); i++)
-        if (!strcmp(said, keys[i])) return keys[i];
-    return here(said);
+    ft_key_id id = ft__key_find(FT_SECTION_PARALLEL, said);
+    return id < FT_KEY_COUNT ? ft__keys[id].key : here(said);
 }
 
 static ft_status check_names(const json_t *parallel, ft_error *err)
@@ -102,80 +70,60 @@ static ft_status check_names(const json_t *parallel, ft_error *err)
         snprintf(where, sizeof where, "parallel.%.*s", shown, key);
         return ft__fail_at(err, FT_E_KEY, where, 0, 0, "unknown key \"%.*s\"; here it is \"%s\"", shown, key, ours);
     }
-    return ft__json_known_keys(parallel, keys, COUNT(keys), "parallel", err);
+    return ft__keys_known(parallel, &(ft_section){FT_SECTION_PARALLEL}, 1, err);
 }
 
-ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err)
+ft_status ft__parallel_read(const json_t *object, ft_said *said, ft_error *err)
 {
-    static const char *const schedules[] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
     const json_t *p = json_object_get(object, "parallel");
-    *out = (ft_parallel){.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1, .schedule = FT_1F1B};
-    out->in_pieces = out->expert_overlap = -1; /* as the stack and the schedule do it */
     if (!p) return FT_OK;
     if (!json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}");
     FT_TRY(check_names(p, err));
-    struct {
-        const char *key;
-        int64_t *at;
-    } degrees[] = {{"dp", &out->dp},   {"tp", &out->tp}, {"pp", &out->pp},
-                   {"vpp", &out->vpp}, {"cp", &out->cp}, {"ep", &out->ep}};
-    for (size_t i = 0; i < COUNT(degrees); i++)
-        FT_TRY(ft__json_whole(p, degrees[i].key, FT_OPTIONAL, 1, 1000000, degrees[i].at, "parallel", err));
-    FT_TRY(ft__json_whole(p, "etp", FT_OPTIONAL, 1, 1000000, &out->etp, "parallel", err));
-    int64_t zero = 0;
-    FT_TRY(ft__json_whole(p, "zero", FT_OPTIONAL, 0, 3, &zero, "parallel", err));
-    out->zero = (int)zero;
-    FT_TRY(ft__json_bool(p, "sp", FT_OPTIONAL, &out->sp, "parallel", err));
-    FT_TRY(read_context(p, &out->context, err));
-    FT_TRY(ft__json_bool(p, "overlap", FT_OPTIONAL, &out->overlap, "parallel", err));
-    out->no_overlap = !out->overlap && json_object_get(p, "overlap");
-    FT_TRY(ft__json_bool(p, "reshard", FT_OPTIONAL, &out->drop_gathered, "parallel", err));
-    out->keep_gathered = !out->drop_gathered && json_object_get(p, "reshard");
-    static const char *const gathers[] = {"layer", "parameter"};
-    int units = -1;
-    FT_TRY(ft__request_word_in(p, "parallel", "gather", gathers, COUNT(gathers), &units, err));
-    if (units >= 0) out->gather = units ? FT_GATHER_PARAMETER : FT_GATHER_LAYER;
-    FT_TRY(ft__json_bool(p, "gather_overlap", FT_OPTIONAL, &out->gather_ahead, "parallel", err));
-    FT_TRY(ft__json_bool(p, "overlap_p2p", FT_OPTIONAL, &out->overlap_sends, "parallel", err));
-    out->wait_sends = !out->overlap_sends && json_object_get(p, "overlap_p2p");
-    if (json_object_get(p, "tp_overlap")) {
-        bool pieces = false;
-        FT_TRY(ft__json_bool(p, "tp_overlap", FT_OPTIONAL, &pieces, "parallel", err));
-        out->in_pieces = pieces;
-    }
-    FT_TRY(ft__json_whole(p, "shard", FT_OPTIONAL, 1, 1000000, &out->shard, "parallel", err));
-    static const char *const deals[] = {"even", "rest"};
-    int deal = 0;
-    FT_TRY(ft__request_word_in(p, "parallel", "deal", deals, COUNT(deals), &deal, err));
-    out->rest = deal == 1;
-    static const char *const dispatches[] = {"copies", "once"};
-    int dispatch = 0;
-    FT_TRY(ft__request_word_in(p, "parallel", "expert_dispatch", dispatches, COUNT(dispatches), &dispatch, err));
-    out->dispatch_once = dispatch == 1;
-    if (json_object_get(p, "expert_overlap")) {
-        bool beside = false;
-        FT_TRY(ft__json_bool(p, "expert_overlap", FT_OPTIONAL, &beside, "parallel", err));
-        out->expert_overlap = beside;
-    }
-    double capacity = 0; /* beyond which an expert drops tokens: the heaviest gets no more than that */
-    FT_TRY(ft__json_number(p, "expert_skew", FT_OPTIONAL, 1, 1e4, &out->skew, "parallel", err));
-    FT_TRY(ft__json_number(p, "expert_capacity", FT_OPTIONAL, 1, 1e4, &capacity, "parallel", err));
-    if (capacity > 0 && out->skew > capacity) out->skew = capacity;
-    double bucket = 0;
-    FT_TRY(ft__json_number(p, "bucket_mib", FT_OPTIONAL, 0.001, 1e6, &bucket, "parallel", err));
-    out->bucket_bytes = bucket * 1048576;
-    int schedule = out->vpp > 1 ? FT_INTERLEAVED : FT_1F1B;
-    FT_TRY(ft__request_word_in(p, "parallel", "schedule", schedules, COUNT(schedules), &schedule, err));
-    out->schedule = (ft_schedule)schedule;
-    static const char *const formats[] = {"fp32", "bf16", "fp16", "fp8"};
-    static const double bytes[] = {4, 2, 2, 1};
-    int reduce = -1, gather = -1;
-    FT_TRY(ft__request_word_in(p, "parallel", "reduce_dtype", formats, COUNT(formats), &reduce, err));
-    FT_TRY(ft__request_word_in(p, "parallel", "gather_dtype", formats, COUNT(formats), &gather, err));
-    if (reduce >= 0) out->reduce_bytes = bytes[reduce];
-    if (gather >= 0) out->gather_bytes = bytes[gather];
-    return FT_OK;
+    return ft__said_read(p, FT_SECTION_PARALLEL, said, err);
+}
+
+/* What was said, and what follows from it: on, off, or as the stack and the schedule do it. */
+ft_status ft__parallel_settle(const ft_said *s, ft_parallel *out, ft_error *err)
+{
+    int overlap = ft__tristate_of(s, FT_KEY_ID_OVERLAP), reshard = ft__tristate_of(s, FT_KEY_ID_RESHARD);
+    int sends = ft__tristate_of(s, FT_KEY_ID_OVERLAP_P2P), gather = ft__word_of(s, FT_KEY_ID_GATHER);
+    int reduce = ft__word_of(s, FT_KEY_ID_REDUCE_DTYPE), gathered = ft__word_of(s, FT_KEY_ID_GATHER_DTYPE);
+    int schedule = ft__word_of(s, FT_KEY_ID_SCHEDULE);
+    *out = (ft_parallel){
+        .dp = ft__whole_of(s, FT_KEY_ID_DP),
+        .tp = ft__whole_of(s, FT_KEY_ID_TP),
+        .pp = ft__whole_of(s, FT_KEY_ID_PP),
+        .vpp = ft__whole_of(s, FT_KEY_ID_VPP),
+        .cp = ft__whole_of(s, FT_KEY_ID_CP),
+        .ep = ft__whole_of(s, FT_KEY_ID_EP),
+        .etp = ft__whole_of(s, FT_KEY_ID_ETP),
+        .zero = (int)ft__whole_of(s, FT_KEY_ID_ZERO),
+        .sp = ft__switch_of(s, FT_KEY_ID_SP),
+        .overlap = overlap == 1,
+        .no_overlap = overlap == 0,
+        .gather = gather < 0 ? FT_GATHER_AS_STACK
+                  : gather   ? FT_GATHER_PARAMETER
+                             : FT_GATHER_LAYER,
+        .drop_gathered = reshard == 1,
+        .keep_gathered = reshard == 0,
+        .gather_ahead = ft__switch_of(s, FT_KEY_ID_GATHER_OVERLAP),
+        .in_pieces = ft__tristate_of(s, FT_KEY_ID_TP_OVERLAP),
+        .overlap_sends = sends == 1,
+        .wait_sends = sends == 0,
+        .rest = ft__word_of(s, FT_KEY_ID_DEAL) == 1,
+        .dispatch_once = ft__word_of(s, FT_KEY_ID_EXPERT_DISPATCH) == 1,
+        .expert_overlap = ft__tristate_of(s, FT_KEY_ID_EXPERT_OVERLAP),
+        .skew = ft__given(s, FT_KEY_ID_EXPERT_SKEW) ? ft__real_of(s, FT_KEY_ID_EXPERT_SKEW) : 0,
+        .shard = ft__whole_of(s, FT_KEY_ID_SHARD),
+        .bucket_bytes = ft__real_of(s, FT_KEY_ID_BUCKET) * 1048576,
+        .reduce_bytes = reduce < 0 ? 0 : ft__wire_bytes[reduce],
+        .gather_bytes = gathered < 0 ? 0 : ft__wire_bytes[gathered],
+    };
+    out->schedule = schedule >= 0 ? (ft_schedule)schedule : out->vpp > 1 ? FT_INTERLEAVED : FT_1F1B;
+    double capacity = ft__real_of(s, FT_KEY_ID_EXPERT_CAPACITY);
+    if (capacity > 0 && out->skew > capacity) out->skew = capacity; /* beyond it an expert drops tokens */
+    return settle_context(s, &out->context, err);
 }
 
 ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, const ft_workload *work, ft_error *err)

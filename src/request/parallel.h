@@ -4,9 +4,12 @@
 #include "base/json.h"
 #include "layout/layout.h"
 #include "model/workload.h"
+#include "request/keys.h"
 
-/* Degrees as they stand; everything 1 when the key is missing. */
-ft_status ft__parallel_read(const json_t *object, ft_parallel *out, ft_error *err);
+/* Reads the object's `parallel`, where it has one. */
+ft_status ft__parallel_read(const json_t *object, ft_said *said, ft_error *err);
+/* What was said as a layout: degrees as they stand, everything 1 where nothing was said. */
+ft_status ft__parallel_settle(const ft_said *said, ft_parallel *out, ft_error *err);
 /* The key of `parallel` that is meant by this word, ours or other software's; NULL: none. */
 const char *ft__parallel_key(const char *said);
 /* What the model and the workload say about them. */

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
+#include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -35,7 +36,12 @@ ft_status ft__request_word_in(const json_t *object, const char *section, const c
     const char *word = NULL;
     snprintf(where, sizeof where, "%s%s%s", section, *section ? "." : "", key);
     FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &word, section, err));
-    if (!word) return FT_OK;
+    return word ? ft__request_word_said(word, where, key, words, count, out, err) : FT_OK;
+}
+
+ft_status ft__request_word_said(const char *word, const char *where, const char *key, const char *const *words,
+                                size_t count, int *out, ft_error *err)
+{
     for (size_t i = 0; i < count; i++)
         if (!strcmp(words[i], word)) {
             *out = (int)i;
@@ -53,11 +59,6 @@ ft_status ft__request_word_in(const json_t *object, const char *section, const c
 
 static ft_status read_dtype(const json_t *object, const char *key, ft_dtype *out, ft_error *err)
 {
-    static const char *const names[] = {
-#define X(code, name, bytes) name,
-        FT_DTYPE_LIST(X)
-#undef X
-    };
     const char *name = NULL;
     FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &name, "", err));
     if (!name || ft_dtype_parse(name, out)) return FT_OK;
@@ -67,20 +68,13 @@ static ft_status read_dtype(const json_t *object, const char *key, ft_dtype *out
             "\"%.20s\" is a recipe for whole models; ask for one kernel in the dtype of its operands, \"%s\"", name,
             strcmp(name, "amp_fp16") ? "bf16" : "fp16");
     int ignored = 0;
-    return ft__request_word(object, key, names, COUNT(names), &ignored, err);
+    return ft__request_word(object, key, ft__dtype_words, COUNT(ft__dtype_words), &ignored, err);
 }
 
 /* -- fields ------------------------------------------------------------------------------------ */
 
 static ft_status read_field(const json_t *object, const ft_field *field, ft_op *op, ft_error *err)
 {
-    static const char *const layouts[] = {"nn", "nt", "tn", "tt"}, *const images[] = {"nhwc", "nchw"},
-                             *const passes[] = {"fwd", "bwd", "fwd_bwd"};
-    static const char *const engines[] = {[FT_ENGINE_ANY] = "any",
-                                          [FT_ENGINE_BARE] = "bare",
-                                          [FT_ENGINE_TRTLLM] = "trtllm",
-                                          [FT_ENGINE_VLLM] = "vllm",
-                                          [FT_ENGINE_SGLANG] = "sglang"};
     void *at = (char *)op + field->offset;
     int64_t whole = 0;
     int word = -1;
@@ -102,21 +96,21 @@ static ft_status read_field(const json_t *object, const ft_field *field, ft_op *
         }
         return FT_OK;
     case FT_FIELD_LAYOUT:
-        FT_TRY(ft__request_word(object, field->key, layouts, COUNT(layouts), &word, err));
-        if (word >= 0) memcpy(at, layouts[word], 3);
+        FT_TRY(ft__request_word(object, field->key, ft__kernel_layout_words, 4, &word, err));
+        if (word >= 0) memcpy(at, ft__kernel_layout_words[word], 3);
         return FT_OK;
     case FT_FIELD_IMAGE:
-        FT_TRY(ft__request_word(object, field->key, images, COUNT(images), &word, err));
+        FT_TRY(ft__request_word(object, field->key, ft__image_words, COUNT(ft__image_words), &word, err));
         if (word >= 0) *(bool *)at = word == 0;
         return FT_OK;
     case FT_FIELD_PASS:
         word = (int)*(ft_pass *)at;
-        FT_TRY(ft__request_word(object, field->key, passes, COUNT(passes), &word, err));
+        FT_TRY(ft__request_word(object, field->key, ft__pass_words, COUNT(ft__pass_words), &word, err));
         *(ft_pass *)at = (ft_pass)word;
         return FT_OK;
     case FT_FIELD_ENGINE:
         word = (int)*(ft_engine *)at;
-        FT_TRY(ft__request_word(object, field->key, engines, COUNT(engines), &word, err));
+        FT_TRY(ft__request_word(object, field->key, ft__engine_words, COUNT(ft__engine_words), &word, err));
         *(ft_engine *)at = (ft_engine)word;
         return FT_OK;
     case FT_FIELD_DTYPE: return read_dtype(object, field->key, at, err);
@@ -312,19 +306,13 @@ static ft_status read_op(const json_t *object, const char *name, ft_op *op, ft_e
 
 ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
 {
-    static const char *const tasks[] = {
-        [FT_ASK_TRAIN] = "train",           [FT_ASK_FORWARD] = "forward", [FT_ASK_PREFILL] = "prefill",
-        [FT_ASK_DECODE] = "decode",         [FT_ASK_SERVE] = "serve",     [FT_ASK_KERNEL] = "kernel",
-        [FT_ASK_COLLECTIVE] = "collective", [FT_ASK_MEMORY] = "memory",   [FT_ASK_TRACE] = "trace",
-        [FT_ASK_MODELS] = "models",         [FT_ASK_GPUS] = "gpus",
-    };
     if (!json_is_object(object))
         return ft__fail_at(err, FT_E_TYPE, "", 0, 0, "a request is one JSON object, {\"task\": \"train\", ...}");
     const json_t *id = json_object_get(object, "id");
     if (json_is_object(id) || json_is_array(id))
         return ft__fail_at(err, FT_E_TYPE, "id", 0, 0, "\"id\" must be a string, a number, true, false or null");
     int task = FT_ASK_TRAIN; /* the contract's default */
-    FT_TRY(ft__request_word(object, "task", tasks, COUNT(tasks), &task, err));
+    FT_TRY(ft__request_word(object, "task", ft__ask_words, COUNT(ft__ask_words), &task, err));
     if (!json_object_get(object, "task") && json_object_get(object, "op") && !json_object_get(object, "model"))
         return ft__fail_at(err, FT_E_MISSING, "task", 0, 0,
                            "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\"");
@@ -332,14 +320,13 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
                            "\"%s\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel, "
                            "collective",
-                           tasks[task]);
+                           ft__ask_words[task]);
     *out = (ft_ask)task;
     return FT_OK;
 }
 
 ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err)
 {
-    static const char *const timings[] = {"device", "op"};
     ft_ask ask;
     memset(out, 0, sizeof *out);
     FT_TRY(ft__request_task(object, &ask, err));
@@ -351,7 +338,7 @@ ft_status ft__request_read(const json_t *object, ft_device_source find, void *so
     FT_TRY(read_op(object, name, &out->op, err));
 
     int timing = FT_TIMING_DEVICE;
-    FT_TRY(ft__request_word(object, "timing", timings, COUNT(timings), &timing, err));
+    FT_TRY(ft__request_word(object, "timing", ft__timing_words, COUNT(ft__timing_words), &timing, err));
     out->op.timing = (ft_timing)timing;
     FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
 

@@ -57,7 +57,8 @@ typedef enum ft_ask {
     FT_ASK_MEMORY,
     FT_ASK_TRACE,
     FT_ASK_MODELS, /* those from here on are answered by study rooms of their own */
-    FT_ASK_GPUS
+    FT_ASK_GPUS,
+    FT_ASK_COUNT
 } ft_ask;
 /* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */
 ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err);
@@ -68,6 +69,9 @@ ft_status ft__request_word(const json_t *object, const char *key, const char *co
 /* The same in an object that stands under the key `section` of the request. */
 ft_status ft__request_word_in(const json_t *object, const char *section, const char *key, const char *const *words,
                               size_t count, int *out, ft_error *err);
+/* The same of a word that is there; `where` is its key's path. */
+ft_status ft__request_word_said(const char *word, const char *where, const char *key, const char *const *words,
+                                size_t count, int *out, ft_error *err);
 
 /* Errors carry the key's path in `where`. */
 ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err);

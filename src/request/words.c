@@ -1,6 +1,14 @@
 /* words.c: the words of requests. */
 #include "request/words.h"
 
+#include <string.h>
+
+const char *const ft__ask_words[FT_ASK_COUNT] = {
+    [FT_ASK_TRAIN] = "train",           [FT_ASK_FORWARD] = "forward", [FT_ASK_PREFILL] = "prefill",
+    [FT_ASK_DECODE] = "decode",         [FT_ASK_SERVE] = "serve",     [FT_ASK_KERNEL] = "kernel",
+    [FT_ASK_COLLECTIVE] = "collective", [FT_ASK_MEMORY] = "memory",   [FT_ASK_TRACE] = "trace",
+    [FT_ASK_MODELS] = "models",         [FT_ASK_GPUS] = "gpus",
+};
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
 const char *const ft__attention_words[FT_ATTENTION_KINDS] = {
@@ -33,3 +41,45 @@ const char *const ft__module_words[FT_MODULE_COUNT] = {[FT_MODULE_CORE_ATTN] = "
                                                        [FT_MODULE_MOE] = "moe",
                                                        [FT_MODULE_SHARED_EXPERTS] = "shared_experts"};
 const char *const ft__detail_words[3] = {[FT_SUMMARY] = "summary", [FT_LAYERS] = "layers", [FT_KERNELS] = "kernels"};
+
+/* -- number formats ---------------------------------------------------------------------------- */
+
+const char *const ft__dtype_words[FT_DTYPE_COUNT] = {
+#define X(code, name, bytes) [code] = name,
+    FT_DTYPE_LIST(X)
+#undef X
+};
+const char *const ft__recipe_words[10] = {"bf16", "fp16", "fp32",     "tf32",     "fp8",
+                                          "int8", "fp4",  "amp_bf16", "amp_fp16", "fp64"};
+/* Weights may be stored in formats that nobody computes in. */
+const char *const ft__stored_words[9] = {"bf16", "fp16", "fp32", "fp8", "int8", "fp4", "int4", "nf4", "mxfp4"};
+const double ft__stored_bits[9] = {16, 16, 32, 8, 8, 4, 4, 4, 4};
+const char *const ft__kv_words[6] = {"bf16", "fp16", "fp32", "fp8", "int8", "fp4"};
+const ft_dtype ft__kv_dtypes[6] = {FT_BF16, FT_FP16, FT_FP32, FT_FP8, FT_INT8, FT_FP4};
+const char *const ft__wire_words[4] = {"fp32", "bf16", "fp16", "fp8"};
+const double ft__wire_bytes[4] = {4, 2, 2, 1};
+
+ft_dtype ft__recipe_of(int word, bool *autocast)
+{
+    const char *name = ft__recipe_words[word];
+    ft_dtype dtype = FT_BF16;
+    *autocast = !strncmp(name, "amp_", 4);
+    ft_dtype_parse(*autocast ? name + 4 : name, &dtype);
+    return dtype;
+}
+
+/* -- layouts over GPUs, kernels ---------------------------------------------------------------- */
+
+const char *const ft__deal_words[2] = {"even", "rest"};
+const char *const ft__gather_words[2] = {"layer", "parameter"};
+const char *const ft__dispatch_words[2] = {"copies", "once"};
+const char *const ft__network_words[2] = {"closed", "simgrid"};
+const char *const ft__kernel_layout_words[6] = {"nn", "nt", "tn", "tt", "nhwc", "nchw"};
+const char *const ft__image_words[2] = {"nhwc", "nchw"};
+const char *const ft__pass_words[3] = {[FT_FWD] = "fwd", [FT_BWD] = "bwd", [FT_FWD_BWD] = "fwd_bwd"};
+const char *const ft__engine_words[5] = {[FT_ENGINE_ANY] = "any",
+                                         [FT_ENGINE_BARE] = "bare",
+                                         [FT_ENGINE_TRTLLM] = "trtllm",
+                                         [FT_ENGINE_VLLM] = "vllm",
+                                         [FT_ENGINE_SGLANG] = "sglang"};
+const char *const ft__timing_words[2] = {[FT_TIMING_DEVICE] = "device", [FT_TIMING_OP] = "op"};

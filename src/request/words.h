@@ -1,10 +1,13 @@
 /* The words of requests, by the enums they stand for. */
 #ifndef FT_REQUEST_WORDS_H
 #define FT_REQUEST_WORDS_H
+#include "layout/layout.h"
 #include "model/workload.h"
+#include "request/request.h"
 
 typedef enum ft_detail { FT_SUMMARY, FT_LAYERS, FT_KERNELS } ft_detail;
 
+extern const char *const ft__ask_words[FT_ASK_COUNT];
 extern const char *const ft__task_words[FT_TASK_COUNT];
 extern const char *const ft__attention_words[FT_ATTENTION_KINDS];
 extern const char *const ft__execution_words[5];
@@ -15,4 +18,26 @@ extern const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT];
 extern const char *const ft__recompute_words[3];
 extern const char *const ft__module_words[FT_MODULE_COUNT];
 extern const char *const ft__detail_words[3];
+/* Number formats: of one kernel; of whole models (ft__recipe_of tells mathematics and autocast); of stored weights;
+ * of a cache; on the wire between GPUs. */
+extern const char *const ft__dtype_words[FT_DTYPE_COUNT];
+extern const char *const ft__recipe_words[10];
+extern const char *const ft__stored_words[9];
+extern const char *const ft__kv_words[6];
+extern const char *const ft__wire_words[4];
+extern const double ft__stored_bits[9];
+extern const double ft__wire_bytes[4];
+extern const ft_dtype ft__kv_dtypes[6];
+ft_dtype ft__recipe_of(int word, bool *autocast);
+/* Of layouts over GPUs; schedules and kinds of context parallelism are layout/layout.h's. */
+extern const char *const ft__deal_words[2];
+extern const char *const ft__gather_words[2];
+extern const char *const ft__dispatch_words[2];
+extern const char *const ft__network_words[2];
+/* Of one kernel. Layouts: of products, then of images. */
+extern const char *const ft__kernel_layout_words[6];
+extern const char *const ft__image_words[2];
+extern const char *const ft__pass_words[3];
+extern const char *const ft__engine_words[5];
+extern const char *const ft__timing_words[2];
 #endif

@@ -81,7 +81,7 @@ static ft_status look_at_products(ft_sight *s, const ft_predictor *p, ft_against
         }
     } else if (g->unaligned && g->called.count > 0 && g->called.part[0].op.kind == FT_OP_GEMM) {
         s->unaligned_ms += g->ms / n;
-        a->why = "rows of a length that is no multiple of 8 elements: padded, it takes the faster kernel";
+        a->why = "rows of a length that is not a multiple of 8 elements: padded, it takes the faster kernel";
         ft_trace_group padded = *g;
         for (int i = 0; i < padded.called.count; i++) {
             ft_op *op = &padded.called.part[i].op;

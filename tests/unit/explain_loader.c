@@ -82,16 +82,20 @@ static void loaders_are_read_with_care(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         json_t *o = json_loads(cases[i].text, 0, NULL);
-        ft_loader l;
+        ft_said said;
         ft_error err = {0};
-        ft_status status = ft__loader_read(o, &l, &err);
+        ft__said_init(&said);
+        ft_status status = ft__loader_read(o, &said, &err);
         bool same = cases[i].status == FT_OK ? status == FT_OK : status != FT_OK && err.where[0];
         if (!same) fail_msg("%s: status %d at \"%s\"", cases[i].text, (int)status, err.where);
         json_decref(o);
     }
     json_t *o = json_loads("{\"loader\":{\"disk_gbps\":2,\"sample_bytes\":1e6}}", 0, NULL);
-    ft_loader l;
-    assert_int_equal(ft__loader_read(o, &l, NULL), FT_OK);
+    ft_said said;
+    ft__said_init(&said);
+    said.at[FT_KEY_ID_LOADER].given = true;
+    assert_int_equal(ft__loader_read(o, &said, NULL), FT_OK);
+    ft_loader l = ft__loader_settle(&said);
     near(l.samples_per_s_disk, 2000); /* storage that is known by its bandwidth alone */
     assert_true(l.pageable && l.workers == 0);
     json_decref(o);

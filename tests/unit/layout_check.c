@@ -25,7 +25,10 @@ static void refused(const char *model, const char *layout, ft_attention_kind att
     ft_arch arch = open_model(model);
     ft_workload work = train_work(1, 4096);
     work.attention = attention;
-    ft_status status = ft__parallel_read(object, &p, &err);
+    ft_said said;
+    ft__said_init(&said);
+    ft_status status = ft__parallel_read(object, &said, &err);
+    if (status == FT_OK) status = ft__parallel_settle(&said, &p, &err);
     if (status == FT_OK) status = ft__parallel_fits_model(&p, &arch, &work, &err);
     if (status != code || strcmp(err.message, message) || strcmp(err.where, where))
         fail_msg("%s: %d, %s: %s", layout, (int)status, err.where, err.message);

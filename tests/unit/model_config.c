@@ -308,7 +308,7 @@ static void contradictions_and_absurdities_are_refused(void **state)
     refuses("{\"model_type\":\"llama\",\"hidden_size\":4294967296}", FT_E_RANGE, "model.hidden_size", "2^31");
     refuses("{\"model_type\":\"llama\",\"hidden_size\":2.5}", FT_E_RANGE, "model.hidden_size", "2.5");
     refuses("{\"model_type\":\"llama\",\"num_attention_heads\":30}", FT_E_RANGE, "model.num_attention_heads",
-            "hidden_size 4096 is no multiple of num_attention_heads 30");
+            "hidden_size 4096 is not a multiple of num_attention_heads 30");
     refuses("{\"model_type\":\"llama\",\"num_key_value_heads\":5}", FT_E_RANGE, "model.num_key_value_heads", "divide");
     refuses("{\"model_type\":\"llama\",\"head_dim\":127}", FT_E_RANGE, "model.head_dim", "pairs");
     refuses("{\"model_type\":\"llama\",\"hidden_act\":\"silly\"}", FT_E_NAME, "model.hidden_act", "\"silu\"");

@@ -173,7 +173,7 @@ static void what_cannot_be_is_refused(void **state)
     refused("{\"model\":\"gpt2\",\"gpu\":\"t4\"}", FT_E_UNSUPPORTED, "dtype",
             "t4 has no bf16; frameworks would run fp16 instead");
     refused("{\"model\":\"gpt2\"," ON ",\"batch\":6,\"global_batch\":20}", FT_E_RANGE, "global_batch",
-            "\"global_batch\" 20 is no multiple of \"batch\" x \"dp\" 6; the nearest are 18 and 24");
+            "\"global_batch\" 20 is not a multiple of \"batch\" x \"dp\" 6; the nearest are 18 and 24");
     refused("{\"model\":\"gpt2\"," ON ",\"batch\":6,\"global_batch\":4}", FT_E_RANGE, "global_batch",
             "\"global_batch\" 4 is below one micro-batch of 6 on every data rank");
     refused("{\"model\":\"gpt2\"," ON ",\"parallel\":{\"tpp\":4}}", FT_E_KEY, "parallel.tpp",

@@ -250,7 +250,7 @@ static ft_status settle_heads(const ft_reading *r, ft_arch *a)
     if (!a->head_dim) {
         if (a->hidden % a->heads)
             return ft__config_fail(r, FT_E_RANGE, WORD(heads),
-                                   "%s %" PRId64 " is no multiple of %s %" PRId64 ", and no head_dim is given",
+                                   "%s %" PRId64 " is not a multiple of %s %" PRId64 ", and no head_dim is given",
                                    WORD(hidden), a->hidden, WORD(heads), a->heads);
         a->head_dim = a->hidden / a->heads;
     }

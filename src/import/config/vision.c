@@ -108,7 +108,7 @@ static ft_status finish_clip(const ft_reading *r, ft_arch *a)
     a->max_position = a->position_rows = words;
     if (a->vision_hidden % a->vision_heads)
         return ft__config_fail(r, FT_E_RANGE, "vision_config.num_attention_heads",
-                               "hidden_size %" PRId64 " is no multiple of num_attention_heads %" PRId64,
+                               "hidden_size %" PRId64 " is not a multiple of num_attention_heads %" PRId64,
                                a->vision_hidden, a->vision_heads);
     return FT_OK;
 }

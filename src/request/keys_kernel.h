@@ -1,0 +1,130 @@
+/* Keys of requests for one kernel, one exchange and a profiler's trace, one row each. How a row reads is said in
+ * keys_list.h. Which of the sizes an operator takes, and the least of each, stands in fields.c. */
+#ifndef FT_REQUEST_KEYS_KERNEL_H
+#define FT_REQUEST_KEYS_KERNEL_H
+
+#define FT_OPERATOR_KEYS(FLAG, PLAIN)                                                                                  \
+    FLAG(M, "m", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "m", 'm', "N", KERNEL,                                     \
+      "gemm, linear, bmm: rows of A and of C", NULL)                                                                   \
+    FLAG(N, "n", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "n", 'n', "N", KERNEL,                                     \
+      "gemm, linear, bmm: columns of B and of C; conv2d: images", NULL)                                                \
+    FLAG(K, "k", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "k", 'k', "N", KERNEL,                                     \
+      "gemm, linear, bmm: the reduced dimension; conv2d: filters", NULL)                                               \
+    FLAG(B, "b", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "b", 'b', "N", KERNEL, "bmm: matrices in the batch", NULL)       \
+    FLAG(LAYOUT, "layout", WORD, 0, 0, WORDS(kernel_layout), DEPENDS, "layout", 0, NULL, KERNEL,                       \
+      "how A and B lie in memory (gemm: nt, bmm: nn), or the images of conv2d (nhwc)", NULL)                           \
+    FLAG(BIAS, "bias", SWITCH, 0, 0, NO_WORDS, DEPENDS, "bias", 0, NULL, KERNEL,                                       \
+      "gemm: add a bias (on for linear)", NULL)                                                                        \
+    FLAG(QUANTIZED, "quantized", SWITCH, 0, 0, NO_WORDS, DEPENDS, "quantized", 0, NULL, KERNEL,                        \
+      "fp8, int8, fp4 gemm: operands arrive quantised; --no-quantized: quantising is part of the time", NULL)          \
+    FLAG(BATCH, "batch", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "batch", 0, "N", KERNEL, "attention, mla: sequences",    \
+      NULL)                                                                                                            \
+    FLAG(HEADS, "heads", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "heads", 0, "N", KERNEL,                           \
+      "attention, mla: query heads", NULL)                                                                             \
+    FLAG(KV_HEADS, "kv_heads", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "kv-heads", 0, "N", KERNEL,                  \
+      "attention: key and value heads [--heads]", NULL)                                                                \
+    FLAG(Q_LEN, "q_len", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "q-len", 0, "N", KERNEL,                           \
+      "attention, mla: queries per sequence; 1 is decoding", NULL)                                                     \
+    FLAG(KV_LEN, "kv_len", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "kv-len", 0, "N", KERNEL,                        \
+      "attention, mla: keys per sequence [--q-len]", NULL)                                                             \
+    FLAG(HEAD_DIM, "head_dim", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "head-dim", 0, "N", KERNEL,                  \
+      "attention: width of a head", NULL)                                                                              \
+    FLAG(V_DIM, "v_dim", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "v-dim", 0, "N", KERNEL,                           \
+      "attention, mla: width of a value head", NULL)                                                                   \
+    FLAG(WINDOW, "window", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 0, "window", 0, "N", KERNEL,                              \
+      "attention: sliding window; 0 for none", NULL)                                                                   \
+    FLAG(CAUSAL, "causal", SWITCH, 0, 0, NO_WORDS, DEPENDS, "causal", 0, NULL, KERNEL,                                 \
+      "attention, mla: a query sees only earlier keys", NULL)                                                          \
+    FLAG(KV_DTYPE, "kv_dtype", DTYPE, 0, 0, NO_WORDS, DEPENDS, "kv-dtype", 0, "DTYPE", KERNEL,                         \
+      "attention, mla: number format of the cache", NULL)                                                              \
+    FLAG(KV_LORA, "kv_lora", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 512, "kv-lora", 0, "N", KERNEL,                         \
+      "mla: width of the latent", NULL)                                                                                \
+    FLAG(ROPE_DIM, "rope_dim", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 64, "rope-dim", 0, "N", KERNEL,                       \
+      "mla: rotated part of a key", NULL)                                                                              \
+    FLAG(NOPE_DIM, "nope_dim", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 128, "nope-dim", 0, "N", KERNEL,                      \
+      "mla: unrotated part of a key", NULL)                                                                            \
+    FLAG(NAME, "name", TEXT, 0, 0, NO_WORDS, DEPENDS, "name", 0, "NAME", KERNEL,                                       \
+      "elementwise: add, gelu, ...; optimizer: adamw, ...", NULL)                                                      \
+    FLAG(INPUTS, "inputs", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "inputs", 0, "N", KERNEL,                        \
+      "elementwise: tensors read; by the operator's name", NULL)                                                       \
+    FLAG(NUMEL, "numel", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "numel", 0, "N", KERNEL,                           \
+      "elementwise: elements of the output", NULL)                                                                     \
+    FLAG(OPS_PER_ELEMENT, "ops_per_element", REAL, 0, 1e18, NO_WORDS, DEPENDS, "ops-per-element", 0, "X", KERNEL,      \
+      "elementwise: arithmetic per element", NULL)                                                                     \
+    FLAG(ROWS, "rows", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "rows", 0, "N", KERNEL,                              \
+      "softmax, layernorm, ... (row operators): rows", NULL)                                                           \
+    FLAG(COLS, "cols", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "cols", 0, "N", KERNEL, "row operators: columns",    \
+      NULL)                                                                                                            \
+    FLAG(VOCAB, "vocab", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "vocab", 0, "N", KERNEL,                           \
+      "embedding: rows of the table", NULL)                                                                            \
+    FLAG(C, "c", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "c", 'c', "N", KERNEL, "conv2d: input channels", NULL)     \
+    FLAG(H, "h", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "h", 'h', "N", KERNEL, "conv2d: height of the image",      \
+      NULL)                                                                                                            \
+    FLAG(W, "w", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "w", 'w', "N", KERNEL, "conv2d: width of the image", NULL) \
+    FLAG(R, "r", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "r", 'r', "N", KERNEL, "conv2d: height of the filter",     \
+      NULL)                                                                                                            \
+    FLAG(S, "s", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "s", 's', "N", KERNEL,                                     \
+      "conv2d: width of the filter; as high as wide", NULL)                                                            \
+    FLAG(STRIDE, "stride", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "stride", 0, "N", KERNEL,                              \
+      "conv2d: step of the filter", NULL)                                                                              \
+    FLAG(PAD, "pad", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 0, "pad", 0, "N", KERNEL, "conv2d: zeros around the image",     \
+      NULL)                                                                                                            \
+    FLAG(GROUPS, "groups", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "groups", 0, "N", KERNEL,                              \
+      "conv2d: groups of channels", NULL)                                                                              \
+    FLAG(TOKENS, "tokens", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "tokens", 0, "N", KERNEL,                        \
+      "moe: tokens routed", NULL)                                                                                      \
+    FLAG(HIDDEN, "hidden", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "hidden", 0, "N", KERNEL,                        \
+      "moe: width of the model", NULL)                                                                                 \
+    FLAG(INTER, "inter", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "inter", 0, "N", KERNEL,                           \
+      "moe: width of an expert", NULL)                                                                                 \
+    FLAG(TOPK, "topk", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "topk", 0, "N", KERNEL, "moe: experts per token",    \
+      NULL)                                                                                                            \
+    FLAG(EXPERTS, "experts", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "experts", 0, "N", KERNEL,                     \
+      "moe: experts on this GPU", NULL)                                                                                \
+    FLAG(SKEW, "skew", REAL, 0, 1e18, NO_WORDS, 0, "skew", 0, "X", KERNEL,                                             \
+      "moe: how unevenly tokens spread; 0 is evenly", NULL)                                                            \
+    FLAG(PARAMS, "params", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "params", 0, "N", KERNEL,                        \
+      "optimizer: parameters", NULL)                                                                                   \
+    FLAG(TENSORS, "tensors", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "tensors", 0, "N", KERNEL,                           \
+      "optimizer: tensors they lie in", NULL)                                                                          \
+    FLAG(BYTES, "bytes", REAL, 0, 1e18, NO_WORDS, DEPENDS, "bytes", 0, "N", KERNEL,                                    \
+      "any other operator: memory traffic", NULL)                                                                      \
+    FLAG(FLOPS, "flops", REAL, 0, 1e18, NO_WORDS, 0, "flops", 0, "N", KERNEL, "any other operator: arithmetic", NULL)  \
+    FLAG(ENGINE, "engine", WORD, 0, 0, WORDS(engine), 0, "engine", 0, NULL, KERNEL,                                    \
+      "attention, moe: whose kernel, a framework's (bare) or a serving engine's", NULL)                                \
+    FLAG(PASS, "pass", WORD, 0, 0, WORDS(pass), 0, "pass", 0, NULL, KERNEL,                                            \
+      "attention, conv2d, gemm, row operators", NULL)
+
+#define FT_KERNEL_KEYS(FLAG, PLAIN)                                                                                    \
+    PLAIN(OP, "op", TEXT, 0, 0, NO_WORDS, DEPENDS, NULL)                                                               \
+    FLAG(DTYPE, "dtype", DTYPE, 0, 0, NO_WORDS, FT_BF16, "dtype", 'd', "DTYPE", KERNEL,                                \
+      "number format of operands and arithmetic",                                                                      \
+      "`bf16`, `fp16`, `fp32` (TF32 off), `tf32`, `fp8`, `int8`, `fp4`, `fp64`")                                       \
+    FLAG(TIMING, "timing", WORD, 0, 0, WORDS(timing), 0, "timing", 0, NULL, KERNEL,                                    \
+      "device time alone, or one eager call with its launch gap",                                                      \
+      "`device`: kernel time; `op`: one eager call, its launch gap inside")
+
+#define FT_COLLECTIVE_KEYS(FLAG, PLAIN)                                                                                \
+    PLAIN(EXCHANGE, "op", TEXT, 0, 0, NO_WORDS, DEPENDS,                                                               \
+      "`all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all`, `broadcast`, `reduce`, `send_recv`")                \
+    PLAIN(EXCHANGE_BYTES, "bytes", REAL, 1, 1e15, NO_WORDS, DEPENDS,                                                   \
+      "what nccl-tests calls the size: of the whole buffer that is summed or gathered, of what one rank sends in an "  \
+      "`all_to_all`")                                                                                                  \
+    PLAIN(EXCHANGE_RANKS, "ranks", WHOLE, 2, MOST_RANKS, NO_WORDS, DEPENDS, "from 2")                                  \
+    PLAIN(EXCHANGE_STRIDE, "stride", WHOLE, 1, MOST_RANKS, NO_WORDS, 1,                                                \
+                                                                                                                       \
+           "1: how far apart the ranks are; 8 ranks 8 apart have a node each, and cross other links")\
+    PLAIN(EXCHANGE_CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS, "as [of a model](#many-gpus)")                \
+    PLAIN(EXCHANGE_SKEW, "skew", REAL, 1, 1e9, NO_WORDS, DEPENDS,                                                      \
+      "1: what the busiest rank of an `all_to_all` gets over the mean")                                                \
+    PLAIN(EXCHANGE_DTYPE, "dtype", DTYPE, 0, 0, NO_WORDS, DEPENDS,                                                     \
+      "of what is summed: single bytes (`int8`, `fp8`) take longer; left out, the interval holds both")                \
+    PLAIN(EXCHANGE_ENGINE, "engine", WORD, 0, 0, WORDS(engine), 0,                                                     \
+      "`any`, `bare`: NCCL; `trtllm`, `vllm`, `sglang`: such an engine's own all-reduce inside a node")
+
+#define FT_TRACE_KEYS(FLAG, PLAIN)                                                                                     \
+    PLAIN(TRACE_FILE, "file", TEXT, 0, 0, NO_WORDS, DEPENDS, NULL)                                                     \
+    FLAG(TRACE_ON, "on", GPU, 0, 0, NO_WORDS, DEPENDS, "on", 0, "GPU", TRACE,                                          \
+      "the GPU that recorded the trace [as the trace says]", NULL)                                                     \
+    PLAIN(TRACE_DETAIL, "detail", ANY, 0, 0, NO_WORDS, DEPENDS, NULL)
+#endif

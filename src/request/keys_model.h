@@ -1,0 +1,115 @@
+/* Keys of a request for a whole model, one row each. How a row reads is said in keys_list.h. */
+#ifndef FT_REQUEST_KEYS_MODEL_H
+#define FT_REQUEST_KEYS_MODEL_H
+
+#define FT_COMMON_KEYS(FLAG, PLAIN)                                                                                    \
+    PLAIN(ID, "id", ANY, 0, 0, NO_WORDS, DEPENDS, "any scalar, given back as it came")                                 \
+    PLAIN(TASK, "task", WORD, 0, 0, WORDS(ask), 0,                                                                     \
+      "`train`: one step; `forward`: all logits, no cache, no loss; `prefill`: writes the cache, the last token's "    \
+      "logits; `decode`: one token for every sequence of the batch; `memory`: the memory of a training step, or of "   \
+      "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
+      "exchange](#a-collective-request)")                                                                              \
+    FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
+      KERNEL | VALIDATE | STEPS | INFER | LARGEST | TRACE,                                                             \
+      "catalogue name or spec file; give it again for several GPUs",                                                   \
+      "catalogue name, path of a spec file, or a spec object ([devices](devices.md))")                                 \
+    FLAG(QUANTILE, "quantile", REAL, 0.5, 0.99, NO_WORDS, 0.9, "quantile", 'q', "X",                                   \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE,                                                               \
+      "share of cases that the interval should cover, 0.5 to 0.99",                                                    \
+      "0.9: the share of cases that `low_ms`–`high_ms` should cover, 0.5 to 0.99")
+
+#define FT_MODEL_KEYS(FLAG, PLAIN)                                                                                     \
+    PLAIN(MODEL, "model", ANY, 0, 0, NO_WORDS, DEPENDS,                                                                \
+      "catalogue name (`foretell models`), path of a `config.json`, of its folder or of a [graph file](graph.md), or " \
+      "the object of either")                                                                                          \
+    FLAG(MICRO_BATCH, "batch", WHOLE, 1, LARGEST_SIZE, NO_WORDS, 1, "micro-batch-size", 'b', "N", STEPS | LARGEST,     \
+      "sequences (or images) per GPU and micro-batch; also --batch",                                                   \
+      "1: sequences or images of one micro-batch")                                                                     \
+    FLAG(GLOBAL_BATCH, "global_batch", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "global-batch-size", 0, "N",         \
+      STEPS | LARGEST, "sequences per step over all GPUs; micro-batches add up their gradients",                       \
+      "sequences per step over all GPUs, a multiple of `batch` × `dp`: gradients are accumulated")                     \
+    FLAG(SEQ, "seq", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "seq", 's', "N", STEPS | LARGEST,                      \
+      "tokens per sequence [the model's own, at most 4096]",                                                           \
+      "tokens of a sequence; for `decode` those already in the cache; both sides of an encoder–decoder; ignored for "  \
+      "images. Left out: the model's own length, at most 4096")                                                        \
+    FLAG(MODEL_DTYPE, "dtype", WORD, 0, 0, WORDS(recipe), 0, "dtype", 'd', NULL, STEPS | INFER | LARGEST,              \
+      "number format; amp_*: fp32 weights, low-precision arithmetic",                                                  \
+      "`bf16`, `fp16`, `fp32` (TF32 off), `tf32`, `fp8`, `int8`, `fp4`, `fp64`; `amp_bf16`, `amp_fp16`: fp32 "         \
+      "weights, low-precision arithmetic")                                                                             \
+    FLAG(WEIGHTS_DTYPE, "weights_dtype", WORD, 0, 0, WORDS(stored), DEPENDS, "weights-dtype", 0, NULL,                 \
+      TRAIN | INFER | LARGEST, "weights stored in another format: quantised inference, QLoRA",                         \
+      "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`,                                                    \
+      `mxfp4`: how weights are stored; the dtype's when "                                                              \
+      "left out")                                                                                                      \
+    FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST,             \
+      "number format of the cache",                                                                                    \
+      "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`: of the cache; the dtype's when left out, 16 bits where that is "  \
+      "below")                                                                                                         \
+    FLAG(CACHE, "cache", WORD, 0, 0, WORDS(cache), 0, "cache", 0, NULL, INFER,                                         \
+      "keys and values as serving engines keep them, preallocated, or grown by concatenation",                         \
+      "`paged`, `static`, `dynamic` (grows by concatenation, as plain `transformers` does)")                           \
+    FLAG(ATTENTION, "attention", WORD, 0, 0, WORDS(attention), 0, "attention", 0, NULL, STEPS | INFER | LARGEST,       \
+      "one kernel, separate products and softmax, as the framework picks, or FlashAttention's of 2022 or 2023",        \
+      "`flash` (the FlashAttention package; its second generation up to Hopper, what was made for it on data-centre "  \
+      "Blackwell), `flash1` (its first, of 2022, or the one in Triton), `flash2` (its second on every GPU), `eager`, " \
+      "`sdpa` (as PyTorch picks)")                                                                                     \
+    FLAG(EXECUTION, "execution", WORD, 0, 0, WORDS(execution), 0, "execution", 'x', NULL, STEPS | LARGEST,             \
+      "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host",                            \
+      "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host)")                                   \
+    FLAG(COMPILE_SCOPE, "compile_scope", WORD, 0, 0, WORDS(scope), 0, "compile-scope", 0, NULL, STEPS | LARGEST,       \
+      "of compile: the whole model with its loss, or every layer by itself (as with FSDP)",                            \
+      "of `compile`: `model` (with its loss), `layers` (each by itself, the rest eager), `auto`: layers under FSDP "   \
+      "(`zero` 3), else the model")                                                                                    \
+    FLAG(FUSIONS, "fusions", WORD, 0, 0, WORDS(fusion), 0, "fusions", 0, NULL, STEPS | LARGEST,                        \
+      "of fused: with what NVIDIA's recipes add to Megatron-Core's defaults, or without",                              \
+      "of `fused`: `recipe`: also what NVIDIA's recipes turn on beyond Megatron-Core's defaults, the rotary kernels "  \
+      "of latent attention (`apply_rope_fusion` with `enable_experimental`) and the router's (`moe_router_fusion`); "  \
+      "`plain`: without them")                                                                                         \
+    FLAG(OPTIMIZER, "optimizer", WORD, 0, 0, WORDS(optimizer), 0, "optimizer", 0, NULL, STEPS | LARGEST,               \
+      "none: forward and backward alone",                                                                              \
+      "`adamw`, `adamw_foreach`, `adamw_8bit`, `adafactor`, `sgd`, `sgd_momentum`, `muon`, `none`")                    \
+    FLAG(MASTER_WEIGHTS, "master_weights", SWITCH, 0, 0, NO_WORDS, 0, "master-weights", 0, NULL, STEPS | LARGEST,      \
+      "fp32 copies of low-precision weights (the Megatron recipe)",                                                    \
+      "false; true: fp32 copies of low-precision weights (the Megatron recipe)")                                       \
+    FLAG(RECOMPUTE, "recompute", WORD, 0, 0, WORDS(recompute), 0, "recompute", 0, NULL, STEPS | LARGEST,               \
+      "activations computed again in the backward pass",                                                               \
+      "`none`, `selective` (of each layer attention and every other product are kept; with `fused` all but "           \
+      "attention's scores), `full` ([what runs again](models/graph.md#backward))")                                     \
+    FLAG(RECOMPUTE_MODULES, "recompute_modules", NAMES, 0, 0, WORDS(module), DEPENDS, "recompute-modules", 0,          \
+      "NAME,...",                                                                                                      \
+      STEPS | LARGEST,                                                                                                 \
+      "of fused: what of a layer runs again, by Megatron-Core's names: core_attn, layernorm, moe_act, mlp, ...",       \
+      "left out: what `selective` is; of `fused`, an array of Megatron-Core's names, which asks for `selective`: "     \
+      "`core_attn`, `layernorm`, `moe_act`, `mla_up_proj`, `mlp`, `moe`, `shared_experts` run again, the rest is "     \
+      "kept. Left alone where `recompute` is `none` or `full`")                                                        \
+    FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN,                             \
+      "train adapters of this rank alone", "0; adapters of this rank alone are trained")                               \
+    FLAG(CLIP_GRAD, "clip_grad", SWITCH, 0, 0, NO_WORDS, 0, "clip-grad", 0, NULL, STEPS,                               \
+      "clip the norm of the gradients", "false; true: the norm of the gradients is clipped")                           \
+    FLAG(HOST, "host", ANY, 0, 0, NO_WORDS, DEPENDS, "host", 0, "NAME|FILE", STEPS | INFER,                            \
+      "the host that issues the kernels: a name of data/hosts or a file like those [h200_vm]",                         \
+      "the shipped `h200_vm`, or another name of `data/hosts`, the path of a file or its object: what operators, "     \
+      "passes, wrappers and launches cost the host ([hosts](models/host.md#another-host)); the answer then has its "   \
+      "name, `\"host\"`")                                                                                              \
+    FLAG(HOST_US, "host_us_per_op", REAL, 0, 1e6, NO_WORDS, DEPENDS, "host-us-per-op", 0, "X", STEPS | INFER,          \
+      "host cost of one eager operator", "host cost of one eager operator, in place of the modelled one")              \
+    FLAG(IMAGE_LAYOUT, "layout", WORD, 0, 0, WORDS(image), 0, "layout", 0, NULL, TRAIN | INFER,                        \
+      "how images lie in memory: channels last, or first",                                                             \
+      "`nhwc` (channels last), `nchw`: how a ResNet's images lie in memory; other models have their own")              \
+    FLAG(READ_AS, "read_as", TEXT, 0, 0, NO_WORDS, DEPENDS, "read-as", 0, "TYPE", STEPS | INFER | MODELS,              \
+      "read an unknown model_type as this known one",                                                                  \
+      "a known `model_type` (`foretell models --types`) to read an unknown one as")                                    \
+    PLAIN(PARALLEL, "parallel", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                      \
+      "left out: one GPU. `{\"dp\": 1, \"tp\": 1, \"pp\": 1, \"vpp\": 1, \"cp\": 1, \"ep\": 1, \"zero\": 0, \"sp\": "  \
+      "false, \"schedule\": \"1f1b\"}` and more, [below](#many-gpus)")                                                 \
+    PLAIN(CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                        \
+      "left out: the GPU's usual node and network. `{\"nodes\": 8, \"gpus_per_node\": 8, \"interconnect\": "           \
+      "\"ib_ndr400\"}` and more, [below](#many-gpus)")                                                                 \
+    PLAIN(DETAIL, "detail", WORD, 0, 0, WORDS(detail), 0, "`summary`, `layers`, `kernels`")                            \
+    PLAIN(ADVICE, "advice", SWITCH, 0, 0, NO_WORDS, 0,                                                                 \
+      "false; true: what to change, with verdicts and findings (some thirty forecasts more)")                          \
+    PLAIN(TECHNIQUES, "techniques", SWITCH, 0, 0, NO_WORDS, 0,                                                         \
+      "false; true: what each technique does to time and memory")                                                      \
+    PLAIN(LOADER, "loader", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                          \
+      "left out: samples are there in time. `{\"workers\": 4, \"worker_ms\": 8}` and more, [below](#input)")
+#endif
