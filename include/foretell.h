@@ -1,21 +1,34 @@
 /* foretell.h: the public interface of libforetell, readable from top to bottom.
  *
- * The common case is three calls:
+ * The common case is five calls:
  *
  *     ft_context *ft;
+ *     ft_session *session;
  *     ft_error err;
+ *     const char *request = "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":4096,\"n\":4096,\"k\":4096,\"gpu\":\"h100_sxm\"}";
  *     if (ft_open(&ft, NULL, &err) != FT_OK) return complain(err.message);
- *     char *answer = ft_answer(ft, "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":4096,"
- *                                  "\"n\":4096,\"k\":4096,\"gpu\":\"h100_sxm\"}");
- *     puts(answer);              // {"ok":true,"ms":0.21,"low_ms":0.2,"high_ms":0.22,...}
- *     free(answer);
+ *     if (ft_session_open(&session, ft, &err) != FT_OK) return complain(err.message);
+ *     puts(ft_session_answer(session, request, strlen(request), NULL)); // {"ok":true,"ms":0.21,"low_ms":0.2,...}
+ *     ft_session_close(session);
  *     ft_close(ft);
  *
- * Ownership. What a function hands back through `char *` belongs to the caller and is released with
- * free(). Pointers inside structs (names, sources) belong to the context and live until ft_close().
+ * Contexts and sessions. A context is a predictor and a catalogue of devices: expensive to open, read-only
+ * afterwards. A session is the memory of one thread: devices and models that requests spelled out, kernels that were
+ * forecast, room to build graphs in. Equal requests get equal answers from every session, old or new; an old one is
+ * only faster. Use a session as you would a ZSTD_CCtx: one for each thread, kept as long as there is work.
  *
- * Threads. An ft_context is read-only after ft_open(): any number of threads may forecast with it.
- * The library prints nothing, reads no environment variable and keeps no mutable global.
+ * Threads. Any number of threads may use one context at the same time. A session is for one thread at a time. Structs
+ * of yours may be shared as you share any other memory. The library keeps no mutable global, prints nothing, reads no
+ * environment variable, starts no thread and never exits.
+ *
+ * Ownership. Said beside every function. In short: what comes back as `char *` is yours, release it with free();
+ * what comes back as `const char *` is the library's and lives as long as it says there; structs are copied into
+ * memory of yours, and pointers inside them live until ft_close().
+ *
+ * Growth. Structs may get more members at their end. Functions that take or fill one are macros that hand over its
+ * size as your compiler saw it, as zlib's deflateInit does, so that a program keeps working with a newer library:
+ * what it does not know is left out. Languages without macros call the function behind it, which ends in `_sized`.
+ * Fill structs by their init function first; members you have not heard of are then what they should be.
  *
  * Units stand in names: _ms, _us, _bytes, _gbps (10^9 bytes per second), _tflops (10^12 per second).
  */
@@ -31,7 +44,12 @@ extern "C" {
 #endif
 
 #define FT_VERSION "0.1.0"
+#define FT_VERSION_NUMBER 100 /* 10000 * major + 100 * minor + patch */
 #define FT_API __attribute__((visibility("default")))
+
+/* Of the library that runs, which may be newer than this header. The text is static. */
+FT_API const char *ft_version(void);
+FT_API int ft_version_number(void);
 
 /* -- errors ------------------------------------------------------------------------------------ */
 
@@ -66,6 +84,7 @@ typedef struct ft_error {
     int line, column;   /* 1-based; 0 when unknown */
 } ft_error;
 
+/* Static text; "?" and 4 for what is no status. Functions take NULL for `err` where nobody wants to know. */
 FT_API const char *ft_status_name(ft_status s);   /* "unknown_name" */
 FT_API int ft_status_exit(ft_status s);           /* 0, 2, 3 or 4 */
 
@@ -89,9 +108,9 @@ typedef enum ft_dtype {
     FT_DTYPE_COUNT
 } ft_dtype;
 
-FT_API const char *ft_dtype_name(ft_dtype d);
-FT_API double ft_dtype_bytes(ft_dtype d);
-FT_API bool ft_dtype_parse(const char *name, ft_dtype *out);
+FT_API const char *ft_dtype_name(ft_dtype d);                /* static; "?" for what is no format */
+FT_API double ft_dtype_bytes(ft_dtype d);                    /* 0 for what is no format */
+FT_API bool ft_dtype_parse(const char *name, ft_dtype *out); /* false, and *out as it was: nobody's name */
 
 /* -- devices ----------------------------------------------------------------------------------- */
 
@@ -251,22 +270,63 @@ typedef struct ft_options {
     const char *calibration; /* NULL: none; a file of `foretell fit --calibrate`, made on the same predictor */
 } ft_options;
 
-FT_API ft_status ft_open(ft_context **out, const ft_options *options, ft_error *err);
+FT_API void ft_options_init_sized(ft_options *options, size_t size);
+#define ft_options_init(options) ft_options_init_sized(options, sizeof(ft_options))
+
+/* *out is yours: close it with ft_close. NULL options are the defaults; nothing of them is kept. */
+FT_API ft_status ft_open_sized(ft_context **out, const ft_options *options, size_t options_size, ft_error *err);
+#define ft_open(out, options, err) ft_open_sized(out, options, sizeof(ft_options), err)
+/* After its sessions were closed. NULL is nothing to close. */
 FT_API void ft_close(ft_context *ft);
 
-/* The JSON door: one request object in, one answer object out (both described in docs/interface.md): one kernel, or a
- * whole model: {"task":"train","model":"llama-3-8b","gpu":"h100_sxm","batch":2,"seq":4096}.
- * Never NULL except when memory is exhausted; errors come back as {"ok":false,"error":{...}}. */
+/* -- the JSON door ----------------------------------------------------------------------------- */
+
+/* One request object in, one answer object out (both described in docs/interface.md): one kernel, a whole model, or a
+ * question that takes several: {"task":"train","model":"llama-3-8b","gpu":"h100_sxm","batch":2,"seq":4096}. Errors are
+ * answers too: {"ok":false,"error":{...}}. */
+typedef struct ft_session ft_session;
+
+/* *out is yours: close it with ft_session_close before the context, which it uses. */
+FT_API ft_status ft_session_open(ft_session **out, const ft_context *ft, ft_error *err);
+FT_API void ft_session_close(ft_session *session); /* NULL is nothing to close */
+/* `request` has `length` bytes and need not end in a zero. The answer ends in one, its length without it goes to
+ * *answer_length unless that is NULL; it belongs to the session and lives until its next answer. NULL: out of memory;
+ * the session is as good as before. */
+FT_API const char *ft_session_answer(ft_session *session, const char *request, size_t length, size_t *answer_length);
+
+/* The same in one call, with a session that lasts as long: simpler, and slower by what it would have remembered. The
+ * answer is yours: free() it. NULL: out of memory. */
 FT_API char *ft_answer(const ft_context *ft, const char *request);
 
-/* The typed door. `name` is a catalogue name or the path of a spec file; the device is copied. */
-FT_API ft_status ft_device_find(const ft_context *ft, const char *name, ft_device *out, ft_error *err);
-FT_API size_t ft_device_count(const ft_context *ft);
-FT_API ft_status ft_device_at(const ft_context *ft, size_t index, ft_device *out, ft_error *err);
+/* -- the typed door ---------------------------------------------------------------------------- */
 
-FT_API ft_status ft_op_check(const ft_op *op, const ft_device *device, ft_error *err);
-FT_API ft_status ft_kernel(const ft_context *ft, const ft_device *device, const ft_op *op, ft_forecast *out,
-                           ft_error *err);
+/* Devices are copied into *out. `name` is a catalogue name or the path of a spec file; `spec` a spec object as JSON
+ * (docs/devices.md) of `length` bytes. */
+FT_API ft_status ft_device_find_sized(const ft_context *ft, const char *name, ft_device *out, size_t size,
+                                      ft_error *err);
+FT_API ft_status ft_device_read_sized(const ft_context *ft, const char *spec, size_t length, ft_device *out,
+                                      size_t size, ft_error *err);
+FT_API size_t ft_device_count(const ft_context *ft);
+FT_API ft_status ft_device_at_sized(const ft_context *ft, size_t index, ft_device *out, size_t size, ft_error *err);
+#define ft_device_find(ft, name, out, err) ft_device_find_sized(ft, name, out, sizeof(ft_device), err)
+#define ft_device_read(ft, spec, length, out, err) ft_device_read_sized(ft, spec, length, out, sizeof(ft_device), err)
+#define ft_device_at(ft, index, out, err) ft_device_at_sized(ft, index, out, sizeof(ft_device), err)
+
+/* An operator by the name that JSON requests give it ("gemm", "bmm", "attention", "gelu", "softmax", "adamw_fused"),
+ * with every member as such a request leaves it: bf16, forward, layout nt, one group. Sizes are then yours to fill; a
+ * name nobody knows is FT_OP_OTHER, forecast from its bytes. `name` is not copied: it must outlive the operator. */
+FT_API void ft_op_init_sized(ft_op *op, size_t size, const char *name);
+#define ft_op_init(op, name) ft_op_init_sized(op, sizeof(ft_op), name)
+
+/* Nothing is trusted: whatever the structs hold, the answer is a forecast or an error that says which member is wrong
+ * in `where`. */
+FT_API ft_status ft_op_check_sized(const ft_op *op, size_t op_size, const ft_device *device, size_t device_size,
+                                   ft_error *err);
+FT_API ft_status ft_kernel_sized(const ft_context *ft, const ft_device *device, size_t device_size, const ft_op *op,
+                                 size_t op_size, ft_forecast *out, size_t out_size, ft_error *err);
+#define ft_op_check(op, device, err) ft_op_check_sized(op, sizeof(ft_op), device, sizeof(ft_device), err)
+#define ft_kernel(ft, device, op, out, err) \
+    ft_kernel_sized(ft, device, sizeof(ft_device), op, sizeof(ft_op), out, sizeof(ft_forecast), err)
 
 #ifdef __cplusplus
 }

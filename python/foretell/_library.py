@@ -1,8 +1,9 @@
 """libforetell by ctypes: the JSON door of foretell.h and nothing else.
 
-Only ``ft_open``, ``ft_answer``, ``ft_close`` are called, so that the two structs below are all of the ABI that has to
-agree. ctypes lets go of the interpreter lock for the length of a call, and a context is read-only after it was opened:
-any number of threads may ask at once. One context per predictor and calibration lives as long as the process.
+Only contexts and sessions are used, so that the two structs below are all of the ABI that has to agree. ctypes lets go
+of the interpreter lock for the length of a call, and a context is read-only after it was opened: any number of threads
+may ask at once, each with a session of its own, which remembers models and kernels from one request to the next and
+ends with its thread. One context per predictor and calibration lives as long as the process.
 """
 
 from __future__ import annotations
@@ -56,21 +57,45 @@ class _Library:
         except OSError as error:
             raise NotFoundError(f"cannot load libforetell: {error}", where=os.fspath(path)) from None
         self.path = path
-        self.free = ctypes.CDLL(None).free
-        self.free.argtypes = [ctypes.c_void_p]
-        self.free.restype = None
         try:
-            self.open = self.native.ft_open
-            self.answer = self.native.ft_answer
+            self.open = self.native.ft_open_sized
+            self.session_open = self.native.ft_session_open
+            self.session_close = self.native.ft_session_close
+            self.session_answer = self.native.ft_session_answer
             self.status_name = self.native.ft_status_name
         except AttributeError as error:
             raise NotFoundError(f"this is not libforetell: {error}", where=os.fspath(path)) from None
-        self.open.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(_Options), ctypes.POINTER(_Error)]
+        handle, error, size = ctypes.c_void_p, ctypes.POINTER(_Error), ctypes.c_size_t
+        self.open.argtypes = [ctypes.POINTER(handle), ctypes.POINTER(_Options), size, error]
         self.open.restype = ctypes.c_int
-        self.answer.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-        self.answer.restype = ctypes.c_void_p
+        self.session_open.argtypes = [ctypes.POINTER(handle), handle, error]
+        self.session_open.restype = ctypes.c_int
+        self.session_close.argtypes = [handle]
+        self.session_close.restype = None
+        self.session_answer.argtypes = [handle, ctypes.c_char_p, size, ctypes.POINTER(size)]
+        self.session_answer.restype = ctypes.c_void_p
         self.status_name.argtypes = [ctypes.c_int]
         self.status_name.restype = ctypes.c_char_p
+
+
+class _Session:
+    """An open ``ft_session``: of one thread, which closes it when it ends."""
+
+    def __init__(self, native: _Library, context: ctypes.c_void_p) -> None:
+        self._native = native
+        self._handle = ctypes.c_void_p()
+        if native.session_open(ctypes.byref(self._handle), context, None) != 0:
+            raise MemoryError("libforetell is out of memory")
+
+    def __del__(self) -> None:
+        self._native.session_close(self._handle)
+
+    def answer(self, request: bytes) -> bytes:
+        length = ctypes.c_size_t()
+        pointer = self._native.session_answer(self._handle, request, len(request), ctypes.byref(length))
+        if not pointer:
+            raise MemoryError("libforetell is out of memory")
+        return ctypes.string_at(pointer, length.value)
 
 
 class Context:
@@ -79,12 +104,15 @@ class Context:
     def __init__(self, native: _Library, settings: Settings) -> None:
         self._native = native
         self._handle = ctypes.c_void_p()
+        self._of_thread = threading.local()
         options = _Options(
             predictor=settings.predictor.encode() if settings.predictor else None,
             calibration=settings.calibration.encode() if settings.calibration else None,
         )
         error = _Error()
-        status = native.open(ctypes.byref(self._handle), ctypes.byref(options), ctypes.byref(error))
+        status = native.open(
+            ctypes.byref(self._handle), ctypes.byref(options), ctypes.sizeof(options), ctypes.byref(error)
+        )
         if status != 0:
             code = native.status_name(status)
             raise Error(
@@ -99,16 +127,11 @@ class Context:
             text = json.dumps(request, allow_nan=False, ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
             raise Error(f"the request is not JSON: {error}", code="syntax") from None
-        if b"\0" in text:
-            raise Error("the request holds a zero byte", code="syntax")
-        pointer = self._native.answer(self._handle, text)
-        if not pointer:
-            raise MemoryError("libforetell is out of memory")
-        try:
-            told: dict[str, Any] = json.loads(ctypes.string_at(pointer))
-            return told
-        finally:
-            self._native.free(pointer)
+        session: _Session | None = getattr(self._of_thread, "session", None)
+        if session is None:
+            session = self._of_thread.session = _Session(self._native, self._handle)
+        told: dict[str, Any] = json.loads(session.answer(text))
+        return told
 
 
 _lock = threading.Lock()

@@ -18,4 +18,7 @@ ft_status ft__catalogue_find(const char *name, ft_device *out, ft_error *err); /
 
 /* A name or a path ("./my.json", anything with a slash or ending in .json). */
 ft_status ft__device_open(const char *name_or_path, ft_device *out, ft_text *warnings, ft_error *err);
+
+/* Can the physics be asked about a struct that nobody read from a spec? `where` names the member that it cannot. */
+ft_status ft__device_figures(const ft_device *d, ft_error *err);
 #endif

@@ -1,43 +1,11 @@
-/* foretell.c: the public interface on top of the rooms. A request comes in, an answer goes out. */
-#include "foretell.h"
-
-#include <string.h>
-
+/* answer.c: a request comes in, an answer goes out. */
 #include "api/answer.h"
+
 #include "base/json.h"
-#include "graph/operator.h"
-#include "kernel/kernel.h"
 #include "report/json/answer.h"
 #include "report/json/answer_collective.h"
 #include "report/json/answer_step.h"
 #include "report/text/trace_screen.h"
-
-ft_status ft_open(ft_context **out, const ft_options *options, ft_error *err)
-{
-    return ft__context_open(out, options, err);
-}
-
-void ft_close(ft_context *ft) { ft__context_close(ft); }
-
-ft_status ft_device_find(const ft_context *ft, const char *name, ft_device *out, ft_error *err)
-{
-    return ft__context_device(ft, name, out, err);
-}
-
-size_t ft_device_count(const ft_context *ft) { return ft__context_device_count(ft); }
-
-ft_status ft_device_at(const ft_context *ft, size_t index, ft_device *out, ft_error *err)
-{
-    return ft__context_device_at(ft, index, out, err);
-}
-
-ft_status ft_op_check(const ft_op *op, const ft_device *device, ft_error *err) { return ft__op_check(op, device, err); }
-
-ft_status ft_kernel(const ft_context *ft, const ft_device *device, const ft_op *op, ft_forecast *out, ft_error *err)
-{
-    FT_TRY(ft__op_check(op, device, err));
-    return ft__context_forecast(ft, device, op, ft__context_quantile(ft), out, err);
-}
 
 /* -- answers ----------------------------------------------------------------------------------- */
 
@@ -115,36 +83,4 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
     }
     if (status != FT_OK) ft__answer_error(out, id, &err, line);
     json_decref(document);
-}
-
-char *ft_answer(const ft_context *ft, const char *request)
-{
-    ft_text out = {0};
-    ft_scratch scratch = {0};
-    ft__answer(ft, &scratch, request ? request : "", request ? strlen(request) : 0, 0, &out);
-    ft__scratch_free(&scratch);
-    if (out.failed) {
-        ft__text_free(&out);
-        return NULL;
-    }
-    return out.at;
-}
-
-const char *ft_bound_name(ft_bound b)
-{
-    static const char *const names[] = {[FT_COMPUTE] = "compute",
-                                        [FT_MEMORY] = "memory",
-                                        [FT_OVERHEAD] = "overhead",
-                                        [FT_COMMUNICATION] = "communication"};
-    return (unsigned)b < sizeof names / sizeof *names ? names[b] : "?";
-}
-
-const char *ft_source_name(ft_source s)
-{
-    static const char *const names[] = {[FT_LEARNED] = "learned",
-                                        [FT_CALIBRATED] = "calibrated",
-                                        [FT_SIBLING] = "sibling",
-                                        [FT_PHYSICS] = "physics",
-                                        [FT_ROOFLINE] = "roofline"};
-    return (unsigned)s < sizeof names / sizeof *names ? names[s] : "?";
 }

@@ -1,0 +1,42 @@
+/* context.c: opening and closing, and what things are called. */
+#include "study/context.h"
+
+#include <string.h>
+
+#include "api/grow.h"
+
+const char *ft_version(void) { return FT_VERSION; }
+
+int ft_version_number(void) { return FT_VERSION_NUMBER; }
+
+void ft_options_init_sized(ft_options *options, size_t size) { memset(options, 0, size); }
+
+ft_status ft_open_sized(ft_context **out, const ft_options *options, size_t options_size, ft_error *err)
+{
+    ft_options own = {0};
+    if (!out) return ft__fail(err, FT_E_USAGE, "ft_open needs a place for the context");
+    *out = NULL;
+    if (options) FT_TRY(ft__take_struct(&own, sizeof own, options, options_size, "options", err));
+    return ft__context_open(out, &own, err);
+}
+
+void ft_close(ft_context *ft) { ft__context_close(ft); }
+
+const char *ft_bound_name(ft_bound b)
+{
+    static const char *const names[] = {[FT_COMPUTE] = "compute",
+                                        [FT_MEMORY] = "memory",
+                                        [FT_OVERHEAD] = "overhead",
+                                        [FT_COMMUNICATION] = "communication"};
+    return (unsigned)b < sizeof names / sizeof *names ? names[b] : "?";
+}
+
+const char *ft_source_name(ft_source s)
+{
+    static const char *const names[] = {[FT_LEARNED] = "learned",
+                                        [FT_CALIBRATED] = "calibrated",
+                                        [FT_SIBLING] = "sibling",
+                                        [FT_PHYSICS] = "physics",
+                                        [FT_ROOFLINE] = "roofline"};
+    return (unsigned)s < sizeof names / sizeof *names ? names[s] : "?";
+}

@@ -1,0 +1,43 @@
+/* figures.c: a device that a program filled in by itself.
+ *
+ * Specs are checked when they are read (spec.c, check.c). A struct may hold anything: texts that do not end, formats
+ * of NaN TFLOP/s, no SMs at all. What the physics divides by must be there; the rest may be zero, which means that
+ * nobody knows. */
+#include <string.h>
+
+#include "device/fields.h"
+#include "device/gpu.h"
+
+static ft_status text_ok(const char *name, const char *text, size_t room, ft_error *err)
+{
+    if (memchr(text, 0, room)) return FT_OK;
+    return ft__fail_at(err, FT_E_SPEC, name, 0, 0, "a device's \"%s\" must end within %zu bytes", name, room);
+}
+
+static ft_status number_ok(const char *name, double value, ft_error *err)
+{
+    static const char *const needed[] = {"sms",        "lanes_per_sm", "boost_mhz", "tdp_w",           "process_nm",
+                                         "memory_gib", "memory_gbps",  "l2_mib",    "smem_kib_per_sm", "pcie_gbps"};
+    bool positive = false;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) positive = positive || !strcmp(needed[i], name);
+    if (value >= 0 && value <= 1e9 && (!positive || value > 0)) return FT_OK;
+    return ft__fail_at(err, FT_E_SPEC, name, 0, 0, "a device's \"%s\" must be %s 0 and at most 1e9, got %g", name,
+                       positive ? "above" : "at least", value);
+}
+
+static ft_status rates_ok(const char *name, const double *rates, ft_error *err)
+{
+    for (int i = 0; i < FT_DTYPE_COUNT; i++) FT_TRY(number_ok(name, rates[i], err));
+    return FT_OK;
+}
+
+ft_status ft__device_figures(const ft_device *d, ft_error *err)
+{
+#define TEXT(field) FT_TRY(text_ok(#field, d->field, sizeof d->field, err));
+#define WHOLE(field) FT_TRY(number_ok(#field, (double)d->field, err));
+#define FIGURE(field) FT_TRY(number_ok(#field, d->field, err));
+#define RATES(field) FT_TRY(rates_ok(#field, d->field, err));
+    FT_DEVICE_FIELDS(TEXT, WHOLE, FIGURE, RATES)
+    if (d->peak_tflops[FT_FP32] > 0) return FT_OK;
+    return ft__fail_at(err, FT_E_SPEC, "peak_tflops", 0, 0, "a device's \"peak_tflops\" of fp32 must be above 0");
+}

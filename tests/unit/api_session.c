@@ -1,0 +1,171 @@
+/* Sessions: equal requests get equal answers from every session, an old one is only faster; eight threads with a session
+ * each share one context. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "failing_alloc.h"
+
+static ft_context *ft;
+
+static int open_context(void **state)
+{
+    (void)state;
+    return ft_open(&ft, NULL, NULL) == FT_OK ? 0 : -1;
+}
+
+static int close_context(void **state)
+{
+    (void)state;
+    ft_close(ft);
+    return 0;
+}
+
+static const char *const requests[] = {
+    "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":4096,\"n\":4096,\"k\":4096,\"gpu\":\"h100_sxm\"}",
+    "{\"task\":\"train\",\"model\":\"gpt2\",\"batch\":4,\"seq\":512,\"gpu\":\"a100_sxm_80gb\",\"advice\":true}",
+    "{\"task\":\"decode\",\"model\":\"llama-3-8b\",\"batch\":4,\"seq\":512,\"gpu\":\"l40s\"}",
+    "{\"task\":\"train\",\"model\":\"mixtral-8x7b\",\"batch\":1,\"seq\":512,\"gpu\":{\"base\":\"h100_sxm\",\"name\":"
+    "\"mine\","
+    "\"memory_gib\":200},\"parallel\":{\"tp\":2,\"dp\":4}}",
+    "{\"task\":\"collective\",\"op\":\"all_reduce\",\"bytes\":1e8,\"ranks\":8,\"gpu\":\"h100_sxm\"}",
+    "{\"task\":\"train\",\"model\":\"no such model\",\"gpu\":\"h100_sxm\"}",
+    "{\"task\":",
+    "",
+};
+enum { REQUESTS = sizeof requests / sizeof *requests, THREADS = 8, ROUNDS = 3 };
+
+static void an_old_session_answers_as_a_new_one(void **state)
+{
+    (void)state;
+    ft_session *old = NULL;
+    assert_int_equal(FT_OK, ft_session_open(&old, ft, NULL));
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < REQUESTS; i++) {
+            size_t length = 0;
+            char *alone = ft_answer(ft, requests[i]);
+            const char *kept = ft_session_answer(old, requests[i], strlen(requests[i]), &length);
+            assert_string_equal(alone, kept);
+            assert_int_equal(strlen(kept), length);
+            free(alone);
+        }
+    ft_session_close(old);
+    ft_session_close(NULL);
+}
+
+static void a_request_ends_where_its_length_says(void **state)
+{
+    (void)state;
+    ft_session *s = NULL;
+    assert_int_equal(FT_OK, ft_session_open(&s, ft, NULL));
+    char text[256];
+    size_t length = strlen(requests[0]);
+    memcpy(text, requests[0], length);
+    strcpy(text + length, "} and more");
+    assert_non_null(strstr(ft_session_answer(s, text, length, NULL), "\"ok\":true"));
+    assert_non_null(strstr(ft_session_answer(s, text, length + 4, NULL), "\"ok\":false"));
+    assert_non_null(strstr(ft_session_answer(s, NULL, 17, NULL), "\"ok\":false"));
+    ft_session_close(s);
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+    (void)state;
+    ft_session *s = NULL;
+    ft_error err = {0};
+    assert_int_equal(FT_E_USAGE, ft_session_open(&s, NULL, &err));
+    assert_null(s);
+    assert_int_equal(FT_E_USAGE, ft_session_open(NULL, ft, NULL));
+    assert_string_equal(FT_VERSION, ft_version());
+    assert_int_equal(FT_VERSION_NUMBER, ft_version_number());
+}
+
+static char *copy_of(const char *text)
+{
+    char *copy = malloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+typedef struct asker {
+    pthread_t thread;
+    char *answers[REQUESTS];
+} asker;
+
+static void *ask_all(void *context)
+{
+    asker *a = context;
+    ft_session *s = NULL;
+    if (ft_session_open(&s, ft, NULL) != FT_OK) return NULL;
+    for (int round = 0; round < ROUNDS; round++)
+        for (int i = 0; i < REQUESTS; i++) {
+            const char *answer = ft_session_answer(s, requests[i], strlen(requests[i]), NULL);
+            free(a->answers[i]);
+            a->answers[i] = answer ? copy_of(answer) : NULL;
+        }
+    ft_session_close(s);
+    return NULL;
+}
+
+static void eight_threads_share_a_context(void **state)
+{
+    (void)state;
+    asker askers[THREADS] = {0};
+    for (int t = 0; t < THREADS; t++) assert_int_equal(0, pthread_create(&askers[t].thread, NULL, ask_all, &askers[t]));
+    for (int t = 0; t < THREADS; t++) pthread_join(askers[t].thread, NULL);
+    for (int i = 0; i < REQUESTS; i++) {
+        char *alone = ft_answer(ft, requests[i]);
+        for (int t = 0; t < THREADS; t++) {
+            assert_string_equal(alone, askers[t].answers[i]);
+            free(askers[t].answers[i]);
+        }
+        free(alone);
+    }
+}
+
+/* Wherever memory ends, the session says so and goes on. */
+static ft_status ask_twice(void *context)
+{
+    ft_session *s = NULL;
+    const char *request = context;
+    FT_TRY(ft_session_open(&s, ft, NULL));
+    const char *answer = ft_session_answer(s, request, strlen(request), NULL);
+    ft_status status = !answer || strstr(answer, "out_of_memory") ? FT_E_MEMORY : FT_OK;
+    if (status == FT_OK && !strstr(answer, "\"ok\":true")) fail_msg("%s", answer);
+    failing_alloc_at(0, false);
+    answer = ft_session_answer(s, request, strlen(request), NULL);
+    if (!answer || !strstr(answer, "\"ok\":true")) fail_msg("after memory ran out: %s", answer ? answer : "nothing");
+    ft_session_close(s);
+    return status;
+}
+
+static void a_session_outlives_exhausted_memory(void **state)
+{
+    (void)state;
+    char whole[] = "{\"task\":\"forward\",\"model\":\"gpt2\",\"batch\":1,\"seq\":64,\"gpu\":\"l4\"}";
+    for (long n = 1; n < 200; n++)
+        for (int for_good = 0; for_good < 2; for_good++) {
+            failing_alloc_at(n, for_good);
+            ft_status status = ask_twice(whole);
+            failing_alloc_at(0, false);
+            assert_true(status == FT_OK || status == FT_E_MEMORY);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_old_session_answers_as_a_new_one),
+        cmocka_unit_test(a_request_ends_where_its_length_says),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(eight_threads_share_a_context),
+        cmocka_unit_test(a_session_outlives_exhausted_memory),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
