@@ -149,6 +149,7 @@ static ft_status find(search *s, ft_step_view *v)
     double tokens = TOKENS_PER_PARAMETER * v->graph->parameters;
     if (cli_real(s->ask.args, OPT_TRAIN_TOKENS, 1, 1e18, &tokens)) tokens = 0; /* checked before */
     if (s->training) r->days = ft__days_of(v, tokens, (double)s->gpus);
+    r->days.fits = true; /* by need_of(): the step's own memory is that of states which are not shared out */
     return FT_OK;
 }
 

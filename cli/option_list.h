@@ -174,7 +174,7 @@
     X(TRAIN_TOKENS, "tokens", 0, REAL, "N", NULL, TRAIN | LARGEST, PLAN,                                               \
       "days to train on so many tokens [largest: 20 per parameter]")                                                   \
     X(GPUS_USED, "gpus", 0, WHOLE, "N", "1", TRAIN | LARGEST, PLAN,                                                    \
-      "GPUs that share the work; without --tokens, or with degrees, --dp takes what they leave")                       \
+      "GPUs that share the work: --dp takes what the other degrees leave")                                             \
     X(SCALE_GPUS, "gpus", 0, WHOLE, "N", NULL, SCALE, PLAN,                                                            \
       "GPUs at the end of the curves [those of --nodes, or about 512]")                                                \
     X(SHAPES, "family", 0, CHOICE, "llama|gpt", "llama", LARGEST, PLAN, "shapes that models grow along")               \

@@ -62,7 +62,8 @@ static const char *const train_examples[] = {
     "kernel by kernel, as the compiler fuses them",
     "foretell train llama-3-70b --gpu h100_sxm --gpus 64 --tp 8 --pp 4 --sp --zero 1 --global-batch-size 64",
     "on eight nodes: exchanges, bubbles, the fullest rank",
-    "foretell train gpt3-175b --gpu a100_sxm_80gb --tokens 300e9 --gpus 480",
+    "foretell train gpt3-175b --gpu a100_sxm_80gb --gpus 480 --tp 8 --pp 12 --sp --global-batch-size 1920 --tokens "
+    "300e9",
     "days to train",
     NULL,
 };

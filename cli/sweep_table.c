@@ -143,18 +143,24 @@ static int width_of(const column *c, json_t *const *answers, size_t count)
     return widest;
 }
 
-/* The columns that have something to say and fit beside each other; always the first of them. */
+/* The columns that have something to say and fit beside each other; always the first of them, and the days, which are
+ * there because somebody asked. */
 static size_t choose(const column *all, const ft_style *style, const cli_sweep *sweep, json_t *const *answers,
                      const column **out)
 {
     size_t count = 0;
     int room = style->width - 2 - (int)strlen(sweep->key);
-    for (const column *c = all; c->head && count < MOST_COLUMNS; c++) {
-        if (!filled(c, answers, sweep->count)) continue;
+    const column *days = NULL;
+    for (const column *c = all; c->head; c++)
+        if (!strcmp(c->path, "training.days") && filled(c, answers, sweep->count)) days = c;
+    if (days) room -= 2 + width_of(days, answers, sweep->count);
+    for (const column *c = all; c->head && count + 1 < MOST_COLUMNS; c++) {
+        if (c == days || !filled(c, answers, sweep->count)) continue;
         room -= 2 + width_of(c, answers, sweep->count);
         if (room < 0 && count > 0) break;
         out[count++] = c;
     }
+    if (days) out[count++] = days;
     return count;
 }
 

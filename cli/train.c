@@ -1,7 +1,7 @@
 /* train.c: `foretell train MODEL`: one training step on one GPU, on several side by side, or laid out over many.
  *
- * --gpus (or --nodes) with degrees of parallelism says how many GPUs there are in all, and --dp fills up what the other
- * degrees leave; with --tokens alone the GPUs share the work of the one that is forecast. */
+ * --gpus (or --nodes) says how many GPUs there are in all, and --dp fills up what the other degrees leave: the step,
+ * its memory and the days of --tokens are those of that layout. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ static bool add_screen(const cli_args *args, ft_text *out, const ft_style *style
 
 static ft_days days_of(const trainer *t, const ft_step_view *v)
 {
-    return ft__days_of(v, t->tokens, (double)(v->ranked ? ft__view_gpus(v) : t->gpus > 0 ? t->gpus : 1));
+    return ft__days_of(v, t->tokens, (double)ft__view_gpus(v));
 }
 
 /* The answer's closing brace makes room for the days. */
@@ -276,7 +276,7 @@ int cli_train(const cli_args *args)
     if (status) return status;
     status = check_output(args);
     if (status) return status;
-    t.laid_out = asks_for_a_layout(args) || (t.gpus > 0 && t.tokens <= 0);
+    t.laid_out = asks_for_a_layout(args) || t.gpus > 0;
     const char *detail = cli_value(args, OPT_DETAIL);
     status = cli_asker_open(&t.ask, args, "train");
     if (!status && detail && !cli_asker_set(&t.ask, "detail", json_string(detail)))

@@ -173,6 +173,7 @@ static void advice_row(ft_page_table *t, const ft_step_view *v, const ft_advice 
     ft__text_clear(&t->cell);
     ft__advice_change(&t->cell, a, v->asked);
     if (a->on_top) ft__text_add(&t->cell, " (on top)");
+    if (!a->exact) ft__text_add(&t->cell, " *");
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
     ft__page_table_figure(t, a->saves_ms, 3);
     range_cell(t, a->low_ms, a->high_ms);
@@ -231,6 +232,8 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
         ft__page_table_open(&t, out, "advice", "lrrrw", head);
         for (size_t i = 0; i < a->count; i++) advice_row(&t, v, &a->list[i]);
         ft__page_table_close(&t);
+        if (ft__advice_inexact(a->list, a->count))
+            ft__text_addf(out, "<p class=\"quiet\">%s</p>\n", ft__inexact_remark);
     }
     if (a->gpu_count > 0) {
         ft__page_details(out, "Other GPUs");

@@ -50,13 +50,6 @@ static int room_of(const ft_style *style)
     return room < 16 ? 16 : room > 56 ? 56 : room;
 }
 
-static bool inexact(const ft_advice *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!list[i].exact) return true;
-    return false;
-}
-
 static bool advice_table(ft_text *out, const ft_style *style, const ft_step_view *v, const char *title,
                          const ft_advice *list, size_t count)
 {
@@ -78,14 +71,16 @@ static bool advice_table(ft_text *out, const ft_style *style, const ft_step_view
 
 static int64_t samples_of(const ft_change *c) { return c->work.batch * c->work.accumulate * c->parallel.dp; }
 
-static void together_line(ft_text *out, const ft_style *style, const ft_step_view *v)
+static void together_line(ft_text *out, const ft_style *style, const ft_step_view *v, size_t shown)
 {
     const ft_advice *t = &v->advised->together;
     if (!(t->saves_ms > 0)) return;
     ft_text a = {0}, b = {0};
     add_signed(&a, t->saves_ms, 4);
     ft__text_add(&a, " ms");
-    ft__text_addf(&b, "all %zu: ", v->advised->count);
+    ft__text_addf(&b, "all %zu", v->advised->count);
+    if (shown < v->advised->count) ft__text_addf(&b, ", %zu of them above", shown);
+    ft__text_add(&b, ": ");
     ft__add_figure(&b, t->step_ms, 4);
     ft__text_add(&b, " ms");
     int64_t asked = samples_of(v->asked), then = samples_of(&t->after);
@@ -102,11 +97,11 @@ bool ft__screen_advice(ft_text *out, const ft_style *style, const ft_step_view *
     size_t shown = a->count < most ? a->count : most;
     ft__text_add(out, "\n");
     bool printed = advice_table(out, style, v, "what to change", a->list, shown);
-    together_line(out, style, v);
+    together_line(out, style, v, shown);
     if (a->closed_forms) ft__add_wrapped(out, style, ft__closed_remark);
-    if (inexact(a->list, shown)) {
+    if (ft__advice_inexact(a->list, shown)) {
         ft__ink(out, style, FT_INK_DIM);
-        ft__text_add(out, "  * not the same numbers: validate the result\n");
+        ft__text_addf(out, "  %s\n", ft__inexact_remark);
         ft__ink_end(out, style);
     }
     return printed && !out->failed;

@@ -14,6 +14,7 @@ const char *const ft__verdict_parts[FT_PARTS] = {
     [FT_PART_INPUT] = "waits for input"};
 const char ft__closed_remark[] =
     "Exchanges of this step were simulated; savings compare steps whose exchanges are closed forms.";
+const char ft__inexact_remark[] = "* not the same numbers: validate the result";
 const char *const ft__loading_words[4] = {"in time", "disk", "workers", "copy"};
 const char *const ft__lint_words[FT_LINT_KINDS] = {
     [FT_LINT_ALIGNMENT] = "alignment", [FT_LINT_CHANNELS] = "channels", [FT_LINT_LAYOUT] = "layout",
@@ -121,6 +122,13 @@ void ft__advice_change(ft_text *out, const ft_advice *a, const ft_change *now)
         break;
     default: say_parallel(out, a, now); break;
     }
+}
+
+bool ft__advice_inexact(const ft_advice *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!list[i].exact) return true;
+    return false;
 }
 
 /* -- why --------------------------------------------------------------------------------------- */

@@ -217,8 +217,12 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
     if (v->ranked) ft__screen_fullest(out, style, v);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].bytes >= 1) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
-    memory_line(out, style, "reserved", m->reserved_bytes + m->context_bytes, m->capacity_bytes,
-                "with the allocator's reserve and the context", false);
+    ft_text context = {0};
+    ft__text_add(&context, "by the allocator; context ");
+    ft__add_gib(&context, m->context_bytes);
+    ft__text_add(&context, " GiB more");
+    memory_line(out, style, "reserved", m->reserved_bytes, m->capacity_bytes, context.at, false);
+    ft__text_free(&context);
     ft__screen_fits(out, style, m);
 }
 

@@ -35,6 +35,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
 typedef struct ft_days {
     double tokens, gpus;
     bool laid_out;             /* the step is that of all GPUs */
+    bool fits;                 /* in their memory; else the days are those of GPUs that had more */
     double steps, days;        /* tokens over the forecast rate of all GPUs */
     double achieved_tflops;    /* what ran, recomputation counted, per GPU */
     double closed_8, closed_6; /* 8TP/(nX): forward, recomputation, backward; 6TP/(nX): without recomputation */

@@ -46,7 +46,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
  * X the achieved FLOP/s per GPU, the forward pass run twice. Without recomputation the same count gives 6TP/(nX). */
 ft_days ft__days_of(const ft_step_view *v, double tokens, double gpus)
 {
-    ft_days d = {.tokens = tokens, .gpus = gpus, .laid_out = v->ranked != NULL};
+    ft_days d = {.tokens = tokens, .gpus = gpus, .laid_out = v->ranked != NULL, .fits = v->step->memory.fits};
     const double day_s = 86400;
     double per_step = ft__view_tokens_per_s(v) * v->step->step_ms * 1e-3, parameters, active;
     double x = v->step->executed_flops / v->step->step_ms * 1e3;
@@ -64,9 +64,15 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
 {
     ft_text a = {0}, b = {0};
     ft__text_add(out, "\n");
-    ft__ink(&a, style, FT_INK_BOLD);
-    ft__add_figure(&a, d->days, 3);
-    ft__text_add(&a, " days");
+    ft__ink(&a, style, d->fits ? FT_INK_BOLD : FT_INK_RED);
+    if (d->fits) {
+        ft__add_figure(&a, d->days, 3);
+        ft__text_add(&a, " days");
+    } else {
+        ft__text_add(&a, "does not fit");
+        ft__add_figure(&b, d->days, 3);
+        ft__text_add(&b, " days if it did: ");
+    }
     ft__ink_end(&a, style);
     ft__add_si(&b, d->tokens, " tokens");
     ft__text_addf(&b, " on %.0f GPU%s", d->gpus,
@@ -83,7 +89,7 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
     ft__add_figure(&b, d->achieved_tflops, 4);
     ft__text_add(&b, " TFLOP/s; 6TP/(nX): ");
     ft__add_figure(&b, d->closed_6, 3);
-    ft__line(out, style, "formula", &a, b.at);
+    if (d->fits) ft__line(out, style, "formula", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
 }
@@ -96,6 +102,7 @@ void ft__answer_days(ft_text *out, const ft_days *d)
     ft__answer_figure(out, "gpus", d->gpus);
     ft__answer_figure(out, "steps", d->steps);
     ft__answer_figure(out, "days", d->days);
+    ft__text_addf(out, ",\"fits\":%s", d->fits ? "true" : "false");
     ft__answer_figure(out, "achieved_tflops_per_gpu", d->achieved_tflops);
     ft__answer_figure(out, "formula_8tp_days", d->closed_8);
     ft__answer_figure(out, "formula_6tp_days", d->closed_6);
