@@ -16,22 +16,22 @@
 
 #include <math.h>
 
-enum { FEW_ROWS = 16 };
+#include "kernel/gemm_narrow_constants.h"
 
 double ft__mma_sync_rate(const ft_device *device, double element_bytes)
 {
-    return 2540 * 2 / element_bytes * device->matrix_mhz * 1e3;
+    return FT_K_GEMM_NARROW_MMA_SYNC_FLOP_PER_CLOCK * 2 / element_bytes * device->matrix_mhz * 1e3;
 }
 
 /* B stored as A's rows run: torch.mm(a, b.T), what layers do. */
 static bool by_rows(const ft_op *op) { return op->u.gemm.layout[0] != 't' && op->u.gemm.layout[1] == 't'; }
 
-/* A few rows of a transposed A, and little work: one tile after the other along all of K, never split. 11 x 19 x 8252
- * takes 147 us so, 11 x 30 x 11633 split 9. */
+/* A few rows of a transposed A, and little work: one tile after the other along all of K, never split. */
 static bool walks_alone(const ft_op *op)
 {
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
-    return op->u.gemm.layout[0] == 't' && m <= FEW_ROWS && op->u.gemm.b == 1 && k < 10000 && m * n * k < 2097152;
+    return op->u.gemm.layout[0] == 't' && m <= FT_K_GEMM_NARROW_FEW_ROWS && op->u.gemm.b == 1 &&
+           k < FT_K_GEMM_NARROW_LONE_WALK_K && m * n * k < FT_K_GEMM_NARROW_LONE_WALK_MNK;
 }
 
 void ft__gemm_narrow_search(const ft_device *device, const ft_op *op, ft_gemm_narrow narrow, ft_gemm_search *s)
@@ -52,33 +52,36 @@ void ft__gemm_narrow_search(const ft_device *device, const ft_op *op, ft_gemm_na
     }
     s->flop_per_ms_sm = fmin(s->flop_per_ms_sm, narrow.efficiency * ft__mma_sync_rate(device, s->element_bytes));
     /* Along K a warp's elements lie in as many rows as it has lanes, across K in one. */
-    double pieces = !elements ? narrow.pairs : halves && by_rows(op) ? 0.88 : 1;
+    double pieces = !elements ? narrow.pairs : halves && by_rows(op) ? FT_K_GEMM_NARROW_ALONG_K_ELEMENTS : 1;
     double feed = narrow.bytes_per_clock * pieces * clocks_per_ms;
-    s->feed_bytes_per_ms_sm = fmin(feed, 0.7 * s->feed_bytes_per_ms_sm); /* never as fast as whole rows */
+    s->feed_bytes_per_ms_sm = fmin(feed, FT_K_GEMM_NARROW_FEED_MOST * s->feed_bytes_per_ms_sm);
     /* Two small tiles on an SM hide a part of each other's start and end. */
-    s->wave_ms *= halves ? 0.4 : 1;
-    s->wave_ms_per_element = (halves ? 0.7 : 1) * fmax(s->element_bytes, 2) / s->feed_bytes_per_ms_sm;
+    s->wave_ms *= halves ? FT_K_GEMM_NARROW_WAVE : 1;
+    s->wave_ms_per_element = (halves ? FT_K_GEMM_NARROW_WAVE_STORE : 1) * fmax(s->element_bytes, 2) /
+                             s->feed_bytes_per_ms_sm;
     s->finely = true;
-    s->max_split = s->max_split > 1 && !alone ? 128 : 1;
+    s->max_split = s->max_split > 1 && !alone ? FT_K_GEMM_NARROW_MOST_SPLIT : 1;
     s->split_ms = narrow.split_ms;
     s->habit = 0;
-    /* With tiles for less than a quarter of the SMs K is split, down to pieces of 8 and whether that pays or not. */
+    /* With tiles for less than a quarter of the SMs K is split, whether that pays or not. */
     double smallest = ceil(s->m / 64) * ceil(s->n / 64) * s->batch;
-    if (elements && halves && s->max_split > 1 && s->k > 8) {
-        s->least_k = 4;
-        s->min_split = 4.3 * smallest < s->sms ? 2 : 0;
+    if (elements && halves && s->max_split > 1 && s->k > FT_K_GEMM_NARROW_SPLIT_FROM_K) {
+        s->least_k = FT_K_GEMM_NARROW_LEAST_K;
+        s->min_split = FT_K_GEMM_NARROW_SPLIT_TILES * smallest < s->sms ? 2 : 0;
     }
 }
 
-/* Vector units, one block to 8 columns of all rows (both operands along K) or to 64 columns of half of them. Clocks
- * for one step along K, of a block alone and for each one more per SM: read off 2 x 50257 x 768 (37 us) to 11 x 21 x
- * 3834 (18 us), and 2 x 50257 x 14336 (607 us) to 13 x 21 x 333 (5.5 us), on our H200. */
+/* Vector units: a block takes some columns of all rows or of half of them; clocks for one step along K, of a block
+ * alone and for each one more per SM. */
 static double vector_ms(const ft_device *device, const ft_op *op, bool along_k)
 {
+    int at = 0;
+    while (at < FT_K_GEMM_NARROW_VECTOR_COUNT - 1 && ft__k_gemm_narrow_vector[at].along_k != along_k) at++;
+    const struct ft__k_gemm_narrow_vector *v = &ft__k_gemm_narrow_vector[at];
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n;
-    bool halves = along_k ? op->u.gemm.m == 11 || op->u.gemm.m == 12 : m > 4;
-    double blocks = ceil(n / (along_k ? 8 : 64)) * (halves ? 2 : 1), rows = halves ? m / 2 : m;
-    double clocks = along_k ? 10 + (0.9 + 0.5 * rows) * blocks / device->sms : 19 + 11 * blocks / device->sms;
+    bool halves = op->u.gemm.m >= v->halves_from && op->u.gemm.m <= v->halves_to;
+    double blocks = ceil(n / v->columns) * (halves ? 2 : 1), rows = halves ? m / 2 : m;
+    double clocks = v->alone + (v->each + v->each_row * rows) * blocks / device->sms;
     return (double)op->u.gemm.k * clocks / (device->boost_mhz * 1e3);
 }
 
@@ -87,10 +90,11 @@ double ft__gemm_few_rows_ms(const ft_device *device, const ft_op *op, int align,
     bool along_k = by_rows(op);
     int64_t m = op->u.gemm.m;
     bool halves = op->dtype == FT_BF16 || op->dtype == FT_FP16;
-    if (!halves || align >= 4 || m > FEW_ROWS || op->u.gemm.b > 1 || op->u.gemm.layout[0] == 't') return tiled_ms;
+    if (!halves || align >= 4 || m > FT_K_GEMM_NARROW_FEW_ROWS || op->u.gemm.b > 1 || op->u.gemm.layout[0] == 't')
+        return tiled_ms;
     double vector = fmax(vector_ms(device, op, along_k), memory_ms);
-    if (along_k && m <= 4) return vector;
-    /* Up to 64 columns, unless K is so long that splitting it wins: some 13 us, few of them arithmetic. */
-    if (along_k && op->u.gemm.n <= 64) return fmin(vector, 14e-3 * ft__clock_scale(device));
-    return along_k && m > 10 ? tiled_ms : fmin(vector, tiled_ms);
+    if (along_k && m <= FT_K_GEMM_NARROW_ALWAYS_VECTOR_ROWS) return vector;
+    if (along_k && op->u.gemm.n <= FT_K_GEMM_NARROW_SHORT_COLUMNS) /* unless K is so long that splitting it wins */
+        return fmin(vector, FT_K_GEMM_NARROW_SHORT_MS * ft__clock_scale(device));
+    return along_k && m > FT_K_GEMM_NARROW_TILED_ROWS ? tiled_ms : fmin(vector, tiled_ms);
 }

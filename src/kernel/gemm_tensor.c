@@ -17,6 +17,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/gemm_constants.h"
 #include "kernel/gemm_narrow.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
@@ -146,7 +147,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .tiles = tiles,
         .tile_count = in_groups(device) ? TILES_OF_GROUPS : TILES,
         .flop_per_ms_sm = rate / device->sms,
-        .feed_bytes_per_ms_sm = fmax(th[FEED] * fmax(1, e / 2) * peak / device->sms, 20 * device->matrix_mhz * 1e3),
+        .feed_bytes_per_ms_sm = fmax(th[FEED] * fmax(1, e / 2) * peak / device->sms,
+                                     ft__gemm_least_feed(device->matrix_mhz)),
         .element_bytes = e,
         .k_step = 64 / e,
         .prologue_k = th[PROLOGUE] * 2 / e,
@@ -156,7 +158,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .memory_ms = memory_ms,
         .smooth = th[SMOOTH],
         .split_ms = th[SPLIT_US] * clocks * (in_groups(device) ? th[SPLIT_OF_GROUPS] : 1),
-        .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .split_ms_per_element = ft__gemm_partial_ms(device),
         .habit = th[HABIT],
         .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
         .max_split = b > 1 ? 1 : 16,
@@ -179,8 +181,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         /* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */
         double passes = b * m * k * (4 + e), x = b * m * k * (2 + e) / (th[WARM_CAPACITY] * device->l2_mib * 1048576);
         double held = 1 / (1 + x * x);
-        out->body_ms += th[QUANT_US] * clocks +
-                        ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE], 1e-4);
+        out->body_ms += th[QUANT_US] * clocks + ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE],
+                                                                   FT_K_GEMM_QUANTISE_RAMP_MS);
     }
     out->note = narrow ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
     if (!want) return;
@@ -201,7 +203,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         *f++ = shown[i] < s.tile_count ? pick.log_ratio[shown[i]] : 0;
     *f++ = ft__twos(op->u.gemm.m, 10), *f++ = ft__twos(op->u.gemm.n, 10), *f++ = ft__twos(op->u.gemm.k, 10);
     *f++ = (float)resident,
-    *f++ = ft__lg((fmin(5, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
+    *f++ = ft__lg((fmin(FT_K_GEMM_ROTATED, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
     /* How full the last wave is for the common tiles; 256x256 runs on pairs of SMs. */
     static const ft_gemm_tile fills[] = {{256, 256}, {128, 256}, {256, 128}, {128, 128}, {64, 128}};
     for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {

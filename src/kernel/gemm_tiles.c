@@ -12,6 +12,7 @@
 
 #include <math.h>
 
+#include "kernel/gemm_constants.h"
 #include "kernel/power.h"
 
 static const double splits[] = {1, 2, 4, 8, 16}, fine_splits[] = {1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 43, 64, 86};
@@ -24,8 +25,8 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
     double inverse_sms = 1 / s->sms, inverse_feed = 1 / s->feed_bytes_per_ms_sm, inverse_step = 1 / s->k_step;
     const double *split_by = s->finely ? fine_splits : splits;
     int split_count = s->finely ? FINE_SPLITS : SPLITS;
-    double most_tiles = (s->finely ? 2 : 4) * s->sms;
-    double least_k = s->least_k > 0 ? s->least_k : s->finely ? 2 * s->k_step : 128;
+    double most_tiles = (s->finely ? FT_K_GEMM_MOST_TILES_FINELY : FT_K_GEMM_MOST_TILES) * s->sms;
+    double least_k = s->least_k > 0 ? s->least_k : s->finely ? 2 * s->k_step : FT_K_GEMM_LEAST_K;
     for (int t = 0; t < s->tile_count; t++) {
         double bm = s->tiles[t].m, bn = s->tiles[t].n, wave_ms = s->wave_ms + bm * bn * s->wave_ms_per_element;
         double plane = ceil(s->m / bm) * ceil(s->n / bn) * s->batch;
@@ -94,6 +95,13 @@ void ft__gemm_outcome(const ft_device *device, const ft_op *op, const ft_gemm_se
     out->waves = pick->waves;
 }
 
+double ft__gemm_partial_ms(const ft_device *device)
+{
+    return 8.0 / (FT_K_GEMM_PARTIALS_GAIN * device->memory_gbps * 1e6);
+}
+
+double ft__gemm_least_feed(double mhz) { return FT_K_GEMM_LEAST_FEED * mhz * 1e3; }
+
 int ft__gemm_alignment(int64_t elements, double element_bytes)
 {
     double bytes = (double)elements * element_bytes;
@@ -120,16 +128,15 @@ double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity,
     double e = ft_dtype_bytes(op->dtype), m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
     double a = e * m * k, b = e * k * n, c = fmax(e, 2) * m * n, batch = (double)op->u.gemm.b;
     double l2 = device->l2_mib * 1048576;
-    /* SMs work on a square of about sqrt(SMs * 128 * 192) outputs at a time; the operand that has to be walked again
+    /* SMs work on a square of outputs at a time; the operand that has to be walked again
      * for every such square is read again from memory as far as it does not stay in L2. */
-    double side = sqrt(device->sms * 24576.0);
+    double side = sqrt(device->sms * FT_K_GEMM_IN_FLIGHT);
     double again = fmin(a * fmax(0, n / side - 1), b * fmax(0, m / side - 1));
-    double fit = 0.7 * l2 / (a + b), over = 1 / (1 + fit * fit);
-    /* Benchmarks rotate up to five copies of the weights, as far as needed to fill L2 (aiconfigurator's collector
-     * does); a working set stays as long as it fits, and is gone soon after. Parts with HBM lose it earlier: each half
+    double fit = FT_K_GEMM_AGAIN_SHARE * l2 / (a + b), over = 1 / (1 + fit * fit);
+    /* Benchmarks rotate copies of the weights, as far as needed to fill L2; a working set stays as long as it fits, and is gone soon after. Parts with HBM lose it earlier: each half
      * of their L2 keeps copies of the other's lines. */
-    double l2_counts = capacity * l2 * (device->memory_is_hbm ? 0.75 : 1);
-    double copies = fmin(5, ceil(l2 / (b * batch)));
+    double l2_counts = capacity * l2 * (device->memory_is_hbm ? FT_K_GEMM_HBM_SHARE : 1);
+    double copies = fmin(FT_K_GEMM_ROTATED, ceil(l2 / (b * batch)));
     double x = (copies * b * batch + (a + c) * batch) / l2_counts;
     x *= x;
     x *= x;
@@ -143,5 +150,6 @@ double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident
     double from_l2 = bytes * resident * warm;
     double stream = (bytes - from_l2) / (bandwidth_efficiency * device->memory_gbps * 1e6);
     double peak = device->peak_tflops[FT_FP16] > 0 ? device->peak_tflops[FT_FP16] : device->peak_tflops[FT_FP32];
-    return stream + ramp_ms * stream / (stream + 4 * ramp_ms) + from_l2 / (l2_bytes_per_flop * peak * 1e9);
+    return stream + ramp_ms * stream / (stream + FT_K_GEMM_RAMP_SPREAD * ramp_ms) +
+           from_l2 / (l2_bytes_per_flop * peak * 1e9);
 }

@@ -59,6 +59,11 @@ typedef struct ft_gemm_power {
 void ft__gemm_outcome(const ft_device *device, const ft_op *op, const ft_gemm_search *s, ft_gemm_power power,
                       double scale, bool want_ratios, ft_gemm_pick *pick, ft_physics *out);
 
+/* Writing and reading a partial sum of split-K, in ms per element. */
+double ft__gemm_partial_ms(const ft_device *device);
+/* What an SM pulls from L2 at least at this clock, in bytes per ms. */
+double ft__gemm_least_feed(double mhz);
+
 /* max(a, b), a little more when both are close: kernels do not overlap perfectly. With c = 0.26 this is within 1.3 %
  * of the 3-norm, without its cube root; it grows in both arguments for c up to 0.5. */
 static inline double ft__smooth_max(double a, double b, double c)

@@ -6,9 +6,7 @@
  * and L4), and boards with little power (P4, T4, L4: 70 W) hold far less than their boost clock.
  *
  * NeuSight's single products were timed in sweeps of hours; the same boards hold more in models, which are short and
- * mixed: T4 runs them at 4.1 to 4.8 TFLOP/s where the sweep gave 3.1, L4 is 1.3 to 1.9 times as fast. Less energy per
- * flop explains both, 0.8 of the sweep's on T4 and 0.64 on L4; device time counts with 0.7 of it, and boards that power
- * does not hold do not feel it.
+ * mixed: device time counts with less energy per flop, and boards that power does not hold do not feel it.
  *
  * Leaves out: the choice between SGEMM generations on Pascal, sliced-K kernels. */
 #include <math.h>
@@ -16,6 +14,7 @@
 
 #include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/gemm_constants.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 
@@ -112,7 +111,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     else if (!b_t)
         rate *= th[LAYOUT_NN];
     double resident, bytes = ft__gemm_bytes(device, op, 1, &resident);
-    double memory_ms = ft__gemm_memory_ms(device, bytes, resident, th[EB], th[WARM], 0.05, 2 * clocks);
+    double memory_ms = ft__gemm_memory_ms(device, bytes, resident, th[EB], th[WARM], FT_K_GEMM_VECTOR_L2_BYTES_PER_FLOP,
+                                          FT_K_GEMM_VECTOR_RAMP_US * clocks);
     double efficiency[TILES];
     for (int t = 0; t < TILES; t++) {
         int area = tiles[t].m * tiles[t].n;
@@ -132,7 +132,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .tile_count = TILES,
         .tile_efficiency = efficiency,
         .flop_per_ms_sm = rate / device->sms,
-        .feed_bytes_per_ms_sm = 64 * device->boost_mhz * 1e3, /* 64 B per clock and SM from L2 */
+        .feed_bytes_per_ms_sm = FT_K_GEMM_VECTOR_FEED * device->boost_mhz * 1e3,
         .element_bytes = e,
         .k_step = 8,
         .prologue_k = th[PROLOGUE],
@@ -142,12 +142,11 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .memory_ms = memory_ms,
         .smooth = th[SMOOTH],
         .split_ms = th[SPLIT_US] * clocks,
-        .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .split_ms_per_element = ft__gemm_partial_ms(device),
         .allowed = b > 1 ? batched_tiles(device) : 0,
         .max_split = b > 1 ? 1 : 16,
     };
-    const double in_model = 0.7; /* of the energy per flop */
-    double energy = th[ENERGY] * (op->timing == FT_TIMING_DEVICE ? in_model : 1);
+    double energy = th[ENERGY] * (op->timing == FT_TIMING_DEVICE ? FT_K_GEMM_IN_MODEL_ENERGY : 1);
     ft_gemm_pick pick;
     ft__gemm_outcome(device, op, &s, (ft_gemm_power){energy, rate * 1e-9, th[POWER_US]}, th[BIAS], want, &pick, out);
     out->note = NULL;
