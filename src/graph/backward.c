@@ -38,10 +38,10 @@ ft_ref ft__tape_saved(const ft_tape *t, ft_ref x)
     return x >= 0 && x < t->room && t->again[x] != FT_NONE ? t->again[x] : x;
 }
 
-static void add_to(ft_tape *t, const char *name, ft_ref x, ft_ref g, double times)
+static void add_to(ft_tape *t, ft_at at, ft_ref x, ft_ref g, double times)
 {
     ft_build *b = &t->b;
-    ft_ref sum = ft__pointwise_in_place(b, name, "add", g, x);
+    ft_ref sum = ft__pointwise_in_place(b, at, "add", g, x);
     if (sum != FT_NONE && b->g->node_count) b->g->nodes[b->g->node_count - 1].count = (float)times;
 }
 
@@ -58,16 +58,17 @@ void ft__tape_give(ft_tape *t, ft_ref x, ft_ref g)
         mine->role = FT_GRADIENT;
         mine->copies = to->copies;
         mine->name = to->name;
+        mine->expert = to->expert;
         t->grad[x] = g;
-        if (t->accumulate > 1) add_to(t, "accumulate", g, g, 1 - 1 / t->accumulate);
+        if (t->accumulate > 1) add_to(t, FT_AT(ACCUMULATE), g, g, 1 - 1 / t->accumulate);
         /* One weight for all iterations: their gradients add up. */
-        if (repeat > 1 && to->copies == 1) add_to(t, "accumulate", g, g, 1 - 1 / repeat);
+        if (repeat > 1 && to->copies == 1) add_to(t, FT_AT(ACCUMULATE), g, g, 1 - 1 / repeat);
     } else if (t->grad[x] == FT_NONE) {
         t->grad[x] = g;
         /* Read by every iteration of this block and made outside it: the iterations' gradients add up. */
-        if (repeat > 1 && to->block != t->forward) add_to(t, "accumulate", g, g, 1 - 1 / repeat);
+        if (repeat > 1 && to->block != t->forward) add_to(t, FT_AT(ACCUMULATE), g, g, 1 - 1 / repeat);
     } else {
-        ft_ref sum = ft__pointwise_in_place(b, "accumulate", "add", t->grad[x], g);
+        ft_ref sum = ft__pointwise_in_place(b, FT_AT(ACCUMULATE), "add", t->grad[x], g);
         if (sum != FT_NONE) {
             b->g->tensors[sum].strided = b->g->tensors[t->grad[x]].strided && b->g->tensors[g].strided;
             t->grad[x] = sum;
@@ -88,6 +89,7 @@ static ft_ref walk_in(ft_tape *t, ft_ref like)
     g.block = t->b.block;
     g.copies = 1;
     g.name = "";
+    g.expert = FT_NO_EXPERT;
     ft_ref at = ft__graph_tensor(t->b.g, &g);
     if (at == FT_NONE) ft__build_fail(&t->b, FT_E_MEMORY, "out of memory");
     return at;
@@ -113,6 +115,8 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch
     bool walks = out_trained && (last || t->grad[forward.carry_out] != FT_NONE);
     if (!walks && !reached(t, &forward)) return; /* nothing flows back from here */
     ft_block block = {.name = forward.name,
+                      .kind = forward.kind,
+                      .trunk = forward.trunk,
                       .phase = FT_BACKWARD,
                       .first = b->g->node_count,
                       .repeat = forward.repeat,

@@ -58,9 +58,9 @@ static ft_ref keep(ft_build *b, const ft_tensor *t)
 
 /* -- nodes ------------------------------------------------------------------------------------- */
 
-ft_node ft__node_of(ft_verb verb, const char *name)
+ft_node ft__node_of(ft_verb verb, ft_at at)
 {
-    ft_node n = {.verb = verb, .name = name, .count = 1, .traffic = 1, .effort = 1};
+    ft_node n = {.verb = verb, .at = at, .name = at->name, .count = 1, .traffic = 1, .effort = 1};
     n.op.kind = FT_OP_OTHER;
     n.op.name = "view";
     return n;
@@ -104,6 +104,7 @@ ft_ref ft__node_view(ft_build *b, ft_node *n, ft_ref x, int64_t rows, int64_t co
     t.block = b->block;
     t.copies = 1;
     t.name = "";
+    t.expert = FT_NO_EXPERT;
     if (t.role == FT_PARAMETER) t.role = FT_ACTIVATION; /* its gradient is on the way to the parameter's */
     ft_ref at = keep(b, &t);
     if (at != FT_NONE && n->out_count < FT_NODE_OUTPUTS) n->out[n->out_count++] = at;
@@ -188,6 +189,11 @@ ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols)
     return at;
 }
 
+void ft__of_experts(ft_build *b, ft_ref parameter, ft_expert_part what)
+{
+    if (b->status == FT_OK && parameter != FT_NONE) b->g->tensors[parameter].expert = what;
+}
+
 ft_ref ft__buffer(ft_build *b, int64_t rows, int64_t cols, double element_bytes)
 {
     ft_tensor t = {.rows = rows,
@@ -217,10 +223,12 @@ ft_ref ft__cache(ft_build *b, int64_t rows, int64_t cols, double element_bytes)
 
 /* -- blocks ------------------------------------------------------------------------------------ */
 
-ft_ref ft__block_open(ft_build *b, const char *name, int64_t repeat, ft_ref carry)
+ft_ref ft__block_open(ft_build *b, const ft_block_info *at, int64_t repeat, ft_ref carry)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_block block = {.name = name,
+    ft_block block = {.name = at->name,
+                      .kind = at->kind,
+                      .trunk = at->trunk,
                       .phase = FT_FORWARD,
                       .first = b->g->node_count,
                       .repeat = repeat,
@@ -243,9 +251,9 @@ ft_ref ft__block_open(ft_build *b, const char *name, int64_t repeat, ft_ref carr
     t.block = b->block;
     t.role = FT_ACTIVATION;
     t.strided = t.permuted = false;
-    ft_ref at = keep(b, &t);
-    b->g->blocks[b->block].carry_in = at;
-    return at;
+    ft_ref carried = keep(b, &t);
+    b->g->blocks[b->block].carry_in = carried;
+    return carried;
 }
 
 ft_ref ft__block_close(ft_build *b, ft_ref carry)

@@ -1,7 +1,7 @@
 /* Building a graph: one call per operator that a framework would issue, in order.
  *
- *     ft_ref h = ft__linear(b, "mlp.up_proj", x, inter, FT_NO_BIAS, FT_CUT_COLUMNS);
- *     h = ft__pointwise(b, "mlp.act", "gelu", h);
+ *     ft_ref h = ft__linear(b, FT_AT(MLP_UP_PROJ), x, inter, FT_NO_BIAS, FT_CUT_COLUMNS);
+ *     h = ft__pointwise(b, FT_AT(MLP_ACT), "gelu", h);
  *
  * The builder keeps the first error and does nothing after it (`b->status`), so that models read as their layers do.
  * Mixed precision is the builder's: under autocast a product casts its operands (weights once per forward pass), a
@@ -34,7 +34,7 @@ typedef struct ft_build {
 ft_build ft__build_begin(ft_graph *g, ft_dtype math, bool autocast, bool training, ft_error *err);
 
 /* Blocks. What `carry` names at the end becomes the next iteration's carry_in, and the next block's input. */
-ft_ref ft__block_open(ft_build *b, const char *name, int64_t repeat, ft_ref carry);
+ft_ref ft__block_open(ft_build *b, const ft_block_info *at, int64_t repeat, ft_ref carry);
 ft_ref ft__block_close(ft_build *b, ft_ref carry); /* the carry as later blocks see it */
 void ft__module(ft_build *b, int count);           /* Python modules entered: host time */
 
@@ -44,43 +44,45 @@ ft_ref ft__activation(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype);
 ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols);
 /* A product's weight: a parameter in the format that weights are stored in, fewer bits when they are quantised. */
 ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in);
+/* A parameter turns out to be all experts' of its layer. */
+void ft__of_experts(ft_build *b, ft_ref parameter, ft_expert_part what);
 ft_ref ft__buffer(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
 ft_ref ft__cache(ft_build *b, int64_t rows, int64_t cols, double element_bytes);
 
 typedef enum ft_bias { FT_NO_BIAS, FT_BIAS } ft_bias;
-ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut);
+ft_ref ft__linear(ft_build *b, ft_at at, ft_ref x, int64_t out, ft_bias bias, ft_cut cut);
 /* The same product with a weight that exists already (a tied head), [cols of x, out] elements. */
-ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut);
+ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut);
 /* What linear layers inside blocks get beside their product when adapters are trained; y itself otherwise. */
-ft_ref ft__adapted(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t out);
+ft_ref ft__adapted(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out);
 /* A parameter turns out to be a product's weight: it takes the format that those are stored in. */
 void ft__as_weight(ft_build *b, ft_ref parameter);
 /* batch products [m,k] x [k,n]; `layout` of ft_op. */
-ft_ref ft__matmul(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,
+ft_ref ft__matmul(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,
                   const char *layout);
 
 /* Pointwise: the operator's name as pointwise.c lists it. `with`: the second operand, of any smaller shape (broadcast)
  * or FT_NONE for a scalar. */
-ft_ref ft__pointwise(ft_build *b, const char *name, const char *op, ft_ref x);
-ft_ref ft__pointwise2(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with);
-ft_ref ft__pointwise_in_place(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with);
+ft_ref ft__pointwise(ft_build *b, ft_at at, const char *op, ft_ref x);
+ft_ref ft__pointwise2(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref with);
+ft_ref ft__pointwise_in_place(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref with);
 /* Any shapes that broadcast to rows x cols, up to three operands. */
-ft_ref ft__pointwise_over(ft_build *b, const char *name, const char *op, int count, const ft_ref *x, int64_t rows,
+ft_ref ft__pointwise_over(ft_build *b, ft_at at, const char *op, int count, const ft_ref *x, int64_t rows,
                           int64_t cols);
 /* The last node's result x is of another format than its operands': a comparison's byte, an index' eight. What is not
  * a number with a fraction has no gradient. */
 void ft__retype(ft_build *b, ft_ref x, ft_dtype dtype, double element_bytes, bool trained);
-ft_ref ft__cast(ft_build *b, const char *name, ft_ref x, ft_dtype to); /* x itself when it is that already */
-ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability); /* x when not training or p 0 */
+ft_ref ft__cast(ft_build *b, ft_at at, ft_ref x, ft_dtype to); /* x itself when it is that already */
+ft_ref ft__dropout(ft_build *b, ft_at at, ft_ref x, double probability); /* x when not training or p 0 */
 /* act(first half) * second half of x's columns in one kernel, and one for its gradient. */
-ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both, ft_ref weights);
-ft_ref ft__add(ft_build *b, const char *name, ft_ref x, ft_ref y);
-ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y);
+ft_ref ft__swiglu(ft_build *b, ft_at at, ft_ref both, ft_ref weights);
+ft_ref ft__add(ft_build *b, ft_at at, ft_ref x, ft_ref y);
+ft_ref ft__mul(ft_build *b, ft_at at, ft_ref x, ft_ref y);
 
 /* Row operators. layernorm and rmsnorm make their own weights of the given width. */
-ft_ref ft__row(ft_build *b, const char *name, const char *op, ft_ref x);
+ft_ref ft__row(ft_build *b, ft_at at, const char *op, ft_ref x);
 /* The last axis' sum, mean ...: [rows, 1]. */
-ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x);
+ft_ref ft__reduce(ft_build *b, ft_at at, const char *op, ft_ref x);
 /* Along other axes: the result's size, the kernel ("sum_rows", "sum_cols", "mean_all", "argmax") and what it walks
  * over. `what`: "sum", "mean", "amax", "prod", "norm", "var", "logsumexp"; anything else has no gradient. */
 typedef struct ft_reduction {
@@ -88,21 +90,21 @@ typedef struct ft_reduction {
     int64_t rows, cols;               /* of the result */
     int64_t kernel_rows, kernel_cols; /* of what is read, as the kernel sees it */
 } ft_reduction;
-ft_ref ft__reduce_over(ft_build *b, const char *name, ft_ref x, const ft_reduction *how);
+ft_ref ft__reduce_over(ft_build *b, ft_at at, ft_ref x, const ft_reduction *how);
 /* Norms with weights that exist, FT_NONE for none: op "layernorm" or "rmsnorm" over rows of `cols` elements. */
-ft_ref ft__norm_with(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref weight, ft_ref bias);
+ft_ref ft__norm_with(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref weight, ft_ref bias);
 /* Of `groups` groups of channels each, rows = images * groups. */
-ft_ref ft__groupnorm(ft_build *b, const char *name, ft_ref x, int64_t rows, ft_ref weight, ft_ref bias);
-ft_ref ft__layernorm(ft_build *b, const char *name, ft_ref x, ft_bias bias);
-ft_ref ft__rmsnorm_fused(ft_build *b, const char *name, ft_ref x);
-ft_ref ft__softmax(ft_build *b, const char *name, ft_ref x, bool in_fp32); /* in_fp32: result cast back */
+ft_ref ft__groupnorm(ft_build *b, ft_at at, ft_ref x, int64_t rows, ft_ref weight, ft_ref bias);
+ft_ref ft__layernorm(ft_build *b, ft_at at, ft_ref x, ft_bias bias);
+ft_ref ft__rmsnorm_fused(ft_build *b, ft_at at, ft_ref x);
+ft_ref ft__softmax(ft_build *b, ft_at at, ft_ref x, bool in_fp32); /* in_fp32: result cast back */
 
 /* Fused attention over q [batch*q_len, heads*dim]. window 0: none. masked: an explicit mask is passed. */
 typedef struct ft_attention_shape {
     int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
     bool causal, masked, flash2, flash1, second;
 } ft_attention_shape;
-ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *shape,
+ft_ref ft__attention(ft_build *b, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *shape,
                      double dropout);
 
 /* Memory. */
@@ -114,59 +116,59 @@ ft_ref ft__detach(ft_build *b, ft_ref x); /* a view that no gradient passes */
 ft_ref ft__slice(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
 void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *out);
 ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
-ft_ref ft__contiguous(ft_build *b, const char *name, ft_ref x); /* a copy where x is strided, x otherwise */
-ft_ref ft__copy(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols); /* repeats when larger than x */
-ft_ref ft__transpose(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols); /* the last axes swapped */
-ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols);
-ft_ref ft__assemble(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
-ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t rows, int64_t cols); /* more rows */
-ft_ref ft__gather(ft_build *b, const char *name, ft_ref x, int64_t rows); /* rows of x by an index */
+ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x); /* a copy where x is strided, x otherwise */
+ft_ref ft__copy(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols); /* repeats when larger than x */
+ft_ref ft__transpose(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols); /* the last axes swapped */
+ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols);
+ft_ref ft__assemble(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
+ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, int64_t cols); /* more rows */
+ft_ref ft__gather(ft_build *b, ft_at at, ft_ref x, int64_t rows); /* rows of x by an index */
 /* One pass over both: every row of x copied to several of `rows`, or several of x summed in one of `rows`. */
-ft_ref ft__permute(ft_build *b, const char *name, ft_ref x, int64_t rows);
+ft_ref ft__permute(ft_build *b, ft_at at, ft_ref x, int64_t rows);
 
 /* Latent attention's rotary embeddings (build_rotary.c). The last `cols` columns of x are rotated where they stand. */
-ft_ref ft__rotate_tail(ft_build *b, const char *name, ft_ref x, int64_t cols);
+ft_ref ft__rotate_tail(ft_build *b, ft_at at, ft_ref x, int64_t cols);
 /* kv, a row per head: its first columns and `shared`, a row per token that all heads rotate alike, become *k, the
  * others, `v_cols` of them, *v. */
-void ft__rotate_split(ft_build *b, const char *name, ft_ref kv, ft_ref shared, int64_t v_cols, ft_ref *k, ft_ref *v);
+void ft__rotate_split(ft_build *b, ft_at at, ft_ref kv, ft_ref shared, int64_t v_cols, ft_ref *k, ft_ref *v);
 
 /* Elements of x by an index each (torch.gather), or rows where `by_rows` (index_select): the gradient adds them up by
  * atomics; ft__gather's (x[i]) sorts its indices first. */
-ft_ref ft__pick(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, bool by_rows);
+ft_ref ft__pick(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, bool by_rows);
 /* Elements of `from` (FT_NONE: a number for `count` places) go to places in x: over what was there, or added to it. */
-ft_ref ft__scatter(ft_build *b, const char *name, ft_ref x, ft_ref from, double count, bool adds, bool in_place);
+ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, bool adds, bool in_place);
 /* The best k of each row, or all of them in order (k = cols): values, and *indices where not NULL. */
-ft_ref ft__best(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices);
+ft_ref ft__best(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices);
 /* A constant, a range, random numbers: nothing is read. */
-ft_ref ft__fill(ft_build *b, const char *name, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes);
+ft_ref ft__fill(ft_build *b, ft_at at, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes);
 
-ft_ref ft__embedding(ft_build *b, const char *name, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table);
+ft_ref ft__embedding(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table);
 /* table: in, a table that exists (tied), or FT_NONE to make one; out, the table. */
 
-ft_ref ft__loss(ft_build *b, const char *name, ft_ref logits, bool to_fp32);
-ft_ref ft__likelihood_loss(ft_build *b, const char *name, ft_ref likelihood); /* its second half: nll_loss */
+ft_ref ft__loss(ft_build *b, ft_at at, ft_ref logits, bool to_fp32);
+ft_ref ft__likelihood_loss(ft_build *b, ft_at at, ft_ref likelihood); /* its second half: nll_loss */
 /* A number for every pair of elements of x and y, then their mean: mse_loss, or bce_with_logits. y: FT_NONE for labels
  * that are not there. */
-ft_ref ft__pair_loss(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref y);
+ft_ref ft__pair_loss(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref y);
 
 typedef struct ft_conv_shape {
     int64_t n, c, h, w, k, r, s, stride, pad, groups;
 } ft_conv_shape;
-ft_ref ft__conv(ft_build *b, const char *name, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
+ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
 /* With a weight that exists, a result of rows x cols, and `input` elements read, where the shape stands for something
  * else (a dilated, transposed, one- or three-dimensional filter). */
-ft_ref ft__conv_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, const ft_conv_shape *shape, int64_t rows,
+ft_ref ft__conv_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, const ft_conv_shape *shape, int64_t rows,
                      int64_t cols, double input);
-ft_ref ft__batchnorm(ft_build *b, const char *name, ft_ref x, int64_t channels);
-ft_ref ft__batchnorm_with(ft_build *b, const char *name, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias);
-ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, double window);
+ft_ref ft__batchnorm(ft_build *b, ft_at at, ft_ref x, int64_t channels);
+ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias);
+ft_ref ft__pool(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, double window);
 /* One kernel from a picture to one of another size, without indices: an average, an interpolation ("upsample"), a
  * border ("pad"). */
-ft_ref ft__resample(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols,
+ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols,
                     double window);
 
 /* Anything else: bytes and flops. */
-ft_ref ft__other(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+ft_ref ft__other(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
                  double flops);
-void ft__sync(ft_build *b, const char *name);
+void ft__sync(ft_build *b, ft_at at);
 #endif

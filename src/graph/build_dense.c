@@ -30,12 +30,12 @@ ft_dtype ft__product_dtype(const ft_build *b, const ft_tensor *x)
     return x->dtype == ft__flowing(b->math) ? b->math : x->dtype;
 }
 
-ft_ref ft__lowered(ft_build *b, const char *name, ft_ref weight)
+ft_ref ft__lowered(ft_build *b, ft_at at, ft_ref weight)
 {
     if (!b->autocast || weight == FT_NONE) return weight;
     for (int32_t i = 0; i + 1 < b->cast_count; i += 2)
         if (b->casts[i] == weight) return b->casts[i + 1];
-    ft_ref copy = ft__cast(b, name, weight, ft__flowing(b->math));
+    ft_ref copy = ft__cast(b, at, weight, ft__flowing(b->math));
     if (b->cast_count + 2 > b->cast_room) {
         int32_t room = b->cast_room ? 2 * b->cast_room : 64;
         ft_ref *fresh = ft__arena_array(b->g->arena, (size_t)room, sizeof *fresh);
@@ -59,11 +59,11 @@ bool ft__packed(const ft_build *b, ft_ref weight, ft_dtype flow)
 
 /* QLoRA (Dettmers et al. 2023): a frozen weight of 4 or 8 bits is unpacked before every product that reads it, going
  * forward and going back; the unpacked copy dies with the product. */
-void ft__unpack(ft_build *b, const char *name, ft_ref weight)
+void ft__unpack(ft_build *b, ft_at at, ft_ref weight)
 {
     if (b->status != FT_OK) return;
     ft_tensor w = *ft__tensor_of(b, weight);
-    ft_node n = ft__node_of(FT_DO_OTHER, name);
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
     ft__node_in(&n, weight);
     n.op = (ft_op){.kind = FT_OP_QUANTIZE, .name = "dequantize", .kv_dtype = FT_BF16};
     n.op.dtype = w.element_bytes < 1 ? FT_FP4 : FT_FP8;
@@ -73,13 +73,13 @@ void ft__unpack(ft_build *b, const char *name, ft_ref weight)
     ft__emit(b, &n);
 }
 
-ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
+ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
-    if (b->autocast) x = ft__cast(b, name, x, ft__flowing(b->math));
-    weight = ft__lowered(b, name, weight);
-    bias = ft__lowered(b, name, bias);
-    ft_node n = ft__node_of(FT_DO_LINEAR, name);
+    if (b->autocast) x = ft__cast(b, at, x, ft__flowing(b->math));
+    weight = ft__lowered(b, at, weight);
+    bias = ft__lowered(b, at, bias);
+    ft_node n = ft__node_of(FT_DO_LINEAR, at);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
     ft__node_in(&n, bias);
@@ -90,7 +90,7 @@ ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, i
     n.op = ft__gemm_kernel(ft__product_dtype(b, &t), 1, t.rows, out, t.cols, b->conv1d ? "nn" : "nt", bias != FT_NONE);
     const ft_tensor *w = ft__tensor_of(b, weight);
     if (b->training && ft__packed(b, weight, flow)) {
-        ft__unpack(b, name, weight);
+        ft__unpack(b, at, weight);
     } else if (w->element_bytes < ft_dtype_bytes(flow)) { /* the product itself unpacks: a serving engine's kernel */
         double dense = ft__op_bytes(&n.op);
         n.traffic = (float)((dense - ft__tensor_numel(w) * (ft_dtype_bytes(n.op.dtype) - w->element_bytes)) / dense);
@@ -101,7 +101,7 @@ ft_ref ft__linear_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, i
 
 /* A frozen weight W and a trained correction of low rank: y = x W + s (x A) B. As peft runs it: the adapter is kept and
  * computed in fp32, and the sum goes back to the layer's format. */
-static ft_ref with_adapter(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t out)
+static ft_ref with_adapter(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out)
 {
     int64_t in = ft__tensor_of(b, x)->cols;
     ft_dtype stored = b->stored, low_dtype = ft__tensor_of(b, y)->dtype;
@@ -111,12 +111,12 @@ static ft_ref with_adapter(ft_build *b, const char *name, ft_ref x, ft_ref y, in
     ft_ref up = ft__parameter(b, "lora_B.weight", out, b->lora_rank);
     b->frozen = true;
     b->stored = stored;
-    if (!b->autocast) x = ft__cast(b, name, x, FT_FP32);
-    ft_ref low = ft__linear_with(b, name, x, down, b->lora_rank, FT_NONE, FT_WHOLE);
-    ft_ref delta = ft__linear_with(b, name, low, up, out, FT_NONE, FT_WHOLE);
-    delta = ft__pointwise(b, name, "mulu", delta);
+    if (!b->autocast) x = ft__cast(b, at, x, FT_FP32);
+    ft_ref low = ft__linear_with(b, at, x, down, b->lora_rank, FT_NONE, FT_WHOLE);
+    ft_ref delta = ft__linear_with(b, at, low, up, out, FT_NONE, FT_WHOLE);
+    delta = ft__pointwise(b, at, "mulu", delta);
     ft__module(b, 3);
-    return ft__cast(b, name, ft__add(b, name, y, delta), low_dtype);
+    return ft__cast(b, at, ft__add(b, at, y, delta), low_dtype);
 }
 
 void ft__as_weight(ft_build *b, ft_ref parameter)
@@ -135,33 +135,33 @@ ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in)
     return weight;
 }
 
-ft_ref ft__adapted(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t out)
+ft_ref ft__adapted(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out)
 {
     if (b->status != FT_OK || b->lora_rank < 1 || b->block < 0) return y;
-    const char *block = b->g->blocks[b->block].name; /* a layer may be the only one of its kind */
-    return b->repeat > 1 || (block && strstr(block, "layers")) ? with_adapter(b, name, x, y, out) : y;
+    bool layer = b->g->blocks[b->block].kind == FT_BLOCK_LAYERS; /* which may be the only one of its kind */
+    return b->repeat > 1 || layer ? with_adapter(b, at, x, y, out) : y;
 }
 
-ft_ref ft__linear(ft_build *b, const char *name, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)
+ft_ref ft__linear(ft_build *b, ft_at at, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
     int64_t in = ft__tensor_of(b, x)->cols;
     ft_ref weight = ft__weight(b, "weight", out, in);
     ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "bias", 1, out) : FT_NONE;
-    ft_ref y = ft__linear_with(b, name, x, weight, out, offset, cut);
+    ft_ref y = ft__linear_with(b, at, x, weight, out, offset, cut);
     ft__module(b, 1);
-    return ft__adapted(b, name, x, y, out);
+    return ft__adapted(b, at, x, y, out);
 }
 
-ft_ref ft__matmul(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,
+ft_ref ft__matmul(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,
                   const char *layout)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (b->autocast) {
-        x = ft__cast(b, name, x, ft__flowing(b->math));
-        y = ft__cast(b, name, y, ft__flowing(b->math));
+        x = ft__cast(b, at, x, ft__flowing(b->math));
+        y = ft__cast(b, at, y, ft__flowing(b->math));
     }
-    ft_node node = ft__node_of(FT_DO_MATMUL, name);
+    ft_node node = ft__node_of(FT_DO_MATMUL, at);
     ft__node_in(&node, x);
     ft__node_in(&node, y);
     ft_tensor t = *ft__tensor_of(b, x);
@@ -175,16 +175,15 @@ ft_ref ft__matmul(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t bat
     return out;
 }
 
-ft_ref ft__attention(ft_build *b, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *s,
-                     double dropout)
+ft_ref ft__attention(ft_build *b, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *s, double dropout)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (b->autocast) {
-        q = ft__cast(b, name, q, ft__flowing(b->math));
-        k = ft__cast(b, name, k, ft__flowing(b->math));
-        v = ft__cast(b, name, v, ft__flowing(b->math));
+        q = ft__cast(b, at, q, ft__flowing(b->math));
+        k = ft__cast(b, at, k, ft__flowing(b->math));
+        v = ft__cast(b, at, v, ft__flowing(b->math));
     }
-    ft_node n = ft__node_of(FT_DO_ATTENTION, name);
+    ft_node n = ft__node_of(FT_DO_ATTENTION, at);
     ft__node_in(&n, q);
     ft__node_in(&n, k);
     ft__node_in(&n, v);

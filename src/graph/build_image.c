@@ -4,13 +4,13 @@
 
 #include "graph/emit.h"
 
-static ft_ref filter(ft_build *b, const char *name, ft_ref x, ft_ref weight, ft_ref bias, const ft_conv_shape *s,
-                     int64_t rows, int64_t cols, double input)
+static ft_ref filter(ft_build *b, ft_at at, ft_ref x, ft_ref weight, ft_ref bias, const ft_conv_shape *s, int64_t rows,
+                     int64_t cols, double input)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_CONV, name);
-    weight = ft__lowered(b, name, weight);
-    bias = ft__lowered(b, name, bias);
+    ft_node n = ft__node_of(FT_DO_CONV, at);
+    weight = ft__lowered(b, at, weight);
+    bias = ft__lowered(b, at, bias);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
     ft__node_in(&n, bias);
@@ -38,28 +38,28 @@ static ft_ref filter(ft_build *b, const char *name, ft_ref x, ft_ref weight, ft_
     return y;
 }
 
-ft_ref ft__conv_with(ft_build *b, const char *name, ft_ref x, ft_ref weight, const ft_conv_shape *s, int64_t rows,
-                     int64_t cols, double input)
+ft_ref ft__conv_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, const ft_conv_shape *s, int64_t rows, int64_t cols,
+                     double input)
 {
-    if (b->autocast) x = ft__cast(b, name, x, ft__flowing(b->math));
-    ft_ref y = filter(b, name, x, weight, FT_NONE, s, rows, cols, input);
+    if (b->autocast) x = ft__cast(b, at, x, ft__flowing(b->math));
+    ft_ref y = filter(b, at, x, weight, FT_NONE, s, rows, cols, input);
     ft__module(b, 1);
     return y;
 }
 
-ft_ref ft__conv(ft_build *b, const char *name, ft_ref x, const ft_conv_shape *s, ft_bias bias)
+ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *s, ft_bias bias)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (s->stride < 1 || s->groups < 1 || s->h + 2 * s->pad < s->r || s->w + 2 * s->pad < s->s) {
-        ft__build_fail(b, FT_E_RANGE, "%s: a filter of %lld x %lld does not fit an image of %lld x %lld", name,
+        ft__build_fail(b, FT_E_RANGE, "%s: a filter of %lld x %lld does not fit an image of %lld x %lld", at->name,
                        (long long)s->r, (long long)s->s, (long long)s->h, (long long)s->w);
         return FT_NONE;
     }
     int64_t out_h = (s->h + 2 * s->pad - s->r) / s->stride + 1, out_w = (s->w + 2 * s->pad - s->s) / s->stride + 1;
-    if (b->autocast) x = ft__cast(b, name, x, ft__flowing(b->math));
+    if (b->autocast) x = ft__cast(b, at, x, ft__flowing(b->math));
     ft_ref weight = ft__parameter(b, "conv.weight", s->k, s->c / s->groups * s->r * s->s);
     ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "conv.bias", 1, s->k) : FT_NONE;
-    ft_ref y = filter(b, name, x, weight, offset, s, s->n * s->k, out_h * out_w, 0);
+    ft_ref y = filter(b, at, x, weight, offset, s, s->n * s->k, out_h * out_w, 0);
     ft__module(b, 1);
     return y;
 }
@@ -75,20 +75,20 @@ double ft__channel_trips(const ft_tensor *x, int64_t channels)
 }
 
 /* The moments are a kernel of their own, the result another; in fp32 cuDNN does both in one. */
-ft_ref ft__batchnorm(ft_build *b, const char *name, ft_ref x, int64_t channels)
+ft_ref ft__batchnorm(ft_build *b, ft_at at, ft_ref x, int64_t channels)
 {
     ft_ref weight = ft__parameter(b, "bn.weight", 1, channels), bias = ft__parameter(b, "bn.bias", 1, channels);
-    return ft__batchnorm_with(b, name, x, channels, weight, bias);
+    return ft__batchnorm_with(b, at, x, channels, weight, bias);
 }
 
-ft_ref ft__batchnorm_with(ft_build *b, const char *name, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias)
+ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, x);
     double trips = ft__channel_trips(&t, channels);
     bool low = t.element_bytes < 4;
     if (b->training && low) {
-        ft_node moments = ft__node_of(FT_DO_FILL, name);
+        ft_node moments = ft__node_of(FT_DO_FILL, at);
         ft__node_in(&moments, x);
         ft_ref sums = ft__node_out(b, &moments, 2, channels, FT_FP32, 4);
         if (sums == FT_NONE) return FT_NONE;
@@ -99,7 +99,7 @@ ft_ref ft__batchnorm_with(ft_build *b, const char *name, ft_ref x, int64_t chann
         moments.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(&t) / 512);
         ft__emit(b, &moments);
     }
-    ft_node n = ft__node_of(FT_DO_BATCHNORM, name);
+    ft_node n = ft__node_of(FT_DO_BATCHNORM, at);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
     ft__node_in(&n, bias);
@@ -127,10 +127,10 @@ ft_ref ft__batchnorm_with(ft_build *b, const char *name, ft_ref x, int64_t chann
 }
 
 /* Maximum over a window; where it was found is kept, eight bytes each. */
-ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, double window)
+ft_ref ft__pool(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, double window)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_POOL, name);
+    ft_node n = ft__node_of(FT_DO_POOL, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
@@ -147,18 +147,18 @@ ft_ref ft__pool(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t c
     return out;
 }
 
-ft_ref ft__resample(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double window)
+ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double window)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (!strcmp(op, "pad")) { /* the border's number goes everywhere first */
-        ft_node border = ft__node_of(FT_DO_FILL, name);
+        ft_node border = ft__node_of(FT_DO_FILL, at);
         ft_tensor like = *ft__tensor_of(b, x);
         like.rows = rows;
         like.cols = cols;
         border.op = ft__pointwise_kernel(b->g, "fill", NULL, 0, &like);
         ft__emit(b, &border);
     }
-    ft_node n = ft__node_of(FT_DO_POOL, name);
+    ft_node n = ft__node_of(FT_DO_POOL, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);

@@ -3,10 +3,10 @@
 
 #include "graph/emit.h"
 
-ft_ref ft__pick(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, bool by_rows)
+ft_ref ft__pick(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, bool by_rows)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_GATHER, name);
+    ft_node n = ft__node_of(FT_DO_GATHER, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
@@ -24,10 +24,10 @@ ft_ref ft__pick(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t c
     return out;
 }
 
-ft_ref ft__permute(ft_build *b, const char *name, ft_ref x, int64_t rows)
+ft_ref ft__permute(ft_build *b, ft_at at, ft_ref x, int64_t rows)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_PERMUTE, name);
+    ft_node n = ft__node_of(FT_DO_PERMUTE, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, t.cols, t.dtype, t.element_bytes);
@@ -39,12 +39,12 @@ ft_ref ft__permute(ft_build *b, const char *name, ft_ref x, int64_t rows)
     return out;
 }
 
-ft_ref ft__scatter(ft_build *b, const char *name, ft_ref x, ft_ref from, double count, bool adds, bool in_place)
+ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, bool adds, bool in_place)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, x);
-    if (!in_place) x = ft__copy(b, name, x, t.rows, t.cols);
-    ft_node n = ft__node_of(FT_DO_GATHER, name);
+    if (!in_place) x = ft__copy(b, at, x, t.rows, t.cols);
+    ft_node n = ft__node_of(FT_DO_GATHER, at);
     ft__node_in(&n, x);
     ft__node_in(&n, from);
     n.in_place = true;
@@ -62,10 +62,10 @@ ft_ref ft__scatter(ft_build *b, const char *name, ft_ref x, ft_ref from, double 
 
 /* A block per row selects by digits and a second kernel sorts what it found: slower than a search for the maximum by
  * what `effort` says (see router.c). Whole rows are sorted by a radix sort, four passes over values and indices. */
-ft_ref ft__best(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices)
+ft_ref ft__best(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_GATHER, name);
+    ft_node n = ft__node_of(FT_DO_GATHER, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, k, t.dtype, t.element_bytes);
@@ -80,17 +80,17 @@ ft_ref ft__best(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t c
     if (!all) n.effort = 3.2F;
     ft__emit(b, &n);
     if (all) return out;
-    ft_node order = ft__node_of(FT_DO_OTHER, name);
+    ft_node order = ft__node_of(FT_DO_OTHER, at);
     order.op = n.op;
     order.effort = n.effort;
     ft__emit(b, &order);
     return out;
 }
 
-ft_ref ft__fill(ft_build *b, const char *name, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes)
+ft_ref ft__fill(ft_build *b, ft_at at, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_FILL, name);
+    ft_node n = ft__node_of(FT_DO_FILL, at);
     ft_ref out = ft__node_out(b, &n, rows, cols, dtype, element_bytes);
     if (out == FT_NONE) return out;
     n.op = ft__pointwise_kernel(b->g, "fill", NULL, 0, &b->g->tensors[out]);

@@ -8,7 +8,7 @@
 ft_ref ft__view(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool strided)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_VIEW, "view");
+    ft_node n = ft__node_of(FT_DO_VIEW, FT_AT(VIEW));
     ft__node_in(&n, x);
     /* A slice has gaps, but its axes stand where they stood. */
     const ft_tensor *t = ft__tensor_of(b, x);
@@ -22,7 +22,7 @@ ft_ref ft__view(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool strided)
 ft_ref ft__view_as(ft_build *b, ft_ref x, int64_t rows, int64_t cols, ft_order order)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_VIEW, "view");
+    ft_node n = ft__node_of(FT_DO_VIEW, FT_AT(VIEW));
     ft__node_in(&n, x);
     const ft_tensor *t = ft__tensor_of(b, x);
     bool permuted = order == FT_PERMUTED || order == FT_PERMUTED_GAPS;
@@ -48,7 +48,7 @@ ft_ref ft__detach(ft_build *b, ft_ref x)
 ft_ref ft__slice(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_SLICE, "slice");
+    ft_node n = ft__node_of(FT_DO_SLICE, FT_AT(SLICE));
     ft__node_in(&n, x);
     ft_ref out = ft__node_view(b, &n, x, rows, cols, true);
     if (out != FT_NONE) b->g->tensors[out].gaps = true;
@@ -60,7 +60,7 @@ void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *ou
 {
     for (int i = 0; i < count; i++) out[i] = FT_NONE;
     if (b->status != FT_OK) return;
-    ft_node n = ft__node_of(FT_DO_SPLIT, "split");
+    ft_node n = ft__node_of(FT_DO_SPLIT, FT_AT(SPLIT));
     ft__node_in(&n, x);
     for (int i = 0; i < count && i < FT_NODE_OUTPUTS; i++)
         out[i] = ft__node_view(b, &n, x, ft__tensor_of(b, x)->rows, cols[i], true);
@@ -71,7 +71,7 @@ void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *ou
 ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_EXPAND, "expand");
+    ft_node n = ft__node_of(FT_DO_EXPAND, FT_AT(EXPAND));
     ft__node_in(&n, x);
     ft_ref out = ft__node_view(b, &n, x, rows, cols, true);
     if (out != FT_NONE) b->g->tensors[out].gaps = true;
@@ -79,10 +79,10 @@ ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
     return out;
 }
 
-ft_ref ft__copy(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols)
+ft_ref ft__copy(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_COPY, name);
+    ft_node n = ft__node_of(FT_DO_COPY, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
@@ -92,9 +92,9 @@ ft_ref ft__copy(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t c
     return out;
 }
 
-ft_ref ft__transpose(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols)
+ft_ref ft__transpose(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols)
 {
-    ft_ref out = ft__copy(b, name, x, rows, cols);
+    ft_ref out = ft__copy(b, at, x, rows, cols);
     if (out != FT_NONE && b->status == FT_OK) {
         ft_op *op = &b->g->nodes[b->g->node_count - 1].op;
         op->name = "transpose";
@@ -104,17 +104,17 @@ ft_ref ft__transpose(ft_build *b, const char *name, ft_ref x, int64_t rows, int6
     return out;
 }
 
-ft_ref ft__contiguous(ft_build *b, const char *name, ft_ref x)
+ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x)
 {
     const ft_tensor *t = ft__tensor_of(b, x);
-    return t->strided ? ft__copy(b, name, x, t->rows, t->cols) : x;
+    return t->strided ? ft__copy(b, at, x, t->rows, t->cols) : x;
 }
 
 /* More operands than a node has: the rest are joined to the result in place, each by a kernel of its share. */
-static ft_ref joined(ft_build *b, const char *name, ft_ref out, int count, const ft_ref *x)
+static ft_ref joined(ft_build *b, ft_at at, ft_ref out, int count, const ft_ref *x)
 {
     while (count > 0 && b->status == FT_OK) {
-        ft_node n = ft__node_of(FT_DO_CAT, name);
+        ft_node n = ft__node_of(FT_DO_CAT, at);
         int some = count < FT_NODE_INPUTS - 1 ? count : FT_NODE_INPUTS - 1;
         ft__node_in(&n, out);
         double bytes = 0;
@@ -136,10 +136,10 @@ static ft_ref joined(ft_build *b, const char *name, ft_ref out, int count, const
     return out;
 }
 
-ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols)
+ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_CAT, name);
+    ft_node n = ft__node_of(FT_DO_CAT, at);
     for (int i = 0; i < count; i++) ft__node_in(&n, x[i]);
     ft_tensor t = *ft__tensor_of(b, x[0]);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
@@ -161,20 +161,20 @@ ft_ref ft__cat(ft_build *b, const char *name, int count, const ft_ref *x, int64_
         n.traffic = (float)fmin(1, share / ft__tensor_bytes(&b->g->tensors[out]));
     }
     ft__emit(b, &n);
-    return rest > 0 ? joined(b, name, out, rest, x + n.in_count) : out;
+    return rest > 0 ? joined(b, at, out, rest, x + n.in_count) : out;
 }
 
 /* The same as a concatenation, written part by part into an empty tensor: k[..., :n] = x[0], k[..., n:] = x[1]. */
-ft_ref ft__assemble(ft_build *b, const char *name, int count, const ft_ref *x, int64_t rows, int64_t cols)
+ft_ref ft__assemble(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_CAT, name);
+    ft_node n = ft__node_of(FT_DO_CAT, at);
     for (int i = 0; i < count; i++) ft__node_in(&n, x[i]);
     ft_tensor t = *ft__tensor_of(b, x[0]);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
     if (out == FT_NONE) return out;
     for (int i = count - 1; i >= 0; i--) { /* the first part's kernel is the node's own */
-        ft_node part = i > 0 ? ft__node_of(FT_DO_FILL, name) : n;
+        ft_node part = i > 0 ? ft__node_of(FT_DO_FILL, at) : n;
         if (i > 0) ft__node_in(&part, x[i]);
         part.op = ft__pointwise_kernel(b->g, "copy", &x[i], 1, ft__tensor_of(b, x[i]));
         part.op.u.elementwise.pattern = FT_STRIDED;
@@ -185,10 +185,10 @@ ft_ref ft__assemble(ft_build *b, const char *name, int count, const ft_ref *x, i
 
 /* Long runs are copied at the memory's speed. An operand that is not one run, even the single row that comes last,
  * sends all of them through a kernel that computes an address per element. */
-ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t rows, int64_t cols)
+ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_CAT, name);
+    ft_node n = ft__node_of(FT_DO_CAT, at);
     ft__node_in(&n, past);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
@@ -202,10 +202,10 @@ ft_ref ft__append(ft_build *b, const char *name, ft_ref past, ft_ref x, int64_t 
     return out;
 }
 
-ft_ref ft__gather(ft_build *b, const char *name, ft_ref x, int64_t rows)
+ft_ref ft__gather(ft_build *b, ft_at at, ft_ref x, int64_t rows)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_GATHER, name);
+    ft_node n = ft__node_of(FT_DO_GATHER, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, t.cols, t.dtype, t.element_bytes);
@@ -215,11 +215,11 @@ ft_ref ft__gather(ft_build *b, const char *name, ft_ref x, int64_t rows)
     return out;
 }
 
-ft_ref ft__embedding(ft_build *b, const char *name, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table)
+ft_ref ft__embedding(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (*table == FT_NONE) *table = ft__parameter(b, "embedding.weight", vocab, width);
-    ft_node n = ft__node_of(FT_DO_EMBEDDING, name);
+    ft_node n = ft__node_of(FT_DO_EMBEDDING, at);
     ft__node_in(&n, indices);
     ft__node_in(&n, *table);
     int64_t rows = ft__tensor_of(b, indices)->rows * ft__tensor_of(b, indices)->cols;
@@ -233,23 +233,23 @@ ft_ref ft__embedding(ft_build *b, const char *name, ft_ref indices, int64_t voca
     return out;
 }
 
-ft_ref ft__loss(ft_build *b, const char *name, ft_ref logits, bool to_fp32)
+ft_ref ft__loss(ft_build *b, ft_at at, ft_ref logits, bool to_fp32)
 {
     /* Autocast reaches cross-entropy's second half alone: log_softmax keeps the logits' format, nll_loss takes fp32. */
     bool autocast = b->autocast;
     b->autocast = false;
-    if (to_fp32) logits = ft__cast(b, name, logits, FT_FP32);
-    ft_ref likelihood = ft__row(b, name, "log_softmax", logits);
+    if (to_fp32) logits = ft__cast(b, at, logits, FT_FP32);
+    ft_ref likelihood = ft__row(b, at, "log_softmax", logits);
     b->autocast = autocast;
-    return ft__likelihood_loss(b, name, likelihood);
+    return ft__likelihood_loss(b, at, likelihood);
 }
 
-ft_ref ft__likelihood_loss(ft_build *b, const char *name, ft_ref likelihood)
+ft_ref ft__likelihood_loss(ft_build *b, ft_at at, ft_ref likelihood)
 {
-    if (b->autocast) likelihood = ft__cast(b, name, likelihood, FT_FP32);
+    if (b->autocast) likelihood = ft__cast(b, at, likelihood, FT_FP32);
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, likelihood);
-    ft_node n = ft__node_of(FT_DO_LOSS, name);
+    ft_node n = ft__node_of(FT_DO_LOSS, at);
     ft__node_in(&n, likelihood);
     ft_ref out = ft__node_out(b, &n, 1, 1, t.dtype, t.element_bytes);
     /* One number per row, by a single block. */
@@ -258,11 +258,11 @@ ft_ref ft__likelihood_loss(ft_build *b, const char *name, ft_ref likelihood)
     return out;
 }
 
-ft_ref ft__other(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+ft_ref ft__other(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
                  double flops)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_OTHER, name);
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
@@ -271,10 +271,10 @@ ft_ref ft__other(ft_build *b, const char *name, const char *op, ft_ref x, int64_
     return out;
 }
 
-void ft__sync(ft_build *b, const char *name)
+void ft__sync(ft_build *b, ft_at at)
 {
     if (b->status != FT_OK) return;
-    ft_node n = ft__node_of(FT_DO_SYNC, name);
+    ft_node n = ft__node_of(FT_DO_SYNC, at);
     n.synced = true;
     ft__emit(b, &n);
 }

@@ -74,11 +74,11 @@ static bool wants_fp32(const char *op)
     return false;
 }
 
-static ft_ref pointwise(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with, bool in_place)
+static ft_ref pointwise(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref with, bool in_place)
 {
     if (b->status != FT_OK) return FT_NONE;
-    if (b->autocast && wants_fp32(op)) x = ft__cast(b, name, x, FT_FP32);
-    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    if (b->autocast && wants_fp32(op)) x = ft__cast(b, at, x, FT_FP32);
+    ft_node n = ft__node_of(FT_DO_POINTWISE, at);
     ft__node_in(&n, x);
     ft__node_in(&n, with);
     ft_tensor tx = *ft__tensor_of(b, x), tw = with != FT_NONE ? *ft__tensor_of(b, with) : tx;
@@ -100,26 +100,25 @@ static ft_ref pointwise(ft_build *b, const char *name, const char *op, ft_ref x,
     return out;
 }
 
-ft_ref ft__pointwise(ft_build *b, const char *name, const char *op, ft_ref x)
+ft_ref ft__pointwise(ft_build *b, ft_at at, const char *op, ft_ref x)
 {
-    return pointwise(b, name, op, x, FT_NONE, false);
+    return pointwise(b, at, op, x, FT_NONE, false);
 }
-ft_ref ft__pointwise2(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with)
+ft_ref ft__pointwise2(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref with)
 {
-    return pointwise(b, name, op, x, with, false);
+    return pointwise(b, at, op, x, with, false);
 }
-ft_ref ft__pointwise_in_place(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref with)
+ft_ref ft__pointwise_in_place(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref with)
 {
-    return pointwise(b, name, op, x, with, true);
+    return pointwise(b, at, op, x, with, true);
 }
 
-ft_ref ft__pointwise_over(ft_build *b, const char *name, const char *op, int count, const ft_ref *x, int64_t rows,
-                          int64_t cols)
+ft_ref ft__pointwise_over(ft_build *b, ft_at at, const char *op, int count, const ft_ref *x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK || count < 1 || count > 3) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft_node n = ft__node_of(FT_DO_POINTWISE, at);
     for (int i = 0; i < count; i++)
-        ft__node_in(&n, b->autocast && wants_fp32(op) ? ft__cast(b, name, x[i], FT_FP32) : x[i]);
+        ft__node_in(&n, b->autocast && wants_fp32(op) ? ft__cast(b, at, x[i], FT_FP32) : x[i]);
     ft_tensor widest = *ft__tensor_of(b, n.in[0]);
     for (int i = 1; i < count; i++) {
         ft_tensor t = *ft__tensor_of(b, n.in[i]);
@@ -149,10 +148,10 @@ void ft__retype(ft_build *b, ft_ref x, ft_dtype dtype, double element_bytes, boo
     }
 }
 
-ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both, ft_ref weights)
+ft_ref ft__swiglu(ft_build *b, ft_at at, ft_ref both, ft_ref weights)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft_node n = ft__node_of(FT_DO_POINTWISE, at);
     ft__node_in(&n, both);
     if (weights != FT_NONE) ft__node_in(&n, weights);
     ft_tensor t = *ft__tensor_of(b, both);
@@ -163,21 +162,21 @@ ft_ref ft__swiglu(ft_build *b, const char *name, ft_ref both, ft_ref weights)
     ft__emit(b, &n);
     return out;
 }
-ft_ref ft__add(ft_build *b, const char *name, ft_ref x, ft_ref y) { return pointwise(b, name, "add", x, y, false); }
-ft_ref ft__mul(ft_build *b, const char *name, ft_ref x, ft_ref y) { return pointwise(b, name, "mul", x, y, false); }
+ft_ref ft__add(ft_build *b, ft_at at, ft_ref x, ft_ref y) { return pointwise(b, at, "add", x, y, false); }
+ft_ref ft__mul(ft_build *b, ft_at at, ft_ref x, ft_ref y) { return pointwise(b, at, "mul", x, y, false); }
 
 const char *ft__cast_name(ft_dtype to)
 {
     return to == FT_FP32 || to == FT_TF32 ? "cast_fp32" : to == FT_FP16 ? "cast_fp16" : "cast_bf16";
 }
 
-ft_ref ft__cast(ft_build *b, const char *name, ft_ref x, ft_dtype to)
+ft_ref ft__cast(ft_build *b, ft_at at, ft_ref x, ft_dtype to)
 {
     if (to == FT_TF32) to = FT_FP32;
     if (to == FT_FP8 || to == FT_INT8 || to == FT_FP4) to = FT_BF16;
     const ft_tensor *t = ft__tensor_of(b, x);
     if (b->status != FT_OK || t->dtype == to) return x;
-    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft_node n = ft__node_of(FT_DO_POINTWISE, at);
     ft__node_in(&n, x);
     ft_dtype from = t->dtype;
     ft_ref out = ft__node_out(b, &n, t->rows, t->cols, to, ft_dtype_bytes(to));
@@ -189,10 +188,10 @@ ft_ref ft__cast(ft_build *b, const char *name, ft_ref x, ft_dtype to)
     return out;
 }
 
-ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability)
+ft_ref ft__dropout(ft_build *b, ft_at at, ft_ref x, double probability)
 {
     if (!b->training || probability <= 0 || b->status != FT_OK) return x;
-    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft_node n = ft__node_of(FT_DO_POINTWISE, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
@@ -207,13 +206,13 @@ ft_ref ft__dropout(ft_build *b, const char *name, ft_ref x, double probability)
 
 /* -- along the last axis ----------------------------------------------------------------------- */
 
-ft_ref ft__raised(ft_build *b, const char *name, ft_ref x) { return b->autocast ? ft__cast(b, name, x, FT_FP32) : x; }
+ft_ref ft__raised(ft_build *b, ft_at at, ft_ref x) { return b->autocast ? ft__cast(b, at, x, FT_FP32) : x; }
 
-ft_ref ft__row(ft_build *b, const char *name, const char *op, ft_ref x)
+ft_ref ft__row(ft_build *b, ft_at at, const char *op, ft_ref x)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, name, x);
-    ft_node n = ft__node_of(FT_DO_ROW, name);
+    x = ft__raised(b, at, x);
+    ft_node n = ft__node_of(FT_DO_ROW, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
@@ -222,10 +221,10 @@ ft_ref ft__row(ft_build *b, const char *name, const char *op, ft_ref x)
     return out;
 }
 
-ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x)
+ft_ref ft__reduce(ft_build *b, ft_at at, const char *op, ft_ref x)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft_node n = ft__node_of(FT_DO_ROW, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, 1, t.dtype, t.element_bytes);
@@ -235,22 +234,22 @@ ft_ref ft__reduce(ft_build *b, const char *name, const char *op, ft_ref x)
     return out;
 }
 
-ft_ref ft__softmax(ft_build *b, const char *name, ft_ref x, bool in_fp32)
+ft_ref ft__softmax(ft_build *b, ft_at at, ft_ref x, bool in_fp32)
 {
     ft_dtype low = ft__tensor_of(b, x)->dtype;
-    if (!in_fp32 || b->autocast || ft_dtype_bytes(low) > 2) return ft__row(b, name, "softmax", x);
+    if (!in_fp32 || b->autocast || ft_dtype_bytes(low) > 2) return ft__row(b, at, "softmax", x);
     if (low != FT_FP16) { /* softmax(x, dtype=float32) of bf16 raises it in a kernel of its own */
-        x = ft__cast(b, name, x, FT_FP32);
-        return ft__cast(b, name, ft__row(b, name, "softmax", x), low);
+        x = ft__cast(b, at, x, FT_FP32);
+        return ft__cast(b, at, ft__row(b, at, "softmax", x), low);
     }
     /* Of fp16 it reads the low format and writes fp32 in one kernel; the cast back is another. */
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft_node n = ft__node_of(FT_DO_ROW, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, t.cols, FT_FP32, 4);
     n.op = ft__row_kernel("softmax", FT_FWD, t.rows, t.cols, FT_FP32);
     n.traffic = 0.75F;
     ft__emit(b, &n);
-    return ft__cast(b, name, out, low);
+    return ft__cast(b, at, out, low);
 }

@@ -19,10 +19,10 @@ static const char *rule_of(const char *what)
     return NULL;
 }
 
-ft_ref ft__reduce_over(ft_build *b, const char *name, ft_ref x, const ft_reduction *how)
+ft_ref ft__reduce_over(ft_build *b, ft_at at, ft_ref x, const ft_reduction *how)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft_node n = ft__node_of(FT_DO_ROW, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, how->rows, how->cols, t.dtype, ft_dtype_bytes(t.dtype));
@@ -38,11 +38,11 @@ ft_ref ft__reduce_over(ft_build *b, const char *name, ft_ref x, const ft_reducti
 
 /* -- norms ------------------------------------------------------------------------------------- */
 
-ft_ref ft__norm_with(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref weight, ft_ref bias)
+ft_ref ft__norm_with(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref weight, ft_ref bias)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, name, x);
-    ft_node n = ft__node_of(FT_DO_ROW, name);
+    x = ft__raised(b, at, x);
+    ft_node n = ft__node_of(FT_DO_ROW, at);
     ft_tensor t = *ft__tensor_of(b, x);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
@@ -57,35 +57,32 @@ ft_ref ft__norm_with(ft_build *b, const char *name, const char *op, ft_ref x, ft
     return out;
 }
 
-static ft_ref norm(ft_build *b, const char *name, const char *op, ft_ref x, ft_bias bias)
+static ft_ref norm(ft_build *b, ft_at at, const char *op, ft_ref x, ft_bias bias)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, name, x);
+    x = ft__raised(b, at, x);
     int64_t cols = ft__tensor_of(b, x)->cols;
     ft_ref weight = ft__parameter(b, "norm.weight", 1, cols);
-    return ft__norm_with(b, name, op, x, weight, bias == FT_BIAS ? ft__parameter(b, "norm.bias", 1, cols) : FT_NONE);
+    return ft__norm_with(b, at, op, x, weight, bias == FT_BIAS ? ft__parameter(b, "norm.bias", 1, cols) : FT_NONE);
 }
 
-ft_ref ft__layernorm(ft_build *b, const char *name, ft_ref x, ft_bias bias)
-{
-    return norm(b, name, "layernorm", x, bias);
-}
-ft_ref ft__rmsnorm_fused(ft_build *b, const char *name, ft_ref x) { return norm(b, name, "rmsnorm", x, FT_NO_BIAS); }
+ft_ref ft__layernorm(ft_build *b, ft_at at, ft_ref x, ft_bias bias) { return norm(b, at, "layernorm", x, bias); }
+ft_ref ft__rmsnorm_fused(ft_build *b, ft_at at, ft_ref x) { return norm(b, at, "rmsnorm", x, FT_NO_BIAS); }
 
 /* PyTorch's native_group_norm: the moments of each group by one kernel, their factors per channel by a small one, the
  * result by a third: x is read twice. The row family's layer norm, which reads it once, stands for the first and the
  * last; backward reads both operands twice. */
-ft_ref ft__groupnorm(ft_build *b, const char *name, ft_ref x, int64_t rows, ft_ref weight, ft_ref bias)
+ft_ref ft__groupnorm(ft_build *b, ft_at at, ft_ref x, int64_t rows, ft_ref weight, ft_ref bias)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, name, x);
+    x = ft__raised(b, at, x);
     ft_tensor t = *ft__tensor_of(b, x);
     int64_t cols = (int64_t)(ft__tensor_numel(&t) / (double)(rows > 0 ? rows : 1));
-    ft_node factors = ft__node_of(FT_DO_FILL, name);
+    ft_node factors = ft__node_of(FT_DO_FILL, at);
     ft_tensor small = {.rows = rows, .cols = 2, .dtype = FT_FP32, .element_bytes = 4};
     factors.op = ft__pointwise_kernel(b->g, "mul", NULL, 0, &small);
     ft__emit(b, &factors);
-    ft_node n = ft__node_of(FT_DO_ROW, name);
+    ft_node n = ft__node_of(FT_DO_ROW, at);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
     ft__node_in(&n, bias);
@@ -104,20 +101,20 @@ ft_ref ft__groupnorm(ft_build *b, const char *name, ft_ref x, int64_t rows, ft_r
 
 /* mse_loss: one kernel for the squares, their mean, one kernel back. bce_with_logits: (1 - y) x - log_sigmoid(x), four
  * kernels, the mean; back: sigmoid, difference, product, quotient. */
-ft_ref ft__pair_loss(ft_build *b, const char *name, const char *op, ft_ref x, ft_ref y)
+ft_ref ft__pair_loss(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref y)
 {
     if (b->status != FT_OK) return FT_NONE;
     bool odds = !strcmp(op, "bce_with_logits");
-    if (b->autocast) x = ft__cast(b, name, x, FT_FP32);
+    if (b->autocast) x = ft__cast(b, at, x, FT_FP32);
     ft_tensor t = *ft__tensor_of(b, x);
     if (odds) {
-        ft_node n = ft__node_of(FT_DO_FILL, name);
+        ft_node n = ft__node_of(FT_DO_FILL, at);
         ft__node_in(&n, x);
         n.op = ft__pointwise_kernel(b->g, "sigmoid", &x, 1, &t);
         n.count = 3;
         ft__emit(b, &n);
     }
-    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft_node n = ft__node_of(FT_DO_POINTWISE, at);
     ft__node_in(&n, x);
     ft__node_in(&n, y);
     ft_ref each = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
@@ -127,5 +124,5 @@ ft_ref ft__pair_loss(ft_build *b, const char *name, const char *op, ft_ref x, ft
     ft_reduction mean = {.what = "sum", .kernel = "mean_all", .rows = 1, .cols = 1};
     mean.kernel_rows = t.rows;
     mean.kernel_cols = t.cols;
-    return ft__reduce_over(b, name, each, &mean);
+    return ft__reduce_over(b, at, each, &mean);
 }

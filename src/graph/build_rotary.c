@@ -15,10 +15,10 @@ static ft_op moving(const ft_build *b, const ft_tensor *like, double bytes)
     return op;
 }
 
-ft_ref ft__rotate_tail(ft_build *b, const char *name, ft_ref x, int64_t cols)
+ft_ref ft__rotate_tail(ft_build *b, ft_at at, ft_ref x, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_ROTATE, name);
+    ft_node n = ft__node_of(FT_DO_ROTATE, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     n.in_place = true;
@@ -29,11 +29,11 @@ ft_ref ft__rotate_tail(ft_build *b, const char *name, ft_ref x, int64_t cols)
     return out;
 }
 
-void ft__rotate_split(ft_build *b, const char *name, ft_ref kv, ft_ref shared, int64_t v_cols, ft_ref *k, ft_ref *v)
+void ft__rotate_split(ft_build *b, ft_at at, ft_ref kv, ft_ref shared, int64_t v_cols, ft_ref *k, ft_ref *v)
 {
     *k = *v = FT_NONE;
     if (b->status != FT_OK) return;
-    ft_node n = ft__node_of(FT_DO_ROTATE, name);
+    ft_node n = ft__node_of(FT_DO_ROTATE, at);
     ft__node_in(&n, kv);
     ft__node_in(&n, shared);
     ft_tensor t = *ft__tensor_of(b, kv), s = *ft__tensor_of(b, shared);

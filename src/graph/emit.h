@@ -4,7 +4,7 @@
 #include "graph/build.h"
 
 /* A node of this verb with nothing in it; the builder's phase is forward. */
-ft_node ft__node_of(ft_verb verb, const char *name);
+ft_node ft__node_of(ft_verb verb, ft_at at);
 void ft__node_in(ft_node *n, ft_ref x); /* FT_NONE adds nothing */
 /* The result of a node: a fresh tensor; trained when one of the node's inputs is. */
 ft_ref ft__node_out(ft_build *b, ft_node *n, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes);
@@ -27,14 +27,14 @@ ft_op ft__bytes_kernel(const char *op, ft_dtype dtype, double bytes, double flop
 /* One of `shares` equal parts of the work: an iteration of a loop over experts. Of a product, a share of its rows. */
 void ft__op_share(ft_op *op, double shares);
 /* Autocast runs norms, softmax and reductions of low-precision inputs in fp32. */
-ft_ref ft__raised(ft_build *b, const char *name, ft_ref x);
+ft_ref ft__raised(ft_build *b, ft_at at, ft_ref x);
 /* The format in which values flow where products are done in `math`. */
 ft_dtype ft__flowing(ft_dtype math);
 /* Products follow the format of what comes in: a router whose input was raised to fp32 multiplies in fp32. */
 ft_dtype ft__product_dtype(const ft_build *b, const ft_tensor *x);
 /* Autocast lowers a weight once per forward pass and keeps the copy. */
-ft_ref ft__lowered(ft_build *b, const char *name, ft_ref weight);
+ft_ref ft__lowered(ft_build *b, ft_at at, ft_ref weight);
 /* Weights of fewer bits than what flows, and the kernel that unpacks them: see build_dense.c. */
 bool ft__packed(const ft_build *b, ft_ref weight, ft_dtype flow);
-void ft__unpack(ft_build *b, const char *name, ft_ref weight);
+void ft__unpack(ft_build *b, ft_at at, ft_ref weight);
 #endif

@@ -142,15 +142,16 @@ static void sew(ft_fusion *f, const seam *s)
     if (s->first < 0 || s->last < 0 || s->first == s->last || s->begins.space != s->ends.space) return;
     if (s->begins.rows && s->ends.rows && s->begins.rows != s->ends.rows) return;
     ft_node *first = &f->nodes[s->first], *last = &f->nodes[s->last];
-    const char *tail = !strncmp(first->name, "fused", 5) ? first->name + 5 : first->name;
+    const char *tail = ft__node_site(first) == FT_SITE_FUSED ? first->name + 5 : first->name;
     char name[160];
-    int length = snprintf(name, sizeof name, "%s%s", last->name, tail);
-    char *kept = ft__arena_copy(f->g->arena, name, length < (int)sizeof name ? (size_t)length : sizeof name - 1);
+    snprintf(name, sizeof name, "%s%s", last->name, tail);
+    ft_at kept = ft__fusion_site(f, name);
     if (!kept) {
         f->failed = true;
         return;
     }
-    first->name = kept;
+    first->at = kept;
+    first->name = kept->name;
     first->op.u.elementwise.bytes += last->op.u.elementwise.bytes - s->handed;
     if (f->inference && (first->verb == FT_DO_ROW || last->verb == FT_DO_ROW))
         first->op.u.elementwise.bytes += FT_RUNNING_SUM * s->handed;

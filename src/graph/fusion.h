@@ -122,8 +122,10 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t block, int32_t group, ft_fused *
 /* A node that stays as it is, or nearly. */
 void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *n);
 /* A generated kernel over `space` elements. */
-ft_node ft__fusion_node(ft_verb verb, ft_phase phase, const char *name, ft_dtype dtype, double space, double bytes,
+ft_node ft__fusion_node(ft_verb verb, ft_phase phase, ft_at at, ft_dtype dtype, double space, double bytes,
                         double work);
+/* The site of a kernel that a compiler made, by the name that it gave it; NULL when memory is exhausted. */
+ft_at ft__fusion_site(ft_fusion *f, const char *name);
 /* Names what it reads and makes; further nodes without a kernel hold what one node cannot. */
 void ft__fusion_emit_wide(ft_fusion *f, ft_node *n, const ft_ref *in, int32_t ins, const ft_ref *out, int32_t outs);
 #endif

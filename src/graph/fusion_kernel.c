@@ -24,10 +24,10 @@ void ft__fusion_emit(ft_fusion *f, const ft_node *n)
     f->nodes[f->count++] = *n;
 }
 
-ft_node ft__fusion_node(ft_verb verb, ft_phase phase, const char *name, ft_dtype dtype, double space, double bytes,
-                        double work)
+ft_node ft__fusion_node(ft_verb verb, ft_phase phase, ft_at at, ft_dtype dtype, double space, double bytes, double work)
 {
-    ft_node n = {.verb = verb, .phase = phase, .name = name, .count = 1, .traffic = 1, .effort = 1, .members = 1};
+    ft_node n = {
+        .verb = verb, .phase = phase, .at = at, .name = at->name, .count = 1, .traffic = 1, .effort = 1, .members = 1};
     n.op.kind = FT_OP_ELEMENTWISE;
     n.op.name = "fused"; /* one name for all, so that equal kernels are forecast once */
     n.op.dtype = n.op.kv_dtype = dtype;
@@ -38,6 +38,12 @@ ft_node ft__fusion_node(ft_verb verb, ft_phase phase, const char *name, ft_dtype
     return n;
 }
 
+ft_at ft__fusion_site(ft_fusion *f, const char *name)
+{
+    ft_site_info fused = {.name = name, .site = FT_SITE_FUSED};
+    return ft__graph_site(f->g, &fused);
+}
+
 void ft__fusion_emit_wide(ft_fusion *f, ft_node *n, const ft_ref *in, int32_t ins, const ft_ref *out, int32_t outs)
 {
     int32_t i = 0, o = 0;
@@ -46,7 +52,8 @@ void ft__fusion_emit_wide(ft_fusion *f, ft_node *n, const ft_ref *in, int32_t in
     while (o < outs && n->out_count < FT_NODE_OUTPUTS) n->out[n->out_count++] = out[o++];
     ft__fusion_emit(f, n);
     while (i < ins || o < outs) {
-        ft_node more = {.verb = FT_DO_VIEW, .phase = n->phase, .name = n->name, .count = 1, .traffic = 1, .effort = 1};
+        ft_node more = {
+            .verb = FT_DO_VIEW, .phase = n->phase, .at = n->at, .name = n->name, .count = 1, .traffic = 1, .effort = 1};
         more.op.kind = FT_OP_OTHER;
         more.op.name = "view";
         while (i < ins && more.in_count < FT_NODE_INPUTS) more.in[more.in_count++] = in[i++];
@@ -57,7 +64,8 @@ void ft__fusion_emit_wide(ft_fusion *f, ft_node *n, const ft_ref *in, int32_t in
 
 void ft__fusion_hold(ft_fusion *f, ft_ref x)
 {
-    ft_node n = {.verb = FT_DO_VIEW, .phase = FT_BACKWARD, .name = "held", .count = 1, .traffic = 1, .effort = 1};
+    ft_node n = {.verb = FT_DO_VIEW, .phase = FT_BACKWARD, .at = FT_AT(HELD), .count = 1, .traffic = 1, .effort = 1};
+    n.name = n.at->name;
     n.op.kind = FT_OP_OTHER;
     n.op.name = "view";
     n.in[n.in_count++] = x;
@@ -166,10 +174,10 @@ static void say(making *m, const ft_node *n)
 
 /* Sums over rows inside a kernel that walks along them come out as one partial sum per 16 rows, in fp32; a library's
  * sum over those follows, and a cast where the gradient is in a low format. */
-static void finish_sums(ft_fusion *f, ft_phase phase, const char *name, int64_t rows, ft_ref out)
+static void finish_sums(ft_fusion *f, ft_phase phase, ft_at at, int64_t rows, ft_ref out)
 {
     const ft_tensor *t = &f->g->tensors[out];
-    ft_node n = {.verb = FT_DO_ROW, .phase = phase, .name = name, .count = 1, .traffic = 1, .effort = 1};
+    ft_node n = {.verb = FT_DO_ROW, .phase = phase, .at = at, .name = at->name, .count = 1, .traffic = 1, .effort = 1};
     n.op.kind = FT_OP_ROW;
     n.op.name = "sum_cols";
     n.op.dtype = n.op.kv_dtype = FT_FP32;
@@ -179,7 +187,7 @@ static void finish_sums(ft_fusion *f, ft_phase phase, const char *name, int64_t 
     ft__fusion_emit(f, &n);
     if (t->element_bytes >= 4) return;
     double numel = ft__tensor_numel(t);
-    ft_node cast = ft__fusion_node(FT_DO_POINTWISE, phase, name, FT_FP32, numel, numel * (4 + t->element_bytes), 2);
+    ft_node cast = ft__fusion_node(FT_DO_POINTWISE, phase, at, FT_FP32, numel, numel * (4 + t->element_bytes), 2);
     cast.in[cast.in_count++] = out;
     ft__fusion_emit(f, &cast);
 }
@@ -201,7 +209,7 @@ static void emit_moments(ft_fusion *f, const ft_node *n)
     bool back = n->phase == FT_BACKWARD;
     for (int k = 0; k < n->in_count && k < (back ? 2 : 1); k++) bytes += ft__tensor_bytes(&f->g->tensors[n->in[k]]);
     if (!back && n->op.u.elementwise.bytes < 2.5 * bytes) return; /* moments are given */
-    ft_node m = ft__fusion_node(FT_DO_ROW, n->phase, "fused_moments", n->op.dtype, space, bytes, 6);
+    ft_node m = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, space, bytes, 6);
     ft__fusion_emit(f, &m); /* names nothing: the kernel behind it reads the same */
 }
 
@@ -212,6 +220,7 @@ static ft_ref like(ft_fusion *f, ft_ref x, int32_t block)
     t.role = FT_ACTIVATION;
     t.block = block;
     t.name = "";
+    t.expert = FT_NO_EXPERT;
     ft_ref at = ft__graph_tensor(f->g, &t);
     if (at == FT_NONE) f->failed = true;
     return at;
@@ -288,7 +297,7 @@ static ft_ref logits_gradient(making *m)
     ft_ref zeros = like(f, k->out[0], m->block);
     if (zeros == FT_NONE) return zeros;
     double bytes = ft__tensor_bytes(&f->g->tensors[zeros]);
-    ft_node fill = ft__fusion_node(FT_DO_FILL, m->phase, "zero_gradient", m->dtype, k->space, bytes, 0);
+    ft_node fill = ft__fusion_node(FT_DO_FILL, m->phase, FT_AT(ZERO_GRADIENT), m->dtype, k->space, bytes, 0);
     fill.out[fill.out_count++] = zeros;
     ft__fusion_emit(f, &fill);
     k->in_bytes[k->in_count] = bytes;
@@ -318,7 +327,7 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
             if (out->in_bytes[i] >= m.running) ft__fusion_hold_on(f, out->in[i]);
     }
     ft_ref zeros = m.loss_back ? logits_gradient(&m) : FT_NONE;
-    char *name = ft__arena_copy(g->arena, m.names ? m.name : "fused_copy", m.names ? m.length : 10);
+    ft_at name = ft__fusion_site(f, m.names ? m.name : "fused_copy");
     if (!name || f->failed) {
         f->failed = true;
         return -1;

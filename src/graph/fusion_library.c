@@ -25,13 +25,14 @@ static ft_ref aligned_copy(ft_fusion *f, int32_t block, const ft_node *n, ft_ref
     t.block = block;
     t.copies = 1;
     t.name = "";
+    t.expert = FT_NO_EXPERT;
     ft_ref at = ft__graph_tensor(f->g, &t);
     if (at == FT_NONE) {
         f->failed = true;
         return x;
     }
     /* Odd rows are read an element at a time. */
-    ft_node copy = ft__fusion_node(FT_DO_COPY, n->phase, "pad", t.dtype, ft__tensor_numel(&t),
+    ft_node copy = ft__fusion_node(FT_DO_COPY, n->phase, FT_AT(PAD), t.dtype, ft__tensor_numel(&t),
                                    before + ft__tensor_bytes(&t), 45);
     ft__fusion_emit_wide(f, &copy, &x, 1, &at, 1);
     if (f->written_in[r] == block) f->padded[r] = at;
@@ -63,17 +64,17 @@ static void scatter(ft_fusion *f, const ft_node *n)
     const ft_tensor *table = &f->g->tensors[n->out[0]];
     double rows = (double)n->op.u.row.rows * (double)n->op.u.row.cols, numel = ft__tensor_numel(table);
     bool low = table->element_bytes < 4;
-    ft_node fill = ft__fusion_node(FT_DO_FILL, n->phase, n->name, FT_FP32, numel, numel * 4, 0);
+    ft_node fill = ft__fusion_node(FT_DO_FILL, n->phase, n->at, FT_FP32, numel, numel * 4, 0);
     if (low) fill.workspace = (float)(numel * 4);
     fill.out[fill.out_count++] = n->out[0];
     ft__fusion_emit(f, &fill);
     double gradient = n->in_count ? ft__tensor_bytes(&f->g->tensors[n->in[0]]) : rows * 2;
-    ft_node add = ft__fusion_node(FT_DO_EMBEDDING, n->phase, n->name, FT_FP32, rows, gradient + 8 * rows, 4);
+    ft_node add = ft__fusion_node(FT_DO_EMBEDDING, n->phase, n->at, FT_FP32, rows, gradient + 8 * rows, 4);
     if (low) add.workspace = (float)(numel * 4);
     ft__fusion_emit_wide(f, &add, n->in, n->in_count, n->out, 1);
     if (!low) return;
-    ft_node cast = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->name, FT_FP32, numel,
-                                   numel * (4 + table->element_bytes), 2);
+    ft_node cast = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->at, FT_FP32, numel, numel * (4 + table->element_bytes),
+                                   2);
     cast.workspace = (float)(numel * 4);
     cast.in[cast.in_count++] = n->out[0];
     ft__fusion_emit(f, &cast);

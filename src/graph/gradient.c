@@ -17,9 +17,9 @@ ft_ref ft__result_like(ft_tape *t, ft_node *n, ft_ref like)
 
 static void loss(ft_tape *t, const ft_node *n)
 {
-    ft_ref all = ft__zeros(t, n->name, n->in[0]);
+    ft_ref all = ft__zeros(t, n->at, n->in[0]);
     if (all == FT_NONE) return;
-    ft_node write = ft__node_of(FT_DO_LOSS, n->name);
+    ft_node write = ft__node_of(FT_DO_LOSS, n->at);
     ft__node_in(&write, all);
     ft__node_in(&write, ft__tape_saved(t, n->in[0])); /* autograd keeps it, for its shape alone */
     ft_tensor shape = *T(all);
@@ -34,7 +34,7 @@ static void loss(ft_tape *t, const ft_node *n)
 static void comm(ft_tape *t, const ft_node *n, ft_ref g)
 {
     if (!ft__wants(t, n->in[0])) return;
-    ft_node back = ft__node_of(FT_DO_COMM, n->name);
+    ft_node back = ft__node_of(FT_DO_COMM, n->at);
     ft__node_in(&back, g);
     back.exchange = (ft_exchange){.kind = n->exchange.gradient,
                                   .gradient = n->exchange.kind,
@@ -54,7 +54,7 @@ static void comm(ft_tape *t, const ft_node *n, ft_ref g)
 static void other(ft_tape *t, const ft_node *n, ft_ref g)
 {
     if (!ft__wants(t, n->in[0])) return;
-    ft_node back = ft__node_of(n->verb, n->name);
+    ft_node back = ft__node_of(n->verb, n->at);
     ft__node_in(&back, g);
     for (int i = 0; i < n->in_count && i < 4; i++) ft__node_in(&back, ft__tape_saved(t, n->in[i]));
     ft_ref out[FT_NODE_OUTPUTS];
@@ -84,7 +84,7 @@ static void undo(ft_tape *t, const ft_node *n)
     ft_ref g = n->out_count ? ft__tape_grad(t, n->out[0]) : FT_NONE;
     if (g == FT_NONE) return;
     switch (n->verb) {
-    case FT_DO_LINEAR: ft__undo_linear(t, n, ft__contiguous(&t->b, n->name, g)); break;
+    case FT_DO_LINEAR: ft__undo_linear(t, n, ft__contiguous(&t->b, n->at, g)); break;
     case FT_DO_MATMUL: ft__undo_matmul(t, n, g); break;
     case FT_DO_ATTENTION: ft__undo_attention(t, n, g); break;
     case FT_DO_POINTWISE: ft__undo_pointwise(t, n, g); break;
@@ -97,7 +97,7 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_CAT: ft__undo_cat(t, n, g); break;
     case FT_DO_VIEW: ft__undo_view(t, n, g); break;
     case FT_DO_SLICE: ft__undo_slice(t, n, g); break;
-    case FT_DO_CONV: ft__undo_conv(t, n, ft__contiguous(&t->b, n->name, g)); break;
+    case FT_DO_CONV: ft__undo_conv(t, n, ft__contiguous(&t->b, n->at, g)); break;
     case FT_DO_BATCHNORM: ft__undo_batchnorm(t, n, g); break;
     case FT_DO_POOL: ft__undo_pool(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;

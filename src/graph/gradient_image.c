@@ -8,7 +8,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
     ft_ref x = n->in[0], weight = n->in[1];
     bool input = ft__wants(t, x), filter = ft__wants(t, weight);
     if (input || filter) {
-        ft_node back = ft__node_of(FT_DO_CONV, n->name);
+        ft_node back = ft__node_of(FT_DO_CONV, n->at);
         ft__node_in(&back, g);
         ft__node_in(&back, ft__tape_saved(t, x));
         ft__node_in(&back, ft__tape_saved(t, weight));
@@ -24,7 +24,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
         ft__tape_give(t, weight, dw);
     }
     if (n->in_count > 2 && ft__wants(t, n->in[2])) {
-        ft_node sum = ft__node_of(FT_DO_ROW, n->name);
+        ft_node sum = ft__node_of(FT_DO_ROW, n->at);
         ft__node_in(&sum, g);
         ft_tensor shape = *T(g);
         ft_ref out = ft__result_like(t, &sum, n->in[2]);
@@ -36,7 +36,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
 
 void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_node back = ft__node_of(FT_DO_BATCHNORM, n->name);
+    ft_node back = ft__node_of(FT_DO_BATCHNORM, n->at);
     ft__node_in(&back, g);
     ft__node_in(&back, ft__tape_saved(t, n->in[0]));
     if (n->out_count > 1) ft__node_in(&back, ft__tape_saved(t, n->out[1]));
@@ -58,7 +58,7 @@ void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
 /* Averages, interpolations and borders: one kernel, from the one size to the other. */
 static void resample(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_node back = ft__node_of(FT_DO_POOL, n->name);
+    ft_node back = ft__node_of(FT_DO_POOL, n->at);
     ft__node_in(&back, g);
     ft_ref out = ft__result_like(t, &back, n->in[0]);
     if (out == FT_NONE) return;
@@ -77,9 +77,9 @@ void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g)
         resample(t, n, g);
         return;
     }
-    ft_ref all = ft__zeros(t, n->name, n->in[0]);
+    ft_ref all = ft__zeros(t, n->at, n->in[0]);
     if (all == FT_NONE) return;
-    ft_node back = ft__node_of(FT_DO_POOL, n->name);
+    ft_node back = ft__node_of(FT_DO_POOL, n->at);
     ft__node_in(&back, all);
     ft__node_in(&back, g);
     for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));

@@ -14,9 +14,9 @@ static ft_op moved(const ft_tape *t, const char *name, const ft_tensor *of)
 /* Zeros, and what came back added to its places by atomics (scatter_add, index_add). */
 void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_ref all = ft__zeros(t, n->name, n->in[0]);
+    ft_ref all = ft__zeros(t, n->at, n->in[0]);
     if (all == FT_NONE || t->b.status != FT_OK) return;
-    ft_node put = ft__node_of(FT_DO_COPY, n->name);
+    ft_node put = ft__node_of(FT_DO_COPY, n->at);
     ft__node_in(&put, all);
     ft__node_in(&put, g);
     put.op = moved(t, "index_put", T(g));
@@ -32,7 +32,7 @@ void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], from = n->in_count > 1 ? n->in[1] : FT_NONE;
     if (ft__wants(t, from)) {
-        ft_node pick = ft__node_of(FT_DO_COPY, n->name);
+        ft_node pick = ft__node_of(FT_DO_COPY, n->at);
         ft__node_in(&pick, g);
         ft_ref part = ft__result_like(t, &pick, from);
         if (part == FT_NONE) return;
@@ -45,9 +45,9 @@ void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
         ft__tape_give(t, x, g);
         return;
     }
-    ft_ref rest = ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols);
+    ft_ref rest = ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols);
     if (rest == FT_NONE) return;
-    ft_node zero = ft__node_of(FT_DO_COPY, n->name);
+    ft_node zero = ft__node_of(FT_DO_COPY, n->at);
     ft__node_in(&zero, rest);
     zero.op = n->op;
     zero.in_place = true;
@@ -59,7 +59,7 @@ void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
 void ft__undo_permute(ft_tape *t, const ft_node *n, ft_ref g)
 {
     if (!ft__wants(t, n->in[0])) return;
-    ft_node back = ft__node_of(FT_DO_PERMUTE, n->name);
+    ft_node back = ft__node_of(FT_DO_PERMUTE, n->at);
     ft__node_in(&back, g);
     ft_ref out = ft__result_like(t, &back, n->in[0]);
     if (out == FT_NONE) return;

@@ -12,7 +12,7 @@
 static ft_ref product(ft_tape *t, const ft_node *of, ft_ref x, ft_ref y, ft_ref like, int64_t m, int64_t n, int64_t k,
                       const char *layout)
 {
-    ft_node node = ft__node_of(of->verb, of->name);
+    ft_node node = ft__node_of(of->verb, of->at);
     ft__node_in(&node, x);
     ft__node_in(&node, y);
     ft_ref out = ft__result_like(t, &node, like);
@@ -26,7 +26,7 @@ static ft_ref product(ft_tape *t, const ft_node *of, ft_ref x, ft_ref y, ft_ref 
 
 static ft_ref column_sums(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
 {
-    ft_node n = ft__node_of(FT_DO_ROW, of->name);
+    ft_node n = ft__node_of(FT_DO_ROW, of->at);
     ft__node_in(&n, g);
     ft_tensor shape = *ft__tensor_of(&t->b, g);
     ft_ref out = ft__result_like(t, &n, like);
@@ -41,7 +41,7 @@ void ft__undo_linear(ft_tape *t, const ft_node *n, ft_ref g)
     int64_t m = n->op.u.gemm.m, out = n->op.u.gemm.n, in = n->op.u.gemm.k;
     bool stored_across = n->op.u.gemm.layout[1] == 'n'; /* [in, out] */
     if (ft__wants(t, x)) {
-        if (ft__packed(&t->b, weight, T(x)->dtype)) ft__unpack(&t->b, n->name, weight);
+        if (ft__packed(&t->b, weight, T(x)->dtype)) ft__unpack(&t->b, n->at, weight);
         ft__tape_give(t, x, product(t, n, g, ft__tape_saved(t, weight), x, m, in, out, stored_across ? "nt" : "nn"));
     }
     if (ft__wants(t, weight)) {
@@ -78,7 +78,7 @@ void ft__undo_matmul(ft_tape *t, const ft_node *n, ft_ref g)
 
 void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_node back = ft__node_of(FT_DO_ATTENTION, n->name);
+    ft_node back = ft__node_of(FT_DO_ATTENTION, n->at);
     ft__node_in(&back, g);
     for (int i = 0; i < 3; i++) ft__node_in(&back, ft__tape_saved(t, n->in[i]));
     for (int i = 0; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
@@ -116,7 +116,7 @@ ft_ref ft__summed(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
     const ft_tensor *from = T(g), *to = T(like);
     if (ft__tensor_numel(from) <= ft__tensor_numel(to)) return g;
     if (to->rows == 1 && to->cols == from->cols) return column_sums(t, of, g, like);
-    ft_node n = ft__node_of(FT_DO_ROW, of->name);
+    ft_node n = ft__node_of(FT_DO_ROW, of->at);
     ft__node_in(&n, g);
     if (to->cols == from->cols && to->rows > 1 && from->rows % to->rows == 0) { /* repeated over the batch */
         int64_t times = from->rows / to->rows, wide = to->rows * to->cols;
@@ -137,9 +137,9 @@ ft_ref ft__summed(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
 }
 
 /* A comparison: one byte per element. */
-static ft_ref compared(ft_tape *t, const char *name, ft_ref x, ft_ref y)
+static ft_ref compared(ft_tape *t, ft_at at, ft_ref x, ft_ref y)
 {
-    ft_node n = ft__node_of(FT_DO_POINTWISE, name);
+    ft_node n = ft__node_of(FT_DO_POINTWISE, at);
     ft__node_in(&n, x);
     ft__node_in(&n, y);
     ft_tensor shape = *ft__tensor_of(&t->b, x);
@@ -153,7 +153,7 @@ static ft_ref compared(ft_tape *t, const char *name, ft_ref x, ft_ref y)
 /* The node's own reduction, of something of its operand's size. */
 static ft_ref reduced(ft_tape *t, const ft_node *of, ft_ref x)
 {
-    ft_node n = ft__node_of(FT_DO_ROW, of->name);
+    ft_node n = ft__node_of(FT_DO_ROW, of->at);
     ft__node_in(&n, x);
     ft_ref out = ft__result_like(t, &n, of->out[0]);
     n.op = of->op;
@@ -195,15 +195,15 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
                                  : (ft__pointwise_op_find(op) >= 0 ? ft__pointwise_ops[ft__pointwise_op_find(op)].name
                                                                    : "mulu");
         if (!strcmp(op, "cast_back"))
-            last = ft__cast(&t->b, n->name, operand[0], T(to)->dtype);
+            last = ft__cast(&t->b, n->at, operand[0], T(to)->dtype);
         else if (!strcmp(op, "sum"))
             last = reduced(t, n, operand[0]);
         else if (!strcmp(op, "compare"))
-            last = compared(t, n->name, operand[0], operand[1]);
+            last = compared(t, n->at, operand[0], operand[1]);
         else if (in_place)
-            last = ft__pointwise_in_place(&t->b, n->name, kernel, operand[0], operand[1]);
+            last = ft__pointwise_in_place(&t->b, n->at, kernel, operand[0], operand[1]);
         else
-            last = ft__pointwise2(&t->b, n->name, kernel, operand[0], operand[1]);
+            last = ft__pointwise2(&t->b, n->at, kernel, operand[0], operand[1]);
         if (count < 9) made[count++] = last;
     }
     return last;
@@ -233,16 +233,16 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
         to_w = words(t, n, rule->second, g, w);
     if (to_x != FT_NONE) {
         ft_ref back = summed_beside(t, n, to_x, x, w);
-        ft__tape_give(t, x, ft__cast(&t->b, n->name, back, T(x)->dtype));
+        ft__tape_give(t, x, ft__cast(&t->b, n->at, back, T(x)->dtype));
     }
     if (second) {
         ft_ref back = summed_beside(t, n, to_w != FT_NONE ? to_w : words(t, n, rule->second, g, w), w, x);
-        ft__tape_give(t, w, ft__cast(&t->b, n->name, back, T(w)->dtype));
+        ft__tape_give(t, w, ft__cast(&t->b, n->at, back, T(w)->dtype));
     }
     ft_ref v = n->in_count > 2 ? n->in[2] : FT_NONE;
     if (ft__wants(t, v) && rule->third) {
         ft_ref back = ft__summed(t, n, words(t, n, rule->third, g, v), v);
-        ft__tape_give(t, v, ft__cast(&t->b, n->name, back, T(v)->dtype));
+        ft__tape_give(t, v, ft__cast(&t->b, n->at, back, T(v)->dtype));
     }
 }
 
@@ -250,7 +250,7 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
 
 static void norm(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_node back = ft__node_of(FT_DO_ROW, n->name);
+    ft_node back = ft__node_of(FT_DO_ROW, n->at);
     ft__node_in(&back, g);
     ft__node_in(&back, ft__tape_saved(t, n->in[0]));
     for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
@@ -277,7 +277,7 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
     }
     if (!strcmp(op, "sum")) { /* over an axis before the last: repeated along it, which a reshape writes out */
         ft_tensor shape = *T(n->in[0]);
-        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->name, g, shape.rows, shape.cols));
+        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->at, g, shape.rows, shape.cols));
         return;
     }
     if (!strcmp(op, "sum_rows") || !strcmp(op, "sum_cols") ||
@@ -287,7 +287,7 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
             ft__tape_give(t, n->in[0], ft__expand(&t->b, g, shape.rows, shape.cols));
             return;
         }
-        ft_node spread = ft__node_of(FT_DO_POINTWISE, n->name);
+        ft_node spread = ft__node_of(FT_DO_POINTWISE, n->at);
         ft__node_in(&spread, g);
         ft_ref out = ft__result_like(t, &spread, n->in[0]);
         if (out == FT_NONE) return;
@@ -298,13 +298,13 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
         return;
     }
     if (!strcmp(op, "cumsum")) { /* the sums from the other end: turned round, summed, turned back */
-        g = ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols);
-        g = ft__row(&t->b, n->name, "cumsum", g);
-        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols));
+        g = ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols);
+        g = ft__row(&t->b, n->at, "cumsum", g);
+        ft__tape_give(t, n->in[0], ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols));
         return;
     }
     if (strcmp(op, "softmax") && strcmp(op, "log_softmax")) return; /* argmax: not differentiated */
-    ft_node back = ft__node_of(FT_DO_ROW, n->name);
+    ft_node back = ft__node_of(FT_DO_ROW, n->at);
     ft__node_in(&back, g);
     ft__node_in(&back, ft__tape_saved(t, n->out[0]));
     back.op = n->op;

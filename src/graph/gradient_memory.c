@@ -6,9 +6,9 @@
 
 #define T(ref) (&t->b.g->tensors[ref])
 
-ft_ref ft__zeros(ft_tape *t, const char *name, ft_ref like)
+ft_ref ft__zeros(ft_tape *t, ft_at at, ft_ref like)
 {
-    ft_node n = ft__node_of(FT_DO_FILL, name);
+    ft_node n = ft__node_of(FT_DO_FILL, at);
     ft_ref out = ft__result_like(t, &n, like);
     if (out == FT_NONE) return out;
     n.op = ft__pointwise_kernel(t->b.g, "fill", n.in, 0, T(out));
@@ -30,11 +30,11 @@ void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g)
         strided = !strided;
         if (strided && reshapes) { /* heads side by side again: what lies head by head is copied */
             g = ft__view(&t->b, g, rows, cols, true);
-            g = ft__contiguous(&t->b, n->name, g);
+            g = ft__contiguous(&t->b, n->at, g);
             strided = false;
         }
     } else if (strided) { /* reshaping what is not contiguous copies it */
-        g = ft__contiguous(&t->b, n->name, g);
+        g = ft__contiguous(&t->b, n->at, g);
         strided = false;
     }
     ft__tape_give(t, n->in[0], ft__view(&t->b, g, rows, cols, strided));
@@ -42,9 +42,9 @@ void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g)
 
 void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_ref all = ft__zeros(t, n->name, n->in[0]);
+    ft_ref all = ft__zeros(t, n->at, n->in[0]);
     if (all == FT_NONE || t->b.status != FT_OK) return;
-    ft_node copy = ft__node_of(FT_DO_COPY, n->name);
+    ft_node copy = ft__node_of(FT_DO_COPY, n->at);
     ft__node_in(&copy, all);
     ft__node_in(&copy, g);
     ft_tensor part = *T(g);
@@ -63,9 +63,9 @@ void ft__undo_split(ft_tape *t, const ft_node *n)
     for (int i = 0; i < n->out_count; i++) any |= (part[i] = ft__tape_grad(t, n->out[i])) != FT_NONE;
     if (!any || !ft__wants(t, n->in[0])) return;
     for (int i = 0; i < n->out_count; i++)
-        if (part[i] == FT_NONE) part[i] = ft__zeros(t, n->name, n->out[i]);
+        if (part[i] == FT_NONE) part[i] = ft__zeros(t, n->at, n->out[i]);
     const ft_tensor *x = T(n->in[0]);
-    ft__tape_give(t, n->in[0], ft__cat(&t->b, n->name, n->out_count, part, x->rows, x->cols));
+    ft__tape_give(t, n->in[0], ft__cat(&t->b, n->at, n->out_count, part, x->rows, x->cols));
 }
 
 /* What was written into part of a tensor: the gradient is copied, the part taken out of it and zeroed there, except
@@ -74,14 +74,14 @@ static void assembled(ft_tape *t, const ft_node *n, ft_ref g)
 {
     for (int i = n->in_count - 1; i >= 0; i--) {
         int64_t rows = T(n->in[i])->rows, cols = T(n->in[i])->cols;
-        g = ft__copy(&t->b, n->name, g, T(g)->rows, T(g)->cols);
+        g = ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols);
         ft_ref part = ft__view(&t->b, g, rows, cols, true);
         if (part == FT_NONE) return;
         T(part)->gaps = true;
-        part = ft__copy(&t->b, n->name, part, rows, cols);
+        part = ft__copy(&t->b, n->at, part, rows, cols);
         if (i > 0) {
-            ft_ref zero = ft__zeros(t, n->name, n->in[i]);
-            ft_ref there = ft__copy(&t->b, n->name, zero, rows, cols);
+            ft_ref zero = ft__zeros(t, n->at, n->in[i]);
+            ft_ref there = ft__copy(&t->b, n->at, zero, rows, cols);
             if (there != FT_NONE) t->b.g->nodes[t->b.g->node_count - 1].op.u.elementwise.pattern = FT_STRIDED;
         }
         ft__tape_give(t, n->in[i], part);
@@ -111,13 +111,13 @@ void ft__undo_cat(ft_tape *t, const ft_node *n, ft_ref g)
  * index that many rows share (a bias of an expert) takes them one after the other, 2.9 us each on H200. */
 static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_ref all = ft__zeros(t, n->name, n->in[0]);
+    ft_ref all = ft__zeros(t, n->at, n->in[0]);
     if (all == FT_NONE || t->b.status != FT_OK) return;
-    ft_node sort = ft__node_of(FT_DO_OTHER, n->name);
+    ft_node sort = ft__node_of(FT_DO_OTHER, n->at);
     sort.op = ft__bytes_kernel("sort", T(g)->dtype, (double)T(g)->rows * 16, (double)T(g)->rows);
     sort.count = 12;
     ft__emit(&t->b, &sort);
-    ft_node put = ft__node_of(FT_DO_COPY, n->name);
+    ft_node put = ft__node_of(FT_DO_COPY, n->at);
     ft__node_in(&put, all);
     ft__node_in(&put, g);
     ft_tensor part = *T(g);
@@ -148,7 +148,7 @@ void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g)
             put_rows(t, n, g);
         return;
     }
-    ft_node back = ft__node_of(n->verb, n->name);
+    ft_node back = ft__node_of(n->verb, n->at);
     ft__node_in(&back, g);
     ft__node_in(&back, n->in[0]);
     ft_ref out = ft__result_like(t, &back, table);

@@ -5,8 +5,8 @@
 
 static void in_place(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    ft_node back = ft__node_of(FT_DO_ROTATE, n->name);
-    g = ft__contiguous(&t->b, n->name, g);
+    ft_node back = ft__node_of(FT_DO_ROTATE, n->at);
+    g = ft__contiguous(&t->b, n->at, g);
     ft__node_in(&back, g);
     back.op = n->op;
     back.in_place = true;
@@ -27,9 +27,9 @@ void ft__undo_rotate(ft_tape *t, const ft_node *n)
         in_place(t, n, g[0]);
         return;
     }
-    ft_node back = ft__node_of(FT_DO_ROTATE, n->name);
+    ft_node back = ft__node_of(FT_DO_ROTATE, n->at);
     for (int i = 0; i < n->out_count; i++) {
-        g[i] = g[i] == FT_NONE ? ft__zeros(t, n->name, n->out[i]) : ft__contiguous(&t->b, n->name, g[i]);
+        g[i] = g[i] == FT_NONE ? ft__zeros(t, n->at, n->out[i]) : ft__contiguous(&t->b, n->at, g[i]);
         ft__node_in(&back, g[i]);
     }
     for (int i = 0; i < n->in_count && i < FT_NODE_OUTPUTS; i++)

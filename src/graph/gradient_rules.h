@@ -17,7 +17,7 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g);
 ft_ref ft__summed(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like); /* g over what was broadcast */
 
 /* gradient_memory.c */
-ft_ref ft__zeros(ft_tape *t, const char *name, ft_ref like);
+ft_ref ft__zeros(ft_tape *t, ft_at at, ft_ref like);
 void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_split(ft_tape *t, const ft_node *n);

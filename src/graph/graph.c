@@ -56,10 +56,7 @@ ft_block *ft__graph_block(ft_graph *g, const ft_block *b)
     return &array[g->block_count++];
 }
 
-bool ft__block_is_layer(const ft_block *b)
-{
-    return b->carry_in != FT_NONE && (!b->name || strcmp(b->name, "head") != 0);
-}
+bool ft__block_is_layer(const ft_block *b) { return b->carry_in != FT_NONE && b->kind != FT_BLOCK_HEAD; }
 
 ft_class ft__node_class(const ft_node *n)
 {

@@ -14,6 +14,7 @@
 #define FT_GRAPH_GRAPH_H
 #include "base/arena.h"
 #include "graph/operator.h"
+#include "graph/site.h"
 
 typedef int32_t ft_ref; /* a tensor's number; FT_NONE for none */
 #define FT_NONE ((ft_ref)-1)
@@ -27,6 +28,9 @@ typedef enum ft_role {
     FT_GRADIENT    /* of a parameter: lives from the backward pass to the end of the step */
 } ft_role;
 
+/* Parameters of a mixture of experts, and their gradients, are spread over ranks in their own way. */
+typedef enum ft_expert_part { FT_NO_EXPERT, FT_EXPERT_WEIGHT, FT_EXPERT_BIAS } ft_expert_part;
+
 typedef struct ft_tensor {
     int64_t rows, cols;
     double element_bytes;   /* 8 for indices, 1 for masks, 0.5 for packed 4-bit weights */
@@ -39,7 +43,8 @@ typedef struct ft_tensor {
     bool reused;            /* by an in-place operator: shares its input's storage */
     ft_ref storage;         /* the tensor whose memory this one views; its own number when it has memory */
     int32_t block;          /* that made it; -1 for parameters and inputs */
-    const char *name;       /* parameters: "layers.mlp.down_proj.weight"; otherwise "" */
+    const char *name;       /* parameters: "layers.mlp.down_proj.weight"; otherwise "". For reports */
+    ft_expert_part expert;       /* all experts' of a layer */
     int64_t copies;         /* parameters of a repeated block: one per iteration; otherwise 1 */
 } ft_tensor;
 
@@ -120,7 +125,8 @@ typedef struct ft_node {
     ft_verb verb;
     ft_phase phase;
     ft_cut cut;
-    const char *name;       /* "attn.q_proj": the module, without the block's number */
+    ft_at at;               /* its site, by which passes tell it from others; NULL: none */
+    const char *name;       /* "attn.q_proj": the site's, for reports */
     ft_ref in[FT_NODE_INPUTS], out[FT_NODE_OUTPUTS];
     uint8_t in_count, out_count;
     bool core;              /* what Megatron's selective recomputation drops: attention's score matrix, or else what
@@ -142,7 +148,9 @@ typedef struct ft_node {
 } ft_node;
 
 typedef struct ft_block {
-    const char *name;       /* "embed", "layers", "head" */
+    const char *name;       /* "embed", "layers", "head": for reports */
+    ft_block_kind kind;
+    int32_t trunk;          /* ft_trunk, or a number behind them */
     ft_phase phase;
     int32_t first, count;   /* nodes */
     int64_t repeat;
@@ -157,6 +165,8 @@ typedef struct ft_graph {
     ft_tensor *tensors;
     ft_node *nodes;
     ft_block *blocks;
+    ft_at *sites;           /* of its own, beside the builders': a table by name */
+    uint32_t site_count, site_room;
     int32_t tensor_count, tensor_room, node_count, node_room, block_count, block_room;
     ft_dtype dtype;         /* of the mathematics */
     double parameters;      /* elements, every copy counted; tied weights once */
@@ -175,12 +185,20 @@ ft_ref ft__graph_tensor(ft_graph *g, const ft_tensor *t);
 ft_node *ft__graph_node(ft_graph *g, const ft_node *n); /* the pointer lives until the next append */
 ft_block *ft__graph_block(ft_graph *g, const ft_block *b);
 
+/* A site of the graph's own (site.c): that of this name, made as `like` says where there is none; a builder's as it is.
+ * `like->of` NULL means that it is a module itself. NULL when memory is exhausted. */
+ft_at ft__graph_site(ft_graph *g, const ft_site_info *like);
+ft_at ft__graph_site_find(const ft_graph *g, const char *name); /* NULL: none */
+
 static inline double ft__tensor_numel(const ft_tensor *t) { return (double)t->rows * (double)t->cols; }
 static inline double ft__tensor_bytes(const ft_tensor *t) { return ft__tensor_numel(t) * t->element_bytes; }
 static inline bool ft__node_runs(const ft_node *n)
 {
     return !(n->op.kind == FT_OP_OTHER && n->op.u.other.bytes <= 0);
 }
+static inline ft_site ft__node_site(const ft_node *n) { return n->at ? n->at->site : FT_SITE_NONE; }
+/* Part of a module: of FT_SITE_MLP are the network's products and its activation. */
+static inline bool ft__node_within(const ft_node *n, ft_site module) { return n->at && n->at->of->site == module; }
 ft_class ft__node_class(const ft_node *n);
 /* One that others like it precede or follow: what checkpoints wrap and FSDP gathers at once. Embeddings, heads and
  * losses are none. */

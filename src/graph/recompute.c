@@ -20,11 +20,9 @@
 
 typedef struct policy {
     int products;
-    const char *first;  /* product of the layer: with it the count begins anew where a block has several layers */
-    const char *before; /* the last one seen: adapters go by the name of the product that they are beside */
+    ft_at first;  /* product of the layer: with it the count begins anew where a block has several layers */
+    ft_at before; /* the last one seen: adapters are at the site of the product that they are beside */
 } policy;
-
-static bool same(const char *a, const char *b) { return a && b && !strcmp(a, b); }
 
 /* Whether the result is saved. Asked of a block's nodes one after the other. */
 static bool saves(policy *p, const ft_node *n)
@@ -33,9 +31,9 @@ static bool saves(policy *p, const ft_node *n)
     case FT_DO_ATTENTION: return true;
     case FT_DO_COMM: return n->exchange.kind == FT_EXCHANGE_REDUCE_SCATTER;
     case FT_DO_LINEAR:
-        if (same(n->name, p->first) && !same(n->name, p->before)) p->products = 0;
-        if (!p->first) p->first = n->name ? n->name : "";
-        p->before = n->name;
+        if (n->at && n->at == p->first && n->at != p->before) p->products = 0;
+        if (!p->first) p->first = n->at;
+        p->before = n->at;
         return ++p->products % 2 == 1;
     default: return false;
     }
@@ -119,7 +117,7 @@ static void hold_saved(ft_tape *t, const ft_block *forward, const bool *read, in
     for (int32_t i = forward->first; i < forward->first + forward->count && b->status == FT_OK; i++) {
         const ft_node of = b->g->nodes[i];
         if (!saves(&p, &of)) continue;
-        ft_node held = ft__node_of(FT_DO_VIEW, of.name);
+        ft_node held = ft__node_of(FT_DO_VIEW, of.at);
         for (int k = 0; k < of.out_count; k++) {
             const ft_ref owner = b->g->tensors[of.out[k]].storage;
             if (owner >= 0 && owner < tensors && !read[owner]) ft__node_in(&held, of.out[k]);

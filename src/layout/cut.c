@@ -42,7 +42,7 @@ void ft__cut_emit(cutter *c, const ft_node *n)
     if (c->status == FT_OK && !ft__graph_node(c->g, n)) c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
 }
 
-bool ft__is_expert(const ft_tensor *t) { return t->name && !strncmp(t->name, "experts.", 8); }
+bool ft__is_expert(const ft_tensor *t) { return t->expert != FT_NO_EXPERT; }
 
 static void node(cutter *c, ft_node *n)
 {
@@ -88,7 +88,8 @@ static void walk(cutter *c, const ft_node *old)
 static bool makes(const ft_node *n, ft_ref alias)
 {
     if (!n->out_count) return false;
-    bool dispatch = n->verb == FT_DO_COMM && n->exchange.axis == FT_AXIS_EXPERT && !strcmp(n->name, "moe.dispatch");
+    bool dispatch = n->verb == FT_DO_COMM && n->exchange.axis == FT_AXIS_EXPERT &&
+                    ft__node_site(n) == FT_SITE_MOE_DISPATCH;
     return n->out[0] == alias || dispatch;
 }
 

@@ -31,7 +31,7 @@ static void gather_operand(cutter *c, ft_node *n, int i, ft_exchange_kind gradie
 {
     share all = c->of[n->in[i]];
     all.rows *= (double)c->p->cp;
-    exchanged how = {.name = n->name,
+    exchanged how = {.at = n->at,
                      .axis = FT_AXIS_CONTEXT,
                      .kind = FT_EXCHANGE_ALL_GATHER,
                      .gradient = gradient,
@@ -78,7 +78,7 @@ static void pytorch(cutter *c, ft_node *n)
         gathers->workspace *= (float)repeats;
         held_by(n, gathers);
         double wider = fp32 / cut_tensor(c, n->in[i])->element_bytes;
-        exchanged round = {.name = n->name,
+        exchanged round = {.at = n->at,
                            .axis = FT_AXIS_CONTEXT,
                            .kind = FT_EXCHANGE_NONE,
                            .gradient = FT_EXCHANGE_SEND_RECV,
@@ -107,13 +107,15 @@ static void merge_parts(cutter *c, ft_ref y)
     if (c->status != FT_OK) return;
     ft_tensor t = *cut_tensor(c, y);
     t.name = "";
+    t.expert = FT_NO_EXPERT;
     ft_ref out = ft__graph_tensor(c->g, &t);
     if (out == FT_NONE) {
         c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
         return;
     }
     double numel = ft__tensor_numel(&t), fp32 = 4;
-    ft_node n = {.verb = FT_DO_OTHER, .name = "attn.merge_parts", .traffic = 1, .effort = 1, .in_place = true};
+    ft_node n = {.verb = FT_DO_OTHER, .at = FT_AT(ATTN_MERGE_PARTS), .traffic = 1, .effort = 1, .in_place = true};
+    n.name = n.at->name;
     n.count = (float)(c->p->cp - 1);
     n.op = ft__bytes_kernel("merge", t.dtype, numel * (2 * fp32 + t.element_bytes), 6 * numel);
     n.in[n.in_count++] = y;
@@ -150,7 +152,7 @@ void ft__cut_attention(cutter *c, ft_node *n)
     share o = {.rows = s.rows / heads, .cols = heads, .part = heads, .split = s.split, .in_cols = true};
     o.tokens = s.tokens;
     if (trade) {
-        for (int i = 0; i < 3; i++) n->in[i] = ft__cut_trade(c, n->name, n->in[i], FT_AXIS_CONTEXT);
+        for (int i = 0; i < 3; i++) n->in[i] = ft__cut_trade(c, n->at, n->in[i], FT_AXIS_CONTEXT);
         n->op.u.attention.heads = cut_divided(n->op.u.attention.heads, cp);
         n->op.u.attention.kv_heads = cut_divided(n->op.u.attention.kv_heads, cp);
     } else if (cp > 1) {
@@ -161,6 +163,6 @@ void ft__cut_attention(cutter *c, ft_node *n)
     for (int i = 1; i < n->out_count; i++)
         ft__cut_give(c, n->out[i], (share){.rows = heads, .cols = 1 / cp, .part = heads, .split = s.split});
     ft__cut_emit(c, n);
-    if (trade) c->alias[y] = ft__cut_trade(c, n->name, y, FT_AXIS_CONTEXT);
+    if (trade) c->alias[y] = ft__cut_trade(c, n->at, y, FT_AXIS_CONTEXT);
     if (cp > 1 && kind == FT_CONTEXT_PYTORCH) merge_parts(c, y);
 }

@@ -21,13 +21,15 @@ ft_ref ft__cut_exchange(cutter *c, ft_ref x, share after, const exchanged *how)
     t.role = FT_ACTIVATION;
     t.block = c->block;
     t.name = "";
+    t.expert = FT_NO_EXPERT;
     t.copies = 1;
     ft_ref out = ft__graph_tensor(c->g, &t);
     if (out == FT_NONE) {
         c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
         return x;
     }
-    ft_node n = {.verb = FT_DO_COMM, .name = how->name, .count = 1, .traffic = 1, .effort = 1, .in_place = !moved};
+    ft_node n = {.verb = FT_DO_COMM, .at = how->at, .count = 1, .traffic = 1, .effort = 1, .in_place = !moved};
+    n.name = how->at ? how->at->name : "";
     n.op.kind = FT_OP_OTHER;
     n.op.name = "comm";
     n.in[n.in_count++] = x;
@@ -42,21 +44,21 @@ ft_ref ft__cut_exchange(cutter *c, ft_ref x, share after, const exchanged *how)
     return out;
 }
 
-ft_ref ft__cut_trade(cutter *c, const char *name, ft_ref x, ft_axis axis)
+ft_ref ft__cut_trade(cutter *c, ft_at at, ft_ref x, ft_axis axis)
 {
-    exchanged how = {.name = name, .axis = axis, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
+    exchanged how = {.at = at, .axis = axis, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
     return ft__cut_exchange(c, x, c->of[x], &how);
 }
 
 /* Under sequence parallelism only a rank's own tokens are kept for the backward pass, which gathers the others again
  * beside the product that gives the inputs' gradient (Korthikanti et al. 2022, section 4.2.2). */
-ft_ref ft__cut_f(cutter *c, const char *name, ft_ref x)
+ft_ref ft__cut_f(cutter *c, ft_at at, ft_ref x)
 {
     share s = c->of[x];
     if (s.gathered != FT_NONE) return s.gathered;
     share after = s;
     after.tokens = false;
-    exchanged how = {.name = name, .axis = FT_AXIS_TENSOR, .gradient = FT_EXCHANGE_ALL_REDUCE};
+    exchanged how = {.at = at, .axis = FT_AXIS_TENSOR, .gradient = FT_EXCHANGE_ALL_REDUCE};
     if (s.tokens) {
         after.rows *= (double)c->p->tp;
         how.kind = FT_EXCHANGE_ALL_GATHER;
@@ -68,7 +70,7 @@ ft_ref ft__cut_f(cutter *c, const char *name, ft_ref x)
     return out;
 }
 
-void ft__cut_g(cutter *c, const char *name, ft_ref x)
+void ft__cut_g(cutter *c, ft_at at, ft_ref x)
 {
     share after = c->of[x];
     bool tokens = c->p->sp && c->p->tp > 1;
@@ -76,7 +78,7 @@ void ft__cut_g(cutter *c, const char *name, ft_ref x)
         after.rows /= (double)c->p->tp;
         after.tokens = true;
     }
-    exchanged how = {.name = name,
+    exchanged how = {.at = at,
                      .axis = FT_AXIS_TENSOR,
                      .kind = tokens ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE,
                      .gradient = tokens ? FT_EXCHANGE_ALL_GATHER : FT_EXCHANGE_NONE};
@@ -89,7 +91,7 @@ void ft__cut_g(cutter *c, const char *name, ft_ref x)
 void ft__cut_sums(cutter *c, const ft_node *n, int count)
 {
     if (c->status != FT_OK) return;
-    ft_node sums = {.verb = FT_DO_COMM, .name = n->name, .count = (float)count, .traffic = 1, .effort = 1};
+    ft_node sums = {.verb = FT_DO_COMM, .at = n->at, .name = n->name, .count = (float)count, .traffic = 1, .effort = 1};
     sums.op.kind = FT_OP_OTHER;
     sums.op.name = "comm";
     sums.exchange = (ft_exchange){

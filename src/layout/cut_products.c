@@ -14,9 +14,9 @@ static double kv_part(const cutter *c)
 double ft__cut_columns(const cutter *c, const ft_node *n)
 {
     double tp = (double)c->p->tp, heads = (double)c->model->heads, kv = (double)c->model->kv_heads;
-    bool keys = !strcmp(n->name, "attn.k_proj") || !strcmp(n->name, "attn.v_proj");
-    if (keys) return kv_part(c);
-    if (!strcmp(n->name, "attn.qkv_proj") && heads > 0 && kv > 0)
+    ft_site site = ft__node_site(n);
+    if (site == FT_SITE_ATTN_K_PROJ || site == FT_SITE_ATTN_V_PROJ) return kv_part(c);
+    if (site == FT_SITE_ATTN_QKV_PROJ && heads > 0 && kv > 0)
         return (heads / tp + 2 * kv * kv_part(c)) / (heads + 2 * kv);
     return 1 / tp;
 }
@@ -32,11 +32,11 @@ static void cut_parameter(cutter *c, ft_ref w, double rows, double cols)
     ft__cut_give(c, own, s);
 }
 
-static bool is_down(const ft_node *n) { return !strcmp(n->name, "moe.down"); }
+static bool is_down(const ft_node *n) { return ft__node_site(n) == FT_SITE_MOE_DOWN; }
 
 static bool expert_bias(const cutter *c, ft_ref x)
 {
-    return x != FT_NONE && c->base[x] == x && !strcmp(cut_tensor(c, x)->name, "experts.bias");
+    return x != FT_NONE && c->base[x] == x && cut_tensor(c, x)->expert == FT_EXPERT_BIAS;
 }
 
 /* Before anything runs, so that casts of weights are cut too. */
@@ -66,7 +66,7 @@ void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
             cut_parameter(c, bias, 1, columns);
         } else if (n->verb == FT_DO_LINEAR && n->cut == FT_CUT_ROWS) {
             cut_parameter(c, weight, 1, 1 / tp);
-        } else if (n->verb == FT_DO_EMBEDDING && !strcmp(n->name, "embed.tokens")) {
+        } else if (n->verb == FT_DO_EMBEDDING && ft__node_site(n) == FT_SITE_EMBED_TOKENS) {
             cut_parameter(c, weight, 1 / tp, 1); /* positions and types are held whole */
         } else if (n->verb == FT_DO_EXPAND && c->base[n->in[0]] != FT_NONE && c->cols[n->in[0]] == c->model->heads) {
             cut_parameter(c, n->in[0], 1, 1 / tp);
@@ -85,10 +85,10 @@ void ft__cut_linear(cutter *c, ft_node *n)
     bool partial = false;
     if (n->cut == FT_CUT_COLUMNS && tp > 1 && !s.split) {
         double columns = ft__cut_columns(c, n);
-        n->in[0] = ft__cut_f(c, n->name, x);
+        n->in[0] = ft__cut_f(c, n->at, x);
         o = (share){.rows = s.rows * (s.tokens ? tp : 1), .cols = columns, .part = columns, .split = true};
         o.in_cols = true;
-        o.mixed = !strcmp(n->name, "attn.qkv_proj");
+        o.mixed = ft__node_site(n) == FT_SITE_ATTN_QKV_PROJ;
     } else if (s.split && s.in_cols) { /* cut by rows, or a small product over what is split: a sum of the ranks' */
         if (n->cut != FT_CUT_ROWS) cut_parameter(c, n->in[1], 1, s.cols);
         o = (share){.rows = s.rows, .cols = 1, .part = 1};
@@ -101,13 +101,13 @@ void ft__cut_linear(cutter *c, ft_node *n)
     n->op.u.gemm.n = ft__cut_part(n->op.u.gemm.n, o.cols);
     n->op.u.gemm.m = ft__cut_part(n->op.u.gemm.m, o.rows);
     ft__cut_emit(c, n);
-    if (partial) ft__cut_g(c, n->name, y);
+    if (partial) ft__cut_g(c, n->at, y);
     /* Nobody samples from a part of the vocabulary. */
-    if (!c->model->training && o.split && !strcmp(n->name, "lm_head")) {
+    if (!c->model->training && o.split && ft__node_site(n) == FT_SITE_LM_HEAD) {
         share all = o;
         all.cols = all.part = 1;
         all.split = all.in_cols = false;
-        exchanged how = {.name = n->name, .axis = FT_AXIS_TENSOR, .kind = FT_EXCHANGE_ALL_GATHER};
+        exchanged how = {.at = n->at, .axis = FT_AXIS_TENSOR, .kind = FT_EXCHANGE_ALL_GATHER};
         c->alias[y] = ft__cut_exchange(c, y, all, &how);
         c->of[y] = all;
     }
@@ -134,7 +134,7 @@ static void grouped(cutter *c, ft_node *n)
     share s = c->of[x], o = s;
     bool partial = false;
     if (tp > 1 && !s.split) {
-        n->in[0] = ft__cut_f(c, n->name, x);
+        n->in[0] = ft__cut_f(c, n->at, x);
         o = (share){
             .rows = s.rows * (s.tokens ? tp : 1), .cols = 1 / tp, .part = 1 / tp, .split = true, .in_cols = true};
         n->op.u.gemm.n = cut_divided(n->op.u.gemm.n, tp);
@@ -152,7 +152,7 @@ static void grouped(cutter *c, ft_node *n)
     n->op.u.gemm.m = (int64_t)ceil(rows / hit);
     if (c->p->ep > 1 && c->p->skew > 1) n->effort *= (float)c->p->skew; /* all wait for the rank that got most */
     ft__cut_emit(c, n);
-    if (partial) ft__cut_g(c, n->name, y);
+    if (partial) ft__cut_g(c, n->at, y);
     c->expert = y;
 }
 
@@ -163,7 +163,7 @@ void ft__cut_experts(cutter *c, ft_node *n)
     ft_ref x = n->in[0], y = n->out[0];
     share s = c->of[x], o = s;
     if (tp > 1) {
-        n->in[0] = ft__cut_f(c, n->name, x);
+        n->in[0] = ft__cut_f(c, n->at, x);
         if (s.tokens) o.rows *= tp;
         o.tokens = false;
     }
@@ -179,14 +179,14 @@ void ft__cut_experts(cutter *c, ft_node *n)
     }
     if (ep > 1 && c->p->skew > 1) n->effort *= (float)c->p->skew;
     if (ep > 1) {
-        n->in[0] = ft__cut_trade(c, n->name, n->in[0] < c->known ? n->in[0] : x, FT_AXIS_EXPERT);
+        n->in[0] = ft__cut_trade(c, n->at, n->in[0] < c->known ? n->in[0] : x, FT_AXIS_EXPERT);
         if (c->status == FT_OK) c->g->nodes[c->g->node_count - 1].exchange.bytes *= (double)topk;
     }
     ft__cut_emit(c, n);
-    if (tp > 1) ft__cut_g(c, n->name, y);
+    if (tp > 1) ft__cut_g(c, n->at, y);
     if (ep > 1) {
         ft_ref summed = c->alias[y];
-        c->alias[y] = ft__cut_trade(c, n->name, y, FT_AXIS_EXPERT);
+        c->alias[y] = ft__cut_trade(c, n->at, y, FT_AXIS_EXPERT);
         if (c->status == FT_OK) {
             ft_node *back = &c->g->nodes[c->g->node_count - 1];
             back->exchange.bytes *= (double)topk;

@@ -55,7 +55,7 @@ void ft__cut_embedding(cutter *c, ft_node *n)
     n->op.u.row.rows = ft__cut_part(n->op.u.row.rows, o.rows);
     if (vocabulary) n->op.u.row.vocab = ft__cut_part(n->op.u.row.vocab, 1 / tp);
     ft__cut_emit(c, n);
-    if (vocabulary) ft__cut_g(c, n->name, n->out[0]);
+    if (vocabulary) ft__cut_g(c, n->at, n->out[0]);
 }
 
 /* The operand that decides: the largest, and of equal ones the most divided. */
@@ -102,7 +102,7 @@ static void split(cutter *c, ft_node *n)
 static void picked(cutter *c, ft_node *n)
 {
     share s = c->of[n->in[0]];
-    if (s.tokens) n->in[0] = ft__cut_f(c, n->name, n->in[0]);
+    if (s.tokens) n->in[0] = ft__cut_f(c, n->at, n->in[0]);
     s.rows = 1;
     s.tokens = false;
     ft__cut_give(c, n->out[0], s);
@@ -124,7 +124,7 @@ static void expanded(cutter *c, ft_node *n)
     share s = c->of[n->in[0]];
     bool parameter = c->base[n->in[0]] != FT_NONE;
     if (!parameter) {
-        n->in[0] = ft__cut_f(c, n->name, n->in[0]);
+        n->in[0] = ft__cut_f(c, n->at, n->in[0]);
         if (s.tokens) s.rows *= tp;
     } else {
         s = whole_share();
@@ -138,7 +138,7 @@ static void rotated(cutter *c, ft_node *n)
 {
     share s = c->of[n->in[0]];
     s.gathered = FT_NONE;
-    if (n->in_count > 1 && c->p->tp > 1) n->in[1] = ft__cut_f(c, n->name, n->in[1]);
+    if (n->in_count > 1 && c->p->tp > 1) n->in[1] = ft__cut_f(c, n->at, n->in[1]);
     for (int i = 0; i < n->out_count; i++) ft__cut_give(c, n->out[i], s);
     shrink(&n->op, &s);
     ft__cut_emit(c, n);
@@ -149,7 +149,7 @@ static share of_nothing(const cutter *c, const ft_node *n)
 {
     share s = whole_share();
     s.rows = 1 / (double)c->p->cp;
-    if (c->p->sp && c->p->tp > 1 && !strncmp(n->name, "moe.", 4)) s.rows /= (double)c->p->tp;
+    if (c->p->sp && c->p->tp > 1 && ft__node_within(n, FT_SITE_MOE)) s.rows /= (double)c->p->tp;
     return s;
 }
 
@@ -207,17 +207,17 @@ void ft__cut_follow(cutter *c, ft_node *n)
     share work = n->out_count && !reduces ? c->of[n->out[0]] : s;
     if (n->verb == FT_DO_LOSS && from != FT_NONE) work = (share){.rows = s.rows, .cols = 1};
     shrink(&n->op, &work);
-    if (n->op.kind == FT_OP_ELEMENTWISE && n->count > 1 && c->p->ep > 1 && !strcmp(n->name, "moe.bias"))
+    if (n->op.kind == FT_OP_ELEMENTWISE && n->count > 1 && c->p->ep > 1 && ft__node_site(n) == FT_SITE_MOE_BIAS)
         by_own_experts(c, n);
     ft__cut_emit(c, n);
     bool over_ranks = n->verb == FT_DO_ROW && n->out_count && from != FT_NONE && s.split && s.in_cols;
-    if (over_ranks) ft__cut_sums(c, n, reduces ? 1 : !strcmp(n->name, "loss") ? 3 : 1);
+    if (over_ranks) ft__cut_sums(c, n, reduces ? 1 : ft__node_site(n) == FT_SITE_LOSS ? 3 : 1);
 }
 
 /* Rows come from an all-to-all rank by rank and are sorted by expert where a rank has several, and back before they
  * return (Megatron-Core's sort_chunks_by_idxs, torchtitan's permutation). What sends a token once (DeepEP, HybridEP)
  * brings it where it belongs. */
-static ft_ref sorted(cutter *c, const char *name, ft_ref x)
+static ft_ref sorted(cutter *c, ft_at at, ft_ref x)
 {
     if (c->status != FT_OK || c->p->dispatch_once || c->model->experts <= c->p->ep) return x;
     ft_tensor t = *cut_tensor(c, x);
@@ -227,7 +227,7 @@ static ft_ref sorted(cutter *c, const char *name, ft_ref x)
         c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
         return x;
     }
-    ft_node n = {.verb = FT_DO_PERMUTE, .name = name, .count = 1, .traffic = 1, .effort = 1};
+    ft_node n = {.verb = FT_DO_PERMUTE, .at = at, .name = at ? at->name : "", .count = 1, .traffic = 1, .effort = 1};
     n.in[n.in_count++] = x;
     n.out[n.out_count++] = out;
     ft__op_init("copy", &n.op);
@@ -241,19 +241,19 @@ static ft_ref sorted(cutter *c, const char *name, ft_ref x)
 /* Tokens travel to their experts and back: after they are sorted, and before they are put in order again. */
 void ft__cut_gather(cutter *c, ft_node *n)
 {
-    bool there = !strcmp(n->name, "moe.dispatch"), back = !strcmp(n->name, "moe.combine");
+    bool there = ft__node_site(n) == FT_SITE_MOE_DISPATCH, back = ft__node_site(n) == FT_SITE_MOE_COMBINE;
     share s = c->of[n->in[0]];
     if (c->base[n->in[0]] != FT_NONE) /* a row per token of its expert's bias */
         s = c->expert != FT_NONE ? c->of[c->expert] : whole_share();
     s.gathered = FT_NONE;
     exchanged how = {
-        .name = n->name, .axis = FT_AXIS_EXPERT, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
+        .at = n->at, .axis = FT_AXIS_EXPERT, .kind = FT_EXCHANGE_ALL_TO_ALL, .gradient = FT_EXCHANGE_ALL_TO_ALL};
     ft_ref summed = c->alias[n->in[0]]; /* over tensor ranks, where experts are cut */
     if (c->p->ep > 1 && back)
-        n->in[0] = ft__cut_exchange(c, sorted(c, n->name, summed != FT_NONE ? summed : n->in[0]), s, &how);
+        n->in[0] = ft__cut_exchange(c, sorted(c, n->at, summed != FT_NONE ? summed : n->in[0]), s, &how);
     if (c->cols[n->out[0]] == 1) s.cols = 1;
     ft__cut_give(c, n->out[0], s);
     shrink(&n->op, &s);
     ft__cut_emit(c, n);
-    if (c->p->ep > 1 && there) c->alias[n->out[0]] = sorted(c, n->name, ft__cut_exchange(c, n->out[0], s, &how));
+    if (c->p->ep > 1 && there) c->alias[n->out[0]] = sorted(c, n->at, ft__cut_exchange(c, n->out[0], s, &how));
 }

@@ -7,7 +7,10 @@
 
 #include "layout/layout.h"
 
-static bool is_layers(const ft_block *b) { return b->carry_in != FT_NONE && !strncmp(b->name, "layers", 6); }
+static bool is_layers(const ft_block *b)
+{
+    return b->carry_in != FT_NONE && b->kind == FT_BLOCK_LAYERS && b->trunk == FT_TRUNK_MODEL;
+}
 
 /* Layers in one iteration of a block: a period of several kinds counts as that many. */
 static int64_t period_of(const ft_graph *g, int32_t block)
@@ -15,7 +18,7 @@ static int64_t period_of(const ft_graph *g, int32_t block)
     int64_t attentions = 0;
     const ft_block *b = &g->blocks[block];
     for (int32_t i = b->first; i < b->first + b->count; i++)
-        attentions += g->nodes[i].verb == FT_DO_ATTENTION || !strcmp(g->nodes[i].name, "attn.scores");
+        attentions += g->nodes[i].verb == FT_DO_ATTENTION || ft__node_site(&g->nodes[i]) == FT_SITE_ATTN_SCORES;
     return attentions > 0 ? attentions : 1;
 }
 

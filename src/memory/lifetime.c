@@ -110,18 +110,9 @@ static void find_readers(walk *w)
 
 /* -- what Python holds ------------------------------------------------------------------------- */
 
-/* Length of the module's name in "mlp.gate_proj": 3, in "conv2": 5; 0 for what the layer calls itself (its norms, sums,
- * dropout) and for the head. */
-static size_t module_length(const ft_node *n)
-{
-    static const char *const own[] = {"norm", "post_norm", "residual", "dropout"};
-    if (!n->name || !strncmp(n->name, "lm_head", 7) || !strcmp(n->name, "model")) return 0;
-    const char *dot = strchr(n->name, '.');
-    if (!dot) return strlen(n->name);
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strcmp(dot + 1, own[i])) return 0;
-    return (size_t)(dot - n->name);
-}
+/* The module whose function issues a node; NULL for what the layer calls itself (its norms, sums, dropout) and for the
+ * head. */
+static ft_at module_of(const ft_node *n) { return n->at && !n->at->outer ? n->at->of : NULL; }
 
 static bool makes_nothing(const ft_node *n)
 {
@@ -163,7 +154,8 @@ static void hold_operands(walk *w, int32_t block, int32_t from, int32_t to)
             const ft_node *maker = w->birth[t] >= from ? &g->nodes[w->birth[t]] : NULL;
             const bool copied = maker && maker->verb == FT_DO_COPY && maker->in_count > 0 && valid(g, maker->in[0]);
             const bool cast = maker && maker->op.name && !strncmp(maker->op.name, "cast", 4) && valid(g, maker->in[0]);
-            const bool repeats_keys = copied && strstr(maker->name, "repeat");
+            const bool repeats_keys = copied && (ft__node_site(maker) == FT_SITE_ATTN_REPEAT_KV ||
+                                                 ft__node_site(maker) == FT_SITE_MOE_REPEAT);
             if (copied || cast) hold_to(w, block, maker->in[0], to);
             if (!copied || repeats_keys) hold_to(w, block, t, to);
         }
@@ -176,10 +168,10 @@ static void hold_modules(walk *w, int32_t b)
     const ft_node *nodes = w->g->nodes;
     const int32_t end = block->first + block->count;
     for (int32_t from = block->first; from < end;) {
-        const size_t length = module_length(&nodes[from]);
+        const ft_at module = module_of(&nodes[from]);
         int32_t to = from;
-        for (int32_t n = from + 1; n < end && length; n++) {
-            if (module_length(&nodes[n]) == length && !memcmp(nodes[n].name, nodes[from].name, length))
+        for (int32_t n = from + 1; n < end && module; n++) {
+            if (module_of(&nodes[n]) == module)
                 to = n;
             else if (!makes_nothing(&nodes[n]))
                 break;
@@ -192,13 +184,10 @@ static void hold_modules(walk *w, int32_t b)
     }
 }
 
-/* Blocks of one function: "layers.dense" and "layers", "encoder.layers"; stages of a vision model up to its head. */
+/* Blocks of one function: the model's, up to its head, or those of one of its trunks (an encoder's). */
 static bool same_function(const ft_block *first, const ft_block *other)
 {
-    if (!first->name || !other->name || !strcmp(other->name, "head")) return false;
-    const char *dot = strchr(first->name, '.');
-    if (!dot || !strncmp(first->name, "layers", 6)) return true;
-    return !strncmp(first->name, other->name, (size_t)(dot - first->name + 1));
+    return other->kind != FT_BLOCK_HEAD && (first->trunk == FT_TRUNK_MODEL || first->trunk == other->trunk);
 }
 
 /* The first block's result is what the model's own function feeds to its layers; it holds it until the last of them. */
@@ -223,8 +212,7 @@ static void hold(walk *w, ft_holder holder)
         if (holder == FT_PYTHON_HOLDS || !ft__block_is_layer(block)) hold_modules(w, b);
         const int32_t end = block->first + block->count - 1;
         /* A head is called with the model's result; a last norm is the model's own, and its input is gone by then. */
-        const char *first = g->nodes[block->first].name;
-        const bool head = block->name && !strcmp(block->name, "head") && first && strcmp(first, "norm") != 0;
+        const bool head = block->kind == FT_BLOCK_HEAD && ft__node_site(&g->nodes[block->first]) != FT_SITE_NORM;
         if (head && w->source[b] != FT_NONE) push_far(&w->life[w->root[w->source[b]]], (moment){b, repeats(g, b), end});
         if (!repeats(g, b) || !valid(g, block->carry_in)) continue;
         read(w, w->root[block->carry_in], b, end);
@@ -256,7 +244,7 @@ static int32_t gradient_end(const walk *w, ft_ref t, int32_t node)
     const int32_t furthest = node + (product ? 2 : 1), end = block_end(g, node);
     for (int32_t n = node + 1; n < end && n <= furthest; n++) {
         const ft_node *next = &g->nodes[n];
-        if (next->name != first->name || next->in_count < 1) break;
+        if (next->at != first->at || next->in_count < 1) break;
         const bool sum = next->verb == FT_DO_ROW && next->op.name && !strcmp(next->op.name, "sum_cols");
         const bool side = first->verb == FT_DO_POINTWISE && next->verb == FT_DO_POINTWISE &&
                           next->in[0] == first->in[0];

@@ -3,36 +3,35 @@
  * core/transformer/transformer_config.py names them. Of a module its results are dropped when they have been read and
  * made again from its inputs before the backward pass reads them (CheckpointWithoutOutput), or it is checkpointed as a
  * whole (mlp, moe, shared_experts). Here all of a layer's run at the beginning of its backward pass. */
-#include <string.h>
-
 #include "model/workload.h"
-
-static bool begins(const ft_node *n, const char *with) { return n->name && !strncmp(n->name, with, strlen(with)); }
-
-static bool is(const ft_node *n, const char *name) { return n->name && !strcmp(n->name, name); }
-
-static bool dense_part(const ft_node *n)
-{
-    return begins(n, "mlp.") && !begins(n, "mlp.norm") && !begins(n, "mlp.post_norm") && !begins(n, "mlp.residual");
-}
 
 /* The module that a node belongs to. `sparse`: it stands behind a router of its layer. */
 static ft_module module_of(const ft_node *n, bool sparse)
 {
     if (n->core) return FT_MODULE_CORE_ATTN;
-    if (is(n, "attn.norm") || is(n, "mlp.norm")) return FT_MODULE_LAYERNORM;
-    if (is(n, "moe.act") || is(n, "moe.clamp")) return FT_MODULE_MOE_ACT;
-    if (is(n, "attn.q_b_proj") || is(n, "attn.kv_b_proj") || is(n, "attn.rotary") || is(n, "attn.q_cat") ||
-        is(n, "attn.k_cat") || is(n, "attn.v"))
-        return FT_MODULE_MLA_UP_PROJ;
-    if (dense_part(n)) return sparse ? FT_MODULE_SHARED_EXPERTS : FT_MODULE_MLP;
-    return begins(n, "moe.") ? FT_MODULE_MOE : FT_MODULE_COUNT;
+    switch (ft__node_site(n)) {
+    case FT_SITE_ATTN_NORM:
+    case FT_SITE_MLP_NORM: return FT_MODULE_LAYERNORM;
+    case FT_SITE_MOE_ACT:
+    case FT_SITE_MOE_CLAMP: return FT_MODULE_MOE_ACT;
+    case FT_SITE_ATTN_Q_B_PROJ:
+    case FT_SITE_ATTN_KV_B_PROJ:
+    case FT_SITE_ATTN_ROTARY:
+    case FT_SITE_ATTN_Q_CAT:
+    case FT_SITE_ATTN_K_CAT:
+    case FT_SITE_ATTN_V: return FT_MODULE_MLA_UP_PROJ;
+    case FT_SITE_MLP_POST_NORM:
+    case FT_SITE_MLP_RESIDUAL: return FT_MODULE_COUNT;
+    default: break;
+    }
+    if (ft__node_within(n, FT_SITE_MLP)) return sparse ? FT_MODULE_SHARED_EXPERTS : FT_MODULE_MLP;
+    return ft__node_within(n, FT_SITE_MOE) ? FT_MODULE_MOE : FT_MODULE_COUNT;
 }
 
 static bool latent_layer(const ft_graph *g, const ft_block *block)
 {
     for (int32_t i = block->first; i < block->first + block->count; i++)
-        if (is(&g->nodes[i], "attn.kv_b_proj")) return true;
+        if (ft__node_site(&g->nodes[i]) == FT_SITE_ATTN_KV_B_PROJ) return true;
     return false;
 }
 
@@ -43,7 +42,7 @@ void ft__mark_again(ft_graph *g, const ft_workload *work)
         bool sparse = false, latent = latent_layer(g, block);
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             ft_node *n = &g->nodes[i];
-            sparse = begins(n, "moe.") || (sparse && !begins(n, "attn."));
+            sparse = ft__node_within(n, FT_SITE_MOE) || (sparse && !ft__node_within(n, FT_SITE_ATTN));
             ft_module module = module_of(n, sparse);
             bool asked = module < FT_MODULE_COUNT && (work->again & 1u << module);
             /* All of the layer's experts are in `moe`; a rotary embedding alone is nothing that runs again. */

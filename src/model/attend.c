@@ -21,14 +21,14 @@ void ft__part_held(ft_maker *m, int count, const ft_ref *x)
 {
     ft_execution how = m->work->execution;
     if (m->b.training || how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH) return;
-    ft_node n = ft__node_of(FT_DO_OTHER, "attn.variables");
+    ft_node n = ft__node_of(FT_DO_OTHER, FT_AT(ATTN_VARIABLES));
     for (int i = 0; i < count; i++) ft__node_in(&n, x[i]);
     ft__emit(&m->b, &n);
 }
 
 static ft_ref repeated(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
 {
-    return ft__copy(b, "attn.repeat_kv", x, rows, cols);
+    return ft__copy(b, FT_AT(ATTN_REPEAT_KV), x, rows, cols);
 }
 
 /* Scores of a model with linear biases. */
@@ -37,10 +37,10 @@ static ft_ref biased(ft_maker *m, ft_ref scores, const ft_attention_shape *a)
     ft_build *b = &m->b;
     ft_ref slopes = ft__input(b, a->heads, a->kv_len, 4), hidden = ft__input(b, a->batch * a->q_len, a->kv_len, 1);
     if (slopes != FT_NONE) b->g->tensors[slopes].dtype = FT_FP32;
-    scores = ft__add(b, "attn.alibi", scores, slopes); /* fp32 from here on */
+    scores = ft__add(b, FT_AT(ATTN_ALIBI), scores, slopes); /* fp32 from here on */
     const ft_tensor *t = ft__tensor_of(b, scores);
-    scores = ft__copy(b, "attn.mask", scores, t->rows, t->cols);
-    return ft__pointwise_in_place(b, "attn.mask", "masked_fill", scores, hidden);
+    scores = ft__copy(b, FT_AT(ATTN_MASK), scores, t->rows, t->cols);
+    return ft__pointwise_in_place(b, FT_AT(ATTN_MASK), "masked_fill", scores, hidden);
 }
 
 /* A learned score per head is appended, the row's maximum taken off, and the column dropped after the softmax. */
@@ -49,15 +49,15 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     ft_build *b = &m->b;
     int64_t rows = a->batch * a->heads * a->q_len;
     ft_ref sink = ft__expand(b, ft__parameter(b, "attn.sinks", 1, a->heads), rows, 1), both[2] = {scores, sink};
-    scores = ft__cat(b, "attn.sinks", 2, both, rows, a->kv_len + 1);
-    ft_node max = ft__node_of(FT_DO_GATHER, "attn.sinks");
+    scores = ft__cat(b, FT_AT(ATTN_SINKS), 2, both, rows, a->kv_len + 1);
+    ft_node max = ft__node_of(FT_DO_GATHER, FT_AT(ATTN_SINKS));
     ft__node_in(&max, scores);
     ft_tensor t = *ft__tensor_of(b, scores);
     ft_ref most = ft__node_out(b, &max, rows, 1, t.dtype, t.element_bytes);
     max.op = ft__row_kernel("argmax", FT_FWD, rows, t.cols, t.dtype);
     ft__emit(b, &max);
-    scores = ft__pointwise2(b, "attn.sinks", "sub", scores, most);
-    scores = ft__row(b, "attn.softmax", "softmax", scores);
+    scores = ft__pointwise2(b, FT_AT(ATTN_SINKS), "sub", scores, most);
+    scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
     /* A warp holds a row padded to a power of two: one column more than that is twice the registers. */
     if (b->status == FT_OK && a->kv_len <= 1024) b->g->nodes[b->g->node_count - 1].effort = 1.45F;
     return ft__slice(b, scores, rows, a->kv_len);
@@ -67,35 +67,35 @@ static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_s
 {
     ft_build *b = &m->b;
     if (m->fused) { /* scale, mask and softmax in one kernel, which reads the visible half and writes all of it */
-        scores = ft__row(b, "attn.softmax", "softmax", scores);
+        scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
         if (s->shape.causal && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 0.75F;
         return scores;
     }
-    if (s->scale && !s->baddbmm) scores = ft__pointwise(b, "attn.scale", "mulu", scores);
+    if (s->scale && !s->baddbmm) scores = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", scores);
     if (s->softcap > 0) {
-        scores = ft__pointwise(b, "attn.softcap", "divu", scores);
-        scores = ft__pointwise(b, "attn.softcap", "tanh", scores);
-        scores = ft__pointwise(b, "attn.softcap", "mulu", scores);
+        scores = ft__pointwise(b, FT_AT(ATTN_SOFTCAP), "divu", scores);
+        scores = ft__pointwise(b, FT_AT(ATTN_SOFTCAP), "tanh", scores);
+        scores = ft__pointwise(b, FT_AT(ATTN_SOFTCAP), "mulu", scores);
     }
     if (s->alibi && !s->baddbmm) {
         scores = biased(m, scores, &s->shape);
-        ft_ref odds = ft__cast(b, "attn.softmax", ft__row(b, "attn.softmax", "softmax", scores), low);
+        ft_ref odds = ft__cast(b, FT_AT(ATTN_SOFTMAX), ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores), low);
         ft__part_held(m, 1, &scores);
         return odds;
     }
     if (s->hides) { /* gpt_neo: its own mask first */
         ft_ref seen = ft__input(b, s->shape.q_len, s->shape.kv_len, 1);
-        scores = ft__pointwise2(b, "attn.mask", "where", scores, seen);
+        scores = ft__pointwise2(b, FT_AT(ATTN_MASK), "where", scores, seen);
     }
-    if (s->mask && m->mask != FT_NONE) scores = ft__add(b, "attn.mask", scores, m->mask);
+    if (s->mask && m->mask != FT_NONE) scores = ft__add(b, FT_AT(ATTN_MASK), scores, m->mask);
     if (s->sinks) return with_sinks(m, scores, &s->shape);
-    ft_ref odds = ft__softmax(b, "attn.softmax", scores, s->softmax_fp32 && !s->scores_fp32);
-    if (s->scores_fp32) return ft__cast(b, "attn.softmax", odds, low);
+    ft_ref odds = ft__softmax(b, FT_AT(ATTN_SOFTMAX), scores, s->softmax_fp32 && !s->scores_fp32);
+    if (s->scores_fp32) return ft__cast(b, FT_AT(ATTN_SOFTMAX), odds, low);
     ft__part_held(m, 1, &scores);
     return odds;
 }
 
-static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
+static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
 {
     ft_build *b = &m->b;
     const ft_attention_shape *a = &s->shape;
@@ -109,41 +109,42 @@ static ft_ref eager(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
         v = repeated(b, v, pairs * a->kv_len, v_dim);
     }
     if (s->scores_fp32) {
-        q = ft__cast(b, name, q, FT_FP32);
-        k = ft__cast(b, name, k, FT_FP32);
+        q = ft__cast(b, at, q, FT_FP32);
+        k = ft__cast(b, at, k, FT_FP32);
         named[3] = q;
         named[4] = k;
     }
     ft_dtype low = ft__tensor_of(b, v)->dtype;
     if (!m->fused) { /* Megatron's products read the views as they are */
-        q = ft__contiguous(b, name, q);
+        q = ft__contiguous(b, at, q);
         if (s->baddbmm)
-            k = ft__contiguous(b, name, k);
+            k = ft__contiguous(b, at, k);
         else if (ft__tensor_of(b, k)->strided)
-            k = ft__transpose(b, name, k, pairs * a->head_dim, a->kv_len);
+            k = ft__transpose(b, at, k, pairs * a->head_dim, a->kv_len);
     }
     int32_t first = b->g->node_count;
     if (s->baddbmm)
-        ft__copy(b, "attn.alibi", ft__input(b, pairs, a->kv_len, ft_dtype_bytes(low)), pairs * a->q_len, a->kv_len);
-    ft_ref scores = ft__matmul(b, "attn.scores", q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
+        ft__copy(b, FT_AT(ATTN_ALIBI), ft__input(b, pairs, a->kv_len, ft_dtype_bytes(low)), pairs * a->q_len,
+                 a->kv_len);
+    ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
     ft_ref raw = scores;
     scores = probabilities(m, scores, low, s);
     if (s->baddbmm) named[5] = raw; /* bloom: the variable of the scores stays while others are made of it */
-    scores = ft__dropout(b, "attn.dropout", scores, s->dropout);
+    scores = ft__dropout(b, FT_AT(ATTN_DROPOUT), scores, s->dropout);
     mark_core(b, first);
-    if (!m->fused) v = ft__contiguous(b, name, v);
-    ft_ref y = ft__matmul(b, "attn.values", scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
+    if (!m->fused) v = ft__contiguous(b, at, v);
+    ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
     if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.7F;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * v_dim, a->q_len > 1 && a->heads > 1);
-    y = ft__contiguous(b, "attn.merge", y);
+    y = ft__contiguous(b, FT_AT(ATTN_MERGE), y);
     ft__part_held(m, 6, named);
     return y;
 }
 
 /* sdpa's plain implementation: everything in fp32, both operands scaled, and a check for rows that are masked out
  * altogether. It is what remains when no fused kernel takes the operands. */
-static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
+static ft_ref plain(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
 {
     ft_build *b = &m->b;
     const ft_attention_shape *a = &s->shape;
@@ -151,35 +152,36 @@ static ft_ref plain(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v,
     ft_dtype low = ft__tensor_of(b, q)->dtype;
     bool autocast = b->autocast;
     b->autocast = false;
-    q = ft__cast(b, name, ft__view(b, q, rows, a->head_dim, a->q_len > 1), FT_FP32);
-    k = ft__cast(b, name, ft__view(b, k, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
-    v = ft__cast(b, name, ft__view(b, v, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
-    q = ft__contiguous(b, name, ft__pointwise(b, name, "mulu", q));
-    k = ft__transpose(b, name, ft__pointwise(b, name, "mulu", k), pairs * a->head_dim, a->kv_len);
+    q = ft__cast(b, at, ft__view(b, q, rows, a->head_dim, a->q_len > 1), FT_FP32);
+    k = ft__cast(b, at, ft__view(b, k, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
+    v = ft__cast(b, at, ft__view(b, v, kv_rows, a->head_dim, a->kv_heads > 1), FT_FP32);
+    q = ft__contiguous(b, at, ft__pointwise(b, at, "mulu", q));
+    k = ft__transpose(b, at, ft__pointwise(b, at, "mulu", k), pairs * a->head_dim, a->kv_len);
     int32_t first = b->g->node_count;
-    ft_ref scores = ft__matmul(b, "attn.scores", q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
+    ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
     if (s->mask) {
         ft_ref mask = ft__input(b, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(low));
-        scores = ft__pointwise_in_place(b, "attn.mask", "add", scores, mask);
+        scores = ft__pointwise_in_place(b, FT_AT(ATTN_MASK), "add", scores, mask);
     }
     /* To autograd the check and the choice are part of the softmax: they stand before it, of the same sizes. */
-    ft_ref chosen = ft__aside(b, "attn.softmax", "where", scores, rows, a->kv_len, 4, 1);
-    ft_ref lost = ft__aside(b, "attn.softmax", "isneginf", scores, rows, a->kv_len, 1, 1);
+    ft_ref chosen = ft__aside(b, FT_AT(ATTN_SOFTMAX), "where", scores, rows, a->kv_len, 4, 1);
+    ft_ref lost = ft__aside(b, FT_AT(ATTN_SOFTMAX), "isneginf", scores, rows, a->kv_len, 1, 1);
     bool training = b->training;
     b->training = false;
-    ft__reduce(b, "attn.softmax", "all", lost);
+    ft__reduce(b, FT_AT(ATTN_SOFTMAX), "all", lost);
     ft__part_held(m, 1, &chosen);
     b->training = training;
-    ft_ref odds = ft__row(b, "attn.softmax", "softmax", scores);
-    ft__aside(b, "attn.softmax", ft__cast_name(low), odds, rows, a->kv_len, ft_dtype_bytes(low), 1); /* for nobody */
+    ft_ref odds = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
+    ft__aside(b, FT_AT(ATTN_SOFTMAX), ft__cast_name(low), odds, rows, a->kv_len, ft_dtype_bytes(low),
+              1); /* for nobody */
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.dtype = FT_FP32;
     mark_core(b, first);
-    v = ft__copy(b, name, v, pairs * a->kv_len, a->head_dim);
-    ft_ref y = ft__matmul(b, "attn.values", odds, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
-    y = ft__cast(b, name, y, low);
+    v = ft__copy(b, at, v, pairs * a->kv_len, a->head_dim);
+    ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), odds, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
+    y = ft__cast(b, at, y, low);
     b->autocast = autocast;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * a->head_dim, a->q_len > 1);
-    return ft__contiguous(b, "attn.merge", y);
+    return ft__contiguous(b, FT_AT(ATTN_MERGE), y);
 }
 
 /* sdpa's result has the order of its queries: where those stand head by head, heads are brought together by a copy. */
@@ -188,12 +190,12 @@ static ft_ref merged(ft_build *b, ft_ref y, const ft_scores *s)
     const ft_attention_shape *a = &s->shape;
     if (!s->merge || a->q_len == 1) return y;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * (a->v_dim ? a->v_dim : a->head_dim), true);
-    return ft__contiguous(b, "attn.merge", y);
+    return ft__contiguous(b, FT_AT(ATTN_MERGE), y);
 }
 
 /* sdpa with a mask: true and false become zero and minus infinity at every call, keys and values are repeated for
  * grouped queries, and the kernel computes all pairs, hidden or not. */
-static ft_ref masked(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s,
+static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s,
                      const ft_attention_shape *a)
 {
     ft_build *b = &m->b;
@@ -207,28 +209,28 @@ static ft_ref masked(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v
         v = repeated(b, v, keys, v_dim);
     }
     if (!s->float_mask) {
-        ft__aside(b, "attn.mask", "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
-        ft__aside(b, "attn.mask", "where", FT_NONE, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(b->stored), 1);
+        ft__aside(b, FT_AT(ATTN_MASK), "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
+        ft__aside(b, FT_AT(ATTN_MASK), "where", FT_NONE, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(b->stored), 1);
     }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
-    ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);
+    ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
     if (b->status == FT_OK && a->q_len > 1)
         b->g->nodes[b->g->node_count - 1].effort *= 1.85F; /* reads the mask, adds it */
     return merged(b, y, s);
 }
 
-ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
+ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
 {
     ft_build *b = &m->b;
     const ft_attention_shape *a = &s->shape;
     if (m->work->attention == FT_EAGER || (s->eager_only && m->work->attention == FT_SDPA))
-        return eager(m, name, q, k, v, s);
+        return eager(m, at, q, k, v, s);
     ft_execution how = m->work->execution;
     bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
     /* Traced without a causal mask, sdpa is taken apart before a kernel is picked (bert and vit, PyTorch 2.11). */
     bool traced = how == FT_RUN_COMPILE && !a->causal && a->q_len > 1 && !m->engine;
-    if ((s->broadcast || traced) && m->work->attention == FT_SDPA) return plain(m, name, q, k, v, s);
+    if ((s->broadcast || traced) && m->work->attention == FT_SDPA) return plain(m, at, q, k, v, s);
     ft_attention_shape shape = *a;
     /* The package of that name, in eager models as in Megatron's: published long-context runs on H100 (NeMo, 16k to 1M
      * tokens) go at its rate, 310 TFLOP/s forward and backward. Serving engines have newer kernels. */
@@ -245,10 +247,10 @@ ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref
     if (compiled && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA)
         shape.masked = true;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
-    if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, name, q, k, v, s, &shape);
+    if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, at, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);
     k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);
     v = ft__view(b, v, a->batch * a->kv_heads * a->kv_len, v_dim, !s->v_dense);
-    ft_ref y = ft__attention(b, name, q, k, v, &shape, s->dropout);
+    ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
     return m->work->attention == FT_SDPA ? merged(b, y, s) : y;
 }

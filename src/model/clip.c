@@ -11,7 +11,7 @@ static ft_ref positions(ft_maker *m, int64_t rows, int64_t tokens, int64_t hidde
     ft_build *b = &m->b;
     ft_ref table = FT_NONE, indices = ft__buffer(b, 1, rows, 8);
     if (tokens < rows) indices = ft__view(b, indices, 1, tokens, false); /* a shorter text than the table holds */
-    return ft__embedding(b, "position", indices, rows, hidden, &table);
+    return ft__embedding(b, FT_AT(POSITION), indices, rows, hidden, &table);
 }
 
 static ft_ref pictures(ft_maker *m)
@@ -25,17 +25,17 @@ static ft_ref pictures(ft_maker *m)
                       .ffn = a->vision_ffn,
                       .qkv_bias = true,
                       .attention_dropout = a->attention_dropout};
-    ft__block_open(b, "vision.embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(VISION_EMBED), 1, FT_NONE);
     ft_ref x = ft__vision_tokens(m, hidden, FT_NO_BIAS);
-    x = ft__add(b, "position", x, positions(m, tokens, tokens, hidden));
-    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
+    x = ft__add(b, FT_AT(POSITION), x, positions(m, tokens, tokens, hidden));
+    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
     x = ft__block_close(b, x);
-    x = ft__block_open(b, "vision.layers", a->vision_layers, x);
+    x = ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->vision_layers, x);
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
-    x = ft__block_open(b, "vision.head", 1, x);
-    x = ft__contiguous(b, "norm", ft__slice(b, x, m->batch, hidden)); /* the class token, copied for the norm */
-    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
-    x = ft__linear(b, "projection", x, a->projection, FT_NO_BIAS, FT_WHOLE);
+    x = ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x);
+    x = ft__contiguous(b, FT_AT(NORM), ft__slice(b, x, m->batch, hidden)); /* the class token, copied for the norm */
+    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
+    x = ft__linear(b, FT_AT(PROJECTION), x, a->projection, FT_NO_BIAS, FT_WHOLE);
     return ft__block_close(b, x);
 }
 
@@ -43,11 +43,11 @@ static ft_ref pictures(ft_maker *m)
 static ft_ref text_end(ft_maker *m, ft_ref tokens, ft_ref x)
 {
     ft_build *b = &m->b;
-    ft_ref narrow = ft__pointwise(b, "pool.to_int", "copy", tokens);
-    narrow = ft__pointwise(b, "pool.is_end", "copy", narrow);
-    narrow = ft__pointwise(b, "pool.to_int", "copy", narrow);
-    ft__row(b, "pool.argmax", "argmax", narrow);
-    return ft__gather(b, "pool.index", x, m->batch);
+    ft_ref narrow = ft__pointwise(b, FT_AT(POOL_TO_INT), "copy", tokens);
+    narrow = ft__pointwise(b, FT_AT(POOL_IS_END), "copy", narrow);
+    narrow = ft__pointwise(b, FT_AT(POOL_TO_INT), "copy", narrow);
+    ft__row(b, FT_AT(POOL_ARGMAX), "argmax", narrow);
+    return ft__gather(b, FT_AT(POOL_INDEX), x, m->batch);
 }
 
 static ft_ref text(ft_maker *m)
@@ -63,17 +63,17 @@ static ft_ref text(ft_maker *m)
                       .qkv_bias = true,
                       .attention_dropout = a->attention_dropout};
     ft_ref table = FT_NONE;
-    ft__block_open(b, "text.embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(TEXT_EMBED), 1, FT_NONE);
     ft_ref indices = ft__input(b, m->batch, tokens, 8);
-    ft_ref x = ft__embedding(b, "token", indices, a->vocab, a->hidden, &table);
-    x = ft__add(b, "position", x, positions(m, a->position_rows, tokens, a->hidden));
+    ft_ref x = ft__embedding(b, FT_AT(TOKEN), indices, a->vocab, a->hidden, &table);
+    x = ft__add(b, FT_AT(POSITION), x, positions(m, a->position_rows, tokens, a->hidden));
     x = ft__block_close(b, x);
-    x = ft__block_open(b, "text.layers", a->layers, x);
+    x = ft__block_open(b, FT_BLOCK(TEXT_LAYERS), a->layers, x);
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
-    x = ft__block_open(b, "text.head", 1, x);
-    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
+    x = ft__block_open(b, FT_BLOCK(TEXT_HEAD), 1, x);
+    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
     x = text_end(m, indices, x);
-    x = ft__linear(b, "projection", x, a->projection, FT_NO_BIAS, FT_WHOLE);
+    x = ft__linear(b, FT_AT(PROJECTION), x, a->projection, FT_NO_BIAS, FT_WHOLE);
     return ft__block_close(b, x);
 }
 
@@ -83,9 +83,9 @@ static ft_ref text(ft_maker *m)
 static ft_ref unit(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
-    ft_ref square = ft__pointwise(b, "unit.square", "powu", x);
-    ft_ref sum = ft__reduce(b, "unit.sum", "sum", square);
-    return ft__pointwise2(b, "unit.div", "div", x, ft__pointwise(b, "unit.root", "powu", sum));
+    ft_ref square = ft__pointwise(b, FT_AT(UNIT_SQUARE), "powu", x);
+    ft_ref sum = ft__reduce(b, FT_AT(UNIT_SUM), "sum", square);
+    return ft__pointwise2(b, FT_AT(UNIT_DIV), "div", x, ft__pointwise(b, FT_AT(UNIT_ROOT), "powu", sum));
 }
 
 static ft_ref contrast(ft_maker *m, ft_ref image, ft_ref words)
@@ -95,13 +95,14 @@ static ft_ref contrast(ft_maker *m, ft_ref image, ft_ref words)
     ft_ref scale = ft__parameter(b, "logit_scale", 1, 1);
     image = unit(m, image);
     words = unit(m, words);
-    ft_ref logits = ft__matmul(b, "logits", words, image, 1, n, n, width, "nt");
-    logits = ft__mul(b, "logits.scale", logits, ft__pointwise(b, "scale.exp", "exp", scale));
+    ft_ref logits = ft__matmul(b, FT_AT(LOGITS), words, image, 1, n, n, width, "nt");
+    logits = ft__mul(b, FT_AT(LOGITS_SCALE), logits, ft__pointwise(b, FT_AT(SCALE_EXP), "exp", scale));
     if (!b->training) return logits;
-    ft_ref across = ft__contiguous(b, "loss",
+    ft_ref across = ft__contiguous(b, FT_AT(LOSS),
                                    ft__view(b, logits, n, n, true)); /* pictures by texts, texts by pictures */
-    ft_ref sum = ft__add(b, "loss.sum", ft__loss(b, "loss", logits, false), ft__loss(b, "loss", across, false));
-    return ft__pointwise(b, "loss.mean", "divu", sum);
+    ft_ref sum = ft__add(b, FT_AT(LOSS_SUM), ft__loss(b, FT_AT(LOSS), logits, false),
+                         ft__loss(b, FT_AT(LOSS), across, false));
+    return ft__pointwise(b, FT_AT(LOSS_MEAN), "divu", sum);
 }
 
 void ft__make_clip(ft_maker *m)
@@ -116,6 +117,6 @@ void ft__make_clip(ft_maker *m)
     }
     ft_ref image = pictures(m);
     ft_ref words = text(m);
-    words = ft__block_open(b, "head", 1, words);
+    words = ft__block_open(b, FT_BLOCK(HEAD), 1, words);
     ft__block_close(b, contrast(m, image, words));
 }

@@ -25,11 +25,11 @@ static ft_ref stem(ft_maker *m, int64_t *side)
     ft_ref x = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
     ft_conv_shape s = patches(m, a->image, a->channels, a->stem_width, a->patch);
     bool before = b->channels_last;
-    x = ft__vision_conv(m, "patch_embed", x, &s, FT_BIAS);
+    x = ft__vision_conv(m, FT_AT(PATCH_EMBED), x, &s, FT_BIAS);
     *side = a->image / a->patch;
     x = ft__view(b, x, m->batch * *side * *side, a->stem_width, !before); /* permute to channels-last */
     b->channels_last = true;
-    return ft__vision_norm(m, "norm", x, true);
+    return ft__vision_norm(m, FT_AT(NORM), x, true);
 }
 
 /* Between stages: norm, then non-overlapping patches of 2x2. */
@@ -37,12 +37,12 @@ static ft_ref downsample(ft_maker *m, ft_ref x, int64_t *side, int64_t in, int64
 {
     ft_build *b = &m->b;
     ft_conv_shape s = patches(m, *side, in, out, 2);
-    x = ft__part_norm(m, "downsample.norm", x, FT_LAYERNORM, true);
+    x = ft__part_norm(m, FT_AT(DOWNSAMPLE_NORM), x, FT_LAYERNORM, true);
     /* The filters are kept NCHW and turned each time. */
-    ft__aside(b, "downsample", "copy", FT_NONE, out, 4 * in, ft__tensor_of(b, x)->element_bytes, 1);
+    ft__aside(b, FT_AT(DOWNSAMPLE), "copy", FT_NONE, out, 4 * in, ft__tensor_of(b, x)->element_bytes, 1);
     *side /= 2;
     ft__module(b, 1);
-    return ft__vision_conv(m, "downsample", x, &s, FT_BIAS);
+    return ft__vision_conv(m, FT_AT(DOWNSAMPLE), x, &s, FT_BIAS);
 }
 
 /* cuDNN's NHWC kernels for one filter per channel take twice the time that the other depthwise convolutions suggest, in
@@ -70,23 +70,23 @@ static ft_ref layer(ft_maker *m, ft_ref in, int64_t side, int64_t width)
                        .groups = width};
     ft__module(b, 2);
     int32_t first = b->g->node_count;
-    ft_ref x = ft__vision_conv(m, "dwconv", in, &s, FT_BIAS);
+    ft_ref x = ft__vision_conv(m, FT_AT(DWCONV), in, &s, FT_BIAS);
     slow_depthwise(b, first);
-    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
-    x = ft__linear(b, "mlp.fc1", x, 4 * width, FT_BIAS, FT_CUT_COLUMNS);
-    x = ft__part_activation(m, "mlp.act", a->activation, x);
-    x = ft__linear(b, "mlp.fc2", x, width, FT_BIAS, FT_CUT_ROWS);
-    if (a->layer_scale) x = ft__mul(b, "layer_scale", x, ft__parameter(b, "layer_scale", 1, width));
-    return ft__add(b, "residual", in, x);
+    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
+    x = ft__linear(b, FT_AT(MLP_FC1), x, 4 * width, FT_BIAS, FT_CUT_COLUMNS);
+    x = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, x);
+    x = ft__linear(b, FT_AT(MLP_FC2), x, width, FT_BIAS, FT_CUT_ROWS);
+    if (a->layer_scale) x = ft__mul(b, FT_AT(LAYER_SCALE), x, ft__parameter(b, "layer_scale", 1, width));
+    return ft__add(b, FT_AT(RESIDUAL), in, x);
 }
 
 static ft_ref head(ft_maker *m, ft_ref x, int64_t side, int64_t width)
 {
     ft_build *b = &m->b;
     x = ft__view(b, x, m->batch * width, side * side, true); /* the mean over pixels strides over channels */
-    x = ft__reduce(b, "pool", "mean", x);
+    x = ft__reduce(b, FT_AT(POOL), "mean", x);
     x = ft__view(b, x, m->batch, width, false);
-    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
+    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
     return ft__vision_classify(m, x);
 }
 
@@ -94,27 +94,22 @@ void ft__make_convnext(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    static const char *const names[FT_MAX_STAGES] = {"stage1", "stage2", "stage3", "stage4",
-                                                     "stage5", "stage6", "stage7", "stage8"};
-    static const char *const between[FT_MAX_STAGES] = {"stage1.downsample", "stage2.downsample", "stage3.downsample",
-                                                       "stage4.downsample", "stage5.downsample", "stage6.downsample",
-                                                       "stage7.downsample", "stage8.downsample"};
     if (!ft__vision_task(m)) return;
     int64_t side = 0, width = a->stem_width;
-    ft__block_open(b, "embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = stem(m, &side);
     x = ft__block_close(b, x);
     for (int64_t i = 0; i < a->stages && i < FT_MAX_STAGES; i++) {
         if (i > 0) {
-            x = ft__block_open(b, between[i], 1, x);
+            x = ft__block_open(b, FT_BLOCK(STAGE1_DOWNSAMPLE) + i, 1, x);
             x = downsample(m, x, &side, width, a->width[i]);
             x = ft__block_close(b, x);
         }
         width = a->width[i];
-        x = ft__block_open(b, names[i], a->depth[i], x);
+        x = ft__block_open(b, FT_BLOCK(STAGE1) + i, a->depth[i], x);
         x = layer(m, x, side, width);
         x = ft__block_close(b, x);
     }
-    x = ft__block_open(b, "head", 1, x);
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     ft__block_close(b, head(m, x, side, width));
 }

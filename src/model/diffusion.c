@@ -18,19 +18,19 @@ static ft_ref condition(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    ft_ref angle = ft__pointwise(b, "time.angle", "mulu", ft__activation(b, m->batch, FREQUENCIES / 2, FT_FP32));
-    ft_ref half[2] = {ft__pointwise(b, "time.cos", "cos", angle), ft__pointwise(b, "time.sin", "sin", angle)};
-    ft_ref t = ft__cast(b, "time", ft__cat(b, "time", 2, half, m->batch, FREQUENCIES), b->stored);
-    t = ft__linear(b, "time.fc1", t, a->hidden, FT_BIAS, FT_WHOLE);
-    t = ft__pointwise(b, "time.act", "silu", t);
-    t = ft__linear(b, "time.fc2", t, a->hidden, FT_BIAS, FT_WHOLE);
+    ft_ref angle = ft__pointwise(b, FT_AT(TIME_ANGLE), "mulu", ft__activation(b, m->batch, FREQUENCIES / 2, FT_FP32));
+    ft_ref half[2] = {ft__pointwise(b, FT_AT(TIME_COS), "cos", angle), ft__pointwise(b, FT_AT(TIME_SIN), "sin", angle)};
+    ft_ref t = ft__cast(b, FT_AT(TIME), ft__cat(b, FT_AT(TIME), 2, half, m->batch, FREQUENCIES), b->stored);
+    t = ft__linear(b, FT_AT(TIME_FC1), t, a->hidden, FT_BIAS, FT_WHOLE);
+    t = ft__pointwise(b, FT_AT(TIME_ACT), "silu", t);
+    t = ft__linear(b, FT_AT(TIME_FC2), t, a->hidden, FT_BIAS, FT_WHOLE);
     ft_ref table = FT_NONE, labels = ft__input(b, m->batch, 1, 8);
     if (b->training) { /* some labels are replaced by "none", the table's last row */
-        ft_ref drop = ft__pointwise(b, "label.drop", "addu", labels);
-        labels = ft__pointwise2(b, "label.drop", "where", labels, drop);
+        ft_ref drop = ft__pointwise(b, FT_AT(LABEL_DROP), "addu", labels);
+        labels = ft__pointwise2(b, FT_AT(LABEL_DROP), "where", labels, drop);
     }
-    ft_ref y = ft__embedding(b, "label", labels, a->labels + 1, a->hidden, &table);
-    return ft__add(b, "condition", t, y);
+    ft_ref y = ft__embedding(b, FT_AT(LABEL), labels, a->labels + 1, a->hidden, &table);
+    return ft__add(b, FT_AT(CONDITION), t, y);
 }
 
 /* `parts` rows of [batch, hidden] out of the condition. */
@@ -38,8 +38,8 @@ static void modulation(ft_maker *m, ft_ref c, int parts, ft_ref *out)
 {
     ft_build *b = &m->b;
     int64_t hidden = m->arch->hidden;
-    c = ft__pointwise(b, "adaln.act", "silu", c);
-    c = ft__linear(b, "adaln.linear", c, parts * hidden, FT_BIAS, FT_WHOLE);
+    c = ft__pointwise(b, FT_AT(ADALN_ACT), "silu", c);
+    c = ft__linear(b, FT_AT(ADALN_LINEAR), c, parts * hidden, FT_BIAS, FT_WHOLE);
     ft__module(b, 2);
     /* A node has at most four results: six parts are two halves of three. */
     int64_t part[3] = {hidden, hidden, hidden}, halves[2] = {3 * hidden, 3 * hidden};
@@ -54,19 +54,19 @@ static void modulation(ft_maker *m, ft_ref c, int parts, ft_ref *out)
 }
 
 /* norm(x) (1 + scale) + shift: the norm has no weights of its own. */
-static ft_ref modulated(ft_maker *m, const char *name, ft_ref x, ft_ref shift, ft_ref scale)
+static ft_ref modulated(ft_maker *m, ft_at at, ft_ref x, ft_ref shift, ft_ref scale)
 {
     ft_build *b = &m->b;
-    x = ft__vision_norm(m, name, x, false);
-    if (m->fused) return ft__pointwise2(b, name, "mul", x, scale);
-    x = ft__mul(b, name, x, ft__pointwise(b, name, "addu", scale));
-    return ft__add(b, name, x, shift);
+    x = ft__vision_norm(m, at, x, false);
+    if (m->fused) return ft__pointwise2(b, at, "mul", x, scale);
+    x = ft__mul(b, at, x, ft__pointwise(b, at, "addu", scale));
+    return ft__add(b, at, x, shift);
 }
 
-static ft_ref gated(ft_maker *m, const char *name, ft_ref x, ft_ref gate, ft_ref h)
+static ft_ref gated(ft_maker *m, ft_at at, ft_ref x, ft_ref gate, ft_ref h)
 {
     ft_build *b = &m->b;
-    return ft__add(b, name, x, ft__mul(b, name, h, gate));
+    return ft__add(b, at, x, ft__mul(b, at, h, gate));
 }
 
 /* A carry comes in contiguous; this one is as the convolution left it. */
@@ -88,8 +88,8 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_ref c)
     ft_ref mod[6], qkv[3];
     ft__module(b, 3);
     modulation(m, c, 6, mod);
-    ft_ref h = modulated(m, "attn.norm", x, mod[SHIFT], mod[SCALE]);
-    h = ft__linear(b, "attn.qkv_proj", h, 3 * a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
+    ft_ref h = modulated(m, FT_AT(ATTN_NORM), x, mod[SHIFT], mod[SCALE]);
+    h = ft__linear(b, FT_AT(ATTN_QKV_PROJ), h, 3 * a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
     ft__split(b, h, 3, part, qkv);
     ft_scores scores = {.shape = {.batch = m->batch,
                                   .heads = a->heads,
@@ -99,14 +99,14 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_ref c)
                                   .head_dim = a->head_dim,
                                   .v_dim = a->head_dim},
                         .scale = true};
-    h = ft__part_attend(m, "attn.core", qkv[0], qkv[1], qkv[2], &scores);
-    h = ft__linear(b, "attn.o_proj", h, a->hidden, FT_BIAS, FT_CUT_ROWS);
-    x = gated(m, "attn.residual", x, mod[GATE], h);
-    h = modulated(m, "mlp.norm", x, mod[MLP + SHIFT], mod[MLP + SCALE]);
-    h = ft__linear(b, "mlp.fc1", h, a->ffn, FT_BIAS, FT_CUT_COLUMNS);
-    h = ft__part_activation(m, "mlp.act", a->activation, h);
-    h = ft__linear(b, "mlp.fc2", h, a->hidden, FT_BIAS, FT_CUT_ROWS);
-    return gated(m, "mlp.residual", x, mod[MLP + GATE], h);
+    h = ft__part_attend(m, FT_AT(ATTN_CORE), qkv[0], qkv[1], qkv[2], &scores);
+    h = ft__linear(b, FT_AT(ATTN_O_PROJ), h, a->hidden, FT_BIAS, FT_CUT_ROWS);
+    x = gated(m, FT_AT(ATTN_RESIDUAL), x, mod[GATE], h);
+    h = modulated(m, FT_AT(MLP_NORM), x, mod[MLP + SHIFT], mod[MLP + SCALE]);
+    h = ft__linear(b, FT_AT(MLP_FC1), h, a->ffn, FT_BIAS, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+    h = ft__linear(b, FT_AT(MLP_FC2), h, a->hidden, FT_BIAS, FT_CUT_ROWS);
+    return gated(m, FT_AT(MLP_RESIDUAL), x, mod[MLP + GATE], h);
 }
 
 /* -- ends --------------------------------------------------------------------------------------- */
@@ -127,9 +127,9 @@ static ft_ref embed(ft_maker *m)
                        .s = a->patch,
                        .stride = a->patch,
                        .groups = 1};
-    x = ft__vision_conv(m, "patch_embed", x, &s, FT_BIAS);
+    x = ft__vision_conv(m, FT_AT(PATCH_EMBED), x, &s, FT_BIAS);
     x = ft__view(b, x, m->batch * tokens, a->hidden, !b->channels_last);
-    return ft__add(b, "position", x, position);
+    return ft__add(b, FT_AT(POSITION), x, position);
 }
 
 static ft_ref head(ft_maker *m, ft_ref x, ft_ref c)
@@ -139,16 +139,16 @@ static ft_ref head(ft_maker *m, ft_ref x, ft_ref c)
     int64_t pixels = a->max_position * a->patch * a->patch, out = a->out_channels;
     ft_ref mod[2];
     modulation(m, c, 2, mod);
-    x = modulated(m, "norm", x, mod[0], mod[1]);
-    x = ft__linear(b, "projection", x, a->patch * a->patch * out, FT_BIAS, FT_WHOLE);
-    x = ft__contiguous(b, "unpatchify", ft__view(b, x, m->batch * out, pixels, true));
+    x = modulated(m, FT_AT(NORM), x, mod[0], mod[1]);
+    x = ft__linear(b, FT_AT(PROJECTION), x, a->patch * a->patch * out, FT_BIAS, FT_WHOLE);
+    x = ft__contiguous(b, FT_AT(UNPATCHIFY), ft__view(b, x, m->batch * out, pixels, true));
     if (!b->training) return x;
     ft_ref noise = ft__input(b, m->batch * a->channels, pixels, ft_dtype_bytes(b->stored));
     if (out > a->channels) x = ft__slice(b, x, m->batch * a->channels, pixels);
-    x = ft__pointwise2(b, "loss", "sub", x, noise);
-    x = ft__pointwise(b, "loss", "powu", x);
+    x = ft__pointwise2(b, FT_AT(LOSS), "sub", x, noise);
+    x = ft__pointwise(b, FT_AT(LOSS), "powu", x);
     x = ft__view(b, x, m->batch, a->channels * pixels, false);
-    return ft__reduce(b, "loss", "mean", x);
+    return ft__reduce(b, FT_AT(LOSS), "mean", x);
 }
 
 void ft__make_diffusion(ft_maker *m)
@@ -156,12 +156,12 @@ void ft__make_diffusion(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (!ft__vision_task(m)) return;
-    ft__block_open(b, "condition", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(CONDITION), 1, FT_NONE);
     ft_ref c = ft__block_close(b, condition(m));
-    ft__block_open(b, "embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m));
-    x = turned(b, ft__block_open(b, "layers", a->layers, x));
+    x = turned(b, ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x));
     x = ft__block_close(b, layer(m, x, c));
-    x = turned(b, ft__block_open(b, "head", 1, x));
+    x = turned(b, ft__block_open(b, FT_BLOCK(HEAD), 1, x));
     ft__block_close(b, head(m, x, c));
 }

@@ -9,10 +9,10 @@
 /* -- embeddings -------------------------------------------------------------------------------- */
 
 /* Kernels on a handful of integers per token: they cost the host more than the GPU. */
-static void small_kernels(ft_build *b, const char *name, int64_t rows, int64_t cols, int count)
+static void small_kernels(ft_build *b, ft_at at, int64_t rows, int64_t cols, int count)
 {
     ft_ref x = ft__input(b, rows, cols, 8);
-    ft__pointwise(b, name, "copy", x);
+    ft__pointwise(b, at, "copy", x);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].count = (float)count;
 }
 
@@ -23,7 +23,7 @@ static void make_mask(ft_maker *m)
     m->mask = FT_NONE;
     if (m->work->attention != FT_EAGER) return;
     ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
-    m->mask = ft__pointwise(b, "mask", "addu", full);
+    m->mask = ft__pointwise(b, FT_AT(MASK), "addu", full);
 }
 
 static ft_ref embed(ft_maker *m, ft_ref *table)
@@ -36,17 +36,19 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     if (m->q_len > rows || m->kv_len > rows + 1)
         ft__build_fail(b, FT_E_RANGE, "a sequence of %lld tokens: the model's learned positions end at %lld",
                        (long long)m->work->seq, (long long)rows);
-    small_kernels(b, "embed.positions", m->batch, m->q_len, counted ? 10 : 2);
+    small_kernels(b, FT_AT(EMBED_POSITIONS), m->batch, m->q_len, counted ? 10 : 2);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8);
-    ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, a->hidden, table);
+    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
     if (a->token_types > 0) {
         ft_ref kinds = ft__input(b, m->batch, m->q_len, 8), types = FT_NONE;
-        x = ft__add(b, "embed.types", x, ft__embedding(b, "embed.types", kinds, a->token_types, a->hidden, &types));
+        x = ft__add(b, FT_AT(EMBED_TYPES), x,
+                    ft__embedding(b, FT_AT(EMBED_TYPES), kinds, a->token_types, a->hidden, &types));
     }
     ft_ref places = ft__input(b, counted ? m->batch : 1, m->q_len, 8), positions = FT_NONE;
-    x = ft__add(b, "embed.positions", x, ft__embedding(b, "embed.positions", places, rows, a->hidden, &positions));
-    x = ft__part_norm(m, "embed.norm", x, a->norm, a->norm_bias);
-    x = ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+    x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
+                ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions));
+    x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);
+    x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
     make_mask(m);
     ft__module(b, 3);
     return x;
@@ -65,14 +67,14 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     if (m->fused) {
         int64_t part[3] = {width, width, width};
         ft_ref out[3];
-        ft__split(b, ft__linear(b, "attn.qkv_proj", x, 3 * width, bias, FT_CUT_COLUMNS), 3, part, out);
+        ft__split(b, ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, 3 * width, bias, FT_CUT_COLUMNS), 3, part, out);
         q = out[0];
         k = out[1];
         v = out[2];
     } else {
-        q = ft__linear(b, "attn.q_proj", x, width, bias, FT_CUT_COLUMNS);
-        k = ft__linear(b, "attn.k_proj", x, width, bias, FT_CUT_COLUMNS);
-        v = ft__linear(b, "attn.v_proj", x, width, bias, FT_CUT_COLUMNS);
+        q = ft__linear(b, FT_AT(ATTN_Q_PROJ), x, width, bias, FT_CUT_COLUMNS);
+        k = ft__linear(b, FT_AT(ATTN_K_PROJ), x, width, bias, FT_CUT_COLUMNS);
+        v = ft__linear(b, FT_AT(ATTN_V_PROJ), x, width, bias, FT_CUT_COLUMNS);
     }
     q = ft__view(b, q, tokens * a->heads, a->head_dim, true);
     k = ft__view(b, k, tokens * a->heads, a->head_dim, true);
@@ -95,8 +97,8 @@ static ft_ref attention(ft_maker *m, ft_ref x)
                    .softmax_fp32 = a->softmax_fp32,
                    .k_dense = cached,
                    .v_dense = cached};
-    ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
-    return ft__linear(b, "attn.o_proj", y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+    ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
+    return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
 
 static ft_ref layer(ft_maker *m, ft_ref x)
@@ -105,12 +107,12 @@ static ft_ref layer(ft_maker *m, ft_ref x)
     const ft_arch *a = m->arch;
     ft__module(b, 1);
     ft_ref y = attention(m, x);
-    y = ft__dropout(b, "attn.dropout", y, a->residual_dropout);
-    x = ft__part_norm(m, "attn.norm", ft__add(b, "attn.residual", y, x), a->norm, a->norm_bias);
-    y = ft__part_mlp(m, "mlp", x, a->ffn, a->activation, a->gated, a->fused_gate_up,
+    y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
+    x = ft__part_norm(m, FT_AT(ATTN_NORM), ft__add(b, FT_AT(ATTN_RESIDUAL), y, x), a->norm, a->norm_bias);
+    y = ft__part_mlp(m, FT_AT(MLP), x, a->ffn, a->activation, a->gated, a->fused_gate_up,
                      a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
-    y = ft__dropout(b, "mlp.dropout", y, a->mlp_dropout);
-    return ft__part_norm(m, "mlp.norm", ft__add(b, "mlp.residual", y, x), a->norm, a->norm_bias);
+    y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
+    return ft__part_norm(m, FT_AT(MLP_NORM), ft__add(b, FT_AT(MLP_RESIDUAL), y, x), a->norm, a->norm_bias);
 }
 
 /* -- heads ------------------------------------------------------------------------------------- */
@@ -121,14 +123,14 @@ static ft_ref words(ft_maker *m, ft_ref x, ft_ref table)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool last_only = m->work->task == FT_PREFILL && a->causal && m->q_len > 1;
-    if (last_only) x = ft__contiguous(b, "head", ft__slice(b, x, m->batch, a->hidden));
-    x = ft__linear(b, "head.dense", x, a->hidden, FT_BIAS, FT_WHOLE);
-    x = ft__part_activation(m, "head.act", a->activation, x);
-    x = ft__part_norm(m, "head.norm", x, a->norm, a->norm_bias);
+    if (last_only) x = ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch, a->hidden));
+    x = ft__linear(b, FT_AT(HEAD_DENSE), x, a->hidden, FT_BIAS, FT_WHOLE);
+    x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
+    x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
     ft_ref weight = a->tied ? table : ft__parameter(b, "lm_head.weight", a->vocab, a->hidden);
     ft_ref bias = a->head_bias ? ft__parameter(b, "lm_head.bias", 1, a->vocab) : FT_NONE;
     ft__module(b, 3);
-    return ft__linear_with(b, "lm_head", x, weight, a->vocab, bias, FT_CUT_COLUMNS);
+    return ft__linear_with(b, FT_AT(LM_HEAD), x, weight, a->vocab, bias, FT_CUT_COLUMNS);
 }
 
 /* What the first token says of the sequence. */
@@ -136,16 +138,16 @@ static ft_ref pooled(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     ft_ref first = ft__slice(b, x, m->batch, m->arch->hidden);
-    first = ft__linear(b, "pooler.dense", first, m->arch->hidden, FT_BIAS, FT_WHOLE);
+    first = ft__linear(b, FT_AT(POOLER_DENSE), first, m->arch->hidden, FT_BIAS, FT_WHOLE);
     ft__module(b, 1);
-    return ft__pointwise(b, "pooler.act", "tanh", first);
+    return ft__pointwise(b, FT_AT(POOLER_ACT), "tanh", first);
 }
 
 static ft_ref labelled(ft_maker *m, ft_ref x, int64_t labels)
 {
     ft_build *b = &m->b;
-    x = ft__dropout(b, "classifier.dropout", x, m->arch->residual_dropout);
-    return ft__linear(b, "classifier", x, labels, FT_BIAS, FT_WHOLE);
+    x = ft__dropout(b, FT_AT(CLASSIFIER_DROPOUT), x, m->arch->residual_dropout);
+    return ft__linear(b, FT_AT(CLASSIFIER), x, labels, FT_BIAS, FT_WHOLE);
 }
 
 static ft_ref head(ft_maker *m, ft_ref x, ft_ref table)
@@ -157,14 +159,14 @@ static ft_ref head(ft_maker *m, ft_ref x, ft_ref table)
     ft_ref y = x, pool = a->pooler ? pooled(m, x) : FT_NONE;
     if (a->mlm_head) {
         y = words(m, x, table);
-        if (b->training) y = ft__loss(b, "loss", y, a->loss_fp32);
+        if (b->training) y = ft__loss(b, FT_AT(LOSS), y, a->loss_fp32);
         if (a->pooler) { /* pre-training: does the second sentence follow the first? */
-            ft_ref next = ft__linear(b, "next_sentence", pool, 2, FT_BIAS, FT_WHOLE);
-            if (b->training) y = ft__add(b, "loss", y, ft__loss(b, "loss", next, false));
+            ft_ref next = ft__linear(b, FT_AT(NEXT_SENTENCE), pool, 2, FT_BIAS, FT_WHOLE);
+            if (b->training) y = ft__add(b, FT_AT(LOSS), y, ft__loss(b, FT_AT(LOSS), next, false));
         }
     } else if (a->labels > 0) {
         y = labelled(m, a->pooler ? pool : x, a->labels);
-        if (b->training) y = ft__loss(b, "loss", y, false);
+        if (b->training) y = ft__loss(b, FT_AT(LOSS), y, false);
     } else if (a->pooler) {
         y = pool;
     }
@@ -184,10 +186,10 @@ void ft__make_encoder(ft_maker *m)
         return;
     }
     ft_ref table = FT_NONE;
-    ft__block_open(b, "embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &table));
-    x = ft__block_open(b, "layers", a->layers, x);
+    x = ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x);
     x = ft__block_close(b, layer(m, x));
-    x = ft__block_open(b, "head", 1, x);
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     ft__block_close(b, head(m, x, table));
 }

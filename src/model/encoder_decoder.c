@@ -12,34 +12,35 @@ typedef struct stack {
 
 /* -- layers ------------------------------------------------------------------------------------ */
 
-static ft_ref residual(ft_maker *m, const char *name, ft_ref x, ft_ref y)
+static ft_ref residual(ft_maker *m, ft_at at, ft_ref x, ft_ref y)
 {
-    y = ft__dropout(&m->b, name, y, m->arch->residual_dropout);
-    return ft__add(&m->b, name, x, y);
+    y = ft__dropout(&m->b, at, y, m->arch->residual_dropout);
+    return ft__add(&m->b, at, x, y);
 }
 
 static ft_ref feed_forward(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    ft_ref h = ft__linear(b, a->gated ? "mlp.wi_0" : "mlp.wi", x, a->ffn, FT_NO_BIAS, FT_CUT_COLUMNS);
-    h = ft__part_activation(m, "mlp.act", a->activation, h);
-    if (a->gated) h = ft__mul(b, "mlp.act", h, ft__linear(b, "mlp.wi_1", x, a->ffn, FT_NO_BIAS, FT_CUT_COLUMNS));
-    h = ft__dropout(b, "mlp.act_dropout", h, a->activation_dropout);
-    h = ft__cast(b, "mlp.wo", h, b->stored); /* to its weights' format, which autocast takes back */
+    ft_ref h = ft__linear(b, a->gated ? FT_AT(MLP_WI_0) : FT_AT(MLP_WI), x, a->ffn, FT_NO_BIAS, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+    if (a->gated)
+        h = ft__mul(b, FT_AT(MLP_ACT), h, ft__linear(b, FT_AT(MLP_WI_1), x, a->ffn, FT_NO_BIAS, FT_CUT_COLUMNS));
+    h = ft__dropout(b, FT_AT(MLP_ACT_DROPOUT), h, a->activation_dropout);
+    h = ft__cast(b, FT_AT(MLP_WO), h, b->stored); /* to its weights' format, which autocast takes back */
     ft__module(b, 2);
-    return ft__linear(b, "mlp.wo", h, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+    return ft__linear(b, FT_AT(MLP_WO), h, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
 }
 
 static ft_ref layer(ft_maker *m, const stack *s, ft_ref x, bool sparse)
 {
     ft_build *b = &m->b;
     bool loops = m->arch->experts > 0; /* switch_transformers keeps keys and values even while it trains */
-    ft_relative own = {"attn.q",
-                       "attn.k",
-                       "attn.v",
-                       "attn.o",
-                       "attn.attend",
+    ft_relative own = {FT_AT(ATTN_Q),
+                       FT_AT(ATTN_K),
+                       FT_AT(ATTN_V),
+                       FT_AT(ATTN_O),
+                       FT_AT(ATTN_ATTEND),
                        .q_len = s->q_len,
                        .kv_len = s->kv_len,
                        .bias = s->bias,
@@ -47,26 +48,18 @@ static ft_ref layer(ft_maker *m, const stack *s, ft_ref x, bool sparse)
                        .causal = s->decodes,
                        .cached = s->decodes && loops};
     ft__module(b, 2);
-    ft_ref h = ft__relative_norm(m, "attn.norm", x);
-    x = residual(m, "attn.residual", x, ft__relative_attention(m, h, h, &own));
+    ft_ref h = ft__relative_norm(m, FT_AT(ATTN_NORM), x);
+    x = residual(m, FT_AT(ATTN_RESIDUAL), x, ft__relative_attention(m, h, h, &own));
     if (s->decodes) {
-        ft_relative cross = {"cross.q",
-                             "cross.k",
-                             "cross.v",
-                             "cross.o",
-                             "cross.attend",
-                             .q_len = s->q_len,
-                             .kv_len = s->source_len,
-                             .bias = s->zeros,
-                             .mask = FT_NONE,
-                             .cross = true,
-                             .cached = loops};
-        h = ft__relative_norm(m, "cross.norm", x);
-        x = residual(m, "cross.residual", x, ft__relative_attention(m, h, s->source, &cross));
+        ft_relative cross = {FT_AT(CROSS_Q),      FT_AT(CROSS_K),    FT_AT(CROSS_V),          FT_AT(CROSS_O),
+                             FT_AT(CROSS_ATTEND), .q_len = s->q_len, .kv_len = s->source_len, .bias = s->zeros,
+                             .mask = FT_NONE,     .cross = true,     .cached = loops};
+        h = ft__relative_norm(m, FT_AT(CROSS_NORM), x);
+        x = residual(m, FT_AT(CROSS_RESIDUAL), x, ft__relative_attention(m, h, s->source, &cross));
         ft__module(b, 1);
     }
-    h = ft__relative_norm(m, "mlp.norm", x);
-    return residual(m, "mlp.residual", x, sparse ? ft__expert_loop(m, h) : feed_forward(m, h));
+    h = ft__relative_norm(m, FT_AT(MLP_NORM), x);
+    return residual(m, FT_AT(MLP_RESIDUAL), x, sparse ? ft__expert_loop(m, h) : feed_forward(m, h));
 }
 
 /* Every so many layers the last one is sparse: whole periods as one block, the rest as another. Recomputation works
@@ -75,18 +68,18 @@ static ft_ref layers(ft_maker *m, const stack *s, ft_ref x, int64_t count, int64
 {
     enum { MOST_SINGLE = 64 };
     ft_build *b = &m->b;
-    const char *name = s->decodes ? "decoder.layers" : "encoder.layers";
-    const char *rest = s->decodes ? "decoder.layers.dense" : "encoder.layers.dense";
+    const ft_block_info *at = s->decodes ? FT_BLOCK(DECODER_LAYERS) : FT_BLOCK(ENCODER_LAYERS);
+    const ft_block_info *rest = s->decodes ? FT_BLOCK(DECODER_LAYERS_DENSE) : FT_BLOCK(ENCODER_LAYERS_DENSE);
     int64_t period = sparse > 0 ? count / sparse : 1, whole = count / period;
     if (period > 1 && count <= MOST_SINGLE && ft__recomputes_layers(m->work)) {
         for (int64_t i = 0; i < count && b->status == FT_OK; i++) {
-            x = ft__block_open(b, name, 1, x);
+            x = ft__block_open(b, at, 1, x);
             x = ft__block_close(b, layer(m, s, x, i < whole * period && i % period == period - 1));
         }
         return x;
     }
     if (period > MOST_SINGLE) whole = count / (period = MOST_SINGLE);
-    x = ft__block_open(b, name, whole, x);
+    x = ft__block_open(b, at, whole, x);
     for (int64_t i = 0; i < period && b->status == FT_OK; i++) x = layer(m, s, x, sparse > 0 && i == period - 1);
     x = ft__block_close(b, x);
     if (count - whole * period < 1) return x;
@@ -106,15 +99,15 @@ static ft_ref embed(ft_maker *m, stack *s, ft_ref *table)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_ref tokens = ft__input(b, m->batch, s->q_len, 8);
-    ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, a->hidden, table);
-    x = ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
+    x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
     s->mask = s->zeros = FT_NONE;
     if (adds_masks(m)) /* over the source a row of padding, over the target what comes later */
-        s->mask = ft__aside(b, "mask", "copy", FT_NONE, s->decodes ? m->batch * s->q_len : m->batch, s->kv_len,
+        s->mask = ft__aside(b, FT_AT(MASK), "copy", FT_NONE, s->decodes ? m->batch * s->q_len : m->batch, s->kv_len,
                             ft_dtype_bytes(b->stored), 4);
-    s->bias = ft__relative_bias(m, "attn.bias", s->q_len, s->kv_len, !s->decodes);
+    s->bias = ft__relative_bias(m, FT_AT(ATTN_BIAS), s->q_len, s->kv_len, !s->decodes);
     if (s->decodes)
-        s->zeros = ft__aside(b, "cross.bias", "fill", FT_NONE, a->heads * s->q_len, s->source_len,
+        s->zeros = ft__aside(b, FT_AT(CROSS_BIAS), "fill", FT_NONE, a->heads * s->q_len, s->source_len,
                              ft_dtype_bytes(b->stored), 1);
     ft__module(b, 2);
     return x;
@@ -125,12 +118,12 @@ static ft_ref encode_with(ft_maker *m, ft_ref *table)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     stack s = {.source = FT_NONE, .q_len = m->work->seq, .kv_len = m->work->seq};
-    ft__block_open(b, "encoder.embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(ENCODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = layers(m, &s, x, a->layers, a->sparse_encoder_layers);
-    x = ft__block_open(b, "encoder.norm", 1, x);
-    x = ft__relative_norm(m, "encoder.norm", x);
-    return ft__block_close(b, ft__dropout(b, "encoder.dropout", x, a->embed_dropout));
+    x = ft__block_open(b, FT_BLOCK(ENCODER_NORM), 1, x);
+    x = ft__relative_norm(m, FT_AT(ENCODER_NORM), x);
+    return ft__block_close(b, ft__dropout(b, FT_AT(ENCODER_DROPOUT), x, a->embed_dropout));
 }
 
 static ft_ref encode(ft_maker *m)
@@ -144,10 +137,11 @@ static ft_ref classified(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    x = ft__contiguous(b, "classifier", ft__slice(b, x, m->batch, a->hidden));
-    x = ft__linear(b, "classifier.dense", x, a->hidden, FT_BIAS, FT_WHOLE);
-    x = ft__linear(b, "classifier", ft__pointwise(b, "classifier.act", "tanh", x), a->labels, FT_BIAS, FT_WHOLE);
-    return b->training ? ft__loss(b, "loss", x, false) : x;
+    x = ft__contiguous(b, FT_AT(CLASSIFIER), ft__slice(b, x, m->batch, a->hidden));
+    x = ft__linear(b, FT_AT(CLASSIFIER_DENSE), x, a->hidden, FT_BIAS, FT_WHOLE);
+    x = ft__linear(b, FT_AT(CLASSIFIER), ft__pointwise(b, FT_AT(CLASSIFIER_ACT), "tanh", x), a->labels, FT_BIAS,
+                   FT_WHOLE);
+    return b->training ? ft__loss(b, FT_AT(LOSS), x, false) : x;
 }
 
 static void decode(ft_maker *m, ft_ref source, ft_ref *table)
@@ -156,13 +150,13 @@ static void decode(ft_maker *m, ft_ref source, ft_ref *table)
     const ft_arch *a = m->arch;
     if (m->work->task == FT_PREFILL) m->q_len = m->kv_len = 1; /* the word that starts the answer */
     stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = m->work->seq, .decodes = true};
-    ft__block_open(b, "decoder.embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = layers(m, &s, x, a->decoder_layers, a->sparse_decoder_layers);
-    x = ft__block_open(b, "head", 1, x);
-    x = ft__relative_norm(m, "norm", x);
-    x = ft__dropout(b, "head.dropout", x, a->embed_dropout);
-    if (a->lm_head && a->tied) x = ft__pointwise(b, "head.scale", "mulu", x); /* by 1 / sqrt(hidden) */
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
+    x = ft__relative_norm(m, FT_AT(NORM), x);
+    x = ft__dropout(b, FT_AT(HEAD_DROPOUT), x, a->embed_dropout);
+    if (a->lm_head && a->tied) x = ft__pointwise(b, FT_AT(HEAD_SCALE), "mulu", x); /* by 1 / sqrt(hidden) */
     if (a->lm_head)
         x = ft__part_head(m, x, a->tied ? *table : FT_NONE);
     else if (a->labels > 0)

@@ -37,36 +37,38 @@ static ft_ref route(ft_maker *m, ft_ref x)
     const ft_arch *a = m->arch;
     int64_t tokens = ft__tensor_of(b, x)->rows;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
-    ft_ref h = a->router_fp32 ? ft__cast(b, "router", x, FT_FP32) : x;
+    ft_ref h = a->router_fp32 ? ft__cast(b, FT_AT(ROUTER), x, FT_FP32) : x;
     if (b->training) { /* jitter */
-        ft_ref noise = ft__aside(b, "router.jitter", "fill", FT_NONE, tokens, a->hidden, a->router_fp32 ? 4 : 2, 1);
-        h = ft__pointwise_in_place(b, "router.jitter", "mul", h, noise);
+        ft_ref noise = ft__aside(b, FT_AT(ROUTER_JITTER), "fill", FT_NONE, tokens, a->hidden, a->router_fp32 ? 4 : 2,
+                                 1);
+        h = ft__pointwise_in_place(b, FT_AT(ROUTER_JITTER), "mul", h, noise);
     }
     ft_ref bias = a->router_bias ? ft__parameter(b, "router.bias", 1, a->experts) : FT_NONE;
-    ft_ref odds = ft__linear_with(b, "router", h, router_weight(m), a->experts, bias, FT_WHOLE);
-    odds = ft__cast(b, "router", ft__row(b, "router.softmax", "softmax", odds), low);
+    ft_ref odds = ft__linear_with(b, FT_AT(ROUTER), h, router_weight(m), a->experts, bias, FT_WHOLE);
+    odds = ft__cast(b, FT_AT(ROUTER), ft__row(b, FT_AT(ROUTER_SOFTMAX), "softmax", odds), low);
     /* The best expert, one-hot, how many came before, which are within capacity. */
-    ft__aside(b, "router.choice", "copy", odds, tokens, a->experts, 8, 7);
-    ft__aside(b, "experts.result", "fill", FT_NONE, tokens, a->hidden, ft_dtype_bytes(low), 1);
-    ft__aside(b, "experts.hit", "copy", FT_NONE, a->experts, 1, 8, 6);
-    ft__sync(b, "experts.hit");
+    ft__aside(b, FT_AT(ROUTER_CHOICE), "copy", odds, tokens, a->experts, 8, 7);
+    ft__aside(b, FT_AT(EXPERTS_RESULT), "fill", FT_NONE, tokens, a->hidden, ft_dtype_bytes(low), 1);
+    ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, a->experts, 1, 8, 6);
+    ft__sync(b, FT_AT(EXPERTS_HIT));
     ft__module(b, 2);
     return ft__slice(b, odds, tokens, 1);
 }
 
-static ft_ref product(ft_maker *m, const char *name, ft_ref x, int64_t out)
+static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t in = ft__tensor_of(b, x)->cols;
     ft_ref weight = ft__parameter(b, "experts.weight", a->experts * out, in);
+    ft__of_experts(b, weight, FT_EXPERT_WEIGHT);
     double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
     b->g->active_parameters -= all * (1 - 1 / (double)a->experts);
     if (weight != FT_NONE) { /* every expert's is a tensor of its own */
         b->g->parameter_tensors += (a->experts - 1) * b->repeat;
         if (b->g->tensors[weight].trained) b->g->trained_tensors += (a->experts - 1) * b->repeat;
     }
-    return ft__linear_with(b, name, x, weight, out, FT_NONE, FT_CUT_COLUMNS);
+    return ft__linear_with(b, at, x, weight, out, FT_NONE, FT_CUT_COLUMNS);
 }
 
 ft_ref ft__expert_loop(ft_maker *m, ft_ref x)
@@ -79,17 +81,17 @@ ft_ref ft__expert_loop(ft_maker *m, ft_ref x)
     b->lora_rank = 0; /* adapters go to attention: experts are many */
     ft_ref odds = route(m, x);
     int32_t first = b->g->node_count;
-    ft__aside(b, "experts.find", "copy", FT_NONE, tokens, 1, 8, 6);
-    ft__sync(b, "experts.find");
-    ft_ref h = ft__gather(b, "experts.gather", x, tokens);
-    h = product(m, "experts.wi", h, inter);
-    h = ft__part_activation(m, "experts.act", a->activation, h);
-    h = ft__dropout(b, "experts.dropout", h, a->activation_dropout);
-    h = ft__cast(b, "experts.wo", h, b->stored);
-    h = product(m, "experts.wo", h, a->hidden);
-    ft_ref weight = ft__pointwise(b, "experts.weigh", "copy", odds);
-    h = ft__mul(b, "experts.weigh", h, weight);
-    h = ft__pointwise(b, "experts.scatter", "copy", h);
+    ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, tokens, 1, 8, 6);
+    ft__sync(b, FT_AT(EXPERTS_FIND));
+    ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, tokens);
+    h = product(m, FT_AT(EXPERTS_WI), h, inter);
+    h = ft__part_activation(m, FT_AT(EXPERTS_ACT), a->activation, h);
+    h = ft__dropout(b, FT_AT(EXPERTS_DROPOUT), h, a->activation_dropout);
+    h = ft__cast(b, FT_AT(EXPERTS_WO), h, b->stored);
+    h = product(m, FT_AT(EXPERTS_WO), h, a->hidden);
+    ft_ref weight = ft__pointwise(b, FT_AT(EXPERTS_WEIGH), "copy", odds);
+    h = ft__mul(b, FT_AT(EXPERTS_WEIGH), h, weight);
+    h = ft__pointwise(b, FT_AT(EXPERTS_SCATTER), "copy", h);
     in_shares(b, first, hit);
     ft__module(b, (int)(3 * hit));
     b->lora_rank = rank;

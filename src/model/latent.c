@@ -11,14 +11,15 @@ static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
 {
     ft_build *b = &m->b;
     int64_t half = m->arch->rope_dim / 2;
-    if ((m->fused && !m->work->plain) || m->engine) return ft__pointwise2(b, "attn.rotary", "mul", x, m->cos);
+    if ((m->fused && !m->work->plain) || m->engine) return ft__pointwise2(b, FT_AT(ATTN_ROTARY), "mul", x, m->cos);
     ft_ref even = ft__slice(b, x, rows, half), odd = ft__slice(b, x, rows, half);
     ft_ref c = ft__slice(b, m->cos, m->q_len, half), s = ft__slice(b, m->sin, m->q_len, half);
-    ft_ref first = ft__pointwise2(b, "attn.rotary", "sub", ft__mul(b, "attn.rotary", even, c),
-                                  ft__mul(b, "attn.rotary", odd, s));
-    ft_ref second = ft__add(b, "attn.rotary", ft__mul(b, "attn.rotary", odd, c), ft__mul(b, "attn.rotary", even, s));
+    ft_ref first = ft__pointwise2(b, FT_AT(ATTN_ROTARY), "sub", ft__mul(b, FT_AT(ATTN_ROTARY), even, c),
+                                  ft__mul(b, FT_AT(ATTN_ROTARY), odd, s));
+    ft_ref second = ft__add(b, FT_AT(ATTN_ROTARY), ft__mul(b, FT_AT(ATTN_ROTARY), odd, c),
+                            ft__mul(b, FT_AT(ATTN_ROTARY), even, s));
     ft_ref both[2] = {first, second};
-    return ft__cat(b, "attn.rotary", 2, both, rows, 2 * half);
+    return ft__cat(b, FT_AT(ATTN_ROTARY), 2, both, rows, 2 * half);
 }
 
 static ft_ref queries(ft_maker *m, ft_ref x)
@@ -26,10 +27,10 @@ static ft_ref queries(ft_maker *m, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t wide = a->heads * (a->nope_dim + a->rope_dim);
-    if (a->q_lora <= 0) return ft__linear(b, "attn.q_proj", x, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
-    ft_ref q = ft__linear(b, "attn.q_a_proj", x, a->q_lora, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
-    q = ft__part_norm(m, "attn.q_a_norm", q, FT_RMSNORM, false);
-    return ft__linear(b, "attn.q_b_proj", q, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
+    if (a->q_lora <= 0) return ft__linear(b, FT_AT(ATTN_Q_PROJ), x, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
+    ft_ref q = ft__linear(b, FT_AT(ATTN_Q_A_PROJ), x, a->q_lora, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
+    q = ft__part_norm(m, FT_AT(ATTN_Q_A_NORM), q, FT_RMSNORM, false);
+    return ft__linear(b, FT_AT(ATTN_Q_B_PROJ), q, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
 }
 
 /* Queries, keys and values by Megatron-Core's rotary kernels (graph/build_rotary.c), which have no cache. */
@@ -44,7 +45,7 @@ static ft_ref attend_latents(ft_maker *m, ft_ref q, ft_ref latents, ft_ref k_rop
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_ATTENTION, "attn.attend");
+    ft_node n = ft__node_of(FT_DO_ATTENTION, FT_AT(ATTN_ATTEND));
     ft__node_in(&n, q);
     ft__node_in(&n, latents);
     ft__node_in(&n, k_rope);
@@ -72,11 +73,11 @@ static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents
     int64_t rows = m->batch * a->heads;
     ft_ref keys = ft__weight(b, "attn.kv_b_proj.keys", a->heads * a->nope_dim, a->kv_lora);
     ft_ref values = ft__weight(b, "attn.kv_b_proj.values", a->heads * a->v_dim, a->kv_lora);
-    ft_ref q = ft__matmul(b, "attn.absorb", q_nope, keys, a->heads, m->batch, a->kv_lora, a->nope_dim, "nn");
+    ft_ref q = ft__matmul(b, FT_AT(ATTN_ABSORB), q_nope, keys, a->heads, m->batch, a->kv_lora, a->nope_dim, "nn");
     ft_ref both[2] = {q, q_rope};
-    q = ft__cat(b, "attn.q_cat", 2, both, rows, a->kv_lora + a->rope_dim);
+    q = ft__cat(b, FT_AT(ATTN_Q_CAT), 2, both, rows, a->kv_lora + a->rope_dim);
     ft_ref y = ft__view(b, attend_latents(m, q, latents, k_rope), rows, a->kv_lora, true);
-    y = ft__matmul(b, "attn.expand", y, values, a->heads, m->batch, a->v_dim, a->kv_lora, "nt");
+    y = ft__matmul(b, FT_AT(ATTN_EXPAND), y, values, a->heads, m->batch, a->v_dim, a->kv_lora, "nt");
     return ft__view(b, y, m->batch, a->heads * a->v_dim, false);
 }
 
@@ -100,19 +101,19 @@ static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, bool v_dense)
                    .merge = true,
                    .k_dense = true,
                    .v_dense = v_dense};
-    ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
-    return ft__linear(&m->b, "attn.o_proj", y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+    ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
+    return ft__linear(&m->b, FT_AT(ATTN_O_PROJ), y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
 }
 
 /* The latent and the rotary key that all heads share, side by side from one product. */
 static void latents(ft_maker *m, ft_ref x, ft_ref *c, ft_ref *k_rope)
 {
     const ft_arch *a = m->arch;
-    ft_ref part[2], both = ft__linear(&m->b, "attn.kv_a_proj", x, a->kv_lora + a->rope_dim,
+    ft_ref part[2], both = ft__linear(&m->b, FT_AT(ATTN_KV_A_PROJ), x, a->kv_lora + a->rope_dim,
                                       a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
     int64_t cols[2] = {a->kv_lora, a->rope_dim};
     ft__split(&m->b, both, 2, cols, part);
-    *c = ft__part_norm(m, "attn.kv_a_norm", part[0], FT_RMSNORM, false);
+    *c = ft__part_norm(m, FT_AT(ATTN_KV_A_NORM), part[0], FT_RMSNORM, false);
     *k_rope = part[1];
 }
 
@@ -123,9 +124,11 @@ static ft_ref rotated_whole(ft_maker *m, ft_ref x)
     int64_t rows = m->batch * m->q_len * a->heads;
     ft_ref q = ft__view(b, queries(m, x), rows, a->nope_dim + a->rope_dim, false), c, k_rope, k, v;
     latents(m, x, &c, &k_rope);
-    ft_ref kv = ft__linear(b, "attn.kv_b_proj", c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
-    q = ft__rotate_tail(b, "attn.rotary", q, a->rope_dim);
-    ft__rotate_split(b, "attn.rotary", ft__view(b, kv, rows, a->nope_dim + a->v_dim, false), k_rope, a->v_dim, &k, &v);
+    ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_B_PROJ), c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS,
+                           FT_CUT_COLUMNS);
+    q = ft__rotate_tail(b, FT_AT(ATTN_ROTARY), q, a->rope_dim);
+    ft__rotate_split(b, FT_AT(ATTN_ROTARY), ft__view(b, kv, rows, a->nope_dim + a->v_dim, false), k_rope, a->v_dim, &k,
+                     &v);
     return attend(m, q, k, v, true);
 }
 
@@ -145,24 +148,26 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     q_rope = rotate_pairs(m, q_rope, rows);
     bool absorbs = m->engine && m->q_len == 1;
     ft_ref both[2] = {q_nope, q_rope};
-    if (!absorbs) q = ft__cat(b, "attn.q_cat", 2, both, rows, dim);
+    if (!absorbs) q = ft__cat(b, FT_AT(ATTN_Q_CAT), 2, both, rows, dim);
     k_rope = rotate_pairs(m, k_rope, tokens);
 
     /* The cache holds the latent and the shared rotary key. */
     c = ft__part_remember(m, c, 1, a->kv_lora);
     k_rope = ft__part_remember(m, k_rope, 1, a->rope_dim);
     if (absorbs)
-        return ft__linear(b, "attn.o_proj", absorbed(m, q_nope, q_rope, c, k_rope), a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+        return ft__linear(b, FT_AT(ATTN_O_PROJ), absorbed(m, q_nope, q_rope, c, k_rope), a->hidden, FT_NO_BIAS,
+                          FT_CUT_ROWS);
     int64_t seen = m->batch * m->kv_len;
-    ft_ref kv = ft__linear(b, "attn.kv_b_proj", c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
+    ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_B_PROJ), c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS,
+                           FT_CUT_COLUMNS);
     kv = ft__view(b, kv, seen * a->heads, a->nope_dim + a->v_dim, moved);
     int64_t cols[2] = {a->nope_dim, a->v_dim};
     ft__split(b, kv, 2, cols, part);
     ft_ref nope_rope[2] = {part[0], ft__expand(b, k_rope, seen * a->heads, a->rope_dim)};
     if (m->fused) {
-        ft_ref k = ft__cat(b, "attn.k_cat", 2, nope_rope, seen * a->heads, dim);
-        return attend(m, q, k, ft__contiguous(b, "attn.v", part[1]), true);
+        ft_ref k = ft__cat(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);
+        return attend(m, q, k, ft__contiguous(b, FT_AT(ATTN_V), part[1]), true);
     }
-    ft_ref k = ft__assemble(b, "attn.k_cat", 2, nope_rope, seen * a->heads, dim);
+    ft_ref k = ft__assemble(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);
     return attend(m, q, k, part[1], false);
 }

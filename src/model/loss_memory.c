@@ -21,7 +21,7 @@
 
 static bool is_log_softmax(const ft_node *n)
 {
-    return n->name && !strcmp(n->name, "loss") && n->op.kind == FT_OP_ROW && n->op.name &&
+    return ft__node_site(n) == FT_SITE_LOSS && n->op.kind == FT_OP_ROW && n->op.name &&
            !strcmp(n->op.name, "log_softmax") && n->in_count > 0 && n->out_count > 0;
 }
 

@@ -23,10 +23,10 @@ static const builder builders[FT_DESIGN_COUNT] = {
 
 /* -- the optimizer ----------------------------------------------------------------------------- */
 
-static void update(ft_build *b, const char *name, const char *op, double times)
+static void update(ft_build *b, ft_at at, const char *op, double times)
 {
     const ft_graph *g = b->g;
-    ft_node n = ft__node_of(FT_DO_OPTIMIZER, name);
+    ft_node n = ft__node_of(FT_DO_OPTIMIZER, at);
     n.op = (ft_op){.kind = FT_OP_OPTIMIZER, .name = op, .dtype = b->stored, .kv_dtype = b->stored};
     n.op.u.optimizer.params = (int64_t)g->trained_parameters;
     n.op.u.optimizer.tensors = g->trained_tensors > 0 ? g->trained_tensors : 1;
@@ -49,11 +49,11 @@ static void optimizer(ft_maker *m)
     const ft_workload *w = m->work;
     if (w->optimizer == FT_NO_OPTIMIZER || b->g->trained_parameters < 1) return;
     b->phase = FT_UPDATE;
-    ft__block_open(b, "update", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(UPDATE), 1, FT_NONE);
     if (b->status == FT_OK) b->g->blocks[b->block].phase = FT_UPDATE;
     if (w->master_weights || w->lora_rank > 0) b->stored = FT_FP32; /* states and copies in fp32; adapters are */
-    if (w->clip) update(b, "clip_grad_norm", "clip_grad_norm", 1);
-    update(b, "optimizer", names[w->optimizer], 1);
+    if (w->clip) update(b, FT_AT(CLIP_GRAD_NORM), "clip_grad_norm", 1);
+    update(b, FT_AT(OPTIMIZER), names[w->optimizer], 1);
     ft__block_close(b, FT_NONE);
 }
 

@@ -17,22 +17,22 @@ static void sort_tokens(ft_maker *m, int64_t routed)
 {
     ft_build *b = &m->b;
     if (routed <= 1024) {
-        ft__aside(b, "moe.sort", "copy", FT_NONE, routed, 1, 8, 15);
+        ft__aside(b, FT_AT(MOE_SORT), "copy", FT_NONE, routed, 1, 8, 15);
         return;
     }
-    ft_node n = ft__node_of(FT_DO_OTHER, "moe.sort");
+    ft_node n = ft__node_of(FT_DO_OTHER, FT_AT(MOE_SORT));
     n.op = ft__bytes_kernel("sort", b->stored, (double)routed * 16 * 4, (double)routed);
     n.count = 33;
     ft__emit(b, &n);
 }
 
 /* Rows of experts that live elsewhere are zeroed, on every tensor that passes, even when there are none. */
-static ft_ref masked(ft_maker *m, const char *name, ft_ref x, ft_ref mask, bool in_place)
+static ft_ref masked(ft_maker *m, ft_at at, ft_ref x, ft_ref mask, bool in_place)
 {
     ft_build *b = &m->b;
     const ft_tensor *t = ft__tensor_of(b, x);
-    if (!in_place) x = ft__copy(b, name, x, t->rows, t->cols);
-    return ft__pointwise_in_place(b, name, "masked_fill", x, mask);
+    if (!in_place) x = ft__copy(b, at, x, t->rows, t->cols);
+    return ft__pointwise_in_place(b, at, "masked_fill", x, mask);
 }
 
 /* act(gate) * up; gpt_oss clamps both and gates by x sigmoid(1.702 x), times up + 1. */
@@ -44,18 +44,18 @@ static ft_ref gate_up(ft_maker *m, ft_ref both)
         int64_t halves[2] = {a->moe_ffn, a->moe_ffn};
         ft_ref part[2];
         ft__split(b, both, 2, halves, part);
-        ft_ref gate = ft__part_activation(m, "moe.act", a->activation, part[0]);
-        return ft__mul(b, "moe.act", gate, part[1]);
+        ft_ref gate = ft__part_activation(m, FT_AT(MOE_ACT), a->activation, part[0]);
+        return ft__mul(b, FT_AT(MOE_ACT), gate, part[1]);
     }
     int64_t rows = ft__tensor_of(b, both)->rows;
-    ft_ref gate = ft__pointwise(b, "moe.act", "clamp_max",
+    ft_ref gate = ft__pointwise(b, FT_AT(MOE_ACT), "clamp_max",
                                 ft__slice(b, both, rows, a->moe_ffn)); /* every other column */
-    ft_ref up = ft__pointwise(b, "moe.act", "clamp", ft__slice(b, both, rows, a->moe_ffn));
-    ft_ref soft = ft__pointwise(b, "moe.act", "mulu", gate);
-    soft = ft__pointwise(b, "moe.act", "sigmoid", soft);
-    soft = ft__mul(b, "moe.act", gate, soft);
-    up = ft__pointwise(b, "moe.act", "addu", up);
-    return ft__mul(b, "moe.act", up, soft);
+    ft_ref up = ft__pointwise(b, FT_AT(MOE_ACT), "clamp", ft__slice(b, both, rows, a->moe_ffn));
+    ft_ref soft = ft__pointwise(b, FT_AT(MOE_ACT), "mulu", gate);
+    soft = ft__pointwise(b, FT_AT(MOE_ACT), "sigmoid", soft);
+    soft = ft__mul(b, FT_AT(MOE_ACT), gate, soft);
+    up = ft__pointwise(b, FT_AT(MOE_ACT), "addu", up);
+    return ft__mul(b, FT_AT(MOE_ACT), up, soft);
 }
 
 /* How many experts get a token when every token picks `topk` of them at random: E (1 - (1 - k/E)^tokens). */
@@ -66,13 +66,27 @@ static int64_t hit_experts(const ft_arch *a, int64_t routed)
     return hit < 1 ? 1 : (int64_t)(hit + 0.5);
 }
 
-ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out, bool bias, ft_ref weight)
+ft_ref ft__experts_weight(ft_build *b, int64_t rows, int64_t cols)
+{
+    ft_ref weight = ft__weight(b, "experts.weight", rows, cols);
+    ft__of_experts(b, weight, FT_EXPERT_WEIGHT);
+    return weight;
+}
+
+ft_ref ft__experts_bias(ft_build *b, int64_t rows, int64_t cols)
+{
+    ft_ref bias = ft__parameter(b, "experts.bias", rows, cols);
+    ft__of_experts(b, bias, FT_EXPERT_BIAS);
+    return bias;
+}
+
+ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bias, ft_ref weight)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t routed = ft__tensor_of(b, x)->rows, in = ft__tensor_of(b, x)->cols;
     if (weight == FT_NONE)
-        weight = ft__weight(b, "experts.weight", a->experts * out, in);
+        weight = ft__experts_weight(b, a->experts * out, in);
     else
         ft__as_weight(b, weight);
     /* Experts that no token is routed to are not read, nor do they count as active. */
@@ -80,7 +94,7 @@ ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out,
     double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
     b->g->active_parameters -= all * (1 - share);
     int64_t hit = hit_experts(a, routed), each = (routed + hit - 1) / hit;
-    ft_node n = ft__node_of(FT_DO_MATMUL, name);
+    ft_node n = ft__node_of(FT_DO_MATMUL, at);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
     ft_tensor t = *ft__tensor_of(b, x);
@@ -98,11 +112,11 @@ ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out,
          * 1.13 at 1024 rows per expert, 1.2 at 512, 1.35 at 256, 1.5 where weights are all there is to read (H200). */
         n.effort = (float)fmin(1.5, 1.05 + 80 / (double)each);
     }
-    ft_ref offset = bias ? ft__parameter(b, "experts.bias", a->experts, out) : FT_NONE;
+    ft_ref offset = bias ? ft__experts_bias(b, a->experts, out) : FT_NONE;
     if (bias) b->g->active_parameters -= (double)a->experts * (double)out * (double)b->repeat * (1 - share);
     if (bias && m->fused) ft__node_in(&n, offset); /* by the product itself; its gradient is a sum over rows */
     ft__emit(b, &n);
-    if (bias && !m->fused) y = ft__pointwise_in_place(b, name, "add", y, ft__gather(b, name, offset, routed));
+    if (bias && !m->fused) y = ft__pointwise_in_place(b, at, "add", y, ft__gather(b, at, offset, routed));
     return y;
 }
 
@@ -113,19 +127,19 @@ ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_r
     int64_t tokens = ft__tensor_of(b, x)->rows, routed = tokens * a->topk;
     sort_tokens(m, routed);
     ft_ref mask = ft__input(b, routed, 1, 1);
-    ft_ref h = ft__gather(b, "moe.dispatch", x, routed);
-    h = masked(m, "moe.dispatch", h, mask, true);
-    ft_ref both = ft__grouped_product(m, "moe.gate_up", h, 2 * a->moe_ffn, a->expert_bias, up);
-    both = masked(m, "moe.gate_up", both, mask, false);
+    ft_ref h = ft__gather(b, FT_AT(MOE_DISPATCH), x, routed);
+    h = masked(m, FT_AT(MOE_DISPATCH), h, mask, true);
+    ft_ref both = ft__grouped_product(m, FT_AT(MOE_GATE_UP), h, 2 * a->moe_ffn, a->expert_bias, up);
+    both = masked(m, FT_AT(MOE_GATE_UP), both, mask, false);
     h = gate_up(m, both);
-    ft_ref y = ft__grouped_product(m, "moe.down", h, a->hidden, a->expert_bias, down);
-    y = masked(m, "moe.down", y, mask, false);
+    ft_ref y = ft__grouped_product(m, FT_AT(MOE_DOWN), h, a->hidden, a->expert_bias, down);
+    y = masked(m, FT_AT(MOE_DOWN), y, mask, false);
     ft_ref each = ft__view(b, weights, routed, 1, false);
     ft_ref named = y;
-    y = ft__mul(b, "moe.weigh", y, each);
-    y = ft__gather(b, "moe.combine", y, routed);
+    y = ft__mul(b, FT_AT(MOE_WEIGH), y, each);
+    y = ft__gather(b, FT_AT(MOE_COMBINE), y, routed);
     y = ft__view(b, y, tokens * a->topk, a->hidden, false);
-    ft_node sum = ft__node_of(FT_DO_ROW, "moe.combine");
+    ft_node sum = ft__node_of(FT_DO_ROW, FT_AT(MOE_COMBINE));
     ft__node_in(&sum, y);
     ft_tensor t = *ft__tensor_of(b, y);
     ft_ref out = ft__node_out(b, &sum, tokens, a->hidden, t.dtype, t.element_bytes);
@@ -134,7 +148,7 @@ ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_r
     sum.op.u.elementwise.pattern = FT_STRIDED;
     ft__emit(b, &sum);
     ft__part_held(m, 1, &named);
-    return ft__cast(b, "moe.combine", out, b->stored);
+    return ft__cast(b, FT_AT(MOE_COMBINE), out, b->stored);
 }
 
 /* One kernel for all experts, as vLLM, SGLang and TensorRT-LLM have it. */
@@ -144,11 +158,11 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     const ft_arch *a = m->arch;
     int64_t tokens = ft__tensor_of(b, x)->rows;
     double share = fmin(1, (double)a->topk / (double)a->experts), each = 3.0 * (double)a->moe_ffn * (double)a->hidden;
-    ft_node n = ft__node_of(FT_DO_EXPERTS, "moe.experts");
+    ft_node n = ft__node_of(FT_DO_EXPERTS, FT_AT(MOE_EXPERTS));
     ft__node_in(&n, x);
-    ft__node_in(&n, ft__weight(b, "experts.weight", a->experts * 3 * a->moe_ffn, a->hidden));
+    ft__node_in(&n, ft__experts_weight(b, a->experts * 3 * a->moe_ffn, a->hidden));
     if (a->expert_bias) { /* added by the same kernel */
-        ft__parameter(b, "experts.bias", a->experts, 2 * a->moe_ffn + a->hidden);
+        ft__experts_bias(b, a->experts, 2 * a->moe_ffn + a->hidden);
         each += 2 * (double)a->moe_ffn + (double)a->hidden;
     }
     b->g->active_parameters -= each * (double)a->experts * (double)b->repeat * (1 - share);
@@ -163,7 +177,7 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     return y;
 }
 
-ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x)
+ft_ref ft__part_experts(ft_maker *m, ft_at at, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -174,11 +188,11 @@ ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x)
                : m->fused ? ft__megatron_experts(m, x, weights)
                           : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
     if (a->shared_ffn <= 0) return y;
-    ft_ref z = ft__part_mlp(m, name, x, a->shared_ffn, a->activation, true, false, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    ft_ref z = ft__part_mlp(m, at, x, a->shared_ffn, a->activation, true, false, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     if (a->shared_gate) {
-        ft_ref gate = ft__linear(b, "moe.shared_gate", x, 1, FT_NO_BIAS, FT_WHOLE);
-        gate = ft__pointwise(b, "moe.shared_gate", "sigmoid", gate);
-        z = ft__mul(b, "moe.shared_gate", z, gate);
+        ft_ref gate = ft__linear(b, FT_AT(MOE_SHARED_GATE), x, 1, FT_NO_BIAS, FT_WHOLE);
+        gate = ft__pointwise(b, FT_AT(MOE_SHARED_GATE), "sigmoid", gate);
+        z = ft__mul(b, FT_AT(MOE_SHARED_GATE), z, gate);
     }
-    return ft__add(b, "moe.add", y, z);
+    return ft__add(b, FT_AT(MOE_ADD), y, z);
 }

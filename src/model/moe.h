@@ -3,6 +3,9 @@
 #define FT_MODEL_MOE_H
 #include "model/parts.h"
 
+/* Parameters of all of a layer's experts. */
+ft_ref ft__experts_weight(ft_build *b, int64_t rows, int64_t cols);
+ft_ref ft__experts_bias(ft_build *b, int64_t rows, int64_t cols);
 ft_ref ft__route(ft_maker *m, ft_ref x); /* router.c: the weights of the chosen experts, [tokens, topk] */
 /* moe.c: tokens sorted by expert, two grouped products, weighed and combined; `up`, `down`: weights that exist. */
 ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_ref down);
@@ -13,5 +16,5 @@ ft_ref ft__route_scores(ft_maker *m, ft_ref x); /* router.c: those scores, [toke
 /* moe_megatron.c: the same by Megatron-Core's kernels. */
 ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights);
 /* Every row by its expert's weight [experts * out, cols of x]; FT_NONE makes one. */
-ft_ref ft__grouped_product(ft_maker *m, const char *name, ft_ref x, int64_t out, bool bias, ft_ref weight);
+ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bias, ft_ref weight);
 #endif

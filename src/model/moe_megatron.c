@@ -28,7 +28,7 @@ static void wait_for_last(ft_build *b)
 static void map_rows(ft_maker *m, int64_t tokens)
 {
     enum { LAUNCHES = 3 };
-    ft__aside(&m->b, "moe.map", "copy", FT_NONE, tokens, m->arch->experts, 4, LAUNCHES);
+    ft__aside(&m->b, FT_AT(MOE_MAP), "copy", FT_NONE, tokens, m->arch->experts, 4, LAUNCHES);
     wait_for_last(&m->b);
 }
 
@@ -38,9 +38,9 @@ static ft_ref clamped(ft_maker *m, ft_ref both)
     int64_t halves[2] = {m->arch->moe_ffn, m->arch->moe_ffn}, rows = ft__tensor_of(b, both)->rows;
     ft_ref part[2];
     ft__split(b, both, 2, halves, part);
-    part[0] = ft__pointwise(b, "moe.clamp", "clamp_max", part[0]);
-    part[1] = ft__pointwise(b, "moe.clamp", "clamp", part[1]);
-    both = ft__cat(b, "moe.clamp", 2, part, rows, halves[0] + halves[1]);
+    part[0] = ft__pointwise(b, FT_AT(MOE_CLAMP), "clamp_max", part[0]);
+    part[1] = ft__pointwise(b, FT_AT(MOE_CLAMP), "clamp", part[1]);
+    both = ft__cat(b, FT_AT(MOE_CLAMP), 2, part, rows, halves[0] + halves[1]);
     wait_for_last(b); /* while it copies the activation's offset, a number, to the GPU (torch.tensor) */
     return both;
 }
@@ -61,13 +61,13 @@ static ft_ref weighed_bias(ft_maker *m, ft_ref y, ft_ref each)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t rows = ft__tensor_of(b, y)->rows;
-    ft_ref bias = ft__parameter(b, "experts.bias", a->experts, a->hidden), both[2] = {each, bias};
+    ft_ref bias = ft__experts_bias(b, a->experts, a->hidden), both[2] = {each, bias};
     double share = fmin(1, (double)a->topk / (double)a->experts);
     b->g->active_parameters -= (double)a->experts * (double)a->hidden * (double)b->repeat * (1 - share);
     int32_t first = b->g->node_count;
-    y = ft__add(b, "moe.bias", y, ft__pointwise_over(b, "moe.bias", "mul", 2, both, rows, a->hidden));
+    y = ft__add(b, FT_AT(MOE_BIAS), y, ft__pointwise_over(b, FT_AT(MOE_BIAS), "mul", 2, both, rows, a->hidden));
     by_expert(m, first);
-    return ft__copy(b, "moe.bias", y, rows, a->hidden);
+    return ft__copy(b, FT_AT(MOE_BIAS), y, rows, a->hidden);
 }
 
 ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)
@@ -76,11 +76,11 @@ ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)
     const ft_arch *a = m->arch;
     int64_t tokens = ft__tensor_of(b, x)->rows, routed = tokens * a->topk;
     map_rows(m, tokens);
-    ft_ref h = ft__permute(b, "moe.dispatch", x, routed);
-    ft_ref both = ft__grouped_product(m, "moe.gate_up", h, 2 * a->moe_ffn, a->expert_bias, FT_NONE);
+    ft_ref h = ft__permute(b, FT_AT(MOE_DISPATCH), x, routed);
+    ft_ref both = ft__grouped_product(m, FT_AT(MOE_GATE_UP), h, 2 * a->moe_ffn, a->expert_bias, FT_NONE);
     ft_ref each = ft__view(b, weights, routed, 1, false);
-    h = ft__swiglu(b, "moe.act", a->expert_bias ? clamped(m, both) : both, each);
-    ft_ref y = ft__grouped_product(m, "moe.down", h, a->hidden, false, FT_NONE);
+    h = ft__swiglu(b, FT_AT(MOE_ACT), a->expert_bias ? clamped(m, both) : both, each);
+    ft_ref y = ft__grouped_product(m, FT_AT(MOE_DOWN), h, a->hidden, false, FT_NONE);
     if (a->expert_bias) y = weighed_bias(m, y, each);
-    return ft__permute(b, "moe.combine", y, tokens);
+    return ft__permute(b, FT_AT(MOE_COMBINE), y, tokens);
 }

@@ -9,85 +9,85 @@
 /* -- activations ------------------------------------------------------------------------------- */
 
 /* 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), one kernel per sign. */
-static ft_ref gelu_written_out(ft_build *b, const char *name, ft_ref x)
+static ft_ref gelu_written_out(ft_build *b, ft_at at, ft_ref x)
 {
-    ft_ref half = ft__pointwise(b, name, "mulu", x);
-    ft_ref cube = ft__pointwise(b, name, "powu", x);
-    cube = ft__pointwise(b, name, "mulu", cube);
-    ft_ref inner = ft__add(b, name, x, cube);
-    inner = ft__pointwise(b, name, "mulu", inner);
-    inner = ft__pointwise(b, name, "tanh", inner);
-    inner = ft__pointwise(b, name, "addu", inner);
-    return ft__mul(b, name, half, inner);
+    ft_ref half = ft__pointwise(b, at, "mulu", x);
+    ft_ref cube = ft__pointwise(b, at, "powu", x);
+    cube = ft__pointwise(b, at, "mulu", cube);
+    ft_ref inner = ft__add(b, at, x, cube);
+    inner = ft__pointwise(b, at, "mulu", inner);
+    inner = ft__pointwise(b, at, "tanh", inner);
+    inner = ft__pointwise(b, at, "addu", inner);
+    return ft__mul(b, at, half, inner);
 }
 
 /* The same, written out in another order inside a function with its own gradient, which keeps x alone (bloom). */
-static ft_ref gelu_of_bloom(ft_build *b, const char *name, ft_ref x)
+static ft_ref gelu_of_bloom(ft_build *b, ft_at at, ft_ref x)
 {
     bool training = b->training;
     b->training = false;
-    ft_ref half = ft__pointwise(b, name, "mulu", x), inner = ft__pointwise(b, name, "mulu", x);
-    ft_ref square = ft__mul(b, name, ft__pointwise(b, name, "mulu", x), x);
-    square = ft__pointwise(b, name, "addu", square);
-    inner = ft__mul(b, name, inner, square);
-    inner = ft__pointwise(b, name, "tanh", inner);
-    inner = ft__pointwise(b, name, "addu", inner);
+    ft_ref half = ft__pointwise(b, at, "mulu", x), inner = ft__pointwise(b, at, "mulu", x);
+    ft_ref square = ft__mul(b, at, ft__pointwise(b, at, "mulu", x), x);
+    square = ft__pointwise(b, at, "addu", square);
+    inner = ft__mul(b, at, inner, square);
+    inner = ft__pointwise(b, at, "tanh", inner);
+    inner = ft__pointwise(b, at, "addu", inner);
     (void)half; /* the other operand of the product, of x's size as x is */
     b->training = training;
-    return ft__pointwise2(b, name, "gelu_again", x, inner);
+    return ft__pointwise2(b, at, "gelu_again", x, inner);
 }
 
 /* xIELU (arXiv 2411.13010) with two learned numbers, as transformers' Python writes it: a x^2 + b x above zero, and
  * below (exp(min(x, eps)) - 1 - x) c + b x. Its own kernel is a package that is rarely installed; compilers make one
  * of it. */
-static ft_ref xielu(ft_build *b, const char *name, ft_ref x, bool one)
+static ft_ref xielu(ft_build *b, ft_at at, ft_ref x, bool one)
 {
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref above = ft__parameter(b, "act.alpha_p", 1, 1), below = ft__parameter(b, "act.alpha_n", 1, 1);
-    if (one) return ft__pointwise(b, name, "silu", x);
+    if (one) return ft__pointwise(b, at, "silu", x);
     ft_ref beta = ft__buffer(b, 1, 1, t.element_bytes);
-    above = ft__pointwise(b, name, "softplus", above);
-    below = ft__pointwise(b, name, "addu", ft__pointwise(b, name, "softplus", below));
-    ft_ref positive = ft__aside(b, name, "compare", x, t.rows, t.cols, 1, 1);
-    ft_ref high = ft__mul(b, name, ft__mul(b, name, x, above), x);
-    high = ft__add(b, name, high, ft__mul(b, name, x, beta));
-    ft_ref low = ft__pointwise(b, name, "expm1", ft__pointwise2(b, name, "minimum", x, beta));
-    low = ft__mul(b, name, ft__pointwise2(b, name, "sub", low, x), below);
-    low = ft__add(b, name, low, ft__mul(b, name, x, beta));
+    above = ft__pointwise(b, at, "softplus", above);
+    below = ft__pointwise(b, at, "addu", ft__pointwise(b, at, "softplus", below));
+    ft_ref positive = ft__aside(b, at, "compare", x, t.rows, t.cols, 1, 1);
+    ft_ref high = ft__mul(b, at, ft__mul(b, at, x, above), x);
+    high = ft__add(b, at, high, ft__mul(b, at, x, beta));
+    ft_ref low = ft__pointwise(b, at, "expm1", ft__pointwise2(b, at, "minimum", x, beta));
+    low = ft__mul(b, at, ft__pointwise2(b, at, "sub", low, x), below);
+    low = ft__add(b, at, low, ft__mul(b, at, x, beta));
     ft_ref choice[3] = {high, positive, low};
-    return ft__pointwise_over(b, name, "where", 3, choice, t.rows, t.cols);
+    return ft__pointwise_over(b, at, "where", 3, choice, t.rows, t.cols);
 }
 
-ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation, ft_ref x)
+ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref x)
 {
     ft_build *b = &m->b;
     bool one = m->fused || m->engine;
     ft__module(b, 1);
-    if (!one && !strcmp(m->arch->model_type, "bloom")) return gelu_of_bloom(b, name, x);
+    if (!one && !strcmp(m->arch->model_type, "bloom")) return gelu_of_bloom(b, at, x);
     if (!strcmp(activation, "gelu_new") || !strcmp(activation, "gelu_fast"))
-        return one ? ft__pointwise(b, name, "gelu", x) : gelu_written_out(b, name, x);
+        return one ? ft__pointwise(b, at, "gelu", x) : gelu_written_out(b, at, x);
     if (!strcmp(activation, "quick_gelu")) {
-        if (one) return ft__pointwise(b, name, "gelu", x);
-        ft_ref gate = ft__pointwise(b, name, "mulu", x);
-        gate = ft__pointwise(b, name, "sigmoid", gate);
-        return ft__mul(b, name, x, gate);
+        if (one) return ft__pointwise(b, at, "gelu", x);
+        ft_ref gate = ft__pointwise(b, at, "mulu", x);
+        gate = ft__pointwise(b, at, "sigmoid", gate);
+        return ft__mul(b, at, x, gate);
     }
     if (!strcmp(activation, "relu2")) {
-        if (one) return ft__pointwise(b, name, "relu2", x); /* Megatron-Core's squared_relu is compiled, gradient too */
-        x = ft__pointwise(b, name, "relu", x);
-        return ft__pointwise(b, name, "powu", x);
+        if (one) return ft__pointwise(b, at, "relu2", x); /* Megatron-Core's squared_relu is compiled, gradient too */
+        x = ft__pointwise(b, at, "relu", x);
+        return ft__pointwise(b, at, "powu", x);
     }
-    if (!strcmp(activation, "xielu")) return xielu(b, name, x, one);
-    if (!strcmp(activation, "relu")) return ft__pointwise(b, name, "relu", x);
-    if (!strcmp(activation, "silu") || !strcmp(activation, "swish")) return ft__pointwise(b, name, "silu", x);
-    if (!strcmp(activation, "tanh")) return ft__pointwise(b, name, "tanh", x);
-    if (!strcmp(activation, "sigmoid")) return ft__pointwise(b, name, "sigmoid", x);
-    return ft__pointwise(b, name, "gelu", x);
+    if (!strcmp(activation, "xielu")) return xielu(b, at, x, one);
+    if (!strcmp(activation, "relu")) return ft__pointwise(b, at, "relu", x);
+    if (!strcmp(activation, "silu") || !strcmp(activation, "swish")) return ft__pointwise(b, at, "silu", x);
+    if (!strcmp(activation, "tanh")) return ft__pointwise(b, at, "tanh", x);
+    if (!strcmp(activation, "sigmoid")) return ft__pointwise(b, at, "sigmoid", x);
+    return ft__pointwise(b, at, "gelu", x);
 }
 
 /* -- feed-forward ------------------------------------------------------------------------------ */
 
-ft_ref ft__part_mlp(ft_maker *m, const char *name, ft_ref x, int64_t inter, const char *activation, bool gated,
+ft_ref ft__part_mlp(ft_maker *m, ft_at at, ft_ref x, int64_t inter, const char *activation, bool gated,
                     bool fused_gate_up, ft_bias bias)
 {
     ft_build *b = &m->b;
@@ -96,28 +96,28 @@ ft_ref ft__part_mlp(ft_maker *m, const char *name, ft_ref x, int64_t inter, cons
     ft__module(b, 1);
     ft_ref h;
     if (gated && (fused_gate_up || one)) {
-        ft_ref both = ft__linear(b, "mlp.gate_up_proj", x, 2 * inter, bias, FT_CUT_COLUMNS);
+        ft_ref both = ft__linear(b, FT_AT(MLP_GATE_UP_PROJ), x, 2 * inter, bias, FT_CUT_COLUMNS);
         int64_t halves[2] = {inter, inter};
         ft_ref part[2];
         if (one) {
-            h = ft__swiglu(b, "mlp.act", both, FT_NONE);
+            h = ft__swiglu(b, FT_AT(MLP_ACT), both, FT_NONE);
         } else {
             ft__split(b, both, 2, halves, part);
-            ft_ref gate = ft__part_activation(m, "mlp.act", activation, part[0]);
-            h = ft__mul(b, "mlp.act", part[1], gate);
+            ft_ref gate = ft__part_activation(m, FT_AT(MLP_ACT), activation, part[0]);
+            h = ft__mul(b, FT_AT(MLP_ACT), part[1], gate);
         }
     } else if (gated) {
-        ft_ref gate = ft__linear(b, "mlp.gate_proj", x, inter, bias, FT_CUT_COLUMNS);
-        gate = ft__part_activation(m, "mlp.act", activation, gate);
-        ft_ref up = ft__linear(b, "mlp.up_proj", x, inter, bias, FT_CUT_COLUMNS);
-        h = ft__mul(b, "mlp.act", gate, up);
+        ft_ref gate = ft__linear(b, FT_AT(MLP_GATE_PROJ), x, inter, bias, FT_CUT_COLUMNS);
+        gate = ft__part_activation(m, FT_AT(MLP_ACT), activation, gate);
+        ft_ref up = ft__linear(b, FT_AT(MLP_UP_PROJ), x, inter, bias, FT_CUT_COLUMNS);
+        h = ft__mul(b, FT_AT(MLP_ACT), gate, up);
     } else {
-        h = ft__linear(b, "mlp.up_proj", x, inter, bias, FT_CUT_COLUMNS);
-        h = ft__part_activation(m, "mlp.act", activation, h);
-        if (m->arch->activation_dropout > 0) h = ft__dropout(b, "mlp.dropout", h, m->arch->activation_dropout);
+        h = ft__linear(b, FT_AT(MLP_UP_PROJ), x, inter, bias, FT_CUT_COLUMNS);
+        h = ft__part_activation(m, FT_AT(MLP_ACT), activation, h);
+        if (m->arch->activation_dropout > 0) h = ft__dropout(b, FT_AT(MLP_DROPOUT), h, m->arch->activation_dropout);
     }
-    (void)name;
-    return ft__linear(b, "mlp.down_proj", h, width, bias, FT_CUT_ROWS);
+    (void)at;
+    return ft__linear(b, FT_AT(MLP_DOWN_PROJ), h, width, bias, FT_CUT_ROWS);
 }
 
 /* -- head -------------------------------------------------------------------------------------- */
@@ -137,17 +137,17 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     if (b->training && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math);
     ft_ref bias = a->head_bias && table != FT_NONE ? ft__parameter(b, "head.bias", 1, a->vocab) : FT_NONE;
     if (table != FT_NONE)
-        logits = ft__linear_with(b, "lm_head", x, table, a->vocab, bias, FT_CUT_COLUMNS);
+        logits = ft__linear_with(b, FT_AT(LM_HEAD), x, table, a->vocab, bias, FT_CUT_COLUMNS);
     else
-        logits = ft__linear(b, "lm_head", x, a->vocab, a->head_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
+        logits = ft__linear(b, FT_AT(LM_HEAD), x, a->vocab, a->head_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
     b->lora_rank = rank;
     b->math = math;
     ft__module(b, 1);
-    if (a->scaled_logits) logits = ft__pointwise(b, "lm_head.scale", "mulu", logits);
+    if (a->scaled_logits) logits = ft__pointwise(b, FT_AT(LM_HEAD_SCALE), "mulu", logits);
     if (a->logit_softcap > 0) {
-        logits = ft__pointwise(b, "lm_head.softcap", "divu", logits);
-        logits = ft__pointwise(b, "lm_head.softcap", "tanh", logits);
-        logits = ft__pointwise(b, "lm_head.softcap", "mulu", logits);
+        logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "divu", logits);
+        logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "tanh", logits);
+        logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "mulu", logits);
     }
-    return m->work->task == FT_TRAIN ? ft__loss(b, "loss", logits, a->loss_fp32) : logits;
+    return m->work->task == FT_TRAIN ? ft__loss(b, FT_AT(LOSS), logits, a->loss_fp32) : logits;
 }

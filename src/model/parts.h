@@ -18,17 +18,17 @@ typedef struct ft_maker {
 } ft_maker;
 
 /* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */
-ft_ref ft__part_norm(ft_maker *m, const char *name, ft_ref x, ft_norm kind, bool bias);
+ft_ref ft__part_norm(ft_maker *m, ft_at at, ft_ref x, ft_norm kind, bool bias);
 /* Norm over each head of x [tokens * heads, dim] with a weight for each: [tokens, heads * dim] (cohere). */
-ft_ref ft__part_norm_of_heads(ft_maker *m, const char *name, ft_ref x, int64_t heads);
+ft_ref ft__part_norm_of_heads(ft_maker *m, ft_at at, ft_ref x, int64_t heads);
 /* x over the root of its mean square, in fp32, without a weight (llama4). */
-ft_ref ft__part_norm_bare(ft_maker *m, const char *name, ft_ref x);
+ft_ref ft__part_norm_bare(ft_maker *m, ft_at at, ft_ref x);
 /* By Hugging Face's name: "gelu_new" is eight kernels, "gelu" one. */
-ft_ref ft__part_activation(ft_maker *m, const char *name, const char *activation, ft_ref x);
+ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref x);
 /* Rotary tables for q_len positions of `dim`: the handful of small kernels before the first layer. */
 void ft__part_rotary_tables(ft_maker *m, int64_t dim);
 /* Applies them to x: [batch * q_len, heads * head_dim] seen as heads; `strided`: x is a transposed view. */
-ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim);
+ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim);
 
 /* Scaled dot products of q, k, v in the workload's way (eager, sdpa, flash); result [batch * q_len, heads * v_dim].
  * q, k, v are transposed views unless a kernel made them contiguous. dropout: of the probabilities. */
@@ -49,14 +49,14 @@ typedef struct ft_scores {
  * architecture's window; `rotated`: queries and keys are turned, where the architecture turns any. */
 ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated);
 void ft__part_held(ft_maker *m, int count, const ft_ref *x);
-ft_ref ft__part_attend(ft_maker *m, const char *name, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
+ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
 
 /* up, activation, down; or gate and up, activation, product, down. */
-ft_ref ft__part_mlp(ft_maker *m, const char *name, ft_ref x, int64_t inter, const char *activation, bool gated,
+ft_ref ft__part_mlp(ft_maker *m, ft_at at, ft_ref x, int64_t inter, const char *activation, bool gated,
                     bool fused_gate_up, ft_bias bias);
 
 /* Mixture of experts over x, result like x: router, dispatch, experts, combination (moe.c). */
-ft_ref ft__part_experts(ft_maker *m, const char *name, ft_ref x);
+ft_ref ft__part_experts(ft_maker *m, ft_at at, ft_ref x);
 
 /* Language-model head over all tokens, or the last of each sequence, and the loss when training. `table`: a tied
  * weight or FT_NONE. Returns the loss, or the logits. */

@@ -11,11 +11,10 @@
 #include "graph/emit.h"
 #include "model/latent.h"
 
-ft_ref ft__aside(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
-                 int count)
+ft_ref ft__aside(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes, int count)
 {
     if (b->status != FT_OK) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_FILL, name);
+    ft_node n = ft__node_of(FT_DO_FILL, at);
     ft__node_in(&n, x);
     ft_ref out = ft__node_out(b, &n, rows, cols, b->stored, bytes);
     if (out == FT_NONE) return out;
@@ -56,26 +55,26 @@ void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shar
     b->g->active_parameters -= sketch.b.g->parameters - sketch.b.g->active_parameters; /* experts passed by */
 }
 
-ft_ref ft__relative_norm(ft_maker *m, const char *name, ft_ref x)
+ft_ref ft__relative_norm(ft_maker *m, ft_at at, ft_ref x)
 {
     ft_build *b = &m->b;
-    if (m->fused || m->engine) return ft__rmsnorm_fused(b, name, x);
+    if (m->fused || m->engine) return ft__rmsnorm_fused(b, at, x);
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     int64_t width = ft__tensor_of(b, x)->cols;
-    ft_ref power = ft__pointwise(b, name, "powu", ft__cast(b, name, x, FT_FP32));
-    ft_ref root = ft__pointwise(b, name, "addu", ft__reduce(b, name, "mean", power));
-    root = ft__pointwise(b, name, "rsqrt", root);
-    ft_ref h = ft__cast(b, name, ft__mul(b, name, x, root), low);
+    ft_ref power = ft__pointwise(b, at, "powu", ft__cast(b, at, x, FT_FP32));
+    ft_ref root = ft__pointwise(b, at, "addu", ft__reduce(b, at, "mean", power));
+    root = ft__pointwise(b, at, "rsqrt", root);
+    ft_ref h = ft__cast(b, at, ft__mul(b, at, x, root), low);
     ft__module(b, 1);
-    return ft__mul(b, name, h, ft__parameter(b, "norm.weight", 1, width));
+    return ft__mul(b, at, h, ft__parameter(b, "norm.weight", 1, width));
 }
 
-ft_ref ft__relative_bias(ft_maker *m, const char *name, int64_t q_len, int64_t kv_len, bool both_ways)
+ft_ref ft__relative_bias(ft_maker *m, ft_at at, int64_t q_len, int64_t kv_len, bool both_ways)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    ft_ref buckets = ft__aside(b, name, "copy", FT_NONE, q_len, kv_len, 8, both_ways ? 21 : 19), table = FT_NONE;
-    ft_ref bias = ft__embedding(b, name, buckets, a->relative_buckets, a->heads, &table);
+    ft_ref buckets = ft__aside(b, at, "copy", FT_NONE, q_len, kv_len, 8, both_ways ? 21 : 19), table = FT_NONE;
+    ft_ref bias = ft__embedding(b, at, buckets, a->relative_buckets, a->heads, &table);
     return ft__view(b, bias, a->heads * q_len, kv_len, a->heads > 1);
 }
 
@@ -92,9 +91,9 @@ static void mark_core(ft_build *b, int32_t first)
 }
 
 /* Keys as [dim, kv_len]: a copy that transposes. */
-static ft_ref turned(ft_build *b, const char *name, ft_ref k, sizes s)
+static ft_ref turned(ft_build *b, ft_at at, ft_ref k, sizes s)
 {
-    k = ft__copy(b, name, k, s.pairs * s.dim, s.kv_len);
+    k = ft__copy(b, at, k, s.pairs * s.dim, s.kv_len);
     if (b->status == FT_OK)
         b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, s.pairs * s.dim, s.kv_len,
                                                               ft__tensor_of(b, k)->dtype);
@@ -105,25 +104,25 @@ static ft_ref merged(ft_maker *m, ft_ref y, sizes s)
 {
     ft_build *b = &m->b;
     y = ft__view(b, y, s.batch * s.q_len, s.heads * s.dim, s.q_len > 1);
-    return ft__contiguous(b, "attn.merge", y);
+    return ft__contiguous(b, FT_AT(ATTN_MERGE), y);
 }
 
 /* softmax that gives zeros where every key is hidden: three more passes, none of which has a gradient. */
 static ft_ref safe_softmax(ft_build *b, ft_ref scores)
 {
-    const char *name = "attn.softmax";
-    ft_ref p = ft__row(b, name, "softmax", scores);
+    ft_at at = FT_AT(ATTN_SOFTMAX);
+    ft_ref p = ft__row(b, at, "softmax", scores);
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, p);
-    ft_ref hidden = ft__aside(b, name, "isneginf", scores, t.rows, t.cols, 1, 1);
+    ft_ref hidden = ft__aside(b, at, "isneginf", scores, t.rows, t.cols, 1, 1);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.u.elementwise.pattern = FT_CONTIGUOUS;
-    ft_node all = ft__node_of(FT_DO_FILL, name);
+    ft_node all = ft__node_of(FT_DO_FILL, at);
     ft__node_in(&all, hidden);
     ft_ref rows = ft__node_out(b, &all, t.rows, 1, t.dtype, 1);
     all.op = ft__row_kernel("sum_rows", FT_FWD, t.rows, t.cols, FT_BF16);
     ft__emit(b, &all);
-    ft__aside(b, name, "fill", FT_NONE, 1, 1, 4, 1); /* the zero itself */
-    ft_node where = ft__node_of(FT_DO_COPY, name);   /* to autograd, softmax and this are one */
+    ft__aside(b, at, "fill", FT_NONE, 1, 1, 4, 1); /* the zero itself */
+    ft_node where = ft__node_of(FT_DO_COPY, at);   /* to autograd, softmax and this are one */
     ft__node_in(&where, p);
     ft__node_in(&where, rows);
     ft_ref out = ft__node_out(b, &where, t.rows, t.cols, t.dtype, t.element_bytes);
@@ -140,29 +139,29 @@ static ft_ref safe_softmax(ft_build *b, ft_ref scores)
 static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, sizes s)
 {
     ft_build *b = &m->b;
-    const char *name = "attn.attend";
+    ft_at at = FT_AT(ATTN_ATTEND);
     ft_dtype low = ft__tensor_of(b, q)->dtype;
     bool autocast = b->autocast;
     b->autocast = false; /* it lowers what goes in and leaves the inside alone */
-    bias = ft__cast(b, "attn.bias", bias, low);
-    q = ft__cast(b, name, q, FT_FP32);
-    k = ft__cast(b, name, k, FT_FP32);
-    v = ft__cast(b, name, v, FT_FP32);
-    q = ft__pointwise(b, "attn.scale", "mulu", q);
-    k = ft__pointwise(b, "attn.scale", "mulu", k);
+    bias = ft__cast(b, FT_AT(ATTN_BIAS), bias, low);
+    q = ft__cast(b, at, q, FT_FP32);
+    k = ft__cast(b, at, k, FT_FP32);
+    v = ft__cast(b, at, v, FT_FP32);
+    q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
+    k = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", k);
     bool dense = !ft__tensor_of(b, k)->strided; /* as a cache leaves them */
-    q = ft__contiguous(b, name, q);
-    if (!dense) k = turned(b, name, k, s);
+    q = ft__contiguous(b, at, q);
+    if (!dense) k = turned(b, at, k, s);
     int32_t first = b->g->node_count;
-    ft_ref scores = ft__matmul(b, "attn.scores", q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
-    scores = ft__pointwise_in_place(b, "attn.bias", "add", scores, bias);
+    ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
+    scores = ft__pointwise_in_place(b, FT_AT(ATTN_BIAS), "add", scores, bias);
     scores = safe_softmax(b, scores);
-    scores = ft__dropout(b, "attn.dropout", scores, s.dropout);
-    ft__cast(b, "attn.softmax", scores, low); /* returned beside the result, read by nobody */
+    scores = ft__dropout(b, FT_AT(ATTN_DROPOUT), scores, s.dropout);
+    ft__cast(b, FT_AT(ATTN_SOFTMAX), scores, low); /* returned beside the result, read by nobody */
     mark_core(b, first);
-    v = ft__contiguous(b, name, v);
-    ft_ref y = ft__matmul(b, "attn.values", scores, v, s.pairs, s.q_len, s.dim, s.kv_len, "nn");
-    y = merged(m, ft__cast(b, name, y, low), s);
+    v = ft__contiguous(b, at, v);
+    ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, v, s.pairs, s.q_len, s.dim, s.kv_len, "nn");
+    y = merged(m, ft__cast(b, at, y, low), s);
     b->autocast = autocast;
     return y;
 }
@@ -177,22 +176,22 @@ ft_ref ft__attend_written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref 
 static ft_ref eager(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, ft_ref mask, sizes s)
 {
     ft_build *b = &m->b;
-    const char *name = "attn.attend";
+    ft_at at = FT_AT(ATTN_ATTEND);
     bool dense = !ft__tensor_of(b, k)->strided; /* as a cache leaves them */
-    q = ft__contiguous(b, name, q);
-    if (!dense) k = turned(b, name, k, s);
-    v = ft__contiguous(b, name, v);
+    q = ft__contiguous(b, at, q);
+    if (!dense) k = turned(b, at, k, s);
+    v = ft__contiguous(b, at, v);
     int32_t first = b->g->node_count;
-    ft_ref p = ft__matmul(b, "attn.scores", q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
+    ft_ref p = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
     if (!m->fused) {
-        p = ft__pointwise(b, "attn.scale", "mulu", p);
-        if (bias != FT_NONE) p = ft__add(b, "attn.bias", p, bias);
-        if (mask != FT_NONE) p = ft__add(b, "attn.mask", p, mask);
+        p = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", p);
+        if (bias != FT_NONE) p = ft__add(b, FT_AT(ATTN_BIAS), p, bias);
+        if (mask != FT_NONE) p = ft__add(b, FT_AT(ATTN_MASK), p, mask);
     }
-    p = ft__row(b, "attn.softmax", "softmax", p);
-    p = ft__dropout(b, "attn.dropout", p, s.dropout);
+    p = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", p);
+    p = ft__dropout(b, FT_AT(ATTN_DROPOUT), p, s.dropout);
     mark_core(b, first);
-    return merged(m, ft__matmul(b, "attn.values", p, v, s.pairs, s.q_len, s.dim, s.kv_len, "nn"), s);
+    return merged(m, ft__matmul(b, FT_AT(ATTN_VALUES), p, v, s.pairs, s.q_len, s.dim, s.kv_len, "nn"), s);
 }
 
 /* Where a layer has a causal mask it is written into the bias, in every layer again. */
@@ -200,8 +199,8 @@ static ft_ref hidden_later(ft_maker *m, ft_ref bias, const ft_relative *r)
 {
     ft_build *b = &m->b;
     if (!r->causal || r->q_len < 2 || bias == FT_NONE) return bias;
-    ft_ref later = ft__aside(b, "attn.mask", "copy", FT_NONE, r->q_len, r->kv_len, 1, 4);
-    return ft__pointwise2(b, "attn.mask", "where", bias, later);
+    ft_ref later = ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, r->q_len, r->kv_len, 1, 4);
+    return ft__pointwise2(b, FT_AT(ATTN_MASK), "where", bias, later);
 }
 
 static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, const ft_relative *r)
@@ -240,7 +239,7 @@ static ft_ref first_kept(ft_build *b, ft_ref x)
 {
     ft_tensor t = *ft__tensor_of(b, x);
     if (!b->training) ft__cache(b, t.rows, t.cols, t.element_bytes);
-    ft_ref out = ft__copy(b, "attn.cache", x, t.rows, t.cols);
+    ft_ref out = ft__copy(b, FT_AT(ATTN_CACHE), x, t.rows, t.cols);
     if (b->status == FT_OK)
         b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("cat_halves", FT_FWD, t.rows, t.cols, t.dtype);
     return out;
@@ -253,7 +252,7 @@ static ft_ref kept(ft_maker *m, ft_ref x, const ft_relative *r)
     bool generates = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
     if (generates && r->cross) {
         ft__cache(b, m->batch * r->kv_len * a->heads, a->head_dim, ft_dtype_bytes(m->work->kv_dtype));
-        return ft__copy(b, "attn.cache", x, m->batch * r->kv_len * a->heads, a->head_dim);
+        return ft__copy(b, FT_AT(ATTN_CACHE), x, m->batch * r->kv_len * a->heads, a->head_dim);
     }
     if (generates) return r->causal ? ft__part_remember(m, x, a->heads, a->head_dim) : x;
     return r->cached ? first_kept(b, x) : x;

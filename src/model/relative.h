@@ -5,15 +5,15 @@
 #include "model/parts.h"
 
 /* RMSNorm as t5 writes it out: the root is taken of an fp32 copy, and scales what came in. */
-ft_ref ft__relative_norm(ft_maker *m, const char *name, ft_ref x);
+ft_ref ft__relative_norm(ft_maker *m, ft_at at, ft_ref x);
 
 /* The biases of a stack, once per forward pass: a bucket for each pair of positions, an embedding of it per head.
  * Result [heads * q_len, kv_len], seen through strides. */
-ft_ref ft__relative_bias(ft_maker *m, const char *name, int64_t q_len, int64_t kv_len, bool both_ways);
+ft_ref ft__relative_bias(ft_maker *m, ft_at at, int64_t q_len, int64_t kv_len, bool both_ways);
 
 /* Attention of x [batch * q_len, hidden] over `over` (x itself, or an encoder's result of kv_len tokens). */
 typedef struct ft_relative {
-    const char *q, *k, *v, *o, *attend; /* names of its nodes */
+    ft_at q, k, v, o, attend;
     int64_t q_len, kv_len;
     ft_ref bias;    /* FT_NONE: none; cross-attention has one of zeros */
     ft_ref mask;    /* eager attention alone adds one */
@@ -37,6 +37,6 @@ void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shar
 void ft__answered(ft_build *b, ft_ref x);
 
 /* Kernels that no gradient passes: `op` over `rows` x `cols` elements of `bytes`, `count` times. Result: the last's. */
-ft_ref ft__aside(ft_build *b, const char *name, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+ft_ref ft__aside(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
                  int count);
 #endif

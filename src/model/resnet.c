@@ -11,17 +11,17 @@ typedef struct picture {
 } picture;
 
 /* The norm counts its batches while it learns, and raises its variances each time it does not. */
-static ft_ref norm(ft_maker *m, const char *name, ft_ref x, int64_t channels)
+static ft_ref norm(ft_maker *m, ft_at at, ft_ref x, int64_t channels)
 {
     ft_build *b = &m->b;
     if (b->training)
-        ft__pointwise_in_place(b, name, "addu", ft__buffer(b, 1, 1, 8), FT_NONE);
+        ft__pointwise_in_place(b, at, "addu", ft__buffer(b, 1, 1, 8), FT_NONE);
     else if (ft_dtype_bytes(b->stored) < 4)
-        ft__cast(b, name, ft__buffer(b, 1, channels, ft_dtype_bytes(b->stored)), FT_FP32);
-    return ft__batchnorm(b, name, x, channels);
+        ft__cast(b, at, ft__buffer(b, 1, channels, ft_dtype_bytes(b->stored)), FT_FP32);
+    return ft__batchnorm(b, at, x, channels);
 }
 
-static picture conv_norm(ft_maker *m, const char *name, picture in, int64_t out, int64_t filter, int64_t stride,
+static picture conv_norm(ft_maker *m, ft_at at, picture in, int64_t out, int64_t filter, int64_t stride,
                          const char *activation)
 {
     ft_build *b = &m->b;
@@ -36,9 +36,9 @@ static picture conv_norm(ft_maker *m, const char *name, picture in, int64_t out,
                        .pad = filter / 2,
                        .groups = 1};
     picture p = {.channels = out, .side = (in.side + 2 * s.pad - filter) / stride + 1};
-    p.x = ft__vision_conv(m, name, in.x, &s, FT_NO_BIAS);
-    p.x = norm(m, name, p.x, out);
-    if (activation) p.x = ft__part_activation(m, name, activation, p.x);
+    p.x = ft__vision_conv(m, at, in.x, &s, FT_NO_BIAS);
+    p.x = norm(m, at, p.x, out);
+    if (activation) p.x = ft__part_activation(m, at, activation, p.x);
     ft__module(b, 2);
     return p;
 }
@@ -53,16 +53,16 @@ static picture block(ft_maker *m, picture in, int64_t out, int64_t stride)
     ft__module(b, 2);
     if (a->bottleneck) {
         int64_t inner = out / 4 > 0 ? out / 4 : 1, first = a->stride_on_1x1 ? stride : 1;
-        p = conv_norm(m, "conv1", p, inner, 1, first, a->activation);
-        p = conv_norm(m, "conv2", p, inner, 3, stride / first, a->activation);
-        p = conv_norm(m, "conv3", p, out, 1, 1, NULL);
+        p = conv_norm(m, FT_AT(CONV1), p, inner, 1, first, a->activation);
+        p = conv_norm(m, FT_AT(CONV2), p, inner, 3, stride / first, a->activation);
+        p = conv_norm(m, FT_AT(CONV3), p, out, 1, 1, NULL);
     } else {
-        p = conv_norm(m, "conv1", p, out, 3, stride, a->activation);
-        p = conv_norm(m, "conv2", p, out, 3, 1, NULL);
+        p = conv_norm(m, FT_AT(CONV1), p, out, 3, stride, a->activation);
+        p = conv_norm(m, FT_AT(CONV2), p, out, 3, 1, NULL);
     }
-    if (in.channels != out || stride != 1) in = conv_norm(m, "shortcut", in, out, 1, stride, NULL);
-    p.x = ft__pointwise_in_place(b, "residual", "add", p.x, in.x);
-    p.x = ft__part_activation(m, "act", a->activation, p.x);
+    if (in.channels != out || stride != 1) in = conv_norm(m, FT_AT(SHORTCUT), in, out, 1, stride, NULL);
+    p.x = ft__pointwise_in_place(b, FT_AT(RESIDUAL), "add", p.x, in.x);
+    p.x = ft__part_activation(m, FT_AT(ACT), a->activation, p.x);
     return p;
 }
 
@@ -73,11 +73,11 @@ static picture stem(ft_maker *m)
     picture p = {.channels = a->channels, .side = a->image};
     p.x = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
     if (b->channels_last) p.x = ft__view(b, p.x, m->batch * a->image * a->image, a->channels, false);
-    p = conv_norm(m, "stem", p, a->stem_width, 7, 2, a->activation);
+    p = conv_norm(m, FT_AT(STEM), p, a->stem_width, 7, 2, a->activation);
     p.side = (p.side - 1) / 2 + 1; /* 3x3, stride 2, one pixel of border */
     int64_t rows = m->batch * p.channels, cols = p.side * p.side;
-    p.x = b->channels_last ? ft__pool(b, "stem.pool", p.x, m->batch * cols, p.channels, 9)
-                           : ft__pool(b, "stem.pool", p.x, rows, cols, 9);
+    p.x = b->channels_last ? ft__pool(b, FT_AT(STEM_POOL), p.x, m->batch * cols, p.channels, 9)
+                           : ft__pool(b, FT_AT(STEM_POOL), p.x, rows, cols, 9);
     return p;
 }
 
@@ -85,7 +85,7 @@ static ft_ref head(ft_maker *m, picture p)
 {
     ft_build *b = &m->b;
     ft_ref x = ft__view(b, p.x, m->batch * p.channels, p.side * p.side, b->channels_last);
-    x = ft__reduce(b, "pool", "mean", x);
+    x = ft__reduce(b, FT_AT(POOL), "mean", x);
     x = ft__view(b, x, m->batch, p.channels, false);
     return ft__vision_classify(m, x);
 }
@@ -94,24 +94,22 @@ void ft__make_resnet(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    static const char *const names[FT_MAX_STAGES] = {"stage1", "stage2", "stage3", "stage4",
-                                                     "stage5", "stage6", "stage7", "stage8"};
     if (!ft__vision_task(m)) return;
     /* As whoever trains on matrix units keeps pictures; transformers leaves them NCHW, turned round at each filter. */
     b->channels_last = !m->work->nchw;
-    ft__block_open(b, "embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     picture p = stem(m);
     p.x = ft__block_close(b, p.x);
     for (int64_t i = 0; i < a->stages && i < FT_MAX_STAGES; i++) {
         int64_t stride = i > 0 || a->stride_first_stage ? 2 : 1;
-        p.x = ft__block_open(b, names[i], 1, p.x);
+        p.x = ft__block_open(b, FT_BLOCK(STAGE1) + i, 1, p.x);
         p = block(m, p, a->width[i], stride);
         p.x = ft__block_close(b, p.x);
         if (a->depth[i] < 2) continue;
-        p.x = ft__block_open(b, names[i], a->depth[i] - 1, p.x);
+        p.x = ft__block_open(b, FT_BLOCK(STAGE1) + i, a->depth[i] - 1, p.x);
         p = block(m, p, a->width[i], 1);
         p.x = ft__block_close(b, p.x);
     }
-    p.x = ft__block_open(b, "head", 1, p.x);
+    p.x = ft__block_open(b, FT_BLOCK(HEAD), 1, p.x);
     ft__block_close(b, head(m, p));
 }

@@ -12,61 +12,61 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     bool training = b->training;
     b->training = false;
     ft_ref angle = ft__activation(b, m->q_len, dim, FT_FP32);
-    ft_ref positions = ft__pointwise(b, "rotary", "addu", angle); /* outer product of positions and frequencies */
-    ft_ref c = ft__pointwise(b, "rotary", "cos", positions), s = ft__pointwise(b, "rotary", "sin", positions);
-    c = ft__pointwise(b, "rotary", "mulu", c);
-    s = ft__pointwise(b, "rotary", "mulu", s);
+    ft_ref positions = ft__pointwise(b, FT_AT(ROTARY), "addu", angle); /* outer product of positions and frequencies */
+    ft_ref c = ft__pointwise(b, FT_AT(ROTARY), "cos", positions), s = ft__pointwise(b, FT_AT(ROTARY), "sin", positions);
+    c = ft__pointwise(b, FT_AT(ROTARY), "mulu", c);
+    s = ft__pointwise(b, FT_AT(ROTARY), "mulu", s);
     /* transformers' OLMo and Ernie turn in fp32 and cast back; a fused kernel reads what it gets. */
     const char *type = m->arch->model_type;
     bool wide = (!strncmp(type, "olmo", 4) && strcmp(type, "olmoe")) || !strncmp(type, "ernie4_5", 8) ||
                 !strncmp(type, "llama4", 6);
     wide = wide && !m->fused && !m->engine;
-    m->cos = wide ? c : ft__cast(b, "rotary", c, low);
-    m->sin = wide ? s : ft__cast(b, "rotary", s, low);
+    m->cos = wide ? c : ft__cast(b, FT_AT(ROTARY), c, low);
+    m->sin = wide ? s : ft__cast(b, FT_AT(ROTARY), s, low);
     b->training = training;
     ft__module(b, 1);
 }
 
 /* x cos + rotate_half(x) sin; the half turn is a negated slice and a concatenation. Cohere raises x before that, Ernie
  * what it made of it. */
-static ft_ref rotate_half(ft_maker *m, const char *name, ft_ref x, int64_t dim)
+static ft_ref rotate_half(ft_maker *m, ft_at at, ft_ref x, int64_t dim)
 {
     ft_build *b = &m->b;
     int64_t rows = ft__tensor_of(b, x)->rows;
-    ft_ref wide = m->arch->rotary_fp32 ? ft__cast(b, name, x, FT_FP32) : x;
+    ft_ref wide = m->arch->rotary_fp32 ? ft__cast(b, at, x, FT_FP32) : x;
     if (!m->arch->rotary_repeats) x = wide;
-    ft_ref straight = ft__mul(b, name, wide, m->cos);
+    ft_ref straight = ft__mul(b, at, wide, m->cos);
     ft_ref upper = ft__slice(b, x, rows, dim / 2), lower = ft__slice(b, x, rows, dim / 2);
-    lower = ft__pointwise(b, name, "neg", lower);
+    lower = ft__pointwise(b, at, "neg", lower);
     ft_ref both[2] = {lower, upper};
-    ft_ref turned = ft__cat(b, name, 2, both, rows, dim);
-    if (m->arch->rotary_fp32) turned = ft__cast(b, name, turned, FT_FP32);
-    turned = ft__mul(b, name, turned, m->sin);
-    return ft__add(b, name, straight, turned);
+    ft_ref turned = ft__cat(b, at, 2, both, rows, dim);
+    if (m->arch->rotary_fp32) turned = ft__cast(b, at, turned, FT_FP32);
+    turned = ft__mul(b, at, turned, m->sin);
+    return ft__add(b, at, straight, turned);
 }
 
 /* Both halves of x turned at once: four products with tables of half the width (gpt_oss). The result is dense. */
-static ft_ref rotate_split(ft_maker *m, const char *name, ft_ref x, int64_t dim)
+static ft_ref rotate_split(ft_maker *m, ft_at at, ft_ref x, int64_t dim)
 {
     ft_build *b = &m->b;
     int64_t rows = ft__tensor_of(b, x)->rows, half[2] = {dim / 2, dim - dim / 2};
     ft_ref part[2];
     ft__split(b, x, 2, half, part);
     ft_ref both[2];
-    both[0] = ft__pointwise2(b, name, "sub", ft__mul(b, name, part[0], m->cos), ft__mul(b, name, part[1], m->sin));
-    both[1] = ft__add(b, name, ft__mul(b, name, part[1], m->cos), ft__mul(b, name, part[0], m->sin));
-    return ft__cat(b, name, 2, both, rows, dim);
+    both[0] = ft__pointwise2(b, at, "sub", ft__mul(b, at, part[0], m->cos), ft__mul(b, at, part[1], m->sin));
+    both[1] = ft__add(b, at, ft__mul(b, at, part[1], m->cos), ft__mul(b, at, part[0], m->sin));
+    return ft__cat(b, at, 2, both, rows, dim);
 }
 
 /* Pairs as complex numbers, raised to be turned by one product and lowered again (llama4). */
-static ft_ref rotate_complex(ft_maker *m, const char *name, ft_ref x)
+static ft_ref rotate_complex(ft_maker *m, ft_at at, ft_ref x)
 {
     ft_build *b = &m->b;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
-    return ft__cast(b, name, ft__mul(b, name, ft__cast(b, name, x, FT_FP32), m->cos), low);
+    return ft__cast(b, at, ft__mul(b, at, ft__cast(b, at, x, FT_FP32), m->cos), low);
 }
 
-ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim)
+ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim)
 {
     ft_build *b = &m->b;
     int64_t rows = m->batch * m->q_len * heads;
@@ -74,20 +74,20 @@ ft_ref ft__part_rotate(ft_maker *m, const char *name, ft_ref x, int64_t heads, i
     /* Most models turn transposed queries; gptj, codegen and llama4 turn them as they come and transpose afterwards. */
     bool complex = !strncmp(m->arch->model_type, "llama4", 6);
     x = ft__view(b, x, rows, head_dim, !complex && !(m->arch->rotary_interleaved && m->arch->scores_fp32));
-    if (m->fused || m->engine) return ft__pointwise2(b, name, "mul", x, m->cos);
-    if (complex) return rotate_complex(m, name, x);
-    if (m->arch->sinks) return rotate_split(m, name, x, head_dim);
+    if (m->fused || m->engine) return ft__pointwise2(b, at, "mul", x, m->cos);
+    if (complex) return rotate_complex(m, at, x);
+    if (m->arch->sinks) return rotate_split(m, at, x, head_dim);
     if (rotary_dim >= head_dim || rotary_dim <= 0) {
-        x = rotate_half(m, name, x, head_dim);
+        x = rotate_half(m, at, x, head_dim);
         if (m->arch->qk_norm_late) return x; /* normed as it is */
-        if (strcmp(m->arch->model_type, "phi3")) return ft__cast(b, name, x, low);
-        x = ft__copy(b, name, x, rows, head_dim); /* joined with the part that is not turned, of width zero */
+        if (strcmp(m->arch->model_type, "phi3")) return ft__cast(b, at, x, low);
+        x = ft__copy(b, at, x, rows, head_dim); /* joined with the part that is not turned, of width zero */
         if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.name = "append";
         return x;
     }
     int64_t part[2] = {rotary_dim, head_dim - rotary_dim};
     ft_ref turned = ft__slice(b, x, rows, part[0]), kept = ft__slice(b, x, rows, part[1]);
-    turned = rotate_half(m, name, turned, rotary_dim);
+    turned = rotate_half(m, at, turned, rotary_dim);
     ft_ref both[2] = {turned, kept};
-    return ft__cat(b, name, 2, both, rows, head_dim);
+    return ft__cat(b, at, 2, both, rows, head_dim);
 }

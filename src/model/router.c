@@ -13,7 +13,7 @@ static bool is(const ft_arch *a, const char *type) { return !strcmp(a->model_typ
  * 5 us for few rows). The gradient scatters. */
 static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t k, bool sorted)
 {
-    ft_node n = ft__node_of(FT_DO_GATHER, "moe.topk");
+    ft_node n = ft__node_of(FT_DO_GATHER, FT_AT(MOE_TOPK));
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, k, t.dtype, t.element_bytes);
@@ -21,7 +21,7 @@ static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t
     n.effort = 3.2F;
     ft__emit(b, &n);
     if (!sorted) return out;
-    ft_node order = ft__node_of(FT_DO_OTHER, "moe.topk");
+    ft_node order = ft__node_of(FT_DO_OTHER, FT_AT(MOE_TOPK));
     order.op = n.op;
     order.effort = n.effort;
     ft__emit(b, &order);
@@ -31,7 +31,7 @@ static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t
 /* The weights of the experts that were chosen by other scores than their own. */
 static ft_ref picked(ft_build *b, ft_ref odds, int64_t tokens, int64_t k)
 {
-    ft_node pick = ft__node_of(FT_DO_GATHER, "moe.topk");
+    ft_node pick = ft__node_of(FT_DO_GATHER, FT_AT(MOE_TOPK));
     ft__node_in(&pick, odds);
     ft_tensor t = *ft__tensor_of(b, odds);
     ft_ref best = ft__node_out(b, &pick, tokens, k, t.dtype, t.element_bytes);
@@ -48,17 +48,17 @@ static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    const char *name = "moe.router.groups";
+    ft_at at = FT_AT(MOE_ROUTER_GROUPS);
     int64_t groups = a->expert_groups, each = a->experts / groups;
     bool training = b->training;
     b->training = false;
     ft_ref correction = ft__buffer(b, 1, a->experts, 4);
-    ft_ref corrected = ft__add(b, name, odds, correction);
+    ft_ref corrected = ft__add(b, at, odds, correction);
     ft_ref two = best_of(b, corrected, tokens * groups, each > 0 ? each : 1, 2, true);
-    ft_ref group = ft__view(b, ft__reduce(b, name, "sum", two), tokens, groups, false);
+    ft_ref group = ft__view(b, ft__reduce(b, at, "sum", two), tokens, groups, false);
     best_of(b, group, tokens, groups, (groups + 1) / 2, false);
-    ft__aside(b, name, "fill", FT_NONE, tokens, groups, 4, 2);       /* zeros, ones where chosen */
-    ft__aside(b, name, "copy", corrected, tokens, a->experts, 4, 5); /* as a mask over experts; the rest to zero */
+    ft__aside(b, at, "fill", FT_NONE, tokens, groups, 4, 2);       /* zeros, ones where chosen */
+    ft__aside(b, at, "copy", corrected, tokens, a->experts, 4, 5); /* as a mask over experts; the rest to zero */
     best_of(b, corrected, tokens, a->experts, a->topk, false);
     b->training = training;
     return picked(b, odds, tokens, a->topk);
@@ -66,9 +66,9 @@ static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
 
 static ft_ref renormalised(ft_build *b, ft_ref best, bool guarded)
 {
-    ft_ref sum = ft__reduce(b, "moe.topk", "sum", best);
-    if (guarded) sum = ft__pointwise(b, "moe.topk", "addu", sum); /* not quite zero */
-    return ft__pointwise2(b, "moe.topk", "div", best, sum);
+    ft_ref sum = ft__reduce(b, FT_AT(MOE_TOPK), "sum", best);
+    if (guarded) sum = ft__pointwise(b, FT_AT(MOE_TOPK), "addu", sum); /* not quite zero */
+    return ft__pointwise2(b, FT_AT(MOE_TOPK), "div", best, sum);
 }
 
 /* Ernie's scores are corrected by numbers that no gradient reaches and that are a parameter all the same. */
@@ -97,11 +97,11 @@ static ft_ref route_fused(ft_maker *m, ft_ref x)
     b->math = ft__flowing(math);
     ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
     ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, a->experts) : FT_NONE;
-    ft_ref logits = ft__linear_with(b, "moe.router", x, weight, a->experts, bias, FT_WHOLE);
+    ft_ref logits = ft__linear_with(b, FT_AT(MOE_ROUTER), x, weight, a->experts, bias, FT_WHOLE);
     b->lora_rank = rank;
     b->math = math;
     ft__module(b, 1);
-    ft_node n = ft__node_of(FT_DO_GATHER, "moe.topk");
+    ft_node n = ft__node_of(FT_DO_GATHER, FT_AT(MOE_TOPK));
     ft__node_in(&n, logits);
     if (is(a, "ernie4_5_moe")) ernie_correction(m); /* read by the same kernel */
     ft_tensor t = *ft__tensor_of(b, logits);
@@ -119,11 +119,11 @@ static ft_ref best_by_correction(ft_maker *m, ft_ref odds, int64_t tokens)
     bool training = b->training;
     ft_ref correction = ernie_correction(m);
     b->training = false;
-    best_of(b, ft__add(b, "moe.router", odds, correction), tokens, a->experts, a->topk, true);
+    best_of(b, ft__add(b, FT_AT(MOE_ROUTER), odds, correction), tokens, a->experts, a->topk, true);
     b->training = training;
     ft_ref best = picked(b, odds, tokens, a->topk);
-    ft_ref sum = ft__pointwise(b, "moe.topk", "clamp_min", ft__reduce(b, "moe.topk", "sum", best));
-    return ft__pointwise2(b, "moe.topk", "div", best, sum);
+    ft_ref sum = ft__pointwise(b, FT_AT(MOE_TOPK), "clamp_min", ft__reduce(b, FT_AT(MOE_TOPK), "sum", best));
+    return ft__pointwise2(b, FT_AT(MOE_TOPK), "div", best, sum);
 }
 
 /* SparseMixer (arXiv 2409.12136), which picks two experts one after the other: a threshold over each row, the rest
@@ -138,12 +138,12 @@ static ft_ref mixed_two(ft_maker *m, ft_ref logits, int64_t tokens)
     ft_ref both[2];
     for (int i = 0; i < 2; i++) {
         b->training = false;
-        ft__aside(b, "moe.mixer", "copy", logits, tokens, a->experts, 2, ALWAYS + (training ? DRAWING : 0));
-        ft__row(b, "moe.mixer", "softmax", logits);
+        ft__aside(b, FT_AT(MOE_MIXER), "copy", logits, tokens, a->experts, 2, ALWAYS + (training ? DRAWING : 0));
+        ft__row(b, FT_AT(MOE_MIXER), "softmax", logits);
         b->training = training;
-        both[i] = ft__pointwise(b, "moe.mixer", "mulu", picked(b, logits, tokens, 1));
+        both[i] = ft__pointwise(b, FT_AT(MOE_MIXER), "mulu", picked(b, logits, tokens, 1));
     }
-    return ft__cat(b, "moe.mixer", 2, both, tokens, 2);
+    return ft__cat(b, FT_AT(MOE_MIXER), 2, both, tokens, 2);
 }
 
 /* x times noise, in place: by the block that holds router and experts, and by the router once more. */
@@ -153,8 +153,8 @@ static ft_ref jittered(ft_maker *m, ft_ref x)
     ft_tensor t = *ft__tensor_of(b, x);
     if (!b->training || m->arch->router_jitter <= 0) return x;
     for (int i = 0; i < 2; i++) {
-        ft_ref noise = ft__aside(b, "moe.jitter", "fill", FT_NONE, t.rows, t.cols, t.element_bytes, 1);
-        x = ft__pointwise_in_place(b, "moe.jitter", "mul", x, noise);
+        ft_ref noise = ft__aside(b, FT_AT(MOE_JITTER), "fill", FT_NONE, t.rows, t.cols, t.element_bytes, 1);
+        x = ft__pointwise_in_place(b, FT_AT(MOE_JITTER), "mul", x, noise);
     }
     return x;
 }
@@ -168,34 +168,34 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     b->lora_rank = 0;
     x = jittered(m, x);
-    ft_ref h = a->router_fp32 ? ft__cast(b, "moe.router", x, FT_FP32) : x;
+    ft_ref h = a->router_fp32 ? ft__cast(b, FT_AT(MOE_ROUTER), x, FT_FP32) : x;
     ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
     ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, a->experts) : FT_NONE;
-    if (a->router_fp32) weight = ft__cast(b, "moe.router", weight, FT_FP32);
-    ft_ref logits = ft__linear_with(b, "moe.router", h, weight, a->experts, bias, FT_WHOLE);
+    if (a->router_fp32) weight = ft__cast(b, FT_AT(MOE_ROUTER), weight, FT_FP32);
+    ft_ref logits = ft__linear_with(b, FT_AT(MOE_ROUTER), h, weight, a->experts, bias, FT_WHOLE);
     b->lora_rank = rank;
     ft__module(b, 1);
     if (a->router_bias) /* gpt_oss: the best first, then their softmax */
-        return ft__row(b, "moe.router", "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
+        return ft__row(b, FT_AT(MOE_ROUTER), "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
     if (is(a, "phimoe") && !m->fused && !m->engine) return mixed_two(m, logits, tokens);
-    logits = ft__cast(b, "moe.router", logits, FT_FP32);
+    logits = ft__cast(b, FT_AT(MOE_ROUTER), logits, FT_FP32);
     if (is(a, "granitemoe")) {
-        ft_ref best = ft__row(b, "moe.router", "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
-        return ft__cast(b, "moe.topk", best, low);
+        ft_ref best = ft__row(b, FT_AT(MOE_ROUTER), "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
+        return ft__cast(b, FT_AT(MOE_TOPK), best, low);
     }
-    ft_ref odds = a->router_sigmoid ? ft__pointwise(b, "moe.router", "sigmoid", logits)
-                                    : ft__row(b, "moe.router", "softmax", logits);
-    if (is(a, "ernie4_5_moe")) return ft__cast(b, "moe.topk", best_by_correction(m, odds, tokens), low);
-    if (a->all_experts) return ft__cast(b, "moe.topk", best_of(b, odds, tokens, a->experts, a->topk, true), low);
+    ft_ref odds = a->router_sigmoid ? ft__pointwise(b, FT_AT(MOE_ROUTER), "sigmoid", logits)
+                                    : ft__row(b, FT_AT(MOE_ROUTER), "softmax", logits);
+    if (is(a, "ernie4_5_moe")) return ft__cast(b, FT_AT(MOE_TOPK), best_by_correction(m, odds, tokens), low);
+    if (a->all_experts) return ft__cast(b, FT_AT(MOE_TOPK), best_of(b, odds, tokens, a->experts, a->topk, true), low);
     bool scaled = a->kv_lora > 0 || a->router_sigmoid; /* deepseek, glm4_moe: no order, and a factor at the end */
     bool grouped = a->expert_groups > (m->fused || m->engine ? 1 : 0);
     ft_ref best = a->router_sigmoid && grouped ? best_in_groups(m, odds, tokens)
                                                : best_of(b, odds, tokens, a->experts, a->topk, !scaled);
     bool wide = is(a, "mixtral") || is(a, "hunyuan_v1_moe");
     if (wide || is(a, "qwen3_moe") || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);
-    if (scaled) return ft__pointwise(b, "moe.topk", "mulu", best);
+    if (scaled) return ft__pointwise(b, FT_AT(MOE_TOPK), "mulu", best);
     /* Mixtral and Hunyuan weigh in fp32, which the experts' results become; qwen and olmoe go back first. */
-    return wide ? best : ft__cast(b, "moe.topk", best, low);
+    return wide ? best : ft__cast(b, FT_AT(MOE_TOPK), best, low);
 }
 
 /* Sigmoid of the best logits, and of minus infinity for all others (llama4). */
@@ -207,11 +207,11 @@ ft_ref ft__route_scores(ft_maker *m, ft_ref x)
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     b->lora_rank = 0;
     ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
-    ft_ref logits = ft__linear_with(b, "moe.router", x, weight, a->experts, FT_NONE, FT_WHOLE);
+    ft_ref logits = ft__linear_with(b, FT_AT(MOE_ROUTER), x, weight, a->experts, FT_NONE, FT_WHOLE);
     b->lora_rank = rank;
     ft__module(b, 1);
     ft_ref best = best_of(b, logits, tokens, a->experts, a->topk, true);
-    ft__aside(b, "moe.scores", "fill", FT_NONE, tokens, a->experts, ft_dtype_bytes(low), 1);
-    ft_ref scores = ft__cast(b, "moe.scores", picked(b, best, tokens, a->experts), FT_FP32);
-    return ft__cast(b, "moe.scores", ft__pointwise(b, "moe.scores", "sigmoid", scores), low);
+    ft__aside(b, FT_AT(MOE_SCORES), "fill", FT_NONE, tokens, a->experts, ft_dtype_bytes(low), 1);
+    ft_ref scores = ft__cast(b, FT_AT(MOE_SCORES), picked(b, best, tokens, a->experts), FT_FP32);
+    return ft__cast(b, FT_AT(MOE_SCORES), ft__pointwise(b, FT_AT(MOE_SCORES), "sigmoid", scores), low);
 }

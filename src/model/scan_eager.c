@@ -8,35 +8,35 @@
 /* -- words ----------------------------------------------------------------------------------------- */
 
 /* x and y, each repeated along axes it lacks, multiplied into [rows, cols]. */
-static ft_ref broadcast(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
+static ft_ref broadcast(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
 {
     const ft_ref in[2] = {x, y};
-    return ft__pointwise_over(b, name, "mul", 2, in, rows, cols);
+    return ft__pointwise_over(b, at, "mul", 2, in, rows, cols);
 }
 
 /* The same, where y still lies as the convolution wrote it, channel by channel: across the order of the result. Takes
  * 2.3 times as long (import/graphfile/pointwise.c). */
-static ft_ref across(ft_build *b, const char *name, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
+static ft_ref across(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
 {
     const ft_tensor *t = ft__tensor_of(b, y);
     y = ft__view_as(b, y, t->rows, t->cols, FT_PERMUTED);
-    ft_ref product = broadcast(b, name, x, y, rows, cols);
+    ft_ref product = broadcast(b, at, x, y, rows, cols);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.3F;
     return product;
 }
 
 /* Sums `count` elements that lie apart into each of [rows, cols]. */
-static ft_ref sum_over(ft_build *b, const char *name, ft_ref x, int64_t count, int64_t rows, int64_t cols)
+static ft_ref sum_over(ft_build *b, ft_at at, ft_ref x, int64_t count, int64_t rows, int64_t cols)
 {
     ft_reduction how = {"sum", "sum_cols", rows, cols, count, rows * cols};
-    return ft__reduce_over(b, name, x, &how);
+    return ft__reduce_over(b, at, x, &how);
 }
 
 /* Padding to whole chunks copies, even when nothing is missing. */
-static ft_ref padded(ft_build *b, const char *name, ft_ref x, int64_t rows, int64_t cols)
+static ft_ref padded(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols)
 {
     const ft_tensor *t = ft__tensor_of(b, x);
-    return t->rows == rows && t->cols == cols ? ft__pointwise(b, name, "copy", x) : ft__copy(b, name, x, rows, cols);
+    return t->rows == rows && t->cols == cols ? ft__pointwise(b, at, "copy", x) : ft__copy(b, at, x, rows, cols);
 }
 
 /* A square of booleans: ones, their lower triangle, the opposite. */
@@ -44,49 +44,49 @@ static ft_ref triangle(ft_build *b, int64_t side)
 {
     ft_ref x = ft__activation(b, side, side, b->stored);
     if (x != FT_NONE) b->g->tensors[x].element_bytes = 1;
-    for (int i = 0; i < 3; i++) x = ft__pointwise_in_place(b, "scan.mask", "fill", x, FT_NONE);
+    for (int i = 0; i < 3; i++) x = ft__pointwise_in_place(b, FT_AT(SCAN_MASK), "fill", x, FT_NONE);
     return x;
 }
 
 /* segment_sum: sums over every stretch of a row, minus infinity above the diagonal: [rows * side, side]. */
 static ft_ref segment_sum(ft_build *b, ft_ref x, int64_t rows, int64_t side)
 {
-    ft_ref y = ft__copy(b, "scan.segments", x, rows * side, side);
-    y = ft__pointwise_in_place(b, "scan.segments", "masked_fill", y, triangle(b, side));
-    y = ft__row(b, "scan.segments", "cumsum", y);
-    y = ft__copy(b, "scan.segments", y, rows * side, side);
-    return ft__pointwise_in_place(b, "scan.segments", "masked_fill", y, triangle(b, side));
+    ft_ref y = ft__copy(b, FT_AT(SCAN_SEGMENTS), x, rows * side, side);
+    y = ft__pointwise_in_place(b, FT_AT(SCAN_SEGMENTS), "masked_fill", y, triangle(b, side));
+    y = ft__row(b, FT_AT(SCAN_SEGMENTS), "cumsum", y);
+    y = ft__copy(b, FT_AT(SCAN_SEGMENTS), y, rows * side, side);
+    return ft__pointwise_in_place(b, FT_AT(SCAN_SEGMENTS), "masked_fill", y, triangle(b, side));
 }
 
 /* -A: the logarithm's parameter raised and exponentiated each time. */
 static ft_ref decay_rate(ft_build *b, const ft_scan *s)
 {
-    ft_ref a = ft__cast(b, "scan.A", ft__parameter(b, "A_log", 1, s->heads), FT_FP32);
-    return ft__pointwise(b, "scan.A", "neg", ft__pointwise(b, "scan.A", "exp", a));
+    ft_ref a = ft__cast(b, FT_AT(SCAN_A), ft__parameter(b, "A_log", 1, s->heads), FT_FP32);
+    return ft__pointwise(b, FT_AT(SCAN_A), "neg", ft__pointwise(b, FT_AT(SCAN_A), "exp", a));
 }
 
 /* -- the algorithm ----------------------------------------------------------------------------------- */
 
 /* B or C: raised to fp32 and repeated for every head of its group. */
-static ft_ref per_head(ft_build *b, const ft_scan *s, const char *name, ft_ref x)
+static ft_ref per_head(ft_build *b, const ft_scan *s, ft_at at, ft_ref x)
 {
-    x = ft__cast(b, name, x, FT_FP32);
-    return ft__copy(b, name, x, s->batch * s->length * s->heads, s->state);
+    x = ft__cast(b, at, x, FT_FP32);
+    return ft__copy(b, at, x, s->batch * s->length * s->heads, s->state);
 }
 
 /* From each chunk to the next: the states of all chunks weighted by what is left of them. */
 static ft_ref across_chunks(ft_build *b, const ft_scan *s, ft_ref states, ft_ref decay)
 {
     int64_t ends = s->chunks + 1, cells = s->inner;
-    ft_ref zero = ft__pointwise_in_place(b, "scan.first", "fill",
+    ft_ref zero = ft__pointwise_in_place(b, FT_AT(SCAN_FIRST), "fill",
                                          ft__activation(b, s->batch * cells, s->state, FT_FP32), FT_NONE);
     ft_ref both[2] = {zero, states};
-    states = ft__cat(b, "scan.states", 2, both, s->batch * ends * cells, s->state);
-    decay = padded(b, "scan.ends", ft__slice(b, decay, s->batch * s->heads, s->chunks), s->batch * s->heads, ends);
-    decay = ft__pointwise(b, "scan.ends", "exp", segment_sum(b, decay, s->batch * s->heads, ends));
+    states = ft__cat(b, FT_AT(SCAN_STATES), 2, both, s->batch * ends * cells, s->state);
+    decay = padded(b, FT_AT(SCAN_ENDS), ft__slice(b, decay, s->batch * s->heads, s->chunks), s->batch * s->heads, ends);
+    decay = ft__pointwise(b, FT_AT(SCAN_ENDS), "exp", segment_sum(b, decay, s->batch * s->heads, ends));
     decay = ft__view(b, decay, s->batch * s->heads * ends * ends, 1, true);
-    ft_ref all = broadcast(b, "scan.pass", decay, states, s->batch * ends * ends * cells, s->state);
-    all = sum_over(b, "scan.pass", all, ends, s->batch * ends * cells, s->state);
+    ft_ref all = broadcast(b, FT_AT(SCAN_PASS), decay, states, s->batch * ends * ends * cells, s->state);
+    all = sum_over(b, FT_AT(SCAN_PASS), all, ends, s->batch * ends * cells, s->state);
     return ft__slice(b, all, s->batch * s->chunks * cells, s->state);
 }
 
@@ -99,49 +99,49 @@ ft_ref ft__scan_eager(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_re
     int64_t lanes = s->batch * heads * s->chunks; /* rows of A: one per head and chunk */
 
     ft_ref a = decay_rate(b, s);
-    dt = ft__add(b, "scan.dt", dt, ft__parameter(b, "dt_bias", 1, heads));
-    dt = ft__pointwise(b, "scan.dt", "clamp", ft__pointwise(b, "scan.dt", "softplus", dt));
-    x = ft__cast(b, "scan.x", x, FT_FP32);
-    key = per_head(b, s, "scan.B", key);
-    query = per_head(b, s, "scan.C", query);
+    dt = ft__add(b, FT_AT(SCAN_DT), dt, ft__parameter(b, "dt_bias", 1, heads));
+    dt = ft__pointwise(b, FT_AT(SCAN_DT), "clamp", ft__pointwise(b, FT_AT(SCAN_DT), "softplus", dt));
+    x = ft__cast(b, FT_AT(SCAN_X), x, FT_FP32);
+    key = per_head(b, s, FT_AT(SCAN_B), key);
+    query = per_head(b, s, FT_AT(SCAN_C), query);
 
     /* D x, x dt, A dt */
-    ft_ref skip = padded(b, "scan.pad", x, whole, s->inner);
-    skip = ft__mul(b, "scan.D", ft__view(b, skip, rows, dim, false), ft__parameter(b, "D", heads, 1));
-    x = ft__mul(b, "scan.x_dt", ft__view(b, x, tokens * heads, dim, true),
-                ft__view(b, ft__cast(b, "scan.dt", dt, FT_FP32), tokens * heads, 1, false));
-    a = ft__mul(b, "scan.A_dt", ft__cast(b, "scan.dt", dt, FT_FP32), a);
-    x = padded(b, "scan.pad", x, rows, dim);
-    a = padded(b, "scan.pad", a, whole, heads);
-    key = padded(b, "scan.pad", key, rows, n);
-    query = padded(b, "scan.pad", query, rows, n);
+    ft_ref skip = padded(b, FT_AT(SCAN_PAD), x, whole, s->inner);
+    skip = ft__mul(b, FT_AT(SCAN_D), ft__view(b, skip, rows, dim, false), ft__parameter(b, "D", heads, 1));
+    x = ft__mul(b, FT_AT(SCAN_X_DT), ft__view(b, x, tokens * heads, dim, true),
+                ft__view(b, ft__cast(b, FT_AT(SCAN_DT), dt, FT_FP32), tokens * heads, 1, false));
+    a = ft__mul(b, FT_AT(SCAN_A_DT), ft__cast(b, FT_AT(SCAN_DT), dt, FT_FP32), a);
+    x = padded(b, FT_AT(SCAN_PAD), x, rows, dim);
+    a = padded(b, FT_AT(SCAN_PAD), a, whole, heads);
+    key = padded(b, FT_AT(SCAN_PAD), key, rows, n);
+    query = padded(b, FT_AT(SCAN_PAD), query, rows, n);
     a = ft__view(b, a, lanes, side, true);
-    ft_ref sums = ft__row(b, "scan.cumsum", "cumsum", ft__contiguous(b, "scan.cumsum", a));
+    ft_ref sums = ft__row(b, FT_AT(SCAN_CUMSUM), "cumsum", ft__contiguous(b, FT_AT(SCAN_CUMSUM), a));
 
     /* inside a chunk: Y_diag = ((C B') * L) x */
-    ft_ref left = ft__pointwise(b, "scan.L", "exp", segment_sum(b, a, lanes, side));
-    ft_ref g = broadcast(b, "scan.CB", query, key, pairs, n);
-    g = ft__reduce(b, "scan.CB", "sum", g);
-    g = ft__mul(b, "scan.M", g, ft__view(b, left, pairs, 1, true));
-    g = ft__view(b, ft__reduce(b, "scan.M", "sum", g), pairs, 1, false);
-    ft_ref y = across(b, "scan.Mx", g, x, pairs, dim);
-    y = sum_over(b, "scan.Mx", y, side, rows, dim);
+    ft_ref left = ft__pointwise(b, FT_AT(SCAN_L), "exp", segment_sum(b, a, lanes, side));
+    ft_ref g = broadcast(b, FT_AT(SCAN_CB), query, key, pairs, n);
+    g = ft__reduce(b, FT_AT(SCAN_CB), "sum", g);
+    g = ft__mul(b, FT_AT(SCAN_M), g, ft__view(b, left, pairs, 1, true));
+    g = ft__view(b, ft__reduce(b, FT_AT(SCAN_M), "sum", g), pairs, 1, false);
+    ft_ref y = across(b, FT_AT(SCAN_MX), g, x, pairs, dim);
+    y = sum_over(b, FT_AT(SCAN_MX), y, side, rows, dim);
 
     /* each chunk's state, and the states before each chunk */
-    ft_ref decay = ft__pointwise2(b, "scan.decay", "sub", sums, ft__slice(b, sums, lanes, 1));
-    decay = ft__view(b, ft__pointwise(b, "scan.decay", "exp", decay), rows, 1, true);
-    ft_ref faded = ft__mul(b, "scan.B_decay", key, decay);
-    ft_ref states = broadcast(b, "scan.Bx", faded, x, rows * dim, n);
-    states = sum_over(b, "scan.Bx", states, side, s->batch * s->chunks * s->inner, n);
+    ft_ref decay = ft__pointwise2(b, FT_AT(SCAN_DECAY), "sub", sums, ft__slice(b, sums, lanes, 1));
+    decay = ft__view(b, ft__pointwise(b, FT_AT(SCAN_DECAY), "exp", decay), rows, 1, true);
+    ft_ref faded = ft__mul(b, FT_AT(SCAN_B_DECAY), key, decay);
+    ft_ref states = broadcast(b, FT_AT(SCAN_BX), faded, x, rows * dim, n);
+    states = sum_over(b, FT_AT(SCAN_BX), states, side, s->batch * s->chunks * s->inner, n);
     states = across_chunks(b, s, states, sums);
 
     /* what the tokens see of them: Y_off = C state, decayed */
-    ft_ref since = ft__view(b, ft__pointwise(b, "scan.since", "exp", sums), rows, 1, true);
-    ft_ref seen = broadcast(b, "scan.C_state", query, states, rows * dim, n);
-    seen = ft__view(b, ft__reduce(b, "scan.C_state", "sum", seen), rows, dim, false);
-    seen = ft__mul(b, "scan.since", seen, since);
-    y = ft__add(b, "scan.y", y, seen);
-    y = ft__add(b, "scan.y", y, skip);
+    ft_ref since = ft__view(b, ft__pointwise(b, FT_AT(SCAN_SINCE), "exp", sums), rows, 1, true);
+    ft_ref seen = broadcast(b, FT_AT(SCAN_C_STATE), query, states, rows * dim, n);
+    seen = ft__view(b, ft__reduce(b, FT_AT(SCAN_C_STATE), "sum", seen), rows, dim, false);
+    seen = ft__mul(b, FT_AT(SCAN_SINCE), seen, since);
+    y = ft__add(b, FT_AT(SCAN_Y), y, seen);
+    y = ft__add(b, FT_AT(SCAN_Y), y, skip);
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, s->batch * s->inner, n, FT_FP32, states);
     return ft__view(b, y, tokens, s->inner, false);
 }
@@ -149,8 +149,8 @@ ft_ref ft__scan_eager(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_re
 void ft__scan_keep(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype, ft_ref from)
 {
     ft_ref cache = ft__cache(b, rows, cols, ft_dtype_bytes(dtype));
-    ft__pointwise_in_place(b, "mixer.cache", "fill", cache, FT_NONE);
-    ft__copy(b, "mixer.cache", ft__slice(b, from, rows, cols), rows, cols);
+    ft__pointwise_in_place(b, FT_AT(MIXER_CACHE), "fill", cache, FT_NONE);
+    ft__copy(b, FT_AT(MIXER_CACHE), ft__slice(b, from, rows, cols), rows, cols);
 }
 
 /* -- one token ----------------------------------------------------------------------------------------- */
@@ -161,20 +161,22 @@ ft_ref ft__scan_once(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_ref
     int64_t lanes = s->batch * s->heads, rows = s->batch * s->inner, n = s->state;
     ft_ref state = ft__cache(b, rows, n, 4), a = decay_rate(b, s);
     if (state != FT_NONE) b->g->tensors[state].dtype = FT_FP32;
-    dt = ft__add(b, "scan.dt", ft__expand(b, dt, lanes, s->head_dim),
+    dt = ft__add(b, FT_AT(SCAN_DT), ft__expand(b, dt, lanes, s->head_dim),
                  ft__expand(b, ft__parameter(b, "dt_bias", 1, s->heads), lanes, s->head_dim));
-    dt = ft__pointwise(b, "scan.dt", "softplus", dt);
+    dt = ft__pointwise(b, FT_AT(SCAN_DT), "softplus", dt);
     ft_ref column = ft__view(b, dt, rows, 1, false);
-    ft_ref fade = broadcast(b, "scan.dA", ft__cast(b, "scan.dt", column, FT_FP32), a, rows, n);
-    fade = ft__pointwise(b, "scan.dA", "exp", fade);
-    key = ft__copy(b, "scan.B", key, lanes, n);
-    ft_ref fresh = broadcast(b, "scan.dB", column, key, rows, n);
-    fresh = ft__mul(b, "scan.dBx", fresh, ft__view(b, x, rows, 1, true));
-    ft_ref next = ft__add(b, "scan.state", ft__mul(b, "scan.state", state, fade), fresh);
-    ft__copy(b, "mixer.cache", next, rows, n);
-    query = ft__copy(b, "scan.C", query, lanes, n);
-    ft_ref y = ft__matmul(b, "scan.y", ft__cast(b, "scan.y", next, b->stored), query, lanes, s->head_dim, 1, n, "nn");
-    ft_ref skip = ft__mul(b, "scan.D", ft__view(b, x, lanes, s->head_dim, true), ft__parameter(b, "D", s->heads, 1));
-    y = ft__add(b, "scan.y", ft__view(b, y, lanes, s->head_dim, false), skip);
+    ft_ref fade = broadcast(b, FT_AT(SCAN_DA), ft__cast(b, FT_AT(SCAN_DT), column, FT_FP32), a, rows, n);
+    fade = ft__pointwise(b, FT_AT(SCAN_DA), "exp", fade);
+    key = ft__copy(b, FT_AT(SCAN_B), key, lanes, n);
+    ft_ref fresh = broadcast(b, FT_AT(SCAN_DB), column, key, rows, n);
+    fresh = ft__mul(b, FT_AT(SCAN_DBX), fresh, ft__view(b, x, rows, 1, true));
+    ft_ref next = ft__add(b, FT_AT(SCAN_STATE), ft__mul(b, FT_AT(SCAN_STATE), state, fade), fresh);
+    ft__copy(b, FT_AT(MIXER_CACHE), next, rows, n);
+    query = ft__copy(b, FT_AT(SCAN_C), query, lanes, n);
+    ft_ref y = ft__matmul(b, FT_AT(SCAN_Y), ft__cast(b, FT_AT(SCAN_Y), next, b->stored), query, lanes, s->head_dim, 1,
+                          n, "nn");
+    ft_ref skip = ft__mul(b, FT_AT(SCAN_D), ft__view(b, x, lanes, s->head_dim, true),
+                          ft__parameter(b, "D", s->heads, 1));
+    y = ft__add(b, FT_AT(SCAN_Y), ft__view(b, y, lanes, s->head_dim, false), skip);
     return ft__view(b, y, s->batch, s->inner, false);
 }

@@ -21,12 +21,12 @@ ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int6
     ft_ref cache = ft__cache(b, m->batch * past * rows_per_token, dim, bytes);
     int64_t rows = m->batch * m->kv_len * rows_per_token;
     if (w->cache == FT_CACHE_PAGED || (w->cache == FT_CACHE_STATIC && !full)) {
-        ft__copy(b, "attn.cache", fresh, m->batch * m->q_len * rows_per_token, dim);
+        ft__copy(b, FT_AT(ATTN_CACHE), fresh, m->batch * m->q_len * rows_per_token, dim);
         return decode ? ft__view(b, cache, rows, dim, false) : fresh;
     }
     if (w->cache == FT_CACHE_STATIC) {
-        ft_ref rolled = ft__append(b, "attn.cache", ft__slice(b, cache, rows, dim), fresh, rows, dim);
-        ft__copy(b, "attn.cache", rolled, rows, dim);
+        ft_ref rolled = ft__append(b, FT_AT(ATTN_CACHE), ft__slice(b, cache, rows, dim), fresh, rows, dim);
+        ft__copy(b, FT_AT(ATTN_CACHE), rolled, rows, dim);
         return ft__view(b, cache, rows, dim, false);
     }
     /* One token's rows are contiguous whatever the order of axes, unless they are a slice of fused projections. */
@@ -36,7 +36,7 @@ ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int6
         cache = ft__slice(b, fresh, 1, 1); /* nothing so far */
     else if (full)
         cache = ft__slice(b, cache, rows, dim);
-    return ft__append(b, "attn.cache", cache, fresh, rows, dim);
+    return ft__append(b, FT_AT(ATTN_CACHE), cache, fresh, rows, dim);
 }
 
 /* PyTorch gives every row a block, however narrow; Transformer Engine a warp, and several rows to a block (rmsnorm's
@@ -56,21 +56,21 @@ static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
 {
     const ft_arch *a = m->arch;
     if (a->qk_norm == FT_QK_NORM_BARE) {
-        x = ft__part_norm_bare(m, "attn.qk_norm", x);
+        x = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), x);
         if (m->fused) pack_rows(&m->b);
         return x;
     }
     if (a->qk_norm == FT_QK_NORM_OWN) {
         x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
-        return ft__part_norm_of_heads(m, "attn.qk_norm", x, heads);
+        return ft__part_norm_of_heads(m, FT_AT(ATTN_QK_NORM), x, heads);
     }
     if (a->qk_norm == FT_QK_NORM_HEAD) {
         x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
-        ft_ref y = ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias);
+        ft_ref y = ft__part_norm(m, FT_AT(ATTN_QK_NORM), x, a->norm, a->norm_bias);
         if (m->fused) pack_rows(&m->b);
         return y;
     }
-    return a->qk_norm == FT_QK_NORM_FULL ? ft__part_norm(m, "attn.qk_norm", x, a->norm, a->norm_bias) : x;
+    return a->qk_norm == FT_QK_NORM_FULL ? ft__part_norm(m, FT_AT(ATTN_QK_NORM), x, a->norm, a->norm_bias) : x;
 }
 
 /* Queries times 1 + s log(1 + floor(position / n)): a handful of kernels for the factors, and a product in fp32. */
@@ -79,16 +79,16 @@ static ft_ref tempered(ft_maker *m, ft_ref q)
     enum { LAUNCHES = 9 };
     ft_build *b = &m->b;
     ft_dtype low = ft__tensor_of(b, q)->dtype;
-    ft_ref scales = ft__aside(b, "attn.temperature", "addu", FT_NONE, m->q_len, 1, 4, LAUNCHES);
+    ft_ref scales = ft__aside(b, FT_AT(ATTN_TEMPERATURE), "addu", FT_NONE, m->q_len, 1, 4, LAUNCHES);
     if (b->status == FT_OK) b->g->tensors[scales].dtype = FT_FP32;
-    return ft__cast(b, "attn.temperature", ft__mul(b, "attn.temperature", q, scales), low);
+    return ft__cast(b, FT_AT(ATTN_TEMPERATURE), ft__mul(b, FT_AT(ATTN_TEMPERATURE), q, scales), low);
 }
 
 /* Queries, keys and values within bounds, in place. */
 static ft_ref clipped(ft_maker *m, ft_ref x)
 {
     if (m->arch->clip_qkv <= 0) return x;
-    return ft__pointwise_in_place(&m->b, "attn.clip", "clamp", x, FT_NONE);
+    return ft__pointwise_in_place(&m->b, FT_AT(ATTN_CLIP), "clamp", x, FT_NONE);
 }
 
 static ft_scores scores_of(const ft_maker *m, bool windowed)
@@ -129,8 +129,8 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     if (a->fused_qkv || m->fused || m->engine) {
         int64_t part[3] = {a->heads * dim, a->kv_heads * dim, a->kv_heads * dim};
         ft_ref out[3];
-        ft_ref qkv = ft__linear(b, "attn.qkv_proj", x, part[0] + part[1] + part[2], a->qkv_bias ? FT_BIAS : FT_NO_BIAS,
-                                FT_CUT_COLUMNS);
+        ft_ref qkv = ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, part[0] + part[1] + part[2],
+                                a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
         qkv = clipped(m, qkv);
         /* Slices, whose gradients are zeroed tensors with one part filled, or a split, whose gradients are joined. */
         bool slices = !strcmp(a->model_type, "bloom") || !strcmp(a->model_type, "phi3") ||
@@ -144,12 +144,12 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         v = out[2];
     } else {
         ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
-        q = ft__linear(b, "attn.q_proj", x, a->heads * dim, bias, FT_CUT_COLUMNS);
+        q = ft__linear(b, FT_AT(ATTN_Q_PROJ), x, a->heads * dim, bias, FT_CUT_COLUMNS);
         if (!a->qk_norm_late) q = qk_norm(m, q, a->heads);
-        if (!strcmp(a->model_type, "opt") && !m->fused) q = ft__pointwise(b, "attn.scale", "mulu", q);
-        k = ft__linear(b, "attn.k_proj", x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
+        if (!strcmp(a->model_type, "opt") && !m->fused) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
+        k = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
         if (!a->qk_norm_late) k = qk_norm(m, k, a->kv_heads);
-        v = ft__linear(b, "attn.v_proj", x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
+        v = ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
         q = clipped(m, q);
         k = clipped(m, k);
         v = clipped(m, v);
@@ -157,9 +157,9 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     rotated = rotated && a->position == FT_ROTARY;
     if (rotated) {
         if (a->rotary_repeats && !m->fused && !m->engine) /* cosines and sines, for queries and keys alike */
-            ft__aside(b, "attn.rotary", "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored), 2);
-        q = ft__part_rotate(m, "attn.rotary", q, a->heads, dim, a->rotary_dim);
-        k = ft__part_rotate(m, "attn.rotary", k, a->kv_heads, dim, a->rotary_dim);
+            ft__aside(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored), 2);
+        q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, dim, a->rotary_dim);
+        k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), k, a->kv_heads, dim, a->rotary_dim);
     } else {
         q = ft__view(b, q, tokens * a->heads, dim, true);
         k = ft__view(b, k, tokens * a->kv_heads, dim, true);
@@ -185,7 +185,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     s.k_dense = cached || joined;
     s.v_dense = cached;
     if (a->sinks && ft__flashes(m->work->attention)) ft__parameter(b, "attn.sinks", 1, a->heads);
-    ft_ref y = ft__part_attend(m, "attn.attend", q, k, v, &s);
+    ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
     m->kv_len = seen;
-    return ft__linear(b, "attn.o_proj", y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+    return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }

@@ -16,39 +16,39 @@ static ft_ref across(ft_build *b, ft_ref x)
     return x;
 }
 
-static ft_ref norm(ft_maker *m, const char *name, ft_ref x)
+static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
 {
     ft_build *b = &m->b;
     ft_tensor t = *ft__tensor_of(b, x);
     if (t.strided) {
-        ft__aside(b, name, "copy", x, t.rows, t.cols, t.element_bytes, 1);
+        ft__aside(b, at, "copy", x, t.rows, t.cols, t.element_bytes, 1);
         if (b->status == FT_OK)
             b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, t.rows, t.cols, t.dtype);
     }
-    return ft__part_norm(m, name, x, m->arch->norm, m->arch->norm_bias);
+    return ft__part_norm(m, at, x, m->arch->norm, m->arch->norm_bias);
 }
 
-static ft_ref residual(ft_maker *m, const char *name, ft_ref x, ft_ref y)
+static ft_ref residual(ft_maker *m, ft_at at, ft_ref x, ft_ref y)
 {
-    return ft__add(&m->b, name, x, ft__dropout(&m->b, name, y, m->arch->residual_dropout));
+    return ft__add(&m->b, at, x, ft__dropout(&m->b, at, y, m->arch->residual_dropout));
 }
 
 /* -- attention --------------------------------------------------------------------------------- */
 
 typedef struct span {
-    const char *q, *k, *v, *o, *attend, *merge;
+    ft_at q, k, v, o, attend, merge;
     int64_t q_len, kv_len;
     bool causal, cross;
 } span;
 
 /* [batch, len, heads, dim] -> [batch, heads, len, dim], copied into that order. */
-static ft_ref by_heads(ft_maker *m, const char *name, ft_ref x, int64_t len)
+static ft_ref by_heads(ft_maker *m, ft_at at, ft_ref x, int64_t len)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t rows = m->batch * len * a->heads;
     x = ft__view(b, x, rows, a->head_dim, false);
-    return ft__contiguous(b, name, ft__view(b, x, rows, a->head_dim, len > 1));
+    return ft__contiguous(b, at, ft__view(b, x, rows, a->head_dim, len > 1));
 }
 
 static ft_ref kept(ft_maker *m, ft_ref x, const span *s)
@@ -58,7 +58,7 @@ static ft_ref kept(ft_maker *m, ft_ref x, const span *s)
     if (!generates) return x;
     if (!s->cross) return s->causal ? ft__part_remember(m, x, a->heads, a->head_dim) : x;
     ft__cache(&m->b, m->batch * s->kv_len * a->heads, a->head_dim, ft_dtype_bytes(m->work->kv_dtype));
-    return ft__copy(&m->b, "cross.cache", x, m->batch * s->kv_len * a->heads, a->head_dim);
+    return ft__copy(&m->b, FT_AT(CROSS_CACHE), x, m->batch * s->kv_len * a->heads, a->head_dim);
 }
 
 /* Keys and values of the sound: projected once, then read from the cache. */
@@ -116,24 +116,24 @@ static ft_ref feed_forward(ft_maker *m, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_bias bias = a->mlp_bias ? FT_BIAS : FT_NO_BIAS;
-    ft_ref h = ft__linear(b, "mlp.fc1", x, a->ffn, bias, FT_CUT_COLUMNS);
-    h = ft__part_activation(m, "mlp.act", a->activation, h);
-    h = ft__dropout(b, "mlp.act_dropout", h, a->activation_dropout);
-    return ft__linear(b, "mlp.fc2", h, a->hidden, bias, FT_CUT_ROWS);
+    ft_ref h = ft__linear(b, FT_AT(MLP_FC1), x, a->ffn, bias, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+    h = ft__dropout(b, FT_AT(MLP_ACT_DROPOUT), h, a->activation_dropout);
+    return ft__linear(b, FT_AT(MLP_FC2), h, a->hidden, bias, FT_CUT_ROWS);
 }
 
 /* -- the encoder ------------------------------------------------------------------------------- */
 
 /* A filter of three frames; the frames it hangs over count as padding. */
-static ft_ref frames(ft_maker *m, const char *name, ft_ref x, int64_t in, int64_t length, int64_t stride)
+static ft_ref frames(ft_maker *m, ft_at at, ft_ref x, int64_t in, int64_t length, int64_t stride)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_conv_shape shape = {
         .n = m->batch, .c = in, .h = 1, .w = length + 2, .k = a->hidden, .r = 1, .s = 3, .stride = stride, .groups = 1};
-    x = ft__conv(b, name, x, &shape, FT_NO_BIAS);
-    x = ft__pointwise_in_place(b, name, "add", x, ft__parameter(b, "conv.bias", a->hidden, 1));
-    return ft__pointwise(b, name, "gelu", x);
+    x = ft__conv(b, at, x, &shape, FT_NO_BIAS);
+    x = ft__pointwise_in_place(b, at, "add", x, ft__parameter(b, "conv.bias", a->hidden, 1));
+    return ft__pointwise(b, at, "gelu", x);
 }
 
 static ft_ref encode(ft_maker *m)
@@ -141,28 +141,28 @@ static ft_ref encode(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t length = a->max_source;
-    ft__block_open(b, "encoder.embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(ENCODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__input(b, m->batch * a->mel_bins, 2 * length, ft_dtype_bytes(b->stored));
-    x = frames(m, "conv1", x, a->mel_bins, 2 * length, 1);
-    x = frames(m, "conv2", x, a->hidden, 2 * length, 2);
+    x = frames(m, FT_AT(CONV1), x, a->mel_bins, 2 * length, 1);
+    x = frames(m, FT_AT(CONV2), x, a->hidden, 2 * length, 2);
     x = ft__view(b, x, m->batch * length, a->hidden, true);
     bool frozen = b->frozen; /* sinusoids: never trained */
     b->frozen = true;
-    ft_ref places = ft__aside(b, "embed.positions", "fill", FT_NONE, 1, length, 8, 1), table = FT_NONE;
-    ft_ref positions = ft__embedding(b, "embed.positions", places, length, a->hidden, &table);
+    ft_ref places = ft__aside(b, FT_AT(EMBED_POSITIONS), "fill", FT_NONE, 1, length, 8, 1), table = FT_NONE;
+    ft_ref positions = ft__embedding(b, FT_AT(EMBED_POSITIONS), places, length, a->hidden, &table);
     b->frozen = frozen;
-    x = ft__add(b, "embed.positions", x, positions);
-    x = ft__block_close(b, ft__dropout(b, "embed.dropout", x, a->embed_dropout));
-    x = across(b, ft__block_open(b, "encoder.layers", a->layers, x));
-    span own = {"attn.q_proj", "attn.k_proj", "attn.v_proj",   "attn.o_proj",
-                "attn.attend", "attn.merge",  .q_len = length, .kv_len = length};
+    x = ft__add(b, FT_AT(EMBED_POSITIONS), x, positions);
+    x = ft__block_close(b, ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout));
+    x = across(b, ft__block_open(b, FT_BLOCK(ENCODER_LAYERS), a->layers, x));
+    span own = {FT_AT(ATTN_Q_PROJ), FT_AT(ATTN_K_PROJ), FT_AT(ATTN_V_PROJ), FT_AT(ATTN_O_PROJ),
+                FT_AT(ATTN_ATTEND), FT_AT(ATTN_MERGE),  .q_len = length,    .kv_len = length};
     ft__module(b, 2);
-    ft_ref h = norm(m, "attn.norm", x);
-    x = residual(m, "attn.residual", x, attention(m, h, h, &own));
-    x = residual(m, "mlp.residual", x, feed_forward(m, norm(m, "mlp.norm", x)));
+    ft_ref h = norm(m, FT_AT(ATTN_NORM), x);
+    x = residual(m, FT_AT(ATTN_RESIDUAL), x, attention(m, h, h, &own));
+    x = residual(m, FT_AT(MLP_RESIDUAL), x, feed_forward(m, norm(m, FT_AT(MLP_NORM), x)));
     x = ft__block_close(b, x);
-    x = across(b, ft__block_open(b, "encoder.norm", 1, x));
-    return ft__block_close(b, norm(m, "encoder.norm", x));
+    x = across(b, ft__block_open(b, FT_BLOCK(ENCODER_NORM), 1, x));
+    return ft__block_close(b, norm(m, FT_AT(ENCODER_NORM), x));
 }
 
 /* -- the decoder ------------------------------------------------------------------------------- */
@@ -172,34 +172,35 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), positions = FT_NONE;
-    ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, a->hidden, table);
-    if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, "embed.scale", "mulu", x);
-    ft_ref places = ft__aside(b, "embed.positions", "copy", FT_NONE, m->batch, m->q_len, 8, 3);
-    x = ft__add(b, "embed.positions", x,
-                ft__embedding(b, "embed.positions", places, a->max_target, a->hidden, &positions));
-    ft__aside(b, "mask", "copy", FT_NONE, m->batch, m->q_len, 8, 9); /* are several texts packed into one? */
-    if (m->q_len > 1) ft__sync(b, "mask");
+    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
+    if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
+    ft_ref places = ft__aside(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, m->batch, m->q_len, 8, 3);
+    x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
+                ft__embedding(b, FT_AT(EMBED_POSITIONS), places, a->max_target, a->hidden, &positions));
+    ft__aside(b, FT_AT(MASK), "copy", FT_NONE, m->batch, m->q_len, 8, 9); /* are several texts packed into one? */
+    if (m->q_len > 1) ft__sync(b, FT_AT(MASK));
     m->mask = FT_NONE;
     if (m->work->attention == FT_EAGER)
-        m->mask = ft__aside(b, "mask", "copy", FT_NONE, m->batch * m->q_len, m->kv_len, ft_dtype_bytes(b->stored), 2);
+        m->mask = ft__aside(b, FT_AT(MASK), "copy", FT_NONE, m->batch * m->q_len, m->kv_len, ft_dtype_bytes(b->stored),
+                            2);
     ft__module(b, 2);
-    return ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+    return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
 }
 
 static ft_ref decoder_layer(ft_maker *m, ft_ref x, ft_ref source)
 {
     ft_build *b = &m->b;
-    span own = {"attn.q_proj", "attn.k_proj",     "attn.v_proj",       "attn.o_proj", "attn.attend",
-                "attn.merge",  .q_len = m->q_len, .kv_len = m->kv_len, .causal = true};
-    span cross = {"cross.q_proj", "cross.k_proj", "cross.v_proj",    "cross.o_proj",
-                  "cross.attend", "cross.merge",  .q_len = m->q_len, .kv_len = m->arch->max_source,
-                  .cross = true};
+    span own = {FT_AT(ATTN_Q_PROJ), FT_AT(ATTN_K_PROJ), FT_AT(ATTN_V_PROJ),  FT_AT(ATTN_O_PROJ), FT_AT(ATTN_ATTEND),
+                FT_AT(ATTN_MERGE),  .q_len = m->q_len,  .kv_len = m->kv_len, .causal = true};
+    span cross = {FT_AT(CROSS_Q_PROJ), FT_AT(CROSS_K_PROJ),           FT_AT(CROSS_V_PROJ),
+                  FT_AT(CROSS_O_PROJ), FT_AT(CROSS_ATTEND),           FT_AT(CROSS_MERGE),
+                  .q_len = m->q_len,   .kv_len = m->arch->max_source, .cross = true};
     ft__module(b, 2);
-    ft_ref h = norm(m, "attn.norm", x);
-    x = residual(m, "attn.residual", x, attention(m, h, h, &own));
-    h = norm(m, "cross.norm", x);
-    x = residual(m, "cross.residual", x, attention(m, h, source, &cross));
-    return residual(m, "mlp.residual", x, feed_forward(m, norm(m, "mlp.norm", x)));
+    ft_ref h = norm(m, FT_AT(ATTN_NORM), x);
+    x = residual(m, FT_AT(ATTN_RESIDUAL), x, attention(m, h, h, &own));
+    h = norm(m, FT_AT(CROSS_NORM), x);
+    x = residual(m, FT_AT(CROSS_RESIDUAL), x, attention(m, h, source, &cross));
+    return residual(m, FT_AT(MLP_RESIDUAL), x, feed_forward(m, norm(m, FT_AT(MLP_NORM), x)));
 }
 
 void ft__make_speech(ft_maker *m)
@@ -217,12 +218,12 @@ void ft__make_speech(ft_maker *m)
         ft__encoder_at_rest(m, encode, 0);
     else
         source = encode(m);
-    ft__block_open(b, "decoder.embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &table));
-    x = ft__block_open(b, "decoder.layers", a->decoder_layers, x);
+    x = ft__block_open(b, FT_BLOCK(DECODER_LAYERS), a->decoder_layers, x);
     x = ft__block_close(b, decoder_layer(m, x, source));
-    x = ft__block_open(b, "head", 1, x);
-    x = norm(m, "norm", x);
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
+    x = norm(m, FT_AT(NORM), x);
     if (a->lm_head) x = ft__part_head(m, x, a->tied ? table : FT_NONE);
     ft__answered(b, source);
     ft__block_close(b, x);

@@ -16,7 +16,7 @@ static ft_ref conv_fused(ft_maker *m, const ft_scan *s, ft_ref x)
     ft_build *b = &m->b;
     bool cached = m->work->task == FT_DECODE || m->work->task == FT_PREFILL;
     if (cached) ft__cache(b, s->batch * s->conv_width, s->kernel, ft_dtype_bytes(b->stored));
-    ft_node n = ft__node_of(FT_DO_SCAN, "mixer.conv1d");
+    ft_node n = ft__node_of(FT_DO_SCAN, FT_AT(MIXER_CONV1D));
     ft__node_in(&n, x);
     ft__node_in(&n, ft__parameter(b, "conv1d.weight", s->conv_width, s->kernel));
     if (m->arch->conv_bias) ft__node_in(&n, ft__parameter(b, "conv1d.bias", 1, s->conv_width));
@@ -34,11 +34,11 @@ static ft_ref conv_fused(ft_maker *m, const ft_scan *s, ft_ref x)
 }
 
 /* A kernel of the chunked scan. Those that multiply are batched products on the matrix units; the others move bytes. */
-static ft_ref step(ft_maker *m, const char *name, ft_op op, int64_t rows, int64_t cols, ft_dtype dtype,
-                   const ft_ref *in, int count)
+static ft_ref step(ft_maker *m, ft_at at, ft_op op, int64_t rows, int64_t cols, ft_dtype dtype, const ft_ref *in,
+                   int count)
 {
     ft_build *b = &m->b;
-    ft_node n = ft__node_of(FT_DO_SCAN, name);
+    ft_node n = ft__node_of(FT_DO_SCAN, at);
     for (int i = 0; i < count; i++) ft__node_in(&n, in[i]);
     ft_ref y = ft__node_out(b, &n, rows, cols, dtype, ft_dtype_bytes(dtype));
     n.op = op;
@@ -63,12 +63,12 @@ static ft_ref scan_fused(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft
     ft_op outer = ft__gemm_kernel(b->math, chunks * s->heads, s->head_dim, n, chunk, "nn", false);
     ft_op inner = ft__gemm_kernel(b->math, chunks * s->groups, chunk, chunk, n, "nt", false);
     ft_op seen = ft__gemm_kernel(b->math, chunks * s->heads, chunk, s->head_dim, n + (chunk + 1) / 2, "nn", false);
-    ft_ref decay = step(m, "mixer.scan.cumsum", sum, rows, s->heads, FT_FP32, (ft_ref[]){dt, a_log, bias}, 3);
-    ft_ref state = step(m, "mixer.scan.state", outer, chunks * s->inner, n, FT_FP32, (ft_ref[]){x, key, decay}, 3);
-    state = step(m, "mixer.scan.passing", walk, chunks * s->inner, n, b->stored, (ft_ref[]){state, decay}, 2);
-    ft_ref pairs = step(m, "mixer.scan.pairs", inner, rows * s->groups, chunk, FT_FP32, (ft_ref[]){query, key}, 2);
+    ft_ref decay = step(m, FT_AT(MIXER_SCAN_CUMSUM), sum, rows, s->heads, FT_FP32, (ft_ref[]){dt, a_log, bias}, 3);
+    ft_ref state = step(m, FT_AT(MIXER_SCAN_STATE), outer, chunks * s->inner, n, FT_FP32, (ft_ref[]){x, key, decay}, 3);
+    state = step(m, FT_AT(MIXER_SCAN_PASSING), walk, chunks * s->inner, n, b->stored, (ft_ref[]){state, decay}, 2);
+    ft_ref pairs = step(m, FT_AT(MIXER_SCAN_PAIRS), inner, rows * s->groups, chunk, FT_FP32, (ft_ref[]){query, key}, 2);
     /* A node hands gradients to its first four inputs; decay and query get theirs through the kernels above. */
-    return step(m, "mixer.scan.output", seen, rows, s->inner, b->stored,
+    return step(m, FT_AT(MIXER_SCAN_OUTPUT), seen, rows, s->inner, b->stored,
                 (ft_ref[]){x, pairs, state, skip, decay, query}, 6);
 }
 
@@ -79,7 +79,7 @@ static ft_ref update_fused(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, 
     ft_ref a_log = ft__parameter(b, "A_log", 1, s->heads), bias = ft__parameter(b, "dt_bias", 1, s->heads);
     ft_ref skip = ft__parameter(b, "D", 1, s->heads);
     ft_ref state = ft__cache(b, s->batch * s->inner, s->state, ft_dtype_bytes(b->stored));
-    ft_node n = ft__node_of(FT_DO_SCAN, "mixer.scan.update");
+    ft_node n = ft__node_of(FT_DO_SCAN, FT_AT(MIXER_SCAN_UPDATE));
     ft_ref in[] = {state, x, key, query, dt, a_log, bias, skip};
     for (int i = 0; i < 8; i++) ft__node_in(&n, in[i]);
     ft_ref y = ft__node_out(b, &n, s->batch, s->inner, b->stored, ft_dtype_bytes(b->stored));
@@ -100,21 +100,21 @@ static ft_ref gated_norm(ft_maker *m, const ft_scan *s, ft_ref y, ft_ref gate)
     ft_build *b = &m->b;
     if (m->fused || m->engine) {
         ft_op one = ft__row_kernel("rmsnorm", FT_FWD, ft__tensor_of(b, y)->rows, s->inner, b->stored);
-        ft_ref out = step(m, "mixer.norm", one, ft__tensor_of(b, y)->rows, s->inner, b->stored,
+        ft_ref out = step(m, FT_AT(MIXER_NORM), one, ft__tensor_of(b, y)->rows, s->inner, b->stored,
                           (ft_ref[]){y, gate, ft__parameter(b, "norm.weight", 1, s->inner)}, 3);
         if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 1.5F; /* the gate is read along */
         return out;
     }
     ft_dtype low = b->stored;
-    gate = ft__cast(b, "mixer.norm", gate, FT_FP32);
-    ft_ref h = ft__cast(b, "mixer.norm", y, FT_FP32);
-    h = ft__mul(b, "mixer.norm", h, ft__pointwise(b, "mixer.norm", "silu", gate));
-    ft_ref mean = ft__reduce(b, "mixer.norm", "mean", ft__pointwise(b, "mixer.norm", "powu", h));
-    mean = ft__pointwise(b, "mixer.norm", "rsqrt", ft__pointwise(b, "mixer.norm", "addu", mean));
-    h = ft__mul(b, "mixer.norm", h, mean);
-    h = ft__mul(b, "mixer.norm", h, ft__parameter(b, "norm.weight", 1, s->inner));
+    gate = ft__cast(b, FT_AT(MIXER_NORM), gate, FT_FP32);
+    ft_ref h = ft__cast(b, FT_AT(MIXER_NORM), y, FT_FP32);
+    h = ft__mul(b, FT_AT(MIXER_NORM), h, ft__pointwise(b, FT_AT(MIXER_NORM), "silu", gate));
+    ft_ref mean = ft__reduce(b, FT_AT(MIXER_NORM), "mean", ft__pointwise(b, FT_AT(MIXER_NORM), "powu", h));
+    mean = ft__pointwise(b, FT_AT(MIXER_NORM), "rsqrt", ft__pointwise(b, FT_AT(MIXER_NORM), "addu", mean));
+    h = ft__mul(b, FT_AT(MIXER_NORM), h, mean);
+    h = ft__mul(b, FT_AT(MIXER_NORM), h, ft__parameter(b, "norm.weight", 1, s->inner));
     ft__module(b, 1);
-    return ft__cast(b, "mixer.norm", h, low);
+    return ft__cast(b, FT_AT(MIXER_NORM), h, low);
 }
 
 /* Transposed for the convolution, which puts its border on both ends; what lies beyond the last token is cut off. */
@@ -123,7 +123,7 @@ static ft_ref conv_eager(ft_maker *m, const ft_scan *s, ft_ref x)
     ft_build *b = &m->b;
     int64_t rows = s->batch * s->conv_width, border = s->kernel - 1;
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, rows, s->kernel, b->stored, x);
-    x = ft__contiguous(b, "mixer.conv1d", ft__view(b, x, rows, s->length, true));
+    x = ft__contiguous(b, FT_AT(MIXER_CONV1D), ft__view(b, x, rows, s->length, true));
     ft_conv_shape shape = {.n = s->batch,
                            .c = s->conv_width,
                            .h = 1,
@@ -133,9 +133,9 @@ static ft_ref conv_eager(ft_maker *m, const ft_scan *s, ft_ref x)
                            .s = s->kernel,
                            .stride = 1,
                            .groups = s->conv_width};
-    ft_ref y = ft__conv(b, "mixer.conv1d", x, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
+    ft_ref y = ft__conv(b, FT_AT(MIXER_CONV1D), x, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
     y = ft__slice(b, y, rows, s->length);
-    y = ft__part_activation(m, "mixer.act", m->arch->activation, y);
+    y = ft__part_activation(m, FT_AT(MIXER_ACT), m->arch->activation, y);
     return ft__view(b, y, s->batch * s->length, s->conv_width, true);
 }
 
@@ -146,8 +146,8 @@ static ft_ref conv_once(ft_maker *m, const ft_scan *s, ft_ref x)
     int64_t rows = s->batch * s->conv_width;
     ft_ref cache = ft__cache(b, rows, s->kernel, ft_dtype_bytes(b->stored));
     ft_ref both[2] = {cache, ft__view(b, x, rows, 1, true)};
-    ft_ref line = ft__cat(b, "mixer.cache", 2, both, rows, s->kernel + 1);
-    ft__copy(b, "mixer.cache", ft__slice(b, line, rows, s->kernel), rows, s->kernel);
+    ft_ref line = ft__cat(b, FT_AT(MIXER_CACHE), 2, both, rows, s->kernel + 1);
+    ft__copy(b, FT_AT(MIXER_CACHE), ft__slice(b, line, rows, s->kernel), rows, s->kernel);
     ft_conv_shape shape = {.n = s->batch,
                            .c = s->conv_width,
                            .h = 1,
@@ -157,8 +157,8 @@ static ft_ref conv_once(ft_maker *m, const ft_scan *s, ft_ref x)
                            .s = s->kernel,
                            .stride = 1,
                            .groups = s->conv_width};
-    ft_ref y = ft__conv(b, "mixer.conv1d", line, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
-    y = ft__part_activation(m, "mixer.act", m->arch->activation, ft__slice(b, y, rows, 1));
+    ft_ref y = ft__conv(b, FT_AT(MIXER_CONV1D), line, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
+    y = ft__part_activation(m, FT_AT(MIXER_ACT), m->arch->activation, ft__slice(b, y, rows, 1));
     return ft__view(b, y, s->batch, s->conv_width, false);
 }
 
@@ -172,7 +172,7 @@ static ft_ref mixer(ft_maker *m, const ft_scan *s, ft_ref x)
     ft_ref part[3], xbc[3];
     int64_t widths[3] = {s->inner, s->conv_width, s->heads};
     int64_t inside[3] = {s->inner, s->groups * s->state, s->groups * s->state};
-    ft_ref h = ft__linear(b, "mixer.in_proj", x, s->inner + s->conv_width + s->heads,
+    ft_ref h = ft__linear(b, FT_AT(MIXER_IN_PROJ), x, s->inner + s->conv_width + s->heads,
                           a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
     ft__split(b, h, 3, widths, part);
     ft_ref conv = kernels ? conv_fused(m, s, part[1]) : one ? conv_once(m, s, part[1]) : conv_eager(m, s, part[1]);
@@ -181,7 +181,7 @@ static ft_ref mixer(ft_maker *m, const ft_scan *s, ft_ref x)
                    ft_ref) = kernels ? (one ? update_fused : scan_fused) : (one ? ft__scan_once : ft__scan_eager);
     ft_ref y = scan(m, s, xbc[0], xbc[1], xbc[2], part[2]);
     y = gated_norm(m, s, y, part[0]);
-    return ft__linear(b, "mixer.out_proj", y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+    return ft__linear(b, FT_AT(MIXER_OUT_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
 
 void ft__make_state_space(ft_maker *m)
@@ -209,17 +209,17 @@ void ft__make_state_space(ft_maker *m)
     }
     ft_dtype low = b->stored;
     ft_ref table = FT_NONE;
-    ft__block_open(b, "embed", 1, FT_NONE);
-    ft_ref x = ft__embedding(b, "embed", ft__input(b, m->batch, length, 8), a->vocab, a->hidden, &table);
-    if (a->residual_fp32) x = ft__cast(b, "residual", x, FT_FP32);
+    ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
+    ft_ref x = ft__embedding(b, FT_AT(EMBED), ft__input(b, m->batch, length, 8), a->vocab, a->hidden, &table);
+    if (a->residual_fp32) x = ft__cast(b, FT_AT(RESIDUAL), x, FT_FP32);
     x = ft__block_close(b, x);
-    x = ft__block_open(b, "layers", a->layers, x);
+    x = ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x);
     ft__module(b, 2);
-    ft_ref h = ft__part_norm(m, "norm", ft__cast(b, "norm", x, low), FT_RMSNORM, false);
-    x = ft__add(b, "residual", x, mixer(m, &s, h));
+    ft_ref h = ft__part_norm(m, FT_AT(NORM), ft__cast(b, FT_AT(NORM), x, low), FT_RMSNORM, false);
+    x = ft__add(b, FT_AT(RESIDUAL), x, mixer(m, &s, h));
     x = ft__block_close(b, x);
-    x = ft__block_open(b, "head", 1, x);
-    x = ft__part_norm(m, "norm", ft__cast(b, "norm", x, low), FT_RMSNORM, false);
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
+    x = ft__part_norm(m, FT_AT(NORM), ft__cast(b, FT_AT(NORM), x, low), FT_RMSNORM, false);
     if (a->lm_head) x = ft__part_head(m, x, a->tied ? table : FT_NONE);
     ft__block_close(b, x);
 }

@@ -8,8 +8,8 @@
 static ft_ref feed_forward(ft_maker *m, ft_ref x, bool sparse)
 {
     const ft_arch *a = m->arch;
-    if (sparse) return ft__part_experts(m, "moe", x);
-    return ft__part_mlp(m, "mlp", x, a->ffn, a->activation, a->gated, a->fused_gate_up,
+    if (sparse) return ft__part_experts(m, FT_AT(MOE), x);
+    return ft__part_mlp(m, FT_AT(MLP), x, a->ffn, a->activation, a->gated, a->fused_gate_up,
                         a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
 }
 
@@ -25,28 +25,28 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     bool pre = a->place == FT_PRE_NORM || a->place == FT_SANDWICH;
     bool after = a->place == FT_SANDWICH || a->place == FT_AFTER;
     ft__module(b, 1);
-    ft_ref h = pre ? ft__part_norm(m, "attn.norm", x, a->norm, a->norm_bias) : x;
+    ft_ref h = pre ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x;
     ft_ref y = a->kv_lora > 0 ? ft__part_latent_attention(m, h)
                               : ft__part_self_attention(m, h, kind.windowed, kind.rotated);
-    if (after) y = ft__part_norm(m, "attn.post_norm", y, a->norm, a->norm_bias);
+    if (after) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
     if (a->parallel) {
-        ft_ref h2 = a->shared_norm ? h : ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias);
+        ft_ref h2 = a->shared_norm ? h : ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias);
         ft_ref z = feed_forward(m, h2, kind.sparse);
-        y = ft__dropout(b, "attn.dropout", y, a->residual_dropout);
-        z = ft__dropout(b, "mlp.dropout", z, a->mlp_dropout);
-        return ft__add(b, "residual", ft__add(b, "residual", z, y), x);
+        y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
+        z = ft__dropout(b, FT_AT(MLP_DROPOUT), z, a->mlp_dropout);
+        return ft__add(b, FT_AT(RESIDUAL), ft__add(b, FT_AT(RESIDUAL), z, y), x);
     }
-    y = ft__dropout(b, "attn.dropout", y, a->residual_dropout);
-    if (a->scaled_branches) y = ft__pointwise(b, "attn.multiplier", "mulu", y);
-    x = ft__add(b, "attn.residual", x, y);
-    if (a->place == FT_POST_NORM) x = ft__part_norm(m, "attn.norm", x, a->norm, a->norm_bias);
-    h = pre ? ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias) : x;
+    y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
+    if (a->scaled_branches) y = ft__pointwise(b, FT_AT(ATTN_MULTIPLIER), "mulu", y);
+    x = ft__add(b, FT_AT(ATTN_RESIDUAL), x, y);
+    if (a->place == FT_POST_NORM) x = ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias);
+    h = pre ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
     y = feed_forward(m, h, kind.sparse);
-    if (after) y = ft__part_norm(m, "mlp.post_norm", y, a->norm, a->norm_bias);
-    y = ft__dropout(b, "mlp.dropout", y, a->mlp_dropout);
-    if (a->scaled_branches) y = ft__pointwise(b, "mlp.multiplier", "mulu", y);
-    x = ft__add(b, "mlp.residual", x, y);
-    return a->place == FT_POST_NORM ? ft__part_norm(m, "mlp.norm", x, a->norm, a->norm_bias) : x;
+    if (after) y = ft__part_norm(m, FT_AT(MLP_POST_NORM), y, a->norm, a->norm_bias);
+    y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
+    if (a->scaled_branches) y = ft__pointwise(b, FT_AT(MLP_MULTIPLIER), "mulu", y);
+    x = ft__add(b, FT_AT(MLP_RESIDUAL), x, y);
+    return a->place == FT_POST_NORM ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
 }
 
 /* Layer number `i`, counted behind the leading dense ones. */
@@ -64,13 +64,13 @@ static bool equal(ft_layer_kind x, ft_layer_kind y)
 }
 
 /* A pattern as runs of equal layers, for checkpoints, FSDP's units and pipelines, whose measure is the layer. */
-static ft_ref runs(ft_maker *m, ft_ref x, const char *name, int64_t from, int64_t count)
+static ft_ref runs(ft_maker *m, ft_ref x, const ft_block_info *at, int64_t from, int64_t count)
 {
     ft_build *b = &m->b;
     for (int64_t to; from < count && b->status == FT_OK; from = to) {
         ft_layer_kind kind = kind_of(m->arch, from);
         for (to = from + 1; to < count && equal(kind_of(m->arch, to), kind);) to++;
-        x = ft__block_open(b, name, to - from, x);
+        x = ft__block_open(b, at, to - from, x);
         x = ft__block_close(b, layer(m, x, kind));
     }
     return x;
@@ -108,20 +108,20 @@ static ft_ref layers(ft_maker *m, ft_ref x)
     int64_t dense = a->experts > 0 ? (a->first_dense < a->layers ? a->first_dense : a->layers) : 0;
     if (dense > 0) {
         ft_layer_kind kind = {.windowed = a->window > 0 && a->window_every == 0, .rotated = true};
-        x = ft__block_open(b, "layers.dense", dense, x);
+        x = ft__block_open(b, FT_BLOCK(LAYERS_DENSE), dense, x);
         x = ft__block_close(b, layer(m, x, kind));
     }
     int64_t rest = a->layers - dense, period = period_of(a, rest);
     bool apart = m->work->layers_apart || (b->training && ft__recomputes_layers(m->work));
     /* Not OLMo 3's, whose products read the layer's input itself: its lifetime over runs is not understood yet. */
-    if (apart && period > 1 && rest <= MOST_RUNS && a->place != FT_AFTER) return runs(m, x, "layers", 0, rest);
+    if (apart && period > 1 && rest <= MOST_RUNS && a->place != FT_AFTER) return runs(m, x, FT_BLOCK(LAYERS), 0, rest);
     int64_t whole = rest / period;
     if (whole > 0) {
-        x = ft__block_open(b, "layers", whole, x);
+        x = ft__block_open(b, FT_BLOCK(LAYERS), whole, x);
         for (int64_t i = 0; i < period && b->status == FT_OK; i++) x = layer(m, x, kind_of(a, i));
         x = ft__block_close(b, x);
     }
-    return runs(m, x, "layers.last", whole * period, rest);
+    return runs(m, x, FT_BLOCK(LAYERS_LAST), whole * period, rest);
 }
 
 /* -- the whole --------------------------------------------------------------------------------- */
@@ -133,15 +133,15 @@ static void prepare(ft_maker *m)
     bool training = b->training;
     b->training = false;
     ft_ref positions = ft__input(b, m->batch, m->q_len, 8);
-    ft_ref p = ft__pointwise(b, "positions", "addu", positions);
+    ft_ref p = ft__pointwise(b, FT_AT(POSITIONS), "addu", positions);
     if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) {
-        for (int i = 0; i < 4; i++) p = ft__pointwise(b, "mask", "addu", p);
-        ft__sync(b, "mask");
+        for (int i = 0; i < 4; i++) p = ft__pointwise(b, FT_AT(MASK), "addu", p);
+        ft__sync(b, FT_AT(MASK));
     }
     m->mask = FT_NONE;
     if (m->work->attention == FT_EAGER || m->arch->no_sdpa) {
         ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
-        m->mask = ft__pointwise(b, "mask", "addu", full);
+        m->mask = ft__pointwise(b, FT_AT(MASK), "addu", full);
     }
     b->training = training;
 }
@@ -153,7 +153,7 @@ static ft_ref returned_before(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (b->training || !a->no_sdpa || a->sinks || a->layers < 2) return FT_NONE;
-    ft_node n = ft__node_of(FT_DO_OTHER, "attn.variables");
+    ft_node n = ft__node_of(FT_DO_OTHER, FT_AT(ATTN_VARIABLES));
     ft_dtype low = b->stored;
     ft_ref out = ft__node_out(b, &n, m->batch * a->heads * m->q_len, m->kv_len, low, ft_dtype_bytes(low));
     ft__emit(b, &n);
@@ -165,35 +165,35 @@ void ft__make_transformer(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     b->conv1d = a->conv1d;
-    ft__block_open(b, "embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
-    ft_ref x = ft__embedding(b, "embed.tokens", tokens, a->vocab, width, &table);
+    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, &table);
     if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))
-        x = ft__pointwise(b, "embed.scale", "mulu", x);
+        x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
     prepare(m);
     if (a->position == FT_LEARNED_POSITION) {
         ft_ref places = ft__input(b, 1, m->q_len, 8), positions = FT_NONE;
         int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
-        ft_ref p = ft__embedding(b, "embed.positions", places, rows, a->hidden, &positions);
+        ft_ref p = ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions);
         if (a->embed_width && a->embed_width != a->hidden)
-            x = ft__linear(b, "embed.project_in", x, a->hidden, FT_NO_BIAS, FT_WHOLE);
-        x = ft__add(b, "embed.positions", x, p);
+            x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, a->hidden, FT_NO_BIAS, FT_WHOLE);
+        x = ft__add(b, FT_AT(EMBED_POSITIONS), x, p);
     }
-    if (a->embed_norm) x = ft__part_norm(m, "embed.norm", x, a->norm, a->norm_bias);
-    x = ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+    if (a->embed_norm) x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);
+    x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
     if (a->position == FT_ROTARY)
         ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
     ft__module(b, 2);
     ft_ref before = returned_before(m);
     x = ft__block_close(b, x);
     x = layers(m, x);
-    x = ft__block_open(b, "head", 1, x);
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;
-    if (a->final_norm) x = ft__part_norm(m, "norm", x, a->norm, a->norm_bias);
+    if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
     if (a->embed_width && a->embed_width != a->hidden)
-        x = ft__linear(b, "head.project_out", x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
+        x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
     x = ft__part_head(m, x, a->tied ? table : FT_NONE);
     ft__block_close(b, x);
 }

@@ -22,16 +22,16 @@ bool ft__vision_task(ft_maker *m)
     return false;
 }
 
-ft_ref ft__vision_conv(ft_maker *m, const char *name, ft_ref x, const ft_conv_shape *s, ft_bias bias)
+ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *s, ft_bias bias)
 {
     ft_build *b = &m->b;
-    ft_ref y = ft__conv(b, name, x, s, FT_NO_BIAS);
+    ft_ref y = ft__conv(b, at, x, s, FT_NO_BIAS);
     ft_tensor t = *ft__tensor_of(b, y);
     if (b->channels_last) y = ft__view(b, y, t.rows / s->k * t.cols, s->k, false);
     if (bias == FT_NO_BIAS) return y;
     /* cuDNN's convolution adds none; PyTorch does so afterwards. */
     ft_ref offset = b->channels_last ? ft__parameter(b, "conv.bias", 1, s->k) : ft__parameter(b, "conv.bias", s->k, 1);
-    return ft__pointwise_in_place(b, name, "add", y, ft__cast(b, name, offset, t.dtype));
+    return ft__pointwise_in_place(b, at, "add", y, ft__cast(b, at, offset, t.dtype));
 }
 
 /* The last kernel reads across the order in memory: it costs what a transposition does. */
@@ -41,17 +41,17 @@ static void across(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype)
     b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, rows, cols, dtype);
 }
 
-ft_ref ft__vision_norm(ft_maker *m, const char *name, ft_ref x, bool affine)
+ft_ref ft__vision_norm(ft_maker *m, ft_at at, ft_ref x, bool affine)
 {
     ft_build *b = &m->b;
     ft_tensor t = *ft__tensor_of(b, x);
     if (t.strided) {
-        ft__aside(b, name, "copy", x, t.rows, t.cols, t.element_bytes, 1);
+        ft__aside(b, at, "copy", x, t.rows, t.cols, t.element_bytes, 1);
         across(b, t.rows, t.cols, t.dtype);
     }
-    if (affine) return ft__part_norm(m, name, x, FT_LAYERNORM, true);
+    if (affine) return ft__part_norm(m, at, x, FT_LAYERNORM, true);
     ft__module(b, 1);
-    return ft__row(b, name, "layernorm", x);
+    return ft__row(b, at, "layernorm", x);
 }
 
 int64_t ft__vision_token_count(const ft_arch *a)
@@ -76,11 +76,11 @@ ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias)
                        .s = a->patch,
                        .stride = a->patch,
                        .groups = 1};
-    ft_ref x = ft__vision_conv(m, "patch_embed", pixels, &s, bias);
+    ft_ref x = ft__vision_conv(m, FT_AT(PATCH_EMBED), pixels, &s, bias);
     x = ft__view(b, x, m->batch * (tokens - 1), hidden, !b->channels_last); /* flatten(2).transpose(1, 2) */
     ft_ref parts[2] = {ft__expand(b, class_token, m->batch, hidden), x};
     bool turned = ft__tensor_of(b, x)->strided;
-    x = ft__cat(b, "class_token", 2, parts, m->batch * tokens, hidden);
+    x = ft__cat(b, FT_AT(CLASS_TOKEN), 2, parts, m->batch * tokens, hidden);
     if (turned) across(b, m->batch * tokens, hidden, ft__tensor_of(b, x)->dtype);
     return x;
 }
@@ -92,10 +92,10 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     int64_t dim = t->hidden / t->heads;
     ft_bias bias = t->qkv_bias ? FT_BIAS : FT_NO_BIAS;
     ft__module(b, 4); /* layer, attention, output, mlp */
-    ft_ref h = ft__part_norm(m, "attn.norm", x, FT_LAYERNORM, true);
-    ft_ref q = ft__linear(b, "attn.q_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
-    ft_ref k = ft__linear(b, "attn.k_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
-    ft_ref v = ft__linear(b, "attn.v_proj", h, t->hidden, bias, FT_CUT_COLUMNS);
+    ft_ref h = ft__part_norm(m, FT_AT(ATTN_NORM), x, FT_LAYERNORM, true);
+    ft_ref q = ft__linear(b, FT_AT(ATTN_Q_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
+    ft_ref k = ft__linear(b, FT_AT(ATTN_K_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
+    ft_ref v = ft__linear(b, FT_AT(ATTN_V_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
     ft_scores scores = {
         .shape = {.batch = m->batch,
                   .heads = t->heads,
@@ -109,22 +109,22 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
         .scale = true,
         .softmax_fp32 = a->softmax_fp32,
     };
-    h = ft__part_attend(m, "attn.core", q, k, v, &scores);
-    h = ft__linear(b, "attn.o_proj", h, t->hidden, FT_BIAS, FT_CUT_ROWS);
-    h = ft__dropout(b, "attn.dropout", h, t->residual_dropout);
-    x = ft__add(b, "attn.residual", h, x);
-    h = ft__part_norm(m, "mlp.norm", x, FT_LAYERNORM, true);
-    h = ft__linear(b, "mlp.fc1", h, t->ffn, FT_BIAS, FT_CUT_COLUMNS);
-    h = ft__part_activation(m, "mlp.act", a->activation, h);
-    h = ft__linear(b, "mlp.fc2", h, t->hidden, FT_BIAS, FT_CUT_ROWS);
-    h = ft__dropout(b, "mlp.dropout", h, t->residual_dropout);
-    return ft__add(b, "mlp.residual", h, x);
+    h = ft__part_attend(m, FT_AT(ATTN_CORE), q, k, v, &scores);
+    h = ft__linear(b, FT_AT(ATTN_O_PROJ), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
+    h = ft__dropout(b, FT_AT(ATTN_DROPOUT), h, t->residual_dropout);
+    x = ft__add(b, FT_AT(ATTN_RESIDUAL), h, x);
+    h = ft__part_norm(m, FT_AT(MLP_NORM), x, FT_LAYERNORM, true);
+    h = ft__linear(b, FT_AT(MLP_FC1), h, t->ffn, FT_BIAS, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+    h = ft__linear(b, FT_AT(MLP_FC2), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
+    h = ft__dropout(b, FT_AT(MLP_DROPOUT), h, t->residual_dropout);
+    return ft__add(b, FT_AT(MLP_RESIDUAL), h, x);
 }
 
 ft_ref ft__vision_classify(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     if (m->arch->labels < 1) return x;
-    x = ft__linear(b, "classifier", x, m->arch->labels, FT_BIAS, FT_WHOLE);
-    return b->training ? ft__loss(b, "loss", x, false) : x;
+    x = ft__linear(b, FT_AT(CLASSIFIER), x, m->arch->labels, FT_BIAS, FT_WHOLE);
+    return b->training ? ft__loss(b, FT_AT(LOSS), x, false) : x;
 }

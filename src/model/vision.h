@@ -10,11 +10,11 @@ bool ft__vision_task(ft_maker *m);
 
 /* A convolution and, where it has one, its bias: a kernel of its own, in place. Result [n * k, pixels], or
  * [n * pixels, k] when the builder's images are NHWC. */
-ft_ref ft__vision_conv(ft_maker *m, const char *name, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
+ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
 
 /* Layer norm over channels. A picture whose channels do not lie next to each other is copied into order first, and the
  * copy dropped afterwards. `affine`: with weights of its own. */
-ft_ref ft__vision_norm(ft_maker *m, const char *name, ft_ref x, bool affine);
+ft_ref ft__vision_norm(ft_maker *m, ft_at at, ft_ref x, bool affine);
 
 /* The picture cut into patches by one convolution, one class token in front: [batch * tokens, hidden]. */
 ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias);

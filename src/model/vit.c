@@ -9,20 +9,20 @@ static ft_ref embed(ft_maker *m)
     const ft_arch *a = m->arch;
     ft_ref position = ft__parameter(b, "position_embeddings", ft__vision_token_count(a), a->hidden);
     ft_ref x = ft__vision_tokens(m, a->hidden, FT_BIAS);
-    x = ft__add(b, "position", x, position);
-    return ft__dropout(b, "embed.dropout", x, a->embed_dropout);
+    x = ft__add(b, FT_AT(POSITION), x, position);
+    return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
 }
 
 static ft_ref head(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    x = ft__part_norm(m, "norm", x, FT_LAYERNORM, true);
+    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
     if (a->labels < 1 && !a->pooler) return x;
     x = ft__slice(b, x, m->batch, a->hidden); /* the class token */
     if (a->pooler) {
-        x = ft__linear(b, "pooler", x, a->hidden, FT_BIAS, FT_WHOLE);
-        x = ft__pointwise(b, "pooler.act", "tanh", x);
+        x = ft__linear(b, FT_AT(POOLER), x, a->hidden, FT_BIAS, FT_WHOLE);
+        x = ft__pointwise(b, FT_AT(POOLER_ACT), "tanh", x);
     }
     return ft__vision_classify(m, x);
 }
@@ -39,10 +39,10 @@ void ft__make_vit(ft_maker *m)
                       .qkv_bias = a->qkv_bias,
                       .attention_dropout = a->attention_dropout,
                       .residual_dropout = a->residual_dropout};
-    ft__block_open(b, "embed", 1, FT_NONE);
+    ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m));
-    x = ft__block_open(b, "layers", a->layers, x);
+    x = ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x);
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
-    x = ft__block_open(b, "head", 1, x);
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     ft__block_close(b, head(m, x));
 }

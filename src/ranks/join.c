@@ -5,7 +5,6 @@
  * experts (shared ones among them: fine_grained_callables.py), what comes back, and those of the two passes stand side
  * by side as pipeline.c has them. Its layers are alike, so that the parts of a chunk are those of its stage. */
 #include <math.h>
-#include <string.h>
 
 #include "ranks/lanes.h"
 #include "ranks/ranks.h"
@@ -13,12 +12,18 @@
 /* Experts' kernels, shared ones' too; routing is before them, the residual behind. */
 static bool of_experts(const ft_node *n)
 {
-    static const char *const outside[] = {"moe.router", "moe.topk", "moe.map",      "moe.sort",
-                                          "mlp.norm",   "mlp.post", "mlp.residual", "mlp.dropout"};
-    if (!n->name || (strncmp(n->name, "moe.", 4) && strncmp(n->name, "mlp.", 4))) return false;
-    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-        if (!strncmp(n->name, outside[i], strlen(outside[i]))) return false;
-    return true;
+    switch (ft__node_site(n)) {
+    case FT_SITE_MOE_ROUTER:
+    case FT_SITE_MOE_ROUTER_GROUPS:
+    case FT_SITE_MOE_TOPK:
+    case FT_SITE_MOE_MAP:
+    case FT_SITE_MOE_SORT:
+    case FT_SITE_MLP_NORM:
+    case FT_SITE_MLP_POST_NORM:
+    case FT_SITE_MLP_RESIDUAL:
+    case FT_SITE_MLP_DROPOUT: return false;
+    default: return ft__node_within(n, FT_SITE_MOE) || ft__node_within(n, FT_SITE_MLP);
+    }
 }
 
 static bool exchanges(const ft_lanes *l, int32_t i)
@@ -41,7 +46,7 @@ ft_pipe_parts ft__ranks_parts(const ft_lanes *l, ft_phase phase, double quiet_ms
                 continue;
             }
             sparse = true;
-            bool back = !strcmp(n->name, "moe.combine");
+            bool back = ft__node_site(n) == FT_SITE_MOE_COMBINE;
             *(back == (phase == FT_BACKWARD) ? &p.first : &p.second) += l->comm[i] * (double)n->count * repeat;
         }
         p.alone += sparse ? 0 : attention + experts;

@@ -66,10 +66,7 @@ static ft_ref parameter(const ft_graph *g, ft_ref x)
 
 static bool large(const ft_graph *g, ft_ref x) { return ft__tensor_numel(&g->tensors[x]) >= persistent; }
 
-static bool same_module(const ft_node *a, const ft_node *b)
-{
-    return a->phase == b->phase && !strcmp(a->name, b->name);
-}
+static bool same_module(const ft_node *a, const ft_node *b) { return a->phase == b->phase && a->at == b->at; }
 
 /* The last node of a row of nodes that are one module. */
 static int32_t module_end(const ft_graph *g, const ft_block *b, int32_t i)

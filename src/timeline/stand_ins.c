@@ -21,7 +21,7 @@ static ft_ref weight_of(const ft_graph *g, const ft_node *n)
     return w >= 0 && g->tensors[w].role == FT_PARAMETER && g->tensors[w].trained ? w : FT_NONE;
 }
 
-/* Modules of other names or shapes than all before; another layer's are the same. */
+/* Modules at other sites or of other shapes than all before; another layer's are the same. */
 typedef struct modules {
     const ft_graph *g;
     int32_t nodes[64]; /* a model has a dozen */
@@ -35,8 +35,7 @@ static bool is_new(modules *m, int32_t node)
     for (int i = 0; i < m->count; i++) {
         const ft_node *other = &m->g->nodes[m->nodes[i]];
         const ft_tensor *its = &m->g->tensors[weight_of(m->g, other)];
-        if (its->rows == t->rows && its->cols == t->cols && n->name && other->name && !strcmp(n->name, other->name))
-            return false;
+        if (its->rows == t->rows && its->cols == t->cols && n->at && n->at == other->at) return false;
     }
     if (m->count < 64) m->nodes[m->count++] = node;
     return true;

@@ -46,6 +46,7 @@ static ft_graph *small_graph(ft_arena *arena)
     ft_graph *g = ft__graph_new(arena, FT_BF16);
     assert_non_null(g);
     ft_block b = {.name = "layers",
+                  .kind = FT_BLOCK_LAYERS,
                   .phase = FT_FORWARD,
                   .repeat = 1,
                   .carry_in = FT_NONE,

@@ -14,6 +14,7 @@
 #include "graph/pointwise.h"
 #include "import/config/config.h"
 #include "model/workload.h"
+#include "named_site.h"
 
 /* -- whole models ------------------------------------------------------------------------------ */
 
@@ -161,9 +162,9 @@ static bench open_bench(ft_error *err)
     bench t = {.arena = ft__arena_new(0)};
     t.g = ft__graph_new(t.arena, FT_BF16);
     t.b = ft__build_begin(t.g, FT_BF16, false, true, err);
-    ft__block_open(&t.b, "test", 1, FT_NONE);
+    ft__block_open(&t.b, &(const ft_block_info){.name = "test"}, 1, FT_NONE);
     ft_ref table = FT_NONE, indices = ft__input(&t.b, 1, ROWS, 8);
-    t.x = ft__embedding(&t.b, "x", indices, 100, COLS, &table);
+    t.x = ft__embedding(&t.b, named_site(t.g, "x"), indices, 100, COLS, &table);
     return t;
 }
 
@@ -192,9 +193,11 @@ static void a_product_has_two_gradients_and_its_bias_a_sum(void **state)
     ft_error err = {0};
     (void)state;
     bench t = open_bench(&err);
-    assert_string_equal("linear linear", undone(&t, ft__linear(&t.b, "y", t.x, 48, FT_NO_BIAS, FT_WHOLE)));
+    assert_string_equal("linear linear",
+                        undone(&t, ft__linear(&t.b, named_site(t.g, "y"), t.x, 48, FT_NO_BIAS, FT_WHOLE)));
     t = open_bench(&err);
-    assert_string_equal("linear linear sum_cols", undone(&t, ft__linear(&t.b, "y", t.x, 48, FT_BIAS, FT_WHOLE)));
+    assert_string_equal("linear linear sum_cols",
+                        undone(&t, ft__linear(&t.b, named_site(t.g, "y"), t.x, 48, FT_BIAS, FT_WHOLE)));
 }
 
 static void pointwise_operators_follow_the_formulas(void **state)
@@ -215,7 +218,7 @@ static void pointwise_operators_follow_the_formulas(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         bench t = open_bench(&err);
-        assert_string_equal(rules[i].back, undone(&t, ft__pointwise(&t.b, "y", rules[i].op, t.x)));
+        assert_string_equal(rules[i].back, undone(&t, ft__pointwise(&t.b, named_site(t.g, "y"), rules[i].op, t.x)));
     }
 }
 
@@ -224,8 +227,9 @@ static void a_tensor_with_two_readers_adds_up(void **state)
     ft_error err = {0};
     (void)state;
     bench t = open_bench(&err);
-    ft_ref a = ft__pointwise(&t.b, "a", "gelu", t.x), b = ft__pointwise(&t.b, "b", "silu", t.x);
-    assert_string_equal("silu_backward gelu_backward add", undone(&t, ft__add(&t.b, "y", a, b)));
+    ft_ref a = ft__pointwise(&t.b, named_site(t.g, "a"), "gelu", t.x),
+           b = ft__pointwise(&t.b, named_site(t.g, "b"), "silu", t.x);
+    assert_string_equal("silu_backward gelu_backward add", undone(&t, ft__add(&t.b, named_site(t.g, "y"), a, b)));
 }
 
 static void a_slice_is_put_into_zeros_and_a_split_is_joined(void **state)
@@ -238,7 +242,7 @@ static void a_slice_is_put_into_zeros_and_a_split_is_joined(void **state)
     assert_string_equal("fill copy", undone(&t, ft__slice(&t.b, t.x, ROWS, COLS / 2)));
     t = open_bench(&err);
     ft__split(&t.b, t.x, 2, half, part);
-    assert_string_equal("mul mul cat_halves", undone(&t, ft__mul(&t.b, "y", part[0], part[1])));
+    assert_string_equal("mul mul cat_halves", undone(&t, ft__mul(&t.b, named_site(t.g, "y"), part[0], part[1])));
 }
 
 static void masking_in_place_flows_through(void **state)
@@ -246,8 +250,9 @@ static void masking_in_place_flows_through(void **state)
     ft_error err = {0};
     (void)state;
     bench t = open_bench(&err);
-    ft_ref mask = ft__input(&t.b, ROWS, 1, 1), copy = ft__copy(&t.b, "y", t.x, ROWS, COLS);
-    assert_string_equal("copy masked_fill", undone(&t, ft__pointwise_in_place(&t.b, "y", "masked_fill", copy, mask)));
+    ft_ref mask = ft__input(&t.b, ROWS, 1, 1), copy = ft__copy(&t.b, named_site(t.g, "y"), t.x, ROWS, COLS);
+    assert_string_equal("copy masked_fill",
+                        undone(&t, ft__pointwise_in_place(&t.b, named_site(t.g, "y"), "masked_fill", copy, mask)));
 }
 
 static void rows_that_were_picked_go_back_by_index(void **state)
@@ -255,7 +260,7 @@ static void rows_that_were_picked_go_back_by_index(void **state)
     ft_error err = {0};
     (void)state;
     bench t = open_bench(&err);
-    ft_ref picked = ft__gather(&t.b, "y", t.x, 2 * ROWS);
+    ft_ref picked = ft__gather(&t.b, named_site(t.g, "y"), t.x, 2 * ROWS);
     assert_string_equal("fill sort index_put", undone(&t, picked));
 }
 
@@ -265,7 +270,7 @@ static void a_broadcast_operand_gets_a_sum(void **state)
     (void)state;
     bench t = open_bench(&err);
     ft_ref weight = ft__parameter(&t.b, "w", 1, COLS);
-    assert_string_equal("mul mul sum_cols", undone(&t, ft__mul(&t.b, "y", t.x, weight)));
+    assert_string_equal("mul mul sum_cols", undone(&t, ft__mul(&t.b, named_site(t.g, "y"), t.x, weight)));
 }
 
 static void formats_come_back_as_they_went(void **state)
@@ -273,8 +278,8 @@ static void formats_come_back_as_they_went(void **state)
     ft_error err = {0};
     (void)state;
     bench t = open_bench(&err);
-    ft_ref wide = ft__cast(&t.b, "y", t.x, FT_FP32);
-    assert_string_equal("gelu_backward cast_bf16", undone(&t, ft__pointwise(&t.b, "y", "gelu", wide)));
+    ft_ref wide = ft__cast(&t.b, named_site(t.g, "y"), t.x, FT_FP32);
+    assert_string_equal("gelu_backward cast_bf16", undone(&t, ft__pointwise(&t.b, named_site(t.g, "y"), "gelu", wide)));
 }
 
 static void every_rule_names_kernels_and_operands_that_exist(void **state)

@@ -11,6 +11,7 @@
 #include "failing_alloc.h"
 #include "graph/build.h"
 #include "graph/emit.h"
+#include "named_site.h"
 
 enum { ROWS = 4096, COLS = 1024 };
 static const double unit = (double)ROWS * COLS * 2; /* one pass over a bf16 activation */
@@ -42,7 +43,11 @@ static int stop(void **state)
     return 0;
 }
 
-static ft_ref open_once(bench *t, const char *name) { return ft__block_open(&t->b, name, 1, FT_NONE); }
+static ft_ref open_once(bench *t, const char *name)
+{
+    const ft_block_info info = ft__import_block(t->g, name);
+    return ft__block_open(&t->b, &info, 1, FT_NONE);
+}
 
 static ft_ref input(bench *t) { return ft__input(&t->b, ROWS, COLS, 2); }
 
@@ -138,8 +143,8 @@ static void two_cosines_cost_one(void **state)
 {
     bench *t = *state;
     open_once(t, "chain");
-    ft_ref x = input(t), once = ft__pointwise(&t->b, "first", "cos", x);
-    ft_ref twice = ft__pointwise(&t->b, "second", "cos", once);
+    ft_ref x = input(t), once = ft__pointwise(&t->b, named_site(t->g, "first"), "cos", x);
+    ft_ref twice = ft__pointwise(&t->b, named_site(t->g, "second"), "cos", once);
     ft__block_close(&t->b, twice);
     assert_float_equal(traffic(t->g), 4 * unit, 1);
     fuse(t);
@@ -159,8 +164,8 @@ static void what_is_read_twice_is_loaded_once(void **state)
 {
     bench *t = *state;
     open_once(t, "chain");
-    ft_ref x = input(t), y = ft__mul(&t->b, "square", x, x);
-    y = ft__add(&t->b, "sum", y, x);
+    ft_ref x = input(t), y = ft__mul(&t->b, named_site(t->g, "square"), x, x);
+    y = ft__add(&t->b, named_site(t->g, "sum"), y, x);
     ft__block_close(&t->b, y);
     fuse(t);
     assert_float_equal(traffic(t->g), 2 * unit, 1);
@@ -171,9 +176,11 @@ static void two_results_of_one_input_share_a_kernel(void **state)
     bench *t = *state;
     open_once(t, "chain");
     ft_ref x = input(t);
-    ft_ref a = ft__linear(&t->b, "left", ft__pointwise(&t->b, "a", "cos", x), 64, FT_NO_BIAS, FT_WHOLE);
-    ft_ref c = ft__linear(&t->b, "right", ft__pointwise(&t->b, "b", "sin", x), 64, FT_NO_BIAS, FT_WHOLE);
-    ft__block_close(&t->b, ft__add(&t->b, "out", a, c));
+    ft_ref a = ft__linear(&t->b, named_site(t->g, "left"), ft__pointwise(&t->b, named_site(t->g, "a"), "cos", x), 64,
+                          FT_NO_BIAS, FT_WHOLE);
+    ft_ref c = ft__linear(&t->b, named_site(t->g, "right"), ft__pointwise(&t->b, named_site(t->g, "b"), "sin", x), 64,
+                          FT_NO_BIAS, FT_WHOLE);
+    ft__block_close(&t->b, ft__add(&t->b, named_site(t->g, "out"), a, c));
     fuse(t);
     assert_int_equal(launches(t->g), 4);
     assert_float_equal(ft__op_bytes(&fused(t->g, 0)->op), 3 * unit, 1); /* one read, two writes */
@@ -184,10 +191,11 @@ static void a_kernel_waits_for_its_second_operand(void **state)
 {
     bench *t = *state;
     open_once(t, "mlp");
-    ft_ref x = input(t), gate = ft__linear(&t->b, "gate", x, COLS, FT_NO_BIAS, FT_WHOLE);
-    ft_ref act = ft__pointwise(&t->b, "act", "silu", gate);
-    ft_ref up = ft__linear(&t->b, "up", x, COLS, FT_NO_BIAS, FT_WHOLE), h = ft__mul(&t->b, "act", act, up);
-    ft__block_close(&t->b, ft__linear(&t->b, "down", h, COLS, FT_NO_BIAS, FT_WHOLE));
+    ft_ref x = input(t), gate = ft__linear(&t->b, named_site(t->g, "gate"), x, COLS, FT_NO_BIAS, FT_WHOLE);
+    ft_ref act = ft__pointwise(&t->b, named_site(t->g, "act"), "silu", gate);
+    ft_ref up = ft__linear(&t->b, named_site(t->g, "up"), x, COLS, FT_NO_BIAS, FT_WHOLE),
+           h = ft__mul(&t->b, named_site(t->g, "act"), act, up);
+    ft__block_close(&t->b, ft__linear(&t->b, named_site(t->g, "down"), h, COLS, FT_NO_BIAS, FT_WHOLE));
     fuse(t);
     assert_int_equal(t->g->node_count, 4);
     assert_string_equal(t->g->nodes[1].name, "up");
@@ -200,9 +208,9 @@ static void no_kernel_stands_before_what_it_reads(void **state)
 {
     bench *t = *state;
     open_once(t, "chain");
-    ft_ref x = input(t), y = ft__pointwise(&t->b, "a", "cos", x);
-    ft_ref z = ft__linear(&t->b, "product", y, COLS, FT_NO_BIAS, FT_WHOLE);
-    ft__block_close(&t->b, ft__add(&t->b, "residual", z, y));
+    ft_ref x = input(t), y = ft__pointwise(&t->b, named_site(t->g, "a"), "cos", x);
+    ft_ref z = ft__linear(&t->b, named_site(t->g, "product"), y, COLS, FT_NO_BIAS, FT_WHOLE);
+    ft__block_close(&t->b, ft__add(&t->b, named_site(t->g, "residual"), z, y));
     fuse(t);
     assert_int_equal(t->g->node_count, 3);
     assert_true(makes(t->g, &t->g->nodes[0], y));
@@ -216,10 +224,12 @@ static void rotary_halves_are_one_kernel(void **state)
     open_once(t, "rotary");
     ft_build *b = &t->b;
     ft_ref x = input(t), cos = ft__input(b, 64, COLS, 2), sin = ft__input(b, 64, COLS, 2);
-    ft_ref straight = ft__mul(b, "rotary", x, cos), first = ft__slice(b, x, ROWS, COLS / 2);
-    ft_ref second = ft__pointwise(b, "rotary", "neg", ft__slice(b, x, ROWS, COLS / 2)), both[2] = {second, first};
-    ft_ref turned = ft__mul(b, "rotary", ft__cat(b, "rotary", 2, both, ROWS, COLS), sin);
-    ft__block_close(b, ft__add(b, "rotary", straight, turned));
+    ft_ref straight = ft__mul(b, named_site(b->g, "rotary"), x, cos), first = ft__slice(b, x, ROWS, COLS / 2);
+    ft_ref second = ft__pointwise(b, named_site(b->g, "rotary"), "neg", ft__slice(b, x, ROWS, COLS / 2)),
+           both[2] = {second, first};
+    ft_ref turned = ft__mul(b, named_site(b->g, "rotary"), ft__cat(b, named_site(b->g, "rotary"), 2, both, ROWS, COLS),
+                            sin);
+    ft__block_close(b, ft__add(b, named_site(b->g, "rotary"), straight, turned));
     fuse(t);
     assert_int_equal(launches(t->g), 1);
     assert_float_equal(traffic(t->g), 2 * unit + 2 * 64 * COLS * 2, 1);
@@ -229,20 +239,23 @@ static void rotary_halves_are_one_kernel(void **state)
 
 static ft_ref written_out_norm(ft_build *b, ft_ref x)
 {
-    ft_ref weight = ft__parameter(b, "norm.weight", 1, COLS), wide = ft__cast(b, "norm", x, FT_FP32);
-    ft_ref mean = ft__reduce(b, "norm", "mean", ft__pointwise(b, "norm", "powu", wide));
-    ft_ref scale = ft__pointwise(b, "norm", "rsqrt", ft__pointwise(b, "norm", "addu", mean));
-    ft_ref y = ft__cast(b, "norm", ft__mul(b, "norm", wide, scale), FT_BF16);
-    return ft__mul(b, "norm", y, weight);
+    ft_ref weight = ft__parameter(b, "norm.weight", 1, COLS), wide = ft__cast(b, named_site(b->g, "norm"), x, FT_FP32);
+    ft_ref mean = ft__reduce(b, named_site(b->g, "norm"), "mean",
+                             ft__pointwise(b, named_site(b->g, "norm"), "powu", wide));
+    ft_ref scale = ft__pointwise(b, named_site(b->g, "norm"), "rsqrt",
+                                 ft__pointwise(b, named_site(b->g, "norm"), "addu", mean));
+    ft_ref y = ft__cast(b, named_site(b->g, "norm"), ft__mul(b, named_site(b->g, "norm"), wide, scale), FT_BF16);
+    return ft__mul(b, named_site(b->g, "norm"), y, weight);
 }
 
 static void eight_kernels_of_a_norm_become_one(void **state)
 {
     bench *t = *state;
     open_once(t, "norm");
-    ft_ref x = input(t), sum = ft__add(&t->b, "residual", x, input(t)), y = written_out_norm(&t->b, sum);
-    y = ft__linear(&t->b, "product", y, COLS, FT_NO_BIAS, FT_WHOLE);
-    ft__block_close(&t->b, ft__add(&t->b, "residual", sum, y));
+    ft_ref x = input(t), sum = ft__add(&t->b, named_site(t->g, "residual"), x, input(t)),
+           y = written_out_norm(&t->b, sum);
+    y = ft__linear(&t->b, named_site(t->g, "product"), y, COLS, FT_NO_BIAS, FT_WHOLE);
+    ft__block_close(&t->b, ft__add(&t->b, named_site(t->g, "residual"), sum, y));
     assert_int_equal(launches(t->g), 1 + 8 + 1 + 1);
     fuse(t);
     assert_int_equal(launches(t->g), 3);
@@ -257,8 +270,9 @@ static void softmax_takes_scale_and_mask_along(void **state)
     bench *t = *state;
     open_once(t, "scores");
     ft_ref x = input(t), mask = ft__input(&t->b, 64, COLS, 2);
-    ft_ref y = ft__add(&t->b, "mask", ft__pointwise(&t->b, "scale", "mulu", x), mask);
-    ft__block_close(&t->b, ft__softmax(&t->b, "softmax", y, true));
+    ft_ref y = ft__add(&t->b, named_site(t->g, "mask"), ft__pointwise(&t->b, named_site(t->g, "scale"), "mulu", x),
+                       mask);
+    ft__block_close(&t->b, ft__softmax(&t->b, named_site(t->g, "softmax"), y, true));
     assert_true(launches(t->g) >= 4);
     fuse(t);
     assert_int_equal(launches(t->g), 1);
@@ -270,8 +284,8 @@ static void norms_of_different_rows_stay_apart(void **state)
 {
     bench *t = *state;
     open_once(t, "norms");
-    ft_ref y = ft__row(&t->b, "whole", "softmax", input(t));
-    y = ft__row(&t->b, "heads", "softmax", ft__view(&t->b, y, ROWS * 16, COLS / 16, false));
+    ft_ref y = ft__row(&t->b, named_site(t->g, "whole"), "softmax", input(t));
+    y = ft__row(&t->b, named_site(t->g, "heads"), "softmax", ft__view(&t->b, y, ROWS * 16, COLS / 16, false));
     ft__block_close(&t->b, y);
     fuse(t);
     assert_int_equal(launches(t->g), 2);
@@ -282,9 +296,10 @@ static void slices_of_a_norm_are_read_from_memory(void **state)
 {
     bench *t = *state;
     open_once(t, "norm");
-    ft_ref y = ft__row(&t->b, "norm", "softmax", input(t)), half = ft__slice(&t->b, y, ROWS, COLS / 2);
-    ft_ref both[2] = {ft__pointwise(&t->b, "turn", "neg", half), ft__slice(&t->b, y, ROWS, COLS / 2)};
-    ft__block_close(&t->b, ft__cat(&t->b, "turn", 2, both, ROWS, COLS));
+    ft_ref y = ft__row(&t->b, named_site(t->g, "norm"), "softmax", input(t)),
+           half = ft__slice(&t->b, y, ROWS, COLS / 2);
+    ft_ref both[2] = {ft__pointwise(&t->b, named_site(t->g, "turn"), "neg", half), ft__slice(&t->b, y, ROWS, COLS / 2)};
+    ft__block_close(&t->b, ft__cat(&t->b, named_site(t->g, "turn"), 2, both, ROWS, COLS));
     fuse(t);
     assert_int_equal(launches(t->g), 2);
     assert_true(anyone(t->g, makes, y));
@@ -295,12 +310,12 @@ static void sums_of_a_handful_are_written_out(void **state)
 {
     bench *t = *state;
     open_once(t, "keys");
-    ft_node n = ft__node_of(FT_DO_ROW, "repeat_kv");
-    ft__node_in(&n, ft__linear(&t->b, "gradient", input(t), COLS, FT_NO_BIAS, FT_WHOLE));
+    ft_node n = ft__node_of(FT_DO_ROW, named_site(t->g, "repeat_kv"));
+    ft__node_in(&n, ft__linear(&t->b, named_site(t->g, "gradient"), input(t), COLS, FT_NO_BIAS, FT_WHOLE));
     ft_ref sum = ft__node_out(&t->b, &n, ROWS / 4, COLS, FT_BF16, 2);
     n.op = ft__row_kernel("sum_cols", FT_FWD, 4, (int64_t)ROWS / 4 * COLS, FT_BF16);
     ft__emit(&t->b, &n);
-    ft__block_close(&t->b, ft__pointwise(&t->b, "rotary", "neg", sum));
+    ft__block_close(&t->b, ft__pointwise(&t->b, named_site(t->g, "rotary"), "neg", sum));
     fuse(t);
     assert_int_equal(launches(t->g), 2);
     assert_float_equal(ft__op_bytes(&fused(t->g, 0)->op), 1.25 * unit, 1);
@@ -315,12 +330,12 @@ static void layers_are_sewn_together(void **state)
     bench *t = *state;
     ft_build *b = &t->b;
     open_once(t, "embed");
-    ft_ref x = ft__block_close(b, ft__pointwise(b, "embed", "mulu", input(t)));
-    x = ft__block_open(b, "layers", 12, x);
-    ft_ref y = ft__layernorm(b, "norm", x, FT_BIAS);
-    y = ft__linear(b, "product", y, COLS, FT_NO_BIAS, FT_WHOLE);
-    ft_ref out = ft__block_close(b, ft__add(b, "residual", x, y));
-    ft__block_open(b, "head", 1, out);
+    ft_ref x = ft__block_close(b, ft__pointwise(b, named_site(b->g, "embed"), "mulu", input(t)));
+    x = ft__block_open(b, FT_BLOCK(LAYERS), 12, x);
+    ft_ref y = ft__layernorm(b, named_site(b->g, "norm"), x, FT_BIAS);
+    y = ft__linear(b, named_site(b->g, "product"), y, COLS, FT_NO_BIAS, FT_WHOLE);
+    ft_ref out = ft__block_close(b, ft__add(b, named_site(b->g, "residual"), x, y));
+    ft__block_open(b, FT_BLOCK(HEAD), 1, out);
     fuse(t);
     const ft_block *layers = &t->g->blocks[1];
     int running = 0;
@@ -339,8 +354,9 @@ static void nothing_is_fused_into_products(void **state)
 {
     bench *t = *state;
     open_once(t, "mlp");
-    ft_ref h = ft__linear(&t->b, "up", input(t), COLS, FT_BIAS, FT_WHOLE);
-    h = ft__linear(&t->b, "down", ft__pointwise(&t->b, "act", "gelu", h), COLS, FT_BIAS, FT_WHOLE);
+    ft_ref h = ft__linear(&t->b, named_site(t->g, "up"), input(t), COLS, FT_BIAS, FT_WHOLE);
+    h = ft__linear(&t->b, named_site(t->g, "down"), ft__pointwise(&t->b, named_site(t->g, "act"), "gelu", h), COLS,
+                   FT_BIAS, FT_WHOLE);
     ft__block_close(&t->b, h);
     double before = traffic(t->g);
     fuse(t);
@@ -352,7 +368,7 @@ static void odd_products_are_padded(void **state)
 {
     bench *t = *state;
     open_once(t, "head");
-    ft__block_close(&t->b, ft__linear(&t->b, "lm_head", input(t), 50257, FT_NO_BIAS, FT_WHOLE));
+    ft__block_close(&t->b, ft__linear(&t->b, named_site(t->g, "lm_head"), input(t), 50257, FT_NO_BIAS, FT_WHOLE));
     fuse(t);
     assert_int_equal(launches(t->g), 2);
     assert_string_equal(t->g->nodes[0].name, "pad");
@@ -366,7 +382,8 @@ static void thin_products_are_not_padded(void **state)
 {
     bench *t = *state;
     open_once(t, "head");
-    ft__block_close(&t->b, ft__linear(&t->b, "head", ft__input(&t->b, 8, COLS, 2), 50257, FT_NO_BIAS, FT_WHOLE));
+    ft__block_close(
+        &t->b, ft__linear(&t->b, named_site(t->g, "head"), ft__input(&t->b, 8, COLS, 2), 50257, FT_NO_BIAS, FT_WHOLE));
     fuse(t);
     assert_int_equal(launches(t->g), 1);
     assert_int_equal(t->g->nodes[0].op.u.gemm.n, 50257);
@@ -383,10 +400,12 @@ static void backward(bench *t)
 /* The tanh form of GELU: eight operators, all intermediates saved by autograd. */
 static ft_ref tanh_gelu(ft_build *b, ft_ref x)
 {
-    ft_ref half = ft__pointwise(b, "act", "mulu", x), cube = ft__pointwise(b, "act", "powu", x);
-    ft_ref inner = ft__add(b, "act", x, ft__pointwise(b, "act", "mulu", cube));
-    ft_ref slope = ft__pointwise(b, "act", "tanh", ft__pointwise(b, "act", "mulu", inner));
-    return ft__mul(b, "act", half, ft__pointwise(b, "act", "addu", slope));
+    ft_ref half = ft__pointwise(b, named_site(b->g, "act"), "mulu", x),
+           cube = ft__pointwise(b, named_site(b->g, "act"), "powu", x);
+    ft_ref inner = ft__add(b, named_site(b->g, "act"), x, ft__pointwise(b, named_site(b->g, "act"), "mulu", cube));
+    ft_ref slope = ft__pointwise(b, named_site(b->g, "act"), "tanh",
+                                 ft__pointwise(b, named_site(b->g, "act"), "mulu", inner));
+    return ft__mul(b, named_site(b->g, "act"), half, ft__pointwise(b, named_site(b->g, "act"), "addu", slope));
 }
 
 static void an_activation_is_computed_again_from_its_input(void **state)
@@ -394,8 +413,8 @@ static void an_activation_is_computed_again_from_its_input(void **state)
     bench *t = *state;
     ft_build *b = &t->b;
     open_once(t, "mlp");
-    ft_ref fc = ft__linear(b, "up", input(t), COLS, FT_NO_BIAS, FT_WHOLE), act = tanh_gelu(b, fc);
-    ft__block_close(b, ft__linear(b, "down", act, COLS, FT_NO_BIAS, FT_WHOLE));
+    ft_ref fc = ft__linear(b, named_site(b->g, "up"), input(t), COLS, FT_NO_BIAS, FT_WHOLE), act = tanh_gelu(b, fc);
+    ft__block_close(b, ft__linear(b, named_site(b->g, "down"), act, COLS, FT_NO_BIAS, FT_WHOLE));
     backward(t);
     fuse(t);
     const ft_node *forward = fused(t->g, 0), *back = fused(t->g, 1);
@@ -412,10 +431,11 @@ static void the_dropout_mask_is_saved(void **state)
     bench *t = *state;
     ft_build *b = &t->b;
     open_once(t, "mlp");
-    ft_ref h = ft__linear(b, "up", input(t), COLS, FT_NO_BIAS, FT_WHOLE), y = ft__dropout(b, "drop", h, 0.1);
+    ft_ref h = ft__linear(b, named_site(b->g, "up"), input(t), COLS, FT_NO_BIAS, FT_WHOLE),
+           y = ft__dropout(b, named_site(b->g, "drop"), h, 0.1);
     const ft_node *drop = &t->g->nodes[t->g->node_count - 1];
     ft_ref mask = drop->out[1];
-    ft__block_close(b, ft__add(b, "residual", y, input(t)));
+    ft__block_close(b, ft__add(b, named_site(b->g, "residual"), y, input(t)));
     backward(t);
     fuse(t);
     assert_true(makes(t->g, fused(t->g, 0), mask));
@@ -428,8 +448,8 @@ static void the_loss_reads_logits_twice(void **state)
     bench *t = *state;
     ft_build *b = &t->b;
     open_once(t, "head");
-    ft_ref logits = ft__linear(b, "head", input(t), COLS, FT_NO_BIAS, FT_WHOLE);
-    ft__block_close(b, ft__loss(b, "loss", logits, true));
+    ft_ref logits = ft__linear(b, named_site(b->g, "head"), input(t), COLS, FT_NO_BIAS, FT_WHOLE);
+    ft__block_close(b, ft__loss(b, named_site(b->g, "loss"), logits, true));
     backward(t);
     fuse(t);
     const ft_node *forward = fused(t->g, 0), *zeros = fused(t->g, 1), *back = fused(t->g, 2);
@@ -444,9 +464,9 @@ static void a_norm_s_gradient_is_one_kernel_and_its_sums(void **state)
     bench *t = *state;
     ft_build *b = &t->b;
     open_once(t, "layer");
-    ft_ref x = ft__linear(b, "first", input(t), COLS, FT_NO_BIAS, FT_WHOLE);
-    ft_ref sum = ft__add(b, "residual", x, input(t)), y = written_out_norm(b, sum);
-    ft__block_close(b, ft__linear(b, "second", y, COLS, FT_NO_BIAS, FT_WHOLE));
+    ft_ref x = ft__linear(b, named_site(b->g, "first"), input(t), COLS, FT_NO_BIAS, FT_WHOLE);
+    ft_ref sum = ft__add(b, named_site(b->g, "residual"), x, input(t)), y = written_out_norm(b, sum);
+    ft__block_close(b, ft__linear(b, named_site(b->g, "second"), y, COLS, FT_NO_BIAS, FT_WHOLE));
     backward(t);
     int eager = launches(t->g);
     fuse(t);
@@ -473,28 +493,32 @@ static ft_ref random_layer(ft_build *b, ft_ref x, uint32_t *seed)
     while (count < 24) {
         ft_ref p = have[next_random(seed) % (uint32_t)count], q = have[next_random(seed) % (uint32_t)count], y;
         switch (next_random(seed) % 11) {
-        case 0: y = ft__linear(b, "linear", p, COLS, FT_NO_BIAS, FT_WHOLE); break;
-        case 1: y = ft__layernorm(b, "norm", p, FT_BIAS); break;
-        case 2: y = ft__row(b, "softmax", "softmax", p); break;
-        case 3: y = ft__dropout(b, "drop", p, 0.1); break;
-        case 4: y = ft__mul(b, "gate", p, ft__reduce(b, "sum", "sum", q)); break;
+        case 0: y = ft__linear(b, named_site(b->g, "linear"), p, COLS, FT_NO_BIAS, FT_WHOLE); break;
+        case 1: y = ft__layernorm(b, named_site(b->g, "norm"), p, FT_BIAS); break;
+        case 2: y = ft__row(b, named_site(b->g, "softmax"), "softmax", p); break;
+        case 3: y = ft__dropout(b, named_site(b->g, "drop"), p, 0.1); break;
+        case 4: y = ft__mul(b, named_site(b->g, "gate"), p, ft__reduce(b, named_site(b->g, "sum"), "sum", q)); break;
         case 5:
-            y = ft__cast(b, "low", ft__pointwise(b, "wide", "exp", ft__cast(b, "wide", p, FT_FP32)), FT_BF16);
+            y = ft__cast(
+                b, named_site(b->g, "low"),
+                ft__pointwise(b, named_site(b->g, "wide"), "exp", ft__cast(b, named_site(b->g, "wide"), p, FT_FP32)),
+                FT_BF16);
             break;
         case 6: {
-            ft_ref both[2] = {ft__pointwise(b, "half", "neg", ft__slice(b, p, ROWS, COLS / 2)),
+            ft_ref both[2] = {ft__pointwise(b, named_site(b->g, "half"), "neg", ft__slice(b, p, ROWS, COLS / 2)),
                               ft__slice(b, q, ROWS, COLS / 2)};
-            y = ft__cat(b, "cat", 2, both, ROWS, COLS);
+            y = ft__cat(b, named_site(b->g, "cat"), 2, both, ROWS, COLS);
             break;
         }
-        case 7: y = ft__pointwise(b, "act", "silu", p); break;
-        case 8: y = ft__contiguous(b, "copy", ft__view(b, p, ROWS, COLS, true)); break;
-        default: y = ft__add(b, "add", p, q); break;
+        case 7: y = ft__pointwise(b, named_site(b->g, "act"), "silu", p); break;
+        case 8: y = ft__contiguous(b, named_site(b->g, "copy"), ft__view(b, p, ROWS, COLS, true)); break;
+        default: y = ft__add(b, named_site(b->g, "add"), p, q); break;
         }
         have[count++] = y;
     }
     ft_ref sum = have[count - 1];
-    for (int i = 0; i < 4; i++) sum = ft__add(b, "out", sum, have[next_random(seed) % (uint32_t)count]);
+    for (int i = 0; i < 4; i++)
+        sum = ft__add(b, named_site(b->g, "out"), sum, have[next_random(seed) % (uint32_t)count]);
     return sum;
 }
 
@@ -507,12 +531,12 @@ static void random_graphs_stay_sound(void **state)
         bench *t = at;
         uint32_t random = seed * 7919;
         open_once(t, "embed");
-        ft_ref x = ft__linear(&t->b, "embed", input(t), COLS, FT_NO_BIAS, FT_WHOLE);
+        ft_ref x = ft__linear(&t->b, named_site(t->g, "embed"), input(t), COLS, FT_NO_BIAS, FT_WHOLE);
         x = ft__block_close(&t->b, x);
-        x = ft__block_open(&t->b, "layers", 3, x);
+        x = ft__block_open(&t->b, FT_BLOCK(LAYERS), 3, x);
         x = ft__block_close(&t->b, random_layer(&t->b, x, &random));
-        x = ft__block_open(&t->b, "head", 1, x);
-        ft__block_close(&t->b, ft__loss(&t->b, "loss", random_layer(&t->b, x, &random), true));
+        x = ft__block_open(&t->b, FT_BLOCK(HEAD), 1, x);
+        ft__block_close(&t->b, ft__loss(&t->b, named_site(t->g, "loss"), random_layer(&t->b, x, &random), true));
         backward(t);
         bool *made = made_by_step(t->g, t->g->tensor_count + 64); /* fusion adds a few of its own */
         int products = 0, kept = 0, before = launches(t->g);
@@ -543,7 +567,7 @@ static void a_node_without_its_tensor_is_refused(void **state)
 {
     bench *t = *state;
     open_once(t, "chain");
-    ft__block_close(&t->b, ft__pointwise(&t->b, "a", "cos", input(t)));
+    ft__block_close(&t->b, ft__pointwise(&t->b, named_site(t->g, "a"), "cos", input(t)));
     t->g->nodes[0].in[0] = 99;
     assert_int_equal(ft__graph_fuse(t->g, false, &t->err), FT_E_BUG);
     assert_int_equal(t->g->node_count, 1);
@@ -559,9 +583,9 @@ static ft_status attempt(void *context)
     if (g) {
         ft_build b = ft__build_begin(g, FT_BF16, false, true, &err);
         uint32_t random = 5;
-        ft__block_open(&b, "layers", 1, FT_NONE);
-        ft_ref x = ft__linear(&b, "embed", ft__input(&b, ROWS, COLS, 2), COLS, FT_NO_BIAS, FT_WHOLE);
-        ft__block_close(&b, ft__loss(&b, "loss", random_layer(&b, x, &random), true));
+        ft__block_open(&b, FT_BLOCK(LAYERS), 1, FT_NONE);
+        ft_ref x = ft__linear(&b, named_site(b.g, "embed"), ft__input(&b, ROWS, COLS, 2), COLS, FT_NO_BIAS, FT_WHOLE);
+        ft__block_close(&b, ft__loss(&b, named_site(b.g, "loss"), random_layer(&b, x, &random), true));
         status = b.status;
         if (status == FT_OK) status = ft__graph_backward(g, FT_RECOMPUTE_NONE, true, 1, &err);
         if (status == FT_OK) status = ft__graph_fuse(g, false, &err);

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "memory/resident.h"
+#include "named_site.h"
 #include "timeline/step.h"
 
 static inline ft_ref tensor(ft_graph *g, ft_role role, int64_t kib, int64_t copies)
@@ -35,6 +36,7 @@ static inline void node(ft_graph *g, ft_phase phase, const char *name, int in_co
                         const ft_ref *out)
 {
     ft_node n = {.verb = FT_DO_COPY, .phase = phase, .name = name, .count = 1, .traffic = 1};
+    n.at = named_site(g, name);
     for (int i = 0; i < in_count; i++) n.in[n.in_count++] = in[i];
     for (int i = 0; i < out_count; i++) n.out[n.out_count++] = out[i];
     assert_non_null(ft__graph_node(g, &n));
@@ -43,7 +45,10 @@ static inline void node(ft_graph *g, ft_phase phase, const char *name, int in_co
 static inline void open_block(ft_graph *g, const char *name, ft_phase phase, int64_t repeat, ft_ref carry_in,
                               int32_t mirror)
 {
+    ft_block_info info = ft__import_block(g, name);
     ft_block b = {.name = name,
+                  .kind = info.kind,
+                  .trunk = info.trunk,
                   .phase = phase,
                   .first = g->node_count,
                   .repeat = repeat,

@@ -321,7 +321,7 @@ static void products_take_and_give_pieces(void **state)
     assert_true(near(forward(&h, false, false), 4.25 + 0.375 + 1));
 
     h.lanes.beside = 0; /* experts' products have no user buffers */
-    h.g->nodes[0].in[0] = ft__graph_tensor(h.g, &(ft_tensor){.name = "experts.up"});
+    h.g->nodes[0].in[0] = ft__graph_tensor(h.g, &(ft_tensor){.expert = FT_EXPERT_WEIGHT});
     h.g->nodes[0].in_count = 1;
     assert_true(near(forward(&h, false, false), 6));
     ft__arena_free(h.arena);

@@ -30,8 +30,13 @@ static rig make_rig(int head, int64_t repeat, double host, double gpu)
         assert_non_null(ft__graph_node(r.g, &n));
         r.beats[i] = (ft_beat){host, gpu, 1, false};
     }
-    ft_block first = {.name = "head", .first = 0, .count = head, .repeat = 1, .mirror = -1};
-    ft_block layers = {.name = "layers", .first = head, .count = NODES - head, .repeat = repeat, .mirror = -1};
+    ft_block first = {.name = "head", .kind = FT_BLOCK_HEAD, .first = 0, .count = head, .repeat = 1, .mirror = -1};
+    ft_block layers = {.name = "layers",
+                       .kind = FT_BLOCK_LAYERS,
+                       .first = head,
+                       .count = NODES - head,
+                       .repeat = repeat,
+                       .mirror = -1};
     assert_non_null(ft__graph_block(r.g, &first));
     assert_non_null(ft__graph_block(r.g, &layers));
     r.pace = (ft_pace){.latency = 0.003, .queue = 1024, .accumulate = 1, .host_scale = 1, .gpu_scale = 1};

@@ -81,7 +81,7 @@ static bool scale_is_fine(ft_graph_reader *r)
     return false;
 }
 
-void ft__read_attention(ft_graph_reader *r, const char *name)
+void ft__read_attention(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_maker *m = r->m;
@@ -138,7 +138,7 @@ void ft__read_attention(ft_graph_reader *r, const char *name)
     m->work = &work;
     m->mask = work.attention == FT_EAGER ? added(r, &s) : FT_NONE;
     bool beside = s.float_mask && s.broadcast && s.shape.kv_heads == s.shape.heads && !m->fused;
-    ft_ref y = beside ? written_out(r, &q, &k, &v, &given, &s) : ft__part_attend(m, name, q.ref, k.ref, v.ref, &s);
+    ft_ref y = beside ? written_out(r, &q, &k, &v, &given, &s) : ft__part_attend(m, at, q.ref, k.ref, v.ref, &s);
     if (s.float_mask && !ft__graphfile_failed(r)) let_mask_learn(b, &given);
     m->mask = mask;
     m->work = asked;

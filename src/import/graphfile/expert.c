@@ -33,7 +33,7 @@ static bool routing(ft_graph_reader *r, ft_arch *a, int64_t usual)
     return !ft__graphfile_failed(r);
 }
 
-void ft__read_experts(ft_graph_reader *r, const char *name)
+void ft__read_experts(ft_graph_reader *r, ft_at at)
 {
     ft_maker *m = r->m;
     ft_arch a = *m->arch;
@@ -53,14 +53,14 @@ void ft__read_experts(ft_graph_reader *r, const char *name)
     if (ft__graphfile_failed(r)) return;
     const ft_arch *asked = m->arch;
     m->arch = &a;
-    ft_ref in = ft__graphfile_by_rows(r, name, &x);
-    ft_ref share = ft__graphfile_matrix(r, name, &odds, (int64_t)tokens, a.topk);
+    ft_ref in = ft__graphfile_by_rows(r, at, &x);
+    ft_ref share = ft__graphfile_matrix(r, at, &odds, (int64_t)tokens, a.topk);
     ft_ref y = ft__sorted_experts(m, in, share, up, down);
     m->arch = asked;
     ft__graphfile_result(r, y, x.dims, x.dim);
 }
 
-void ft__read_grouped(ft_graph_reader *r, const char *name)
+void ft__read_grouped(ft_graph_reader *r, ft_at at)
 {
     ft_maker *m = r->m;
     ft_arch a = *m->arch;
@@ -71,7 +71,7 @@ void ft__read_grouped(ft_graph_reader *r, const char *name)
     if (ft__graphfile_failed(r)) return;
     const ft_arch *asked = m->arch;
     m->arch = &a;
-    ft_ref y = ft__grouped_product(m, name, ft__graphfile_by_rows(r, name, &x), features, a.expert_bias, weight);
+    ft_ref y = ft__grouped_product(m, at, ft__graphfile_by_rows(r, at, &x), features, a.expert_bias, weight);
     m->arch = asked;
     x.dim[x.dims - 1] = features;
     ft__graphfile_result(r, y, x.dims, x.dim);

@@ -11,6 +11,7 @@
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
 #include "import/onnx/onnx.h"
+#include "import/site.h"
 
 enum { MOST_REPEATS = 1000000 };
 
@@ -173,7 +174,8 @@ static void read_block(ft_graph_reader *r, const json_t *block)
     ft_named from = carry ? *carry : (ft_named){.ref = FT_NONE};
     /* Inputs of the whole graph and parameters are read where they are; what blocks made is carried. */
     bool carried = carry && ft__tensor_of(b, carry->ref)->role == FT_ACTIVATION;
-    ft_ref x = ft__block_open(b, r->block, repeat, carried || repeat > 1 ? (carry ? carry->ref : FT_NONE) : FT_NONE);
+    ft_block_info info = ft__import_block(b->g, r->block);
+    ft_ref x = ft__block_open(b, &info, repeat, carried || repeat > 1 ? (carry ? carry->ref : FT_NONE) : FT_NONE);
     keep_carry(r, x, &from);
     for (size_t i = 0; i < json_array_size(r->nodes) && !ft__graphfile_failed(r); i++) {
         r->at = json_array_get(r->nodes, i);

@@ -80,12 +80,12 @@ static ft_conv_shape stand_in(const filter *f, const ft_named *from, const int64
 }
 
 /* How the picture is kept: as [n*pixels, c] where channels lie next to each other, otherwise as [n*c, pixels]. */
-static ft_ref picture(ft_graph_reader *r, const char *name, const ft_named *x, bool last)
+static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last)
 {
     ft_build *b = ft__graphfile_build(r);
     int64_t pixels = ft__graphfile_span(x, 2, x->dims);
     const ft_tensor *t = ft__tensor_of(b, x->ref);
-    if (!last) return ft__graphfile_matrix(r, name, x, x->dim[0] * x->dim[1], pixels);
+    if (!last) return ft__graphfile_matrix(r, at, x, x->dim[0] * x->dim[1], pixels);
     if (!t->strided && t->cols == x->dim[1]) return x->ref;
     return ft__view_as(b, x->ref, x->dim[0] * pixels, x->dim[1], FT_IN_ORDER);
 }
@@ -97,7 +97,7 @@ static void slow_depthwise(ft_build *b, const ft_conv_shape *s)
     if (s->groups > 1 && s->groups == s->c && n->op.u.conv.nhwc && ft_dtype_bytes(n->op.dtype) < 4) n->effort = 1.95F;
 }
 
-static ft_ref convolved(ft_graph_reader *r, const char *name, const filter *f, const ft_named *x, ft_named *out)
+static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_named *x, ft_named *out)
 {
     ft_build *b = ft__graphfile_build(r);
     int64_t taps = f->size[0] * (f->space > 1 ? f->size[1] : 1) * (f->space > 2 ? f->size[2] : 1);
@@ -119,13 +119,13 @@ static ft_ref convolved(ft_graph_reader *r, const char *name, const filter *f, c
         ft__graphfile_fail(r, FT_E_RANGE, "a picture of %.4g elements is beyond any machine", drawn);
         return FT_NONE;
     }
-    ft_ref in = picture(r, name, x, last);
+    ft_ref in = picture(r, at, x, last);
     b->channels_last = last;
     /* Filters stand as the model's pictures came in; others are turned each time. */
     if (last && !r->nhwc && s.c / s.groups > 1)
-        ft__aside(b, name, "copy", FT_NONE, outer, inner, ft__tensor_of(b, in)->element_bytes, 1);
+        ft__aside(b, at, "copy", FT_NONE, outer, inner, ft__tensor_of(b, in)->element_bytes, 1);
     int64_t pixels = ft__graphfile_span(out, 2, out->dims);
-    ft_ref y = ft__conv_with(b, name, in, weight, &s, out->dim[0] * f->k, pixels, input);
+    ft_ref y = ft__conv_with(b, at, in, weight, &s, out->dim[0] * f->k, pixels, input);
     b->channels_last = before;
     if (ft__graphfile_failed(r)) return FT_NONE;
     slow_depthwise(b, &s);
@@ -133,12 +133,12 @@ static ft_ref convolved(ft_graph_reader *r, const char *name, const filter *f, c
     if (bias == FT_NONE) return y;
     /* cuDNN's convolution adds none; PyTorch does so afterwards. */
     if (!last) bias = ft__view(b, bias, f->k, 1, false);
-    return ft__pointwise_in_place(b, name, "add", y, ft__cast(b, name, bias, ft__tensor_of(b, y)->dtype));
+    return ft__pointwise_in_place(b, at, "add", y, ft__cast(b, at, bias, ft__tensor_of(b, y)->dtype));
 }
 
 static int space_of(const ft_graph_reader *r) { return ft__graphfile_op(r)[4] - '0'; }
 
-void ft__read_conv(ft_graph_reader *r, const char *name)
+void ft__read_conv(ft_graph_reader *r, ft_at at)
 {
     ft_named x;
     filter f = {.space = space_of(r)};
@@ -173,7 +173,7 @@ void ft__read_conv(ft_graph_reader *r, const char *name)
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
     bool last = ft__graphfile_channels_last(&x);
     r->pictures |= x.dims > 3;
-    out.ref = convolved(r, name, &f, &x, &out);
+    out.ref = convolved(r, at, &f, &x, &out);
     if (last) ft__graphfile_set_channels_last(&out);
     if (!ft__graphfile_failed(r)) ft__graphfile_give(r, 0, &out);
 }
@@ -201,7 +201,7 @@ static bool is_picture(ft_graph_reader *r, const ft_named *x)
     return false;
 }
 
-void ft__read_pool(ft_graph_reader *r, const char *name)
+void ft__read_pool(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x;
@@ -232,15 +232,15 @@ void ft__read_pool(ft_graph_reader *r, const char *name)
     if (!ft__graphfile_possible(r, x.dims, dim)) return;
     bool last = ft__graphfile_channels_last(&x);
     ft_named out = like_picture(&x, dim);
-    ft_ref in = picture(r, name, &x, last);
+    ft_ref in = picture(r, at, &x, last);
     int64_t rows = kept_rows(&out, last), cols = kept_cols(&out, last);
-    out.ref = maximum ? ft__pool(b, name, in, rows, cols, fmin(taps, 1e6))
-                      : ft__resample(b, name, "pool", in, rows, cols, taps);
+    out.ref = maximum ? ft__pool(b, at, in, rows, cols, fmin(taps, 1e6))
+                      : ft__resample(b, at, "pool", in, rows, cols, taps);
     ft__graphfile_give(r, 0, &out);
 }
 
 /* Averages over what the result's size says, interpolations, borders. A single pixel is a mean over all of them. */
-void ft__read_resized(ft_graph_reader *r, const char *name)
+void ft__read_resized(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     const char *op = ft__graphfile_op(r);
@@ -265,17 +265,17 @@ void ft__read_resized(ft_graph_reader *r, const char *name)
         ft_reduction mean = {.what = "mean", .kernel = "sum_rows", .rows = x.dim[0] * x.dim[1], .cols = 1};
         mean.kernel_rows = mean.rows;
         mean.kernel_cols = (int64_t)pixels;
-        ft_ref in = last ? ft__view_as(b, picture(r, name, &x, true), mean.rows, (int64_t)pixels, FT_PERMUTED)
-                         : picture(r, name, &x, false);
-        out.ref = ft__reduce_over(b, name, in, &mean);
+        ft_ref in = last ? ft__view_as(b, picture(r, at, &x, true), mean.rows, (int64_t)pixels, FT_PERMUTED)
+                         : picture(r, at, &x, false);
+        out.ref = ft__reduce_over(b, at, in, &mean);
         ft__graphfile_contiguous(&out);
     } else if (border && !last) {
-        out.ref = ft__resample(b, name, "pad", ft__graphfile_by_rows(r, name, &x), ft__graphfile_rows(dims, dim),
+        out.ref = ft__resample(b, at, "pad", ft__graphfile_by_rows(r, at, &x), ft__graphfile_rows(dims, dim),
                                dim[dims - 1], 1);
         ft__graphfile_contiguous(&out);
     } else {
-        ft_ref in = picture(r, name, &x, last);
-        out.ref = ft__resample(b, name,
+        ft_ref in = picture(r, at, &x, last);
+        out.ref = ft__resample(b, at,
                                border    ? "pad"
                                : average ? "pool"
                                          : "upsample",

@@ -30,7 +30,7 @@ static bool side_by_side(ft_graph_reader *r, size_t count, int *dims, int64_t *d
     return ft__graphfile_possible(r, *dims, dim);
 }
 
-void ft__read_cat(ft_graph_reader *r, const char *name)
+void ft__read_cat(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     size_t count = ft__graphfile_operands(r);
@@ -59,8 +59,8 @@ void ft__read_cat(ft_graph_reader *r, const char *name)
                            (double)rows * (double)dim[dims - 1]);
         return;
     }
-    ft_ref all = count > 1 ? ft__cat(b, name, (int)count, in, rows, dim[dims - 1])
-                           : ft__copy(b, name, in[0], rows, dim[dims - 1]);
+    ft_ref all = count > 1 ? ft__cat(b, at, (int)count, in, rows, dim[dims - 1])
+                           : ft__copy(b, at, in[0], rows, dim[dims - 1]);
     if (ft__graphfile_failed(r)) return;
     /* Joined with nothing it is copied all the same, by the kernel that joins. */
     if (count == 1) b->g->nodes[b->g->node_count - 1].op.name = "append";
@@ -80,7 +80,7 @@ static void split_up(ft_build *b, const ft_named *x, ft_ref ref, int count, ft_n
         return;
     }
     int groups = count < FT_NODE_OUTPUTS ? count : FT_NODE_OUTPUTS, at = 0;
-    ft_node n = ft__node_of(FT_DO_SPLIT, "split");
+    ft_node n = ft__node_of(FT_DO_SPLIT, FT_AT(SPLIT));
     ft__node_in(&n, ref);
     ft_ref made[FT_NODE_OUTPUTS];
     int first[FT_NODE_OUTPUTS + 1];
@@ -123,13 +123,13 @@ static bool part_sizes(ft_graph_reader *r, const ft_named *x, int axis, size_t c
     return false;
 }
 
-void ft__read_split(ft_graph_reader *r, const char *name)
+void ft__read_split(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x;
     bool unbind = !strcmp(ft__graphfile_op(r), "unbind");
     size_t count = ft__graphfile_outs(r);
-    (void)name;
+    (void)at;
     if (!ft__graphfile_operand(r, 0, &x)) return;
     int axis = ft__graphfile_axis(r, x.dims, unbind ? 0 : -1);
     if (axis < 0) return;

@@ -163,18 +163,18 @@ ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as)
                        gaps ? FT_PERMUTED_GAPS : ft__graphfile_order(as));
 }
 
-ft_ref ft__graphfile_copied(ft_graph_reader *r, const char *name, const ft_named *x)
+ft_ref ft__graphfile_copied(ft_graph_reader *r, ft_at at, const ft_named *x)
 {
     ft_build *b = ft__graphfile_build(r);
     /* A picture whose memory has another order: the copy turns it round. */
     if (!ft__tensor_of(b, x->ref)->strided && !ft__graphfile_in_order(x))
-        return ft__transpose(b, name, x->ref, ft__graphfile_rows(x->dims, x->dim), x->dim[x->dims - 1]);
+        return ft__transpose(b, at, x->ref, ft__graphfile_rows(x->dims, x->dim), x->dim[x->dims - 1]);
     /* An expansion is copied from what it repeats: that is what memory delivers. */
-    return ft__copy(b, name, x->repeats != FT_NONE ? x->repeats : x->ref, ft__graphfile_rows(x->dims, x->dim),
+    return ft__copy(b, at, x->repeats != FT_NONE ? x->repeats : x->ref, ft__graphfile_rows(x->dims, x->dim),
                     x->dim[x->dims - 1]);
 }
 
-ft_ref ft__graphfile_matrix(ft_graph_reader *r, const char *name, const ft_named *x, int64_t rows, int64_t cols)
+ft_ref ft__graphfile_matrix(ft_graph_reader *r, ft_at at, const ft_named *x, int64_t rows, int64_t cols)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named to = {.dims = 2, .dim = {rows, cols}};
@@ -185,7 +185,7 @@ ft_ref ft__graphfile_matrix(ft_graph_reader *r, const char *name, const ft_named
         return ft__view_as(b, x->ref, rows, cols, FT_PERMUTED);
     }
     if (!ft__graphfile_restride(x, &to)) {
-        ft_ref copy = ft__graphfile_copied(r, name, x);
+        ft_ref copy = ft__graphfile_copied(r, at, x);
         const ft_tensor *c = ft__tensor_of(b, copy);
         return c->rows == rows && c->cols == cols ? copy : ft__view_as(b, copy, rows, cols, FT_IN_ORDER);
     }
@@ -194,7 +194,7 @@ ft_ref ft__graphfile_matrix(ft_graph_reader *r, const char *name, const ft_named
     return ft__view_as(b, x->ref, rows, cols, order);
 }
 
-ft_ref ft__graphfile_by_rows(ft_graph_reader *r, const char *name, const ft_named *x)
+ft_ref ft__graphfile_by_rows(ft_graph_reader *r, ft_at at, const ft_named *x)
 {
-    return ft__graphfile_matrix(r, name, x, ft__graphfile_rows(x->dims, x->dim), x->dim[x->dims - 1]);
+    return ft__graphfile_matrix(r, at, x, ft__graphfile_rows(x->dims, x->dim), x->dim[x->dims - 1]);
 }

@@ -4,7 +4,7 @@
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
 
-void ft__read_loss(ft_graph_reader *r, const char *name)
+void ft__read_loss(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     const char *op = ft__graphfile_op(r);
@@ -24,9 +24,9 @@ void ft__read_loss(ft_graph_reader *r, const char *name)
                                ft__graphfile_elements(&x));
             return;
         }
-        ft__graphfile_result(r, ft__pair_loss(b, name, op, x.ref, y.ref), 1, one);
+        ft__graphfile_result(r, ft__pair_loss(b, at, op, x.ref, y.ref), 1, one);
         return;
     }
-    ft_ref rows = ft__graphfile_by_rows(r, name, &x);
-    ft__graphfile_result(r, op[0] == 'c' ? ft__loss(b, name, rows, fp32) : ft__likelihood_loss(b, name, rows), 1, one);
+    ft_ref rows = ft__graphfile_by_rows(r, at, &x);
+    ft__graphfile_result(r, op[0] == 'c' ? ft__loss(b, at, rows, fp32) : ft__likelihood_loss(b, at, rows), 1, one);
 }

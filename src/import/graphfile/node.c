@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
+#include "import/site.h"
 
 enum { MOST_KEYS = 12, MANY = 4096 };
 
@@ -177,8 +178,9 @@ void ft__graphfile_node(ft_graph_reader *r)
     const ft_graph *g = ft__graphfile_build(r)->g;
     int32_t first = g->node_count;
     r->first_fresh = g->tensor_count;
-    name = ft__graphfile_text(r, name ? name : op);
+    ft_at at = ft__import_site(ft__graphfile_build(r)->g, name ? name : op);
+    if (!at) ft__graphfile_fail(r, FT_E_MEMORY, "out of memory");
     if (ft__graphfile_failed(r)) return;
-    k.read(r, name);
+    k.read(r, at);
     set_host_ops(r, first);
 }

@@ -22,7 +22,7 @@ static ft_ref computed_weight(ft_graph_reader *r, int64_t cols)
 
 /* layernorm, rmsnorm over the last axes. What does not lie in rows is copied into order first, and the copy dropped: x
  * itself is kept for the gradient. */
-void ft__read_norm(ft_graph_reader *r, const char *name)
+void ft__read_norm(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x;
@@ -41,7 +41,7 @@ void ft__read_norm(ft_graph_reader *r, const char *name)
         double bytes = t->element_bytes;
         ft_dtype dtype = t->dtype;
         if (t->rows != rows || t->cols != cols) in = ft__view_as(b, x.ref, rows, cols, ft__graphfile_order(&x));
-        ft__aside(b, name, "copy", in, rows, cols, bytes, 1);
+        ft__aside(b, at, "copy", in, rows, cols, bytes, 1);
         if (!ft__graphfile_failed(r) && ft__graphfile_order(&x) != FT_GAPS)
             b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, rows, cols, dtype);
     } else if (t->rows != rows || t->cols != cols) {
@@ -50,9 +50,9 @@ void ft__read_norm(ft_graph_reader *r, const char *name)
     ft_ref y;
     if (weight == FT_NONE && bias == FT_NONE) {
         ft__module(b, 1);
-        y = ft__row(b, name, root ? "rmsnorm" : "layernorm", in);
+        y = ft__row(b, at, root ? "rmsnorm" : "layernorm", in);
     } else {
-        y = ft__norm_with(b, name, root ? "rmsnorm" : "layernorm", in, weight, bias);
+        y = ft__norm_with(b, at, root ? "rmsnorm" : "layernorm", in, weight, bias);
     }
     int64_t wide = x.dim[x.dims - 1];
     if (wide != cols) y = ft__view_as(b, y, ft__graphfile_rows(x.dims, x.dim), wide, FT_IN_ORDER);
@@ -60,7 +60,7 @@ void ft__read_norm(ft_graph_reader *r, const char *name)
 }
 
 /* batchnorm, groupnorm of [n, c, ...]. */
-void ft__read_picture_norm(ft_graph_reader *r, const char *name)
+void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x, out;
@@ -82,8 +82,8 @@ void ft__read_picture_norm(ft_graph_reader *r, const char *name)
     const ft_tensor *t = ft__tensor_of(b, x.ref);
     ft_ref in;
     if (!last)
-        in = x.dims > 2 ? ft__graphfile_matrix(r, name, &x, x.dim[0] * channels, pixels)
-                        : ft__graphfile_by_rows(r, name, &x);
+        in = x.dims > 2 ? ft__graphfile_matrix(r, at, &x, x.dim[0] * channels, pixels)
+                        : ft__graphfile_by_rows(r, at, &x);
     else if (!t->strided && t->cols == channels)
         in = x.ref;
     else
@@ -91,10 +91,10 @@ void ft__read_picture_norm(ft_graph_reader *r, const char *name)
     out = ft__graphfile_fresh(FT_NONE, x.dims, x.dim);
     if (last) ft__graphfile_set_channels_last(&out);
     if (batch && b->training) /* counts its batches while it learns, raises its variances when it does not */
-        ft__pointwise_in_place(b, name, "addu", ft__buffer(b, 1, 1, 8), FT_NONE);
+        ft__pointwise_in_place(b, at, "addu", ft__buffer(b, 1, 1, 8), FT_NONE);
     else if (batch && ft_dtype_bytes(b->stored) < 4)
-        ft__cast(b, name, ft__buffer(b, 1, channels, ft_dtype_bytes(b->stored)), FT_FP32);
-    out.ref = batch ? ft__batchnorm_with(b, name, in, channels, weight, bias)
-                    : ft__groupnorm(b, name, in, x.dim[0] * groups, weight, bias);
+        ft__cast(b, at, ft__buffer(b, 1, channels, ft_dtype_bytes(b->stored)), FT_FP32);
+    out.ref = batch ? ft__batchnorm_with(b, at, in, channels, weight, bias)
+                    : ft__groupnorm(b, at, in, x.dim[0] * groups, weight, bias);
     if (!ft__graphfile_failed(r)) ft__graphfile_give(r, 0, &out);
 }

@@ -144,7 +144,7 @@ static int leader(const point *p, const ft_named *out)
     return -1;
 }
 
-static ft_ref made(ft_graph_reader *r, const char *name, const point *p, ft_named *out)
+static ft_ref made(ft_graph_reader *r, ft_at at, const point *p, ft_named *out)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_ref in[3] = {p->x[0].ref, p->count > 1 ? p->x[1].ref : FT_NONE, p->count > 2 ? p->x[2].ref : FT_NONE};
@@ -161,10 +161,10 @@ static ft_ref made(ft_graph_reader *r, const char *name, const point *p, ft_name
             ft__graphfile_dense_like(out, as);
         }
     }
-    if (p->in_place && p->count < 3) return ft__pointwise_in_place(b, name, p->op, in[0], in[1]);
+    if (p->in_place && p->count < 3) return ft__pointwise_in_place(b, at, p->op, in[0], in[1]);
     if (p->count < 3 && first >= 0) {
         if (first == 0 || ft__graphfile_elements(&p->x[0]) < ft__graphfile_elements(&p->x[1]))
-            return ft__pointwise2(b, name, p->op, in[0], in[1]);
+            return ft__pointwise2(b, at, p->op, in[0], in[1]);
     }
     /* Neither operand has the whole shape, or there are three. */
     const ft_tensor *t = ft__tensor_of(b, as->ref);
@@ -175,7 +175,7 @@ static ft_ref made(ft_graph_reader *r, const char *name, const point *p, ft_name
         cols = t->cols;
     }
     bool permuted = follows && t->permuted;
-    ft_ref y = ft__pointwise_over(b, name, p->op, p->count, in, rows, cols);
+    ft_ref y = ft__pointwise_over(b, at, p->op, p->count, in, rows, cols);
     if (ft__graphfile_failed(r)) return y;
     b->g->tensors[y].strided = b->g->tensors[y].permuted = permuted;
     /* An operand that lies across the order in which neighbouring threads walk: each fetches a sector of 32 bytes of it
@@ -186,21 +186,21 @@ static ft_ref made(ft_graph_reader *r, const char *name, const point *p, ft_name
     return y;
 }
 
-void ft__read_pointwise(ft_graph_reader *r, const char *name)
+void ft__read_pointwise(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     point p = {.in_place = ft__graphfile_truth(r, "in_place", false),
                .across = ft__graphfile_truth(r, "across", false)};
-    int at = find(ft__graphfile_op(r));
-    p.op = at >= 0 ? points[at].op : ft__pointwise_ops[ft__pointwise_op_find(ft__graphfile_op(r))].name;
-    p.kind = at >= 0 ? points[at].kind : SAME;
+    int which = find(ft__graphfile_op(r));
+    p.op = which >= 0 ? points[which].op : ft__pointwise_ops[ft__pointwise_op_find(ft__graphfile_op(r))].name;
+    p.kind = which >= 0 ? points[which].kind : SAME;
     ft_named out;
     if (ft__graphfile_failed(r) || !operands(r, &p, &out)) return;
     if (p.in_place && p.kind == TRUTH) {
         ft__graphfile_fail(r, FT_E_RANGE, "what is true or false cannot be written over numbers");
         return;
     }
-    out.ref = made(r, name, &p, &out);
+    out.ref = made(r, at, &p, &out);
     if (ft__graphfile_failed(r)) return;
     ft_format format = promoted(r, &p, out.ref);
     const ft_tensor *t = ft__tensor_of(b, out.ref);
@@ -213,20 +213,20 @@ void ft__read_pointwise(ft_graph_reader *r, const char *name)
 
 /* -- dropout, casts ---------------------------------------------------------------------------- */
 
-void ft__read_dropout(ft_graph_reader *r, const char *name)
+void ft__read_dropout(ft_graph_reader *r, ft_at at)
 {
     ft_named x, out;
     if (!ft__graphfile_operand(r, 0, &x)) return;
     double share = ft__graphfile_number(r, "p", -1, 0, 1);
     if (ft__graphfile_failed(r)) return;
     out = x;
-    out.ref = ft__dropout(ft__graphfile_build(r), name, x.ref, share);
+    out.ref = ft__dropout(ft__graphfile_build(r), at, x.ref, share);
     if (out.ref != x.ref && ft__tensor_of(ft__graphfile_build(r), x.ref)->strided) ft__graphfile_contiguous(&out);
     if (out.ref != x.ref) out.repeats = FT_NONE;
     ft__graphfile_give(r, 0, &out);
 }
 
-void ft__read_cast(ft_graph_reader *r, const char *name)
+void ft__read_cast(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x, out;
@@ -253,9 +253,9 @@ void ft__read_cast(ft_graph_reader *r, const char *name)
     if (!same) {
         out.repeats = FT_NONE;
         if (own.values == FT_FLOATS && to.values == FT_FLOATS)
-            out.ref = ft__cast(b, name, x.ref, to.dtype);
+            out.ref = ft__cast(b, at, x.ref, to.dtype);
         else
-            out.ref = ft__pointwise(b, name, "copy", x.ref);
+            out.ref = ft__pointwise(b, at, "copy", x.ref);
         if (!ft__graphfile_failed(r) && (own.values != FT_FLOATS || to.values != FT_FLOATS))
             ft__retype(b, out.ref, to.dtype, to.bytes, false);
         if (out.ref != x.ref) {

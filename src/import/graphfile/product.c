@@ -32,7 +32,7 @@ static int64_t features_of(ft_graph_reader *r, int64_t k, bool turned)
     return 0;
 }
 
-void ft__read_linear(ft_graph_reader *r, const char *name)
+void ft__read_linear(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x;
@@ -63,12 +63,12 @@ void ft__read_linear(ft_graph_reader *r, const char *name)
         weight = ft__weight(b, "weight", turned ? k : features, turned ? features : k);
     }
     ft_ref bias = ft__graphfile_weight(r, "bias", false, "bias", 1, features);
-    ft_ref in = ft__graphfile_by_rows(r, name, &x);
+    ft_ref in = ft__graphfile_by_rows(r, at, &x);
     b->conv1d = turned;
-    ft_ref y = ft__linear_with(b, name, in, weight, features, bias, FT_WHOLE);
+    ft_ref y = ft__linear_with(b, at, in, weight, features, bias, FT_WHOLE);
     b->conv1d = before;
     ft__module(b, 1);
-    y = ft__adapted(b, name, in, y, features);
+    y = ft__adapted(b, at, in, y, features);
     x.dim[x.dims - 1] = features;
     ft__graphfile_result(r, y, x.dims, x.dim);
 }
@@ -77,16 +77,16 @@ void ft__read_linear(ft_graph_reader *r, const char *name)
 
 /* An operand of a batched product: batches have to be one axis to it, which strides may not allow, and all of them have
  * to be there. `turned`: its rows do not lie in memory, a copy changes their order. */
-static ft_ref batched(ft_graph_reader *r, const char *name, ft_named *x, double batch, bool *turned)
+static ft_ref batched(ft_graph_reader *r, ft_at at, ft_named *x, double batch, bool *turned)
 {
     ft_build *b = ft__graphfile_build(r);
     int64_t rows = x->dim[x->dims - 2], cols = x->dim[x->dims - 1];
     double all = batch * (double)rows * (double)cols;
     *turned = !x->unordered && x->stride[x->dims - 1] != 1 && cols > 1;
-    if (all > ft__graphfile_elements(x)) return ft__copy(b, name, x->ref, (int64_t)batch * rows, cols);
+    if (all > ft__graphfile_elements(x)) return ft__copy(b, at, x->ref, (int64_t)batch * rows, cols);
     if (ft__graphfile_merges(x, 2)) return x->ref;
-    if (*turned) return ft__transpose(b, name, x->ref, (int64_t)batch * rows, cols);
-    return ft__graphfile_copied(r, name, x);
+    if (*turned) return ft__transpose(b, at, x->ref, (int64_t)batch * rows, cols);
+    return ft__graphfile_copied(r, at, x);
 }
 
 /* Sizes of the batches together, as NumPy broadcasts them, into `out`'s leading axes; false after an error. */
@@ -104,7 +104,7 @@ static bool batches(ft_graph_reader *r, const ft_named *a, const ft_named *c, ft
 }
 
 /* [..., m, k] x [..., k, n]; "transposed": the second is [..., n, k]. */
-void ft__read_matmul(ft_graph_reader *r, const char *name)
+void ft__read_matmul(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named a, c;
@@ -133,12 +133,12 @@ void ft__read_matmul(ft_graph_reader *r, const char *name)
     out.dim[out.dims - 1] = n;
     if (!ft__graphfile_possible(r, out.dims, out.dim)) return;
     if (other == 1 && batch > 1) { /* one product of all rows */
-        ft_ref x = ft__graphfile_by_rows(r, name, &a);
+        ft_ref x = ft__graphfile_by_rows(r, at, &a);
         bool before = b->conv1d, weight = ft__tensor_of(b, c.ref)->role == FT_PARAMETER;
         if (weight) ft__as_weight(b, c.ref);
         b->conv1d = !across_c;
-        ft_ref y = weight ? ft__linear_with(b, name, x, c.ref, n, FT_NONE, FT_WHOLE)
-                          : ft__matmul(b, name, x, c.ref, 1, (int64_t)batch * m, n, k, across_c ? "nt" : "nn");
+        ft_ref y = weight ? ft__linear_with(b, at, x, c.ref, n, FT_NONE, FT_WHOLE)
+                          : ft__matmul(b, at, x, c.ref, 1, (int64_t)batch * m, n, k, across_c ? "nt" : "nn");
         b->conv1d = before;
         ft__graphfile_result(r, y, out.dims, out.dim);
         return;
@@ -150,16 +150,16 @@ void ft__read_matmul(ft_graph_reader *r, const char *name)
         return;
     }
     bool a_turned, c_turned;
-    ft_ref x = batched(r, name, &a, both, &a_turned), y = batched(r, name, &c, both, &c_turned);
+    ft_ref x = batched(r, at, &a, both, &a_turned), y = batched(r, at, &c, both, &c_turned);
     /* Keys that were transposed on their way: the product reads them as they lay. */
     bool nt = across_c != (c_turned && !across_c);
-    ft_ref z = ft__matmul(b, name, x, y, (int64_t)both, m, n, k, nt ? "nt" : "nn");
+    ft_ref z = ft__matmul(b, at, x, y, (int64_t)both, m, n, k, nt ? "nt" : "nn");
     ft__graphfile_result(r, z, out.dims, out.dim);
 }
 
 /* -- embeddings -------------------------------------------------------------------------------- */
 
-void ft__read_embedding(ft_graph_reader *r, const char *name)
+void ft__read_embedding(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x;
@@ -180,7 +180,7 @@ void ft__read_embedding(ft_graph_reader *r, const char *name)
         return;
     }
     ft_ref table = known ? known->ref : FT_NONE;
-    ft_ref y = ft__embedding(b, name, x.ref, rows, features, &table);
+    ft_ref y = ft__embedding(b, at, x.ref, rows, features, &table);
     int64_t shape[2] = {rows, features};
     int dims = x.dims < FT_GRAPHFILE_DIMS ? x.dims + 1 : FT_GRAPHFILE_DIMS;
     if (dims == x.dims) x.dim[dims - 2] *= x.dim[dims - 1];

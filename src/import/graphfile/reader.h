@@ -112,13 +112,13 @@ bool ft__graphfile_restride(const ft_named *x, ft_named *shape);
 /* Whether leading axes, all but the last `kept`, can be walked as one. */
 bool ft__graphfile_merges(const ft_named *n, int kept);
 /* x as a matrix of these columns: a view where memory allows it, otherwise a copy. */
-ft_ref ft__graphfile_matrix(ft_graph_reader *r, const char *name, const ft_named *x, int64_t rows, int64_t cols);
+ft_ref ft__graphfile_matrix(ft_graph_reader *r, ft_at at, const ft_named *x, int64_t rows, int64_t cols);
 /* x as rows of its last axis. */
-ft_ref ft__graphfile_by_rows(ft_graph_reader *r, const char *name, const ft_named *x);
+ft_ref ft__graphfile_by_rows(ft_graph_reader *r, ft_at at, const ft_named *x);
 /* A view of x as this shape and these strides. */
 ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as);
 /* A copy of x in the order of its shape. */
-ft_ref ft__graphfile_copied(ft_graph_reader *r, const char *name, const ft_named *x);
+ft_ref ft__graphfile_copied(ft_graph_reader *r, ft_at at, const ft_named *x);
 
 /* -- operand.c ---- */
 size_t ft__graphfile_operands(const ft_graph_reader *r);
@@ -136,7 +136,7 @@ ft_ref ft__graphfile_weight(ft_graph_reader *r, const char *key, bool otherwise,
 const ft_named *ft__graphfile_named_weight(ft_graph_reader *r, const char *key);
 
 /* -- operators by subject; each reads the node at hand ---- */
-typedef void ft_node_reader(ft_graph_reader *r, const char *name);
+typedef void ft_node_reader(ft_graph_reader *r, ft_at at);
 /* source.c */
 ft_node_reader ft__read_parameter, ft__read_buffer, ft__read_fill, ft__read_sync, ft__read_other;
 /* product.c */

@@ -51,7 +51,7 @@ static void walk_of(const ft_named *x, unsigned set, ft_reduction *how)
     }
 }
 
-void ft__read_reduced(ft_graph_reader *r, const char *name)
+void ft__read_reduced(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x, out;
@@ -59,8 +59,9 @@ void ft__read_reduced(ft_graph_reader *r, const char *name)
     unsigned set = ft__graphfile_axes(r, x.dims, -1);
     bool keep = ft__graphfile_truth(r, "keepdim", true);
     if (ft__graphfile_failed(r)) return;
-    size_t at = 0;
-    while (at + 1 < sizeof reductions / sizeof *reductions && strcmp(reductions[at].op, ft__graphfile_op(r))) at++;
+    size_t which = 0;
+    while (which + 1 < sizeof reductions / sizeof *reductions && strcmp(reductions[which].op, ft__graphfile_op(r)))
+        which++;
     int64_t dim[FT_GRAPHFILE_DIMS];
     int dims = 0;
     for (int i = 0; i < x.dims; i++) {
@@ -69,12 +70,12 @@ void ft__read_reduced(ft_graph_reader *r, const char *name)
     }
     if (dims == 0) dim[dims++] = 1;
     out = ft__graphfile_fresh(FT_NONE, dims, dim);
-    ft_reduction how = {.what = reductions[at].what, .rows = ft__graphfile_rows(dims, dim), .cols = dim[dims - 1]};
+    ft_reduction how = {.what = reductions[which].what, .rows = ft__graphfile_rows(dims, dim), .cols = dim[dims - 1]};
     walk_of(&x, set, &how);
-    if (reductions[at].values == FT_INTEGERS && !strcmp(how.kernel, "sum_rows")) how.kernel = "argmax";
-    out.ref = ft__reduce_over(b, name, x.ref, &how);
+    if (reductions[which].values == FT_INTEGERS && !strcmp(how.kernel, "sum_rows")) how.kernel = "argmax";
+    out.ref = ft__reduce_over(b, at, x.ref, &how);
     if (ft__graphfile_failed(r)) return;
-    out.values = x.values != FT_FLOATS && reductions[at].values == FT_FLOATS ? x.values : reductions[at].values;
+    out.values = x.values != FT_FLOATS && reductions[which].values == FT_FLOATS ? x.values : reductions[which].values;
     const ft_tensor *t = ft__tensor_of(b, x.ref);
     if (out.values == FT_BOOLS)
         ft__retype(b, out.ref, t->dtype, 1, false);
@@ -88,7 +89,7 @@ void ft__read_reduced(ft_graph_reader *r, const char *name)
 }
 
 /* softmax, log_softmax, cumsum. Along another axis than memory's innermost the kernel reads across. */
-void ft__read_row(ft_graph_reader *r, const char *name)
+void ft__read_row(ft_graph_reader *r, ft_at at)
 {
     static const char *const rows[] = {"softmax", "log_softmax", "cumsum"}; /* names that outlive the file */
     ft_build *b = ft__graphfile_build(r);
@@ -99,7 +100,7 @@ void ft__read_row(ft_graph_reader *r, const char *name)
     const char *op = rows[0];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(ft__graphfile_op(r), rows[i])) op = rows[i];
-    ft_ref y = ft__row(b, name, op, ft__graphfile_by_rows(r, name, &x));
+    ft_ref y = ft__row(b, at, op, ft__graphfile_by_rows(r, at, &x));
     if (!ft__graphfile_failed(r) && axis != x.dims - 1) {
         ft_op *row = &b->g->nodes[b->g->node_count - 1].op;
         row->u.row.cols = x.dim[axis];
@@ -109,7 +110,7 @@ void ft__read_row(ft_graph_reader *r, const char *name)
 }
 
 /* topk, sort: values and indices. */
-void ft__read_best(ft_graph_reader *r, const char *name)
+void ft__read_best(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x;
@@ -120,9 +121,9 @@ void ft__read_best(ft_graph_reader *r, const char *name)
     if (!strcmp(ft__graphfile_op(r), "topk")) k = ft__graphfile_whole(r, "k", 0, 1, all);
     if (ft__graphfile_failed(r)) return;
     int64_t rows = (int64_t)(ft__graphfile_elements(&x) / (double)all);
-    ft_ref in = axis == x.dims - 1 ? ft__graphfile_by_rows(r, name, &x)
-                                   : ft__transpose(b, name, x.ref, rows, all); /* rows are brought together first */
-    ft_ref indices = FT_NONE, values = ft__best(b, name, in, rows, all, k, &indices);
+    ft_ref in = axis == x.dims - 1 ? ft__graphfile_by_rows(r, at, &x)
+                                   : ft__transpose(b, at, x.ref, rows, all); /* rows are brought together first */
+    ft_ref indices = FT_NONE, values = ft__best(b, at, in, rows, all, k, &indices);
     if (ft__graphfile_failed(r)) return;
     x.dim[axis] = k;
     ft_named out = ft__graphfile_fresh(values, x.dims, x.dim), where = ft__graphfile_fresh(indices, x.dims, x.dim);

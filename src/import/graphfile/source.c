@@ -3,8 +3,9 @@
 
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
+#include "import/site.h"
 
-void ft__read_parameter(ft_graph_reader *r, const char *name)
+void ft__read_parameter(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     int dims;
@@ -16,7 +17,8 @@ void ft__read_parameter(ft_graph_reader *r, const char *name)
     if (!ft__graphfile_format_key(r, "dtype", own, &format)) return;
     if (format.values != FT_FLOATS || !trained) b->frozen = true;
     if (shared) b->repeat = 1;
-    ft_ref w = ft__parameter(b, name, ft__graphfile_rows(dims, dim), dim[dims - 1]);
+    ft_ref w = ft__parameter(b, at->name, ft__graphfile_rows(dims, dim), dim[dims - 1]);
+    ft__of_experts(b, w, ft__import_expert(at->name));
     b->repeat = repeat;
     b->frozen = frozen;
     if (ft__graphfile_failed(r)) return;
@@ -29,12 +31,12 @@ void ft__read_parameter(ft_graph_reader *r, const char *name)
     ft__graphfile_give(r, 0, &n);
 }
 
-void ft__read_buffer(ft_graph_reader *r, const char *name)
+void ft__read_buffer(ft_graph_reader *r, ft_at at)
 {
     int dims;
     int64_t dim[FT_GRAPHFILE_DIMS];
     ft_format format;
-    (void)name;
+    (void)at;
     if (!ft__graphfile_shape(r, json_object_get(r->at, "shape"), "shape", &dims, dim)) return;
     if (!ft__graphfile_format_key(r, "dtype", ft__graphfile_floats(r), &format)) return;
     ft_build *b = ft__graphfile_build(r);
@@ -46,7 +48,7 @@ void ft__read_buffer(ft_graph_reader *r, const char *name)
     ft__graphfile_give(r, 0, &n);
 }
 
-void ft__read_fill(ft_graph_reader *r, const char *name)
+void ft__read_fill(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     int dims;
@@ -58,7 +60,7 @@ void ft__read_fill(ft_graph_reader *r, const char *name)
     }
     if (!ft__graphfile_shape(r, json_object_get(r->at, "shape"), "shape", &dims, dim)) return;
     if (!ft__graphfile_format_key(r, "dtype", own, &format)) return;
-    ft_ref x = ft__fill(b, name, ft__graphfile_rows(dims, dim), dim[dims - 1], format.dtype, format.bytes);
+    ft_ref x = ft__fill(b, at, ft__graphfile_rows(dims, dim), dim[dims - 1], format.dtype, format.bytes);
     if (ft__graphfile_failed(r)) return;
     if (!strcmp(ft__graphfile_op(r), "empty")) { /* memory alone: no kernel */
         ft_node *last = &b->g->nodes[b->g->node_count - 1];
@@ -69,9 +71,9 @@ void ft__read_fill(ft_graph_reader *r, const char *name)
     ft__graphfile_give(r, 0, &n);
 }
 
-void ft__read_sync(ft_graph_reader *r, const char *name) { ft__sync(ft__graphfile_build(r), name); }
+void ft__read_sync(ft_graph_reader *r, ft_at at) { ft__sync(ft__graphfile_build(r), at); }
 
-void ft__read_other(ft_graph_reader *r, const char *name)
+void ft__read_other(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     const json_t *bytes = json_object_get(r->at, "bytes"), *flops = json_object_get(r->at, "flops");
@@ -85,7 +87,7 @@ void ft__read_other(ft_graph_reader *r, const char *name)
                            "has any");
         return;
     }
-    ft_node n = ft__node_of(FT_DO_OTHER, name);
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
     ft_format format = ft__graphfile_floats(r);
     for (size_t i = 0; i < ft__graphfile_operands(r); i++) {
         ft_named x;

@@ -21,11 +21,11 @@ static bool counted(ft_graph_reader *r, const ft_named *x, const ft_named *out, 
     return good;
 }
 
-static ft_ref copied(ft_graph_reader *r, const char *name, const ft_named *x, ft_named *as)
+static ft_ref copied(ft_graph_reader *r, ft_at at, const ft_named *x, ft_named *as)
 {
     ft_build *b = ft__graphfile_build(r);
     int64_t rows = ft__graphfile_rows(as->dims, as->dim), cols = as->dim[as->dims - 1];
-    ft_ref copy = ft__graphfile_copied(r, name, x);
+    ft_ref copy = ft__graphfile_copied(r, at, x);
     ft__graphfile_contiguous(as);
     const ft_tensor *t = ft__tensor_of(b, copy);
     return t->rows == rows && t->cols == cols ? copy : ft__view_as(b, copy, rows, cols, FT_IN_ORDER);
@@ -33,7 +33,7 @@ static ft_ref copied(ft_graph_reader *r, const char *name, const ft_named *x, ft
 
 /* view, reshape: where strides allow no view, "reshape" copies. A "view" is taken at its word: whoever wrote it knows
  * that it is one. */
-void ft__read_view(ft_graph_reader *r, const char *name)
+void ft__read_view(ft_graph_reader *r, ft_at at)
 {
     ft_named x, out;
     if (!ft__graphfile_operand(r, 0, &x) || !shaped(r, &x, &out)) return;
@@ -54,7 +54,7 @@ void ft__read_view(ft_graph_reader *r, const char *name)
         out.unordered = ft__tensor_of(ft__graphfile_build(r), x.ref)->strided;
         out.ref = ft__graphfile_seen(r, x.ref, &out);
     } else {
-        out.ref = copied(r, name, &x, &out);
+        out.ref = copied(r, at, &x, &out);
     }
     ft__graphfile_give(r, 0, &out);
 }
@@ -80,11 +80,11 @@ static bool permuted(ft_graph_reader *r, const ft_named *x, const json_t *axes, 
     return good;
 }
 
-void ft__read_transpose(ft_graph_reader *r, const char *name)
+void ft__read_transpose(ft_graph_reader *r, ft_at at)
 {
     ft_named x, out;
     const json_t *axes = json_object_get(r->at, "axes");
-    (void)name;
+    (void)at;
     if (!ft__graphfile_operand(r, 0, &x)) return;
     out = x;
     out.repeats = FT_NONE;
@@ -125,12 +125,12 @@ static void part_strides(ft_graph_reader *r, const ft_named *x, ft_named *out)
 }
 
 /* slice, expand, detach. */
-void ft__read_part(ft_graph_reader *r, const char *name)
+void ft__read_part(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     const char *op = ft__graphfile_op(r);
     ft_named x, out;
-    (void)name;
+    (void)at;
     if (!ft__graphfile_operand(r, 0, &x)) return;
     if (!strcmp(op, "detach")) {
         out = x;
@@ -169,7 +169,7 @@ void ft__read_part(ft_graph_reader *r, const char *name)
 }
 
 /* contiguous, copy. */
-void ft__read_copy(ft_graph_reader *r, const char *name)
+void ft__read_copy(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x, out;
@@ -184,10 +184,10 @@ void ft__read_copy(ft_graph_reader *r, const char *name)
         ft__graphfile_contiguous(&out);
         out.ref = ft__graphfile_seen(r, x.ref, &out);
     } else if (same) {
-        out.ref = copied(r, name, &x, &out);
+        out.ref = copied(r, at, &x, &out);
     } else {
         ft__graphfile_contiguous(&out);
-        out.ref = ft__copy(b, name, x.ref, ft__graphfile_rows(out.dims, out.dim), out.dim[out.dims - 1]);
+        out.ref = ft__copy(b, at, x.ref, ft__graphfile_rows(out.dims, out.dim), out.dim[out.dims - 1]);
     }
     ft__graphfile_give(r, 0, &out);
 }

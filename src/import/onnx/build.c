@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "import/onnx/run.h"
+#include "import/site.h"
 
 /* -- sizes ----------------------------------------------------------------------------------------- */
 
@@ -184,9 +185,9 @@ static void check_results(ft_onnx_run *r)
 static void build_node(ft_onnx_run *r, const ft_onnx_node *n)
 {
     r->at = n;
-    r->label = ft__arena_copy(r->b->g->arena, n->label, strlen(n->label));
+    r->label = ft__import_site(r->b->g, n->label);
     if (!r->label) {
-        r->label = "";
+        r->label = FT_AT(NONE);
         ft__build_fail(r->b, FT_E_MEMORY, "out of memory");
         return;
     }
@@ -206,9 +207,9 @@ static void build_core(ft_onnx_run *r, int32_t core, int32_t last)
     const ft_onnx_core *c = &r->o->cores[core];
     bool done;
     r->at = &r->o->nodes[c->last];
-    r->label = ft__arena_copy(r->b->g->arena, r->at->label, strlen(r->at->label));
+    r->label = ft__import_site(r->b->g, r->at->label);
     if (!r->label) {
-        r->label = "";
+        r->label = FT_AT(NONE);
         ft__build_fail(r->b, FT_E_MEMORY, "out of memory");
         return;
     }
@@ -235,7 +236,7 @@ static ft_ref finish(ft_onnx_run *r)
         bool strided;
         ft__onnx_dense(r, y);
         ft__onnx_extent(y, &rows, &cols, &strided);
-        first = ft__loss(r->b, "loss", ft__onnx_ref_as(r, y, rows, cols), false);
+        first = ft__loss(r->b, FT_AT(LOSS), ft__onnx_ref_as(r, y, rows, cols), false);
     }
     return first;
 }
@@ -272,7 +273,7 @@ void ft__make_onnx(ft_maker *m)
 {
     const ft_onnx *o = m->arch->file;
     if (refuse(m)) return;
-    ft_onnx_run r = {.m = m, .b = &m->b, .o = o, .label = "", .fuse = m->work->attention != FT_EAGER};
+    ft_onnx_run r = {.m = m, .b = &m->b, .o = o, .label = FT_AT(NONE), .fuse = m->work->attention != FT_EAGER};
     r.items = ft__arena_array(m->b.g->arena, (size_t)o->value_count + 1, sizeof *r.items);
     if (!r.items) {
         ft__build_fail(&m->b, FT_E_MEMORY, "out of memory");
@@ -281,7 +282,8 @@ void ft__make_onnx(ft_maker *m)
     r.nhwc = !m->work->nchw && has_pictures(o);
     m->b.channels_last = r.nhwc;
     make_tensors(&r);
-    ft__block_open(&m->b, "graph", 1, FT_NONE);
+    const ft_block_info whole = {.name = "graph"};
+    ft__block_open(&m->b, &whole, 1, FT_NONE);
     make_inputs(&r);
     for (int32_t i = 0; i < o->node_count && !ft__onnx_failed(&r); i++) {
         const ft_onnx_node *n = &o->nodes[o->order[i]];

@@ -91,7 +91,7 @@ static int result_type(const ft_onnx_run *r, const ft_onnx_item *x)
 /* Any number of operands that are broadcast against each other. */
 static void build_broadcast(ft_onnx_run *r)
 {
-    ft_onnx_item *x[FT_NODE_INPUTS];
+    ft_onnx_item *x[FT_NODE_INPUTS] = {NULL};
     int64_t dim[FT_ONNX_DIMS];
     int count = 0;
     if (r->at->in_count > FT_NODE_INPUTS) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "import/site.h"
 
 void ft__onnx_fail(ft_onnx_run *r, ft_status code, const char *format, ...)
 {
@@ -227,6 +228,7 @@ static ft_ref make_weight(ft_onnx_run *r, ft_onnx_item *x, int64_t rows, int64_t
     }
     b->frozen |= !floats; /* what is quantised is not trained */
     home->ref = product && floats ? ft__weight(b, name, rows, cols) : ft__parameter(b, name, rows, cols);
+    ft__of_experts(b, home->ref, ft__import_expert(name));
     b->frozen = frozen;
     if (home->ref != FT_NONE && !floats) {
         ft_tensor *t = &b->g->tensors[home->ref];

@@ -34,7 +34,7 @@ typedef struct ft_onnx_run {
     const ft_onnx *o;
     ft_onnx_item *items;
     const ft_onnx_node *at; /* the node being built */
-    const char *label;      /* its name in reports */
+    ft_at label;            /* its place: a name in reports, and a site */
     ft_onnx_item nowhere;   /* for results that nobody takes */
     bool nhwc;              /* pictures lie channels-last */
     bool raises;            /* a norm that is written out was raised to fp32 */
