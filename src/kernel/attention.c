@@ -176,7 +176,7 @@ static void schedule(const ft_op *op, double sms, const costs *c, double group, 
         double tiles = heads * n, cost = c->cell_ms * bq / (i == 0 ? c->small : 1), load = tiles / sms;
         double work = tiles * c->tile_ms + heads * sum * cost, last = longest * cost + c->tile_ms;
         /* Few rows against a long cache: the columns are split over the idle SMs. */
-        if (kv > 2 * q && tiles < sms) last /= fmax(1, fmin(floor(sms / tiles), kv / 512));
+        if (kv > 2 * q && tiles < sms) last /= fmax(1, fmin(floor(sms / tiles), kv / FT_K_ATTENTION_SPLIT_KEYS));
         /* Equal tiles fill whole waves; unequal ones end within a tile of each other (a share of Graham's bound). */
         double even = work / sms, up = ceil(load);
         if (load > 1) even = causal ? even + c->q_causal * last : even * (1 + c->q_full * (up / load - 1));
@@ -216,7 +216,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
      * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
     bool async = device->matrix_fma_per_clk_sm >= 2048;
-    double share = async ? 1 : fmax(0.25, device->matrix_fma_per_clk_sm / 2048), reach = async ? 1 : th[SYNC];
+    double share = async ? 1 : fmax(FT_K_ATTENTION_SYNC_LEAST, device->matrix_fma_per_clk_sm / 2048),
+           reach = async ? 1 : th[SYNC];
     double mma = 2 * width / (th[EC] * reach * rate), soft = th[ME] * special;
     double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
     costs cost = {c, th[SMALL], share * th[TILE_US] * 1e-3, share * th[WAVE_US] * 1e-3, th[Q_FULL], th[Q_CAUSAL]};

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "foretell.h"
+#include "kernel/attention_constants.h"
 #include "kernel/feature.h"
 
 /* An fp8 cache is multiplied in fp8 wherever the GPU can, whatever the queries' format. */
@@ -26,11 +27,11 @@ static inline double ft__exp_per_ms_sm(const ft_device *device)
 static inline double ft__head_padded(double d) { return 64 * ceil(d / 64); }
 
 /* Share of `bytes` that a warm L2 still holds from the last replay: 1 well below what the cache keeps, 0 well above.
- * Two-part caches beside HBM keep 0.42 of their size for one working set, single ones beside GDDR 0.75,
- * times `keep`. */
+ * Two-part caches beside HBM keep less of their size for one working set than single ones beside GDDR; times `keep`. */
 static inline double ft__resident(const ft_device *device, double keep, double bytes)
 {
-    double f = bytes / (keep * (device->memory_is_hbm ? 0.42 : 0.75) * device->l2_mib * 1048576);
+    double keeps = device->memory_is_hbm ? FT_K_ATTENTION_HBM_KEEPS : FT_K_ATTENTION_GDDR_KEEPS;
+    double f = bytes / (keep * keeps * device->l2_mib * 1048576);
     f *= f;
     f *= f;
     return 1 / (1 + f * f);

@@ -13,10 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel/expert_constants.h"
 #include "kernel/kernel.h"
-
-/* A trip to memory and back, a few barriers, the last wave: kernels that have hardly more than these. */
-#define SHORT_MS 0.010
 
 typedef struct sides {
     double memory, arithmetic, body; /* ms */
@@ -38,7 +36,7 @@ static bool multiplies(const ft_op *op)
 bool ft__memory_holds(const ft_device *device, const ft_op *op, const ft_forecast *f)
 {
     sides s = sides_of(device, op, f);
-    return s.memory > s.arithmetic && (!multiplies(op) || s.memory >= 0.5 * s.body);
+    return s.memory > s.arithmetic && (!multiplies(op) || s.memory >= FT_K_EXPERT_MEMORY_HOLDS * s.body);
 }
 
 static bool waits(const ft_device *device, const ft_op *op, const ft_forecast *f)
@@ -46,7 +44,8 @@ static bool waits(const ft_device *device, const ft_op *op, const ft_forecast *f
     sides s = sides_of(device, op, f);
     double roof = fmax(s.memory, s.arithmetic);
     /* Above the balance a few tiles on a few SMs are arithmetic, if not much of it. */
-    return s.body < SHORT_MS && roof < (s.memory > s.arithmetic ? 0.5 : 0.1) * s.body;
+    double least = s.memory > s.arithmetic ? FT_K_EXPERT_MEMORY_HOLDS : FT_K_EXPERT_SHORT_ARITHMETIC;
+    return s.body < FT_K_EXPERT_SHORT_MS && roof < least * s.body;
 }
 
 void ft__settle_bound(const ft_device *device, const ft_op *op, ft_forecast *f)

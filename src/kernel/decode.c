@@ -138,11 +138,11 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double memory_ms = bytes * ((1 - resident) / memory_rate + resident / l2_rate);
     double mma_ms = 2 * pairs * rows * kv * (d + dv) / (th[EC] * ft__peak_tflops(device, ft__attention_math(op)) * 1e9);
     /* One SM's pace; parts whose bandwidth would outrun it (Blackwell: 27 bytes per clock and SM) keep up. */
-    double pace = th[CLK] * clock * fmax(1, device->memory_gbps * 1e6 / (sms * clock * 18));
+    double pace = th[CLK] * clock * fmax(1, device->memory_gbps * 1e6 / (sms * clock * FT_K_ATTENTION_DECODE_STREAM));
     double per_key = (ft__head_padded(d) + ft__head_padded(dv)) * kv_e / pace;
-    /* TensorRT-LLM has no tile for more than 32 query heads to a key-value head: every query head then walks the keys
+    /* TensorRT-LLM has no tile for so many query heads to a key-value head: every query head then walks the keys
      * by itself, through L2. */
-    bool alone = op->engine == FT_ENGINE_TRTLLM && group > 32;
+    bool alone = op->engine == FT_ENGINE_TRTLLM && group > FT_K_ATTENTION_TRTLLM_GROUP;
     if (alone) {
         rows = 16;
         pairs = batch * h;
@@ -164,7 +164,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         if (ms < best.ms) best = (plan){ms, stream, join, tasks, load, (int)split};
     }
     /* Reading queries, writing outputs and the new keys: a few instructions per head, by waves of heads. */
-    best.ms += th[HEAD_US] * 1e-3 * batch * (h + 2 * kvh) / (sms * 8);
+    best.ms += th[HEAD_US] * 1e-3 * batch * (h + 2 * kvh) / (sms * FT_K_ATTENTION_DECODE_HEADS);
     out->compute_ms = fmax(best.stream_ms, mma_ms);
     out->memory_ms = memory_ms;
     out->body_ms = best.ms;

@@ -7,6 +7,7 @@
 
 #include "graph/operator.h"
 #include "kernel/calibration.h"
+#include "kernel/expert_constants.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
 #include "kernel/reference.h"
@@ -19,28 +20,21 @@
  * of long kernels vanish and rounds the kink: 9 % off at it, 2 to 4 % at ten times the gap.) */
 double ft__op_time(double device_ms, double gap_ms)
 {
-    const double lead = 0.5;
-    double late = device_ms + lead * gap_ms, high = fmax(late, gap_ms), r = fmin(late, gap_ms) / high;
+    double late = device_ms + FT_K_EXPERT_CALL_LEAD * gap_ms, high = fmax(late, gap_ms), r = fmin(late, gap_ms) / high;
     double r2 = r * r, r4 = r2 * r2;
-    return high * (1 + 0.04 * r4 * r4);
+    return high * (1 + FT_K_EXPERT_CALL_KINK * r4 * r4);
 }
 
-/* The least a launch costs in any family. The shortest kernel in all our tables takes 1.04 us; the one row below it, a
- * transpose in 0.14 us, launched nothing. */
-#define SHORTEST_MS 0.8e-3
 /* What no operator that passes ft__op_check takes on any device. */
 #define LONGEST_MS 1e30
 /* Neither a correction nor an interval is a factor beyond 400: no fit makes one, a damaged file might. */
 #define MOST_LOG 6.0
-/* No interval is wider than a factor of four to either side: far from its rows an error scale says nothing any more,
- * physics still does. */
-#define WIDEST_LOG 1.4
 
-/* Up to half of that nothing changes; beyond, a wider spread still gives a wider interval. */
+/* No interval is wider than a factor of four to either side. Up to half of that nothing changes; beyond, a wider spread still gives a wider interval. */
 static double bounded(double width)
 {
-    double x = fmin(width, 60) / WIDEST_LOG, square = x * x;
-    return width > 0 ? x * WIDEST_LOG / sqrt(sqrt(1 + square * square)) : 0;
+    double x = fmin(width, 60) / FT_K_EXPERT_WIDEST_LOG, square = x * x;
+    return width > 0 ? x * FT_K_EXPERT_WIDEST_LOG / sqrt(sqrt(1 + square * square)) : 0;
 }
 
 static double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
@@ -119,8 +113,8 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     if (expert->sigma_count) log_scale += ft__trees_sum(trees + expert->sigma_first, expert->sigma_count, key);
     /* Wider where the operator lies outside of what was measured. */
     double stretch = ft__expert_stretch(expert, ph.feature, family->feature_count);
-    double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, 3));
-    double floor_ms = fmax(ft__floor_ms(device, op), SHORTEST_MS);
+    double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, FT_K_EXPERT_MOST_STRETCH));
+    double floor_ms = fmax(ft__floor_ms(device, op), FT_K_EXPERT_SHORTEST_MS);
     double skinny = ft__skinny_ms(device, op, expert, kinship);
     if (op->timing == FT_TIMING_OP && isfinite(skinny))
         skinny = ft__op_time(skinny, expert->theta[FT_THETA_GAP_US] * 1e-3);

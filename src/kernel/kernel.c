@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernel/attention_constants.h"
 #include "kernel/expert.h"
 #include "kernel/skew.h"
 
@@ -126,21 +127,18 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
     return FT_OK;
 }
 
-/* FlashAttention-2 has no kernels for Hopper's matrix units. Its authors' figures for H100 (fp16, 512 to 16k tokens,
- * heads of 64 and 128, causal and not: 168 to 338 TFLOP/s) are 0.55 to 0.65 of what kernels made for Hopper reach on
- * the same shapes. Who asks for flash attention on a data-centre Blackwell gets kernels made for it (cuDNN's through
+/* FlashAttention-2 has no kernels for Hopper's matrix units. Who asks for flash attention on a data-centre Blackwell gets kernels made for it (cuDNN's through
  * Transformer Engine, the package's own fourth generation), and GeForce's have Ampere's instructions at full rate.
- * Who has to take the second generation on a B200 (flash2) gets what an H100 has: 305 to 380 TFLOP/s forward and 300 to
- * 335 back with heads of 64 (Dao-AILab/flash-attention issue 1589, 1k to 16k tokens), 315 to 360 forward with 128
- * (meta-pytorch/tritonbench pull request 171), 0.62, 0.43 and 0.32 of ours; back with 128 was not published, and is
- * taken to go at the 325 of 64. */
+ * Who has to take the second generation on a B200 (flash2) gets what an H100 has. */
 static double of_new_units(const ft_device *device, const ft_op *op)
 {
-    if (!strcmp(device->generation, "hopper")) return 0.6;
+    if (!strcmp(device->generation, "hopper")) return FT_K_ATTENTION_FLASH2_ON_WARP_GROUPS;
     if (!op->u.attention.second || strcmp(device->generation, "blackwell") != 0) return 1;
     double wide = fmin(fmax(((double)op->u.attention.head_dim - 64) / 64, 0), 1);
-    double forward = 0.62 - 0.3 * wide, back = 0.43 - 0.1 * wide;
-    return op->pass == FT_FWD ? forward : op->pass == FT_BWD ? back : 1 / (0.3 / forward + 0.7 / back);
+    const struct ft__k_attention_flash2_on_tensor_memory *k = &ft__k_attention_flash2_on_tensor_memory;
+    double forward = k->forward - k->forward_wider * wide, back = k->back - k->back_wider * wide;
+    if (op->pass != FT_FWD_BWD) return op->pass == FT_FWD ? forward : back;
+    return 1 / (FT_K_ATTENTION_FORWARD_SHARE / forward + FT_K_ATTENTION_BACK_SHARE / back);
 }
 
 /* What dropout adds was measured beside kernels of the new units: it takes as long beside slower ones. */
@@ -160,14 +158,11 @@ static void without_new_units(const ft_device *device, const ft_op *op, ft_forec
     f->sustained_ms = fmax(f->sustained_ms, f->ms); /* slow enough not to meet the power limit */
 }
 
-/* FlashAttention-1 and its form in Triton, against the second generation in the figures of the latter's authors
- * (forward and backward, 2k to 16k tokens): on A100 0.62 of its rate with heads of 64, 0.43 with 128; on H100 0.55
- * and 0.41. Training runs with it show the same for 64 and more for 128: MosaicML's on A100s (llm-foundry of 2023,
- * attn_impl triton, 16k to 64k tokens, attention nine tenths of the step) go at 0.51 to 0.55. Between the two: 0.47. */
+/* FlashAttention-1 and its form in Triton, against the second generation. */
 static void by_the_first_generation(const ft_op *op, ft_forecast *f)
 {
     double d = (double)op->u.attention.head_dim, wide = fmin(fmax((d - 64) / 64, 0), 1);
-    double slower = 1 / (0.6 - 0.13 * wide);
+    double slower = 1 / (ft__k_attention_flash1.rate - ft__k_attention_flash1.wider * wide);
     if (f->bound != FT_COMPUTE) return;
     f->ms *= slower;
     f->low_ms *= slower;
@@ -193,7 +188,9 @@ static ft_status forecast_backward(const ft_predictor *p, const ft_device *devic
     FT_TRY(ft__expert_forecast(p, device, &both, quantile, &whole, err));
     FT_TRY(ft__expert_forecast(p, device, &forward, quantile, &first, err));
     double body = guess.ms - guess.launch_ms, rest = whole.ms - whole.launch_ms - (first.ms - first.launch_ms);
-    double by = (guess.launch_ms + fmin(fmax(rest, 0.8 * body), 1.25 * body)) / guess.ms;
+    double by =
+        (guess.launch_ms + fmin(fmax(rest, FT_K_ATTENTION_BACK_LEAST * body), FT_K_ATTENTION_BACK_MOST * body)) /
+        guess.ms;
     by = fmax(by, guess.roofline_ms / guess.ms);
     out->ms *= by;
     out->low_ms *= by;

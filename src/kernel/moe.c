@@ -23,6 +23,7 @@
 #include "kernel/families.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/moe_constants.h"
 #include "kernel/power.h"
 #include "kernel/skew.h"
 
@@ -137,7 +138,8 @@ static void route(const ft_op *op, load *l)
         l->largest = more > 0 ? each + 1 : each;
         return;
     }
-    double skew = fabs(op->u.moe.skew - 1) < 1e-3 ? 1.001 : op->u.moe.skew, top = fmax(0.8 * tokens, 1.5), sum = 0;
+    double skew = fabs(op->u.moe.skew - 1) < 1e-3 ? 1.001 : op->u.moe.skew, sum = 0;
+    double top = fmax(FT_K_MOE_TOP_SHARE * tokens, FT_K_MOE_TOP_LEAST);
     double power = 1 - skew, at_top = pow(top, power), invert = 1 / power;
     l->used = BUCKETS;
     l->active = l->largest = 0;
@@ -166,7 +168,8 @@ bool ft__moe_all_awake(const ft_op *op)
     double experts = (double)op->u.moe.experts;
     load l;
     route(op, &l);
-    return l.active >= experts * (1 - 1e-9) && (double)op->u.moe.tokens * (double)op->u.moe.topk >= 64 * experts;
+    return l.active >= experts * (1 - 1e-9) &&
+           (double)op->u.moe.tokens * (double)op->u.moe.topk >= FT_K_MOE_AWAKE * experts;
 }
 
 typedef struct grouped {
@@ -203,7 +206,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double tokens = (double)op->u.moe.tokens, h = (double)op->u.moe.hidden, inter = (double)op->u.moe.inter;
     double routed = tokens * (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
     double e = ft_dtype_bytes(op->dtype), sms = device->sms, peak = ft__peak_tflops(device, op->dtype) * 1e9;
-    double rate = th[EC] * peak / sms, feed = fmax(th[FEED] * 2 / e * peak / sms, 20 * device->matrix_mhz * 1e3);
+    double rate = th[EC] * peak / sms,
+           feed = fmax(th[FEED] * 2 / e * peak / sms, ft__gemm_least_feed(device->matrix_mhz));
     double memory_rate = th[EB] * device->memory_gbps * 1e6, l2_rate = th[L2_CLK] * sms * device->boost_mhz * 1e3;
     load l;
     route(op, &l);
@@ -221,7 +225,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double moved = 2 * ((bare ? 0 : 2 * tokens * h + 2 * routed * h) + 3 * routed * inter) +
                    (e < 2 ? routed * (h + inter) * (2 + e) : 0);
     double pass = moved / (th[PASS_EB] * device->memory_gbps * 1e6) *
-                      (1 - 0.8 * ft__resident(device, th[KEEP], moved)) +
+                      (1 - FT_K_MOE_PASSES_HELD * ft__resident(device, th[KEEP], moved)) +
                   th[EXPERT_US] * 1e-3 * l.active;
     out->compute_ms = compute * slow;
     out->memory_ms = memory_up + memory_down;

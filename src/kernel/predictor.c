@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "kernel/calibration.h"
 #include "kernel/embedded_predictor.h"
+#include "kernel/expert_constants.h"
 #include "kernel/predictor_check.h"
 
 const double ft__quantile_levels[FT_QUANTILES] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
@@ -192,7 +193,7 @@ static bool closer(const ft_expert *a, const ft_expert *b, double balance)
     if (!b) return true;
     double da = fabs(log(fmax((double)a->balance, 1e-3) / balance)),
            db = fabs(log(fmax((double)b->balance, 1e-3) / balance));
-    return da < db - 0.25 || (da < db + 0.25 && a->rows > b->rows);
+    return da < db - FT_K_EXPERT_ALIKE || (da < db + FT_K_EXPERT_ALIKE && a->rows > b->rows);
 }
 
 static const ft_expert *find(const ft_predictor *p, int family, int variant, const ft_device *device,
@@ -242,8 +243,7 @@ double ft__expert_stretch(const ft_expert *expert, const float *feature, int cou
     for (int i = 0; i < count; i++) {
         double low = (double)expert->feature_low[i], high = (double)expert->feature_high[i], x = (double)feature[i];
         double beyond = x > high ? x - high : low - x;
-        /* A flag the rows never varied counts a quarter: another layout, another alignment. */
-        if (beyond > 0) sum += high > low ? fmin(beyond / (high - low), 1) : 0.25;
+        if (beyond > 0) sum += high > low ? fmin(beyond / (high - low), 1) : FT_K_EXPERT_UNSEEN_FLAG;
     }
     return sum;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/gpu.h"
+#include "kernel/expert_constants.h"
 #include "kernel/kernel.h"
 
 static ft_bound roof_of(const ft_device *device, const ft_forecast *f)
@@ -23,19 +24,18 @@ static void interval(double quantile, double factor_at_90, ft_forecast *out)
 
 void ft__roofline_forecast(const ft_device *device, const ft_op *op, double quantile, bool pure, ft_forecast *out)
 {
-    /* Typical of what memory-bound kernels reach on the GPUs in our data: 0.8 of the bandwidth, 2.5 µs to start. */
-    const double efficiency = 0.8, launch_ms = 2.5e-3, gap_ms = 15e-3;
+    const struct ft__k_expert_roofline *typical = &ft__k_expert_roofline;
     out->source = FT_ROOFLINE;
     out->bound = roof_of(device, out);
     if (pure) {
         out->ms = fmax(out->roofline_ms, 1e-6);
     } else {
-        out->launch_ms = launch_ms;
-        out->ms = out->roofline_ms / efficiency + launch_ms;
-        if (op->timing == FT_TIMING_OP) out->ms = ft__op_time(out->ms, gap_ms);
-        if (launch_ms > out->roofline_ms) out->bound = FT_OVERHEAD;
+        out->launch_ms = typical->launch_ms;
+        out->ms = out->roofline_ms / typical->efficiency + typical->launch_ms;
+        if (op->timing == FT_TIMING_OP) out->ms = ft__op_time(out->ms, typical->gap_ms);
+        if (typical->launch_ms > out->roofline_ms) out->bound = FT_OVERHEAD;
     }
-    interval(quantile, 2.5, out);
+    interval(quantile, typical->factor, out);
     if (!pure) out->low_ms = fmax(out->low_ms, fmin(out->roofline_ms, out->ms));
 }
 
@@ -60,7 +60,7 @@ bool ft__linear_forecast(const ft_predictor *p, const ft_family *family, int var
     out->source = own ? FT_LEARNED : FT_PHYSICS;
     out->kin = own ? own->gpu : "";
     out->bound = roof_of(device, out);
-    interval(quantile, 2, out);
+    interval(quantile, FT_K_EXPERT_BASELINE_FACTOR, out);
     return true;
 }
 
@@ -81,6 +81,6 @@ ft_status ft__scaling_forecast(const ft_predictor *p, const ft_device *device, c
     out->ms *= scale;
     out->roofline_ms = ft__roofline_ms(device, op);
     out->source = FT_PHYSICS;
-    interval(quantile, 2, out);
+    interval(quantile, FT_K_EXPERT_BASELINE_FACTOR, out);
     return FT_OK;
 }

@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "kernel/expert.h"
+#include "kernel/moe_constants.h"
 
 static void blend(ft_forecast *low, const ft_forecast *high, double t)
 {
@@ -23,8 +24,8 @@ static void blend(ft_forecast *low, const ft_forecast *high, double t)
 ft_status ft__skewed_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                               ft_forecast *out, ft_error *err)
 {
-    static const double known[] = {0, 1.01, 1.2, 1.5};
-    enum { COUNT = sizeof known / sizeof *known };
+    const double *known = ft__k_moe_skews;
+    enum { COUNT = FT_K_MOE_SKEWS_COUNT };
     ft_op at = *op;
     double skew = at.u.moe.skew = fmin(op->u.moe.skew, known[COUNT - 1]);
     if (!ft__moe_all_awake(&at)) return ft__expert_forecast(p, device, &at, quantile, out, err);
