@@ -11,12 +11,9 @@
 
 void cli_ask_key(cli_option_id option, char key[48])
 {
-    if (option == OPT_MICRO_BATCH || option == OPT_GLOBAL_BATCH) {
-        strcpy(key, option == OPT_MICRO_BATCH ? "batch" : "global_batch");
-        return;
-    }
-    snprintf(key, 48, "%s", cli_options[option].name);
-    for (char *at = key; *at; at++)
+    const cli_option *o = &cli_options[option];
+    snprintf(key, 48, "%s", o->key ? o->key->key : o->name);
+    for (char *at = key; !o->key && *at; at++)
         if (*at == '-') *at = '_';
 }
 
@@ -48,11 +45,8 @@ static json_t *list_of(const char *text)
 /* The object that holds an option's key: the request, or one inside it, made when it is first needed. */
 static json_t *home_of(const cli_option *o, json_t *object)
 {
-    const char *key = o->group == CLI_PARALLEL  ? "parallel"
-                      : o->group == CLI_CLUSTER ? "cluster"
-                      : o->group == CLI_LOADER  ? "loader"
-                                                : NULL;
-    if (!key) return object;
+    const char *key = ft__section_name(o->key->section);
+    if (!*key) return object;
     json_t *inner = json_object_get(object, key);
     if (inner) return inner;
     return json_object_set_new(object, key, json_object()) == 0 ? json_object_get(object, key) : NULL;
@@ -69,7 +63,7 @@ bool cli_ask_flags(const cli_args *args, json_t *object)
         cli_ask_key(id, key);
         json_t *home = home_of(o, object);
         const char *text = args->given[i].value;
-        json_t *value = id == OPT_RECOMPUTE_MODULES ? list_of(text) : value_of(o, text);
+        json_t *value = o->key->type == FT_KEY_NAMES ? list_of(text) : value_of(o, text);
         fine = home && json_object_set_new(home, key, value) == 0;
     }
     return fine;
@@ -112,11 +106,8 @@ void cli_ask_answered(ft_text *out, const json_t *request)
 
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)
 {
-    char key[48], flag[48];
+    char path[64], flag[48];
     const char *where = err->where;
-    if (!strncmp(where, "parallel.", 9)) where += 9;
-    if (!strncmp(where, "cluster.", 8)) where += 8;
-    if (!strncmp(where, "loader.", 7)) where += 7;
     if (!strcmp(where, operand_key) && args->operand_count) {
         snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
         return;
@@ -124,8 +115,9 @@ void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *
     for (int i = 0; i < OPT_COUNT; i++) {
         const cli_option *o = &cli_options[i];
         if (!(o->commands & args->command->bit) || !cli_option_asks(o)) continue;
-        cli_ask_key((cli_option_id)i, key);
-        if (strcmp(key, where) != 0) continue;
+        const char *section = ft__section_name(o->key->section);
+        snprintf(path, sizeof path, "%s%s%s", section, *section ? "." : "", o->key->key);
+        if (strcmp(path, where) != 0) continue;
         snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)i, flag));
         return;
     }

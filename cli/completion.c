@@ -41,7 +41,8 @@ static void add_dtypes(ft_text *out, const char *between)
 
 static void add_choices(ft_text *out, const cli_option *o, const char *between)
 {
-    for (const char *at = o->argument; *at; at++) {
+    char room[CLI_ARGUMENT_ROOM];
+    for (const char *at = cli_argument(o, room); *at; at++) {
         if (*at == '|')
             ft__text_add(out, between);
         else

@@ -53,7 +53,9 @@ static void add_flag(ft_text *out, const cli_option *o)
     bool single = strlen(o->name) == 1, negatable = o->kind == CLI_SWITCH && cli_option_asks(o);
     if (o->letter) ft__text_addf(out, "-%c", o->letter);
     if (!single) ft__text_addf(out, "%s--%s%s", o->letter ? ", " : "    ", negatable ? "[no-]" : "", o->name);
-    if (o->argument) ft__text_addf(out, " %s", o->argument);
+    char room[CLI_ARGUMENT_ROOM];
+    const char *argument = cli_argument(o, room);
+    if (argument) ft__text_addf(out, " %s", argument);
 }
 
 static void add_option(ft_text *out, const cli_option *o, int width)
@@ -61,7 +63,9 @@ static void add_option(ft_text *out, const cli_option *o, int width)
     ft_text flag = {0}, help = {0};
     add_flag(&flag, o);
     ft__text_add(&help, o->help);
-    if (o->standard) ft__text_addf(&help, " [%s]", o->standard);
+    char room[32];
+    const char *standard = cli_standard(o, room);
+    if (standard) ft__text_addf(&help, " [%s]", standard);
     ft__text_pad(out, INDENT);
     if (flag.at) ft__text_add(out, flag.at);
     add_wrapped(out, help.at ? help.at : "", INDENT + ft__text_width(flag.at ? flag.at : ""), HELP_COLUMN, width);

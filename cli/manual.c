@@ -32,16 +32,18 @@ static void add_option(ft_text *out, const cli_option *o)
         add_roff(out, o->name);
         ft__text_add(out, "\\fR");
     }
-    if (o->argument) {
+    char room[CLI_ARGUMENT_ROOM], usual[32];
+    const char *argument = cli_argument(o, room), *standard = cli_standard(o, usual);
+    if (argument) {
         ft__text_add(out, " \\fI");
-        add_roff(out, o->argument);
+        add_roff(out, argument);
         ft__text_add(out, "\\fR");
     }
     ft__text_add(out, "\n");
     add_roff(out, o->help);
-    if (o->standard) {
+    if (standard) {
         ft__text_add(out, " [");
-        add_roff(out, o->standard);
+        add_roff(out, standard);
         ft__text_add(out, "]");
     }
     ft__text_add(out, "\n");

@@ -24,12 +24,58 @@ enum {
     EVERY = CLI_EVERY
 };
 
+/* How a key's value is typed. */
+enum {
+    TYPED_WHOLE = CLI_WHOLE,
+    TYPED_REAL = CLI_REAL,
+    TYPED_SWITCH = CLI_SWITCH,
+    TYPED_WORD = CLI_CHOICE,
+    TYPED_NAMES = CLI_WORD,
+    TYPED_DTYPE = CLI_DTYPE,
+    TYPED_TEXT = CLI_WORD,
+    TYPED_GPU = CLI_GPU,
+    TYPED_ANY = CLI_WORD
+};
+
+/* clang-format off */
 const cli_option cli_options[OPT_COUNT] = {
+#define PLAIN(...)
+#define FLAG(id, name, type, low, high, words, standard, flag, letter, argument, commands, help, docs) \
+    [OPT_##id] = {flag, letter, (cli_kind)TYPED_##type, argument, NULL, commands, GROUP, help,         \
+                  &ft__keys[FT_KEY_ID_##id]},
+#define GROUP CLI_REQUEST
+    FT_COMMON_KEYS(FLAG, PLAIN)
+    FT_KERNEL_KEYS(FLAG, PLAIN)
+    FT_COLLECTIVE_KEYS(FLAG, PLAIN)
+    FT_TRACE_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_OPERATOR
+    FT_OPERATOR_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_WORKLOAD
+    FT_MODEL_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_PARALLEL
+    FT_PARALLEL_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_CLUSTER
+    FT_CLUSTER_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_LOADER
+    FT_LOADER_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define V(id, of, name, letter, kind, standard, commands, group, help) \
+    [OPT_##id] = {name, letter, CLI_##kind, NULL, standard, commands, CLI_##group, help, &ft__keys[FT_KEY_ID_##of]},
+    CLI_VARIANT_LIST(V)
+#undef V
 #define X(id, name, letter, kind, argument, standard, commands, group, help) \
-    [OPT_##id] = {name, letter, CLI_##kind, argument, standard, commands, CLI_##group, help},
+    [OPT_##id] = {name, letter, CLI_##kind, argument, standard, commands, CLI_##group, help, NULL},
     CLI_OPTION_LIST(X)
 #undef X
+#undef FLAG
+#undef PLAIN
 };
+/* clang-format on */
 
 const char *const cli_group_names[CLI_GROUP_COUNT] = {
     [CLI_OPERATOR] = "Sizes of the operator",
@@ -47,10 +93,26 @@ const char *const cli_group_names[CLI_GROUP_COUNT] = {
     [CLI_ALIAS] = "",
 };
 
-bool cli_option_asks(const cli_option *o)
+bool cli_option_asks(const cli_option *o) { return o->key != NULL; }
+
+const char *cli_argument(const cli_option *o, char room[CLI_ARGUMENT_ROOM])
 {
-    return o->group == CLI_OPERATOR || o->group == CLI_WORKLOAD || o->group == CLI_REQUEST || o->group == CLI_ALIAS ||
-           o->group == CLI_PARALLEL || o->group == CLI_CLUSTER || o->group == CLI_LOADER;
+    if (o->argument || o->kind == CLI_SWITCH) return o->argument;
+    if (!o->key || !o->key->word_count) return o->kind == CLI_REAL ? "X" : "N";
+    size_t at = 0;
+    room[0] = '\0';
+    for (size_t i = 0; i < o->key->word_count && at < CLI_ARGUMENT_ROOM; i++)
+        at += (size_t)snprintf(room + at, CLI_ARGUMENT_ROOM - at, "%s%s", i ? "|" : "", o->key->words[i]);
+    return room;
+}
+
+/* Where the default depends, the help text says on what, in brackets of its own. */
+const char *cli_standard(const cli_option *o, char room[32])
+{
+    if (o->standard) return o->standard;
+    if (!o->key || o->kind == CLI_SWITCH || o->group == CLI_ALIAS || strchr(o->help, '[')) return NULL;
+    const char *standard = ft__key_standard(o->key, room);
+    return *standard ? standard : NULL;
 }
 
 bool cli_option_shown(const cli_option *o) { return o->group != CLI_HIDDEN && o->group != CLI_ALIAS; }

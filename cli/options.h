@@ -6,24 +6,25 @@
 #include <stdint.h>
 
 #include "option_list.h"
+#include "request/keys.h"
 
 /* Commands, in the order of --help. Bits, because an option belongs to several. */
 enum {
-    CLI_TRAIN = 1 << 0,
-    CLI_INFER = 1 << 1,
-    CLI_LARGEST = 1 << 2,
-    CLI_KERNEL = 1 << 3,
-    CLI_MODELS = 1 << 4,
-    CLI_GPUS = 1 << 5,
-    CLI_FIT = 1 << 6,
-    CLI_VALIDATE = 1 << 7,
-    CLI_BATCH = 1 << 8,
-    CLI_HELP = 1 << 9,
-    CLI_SCALE = 1 << 10,
-    CLI_COMPARE = 1 << 11,
-    CLI_CALIBRATE = 1 << 12,
-    CLI_TRACE = 1 << 13,
-    CLI_EVERY = (1 << 14) - 1
+    CLI_TRAIN = FT_BY_TRAIN,
+    CLI_INFER = FT_BY_INFER,
+    CLI_LARGEST = FT_BY_LARGEST,
+    CLI_KERNEL = FT_BY_KERNEL,
+    CLI_MODELS = FT_BY_MODELS,
+    CLI_GPUS = FT_BY_GPUS,
+    CLI_FIT = FT_BY_FIT,
+    CLI_VALIDATE = FT_BY_VALIDATE,
+    CLI_BATCH = FT_BY_BATCH,
+    CLI_HELP = FT_BY_HELP,
+    CLI_SCALE = FT_BY_SCALE,
+    CLI_COMPARE = FT_BY_COMPARE,
+    CLI_CALIBRATE = FT_BY_CALIBRATE,
+    CLI_TRACE = FT_BY_TRACE,
+    CLI_EVERY = FT_BY_EVERY
 };
 
 typedef enum cli_kind {
@@ -55,9 +56,14 @@ typedef enum cli_group {
     CLI_GROUP_COUNT
 } cli_group;
 
+/* Keys of requests that are flags come first, in the order of their table. */
 typedef enum cli_option_id {
 #define X(id, ...) OPT_##id,
-    CLI_OPTION_LIST(X)
+#define PLAIN(...)
+#define SECTION(name, list) list(X, PLAIN)
+    FT_SECTION_LIST(SECTION) CLI_VARIANT_LIST(X) CLI_OPTION_LIST(X)
+#undef SECTION
+#undef PLAIN
 #undef X
     OPT_COUNT
 } cli_option_id;
@@ -66,14 +72,19 @@ typedef struct cli_option {
     const char *name;
     char letter;           /* -m; 0 for none */
     cli_kind kind;
-    const char *argument;  /* NULL for a switch */
-    const char *standard;  /* the default as text, NULL when there is none or it depends */
+    const char *argument;  /* NULL for a switch, and where it is the words of the key */
+    const char *standard;  /* the default as text; NULL: the key's, or there is none or it depends */
     unsigned commands;
     cli_group group;
     const char *help;
+    const ft_key_row *key; /* what it says of a request; NULL: nothing */
 } cli_option;
 
 extern const cli_option cli_options[OPT_COUNT];
+enum { CLI_ARGUMENT_ROOM = 160 };
+/* What stands behind it in help: "N", "fwd|bwd|fwd_bwd"; NULL for a switch. Its default there; NULL: none is shown. */
+const char *cli_argument(const cli_option *o, char room[CLI_ARGUMENT_ROOM]);
+const char *cli_standard(const cli_option *o, char room[32]);
 /* Is it a key of the request, or of "parallel" or "cluster" in it; is it shown to people? */
 bool cli_option_asks(const cli_option *o);
 bool cli_option_shown(const cli_option *o);

@@ -237,8 +237,8 @@ static int check_value(const cli_command *command, cli_option_id id, const char 
 
 static int missing_value(const cli_command *command, cli_option_id id)
 {
-    char flag[48];
-    return cli_usage(command, "%s needs a value: %s", cli_flag(id, flag), cli_options[id].argument);
+    char flag[48], room[CLI_ARGUMENT_ROOM];
+    return cli_usage(command, "%s needs a value: %s", cli_flag(id, flag), cli_argument(&cli_options[id], room));
 }
 
 /* `value` NULL: take the next argument. Moves *at past what it used. */

@@ -15,7 +15,7 @@ static bool tells(const cli_option *o)
 {
     static const char *const names[] = {"micro-batch-size", "dtype", "attention", "execution", "optimizer", "cache"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(o->name, names[i])) return o->standard != NULL;
+        if (!strcmp(o->name, names[i])) return true;
     return false;
 }
 
@@ -76,8 +76,9 @@ void cli_sweep_fixed(ft_text *out, const cli_args *args, cli_option_id swept)
         if (id == OPT_GPU || id == swept || !strcmp(key, moving)) continue;
         const char *value = cli_value(args, id);
         if (!cli_has(args, id)) {
-            const char *usual = !strcmp(key, "batch") && *own ? own : o->standard;
-            if (tells(o) && !given_as(args, key)) add(out, o->name, usual);
+            char room[32];
+            const char *usual = !strcmp(key, "batch") && *own ? own : cli_standard(o, room);
+            if (usual && tells(o) && !given_as(args, key)) add(out, o->name, usual);
         } else if (o->kind == CLI_SWITCH) {
             ft__text_addf(out, "%s%s%s", out->length ? ", " : "", value ? "no " : "", o->name);
         } else {

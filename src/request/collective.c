@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
+#include "request/keys.h"
 #include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -48,24 +49,33 @@ static ft_status read_narrow(const json_t *object, int *out, ft_error *err)
     return FT_OK;
 }
 
+static ft_status needed(const json_t *object, ft_key_id id, ft_error *err)
+{
+    const char *key = ft__keys[id].key;
+    if (json_object_get(object, key)) return FT_OK;
+    return ft__fail_at(err, FT_E_MISSING, key, 0, 0, "\"%s\" is missing", key);
+}
+
 ft_status ft__collective_request_read(const json_t *object, ft_device_source find, void *source,
                                       ft_collective_request *out, ft_error *err)
 {
-    static const char *const known[] = {"id",      "task",   "op",   "bytes",  "ranks",    "gpu",
-                                        "cluster", "stride", "skew", "engine", "quantile", "dtype"};
+    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_COLLECTIVE};
+    ft_said said;
     memset(out, 0, sizeof *out);
-    FT_TRY(ft__json_known_keys(object, known, COUNT(known), "", err));
+    FT_TRY(ft__keys_known(object, sections, COUNT(sections), err));
     FT_TRY(read_op(object, &out->op, err));
-    FT_TRY(ft__json_number(object, "bytes", FT_REQUIRED, 1, 1e15, &out->bytes, "", err));
-    FT_TRY(ft__json_whole(object, "ranks", FT_REQUIRED, 2, FT_MOST_RANKS, &out->group.size, "", err));
-    out->group.stride = 1;
-    FT_TRY(ft__json_whole(object, "stride", FT_OPTIONAL, 1, FT_MOST_RANKS, &out->group.stride, "", err));
+    FT_TRY(needed(object, FT_KEY_ID_EXCHANGE_BYTES, err));
+    FT_TRY(needed(object, FT_KEY_ID_EXCHANGE_RANKS, err));
+    ft__said_init(&said);
+    FT_TRY(ft__said_read(object, FT_SECTION_COMMON, &said, err));
+    FT_TRY(ft__said_read(object, FT_SECTION_COLLECTIVE, &said, err));
+    out->bytes = ft__real_of(&said, FT_KEY_ID_EXCHANGE_BYTES);
+    out->group = (ft_group){.size = ft__whole_of(&said, FT_KEY_ID_EXCHANGE_RANKS),
+                            .stride = ft__whole_of(&said, FT_KEY_ID_EXCHANGE_STRIDE),
+                            .engine = (ft_engine)ft__word_of(&said, FT_KEY_ID_EXCHANGE_ENGINE)};
     FT_TRY(ft__json_number(object, "skew", FT_OPTIONAL, 1, (double)out->group.size, &out->group.skew, "", err));
-    int engine = FT_ENGINE_ANY;
-    FT_TRY(ft__request_word(object, "engine", ft__engine_words, COUNT(ft__engine_words), &engine, err));
-    out->group.engine = (ft_engine)engine;
     FT_TRY(read_narrow(object, &out->group.narrow, err));
-    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
+    out->quantile = ft__given(&said, FT_KEY_ID_QUANTILE) ? ft__real_of(&said, FT_KEY_ID_QUANTILE) : 0;
     const json_t *gpu = json_object_get(object, "gpu");
     if (!gpu)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,

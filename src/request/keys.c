@@ -20,41 +20,43 @@
 #define LARGEST_SIZE (double)FT_LARGEST_SIZE
 #define MOST_RANKS FT_MOST_RANKS
 
+/* clang-format off */
 const ft_key_row ft__keys[FT_KEY_COUNT] = {
 #define FLAG(id, key, type, low, high, words, standard, flag, letter, argument, commands, help, docs) \
-    {key, HERE, FT_KEY_##type, low, high, words, standard, flag, help, docs},
+    [FT_KEY_ID_##id] = {key, HERE, FT_KEY_##type, low, high, words, standard, flag, help, docs},
 #define PLAIN(id, key, type, low, high, words, standard, docs) \
-    {key, HERE, FT_KEY_##type, low, high, words, standard, NULL, NULL, docs},
+    [FT_KEY_ID_##id] = {key, HERE, FT_KEY_##type, low, high, words, standard, NULL, NULL, docs},
 #define HERE FT_SECTION_COMMON
     FT_COMMON_KEYS(FLAG, PLAIN)
 #undef HERE
+#define HERE FT_SECTION_OPERATOR
+    FT_OPERATOR_KEYS(FLAG, PLAIN)
+#undef HERE
 #define HERE FT_SECTION_MODEL
-        FT_MODEL_KEYS(FLAG, PLAIN)
+    FT_MODEL_KEYS(FLAG, PLAIN)
 #undef HERE
 #define HERE FT_SECTION_PARALLEL
-            FT_PARALLEL_KEYS(FLAG, PLAIN)
+    FT_PARALLEL_KEYS(FLAG, PLAIN)
 #undef HERE
 #define HERE FT_SECTION_CLUSTER
-                FT_CLUSTER_KEYS(FLAG, PLAIN)
+    FT_CLUSTER_KEYS(FLAG, PLAIN)
 #undef HERE
 #define HERE FT_SECTION_LOADER
-                    FT_LOADER_KEYS(FLAG, PLAIN)
-#undef HERE
-#define HERE FT_SECTION_OPERATOR
-                        FT_OPERATOR_KEYS(FLAG, PLAIN)
+    FT_LOADER_KEYS(FLAG, PLAIN)
 #undef HERE
 #define HERE FT_SECTION_KERNEL
-                            FT_KERNEL_KEYS(FLAG, PLAIN)
+    FT_KERNEL_KEYS(FLAG, PLAIN)
 #undef HERE
 #define HERE FT_SECTION_COLLECTIVE
-                                FT_COLLECTIVE_KEYS(FLAG, PLAIN)
+    FT_COLLECTIVE_KEYS(FLAG, PLAIN)
 #undef HERE
 #define HERE FT_SECTION_TRACE
-                                    FT_TRACE_KEYS(FLAG, PLAIN)
+    FT_TRACE_KEYS(FLAG, PLAIN)
 #undef HERE
 #undef PLAIN
 #undef FLAG
 };
+/* clang-format on */
 
 const char *ft__section_name(ft_section section)
 {

@@ -1,16 +1,19 @@
 /* trace.c: reading a request for a profiler trace. */
 #include "request/trace.h"
 
-#include "base/json.h"
+#include "request/keys.h"
 
 ft_status ft__trace_request_read(const json_t *object, ft_trace_request *out, ft_error *err)
 {
-    static const char *const known[] = {"id", "task", "file", "on", "gpu", "quantile", "detail"};
+    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_TRACE};
+    ft_said said;
     *out = (ft_trace_request){0};
-    FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, "", err));
+    FT_TRY(ft__keys_known(object, sections, 2, err));
     FT_TRY(ft__json_string(object, "file", FT_REQUIRED, &out->path, "", err));
     FT_TRY(ft__json_string(object, "on", FT_OPTIONAL, &out->on, "", err));
-    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
+    ft__said_init(&said);
+    FT_TRY(ft__said_read(object, FT_SECTION_COMMON, &said, err));
+    out->quantile = ft__given(&said, FT_KEY_ID_QUANTILE) ? ft__real_of(&said, FT_KEY_ID_QUANTILE) : 0;
     const json_t *gpu = json_object_get(object, "gpu");
     if (json_is_string(gpu))
         out->gpus[out->gpu_count++] = json_string_value(gpu);

@@ -7,25 +7,9 @@
 
 #include <cmocka.h>
 
-#include "../../cli/option_list.h"
 #include "graph/operator.h"
+#include "request/keys.h"
 #include "request/request.h"
-
-static const struct {
-    const char *name, *group;
-} options[] = {
-#define X(id, name, letter, kind, argument, standard, commands, group, help) {name, #group},
-    CLI_OPTION_LIST(X)
-#undef X
-};
-enum { OPTIONS = sizeof options / sizeof *options };
-
-static bool spelled_alike(const char *flag, const char *key)
-{
-    for (; *flag && *key; flag++, key++)
-        if ((*flag == '-' ? '_' : *flag) != *key) return false;
-    return !*flag && !*key;
-}
 
 static void every_key_has_its_flag(void **state)
 {
@@ -36,11 +20,9 @@ static void every_key_has_its_flag(void **state)
         if (kind == FT_OP_COLLECTIVE) continue; /* a task of its own */
         assert_true(count > 0);
         for (size_t i = 0; i < count; i++) {
-            bool found = false;
-            for (int o = 0; o < OPTIONS; o++)
-                found = found ||
-                        (!strcmp(options[o].group, "OPERATOR") && spelled_alike(options[o].name, fields[i].key));
-            if (!found) fail_msg("\"%s\" has no flag in cli/option_list.h", fields[i].key);
+            ft_key_id id = ft__key_find(FT_SECTION_OPERATOR, fields[i].key);
+            if (id == FT_KEY_COUNT || !ft__keys[id].flag)
+                fail_msg("\"%s\" has no flag in request/keys_kernel.h", fields[i].key);
         }
     }
 }
@@ -48,15 +30,15 @@ static void every_key_has_its_flag(void **state)
 static void every_flag_has_its_key(void **state)
 {
     (void)state;
-    for (int o = 0; o < OPTIONS; o++) {
-        if (strcmp(options[o].group, "OPERATOR") != 0) continue;
+    for (int k = 0; k < FT_KEY_COUNT; k++) {
+        if (ft__keys[k].section != FT_SECTION_OPERATOR) continue;
         bool found = false;
         for (int kind = 0; kind < FT_OP_KIND_COUNT; kind++) {
             size_t count;
             const ft_field *fields = ft__request_fields((ft_op_kind)kind, &count);
-            for (size_t i = 0; i < count; i++) found = found || spelled_alike(options[o].name, fields[i].key);
+            for (size_t i = 0; i < count; i++) found = found || !strcmp(ft__keys[k].key, fields[i].key);
         }
-        if (!found) fail_msg("--%s is no key of any operator", options[o].name);
+        if (!found) fail_msg("--%s is no key of any operator", ft__keys[k].flag);
     }
 }
 
