@@ -56,4 +56,4 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-clang
+	@rm -rf $(BUILD) build-clang build-tsan

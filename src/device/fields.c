@@ -15,7 +15,7 @@
 #define RATES(field) {0},
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
-static const ft_device one_each = {FT_DEVICE_FIELDS(TEXT, WHOLE, FIGURE, RATES)};
+static const ft_device one_each __attribute__((unused)) = {FT_DEVICE_FIELDS(TEXT, WHOLE, FIGURE, RATES)};
 #pragma GCC diagnostic pop
 #undef TEXT
 #undef WHOLE
