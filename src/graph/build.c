@@ -66,6 +66,13 @@ ft_node ft__node_of(ft_verb verb, ft_at at)
     return n;
 }
 
+void ft__same_manner(ft_node *n, const ft_node *as)
+{
+    n->manner = as->manner;
+    n->each = as->each;
+    n->effort = as->effort;
+}
+
 void ft__node_in(ft_node *n, ft_ref x)
 {
     if (x != FT_NONE && n->in_count < FT_NODE_INPUTS) n->in[n->in_count++] = x;

@@ -168,9 +168,8 @@ ft_ref ft__matmul(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t batch, int6
     ft_ref out = ft__node_out(b, &node, batch * m, n, t.dtype, t.element_bytes);
     node.op = ft__gemm_kernel(ft__product_dtype(b, &t), batch, m, n, k, layout, false);
     node.op.name = "bmm";
-    /* One row per product is a product with a vector: kernels of their own, quicker than what batched products of few
-     * rows let expect (H200: 1.3 us per million elements in bf16 as in fp32). */
-    if (m == 1 && batch > 1) node.effort = layout[1] == 't' ? 0.57F : 0.75F;
+    /* One row per product is a product with a vector: kernels of their own. */
+    if (m == 1 && batch > 1) node.manner |= layout[1] == 't' ? FT_MANNER_VECTOR : FT_MANNER_VECTOR_ACROSS;
     ft__emit(b, &node);
     return out;
 }
@@ -208,9 +207,8 @@ ft_ref ft__attention(ft_build *b, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     n.op.u.attention.flash2 = s->flash2;
     n.op.u.attention.flash1 = s->flash1;
     n.op.u.attention.second = s->second;
-    if (s->masked) n.traffic = 1.05F; /* the mask is read along: small beside the products */
-    /* Random numbers are drawn inside the kernel, no mask is stored: twice the time forward (H200, cuDNN). */
-    if (b->training && dropout > 0) n.effort = 2.2F;
+    if (s->masked) n.manner |= FT_MANNER_MASK;
+    if (b->training && dropout > 0) n.manner |= FT_MANNER_DROPOUT; /* drawn inside the kernel, no mask is stored */
     ft__emit(b, &n);
     return y;
 }

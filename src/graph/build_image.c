@@ -94,8 +94,8 @@ ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_
         if (sums == FT_NONE) return FT_NONE;
         b->g->tensors[sums].trained = false;
         moments.op = ft__bytes_kernel("batchnorm_moments", t.dtype, ft__tensor_bytes(&t), 4 * ft__tensor_numel(&t));
-        /* NHWC: 300 elements per ns on the H200, whatever the shape; so written, it scales with the SMs. */
-        moments.trips = trips > 0 ? (float)trips : 1.6F;
+        moments.walk = trips > 0 ? FT_WALK_MOMENTS : FT_WALK_MOMENTS_LAST;
+        moments.trips = trips > 0 ? (float)trips : 1;
         moments.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(&t) / 512);
         ft__emit(b, &moments);
     }
@@ -112,13 +112,16 @@ ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_
     n.op = ft__pointwise_kernel(b->g, "batchnorm", n.in, 1, &b->g->tensors[out]);
     if (b->training && !low) { /* moments first, then the result */
         n.op.u.elementwise.bytes += ft__tensor_bytes(&t);
-        n.trips = (float)(0.65 * trips);
+        n.walk = FT_WALK_NORM_BOTH;
+        n.trips = (float)trips;
         n.blocks = (float)channels;
     } else if (trips > 0) { /* a block per picture and channel */
+        n.walk = t.cols <= 256 ? FT_WALK_NORM_SMALL : FT_WALK_NORM;
         n.trips = (float)((t.cols + 511) / 512);
-        n.blocks = (float)((double)t.rows * (t.cols <= 256 ? 0.6 : 1));
-    } else if (low) { /* NHWC: 600 elements per ns on the H200 */
-        n.trips = 0.8F;
+        n.blocks = (float)t.rows;
+    } else if (low) {
+        n.walk = FT_WALK_NORM_LAST;
+        n.trips = 1;
         n.blocks = (float)(ft__tensor_numel(&t) / 512);
     }
     ft__emit(b, &n);
@@ -140,7 +143,8 @@ ft_ref ft__pool(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, dou
     n.op = ft__pointwise_kernel(b->g, "pool", n.in, 1, &b->g->tensors[out]);
     n.op.u.elementwise.ops_per_element = window;
     n.op.u.elementwise.bytes += ft__tensor_bytes(ft__tensor_of(b, found));
-    n.trips = (float)(0.43 * window); /* taps overlap: 3.9 trips for 9 */
+    n.walk = FT_WALK_POOL;
+    n.trips = (float)window;
     n.blocks = (float)((double)rows * (double)cols / 256);
     ft__emit(b, &n);
     ft__module(b, 1);

@@ -60,8 +60,8 @@ ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, b
     return out;
 }
 
-/* A block per row selects by digits and a second kernel sorts what it found: slower than a search for the maximum by
- * what `effort` says (see router.c). Whole rows are sorted by a radix sort, four passes over values and indices. */
+/* A block per row selects by digits and a second kernel sorts what it found. Whole rows are sorted by a radix sort,
+ * four passes over values and indices. */
 ft_ref ft__best(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -77,12 +77,12 @@ ft_ref ft__best(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int
     bool all = k == cols;
     n.op = all ? ft__bytes_kernel("sort", t.dtype, ft__tensor_numel(&t) * (t.element_bytes + 8) * 4 * 2, 0)
                : ft__row_kernel("argmax", FT_FWD, rows, cols, t.dtype);
-    if (!all) n.effort = 3.2F;
+    if (!all) n.manner |= FT_MANNER_SELECT;
     ft__emit(b, &n);
     if (all) return out;
     ft_node order = ft__node_of(FT_DO_OTHER, at);
     order.op = n.op;
-    order.effort = n.effort;
+    ft__same_manner(&order, &n);
     ft__emit(b, &order);
     return out;
 }

@@ -151,8 +151,10 @@ ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, 
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
         n.op.u.elementwise.pattern = FT_STRIDED;
         /* Parts of unlike widths leave lanes idle; rows of an odd length begin at odd addresses. */
-        if (count == 2 && t.cols != ft__tensor_of(b, x[1])->cols) n.effort = 1.25F;
-        if (fmod((double)cols * t.element_bytes, 4) > 0) n.effort = 1.4F;
+        if (fmod((double)cols * t.element_bytes, 4) > 0)
+            n.manner |= FT_MANNER_JOIN_ODD;
+        else if (count == 2 && t.cols != ft__tensor_of(b, x[1])->cols)
+            n.manner |= FT_MANNER_JOIN_UNLIKE;
     }
     int rest = count - n.in_count;
     if (rest > 0 && out != FT_NONE) { /* this node's share */

@@ -5,6 +5,8 @@
 
 /* A node of this verb with nothing in it; the builder's phase is forward. */
 ft_node ft__node_of(ft_verb verb, ft_at at);
+/* A kernel that is as much longer than its operator as another one is. */
+void ft__same_manner(ft_node *n, const ft_node *as);
 void ft__node_in(ft_node *n, ft_ref x); /* FT_NONE adds nothing */
 /* The result of a node: a fresh tensor; trained when one of the node's inputs is. */
 ft_ref ft__node_out(ft_build *b, ft_node *n, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes);

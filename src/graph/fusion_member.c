@@ -24,7 +24,7 @@ static ft_part row_part(const ft_node *n)
     if (named(n, "transpose_copy") || named(n, "bias_add") || named(n, "cat_halves")) return FT_POINT;
     if (named(n, "embedding")) return n->op.pass == FT_FWD ? FT_POINT : FT_LIBRARY;
     /* Selecting the largest few and sorting stay the framework's own kernels: an argmax that takes longer. */
-    return n->effort > 1 && (named(n, "argmax") || named(n, "cumsum")) ? FT_LIBRARY : FT_ALONG;
+    return n->manner & FT_MANNER_SELECT ? FT_LIBRARY : FT_ALONG;
 }
 
 ft_part ft__fusion_part(const ft_node *n)
@@ -35,7 +35,7 @@ ft_part ft__fusion_part(const ft_node *n)
     case FT_DO_SLICE:
     case FT_DO_SPLIT:
     case FT_DO_EXPAND: return ft__node_runs(n) ? FT_LIBRARY : FT_GLUE;
-    case FT_DO_COPY: return n->effort > 1 ? FT_LIBRARY : FT_POINT; /* scattered writes that meet */
+    case FT_DO_COPY: return n->manner & (FT_MANNER_MEET | FT_MANNER_ACROSS) ? FT_LIBRARY : FT_POINT;
     case FT_DO_POINTWISE:
     case FT_DO_CAT:
     case FT_DO_FILL:

@@ -16,7 +16,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
                dw = filter ? ft__result_like(t, &back, weight) : FT_NONE;
         back.op = n->op;
         back.op.pass = FT_BWD;
-        back.effort = n->effort;
+        ft__same_manner(&back, n);
         back.traffic = n->traffic;
         if (!input || !filter) back.op.pass = FT_FWD; /* one of the two products, about as long as the forward one */
         ft__emit(&t->b, &back);
@@ -49,7 +49,11 @@ void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
     /* Two walks over both operands: by one block per channel, or in NHWC by as many as there is room for. */
     double trips = ft__channel_trips(T(n->in[0]), channels);
     bool low = T(g)->element_bytes < 4;
-    back.trips = trips > 0 ? (float)((low ? 2.2 : 1.7) * trips) : low ? 1.9F : 0;
+    if (trips > 0)
+        back.walk = low ? FT_WALK_NORM_BACKWARD_LOW : FT_WALK_NORM_BACKWARD;
+    else if (low)
+        back.walk = FT_WALK_NORM_BACKWARD_LAST;
+    back.trips = trips > 0 ? (float)trips : 1;
     back.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(T(g)) / 512);
     ft__emit(&t->b, &back);
     for (int i = 0; i < 3 && i < n->in_count; i++) ft__tape_give(t, n->in[i], out[i]);
@@ -89,7 +93,8 @@ void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g)
     back.in_place = true;
     back.op = ft__pointwise_kernel(t->b.g, "pool", back.in + 1, back.in_count - 1, T(out));
     back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
-    back.trips = 2.6F; /* each pixel looks up which windows found it */
+    back.walk = FT_WALK_POOL_BACKWARD;
+    back.trips = 1;
     back.blocks = (float)(ft__tensor_numel(&shape) / 256);
     ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);

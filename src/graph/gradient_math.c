@@ -62,14 +62,14 @@ void ft__undo_matmul(ft_tape *t, const ft_node *n, ft_ref g)
         ft_ref back = product(t, n, g, ft__tape_saved(t, y), x, m, k, cols, y_across ? "nn" : "nt");
         /* Experts are as uneven backward; between activations it is x that was hard to read. */
         if (t->b.status == FT_OK && T(y)->role == FT_PARAMETER)
-            t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort;
+            ft__same_manner(&t->b.g->nodes[t->b.g->node_count - 1], n);
         ft__tape_give(t, x, back);
     }
     if (ft__wants(t, y)) {
         ft_ref saved = ft__tape_saved(t, x);
         ft_ref back = y_across ? product(t, n, g, saved, y, cols, k, m, "tn")
                                : product(t, n, saved, g, y, k, cols, m, "tn");
-        if (t->b.status == FT_OK) t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort; /* reads the same x */
+        if (t->b.status == FT_OK) ft__same_manner(&t->b.g->nodes[t->b.g->node_count - 1], n); /* reads the same x */
         ft__tape_give(t, y, back);
     }
     ft_ref bias = n->in_count > 2 ? n->in[2] : FT_NONE; /* of experts */
@@ -85,9 +85,7 @@ void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
     back.op = n->op;
     back.op.pass = FT_BWD;
     back.traffic = n->traffic;
-    /* A mask costs as much beside five products as beside two, dropout much less: its numbers are drawn once more. */
-    bool masked = n->traffic > 1, dropped = n->effort > (masked ? 2.5F : 1.5F);
-    back.effort = (masked ? 1.75F : 1) * (dropped ? 1.2F : 1);
+    ft__same_manner(&back, n);
     /* dQ is summed in fp32 before it is rounded; what was gathered for the forward kernel is gathered again. */
     back.workspace = n->workspace + (float)(ft__tensor_numel(T(n->in[0])) * (ft_dtype_bytes(n->op.dtype) < 4 ? 4 : 0));
     ft_ref out[3];
@@ -215,8 +213,8 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
 static ft_ref summed_beside(ft_tape *t, const ft_node *n, ft_ref g, ft_ref like, ft_ref other)
 {
     ft_ref sum = ft__summed(t, n, g, like);
-    if (sum != g && t->b.status == FT_OK && n->effort > 1 && other != FT_NONE && T(other)->permuted)
-        t->b.g->nodes[t->b.g->node_count - 1].effort = n->effort;
+    if (sum != g && t->b.status == FT_OK && n->manner & FT_MANNER_ACROSS && other != FT_NONE && T(other)->permuted)
+        t->b.g->nodes[t->b.g->node_count - 1].manner |= FT_MANNER_ACROSS;
     return sum;
 }
 

@@ -108,7 +108,7 @@ void ft__undo_cat(ft_tape *t, const ft_node *n, ft_ref g)
 }
 
 /* Rows that an index picked go back by index_put: indices are sorted so that equal ones can be added up in order. One
- * index that many rows share (a bias of an expert) takes them one after the other, 2.9 us each on H200. */
+ * index that many rows share (a bias of an expert) takes them one after the other. */
 static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref all = ft__zeros(t, n->at, n->in[0]);
@@ -124,7 +124,10 @@ static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
     double shared = (double)part.rows / (double)T(all)->rows;
     put.op = ft__pointwise_kernel(t->b.g, "index_put", &g, 1, &part);
     put.op.u.elementwise.pattern = FT_STRIDED;
-    if (shared > 64) put.effort = (float)fmax(1, shared * 1e6 / ft__tensor_numel(&part));
+    if (shared > 64) {
+        put.manner |= FT_MANNER_MEET;
+        put.each = shared;
+    }
     put.in_place = true;
     ft_ref out = ft__node_view(&t->b, &put, all, T(all)->rows, T(all)->cols, false);
     ft__emit(&t->b, &put);

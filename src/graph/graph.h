@@ -12,6 +12,7 @@
  * inside the backward blocks, fusion.c merges nodes as a compiler would. Nothing in here knows a GPU. */
 #ifndef FT_GRAPH_GRAPH_H
 #define FT_GRAPH_GRAPH_H
+#include "graph/manner.h"
 #include "base/arena.h"
 #include "graph/operator.h"
 #include "graph/site.h"
@@ -139,8 +140,11 @@ typedef struct ft_node {
     const char *rule;       /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
     float count;            /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;          /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
-    float effort;           /* its time over the op's, where the op stands for something less regular; 1 */
-    float trips, blocks;    /* of kernels that wait for memory: dependent trips of a thread block, how many blocks */
+    unsigned manner;        /* bits of ft_manner: how the kernel differs from what the op says; 0 */
+    double each;            /* rows, of the manners that count them */
+    float effort;           /* its time over the op's, for reasons that were asked for (an uneven load of experts); 1 */
+    ft_walk walk;           /* of kernels that wait for memory */
+    float trips, blocks;    /* of such a walk: dependent trips of a thread block, how many blocks */
     float host_ops;         /* framework operators behind it on the host: views, checks; 0: by verb */
     float workspace;        /* bytes it holds while it runs */
     int32_t members;        /* operators that a fusion merged into it; 0: none, it is itself */

@@ -59,7 +59,7 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     scores = ft__pointwise2(b, FT_AT(ATTN_SINKS), "sub", scores, most);
     scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
     /* A warp holds a row padded to a power of two: one column more than that is twice the registers. */
-    if (b->status == FT_OK && a->kv_len <= 1024) b->g->nodes[b->g->node_count - 1].effort = 1.45F;
+    if (b->status == FT_OK && a->kv_len <= 1024) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ONE_OVER;
     return ft__slice(b, scores, rows, a->kv_len);
 }
 
@@ -135,7 +135,7 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     if (!m->fused) v = ft__contiguous(b, at, v);
     ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
-    if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.7F;
+    if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ODD_ROWS;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * v_dim, a->q_len > 1 && a->heads > 1);
     y = ft__contiguous(b, FT_AT(ATTN_MERGE), y);
     ft__part_held(m, 6, named);
@@ -215,8 +215,7 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
-    if (b->status == FT_OK && a->q_len > 1)
-        b->g->nodes[b->g->node_count - 1].effort *= 1.85F; /* reads the mask, adds it */
+    if (b->status == FT_OK && a->q_len > 1) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
     return merged(b, y, s);
 }
 

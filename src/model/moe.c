@@ -108,9 +108,9 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
         n.count = (float)hit;
         n.synced = true;
     } else {
-        /* Routing is uneven and every expert's last tile of rows part empty: over the batched product of equal shares,
-         * 1.13 at 1024 rows per expert, 1.2 at 512, 1.35 at 256, 1.5 where weights are all there is to read (H200). */
-        n.effort = (float)fmin(1.5, 1.05 + 80 / (double)each);
+        /* Routing is uneven and every expert's last tile of rows part empty. */
+        n.manner |= FT_MANNER_UNEVEN;
+        n.each = (double)each;
     }
     ft_ref offset = bias ? ft__experts_bias(b, a->experts, out) : FT_NONE;
     if (bias) b->g->active_parameters -= (double)a->experts * (double)out * (double)b->repeat * (1 - share);

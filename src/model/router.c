@@ -9,8 +9,7 @@
 static bool is(const ft_arch *a, const char *type) { return !strcmp(a->model_type, type); }
 
 /* The best `k` of every row, which are sorted by a second kernel unless nobody asked for their order. A block per row
- * selects by digits: slower than a search for the maximum by what `effort` says (H200: 10 us for 4096 rows of 8 to 64,
- * 5 us for few rows). The gradient scatters. */
+ * selects by digits. The gradient scatters. */
 static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t k, bool sorted)
 {
     ft_node n = ft__node_of(FT_DO_GATHER, FT_AT(MOE_TOPK));
@@ -18,12 +17,12 @@ static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, k, t.dtype, t.element_bytes);
     n.op = ft__row_kernel("argmax", FT_FWD, rows, cols, t.dtype);
-    n.effort = 3.2F;
+    n.manner |= FT_MANNER_SELECT;
     ft__emit(b, &n);
     if (!sorted) return out;
     ft_node order = ft__node_of(FT_DO_OTHER, FT_AT(MOE_TOPK));
     order.op = n.op;
-    order.effort = n.effort;
+    ft__same_manner(&order, &n);
     ft__emit(b, &order);
     return out;
 }

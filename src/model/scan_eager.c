@@ -14,14 +14,13 @@ static ft_ref broadcast(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t rows,
     return ft__pointwise_over(b, at, "mul", 2, in, rows, cols);
 }
 
-/* The same, where y still lies as the convolution wrote it, channel by channel: across the order of the result. Takes
- * 2.3 times as long (import/graphfile/pointwise.c). */
+/* The same, where y still lies as the convolution wrote it, channel by channel: across the order of the result. */
 static ft_ref across(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
 {
     const ft_tensor *t = ft__tensor_of(b, y);
     y = ft__view_as(b, y, t->rows, t->cols, FT_PERMUTED);
     ft_ref product = broadcast(b, at, x, y, rows, cols);
-    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = 2.3F;
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ACROSS;
     return product;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernel/kernel.h"
+#include "kernel/manner.h"
 #include "kernel/power.h"
 #include "timeline/states.h"
 
@@ -36,15 +37,11 @@ static void stretch(ft_forecast *f, double by)
     f->sustained_ms *= by;
 }
 
-/* A kernel whose threads wait for one load before they issue the next is as long as its waits: a trip to memory, as
- * often as a thread makes one, for every round of blocks that the GPU holds. 0.42 us and three blocks per SM fit the
- * H200's batch norms and max pools of ResNet-18 and -50 (batch 1 to 128) within a fifth; latency differs little
- * between GPUs. */
-static void apply_trips(const ft_device *device, const ft_node *n, ft_forecast *f)
+/* A kernel whose threads wait for one load before they issue the next is as long as its waits. */
+static void apply_walk(const ft_device *device, const ft_node *n, ft_forecast *f)
 {
-    if (!(n->trips > 0)) return;
-    double rounds = fmax(1, (double)n->blocks / (3.0 * device->sms));
-    double ms = f->launch_ms + 0.42e-3 * (double)n->trips * rounds;
+    if (n->walk == FT_WALK_NONE) return;
+    double ms = f->launch_ms + ft__walk_ms(device, n->walk, (double)n->trips, (double)n->blocks);
     if (ms > f->ms && f->ms > 0) stretch(f, ms / f->ms);
 }
 
@@ -94,10 +91,13 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
     k->block = b;
     k->times = times;
     k->forecast = *found;
-    apply_traffic(t->device, &op, (double)n->traffic, &k->forecast);
+    /* Factors are floats, the node's own and those of its manner. */
+    const float traffic = n->traffic * (float)ft__manner_traffic(n->manner),
+                effort = n->effort * (float)ft__manner_effort(n->manner, n->each, &op);
+    apply_traffic(t->device, &op, (double)traffic, &k->forecast);
     apply_cold(t->device, &op, t->g->parameters, &k->forecast);
-    apply_trips(t->device, n, &k->forecast);
-    if (n->effort > 0 && n->effort != 1) stretch(&k->forecast, ft__kernel_effort(t->device, &op, (double)n->effort));
+    apply_walk(t->device, n, &k->forecast);
+    if (effort > 0 && effort != 1) stretch(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
     beat->gpu = k->forecast.ms;
     return FT_OK;
 }

@@ -202,7 +202,7 @@ ft_called_part *ft__call_add(const ft_calling *c, ft_op op)
     if (c->out->count == FT_CALLED_PARTS) return NULL;
     op.timing = FT_TIMING_DEVICE;
     ft_called_part *part = &c->out->part[c->out->count++];
-    *part = (ft_called_part){op, 1, 1, 0, 0};
+    *part = (ft_called_part){.op = op, .times = 1};
     return part;
 }
 

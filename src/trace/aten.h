@@ -4,15 +4,19 @@
  * What the table does not know is taken as one pass over its tensors. */
 #ifndef FT_TRACE_ATEN_H
 #define FT_TRACE_ATEN_H
+#include "graph/manner.h"
 #include "trace/inputs.h"
 
 enum { FT_CALLED_PARTS = 4 };
 
-/* One kernel of the operator. `effort` and `trips` as a graph's node has them: more time than the operator alone, and
- * waits for memory one after the other by `blocks` blocks. */
+/* One kernel of the operator: how it differs from what the operator says, as a graph's node has it. */
 typedef struct ft_called_part {
     ft_op op;
-    double times, effort, trips, blocks;
+    double times;
+    unsigned manner;
+    double each;
+    ft_walk walk;
+    double trips, blocks;
 } ft_called_part;
 
 typedef enum ft_called_class {

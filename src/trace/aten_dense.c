@@ -51,8 +51,7 @@ bool ft__call_product(const ft_calling *c)
     if (!part) return false;
     if (batch > 1) {
         part->op.name = "bmm";
-        /* As graph/build_dense.c has it: a row per product is a product with a vector. */
-        if (m == 1) part->effort = layout[1] == 't' ? 0.57 : 0.75;
+        if (m == 1) part->manner |= layout[1] == 't' ? FT_MANNER_VECTOR : FT_MANNER_VECTOR_ACROSS;
     }
     return true;
 }
@@ -65,8 +64,10 @@ bool ft__call_grouped(const ft_calling *c)
     double groups = fmax(1, ft__call_input(c, 2)->numel);
     int64_t m = a->dim[a->rank - 2], k = a->dim[a->rank - 1], n = b->dim[b->rank - 1];
     ft_called_part *part = ft__call_add(c, ft__gemm_kernel(math_of(c, a), 1, m, n, k, "nn", false));
-    if (part) part->effort = fmin(1.5, 1.05 + 80 / fmax(1, (double)m / groups)); /* as model/moe.c */
-    return part != NULL;
+    if (!part) return false;
+    part->manner |= FT_MANNER_UNEVEN;
+    part->each = fmax(1, (double)m / groups);
+    return true;
 }
 
 /* p: picture, filter, stride, padding, groups; p[5] 1: the gradients, whose mask is behind the groups. */
@@ -136,12 +137,9 @@ bool ft__call_attention(const ft_calling *c)
     ft_called_part *part = ft__call_add(c, op);
     if (!part) return false;
     bool masked = c->p[5] >= 0 && ft__call_input(c, c->p[5])->numel > 1;
-    /* As graph/build_dense.c, model/attend.c and graph/gradient_math.c have them, from cuDNN on H200; the kernels for
-     * fp32 draw their numbers beside the arithmetic. */
-    if (ft_dtype_bytes(op.dtype) > 2) dropout = 0;
-    if (op.pass == FT_FWD)
-        part->effort = (dropout > 0 ? 2.2 : 1) * (masked && op.u.attention.q_len > 1 ? 1.85 : 1);
-    else
-        part->effort = (masked ? 1.75 : 1) * (dropout > 0 ? 1.2 : 1);
+    if (masked) part->manner |= FT_MANNER_MASK;
+    if (masked && op.u.attention.q_len > 1) part->manner |= FT_MANNER_MASK_ADDED;
+    /* The kernels for fp32 draw their numbers beside the arithmetic. */
+    if (dropout > 0 && ft_dtype_bytes(op.dtype) <= 2) part->manner |= FT_MANNER_DROPOUT;
     return true;
 }

@@ -75,7 +75,7 @@ bool ft__call_reduce(const ft_calling *c)
     return rows(c, "sum_cols", FT_FWD, x->numel, x->numel / reduced, d) != NULL;
 }
 
-/* PyTorch gives each channel one block, see graph/build_memory.c, whose figures these are. */
+/* PyTorch gives each channel one block, as in graph/build_image.c. */
 static double channel_trips(const ft_input *x, bool last)
 {
     double images = (double)x->dim[0], pixels = x->numel / fmax(1, images * (double)x->dim[1]), wide = 32;
@@ -101,26 +101,34 @@ bool ft__call_batchnorm(const ft_calling *c)
         part = pass_over(c, "batchnorm", x->numel, 5 * bytes, d, FT_CONTIGUOUS);
         if (!part) return false;
         part->op.u.elementwise.inputs = 2;
-        part->trips = trips > 0 ? (low ? 2.2 : 1.7) * trips : low ? 1.9 : 0;
+        if (trips > 0)
+            part->walk = low ? FT_WALK_NORM_BACKWARD_LOW : FT_WALK_NORM_BACKWARD;
+        else if (low)
+            part->walk = FT_WALK_NORM_BACKWARD_LAST;
+        part->trips = trips > 0 ? trips : 1;
         part->blocks = trips > 0 ? channels : x->numel / 512;
         return true;
     }
     if (training && low) {
         part = ft__call_add(c, ft__bytes_kernel("batchnorm_moments", d, fmax(bytes, 1), 4 * x->numel));
         if (!part) return false;
-        part->trips = trips > 0 ? trips : 1.6;
+        part->walk = trips > 0 ? FT_WALK_MOMENTS : FT_WALK_MOMENTS_LAST;
+        part->trips = trips > 0 ? trips : 1;
         part->blocks = trips > 0 ? channels : x->numel / 512;
     }
     part = pass_over(c, "batchnorm", x->numel, (training && !low ? 3 : 2) * bytes, d, FT_CONTIGUOUS);
     if (!part) return false;
     if (training && !low) {
-        part->trips = 0.65 * trips;
+        part->walk = FT_WALK_NORM_BOTH;
+        part->trips = trips;
         part->blocks = channels;
     } else if (trips > 0) {
+        part->walk = pixels <= 256 ? FT_WALK_NORM_SMALL : FT_WALK_NORM;
         part->trips = ceil(pixels / 512);
-        part->blocks = (double)x->dim[0] * channels * (pixels <= 256 ? 0.6 : 1);
+        part->blocks = (double)x->dim[0] * channels;
     } else if (low) {
-        part->trips = 0.8;
+        part->walk = FT_WALK_NORM_LAST;
+        part->trips = 1;
         part->blocks = x->numel / 512;
     }
     return true;
@@ -199,14 +207,16 @@ bool ft__call_pool(const ft_calling *c)
         ft_called_part *part = pass_over(c, "pool", out, x->numel * e + out * (e + 8), d, FT_CONTIGUOUS);
         if (!part) return false;
         part->op.u.elementwise.ops_per_element = taps;
-        part->trips = 0.43 * taps;
+        part->walk = FT_WALK_POOL;
+        part->trips = taps;
         part->blocks = out / 256;
         return true;
     }
     ft_called_part *part = pass_over(c, "pool", x->numel, x->numel * e + out * (e + 8), d, FT_CONTIGUOUS);
     if (!part) return false;
     part->op.u.elementwise.ops_per_element = taps;
-    part->trips = 2.6;
+    part->walk = FT_WALK_POOL_BACKWARD;
+    part->trips = 1;
     part->blocks = x->numel / 256;
     return true;
 }

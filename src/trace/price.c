@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel/manner.h"
 #include "trace/groups.h"
 
 /* A format that the device lacks runs as the next wider one that it has; bf16 as fp16, as people train there. */
@@ -21,11 +22,10 @@ static bool settle_format(const ft_device *device, ft_op *op)
 }
 
 /* As timeline/timed.c: a chain of waits for memory, as long as its trips. */
-static double with_trips(const ft_device *device, const ft_called_part *part, const ft_forecast *f)
+static double with_walk(const ft_device *device, const ft_called_part *part, const ft_forecast *f)
 {
-    if (!(part->trips > 0)) return f->ms;
-    double rounds = fmax(1, part->blocks / (3.0 * device->sms));
-    return fmax(f->ms, f->launch_ms + 0.42e-3 * part->trips * rounds);
+    if (part->walk == FT_WALK_NONE) return f->ms;
+    return fmax(f->ms, f->launch_ms + ft__walk_ms(device, part->walk, part->trips, part->blocks));
 }
 
 static ft_status price_parts(const ft_predictor *p, const ft_device *device, const ft_called *called, double quantile,
@@ -40,7 +40,8 @@ static ft_status price_parts(const ft_predictor *p, const ft_device *device, con
         out->instead |= settle_format(device, &op);
         FT_TRY(ft__op_check(&op, device, err));
         FT_TRY(ft__kernel_forecast(p, device, &op, quantile, &f, err));
-        double scale = with_trips(device, part, &f) / f.ms * part->effort * part->times, ms = f.ms * scale;
+        double effort = ft__manner_effort(part->manner, part->each, &op);
+        double scale = with_walk(device, part, &f) / f.ms * effort * part->times, ms = f.ms * scale;
         out->ms += ms;
         out->low_ms += f.low_ms * scale;
         out->high_ms += f.high_ms * scale;

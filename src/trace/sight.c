@@ -89,7 +89,7 @@ static ft_status look_at_products(ft_sight *s, const ft_predictor *p, ft_against
             op->u.gemm.m += op->u.gemm.m % 8 ? 8 - op->u.gemm.m % 8 : 0;
             op->u.gemm.n += op->u.gemm.n % 8 ? 8 - op->u.gemm.n % 8 : 0;
             op->u.gemm.k += op->u.gemm.k % 8 ? 8 - op->u.gemm.k % 8 : 0;
-            padded.called.part[i].effort = 1;
+            padded.called.part[i].manner = 0;
         }
         if (s->device_known) {
             FT_TRY(ft__price(p, &s->device, &padded, s->quantile, FT_DTYPE_COUNT, &other, err));

@@ -201,15 +201,15 @@ static void operands_across_the_order(void **state)
                   "{'op':'view','in':'u','shape':['batch','seq',1,64],'strided':true,'out':'w'}," \
                   "{'op':'mul','in':['a','w'],'out':'m','name':'m'" more "},{'op':'sum','in':'m','out':'y'}")
     ft_graph *g = OUTER("");
-    assert_true(help_node(g, FT_FORWARD, "m")->effort == 1);
+    assert_true(help_node(g, FT_FORWARD, "m")->manner == 0);
     g = OUTER(",'across':true");
-    assert_true(help_node(g, FT_FORWARD, "m")->effort > 2);
+    assert_true(help_node(g, FT_FORWARD, "m")->manner == FT_MANNER_ACROSS);
     int slow = 0, sums = 0;
     for (int32_t i = 0; i < g->node_count; i++) {
         const ft_node *n = &g->nodes[i];
         if (n->phase != FT_BACKWARD || n->verb != FT_DO_ROW) continue;
         sums++;
-        slow += n->effort > 2;
+        slow += n->manner == FT_MANNER_ACROSS;
     }
     assert_true(sums == 2 && slow == 1);
     REFUSED("{'op':'mul','in':['x','v'],'out':'y','across':1}", FT_E_TYPE,

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "kernel/manner.h"
 #include "trace/aten.h"
 
 static ft_called called;
@@ -290,7 +291,8 @@ static void test_strange_shapes(void **state)
             if (!ft__aten_call(names[n], &in, s % 2 ? "k" : NULL, (double)s, FT_FP32, &called)) continue;
             assert_true(called.count > 0 && called.count <= FT_CALLED_PARTS);
             for (int i = 0; i < called.count; i++) {
-                assert_true(isfinite(called.part[i].effort) && called.part[i].effort > 0);
+                double effort = ft__manner_effort(called.part[i].manner, called.part[i].each, &called.part[i].op);
+                assert_true(isfinite(effort) && effort > 0);
                 if (called.part[i].op.kind == FT_OP_ELEMENTWISE)
                     assert_true(called.part[i].op.u.elementwise.numel >= 1 &&
                                 called.part[i].op.u.elementwise.bytes > 0);

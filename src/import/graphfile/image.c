@@ -90,11 +90,12 @@ static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last
     return ft__view_as(b, x->ref, x->dim[0] * pixels, x->dim[1], FT_IN_ORDER);
 }
 
-/* What cuDNN's NHWC kernels for one filter per channel take over the other depthwise ones (see convnext.c). */
+/* As convnext.c: one filter per channel, channels last. */
 static void slow_depthwise(ft_build *b, const ft_conv_shape *s)
 {
     ft_node *n = &b->g->nodes[b->g->node_count - 1];
-    if (s->groups > 1 && s->groups == s->c && n->op.u.conv.nhwc && ft_dtype_bytes(n->op.dtype) < 4) n->effort = 1.95F;
+    if (s->groups > 1 && s->groups == s->c && n->op.u.conv.nhwc && ft_dtype_bytes(n->op.dtype) < 4)
+        n->manner |= FT_MANNER_DEPTHWISE_LAST;
 }
 
 static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_named *x, ft_named *out)

@@ -179,10 +179,8 @@ static ft_ref made(ft_graph_reader *r, ft_at at, const point *p, ft_named *out)
     if (ft__graphfile_failed(r)) return y;
     b->g->tensors[y].strided = b->g->tensors[y].permuted = permuted;
     /* An operand that lies across the order in which neighbouring threads walk: each fetches a sector of 32 bytes of it
-     * for one element, and again for the next. Our H200, a product of [.., 256, 256, 48, 1] and [.., 1, 256, 48, 64]
-     * whose last axis is 1024 elements apart: 5.6 ms, 2.4 with operands in order; 32 bytes for each of 805e6 elements
-     * are 4.6 TB/s out of the L2 cache. */
-    if (p->across) b->g->nodes[b->g->node_count - 1].effort = 2.3F;
+     * for one element, and again for the next. */
+    if (p->across) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ACROSS;
     return y;
 }
 
