@@ -116,6 +116,23 @@ FT_API bool ft_dtype_parse(const char *name, ft_dtype *out); /* false, and *out 
 
 typedef enum ft_vendor { FT_NVIDIA, FT_AMD, FT_INTEL, FT_OTHER_VENDOR } ft_vendor;
 
+/* How programs reach the matrix units. mma: by warps, from registers (Volta on, and GeForce to this day); wgmma: by
+ * groups of four warps, from shared memory, asynchronously (Hopper); tcgen05: by one thread for a whole block, into
+ * tensor memory (data-centre Blackwell); mfma: AMD's wavefronts; xmx: Intel's vector engines. */
+typedef enum ft_matrix_issue {
+    FT_ISSUE_NONE,
+    FT_ISSUE_MMA,
+    FT_ISSUE_WGMMA,
+    FT_ISSUE_TCGEN05,
+    FT_ISSUE_MFMA,
+    FT_ISSUE_XMX,
+    FT_ISSUE_COUNT
+} ft_matrix_issue;
+
+/* How operands come to shared memory: through registers, by cp.async past them, or whole tiles by the tensor memory
+ * accelerator (TMA). */
+typedef enum ft_async_copy { FT_COPY_NONE, FT_COPY_CP_ASYNC, FT_COPY_TMA, FT_COPY_COUNT } ft_async_copy;
+
 /* What a GPU is, as far as its spec sheet says. Peaks are dense, in TFLOP/s (TOP/s for int8); 0 where
  * the GPU has no such format. */
 typedef struct ft_device {
@@ -123,10 +140,10 @@ typedef struct ft_device {
     char title[64];           /* "NVIDIA H100 SXM5 80 GB" */
     ft_vendor vendor;
     char architecture[32];    /* chip: "GH100" */
-    char generation[24];      /* kinship for forecasts: "pascal", "volta", "turing", "ampere", "ada",
-                                 "hopper", "blackwell", "blackwell_rtx", "cdna1", "cdna2", ... */
+    char generation[24];      /* a label of kinship: GPUs that share it lend each other their measurements. What a GPU
+                                 does follows from its figures and traits, never from this word */
     char compute_capability[12]; /* "sm_90", "gfx942" */
-    int year;
+    int year;                 /* for catalogues and people */
     int sms;                  /* SMs, CUs or Xe cores */
     int lanes_per_sm;         /* fp32 FMA lanes */
     double matrix_fma_per_clk_sm; /* fp16 fused multiply-adds per clock and SM in the matrix units; 0: none */
@@ -140,11 +157,22 @@ typedef struct ft_device {
     double l2_mib;            /* last-level cache on the die (Infinity Cache counts for AMD) */
     double smem_kib_per_sm, regs_kib_per_sm;
     int max_warps_per_sm;
+    ft_matrix_issue matrix_issue;
+    ft_async_copy async_copy;
+    int issue_lanes_per_sm;   /* lanes that the schedulers issue to per clock, of whatever pipe */
+    bool dual_issue;          /* a scheduler issues two instructions of a warp at once (Maxwell, Pascal) */
+    int dies;                 /* compute dies that work as this GPU */
+    int l2_partitions;        /* parts of the last-level cache that each keep a copy of what lies in another */
+    bool inline_ecc;          /* error correction, on by default, keeps its bits in the memory itself */
+    double matrix_pj_per_flop; /* bf16 on matrix units, operand movement included; 0 when nobody measured it */
     double peak_tflops[FT_DTYPE_COUNT];
     double vector_tflops[FT_DTYPE_COUNT]; /* without matrix units; fp32 of a GPU whose fp32 peak is a matrix peak */
     char link_kind[24];       /* "nvlink4", "xgmi3", "pcie5" */
     double link_gbps_per_direction;
     int link_gpus;
+    bool link_switched;       /* any pair at the full rate (NVSwitch), not a mesh */
+    bool link_reduces;        /* the switch adds (NVLink SHARP) */
+    double server_nic_gbit;   /* network port of the servers that are sold with it, Gbit/s */
     double pcie_gbps;
     double price_usd_per_hour; /* 0 when unknown */
 } ft_device;

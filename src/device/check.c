@@ -147,6 +147,9 @@ static ft_status check_memory(const ft_spec *s, const char *where, ft_text *warn
                            "%s carries %g GB/s, more than the memory's %g: nothing could keep it busy", key,
                            link ? n[FT_SPEC_LINK_GBPS] : n[FT_SPEC_PCIE_GBPS], n[FT_SPEC_MEMORY_GBPS]);
     }
+    if (s->trait[FT_TRAIT_LINK_REDUCES] && !s->trait[FT_TRAIT_LINK_SWITCHED])
+        return ft__fail_at(err, FT_E_SPEC, ft__spec_path(path, where, "link.reduces"), 0, 0,
+                           "\"link.reduces\" says that a switch adds, \"link.switched\" that there is none");
     double rate = ft__link_rate(s->link_kind);
     if (rate > 0 && near(n[FT_SPEC_LINK_GBPS] / rate, 2))
         ft__warn(warnings,

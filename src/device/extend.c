@@ -142,6 +142,7 @@ void ft__spec_extend(ft_spec *s, const ft_spec *base, ft_text *warnings)
     if (s->vendor == FT_SPEC_VENDOR_UNKNOWN) s->vendor = base->vendor;
 
     take_clocks(s, base, warnings);
+    ft__spec_extend_traits(s, base); /* before the link: they stand on what of it was given */
     take_link(s, base, warnings);
     if (!s->given[FT_SPEC_PRICE] && base->number[FT_SPEC_PRICE] > 0)
         ft__warn(warnings, "price_usd_per_hour not given: %.4g, the price of %s", base->number[FT_SPEC_PRICE],
@@ -333,5 +334,6 @@ ft_status ft__spec_complete(ft_spec *s, const char *where, const ft_spec *kin, f
     else
         complete_alone(s, warnings);
     guess_memory_and_link(s, kin, warnings);
+    ft__spec_complete_traits(s, kin, warnings);
     return FT_OK;
 }

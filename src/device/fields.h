@@ -32,11 +32,22 @@
     FIGURE(smem_kib_per_sm)                          \
     FIGURE(regs_kib_per_sm)                          \
     WHOLE(max_warps_per_sm)                          \
+    WHOLE(matrix_issue)                              \
+    WHOLE(async_copy)                                \
+    WHOLE(issue_lanes_per_sm)                        \
+    WHOLE(dual_issue)                                \
+    WHOLE(dies)                                      \
+    WHOLE(l2_partitions)                             \
+    WHOLE(inline_ecc)                                \
+    FIGURE(matrix_pj_per_flop)                       \
     RATES(peak_tflops)                               \
     RATES(vector_tflops)                             \
     TEXT(link_kind)                                  \
     FIGURE(link_gbps_per_direction)                  \
     WHOLE(link_gpus)                                 \
+    WHOLE(link_switched)                             \
+    WHOLE(link_reduces)                              \
+    FIGURE(server_nic_gbit)                          \
     FIGURE(pcie_gbps)                                \
     FIGURE(price_usd_per_hour)
 

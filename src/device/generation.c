@@ -106,6 +106,12 @@ const char *ft__spec_kin(ft_spec *spec, ft_text *warnings)
     return kin->name;
 }
 
+const char *ft__capability_kin(const char *capability)
+{
+    const struct kin *kin = by_capability(capability);
+    return kin ? kin->name : NULL;
+}
+
 /* Formats of half the width run twice as fast, with the exceptions that the vendors' tables show: CDNA1 halves bf16;
  * CDNA1 and 2 gain nothing from int8; Blackwell Ultra (sm_103) spends its area on fp4 (15 PF dense against 2.5 of
  * fp16) and nearly drops int8 and fp64, which therefore have no lower bound in check.c. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "device/fields.h"
 #include "device/spec.h"
 
 /* A file may extend a file that extends a file; one that extends itself ends here. */
@@ -60,24 +61,27 @@ static ft_status resolve(const json_t *object, const char *where, const char *fo
     } else {
         ft_spec relative;
         const char *kin = ft__spec_kin(out, warnings);
-        if (kin) FT_TRY(ft__catalogue_spec(kin, &relative, err));
+        const char *chip = kin ? NULL : ft__capability_kin(out->capability);
+        if (kin || chip) FT_TRY(ft__catalogue_spec(kin ? kin : chip, &relative, err));
+        if (chip) ft__spec_lend_traits(out, &relative, warnings);
         FT_TRY(ft__spec_complete(out, where, kin ? &relative : NULL, warnings, err));
     }
     return ft__spec_check(out, where, warnings, err);
 }
 
-/* Everything that a forecast depends on. */
+/* Everything that a kernel's forecast depends on: all fields but those for people, the market and the links. */
 static bool same_figures(const ft_device *a, const ft_device *b)
 {
-    const double x[] = {a->sms,    a->lanes_per_sm, a->boost_mhz,  a->matrix_mhz,  a->tdp_w,
-                        a->l2_mib, a->process_nm,   a->memory_gib, a->memory_gbps, a->matrix_fma_per_clk_sm};
-    const double y[] = {b->sms,    b->lanes_per_sm, b->boost_mhz,  b->matrix_mhz,  b->tdp_w,
-                        b->l2_mib, b->process_nm,   b->memory_gib, b->memory_gbps, b->matrix_fma_per_clk_sm};
-    bool same = a->vendor == b->vendor && !strcmp(a->generation, b->generation);
-    for (size_t i = 0; i < sizeof x / sizeof *x; i++) same = same && !(x[i] < y[i]) && !(x[i] > y[i]);
-    for (int d = 0; d < FT_DTYPE_COUNT; d++)
-        same = same && !(a->peak_tflops[d] < b->peak_tflops[d]) && !(a->peak_tflops[d] > b->peak_tflops[d]);
-    return same;
+    ft_device both[] = {*a, *b};
+    for (int i = 0; i < 2; i++) {
+        ft_device *d = &both[i];
+        d->title[0] = d->architecture[0] = d->compute_capability[0] = d->link_kind[0] = '\0';
+        d->year = d->link_gpus = 0;
+        d->link_switched = d->link_reduces = false;
+        d->base_mhz = d->sustained_mhz = d->price_usd_per_hour = 0;
+        d->link_gbps_per_direction = d->server_nic_gbit = d->pcie_gbps = 0;
+    }
+    return ft__device_hash(&both[0]) == ft__device_hash(&both[1]);
 }
 
 /* Measurements belong to a name. Another GPU under the same one is forecast as if it had been measured. */

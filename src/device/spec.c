@@ -89,16 +89,25 @@ static const char *const top_keys[] = {
     "smem_kib_per_sm",
     "regs_per_sm",
     "max_warps_per_sm",
+    "matrix_issue",
+    "async_copy",
+    "issue_lanes_per_sm",
+    "dual_issue",
+    "dies",
+    "l2_partitions",
+    "inline_ecc",
+    "matrix_pj_per_flop",
     "peak_tflops",
     "vector_tflops",
     "fp16_accumulate_tflops",
     "link",
+    "server_nic_gbit",
     "pcie_gbps",
     "price_usd_per_hour",
     "sources",
     "notes",
 };
-static const char *const link_keys[] = {"kind", "gbps_per_direction", "gpus"};
+static const char *const link_keys[] = {"kind", "gbps_per_direction", "gpus", "switched", "reduces"};
 static const char *const rate_keys[] = {
 #define X(code, name, bytes) name,
     FT_DTYPE_LIST(X)
@@ -234,7 +243,7 @@ static ft_status read_link(const json_t *object, const char *where, ft_spec *out
     for (int n = FT_SPEC_LINK_GBPS; n <= FT_SPEC_LINK_GPUS; n++)
         FT_TRY(read_figure(link, figures[n].key + strlen("link."), figures[n].key, inside, &figures[n], &out->number[n],
                            &out->given[n], err));
-    return FT_OK;
+    return ft__spec_read_traits(link, inside, true, out, err);
 }
 
 ft_status ft__spec_parse(const json_t *object, const char *where, ft_spec *out, const char **base, ft_error *err)
@@ -247,6 +256,7 @@ ft_status ft__spec_parse(const json_t *object, const char *where, ft_spec *out, 
     for (int n = 0; n < FT_SPEC_LINK_GBPS; n++)
         FT_TRY(read_figure(object, figures[n].key, figures[n].key, where, &figures[n], &out->number[n], &out->given[n],
                            err));
+    FT_TRY(ft__spec_read_traits(object, where, false, out, err));
     FT_TRY(read_link(object, where, out, err));
     FT_TRY(read_rates(object, "peak_tflops", where, &out->peak, err));
     FT_TRY(read_rates(object, "vector_tflops", where, &out->vector, err));
@@ -277,6 +287,17 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
     out->smem_kib_per_sm = n[FT_SPEC_SMEM_KIB];
     out->regs_kib_per_sm = n[FT_SPEC_REGS] * 4 / 1024;
     out->max_warps_per_sm = (int)n[FT_SPEC_WARPS];
+    out->matrix_issue = (ft_matrix_issue)spec->trait[FT_TRAIT_MATRIX_ISSUE];
+    out->async_copy = (ft_async_copy)spec->trait[FT_TRAIT_ASYNC_COPY];
+    out->issue_lanes_per_sm = (int)n[FT_SPEC_ISSUE_LANES];
+    out->dual_issue = spec->trait[FT_TRAIT_DUAL_ISSUE];
+    out->dies = (int)n[FT_SPEC_DIES];
+    out->l2_partitions = (int)n[FT_SPEC_L2_PARTITIONS];
+    out->inline_ecc = spec->trait[FT_TRAIT_INLINE_ECC];
+    out->matrix_pj_per_flop = n[FT_SPEC_MATRIX_PJ];
+    out->link_switched = spec->trait[FT_TRAIT_LINK_SWITCHED];
+    out->link_reduces = spec->trait[FT_TRAIT_LINK_REDUCES];
+    out->server_nic_gbit = n[FT_SPEC_NIC_GBIT];
     out->link_gbps_per_direction = n[FT_SPEC_LINK_GBPS];
     out->link_gpus = (int)n[FT_SPEC_LINK_GPUS];
     out->pcie_gbps = n[FT_SPEC_PCIE_GBPS];

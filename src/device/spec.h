@@ -30,6 +30,11 @@
     X(SMEM_KIB, "smem_kib_per_sm", " KiB", REAL, 1, 65536)               \
     X(REGS, "regs_per_sm", " 32-bit registers", WHOLE, 1024, 16777216)   \
     X(WARPS, "max_warps_per_sm", "", WHOLE, 1, 1024)                     \
+    X(ISSUE_LANES, "issue_lanes_per_sm", "", WHOLE, 1, 4096)             \
+    X(DIES, "dies", "", WHOLE, 1, 64)                                    \
+    X(L2_PARTITIONS, "l2_partitions", "", WHOLE, 1, 64)                  \
+    X(MATRIX_PJ, "matrix_pj_per_flop", " pJ", MAYBE, 0.01, 100)          \
+    X(NIC_GBIT, "server_nic_gbit", " Gbit/s", REAL, 1, 100000)           \
     X(PCIE_GBPS, "pcie_gbps", " GB/s", REAL, 0.1, 10000)                 \
     X(PRICE, "price_usd_per_hour", " USD per hour", MAYBE, 0.001, 10000) \
     X(LINK_GBPS, "link.gbps_per_direction", " GB/s", REAL, 0.1, 100000)  \
@@ -42,6 +47,23 @@ typedef enum ft_spec_number {
     FT_SPEC_NUMBER_COUNT
 } ft_spec_number;
 
+/* Traits that are words or yes and no: identifier, key, the words (NULL: true or false). Those of the link stand inside
+ * it and come last. */
+#define FT_SPEC_TRAITS(X)                   \
+    X(MATRIX_ISSUE, "matrix_issue", issues) \
+    X(ASYNC_COPY, "async_copy", copies)     \
+    X(DUAL_ISSUE, "dual_issue", NULL)       \
+    X(INLINE_ECC, "inline_ecc", NULL)       \
+    X(LINK_SWITCHED, "link.switched", NULL) \
+    X(LINK_REDUCES, "link.reduces", NULL)
+
+typedef enum ft_spec_trait {
+#define X(id, key, words) FT_TRAIT_##id,
+    FT_SPEC_TRAITS(X)
+#undef X
+    FT_SPEC_TRAIT_COUNT
+} ft_spec_trait;
+
 /* Rates by number format, in TFLOP/s. A null in the file is given and 0: the GPU lacks the format. */
 typedef struct ft_rates {
     double tflops[FT_DTYPE_COUNT];
@@ -53,6 +75,8 @@ enum { FT_SPEC_VENDOR_UNKNOWN = -1 };
 typedef struct ft_spec {
     double number[FT_SPEC_NUMBER_COUNT];
     bool given[FT_SPEC_NUMBER_COUNT];
+    int trait[FT_SPEC_TRAIT_COUNT]; /* the word's place in its list, or 0 and 1 */
+    bool has[FT_SPEC_TRAIT_COUNT];
     char name[64], title[64], architecture[32], generation[24], capability[12], memory_type[16], link_kind[24];
     int vendor;               /* ft_vendor or FT_SPEC_VENDOR_UNKNOWN */
     ft_rates peak;            /* matrix multiplication, accumulated in fp32 (int32 for int8) */
@@ -79,11 +103,25 @@ void ft__spec_extend(ft_spec *spec, const ft_spec *base, ft_text *warnings);
  * the generation is unknown. Every figure filled in is named in `warnings`. */
 ft_status ft__spec_complete(ft_spec *spec, const char *where, const ft_spec *kin, ft_text *warnings, ft_error *err);
 
+/* -- traits.c -- */
+
+/* Reads the traits of the object itself, or those of its link. */
+ft_status ft__spec_read_traits(const json_t *object, const char *where, bool link, ft_spec *out, ft_error *err);
+/* Over a base: its traits, unless what they stand on was given anew (another link, another year's servers). */
+void ft__spec_extend_traits(ft_spec *spec, const ft_spec *base);
+/* Without a base: those of the closest relative, which belong to the multiprocessor and say nothing that the generation
+ * does not say already; without one (`kin` NULL) what the figures and the vendor tell, which is a guess and said. */
+void ft__spec_complete_traits(ft_spec *spec, const ft_spec *kin, ft_text *warnings);
+/* Of a generation nobody knows, but with a compute capability that somebody has: that one's chip. */
+void ft__spec_lend_traits(ft_spec *spec, const ft_spec *same_capability, ft_text *warnings);
+
 /* -- generation.c -- */
 
 /* Fills generation, compute capability and vendor from one another and from the architecture's name. Returns the
  * catalogue name of the closest relative, NULL when the generation is unknown. */
 const char *ft__spec_kin(ft_spec *spec, ft_text *warnings);
+/* The catalogue name of the GPU that stands for a compute capability, NULL when it is unknown. */
+const char *ft__capability_kin(const char *capability);
 /* Rate of a format in the matrix units over that of fp16; 0 where nothing is known. */
 double ft__matrix_factor(const ft_spec *spec, ft_dtype d);
 /* GB/s per direction that a GPU has over a kind of link ("nvlink4", "pcie5"), 0 when unknown. */

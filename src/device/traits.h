@@ -1,0 +1,23 @@
+/* What a GPU can do, asked of its traits: never of its generation, name or year. */
+#ifndef FT_DEVICE_TRAITS_H
+#define FT_DEVICE_TRAITS_H
+#include "foretell.h"
+
+/* Matrix instructions that read shared memory by themselves and return at once (wgmma, tcgen05): kernels made for them
+ * come in tiles of their own, stay on their SM, and are not those that mma runs. */
+static inline bool ft__matrix_async(const ft_device *device)
+{
+    return device->matrix_issue == FT_ISSUE_WGMMA || device->matrix_issue == FT_ISSUE_TCGEN05;
+}
+/* Several dies that programs see as one NVIDIA GPU. Of AMD's, which have had eight since MI300X, nothing is known that
+ * would set them apart from one. */
+static inline bool ft__joined_dies(const ft_device *device) { return device->vendor == FT_NVIDIA && device->dies > 1; }
+/* Major number of NVIDIA's compute capability: 9 of sm_90; 0 of anybody else's. */
+int ft__compute_major(const ft_device *device);
+/* Whether `a` came to market before `b`. */
+bool ft__sold_before(const ft_device *a, const ft_device *b);
+
+/* Words of a spec file. */
+const char *ft__matrix_issue_name(ft_matrix_issue issue);
+const char *ft__async_copy_name(ft_async_copy copy);
+#endif
