@@ -50,8 +50,8 @@ void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out)
     out->efficiency = nvidia ? 0.79 : 0.7;
     out->latency_us = 0.8;
     out->oversubscription = 1;
-    out->switched = nvidia && device->link_gpus >= 8 && device->year >= 2020; /* DGX-1's V100s are a cube mesh */
-    out->reduces = out->switched && device->year >= 2022;                     /* NVSwitch 3 */
+    out->switched = device->link_switched;
+    out->reduces = device->link_reduces;
     snprintf(out->name, sizeof out->name, "%s", device->link_kind);
 }
 
@@ -177,15 +177,10 @@ static void from_server(const ft_server_entry *s, const ft_device *device, ft_cl
     (void)device;
 }
 
-static double port_of_its_time(const ft_device *device)
-{
-    return device->year >= 2025 ? 800 : device->year >= 2022 ? 400 : device->year >= 2020 ? 200 : 100;
-}
-
 /* A GPU whose usual server nobody entered: a port of its time for each GPU that has links, for two that have none. */
 static void from_age(const ft_device *device, ft_tier *t)
 {
-    double gbit = port_of_its_time(device);
+    double gbit = device->server_nic_gbit;
     bool links = !over_pcie(device) && !bridged(device);
     const ft_fabric_entry *f = ft__fabric_nearest(links ? FT_INFINIBAND : FT_ROCE, links ? gbit : fmin(gbit, 100));
     network_tier(f, f->gbit / 8 / (links ? 1 : 2), t);
@@ -193,7 +188,7 @@ static void from_age(const ft_device *device, ft_tier *t)
 
 static ft_status from_text(const ft_network *n, const ft_device *device, double per_node, ft_tier *t, ft_error *err)
 {
-    double usual = port_of_its_time(device);
+    double usual = device->server_nic_gbit;
     /* "400 Gbps EFA" on an A100 node: more than any port had then is the node's. */
     bool of_node = n->scope == FT_PER_NODE ||
                    (n->scope == FT_PER_PORT && n->ports <= 0 && !n->generation && n->gbit > usual);

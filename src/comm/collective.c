@@ -8,6 +8,7 @@
 #include "comm/pcie_box.h"
 #include "comm/simgrid.h"
 #include "comm/spine.h"
+#include "device/traits.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
 #include "kernel/kernel.h"
@@ -128,17 +129,17 @@ static int64_t smaller_part(const ft_cluster *c, const ft_group *g, int64_t node
 }
 
 /* Fixed times of B200 and its kin beside H100's: 1.3 in general and 1.8 for a ring's step with Simple, as inside a node
- * (kernel/collective.c). EFA delivers in any order, so that its plug-in lets A100 use Simple alone; from H100 on it
- * does not (p4de's smallest all-reduce takes 160 us, p5's 70). */
+ * (kernel/collective.c). EFA delivers in any order, so that its plug-in lets servers before p5 (H100, 400 Gbit/s
+ * to a GPU) use Simple alone; from there on it does not (p4de's smallest all-reduce takes 160 us, p5's 70). */
 static void character(const ft_device *device, const ft_cluster *c, int outer, ft_crossing *x)
 {
-    bool two_dies = !strcmp(device->generation, "blackwell");
+    bool two_dies = ft__joined_dies(device);
     ft_fabric fabric = c->tier[outer].fabric;
     x->start_scale = two_dies ? 1.3 : 1;
     x->simple_scale = two_dies ? 1.8 / 1.3 : 1;
     x->step_scale = ft__clock_scale(device) * x->start_scale;
     x->halves_trees = fabric == FT_EFA || fabric == FT_ETHERNET;
-    x->simple_only = fabric == FT_EFA && !strcmp(device->generation, "ampere");
+    x->simple_only = fabric == FT_EFA && device->server_nic_gbit < 400;
 }
 
 static void between_nodes(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,

@@ -190,7 +190,7 @@ static bool packs(const ft_device *device, const ft_op *op)
 {
     if (op->pass != FT_FWD || op->u.attention.heads == op->u.attention.kv_heads) return false;
     if (op->engine == FT_ENGINE_BARE || op->engine == FT_ENGINE_TRTLLM) return false;
-    return op->u.attention.q_len == 1 || !strcmp(device->generation, "hopper");
+    return op->u.attention.q_len == 1 || device->matrix_issue == FT_ISSUE_WGMMA;
 }
 
 static walk walk_of(const ft_device *device, const ft_op *op, const costs *c)

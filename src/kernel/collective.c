@@ -27,6 +27,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/traits.h"
 #include "graph/operator.h"
 #include "kernel/families.h"
 #include "kernel/feature.h"
@@ -139,7 +140,7 @@ static int variant_fallback(int v)
 
 /* B200 and its kin, whose fixed times are 1.3 to 1.5 times as long as H100's at the same clock. Why is not known: that
  * fences and flags go through both halves of the cache is a guess, and published L2 latencies do not show as much. */
-static bool two_dies(const ft_device *device) { return !strcmp(device->generation, "blackwell"); }
+static bool two_dies(const ft_device *device) { return ft__joined_dies(device); }
 
 static const char *const feature_names[] = {
     "log_bytes",           "log_ranks", "log_share",          "log_wire_time", "log_time_over_start",

@@ -150,7 +150,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     }
     /* On datacentre Blackwell vLLM leaves FlashAttention for TensorRT-LLM's kernels, whose CTAs start faster. */
     bool switched = (op->engine == FT_ENGINE_VLLM || op->engine == FT_ENGINE_ANY) &&
-                    !strcmp(device->generation, "blackwell");
+                    device->matrix_issue == FT_ISSUE_TCGEN05;
     double tile_ms = (th[TILE_US] * (switched ? th[SWITCH] : 1) + th[GROUP_US] * rows / 16) * 1e-3;
     plan best = {.ms = INFINITY};
     for (int halving = 0; halving <= 6; halving++) {

@@ -123,7 +123,7 @@ static double beside(const ft_device *device)
 {
     if (device->vendor == FT_AMD) return 1.25;
     if (device->lanes_per_sm <= 0 || device->lanes_per_sm >= 128) return 1;
-    return device->year >= 2017 ? 128.0 / device->lanes_per_sm : 1.15;
+    return device->dual_issue ? 1.15 : fmax(1, (double)device->issue_lanes_per_sm / device->lanes_per_sm);
 }
 
 enum { PLAIN, VARIANTS };

@@ -15,6 +15,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/traits.h"
 #include "graph/operator.h"
 #include "kernel/families.h"
 #include "kernel/gemm_constants.h"
@@ -79,10 +80,7 @@ _Static_assert((int)TILES_OF_GROUPS <= (int)FT_GEMM_MAX_TILES, "a pick has room 
  * kernels on Hopper and Blackwell (nvjet, as profiles name them) have tiles of 8 to 320 in steps of 8. Where a few tile
  * sizes leave the last wave half empty, one of these does not. Their split K costs half as much again as the older
  * kernels': fitted to A100 and L40S it takes 2.2 and 1.6 us, to H100, H200 and B200 2.5, 2.5 and 2.8. */
-static bool in_groups(const ft_device *device)
-{
-    return !strcmp(device->generation, "hopper") || !strcmp(device->generation, "blackwell");
-}
+static bool in_groups(const ft_device *device) { return ft__matrix_async(device); }
 
 enum { HALF, TF32, FP8, INT8, FP4, BMM_HALF, BMM_TF32, BMM_FP8, VARIANTS };
 static const char *const variant_names[VARIANTS] = {"half", "tf32",     "fp8",      "int8",
@@ -163,9 +161,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
         .max_split = b > 1 ? 1 : 16,
     };
-    /* Hopper's warp groups read tf32 along K alone (PTX: wgmma transposes 16-bit operands only). A transposed A is left
-     * to mma.sync: on our H200 large products reach 421 TFLOP/s as "nt" and 268 as "tn". */
-    if (op->dtype == FT_TF32 && a_t && !strcmp(device->generation, "hopper"))
+    /* wgmma reads tf32 along K alone (PTX: it transposes 16-bit operands only). A transposed A is left to mma.sync: on
+     * our H200 large products reach 421 TFLOP/s as "nt" and 268 as "tn". */
+    if (op->dtype == FT_TF32 && a_t && device->matrix_issue == FT_ISSUE_WGMMA)
         s.flop_per_ms_sm = fmin(s.flop_per_ms_sm, th[EC] * ft__mma_sync_rate(device, e));
     bool narrow = align < 16 && m > 1 && n > 1; /* vectors stream as ever */
     if (narrow)

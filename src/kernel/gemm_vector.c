@@ -24,7 +24,7 @@ enum {
     GAP = FT_THETA_GAP_US,
     EC, EB, E8K, E4K, E2K, E1K, LONE, LANES128, WAVE_US, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM,
     QUANTISATION,
-    LAYOUT_NN, LAYOUT_T, BIAS, PASCAL, AMD,
+    LAYOUT_NN, LAYOUT_T, BIAS, DUAL_ISSUE, AMD,
     THETA_COUNT
 };
 /* clang-format on */
@@ -52,7 +52,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [LAYOUT_T] = {"layout_t", 1, 0.6, 1.2, 0.1},
     [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
     /* Libraries of another age or house: Pascal still runs Maxwell's SGEMM, AMD's is rocBLAS on matrix instructions. */
-    [PASCAL] = {"pascal", 0.85, 0.4, 1.2, 0.25},
+    [DUAL_ISSUE] = {"dual_issue", 0.85, 0.4, 1.2, 0.25},
     [AMD] = {"amd", 0.8, 0.3, 1.2, 0.25},
 };
 
@@ -88,11 +88,11 @@ static const char *const feature_names[] = {
 /* clang-format on */
 
 /* Batched products have fewer kernels to choose from. Seen in profiles of NeuSight's rows: Pascal always runs 64x128
- * (one Maxwell kernel), A100 and L4 128x128, Volta, Turing and Hopper several. */
+ * (one kernel of Maxwell's, whose SM it has), A100 and L4 128x128 (fed by cp.async), Volta, Turing and Hopper several. */
 static unsigned batched_tiles(const ft_device *device)
 {
-    if (!strcmp(device->generation, "pascal")) return 1u << 1 | 1u << 2;
-    if (!strncmp(device->generation, "ampere", 6) || !strcmp(device->generation, "ada")) return 1u << 0;
+    if (device->dual_issue) return 1u << 1 | 1u << 2;
+    if (device->async_copy == FT_COPY_CP_ASYNC) return 1u << 0;
     return 0;
 }
 
@@ -105,7 +105,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     bool wide = device->vendor == FT_NVIDIA && device->lanes_per_sm >= 128 && device->process_nm < 12;
     double rate = th[EC] * peak * (wide ? th[LANES128] : 1);
     if (device->vendor == FT_AMD) rate *= th[AMD];
-    if (!strcmp(device->generation, "pascal")) rate *= th[PASCAL];
+    if (device->dual_issue) rate *= th[DUAL_ISSUE];
     if (a_t)
         rate *= th[LAYOUT_T];
     else if (!b_t)

@@ -132,8 +132,8 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
  * Who has to take the second generation on a B200 (flash2) gets what an H100 has. */
 static double of_new_units(const ft_device *device, const ft_op *op)
 {
-    if (!strcmp(device->generation, "hopper")) return FT_K_ATTENTION_FLASH2_ON_WARP_GROUPS;
-    if (!op->u.attention.second || strcmp(device->generation, "blackwell") != 0) return 1;
+    if (device->matrix_issue == FT_ISSUE_WGMMA) return FT_K_ATTENTION_FLASH2_ON_WARP_GROUPS;
+    if (!op->u.attention.second || device->matrix_issue != FT_ISSUE_TCGEN05) return 1;
     double wide = fmin(fmax(((double)op->u.attention.head_dim - 64) / 64, 0), 1);
     const struct ft__k_attention_flash2_on_tensor_memory *k = &ft__k_attention_flash2_on_tensor_memory;
     double forward = k->forward - k->forward_wider * wide, back = k->back - k->back_wider * wide;
@@ -144,7 +144,7 @@ static double of_new_units(const ft_device *device, const ft_op *op)
 /* What dropout adds was measured beside kernels of the new units: it takes as long beside slower ones. */
 double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort)
 {
-    bool late = op->kind == FT_OP_ATTENTION && op->u.attention.second && !strcmp(device->generation, "blackwell");
+    bool late = op->kind == FT_OP_ATTENTION && op->u.attention.second && device->matrix_issue == FT_ISSUE_TCGEN05;
     return late && effort > 1 ? 1 + (effort - 1) * of_new_units(device, op) : effort;
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/traits.h"
 #include "kernel/power_constants.h"
 
 /* What the arithmetic may draw: boards stop a little short of their limit, and memory, fans and leakage take a share
@@ -34,8 +35,7 @@ static double vector_pj(const ft_device *device)
 /* bf16 on matrix units */
 static double matrix_pj(const ft_device *device)
 {
-    for (int i = 0; i < FT_K_POWER_MATRIX_PJ_COUNT; i++)
-        if (!strcmp(ft__k_power_matrix_pj[i].generation, device->generation)) return ft__k_power_matrix_pj[i].pj;
+    if (device->matrix_pj_per_flop > 0) return device->matrix_pj_per_flop;
     int at = 0;
     while (at < FT_K_POWER_OTHER_MATRIX_PJ_COUNT - 1 && process_nm(device) < ft__k_power_other_matrix_pj[at].nm) at++;
     return ft__k_power_other_matrix_pj[at].pj;
@@ -69,8 +69,7 @@ double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy
 static double steady(const ft_device *device, ft_dtype dtype)
 {
     if (process_nm(device) >= FT_K_POWER_STEADY_OLD_NM) return FT_K_POWER_STEADY_OLD;
-    return !strcmp(device->generation, "blackwell") && ft_dtype_bytes(dtype) == 2 ? FT_K_POWER_STEADY_TWO_DIES
-                                                                                  : FT_K_POWER_STEADY;
+    return ft__joined_dies(device) && ft_dtype_bytes(dtype) == 2 ? FT_K_POWER_STEADY_TWO_DIES : FT_K_POWER_STEADY;
 }
 
 double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms)

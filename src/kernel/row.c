@@ -208,8 +208,7 @@ static double more_passes(const ft_op *op)
 /* GA100, GH100 and Blackwell's large chips keep a copy of far data in each half of their cache. */
 static double useful_cache(const ft_device *device)
 {
-    bool halves = device->vendor == FT_NVIDIA && device->memory_is_hbm && device->year >= 2020;
-    return device->l2_mib * 1048576 * (halves ? 0.5 : 1);
+    return device->l2_mib * 1048576 / fmax(device->l2_partitions, 1);
 }
 
 /* What an operator's gradient or loss runs beside its main kernel, in ms. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "device/traits.h"
+
 #define MIB 1048576.0
 
 /* The driver keeps stacks and queues for every SM and the kernels that were loaded. Seen with nvidia-smi: 320 MiB for a
@@ -21,12 +23,9 @@ double ft__context_bytes(const ft_device *device)
 double ft__device_capacity(const ft_device *device)
 {
     static const double USABLE = 0.99, CORRECTED = 1 - 1.0 / 16;
-    static const char *const servers[] = {"t4", "p4", "l4", "l40", "l40s", "a10", "a40"};
     double bytes = device->memory_gib * 1024 * MIB;
     if (device->vendor != FT_NVIDIA) return bytes;
-    for (size_t i = 0; i < sizeof servers / sizeof *servers; i++)
-        if (!strcmp(device->name, servers[i])) bytes *= CORRECTED;
-    return bytes * USABLE;
+    return bytes * (device->inline_ecc ? CORRECTED : 1) * USABLE;
 }
 
 /* PyTorch gives each handle of the BLAS a workspace (parseChosenWorkspaceSize in ATen/cuda/CublasHandlePool.cpp): 32
@@ -39,7 +38,7 @@ double ft__library_workspace(const ft_device *device, bool training)
         one = !strncmp(device->compute_capability, "gfx94", 5) || !strncmp(device->compute_capability, "gfx95", 5)
                   ? 128 * MIB
                   : 32 * MIB;
-    else if (!strcmp(device->generation, "hopper") || !strncmp(device->generation, "blackwell", 9))
+    else if (ft__compute_major(device) >= 9)
         one = 32 * MIB;
     return training ? 2 * one : one;
 }

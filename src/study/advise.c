@@ -4,6 +4,8 @@
 
 #include "study/step.h"
 
+#include "device/traits.h"
+
 typedef struct other_requests {
     const ft_context *ft;
     ft_scratch *scratch;
@@ -68,7 +70,8 @@ static ft_status other_gpus(const ft_context *ft, const ft_model_request *r, con
         ft_device *d = ft__arena_alloc(arena, sizeof *d);
         if (!d) return ft__fail(err, FT_E_MEMORY, "out of memory");
         if (ft__context_device_at(ft, i, d, err) != FT_OK) continue;
-        if (d->vendor != r->device->vendor || !strcmp(d->name, r->device->name) || d->year < r->device->year) continue;
+        if (d->vendor != r->device->vendor || !strcmp(d->name, r->device->name)) continue;
+        if (ft__sold_before(d, r->device)) continue;
         if (step->ranks > 1 && d->link_gbps_per_direction < r->device->link_gbps_per_direction) continue;
         double faster = promise(step, r->device, d, r->work.dtype);
         if (faster < 1.05) continue;

@@ -4,10 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-bool ft__beside_whole(const ft_device *device)
-{
-    return !strcmp(device->generation, "hopper") || !strcmp(device->generation, "blackwell");
-}
+#include "device/traits.h"
+
+bool ft__beside_whole(const ft_device *device) { return ft__matrix_async(device); }
 
 /* python/measure/beside.py on an H200: 30 products beside a kernel that holds 1 to 32 SMs (data/measurements/h200/
  * beside.jsonl, 4 % off on average). A product of one wave takes nearly twice as long once its blocks do not all fit,
