@@ -48,6 +48,14 @@ typedef enum ft_qk_norm {
     FT_QK_NORM_FULL
 } ft_qk_norm;
 
+/* How a router's scores become weights of experts (router.c). */
+typedef enum ft_routing {
+    FT_ROUTE_PLAIN,      /* softmax or sigmoid of all, then the best */
+    FT_ROUTE_BEST_FIRST, /* the best, then their softmax: granitemoe */
+    FT_ROUTE_CORRECTED,  /* the best by scores with a learned correction: ernie4_5_moe */
+    FT_ROUTE_MIXER       /* two in turn, each a softmax over those near the best: phimoe */
+} ft_routing;
+
 enum { FT_MAX_STAGES = 8 };
 
 /* Who read the file of an FT_CUSTOM model: makes its forward pass, gives the file back. */
@@ -69,10 +77,15 @@ typedef struct ft_arch {
     bool gated;             /* act(gate) * up */
     bool fused_qkv, fused_gate_up, conv1d; /* conv1d: gpt2's weights stand [in, out] */
     bool qkv_bias, key_bias, out_bias, mlp_bias, head_bias;
+    bool qkv_slices;        /* the fused product is sliced, not split: bloom, phi3, falcon */
+    bool query_scale;       /* queries are scaled by a kernel of their own: opt */
+    bool gelu_function;     /* gelu is an autograd function of its own: bloom */
     bool causal;            /* a query sees no later key; bert only as a decoder */
     bool tied;              /* head shares the embedding's weights */
     ft_norm norm;
     bool norm_bias;
+    bool norm_weight_fp32;  /* the weight is raised to fp32: gemma, helium */
+    bool norm_plus_one;     /* and one is added to it: gemma */
     ft_place place;
     bool final_norm, embed_norm; /* embed_norm: bloom, bert */
     bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
@@ -81,6 +94,10 @@ typedef struct ft_arch {
     bool rotary_interleaved;
     bool rotary_repeats;    /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
     bool rotary_fp32;       /* queries and keys are raised to be turned: cohere, ernie4_5 */
+    bool rotary_tables_fp32; /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */
+    bool rotary_complex;    /* pairs are turned as complex numbers, before they are transposed: llama4 */
+    bool rotary_joins;      /* what is turned is joined with the rest even where there is none: phi3 */
+    bool counted_positions; /* learned positions count the tokens that are no padding: roberta */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
     ft_qk_norm qk_norm;
     bool qk_norm_late;      /* after the turn: hunyuan, llama4 */
@@ -89,6 +106,8 @@ typedef struct ft_arch {
     bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
     bool scores_fp32, softmax_fp32, score_scale, baddbmm;  /* eager attention as the implementation writes it */
+    bool score_mask;        /* eager attention masks scores by a mask of its own first: gpt_neo */
+    bool key_broadcast;     /* a single key head is broadcast, not expanded: falcon */
     bool sinks;             /* gpt_oss */
     bool no_sdpa;           /* the implementation has eager (or flash) attention alone */
     int64_t window;         /* sliding window; 0: none */
@@ -109,6 +128,9 @@ typedef struct ft_arch {
     double router_jitter;   /* noise on what enters the router and the experts, in training: phimoe */
     bool all_experts;       /* plain transformers sends every token through every expert: llama4 */
     bool shared_gate, router_fp32, router_sigmoid, router_bias, expert_bias, expert_loop;
+    ft_routing routing;
+    bool router_renormalised; /* weights of the chosen are divided by their sum: mixtral, qwen3_moe */
+    bool router_wide;       /* and stay in fp32, as what the experts make becomes: mixtral, hunyuan_v1_moe */
     int64_t expert_groups;
     /* multi-head latent attention */
     int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;

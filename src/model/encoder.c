@@ -1,7 +1,5 @@
 /* encoder.c: bert, roberta and their kin: post-norm layers over a whole sequence, with a head that guesses masked
  * words, classifies, or, as a causal decoder, guesses the next word. */
-#include <string.h>
-
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/parts.h"
@@ -30,13 +28,11 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    /* roberta counts the tokens that are no padding */
-    bool counted = strstr(a->model_type, "roberta") || !strcmp(a->model_type, "camembert");
     int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
     if (m->q_len > rows || m->kv_len > rows + 1)
         ft__build_fail(b, FT_E_RANGE, "a sequence of %lld tokens: the model's learned positions end at %lld",
                        (long long)m->work->seq, (long long)rows);
-    small_kernels(b, FT_AT(EMBED_POSITIONS), m->batch, m->q_len, counted ? 10 : 2);
+    small_kernels(b, FT_AT(EMBED_POSITIONS), m->batch, m->q_len, a->counted_positions ? 10 : 2);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8);
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
     if (a->token_types > 0) {
@@ -44,7 +40,7 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
         x = ft__add(b, FT_AT(EMBED_TYPES), x,
                     ft__embedding(b, FT_AT(EMBED_TYPES), kinds, a->token_types, a->hidden, &types));
     }
-    ft_ref places = ft__input(b, counted ? m->batch : 1, m->q_len, 8), positions = FT_NONE;
+    ft_ref places = ft__input(b, a->counted_positions ? m->batch : 1, m->q_len, 8), positions = FT_NONE;
     x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
                 ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions));
     x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);

@@ -1,6 +1,4 @@
 /* norm.c: norms, as one kernel or written out as transformers does it. */
-#include <string.h>
-
 #include "graph/emit.h"
 #include "model/parts.h"
 
@@ -38,9 +36,8 @@ static ft_ref rmsnorm(ft_maker *m, ft_at at, ft_ref x, bool wide)
         h = ft__cast(b, at, h, low);
         return ft__mul(b, at, weight, h);
     }
-    bool gemma = !strncmp(m->arch->model_type, "gemma", 5); /* 1 + w */
-    if (gemma || !strcmp(m->arch->model_type, "helium")) weight = ft__cast(b, at, weight, FT_FP32);
-    if (gemma) weight = ft__pointwise(b, at, "addu", weight);
+    if (m->arch->norm_weight_fp32) weight = ft__cast(b, at, weight, FT_FP32);
+    if (m->arch->norm_plus_one) weight = ft__pointwise(b, at, "addu", weight);
     h = ft__mul(b, at, weight, h);
     return ft__cast(b, at, h, low);
 }

@@ -63,7 +63,7 @@ ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref
     ft_build *b = &m->b;
     bool one = m->fused || m->engine;
     ft__module(b, 1);
-    if (!one && !strcmp(m->arch->model_type, "bloom")) return gelu_of_bloom(b, at, x);
+    if (!one && m->arch->gelu_function) return gelu_of_bloom(b, at, x);
     if (!strcmp(activation, "gelu_new") || !strcmp(activation, "gelu_fast"))
         return one ? ft__pointwise(b, at, "gelu", x) : gelu_written_out(b, at, x);
     if (!strcmp(activation, "quick_gelu")) {

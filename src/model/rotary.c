@@ -1,6 +1,4 @@
 /* rotary.c: rotary positions: their tables, and queries and keys turned by them. */
-#include <string.h>
-
 #include "graph/emit.h"
 #include "model/parts.h"
 
@@ -17,10 +15,7 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     c = ft__pointwise(b, FT_AT(ROTARY), "mulu", c);
     s = ft__pointwise(b, FT_AT(ROTARY), "mulu", s);
     /* transformers' OLMo and Ernie turn in fp32 and cast back; a fused kernel reads what it gets. */
-    const char *type = m->arch->model_type;
-    bool wide = (!strncmp(type, "olmo", 4) && strcmp(type, "olmoe")) || !strncmp(type, "ernie4_5", 8) ||
-                !strncmp(type, "llama4", 6);
-    wide = wide && !m->fused && !m->engine;
+    bool wide = m->arch->rotary_tables_fp32 && !m->fused && !m->engine;
     m->cos = wide ? c : ft__cast(b, FT_AT(ROTARY), c, low);
     m->sin = wide ? s : ft__cast(b, FT_AT(ROTARY), s, low);
     b->training = training;
@@ -72,7 +67,7 @@ ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t h
     int64_t rows = m->batch * m->q_len * heads;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     /* Most models turn transposed queries; gptj, codegen and llama4 turn them as they come and transpose afterwards. */
-    bool complex = !strncmp(m->arch->model_type, "llama4", 6);
+    bool complex = m->arch->rotary_complex;
     x = ft__view(b, x, rows, head_dim, !complex && !(m->arch->rotary_interleaved && m->arch->scores_fp32));
     if (m->fused || m->engine) return ft__pointwise2(b, at, "mul", x, m->cos);
     if (complex) return rotate_complex(m, at, x);
@@ -80,7 +75,7 @@ ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t h
     if (rotary_dim >= head_dim || rotary_dim <= 0) {
         x = rotate_half(m, at, x, head_dim);
         if (m->arch->qk_norm_late) return x; /* normed as it is */
-        if (strcmp(m->arch->model_type, "phi3")) return ft__cast(b, at, x, low);
+        if (!m->arch->rotary_joins) return ft__cast(b, at, x, low);
         x = ft__copy(b, at, x, rows, head_dim); /* joined with the part that is not turned, of width zero */
         if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.name = "append";
         return x;

@@ -1,12 +1,8 @@
 /* router.c: which experts a token goes to, and how much each of them counts. Small beside the experts, but many
  * kernels: scores, the best few, their weights. */
-#include <string.h>
-
 #include "graph/emit.h"
 #include "model/moe.h"
 #include "model/relative.h"
-
-static bool is(const ft_arch *a, const char *type) { return !strcmp(a->model_type, type); }
 
 /* The best `k` of every row, which are sorted by a second kernel unless nobody asked for their order. A block per row
  * selects by digits. The gradient scatters. */
@@ -102,7 +98,7 @@ static ft_ref route_fused(ft_maker *m, ft_ref x)
     ft__module(b, 1);
     ft_node n = ft__node_of(FT_DO_GATHER, FT_AT(MOE_TOPK));
     ft__node_in(&n, logits);
-    if (is(a, "ernie4_5_moe")) ernie_correction(m); /* read by the same kernel */
+    if (a->routing == FT_ROUTE_CORRECTED) ernie_correction(m); /* read by the same kernel */
     ft_tensor t = *ft__tensor_of(b, logits);
     ft_ref best = ft__node_out(b, &n, tokens, a->topk, t.dtype, t.element_bytes);
     n.op = ft__row_kernel("softmax", FT_FWD, tokens, a->experts, FT_FP32);
@@ -176,25 +172,24 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     ft__module(b, 1);
     if (a->router_bias) /* gpt_oss: the best first, then their softmax */
         return ft__row(b, FT_AT(MOE_ROUTER), "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
-    if (is(a, "phimoe") && !m->fused && !m->engine) return mixed_two(m, logits, tokens);
+    if (a->routing == FT_ROUTE_MIXER && !m->fused && !m->engine) return mixed_two(m, logits, tokens);
     logits = ft__cast(b, FT_AT(MOE_ROUTER), logits, FT_FP32);
-    if (is(a, "granitemoe")) {
+    if (a->routing == FT_ROUTE_BEST_FIRST) {
         ft_ref best = ft__row(b, FT_AT(MOE_ROUTER), "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
         return ft__cast(b, FT_AT(MOE_TOPK), best, low);
     }
     ft_ref odds = a->router_sigmoid ? ft__pointwise(b, FT_AT(MOE_ROUTER), "sigmoid", logits)
                                     : ft__row(b, FT_AT(MOE_ROUTER), "softmax", logits);
-    if (is(a, "ernie4_5_moe")) return ft__cast(b, FT_AT(MOE_TOPK), best_by_correction(m, odds, tokens), low);
+    if (a->routing == FT_ROUTE_CORRECTED) return ft__cast(b, FT_AT(MOE_TOPK), best_by_correction(m, odds, tokens), low);
     if (a->all_experts) return ft__cast(b, FT_AT(MOE_TOPK), best_of(b, odds, tokens, a->experts, a->topk, true), low);
     bool scaled = a->kv_lora > 0 || a->router_sigmoid; /* deepseek, glm4_moe: no order, and a factor at the end */
     bool grouped = a->expert_groups > (m->fused || m->engine ? 1 : 0);
     ft_ref best = a->router_sigmoid && grouped ? best_in_groups(m, odds, tokens)
                                                : best_of(b, odds, tokens, a->experts, a->topk, !scaled);
-    bool wide = is(a, "mixtral") || is(a, "hunyuan_v1_moe");
-    if (wide || is(a, "qwen3_moe") || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);
+    if (a->router_renormalised || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);
     if (scaled) return ft__pointwise(b, FT_AT(MOE_TOPK), "mulu", best);
     /* Mixtral and Hunyuan weigh in fp32, which the experts' results become; qwen and olmoe go back first. */
-    return wide ? best : ft__cast(b, FT_AT(MOE_TOPK), best, low);
+    return a->router_wide ? best : ft__cast(b, FT_AT(MOE_TOPK), best, low);
 }
 
 /* Sigmoid of the best logits, and of minus infinity for all others (llama4). */

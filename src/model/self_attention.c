@@ -1,7 +1,5 @@
 /* self_attention.c: attention of decoder-only models: projections, norms and positions of queries and keys, the
  * cache. */
-#include <string.h>
-
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/parts.h"
@@ -114,9 +112,9 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                        .eager_only = a->no_sdpa || a->sinks,
                        .alibi = a->position == FT_ALIBI,
                        .baddbmm = a->baddbmm,
-                       .hides = !strcmp(a->model_type, "gpt_neo"),
+                       .hides = a->score_mask,
                        .sinks = a->sinks,
-                       .broadcast = a->kv_heads == 1 && a->heads > 1 && !strcmp(a->model_type, "falcon")};
+                       .broadcast = a->kv_heads == 1 && a->heads > 1 && a->key_broadcast};
 }
 
 ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated)
@@ -133,9 +131,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
                                 a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
         qkv = clipped(m, qkv);
         /* Slices, whose gradients are zeroed tensors with one part filled, or a split, whose gradients are joined. */
-        bool slices = !strcmp(a->model_type, "bloom") || !strcmp(a->model_type, "phi3") ||
-                      !strcmp(a->model_type, "falcon");
-        if (slices && !m->fused && !m->engine)
+        if (a->qkv_slices && !m->fused && !m->engine)
             for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, tokens, part[i]);
         else
             ft__split(b, qkv, 3, part, out);
@@ -146,7 +142,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
         q = ft__linear(b, FT_AT(ATTN_Q_PROJ), x, a->heads * dim, bias, FT_CUT_COLUMNS);
         if (!a->qk_norm_late) q = qk_norm(m, q, a->heads);
-        if (!strcmp(a->model_type, "opt") && !m->fused) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
+        if (a->query_scale && !m->fused) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
         k = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
         if (!a->qk_norm_late) k = qk_norm(m, k, a->kv_heads);
         v = ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
@@ -180,7 +176,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
     /* A rotation that ends in a concatenation leaves its result dense, unless it is transposed only then. */
     bool joined = rotated && !(a->rotary_interleaved && a->scores_fp32) &&
-                  (a->sinks || !strcmp(a->model_type, "phi3") || (a->rotary_dim > 0 && a->rotary_dim < dim));
+                  (a->sinks || a->rotary_joins || (a->rotary_dim > 0 && a->rotary_dim < dim));
     s.q_dense = s.merge = joined;
     s.k_dense = cached || joined;
     s.v_dense = cached;

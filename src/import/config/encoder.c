@@ -48,9 +48,9 @@ static const ft_arch bert = {BERT_SIZES, .vocab = 30522, .layers = 12};
 const ft_config_type ft__config_bert = {.preset = &bert, .keys = {bert_keys}, .finish = finish_bert};
 
 /* Positions come from the padding mask and begin behind the padding index: the same work. */
-static const ft_arch roberta = {BERT_SIZES, .vocab = 50265, .layers = 12};
+static const ft_arch roberta = {BERT_SIZES, .vocab = 50265, .layers = 12, .counted_positions = true};
 const ft_config_type ft__config_roberta = {.preset = &roberta, .keys = {bert_keys}, .finish = finish_bert};
-static const ft_arch xlm_roberta = {BERT_SIZES, .vocab = 30522, .layers = 12};
+static const ft_arch xlm_roberta = {BERT_SIZES, .vocab = 30522, .layers = 12, .counted_positions = true};
 const ft_config_type ft__config_xlm_roberta = {.preset = &xlm_roberta, .keys = {bert_keys}, .finish = finish_bert};
 
 static const ft_config_key distilbert_keys[] = {

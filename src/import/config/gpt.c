@@ -85,7 +85,8 @@ static const ft_arch gpt_neo = {GPT_LIKE,
                                 .mlp_bias = true,
                                 .scores_fp32 = true,
                                 .softmax_fp32 = true,
-                                .no_sdpa = true};
+                                .no_sdpa = true,
+                                .score_mask = true};
 const ft_config_type ft__config_gpt_neo = {.preset = &gpt_neo, .keys = {gpt_neo_keys}};
 
 /* -- gpt_neox ------------------------------------------------------------------------------------- */
@@ -217,7 +218,8 @@ static const ft_arch opt = {GPT_LIKE,
                             .residual_dropout = 0.1,
                             .mlp_dropout = 0.1,
                             .softmax_fp32 = true,
-                            .score_scale = true};
+                            .score_scale = true,
+                            .query_scale = true};
 const ft_config_type ft__config_opt = {.preset = &opt, .keys = {opt_keys}, .finish = finish_opt};
 
 /* -- bloom ---------------------------------------------------------------------------------------- */
@@ -235,10 +237,11 @@ static const ft_config_key bloom_keys[] = {
     FT_KEY_END,
 };
 /* Alibi knows no longest position; 2048 is what the released models were trained on. */
-static const ft_arch bloom = {GPT_LIKE,          ALL_BIASES,           .vocab = 250880, .max_position = 2048,
-                              .hidden = 64,      .layers = 2,          .heads = 8,      .activation = "gelu_new",
-                              .norm_bias = true, .position = FT_ALIBI, .tied = true,    .embed_norm = true,
-                              .fused_qkv = true, .softmax_fp32 = true, .baddbmm = true, .no_sdpa = true};
+static const ft_arch bloom = {GPT_LIKE,           ALL_BIASES,           .vocab = 250880, .max_position = 2048,
+                              .hidden = 64,       .layers = 2,          .heads = 8,      .activation = "gelu_new",
+                              .norm_bias = true,  .position = FT_ALIBI, .tied = true,    .embed_norm = true,
+                              .fused_qkv = true,  .softmax_fp32 = true, .baddbmm = true, .no_sdpa = true,
+                              .qkv_slices = true, .gelu_function = true};
 const ft_config_type ft__config_bloom = {.preset = &bloom, .keys = {bloom_keys}};
 
 /* -- falcon --------------------------------------------------------------------------------------- */
@@ -284,7 +287,7 @@ static ft_status finish_falcon(const ft_reading *r, ft_arch *a)
 static const ft_arch falcon = {
     GPT_LIKE,          .vocab = 65024,       .max_position = 2048, .hidden = 4544,        .layers = 32,
     .heads = 71,       .activation = "gelu", .norm_bias = true,    .position = FT_ROTARY, .tied = true,
-    .fused_qkv = true, .parallel = true,     .score_scale = true};
+    .fused_qkv = true, .parallel = true,     .score_scale = true,  .qkv_slices = true,    .key_broadcast = true};
 const ft_config_type ft__config_falcon = {.preset = &falcon, .keys = {falcon_keys}, .finish = finish_falcon};
 
 /* -- mpt: no bias anywhere, alibi always (the library has no other positions for it) ----------------- */

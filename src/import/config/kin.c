@@ -38,7 +38,8 @@ static const ft_arch helium = {FT_LLAMA_LIKE,
                                .max_position = 4096,
                                .activation = "silu",
                                .rotary_interleaved = true,
-                               .rotary_repeats = true};
+                               .rotary_repeats = true,
+                               .norm_weight_fp32 = true};
 const ft_config_type ft__config_helium = {.preset = &helium, .keys = {ft__llama_keys, helium_keys}};
 
 /* -- smollm3: of four layers the last one has no positions ---------------------------------------------- */
@@ -116,7 +117,8 @@ static const ft_arch ernie4_5 = {FT_LLAMA_LIKE,
                                  .rotary_interleaved = true,
                                  .rotary_repeats = true,
                                  .rotary_fp32 = true,
-                                 .tied = true};
+                                 .tied = true,
+                                 .rotary_tables_fp32 = true};
 const ft_config_type ft__config_ernie4_5 = {
     .preset = &ernie4_5, .keys = {ft__llama_keys, ernie_keys}, .finish = finish_ernie};
 
@@ -159,9 +161,15 @@ static const ft_config_key olmo_keys[] = {
     FT_KEY(REAL, clip_qkv, "clip_qkv", NULL),
     FT_KEY_END,
 };
-static const ft_arch olmo = {FT_LLAMA_LIKE,        .norm = FT_LAYERNORM_BARE,
-                             .embed_scale = 1,     .vocab = 50304,
-                             .hidden = 4096,       .ffn = 11008,
-                             .layers = 32,         .heads = 32,
-                             .max_position = 2048, .activation = "silu"};
+static const ft_arch olmo = {FT_LLAMA_LIKE,
+                             .norm = FT_LAYERNORM_BARE,
+                             .embed_scale = 1,
+                             .vocab = 50304,
+                             .hidden = 4096,
+                             .ffn = 11008,
+                             .layers = 32,
+                             .heads = 32,
+                             .max_position = 2048,
+                             .activation = "silu",
+                             .rotary_tables_fp32 = true};
 const ft_config_type ft__config_olmo = {.preset = &olmo, .keys = {ft__llama_keys, olmo_keys}};

@@ -125,7 +125,9 @@ static ft_status finish_gemma(const ft_reading *r, ft_arch *a)
     return ft__config_keys(r, gemma_keys, a);
 }
 
-#define GEMMA_LIKE FT_LLAMA_LIKE, .norm = FT_RMSNORM_WIDE, .activation = "gelu_pytorch_tanh", .tied = true
+#define GEMMA_LIKE                                                                                         \
+    FT_LLAMA_LIKE, .norm = FT_RMSNORM_WIDE, .norm_weight_fp32 = true, .norm_plus_one = true, .tied = true, \
+                   .activation = "gelu_pytorch_tanh"
 
 static const ft_arch gemma = {GEMMA_LIKE,  .vocab = 256000, .hidden = 3072,  .ffn = 24576,        .layers = 28,
                               .heads = 16, .kv_heads = 16,  .head_dim = 256, .max_position = 8192};
@@ -195,7 +197,8 @@ const ft_config_type ft__config_phi = {
 
 static const ft_arch phi3 = {FT_LLAMA_LIKE,        .norm = FT_RMSNORM,   .embed_scale = 1,  .vocab = 32064,
                              .hidden = 3072,       .ffn = 8192,          .layers = 32,      .heads = 32,
-                             .max_position = 4096, .activation = "silu", .fused_qkv = true, .fused_gate_up = true};
+                             .max_position = 4096, .activation = "silu", .fused_qkv = true, .fused_gate_up = true,
+                             .qkv_slices = true,   .rotary_joins = true};
 const ft_config_type ft__config_phi3 = {.preset = &phi3, .keys = {ft__llama_keys, phi_keys}};
 
 /* -- layer norms instead of RMS norms -------------------------------------------------------------- */
@@ -254,15 +257,35 @@ const ft_config_type ft__config_stablelm = {
 
 /* -- olmo2: norms behind the branches and over the whole width of queries and keys -------------------- */
 
-static const ft_arch olmo2 = {
-    FT_LLAMA_LIKE,  .norm = FT_RMSNORM_WIDE, .place = FT_AFTER,    .embed_scale = 1,
-    .vocab = 50304, .hidden = 4096,          .ffn = 11008,         .layers = 32,
-    .heads = 32,    .max_position = 2048,    .activation = "silu", .qk_norm = FT_QK_NORM_FULL};
+static const ft_arch olmo2 = {FT_LLAMA_LIKE,
+                              .norm = FT_RMSNORM_WIDE,
+                              .place = FT_AFTER,
+                              .embed_scale = 1,
+                              .vocab = 50304,
+                              .hidden = 4096,
+                              .ffn = 11008,
+                              .layers = 32,
+                              .heads = 32,
+                              .max_position = 2048,
+                              .activation = "silu",
+                              .qk_norm = FT_QK_NORM_FULL,
+                              .rotary_tables_fp32 = true};
 const ft_config_type ft__config_olmo2 = {.preset = &olmo2, .keys = {ft__llama_keys, bias_keys}};
 
 /* The same with windows: of four layers the last one sees everything. */
-static const ft_arch olmo3 = {FT_LLAMA_LIKE,  .norm = FT_RMSNORM_WIDE, .place = FT_AFTER,    .embed_scale = 1,
-                              .vocab = 50304, .hidden = 4096,          .ffn = 11008,         .layers = 32,
-                              .heads = 32,    .max_position = 2048,    .activation = "silu", .qk_norm = FT_QK_NORM_FULL,
-                              .window = 4096, .window_every = 4};
+static const ft_arch olmo3 = {FT_LLAMA_LIKE,
+                              .norm = FT_RMSNORM_WIDE,
+                              .place = FT_AFTER,
+                              .embed_scale = 1,
+                              .vocab = 50304,
+                              .hidden = 4096,
+                              .ffn = 11008,
+                              .layers = 32,
+                              .heads = 32,
+                              .max_position = 2048,
+                              .activation = "silu",
+                              .qk_norm = FT_QK_NORM_FULL,
+                              .window = 4096,
+                              .window_every = 4,
+                              .rotary_tables_fp32 = true};
 const ft_config_type ft__config_olmo3 = {.preset = &olmo3, .keys = {ft__llama_keys, bias_window_keys}};

@@ -43,11 +43,31 @@ static ft_status finish_llama4(const ft_reading *r, ft_arch *a)
     return check_layers(r, a);
 }
 
-static const ft_arch llama4 = {
-    FT_ROTARY_DECODER, .gated = true,        .norm = FT_RMSNORM,     .embed_scale = 1,     .vocab = 202048,
-    .hidden = 5120,    .ffn = 16384,         .moe_ffn = 8192,        .layers = 48,         .heads = 40,
-    .kv_heads = 8,     .head_dim = 128,      .max_position = 131072, .activation = "silu", .window = 8192,
-    .chunked = true,   .qk_norm_late = true, .temperature = true,    .experts = 16,        .topk = 1,
-    .moe_every = 1,    .shared_experts = 1,  .router_sigmoid = true, .all_experts = true};
+static const ft_arch llama4 = {FT_ROTARY_DECODER,
+                               .gated = true,
+                               .norm = FT_RMSNORM,
+                               .embed_scale = 1,
+                               .vocab = 202048,
+                               .hidden = 5120,
+                               .ffn = 16384,
+                               .moe_ffn = 8192,
+                               .layers = 48,
+                               .heads = 40,
+                               .kv_heads = 8,
+                               .head_dim = 128,
+                               .max_position = 131072,
+                               .activation = "silu",
+                               .window = 8192,
+                               .chunked = true,
+                               .qk_norm_late = true,
+                               .temperature = true,
+                               .experts = 16,
+                               .topk = 1,
+                               .moe_every = 1,
+                               .shared_experts = 1,
+                               .router_sigmoid = true,
+                               .all_experts = true,
+                               .rotary_tables_fp32 = true,
+                               .rotary_complex = true};
 const ft_config_type ft__config_llama4 = {
     .preset = &llama4, .keys = {ft__llama_keys, llama4_keys}, .finish = finish_llama4};

@@ -16,10 +16,11 @@ static const ft_config_key mixtral_keys[] = {
     FT_KEY(MAYBE, window, "sliding_window", NULL),
     FT_KEY_END,
 };
-static const ft_arch mixtral = {FT_LLAMA_LIKE,  .norm = FT_RMSNORM, .embed_scale = 1,       .vocab = 32000,
-                                .hidden = 4096, .ffn = 14336,       .moe_ffn = 14336,       .layers = 32,
-                                .heads = 32,    .kv_heads = 8,      .max_position = 131072, .activation = "silu",
-                                .experts = 8,   .topk = 2};
+static const ft_arch mixtral = {
+    FT_LLAMA_LIKE,          .norm = FT_RMSNORM,   .embed_scale = 1, .vocab = 32000, .hidden = 4096,
+    .ffn = 14336,           .moe_ffn = 14336,     .layers = 32,     .heads = 32,    .kv_heads = 8,
+    .max_position = 131072, .activation = "silu", .experts = 8,     .topk = 2,      .router_renormalised = true,
+    .router_wide = true};
 const ft_config_type ft__config_mixtral = {.preset = &mixtral, .keys = {ft__llama_keys, mixtral_keys}};
 
 /* -- qwen ----------------------------------------------------------------------------------------- */
@@ -95,7 +96,8 @@ static const ft_arch qwen3_moe = {FT_LLAMA_LIKE,
                                   .experts = 128,
                                   .topk = 8,
                                   .moe_ffn = 768,
-                                  .moe_every = 1};
+                                  .moe_every = 1,
+                                  .router_renormalised = true};
 const ft_config_type ft__config_qwen3_moe = {
     .preset = &qwen3_moe, .keys = {ft__llama_keys, qwen_moe_keys, qwen3_moe_bias_keys}, .finish = finish_qwen3_moe};
 

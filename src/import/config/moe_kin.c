@@ -52,10 +52,22 @@ static const ft_config_key granitemoe_keys[] = {
     FT_KEY_ATTENTION_BIAS("attention_bias"),
     FT_KEY_END,
 };
-static const ft_arch granitemoe = {
-    FT_LLAMA_LIKE,        .norm = FT_RMSNORM,      .embed_scale = 1,      .vocab = 32000, .hidden = 4096,
-    .ffn = 11008,         .moe_ffn = 11008,        .layers = 32,          .heads = 32,    .max_position = 2048,
-    .activation = "silu", .scaled_branches = true, .scaled_logits = true, .experts = 8,   .topk = 2};
+static const ft_arch granitemoe = {FT_LLAMA_LIKE,
+                                   .norm = FT_RMSNORM,
+                                   .embed_scale = 1,
+                                   .vocab = 32000,
+                                   .hidden = 4096,
+                                   .ffn = 11008,
+                                   .moe_ffn = 11008,
+                                   .layers = 32,
+                                   .heads = 32,
+                                   .max_position = 2048,
+                                   .activation = "silu",
+                                   .scaled_branches = true,
+                                   .scaled_logits = true,
+                                   .experts = 8,
+                                   .topk = 2,
+                                   .routing = FT_ROUTE_BEST_FIRST};
 const ft_config_type ft__config_granitemoe = {.preset = &granitemoe, .keys = {ft__llama_keys, granitemoe_keys}};
 
 /* -- ernie4_5_moe ------------------------------------------------------------------------------------------ */
@@ -111,7 +123,9 @@ static const ft_arch ernie4_5_moe = {FT_LLAMA_LIKE,
                                      .shared_experts = 2,
                                      .first_dense = 1,
                                      .moe_every = 1,
-                                     .router_fp32 = true};
+                                     .router_fp32 = true,
+                                     .rotary_tables_fp32 = true,
+                                     .routing = FT_ROUTE_CORRECTED};
 const ft_config_type ft__config_ernie4_5_moe = {
     .preset = &ernie4_5_moe, .keys = {ft__llama_keys, ernie_moe_keys}, .finish = finish_ernie_moe};
 
@@ -145,11 +159,24 @@ static ft_status finish_hunyuan_moe(const ft_reading *r, ft_arch *a)
     return ft__config_fail(r, FT_E_RANGE, key, "\"%s\" must hold whole numbers from 1 on", key);
 }
 
-static const ft_arch hunyuan_v1_moe = {
-    FT_LLAMA_LIKE,        .norm = FT_RMSNORM,         .embed_scale = 1,     .vocab = 290943, .hidden = 4096,
-    .ffn = 11008,         .moe_ffn = 11008,           .layers = 32,         .heads = 32,     .max_position = 2048,
-    .activation = "silu", .qk_norm = FT_QK_NORM_HEAD, .qk_norm_late = true, .experts = 1,    .topk = 1,
-    .router_fp32 = true};
+static const ft_arch hunyuan_v1_moe = {FT_LLAMA_LIKE,
+                                       .norm = FT_RMSNORM,
+                                       .embed_scale = 1,
+                                       .vocab = 290943,
+                                       .hidden = 4096,
+                                       .ffn = 11008,
+                                       .moe_ffn = 11008,
+                                       .layers = 32,
+                                       .heads = 32,
+                                       .max_position = 2048,
+                                       .activation = "silu",
+                                       .qk_norm = FT_QK_NORM_HEAD,
+                                       .qk_norm_late = true,
+                                       .experts = 1,
+                                       .topk = 1,
+                                       .router_fp32 = true,
+                                       .router_renormalised = true,
+                                       .router_wide = true};
 const ft_config_type ft__config_hunyuan_v1_moe = {
     .preset = &hunyuan_v1_moe, .keys = {ft__llama_keys, hunyuan_moe_keys}, .finish = finish_hunyuan_moe};
 
@@ -164,8 +191,20 @@ static const ft_config_key phimoe_keys[] = {
     FT_KEY_ATTENTION_BIAS("attention_bias"),
     FT_KEY_END,
 };
-static const ft_arch phimoe = {FT_LLAMA_LIKE,        .norm = FT_LAYERNORM, .norm_bias = true, .embed_scale = 1,
-                               .vocab = 32064,       .hidden = 4096,       .ffn = 6400,       .moe_ffn = 6400,
-                               .layers = 32,         .heads = 32,          .kv_heads = 8,     .max_position = 131072,
-                               .activation = "silu", .experts = 16,        .topk = 2 /* whatever the config says */};
+static const ft_arch phimoe = {FT_LLAMA_LIKE,
+                               .norm = FT_LAYERNORM,
+                               .norm_bias = true,
+                               .embed_scale = 1,
+                               .vocab = 32064,
+                               .hidden = 4096,
+                               .ffn = 6400,
+                               .moe_ffn = 6400,
+                               .layers = 32,
+                               .heads = 32,
+                               .kv_heads = 8,
+                               .max_position = 131072,
+                               .activation = "silu",
+                               .experts = 16,
+                               .topk = 2 /* whatever the config says */,
+                               .routing = FT_ROUTE_MIXER};
 const ft_config_type ft__config_phimoe = {.preset = &phimoe, .keys = {ft__llama_keys, phimoe_keys}};
