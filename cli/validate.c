@@ -316,7 +316,7 @@ static wanted what_is_wanted(ft_validate_options *options, const char **families
     }
     options->family_count = kept;
     bool theirs = options->gpu_count == 0; /* whole models were measured on one GPU */
-    for (size_t i = 0; i < options->gpu_count; i++) theirs = theirs || !strcmp(options->gpus[i], "h200_sxm");
+    for (size_t i = 0; i < options->gpu_count; i++) theirs = theirs || !strcmp(options->gpus[i], ft__measured_gpu());
     which.models = which.models && theirs;
     return which;
 }

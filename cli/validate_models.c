@@ -15,9 +15,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "fit/fit.h"
 #include "measured_model_list.h"
 
-static const char gpu_name[] = "h200_sxm";
 static const double gib = 1073741824.0;
 
 /* -- groups ------------------------------------------------------------------------------------ */
@@ -66,7 +66,7 @@ static ft_status add_error(models *m, const char *name, double measured, const f
         g->with_interval++;
         g->inside += measured >= f->low_ms && measured <= f->high_ms;
     }
-    if (m->each) m->each(m->context, name, gpu_name, description, measured, f, memory);
+    if (m->each) m->each(m->context, name, ft__measured_gpu(), description, measured, f, memory);
     return FT_OK;
 }
 
@@ -90,7 +90,7 @@ static ft_status summarise(models *m, ft_accuracy_table *table, ft_error *err)
         ft_accuracy *a = &lines[table->count++];
         *a = (ft_accuracy){.family = "models", .kind = "all", .rows = g->count};
         snprintf(a->variant, sizeof a->variant, "%s", g->name);
-        snprintf(a->gpu, sizeof a->gpu, "%s", gpu_name);
+        snprintf(a->gpu, sizeof a->gpu, "%s", ft__measured_gpu());
         for (size_t k = 0; k < g->count; k++) {
             a->mean += fabs(g->errors[k]) / (double)g->count;
             a->bias += g->errors[k] / (double)g->count;
@@ -152,8 +152,8 @@ static json_t *request_of(const json_t *row, const char *execution)
     json_t *config = config_of(row);
     if (!config) return NULL;
     json_t *q = json_pack("{s:s,s:o,s:s,s:s,s:O,s:O,s:s,s:s}", "task", strcmp(mode, "inf") ? mode : "forward", "model",
-                          config, "gpu", gpu_name, "dtype", strcmp(dtype, "amp") ? dtype : "amp_bf16", "batch",
-                          json_object_get(row, "batch"), "seq", json_object_get(row, "seq"), "attention",
+                          config, "gpu", ft__measured_gpu(), "dtype", strcmp(dtype, "amp") ? dtype : "amp_bf16",
+                          "batch", json_object_get(row, "batch"), "seq", json_object_get(row, "seq"), "attention",
                           text_of(row, "attn", "sdpa"), "execution", execution);
     if (!q) return NULL;
     if (!strcmp(mode, "decode"))

@@ -55,6 +55,9 @@ typedef struct ft_validate_options {
     void *progress_context;
 } ft_validate_options;
 
+/* The GPU on which this project measured kernels and whole models. */
+const char *ft__measured_gpu(void);
+
 ft_status ft__validate(const ft_predictor *predictor, const ft_validate_options *options, ft_accuracy_table *accuracy,
                        ft_error *err);
 #endif

@@ -82,14 +82,12 @@ void ft__rows_free(ft_rows *rows)
 
 static ft_status load_folder(const char *folder, const ft_row_filter *filter, ft_rows *out, ft_error *err)
 {
-    static const struct {
-        const char *name, *gpu;
-    } own[] = {{"h200", "h200_sxm"}};
     char path[4096];
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, own[i].name);
-        if (ft__file_exists(path) && ft__rows_gpu_wanted(filter, own[i].gpu))
-            FT_TRY(ft__read_own(path, own[i].gpu, filter, out, err));
+    const char *own, *gpu;
+    for (int i = 0; (own = ft__own_folder(i, &gpu)) != NULL; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, own);
+        if (ft__file_exists(path) && ft__rows_gpu_wanted(filter, gpu))
+            FT_TRY(ft__read_own(path, gpu, filter, out, err));
     }
     snprintf(path, sizeof path, "%s/neusight", folder);
     if (ft__file_exists(path)) {

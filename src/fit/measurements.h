@@ -55,7 +55,10 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
 ft_status ft__read_neusight(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 /* Operators inside whole models, from the same folder. */
 ft_status ft__read_in_models(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
-const char *ft__neusight_gpu(const char *theirs); /* our name for a GPU of NeuSight's; NULL: none */
+/* Our name for a GPU of other people's tables ("neusight", "silicon"); NULL: they call it something else. */
+const char *ft__their_gpu(const char *table, const char *theirs);
+/* The folders of our own measurements with their GPUs, in turn; NULL behind the last. */
+const char *ft__own_folder(int index, const char **gpu);
 ft_status ft__read_silicon(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 ft_status ft__read_collective(const char *folder, const ft_row_filter *filter, ft_rows *rows, ft_error *err);
 #endif

@@ -19,7 +19,11 @@
 #include "graph/operator.h"
 #include "kernel/collective.h"
 
-static const char *gpu_name(const char *theirs) { return strcmp(theirs, "a100_sxm") ? theirs : "a100_sxm_80gb"; }
+static const char *gpu_name(const char *theirs)
+{
+    const char *ours = ft__their_gpu("silicon", theirs);
+    return ours ? ours : theirs;
+}
 
 static ft_status links_of(const char *gpu, ft_op *op, ft_error *err)
 {

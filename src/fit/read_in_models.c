@@ -302,7 +302,7 @@ static ft_status read_rows(reading *r, ft_error *err)
         for (int i = 0; i < r->model_count && key != model; i++)
             if (r->models[i].key == key) r->stretch = r->models[i].stretch, r->cold = r->models[i].cold;
         model = key;
-        const char *gpu = ft__neusight_gpu(ft__table_cell(r->t, r->at.gpu));
+        const char *gpu = ft__their_gpu("neusight", ft__table_cell(r->t, r->at.gpu));
         if (gpu && ft__rows_gpu_wanted(r->filter, gpu)) FT_TRY(read_row(r, gpu, err));
     }
 }

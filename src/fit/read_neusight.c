@@ -11,27 +11,6 @@
 #include "fit/measurements.h"
 #include "graph/operator.h"
 
-const char *ft__neusight_gpu(const char *theirs)
-{
-    static const struct {
-        const char *theirs, *ours;
-    } names[] = {{"NVIDIA_A100-PCIE-40GB", "a100_pcie_40gb"},
-                 {"NVIDIA_A100-SXM4-40GB", "a100_sxm_40gb"},
-                 {"NVIDIA_A100_80GB_PCIe", "a100_pcie_80gb"},
-                 {"NVIDIA_H100_80GB_HBM3", "h100_sxm"},
-                 {"NVIDIA_L4", "l4"},
-                 {"Tesla_P100-PCIE-16GB", "p100_pcie_16gb"},
-                 {"Tesla_P4", "p4"},
-                 {"Tesla_T4", "t4"},
-                 {"Tesla_V100-PCIE-32GB", "v100_pcie_32gb"},
-                 {"AMD_Instinct_MI100", "mi100"},
-                 {"AMD_Instinct_MI210", "mi210"},
-                 {"AMD_Instinct_MI250", "mi250"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(names[i].theirs, theirs)) return names[i].ours;
-    return NULL;
-}
-
 enum { LINEAR, BMM, ELEMENTWISE, SOFTMAX, LAYERNORM, CONV, FORMS };
 static const char *const tables[FORMS] = {"neusight/linear",  "neusight/bmm",       "neusight/elementwise",
                                           "neusight/softmax", "neusight/layernorm", "neusight/conv"};
@@ -105,7 +84,7 @@ static ft_status read_file(const char *path, int form, const ft_row_filter *filt
     for (bool more = true; s == FT_OK;) {
         s = ft__table_next(t, &more, err);
         if (s != FT_OK || !more) break;
-        const char *name = ft__neusight_gpu(ft__table_cell(t, gpu));
+        const char *name = ft__their_gpu("neusight", ft__table_cell(t, gpu));
         if (!name || !ft__rows_gpu_wanted(filter, name)) continue;
         if (pass >= 0 && strcmp(ft__table_cell(t, pass), "fw")) continue;
         ft_row_use use = ft__row_use(t, tables[form], name);

@@ -14,17 +14,6 @@
 #include "fit/rows_constants.h"
 #include "graph/operator.h"
 
-static const char *gpu_name(const char *theirs)
-{
-    static const struct {
-        const char *theirs, *ours;
-    } names[] = {
-        {"a100_sxm", "a100_sxm_80gb"}, {"a100_pcie", "a100_pcie_80gb"}, {"rtx_pro_6000_server", "rtx_pro_6000"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(names[i].theirs, theirs)) return names[i].ours;
-    return theirs;
-}
-
 static bool dtype_of(const char *theirs, ft_dtype *out)
 {
     static const struct {
@@ -172,7 +161,8 @@ static ft_status read_file(const char *path, const engine_table *form, const ft_
     for (bool more = true; s == FT_OK;) {
         s = ft__table_next(r.t, &more, err);
         if (s != FT_OK || !more) break;
-        const char *name = gpu_name(ft__table_cell(r.t, gpu));
+        const char *theirs = ft__table_cell(r.t, gpu), *ours = ft__their_gpu("silicon", theirs),
+                   *name = ours ? ours : theirs;
         ft_row_use use = ft__row_use(r.t, form->name, name);
         if (!ft__rows_gpu_wanted(filter, name) || use == FT_ROW_UNREAD) continue;
         ft_row row;

@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #include "data_folder.h"
+#include "device/gpu.h"
 #include "failing_alloc.h"
+#include "fit/fit.h"
 #include "fit/measurements.h"
 #include "graph/operator.h"
 #include "scratch.h"
@@ -469,6 +471,25 @@ static void running_out_of_memory_is_said(void **state)
     assert_true(failing_alloc_sweep(load_once, path) > 20);
 }
 
+static void names_of_other_tables_are_gpus_of_the_catalogue(void **state)
+{
+    (void)state;
+    static const char *const called[][2] = {{"neusight", "Tesla_T4"},
+                                            {"neusight", "AMD_Instinct_MI250"},
+                                            {"silicon", "a100_sxm"},
+                                            {"silicon", "rtx_pro_6000_server"}};
+    ft_device device;
+    const char *gpu = NULL;
+    for (size_t i = 0; i < sizeof called / sizeof *called; i++)
+        assert_int_equal(FT_OK, ft__catalogue_find(ft__their_gpu(called[i][0], called[i][1]), &device, NULL));
+    assert_null(ft__their_gpu("neusight", "a100_sxm"));
+    assert_null(ft__their_gpu("silicon", "h100_sxm"));
+    assert_string_equal("h200", ft__own_folder(0, &gpu));
+    assert_string_equal(ft__measured_gpu(), gpu);
+    assert_int_equal(FT_OK, ft__catalogue_find(gpu, &device, NULL));
+    assert_null(ft__own_folder(99, &gpu));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -482,6 +503,7 @@ int main(void)
         cmocka_unit_test(neusight_rows_are_eager_calls_with_their_authors_split),
         cmocka_unit_test(tables_of_engines_are_read),
         cmocka_unit_test(rows_left_out_of_fits_are_judged),
+        cmocka_unit_test(names_of_other_tables_are_gpus_of_the_catalogue),
         cmocka_unit_test(groups_spread),
         cmocka_unit_test(running_out_of_memory_is_said),
     };
