@@ -27,6 +27,7 @@ class ModelRequest(TypedDict, total=False):
     cache: Literal["paged", "static", "dynamic"]
     attention: Literal["flash", "eager", "sdpa", "flash1", "flash2"]
     execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
     compile_scope: Literal["auto", "model", "layers"]
     fusions: Literal["recipe", "plain"]
     host: str | Mapping[str, Any]

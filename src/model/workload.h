@@ -18,6 +18,8 @@ typedef enum ft_attention_kind {
 } ft_attention_kind;
 static inline bool ft__flashes(ft_attention_kind k) { return k == FT_FLASH || k == FT_FLASH1 || k == FT_FLASH2; }
 typedef enum ft_execution { FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL } ft_execution;
+extern const char *const ft__attention_words[FT_ATTENTION_KINDS];
+extern const char *const ft__execution_words[5];
 /* What torch.compile is given: the whole model with its loss, or every layer by itself, so that what is no layer
  * (embedding, head, loss) runs as written. Open: as FSDP is used, which is by layers; the whole model elsewhere. */
 typedef enum ft_compile_scope { FT_SCOPE_OPEN, FT_SCOPE_MODEL, FT_SCOPE_LAYERS } ft_compile_scope;
@@ -56,6 +58,7 @@ typedef struct ft_workload {
     int64_t batch, seq;
     ft_attention_kind attention;
     ft_execution execution;
+    const struct ft_stack *stack; /* the software that was named (stack.h); NULL: what follows from the rest */
     ft_compile_scope scope;   /* of compile */
     bool plain;               /* of fused: without what NVIDIA's recipes turn on beyond Megatron-Core's defaults */
     ft_cache_kind cache;

@@ -57,7 +57,7 @@ static void moving(const ft_ranks *r, const ft_stage *s, double bytes[FT_PHASE_C
          * the parameters' own format, also where a hook sums them in another one (torch/csrc/distributed/c10d,
          * reducer.cpp: a bucket has the options of its first parameter; nanotron's get_fp32_accum_hook). GPT-2 of 355 M
          * parameters on an H200: 710 MB in bf16, with views of the buckets as without. */
-        bool own = r->work->execution == FT_RUN_FUSED;
+        bool own = ft__ranks_stack(p, r->work)->one_gradient_buffer;
         passing = own ? 0 : s->gradient_bytes;
         bytes[FT_UPDATE] = passing;
     }
@@ -82,7 +82,7 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
     ft_memory_share share = {.weights = {1, 1}, .gradients = {1, 1}, .optimizer = {1, 1}};
     share.waiting_bytes = s->saved_bytes * fmax(in_flight - 1, 0);
     /* Megatron's gradients are kept as they are summed. */
-    bool one_buffer = r->work->execution == FT_RUN_FUSED && r->work->master_weights && p->zero < 2;
+    bool one_buffer = ft__ranks_stack(p, r->work)->one_gradient_buffer && r->work->master_weights && p->zero < 2;
     if (one_buffer && p->reduce_bytes > 0) share.gradient_bytes = p->reduce_bytes;
     if (p->dp * p->cp < 2 || r->work->task != FT_TRAIN) return share;
     for (int expert = 0; expert < 2; expert++) {
@@ -143,7 +143,7 @@ static ft_status lists_of(const ft_ranks *r, ft_piped *out, ft_error *err)
                    .micros = micros < enough ? micros : enough,
                    .forward = ones,
                    .backward = ones,
-                   .all_ahead = ft__ranks_of_2021(p, r->work),
+                   .all_ahead = ft__ranks_stack(p, r->work)->all_forward_first,
                    .weight_share = 0.5,
                    .join = ft__ranks_joins(r) ? &join : NULL};
     FT_TRY(ft__pipeline_run(&run, r->arena, out, err));

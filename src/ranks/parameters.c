@@ -237,7 +237,7 @@ static ft_status reduce_block(walk *w, const ft_block *b, ft_error *err)
 {
     double element = ft__ranks_reduce_bytes(w->r->parallel, w->r->work), asked = w->r->parallel->bucket_bytes;
     bucket full = {.most = asked > 0 ? asked / element : reduce_bucket, .since = -1};
-    bool megatron = w->r->work->execution == FT_RUN_FUSED;
+    bool megatron = ft__stack(w->r->work)->fused_activations; /* with its bias */
     int32_t end = b->first + b->count;
     for (int round = 0; round < (b->repeat > 1 ? 2 : 1); round++) {
         for (int32_t i = b->first; i < end; i++) w->at[i].before = w->at[i].behind = (ft_reducing){0};

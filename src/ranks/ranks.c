@@ -55,7 +55,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
                    .forward = forward,
                    .backward = backward,
                    .held = layers,
-                   .all_ahead = ft__ranks_of_2021(p, r->work),
+                   .all_ahead = ft__ranks_stack(p, r->work)->all_forward_first,
                    .weight_share = FT_WEIGHTS_SHARE};
     ft_pipe_join join;
     if (ft__ranks_joins(r)) {
@@ -67,8 +67,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
         ft__parallel_group(p, FT_AXIS_PIPELINE, &group.size, &group.stride);
         double bytes = stages[0].boundary_bytes;
         ft_ranks_width width = {0};
-        bool cut = p->tp > 1 &&
-                   ft__ranks_of_2021(p, r->work); /* over the tensor ranks, and gathered where it arrives */
+        bool cut = p->tp > 1 && !p->sp && ft__ranks_stack(p, r->work)->cuts_sends;
         ft_group tensor = {.size = p->tp, .stride = 1};
         if (cut) FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &tensor, bytes, gathered, &width, err));
         if (cut) bytes /= (double)p->tp;

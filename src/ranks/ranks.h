@@ -3,6 +3,7 @@
 #define FT_RANKS_RANKS_H
 #include "comm/collective.h"
 #include "layout/layout.h"
+#include "model/stack.h"
 #include "ranks/pipeline.h"
 #include "timeline/step.h"
 
@@ -93,9 +94,10 @@ ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pip
 /* Of the copies of tokens that experts ask for, the part that travels (dispatch.c). */
 double ft__ranks_dispatched(const ft_ranks *r, const ft_group *group);
 
-/* What a stack does where the request leaves it open (stack.c): an early Megatron; gradients exchanged beside the
- * backward pass; stages that wait while they send; bytes of a gradient's element on the wire.
- * Parameters are sharded by PyTorch's fully_shard; Megatron's kernels come with a sharding of their own. */
+/* What a stack does where the request leaves it open (stack.c): the one that it names or that follows from the layout;
+ * gradients exchanged beside the backward pass; stages that wait while they send; bytes of a gradient's element on the
+ * wire. Parameters are sharded by PyTorch's fully_shard; Megatron's kernels come with a sharding of their own. */
+const ft_stack *ft__ranks_stack(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_fsdp(const ft_parallel *p, const ft_workload *work);
 /* Sharded parameters stay whole from forward to backward; are gathered for every micro-batch, not once for all of them;
  * gradients are reduced after every micro-batch, not after the last. */
@@ -104,7 +106,6 @@ bool ft__ranks_gathers_each(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work);
 /* Whose loss over tensor ranks it is, where the graph does not have it already. */
 ft_loss_by ft__ranks_loss(const ft_parallel *p, const ft_workload *work);
-bool ft__ranks_of_2021(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* zero 3 of DeepSpeed of 2021 */
 bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work);

@@ -47,15 +47,20 @@ static double gather_element(const ft_ranks *r)
 
 static double reduce_element(const ft_ranks *r) { return ft__ranks_reduce_bytes(r->parallel, r->work); }
 
-/* Gradients wait for each other until a bucket is full: DDP's 25 MiB; Megatron's 40 million elements, more on many
- * ranks; FSDP's unit is a layer. */
+/* Gradients wait for each other until a bucket is full; FSDP's unit is a layer, and so is 0. */
+static double bucket_elements(const ft_ranks *r)
+{
+    const ft_stack *stack = ft__ranks_stack(r->parallel, r->work);
+    return fmax(stack->bucket_elements,
+                stack->bucket_elements_per_rank * (double)ft__ranks_replicas(r->parallel, false).size);
+}
+
 static double bucket_of(const ft_ranks *r, double element)
 {
     if (r->parallel->bucket_bytes > 0) return r->parallel->bucket_bytes;
     if (r->parallel->zero >= 3) return 0;
-    if (r->work->execution == FT_RUN_FUSED)
-        return fmax(40e6, 1e6 * (double)ft__ranks_replicas(r->parallel, false).size) * element;
-    return 25.0 * 1048576;
+    const double mib = ft__ranks_stack(r->parallel, r->work)->bucket_mib;
+    return mib > 0 ? mib * 1048576 : bucket_elements(r) * element;
 }
 
 static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage_lanes *s, double *ms, ft_error *err)
@@ -70,13 +75,14 @@ static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage
 }
 
 /* Beside the next forward pass: a layer's updated parameters as part of a bucket, the one that its gradients were in
- * (Megatron's --overlap-param-gather; nobody else does this, so that its buckets are meant where none are said). Small
- * layers share a bucket's latency. */
+ * (Megatron's --overlap-param-gather; nobody else does this, so that its buckets are meant where the stack has none of
+ * so many elements). Small layers share a bucket's latency. */
 static ft_status gather_ahead_ms(const ft_ranks *r, double dense, double expert, const ft_stage *stage, stage_lanes *s,
                                  double *ms, ft_error *err)
 {
-    double said = r->parallel->bucket_bytes / reduce_element(r), one;
-    double bucket = said > 0 ? said : fmax(40e6, 1e6 * (double)ft__ranks_replicas(r->parallel, false).size);
+    const ft_ranks megatron = {.parallel = r->parallel, .work = &(ft_workload){.execution = FT_RUN_FUSED}};
+    double said = r->parallel->bucket_bytes / reduce_element(r), own = bucket_elements(r), one;
+    double bucket = said > 0 ? said : own > 0 ? own : bucket_elements(&megatron);
     double filled = fmax(fmin(bucket, stage->dense), dense), experts = fmax(fmin(bucket, stage->expert), expert);
     FT_TRY(gather_ms(r, filled, 0, s, ms, err));
     FT_TRY(gather_ms(r, 0, experts, s, &one, err));
@@ -224,8 +230,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     double bucket = fmin(bucket_of(r, reduce_element(r)), stage->dense * reduce_element(r));
     if (bucket > 0 && r->parallel->dp * r->parallel->cp > 1)
         FT_TRY(sum_ms(r, bucket, false, out, &out->last_bucket_ms, err));
-    /* Megatron, Transformer Engine */
-    bool overlapping = r->work->execution == FT_RUN_FUSED && !ft__ranks_of_2021(r->parallel, r->work);
+    bool overlapping = ft__ranks_stack(r->parallel, r->work)->tensor_sums_beside;
     out->lanes = (ft_lanes){.g = g,
                             .beats = step->pace->beats,
                             .entry = out->wrapped->entry,

@@ -34,8 +34,8 @@
       "`1f1b`, with `vpp` `interleaved`; `gpipe`, `zero_bubble`, `dualpipe`")                                          \
     FLAG(OVERLAP, "overlap", SWITCH, 0, 0, NO_WORDS, DEPENDS, "overlap", 0, NULL, STEPS,                               \
       "gradients are exchanged beside the backward pass (the default)",                                                \
-      "true: gradients are exchanged beside the backward pass; false in pipelines by `fused` execution in fp16 "       \
-      "without `sp` ([why](models/layout.md#megatron-of-2021)) and [by FSDP](models/layout.md#memory-of-a-rank)")      \
+      "as the [stack](stacks.md) does when left out; true: gradients are exchanged beside the backward pass; false by "\
+      "`megatron`, in pipelines of `megatron_2021` and [of FSDP](models/layout.md#memory-of-a-rank)")                  \
     FLAG(TP_OVERLAP, "tp_overlap", SWITCH, 0, 0, NO_WORDS, DEPENDS, "tp-overlap", 0, NULL, STEPS,                      \
       "with --sp, exchanges of tensor ranks run in pieces beside their products [fused in fp8, fp4]",                  \
       "true with `sp` in fp8 and fp4 by `fused` execution, else false: a tensor rank's gathers and scatters run in "   \
@@ -53,10 +53,10 @@
       "--cp-kind ulysses: all-to-all of heads instead of a ring of keys and values",                                   \
       "false; true is `cp_kind` `ulysses`")                                                                            \
     FLAG(GATHER, "gather", WORD, 0, 0, WORDS(gather), DEPENDS, "gather", 0, NULL, STEPS,                               \
-      "--zero 3 gathers a layer ahead [FSDP], or tensor by tensor [DeepSpeed of 2021: fused fp16]",                    \
+      "--zero 3 gathers a layer ahead [FSDP], or tensor by tensor [DeepSpeed of 2021: the stack megatron_2021]",       \
       "`layer`: ZeRO-3 gathers a layer's parameters at once, while the layer before it runs (FSDP); `parameter`: "     \
-      "tensor by tensor, and the GPU waits (DeepSpeed of 2021), the default by `fused` execution in fp16 without "     \
-      "`sp` ([why](models/layout.md#zero-3-of-2021))")                                                                 \
+      "tensor by tensor, and the GPU waits (DeepSpeed of 2021), the default of the stack `megatron_2021` "             \
+      "([why](models/layout.md#zero-3-of-2021))")                                                                      \
     FLAG(SHARD, "shard", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "shard", 0, "N", STEPS,                                 \
       "hybrid sharding: data ranks that share one copy of the states [all]",                                           \
       "all data ranks share one copy of the sharded; or so many of them (hybrid sharding)")                            \
@@ -68,7 +68,7 @@
       "--zero 1 and 2 gather updated parameters beside the next forward pass",                                         \
       "false; true: ZeRO-1 and 2 gather updated parameters beside the next forward pass")                              \
     FLAG(OVERLAP_P2P, "overlap_p2p", SWITCH, 0, 0, NO_WORDS, DEPENDS, "overlap-p2p", 0, NULL, STEPS,                   \
-      "an interleaved pipeline's transfers run beside compute (the default but in fused fp16)",                        \
+      "an interleaved pipeline's transfers run beside compute (the default but of megatron_2021)",                     \
       "true: an interleaved schedule's transfers run beside compute; false,                                            \
       and in those same runs: every stage waits "                                                                      \
       "for them")                                                                                                      \

@@ -171,6 +171,31 @@ static ft_status settle_modules(const ft_said *said, ft_workload *w, ft_error *e
     return FT_OK;
 }
 
+/* The software is a training run's; serving engines run generation. */
+static ft_status find_named_stack(const json_t *object, ft_stack_source find_stack, void *source, ft_model_request *out,
+                                  ft_error *err)
+{
+    const json_t *named = json_object_get(object, "stack");
+    if (!named) return FT_OK;
+    FT_TRY(find_stack(source, named, &out->work.stack, err));
+    if (out->work.task == FT_TRAIN || out->work.task == FT_FORWARD_PASS) return FT_OK;
+    out->work.stack = NULL;
+    snprintf(out->remark, sizeof out->remark, "\"stack\" says what trains a model: no effect on prefill and decode");
+    return FT_OK;
+}
+
+/* Keys left out are as the named stack has them. */
+static void settle_stack(const ft_said *said, ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    const ft_stack *stack = w->stack;
+    if (!stack) return;
+    if (!ft__given(said, FT_KEY_ID_ATTENTION)) w->attention = stack->attention;
+    if (!ft__given(said, FT_KEY_ID_EXECUTION)) w->execution = stack->execution;
+    bool narrow = w->task == FT_TRAIN && !w->autocast && ft_dtype_bytes(w->dtype) <= 2;
+    if (!ft__given(said, FT_KEY_ID_MASTER_WEIGHTS)) w->master_weights = narrow && stack->master_weights;
+}
+
 static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
@@ -182,8 +207,9 @@ static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_err
     w->optimizer = (ft_optimizer)ft__word_of(said, FT_KEY_ID_OPTIMIZER);
     w->recompute = (ft_recompute)ft__word_of(said, FT_KEY_ID_RECOMPUTE);
     w->nchw = ft__word_of(said, FT_KEY_ID_IMAGE_LAYOUT) == 1; /* of images; other models have no such thing */
-    FT_TRY(settle_modules(said, w, err));
     w->master_weights = ft__switch_of(said, FT_KEY_ID_MASTER_WEIGHTS);
+    settle_stack(said, out);
+    FT_TRY(settle_modules(said, w, err));
     w->clip = ft__switch_of(said, FT_KEY_ID_CLIP_GRAD);
     w->host_us_per_op = ft__real_of(said, FT_KEY_ID_HOST_US);
     if (ft__given(said, FT_KEY_ID_HOST_US) && w->host_us_per_op <= 0)
@@ -214,6 +240,14 @@ static ft_status check_cluster(const ft_model_request *r, ft_error *err)
     ft_cluster ignored;
     if (!r->cluster || !ft__parallel_alone(&r->parallel)) return FT_OK;
     return ft__cluster_read(r->cluster, r->device, 1, &ignored, err);
+}
+
+/* What a named stack cannot do is refused, also where advice would try it. */
+static ft_status check_stack(const ft_model_request *r, ft_error *err)
+{
+    const ft_parallel *p = &r->parallel;
+    bool cut = p->tp > 1 || p->pp > 1 || p->cp > 1 || p->ep > 1;
+    return ft__stack_check(&r->work, p->zero, cut, p->sp && p->tp > 1, err);
 }
 
 /* Decoding one token after another is what decoders do. */
@@ -248,7 +282,7 @@ static ft_status check_keys(const json_t *object, ft_error *err)
 }
 
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
-                                 void *source, ft_model_request *out, ft_error *err)
+                                 ft_stack_source find_stack, void *source, ft_model_request *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
     FT_TRY(ft__request_task(object, &out->ask, err));
@@ -261,8 +295,12 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__loader_read(object, &said, err));
     set_task(&said, out);
     settle_dtypes(&said, out);
+    FT_TRY(find_named_stack(object, find_stack, source, out, err));
     FT_TRY(settle_words(&said, out, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
+    if (out->work.stack && out->work.task == FT_TRAIN && out->parallel.dp * out->parallel.cp > 1 &&
+        !ft__given(&said, FT_KEY_ID_ZERO))
+        out->parallel.zero = out->work.stack->zero;
     out->loader = ft__loader_settle(&said);
     out->cluster = json_object_get(object, "cluster");
     out->host = json_object_get(object, "host");
@@ -280,6 +318,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
     settle_kv(&said, out->device, &out->work);
+    FT_TRY(check_stack(out, err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     FT_TRY(check_cluster(out, err));
     return check_dtype(out, err);
@@ -314,6 +353,7 @@ ft_status ft__model_request_check(const ft_model_request *r, ft_error *err)
 {
     FT_TRY(check_fixed(r->arch, &r->work, err));
     FT_TRY(check_volume(r, err));
+    FT_TRY(check_stack(r, err));
     FT_TRY(ft__parallel_fits_model(&r->parallel, r->arch, &r->work, err));
     return check_dtype(r, err);
 }

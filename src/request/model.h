@@ -1,6 +1,7 @@
 /* A request for a whole model: one JSON object -> the model, what is done with it, the device. */
 #ifndef FT_REQUEST_MODEL_H
 #define FT_REQUEST_MODEL_H
+#include "model/stack.h"
 #include "request/request.h"
 #include "request/advice.h"
 #include "request/parallel.h"
@@ -28,6 +29,8 @@ typedef struct ft_model_request {
 typedef ft_status (*ft_model_source)(void *source, const json_t *model, const char *read_as, const ft_arch **out,
                                      ft_error *err);
 
+typedef ft_status (*ft_stack_source)(void *source, const json_t *stack, const ft_stack **out, ft_error *err);
+
 /* What a request must be beyond its keys: sizes that can be, a format that the GPU has, a layout that the model
  * takes. */
 ft_status ft__model_request_check(const ft_model_request *r, ft_error *err);
@@ -37,5 +40,5 @@ ft_status ft__model_request_check(const ft_model_request *r, ft_error *err);
 ft_status ft__model_request_explain(const ft_model_request *r, ft_status status, ft_error *err);
 
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
-                                 void *source, ft_model_request *out, ft_error *err);
+                                 ft_stack_source find_stack, void *source, ft_model_request *out, ft_error *err);
 #endif

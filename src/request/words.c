@@ -11,13 +11,6 @@ const char *const ft__ask_words[FT_ASK_COUNT] = {
 };
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
-const char *const ft__attention_words[FT_ATTENTION_KINDS] = {
-    [FT_FLASH] = "flash", [FT_EAGER] = "eager", [FT_SDPA] = "sdpa", [FT_FLASH1] = "flash1", [FT_FLASH2] = "flash2"};
-const char *const ft__execution_words[5] = {[FT_RUN_EAGER] = "eager",
-                                            [FT_RUN_FUSED] = "fused",
-                                            [FT_RUN_COMPILE] = "compile",
-                                            [FT_RUN_CUDA_GRAPH] = "cuda_graph",
-                                            [FT_RUN_IDEAL] = "ideal"};
 const char *const ft__scope_words[3] = {
     [FT_SCOPE_OPEN] = "auto", [FT_SCOPE_MODEL] = "model", [FT_SCOPE_LAYERS] = "layers"};
 const char *const ft__fusion_words[2] = {"recipe", "plain"};

@@ -9,8 +9,6 @@ typedef enum ft_detail { FT_SUMMARY, FT_LAYERS, FT_KERNELS } ft_detail;
 
 extern const char *const ft__ask_words[FT_ASK_COUNT];
 extern const char *const ft__task_words[FT_TASK_COUNT];
-extern const char *const ft__attention_words[FT_ATTENTION_KINDS];
-extern const char *const ft__execution_words[5];
 extern const char *const ft__scope_words[3];
 extern const char *const ft__fusion_words[2];
 extern const char *const ft__cache_words[3];

@@ -143,6 +143,7 @@ void ft__scratch_free(ft_scratch *s)
         ft__arch_release(&s->arch[i]);
     }
     for (int i = 0; i < FT_REMEMBERED_HOSTS; i++) json_decref(s->host_spec[i]);
+    for (int i = 0; i < FT_REMEMBERED_STACKS; i++) json_decref(s->stack[i]);
     ft__memo_free(s->memo);
     ft__arena_free(s->arena);
     ft__arena_free(s->trials);
@@ -202,6 +203,25 @@ ft_status ft__find_host(ft_scratch *s, const json_t *host, const ft_host **out, 
     s->host_spec[slot] = json_incref(spec);
     s->next_host++;
     *out = &s->host[slot];
+    return FT_OK;
+}
+
+ft_status ft__find_stack(void *source, const json_t *stack, const ft_stack **out, ft_error *err)
+{
+    ft_scratch *s = ((ft_finder *)source)->scratch;
+    json_t *key = (json_t *)(uintptr_t)stack; /* Jansson counts references inside the value */
+    for (int i = 0; i < FT_REMEMBERED_STACKS; i++)
+        if (s->stack[i] && json_equal(s->stack[i], key)) {
+            *out = &s->own_stack[i];
+            return FT_OK;
+        }
+    unsigned slot = s->next_stack % FT_REMEMBERED_STACKS;
+    json_decref(s->stack[slot]);
+    s->stack[slot] = NULL;
+    FT_TRY(ft__stack_read(stack, "stack", &s->own_stack[slot], out, err));
+    if (*out != &s->own_stack[slot]) return FT_OK;
+    s->stack[slot] = json_incref(key);
+    s->next_stack++;
     return FT_OK;
 }
 

@@ -19,7 +19,7 @@
 /* One thread's memory: the devices, hosts and models that requests spelled out, the kernels it has forecast, and the room in
  * which a step's graph is built. Zero it before the first use; a file that changes while it is remembered is not read
  * again. */
-enum { FT_REMEMBERED_DEVICES = 4, FT_REMEMBERED_MODELS = 16, FT_REMEMBERED_HOSTS = 4 };
+enum { FT_REMEMBERED_DEVICES = 4, FT_REMEMBERED_MODELS = 16, FT_REMEMBERED_HOSTS = 4, FT_REMEMBERED_STACKS = 4 };
 typedef struct ft_scratch {
     json_t *spec[FT_REMEMBERED_DEVICES];
     ft_device device[FT_REMEMBERED_DEVICES];
@@ -32,6 +32,9 @@ typedef struct ft_scratch {
     json_t *host_spec[FT_REMEMBERED_HOSTS];  /* the request's value of "host", but for names */
     ft_host host[FT_REMEMBERED_HOSTS];
     unsigned next_host;
+    json_t *stack[FT_REMEMBERED_STACKS];     /* the request's value of "stack", where it is not a name */
+    ft_stack own_stack[FT_REMEMBERED_STACKS];
+    unsigned next_stack;
     ft_memo *memo;
     ft_arena *arena;                         /* of the last step; emptied by the next */
     ft_arena *trials;                        /* of other workloads, when the one asked for does not fit */
@@ -72,6 +75,7 @@ typedef struct ft_finder {
 } ft_finder;
 ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out, ft_error *err);
 ft_status ft__find_host(ft_scratch *scratch, const json_t *host, const ft_host **out, ft_error *err);
+ft_status ft__find_stack(void *source, const json_t *stack, const ft_stack **out, ft_error *err);
 const char *ft__device_warnings(const ft_scratch *scratch, const ft_device *device); /* "" for none */
 
 double ft__context_quantile(const ft_context *ft);

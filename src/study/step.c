@@ -54,7 +54,7 @@ ft_status ft__model_request_of(const ft_context *ft, ft_scratch *scratch, const 
                                ft_error *err)
 {
     ft_finder f = {ft, scratch};
-    FT_TRY(ft__model_request_read(object, ft__find_device, find_model, &f, out, err));
+    FT_TRY(ft__model_request_read(object, ft__find_device, find_model, ft__find_stack, &f, out, err));
     return out->host ? ft__find_host(scratch, out->host, &out->work.host, err) : FT_OK;
 }
 
@@ -276,6 +276,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     out->arch = r->arch;
     out->work = work;
     out->device = r->device;
+    out->stack = ft__ranks_stack(&r->parallel, &r->work);
     out->graph = g;
     out->step = step;
     out->detail = r->detail;

@@ -13,6 +13,7 @@ typedef struct ft_step_view {
     const ft_arch *arch;
     const ft_workload *work;
     const ft_device *device;
+    const struct ft_stack *stack; /* the software, named or following from the rest */
     const ft_graph *graph;
     const ft_step *step;
     const ft_parallel *parallel; /* NULL: one GPU */

@@ -5,11 +5,12 @@
  * instead. Transformer Engine keeps one for every distinct shape and never lets go of it (pytorch/module/base.py,
  * get_dummy_wgrad; linear layers since 2.3, grouped ones, of whose experts one counts, since 2.10), Megatron-LM's
  * output layer since August 2025 (core/tensor_parallel/layers.py). There, queries, keys and values are one weight, and
- * so are gate and up: together as large as ours, and all of a layer's shapes are different. Runs in fp16 are older. */
+ * so are gate and up: together as large as ours, and all of a layer's shapes are different. */
 #include <math.h>
 #include <string.h>
 
 #include "layout/layout.h"
+#include "model/stack.h"
 #include "timeline/states.h"
 
 /* The trained weight that a forward product reads; FT_NONE. */
@@ -43,8 +44,7 @@ static bool is_new(modules *m, int32_t node)
 
 double ft__stand_ins(const ft_graph *g, const ft_workload *work)
 {
-    if (work->task != FT_TRAIN || work->execution != FT_RUN_FUSED || !work->master_weights || work->autocast ||
-        work->dtype == FT_FP16)
+    if (work->task != FT_TRAIN || !ft__stack(work)->gradient_stand_ins || !work->master_weights || work->autocast)
         return 0;
     modules all = {.g = g};
     double bytes = 0;

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "model/stack.h"
+
 /* bitsandbytes: states of 8 bits with one fp32 scale per block of 256, for tensors of at least 4096 elements. */
 static const double BLOCK_8BIT = 256, LEAST_8BIT = 4096;
 
@@ -48,11 +50,12 @@ int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, do
     return n;
 }
 
-/* Who says so: ranks/stack.c. */
 double ft__main_gradient(const ft_workload *work)
 {
-    bool megatron = work->execution == FT_RUN_FUSED && !work->autocast;
-    return megatron && work->dtype != FT_BF16 && ft_dtype_bytes(work->dtype) <= 2 ? 2 : 4;
+    const ft_stack *stack = ft__stack(work);
+    if (work->autocast || ft_dtype_bytes(work->dtype) > 2) return 4;
+    if (work->dtype == FT_BF16) return stack->gradient_bytes_bf16;
+    return work->dtype == FT_FP16 ? stack->gradient_bytes_fp16 : stack->gradient_bytes_low;
 }
 
 double ft__gradient_element(const ft_workload *work, const ft_tensor *parameter)

@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 #include "kernel/manner.h"
 #include "kernel/power.h"
+#include "model/stack.h"
 #include "timeline/states.h"
 
 /* A fusion or a cast changed what the node moves: the time beyond the launch follows where memory sets it, and never
@@ -165,7 +166,7 @@ static void apply_sums(ft_run *t, ft_step *step)
 {
     const double shows = 0.8;
     const ft_workload *work = t->work;
-    if (work->task != FT_TRAIN || work->execution != FT_RUN_FUSED || !work->master_weights) return;
+    if (work->task != FT_TRAIN || !ft__stack(work)->sums_in_products || !work->master_weights) return;
     for (int32_t i = 0; i < step->kernel_count; i++) {
         ft_timed *k = &step->kernels[i];
         ft_forecast *f = &k->forecast;

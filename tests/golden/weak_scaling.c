@@ -3,7 +3,7 @@
  * from the scripts that NVIDIA/Megatron-LM keeps for it (examples/academic_paper_scripts/sc21/run_table_1.sh). Their
  * TFLOP/s count the recomputed forward pass: 96 B s l h^2 (1 + s/6h + V/16lh) for a step. Nothing here is fitted to the
  * rows: the requests say what the software did (full recomputation, attention that was not yet fused, Megatron's fused
- * kernels, fp16 with fp32 masters, eight HDR ports a node). */
+ * kernels, of 2021, fp16 with fp32 masters, eight HDR ports a node). */
 #include <math.h>
 #include <stdio.h>
 
@@ -36,7 +36,7 @@ static double forecast_tflops(const row *r)
         "{\"task\":\"train\",\"model\":{\"model_type\":\"gpt2\",\"n_embd\":%d,\"n_inner\":%d,\"n_layer\":%d,\"n_head\":"
         "%d,"
         "\"n_positions\":%d,\"vocab_size\":%d},\"gpu\":\"a100_sxm_80gb\",\"batch\":%d,\"seq\":%d,\"global_batch\":%d,"
-        "\"dtype\":\"fp16\",\"master_weights\":true,\"attention\":\"eager\",\"execution\":\"fused\",\"optimizer\":"
+        "\"dtype\":\"fp16\",\"master_weights\":true,\"attention\":\"eager\",\"stack\":\"megatron_2021\",\"optimizer\":"
         "\"adamw\","
         "\"recompute\":\"full\",\"parallel\":{\"tp\":%d,\"pp\":%d,\"vpp\":%d,\"dp\":%d,\"schedule\":\"%s\","
         "\"overlap_p2p\":false}," /* Megatron of 2021 waited for every transfer (batch_isend_irecv, then wait) */

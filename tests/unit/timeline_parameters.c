@@ -27,6 +27,7 @@ static void begin(rig *r, const char *model, int64_t ranks)
                .work = train_work(1, 2048),
                .parallel = layout_of(1, 1, 1, 1, ranks)};
     r->work.dtype = FT_FP16;
+    assert_int_equal(ft__stack_find("megatron_2021", &r->work.stack, NULL), FT_OK);
     r->work.recompute = FT_RECOMPUTE_FULL;
     r->parallel.zero = 3;
     r->cluster = nodes_of_eight(16384, 25, 10);
@@ -166,7 +167,8 @@ static void the_stack_decides_where_nothing_is_said(void **state)
     static const struct {
         ft_dtype dtype;
         ft_execution execution;
-    } layered[] = {{FT_BF16, FT_RUN_FUSED}, {FT_FP16, FT_RUN_EAGER}, {FT_FP16, FT_RUN_COMPILE}, {FT_FP8, FT_RUN_FUSED}};
+    } layered[] = {{FT_FP16, FT_RUN_FUSED}, {FT_FP16, FT_RUN_EAGER}, {FT_FP16, FT_RUN_COMPILE}, {FT_FP8, FT_RUN_FUSED}};
+    r.work.stack = NULL;
     for (size_t i = 0; i < sizeof layered / sizeof *layered; i++) {
         r.work.dtype = layered[i].dtype;
         r.work.execution = layered[i].execution;

@@ -111,43 +111,66 @@ static void memory_follows_the_format(void **state)
     }
 }
 
-static void only_pipelines_in_fp16_are_of_2021(void **state)
+static const ft_stack *named(const char *name)
+{
+    const ft_stack *stack = NULL;
+    ft_error err;
+    if (ft__stack_find(name, &stack, &err) != FT_OK) fail_msg("%s", err.message);
+    return stack;
+}
+
+static void a_stack_of_2021_is_named_and_never_guessed(void **state)
 {
     (void)state;
-    ft_workload half = work_in(FT_FP16, FT_RUN_FUSED), brain = work_in(FT_BF16, FT_RUN_FUSED);
-    ft_workload eager = work_in(FT_FP16, FT_RUN_EAGER), autocast = half;
-    autocast.autocast = true;
+    ft_workload now = work_in(FT_FP16, FT_RUN_FUSED), then = now;
+    then.stack = named("megatron_2021");
     ft_parallel p = layout_of(8, 4, 1, 1, 4);
     p.schedule = FT_INTERLEAVED;
     p.vpp = 2;
-    assert_true(ft__ranks_of_2021(&p, &half));
-    assert_false(ft__ranks_of_2021(&p, &brain) || ft__ranks_of_2021(&p, &eager) || ft__ranks_of_2021(&p, &autocast));
-    assert_false(ft__ranks_overlaps(&p, &half));
-    assert_true(ft__ranks_overlaps(&p, &brain));
-    assert_true(ft__ranks_waits_for_sends(&p, &half));
-    assert_false(ft__ranks_waits_for_sends(&p, &brain));
+    assert_string_equal(ft__ranks_stack(&p, &now)->name, "megatron_recipe");
+    assert_false(ft__ranks_overlaps(&p, &then));
+    assert_true(ft__ranks_overlaps(&p, &now));
+    assert_true(ft__ranks_waits_for_sends(&p, &then));
+    assert_false(ft__ranks_waits_for_sends(&p, &now));
     ft_parallel asked = p; /* who says what it does is taken at their word */
     asked.overlap = asked.overlap_sends = true;
-    assert_true(ft__ranks_overlaps(&asked, &half));
-    assert_false(ft__ranks_waits_for_sends(&asked, &half));
+    assert_true(ft__ranks_overlaps(&asked, &then));
+    assert_false(ft__ranks_waits_for_sends(&asked, &then));
     asked = p;
     asked.no_overlap = asked.wait_sends = true;
-    assert_false(ft__ranks_overlaps(&asked, &brain));
-    assert_true(ft__ranks_waits_for_sends(&asked, &brain));
-    ft_parallel sequence = p; /* of 2022 and later */
-    sequence.sp = true;
-    assert_true(ft__ranks_overlaps(&sequence, &half));
-    assert_false(ft__ranks_waits_for_sends(&sequence, &half));
+    assert_false(ft__ranks_overlaps(&asked, &now));
+    assert_true(ft__ranks_waits_for_sends(&asked, &now));
     ft_parallel alone = layout_of(8, 1, 1, 1, 4); /* PyTorch's DDP */
-    assert_true(ft__ranks_overlaps(&alone, &half));
+    assert_true(ft__ranks_overlaps(&alone, &then));
 }
 
-static double step_of(const ft_parallel *p, ft_dtype dtype, double *gathered)
+/* A number format says nothing of the software. */
+static void formats_choose_no_stack(void **state)
+{
+    (void)state;
+    static const ft_execution ways[] = {FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL};
+    for (size_t e = 0; e < sizeof ways / sizeof *ways; e++)
+        for (int zero = 0; zero <= 3; zero++)
+            for (int masters = 0; masters < 2; masters++) {
+                ft_parallel p = layout_of(2, 1, 1, 1, 8);
+                p.zero = zero;
+                ft_workload first = work_in(FT_BF16, ways[e]);
+                first.master_weights = masters;
+                for (int d = 0; d < FT_DTYPE_COUNT; d++) {
+                    ft_workload w = first;
+                    w.dtype = (ft_dtype)d;
+                    assert_ptr_equal(ft__ranks_stack(&p, &w), ft__ranks_stack(&p, &first));
+                }
+            }
+}
+
+static double step_of(const ft_parallel *p, const char *stack, double *gathered)
 {
     ft_arena *arena = ft__arena_new(0);
     ft_memo *memo = ft__memo_new();
     ft_arch arch = open_model("gpt3-6.7b");
-    ft_workload w = work_in(dtype, FT_RUN_FUSED);
+    ft_workload w = work_in(FT_FP16, FT_RUN_FUSED);
+    w.stack = stack ? named(stack) : NULL;
     w.accumulate = 16;
     ft_device device = limit_device("a100_sxm_80gb");
     ft_cluster c = {.tiers = 2, .gpus_per_node = 8, .nodes = 16, .gpus = 128};
@@ -181,14 +204,14 @@ static void a_step_of_2021_takes_longer(void **state)
     ft_parallel p = layout_of(8, 4, 1, 1, 4);
     p.schedule = FT_INTERLEAVED;
     p.vpp = 2;
-    double then = step_of(&p, FT_FP16, &gathered), now = step_of(&p, FT_BF16, &none);
+    double then = step_of(&p, "megatron_2021", &gathered), now = step_of(&p, NULL, &none);
     assert_true(gathered > 0 && none == 0);
     assert_true(then > 1.02 * now);
     p.overlap = true; /* each choice costs something */
-    double beside = step_of(&p, FT_FP16, &gathered);
+    double beside = step_of(&p, "megatron_2021", &gathered);
     assert_true(beside < then);
     p.overlap_sends = true;
-    assert_true(step_of(&p, FT_FP16, &gathered) < beside);
+    assert_true(step_of(&p, "megatron_2021", &gathered) < beside);
 }
 
 static double stand_ins_of(const char *model, const ft_workload *w, int64_t tp, int64_t pp)
@@ -221,6 +244,8 @@ static void stand_ins_are_one_of_each_shape(void **state)
     w = work_in(FT_BF16, FT_RUN_EAGER);
     assert_true(stand_ins_of("llama-3-8b", &w, 1, 1) == 0);
     w = work_in(FT_FP16, FT_RUN_FUSED);
+    assert_true(stand_ins_of("llama-3-8b", &w, 1, 1) == 2 * (layer + vocab * h));
+    w.stack = named("megatron_2021"); /* before Transformer Engine */
     assert_true(stand_ins_of("llama-3-8b", &w, 1, 1) == 0);
 }
 
@@ -234,7 +259,7 @@ static void stand_ins_stay(void **state)
         ft_arch arch = open_model("llama-3-8b");
         ft_workload w = work_in(FT_BF16, FT_RUN_FUSED);
         w.seq = 16384;
-        if (i) w.dtype = FT_FP16; /* as many bytes otherwise, were its sums not of 16 bits */
+        if (i) w.stack = named("megatron_2021"); /* as many bytes otherwise */
         ft_device device = limit_device("h100_sxm");
         ft_parallel p = layout_of(1, 4, 1, 1, 2);
         p.zero = 1;
@@ -258,9 +283,13 @@ static void stand_ins_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_travel_as_the_recipes_say), cmocka_unit_test(compiled_graphs_wait_for_keys),
-        cmocka_unit_test(stand_ins_are_one_of_each_shape),     cmocka_unit_test(stand_ins_stay),
-        cmocka_unit_test(memory_follows_the_format),           cmocka_unit_test(only_pipelines_in_fp16_are_of_2021),
+        cmocka_unit_test(gradients_travel_as_the_recipes_say),
+        cmocka_unit_test(compiled_graphs_wait_for_keys),
+        cmocka_unit_test(stand_ins_are_one_of_each_shape),
+        cmocka_unit_test(stand_ins_stay),
+        cmocka_unit_test(memory_follows_the_format),
+        cmocka_unit_test(a_stack_of_2021_is_named_and_never_guessed),
+        cmocka_unit_test(formats_choose_no_stack),
         cmocka_unit_test(a_step_of_2021_takes_longer),
     };
     return cmocka_run_group_tests(tests, open_predictor, close_predictor);

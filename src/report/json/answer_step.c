@@ -7,6 +7,7 @@
 #include "report/text/step_words.h"
 
 #include "kernel/host.h"
+#include "model/stack.h"
 #include "report/json/answer.h"
 #include "report/text/network_screen.h"
 
@@ -181,6 +182,7 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
     add_bytes(out, "parameters", parameters);
     add_bytes(out, "active_parameters", active);
+    if (v->work->task == FT_TRAIN) ft__answer_word(out, "stack", v->stack->name);
     if (v->ranked) ft__answer_ranks(out, v);
     add_memory(out, v);
     if (!v->memory_only) add_shares(out, v->step);

@@ -4,6 +4,7 @@
  * at. Forty lines at most, fifty where a layout has its own, so that it stays on a screen.
  */
 #include "report/text/step_screen.h"
+#include "model/stack.h"
 #include "report/text/step_words.h"
 
 #include <inttypes.h>
@@ -59,6 +60,7 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
         ft__text_addf(&t, " %s %" PRId64 " micro-batches", ft__times(style), w->accumulate);
     ft__text_addf(&t, ", %s%s", ft__execution_words[w->execution],
                   v->graph && v->graph->layers_compiled ? " layer by layer" : "");
+    if (w->task == FT_TRAIN && (w->stack || w->execution == FT_RUN_FUSED)) ft__text_addf(&t, ", %s", v->stack->name);
     if (ft__view_attends(v)) ft__text_addf(&t, ", %s attention", ft__attention_words[w->attention]);
     if (w->task == FT_TRAIN) {
         ft__text_addf(&t, ", %s%s",

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Write the stacks of a folder as a C table: embed_stacks.py FOLDER OUTPUT.
+
+Sorted by name, so that the same files give the same bytes; left alone when nothing would change. A file without what it
+needs, a trait without a source, a base that is not there stop the build; a trait that src/model/stack.h does not know
+stops the compiler. With --page PAGE in place of OUTPUT it writes the tables of docs/stacks.md, between its marks; with
+--check PAGE it fails where they are not what the files say.
+"""
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import sys
+
+ROLES = ("fused", "masters", "shards", "replicas", "one")
+ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2"}
+MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
+KEYS = {"name", "title", "date", "base", "default_for", "defaults", "traits", "sources", "notes"}
+
+
+def load(folder: pathlib.Path) -> dict[str, dict]:
+    """Every stack with what it inherits, by name."""
+    read: dict[str, dict] = {}
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode()):
+        stack = json.loads(path.read_text())
+        try:
+            if stack["name"] != path.stem or not stack["title"] or not stack["date"]:
+                raise ValueError("a title, a date and the file's own name are needed")
+            if set(stack) - KEYS:
+                raise ValueError(f"unknown keys {sorted(set(stack) - KEYS)}")
+            own = set(stack.get("traits", {})) | {f"defaults.{key}" for key in stack.get("defaults", {})}
+            if own ^ set(stack.get("sources", {})):
+                raise ValueError(f"sources and traits differ: {sorted(own ^ set(stack.get('sources', {})))}")
+        except (KeyError, ValueError) as error:
+            sys.exit(f"{path}: {error}")
+        read[path.stem] = stack
+
+    def whole(name: str, above: tuple[str, ...]) -> dict:
+        stack = read[name]
+        base = stack.get("base")
+        if base is not None and (base not in read or base in above):
+            sys.exit(f"{folder / name}.json: no base \"{base}\", or one that stands on this stack")
+        below = whole(base, (*above, base)) if base else {"traits": {}, "defaults": {}}
+        kept = {key: value for key, value in stack.items() if key not in ("traits", "defaults")}
+        return {**kept, "traits": {**below["traits"], **stack.get("traits", {})},
+                "defaults": {**below["defaults"], **stack.get("defaults", {})}}
+
+    return {name: whole(name, (name,)) for name in read}
+
+
+def value(trait: str, said: object) -> str:
+    if isinstance(said, bool):
+        return str(said).lower()
+    if isinstance(said, str):
+        return f"FT_{trait}_{said}".upper()
+    return repr(float(said))  # type: ignore[arg-type]
+
+
+def entry(stack: dict) -> str:
+    defaults = stack["defaults"]
+    runs = [f"FT_RUN_{word}".upper() for word in defaults["execution"]]
+    fields = [
+        f".name = {json.dumps(stack['name'])}",
+        f".title = {json.dumps(stack['title'])}",
+        f".executions = {' | '.join(f'1u << {word}' for word in runs)}",
+        f".execution = {runs[0]}",
+        f".attention = {ATTENTION[defaults['attention']]}",
+        f".master_weights = {str(defaults['master_weights']).lower()}",
+        f".zero = {int(defaults['zero'])}",
+        *(f".{trait} = {value(trait, said)}" for trait, said in sorted(stack["traits"].items())),
+    ]
+    return "    {" + ",\n     ".join(fields) + "},\n"
+
+
+def source(stacks: dict[str, dict]) -> str:
+    names = list(stacks)
+    roles = {stack["default_for"]: name for name, stack in stacks.items() if "default_for" in stack}
+    if set(roles) != set(ROLES):
+        sys.exit(f"default_for: each of {', '.join(ROLES)} must be some stack's; they are {roles}")
+    defaults = "".join(f"    [FT_STACK_FOR_{role.upper()}] = &ft__stacks[{names.index(roles[role])}],\n" for role in ROLES)
+    return (
+        "/* Made from data/stacks/ by scripts/embed_stacks.py. */\n"
+        '#include "model/stack.h"\n\n'
+        f"const size_t ft__stack_count = {len(stacks)};\n"
+        f"const ft_stack ft__stacks[] = {{\n{''.join(entry(stack) for stack in stacks.values())}}};\n\n"
+        f"const ft_stack *const ft__default_stacks[FT_STACK_ROLES] = {{\n{defaults}}};\n"
+    )
+
+
+def shown(said: object) -> str:
+    if isinstance(said, bool):
+        return "yes" if said else "no"
+    if isinstance(said, list):
+        return ", ".join(f"`{word}`" for word in said)
+    return f"`{said}`" if isinstance(said, str) else f"{said:g}"
+
+
+def meanings() -> str:
+    """Every trait as src/model/stack.h describes it, with its words or limits."""
+    header = (pathlib.Path(__file__).resolve().parent.parent / "src/model/stack.h").read_text().replace("\\\n", " ")
+    lines = ["| trait | values | what it says |", "|---|---|---|"]
+    for macro in ("FLAGS", "WORDS", "NUMBERS"):
+        body = re.search(rf"#define FT_STACK_{macro}\(X\)(.*)", header).group(1)
+        for name, rest in re.findall(r"X\((\w+), (.*?)\)(?=\s+X\(|\s*$)", body):
+            *words, text = re.findall(r'"([^"]*)"', rest)
+            values = ", ".join(f"`{word}`" for word in words) if macro == "WORDS" else "yes, no"
+            if macro == "NUMBERS":
+                values = " to ".join(f"{float(limit):g}" for limit in rest.split(", ")[:2])
+            lines.append(f"| `{name}` | {values} | {text} |")
+    return "\n".join(lines) + "\n\n"
+
+
+def table(stacks: dict[str, dict]) -> str:
+    """What each is, then its traits: only what differs from the stack below it."""
+    lines = ["| stack | what it is | of | stands on | `execution` | `attention` | `master_weights` | `zero` |", "|---|---|---|---|---|---|---|---|"]
+    for name, stack in stacks.items():
+        cells = [f"`{name}`", stack["title"], stack["date"], f"`{stack['base']}`" if "base" in stack else ""]
+        cells += [shown(stack["defaults"][key]) for key in ("execution", "attention", "master_weights", "zero")]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "| stack | trait | value | source |", "|---|---|---|---|"]
+    for name, stack in stacks.items():
+        for trait, text in stack.get("sources", {}).items():
+            if not trait.startswith("defaults."):
+                lines.append(f"| `{name}` | `{trait}` | {shown(stack['traits'][trait])} | {text} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    stacks = load(pathlib.Path(sys.argv[1]))
+    if sys.argv[2] in ("--page", "--check"):
+        page = pathlib.Path(sys.argv[3])
+        before = page.read_text()
+        head, _, rest = before.partition(MARKS[0])
+        after = f"{head}{MARKS[0]}\n{table(stacks)}\n{meanings()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+        if sys.argv[2] == "--check" and after != before:
+            sys.exit(f"{page} is not what {sys.argv[1]} says: scripts/embed_stacks.py {sys.argv[1]} --page {page}")
+        page.write_text(after)
+        return
+    output, text = pathlib.Path(sys.argv[2]), source(stacks)
+    if not output.exists() or output.read_text() != text:
+        output.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+/* stack.c: which stack it is, and what it cannot do. */
+#include "model/stack.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+enum { MOST_STACKS = 64 };
+
+const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
+{
+    if (w->stack) return w->stack;
+    ft_stack_role role = w->execution == FT_RUN_FUSED               ? FT_STACK_FOR_FUSED
+                         : w->task == FT_TRAIN && w->master_weights ? FT_STACK_FOR_MASTERS
+                         : zero >= 3                                ? FT_STACK_FOR_SHARDS
+                         : replicas > 1                             ? FT_STACK_FOR_REPLICAS
+                                                                    : FT_STACK_FOR_ONE;
+    return ft__default_stacks[role];
+}
+
+ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err)
+{
+    const char *names[MOST_STACKS];
+    size_t count = ft__stack_count < MOST_STACKS ? ft__stack_count : MOST_STACKS;
+    char listed[512] = "";
+    for (size_t i = 0; i < count; i++) {
+        names[i] = ft__stacks[i].name;
+        if (!strcmp(names[i], name)) {
+            *out = &ft__stacks[i];
+            return FT_OK;
+        }
+        size_t length = strlen(listed);
+        if (length + strlen(names[i]) + 3 < sizeof listed) {
+            strcpy(listed + length, i ? ", " : "");
+            strcat(listed, names[i]);
+        }
+    }
+    const char *nearest = ft__nearest(name, names, count);
+    int shown = (int)ft__utf8_cut(name, 60);
+    if (nearest)
+        return ft__fail_at(err, FT_E_NAME, "stack", 0, 0, "unknown stack \"%.*s\"; did you mean \"%s\"?", shown, name,
+                           nearest);
+    return ft__fail_at(err, FT_E_NAME, "stack", 0, 0, "unknown stack \"%.*s\"; expected %s, a file or an object", shown,
+                       name, listed);
+}
+
+ft_status ft__stack_check(const ft_workload *w, int zero, bool model_parallel, bool sequence_parallel, ft_error *err)
+{
+    const ft_stack *s = w->stack;
+    if (!s) return FT_OK;
+    if (!(s->executions >> w->execution & 1)) {
+        char has[80] = "";
+        for (int i = FT_RUN_EAGER; i <= FT_RUN_IDEAL; i++)
+            if (s->executions >> i & 1) {
+                if (*has) strcat(has, ", ");
+                strcat(strcat(strcat(has, "\""), ft__execution_words[i]), "\"");
+            }
+        return ft__fail_at(err, FT_E_RANGE, "execution", 0, 0, "the stack \"%s\" does not run \"%s\"; it runs %s",
+                           s->name, ft__execution_words[w->execution], has);
+    }
+    if (zero > s->most_zero)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.zero", 0, 0, "the stack \"%s\" shards up to \"zero\": %g, not %d",
+                           s->name, s->most_zero, zero);
+    if (model_parallel && !s->model_parallel)
+        return ft__fail_at(err, FT_E_RANGE, "parallel", 0, 0,
+                           "the stack \"%s\" has data ranks alone: \"tp\", \"pp\", \"cp\" and \"ep\" must be 1",
+                           s->name);
+    if (sequence_parallel && !s->sequence_parallel)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.sp", 0, 0,
+                           "the stack \"%s\" has no sequence parallelism: \"sp\" must be false", s->name);
+    return FT_OK;
+}

@@ -1,0 +1,142 @@
+/* The software that runs a model: what it does where a request leaves it open, as named traits.
+ *
+ * A stack is a file of data/stacks, compiled in by scripts/embed_stacks.py, or a user's own file or object on top of
+ * one. What a trait does is said once, here; which software has it, and who says so, in the files. docs/stacks.md shows
+ * them side by side. */
+#ifndef FT_MODEL_STACK_H
+#define FT_MODEL_STACK_H
+#include "base/json.h"
+#include "model/workload.h"
+
+/* Zero 3: what is gathered at once. */
+typedef enum ft_sharding {
+    FT_SHARDING_UNITS,      /* a layer, while the one before it runs, by hooks in Python: PyTorch's FSDP */
+    FT_SHARDING_BUCKETS,    /* a layer, by the framework itself: Megatron */
+    FT_SHARDING_PARAMETERS  /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
+} ft_sharding;
+/* Whether gradients are exchanged beside the backward pass. */
+typedef enum ft_overlap_gradients {
+    FT_OVERLAP_GRADIENTS_ALWAYS,
+    FT_OVERLAP_GRADIENTS_WITHOUT_PIPELINE,
+    FT_OVERLAP_GRADIENTS_NEVER
+} ft_overlap_gradients;
+/* With sequence parallelism: whether a tensor rank's gathers and scatters run in pieces beside the products that read
+ * and make them (user buffers). */
+typedef enum ft_tensor_pieces {
+    FT_TENSOR_PIECES_NEVER,
+    FT_TENSOR_PIECES_LOW_PRECISION, /* in formats below 16 bits */
+    FT_TENSOR_PIECES_ALWAYS
+} ft_tensor_pieces;
+/* What selective recomputation drops. */
+typedef enum ft_selective {
+    FT_SELECTIVE_POLICY,        /* of a layer all but attention and every other product: PyTorch's policy per operator */
+    FT_SELECTIVE_CORE_ATTENTION /* attention's scores, or the modules that are named: Megatron */
+} ft_selective;
+/* Whose loss it is (loss_memory.c). */
+typedef enum ft_loss_of { FT_LOSS_OF_PYTORCH, FT_LOSS_OF_MEGATRON } ft_loss_of;
+/* The same over tensor ranks, where parameters are whole. */
+typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER_MEGATRON } ft_parallel_loss;
+
+/* Every trait once: X(name, what it says). */
+#define FT_STACK_FLAGS(X)                                                                                        \
+    X(fused_norms, "a norm is one kernel")                                                                       \
+    X(fused_rotary, "rotary embedding is one kernel")                                                            \
+    X(fused_activations, "an activation, gated or not, is one kernel")                                           \
+    X(fused_projections, "queries, keys and values are one product; so are gate and up")                         \
+    X(fused_softmax, "attention that writes its scores scales, masks and normalises them in one kernel")         \
+    X(fused_latent_rotary, "latent attention's rotary embedding, splits and concatenations are two kernels")     \
+    X(fused_router, "a router's scores and choice are one kernel")                                               \
+    X(grouped_experts, "tokens are sorted by expert, whose products are grouped")                                \
+    X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                         \
+    X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                            \
+    X(no_dropout, "large language models train without dropout, whatever the config says")                       \
+    X(sums_in_products, "products add weights' gradients of micro-batches up themselves")                        \
+    X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")             \
+    X(one_gradient_buffer, "gradients are summed where they lie; otherwise buckets hold a second copy")          \
+    X(tensor_sums_beside, "going back, weights' gradients run beside the sums over tensor ranks")                \
+    X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                               \
+    X(all_forward_first, "as many micro-batches as interleaved stages: all go forward before any goes back")     \
+    X(cuts_sends, "what goes to the next stage is cut over the tensor ranks and gathered there")                 \
+    X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")        \
+    X(native_host, "kernels are issued without Python: the host costs nothing")                                  \
+    X(sequence_parallel, "norms can be split over the tensor ranks")                                             \
+    X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")
+/* X(name, enum, words, what it says) */
+#define FT_STACK_WORDS(X)                                                                                        \
+    X(sharding, ft_sharding, "units", "buckets", "parameters", "zero 3: what is gathered at once")               \
+    X(overlap_gradients, ft_overlap_gradients, "always", "without_pipeline", "never",                            \
+      "gradients are exchanged beside the backward pass")                                                        \
+    X(tensor_pieces, ft_tensor_pieces, "never", "low_precision", "always",                                       \
+      "with sequence parallelism, tensor ranks exchange in pieces beside their products")                        \
+    X(selective, ft_selective, "policy", "core_attention", NULL, "what selective recomputation drops")           \
+    X(loss_of, ft_loss_of, "pytorch", "megatron", NULL, "whose cross-entropy")                                   \
+    X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                        \
+      "whose cross-entropy over tensor ranks, where parameters are whole")
+/* X(name, least, most, what it says) */
+#define FT_STACK_NUMBERS(X)                                                                                      \
+    X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                              \
+    X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                             \
+    X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                       \
+    X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it")   \
+    X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                  \
+    X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                       \
+    X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                              \
+    X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
+
+typedef struct ft_stack {
+    char name[48], title[96];
+    /* What a request that names it means by keys it leaves out. */
+    unsigned executions;         /* those it has, a bit each */
+    ft_execution execution;
+    ft_attention_kind attention;
+    bool master_weights;
+    int zero;                    /* over more than one data rank */
+#define X_FLAG(name, help) bool name;
+#define X_WORD(name, type, a, b, c, help) type name;
+#define X_NUMBER(name, low, high, help) double name;
+    FT_STACK_FLAGS(X_FLAG)
+    FT_STACK_WORDS(X_WORD)
+    FT_STACK_NUMBERS(X_NUMBER)
+#undef X_FLAG
+#undef X_WORD
+#undef X_NUMBER
+} ft_stack;
+
+/* A trait, for whoever reads, prints or tests all of them. */
+typedef enum ft_trait_type { FT_TRAIT_FLAG, FT_TRAIT_WORD, FT_TRAIT_NUMBER } ft_trait_type;
+typedef struct ft_trait {
+    const char *name, *help;
+    ft_trait_type type;
+    size_t offset;               /* in ft_stack */
+    const char *words[3];        /* NULL behind the last */
+    double low, high;
+} ft_trait;
+const ft_trait *ft__stack_traits(size_t *count);
+
+/* What a request that names no stack is answered with, by what it says: the first of these that holds. */
+typedef enum ft_stack_role {
+    FT_STACK_FOR_FUSED,          /* execution fused */
+    FT_STACK_FOR_MASTERS,        /* master_weights */
+    FT_STACK_FOR_SHARDS,         /* zero 3 */
+    FT_STACK_FOR_REPLICAS,       /* several data ranks */
+    FT_STACK_FOR_ONE,
+    FT_STACK_ROLES
+} ft_stack_role;
+
+/* Compiled in, sorted by name. */
+extern const size_t ft__stack_count;
+extern const ft_stack ft__stacks[];
+extern const ft_stack *const ft__default_stacks[FT_STACK_ROLES];
+
+/* The stack that a workload names, or the one that follows from what is said: never from a number format. `replicas`
+ * are the data ranks. Builders know no layout and need none: those that a layout chooses between build alike. */
+const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas);
+static inline const ft_stack *ft__stack(const ft_workload *w) { return ft__stack_of(w, 0, 1); }
+/* By name; the error says the nearest. */
+ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err);
+/* A name, or a user's own: the path of a file, or its object, with "base". `where` is what errors call it; *own is
+ * filled where it is not a name. */
+ft_status ft__stack_read(const json_t *said, const char *where, ft_stack *own, const ft_stack **out, ft_error *err);
+/* What a named stack has not: an execution, sharding, ranks that share a model. */
+ft_status ft__stack_check(const ft_workload *w, int zero, bool model_parallel, bool sequence_parallel, ft_error *err);
+#endif
