@@ -1,9 +1,9 @@
 /* Rows that no fit uses.
  *
  * Some rows teach nothing: an autotuner that failed, clocks that had yet to rise, operands that a request cannot
- * describe. They are left out of fits, by rules that are data with a reason each, and of nothing else: `validate` judges
- * by every row of the operator asked for, since whoever asks may meet just such a case. What tables hold of other
- * operators (another engine's, with other steps inside) is not read. */
+ * describe. They are left out of fits, by rules that are data with a reason each, and of nothing else: `validate`
+ * judges by every row of the operator asked for, since whoever asks may meet just such a case. What tables hold of
+ * other operators (another engine's, with other steps inside) is not read. */
 #include "fit/exclude.h"
 
 #include <math.h>

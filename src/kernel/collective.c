@@ -29,6 +29,7 @@
 
 #include "device/traits.h"
 #include "graph/operator.h"
+#include "kernel/collective_constants.h"
 #include "kernel/families.h"
 #include "kernel/feature.h"
 
@@ -147,8 +148,11 @@ static const char *const feature_names[] = {
     "log_rate_over_steps", "protocol",  "log_wire_over_pick", "narrow",        "old",
 };
 
-/* Of what 64 MiB reach; beyond a gibibyte nobody measured more. */
-static double grown(double growth, double bytes) { return exp2(growth * (fmin(log2(bytes), 30) - 26)); }
+/* Of what 64 MiB reach. */
+static double grown(double growth, double bytes)
+{
+    return exp2(growth * (fmin(log2(bytes), FT_K_COLLECTIVE_GROWTH_TO) - FT_K_COLLECTIVE_GROWTH_FROM));
+}
 
 /* Two GPUs count as 1. */
 static double of_many(double four, double eight, double lg_n)
@@ -168,7 +172,7 @@ static parts by_ll(const ft_device *device, const ft_op *op, const double *th, d
 {
     double n = (double)op->u.collective.ranks, share = op->u.collective.bytes / n;
     double s = ft__collective_steps(op->u.collective.op, n) * 1e-3, u = op->u.collective.link_gbps * 1e6;
-    double x = share / 3500, wide = x * x * x * x / (1 + x * x * x * x);
+    double x = share / FT_K_COLLECTIVE_WIDE_BYTES, wide = x * x * x * x / (1 + x * x * x * x);
     bool channel = ft__collective_pairwise(op) && !op->u.collective.pcie && !ft__collective_many_channels(op);
     parts p = {.steps = s * th[LL_STEP] + wide * (th[WIDE] * 1e-3 + s * th[WIDE_STEP]), .add = th[ADD_LL]};
     if (channel)
@@ -185,7 +189,9 @@ static parts by_chunks(const ft_op *op, ft_protocol protocol, const double *th, 
     double w = ft__collective_wire(op->u.collective.op, n) * op->u.collective.bytes;
     double many = of_many(th[OF_FOUR], th[OF_EIGHT], lg_n);
     bool pairs = ft__collective_pairwise(op);
-    double levels = n <= 8 ? lg_n : 3 + (pairs ? lg_n - 3 : (n - 8) / 6); /* long rings again go step by step */
+    double levels = n <= 8 ? lg_n
+                           : 3 + (pairs ? lg_n - 3
+                                        : (n - 8) / FT_K_COLLECTIVE_LONG_RING); /* long rings again go step by step */
     parts p = {.add = th[ADD_SIMPLE]};
     if (protocol == FT_LL128) {
         p.steps = (th[LL128_BASE] + levels * th[LL128_STEP]) * 1e-3;
@@ -193,10 +199,10 @@ static parts by_chunks(const ft_op *op, ft_protocol protocol, const double *th, 
     } else if (protocol == FT_NVLS) {
         p.steps = th[NVLS_BASE] * 1e-3;
         p.moved = w / (th[NVLS_RATE] * u);
-        p.fill = th[FILL] * 1e-3 * w / (w + 0.032 * u);
+        p.fill = th[FILL] * 1e-3 * w / (w + FT_K_COLLECTIVE_NVLS_FILL_MS * u);
         p.add = 1;
     } else if (pairs) {
-        double y = op->u.collective.bytes / (0.037 * u), y15 = y * sqrt(y);
+        double y = op->u.collective.bytes / (FT_K_COLLECTIVE_PAIR_FILL_MS * u), y15 = y * sqrt(y);
         p.steps = (th[SIMPLE_BASE] + levels * th[SIMPLE_STEP]) * 1e-3;
         p.moved = w / (th[SIMPLE_RATE] * u * many);
         p.fill = th[FILL] * 1e-3 * y15 / (1 + y15);

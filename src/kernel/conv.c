@@ -23,8 +23,10 @@
 #include <string.h>
 
 #include "graph/operator.h"
+#include "kernel/conv_constants.h"
 #include "kernel/families.h"
 #include "kernel/feature.h"
+#include "kernel/gemm_constants.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
@@ -174,6 +176,14 @@ typedef struct product {
     unsigned allowed;        /* tiles; 0: all */
 } product;
 
+/* Share of the rate that a tile of so many outputs reaches on vector units. */
+static double vector_rate(int outputs)
+{
+    int at = 0;
+    while (at < FT_K_CONV_VECTOR_TILES_COUNT - 1 && outputs < ft__k_conv_vector_tiles[at].outputs) at++;
+    return ft__k_conv_vector_tiles[at].rate;
+}
+
 static void run(const ft_device *device, const ft_op *op, const double *th, product p, bool matrix, bool want,
                 ft_gemm_pick *out)
 {
@@ -181,13 +191,10 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
     double narrow[MATRIX_TILES > VECTOR_TILES ? MATRIX_TILES : VECTOR_TILES];
     const ft_gemm_tile *tiles = matrix ? matrix_tiles : vector_tiles;
     int count = matrix ? MATRIX_TILES : VECTOR_TILES;
-    for (int t = 0; t < count; t++) {
-        int area = tiles[t].m * tiles[t].n;
-        narrow[t] = matrix || area >= 16384 ? 1 : area >= 8192 ? 0.92 : area >= 4096 ? 0.75 : area >= 1024 ? 0.5 : 0.35;
-    }
+    for (int t = 0; t < count; t++) narrow[t] = matrix ? 1 : vector_rate(tiles[t].m * tiles[t].n);
     /* Too few tiles for the SMs: K is shared out, by whole factors beyond the sixteen that the search tries. */
     double plain = fmax(1, ceil(p.m / 64) * ceil(p.n / 64) * p.b), room = floor(device->sms / plain), before = 1;
-    if (p.split > 16 && room > 16) before = fmin(fmin(room / 16, p.k / 4096), 64);
+    if (p.split > 16 && room > 16) before = fmin(fmin(room / 16, p.k / FT_K_CONV_SPLIT_K), FT_K_CONV_SPLIT_MOST);
     before = fmax(1, floor(before));
     ft_gemm_search s = {
         .batch = p.b * before,
@@ -199,42 +206,45 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
         .tile_count = count,
         .tile_efficiency = narrow,
         .flop_per_ms_sm = p.rate * peak / device->sms,
-        .feed_bytes_per_ms_sm = matrix ? fmax(th[FEED] * (p.older ? 0.45 : 1) * e / 2 * peak / device->sms,
-                                              20 * device->boost_mhz * 1e3)
-                                       : 64 * device->boost_mhz * 1e3,
+        .feed_bytes_per_ms_sm = matrix
+                                    ? fmax(th[FEED] * (p.older ? FT_K_CONV_OLDER_FEED : 1) * e / 2 * peak / device->sms,
+                                           ft__gemm_least_feed(device->boost_mhz))
+                                    : FT_K_GEMM_VECTOR_FEED * device->boost_mhz * 1e3,
         .element_bytes = e,
         .k_step = matrix ? 64 / e : 8,
-        .prologue_k = th[p.point ? POINT_PROLOGUE : PROLOGUE] * (matrix ? 2 / e : 0.1),
-        .lone = matrix ? 1 : 0.75,
+        .prologue_k = th[p.point ? POINT_PROLOGUE : PROLOGUE] * (matrix ? 2 / e : FT_K_CONV_VECTOR_PROLOGUE),
+        .lone = matrix ? 1 : FT_K_CONV_VECTOR_LONE,
         .wave_ms = th[p.point ? POINT_WAVE_US : WAVE_US] * 1e-3,
-        .quantisation = 0.75,
+        .quantisation = FT_K_CONV_QUANTISATION,
         .memory_ms = 0,
         .smooth = 0,
         .split_ms = th[SPLIT_US] * 1e-3,
-        .split_ms_per_element = 8.0 / (3 * device->memory_gbps * 1e6),
+        .split_ms_per_element = ft__gemm_partial_ms(device),
         .habit = th[HABIT],
         .allowed = p.allowed,
         .favourites = matrix ? MATRIX_FAVOURITES : VECTOR_FAVOURITES,
         .max_split = (int)fmax(1, fmin(fmin(p.split, 16), room)),
     };
     ft__gemm_pick(&s, want, out);
-    double slow = ft__power_slowdown(device, op->dtype, 1, p.rate * peak * 1e-9, out->compute_ms / 0.3);
+    double slow = ft__power_slowdown(device, op->dtype, 1, p.rate * peak * 1e-9, out->compute_ms / FT_K_CONV_POWER_MS);
     out->ms += (slow - 1) * out->compute_ms;
 }
 
 /* Where cuDNN 9's heuristic, asked for a 7x7 filter in half precision, answers with an fp32 kernel on the vector units,
- * ten times slower than its neighbours. Nothing physical: regions of shapes read off 700 rows with such filters on
- * H200, in which every forward row (27 of 27) and all but one of the weights' gradients (31 of 32) took that path. As
- * many slow rows again lie scattered outside. */
+ * ten times slower than its neighbours. Nothing physical: regions of shapes read off rows with such filters. */
 static bool forward_hole(double c, double k, double pixels, double image, double size, double stride)
 {
-    bool many = c >= 32 && k >= 512 && (image >= 3000 || c < 64) && size > 0.35e6 && size < 9.6e6;
-    bool middling = c >= 64 && k >= 128 && k <= 256 && stride == 1 && pixels > 2500 && pixels * k < 1.7e6;
+    const struct ft__k_conv_forward_holes *at = &ft__k_conv_forward_holes;
+    bool many = c >= at->many_c && k >= at->many_k && (image >= at->many_pixels || c < at->few_c) && size > at->from &&
+                size < at->to;
+    bool middling = c >= at->middling_c && k >= at->middling_k_from && k <= at->middling_k_to && stride == 1 &&
+                    pixels > at->middling_outputs && pixels * k < at->middling_values;
     return many || middling;
 }
 static bool weights_hole(double c, double k, double pixels)
 {
-    return c >= 32 && k >= 128 && pixels > 2500 && pixels < 9000;
+    const struct ft__k_conv_weights_holes *at = &ft__k_conv_weights_holes;
+    return c >= at->c && k >= at->k && pixels > at->from && pixels < at->to;
 }
 
 static double out_size(int64_t in, int64_t filter, int64_t stride, int64_t pad)
@@ -245,14 +255,14 @@ static double out_size(int64_t in, int64_t filter, int64_t stride, int64_t pad)
 /* Share of a kernel's output that the next one still finds in the last-level cache. */
 static double kept(const ft_device *device, double bytes)
 {
-    return ft__resident(bytes, 0.4 * device->l2_mib * 1048576);
+    return ft__resident(bytes, FT_K_CONV_KEPT_CACHE * device->l2_mib * 1048576);
 }
 
 /* One more kernel that reads and writes `bytes`: a change of layout. */
 static double transpose_ms(const ft_device *device, const double *th, double bytes)
 {
     return th[TRANSPOSE_US] * 1e-3 +
-           bytes * (2 - 0.7 * kept(device, bytes)) / (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
+           bytes * (2 - FT_K_CONV_KEPT_GAIN * kept(device, bytes)) / (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
 }
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
@@ -268,41 +278,49 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     bool point = taps == 1 && stride == 1; /* a plain matrix product */
     bool matrix = (op->dtype != FT_FP32 && op->dtype != FT_FP64) && device->matrix_fma_per_clk_sm > 0;
     double step = matrix ? fmax(16 / e, 1) : 1, cp = ceil(c / g / step) * step;
-    double chunk = !matrix ? 1 : point ? 64 / e : taps > 25 ? 64 / e : 32, chunk_c = ceil(c / g / chunk) * chunk;
+    double chunk = !matrix                       ? 1
+                   : point                       ? 64 / e
+                   : taps > FT_K_CONV_LARGE_TAPS ? 64 / e
+                                                 : 32,
+           chunk_c = ceil(c / g / chunk) * chunk;
     double x = n * c * h * w * e, y = n * k * oh * ow * e, weights = k * c / g * taps * e;
     double pixels = n * oh * ow, flops = 2 * pixels * k * c / g * taps;
     bool few = matrix && c / g < step; /* an image's three channels */
-    double large = taps > 25 ? th[TAPS49] : 1;
+    double large = taps > FT_K_CONV_LARGE_TAPS ? th[TAPS49] : 1;
     double rate = th[EC] * (taps > 1 ? th[TAPS9] : 1) * (stride > 1 ? th[HOLES] : 1) *
                   (matrix && fmin(c, k) / g < chunk ? th[NARROW] : 1);
     /* Other algorithms than the product, on vector units, where the filter moves by one pixel. */
-    bool fast = !matrix && stride == 1 && taps > 1 && c / g >= 16 && k / g >= 16;
-    double gain = !fast ? 1 : taps <= 9 ? th[WINOGRAD] : th[FOURIER];
+    bool fast = !matrix && stride == 1 && taps > 1 && c / g >= FT_K_CONV_FAST_CHANNELS &&
+                k / g >= FT_K_CONV_FAST_CHANNELS;
+    double gain = !fast ? 1 : taps <= FT_K_CONV_FAST_TAPS ? th[WINOGRAD] : th[FOURIER];
     /* No 7x7 kernel was written for matrix units beyond an A100's 1,024 multiply-adds per clock and SM. */
-    bool older = matrix && taps > 25 && device->matrix_fma_per_clk_sm > 1100, half = matrix && e <= 2;
+    bool older = matrix && taps > FT_K_CONV_LARGE_TAPS && device->matrix_fma_per_clk_sm > FT_K_CONV_OLDER_FMA,
+         half = matrix && e <= 2;
     double blocks = ceil(pixels / 128) * ceil(k / 128) / device->sms;
     double slow_ms = flops / (th[DIRECT] * 2 * ft__lane_rate(device)) * ceil(blocks) / blocks; /* 128x128 tiles */
     if (matrix && point && !nhwc && fmod(h * w * e, 16) > 0) rate *= th[SKEW];
     /* Pixels between the strides of a small filter are never read. */
     double seen = fmin(1, r / stride) * fmin(1, s / stride);
-    bool moved = matrix ? !nhwc && !point && !few : nhwc && c / g * taps > 100;
-    double x_read = x * seen * (moved ? 1 - 0.7 * kept(device, x) : 1),
-           y_read = y * (moved ? 1 - 0.7 * kept(device, y) : 1);
+    bool moved = matrix ? !nhwc && !point && !few : nhwc && c / g * taps > FT_K_CONV_SHORT_K;
+    double x_moved = moved ? 1 - FT_K_CONV_KEPT_GAIN * kept(device, x) : 1;
+    double x_read = x * seen * x_moved, y_read = y * (moved ? 1 - FT_K_CONV_KEPT_GAIN * kept(device, y) : 1);
     double traffic = (x_read + y_read + weights) / (th[EB] * bandwidth);
-    double traffic_data = (x * (moved ? 1 - 0.7 * kept(device, x) : 1) + y_read + weights) / (th[EB] * bandwidth);
-    double vector_ms = 2 * pixels * k * (c / g * taps + 16) / (th[DIRECT] * 2 * ft__lane_rate(device));
+    double traffic_data = (x * x_moved + y_read + weights) / (th[EB] * bandwidth);
+    double vector_ms = 2 * pixels * k * (c / g * taps + FT_K_CONV_VECTOR_START) /
+                       (th[DIRECT] * 2 * ft__lane_rate(device));
     double move = taps > 1 ? transpose_ms(device, th, weights) : 0;
     move += transpose_ms(device, th, x) + transpose_ms(device, th, y);
     double compute = 0, data = 0, filters = 0, extra = 0, body = 0;
     /* Only products and the weights' gradient share K out. */
     int split = !matrix || (older && !half && forward) ? 1 : point ? 16 : 2;
     ft_gemm_pick main = {0}, second = {0};
-    bool direct = g > 1 && c / g < 16, short_k = c / g * taps <= 100, lanes = false, hole = false;
-    if (direct) { /* one multiply-add per lane and tap, three instructions with its address */
-        double each = n * k * oh * ow * taps * (c / g) * 3 / ft__lane_rate(device);
-        compute = each * ((forward ? 1 : 0) + (backward ? 2.5 : 0));
+    bool direct = g > 1 && c / g < FT_K_CONV_DIRECT_CHANNELS, short_k = c / g * taps <= FT_K_CONV_SHORT_K,
+         lanes = false, hole = false;
+    if (direct) { /* one multiply-add per lane and tap */
+        double each = n * k * oh * ow * taps * (c / g) * FT_K_CONV_DIRECT_INSTRUCTIONS / ft__lane_rate(device);
+        compute = each * ((forward ? 1 : 0) + (backward ? FT_K_CONV_DIRECT_BACKWARD : 0));
         data = backward ? each : 0;
-        filters = backward ? 1.5 * each : 0;
+        filters = backward ? FT_K_CONV_DIRECT_FILTERS * each : 0;
         body = ft__smooth_max(compute, traffic * ((forward ? 1 : 0) + (backward ? 2 : 0)), th[SMOOTH]);
     } else {
         bool images = point && !nhwc; /* a product per image */
@@ -311,7 +329,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
             product p = {g, pixels, k / g, chunk_c * taps, rate * large * gain, split, point, older, tiles};
             if (images) p.b = g * n, p.m = oh * ow;
             run(device, op, th, p, matrix, want, &main);
-            lanes = (few && !point && !nhwc) || (matrix && !half && taps == 1 && stride > 1 && c / g <= 32) ||
+            lanes = (few && !point && !nhwc) ||
+                    (matrix && !half && taps == 1 && stride > 1 && c / g <= FT_K_CONV_FEW_CHANNELS) ||
                     (!matrix && nhwc && short_k);
             hole = half && older && forward_hole(c / g, k / g, pixels, h * w, n * c * h * w, stride);
             double ms = hole ? slow_ms : lanes ? vector_ms : main.ms;
@@ -329,9 +348,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         if (backward) {
             double gaps = stride > 1 ? th[STRIDED] : 1;
             ft_gemm_pick pick;
-            /* The vector units' kernel for strided filters steps through its K by 128 channels: 5 TFLOP/s with 16 of
-             * them, 14 with 64, 35 from 256 on (H200). */
-            double block = matrix ? chunk : stride > 1 ? 128 : 32;
+            double block = matrix ? chunk : stride > 1 ? FT_K_CONV_K_BLOCK_STRIDED : FT_K_CONV_K_BLOCK;
             /* The residues of the stride are products of their own, ceil(r / stride)^2 taps the longest of them: its
              * length counts where the GPU is not full, the mean where it is. */
             double full = fmin(1, ceil(n * h * w / 128) * ceil(c / g / 128) * g / device->sms);
@@ -342,7 +359,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
             run(device, op, th, d, matrix, want && !forward, &pick);
             if (!forward) main = pick;
             double weights_rate = rate * (matrix ? large : 1) * gain * th[WEIGHTS];
-            product f = {g, k / g, c / g * taps, pixels, weights_rate, 1024, point, older || c / g <= 32, 0};
+            product f = {
+                g, k / g, c / g * taps, pixels, weights_rate, 1024, point, older || c / g <= FT_K_CONV_FEW_CHANNELS, 0};
             run(device, op, th, f, matrix, false, &second);
             data = pick.ms, filters = second.ms;
             if (half && older && weights_hole(c / g, k / g, pixels))

@@ -4,9 +4,7 @@
  * close)
  *
  * One GPU's memory-bound operators all reach the same share of the bandwidth, so that an operator is described by its
- * bytes and by what it issues per element. The instruction counts below were read off H200 (bf16: 4 bytes per element
- * leave time for some 26 instructions, so that all but the plainest operators show theirs) and are per element of a
- * vectorised kernel, address arithmetic included.
+ * bytes and by what it issues per element (data/constants/kernel/elementwise.json, read off H200).
  *
  * Operands that fit a share of the last-level cache come from it: the call before, or the benchmark's own last
  * iteration, left them there. Eager timings repeat a call on the same operands (most of the cache is useful); our own
@@ -22,6 +20,7 @@
 #include <string.h>
 
 #include "graph/operator.h"
+#include "kernel/elementwise_constants.h"
 #include "kernel/families.h"
 #include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
@@ -63,9 +62,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
 };
 
 /* Operands that are not one contiguous run: every element computes its offsets, one or two at a time. Instructions per
- * element, read off whole models on H200 (PyTorch 2.11). Against those same kernels, above a million elements and
- * grouped by model, operator and size (1155 groups of 30 models): 68 % within 10 %, 91 % within 20 %. Where formats
- * differ as well the table rests on few groups and is up to 40 % low.
+ * element:
  *
  *   formats differ     one operand is the cast of bf16 to fp32; two convert both
  *   spread             an operand of fewer elements is looked up; where formats differ, converted too
@@ -73,57 +70,44 @@ static const ft_parameter parameters[THETA_COUNT] = {
  *                      lose the order of memory on one side */
 static double scattered(const ft_op *op)
 {
-    static const struct {
-        const char *name;
-        double spread, strided; /* 0: as the others */
-    } own[] = {
-        {"transpose", 165, 238}, {"append", 0, 213}, {"sum", 0, 162}, {"cat", 0, 148},         {"copy", 84, 104},
-        {"index_put", 0, 92},    {"neg", 0, 76},     {"divu", 83, 0}, {"masked_fill", 112, 0},
-    };
     bool mixed = op->u.elementwise.pattern & FT_MIXED, two = op->u.elementwise.inputs > 1;
     bool spread = (op->u.elementwise.pattern & ~FT_MIXED) == FT_SPREAD;
-    if ((op->u.elementwise.pattern & ~FT_MIXED) == FT_CONTIGUOUS) return two ? 131 : 88;
-    if (mixed) return 148;
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        double issue = spread ? own[i].spread : own[i].strided;
-        if (issue > 0 && !strcmp(own[i].name, op->name)) return issue;
+    if ((op->u.elementwise.pattern & ~FT_MIXED) == FT_CONTIGUOUS) return ft__k_elementwise_mixed[two];
+    if (mixed) return FT_K_ELEMENTWISE_MIXED_SCATTERED;
+    for (int i = 0; i < FT_K_ELEMENTWISE_SCATTERED_COUNT; i++) {
+        const struct ft__k_elementwise_scattered *own = &ft__k_elementwise_scattered[i];
+        double issue = spread ? own->spread : own->strided;
+        if (issue > 0 && !strcmp(own->name, op->name)) return issue;
     }
-    if (spread) return 99;
-    return two ? 114 : !strcmp(op->name, "mul") ? 108 : 88;
+    if (spread) return FT_K_ELEMENTWISE_SPREAD;
+    return !two && !strcmp(op->name, "mul") ? FT_K_ELEMENTWISE_STRIDED_MUL : ft__k_elementwise_strided[two];
 }
 
 /* Instructions per element. */
 static double instructions(const ft_op *op)
 {
-    static const struct {
-        const char *name;
-        double issue;
-    } cost[] = {
-        {"gelu", 40},          {"gelu_backward", 55}, {"silu", 30},  {"silu_backward", 36},
-        {"sigmoid", 28},       {"tanh", 26},          {"cos", 36},   {"sin", 36},
-        {"exp", 16},           {"div", 20},           {"powu", 12},  {"sigmoid_backward", 14},
-        {"tanh_backward", 14}, {"sqrt", 16},          {"rsqrt", 14},
-    };
     if (op->u.elementwise.pattern > 0) return scattered(op);
-    if (op->u.elementwise.ops_per_element > 0) return 6 + op->u.elementwise.ops_per_element;
-    if (!strncmp(op->name, "cast_", 5)) return op->dtype == FT_FP32 ? 10 : 88;
+    if (op->u.elementwise.ops_per_element > 0) return FT_K_ELEMENTWISE_FUSED + op->u.elementwise.ops_per_element;
+    if (!strncmp(op->name, "cast_", 5)) return op->dtype == FT_FP32 ? FT_K_ELEMENTWISE_PLAIN : FT_K_ELEMENTWISE_CAST;
     if (!strcmp(op->name, "dropout"))
-        return 52 * (fmod((double)op->u.elementwise.numel, 16 / ft_dtype_bytes(op->dtype)) > 0 ? 1.7 : 1);
-    if (!strcmp(op->name, "pow")) return op->u.elementwise.inputs > 1 ? 70 : 10;
-    for (size_t i = 0; i < sizeof cost / sizeof *cost; i++)
-        if (!strcmp(cost[i].name, op->name)) return cost[i].issue;
-    return 10;
+        return FT_K_ELEMENTWISE_DROPOUT * (fmod((double)op->u.elementwise.numel, 16 / ft_dtype_bytes(op->dtype)) > 0
+                                               ? FT_K_ELEMENTWISE_DROPOUT_ODD
+                                               : 1);
+    if (!strcmp(op->name, "pow"))
+        return op->u.elementwise.inputs > 1 ? FT_K_ELEMENTWISE_POW_OF_TWO_TENSORS : FT_K_ELEMENTWISE_PLAIN;
+    for (int i = 0; i < FT_K_ELEMENTWISE_INSTRUCTIONS_COUNT; i++)
+        if (!strcmp(ft__k_elementwise_instructions[i].name, op->name)) return ft__k_elementwise_instructions[i].issue;
+    return FT_K_ELEMENTWISE_PLAIN;
 }
 
 /* Offsets are computed beside the arithmetic where an SM has other pipes for them: since Volta four schedulers issue
- * 128 lanes a clock whatever the number of fp32 lanes, on AMD a scalar unit takes a share. fp32 in models, instructions
- * per element if fp32 lanes issued all of them, the mask's addition: V100 under 71 and T4 under 130 (held by memory),
- * P100 85, MI210 77, MI100 under 91, where H200 needs 99. */
+ * 128 lanes a clock whatever the number of fp32 lanes, on AMD a scalar unit takes a share. */
 static double beside(const ft_device *device)
 {
-    if (device->vendor == FT_AMD) return 1.25;
-    if (device->lanes_per_sm <= 0 || device->lanes_per_sm >= 128) return 1;
-    return device->dual_issue ? 1.15 : fmax(1, (double)device->issue_lanes_per_sm / device->lanes_per_sm);
+    if (device->vendor == FT_AMD) return FT_K_ELEMENTWISE_BESIDE_AMD;
+    if (device->lanes_per_sm <= 0 || device->lanes_per_sm >= FT_K_ELEMENTWISE_BESIDE_LANES) return 1;
+    return device->dual_issue ? FT_K_ELEMENTWISE_BESIDE_DUAL
+                              : fmax(1, (double)device->issue_lanes_per_sm / device->lanes_per_sm);
 }
 
 enum { PLAIN, VARIANTS };
@@ -149,7 +133,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
 {
     double numel = (double)op->u.elementwise.numel, issue = instructions(op), bytes = ft__op_bytes(op);
     bool eager = op->timing == FT_TIMING_OP, copy = !strcmp(op->name, "copy");
-    bool slow_copy = copy && fmod(numel * ft_dtype_bytes(op->dtype), 8192) > 0;
+    bool slow_copy = copy && fmod(numel * ft_dtype_bytes(op->dtype), FT_K_ELEMENTWISE_COPY_BYTES) > 0;
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
     double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_AMD ? th[EB_AMD] : 1);
     double memory = ft__traffic_ms(device, bytes, eb * (slow_copy ? th[COPY_EB] : 1), cache);
@@ -157,7 +141,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                      (th[EC] * ft__lane_rate(device) * (op->u.elementwise.pattern > 0 ? beside(device) : 1));
     out->compute_ms = compute;
     out->memory_ms = memory;
-    out->body_ms = ft__smooth_max(compute, memory, th[SMOOTH]) + th[HEAVY] * 1e-5 * (issue - 10) +
+    out->body_ms = ft__smooth_max(compute, memory, th[SMOOTH]) + th[HEAVY] * 1e-5 * (issue - FT_K_ELEMENTWISE_PLAIN) +
                    (eager ? th[LEAD_US] * 1e-3 : 0);
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = out->waves = 0;

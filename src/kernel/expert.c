@@ -30,7 +30,8 @@ double ft__op_time(double device_ms, double gap_ms)
 /* Neither a correction nor an interval is a factor beyond 400: no fit makes one, a damaged file might. */
 #define MOST_LOG 6.0
 
-/* No interval is wider than a factor of four to either side. Up to half of that nothing changes; beyond, a wider spread still gives a wider interval. */
+/* No interval is wider than a factor of four to either side. Up to half of that nothing changes; beyond, a wider spread
+ * still gives a wider interval. */
 static double bounded(double width)
 {
     double x = fmin(width, 60) / FT_K_EXPERT_WIDEST_LOG, square = x * x;

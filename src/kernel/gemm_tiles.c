@@ -133,8 +133,8 @@ double ft__gemm_bytes(const ft_device *device, const ft_op *op, double capacity,
     double side = sqrt(device->sms * FT_K_GEMM_IN_FLIGHT);
     double again = fmin(a * fmax(0, n / side - 1), b * fmax(0, m / side - 1));
     double fit = FT_K_GEMM_AGAIN_SHARE * l2 / (a + b), over = 1 / (1 + fit * fit);
-    /* Benchmarks rotate copies of the weights, as far as needed to fill L2; a working set stays as long as it fits, and is gone soon after. Parts with HBM lose it earlier: each half
-     * of their L2 keeps copies of the other's lines. */
+    /* Benchmarks rotate copies of the weights, as far as needed to fill L2; a working set stays as long as it fits, and
+     * is gone soon after. Parts with HBM lose it earlier: each half of their L2 keeps copies of the other's lines. */
     double l2_counts = capacity * l2 * (device->memory_is_hbm ? FT_K_GEMM_HBM_SHARE : 1);
     double copies = fmin(FT_K_GEMM_ROTATED, ceil(l2 / (b * batch)));
     double x = (copies * b * batch + (a + c) * batch) / l2_counts;

@@ -127,9 +127,10 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
     return FT_OK;
 }
 
-/* FlashAttention-2 has no kernels for Hopper's matrix units. Who asks for flash attention on a data-centre Blackwell gets kernels made for it (cuDNN's through
- * Transformer Engine, the package's own fourth generation), and GeForce's have Ampere's instructions at full rate.
- * Who has to take the second generation on a B200 (flash2) gets what an H100 has. */
+/* FlashAttention-2 has no kernels for Hopper's matrix units. Who asks for flash attention on a data-centre Blackwell
+ * gets kernels made for it (cuDNN's through Transformer Engine, the package's own fourth generation), and GeForce's
+ * have Ampere's instructions at full rate. Who has to take the second generation on a B200 (flash2) gets what an H100
+ * has. */
 static double of_new_units(const ft_device *device, const ft_op *op)
 {
     if (device->matrix_issue == FT_ISSUE_WGMMA) return FT_K_ATTENTION_FLASH2_ON_WARP_GROUPS;

@@ -8,12 +8,10 @@
  * steps are one such kernel; `foreach` steps are a kernel per arithmetic operation, each reading and writing whole
  * states. Tensors whose size is no multiple of four elements lose the vectorised path (bf16: twice the time).
  *
- * Traffic per parameter, in passes of the parameters' own width (states have the parameters' dtype here):
- *   fused AdamW 7 (p, g, m, v in; p, m, v out); SGD 3; with momentum 5; foreach AdamW about 26; foreach momentum 9;
- *   clipping reads once for the norm and reads and writes to scale.
- * Not measured by us, from their definitions: 8-bit AdamW (bitsandbytes: 3 passes and 4 bytes of states), Adafactor
- * (row and column statistics: its passes are of the update, kernels per tensor), LAMB (AdamW and two norms), Muon
- * (momentum, then five Newton-Schulz iterations of three products each on every matrix, taken as square: 30 n^3 flop).
+ * Traffic per parameter is in passes of the parameters' own width (states have the parameters' dtype here). Not
+ * measured by us, from their definitions: 8-bit AdamW, Adafactor (row and column statistics: its passes are of the
+ * update, kernels per tensor), LAMB (AdamW and two norms), Muon (momentum, then five Newton-Schulz iterations of three
+ * products each on every matrix, taken as square: 30 n^3 flop).
  *
  * Leaves out: lists of very different sizes (their chunks add up all the same), sharded and offloaded states. */
 #include <math.h>
@@ -24,6 +22,7 @@
 #include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/optimizer_constants.h"
 #include "kernel/traffic.h"
 
 enum {
@@ -75,23 +74,13 @@ enum {
     VARIANTS
 };
 
-/* passes of e bytes and further bytes per parameter; kernels per list; tensors one launch takes */
-static const struct kind {
-    const char *name;
-    double passes, bytes, kernels, limit;
-    int fallback;
-} kinds[VARIANTS] = {
-    [ADAMW_FUSED] = {"adamw_fused", 7, 0, 1, 36, -1},
-    [ADAMW_FOREACH] = {"adamw_foreach", 26, 0, 10, 48, ADAMW_FUSED},
-    [SGD_FOREACH] = {"sgd_foreach", 3, 0, 1, 64, ADAMW_FUSED},
-    [SGD_FUSED] = {"sgd_fused", 3, 0, 1, 64, SGD_FOREACH},
-    [MOMENTUM_FOREACH] = {"sgd_momentum_foreach", 8, 0, 3, 64, SGD_FOREACH},
-    [MOMENTUM_FUSED] = {"sgd_momentum_fused", 5, 0, 1, 48, MOMENTUM_FOREACH},
-    [CLIP] = {"clip_grad_norm", 3, 0, 2, 110, SGD_FOREACH},
-    [ADAMW_8BIT] = {"adamw_8bit", 3, 4.1, 1, 1, ADAMW_FUSED},
-    [ADAFACTOR] = {"adafactor", 12, 0, 20, 1, ADAMW_FOREACH},
-    [LAMB] = {"lamb", 30, 0, 14, 48, ADAMW_FOREACH},
-    [MUON] = {"muon", 9, 0, 4, 1, MOMENTUM_FOREACH},
+_Static_assert((int)FT_K_OPTIMIZER_KINDS_COUNT == (int)VARIANTS, "a line of the table for every variant");
+
+static const int fallbacks[VARIANTS] = {
+    [ADAMW_FUSED] = -1,        [ADAMW_FOREACH] = ADAMW_FUSED,    [SGD_FOREACH] = ADAMW_FUSED,
+    [SGD_FUSED] = SGD_FOREACH, [MOMENTUM_FOREACH] = SGD_FOREACH, [MOMENTUM_FUSED] = MOMENTUM_FOREACH,
+    [CLIP] = SGD_FOREACH,      [ADAMW_8BIT] = ADAMW_FUSED,       [ADAFACTOR] = ADAMW_FOREACH,
+    [LAMB] = ADAMW_FOREACH,    [MUON] = MOMENTUM_FOREACH,
 };
 
 static int variant_of(const ft_op *op)
@@ -103,13 +92,13 @@ static int variant_of(const ft_op *op)
         {"adamw", ADAMW_FUSED}, {"adam", ADAMW_FUSED}, {"sgd", SGD_FOREACH}, {"sgd_momentum", MOMENTUM_FOREACH}};
     if (op->kind != FT_OP_OPTIMIZER) return -1;
     for (int v = 0; v < VARIANTS; v++)
-        if (!strcmp(kinds[v].name, op->name)) return v;
+        if (!strcmp(ft__k_optimizer_kinds[v].name, op->name)) return v;
     for (size_t i = 0; i < sizeof also / sizeof *also; i++)
         if (!strcmp(also[i].name, op->name)) return also[i].variant;
     return SGD_FOREACH;
 }
-static const char *variant_name(int v) { return kinds[v].name; }
-static int variant_fallback(int v) { return kinds[v].fallback; }
+static const char *variant_name(int v) { return ft__k_optimizer_kinds[v].name; }
+static int variant_fallback(int v) { return fallbacks[v]; }
 
 static const char *const feature_names[] = {
     "log_time_over_start",
@@ -127,7 +116,7 @@ static const char *const feature_names[] = {
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
-    const struct kind *kind = &kinds[variant_of(op)];
+    const struct ft__k_optimizer_kinds *kind = &ft__k_optimizer_kinds[variant_of(op)];
     double params = (double)op->u.optimizer.params, tensors = fmin((double)op->u.optimizer.tensors, params);
     double size = params / tensors, e = ft_dtype_bytes(op->dtype), chunk = 65536;
     bool odd = op->u.optimizer.params / (int64_t)tensors % 4 != 0;
@@ -140,7 +129,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double waves = fmax(1, blocks / groups / (4.0 * device->sms));
     double chain = launches * waves * th[CHUNK_US] * (odd ? th[CHUNK_ODD] : 1) * fmin(1, size / chunk) * 1e-3;
     double matrix = 0;
-    if (kind == &kinds[MUON])
+    if (kind == &ft__k_optimizer_kinds[MUON])
         matrix = 30 * tensors * size * sqrt(size) / (th[MATRIX] * ft__peak_tflops(device, FT_BF16) * 1e9);
     double busy = fmax(issue, chain);
     out->compute_ms = busy + matrix;

@@ -28,6 +28,7 @@
 #include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/row_constants.h"
 #include "kernel/traffic.h"
 
 enum {
@@ -219,15 +220,15 @@ static double beside(const ft_device *device, const ft_op *op, const double *th)
     if (is(op, "cross_entropy") && !back) return rows * th[LINE_NS] * 1e-6;
     if (back && (is(op, "layernorm") || is(op, "rmsnorm"))) {
         /* Blocks of 32 columns walk down the rows, with 8 to 32 threads beside each other; few columns, few blocks. */
-        double waves = fmax(1, cols / 32 / (device->sms * 4.0));
+        double waves = fmax(1, cols / 32 / (device->sms * FT_K_ROW_COLUMN_BLOCKS));
         return rows * th[LINE_NS] * 1e-6 * waves;
     }
     if (back && is(op, "embedding")) {
-        if (rows > 3072) return th[SORT_US] * 1e-3 + rows * th[LINE_NS] * 0.1e-6;
-        return rows * th[LINE_NS] * 1e-6 * fmax(1, cols / 32 / (device->sms * 4.0));
+        if (rows > 3072) return th[SORT_US] * 1e-3 + rows * th[LINE_NS] * FT_K_ROW_SORTED_LINE;
+        return rows * th[LINE_NS] * 1e-6 * fmax(1, cols / 32 / (device->sms * FT_K_ROW_COLUMN_BLOCKS));
     }
-    /* A path of its own, whatever it is: 6 ns per row on H200, a hundred times what 32,000 rows take. */
-    if (is(op, "cumsum") && cols <= 64 && rows > 32768) return rows * th[LINE_NS] * 0.5e-6;
+    if (is(op, "cumsum") && cols <= FT_K_ROW_SCAN_COLS && rows > FT_K_ROW_SCAN_ROWS)
+        return rows * th[LINE_NS] * FT_K_ROW_SCAN_LINE; /* a path of its own */
     return 0;
 }
 
@@ -267,8 +268,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
     double memory = ft__traffic_ms(device, bytes, eb, cache) +
                     missed * g.again * elements * e / (eb * device->memory_gbps * 1e6);
-    double both = op->pass == FT_FWD_BWD ? 1.6
-                                         : 1; /* a forward pass beside the backward one that the constants are of */
+    double both = op->pass == FT_FWD_BWD ? FT_K_ROW_BOTH_PASSES : 1;
     double issue = both * elements * th[ISSUE] * (aligned ? 1 : th[ISSUE_ODD]) / ft__lane_rate(device);
     double waves = g.blocks / (device->sms * per_sm);
     double chain = both * fmax(1, waves) * (th[START] + g.trips * th[TRIP] * (aligned ? 1 : th[TRIP_ODD])) /
@@ -279,8 +279,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + beside(device, op, th) +
                    (g.staged ? th[STAGE_US] * 1e-3 : 0) + (eager ? th[LEAD_US] * 1e-3 : 0);
     bool view = is(op, "transpose_copy") && (op->u.row.rows == 1 || op->u.row.cols == 1);
-    if (view)
-        out->body_ms = 0.2e-3 - th[LAUNCH] * 1e-3; /* what a graph takes for a node that does nothing: no launch */
+    if (view) out->body_ms = FT_K_ROW_EMPTY_NODE_MS - th[LAUNCH] * 1e-3; /* no launch */
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = g.blocks;
     out->waves = waves;

@@ -105,6 +105,15 @@ static void tables_are_sound(void **state)
         for (int next = v; next >= 0; next = ft__optimizer_family.variant_fallback(next)) assert_true(steps++ < 11);
         assert_non_null(ft__optimizer_family.variant_name(v));
     }
+    /* The lines of the data file stand in the order of the variants. */
+    static const char *const kin[][2] = {
+        {"adamw_foreach", "adamw_fused"}, {"sgd_fused", "sgd_foreach"}, {"sgd_momentum_fused", "sgd_momentum_foreach"},
+        {"adamw_8bit", "adamw_fused"},    {"lamb", "adamw_foreach"},    {"muon", "sgd_momentum_foreach"}};
+    for (size_t i = 0; i < sizeof kin / sizeof *kin; i++) {
+        ft_op op = step(kin[i][0], FT_FP32, 1000, 1);
+        int next = ft__optimizer_family.variant_fallback(ft__optimizer_family.variant_of(&op));
+        assert_string_equal(kin[i][1], ft__optimizer_family.variant_name(next));
+    }
 }
 
 int main(void)
