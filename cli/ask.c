@@ -91,6 +91,35 @@ bool cli_ask_operands(const cli_args *args, const char *key, json_t *object)
     return json_object_set_new(object, key, list) == 0 && fine;
 }
 
+int cli_ask_whole(const cli_args *args, cli_option_id option, int64_t low, int64_t high, json_t *object)
+{
+    int64_t value = 0;
+    char key[48];
+    int status = cli_whole(args, option, low, high, &value);
+    if (status || !cli_has(args, option)) return status;
+    cli_ask_key(option, key);
+    return json_object_set_new(object, key, json_integer(value)) ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
+}
+
+int cli_ask_wholes(const cli_args *args, cli_option_id option, const char *key, size_t most, json_t *object)
+{
+    char flag[48];
+    int64_t value;
+    if (!cli_has(args, option)) return 0;
+    json_t *list = json_array();
+    bool fine = json_object_set_new(object, key, list) == 0;
+    for (int i = 0; fine && i < args->given_count; i++) {
+        if (args->given[i].option != option) continue;
+        if (json_array_size(list) == most)
+            return cli_usage(args->command, "%s: at most %zu of them", cli_flag(option, flag), most);
+        if (!ft__whole_parse(args->given[i].value, &value) || value < 1 || value > FT_LARGEST_SIZE)
+            return cli_usage(args->command, "%s takes a whole number from 1 to 2^40, not \"%s\"",
+                             cli_flag(option, flag), args->given[i].value);
+        fine = json_array_append_new(list, json_integer(value)) == 0;
+    }
+    return fine ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
+}
+
 void cli_ask_answered(ft_text *out, const json_t *request)
 {
     char *text = json_dumps(request, JSON_COMPACT);

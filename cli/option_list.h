@@ -111,5 +111,11 @@
     V(MODEL_BATCH, MICRO_BATCH, "batch", 0, WHOLE, NULL, STEPS | LARGEST, ALIAS, "as --micro-batch-size")              \
     V(INFER_EXECUTION, EXECUTION, "execution", 'x', CHOICE, "cuda_graph", INFER, WORKLOAD,                             \
       "replayed as serving engines do, or another way")                                                                \
+    V(SCALE_EXECUTION, EXECUTION, "execution", 'x', CHOICE, "fused", SCALE, WORKLOAD,                                  \
+      "hand-fused (Megatron), operator by operator, compiled, replayed, or without a host")                            \
+    V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SCALE | INFER | LARGEST, REQUEST,                                           \
+      "catalogue name or spec file; several only with --sweep")                                                        \
+    V(INFER_DP, DP, "dp", 0, WHOLE, "1", INFER, PARALLEL,                                                              \
+      "data parallel: copies of the model, each with batches and a cache of its own; rates are of all")                \
     V(SCALE_ZERO, ZERO, "zero", 0, WHOLE, NULL, SCALE, PARALLEL,                                                       \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters [3; 1 with --pp]")

@@ -244,6 +244,7 @@ static int missing_value(const cli_command *command, cli_option_id id)
 /* `value` NULL: take the next argument. Moves *at past what it used. */
 static int take(cli_args *args, int id, bool off, const char *value, int argc, char **argv, int *at)
 {
+    if (id == OPT_ONE_GPU) id = OPT_GPU; /* the same with another word of help */
     const cli_option *o = &cli_options[id];
     struct cli_given *given = &args->given[args->given_count];
     if (o->kind == CLI_SWITCH) {

@@ -48,11 +48,11 @@ int cli_picture_step(const cli_args *args, const ft_step_view *v)
     return status;
 }
 
-int cli_picture_infer(const cli_args *args, const ft_step_view *title, const ft_infer *r)
+int cli_picture_infer(const cli_args *args, const ft_infer *r)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_infer(&page, title, r);
+    bool made = !html || ft__page_infer(&page, r);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_infer(&picture, &ft__frame_alone, r, true);

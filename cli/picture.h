@@ -7,7 +7,7 @@
 
 /* Each writes what was asked for; 0, or the exit status after complaining. A file is there whole or not at all. */
 int cli_picture_step(const cli_args *args, const ft_step_view *v);
-int cli_picture_infer(const cli_args *args, const ft_step_view *title, const ft_infer *r);
+int cli_picture_infer(const cli_args *args, const ft_infer *r);
 int cli_picture_scale(const cli_args *args, const ft_scale *s);
 int cli_picture_kernel(const cli_args *args, const ft_screen_case *cases, size_t count, double quantile);
 int cli_picture_sweep(const cli_args *args, const ft_page_sweep_case *s);

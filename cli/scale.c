@@ -219,7 +219,7 @@ int cli_scale(const cli_args *args)
     if (!s) return cli_complain(FT_E_MEMORY, "out of memory");
     status = cli_asker_open(&s->ask, args, "train");
     /* Who trains on many GPUs fuses norms and activations; left alone they would be most of a layer cut eight ways. */
-    if (!status && !cli_has(args, OPT_EXECUTION) && !cli_asker_set(&s->ask, "execution", json_string("fused")))
+    if (!status && !cli_has(args, OPT_SCALE_EXECUTION) && !cli_asker_set(&s->ask, "execution", json_string("fused")))
         status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status && s->ask.gpu_count > 1) status = cli_usage(args->command, "\"scale\" looks at one kind of GPU");
     if (!status && s->ask.json && cli_has(args, OPT_SCALE_CSV))

@@ -1,6 +1,7 @@
 /* study.c: the tasks that ask several times, from a request's document to its answer. */
 #include "api/answer.h"
 #include "report/json/catalogue_answer.h"
+#include "report/json/infer_answer.h"
 
 static ft_status answer_gpus(const json_t *document, const json_t *id, ft_text *out, ft_error *err)
 {
@@ -25,13 +26,26 @@ static ft_status answer_models(ft_scratch *scratch, const json_t *document, cons
     return status;
 }
 
+static ft_status answer_infer(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                              ft_text *out, ft_error *err)
+{
+    ft_infer_request r;
+    ft_infer found = {0};
+    ft_status status = ft__infer_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__infer_of(ft, scratch, &r, &found, err);
+    if (status == FT_OK) ft__answer_infer(out, id, &found);
+    ft__infer_free(&found);
+    ft__infer_request_free(&r);
+    return status;
+}
+
 ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask, const json_t *document,
                            const json_t *id, ft_text *out, ft_error *err)
 {
-    (void)ft;
     switch (ask) {
     case FT_ASK_MODELS: return answer_models(scratch, document, id, out, err);
     case FT_ASK_GPUS: return answer_gpus(document, id, out, err);
+    case FT_ASK_INFER: return answer_infer(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }
 }

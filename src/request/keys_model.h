@@ -8,9 +8,10 @@
       "`train`: one step; `forward`: all logits, no cache, no loss; `prefill`: writes the cache, the last token's "    \
       "logits; `decode`: one token for every sequence of the batch; `memory`: the memory of a training step, or of "   \
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
-      "exchange](#a-collective-request)")                                                                              \
+      "exchange](#a-collective-request); `infer`, `models`, `gpus`: "                                                  \
+      "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
-      KERNEL | VALIDATE | STEPS | INFER | LARGEST | TRACE,                                                             \
+      KERNEL | VALIDATE | TRAIN | TRACE,                                                                               \
       "catalogue name or spec file; give it again for several GPUs",                                                   \
       "catalogue name, path of a spec file, or a spec object ([devices](devices.md))")                                 \
     FLAG(QUANTILE, "quantile", REAL, 0.5, 0.99, NO_WORDS, 0.9, "quantile", 'q', "X",                                   \
@@ -53,7 +54,7 @@
       "`flash` (the FlashAttention package; its second generation up to Hopper, what was made for it on data-centre "  \
       "Blackwell), `flash1` (its first, of 2022, or the one in Triton), `flash2` (its second on every GPU), `eager`, " \
       "`sdpa` (as PyTorch picks)")                                                                                     \
-    FLAG(EXECUTION, "execution", WORD, 0, 0, WORDS(execution), 0, "execution", 'x', NULL, STEPS | LARGEST,             \
+    FLAG(EXECUTION, "execution", WORD, 0, 0, WORDS(execution), 0, "execution", 'x', NULL, TRAIN | LARGEST,             \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host",                            \
       "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host)")                                   \
     FLAG(STACK, "stack", ANY, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                            \

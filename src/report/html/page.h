@@ -10,7 +10,7 @@
 #include "report/html/svg_pictures.h"
 
 bool ft__page_step(ft_text *out, const ft_step_view *v);
-bool ft__page_infer(ft_text *out, const ft_step_view *title, const ft_infer *r);
+bool ft__page_infer(ft_text *out, const ft_infer *r);
 bool ft__page_scale(ft_text *out, const ft_scale *s);
 /* One kernel on one GPU or on several. */
 bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, double quantile);

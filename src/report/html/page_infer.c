@@ -120,15 +120,16 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
     ft__text_free(&b);
 }
 
-bool ft__page_infer(ft_text *out, const ft_step_view *v, const ft_infer *r)
+bool ft__page_infer(ft_text *out, const ft_infer *r)
 {
+    const ft_step_view *v = &r->title;
     static const ft_style plain = {.unicode = true, .width = 100000};
     ft_text t = {.cap = 65536}, words = {.cap = 65536};
     bool drawn = true;
     ft__screen_step_title(&t, &plain, v);
     char *end = t.at ? strchr(t.at, '\n') : NULL;
     if (end) *end = '\0';
-    ft__add_infer_words(&words, v, r);
+    ft__add_infer_words(&words, r);
     ft__text_add(&words, r->has_context ? "; over batches and lengths" : "; over batches");
     ft__page_open(out, t.at ? t.at : v->model, words.at ? words.at : "");
     out->failed |= t.failed || words.failed;

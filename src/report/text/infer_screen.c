@@ -6,14 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/json/answer.h"
-#include "report/json/answer_step.h"
 #include "report/text/advice_screen.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
 #include "report/text/step_screen.h"
-
-/* -- text -------------------------------------------------------------------------------------- */
 
 static void heading(ft_text *out, const ft_style *style, const char *text, const char *remark)
 {
@@ -24,18 +20,37 @@ static void heading(ft_text *out, const ft_style *style, const char *text, const
     ft__text_addf(out, "  %s\n", remark);
 }
 
-/* Rows are lengths, columns batches; `-` where it does not fit. `holds`: one more column, what the cache holds. */
+/* How far the truth may lie from a row's figures, by the widest of its intervals: "-12 +20 %". */
+static void add_interval(ft_text *out, const ft_infer *r, const ft_infer_cell *cells)
+{
+    double below = 0, above = 0;
+    for (size_t b = 0; b < r->batch_count; b++) {
+        if (!cells[b].fits) continue;
+        below = fmax(below, 1 - cells[b].low_ms / cells[b].ms);
+        above = fmax(above, cells[b].high_ms / cells[b].ms - 1);
+    }
+    if (above > 0 || below > 0)
+        ft__text_addf(out, "-%.0f +%.0f %%", 100 * below, 100 * above);
+    else
+        ft__text_add(out, "-");
+}
+
+/* Rows are lengths, columns batches; `-` where it does not fit. Times have an interval. `holds`: one more column, what
+ * the cache holds. */
 static bool grid(ft_text *out, const ft_style *style, const ft_infer *r,
                  const ft_infer_cell cells[FT_INFER_SIDE][FT_INFER_SIDE], bool rates, bool holds)
 {
     char align[FT_MOST_COLUMNS + 1] = "r";
-    size_t columns = 1 + r->batch_count + (holds ? 1 : 0);
+    size_t columns = 1 + r->batch_count + (rates ? 0 : 1) + (holds ? 1 : 0);
     for (size_t i = 1; i < columns; i++) align[i] = 'r';
     align[columns] = '\0';
     ft_columns c;
+    const char interval[] = {(char)('b' + r->batch_count), '\0'};
     ft__columns_init(&c, align);
+    if (!rates) c.drop = interval; /* where the terminal is narrow */
     ft__cell_add(&c, r->has_context ? "context" : "");
     for (size_t b = 0; b < r->batch_count; b++) ft__cell_addf(&c, "batch %" PRId64, r->batches[b]);
+    if (!rates) ft__cell_add(&c, "interval");
     if (holds) ft__cell_add(&c, "cache holds");
     for (size_t s = 0; s < r->seq_count; s++) {
         if (r->has_context)
@@ -49,6 +64,7 @@ static bool grid(ft_text *out, const ft_style *style, const ft_infer *r,
             else
                 ft__cell_add(&c, "-");
         }
+        if (!rates) add_interval(ft__cell(&c), r, cells[s]);
         if (holds) ft__cell_addf(&c, "%" PRId64 " sequence%s", r->sequences[s], r->sequences[s] == 1 ? "" : "s");
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
@@ -67,7 +83,10 @@ static void offline_lines(ft_text *out, const ft_style *style, const ft_infer *r
         ft__add_figure(&a, o->tokens_per_s, 4);
         ft__text_add(&a, " tokens/s");
         ft__ink_end(&a, style);
-        ft__text_addf(&b, "batch %" PRId64 ", prompts of %" PRId64 ", answers of %" PRId64, o->batch, o->isl, o->osl);
+        ft__add_figure(&b, o->low_tokens_per_s, 3);
+        ft__text_addf(&b, " %s ", ft__dash(style));
+        ft__add_figure(&b, o->high_tokens_per_s, 3);
+        ft__text_addf(&b, "; batch %" PRId64 ", prompts of %" PRId64 ", answers of %" PRId64, o->batch, o->isl, o->osl);
         ft__line(out, style, "offline", &a, b.at);
         ft__text_clear(&a);
         ft__text_clear(&b);
@@ -114,8 +133,9 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_free(&b);
 }
 
-void ft__add_infer_words(ft_text *out, const ft_step_view *v, const ft_infer *r)
+void ft__add_infer_words(ft_text *out, const ft_infer *r)
 {
+    const ft_step_view *v = &r->title;
     double parameters, active;
     if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
     ft__add_parameters(out, parameters);
@@ -126,8 +146,9 @@ void ft__add_infer_words(ft_text *out, const ft_step_view *v, const ft_infer *r)
     if (r->generates) ft__text_addf(out, ", %s cache", ft__cache_words[v->work->cache]);
 }
 
-bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
+bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_infer *r)
 {
+    const ft_step_view *v = &r->title;
     ft__ink(out, style, FT_INK_BOLD);
     ft__add_model_name(out, v->model);
     ft__ink_end(out, style);
@@ -136,7 +157,7 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_step_view *v
     ft__text_add_plain(out, v->device->title[0] ? v->device->title : v->device->name);
     ft__text_add(out, "\n");
     ft__ink(out, style, FT_INK_DIM);
-    ft__add_infer_words(out, v, r);
+    ft__add_infer_words(out, r);
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
     if (v->ranked) ft__screen_layout(out, style, v);
@@ -185,79 +206,4 @@ bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_vi
     if (how && !strcmp(how, "all")) return ft__screen_advice_all(out, style, v);
     if (v->advised && v->advised->count == 0) ft__text_add(out, "  Nothing that was tried is faster.\n");
     return ft__screen_advice(out, style, v, SHOWN_ADVICE);
-}
-
-/* -- JSON -------------------------------------------------------------------------------------- */
-
-static void add_cells(ft_text *out, const char *key, const char *time, const ft_infer *r,
-                      const ft_infer_cell cells[FT_INFER_SIDE][FT_INFER_SIDE], bool samples)
-{
-    bool first = true;
-    ft__answer_key(out, key);
-    ft__text_add(out, "[");
-    for (size_t s = 0; s < r->seq_count; s++)
-        for (size_t b = 0; b < r->batch_count; b++) {
-            const ft_infer_cell *c = &cells[s][b];
-            ft__text_addf(out, "%s{\"batch\":%" PRId64, first ? "" : ",", r->batches[b]);
-            if (r->has_context) ft__text_addf(out, ",\"seq\":%" PRId64, r->seqs[s]);
-            first = false;
-            ft__answer_figure(out, time, c->ms);
-            ft__answer_figure(out, "low_ms", c->low_ms);
-            ft__answer_figure(out, "high_ms", c->high_ms);
-            ft__answer_figure(out, samples ? "samples_per_s_per_gpu" : "tokens_per_s_per_gpu",
-                              c->tokens_per_s / (double)r->gpus);
-            ft__text_addf(out, ",\"fits\":%s}", c->fits ? "true" : "false");
-        }
-    ft__text_add(out, "]");
-}
-
-void ft__answer_infer(ft_text *out, const ft_step_view *v, const ft_infer *r, const ft_text *steps)
-{
-    ft__text_add(out, "{\"ok\":true");
-    ft__answer_word(out, "model", v->model);
-    ft__answer_word(out, "gpu", v->device->name);
-    double parameters, active;
-    if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
-    ft__answer_figure(out, "parameters", parameters);
-    if (v->ranked) ft__answer_ranks(out, v);
-    if (r->generates) {
-        add_cells(out, "prefill", "ttft_ms", r, r->prefill, false);
-        add_cells(out, "decode", "tpot_ms", r, r->decode, false);
-    } else {
-        add_cells(out, "forward", "step_ms", r, r->prefill, !r->has_context);
-    }
-    ft__answer_key(out, "capacity");
-    ft__text_add(out, "{\"weights_bytes\":");
-    ft__text_add_number(out, r->weights_bytes, 15);
-    if (r->kv_bytes_per_token > 0) {
-        ft__answer_figure(out, "kv_bytes_per_token", r->kv_bytes_per_token);
-        ft__answer_figure(out, "tokens", r->cache_tokens);
-        ft__answer_key(out, "sequences");
-        for (size_t s = 0; s < r->seq_count; s++)
-            ft__text_addf(out, "%s{\"seq\":%" PRId64 ",\"sequences\":%" PRId64 "}", s ? "," : "[", r->seqs[s],
-                          r->sequences[s]);
-        ft__text_add(out, "]");
-    }
-    ft__text_add(out, "}");
-    const ft_offline *o = &r->offline;
-    if (o->isl > 0) {
-        ft__answer_key(out, "offline");
-        ft__text_addf(out, "{\"isl\":%" PRId64 ",\"osl\":%" PRId64 ",\"batch\":%" PRId64, o->isl, o->osl, o->batch);
-        if (o->batch > 0) {
-            ft__answer_figure(out, "tokens_per_s_per_gpu", o->tokens_per_s / (double)r->gpus);
-            ft__answer_figure(out, "total_tokens_per_s_per_gpu", o->total_tokens_per_s / (double)r->gpus);
-            ft__answer_figure(out, "requests_per_s", o->requests_per_s);
-            ft__answer_figure(out, "prefill_ms", o->prefill_ms);
-            ft__answer_figure(out, "tpot_ms", o->tpot_ms);
-        }
-        ft__text_add(out, "}");
-    }
-    if (steps && steps->length) {
-        ft__answer_key(out, "steps");
-        ft__text_add(out, "[");
-        ft__text_add_n(out, steps->at, steps->length);
-        ft__text_add(out, "]");
-    }
-    ft__answer_lines(out, "warnings", v->warnings);
-    ft__text_add(out, "}");
 }

@@ -1,0 +1,31 @@
+/* ask.c: asking one request again with other figures. */
+#include "study/ask.h"
+
+#include <string.h>
+
+ft_status ft__ask_set(ft_asker *a, const char *key, json_t *value, ft_error *err)
+{
+    return json_object_set_new(a->object, key, value) == 0 ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+ft_status ft__ask_task(ft_asker *a, const char *task, ft_error *err)
+{
+    return ft__ask_set(a, "task", json_string(task), err);
+}
+
+ft_status ft__ask_step(ft_asker *a, ft_step_view *out, ft_error *err)
+{
+    ft_model_request request;
+    FT_TRY(ft__model_request_of(a->ft, a->scratch, a->object, &request, err));
+    return ft__step_of(a->ft, a->scratch, &request, out, err);
+}
+
+ft_status ft__ask_keep(ft_asker *a, ft_step_view *v, ft_arena **out, ft_error *err)
+{
+    const char *warnings = ft__arena_copy(a->scratch->arena, v->warnings, strlen(v->warnings));
+    if (!warnings) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    v->warnings = warnings;
+    *out = a->scratch->arena;
+    a->scratch->arena = NULL;
+    return FT_OK;
+}

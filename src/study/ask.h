@@ -1,0 +1,19 @@
+/* One request for a whole model that is asked again with other figures: what studies are made of. */
+#ifndef FT_STUDY_ASK_H
+#define FT_STUDY_ASK_H
+#include "study/context.h"
+
+typedef struct ft_asker {
+    const ft_context *ft;
+    ft_scratch *scratch;
+    json_t *object; /* the request as it is asked next; borrowed */
+} ft_asker;
+
+/* Takes the value; FT_E_MEMORY where it is NULL. */
+ft_status ft__ask_set(ft_asker *a, const char *key, json_t *value, ft_error *err);
+ft_status ft__ask_task(ft_asker *a, const char *task, ft_error *err);
+/* What a view points to lives until the next step with the same scratch. */
+ft_status ft__ask_step(ft_asker *a, ft_step_view *out, ft_error *err);
+/* Lets the last step stay when others follow: the scratch's arena becomes the caller's to free. */
+ft_status ft__ask_keep(ft_asker *a, ft_step_view *v, ft_arena **out, ft_error *err);
+#endif
