@@ -237,8 +237,7 @@ const cli_command cli_commands[] = {
      infer_examples, cli_infer},
     {CLI_LARGEST, "largest", "", 0, 0, "the largest model of a family that trains or serves there",
      "Grows a model along a family of shapes until it no longer fits, and says how long the largest one trains. Over "
-     "several GPUs weights, gradients and optimizer states are taken as sharded evenly, as ZeRO-3 does, and "
-     "communication as hidden: an upper bound.",
+     "several GPUs it trains as FSDP does, parameters and states sharded over all of them, and serves cut by tensor.",
      largest_examples, cli_largest},
     {CLI_SCALE, "scale", "MODEL", 1, 1, "scaling rooflines: critical batch, TP, EP and PP limits, scaling curves",
      "Prints where arithmetic and exchanges take equally long, in closed form with the numbers put in: tokens per GPU "

@@ -123,11 +123,11 @@ int cli_picture_compared(const cli_args *args, const ft_compared *c, size_t coun
     return write_text(html, &page, made);
 }
 
-int cli_picture_largest(const cli_args *args, const ft_device *device, const ft_step_view *v, const ft_largest *r)
+int cli_picture_largest(const cli_args *args, const ft_largest *r)
 {
     const char *html = cli_value(args, OPT_HTML);
     ft_text page = {0};
     if (!html) return 0;
-    bool made = ft__page_largest(&page, device, v, r);
+    bool made = ft__page_largest(&page, r);
     return write_text(html, &page, made);
 }

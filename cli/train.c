@@ -15,7 +15,6 @@
 #include "report/text/advice_screen.h"
 #include "report/text/step_screen.h"
 #include "terminal.h"
-#include "train_scale.h"
 
 typedef struct trainer {
     cli_asker ask;
@@ -77,7 +76,8 @@ static ft_status fill_up(trainer *t, ft_error *err)
         char text[64] = "";
         if (below > 0) snprintf(text, sizeof text, "%" PRId64 " and ", below);
         return ft__fail_at(err, FT_E_RANGE, flag, 0, 0,
-                           "%" PRId64 " GPUs are not a multiple of tp x cp x pp = %" PRId64 "; the nearest %s %s%" PRId64,
+                           "%" PRId64 " GPUs are not a multiple of tp x cp x pp = %" PRId64
+                           "; the nearest %s %s%" PRId64,
                            all, others, below > 0 ? "are" : "is", text, below + others);
     }
     json_t *parallel = json_object_get(a->object, "parallel");
@@ -162,7 +162,7 @@ static int write_pictures(const trainer *t, ft_step_view *v, ft_error *err)
     ft_scale *scale = wanted ? malloc(sizeof *scale) : NULL; /* some KiB */
     int status = 0;
     if (wanted && !scale) return cli_complain(FT_E_MEMORY, "out of memory");
-    if (wanted && cli_train_scale(&t->ask, v, scale, err) != FT_OK) status = cli_fail(err);
+    if (wanted && ft__scale_of_step(t->ask.ft, t->ask.object, v, scale, err) != FT_OK) status = cli_fail(err);
     v->scale = scale;
     if (!status) status = cli_picture_step(args, v);
     v->scale = NULL;

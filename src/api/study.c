@@ -1,7 +1,11 @@
 /* study.c: the tasks that ask several times, from a request's document to its answer. */
+#include <stdlib.h>
+
 #include "api/answer.h"
 #include "report/json/catalogue_answer.h"
 #include "report/json/infer_answer.h"
+#include "report/json/largest_answer.h"
+#include "report/text/scale_screen.h"
 
 static ft_status answer_gpus(const json_t *document, const json_t *id, ft_text *out, ft_error *err)
 {
@@ -39,6 +43,33 @@ static ft_status answer_infer(const ft_context *ft, ft_scratch *scratch, const j
     return status;
 }
 
+static ft_status answer_largest(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                                ft_text *out, ft_error *err)
+{
+    ft_largest_request r;
+    ft_largest found;
+    ft_status status = ft__largest_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__largest_of(ft, scratch, &r, &found, err);
+    if (status == FT_OK) ft__answer_largest(out, id, &found);
+    ft__largest_request_free(&r);
+    return status;
+}
+
+static ft_status answer_scale(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                              ft_text *out, ft_error *err)
+{
+    ft_scale_request r;
+    ft_scale *found = calloc(1, sizeof *found); /* some KiB: curves and a cluster */
+    if (!found) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__scale_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__scale_of(ft, scratch, &r, found, err);
+    if (status == FT_OK) ft__answer_scale(out, id, found);
+    ft__scale_free(found);
+    free(found);
+    ft__scale_request_free(&r);
+    return status;
+}
+
 ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask, const json_t *document,
                            const json_t *id, ft_text *out, ft_error *err)
 {
@@ -46,6 +77,8 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     case FT_ASK_MODELS: return answer_models(scratch, document, id, out, err);
     case FT_ASK_GPUS: return answer_gpus(document, id, out, err);
     case FT_ASK_INFER: return answer_infer(ft, scratch, document, id, out, err);
+    case FT_ASK_LARGEST: return answer_largest(ft, scratch, document, id, out, err);
+    case FT_ASK_SCALE: return answer_scale(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }
 }

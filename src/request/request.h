@@ -59,6 +59,8 @@ typedef enum ft_ask {
     FT_ASK_MODELS, /* those from here on are answered by study rooms of their own */
     FT_ASK_GPUS,
     FT_ASK_INFER,
+    FT_ASK_LARGEST,
+    FT_ASK_SCALE,
     FT_ASK_COUNT
 } ft_ask;
 /* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */

@@ -26,7 +26,7 @@ typedef struct ft_step_view {
     const ft_change *asked; /* the request as advice changes it; NULL where nothing was to be explained */
     const ft_advised *advised;
     ft_loading loading;     /* how its samples arrive */
-    const struct ft_scale *scale; /* the same step on more GPUs (scale_screen.h); NULL: not asked */
+    const struct ft_scale *scale; /* the same step on more GPUs (study/scale.h); NULL: not asked */
     ft_arena *arena;        /* for what a report has to add up */
 } ft_step_view;
 

@@ -21,5 +21,5 @@ bool ft__svg_compared_kernels(const ft_compared_page *p, const ft_frame *f);
 bool ft__svg_compared_memory(const ft_compared_page *p, const ft_frame *f);
 
 /* `v`: its step on one GPU; NULL where nothing fits. */
-bool ft__page_largest(ft_text *out, const ft_device *device, const ft_step_view *v, const ft_largest *r);
+bool ft__page_largest(ft_text *out, const ft_largest *r);
 #endif

@@ -11,18 +11,17 @@
 static const double gib = 1073741824.0;
 
 /* This one, and the same with one layer more, against what a GPU has. */
-static bool memory_picture(ft_text *out, const ft_frame *f, const ft_step_view *v, const ft_largest *r)
+static bool memory_picture(ft_text *out, const ft_frame *f, const ft_largest *r)
 {
     static const ft_key keys[3] = {{"m0", "weights, gradients, optimizer"}, {"m3", "the rest"}, {"b2", "too much"}};
     static const ft_key serving[3] = {{"m0", "weights"}, {"m3", "cache and the rest"}, {"b2", "too much"}};
     char remarks[2][64];
-    double capacity = v->step->memory.capacity_bytes, rest = r->need_bytes - r->shard_bytes;
-    double more = fmax(r->next_parameters / v->graph->parameters, 1) * r->shard_bytes,
-           next = capacity + r->next_short_bytes;
+    double capacity = r->view.step->memory.capacity_bytes, rest = r->need_bytes - r->state_bytes;
+    double more = fmax(r->next_parameters / r->parameters, 1) * r->state_bytes, next = capacity + r->next_short_bytes;
     snprintf(remarks[0], sizeof remarks[0], "%.4g of %.4g GiB", r->need_bytes / gib, capacity / gib);
     snprintf(remarks[1], sizeof remarks[1], "%.4g GiB, %.3g short", next / gib, r->next_short_bytes / gib);
     const ft_bar_row rows[2] = {
-        {.label = "this model", .remark = remarks[0], .part = {r->shard_bytes / gib, rest / gib, 0}},
+        {.label = "this model", .remark = remarks[0], .part = {r->state_bytes / gib, rest / gib, 0}},
         {.label = "one layer more",
          .remark = remarks[1],
          .part = {fmin(more, capacity) / gib, fmax(capacity - more, 0) / gib, r->next_short_bytes / gib}},
@@ -31,7 +30,7 @@ static bool memory_picture(ft_text *out, const ft_frame *f, const ft_step_view *
                         fmax(next, capacity) / gib);
 }
 
-static void shape_table(ft_text *out, const ft_step_view *v, const ft_largest *r)
+static void shape_table(ft_text *out, const ft_largest *r)
 {
     static const char *const head[] = {"layers", "hidden", "heads", "ffn", "vocabulary", "parameters"};
     const int64_t whole[] = {r->layers, r->hidden, r->heads, r->ffn, r->vocab};
@@ -43,7 +42,7 @@ static void shape_table(ft_text *out, const ft_step_view *v, const ft_largest *r
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
     }
     ft__text_clear(&t.cell);
-    ft__add_parameters(&t.cell, v->graph->parameters);
+    ft__add_parameters(&t.cell, r->parameters);
     ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
     ft__page_table_close(&t);
 }
@@ -61,7 +60,7 @@ static void top_figures(ft_text *out, const ft_step_view *v, const ft_largest *r
 {
     ft_text a = {.cap = 512}, b = {.cap = 512};
     ft__page_figures(out);
-    ft__add_parameters(&a, v->graph->parameters);
+    ft__add_parameters(&a, r->parameters);
     ft__text_addf(&b, "%" PRId64 " layers of %" PRId64, r->layers, r->hidden);
     figure(out, "parameters", &a, &b);
     ft__add_gib(&a, r->need_bytes);
@@ -77,7 +76,7 @@ static void top_figures(ft_text *out, const ft_step_view *v, const ft_largest *r
     ft__add_figure(&b, v->step->high_ms, 4);
     ft__text_add(&b, " ms");
     figure(out, r->training ? "step" : "time per output token", &a, &b);
-    ft__add_figure(&a, v->step->tokens_per_s, 4);
+    ft__add_figure(&a, ft__view_tokens_per_s(v) / (double)ft__view_gpus(v), 4);
     ft__text_add(&b, "MFU ");
     ft__add_percent(&b, v->step->mfu);
     figure(out, "tokens/s per GPU", &a, &b);
@@ -94,26 +93,27 @@ static void top_figures(ft_text *out, const ft_step_view *v, const ft_largest *r
     ft__text_free(&b);
 }
 
-bool ft__page_largest(ft_text *out, const ft_device *device, const ft_step_view *v, const ft_largest *r)
+bool ft__page_largest(ft_text *out, const ft_largest *r)
 {
+    const ft_step_view *v = &r->view;
     static const ft_style plain = {.unicode = true, .width = 100000};
     ft_text title = {0};
-    ft__largest_title(&title, &plain, device, v, r);
+    ft__largest_title(&title, &plain, r);
     bool drawn = title.at != NULL;
     ft__page_open_as(out, title.at ? title.at : "");
-    if (!v) {
+    if (!r->layers) {
         ft__page_section(out, "none", "None", "Not even the smallest of the family fits.");
         ft__page_section_end(out);
     } else {
         top_figures(out, v, r);
         ft__page_section(out, "shape", "Shape", "Between published models of the family layers follow the width.");
-        shape_table(out, v, r);
+        shape_table(out, r);
         ft__page_section_end(out);
         ft__page_section(out, "memory", "What fills the memory",
-                         r->gpus > 1 ? "On each GPU, states sharded over all of them (ZeRO-3) and two layers whole. "
-                                       "An upper bound: as if all communication were hidden."
-                                     : "");
-        drawn = drawn && memory_picture(out, &ft__frame_wide, v, r) && memory_picture(out, &ft__frame_narrow, v, r);
+                         r->gpus == 1  ? ""
+                         : r->training ? "On each GPU, states and parameters sharded over all of them (ZeRO-3)."
+                                       : "On each GPU, layers cut by tensor over all of them.");
+        drawn = drawn && memory_picture(out, &ft__frame_wide, r) && memory_picture(out, &ft__frame_narrow, r);
         ft__page_section_end(out);
         ft__page_section(out, "time", "Where the time goes", "");
         drawn = drawn && ft__svg_phases(out, &ft__frame_wide, v) && ft__svg_phases(out, &ft__frame_narrow, v);

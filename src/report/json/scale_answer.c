@@ -85,10 +85,11 @@ static void add_curve(ft_text *out, const char *key, const ft_scale_point *p, si
     ft__text_add(out, "]");
 }
 
-void ft__answer_scale(ft_text *out, const ft_scale *s)
+void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
 {
     const ft_scaling *c = &s->closed;
-    ft__text_add(out, "{\"ok\":true");
+    ft__answer_begin(out, id, false);
+    ft__text_add(out, "true");
     ft__answer_word(out, "model", s->model);
     ft__answer_word(out, "gpu", s->device.name);
     ft__answer_word(out, "dtype", s->dtype_name);
@@ -156,7 +157,8 @@ void ft__answer_scale(ft_text *out, const ft_scale *s)
     }
     add_curve(out, "strong", s->strong, s->strong_count);
     add_curve(out, "weak", s->weak, s->weak_count);
-    ft__text_add(out, "}\n");
+    if (s->warnings.length) ft__answer_lines(out, "warnings", s->warnings.at);
+    ft__text_add(out, "}");
 }
 
 static void csv_curve(ft_text *out, const char *curve, const ft_scale_point *p, size_t count)

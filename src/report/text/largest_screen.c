@@ -3,14 +3,14 @@
 
 #include <inttypes.h>
 
-#include "report/json/answer.h"
 #include "report/text/lines.h"
+#include "report/text/step_screen.h"
 
 static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_largest *r)
 {
     ft_text a = {0}, b = {0};
     ft__ink(&a, style, FT_INK_BOLD);
-    ft__add_parameters(&a, v->graph->parameters);
+    ft__add_parameters(&a, r->parameters);
     ft__ink_end(&a, style);
     ft__text_addf(&b, "%" PRId64 " layers of %" PRId64 ", %" PRId64 " heads, ffn %" PRId64 ", vocabulary %" PRId64,
                   r->layers, r->hidden, r->heads, r->ffn, r->vocab);
@@ -27,14 +27,16 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__line(out, style, "memory", &a, b.at);
     ft__text_clear(&a);
     ft__text_clear(&b);
-    ft__add_gib(&a, r->shard_bytes);
+    ft__add_gib(&a, r->state_bytes);
     ft__text_add(&a, " GiB");
-    ft__add_figure(&b, r->shard_bytes * (double)r->gpus / v->graph->parameters, 3);
+    ft__add_figure(&b, r->state_bytes * (double)r->gpus / r->parameters, 3);
     ft__text_addf(&b, " bytes per parameter%s%s", r->training ? " with gradients and optimizer" : "",
-                  r->gpus > 1 ? ", sharded (ZeRO-3)" : "");
+                  r->gpus == 1  ? ""
+                  : r->training ? ", sharded (ZeRO-3)"
+                                : ", cut by tensor");
     ft__line(out, style, "states", &a, b.at);
     ft__text_clear(&a);
-    ft__add_gib(&a, r->need_bytes - r->shard_bytes);
+    ft__add_gib(&a, r->need_bytes - r->state_bytes);
     ft__text_add(&a, " GiB");
     ft__line(out, style, "the rest", &a,
              r->training ? "activations, temporaries, reserve, context" : "cache, activations, reserve, context");
@@ -42,9 +44,9 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_free(&b);
 }
 
-void ft__largest_title(ft_text *out, const ft_style *style, const ft_device *device, const ft_step_view *v,
-                       const ft_largest *r)
+void ft__largest_title(ft_text *out, const ft_style *style, const ft_largest *r)
 {
+    const ft_device *device = &r->device;
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_addf(out, "largest %s", r->family);
     ft__ink_end(out, style);
@@ -52,7 +54,8 @@ void ft__largest_title(ft_text *out, const ft_style *style, const ft_device *dev
     if (r->gpus > 1) ft__text_addf(out, "%" PRId64 " %s ", r->gpus, ft__times(style));
     ft__text_add_plain(out, device->title[0] ? device->title : device->name);
     ft__text_add(out, "\n");
-    if (!v) return;
+    if (!r->layers) return;
+    const ft_step_view *v = &r->view;
     const ft_workload *w = v->work;
     ft_text t = {0};
     ft__text_addf(&t, "%s, batch %" PRId64 " %s %" PRId64 " tokens", v->dtype_name, w->batch, ft__times(style), w->seq);
@@ -67,13 +70,14 @@ void ft__largest_title(ft_text *out, const ft_style *style, const ft_device *dev
     ft__ink_end(out, style);
     out->failed |= t.failed;
     ft__text_free(&t);
+    if (v->ranked) ft__screen_layout(out, style, v);
 }
 
-bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *device, const ft_step_view *v,
-                        const ft_largest *r)
+bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_largest *r)
 {
-    ft__largest_title(out, style, device, v, r);
-    if (!v) {
+    const ft_step_view *v = &r->view;
+    ft__largest_title(out, style, r);
+    if (!r->layers) {
         ft__text_add(out, "\n  None: not even the smallest of the family fits.\n");
         return !out->failed;
     }
@@ -83,42 +87,12 @@ bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_device *de
     ft__text_add(out, "\n");
     ft__add_figure(&a, v->step->step_ms, 4);
     ft__text_add(&a, " ms");
-    ft__add_figure(&b, v->step->tokens_per_s, 4);
+    ft__add_figure(&b, ft__view_tokens_per_s(v) / (double)ft__view_gpus(v), 4);
     ft__text_add(&b, " tokens/s per GPU, MFU ");
     ft__add_percent(&b, v->step->mfu);
     ft__line(out, style, r->training ? "step" : "TPOT", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
     if (r->training) ft__screen_days(out, style, &r->days);
-    if (r->gpus > 1) ft__text_add(out, "\n  An upper bound: as if all communication were hidden.\n");
     return !out->failed;
-}
-
-void ft__answer_largest(ft_text *out, const ft_device *device, const ft_step_view *v, const ft_largest *r)
-{
-    ft__text_add(out, "{\"ok\":true,\"family\":");
-    ft__text_add_json(out, r->family);
-    ft__answer_word(out, "gpu", device->name);
-    ft__answer_figure(out, "gpus", (double)r->gpus);
-    ft__answer_word(out, "task", r->training ? "train" : "infer");
-    ft__text_addf(out, ",\"fits\":%s", v ? "true" : "false");
-    if (v) {
-        ft__answer_key(out, "parameters");
-        ft__text_add_number(out, v->graph->parameters, 15);
-        ft__text_addf(out,
-                      ",\"layers\":%" PRId64 ",\"hidden\":%" PRId64 ",\"heads\":%" PRId64 ",\"ffn\":%" PRId64
-                      ",\"vocab\":%" PRId64,
-                      r->layers, r->hidden, r->heads, r->ffn, r->vocab);
-        ft__answer_figure(out, "need_bytes", r->need_bytes);
-        ft__answer_figure(out, "states_bytes", r->shard_bytes);
-        ft__answer_figure(out, "capacity_bytes", v->step->memory.capacity_bytes);
-        ft__answer_figure(out, "next_parameters", r->next_parameters);
-        ft__answer_figure(out, "step_ms", v->step->step_ms);
-        ft__answer_figure(out, "low_ms", v->step->low_ms);
-        ft__answer_figure(out, "high_ms", v->step->high_ms);
-        ft__answer_figure(out, "tokens_per_s_per_gpu", v->step->tokens_per_s);
-        ft__answer_figure(out, "mfu", v->step->mfu);
-        if (r->training) ft__answer_days(out, &r->days);
-    }
-    ft__text_add(out, "}\n");
 }

@@ -11,38 +11,6 @@
 
 enum { MOST_PLOT_WIDTH = 64, PLOT_HEIGHT = 7, BAR = 8 };
 
-double ft__scale_crossing(const ft_scale_degree *d, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        if (d[i - 1].timeline < 1 && d[i].timeline >= 1) {
-            double along = (1 - d[i - 1].timeline) / (d[i].timeline - d[i - 1].timeline);
-            return (double)d[i - 1].degree + along * (double)(d[i].degree - d[i - 1].degree);
-        }
-    return 0;
-}
-
-void ft__scale_add(ft_scale_point *curve, size_t *count, int64_t gpus, int64_t dp, int64_t batch, int64_t global,
-                   const ft_step *step)
-{
-    ft_scale_point *point = &curve[*count];
-    *point = (ft_scale_point){.gpus = gpus,
-                              .dp = dp,
-                              .micros = global / (batch * dp),
-                              .global_batch = global,
-                              .step_ms = step->step_ms,
-                              .low_ms = step->low_ms,
-                              .high_ms = step->high_ms,
-                              .tokens_per_s = step->tokens_per_s,
-                              .mfu = step->mfu,
-                              .comm_ms = step->comm_ms,
-                              .exposed_ms = step->comm_exposed_ms,
-                              .bubble_ms = step->bubble_ms,
-                              .peak_bytes = step->memory.peak_bytes,
-                              .fits = step->memory.fits};
-    point->efficiency = point->tokens_per_s / curve[0].tokens_per_s;
-    ++*count;
-}
-
 static void heading(ft_text *out, const ft_style *style, const char *text)
 {
     ft__text_add(out, "\n");

@@ -1,6 +1,7 @@
 /* Whole models as text for people. Every function appends to `out`; nothing is printed here. */
 #ifndef FT_REPORT_TEXT_STEP_SCREEN_H
 #define FT_REPORT_TEXT_STEP_SCREEN_H
+#include "study/days.h"
 #include "study/step_view.h"
 #include "report/text/style.h"
 
@@ -31,16 +32,7 @@ typedef struct ft_step_case {
 } ft_step_case;
 bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *cases, size_t count, double quantile);
 
-/* Days to train on `tokens` with `gpus` of them: the forecast, and the closed formula beside it. */
-typedef struct ft_days {
-    double tokens, gpus;
-    bool laid_out;             /* the step is that of all GPUs */
-    bool fits;                 /* in their memory; else the days are those of GPUs that had more */
-    double steps, days;        /* tokens over the forecast rate of all GPUs */
-    double achieved_tflops;    /* what ran, recomputation counted, per GPU */
-    double closed_8, closed_6; /* 8TP/(nX): forward, recomputation, backward; 6TP/(nX): without recomputation */
-} ft_days;
-ft_days ft__days_of(const ft_step_view *v, double tokens, double gpus);
+/* Days to train, as lines of a screen and as a key of an answer. */
 void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d);
 void ft__answer_days(ft_text *out, const ft_days *d); /* ,"days":{...} */
 #endif

@@ -1,9 +1,7 @@
-/* train_scale.c: a step on ever more GPUs. Every point is the request itself with another data-parallel degree. */
-#include "train_scale.h"
-
-#include <stdio.h>
-#include <stdlib.h>
+/* scale_step.c: a step on ever more GPUs. Every point is the request itself with another data-parallel degree. */
 #include <string.h>
+
+#include "study/scale_probe.h"
 
 enum { USUAL_GPUS = 256, MOST_GPUS = 1 << 20 };
 
@@ -62,12 +60,13 @@ static ft_status draw(curves *c, int64_t asked, int64_t global, ft_scale *out, f
     return FT_OK;
 }
 
-ft_status cli_train_scale(const cli_asker *a, const ft_step_view *v, ft_scale *out, ft_error *err)
+ft_status ft__scale_of_step(const ft_context *ft, const json_t *request, const ft_step_view *v, ft_scale *out,
+                            ft_error *err)
 {
     static const char *const dropped[] = {"advice", "techniques", "detail"};
     static const ft_parallel alone = {.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1};
     const ft_parallel *p = v->parallel ? v->parallel : &alone;
-    curves c = {.ft = a->ft, .request = json_deep_copy(a->object), .replica = p->tp * p->pp * p->cp};
+    curves c = {.ft = ft, .request = json_deep_copy(request), .replica = p->tp * p->pp * p->cp};
     memset(out, 0, sizeof *out);
     if (!c.request) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) json_object_del(c.request, dropped[i]);

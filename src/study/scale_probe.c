@@ -1,4 +1,4 @@
-/* scale_probe.c: what `foretell scale` asks of the timeline.
+/* scale_probe.c: what scaling asks of the timeline.
  *
  * Every figure is a request for a training step like any other, asked with other degrees and sizes:
  *   data     tokens per GPU at which exchanging takes as long as the kernels beside it, by repeated proportion: what is
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scale.h"
+#include "study/scale_probe.h"
 
 enum {
     FEWEST_TOKENS = 64, /* of a sequence in the search for a knee; sequences are multiples of it */
@@ -19,9 +19,9 @@ enum {
 
 /* -- asking ------------------------------------------------------------------------------------ */
 
-ft_status cli_scale_ask(scaler *s, const ft_parallel *p, int64_t batch, int64_t seq, int64_t global, ft_step_view *v)
+ft_status ft__scale_ask(ft_scaler *s, const ft_parallel *p, int64_t batch, int64_t seq, int64_t global, ft_step_view *v)
 {
-    json_t *parallel = s->asked ? json_deep_copy(s->asked) : json_object();
+    json_t *parallel = s->asked->parallel ? json_deep_copy(s->asked->parallel) : json_object();
     const struct {
         const char *key;
         int64_t value;
@@ -40,12 +40,13 @@ ft_status cli_scale_ask(scaler *s, const ft_parallel *p, int64_t batch, int64_t 
         json_object_del(parallel, "expert_overlap");
     int64_t shard = json_integer_value(json_object_get(parallel, "shard"));
     if (shard > 0 && p->dp * p->cp % shard) json_object_del(parallel, "shard"); /* more than these ranks are */
-    fine = cli_asker_set(&s->ask, "parallel", parallel) && fine;                /* takes it, fine or not */
-    fine = fine && cli_asker_set(&s->ask, "batch", json_integer(batch));
-    fine = fine && cli_asker_set(&s->ask, "global_batch", json_integer(global));
-    if (seq > 0) fine = fine && cli_asker_set(&s->ask, "seq", json_integer(seq));
-    if (!fine) return ft__fail(&s->err, FT_E_MEMORY, "out of memory");
-    return cli_asker_forecast(&s->ask, v, &s->err);
+    FT_TRY(ft__ask_set(&s->ask, "parallel", parallel, s->err));                 /* takes it, fine or not */
+    if (!fine) return ft__fail(s->err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__ask_task(&s->ask, "train", s->err));
+    FT_TRY(ft__ask_set(&s->ask, "batch", json_integer(batch), s->err));
+    FT_TRY(ft__ask_set(&s->ask, "global_batch", json_integer(global), s->err));
+    if (seq > 0) FT_TRY(ft__ask_set(&s->ask, "seq", json_integer(seq), s->err));
+    return ft__scale_request_explain(ft__ask_step(&s->ask, v, s->err), s->err);
 }
 
 static double kernels_ms(const ft_step *t)
@@ -53,35 +54,35 @@ static double kernels_ms(const ft_step *t)
     return t->phase_ms[FT_FORWARD] + t->phase_ms[FT_BACKWARD] + t->phase_ms[FT_RECOMPUTE];
 }
 
-ft_status cli_scale_closed(const scaler *s, const ft_parallel *p, const ft_workload *work, ft_scaling *out,
+ft_status ft__scale_closed(const ft_scaler *s, const ft_parallel *p, const ft_workload *work, ft_scaling *out,
                            ft_error *err)
 {
     ft_scaling_case c = {.arch = s->arch,
-                         .device = &s->r.device,
-                         .cluster = &s->cluster,
+                         .device = &s->r->device,
+                         .cluster = &s->r->cluster,
                          .work = work,
                          .parallel = p,
-                         .parameters = s->r.parameters,
-                         .active_parameters = s->r.active_parameters};
+                         .parameters = s->r->parameters,
+                         .active_parameters = s->r->active_parameters};
     return ft__scaling_of(&c, out, err);
 }
 
 /* -- knees ------------------------------------------------------------------------------------- */
 
 /* About so many tokens as whole sequences: one shorter than asked, or several. */
-static void shape_of(const scaler *s, double tokens, int64_t *batch, int64_t *seq)
+static void shape_of(const ft_scaler *s, double tokens, int64_t *batch, int64_t *seq)
 {
     *batch = tokens > (double)s->seq ? (int64_t)ceil(tokens / (double)s->seq) : 1;
     *seq = (int64_t)lround(tokens / (double)*batch / FEWEST_TOKENS) * FEWEST_TOKENS;
     if (*seq < FEWEST_TOKENS) *seq = FEWEST_TOKENS;
 }
 
-static ft_status find_knee(scaler *s, const char *key, const ft_parallel *p)
+static ft_status find_knee(ft_scaler *s, const char *key, const ft_parallel *p)
 {
-    if (s->r.knee_count >= FT_SCALE_KNEES || p->dp < 2) return FT_OK;
-    ft_scale_knee *k = &s->r.knees[s->r.knee_count++];
+    if (s->r->knee_count >= FT_SCALE_KNEES || p->dp < 2) return FT_OK;
+    ft_scale_knee *k = &s->r->knees[s->r->knee_count++];
     ft_scaling closed;
-    double parts = (double)(p->tp * p->pp), weights = s->r.parameters / parts, ratio = 0, tokens, before = 0;
+    double parts = (double)(p->tp * p->pp), weights = s->r->parameters / parts, ratio = 0, tokens, before = 0;
     *k = (ft_scale_knee){.key = key, .parallel = *p};
     snprintf(k->name, sizeof k->name, "%s",
              p->zero == 3   ? "FSDP"
@@ -89,12 +90,12 @@ static ft_status find_knee(scaler *s, const char *key, const ft_parallel *p)
              : p->zero      ? "ZeRO-1"
                             : "DP");
     size_t used = strlen(k->name);
-    if (!strcmp(key, "fsdp_inside") && s->r.gpus > p->dp) /* there is another that is not */
+    if (!strcmp(key, "fsdp_inside") && s->r->gpus > p->dp) /* there is another that is not */
         used += (size_t)snprintf(k->name + used, sizeof k->name - used, ", one domain");
     if (p->tp > 1) used += (size_t)snprintf(k->name + used, sizeof k->name - used, ", tp %lld", (long long)p->tp);
     if (p->pp > 1 && used < sizeof k->name)
         snprintf(k->name + used, sizeof k->name - used, ", pp %lld", (long long)p->pp);
-    FT_TRY(cli_scale_closed(s, p, &s->r.work, &closed, &s->err));
+    FT_TRY(ft__scale_closed(s, p, &s->r->work, &closed, s->err));
     const ft_scaling_data *d = &closed.data;
     k->closed = p->zero == 3 ? d->fsdp : p->zero ? d->zero1 : d->ddp;
     tokens = k->closed * parts;
@@ -102,20 +103,20 @@ static ft_status find_knee(scaler *s, const char *key, const ft_parallel *p)
         int64_t batch, seq;
         ft_step_view v;
         shape_of(s, tokens, &batch, &seq);
-        FT_TRY(cli_scale_ask(s, p, batch, seq, batch * p->dp, &v));
+        FT_TRY(ft__scale_ask(s, p, batch, seq, batch * p->dp, &v));
         const ft_step *t = v.step;
         /* Plain data parallel has nothing to exchange before the backward pass. */
         double beside = kernels_ms(t) - (p->zero == 3 ? 0 : t->phase_ms[FT_FORWARD]);
         double sent = t->axis_ms[FT_AXIS_DATA];
         tokens = (double)batch * (double)seq;
         ratio = sent / beside;
-        double again = s->r.work.recompute == FT_RECOMPUTE_FULL ? 2 : 0, flops = (p->zero == 3 ? 6 : 4) + again;
-        double weight = p->gather_bytes > 0 ? p->gather_bytes : s->r.work.autocast ? 4 : 2;
-        double gradient = p->reduce_bytes > 0                              ? p->reduce_bytes
-                          : s->r.work.master_weights || s->r.work.autocast ? 4
-                                                                           : 2;
+        double again = s->r->work.recompute == FT_RECOMPUTE_FULL ? 2 : 0, flops = (p->zero == 3 ? 6 : 4) + again;
+        double weight = p->gather_bytes > 0 ? p->gather_bytes : s->r->work.autocast ? 4 : 2;
+        double gradient = p->reduce_bytes > 0                                ? p->reduce_bytes
+                          : s->r->work.master_weights || s->r->work.autocast ? 4
+                                                                             : 2;
         double bytes = p->zero == 3 ? 2 * weight + gradient : p->zero ? weight + gradient : 2 * gradient;
-        k->math = flops * s->r.active_parameters / parts * tokens / (beside * 1e-3) / closed.flops;
+        k->math = flops * s->r->active_parameters / parts * tokens / (beside * 1e-3) / closed.flops;
         k->wire = bytes * weights / (sent * 1e-3) / ft__scaling_rate(&closed, p->dp * p->cp, p->tp);
         k->exposed = t->comm_exposed_ms / t->step_ms;
         k->timeline = tokens / parts;
@@ -131,33 +132,33 @@ static ft_status find_knee(scaler *s, const char *key, const ft_parallel *p)
 }
 
 /* The largest power of two within the limits of tensor parallel, that divides the heads and what there is. */
-static int64_t usual_tp(const scaler *s)
+static int64_t usual_tp(const ft_scaler *s)
 {
-    int64_t tp = 1, domain = s->r.closed.tensor.domain;
-    while (2 * tp <= domain && s->arch->heads % (2 * tp) == 0 && s->r.gpus % (2 * tp) == 0 &&
-           2.0 * (double)tp <= fmax(s->r.closed.tensor.inside, 2) && s->r.gpus / (2 * tp) > 1)
+    int64_t tp = 1, domain = s->r->closed.tensor.domain;
+    while (2 * tp <= domain && s->arch->heads % (2 * tp) == 0 && s->r->gpus % (2 * tp) == 0 &&
+           2.0 * (double)tp <= fmax(s->r->closed.tensor.inside, 2) && s->r->gpus / (2 * tp) > 1)
         tp *= 2;
     return tp;
 }
 
-ft_status cli_scale_knees(scaler *s)
+ft_status ft__scale_knees(ft_scaler *s)
 {
-    int64_t domain = s->r.closed.tensor.domain, tp = usual_tp(s);
+    int64_t domain = s->r->closed.tensor.domain, tp = usual_tp(s);
     ft_parallel one = s->p;
     one.tp = one.pp = one.cp = one.vpp = one.ep = 1;
     one.schedule = FT_1F1B;
     ft_parallel inside = one, all = one, plain = one, mixed = one, asked = s->p;
-    inside.dp = domain < s->r.gpus ? domain : s->r.gpus;
-    all.dp = plain.dp = s->r.gpus;
+    inside.dp = domain < s->r->gpus ? domain : s->r->gpus;
+    all.dp = plain.dp = s->r->gpus;
     inside.zero = all.zero = mixed.zero = 3;
     plain.zero = 0;
     mixed.tp = tp;
-    mixed.dp = s->r.gpus / tp;
-    asked.dp = s->r.gpus / (s->p.tp * s->p.pp * s->p.cp);
+    mixed.dp = s->r->gpus / tp;
+    asked.dp = s->r->gpus / (s->p.tp * s->p.pp * s->p.cp);
     asked.vpp = 1; /* one micro-batch cannot be interleaved, nor does it change what is exchanged */
     asked.schedule = FT_1F1B;
     FT_TRY(find_knee(s, "fsdp_inside", &inside));
-    if (s->r.gpus > domain) {
+    if (s->r->gpus > domain) {
         FT_TRY(find_knee(s, "fsdp", &all));
         FT_TRY(find_knee(s, "ddp", &plain));
         if (tp > 1) FT_TRY(find_knee(s, "fsdp_tp", &mixed));
@@ -172,21 +173,21 @@ ft_status cli_scale_knees(scaler *s)
 
 /* What the closed form takes for the experts' products of so many tokens, times two: there is as much to exchange going
  * back. */
-static double expert_ms(const scaler *s, double tokens)
+static double expert_ms(const ft_scaler *s, double tokens)
 {
     const ft_arch *a = s->arch;
     double layers = (double)(a->layers - a->first_dense) / (double)(a->moe_every > 1 ? a->moe_every : 1);
-    double flops = 4 * tokens * (double)a->topk * (double)a->hidden * s->r.closed.ffn * layers;
-    return 2 * flops / s->r.closed.flops * 1e3;
+    double flops = 4 * tokens * (double)a->topk * (double)a->hidden * s->r->closed.ffn * layers;
+    return 2 * flops / s->r->closed.flops * 1e3;
 }
 
-ft_status cli_scale_degrees(scaler *s, bool experts, ft_scale_degree *out, size_t *count)
+ft_status ft__scale_degrees(ft_scaler *s, bool experts, ft_scale_degree *out, size_t *count)
 {
     double alone = 0;
     int64_t divided = experts ? s->arch->experts : s->arch->heads;
-    int64_t most = experts ? divided : 4 * s->r.closed.tensor.domain;
+    int64_t most = experts ? divided : 4 * s->r->closed.tensor.domain;
     *count = 0;
-    for (int64_t degree = 1; degree <= most && degree <= s->r.gpus && *count < FT_SCALE_DEGREES; degree *= 2) {
+    for (int64_t degree = 1; degree <= most && degree <= s->r->gpus && *count < FT_SCALE_DEGREES; degree *= 2) {
         if (divided < 1 || divided % degree) break;
         ft_parallel p = s->p;
         ft_step_view v;
@@ -197,7 +198,7 @@ ft_status cli_scale_degrees(scaler *s, bool experts, ft_scale_degree *out, size_
             p.ep = p.dp = degree;
         else
             p.tp = degree;
-        FT_TRY(cli_scale_ask(s, &p, s->batch, s->seq, s->batch * p.dp, &v));
+        FT_TRY(ft__scale_ask(s, &p, s->batch, s->seq, s->batch * p.dp, &v));
         const ft_step *t = v.step;
         double sent = t->axis_ms[experts ? FT_AXIS_EXPERT : FT_AXIS_TENSOR], kernels = kernels_ms(t);
         double rate = t->tokens_per_s * t->step_ms / (t->step_ms - t->phase_ms[FT_UPDATE]);
@@ -206,16 +207,16 @@ ft_status cli_scale_degrees(scaler *s, bool experts, ft_scale_degree *out, size_
         ft_scale_degree *d = &out[(*count)++];
         *d = (ft_scale_degree){
             .degree = degree, .timeline = sent / kernels, .tokens_per_s = rate, .efficiency = rate / alone};
-        double again = s->r.work.recompute == FT_RECOMPUTE_FULL ? 2 : 0, tokens = (double)s->batch * (double)s->seq;
+        double again = s->r->work.recompute == FT_RECOMPUTE_FULL ? 2 : 0, tokens = (double)s->batch * (double)s->seq;
         /* Cut by tensor, ranks share their tokens; by experts each has its own. */
-        double flops = (6 + again) * s->r.active_parameters * tokens / (experts ? 1 : (double)degree);
-        d->math = flops / s->r.closed.flops / (kernels * 1e-3);
+        double flops = (6 + again) * s->r->active_parameters * tokens / (experts ? 1 : (double)degree);
+        d->math = flops / s->r->closed.flops / (kernels * 1e-3);
         if (experts) {
-            d->closed = ft__scaling_expert_ratio(&s->r.closed, s->arch, degree);
+            d->closed = ft__scaling_expert_ratio(&s->r->closed, s->arch, degree);
             d->wire = d->closed * expert_ms(s, tokens) / sent;
         } else {
-            d->closed = ft__scaling_tensor_ratio(&s->r.closed, degree, false);
-            d->layer = ft__scaling_tensor_ratio(&s->r.closed, degree, true);
+            d->closed = ft__scaling_tensor_ratio(&s->r->closed, degree, false);
+            d->layer = ft__scaling_tensor_ratio(&s->r->closed, degree, true);
             d->wire = d->layer * d->math / d->timeline;
         }
     }
