@@ -2,6 +2,7 @@
 #include "report/json/catalogue_answer.h"
 
 #include "device/balance.h"
+#include "device/traits.h"
 #include "report/json/answer.h"
 
 /* -- GPUs -------------------------------------------------------------------------------------- */
@@ -20,6 +21,11 @@ static void add_string(ft_text *out, const char *key, const char *value)
     ft__text_add_json(out, value);
 }
 
+static void add_yes(ft_text *out, const char *key, bool yes)
+{
+    ft__text_addf(out, ",\"%s\":%s", key, yes ? "true" : "false");
+}
+
 static void add_by_dtype(ft_text *out, const char *key, const ft_device *d, const double *table, bool balance)
 {
     ft__text_addf(out, ",\"%s\":{", key);
@@ -32,6 +38,18 @@ static void add_by_dtype(ft_text *out, const char *key, const ft_device *d, cons
         comma = ",";
     }
     ft__text_add(out, "}");
+}
+
+static void add_traits(ft_text *out, const ft_device *d)
+{
+    add_string(out, "matrix_issue", ft__matrix_issue_name(d->matrix_issue));
+    add_string(out, "async_copy", ft__async_copy_name(d->async_copy));
+    add_number(out, "issue_lanes_per_sm", d->issue_lanes_per_sm);
+    add_yes(out, "dual_issue", d->dual_issue);
+    add_number(out, "dies", d->dies);
+    add_number(out, "l2_partitions", d->l2_partitions);
+    add_yes(out, "inline_ecc", d->inline_ecc);
+    add_number(out, "matrix_pj_per_flop", d->matrix_pj_per_flop);
 }
 
 /* The keys of a spec object, so that what comes out goes in again; the derived ones have names of their own. */
@@ -47,6 +65,8 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
     add_number(out, "year", d->year);
     add_number(out, "process_nm", d->process_nm);
     add_number(out, "sms", d->sms);
+    add_number(out, "fp32_lanes_per_sm", d->lanes_per_sm);
+    add_number(out, "matrix_fma_per_clk_per_sm", d->matrix_fma_per_clk_sm);
     add_number(out, "clock_mhz", d->boost_mhz);
     add_number(out, "base_mhz", d->base_mhz);
     add_number(out, "matrix_mhz", d->matrix_mhz);
@@ -54,8 +74,12 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
     add_number(out, "tdp_w", d->tdp_w);
     add_number(out, "memory_gib", d->memory_gib);
     add_number(out, "memory_gbps", d->memory_gbps);
+    add_string(out, "memory_type", d->memory_is_hbm ? "hbm" : "gddr");
     add_number(out, "l2_mib", d->l2_mib);
     add_number(out, "smem_kib_per_sm", d->smem_kib_per_sm);
+    add_number(out, "regs_per_sm", d->regs_kib_per_sm * 256);
+    add_number(out, "max_warps_per_sm", d->max_warps_per_sm);
+    add_traits(out, d);
     add_by_dtype(out, "peak_tflops", d, d->peak_tflops, false);
     add_by_dtype(out, "vector_tflops", d, d->vector_tflops, false);
     add_by_dtype(out, "balance_flop_per_byte", d, NULL, true);
@@ -64,8 +88,11 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
         ft__text_add_json(out, d->link_kind);
         add_number(out, "gbps_per_direction", d->link_gbps_per_direction);
         add_number(out, "gpus", d->link_gpus);
+        add_yes(out, "switched", d->link_switched);
+        add_yes(out, "reduces", d->link_reduces);
         ft__text_add(out, "}");
     }
+    add_number(out, "server_nic_gbit", d->server_nic_gbit);
     add_number(out, "pcie_gbps", d->pcie_gbps);
     add_number(out, "price_usd_per_hour", d->price_usd_per_hour);
     ft__text_add(out, "}");

@@ -172,6 +172,43 @@ static void add_facts(ft_text *out, const ft_style *style, ft_text *facts)
     ft__text_clear(facts);
 }
 
+/* One after the other, with commas. */
+static void add_fact(ft_text *facts, const char *format, double value)
+{
+    if (facts->length) ft__text_add(facts, ", ");
+    ft__text_addf(facts, format, value);
+}
+
+/* What its kernels can do, in words. */
+static void add_traits(ft_text *facts, const ft_device *d)
+{
+    static const char *const issues[FT_ISSUE_COUNT] = {
+        [FT_ISSUE_NONE] = "no matrix units",
+        [FT_ISSUE_MMA] = "matrix instructions of warps (mma)",
+        [FT_ISSUE_WGMMA] = "matrix instructions of warp groups (wgmma)",
+        [FT_ISSUE_TCGEN05] = "matrix instructions of whole blocks (tcgen05)",
+        [FT_ISSUE_MFMA] = "matrix instructions of wavefronts (mfma)",
+        [FT_ISSUE_XMX] = "matrix instructions of vector engines (xmx)",
+    };
+    static const char *const copies[FT_COPY_COUNT] = {"through registers", "by cp.async", "by TMA"};
+    if ((unsigned)d->matrix_issue < FT_ISSUE_COUNT) ft__text_add(facts, issues[d->matrix_issue]);
+    if ((unsigned)d->async_copy < FT_COPY_COUNT) ft__text_addf(facts, ", copies %s", copies[d->async_copy]);
+    if (d->dual_issue) ft__text_add(facts, ", dual issue");
+    if (d->dies > 1) add_fact(facts, "%g dies", d->dies);
+    if (d->l2_partitions > 1) add_fact(facts, "L2 in %g partitions", d->l2_partitions);
+    if (d->inline_ecc) ft__text_add(facts, ", error correction inside the memory");
+    if (d->matrix_pj_per_flop > 0) add_fact(facts, "%g pJ per bf16 flop", d->matrix_pj_per_flop);
+}
+
+static void add_links(ft_text *facts, const ft_device *d)
+{
+    if (d->link_kind[0]) ft__text_addf(facts, "%s %g GB/s per direction", d->link_kind, d->link_gbps_per_direction);
+    if (d->link_kind[0] && d->link_gpus > 1) ft__text_addf(facts, " among %d GPUs", d->link_gpus);
+    if (d->link_switched) ft__text_addf(facts, " behind a switch%s", d->link_reduces ? " that adds" : "");
+    if (d->pcie_gbps > 0) add_fact(facts, "PCIe %g GB/s", d->pcie_gbps);
+    if (d->server_nic_gbit > 0) add_fact(facts, "servers with ports of %g Gbit/s", d->server_nic_gbit);
+}
+
 static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
 {
     const char *cores = d->vendor == FT_AMD ? "CUs" : d->vendor == FT_INTEL ? "Xe cores" : "SMs";
@@ -193,15 +230,14 @@ static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
     if (d->matrix_fma_per_clk_sm > 0)
         ft__text_addf(&facts, " and %g fp16 matrix FMA per clock", d->matrix_fma_per_clk_sm);
     add_facts(out, style, &facts);
+    add_traits(&facts, d);
+    add_facts(out, style, &facts);
     add_clock(&facts, "boost", d->boost_mhz);
     add_clock(&facts, "base", d->base_mhz);
     add_clock(&facts, "matrix peak at", d->matrix_mhz);
     add_clock(&facts, "sustained", d->sustained_mhz);
     add_facts(out, style, &facts);
-    if (d->link_kind[0])
-        ft__text_addf(&facts, "%s %g GB/s per direction among %d GPUs", d->link_kind, d->link_gbps_per_direction,
-                      d->link_gpus);
-    if (d->pcie_gbps > 0) ft__text_addf(&facts, "%sPCIe %g GB/s", facts.length ? ", " : "", d->pcie_gbps);
+    add_links(&facts, d);
     if (d->price_usd_per_hour > 0)
         ft__text_addf(&facts, "%sabout $%.2f per hour", facts.length ? ", " : "", d->price_usd_per_hour);
     add_facts(out, style, &facts);
