@@ -147,7 +147,7 @@ static void freeze_pieces(ft_change *c)
     ft_parallel *p = &c->parallel;
     const ft_workload *w = &c->work;
     if (p->tp > 1 && p->sp && p->in_pieces < 0) p->in_pieces = ft__ranks_in_pieces(p, w);
-    if (w->task != FT_TRAIN || w->execution != FT_RUN_FUSED || p->dp * p->cp < 2) return;
+    if (w->task != FT_TRAIN || !ft__ranks_stack(p, w)->one_gradient_buffer || p->dp * p->cp < 2) return;
     if (w->master_weights && p->zero < 2 && !(p->reduce_bytes > 0)) p->reduce_bytes = ft__ranks_reduce_bytes(p, w);
     if (!ft__ranks_overlaps(p, w)) p->no_overlap = true;
     if (ft__ranks_by_parameter(p, w)) p->gather = FT_GATHER_PARAMETER;

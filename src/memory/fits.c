@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "model/stack.h"
+
 typedef struct trial {
     ft_memory_of memory_of;
     void *user;
@@ -96,7 +98,7 @@ static bool apply(change c, ft_workload *w)
         return true;
     case SELECTIVE: /* Megatron's drops score matrices alone; flash attention never has them */
         if (!training || w->recompute != FT_RECOMPUTE_NONE) return false;
-        if (w->execution == FT_RUN_FUSED && w->attention != FT_EAGER) return false;
+        if (ft__stack(w)->selective == FT_SELECTIVE_CORE_ATTENTION && w->attention != FT_EAGER) return false;
         w->recompute = FT_RECOMPUTE_SELECTIVE;
         return true;
     case FULL:

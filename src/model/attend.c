@@ -66,7 +66,8 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
 static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_scores *s)
 {
     ft_build *b = &m->b;
-    if (m->fused) { /* scale, mask and softmax in one kernel, which reads the visible half and writes all of it */
+    if (m->stack
+            ->fused_softmax) { /* scale, mask and softmax in one kernel, which reads the visible half and writes all of it */
         scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
         if (s->shape.causal && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 0.75F;
         return scores;
@@ -115,7 +116,7 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
         named[4] = k;
     }
     ft_dtype low = ft__tensor_of(b, v)->dtype;
-    if (!m->fused) { /* Megatron's products read the views as they are */
+    if (!m->stack->fused_softmax) { /* Megatron's products read the views as they are */
         q = ft__contiguous(b, at, q);
         if (s->baddbmm)
             k = ft__contiguous(b, at, k);
@@ -132,7 +133,7 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     if (s->baddbmm) named[5] = raw; /* bloom: the variable of the scores stays while others are made of it */
     scores = ft__dropout(b, FT_AT(ATTN_DROPOUT), scores, s->dropout);
     mark_core(b, first);
-    if (!m->fused) v = ft__contiguous(b, at, v);
+    if (!m->stack->fused_softmax) v = ft__contiguous(b, at, v);
     ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
     if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ODD_ROWS;

@@ -58,7 +58,7 @@ static ft_ref modulated(ft_maker *m, ft_at at, ft_ref x, ft_ref shift, ft_ref sc
 {
     ft_build *b = &m->b;
     x = ft__vision_norm(m, at, x, false);
-    if (m->fused) return ft__pointwise2(b, at, "mul", x, scale);
+    if (m->stack->fused_norms) return ft__pointwise2(b, at, "mul", x, scale);
     x = ft__mul(b, at, x, ft__pointwise(b, at, "addu", scale));
     return ft__add(b, at, x, shift);
 }

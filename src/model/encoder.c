@@ -60,7 +60,7 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS;
     ft_ref q, k, v;
     ft__module(b, 3);
-    if (m->fused) {
+    if (m->stack->fused_projections) {
         int64_t part[3] = {width, width, width};
         ft_ref out[3];
         ft__split(b, ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, 3 * width, bias, FT_CUT_COLUMNS), 3, part, out);

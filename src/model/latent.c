@@ -6,12 +6,14 @@
 
 #include "graph/emit.h"
 
+static bool fused(const ft_maker *m) { return ft__fuses(m->work, m->stack->fused_latent_rotary); }
+
 /* Interleaved rotary of a slice: four products, a difference and a sum over halves, one concatenation. */
 static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
 {
     ft_build *b = &m->b;
     int64_t half = m->arch->rope_dim / 2;
-    if ((m->fused && !m->work->plain) || m->engine) return ft__pointwise2(b, FT_AT(ATTN_ROTARY), "mul", x, m->cos);
+    if (fused(m) || m->engine) return ft__pointwise2(b, FT_AT(ATTN_ROTARY), "mul", x, m->cos);
     ft_ref even = ft__slice(b, x, rows, half), odd = ft__slice(b, x, rows, half);
     ft_ref c = ft__slice(b, m->cos, m->q_len, half), s = ft__slice(b, m->sin, m->q_len, half);
     ft_ref first = ft__pointwise2(b, FT_AT(ATTN_ROTARY), "sub", ft__mul(b, FT_AT(ATTN_ROTARY), even, c),
@@ -36,7 +38,7 @@ static ft_ref queries(ft_maker *m, ft_ref x)
 /* Queries, keys and values by Megatron-Core's rotary kernels (graph/build_rotary.c), which have no cache. */
 static bool rotates_whole(const ft_maker *m)
 {
-    return m->fused && !m->work->plain && (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS);
+    return fused(m) && (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS);
 }
 
 /* One kernel over the cached latents, which are keys and values of all heads at once. */
@@ -139,7 +141,8 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     int64_t tokens = m->batch * m->q_len, dim = a->nope_dim + a->rope_dim, rows = tokens * a->heads;
     ft__module(b, 1);
     if (rotates_whole(m)) return rotated_whole(m, x);
-    bool moved = !m->fused; /* transformers stands tokens behind heads, Megatron leaves them where they are */
+    bool moved =
+        !m->stack->fused_projections; /* transformers stands tokens behind heads, Megatron leaves them where they are */
     ft_ref q = ft__view(b, queries(m, x), rows, dim, moved), part[2], c, k_rope;
     int64_t q_cols[2] = {a->nope_dim, a->rope_dim};
     ft__split(b, q, 2, q_cols, part);
@@ -164,7 +167,7 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     int64_t cols[2] = {a->nope_dim, a->v_dim};
     ft__split(b, kv, 2, cols, part);
     ft_ref nope_rope[2] = {part[0], ft__expand(b, k_rope, seen * a->heads, a->rope_dim)};
-    if (m->fused) {
+    if (m->stack->fused_projections) {
         ft_ref k = ft__cat(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);
         return attend(m, q, k, ft__contiguous(b, FT_AT(ATTN_V), part[1]), true);
     }

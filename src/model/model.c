@@ -65,7 +65,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     ft_maker m = {.b = ft__build_begin(g, w->dtype, w->autocast, training, err),
                   .arch = arch,
                   .work = w,
-                  .fused = w->execution == FT_RUN_FUSED,
+                  .stack = ft__stack(w),
                   .batch = w->batch,
                   .q_len = w->task == FT_DECODE ? 1 : w->seq,
                   .kv_len = w->task == FT_DECODE ? w->seq + 1 : w->seq,
@@ -83,18 +83,18 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     return m;
 }
 
-/* Training frameworks (llm-foundry, DeepSpeed, Megatron: whoever keeps fp32 copies beside low-precision weights) have
- * layers of their own: the activation is one kernel, and large language models are trained without dropout. Plain
- * transformers writes gelu_new out and drops out where the config says so. */
+/* Training frameworks have layers of their own: the activation is one kernel, and large language models are trained
+ * without dropout. Plain transformers writes gelu_new out and drops out where the config says so. */
 static const ft_arch *in_a_framework(const ft_arch *arch, const ft_workload *w, ft_arena *arena)
 {
-    if (w->task != FT_TRAIN || !w->master_weights || w->execution == FT_RUN_FUSED || arch->design != FT_DECODER_ONLY)
-        return arch;
+    const ft_stack *stack = ft__stack(w);
+    if (w->task != FT_TRAIN || !(stack->own_gelu || stack->no_dropout) || arch->design != FT_DECODER_ONLY) return arch;
     ft_arch *own = ft__arena_alloc(arena, sizeof *own);
     if (!own) return arch;
     *own = *arch;
-    if (!strcmp(own->activation, "gelu_new") || !strcmp(own->activation, "gelu_fast")) own->activation = "gelu";
-    own->embed_dropout = own->attention_dropout = own->residual_dropout = own->mlp_dropout = 0;
+    bool written_out = !strcmp(own->activation, "gelu_new") || !strcmp(own->activation, "gelu_fast");
+    if (stack->own_gelu && written_out) own->activation = "gelu";
+    if (stack->no_dropout) own->embed_dropout = own->attention_dropout = own->residual_dropout = own->mlp_dropout = 0;
     return own;
 }
 
@@ -133,16 +133,17 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     ft_maker m = begin(arch, w, g, err);
     if (w->task == FT_TRAIN) {
         /* Megatron's products add into the gradients that are there; elsewhere that is a kernel of its own. */
-        bool megatron = w->execution == FT_RUN_FUSED, adds = w->accumulate > 1 && !megatron;
-        if (megatron && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_again(g, w);
-        FT_TRY(ft__graph_backward(g, w->recompute, !megatron, adds ? (double)w->accumulate : 1, err));
+        bool scores = m.stack->selective == FT_SELECTIVE_CORE_ATTENTION;
+        bool adds = w->accumulate > 1 && !m.stack->sums_in_products;
+        if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_again(g, w);
+        FT_TRY(ft__graph_backward(g, w->recompute, !scores, adds ? (double)w->accumulate : 1, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;
     }
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
         FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
     quantise_before(g, w);
-    if (w->task == FT_TRAIN && w->execution == FT_RUN_FUSED) ft__loss_memory(g, FT_LOSS_MEGATRON);
+    if (w->task == FT_TRAIN && m.stack->loss_of == FT_LOSS_OF_MEGATRON) ft__loss_memory(g, FT_LOSS_MEGATRON);
     return FT_OK;
 }
 

@@ -101,7 +101,7 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
     ft_ref y = ft__node_out(b, &n, routed, out, t.dtype, t.element_bytes);
     bool loop = ft_dtype_bytes(t.dtype) > 2;
     /* PyTorch's grouped product is one of 16 bits; Transformer Engine's computes in what the other layers do. */
-    bool low = m->fused && ft_dtype_bytes(b->math) < 2;
+    bool low = m->stack->grouped_experts && ft_dtype_bytes(b->math) < 2;
     n.op = ft__gemm_kernel(b->math == FT_TF32 || low ? b->math : t.dtype, loop ? 1 : hit, each, out, in, "nt", false);
     n.op.name = "bmm";
     if (loop) { /* there is no grouped product in fp32: the host waits for the sizes and multiplies one by one */
@@ -114,9 +114,11 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
     }
     ft_ref offset = bias ? ft__experts_bias(b, a->experts, out) : FT_NONE;
     if (bias) b->g->active_parameters -= (double)a->experts * (double)out * (double)b->repeat * (1 - share);
-    if (bias && m->fused) ft__node_in(&n, offset); /* by the product itself; its gradient is a sum over rows */
+    if (bias && m->stack->grouped_experts)
+        ft__node_in(&n, offset); /* by the product itself; its gradient is a sum over rows */
     ft__emit(b, &n);
-    if (bias && !m->fused) y = ft__pointwise_in_place(b, at, "add", y, ft__gather(b, at, offset, routed));
+    if (bias && !m->stack->grouped_experts)
+        y = ft__pointwise_in_place(b, at, "add", y, ft__gather(b, at, offset, routed));
     return y;
 }
 
@@ -184,9 +186,9 @@ ft_ref ft__part_experts(ft_maker *m, ft_at at, ft_ref x)
     ft__module(b, 2);
     if (!ft__routes_tokens(a, m->work)) return ft__all_experts(m, x);
     ft_ref weights = ft__route(m, x);
-    ft_ref y = m->engine  ? engine_experts(m, x)
-               : m->fused ? ft__megatron_experts(m, x, weights)
-                          : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
+    ft_ref y = m->engine                   ? engine_experts(m, x)
+               : m->stack->grouped_experts ? ft__megatron_experts(m, x, weights)
+                                           : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
     if (a->shared_ffn <= 0) return y;
     ft_ref z = ft__part_mlp(m, at, x, a->shared_ffn, a->activation, true, false, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     if (a->shared_gate) {

@@ -19,7 +19,7 @@ ft_ref ft__part_norm_bare(ft_maker *m, ft_at at, ft_ref x)
     ft_build *b = &m->b;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     ft__module(b, 1);
-    if (m->fused || m->engine) return ft__row(b, at, "rmsnorm", x);
+    if (m->stack->fused_norms || m->engine) return ft__row(b, at, "rmsnorm", x);
     return ft__cast(b, at, over_root(b, at, x), low);
 }
 
@@ -49,7 +49,7 @@ static ft_ref layernorm_fp32(ft_maker *m, ft_at at, ft_ref x, int64_t width)
     ft_build *b = &m->b;
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref weight = ft__parameter(b, "norm.weight", 1, width);
-    if (m->fused || m->engine) return ft__norm_with(b, at, "layernorm", x, weight, FT_NONE);
+    if (m->stack->fused_norms || m->engine) return ft__norm_with(b, at, "layernorm", x, weight, FT_NONE);
     ft_ref h = ft__cast(b, at, x, FT_FP32);
     ft_ref mean = ft__reduce(b, at, "mean", h);
     ft_ref power = ft__pointwise(b, at, "powu", ft__pointwise2(b, at, "sub", h, mean));
@@ -73,7 +73,7 @@ static ft_ref layernorm_bare(ft_maker *m, ft_at at, ft_ref x)
     ft_build *b = &m->b;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     ft__module(b, 1);
-    if (m->fused || m->engine) return ft__row(b, at, "layernorm", x);
+    if (m->stack->fused_norms || m->engine) return ft__row(b, at, "layernorm", x);
     return ft__cast(b, at, ft__row(b, at, "layernorm", ft__cast(b, at, x, FT_FP32)), low);
 }
 
@@ -83,7 +83,7 @@ static ft_ref layernorm_bare(ft_maker *m, ft_at at, ft_ref x)
 static ft_ref layernorm_1p(ft_maker *m, ft_at at, ft_ref x, bool biased)
 {
     ft_build *b = &m->b;
-    if (m->fused || m->engine) return ft__layernorm(b, at, x, biased ? FT_BIAS : FT_NO_BIAS);
+    if (m->stack->fused_norms || m->engine) return ft__layernorm(b, at, x, biased ? FT_BIAS : FT_NO_BIAS);
     int64_t width = ft__tensor_of(b, x)->cols;
     ft_ref weight = ft__parameter(b, "norm.weight", 1, width);
     ft_ref bias = biased ? ft__parameter(b, "norm.bias", 1, width) : FT_NONE;
@@ -107,6 +107,6 @@ ft_ref ft__part_norm(ft_maker *m, ft_at at, ft_ref x, ft_norm kind, bool bias)
     if (kind == FT_LAYERNORM_BARE) return layernorm_bare(m, at, x);
     if (kind == FT_LAYERNORM_FP32) return layernorm_fp32(m, at, x, ft__tensor_of(&m->b, x)->cols);
     if (kind == FT_LAYERNORM) return ft__layernorm(&m->b, at, x, bias ? FT_BIAS : FT_NO_BIAS);
-    if (m->fused || m->engine) return ft__rmsnorm_fused(&m->b, at, x);
+    if (m->stack->fused_norms || m->engine) return ft__rmsnorm_fused(&m->b, at, x);
     return rmsnorm(m, at, x, kind == FT_RMSNORM_WIDE);
 }

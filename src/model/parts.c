@@ -61,7 +61,7 @@ static ft_ref xielu(ft_build *b, ft_at at, ft_ref x, bool one)
 ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref x)
 {
     ft_build *b = &m->b;
-    bool one = m->fused || m->engine;
+    bool one = m->stack->fused_activations || m->engine;
     ft__module(b, 1);
     if (!one && m->arch->gelu_function) return gelu_of_bloom(b, at, x);
     if (!strcmp(activation, "gelu_new") || !strcmp(activation, "gelu_fast"))
@@ -92,10 +92,10 @@ ft_ref ft__part_mlp(ft_maker *m, ft_at at, ft_ref x, int64_t inter, const char *
 {
     ft_build *b = &m->b;
     int64_t width = ft__tensor_of(b, x)->cols;
-    bool one = m->fused || m->engine;
+    bool one = m->stack->fused_activations || m->engine;
     ft__module(b, 1);
     ft_ref h;
-    if (gated && (fused_gate_up || one)) {
+    if (gated && (fused_gate_up || m->stack->fused_projections || m->engine)) {
         ft_ref both = ft__linear(b, FT_AT(MLP_GATE_UP_PROJ), x, 2 * inter, bias, FT_CUT_COLUMNS);
         int64_t halves[2] = {inter, inter};
         ft_ref part[2];

@@ -1,16 +1,16 @@
 /* The pieces that models share, as their implementations launch them: norms, activations, rotary embeddings, attention,
- * feed-forward networks, heads. A piece knows the execution: eager pieces are written out kernel by kernel, fused ones
- * (Megatron, Transformer Engine) are one. */
+ * feed-forward networks, heads. A piece knows the stack: what its kernels do at once is one, what they do not is written
+ * out as transformers does it. */
 #ifndef FT_MODEL_PARTS_H
 #define FT_MODEL_PARTS_H
 #include "graph/build.h"
-#include "model/workload.h"
+#include "model/stack.h"
 
 typedef struct ft_maker {
     ft_build b;
     const ft_arch *arch;
     const ft_workload *work;
-    bool fused;               /* hand-fused kernels */
+    const ft_stack *stack;    /* whose kernels */
     bool engine;              /* a serving engine's kernels: paged cache, fused norms, rotary and experts */
     int64_t batch, q_len, kv_len; /* tokens = batch * q_len */
     ft_ref cos, sin;          /* rotary tables, once per forward pass */

@@ -58,7 +58,7 @@ void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shar
 ft_ref ft__relative_norm(ft_maker *m, ft_at at, ft_ref x)
 {
     ft_build *b = &m->b;
-    if (m->fused || m->engine) return ft__rmsnorm_fused(b, at, x);
+    if (m->stack->fused_norms || m->engine) return ft__rmsnorm_fused(b, at, x);
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     int64_t width = ft__tensor_of(b, x)->cols;
     ft_ref power = ft__pointwise(b, at, "powu", ft__cast(b, at, x, FT_FP32));
@@ -183,7 +183,7 @@ static ft_ref eager(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, ft_r
     v = ft__contiguous(b, at, v);
     int32_t first = b->g->node_count;
     ft_ref p = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
-    if (!m->fused) {
+    if (!m->stack->fused_softmax) {
         p = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", p);
         if (bias != FT_NONE) p = ft__add(b, FT_AT(ATTN_BIAS), p, bias);
         if (mask != FT_NONE) p = ft__add(b, FT_AT(ATTN_MASK), p, mask);
@@ -211,7 +211,7 @@ static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, const ft_relativ
     bool loops = a->experts > 0; /* switch_transformers knows eager attention alone */
     if (m->work->attention == FT_EAGER || (loops && m->work->attention == FT_SDPA))
         return eager(m, q, k, v, r->bias, r->mask, s);
-    if (m->work->attention == FT_SDPA && !r->cross && !m->fused)
+    if (m->work->attention == FT_SDPA && !r->cross && !m->stack->fused_softmax)
         return written_out(m, q, k, v, hidden_later(m, r->bias, r), s);
     ft_attention_shape shape = {.batch = m->batch,
                                 .heads = a->heads,

@@ -15,7 +15,7 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     c = ft__pointwise(b, FT_AT(ROTARY), "mulu", c);
     s = ft__pointwise(b, FT_AT(ROTARY), "mulu", s);
     /* transformers' OLMo and Ernie turn in fp32 and cast back; a fused kernel reads what it gets. */
-    bool wide = m->arch->rotary_tables_fp32 && !m->fused && !m->engine;
+    bool wide = m->arch->rotary_tables_fp32 && !m->stack->fused_rotary && !m->engine;
     m->cos = wide ? c : ft__cast(b, FT_AT(ROTARY), c, low);
     m->sin = wide ? s : ft__cast(b, FT_AT(ROTARY), s, low);
     b->training = training;
@@ -69,7 +69,7 @@ ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t h
     /* Most models turn transposed queries; gptj, codegen and llama4 turn them as they come and transpose afterwards. */
     bool complex = m->arch->rotary_complex;
     x = ft__view(b, x, rows, head_dim, !complex && !(m->arch->rotary_interleaved && m->arch->scores_fp32));
-    if (m->fused || m->engine) return ft__pointwise2(b, at, "mul", x, m->cos);
+    if (m->stack->fused_rotary || m->engine) return ft__pointwise2(b, at, "mul", x, m->cos);
     if (complex) return rotate_complex(m, at, x);
     if (m->arch->sinks) return rotate_split(m, at, x, head_dim);
     if (rotary_dim >= head_dim || rotary_dim <= 0) {

@@ -158,7 +158,7 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    if (m->fused && !m->work->plain) return route_fused(m, x);
+    if (ft__fuses(m->work, m->stack->fused_router)) return route_fused(m, x);
     int64_t tokens = ft__tensor_of(b, x)->rows, rank = b->lora_rank;
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     b->lora_rank = 0;
@@ -172,7 +172,7 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     ft__module(b, 1);
     if (a->router_bias) /* gpt_oss: the best first, then their softmax */
         return ft__row(b, FT_AT(MOE_ROUTER), "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
-    if (a->routing == FT_ROUTE_MIXER && !m->fused && !m->engine) return mixed_two(m, logits, tokens);
+    if (a->routing == FT_ROUTE_MIXER && !m->stack->grouped_experts && !m->engine) return mixed_two(m, logits, tokens);
     logits = ft__cast(b, FT_AT(MOE_ROUTER), logits, FT_FP32);
     if (a->routing == FT_ROUTE_BEST_FIRST) {
         ft_ref best = ft__row(b, FT_AT(MOE_ROUTER), "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
@@ -183,7 +183,7 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     if (a->routing == FT_ROUTE_CORRECTED) return ft__cast(b, FT_AT(MOE_TOPK), best_by_correction(m, odds, tokens), low);
     if (a->all_experts) return ft__cast(b, FT_AT(MOE_TOPK), best_of(b, odds, tokens, a->experts, a->topk, true), low);
     bool scaled = a->kv_lora > 0 || a->router_sigmoid; /* deepseek, glm4_moe: no order, and a factor at the end */
-    bool grouped = a->expert_groups > (m->fused || m->engine ? 1 : 0);
+    bool grouped = a->expert_groups > (m->stack->grouped_experts || m->engine ? 1 : 0);
     ft_ref best = a->router_sigmoid && grouped ? best_in_groups(m, odds, tokens)
                                                : best_of(b, odds, tokens, a->experts, a->topk, !scaled);
     if (a->router_renormalised || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);

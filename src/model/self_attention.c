@@ -55,7 +55,7 @@ static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
     const ft_arch *a = m->arch;
     if (a->qk_norm == FT_QK_NORM_BARE) {
         x = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), x);
-        if (m->fused) pack_rows(&m->b);
+        if (m->stack->fused_norms) pack_rows(&m->b);
         return x;
     }
     if (a->qk_norm == FT_QK_NORM_OWN) {
@@ -65,7 +65,7 @@ static ft_ref qk_norm(ft_maker *m, ft_ref x, int64_t heads)
     if (a->qk_norm == FT_QK_NORM_HEAD) {
         x = ft__view(&m->b, x, m->batch * m->q_len * heads, a->head_dim, false);
         ft_ref y = ft__part_norm(m, FT_AT(ATTN_QK_NORM), x, a->norm, a->norm_bias);
-        if (m->fused) pack_rows(&m->b);
+        if (m->stack->fused_norms) pack_rows(&m->b);
         return y;
     }
     return a->qk_norm == FT_QK_NORM_FULL ? ft__part_norm(m, FT_AT(ATTN_QK_NORM), x, a->norm, a->norm_bias) : x;
@@ -124,14 +124,14 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     int64_t dim = a->head_dim, tokens = m->batch * m->q_len;
     ft_ref q, k, v;
     ft__module(b, 1);
-    if (a->fused_qkv || m->fused || m->engine) {
+    if (a->fused_qkv || m->stack->fused_projections || m->engine) {
         int64_t part[3] = {a->heads * dim, a->kv_heads * dim, a->kv_heads * dim};
         ft_ref out[3];
         ft_ref qkv = ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, part[0] + part[1] + part[2],
                                 a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
         qkv = clipped(m, qkv);
         /* Slices, whose gradients are zeroed tensors with one part filled, or a split, whose gradients are joined. */
-        if (a->qkv_slices && !m->fused && !m->engine)
+        if (a->qkv_slices && !m->stack->fused_projections && !m->engine)
             for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, tokens, part[i]);
         else
             ft__split(b, qkv, 3, part, out);
@@ -142,7 +142,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
         q = ft__linear(b, FT_AT(ATTN_Q_PROJ), x, a->heads * dim, bias, FT_CUT_COLUMNS);
         if (!a->qk_norm_late) q = qk_norm(m, q, a->heads);
-        if (a->query_scale && !m->fused) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
+        if (a->query_scale && !m->stack->fused_softmax) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
         k = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
         if (!a->qk_norm_late) k = qk_norm(m, k, a->kv_heads);
         v = ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
@@ -152,7 +152,8 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     }
     rotated = rotated && a->position == FT_ROTARY;
     if (rotated) {
-        if (a->rotary_repeats && !m->fused && !m->engine) /* cosines and sines, for queries and keys alike */
+        if (a->rotary_repeats && !m->stack->fused_rotary &&
+            !m->engine) /* cosines and sines, for queries and keys alike */
             ft__aside(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored), 2);
         q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, dim, a->rotary_dim);
         k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), k, a->kv_heads, dim, a->rotary_dim);

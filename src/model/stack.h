@@ -132,6 +132,26 @@ extern const ft_stack *const ft__default_stacks[FT_STACK_ROLES];
  * are the data ranks. Builders know no layout and need none: those that a layout chooses between build alike. */
 const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas);
 static inline const ft_stack *ft__stack(const ft_workload *w) { return ft__stack_of(w, 0, 1); }
+/* Tokens go to the experts that they were routed to, and to no others: not so in transformers' llama4. */
+static inline bool ft__routes_tokens(const ft_arch *a, const ft_workload *w)
+{
+    return !a->all_experts || ft__stack(w)->grouped_experts || ft__by_engine(w);
+}
+
+/* Layers are checkpointed one by one. Selective recomputation is so too (PyTorch's policy per operator) but where it
+ * drops attention's scores and nothing else, Megatron's (graph/recompute.c). */
+static inline bool ft__recomputes_layers(const ft_workload *w)
+{
+    return w->recompute == FT_RECOMPUTE_FULL ||
+           (w->recompute == FT_RECOMPUTE_SELECTIVE && ft__stack(w)->selective == FT_SELECTIVE_POLICY);
+}
+
+/* One of the kernels that "fusions" is about: the stack's trait unless the request says. */
+static inline bool ft__fuses(const ft_workload *w, bool trait)
+{
+    return w->fusions == FT_FUSIONS_OF_STACK ? trait : w->fusions == FT_FUSIONS_RECIPE && w->execution == FT_RUN_FUSED;
+}
+
 /* By name; the error says the nearest. */
 ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err);
 /* A name, or a user's own: the path of a file, or its object, with "base". `where` is what errors call it; *own is

@@ -97,7 +97,7 @@ static ft_ref update_fused(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, 
 static ft_ref gated_norm(ft_maker *m, const ft_scan *s, ft_ref y, ft_ref gate)
 {
     ft_build *b = &m->b;
-    if (m->fused || m->engine) {
+    if (m->stack->fused_scan || m->engine) {
         ft_op one = ft__row_kernel("rmsnorm", FT_FWD, ft__tensor_of(b, y)->rows, s->inner, b->stored);
         ft_ref out = step(m, FT_AT(MIXER_NORM), one, ft__tensor_of(b, y)->rows, s->inner, b->stored,
                           (ft_ref[]){y, gate, ft__parameter(b, "norm.weight", 1, s->inner)}, 3);
@@ -167,7 +167,7 @@ static ft_ref mixer(ft_maker *m, const ft_scan *s, ft_ref x)
     const ft_arch *a = m->arch;
     bool one = m->work->task == FT_DECODE;
     bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
-    bool kernels = m->fused || m->engine || compiled;
+    bool kernels = m->stack->fused_scan || m->engine || compiled;
     ft_ref part[3], xbc[3];
     int64_t widths[3] = {s->inner, s->conv_width, s->heads};
     int64_t inside[3] = {s->inner, s->groups * s->state, s->groups * s->state};

@@ -23,6 +23,8 @@ extern const char *const ft__execution_words[5];
 /* What torch.compile is given: the whole model with its loss, or every layer by itself, so that what is no layer
  * (embedding, head, loss) runs as written. Open: as FSDP is used, which is by layers; the whole model elsewhere. */
 typedef enum ft_compile_scope { FT_SCOPE_OPEN, FT_SCOPE_MODEL, FT_SCOPE_LAYERS } ft_compile_scope;
+/* Kernels that NVIDIA's recipes turn on beyond Megatron-Core's defaults: as the stack has them, with, or without. */
+typedef enum ft_fusions { FT_FUSIONS_OF_STACK, FT_FUSIONS_RECIPE, FT_FUSIONS_PLAIN } ft_fusions;
 typedef enum ft_cache_kind { FT_CACHE_PAGED, FT_CACHE_STATIC, FT_CACHE_DYNAMIC } ft_cache_kind;
 typedef enum ft_optimizer {
     FT_ADAMW,
@@ -60,7 +62,7 @@ typedef struct ft_workload {
     ft_execution execution;
     const struct ft_stack *stack; /* the software that was named (stack.h); NULL: what follows from the rest */
     ft_compile_scope scope;   /* of compile */
-    bool plain;               /* of fused: without what NVIDIA's recipes turn on beyond Megatron-Core's defaults */
+    ft_fusions fusions;       /* of fused: two kernels that NVIDIA's recipes turn on */
     ft_cache_kind cache;
     ft_optimizer optimizer;
     ft_recompute recompute;
@@ -81,20 +83,6 @@ static inline bool ft__by_engine(const ft_workload *w)
 {
     return w->cache == FT_CACHE_PAGED && (w->task == FT_PREFILL || w->task == FT_DECODE) &&
            (w->execution == FT_RUN_FUSED || w->execution == FT_RUN_CUDA_GRAPH);
-}
-
-/* Tokens go to the experts that they were routed to, and to no others: not so in transformers' llama4. */
-static inline bool ft__routes_tokens(const ft_arch *a, const ft_workload *w)
-{
-    return !a->all_experts || w->execution == FT_RUN_FUSED || ft__by_engine(w);
-}
-
-/* Layers are checkpointed one by one. Selective recomputation is so too (PyTorch's policy per operator) but where
- * Megatron's kernels run: there it drops attention's scores and nothing else (graph/recompute.c). */
-static inline bool ft__recomputes_layers(const ft_workload *w)
-{
-    return w->recompute == FT_RECOMPUTE_FULL ||
-           (w->recompute == FT_RECOMPUTE_SELECTIVE && w->execution != FT_RUN_FUSED);
 }
 
 /* The forward graph of the whole model, and what follows from it: backward, recomputation, the optimizer, fusion. A

@@ -332,7 +332,7 @@ static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ran
 {
     const ft_parallel *p = r->parallel;
     double element = ft__ranks_reduce_bytes(p, r->work), ms;
-    if (r->work->execution != FT_RUN_FUSED)
+    if (!ft__ranks_stack(p, r->work)->one_gradient_buffer)
         element = r->work->master_weights || r->work->autocast ? 4 : ft_dtype_bytes(r->work->dtype);
     if (p->sp && p->tp > 1) {
         ft_group group = {.size = p->tp, .stride = 1};

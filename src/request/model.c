@@ -163,7 +163,7 @@ static ft_status settle_modules(const ft_said *said, ft_workload *w, ft_error *e
 {
     bool asked = ft__given(said, FT_KEY_ID_RECOMPUTE);
     if (!ft__given(said, FT_KEY_ID_RECOMPUTE_MODULES)) return FT_OK;
-    if (w->execution != FT_RUN_FUSED && !asked)
+    if (ft__stack(w)->selective != FT_SELECTIVE_CORE_ATTENTION && !asked)
         return ft__fail_at(err, FT_E_RANGE, "recompute_modules", 0, 0,
                            "\"recompute_modules\" are Megatron-Core's: \"execution\" must be \"fused\"");
     if (!asked) w->recompute = FT_RECOMPUTE_SELECTIVE;
@@ -202,7 +202,8 @@ static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_err
     w->attention = (ft_attention_kind)ft__word_of(said, FT_KEY_ID_ATTENTION);
     w->execution = (ft_execution)ft__word_of(said, FT_KEY_ID_EXECUTION);
     w->scope = (ft_compile_scope)ft__word_of(said, FT_KEY_ID_COMPILE_SCOPE);
-    w->plain = ft__word_of(said, FT_KEY_ID_FUSIONS) == 1;
+    if (ft__given(said, FT_KEY_ID_FUSIONS))
+        w->fusions = ft__word_of(said, FT_KEY_ID_FUSIONS) == 1 ? FT_FUSIONS_PLAIN : FT_FUSIONS_RECIPE;
     w->cache = (ft_cache_kind)ft__word_of(said, FT_KEY_ID_CACHE);
     w->optimizer = (ft_optimizer)ft__word_of(said, FT_KEY_ID_OPTIMIZER);
     w->recompute = (ft_recompute)ft__word_of(said, FT_KEY_ID_RECOMPUTE);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kernel/kernel.h"
+#include "model/stack.h"
 #include "timeline/timed.h"
 
 /* Errors of one family on one GPU have one cause and move together; families do not know of each other. */
@@ -44,9 +45,10 @@ static void spread_sum(const spread *s, double *below, double *above)
  * at the 0.9 level. Chosen for coverage on the whole models of eight GPUs that we know; nothing was held out. */
 static const double in_model = 0.10, in_fusion = 0.13;
 
-static ft_dispatch dispatch_of(ft_execution e)
+static ft_dispatch dispatch_of(const ft_workload *work)
 {
-    switch (e) {
+    if (ft__stack(work)->native_host) return FT_DISPATCH_NONE;
+    switch (work->execution) {
     case FT_RUN_COMPILE: return FT_DISPATCH_COMPILED;
     case FT_RUN_CUDA_GRAPH: return FT_DISPATCH_GRAPH;
     case FT_RUN_IDEAL: return FT_DISPATCH_NONE;
@@ -211,10 +213,10 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
 ft_issuer ft__step_host(const ft_workload *work)
 {
     return (ft_issuer){.host = work->host,
-                       .dispatch = dispatch_of(work->execution),
+                       .dispatch = dispatch_of(work),
                        .gradients = work->task == FT_TRAIN,
                        .us_per_op = work->host_us_per_op,
-                       .hand_fused = work->execution == FT_RUN_FUSED};
+                       .hand_fused = ft__stack(work)->lean_hooks};
 }
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,

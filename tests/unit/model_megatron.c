@@ -52,7 +52,7 @@ static void latents_are_rotated_by_two_kernels(void **state)
         assert_true(launched(g, gone[i], FT_BACKWARD, NULL) == 0);
     }
     /* Without them keys are concatenated and values copied, and nothing stands head by head either. */
-    w.plain = true;
+    w.fusions = FT_FUSIONS_PLAIN;
     g = rank(&a, &w, &p, arena);
     assert_true(launched(g, "attn.q_cat", FT_FORWARD, NULL) == layers);
     assert_true(launched(g, "attn.k_cat", FT_FORWARD, NULL) == layers);
@@ -129,7 +129,7 @@ static void routers_are_a_product_and_a_kernel(void **state)
         assert_true(launched(g, "moe.router.groups", FT_FORWARD, NULL) == 0);
         for (int32_t i = 0; i < g->node_count; i++)
             if (called(&g->nodes[i], "moe.router", FT_FORWARD)) assert_true(g->nodes[i].op.dtype == FT_BF16);
-        w.plain = true;
+        w.fusions = FT_FUSIONS_PLAIN;
         assert_true(launched(rank(&a, &w, &p, arena), "moe.topk", FT_FORWARD, NULL) > products);
         ft__arch_release(&a);
     }

@@ -137,7 +137,7 @@ void ft__read_attention(ft_graph_reader *r, ft_at at)
         s.broadcast |= given.unordered || given.stride[given.dims - 1] != 1;
     m->work = &work;
     m->mask = work.attention == FT_EAGER ? added(r, &s) : FT_NONE;
-    bool beside = s.float_mask && s.broadcast && s.shape.kv_heads == s.shape.heads && !m->fused;
+    bool beside = s.float_mask && s.broadcast && s.shape.kv_heads == s.shape.heads && !m->stack->fused_softmax;
     ft_ref y = beside ? written_out(r, &q, &k, &v, &given, &s) : ft__part_attend(m, at, q.ref, k.ref, v.ref, &s);
     if (s.float_mask && !ft__graphfile_failed(r)) let_mask_learn(b, &given);
     m->mask = mask;

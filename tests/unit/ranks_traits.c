@@ -1,0 +1,172 @@
+/* Every trait of a stack does what it says: one row each, a stack with the trait turned and everything else left alone.
+ * A trait without a row fails the test. */
+#include "ranks_rig.h"
+
+typedef enum figure { LAUNCHES, STEP, PEAK, GRADIENTS, COMM, EXPOSED, HOST, SENT, SAVED, REFUSED } figure;
+
+typedef struct turn {
+    const char *trait, *stack, *value; /* the trait is another there; it is turned to this */
+    const char *model;
+    ft_dtype dtype;
+    int64_t tp, pp, dp;
+    int zero;
+    int64_t micros;
+    figure of;
+    int sign; /* the figure gets smaller (-1) or larger (1) */
+} turn;
+
+static const turn turns[] = {
+    {"fused_norms", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"fused_rotary", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"fused_activations", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"fused_projections", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"fused_softmax", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"fused_latent_rotary", "megatron", "true", "deepseek-v2-lite", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"fused_router", "megatron", "true", "deepseek-v2-lite", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"grouped_experts", "pytorch", "true", "mixtral-8x7b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"fused_scan", "pytorch", "true", "mamba2-1.3b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"own_gelu", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"no_dropout", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"sums_in_products", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, LAUNCHES, 1},
+    {"gradient_stand_ins", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 1, 4, PEAK, -1},
+    {"one_gradient_buffer", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, PEAK, 1},
+    {"tensor_sums_beside", "megatron", "false", "llama-3-8b", FT_BF16, 8, 1, 1, 0, 4, EXPOSED, 1},
+    {"waits_for_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 8, STEP, 1},
+    {"all_forward_first", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 4, PEAK, 1},
+    {"cuts_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 8, 4, 1, 0, 8, SENT, 1},
+    {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
+    {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
+    {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
+    {"model_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
+    {"most_zero", "pytorch", "2", "gpt2", FT_BF16, 1, 1, 8, 3, 1, REFUSED, 1},
+    {"sharding", "megatron", "\"parameters\"", "gpt3-6.7b", FT_BF16, 1, 1, 64, 3, 1, STEP, 1},
+    {"overlap_gradients", "megatron", "\"always\"", "gpt3-6.7b", FT_BF16, 1, 1, 64, 0, 1, EXPOSED, -1},
+    {"tensor_pieces", "megatron", "\"always\"", "gpt3-6.7b", FT_BF16, 8, 1, 1, 0, 4, EXPOSED, -1},
+    {"selective", "pytorch", "\"core_attention\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, SAVED, 1},
+    {"loss_of", "pytorch", "\"megatron\"", "gpt2", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
+    {"parallel_loss", "pytorch", "\"after_megatron\"", "llama-3.2-1b", FT_BF16, 2, 1, 1, 0, 1, PEAK, -1},
+    {"gradient_bytes_bf16", "megatron", "2", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, GRADIENTS, -1},
+    {"gradient_bytes_fp16", "megatron", "4", "llama-3.2-1b", FT_FP16, 1, 1, 8, 0, 4, GRADIENTS, 1},
+    {"gradient_bytes_low", "megatron", "2", "llama-3.2-1b", FT_FP8, 1, 1, 8, 0, 4, GRADIENTS, -1},
+    {"sharded_reduce_bytes", "fsdp2", "4", "gpt3-6.7b", FT_BF16, 1, 1, 64, 3, 1, COMM, 1},
+    {"bucket_mib", "ddp", "1000", "gpt3-6.7b", FT_BF16, 1, 1, 64, 0, 1, EXPOSED, 1},
+    {"bucket_elements", "megatron_recipe", "4e9", "gpt3-6.7b", FT_BF16, 1, 1, 64, 0, 1, EXPOSED, 1},
+    {"bucket_elements_per_rank", "megatron_recipe", "1e8", "gpt3-6.7b", FT_BF16, 1, 1, 64, 0, 1, EXPOSED, 1},
+};
+
+static void read_into(const turn *t, bool turned, ft_stack *own)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"base\": \"%s\", \"traits\": {%s%s%s%s}}", t->stack, turned ? "\"" : "",
+             turned ? t->trait : "", turned ? "\": " : "", turned ? t->value : "");
+    json_t *object = json_loads(text, 0, NULL);
+    const ft_stack *out = NULL;
+    ft_error err;
+    if (ft__stack_read(object, "stack", own, &out, &err) != FT_OK) fail_msg("%s: %s", text, err.message);
+    json_decref(object);
+}
+
+static double figure_of(const turn *t, bool turned)
+{
+    ft_stack own;
+    read_into(t, turned, &own);
+    rig r = {.arena = ft__arena_new(0),
+             .memo = ft__memo_new(),
+             .device = limit_device("h100_sxm"),
+             .arch = open_model(t->model),
+             .work = train_work(1, 1024),
+             .parallel = layout_of(t->tp, t->pp, 1, 1, t->dp)};
+    r.device.memory_gib = 4096; /* what does not fit is no subject here */
+    r.work.stack = &own;
+    r.work.execution = own.execution;
+    r.work.dtype = t->dtype;
+    r.work.accumulate = t->micros;
+    if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
+    r.work.master_weights = own.master_weights;
+    r.work.attention = !strcmp(t->trait, "fused_softmax") ? FT_EAGER : FT_FLASH;
+    r.work.recompute = t->of == SAVED ? FT_RECOMPUTE_SELECTIVE : t->of == HOST ? FT_RECOMPUTE_FULL : FT_RECOMPUTE_NONE;
+    r.parallel.zero = t->zero;
+    r.parallel.in_pieces = r.parallel.expert_overlap = -1;
+    r.parallel.sp = !strcmp(t->trait, "tensor_pieces") || !strcmp(t->trait, "sequence_parallel");
+    if (t->pp > 1) {
+        r.parallel.vpp = 2;
+        r.parallel.schedule = FT_INTERLEAVED;
+    }
+    r.cluster = (ft_cluster){.tiers = 2, .gpus_per_node = 8, .nodes = 64, .gpus = 512};
+    r.cluster.tier[0] =
+        (ft_tier){.fabric = FT_NVLINK, .gbps = 450, .efficiency = 0.8, .gpus = 8, .oversubscription = 1};
+    r.cluster.tier[1] =
+        (ft_tier){.fabric = FT_INFINIBAND, .gbps = 50, .efficiency = 0.9, .gpus = 512, .oversubscription = 1};
+    r.cluster.tier[0].switched = r.cluster.tier[1].switched = true;
+    ft_error err;
+    double refused = ft__stack_check(&r.work, t->zero, t->tp > 1, r.parallel.sp, &err) != FT_OK;
+    forecast_sound(&r);
+    double launches = 0;
+    for (int32_t i = 0; i < r.step.kernel_count; i++) launches += r.step.kernels[i].times;
+    const double figures[] = {[LAUNCHES] = launches,
+                              [STEP] = r.step.step_ms,
+                              [PEAK] = r.step.memory.peak_bytes,
+                              [GRADIENTS] = r.step.memory.gradients_bytes,
+                              [COMM] = r.step.comm_ms,
+                              [EXPOSED] = r.step.comm_exposed_ms,
+                              [HOST] = r.step.host_ms,
+                              [SENT] = r.ranked.gather_received_ms,
+                              [SAVED] = r.step.memory.saved_bytes,
+                              [REFUSED] = refused};
+    end(&r);
+    return figures[t->of];
+}
+
+static void each_trait_does_what_it_says(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+        double before = figure_of(&turns[i], false), after = figure_of(&turns[i], true);
+        if (!((after - before) * turns[i].sign > 0)) fail_msg("%s: %g to %g", turns[i].trait, before, after);
+    }
+}
+
+static void no_trait_is_left_out(void **state)
+{
+    (void)state;
+    size_t count;
+    const ft_trait *traits = ft__stack_traits(&count);
+    for (size_t i = 0; i < count; i++) {
+        bool found = false;
+        for (size_t t = 0; t < sizeof turns / sizeof *turns; t++) found |= !strcmp(turns[t].trait, traits[i].name);
+        if (!found) fail_msg("%s", traits[i].name);
+    }
+}
+
+/* Which stack builds a model is decided before a layout is known: those that the layout chooses between build alike. */
+static void what_a_layout_chooses_between_builds_alike(void **state)
+{
+    (void)state;
+    static const ft_stack_role roles[] = {FT_STACK_FOR_ONE, FT_STACK_FOR_REPLICAS, FT_STACK_FOR_SHARDS};
+    static const char *const of_layouts[] = {"most_zero", "sharding", "overlap_gradients"};
+    size_t count;
+    const ft_trait *traits = ft__stack_traits(&count);
+    const char *one = (const char *)ft__default_stacks[FT_STACK_FOR_ONE];
+    for (size_t r = 1; r < sizeof roles / sizeof *roles; r++)
+        for (size_t i = 0; i < count; i++) {
+            bool free = false;
+            for (size_t k = 0; k < sizeof of_layouts / sizeof *of_layouts; k++)
+                free |= !strcmp(traits[i].name, of_layouts[k]);
+            static const size_t sizes[] = {[FT_TRAIT_FLAG] = sizeof(bool),
+                                           [FT_TRAIT_WORD] = sizeof(ft_sharding),
+                                           [FT_TRAIT_NUMBER] = sizeof(double)};
+            const char *other = (const char *)ft__default_stacks[roles[r]];
+            if (!free && memcmp(one + traits[i].offset, other + traits[i].offset, sizes[traits[i].type]))
+                fail_msg("%s", traits[i].name);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_trait_does_what_it_says),
+        cmocka_unit_test(no_trait_is_left_out),
+        cmocka_unit_test(what_a_layout_chooses_between_builds_alike),
+    };
+    return cmocka_run_group_tests(tests, open_predictor, close_predictor);
+}
