@@ -8,6 +8,13 @@
 void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
                 ft_text *out);
 
+/* Requests inside a request: `user` is an ft_asking. An answer may be an error; FT_OK says that there is one. */
+typedef struct ft_asking {
+    const ft_context *ft;
+    ft_scratch *scratch;
+} ft_asking;
+ft_status ft__answer_asking(void *user, const json_t *request, json_t **out, ft_error *err);
+
 /* The tasks of study/ that ask several times, from FT_ASK_MODELS on (study.c). */
 ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask, const json_t *document,
                            const json_t *id, ft_text *out, ft_error *err);

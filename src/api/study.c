@@ -1,10 +1,13 @@
 /* study.c: the tasks that ask several times, from a request's document to its answer. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/answer.h"
+#include "base/json.h"
 #include "report/json/catalogue_answer.h"
 #include "report/json/infer_answer.h"
 #include "report/json/largest_answer.h"
+#include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
 
 static ft_status answer_gpus(const json_t *document, const json_t *id, ft_text *out, ft_error *err)
@@ -70,6 +73,35 @@ static ft_status answer_scale(const ft_context *ft, ft_scratch *scratch, const j
     return status;
 }
 
+ft_status ft__answer_asking(void *user, const json_t *request, json_t **out, ft_error *err)
+{
+    const ft_asking *a = user;
+    ft_text answer = {0};
+    char *text = json_dumps(request, JSON_COMPACT);
+    if (text) ft__answer(a->ft, a->scratch, text, strlen(text), 0, &answer);
+    ft_status status = text && answer.at && !answer.failed
+                           ? ft__json_parse(answer.at, answer.length, "the answer", out, err)
+                           : ft__fail(err, FT_E_MEMORY, "out of memory");
+    free(text);
+    ft__text_free(&answer);
+    return status;
+}
+
+static ft_status answer_compare(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                                ft_text *out, ft_error *err)
+{
+    ft_compare_request r;
+    ft_asking asking = {ft, scratch};
+    FT_TRY(ft__compare_request_read(document, &r, err));
+    ft_comparison *found = calloc(1, sizeof *found); /* some KiB */
+    if (!found) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__compare_of(&r, ft__answer_asking, &asking, found, err);
+    if (status == FT_OK && !ft__answer_compared(out, id, found->compared, found->count)) out->failed = true;
+    ft__comparison_free(found);
+    free(found);
+    return status;
+}
+
 ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask, const json_t *document,
                            const json_t *id, ft_text *out, ft_error *err)
 {
@@ -79,6 +111,7 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     case FT_ASK_INFER: return answer_infer(ft, scratch, document, id, out, err);
     case FT_ASK_LARGEST: return answer_largest(ft, scratch, document, id, out, err);
     case FT_ASK_SCALE: return answer_scale(ft, scratch, document, id, out, err);
+    case FT_ASK_COMPARE: return answer_compare(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }
 }

@@ -80,10 +80,10 @@ static void add_pair(ft_text *out, const ft_pair *p)
     ft__text_add(out, "]");
 }
 
-bool ft__answer_compared(ft_text *out, const ft_compared *c, size_t count)
+bool ft__answer_compared(ft_text *out, const json_t *id, const ft_compared *c, size_t count)
 {
     bool timed = c[0].kind == FT_COMPARE_STEP || c[0].kind == FT_COMPARE_KERNEL, made = true;
-    ft__answer_begin(out, NULL, false);
+    ft__answer_begin(out, id, false);
     ft__text_add(out, "true");
     ft__answer_word(out, "task", c[0].task);
     made = add_asked(out, c, count);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/text/compare_screen.h"
+#include "study/compare.h"
 
 double ft__compared_figure(const json_t *answer, const char *path)
 {
