@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
 #include "fit/matrix.h"
 #include "fit/rest.h"
 
@@ -35,12 +36,11 @@ typedef struct work {
     double *shared;   /* what the predictor's trees say about each point */
 } work;
 
-/* How far constants may go. The families' own spreads are between GPUs of all generations fitted to thousands of rows;
- * they were set to hold constants that tables leave open. A few dozen points of a GPU nobody knows need three times
- * that, chosen on H200 attention, products and row operators; one that is known needs less. */
+/* How far constants may go, in spreads of the family's own priors. */
 static double prior_of(const work *w)
 {
-    return !w->base || w->kinship == FT_KIN_WORLD ? 3 : w->kinship == FT_KIN_SIBLING ? 2 : 0.7;
+    const struct ft__k_learning_calibration_priors *k = &ft__k_learning_calibration_priors;
+    return !w->base || w->kinship == FT_KIN_WORLD ? k->stranger : w->kinship == FT_KIN_SIBLING ? k->sibling : k->own;
 }
 
 /* Points of one shape group share a fold; groups take turns, so that no fold is empty. */
@@ -78,7 +78,8 @@ static ft_status fit_theta(const work *w, int without, double *theta, ft_error *
  * is left, pulled towards the predictor's own where points are few. */
 static void weigh(const work *w, int without, bool refit, const ft_frame *f, body *b)
 {
-    double n = 0, mean_x = 0, mean_y = 0, xy = 0, xx = 0.02, sum = 0;
+    double n = 0, mean_x = 0, mean_y = 0, xy = 0, xx = ft__k_learning_calibration_shared.ridge, sum = 0;
+    const double clip = ft__k_learning_calibration_shared.clip;
     b->weight = w->base ? (double)w->base->weight[w->kinship] : 0;
     b->bias = w->base && !refit ? (double)w->base->bias[w->kinship] : 0;
     for (size_t i = 0; i < f->count; i++)
@@ -87,7 +88,7 @@ static void weigh(const work *w, int without, bool refit, const ft_frame *f, bod
     mean_x /= n, mean_y /= n;
     for (size_t i = 0; i < f->count && refit; i++) {
         if (w->fold[i] == without) continue;
-        double x = w->shared[i] - mean_x, y = fmax(-0.3, fmin(0.3, f->left[i] - mean_y));
+        double x = w->shared[i] - mean_x, y = fmax(-clip, fmin(clip, f->left[i] - mean_y));
         xy += x * y, xx += x * x;
     }
     if (refit) b->weight = fmax(0, fmin(1, xy / xx));
@@ -149,14 +150,14 @@ static ft_status try_all(work *w, ft_frame *f, ft_error *err)
     return FT_OK;
 }
 
-/* The least error; what is more complicated must earn 2 %. */
+/* The least error; what is more complicated must earn its place. */
 static void choose(const work *w, int *refit, ft_rest_kind *kind, double *error)
 {
     double least = INFINITY;
     for (int r = 0; r < BODIES; r++)
         for (int k = 0; k < FT_REST_KINDS; k++) {
             double e = mean_error(w, w->residual + ((size_t)r * FT_REST_KINDS + (size_t)k) * w->cell->count);
-            if (e >= 0.98 * least) continue;
+            if (e >= FT_K_LEARNING_CALIBRATION_EARNS * least) continue;
             least = *error = e;
             *refit = r;
             *kind = (ft_rest_kind)k;
@@ -175,16 +176,18 @@ static ft_status set_spreads(const ft_calibrate_cell *c, const double *residual,
         z[i] = residual[i] / scale[i];
         z[n + i] = -z[i];
     }
-    double inflate = 1.05 + 8.0 / (double)(n + 4);
+    const struct ft__k_learning_calibration_inflate *k = &ft__k_learning_calibration_inflate;
+    double inflate = k->always + k->few / ((double)n + k->more);
     bool ok = ft__spreads(z, mirror ? 2 * n : n, inflate, e->spread_low[FT_KIN_SELF], e->spread_high[FT_KIN_SELF]);
     free(z);
     if (!ok) return ft__fail(err, FT_E_MEMORY, "out of memory");
     /* Asked for a variant that stands in for another: wider, as kin.c guesses where nobody else was measured. */
-    for (int k = FT_KIN_SIBLING; k < FT_KIN_LEVELS; k++)
+    for (int kin = FT_KIN_SIBLING; kin < FT_KIN_LEVELS; kin++)
         for (int q = 0; q < FT_QUANTILES; q++) {
-            float wider = k == FT_KIN_SIBLING ? 1.5f : 3.0f;
-            e->spread_low[k][q] = wider * e->spread_low[FT_KIN_SELF][q];
-            e->spread_high[k][q] = wider * e->spread_high[FT_KIN_SELF][q];
+            float wider = (float)(kin == FT_KIN_SIBLING ? ft__k_learning_siblings.factor
+                                                        : ft__k_learning_strangers.factor);
+            e->spread_low[kin][q] = wider * e->spread_low[FT_KIN_SELF][q];
+            e->spread_high[kin][q] = wider * e->spread_high[FT_KIN_SELF][q];
         }
     return FT_OK;
 }
@@ -218,7 +221,7 @@ static void name_expert(const work *w, const body *b, double front, ft_expert *e
 static ft_status join_trees(const work *w, const body *b, const ft_rest *r, ft_error *err)
 {
     ft_calibrate_cell *c = w->cell;
-    size_t shared = w->base && b->weight > 0.02 ? w->base->tree_count : 0;
+    size_t shared = w->base && b->weight > ft__k_learning_calibration_shared.least ? w->base->tree_count : 0;
     c->trees = malloc((shared + (size_t)r->tree_count + 1) * sizeof *c->trees);
     if (!c->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t t = 0; t < shared; t++) {

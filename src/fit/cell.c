@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fit/in_model.h"
+#include "fit/learning_constants.h"
 
 enum { FOLDS = 4, WORLD_ROWS = 1200, GPU_ROWS = 3000, ENOUGH_TABLED = 100 };
 
@@ -75,15 +76,25 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
     return FT_OK;
 }
 
-/* Settings by how much there is to learn from, chosen on held-out shape groups of B200 and L40S GEMMs: more trees or
- * deeper ones gain less than 0.1 points and cost every forecast. */
+/* Settings by how much there is to learn from. */
 static ft_boost_options boost_for(const ft_family *family, size_t rows)
 {
-    ft_boost_options o = {.rate = 0.1, .ridge = 3, .clip = 0.35, .rows = 0.7, .features = 0.6, .enough = 0.018};
-    o.trees = rows < 150 ? 20 : rows < 600 ? 80 : rows < 3000 ? 300 : rows < 12000 ? 400 : 500;
-    o.depth = rows < 150 ? 2 : rows < 600 ? 4 : rows < 3000 ? 5 : 6;
-    o.rate = rows < 3000 ? 0.1 : rows < 12000 ? 0.15 : 0.2;
-    if (family->repeated && rows < 3000) o.trees = rows < 150 ? 80 : 150, o.depth = rows < 150 ? 4 : 5;
+    int at = 0, again = 0;
+    while (at < FT_K_LEARNING_TREES_COUNT - 1 && !((double)rows < ft__k_learning_trees[at].below)) at++;
+    ft_boost_options o = {.trees = ft__k_learning_trees[at].trees,
+                          .depth = ft__k_learning_trees[at].depth,
+                          .rate = ft__k_learning_trees[at].rate,
+                          .ridge = ft__k_learning_boost.ridge,
+                          .clip = ft__k_learning_boost.clip,
+                          .rows = ft__k_learning_boost.rows,
+                          .features = ft__k_learning_boost.features,
+                          .enough = ft__k_learning_boost.enough};
+    while (again < FT_K_LEARNING_REPEATED_TREES_COUNT && !((double)rows < ft__k_learning_repeated_trees[again].below))
+        again++;
+    if (family->repeated && again < FT_K_LEARNING_REPEATED_TREES_COUNT) {
+        o.trees = ft__k_learning_repeated_trees[again].trees;
+        o.depth = ft__k_learning_repeated_trees[again].depth;
+    }
     return o;
 }
 
@@ -201,7 +212,8 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_cell_gpu t = tabled(g);
     size_t n = ft__cell_sample(&t, GPU_ROWS, index);
-    ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, cell->world.theta, 0.7, 12, g->expert.theta);
+    ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, cell->world.theta, FT_K_LEARNING_GPU_PRIOR, 12,
+                      g->expert.theta);
     free(index);
     FT_TRY(ft__matrix_new(g->count, cell->family->feature_count, &m, err));
     for (size_t i = 0; i < g->count; i++) ft__matrix_set(cell, g->expert.theta, g->index[i], &m, i);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
 #include "kernel/kernel.h"
 
 double ft__row_model_ms(const ft_family *family, const ft_rows *rows, const ft_row *row, const double *theta, bool want,
@@ -21,8 +22,6 @@ double ft__row_model_ms(const ft_family *family, const ft_rows *rows, const ft_r
 }
 
 static double clamp(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
-
-enum { HUBER_PERCENT = 20 };
 
 typedef struct system_ {
     double a[FT_MAX_THETA][FT_MAX_THETA], g[FT_MAX_THETA];
@@ -38,21 +37,19 @@ static double row_residual(const ft_family *f, ft_subset s, size_t i, const doub
 
 static double huber(double r)
 {
-    const double d = HUBER_PERCENT / 100.0;
+    const double d = FT_K_LEARNING_HUBER / 100.0;
     return fabs(r) <= d ? 0.5 * r * r : d * (fabs(r) - 0.5 * d);
 }
 
 static double prior_cost(const ft_family *f, const double *x, const double *x0, double prior, double rows)
 {
-    /* A prior is worth as much as 2 % of the rows, at least one: constants the data leaves open stay put, those it
-     * speaks about follow it. */
     double sum = 0;
     for (int j = 0; j < f->parameter_count; j++)
         if (f->parameters[j].spread > 0) {
             double d = (x[j] - x0[j]) / (f->parameters[j].spread * prior);
             sum += 0.5 * d * d;
         }
-    return sum * 0.01 * (1 + 0.02 * rows);
+    return sum * FT_K_LEARNING_PRIOR_STRENGTH * (1 + FT_K_LEARNING_PRIOR_ROWS * rows);
 }
 
 static double cost_of(const ft_family *f, ft_subset s, const double *x, const double *x0, double prior, double total)
@@ -74,7 +71,7 @@ static void assemble(const ft_family *f, ft_subset s, const double *x, const dou
     for (size_t i = 0; i < s.count; i++) {
         double r = row_residual(f, s, i, theta), grad[FT_MAX_THETA];
         double w = (double)s.rows->at[s.index[i]].weight;
-        double irls = fabs(r) <= HUBER_PERCENT / 100.0 ? w : w * HUBER_PERCENT / 100.0 / fabs(r);
+        double irls = fabs(r) <= FT_K_LEARNING_HUBER / 100.0 ? w : w * FT_K_LEARNING_HUBER / 100.0 / fabs(r);
         for (int j = 0; j < f->parameter_count; j++) {
             grad[j] = 0;
             if (f->parameters[j].spread <= 0) continue;
@@ -89,7 +86,7 @@ static void assemble(const ft_family *f, ft_subset s, const double *x, const dou
             for (int k = 0; k <= j; k++) sys->a[j][k] += irls * grad[j] * grad[k];
         }
     }
-    double strength = 0.01 * (1 + 0.02 * total);
+    double strength = FT_K_LEARNING_PRIOR_STRENGTH * (1 + FT_K_LEARNING_PRIOR_ROWS * total);
     for (int j = 0; j < f->parameter_count; j++) {
         double spread = f->parameters[j].spread * prior;
         if (spread <= 0) continue;

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "fit/baseline.h"
 #include "fit/cell.h"
+#include "fit/learning_constants.h"
 
 void ft__accuracy_free(ft_accuracy_table *t)
 {
@@ -64,7 +65,7 @@ static void balance_sources(ft_cell *cell, ft_rows *rows)
             engine += r->source == FT_ROWS_ENGINE;
         }
         if (own <= 0 || engine <= own) continue;
-        float weight = (float)fmin(6, engine / own);
+        float weight = (float)fmin(FT_K_LEARNING_ENGINE_MOST, engine / own);
         for (size_t i = 0; i < cell->gpus[g].count; i++) {
             ft_row *r = &rows->at[cell->gpus[g].index[i]];
             if (r->source == FT_ROWS_OWN) r->weight = weight;
@@ -75,7 +76,7 @@ static void balance_sources(ft_cell *cell, ft_rows *rows)
 /* Rows from inside models are a handful beside a table of thousands, and what whole models are asked for. */
 static void raise_models(ft_cell *cell, ft_rows *rows)
 {
-    const double share = 0.1, most = 20;
+    const double share = FT_K_LEARNING_MODEL_SHARE, most = FT_K_LEARNING_MODEL_MOST;
     for (int g = 0; g < cell->gpu_count; g++) {
         double inside = 0, others = 0;
         for (size_t i = 0; i < cell->gpus[g].count; i++)

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
+
 int ft__in_model_feature(const ft_family *family)
 {
     for (int f = 0; f < family->feature_count; f++)
@@ -18,8 +20,14 @@ int ft__in_model_feature(const ft_family *family)
 
 static ft_boost_options options(void)
 {
-    return (ft_boost_options){
-        .trees = FT_MODEL_TREES - 1, .depth = 4, .rate = 0.1, .ridge = 8, .clip = 0.3, .rows = 1, .features = 0.6};
+    const struct ft__k_learning_model_boost *k = &ft__k_learning_model_boost;
+    return (ft_boost_options){.trees = FT_MODEL_TREES - 1,
+                              .depth = k->depth,
+                              .rate = k->rate,
+                              .ridge = k->ridge,
+                              .clip = k->clip,
+                              .rows = k->rows,
+                              .features = k->features};
 }
 
 /* `trees` count only where the feature is set; the constant in front becomes a tree of its own. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
 #include "fit/matrix.h"
 
 enum { WORLD_ROWS = 600, POOL_ROWS = 3000 };
@@ -143,8 +144,14 @@ static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
 
 static ft_boost_options world_boost(void)
 {
-    return (ft_boost_options){
-        .trees = 120, .depth = 5, .rate = 0.08, .ridge = 20, .clip = 0.3, .rows = 0.7, .features = 0.6};
+    const struct ft__k_learning_world_boost *k = &ft__k_learning_world_boost;
+    return (ft_boost_options){.trees = k->trees,
+                              .depth = k->depth,
+                              .rate = k->rate,
+                              .ridge = k->ridge,
+                              .clip = k->clip,
+                              .rows = k->rows,
+                              .features = k->features};
 }
 
 /* Trees over the pooled residuals of the GPUs in `use`, each GPU's own mean taken out. */
@@ -166,7 +173,7 @@ static ft_status pooled_trees(const ft_cell *cell, const bool *use, const double
         double sum = 0;
         for (size_t i = 0; i < n; i++) {
             ft__matrix_set(cell, theta, index[i], &m, m.count);
-            m.weight[m.count] = (float)(1000.0 / (double)n);
+            m.weight[m.count] = (float)(FT_K_LEARNING_WORLD_ROW_WEIGHT / (double)n);
             sum += (double)m.target[m.count++];
         }
         for (size_t i = first; i < m.count; i++) m.target[i] -= (float)(sum / (double)n);
@@ -220,8 +227,7 @@ static ft_status try_world(const ft_cell *cell, trial *t, ft_error *err)
     return s;
 }
 
-/* Where nobody else was measured, how much wider an interval gets is a judgement: half as wide again for a sibling,
- * three times for a stranger, and at least what families with many GPUs show. */
+/* Where nobody else was measured, how much wider an interval gets is a judgement. */
 static void guess_spreads(const ft_expert *own, double factor, double least, float *low, float *high)
 {
     double scale = exp((double)own->sigma_base);
@@ -249,17 +255,18 @@ ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err)
     w->sigma_base = 0;
     if (s == FT_OK && world.count) {
         w->weight[FT_KIN_WORLD] = best_weight(&world, cell->gpu_count);
-        s = settle_trial(cell, &world, w->weight[FT_KIN_WORLD], 1.15, "unseen", report, w->spread_low[FT_KIN_WORLD],
-                         w->spread_high[FT_KIN_WORLD], err);
+        s = settle_trial(cell, &world, w->weight[FT_KIN_WORLD], FT_K_LEARNING_WORLD_INFLATE, "unseen", report,
+                         w->spread_low[FT_KIN_WORLD], w->spread_high[FT_KIN_WORLD], err);
     } else if (s == FT_OK) {
-        w->weight[FT_KIN_WORLD] = 0.5f;
+        w->weight[FT_KIN_WORLD] = (float)FT_K_LEARNING_WORLD_WEIGHT;
         w->sigma_base = own->sigma_base;
-        guess_spreads(own, 3, 0.4, w->spread_low[FT_KIN_WORLD], w->spread_high[FT_KIN_WORLD]);
+        guess_spreads(own, ft__k_learning_strangers.factor, ft__k_learning_strangers.least, w->spread_low[FT_KIN_WORLD],
+                      w->spread_high[FT_KIN_WORLD]);
     }
     float weight = 1, low[FT_QUANTILES], high[FT_QUANTILES];
     if (s == FT_OK && siblings.count) {
         weight = best_weight(&siblings, cell->gpu_count);
-        s = settle_trial(cell, &siblings, weight, 1.1, "sibling", report, low, high, err);
+        s = settle_trial(cell, &siblings, weight, FT_K_LEARNING_SIBLING_INFLATE, "sibling", report, low, high, err);
     }
     for (int g = 0; g < cell->gpu_count && s == FT_OK; g++) {
         ft_expert *e = &cell->gpus[g].expert;
@@ -269,7 +276,8 @@ ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err)
             memcpy(e->spread_low[FT_KIN_SIBLING], low, sizeof low);
             memcpy(e->spread_high[FT_KIN_SIBLING], high, sizeof high);
         } else {
-            guess_spreads(e, 1.5, 0.15, e->spread_low[FT_KIN_SIBLING], e->spread_high[FT_KIN_SIBLING]);
+            guess_spreads(e, ft__k_learning_siblings.factor, ft__k_learning_siblings.least,
+                          e->spread_low[FT_KIN_SIBLING], e->spread_high[FT_KIN_SIBLING]);
         }
     }
     trial_free(&siblings);

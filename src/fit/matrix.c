@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
+
 void ft__matrix_free(ft_matrix *m) { free(m->key), free(m->target), free(m->weight); }
 
 ft_status ft__matrix_new(size_t count, int width, ft_matrix *out, ft_error *err)
@@ -59,15 +61,21 @@ void ft__matrix_set(const ft_cell *cell, const double *theta, uint32_t row_index
 ft_status ft__sigma_fit(const ft_matrix *m, const double *residual, ft_expert *e, ft_tree **trees, double *scale,
                         ft_error *err)
 {
-    ft_boost_options o = {
-        .trees = m->count < 300 ? 0 : 48, .depth = 4, .rate = 0.1, .ridge = 30, .clip = 2, .rows = 1, .features = 1};
+    const struct ft__k_learning_sigma_boost *k = &ft__k_learning_sigma_boost;
+    ft_boost_options o = {.trees = m->count < FT_K_LEARNING_SIGMA_ROWS ? 0 : k->trees,
+                          .depth = k->depth,
+                          .rate = k->rate,
+                          .ridge = k->ridge,
+                          .clip = k->clip,
+                          .rows = k->rows,
+                          .features = k->features};
     float *target = malloc((m->count + 1) * sizeof *target);
     *trees = malloc((size_t)(o.trees + 1) * sizeof **trees);
     if (!target || !*trees) {
         free(target);
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     }
-    for (size_t i = 0; i < m->count; i++) target[i] = (float)log(fabs(residual[i]) + 0.004);
+    for (size_t i = 0; i < m->count; i++) target[i] = (float)log(fabs(residual[i]) + FT_K_LEARNING_SIGMA_FLOOR);
     double base;
     ft_status s = ft__boost(&(ft_boost_data){m->key, m->count, m->width, target, m->weight}, &o, &base, *trees, err);
     free(target);

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
+
 enum { STEPS = 45 };
-#define PRIOR 2.0  /* rate of the prior of a length scale, in spreads of its feature */
-#define FADED 0.02 /* a feature whose whole spread moves the distance by less is left out */
 
 static double kernel(const float *a, const float *b, int width)
 {
@@ -153,8 +153,8 @@ static void climb(tuning *t, double *x)
         if (!isfinite(value)) break;
         for (size_t j = 0; j < m;
              j++) { /* scales fade unless they explain something: the prior of exp(x) is exponential */
-            value -= PRIOR * exp(x[j]);
-            g[j] -= PRIOR * exp(x[j]);
+            value -= FT_K_LEARNING_PROCESS_PRIOR * exp(x[j]);
+            g[j] -= FT_K_LEARNING_PROCESS_PRIOR * exp(x[j]);
         }
         if (value > most) {
             most = value;
@@ -203,7 +203,7 @@ ft_status ft__process_tune(const ft_process_data *d, size_t most, ft_process_sha
         out->noise = exp(x[m + 1]);
         int kept = 0;
         for (size_t j = 0; j < m; j++) {
-            if (x[j] < log(FADED)) continue;
+            if (x[j] < log(FT_K_LEARNING_PROCESS_FADED)) continue;
             out->feature[kept] = out->feature[j];
             out->center[kept] = out->center[j];
             out->scale[kept++] = out->scale[j] * exp(x[j]);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
+
 /* Residuals beyond this pull no harder: a kernel that takes twice as long as its neighbours is an accident. */
 #define CLIP 1.0
 enum { TUNED_ON = 128, TRIED_POINTS = 256, FEW_FOR_PROCESS = 6, MANY_FOR_PROCESS = 1500 };
@@ -56,18 +58,21 @@ void ft__tree_scale(ft_tree *tree, double share)
         tree->leaf[l] = (int8_t)lrint(fmax(-127, fmin(127, leaf[l] / (double)(1u << tree->shift))));
 }
 
-/* By how many points there are. Many points bear many small steps: 1,600 trees that hardly heed how far off a point is
- * (a clip of 0.06 makes the loss one of absolute errors) gained 5 % over 800 larger ones that do, on folds of
- * calibration points of H200 products; features of more tiles, finer bins, a process or neighbours on top gained
- * nothing there. */
+/* By how many points there are. */
 static ft_boost_options boost_for(size_t rows)
 {
-    ft_boost_options o = {.rate = 0.1, .ridge = 1, .clip = 0.3, .rows = 0.7, .features = 0.5, .depth = 6};
-    o.trees = rows < 100 ? 80 : rows < 600 ? 200 : 500;
-    if (rows < 100) o.depth = 4;
-    if (rows >= 1200) o.trees = rows < 3000 ? 800 : 1600, o.clip = rows < 3000 ? 0.12 : 0.06;
-    if (rows >= 3000) o.rate = 0.15;
-    return o;
+    int at = 0;
+    while (at < FT_K_LEARNING_CALIBRATION_TREES_COUNT - 1 &&
+           !((double)rows < ft__k_learning_calibration_trees[at].below))
+        at++;
+    const struct ft__k_learning_calibration_trees *k = &ft__k_learning_calibration_trees[at];
+    return (ft_boost_options){.trees = k->trees,
+                              .depth = k->depth,
+                              .rate = k->rate,
+                              .clip = k->clip,
+                              .ridge = ft__k_learning_calibration_boost.ridge,
+                              .rows = ft__k_learning_calibration_boost.rows,
+                              .features = ft__k_learning_calibration_boost.features};
 }
 
 static double clipped(double x) { return fmax(-CLIP, fmin(CLIP, x)); }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fit/cell.h"
+#include "fit/learning_constants.h"
 
 static int by_value(const void *a, const void *b)
 {
@@ -32,8 +33,8 @@ bool ft__spreads(const double *z, size_t count, double inflate, float *low, floa
     qsort(sorted, count, sizeof *sorted, by_value);
     for (int q = 0; q < FT_QUANTILES; q++) {
         double tail = (1 - ft__quantile_levels[q]) / 2;
-        low[q] = (float)fmax(0.002, -inflate * quantile(sorted, count, tail));
-        high[q] = (float)fmax(0.002, inflate * quantile(sorted, count, 1 - tail));
+        low[q] = (float)fmax(FT_K_LEARNING_LEAST_SPREAD, -inflate * quantile(sorted, count, tail));
+        high[q] = (float)fmax(FT_K_LEARNING_LEAST_SPREAD, inflate * quantile(sorted, count, 1 - tail));
     }
     free(sorted);
     return true;
