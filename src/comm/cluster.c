@@ -11,6 +11,7 @@
 #include "comm/catalogue.h"
 #include "comm/cluster_file.h"
 #include "comm/nccl.h"
+#include "comm/network_constants.h"
 #include "comm/pcie_box.h"
 #include "comm/platform.h"
 #include "graph/operator.h"
@@ -30,10 +31,10 @@ static bool bridged(const ft_device *d) { return strstr(d->link_kind, "bridge") 
 
 static void pcie_tier(const ft_device *device, int64_t gpus, ft_tier *out)
 {
-    double gbps = device->pcie_gbps > 0 ? device->pcie_gbps : 31.5;
-    *out = (ft_tier){.fabric = FT_PCIE, .gbps = gbps, .efficiency = 0.76, .latency_us = 1, .gpus = gpus};
+    double gbps = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_NETWORK_PCIE_USUAL_GBPS;
+    *out = (ft_tier){.fabric = FT_PCIE, .gbps = gbps, .latency_us = FT_K_NETWORK_PCIE_US, .gpus = gpus};
+    out->efficiency = FT_K_NETWORK_PCIE_EFFICIENCY;
     out->oversubscription = 1;
-    /* 12 GB/s of NCCL's own constant per 15.75 of the third generation, and so on with each doubling. */
     snprintf(out->name, sizeof out->name, "pcie%d", gbps < 20 ? 3 : gbps < 40 ? 4 : gbps < 80 ? 5 : 6);
 }
 
@@ -45,10 +46,8 @@ void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out)
     }
     bool nvidia = device->vendor == FT_NVIDIA;
     *out = (ft_tier){.fabric = nvidia ? FT_NVLINK : FT_XGMI, .gbps = device->link_gbps_per_direction, .gpus = gpus};
-    /* 8 GPUs at large messages: 235 of 300 GB/s (A100), 367 of 450 (H200), 682 of 900 (B200), 313 of 448 (MI300X):
-     * ml-engineering's network chapter. */
-    out->efficiency = nvidia ? 0.79 : 0.7;
-    out->latency_us = 0.8;
+    out->efficiency = nvidia ? FT_K_NETWORK_NVLINK_EFFICIENCY : FT_K_NETWORK_XGMI_EFFICIENCY;
+    out->latency_us = FT_K_NETWORK_LINK_US;
     out->oversubscription = 1;
     out->switched = device->link_switched;
     out->reduces = device->link_reduces;

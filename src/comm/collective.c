@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "comm/network_constants.h"
 #include "comm/network_time.h"
 #include "comm/pcie_box.h"
 #include "comm/simgrid.h"
@@ -15,7 +16,8 @@
 
 const char *ft__collective_name(ft_collective c) { return ft__collective_names[c]; }
 
-/* Log half-width of an interval that covers `quantile`, from the one that covers 0.9: errors as a normal's. */
+/* Log half-width of an interval that covers `quantile`, from the one that covers 0.9: errors of closed forms have too
+ * few measurements for quantiles of their own and are taken to be normal. */
 static double widened(double at_90, double quantile)
 {
     static const double q[] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99},
@@ -83,7 +85,7 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
     if (f.source == FT_ROOFLINE && p->mode == FT_PREDICT_LEARNED) { /* a predictor without exchanges */
         out->ms = ft__collective_start_ms(device, &exchange);
         out->source = FT_PHYSICS;
-        interval(0.5, quantile, out);
+        interval(FT_K_NETWORK_INTERVAL_UNFITTED, quantile, out);
     }
     if (exchange.engine < FT_ENGINE_TRTLLM && out->source != FT_PHYSICS)
         FT_TRY(cover_unsaid(p, device, &exchange, group->narrow < 0, quantile, out, err));
@@ -128,15 +130,14 @@ static int64_t smaller_part(const ft_cluster *c, const ft_group *g, int64_t node
     return fewest;
 }
 
-/* Fixed times of B200 and its kin beside H100's: 1.3 in general and 1.8 for a ring's step with Simple, as inside a node
- * (kernel/collective.c). EFA delivers in any order, so that its plug-in lets servers before p5 (H100, 400 Gbit/s
+/* Fixed times of GPUs of two dies beside H100's, as inside a node (kernel/collective.c). EFA delivers in any order, so that its plug-in lets servers before p5 (H100, 400 Gbit/s
  * to a GPU) use Simple alone; from there on it does not (p4de's smallest all-reduce takes 160 us, p5's 70). */
 static void character(const ft_device *device, const ft_cluster *c, int outer, ft_crossing *x)
 {
     bool two_dies = ft__joined_dies(device);
     ft_fabric fabric = c->tier[outer].fabric;
-    x->start_scale = two_dies ? 1.3 : 1;
-    x->simple_scale = two_dies ? 1.8 / 1.3 : 1;
+    x->start_scale = two_dies ? FT_K_NETWORK_TWO_DIES_START : 1;
+    x->simple_scale = two_dies ? FT_K_NETWORK_TWO_DIES_SIMPLE / FT_K_NETWORK_TWO_DIES_START : 1;
     x->step_scale = ft__clock_scale(device) * x->start_scale;
     x->halves_trees = fabric == FT_EFA || fabric == FT_ETHERNET;
     x->simple_only = fabric == FT_EFA && device->server_nic_gbit < 400;
@@ -173,7 +174,7 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
     x.thin = x.network_gbps / rings;
     x.thin_trees = x.network_gbps / trees;
     ft__network_time(&x, op, bytes, out);
-    interval(0.37, quantile, out);
+    interval(FT_K_NETWORK_INTERVAL, quantile, out);
     out->source = FT_PHYSICS;
     out->gpu_share = sms_taken(device, bytes, 16);
 }
@@ -193,7 +194,7 @@ static ft_status not_below_node(const ft_predictor *p, const ft_device *device, 
         double share = op == FT_ALL_TO_ALL ? (double)local.size / (double)group->size : 1;
         FT_TRY(inside_node(p, device, &c->tier[t], op, fmax(bytes * share, 1), &local, quantile, &inside, err));
         if (inside.ms <= out->ms) return FT_OK;
-        if (inside.ms > 1.25 * out->ms) out->tier = t; /* less is the two models' difference, and no bound */
+        if (inside.ms > FT_K_NETWORK_BOUND_MARGIN * out->ms) out->tier = t;
         out->ms = inside.ms;
         out->low_ms = fmin(fmax(out->low_ms, inside.low_ms), out->ms);
         out->high_ms = fmax(out->high_ms, inside.high_ms);

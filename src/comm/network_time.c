@@ -32,14 +32,13 @@
 
 #include <math.h>
 
+#include "comm/network_constants.h"
+
 enum { LL, LL128, SIMPLE, PROTOCOLS };
-static const char *const names[PROTOCOLS] = {"LL", "LL128", "Simple"};
-static const double start_us = 8;
-static const double step_us[PROTOCOLS] = {0.63, 2.0, 2.0}; /* inside, at 1.8 GHz */
-static const double hop[PROTOCOLS] = {1, 1.27, 2.2};       /* times the fabric's latency */
-static const double share[PROTOCOLS] = {0.23, 0.43, 1};    /* of the network's achieved rate */
-static const double chunk = 1048576;                       /* bytes to a NIC */
-static const double nvls_us = 25, relay_us = 15;           /* the switch's start; a step to another rail's GPU */
+_Static_assert((int)FT_K_NETWORK_PROTOCOLS_COUNT == (int)PROTOCOLS,
+               "data/constants/comm/network.json has them in order");
+static const struct ft__k_network_protocols *const of = ft__k_network_protocols; /* steps, hops, shares of rates */
+static const double chunk = 1048576; /* bytes to a NIC: two channels, an eighth of a buffer of 4 MiB each */
 
 /* One way to exchange: times on a whole tree, and how much longer its bytes take over the cables of this one. */
 typedef struct way {
@@ -66,20 +65,20 @@ static void offer(pick *best, const way *w)
     best->out->latency_ms = w->latency_us * 1e-3;
     best->out->wire_bytes = w->wire_bytes;
     best->out->algorithm = w->algorithm;
-    best->out->protocol = names[w->protocol];
+    best->out->protocol = of[w->protocol].protocol;
 }
 
-static double started(const ft_crossing *x) { return start_us * x->start_scale; }
+static double started(const ft_crossing *x) { return FT_K_NETWORK_START_US * x->start_scale; }
 
 static double step(const ft_crossing *x, int p)
 {
-    return step_us[p] * x->step_scale * (p == SIMPLE ? x->simple_scale : 1);
+    return of[p].step_us * x->step_scale * (p == SIMPLE ? x->simple_scale : 1);
 }
 
 /* Until the last stage of a tree's pipeline sees its first chunk. */
 static double filling(const ft_crossing *x, double s)
 {
-    double stages = 5 + 1.5 * log2(x->nodes), each = s / x->local;
+    double stages = FT_K_NETWORK_STAGES + FT_K_NETWORK_STAGES_PER_LEVEL * log2(x->nodes), each = s / x->local;
     return stages * (chunk / (x->network_gbps * 1e3) + x->latency_us) * each / (each + stages * chunk);
 }
 
@@ -87,9 +86,9 @@ static void ring(const ft_crossing *x, ft_collective op, double s, int p, double
 {
     double passes = op == FT_ALL_REDUCE ? 2 : 1, around = passes * (x->n - 1) / x->n * s;
     way w = {"ring", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = around / x->local};
-    double steps = (x->n - x->nodes) * step(x, p) + x->nodes * hop[p] * x->latency_us / 2;
+    double steps = (x->n - x->nodes) * step(x, p) + x->nodes * of[p].hops * x->latency_us / 2;
     w.latency_us = started(x) + passes * steps;
-    w.network_us = w.wire_bytes / (x->network_gbps * 1e3 * share[p]);
+    w.network_us = w.wire_bytes / (x->network_gbps * 1e3 * of[p].share);
     offer(best, &w);
 }
 
@@ -97,11 +96,13 @@ static void tree(const ft_crossing *x, double s, int p, double inside_us, pick *
 {
     double levels = log2(x->nodes), r = x->network_gbps * 1e3;
     way w = {"tree", p, .inside_us = inside_us, .thin = x->thin_trees};
-    w.latency_us = started(x) + 2 * ((x->local - 1) * step(x, p) + levels * hop[p] * x->latency_us);
+    w.latency_us = started(x) + 2 * ((x->local - 1) * step(x, p) + levels * of[p].hops * x->latency_us);
     if (p == SIMPLE) w.latency_us += filling(x, s);
-    w.network_us = p == LL ? s * (1.35 + levels) / (share[LL] * r) : 2 * s / (x->local * r * share[p] * 0.96);
+    w.network_us = p == LL ? s * (FT_K_NETWORK_LL_LEAD + levels) / (of[LL].share * r)
+                           : 2 * s / (x->local * r * of[p].share * FT_K_NETWORK_TREE_SHARE);
     w.wire_bytes = 2 * (x->n - 1) / x->n * s / x->local;
-    if (x->nodes <= 2 && p != LL) w.network_us *= x->halves_trees ? 0.5 : 0.94; /* less than a ring sends */
+    if (x->nodes <= 2 && p != LL)
+        w.network_us *= x->halves_trees ? 0.5 : FT_K_NETWORK_TWO_NODES; /* less than a ring sends */
     if (x->nodes <= 2 && x->halves_trees) w.wire_bytes = s / x->local;
     offer(best, &w);
 }
@@ -112,7 +113,7 @@ static void hierarchical(const ft_crossing *x, double s, pick *best)
     if (!(nvls || x->network_reduces)) return;
     double hops = x->network_reduces ? 2 : 2 * log2(x->nodes), u = nvls ? x->reducing_gbps : x->inside_gbps;
     way w = {"hierarchical", SIMPLE, .thin = x->thin};
-    w.latency_us = started(x) + nvls_us + hops * hop[SIMPLE] * x->latency_us + filling(x, s);
+    w.latency_us = started(x) + FT_K_NETWORK_NVLS_US + hops * of[SIMPLE].hops * x->latency_us + filling(x, s);
     w.wire_bytes = (x->network_reduces || x->nodes <= 2 ? 1 : 2) * s / x->local;
     w.network_us = w.wire_bytes / (x->network_gbps * 1e3);
     w.inside_us = 2 * (x->local - 1) / x->local * s / (u * 1e3);
@@ -121,11 +122,10 @@ static void hierarchical(const ft_crossing *x, double s, pick *best)
 
 static void tree_and_ring(const ft_crossing *x, ft_collective op, double s, ft_comm *out)
 {
-    static const double inside[PROTOCOLS] = {0.4, 0.9, 1}; /* of the links' rate */
     double around = (op == FT_ALL_REDUCE ? 2 : 1) * (x->n - 1) / x->n * s;
     pick best = {.out = out, .rate = x->network_gbps * 1e3};
     for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p++) {
-        double inside_us = x->local > 1 ? around / (x->inside_gbps * 1e3 * inside[p]) : 0;
+        double inside_us = x->local > 1 ? around / (x->inside_gbps * 1e3 * of[p].inside) : 0;
         if (op == FT_ALL_REDUCE) tree(x, s, p, inside_us, &best);
         ring(x, op, s, p, inside_us, &best);
     }
@@ -138,8 +138,8 @@ static void chain(const ft_crossing *x, double s, ft_comm *out)
     pick best = {.out = out, .rate = x->network_gbps * 1e3};
     for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p++) {
         way w = {"tree", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = s / x->local};
-        w.latency_us = started(x) + (x->local - 1) * step(x, p) + log2(x->nodes) * hop[p] * x->latency_us;
-        w.network_us = w.wire_bytes / (r * (p == LL ? 0.4 : share[p]));
+        w.latency_us = started(x) + (x->local - 1) * step(x, p) + log2(x->nodes) * of[p].hops * x->latency_us;
+        w.network_us = w.wire_bytes / (r * (of[p].single));
         offer(&best, &w);
     }
 }
@@ -155,10 +155,10 @@ static void pairs(const ft_crossing *x, ft_collective op, double s, ft_comm *out
     }
     for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p += SIMPLE) {
         way w = {"pairwise", p, .inside_us = near / u, .thin = x->thin, .wire_bytes = far};
-        /* A proxy thread posts sends for many peers one after the other, a third of a microsecond each. */
-        w.latency_us = started(x) + hop[p] * x->latency_us + 0.35 * (peers - 1);
-        if (op == FT_ALL_TO_ALL && x->local > 1) w.latency_us += relay_us * x->step_scale;
-        w.network_us = far / (r * (p == LL ? 0.4 : 1));
+        /* A proxy thread posts sends for many peers one after the other. */
+        w.latency_us = started(x) + of[p].hops * x->latency_us + FT_K_NETWORK_POST_US * (peers - 1);
+        if (op == FT_ALL_TO_ALL && x->local > 1) w.latency_us += FT_K_NETWORK_RELAY_US * x->step_scale;
+        w.network_us = far / (r * of[p].single);
         offer(&best, &w);
     }
 }

@@ -13,15 +13,21 @@
 #include <math.h>
 #include <string.h>
 
-static const double good_share = 0.55;
+#include "comm/network_constants.h"
 
-bool ft__pcie_box_measured(const ft_device *device) { return !strcmp(device->name, "l40s"); }
+bool ft__pcie_box_measured(const ft_device *device)
+{
+    for (int i = 0; i < FT_K_NETWORK_PCIE_MEASURED_COUNT; i++)
+        if (!strcmp(device->name, ft__k_network_pcie_measured[i].gpu)) return true;
+    return false;
+}
 
 void ft__pcie_box(const ft_device *device, const ft_tier *tier, int64_t ranks, ft_comm *out)
 {
     if (tier->fabric != FT_PCIE || ranks <= 2 || !(tier->gbps > 0)) return;
     if (!tier->switched && ft__pcie_box_measured(device)) return;
-    double wire_ms = out->wire_bytes / (good_share * tier->gbps * 1e6), good = fmin(out->ms, out->latency_ms + wire_ms);
+    const double rate = FT_K_NETWORK_PCIE_GOOD_SHARE * tier->gbps * 1e6;
+    double wire_ms = out->wire_bytes / rate, good = fmin(out->ms, out->latency_ms + wire_ms);
     double below = out->low_ms / out->ms, above = out->high_ms / out->ms, slow = out->high_ms;
     out->ms = tier->switched ? good : sqrt(good * out->ms);
     out->low_ms = good * below;

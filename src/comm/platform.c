@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "comm/network_constants.h"
 
 ft_status ft__network_word(const json_t *cluster, bool *simulate, ft_error *err)
 {
@@ -76,7 +77,7 @@ ft_status ft__platform_of(const ft_cluster *c, int64_t ranks, ft_platform *out, 
     out->hosts = 1;
     for (int i = 0; i < out->levels; i++) out->hosts *= out->down[i];
     out->gbps = network->gbps * network->efficiency * (out->by_node ? (double)out->per_node : 1);
-    out->latency_us = 0.13;
+    out->latency_us = FT_K_NETWORK_SWITCH_US;
     return FT_OK;
 }
 
