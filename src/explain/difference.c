@@ -5,16 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/change_constants.h"
+#include "kernel/host.h"
+#include "timeline/interval_constants.h"
 #include "timeline/stream.h"
 
-/* As in the step's interval: what is not known of a compiler's fusions, how much hosts differ; and exchanges, whose
- * forecasts stand on fewer measurements. The others by coverage over 92 pairs of steps measured on an H200 with one
- * thing changed (docs/models/advice.md): nothing was held out. A fifth of what the kernels' time changes by is a
- * matter of how they run inside a model, and two steps differ by some percent from one day to the next. */
-static const double in_kernels = 0.22, in_fusion = 0.13, in_host = 0.45, of_run = 0.2, in_exchange = 0.3,
-                    in_steps = 0.05;
-/* Of the error of a kernel, what is another one's at another size. By eye. */
-static const double own_share = 0.3;
+/* How much hosts differ, as in the step's interval. */
+static double in_host(void) { return ft__host_usual()->interval.share; }
 
 static uint64_t mix(uint64_t h, uint64_t word)
 {
@@ -60,7 +57,7 @@ static int by_key(const void *a, const void *b)
  * what it lacks behind the GPU. */
 static void doubt_host(const ft_graph *g, const ft_step *step, ft_tally *out)
 {
-    const double share[] = {[FT_HOST_OF_RUN] = of_run, [FT_HOST_OF_BOTH] = in_host};
+    const double share[] = {[FT_HOST_OF_RUN] = FT_K_CHANGE_RUN, [FT_HOST_OF_BOTH] = in_host()};
     for (size_t i = 0; i < sizeof share / sizeof *share; i++) {
         double more = 1 + share[i];
         if (step->ranks > 1 || !step->pace) {
@@ -165,7 +162,7 @@ void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apa
         if (x && y && x->key == y->key && !apart) {
             double left = x->ms - scale * y->ms, both = fmin(x->ms, scale * y->ms);
             const ft_tally_entry *more = left > 0 ? x : y;
-            if (x->work != y->work) left += left > 0 ? own_share * both : -own_share * both;
+            if (x->work != y->work) left += left > 0 ? FT_K_CHANGE_OWN * both : -FT_K_CHANGE_OWN * both;
             if (more->ms > 0) doubt(&f, more, fabs(left) / more->ms, left > 0);
             if (left < 0) only_b -= left;
             i++, k++;
@@ -183,10 +180,12 @@ void ft__difference(const ft_tally *a, const ft_tally *b, double scale, bool apa
         low += f.below[i] * f.below[i];
         high += f.above[i] * f.above[i];
     }
-    const double beside[] = {
-        in_kernels * (a->busy_ms - scale * b->busy_ms),     in_steps * fmin(a->step_ms, scale * b->step_ms),
-        b->fused && !a->fused ? in_fusion * only_b : 0,     in_exchange * (a->exposed_ms - scale * b->exposed_ms),
-        in_kernels * (a->bubble_ms - scale * b->bubble_ms), in_host / 4 * (a->input_ms - scale * b->input_ms)};
+    const double beside[] = {FT_K_CHANGE_KERNELS * (a->busy_ms - scale * b->busy_ms),
+                             FT_K_CHANGE_STEPS * fmin(a->step_ms, scale * b->step_ms),
+                             b->fused && !a->fused ? FT_K_INTERVAL_IN_FUSION * only_b : 0,
+                             FT_K_CHANGE_EXCHANGE * (a->exposed_ms - scale * b->exposed_ms),
+                             FT_K_CHANGE_KERNELS * (a->bubble_ms - scale * b->bubble_ms),
+                             in_host() / 4 * (a->input_ms - scale * b->input_ms)};
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
         double wide = beside[i] * level;
         low += wide * wide;

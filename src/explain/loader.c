@@ -4,16 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-/* A copy reaches about 85 % of what the link is sold with. From pageable memory the driver copies into a pinned buffer
- * first: 2.3 against 5.8 GB/s on one system (Harris, "How to Optimize Data Transfers in CUDA C/C++", NVIDIA 2012), so
- * 0.4 of it. Where a device has no figure, PCIe 3.0 x16. */
-static const double of_link = 0.85, of_pinned = 0.4, usual_gbps = 15.75;
+#include "explain/bounds_constants.h"
 
 ft_loading ft__loader_time(const ft_loader *l, const ft_device *device, double samples, double compute_ms)
 {
     ft_loading t = {.compute_ms = compute_ms};
     if (!l->given || !(samples > 0)) return t;
-    double link = (device->pcie_gbps > 0 ? device->pcie_gbps : usual_gbps) * of_link * (l->pageable ? of_pinned : 1);
+    /* From pageable memory the driver copies into a pinned buffer first. */
+    double sold = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_BOUNDS_USUAL_GBPS;
+    double link = sold * FT_K_BOUNDS_OF_LINK * (l->pageable ? FT_K_BOUNDS_OF_PINNED : 1);
     if (l->samples_per_s_disk > 0) t.read_ms = samples / l->samples_per_s_disk * 1e3;
     t.prepare_ms = samples * l->worker_ms / fmax((double)l->workers, 1);
     t.copy_ms = samples * l->sample_bytes / (link * 1e6);

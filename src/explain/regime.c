@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/balance.h"
+#include "explain/bounds_constants.h"
 #include "kernel/kernel.h"
 
 /* A wave is as many tiles as the GPU holds at once. Of ceil(w) waves w are filled. */
@@ -16,7 +17,6 @@ static double tail_of(const ft_forecast *f)
 
 void ft__regime_settle(const ft_graph *g, const ft_device *device, ft_step *step)
 {
-    static const double idles = 0.2, works = 0.95;
     double held[2] = {0}, both = step->regime[FT_COMPUTE] + step->regime[FT_MEMORY];
     for (int32_t i = 0; i < step->kernel_count; i++) {
         ft_timed *k = &step->kernels[i];
@@ -32,7 +32,8 @@ void ft__regime_settle(const ft_graph *g, const ft_device *device, ft_step *step
     step->bound = FT_COMPUTE;
     for (int i = 0; i < 4; i++)
         if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;
-    if (step->idle_ms > idles * step->step_ms && step->host_ms > works * step->step_ms) step->bound = FT_OVERHEAD;
+    if (step->idle_ms > FT_K_BOUNDS_IDLES * step->step_ms && step->host_ms > FT_K_BOUNDS_WORKS * step->step_ms)
+        step->bound = FT_OVERHEAD;
 }
 
 /* Weights of what a sum of kernels averages. */

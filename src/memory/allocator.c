@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "memory/resident_constants.h"
+
 #define MIB 1048576.0
 static const double GRAIN = 512, SMALL = MIB, SMALL_SEGMENT = 2 * MIB, LARGE = 10 * MIB, LARGE_SEGMENT = 20 * MIB,
                     SEGMENT_GRAIN = 2 * MIB;
@@ -77,13 +79,12 @@ double ft__pool_most(const ft_pool *p)
     return sum;
 }
 
-/* How much of the difference between the two high-water marks is really held, measured on an H200 (PyTorch 2.11) over
- * 117 training steps, 31 with recomputation, and 77 forward passes: large blocks that training frees are cut up again,
- * a forward pass ends before they would be. A cache that grows by a row finds no old block large enough: over some
- * steps 1.3 times the cache is left behind (1.31 to 1.33 in three runs of an 8 B model). */
+/* How much of the difference between the two high-water marks is really held: large blocks that training frees are cut
+ * up again, a forward pass ends before they would be. A cache that grows by a row finds no old block large enough: over
+ * some steps more than the cache is left behind. */
 double ft__reserved(bool training, double kept, double peak, double most, double copied)
 {
-    static const double TRAINING = 0.4, INFERENCE = 1.0, LEFT_BEHIND = 1.3;
-    const double held = (training ? TRAINING : INFERENCE) * fmax(most - peak, 0);
-    return kept + round_up(peak + held + LEFT_BEHIND * copied, SEGMENT_GRAIN);
+    const double share = training ? FT_K_RESIDENT_HELD_TRAINING : FT_K_RESIDENT_HELD_INFERENCE;
+    const double held = share * fmax(most - peak, 0);
+    return kept + round_up(peak + held + FT_K_RESIDENT_LEFT_BEHIND * copied, SEGMENT_GRAIN);
 }

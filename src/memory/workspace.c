@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "memory/resident_constants.h"
+
 static bool is_op(const ft_node *n, const char *name) { return n->op.name && !strcmp(n->op.name, name); }
 
 static double bytes_of(const ft_graph *g, const ft_ref *refs, int count, int at)
@@ -27,9 +29,9 @@ static double column_sums(double rows, double cols, const ft_device *device)
  * pixel needs no turning; the input's channels are padded to eight. */
 static double convolution(const ft_graph *g, const ft_node *n)
 {
-    static const double DEPTHWISE = 77e6; /* partial sums of a depthwise filter's gradient: 36 to 97 MB seen */
     const bool backward = n->op.pass != FT_FWD;
-    if (n->op.u.conv.groups > 1) return backward && n->op.u.conv.groups == n->op.u.conv.c ? DEPTHWISE : 0;
+    if (n->op.u.conv.groups > 1)
+        return backward && n->op.u.conv.groups == n->op.u.conv.c ? FT_K_RESIDENT_DEPTHWISE_BYTES : 0;
     if (n->op.u.conv.nhwc) return 0;
     const double channels = (double)n->op.u.conv.c, padded = ceil(channels / 8) * 8 / fmax(channels, 1);
     if (backward) /* gradient, input, weight; once for each of the two products, one after the other */
@@ -50,7 +52,7 @@ double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *
         if (is_op(n, "softmax") && n->op.pass != FT_FWD) return own + bytes_of(g, n->out, n->out_count, 0);
         /* indices are sorted, rows of equal ones summed in fp32 pieces */
         if (is_op(n, "embedding") && n->op.pass != FT_FWD && n->verb == FT_DO_EMBEDDING)
-            return own + rows * (4 * cols + 1300);
+            return own + rows * (4 * cols + FT_K_RESIDENT_EMBEDDING_BYTES);
         return own;
     }
     case FT_OP_CONV2D: return own + convolution(g, n);

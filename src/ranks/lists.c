@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "kernel/host.h"
+#include "ranks/many_constants.h"
 
 static double list_ms(const ft_ranks *r, ft_listing what)
 {
@@ -17,16 +18,17 @@ static double list_ms(const ft_ranks *r, ft_listing what)
     return ft__host_list_us(&host, what) * 1e-3;
 }
 
-/* Reading and writing so many bytes, at nine tenths of the memory's bandwidth. */
-static double pass_ms(const ft_ranks *r, double bytes) { return 2 * bytes / (0.9 * r->device->memory_gbps * 1e6); }
+/* Reading and writing so many bytes. */
+static double pass_ms(const ft_ranks *r, double bytes)
+{
+    return 2 * bytes / (FT_K_MANY_PASS_SHARE * r->device->memory_gbps * 1e6);
+}
 
-/* The pieces of a list out of NCCL's buffer, or into it: 100 all_gathers of 2^30 floats on 8 V100 took 13.96 s so and
- * 3.01 s in place (pytorch/pytorch, pull request 33924, February 2020). That is 25.5 ms a GB, eleven times what the
- * memory needs for the bytes; what the second buffer costs the allocator is in it. Taken to go by the memory's rate. */
+/* The pieces of a list out of NCCL's buffer, or into it. Taken to go by the memory's rate. */
 static double pieces_ms(const ft_ranks *r, double bytes)
 {
-    const double v100_gbps = 900, ms = (13960 - 3010) / 100.0, measured = 4.0 * 1073741824;
-    return bytes / measured * ms * v100_gbps / r->device->memory_gbps;
+    const double alike = FT_K_MANY_PIECES_GBPS / r->device->memory_gbps;
+    return bytes / FT_K_MANY_PIECES_BYTES * FT_K_MANY_PIECES_MS * alike;
 }
 
 static double gather_element(const ft_ranks *r)

@@ -8,9 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What many GPUs add that one does not show: the slowest of them, a busy network, what a framework does beside. A share
- * of the step at the 0.9 level, chosen for coverage on published runs. */
-static const double among_many = 0.05;
+#include "ranks/many_constants.h"
 
 static int64_t micros_of(const ft_ranks *r) { return r->work->accumulate > 0 ? r->work->accumulate : 1; }
 
@@ -268,8 +266,10 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     exposed_ms -= pipe.hidden_ms[slowest];
     out->comm_exposed_ms = fmin(fmax(exposed_ms, 0), out->comm_ms);
     out->idle_ms = fmax(end - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
-    /* Kernels move as they do on one GPU; exchanges have their own spread; they do not know of each other. */
-    double many = among_many * atanh(r->quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);
+    /* Kernels move as they do on one GPU; exchanges have their own spread, and so has what many GPUs add that one does
+     * not show; they do not know of each other. */
+    double many = FT_K_MANY_AMONG_MANY * atanh(r->quantile) / atanh(0.9),
+           exposed = out->comm_exposed_ms / fmax(end, 1e-9);
     out->low_ms = end * (1 - fmin(hypot(1 - relative_low, hypot(width.below * exposed, many)), 0.9));
     out->high_ms = end * (1 + hypot(relative_high - 1, hypot(width.above * exposed, many)));
     out->ranks = ft__parallel_ranks(p);

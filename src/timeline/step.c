@@ -6,6 +6,7 @@
 
 #include "kernel/kernel.h"
 #include "model/stack.h"
+#include "timeline/interval_constants.h"
 #include "timeline/timed.h"
 
 /* Errors of one family on one GPU have one cause and move together; families do not know of each other. */
@@ -39,11 +40,6 @@ static void spread_sum(const spread *s, double *below, double *above)
     *below = sqrt(b);
     *above = sqrt(a);
 }
-
-/* What a kernel alone in a benchmark does not show (caches left by others, clocks, kernels picked differently,
- * operators that the graph lacks) and what is not known of a compiler's fusions on top: as shares of the busy time,
- * at the 0.9 level. Chosen for coverage on the whole models of eight GPUs that we know; nothing was held out. */
-static const double in_model = 0.10, in_fusion = 0.13;
 
 static ft_dispatch dispatch_of(const ft_workload *work)
 {
@@ -182,11 +178,13 @@ static void rates_of(const ft_workload *work, const ft_device *device, ft_step *
 
 double ft__interval_level(double quantile)
 {
-    static const double share[] = {0, 0.5, 0.8, 0.9, 0.95, 0.99}, width[] = {0, 0.41, 0.78, 1, 1.19, 1.57};
-    for (size_t i = 1; i < sizeof share / sizeof *share; i++)
-        if (quantile <= share[i])
-            return width[i - 1] + (width[i] - width[i - 1]) * (quantile - share[i - 1]) / (share[i] - share[i - 1]);
-    return 1.57;
+    const struct ft__k_interval_levels *at = ft__k_interval_levels;
+    const int count = FT_K_INTERVAL_LEVELS_COUNT;
+    for (int i = 1; i < count; i++)
+        if (quantile <= at[i].share)
+            return at[i - 1].width +
+                   (at[i].width - at[i - 1].width) * (quantile - at[i - 1].share) / (at[i].share - at[i - 1].share);
+    return at[count - 1].width;
 }
 
 /* What errors of the kernels and of the host do to the step: walk again with each of them at its ends. */
@@ -259,7 +257,8 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     out->host_ms = walked.host;
     out->idle_ms = fmax(walked.total - walked.running, 0);
     bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
-    interval_of(g, pace, &errors, quantile, compiled ? in_fusion : in_model, ft__host_interval(&t.host), out);
+    interval_of(g, pace, &errors, quantile, compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL,
+                ft__host_interval(&t.host), out);
     regime_of(out);
     rates_of(&work, device, out);
     return ft__step_memory(g, &work, device, &out->memory, err);

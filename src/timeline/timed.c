@@ -8,6 +8,7 @@
 #include "kernel/manner.h"
 #include "kernel/power.h"
 #include "model/stack.h"
+#include "timeline/in_model_constants.h"
 #include "timeline/states.h"
 
 /* A fusion or a cast changed what the node moves: the time beyond the launch follows where memory sets it, and never
@@ -46,15 +47,13 @@ static void apply_walk(const ft_device *device, const ft_node *n, ft_forecast *f
     if (ms > f->ms && f->ms > 0) stretch(f, ms / f->ms);
 }
 
-/* Tables of engines replay one product, whose weights then wait in L2 (L40S: 96 MiB, 2.4 times the bandwidth of its
- * memory). Weights of a model that is several caches large come from memory every time, at no more than nine tenths of
- * the bandwidth: a product of few rows takes that long at least. */
+/* Tables of engines replay one product, whose weights then wait in L2. Weights of a model that is several caches large
+ * come from memory every time: a product of few rows takes that long at least. */
 static void apply_cold(const ft_device *device, const ft_op *op, double parameters, ft_forecast *f)
 {
-    static const double best = 0.92, few_rows = 64, caches = 3;
-    if (op->kind != FT_OP_GEMM || op->u.gemm.b > 1 || (double)op->u.gemm.m > few_rows) return;
-    if (parameters * ft_dtype_bytes(op->dtype) < caches * device->l2_mib * 1048576) return;
-    double ms = f->launch_ms + f->bytes / (best * device->memory_gbps * 1e6);
+    if (op->kind != FT_OP_GEMM || op->u.gemm.b > 1 || (double)op->u.gemm.m > FT_K_IN_MODEL_COLD_ROWS) return;
+    if (parameters * ft_dtype_bytes(op->dtype) < FT_K_IN_MODEL_COLD_CACHES * device->l2_mib * 1048576) return;
+    double ms = f->launch_ms + f->bytes / (FT_K_IN_MODEL_COLD_SHARE * device->memory_gbps * 1e6);
     if (ms > f->ms && f->ms > 0) stretch(f, ms / f->ms);
 }
 
@@ -117,14 +116,9 @@ static double draw_alone(const ft_run *t, const ft_timed *k)
  * clock gives up, and all that is bound by arithmetic slows down with it: attention, which alone never meets the limit,
  * as well. It does so within tenths of a second; steps shorter than that come with pauses between them, at least in
  * measurements. Who trains on many GPUs does it for hours, micro-batch after micro-batch, with an update after so many.
- *
- * Our H200, attention's backward pass in the model over the same kernel alone: Llama 1B, steps of 91 ms 1.02, of 319 ms
- * 1.16; 8B, of 1016 ms, 1.19; a dozen models of 30 to 70 ms 1.00 to 1.04. The constant, and those of ft__power_alone,
- * were fitted to these, to 225 whole models (busy_ms) and to training without a pause (training_sustained.jsonl.gz,
- * within 2.5 %). Nothing but products takes, in the end, what ft__power_draw says. */
+ * Nothing but products takes, in the end, what ft__power_draw says. */
 static double clock_lost(const ft_run *t, const ft_step *step)
 {
-    const double settles_ms = 100;
     double excess = 0, busy = 0;
     for (int32_t i = 0; i < step->kernel_count; i++) {
         const ft_timed *k = &step->kernels[i];
@@ -136,7 +130,8 @@ static double clock_lost(const ft_run *t, const ft_step *step)
     }
     double span = fmax(busy, t->host_ms);
     if (!(excess > 0) || !(span > 0)) return 1;
-    double x = span / settles_ms, settled = t->work->unpaused ? 1 : 1 - (1 - exp(-x)) / x; /* of the step, on average */
+    double x = span / FT_K_IN_MODEL_SETTLES_MS,
+           settled = t->work->unpaused ? 1 : 1 - (1 - exp(-x)) / x; /* of the step, on average */
     return 1 + excess / span * settled;
 }
 
@@ -160,11 +155,9 @@ static void apply_power(ft_run *t, ft_step *step)
 
 /* Megatron's weight gradients are added to a buffer as they are computed (gradient accumulation fusion): the product
  * reads what is there and writes it back, in fp32 beside bf16, instead of writing 16 bits. Its epilogue does not hide
- * that: in SimuMax's tables of both kinds (MooreThreads/SimuMax, configs/system, 4096 tokens) products that add up take
- * longer by 0.63 of the time of those bytes on an A100, by 0.96 on a B200. */
+ * all of that. */
 static void apply_sums(ft_run *t, ft_step *step)
 {
-    const double shows = 0.8;
     const ft_workload *work = t->work;
     if (work->task != FT_TRAIN || !ft__stack(work)->sums_in_products || !work->master_weights) return;
     for (int32_t i = 0; i < step->kernel_count; i++) {
@@ -175,7 +168,7 @@ static void apply_sums(ft_run *t, ft_step *step)
         const ft_tensor *sum = &t->g->tensors[n->out[0]];
         if (t->g->tensors[sum->storage].role != FT_GRADIENT) continue;
         double bytes = ft__tensor_numel(sum) * fmax(2 * ft__main_gradient(work) - sum->element_bytes, 0);
-        double ms = shows * bytes / (t->device->memory_gbps * 1e6);
+        double ms = FT_K_IN_MODEL_SUMS_SHOW * bytes / (t->device->memory_gbps * 1e6);
         f->bytes += bytes;
         f->intensity = f->bytes > 0 ? f->flops / f->bytes : 0;
         f->low_ms += ms;

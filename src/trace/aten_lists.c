@@ -4,13 +4,14 @@
  * reaches: foreach AdamW in bf16 moves 2.2 TB/s on an H200 whose memory has 4.8. So a step's calls are taken as parts
  * of the steps that were measured as a whole (data/measurements/h200/optimizer.csv). SGD with momentum is a
  * multiplication and two additions, which read and write eight lists: each list is an eighth of it. AdamW has two
- * multiplications and an addition as well, of six lists; what is left of its time, for the fifteen lists of lerp,
- * addcmul, sqrt, div and addcdiv, is 0.054 of the whole for each in bf16 and 0.050 in fp32. */
+ * multiplications and an addition as well, of six lists; what is left of its time is shared by the fifteen lists of
+ * lerp, addcmul, sqrt, div and addcdiv. */
 #include <math.h>
 
 #include "trace/aten_entry.h"
+#include "trace/price_constants.h"
 
-static const double of_momentum = 1.0 / 8, of_adamw = 0.052;
+static const double of_momentum = FT_K_PRICE_OF_MOMENTUM, of_adamw = FT_K_PRICE_OF_ADAMW;
 
 typedef struct lists {
     double numel; /* of the longest */

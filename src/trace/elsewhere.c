@@ -3,21 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/host.h"
 #include "timeline/step.h"
+#include "trace/price_constants.h"
 #include "trace/sight.h"
 
-/* What kernels in a model do otherwise than alone, at the 0.9 level: see timeline/step.c. The ratio of two forecasts of
- * one operator leaves half of it. */
-const double ft__sight_in_model = 0.06;
-static const double in_ratio = 0.06;
-/* How much hosts differ, at the 0.9 level, as timeline/step.c has it: another GPU sits in another machine. */
-static const double host_spread = 0.45;
+/* What kernels in a model do otherwise than alone, at the 0.9 level. */
+const double ft__sight_in_model = FT_K_PRICE_RECORDED;
 
-/* What the profiler takes of the host for each operator and each call that it writes down, shapes included. Fitted to
- * six runs with and without it whose pace the host set (decoding and training of llama 1B, ResNet-50, ViT; PyTorch
- * 2.11, one kind of host): it leaves them 5 to 15 % long. With Python's stacks it is many times that, and not taken
- * off. */
-const double ft__sight_note_ns = 2300;
+/* What the profiler takes of the host for each operator and each call that it writes down. With Python's stacks it is
+ * many times that, and not taken off. */
+const double ft__sight_note_ns = FT_K_PRICE_NOTE_NS;
 
 /* Families err together, each apart from the others, as timeline/step.c adds them up. */
 typedef struct spread {
@@ -85,8 +81,8 @@ ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_devic
         scale[i] = alone ? (guessed || g->kind != FT_GROUP_OP || !(g->ms > 0) ? 1 : here->ms * g->calls / g->ms)
                          : ratio_of(s, g, here, &there, d, &guessed);
         double ms = g->ms * scale[i] / n, known = there.ms > 0 ? there.ms : 1;
-        double below = there.ms > 0 ? 1 - there.low_ms / known : 0.4,
-               above = there.ms > 0 ? there.high_ms / known - 1 : 0.7;
+        double below = there.ms > 0 ? 1 - there.low_ms / known : FT_K_PRICE_UNKNOWN_BELOW,
+               above = there.ms > 0 ? there.high_ms / known - 1 : FT_K_PRICE_UNKNOWN_ABOVE;
         if (alone && g->kind != FT_GROUP_OP) below = above = 0;
         spread_add(&errors, there.family, ms * fmin(below, 0.9), ms * above);
         busy += ms;
@@ -95,7 +91,7 @@ ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_devic
         out->instead |= there.instead && !here->instead;
     }
     ft_replayed was = {0}, now = {0}, low = {0}, high = {0}, bare = {0}, fast = {0}, slow = {0};
-    double side = alone ? ft__sight_in_model : in_ratio;
+    double side = alone ? ft__sight_in_model : FT_K_PRICE_RATIO;
     if (status == FT_OK) status = ft__replay(&s->record, scale, 1, 0, &now, err);
     bool light = s->record.python_events == 0 && s->record.call_count > 0;
     if (status == FT_OK && light) status = ft__replay(&s->record, scale, 1, ft__sight_note_ns, &bare, err);
@@ -105,7 +101,8 @@ ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_devic
         for (size_t i = 0; i < s->groups.count; i++) end[i] = scale[i] * (pass ? 1 + share : 1 - fmin(share, 0.9));
         status = ft__replay(&s->record, end, 1, 0, pass ? &high : &low, err);
     }
-    double hosts = 1 + host_spread * ft__interval_level(s->quantile);
+    /* Another GPU sits in another machine. */
+    double hosts = 1 + ft__host_usual()->interval.share * ft__interval_level(s->quantile);
     fast = slow = now;
     if (status == FT_OK && !alone) status = ft__replay(&s->record, scale, 1 / hosts, 0, &fast, err);
     if (status == FT_OK && !alone) status = ft__replay(&s->record, scale, hosts, 0, &slow, err);

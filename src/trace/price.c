@@ -5,6 +5,7 @@
 
 #include "kernel/manner.h"
 #include "trace/groups.h"
+#include "trace/price_constants.h"
 
 /* A format that the device lacks runs as the next wider one that it has; bf16 as fp16, as people train there. */
 static bool settle_format(const ft_device *device, ft_op *op)
@@ -63,11 +64,12 @@ static ft_status price_parts(const ft_predictor *p, const ft_device *device, con
 /* Copies between host and GPU at the bus's speed; half of that from memory that is not pinned, which nobody knows. */
 static void price_copy(const ft_device *device, const ft_trace_group *g, ft_price *out)
 {
-    double each = g->calls > 0 ? g->bytes / g->calls : 0, gbps = device->pcie_gbps > 0 ? device->pcie_gbps : 25;
+    double each = g->calls > 0 ? g->bytes / g->calls : 0, gbps = device->pcie_gbps;
+    if (!(gbps > 0)) gbps = FT_K_PRICE_COPY_USUAL_GBPS;
     if (g->kind == FT_GROUP_AROUND) gbps = device->memory_gbps / 2;
-    out->ms = 2e-3 + each / (0.8 * gbps * 1e6);
-    out->low_ms = 0.8 * out->ms;
-    out->high_ms = 3 * out->ms;
+    out->ms = FT_K_PRICE_COPY_MS + each / (FT_K_PRICE_COPY_SHARE * gbps * 1e6);
+    out->low_ms = FT_K_PRICE_COPY_BELOW * out->ms;
+    out->high_ms = FT_K_PRICE_COPY_ABOVE * out->ms;
     out->bytes = each;
     out->roofline_ms = each / (gbps * 1e6);
     out->bound = FT_MEMORY;
@@ -104,8 +106,8 @@ ft_status ft__price(const ft_predictor *p, const ft_device *device, const ft_tra
         return FT_OK;
     }
     if (!g->called.known) { /* one pass over its tensors is a guess */
-        out->low_ms = fmin(out->low_ms, 0.6 * out->ms);
-        out->high_ms = fmax(out->high_ms, 3 * out->ms);
+        out->low_ms = fmin(out->low_ms, FT_K_PRICE_GUESS_BELOW * out->ms);
+        out->high_ms = fmax(out->high_ms, FT_K_PRICE_GUESS_ABOVE * out->ms);
     }
     return FT_OK;
 }
