@@ -12,8 +12,8 @@ static bool set_defaults(const ft_largest_request *r)
 {
     const char *dtype = json_string_value(json_object_get(r->base, "dtype"));
     bool low = !dtype || !strcmp(dtype, "bf16") || !strcmp(dtype, "fp16") || !strcmp(dtype, "fp8"), fine = true;
-    if (r->training && low && !json_object_get(r->base, "master_weights"))
-        fine = json_object_set_new(r->base, "master_weights", json_true()) == 0;
+    bool said = json_object_get(r->base, "master_weights") || json_object_get(r->base, "stack");
+    if (r->training && low && !said) fine = json_object_set_new(r->base, "master_weights", json_true()) == 0;
     if (!json_object_get(r->base, "seq")) fine = fine && !json_object_set_new(r->base, "seq", json_integer(2048));
     if (!r->training && !json_object_get(r->base, "cache")) /* makes "memory" that of decoding */
         fine = fine && !json_object_set_new(r->base, "cache", json_string("paged"));

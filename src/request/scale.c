@@ -37,7 +37,7 @@ ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft
     if (json_is_object(cluster))
         FT_TRY(ft__json_whole(cluster, "nodes", FT_OPTIONAL, 1, FT_SCALE_MOST_GPUS, &out->nodes, "cluster", err));
     /* Who trains on many GPUs fuses norms and activations; left alone they would be most of a layer cut eight ways. */
-    if (json_object_get(out->base, "execution")) return FT_OK;
+    if (json_object_get(out->base, "execution") || json_object_get(out->base, "stack")) return FT_OK;
     return json_object_set_new(out->base, "execution", json_string("fused")) == 0
                ? FT_OK
                : ft__fail(err, FT_E_MEMORY, "out of memory");

@@ -17,6 +17,7 @@
 
 #include "base/json.h"
 #include "device/gpu.h"
+#include "device/spec.h"
 #include "kernel/kernel.h"
 
 typedef _Atomic(const ft_device *) shelf_place;
@@ -210,6 +211,8 @@ ft_status ft__find_stack(void *source, const json_t *stack, const ft_stack **out
 {
     ft_scratch *s = ((ft_finder *)source)->scratch;
     json_t *key = (json_t *)(uintptr_t)stack; /* Jansson counts references inside the value */
+    const char *name = json_string_value(stack);
+    if (name && !ft__is_path(name)) return ft__stack_find(name, out, err);
     for (int i = 0; i < FT_REMEMBERED_STACKS; i++)
         if (s->stack[i] && json_equal(s->stack[i], key)) {
             *out = &s->own_stack[i];
@@ -219,7 +222,6 @@ ft_status ft__find_stack(void *source, const json_t *stack, const ft_stack **out
     json_decref(s->stack[slot]);
     s->stack[slot] = NULL;
     FT_TRY(ft__stack_read(stack, "stack", &s->own_stack[slot], out, err));
-    if (*out != &s->own_stack[slot]) return FT_OK;
     s->stack[slot] = json_incref(key);
     s->next_stack++;
     return FT_OK;

@@ -19,7 +19,7 @@ static const source sources[] = {
     {"Megatron-Bridge", 0.08, 0.16, 0},
     {"Megatron-Bridge, experts", 0.075, 0.29, 0},
     {"torchtitan", 0.065, 0.27, 0.065},
-    {"Korthikanti et al. 2022", 0.05, 0.12, 0},
+    {"Korthikanti et al. 2022", 0.04, 0.08, 0},
     {"MegaScale paper: Megatron-LM", 0.06, 0.10, 0},
     {"BLOOM", 0.10, 0.10, 0},
     {"SimuMax: Megatron-LM", 0.07, 0.24, 0.02},

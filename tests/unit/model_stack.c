@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/json.h"
+#include "failing_alloc.h"
 #include "model/stack.h"
 
 static const ft_stack *named(const char *name)
@@ -147,6 +148,24 @@ static void a_users_own_stands_on_a_known_one(void **state)
     json_decref(said);
 }
 
+static ft_status read_once(void *object)
+{
+    ft_stack own;
+    const ft_stack *out = NULL;
+    ft_error err;
+    return ft__stack_read(object, "stack", &own, &out, &err);
+}
+
+static void running_out_of_memory_is_an_error(void **state)
+{
+    (void)state;
+    char path[512];
+    snprintf(path, sizeof path, "%s/data/stacks/torchtitan.json", getenv("FORETELL_SOURCE_ROOT"));
+    json_t *file = json_string(path);
+    assert_true(failing_alloc_sweep(read_once, file) > 5);
+    json_decref(file);
+}
+
 /* The rule of docs/stacks.md. */
 static void left_out_it_follows_from_the_rest(void **state)
 {
@@ -215,6 +234,7 @@ int main(void)
         cmocka_unit_test(every_trait_is_in_a_file),
         cmocka_unit_test(what_is_no_stack_is_refused),
         cmocka_unit_test(a_users_own_stands_on_a_known_one),
+        cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(left_out_it_follows_from_the_rest),
         cmocka_unit_test(what_a_stack_has_not_is_refused),
     };
