@@ -58,6 +58,12 @@ void ft__chunk_span(const ft_stage *stage, bool forward, int64_t chunk, double *
     if (chunk == (forward ? count - 1 : 0)) *to = 1; /* the pass ends there, whatever the sums round to */
 }
 
+double ft__between_ms(const ft_step *s)
+{
+    double left = s->step_ms - s->busy_ms - s->idle_ms - s->comm_exposed_ms - s->bubble_ms;
+    return left > 1e-9 * s->step_ms ? left : 0; /* below that, rounding */
+}
+
 double ft__bubble_share(const ft_step *s)
 {
     return s->step_ms > 0 ? fmin(s->bubble_ms / s->step_ms, s->regime[FT_OVERHEAD]) : 0;

@@ -71,6 +71,9 @@ void ft__chunk_span(const ft_stage *stage, bool forward, int64_t chunk, double *
  * the step, of overhead's. */
 bool ft__held_by_bubble(const ft_step *s);
 double ft__bubble_share(const ft_step *s);
+/* From the end of a kernel to the begin of the next: what phases, exchanges, bubble and waiting leave of the step. On
+ * many GPUs it is counted as waiting. */
+double ft__between_ms(const ft_step *s);
 /* Of the exchanges along each axis, what nothing hides. */
 bool ft__axes_exposed(const ft_step_view *v, double out[FT_AXIS_COUNT]);
 extern const char *const ft__axis_words[FT_AXIS_COUNT]; /* "tensor" */

@@ -125,8 +125,8 @@ static void sound(const char *key, const json_t *value, const drawn *d)
     json_object_foreach ((json_t *)(uintptr_t)value, name, member) sound(name, member, d);
 }
 
-/* No figure is negative or not a number; kernels add up to the busy time, which the step is no shorter than; the peak
- * holds the weights. */
+/* No figure is negative or not a number; kernels and phases add up to the busy time, and with waiting and gaps to the
+ * step; the peak holds the weights. */
 static void every_answer_is_sound(void **state)
 {
     (void)state;
@@ -150,6 +150,12 @@ static void every_answer_is_sound(void **state)
             least += golden_figure(kernel, "total_ms");
         }
         golden_near("kernels add up to the busy time", least, busy, 1e-3);
+        double phases = golden_figure(a, "forward_ms") + golden_figure(a, "backward_ms") +
+                        golden_figure(a, "recompute_ms") + golden_figure(a, "optimizer_ms");
+        double rest = golden_figure(a, "idle_ms") + golden_figure(a, "between_ms") +
+                      golden_figure(a, "comm_exposed_ms") + golden_figure(a, "bubble_ms");
+        golden_near("phases add up to the busy time", phases, busy, 1e-4);
+        golden_near("phases, waiting and gaps add up to the step", phases + rest, step, 1e-4);
         double peak = golden_figure(a, "memory.peak_bytes");
         golden_holds(peak >= golden_figure(a, "memory.weights_bytes") &&
                          golden_figure(a, "memory.reserved_bytes") >= peak,

@@ -171,6 +171,7 @@ class Step(Answer):
     bubble_ms: float | None = None
     busy_ms: float | None = None
     idle_ms: float | None = None
+    between_ms: float | None = None
     launches: float | None = None
     tokens_per_s_per_gpu: float | None = None
     samples_per_s_per_gpu: float | None = None
@@ -222,6 +223,7 @@ class Step(Answer):
             ("exposed exchanges", self.comm_exposed_ms),
             ("pipeline bubble", self.bubble_ms),
             ("waits for the host", self.idle_ms),
+            ("from a kernel to the next", self.between_ms),
         ):
             if value:
                 sheet.add("  " + label, ms(value), percent(value / self.step_ms) if self.step_ms else "")

@@ -156,7 +156,7 @@ static void summary(ft_text *out, const ft_step_view *v)
 
 /* -- where the time goes ----------------------------------------------------------------------- */
 
-enum { TIME_PARTS = 7 };
+enum { TIME_PARTS = 8 };
 
 static size_t time_parts(const ft_step_view *v, const char *names[TIME_PARTS], double ms[TIME_PARTS])
 {
@@ -167,7 +167,7 @@ static size_t time_parts(const ft_step_view *v, const char *names[TIME_PARTS], d
     } all[TIME_PARTS] = {{"forward", s->phase_ms[FT_FORWARD]},     {"recompute", s->phase_ms[FT_RECOMPUTE]},
                          {"backward", s->phase_ms[FT_BACKWARD]},   {"optimizer", s->phase_ms[FT_UPDATE]},
                          {"exposed exchange", s->comm_exposed_ms}, {"pipeline bubble", s->bubble_ms},
-                         {"GPU waits for the host", s->idle_ms}};
+                         {"GPU waits for the host", s->idle_ms},   {"from a kernel to the next", ft__between_ms(s)}};
     size_t count = 0;
     for (int i = 0; i < TIME_PARTS; i++)
         if (all[i].ms > 0.0005 * s->step_ms) {
@@ -186,9 +186,9 @@ bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
     ft_bar_row rows[TIME_PARTS] = {{0}};
     char remarks[TIME_PARTS][48];
     for (size_t i = 0; i < count; i++) {
-        int part = !strncmp(names[i], "exp", 3) || !strncmp(names[i], "pipe", 4) ? 1
-                   : !strncmp(names[i], "GPU", 3)                                ? 2
-                                                                                 : 0;
+        int part = !strncmp(names[i], "exp", 3) || !strncmp(names[i], "pipe", 4)   ? 1
+                   : !strncmp(names[i], "GPU", 3) || !strncmp(names[i], "from", 4) ? 2
+                                                                                   : 0;
         rows[i].label = names[i];
         rows[i].part[part] = ms[i];
         ft_text t = {.cap = 40};

@@ -51,6 +51,7 @@ static void add_times(ft_text *out, const ft_step_view *v)
     ft__answer_figure(out, "bubble_ms", s->bubble_ms);
     ft__answer_figure(out, "busy_ms", s->busy_ms);
     ft__answer_figure(out, "idle_ms", s->idle_ms);
+    ft__answer_figure(out, "between_ms", ft__between_ms(s));
     ft__answer_figure(out, "launches", s->launches);
     double gpus = (double)ft__view_gpus(v);
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / gpus);

@@ -154,6 +154,7 @@ static void add_step_rows(row *rows, size_t *at, const ft_compared *c, size_t co
                  {"exchanges", "comm_exposed_ms", MS},
                  {"bubble", "bubble_ms", MS},
                  {"idle", "idle_ms", MS},
+                 {"between", "between_ms", MS},
                  {"host ms", "host_ms", MS},
                  {"launches", "launches", WHOLE},
                  {"GPUs", "ranks", WHOLE},

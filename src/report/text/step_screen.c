@@ -152,6 +152,8 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input, 0);
     if (input > 0.0005 * s->step_ms) ft__screen_part(out, style, "input", input, s->step_ms, starved[v->loading.stage]);
     if (idle > 0.0005 * s->step_ms) ft__screen_part(out, style, "idle", idle, s->step_ms, "GPU waits");
+    double between = ft__between_ms(s);
+    if (between > 0.0005 * s->step_ms) ft__screen_part(out, style, "between", between, s->step_ms, "kernels");
     if (s->host_ms <= 0) return;
     ft_text a = {0}, b = {0};
     add_ms(&a, s->host_ms);
