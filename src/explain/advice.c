@@ -106,8 +106,9 @@ typedef struct taken {
     bool turned[FT_MOVE_KINDS];
 } taken;
 
-/* Puts a move on top of those already taken; it stays only where that is still faster and still fits: what cancels what
- * another one saves, or excludes it, is no advice beside it. */
+/* Puts a move on top of those already taken; it stays only where that is still faster and still fits, and where both
+ * are what one gets by merging their keys into the request: what cancels what another one saves, or excludes it, is no
+ * advice beside it. */
 static ft_status take(adviser *a, taken *t, const ft_advice *x, bool alone)
 {
     ft_advised *out = a->out;
@@ -117,6 +118,7 @@ static ft_status take(adviser *a, taken *t, const ft_advice *x, bool alone)
     bool found = true;
     double best = out->count > 0 ? out->together.saves_ms : 0;
     if (t->turned[knob] || !ft__move_apply(&x->move, &next, a->arena)) return FT_OK;
+    if (!ft__change_merges(a->c->now, &x->after, &t->all, &next)) return FT_OK;
     if (out->count > 0) FT_TRY(try_change(a, &x->move, &next, &sum, &found));
     if (!found || sum.saves_ms < best + worth_adding * a->c->step->step_ms) return FT_OK;
     if (!sum.fits && (a->c->step->memory.fits || out->together.fits)) return FT_OK;

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "ranks/ranks.h"
-
 int ft__move_knob(const ft_move *m)
 {
     switch (m->kind) {
@@ -97,7 +95,7 @@ static bool set_dtype(ft_change *c, int64_t to)
     ft_dtype dtype = (ft_dtype)(to & (FT_MOVE_AUTOCAST - 1));
     bool autocast = (to & FT_MOVE_AUTOCAST) != 0;
     if (w->dtype == dtype && w->autocast == autocast) return false;
-    if (ft_dtype_bytes(w->kv_dtype) > 2) w->kv_dtype = dtype == FT_TF32 ? FT_FP32 : FT_BF16;
+    if (!c->kv_given) w->kv_dtype = ft__usual_kv_dtype(dtype, c->device->peak_tflops[FT_BF16] > 0);
     w->dtype = dtype;
     w->autocast = autocast;
     return true;
@@ -141,18 +139,6 @@ static bool spread_experts(ft_change *c)
         return true;                       \
     } while (0)
 
-/* What the stack would do by itself in another number format is another move. */
-static void freeze_pieces(ft_change *c)
-{
-    ft_parallel *p = &c->parallel;
-    const ft_workload *w = &c->work;
-    if (p->tp > 1 && p->sp && p->in_pieces < 0) p->in_pieces = ft__ranks_in_pieces(p, w);
-    if (w->task != FT_TRAIN || !ft__ranks_stack(p, w)->one_gradient_buffer || p->dp * p->cp < 2) return;
-    if (w->master_weights && p->zero < 2 && !(p->reduce_bytes > 0)) p->reduce_bytes = ft__ranks_reduce_bytes(p, w);
-    if (!ft__ranks_overlaps(p, w)) p->no_overlap = true;
-    if (ft__ranks_by_parameter(p, w)) p->gather = FT_GATHER_PARAMETER;
-}
-
 /* What Megatron-Core's modules run again nobody else does. */
 static void drop_modules(ft_workload *w, ft_execution to)
 {
@@ -169,16 +155,13 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_HIDDEN: return resize(m, c, arena);
     case FT_MOVE_BATCH: return scale_batch(c, m->to);
     case FT_MOVE_MICRO: return scale_micro(c, m->to);
-    case FT_MOVE_EXECUTION:
-        freeze_pieces(c);
-        drop_modules(w, (ft_execution)m->to);
-        SET(w->execution, (ft_execution)m->to);
+    case FT_MOVE_EXECUTION: drop_modules(w, (ft_execution)m->to); SET(w->execution, (ft_execution)m->to);
     case FT_MOVE_ATTENTION: SET(w->attention, (ft_attention_kind)m->to);
     case FT_MOVE_OPTIMIZER: SET(w->optimizer, (ft_optimizer)m->to);
-    case FT_MOVE_DTYPE: freeze_pieces(c); return set_dtype(c, m->to);
+    case FT_MOVE_DTYPE: return set_dtype(c, m->to);
     case FT_MOVE_RECOMPUTE: SET(w->recompute, (ft_recompute)m->to);
     case FT_MOVE_IMAGES: SET(w->nchw, false);
-    case FT_MOVE_KV: SET(w->kv_dtype, (ft_dtype)m->to);
+    case FT_MOVE_KV: c->kv_given = true; SET(w->kv_dtype, (ft_dtype)m->to);
     case FT_MOVE_WEIGHTS: SET(w->weight_bits, (double)m->to);
     case FT_MOVE_CACHE: SET(w->cache, (ft_cache_kind)m->to);
     case FT_MOVE_ADAPTERS: SET(w->lora_rank, m->to);
@@ -213,4 +196,18 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_KINDS: break;
     }
     return false;
+}
+
+bool ft__change_merges(const ft_change *now, const ft_change *alone, const ft_change *before, const ft_change *after)
+{
+#define MERGES(field) \
+    if (after->field != (alone->field != now->field ? alone->field : before->field)) return false;
+    FT_CHANGE_FIELDS(MERGES)
+#undef MERGES
+    const int none = -1;
+#define KV(c) ((c)->kv_given ? (int)(c)->work.kv_dtype : none)
+    if (KV(after) != (KV(alone) != KV(now) ? KV(alone) : KV(before))) return false;
+#undef KV
+    const int64_t all = ft__change_global(alone);
+    return ft__change_global(after) == (all != now->global_batch ? all : ft__change_global(before));
 }

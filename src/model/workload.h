@@ -85,6 +85,15 @@ static inline bool ft__by_engine(const ft_workload *w)
            (w->execution == FT_RUN_FUSED || w->execution == FT_RUN_CUDA_GRAPH);
 }
 
+/* The cache's format where nobody names one: that of the activations; serving engines keep 16 bits beside fp8 and fp4
+ * products. */
+static inline ft_dtype ft__usual_kv_dtype(ft_dtype dtype, bool gpu_has_bf16)
+{
+    if (dtype == FT_TF32) return FT_FP32;
+    if (ft_dtype_bytes(dtype) >= 2) return dtype;
+    return gpu_has_bf16 ? FT_BF16 : FT_FP16;
+}
+
 /* The forward graph of the whole model, and what follows from it: backward, recomputation, the optimizer, fusion. A
  * layout cuts the graph in between. */
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out,

@@ -31,18 +31,13 @@ static void settle_dtypes(const ft_said *said, ft_model_request *out)
     w->weight_bits = bits == math ? 0 : bits;
 }
 
-/* Left out, the cache is in the format of the activations: serving engines keep 16 bits beside fp8 and fp4 products. */
-static void settle_kv(const ft_said *said, const ft_device *device, ft_workload *w)
+static void settle_kv(const ft_said *said, ft_model_request *out)
 {
     int word = ft__word_of(said, FT_KEY_ID_MODEL_KV_DTYPE);
-    if (word >= 0)
-        w->kv_dtype = ft__kv_dtypes[word];
-    else if (w->dtype == FT_TF32)
-        w->kv_dtype = FT_FP32;
-    else if (ft_dtype_bytes(w->dtype) >= 2)
-        w->kv_dtype = w->dtype;
-    else
-        w->kv_dtype = device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    ft_workload *w = &out->work;
+    out->kv_given = word >= 0;
+    w->kv_dtype = out->kv_given ? ft__kv_dtypes[word]
+                                : ft__usual_kv_dtype(w->dtype, out->device->peak_tflops[FT_BF16] > 0);
 }
 
 /* A device without the format is refused once, here, and not by whichever kernel comes first. */
@@ -146,6 +141,7 @@ static ft_status settle_sizes(const json_t *object, const ft_said *said, ft_mode
                            global, once);
     }
     if (global) w->accumulate = global / once;
+    out->global_batch = global;
 
     int64_t last = w->seq + (w->task == FT_DECODE);
     if (a->position == FT_LEARNED_POSITION && a->max_position > 0 && last > a->max_position && !ft__counts_samples(a))
@@ -318,7 +314,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
-    settle_kv(&said, out->device, &out->work);
+    settle_kv(&said, out);
     FT_TRY(check_stack(out, err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     FT_TRY(check_cluster(out, err));

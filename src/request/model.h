@@ -15,6 +15,8 @@ typedef struct ft_model_request {
     ft_workload work;
     const ft_device *device;
     ft_parallel parallel;
+    int64_t global_batch;   /* as given; 0: left out */
+    bool kv_given;          /* "kv_dtype" stands in the request */
     const json_t *cluster;  /* as it stands; NULL: the GPU's usual node */
     const json_t *host;     /* likewise; NULL: the usual one. Who reads it fills work.host */
     double quantile;        /* 0: the context's */

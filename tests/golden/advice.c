@@ -26,6 +26,19 @@ static void hold_to_request(const json_t *request, const json_t *advice, const c
     json_decref(answer), json_decref(changed);
 }
 
+/* And all of them, merged one after another, make what is promised of them together. */
+static void hold_to_all(const json_t *request, const json_t *list, const json_t *together)
+{
+    json_t *changed = json_deep_copy(request), *one;
+    size_t i;
+    json_object_del(changed, "advice");
+    json_array_foreach (list, i, one)
+        assert_int_equal(json_object_update_recursive(changed, json_object_get(one, "request")), 0);
+    json_t *answer = measured_answer(changed);
+    golden_near("all patches", golden_figure(answer, "step_ms"), measured_figure(together, "step_ms"), 1e-4);
+    json_decref(answer), json_decref(changed);
+}
+
 static void patches(void **state)
 {
     (void)state;
@@ -63,8 +76,42 @@ static void patches(void **state)
             if (!top) last = saves;
         }
         hold_to_request(request, all, "all together");
+        hold_to_all(request, list, all);
         json_decref(answer), json_decref(request);
     }
+}
+
+/* Patches hold the keys that they change and no others, so that in any layout all of them make what was promised. */
+static void patches_merge(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"llama-3-8b", "mixtral-8x7b"}, *const dtypes[] = {"bf16", "fp16", "fp8"},
+                             *const executions[] = {"eager", "fused"};
+    static const char *const layouts[] = {"{\"tp\":8,\"pp\":2,\"dp\":2}", "{\"tp\":4,\"sp\":true,\"dp\":4,\"zero\":1}",
+                                          "{\"dp\":16,\"zero\":3}", "{\"pp\":4,\"dp\":4,\"overlap\":false}",
+                                          "{\"tp\":2,\"pp\":2,\"dp\":2,\"cp\":2}"};
+    int held = 0;
+    for (int i = 0; i < 2 * 3 * 2 * 5 * 2; i++) {
+        char text[400];
+        int micros = i / 60 ? 16 : 1, dp = i % 5 == 2 ? 16 : i % 5 == 1 || i % 5 == 3 ? 4 : 2;
+        snprintf(text, sizeof text,
+                 "{\"task\":\"train\",\"model\":\"%s\",\"gpu\":\"h100_sxm\",\"dtype\":\"%s\",\"execution\":\"%s\","
+                 "\"batch\":1,\"parallel\":%s,\"master_weights\":%s,\"recompute\":\"full\"}",
+                 models[i / 5 % 2], dtypes[i / 10 % 3], executions[i / 30 % 2], layouts[i % 5],
+                 i / 60 ? "false" : "true");
+        json_t *request = json_loads(text, 0, NULL);
+        assert_non_null(request);
+        if (micros > 1) json_object_set_new(request, "global_batch", json_integer(micros * dp));
+        json_t *answer = advised(request);
+        const json_t *list = json_object_get(answer, "advice"), *all = json_object_get(answer, "advice_together");
+        size_t k;
+        json_t *one;
+        json_array_foreach (list, k, one)
+            if (!json_is_true(json_object_get(one, "on_top"))) hold_to_request(request, one, text);
+        if (all) hold_to_all(request, list, all), held++;
+        json_decref(answer), json_decref(request);
+    }
+    golden_holds(held >= 60, "%d requests have several pieces of advice", held);
 }
 
 /* -- regimes ----------------------------------------------------------------------------------- */
@@ -186,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(patches),
+        cmocka_unit_test(patches_merge),
         cmocka_unit_test(regimes),
         cmocka_unit_test(doubling),
         cmocka_unit_test(cost),

@@ -277,10 +277,7 @@ void ft__advice_patch(ft_text *out, const ft_change *now, const ft_change *after
     const ft_workload *a = &now->work, *b = &after->work;
     ft__text_add(out, "{");
     whole(&p, NULL, "batch", a->batch, b->batch);
-    int64_t all = a->batch * a->accumulate * now->parallel.dp, then = b->batch * b->accumulate * after->parallel.dp;
-    /* Also where it is one micro-batch per rank: a request that says so would be refused with another "batch". */
-    if (b->task == FT_TRAIN && (all != then || a->accumulate != b->accumulate))
-        ft__text_addf(key(&p, NULL, "global_batch"), "%" PRId64, then);
+    whole(&p, NULL, "global_batch", now->global_batch, ft__change_global(after));
     if (a->dtype != b->dtype || a->autocast != b->autocast) word(&p, NULL, "dtype", dtype_word(b));
     if (a->attention != b->attention) word(&p, NULL, "attention", ft__attention_words[b->attention]);
     if (a->execution != b->execution) word(&p, NULL, "execution", ft__execution_words[b->execution]);
@@ -288,7 +285,9 @@ void ft__advice_patch(ft_text *out, const ft_change *now, const ft_change *after
     if (a->recompute != b->recompute) word(&p, NULL, "recompute", ft__recompute_words[b->recompute]);
     if (a->nchw != b->nchw) word(&p, NULL, "layout", b->nchw ? "nchw" : "nhwc");
     if (a->cache != b->cache) word(&p, NULL, "cache", ft__cache_words[b->cache]);
-    if (a->kv_dtype != b->kv_dtype && b->task != FT_TRAIN) word(&p, NULL, "kv_dtype", ft_dtype_name(b->kv_dtype));
+    ft_dtype kv = a->kv_dtype; /* without the key */
+    if (!now->kv_given) kv = ft__usual_kv_dtype(b->dtype, after->device->peak_tflops[FT_BF16] > 0);
+    if (kv != b->kv_dtype && b->task != FT_TRAIN) word(&p, NULL, "kv_dtype", ft_dtype_name(b->kv_dtype));
     if (a->weight_bits != b->weight_bits) word(&p, NULL, "weights_dtype", b->weight_bits == 8 ? "int8" : "int4");
     whole(&p, NULL, "lora_rank", a->lora_rank, b->lora_rank);
     if (now->device != after->device) word(&p, NULL, "gpu", after->device->name);
