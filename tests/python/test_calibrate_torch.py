@@ -1,11 +1,10 @@
-"""The device layer of `calibrate` over PyTorch, with a stand-in for torch.cuda: kernels run on the CPU, events read the
-host's clock, a graph replays by calling again. What it times is worth nothing; that everything runs is.
+"""The device layer of `calibrate` over PyTorch, with a stand-in for torch.cuda: kernels run on the CPU in no time, events
+read a clock of their own, which a graph's replay puts on by 0.1 ms. What it times is made up; that everything runs is not.
 """
 
 from __future__ import annotations
 
 import os
-import time
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from foretell.calibrate import torch_device  # noqa: E402
+from foretell.calibrate import timing, torch_device  # noqa: E402
 from foretell.calibrate.cells import all_cells, chosen_cells  # noqa: E402
 from foretell.calibrate.errors import CalibrateError, OutOfMemory, Skip  # noqa: E402
 from foretell.calibrate.kernels.of_request import bind  # noqa: E402
@@ -24,12 +23,29 @@ from foretell.calibrate.sequence import Spread  # noqa: E402
 from foretell.calibrate.timing import BRISK, GraphTimer, Sample  # noqa: E402
 
 
+class Clock:
+    """The stand-in's own: no test depends on how fast the machine is."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+CLOCK = Clock()
+
+
 class Event:
     def __init__(self, enable_timing: bool = False) -> None:
         self.at = 0.0
 
     def record(self) -> None:
-        self.at = time.perf_counter()
+        CLOCK.sleep(1e-6)  # what the launch between two of them takes at least
+        self.at = CLOCK.now
 
     def synchronize(self) -> None: ...
 
@@ -38,7 +54,7 @@ class Event:
 
 
 class Graph:
-    """Remembers nothing: a replay takes as long as it takes to call it."""
+    """Remembers nothing: every replay takes as long."""
 
     captured = 0
 
@@ -48,7 +64,7 @@ class Graph:
         Graph.captured += 1
 
     def replay(self) -> None:
-        time.sleep(1e-4)
+        CLOCK.sleep(1e-4)
 
 
 @pytest.fixture
@@ -71,6 +87,8 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         "memory_reserved": lambda device=None: gpu.reserved, "empty_cache": emptied,
     }.items():  # fmt: skip
         monkeypatch.setattr(torch.cuda, name, value)
+    for module in (torch_device, timing):
+        monkeypatch.setattr(module, "time", CLOCK)
     monkeypatch.setattr(torch_device, "WARM_UP_S", 0.0)
     monkeypatch.setattr(torch_device, "BUFFER_BYTES", 17 << 20)
     monkeypatch.setattr(torch_device, "Monitor", _Monitor)
@@ -174,8 +192,8 @@ def test_measures_and_keeps_to_its_pace(cuda: SimpleNamespace) -> None:
 def test_long_kernels_need_no_graph(cuda: SimpleNamespace) -> None:
     device = opened()
     before = Graph.captured
-    sample = device._timer.time(lambda: lambda: time.sleep(0.005))
-    assert sample.ms == pytest.approx(5.0, rel=0.5)
+    sample = device._timer.time(lambda: lambda: CLOCK.sleep(0.005))
+    assert sample.ms == pytest.approx(5.001)
     assert Graph.captured == before
     assert sample.repeats == BRISK.long_replays
 

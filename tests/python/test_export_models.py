@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from typing import Any
 
@@ -62,14 +63,14 @@ def test_both_front_ends_agree(name: str) -> None:
         assert abs(found.errors["memory"]) < 0.05, said
 
 
-def test_llama_3_8b_is_exported_in_time() -> None:
-    """Under a minute of this process' time, whatever else the machine does, and without its 16 GB."""
+def test_llama_3_8b_is_exported_without_its_weights() -> None:
+    """They would take 16 GB."""
     model = build(config_of("llama-3-8b"))
-    began = time.process_time()
+    began, before = time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     graph = export(model, example_inputs(model, 1, 2048))
-    took = time.process_time() - began
-    print(f"llama-3-8b: {took:.1f} s")
-    assert took < 60
+    more_gib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+    print(f"llama-3-8b: {time.process_time() - began:.1f} s, {more_gib:.2f} GiB more than before")
+    assert more_gib < 4
     common = {"gpu": "h200_sxm", "dtype": "bf16", "attention": "sdpa", "batch": 1, "seq": 2048}
     by_config, by_export = ask([{**common, "model": "llama-3-8b"}, {**common, "model": graph.to_dict()}])
     assert by_export["step_ms"] == pytest.approx(by_config["step_ms"], rel=0.01)

@@ -181,6 +181,7 @@ class Step(Answer):
     model_flops: float | None = None
     executed_flops: float | None = None
     host: str | None = None  # where the request names one
+    stack: str | None = None  # the software, by name
     parameters: float | None = None
     active_parameters: float | None = None
     ranks: int | None = None
