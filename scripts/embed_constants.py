@@ -13,6 +13,8 @@ A file says what its subject is and lists constants, each with where it comes fr
   - a list of numbers, or a list of such lists of one length: `static const double ft__k_subject_name[N]` or [N][M];
   - a list of objects with the same keys: an array of structs with those members;
   - one object: a struct with those members.
+`rows` is an object of objects with the same keys, for an array that stands in C: each becomes a macro
+FT_K_SUBJECT_NAME_ROW that is the initialiser {"row", its numbers}; a `what` in a row is a comment.
 A list comes with FT_K_SUBJECT_NAME_COUNT. Numbers are doubles unless `"integer": true` (or, for objects, `"integer":
 ["key", ...]`) says int; null is "no limit", INFINITY; texts and true or false stay what they are. Numbers reach C with
 the digits of the file. A wrong or missing key stops the build; a constant that is missing does not compile. The output
@@ -28,7 +30,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]*")
 DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?")
 TEXTS = ("name", "unit", "what", "source", "date")
 REQUIRED = set(TEXTS)
-ALLOWED = REQUIRED | {"value", "table", "integer"}
+ALLOWED = REQUIRED | {"value", "table", "rows", "integer"}
 
 
 class Number(str):
@@ -92,6 +94,7 @@ class Subject:
         if not isinstance(document["about"], str) or not isinstance(document["constants"], list):
             raise ValueError('"about" is a text, "constants" a list')
         self.about, self.constants, self.names = document["about"], [], []
+        self.symbols = []  # what C may use of it
         for at, entry in enumerate(document["constants"]):
             label = entry.get("name", f"constant {at + 1}") if isinstance(entry, dict) else f"constant {at + 1}"
             try:
@@ -113,12 +116,15 @@ class Subject:
             raise ValueError("a constant is named in small letters, digits and _")
         if not DATE.fullmatch(entry["date"]):
             raise ValueError(f'"date" is YYYY, YYYY-MM or YYYY-MM-DD, got "{entry["date"]}"')
-        if ("value" in entry) == ("table" in entry):
-            raise ValueError('exactly one of "value" and "table" is expected')
+        if sum(key in entry for key in ("value", "table", "rows")) != 1:
+            raise ValueError('exactly one of "value", "table" and "rows" is expected')
         self.names.append(entry["name"])
         head = comment("{what}. Unit: {unit}. Source: {source}, {date}.".format(**{k: entry[k].rstrip(".") for k in TEXTS}))
         integer = entry.get("integer", False)
         macro, symbol = f"FT_K_{self.name}_{entry['name']}".upper(), f"ft__k_{self.name}_{entry['name']}"
+        if "rows" in entry:
+            return f"{head}\n{self.initialisers(macro, entry['rows'], integer)}"
+        self.symbols.append((macro, symbol))
         if "value" in entry:
             if not isinstance(entry["value"], Number) or not isinstance(integer, bool):
                 raise ValueError('"value" is a number, and "integer" true or false')
@@ -146,6 +152,19 @@ class Subject:
             body = "".join(f"    {line},\n" for line in lines)
             return f"{head}\nstatic const {type_} {symbol}[][{len(rows[0])}] = {{\n{body}}};\n{count}"
         return f"{head}\nstatic const {type_} {symbol}[] = {lines[0]};\n{count}"
+
+    def initialisers(self, macro: str, rows, integer) -> str:
+        if not isinstance(rows, dict) or not rows or not all(isinstance(row, dict) for row in rows.values()):
+            raise ValueError('"rows" is an object of objects')
+        said = {name: row.pop("what") for name, row in rows.items() if isinstance(row.get("what"), str)}
+        text = ""
+        for (name, _), body in zip(rows.items(), self.record(list(rows.values()), integer)[1]):
+            if not NAME.fullmatch(name):
+                raise ValueError(f'"{name}" is no name for a row')
+            self.symbols.append((f"{macro}_{name}".upper(),) * 2)
+            text += (comment(said[name]) + "\n") if name in said else ""
+            text += f"#define {macro}_{name.upper()} {{{quoted(name)}, {body[1:]}\n"
+        return text
 
     @staticmethod
     def record(rows: list, integer) -> tuple:

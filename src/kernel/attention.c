@@ -28,6 +28,7 @@
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
+#include "kernel/priors_constants.h"
 
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
@@ -58,31 +59,30 @@ enum {
 };
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 5, 1.5, 60, 0.6},
-    [GAP] = {"gap_us", 25, 5, 120, 0.5},
-    [EC] = {"compute_efficiency", 0.78, 0.25, 1.05, 0.25},
-    [ME] = {"softmax_cost", 1.8, 0.5, 6, 0.4},
-    [OVERLAP] = {"overlap", 0.2, 0.02, 1, 0.6},
-    [TILE_US] = {"tile_us", 1.0, 0.05, 8, 0.8},
-    [SMALL] = {"small_tile", 0.8, 0.3, 1, 0.3},
-    [EB] = {"bandwidth_efficiency", 0.75, 0.3, 0.98, 0.2},
-    [SMOOTH] = {"smooth", 0.26, 0.02, 0.5, 0.7},
-    [Q_FULL] = {"wave_quantisation", 0.7, 0.05, 1, 0.5},
-    [Q_CAUSAL] = {"causal_quantisation", 0.3, 0.02, 1, 0.6},
-    [POWER_US] = {"power_us", 800, 50, 8000, 0.8},
-    [ENERGY] = {"energy", 1.25, 0.5, 2.5, 0.2},
-    [WARM] = {"warm", 0.8, 0.001, 0.98, 0.6},
-    [EC_BWD] = {"backward_efficiency", 0.61, 0.2, 1, 0.25},
-    [ME_BWD] = {"backward_softmax", 1.4, 0.3, 6, 0.4},
-    [BWD_US] = {"backward_us", 8, 1, 60, 0.5},
-    [BWD_BYTES] = {"backward_passes", 1, 0.2, 5, 0.5},
-    [PASS_CLK] = {"cache_pass_bytes_per_clock", 9, 1, 60, 0.6},
-    [PASS_Q] = {"cache_pass_query", 1, 0.02, 4, 0.8},
-    [WAVE_US] = {"wave_us", 0.5, 0.02, 10, 0.8},
-    [KEEP] = {"l2_keeps", 1.7, 0.2, 6, 0.4},
-    [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
-    [SYNC] = {"mma_sync_efficiency", 0.88, 0.4, 1.3,
-              0.2}, /* vLLM's FlashAttention-2 on A100 against Hopper's bare kernel */
+    [LAUNCH] = FT_K_PRIORS_ATTENTION_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_ATTENTION_GAP_US,
+    [EC] = FT_K_PRIORS_ATTENTION_COMPUTE_EFFICIENCY,
+    [ME] = FT_K_PRIORS_ATTENTION_SOFTMAX_COST,
+    [OVERLAP] = FT_K_PRIORS_ATTENTION_OVERLAP,
+    [TILE_US] = FT_K_PRIORS_ATTENTION_TILE_US,
+    [SMALL] = FT_K_PRIORS_ATTENTION_SMALL_TILE,
+    [EB] = FT_K_PRIORS_ATTENTION_BANDWIDTH_EFFICIENCY,
+    [SMOOTH] = FT_K_PRIORS_ATTENTION_SMOOTH,
+    [Q_FULL] = FT_K_PRIORS_ATTENTION_WAVE_QUANTISATION,
+    [Q_CAUSAL] = FT_K_PRIORS_ATTENTION_CAUSAL_QUANTISATION,
+    [POWER_US] = FT_K_PRIORS_ATTENTION_POWER_US,
+    [ENERGY] = FT_K_PRIORS_ATTENTION_ENERGY,
+    [WARM] = FT_K_PRIORS_ATTENTION_WARM,
+    [EC_BWD] = FT_K_PRIORS_ATTENTION_BACKWARD_EFFICIENCY,
+    [ME_BWD] = FT_K_PRIORS_ATTENTION_BACKWARD_SOFTMAX,
+    [BWD_US] = FT_K_PRIORS_ATTENTION_BACKWARD_US,
+    [BWD_BYTES] = FT_K_PRIORS_ATTENTION_BACKWARD_PASSES,
+    [PASS_CLK] = FT_K_PRIORS_ATTENTION_CACHE_PASS_BYTES_PER_CLOCK,
+    [PASS_Q] = FT_K_PRIORS_ATTENTION_CACHE_PASS_QUERY,
+    [WAVE_US] = FT_K_PRIORS_ATTENTION_WAVE_US,
+    [KEEP] = FT_K_PRIORS_ATTENTION_L2_KEEPS,
+    [L2_CLK] = FT_K_PRIORS_ATTENTION_L2_BYTES_PER_CLOCK,
+    [SYNC] = FT_K_PRIORS_ATTENTION_MMA_SYNC_EFFICIENCY,
 };
 
 enum { FORWARD, BACKWARD, FORWARD_FP8, TRTLLM, VLLM, SGLANG, TRTLLM_FP8, VLLM_FP8, ANY, VARIANTS };

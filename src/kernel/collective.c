@@ -32,6 +32,7 @@
 #include "kernel/collective_constants.h"
 #include "kernel/families.h"
 #include "kernel/feature.h"
+#include "kernel/priors_constants.h"
 
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
@@ -67,36 +68,34 @@ enum {
 
 _Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 5, 1, 40, 0.4},
-    [GAP] = {"gap_us", 20, 5, 1000, 0.7},
-    [LL_STEP] = {"ll_step_us", 0.8, 0.1, 8, 0.4},
-    [LL_RATE] = {"ll_rate", 0.3, 0.02, 1, 0.5},
-    [LL128_BASE] = {"ll128_base_us", 2, 0.1, 60, 0.7},
-    [LL128_STEP] = {"ll128_level_us", 3, 0.1, 30, 0.6},
-    [LL128_RATE] = {"ll128_rate", 0.6, 0.05, 1, 0.4},
-    [SIMPLE_BASE] = {"simple_base_us", 10, 0.5, 120, 0.7},
-    [SIMPLE_STEP] = {"simple_level_us", 4, 0.1, 60, 0.6},
-    [SIMPLE_RATE] = {"simple_rate", 0.75, 0.1, 1, 0.15},
-    [NVLS_BASE] = {"nvls_base_us", 15, 1, 80, 0.5},
-    [NVLS_RATE] = {"nvls_rate", 1, 0.3, 1.9, 0.2},
-    [LOCAL_RATE] = {"local_rate", 2, 0.3, 20, 0.5},
-    [OF_FOUR] = {"rate_of_four", 1, 0.02, 2, 1},
-    [OF_EIGHT] = {"rate_of_eight", 1, 0.01, 2, 1},
-    [GROWTH] = {"growth", 0.03, 0.001, 0.2, 0.8},
-    [WIDE] = {"wide_us", 1, 0.05, 20, 0.7}, /* LL on more than one channel, from 4 KiB a rank on */
-    [WIDE_STEP] = {"wide_step_us", 0.15, 0.01, 4, 0.7},
-    [ADD_LL] = {"add_ll", 0.4, 0.02, 1, 0.7}, /* 1: steps and bytes add up; 0: the one hides in the other */
-    [ADD_SIMPLE] = {"add_simple", 0.5, 0.02, 1, 0.7},
-    [LL_OF_EIGHT] = {"ll_rate_of_eight", 1.1, 0.01, 4, 0.7},
-    [LL_OF_FOUR] = {"ll_rate_of_four", 1.05, 0.01, 4, 0.7},
-    [PAIR_RATE] = {"pair_gbps", 5, 0.5, 100, 0.7}, /* at 1.8 GHz */
-    [FILL] = {"fill_us", 40, 1, 200, 0.7},
-    [NARROW] = {"narrow_steps", 1.05, 0.7, 2, 0.2}, /* sums of one byte over wider ones */
-    [NARROW_RATE] = {"narrow_rate", 0.9, 0.4, 1.5, 0.2},
-    [OLD] = {"old_us", 0.8, 0.05, 10, 0.7},
-    /* Fixed times of a GPU of two dies over those of one. Starts at what others measured: 3 us for the shortest
-     * all-reduce of eight B200, 2.3 of eight H200 (NVIDIA/nccl issue 1940). */
-    [TWO_DIES] = {"two_dies", 1.3, 1, 3, 0.5},
+    [LAUNCH] = FT_K_PRIORS_COLLECTIVE_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_COLLECTIVE_GAP_US,
+    [LL_STEP] = FT_K_PRIORS_COLLECTIVE_LL_STEP_US,
+    [LL_RATE] = FT_K_PRIORS_COLLECTIVE_LL_RATE,
+    [LL128_BASE] = FT_K_PRIORS_COLLECTIVE_LL128_BASE_US,
+    [LL128_STEP] = FT_K_PRIORS_COLLECTIVE_LL128_LEVEL_US,
+    [LL128_RATE] = FT_K_PRIORS_COLLECTIVE_LL128_RATE,
+    [SIMPLE_BASE] = FT_K_PRIORS_COLLECTIVE_SIMPLE_BASE_US,
+    [SIMPLE_STEP] = FT_K_PRIORS_COLLECTIVE_SIMPLE_LEVEL_US,
+    [SIMPLE_RATE] = FT_K_PRIORS_COLLECTIVE_SIMPLE_RATE,
+    [NVLS_BASE] = FT_K_PRIORS_COLLECTIVE_NVLS_BASE_US,
+    [NVLS_RATE] = FT_K_PRIORS_COLLECTIVE_NVLS_RATE,
+    [LOCAL_RATE] = FT_K_PRIORS_COLLECTIVE_LOCAL_RATE,
+    [OF_FOUR] = FT_K_PRIORS_COLLECTIVE_RATE_OF_FOUR,
+    [OF_EIGHT] = FT_K_PRIORS_COLLECTIVE_RATE_OF_EIGHT,
+    [GROWTH] = FT_K_PRIORS_COLLECTIVE_GROWTH,
+    [WIDE] = FT_K_PRIORS_COLLECTIVE_WIDE_US,
+    [WIDE_STEP] = FT_K_PRIORS_COLLECTIVE_WIDE_STEP_US,
+    [ADD_LL] = FT_K_PRIORS_COLLECTIVE_ADD_LL,
+    [ADD_SIMPLE] = FT_K_PRIORS_COLLECTIVE_ADD_SIMPLE,
+    [LL_OF_EIGHT] = FT_K_PRIORS_COLLECTIVE_LL_RATE_OF_EIGHT,
+    [LL_OF_FOUR] = FT_K_PRIORS_COLLECTIVE_LL_RATE_OF_FOUR,
+    [PAIR_RATE] = FT_K_PRIORS_COLLECTIVE_PAIR_GBPS,
+    [FILL] = FT_K_PRIORS_COLLECTIVE_FILL_US,
+    [NARROW] = FT_K_PRIORS_COLLECTIVE_NARROW_STEPS,
+    [NARROW_RATE] = FT_K_PRIORS_COLLECTIVE_NARROW_RATE,
+    [OLD] = FT_K_PRIORS_COLLECTIVE_OLD_US,
+    [TWO_DIES] = FT_K_PRIORS_COLLECTIVE_TWO_DIES,
 };
 
 enum {

@@ -30,6 +30,7 @@
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
+#include "kernel/priors_constants.h"
 #include "kernel/traffic.h"
 
 enum {
@@ -66,34 +67,34 @@ enum {
 
 _Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 2.5, 0.8, 15, 0.4},
-    [GAP] = {"gap_us", 40, 3, 200, 0.7},
-    [EC] = {"efficiency", 0.8, 0.15, 1, 0.25},
-    [EB] = {"bandwidth_efficiency", 0.75, 0.3, 0.95, 0.2},
-    [WAVE_US] = {"wave_us", 1.5, 0.05, 6, 0.7},
-    [POINT_WAVE_US] = {"point_wave_us", 0.3, 0.02, 4, 0.6}, /* 1x1 filters with stride 1 are plain matrix products */
-    [POINT_PROLOGUE] = {"point_prologue_k", 80, 5, 200, 0.6},
-    [FEED] = {"feed_bytes_per_flop", 0.02, 0.006, 0.06, 0.2},
-    [PROLOGUE] = {"prologue_k", 60, 5, 500, 0.7},
-    [SPLIT_US] = {"split_us", 3, 0.3, 40, 0.6},
-    [SMOOTH] = {"smooth", 0.4, 0.02, 1, 0.6},
-    [TAPS9] = {"taps_9", 0.95, 0.5, 1.1, 0.15}, /* rates over the 1x1 filter's: 3x3 and 5x5, 7x7 and larger */
-    [TAPS49] = {"taps_49", 0.55, 0.1, 1.3, 0.3},
-    [HABIT] = {"habit", 0.4, 0.02, 1, 0.8},       /* how far the library keeps to its favourite tiles */
-    [HOLES] = {"strided", 0.8, 0.2, 1.2, 0.3},    /* and with stride > 1 */
-    [NARROW] = {"narrow", 0.8, 0.2, 1.2, 0.3},    /* and with fewer channels than a step of K */
-    [SKEW] = {"skew", 0.4, 0.1, 1.1, 0.4},        /* 1x1 in NCHW whose images are no multiple of 16 bytes */
-    [DATA] = {"data_gradient", 0.8, 0.3, 1, 0.2}, /* rates over the forward one */
-    [WEIGHTS] = {"weight_gradient", 0.6, 0.2, 1, 0.3},
-    [STRIDED] = {"strided_data", 0.7, 0.2, 1, 0.3}, /* data gradient with stride > 1: holes between outputs */
-    [DIRECT] = {"direct", 0.3, 0.05, 1, 0.4},       /* kernels without a product, on the vector units */
-    [PAD_EB] = {"pad_bandwidth", 0.3, 0.02, 0.95, 0.7},
-    [TRANSPOSE_US] = {"transpose_us", 2, 0.3, 15, 0.4}, /* NCHW <-> NHWC, each */
-    [TRANSPOSE_EB] = {"transpose_bandwidth", 0.75, 0.1, 0.95, 0.3},
-    [WINOGRAD] = {"winograd", 1.7, 0.7, 4, 0.4},  /* how much faster than the direct product */
-    [SECOND_US] = {"second_us", 3, 0.3, 30, 0.6}, /* start of the backward pass' further kernels */
-    [LEAD_US] = {"lead_us", 5, 0.05, 80, 1},
-    [FOURIER] = {"fourier", 1.2, 0.7, 4, 0.3}, /* the same for larger filters with stride 1 */
+    [LAUNCH] = FT_K_PRIORS_CONV_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_CONV_GAP_US,
+    [EC] = FT_K_PRIORS_CONV_EFFICIENCY,
+    [EB] = FT_K_PRIORS_CONV_BANDWIDTH_EFFICIENCY,
+    [WAVE_US] = FT_K_PRIORS_CONV_WAVE_US,
+    [POINT_WAVE_US] = FT_K_PRIORS_CONV_POINT_WAVE_US,
+    [POINT_PROLOGUE] = FT_K_PRIORS_CONV_POINT_PROLOGUE_K,
+    [FEED] = FT_K_PRIORS_CONV_FEED_BYTES_PER_FLOP,
+    [PROLOGUE] = FT_K_PRIORS_CONV_PROLOGUE_K,
+    [SPLIT_US] = FT_K_PRIORS_CONV_SPLIT_US,
+    [SMOOTH] = FT_K_PRIORS_CONV_SMOOTH,
+    [TAPS9] = FT_K_PRIORS_CONV_TAPS_9,
+    [TAPS49] = FT_K_PRIORS_CONV_TAPS_49,
+    [HABIT] = FT_K_PRIORS_CONV_HABIT,
+    [HOLES] = FT_K_PRIORS_CONV_STRIDED,
+    [NARROW] = FT_K_PRIORS_CONV_NARROW,
+    [SKEW] = FT_K_PRIORS_CONV_SKEW,
+    [DATA] = FT_K_PRIORS_CONV_DATA_GRADIENT,
+    [WEIGHTS] = FT_K_PRIORS_CONV_WEIGHT_GRADIENT,
+    [STRIDED] = FT_K_PRIORS_CONV_STRIDED_DATA,
+    [DIRECT] = FT_K_PRIORS_CONV_DIRECT,
+    [PAD_EB] = FT_K_PRIORS_CONV_PAD_BANDWIDTH,
+    [TRANSPOSE_US] = FT_K_PRIORS_CONV_TRANSPOSE_US,
+    [TRANSPOSE_EB] = FT_K_PRIORS_CONV_TRANSPOSE_BANDWIDTH,
+    [WINOGRAD] = FT_K_PRIORS_CONV_WINOGRAD,
+    [SECOND_US] = FT_K_PRIORS_CONV_SECOND_US,
+    [LEAD_US] = FT_K_PRIORS_CONV_LEAD_US,
+    [FOURIER] = FT_K_PRIORS_CONV_FOURIER,
 };
 
 static const ft_gemm_tile matrix_tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256},

@@ -22,6 +22,7 @@
 #include "kernel/families.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/priors_constants.h"
 
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
@@ -45,23 +46,23 @@ enum {
 };
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 6, 1, 40, 0.6},
-    [GAP] = {"gap_us", 25, 5, 120, 0.5},
-    [EB] = {"bandwidth_efficiency", 0.85, 0.3, 0.98, 0.2},
-    [CLK] = {"stream_bytes_per_clock", 30, 3, 200, 0.6},
-    [TILE_US] = {"tile_us", 1.0, 0.05, 10, 0.7},
-    [SPLIT_US] = {"split_us", 2, 0.1, 12, 0.6},
-    [EC] = {"compute_efficiency", 0.35, 0.02, 1, 0.6},
-    [WARM] = {"warm", 0.8, 0.001, 0.98, 0.6},
-    [KEEP] = {"l2_keeps", 1.7, 0.2, 6, 0.4},
-    [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
-    [SMOOTH] = {"smooth", 0.3, 0.02, 0.5, 0.7},
-    [QUANTISATION] = {"wave_quantisation", 0.6, 0.02, 1, 0.5},
-    [JOIN] = {"join_traffic", 1, 0.1, 20, 0.6},
-    [GROUP_US] = {"group_tile_us", 0.3, 0.01, 5, 0.8},
-    [HEAD_US] = {"head_us_per_wave", 0.2, 0.002, 20, 0.8},
-    [ALONE] = {"lone_head_rate", 1, 0.1, 6, 0.5},
-    [SWITCH] = {"blackwell_tile", 0.4, 0.1, 1, 0.3},
+    [LAUNCH] = FT_K_PRIORS_DECODE_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_DECODE_GAP_US,
+    [EB] = FT_K_PRIORS_DECODE_BANDWIDTH_EFFICIENCY,
+    [CLK] = FT_K_PRIORS_DECODE_STREAM_BYTES_PER_CLOCK,
+    [TILE_US] = FT_K_PRIORS_DECODE_TILE_US,
+    [SPLIT_US] = FT_K_PRIORS_DECODE_SPLIT_US,
+    [EC] = FT_K_PRIORS_DECODE_COMPUTE_EFFICIENCY,
+    [WARM] = FT_K_PRIORS_DECODE_WARM,
+    [KEEP] = FT_K_PRIORS_DECODE_L2_KEEPS,
+    [L2_CLK] = FT_K_PRIORS_DECODE_L2_BYTES_PER_CLOCK,
+    [SMOOTH] = FT_K_PRIORS_DECODE_SMOOTH,
+    [QUANTISATION] = FT_K_PRIORS_DECODE_WAVE_QUANTISATION,
+    [JOIN] = FT_K_PRIORS_DECODE_JOIN_TRAFFIC,
+    [GROUP_US] = FT_K_PRIORS_DECODE_GROUP_TILE_US,
+    [HEAD_US] = FT_K_PRIORS_DECODE_HEAD_US_PER_WAVE,
+    [ALONE] = FT_K_PRIORS_DECODE_LONE_HEAD_RATE,
+    [SWITCH] = FT_K_PRIORS_DECODE_BLACKWELL_TILE,
 };
 
 enum { BARE, TRTLLM, VLLM, SGLANG, BARE_FP8, TRTLLM_FP8, VLLM_FP8, ANY, VARIANTS };

@@ -25,6 +25,7 @@
 #include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/priors_constants.h"
 #include "kernel/traffic.h"
 
 enum {
@@ -46,19 +47,19 @@ enum {
 
 _Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 1.5, 0.5, 12, 0.15},
-    [GAP] = {"gap_us", 25, 3, 80, 0.7},
-    [EB] = {"bandwidth_efficiency", 0.88, 0.4, 0.99, 0.15},
-    [EB_GDDR] = {"gddr", 0.88, 0.5, 1.1, 0.1}, /* of that without HBM: P4, T4, L4 reach 0.75 to 0.78 */
-    [EB_AMD] = {"amd", 0.87, 0.5, 1.1, 0.1},   /* and on AMD: MI100, MI210 */
-    [EC] = {"issue_efficiency", 1, 0.2, 1.5, 0.3},
-    [CACHE_GAIN] = {"cache_gain", 2.2, 1, 6, 0.4},
-    [WARM_SHARE] = {"warm_share", 0.14, 0.02, 1, 0.5},     /* device timing */
-    [REPEAT_SHARE] = {"repeat_share", 0.8, 0.1, 1.2, 0.3}, /* eager timing: the same operands again */
-    [SMOOTH] = {"smooth", 0.15, 0.02, 0.5, 0.6},
-    [COPY_EB] = {"copy_bandwidth", 0.65, 0.3, 1.1, 0.3}, /* cudaMemcpyAsync of odd sizes over other kernels */
-    [LEAD_US] = {"lead_us", 1, 0.05, 15, 1},             /* eager: launches that ft__op_time's half does not cover */
-    [HEAVY] = {"heavy_us", 0.3, 0.05, 2, 0.7},           /* further start-up of an operator with a long program */
+    [LAUNCH] = FT_K_PRIORS_ELEMENTWISE_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_ELEMENTWISE_GAP_US,
+    [EB] = FT_K_PRIORS_ELEMENTWISE_BANDWIDTH_EFFICIENCY,
+    [EB_GDDR] = FT_K_PRIORS_ELEMENTWISE_GDDR,
+    [EB_AMD] = FT_K_PRIORS_ELEMENTWISE_AMD,
+    [EC] = FT_K_PRIORS_ELEMENTWISE_ISSUE_EFFICIENCY,
+    [CACHE_GAIN] = FT_K_PRIORS_ELEMENTWISE_CACHE_GAIN,
+    [WARM_SHARE] = FT_K_PRIORS_ELEMENTWISE_WARM_SHARE,
+    [REPEAT_SHARE] = FT_K_PRIORS_ELEMENTWISE_REPEAT_SHARE,
+    [SMOOTH] = FT_K_PRIORS_ELEMENTWISE_SMOOTH,
+    [COPY_EB] = FT_K_PRIORS_ELEMENTWISE_COPY_BANDWIDTH,
+    [LEAD_US] = FT_K_PRIORS_ELEMENTWISE_LEAD_US,
+    [HEAVY] = FT_K_PRIORS_ELEMENTWISE_HEAVY_US,
 };
 
 /* Operands that are not one contiguous run: every element computes its offsets, one or two at a time. Instructions per

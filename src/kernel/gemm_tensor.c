@@ -22,6 +22,7 @@
 #include "kernel/gemm_narrow.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/priors_constants.h"
 
 /* clang-format off */
 enum {
@@ -35,32 +36,32 @@ enum {
 /* clang-format on */
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 2.2, 0.8, 12, 0.4},
-    [GAP] = {"gap_us", 15, 3, 80, 0.7},
-    [EC] = {"compute_efficiency", 0.90, 0.3, 1.08, 0.25},
-    [EB] = {"bandwidth_efficiency", 0.80, 0.4, 0.98, 0.2},
-    [WAVE_US] = {"wave_us", 0.3, 0.02, 3, 0.8},
-    [FEED] = {"feed_bytes_per_flop", 0.0125, 0.004, 0.05, 0.4},
-    [PROLOGUE] = {"prologue_k", 190, 10, 900, 0.7},
-    [SPLIT_US] = {"split_us", 2.6, 0.3, 10, 0.5},
-    [SMOOTH] = {"smooth", 0.26, 0.02, 0.5, 0.7},
-    [POWER_US] = {"power_us", 150, 20, 3000, 0.8},
-    [ENERGY] = {"energy", 1, 0.4, 1.8, 0.2},
-    [WARM] = {"warm", 0.8, 0.001, 1, 0.6},
-    [WARM_CAPACITY] = {"warm_capacity", 1.05, 0.3, 2, 0.2},
-    [L2_RATE] = {"l2_bytes_per_flop", 0.0065, 0.002, 0.03, 0.4},
-    [RAMP_US] = {"memory_ramp_us", 3, 0.2, 15, 0.5},
-    [NARROW_FEED] = {"narrow_bytes_per_clock", 8, 2, 40, 0.3},
-    [NARROW_PAIRS] = {"narrow_pairs", 1.55, 0.8, 5, 0.3},
-    [NARROW_US] = {"narrow_us", 0.3, 0.05, 5, 0.5},
-    [LAYOUT_NN] = {"layout_nn", 0.98, 0.5, 1.05, 0.15},
-    [LAYOUT_T] = {"layout_t", 0.95, 0.4, 1.05, 0.25},
-    [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
-    [QUANT_US] = {"quantise_us", 5, 0.5, 20, 0.6},
-    [QUANT_EB] = {"quantise_bandwidth", 0.6, 0.05, 1, 0.5},
-    [HABIT] = {"habit", 0.15, 0.001, 0.9, 1.0},
-    [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
-    [SPLIT_OF_GROUPS] = {"split_of_groups", 1.3, 0.5, 3, 0.3},
+    [LAUNCH] = FT_K_PRIORS_GEMM_TENSOR_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_GEMM_TENSOR_GAP_US,
+    [EC] = FT_K_PRIORS_GEMM_TENSOR_COMPUTE_EFFICIENCY,
+    [EB] = FT_K_PRIORS_GEMM_TENSOR_BANDWIDTH_EFFICIENCY,
+    [WAVE_US] = FT_K_PRIORS_GEMM_TENSOR_WAVE_US,
+    [FEED] = FT_K_PRIORS_GEMM_TENSOR_FEED_BYTES_PER_FLOP,
+    [PROLOGUE] = FT_K_PRIORS_GEMM_TENSOR_PROLOGUE_K,
+    [SPLIT_US] = FT_K_PRIORS_GEMM_TENSOR_SPLIT_US,
+    [SMOOTH] = FT_K_PRIORS_GEMM_TENSOR_SMOOTH,
+    [POWER_US] = FT_K_PRIORS_GEMM_TENSOR_POWER_US,
+    [ENERGY] = FT_K_PRIORS_GEMM_TENSOR_ENERGY,
+    [WARM] = FT_K_PRIORS_GEMM_TENSOR_WARM,
+    [WARM_CAPACITY] = FT_K_PRIORS_GEMM_TENSOR_WARM_CAPACITY,
+    [L2_RATE] = FT_K_PRIORS_GEMM_TENSOR_L2_BYTES_PER_FLOP,
+    [RAMP_US] = FT_K_PRIORS_GEMM_TENSOR_MEMORY_RAMP_US,
+    [NARROW_FEED] = FT_K_PRIORS_GEMM_TENSOR_NARROW_BYTES_PER_CLOCK,
+    [NARROW_PAIRS] = FT_K_PRIORS_GEMM_TENSOR_NARROW_PAIRS,
+    [NARROW_US] = FT_K_PRIORS_GEMM_TENSOR_NARROW_US,
+    [LAYOUT_NN] = FT_K_PRIORS_GEMM_TENSOR_LAYOUT_NN,
+    [LAYOUT_T] = FT_K_PRIORS_GEMM_TENSOR_LAYOUT_T,
+    [QUANTISATION] = FT_K_PRIORS_GEMM_TENSOR_WAVE_QUANTISATION,
+    [QUANT_US] = FT_K_PRIORS_GEMM_TENSOR_QUANTISE_US,
+    [QUANT_EB] = FT_K_PRIORS_GEMM_TENSOR_QUANTISE_BANDWIDTH,
+    [HABIT] = FT_K_PRIORS_GEMM_TENSOR_HABIT,
+    [BIAS] = FT_K_PRIORS_GEMM_TENSOR_SCALE,
+    [SPLIT_OF_GROUPS] = FT_K_PRIORS_GEMM_TENSOR_SPLIT_OF_GROUPS,
 };
 
 /* clang-format off */

@@ -17,6 +17,7 @@
 #include "kernel/gemm_constants.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/priors_constants.h"
 
 /* clang-format off */
 enum {
@@ -30,30 +31,29 @@ enum {
 /* clang-format on */
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 2.5, 0.8, 12, 0.4},
-    [GAP] = {"gap_us", 20, 3, 80, 0.7},
-    [EC] = {"compute_efficiency", 0.93, 0.4, 1.1, 0.2},
-    [EB] = {"bandwidth_efficiency", 0.75, 0.3, 0.98, 0.2},
-    [E8K] = {"tile_8192", 0.93, 0.5, 1.05, 0.15},
-    [E4K] = {"tile_4096", 0.84, 0.3, 1.05, 0.2},
-    [E2K] = {"tile_2048", 0.66, 0.15, 1, 0.3},
-    [E1K] = {"tile_1024", 0.3, 0.08, 1, 0.4},
-    [LONE] = {"one_tile_per_sm", 0.72, 0.3, 1, 0.25},
-    [LANES128] = {"lanes_128", 0.87, 0.6, 1, 0.1},
-    [WAVE_US] = {"wave_us", 1.0, 0.05, 6, 0.7},
-    [PROLOGUE] = {"prologue_k", 10, 1, 100, 0.8},
-    [SPLIT_US] = {"split_us", 3, 0.5, 12, 0.5},
-    [SMOOTH] = {"smooth", 0.3, 0.02, 0.5, 0.6},
-    [POWER_US] = {"power_us", 700, 50, 60000, 0.8},
-    [ENERGY] = {"energy", 1, 0.3, 2.5, 0.2},
-    [WARM] = {"warm", 0.3, 0.001, 0.98, 1.0},
-    [QUANTISATION] = {"wave_quantisation", 0.8, 0.1, 1, 0.4},
-    [LAYOUT_NN] = {"layout_nn", 1, 0.6, 1.2, 0.1},
-    [LAYOUT_T] = {"layout_t", 1, 0.6, 1.2, 0.1},
-    [BIAS] = {"scale", 1, 0.7, 1.4, 0.1},
-    /* Libraries of another age or house: Pascal still runs Maxwell's SGEMM, AMD's is rocBLAS on matrix instructions. */
-    [DUAL_ISSUE] = {"dual_issue", 0.85, 0.4, 1.2, 0.25},
-    [AMD] = {"amd", 0.8, 0.3, 1.2, 0.25},
+    [LAUNCH] = FT_K_PRIORS_GEMM_VECTOR_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_GEMM_VECTOR_GAP_US,
+    [EC] = FT_K_PRIORS_GEMM_VECTOR_COMPUTE_EFFICIENCY,
+    [EB] = FT_K_PRIORS_GEMM_VECTOR_BANDWIDTH_EFFICIENCY,
+    [E8K] = FT_K_PRIORS_GEMM_VECTOR_TILE_8192,
+    [E4K] = FT_K_PRIORS_GEMM_VECTOR_TILE_4096,
+    [E2K] = FT_K_PRIORS_GEMM_VECTOR_TILE_2048,
+    [E1K] = FT_K_PRIORS_GEMM_VECTOR_TILE_1024,
+    [LONE] = FT_K_PRIORS_GEMM_VECTOR_ONE_TILE_PER_SM,
+    [LANES128] = FT_K_PRIORS_GEMM_VECTOR_LANES_128,
+    [WAVE_US] = FT_K_PRIORS_GEMM_VECTOR_WAVE_US,
+    [PROLOGUE] = FT_K_PRIORS_GEMM_VECTOR_PROLOGUE_K,
+    [SPLIT_US] = FT_K_PRIORS_GEMM_VECTOR_SPLIT_US,
+    [SMOOTH] = FT_K_PRIORS_GEMM_VECTOR_SMOOTH,
+    [POWER_US] = FT_K_PRIORS_GEMM_VECTOR_POWER_US,
+    [ENERGY] = FT_K_PRIORS_GEMM_VECTOR_ENERGY,
+    [WARM] = FT_K_PRIORS_GEMM_VECTOR_WARM,
+    [QUANTISATION] = FT_K_PRIORS_GEMM_VECTOR_WAVE_QUANTISATION,
+    [LAYOUT_NN] = FT_K_PRIORS_GEMM_VECTOR_LAYOUT_NN,
+    [LAYOUT_T] = FT_K_PRIORS_GEMM_VECTOR_LAYOUT_T,
+    [BIAS] = FT_K_PRIORS_GEMM_VECTOR_SCALE,
+    [DUAL_ISSUE] = FT_K_PRIORS_GEMM_VECTOR_DUAL_ISSUE,
+    [AMD] = FT_K_PRIORS_GEMM_VECTOR_AMD,
 };
 
 static const ft_gemm_tile tiles[] = {{128, 128}, {128, 64}, {64, 128},  {64, 64},   {128, 32}, {32, 128}, {64, 32},

@@ -17,6 +17,7 @@
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
+#include "kernel/priors_constants.h"
 
 enum {
     LAUNCH = FT_THETA_LAUNCH_US,
@@ -42,25 +43,25 @@ enum {
 };
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 12, 2, 80, 0.6},
-    [GAP] = {"gap_us", 30, 5, 150, 0.5},
-    [EC] = {"compute_efficiency", 0.65, 0.1, 1.6, 0.35},
-    [ME] = {"softmax_cost", 1.8, 0.3, 8, 0.5},
-    [OVERLAP] = {"overlap", 0.25, 0.02, 1, 0.6},
-    [TILE_US] = {"tile_us", 1.5, 0.05, 12, 0.8},
-    [TAIL] = {"tail", 0.6, 0.05, 1.5, 0.5},
-    [EB] = {"bandwidth_efficiency", 0.8, 0.2, 0.98, 0.25},
-    [SMOOTH] = {"smooth", 0.3, 0.02, 0.5, 0.7},
-    [POWER_US] = {"power_us", 800, 50, 8000, 0.8},
-    [ENERGY] = {"energy", 1.25, 0.5, 2.5, 0.2},
-    [WARM] = {"warm", 0.7, 0.001, 0.98, 0.6},
-    [KEEP] = {"l2_keeps", 1.3, 0.2, 6, 0.4},
-    [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
-    [PACE] = {"stream_bytes_per_clock", 30, 3, 200, 0.6},
-    [SPLIT_US] = {"split_us", 3, 0.2, 20, 0.6},
-    [JOIN] = {"join_traffic", 1, 0.1, 20, 0.6},
-    [QUANTISATION] = {"wave_quantisation", 0.6, 0.02, 1, 0.5},
-    [PASS_CLK] = {"cache_pass_bytes_per_clock", 12, 1, 80, 0.6},
+    [LAUNCH] = FT_K_PRIORS_MLA_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_MLA_GAP_US,
+    [EC] = FT_K_PRIORS_MLA_COMPUTE_EFFICIENCY,
+    [ME] = FT_K_PRIORS_MLA_SOFTMAX_COST,
+    [OVERLAP] = FT_K_PRIORS_MLA_OVERLAP,
+    [TILE_US] = FT_K_PRIORS_MLA_TILE_US,
+    [TAIL] = FT_K_PRIORS_MLA_TAIL,
+    [EB] = FT_K_PRIORS_MLA_BANDWIDTH_EFFICIENCY,
+    [SMOOTH] = FT_K_PRIORS_MLA_SMOOTH,
+    [POWER_US] = FT_K_PRIORS_MLA_POWER_US,
+    [ENERGY] = FT_K_PRIORS_MLA_ENERGY,
+    [WARM] = FT_K_PRIORS_MLA_WARM,
+    [KEEP] = FT_K_PRIORS_MLA_L2_KEEPS,
+    [L2_CLK] = FT_K_PRIORS_MLA_L2_BYTES_PER_CLOCK,
+    [PACE] = FT_K_PRIORS_MLA_STREAM_BYTES_PER_CLOCK,
+    [SPLIT_US] = FT_K_PRIORS_MLA_SPLIT_US,
+    [JOIN] = FT_K_PRIORS_MLA_JOIN_TRAFFIC,
+    [QUANTISATION] = FT_K_PRIORS_MLA_WAVE_QUANTISATION,
+    [PASS_CLK] = FT_K_PRIORS_MLA_CACHE_PASS_BYTES_PER_CLOCK,
 };
 
 enum { CONTEXT, GENERATION, CONTEXT_FP8, GENERATION_FP8, VARIANTS };

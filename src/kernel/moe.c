@@ -25,6 +25,7 @@
 #include "kernel/kernel.h"
 #include "kernel/moe_constants.h"
 #include "kernel/power.h"
+#include "kernel/priors_constants.h"
 #include "kernel/skew.h"
 
 enum {
@@ -50,24 +51,24 @@ enum {
 };
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 22, 4, 120, 0.6},
-    [GAP] = {"gap_us", 60, 10, 300, 0.5},
-    [EC] = {"compute_efficiency", 0.78, 0.25, 1.05, 0.25},
-    [EB] = {"bandwidth_efficiency", 0.82, 0.4, 0.98, 0.2},
-    [FEED] = {"feed_bytes_per_flop", 0.0125, 0.004, 0.05, 0.4},
-    [WAVE_US] = {"wave_us", 0.5, 0.02, 5, 0.8},
-    [PROLOGUE] = {"prologue_k", 250, 10, 1500, 0.7},
-    [SMOOTH] = {"smooth", 0.3, 0.02, 0.5, 0.7},
-    [QUANTISATION] = {"wave_quantisation", 0.7, 0.05, 1, 0.5},
-    [PASS_EB] = {"pass_bandwidth", 0.6, 0.05, 1.5, 0.5},
-    [EXPERT_US] = {"expert_us", 0.02, 0.001, 0.5, 0.8},
-    [POWER_US] = {"power_us", 300, 20, 5000, 0.8},
-    [ENERGY] = {"energy", 1, 0.4, 1.8, 0.2},
-    [WARM] = {"warm", 0.6, 0.001, 0.98, 0.6},
-    [KEEP] = {"l2_keeps", 1.2, 0.2, 6, 0.4},
-    [L2_CLK] = {"l2_bytes_per_clock", 24, 5, 120, 0.4},
-    [QUANT_US] = {"quantise_us", 5, 0.5, 40, 0.6},
-    [SHAPE] = {"small_tile", 0.85, 0.3, 1.1, 0.3},
+    [LAUNCH] = FT_K_PRIORS_MOE_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_MOE_GAP_US,
+    [EC] = FT_K_PRIORS_MOE_COMPUTE_EFFICIENCY,
+    [EB] = FT_K_PRIORS_MOE_BANDWIDTH_EFFICIENCY,
+    [FEED] = FT_K_PRIORS_MOE_FEED_BYTES_PER_FLOP,
+    [WAVE_US] = FT_K_PRIORS_MOE_WAVE_US,
+    [PROLOGUE] = FT_K_PRIORS_MOE_PROLOGUE_K,
+    [SMOOTH] = FT_K_PRIORS_MOE_SMOOTH,
+    [QUANTISATION] = FT_K_PRIORS_MOE_WAVE_QUANTISATION,
+    [PASS_EB] = FT_K_PRIORS_MOE_PASS_BANDWIDTH,
+    [EXPERT_US] = FT_K_PRIORS_MOE_EXPERT_US,
+    [POWER_US] = FT_K_PRIORS_MOE_POWER_US,
+    [ENERGY] = FT_K_PRIORS_MOE_ENERGY,
+    [WARM] = FT_K_PRIORS_MOE_WARM,
+    [KEEP] = FT_K_PRIORS_MOE_L2_KEEPS,
+    [L2_CLK] = FT_K_PRIORS_MOE_L2_BYTES_PER_CLOCK,
+    [QUANT_US] = FT_K_PRIORS_MOE_QUANTISE_US,
+    [SHAPE] = FT_K_PRIORS_MOE_SMALL_TILE,
 };
 
 enum { HALF, FP8, FP4, BARE, VARIANTS };

@@ -23,6 +23,7 @@
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/optimizer_constants.h"
+#include "kernel/priors_constants.h"
 #include "kernel/traffic.h"
 
 enum {
@@ -44,19 +45,13 @@ enum {
 
 _Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 3, 0.5, 20, 0.5},
-    [GAP] = {"gap_us", 60, 5, 1000, 0.7},
-    [EB] = {"bandwidth_efficiency", 0.85, 0.4, 0.95, 0.1},
-    [PASSES] = {"passes", 1, 0.5, 2, 0.15},               /* times the table's */
-    [ISSUE] = {"instructions", 20, 2, 200, 0.7},          /* per element and kernel */
-    [ISSUE_ODD] = {"instructions_odd", 2.4, 0.8, 6, 0.4}, /* times that where sizes are no multiple of 4 */
-    [CHUNK_US] = {"chunk_us", 10, 1, 60, 0.6},            /* a block's way through 65,536 elements */
-    [CHUNK_ODD] = {"chunk_odd", 1.2, 0.6, 4, 0.4},
-    [NODE_US] = {"node_us", 1.5, 0.2, 8, 0.4}, /* from one launch to the next */
-    [SMOOTH] = {"smooth", 0.4, 0.02, 0.5, 0.6},
-    [CACHE_GAIN] = {"cache_gain", 2.2, 1, 6, 0.4},
-    [WARM_SHARE] = {"warm_share", 0.6, 0.05, 1.2, 0.4},   /* state stays where the last step left it */
-    [MATRIX] = {"matrix_efficiency", 0.5, 0.2, 0.9, 0.3}, /* Muon's products */
+    [LAUNCH] = FT_K_PRIORS_OPTIMIZER_LAUNCH_US,         [GAP] = FT_K_PRIORS_OPTIMIZER_GAP_US,
+    [EB] = FT_K_PRIORS_OPTIMIZER_BANDWIDTH_EFFICIENCY,  [PASSES] = FT_K_PRIORS_OPTIMIZER_PASSES,
+    [ISSUE] = FT_K_PRIORS_OPTIMIZER_INSTRUCTIONS,       [ISSUE_ODD] = FT_K_PRIORS_OPTIMIZER_INSTRUCTIONS_ODD,
+    [CHUNK_US] = FT_K_PRIORS_OPTIMIZER_CHUNK_US,        [CHUNK_ODD] = FT_K_PRIORS_OPTIMIZER_CHUNK_ODD,
+    [NODE_US] = FT_K_PRIORS_OPTIMIZER_NODE_US,          [SMOOTH] = FT_K_PRIORS_OPTIMIZER_SMOOTH,
+    [CACHE_GAIN] = FT_K_PRIORS_OPTIMIZER_CACHE_GAIN,    [WARM_SHARE] = FT_K_PRIORS_OPTIMIZER_WARM_SHARE,
+    [MATRIX] = FT_K_PRIORS_OPTIMIZER_MATRIX_EFFICIENCY,
 };
 
 enum {

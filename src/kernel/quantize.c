@@ -23,6 +23,7 @@
 #include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/priors_constants.h"
 #include "kernel/traffic.h"
 
 enum {
@@ -42,17 +43,12 @@ enum {
 
 _Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 1.6, 0.5, 12, 0.4},
-    [GAP] = {"gap_us", 30, 3, 200, 0.7},
-    [EB] = {"bandwidth_efficiency", 0.85, 0.3, 0.95, 0.15},
-    [EB_GDDR] = {"gddr", 0.91, 0.5, 1.1, 0.08},
-    [ISSUE] = {"instructions", 20, 2, 300, 0.7}, /* per element and kernel */
-    [ISSUE_ODD] = {"instructions_odd", 1.2, 0.8, 4, 0.4},
-    [NODE_US] = {"node_us", 1.5, 0.3, 6, 0.4}, /* each kernel after the first */
-    [ROW_NS] = {"row_ns", 0.2, 0.001, 20, 1},  /* per row: what short rows waste */
-    [SMOOTH] = {"smooth", 0.3, 0.02, 0.5, 0.6},
-    [CACHE_GAIN] = {"cache_gain", 2.2, 1, 6, 0.4},
-    [WARM_SHARE] = {"warm_share", 0.3, 0.02, 1.2, 0.5},
+    [LAUNCH] = FT_K_PRIORS_QUANTIZE_LAUNCH_US,        [GAP] = FT_K_PRIORS_QUANTIZE_GAP_US,
+    [EB] = FT_K_PRIORS_QUANTIZE_BANDWIDTH_EFFICIENCY, [EB_GDDR] = FT_K_PRIORS_QUANTIZE_GDDR,
+    [ISSUE] = FT_K_PRIORS_QUANTIZE_INSTRUCTIONS,      [ISSUE_ODD] = FT_K_PRIORS_QUANTIZE_INSTRUCTIONS_ODD,
+    [NODE_US] = FT_K_PRIORS_QUANTIZE_NODE_US,         [ROW_NS] = FT_K_PRIORS_QUANTIZE_ROW_NS,
+    [SMOOTH] = FT_K_PRIORS_QUANTIZE_SMOOTH,           [CACHE_GAIN] = FT_K_PRIORS_QUANTIZE_CACHE_GAIN,
+    [WARM_SHARE] = FT_K_PRIORS_QUANTIZE_WARM_SHARE,
 };
 
 enum { DYNAMIC, ROWS, STATIC, CAST, SCALE, BACK, VARIANTS };

@@ -28,6 +28,7 @@
 #include "kernel/feature.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
+#include "kernel/priors_constants.h"
 #include "kernel/row_constants.h"
 #include "kernel/traffic.h"
 
@@ -55,25 +56,25 @@ enum {
 };
 
 static const ft_parameter parameters[THETA_COUNT] = {
-    [LAUNCH] = {"launch_us", 1.8, 0.5, 12, 0.2},
-    [GAP] = {"gap_us", 32, 3, 120, 0.7},
-    [EB] = {"bandwidth_efficiency", 0.86, 0.15, 0.95, 0.15},
-    [EB_GDDR] = {"gddr", 0.91, 0.5, 1.1, 0.08},
-    [EB_AMD] = {"amd", 0.95, 0.5, 1.1, 0.1},
-    [ISSUE] = {"instructions", 24, 2, 1000, 0.8},         /* per element */
-    [ISSUE_ODD] = {"instructions_odd", 1.3, 0.7, 8, 0.6}, /* times that where rows are not aligned to 16 bytes */
-    [START] = {"start_cycles", 2000, 100, 6000, 0.3},     /* of a row's block: indices, reductions, exit */
-    [TRIP] = {"trip_cycles", 1400, 30, 20000, 0.5},       /* one trip of a block's threads through memory */
-    [TRIP_ODD] = {"trip_odd", 1, 0.3, 8, 0.5},
-    [CACHE_GAIN] = {"cache_gain", 2.3, 1, 6, 0.4},
-    [WARM_SHARE] = {"warm_share", 0.14, 0.02, 1, 0.5},
-    [REPEAT_SHARE] = {"repeat_share", 0.75, 0.1, 1.2, 0.3},
-    [AGAIN_SHARE] = {"again_share", 0.8, 0.1, 3, 0.2}, /* of the cache that rows read again may fill */
-    [SMOOTH] = {"smooth", 0.3, 0.02, 0.5, 0.6},
-    [LINE_NS] = {"line_ns", 12, 0.1, 500, 1.2}, /* per row of a pass that walks rows one after the other */
-    [STAGE_US] = {"stage_us", 2, 0.1, 12, 0.7}, /* second stage of a reduction */
-    [SORT_US] = {"sort_us", 60, 5, 400, 0.7},   /* sorting indices: some twenty small kernels */
-    [LEAD_US] = {"lead_us", 4, 0.05, 60, 1},
+    [LAUNCH] = FT_K_PRIORS_ROW_LAUNCH_US,
+    [GAP] = FT_K_PRIORS_ROW_GAP_US,
+    [EB] = FT_K_PRIORS_ROW_BANDWIDTH_EFFICIENCY,
+    [EB_GDDR] = FT_K_PRIORS_ROW_GDDR,
+    [EB_AMD] = FT_K_PRIORS_ROW_AMD,
+    [ISSUE] = FT_K_PRIORS_ROW_INSTRUCTIONS,
+    [ISSUE_ODD] = FT_K_PRIORS_ROW_INSTRUCTIONS_ODD,
+    [START] = FT_K_PRIORS_ROW_START_CYCLES,
+    [TRIP] = FT_K_PRIORS_ROW_TRIP_CYCLES,
+    [TRIP_ODD] = FT_K_PRIORS_ROW_TRIP_ODD,
+    [CACHE_GAIN] = FT_K_PRIORS_ROW_CACHE_GAIN,
+    [WARM_SHARE] = FT_K_PRIORS_ROW_WARM_SHARE,
+    [REPEAT_SHARE] = FT_K_PRIORS_ROW_REPEAT_SHARE,
+    [AGAIN_SHARE] = FT_K_PRIORS_ROW_AGAIN_SHARE,
+    [SMOOTH] = FT_K_PRIORS_ROW_SMOOTH,
+    [LINE_NS] = FT_K_PRIORS_ROW_LINE_NS,
+    [STAGE_US] = FT_K_PRIORS_ROW_STAGE_US,
+    [SORT_US] = FT_K_PRIORS_ROW_SORT_US,
+    [LEAD_US] = FT_K_PRIORS_ROW_LEAD_US,
 };
 
 enum { FORWARD, BACKWARD, PASSES };
