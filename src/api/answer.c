@@ -54,6 +54,19 @@ static ft_status answer_model(const ft_context *ft, ft_scratch *scratch, const j
     return FT_OK;
 }
 
+ft_status ft__answer_document(const ft_context *ft, ft_scratch *scratch, const json_t *document, ft_text *out,
+                              ft_error *err)
+{
+    ft_ask ask;
+    const json_t *id = json_object_get(document, "id");
+    FT_TRY(ft__request_task(document, &ask, err));
+    return ask == FT_ASK_KERNEL       ? answer_kernel(ft, scratch, document, id, out, err)
+           : ask == FT_ASK_COLLECTIVE ? answer_collective(ft, scratch, document, id, out, err)
+           : ask == FT_ASK_TRACE      ? answer_trace(ft, document, id, out, err)
+           : ask >= FT_ASK_MODELS     ? ft__answer_study(ft, scratch, ask, document, id, out, err)
+                                      : answer_model(ft, scratch, document, id, out, err);
+}
+
 void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
                 ft_text *out)
 {
@@ -64,17 +77,14 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
         ft__answer_error(out, NULL, &err, line);
         return;
     }
-    ft_ask ask;
     const json_t *id = json_object_get(document, "id");
     size_t before = out->length;
     bool whole = !out->failed;
-    status = ft__request_task(document, &ask, &err);
-    if (status == FT_OK)
-        status = ask == FT_ASK_KERNEL       ? answer_kernel(ft, scratch, document, id, out, &err)
-                 : ask == FT_ASK_COLLECTIVE ? answer_collective(ft, scratch, document, id, out, &err)
-                 : ask == FT_ASK_TRACE      ? answer_trace(ft, document, id, out, &err)
-                 : ask >= FT_ASK_MODELS     ? ft__answer_study(ft, scratch, ask, document, id, out, &err)
-                                            : answer_model(ft, scratch, document, id, out, &err);
+    status = ft__answer_document(ft, scratch, document, out, &err);
+    if (status != FT_OK && whole) { /* what was begun of it is taken back */
+        out->failed = false;
+        out->length = before;
+    }
     /* An answer that broke off is taken back: its line says so, and the lines after it are answered. */
     if (status == FT_OK && whole && out->failed) {
         out->failed = false;

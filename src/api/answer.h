@@ -8,6 +8,10 @@
 void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
                 ft_text *out);
 
+/* Appends the answer to a request that was parsed. What was appended before an error is the caller's to take back. */
+ft_status ft__answer_document(const ft_context *ft, ft_scratch *scratch, const json_t *document, ft_text *out,
+                              ft_error *err);
+
 /* Requests inside a request: `user` is an ft_asking. An answer may be an error; FT_OK says that there is one. */
 typedef struct ft_asking {
     const ft_context *ft;

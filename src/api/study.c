@@ -1,14 +1,15 @@
 /* study.c: the tasks that ask several times, from a request's document to its answer. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "api/answer.h"
 #include "base/json.h"
+#include "report/json/answer.h"
 #include "report/json/catalogue_answer.h"
 #include "report/json/infer_answer.h"
 #include "report/json/largest_answer.h"
 #include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
+#include "study/sweep.h"
 
 static ft_status answer_gpus(const json_t *document, const json_t *id, ft_text *out, ft_error *err)
 {
@@ -77,13 +78,43 @@ ft_status ft__answer_asking(void *user, const json_t *request, json_t **out, ft_
 {
     const ft_asking *a = user;
     ft_text answer = {0};
-    char *text = json_dumps(request, JSON_COMPACT);
-    if (text) ft__answer(a->ft, a->scratch, text, strlen(text), 0, &answer);
-    ft_status status = text && answer.at && !answer.failed
-                           ? ft__json_parse(answer.at, answer.length, "the answer", out, err)
-                           : ft__fail(err, FT_E_MEMORY, "out of memory");
-    free(text);
+    ft_error refused = {0};
+    ft_status status = ft__answer_document(a->ft, a->scratch, request, &answer, &refused);
+    if (status != FT_OK) {
+        ft__text_clear(&answer);
+        ft__answer_error(&answer, NULL, &refused, 0);
+    }
+    status = answer.at && !answer.failed ? ft__json_parse(answer.at, answer.length, "the answer", out, err)
+                                         : ft__fail(err, FT_E_MEMORY, "out of memory");
     ft__text_free(&answer);
+    return status;
+}
+
+/* The answers of the points, one after the other, each what a request of that point alone would answer. */
+static ft_status answer_sweep(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                              ft_text *out, ft_error *err)
+{
+    ft_sweep_request r;
+    ft_status status = ft__sweep_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__sweep_prepare(scratch, &r, err);
+    if (status == FT_OK) {
+        ft__answer_begin(out, id, false);
+        ft__text_add(out, "true");
+        ft__answer_word(out, "of", json_string_value(json_object_get(r.base, "task")));
+        ft__answer_word(out, "key", r.range.key);
+        ft__answer_key(out, "answers");
+    }
+    for (size_t gpu = 0; status == FT_OK && gpu < ft__sweep_gpus(&r); gpu++)
+        for (size_t i = 0; status == FT_OK && i < r.range.count; i++) {
+            json_t *point = NULL;
+            status = ft__sweep_point(&r, gpu, i, &point, err);
+            ft__text_add(out, gpu || i ? "," : "[");
+            if (status == FT_OK)
+                status = ft__sweep_explain(&r, i, ft__answer_document(ft, scratch, point, out, err), err);
+            json_decref(point);
+        }
+    ft__text_add(out, "]}");
+    ft__sweep_request_free(&r);
     return status;
 }
 
@@ -111,6 +142,7 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     case FT_ASK_INFER: return answer_infer(ft, scratch, document, id, out, err);
     case FT_ASK_LARGEST: return answer_largest(ft, scratch, document, id, out, err);
     case FT_ASK_SCALE: return answer_scale(ft, scratch, document, id, out, err);
+    case FT_ASK_SWEEP: return answer_sweep(ft, scratch, document, id, out, err);
     case FT_ASK_COMPARE: return answer_compare(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }

@@ -61,6 +61,7 @@ typedef enum ft_ask {
     FT_ASK_INFER,
     FT_ASK_LARGEST,
     FT_ASK_SCALE,
+    FT_ASK_SWEEP,
     FT_ASK_COMPARE,
     FT_ASK_COUNT
 } ft_ask;

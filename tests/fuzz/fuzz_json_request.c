@@ -39,7 +39,7 @@ static bool leads_to_a_file(const json_t *value)
 /* Tasks that answer with lists of other answers, or of what is known. */
 static bool asks_several_times(const json_t *request)
 {
-    static const char *const tasks[] = {"gpus", "models", "infer", "largest", "scale", "compare"};
+    static const char *const tasks[] = {"gpus", "models", "infer", "largest", "scale", "sweep", "compare"};
     const char *task = json_string_value(json_object_get(request, "task"));
     for (size_t i = 0; task && i < sizeof tasks / sizeof *tasks; i++)
         if (!strcmp(task, tasks[i])) return true;

@@ -1,0 +1,98 @@
+/* sweep.c: reading a request for a sweep: which number, over what, of which request. */
+#include "request/sweep.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "request/keys.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char *const own[] = {"task", "of", "sweep", "over", "gpu"};
+
+/* "over": {"batch": "1:64:x2"} is read as "batch=1:64:x2"; {"batch": [1, 3, 9]} as it stands. */
+static ft_status read_over(const json_t *over, size_t most, ft_range *out, ft_error *err)
+{
+    json_t *readable = (json_t *)(uintptr_t)over; /* Jansson's iterators change nothing */
+    void *only = json_object_iter(readable);
+    if (!json_is_object(over) || json_object_size(over) != 1)
+        return ft__fail_at(err, FT_E_TYPE, "over", 0, 0,
+                           "\"over\" must be an object of one key: {\"batch\": \"1:64:x2\"}");
+    const char *key = json_object_iter_key(only);
+    const json_t *value = json_object_iter_value(only);
+    char text[200];
+    if (strlen(key) >= sizeof out->key) return ft__fail_at(err, FT_E_KEY, "over", 0, 0, "unknown key \"%.60s\"", key);
+    if (json_is_string(value)) {
+        snprintf(text, sizeof text, "%s=%.150s", key, json_string_value(value));
+        return ft__range_read(text, most, out, err);
+    }
+    size_t count = json_array_size(value);
+    if (count < 1 || count > most)
+        return ft__fail_at(err, FT_E_TYPE, "over", 0, 0,
+                           "\"%s\" must be a range, \"1:64:x2\", or a list of 1 to %zu numbers", key, most);
+    out->x = calloc(count, sizeof *out->x);
+    if (!out->x) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    strcpy(out->key, key);
+    out->whole = true;
+    for (; out->count < count; out->count++) {
+        const json_t *each = json_array_get(value, out->count);
+        if (!json_is_number(each))
+            return ft__fail_at(err, FT_E_TYPE, "over", 0, 0, "\"%s\" must list numbers; element %zu is not one", key,
+                               out->count + 1);
+        out->x[out->count] = json_number_value(each);
+        out->whole = out->whole && floor(out->x[out->count]) == out->x[out->count];
+    }
+    return FT_OK;
+}
+
+/* Degrees, the cluster and the loader have objects of their own in a request; kernels have none of them. */
+static const char *section_of(const char *key, bool kernel)
+{
+    static const ft_section sections[] = {FT_SECTION_PARALLEL, FT_SECTION_CLUSTER, FT_SECTION_LOADER};
+    for (size_t i = 0; !kernel && i < COUNT(sections); i++)
+        if (ft__key_find(sections[i], key) != FT_KEY_COUNT) return ft__section_name(sections[i]);
+    return NULL;
+}
+
+ft_status ft__sweep_request_read(const json_t *object, ft_sweep_request *out, ft_error *err)
+{
+    static const char *const tasks[] = {"train",  "forward",    "prefill", "decode",  "memory",
+                                        "kernel", "collective", "infer",   "largest", "scale"};
+    int of = 0;
+    *out = (ft_sweep_request){.base = ft__study_base(object, own, COUNT(own))};
+    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__request_word(object, "of", tasks, COUNT(tasks), &of, err));
+    bool kernel = !strcmp(tasks[of], "kernel");
+    size_t most = kernel ? FT_SWEEP_KERNELS : FT_SWEEP_POINTS;
+    const json_t *over = json_object_get(object, "over");
+    const char *text = NULL;
+    FT_TRY(ft__json_string(object, "sweep", FT_OPTIONAL, &text, "", err));
+    if (!text == !over)
+        return ft__fail_at(
+            err, FT_E_MISSING, "sweep", 0, 0,
+            "one of \"sweep\", \"batch=1:64:x2\", and \"over\", {\"batch\": \"1:64:x2\"}, says what to sweep");
+    ft_status status = over ? read_over(over, most, &out->range, err) : ft__range_read(text, most, &out->range, err);
+    if (status == FT_E_FORMAT || (status == FT_E_RANGE && err)) { /* said without a subject */
+        ft_error said = *err;
+        ft__fail_at(err, status, over ? "over" : "sweep", 0, 0, "\"%s\" %s", over ? "over" : "sweep", said.message);
+    }
+    FT_TRY(status);
+    out->section = section_of(out->range.key, kernel);
+    out->gpus = json_object_get(object, "gpu");
+    if (json_is_array(out->gpus) && !json_array_size(out->gpus)) out->gpus = NULL;
+    if (!out->gpus)
+        return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
+                           "\"gpu\" is missing: a name (h100_sxm), a file or a spec object, or a list of them");
+    return json_object_set_new(out->base, "task", json_string(tasks[of])) == 0
+               ? FT_OK
+               : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+void ft__sweep_request_free(ft_sweep_request *r)
+{
+    json_decref(r->base);
+    r->base = NULL;
+    ft__range_free(&r->range);
+}
