@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/fusion.h"
+#include "graph/fusion_constants.h"
 
 static bool named(const ft_node *n, const char *name) { return !strcmp(n->op.name, name); }
 
@@ -209,7 +210,8 @@ static void emit_moments(ft_fusion *f, const ft_node *n)
     bool back = n->phase == FT_BACKWARD;
     for (int k = 0; k < n->in_count && k < (back ? 2 : 1); k++) bytes += ft__tensor_bytes(&f->g->tensors[n->in[k]]);
     if (!back && n->op.u.elementwise.bytes < 2.5 * bytes) return; /* moments are given */
-    ft_node m = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, space, bytes, 6);
+    ft_node m = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, space, bytes,
+                                FT_K_FUSION_WORK_MOMENTS);
     ft__fusion_emit(f, &m); /* names nothing: the kernel behind it reads the same */
 }
 

@@ -1,10 +1,11 @@
 /* fusion_member.c: what an operator is inside a generated kernel, and what it costs there.
  *
- * Instructions were read off kernels that Inductor generated for GPT-2 and Llama on an H200 (docs/models/fusion.md), in
- * the unit of kernel/elementwise.c: what a lane issues per element beyond loads, stores and addresses. */
+ * Instructions are in the unit of kernel/elementwise.c: what a lane issues per element beyond loads, stores and
+ * addresses. */
 #include <string.h>
 
 #include "graph/fusion.h"
+#include "graph/fusion_constants.h"
 
 /* Most names differ in their first letter. */
 static bool named(const ft_node *n, const char *name) { return *n->op.name == *name && !strcmp(n->op.name, name); }
@@ -63,43 +64,9 @@ double ft__fusion_space(const ft_graph *g, const ft_node *n)
 
 double ft__fusion_work(const ft_node *n)
 {
-    static const struct {
-        const char *name;
-        float forward, backward;
-    } work[] = {
-        {"add", 1, 1},
-        {"mul", 1, 1},
-        {"mulu", 1, 1},
-        {"addu", 1, 1},
-        {"cast_bf16", 2, 2},
-        {"cast_fp32", 1, 1},
-        {"cast_fp16", 2, 2},
-        {"copy", 0, 0},
-        {"fill", 0, 0},
-        {"dropout", 110, 1}, /* Philox for every element, three of its four numbers thrown away */
-        {"cos", 30, 30},     /* fp32 with exact reduction of the argument */
-        {"sin", 30, 30},
-        {"tanh", 26, 26},
-        {"gelu", 26, 26},
-        {"gelu_backward", 36, 36},
-        {"silu", 12, 12},
-        {"silu_backward", 18, 18},
-        {"sigmoid", 12, 12},
-        {"exp", 8, 8},
-        {"div", 6, 6},
-        {"powu", 3, 3}, /* squares and cubes become products */
-        {"pow", 8, 8},
-        {"softmax", 20, 8},
-        {"log_softmax", 39, 30}, /* maximum and sum in one pass: an exponential for each */
-        {"layernorm", 10, 90},
-        {"rmsnorm", 6, 8},
-        {"sum_cols", 11, 11},
-        {"nll_loss", 2, 2},
-        {"nll_loss_backward", 2, 2},
-        {"embedding", 6, 6},
-        {"batchnorm", 4, 8},
-    };
-    for (size_t i = 0; i < sizeof work / sizeof *work; i++)
-        if (named(n, work[i].name)) return (double)(n->op.pass == FT_FWD ? work[i].forward : work[i].backward);
-    return 2;
+    for (int i = 0; i < FT_K_FUSION_WORK_COUNT; i++) {
+        const struct ft__k_fusion_work *w = &ft__k_fusion_work[i];
+        if (named(n, w->name)) return n->op.pass == FT_FWD ? w->forward : w->backward;
+    }
+    return FT_K_FUSION_WORK_USUAL;
 }

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/experts_constants.h"
+
 /* Passes over the matrix as PyTorch's kernels make them: layernorm's backward makes one kernel for the input and one
  * for the weights, softmax's backward reads output and gradient. embedding reads only the rows it gathers; its gradient
  * also writes the whole table: see ft__op_bytes. */
@@ -312,9 +314,10 @@ double ft__op_bytes(const ft_op *op)
     }
     case FT_OP_MOE: {
         double routed = (double)op->u.moe.tokens * (double)op->u.moe.topk, skew = op->u.moe.skew;
-        /* Experts without a token leave their weights unread: a quarter where tokens are drawn and few, half at the
-         * heaviest measured skew, 1.2, and up to two tokens per expert. With tokens enough everybody gets one. */
-        double idle = skew > 0 ? 0.25 + 0.25 * fmin(skew / 1.2, 1) : 0, each = routed / (double)op->u.moe.experts / 8;
+        /* Experts without a token leave their weights unread. With tokens enough everybody gets one. */
+        double skewed = FT_K_EXPERTS_IDLE_SKEWED * fmin(skew / FT_K_EXPERTS_SKEW_MOST, 1);
+        double idle = skew > 0 ? FT_K_EXPERTS_IDLE_DRAWN + skewed : 0;
+        double each = routed / (double)op->u.moe.experts / FT_K_EXPERTS_TOKENS_EACH;
         return mixture_bytes(op, 1 - idle / (1 + each * each));
     }
     case FT_OP_OPTIMIZER: return (double)op->u.optimizer.params * optimizer_bytes_per_param(op->name, e);
