@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # operands, kernel
 
 import tables
 from attention import ATTENTION
+from convolutions import CONVOLUTION
 from dense import BMM, CONV, GEMM
 from family import Case, Family
 from memory_bound import ELEMENTWISE, NORM, QUANTIZE, ROWWISE
@@ -39,7 +40,10 @@ from optimizers import OPTIMIZER
 from foretell.calibrate.operands import Operands, TooLarge
 from foretell.calibrate.timing import GraphTimer, Sample
 
-FAMILIES = {f.name: f for f in (GEMM, BMM, CONV, ATTENTION, ELEMENTWISE, ROWWISE, NORM, QUANTIZE, MOE, OPTIMIZER)}
+FAMILIES = {
+    f.name: f
+    for f in (GEMM, BMM, CONV, CONVOLUTION, ATTENTION, ELEMENTWISE, ROWWISE, NORM, QUANTIZE, MOE, OPTIMIZER)
+}
 BUFFER_BYTES = 12 << 30
 CLOCK_FIELDS = "timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_event_reasons.active"
 

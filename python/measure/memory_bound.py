@@ -74,7 +74,7 @@ def draw_norm(rng: random.Random) -> Case | None:
     if n * c * h * h > IMAGE_MAX_ELEMENTS:
         return None
     return {
-        "dtype": pick(rng, {"bf16": 2.0, "fp32": 1.0}),
+        "dtype": pick(rng, {"bf16": 1.0, "fp16": 3.0, "fp32": 1.0}),
         "op": op,
         "layout": choice(rng, ["nhwc", "nchw"]),
         "pass": choice(rng, ["fwd", "bwd"]),
