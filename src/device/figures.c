@@ -14,28 +14,31 @@ static ft_status text_ok(const char *name, const char *text, size_t room, ft_err
     return ft__fail_at(err, FT_E_SPEC, name, 0, 0, "a device's \"%s\" must end within %zu bytes", name, room);
 }
 
-static ft_status number_ok(const char *name, double value, ft_error *err)
+/* Counts are multiplied by counts: none is larger than any GPU will have. What is divided by is no vanishing figure. */
+static const double largest_count = 65536, largest_figure = 1e9, least_figure = 1e-3;
+
+static ft_status number_ok(const char *name, double value, double most, ft_error *err)
 {
     static const char *const needed[] = {"sms",        "lanes_per_sm", "boost_mhz", "tdp_w",           "process_nm",
                                          "memory_gib", "memory_gbps",  "l2_mib",    "smem_kib_per_sm", "pcie_gbps"};
     bool positive = false;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) positive = positive || !strcmp(needed[i], name);
-    if (value >= 0 && value <= 1e9 && (!positive || value > 0)) return FT_OK;
-    return ft__fail_at(err, FT_E_SPEC, name, 0, 0, "a device's \"%s\" must be %s 0 and at most 1e9, got %g", name,
-                       positive ? "above" : "at least", value);
+    if ((value == 0 && !positive) || (value >= least_figure && value <= most)) return FT_OK;
+    return ft__fail_at(err, FT_E_SPEC, name, 0, 0, "a device's \"%s\" must be %sfrom %g to %g, got %g", name,
+                       positive ? "" : "0 or ", least_figure, most, value);
 }
 
 static ft_status rates_ok(const char *name, const double *rates, ft_error *err)
 {
-    for (int i = 0; i < FT_DTYPE_COUNT; i++) FT_TRY(number_ok(name, rates[i], err));
+    for (int i = 0; i < FT_DTYPE_COUNT; i++) FT_TRY(number_ok(name, rates[i], largest_figure, err));
     return FT_OK;
 }
 
 ft_status ft__device_figures(const ft_device *d, ft_error *err)
 {
 #define TEXT(field) FT_TRY(text_ok(#field, d->field, sizeof d->field, err));
-#define WHOLE(field) FT_TRY(number_ok(#field, (double)d->field, err));
-#define FIGURE(field) FT_TRY(number_ok(#field, d->field, err));
+#define WHOLE(field) FT_TRY(number_ok(#field, (double)d->field, largest_count, err));
+#define FIGURE(field) FT_TRY(number_ok(#field, d->field, largest_figure, err));
 #define RATES(field) FT_TRY(rates_ok(#field, d->field, err));
     FT_DEVICE_FIELDS(TEXT, WHOLE, FIGURE, RATES)
     if (d->peak_tflops[FT_FP32] > 0) return FT_OK;

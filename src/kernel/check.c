@@ -96,12 +96,12 @@ static ft_status collective_ok(const ft_op *op, ft_error *err)
 {
     NEED("ranks", op->u.collective.ranks);
     if (op->u.collective.op < 0 || op->u.collective.op >= FT_COLLECTIVE_COUNT)
-        return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"%.60s\" is no collective", op->name ? op->name : "");
+        return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"%.60s\" is not a collective", op->name ? op->name : "");
     if (!(op->u.collective.bytes >= 1 && op->u.collective.bytes <= LARGEST))
         return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",
                            op->u.collective.bytes);
-    if (!(op->u.collective.link_gbps > 0 && op->u.collective.link_gbps <= 1e6))
-        return ft__fail_at(err, FT_E_RANGE, "link_gbps", 0, 0, "a link carries from 0 to 1e6 GB/s, got %g",
+    if (!(op->u.collective.link_gbps >= 1e-3 && op->u.collective.link_gbps <= 1e6))
+        return ft__fail_at(err, FT_E_RANGE, "link_gbps", 0, 0, "a link carries from 0.001 to 1e6 GB/s, got %g",
                            op->u.collective.link_gbps);
     return FT_OK;
 }

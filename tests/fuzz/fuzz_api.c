@@ -1,6 +1,7 @@
 /* The typed door: whatever numbers a program writes into an operator and a device, the answer is a sound forecast or an
  * error with a member's name; never a crash, never a bug of ours. Bytes are consumed eight at a time. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "foretell.h"
@@ -48,9 +49,9 @@ static void fill(ft_op *op, source *s)
     for (int i = 0; i < 10; i++) x[i] = size(s);
     uint64_t flags = bits(s);
     if (flags & 1) {
-        int wild = (int)bits(s), which = (int)(flags >> 8) % 6;
+        int wild = (int)bits(s);
         void *at[] = {&op->kind, &op->dtype, &op->kv_dtype, &op->pass, &op->timing, &op->engine};
-        memcpy(at[which], &wild, sizeof wild);
+        memcpy(at[(flags >> 8) % 6], &wild, sizeof wild);
     } else {
         op->dtype = (ft_dtype)(flags >> 8 & 7);
         op->pass = (ft_pass)((flags >> 12) % 3);
@@ -148,6 +149,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     if (first >> 32 & 1) bend(&device, &s);
     ft_status status = ft_kernel(ft, &device, &op, &f, &err);
     FUZZ_CHECK(status == err.code || status == FT_OK);
+    if (status == FT_E_BUG) fprintf(stderr, "%s\n", err.message);
     FUZZ_CHECK(status != FT_E_BUG && status < FT_STATUS_COUNT);
     if (status != FT_OK) {
         FUZZ_CHECK(err.message[0]);
