@@ -65,7 +65,7 @@ static ft_status saving(const linter *l, const ft_timed *k, int64_t from, int64_
         const ft_timed *other = &l->step->kernels[i];
         const ft_node *o = &l->g->nodes[other->node];
         if (home_of(l->g, other->block) != home_of(l->g, k->block) || o->op.kind != n->op.kind) continue;
-        if (!same_text(o->name, n->name)) continue;
+        if (o->at != n->at) continue;
         ft_op fixed = o->op;
         double before, after, all = other->forecast.ms * other->times;
         *ms += all;

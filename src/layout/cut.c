@@ -18,7 +18,6 @@
  * Held and computed by every tensor rank: routers, the down projections of latent attention, positions, and (without
  * sequence parallelism) norms and residuals; key-value heads where there are fewer of them than ranks. */
 #include <math.h>
-#include <string.h>
 
 #include "layout/cutter.h"
 

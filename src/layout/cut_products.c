@@ -1,6 +1,5 @@
 /* cut_products.c: products and experts of one rank. */
 #include <math.h>
-#include <string.h>
 
 #include "layout/cutter.h"
 

@@ -1,6 +1,5 @@
 /* cut_rows.c: everything that is as split as what it reads. */
 #include <math.h>
-#include <string.h>
 
 #include "layout/cutter.h"
 

@@ -7,10 +7,7 @@
 
 const char *const ft__schedule_words[FT_SCHEDULE_COUNT] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
 
-const char *ft__schedule_name(ft_schedule s)
-{
-    return (unsigned)s < FT_SCHEDULE_COUNT ? ft__schedule_words[s] : "?";
-}
+const char *ft__schedule_name(ft_schedule s) { return (unsigned)s < FT_SCHEDULE_COUNT ? ft__schedule_words[s] : "?"; }
 
 void ft__parallel_group(const ft_parallel *p, ft_axis axis, int64_t *size, int64_t *stride)
 {

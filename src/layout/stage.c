@@ -3,8 +3,6 @@
  * Layers are shared out as deal.c says. What comes before the layers goes with the first chunk of the first stage, what
  * comes after with the last chunk of the last. A stage without the embedding starts from what the stage before it
  * sends. */
-#include <string.h>
-
 #include "layout/layout.h"
 
 static bool is_layers(const ft_block *b)

@@ -7,7 +7,6 @@
  * output layer since August 2025 (core/tensor_parallel/layers.py). There, queries, keys and values are one weight, and
  * so are gate and up: together as large as ours, and all of a layer's shapes are different. */
 #include <math.h>
-#include <string.h>
 
 #include "layout/layout.h"
 #include "model/stack.h"

@@ -55,7 +55,12 @@ static ft_graph *small_graph(ft_arena *arena)
                   .mirror = -1};
     assert_non_null(ft__graph_block(g, &b));
     for (int i = 0; i < 2; i++) {
-        ft_node n = {.name = i ? "act" : "up", .phase = FT_FORWARD, .count = 1, .traffic = 1, .effort = 1};
+        ft_node n = {.at = i ? FT_AT(MLP_ACT) : FT_AT(MLP_UP_PROJ),
+                     .name = i ? "act" : "up",
+                     .phase = FT_FORWARD,
+                     .count = 1,
+                     .traffic = 1,
+                     .effort = 1};
         ft__op_init(i ? "gelu" : "linear", &n.op);
         n.op.dtype = FT_BF16;
         n.verb = i ? FT_DO_POINTWISE : FT_DO_LINEAR;

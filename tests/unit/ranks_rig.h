@@ -6,6 +6,27 @@
 #include "layout_models.h"
 #include "shipped_predictor.h"
 
+/* Nodes of eight with NVLink and 400 Gb/s per GPU. */
+static inline ft_cluster connected_nodes(int64_t gpus)
+{
+    ft_cluster c = {.tiers = 2, .gpus_per_node = 8, .nodes = (gpus + 7) / 8, .gpus = gpus};
+    c.tier[0] = (ft_tier){.fabric = FT_NVLINK,
+                          .gbps = 450,
+                          .efficiency = 0.8,
+                          .latency_us = 2,
+                          .gpus = 8,
+                          .switched = true,
+                          .oversubscription = 1};
+    c.tier[1] = (ft_tier){.fabric = FT_INFINIBAND,
+                          .gbps = 50,
+                          .efficiency = 0.9,
+                          .latency_us = 10,
+                          .gpus = gpus,
+                          .switched = true,
+                          .oversubscription = 1};
+    return c;
+}
+
 typedef struct rig {
     ft_arena *arena;
     ft_memo *memo;

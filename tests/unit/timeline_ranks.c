@@ -11,27 +11,6 @@ static ft_cluster slow_network(int64_t gpus, double gbps)
     return c;
 }
 
-/* Nodes of eight with NVLink and 400 Gb/s per GPU. */
-static ft_cluster nodes_of_eight(int64_t gpus)
-{
-    ft_cluster c = {.tiers = 2, .gpus_per_node = 8, .nodes = (gpus + 7) / 8, .gpus = gpus};
-    c.tier[0] = (ft_tier){.fabric = FT_NVLINK,
-                          .gbps = 450,
-                          .efficiency = 0.8,
-                          .latency_us = 2,
-                          .gpus = 8,
-                          .switched = true,
-                          .oversubscription = 1};
-    c.tier[1] = (ft_tier){.fabric = FT_INFINIBAND,
-                          .gbps = 50,
-                          .efficiency = 0.9,
-                          .latency_us = 10,
-                          .gpus = gpus,
-                          .switched = true,
-                          .oversubscription = 1};
-    return c;
-}
-
 static void begin(rig *r, const char *model)
 {
     *r = (rig){.arena = ft__arena_new(0),
@@ -40,7 +19,7 @@ static void begin(rig *r, const char *model)
                .arch = open_model(model),
                .work = train_work(1, 2048),
                .parallel = layout_of(1, 1, 1, 1, 1)};
-    r->cluster = nodes_of_eight(16384);
+    r->cluster = connected_nodes(16384);
 }
 
 static void close_to(double found, double expected, double within, const char *what)
