@@ -15,7 +15,9 @@ import sys
 
 ROLES = ("fused", "masters", "shards", "replicas", "one")
 ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2"}
+DEFAULTS = ("execution", "attention", "compile_scope", "cp_kind", "master_weights", "zero")
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
+SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS"}
 KEYS = {"name", "title", "date", "base", "default_for", "defaults", "traits", "sources", "notes"}
 
 
@@ -66,6 +68,8 @@ def entry(stack: dict) -> str:
         f".executions = {' | '.join(f'1u << {word}' for word in runs)}",
         f".execution = {runs[0]}",
         f".attention = {ATTENTION[defaults['attention']]}",
+        f".compile_scope = {SCOPES[defaults['compile_scope']]}",
+        f".cp_kind = {json.dumps(defaults['cp_kind'])}",
         f".master_weights = {str(defaults['master_weights']).lower()}",
         f".zero = {int(defaults['zero'])}",
         *(f".{trait} = {value(trait, said)}" for trait, said in sorted(stack["traits"].items())),
@@ -113,10 +117,10 @@ def meanings() -> str:
 
 def table(stacks: dict[str, dict]) -> str:
     """What each is, then its traits: only what differs from the stack below it."""
-    lines = ["| stack | what it is | of | stands on | `execution` | `attention` | `master_weights` | `zero` |", "|---|---|---|---|---|---|---|---|"]
+    lines = ["| stack | what it is | of | stands on | " + " | ".join(f"`{key}`" for key in DEFAULTS) + " |", "|---|---|---|---|" + "---|" * len(DEFAULTS)]
     for name, stack in stacks.items():
         cells = [f"`{name}`", stack["title"], stack["date"], f"`{stack['base']}`" if "base" in stack else ""]
-        cells += [shown(stack["defaults"][key]) for key in ("execution", "attention", "master_weights", "zero")]
+        cells += [shown(stack["defaults"][key]) for key in DEFAULTS]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "| stack | trait | value | source |", "|---|---|---|---|"]
     for name, stack in stacks.items():

@@ -140,7 +140,7 @@ static void propose_layout(proposals *p, const ft_step *step)
     if (l->dp * l->cp > 1 && ft__ranks_by_parameter(l, &p->now->work)) propose(p, FT_MOVE_GATHER, 1);
     if (l->ep > 1 && !l->dispatch_once && p->now->arch->topk > 1) propose(p, FT_MOVE_DISPATCH, 1);
     bool pairs = l->pp > 1 ? l->vpp > 1 || l->schedule == FT_DUALPIPE : p->now->work.accumulate > 1;
-    if (l->ep > 1 && pairs && p->now->work.execution == FT_RUN_FUSED && !ft__expert_overlaps(l))
+    if (l->ep > 1 && pairs && ft__ranks_stack(l, &p->now->work)->grouped_experts && !ft__expert_overlaps(l))
         propose(p, FT_MOVE_EXPERT_OVERLAP, 1);
     if (l->ep > 1 && l->tp > 1 && l->sp) propose(p, FT_MOVE_WHOLE_EXPERTS, 1);
     if (l->pp > 1) {

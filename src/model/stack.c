@@ -12,7 +12,7 @@ const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
     if (w->stack) return w->stack;
     ft_stack_role role = w->execution == FT_RUN_FUSED               ? FT_STACK_FOR_FUSED
                          : w->task == FT_TRAIN && w->master_weights ? FT_STACK_FOR_MASTERS
-                         : zero >= 3                                ? FT_STACK_FOR_SHARDS
+                         : zero >= 2                                ? FT_STACK_FOR_SHARDS
                          : replicas > 1                             ? FT_STACK_FOR_REPLICAS
                                                                     : FT_STACK_FOR_ONE;
     return ft__default_stacks[role];

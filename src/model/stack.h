@@ -89,6 +89,8 @@ typedef struct ft_stack {
     unsigned executions;         /* those it has, a bit each */
     ft_execution execution;
     ft_attention_kind attention;
+    ft_compile_scope compile_scope;
+    char cp_kind[16];            /* how context ranks exchange keys: a word of layout.h */
     bool master_weights;
     int zero;                    /* over more than one data rank */
 #define X_FLAG(name, help) bool name;
@@ -117,7 +119,7 @@ const ft_trait *ft__stack_traits(size_t *count);
 typedef enum ft_stack_role {
     FT_STACK_FOR_FUSED,          /* execution fused */
     FT_STACK_FOR_MASTERS,        /* master_weights */
-    FT_STACK_FOR_SHARDS,         /* zero 3 */
+    FT_STACK_FOR_SHARDS,         /* zero 2 or 3 */
     FT_STACK_FOR_REPLICAS,       /* several data ranks */
     FT_STACK_FOR_ONE,
     FT_STACK_ROLES

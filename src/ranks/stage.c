@@ -48,9 +48,8 @@ static double gather_element(const ft_ranks *r)
 static double reduce_element(const ft_ranks *r) { return ft__ranks_reduce_bytes(r->parallel, r->work); }
 
 /* Gradients wait for each other until a bucket is full; FSDP's unit is a layer, and so is 0. */
-static double bucket_elements(const ft_ranks *r)
+static double bucket_elements(const ft_ranks *r, const ft_stack *stack)
 {
-    const ft_stack *stack = ft__ranks_stack(r->parallel, r->work);
     return fmax(stack->bucket_elements,
                 stack->bucket_elements_per_rank * (double)ft__ranks_replicas(r->parallel, false).size);
 }
@@ -59,8 +58,8 @@ static double bucket_of(const ft_ranks *r, double element)
 {
     if (r->parallel->bucket_bytes > 0) return r->parallel->bucket_bytes;
     if (r->parallel->zero >= 3) return 0;
-    const double mib = ft__ranks_stack(r->parallel, r->work)->bucket_mib;
-    return mib > 0 ? mib * 1048576 : bucket_elements(r) * element;
+    const ft_stack *stack = ft__ranks_stack(r->parallel, r->work);
+    return stack->bucket_mib > 0 ? stack->bucket_mib * 1048576 : bucket_elements(r, stack) * element;
 }
 
 static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage_lanes *s, double *ms, ft_error *err)
@@ -80,9 +79,9 @@ static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage
 static ft_status gather_ahead_ms(const ft_ranks *r, double dense, double expert, const ft_stage *stage, stage_lanes *s,
                                  double *ms, ft_error *err)
 {
-    const ft_ranks megatron = {.parallel = r->parallel, .work = &(ft_workload){.execution = FT_RUN_FUSED}};
-    double said = r->parallel->bucket_bytes / reduce_element(r), own = bucket_elements(r), one;
-    double bucket = said > 0 ? said : own > 0 ? own : bucket_elements(&megatron);
+    double said = r->parallel->bucket_bytes / reduce_element(r), one;
+    double own = bucket_elements(r, ft__ranks_stack(r->parallel, r->work));
+    double bucket = said > 0 ? said : own > 0 ? own : bucket_elements(r, ft__default_stacks[FT_STACK_FOR_FUSED]);
     double filled = fmax(fmin(bucket, stage->dense), dense), experts = fmax(fmin(bucket, stage->expert), expert);
     FT_TRY(gather_ms(r, filled, 0, s, ms, err));
     FT_TRY(gather_ms(r, 0, experts, s, &one, err));

@@ -62,7 +62,7 @@
       "maxtext, megatron, megatron_2021, megatron_recipe, nemo, peft, pytorch, torchtitan, or a file",                 \
       "the software that trains it ([stacks](stacks.md)): a name (`megatron`, `torchtitan`, `fsdp2`, `deepspeed`, …), "\
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
-      "for `execution`, `attention`, `master_weights` and `zero`")                                                     \
+      "for `execution`, `attention`, `compile_scope`, `cp_kind`, `master_weights` and `zero`")                         \
     FLAG(COMPILE_SCOPE, "compile_scope", WORD, 0, 0, WORDS(scope), 0, "compile-scope", 0, NULL, STEPS | LARGEST,       \
       "of compile: the whole model with its loss, or every layer by itself (as with FSDP)",                            \
       "of `compile`: `model` (with its loss), `layers` (each by itself, the rest eager), `auto`: layers under FSDP "   \

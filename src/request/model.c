@@ -188,8 +188,20 @@ static void settle_stack(const ft_said *said, ft_model_request *out)
     if (!stack) return;
     if (!ft__given(said, FT_KEY_ID_ATTENTION)) w->attention = stack->attention;
     if (!ft__given(said, FT_KEY_ID_EXECUTION)) w->execution = stack->execution;
+    if (!ft__given(said, FT_KEY_ID_COMPILE_SCOPE)) w->scope = stack->compile_scope;
     bool narrow = w->task == FT_TRAIN && !w->autocast && ft_dtype_bytes(w->dtype) <= 2;
     if (!ft__given(said, FT_KEY_ID_MASTER_WEIGHTS)) w->master_weights = narrow && stack->master_weights;
+}
+
+static void settle_layout(const ft_said *said, ft_model_request *out)
+{
+    const ft_stack *stack = out->work.stack;
+    ft_parallel *p = &out->parallel;
+    if (!stack || out->work.task != FT_TRAIN) return;
+    if (p->dp * p->cp > 1 && !ft__given(said, FT_KEY_ID_ZERO)) p->zero = stack->zero;
+    if (ft__given(said, FT_KEY_ID_CP_KIND) || ft__given(said, FT_KEY_ID_ULYSSES)) return;
+    for (int k = 0; k < FT_CONTEXT_COUNT; k++)
+        if (!strcmp(stack->cp_kind, ft__context_name((ft_context_kind)k))) p->context = (ft_context_kind)k;
 }
 
 static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_error *err)
@@ -295,9 +307,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(find_named_stack(object, find_stack, source, out, err));
     FT_TRY(settle_words(&said, out, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
-    if (out->work.stack && out->work.task == FT_TRAIN && out->parallel.dp * out->parallel.cp > 1 &&
-        !ft__given(&said, FT_KEY_ID_ZERO))
-        out->parallel.zero = out->work.stack->zero;
+    settle_layout(&said, out);
     out->loader = ft__loader_settle(&said);
     out->cluster = json_object_get(object, "cluster");
     out->host = json_object_get(object, "host");

@@ -61,6 +61,8 @@ static void files_and_table_agree(void **state)
         assert_int_equal(read->attention, compiled->attention);
         assert_int_equal(read->master_weights, compiled->master_weights);
         assert_int_equal(read->zero, compiled->zero);
+        assert_int_equal(read->compile_scope, compiled->compile_scope);
+        assert_string_equal(read->cp_kind, compiled->cp_kind);
         assert_string_equal(read->name, compiled->name);
         assert_string_equal(read->title, compiled->title);
         assert_true(compiled->executions >> compiled->execution & 1);
@@ -123,6 +125,8 @@ static void what_is_no_stack_is_refused(void **state)
             "array of words");
     refused("{\"base\": \"fsdp2\", \"defaults\": {\"execution\": [3]}}", FT_E_TYPE, "stack.defaults.execution",
             "element 1 is not a string");
+    refused("{\"base\": \"fsdp2\", \"defaults\": {\"cp_kind\": \"p2p\"}}", FT_E_NAME, "stack.defaults.cp_kind",
+            "\"ring\"");
     refused("{\"base\": \"fsdp2\", \"defaults\": {\"zero\": 4}}", FT_E_RANGE, "stack.defaults.zero", "from 0 to 3");
 }
 
@@ -178,7 +182,8 @@ static void left_out_it_follows_from_the_rest(void **state)
     } cases[] = {
         {{.task = FT_TRAIN}, 0, 1, "pytorch"},
         {{.task = FT_TRAIN}, 0, 8, "ddp"},
-        {{.task = FT_TRAIN}, 2, 8, "ddp"},
+        {{.task = FT_TRAIN}, 1, 8, "ddp"},
+        {{.task = FT_TRAIN}, 2, 8, "fsdp2"},
         {{.task = FT_TRAIN}, 3, 8, "fsdp2"},
         {{.task = FT_TRAIN, .execution = FT_RUN_COMPILE}, 3, 8, "fsdp2"},
         {{.task = FT_TRAIN, .master_weights = true}, 0, 1, "framework"},
