@@ -82,7 +82,8 @@ def source(stacks: dict[str, dict]) -> str:
     roles = {stack["default_for"]: name for name, stack in stacks.items() if "default_for" in stack}
     if set(roles) != set(ROLES):
         sys.exit(f"default_for: each of {', '.join(ROLES)} must be some stack's; they are {roles}")
-    defaults = "".join(f"    [FT_STACK_FOR_{role.upper()}] = &ft__stacks[{names.index(roles[role])}],\n" for role in ROLES)
+    places = {role: names.index(roles[role]) for role in ROLES}
+    defaults = "".join(f"    [FT_STACK_FOR_{role.upper()}] = &ft__stacks[{at}],\n" for role, at in places.items())
     return (
         "/* Made from data/stacks/ by scripts/embed_stacks.py. */\n"
         '#include "model/stack.h"\n\n'
@@ -117,7 +118,8 @@ def meanings() -> str:
 
 def table(stacks: dict[str, dict]) -> str:
     """What each is, then its traits: only what differs from the stack below it."""
-    lines = ["| stack | what it is | of | stands on | " + " | ".join(f"`{key}`" for key in DEFAULTS) + " |", "|---|---|---|---|" + "---|" * len(DEFAULTS)]
+    heads = ["stack", "what it is", "of", "stands on", *(f"`{key}`" for key in DEFAULTS)]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for name, stack in stacks.items():
         cells = [f"`{name}`", stack["title"], stack["date"], f"`{stack['base']}`" if "base" in stack else ""]
         cells += [shown(stack["defaults"][key]) for key in DEFAULTS]

@@ -72,14 +72,14 @@ double ft__host_checkpoint_us(const ft_issuer *by, ft_phase phase)
     double hooks = phase == FT_FORWARD ? host->checkpoints.forward_us : host->checkpoints.again_us;
     double reentrant = phase == FT_FORWARD ? host->checkpoints.reentrant_forward_us
                                            : host->checkpoints.reentrant_again_us;
-    return as_operators(by, by->hand_fused ? reentrant : hooks);
+    return as_operators(by, by->lean_hooks ? reentrant : hooks);
 }
 
 /* Selective checkpoints are dispatch modes in Python: forward and again, every operator, views included, goes through
  * one that asks the policy. */
 double ft__host_policy_us(const ft_issuer *by, double operators)
 {
-    if (by->dispatch != FT_DISPATCH_EAGER || by->hand_fused) return 0;
+    if (by->dispatch != FT_DISPATCH_EAGER || by->lean_hooks) return 0;
     return as_operators(by, of(by)->checkpoints.policy_us * operators);
 }
 
@@ -90,7 +90,7 @@ double ft__host_wrapper_us(const ft_issuer *by, bool sharded, ft_phase phase, do
                                            [FT_BACKWARD] = host->wrappers.fsdp_backward_us,
                                            [FT_UPDATE] = host->wrappers.fsdp_update_us};
     const double copies[FT_PHASE_COUNT] = {[FT_BACKWARD] = host->wrappers.ddp_backward_us};
-    if (by->dispatch == FT_DISPATCH_NONE || by->hand_fused || (unsigned)phase >= FT_PHASE_COUNT) return 0;
+    if (by->dispatch == FT_DISPATCH_NONE || by->lean_hooks || (unsigned)phase >= FT_PHASE_COUNT) return 0;
     return as_operators(by, tensors * (sharded ? shards : copies)[phase]);
 }
 

@@ -53,7 +53,7 @@ typedef struct ft_issuer {
     ft_dispatch dispatch;
     bool gradients;       /* autograd records the forward pass */
     double us_per_op;     /* > 0: what one eager operator costs instead of the table */
-    bool hand_fused;      /* Megatron's way of checkpointing instead of the framework's */
+    bool lean_hooks;      /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
 } ft_issuer;
 
 /* Host time of one launch of this node, views and checks behind it included, in us. */

@@ -29,7 +29,7 @@ typedef enum ft_tensor_pieces {
 } ft_tensor_pieces;
 /* What selective recomputation drops. */
 typedef enum ft_selective {
-    FT_SELECTIVE_POLICY,        /* of a layer all but attention and every other product: PyTorch's policy per operator */
+    FT_SELECTIVE_POLICY,        /* of a layer all but attention and every other product: PyTorch's policy */
     FT_SELECTIVE_CORE_ATTENTION /* attention's scores, or the modules that are named: Megatron */
 } ft_selective;
 /* Whose loss it is (loss_memory.c). */

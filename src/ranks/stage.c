@@ -124,9 +124,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     const ft_parallel *p = r->parallel;
     /* Serving engines sum small buffers by kernels of their own: vLLM's takes up to 8 MiB. */
     const double custom_most = 8.0 * 1048576;
-    bool generates = r->work->task == FT_PREFILL || r->work->task == FT_DECODE;
-    bool engine = generates && r->work->cache == FT_CACHE_PAGED &&
-                  (r->work->execution == FT_RUN_FUSED || r->work->execution == FT_RUN_CUDA_GRAPH);
+    bool engine = ft__by_engine(r->work);
     for (int32_t i = block->first; i < block->first + block->count; i++) {
         const ft_node *n = &g->nodes[i];
         if (n->verb != FT_DO_COMM) continue;

@@ -16,8 +16,8 @@
 #include "request/trace.h"
 #include "study/model_sheet.h"
 
-/* One thread's memory: the devices, hosts and models that requests spelled out, the kernels it has forecast, and the room in
- * which a step's graph is built. Zero it before the first use; a file that changes while it is remembered is not read
+/* One thread's memory: the devices, hosts, stacks and models that requests spelled out, the kernels it has forecast, and
+ * the room in which a step's graph is built. Zero it before the first use; a file that changes while it is remembered is not read
  * again. */
 enum { FT_REMEMBERED_DEVICES = 4, FT_REMEMBERED_MODELS = 16, FT_REMEMBERED_HOSTS = 4, FT_REMEMBERED_STACKS = 4 };
 typedef struct ft_scratch {

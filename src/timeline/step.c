@@ -214,7 +214,7 @@ ft_issuer ft__step_host(const ft_workload *work)
                        .dispatch = dispatch_of(work),
                        .gradients = work->task == FT_TRAIN,
                        .us_per_op = work->host_us_per_op,
-                       .hand_fused = ft__stack(work)->lean_hooks};
+                       .lean_hooks = ft__stack(work)->lean_hooks};
 }
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,

@@ -81,7 +81,7 @@ static void checkpoints_cost_the_host(void **state)
 {
     (void)state;
     ft_issuer host = {.dispatch = FT_DISPATCH_EAGER}, fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
-    ft_issuer megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true},
+    ft_issuer megatron = {.dispatch = FT_DISPATCH_EAGER, .lean_hooks = true},
               compiled = {.dispatch = FT_DISPATCH_COMPILED};
     double forward = ft__host_checkpoint_us(&host, FT_FORWARD), again = ft__host_checkpoint_us(&host, FT_RECOMPUTE);
     assert_true(forward > 200 && forward < 1100 && again > 400 && again < 1600); /* measured per layer */
@@ -100,7 +100,7 @@ static void wrappers_cost_by_the_parameter(void **state)
 {
     (void)state;
     ft_issuer host = {.dispatch = FT_DISPATCH_EAGER}, compiled = {.dispatch = FT_DISPATCH_COMPILED};
-    ft_issuer megatron = {.dispatch = FT_DISPATCH_EAGER, .hand_fused = true}, none = {.dispatch = FT_DISPATCH_NONE};
+    ft_issuer megatron = {.dispatch = FT_DISPATCH_EAGER, .lean_hooks = true}, none = {.dispatch = FT_DISPATCH_NONE};
     ft_issuer graph = {.dispatch = FT_DISPATCH_GRAPH};
     ft_issuer fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
     double forward = ft__host_wrapper_us(&host, true, FT_FORWARD, 12);
