@@ -170,6 +170,8 @@ static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *
     ft_divisible model = ft__ranks_model(r->arch, w);
     if (ft__parallel_check(p, &model, &ignored) != FT_OK || (p->pp > 1 && !model.in_a_row)) return FT_OK;
     if (ft__pipeline_check(p->schedule, p->pp, chunks, w->accumulate, &ignored) != FT_OK) return FT_OK;
+    bool cut = p->tp > 1 || p->pp > 1 || p->cp > 1 || p->ep > 1;
+    if (ft__stack_check(w, p->zero, cut, p->sp && p->tp > 1, &ignored) != FT_OK) return FT_OK;
     ft_ranks other = *r;
     other.parallel = p;
     other.work = w;

@@ -66,12 +66,31 @@ static void ones_own_stands_on_another(void **state)
     json_decref(answer);
 }
 
+/* What would fit is looked for among what the stack can do. */
+static void remedies_stay_with_the_stack(void **state)
+{
+    (void)state;
+    static const char *const stacks[] = {"ddp", "llm_c", "torchtitan"};
+    static const bool sharded[] = {false, false, true};
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+        json_t *answer = golden_ask("{\"task\":\"train\",\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"seq\":8192,"
+                                    "\"stack\":\"%s\",\"parallel\":{\"dp\":8,\"zero\":0}}",
+                                    stacks[i]);
+        const char *remedy = json_string_value(json_object_get(json_object_get(answer, "memory"), "remedy"));
+        golden_holds(remedy && *remedy, "%s has no remedy", stacks[i]);
+        bool parameters = strstr(remedy, "zero 3") || strstr(remedy, "zero 2"), cut = strstr(remedy, "tp ");
+        golden_holds(parameters == sharded[i] && !cut, "%s: %s", stacks[i], remedy);
+        json_decref(answer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_follows_can_be_named),
         cmocka_unit_test(a_number_format_is_no_software),
         cmocka_unit_test(ones_own_stands_on_another),
+        cmocka_unit_test(remedies_stay_with_the_stack),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
