@@ -97,7 +97,7 @@ void ft__gemm_outcome(const ft_device *device, const ft_op *op, const ft_gemm_se
 
 double ft__gemm_partial_ms(const ft_device *device)
 {
-    return 8.0 / (FT_K_GEMM_PARTIALS_GAIN * device->memory_gbps * 1e6);
+    return 8 / (FT_K_GEMM_PARTIALS_GAIN * device->memory_gbps * 1e6);
 }
 
 double ft__gemm_least_feed(double mhz) { return FT_K_GEMM_LEAST_FEED * mhz * 1e3; }

@@ -121,7 +121,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     ft_cache_state cache = {th[WARM_SHARE], th[CACHE_GAIN]};
     double memory = ft__traffic_ms(device, bytes / kind->kernels, th[EB], cache) * kind->kernels;
     double issue = params * kind->kernels * th[ISSUE] * (odd ? th[ISSUE_ODD] : 1) / ft__lane_rate(device);
-    double waves = fmax(1, blocks / groups / (4.0 * device->sms));
+    double waves = fmax(1, blocks / groups / (4 * device->sms));
     double chain = launches * waves * th[CHUNK_US] * (odd ? th[CHUNK_ODD] : 1) * fmin(1, size / chunk) * 1e-3;
     double matrix = 0;
     if (kind == &ft__k_optimizer_kinds[MUON])
@@ -132,7 +132,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + matrix + launches * th[NODE_US] * 1e-3;
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = blocks;
-    out->waves = blocks / groups / (4.0 * device->sms);
+    out->waves = blocks / groups / (4 * device->sms);
     out->note = odd ? "tensor sizes are no multiple of 4 elements: no vectorised loads" : NULL;
     if (!want) return;
     float *f = out->feature;
