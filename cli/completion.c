@@ -7,16 +7,15 @@
 #include <string.h>
 
 #include "commands.h"
-#include "device/gpu.h"
 #include "generate.h"
 #include "report/text/models_screen.h"
 #include "request/request.h"
+#include "study/catalogue.h"
 #include "terminal.h"
 
 static void add_gpus(ft_text *out, const char *between)
 {
-    for (size_t i = 0; i < ft__catalogue_count(); i++)
-        ft__text_addf(out, "%s%s", i ? between : "", ft__catalogue_name(i));
+    for (size_t i = 0; ft__gpu_name(i); i++) ft__text_addf(out, "%s%s", i ? between : "", ft__gpu_name(i));
 }
 
 static void add_models(ft_text *out, const char *between)

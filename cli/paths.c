@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "device/gpu.h"
 #include "fit/fit.h"
+#include "study/catalogue.h"
 #include "terminal.h"
 
 static bool is_folder(const char *path)
@@ -66,11 +66,8 @@ int cli_data_folder(const cli_args *args, char *out, size_t room)
 int cli_check_gpus(const char **names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        ft_device device;
         ft_error err = {0};
-        if (ft__catalogue_find(names[i], &device, &err) != FT_OK) return cli_fail(&err);
-        for (size_t k = 0; k < ft__catalogue_count(); k++)
-            if (!strcmp(ft__catalogue_name(k), device.name)) names[i] = ft__catalogue_name(k);
+        if (ft__gpu_named(names[i], &names[i], &err) != FT_OK) return cli_fail(&err);
     }
     return 0;
 }

@@ -24,16 +24,19 @@ from .answers import (
     Infer,
     Kernel,
     KernelRow,
+    Largest,
     Layer,
     Memory,
     Model,
     Regime,
+    Scale,
     Step,
     Trace,
 )
-from .api import batch, collective, compare, forecast, gpus, infer, kernel, models, train
+from .api import batch, collective, forecast, kernel, train
 from .errors import Error, ExportError, NotFoundError, TorchMissingError
 from .recording import Recording, record
+from .studies import compare, gpus, infer, largest, models, scale, sweep
 from .tracing import trace
 
 __all__ = [
@@ -48,12 +51,14 @@ __all__ = [
     "Infer",
     "Kernel",
     "KernelRow",
+    "Largest",
     "Layer",
     "Memory",
     "Model",
     "NotFoundError",
     "Recording",
     "Regime",
+    "Scale",
     "Step",
     "TorchMissingError",
     "Trace",
@@ -65,8 +70,11 @@ __all__ = [
     "gpus",
     "infer",
     "kernel",
+    "largest",
     "models",
     "record",
+    "scale",
+    "sweep",
     "trace",
     "train",
 ]

@@ -1,21 +1,17 @@
-"""The questions: forecast, train, infer, kernel, collective, compare, batch, and the catalogue."""
+"""The questions that are asked once: forecast, train, kernel, collective; and batch, which asks many of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from . import _library, _program
+from . import _library
 from ._library import Settings
 from ._model import model_document
 from ._request import request_of
-from .answers import Answer, Collection, Collective, Comparison, Gpu, Infer, Kernel, Model, Step, Trace
+from .answers import Answer, Collection, Collective, Comparison, Infer, Kernel, Largest, Scale, Step, Trace
 from .errors import Error, error_from
 
 if TYPE_CHECKING:
@@ -23,7 +19,7 @@ if TYPE_CHECKING:
 
     from ._request import ModelRequest
 
-__all__ = ["batch", "collective", "compare", "forecast", "gpus", "infer", "kernel", "models", "train"]
+__all__ = ["batch", "collective", "forecast", "kernel", "train"]
 
 
 def forecast(
@@ -59,7 +55,7 @@ def forecast(
     True
     """
     if task in _KINDS:
-        raise Error(f'task "{task}" is about no model; foretell.{task}() asks it', code="usage", where="task")
+        raise Error(f'task "{task}" is not one step of a model; foretell.{task}() asks it', code="usage", where="task")
     document = model_document(model, example_inputs, task=task, options=export)
     step = _answered(
         request_of(task=task, model=document, gpu=gpu, dtype=dtype, **request), _settings(predictor, calibration)
@@ -97,55 +93,6 @@ def train(
         calibration=calibration,
         **request,
     )
-
-
-def infer(
-    model: Any,
-    *,
-    gpu: Any,
-    dtype: Any = "bf16",
-    batch: int | Sequence[int] | None = None,
-    seq: int | Sequence[int] | None = None,
-    isl: int | None = None,
-    osl: int | None = None,
-    predictor: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
-) -> Infer:
-    """Prefill and decoding over batches and context lengths, what the cache holds, and offline throughput.
-
-    With ``isl`` and ``osl`` (tokens of a prompt and of its answer) throughput is forecast too. A model that generates
-    nothing is forecast as forward passes. Models are given as for :func:`forecast`, but a module must have a config:
-    decoding is not in a captured graph.
-
-    >>> import foretell
-    >>> answer = foretell.infer("resnet50", gpu="h100_sxm", batch=[1, 64])
-    >>> [cell.batch for cell in answer.forward]
-    [1, 64]
-    """
-    document = model_document(model, task="forward")
-    asked = request_of(dtype=dtype, batch=batch, seq=seq, isl=isl, osl=osl, **request)
-    asked_gpu = request_of(gpu=gpu)["gpu"]
-    with ExitStack() as open_files:
-
-        def operand(value: Any, name: str) -> str:
-            if isinstance(value, Mapping):
-                return str(open_files.enter_context(_program.json_file(value, name)))
-            return str(value)
-
-        raw = _program.ask(
-            "infer",
-            operand(document, "config.json"),
-            "--gpu",
-            operand(asked_gpu, "gpu.json"),
-            *_program.flags_of(asked),
-            settings=_settings(predictor, calibration),
-        )
-    if isinstance(document, Mapping):
-        raw["model"] = str(
-            document.get("name") or document.get("_name_or_path") or document.get("model_type") or "model"
-        )
-    return Infer.from_dict(raw, request={"model": document, "gpu": asked_gpu, **asked})
 
 
 def kernel(
@@ -248,69 +195,6 @@ def batch(
     return Collection(answers)
 
 
-def compare(
-    *answers: Step | Mapping[str, Any],
-    names: Sequence[str] | None = None,
-    predictor: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
-) -> Comparison:
-    """What differs between answers, and why, against the first of them.
-
-    Answers are what :func:`forecast` and :func:`train` gave back; requests, which are answered first, are dictionaries.
-
-    >>> import foretell
-    >>> a = foretell.train("gpt2", gpu="a100_sxm_80gb", batch=8, seq=1024)
-    >>> b = foretell.train("gpt2", gpu="h100_sxm", batch=8, seq=1024)
-    >>> both = foretell.compare(a, b, names=["A100", "H100"])
-    >>> [each.name for each in both.answers], both.answers[1].speedup > 1
-    (['A100', 'H100'], True)
-    """
-    if len(answers) < 2:
-        raise Error("one answer is compared with another: give at least two", code="usage")
-    if names is not None and len(names) != len(answers):
-        raise Error(f"{len(answers)} answers and {len(names)} names", code="usage", where="names")
-    with TemporaryDirectory(prefix="foretell-") as folder:
-        paths = []
-        for at, each in enumerate(answers):
-            path = Path(folder) / f"{at}.json"
-            path.write_text(_program.dumps(_comparable(each)), encoding="utf-8")
-            paths.append(str(path))
-        raw = _program.ask("compare", *paths, settings=_settings(predictor, calibration))
-    for at, row in enumerate(raw.get("answers", [])):
-        row["name"] = names[at] if names else _name_of(answers[at], at)
-    return Comparison.from_dict(raw)
-
-
-def gpus() -> Collection[Gpu]:
-    """The GPUs that are known by name.
-
-    >>> import foretell
-    >>> foretell.gpus()["a100_sxm_80gb"].peak_tflops["bf16"]
-    312
-    """
-    return _gpus()
-
-
-def models() -> Collection[Model]:
-    """The models that are known by name.
-
-    >>> import foretell
-    >>> foretell.models()["llama-3-8b"].layers
-    32
-    """
-    return _models()
-
-
-@cache
-def _gpus() -> Collection[Gpu]:
-    return Collection(Gpu.from_dict(each) for each in _program.ask("gpus"))
-
-
-@cache
-def _models() -> Collection[Model]:
-    return Collection(Model.from_dict(each) for each in _program.ask("models"))
-
-
 # -- asking ----------------------------------------------------------------------------------------------------------
 
 
@@ -320,10 +204,22 @@ def _settings(predictor: Any, calibration: Any) -> Settings:
     )
 
 
-_KINDS: dict[str, type[Answer]] = {"kernel": Kernel, "collective": Collective, "trace": Trace}
+_KINDS: dict[str, type[Answer]] = {
+    "kernel": Kernel,
+    "collective": Collective,
+    "trace": Trace,
+    "infer": Infer,
+    "largest": Largest,
+    "scale": Scale,
+    "sweep": Answer,
+    "compare": Comparison,
+    "models": Answer,
+    "gpus": Answer,
+}
 
 
 def _answered(request: dict[str, Any], settings: Settings) -> Answer:
+    """Asks the library; the answer as what its task says it is, or the error that it is."""
     raw = _library.answer(request, settings)
     if raw.get("ok") is not True:
         raise error_from(raw)
@@ -342,17 +238,3 @@ def _documented(request: Mapping[str, Any]) -> dict[str, Any] | Error:
         return asked
     except Error as error:
         return error
-
-
-def _comparable(answer: Any) -> dict[str, Any]:
-    """The program answers a request once more, with all kernels; an answer that knows none is taken as it is."""
-    if isinstance(answer, Answer):
-        return dict(answer.request) or answer.to_dict()
-    if isinstance(answer, Mapping):
-        return request_of(**answer) if "ok" not in answer else dict(answer)
-    raise Error(f"an answer or a request, not a {type(answer).__name__}", code="wrong_type")
-
-
-def _name_of(answer: Any, at: int) -> str:
-    request = answer.request if isinstance(answer, Answer) else answer
-    return str(request.get("id") or f"answer {at + 1}")

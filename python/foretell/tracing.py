@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from . import _program
+from . import _library
 from ._library import DEFAULT, Settings
 from ._request import request_of
 from .answers import Trace
+from .errors import error_from
 
 __all__ = ["trace"]
 
@@ -46,12 +49,21 @@ def trace(
 def trace_with(path: str | os.PathLike[str], gpu: Any, on: Any = None, settings: Settings = DEFAULT) -> Trace:
     """The same with settings that were made before."""
     several = list(gpu) if isinstance(gpu, (list, tuple)) else [] if gpu is None else [gpu]
-    line = []
-    with ExitStack() as files:
-        for flag, each in [*(("--gpu", each) for each in several), *([("--on", on)] if on is not None else [])]:
-            named = request_of(gpu=each)["gpu"]
-            if isinstance(named, Mapping):
-                named = files.enter_context(_program.json_file(named, "gpu.json"))
-            line += [flag, str(named)]
-        raw = _program.ask("trace", os.fspath(path), *line, settings=settings)
+    with TemporaryDirectory(prefix="foretell-") as folder:
+
+        def named(one: Any) -> str:
+            """A trace names its GPUs: a spec object becomes a file."""
+            spec = request_of(gpu=one)["gpu"]
+            if not isinstance(spec, Mapping):
+                return str(spec)
+            file = Path(folder) / f"{len(os.listdir(folder))}.json"
+            file.write_text(json.dumps(spec), encoding="utf-8")
+            return str(file)
+
+        asked: dict[str, Any] = {"task": "trace", "file": os.fspath(path), "gpu": [named(each) for each in several]}
+        if on is not None:
+            asked["on"] = named(on)
+        raw = _library.answer(asked, settings)
+    if raw.get("ok") is not True:
+        raise error_from(raw)
     return Trace.from_dict(raw)

@@ -6,9 +6,17 @@
 
 #include "base/text.h"
 
+json_t *ft__study_copy(const json_t *object)
+{
+    json_t *copy = json_copy((json_t *)(uintptr_t)object); /* Jansson counts references inside the values */
+    if (json_object_size(copy) == json_object_size(object)) return copy;
+    json_decref(copy);
+    return NULL;
+}
+
 json_t *ft__study_base(const json_t *object, const char *const *own, size_t count)
 {
-    json_t *base = json_copy((json_t *)(uintptr_t)object); /* Jansson counts references inside the values */
+    json_t *base = ft__study_copy(object);
     if (!base) return NULL;
     json_object_del(base, "id");
     for (size_t i = 0; i < count; i++) json_object_del(base, own[i]);

@@ -4,6 +4,8 @@
 #define FT_REQUEST_STUDY_H
 #include "request/request.h"
 
+/* A copy that shares its values; NULL: out of memory. Jansson's own leaves keys out where memory runs out. */
+json_t *ft__study_copy(const json_t *object);
 /* The request without "id" and the keys in `own`: what is left is the base's to read. NULL: out of memory. */
 json_t *ft__study_base(const json_t *object, const char *const *own, size_t count);
 /* The base's reader knows its own keys alone; of an unknown one that is near to one of `own` it is told here. Returns

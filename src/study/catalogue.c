@@ -103,6 +103,18 @@ ft_status ft__gpus_of(const ft_gpus_request *r, ft_gpu_list *out, ft_error *err)
     return FT_OK;
 }
 
+const char *ft__gpu_name(size_t index) { return index < ft__catalogue_count() ? ft__catalogue_name(index) : NULL; }
+
+ft_status ft__gpu_named(const char *name, const char **out, ft_error *err)
+{
+    ft_device device;
+    FT_TRY(ft__catalogue_find(name, &device, err));
+    *out = name;
+    for (size_t i = 0; i < ft__catalogue_count(); i++)
+        if (!strcmp(ft__catalogue_name(i), device.name)) *out = ft__catalogue_name(i);
+    return FT_OK;
+}
+
 void ft__gpu_list_free(ft_gpu_list *list)
 {
     for (size_t i = 0; i < list->count; i++) json_decref(list->sheets[i].spec);

@@ -20,6 +20,9 @@ typedef struct ft_gpu_list {
 ft_status ft__gpus_of(const ft_gpus_request *r, ft_gpu_list *out, ft_error *err);
 void ft__gpu_list_free(ft_gpu_list *list);
 const char *ft__vendor_name(ft_vendor v);
+/* The names of the catalogue in order; NULL past its end. And the one that a name means, however it is written. */
+const char *ft__gpu_name(size_t index);
+ft_status ft__gpu_named(const char *name, const char **out, ft_error *err);
 
 /* Free it with ft__model_list_free, whatever ft__models_of said. Layers live until the next step with the scratch. */
 typedef struct ft_model_list {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "request/study.h"
 
 static const size_t largest_file = (size_t)64 << 20;
 
@@ -33,7 +34,7 @@ static ft_status answer_request(gatherer *g, const char *name, const json_t *req
 {
     const char *task = json_string_value(json_object_get(request, "task"));
     bool whole = !task || (strcmp(task, "kernel") != 0 && strcmp(task, "collective") != 0);
-    json_t *asked = json_copy((json_t *)(uintptr_t)request);
+    json_t *asked = ft__study_copy(request);
     bool made = asked && (!whole || json_object_set_new(asked, "detail", json_string("kernels")) == 0);
     ft_status status = made ? g->answer(g->user, asked, out, g->err) : ft__fail(g->err, FT_E_MEMORY, "out of memory");
     json_decref(asked);

@@ -21,7 +21,7 @@ enum {
 
 ft_status ft__scale_ask(ft_scaler *s, const ft_parallel *p, int64_t batch, int64_t seq, int64_t global, ft_step_view *v)
 {
-    json_t *parallel = s->asked->parallel ? json_deep_copy(s->asked->parallel) : json_object();
+    json_t *parallel = s->asked->parallel ? ft__study_copy(s->asked->parallel) : json_object();
     const struct {
         const char *key;
         int64_t value;

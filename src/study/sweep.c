@@ -19,7 +19,9 @@ ft_status ft__sweep_prepare(ft_scratch *scratch, ft_sweep_request *r, ft_error *
     if (strcmp(task, "infer") != 0 || !strcmp(r->range.key, "batch") || json_object_get(r->base, "batch")) return FT_OK;
     if (!json_is_string(model) && !json_is_object(model)) return FT_OK; /* the point says what is wrong with it */
     const char *read_as = json_string_value(json_object_get(r->base, "read_as"));
-    if (ft__model_sheet_of(scratch, model, read_as, &sheet, NULL, NULL, &ignored) != FT_OK) return FT_OK;
+    ft_status status = ft__model_sheet_of(scratch, model, read_as, &sheet, NULL, NULL, &ignored);
+    if (status == FT_E_MEMORY) return no_memory(err);
+    if (status != FT_OK) return FT_OK;
     if (sheet.arch.fixed_batch > 0) return FT_OK; /* by the model's file, which then has one cell of itself */
     return json_object_set_new(r->base, "batch", json_integer(1)) == 0 ? FT_OK : no_memory(err);
 }
@@ -36,7 +38,7 @@ static bool set_number(const ft_sweep_request *r, json_t *point, double x)
     json_t *home = point, *number = r->range.whole ? json_integer((json_int_t)x) : json_real(x);
     if (r->section) { /* of its own: the base's is shared by all points */
         const json_t *given = json_object_get(r->base, r->section);
-        home = json_is_object(given) ? json_copy((json_t *)(uintptr_t)given) : json_object();
+        home = json_is_object(given) ? ft__study_copy(given) : json_object();
         if (json_object_set_new(point, r->section, home) != 0) home = NULL;
     }
     if (home) return json_object_set_new(home, r->range.key, number) == 0;
@@ -50,7 +52,7 @@ ft_status ft__sweep_point(const ft_sweep_request *r, size_t gpu, size_t i, json_
     const char *name = json_is_object(device) ? json_string_value(json_object_get(device, "name"))
                                               : json_string_value(device);
     char id[160];
-    json_t *point = json_copy(r->base);
+    json_t *point = ft__study_copy(r->base);
     snprintf(id, sizeof id, "%.64s %s=%.15g", name ? name : "gpu", r->range.key, r->range.x[i]);
     bool made = point && json_object_set_new(point, "id", json_string(id)) == 0 &&
                 json_object_set(point, "gpu", (json_t *)(uintptr_t)device) == 0 && set_number(r, point, r->range.x[i]);

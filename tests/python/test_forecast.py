@@ -166,7 +166,7 @@ def test_refusals() -> None:
         foretell.train("gpt2", gpu=GPU, parallel=4)  # type: ignore[arg-type]
     with refused("unknown_name"):
         foretell.kernel("gem", m=1, n=1, k=1, gpu=GPU)
-    with refused("usage"):
+    with refused("unknown_key", "no_such_option"):
         foretell.infer("gpt2", gpu=GPU, no_such_option=3)
     with refused("unknown_name"):
         foretell.infer("lama", gpu=GPU)

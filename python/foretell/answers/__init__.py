@@ -12,6 +12,7 @@ from .collection import Collection
 from .comparison import Cause, Compared, Comparison, KernelChange
 from .infer import Capacity, Cell, Infer, Offline
 from .kernel import Collective, Kernel
+from .scale import Largest, Point, Scale
 from .step import Advice, Finding, KernelRow, Layer, Memory, Regime, Source, Stage, Step
 from .trace import Elsewhere, Operator, Trace
 
@@ -32,12 +33,15 @@ __all__ = [
     "Kernel",
     "KernelChange",
     "KernelRow",
+    "Largest",
     "Layer",
     "Memory",
     "Model",
     "Offline",
     "Operator",
+    "Point",
     "Regime",
+    "Scale",
     "Source",
     "Stage",
     "Step",

@@ -53,6 +53,8 @@ class Offline(Part):
     osl: int = 0
     batch: int = 0
     tokens_per_s_per_gpu: float = 0
+    low_tokens_per_s_per_gpu: float = 0
+    high_tokens_per_s_per_gpu: float = 0
     total_tokens_per_s_per_gpu: float = 0
     requests_per_s: float = 0
     prefill_ms: float = 0

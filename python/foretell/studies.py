@@ -1,0 +1,213 @@
+"""The questions that ask several times: infer, largest, scale, sweep, compare, and what is known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from ._model import model_document
+from ._request import request_of
+from .answers import Answer, Collection, Comparison, Gpu, Infer, Largest, Model, Scale, Step
+from .api import _KINDS, _answered, _settings
+from .errors import Error
+
+__all__ = ["compare", "gpus", "infer", "largest", "models", "scale", "sweep"]
+
+
+def infer(
+    model: Any,
+    *,
+    gpu: Any,
+    dtype: Any = "bf16",
+    batch: int | Sequence[int] | None = None,
+    seq: int | Sequence[int] | None = None,
+    isl: int | None = None,
+    osl: int | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> Infer:
+    """Prefill and decoding over batches and context lengths, what the cache holds, and offline throughput.
+
+    With ``isl`` and ``osl`` (tokens of a prompt and of its answer) throughput is forecast too. A model that generates
+    nothing is forecast as forward passes. Models are given as for :func:`forecast`, but a module must have a config:
+    decoding is not in a captured graph.
+
+    >>> import foretell
+    >>> answer = foretell.infer("resnet50", gpu="h100_sxm", batch=[1, 64])
+    >>> [cell.batch for cell in answer.forward]
+    [1, 64]
+    """
+    document = model_document(model, task="forward")
+    sides = {key: _listed(value) for key, value in (("batch", batch), ("seq", seq))}
+    asked = request_of(task="infer", model=document, gpu=gpu, dtype=dtype, **sides, isl=isl, osl=osl, **request)
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, Infer)
+    if not isinstance(document, Mapping):
+        return answer
+    name = document.get("name") or document.get("_name_or_path") or document.get("model_type") or "model"
+    return Infer.from_dict({**answer.raw, "model": str(name)}, request=asked)
+
+
+def largest(
+    *,
+    gpu: Any,
+    gpus: int = 1,
+    family: str = "llama",
+    use: str = "train",
+    tokens: float | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> Largest:
+    """The largest model of a family, ``llama`` or ``gpt``, that trains or (``use="infer"``) serves there.
+
+    Several GPUs train as FSDP does and serve cut by tensor. Other keys are those of a training step: ``dtype``,
+    ``batch``, ``seq``, ``recompute``, ``optimizer`` …
+
+    >>> import foretell
+    >>> one, four = (foretell.largest(gpu="h100_sxm", gpus=gpus) for gpus in (1, 4))
+    >>> 3e9 < one.parameters < four.parameters
+    True
+    """
+    asked = request_of(task="largest", gpu=gpu, gpus=gpus, family=family, use=use, tokens=tokens, **request)
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, Largest)
+    return answer
+
+
+def scale(
+    model: Any,
+    *,
+    gpu: Any,
+    gpus: int | None = None,
+    dtype: Any = "bf16",
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> Scale:
+    """How a training step scales: closed forms beside the timeline, and two curves up to ``gpus``.
+
+    >>> import foretell
+    >>> answer = foretell.scale("llama-3-8b", gpu="h100_sxm", gpus=64, tp=8)
+    >>> answer.strong[-1].gpus, answer.weak[0].efficiency
+    (64, 1)
+    """
+    document = model_document(model, task="train")
+    asked = request_of(task="scale", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, Scale)
+    return answer
+
+
+def sweep(
+    over: Mapping[str, str | Sequence[float]] | str,
+    model: Any = None,
+    *,
+    gpu: Any,
+    of: str = "train",
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> Collection[Any]:
+    """One request over a range of one of its numbers, on one GPU or on a list of them: an answer per point.
+
+    ``over`` is ``"batch=1:64:x2"``, ``{"batch": "1:64:x2"}`` or ``{"batch": [1, 3, 9]}``; ``of`` is the task of each
+    point.
+
+    >>> import foretell
+    >>> steps = foretell.sweep({"batch": [1, 2, 4]}, "gpt2", gpu="h100_sxm", seq=512)
+    >>> [each.id for each in steps]
+    ['h100_sxm batch=1', 'h100_sxm batch=2', 'h100_sxm batch=4']
+    >>> steps[0].step_ms < steps[2].step_ms
+    True
+    """
+    document = None if model is None else model_document(model, task="train" if of == "train" else "forward")
+    asked = request_of(task="sweep", of=of, model=document, gpu=gpu, **request)
+    asked |= {"sweep": over} if isinstance(over, str) else {"over": {key: _listed(each) for key, each in over.items()}}
+    raw = _answered(asked, _settings(predictor, calibration)).raw
+    kind, point = _KINDS.get(of, Step), {key: asked[key] for key in asked if key not in ("sweep", "over", "of", "gpu")}
+    return Collection(kind.from_dict(each, request={**point, "task": of}) for each in raw["answers"])
+
+
+def compare(
+    *answers: Step | Mapping[str, Any],
+    names: Sequence[str] | None = None,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+) -> Comparison:
+    """What differs between answers, and why, against the first of them.
+
+    Answers are what :func:`forecast` and :func:`train` gave back; requests, which are answered first, are dictionaries.
+
+    >>> import foretell
+    >>> a = foretell.train("gpt2", gpu="a100_sxm_80gb", batch=8, seq=1024)
+    >>> b = foretell.train("gpt2", gpu="h100_sxm", batch=8, seq=1024)
+    >>> both = foretell.compare(a, b, names=["A100", "H100"])
+    >>> [each.name for each in both.answers], both.answers[1].speedup > 1
+    (['A100', 'H100'], True)
+    """
+    if len(answers) < 2:
+        raise Error("one answer is compared with another: give at least two", code="usage")
+    if names is not None and len(names) != len(answers):
+        raise Error(f"{len(answers)} answers and {len(names)} names", code="usage", where="names")
+    asked = {
+        "task": "compare",
+        "answers": [_comparable(each) for each in answers],
+        "names": [str(each) for each in names] if names else [_name_of(each, at) for at, each in enumerate(answers)],
+    }
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, Comparison)
+    return Comparison.from_dict(answer.raw)
+
+
+def gpus() -> Collection[Gpu]:
+    """The GPUs that are known by name.
+
+    >>> import foretell
+    >>> foretell.gpus()["a100_sxm_80gb"].peak_tflops["bf16"]
+    312
+    """
+    return _gpus()
+
+
+def models() -> Collection[Model]:
+    """The models that are known by name.
+
+    >>> import foretell
+    >>> foretell.models()["llama-3-8b"].layers
+    32
+    """
+    return _models()
+
+
+@cache
+def _gpus() -> Collection[Gpu]:
+    return Collection(Gpu.from_dict(each) for each in _answered({"task": "gpus"}, _settings(None, None)).raw["gpus"])
+
+
+@cache
+def _models() -> Collection[Model]:
+    answer = _answered({"task": "models"}, _settings(None, None))
+    return Collection(Model.from_dict(each) for each in answer.raw["models"])
+
+
+def _listed(value: Any) -> Any:
+    """Sequences as JSON has them."""
+    return list(value) if isinstance(value, (tuple, range)) else value
+
+
+def _comparable(answer: Any) -> dict[str, Any]:
+    """The library answers a request once more, with all kernels; an answer that knows none is taken as it is."""
+    if isinstance(answer, Answer):
+        return dict(answer.request) or answer.to_dict()
+    if isinstance(answer, Mapping):
+        return request_of(**answer) if "ok" not in answer else dict(answer)
+    raise Error(f"an answer or a request, not a {type(answer).__name__}", code="wrong_type")
+
+
+def _name_of(answer: Any, at: int) -> str:
+    request = answer.request if isinstance(answer, Answer) else answer
+    return str(request.get("id") or f"answer {at + 1}")

@@ -1,0 +1,98 @@
+"""Questions that ask several times are answered by the library as the program answers them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import run
+
+import foretell
+
+GPU = "h100_sxm"
+
+
+def told(program: Path, *line: str) -> list[Any]:
+    """What the program prints with --json, a document a line, without what it says about itself and the question."""
+    documents = [json.loads(each) for each in run(program, *line, "--json").stdout.splitlines()]
+    return [{key: value for key, value in each.items() if key not in ("request", "version")} for each in documents]
+
+
+def test_infer(program: Path) -> None:
+    line = ["infer", "gpt2", "--gpu", GPU, "-b", "1", "-b", "8", "--seq", "512", "--isl", "256", "--osl", "64"]
+    answer = foretell.infer("gpt2", gpu=GPU, batch=(1, 8), seq=512, isl=256, osl=64)
+    assert [answer.to_dict()] == told(program, *line)
+    assert answer.offline is not None and answer.offline.low_tokens_per_s_per_gpu < answer.offline.tokens_per_s_per_gpu
+    assert all(cell.low_ms < cell.ms < cell.high_ms for cell in (*answer.prefill, *answer.decode))
+    with_advice = foretell.infer("gpt2", gpu=GPU, batch=1, seq=512, advice=True)
+    assert [each["id"] for each in with_advice["steps"]] == ["prefill", "decode"]
+
+
+def test_largest(program: Path) -> None:
+    answer = foretell.largest(gpu=GPU, gpus=4, family="gpt", recompute="full")
+    line = ["largest", "--gpu", GPU, "--gpus", "4", "--family", "gpt", "--recompute", "full"]
+    assert [answer.to_dict()] == told(program, *line)
+    assert answer.fits and answer.need_bytes <= answer.capacity_bytes and "layers of" in str(answer)
+    serving = foretell.largest(gpu=GPU, use="infer")
+    assert serving.parameters > answer.parameters / 4 and serving.training is None
+    none = foretell.largest(gpu="p4", dtype="fp32", batch=4096)
+    assert not none.fits and none.parameters is None and "not even" in str(none)
+    with pytest.raises(foretell.Error, match="family") as caught:
+        foretell.largest(gpu=GPU, family="bert")
+    assert caught.value.code == "unknown_name" and caught.value.where == "family"
+
+
+def test_scale(program: Path) -> None:
+    answer = foretell.scale("llama-3-8b", gpu=GPU, gpus=64, tp=8, pp=2, global_batch=64)
+    line = ["scale", "llama-3-8b", "--gpu", GPU, "--gpus", "64", "--tp", "8", "--pp", "2", "--global-batch-size", "64"]
+    assert [answer.to_dict()] == told(program, *line, "--dtype", "bf16")
+    assert answer.strong[-1].gpus == 64 and answer.pipeline is not None and answer.pipeline["stages"] == 2
+    assert len(answer.to_dataframe()) == len(answer.strong) + len(answer.weak) and "Weak" in str(answer)
+    with pytest.raises(foretell.Error, match="replicas") as caught:
+        foretell.scale("llama-3-8b", gpu=GPU, gpus=100, tp=8)
+    assert caught.value.where == "gpus"
+
+
+def test_sweep(program: Path) -> None:
+    steps = foretell.sweep("batch=1:4:x2", "gpt2", gpu=[GPU, "l4"], seq=512)
+    line = ["train", "gpt2", "--gpu", GPU, "--gpu", "l4", "--seq", "512", "--sweep", "batch=1:4:x2"]
+    assert [each.to_dict() for each in steps] == told(program, *line)
+    assert steps["l4 batch=2"].step_ms > steps[f"{GPU} batch=2"].step_ms and len(steps.to_dataframe()) == 6
+    degrees = foretell.sweep({"tp": [1, 2]}, "gpt2", gpu=GPU, dp=2)
+    assert [each.ranks for each in degrees] == [2, 4]
+    kernels = foretell.sweep({"n": range(64, 257, 64)}, gpu=GPU, of="kernel", op="gemm", m=64, k=64)
+    assert all(isinstance(each, foretell.Kernel) for each in kernels) and len(kernels) == 4
+    with pytest.raises(foretell.Error, match=r"at batch = 0"):
+        foretell.sweep({"batch": [0]}, "gpt2", gpu=GPU)
+
+
+def test_what_is_known(program: Path) -> None:
+    assert [each.to_dict() for each in foretell.gpus()] == json.loads(run(program, "gpus", "--json").stdout)
+    assert [each.to_dict() for each in foretell.models()] == json.loads(run(program, "models", "--json").stdout)
+
+
+def test_compare(program: Path, tmp_path: Path) -> None:
+    requests = [{"task": "train", "model": "gpt2", "gpu": GPU, "execution": how} for how in ("eager", "compile")]
+    for request in requests:
+        (tmp_path / f"{request['execution']}.json").write_text(json.dumps(request))
+    paths = [str(tmp_path / f"{each['execution']}.json") for each in requests]
+    assert [foretell.compare(*requests, names=paths).to_dict()] == told(program, "compare", *paths)
+
+
+def test_no_program_is_started(tmp_path: Path) -> None:
+    """Everything is answered where there is no program at all."""
+    code = (
+        "import foretell, os, subprocess\n"
+        "def refuse(*line, **more): raise AssertionError(line)\n"
+        "subprocess.run = subprocess.Popen = os.execv = refuse\n"
+        "foretell.gpus(), foretell.models()\n"
+        "foretell.infer('gpt2', gpu='l4', batch=1, seq=64), foretell.largest(gpu='l4', seq=64)\n"
+        "foretell.scale('gpt2', gpu='l4', gpus=8), foretell.sweep('batch=1:2', 'gpt2', gpu='l4')\n"
+        "asked = {'task': 'train', 'model': 'gpt2', 'gpu': 'l4'}\n"
+        "print(len(foretell.compare(asked, asked).answers))\n"
+    )
+    done = run(sys.executable, "-c", code, cwd=tmp_path)
+    assert done.stdout.strip() == "2", done.stderr
