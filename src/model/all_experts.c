@@ -51,6 +51,6 @@ ft_ref ft__all_experts(ft_maker *m, ft_ref x)
     h = ft__mul(b, FT_AT(MOE_ACT), part[1], ft__part_activation(m, FT_AT(MOE_ACT), a->activation, part[0]));
     h = ft__matmul(b, FT_AT(MOE_DOWN), h, weights_of(m, a->moe_ffn, a->hidden), a->experts, tokens, a->hidden,
                    a->moe_ffn, "nn");
-    ft_ref y = ft__part_mlp(m, FT_AT(MOE), x, a->shared_ffn, a->activation, true, false, FT_NO_BIAS);
+    ft_ref y = ft__part_mlp(m, x, a->shared_ffn, a->activation, true, false, FT_NO_BIAS);
     return ft__pointwise_in_place(b, FT_AT(MOE_ADD), "add", y, summed_over_experts(b, h, tokens));
 }

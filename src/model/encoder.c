@@ -105,8 +105,7 @@ static ft_ref layer(ft_maker *m, ft_ref x)
     ft_ref y = attention(m, x);
     y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
     x = ft__part_norm(m, FT_AT(ATTN_NORM), ft__add(b, FT_AT(ATTN_RESIDUAL), y, x), a->norm, a->norm_bias);
-    y = ft__part_mlp(m, FT_AT(MLP), x, a->ffn, a->activation, a->gated, a->fused_gate_up,
-                     a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    y = ft__part_mlp(m, x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
     return ft__part_norm(m, FT_AT(MLP_NORM), ft__add(b, FT_AT(MLP_RESIDUAL), y, x), a->norm, a->norm_bias);
 }

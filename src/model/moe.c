@@ -179,7 +179,7 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     return y;
 }
 
-ft_ref ft__part_experts(ft_maker *m, ft_at at, ft_ref x)
+ft_ref ft__part_experts(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -190,7 +190,7 @@ ft_ref ft__part_experts(ft_maker *m, ft_at at, ft_ref x)
                : m->stack->grouped_experts ? ft__megatron_experts(m, x, weights)
                                            : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
     if (a->shared_ffn <= 0) return y;
-    ft_ref z = ft__part_mlp(m, at, x, a->shared_ffn, a->activation, true, false, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    ft_ref z = ft__part_mlp(m, x, a->shared_ffn, a->activation, true, false, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     if (a->shared_gate) {
         ft_ref gate = ft__linear(b, FT_AT(MOE_SHARED_GATE), x, 1, FT_NO_BIAS, FT_WHOLE);
         gate = ft__pointwise(b, FT_AT(MOE_SHARED_GATE), "sigmoid", gate);

@@ -87,8 +87,8 @@ ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref
 
 /* -- feed-forward ------------------------------------------------------------------------------ */
 
-ft_ref ft__part_mlp(ft_maker *m, ft_at at, ft_ref x, int64_t inter, const char *activation, bool gated,
-                    bool fused_gate_up, ft_bias bias)
+ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,
+                    ft_bias bias)
 {
     ft_build *b = &m->b;
     int64_t width = ft__tensor_of(b, x)->cols;
@@ -116,7 +116,6 @@ ft_ref ft__part_mlp(ft_maker *m, ft_at at, ft_ref x, int64_t inter, const char *
         h = ft__part_activation(m, FT_AT(MLP_ACT), activation, h);
         if (m->arch->activation_dropout > 0) h = ft__dropout(b, FT_AT(MLP_DROPOUT), h, m->arch->activation_dropout);
     }
-    (void)at;
     return ft__linear(b, FT_AT(MLP_DOWN_PROJ), h, width, bias, FT_CUT_ROWS);
 }
 

@@ -52,11 +52,11 @@ void ft__part_held(ft_maker *m, int count, const ft_ref *x);
 ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
 
 /* up, activation, down; or gate and up, activation, product, down. */
-ft_ref ft__part_mlp(ft_maker *m, ft_at at, ft_ref x, int64_t inter, const char *activation, bool gated,
-                    bool fused_gate_up, ft_bias bias);
+ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,
+                    ft_bias bias);
 
 /* Mixture of experts over x, result like x: router, dispatch, experts, combination (moe.c). */
-ft_ref ft__part_experts(ft_maker *m, ft_at at, ft_ref x);
+ft_ref ft__part_experts(ft_maker *m, ft_ref x);
 
 /* Language-model head over all tokens, or the last of each sequence, and the loss when training. `table`: a tied
  * weight or FT_NONE. Returns the loss, or the logits. */

@@ -8,9 +8,8 @@
 static ft_ref feed_forward(ft_maker *m, ft_ref x, bool sparse)
 {
     const ft_arch *a = m->arch;
-    if (sparse) return ft__part_experts(m, FT_AT(MOE), x);
-    return ft__part_mlp(m, FT_AT(MLP), x, a->ffn, a->activation, a->gated, a->fused_gate_up,
-                        a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    if (sparse) return ft__part_experts(m, x);
+    return ft__part_mlp(m, x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
 }
 
 /* What layers of one model differ in. */
