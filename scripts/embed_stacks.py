@@ -13,7 +13,7 @@ import pathlib
 import re
 import sys
 
-ROLES = ("fused", "masters", "shards", "replicas", "one")
+ROLES = ("written_out", "fused", "masters", "shards", "replicas", "one")
 ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2"}
 DEFAULTS = ("execution", "attention", "compile_scope", "cp_kind", "master_weights", "zero")
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")

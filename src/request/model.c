@@ -180,6 +180,20 @@ static ft_status find_named_stack(const json_t *object, ft_stack_source find_sta
     return FT_OK;
 }
 
+/* Transformer Engine has no attention that is written out: fused kernels around one, without sequence parallelism, are
+ * software of before both. The answer says so, and the request may name another. */
+static void take_for_old(const ft_said *said, ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    bool split_norms = out->parallel.sp && out->parallel.tp > 1;
+    bool written_out = ft__given(said, FT_KEY_ID_ATTENTION) && w->attention == FT_EAGER;
+    if (w->stack || w->task != FT_TRAIN || w->execution != FT_RUN_FUSED || !written_out || split_norms) return;
+    w->stack = ft__default_stacks[FT_STACK_FOR_WRITTEN_OUT];
+    snprintf(out->remark, sizeof out->remark,
+             "fused kernels around eager attention: taken for the stack \"%s\"; name another if it was one",
+             w->stack->name);
+}
+
 /* Keys left out are as the named stack has them. */
 static void settle_stack(const ft_said *said, ft_model_request *out)
 {
@@ -307,6 +321,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(find_named_stack(object, find_stack, source, out, err));
     FT_TRY(settle_words(&said, out, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
+    take_for_old(&said, out);
     settle_layout(&said, out);
     out->loader = ft__loader_settle(&said);
     out->cluster = json_object_get(object, "cluster");
