@@ -31,7 +31,7 @@
       "sequences per step over all GPUs, a multiple of `batch` × `dp`: gradients are accumulated")                     \
     FLAG(SEQ, "seq", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "seq", 's', "N", STEPS | LARGEST,                      \
       "tokens per sequence [the model's own, at most 4096]",                                                           \
-      "tokens of a sequence; for `decode` those already in the cache; both sides of an encoder–decoder; ignored for "  \
+      "tokens of a sequence; for `decode` those already in the cache; both sides of an encoder–decoder; no effect on "  \
       "images. Left out: the model's own length, at most 4096")                                                        \
     FLAG(MODEL_DTYPE, "dtype", WORD, 0, 0, WORDS(recipe), 0, "dtype", 'd', NULL, STEPS | INFER | LARGEST,              \
       "number format; amp_*: fp32 weights, low-precision arithmetic",                                                  \
@@ -39,9 +39,8 @@
       "weights, low-precision arithmetic")                                                                             \
     FLAG(WEIGHTS_DTYPE, "weights_dtype", WORD, 0, 0, WORDS(stored), DEPENDS, "weights-dtype", 0, NULL,                 \
       TRAIN | INFER | LARGEST, "weights stored in another format: quantised inference, QLoRA",                         \
-      "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`,                                                    \
-      `mxfp4`: how weights are stored; the dtype's when "                                                              \
-      "left out")                                                                                                      \
+      "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`, `mxfp4`: how weights are stored; the dtype's when "\
+      "left out. `fp32` beside 16-bit arithmetic is `amp_*`; fewer than 16 bits are trained beside `lora_rank` alone") \
     FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST,             \
       "number format of the cache",                                                                                    \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`: of the cache; the dtype's when left out, 16 bits where that is "  \
@@ -88,7 +87,7 @@
       "of fused: what of a layer runs again, by Megatron-Core's names: core_attn, layernorm, moe_act, mlp, ...",       \
       "left out: what `selective` is; of `fused`, an array of Megatron-Core's names, which asks for `selective`: "     \
       "`core_attn`, `layernorm`, `moe_act`, `mla_up_proj`, `mlp`, `moe`, `shared_experts` run again, the rest is "     \
-      "kept. Left alone where `recompute` is `none` or `full`")                                                        \
+      "kept. No effect where `recompute` is `none` or `full`")                                                        \
     FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN,                             \
       "train adapters of this rank alone", "0; adapters of this rank alone are trained")                               \
     FLAG(CLIP_GRAD, "clip_grad", SWITCH, 0, 0, NO_WORDS, 0, "clip-grad", 0, NULL, STEPS,                               \

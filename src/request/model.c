@@ -1,7 +1,8 @@
 /* model.c: reading the tasks of whole models: train, forward, prefill, decode, memory.
  *
- * Keys of the contract that mean nothing for a task (the cache of a training step) are read, checked and left alone, so
- * that one request can be asked as several tasks; keys outside the contract are refused with the nearest one.
+ * Keys of the contract that mean nothing for a task (the cache of a training step) are read, checked and warned of
+ * (effects.c), so that one request can be asked as several tasks; keys outside the contract are refused with the nearest
+ * one.
  *
  * "memory" is the memory of a training step; with "cache" or "kv_dtype", which training has no use for, of decoding.
  */
@@ -15,20 +16,60 @@
 #include "comm/cluster.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
+#include "request/effects.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* -- number formats ---------------------------------------------------------------------------- */
 
-static void settle_dtypes(const ft_said *said, ft_model_request *out)
+/* What a parameter is kept in where nothing is said of it. Training keeps at least 16 bits. */
+static double kept_bits(const ft_workload *w)
 {
+    double math = 8 * ft_dtype_bytes(w->dtype);
+    if (w->autocast) return 32;
+    return w->task == FT_TRAIN && math < 16 ? 16 : math;
+}
+
+/* fp32 weights beside 16-bit arithmetic are what amp_* means. Fewer bits than 16 are stored, not trained. */
+static ft_status settle_weights(const ft_said *said, ft_model_request *out, ft_error *err)
+{
+    static const char where[] = "weights_dtype";
     ft_workload *w = &out->work;
-    int recipe = ft__word_of(said, FT_KEY_ID_MODEL_DTYPE), stored = ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE);
+    int stored = ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE);
+    if (stored < 0) return FT_OK;
+    const char *name = ft__stored_words[stored];
+    double bits = ft__stored_bits[stored], kept = kept_bits(w);
+    if (w->autocast && bits == 16)
+        return ft__fail_at(err, FT_E_RANGE, where, 0, 0,
+                           "\"weights_dtype\" \"%s\" contradicts \"dtype\" \"%s\", which keeps fp32 weights; "
+                           "\"dtype\" \"%s\" keeps them in 16 bits",
+                           name, out->dtype_name, out->dtype_name + strlen("amp_"));
+    if (bits > kept && bits > 16) {
+        if (w->dtype != FT_BF16 && w->dtype != FT_FP16)
+            return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,
+                               "\"weights_dtype\" \"%s\" with \"dtype\" \"%s\" is not forecast: weights are kept in 16 "
+                               "bits or fewer there",
+                               name, out->dtype_name);
+        w->autocast = true;
+        out->dtype_name = w->dtype == FT_BF16 ? "amp_bf16" : "amp_fp16";
+        return FT_OK;
+    }
+    if (w->task == FT_TRAIN && bits < 16 && ft__whole_of(said, FT_KEY_ID_LORA_RANK) < 1)
+        return ft__fail_at(
+            err, FT_E_UNSUPPORTED, where, 0, 0,
+            "weights in \"%s\" are not trained: give \"lora_rank\" to train adapters beside them (QLoRA), "
+            "or leave \"weights_dtype\" out",
+            name);
+    w->weight_bits = bits == kept ? 0 : bits;
+    return FT_OK;
+}
+
+static ft_status settle_dtypes(const ft_said *said, ft_model_request *out, ft_error *err)
+{
+    int recipe = ft__word_of(said, FT_KEY_ID_MODEL_DTYPE);
     out->dtype_name = ft__recipe_words[recipe];
-    w->dtype = ft__recipe_of(recipe, &w->autocast);
-    if (stored < 0) return;
-    double bits = ft__stored_bits[stored], math = 8 * ft_dtype_bytes(w->dtype);
-    w->weight_bits = bits == math ? 0 : bits;
+    out->work.dtype = ft__recipe_of(recipe, &out->work.autocast);
+    return settle_weights(said, out, err);
 }
 
 static void settle_kv(const ft_said *said, ft_model_request *out)
@@ -174,9 +215,7 @@ static ft_status find_named_stack(const json_t *object, ft_stack_source find_sta
     const json_t *named = json_object_get(object, "stack");
     if (!named) return FT_OK;
     FT_TRY(find_stack(source, named, &out->work.stack, err));
-    if (out->work.task == FT_TRAIN || out->work.task == FT_FORWARD_PASS) return FT_OK;
-    out->work.stack = NULL;
-    snprintf(out->remark, sizeof out->remark, "\"stack\" says what trains a model: no effect on prefill and decode");
+    if (out->work.task == FT_PREFILL || out->work.task == FT_DECODE) out->work.stack = NULL;
     return FT_OK;
 }
 
@@ -317,7 +356,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__parallel_read(object, &said, err));
     FT_TRY(ft__loader_read(object, &said, err));
     set_task(&said, out);
-    settle_dtypes(&said, out);
+    FT_TRY(settle_dtypes(&said, out, err));
     FT_TRY(find_named_stack(object, find_stack, source, out, err));
     FT_TRY(settle_words(&said, out, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
@@ -343,7 +382,8 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(check_stack(out, err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     FT_TRY(check_cluster(out, err));
-    return check_dtype(out, err);
+    FT_TRY(check_dtype(out, err));
+    return ft__request_effects(&said, out, err);
 }
 
 /* What an operator calls its sizes means nothing to who asked for a model. */

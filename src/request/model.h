@@ -7,6 +7,12 @@
 #include "request/parallel.h"
 #include "request/words.h"
 
+/* A key that was given and changes nothing. */
+typedef struct ft_idle_key {
+    ft_key_id key;
+    const char *why; /* static text */
+} ft_idle_key;
+
 typedef struct ft_model_request {
     ft_ask ask;             /* train, forward, prefill, decode or memory */
     const ft_arch *arch;    /* lives as long as the scratch remembers it */
@@ -25,6 +31,8 @@ typedef struct ft_model_request {
     bool advice, techniques;
     bool closed_forms;      /* exchanges by formula, even where the cluster asks for a simulation */
     char remark[200];       /* a warning about the request itself; "" for none */
+    ft_idle_key idle[FT_KEY_COUNT];
+    size_t idle_count;
 } ft_model_request;
 
 /* Where models come from is the context's affair, as with devices. `read_as` may be NULL. */

@@ -17,6 +17,7 @@ typedef struct inferrer {
     ft_infer *r;
     int64_t longest;    /* positions that the model has */
     int64_t batch, seq; /* that an ONNX or a graph file fixes; 0: none */
+    bool no_length;     /* the model has no context, and none was given for nothing */
     ft_error *err;
 } inferrer;
 
@@ -24,7 +25,7 @@ static ft_status forecast(inferrer *f, const char *task, int64_t batch, int64_t 
 {
     FT_TRY(ft__ask_task(&f->ask, task, f->err));
     FT_TRY(ft__ask_set(&f->ask, "batch", json_integer(batch), f->err));
-    FT_TRY(ft__ask_set(&f->ask, "seq", json_integer(seq), f->err));
+    if (!f->no_length) FT_TRY(ft__ask_set(&f->ask, "seq", json_integer(seq), f->err));
     return ft__ask_step(&f->ask, v, f->err);
 }
 
@@ -238,6 +239,7 @@ ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer
     inferrer f = {.ask = {ft, scratch, r->base}, .r = out, .err = err};
     *out = (ft_infer){0};
     FT_TRY(look_at_model(&f));
+    f.no_length = !out->has_context && !r->seq_count;
     FT_TRY(lay_grid(&f, r));
     return fill(&f, r);
 }

@@ -242,7 +242,7 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     const char *device = ft__device_warnings(s, r->device);
     *out = "";
     bool file = r->arch->warnings && *r->arch->warnings;
-    if (!*device && !r->remark[0] && !r->arch->nearest && !file) return FT_OK;
+    if (!*device && !r->remark[0] && !r->arch->nearest && !file && !r->idle_count) return FT_OK;
     ft__text_clear(&s->remarks);
     ft__text_add(&s->remarks, device);
     if (r->remark[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->remark);
@@ -250,6 +250,9 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
         ft__text_addf(&s->remarks, "%san unknown architecture, read as %s", s->remarks.length ? "\n" : "",
                       r->arch->model_type);
     if (file) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->arch->warnings);
+    for (size_t i = 0; i < r->idle_count; i++)
+        ft__text_addf(&s->remarks, "%s\"%s\" has no effect: %s", s->remarks.length ? "\n" : "",
+                      ft__keys[r->idle[i].key].key, r->idle[i].why);
     if (s->remarks.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
     *out = s->remarks.at;
     return FT_OK;

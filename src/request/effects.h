@@ -1,0 +1,8 @@
+/* Keys of a request that change nothing where they are given: answered, and said. */
+#ifndef FT_REQUEST_EFFECTS_H
+#define FT_REQUEST_EFFECTS_H
+#include "request/model.h"
+
+/* Fills r->idle from what was said; the rest of the request is settled. */
+ft_status ft__request_effects(const ft_said *said, ft_model_request *r, ft_error *err);
+#endif
