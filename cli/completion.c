@@ -260,12 +260,16 @@ int cli_generate(const char *what)
     static const struct {
         const char *name;
         void (*add)(ft_text *out);
-    } texts[] = {{"man", cli_add_manual}, {"bash", cli_add_bash}, {"zsh", cli_add_zsh}, {"fish", cli_add_fish}};
+    } texts[] = {{"man", cli_add_manual},
+                 {"bash", cli_add_bash},
+                 {"zsh", cli_add_zsh},
+                 {"fish", cli_add_fish},
+                 {"keys", cli_add_keys}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(texts[i].name, what)) {
             ft_text out = {0};
             texts[i].add(&out);
             return cli_print(&out);
         }
-    return cli_usage(NULL, "--generate makes man, bash, zsh or fish, not \"%s\"", what);
+    return cli_usage(NULL, "--generate makes man, bash, zsh, fish or keys, not \"%s\"", what);
 }

@@ -5,11 +5,13 @@
  * hyphens, because the same keys are written so in JSON. A value that begins with two hyphens is taken as the next
  * option, so that a forgotten value is noticed; --name=--value says it anyway.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "options.h"
+#include "request/foreign.h"
 #include "terminal.h"
 
 void cli_args_free(cli_args *args)
@@ -104,65 +106,35 @@ static int find_letter(const cli_command *command, char letter, const char *rest
     return help;
 }
 
-/* What Megatron-LM, vLLM, DeepSpeed and transformers call it; with `slips`, what is nearly that. */
-static const char *elsewhere(const char *typed, bool slips)
+/* A flag of another program's: "zero-stage" is --zero, "fsdp" --zero 3. Keys of requests are the library's to know. */
+static const char *flag_of(const char *theirs, char room[64])
 {
     static const struct {
         const char *theirs, *ours;
-    } names[] = {{"tensor-model-parallel-size", "--tp"},
-                 {"tensor-parallel-size", "--tp"},
-                 {"tensor-parallel", "--tp"},
-                 {"pipeline-model-parallel-size", "--pp"},
-                 {"pipeline-parallel-size", "--pp"},
-                 {"pipeline-parallel", "--pp"},
-                 {"virtual-pipeline-model-parallel-size", "--vpp"},
-                 {"data-parallel-size", "--dp"},
-                 {"data-parallel", "--dp"},
-                 {"context-parallel-size", "--cp"},
-                 {"context-parallel", "--cp"},
-                 {"expert-model-parallel-size", "--ep"},
-                 {"expert-parallel-size", "--ep"},
-                 {"expert-parallel", "--ep"},
-                 {"sequence-parallel", "--sp"},
-                 {"zero-stage", "--zero"},
-                 {"fsdp", "--zero 3"},
-                 {"use-distributed-optimizer", "--zero 1"},
-                 {"sequence-length", "--seq"},
-                 {"seq-length", "--seq"},
-                 {"seq-len", "--seq"},
-                 {"max-seq-length", "--seq"},
-                 {"max-model-len", "--seq"},
-                 {"per-device-train-batch-size", "--micro-batch-size"},
-                 {"batch-size", "--micro-batch-size"},
-                 {"train-batch-size", "--global-batch-size"},
-                 {"input-len", "--isl"},
-                 {"output-len", "--osl"},
-                 {"kv-cache-dtype", "--kv-dtype"},
-                 {"recompute-granularity", "--recompute"},
-                 {"recompute-activations", "--recompute selective"},
-                 {"gradient-checkpointing", "--recompute full"},
-                 {"activation-checkpointing", "--recompute full"},
-                 {"torch-compile", "--execution compile"},
-                 {"overlap-param-gather", "--gather-overlap"},
-                 {"overlap-p2p-communication", "--overlap-p2p"},
-                 {"reshard-after-forward", "--reshard"},
-                 {"moe-expert-capacity-factor", "--expert-capacity"},
-                 {"num-gpus", "--gpus"},
-                 {"num-nodes", "--nodes"},
-                 {"nnodes", "--nodes"},
-                 {"nproc-per-node", "--gpus-per-node"},
-                 {"bf16", "--dtype bf16"},
-                 {"fp16", "--dtype fp16"},
-                 {"fp8", "--dtype fp8"},
-                 {"precision", "--dtype"},
-                 {"quantization", "--weights-dtype"}};
-    enum { COUNT = sizeof names / sizeof *names };
-    const char *theirs[COUNT];
-    for (size_t i = 0; i < COUNT; i++) theirs[i] = names[i].theirs;
-    const char *meant = slips ? ft__nearest(typed, theirs, COUNT) : typed;
-    for (size_t i = 0; i < COUNT && meant; i++)
-        if (!strcmp(meant, names[i].theirs)) return names[i].ours;
+    } others[] = {{"num_gpus", "--gpus"}, {"input_len", "--isl"}, {"output_len", "--osl"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(theirs, others[i].theirs)) return others[i].ours;
+    for (size_t i = 0; i < ft__foreign_count; i++) {
+        const ft_foreign *f = &ft__foreign[i];
+        if (strcmp(theirs, f->theirs) != 0 || !ft__keys[f->key].flag) continue;
+        snprintf(room, 64, "--%s%s%s", ft__keys[f->key].flag, f->value ? " " : "", f->value ? f->value : "");
+        return room;
+    }
     return NULL;
+}
+
+/* What other software calls it; with `slips`, what is nearly that. */
+static const char *elsewhere(const char *typed, bool slips, char room[64])
+{
+    const char *theirs[64];
+    char said[64];
+    size_t count = 0;
+    snprintf(said, sizeof said, "%s", typed);
+    for (char *at = said; *at; at++)
+        if (*at == '-') *at = '_';
+    for (size_t i = 0; i < ft__foreign_count && count < 64; i++) theirs[count++] = ft__foreign[i].theirs;
+    const char *meant = slips ? ft__nearest(said, theirs, count) : said;
+    return meant ? flag_of(meant, room) : NULL;
 }
 
 /* One of ours that this command has: the first word of "--zero 3". */
@@ -191,8 +163,9 @@ static int unknown_option(const cli_command *command, const char *typed)
                 return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"", typed, cli_commands[c].name,
                                  command->name);
     }
-    const char *nearest = ft__nearest(typed, names, count), *ours = elsewhere(typed, false);
-    if (!ours && !nearest) ours = elsewhere(typed, true);
+    char room[64];
+    const char *nearest = ft__nearest(typed, names, count), *ours = elsewhere(typed, false, room);
+    if (!ours && !nearest) ours = elsewhere(typed, true, room);
     if (ours && has_option(command, ours)) return cli_usage(command, "unknown option --%s; here it is %s", typed, ours);
     if (nearest) return cli_usage(command, "unknown option --%s; did you mean --%s?", typed, nearest);
     return cli_usage(command, "unknown option --%s", typed);

@@ -247,7 +247,8 @@ static const char *network(const ft_effect_case *c, const char *key)
         return NULL;
     }
     bool one_node = c->ranks <= with.gpus_per_node && c->ranks <= without.gpus_per_node;
-    if (one_node && same_links(&with.tier[0], &without.tier[0])) why = "all ranks are in one node";
+    bool usual = !strcmp(key, "gpus_per_node") && with.gpus_per_node == without.gpus_per_node; /* the default, said */
+    if (one_node && !usual && same_links(&with.tier[0], &without.tier[0])) why = "all ranks are in one node";
     json_decref(rest);
     return why;
 }

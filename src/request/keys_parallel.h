@@ -69,9 +69,8 @@
       "false; true: ZeRO-1 and 2 gather updated parameters beside the next forward pass")                              \
     FLAG(OVERLAP_P2P, "overlap_p2p", SWITCH, 0, 0, NO_WORDS, DEPENDS, "overlap-p2p", 0, NULL, STEPS,                   \
       "an interleaved pipeline's transfers run beside compute (the default but of megatron_2021)",                     \
-      "true: an interleaved schedule's transfers run beside compute; false,                                            \
-      and in those same runs: every stage waits "                                                                      \
-      "for them")                                                                                                      \
+      "true: an interleaved schedule's transfers run beside compute; false, and in those same runs: every stage "      \
+      "waits for them")                                                                                                \
     FLAG(EXPERT_DISPATCH, "expert_dispatch", WORD, 0, 0, WORDS(dispatch), 0, "expert-dispatch", 0, NULL, STEPS,        \
       "a token is sent to each of its experts, or once to a rank and a node that has several (DeepEP)",                \
       "`copies`: a token is sent to every expert it picked; `once`: once to a rank, and to a node, that has several "  \
@@ -112,9 +111,10 @@
       "`rails` or `fat_tree`, as usual for the server; `dragonfly` is read as a fat tree; `\"fat_tree 2:1\"` where "   \
       "it is oversubscribed")                                                                                          \
     FLAG(OVERSUBSCRIPTION, "oversubscription", REAL, 1, 1000, NO_WORDS, 1, "oversubscription", 0, "X", STEPS | INFER,  \
-      "how much less the upper switches carry", "1: how much less the upper switches carry")                           \
+      "how much less the upper switches carry",                                                                        \
+      "1: how much less the upper switches carry, where the network is simulated")                                     \
     FLAG(LEAF_NODES, "leaf_nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "leaf-nodes", 0, "N", STEPS | INFER,          \
-      "nodes under one leaf switch", "nodes under one leaf switch")                                                    \
+      "nodes under one leaf switch", "nodes under one leaf switch, where the network is simulated")                    \
     FLAG(NCCL, "nccl", TEXT, 0, 0, NO_WORDS, DEPENDS, "nccl", 0, "VERSION", STEPS | INFER,                             \
       "the version of NCCL, \"2.23\" [a recent one]",                                                                  \
       "a recent one; `\"2.23\"`: the version of NCCL, which matters inside a node before 2.26 "                        \

@@ -17,6 +17,7 @@
 #include "graph/operator.h"
 #include "kernel/kernel.h"
 #include "request/effects.h"
+#include "request/foreign.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -336,6 +337,10 @@ static ft_status check_keys(const json_t *object, ft_error *err)
         if (layout)
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"parallel\": {\"%s\": ...}",
                                shown, key, layout);
+        ft_key_id meant = ft__foreign_key(key);
+        if (meant < FT_KEY_COUNT && ft__keys[meant].section == FT_SECTION_MODEL)
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; here it is \"%s\"", shown, key,
+                               ft__keys[meant].key);
         if (ft__cluster_key(key))
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"cluster\": {\"%s\": ...}",
                                shown, key, key);

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ranks/ranks.h"
+#include "request/foreign.h"
 #include "request/request.h"
 #include "request/words.h"
 
@@ -24,33 +25,11 @@ static ft_status settle_context(const ft_said *s, ft_context_kind *out, ft_error
     return FT_OK;
 }
 
-/* What Megatron-LM, DeepSpeed, torchtitan and vLLM call it: too far from ours to be a slip of them. */
+/* One of ours by another's name; NULL: none. */
 static const char *here(const char *theirs)
 {
-    static const struct {
-        const char *word, *ours;
-    } whole[] = {{"zero_stage", "zero"},
-                 {"fsdp", "zero"},
-                 {"use_distributed_optimizer", "zero"},
-                 {"data_parallel_shard_degree", "shard"},
-                 {"overlap_grad_reduce", "overlap"},
-                 {"overlap_param_gather", "gather_overlap"},
-                 {"overlap_p2p_communication", "overlap_p2p"},
-                 {"tp_comm_overlap", "tp_overlap"},
-                 {"reshard_after_forward", "reshard"},
-                 {"ddp_bucket_size", "bucket_mib"},
-                 {"moe_expert_capacity_factor", "expert_capacity"},
-                 {"num_layers_per_virtual_pipeline_stage", "vpp"}},
-      begins[] = {{"tensor_", "tp"},         {"pipeline_parallel_schedule", "schedule"},
-                  {"pipeline_", "pp"},       {"virtual_pipeline", "vpp"},
-                  {"context_", "cp"},        {"sequence_parallel", "sp"},
-                  {"expert_tensor_", "etp"}, {"expert_model_parallel", "ep"},
-                  {"expert_parallel", "ep"}, {"data_parallel", "dp"}};
-    for (size_t i = 0; i < COUNT(whole); i++)
-        if (!strcmp(theirs, whole[i].word)) return whole[i].ours;
-    for (size_t i = 0; i < COUNT(begins); i++)
-        if (!strncmp(theirs, begins[i].word, strlen(begins[i].word))) return begins[i].ours;
-    return NULL;
+    ft_key_id id = ft__foreign_key(theirs);
+    return id < FT_KEY_COUNT && ft__keys[id].section == FT_SECTION_PARALLEL ? ft__keys[id].key : NULL;
 }
 
 const char *ft__parallel_key(const char *said)

@@ -119,7 +119,30 @@ static void formats_follow_each_other(void **state)
     (void)state;
     /* 16 bits are the dtype's own; the cache beside fp8 products stays in 16 bits; tf32 is stored as fp32. */
     assert_true(reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"weights_dtype\":\"bf16\"}").work.weight_bits == 0);
-    assert_true(reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"weights_dtype\":\"nf4\"}").work.weight_bits == 4);
+    assert_true(
+        reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"weights_dtype\":\"nf4\",\"lora_rank\":8}").work.weight_bits ==
+        4);
+    assert_true(reads("{\"task\":\"decode\",\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"weights_dtype\":\"int4\"}")
+                    .work.weight_bits == 4);
+    /* fp32 weights beside 16-bit arithmetic are autocast's; training keeps 16 bits beside fp8. */
+    ft_model_request wide = reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"weights_dtype\":\"fp32\"}");
+    assert_true(wide.work.autocast && !strcmp(wide.dtype_name, "amp_bf16"));
+    assert_true(reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"dtype\":\"fp8\",\"weights_dtype\":\"bf16\"}")
+                    .work.weight_bits == 0);
+    refused("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"weights_dtype\":\"nf4\"}", FT_E_UNSUPPORTED, "weights_dtype",
+            "weights in \"nf4\" are not trained: give \"lora_rank\" to train adapters beside them (QLoRA), or leave "
+            "\"weights_dtype\" out");
+    refused("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"dtype\":\"fp8\",\"weights_dtype\":\"fp32\"}", FT_E_UNSUPPORTED,
+            "weights_dtype",
+            "\"weights_dtype\" \"fp32\" with \"dtype\" \"fp8\" is not forecast: weights are kept in 16 bits or fewer "
+            "there");
+    refused("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"dtype\":\"amp_bf16\",\"weights_dtype\":\"bf16\"}", FT_E_RANGE,
+            "weights_dtype",
+            "\"weights_dtype\" \"bf16\" contradicts \"dtype\" \"amp_bf16\", which keeps fp32 weights; \"dtype\" "
+            "\"bf16\" keeps "
+            "them in 16 bits");
+    refused("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"max_model_len\":64}", FT_E_KEY, "max_model_len",
+            "unknown key \"max_model_len\"; here it is \"seq\"");
     assert_int_equal(FT_BF16, reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"dtype\":\"fp8\"}").work.kv_dtype);
     assert_int_equal(FT_FP32, reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"dtype\":\"tf32\"}").work.kv_dtype);
     assert_int_equal(FT_FP16, reads("{\"model\":\"gpt2\",\"gpu\":\"t4\",\"dtype\":\"int8\"}").work.kv_dtype);

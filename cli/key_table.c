@@ -1,0 +1,58 @@
+/* key_table.c: the table of request keys as JSON, for whoever is not written in C: scripts/keys makes the tables of
+ * docs/interface.md and Python's keywords from it. */
+#include <math.h>
+
+#include "generate.h"
+#include "request/keys.h"
+
+static const char *const sections[FT_SECTION_COUNT] = {
+    [FT_SECTION_COMMON] = "common",     [FT_SECTION_OPERATOR] = "operator",     [FT_SECTION_MODEL] = "model",
+    [FT_SECTION_PARALLEL] = "parallel", [FT_SECTION_CLUSTER] = "cluster",       [FT_SECTION_LOADER] = "loader",
+    [FT_SECTION_KERNEL] = "kernel",     [FT_SECTION_COLLECTIVE] = "collective", [FT_SECTION_TRACE] = "trace",
+};
+
+static const char *const types[] = {
+    [FT_KEY_WHOLE] = "whole", [FT_KEY_REAL] = "real",       [FT_KEY_SWITCH] = "switch", [FT_KEY_WORD] = "word",
+    [FT_KEY_NAMES] = "names", [FT_KEY_DTYPE] = "dtype",     [FT_KEY_TEXT] = "text",     [FT_KEY_GPU] = "gpu",
+    [FT_KEY_ANY] = "any",     [FT_KEY_SECTION] = "section",
+};
+
+static void add_text(ft_text *out, const char *name, const char *text)
+{
+    ft__text_addf(out, ",\"%s\":", name);
+    if (text)
+        ft__text_add_json(out, text);
+    else
+        ft__text_add(out, "null");
+}
+
+static void add_key(ft_text *out, const ft_key_row *k)
+{
+    char room[32];
+    const char *standard = ft__key_standard(k, room);
+    ft__text_add(out, "{\"key\":");
+    ft__text_add_json(out, k->key);
+    add_text(out, "section", sections[k->section]);
+    add_text(out, "type", types[k->type]);
+    if (k->type == FT_KEY_WHOLE || k->type == FT_KEY_REAL)
+        ft__text_addf(out, ",\"low\":%.17g,\"high\":%.17g", k->low, k->high);
+    for (size_t i = 0; i < k->word_count; i++) {
+        ft__text_add(out, i ? "," : ",\"words\":[");
+        ft__text_add_json(out, k->words[i]);
+    }
+    if (k->word_count) ft__text_add(out, "]");
+    add_text(out, "default", *standard ? standard : NULL);
+    add_text(out, "flag", k->flag);
+    add_text(out, "help", k->help);
+    add_text(out, "docs", k->docs);
+    ft__text_add(out, "}");
+}
+
+void cli_add_keys(ft_text *out)
+{
+    for (int i = 0; i < FT_KEY_COUNT; i++) {
+        ft__text_add(out, i ? ",\n " : "[");
+        add_key(out, &ft__keys[i]);
+    }
+    ft__text_add(out, "]\n");
+}

@@ -1,0 +1,130 @@
+"""Keys of requests, as keywords. Made by scripts/keys from the table in src/request: edit that, and run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypedDict
+
+__all__ = ["CLUSTER", "DTYPES", "PARALLEL", "ModelRequest"]
+
+PARALLEL = frozenset(
+    (
+        "tp",
+        "pp",
+        "vpp",
+        "dp",
+        "cp",
+        "ep",
+        "etp",
+        "zero",
+        "sp",
+        "schedule",
+        "overlap",
+        "tp_overlap",
+        "deal",
+        "cp_kind",
+        "ulysses",
+        "gather",
+        "shard",
+        "reshard",
+        "gather_overlap",
+        "overlap_p2p",
+        "expert_dispatch",
+        "expert_overlap",
+        "expert_skew",
+        "expert_capacity",
+        "bucket_mib",
+        "reduce_dtype",
+        "gather_dtype",
+    )
+)
+CLUSTER = frozenset(
+    (
+        "nodes",
+        "gpus_per_node",
+        "interconnect",
+        "topology",
+        "oversubscription",
+        "leaf_nodes",
+        "nccl",
+        "tiers",
+    )
+)
+DTYPES = frozenset(
+    (
+        "kv_dtype",
+        "dtype",
+        "weights_dtype",
+        "reduce_dtype",
+        "gather_dtype",
+    )
+)
+
+
+class ModelRequest(TypedDict, total=False):
+    """What may be said of a forecast beside the model, the GPU, the task and the dtype."""
+
+    id: Any
+    quantile: float
+    batch: int
+    global_batch: int
+    seq: int
+    weights_dtype: Any
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: Any
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal["adamw", "adamw_foreach", "adamw_8bit", "adafactor", "sgd", "sgd_momentum", "muon", "none"]
+    master_weights: bool
+    recompute: Literal["none", "selective", "full"]
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    clip_grad: bool
+    host: Any
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    read_as: str
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Any

@@ -1,0 +1,84 @@
+/* foreign.c: what Megatron-LM, DeepSpeed, torchtitan, vLLM and transformers call our keys. */
+#include "request/foreign.h"
+
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+const ft_foreign ft__foreign[] = {
+    {"tensor_model_parallel_size", FT_KEY_ID_TP, NULL},
+    {"tensor_parallel_size", FT_KEY_ID_TP, NULL},
+    {"tensor_parallel", FT_KEY_ID_TP, NULL},
+    {"pipeline_model_parallel_size", FT_KEY_ID_PP, NULL},
+    {"pipeline_parallel_size", FT_KEY_ID_PP, NULL},
+    {"pipeline_parallel", FT_KEY_ID_PP, NULL},
+    {"virtual_pipeline_model_parallel_size", FT_KEY_ID_VPP, NULL},
+    {"num_layers_per_virtual_pipeline_stage", FT_KEY_ID_VPP, NULL},
+    {"data_parallel_size", FT_KEY_ID_DP, NULL},
+    {"data_parallel", FT_KEY_ID_DP, NULL},
+    {"data_parallel_shard_degree", FT_KEY_ID_SHARD, NULL},
+    {"context_parallel_size", FT_KEY_ID_CP, NULL},
+    {"context_parallel", FT_KEY_ID_CP, NULL},
+    {"expert_model_parallel_size", FT_KEY_ID_EP, NULL},
+    {"expert_parallel_size", FT_KEY_ID_EP, NULL},
+    {"expert_parallel", FT_KEY_ID_EP, NULL},
+    {"sequence_parallel", FT_KEY_ID_SP, NULL},
+    {"zero_stage", FT_KEY_ID_ZERO, NULL},
+    {"fsdp", FT_KEY_ID_ZERO, "3"},
+    {"use_distributed_optimizer", FT_KEY_ID_ZERO, "1"},
+    {"overlap_grad_reduce", FT_KEY_ID_OVERLAP, NULL},
+    {"overlap_param_gather", FT_KEY_ID_GATHER_OVERLAP, NULL},
+    {"overlap_p2p_communication", FT_KEY_ID_OVERLAP_P2P, NULL},
+    {"tp_comm_overlap", FT_KEY_ID_TP_OVERLAP, NULL},
+    {"reshard_after_forward", FT_KEY_ID_RESHARD, NULL},
+    {"ddp_bucket_size", FT_KEY_ID_BUCKET, NULL},
+    {"moe_expert_capacity_factor", FT_KEY_ID_EXPERT_CAPACITY, NULL},
+    {"sequence_length", FT_KEY_ID_SEQ, NULL},
+    {"seq_length", FT_KEY_ID_SEQ, NULL},
+    {"seq_len", FT_KEY_ID_SEQ, NULL},
+    {"max_seq_length", FT_KEY_ID_SEQ, NULL},
+    {"max_model_len", FT_KEY_ID_SEQ, NULL},
+    {"per_device_train_batch_size", FT_KEY_ID_MICRO_BATCH, NULL},
+    {"batch_size", FT_KEY_ID_MICRO_BATCH, NULL},
+    {"train_batch_size", FT_KEY_ID_GLOBAL_BATCH, NULL},
+    {"kv_cache_dtype", FT_KEY_ID_MODEL_KV_DTYPE, NULL},
+    {"recompute_granularity", FT_KEY_ID_RECOMPUTE, NULL},
+    {"recompute_activations", FT_KEY_ID_RECOMPUTE, "selective"},
+    {"gradient_checkpointing", FT_KEY_ID_RECOMPUTE, "full"},
+    {"activation_checkpointing", FT_KEY_ID_RECOMPUTE, "full"},
+    {"torch_compile", FT_KEY_ID_EXECUTION, "compile"},
+    {"bf16", FT_KEY_ID_MODEL_DTYPE, "bf16"},
+    {"fp16", FT_KEY_ID_MODEL_DTYPE, "fp16"},
+    {"fp8", FT_KEY_ID_MODEL_DTYPE, "fp8"},
+    {"precision", FT_KEY_ID_MODEL_DTYPE, NULL},
+    {"quantization", FT_KEY_ID_WEIGHTS_DTYPE, NULL},
+    {"num_nodes", FT_KEY_ID_NODES, NULL},
+    {"nnodes", FT_KEY_ID_NODES, NULL},
+    {"nproc_per_node", FT_KEY_ID_GPUS_PER_NODE, NULL},
+};
+const size_t ft__foreign_count = COUNT(ft__foreign);
+
+/* Too far from ours to be a slip of them, and written in too many ways to list. */
+static ft_key_id by_its_beginning(const char *said)
+{
+    static const struct {
+        const char *begins;
+        ft_key_id key;
+    } families[] = {
+        {"tensor_", FT_KEY_ID_TP},         {"pipeline_parallel_schedule", FT_KEY_ID_SCHEDULE},
+        {"pipeline_", FT_KEY_ID_PP},       {"virtual_pipeline", FT_KEY_ID_VPP},
+        {"context_", FT_KEY_ID_CP},        {"sequence_parallel", FT_KEY_ID_SP},
+        {"expert_tensor_", FT_KEY_ID_ETP}, {"expert_model_parallel", FT_KEY_ID_EP},
+        {"expert_parallel", FT_KEY_ID_EP}, {"data_parallel", FT_KEY_ID_DP},
+    };
+    for (size_t i = 0; i < COUNT(families); i++)
+        if (!strncmp(said, families[i].begins, strlen(families[i].begins))) return families[i].key;
+    return FT_KEY_COUNT;
+}
+
+ft_key_id ft__foreign_key(const char *said)
+{
+    for (size_t i = 0; i < ft__foreign_count; i++)
+        if (!strcmp(said, ft__foreign[i].theirs)) return ft__foreign[i].key;
+    return by_its_beginning(said);
+}

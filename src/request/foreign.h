@@ -1,0 +1,17 @@
+/* Other software's names for our keys: nothing is read by them, but who types one is told ours. */
+#ifndef FT_REQUEST_FOREIGN_H
+#define FT_REQUEST_FOREIGN_H
+#include "request/keys.h"
+
+typedef struct ft_foreign {
+    const char *theirs; /* with underscores */
+    ft_key_id key;
+    const char *value;  /* of a switch of theirs: what it sets ours to; NULL: as it is given */
+} ft_foreign;
+
+extern const ft_foreign ft__foreign[];
+extern const size_t ft__foreign_count;
+
+/* The key that is meant; FT_KEY_COUNT: none. */
+ft_key_id ft__foreign_key(const char *said);
+#endif
