@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "comm/catalogue.h"
+#include "comm/network_constants.h"
 
 static const char *const kinds[] = {
     [FT_NVLINK] = "nvlink", [FT_XGMI] = "xgmi", [FT_PCIE] = "pcie",        [FT_INFINIBAND] = "infiniband",
@@ -26,7 +27,9 @@ static ft_status read_tier(const json_t *object, const char *where, ft_tier *t, 
     FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &name, where, err));
     FT_TRY(ft__json_string(object, "fabric", FT_OPTIONAL, &kind, where, err));
     FT_TRY(ft__json_string(object, "interconnect", FT_OPTIONAL, &fabric, where, err));
-    *t = (ft_tier){.fabric = FT_NVLINK, .efficiency = 0.8, .latency_us = 1, .switched = true, .oversubscription = 1};
+    *t = (ft_tier){.fabric = FT_NVLINK, .switched = true, .oversubscription = 1};
+    t->efficiency = FT_K_NETWORK_TIER_EFFICIENCY;
+    t->latency_us = FT_K_NETWORK_TIER_US;
     const ft_fabric_entry *f = fabric ? ft__fabric_find(fabric) : NULL;
     if (fabric && !f) {
         const char *names[64];
@@ -49,7 +52,7 @@ static ft_status read_tier(const json_t *object, const char *where, ft_tier *t, 
                 "a tier's \"fabric\" is one of nvlink, xgmi, pcie, infiniband, roce, efa, ethernet%s%.40s",
                 kind ? "; got " : "", kind ? kind : "");
         t->fabric = (ft_fabric)found;
-        if (found >= FT_INFINIBAND) t->latency_us = 10;
+        if (found >= FT_INFINIBAND) t->latency_us = FT_K_NETWORK_TIER_NETWORK_US;
     }
     FT_TRY(ft__json_number(object, "gbps", f ? FT_OPTIONAL : FT_REQUIRED, 1e-3, 1e5, &t->gbps, where, err));
     FT_TRY(ft__json_whole(object, "gpus", FT_REQUIRED, 1, FT_MOST_RANKS, &t->gpus, where, err));

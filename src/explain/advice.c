@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/advice_constants.h"
 #include "explain/difference.h"
-
-/* Below this share of the step a saving is not worth a line. */
-static const double worth_saying = 0.004, worth_adding = 0.002, nearly = 0.97;
 
 typedef struct adviser {
     const ft_advice_case *c;
@@ -88,7 +86,7 @@ static int by_saving(const void *a, const void *b)
 /* What does not fit is no advice; who does not fit already is helped by everything that takes no more. */
 static bool acceptable(const adviser *a, const ft_advice *x)
 {
-    if (x->saves_ms < worth_saying * a->c->step->step_ms) return false;
+    if (x->saves_ms < FT_K_ADVICE_WORTH_SAYING * a->c->step->step_ms) return false;
     return x->fits || (!a->c->step->memory.fits && x->memory_bytes <= 0);
 }
 
@@ -96,7 +94,7 @@ static bool acceptable(const adviser *a, const ft_advice *x)
 static const ft_advice *easiest(const ft_advice *tried, size_t count, size_t i)
 {
     const ft_advice *x = &tried[i];
-    for (size_t k = i + 1; k < count && tried[k].saves_ms >= nearly * tried[i].saves_ms; k++)
+    for (size_t k = i + 1; k < count && tried[k].saves_ms >= FT_K_ADVICE_NEARLY * tried[i].saves_ms; k++)
         if (ft__move_knob(&tried[k].move) == ft__move_knob(&x->move) && tried[k].proposed < x->proposed) x = &tried[k];
     return x;
 }
@@ -120,7 +118,7 @@ static ft_status take(adviser *a, taken *t, const ft_advice *x, bool alone)
     if (t->turned[knob] || !ft__move_apply(&x->move, &next, a->arena)) return FT_OK;
     if (!ft__change_merges(a->c->now, &x->after, &t->all, &next)) return FT_OK;
     if (out->count > 0) FT_TRY(try_change(a, &x->move, &next, &sum, &found));
-    if (!found || sum.saves_ms < best + worth_adding * a->c->step->step_ms) return FT_OK;
+    if (!found || sum.saves_ms < best + FT_K_ADVICE_WORTH_ADDING * a->c->step->step_ms) return FT_OK;
     if (!sum.fits && (a->c->step->memory.fits || out->together.fits)) return FT_OK;
     t->turned[knob] = true;
     t->all = next;
@@ -176,7 +174,7 @@ static double compute_ms(const adviser *a)
 /* Another GPU is a purchase: not for two percent, nor where it may as well cost time as save it. */
 static bool worth_moving(const adviser *a, const ft_advice *x)
 {
-    return x->saves_ms >= 0.02 * a->c->step->step_ms && x->low_ms > -0.5 * x->saves_ms;
+    return x->saves_ms >= FT_K_ADVICE_ANOTHER_GPU * a->c->step->step_ms && x->low_ms > -0.5 * x->saves_ms;
 }
 
 /* Of a step that does not fit, what makes it fit comes before what makes it faster; otherwise the order stays. */

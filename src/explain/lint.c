@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/advice_constants.h"
 #include "kernel/gemm_tiles.h"
-
-/* Kernels below this share of the step are not looked at, findings below it not told; waste below a tenth is usual. */
-static const double worth_a_look = 0.002, usual_waste = 0.1;
 
 typedef struct linter {
     const ft_graph *g;
@@ -113,7 +111,7 @@ static ft_status fix_alignment(linter *l, ft_lint_kind kind, const ft_timed *k, 
     int64_t near = round_up(size, narrow), far = round_up(size, wide);
     FT_TRY(saving(l, k, size, near, &little, &ms));
     FT_TRY(saving(l, k, size, far, &much, &ms));
-    bool enough = little >= 0.9 * much;
+    bool enough = little >= FT_K_ADVICE_ENOUGH * much;
     if (dimension == 'm' && !(fmax(little, much) > 0)) return FT_OK; /* a batch of one is no fault of the layer's */
     note(l, kind, k, dimension, size, enough ? near : far, ms, fmax(enough ? little : much, 0), 0);
     return FT_OK;
@@ -131,7 +129,7 @@ static ft_status fix_quantum(linter *l, ft_lint_kind kind, const ft_timed *k, ch
     FT_TRY(probe_ms(l, &fixed, &after));
     if (!(before > 0) || !(after > 0)) return FT_OK;
     double saves = all * (1 - after / before * (double)size / (double)to);
-    if (saves > worth_a_look * l->step->step_ms) note(l, kind, k, dimension, size, to, all, saves, waste);
+    if (saves > FT_K_ADVICE_WORTH_A_LOOK * l->step->step_ms) note(l, kind, k, dimension, size, to, all, saves, waste);
     return FT_OK;
 }
 
@@ -151,12 +149,12 @@ static ft_status look_at_product(linter *l, const ft_timed *k)
     double rows = ceil(m / f->tile_m) * f->tile_m, columns = ceil(n / f->tile_n) * f->tile_n;
     if (f->tiles < l->device->sms && f->split_k <= 1)
         return fix_quantum(l, FT_LINT_FEW_TILES, k, 'm', op->u.gemm.m, 2 * op->u.gemm.m, 1 - f->tiles / l->device->sms);
-    if (1 - n / columns > usual_waste)
+    if (1 - n / columns > FT_K_ADVICE_USUAL_WASTE)
         return fix_quantum(l, FT_LINT_TILE, k, 'n', op->u.gemm.n, (int64_t)columns, 1 - n / columns);
-    if (1 - m / rows > usual_waste)
+    if (1 - m / rows > FT_K_ADVICE_USUAL_WASTE)
         return fix_quantum(l, FT_LINT_TILE, k, 'm', op->u.gemm.m, (int64_t)rows, 1 - m / rows);
     double empty = 1 - f->waves / ceil(f->waves - 1e-9);
-    if (empty <= usual_waste || f->waves > 16) return FT_OK;
+    if (empty <= FT_K_ADVICE_USUAL_WASTE || f->waves > 16) return FT_OK;
     return fix_quantum(l, FT_LINT_WAVE, k, 'm', op->u.gemm.m, (int64_t)floor(m * ceil(f->waves) / f->waves), empty);
 }
 
@@ -211,7 +209,7 @@ ft_status ft__lint(const ft_graph *g, const ft_step *step, const ft_device *devi
         const ft_timed *k = &step->kernels[i];
         ft_op_kind kind = g->nodes[k->node].op.kind;
         ft_status status = FT_OK;
-        if (k->forecast.ms * k->times < worth_a_look * step->step_ms) continue;
+        if (k->forecast.ms * k->times < FT_K_ADVICE_WORTH_A_LOOK * step->step_ms) continue;
         if (kind == FT_OP_GEMM) status = look_at_product(&l, k);
         if (kind == FT_OP_CONV2D) status = look_at_convolution(&l, k);
         if (status != FT_OK) return ft__fail(err, status, "out of memory for the checklist");

@@ -10,11 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ranks/many_constants.h"
 #include "ranks/pipeline_lists.h"
 #include "ranks/pipeline_long.h"
 
 /* Pieces that are run one by one: some hundred bytes each. */
 static const double most_pieces = 2e6;
+
+const double ft__weights_share = FT_K_MANY_WEIGHTS_SHARE;
 
 typedef struct runner {
     const ft_pipe *p;

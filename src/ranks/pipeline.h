@@ -22,7 +22,7 @@ typedef struct ft_pipe_op { /* one piece of work of one stage */
 } ft_pipe_op;
 
 /* Of a stage's backward pass, what a schedule that halves it takes for the weights' gradients. */
-#define FT_WEIGHTS_SHARE 0.45
+extern const double ft__weights_share;
 
 /* One micro-batch's pass through layers with experts, forward or backward, in ms. */
 typedef struct ft_pipe_parts {

@@ -54,7 +54,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
                    .backward = backward,
                    .held = layers,
                    .all_ahead = ft__ranks_stack(p, r->work)->all_forward_first,
-                   .weight_share = FT_WEIGHTS_SHARE};
+                   .weight_share = ft__weights_share};
     ft_pipe_join join;
     if (ft__ranks_joins(r)) {
         FT_TRY(ft__ranks_join(r, stages, &run, ft__ranks_beside(taken), &join, err));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ranks/many_constants.h"
 #include "ranks/ranks.h"
 
 typedef struct change {
@@ -151,7 +152,7 @@ static void describe(const ft_ranks *r, const ft_parallel *p, const ft_workload 
 static bool hopeless(const ft_ranks *r, const ft_stage *of, const ft_parallel *p)
 {
     const ft_memory *m = &of->step.memory;
-    double part = (double)(r->parallel->tp * r->parallel->pp) / (double)(p->tp * p->pp) * 0.8; /* uneven stages */
+    double part = (double)(r->parallel->tp * r->parallel->pp) / (double)(p->tp * p->pp) * FT_K_MANY_UNEVEN_STAGES;
     double kept = p->dp * p->cp > 1 ? ft__ranks_kept(p, of->dense, of->expert) : 1;
     double bytes = m->weights_bytes * (p->zero >= 3 ? kept : 1) + m->gradients_bytes * (p->zero >= 2 ? kept : 1) +
                    m->optimizer_bytes * (p->zero >= 1 ? kept : 1);

@@ -5,6 +5,7 @@
 #include "study/step.h"
 
 #include "device/traits.h"
+#include "study/gpus_constants.h"
 
 typedef struct other_requests {
     const ft_context *ft;
@@ -74,7 +75,7 @@ static ft_status other_gpus(const ft_context *ft, const ft_model_request *r, con
         if (ft__sold_before(d, r->device)) continue;
         if (step->ranks > 1 && d->link_gbps_per_direction < r->device->link_gbps_per_direction) continue;
         double faster = promise(step, r->device, d, r->work.dtype);
-        if (faster < 1.05) continue;
+        if (faster < FT_K_GPUS_FASTER) continue;
         size_t at = 0;
         while (at < *count && best[at] >= faster) at++;
         if (at >= MOST_GPUS) continue;

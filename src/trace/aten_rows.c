@@ -4,6 +4,7 @@
 
 #include "graph/emit.h"
 #include "trace/aten_entry.h"
+#include "trace/price_constants.h"
 
 static ft_called_part *rows(const ft_calling *c, const char *name, ft_pass pass, double numel, double cols, ft_dtype d)
 {
@@ -198,7 +199,8 @@ bool ft__call_pool(const ft_calling *c)
     int64_t window[2] = {3, 3}, stride[2] = {2, 2};
     if (x->rank < 3) return false;
     ft_dtype d = ft__call_dtype(c, x);
-    if (c->p[1] == 2) return pass_over(c, "pool", x->numel, ft__call_bytes(c, x) * 1.1, d, FT_CONTIGUOUS) != NULL;
+    if (c->p[1] == 2)
+        return pass_over(c, "pool", x->numel, ft__call_bytes(c, x) * FT_K_PRICE_POOL_AVERAGE, d, FT_CONTIGUOUS) != NULL;
     int n = ft__input_numbers(c->in, c->p[2], window, 2), s = ft__input_numbers(c->in, c->p[2] + 1, stride, 2);
     double taps = n > 1 ? (double)window[0] * (double)window[1] : n == 1 ? pow((double)window[0], 2) : 9;
     double step = s > 1 ? (double)stride[0] * (double)stride[1] : s == 1 ? pow((double)stride[0], 2) : taps;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "trace/gaps_constants.h"
 #include "trace/looking.h"
 
 const char *ft__gap_cause_words(ft_gap_cause c)
@@ -86,14 +87,14 @@ static ft_gap_cause explain(const ft_looking *l, int64_t from, int64_t to, const
         double inside = overlap(op->start, op->end, from, to);
         const char *name = r->names[op->name];
         if (inside <= 0 || is_step(name)) continue;
-        if (is_loader(name) && inside > 0.3 * span) loader = true;
+        if (is_loader(name) && inside > FT_K_GAPS_LOADER_SHARE * span) loader = true;
         bool top = op->parent < 0 || is_step(r->names[r->ops[op->parent].name]) || op->start >= from;
         if (top && (inside > longest || (loader && is_loader(name)))) longest = inside, best = op;
     }
     const ft_trace_call *wait = wait_before(l, from, to);
     const char *name = best ? r->names[best->name] : "";
     if (words) {
-        if (best && longest > 0.4 * span)
+        if (best && longest > FT_K_GAPS_NAMED_SHARE * span)
             snprintf(words, room, "%.120s", name);
         else if (best)
             snprintf(words, room, "Python, and %.100s", name);
@@ -101,7 +102,7 @@ static ft_gap_cause explain(const ft_looking *l, int64_t from, int64_t to, const
             snprintf(words, room, "Python");
     }
     if (loader) return FT_GAP_LOADER;
-    if (wait && span > 2e4) {
+    if (wait && span > FT_K_GAPS_WAIT_NS) {
         if (words) {
             const char *op = wait->op >= 0 ? r->names[r->ops[wait->op].name] : "";
             snprintf(words, room, "after %.40s%s%.60s", r->names[wait->name], *op ? " of " : "", op);
@@ -109,7 +110,7 @@ static ft_gap_cause explain(const ft_looking *l, int64_t from, int64_t to, const
         return FT_GAP_SYNC;
     }
     if (next->kind == FT_EVENT_MEMCPY) return FT_GAP_COPY;
-    return longest > 0.4 * span || span < 3e4 ? FT_GAP_LAUNCH : FT_GAP_PYTHON;
+    return longest > FT_K_GAPS_NAMED_SHARE * span || span < FT_K_GAPS_PYTHON_NS ? FT_GAP_LAUNCH : FT_GAP_PYTHON;
 }
 
 void ft__looking_gap(ft_looking *l, int64_t from, int64_t to, const ft_trace_work *next)
@@ -119,13 +120,13 @@ void ft__looking_gap(ft_looking *l, int64_t from, int64_t to, const ft_trace_wor
     if (!(ms > 0)) return;
     int at = b->gap_count;
     while (at > 0 && b->gaps[at - 1].ms < ms) at--;
-    bool kept = at < FT_SIGHT_GAPS && ms > 0.02;
+    bool kept = at < FT_SIGHT_GAPS && ms > FT_K_GAPS_SHOWN_MS;
     char words[160] = "";
     /* Short ones are too many to be looked into one by one, and have one cause. */
-    bool queued = next->call >= 0 && l->r->calls[next->call].end <= from && ms < 0.1;
-    ft_gap_cause cause = queued      ? FT_GAP_BETWEEN
-                         : ms < 0.02 ? FT_GAP_LAUNCH
-                                     : explain(l, from, to, next, kept ? words : NULL, sizeof words);
+    bool queued = next->call >= 0 && l->r->calls[next->call].end <= from && ms < FT_K_GAPS_QUEUED_MS;
+    ft_gap_cause cause = queued                    ? FT_GAP_BETWEEN
+                         : ms < FT_K_GAPS_SHOWN_MS ? FT_GAP_LAUNCH
+                                                   : explain(l, from, to, next, kept ? words : NULL, sizeof words);
     b->cause_ms[cause] += ms;
     if (!kept) return;
     if (b->gap_count < FT_SIGHT_GAPS) b->gap_count++;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/gaps_constants.h"
 #include "trace/sight.h"
 
 enum { STREAMS = 64, QUEUE = 1000 };
@@ -97,7 +98,7 @@ static void run(replaying *p, const ft_trace_work *w, int64_t handed, double han
 
 static void launch(replaying *p, const moment *m, const int32_t *next)
 {
-    double start_now = (double)m->at + p->shift, normal = fmin((double)(m->end - m->at), 3e4) * p->host;
+    double start_now = (double)m->at + p->shift, normal = fmin((double)(m->end - m->at), FT_K_GAPS_CALL_NS) * p->host;
     double oldest = p->launched >= QUEUE ? p->ring[p->launched % QUEUE] : -1e300;
     /* The queue holds about a thousand launches: a long call waited for room in it. */
     double end_now = start_now + normal;

@@ -140,7 +140,7 @@ static void add_half(ranker *r, int64_t place_stage, const ft_pipe_op *op, bool 
 {
     const ft_stage *s = &r->v->ranked->stages[place_stage];
     if (op->kind != FT_PIPE_WEIGHTS) {
-        r->share = 1 - FT_WEIGHTS_SHARE;
+        r->share = 1 - ft__weights_share;
         add_pass(r, place_stage, FT_BACKWARD, op->chunk, false);
         r->share = 1;
         return;
@@ -149,7 +149,7 @@ static void add_half(ranker *r, int64_t place_stage, const ft_pipe_op *op, bool 
     for (int32_t b = 0; b < s->g->block_count; b++) {
         const ft_block *block = &s->g->blocks[b];
         if (block->phase != FT_BACKWARD) continue;
-        double times = (double)iterations(s, s->g, b, op->chunk) * FT_WEIGHTS_SHARE;
+        double times = (double)iterations(s, s->g, b, op->chunk) * ft__weights_share;
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             const ft_timed *t = r->timed[place_stage][i];
             double each = times * fmax(s->step.pace->beats[i].count, 1);
