@@ -1,7 +1,7 @@
 /* fields.c: the keys of every operator.
  *
  * A row is a key: its type, its place in ft_op, whether it must be given. The reader, the list of known keys and the
- * program's flags all follow these tables, so a new size is one line here (and one in cli/option_list.h).
+ * program's flags all follow these tables, so a new size is one line here (and one in keys_kernel.h).
  */
 #include "request/request.h"
 

@@ -112,8 +112,7 @@
       "`all_to_all`")                                                                                                  \
     PLAIN(EXCHANGE_RANKS, "ranks", WHOLE, 2, MOST_RANKS, NO_WORDS, DEPENDS, "from 2")                                  \
     PLAIN(EXCHANGE_STRIDE, "stride", WHOLE, 1, MOST_RANKS, NO_WORDS, 1,                                                \
-                                                                                                                       \
-           "1: how far apart the ranks are; 8 ranks 8 apart have a node each, and cross other links")\
+      "1: how far apart the ranks are; 8 ranks 8 apart have a node each, and cross other links")                       \
     PLAIN(EXCHANGE_CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS, "as [of a model](#many-gpus)")                \
     PLAIN(EXCHANGE_SKEW, "skew", REAL, 1, 1e9, NO_WORDS, DEPENDS,                                                      \
       "1: what the busiest rank of an `all_to_all` gets over the mean")                                                \
