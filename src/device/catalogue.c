@@ -96,41 +96,6 @@ static void join(const words *w, const char *between, char *out, size_t room)
         length += (size_t)snprintf(out + length, room - length, "%s%s", i ? between : "", w->word[i]);
 }
 
-/* -- names that share no words with their entry ------------------------------------------------- */
-
-static const struct {
-    const char *alias, *name;
-} aliases[] = {
-    {"2080_ti", "rtx_2080_ti"},
-    {"3090", "rtx_3090"},
-    {"4090", "rtx_4090"},
-    {"5090", "rtx_5090"},
-    {"a6000", "rtx_a6000"},
-    {"6000_ada", "rtx_6000_ada"},
-    {"rtx_6000_ada_generation", "rtx_6000_ada"},
-    {"pro_6000", "rtx_pro_6000"},
-    {"rtx_pro_6000_server", "rtx_pro_6000"},
-    {"rtx_pro_6000_blackwell_server_edition", "rtx_pro_6000"},
-    {"h100_80gb_hbm3", "h100_sxm"}, /* as the driver calls the SXM module */
-    {"h100_sxm_80gb", "h100_sxm"},
-    {"h100_pcie_80gb", "h100_pcie"},
-    {"h100_nvl_94gb", "h100_nvl"},
-    {"h800_sxm", "h800"},
-    {"h20_sxm", "h20"},
-    {"h20_96gb", "h20"},
-    {"h200_141gb", "h200_sxm"},
-    {"h200_sxm_141gb", "h200_sxm"},
-    {"gh200_96gb", "gh200"},
-    {"gh200_480gb", "gh200"}, /* 480 GB are the CPU's */
-    {"b200_180gb", "b200_sxm"},
-    {"b200_sxm_180gb", "b200_sxm"},
-    {"b300_sxm_ac", "b300_sxm"},
-    {"b300_270gb", "b300_sxm"},
-    {"gb200_nvl72", "gb200"},
-    {"gb300_nvl72", "gb300"},
-    {"pro_b60", "b60"},
-};
-
 static size_t index_of(const char *name)
 {
     size_t low = 0, high = ft__embedded_device_count; /* sorted by name */
@@ -146,13 +111,14 @@ static size_t index_of(const char *name)
     return ft__embedded_device_count;
 }
 
+/* Names that share no words with their entry: "4090", or what the driver calls a board. The sheets list them. */
 static size_t by_alias(const words *wanted)
 {
     char name[128];
     join(wanted, "_", name, sizeof name);
     size_t found = index_of(name);
-    for (size_t i = 0; i < sizeof aliases / sizeof *aliases && found == ft__embedded_device_count; i++)
-        if (!strcmp(aliases[i].alias, name)) found = index_of(aliases[i].name);
+    for (size_t i = 0; i < ft__embedded_alias_count && found == ft__embedded_device_count; i++)
+        if (!strcmp(ft__embedded_aliases[i].alias, name)) found = index_of(ft__embedded_aliases[i].name);
     return found;
 }
 

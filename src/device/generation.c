@@ -4,36 +4,18 @@
  * the vendor's name where the multiprocessor differs (GA100 and GA102 are both Ampere; B200 and the GeForce 50 series
  * are both Blackwell) and coarser where it does not (GP104 and GP100 answer to different capabilities but are one
  * generation).
+ *
+ * A sheet of the catalogue that says `stands_for` lends what a file without base leaves out: to its compute capability,
+ * to the chips it names (as their names begin), and, the first of its generation, to that.
  */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "device/embedded.h"
 #include "device/spec.h"
 
-/* capability, generation, chips (as their names begin), and the catalogue entry that stands for the rest. */
-static const struct kin {
-    const char *capability, *generation, *chip, *name;
-    ft_vendor vendor;
-} kinship[] = {
-    {"sm_60", "pascal", "gp100", "p100_pcie_16gb", FT_NVIDIA},
-    {"sm_61", "pascal", "gp10", "p4", FT_NVIDIA},
-    {"sm_70", "volta", "gv100", "v100_sxm_32gb", FT_NVIDIA},
-    {"sm_75", "turing", "tu1", "t4", FT_NVIDIA},
-    {"sm_80", "ampere", "ga100", "a100_sxm_80gb", FT_NVIDIA},
-    {"sm_86", "ampere_rtx", "ga10", "rtx_a6000", FT_NVIDIA},
-    {"sm_89", "ada", "ad10", "l40s", FT_NVIDIA},
-    {"sm_90", "hopper", "gh100", "h100_sxm", FT_NVIDIA},
-    {"sm_100", "blackwell", "gb100", "b200_sxm", FT_NVIDIA},
-    {"sm_103", "blackwell", "gb110", "b300_sxm", FT_NVIDIA},
-    {"sm_120", "blackwell_rtx", "gb20", "rtx_pro_6000", FT_NVIDIA},
-    {"gfx908", "cdna1", "arcturus", "mi100", FT_AMD},
-    {"gfx90a", "cdna2", "aldebaran", "mi250x", FT_AMD},
-    {"gfx942", "cdna3", "aqua", "mi300x", FT_AMD},
-    {"gfx950", "cdna4", "cdna4", "mi355x", FT_AMD},
-    {"bmg_g21", "xe2", "bmg", "b60", FT_INTEL},
-};
-enum { KIN_COUNT = (int)(sizeof kinship / sizeof *kinship) };
+enum { MOST_KIN = 64 };
 
 /* A word of `text` that begins with `start`, upper or lower case. */
 static bool has_word(const char *text, const char *start)
@@ -46,41 +28,46 @@ static bool has_word(const char *text, const char *start)
     return false;
 }
 
-static const struct kin *by_capability(const char *capability)
+static const struct ft__embedded_kin *by_capability(const char *capability)
 {
-    for (int i = 0; i < KIN_COUNT; i++)
-        if (!strcasecmp(kinship[i].capability, capability)) return &kinship[i];
+    for (size_t i = 0; i < ft__embedded_kin_count; i++)
+        if (!strcasecmp(ft__embedded_kin[i].capability, capability)) return &ft__embedded_kin[i];
     return NULL;
 }
 
-static const struct kin *by_generation(const char *generation)
+static const struct ft__embedded_kin *by_generation(const char *generation)
 {
-    for (int i = 0; i < KIN_COUNT; i++)
-        if (!strcasecmp(kinship[i].generation, generation)) return &kinship[i];
+    for (size_t i = 0; i < ft__embedded_kin_count; i++)
+        if (!strcasecmp(ft__embedded_kin[i].generation, generation)) return &ft__embedded_kin[i];
     return NULL;
 }
 
 /* The chip's name says more than the family's: "Blackwell GB202" is not kin of B200. */
-static const struct kin *by_architecture(const char *architecture)
+static const struct ft__embedded_kin *by_architecture(const char *architecture)
 {
-    for (int i = 0; i < KIN_COUNT; i++)
-        if (has_word(architecture, kinship[i].chip)) return &kinship[i];
-    for (int i = 0; i < KIN_COUNT; i++)
-        if (has_word(architecture, kinship[i].generation)) return &kinship[i];
+    const struct ft__embedded_kin *chip = NULL; /* the longest: "gp100" before "gp10" */
+    for (size_t i = 0; i < ft__embedded_kin_count; i++)
+        if (has_word(architecture, ft__embedded_kin[i].chip) &&
+            (!chip || strlen(ft__embedded_kin[i].chip) > strlen(chip->chip)))
+            chip = &ft__embedded_kin[i];
+    if (chip) return chip;
+    for (size_t i = 0; i < ft__embedded_kin_count; i++)
+        if (has_word(architecture, ft__embedded_kin[i].generation)) return &ft__embedded_kin[i];
     return NULL;
 }
 
 const char *ft__spec_kin(ft_spec *spec, ft_text *warnings)
 {
-    const struct kin *kin = NULL;
+    const struct ft__embedded_kin *kin = NULL;
     if (*spec->generation) {
         kin = by_generation(spec->generation);
-        const struct kin *exact = *spec->capability ? by_capability(spec->capability) : NULL;
+        const struct ft__embedded_kin *exact = *spec->capability ? by_capability(spec->capability) : NULL;
         if (kin && exact && !strcmp(exact->generation, kin->generation)) kin = exact;
         if (!kin) {
-            const char *names[KIN_COUNT];
-            for (int i = 0; i < KIN_COUNT; i++) names[i] = kinship[i].generation;
-            const char *nearest = ft__nearest(spec->generation, names, KIN_COUNT);
+            const char *names[MOST_KIN];
+            size_t count = ft__embedded_kin_count < MOST_KIN ? ft__embedded_kin_count : MOST_KIN;
+            for (size_t i = 0; i < count; i++) names[i] = ft__embedded_kin[i].generation;
+            const char *nearest = ft__nearest(spec->generation, names, count);
             ft__warn(warnings,
                      nearest ? "generation \"%s\" is new to the catalogue; did you mean \"%s\"?"
                              : "generation \"%s\" is new to the catalogue: forecasts rest on physics alone",
@@ -108,7 +95,7 @@ const char *ft__spec_kin(ft_spec *spec, ft_text *warnings)
 
 const char *ft__capability_kin(const char *capability)
 {
-    const struct kin *kin = by_capability(capability);
+    const struct ft__embedded_kin *kin = by_capability(capability);
     return kin ? kin->name : NULL;
 }
 

@@ -68,6 +68,8 @@ static const char *const top_keys[] = {
     "base",
     "name",
     "title",
+    "aliases",
+    "stands_for",
     "vendor",
     "architecture",
     "generation",
