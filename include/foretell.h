@@ -155,6 +155,7 @@ typedef struct ft_device {
     double memory_gib, memory_gbps;
     bool memory_is_hbm;
     double l2_mib;            /* last-level cache on the die (Infinity Cache counts for AMD) */
+    double l2_bytes_per_clk;  /* reads, over the whole GPU; 0 when nobody published or measured it */
     double smem_kib_per_sm, regs_kib_per_sm;
     int max_warps_per_sm;
     ft_matrix_issue matrix_issue;

@@ -2,44 +2,13 @@
  *
  * Device memory is on every data sheet; the levels above it are not. Registers and shared memory follow from the
  * multiprocessor (operands per lane, banks per SM). L2 does not: NVIDIA printed it for V100 and A100 and never again,
- * AMD prints its width per channel. Elsewhere there are measurements or nothing, and nothing is what we say then.
+ * AMD prints its width per channel. Elsewhere there are measurements or nothing: a sheet says which.
  *
  * Leaves out: the L1 cache (the same array as shared memory since Volta), L2 partitions and their far side, writes.
  */
 #include "device/balance.h"
 
-#include <string.h>
-
 static double gbps(double bytes_per_clk, double mhz) { return bytes_per_clk * mhz * 1e-3; }
-
-/* Bytes per clock of the last level, for a part whose L2 has `mib`. `per_mib`: a part with fewer slices of the same
- * kind (A30) has proportionally less. */
-static const struct {
-    const char *capability;
-    double bytes_per_clk, mib;
-    bool per_mib;
-    const char *basis;
-} last_level[] = {
-    {"sm_70", 2048, 6, false,
-     "2048 B/clk (A100 whitepaper, comparing with V100); 2155 GB/s measured, arXiv 1804.06826"},
-    {"sm_80", 5120, 40, true, "5120 B/clk for 40 MiB (A100 whitepaper)"},
-    {"sm_90", 4472, 50, false, "about 4470 B/clk measured on an H800 PCIe (arXiv 2402.13499); NVIDIA publishes none"},
-    {"gfx90a", 4096, 8, false, "32 channels x 128 B/clk per die (CDNA 2 whitepaper)"},
-    {"gfx942", 8192, 256, false,
-     "Infinity Cache: 128 slices x 64 B/clk (CDNA 3 whitepaper: 17.2 TB/s); 11.9 TB/s measured, "
-     "chipsandcheese.com"},
-};
-
-static void last_level_of(const ft_device *d, ft_memory_level *out)
-{
-    *out = (ft_memory_level){"L2", d->l2_mib * 1048576, 0, "not published"};
-    for (size_t i = 0; i < sizeof last_level / sizeof *last_level; i++) {
-        if (strcmp(last_level[i].capability, d->compute_capability) != 0) continue;
-        double share = last_level[i].per_mib ? d->l2_mib / last_level[i].mib : 1;
-        out->gbps = gbps(last_level[i].bytes_per_clk * share, d->boost_mhz);
-        out->basis = last_level[i].basis;
-    }
-}
 
 void ft__memory_levels(const ft_device *d, ft_memory_level out[FT_MEMORY_LEVELS])
 {
@@ -52,7 +21,8 @@ void ft__memory_levels(const ft_device *d, ft_memory_level out[FT_MEMORY_LEVELS]
         out[1].gbps = gbps(sms * 128, d->boost_mhz);
         out[1].basis = "32 banks x 4 B per SM and clock";
     }
-    last_level_of(d, &out[2]);
+    out[2] = (ft_memory_level){"L2", d->l2_mib * 1048576, gbps(d->l2_bytes_per_clk, d->boost_mhz), "not published"};
+    if (d->l2_bytes_per_clk > 0) out[2].basis = "l2_bytes_per_clk of its sheet";
     out[3] = (ft_memory_level){"device memory", d->memory_gib * 1073741824, d->memory_gbps, "data sheet"};
 }
 

@@ -29,6 +29,7 @@
     FIGURE(memory_gbps)                              \
     WHOLE(memory_is_hbm)                             \
     FIGURE(l2_mib)                                   \
+    FIGURE(l2_bytes_per_clk)                         \
     FIGURE(smem_kib_per_sm)                          \
     FIGURE(regs_kib_per_sm)                          \
     WHOLE(max_warps_per_sm)                          \

@@ -88,6 +88,7 @@ static const char *const top_keys[] = {
     "memory_gbps",
     "memory_type",
     "l2_mib",
+    "l2_bytes_per_clk",
     "smem_kib_per_sm",
     "regs_per_sm",
     "max_warps_per_sm",
@@ -286,6 +287,7 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
     out->memory_gbps = n[FT_SPEC_MEMORY_GBPS];
     out->memory_is_hbm = strncmp(spec->memory_type, "hbm", 3) == 0;
     out->l2_mib = n[FT_SPEC_L2_MIB];
+    out->l2_bytes_per_clk = n[FT_SPEC_L2_BYTES_PER_CLK];
     out->smem_kib_per_sm = n[FT_SPEC_SMEM_KIB];
     out->regs_kib_per_sm = n[FT_SPEC_REGS] * 4 / 1024;
     out->max_warps_per_sm = (int)n[FT_SPEC_WARPS];

@@ -27,6 +27,7 @@
     X(MEMORY_GIB, "memory_gib", " GiB", REAL, 0.25, 16384)               \
     X(MEMORY_GBPS, "memory_gbps", " GB/s", REAL, 1, 200000)              \
     X(L2_MIB, "l2_mib", " MiB", REAL, 0.03, 16384)                       \
+    X(L2_BYTES_PER_CLK, "l2_bytes_per_clk", " B", MAYBE, 16, 1000000)    \
     X(SMEM_KIB, "smem_kib_per_sm", " KiB", REAL, 1, 65536)               \
     X(REGS, "regs_per_sm", " 32-bit registers", WHOLE, 1024, 16777216)   \
     X(WARPS, "max_warps_per_sm", "", WHOLE, 1, 1024)                     \

@@ -116,7 +116,7 @@ static double nic_of_year(double year) { return year >= 2025 ? 800 : year >= 202
 static void take_chip(ft_spec *s, const ft_spec *from)
 {
     static const ft_spec_number numbers[] = {FT_SPEC_ISSUE_LANES, FT_SPEC_DIES, FT_SPEC_L2_PARTITIONS,
-                                             FT_SPEC_MATRIX_PJ};
+                                             FT_SPEC_L2_BYTES_PER_CLK, FT_SPEC_MATRIX_PJ};
     bool matrix = !s->given[FT_SPEC_MATRIX_FMA] || s->number[FT_SPEC_MATRIX_FMA] > 0;
     take(s, FT_TRAIT_MATRIX_ISSUE, matrix ? from->trait[FT_TRAIT_MATRIX_ISSUE] : FT_ISSUE_NONE);
     take(s, FT_TRAIT_ASYNC_COPY, from->trait[FT_TRAIT_ASYNC_COPY]);
@@ -168,6 +168,7 @@ static void guess_chip(ft_spec *s, ft_text *warnings)
     take_number(s, FT_SPEC_DIES, 1);
     take_number(s, FT_SPEC_L2_PARTITIONS, halves ? 2 : 1);
     take_number(s, FT_SPEC_MATRIX_PJ, 0);
+    take_number(s, FT_SPEC_L2_BYTES_PER_CLK, 0);
     if (guessing)
         ft__warn(warnings,
                  "matrix_issue %s, async_copy %s, dies %g, l2_partitions %g: guesses where they are not given",

@@ -76,6 +76,7 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
     add_number(out, "memory_gbps", d->memory_gbps);
     add_string(out, "memory_type", d->memory_is_hbm ? "hbm" : "gddr");
     add_number(out, "l2_mib", d->l2_mib);
+    add_number(out, "l2_bytes_per_clk", d->l2_bytes_per_clk);
     add_number(out, "smem_kib_per_sm", d->smem_kib_per_sm);
     add_number(out, "regs_per_sm", d->regs_kib_per_sm * 256);
     add_number(out, "max_warps_per_sm", d->max_warps_per_sm);
