@@ -1,9 +1,8 @@
-/* Advice: every piece is the forecast of a request, the regime is what measured kernels show, and it costs little. */
+/* Advice: every piece is the forecast of a request, and the regime is what measured kernels show. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "measured.h"
 
@@ -180,19 +179,6 @@ static void doubling(void **state)
     json_decref(small), json_decref(large);
 }
 
-/* Explaining a layout of 1024 GPUs; processor time, because the machine may be busy. */
-static void cost(void **state)
-{
-    (void)state;
-    clock_t began = clock();
-    json_decref(
-        golden_ask("{\"task\":\"train\",\"model\":\"llama-3.1-405b\",\"gpu\":\"h100_sxm\",\"batch\":1,\"seq\":8192,"
-                   "\"global_batch\":512,\"recompute\":\"full\",\"advice\":true,\"techniques\":true,\"parallel\":{"
-                   "\"tp\":8,\"pp\":16,\"dp\":8,\"sp\":true,\"zero\":1}}"));
-    double s = (double)(clock() - began) / CLOCKS_PER_SEC;
-    golden_holds(s < 0.5, "advice for 405 B takes %g s", s);
-}
-
 /* What of the step a piece of advice saves that sets this key of the layout; 0: there is none. */
 static double saved_by(const char *key, const char *more)
 {
@@ -236,7 +222,6 @@ int main(void)
         cmocka_unit_test(patches_merge),
         cmocka_unit_test(regimes),
         cmocka_unit_test(doubling),
-        cmocka_unit_test(cost),
         cmocka_unit_test(tokens_need_not_travel_twice),
         cmocka_unit_test(tokens_travel_beside_other_micro_batches),
     };

@@ -279,6 +279,23 @@ static void another_gpu_must_be_worth_it(void **state)
     }
 }
 
+/* A layout of 1024 GPUs with everything that can be moved: what is tried is counted, and no try is made twice over. */
+static void advice_costs_few_forecasts(void **state)
+{
+    (void)state;
+    made_up *m = fresh();
+    ft_change now = request();
+    ft_advised a;
+    now.work.accumulate = 64, now.work.recompute = FT_RECOMPUTE_FULL, now.work.optimizer = FT_ADAMW_FOREACH;
+    now.parallel = (ft_parallel){.tp = 8, .pp = 16, .dp = 8, .vpp = 1, .cp = 1, .ep = 1, .sp = true, .zero = 1};
+    now.global_batch = now.work.batch * now.work.accumulate * now.parallel.dp;
+    assert_int_equal(advise(m, &now, &a), FT_OK);
+    assert_int_equal(a.forecasts, m->asked);
+    assert_true(a.count > 2 && a.table_count > 5);
+    if (a.forecasts > 80) fail_msg("%d forecasts", a.forecasts);
+    ft__arena_free(m->arena);
+}
+
 static void failures(void **state)
 {
     (void)state;
@@ -489,6 +506,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_no_advice),
         cmocka_unit_test(what_makes_it_fit_comes_first),
         cmocka_unit_test(another_gpu_must_be_worth_it),
+        cmocka_unit_test(advice_costs_few_forecasts),
         cmocka_unit_test(failures),
         cmocka_unit_test(moves_keep_gpus_and_batches),
         cmocka_unit_test(what_holds_a_step),

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -514,6 +513,17 @@ static void test_hostile_bytes(void **state)
     free(model);
 }
 
+/* By this process so far, as Linux counts; 0 elsewhere. */
+static double bytes_read(void)
+{
+    double bytes = 0;
+    FILE *io = fopen("/proc/self/io", "r");
+    if (!io) return 0;
+    assert_int_equal(fscanf(io, "rchar: %lf", &bytes), 1);
+    fclose(io);
+    return bytes;
+}
+
 /* A weight of three GiB inside the file, not on the disk: stepped over, not read. */
 static void test_weights_are_stepped_over(void **state)
 {
@@ -557,12 +567,10 @@ static void test_weights_are_stepped_over(void **state)
     assert_int_equal(fclose(file), 0);
     ft_arch arch = {0};
     ft_error err = {0};
-    struct timespec before, after;
-    clock_gettime(CLOCK_MONOTONIC, &before);
+    double before = bytes_read();
     if (ft__onnx_open(path, &arch, &err) != FT_OK) fail_msg("%s", err.message);
-    clock_gettime(CLOCK_MONOTONIC, &after);
-    double seconds = (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
-    assert_true(seconds < 0.5);
+    double read = bytes_read() - before;
+    if (read > 1e6) fail_msg("%g bytes of it were read", read);
     ft_workload work = workload(FT_FORWARD_PASS, FT_EAGER);
     ft_graph *g = NULL;
     ft__arena_reset(arena);
