@@ -7,20 +7,18 @@
 #include "graph/operator.h"
 #include "kernel/kernel.h"
 
-#define LARGEST 1e15 /* elements or bytes-scale of any one tensor: a thousand times the largest GPU memory */
-
 static ft_status size_ok(const char *key, int64_t value, ft_error *err)
 {
-    if (value >= 1 && value <= INT64_C(1) << 40) return FT_OK;
+    if (value >= 1 && value <= FT_LARGEST_SIZE) return FT_OK;
     return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" must be a whole number from 1 to 2^40, got %lld", key,
                        (long long)value);
 }
 
 static ft_status volume_ok(const char *what, double elements, ft_error *err)
 {
-    if (elements <= LARGEST) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, what, 0, 0,
-                       "%s has %.3g elements; more than 1e15 is not a size any GPU will see", what, elements);
+    if (elements <= FT_LARGEST_TENSOR) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, what, 0, 0, "%s has %.3g elements; tensors of more than 1e15 are not forecast",
+                       what, elements);
 }
 
 #define NEED(key, value) FT_TRY(size_ok(key, value, err))
@@ -97,7 +95,7 @@ static ft_status collective_ok(const ft_op *op, ft_error *err)
     NEED("ranks", op->u.collective.ranks);
     if (op->u.collective.op < 0 || op->u.collective.op >= FT_COLLECTIVE_COUNT)
         return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"%.60s\" is not a collective", op->name ? op->name : "");
-    if (!(op->u.collective.bytes >= 1 && op->u.collective.bytes <= LARGEST))
+    if (!(op->u.collective.bytes >= 1 && op->u.collective.bytes <= FT_LARGEST_TENSOR))
         return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",
                            op->u.collective.bytes);
     if (!(op->u.collective.link_gbps >= 1e-3 && op->u.collective.link_gbps <= 1e6))
@@ -173,7 +171,7 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
         break;
     case FT_OP_COLLECTIVE: FT_TRY(collective_ok(op, err)); break;
     default:
-        if (!(op->u.other.bytes > 0 && op->u.other.bytes <= LARGEST))
+        if (!(op->u.other.bytes > 0 && op->u.other.bytes <= FT_LARGEST_TENSOR))
             return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",
                                op->u.other.bytes);
         if (!(op->u.other.flops >= 0 && op->u.other.flops <= 1e21))

@@ -15,6 +15,11 @@ ft_status ft__kernel_forecast(const ft_predictor *predictor, const ft_device *de
  * device. */
 double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort);
 
+/* What is too large to be meant, in every front end: one extent of an operator; the elements or bytes of one tensor, a
+ * thousand times the largest GPU's memory. */
+#define FT_LARGEST_SIZE ((int64_t)1 << 40)
+#define FT_LARGEST_TENSOR 1e15
+
 /* Sizes positive and small enough that no product overflows, a dtype the device has, sensible combinations. */
 ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err);
 

@@ -40,7 +40,8 @@
     FLAG(WEIGHTS_DTYPE, "weights_dtype", WORD, 0, 0, WORDS(stored), DEPENDS, "weights-dtype", 0, NULL,                 \
       TRAIN | INFER | LARGEST, "weights stored in another format: quantised inference, QLoRA",                         \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`, `mxfp4`: how weights are stored; the dtype's when "\
-      "left out. `fp32` beside 16-bit arithmetic is `amp_*`; fewer than 16 bits are trained beside `lora_rank` alone") \
+      "left out, for serving the bits of the config's `quantization_config`. `fp32` beside 16-bit arithmetic is "      \
+      "`amp_*`; fewer than 16 bits are trained beside `lora_rank` alone")                                              \
     FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST,             \
       "number format of the cache",                                                                                    \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`: of the cache; the dtype's when left out, 16 bits where that is "  \

@@ -73,6 +73,22 @@ static ft_status settle_dtypes(const ft_said *said, ft_model_request *out, ft_er
     return settle_weights(said, out, err);
 }
 
+/* Weights are served as the checkpoint stores them, unless the request says how. Nobody trains them so: adapters over
+ * them are asked for by "weights_dtype". */
+static void settle_quantized(const ft_said *said, ft_model_request *out)
+{
+    const ft_arch *a = out->arch;
+    ft_workload *w = &out->work;
+    if (!a->quantized || ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE) >= 0) return;
+    if (a->quantized_bits > 0 && w->task != FT_TRAIN) {
+        w->weight_bits = a->quantized_bits == 8 * ft_dtype_bytes(w->dtype) ? 0 : a->quantized_bits;
+        return;
+    }
+    snprintf(out->quantized, sizeof out->quantized,
+             "quantization_config (%s) is ignored: weights are taken as %s; weights_dtype says otherwise", a->quantized,
+             out->dtype_name);
+}
+
 static void settle_kv(const ft_said *said, ft_model_request *out)
 {
     int word = ft__word_of(said, FT_KEY_ID_MODEL_KV_DTYPE);
@@ -114,7 +130,7 @@ static double largest_of(const double *values, size_t count)
     return largest;
 }
 
-/* No tensor of the step may pass what ft__op_check allows an operator: 1e15 elements, far from 2^63. */
+/* No tensor of the step may pass what ft__op_check allows an operator. */
 static ft_status check_volume(const ft_model_request *r, ft_error *err)
 {
     const ft_arch *a = r->arch;
@@ -135,11 +151,11 @@ static ft_status check_volume(const ft_model_request *r, ft_error *err)
     double volume = (double)w->batch * tokens * largest_of(wide, COUNT(wide));
     double image = (double)w->batch * (double)a->image * (double)a->image * stem;
     if (images && image > volume) volume = image;
-    if (volume <= 1e15) return FT_OK;
+    if (volume <= FT_LARGEST_TENSOR) return FT_OK;
     bool short_one = (double)w->batch >= tokens;
     return ft__fail_at(err, FT_E_RANGE, short_one ? "batch" : "seq", 0, 0,
                        "batch %" PRId64 " with seq %" PRId64
-                       " makes a tensor of %.3g elements; more than 1e15 is not a size any GPU will see",
+                       " makes a tensor of %.3g elements; tensors of more than 1e15 are not forecast",
                        w->batch, w->seq, volume);
 }
 
@@ -384,6 +400,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
     settle_kv(&said, out);
+    settle_quantized(&said, out);
     FT_TRY(check_stack(out, err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     FT_TRY(check_cluster(out, err));
@@ -406,11 +423,10 @@ ft_status ft__model_request_explain(const ft_model_request *r, ft_status status,
     for (size_t i = 0; i < COUNT(sizes); i++) {
         if (strcmp(err->where, sizes[i]) != 0) continue;
         char made[64];
-        snprintf(made, sizeof made, "a tensor of %.3g elements", value);
+        snprintf(made, sizeof made, "an operator over %.3g elements", value);
         if (i > 0) snprintf(made, sizeof made, "an operator with %s %.3g", sizes[i], value); /* numel comes first */
         return ft__fail_at(err, status, r->work.batch >= r->work.seq ? "batch" : "seq", 0, 0,
-                           "batch %" PRId64 " with seq %" PRId64
-                           " makes %s; more than 2^40 is not a size any GPU will see",
+                           "batch %" PRId64 " with seq %" PRId64 " makes %s; sizes beyond 2^40 are not forecast",
                            r->work.batch, r->work.seq, made);
     }
     return status;

@@ -3,6 +3,7 @@
 #ifndef FT_REQUEST_REQUEST_H
 #define FT_REQUEST_REQUEST_H
 #include "base/json.h"
+#include "kernel/kernel.h"
 
 /* One key of an operator. The same table reads requests, names the nearest known key and tells the program which
  * sizes it can sweep. */
@@ -27,9 +28,6 @@ typedef struct ft_field {
     ft_need need;
     int64_t low;        /* sizes: the least that makes sense, 0 or 1 */
 } ft_field;
-
-/* No single extent of a tensor comes near this; products are ft__op_check's to refuse. */
-#define FT_LARGEST_SIZE ((int64_t)1 << 40)
 
 const ft_field *ft__request_fields(ft_op_kind kind, size_t *count);
 /* The names `op` takes, in the order in which they are best read. */

@@ -242,10 +242,11 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     const char *device = ft__device_warnings(s, r->device);
     *out = "";
     bool file = r->arch->warnings && *r->arch->warnings;
-    if (!*device && !r->remark[0] && !r->arch->nearest && !file && !r->idle_count) return FT_OK;
+    if (!*device && !r->remark[0] && !r->quantized[0] && !r->arch->nearest && !file && !r->idle_count) return FT_OK;
     ft__text_clear(&s->remarks);
     ft__text_add(&s->remarks, device);
     if (r->remark[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->remark);
+    if (r->quantized[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->quantized);
     if (r->arch->nearest)
         ft__text_addf(&s->remarks, "%san unknown architecture, read as %s", s->remarks.length ? "\n" : "",
                       r->arch->model_type);

@@ -208,8 +208,8 @@ static void what_cannot_be_is_refused(void **state)
     refused("{\"task\":\"decode\",\"model\":{\"model_type\":\"bert\"}," ON "}", FT_E_UNSUPPORTED, "task",
             "\"bert\" generates no tokens: it has no prefill and no decode; ask for \"forward\"");
     refused("{\"model\":\"gpt2\"," ON ",\"batch\":1000000000000,\"seq\":100000}", FT_E_RANGE, "batch",
-            "batch 1000000000000 with seq 100000 makes a tensor of 1.2e+23 elements; more than 1e15 is not a size any "
-            "GPU will see");
+            "batch 1000000000000 with seq 100000 makes a tensor of 1.2e+23 elements; tensors of more "
+            "than 1e15 are not forecast");
     refused("{\"model\":\"gpt2\"," ON ",\"read_as\":\"a name that is longer than any model_type could be\"}", FT_E_NAME,
             "read_as", "\"read_as\" names no model_type: \"a name that is longer than any model_type could be\"");
 }

@@ -342,6 +342,7 @@ ft_status ft__config_read(const json_t *config, const char *nearest, const char 
         FT_TRY(ft__config_keys(&r, r.type->keys[list], &a));
     if (r.type->finish) FT_TRY(r.type->finish(&r, &a));
     FT_TRY(settle(&r, &a));
+    ft__config_quantized(&r, &a);
     *out = a;
     return FT_OK;
 }
