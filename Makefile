@@ -3,22 +3,23 @@ BUILD ?= build
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-# The forecast that `make run` shows: one vocabulary column fewer is not one column faster.
-RUN ?= kernel gemm -m 4096 -n 50257 -k 768 --gpu h200_sxm
-RUN_BESIDE ?= kernel gemm -m 4096 -n 50304 -k 768 --gpu h200_sxm
+# What `make run` shows: a training step, what holds it and what to change.
+RUN ?= train llama-3-8b --gpu h200_sxm -b 2 --seq 4096 --recompute full --attention sdpa
 
 # A PyTorch version that python/requirements-test*.txt knows; empty is the default.
 TORCH ?=
 
-.PHONY: all help run test test-python bench lint format install clean
+.PHONY: all help run check test test-python coverage bench lint format install clean
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
 help:
 	@echo 'make            build the program and the library in $(BUILD)/'
-	@echo 'make run        build, then show one telling forecast'
+	@echo 'make run        build, then forecast a training step: how long, why, what to change'
+	@echo 'make check      unit and command tests, under a minute on an idle machine'
 	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about ten minutes)'
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
+	@echo 'make coverage   lines and branches of src/ that unit, golden and command tests reach'
 	@echo 'make bench      speed and accuracy, as tables'
 	@echo 'make lint       layout, static analysis, include ladder'
 	@echo 'make format     lay the sources out'
@@ -31,14 +32,22 @@ $(BUILD)/build.ninja:
 
 run: all
 	@$(BUILD)/foretell $(RUN)
-	@echo
-	@$(BUILD)/foretell $(RUN_BESIDE)
+
+check:
+	@scripts/setup test
+	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) >/dev/null
+	@meson configure $(BUILD) -Dtests=true
+	@ninja -C $(BUILD) --quiet
+	@meson test -C $(BUILD) --no-rebuild --print-errorlogs --suite unit --suite cli
 
 test:
 	@scripts/test
 
 test-python: all
 	@BUILD=$(BUILD) scripts/test_python $(TORCH)
+
+coverage:
+	@scripts/coverage
 
 bench: all
 	@BUILD=$(BUILD) scripts/bench
@@ -56,4 +65,4 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-clang build-tsan
+	@rm -rf $(BUILD) build-clang build-coverage build-tsan
