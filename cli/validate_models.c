@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/median.h"
 #include "base/text.h"
 #include "fit/fit.h"
 #include "measured_model_list.h"
@@ -70,12 +71,6 @@ static ft_status add_error(models *m, const char *name, double measured, const f
     return FT_OK;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = fabs(*(const double *)a), y = fabs(*(const double *)b);
-    return (x > y) - (x < y);
-}
-
 static int by_name(const void *a, const void *b) { return strcmp(((const group *)a)->name, ((const group *)b)->name); }
 
 static ft_status summarise(models *m, ft_accuracy_table *table, ft_error *err)
@@ -95,10 +90,11 @@ static ft_status summarise(models *m, ft_accuracy_table *table, ft_error *err)
             a->mean += fabs(g->errors[k]) / (double)g->count;
             a->bias += g->errors[k] / (double)g->count;
         }
-        qsort(g->errors, g->count, sizeof *g->errors, by_size);
-        a->median = fabs(g->errors[g->count / 2]);
+        for (size_t k = 0; k < g->count; k++) g->errors[k] = fabs(g->errors[k]);
+        qsort(g->errors, g->count, sizeof *g->errors, ft__ascending);
+        a->median = ft__median(g->errors, g->count);
         size_t nine_tenths = g->count * 9 / 10;
-        a->p90 = fabs(g->errors[nine_tenths < g->count ? nine_tenths : g->count - 1]);
+        a->p90 = g->errors[nine_tenths < g->count ? nine_tenths : g->count - 1];
         a->inside = g->with_interval ? (double)g->inside / (double)g->with_interval : NAN; /* memory has no interval */
     }
     return FT_OK;

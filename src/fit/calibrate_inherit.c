@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/median.h"
 #include "kernel/kernel.h"
 
 typedef struct gaps {
@@ -17,17 +18,10 @@ typedef struct gaps {
     double family[FT_MAX_FAMILIES], all; /* medians; 0: none */
 } gaps;
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(double *at, size_t n)
 {
-    if (!n) return 0;
-    qsort(at, n, sizeof *at, by_value);
-    return n % 2 ? at[n / 2] : 0.5 * (at[n / 2 - 1] + at[n / 2]);
+    if (n) qsort(at, n, sizeof *at, ft__ascending);
+    return ft__median(at, n);
 }
 
 static const double *theta_for(const ft_predictor *base, const ft_rows *rows, const ft_calibrate_cell *cells,

@@ -25,6 +25,7 @@ typedef struct ft_accuracy {
     char kind[16]; /* "known" (rows held out), "sibling", "unseen" (generation left out), "all" */
     size_t rows;
     size_t left_out; /* of them: rows that no fit uses (validation alone) */
+    double left_out_mean; /* absolute error of those alone */
     double mean, median, p90, bias, inside; /* inside: share of the truth in low..high */
 } ft_accuracy;
 

@@ -5,14 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/median.h"
 #include "fit/cell.h"
 #include "fit/learning_constants.h"
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static double quantile(const double *sorted, size_t n, double q)
 {
@@ -30,7 +25,7 @@ bool ft__spreads(const double *z, size_t count, double inflate, float *low, floa
     double *sorted = malloc((count ? count : 1) * sizeof *sorted);
     if (!sorted) return false;
     memcpy(sorted, z, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_value);
+    qsort(sorted, count, sizeof *sorted, ft__ascending);
     for (int q = 0; q < FT_QUANTILES; q++) {
         double tail = (1 - ft__quantile_levels[q]) / 2;
         low[q] = (float)fmax(FT_K_LEARNING_LEAST_SPREAD, -inflate * quantile(sorted, count, tail));
@@ -76,10 +71,10 @@ bool ft__errors_summary(const ft_errors *e, ft_accuracy *out)
         bias += relative;
         inside += e->residual[i] >= -e->low[i] - 1e-12 && e->residual[i] <= e->high[i] + 1e-12;
     }
-    qsort(error, n, sizeof *error, by_value);
+    qsort(error, n, sizeof *error, ft__ascending);
     out->mean = sum / (double)n;
     out->bias = bias / (double)n;
-    out->median = error[n / 2];
+    out->median = ft__median(error, n);
     out->p90 = error[(size_t)(0.9 * (double)n) < n ? (size_t)(0.9 * (double)n) : n - 1];
     out->inside = (double)inside / (double)n;
     free(error);

@@ -46,6 +46,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
         const ft_family *family;
         int variant, gpu;
         size_t left_out;
+        double left_error; /* added up over those */
         ft_errors errors;
     } key;
     key *keys = NULL;
@@ -68,6 +69,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
         }
         keys[k].left_out += row->excluded;
         const ft_forecast *f = &v->forecast[i];
+        if (v->status[i] == FT_OK && row->excluded) keys[k].left_error += fabs(f->ms / row->ms - 1);
         if (v->status[i] == FT_OK &&
             !ft__errors_add(&keys[k].errors, log(row->ms / f->ms), log(f->ms / f->low_ms), log(f->high_ms / f->ms)))
             s = ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -82,6 +84,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
             strncpy(line->gpu, v->rows->gpus[keys[k].gpu].name, sizeof line->gpu - 1);
             strcpy(line->kind, v->options->held_out_only ? "held-out" : "all");
             line->left_out = keys[k].left_out;
+            line->left_out_mean = keys[k].left_out ? keys[k].left_error / (double)keys[k].left_out : 0;
             if (!ft__errors_summary(&keys[k].errors, line)) s = ft__fail(err, FT_E_MEMORY, "out of memory");
         }
         ft__errors_free(&keys[k].errors);

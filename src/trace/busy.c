@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/median.h"
 #include "trace/looking.h"
 
 static bool waits(const char *call)
@@ -146,22 +147,15 @@ static void count_waits(ft_looking *l)
 
 /* -- together ---------------------------------------------------------------------------------- */
 
-static int ascending(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 static ft_status step_times(const ft_record *r, ft_busy *b, ft_error *err)
 {
     double *ms = malloc((r->step_count + 1) * sizeof *ms);
     if (!ms) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < r->step_count; i++) ms[i] = (double)(r->steps[i].end - r->steps[i].start) * 1e-6;
-    qsort(ms, r->step_count, sizeof *ms, ascending);
-    size_t n = r->step_count;
-    b->step_ms = n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
+    qsort(ms, r->step_count, sizeof *ms, ft__ascending);
+    b->step_ms = ft__median(ms, r->step_count);
     b->low_ms = ms[0];
-    b->high_ms = ms[n - 1];
+    b->high_ms = ms[r->step_count - 1];
     free(ms);
     return FT_OK;
 }

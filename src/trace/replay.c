@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/median.h"
 #include "trace/gaps_constants.h"
 #include "trace/sight.h"
 
@@ -200,12 +201,6 @@ static size_t collect(const ft_record *r, moment *out, int32_t *next)
     return count;
 }
 
-static int ascending(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 /* Steps as join.c bounds them: from the end of the one before to the end of its own work, or of the host's part. */
 static double median_step(const replaying *p, const double *host_end, double *ms)
 {
@@ -218,9 +213,8 @@ static double median_step(const replaying *p, const double *host_end, double *ms
         ms[i] = fmax(end - begin, 0) * 1e-6;
         before = end;
     }
-    size_t n = r->step_count;
-    qsort(ms, n, sizeof *ms, ascending);
-    return n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
+    qsort(ms, r->step_count, sizeof *ms, ft__ascending);
+    return ft__median(ms, r->step_count);
 }
 
 ft_status ft__replay(const ft_record *r, const double *scale, double host, double note_ns, ft_replayed *out,

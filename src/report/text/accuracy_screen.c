@@ -90,6 +90,7 @@ void ft__answer_accuracy(ft_text *out, const ft_accuracy_table *table)
         ft__text_add_json(out, a->kind);
         ft__text_addf(out, ",\"rows\":%zu", a->rows);
         if (a->left_out) ft__text_addf(out, ",\"left_out\":%zu", a->left_out);
+        if (a->left_out) add_share(out, "left_out_mean", a->left_out_mean);
         add_share(out, "mean", a->mean);
         add_share(out, "median", a->median);
         add_share(out, "p90", a->p90);
