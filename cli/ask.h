@@ -13,8 +13,8 @@ bool cli_ask_flags(const cli_args *args, json_t *object);
 bool cli_ask_option(const cli_args *args, cli_option_id option, json_t *object);
 bool cli_ask_operand(const cli_args *args, const char *key, json_t *object);
 bool cli_ask_operands(const cli_args *args, const char *key, json_t *object);
-/* A number within limits; every value of an option that may be repeated, as a list of sizes. 0, or the exit status after
- * complaining. */
+/* A number within limits; every value of an option that may be repeated, as a list of sizes. 0, or the exit status
+ * after complaining. */
 int cli_ask_whole(const cli_args *args, cli_option_id option, int64_t low, int64_t high, json_t *object);
 int cli_ask_wholes(const cli_args *args, cli_option_id option, const char *key, size_t most, json_t *object);
 /* An answer that is kept says what it answers, so that `compare` can tell what differs: before its closing brace, the

@@ -22,7 +22,7 @@ static int check_output(const char *path)
 {
     struct stat s;
     if (stat(path, &s) == 0 && !S_ISREG(s.st_mode))
-        return cli_complain(FT_E_FILE, "%s: exists and is no regular file", path);
+        return cli_complain(FT_E_FILE, "%s: exists and is not a regular file", path);
     char folder[4096];
     const char *slash = strrchr(path, '/');
     size_t length = slash ? (size_t)(slash - path) : 0;

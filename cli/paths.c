@@ -1,6 +1,6 @@
 /* paths.c: where measurements are.
  *
- * The library opens what it is told to open; looking around is the program's part:
+ * The library opens what it is told to open; scan around is the program's part:
  *     --data DIR
  *     $FORETELL_DATA
  *     PREFIX/share/foretell/measurements, PREFIX being where bin/foretell stands
@@ -41,7 +41,7 @@ static bool program_folder(char *out, size_t room)
 static int take(const char *path, const char *from, char *out, size_t room)
 {
     if (strlen(path) >= room) return cli_complain(FT_E_FILE, "%s: the path is too long", from);
-    if (!is_folder(path)) return cli_complain(FT_E_FILE, "%s: \"%s\" is no folder", from, path);
+    if (!is_folder(path)) return cli_complain(FT_E_FILE, "%s: \"%s\" is not a folder", from, path);
     strcpy(out, path);
     return 0;
 }

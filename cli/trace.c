@@ -20,7 +20,7 @@ static int fail(const cli_args *args, ft_error *err)
     return cli_fail(err);
 }
 
-static int show(const cli_args *args, const ft_sight *s, size_t rows)
+static int show(const cli_args *args, const ft_trace_report *s, size_t rows)
 {
     ft_text out = {0};
     ft_style style = cli_style(args);
@@ -46,18 +46,18 @@ int cli_trace(const cli_args *args)
     if (!status) status = cli_whole(args, OPT_TRACE_TOP, 1, 1000, &rows);
     if (status) return status;
     if (!cli_values(args, OPT_GPU, &gpus, &count)) return cli_complain(FT_E_MEMORY, "out of memory");
-    if (count > FT_SIGHT_TARGETS)
-        status = cli_usage(args->command, "a trace is forecast for at most %d GPUs at once", FT_SIGHT_TARGETS);
+    if (count > FT_TRACE_TARGETS)
+        status = cli_usage(args->command, "a trace is forecast for at most %d GPUs at once", FT_TRACE_TARGETS);
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     if (!status && ft_open(&ft, &options, &err) != FT_OK) status = cli_fail(&err);
-    ft_sight *s = status ? NULL : malloc(sizeof *s); /* some KiB */
+    ft_trace_report *s = status ? NULL : malloc(sizeof *s); /* some KiB */
     if (!status && !s) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) {
         ft_trace_request r = {.path = args->operands[0], .on = cli_value(args, OPT_TRACE_ON), .quantile = quantile};
         for (; r.gpu_count < count; r.gpu_count++) r.gpus[r.gpu_count] = gpus[r.gpu_count];
         ft_status done = ft__trace_of(ft, &r, s, &err);
         status = done == FT_OK ? show(args, s, (size_t)rows) : fail(args, &err);
-        ft__sight_free(s);
+        ft__trace_report_free(s);
     }
     free(s);
     free(gpus);

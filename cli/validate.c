@@ -181,7 +181,7 @@ enum { BASELINES = 3 };
 
 typedef struct outcome {
     ft_accuracy_table table, baseline[BASELINES];
-    ft_beside beside[BASELINES];
+    ft_baseline_table beside[BASELINES];
     size_t beside_count;
     char scaling[96];
 } outcome;
@@ -219,7 +219,7 @@ static ft_status measure_baselines(const cli_args *args, ft_validate_options *op
     options->each = NULL;
     for (int i = 0; i < BASELINES; i++) {
         FT_TRY(measure(names[i], NULL, options, which, &o->baseline[i], err));
-        o->beside[o->beside_count++] = (ft_beside){names[i], &o->baseline[i]};
+        o->beside[o->beside_count++] = (ft_baseline_table){names[i], &o->baseline[i]};
     }
     return FT_OK;
 }

@@ -5,7 +5,8 @@
  *     ft_context *ft;
  *     ft_session *session;
  *     ft_error err;
- *     const char *request = "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":4096,\"n\":4096,\"k\":4096,\"gpu\":\"h100_sxm\"}";
+ *     const char *request = "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":4096,\"n\":4096,\"k\":4096,"
+ *                           "\"gpu\":\"h100_sxm\"}";
  *     if (ft_open(&ft, NULL, &err) != FT_OK) return complain(err.message);
  *     if (ft_session_open(&session, ft, &err) != FT_OK) return complain(err.message);
  *     puts(ft_session_answer(session, request, strlen(request), NULL)); // {"ok":true,"ms":0.21,"low_ms":0.2,...}
@@ -107,6 +108,7 @@ typedef enum ft_dtype {
 #undef X
     FT_DTYPE_COUNT
 } ft_dtype;
+enum { FT_DTYPE_ROOM = 16 }; /* of arrays by format in structs: more formats do not move what stands behind them */
 
 FT_API const char *ft_dtype_name(ft_dtype d);                /* static; "?" for what is no format */
 FT_API double ft_dtype_bytes(ft_dtype d);                    /* 0 for what is no format */
@@ -114,7 +116,7 @@ FT_API bool ft_dtype_parse(const char *name, ft_dtype *out); /* false, and *out 
 
 /* -- devices ----------------------------------------------------------------------------------- */
 
-typedef enum ft_vendor { FT_NVIDIA, FT_AMD, FT_INTEL, FT_OTHER_VENDOR } ft_vendor;
+typedef enum ft_vendor { FT_VENDOR_NVIDIA, FT_VENDOR_AMD, FT_VENDOR_INTEL, FT_VENDOR_OTHER } ft_vendor;
 
 /* How programs reach the matrix units. mma: by warps, from registers (Volta on, and GeForce to this day); wgmma: by
  * groups of four warps, from shared memory, asynchronously (Hopper); tcgen05: by one thread for a whole block, into
@@ -166,8 +168,8 @@ typedef struct ft_device {
     int l2_partitions;        /* parts of the last-level cache that each keep a copy of what lies in another */
     bool inline_ecc;          /* error correction, on by default, keeps its bits in the memory itself */
     double matrix_pj_per_flop; /* bf16 on matrix units, operand movement included; 0 when nobody measured it */
-    double peak_tflops[FT_DTYPE_COUNT];
-    double vector_tflops[FT_DTYPE_COUNT]; /* without matrix units; fp32 of a GPU whose fp32 peak is a matrix peak */
+    double peak_tflops[FT_DTYPE_ROOM];
+    double vector_tflops[FT_DTYPE_ROOM]; /* without matrix units; fp32 of a GPU whose fp32 peak is a matrix peak */
     char link_kind[24];       /* "nvlink4", "xgmi3", "pcie5" */
     double link_gbps_per_direction;
     int link_gpus;
@@ -180,7 +182,7 @@ typedef struct ft_device {
 
 /* -- operators --------------------------------------------------------------------------------- */
 
-typedef enum ft_pass { FT_FWD, FT_BWD, FT_FWD_BWD } ft_pass;
+typedef enum ft_pass { FT_PASS_FWD, FT_PASS_BWD, FT_PASS_FWD_BWD } ft_pass;
 typedef enum ft_timing { FT_TIMING_DEVICE, FT_TIMING_OP } ft_timing; /* OP: one eager call, launch gap inside */
 /* Whose attention: the bare kernel of a framework, or the operator of a serving engine, which also writes the paged
  * cache. ANY means as the GPU was measured: bare where it was, otherwise the fastest engine that was, with an interval
@@ -211,18 +213,23 @@ typedef enum ft_op_kind {
     FT_OP_KIND_COUNT
 } ft_op_kind;
 
-/* How a pointwise kernel reaches its operands. FT_MIXED is added where their formats differ. */
-typedef enum ft_pattern { FT_CONTIGUOUS, FT_SPREAD, FT_STRIDED, FT_MIXED = 4 } ft_pattern;
+/* How a pointwise kernel reaches its operands. FT_PATTERN_MIXED is added where their formats differ. */
+typedef enum ft_pattern {
+    FT_PATTERN_CONTIGUOUS,
+    FT_PATTERN_SPREAD,
+    FT_PATTERN_STRIDED,
+    FT_PATTERN_MIXED = 4
+} ft_pattern;
 
 /* Exchanges among ranks, as NCCL names them. */
 typedef enum ft_collective {
-    FT_ALL_REDUCE,
-    FT_ALL_GATHER,
-    FT_REDUCE_SCATTER,
-    FT_ALL_TO_ALL,
-    FT_BROADCAST,
-    FT_REDUCE,
-    FT_SEND_RECV,
+    FT_COLLECTIVE_ALL_REDUCE,
+    FT_COLLECTIVE_ALL_GATHER,
+    FT_COLLECTIVE_REDUCE_SCATTER,
+    FT_COLLECTIVE_ALL_TO_ALL,
+    FT_COLLECTIVE_BROADCAST,
+    FT_COLLECTIVE_REDUCE,
+    FT_COLLECTIVE_SEND_RECV,
     FT_COLLECTIVE_COUNT
 } ft_collective;
 
@@ -264,8 +271,14 @@ typedef struct ft_op {
 
 /* -- forecasts --------------------------------------------------------------------------------- */
 
-typedef enum ft_bound { FT_COMPUTE, FT_MEMORY, FT_OVERHEAD, FT_COMMUNICATION } ft_bound;
-typedef enum ft_source { FT_LEARNED, FT_CALIBRATED, FT_SIBLING, FT_PHYSICS, FT_ROOFLINE } ft_source;
+typedef enum ft_bound { FT_BOUND_COMPUTE, FT_BOUND_MEMORY, FT_BOUND_OVERHEAD, FT_BOUND_COMMUNICATION } ft_bound;
+typedef enum ft_source {
+    FT_SOURCE_LEARNED,
+    FT_SOURCE_CALIBRATED,
+    FT_SOURCE_SIBLING,
+    FT_SOURCE_PHYSICS,
+    FT_SOURCE_ROOFLINE
+} ft_source;
 
 typedef struct ft_forecast {
     double ms, low_ms, high_ms;

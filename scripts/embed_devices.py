@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-VENDORS = {"nvidia": "FT_NVIDIA", "amd": "FT_AMD", "intel": "FT_INTEL", "other": "FT_OTHER_VENDOR"}
+VENDORS = {"nvidia": "FT_VENDOR_NVIDIA", "amd": "FT_VENDOR_AMD", "intel": "FT_VENDOR_INTEL", "other": "FT_VENDOR_OTHER"}
 WORD = re.compile(r"[a-z0-9]+(_[a-z0-9]+)*")
 
 
@@ -81,7 +81,7 @@ def main() -> None:
     sheets = {path: json.loads(path.read_bytes()) for path in files}
     parts.append(table("ft__embedded_alias", "ft__embedded_aliases", "ft__embedded_alias_count", aliases(sheets), "{0, 0}"))
     parts.append("\n")
-    parts.append(table("ft__embedded_kin", "ft__embedded_kin", "ft__embedded_kin_count", kin(sheets), "{0, 0, 0, 0, FT_NVIDIA}"))
+    parts.append(table("ft__embedded_kin", "ft__embedded_kin", "ft__embedded_kin_count", kin(sheets), "{0, 0, 0, 0, FT_VENDOR_NVIDIA}"))
     source = "".join(parts)
     if not output.exists() or output.read_text() != source:
         output.write_text(source)

@@ -35,11 +35,11 @@ static ft_status answer_trace(const ft_context *ft, const json_t *document, cons
                               ft_error *err)
 {
     ft_trace_request r;
-    ft_sight s;
+    ft_trace_report s;
     FT_TRY(ft__trace_request_read(document, &r, err));
     ft_status status = ft__trace_of(ft, &r, &s, err);
     if (status == FT_OK) ft__answer_trace(out, id, &s);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     return status;
 }
 

@@ -24,19 +24,19 @@ void ft_close(ft_context *ft) { ft__context_close(ft); }
 
 const char *ft_bound_name(ft_bound b)
 {
-    static const char *const names[] = {[FT_COMPUTE] = "compute",
-                                        [FT_MEMORY] = "memory",
-                                        [FT_OVERHEAD] = "overhead",
-                                        [FT_COMMUNICATION] = "communication"};
+    static const char *const names[] = {[FT_BOUND_COMPUTE] = "compute",
+                                        [FT_BOUND_MEMORY] = "memory",
+                                        [FT_BOUND_OVERHEAD] = "overhead",
+                                        [FT_BOUND_COMMUNICATION] = "communication"};
     return (unsigned)b < sizeof names / sizeof *names ? names[b] : "?";
 }
 
 const char *ft_source_name(ft_source s)
 {
-    static const char *const names[] = {[FT_LEARNED] = "learned",
-                                        [FT_CALIBRATED] = "calibrated",
-                                        [FT_SIBLING] = "sibling",
-                                        [FT_PHYSICS] = "physics",
-                                        [FT_ROOFLINE] = "roofline"};
+    static const char *const names[] = {[FT_SOURCE_LEARNED] = "learned",
+                                        [FT_SOURCE_CALIBRATED] = "calibrated",
+                                        [FT_SOURCE_SIBLING] = "sibling",
+                                        [FT_SOURCE_PHYSICS] = "physics",
+                                        [FT_SOURCE_ROOFLINE] = "roofline"};
     return (unsigned)s < sizeof names / sizeof *names ? names[s] : "?";
 }

@@ -88,7 +88,7 @@ static ft_status look_through(ft_op *op, ft_error *err)
     FT_TRY(in_list("kind", (long)op->kind, FT_OP_KIND_COUNT, err));
     FT_TRY(in_list("dtype", (long)op->dtype, FT_DTYPE_COUNT, err));
     FT_TRY(in_list("kv_dtype", (long)op->kv_dtype, FT_DTYPE_COUNT, err));
-    FT_TRY(in_list("pass", (long)op->pass, FT_FWD_BWD + 1, err));
+    FT_TRY(in_list("pass", (long)op->pass, FT_PASS_FWD_BWD + 1, err));
     FT_TRY(in_list("timing", (long)op->timing, FT_TIMING_OP + 1, err));
     FT_TRY(in_list("engine", (long)op->engine, FT_ENGINE_COUNT, err));
     if (!op->name) op->name = usual_name(op->kind);
@@ -102,7 +102,7 @@ static ft_status look_through(ft_op *op, ft_error *err)
                                op->u.gemm.quantized);
         return FT_OK;
     case FT_OP_ELEMENTWISE:
-        FT_TRY(in_list("pattern", op->u.elementwise.pattern, 2 * FT_MIXED, err));
+        FT_TRY(in_list("pattern", op->u.elementwise.pattern, 2 * FT_PATTERN_MIXED, err));
         FT_TRY(some("ops_per_element", op->u.elementwise.ops_per_element, 1e9, err));
         return some("bytes", op->u.elementwise.bytes, 1e15, err);
     case FT_OP_ROW:

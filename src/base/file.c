@@ -167,7 +167,7 @@ static ft_status map(const char *path, int how, const void **out, size_t *length
     if (fstat(fd, &info) != 0) {
         status = file_error(err, "read", path, errno);
     } else if (!S_ISREG(info.st_mode)) {
-        status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot read: it is no regular file");
+        status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot read: it is not a regular file");
     } else if ((uintmax_t)info.st_size > SIZE_MAX / 2) {
         status = file_error(err, "read", path, EFBIG);
     } else if (info.st_size == 0) {

@@ -156,7 +156,8 @@ static void row_free(row *r)
 static ft_status put(ft_table *t, row *r, int c, ft_error *err)
 {
     if (c == 0)
-        return ft__fail_at(err, FT_E_SYNTAX, t->path, t->line, t->column, "a NUL byte: '%s' is no text file", t->path);
+        return ft__fail_at(err, FT_E_SYNTAX, t->path, t->line, t->column, "a NUL byte: '%s' is not a text file",
+                           t->path);
     if (r->used - r->starts[r->count - 1] >= cell_cap)
         return ft__fail_at(err, FT_E_RANGE, t->path, t->line, t->column,
                            "a cell over 1 MiB; is a quote left open before it?");

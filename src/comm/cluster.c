@@ -44,7 +44,7 @@ void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out)
         pcie_tier(device, gpus, out);
         return;
     }
-    bool nvidia = device->vendor == FT_NVIDIA;
+    bool nvidia = device->vendor == FT_VENDOR_NVIDIA;
     *out = (ft_tier){.fabric = nvidia ? FT_NVLINK : FT_XGMI, .gbps = device->link_gbps_per_direction, .gpus = gpus};
     out->efficiency = nvidia ? FT_K_NETWORK_NVLINK_EFFICIENCY : FT_K_NETWORK_XGMI_EFFICIENCY;
     out->latency_us = FT_K_NETWORK_LINK_US;
@@ -94,7 +94,7 @@ static void inner_tiers(const ft_device *device, int64_t per_node, const ft_netw
 /* What was said about the inside of a node against what the GPU has, so that nobody takes the one for the other. */
 static void inside_said(const ft_device *device, const ft_network *words, char *out, size_t room)
 {
-    bool links = !over_pcie(device), nvidia = device->vendor == FT_NVIDIA;
+    bool links = !over_pcie(device), nvidia = device->vendor == FT_VENDOR_NVIDIA;
     bool wrong_link = (words->nvlink_named && !(links && nvidia)) || (words->xgmi_named && !(links && !nvidia));
     if (wrong_link)
         snprintf(out, room, "; no %s: %.40s has none", words->nvlink_named ? "NVLink" : "xGMI", device->name);

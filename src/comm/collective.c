@@ -58,7 +58,7 @@ static ft_status cover_unsaid(const ft_predictor *p, const ft_device *device, co
         if (((other & 1) && !any_version) || ((other & 2) && !any_width)) continue;
         if (other & 1) op.u.collective.nccl = FT_NCCL_OLD;
         if (other & 2) op.dtype = FT_INT8;
-        if ((other & 2) && !ft__collective_narrow(&op)) continue;
+        if ((other & 2) && !ft__collective_eight_bit(&op)) continue;
         FT_TRY(ft__kernel_forecast(p, device, &op, quantile, &f, err));
         out->low_ms = fmin(out->low_ms, f.ms);
         out->high_ms = fmax(out->high_ms, f.ms);
@@ -71,7 +71,7 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
 {
     ft_op exchange;
     ft_forecast f;
-    double skew = op == FT_ALL_TO_ALL && group->skew > 1 ? group->skew : 1;
+    double skew = op == FT_COLLECTIVE_ALL_TO_ALL && group->skew > 1 ? group->skew : 1;
     ft__tier_op(tier, op, bytes * skew, group->size, &exchange);
     exchange.engine = group->engine;
     if (group->narrow > 0) exchange.dtype = FT_INT8;
@@ -82,18 +82,18 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
     out->low_ms = f.low_ms;
     out->high_ms = f.high_ms;
     out->source = f.source;
-    if (f.source == FT_ROOFLINE && p->mode == FT_PREDICT_LEARNED) { /* a predictor without exchanges */
+    if (f.source == FT_SOURCE_ROOFLINE && p->mode == FT_PREDICT_LEARNED) { /* a predictor without exchanges */
         out->ms = ft__collective_start_ms(device, &exchange);
-        out->source = FT_PHYSICS;
+        out->source = FT_SOURCE_PHYSICS;
         interval(FT_K_NETWORK_INTERVAL_UNFITTED, quantile, out);
     }
-    if (exchange.engine < FT_ENGINE_TRTLLM && out->source != FT_PHYSICS)
+    if (exchange.engine < FT_ENGINE_TRTLLM && out->source != FT_SOURCE_PHYSICS)
         FT_TRY(cover_unsaid(p, device, &exchange, group->narrow < 0, quantile, out, err));
     exchange.u.collective.bytes = 1;
     out->latency_ms = fmin(out->ms, ft__collective_start_ms(device, &exchange));
     out->wire_bytes = ft__collective_wire((int)op, (double)group->size) * bytes * skew;
     out->protocol = protocol == FT_NVLS ? "Simple" : ft__protocol_notes[protocol];
-    bool pairs = op == FT_ALL_TO_ALL || op == FT_SEND_RECV;
+    bool pairs = op == FT_COLLECTIVE_ALL_TO_ALL || op == FT_COLLECTIVE_SEND_RECV;
     out->algorithm = protocol == FT_NVLS ? "nvls" : pairs ? "pairwise" : "ring";
     out->gpu_share = sms_taken(device, bytes, protocol == FT_NVLS ? 16 : 24);
     ft__pcie_box(device, tier, group->size, out);
@@ -130,8 +130,9 @@ static int64_t smaller_part(const ft_cluster *c, const ft_group *g, int64_t node
     return fewest;
 }
 
-/* Fixed times of GPUs of two dies beside H100's, as inside a node (kernel/collective.c). EFA delivers in any order, so that its plug-in lets servers before p5 (H100, 400 Gbit/s
- * to a GPU) use Simple alone; from there on it does not (p4de's smallest all-reduce takes 160 us, p5's 70). */
+/* Fixed times of GPUs of two dies beside H100's, as inside a node (kernel/collective.c). EFA delivers in any order, so
+ * that its plug-in lets servers before p5 (H100, 400 Gbit/s to a GPU) use Simple alone; from there on it does not
+ * (p4de's smallest all-reduce takes 160 us, p5's 70). */
 static void character(const ft_device *device, const ft_cluster *c, int outer, ft_crossing *x)
 {
     bool two_dies = ft__joined_dies(device);
@@ -175,7 +176,7 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
     x.thin_trees = x.network_gbps / trees;
     ft__network_time(&x, op, bytes, out);
     interval(FT_K_NETWORK_INTERVAL, quantile, out);
-    out->source = FT_PHYSICS;
+    out->source = FT_SOURCE_PHYSICS;
     out->gpu_share = sms_taken(device, bytes, 16);
 }
 
@@ -185,13 +186,13 @@ static ft_status not_below_node(const ft_predictor *p, const ft_device *device, 
                                 ft_collective op, double bytes, const ft_group *group, double quantile, ft_comm *out,
                                 ft_error *err)
 {
-    for (int t = outer - 1; t >= 0 && op != FT_SEND_RECV; t--) {
+    for (int t = outer - 1; t >= 0 && op != FT_COLLECTIVE_SEND_RECV; t--) {
         ft_group local = *group;
         ft_comm inside = {0};
         if (leaves_node(&c->tier[t])) continue;
         local.size = members(group, c->tier[t].gpus);
         if (local.size < 2) return FT_OK;
-        double share = op == FT_ALL_TO_ALL ? (double)local.size / (double)group->size : 1;
+        double share = op == FT_COLLECTIVE_ALL_TO_ALL ? (double)local.size / (double)group->size : 1;
         FT_TRY(inside_node(p, device, &c->tier[t], op, fmax(bytes * share, 1), &local, quantile, &inside, err));
         if (inside.ms <= out->ms) return FT_OK;
         if (inside.ms > FT_K_NETWORK_BOUND_MARGIN * out->ms) out->tier = t;

@@ -84,7 +84,7 @@ static double filling(const ft_crossing *x, double s)
 
 static void ring(const ft_crossing *x, ft_collective op, double s, int p, double inside_us, pick *best)
 {
-    double passes = op == FT_ALL_REDUCE ? 2 : 1, around = passes * (x->n - 1) / x->n * s;
+    double passes = op == FT_COLLECTIVE_ALL_REDUCE ? 2 : 1, around = passes * (x->n - 1) / x->n * s;
     way w = {"ring", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = around / x->local};
     double steps = (x->n - x->nodes) * step(x, p) + x->nodes * of[p].hops * x->latency_us / 2;
     w.latency_us = started(x) + passes * steps;
@@ -122,14 +122,14 @@ static void hierarchical(const ft_crossing *x, double s, pick *best)
 
 static void tree_and_ring(const ft_crossing *x, ft_collective op, double s, ft_comm *out)
 {
-    double around = (op == FT_ALL_REDUCE ? 2 : 1) * (x->n - 1) / x->n * s;
+    double around = (op == FT_COLLECTIVE_ALL_REDUCE ? 2 : 1) * (x->n - 1) / x->n * s;
     pick best = {.out = out, .rate = x->network_gbps * 1e3};
     for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p++) {
         double inside_us = x->local > 1 ? around / (x->inside_gbps * 1e3 * of[p].inside) : 0;
-        if (op == FT_ALL_REDUCE) tree(x, s, p, inside_us, &best);
+        if (op == FT_COLLECTIVE_ALL_REDUCE) tree(x, s, p, inside_us, &best);
         ring(x, op, s, p, inside_us, &best);
     }
-    if (op == FT_ALL_REDUCE) hierarchical(x, s, &best);
+    if (op == FT_COLLECTIVE_ALL_REDUCE) hierarchical(x, s, &best);
 }
 
 static void chain(const ft_crossing *x, double s, ft_comm *out)
@@ -148,7 +148,7 @@ static void pairs(const ft_crossing *x, ft_collective op, double s, ft_comm *out
 {
     double r = x->network_gbps * 1e3, u = x->inside_gbps * 1e3, far = s, near = 0, peers = 1;
     pick best = {.out = out, .rate = x->network_gbps * 1e3};
-    if (op == FT_ALL_TO_ALL) {
+    if (op == FT_COLLECTIVE_ALL_TO_ALL) {
         far = s * (1 - x->local / x->n) * x->skew;
         near = s * (x->local - 1) / x->n * x->skew;
         peers = x->n - x->local;
@@ -157,7 +157,7 @@ static void pairs(const ft_crossing *x, ft_collective op, double s, ft_comm *out
         way w = {"pairwise", p, .inside_us = near / u, .thin = x->thin, .wire_bytes = far};
         /* A proxy thread posts sends for many peers one after the other. */
         w.latency_us = started(x) + of[p].hops * x->latency_us + FT_K_NETWORK_POST_US * (peers - 1);
-        if (op == FT_ALL_TO_ALL && x->local > 1) w.latency_us += FT_K_NETWORK_RELAY_US * x->step_scale;
+        if (op == FT_COLLECTIVE_ALL_TO_ALL && x->local > 1) w.latency_us += FT_K_NETWORK_RELAY_US * x->step_scale;
         w.network_us = far / (r * of[p].single);
         offer(&best, &w);
     }
@@ -167,10 +167,10 @@ void ft__network_time(const ft_crossing *x, ft_collective op, double bytes, ft_c
 {
     out->algorithm = NULL;
     switch (op) {
-    case FT_ALL_TO_ALL:
-    case FT_SEND_RECV: pairs(x, op, bytes, out); break;
-    case FT_BROADCAST:
-    case FT_REDUCE: chain(x, bytes, out); break;
+    case FT_COLLECTIVE_ALL_TO_ALL:
+    case FT_COLLECTIVE_SEND_RECV: pairs(x, op, bytes, out); break;
+    case FT_COLLECTIVE_BROADCAST:
+    case FT_COLLECTIVE_REDUCE: chain(x, bytes, out); break;
     default: tree_and_ring(x, op, bytes, out);
     }
 }

@@ -32,5 +32,5 @@ void ft__pcie_box(const ft_device *device, const ft_tier *tier, int64_t ranks, f
     out->ms = tier->switched ? good : sqrt(good * out->ms);
     out->low_ms = good * below;
     out->high_ms = tier->switched ? good * above : slow;
-    out->source = FT_PHYSICS;
+    out->source = FT_SOURCE_PHYSICS;
 }

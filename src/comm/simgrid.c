@@ -138,17 +138,17 @@ static void add_pairs(flows *f)
 static void add_group(flows *f)
 {
     const ft_exchanged *e = f->e;
-    if (e->op == FT_SEND_RECV) {
+    if (e->op == FT_COLLECTIVE_SEND_RECV) {
         for (int64_t i = 0; i + 1 < e->group.size; i++)
             add(f, f->first + i * e->group.stride, f->first + (i + 1) * e->group.stride, e->wire_bytes);
         return;
     }
-    if (e->op == FT_ALL_TO_ALL) {
+    if (e->op == FT_COLLECTIVE_ALL_TO_ALL) {
         add_pairs(f);
         return;
     }
-    bool tree = !strcmp(e->algorithm, "tree") && e->op == FT_ALL_REDUCE;
-    bool chain = e->op == FT_BROADCAST || e->op == FT_REDUCE;
+    bool tree = !strcmp(e->algorithm, "tree") && e->op == FT_COLLECTIVE_ALL_REDUCE;
+    bool chain = e->op == FT_COLLECTIVE_BROADCAST || e->op == FT_COLLECTIVE_REDUCE;
     for (int64_t j = 0; j < f->local; j++) {
         if (tree && f->nodes > 2) {
             add_tree(f, j, false);
@@ -177,7 +177,7 @@ ft_status ft__simulated_flows(const ft_simulated *s, const ft_exchanged *e, ft_f
     int64_t local = s->platform.domain / stride;
     local = local < 1 ? 1 : local > size ? size : local;
     flows f = {.s = s, .e = e, .local = local, .nodes = size / local};
-    double each = e->op == FT_ALL_TO_ALL ? PARTNERS : 4;
+    double each = e->op == FT_COLLECTIVE_ALL_TO_ALL ? PARTNERS : 4;
     double wanted = (double)s->ranks * each + 4;
     if (size % local || f.nodes < 1) f.nodes = size, f.local = 1; /* lies askew over the nodes: one rank at a time */
     if (wanted > MOST_FLOWS * 4.0)

@@ -47,8 +47,8 @@ double ft__spine_slowdown(const ft_cluster *c, int tier, ft_collective op, bool 
     if (c->tier[tier].oversubscription <= 1) return 1;
     if (all <= leaf || divides(span, leaf)) return 1; /* one leaf, or no group leaves its own */
     double down = cables(c, tier, leaf, &up), edge = fmin(1, apart / leaf);
-    bool meet = all > span && !divides(leaf, span) && op != FT_SEND_RECV;
-    if (op == FT_ALL_TO_ALL) {
+    bool meet = all > span && !divides(leaf, span) && op != FT_COLLECTIVE_SEND_RECV;
+    if (op == FT_COLLECTIVE_ALL_TO_ALL) {
         double near = fmin(nodes, fmax(1, leaf / apart));
         return fmax(1, down / up * (nodes - near) / fmax(1, nodes - 1));
     }

@@ -17,7 +17,7 @@ void ft__memory_levels(const ft_device *d, ft_memory_level out[FT_MEMORY_LEVELS]
                                gbps(sms * d->lanes_per_sm * 12, d->boost_mhz),
                                "three 4-byte operands per fp32 lane and clock"};
     out[1] = (ft_memory_level){"shared memory", sms * d->smem_kib_per_sm * 1024, 0, "not published"};
-    if (d->vendor == FT_NVIDIA || d->vendor == FT_AMD) {
+    if (d->vendor == FT_VENDOR_NVIDIA || d->vendor == FT_VENDOR_AMD) {
         out[1].gbps = gbps(sms * 128, d->boost_mhz);
         out[1].basis = "32 banks x 4 B per SM and clock";
     }

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* A spec object (docs/devices.md) -> device. May extend another through "base". Warnings (sparse-looking
+/* A spec object (docs/devices.md) -> device. May extend another through "base". Warnings (sparse-scan
  * peak, defaulted fields) are appended to `warnings`, one per line; NULL drops them. */
 ft_status ft__device_read(const json_t *spec, const char *where, ft_device *out, ft_text *warnings, ft_error *err);
 

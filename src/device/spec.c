@@ -193,7 +193,7 @@ static ft_status read_rates(const json_t *object, const char *key, const char *w
 static ft_status read_vendor(const json_t *object, const char *where, int *out, ft_error *err)
 {
     static const char *const names[] = {"nvidia", "amd", "intel", "other"};
-    static const ft_vendor vendors[] = {FT_NVIDIA, FT_AMD, FT_INTEL, FT_OTHER_VENDOR};
+    static const ft_vendor vendors[] = {FT_VENDOR_NVIDIA, FT_VENDOR_AMD, FT_VENDOR_INTEL, FT_VENDOR_OTHER};
     const char *name = NULL;
     FT_TRY(ft__json_string(object, "vendor", FT_OPTIONAL, &name, where, err));
     if (!name) return FT_OK;
@@ -272,7 +272,7 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
 {
     const double *n = spec->number;
     memset(out, 0, sizeof *out); /* padding too: equal specs give equal bytes */
-    out->vendor = spec->vendor == FT_SPEC_VENDOR_UNKNOWN ? FT_OTHER_VENDOR : (ft_vendor)spec->vendor;
+    out->vendor = spec->vendor == FT_SPEC_VENDOR_UNKNOWN ? FT_VENDOR_OTHER : (ft_vendor)spec->vendor;
     out->year = (int)n[FT_SPEC_YEAR];
     out->sms = (int)n[FT_SPEC_SMS];
     out->lanes_per_sm = (int)n[FT_SPEC_LANES];
@@ -312,7 +312,7 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
     memcpy(out->generation, spec->generation, sizeof out->generation);
     memcpy(out->compute_capability, spec->capability, sizeof out->compute_capability);
     memcpy(out->link_kind, spec->link_kind, sizeof out->link_kind);
-    memcpy(out->peak_tflops, spec->peak.tflops, sizeof out->peak_tflops);
+    memcpy(out->peak_tflops, spec->peak.tflops, sizeof spec->peak.tflops);
     out->vector_tflops[FT_FP64] = spec->vector.tflops[FT_FP64];
     out->vector_tflops[FT_FP32] = spec->vector.tflops[FT_FP32];
     /* Frameworks widen 16-bit operands and compute pointwise in fp32, so that is the rate they see. */

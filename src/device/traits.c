@@ -1,12 +1,11 @@
 /* traits.c: what a GPU can do that is no figure.
  *
  * Kernels differ by what the hardware offers: matrix instructions from registers or from shared memory, copies past the
- * registers, a cache in two halves, a switch that adds. A spec states each of these as a trait, and nothing outside this
- * room asks which generation a GPU belongs to. So a GPU of a generation nobody heard of behaves as its traits say, and
- * a file that states none keeps working: its base has them, or the catalogue's relative of its generation.
+ * registers, a cache in two halves, a switch that adds. A spec states each of these as a trait, and nothing outside
+ * this room asks which generation a GPU belongs to. So a GPU of a generation nobody heard of behaves as its traits say,
+ * and a file that states none keeps working: its base has them, or the catalogue's relative of its generation.
  *
- * Leaves out: clusters of blocks, distributed shared memory, structured sparsity; no forecast asks for them.
- */
+ * Leaves out: clusters of blocks, distributed shared memory, structured sparsity; no forecast asks for them. / */
 #include <stdio.h>
 #include <string.h>
 
@@ -136,7 +135,7 @@ void ft__spec_extend_traits(ft_spec *s, const ft_spec *base)
     take(s, FT_TRAIT_INLINE_ECC, !hbm && base->trait[FT_TRAIT_INLINE_ECC]);
     if (other_link) {
         double gpus = s->given[FT_SPEC_LINK_GPUS] ? s->number[FT_SPEC_LINK_GPUS] : b[FT_SPEC_LINK_GPUS];
-        take_switch(s, *s->link_kind ? s->link_kind : base->link_kind, gpus, s->vendor == FT_NVIDIA);
+        take_switch(s, *s->link_kind ? s->link_kind : base->link_kind, gpus, s->vendor == FT_VENDOR_NVIDIA);
     }
     take(s, FT_TRAIT_LINK_SWITCHED, base->trait[FT_TRAIT_LINK_SWITCHED]);
     take(s, FT_TRAIT_LINK_REDUCES, s->trait[FT_TRAIT_LINK_SWITCHED] && base->trait[FT_TRAIT_LINK_REDUCES]);
@@ -153,13 +152,14 @@ void ft__spec_lend_traits(ft_spec *s, const ft_spec *same_capability, ft_text *w
 static ft_matrix_issue issue_of(const ft_spec *s)
 {
     if (!(s->number[FT_SPEC_MATRIX_FMA] > 0)) return FT_ISSUE_NONE;
-    return s->vendor == FT_AMD ? FT_ISSUE_MFMA : s->vendor == FT_INTEL ? FT_ISSUE_XMX : FT_ISSUE_MMA;
+    return s->vendor == FT_VENDOR_AMD ? FT_ISSUE_MFMA : s->vendor == FT_VENDOR_INTEL ? FT_ISSUE_XMX : FT_ISSUE_MMA;
 }
 
 /* The plainest hardware: what a kernel made for nothing in particular finds. */
 static void guess_chip(ft_spec *s, ft_text *warnings)
 {
-    bool halves = s->vendor == FT_NVIDIA && !strncmp(s->memory_type, "hbm", 3) && s->number[FT_SPEC_YEAR] >= 2020;
+    bool halves = s->vendor == FT_VENDOR_NVIDIA && !strncmp(s->memory_type, "hbm", 3) &&
+                  s->number[FT_SPEC_YEAR] >= 2020;
     bool guessing = !s->has[FT_TRAIT_MATRIX_ISSUE] || !s->has[FT_TRAIT_ASYNC_COPY];
     take(s, FT_TRAIT_MATRIX_ISSUE, (int)issue_of(s));
     take(s, FT_TRAIT_ASYNC_COPY, FT_COPY_NONE);
@@ -183,7 +183,7 @@ void ft__spec_complete_traits(ft_spec *s, const ft_spec *kin, ft_text *warnings)
     else
         guess_chip(s, warnings);
     take(s, FT_TRAIT_INLINE_ECC, 0);
-    take_switch(s, s->link_kind, s->number[FT_SPEC_LINK_GPUS], s->vendor == FT_NVIDIA);
+    take_switch(s, s->link_kind, s->number[FT_SPEC_LINK_GPUS], s->vendor == FT_VENDOR_NVIDIA);
     bool same_year = kin && s->number[FT_SPEC_YEAR] == kin->number[FT_SPEC_YEAR];
     take_number(s, FT_SPEC_NIC_GBIT, same_year ? kin->number[FT_SPEC_NIC_GBIT] : nic_of_year(s->number[FT_SPEC_YEAR]));
 }

@@ -11,7 +11,10 @@ static inline bool ft__matrix_async(const ft_device *device)
 }
 /* Several dies that programs see as one NVIDIA GPU. Of AMD's, which have had eight since MI300X, nothing is known that
  * would set them apart from one. */
-static inline bool ft__joined_dies(const ft_device *device) { return device->vendor == FT_NVIDIA && device->dies > 1; }
+static inline bool ft__joined_dies(const ft_device *device)
+{
+    return device->vendor == FT_VENDOR_NVIDIA && device->dies > 1;
+}
 /* Major number of NVIDIA's compute capability: 9 of sm_90; 0 of anybody else's. */
 int ft__compute_major(const ft_device *device);
 /* Whether `a` came to market before `b`. */

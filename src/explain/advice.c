@@ -38,7 +38,7 @@ static bool compiled(const ft_change *c)
 /* *found false: there is no such request. Memory is exhausted: FT_E_MEMORY. */
 static ft_status try_change(adviser *a, const ft_move *move, const ft_change *after, ft_advice *out, bool *found)
 {
-    ft_again_step made = {.graph = NULL};
+    ft_reforecast_step made = {.graph = NULL};
     ft_error ignored;
     *found = false;
     ft_status status = a->c->again(after, a->c->user, &made, &ignored);

@@ -52,7 +52,7 @@ typedef struct ft_advice_case {
     const ft_step *step;               /* of `now`, its input counted */
     const ft_graph *graph;
     ft_loading loading;
-    ft_again again;
+    ft_reforecast again;
     void *user;
     ft_probe probe;                    /* of single kernels, for lints */
     const ft_device *const *gpus;      /* to be thought of instead */

@@ -35,12 +35,12 @@ static inline int64_t ft__change_global(const ft_change *c)
 
 /* Forecasts a request, its input counted. What `out` points to lives until the next call. FT_E_MEMORY ends
  * everything; any other failure means that there is no such request. */
-typedef struct ft_again_step {
+typedef struct ft_reforecast_step {
     ft_step step;
     const ft_graph *graph;
     ft_loading loading;
-} ft_again_step;
-typedef ft_status (*ft_again)(const ft_change *change, void *user, ft_again_step *out, ft_error *err);
+} ft_reforecast_step;
+typedef ft_status (*ft_reforecast)(const ft_change *change, void *user, ft_reforecast_step *out, ft_error *err);
 
 /* Samples that one GPU's step is fed with. */
 static inline double ft__change_fed(const ft_change *c)

@@ -1,4 +1,4 @@
-/* lint.c: looking through the products and convolutions of a step. */
+/* lint.c: scan through the products and convolutions of a step. */
 #include "explain/lint.h"
 
 #include <math.h>

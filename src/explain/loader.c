@@ -57,7 +57,7 @@ void ft__loader_apply(const ft_loader *l, const ft_device *device, double sample
     step->mfu /= longer;
     step->hfu /= longer;
     for (int i = 0; i < 4; i++) step->regime[i] /= longer;
-    step->regime[FT_OVERHEAD] += t.wait_ms / step->step_ms;
+    step->regime[FT_BOUND_OVERHEAD] += t.wait_ms / step->step_ms;
     for (int i = 0; i < 4; i++)
         if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;
 }

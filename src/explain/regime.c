@@ -17,23 +17,24 @@ static double tail_of(const ft_forecast *f)
 
 void ft__regime_settle(const ft_graph *g, const ft_device *device, ft_step *step)
 {
-    double held[2] = {0}, both = step->regime[FT_COMPUTE] + step->regime[FT_MEMORY];
+    double held[2] = {0}, both = step->regime[FT_BOUND_COMPUTE] + step->regime[FT_BOUND_MEMORY];
     for (int32_t i = 0; i < step->kernel_count; i++) {
         ft_timed *k = &step->kernels[i];
         ft_forecast *f = &k->forecast;
-        if (f->bound == FT_COMPUTE && ft__memory_holds(device, &g->nodes[k->node].op, f)) f->bound = FT_MEMORY;
-        if (f->bound == FT_COMPUTE || f->bound == FT_MEMORY)
-            held[f->bound == FT_MEMORY] += fmax(f->ms - f->launch_ms, 0) * k->times;
+        if (f->bound == FT_BOUND_COMPUTE && ft__memory_holds(device, &g->nodes[k->node].op, f))
+            f->bound = FT_BOUND_MEMORY;
+        if (f->bound == FT_BOUND_COMPUTE || f->bound == FT_BOUND_MEMORY)
+            held[f->bound == FT_BOUND_MEMORY] += fmax(f->ms - f->launch_ms, 0) * k->times;
     }
     if (held[0] + held[1] > 0) {
-        step->regime[FT_COMPUTE] = both * held[0] / (held[0] + held[1]);
-        step->regime[FT_MEMORY] = both * held[1] / (held[0] + held[1]); /* a difference may end below nothing */
+        step->regime[FT_BOUND_COMPUTE] = both * held[0] / (held[0] + held[1]);
+        step->regime[FT_BOUND_MEMORY] = both * held[1] / (held[0] + held[1]); /* a difference may end below nothing */
     }
-    step->bound = FT_COMPUTE;
+    step->bound = FT_BOUND_COMPUTE;
     for (int i = 0; i < 4; i++)
         if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;
     if (step->idle_ms > FT_K_BOUNDS_IDLES * step->step_ms && step->host_ms > FT_K_BOUNDS_WORKS * step->step_ms)
-        step->bound = FT_OVERHEAD;
+        step->bound = FT_BOUND_OVERHEAD;
 }
 
 /* Weights of what a sum of kernels averages. */
@@ -51,7 +52,7 @@ static void add(ft_verdict *v, sums *s, const ft_graph *g, const ft_timed *k)
     v->flops += f->flops * k->times;
     v->bytes += f->bytes * k->times;
     v->share[f->bound] += ms - launch;
-    v->share[FT_OVERHEAD] += launch;
+    v->share[FT_BOUND_OVERHEAD] += launch;
     s->flops[g->nodes[k->node].op.dtype] += f->flops * k->times;
     if (f->tile_m == 0 || !(f->waves > 0)) return;
     s->tiled_ms += ms;
@@ -61,7 +62,7 @@ static void add(ft_verdict *v, sums *s, const ft_graph *g, const ft_timed *k)
 
 static void name_it(ft_verdict *v)
 {
-    v->bound = FT_COMPUTE;
+    v->bound = FT_BOUND_COMPUTE;
     for (int i = 0; i < 4; i++)
         if (v->share[i] > v->share[v->bound]) v->bound = (ft_bound)i;
 }

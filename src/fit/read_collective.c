@@ -88,7 +88,7 @@ static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter
 /* -- repeated requests ------------------------------------------------------------------------- */
 
 /* What tells two requests of the same size apart. */
-static int sort_of(const ft_op *op) { return 2 * ft__collective_old(op) + ft__collective_narrow(op); }
+static int sort_of(const ft_op *op) { return 2 * ft__collective_old(op) + ft__collective_eight_bit(op); }
 
 static int by_request(const void *a, const void *b)
 {

@@ -223,7 +223,7 @@ static ft_status pointwise(reading *r, const char *gpu, const char *name, double
     row.op.u.elementwise.numel = (int64_t)numel;
     row.op.u.elementwise.inputs = count;
     if (spread) {
-        row.op.u.elementwise.pattern = FT_SPREAD;
+        row.op.u.elementwise.pattern = FT_PATTERN_SPREAD;
         row.op.u.elementwise.bytes = 4 * (2 * numel + in[1]);
     }
     row.group = ft__group3((int64_t)numel, (int64_t)in[1], 0);
@@ -239,7 +239,7 @@ static ft_status strided_copy(reading *r, const char *gpu, double forward, ft_er
     memset(&row, 0, sizeof row);
     ft__op_init("copy", &row.op);
     row.op.u.elementwise.numel = (int64_t)numel;
-    row.op.u.elementwise.pattern = FT_STRIDED;
+    row.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     row.group = ft__group3((int64_t)numel, 0, 1);
     return keep(r, gpu, &row, forward - late_ms, err);
 }
@@ -254,7 +254,7 @@ static ft_status rowwise(reading *r, const char *gpu, const char *name, const in
     row.op.u.row.cols = size[1];
     row.group = ft__group3(size[0], size[1], 0);
     FT_TRY(keep(r, gpu, &row, forward - late_ms, err));
-    row.op.pass = FT_BWD;
+    row.op.pass = FT_PASS_BWD;
     row.excluded = false;
     return keep(r, gpu, &row, backward - late_ms, err);
 }

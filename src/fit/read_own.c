@@ -64,7 +64,7 @@ static ft_status gemm_row(reader *r, ft_row *row, bool *take)
 
 static ft_pass pass_of(const char *text)
 {
-    return !strcmp(text, "bwd") ? FT_BWD : !strcmp(text, "fwd_bwd") ? FT_FWD_BWD : FT_FWD;
+    return !strcmp(text, "bwd") ? FT_PASS_BWD : !strcmp(text, "fwd_bwd") ? FT_PASS_FWD_BWD : FT_PASS_FWD;
 }
 
 static ft_status attention_row(reader *r, ft_row *row, bool *take)
@@ -115,7 +115,7 @@ static ft_status row_row(reader *r, ft_row *row, bool *take)
     int at = ft__row_op_find(base);
     if (at < 0) return FT_OK;
     ft__op_init(ft__row_ops[at].name, &row->op);
-    row->op.pass = back ? FT_BWD : FT_FWD;
+    row->op.pass = back ? FT_PASS_BWD : FT_PASS_FWD;
     FT_TRY(dtype(r, &row->op.dtype));
     FT_TRY(whole(r, "rows", &row->op.u.row.rows));
     FT_TRY(whole(r, "cols", &row->op.u.row.cols));

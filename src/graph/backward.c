@@ -136,12 +136,12 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch
     if (b->status != FT_OK || !ft__tape_widen(t)) return;
     b->g->blocks[mine].carry_in = g;
     bool layer = ft__block_is_layer(&forward);
-    const ft_again again = recompute == FT_RECOMPUTE_NONE                    ? FT_AGAIN_NOTHING
-                           : recompute == FT_RECOMPUTE_SELECTIVE && !pytorch ? FT_AGAIN_SCORES
-                           : !layer                                          ? FT_AGAIN_NOTHING
-                           : recompute == FT_RECOMPUTE_SELECTIVE             ? FT_AGAIN_CHEAP
-                                                                             : FT_AGAIN_LAYER;
-    ft__run_again(t, &forward, again);
+    const ft_reforecast again = recompute == FT_RECOMPUTE_NONE                    ? FT_AGAIN_NOTHING
+                                : recompute == FT_RECOMPUTE_SELECTIVE && !pytorch ? FT_AGAIN_SCORES
+                                : !layer                                          ? FT_AGAIN_NOTHING
+                                : recompute == FT_RECOMPUTE_SELECTIVE             ? FT_AGAIN_CHEAP
+                                                                                  : FT_AGAIN_LAYER;
+    ft__run_recomputed(t, &forward, again);
     if (walks) t->grad[forward.carry_out] = g;
     for (int32_t i = forward.first + forward.count - 1; i >= forward.first && b->status == FT_OK; i--) {
         ft_node n = b->g->nodes[i]; /* a copy: appending moves the array */

@@ -171,7 +171,7 @@ ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t row
     if (!strcmp(op, "pad")) { /* copied into the middle of it */
         n.op.u.elementwise.numel = (int64_t)ft__tensor_numel(&t);
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&t);
-        n.op.u.elementwise.pattern = FT_STRIDED;
+        n.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     } else {
         n.op.u.elementwise.ops_per_element = fmin(window, 1e6);
     }

@@ -13,12 +13,12 @@ ft_ref ft__pick(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, boo
     if (out == FT_NONE) return out;
     n.adds = true;
     if (by_rows) {
-        n.op = ft__row_kernel("embedding", FT_FWD, rows, cols, t.dtype);
+        n.op = ft__row_kernel("embedding", FT_PASS_FWD, rows, cols, t.dtype);
         n.op.u.row.vocab = t.rows;
     } else {
         n.op = ft__pointwise_kernel(b->g, "gather", n.in, 0, &b->g->tensors[out]);
         n.op.u.elementwise.bytes = (double)rows * (double)cols * (2 * t.element_bytes + 8); /* and an index each */
-        n.op.u.elementwise.pattern = FT_STRIDED;
+        n.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     }
     ft__emit(b, &n);
     return out;
@@ -55,7 +55,7 @@ ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, b
     n.op = ft__pointwise_kernel(b->g, "index_put", NULL, 0, &b->g->tensors[out]);
     n.op.u.elementwise.numel = (int64_t)moved;
     n.op.u.elementwise.bytes = moved * ((from != FT_NONE ? 2 : 1) * t.element_bytes + 8);
-    n.op.u.elementwise.pattern = FT_STRIDED;
+    n.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     ft__emit(b, &n);
     return out;
 }
@@ -76,7 +76,7 @@ ft_ref ft__best(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int
     n.adds = true;
     bool all = k == cols;
     n.op = all ? ft__bytes_kernel("sort", t.dtype, ft__tensor_numel(&t) * (t.element_bytes + 8) * 4 * 2, 0)
-               : ft__row_kernel("argmax", FT_FWD, rows, cols, t.dtype);
+               : ft__row_kernel("argmax", FT_PASS_FWD, rows, cols, t.dtype);
     if (!all) n.manner |= FT_MANNER_SELECT;
     ft__emit(b, &n);
     if (all) return out;

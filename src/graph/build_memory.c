@@ -98,8 +98,9 @@ ft_ref ft__transpose(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols
     if (out != FT_NONE && b->status == FT_OK) {
         ft_op *op = &b->g->nodes[b->g->node_count - 1].op;
         op->name = "transpose";
-        op->u.elementwise.pattern = ft__tensor_numel(ft__tensor_of(b, x)) < (double)rows * (double)cols ? FT_SPREAD
-                                                                                                        : FT_STRIDED;
+        op->u.elementwise.pattern = ft__tensor_numel(ft__tensor_of(b, x)) < (double)rows * (double)cols
+                                        ? FT_PATTERN_SPREAD
+                                        : FT_PATTERN_STRIDED;
     }
     return out;
 }
@@ -145,11 +146,11 @@ ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, 
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
     bool strided = false;
     for (int i = 0; i < n.in_count; i++) strided |= ft__tensor_of(b, n.in[i])->strided;
-    n.op = ft__row_kernel("cat_halves", FT_FWD, rows, cols, t.dtype);
+    n.op = ft__row_kernel("cat_halves", FT_PASS_FWD, rows, cols, t.dtype);
     if (strided && out != FT_NONE) {
         n.op = ft__pointwise_kernel(b->g, "cat", n.in, 1, &b->g->tensors[out]);
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
-        n.op.u.elementwise.pattern = FT_STRIDED;
+        n.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
         /* Parts of unlike widths leave lanes idle; rows of an odd length begin at odd addresses. */
         if (fmod((double)cols * t.element_bytes, 4) > 0)
             n.manner |= FT_MANNER_JOIN_ODD;
@@ -179,7 +180,7 @@ ft_ref ft__assemble(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t r
         ft_node part = i > 0 ? ft__node_of(FT_DO_FILL, at) : n;
         if (i > 0) ft__node_in(&part, x[i]);
         part.op = ft__pointwise_kernel(b->g, "copy", &x[i], 1, ft__tensor_of(b, x[i]));
-        part.op.u.elementwise.pattern = FT_STRIDED;
+        part.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
         ft__emit(b, &part);
     }
     return out;
@@ -199,7 +200,7 @@ ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, in
     n.op = ft__pointwise_kernel(b->g, "append", n.in, 1, &b->g->tensors[out]);
     n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
     bool strided = t.strided || ft__tensor_of(b, past)->strided;
-    n.op.u.elementwise.pattern = strided ? FT_STRIDED : FT_CONTIGUOUS;
+    n.op.u.elementwise.pattern = strided ? FT_PATTERN_STRIDED : FT_PATTERN_CONTIGUOUS;
     ft__emit(b, &n);
     return out;
 }
@@ -211,7 +212,7 @@ ft_ref ft__gather(ft_build *b, ft_at at, ft_ref x, int64_t rows)
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, t.cols, t.dtype, t.element_bytes);
-    n.op = ft__row_kernel("embedding", FT_FWD, rows, t.cols, t.dtype);
+    n.op = ft__row_kernel("embedding", FT_PASS_FWD, rows, t.cols, t.dtype);
     n.op.u.row.vocab = t.rows;
     ft__emit(b, &n);
     return out;
@@ -228,7 +229,7 @@ ft_ref ft__embedding(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64
     const ft_tensor *t = ft__tensor_of(b, *table);
     ft_dtype dtype = t->dtype;
     ft_ref out = ft__node_out(b, &n, rows, width, dtype, ft_dtype_bytes(dtype));
-    n.op = ft__row_kernel("embedding", FT_FWD, rows, width, dtype);
+    n.op = ft__row_kernel("embedding", FT_PASS_FWD, rows, width, dtype);
     n.op.u.row.vocab = vocab;
     ft__emit(b, &n);
     ft__module(b, 1);

@@ -24,17 +24,19 @@ ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in
             straight |= !t->strided;
         }
         /* A row, a column or a table that every element looks up: the framework leaves its vectorised kernel. */
-        else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_CONTIGUOUS && !halves)
-            op.u.elementwise.pattern = FT_SPREAD;
+        else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_PATTERN_CONTIGUOUS && !halves)
+            op.u.elementwise.pattern = FT_PATTERN_SPREAD;
         if (t->element_bytes <= 4) widest = fmax(widest, t->element_bytes);
         mixed |= t->element_bytes != out->element_bytes && fmin(t->element_bytes, out->element_bytes) >= 2 &&
                  t->element_bytes <= 4;
     }
     /* The other choice is a number in memory, which every element looks up. */
-    if (!strcmp(name, "where") && op.u.elementwise.pattern == FT_CONTIGUOUS) op.u.elementwise.pattern = FT_SPREAD;
+    if (!strcmp(name, "where") && op.u.elementwise.pattern == FT_PATTERN_CONTIGUOUS)
+        op.u.elementwise.pattern = FT_PATTERN_SPREAD;
     /* Operands in one order, whichever, are one run of memory; a table looked up in another order is not. */
-    if (gaps || (turned && (straight || op.u.elementwise.pattern == FT_SPREAD))) op.u.elementwise.pattern = FT_STRIDED;
-    if (mixed && !cast) op.u.elementwise.pattern |= FT_MIXED;
+    if (gaps || (turned && (straight || op.u.elementwise.pattern == FT_PATTERN_SPREAD)))
+        op.u.elementwise.pattern = FT_PATTERN_STRIDED;
+    if (mixed && !cast) op.u.elementwise.pattern |= FT_PATTERN_MIXED;
     if (op.u.elementwise.inputs < 1) op.u.elementwise.inputs = 1;
     op.u.elementwise.bytes = bytes;
     if (widest > 2 && ft_dtype_bytes(op.dtype) <= 2 && !cast) op.dtype = FT_FP32;
@@ -216,7 +218,7 @@ ft_ref ft__row(ft_build *b, ft_at at, const char *op, ft_ref x)
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
-    n.op = ft__row_kernel(op, FT_FWD, t.rows, t.cols, t.dtype);
+    n.op = ft__row_kernel(op, FT_PASS_FWD, t.rows, t.cols, t.dtype);
     ft__emit(b, &n);
     return out;
 }
@@ -228,7 +230,7 @@ ft_ref ft__reduce(ft_build *b, ft_at at, const char *op, ft_ref x)
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, 1, t.dtype, t.element_bytes);
-    n.op = ft__row_kernel("sum_rows", FT_FWD, t.rows, t.cols, t.dtype);
+    n.op = ft__row_kernel("sum_rows", FT_PASS_FWD, t.rows, t.cols, t.dtype);
     n.mean = !strcmp(op, "mean");
     ft__emit(b, &n);
     return out;
@@ -248,7 +250,7 @@ ft_ref ft__softmax(ft_build *b, ft_at at, ft_ref x, bool in_fp32)
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, t.rows, t.cols, FT_FP32, 4);
-    n.op = ft__row_kernel("softmax", FT_FWD, t.rows, t.cols, FT_FP32);
+    n.op = ft__row_kernel("softmax", FT_PASS_FWD, t.rows, t.cols, FT_FP32);
     n.traffic = 0.75F;
     ft__emit(b, &n);
     return ft__cast(b, at, out, low);

@@ -26,7 +26,7 @@ ft_ref ft__reduce_over(ft_build *b, ft_at at, ft_ref x, const ft_reduction *how)
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, how->rows, how->cols, t.dtype, ft_dtype_bytes(t.dtype));
-    n.op = ft__row_kernel(how->kernel, FT_FWD, how->kernel_rows, how->kernel_cols, t.dtype);
+    n.op = ft__row_kernel(how->kernel, FT_PASS_FWD, how->kernel_rows, how->kernel_cols, t.dtype);
     /* Masks and indices are read in their own width. */
     double read = t.element_bytes / ft_dtype_bytes(t.dtype);
     if (read > 0) n.traffic = (float)read;
@@ -51,7 +51,7 @@ ft_ref ft__norm_with(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref wei
     ft_ref moments = ft__node_out(b, &n, t.rows, strcmp(op, "layernorm") ? 1 : 2, FT_FP32, 4);
     if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
     b->g->tensors[moments].trained = false;
-    n.op = ft__row_kernel(op, FT_FWD, t.rows, t.cols, t.dtype);
+    n.op = ft__row_kernel(op, FT_PASS_FWD, t.rows, t.cols, t.dtype);
     ft__emit(b, &n);
     ft__module(b, 1);
     return out;
@@ -90,7 +90,7 @@ ft_ref ft__groupnorm(ft_build *b, ft_at at, ft_ref x, int64_t rows, ft_ref weigh
     ft_ref moments = ft__node_out(b, &n, rows, 2, FT_FP32, 4);
     if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
     b->g->tensors[moments].trained = false;
-    n.op = ft__row_kernel("layernorm", FT_FWD, rows, cols > 0 ? cols : 1, t.dtype);
+    n.op = ft__row_kernel("layernorm", FT_PASS_FWD, rows, cols > 0 ? cols : 1, t.dtype);
     n.traffic = 1.5F;
     ft__emit(b, &n);
     ft__module(b, 1);
@@ -104,10 +104,10 @@ ft_ref ft__groupnorm(ft_build *b, ft_at at, ft_ref x, int64_t rows, ft_ref weigh
 ft_ref ft__pair_loss(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref y)
 {
     if (b->status != FT_OK) return FT_NONE;
-    bool odds = !strcmp(op, "bce_with_logits");
+    bool probability = !strcmp(op, "bce_with_logits");
     if (b->autocast) x = ft__cast(b, at, x, FT_FP32);
     ft_tensor t = *ft__tensor_of(b, x);
-    if (odds) {
+    if (probability) {
         ft_node n = ft__node_of(FT_DO_FILL, at);
         ft__node_in(&n, x);
         n.op = ft__pointwise_kernel(b->g, "sigmoid", &x, 1, &t);
@@ -119,7 +119,8 @@ ft_ref ft__pair_loss(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref y)
     ft__node_in(&n, y);
     ft_ref each = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
     if (each == FT_NONE) return each;
-    n.op = ft__pointwise_kernel(b->g, odds ? "bce_with_logits" : "mse_loss", n.in, n.in_count, &b->g->tensors[each]);
+    n.op = ft__pointwise_kernel(b->g, probability ? "bce_with_logits" : "mse_loss", n.in, n.in_count,
+                                &b->g->tensors[each]);
     ft__emit(b, &n);
     ft_reduction mean = {.what = "sum", .kernel = "mean_all", .rows = 1, .cols = 1};
     mean.kernel_rows = t.rows;

@@ -26,7 +26,7 @@ static bool repeatable(const ft_node *n)
     case FT_DO_CAT:
     case FT_DO_FILL: return true;
     case FT_DO_ROW: /* given the row's maximum and sum, or its moments: small, and saved */
-        return n->op.pass == FT_FWD &&
+        return n->op.pass == FT_PASS_FWD &&
                (is_row(n, "layernorm") || is_row(n, "rmsnorm") || is_row(n, "softmax") || is_row(n, "log_softmax"));
     default: return false;
     }

@@ -159,7 +159,7 @@ static void say(making *m, const ft_node *n)
     if (m->names >= 5 || n->verb == FT_DO_FILL || n->verb == FT_DO_COPY || !strncmp(op, "cast_", 5)) return;
     if (m->last == op) return;
     m->last = op;
-    bool back = n->op.kind == FT_OP_ROW && n->op.pass == FT_BWD;
+    bool back = n->op.kind == FT_OP_ROW && n->op.pass == FT_PASS_BWD;
     char word[64] = "_";
     size_t length = strlen(op), tail = back ? strlen("_backward") : 0;
     if (1 + length + tail >= sizeof word || m->length + 1 + length + tail >= sizeof m->name) return;
@@ -196,7 +196,7 @@ static void finish_sums(ft_fusion *f, ft_phase phase, ft_at at, int64_t rows, ft
 static bool sums_down(const ft_node *n, ft_part part, const ft_tensor *t)
 {
     if (part == FT_DOWN) return true;
-    return n->verb == FT_DO_ROW && n->op.kind == FT_OP_ROW && n->op.pass == FT_BWD && t->rows == 1 &&
+    return n->verb == FT_DO_ROW && n->op.kind == FT_OP_ROW && n->op.pass == FT_PASS_BWD && t->rows == 1 &&
            t->cols == n->op.u.row.cols && n->op.u.row.rows > 1;
 }
 
@@ -279,7 +279,7 @@ static void add_members(making *m, int32_t group, sums *s)
         if (part == FT_ALONG && odd_rows(n)) odd = 12;
         say(m, n);
         if (n->phase == FT_BACKWARD) m->phase = FT_BACKWARD;
-        m->loss_back |= n->op.kind == FT_OP_ROW && n->op.pass == FT_BWD && named(n, "log_softmax");
+        m->loss_back |= n->op.kind == FT_OP_ROW && n->op.pass == FT_PASS_BWD && named(n, "log_softmax");
         write_results(m, n, part, p->closed, s);
     }
     m->k->work += odd;

@@ -93,7 +93,8 @@ static bool idle(const ft_fusion *f, const ft_node *n)
 void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *node)
 {
     if (idle(f, node)) return;
-    if (node->verb == FT_DO_EMBEDDING && node->op.kind == FT_OP_ROW && node->op.pass == FT_BWD && node->out_count) {
+    if (node->verb == FT_DO_EMBEDDING && node->op.kind == FT_OP_ROW && node->op.pass == FT_PASS_BWD &&
+        node->out_count) {
         scatter(f, node);
         return;
     }

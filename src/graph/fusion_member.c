@@ -13,7 +13,7 @@ static bool named(const ft_node *n, const char *name) { return *n->op.name == *n
 /* Sums of a handful (the query heads that share a key) are written out: every result on its own. */
 static bool unrolled(const ft_node *n)
 {
-    if (n->op.kind != FT_OP_ROW || n->op.pass != FT_FWD) return false;
+    if (n->op.kind != FT_OP_ROW || n->op.pass != FT_PASS_FWD) return false;
     return (named(n, "sum_cols") && n->op.u.row.rows <= 8) || (named(n, "sum_rows") && n->op.u.row.cols <= 8);
 }
 
@@ -23,7 +23,7 @@ static ft_part row_part(const ft_node *n)
     if (unrolled(n)) return FT_POINT;
     if (named(n, "sum_cols")) return FT_DOWN;
     if (named(n, "transpose_copy") || named(n, "bias_add") || named(n, "cat_halves")) return FT_POINT;
-    if (named(n, "embedding")) return n->op.pass == FT_FWD ? FT_POINT : FT_LIBRARY;
+    if (named(n, "embedding")) return n->op.pass == FT_PASS_FWD ? FT_POINT : FT_LIBRARY;
     /* Selecting the largest few and sorting stay the framework's own kernels: an argmax that takes longer. */
     return n->manner & FT_MANNER_SELECT ? FT_LIBRARY : FT_ALONG;
 }
@@ -42,7 +42,7 @@ ft_part ft__fusion_part(const ft_node *n)
     case FT_DO_FILL:
     case FT_DO_BATCHNORM: return FT_POINT;
     case FT_DO_EMBEDDING:
-    case FT_DO_GATHER: return n->op.kind == FT_OP_ROW && n->op.pass == FT_FWD ? row_part(n) : FT_LIBRARY;
+    case FT_DO_GATHER: return n->op.kind == FT_OP_ROW && n->op.pass == FT_PASS_FWD ? row_part(n) : FT_LIBRARY;
     case FT_DO_LOSS: return n->in_place ? FT_POINT : FT_ALONG;
     case FT_DO_ROW: return row_part(n);
     default: return FT_LIBRARY;
@@ -66,7 +66,7 @@ double ft__fusion_work(const ft_node *n)
 {
     for (int i = 0; i < FT_K_FUSION_WORK_COUNT; i++) {
         const struct ft__k_fusion_work *w = &ft__k_fusion_work[i];
-        if (named(n, w->name)) return n->op.pass == FT_FWD ? w->forward : w->backward;
+        if (named(n, w->name)) return n->op.pass == FT_PASS_FWD ? w->forward : w->backward;
     }
     return FT_K_FUSION_WORK_USUAL;
 }

@@ -15,10 +15,11 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
         ft_ref dx = input ? ft__result_like(t, &back, x) : FT_NONE,
                dw = filter ? ft__result_like(t, &back, weight) : FT_NONE;
         back.op = n->op;
-        back.op.pass = FT_BWD;
+        back.op.pass = FT_PASS_BWD;
         ft__same_manner(&back, n);
         back.traffic = n->traffic;
-        if (!input || !filter) back.op.pass = FT_FWD; /* one of the two products, about as long as the forward one */
+        if (!input || !filter)
+            back.op.pass = FT_PASS_FWD; /* one of the two products, about as long as the forward one */
         ft__emit(&t->b, &back);
         ft__tape_give(t, x, dx);
         ft__tape_give(t, weight, dw);
@@ -28,7 +29,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
         ft__node_in(&sum, g);
         ft_tensor shape = *T(g);
         ft_ref out = ft__result_like(t, &sum, n->in[2]);
-        sum.op = ft__row_kernel("sum_rows", FT_FWD, shape.rows, shape.cols, shape.dtype);
+        sum.op = ft__row_kernel("sum_rows", FT_PASS_FWD, shape.rows, shape.cols, shape.dtype);
         ft__emit(&t->b, &sum);
         ft__tape_give(t, n->in[2], out);
     }
@@ -69,7 +70,7 @@ static void resample(ft_tape *t, const ft_node *n, ft_ref g)
     back.op = ft__pointwise_kernel(t->b.g, n->op.name, &g, 1, T(out));
     back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
     back.op.u.elementwise.pattern = n->op.u.elementwise.pattern;
-    if (n->op.u.elementwise.pattern == FT_STRIDED) back.op.u.elementwise.bytes = 2 * ft__tensor_bytes(T(out));
+    if (n->op.u.elementwise.pattern == FT_PATTERN_STRIDED) back.op.u.elementwise.bytes = 2 * ft__tensor_bytes(T(out));
     ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);
 }

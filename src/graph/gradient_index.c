@@ -7,7 +7,7 @@ static ft_op moved(const ft_tape *t, const char *name, const ft_tensor *of)
 {
     ft_op op = ft__pointwise_kernel(t->b.g, name, NULL, 0, of);
     op.u.elementwise.bytes = ft__tensor_numel(of) * (2 * of->element_bytes + 8);
-    op.u.elementwise.pattern = FT_STRIDED;
+    op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     return op;
 }
 

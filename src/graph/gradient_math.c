@@ -30,7 +30,7 @@ static ft_ref column_sums(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
     ft__node_in(&n, g);
     ft_tensor shape = *ft__tensor_of(&t->b, g);
     ft_ref out = ft__result_like(t, &n, like);
-    n.op = ft__row_kernel("sum_cols", FT_FWD, shape.rows, shape.cols, shape.dtype);
+    n.op = ft__row_kernel("sum_cols", FT_PASS_FWD, shape.rows, shape.cols, shape.dtype);
     ft__emit(&t->b, &n);
     return out;
 }
@@ -83,7 +83,7 @@ void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
     for (int i = 0; i < 3; i++) ft__node_in(&back, ft__tape_saved(t, n->in[i]));
     for (int i = 0; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
     back.op = n->op;
-    back.op.pass = FT_BWD;
+    back.op.pass = FT_PASS_BWD;
     back.traffic = n->traffic;
     ft__same_manner(&back, n);
     /* dQ is summed in fp32 before it is rounded; what was gathered for the forward kernel is gathered again. */
@@ -120,7 +120,7 @@ ft_ref ft__summed(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
         int64_t times = from->rows / to->rows, wide = to->rows * to->cols;
         ft_dtype format = from->dtype;
         ft_ref sum = ft__result_like(t, &n, like);
-        n.op = ft__row_kernel("sum_cols", FT_FWD, times, wide, format);
+        n.op = ft__row_kernel("sum_cols", FT_PASS_FWD, times, wide, format);
         ft__emit(&t->b, &n);
         return sum;
     }
@@ -129,7 +129,7 @@ ft_ref ft__summed(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
     ft_dtype dtype = from->dtype;
     ft_ref out = ft__result_like(t, &n, like);
     int64_t cols = (int64_t)(all / (double)(rows > 0 ? rows : 1));
-    n.op = ft__row_kernel("sum_rows", FT_FWD, rows, cols > 0 ? cols : 1, dtype);
+    n.op = ft__row_kernel("sum_rows", FT_PASS_FWD, rows, cols > 0 ? cols : 1, dtype);
     ft__emit(&t->b, &n);
     return out;
 }
@@ -253,7 +253,7 @@ static void norm(ft_tape *t, const ft_node *n, ft_ref g)
     ft__node_in(&back, ft__tape_saved(t, n->in[0]));
     for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
     back.op = n->op;
-    back.op.pass = FT_BWD;
+    back.op.pass = FT_PASS_BWD;
     if (n->traffic > 1) back.traffic = 5.0F / 3; /* over groups: both operands twice */
     ft_ref out[3] = {FT_NONE, FT_NONE, FT_NONE};
     for (int i = 0; i < n->in_count && i < 3; i++)
@@ -290,7 +290,7 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
         ft_ref out = ft__result_like(t, &spread, n->in[0]);
         if (out == FT_NONE) return;
         spread.op = ft__pointwise_kernel(t->b.g, "divu", spread.in, 1, T(out));
-        spread.op.u.elementwise.pattern = FT_SPREAD;
+        spread.op.u.elementwise.pattern = FT_PATTERN_SPREAD;
         ft__emit(&t->b, &spread);
         ft__tape_give(t, n->in[0], out);
         return;
@@ -306,7 +306,7 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
     ft__node_in(&back, g);
     ft__node_in(&back, ft__tape_saved(t, n->out[0]));
     back.op = n->op;
-    back.op.pass = FT_BWD;
+    back.op.pass = FT_PASS_BWD;
     back.core = n->core;
     back.traffic = n->traffic < 1 ? 0.83F : 1; /* writes the input's low format */
     ft_ref out = ft__result_like(t, &back, n->in[0]);

@@ -49,7 +49,7 @@ void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g)
     ft__node_in(&copy, g);
     ft_tensor part = *T(g);
     copy.op = ft__pointwise_kernel(t->b.g, "copy", &g, 1, &part);
-    copy.op.u.elementwise.pattern = FT_STRIDED;
+    copy.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     copy.in_place = true;
     ft_ref out = ft__node_view(&t->b, &copy, all, T(all)->rows, T(all)->cols, false);
     ft__emit(&t->b, &copy);
@@ -82,7 +82,7 @@ static void assembled(ft_tape *t, const ft_node *n, ft_ref g)
         if (i > 0) {
             ft_ref zero = ft__zeros(t, n->at, n->in[i]);
             ft_ref there = ft__copy(&t->b, n->at, zero, rows, cols);
-            if (there != FT_NONE) t->b.g->nodes[t->b.g->node_count - 1].op.u.elementwise.pattern = FT_STRIDED;
+            if (there != FT_NONE) t->b.g->nodes[t->b.g->node_count - 1].op.u.elementwise.pattern = FT_PATTERN_STRIDED;
         }
         ft__tape_give(t, n->in[i], part);
     }
@@ -123,7 +123,7 @@ static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
     ft_tensor part = *T(g);
     double shared = (double)part.rows / (double)T(all)->rows;
     put.op = ft__pointwise_kernel(t->b.g, "index_put", &g, 1, &part);
-    put.op.u.elementwise.pattern = FT_STRIDED;
+    put.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     if (shared > 64) {
         put.manner |= FT_MANNER_MEET;
         put.each = shared;
@@ -156,7 +156,7 @@ void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g)
     ft__node_in(&back, n->in[0]);
     ft_ref out = ft__result_like(t, &back, table);
     back.op = n->op;
-    back.op.pass = FT_BWD;
+    back.op.pass = FT_PASS_BWD;
     ft__emit(&t->b, &back);
     ft__tape_give(t, table, out);
 }

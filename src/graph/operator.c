@@ -63,10 +63,13 @@ int64_t ft__row_vocab(const ft_op *op)
     return 50257.0 * (double)op->u.row.cols <= 7e8 ? 50257 : 4096;
 }
 
-const char *const ft__collective_names[FT_COLLECTIVE_COUNT] = {
-    [FT_ALL_REDUCE] = "all_reduce", [FT_ALL_GATHER] = "all_gather", [FT_REDUCE_SCATTER] = "reduce_scatter",
-    [FT_ALL_TO_ALL] = "all_to_all", [FT_BROADCAST] = "broadcast",   [FT_REDUCE] = "reduce",
-    [FT_SEND_RECV] = "send_recv"};
+const char *const ft__collective_names[FT_COLLECTIVE_COUNT] = {[FT_COLLECTIVE_ALL_REDUCE] = "all_reduce",
+                                                               [FT_COLLECTIVE_ALL_GATHER] = "all_gather",
+                                                               [FT_COLLECTIVE_REDUCE_SCATTER] = "reduce_scatter",
+                                                               [FT_COLLECTIVE_ALL_TO_ALL] = "all_to_all",
+                                                               [FT_COLLECTIVE_BROADCAST] = "broadcast",
+                                                               [FT_COLLECTIVE_REDUCE] = "reduce",
+                                                               [FT_COLLECTIVE_SEND_RECV] = "send_recv"};
 
 int ft__collective_find(const char *name)
 {
@@ -123,7 +126,7 @@ void ft__op_init(const char *name, ft_op *out)
         if (!strcmp(ft__row_ops[i].backward, name)) { /* "softmax_backward": softmax, pass bwd */
             out->kind = FT_OP_ROW;
             out->name = ft__row_ops[i].name;
-            out->pass = FT_BWD;
+            out->pass = FT_PASS_BWD;
         }
     if (out->kind == FT_OP_OTHER && ft__pointwise_op_find(name) >= 0) out->kind = FT_OP_ELEMENTWISE;
     switch (out->kind) {
@@ -161,7 +164,7 @@ static double attention_flops(const ft_op *op)
     if (op->u.attention.window > 0) pairs = fmin(pairs, q * (double)op->u.attention.window);
     double f = 2 * pairs * ((double)op->u.attention.head_dim + dv) * (double)op->u.attention.heads *
                (double)op->u.attention.batch;
-    return op->pass == FT_FWD ? f : op->pass == FT_BWD ? 2.5 * f : 3.5 * f;
+    return op->pass == FT_PASS_FWD ? f : op->pass == FT_PASS_BWD ? 2.5 * f : 3.5 * f;
 }
 
 static double conv_out(int64_t in, int64_t filter, int64_t stride, int64_t pad)
@@ -174,7 +177,7 @@ double ft__op_flops(const ft_op *op)
     switch (op->kind) {
     case FT_OP_GEMM: {
         double f = 2.0 * (double)op->u.gemm.b * (double)op->u.gemm.m * (double)op->u.gemm.n * (double)op->u.gemm.k;
-        return op->pass == FT_FWD ? f : op->pass == FT_BWD ? 2 * f : 3 * f;
+        return op->pass == FT_PASS_FWD ? f : op->pass == FT_PASS_BWD ? 2 * f : 3 * f;
     }
     case FT_OP_ATTENTION: return attention_flops(op);
     case FT_OP_MLA: {
@@ -195,14 +198,14 @@ double ft__op_flops(const ft_op *op)
     case FT_OP_ROW: {
         int at = ft__row_op_find(op->name);
         double per = at >= 0 ? ft__row_ops[at].flops_per_element : 1;
-        return (double)op->u.row.rows * (double)op->u.row.cols * per * (op->pass == FT_FWD_BWD ? 2 : 1);
+        return (double)op->u.row.rows * (double)op->u.row.cols * per * (op->pass == FT_PASS_FWD_BWD ? 2 : 1);
     }
     case FT_OP_CONV2D: {
         double out_h = conv_out(op->u.conv.h, op->u.conv.r, op->u.conv.stride, op->u.conv.pad);
         double out_w = conv_out(op->u.conv.w, op->u.conv.s, op->u.conv.stride, op->u.conv.pad);
         double f = 2.0 * (double)op->u.conv.n * out_h * out_w * (double)op->u.conv.k * (double)op->u.conv.c *
                    (double)op->u.conv.r * (double)op->u.conv.s / (double)op->u.conv.groups;
-        return op->pass == FT_FWD ? f : op->pass == FT_BWD ? 2 * f : 3 * f;
+        return op->pass == FT_PASS_FWD ? f : op->pass == FT_PASS_BWD ? 2 * f : 3 * f;
     }
     case FT_OP_MOE: /* gate and up into 2 * inter, down back to hidden */
         return 6.0 * (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden *
@@ -211,7 +214,7 @@ double ft__op_flops(const ft_op *op)
     case FT_OP_QUANTIZE: return 3.0 * (double)op->u.quantize.rows * (double)op->u.quantize.cols;
     case FT_OP_COLLECTIVE: { /* a sum of n buffers, each rank its share */
         int c = op->u.collective.op;
-        bool sums = c == FT_ALL_REDUCE || c == FT_REDUCE_SCATTER || c == FT_REDUCE;
+        bool sums = c == FT_COLLECTIVE_ALL_REDUCE || c == FT_COLLECTIVE_REDUCE_SCATTER || c == FT_COLLECTIVE_REDUCE;
         return sums ? op->u.collective.bytes / ft_dtype_bytes(op->dtype) : 0;
     }
     default: return op->u.other.flops;
@@ -253,7 +256,7 @@ double ft__op_bytes(const ft_op *op)
         double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
         double once = (double)op->u.gemm.b * (e * (m * k + k * n) + out_e * m * n);
         if (op->u.gemm.quantized == 0 && e < 2) once += (double)op->u.gemm.b * m * k * (2 * 2 + e);
-        return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
+        return op->pass == FT_PASS_FWD ? once : op->pass == FT_PASS_BWD ? 2 * once : 3 * once;
     }
     case FT_OP_ATTENTION: {
         double kv_e = ft_dtype_bytes(op->kv_dtype), batch = (double)op->u.attention.batch;
@@ -265,7 +268,7 @@ double ft__op_bytes(const ft_op *op)
             seen = fmin(seen, (double)op->u.attention.window + (double)op->u.attention.q_len - 1);
         double kv = batch * (double)op->u.attention.kv_heads * seen * kv_e * (d + dv);
         double once = q + kv;
-        return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
+        return op->pass == FT_PASS_FWD ? once : op->pass == FT_PASS_BWD ? 2 * once : 3 * once;
     }
     case FT_OP_MLA: {
         double latent = (double)(op->u.mla.kv_lora + op->u.mla.rope_dim) * ft_dtype_bytes(op->kv_dtype);
@@ -291,11 +294,11 @@ double ft__op_bytes(const ft_op *op)
         double all = (double)op->u.row.rows * (double)op->u.row.cols * e, passes = 2;
         if (at >= 0) {
             const ft_row_op *r = &ft__row_ops[at];
-            passes = op->pass == FT_FWD   ? r->reads + r->writes
-                     : op->pass == FT_BWD ? r->back_reads + r->back_writes
-                                          : r->reads + r->writes + r->back_reads + r->back_writes;
+            passes = op->pass == FT_PASS_FWD   ? r->reads + r->writes
+                     : op->pass == FT_PASS_BWD ? r->back_reads + r->back_writes
+                                               : r->reads + r->writes + r->back_reads + r->back_writes;
         }
-        if (op->pass != FT_FWD && !strcmp(op->name, "embedding"))
+        if (op->pass != FT_PASS_FWD && !strcmp(op->name, "embedding"))
             return all * passes + (double)ft__row_vocab(op) * (double)op->u.row.cols * e;
         return all * passes;
     }
@@ -310,7 +313,7 @@ double ft__op_bytes(const ft_op *op)
         x *= fmin(1, (double)op->u.conv.r / (double)op->u.conv.stride) *
              fmin(1, (double)op->u.conv.s / (double)op->u.conv.stride);
         double once = e * (x + w + y);
-        return op->pass == FT_FWD ? once : op->pass == FT_BWD ? 2 * once : 3 * once;
+        return op->pass == FT_PASS_FWD ? once : op->pass == FT_PASS_BWD ? 2 * once : 3 * once;
     }
     case FT_OP_MOE: {
         double routed = (double)op->u.moe.tokens * (double)op->u.moe.topk, skew = op->u.moe.skew;
@@ -326,7 +329,7 @@ double ft__op_bytes(const ft_op *op)
     case FT_OP_COLLECTIVE: { /* the buffer is read or written once, its other side is whole or a rank's share */
         double n = fmax(1, (double)op->u.collective.ranks);
         int c = op->u.collective.op;
-        bool share = c == FT_ALL_GATHER || c == FT_REDUCE_SCATTER;
+        bool share = c == FT_COLLECTIVE_ALL_GATHER || c == FT_COLLECTIVE_REDUCE_SCATTER;
         return op->u.collective.bytes * (share ? 1 + 1 / n : 2);
     }
     default: return op->u.other.bytes;

@@ -68,7 +68,7 @@ static bool views_again(const ft_tape *t, const ft_node *n)
     return !ft__node_runs(n) && n->in_count && n->out_count && ft__tape_saved(t, n->in[0]) != n->in[0];
 }
 
-void ft__run_again(ft_tape *t, const ft_block *forward, ft_again what)
+void ft__run_recomputed(ft_tape *t, const ft_block *forward, ft_reforecast what)
 {
     ft_build *b = &t->b;
     policy p = {0};
@@ -126,7 +126,7 @@ static void hold_saved(ft_tape *t, const ft_block *forward, const bool *read, in
     }
 }
 
-void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_again what)
+void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_reforecast what)
 {
     ft_build *b = &t->b;
     ft_graph *g = b->g;

@@ -93,7 +93,7 @@ static int variant_of(const ft_op *op)
 {
     if (op->kind != FT_OP_ATTENTION || (op->u.attention.q_len == 1 && op->u.attention.kv_len > 1)) return -1;
     bool low = ft_dtype_bytes(ft__attention_math(op)) < 2;
-    if (op->pass != FT_FWD) return BACKWARD;
+    if (op->pass != FT_PASS_FWD) return BACKWARD;
     switch (op->engine) {
     case FT_ENGINE_TRTLLM: return low ? TRTLLM_FP8 : TRTLLM;
     case FT_ENGINE_VLLM: return low ? VLLM_FP8 : VLLM;
@@ -188,7 +188,7 @@ static void schedule(const ft_op *op, double sms, const costs *c, double group, 
 /* FlashAttention-3 packs the query heads of a group into a tile; FlashAttention-2 does when there is one query. */
 static bool packs(const ft_device *device, const ft_op *op)
 {
-    if (op->pass != FT_FWD || op->u.attention.heads == op->u.attention.kv_heads) return false;
+    if (op->pass != FT_PASS_FWD || op->u.attention.heads == op->u.attention.kv_heads) return false;
     if (op->engine == FT_ENGINE_BARE || op->engine == FT_ENGINE_TRTLLM) return false;
     return op->u.attention.q_len == 1 || device->matrix_issue == FT_ISSUE_WGMMA;
 }
@@ -224,8 +224,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     walk w = walk_of(device, op, &cost);
     double queries = batch * h * q, keys = batch * kvh * kv;
     double bytes = queries * (d * e + dv * out_e) + keys * (d + dv) * kv_e;
-    double compute = op->pass == FT_BWD ? 0 : w.ms, memory = op->pass == FT_BWD ? 0 : bytes;
-    if (op->pass != FT_FWD) {
+    double compute = op->pass == FT_PASS_BWD ? 0 : w.ms, memory = op->pass == FT_PASS_BWD ? 0 : bytes;
+    if (op->pass != FT_PASS_FWD) {
         cost.cell_ms = 5 * width / (th[EC_BWD] * reach * rate) + th[ME_BWD] * special;
         cost.tile_ms *= 2;
         walk b = walk_of(device, op, &cost);
@@ -234,7 +234,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
          * write dK and dV per query head and add them up afterwards. */
         double grouped = h > kvh ? batch * h * kv * (d + dv) * 2 * e : 0;
         memory += th[BWD_BYTES] * (2 * bytes + queries * (2 * dv * e + d * (12 + e)) + grouped);
-        if (op->pass == FT_BWD) w = b;
+        if (op->pass == FT_PASS_BWD) w = b;
     }
     double l2_rate = th[L2_CLK] * sms * device->boost_mhz * 1e3, memory_rate = th[EB] * bandwidth;
     double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
@@ -243,7 +243,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                                      compute * 1e3 / th[POWER_US]);
     compute *= slow;
     double pass_ms = 0;
-    bool engine = op->engine != FT_ENGINE_BARE && op->pass == FT_FWD;
+    bool engine = op->engine != FT_ENGINE_BARE && op->pass == FT_PASS_FWD;
     if (engine) {
         double moved = batch * q * (th[PASS_Q] * h * d + kvh * (d + dv)) * (2 + kv_e);
         double held = th[WARM] * ft__resident(device, th[KEEP], moved + bytes);
@@ -253,7 +253,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->compute_ms = compute;
     out->memory_ms = memory_ms + pass_ms;
     out->body_ms = ft__smooth_max(compute, memory_ms, th[SMOOTH]) + pass_ms;
-    if (op->pass != FT_FWD) out->body_ms += th[BWD_US] * 1e-3;
+    if (op->pass != FT_PASS_FWD) out->body_ms += th[BWD_US] * 1e-3;
     out->tile_m = w.height;
     out->tile_n = 64;
     out->split_k = 0;
@@ -272,7 +272,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(keys * (d + dv) * kv_e / l2), *f++ = ft__twos(op->u.attention.q_len, 8),
     *f++ = ft__twos(op->u.attention.heads, 8);
     *f++ = ft__twos(op->u.attention.head_dim, 8), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
-    *f++ = (float)(op->pass == FT_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h), *f++ = ft__lg(kvh * d);
+    *f++ = (float)(op->pass == FT_PASS_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h),
+    *f++ = ft__lg(kvh * d);
     *f++ = ft__lg(q * h / kvh);
 }
 

@@ -51,11 +51,11 @@ static bool waits(const ft_device *device, const ft_op *op, const ft_forecast *f
 void ft__settle_bound(const ft_device *device, const ft_op *op, ft_forecast *f)
 {
     if (op->kind == FT_OP_COLLECTIVE) return;
-    if (f->bound == FT_COMPUTE || f->bound == FT_MEMORY) {
+    if (f->bound == FT_BOUND_COMPUTE || f->bound == FT_BOUND_MEMORY) {
         if (waits(device, op, f))
-            f->bound = FT_OVERHEAD;
+            f->bound = FT_BOUND_OVERHEAD;
         else if (ft__memory_holds(device, op, f))
-            f->bound = FT_MEMORY;
+            f->bound = FT_BOUND_MEMORY;
     }
     if (f->bytes <= f->ms * device->memory_gbps * 1e6) return;
     size_t said = strlen(f->note);

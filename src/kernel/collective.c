@@ -109,7 +109,8 @@ static int variant_of(const ft_op *op)
 {
     if (op->kind != FT_OP_COLLECTIVE) return -1;
     int kind = op->u.collective.op;
-    if (kind == FT_ALL_REDUCE && op->engine >= FT_ENGINE_TRTLLM) kind = ENGINES + (int)op->engine - FT_ENGINE_TRTLLM;
+    if (kind == FT_COLLECTIVE_ALL_REDUCE && op->engine >= FT_ENGINE_TRTLLM)
+        kind = ENGINES + (int)op->engine - FT_ENGINE_TRTLLM;
     return kind + (op->u.collective.pcie ? KINDS : 0);
 }
 
@@ -127,14 +128,14 @@ static int variant_fallback(int v)
 {
     int kind = v % KINDS, base = v - kind;
     switch (kind) {
-    case FT_ALL_REDUCE: return base ? FT_ALL_REDUCE : -1;
-    case FT_ALL_GATHER:
-    case FT_REDUCE_SCATTER: return base + FT_ALL_REDUCE;
-    case FT_ALL_TO_ALL:
-    case FT_BROADCAST: return base + FT_ALL_GATHER;
-    case FT_REDUCE: return base + FT_REDUCE_SCATTER;
-    case FT_SEND_RECV: return base + FT_ALL_TO_ALL;
-    default: return base + FT_ALL_REDUCE;
+    case FT_COLLECTIVE_ALL_REDUCE: return base ? FT_COLLECTIVE_ALL_REDUCE : -1;
+    case FT_COLLECTIVE_ALL_GATHER:
+    case FT_COLLECTIVE_REDUCE_SCATTER: return base + FT_COLLECTIVE_ALL_REDUCE;
+    case FT_COLLECTIVE_ALL_TO_ALL:
+    case FT_COLLECTIVE_BROADCAST: return base + FT_COLLECTIVE_ALL_GATHER;
+    case FT_COLLECTIVE_REDUCE: return base + FT_COLLECTIVE_REDUCE_SCATTER;
+    case FT_COLLECTIVE_SEND_RECV: return base + FT_COLLECTIVE_ALL_TO_ALL;
+    default: return base + FT_COLLECTIVE_ALL_REDUCE;
     }
 }
 
@@ -216,7 +217,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
 {
     double n = (double)op->u.collective.ranks, u = op->u.collective.link_gbps * 1e6, lg_n = log2(n);
     double bytes = op->u.collective.bytes, clocks = ft__clock_scale(device);
-    bool engine = op->u.collective.op == FT_ALL_REDUCE && op->engine >= FT_ENGINE_TRTLLM;
+    bool engine = op->u.collective.op == FT_COLLECTIVE_ALL_REDUCE && op->engine >= FT_ENGINE_TRTLLM;
     ft_protocol protocol = ft__collective_protocol(op);
     if (engine) protocol = protocol == FT_LL ? FT_LL : FT_SIMPLE;
     parts p = protocol == FT_LL ? by_ll(device, op, th, lg_n) : by_chunks(op, protocol, th, lg_n);
@@ -226,8 +227,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         p.steps = p.steps * th[TWO_DIES] + (th[TWO_DIES] - 1) * th[LAUNCH] * 1e-3 * clocks;
         p.fill *= th[TWO_DIES];
     }
-    if (ft__collective_narrow(op)) p.steps *= th[NARROW], p.moved /= th[NARROW_RATE];
-    if (op->u.collective.op != FT_ALL_REDUCE) p.moved += bytes / n / (th[LOCAL_RATE] * u);
+    if (ft__collective_eight_bit(op)) p.steps *= th[NARROW], p.moved /= th[NARROW_RATE];
+    if (op->u.collective.op != FT_COLLECTIVE_ALL_REDUCE) p.moved += bytes / n / (th[LOCAL_RATE] * u);
     out->compute_ms = p.steps;
     out->memory_ms = p.moved;
     out->body_ms = sqrt(p.steps * p.steps + p.moved * p.moved + 2 * p.add * p.steps * p.moved) + p.fill;
@@ -241,7 +242,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(1 + out->body_ms * 1e3 / (th[LAUNCH] * clocks));
     *f++ = ft__lg((p.moved + tiny) / (p.steps + tiny)), *f++ = (float)protocol;
     *f++ = ft__lg((p.moved + tiny) / nominal);
-    *f++ = ft__collective_narrow(op), *f++ = ft__collective_old(op);
+    *f++ = ft__collective_eight_bit(op), *f++ = ft__collective_old(op);
 }
 
 double ft__collective_start_ms(const ft_device *device, const ft_op *op)

@@ -122,7 +122,7 @@ static int variant_of(const ft_op *op)
 {
     if (op->kind != FT_OP_CONV2D) return -1;
     int kind = op->dtype == FT_TF32 ? TF32 : op->dtype == FT_FP32 || op->dtype == FT_FP64 ? FP32 : HALF;
-    return kind * PASSES + (op->pass == FT_FWD ? FORWARD : op->pass == FT_BWD ? BACKWARD : BOTH);
+    return kind * PASSES + (op->pass == FT_PASS_FWD ? FORWARD : op->pass == FT_PASS_BWD ? BACKWARD : BOTH);
 }
 static const char *variant_name(int v) { return variant_names[v]; }
 static int variant_fallback(int v)
@@ -268,7 +268,7 @@ static double transpose_ms(const ft_device *device, const double *th, double byt
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
-    bool eager = op->timing == FT_TIMING_OP, forward = op->pass != FT_BWD, backward = op->pass != FT_FWD,
+    bool eager = op->timing == FT_TIMING_OP, forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD,
          nhwc = op->u.conv.nhwc;
     double n = (double)op->u.conv.n, g = (double)op->u.conv.groups, c = (double)op->u.conv.c, k = (double)op->u.conv.k;
     double h = (double)op->u.conv.h, w = (double)op->u.conv.w, r = (double)op->u.conv.r, s = (double)op->u.conv.s;

@@ -71,7 +71,8 @@ static const char *const variant_names[VARIANTS] = {"bare",     "trtllm",     "v
 
 static int variant_of(const ft_op *op)
 {
-    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len != 1 || op->u.attention.kv_len == 1 || op->pass != FT_FWD)
+    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len != 1 || op->u.attention.kv_len == 1 ||
+        op->pass != FT_PASS_FWD)
         return -1;
     bool low = ft_dtype_bytes(ft__attention_math(op)) < 2;
     switch (op->engine) {

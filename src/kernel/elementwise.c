@@ -71,9 +71,9 @@ static const ft_parameter parameters[THETA_COUNT] = {
  *                      lose the order of memory on one side */
 static double scattered(const ft_op *op)
 {
-    bool mixed = op->u.elementwise.pattern & FT_MIXED, two = op->u.elementwise.inputs > 1;
-    bool spread = (op->u.elementwise.pattern & ~FT_MIXED) == FT_SPREAD;
-    if ((op->u.elementwise.pattern & ~FT_MIXED) == FT_CONTIGUOUS) return ft__k_elementwise_mixed[two];
+    bool mixed = op->u.elementwise.pattern & FT_PATTERN_MIXED, two = op->u.elementwise.inputs > 1;
+    bool spread = (op->u.elementwise.pattern & ~FT_PATTERN_MIXED) == FT_PATTERN_SPREAD;
+    if ((op->u.elementwise.pattern & ~FT_PATTERN_MIXED) == FT_PATTERN_CONTIGUOUS) return ft__k_elementwise_mixed[two];
     if (mixed) return FT_K_ELEMENTWISE_MIXED_SCATTERED;
     for (int i = 0; i < FT_K_ELEMENTWISE_SCATTERED_COUNT; i++) {
         const struct ft__k_elementwise_scattered *own = &ft__k_elementwise_scattered[i];
@@ -105,7 +105,7 @@ static double instructions(const ft_op *op)
  * 128 lanes a clock whatever the number of fp32 lanes, on AMD a scalar unit takes a share. */
 static double beside(const ft_device *device)
 {
-    if (device->vendor == FT_AMD) return FT_K_ELEMENTWISE_BESIDE_AMD;
+    if (device->vendor == FT_VENDOR_AMD) return FT_K_ELEMENTWISE_BESIDE_AMD;
     if (device->lanes_per_sm <= 0 || device->lanes_per_sm >= FT_K_ELEMENTWISE_BESIDE_LANES) return 1;
     return device->dual_issue ? FT_K_ELEMENTWISE_BESIDE_DUAL
                               : fmax(1, (double)device->issue_lanes_per_sm / device->lanes_per_sm);
@@ -136,7 +136,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     bool eager = op->timing == FT_TIMING_OP, copy = !strcmp(op->name, "copy");
     bool slow_copy = copy && fmod(numel * ft_dtype_bytes(op->dtype), FT_K_ELEMENTWISE_COPY_BYTES) > 0;
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
-    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_AMD ? th[EB_AMD] : 1);
+    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
     double memory = ft__traffic_ms(device, bytes, eb * (slow_copy ? th[COPY_EB] : 1), cache);
     double compute = numel * issue /
                      (th[EC] * ft__lane_rate(device) * (op->u.elementwise.pattern > 0 ? beside(device) : 1));

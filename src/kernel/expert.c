@@ -129,20 +129,22 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (expert->flags & FT_EXPERT_DEVICE);
     out->launch_ms = fmin(launch, out->ms);
     out->sustained_ms = out->ms * fmax(1, ft__power_draw(device, op, out->flops, out->ms));
-    out->source = calibrated && kinship == FT_KIN_SELF ? FT_CALIBRATED
-                  : kinship == FT_KIN_SELF             ? FT_LEARNED
-                  : kinship == FT_KIN_SIBLING          ? FT_SIBLING
-                                                       : FT_PHYSICS;
+    out->source = calibrated && kinship == FT_KIN_SELF ? FT_SOURCE_CALIBRATED
+                  : kinship == FT_KIN_SELF             ? FT_SOURCE_LEARNED
+                  : kinship == FT_KIN_SIBLING          ? FT_SOURCE_SIBLING
+                                                       : FT_SOURCE_PHYSICS;
     out->kin = expert->gpu[0] == '*' ? "" : expert->gpu;
     double overhead = total - ph.body_ms;
-    out->bound = overhead > ph.body_ms ? FT_OVERHEAD : ph.compute_ms >= ph.memory_ms ? FT_COMPUTE : FT_MEMORY;
+    out->bound = overhead > ph.body_ms           ? FT_BOUND_OVERHEAD
+                 : ph.compute_ms >= ph.memory_ms ? FT_BOUND_COMPUTE
+                                                 : FT_BOUND_MEMORY;
     out->tile_m = ph.tile_m;
     out->tile_n = ph.tile_n;
     out->split_k = ph.split_k;
     out->tiles = ph.tiles;
     out->waves = ph.waves;
     if (streams) { /* no tile of the search runs */
-        out->bound = FT_MEMORY;
+        out->bound = FT_BOUND_MEMORY;
         out->tile_m = out->tile_n = out->split_k = 0;
         out->tiles = out->waves = 0;
         ph.note = "a few rows: the matrix streams, at a share of the bandwidth that was measured on another GPU";
@@ -174,7 +176,7 @@ static bool forecast_call(const ft_predictor *p, const ft_device *device, const 
     out->low_ms = fmin(ft__op_time(out->low_ms, gap), out->ms);
     out->high_ms = fmax(ft__op_time(out->high_ms, gap), out->ms);
     out->sustained_ms = fmax(out->ms, ft__op_time(out->sustained_ms, gap));
-    if (out->ms - kernel_ms > kernel_ms) out->bound = FT_OVERHEAD;
+    if (out->ms - kernel_ms > kernel_ms) out->bound = FT_BOUND_OVERHEAD;
     return true;
 }
 

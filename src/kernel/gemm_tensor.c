@@ -6,7 +6,7 @@
  * over a fraction of the bandwidth, less what a warm L2 holds. Power: energy per flop times rate must stay under the
  * board's limit; the clock gives way over about tp, since a short kernel ends before the controller reacts.
  *
- * Rows not aligned to 16 bytes take older kernels: gemm_narrow.c.
+ * Rows not aligned to 16 bytes take older kernels: gemm_unaligned.c.
  *
  * fp8, int8 and fp4 through serving engines include the dynamic quantisation of the activations: one pass for the
  * largest magnitude and one to scale.
@@ -19,8 +19,8 @@
 #include "graph/operator.h"
 #include "kernel/families.h"
 #include "kernel/gemm_constants.h"
-#include "kernel/gemm_narrow.h"
 #include "kernel/gemm_tiles.h"
+#include "kernel/gemm_unaligned.h"
 #include "kernel/kernel.h"
 #include "kernel/priors_constants.h"
 
@@ -168,8 +168,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         s.flop_per_ms_sm = fmin(s.flop_per_ms_sm, th[EC] * ft__mma_sync_rate(device, e));
     bool narrow = align < 16 && m > 1 && n > 1; /* vectors stream as ever */
     if (narrow)
-        ft__gemm_narrow_search(
-            device, op, (ft_gemm_narrow){align, th[EC], th[NARROW_FEED], th[NARROW_PAIRS], th[SPLIT_US] * clocks}, &s);
+        ft__gemm_unaligned_search(
+            device, op, (ft_gemm_unaligned){align, th[EC], th[NARROW_FEED], th[NARROW_PAIRS], th[SPLIT_US] * clocks},
+            &s);
     ft_gemm_pick pick;
     ft__gemm_outcome(device, op, &s, (ft_gemm_power){th[ENERGY], th[EC] * peak * 1e-9, th[POWER_US]}, th[BIAS], want,
                      &pick, out);

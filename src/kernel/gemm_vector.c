@@ -88,7 +88,8 @@ static const char *const feature_names[] = {
 /* clang-format on */
 
 /* Batched products have fewer kernels to choose from. Seen in profiles of NeuSight's rows: Pascal always runs 64x128
- * (one kernel of Maxwell's, whose SM it has), A100 and L4 128x128 (fed by cp.async), Volta, Turing and Hopper several. */
+ * (one kernel of Maxwell's, whose SM it has), A100 and L4 128x128 (fed by cp.async), Volta, Turing and Hopper several.
+ * */
 static unsigned batched_tiles(const ft_device *device)
 {
     if (device->dual_issue) return 1u << 1 | 1u << 2;
@@ -102,9 +103,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9;
     double clocks = 1e-3 * ft__clock_scale(device);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
-    bool wide = device->vendor == FT_NVIDIA && device->lanes_per_sm >= 128 && device->process_nm < 12;
+    bool wide = device->vendor == FT_VENDOR_NVIDIA && device->lanes_per_sm >= 128 && device->process_nm < 12;
     double rate = th[EC] * peak * (wide ? th[LANES128] : 1);
-    if (device->vendor == FT_AMD) rate *= th[AMD];
+    if (device->vendor == FT_VENDOR_AMD) rate *= th[AMD];
     if (device->dual_issue) rate *= th[DUAL_ISSUE];
     if (a_t)
         rate *= th[LAYOUT_T];

@@ -23,7 +23,7 @@ typedef struct ft_host {
     struct { double call_us, gather_us, scatter_us, copy_us, spread_us; } lists; /* see ft_listing */
     struct { double new_shape_us; } attention_plan;
     struct { double latency_us, gap_us, replay_gap_us, queue; } launches; /* the last one in kernels */
-    struct { double operator_us, views; } one_figure; /* what us_per_op is a multiple of; views as dear as one operator */
+    struct { double operator_us, views; } one_figure; /* what us_per_op multiplies; views as dear as one operator */
     struct { double share; } interval;                /* how much hosts differ, of the host's time, at the 0.9 level */
 } ft_host;
 

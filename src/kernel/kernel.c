@@ -16,7 +16,7 @@ static void gradient_products(const ft_op *op, ft_op out[2])
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
     for (int i = 0; i < 2; i++) {
         out[i] = *op;
-        out[i].pass = FT_FWD;
+        out[i].pass = FT_PASS_FWD;
         out[i].u.gemm.bias = false;
     }
     out[0].u.gemm.m = a_t ? k : m;
@@ -37,17 +37,17 @@ static int parts_of(const ft_op *op, ft_op part[3])
 {
     int count = 0;
     bool product = op->kind == FT_OP_GEMM, split = product || op->kind == FT_OP_ROW || op->kind == FT_OP_CONV2D;
-    if (!split || op->pass == FT_FWD || (op->pass == FT_BWD && !product)) return 0;
-    if (op->pass == FT_FWD_BWD) {
+    if (!split || op->pass == FT_PASS_FWD || (op->pass == FT_PASS_BWD && !product)) return 0;
+    if (op->pass == FT_PASS_FWD_BWD) {
         part[count] = *op;
-        part[count++].pass = FT_FWD;
+        part[count++].pass = FT_PASS_FWD;
     }
     if (product) {
         gradient_products(op, part + count);
         return count + 2;
     }
     part[count] = *op;
-    part[count++].pass = FT_BWD;
+    part[count++].pass = FT_PASS_BWD;
     return count;
 }
 
@@ -138,7 +138,7 @@ static double of_new_units(const ft_device *device, const ft_op *op)
     double wide = fmin(fmax(((double)op->u.attention.head_dim - 64) / 64, 0), 1);
     const struct ft__k_attention_flash2_on_tensor_memory *k = &ft__k_attention_flash2_on_tensor_memory;
     double forward = k->forward - k->forward_wider * wide, back = k->back - k->back_wider * wide;
-    if (op->pass != FT_FWD_BWD) return op->pass == FT_FWD ? forward : back;
+    if (op->pass != FT_PASS_FWD_BWD) return op->pass == FT_PASS_FWD ? forward : back;
     return 1 / (FT_K_ATTENTION_FORWARD_SHARE / forward + FT_K_ATTENTION_BACK_SHARE / back);
 }
 
@@ -152,7 +152,7 @@ double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort
 static void without_new_units(const ft_device *device, const ft_op *op, ft_forecast *f)
 {
     const double slower = 1 / of_new_units(device, op);
-    if (!(slower > 1) || f->bound != FT_COMPUTE) return;
+    if (!(slower > 1) || f->bound != FT_BOUND_COMPUTE) return;
     f->ms *= slower;
     f->low_ms *= slower;
     f->high_ms *= slower;
@@ -164,7 +164,7 @@ static void by_the_first_generation(const ft_op *op, ft_forecast *f)
 {
     double d = (double)op->u.attention.head_dim, wide = fmin(fmax((d - 64) / 64, 0), 1);
     double slower = 1 / (ft__k_attention_flash1.rate - ft__k_attention_flash1.wider * wide);
-    if (f->bound != FT_COMPUTE) return;
+    if (f->bound != FT_BOUND_COMPUTE) return;
     f->ms *= slower;
     f->low_ms *= slower;
     f->high_ms *= slower;
@@ -180,8 +180,8 @@ static ft_status forecast_backward(const ft_predictor *p, const ft_device *devic
     ft_op kernel = *op; /* without the host's share, which a call has once */
     kernel.timing = FT_TIMING_DEVICE;
     ft_op both = kernel, forward = kernel;
-    both.pass = FT_FWD_BWD;
-    forward.pass = FT_FWD;
+    both.pass = FT_PASS_FWD_BWD;
+    forward.pass = FT_PASS_FWD;
     forward.engine = FT_ENGINE_BARE;
     ft_forecast guess, whole, first;
     FT_TRY(ft__expert_forecast(p, device, op, quantile, out, err));
@@ -208,9 +208,9 @@ static ft_status forecast_whole(const ft_predictor *p, const ft_device *device, 
     if (parts) return forecast_parts(p, device, op, part, parts, quantile, out, err);
     if (op->kind == FT_OP_MOE && op->u.moe.skew > 0) return ft__skewed_forecast(p, device, op, quantile, out, err);
     bool learned = p->mode == FT_PREDICT_LEARNED;
-    if (learned && op->kind == FT_OP_ATTENTION && op->pass == FT_BWD)
+    if (learned && op->kind == FT_OP_ATTENTION && op->pass == FT_PASS_BWD)
         return forecast_backward(p, device, op, quantile, out, err);
-    bool open = op->kind == FT_OP_ATTENTION && op->engine == FT_ENGINE_ANY && op->pass == FT_FWD;
+    bool open = op->kind == FT_OP_ATTENTION && op->engine == FT_ENGINE_ANY && op->pass == FT_PASS_FWD;
     return open && learned ? forecast_any_engine(p, device, op, quantile, out, err)
                            : ft__expert_forecast(p, device, op, quantile, out, err);
 }

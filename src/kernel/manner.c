@@ -21,10 +21,10 @@ static double meeting(double each, const ft_op *op)
 static double of_attention(unsigned manner, ft_pass pass)
 {
     double effort = 1;
-    if (pass == FT_FWD) {
+    if (pass == FT_PASS_FWD) {
         if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_FORWARD;
         if (manner & FT_MANNER_MASK_ADDED) effort *= FT_K_MANNER_MASK_FORWARD;
-    } else { /* a mask costs as much beside five products as beside two, dropout less: its numbers are drawn once more */
+    } else { /* a mask costs as much beside five products as beside two, dropout less: drawn once more */
         if (manner & FT_MANNER_MASK) effort *= FT_K_MANNER_MASK_BACKWARD;
         if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_BACKWARD;
     }

@@ -133,7 +133,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = blocks;
     out->waves = blocks / groups / (4 * device->sms);
-    out->note = odd ? "tensor sizes are no multiple of 4 elements: no vectorised loads" : NULL;
+    out->note = odd ? "tensor sizes are not multiples of 4 elements: no vectorised loads" : NULL;
     if (!want) return;
     float *f = out->feature;
     *f++ = ft__lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(issue / memory), *f++ = ft__lg(chain / memory);

@@ -16,10 +16,10 @@ const char *const ft__protocol_notes[FT_PROTOCOL_COUNT] = {
 double ft__collective_wire(int op, double n)
 {
     switch (op) {
-    case FT_ALL_REDUCE: return 2 * (n - 1) / n;
-    case FT_ALL_GATHER:
-    case FT_REDUCE_SCATTER:
-    case FT_ALL_TO_ALL: return (n - 1) / n;
+    case FT_COLLECTIVE_ALL_REDUCE: return 2 * (n - 1) / n;
+    case FT_COLLECTIVE_ALL_GATHER:
+    case FT_COLLECTIVE_REDUCE_SCATTER:
+    case FT_COLLECTIVE_ALL_TO_ALL: return (n - 1) / n;
     default: return n > 1 ? 1 : 0;
     }
 }
@@ -28,22 +28,23 @@ double ft__collective_wire(int op, double n)
 double ft__collective_steps(int op, double n)
 {
     switch (op) {
-    case FT_ALL_REDUCE: return n <= 8 ? 2 * (n - 1) : 14 + 4 * log2(n / 8);
-    case FT_ALL_TO_ALL: return log2(n);
-    case FT_SEND_RECV: return 1;
+    case FT_COLLECTIVE_ALL_REDUCE: return n <= 8 ? 2 * (n - 1) : 14 + 4 * log2(n / 8);
+    case FT_COLLECTIVE_ALL_TO_ALL: return log2(n);
+    case FT_COLLECTIVE_SEND_RECV: return 1;
     default: return n - 1;
     }
 }
 
 bool ft__collective_pairwise(const ft_op *op)
 {
-    return op->u.collective.op == FT_ALL_TO_ALL || op->u.collective.op == FT_SEND_RECV;
+    return op->u.collective.op == FT_COLLECTIVE_ALL_TO_ALL || op->u.collective.op == FT_COLLECTIVE_SEND_RECV;
 }
 
-bool ft__collective_narrow(const ft_op *op)
+bool ft__collective_eight_bit(const ft_op *op)
 {
     int c = op->u.collective.op;
-    return (c == FT_ALL_REDUCE || c == FT_REDUCE_SCATTER || c == FT_REDUCE) && ft_dtype_bytes(op->dtype) <= 1;
+    return (c == FT_COLLECTIVE_ALL_REDUCE || c == FT_COLLECTIVE_REDUCE_SCATTER || c == FT_COLLECTIVE_REDUCE) &&
+           ft_dtype_bytes(op->dtype) <= 1;
 }
 
 bool ft__collective_old(const ft_op *op) { return op->u.collective.nccl > 0 && op->u.collective.nccl < FT_NCCL_NEWER; }
@@ -89,6 +90,7 @@ ft_protocol ft__collective_protocol(const ft_op *op)
         if (p == FT_LL || us < least) least = us, best = (ft_protocol)p;
     }
     /* The switch adds numbers of two bytes and more. */
-    bool nvls = op->u.collective.op == FT_ALL_REDUCE && op->u.collective.reduces && n > 4 && !ft__collective_narrow(op);
+    bool nvls = op->u.collective.op == FT_COLLECTIVE_ALL_REDUCE && op->u.collective.reduces && n > 4 &&
+                !ft__collective_eight_bit(op);
     return nvls && FT_K_COLLECTIVE_NVLS_US + w * us_per_byte / FT_K_COLLECTIVE_NVLS_RATE < least ? FT_NVLS : best;
 }

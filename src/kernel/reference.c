@@ -11,7 +11,7 @@
 
 static ft_bound roof_of(const ft_device *device, const ft_forecast *f)
 {
-    return f->roofline_ms > 1.001 * f->bytes / (device->memory_gbps * 1e6) ? FT_COMPUTE : FT_MEMORY;
+    return f->roofline_ms > 1.001 * f->bytes / (device->memory_gbps * 1e6) ? FT_BOUND_COMPUTE : FT_BOUND_MEMORY;
 }
 
 static void interval(double quantile, double factor_at_90, ft_forecast *out)
@@ -25,7 +25,7 @@ static void interval(double quantile, double factor_at_90, ft_forecast *out)
 void ft__roofline_forecast(const ft_device *device, const ft_op *op, double quantile, bool pure, ft_forecast *out)
 {
     const struct ft__k_expert_roofline *typical = &ft__k_expert_roofline;
-    out->source = FT_ROOFLINE;
+    out->source = FT_SOURCE_ROOFLINE;
     out->bound = roof_of(device, out);
     if (pure) {
         out->ms = fmax(out->roofline_ms, 1e-6);
@@ -33,7 +33,7 @@ void ft__roofline_forecast(const ft_device *device, const ft_op *op, double quan
         out->launch_ms = typical->launch_ms;
         out->ms = out->roofline_ms / typical->efficiency + typical->launch_ms;
         if (op->timing == FT_TIMING_OP) out->ms = ft__op_time(out->ms, typical->gap_ms);
-        if (typical->launch_ms > out->roofline_ms) out->bound = FT_OVERHEAD;
+        if (typical->launch_ms > out->roofline_ms) out->bound = FT_BOUND_OVERHEAD;
     }
     interval(quantile, typical->factor, out);
     if (!pure) out->low_ms = fmax(out->low_ms, fmin(out->roofline_ms, out->ms));
@@ -57,7 +57,7 @@ bool ft__linear_forecast(const ft_predictor *p, const ft_family *family, int var
            memory = out->bytes / (device->memory_gbps * 1e6);
     out->ms = fmax(e->theta[0] * 1e-3 + e->theta[1] * compute + e->theta[2] * memory, 1e-6);
     out->launch_ms = e->theta[0] * 1e-3;
-    out->source = own ? FT_LEARNED : FT_PHYSICS;
+    out->source = own ? FT_SOURCE_LEARNED : FT_SOURCE_PHYSICS;
     out->kin = own ? own->gpu : "";
     out->bound = roof_of(device, out);
     interval(quantile, FT_K_EXPERT_BASELINE_FACTOR, out);
@@ -80,7 +80,7 @@ ft_status ft__scaling_forecast(const ft_predictor *p, const ft_device *device, c
                    pow(from.boost_mhz / device->boost_mhz, 1 - g);
     out->ms *= scale;
     out->roofline_ms = ft__roofline_ms(device, op);
-    out->source = FT_PHYSICS;
+    out->source = FT_SOURCE_PHYSICS;
     interval(quantile, FT_K_EXPERT_BASELINE_FACTOR, out);
     return FT_OK;
 }

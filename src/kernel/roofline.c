@@ -44,10 +44,10 @@ static double wire_ms(const ft_op *op)
 {
     double n = (double)op->u.collective.ranks, share = (n - 1) / n;
     switch (op->u.collective.op) {
-    case FT_ALL_REDUCE: share *= op->u.collective.reduces && n > 2 ? 1 : 2; break;
-    case FT_ALL_GATHER:
-    case FT_REDUCE_SCATTER:
-    case FT_ALL_TO_ALL: break;
+    case FT_COLLECTIVE_ALL_REDUCE: share *= op->u.collective.reduces && n > 2 ? 1 : 2; break;
+    case FT_COLLECTIVE_ALL_GATHER:
+    case FT_COLLECTIVE_REDUCE_SCATTER:
+    case FT_COLLECTIVE_ALL_TO_ALL: break;
     default: share = n > 1 ? 1 : 0;
     }
     return op->u.collective.bytes * share / (op->u.collective.link_gbps * 1e6);
@@ -71,7 +71,7 @@ double ft__floor_ms(const ft_device *device, const ft_op *op)
         compute /= 4;
     /* A backward pass is up to two kernels, and quantising on the fly walks over the activations two times before the
      * product does: each walk may find what the one before left. */
-    double walks = op->pass == FT_FWD ? 1 : op->pass == FT_BWD ? 2 : 3;
+    double walks = op->pass == FT_PASS_FWD ? 1 : op->pass == FT_PASS_BWD ? 2 : 3;
     if (op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0 && ft_dtype_bytes(op->dtype) < 2) walks *= 3;
     double cached = walks * device->l2_mib * 1048576;
     double memory = fmax(0, ft__op_least_bytes(op) - cached) / (device->memory_gbps * 1e6);

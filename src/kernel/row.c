@@ -84,7 +84,7 @@ static int variant_of(const ft_op *op)
     if (op->kind != FT_OP_ROW) return -1;
     int at = ft__row_op_find(op->name);
     if (at < 0 || at * PASSES >= FT_MAX_VARIANTS) return -1;
-    return at * PASSES + (op->pass == FT_FWD ? FORWARD : BACKWARD);
+    return at * PASSES + (op->pass == FT_PASS_FWD ? FORWARD : BACKWARD);
 }
 
 static const char *variant_name(int v)
@@ -155,7 +155,7 @@ static geometry reduction(const ft_device *device, double outputs, double length
 static geometry lay_out(const ft_device *device, const ft_op *op)
 {
     double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols, e = ft_dtype_bytes(op->dtype), vector = 16 / e;
-    bool aligned = fmod(cols * e, 16) == 0, back = op->pass != FT_FWD;
+    bool aligned = fmod(cols * e, 16) == 0, back = op->pass != FT_PASS_FWD;
     double odd = fmod(cols, 4) == 0 ? 4 : fmod(cols, 2) == 0 ? 2 : 1;
     if (!back && is(op, "sum_cols")) return reduction(device, cols, rows, false, odd);
     if (!back && is(op, "mean_all")) return reduction(device, 1, rows * cols, true, 1);
@@ -203,7 +203,7 @@ static geometry lay_out(const ft_device *device, const ft_op *op)
  * probabilities and, backwards, fills a matrix with zeros and reads it. */
 static double more_passes(const ft_op *op)
 {
-    if (op->pass == FT_FWD) return is(op, "cross_entropy") ? 1 : 0;
+    if (op->pass == FT_PASS_FWD) return is(op, "cross_entropy") ? 1 : 0;
     return is(op, "softmax") ? 3 : is(op, "layernorm") || is(op, "rmsnorm") || is(op, "cross_entropy") ? 2 : 0;
 }
 
@@ -217,7 +217,7 @@ static double useful_cache(const ft_device *device)
 static double beside(const ft_device *device, const ft_op *op, const double *th)
 {
     double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols;
-    bool back = op->pass != FT_FWD;
+    bool back = op->pass != FT_PASS_FWD;
     if (is(op, "cross_entropy") && !back) return rows * th[LINE_NS] * 1e-6;
     if (back && (is(op, "layernorm") || is(op, "rmsnorm"))) {
         /* Blocks of 32 columns walk down the rows, with 8 to 32 threads beside each other; few columns, few blocks. */
@@ -261,7 +261,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double e = ft_dtype_bytes(op->dtype), elements = rows * cols;
     double bytes = ft__op_bytes(op) + more_passes(op) * elements * e, l2 = device->l2_mib * 1048576;
     bool aligned = fmod(cols * e, 16) == 0;
-    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_AMD ? th[EB_AMD] : 1);
+    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
     double per_sm = fmax(1, fmin(32, floor(device->max_warps_per_sm * 32 / fmax(g.block, 32))));
     double in_flight = fmin(rows, device->sms * per_sm * g.rows_each);
     double f = in_flight * cols * e / (th[AGAIN_SHARE] * useful_cache(device)), f4 = f * f * f * f;
@@ -269,7 +269,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
     double memory = ft__traffic_ms(device, bytes, eb, cache) +
                     missed * g.again * elements * e / (eb * device->memory_gbps * 1e6);
-    double both = op->pass == FT_FWD_BWD ? FT_K_ROW_BOTH_PASSES : 1;
+    double both = op->pass == FT_PASS_FWD_BWD ? FT_K_ROW_BOTH_PASSES : 1;
     double issue = both * elements * th[ISSUE] * (aligned ? 1 : th[ISSUE_ODD]) / ft__lane_rate(device);
     double waves = g.blocks / (device->sms * per_sm);
     double chain = both * fmax(1, waves) * (th[START] + g.trips * th[TRIP] * (aligned ? 1 : th[TRIP_ODD])) /

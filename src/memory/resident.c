@@ -16,13 +16,14 @@ double ft__context_bytes(const ft_device *device)
     return bare + each_sm * device->sms + kernels;
 }
 
-/* What cudaMemGetInfo gives as the total is a little less than the name says. Error correction in GDDR, on by default in parts for servers,
- * takes another sixteenth: a T4 of 16 GiB has 14.75, an L4 of 24 has 22.5. HBM has its own bits for it. */
+/* What cudaMemGetInfo gives as the total is a little less than the name says. Error correction in GDDR, on by default
+ * in parts for servers, takes another sixteenth: a T4 of 16 GiB has 14.75, an L4 of 24 has 22.5. HBM has its own bits
+ * for it. */
 double ft__device_capacity(const ft_device *device)
 {
     static const double CORRECTED = 1 - 1.0 / 16;
     double bytes = device->memory_gib * 1024 * MIB;
-    if (device->vendor != FT_NVIDIA) return bytes;
+    if (device->vendor != FT_VENDOR_NVIDIA) return bytes;
     return bytes * (device->inline_ecc ? CORRECTED : 1) * FT_K_RESIDENT_USABLE;
 }
 
@@ -32,7 +33,7 @@ double ft__device_capacity(const ft_device *device)
 double ft__library_workspace(const ft_device *device, bool training)
 {
     double one = 8.125 * MIB;
-    if (device->vendor == FT_AMD)
+    if (device->vendor == FT_VENDOR_AMD)
         one = !strncmp(device->compute_capability, "gfx94", 5) || !strncmp(device->compute_capability, "gfx95", 5)
                   ? 128 * MIB
                   : 32 * MIB;

@@ -29,7 +29,7 @@ static double column_sums(double rows, double cols, const ft_device *device)
  * pixel needs no turning; the input's channels are padded to eight. */
 static double convolution(const ft_graph *g, const ft_node *n)
 {
-    const bool backward = n->op.pass != FT_FWD;
+    const bool backward = n->op.pass != FT_PASS_FWD;
     if (n->op.u.conv.groups > 1)
         return backward && n->op.u.conv.groups == n->op.u.conv.c ? FT_K_RESIDENT_DEPTHWISE_BYTES : 0;
     if (n->op.u.conv.nhwc) return 0;
@@ -49,9 +49,9 @@ double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *
         const double rows = (double)n->op.u.row.rows, cols = (double)n->op.u.row.cols;
         if (is_op(n, "sum_cols")) return own + column_sums(rows, cols, device);
         /* gradient times result, before the rows are summed; log_softmax does without */
-        if (is_op(n, "softmax") && n->op.pass != FT_FWD) return own + bytes_of(g, n->out, n->out_count, 0);
+        if (is_op(n, "softmax") && n->op.pass != FT_PASS_FWD) return own + bytes_of(g, n->out, n->out_count, 0);
         /* indices are sorted, rows of equal ones summed in fp32 pieces */
-        if (is_op(n, "embedding") && n->op.pass != FT_FWD && n->verb == FT_DO_EMBEDDING)
+        if (is_op(n, "embedding") && n->op.pass != FT_PASS_FWD && n->verb == FT_DO_EMBEDDING)
             return own + rows * (4 * cols + FT_K_RESIDENT_EMBEDDING_BYTES);
         return own;
     }

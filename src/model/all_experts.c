@@ -24,7 +24,7 @@ static ft_ref summed_over_experts(ft_build *b, ft_ref x, int64_t tokens)
     ft_ref out = ft__node_out(b, &sum, tokens, t.cols, t.dtype, t.element_bytes);
     if (out == FT_NONE) return out;
     sum.op = ft__pointwise_kernel(b->g, "sum", sum.in, 1, &b->g->tensors[out]);
-    sum.op.u.elementwise.pattern = FT_STRIDED;
+    sum.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     ft__emit(b, &sum);
     return out;
 }

@@ -54,7 +54,7 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     ft__node_in(&max, scores);
     ft_tensor t = *ft__tensor_of(b, scores);
     ft_ref most = ft__node_out(b, &max, rows, 1, t.dtype, t.element_bytes);
-    max.op = ft__row_kernel("argmax", FT_FWD, rows, t.cols, t.dtype);
+    max.op = ft__row_kernel("argmax", FT_PASS_FWD, rows, t.cols, t.dtype);
     ft__emit(b, &max);
     scores = ft__pointwise2(b, FT_AT(ATTN_SINKS), "sub", scores, most);
     scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
@@ -66,8 +66,7 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
 static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_scores *s)
 {
     ft_build *b = &m->b;
-    if (m->stack
-            ->fused_softmax) { /* scale, mask and softmax in one kernel, which reads the visible half and writes all of it */
+    if (m->stack->fused_softmax) { /* scale and mask in the same kernel, which reads the visible half and writes all */
         scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
         if (s->shape.causal && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 0.75F;
         return scores;
@@ -80,9 +79,9 @@ static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_s
     }
     if (s->alibi && !s->baddbmm) {
         scores = biased(m, scores, &s->shape);
-        ft_ref odds = ft__cast(b, FT_AT(ATTN_SOFTMAX), ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores), low);
+        ft_ref probability = ft__cast(b, FT_AT(ATTN_SOFTMAX), ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores), low);
         ft__part_held(m, 1, &scores);
-        return odds;
+        return probability;
     }
     if (s->hides) { /* gpt_neo: its own mask first */
         ft_ref seen = ft__input(b, s->shape.q_len, s->shape.kv_len, 1);
@@ -90,10 +89,10 @@ static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_s
     }
     if (s->mask && m->mask != FT_NONE) scores = ft__add(b, FT_AT(ATTN_MASK), scores, m->mask);
     if (s->sinks) return with_sinks(m, scores, &s->shape);
-    ft_ref odds = ft__softmax(b, FT_AT(ATTN_SOFTMAX), scores, s->softmax_fp32 && !s->scores_fp32);
-    if (s->scores_fp32) return ft__cast(b, FT_AT(ATTN_SOFTMAX), odds, low);
+    ft_ref probability = ft__softmax(b, FT_AT(ATTN_SOFTMAX), scores, s->softmax_fp32 && !s->scores_fp32);
+    if (s->scores_fp32) return ft__cast(b, FT_AT(ATTN_SOFTMAX), probability, low);
     ft__part_held(m, 1, &scores);
-    return odds;
+    return probability;
 }
 
 static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
@@ -172,13 +171,13 @@ static ft_ref plain(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     ft__reduce(b, FT_AT(ATTN_SOFTMAX), "all", lost);
     ft__part_held(m, 1, &chosen);
     b->training = training;
-    ft_ref odds = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
-    ft__aside(b, FT_AT(ATTN_SOFTMAX), ft__cast_name(low), odds, rows, a->kv_len, ft_dtype_bytes(low),
+    ft_ref probability = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
+    ft__aside(b, FT_AT(ATTN_SOFTMAX), ft__cast_name(low), probability, rows, a->kv_len, ft_dtype_bytes(low),
               1); /* for nobody */
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.dtype = FT_FP32;
     mark_core(b, first);
     v = ft__copy(b, at, v, pairs * a->kv_len, a->head_dim);
-    ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), odds, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
+    ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), probability, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
     y = ft__cast(b, at, y, low);
     b->autocast = autocast;
     y = ft__view(b, y, a->batch * a->q_len, a->heads * a->head_dim, a->q_len > 1);

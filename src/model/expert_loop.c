@@ -44,15 +44,15 @@ static ft_ref route(ft_maker *m, ft_ref x)
         h = ft__pointwise_in_place(b, FT_AT(ROUTER_JITTER), "mul", h, noise);
     }
     ft_ref bias = a->router_bias ? ft__parameter(b, "router.bias", 1, a->experts) : FT_NONE;
-    ft_ref odds = ft__linear_with(b, FT_AT(ROUTER), h, router_weight(m), a->experts, bias, FT_WHOLE);
-    odds = ft__cast(b, FT_AT(ROUTER), ft__row(b, FT_AT(ROUTER_SOFTMAX), "softmax", odds), low);
+    ft_ref probability = ft__linear_with(b, FT_AT(ROUTER), h, router_weight(m), a->experts, bias, FT_WHOLE);
+    probability = ft__cast(b, FT_AT(ROUTER), ft__row(b, FT_AT(ROUTER_SOFTMAX), "softmax", probability), low);
     /* The best expert, one-hot, how many came before, which are within capacity. */
-    ft__aside(b, FT_AT(ROUTER_CHOICE), "copy", odds, tokens, a->experts, 8, 7);
+    ft__aside(b, FT_AT(ROUTER_CHOICE), "copy", probability, tokens, a->experts, 8, 7);
     ft__aside(b, FT_AT(EXPERTS_RESULT), "fill", FT_NONE, tokens, a->hidden, ft_dtype_bytes(low), 1);
     ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, a->experts, 1, 8, 6);
     ft__sync(b, FT_AT(EXPERTS_HIT));
     ft__module(b, 2);
-    return ft__slice(b, odds, tokens, 1);
+    return ft__slice(b, probability, tokens, 1);
 }
 
 static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
@@ -79,7 +79,7 @@ ft_ref ft__expert_loop(ft_maker *m, ft_ref x)
     int64_t inter = a->moe_ffn > 0 ? a->moe_ffn : a->ffn;
     int64_t rank = b->lora_rank;
     b->lora_rank = 0; /* adapters go to attention: experts are many */
-    ft_ref odds = route(m, x);
+    ft_ref probability = route(m, x);
     int32_t first = b->g->node_count;
     ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, tokens, 1, 8, 6);
     ft__sync(b, FT_AT(EXPERTS_FIND));
@@ -89,7 +89,7 @@ ft_ref ft__expert_loop(ft_maker *m, ft_ref x)
     h = ft__dropout(b, FT_AT(EXPERTS_DROPOUT), h, a->activation_dropout);
     h = ft__cast(b, FT_AT(EXPERTS_WO), h, b->stored);
     h = product(m, FT_AT(EXPERTS_WO), h, a->hidden);
-    ft_ref weight = ft__pointwise(b, FT_AT(EXPERTS_WEIGH), "copy", odds);
+    ft_ref weight = ft__pointwise(b, FT_AT(EXPERTS_WEIGH), "copy", probability);
     h = ft__mul(b, FT_AT(EXPERTS_WEIGH), h, weight);
     h = ft__pointwise(b, FT_AT(EXPERTS_SCATTER), "copy", h);
     in_shares(b, first, hit);

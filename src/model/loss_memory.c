@@ -44,7 +44,7 @@ void ft__loss_memory(ft_graph *g, ft_loss_by by)
         if (!is_log_softmax(n)) continue;
         if (by == FT_LOSS_PARALLEL) {
             n->workspace += (float)ft__tensor_bytes(&g->tensors[n->out[0]]);
-        } else if (n->op.pass == FT_FWD) {
+        } else if (n->op.pass == FT_PASS_FWD) {
             if (by == FT_LOSS_MEGATRON) share_memory(g, n->out[0], n->in[0]);
         } else if (n->in_count > 1) { /* the gradient that comes in, and the one that goes out, over what was saved */
             share_memory(g, n->in[0], n->in[1]);

@@ -135,7 +135,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         /* Megatron's products add into the gradients that are there; elsewhere that is a kernel of its own. */
         bool scores = m.stack->selective == FT_SELECTIVE_CORE_ATTENTION;
         bool adds = w->accumulate > 1 && !m.stack->sums_in_products;
-        if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_again(g, w);
+        if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_recomputed(g, w);
         FT_TRY(ft__graph_backward(g, w->recompute, !scores, adds ? (double)w->accumulate : 1, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;

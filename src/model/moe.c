@@ -147,7 +147,7 @@ ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_r
     ft_ref out = ft__node_out(b, &sum, tokens, a->hidden, t.dtype, t.element_bytes);
     if (out == FT_NONE) return out;
     sum.op = ft__pointwise_kernel(b->g, "sum", sum.in, 1, &b->g->tensors[out]);
-    sum.op.u.elementwise.pattern = FT_STRIDED;
+    sum.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     ft__emit(b, &sum);
     ft__part_held(m, 1, &named);
     return ft__cast(b, FT_AT(MOE_COMBINE), out, b->stored);

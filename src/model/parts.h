@@ -1,6 +1,6 @@
 /* The pieces that models share, as their implementations launch them: norms, activations, rotary embeddings, attention,
- * feed-forward networks, heads. A piece knows the stack: what its kernels do at once is one, what they do not is written
- * out as transformers does it. */
+ * feed-forward networks, heads. A piece knows the stack: what its kernels do at once is one, what they do not is
+ * written out as transformers does it. */
 #ifndef FT_MODEL_PARTS_H
 #define FT_MODEL_PARTS_H
 #include "graph/build.h"

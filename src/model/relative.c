@@ -95,7 +95,7 @@ static ft_ref turned(ft_build *b, ft_at at, ft_ref k, sizes s)
 {
     k = ft__copy(b, at, k, s.pairs * s.dim, s.kv_len);
     if (b->status == FT_OK)
-        b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, s.pairs * s.dim, s.kv_len,
+        b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_PASS_FWD, s.pairs * s.dim, s.kv_len,
                                                               ft__tensor_of(b, k)->dtype);
     return k;
 }
@@ -115,11 +115,11 @@ static ft_ref safe_softmax(ft_build *b, ft_ref scores)
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, p);
     ft_ref hidden = ft__aside(b, at, "isneginf", scores, t.rows, t.cols, 1, 1);
-    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.u.elementwise.pattern = FT_CONTIGUOUS;
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.u.elementwise.pattern = FT_PATTERN_CONTIGUOUS;
     ft_node all = ft__node_of(FT_DO_FILL, at);
     ft__node_in(&all, hidden);
     ft_ref rows = ft__node_out(b, &all, t.rows, 1, t.dtype, 1);
-    all.op = ft__row_kernel("sum_rows", FT_FWD, t.rows, t.cols, FT_BF16);
+    all.op = ft__row_kernel("sum_rows", FT_PASS_FWD, t.rows, t.cols, FT_BF16);
     ft__emit(b, &all);
     ft__aside(b, at, "fill", FT_NONE, 1, 1, 4, 1); /* the zero itself */
     ft_node where = ft__node_of(FT_DO_COPY, at);   /* to autograd, softmax and this are one */
@@ -241,7 +241,7 @@ static ft_ref first_kept(ft_build *b, ft_ref x)
     if (!b->training) ft__cache(b, t.rows, t.cols, t.element_bytes);
     ft_ref out = ft__copy(b, FT_AT(ATTN_CACHE), x, t.rows, t.cols);
     if (b->status == FT_OK)
-        b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("cat_halves", FT_FWD, t.rows, t.cols, t.dtype);
+        b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("cat_halves", FT_PASS_FWD, t.rows, t.cols, t.dtype);
     return out;
 }
 

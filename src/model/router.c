@@ -12,7 +12,7 @@ static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);
     ft_ref out = ft__node_out(b, &n, rows, k, t.dtype, t.element_bytes);
-    n.op = ft__row_kernel("argmax", FT_FWD, rows, cols, t.dtype);
+    n.op = ft__row_kernel("argmax", FT_PASS_FWD, rows, cols, t.dtype);
     n.manner |= FT_MANNER_SELECT;
     ft__emit(b, &n);
     if (!sorted) return out;
@@ -24,11 +24,11 @@ static ft_ref best_of(ft_build *b, ft_ref x, int64_t rows, int64_t cols, int64_t
 }
 
 /* The weights of the experts that were chosen by other scores than their own. */
-static ft_ref picked(ft_build *b, ft_ref odds, int64_t tokens, int64_t k)
+static ft_ref picked(ft_build *b, ft_ref probability, int64_t tokens, int64_t k)
 {
     ft_node pick = ft__node_of(FT_DO_GATHER, FT_AT(MOE_TOPK));
-    ft__node_in(&pick, odds);
-    ft_tensor t = *ft__tensor_of(b, odds);
+    ft__node_in(&pick, probability);
+    ft_tensor t = *ft__tensor_of(b, probability);
     ft_ref best = ft__node_out(b, &pick, tokens, k, t.dtype, t.element_bytes);
     if (best == FT_NONE) return best;
     pick.op = ft__pointwise_kernel(b->g, "copy", pick.in, 1, &b->g->tensors[best]);
@@ -39,7 +39,7 @@ static ft_ref picked(ft_build *b, ft_ref odds, int64_t tokens, int64_t k)
 /* Scores with a learned correction pick the best groups of experts, and the best experts within those; the weights are
  * the scores without the correction (deepseek_v3; glm4_moe with one group, for which transformers does it all the
  * same). */
-static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
+static ft_ref best_in_groups(ft_maker *m, ft_ref probability, int64_t tokens)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -48,7 +48,7 @@ static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
     bool training = b->training;
     b->training = false;
     ft_ref correction = ft__buffer(b, 1, a->experts, 4);
-    ft_ref corrected = ft__add(b, at, odds, correction);
+    ft_ref corrected = ft__add(b, at, probability, correction);
     ft_ref two = best_of(b, corrected, tokens * groups, each > 0 ? each : 1, 2, true);
     ft_ref group = ft__view(b, ft__reduce(b, at, "sum", two), tokens, groups, false);
     best_of(b, group, tokens, groups, (groups + 1) / 2, false);
@@ -56,7 +56,7 @@ static ft_ref best_in_groups(ft_maker *m, ft_ref odds, int64_t tokens)
     ft__aside(b, at, "copy", corrected, tokens, a->experts, 4, 5); /* as a mask over experts; the rest to zero */
     best_of(b, corrected, tokens, a->experts, a->topk, false);
     b->training = training;
-    return picked(b, odds, tokens, a->topk);
+    return picked(b, probability, tokens, a->topk);
 }
 
 static ft_ref renormalised(ft_build *b, ft_ref best, bool guarded)
@@ -101,22 +101,22 @@ static ft_ref route_fused(ft_maker *m, ft_ref x)
     if (a->routing == FT_ROUTE_CORRECTED) ernie_correction(m); /* read by the same kernel */
     ft_tensor t = *ft__tensor_of(b, logits);
     ft_ref best = ft__node_out(b, &n, tokens, a->topk, t.dtype, t.element_bytes);
-    n.op = ft__row_kernel("softmax", FT_FWD, tokens, a->experts, FT_FP32);
+    n.op = ft__row_kernel("softmax", FT_PASS_FWD, tokens, a->experts, FT_FP32);
     ft__emit(b, &n);
     return best;
 }
 
 /* The best by softmax and that correction. */
-static ft_ref best_by_correction(ft_maker *m, ft_ref odds, int64_t tokens)
+static ft_ref best_by_correction(ft_maker *m, ft_ref probability, int64_t tokens)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool training = b->training;
     ft_ref correction = ernie_correction(m);
     b->training = false;
-    best_of(b, ft__add(b, FT_AT(MOE_ROUTER), odds, correction), tokens, a->experts, a->topk, true);
+    best_of(b, ft__add(b, FT_AT(MOE_ROUTER), probability, correction), tokens, a->experts, a->topk, true);
     b->training = training;
-    ft_ref best = picked(b, odds, tokens, a->topk);
+    ft_ref best = picked(b, probability, tokens, a->topk);
     ft_ref sum = ft__pointwise(b, FT_AT(MOE_TOPK), "clamp_min", ft__reduce(b, FT_AT(MOE_TOPK), "sum", best));
     return ft__pointwise2(b, FT_AT(MOE_TOPK), "div", best, sum);
 }
@@ -178,14 +178,16 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
         ft_ref best = ft__row(b, FT_AT(MOE_ROUTER), "softmax", best_of(b, logits, tokens, a->experts, a->topk, true));
         return ft__cast(b, FT_AT(MOE_TOPK), best, low);
     }
-    ft_ref odds = a->router_sigmoid ? ft__pointwise(b, FT_AT(MOE_ROUTER), "sigmoid", logits)
-                                    : ft__row(b, FT_AT(MOE_ROUTER), "softmax", logits);
-    if (a->routing == FT_ROUTE_CORRECTED) return ft__cast(b, FT_AT(MOE_TOPK), best_by_correction(m, odds, tokens), low);
-    if (a->all_experts) return ft__cast(b, FT_AT(MOE_TOPK), best_of(b, odds, tokens, a->experts, a->topk, true), low);
+    ft_ref probability = a->router_sigmoid ? ft__pointwise(b, FT_AT(MOE_ROUTER), "sigmoid", logits)
+                                           : ft__row(b, FT_AT(MOE_ROUTER), "softmax", logits);
+    if (a->routing == FT_ROUTE_CORRECTED)
+        return ft__cast(b, FT_AT(MOE_TOPK), best_by_correction(m, probability, tokens), low);
+    if (a->all_experts)
+        return ft__cast(b, FT_AT(MOE_TOPK), best_of(b, probability, tokens, a->experts, a->topk, true), low);
     bool scaled = a->kv_lora > 0 || a->router_sigmoid; /* deepseek, glm4_moe: no order, and a factor at the end */
     bool grouped = a->expert_groups > (m->stack->grouped_experts || m->engine ? 1 : 0);
-    ft_ref best = a->router_sigmoid && grouped ? best_in_groups(m, odds, tokens)
-                                               : best_of(b, odds, tokens, a->experts, a->topk, !scaled);
+    ft_ref best = a->router_sigmoid && grouped ? best_in_groups(m, probability, tokens)
+                                               : best_of(b, probability, tokens, a->experts, a->topk, !scaled);
     if (a->router_renormalised || a->router_sigmoid) best = renormalised(b, best, a->router_sigmoid);
     if (scaled) return ft__pointwise(b, FT_AT(MOE_TOPK), "mulu", best);
     /* Mixtral and Hunyuan weigh in fp32, which the experts' results become; qwen and olmoe go back first. */

@@ -23,7 +23,8 @@ static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
     if (t.strided) {
         ft__aside(b, at, "copy", x, t.rows, t.cols, t.element_bytes, 1);
         if (b->status == FT_OK)
-            b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, t.rows, t.cols, t.dtype);
+            b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_PASS_FWD, t.rows, t.cols,
+                                                                  t.dtype);
     }
     return ft__part_norm(m, at, x, m->arch->norm, m->arch->norm_bias);
 }

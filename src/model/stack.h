@@ -117,7 +117,7 @@ const ft_trait *ft__stack_traits(size_t *count);
 
 /* What a request that names no stack is answered with, by what it says: the first of these that holds. */
 typedef enum ft_stack_role {
-    FT_STACK_FOR_WRITTEN_OUT,    /* execution fused around attention that is written out, without sequence parallelism */
+    FT_STACK_FOR_WRITTEN_OUT,    /* execution fused around attention that is written out, without sp */
     FT_STACK_FOR_FUSED,          /* execution fused */
     FT_STACK_FOR_MASTERS,        /* master_weights */
     FT_STACK_FOR_SHARDS,         /* zero 2 or 3 */

@@ -24,7 +24,7 @@ static ft_ref conv_fused(ft_maker *m, const ft_scan *s, ft_ref x)
     ft_ref y = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
     if (y == FT_NONE) return y;
     n.op = ft__pointwise_kernel(b->g, "silu", n.in, 1, &b->g->tensors[y]);
-    n.op.u.elementwise.pattern = FT_CONTIGUOUS; /* the kernel is written for a slice of the projection */
+    n.op.u.elementwise.pattern = FT_PATTERN_CONTIGUOUS; /* the kernel is written for a slice of the projection */
     n.op.u.elementwise.ops_per_element = 2 * (double)s->kernel + 5;
     if (cached) n.op.u.elementwise.bytes += 2 * (double)(s->batch * s->conv_width * s->kernel) * t.element_bytes;
     n.manner |= FT_MANNER_CAUSAL_CONV;
@@ -98,7 +98,7 @@ static ft_ref gated_norm(ft_maker *m, const ft_scan *s, ft_ref y, ft_ref gate)
 {
     ft_build *b = &m->b;
     if (m->stack->fused_scan || m->engine) {
-        ft_op one = ft__row_kernel("rmsnorm", FT_FWD, ft__tensor_of(b, y)->rows, s->inner, b->stored);
+        ft_op one = ft__row_kernel("rmsnorm", FT_PASS_FWD, ft__tensor_of(b, y)->rows, s->inner, b->stored);
         ft_ref out = step(m, FT_AT(MIXER_NORM), one, ft__tensor_of(b, y)->rows, s->inner, b->stored,
                           (ft_ref[]){y, gate, ft__parameter(b, "norm.weight", 1, s->inner)}, 3);
         if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 1.5F; /* the gate is read along */

@@ -38,7 +38,7 @@ ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *s, 
 static void across(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype)
 {
     if (b->status != FT_OK) return;
-    b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_FWD, rows, cols, dtype);
+    b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_PASS_FWD, rows, cols, dtype);
 }
 
 ft_ref ft__vision_norm(ft_maker *m, ft_at at, ft_ref x, bool affine)

@@ -98,8 +98,8 @@ static inline ft_dtype ft__usual_kv_dtype(ft_dtype dtype, bool gpu_has_bf16)
  * layout cuts the graph in between. */
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out,
                             ft_error *err);
-/* Marks what the workload's modules run again (again.c). */
-void ft__mark_again(ft_graph *g, const ft_workload *work);
+/* Marks what the workload's modules run again (recompute_mask.c). */
+void ft__mark_recomputed(ft_graph *g, const ft_workload *work);
 ft_status ft__model_complete(const ft_arch *arch, const ft_workload *work, ft_graph *g, ft_error *err);
 /* Whose loss it is, in what it holds of the logits (loss_memory.c). `fused` is Megatron's, otherwise a finished graph
  * has PyTorch's own; a layout that cuts the vocabulary says whose it is then. */

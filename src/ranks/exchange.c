@@ -53,11 +53,11 @@ ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
 static ft_collective collective_of(ft_exchange_kind kind)
 {
     switch (kind) {
-    case FT_EXCHANGE_ALL_GATHER: return FT_ALL_GATHER;
-    case FT_EXCHANGE_REDUCE_SCATTER: return FT_REDUCE_SCATTER;
-    case FT_EXCHANGE_ALL_TO_ALL: return FT_ALL_TO_ALL;
-    case FT_EXCHANGE_SEND_RECV: return FT_SEND_RECV;
-    default: return FT_ALL_REDUCE;
+    case FT_EXCHANGE_ALL_GATHER: return FT_COLLECTIVE_ALL_GATHER;
+    case FT_EXCHANGE_REDUCE_SCATTER: return FT_COLLECTIVE_REDUCE_SCATTER;
+    case FT_EXCHANGE_ALL_TO_ALL: return FT_COLLECTIVE_ALL_TO_ALL;
+    case FT_EXCHANGE_SEND_RECV: return FT_COLLECTIVE_SEND_RECV;
+    default: return FT_COLLECTIVE_ALL_REDUCE;
     }
 }
 
@@ -79,4 +79,4 @@ ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_
 
 /* Kernels lose the SMs that an exchange takes: 16 to 24 of them, 12 to 22 % of an H100 or an A100. "Characterizing
  * Compute-Communication Overlap" (arXiv 2507.03114, 2025) measured 18.9 % on average, up to 40. */
-double ft__ranks_beside(const ft_ranks_width *width) { return width->taken / fmax(1 - width->taken, 0.5); }
+double ft__ranks_overlapped(const ft_ranks_width *width) { return width->taken / fmax(1 - width->taken, 0.5); }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "layout/layout.h"
-#include "timeline/beside.h"
+#include "timeline/overlap_slowdown.h"
 
 ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, int32_t *sends, ft_error *err)
 {
@@ -82,17 +82,17 @@ static double slowed(const ft_lanes *l, const ft_clocks *c, int32_t i, double st
         *end = fmax(*end, c->lane[a]);
     }
     if (l->sms > 0 && is_product(l, i) && until > start) {
-        double product = ft__beside_product(&l->g->nodes[i].op, l->sms, l->beside / (1 + l->beside));
-        return d + ft__beside_others(d, product, until - start);
+        double product = ft__overlap_slowdown_product(&l->g->nodes[i].op, l->sms, l->beside / (1 + l->beside));
+        return d + ft__overlap_slowdown(d, product, until - start);
     }
-    return d + ft__beside_others(d, l->beside, fmax(until, copied) - start);
+    return d + ft__overlap_slowdown(d, l->beside, fmax(until, copied) - start);
 }
 
 /* A product's first piece is sent while the second is computed, the last when all is there. What runs beside the
  * product slows it down: that is put at the end, where the product's own time is known. */
 static double scatter_pieces(const ft_lanes *l, int32_t i, double earliest, const double *ended, double *start)
 {
-    const ft_beat *maker = &l->beats[l->sends[i]];
+    const ft_node_cost *maker = &l->beats[l->sends[i]];
     double d = l->comm[i] * l->beats[i].count, made = ended[l->sends[i]];
     *start = fmax(earliest, made - (1 - 1 / l->piece_count) * maker->gpu * maker->count);
     double hidden = fmin(fmax(made - *start, 0), d);
@@ -101,7 +101,7 @@ static double scatter_pieces(const ft_lanes *l, int32_t i, double earliest, cons
 
 static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, ft_clocks *c)
 {
-    const ft_beat *b = &l->beats[i];
+    const ft_node_cost *b = &l->beats[i];
     double *lane = &c->lane[l->axis[i]], ready = c->gpu;
     ft_exchange_kind kind = l->g->nodes[i].exchange.kind;
     bool going_back = l->g->nodes[i].phase == FT_BACKWARD;
@@ -124,7 +124,7 @@ static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, 
 
 static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
 {
-    const ft_beat *b = &l->beats[i];
+    const ft_node_cost *b = &l->beats[i];
     int32_t from = l->awaits[i];
     double waits = from >= 0 ? ended[from] : 0;
     if (l->comm[i] > 0) {

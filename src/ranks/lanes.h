@@ -43,7 +43,7 @@ typedef struct ft_sharded {
 
 typedef struct ft_lanes {
     const ft_graph *g;
-    const ft_beat *beats;    /* by node */
+    const ft_node_cost *beats;    /* by node */
     const double *entry;     /* by block */
     const double *pass;      /* by phase: host time before its first block; NULL: none */
     const double *comm;      /* by node: ms of its exchange; 0: none */
@@ -64,7 +64,7 @@ typedef struct ft_lanes {
     double piece_count;      /* so many */
     bool async;              /* exchanges start when their operand is there; otherwise after all kernels before */
     double beside;           /* how much slower kernels run while an exchange runs beside them: 0.1 for a tenth */
-    double sms;              /* of a GPU whose products are persistent kernels (beside.h); 0: a block is a tile */
+    double sms;              /* where products are persistent kernels (overlap_slowdown.h); 0: a block is a tile */
     bool copies;             /* tensor ranks' exchanges go by copy engines or by SMs that products leave to them */
     double *spent;           /* by block: ms of its iterations, added up; NULL */
     void (*watch)(void *watcher, const ft_seen *what); /* NULL: nobody listens */

@@ -57,7 +57,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
                    .weight_share = ft__weights_share};
     ft_pipe_join join;
     if (ft__ranks_joins(r)) {
-        FT_TRY(ft__ranks_join(r, stages, &run, ft__ranks_beside(taken), &join, err));
+        FT_TRY(ft__ranks_join(r, stages, &run, ft__ranks_overlapped(taken), &join, err));
         run.join = &join;
     }
     if (p->pp > 1) {
@@ -72,7 +72,7 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_SEND_RECV, &group, bytes, &run.send_ms, &width, err));
         run.send_ms += *gathered;
         /* Megatron's 1f1b sends and receives before it goes on; the others do it beside the next piece. */
-        run.send_share = ft__ranks_waits_for_sends(p, r->work) ? 1 : ft__ranks_beside(&width);
+        run.send_share = ft__ranks_waits_for_sends(p, r->work) ? 1 : ft__ranks_overlapped(&width);
     }
     return ft__pipeline_run(&run, r->arena, pipe, err);
 }
@@ -169,19 +169,19 @@ static void shares_of_step(double end, double exposed, ft_step *out)
     for (int i = 0; i < 4; i++) out->regime[i] = 0;
     for (int32_t i = 0; i < out->kernel_count; i++) {
         const ft_forecast *f = &out->kernels[i].forecast;
-        if (f->bound == FT_COMPUTE || f->bound == FT_MEMORY)
+        if (f->bound == FT_BOUND_COMPUTE || f->bound == FT_BOUND_MEMORY)
             out->regime[f->bound] += fmax(f->ms - f->launch_ms, 0) * out->kernels[i].times / end;
     }
-    rest -= (out->regime[FT_COMPUTE] + out->regime[FT_MEMORY]) * end;
+    rest -= (out->regime[FT_BOUND_COMPUTE] + out->regime[FT_BOUND_MEMORY]) * end;
     if (rest < 0) { /* kernels of several streams beside each other */
-        double all = out->regime[FT_COMPUTE] + out->regime[FT_MEMORY];
-        out->regime[FT_COMPUTE] /= all;
-        out->regime[FT_MEMORY] /= all;
+        double all = out->regime[FT_BOUND_COMPUTE] + out->regime[FT_BOUND_MEMORY];
+        out->regime[FT_BOUND_COMPUTE] /= all;
+        out->regime[FT_BOUND_MEMORY] /= all;
         rest = 0;
     }
-    out->regime[FT_COMMUNICATION] = fmin(exposed / end, fmax(rest / end, 0));
-    out->regime[FT_OVERHEAD] = fmax(rest / end - out->regime[FT_COMMUNICATION], 0);
-    out->bound = FT_COMPUTE;
+    out->regime[FT_BOUND_COMMUNICATION] = fmin(exposed / end, fmax(rest / end, 0));
+    out->regime[FT_BOUND_OVERHEAD] = fmax(rest / end - out->regime[FT_BOUND_COMMUNICATION], 0);
+    out->bound = FT_BOUND_COMPUTE;
     for (int i = 0; i < 4; i++)
         if (out->regime[i] > out->regime[out->bound]) out->bound = (ft_bound)i;
 }

@@ -121,7 +121,7 @@ typedef struct ft_ranks_width {
     double below, above, taken;
 } ft_ranks_width;
 /* How much slower kernels are beside an exchange that takes so much of the GPU. */
-double ft__ranks_beside(const ft_ranks_width *width);
+double ft__ranks_overlapped(const ft_ranks_width *width);
 ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_group *group, double bytes, double *ms,
                              ft_ranks_width *width, ft_error *err);
 

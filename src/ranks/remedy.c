@@ -149,7 +149,7 @@ static void describe(const ft_ranks *r, const ft_parallel *p, const ft_workload 
 
 /* Weights, gradients and states of a rank are there in any case: what they exceed cannot hold the rest either, and no
  * graph need be built to see it. `of`: a stage of the layout asked for, whose elements are the model's over tp * pp. */
-static bool hopeless(const ft_ranks *r, const ft_stage *of, const ft_parallel *p)
+static bool cannot_fit(const ft_ranks *r, const ft_stage *of, const ft_parallel *p)
 {
     const ft_memory *m = &of->step.memory;
     double part = (double)(r->parallel->tp * r->parallel->pp) / (double)(p->tp * p->pp) * FT_K_MANY_UNEVEN_STAGES;
@@ -167,7 +167,7 @@ static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *
     ft_memory m;
     int64_t worst, chunks = p->schedule == FT_INTERLEAVED ? p->vpp : 1;
     *out = false;
-    if (ft__parallel_ranks(p) > FT_MOST_RANKS || hopeless(r, of, p)) return FT_OK;
+    if (ft__parallel_ranks(p) > FT_MOST_RANKS || cannot_fit(r, of, p)) return FT_OK;
     ft_divisible model = ft__ranks_model(r->arch, w);
     if (ft__parallel_check(p, &model, &ignored) != FT_OK || (p->pp > 1 && !model.in_a_row)) return FT_OK;
     if (ft__pipeline_check(p->schedule, p->pp, chunks, w->accumulate, &ignored) != FT_OK) return FT_OK;

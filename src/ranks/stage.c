@@ -5,7 +5,7 @@
 #include "ranks/lanes.h"
 #include "ranks/parameters.h"
 #include "ranks/wrapper.h"
-#include "timeline/beside.h"
+#include "timeline/overlap_slowdown.h"
 
 /* -- exchanges --------------------------------------------------------------------------------- */
 
@@ -247,8 +247,8 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .queue = step->pace->queue,
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
-                            .beside = ft__ranks_beside(&out->width),
-                            .sms = ft__beside_whole(r->device) ? r->device->sms : 0,
+                            .beside = ft__ranks_overlapped(&out->width),
+                            .sms = ft__overlap_whole_waves(r->device) ? r->device->sms : 0,
                             .copies = ft__ranks_in_pieces(r->parallel, r->work),
                             .spent = out->spent};
     return FT_OK;

@@ -146,7 +146,7 @@ static ft_status read_collective(reader *r, const json_t *request, ft_op *op, ft
                            "NVLink, xGMI or PCIe domain");
     ft__tier_op(&c.cluster.tier[0], c.op, c.bytes, c.group.size, op);
     if (c.group.narrow > 0) op->dtype = FT_INT8;
-    if (c.op == FT_ALL_REDUCE && c.group.engine >= FT_ENGINE_TRTLLM) op->engine = c.group.engine;
+    if (c.op == FT_COLLECTIVE_ALL_REDUCE && c.group.engine >= FT_ENGINE_TRTLLM) op->engine = c.group.engine;
     return ft__op_check(op, c.device, err);
 }
 
@@ -158,7 +158,7 @@ static ft_status read_kernel(reader *r, json_t *request, ft_op *op, ft_error *er
     FT_TRY(ft__request_read(request, this_gpu, r, &k, err));
     *op = k.op;
     bool parts = op->kind == FT_OP_GEMM || op->kind == FT_OP_ROW || op->kind == FT_OP_CONV2D;
-    if (parts && (op->pass == FT_FWD_BWD || (op->pass == FT_BWD && op->kind == FT_OP_GEMM)))
+    if (parts && (op->pass == FT_PASS_FWD_BWD || (op->pass == FT_PASS_BWD && op->kind == FT_OP_GEMM)))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "pass", 0, 0,
                            "several kernels in one point teach nothing about each: write every product or pass as a "
                            "point of its own");

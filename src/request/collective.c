@@ -16,9 +16,14 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
     static const struct {
         const char *theirs;
         ft_collective op;
-    } also[] = {{"allreduce", FT_ALL_REDUCE}, {"allgather", FT_ALL_GATHER}, {"reducescatter", FT_REDUCE_SCATTER},
-                {"alltoall", FT_ALL_TO_ALL},  {"bcast", FT_BROADCAST},      {"sendrecv", FT_SEND_RECV},
-                {"send", FT_SEND_RECV},       {"p2p", FT_SEND_RECV}};
+    } also[] = {{"allreduce", FT_COLLECTIVE_ALL_REDUCE},
+                {"allgather", FT_COLLECTIVE_ALL_GATHER},
+                {"reducescatter", FT_COLLECTIVE_REDUCE_SCATTER},
+                {"alltoall", FT_COLLECTIVE_ALL_TO_ALL},
+                {"bcast", FT_COLLECTIVE_BROADCAST},
+                {"sendrecv", FT_COLLECTIVE_SEND_RECV},
+                {"send", FT_COLLECTIVE_SEND_RECV},
+                {"p2p", FT_COLLECTIVE_SEND_RECV}};
     const char *name = NULL;
     FT_TRY(ft__json_string(object, "op", FT_REQUIRED, &name, "", err));
     int found = ft__collective_find(name);
@@ -39,7 +44,7 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
 }
 
 /* Bytes are given as they are; what numbers they hold only says how they are summed. */
-static ft_status read_narrow(const json_t *object, int *out, ft_error *err)
+static ft_status read_eight_bit(const json_t *object, int *out, ft_error *err)
 {
     int found = -1;
     const char *said = json_string_value(json_object_get(object, "dtype"));
@@ -74,7 +79,7 @@ ft_status ft__collective_request_read(const json_t *object, ft_device_source fin
                             .stride = ft__whole_of(&said, FT_KEY_ID_EXCHANGE_STRIDE),
                             .engine = (ft_engine)ft__word_of(&said, FT_KEY_ID_EXCHANGE_ENGINE)};
     FT_TRY(ft__json_number(object, "skew", FT_OPTIONAL, 1, (double)out->group.size, &out->group.skew, "", err));
-    FT_TRY(read_narrow(object, &out->group.narrow, err));
+    FT_TRY(read_eight_bit(object, &out->group.narrow, err));
     out->quantile = ft__given(&said, FT_KEY_ID_QUANTILE) ? ft__real_of(&said, FT_KEY_ID_QUANTILE) : 0;
     const json_t *gpu = json_object_get(object, "gpu");
     if (!gpu)

@@ -31,7 +31,7 @@
       "sequences per step over all GPUs, a multiple of `batch` × `dp`: gradients are accumulated")                     \
     FLAG(SEQ, "seq", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "seq", 's', "N", STEPS | LARGEST,                      \
       "tokens per sequence [the model's own, at most 4096]",                                                           \
-      "tokens of a sequence; for `decode` those already in the cache; both sides of an encoder–decoder; no effect on "  \
+      "tokens of a sequence; for `decode` those already in the cache; both sides of an encoder–decoder; no effect on " \
       "images. Left out: the model's own length, at most 4096")                                                        \
     FLAG(MODEL_DTYPE, "dtype", WORD, 0, 0, WORDS(recipe), 0, "dtype", 'd', NULL, STEPS | INFER | LARGEST,              \
       "number format; amp_*: fp32 weights, low-precision arithmetic",                                                  \

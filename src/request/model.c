@@ -1,11 +1,11 @@
 /* model.c: reading the tasks of whole models: train, forward, prefill, decode, memory.
  *
  * Keys of the contract that mean nothing for a task (the cache of a training step) are read, checked and warned of
- * (effects.c), so that one request can be asked as several tasks; keys outside the contract are refused with the nearest
- * one.
+ * (effects.c), so that one request can be asked as several tasks; keys outside the contract are refused with the
+ * nearest one.
  *
- * "memory" is the memory of a training step; with "cache" or "kv_dtype", which training has no use for, of decoding.
- */
+ * "memory" is the memory of a training step; with "cache" or "kv_dtype", which training has no use for, of decoding. /
+ * */
 #include "request/model.h"
 
 #include <inttypes.h>

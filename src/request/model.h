@@ -31,7 +31,7 @@ typedef struct ft_model_request {
     bool advice, techniques;
     bool closed_forms;      /* exchanges by formula, even where the cluster asks for a simulation */
     char remark[200];       /* a warning about the request itself; "" for none */
-    char quantized[160];    /* what became of the config's quantization_config, where it is not what is forecast; or "" */
+    char quantized[160];    /* what became of quantization_config, where it is not what is forecast; or "" */
     ft_idle_key idle[FT_KEY_COUNT];
     size_t idle_count;
 } ft_model_request;

@@ -30,8 +30,8 @@ static const char *read_ends(char *text, ends *r)
     *to++ = '\0';
     char *step = strchr(to, ':');
     if (step) *step++ = '\0';
-    if (!ft__number_parse(text, &r->from)) return "FROM is no number";
-    if (!ft__number_parse(to, &r->to)) return "TO is no number";
+    if (!ft__number_parse(text, &r->from)) return "FROM is not a number";
+    if (!ft__number_parse(to, &r->to)) return "TO is not a number";
     if (r->from < 0) return "FROM is below 0";
     if (r->to < r->from) return "TO is below FROM; sweeps go up";
     if (r->to > largest) return "TO is beyond 2^53";
@@ -45,7 +45,7 @@ static const char *read_ends(char *text, ends *r)
         return NULL;
     }
     r->multiply = *step == 'x';
-    if (!ft__number_parse(step + r->multiply, &r->step)) return "STEP is no number, and no factor such as x2";
+    if (!ft__number_parse(step + r->multiply, &r->step)) return "STEP is neither a number nor a factor such as x2";
     if (r->multiply && r->step <= 1) return "a factor must be above 1";
     return r->step > 0 ? NULL : "STEP must be above 0";
 }

@@ -243,7 +243,7 @@ static ft_status read_elementwise(const json_t *object, const char *op_name, ft_
 
 static ft_status check_pass(const ft_op *op, ft_error *err)
 {
-    if (op->kind != FT_OP_ROW || op->pass == FT_FWD) return FT_OK;
+    if (op->kind != FT_OP_ROW || op->pass == FT_PASS_FWD) return FT_OK;
     int at = ft__row_op_find(op->name);
     if (at >= 0 && ft__row_ops[at].back_reads + ft__row_ops[at].back_writes > 0) return FT_OK;
     return ft__fail_at(err, FT_E_UNSUPPORTED, "pass", 0, 0, "\"%s\" has no backward pass; leave \"pass\" out",

@@ -17,7 +17,7 @@ ft_status ft__trace_request_read(const json_t *object, ft_trace_request *out, ft
     const json_t *gpu = json_object_get(object, "gpu");
     if (json_is_string(gpu))
         out->gpus[out->gpu_count++] = json_string_value(gpu);
-    else if (json_is_array(gpu) && json_array_size(gpu) <= FT_SIGHT_TARGETS) {
+    else if (json_is_array(gpu) && json_array_size(gpu) <= FT_TRACE_TARGETS) {
         for (size_t i = 0; i < json_array_size(gpu); i++) {
             const char *name = json_string_value(json_array_get(gpu, i));
             if (!name) return ft__fail_at(err, FT_E_TYPE, "gpu", 0, 0, "\"gpu\" of a trace lists names or files");
@@ -25,7 +25,7 @@ ft_status ft__trace_request_read(const json_t *object, ft_trace_request *out, ft
         }
     } else if (gpu && !json_is_null(gpu)) {
         return ft__fail_at(err, FT_E_TYPE, "gpu", 0, 0, "\"gpu\" of a trace is a name, a file, or a list of up to %d",
-                           FT_SIGHT_TARGETS);
+                           FT_TRACE_TARGETS);
     }
     return FT_OK;
 }

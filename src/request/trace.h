@@ -3,13 +3,13 @@
 #define FT_REQUEST_TRACE_H
 #include <jansson.h>
 
-#include "trace/sight.h"
+#include "trace/report.h"
 
 /* Names point into the document. */
 typedef struct ft_trace_request {
     const char *path;
     const char *on;       /* the GPU that recorded it; NULL: as the trace says */
-    const char *gpus[FT_SIGHT_TARGETS]; /* where it is to be forecast */
+    const char *gpus[FT_TRACE_TARGETS]; /* where it is to be forecast */
     size_t gpu_count;
     double quantile;      /* 0: the context's */
 } ft_trace_request;

@@ -71,7 +71,7 @@ const char *const ft__dispatch_words[2] = {"copies", "once"};
 const char *const ft__network_words[2] = {"closed", "simgrid"};
 const char *const ft__kernel_layout_words[6] = {"nn", "nt", "tn", "tt", "nhwc", "nchw"};
 const char *const ft__image_words[2] = {"nhwc", "nchw"};
-const char *const ft__pass_words[3] = {[FT_FWD] = "fwd", [FT_BWD] = "bwd", [FT_FWD_BWD] = "fwd_bwd"};
+const char *const ft__pass_words[3] = {[FT_PASS_FWD] = "fwd", [FT_PASS_BWD] = "bwd", [FT_PASS_FWD_BWD] = "fwd_bwd"};
 const char *const ft__engine_words[5] = {[FT_ENGINE_ANY] = "any",
                                          [FT_ENGINE_BARE] = "bare",
                                          [FT_ENGINE_TRTLLM] = "trtllm",

@@ -14,7 +14,7 @@ typedef struct other_requests {
     double quantile;
 } other_requests;
 
-static ft_status forecast_changed(const ft_change *change, void *user, ft_again_step *out, ft_error *err)
+static ft_status forecast_changed(const ft_change *change, void *user, ft_reforecast_step *out, ft_error *err)
 {
     other_requests *o = user;
     ft_scratch *s = o->scratch;
@@ -56,9 +56,9 @@ static double promise(const ft_step *step, const ft_device *now, const ft_device
 {
     double peak = other->peak_tflops[dtype], had = now->peak_tflops[dtype];
     if (!(peak > 0) || !(had > 0) || !(other->memory_gbps > 0)) return 0;
-    double rest = 1 - step->regime[FT_COMPUTE] - step->regime[FT_MEMORY];
-    return 1 / (step->regime[FT_COMPUTE] * had / peak +
-                step->regime[FT_MEMORY] * now->memory_gbps / other->memory_gbps + (rest > 0 ? rest : 0));
+    double rest = 1 - step->regime[FT_BOUND_COMPUTE] - step->regime[FT_BOUND_MEMORY];
+    return 1 / (step->regime[FT_BOUND_COMPUTE] * had / peak +
+                step->regime[FT_BOUND_MEMORY] * now->memory_gbps / other->memory_gbps + (rest > 0 ? rest : 0));
 }
 
 /* The most promising GPUs of the same maker that hold it and are joined as well. */

@@ -19,7 +19,8 @@ static ft_status no_memory(ft_error *err) { return ft__fail(err, FT_E_MEMORY, "o
 
 const char *ft__vendor_name(ft_vendor v)
 {
-    static const char *const names[] = {[FT_NVIDIA] = "nvidia", [FT_AMD] = "amd", [FT_INTEL] = "intel"};
+    static const char *const names[] = {
+        [FT_VENDOR_NVIDIA] = "nvidia", [FT_VENDOR_AMD] = "amd", [FT_VENDOR_INTEL] = "intel"};
     return (unsigned)v < sizeof names / sizeof *names ? names[v] : "other";
 }
 

@@ -16,9 +16,9 @@
 #include "request/trace.h"
 #include "study/model_sheet.h"
 
-/* One thread's memory: the devices, hosts, stacks and models that requests spelled out, the kernels it has forecast, and
- * the room in which a step's graph is built. Zero it before the first use; a file that changes while it is remembered is not read
- * again. */
+/* One thread's memory: the devices, hosts, stacks and models that requests spelled out, the kernels it has forecast,
+ * and the room in which a step's graph is built. Zero it before the first use; a file that changes while it is
+ * remembered is not read again. */
 enum { FT_REMEMBERED_DEVICES = 4, FT_REMEMBERED_MODELS = 16, FT_REMEMBERED_HOSTS = 4, FT_REMEMBERED_STACKS = 4 };
 typedef struct ft_scratch {
     json_t *spec[FT_REMEMBERED_DEVICES];
@@ -60,11 +60,11 @@ ft_status ft__collective_request_of(const ft_context *ft, ft_scratch *scratch, c
 ft_status ft__exchange_of(const ft_context *ft, ft_scratch *scratch, ft_collective_request *r, ft_comm *out,
                           ft_error *err);
 
-/* A profiler trace. Free the sight with ft__sight_free either way. */
-ft_status ft__trace_of(const ft_context *ft, const ft_trace_request *r, ft_sight *out, ft_error *err);
+/* A profiler trace. Free the sight with ft__trace_report_free either way. */
+ft_status ft__trace_of(const ft_context *ft, const ft_trace_request *r, ft_trace_report *out, ft_error *err);
 
-/* What a model is, by a name, a path or its config; its parameters by block too unless `layers` is NULL. They live until
- * the next step with the same scratch, the name as long as the document. */
+/* What a model is, by a name, a path or its config; its parameters by block too unless `layers` is NULL. They live
+ * until the next step with the same scratch, the name as long as the document. */
 ft_status ft__model_sheet_of(ft_scratch *scratch, const json_t *model, const char *read_as, ft_model_sheet *out,
                              const ft_layer **layers, size_t *layer_count, ft_error *err);
 

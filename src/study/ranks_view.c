@@ -66,12 +66,12 @@ double ft__between_ms(const ft_step *s)
 
 double ft__bubble_share(const ft_step *s)
 {
-    return s->step_ms > 0 ? fmin(s->bubble_ms / s->step_ms, s->regime[FT_OVERHEAD]) : 0;
+    return s->step_ms > 0 ? fmin(s->bubble_ms / s->step_ms, s->regime[FT_BOUND_OVERHEAD]) : 0;
 }
 
 bool ft__held_by_bubble(const ft_step *s)
 {
-    return s->bound == FT_OVERHEAD && ft__bubble_share(s) > 0.5 * s->regime[FT_OVERHEAD];
+    return s->bound == FT_BOUND_OVERHEAD && ft__bubble_share(s) > 0.5 * s->regime[FT_BOUND_OVERHEAD];
 }
 
 /* One micro-batch through the stage's streams, in the rhythm of a row of them, with one axis's exchanges left out. */

@@ -1,5 +1,5 @@
-/* scale.c: the scaling rooflines with the numbers put in, beside what the timeline says (scale_probe.c), and two curves:
- * the layout asked for on ever more GPUs, the global batch kept (strong) or the tokens per GPU (weak). */
+/* scale.c: the scaling rooflines with the numbers put in, beside what the timeline says (scale_probe.c), and two
+ * curves: the layout asked for on ever more GPUs, the global batch kept (strong) or the tokens per GPU (weak). */
 #include "study/scale.h"
 
 #include <stdio.h>
@@ -113,7 +113,7 @@ static int64_t common(int64_t a, int64_t b) /* the least common multiple */
 
 static ft_status too_many(ft_error *err)
 {
-    return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0, "more than %d GPUs are no cluster yet", FT_SCALE_MOST_GPUS);
+    return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0, "a cluster has at most %d GPUs", FT_SCALE_MOST_GPUS);
 }
 
 /* How many GPUs there are, and what joins them. */

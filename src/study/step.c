@@ -1,6 +1,6 @@
 /* step.c: from a request for a whole model to its forecast.
  *
- * Models are remembered like devices: reading a config takes longer than looking it up. The graph of a step lives in
+ * Models are remembered like devices: reading a config takes longer than scan it up. The graph of a step lives in
  * the scratch's arena until the next step; forecasts of kernels are kept in its memo over steps.
  */
 #include <math.h>
@@ -179,7 +179,7 @@ typedef struct other_workloads {
 
 /* Weights, and the gradients of all of them where all are trained, are there in any case: what they exceed cannot hold
  * the rest either, and no graph need be built to see it. */
-static bool hopeless(const other_workloads *o, const ft_workload *work)
+static bool cannot_fit(const other_workloads *o, const ft_workload *work)
 {
     double stored = work->autocast ? 4 : ft_dtype_bytes(work->dtype);
     double weights = work->weight_bits > 0 && work->weight_bits < 8 * stored ? work->weight_bits / 8 : stored;
@@ -201,7 +201,7 @@ static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, 
 {
     other_workloads *o = user;
     ft_graph *g = NULL;
-    if (same_workload(work, &o->request->work) || hopeless(o, work)) {
+    if (same_workload(work, &o->request->work) || cannot_fit(o, work)) {
         *out = *o->asked;
         return FT_OK;
     }

@@ -4,8 +4,8 @@
 #define FT_TIMELINE_MEMO_H
 #include "timeline/step.h"
 
-/* Looks at all of the device's fields, not at its address: a request's device may stand where another one stood, and may
- * differ from the last one of its name in any figure. */
+/* Looks at all of the device's fields, not at its address: a request's device may stand where another one stood, and
+ * may differ from the last one of its name in any figure. */
 void ft__memo_focus(ft_memo *m, const ft_predictor *p, const ft_device *device, double quantile);
 /* For what was focused on. The pointer lives until the next call. Operators are checked before they are forecast. */
 ft_status ft__memo_find(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,

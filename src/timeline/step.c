@@ -114,14 +114,14 @@ static void add_up(const ft_graph *g, ft_step *out, spread *errors)
         if (class == FT_CONTRACTION) {
             out->executed_flops += flops;
             if (n->phase != FT_RECOMPUTE)
-                out->model_flops += n->op.kind == FT_OP_ATTENTION && n->op.pass == FT_BWD ? 0.8 * flops : flops;
+                out->model_flops += n->op.kind == FT_OP_ATTENTION && n->op.pass == FT_PASS_BWD ? 0.8 * flops : flops;
         }
         out->launches += k->times;
-        by_bound[f->bound == FT_OVERHEAD ? FT_OVERHEAD : f->bound] += ms - launch;
-        *(f->source == FT_ROOFLINE     ? &out->roofline
-          : f->source == FT_CALIBRATED ? &out->calibrated
-                                       : &out->learned) += ms;
-        if (f->source == FT_SIBLING || f->source == FT_PHYSICS) out->elsewhere += ms;
+        by_bound[f->bound == FT_BOUND_OVERHEAD ? FT_BOUND_OVERHEAD : f->bound] += ms - launch;
+        *(f->source == FT_SOURCE_ROOFLINE     ? &out->roofline
+          : f->source == FT_SOURCE_CALIBRATED ? &out->calibrated
+                                              : &out->learned) += ms;
+        if (f->source == FT_SOURCE_SIBLING || f->source == FT_SOURCE_PHYSICS) out->elsewhere += ms;
         spread_add(errors, f, k->times);
     }
     if (out->busy_ms > 0) {
@@ -136,14 +136,14 @@ static void add_up(const ft_graph *g, ft_step *out, spread *errors)
 static void regime_of(ft_step *out)
 {
     double rest = out->step_ms;
-    out->regime[FT_COMMUNICATION] = 0;
+    out->regime[FT_BOUND_COMMUNICATION] = 0;
     for (int i = 0; i < 4; i++) {
-        if (i == FT_OVERHEAD) continue;
+        if (i == FT_BOUND_OVERHEAD) continue;
         out->regime[i] = out->step_ms > 0 ? out->regime[i] / out->step_ms : 0;
         rest -= out->regime[i] * out->step_ms;
     }
-    out->regime[FT_OVERHEAD] = out->step_ms > 0 ? fmax(rest, 0) / out->step_ms : 0;
-    out->bound = FT_COMPUTE;
+    out->regime[FT_BOUND_OVERHEAD] = out->step_ms > 0 ? fmax(rest, 0) / out->step_ms : 0;
+    out->bound = FT_BOUND_COMPUTE;
     for (int i = 0; i < 4; i++)
         if (out->regime[i] > out->regime[out->bound]) out->bound = (ft_bound)i;
 }

@@ -18,7 +18,7 @@ typedef struct streams {
     double launches;
 } streams;
 
-static void play(const ft_pace *p, const ft_beat *b, streams *s)
+static void play(const ft_pace *p, const ft_node_cost *b, streams *s)
 {
     double h = b->host * p->host_scale, n = b->count;
     s->work += h * n;

@@ -4,14 +4,14 @@
 #include "graph/graph.h"
 
 /* One node as the streams see it. All in ms. */
-typedef struct ft_beat {
+typedef struct ft_node_cost {
     double host, gpu; /* of one launch; gpu 0: nothing runs */
     double count;
     bool waits;       /* the host goes on when the GPU has finished */
-} ft_beat;
+} ft_node_cost;
 
 typedef struct ft_pace {
-    const ft_beat *beats;  /* one per node of the graph */
+    const ft_node_cost *beats;  /* one per node of the graph */
     const double *entry;   /* one per block: host time before each iteration (Python modules) */
     double pass[FT_PHASE_COUNT]; /* host time before a phase's first block */
     double latency, gap;

@@ -18,7 +18,7 @@ static void apply_traffic(const ft_device *device, const ft_op *op, double traff
 {
     if (!(traffic > 0) || traffic == 1) return;
     double body = f->ms - f->launch_ms, bytes = f->bytes * traffic, floor_ms = bytes / (device->memory_gbps * 1e6);
-    double scaled = f->bound == FT_COMPUTE ? body : body * traffic;
+    double scaled = f->bound == FT_BOUND_COMPUTE ? body : body * traffic;
     if (op->kind == FT_OP_GEMM || op->kind == FT_OP_MOE)
         scaled = fmax(scaled, fmin(body, f->flops / (ft__peak_tflops(device, op->dtype) * 1e9)));
     double ms = f->launch_ms + fmax(scaled, floor_ms), ratio = f->ms > 0 ? ms / f->ms : 1;
@@ -75,7 +75,7 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
 {
     const ft_block *block = &t->g->blocks[b];
     const ft_node *n = &t->g->nodes[i];
-    ft_beat *beat = &t->beats[i];
+    ft_node_cost *beat = &t->beats[i];
     double micro = n->phase == FT_UPDATE ? 1 : (double)t->work->accumulate;
     double times = (double)n->count * (double)block->repeat * micro;
     beat->count = (double)n->count;
@@ -142,7 +142,7 @@ static void apply_power(ft_run *t, ft_step *step)
     for (int32_t i = 0; i < step->kernel_count; i++) {
         ft_timed *k = &step->kernels[i];
         ft_forecast *f = &k->forecast;
-        if (f->bound != FT_COMPUTE) continue;
+        if (f->bound != FT_BOUND_COMPUTE) continue;
         double factor = clock / ft__power_alone(t->device, draw_alone(t, k), f->ms);
         if (fabs(factor - 1) < 0.0005) continue;
         double ms = fmax(f->launch_ms + (f->ms - f->launch_ms) * factor, f->roofline_ms), ratio = ms / f->ms;

@@ -13,7 +13,7 @@ typedef struct ft_run {
     double quantile;
     ft_memo *memo;
     ft_issuer host;
-    ft_beat *beats; /* one per node, filled here */
+    ft_node_cost *beats; /* one per node, filled here */
     double host_ms; /* what the nodes cost the host altogether */
 } ft_run;
 

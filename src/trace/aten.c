@@ -1,4 +1,4 @@
-/* aten.c: looking operators up. */
+/* aten.c: scan operators up. */
 #include "trace/aten.h"
 
 #include <string.h>

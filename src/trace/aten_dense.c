@@ -105,7 +105,8 @@ bool ft__call_conv(const ft_calling *c)
             wanted[0] = memcmp(mask->concrete, "[False", 6) != 0;
             wanted[1] = !comma || comma + 7 > mask->concrete + mask->concrete_length || memcmp(comma + 2, "False", 5);
         }
-        op.pass = wanted[0] && wanted[1] ? FT_BWD : FT_FWD; /* one of the two is about as long as the forward one */
+        op.pass = wanted[0] && wanted[1] ? FT_PASS_BWD
+                                         : FT_PASS_FWD; /* one of the two is about as long as the forward one */
     }
     return ft__call_add(c, op) != NULL;
 }
@@ -122,7 +123,7 @@ bool ft__call_attention(const ft_calling *c)
     ft__input_number(c->in, c->p[1], &dropout);
     ft_op op = {.kind = FT_OP_ATTENTION, .name = "attention", .dtype = ft__call_dtype(c, q), .engine = FT_ENGINE_BARE};
     op.kv_dtype = ft__call_dtype(c, k);
-    op.pass = c->p[4] == 1 ? FT_BWD : FT_FWD;
+    op.pass = c->p[4] == 1 ? FT_PASS_BWD : FT_PASS_FWD;
     op.u.attention.batch = q->dim[0];
     op.u.attention.heads = q->dim[heads];
     op.u.attention.kv_heads = k->dim[heads];

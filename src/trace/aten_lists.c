@@ -85,6 +85,6 @@ bool ft__call_foreach(const ft_calling *c)
     op.u.elementwise.numel = (int64_t)g.numel;
     op.u.elementwise.inputs = g.count > 0 ? (int)g.count : 1;
     op.u.elementwise.bytes = fmax(1, g.bytes + c->p[0] * g.numel * ft_dtype_bytes(g.dtype));
-    op.u.elementwise.pattern = FT_CONTIGUOUS;
+    op.u.elementwise.pattern = FT_PATTERN_CONTIGUOUS;
     return ft__call_add(c, op) != NULL;
 }

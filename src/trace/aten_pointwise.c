@@ -80,9 +80,9 @@ static bool gather(const ft_calling *c, int from, int to, double numel, gathered
 
 static int pattern_of(const gathered *g)
 {
-    int p = g->gaps || g->turned ? FT_STRIDED : g->spread ? FT_SPREAD : FT_CONTIGUOUS;
-    if (p == FT_SPREAD && g->first && !g->first->contiguous) p = FT_STRIDED;
-    return p | (g->mixed ? FT_MIXED : 0);
+    int p = g->gaps || g->turned ? FT_PATTERN_STRIDED : g->spread ? FT_PATTERN_SPREAD : FT_PATTERN_CONTIGUOUS;
+    if (p == FT_PATTERN_SPREAD && g->first && !g->first->contiguous) p = FT_PATTERN_STRIDED;
+    return p | (g->mixed ? FT_PATTERN_MIXED : 0);
 }
 
 static bool add(const ft_calling *c, const char *name, const gathered *g, double written, int pattern)
@@ -113,7 +113,7 @@ bool ft__call_pointwise(const ft_calling *c)
             if (!strcmp(name, with[i])) name = scalar[i];
     }
     int pattern = pattern_of(&g);
-    if (!strcmp(name, "where") && pattern == FT_CONTIGUOUS) pattern = FT_SPREAD;
+    if (!strcmp(name, "where") && pattern == FT_PATTERN_CONTIGUOUS) pattern = FT_PATTERN_SPREAD;
     return add(c, name, &g, g.numel * e, pattern);
 }
 
@@ -127,9 +127,9 @@ bool ft__call_copy(const ft_calling *c)
                 to->element_bytes > 0;
     bool straight = to->dense && from->dense && same_order(to, from);
     if (from->contiguous && to->contiguous && from->numel == to->numel) straight = true;
-    int pattern = straight ? FT_CONTIGUOUS : from->stored < to->numel ? FT_SPREAD : FT_STRIDED;
-    if (pattern == FT_SPREAD && !to->contiguous) pattern = FT_STRIDED;
-    if (cast && pattern != FT_CONTIGUOUS) pattern |= FT_MIXED;
+    int pattern = straight ? FT_PATTERN_CONTIGUOUS : from->stored < to->numel ? FT_PATTERN_SPREAD : FT_PATTERN_STRIDED;
+    if (pattern == FT_PATTERN_SPREAD && !to->contiguous) pattern = FT_PATTERN_STRIDED;
+    if (cast && pattern != FT_PATTERN_CONTIGUOUS) pattern |= FT_PATTERN_MIXED;
     g.dtype = from->floating ? from->dtype : ft__call_dtype(c, to);
     return add(c, cast ? ft__cast_name(to->dtype) : "copy", &g, ft__call_bytes(c, to), pattern);
 }
@@ -152,8 +152,8 @@ bool ft__call_clone(const ft_calling *c)
     }
     bool cast = x->floating && ft_dtype_bytes(to) != x->element_bytes;
     /* A tensor in another order is copied into its own. */
-    int pattern = x->contiguous ? FT_CONTIGUOUS : x->stored < x->numel ? FT_SPREAD : FT_STRIDED;
-    if (cast && pattern != FT_CONTIGUOUS) pattern |= FT_MIXED;
+    int pattern = x->contiguous ? FT_PATTERN_CONTIGUOUS : x->stored < x->numel ? FT_PATTERN_SPREAD : FT_PATTERN_STRIDED;
+    if (cast && pattern != FT_PATTERN_CONTIGUOUS) pattern |= FT_PATTERN_MIXED;
     g.dtype = x->floating ? x->dtype : to;
     g.numel = x->numel;
     double written = x->floating ? ft_dtype_bytes(to) : x->element_bytes;
@@ -172,8 +172,8 @@ bool ft__call_padded(const ft_calling *c)
     gathered zeros = {.numel = all, .full = 1, .dtype = d}, part = {.numel = x->numel, .full = 1, .dtype = d};
     if (!(all >= 1 && all < 1e15) || !(x->numel >= 1)) return false;
     part.bytes = ft__call_bytes(c, x);
-    return add(c, "fill", &zeros, all * ft_dtype_bytes(d), FT_CONTIGUOUS) &&
-           add(c, "copy", &part, part.bytes, FT_STRIDED);
+    return add(c, "fill", &zeros, all * ft_dtype_bytes(d), FT_PATTERN_CONTIGUOUS) &&
+           add(c, "copy", &part, part.bytes, FT_PATTERN_STRIDED);
 }
 
 /* Of one tensor, to a number. */
@@ -181,7 +181,8 @@ bool ft__call_fill(const ft_calling *c)
 {
     const ft_input *x = ft__call_input(c, c->p[0]);
     gathered g = {.numel = x->numel, .full = 1, .dtype = ft__call_dtype(c, x)};
-    return x->numel >= 1 && add(c, "fill", &g, ft__call_bytes(c, x), x->dense ? FT_CONTIGUOUS : FT_STRIDED);
+    return x->numel >= 1 &&
+           add(c, "fill", &g, ft__call_bytes(c, x), x->dense ? FT_PATTERN_CONTIGUOUS : FT_PATTERN_STRIDED);
 }
 
 /* p[0] 0: with the mask that it writes; 1: the gradient, which reads it. */
@@ -191,8 +192,9 @@ bool ft__call_dropout(const ft_calling *c)
     gathered g = {.numel = x->numel, .bytes = ft__call_bytes(c, x), .full = 1, .dtype = ft__call_dtype(c, x)};
     if (!(x->numel >= 1)) return false;
     double e = ft_dtype_bytes(g.dtype);
-    if (c->p[0] == 1) return add(c, "mulu", &g, x->numel * (e + 1), x->dense ? FT_CONTIGUOUS : FT_STRIDED);
-    return add(c, "dropout", &g, x->numel * (e + 1), x->dense ? FT_CONTIGUOUS : FT_STRIDED);
+    if (c->p[0] == 1)
+        return add(c, "mulu", &g, x->numel * (e + 1), x->dense ? FT_PATTERN_CONTIGUOUS : FT_PATTERN_STRIDED);
+    return add(c, "dropout", &g, x->numel * (e + 1), x->dense ? FT_PATTERN_CONTIGUOUS : FT_PATTERN_STRIDED);
 }
 
 /* p[0]: how often all tensors are read, p[1]: how often the largest is written, in tenths. For sorts and what else has
@@ -209,5 +211,5 @@ bool ft__call_passes(const ft_calling *c)
     for (int i = 0; i < c->in->count; i++)
         if (ft__call_input(c, i)->list) g.bytes += ft__call_bytes(c, ft__call_input(c, i));
     g.bytes *= c->p[0] / 10.0;
-    return add(c, c->word, &g, each * c->p[1] / 10.0, FT_CONTIGUOUS);
+    return add(c, c->word, &g, each * c->p[1] / 10.0, FT_PATTERN_CONTIGUOUS);
 }

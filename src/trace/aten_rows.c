@@ -33,7 +33,7 @@ bool ft__call_norm(const ft_calling *c)
     double cols = 1;
     for (int i = 0; i < n; i++) cols *= (double)shape[i];
     if (n == 0) cols = w->numel > 1 ? w->numel : (double)ft__input_last(x);
-    return rows(c, c->word, c->p[3] == 1 ? FT_BWD : FT_FWD, x->numel, cols, ft__call_dtype(c, x)) != NULL;
+    return rows(c, c->word, c->p[3] == 1 ? FT_PASS_BWD : FT_PASS_FWD, x->numel, cols, ft__call_dtype(c, x)) != NULL;
 }
 
 /* p: x; p[1]: the axis' place (-1: the last); p[2] 1: gradients. softmax and its like. */
@@ -45,7 +45,7 @@ bool ft__call_rows(const ft_calling *c)
     ft__input_numbers(c->in, c->p[1], &axis, 1);
     if (axis < 0) axis += x->rank;
     if (axis < 0 || axis >= x->rank) axis = x->rank - 1;
-    ft_called_part *part = rows(c, c->word, c->p[2] == 1 ? FT_BWD : FT_FWD, x->numel, (double)x->dim[axis],
+    ft_called_part *part = rows(c, c->word, c->p[2] == 1 ? FT_PASS_BWD : FT_PASS_FWD, x->numel, (double)x->dim[axis],
                                 ft__call_dtype(c, x));
     return part != NULL;
 }
@@ -71,9 +71,9 @@ bool ft__call_reduce(const ft_calling *c)
     while (last >= 0 && (gone[last] || x->dim[last] == 1)) trailing *= (double)x->dim[last--];
     ft_dtype d = ft__call_dtype(c, x);
     if (x->numel <= reduced) /* one number comes out */
-        return rows(c, "mean_all", FT_FWD, x->numel, (double)ft__input_last(x), d) != NULL;
-    if (trailing >= reduced) return rows(c, "sum_rows", FT_FWD, x->numel, reduced, d) != NULL;
-    return rows(c, "sum_cols", FT_FWD, x->numel, x->numel / reduced, d) != NULL;
+        return rows(c, "mean_all", FT_PASS_FWD, x->numel, (double)ft__input_last(x), d) != NULL;
+    if (trailing >= reduced) return rows(c, "sum_rows", FT_PASS_FWD, x->numel, reduced, d) != NULL;
+    return rows(c, "sum_cols", FT_PASS_FWD, x->numel, x->numel / reduced, d) != NULL;
 }
 
 /* PyTorch gives each channel one block, as in graph/build_image.c. */
@@ -99,7 +99,7 @@ bool ft__call_batchnorm(const ft_calling *c)
     bool training = gradient || c->p[2] < 0 || ft__input_true(c->in, c->p[2]);
     ft_called_part *part;
     if (gradient) {
-        part = pass_over(c, "batchnorm", x->numel, 5 * bytes, d, FT_CONTIGUOUS);
+        part = pass_over(c, "batchnorm", x->numel, 5 * bytes, d, FT_PATTERN_CONTIGUOUS);
         if (!part) return false;
         part->op.u.elementwise.inputs = 2;
         if (trips > 0)
@@ -117,7 +117,7 @@ bool ft__call_batchnorm(const ft_calling *c)
         part->trips = trips > 0 ? trips : 1;
         part->blocks = trips > 0 ? channels : x->numel / 512;
     }
-    part = pass_over(c, "batchnorm", x->numel, (training && !low ? 3 : 2) * bytes, d, FT_CONTIGUOUS);
+    part = pass_over(c, "batchnorm", x->numel, (training && !low ? 3 : 2) * bytes, d, FT_PATTERN_CONTIGUOUS);
     if (!part) return false;
     if (training && !low) {
         part->walk = FT_WALK_NORM_BOTH;
@@ -147,14 +147,14 @@ bool ft__call_cat(const ft_calling *c)
     double bytes = 2 * list->numel * element;
     bool strided = *c->kernel ? strstr(c->kernel, "CatArrayBatchedCopy<") != NULL : list->scattered;
     if (strided || list->rank < 1 || element > 4)
-        return pass_over(c, strided ? "cat" : "append", list->numel, bytes, d, strided ? FT_STRIDED : FT_CONTIGUOUS) !=
-               NULL;
+        return pass_over(c, strided ? "cat" : "append", list->numel, bytes, d,
+                         strided ? FT_PATTERN_STRIDED : FT_PATTERN_CONTIGUOUS) != NULL;
     int64_t axis = 0;
     ft__input_numbers(c->in, 1, &axis, 1);
     double cols = (double)ft__input_last(list);
     if (axis < 0 || axis == list->rank - 1) cols *= (double)(list->tensors > 0 ? list->tensors : 1);
     if (cols > list->numel) cols = list->numel;
-    return rows(c, "cat_halves", FT_FWD, list->numel, fmax(cols, 1), d) != NULL;
+    return rows(c, "cat_halves", FT_PASS_FWD, list->numel, fmax(cols, 1), d) != NULL;
 }
 
 /* p: table, index; p[2] 1: the gradient, 2: an index per element (gather). Rows of a table by number. */
@@ -164,7 +164,7 @@ bool ft__call_lookup(const ft_calling *c)
     double found = index->numel, cols = (double)ft__input_last(table);
     if (c->p[2] == 1) { /* embedding_dense_backward(gradient, indices, rows of the table, ...) */
         double vocab = 0;
-        ft_called_part *part = rows(c, "embedding", FT_BWD, found * cols, cols, ft__call_dtype(c, table));
+        ft_called_part *part = rows(c, "embedding", FT_PASS_BWD, found * cols, cols, ft__call_dtype(c, table));
         if (part && ft__input_number(c->in, 2, &vocab) && vocab >= 1 && vocab < 1e9)
             part->op.u.row.vocab = (int64_t)vocab;
         return part != NULL;
@@ -176,10 +176,10 @@ bool ft__call_lookup(const ft_calling *c)
         cols = (double)ft__input_last(index);
         if (cols != (double)ft__input_last(table)) /* a few of each row */
             return pass_over(c, "copy", found, found * (8 + 2 * fmax(table->element_bytes, 1)),
-                             ft__call_dtype(c, table), FT_STRIDED) != NULL;
+                             ft__call_dtype(c, table), FT_PATTERN_STRIDED) != NULL;
         found /= cols;
     }
-    ft_called_part *part = rows(c, "embedding", FT_FWD, found * cols, cols, ft__call_dtype(c, table));
+    ft_called_part *part = rows(c, "embedding", FT_PASS_FWD, found * cols, cols, ft__call_dtype(c, table));
     if (part) part->op.u.row.vocab = (int64_t)fmax(1, table->numel / cols);
     return part != NULL;
 }
@@ -189,7 +189,8 @@ bool ft__call_scatter(const ft_calling *c)
 {
     const ft_input *x = ft__call_input(c, c->p[0]);
     if (x->numel < 2 && c->p[1] >= 0) x = ft__call_input(c, c->p[1]);
-    return pass_over(c, "index_put", x->numel, 3 * ft__call_bytes(c, x), ft__call_dtype(c, x), FT_STRIDED) != NULL;
+    return pass_over(c, "index_put", x->numel, 3 * ft__call_bytes(c, x), ft__call_dtype(c, x), FT_PATTERN_STRIDED) !=
+           NULL;
 }
 
 /* p: x, its larger end; p[1] 0: a window's maximum, with the place of its size; 1: its gradient; 2: averages. */
@@ -200,13 +201,14 @@ bool ft__call_pool(const ft_calling *c)
     if (x->rank < 3) return false;
     ft_dtype d = ft__call_dtype(c, x);
     if (c->p[1] == 2)
-        return pass_over(c, "pool", x->numel, ft__call_bytes(c, x) * FT_K_PRICE_POOL_AVERAGE, d, FT_CONTIGUOUS) != NULL;
+        return pass_over(c, "pool", x->numel, ft__call_bytes(c, x) * FT_K_PRICE_POOL_AVERAGE, d,
+                         FT_PATTERN_CONTIGUOUS) != NULL;
     int n = ft__input_numbers(c->in, c->p[2], window, 2), s = ft__input_numbers(c->in, c->p[2] + 1, stride, 2);
     double taps = n > 1 ? (double)window[0] * (double)window[1] : n == 1 ? pow((double)window[0], 2) : 9;
     double step = s > 1 ? (double)stride[0] * (double)stride[1] : s == 1 ? pow((double)stride[0], 2) : taps;
     double out = x->numel / fmax(1, step), e = ft_dtype_bytes(d);
     if (c->p[1] == 0) {
-        ft_called_part *part = pass_over(c, "pool", out, x->numel * e + out * (e + 8), d, FT_CONTIGUOUS);
+        ft_called_part *part = pass_over(c, "pool", out, x->numel * e + out * (e + 8), d, FT_PATTERN_CONTIGUOUS);
         if (!part) return false;
         part->op.u.elementwise.ops_per_element = taps;
         part->walk = FT_WALK_POOL;
@@ -214,7 +216,7 @@ bool ft__call_pool(const ft_calling *c)
         part->blocks = out / 256;
         return true;
     }
-    ft_called_part *part = pass_over(c, "pool", x->numel, x->numel * e + out * (e + 8), d, FT_CONTIGUOUS);
+    ft_called_part *part = pass_over(c, "pool", x->numel, x->numel * e + out * (e + 8), d, FT_PATTERN_CONTIGUOUS);
     if (!part) return false;
     part->op.u.elementwise.ops_per_element = taps;
     part->walk = FT_WALK_POOL_BACKWARD;

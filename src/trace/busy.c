@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/median.h"
-#include "trace/looking.h"
+#include "trace/scan.h"
 
 static bool waits(const char *call)
 {
@@ -28,7 +28,7 @@ static bool is_copy(const ft_trace_groups *groups, const ft_trace_work *w)
 
 /* The work of a step in order of its start: what is new of each piece goes to what holds it, what lies between is a
  * gap. */
-static void walk(ft_looking *l, int32_t step, const int32_t *list, size_t count, const ft_trace_groups *groups,
+static void walk(ft_trace_scan *l, int32_t step, const int32_t *list, size_t count, const ft_trace_groups *groups,
                  const ft_price *prices)
 {
     const ft_trace_step *s = &l->r->steps[step];
@@ -42,14 +42,14 @@ static void walk(ft_looking *l, int32_t step, const int32_t *list, size_t count,
         double length = (double)(to - from) * 1e-6;
         if (w->exchange) b->exchange_ms += length;
         if (copy) b->copy_ms += length;
-        if (from > all) ft__looking_gap(l, all, from, w);
+        if (from > all) ft__trace_scan_gap(l, all, from, w);
         if (!w->exchange && !copy) {
             int64_t begin = from > kernels ? from : kernels;
             double fresh = to > begin ? (double)(to - begin) * 1e-6 : 0;
-            ft_bound bound = w->group >= 0 ? prices[w->group].bound : FT_MEMORY;
-            if (bound == FT_COMPUTE)
+            ft_bound bound = w->group >= 0 ? prices[w->group].bound : FT_BOUND_MEMORY;
+            if (bound == FT_BOUND_COMPUTE)
                 b->compute_ms += fresh;
-            else if (bound == FT_OVERHEAD)
+            else if (bound == FT_BOUND_OVERHEAD)
                 b->launch_ms += fresh;
             else
                 b->memory_ms += fresh;
@@ -63,7 +63,7 @@ static void walk(ft_looking *l, int32_t step, const int32_t *list, size_t count,
     if (s->end <= all) return;
     ft_trace_work tail = {.call = FT_TRACE_NONE, .op = FT_TRACE_NONE, .name = FT_TRACE_NONE, .step = step};
     if (count > 0) tail.call = l->r->work[list[count - 1]].call; /* the thread to look at */
-    ft__looking_gap(l, all, s->end, &tail);
+    ft__trace_scan_gap(l, all, s->end, &tail);
 }
 
 /* Time in which exchanges (or copies) run and nothing else does: what they add to the union of the rest. */
@@ -116,7 +116,7 @@ static int32_t step_at(const ft_record *r, int64_t when)
     return low > 0 && when <= r->steps[low - 1].host_end ? (int32_t)low - 1 : FT_TRACE_NONE;
 }
 
-static void count_waits(ft_looking *l)
+static void count_waits(ft_trace_scan *l)
 {
     const ft_record *r = l->r;
     ft_busy *b = l->out;
@@ -133,7 +133,7 @@ static void count_waits(ft_looking *l)
         while (k < b->sync_count && (strncmp(b->syncs[k].call, call, 47) || strncmp(b->syncs[k].op, by, 63))) k++;
         double ms = (double)(c->end - c->start) * 1e-6;
         b->sync_ms += ms;
-        if (k == FT_SIGHT_SYNCS) continue;
+        if (k == FT_TRACE_SYNCS) continue;
         if (k == b->sync_count) {
             memset(&b->syncs[k], 0, sizeof b->syncs[k]);
             snprintf(b->syncs[k].call, sizeof b->syncs[k].call, "%.47s", call);
@@ -177,7 +177,7 @@ ft_status ft__busy_of(const ft_record *r, const ft_trace_groups *g, const ft_pri
     memset(out, 0, sizeof *out);
     if (r->step_count == 0) return FT_OK;
     FT_TRY(step_times(r, out, err));
-    ft_looking l = {.r = r, .out = out};
+    ft_trace_scan l = {.r = r, .out = out};
     l.waits = malloc((r->call_count + 1) * sizeof *l.waits);
     if (!l.waits) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < r->call_count; i++)
@@ -216,11 +216,11 @@ ft_status ft__busy_of(const ft_record *r, const ft_trace_groups *g, const ft_pri
     double mean = span / (double)r->step_count;
     out->idle_ms = fmax(0, mean - out->busy_ms);
     if (mean > 0) {
-        out->share[FT_COMPUTE] = out->compute_ms / mean;
-        out->share[FT_MEMORY] = (out->memory_ms + out->copy_exposed_ms) / mean;
-        out->share[FT_COMMUNICATION] = out->exposed_ms / mean;
-        out->share[FT_OVERHEAD] =
-            fmax(0, 1 - out->share[FT_COMPUTE] - out->share[FT_MEMORY] - out->share[FT_COMMUNICATION]);
+        out->share[FT_BOUND_COMPUTE] = out->compute_ms / mean;
+        out->share[FT_BOUND_MEMORY] = (out->memory_ms + out->copy_exposed_ms) / mean;
+        out->share[FT_BOUND_COMMUNICATION] = out->exposed_ms / mean;
+        out->share[FT_BOUND_OVERHEAD] = fmax(0, 1 - out->share[FT_BOUND_COMPUTE] - out->share[FT_BOUND_MEMORY] -
+                                                    out->share[FT_BOUND_COMMUNICATION]);
     }
     for (int i = 0; i < 4; i++)
         if (out->share[i] > out->share[out->bound]) out->bound = (ft_bound)i;

@@ -6,14 +6,14 @@
 #include "kernel/host.h"
 #include "timeline/step.h"
 #include "trace/price_constants.h"
-#include "trace/sight.h"
+#include "trace/report.h"
 
 /* What kernels in a model do otherwise than alone, at the 0.9 level. */
-const double ft__sight_in_model = FT_K_PRICE_RECORDED;
+const double ft__trace_in_model = FT_K_PRICE_RECORDED;
 
 /* What the profiler takes of the host for each operator and each call that it writes down. With Python's stacks it is
  * many times that, and not taken off. */
-const double ft__sight_note_ns = FT_K_PRICE_NOTE_NS;
+const double ft__trace_note_ns = FT_K_PRICE_NOTE_NS;
 
 /* Families err together, each apart from the others, as timeline/step.c adds them up. */
 typedef struct spread {
@@ -45,7 +45,7 @@ static double spread_sum(const double *parts, int count)
 
 /* How much longer a group takes there. Where nobody can forecast it: products as the peaks of the usual format are to
  * each other, exchanges as the links are, all else as the memories. */
-static double ratio_of(const ft_sight *s, const ft_trace_group *g, const ft_price *here, const ft_price *there,
+static double ratio_of(const ft_trace_report *s, const ft_trace_group *g, const ft_price *here, const ft_price *there,
                        const ft_device *d, bool *guessed)
 {
     const ft_device *from = &s->device;
@@ -62,8 +62,8 @@ static double ratio_of(const ft_sight *s, const ft_trace_group *g, const ft_pric
 }
 
 /* `alone`: forecasts in place of the measured times, on the GPU of the trace itself. */
-ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_device *d, bool alone, ft_elsewhere *out,
-                              ft_error *err)
+ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const ft_device *d, bool alone,
+                              ft_elsewhere *out, ft_error *err)
 {
     double *scale = calloc(2 * (s->groups.count + 1), sizeof *scale), *end = scale ? scale + s->groups.count + 1 : NULL;
     if (!scale) return ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -91,10 +91,10 @@ ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_devic
         out->instead |= there.instead && !here->instead;
     }
     ft_replayed was = {0}, now = {0}, low = {0}, high = {0}, bare = {0}, fast = {0}, slow = {0};
-    double side = alone ? ft__sight_in_model : FT_K_PRICE_RATIO;
+    double side = alone ? ft__trace_in_model : FT_K_PRICE_RATIO;
     if (status == FT_OK) status = ft__replay(&s->record, scale, 1, 0, &now, err);
     bool light = s->record.python_events == 0 && s->record.call_count > 0;
-    if (status == FT_OK && light) status = ft__replay(&s->record, scale, 1, ft__sight_note_ns, &bare, err);
+    if (status == FT_OK && light) status = ft__replay(&s->record, scale, 1, ft__trace_note_ns, &bare, err);
     for (int pass = 0; pass < 2 && status == FT_OK; pass++) {
         double share = busy > 0 ? spread_sum(pass ? errors.above : errors.below, errors.count) / busy : 0;
         share = hypot(share, side);
@@ -126,7 +126,8 @@ ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_devic
 }
 
 /* A trace without kernels: what its operators take there, issued one after the other by a host. */
-ft_status ft__sight_operators(ft_sight *s, const ft_predictor *p, const ft_device *d, ft_elsewhere *out, ft_error *err)
+ft_status ft__trace_operators(ft_trace_report *s, const ft_predictor *p, const ft_device *d, ft_elsewhere *out,
+                              ft_error *err)
 {
     double n = fmax(1, (double)s->record.step_count);
     spread errors = {.count = 0};
@@ -147,9 +148,9 @@ ft_status ft__sight_operators(ft_sight *s, const ft_predictor *p, const ft_devic
         out->instead |= price->instead;
     }
     double busy = fmax(out->busy_ms, 1e-12);
-    double below = hypot(spread_sum(errors.below, errors.count) / busy, ft__sight_in_model);
-    double above = hypot(spread_sum(errors.above, errors.count) / busy, ft__sight_in_model);
-    if (status == FT_OK) status = ft__sight_pace(s, prices, below, above, out, err);
+    double below = hypot(spread_sum(errors.below, errors.count) / busy, ft__trace_in_model);
+    double above = hypot(spread_sum(errors.above, errors.count) / busy, ft__trace_in_model);
+    if (status == FT_OK) status = ft__trace_pace(s, prices, below, above, out, err);
     free(prices);
     if (out->busy_ms > 0) out->scaled /= out->busy_ms, out->guessed /= out->busy_ms;
     return status;

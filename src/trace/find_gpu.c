@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "device/gpu.h"
-#include "trace/sight.h"
+#include "trace/report.h"
 
 /* Lower case, words parted by single blanks: "NVIDIA A100-SXM4-40GB" -> "nvidia a100 sxm4 40gb". */
 static void plain(const char *from, char *to, size_t room)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "trace/gaps_constants.h"
-#include "trace/looking.h"
+#include "trace/scan.h"
 
 const char *ft__gap_cause_words(ft_gap_cause c)
 {
@@ -47,7 +47,7 @@ static bool is_loader(const char *name)
 static bool is_step(const char *name) { return !strncmp(name, "ProfilerStep#", 13); }
 
 /* A wait that ended inside the gap, or shortly before it: the GPU had run dry meanwhile. */
-static const ft_trace_call *wait_before(const ft_looking *l, int64_t from, int64_t to)
+static const ft_trace_call *wait_before(const ft_trace_scan *l, int64_t from, int64_t to)
 {
     size_t low = 0, high = l->wait_count;
     while (low < high) {
@@ -71,7 +71,7 @@ static double overlap(int64_t a, int64_t b, int64_t from, int64_t to)
 }
 
 /* What the host did from `from` to `to`: the longest operator or annotation in it. */
-static ft_gap_cause explain(const ft_looking *l, int64_t from, int64_t to, const ft_trace_work *next, char *words,
+static ft_gap_cause explain(const ft_trace_scan *l, int64_t from, int64_t to, const ft_trace_work *next, char *words,
                             size_t room)
 {
     const ft_record *r = l->r;
@@ -113,14 +113,14 @@ static ft_gap_cause explain(const ft_looking *l, int64_t from, int64_t to, const
     return longest > FT_K_GAPS_NAMED_SHARE * span || span < FT_K_GAPS_PYTHON_NS ? FT_GAP_LAUNCH : FT_GAP_PYTHON;
 }
 
-void ft__looking_gap(ft_looking *l, int64_t from, int64_t to, const ft_trace_work *next)
+void ft__trace_scan_gap(ft_trace_scan *l, int64_t from, int64_t to, const ft_trace_work *next)
 {
     ft_busy *b = l->out;
     double ms = (double)(to - from) * 1e-6;
     if (!(ms > 0)) return;
     int at = b->gap_count;
     while (at > 0 && b->gaps[at - 1].ms < ms) at--;
-    bool kept = at < FT_SIGHT_GAPS && ms > FT_K_GAPS_SHOWN_MS;
+    bool kept = at < FT_TRACE_GAPS && ms > FT_K_GAPS_SHOWN_MS;
     char words[160] = "";
     /* Short ones are too many to be looked into one by one, and have one cause. */
     bool queued = next->call >= 0 && l->r->calls[next->call].end <= from && ms < FT_K_GAPS_QUEUED_MS;
@@ -129,7 +129,7 @@ void ft__looking_gap(ft_looking *l, int64_t from, int64_t to, const ft_trace_wor
                                                    : explain(l, from, to, next, kept ? words : NULL, sizeof words);
     b->cause_ms[cause] += ms;
     if (!kept) return;
-    if (b->gap_count < FT_SIGHT_GAPS) b->gap_count++;
+    if (b->gap_count < FT_TRACE_GAPS) b->gap_count++;
     for (int i = b->gap_count - 1; i > at; i--) b->gaps[i] = b->gaps[i - 1];
     ft_gap *g = &b->gaps[at];
     g->ms = ms;

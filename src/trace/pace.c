@@ -11,7 +11,7 @@
 #include "kernel/host.h"
 #include "timeline/step.h"
 #include "timeline/stream.h"
-#include "trace/sight.h"
+#include "trace/report.h"
 
 typedef struct issued { /* an operator that the host calls by itself */
     int64_t start;
@@ -68,11 +68,12 @@ static ft_verb verb_of(const ft_called *c)
     return (unsigned)op->kind < FT_OP_KIND_COUNT ? of[op->kind] : FT_DO_OTHER;
 }
 
-static ft_beat beat_of(const ft_issuer *host, const ft_trace_groups *g, const ft_price *prices, const issued *i)
+static ft_node_cost node_cost_of(const ft_issuer *host, const ft_trace_groups *g, const ft_price *prices,
+                                 const issued *i)
 {
     ft_node n = {.verb = FT_DO_VIEW, .phase = i->phase};
     n.op.kind = FT_OP_OTHER;
-    if (i->group < 0) return (ft_beat){.host = ft__host_node_us(host, &n) * 1e-3, .count = 1};
+    if (i->group < 0) return (ft_node_cost){.host = ft__host_node_us(host, &n) * 1e-3, .count = 1};
     const ft_called *called = &g->at[i->group].called;
     double kernels = 0;
     for (int k = 0; k < called->count; k++) kernels += called->part[k].times;
@@ -82,7 +83,7 @@ static ft_beat beat_of(const ft_issuer *host, const ft_trace_groups *g, const ft
     /* An optimizer's own loop over tensors has no model's Python between its operators: see data/hosts. */
     double us = i->phase == FT_UPDATE && n.verb != FT_DO_OPTIMIZER ? ft__host_loop_us(host)
                                                                    : ft__host_node_us(host, &n);
-    return (ft_beat){.host = us * 1e-3, .gpu = prices[i->group].ms + behind, .count = 1};
+    return (ft_node_cost){.host = us * 1e-3, .gpu = prices[i->group].ms + behind, .count = 1};
 }
 
 /* Operators that the host calls, in order; views and the like count where they lie in nothing that counts. */
@@ -165,13 +166,13 @@ static void walk(const steps *s, const double *entry, ft_pace *pace, double belo
     out->high_ms = (now.total + high) / n;
 }
 
-ft_status ft__sight_pace(const ft_sight *s, const ft_price *prices, double below, double above, ft_elsewhere *out,
-                         ft_error *err)
+ft_status ft__trace_pace(const ft_trace_report *s, const ft_price *prices, double below, double above,
+                         ft_elsewhere *out, ft_error *err)
 {
     const ft_record *r = &s->record;
     if (r->op_count > INT32_MAX / 2) return ft__fail(err, FT_E_MEMORY, "more operators than can be walked");
     issued *list = calloc(r->op_count + 1, sizeof *list);
-    ft_beat *beats = calloc(r->op_count + 1, sizeof *beats);
+    ft_node_cost *beats = calloc(r->op_count + 1, sizeof *beats);
     steps all = {.blocks = calloc(r->op_count + 1, sizeof *all.blocks),
                  .last = calloc(r->op_count + 1, sizeof *all.last)};
     double *entry = calloc(r->op_count + 1, sizeof *entry);
@@ -186,7 +187,7 @@ ft_status ft__sight_pace(const ft_sight *s, const ft_price *prices, double below
         /* Modules are called between the operators: all of them at the beginning would have the GPU wait that long. */
         double between = ft__host_module_us(&host, (double)r->modules) * 1e-3 / fmax(1, forward);
         for (size_t i = 0; i < count; i++) {
-            beats[i] = beat_of(&host, &s->groups, prices, &list[i]);
+            beats[i] = node_cost_of(&host, &s->groups, prices, &list[i]);
             if (list[i].phase == FT_FORWARD) beats[i].host += between;
         }
         ft_pace pace = {.beats = beats,

@@ -72,8 +72,8 @@ static void price_copy(const ft_device *device, const ft_trace_group *g, ft_pric
     out->high_ms = FT_K_PRICE_COPY_ABOVE * out->ms;
     out->bytes = each;
     out->roofline_ms = each / (gbps * 1e6);
-    out->bound = FT_MEMORY;
-    out->source = FT_ROOFLINE;
+    out->bound = FT_BOUND_MEMORY;
+    out->source = FT_SOURCE_ROOFLINE;
 }
 
 ft_status ft__price(const ft_predictor *p, const ft_device *device, const ft_trace_group *g, double quantile,
@@ -81,15 +81,15 @@ ft_status ft__price(const ft_predictor *p, const ft_device *device, const ft_tra
 {
     memset(out, 0, sizeof *out);
     out->family = "";
-    out->bound = FT_MEMORY;
-    out->source = FT_ROOFLINE;
+    out->bound = FT_BOUND_MEMORY;
+    out->source = FT_SOURCE_ROOFLINE;
     out->dtype = FT_DTYPE_COUNT;
     if (g->kind == FT_GROUP_UP || g->kind == FT_GROUP_DOWN || g->kind == FT_GROUP_AROUND) {
         price_copy(device, g, out);
         return FT_OK;
     }
-    if (g->kind == FT_GROUP_EXCHANGE) out->bound = FT_COMMUNICATION;
-    if (g->kind == FT_GROUP_KERNEL && g->called.class == FT_CALLED_PRODUCT) out->bound = FT_COMPUTE;
+    if (g->kind == FT_GROUP_EXCHANGE) out->bound = FT_BOUND_COMMUNICATION;
+    if (g->kind == FT_GROUP_KERNEL && g->called.class == FT_CALLED_PRODUCT) out->bound = FT_BOUND_COMPUTE;
     if (g->kind != FT_GROUP_OP || g->called.count == 0) return FT_OK;
     ft_error ignored = {0};
     ft_status s = price_parts(p, device, &g->called, quantile, as, out, &ignored);
@@ -100,8 +100,8 @@ ft_status ft__price(const ft_predictor *p, const ft_device *device, const ft_tra
     if (s != FT_OK) { /* sizes that no forecast takes: nobody knows */
         memset(out, 0, sizeof *out);
         out->family = "";
-        out->bound = FT_MEMORY;
-        out->source = FT_ROOFLINE;
+        out->bound = FT_BOUND_MEMORY;
+        out->source = FT_SOURCE_ROOFLINE;
         out->dtype = FT_DTYPE_COUNT;
         return FT_OK;
     }

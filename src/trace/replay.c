@@ -15,7 +15,7 @@
 
 #include "base/median.h"
 #include "trace/gaps_constants.h"
-#include "trace/sight.h"
+#include "trace/report.h"
 
 enum { STREAMS = 64, QUEUE = 1000 };
 

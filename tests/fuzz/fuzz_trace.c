@@ -15,7 +15,7 @@ static void check_text(const char *text)
     json_decref(valid);
 }
 
-static void check_sight(const ft_sight *s)
+static void check_sight(const ft_trace_report *s)
 {
     const ft_record *r = &s->record;
     FUZZ_CHECK(isfinite(s->busy.step_ms) && s->busy.step_ms >= 0 && isfinite(s->busy.busy_ms) && s->busy.idle_ms >= 0);
@@ -42,9 +42,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     bool elsewhere = data[0] & 4, on = data[0] & 8;
     ft_slices *from;
     ft_error err = {0};
-    ft_sight s;
+    ft_trace_report s;
     FUZZ_CHECK(ft__slices_of(data + 1, length - 1, &from, &err) == FT_OK);
-    ft_status status = ft__sight_of(from, predictor, on ? "h200_sxm" : NULL, &gpu, elsewhere ? 1 : 0, 0.9, &s, &err);
+    ft_status status = ft__trace_report_of(from, predictor, on ? "h200_sxm" : NULL, &gpu, elsewhere ? 1 : 0, 0.9, &s,
+                                           &err);
     ft__slices_close(from);
     FUZZ_CHECK(err.code == status || status == FT_OK);
     if (status == FT_OK) {
@@ -62,6 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
         FUZZ_CHECK(err.message[0]);
         check_text(err.where);
     }
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* A qsort() that puts elements which compare equal in the opposite order: the C standard leaves that order open, glibc's
- * keeps it for arrays that fit in memory twice, others do not. Linked into a second program by `--wrap=qsort`.
+/* A qsort() that puts elements which compare equal in the opposite order: the C standard leaves that order open,
+ * glibc's keeps it for arrays that fit in memory twice, others do not. Linked into a second program by `--wrap=qsort`.
  * Insertion by binary search: what comes later goes in front of all that are equal to it. */
 #include <stdlib.h>
 #include <string.h>

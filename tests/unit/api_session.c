@@ -1,5 +1,5 @@
-/* Sessions: equal requests get equal answers from every session, an old one is only faster; eight threads with a session
- * each share one context. */
+/* Sessions: equal requests get equal answers from every session, an old one is only faster; eight threads with a
+ * session each share one context. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

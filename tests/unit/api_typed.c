@@ -115,8 +115,8 @@ static void a_spec_may_come_as_json(void **state)
     assert_int_equal(FT_E_SYNTAX, ft_device_read(ft, NULL, 9, &d, &err));
 }
 
-/* A program made when structs were shorter hands over less and gets less; one made for longer ones is refused only if it
- * uses what this library does not know. */
+/* A program made when structs were shorter hands over less and gets less; one made for longer ones is refused only if
+ * it uses what this library does not know. */
 static void structs_may_grow(void **state)
 {
     (void)state;

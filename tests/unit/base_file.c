@@ -90,7 +90,7 @@ static void a_file_that_cannot_be_read_is_named_with_the_reason(void **state)
     assert_int_equal(ft__file_read(scratch_path(""), 0, &text, &length, &err), FT_E_FILE);
     assert_non_null(strstr(err.message, "directory"));
     assert_int_equal(ft__file_map(scratch_path(""), &at, &length, &err), FT_E_FILE);
-    assert_non_null(strstr(err.message, "no regular file"));
+    assert_non_null(strstr(err.message, "not a regular file"));
 }
 
 static void existence(void **state)

@@ -82,21 +82,22 @@ static ft_comm ask(const char *cluster, ft_collective op, double bytes, int narr
 static void single_bytes_are_not_added_in_the_switch(void **state)
 {
     (void)state;
-    ft_comm wide = ask("{\"nccl\": \"2.27\"}", FT_ALL_REDUCE, 67108864, 0);
-    ft_comm narrow = ask("{\"nccl\": \"2.27\"}", FT_ALL_REDUCE, 67108864, 1);
+    ft_comm wide = ask("{\"nccl\": \"2.27\"}", FT_COLLECTIVE_ALL_REDUCE, 67108864, 0);
+    ft_comm narrow = ask("{\"nccl\": \"2.27\"}", FT_COLLECTIVE_ALL_REDUCE, 67108864, 1);
     assert_string_equal("nvls", wide.algorithm);
     assert_string_equal("ring", narrow.algorithm);
     assert_true(narrow.ms > 1.08 * wide.ms && narrow.ms < 1.25 * wide.ms);
     /* Nothing is added in a gather. */
-    assert_float_equal(ask(NULL, FT_ALL_GATHER, 1e6, 0).ms, ask(NULL, FT_ALL_GATHER, 1e6, 1).ms, 1e-9);
+    assert_float_equal(ask(NULL, FT_COLLECTIVE_ALL_GATHER, 1e6, 0).ms, ask(NULL, FT_COLLECTIVE_ALL_GATHER, 1e6, 1).ms,
+                       1e-9);
 }
 
 /* 8 KiB gathered by 8 H100: 11.3 us with 2.23, 10.7 with 2.27. */
 static void old_versions_start_later(void **state)
 {
     (void)state;
-    double before = ask("{\"nccl\": \"2.23\"}", FT_ALL_GATHER, 8192, 0).ms;
-    double since = ask("{\"nccl\": \"2.29\"}", FT_ALL_GATHER, 8192, 0).ms;
+    double before = ask("{\"nccl\": \"2.23\"}", FT_COLLECTIVE_ALL_GATHER, 8192, 0).ms;
+    double since = ask("{\"nccl\": \"2.29\"}", FT_COLLECTIVE_ALL_GATHER, 8192, 0).ms;
     assert_true(before > 1.03 * since && before < 1.4 * since);
 }
 
@@ -104,9 +105,9 @@ static void what_is_not_said_is_inside_the_interval(void **state)
 {
     (void)state;
     for (double bytes = 1024; bytes < 1e9; bytes *= 8) {
-        ft_comm open = ask(NULL, FT_ALL_REDUCE, bytes, -1),
-                narrow = ask("{\"nccl\": \"2.27\"}", FT_ALL_REDUCE, bytes, 1);
-        ft_comm said = ask("{\"nccl\": \"2.27\"}", FT_ALL_REDUCE, bytes, 0);
+        ft_comm open = ask(NULL, FT_COLLECTIVE_ALL_REDUCE, bytes, -1),
+                narrow = ask("{\"nccl\": \"2.27\"}", FT_COLLECTIVE_ALL_REDUCE, bytes, 1);
+        ft_comm said = ask("{\"nccl\": \"2.27\"}", FT_COLLECTIVE_ALL_REDUCE, bytes, 0);
         assert_float_equal(said.ms, open.ms, 1e-9);
         assert_true(open.low_ms <= narrow.ms && narrow.ms <= open.high_ms);
         assert_true(open.low_ms <= said.low_ms && said.high_ms <= open.high_ms);

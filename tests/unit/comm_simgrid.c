@@ -144,7 +144,7 @@ static void in_a_ring_every_nic_sends_once_and_receives_once(void **state)
     (void)state;
     bench b;
     open_bench(&b, "{\"interconnect\":\"ib_ndr400\"}", 128);
-    const ft_exchanged *e = ask(&b, FT_ALL_REDUCE, 128, 1, "ring");
+    const ft_exchanged *e = ask(&b, FT_COLLECTIVE_ALL_REDUCE, 128, 1, "ring");
     int64_t count, sent[128] = {0}, got[128] = {0};
     ft_flow *flow = flows_of(&b, e, &count);
     assert_int_equal(count, 128);
@@ -155,7 +155,7 @@ static void in_a_ring_every_nic_sends_once_and_receives_once(void **state)
     }
     for (int i = 0; i < 128; i++) assert_true(sent[i] == 1 && got[i] == 1);
     /* Groups of four nodes, one GPU of each: 32 rings at once. */
-    flows_of(&b, ask(&b, FT_ALL_GATHER, 4, 8, "ring"), &count);
+    flows_of(&b, ask(&b, FT_COLLECTIVE_ALL_GATHER, 4, 8, "ring"), &count);
     assert_int_equal(count, 128);
     close_bench(&b);
 }
@@ -166,7 +166,7 @@ static void a_double_tree_loads_no_nic_with_more_than_a_ring_would(void **state)
     bench b;
     for (int64_t nodes = 3; nodes <= 33; nodes++) {
         open_bench(&b, "{\"interconnect\":\"ib_ndr400\"}", nodes * 8);
-        const ft_exchanged *e = ask(&b, FT_ALL_REDUCE, nodes * 8, 1, "tree");
+        const ft_exchanged *e = ask(&b, FT_COLLECTIVE_ALL_REDUCE, nodes * 8, 1, "tree");
         int64_t count;
         double sent[512] = {0}, got[512] = {0}, all = 0;
         ft_flow *flow = flows_of(&b, e, &count);
@@ -191,11 +191,11 @@ static void stages_of_a_pipeline_all_send_at_once_but_for_the_last(void **state)
     bench b;
     open_bench(&b, "{\"interconnect\":\"ib_ndr400\"}", 8 * 16);
     int64_t count;
-    ft_flow *flow = flows_of(&b, ask(&b, FT_SEND_RECV, 16, 8, "pairwise"), &count);
+    ft_flow *flow = flows_of(&b, ask(&b, FT_COLLECTIVE_SEND_RECV, 16, 8, "pairwise"), &count);
     assert_int_equal(count, 15 * 8);
     assert_true(flow[0].from != flow[0].to);
     /* Stages inside a node send over NVLink: the network sees nothing of them. */
-    flows_of(&b, ask(&b, FT_SEND_RECV, 4, 2, "pairwise"), &count);
+    flows_of(&b, ask(&b, FT_COLLECTIVE_SEND_RECV, 4, 2, "pairwise"), &count);
     assert_int_equal(count, 0);
     close_bench(&b);
 }
@@ -205,7 +205,7 @@ static void an_all_to_all_sends_what_the_closed_form_says(void **state)
     (void)state;
     bench b;
     open_bench(&b, "{\"interconnect\":\"ib_ndr400\"}", 512);
-    const ft_exchanged *e = ask(&b, FT_ALL_TO_ALL, 512, 1, "pairwise");
+    const ft_exchanged *e = ask(&b, FT_COLLECTIVE_ALL_TO_ALL, 512, 1, "pairwise");
     int64_t count;
     double sent[512] = {0}, got[512] = {0};
     ft_flow *flow = flows_of(&b, e, &count);
@@ -252,8 +252,8 @@ static void a_wire_that_takes_twice_as_long_doubles_all_but_the_latency(void **s
     bench b;
     ft_error err = {0};
     open_bench(&b, "{\"interconnect\":\"ib_ndr400\"}", 128);
-    ask(&b, FT_ALL_REDUCE, 128, 1, "ring");
-    ask(&b, FT_ALL_REDUCE, 128, 1, "ring"); /* the same again is one row */
+    ask(&b, FT_COLLECTIVE_ALL_REDUCE, 128, 1, "ring");
+    ask(&b, FT_COLLECTIVE_ALL_REDUCE, 128, 1, "ring"); /* the same again is one row */
     assert_int_equal(b.s->count, 1);
     ft_simulator simulator = {twice, &b};
     assert_int_equal(ft__simulated_run(b.s, &simulator, &err), FT_OK);
@@ -261,12 +261,12 @@ static void a_wire_that_takes_twice_as_long_doubles_all_but_the_latency(void **s
     ft_group group = {.size = 128, .stride = 1};
     out.low_ms = 10;
     out.high_ms = 12;
-    assert_int_equal(ft__simulated_ask(b.s, FT_ALL_REDUCE, 1e8, &group, &whole, &out, &err), FT_OK);
+    assert_int_equal(ft__simulated_ask(b.s, FT_COLLECTIVE_ALL_REDUCE, 1e8, &group, &whole, &out, &err), FT_OK);
     assert_true(fabs(out.ms - 21) < 1e-9);
     assert_true(fabs(out.low_ms - 10 * 21 / 11.0) < 1e-9);
     /* What nobody simulated keeps its closed form. */
     out = whole;
-    assert_int_equal(ft__simulated_ask(b.s, FT_ALL_REDUCE, 2e8, &group, &whole, &out, &err), FT_OK);
+    assert_int_equal(ft__simulated_ask(b.s, FT_COLLECTIVE_ALL_REDUCE, 2e8, &group, &whole, &out, &err), FT_OK);
     assert_true(fabs(out.ms - 11) < 1e-9);
     close_bench(&b);
 }
@@ -278,7 +278,7 @@ static void no_flow_is_faster_than_its_protocol(void **state)
     bench b;
     ft_error err = {0};
     open_bench(&b, "{\"interconnect\":\"ib_ndr400\"}", 128);
-    const ft_exchanged *e = ask(&b, FT_ALL_REDUCE, 128, 1, "tree");
+    const ft_exchanged *e = ask(&b, FT_COLLECTIVE_ALL_REDUCE, 128, 1, "tree");
     ft_simulator simulator = {at_once, &b};
     assert_int_equal(ft__simulated_run(b.s, &simulator, &err), FT_OK);
     assert_true(fabs(e->simulated_ms - 11) < 1e-9);
@@ -291,7 +291,7 @@ static void a_missing_or_mad_simulator_is_an_error(void **state)
     bench b;
     ft_error err = {0};
     open_bench(&b, "{\"interconnect\":\"ib_ndr400\"}", 128);
-    ask(&b, FT_ALL_REDUCE, 128, 1, "ring");
+    ask(&b, FT_COLLECTIVE_ALL_REDUCE, 128, 1, "ring");
     assert_int_equal(ft__simulated_run(b.s, NULL, &err), FT_E_UNSUPPORTED);
     assert_non_null(strstr(err.message, "leave \"network\" out"));
     ft_simulator simulator = {nonsense, NULL};

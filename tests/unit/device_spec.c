@@ -177,7 +177,7 @@ static void what_is_missing_is_named_with_its_value(void **state)
                  " \"memory_gbps\": 1675, \"peak_tflops\": {\"bf16\": 494.7, \"fp32\": 33.45}}",
                  &said);
     assert_string_equal("hopper", d.generation);
-    assert_int_equal(FT_NVIDIA, d.vendor);
+    assert_int_equal(FT_VENDOR_NVIDIA, d.vendor);
     assert_int_equal(128, d.lanes_per_sm);
     assert_near(2048, d.matrix_fma_per_clk_sm, 0);
     assert_near(1980, d.boost_mhz, 1);

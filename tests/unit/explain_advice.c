@@ -90,7 +90,7 @@ static void fill_step(const ft_change *c, const made_up *m, ft_step *out)
                       .forecast = {.ms = product * batch,
                                    .low_ms = 0.9 * product * batch,
                                    .high_ms = 1.1 * product * batch,
-                                   .bound = FT_COMPUTE,
+                                   .bound = FT_BOUND_COMPUTE,
                                    .family = "gemm",
                                    .flops = 1e12 * batch,
                                    .bytes = 1e9,
@@ -103,7 +103,7 @@ static void fill_step(const ft_change *c, const made_up *m, ft_step *out)
                       .forecast = {.ms = pointwise * batch,
                                    .low_ms = 0.8 * pointwise * batch,
                                    .high_ms = 1.2 * pointwise * batch,
-                                   .bound = FT_COMPUTE,
+                                   .bound = FT_BOUND_COMPUTE,
                                    .family = "pointwise",
                                    .flops = 1e9,
                                    .bytes = 1e9 * batch}};
@@ -114,7 +114,7 @@ static void fill_step(const ft_change *c, const made_up *m, ft_step *out)
     out->low_ms = 0.9 * out->step_ms, out->high_ms = 1.1 * out->step_ms;
     out->class_ms[FT_CONTRACTION] = product * batch;
     out->class_ms[FT_ELEMENTWISE] = pointwise * batch;
-    out->regime[FT_COMPUTE] = 1;
+    out->regime[FT_BOUND_COMPUTE] = 1;
     out->memory.peak_bytes = out->memory.reserved_bytes = 10 * batch * ft_dtype_bytes(c->work.dtype);
     if (c->work.recompute == FT_RECOMPUTE_FULL) out->memory.peak_bytes /= 2;
     if (m->slim && c->work.attention == FT_FLASH) out->memory.peak_bytes = out->memory.reserved_bytes = 10;
@@ -122,7 +122,7 @@ static void fill_step(const ft_change *c, const made_up *m, ft_step *out)
     out->memory.fits = out->memory.peak_bytes <= m->room;
 }
 
-static ft_status again(const ft_change *c, void *user, ft_again_step *out, ft_error *err)
+static ft_status again(const ft_change *c, void *user, ft_reforecast_step *out, ft_error *err)
 {
     made_up *m = user;
     m->asked++;
@@ -348,19 +348,19 @@ static void what_holds_a_step(void **state)
     ft_step step;
     fill_step(&now, m, &step);
     ft__regime_settle(m->graph, &device, &step);
-    assert_int_equal(step.kernels[0].forecast.bound, FT_COMPUTE);
-    assert_int_equal(step.kernels[1].forecast.bound, FT_MEMORY); /* a FLOP per byte */
-    assert_true(fabs(step.regime[FT_MEMORY] - 60.0 / 115) < 1e-9);
-    assert_int_equal(step.bound, FT_MEMORY);
+    assert_int_equal(step.kernels[0].forecast.bound, FT_BOUND_COMPUTE);
+    assert_int_equal(step.kernels[1].forecast.bound, FT_BOUND_MEMORY); /* a FLOP per byte */
+    assert_true(fabs(step.regime[FT_BOUND_MEMORY] - 60.0 / 115) < 1e-9);
+    assert_int_equal(step.bound, FT_BOUND_MEMORY);
     ft_verdicts v;
     assert_int_equal(ft__verdicts_of(&now, m->graph, &step, m->arena, &v, NULL), FT_OK);
     assert_int_equal(v.layer_count, 1);
-    assert_true(fabs(v.layers[0].share[FT_MEMORY] - 60.0 / 115) < 1e-9);
+    assert_true(fabs(v.layers[0].share[FT_BOUND_MEMORY] - 60.0 / 115) < 1e-9);
     assert_true(fabs(v.whole.tail - 0.25) < 1e-9); /* 1.5 of 2 waves */
     assert_true(v.phase[FT_FORWARD].ms > 0 && !(v.phase[FT_BACKWARD].ms > 0));
     step.step_ms = 400, step.idle_ms = 170, step.host_ms = 399; /* the host never rests */
     ft__regime_settle(m->graph, &device, &step);
-    assert_int_equal(step.bound, FT_OVERHEAD);
+    assert_int_equal(step.bound, FT_BOUND_OVERHEAD);
     ft__arena_free(m->arena);
 }
 
@@ -376,10 +376,10 @@ static void no_share_is_below_nothing(void **state)
         fill_step(&now, m, &step);
         step.kernel_count = 1; /* the product alone: nothing is held by memory */
         step.kernels[0].forecast.ms = step.kernels[0].forecast.launch_ms + 3;
-        step.regime[FT_COMPUTE] = 0.001 * i;
-        step.regime[FT_MEMORY] = 0;
+        step.regime[FT_BOUND_COMPUTE] = 0.001 * i;
+        step.regime[FT_BOUND_MEMORY] = 0;
         ft__regime_settle(m->graph, &device, &step);
-        assert_true(step.regime[FT_COMPUTE] >= 0 && step.regime[FT_MEMORY] >= 0);
+        assert_true(step.regime[FT_BOUND_COMPUTE] >= 0 && step.regime[FT_BOUND_MEMORY] >= 0);
     }
     ft__arena_free(m->arena);
 }

@@ -54,8 +54,8 @@ static void a_step_is_as_long_as_its_input(void **state)
     near(step.high_ms, 300); /* so slow a step would not have to wait */
     near(step.mfu, 0.2);
     near(step.tokens_per_s, 500);
-    near(step.regime[FT_OVERHEAD], 0.5);
-    assert_int_equal(step.bound, FT_OVERHEAD);
+    near(step.regime[FT_BOUND_OVERHEAD], 0.5);
+    assert_int_equal(step.bound, FT_BOUND_OVERHEAD);
     near(t.compute_ms, 100);
     assert_int_equal(ft__loader_workers(&l, 100, 100), 4);
     assert_int_equal(ft__loader_workers(&l, 0, 100), 1);

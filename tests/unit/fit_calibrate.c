@@ -130,7 +130,7 @@ static void learns_what_differs(void **state)
         assert_int_equal(FT_OK, ft__kernel_forecast(&with, &other, &op, 0.9, &b, NULL));
         assert_memory_equal(&a, &b, sizeof a);
         assert_int_equal(FT_OK, ft__kernel_forecast(&with, &rows.gpus[0], &op, 0.9, &b, NULL));
-        assert_int_equal(FT_CALIBRATED, b.source);
+        assert_int_equal(FT_SOURCE_CALIBRATED, b.source);
         assert_true(b.low_ms <= b.ms && b.ms <= b.high_ms);
         free(file);
         ft__calibration_table_free(&t);
@@ -170,7 +170,7 @@ static void others_inherit(void **state)
     assert_int_equal(FT_OK, ft__kernel_forecast(base, &rows.gpus[0], &softmax, 0.9, &g, NULL));
     assert_int_equal(FT_OK, ft__kernel_forecast(&with, &rows.gpus[0], &softmax, 0.9, &f, NULL));
     assert_true(f.ms < 0.9 * g.ms);
-    assert_int_not_equal(FT_CALIBRATED, f.source);
+    assert_int_not_equal(FT_SOURCE_CALIBRATED, f.source);
     free(file);
     ft__calibration_table_free(&t);
     ft__rows_free(&rows);

@@ -37,7 +37,7 @@ static void rows_become_operators(void **state)
     assert_int_equal(8, rows.count);
     const ft_op *op = &rows.at[0].op;
     assert_int_equal(FT_OP_COLLECTIVE, op->kind);
-    assert_int_equal(FT_ALL_TO_ALL, op->u.collective.op);
+    assert_int_equal(FT_COLLECTIVE_ALL_TO_ALL, op->u.collective.op);
     assert_float_equal(8192, op->u.collective.bytes, 0);
     assert_float_equal(450, op->u.collective.link_gbps, 0);
     assert_true(op->u.collective.switched && op->u.collective.reduces && !op->u.collective.pcie);

@@ -76,7 +76,7 @@ static void copies_before_a_product_are_taken_off(void **state)
     ft_rows rows = load("bmm", true);
     assert_int_equal(3, rows.count); /* opt's copy was not seen: its matmul says nothing */
     assert_string_equal("copy", rows.at[0].op.name);
-    assert_true(rows.at[0].op.u.elementwise.numel == 1024 && rows.at[0].op.u.elementwise.pattern == FT_STRIDED);
+    assert_true(rows.at[0].op.u.elementwise.numel == 1024 && rows.at[0].op.u.elementwise.pattern == FT_PATTERN_STRIDED);
     assert_true(fabs(rows.at[1].ms - 1.4) < 1e-9); /* two copies, one of them transposing */
     assert_string_equal("nn", rows.at[1].op.u.gemm.layout);
     assert_true(fabs(rows.at[2].ms - 3) < 1e-9);
@@ -98,11 +98,12 @@ static void pointwise_operands_are_told_apart(void **state)
                         "\"[['VECsoftmax', (64, 512)]]\"\n");
     ft_rows rows = load("vec", true);
     assert_int_equal(4, rows.count); /* a scalar in a tensor is neither of the known patterns */
-    assert_true(rows.at[0].op.u.elementwise.pattern == FT_SPREAD);
+    assert_true(rows.at[0].op.u.elementwise.pattern == FT_PATTERN_SPREAD);
     assert_true(fabs(rows.at[0].op.u.elementwise.bytes - 4 * (2 * 16777216.0 + 2048)) < 1);
-    assert_true(rows.at[1].op.u.elementwise.pattern == FT_CONTIGUOUS && rows.at[1].op.u.elementwise.inputs == 2);
-    assert_true(rows.at[2].op.pass == FT_FWD && fabs(rows.at[2].ms - 0.2) < 1e-9);
-    assert_true(rows.at[3].op.pass == FT_BWD && fabs(rows.at[3].ms - 0.4) < 1e-9);
+    assert_true(rows.at[1].op.u.elementwise.pattern == FT_PATTERN_CONTIGUOUS &&
+                rows.at[1].op.u.elementwise.inputs == 2);
+    assert_true(rows.at[2].op.pass == FT_PASS_FWD && fabs(rows.at[2].ms - 0.2) < 1e-9);
+    assert_true(rows.at[3].op.pass == FT_PASS_BWD && fabs(rows.at[3].ms - 0.4) < 1e-9);
     ft__rows_free(&rows);
 }
 

@@ -313,7 +313,7 @@ static void sums_of_a_handful_are_written_out(void **state)
     ft_node n = ft__node_of(FT_DO_ROW, named_site(t->g, "repeat_kv"));
     ft__node_in(&n, ft__linear(&t->b, named_site(t->g, "gradient"), input(t), COLS, FT_NO_BIAS, FT_WHOLE));
     ft_ref sum = ft__node_out(&t->b, &n, ROWS / 4, COLS, FT_BF16, 2);
-    n.op = ft__row_kernel("sum_cols", FT_FWD, 4, (int64_t)ROWS / 4 * COLS, FT_BF16);
+    n.op = ft__row_kernel("sum_cols", FT_PASS_FWD, 4, (int64_t)ROWS / 4 * COLS, FT_BF16);
     ft__emit(&t->b, &n);
     ft__block_close(&t->b, ft__pointwise(&t->b, named_site(t->g, "rotary"), "neg", sum));
     fuse(t);

@@ -43,8 +43,8 @@ static void nothing_beats_the_roofline(void **state)
             for (int64_t head_dim = 32; head_dim <= 256; head_dim *= 2)
                 for (int64_t heads = 1; heads <= 64; heads *= 8)
                     for (int64_t kv = 2; kv < 300000; kv *= 9) {
-                        ft_op prefill = attention(FT_FWD, 2, heads, 1, kv, kv, head_dim);
-                        ft_op decode = attention(FT_FWD, 64, heads, heads, 1, kv, head_dim);
+                        ft_op prefill = attention(FT_PASS_FWD, 2, heads, 1, kv, kv, head_dim);
+                        ft_op decode = attention(FT_PASS_FWD, 64, heads, heads, 1, kv, head_dim);
                         prefill.engine = decode.engine = (ft_engine)engine;
                         assert_above_floor(&device, &prefill);
                         assert_above_floor(&device, &decode);
@@ -57,7 +57,8 @@ static void nothing_beats_the_roofline(void **state)
             ft_op context = latent(2, 128, kv, kv), generation = latent(32, 128, 1, kv);
             assert_above_floor(&device, &context);
             assert_above_floor(&device, &generation);
-            ft_op train = attention(FT_FWD_BWD, 1, 32, 8, kv, kv, 128), back = attention(FT_BWD, 1, 32, 8, kv, kv, 128);
+            ft_op train = attention(FT_PASS_FWD_BWD, 1, 32, 8, kv, kv, 128),
+                  back = attention(FT_PASS_BWD, 1, 32, 8, kv, kv, 128);
             assert_above_floor(&device, &train);
             assert_above_floor(&device, &back);
         }
@@ -72,13 +73,13 @@ static void twice_the_work_is_never_faster(void **state)
         ft_device device = limit_device(limit_devices[d]);
         double before[7] = {0};
         for (int64_t n = 2; n <= 65536; n *= 2) {
-            ft_op ops[7] = {attention(FT_FWD, 2, 16, 4, n, n, 128),
-                            attention(FT_FWD_BWD, 2, 16, 16, n, n, 64),
-                            attention(FT_FWD, 16, 32, 8, 1, n, 128),
-                            attention(FT_FWD, n, 8, 1, 1, 512, 128),
+            ft_op ops[7] = {attention(FT_PASS_FWD, 2, 16, 4, n, n, 128),
+                            attention(FT_PASS_FWD_BWD, 2, 16, 16, n, n, 64),
+                            attention(FT_PASS_FWD, 16, 32, 8, 1, n, 128),
+                            attention(FT_PASS_FWD, n, 8, 1, 1, 512, 128),
                             latent(1, 128, n, n),
                             latent(n, 16, 1, 1024),
-                            attention(FT_FWD, n, 16, 16, 256, 256, 64)};
+                            attention(FT_PASS_FWD, n, 16, 16, 256, 256, 64)};
             for (int i = 0; i < 7; i++) {
                 double ms = limit_ms(&device, &ops[i]);
                 if (ms < 0.97 * before[i])
@@ -94,7 +95,7 @@ static void bandwidth_and_peak_only_help(void **state)
     (void)state;
     ft_device device = limit_device("a100_sxm_80gb");
     for (int64_t kv = 64; kv <= 65536; kv *= 4) {
-        ft_op ops[] = {attention(FT_FWD, 1, 32, 8, kv, kv, 128), attention(FT_FWD, 64, 32, 8, 1, kv, 128),
+        ft_op ops[] = {attention(FT_PASS_FWD, 1, 32, 8, kv, kv, 128), attention(FT_PASS_FWD, 64, 32, 8, 1, kv, 128),
                        latent(8, 128, 1, kv)};
         for (int i = 0; i < 3; i++) {
             assert_falls_with_bandwidth(device, &ops[i]);
@@ -109,7 +110,7 @@ static void a_mask_and_a_window_save_work(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op full = attention(FT_FWD, 1, 32, 32, 8192, 8192, 128), causal = full, window = full;
+    ft_op full = attention(FT_PASS_FWD, 1, 32, 32, 8192, 8192, 128), causal = full, window = full;
     full.u.attention.causal = false;
     window.u.attention.window = 1024;
     double all = limit_ms(&device, &full), half = limit_ms(&device, &causal), few = limit_ms(&device, &window);
@@ -126,7 +127,7 @@ static void short_heads_are_held_by_exponentials(void **state)
     double rate[4];
     const int64_t dims[4] = {64, 80, 96, 128};
     for (int i = 0; i < 4; i++) {
-        ft_op op = attention(FT_FWD, 1, 64, 64, 8192, 8192, dims[i]);
+        ft_op op = attention(FT_PASS_FWD, 1, 64, 64, 8192, 8192, dims[i]);
         op.u.attention.causal = false;
         rate[i] = ft__op_flops(&op) / limit_ms(&device, &op) * 1e-9;
     }
@@ -139,7 +140,7 @@ static void an_engine_also_writes_the_cache(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op bare = attention(FT_FWD, 8, 40, 40, 256, 256, 64), engine = bare;
+    ft_op bare = attention(FT_PASS_FWD, 8, 40, 40, 256, 256, 64), engine = bare;
     engine.engine = FT_ENGINE_TRTLLM;
     assert_true(limit_ms(&device, &engine) > 1.2 * limit_ms(&device, &bare));
 }
@@ -148,11 +149,13 @@ static void query_heads_of_a_group_share_the_cache(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op grouped = attention(FT_FWD, 64, 32, 8, 1, 8192, 128), each = attention(FT_FWD, 64, 32, 32, 1, 8192, 128);
+    ft_op grouped = attention(FT_PASS_FWD, 64, 32, 8, 1, 8192, 128),
+          each = attention(FT_PASS_FWD, 64, 32, 32, 1, 8192, 128);
     double ratio = limit_ms(&device, &each) / limit_ms(&device, &grouped);
     assert_true(ratio > 3.3 && ratio < 4.2);
     /* TensorRT-LLM has no tile for 64 heads to one: H200 takes ten times as long as for 32. */
-    ft_op fits = attention(FT_FWD, 64, 32, 1, 1, 1024, 128), alone = attention(FT_FWD, 64, 64, 1, 1, 1024, 128);
+    ft_op fits = attention(FT_PASS_FWD, 64, 32, 1, 1, 1024, 128),
+          alone = attention(FT_PASS_FWD, 64, 64, 1, 1, 1024, 128);
     fits.engine = alone.engine = FT_ENGINE_TRTLLM;
     assert_true(limit_ms(&device, &alone) > 4 * limit_ms(&device, &fits));
 }
@@ -161,7 +164,7 @@ static void a_lone_sequence_splits_its_keys(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op op = attention(FT_FWD, 1, 8, 8, 1, 65536, 128);
+    ft_op op = attention(FT_PASS_FWD, 1, 8, 8, 1, 65536, 128);
     double theta[FT_MAX_THETA];
     for (int i = 0; i < ft__decode_family.parameter_count; i++) theta[i] = ft__decode_family.parameters[i].start;
     ft_physics ph;
@@ -177,8 +180,9 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 {
     (void)state;
     ft_device stranger = limit_stranger();
-    ft_op ops[] = {attention(FT_FWD, 2, 12, 12, 1024, 1024, 64), attention(FT_FWD_BWD, 2, 12, 12, 1024, 1024, 64),
-                   attention(FT_FWD, 2, 12, 12, 1, 1024, 64), latent(2, 16, 1, 1024), latent(2, 16, 512, 512)};
+    ft_op ops[] = {attention(FT_PASS_FWD, 2, 12, 12, 1024, 1024, 64),
+                   attention(FT_PASS_FWD_BWD, 2, 12, 12, 1024, 1024, 64),
+                   attention(FT_PASS_FWD, 2, 12, 12, 1, 1024, 64), latent(2, 16, 1, 1024), latent(2, 16, 512, 512)};
     for (int i = 0; i < 5; i++) {
         double ms = limit_ms(&stranger, &ops[i]);
         assert_true(ms > ft__floor_ms(&stranger, &ops[i]) && ms < 1e4);
@@ -189,7 +193,7 @@ static void one_token_without_a_past_is_a_prefill(void **state)
 {
     (void)state;
     int variant;
-    ft_op first = attention(FT_FWD, 4, 8, 8, 1, 1, 128), next = attention(FT_FWD, 4, 8, 8, 1, 2, 128);
+    ft_op first = attention(FT_PASS_FWD, 4, 8, 8, 1, 1, 128), next = attention(FT_PASS_FWD, 4, 8, 8, 1, 2, 128);
     assert_ptr_equal(&ft__attention_family, ft__family_of(&first, &variant));
     assert_ptr_equal(&ft__decode_family, ft__family_of(&next, &variant));
 }

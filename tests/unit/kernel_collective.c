@@ -57,13 +57,15 @@ static void protocols_change_where_they_were_seen_to(void **state)
         double gbps, last_ll, first_simple;
     } seen[] = {{300, 524288, 1048576}, {450, 1048576, 2097152}, {900, 2097152, 4194304}};
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
-        ft_op before = exchange(FT_ALL_REDUCE, seen[i].last_ll, 2, seen[i].gbps);
-        ft_op after = exchange(FT_ALL_REDUCE, seen[i].first_simple, 2, seen[i].gbps);
+        ft_op before = exchange(FT_COLLECTIVE_ALL_REDUCE, seen[i].last_ll, 2, seen[i].gbps);
+        ft_op after = exchange(FT_COLLECTIVE_ALL_REDUCE, seen[i].first_simple, 2, seen[i].gbps);
         assert_int_equal(FT_LL, ft__collective_protocol(&before));
         assert_int_equal(FT_SIMPLE, ft__collective_protocol(&after));
     }
-    ft_op eight = exchange(FT_ALL_REDUCE, 1e9, 8, 450), four = exchange(FT_ALL_REDUCE, 1e9, 4, 450);
-    ft_op older = exchange(FT_ALL_REDUCE, 1e9, 8, 300), gather = exchange(FT_ALL_GATHER, 1e9, 8, 450);
+    ft_op eight = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 450),
+          four = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 4, 450);
+    ft_op older = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 300),
+          gather = exchange(FT_COLLECTIVE_ALL_GATHER, 1e9, 8, 450);
     assert_int_equal(FT_NVLS, ft__collective_protocol(&eight));
     assert_int_equal(FT_SIMPLE, ft__collective_protocol(&four));
     assert_int_equal(FT_SIMPLE, ft__collective_protocol(&older));
@@ -78,9 +80,10 @@ static void pcie_changes_where_it_was_seen_to(void **state)
         int kind;
         int64_t ranks;
         double last_ll;
-    } seen[] = {{FT_ALL_GATHER, 2, 262144},    {FT_ALL_REDUCE, 2, 262144}, {FT_ALL_GATHER, 4, 262144},
-                {FT_ALL_REDUCE, 4, 262144},    {FT_ALL_GATHER, 8, 524288}, {FT_ALL_REDUCE, 8, 262144},
-                {FT_REDUCE_SCATTER, 8, 524288}};
+    } seen[] = {{FT_COLLECTIVE_ALL_GATHER, 2, 262144},    {FT_COLLECTIVE_ALL_REDUCE, 2, 262144},
+                {FT_COLLECTIVE_ALL_GATHER, 4, 262144},    {FT_COLLECTIVE_ALL_REDUCE, 4, 262144},
+                {FT_COLLECTIVE_ALL_GATHER, 8, 524288},    {FT_COLLECTIVE_ALL_REDUCE, 8, 262144},
+                {FT_COLLECTIVE_REDUCE_SCATTER, 8, 524288}};
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
         ft_op before = exchange(seen[i].kind, seen[i].last_ll, seen[i].ranks, 31.5);
         ft_op after = exchange(seen[i].kind, 2 * seen[i].last_ll, seen[i].ranks, 31.5);
@@ -96,8 +99,8 @@ static void pairs_leave_ll_by_what_a_peer_gets(void **state)
         for (int64_t n = 2; n <= 8; n *= 2)
             for (int old = 0; old < 2; old++) {
                 double most = links[l] > 100 && (links[l] <= 300 || old) ? 524288 : 32768;
-                ft_op last = exchange(FT_ALL_TO_ALL, most * (double)n, n, links[l]);
-                ft_op next = exchange(FT_ALL_TO_ALL, 2 * most * (double)n, n, links[l]);
+                ft_op last = exchange(FT_COLLECTIVE_ALL_TO_ALL, most * (double)n, n, links[l]);
+                ft_op next = exchange(FT_COLLECTIVE_ALL_TO_ALL, 2 * most * (double)n, n, links[l]);
                 last.u.collective.nccl = next.u.collective.nccl = old ? 223 : 227;
                 assert_int_equal(FT_LL, ft__collective_protocol(&last));
                 assert_int_equal(FT_SIMPLE, ft__collective_protocol(&next));
@@ -107,7 +110,7 @@ static void pairs_leave_ll_by_what_a_peer_gets(void **state)
 static void single_bytes_are_not_added_in_the_switch(void **state)
 {
     (void)state;
-    ft_op op = exchange(FT_ALL_REDUCE, 1e9, 8, 450);
+    ft_op op = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 450);
     op.dtype = FT_INT8;
     assert_int_equal(FT_SIMPLE, ft__collective_protocol(&op));
     op.dtype = FT_FP32;
@@ -118,16 +121,16 @@ static void an_operator_that_cannot_be_is_refused(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op op = exchange(FT_ALL_REDUCE, 1e6, 8, 450);
+    ft_op op = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e6, 8, 450);
     ft_error err;
     assert_int_equal(FT_OK, ft__op_check(&op, &device, &err));
     op.u.collective.ranks = 0;
     assert_int_equal(FT_E_RANGE, ft__op_check(&op, &device, &err));
-    op = exchange(FT_ALL_REDUCE, NAN, 8, 450);
+    op = exchange(FT_COLLECTIVE_ALL_REDUCE, NAN, 8, 450);
     assert_int_equal(FT_E_RANGE, ft__op_check(&op, &device, &err));
-    op = exchange(FT_ALL_REDUCE, 1e6, 8, 0);
+    op = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e6, 8, 0);
     assert_int_equal(FT_E_RANGE, ft__op_check(&op, &device, &err));
-    op = exchange(FT_ALL_REDUCE, 1e6, 8, 450);
+    op = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e6, 8, 450);
     op.u.collective.op = FT_COLLECTIVE_COUNT;
     assert_int_equal(FT_E_NAME, ft__op_check(&op, &device, &err));
 }
@@ -136,7 +139,7 @@ static void an_operator_that_cannot_be_is_refused(void **state)
 static void every_variant_has_a_name_and_an_end(void **state)
 {
     (void)state;
-    ft_op op = exchange(FT_ALL_REDUCE, 1e6, 8, 450);
+    ft_op op = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e6, 8, 450);
     int variant;
     const ft_family *f = ft__family_of(&op, &variant);
     assert_string_equal("collective", f->name);

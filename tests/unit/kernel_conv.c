@@ -26,7 +26,7 @@ static void no_convolution_beats_the_roofline(void **state)
     for (int d = 0; d < LIMIT_DEVICES; d++) {
         ft_device device = limit_device(limit_devices[d]);
         for (int t = 0; t < 3; t++)
-            for (int pass = FT_FWD; pass <= FT_FWD_BWD; pass++)
+            for (int pass = FT_PASS_FWD; pass <= FT_PASS_FWD_BWD; pass++)
                 for (int64_t filter = 1; filter <= 7; filter += 2)
                     for (int64_t c = 3; c < 3000; c *= 9)
                         for (int64_t n = 1; n < 300; n *= 16) {
@@ -47,7 +47,7 @@ static void twice_the_images_is_never_faster(void **state)
         for (int64_t c = 16; c <= 2048; c *= 2) {
             double before = 0;
             for (int64_t n = 1; n <= 256; n *= 2) {
-                ft_op op = conv(dtypes[t], FT_FWD, n, c, 14, 256, 3);
+                ft_op op = conv(dtypes[t], FT_PASS_FWD, n, c, 14, 256, 3);
                 double ms = limit_ms(&device, &op);
                 if (ms < before * 0.97) fail_msg("%lld images: %g ms, half as many: %g", (long long)n, ms, before);
                 before = ms;
@@ -59,9 +59,9 @@ static void the_backward_pass_costs_more_and_both_cost_most(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op forward = conv(FT_BF16, FT_FWD, 32, 256, 28, 256, 3), backward = forward, both = forward;
-    backward.pass = FT_BWD;
-    both.pass = FT_FWD_BWD;
+    ft_op forward = conv(FT_BF16, FT_PASS_FWD, 32, 256, 28, 256, 3), backward = forward, both = forward;
+    backward.pass = FT_PASS_BWD;
+    both.pass = FT_PASS_FWD_BWD;
     double f = limit_ms(&device, &forward), b = limit_ms(&device, &backward), fb = limit_ms(&device, &both);
     assert_true(f < b && b < fb && fb < 1.1 * (f + b));
 }
@@ -70,7 +70,8 @@ static void bandwidth_and_peak_only_help(void **state)
 {
     (void)state;
     ft_device device = limit_device("l40s");
-    ft_op thin = conv(FT_BF16, FT_FWD, 64, 16, 112, 16, 1), thick = conv(FT_BF16, FT_FWD, 64, 512, 28, 512, 3);
+    ft_op thin = conv(FT_BF16, FT_PASS_FWD, 64, 16, 112, 16, 1),
+          thick = conv(FT_BF16, FT_PASS_FWD, 64, 512, 28, 512, 3);
     assert_falls_with_bandwidth(device, &thin);
     assert_falls_with_bandwidth(device, &thick);
     ft_device faster = device;
@@ -82,10 +83,10 @@ static void nchw_pays_for_transposes_except_with_one_by_one_filters(void **state
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op nhwc = conv(FT_BF16, FT_FWD, 64, 64, 56, 64, 3), nchw = nhwc;
+    ft_op nhwc = conv(FT_BF16, FT_PASS_FWD, 64, 64, 56, 64, 3), nchw = nhwc;
     nchw.u.conv.nhwc = false;
     assert_true(limit_ms(&device, &nchw) > 1.3 * limit_ms(&device, &nhwc));
-    nhwc = conv(FT_BF16, FT_FWD, 64, 64, 56, 64, 1), nchw = nhwc;
+    nhwc = conv(FT_BF16, FT_PASS_FWD, 64, 64, 56, 64, 1), nchw = nhwc;
     nchw.u.conv.nhwc = false;
     assert_true(limit_ms(&device, &nchw) < 1.05 * limit_ms(&device, &nhwc));
 }
@@ -94,7 +95,7 @@ static void fp32_pays_for_transposes_in_the_other_layout(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op nchw = conv(FT_FP32, FT_FWD, 64, 64, 56, 64, 3), nhwc = nchw;
+    ft_op nchw = conv(FT_FP32, FT_PASS_FWD, 64, 64, 56, 64, 3), nhwc = nchw;
     nchw.u.conv.nhwc = false;
     assert_true(limit_ms(&device, &nhwc) > 1.1 * limit_ms(&device, &nchw));
 }
@@ -103,11 +104,12 @@ static void large_filters_run_on_kernels_of_the_generation_before(void **state)
 {
     (void)state;
     ft_device hopper = limit_device("h200_sxm"), ampere = limit_device("a100_sxm_80gb");
-    ft_op five = conv(FT_BF16, FT_FWD, 64, 256, 112, 256, 5), seven = conv(FT_BF16, FT_FWD, 64, 256, 112, 256, 7);
+    ft_op five = conv(FT_BF16, FT_PASS_FWD, 64, 256, 112, 256, 5),
+          seven = conv(FT_BF16, FT_PASS_FWD, 64, 256, 112, 256, 7);
     double work = 49.0 / 25, h = limit_ms(&hopper, &seven) / limit_ms(&hopper, &five);
     assert_true(h > 1.5 * work && h < 4 * work);
     /* Rounding operands for tf32 is a pass that only those kernels need: there are none of them on Ampere. */
-    five = conv(FT_TF32, FT_FWD, 64, 256, 112, 16, 7);
+    five = conv(FT_TF32, FT_PASS_FWD, 64, 256, 112, 16, 7);
     ft_op image = five;
     image.u.conv.c = 512;
     assert_true(limit_ms(&ampere, &image) > 1.5 * limit_ms(&ampere, &five));
@@ -117,10 +119,10 @@ static void holes_of_the_heuristic_are_slow_and_hopper_only(void **state)
 {
     (void)state;
     ft_device hopper = limit_device("h200_sxm"), ampere = limit_device("a100_sxm_80gb");
-    ft_op in = conv(FT_BF16, FT_FWD, 16, 128, 56, 1024, 7), out = conv(FT_BF16, FT_FWD, 32, 256, 56, 1024, 7);
+    ft_op in = conv(FT_BF16, FT_PASS_FWD, 16, 128, 56, 1024, 7), out = conv(FT_BF16, FT_PASS_FWD, 32, 256, 56, 1024, 7);
     assert_true(limit_ms(&hopper, &in) > 2 * limit_ms(&hopper, &out)); /* 19.0 and 5.2 ms, at a quarter of the work */
     assert_true(limit_ms(&ampere, &in) < limit_ms(&ampere, &out));
-    in = conv(FT_BF16, FT_BWD, 32, 512, 14, 1024, 7), out = conv(FT_BF16, FT_BWD, 64, 512, 14, 1024, 7);
+    in = conv(FT_BF16, FT_PASS_BWD, 32, 512, 14, 1024, 7), out = conv(FT_BF16, FT_PASS_BWD, 64, 512, 14, 1024, 7);
     assert_true(limit_ms(&hopper, &in) > 2 * limit_ms(&hopper, &out));
 }
 
@@ -128,7 +130,7 @@ static void pixels_between_strides_are_not_read(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
-    ft_op dense = conv(FT_BF16, FT_FWD, 64, 512, 56, 64, 1), strided = dense;
+    ft_op dense = conv(FT_BF16, FT_PASS_FWD, 64, 512, 56, 64, 1), strided = dense;
     strided.u.conv.stride = 2;
     assert_true(limit_ms(&device, &strided) < 0.6 * limit_ms(&device, &dense));
 }
@@ -137,7 +139,7 @@ static void depthwise_is_bound_by_memory(void **state)
 {
     (void)state;
     ft_device device = limit_device("a100_sxm_80gb");
-    ft_op op = conv(FT_BF16, FT_FWD, 64, 256, 56, 256, 3);
+    ft_op op = conv(FT_BF16, FT_PASS_FWD, 64, 256, 56, 256, 3);
     op.u.conv.groups = 256;
     double ms = limit_ms(&device, &op), roof = ft__roofline_ms(&device, &op);
     assert_true(ms > roof && ms < 6 * roof);
@@ -147,7 +149,7 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 {
     (void)state;
     ft_device stranger = limit_stranger();
-    ft_op op = conv(FT_FP32, FT_FWD_BWD, 8, 64, 56, 64, 3);
+    ft_op op = conv(FT_FP32, FT_PASS_FWD_BWD, 8, 64, 56, 64, 3);
     op.u.conv.nhwc = false;
     op.timing = FT_TIMING_OP;
     double ms = limit_ms(&stranger, &op);

@@ -277,7 +277,7 @@ static void no_product_beats_the_roofline(void **state)
  * products on some GPUs have one tile only), so the model is not strictly monotone: of 57,000 doublings drawn like
  * these, 11 came out more than 3 % cheaper, the worst by 13.5 %. More than one in a thousand, or more than 15 %, is a
  * fault. Half-precision rows of odd length are left out: what libraries do with them is habit, and twice as many of
- * them can be ten times as fast (gemm_narrow.c; narrow_rows_follow_the_habits_of_the_library). */
+ * them can be ten times as fast (gemm_unaligned.c; narrow_rows_follow_the_habits_of_the_library). */
 static void twice_a_size_is_not_cheaper(void **state)
 {
     (void)state;

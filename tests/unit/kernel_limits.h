@@ -31,7 +31,7 @@ static inline ft_device limit_stranger(void)
     ft_device device = limit_device("t4");
     strcpy(device.name, "stranger");
     strcpy(device.generation, "unknown");
-    device.vendor = FT_OTHER_VENDOR;
+    device.vendor = FT_VENDOR_OTHER;
     device.sms = 6;
     device.lanes_per_sm = 32;
     device.l2_mib = 0.5;

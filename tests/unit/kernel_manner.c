@@ -15,7 +15,7 @@ static ft_op op_of(const char *name, ft_pass pass)
 static void a_plain_kernel_takes_its_operator_s_time(void **state)
 {
     (void)state;
-    ft_op gemm = op_of("gemm", FT_FWD), attention = op_of("attention", FT_BWD);
+    ft_op gemm = op_of("gemm", FT_PASS_FWD), attention = op_of("attention", FT_PASS_BWD);
     assert_true(ft__manner_effort(0, 0, &gemm) == 1 && ft__manner_effort(0, 0, &attention) == 1);
     assert_true(ft__manner_traffic(0) == 1);
 }
@@ -27,7 +27,7 @@ static void every_manner_is_within_reason(void **state)
     for (unsigned bit = 0; bit < 15; bit++)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             for (int pass = 0; pass < 2; pass++) {
-                ft_op op = op_of(names[i], pass ? FT_BWD : FT_FWD);
+                ft_op op = op_of(names[i], pass ? FT_PASS_BWD : FT_PASS_FWD);
                 double effort = ft__manner_effort(1u << bit, 100, &op);
                 if (!(effort >= 0.5 && effort <= 200)) fail_msg("manner %u of %s: %g", bit, names[i], effort);
             }
@@ -37,21 +37,21 @@ static void masks_and_dropout_multiply(void **state)
 {
     (void)state;
     for (int pass = 0; pass < 2; pass++) {
-        ft_op op = op_of("attention", pass ? FT_BWD : FT_FWD);
+        ft_op op = op_of("attention", pass ? FT_PASS_BWD : FT_PASS_FWD);
         const unsigned mask = FT_MANNER_MASK | FT_MANNER_MASK_ADDED, drop = FT_MANNER_DROPOUT;
         double masked = ft__manner_effort(mask, 0, &op), dropped = ft__manner_effort(drop, 0, &op);
         assert_true(masked > 1.5 && dropped > 1);
         assert_true(ft__manner_effort(mask | drop, 0, &op) == masked * dropped);
     }
     /* One query reads its mask along. */
-    ft_op one = op_of("attention", FT_FWD);
+    ft_op one = op_of("attention", FT_PASS_FWD);
     assert_true(ft__manner_effort(FT_MANNER_MASK, 0, &one) == 1 && ft__manner_traffic(FT_MANNER_MASK) > 1);
 }
 
 static void fewer_rows_per_expert_are_more_uneven(void **state)
 {
     (void)state;
-    ft_op op = op_of("gemm", FT_FWD);
+    ft_op op = op_of("gemm", FT_PASS_FWD);
     double before = INFINITY;
     for (double each = 1; each < 1e6; each *= 2) {
         double effort = ft__manner_effort(FT_MANNER_UNEVEN, each, &op);
@@ -67,7 +67,7 @@ static void fewer_rows_per_expert_are_more_uneven(void **state)
 static void rows_that_share_an_index_wait_for_each_other(void **state)
 {
     (void)state;
-    ft_op op = op_of("add", FT_FWD);
+    ft_op op = op_of("add", FT_PASS_FWD);
     assert_true(ft__manner_effort(FT_MANNER_MEET, 65, &op) > 50);
     assert_true(ft__manner_effort(FT_MANNER_MEET, 1e-3, &op) == 1);
 }

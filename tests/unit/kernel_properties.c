@@ -58,7 +58,7 @@ static int open_all(void **state)
     own[2] = devices[6];
     strcpy(own[2].name, "toy");
     strcpy(own[2].generation, "toy");
-    own[2].vendor = FT_OTHER_VENDOR;
+    own[2].vendor = FT_VENDOR_OTHER;
     own[2].sms = 4;
     own[2].lanes_per_sm = 16;
     own[2].l2_mib = 0.25;
@@ -112,15 +112,15 @@ static void assert_sound(random_kind kind, const ft_device *device, const ft_op 
     if (!(f->sustained_ms >= f->ms * (1 - 1e-12) && f->launch_ms <= f->ms))
         fail_msg("%s: %g ms, sustained %g, launch %g", told(kind, device, op), f->ms, f->sustained_ms, f->launch_ms);
     assert_true(f->bytes > 0 && f->roofline_ms > 0);
-    assert_true(f->bound <= FT_COMMUNICATION && f->source <= FT_ROOFLINE);
+    assert_true(f->bound <= FT_BOUND_COMMUNICATION && f->source <= FT_SOURCE_ROOFLINE);
     assert_non_null(f->kin);
     assert_non_null(f->family);
     assert_non_null(memchr(f->note, 0, sizeof f->note));
     assert_int_equal(f->tile_m > 0, f->tile_n > 0);
     switch (f->source) {
-    case FT_LEARNED: assert_string_equal(device->name, f->kin); break;
-    case FT_SIBLING: assert_true(f->kin[0] != 0); break;
-    case FT_PHYSICS: assert_string_equal("", f->kin); break;
+    case FT_SOURCE_LEARNED: assert_string_equal(device->name, f->kin); break;
+    case FT_SOURCE_SIBLING: assert_true(f->kin[0] != 0); break;
+    case FT_SOURCE_PHYSICS: assert_string_equal("", f->kin); break;
     default: assert_int_equal(RANDOM_UNKNOWN, kind); /* every kind of operator has a model, on every device */
     }
 }
@@ -248,7 +248,7 @@ static void an_unknown_operator_is_its_bytes_with_a_wide_interval(void **state)
         const ft_device *device = &devices[random_below(&r, DEVICES)];
         ft_op op = random_op(&r, RANDOM_UNKNOWN, device);
         ft_forecast f = forecast_at(device, &op, 0.9);
-        assert_int_equal(FT_ROOFLINE, f.source);
+        assert_int_equal(FT_SOURCE_ROOFLINE, f.source);
         assert_string_equal("", f.family);
         assert_true(f.high_ms / f.ms > 2 && f.high_ms / f.low_ms > 2);
         double seconds = op.u.other.bytes / (device->memory_gbps * 1e9);
@@ -265,23 +265,23 @@ static void an_operator_and_its_gradients_cost_what_their_products_do(void **sta
         const ft_device *device = &devices[random_below(&r, DEVICES)];
         ft_op op = random_op(&r, RANDOM_GEMM, device);
         double pass[3];
-        for (int p = FT_FWD; p <= FT_FWD_BWD; p++) {
+        for (int p = FT_PASS_FWD; p <= FT_PASS_FWD_BWD; p++) {
             op.pass = (ft_pass)p;
             ft_forecast f = forecast_at(device, &op, 0.9);
             assert_sound(RANDOM_GEMM, device, &op, &f);
             pass[p] = f.ms;
         }
-        assert_true(fabs(pass[FT_FWD_BWD] / (pass[FT_FWD] + pass[FT_BWD]) - 1) < 1e-9);
+        assert_true(fabs(pass[FT_PASS_FWD_BWD] / (pass[FT_PASS_FWD] + pass[FT_PASS_BWD]) - 1) < 1e-9);
         /* A linear layer's gradients: dX = dY W (m k n), dW' = dY' X (n k m). */
         ft_op x = op, w = op;
         if (strcmp(op.u.gemm.layout, "nt")) continue;
-        x.pass = w.pass = FT_FWD;
+        x.pass = w.pass = FT_PASS_FWD;
         x.u.gemm.bias = w.u.gemm.bias = false;
         x.u.gemm.n = op.u.gemm.k, x.u.gemm.k = op.u.gemm.n;
         w.u.gemm.m = op.u.gemm.n, w.u.gemm.n = op.u.gemm.k, w.u.gemm.k = op.u.gemm.m;
         strcpy(x.u.gemm.layout, "nn");
         strcpy(w.u.gemm.layout, "tn");
-        assert_true(fabs(pass[FT_BWD] / (ms_on(device, &x) + ms_on(device, &w)) - 1) < 1e-9);
+        assert_true(fabs(pass[FT_PASS_BWD] / (ms_on(device, &x) + ms_on(device, &w)) - 1) < 1e-9);
     }
 }
 
@@ -426,7 +426,8 @@ static void the_less_is_known_the_wider_the_interval(void **state)
         ft_op op = random_op(&r, (random_kind)(i % RANDOM_UNKNOWN), &own);
         ft_forecast f[3] = {forecast_at(&own, &op, 0.9), forecast_at(&twin, &op, 0.9),
                             forecast_at(&stranger, &op, 0.9)};
-        if (f[0].source != FT_LEARNED || f[1].source != FT_SIBLING || f[2].source != FT_PHYSICS) continue;
+        if (f[0].source != FT_SOURCE_LEARNED || f[1].source != FT_SOURCE_SIBLING || f[2].source != FT_SOURCE_PHYSICS)
+            continue;
         for (int k = 0; k < 3; k++) width[k] += log(f[k].high_ms / f[k].low_ms);
         n++;
     }

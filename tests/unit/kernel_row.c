@@ -23,7 +23,7 @@ static void no_operator_beats_the_roofline(void **state)
     for (int d = 0; d < LIMIT_DEVICES; d++) {
         ft_device device = limit_device(limit_devices[d]);
         for (int i = 0; i < ft__row_op_count; i++)
-            for (int pass = FT_FWD; pass <= (has_backward(i) ? FT_FWD_BWD : FT_FWD); pass++)
+            for (int pass = FT_PASS_FWD; pass <= (has_backward(i) ? FT_PASS_FWD_BWD : FT_PASS_FWD); pass++)
                 for (int64_t rows = 2; rows < 3000000; rows *= 13)
                     for (int64_t cols = 3; cols < 200000; cols *= 11) {
                         ft_op op = row(ft__row_ops[i].name, (ft_pass)pass, rows, cols);
@@ -41,8 +41,9 @@ static void twice_the_rows_or_columns_is_never_faster(void **state)
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             for (int64_t rows = 2; rows < 2000000; rows *= 2)
                 for (int64_t cols = 2048; cols < 40000; cols *= 2) {
-                    ft_op op = row(names[i], FT_FWD, rows, cols), taller = row(names[i], FT_FWD, 2 * rows, cols);
-                    ft_op wider = row(names[i], FT_FWD, rows, 2 * cols);
+                    ft_op op = row(names[i], FT_PASS_FWD, rows, cols),
+                          taller = row(names[i], FT_PASS_FWD, 2 * rows, cols);
+                    ft_op wider = row(names[i], FT_PASS_FWD, rows, 2 * cols);
                     double ms = limit_ms(&device, &op);
                     if (limit_ms(&device, &taller) < ms * 0.999 || limit_ms(&device, &wider) < ms * 0.999)
                         fail_msg("%s on %s falls beyond %lld x %lld", names[i], device.name, (long long)rows,
@@ -56,7 +57,8 @@ static void bandwidth_only_helps(void **state)
     (void)state;
     ft_device device = limit_device("a100_pcie_40gb");
     for (int i = 0; i < ft__row_op_count; i++) {
-        ft_op small = row(ft__row_ops[i].name, FT_FWD, 64, 777), large = row(ft__row_ops[i].name, FT_FWD, 65536, 4096);
+        ft_op small = row(ft__row_ops[i].name, FT_PASS_FWD, 64, 777),
+              large = row(ft__row_ops[i].name, FT_PASS_FWD, 65536, 4096);
         assert_falls_with_bandwidth(device, &small);
         assert_falls_with_bandwidth(device, &large);
     }
@@ -68,7 +70,7 @@ static void rows_read_again_cost_bandwidth_once_they_leave_the_cache(void **stat
 {
     (void)state;
     ft_device v100 = limit_device("v100_pcie_32gb");
-    ft_op narrow = row("softmax", FT_FWD, 1 << 18, 1024), wide = row("softmax", FT_FWD, 1 << 14, 16384);
+    ft_op narrow = row("softmax", FT_PASS_FWD, 1 << 18, 1024), wide = row("softmax", FT_PASS_FWD, 1 << 14, 16384);
     double ratio = limit_ms(&v100, &wide) / limit_ms(&v100, &narrow); /* the same number of elements */
     assert_true(ratio > 1.6 && ratio < 2.4);
     ft_device l4 = limit_device("l4"); /* 48 MiB of cache */
@@ -82,7 +84,7 @@ static void a_thousand_rows_can_take_as_long_to_sum_as_five_thousand(void **stat
 {
     (void)state;
     ft_device h200 = limit_device("h200_sxm");
-    ft_op few = row("sum_cols", FT_FWD, 958, 4096), many = row("sum_cols", FT_FWD, 5381, 4096);
+    ft_op few = row("sum_cols", FT_PASS_FWD, 958, 4096), many = row("sum_cols", FT_PASS_FWD, 5381, 4096);
     double ratio = limit_ms(&h200, &few) / limit_ms(&h200, &many);
     assert_true(ratio > 0.6 && ratio < 3);
 }
@@ -95,7 +97,7 @@ static void cumsum_slows_down_with_the_number_of_rows_long_before_memory_does(vo
     static const int64_t rows[] = {8, 30, 317, 1080};
     double before = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        ft_op op = row("cumsum", FT_FWD, rows[i], 2048);
+        ft_op op = row("cumsum", FT_PASS_FWD, rows[i], 2048);
         double ms = limit_ms(&h200, &op);
         assert_true(ms > 1.4 * before);
         before = ms;
@@ -108,7 +110,7 @@ static void a_gradient_has_a_name_of_its_own(void **state)
     ft_op op;
     ft__op_init("layernorm_backward", &op);
     assert_int_equal(FT_OP_ROW, op.kind);
-    assert_int_equal(FT_BWD, op.pass);
+    assert_int_equal(FT_PASS_BWD, op.pass);
     assert_string_equal("layernorm", op.name);
     int variant = ft__row_family.variant_of(&op);
     assert_string_equal("layernorm_backward", ft__row_family.variant_name(variant));
@@ -118,7 +120,7 @@ static void a_gradient_has_a_name_of_its_own(void **state)
 static void an_embedding_gradient_pays_for_its_table(void **state)
 {
     (void)state;
-    ft_op op = row("embedding", FT_BWD, 10, 1024);
+    ft_op op = row("embedding", FT_PASS_BWD, 10, 1024);
     double with_default = ft__op_bytes(&op);
     op.u.row.vocab = 1000;
     assert_true(ft__op_bytes(&op) < with_default / 40);
@@ -130,7 +132,7 @@ static void a_transposed_vector_is_free(void **state)
 {
     (void)state;
     ft_device h200 = limit_device("h200_sxm");
-    ft_op vector = row("transpose_copy", FT_FWD, 1, 50000), matrix = row("transpose_copy", FT_FWD, 2, 25000);
+    ft_op vector = row("transpose_copy", FT_PASS_FWD, 1, 50000), matrix = row("transpose_copy", FT_PASS_FWD, 2, 25000);
     assert_true(limit_ms(&h200, &vector) < 0.0005);
     assert_true(limit_ms(&h200, &matrix) > 0.001);
 }
@@ -140,7 +142,7 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
     (void)state;
     ft_device stranger = limit_stranger();
     for (int i = 0; i < ft__row_op_count; i++) {
-        ft_op op = row(ft__row_ops[i].name, FT_FWD, 4096, 4096);
+        ft_op op = row(ft__row_ops[i].name, FT_PASS_FWD, 4096, 4096);
         double ms = limit_ms(&stranger, &op), roof = ft__roofline_ms(&stranger, &op);
         assert_true(ms > roof && ms < 20 * roof);
         op.timing = FT_TIMING_OP;

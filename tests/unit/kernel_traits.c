@@ -68,7 +68,7 @@ static void an_invented_gpu_is_forecast_near_its_model(void **state)
         op.u.gemm.m = op.u.gemm.n = op.u.gemm.k = n;
         assert_int_equal(FT_OK, ft__kernel_forecast(predictor, &b200, &op, 0.9, &known, NULL));
         assert_int_equal(FT_OK, ft__kernel_forecast(predictor, &invented, &op, 0.9, &stranger, NULL));
-        assert_int_equal(FT_PHYSICS, stranger.source);
+        assert_int_equal(FT_SOURCE_PHYSICS, stranger.source);
         assert_true(stranger.ms > known.ms / 1.5 && stranger.ms < known.ms * 1.5);
     }
 }
@@ -90,7 +90,7 @@ static void each_trait_is_read(void **state)
     ft__op_init("add", &op);
     op.dtype = FT_FP32;
     op.u.elementwise.numel = 1 << 26;
-    op.u.elementwise.pattern = FT_STRIDED;
+    op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     assert_true(limit_ms(&other, &op) > limit_ms(&a100, &op));
     other = a100;
     other.dual_issue = true;
@@ -112,7 +112,7 @@ static void each_trait_is_read(void **state)
     other.link_switched = other.link_reduces = false;
     ft__tier_inside(&other, 8, &mesh);
     assert_true(switched.switched && switched.reduces && !mesh.switched && !mesh.reduces);
-    ft__tier_op(&switched, FT_ALL_REDUCE, 65536, 8, &op);
+    ft__tier_op(&switched, FT_COLLECTIVE_ALL_REDUCE, 65536, 8, &op);
     other = b200;
     other.dies = 1;
     assert_true(limit_ms(&other, &op) < limit_ms(&b200, &op));

@@ -85,7 +85,7 @@ static void reductions(void **state)
     assert_int_equal(1, help_count(g, FT_BACKWARD, "exp"));
     g = BACK("{'op':'softmax','in':'t','axis':1,'out':'y','name':'s'}");
     const ft_op *soft = &help_node(g, FT_BACKWARD, "s")->op;
-    assert_true(soft->pass == FT_BWD && soft->u.row.rows == 256 && soft->u.row.cols == 128);
+    assert_true(soft->pass == FT_PASS_BWD && soft->u.row.rows == 256 && soft->u.row.cols == 128);
     g = BACK("{'op':'argmax','in':'t','out':'y'}");
     assert_int_equal(0, help_kernels(g, FT_BACKWARD));
 }

@@ -387,7 +387,7 @@ static void test_refusals(void **state)
     refused(X "node Scan x -> y body={}\n" Y, FT_E_UNSUPPORTED, "(Scan): control flow");
     refused(X "node Odd x -> y body={} domain=acme\n" Y, FT_E_UNSUPPORTED, "holds a subgraph, \"body\"");
     refused("opset 17\nin x sequence\nnode Relu x -> y\nout y float 4\n", FT_E_UNSUPPORTED, "\"x\" is a sequence");
-    refused(X "node SequenceConstruct x -> y\n" Y, FT_E_UNSUPPORTED, "sequences are no tensors");
+    refused(X "node SequenceConstruct x -> y\n" Y, FT_E_UNSUPPORTED, "sequences are not tensors");
     refused("opset 17\nin x text 4\nnode Relu x -> y\nout y float 4\n", FT_E_UNSUPPORTED, "is text");
     refused(X "node Add b x -> a name=first\nnode Relu a -> b\nnode Relu b -> y\n" Y, FT_E_FORMAT, "a cycle: node \"");
     refused(X "node Add x hidden -> y name=sum\n" Y, FT_E_NAME, "\"sum\" (Add) reads \"hidden\"");

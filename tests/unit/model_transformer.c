@@ -111,12 +111,12 @@ static void a_dynamic_cache_copies_the_past_and_a_static_one_does_not(void **sta
     (void)state;
     const ft_node *append = find(graph_of("llama-3.2-1b", 2, &work, arena), "attn.cache", "append");
     assert_non_null(append);
-    assert_int_equal(append->op.u.elementwise.pattern, FT_CONTIGUOUS);
+    assert_int_equal(append->op.u.elementwise.pattern, FT_PATTERN_CONTIGUOUS);
     assert_int_equal(append->op.u.elementwise.numel, 4 * 1025 * 512); /* 8 heads of 64 */
     /* Values that are a slice of fused projections send the whole cache through the slow kernel. */
     const ft_node *sliced = find(graph_of("gpt2", 2, &work, arena), "attn.cache", "append");
     assert_non_null(sliced);
-    assert_int_equal(sliced->op.u.elementwise.pattern, FT_STRIDED);
+    assert_int_equal(sliced->op.u.elementwise.pattern, FT_PATTERN_STRIDED);
     work.cache = FT_CACHE_STATIC;
     ft_graph *g = graph_of("llama-3.2-1b", 2, &work, arena);
     assert_null(find(g, "attn.cache", "append"));

@@ -70,7 +70,7 @@ static inline void random_attention(random_source *r, random_kind kind, ft_op *o
     op->u.attention.causal = kind != RANDOM_DECODE && random_bool(r);
     if (random_below(r, 8) == 0) op->u.attention.window = random_size(r, 64, 4096);
     if (kind == RANDOM_ATTENTION_BACKWARD)
-        op->pass = random_bool(r) ? FT_BWD : FT_FWD_BWD;
+        op->pass = random_bool(r) ? FT_PASS_BWD : FT_PASS_FWD_BWD;
     else
         op->engine = (ft_engine)random_below(r, FT_ENGINE_COUNT);
 }

@@ -71,8 +71,8 @@ static inline void forecast_sound(rig *r)
     double shares = 0;
     for (int i = 0; i < 4; i++) shares += r->step.regime[i];
     if (fabs(shares - 1) > 0.02)
-        fail_msg("shares add up to %.3f: compute %.3f memory %.3f", shares, r->step.regime[FT_COMPUTE],
-                 r->step.regime[FT_MEMORY]);
+        fail_msg("shares add up to %.3f: compute %.3f memory %.3f", shares, r->step.regime[FT_BOUND_COMPUTE],
+                 r->step.regime[FT_BOUND_MEMORY]);
 }
 
 /* However little there is, the answer is an error or the step: every size of memory from `1/finer` to the next. */

@@ -107,7 +107,7 @@ static void tables_stand_beside_each_other(void **state)
     ft_accuracy other[] = {
         {.family = "gemm", .variant = "fp8", .gpu = "h200_sxm", .kind = "all", .rows = 50, .mean = 0.777}};
     ft_accuracy_table roofline = {other, 1};
-    ft_beside beside = {"roofline", &roofline};
+    ft_baseline_table beside = {"roofline", &roofline};
     assert_true(ft__screen_accuracy(&out, &style, &table, &beside, 1));
     assert_string_equal("family  variant  gpu       kind  rows    mean  median    p90    bias  inside  roofline\n"
                         "gemm    bf16     h200_sxm  all    100   5.0 %   0.0 %  0.0 %  +0.0 %  90.0 %         -\n"

@@ -74,7 +74,7 @@ static void a_gemm_is_bf16_and_nt_unless_said_otherwise(void **state)
     ft_op op = taken("\"op\":\"gemm\",\"m\":1,\"n\":2,\"k\":3", "gemm");
     assert_int_equal(FT_OP_GEMM, op.kind);
     assert_int_equal(FT_BF16, op.dtype);
-    assert_int_equal(FT_FWD, op.pass);
+    assert_int_equal(FT_PASS_FWD, op.pass);
     assert_int_equal(FT_TIMING_DEVICE, op.timing);
     assert_int_equal(1, op.u.gemm.b);
     assert_int_equal(1, op.u.gemm.m);
@@ -114,7 +114,7 @@ static void attention_fills_what_follows_from_the_rest(void **state)
     assert_true(op.u.attention.causal);
     assert_int_equal(FT_FP16, op.dtype);
     assert_int_equal(FT_FP8, op.kv_dtype);
-    assert_int_equal(FT_FWD_BWD, op.pass);
+    assert_int_equal(FT_PASS_FWD_BWD, op.pass);
 }
 
 static void latent_attention_has_deepseeks_sizes(void **state)
@@ -147,13 +147,13 @@ static void a_row_operators_backward_may_be_its_name(void **state)
     (void)state;
     ft_op op = taken("\"op\":\"layernorm_backward\",\"rows\":4,\"cols\":5", "layernorm");
     assert_int_equal(FT_OP_ROW, op.kind);
-    assert_int_equal(FT_BWD, op.pass);
+    assert_int_equal(FT_PASS_BWD, op.pass);
     op = taken("\"op\":\"layernorm\",\"rows\":4,\"cols\":5,\"pass\":\"bwd\"", "layernorm");
-    assert_int_equal(FT_BWD, op.pass);
+    assert_int_equal(FT_PASS_BWD, op.pass);
     /* gelu_backward is an operator by its own name, and stays one. */
     op = taken("\"op\":\"gelu_backward\",\"numel\":4", "gelu_backward");
     assert_int_equal(FT_OP_ELEMENTWISE, op.kind);
-    assert_int_equal(FT_FWD, op.pass);
+    assert_int_equal(FT_PASS_FWD, op.pass);
 }
 
 static void every_row_operator_is_known(void **state)

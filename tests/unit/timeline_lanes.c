@@ -3,7 +3,7 @@
 
 #include "graph/emit.h"
 #include "ranks/lanes.h"
-#include "timeline/beside.h"
+#include "timeline/overlap_slowdown.h"
 
 enum { NODES = 4 };
 
@@ -11,7 +11,7 @@ enum { NODES = 4 };
 typedef struct hand {
     ft_arena *arena;
     ft_graph *g;
-    ft_beat beats[NODES];
+    ft_node_cost beats[NODES];
     double comm[NODES], again[NODES], entry[1], gather[1], scatter[1], spent[1], ended[NODES];
     ft_axis axis[NODES];
     double left[NODES];
@@ -34,7 +34,7 @@ static void set_up(hand *h, int64_t repeat)
     close_block(h->g, d);
     for (int i = 0; i < NODES; i++) {
         h->g->nodes[i].op = ft__bytes_kernel("copy", FT_BF16, 1024, 0);
-        h->beats[i] = (ft_beat){.gpu = i == 1 ? 0 : 1, .count = 1};
+        h->beats[i] = (ft_node_cost){.gpu = i == 1 ? 0 : 1, .count = 1};
     }
     h->g->nodes[1].verb = FT_DO_COMM;
     h->g->nodes[1].op = (ft_op){.kind = FT_OP_OTHER, .name = "comm"};
@@ -149,9 +149,9 @@ static void an_exchange_holds_up_persistent_products(void **state)
     h.g->nodes[2].op.kind = FT_OP_ATTENTION;
     assert_true(near(forward(&h, false, false), 3 + 0.5 * 0.1));
     ft__arena_free(h.arena);
-    assert_true(ft__beside_product(&one, 132, 0) == 0 && ft__beside_others(2, 0.1, -1) == 0);
+    assert_true(ft__overlap_slowdown_product(&one, 132, 0) == 0 && ft__overlap_slowdown(2, 0.1, -1) == 0);
     ft_device h100 = limit_device("h100_sxm"), a100 = limit_device("a100_sxm_80gb");
-    assert_true(ft__beside_whole(&h100) && !ft__beside_whole(&a100));
+    assert_true(ft__overlap_whole_waves(&h100) && !ft__overlap_whole_waves(&a100));
 }
 
 /* What was measured on an H200 beside a kernel that holds SMs (data/measurements/h200/beside.jsonl). */
@@ -176,7 +176,7 @@ static void products_lose_what_was_measured(void **state)
                                   sscanf(kernel, "%15s %15s %lld %lld %lld", kind, across, &m, &n, &k) == 5);
         if (product && held > 2) { /* an exchange holds more */
             ft_op op = product_of(m, n, strcmp(kind, "fp8") ? FT_BF16 : FT_FP8);
-            off += fabs((1 + ft__beside_product(&op, 132, held / 132)) / (beside / alone) - 1);
+            off += fabs((1 + ft__overlap_slowdown_product(&op, 132, held / 132)) / (beside / alone) - 1);
             rows++;
         }
         json_decref(row);
@@ -196,8 +196,8 @@ static void an_exchange_that_comes_later_is_beside_what_came_before(void **state
     h.g->nodes[1] = h.g->nodes[2];
     h.g->nodes[2] = send;
     h.g->nodes[1].op = product_of(1024, 4096, FT_BF16);
-    h.beats[1] = (ft_beat){.gpu = 1, .count = 1};
-    h.beats[2] = (ft_beat){.count = 1};
+    h.beats[1] = (ft_node_cost){.gpu = 1, .count = 1};
+    h.beats[2] = (ft_node_cost){.count = 1};
     h.axis[2] = FT_AXIS_TENSOR;
     h.comm[2] = 0.4;
     h.lanes.beside = 0.1;
@@ -403,12 +403,12 @@ static void alone_they_are_the_streams_of_one_gpu(void **state)
         ft_ref in = tensor(h.g, FT_ACTIVATION, 1, 1), out = tensor(h.g, FT_ACTIVATION, 1, 1);
         node(h.g, FT_FORWARD, "more", 1, &in, 1, &out);
         close_block(h.g, out);
-        ft_beat beats[NODES + 1];
+        ft_node_cost beats[NODES + 1];
         double none[NODES + 1] = {0}, entry[2] = {0.3 * random[2], 0.3 * random[3]}, ended[NODES + 1];
         ft_axis axis[NODES + 1] = {FT_AXIS_TENSOR};
         int32_t nobody[NODES + 1];
         for (int i = 0; i <= NODES; i++) {
-            beats[i] = (ft_beat){.host = 0.4 * random[4 + i], .gpu = i == 1 ? 0 : random[9 + i], .count = 1};
+            beats[i] = (ft_node_cost){.host = 0.4 * random[4 + i], .gpu = i == 1 ? 0 : random[9 + i], .count = 1};
             nobody[i] = -1;
         }
         ft_pace pace = {.beats = beats,

@@ -15,7 +15,7 @@ enum { NODES = 6 };
 typedef struct rig {
     ft_arena *arena;
     ft_graph *g;
-    ft_beat beats[NODES];
+    ft_node_cost beats[NODES];
     double entry[2];
     ft_pace pace;
 } rig;
@@ -28,7 +28,7 @@ static rig make_rig(int head, int64_t repeat, double host, double gpu)
     ft_node n = {.op = {.name = ""}, .name = "", .count = 1, .traffic = 1};
     for (int i = 0; i < NODES; i++) {
         assert_non_null(ft__graph_node(r.g, &n));
-        r.beats[i] = (ft_beat){host, gpu, 1, false};
+        r.beats[i] = (ft_node_cost){host, gpu, 1, false};
     }
     ft_block first = {.name = "head", .kind = FT_BLOCK_HEAD, .first = 0, .count = head, .repeat = 1, .mirror = -1};
     ft_block layers = {.name = "layers",
@@ -58,7 +58,7 @@ static double walk_slowly(const rig *r)
         for (int64_t i = 0; i < r->g->blocks[b].repeat; i++) {
             host += r->entry[b];
             for (int32_t n = 0; n < r->g->blocks[b].count; n++) {
-                const ft_beat *beat = &r->beats[r->g->blocks[b].first + n];
+                const ft_node_cost *beat = &r->beats[r->g->blocks[b].first + n];
                 for (int k = 0; k < (int)beat->count; k++) {
                     host += beat->host;
                     if (beat->gpu > 0) gpu = fmax(gpu, host + r->pace.latency) + beat->gpu + r->pace.gap;
@@ -112,9 +112,10 @@ static void any_mix_comes_out_as_launch_by_launch(void **state)
     for (int round = 0; round < 2000; round++) {
         rig r = make_rig(1 + (int)random_below(&random, 4), 1 + (int64_t)random_below(&random, 200), 0, 0);
         for (int i = 0; i < NODES; i++)
-            r.beats[i] = (ft_beat){0.001 + 0.02 * random_unit(&random),
-                                   random_below(&random, 4) ? 0.04 * random_unit(&random) * random_unit(&random) : 0,
-                                   1 + (double)random_below(&random, 3), random_below(&random, 12) == 0};
+            r.beats[i] = (ft_node_cost){0.001 + 0.02 * random_unit(&random),
+                                        random_below(&random, 4) ? 0.04 * random_unit(&random) * random_unit(&random)
+                                                                 : 0,
+                                        1 + (double)random_below(&random, 3), random_below(&random, 12) == 0};
         r.entry[1] = 0.01 * random_unit(&random);
         r.pace.gap = 0.001;
         r.pace.queue = 1e9; /* walk_slowly has none */
@@ -130,7 +131,7 @@ static void a_full_queue_holds_the_host(void **state)
      * but work of the host alone that follows is not hidden behind more than the queue. */
     rig r = make_rig(5, 1, 0.001, 0.010);
     r.g->blocks[0].repeat = 10000;
-    r.beats[5] = (ft_beat){0.001 + 15, 0, 1, false};
+    r.beats[5] = (ft_node_cost){0.001 + 15, 0, 1, false};
     double busy = 50000 * 0.010;
     close_to(walk(&r).total, busy - 1024 * 0.010 + 15, 0.001);
     ft__arena_free(r.arena);
@@ -345,7 +346,7 @@ static void the_parts_of_a_step_add_up(void **state)
     assert_int_equal(s->kernel_count, 6);
     assert_true(s->low_ms < s->step_ms && s->step_ms < s->high_ms);
     assert_true(s->step_ms >= s->busy_ms && s->step_ms < 1.03 * s->busy_ms); /* large kernels: the GPU sets the pace */
-    assert_int_equal(s->bound, FT_COMPUTE);
+    assert_int_equal(s->bound, FT_BOUND_COMPUTE);
     assert_true(s->mfu > 0.5 && s->mfu < 0.9 && s->hfu >= s->mfu);
     close_to(s->tokens_per_s, 8192 / (s->step_ms * 1e-3), 1e-9);
     free_bench(&b);
@@ -356,7 +357,7 @@ static void small_batches_are_bound_by_the_host(void **state)
     (void)state;
     bench b = make_bench(16, 200, FT_FORWARD_PASS);
     run_step(&b);
-    assert_int_equal(b.step.bound, FT_OVERHEAD);
+    assert_int_equal(b.step.bound, FT_BOUND_OVERHEAD);
     assert_true(b.step.step_ms > 1.5 * b.step.busy_ms && b.step.idle_ms > 0);
     double eager = b.step.step_ms, wide = b.step.high_ms - b.step.low_ms;
     assert_true(wide > 0.1 * eager);

@@ -67,12 +67,12 @@ static void test_attention(void **state)
     assert_int_equal(op->kind, FT_OP_ATTENTION);
     assert_true(op->u.attention.batch == 8 && op->u.attention.heads == 32 && op->u.attention.kv_heads == 8);
     assert_true(op->u.attention.q_len == 1024 && op->u.attention.head_dim == 64 && op->u.attention.causal);
-    assert_true(op->u.attention.flash2 && op->pass == FT_FWD);
+    assert_true(op->u.attention.flash2 && op->pass == FT_PASS_FWD);
     op = call("aten::_efficient_attention_backward",
               "[[2,128,12,64],[2,128,12,64],[2,256,12,64],[2,256,12,64],[],[2,128,12,64],[],[],[],[],[2,12,128],[],[],["
               "],[],[]]",
               "[" FL "," FL "," FL "," FL "]", "", "", "fmha_cutlassB");
-    assert_true(op->pass == FT_BWD && op->u.attention.heads == 12 && op->u.attention.q_len == 128);
+    assert_true(op->pass == FT_PASS_BWD && op->u.attention.heads == 12 && op->u.attention.q_len == 128);
     assert_true(op->u.attention.kv_len == 256 && !op->u.attention.causal);
 }
 
@@ -89,13 +89,13 @@ static void test_convolution(void **state)
         "[" BF "," BF "," BF "]", "",
         "[\"\",\"\",\"\",\"[0]\",\"[2, 2]\",\"[3, 3]\",\"[1, 1]\",\"False\",\"[0, 0]\",\"1\",\"[False, True, False]\"]",
         "wgrad");
-    assert_int_equal(op->pass, FT_FWD); /* one gradient of the two */
+    assert_int_equal(op->pass, FT_PASS_FWD); /* one gradient of the two */
     op = call(
         "aten::convolution_backward", "[[64,64,112,112],[64,3,224,224],[64,3,7,7],[],[],[],[],[],[],[],[]]",
         "[" BF "," BF "," BF "]", "",
         "[\"\",\"\",\"\",\"[0]\",\"[2, 2]\",\"[3, 3]\",\"[1, 1]\",\"False\",\"[0, 0]\",\"1\",\"[True, True, False]\"]",
         "wgrad");
-    assert_int_equal(op->pass, FT_BWD);
+    assert_int_equal(op->pass, FT_PASS_BWD);
 }
 
 static void test_pointwise(void **state)
@@ -104,18 +104,18 @@ static void test_pointwise(void **state)
     const ft_op *op = call("aten::mul", "[[8, 1024, 3072], []]", "[" BF ",\"double\"]", "[[3145728, 3072, 1], []]", "",
                            "k");
     assert_string_equal(op->name, "mulu"); /* with a number */
-    assert_true(op->u.elementwise.pattern == FT_CONTIGUOUS && op->u.elementwise.numel == 8 * 1024 * 3072);
+    assert_true(op->u.elementwise.pattern == FT_PATTERN_CONTIGUOUS && op->u.elementwise.numel == 8 * 1024 * 3072);
     op = call("aten::add_", "[[4, 8], [4, 8], []]", "[" BF "," BF ",\"Scalar\"]", "[[8, 1], [8, 1], []]", "", "k");
     assert_string_equal(op->name, "add");
     assert_true(op->u.elementwise.inputs == 2 && op->u.elementwise.bytes == 3 * 64);
     op = call("aten::mul", "[[2048], [8, 1024, 2048]]", "[" BF "," BF "]", "[[1], [2097152, 2048, 1]]", "", "k");
-    assert_int_equal(op->u.elementwise.pattern, FT_SPREAD); /* a row that every row looks up */
+    assert_int_equal(op->u.elementwise.pattern, FT_PATTERN_SPREAD); /* a row that every row looks up */
     op = call("aten::add", "[[8, 32, 1024, 64], [8, 32, 1024, 64], []]", "[" BF "," BF ",\"Scalar\"]",
               "[[2097152, 64, 2048, 1], [2097152, 65536, 64, 1], []]", "", "k");
-    assert_int_equal(op->u.elementwise.pattern, FT_STRIDED); /* operands in two orders */
+    assert_int_equal(op->u.elementwise.pattern, FT_PATTERN_STRIDED); /* operands in two orders */
     op = call("aten::add", "[[8, 32, 1024, 64], [8, 32, 1024, 64], []]", "[" BF "," BF ",\"Scalar\"]",
               "[[2097152, 64, 2048, 1], [2097152, 64, 2048, 1], []]", "", "k");
-    assert_int_equal(op->u.elementwise.pattern, FT_CONTIGUOUS); /* in one, whichever */
+    assert_int_equal(op->u.elementwise.pattern, FT_PATTERN_CONTIGUOUS); /* in one, whichever */
     op = call("aten::copy_", "[[16, 50257], [16, 50257], []]", "[" FL "," BF ",\"Scalar\"]",
               "[[50257, 1], [50257, 1], []]", "", "k");
     assert_string_equal(op->name, "cast_fp32");
@@ -130,7 +130,7 @@ static void test_rows(void **state)
     const ft_op *op = call("aten::native_layer_norm_backward",
                            "[[8,1024,768],[8,1024,768],[],[8,1024,1],[8,1024,1],[768],[768],[]]", "[" BF "," BF "]", "",
                            "[\"\",\"\",\"[768]\",\"\",\"\",\"\",\"\",\"[True, True, True]\"]", "k");
-    assert_true(op->kind == FT_OP_ROW && op->pass == FT_BWD && op->u.row.rows == 8192 && op->u.row.cols == 768);
+    assert_true(op->kind == FT_OP_ROW && op->pass == FT_PASS_BWD && op->u.row.rows == 8192 && op->u.row.cols == 768);
     assert_string_equal(op->name, "layernorm");
     op = call("aten::sum", "[[8192, 768], [], [], []]", "[" BF "]", "", "[\"\",\"[0]\",\"True\",\"\"]", "k");
     assert_string_equal(op->name, "sum_cols");
@@ -139,7 +139,7 @@ static void test_rows(void **state)
     assert_true(op->u.row.rows == 8192 && op->u.row.cols == 768);
     op = call("aten::embedding_dense_backward", "[[8,1024,768],[8,1024],[],[],[]]", "[" BF ",\"long int\"]", "",
               "[\"\",\"\",\"50257\",\"-1\",\"False\"]", "k");
-    assert_true(op->pass == FT_BWD && op->u.row.vocab == 50257 && op->u.row.rows == 8192);
+    assert_true(op->pass == FT_PASS_BWD && op->u.row.vocab == 50257 && op->u.row.rows == 8192);
     assert_true(ft__aten_whole("aten::embedding_dense_backward") && !ft__aten_whole("aten::mm"));
 }
 
@@ -162,7 +162,7 @@ static void test_lists(void **state)
     assert_true(called.part[0].times == 2 / 8.0); /* one list in, one out, of momentum's eight */
     op = call("aten::cat", "[[[0], [8, 8, 1024, 64]], []]", "[\"TensorList\",\"Scalar\"]", "", "[\"\",\"-2\"]",
               "CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 4>");
-    assert_int_equal(op->u.elementwise.pattern, FT_STRIDED);
+    assert_int_equal(op->u.elementwise.pattern, FT_PATTERN_STRIDED);
     assert_true(op->u.elementwise.bytes == 2.0 * 2 * 8 * 8 * 1024 * 64);
 }
 

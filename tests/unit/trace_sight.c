@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "failing_alloc.h"
 #include "kernel/predictor.h"
-#include "trace/sight.h"
+#include "trace/report.h"
 
 static ft_predictor *predictor;
 
@@ -71,7 +71,7 @@ static void op_with_kernel(const char *op, const char *inputs, double host, cons
     event("kernel", kernel, stream, start, length, args);
 }
 
-static ft_status look(ft_sight *s, const char *on, const char *gpu, ft_error *err)
+static ft_status look(ft_trace_report *s, const char *on, const char *gpu, ft_error *err)
 {
     ft_slices *from;
     ft_text whole = {0};
@@ -79,7 +79,7 @@ static ft_status look(ft_sight *s, const char *on, const char *gpu, ft_error *er
     ft__text_add(&whole, "]}");
     ft_status status = ft__slices_of(whole.at, whole.length, &from, err);
     if (status == FT_OK) {
-        status = ft__sight_of(from, predictor, on, gpu ? &gpu : NULL, gpu != NULL, 0.9, s, err);
+        status = ft__trace_report_of(from, predictor, on, gpu ? &gpu : NULL, gpu != NULL, 0.9, s, err);
         ft__slices_close(from);
     } else {
         memset(s, 0, sizeof *s);
@@ -88,7 +88,7 @@ static ft_status look(ft_sight *s, const char *on, const char *gpu, ft_error *er
     return status;
 }
 
-static void seen(ft_sight *s, const char *on, const char *gpu)
+static void seen(ft_trace_report *s, const char *on, const char *gpu)
 {
     ft_error err = {0};
     if (look(s, on, gpu, &err) != FT_OK) fail_msg("%s", err.message);
@@ -106,7 +106,7 @@ static void near(double a, double b, double share, int line)
 static void test_steps(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     begin("NVIDIA H200");
     event("user_annotation", "ProfilerStep#3", 1, 0, 400, "");
     event("user_annotation", "ProfilerStep#4", 1, 400, 3700, "");
@@ -118,14 +118,14 @@ static void test_steps(void **state)
     NEAR(s.busy.step_ms, 2.05, 0.03);
     NEAR(s.busy.busy_ms, 4 * 0.498, 0.01);
     assert_true(s.busy.cause_ms[FT_GAP_BETWEEN] > 0 && s.busy.cause_ms[FT_GAP_LOADER] == 0);
-    assert_true(s.busy.share[FT_COMPUTE] > 0.9 && s.busy.bound == FT_COMPUTE);
-    ft__sight_free(&s);
+    assert_true(s.busy.share[FT_BOUND_COMPUTE] > 0.9 && s.busy.bound == FT_BOUND_COMPUTE);
+    ft__trace_report_free(&s);
 }
 
 static void test_loader_and_waits(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     begin("NVIDIA H200");
     event("user_annotation", "ProfilerStep#1", 1, 0, 20000, "");
     event("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 1, 5, 9000, "");
@@ -141,15 +141,15 @@ static void test_loader_and_waits(void **state)
     assert_int_equal(s.busy.gaps[1].cause, FT_GAP_SYNC);
     assert_int_equal(s.busy.sync_count, 1);
     assert_string_equal(s.busy.syncs[0].op, "aten::item");
-    assert_int_equal(s.busy.bound, FT_OVERHEAD);
-    ft__sight_free(&s);
+    assert_int_equal(s.busy.bound, FT_BOUND_OVERHEAD);
+    ft__trace_report_free(&s);
 }
 
 /* An exchange of 300 us, 100 of them beside a kernel. */
 static void test_exchanges(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     begin("NVIDIA H200");
     event("user_annotation", "ProfilerStep#1", 1, 0, 1000, "");
     op_with_kernel("aten::mm", MM, 10, "nvjet_sm90", 7, 40, 460);
@@ -158,16 +158,16 @@ static void test_exchanges(void **state)
     seen(&s, NULL, "h100_sxm");
     NEAR(s.busy.exchange_ms, 0.3, 1e-6);
     NEAR(s.busy.exposed_ms, 0.2, 1e-6);
-    NEAR(s.busy.share[FT_COMMUNICATION], 0.2, 0.01);
+    NEAR(s.busy.share[FT_BOUND_COMMUNICATION], 0.2, 0.01);
     assert_true(s.busy.streams == 2);
     assert_true(s.elsewhere_count == 2 &&
                 s.elsewhere[1].guessed > 0.3); /* how long an exchange takes there is a guess */
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 /* -- what is odd ------------------------------------------------------------------------------- */
 
-static bool warned(const ft_sight *s, const char *words)
+static bool warned(const ft_trace_report *s, const char *words)
 {
     return s->warnings.length && strstr(s->warnings.at, words) != NULL;
 }
@@ -175,7 +175,7 @@ static bool warned(const ft_sight *s, const char *words)
 static void test_odd_clocks(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     begin("NVIDIA H200");
     event("user_annotation", "ProfilerStep#1", 1, 0, 5000, "");
     for (int i = 0; i < 10; i++)
@@ -187,14 +187,14 @@ static void test_odd_clocks(void **state)
     assert_true(warned(&s, "begin before they were launched") && warned(&s, "runs backwards or jumps"));
     assert_true(isfinite(s.busy.step_ms) && s.busy.step_ms > 0 && s.busy.busy_ms <= s.busy.step_ms * 1.0001);
     assert_true(isfinite(s.elsewhere[1].step_ms) && s.elsewhere[1].step_ms > 0);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 /* Two operators with one id: the launch tells which of them it was. */
 static void test_duplicate_ids(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     begin("NVIDIA H200");
     event("user_annotation", "ProfilerStep#1", 1, 0, 1000, "");
     op_with_kernel("aten::mm", MM, 10, "nvjet_sm90", 7, 100, 100);
@@ -204,13 +204,13 @@ static void test_duplicate_ids(void **state)
     assert_true(warned(&s, "several operators have"));
     assert_int_equal(s.groups.count, 2);
     for (size_t i = 0; i < s.groups.count; i++) assert_true(s.groups.at[i].calls == 1);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 static void test_without(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     ft_error err = {0};
     /* no kernels: a forecast from operators, where a GPU is given */
     begin("");
@@ -223,11 +223,11 @@ static void test_without(void **state)
     event("cpu_op", "aten::view", 1, 60, 1, "\"Input Dims\":[[4096,4096]],\"Input type\":[\"c10::BFloat16\"]");
     assert_int_equal(look(&s, NULL, NULL, &err), FT_E_MISSING);
     assert_non_null(strstr(err.message, "--gpu"));
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     seen(&s, NULL, "h100_sxm");
     assert_true(!s.kernels && warned(&s, "no kernels") && s.groups.count == 1 && s.elsewhere_count == 1);
     assert_true(s.elsewhere[0].busy_ms > 0.04 && s.elsewhere[0].busy_ms < 0.15); /* the one product, once */
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     /* autocast calls the product again in another format, behind casts: those count, not the call around them */
     begin("");
     event("cpu_op", "aten::mm", 1, 0, 50,
@@ -239,24 +239,24 @@ static void test_without(void **state)
     seen(&s, NULL, "h100_sxm");
     assert_int_equal(s.groups.count, 2);
     assert_true(s.elsewhere[0].busy_ms > 0.2 && s.elsewhere[0].busy_ms < 0.6); /* in fp32 it would be 2.5 ms */
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     /* no ProfilerStep; a GPU that the catalogue lacks */
     begin("Imaginary X9");
     op_with_kernel("aten::mm", MM, 10, "nvjet_sm90", 7, 100, 100);
     seen(&s, NULL, NULL);
     assert_true(!s.device_known && s.record.whole && warned(&s, "no ProfilerStep") && warned(&s, "--on"));
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     assert_int_equal(look(&s, NULL, "h100_sxm", &err), FT_E_MISSING);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     seen(&s, "h100_sxm", "a100_sxm_80gb");
     assert_true(s.device_known && s.elsewhere_count == 2);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     assert_int_equal(look(&s, "x", NULL, &err), FT_E_NAME);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     /* nothing at all */
     begin("NVIDIA H200");
     assert_int_equal(look(&s, NULL, NULL, &err), FT_E_MISSING);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     /* kernels without any operator */
     begin("NVIDIA H200");
     event("kernel", "my_kernel", 7, 0, 100, "\"stream\":7");
@@ -264,13 +264,13 @@ static void test_without(void **state)
     seen(&s, NULL, "a100_sxm_80gb");
     NEAR(s.busy.step_ms, 0.25, 1e-6);
     assert_true(s.elsewhere[1].guessed == 1 && s.elsewhere[1].step_ms > 0.25);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 static void test_many_threads(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     begin("NVIDIA H200");
     for (int i = 0; i < 100000; i++)
         ft__text_addf(&text,
@@ -279,7 +279,7 @@ static void test_many_threads(void **state)
     op_with_kernel("aten::mm", MM, 10, "nvjet_sm90", 7, 100, 100);
     seen(&s, NULL, NULL);
     assert_int_equal(s.record.op_count, 100001);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     /* one in another, a hundred thousand deep, and as many calls beside them */
     begin("NVIDIA H200");
     for (int i = 0; i < 100000; i++)
@@ -292,12 +292,12 @@ static void test_many_threads(void **state)
                       300000 + i);
     op_with_kernel("aten::mm", MM, 400000, "nvjet_sm90", 7, 400100, 100);
     seen(&s, NULL, NULL);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 /* -- replays ----------------------------------------------------------------------------------- */
 
-static double on_host(const ft_sight *s, double factor, double host)
+static double on_host(const ft_trace_report *s, double factor, double host)
 {
     ft_replayed out;
     double *scale = malloc((s->groups.count + 1) * sizeof *scale);
@@ -307,12 +307,12 @@ static double on_host(const ft_sight *s, double factor, double host)
     return out.step_ms;
 }
 
-static double replayed(const ft_sight *s, double factor) { return on_host(s, factor, 1); }
+static double replayed(const ft_trace_report *s, double factor) { return on_host(s, factor, 1); }
 
 static void test_replay(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     /* the GPU sets the pace: twice as long kernels make a step of twice the length */
     begin("NVIDIA H200");
     for (int n = 0; n < 3; n++) {
@@ -325,7 +325,7 @@ static void test_replay(void **state)
     NEAR(replayed(&s, 2), 2 * s.busy.step_ms, 0.02);
     NEAR(replayed(&s, 0.5), 0.5 * s.busy.step_ms, 0.05);
     NEAR(on_host(&s, 1, 1.4), s.busy.step_ms, 0.02); /* a slower host hides behind it */
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     /* the host does: shorter kernels change nothing, ten times longer ones do */
     begin("NVIDIA H200");
     for (int n = 0; n < 3; n++) {
@@ -339,7 +339,7 @@ static void test_replay(void **state)
     NEAR(replayed(&s, 10), 5, 0.05);
     NEAR(on_host(&s, 1, 1.5), 3, 0.05);
     NEAR(on_host(&s, 1, 0.5), 1, 0.1);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 /* -- GPUs -------------------------------------------------------------------------------------- */
@@ -382,14 +382,14 @@ static void test_gpu_names(void **state)
 
 /* -- real traces ------------------------------------------------------------------------------- */
 
-static void recorded(const char *name, ft_sight *s, const char *gpu)
+static void recorded(const char *name, ft_trace_report *s, const char *gpu)
 {
     char path[600];
     ft_slices *from;
     ft_error err = {0};
     snprintf(path, sizeof path, "%s/tests/data/traces/%s.json.gz", getenv("FORETELL_SOURCE_ROOT"), name);
     if (ft__slices_open(path, &from, &err) != FT_OK ||
-        ft__sight_of(from, predictor, NULL, gpu ? &gpu : NULL, gpu != NULL, 0.9, s, &err) != FT_OK)
+        ft__trace_report_of(from, predictor, NULL, gpu ? &gpu : NULL, gpu != NULL, 0.9, s, &err) != FT_OK)
         fail_msg("%s: %s", path, err.message);
     ft__slices_close(from);
 }
@@ -408,21 +408,21 @@ static void test_recorded(void **state)
                  {"small_gpt2_fp32", 0.07},
                  {"small_llama_compile", 0.12}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ft_sight s;
+        ft_trace_report s;
         recorded(cases[i].name, &s, NULL);
         assert_int_equal(s.record.step_count, 2);
         assert_true(s.elsewhere_count == 1 && s.elsewhere[0].here && s.elsewhere[0].guessed < 0.01);
         double error = s.elsewhere[0].step_ms / s.busy.step_ms - 1;
         if (!(fabs(error) < cases[i].error)) fail_msg("%s: %+.1f %%", cases[i].name, 100 * error);
         assert_true(s.elsewhere[0].low_ms <= s.busy.step_ms && s.busy.step_ms <= s.elsewhere[0].high_ms);
-        ft__sight_free(&s);
+        ft__trace_report_free(&s);
     }
 }
 
 static void test_recorded_verdicts(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     recorded("small_gpt2_fp32", &s, NULL); /* TF32 off: products run without tensor cores, and why is said */
     assert_true(s.tensor_ms < 0.05 * s.product_ms && s.product_ms > 20);
     bool said = false;
@@ -430,36 +430,36 @@ static void test_recorded_verdicts(void **state)
         said |= s.against[i].why && strstr(s.against[i].why, "TF32") &&
                 s.against[i].could_ms < 0.45 * s.against[i].ms && s.against[i].ms > 3;
     assert_true(said);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     recorded("small_gpt2_train", &s, NULL); /* 50257 columns */
     assert_true(s.tensor_ms > 0.95 * s.product_ms && s.unaligned_ms > 10);
     assert_string_equal(s.busy.syncs[0].op, "aten::item");
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     recorded("small_llama_decode", &s, "a100_sxm_80gb"); /* the host sets the pace, here and there */
-    assert_true(s.busy.bound == FT_OVERHEAD && s.busy.idle_ms > 0.6 * s.busy.step_ms);
+    assert_true(s.busy.bound == FT_BOUND_OVERHEAD && s.busy.idle_ms > 0.6 * s.busy.step_ms);
     assert_true(s.bare_ms > 0.6 * s.busy.step_ms && s.bare_ms < 0.9 * s.busy.step_ms);
     NEAR(s.elsewhere[1].step_ms, s.busy.step_ms, 0.1);
     assert_true(s.elsewhere[1].low_ms < 0.8 * s.elsewhere[1].step_ms); /* the host there is another one */
     assert_true(s.elsewhere[1].high_ms > 1.3 * s.elsewhere[1].step_ms);
     assert_true(s.elsewhere[0].high_ms < 1.2 * s.elsewhere[0].step_ms); /* here it is the one that was recorded */
     assert_true(s.elsewhere[1].busy_ms > 1.5 * s.busy.busy_ms);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     recorded("small_gpt2_train", &s, "t4"); /* bf16 runs as another format there, many times as long */
     assert_true(s.elsewhere[1].instead && s.elsewhere[1].step_ms > 5 * s.busy.step_ms);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 /* -- memory ------------------------------------------------------------------------------------ */
 
 static ft_status attempt(void *context)
 {
-    ft_sight s;
+    ft_trace_report s;
     ft_slices *from;
     const char *gpu = "a100_sxm_80gb";
     ft_status status = ft__slices_of(context, strlen(context), &from, NULL);
     if (status != FT_OK) return status;
-    status = ft__sight_of(from, predictor, "h200_sxm", &gpu, 1, 0.9, &s, NULL);
-    ft__sight_free(&s);
+    status = ft__trace_report_of(from, predictor, "h200_sxm", &gpu, 1, 0.9, &s, NULL);
+    ft__trace_report_free(&s);
     ft__slices_close(from);
     return status;
 }
@@ -470,7 +470,7 @@ static ft_status attempt(void *context)
 static void test_pace(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     double alone[2];
     for (int backward = 0; backward < 2; backward++) { /* gradients are recorded in the one, called in the other */
         begin("");
@@ -482,7 +482,7 @@ static void test_pace(void **state)
         assert_true(e->step_ms >= e->host_ms && e->step_ms < 1.2 * e->host_ms);
         assert_true(e->low_ms < e->step_ms && e->step_ms < e->high_ms && e->idle_ms > 0.7 * e->step_ms);
         alone[backward] = e->host_ms;
-        ft__sight_free(&s);
+        ft__trace_report_free(&s);
     }
     assert_true(alone[1] > 1.05 * alone[0]);
     /* modules that the recording names; two steps are twice one; large products hide the host */
@@ -497,7 +497,7 @@ static void test_pace(void **state)
         }
         seen(&s, NULL, "h200_sxm");
         NEAR(s.elsewhere[0].host_ms, alone[0] + 100 * 0.005, 0.03);
-        ft__sight_free(&s);
+        ft__trace_report_free(&s);
     }
     begin("");
     for (int i = 0; i < 20; i++)
@@ -505,14 +505,14 @@ static void test_pace(void **state)
               "\"Input Dims\":[[8192,8192],[8192,8192]],\"Input type\":[\"float\",\"float\"]");
     seen(&s, NULL, "h200_sxm");
     NEAR(s.elsewhere[0].step_ms, s.elsewhere[0].busy_ms, 0.02);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 /* Kernels hours away from their launch, times beyond any clock, kernels that say nothing of themselves. */
 static void test_wild_clocks(void **state)
 {
     (void)state;
-    ft_sight s;
+    ft_trace_report s;
     ft_error err = {0};
     begin("NVIDIA H200");
     event("user_annotation", "ProfilerStep#1", 1, 9e12, 1000, "");
@@ -524,7 +524,7 @@ static void test_wild_clocks(void **state)
     seen(&s, NULL, NULL);
     assert_int_equal(s.record.negative, 4);
     assert_true(s.record.work_count == 1 && s.busy.step_ms < 1.5);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     begin("NVIDIA H200"); /* no ids at all: by time */
     event("user_annotation", "ProfilerStep#1", 1, 0, 1000, "");
     event("cuda_runtime", "cudaLaunchKernel", 1, 10, 5, "");
@@ -532,12 +532,12 @@ static void test_wild_clocks(void **state)
     seen(&s, NULL, NULL);
     assert_true(s.kernels);
     NEAR(s.busy.busy_ms, 0.1, 0.01);
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
     begin("NVIDIA H200"); /* neither kernels nor shapes */
     event("cpu_op", "aten::mm", 1, 0, 50, "");
     assert_int_equal(look(&s, NULL, "h100_sxm", &err), FT_E_MISSING);
     assert_non_null(strstr(err.message, "record_shapes"));
-    ft__sight_free(&s);
+    ft__trace_report_free(&s);
 }
 
 static void test_out_of_memory(void **state)

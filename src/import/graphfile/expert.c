@@ -37,24 +37,24 @@ void ft__read_experts(ft_graph_reader *r, ft_at at)
 {
     ft_maker *m = r->m;
     ft_arch a = *m->arch;
-    ft_named x, odds;
-    if (!ft__graphfile_operand(r, 0, &x) || !ft__graphfile_operand(r, 1, &odds) || !routing(r, &a, 0)) return;
+    ft_named x, probability;
+    if (!ft__graphfile_operand(r, 0, &x) || !ft__graphfile_operand(r, 1, &probability) || !routing(r, &a, 0)) return;
     a.moe_ffn = ft__graphfile_whole(r, "inter", 0, 1, LARGEST);
     a.hidden = x.dim[x.dims - 1];
     const json_t *said = json_object_get(r->at, "activation");
     a.activation = json_is_string(said) ? ft__graphfile_text(r, json_string_value(said)) : "silu";
     if (said && !json_is_string(said)) ft__graphfile_fail(r, FT_E_TYPE, "\"activation\" must be a name");
     double tokens = (double)ft__graphfile_rows(x.dims, x.dim);
-    if (!ft__graphfile_failed(r) && ft__graphfile_elements(&odds) != tokens * (double)a.topk)
+    if (!ft__graphfile_failed(r) && ft__graphfile_elements(&probability) != tokens * (double)a.topk)
         ft__graphfile_fail(r, FT_E_RANGE, "%.0f tokens of %lld experts each need as many weights, got %.0f", tokens,
-                           (long long)a.topk, ft__graphfile_elements(&odds));
+                           (long long)a.topk, ft__graphfile_elements(&probability));
     double each = (double)a.experts * (double)a.moe_ffn * (double)a.hidden;
     ft_ref up = weights(r, "up", 2 * each), down = weights(r, "down", each);
     if (ft__graphfile_failed(r)) return;
     const ft_arch *asked = m->arch;
     m->arch = &a;
     ft_ref in = ft__graphfile_by_rows(r, at, &x);
-    ft_ref share = ft__graphfile_matrix(r, at, &odds, (int64_t)tokens, a.topk);
+    ft_ref share = ft__graphfile_matrix(r, at, &probability, (int64_t)tokens, a.topk);
     ft_ref y = ft__sorted_experts(m, in, share, up, down);
     m->arch = asked;
     ft__graphfile_result(r, y, x.dims, x.dim);

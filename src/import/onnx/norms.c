@@ -32,7 +32,7 @@ static void norm(ft_onnx_run *r, const char *op, ft_onnx_item *x, ft_onnx_item *
     ft_ref moments = ft__node_out(b, &n, rows, strcmp(op, "layernorm") ? 1 : 2, FT_FP32, 4);
     if (out == FT_NONE || moments == FT_NONE) return;
     b->g->tensors[moments].trained = false;
-    n.op = ft__row_kernel(op, FT_FWD, rows, cols, t.dtype);
+    n.op = ft__row_kernel(op, FT_PASS_FWD, rows, cols, t.dtype);
     n.traffic = (float)traffic;
     ft__emit(b, &n);
     ft__module(b, 1);

@@ -162,7 +162,7 @@ static void build_topk(ft_onnx_run *r)
     which->ref = ft__node_out(r->b, &n, rows, cols, t.dtype, 8);
     if (ft__onnx_failed(r)) return;
     r->b->g->tensors[which->ref].trained = false;
-    n.op = ft__row_kernel("argmax", FT_FWD, (int64_t)(all / wide), (int64_t)wide, t.dtype);
+    n.op = ft__row_kernel("argmax", FT_PASS_FWD, (int64_t)(all / wide), (int64_t)wide, t.dtype);
     ft__emit(r->b, &n);
 }
 

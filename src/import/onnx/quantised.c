@@ -50,7 +50,7 @@ static void build_dynamic(ft_onnx_run *r)
     ft__node_in(&n, from);
     scale->ref = ft__node_out(r->b, &n, 1, 1, FT_FP32, 4);
     zero->ref = ft__node_out(r->b, &n, 1, 1, FT_FP32, 1);
-    n.op = ft__row_kernel("sum_rows", FT_FWD, 1, (int64_t)ft__tensor_numel(&t), t.dtype);
+    n.op = ft__row_kernel("sum_rows", FT_PASS_FWD, 1, (int64_t)ft__tensor_numel(&t), t.dtype);
     ft__emit(r->b, &n);
     ft__onnx_pointwise(r, "quantize", 1, &x, y);
 }

@@ -38,7 +38,7 @@ static void build_softmax(ft_onnx_run *r)
     t->strided = t->permuted = strided;
     if (!last) { /* as many rows as it has, along another axis */
         ft_node *n = &b->g->nodes[b->g->node_count - 1];
-        n->op = ft__row_kernel(r->at->rule->word, FT_FWD, (int64_t)(ft__onnx_count(x) / (double)wide), wide,
+        n->op = ft__row_kernel(r->at->rule->word, FT_PASS_FWD, (int64_t)(ft__onnx_count(x) / (double)wide), wide,
                                n->op.dtype);
     }
     (void)from;
@@ -102,7 +102,7 @@ static void reduced(ft_onnx_run *r, ft_onnx_item *x, const bool *gone, const cha
     ft_tensor t = *ft__tensor_of(b, from);
     y->ref = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
     if (y->ref == FT_NONE) return;
-    n.op = ft__row_kernel("sum_cols", FT_FWD, wide, (int64_t)left, t.dtype);
+    n.op = ft__row_kernel("sum_cols", FT_PASS_FWD, wide, (int64_t)left, t.dtype);
     n.mean = !strcmp(how, "mean");
     ft__emit(b, &n);
 }
@@ -165,7 +165,8 @@ static void build_argmax(ft_onnx_run *r)
     y->ref = ft__node_out(r->b, &n, rows, cols, r->b->stored, 8);
     if (ft__onnx_failed(r)) return;
     r->b->g->tensors[y->ref].trained = false;
-    n.op = ft__row_kernel("argmax", FT_FWD, (int64_t)ft__onnx_count(y), x->dim[axis], ft__tensor_of(r->b, from)->dtype);
+    n.op = ft__row_kernel("argmax", FT_PASS_FWD, (int64_t)ft__onnx_count(y), x->dim[axis],
+                          ft__tensor_of(r->b, from)->dtype);
     ft__emit(r->b, &n);
 }
 

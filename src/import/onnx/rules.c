@@ -37,8 +37,8 @@ const char *ft__onnx_refusal(const char *domain, const char *op)
             return "control flow: what runs depends on the data; export the model without it, or with the branch "
                    "chosen";
     if (!strncmp(op, "Sequence", 8) || !strcmp(op, "SplitToSequence") || !strcmp(op, "ConcatFromSequence"))
-        return "sequences are no tensors";
-    if (!strncmp(op, "Optional", 8)) return "optional values are no tensors";
+        return "sequences are not tensors";
+    if (!strncmp(op, "Optional", 8)) return "optional values are not tensors";
     if (!strncmp(op, "String", 6) || !strcmp(op, "TfIdfVectorizer") || !strcmp(op, "RegexFullMatch") ||
         !strcmp(op, "ImageDecoder"))
         return "text and files are not a GPU's business";

@@ -281,7 +281,7 @@ static void across(ft_onnx_run *r, int64_t rows, int64_t cols)
 {
     if (ft__onnx_failed(r)) return;
     ft_node *n = &r->b->g->nodes[r->b->g->node_count - 1];
-    n->op = ft__row_kernel("transpose_copy", FT_FWD, rows, cols, ft__tensor_of(r->b, n->out[0])->dtype);
+    n->op = ft__row_kernel("transpose_copy", FT_PASS_FWD, rows, cols, ft__tensor_of(r->b, n->out[0])->dtype);
 }
 
 ft_ref ft__onnx_dense(ft_onnx_run *r, ft_onnx_item *x)

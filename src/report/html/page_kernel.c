@@ -36,7 +36,7 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
                            .bytes = k->bytes,
                            .ms = k->ms,
                            .total_ms = k->ms,
-                           .bound = (unsigned)k->bound < 4 ? k->bound : FT_MEMORY};
+                           .bound = (unsigned)k->bound < 4 ? k->bound : FT_BOUND_MEMORY};
         drawn = ft__svg_roofline(out, f, "Roofline", &roof, &dot, 1);
     } else {
         ft_bar_row *rows = calloc(count, sizeof *rows);
@@ -45,7 +45,7 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
             const ft_forecast *k = &cases[i].forecast;
             snprintf(remarks[i], sizeof remarks[i], "%.4g ms", k->ms);
             rows[i] = (ft_bar_row){.label = cases[i].device->name, .remark = remarks[i]};
-            rows[i].part[(unsigned)k->bound < 4 ? k->bound : FT_MEMORY] = k->ms;
+            rows[i].part[(unsigned)k->bound < 4 ? k->bound : FT_BOUND_MEMORY] = k->ms;
         }
         drawn = rows && remarks && ft__svg_bars(out, f, "gpus", "Time by GPU", "ms", ft__bound_keys, 4, rows, count, 0);
         free(rows);

@@ -118,7 +118,7 @@ static void summary(ft_text *out, const ft_step_view *v)
     ft__text_clear(&b);
     const double bubble = ft__bubble_share(s);
     for (int i = 0, said = 0; i < 5; i++) {
-        double share = i == 4 ? bubble : i == FT_OVERHEAD ? s->regime[i] - bubble : s->regime[i];
+        double share = i == 4 ? bubble : i == FT_BOUND_OVERHEAD ? s->regime[i] - bubble : s->regime[i];
         if (share < 0.005) continue;
         ft__text_addf(&b, "%s%s ", said++ ? ", " : "", i == 4 ? "pipeline bubble" : ft__bound_keys[i].name);
         ft__add_percent(&b, share);

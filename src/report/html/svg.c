@@ -10,7 +10,7 @@ const ft_frame ft__frame_wide = {.width = 1040}, ft__frame_narrow = {.width = 35
                ft__frame_alone = {.width = 1040, .alone = true};
 
 const char *const ft__bound_class[4] = {
-    [FT_COMPUTE] = "b0", [FT_MEMORY] = "b1", [FT_OVERHEAD] = "b2", [FT_COMMUNICATION] = "b3"};
+    [FT_BOUND_COMPUTE] = "b0", [FT_BOUND_MEMORY] = "b1", [FT_BOUND_OVERHEAD] = "b2", [FT_BOUND_COMMUNICATION] = "b3"};
 const ft_key ft__bound_keys[4] = {
     {"b0", "arithmetic"}, {"b1", "memory bandwidth"}, {"b2", "overhead"}, {"b3", "communication"}};
 

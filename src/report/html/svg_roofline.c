@@ -199,7 +199,7 @@ bool ft__svg_step_roofline(ft_text *out, const ft_frame *f, const ft_step_view *
                                    .bytes = k->bytes,
                                    .ms = k->ms,
                                    .total_ms = kernels[i].total_ms,
-                                   .bound = (unsigned)k->bound < 4 ? k->bound : FT_MEMORY};
+                                   .bound = (unsigned)k->bound < 4 ? k->bound : FT_BOUND_MEMORY};
         if (!dots[used++].name) out->failed = true;
     }
     ft_roof roof = ft__roof_of(v->device, v->work->dtype);

@@ -62,7 +62,7 @@ bool ft__svg_classes(ft_text *out, const ft_frame *f, const ft_step_view *v)
     double busy = 0;
     for (int32_t i = 0; i < v->step->kernel_count; i++) {
         const ft_timed *k = &v->step->kernels[i];
-        unsigned bound = (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_MEMORY;
+        unsigned bound = (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY;
         rows[ft__node_class(&g->nodes[k->node])].part[bound] += k->times * k->forecast.ms;
         busy += k->times * k->forecast.ms;
     }

@@ -131,11 +131,11 @@ static void one_event(timeline *t, const ft_event *e, double start, double end)
     char title[160];
     double ms[4] = {0};
     if (e->lane == FT_LANE_HOST) {
-        ms[FT_OVERHEAD] = end - start;
+        ms[FT_BOUND_OVERHEAD] = end - start;
         snprintf(title, sizeof title, "the host launches %.60s", g->blocks[e->at].name ? g->blocks[e->at].name : "");
         slab(t, ROW_HOST, start, end, ms, title);
     } else if (e->lane != FT_LANE_GPU) {
-        ms[FT_COMMUNICATION] = end - start;
+        ms[FT_BOUND_COMMUNICATION] = end - start;
         slab(t, ROW_AXIS + e->lane, start, end, ms, "exchange");
     } else if (e->kind == FT_SEEN_FOLDED) {
         snprintf(title, sizeof title, "%.60s: %.0f more like this", g->blocks[e->at].name ? g->blocks[e->at].name : "",
@@ -144,7 +144,7 @@ static void one_event(timeline *t, const ft_event *e, double start, double end)
         slab(t, ROW_KERNELS, start, end, t->shares[e->at], title);
     } else if (e->kind == FT_SEEN_KERNEL) {
         const ft_timed *k = t->rank.timed[e->at];
-        ms[k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_MEMORY] = 1;
+        ms[k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] = 1;
         snprintf(title, sizeof title, "%.90s: %.4g ms", g->nodes[e->at].name ? g->nodes[e->at].name : "", end - start);
         extend_span(t, t->block_of[e->at], start, end);
         slab(t, ROW_KERNELS, start, end, ms, title);
@@ -194,16 +194,16 @@ static void add_up(const timeline *t, const ft_pass_events *p, double times, dou
         const ft_event *e = &p->events[i];
         double length = fmax(e->end - e->start, 0) * times;
         if (e->lane == FT_LANE_HOST) {
-            ms[ROW_HOST][FT_OVERHEAD] += length;
+            ms[ROW_HOST][FT_BOUND_OVERHEAD] += length;
         } else if (e->lane != FT_LANE_GPU) {
-            ms[ROW_AXIS + e->lane][FT_COMMUNICATION] += length;
+            ms[ROW_AXIS + e->lane][FT_BOUND_COMMUNICATION] += length;
         } else if (e->kind == FT_SEEN_FOLDED) {
             const double *of = t->shares[e->at];
             double sum = of[0] + of[1] + of[2] + of[3];
             for (int b = 0; b < 4 && sum > 0; b++) ms[ROW_KERNELS][b] += of[b] / sum * length;
         } else if (e->kind == FT_SEEN_KERNEL) {
             const ft_timed *k = t->rank.timed[e->at];
-            ms[ROW_KERNELS][k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_MEMORY] += length;
+            ms[ROW_KERNELS][k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] += length;
         }
     }
 }
@@ -332,7 +332,7 @@ static double draw_stage(timeline *t, int64_t s)
     }
     double now = pipe->finish[s], left = fmax(stage->last_backward_ms - stage->backward_ms, 0), ms[4] = {0};
     double gather = stage->gather_ms + fmax(stage->first_forward_ms - stage->forward_ms, 0);
-    ms[FT_COMMUNICATION] = 1;
+    ms[FT_BOUND_COMMUNICATION] = 1;
     if (left > 0) slab(t, ROW_AXIS + FT_AXIS_DATA, now, now + left, ms, "rest of the gradients");
     now += left + stage->tail_ms;
     if (stage->update_ms > 0) piece(t, "optimizer", -1, "f2", now, now + stage->update_ms);
@@ -364,7 +364,8 @@ static bool prepare(timeline *t)
             t->block_of[n] = b;
             if (!k) continue;
             double count = g->nodes[n].count > 1 ? (double)g->nodes[n].count : 1;
-            t->shares[b][(unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_MEMORY] += k->forecast.ms * count;
+            t->shares[b][(unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] += k->forecast.ms *
+                                                                                                   count;
         }
     return true;
 }

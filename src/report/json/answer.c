@@ -83,14 +83,14 @@ static void add_regime(ft_text *out, const ft_forecast *f)
 {
     double share[4] = {0};
     double overhead = f->launch_ms > 0 ? fmin(f->launch_ms / f->ms, 1) : 0;
-    share[FT_OVERHEAD] = overhead;
-    share[(unsigned)f->bound < 4 ? f->bound : FT_OVERHEAD] += 1 - overhead;
+    share[FT_BOUND_OVERHEAD] = overhead;
+    share[(unsigned)f->bound < 4 ? f->bound : FT_BOUND_OVERHEAD] += 1 - overhead;
     ft__answer_key(out, "regime");
     ft__text_add(out, "{\"compute\":");
-    ft__text_add_number(out, share[FT_COMPUTE], DIGITS);
-    ft__answer_figure(out, "memory", share[FT_MEMORY]);
-    ft__answer_figure(out, "overhead", share[FT_OVERHEAD]);
-    ft__answer_figure(out, "communication", share[FT_COMMUNICATION]);
+    ft__text_add_number(out, share[FT_BOUND_COMPUTE], DIGITS);
+    ft__answer_figure(out, "memory", share[FT_BOUND_MEMORY]);
+    ft__answer_figure(out, "overhead", share[FT_BOUND_OVERHEAD]);
+    ft__answer_figure(out, "communication", share[FT_BOUND_COMMUNICATION]);
     ft__text_add(out, "}");
 }
 

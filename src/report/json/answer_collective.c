@@ -15,7 +15,7 @@ void ft__answer_collective(ft_text *out, const json_t *id, const ft_collective_r
     ft__answer_figure(out, "ms", c->ms);
     ft__answer_figure(out, "low_ms", c->low_ms);
     ft__answer_figure(out, "high_ms", c->high_ms);
-    ft__answer_word(out, "bound", ft_bound_name(FT_COMMUNICATION));
+    ft__answer_word(out, "bound", ft_bound_name(FT_BOUND_COMMUNICATION));
     ft__answer_word(out, "source", ft_source_name(c->source));
     ft__answer_word(out, "algorithm", c->algorithm);
     ft__answer_word(out, "protocol", c->protocol);

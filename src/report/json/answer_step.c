@@ -98,10 +98,10 @@ static void add_memory(ft_text *out, const ft_step_view *v)
 static void add_shares(ft_text *out, const ft_step *s)
 {
     open_object(out, "regime", "compute");
-    ft__text_add_number(out, s->regime[FT_COMPUTE], DIGITS);
-    ft__answer_figure(out, "memory", s->regime[FT_MEMORY]);
-    ft__answer_figure(out, "overhead", s->regime[FT_OVERHEAD]);
-    ft__answer_figure(out, "communication", s->regime[FT_COMMUNICATION]);
+    ft__text_add_number(out, s->regime[FT_BOUND_COMPUTE], DIGITS);
+    ft__answer_figure(out, "memory", s->regime[FT_BOUND_MEMORY]);
+    ft__answer_figure(out, "overhead", s->regime[FT_BOUND_OVERHEAD]);
+    ft__answer_figure(out, "communication", s->regime[FT_BOUND_COMMUNICATION]);
     ft__answer_word(out, "bound", ft_bound_name(s->bound));
     ft__text_add(out, "}");
     open_object(out, "source", "learned");

@@ -7,7 +7,7 @@
 
 enum { MOST_KERNELS = 200 };
 
-static void add_groups(ft_text *out, const ft_sight *s)
+static void add_groups(ft_text *out, const ft_trace_report *s)
 {
     ft__answer_key(out, "operators");
     ft__text_add(out, "[");
@@ -77,7 +77,7 @@ static void add_gaps(ft_text *out, const ft_busy *b)
     ft__text_add(out, "]");
 }
 
-static void add_busy(ft_text *out, const ft_sight *s)
+static void add_busy(ft_text *out, const ft_trace_report *s)
 {
     const ft_busy *b = &s->busy;
     ft__answer_figure(out, "steps", (double)s->record.step_count);
@@ -95,10 +95,10 @@ static void add_busy(ft_text *out, const ft_sight *s)
     ft__answer_figure(out, "wait_ms", b->sync_ms);
     ft__answer_key(out, "regime");
     ft__text_add(out, "{\"compute\":");
-    ft__text_add_number(out, b->share[FT_COMPUTE], 4);
-    ft__answer_figure(out, "memory", b->share[FT_MEMORY]);
-    ft__answer_figure(out, "overhead", b->share[FT_OVERHEAD]);
-    ft__answer_figure(out, "communication", b->share[FT_COMMUNICATION]);
+    ft__text_add_number(out, b->share[FT_BOUND_COMPUTE], 4);
+    ft__answer_figure(out, "memory", b->share[FT_BOUND_MEMORY]);
+    ft__answer_figure(out, "overhead", b->share[FT_BOUND_OVERHEAD]);
+    ft__answer_figure(out, "communication", b->share[FT_BOUND_COMMUNICATION]);
     ft__answer_word(out, "bound", ft_bound_name(b->bound));
     ft__text_add(out, "}");
     ft__answer_key(out, "tensor_cores");
@@ -115,7 +115,7 @@ static void add_busy(ft_text *out, const ft_sight *s)
     add_gaps(out, b);
 }
 
-static void add_elsewhere(ft_text *out, const ft_sight *s)
+static void add_elsewhere(ft_text *out, const ft_trace_report *s)
 {
     ft__answer_key(out, "forecasts");
     ft__text_add(out, "[");
@@ -147,7 +147,7 @@ static void add_elsewhere(ft_text *out, const ft_sight *s)
     ft__text_add(out, "]");
 }
 
-void ft__answer_trace(ft_text *out, const json_t *id, const ft_sight *s)
+void ft__answer_trace(ft_text *out, const json_t *id, const ft_trace_report *s)
 {
     const ft_record *r = &s->record;
     ft__answer_begin(out, id, false);

@@ -28,8 +28,8 @@ static const ft_accuracy *find(const ft_accuracy_table *table, const ft_accuracy
     return NULL;
 }
 
-bool ft__screen_accuracy(ft_text *out, const ft_style *style, const ft_accuracy_table *table, const ft_beside *beside,
-                         size_t beside_count)
+bool ft__screen_accuracy(ft_text *out, const ft_style *style, const ft_accuracy_table *table,
+                         const ft_baseline_table *beside, size_t beside_count)
 {
     static const char *const head[] = {"family", "variant", "gpu", "kind", "rows",
                                        "mean",   "median",  "p90", "bias", "inside"};

@@ -6,12 +6,12 @@
 #include "report/text/style.h"
 
 /* Baselines stand beside the table when given: their lines are matched by family, variant, GPU and kind. */
-typedef struct ft_beside {
+typedef struct ft_baseline_table {
     const char *name;                 /* "roofline" */
     const ft_accuracy_table *table;
-} ft_beside;
-bool ft__screen_accuracy(ft_text *out, const ft_style *style, const ft_accuracy_table *table, const ft_beside *beside,
-                         size_t beside_count);
+} ft_baseline_table;
+bool ft__screen_accuracy(ft_text *out, const ft_style *style, const ft_accuracy_table *table,
+                         const ft_baseline_table *beside, size_t beside_count);
 void ft__answer_accuracy(ft_text *out, const ft_accuracy_table *table);
 
 /* {"lines": [{"family": "gemm_tensor", "variant": "bf16", "gpu"?, "max_mean": 0.06, "min_inside": 0.85,

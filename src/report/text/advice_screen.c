@@ -135,7 +135,8 @@ static bool verdict_table(ft_text *out, const ft_style *style, const ft_verdicts
     ft__columns_init(&c, "lrlrrrrrrrr");
     c.drop = "kfjhe"; /* tail, balance, both shares of peaks, intensity */
     for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&c, head[i]);
-    bool waits = v->whole.bound == FT_OVERHEAD && v->bubble_ms > 0.5 * v->whole.share[FT_OVERHEAD] * v->whole.ms;
+    bool waits = v->whole.bound == FT_BOUND_OVERHEAD &&
+                 v->bubble_ms > 0.5 * v->whole.share[FT_BOUND_OVERHEAD] * v->whole.ms;
     verdict_row(&c, &v->whole, "step", waits ? "pipeline bubble" : NULL);
     for (int p = 0; p < FT_PHASE_COUNT; p++)
         if (v->phase[p].ms > 0) verdict_row(&c, &v->phase[p], v->phase[p].name, NULL);
@@ -160,10 +161,10 @@ static void doubling_line(ft_text *out, const ft_style *style, const ft_step_vie
     ft_text a = {0}, b = {0};
     ft__text_addf(&a, "%.2f times", ratio);
     ft__text_addf(&b, "as long with batch %" PRId64 "%s", v->advised->verdicts.doubled_batch,
-                  ratio > 1.8                                    ? ": the GPU sets the pace"
-                  : ratio < 1.2 && v->step->bound == FT_OVERHEAD ? ": the host sets the pace"
-                  : ratio < 1.2 && v->step->bound == FT_MEMORY   ? ": what is read once serves them all"
-                                                                 : "");
+                  ratio > 1.8                                          ? ": the GPU sets the pace"
+                  : ratio < 1.2 && v->step->bound == FT_BOUND_OVERHEAD ? ": the host sets the pace"
+                  : ratio < 1.2 && v->step->bound == FT_BOUND_MEMORY   ? ": what is read once serves them all"
+                                                                       : "");
     ft__line(out, style, "doubling", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);

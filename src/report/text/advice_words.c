@@ -314,7 +314,7 @@ void ft__lint_finding(ft_text *out, const ft_lint *l)
                       l->dimension, l->from, bytes);
         break;
     case FT_LINT_CHANNELS:
-        ft__text_addf(out, "%" PRId64 " %s channels: %.0f bytes per pixel, no multiple of 16", l->from,
+        ft__text_addf(out, "%" PRId64 " %s channels: %.0f bytes per pixel, not a multiple of 16", l->from,
                       l->dimension == 'c' ? "input" : "output", bytes);
         break;
     case FT_LINT_LAYOUT: ft__text_add(out, "and other convolutions in NCHW: transposed around the matrix units"); break;

@@ -89,8 +89,8 @@ void ft__describe_op(ft_text *out, const ft_op *op)
     case FT_OP_OTHER:
     case FT_OP_KIND_COUNT: break;
     }
-    if (op->pass == FT_BWD) ft__text_add(out, " backward");
-    if (op->pass == FT_FWD_BWD) ft__text_add(out, " forward and backward");
+    if (op->pass == FT_PASS_BWD) ft__text_add(out, " backward");
+    if (op->pass == FT_PASS_FWD_BWD) ft__text_add(out, " forward and backward");
     ft__text_addf(out, " %s", ft_dtype_name(op->dtype));
     if ((op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MLA) && op->kv_dtype != op->dtype)
         ft__text_addf(out, " kv %s", ft_dtype_name(op->kv_dtype));

@@ -211,7 +211,7 @@ static void add_links(ft_text *facts, const ft_device *d)
 
 static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
 {
-    const char *cores = d->vendor == FT_AMD ? "CUs" : d->vendor == FT_INTEL ? "Xe cores" : "SMs";
+    const char *cores = d->vendor == FT_VENDOR_AMD ? "CUs" : d->vendor == FT_VENDOR_INTEL ? "Xe cores" : "SMs";
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_add_plain(out, d->title[0] ? d->title : d->name);
     ft__ink_end(out, style);

@@ -19,14 +19,14 @@ static void add_source(ft_text *out, const ft_forecast *f)
 {
     bool kin = f->kin && *f->kin;
     switch (f->source) {
-    case FT_LEARNED: ft__text_add(out, "fitted to measurements of this GPU"); break;
-    case FT_CALIBRATED: ft__text_add(out, "calibrated to this GPU"); break;
-    case FT_SIBLING: ft__text_addf(out, "from %s, of the same generation", kin ? f->kin : "a GPU"); break;
-    case FT_PHYSICS:
+    case FT_SOURCE_LEARNED: ft__text_add(out, "fitted to measurements of this GPU"); break;
+    case FT_SOURCE_CALIBRATED: ft__text_add(out, "calibrated to this GPU"); break;
+    case FT_SOURCE_SIBLING: ft__text_addf(out, "from %s, of the same generation", kin ? f->kin : "a GPU"); break;
+    case FT_SOURCE_PHYSICS:
         ft__text_add(out, "no GPU of this generation was measured");
         if (kin) ft__text_addf(out, "; closest is %s", f->kin);
         break;
-    case FT_ROOFLINE: ft__text_add(out, "no model of this operator: a wide guess"); break;
+    case FT_SOURCE_ROOFLINE: ft__text_add(out, "no model of this operator: a wide guess"); break;
     }
     if (f->family && *f->family) ft__text_addf(out, " (%s)", f->family);
 }
@@ -122,9 +122,9 @@ static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, con
             ft__text_add(&b, ", ");
             ft__add_figure(&b, f->waves, 3);
             ft__text_addf(&b, " waves over %d %s", device->sms,
-                          device->vendor == FT_AMD     ? "CUs"
-                          : device->vendor == FT_INTEL ? "Xe cores"
-                                                       : "SMs");
+                          device->vendor == FT_VENDOR_AMD     ? "CUs"
+                          : device->vendor == FT_VENDOR_INTEL ? "Xe cores"
+                                                              : "SMs");
         }
         ft__line(out, style, "tile", &a, b.at);
     }
@@ -148,12 +148,13 @@ void ft__screen_kernel(ft_text *out, const ft_style *style, const ft_op *op, con
     ft__text_add(out, "\n");
     if (f->flops > 0)
         rate_line(out, style, "arithmetic", f->flops / f->ms / 1e9, ft__peak_tflops(device, op->dtype), "TFLOP/s",
-                  f->bound == FT_COMPUTE);
-    rate_line(out, style, "memory", f->bytes / f->ms / 1e6, device->memory_gbps, "GB/s", f->bound == FT_MEMORY);
+                  f->bound == FT_BOUND_COMPUTE);
+    rate_line(out, style, "memory", f->bytes / f->ms / 1e6, device->memory_gbps, "GB/s", f->bound == FT_BOUND_MEMORY);
     ft__text_add(out, "\n");
     work_lines(out, style, op, device, f);
 
-    ft__ink(&a, style, f->source == FT_LEARNED || f->source == FT_CALIBRATED ? FT_INK_GREEN : FT_INK_YELLOW);
+    ft__ink(&a, style,
+            f->source == FT_SOURCE_LEARNED || f->source == FT_SOURCE_CALIBRATED ? FT_INK_GREEN : FT_INK_YELLOW);
     ft__text_add(&a, ft_source_name(f->source));
     ft__ink_end(&a, style);
     add_source(&b, f);
@@ -205,8 +206,8 @@ bool ft__screen_compare(ft_text *out, const ft_style *style, const ft_screen_cas
             ft__add_figure(ft__cell(&c), f->bytes / f->ms / 1e6, 4);
         }
         ft__cell_add(&c, ft_bound_name(f->bound));
-        ft__cell_addf(&c, "%s%s%s", ft_source_name(f->source), f->source == FT_SIBLING ? " " : "",
-                      f->source == FT_SIBLING ? f->kin : "");
+        ft__cell_addf(&c, "%s%s%s", ft_source_name(f->source), f->source == FT_SOURCE_SIBLING ? " " : "",
+                      f->source == FT_SOURCE_SIBLING ? f->kin : "");
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);

@@ -69,16 +69,16 @@ void ft__add_confidence(ft_text *out, double quantile)
 
 const char *ft__bound_words(ft_bound bound)
 {
-    static const char *const words[] = {[FT_COMPUTE] = "arithmetic",
-                                        [FT_MEMORY] = "memory bandwidth",
-                                        [FT_OVERHEAD] = "launch overhead",
-                                        [FT_COMMUNICATION] = "communication"};
+    static const char *const words[] = {[FT_BOUND_COMPUTE] = "arithmetic",
+                                        [FT_BOUND_MEMORY] = "memory bandwidth",
+                                        [FT_BOUND_OVERHEAD] = "launch overhead",
+                                        [FT_BOUND_COMMUNICATION] = "communication"};
     return (unsigned)bound < 4 ? words[bound] : "?";
 }
 
 const char *ft__held_words(const ft_forecast *f)
 {
-    bool waits = f->bound == FT_OVERHEAD && f->launch_ms < 0.5 * f->ms;
+    bool waits = f->bound == FT_BOUND_OVERHEAD && f->launch_ms < 0.5 * f->ms;
     return waits ? "latency" : ft__bound_words(f->bound);
 }
 

@@ -241,7 +241,7 @@ static void add_held_shares(ft_text *out, const ft_style *style, const ft_step *
     int left = 0, room = style->width >= 106 ? 5 : style->width >= 90 ? 4 : 3;
     for (int i = 0; i < 4; i++) share[i] = s->regime[i];
     share[BUBBLE] = ft__bubble_share(s);
-    share[FT_OVERHEAD] -= share[BUBBLE];
+    share[FT_BOUND_OVERHEAD] -= share[BUBBLE];
     for (int i = 0; i < SHARES; i++) left += share[i] >= 0.0005;
     for (; left > room; left--) { /* the smallest has to go */
         int gone = 0;
@@ -251,7 +251,9 @@ static void add_held_shares(ft_text *out, const ft_style *style, const ft_step *
     }
     for (int i = 0; i < SHARES; i++) {
         if (share[i] < 0.0005) continue;
-        const char *name = i == BUBBLE ? "bubble" : i == FT_COMMUNICATION ? "exchange" : ft_bound_name((ft_bound)i);
+        const char *name = i == BUBBLE                   ? "bubble"
+                           : i == FT_BOUND_COMMUNICATION ? "exchange"
+                                                         : ft_bound_name((ft_bound)i);
         ft__text_addf(out, "%s%s ", out->length ? ", " : "", name);
         ft__add_percent(out, share[i]);
     }

@@ -65,6 +65,7 @@ const char *ft__step_held_words(const ft_step *s)
 const char *ft__view_held_words(const ft_step_view *v)
 {
     const ft_step *s = v->step;
-    bool starves = s->bound == FT_OVERHEAD && v->loading.wait_ms > 0.5 * s->regime[FT_OVERHEAD] * s->step_ms;
+    bool starves = s->bound == FT_BOUND_OVERHEAD &&
+                   v->loading.wait_ms > 0.5 * s->regime[FT_BOUND_OVERHEAD] * s->step_ms;
     return starves ? "input pipeline" : ft__step_held_words(s);
 }

@@ -28,7 +28,7 @@ static void add_shapes(ft_text *out, const char *dims)
     }
 }
 
-void ft__trace_group_words(ft_text *out, const ft_sight *s, const ft_trace_group *g)
+void ft__trace_group_words(ft_text *out, const ft_trace_report *s, const ft_trace_group *g)
 {
     const char *name = ft__record_name(&s->record, g->name);
     switch (g->kind) {
@@ -45,7 +45,7 @@ void ft__trace_group_words(ft_text *out, const ft_sight *s, const ft_trace_group
 
 /* -- the step ---------------------------------------------------------------------------------- */
 
-static void title(ft_text *out, const ft_style *style, const char *file, const ft_sight *s)
+static void title(ft_text *out, const ft_style *style, const char *file, const ft_trace_report *s)
 {
     ft__ink(out, style, FT_INK_BOLD);
     ft__text_add_plain(out, file);
@@ -77,7 +77,7 @@ static void share_line(ft_text *out, const ft_style *style, const char *label, d
     ft__text_free(&b);
 }
 
-static void step_lines(ft_text *out, const ft_style *style, const ft_sight *s)
+static void step_lines(ft_text *out, const ft_style *style, const ft_trace_report *s)
 {
     const ft_busy *b = &s->busy;
     ft_text a = {0}, c = {0};
@@ -103,17 +103,17 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_sight *s)
     ft__text_clear(&a);
     ft__text_clear(&c);
     ft__text_add(&a, ft__bound_words(b->bound));
-    if (b->bound == FT_OVERHEAD) ft__text_add(&c, "the GPU waits for the host");
+    if (b->bound == FT_BOUND_OVERHEAD) ft__text_add(&c, "the GPU waits for the host");
     ft__line(out, style, "held by", &a, c.at);
     ft__text_add(out, "\n");
-    share_line(out, style, "compute", b->share[FT_COMPUTE], b->share[FT_COMPUTE] * mean,
+    share_line(out, style, "compute", b->share[FT_BOUND_COMPUTE], b->share[FT_BOUND_COMPUTE] * mean,
                "in kernels held by arithmetic");
-    share_line(out, style, "memory", b->share[FT_MEMORY], b->share[FT_MEMORY] * mean,
+    share_line(out, style, "memory", b->share[FT_BOUND_MEMORY], b->share[FT_BOUND_MEMORY] * mean,
                "in kernels and copies held by memory");
     if (b->exchange_ms > 0)
-        share_line(out, style, "exchange", b->share[FT_COMMUNICATION], b->exposed_ms,
+        share_line(out, style, "exchange", b->share[FT_BOUND_COMMUNICATION], b->exposed_ms,
                    "of exchanges that nothing hides");
-    share_line(out, style, "overhead", b->share[FT_OVERHEAD], b->share[FT_OVERHEAD] * mean,
+    share_line(out, style, "overhead", b->share[FT_BOUND_OVERHEAD], b->share[FT_BOUND_OVERHEAD] * mean,
                "launches, and no kernel at all");
     ft__text_add(out, "\n");
     share_line(out, style, "GPU busy", mean > 0 ? b->busy_ms / mean : 0, b->busy_ms, "");
@@ -157,7 +157,7 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_sight *s)
     ft__text_free(&c);
 }
 
-bool ft__screen_trace(ft_text *out, const ft_style *style, const char *file, const ft_sight *s, size_t most)
+bool ft__screen_trace(ft_text *out, const ft_style *style, const char *file, const ft_trace_report *s, size_t most)
 {
     bool printed = true;
     title(out, style, file, s);

@@ -6,7 +6,7 @@
 #include "report/text/columns.h"
 #include "report/text/lines.h"
 
-static void group_cell(ft_columns *c, const ft_sight *s, const ft_trace_group *g, int most)
+static void group_cell(ft_columns *c, const ft_trace_report *s, const ft_trace_group *g, int most)
 {
     ft_text words = {0}, clean = {0};
     ft__trace_group_words(&words, s, g);
@@ -31,7 +31,7 @@ static void heading(ft_text *out, const ft_style *style, const char *text)
     ft__text_add(out, "\n\n");
 }
 
-bool ft__trace_gap_tables(ft_text *out, const ft_style *style, const ft_sight *s)
+bool ft__trace_gap_tables(ft_text *out, const ft_style *style, const ft_trace_report *s)
 {
     const ft_busy *b = &s->busy;
     bool printed = true;
@@ -89,7 +89,7 @@ bool ft__trace_gap_tables(ft_text *out, const ft_style *style, const ft_sight *s
 }
 
 /* `accused`: those above their interval; otherwise those that take most. */
-bool ft__trace_against_table(ft_text *out, const ft_style *style, const ft_sight *s, size_t most, bool accused)
+bool ft__trace_against_table(ft_text *out, const ft_style *style, const ft_trace_report *s, size_t most, bool accused)
 {
     ft_columns c;
     size_t shown = 0;
@@ -131,7 +131,7 @@ bool ft__trace_against_table(ft_text *out, const ft_style *style, const ft_sight
     return printed;
 }
 
-bool ft__trace_tensor_table(ft_text *out, const ft_style *style, const ft_sight *s, size_t most)
+bool ft__trace_tensor_table(ft_text *out, const ft_style *style, const ft_trace_report *s, size_t most)
 {
     ft_columns c;
     size_t shown = 0;
@@ -166,7 +166,7 @@ bool ft__trace_tensor_table(ft_text *out, const ft_style *style, const ft_sight 
     return printed;
 }
 
-bool ft__trace_elsewhere_table(ft_text *out, const ft_style *style, const ft_sight *s)
+bool ft__trace_elsewhere_table(ft_text *out, const ft_style *style, const ft_trace_report *s)
 {
     if (s->elsewhere_count == 0) return true;
     ft_columns c;

@@ -25,7 +25,8 @@ static void close_kernels(ranker *r)
     r->is_open = false;
 }
 
-static void add_kernel(ranker *r, const ft_graph *g, int32_t i, const ft_beat *b, const ft_timed *t, int64_t awaits)
+static void add_kernel(ranker *r, const ft_graph *g, int32_t i, const ft_node_cost *b, const ft_timed *t,
+                       int64_t awaits)
 {
     const ft_node *n = &g->nodes[i];
     double times = (b->count > 0 ? b->count : 1) * r->share;

@@ -1,5 +1,5 @@
-/* beside.c: what kernels lose to an exchange that runs beside them. */
-#include "timeline/beside.h"
+/* overlap_slowdown.c: what kernels lose to an exchange that runs beside them. */
+#include "timeline/overlap_slowdown.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,10 +7,10 @@
 #include "device/traits.h"
 #include "timeline/in_model_constants.h"
 
-bool ft__beside_whole(const ft_device *device) { return ft__matrix_async(device); }
+bool ft__overlap_whole_waves(const ft_device *device) { return ft__matrix_async(device); }
 
 /* The SMs' share, and once the blocks do not all fit a part of a wave at the end. */
-double ft__beside_product(const ft_op *op, double sms, double taken)
+double ft__overlap_slowdown_product(const ft_op *op, double sms, double taken)
 {
     const double rows = 128, columns = 256; /* the tile of large products on Hopper */
     double tail = ft_dtype_bytes(op->dtype) < 2 ? FT_K_IN_MODEL_BESIDE_TAIL_NARROW : FT_K_IN_MODEL_BESIDE_TAIL;
@@ -20,7 +20,7 @@ double ft__beside_product(const ft_op *op, double sms, double taken)
     return fmin(taken + tail / fmax(waves, 1), FT_K_IN_MODEL_BESIDE_MOST);
 }
 
-double ft__beside_others(double d, double beside, double left)
+double ft__overlap_slowdown(double d, double beside, double left)
 {
     if (!(left > 0) || !(beside > 0)) return 0;
     return fmin(left, d * (1 + beside)) * beside / (1 + beside);

@@ -1,4 +1,4 @@
-/* again.c: what Megatron-Core's recompute_modules run again.
+/* recompute_mask.c: what Megatron-Core's recompute_modules run again.
  *
  * core/transformer/transformer_config.py names them. Of a module its results are dropped when they have been read and
  * made again from its inputs before the backward pass reads them (CheckpointWithoutOutput), or it is checkpointed as a
@@ -35,7 +35,7 @@ static bool latent_layer(const ft_graph *g, const ft_block *block)
     return false;
 }
 
-void ft__mark_again(ft_graph *g, const ft_workload *work)
+void ft__mark_recomputed(ft_graph *g, const ft_workload *work)
 {
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];

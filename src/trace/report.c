@@ -1,5 +1,5 @@
-/* sight.c: from a trace to what it shows. */
-#include "trace/sight.h"
+/* report.c: from a trace to what it shows. */
+#include "trace/report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -12,8 +12,8 @@
 /* Memory for events; a trace of 500 MB needs about 150 MB. */
 static const size_t most_bytes = (size_t)700 << 20;
 
-static void say(ft_sight *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(ft_sight *s, const char *format, ...)
+static void say(ft_trace_report *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(ft_trace_report *s, const char *format, ...)
 {
     char line[400];
     va_list args;
@@ -24,7 +24,7 @@ static void say(ft_sight *s, const char *format, ...)
     ft__text_add(&s->warnings, line);
 }
 
-static void say_oddities(ft_sight *s)
+static void say_oddities(ft_trace_report *s)
 {
     const ft_record *r = &s->record;
     unsigned long long events = (unsigned long long)r->events;
@@ -50,7 +50,7 @@ static void say_oddities(ft_sight *s)
 
 /* -- each group against its forecast ----------------------------------------------------------- */
 
-static const char *no_tensor_cores(const ft_sight *s, const ft_against *a)
+static const char *no_tensor_cores(const ft_trace_report *s, const ft_against *a)
 {
     const ft_trace_group *g = a->group;
     if (g->called.count == 0) return "its inputs are not recorded";
@@ -61,7 +61,7 @@ static const char *no_tensor_cores(const ft_sight *s, const ft_against *a)
     return "the library chose a kernel without them";
 }
 
-static ft_status look_at_products(ft_sight *s, const ft_predictor *p, ft_against *a, ft_error *err)
+static ft_status look_at_products(ft_trace_report *s, const ft_predictor *p, ft_against *a, ft_error *err)
 {
     const ft_trace_group *g = a->group;
     double n = (double)s->record.step_count;
@@ -107,7 +107,7 @@ static int most_first(const void *x, const void *y)
     return a->group < b->group ? -1 : a->group > b->group; /* of one array */
 }
 
-static ft_status compare(ft_sight *s, const ft_predictor *p, ft_error *err)
+static ft_status compare(ft_trace_report *s, const ft_predictor *p, ft_error *err)
 {
     double n = fmax(1, (double)s->record.step_count);
     s->against = calloc(s->groups.count + 1, sizeof *s->against);
@@ -123,14 +123,14 @@ static ft_status compare(ft_sight *s, const ft_predictor *p, ft_error *err)
         if (s->device_known)
             FT_TRY(ft__price(p, &s->device, g, s->quantile, FT_DTYPE_COUNT, &a->price, err));
         else
-            a->price = (ft_price){.family = "", .bound = FT_MEMORY, .dtype = FT_DTYPE_COUNT};
+            a->price = (ft_price){.family = "", .bound = FT_BOUND_MEMORY, .dtype = FT_DTYPE_COUNT};
         /* Without a forecast a kernel's own name tells what it is. */
-        if (!(a->price.ms > 0) && g->called.class == FT_CALLED_PRODUCT) a->price.bound = FT_COMPUTE;
+        if (!(a->price.ms > 0) && g->called.class == FT_CALLED_PRODUCT) a->price.bound = FT_BOUND_COMPUTE;
         s->here[i] = a->price;
         if (a->price.ms > 0 && g->kind != FT_GROUP_EXCHANGE) {
             /* A kernel in a model also does what it does not do alone. */
-            double below = hypot(1 - a->price.low_ms / a->price.ms, ft__sight_in_model);
-            double above = hypot(a->price.high_ms / a->price.ms - 1, ft__sight_in_model);
+            double below = hypot(1 - a->price.low_ms / a->price.ms, ft__trace_in_model);
+            double above = hypot(a->price.high_ms / a->price.ms - 1, ft__trace_in_model);
             a->forecast_ms = a->price.ms * a->calls;
             a->low_ms = a->forecast_ms * (1 - fmin(below, 0.9));
             a->high_ms = a->forecast_ms * (1 + above);
@@ -154,44 +154,45 @@ static ft_status open_named(const char *name, const char *key, ft_device *out, f
     return status;
 }
 
-static ft_status targets_of(ft_sight *s, const ft_predictor *p, const char *const *targets, size_t count, ft_error *err)
+static ft_status targets_of(ft_trace_report *s, const ft_predictor *p, const char *const *targets, size_t count,
+                            ft_error *err)
 {
     bool own = false;
-    for (size_t i = 0; i < count && s->elsewhere_count < FT_SIGHT_TARGETS; i++) {
+    for (size_t i = 0; i < count && s->elsewhere_count < FT_TRACE_TARGETS; i++) {
         ft_device d;
         FT_TRY(open_named(targets[i], "gpu", &d, err));
         bool same = s->device_known && !strcmp(d.name, s->device.name);
         own |= same;
         ft_elsewhere *e = &s->elsewhere[s->elsewhere_count];
         if (!s->kernels)
-            FT_TRY(ft__sight_operators(s, p, &d, e, err));
+            FT_TRY(ft__trace_operators(s, p, &d, e, err));
         else
-            FT_TRY(ft__sight_elsewhere(s, p, &d, same, e, err));
+            FT_TRY(ft__trace_elsewhere(s, p, &d, same, e, err));
         s->elsewhere_count++;
     }
-    if (own || !s->kernels || !s->device_known || s->elsewhere_count == FT_SIGHT_TARGETS) return FT_OK;
+    if (own || !s->kernels || !s->device_known || s->elsewhere_count == FT_TRACE_TARGETS) return FT_OK;
     /* The recorded GPU by forecast alone stands first: it shows what the forecasts are worth on this run. */
     memmove(s->elsewhere + 1, s->elsewhere, (size_t)s->elsewhere_count * sizeof *s->elsewhere);
-    FT_TRY(ft__sight_elsewhere(s, p, &s->device, true, &s->elsewhere[0], err));
+    FT_TRY(ft__trace_elsewhere(s, p, &s->device, true, &s->elsewhere[0], err));
     s->elsewhere_count++;
     return FT_OK;
 }
 
-static ft_status without_profiler(ft_sight *s, ft_error *err)
+static ft_status without_profiler(ft_trace_report *s, ft_error *err)
 {
     if (s->record.python_events > 0 || s->record.call_count == 0) return FT_OK;
     double *scale = malloc((s->groups.count + 1) * sizeof *scale);
     if (!scale) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < s->groups.count; i++) scale[i] = 1;
     ft_replayed bare;
-    ft_status status = ft__replay(&s->record, scale, 1, ft__sight_note_ns, &bare, err);
+    ft_status status = ft__replay(&s->record, scale, 1, ft__trace_note_ns, &bare, err);
     free(scale);
     s->bare_ms = bare.step_ms < s->busy.step_ms ? bare.step_ms : s->busy.step_ms;
     return status;
 }
 
-ft_status ft__sight_of(ft_slices *from, const ft_predictor *p, const char *on, const char *const *targets,
-                       size_t target_count, double quantile, ft_sight *out, ft_error *err)
+ft_status ft__trace_report_of(ft_slices *from, const ft_predictor *p, const char *on, const char *const *targets,
+                              size_t target_count, double quantile, ft_trace_report *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
     out->quantile = quantile;
@@ -239,7 +240,7 @@ ft_status ft__sight_of(ft_slices *from, const ft_predictor *p, const char *on, c
     return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
 }
 
-void ft__sight_free(ft_sight *s)
+void ft__trace_report_free(ft_trace_report *s)
 {
     ft__groups_free(&s->groups);
     ft__record_free(&s->record);

@@ -12,15 +12,15 @@
  * tables of h200/, 6,108 bf16 products): which tiles, when K is split though that costs a second kernel, when it is
  * not though one SM then walks all of K alone, which products of few rows go to kernels without matrix units. Whether
  * other GPUs' libraries keep them was not measured; the kernels are the same. */
-#include "kernel/gemm_narrow.h"
+#include "kernel/gemm_unaligned.h"
 
 #include <math.h>
 
-#include "kernel/gemm_narrow_constants.h"
+#include "kernel/gemm_unaligned_constants.h"
 
 double ft__mma_sync_rate(const ft_device *device, double element_bytes)
 {
-    return FT_K_GEMM_NARROW_MMA_SYNC_FLOP_PER_CLOCK * 2 / element_bytes * device->matrix_mhz * 1e3;
+    return FT_K_GEMM_UNALIGNED_MMA_SYNC_FLOP_PER_CLOCK * 2 / element_bytes * device->matrix_mhz * 1e3;
 }
 
 /* B stored as A's rows run: torch.mm(a, b.T), what layers do. */
@@ -30,11 +30,11 @@ static bool by_rows(const ft_op *op) { return op->u.gemm.layout[0] != 't' && op-
 static bool walks_alone(const ft_op *op)
 {
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
-    return op->u.gemm.layout[0] == 't' && m <= FT_K_GEMM_NARROW_FEW_ROWS && op->u.gemm.b == 1 &&
-           k < FT_K_GEMM_NARROW_LONE_WALK_K && m * n * k < FT_K_GEMM_NARROW_LONE_WALK_MNK;
+    return op->u.gemm.layout[0] == 't' && m <= FT_K_GEMM_UNALIGNED_FEW_ROWS && op->u.gemm.b == 1 &&
+           k < FT_K_GEMM_UNALIGNED_LONE_WALK_K && m * n * k < FT_K_GEMM_UNALIGNED_LONE_WALK_MNK;
 }
 
-void ft__gemm_narrow_search(const ft_device *device, const ft_op *op, ft_gemm_narrow narrow, ft_gemm_search *s)
+void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm_unaligned narrow, ft_gemm_search *s)
 {
     /* Element by element: the first four; where both operands run along K in whole rows and only the outputs do not,
      * no more than the third and the fourth. */
@@ -52,22 +52,22 @@ void ft__gemm_narrow_search(const ft_device *device, const ft_op *op, ft_gemm_na
     }
     s->flop_per_ms_sm = fmin(s->flop_per_ms_sm, narrow.efficiency * ft__mma_sync_rate(device, s->element_bytes));
     /* Along K a warp's elements lie in as many rows as it has lanes, across K in one. */
-    double pieces = !elements ? narrow.pairs : halves && by_rows(op) ? FT_K_GEMM_NARROW_ALONG_K_ELEMENTS : 1;
+    double pieces = !elements ? narrow.pairs : halves && by_rows(op) ? FT_K_GEMM_UNALIGNED_ALONG_K_ELEMENTS : 1;
     double feed = narrow.bytes_per_clock * pieces * clocks_per_ms;
-    s->feed_bytes_per_ms_sm = fmin(feed, FT_K_GEMM_NARROW_FEED_MOST * s->feed_bytes_per_ms_sm);
+    s->feed_bytes_per_ms_sm = fmin(feed, FT_K_GEMM_UNALIGNED_FEED_MOST * s->feed_bytes_per_ms_sm);
     /* Two small tiles on an SM hide a part of each other's start and end. */
-    s->wave_ms *= halves ? FT_K_GEMM_NARROW_WAVE : 1;
-    s->wave_ms_per_element = (halves ? FT_K_GEMM_NARROW_WAVE_STORE : 1) * fmax(s->element_bytes, 2) /
+    s->wave_ms *= halves ? FT_K_GEMM_UNALIGNED_WAVE : 1;
+    s->wave_ms_per_element = (halves ? FT_K_GEMM_UNALIGNED_WAVE_STORE : 1) * fmax(s->element_bytes, 2) /
                              s->feed_bytes_per_ms_sm;
     s->finely = true;
-    s->max_split = s->max_split > 1 && !alone ? FT_K_GEMM_NARROW_MOST_SPLIT : 1;
+    s->max_split = s->max_split > 1 && !alone ? FT_K_GEMM_UNALIGNED_MOST_SPLIT : 1;
     s->split_ms = narrow.split_ms;
     s->habit = 0;
     /* With tiles for less than a quarter of the SMs K is split, whether that pays or not. */
     double smallest = ceil(s->m / 64) * ceil(s->n / 64) * s->batch;
-    if (elements && halves && s->max_split > 1 && s->k > FT_K_GEMM_NARROW_SPLIT_FROM_K) {
-        s->least_k = FT_K_GEMM_NARROW_LEAST_K;
-        s->min_split = FT_K_GEMM_NARROW_SPLIT_TILES * smallest < s->sms ? 2 : 0;
+    if (elements && halves && s->max_split > 1 && s->k > FT_K_GEMM_UNALIGNED_SPLIT_FROM_K) {
+        s->least_k = FT_K_GEMM_UNALIGNED_LEAST_K;
+        s->min_split = FT_K_GEMM_UNALIGNED_SPLIT_TILES * smallest < s->sms ? 2 : 0;
     }
 }
 
@@ -76,8 +76,8 @@ void ft__gemm_narrow_search(const ft_device *device, const ft_op *op, ft_gemm_na
 static double vector_ms(const ft_device *device, const ft_op *op, bool along_k)
 {
     int at = 0;
-    while (at < FT_K_GEMM_NARROW_VECTOR_COUNT - 1 && ft__k_gemm_narrow_vector[at].along_k != along_k) at++;
-    const struct ft__k_gemm_narrow_vector *v = &ft__k_gemm_narrow_vector[at];
+    while (at < FT_K_GEMM_UNALIGNED_VECTOR_COUNT - 1 && ft__k_gemm_unaligned_vector[at].along_k != along_k) at++;
+    const struct ft__k_gemm_unaligned_vector *v = &ft__k_gemm_unaligned_vector[at];
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n;
     bool halves = op->u.gemm.m >= v->halves_from && op->u.gemm.m <= v->halves_to;
     double blocks = ceil(n / v->columns) * (halves ? 2 : 1), rows = halves ? m / 2 : m;
@@ -90,11 +90,11 @@ double ft__gemm_few_rows_ms(const ft_device *device, const ft_op *op, int align,
     bool along_k = by_rows(op);
     int64_t m = op->u.gemm.m;
     bool halves = op->dtype == FT_BF16 || op->dtype == FT_FP16;
-    if (!halves || align >= 4 || m > FT_K_GEMM_NARROW_FEW_ROWS || op->u.gemm.b > 1 || op->u.gemm.layout[0] == 't')
+    if (!halves || align >= 4 || m > FT_K_GEMM_UNALIGNED_FEW_ROWS || op->u.gemm.b > 1 || op->u.gemm.layout[0] == 't')
         return tiled_ms;
     double vector = fmax(vector_ms(device, op, along_k), memory_ms);
-    if (along_k && m <= FT_K_GEMM_NARROW_ALWAYS_VECTOR_ROWS) return vector;
-    if (along_k && op->u.gemm.n <= FT_K_GEMM_NARROW_SHORT_COLUMNS) /* unless K is so long that splitting it wins */
-        return fmin(vector, FT_K_GEMM_NARROW_SHORT_MS * ft__clock_scale(device));
-    return along_k && m > FT_K_GEMM_NARROW_TILED_ROWS ? tiled_ms : fmin(vector, tiled_ms);
+    if (along_k && m <= FT_K_GEMM_UNALIGNED_ALWAYS_VECTOR_ROWS) return vector;
+    if (along_k && op->u.gemm.n <= FT_K_GEMM_UNALIGNED_SHORT_COLUMNS) /* unless K is so long that splitting it wins */
+        return fmin(vector, FT_K_GEMM_UNALIGNED_SHORT_MS * ft__clock_scale(device));
+    return along_k && m > FT_K_GEMM_UNALIGNED_TILED_ROWS ? tiled_ms : fmin(vector, tiled_ms);
 }

@@ -1,9 +1,9 @@
 /* What a trace shows: steps, where their time went, and what the same run would take elsewhere. */
-#ifndef FT_TRACE_SIGHT_H
-#define FT_TRACE_SIGHT_H
+#ifndef FT_TRACE_REPORT_H
+#define FT_TRACE_REPORT_H
 #include "trace/groups.h"
 
-enum { FT_SIGHT_GAPS = 8, FT_SIGHT_TARGETS = 16, FT_SIGHT_SYNCS = 6 };
+enum { FT_TRACE_GAPS = 8, FT_TRACE_TARGETS = 16, FT_TRACE_SYNCS = 6 };
 
 /* Why the GPU had nothing to do. */
 typedef enum ft_gap_cause {
@@ -40,9 +40,9 @@ typedef struct ft_busy { /* all per step, the mean over steps */
     ft_bound bound;
     double cause_ms[FT_GAP_CAUSES];
     double kernels, streams;
-    ft_gap gaps[FT_SIGHT_GAPS];
+    ft_gap gaps[FT_TRACE_GAPS];
     int gap_count;
-    ft_sync syncs[FT_SIGHT_SYNCS];
+    ft_sync syncs[FT_TRACE_SYNCS];
     int sync_count;
     double sync_ms;
 } ft_busy;
@@ -74,7 +74,7 @@ typedef struct ft_elsewhere {
     double class_ms[FT_CALLED_CLASSES];
 } ft_elsewhere;
 
-typedef struct ft_sight {
+typedef struct ft_trace_report {
     ft_record record;
     ft_trace_groups groups;
     ft_device device;      /* of the trace */
@@ -88,27 +88,28 @@ typedef struct ft_sight {
     double product_ms, tensor_ms, unaligned_ms; /* per step; of products */
     double bare_ms;                  /* the step without the profiler, as far as that can be told; 0: it cannot */
     double forecast_ms, priced_ms;   /* per step: forecasts of the groups that have one, and what those took */
-    ft_elsewhere elsewhere[FT_SIGHT_TARGETS];
+    ft_elsewhere elsewhere[FT_TRACE_TARGETS];
     int elsewhere_count;
     double quantile;
     ft_text warnings;      /* one per line */
-} ft_sight;
+} ft_trace_report;
 
 /* `on`: the GPU that recorded it, NULL: as the trace says. Targets: catalogue names or spec files. Free it either
  * way. */
-ft_status ft__sight_of(ft_slices *from, const ft_predictor *p, const char *on, const char *const *targets,
-                       size_t target_count, double quantile, ft_sight *out, ft_error *err);
-void ft__sight_free(ft_sight *s);
+ft_status ft__trace_report_of(ft_slices *from, const ft_predictor *p, const char *on, const char *const *targets,
+                       size_t target_count, double quantile, ft_trace_report *out, ft_error *err);
+void ft__trace_report_free(ft_trace_report *s);
 
 /* Parts of it. `alone`: forecasts in place of the measured times, on the GPU of the trace itself. */
-extern const double ft__sight_in_model, ft__sight_note_ns;
-ft_status ft__sight_elsewhere(ft_sight *s, const ft_predictor *p, const ft_device *d, bool alone, ft_elsewhere *out,
-                              ft_error *err);
+extern const double ft__trace_in_model, ft__trace_note_ns;
+ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const ft_device *d, bool alone,
+                              ft_elsewhere *out, ft_error *err);
 /* A trace without kernels: what its operators take there, issued by the host of an eager step. */
-ft_status ft__sight_operators(ft_sight *s, const ft_predictor *p, const ft_device *d, ft_elsewhere *out, ft_error *err);
+ft_status ft__trace_operators(ft_trace_report *s, const ft_predictor *p, const ft_device *d, ft_elsewhere *out,
+                              ft_error *err);
 /* The step of it: `prices` one per group, `below` and `above` shares by which the GPU's time may be off. */
-ft_status ft__sight_pace(const ft_sight *s, const ft_price *prices, double below, double above, ft_elsewhere *out,
-                         ft_error *err);
+ft_status ft__trace_pace(const ft_trace_report *s, const ft_price *prices, double below, double above,
+                         ft_elsewhere *out, ft_error *err);
 ft_status ft__busy_of(const ft_record *r, const ft_trace_groups *g, const ft_price *prices, ft_busy *out,
                       ft_error *err);
 /* The catalogue's GPU of a trace's header; false: none that could be it, `note` says the nearest. */
