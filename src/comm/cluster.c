@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "comm/catalogue.h"
 #include "comm/cluster_file.h"
+#include "comm/inside.h"
 #include "comm/nccl.h"
 #include "comm/network_constants.h"
 #include "comm/pcie_box.h"
@@ -23,108 +24,6 @@ typedef struct asked {
     int64_t leaf_nodes;
     bool tree; /* a fat tree, or what is read as one */
 } asked;
-
-/* -- inside a node ----------------------------------------------------------------------------- */
-
-static bool over_pcie(const ft_device *d) { return !strncmp(d->link_kind, "pcie", 4) || d->link_kind[0] == 0; }
-static bool bridged(const ft_device *d) { return strstr(d->link_kind, "bridge") != NULL; }
-
-static void pcie_tier(const ft_device *device, int64_t gpus, ft_tier *out)
-{
-    double gbps = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_NETWORK_PCIE_USUAL_GBPS;
-    *out = (ft_tier){.fabric = FT_PCIE, .gbps = gbps, .latency_us = FT_K_NETWORK_PCIE_US, .gpus = gpus};
-    out->efficiency = FT_K_NETWORK_PCIE_EFFICIENCY;
-    out->oversubscription = 1;
-    snprintf(out->name, sizeof out->name, "pcie%d", gbps < 20 ? 3 : gbps < 40 ? 4 : gbps < 80 ? 5 : 6);
-}
-
-void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out)
-{
-    if (over_pcie(device) || device->link_gbps_per_direction <= 0) {
-        pcie_tier(device, gpus, out);
-        return;
-    }
-    bool nvidia = device->vendor == FT_VENDOR_NVIDIA;
-    *out = (ft_tier){.fabric = nvidia ? FT_NVLINK : FT_XGMI, .gbps = device->link_gbps_per_direction, .gpus = gpus};
-    out->efficiency = nvidia ? FT_K_NETWORK_NVLINK_EFFICIENCY : FT_K_NETWORK_XGMI_EFFICIENCY;
-    out->latency_us = FT_K_NETWORK_LINK_US;
-    out->oversubscription = 1;
-    out->switched = device->link_switched;
-    out->reduces = device->link_reduces;
-    snprintf(out->name, sizeof out->name, "%s", device->link_kind);
-}
-
-void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t ranks, ft_op *out)
-{
-    ft__op_init(ft__collective_names[kind], out);
-    out->u.collective.bytes = bytes;
-    out->u.collective.ranks = ranks;
-    out->u.collective.pcie = tier->fabric == FT_PCIE;
-    out->u.collective.switched = tier->switched;
-    out->u.collective.reduces = tier->reduces;
-    out->u.collective.link_gbps = tier->gbps;
-    out->u.collective.nccl = tier->nccl;
-    /* In a mesh every pair has wires of its own: a part of the GPUs has a part of the wires. Pairs alone use all. */
-    bool mesh = !tier->switched && tier->fabric != FT_PCIE && tier->gpus > 2;
-    if (mesh && ranks < tier->gpus)
-        out->u.collective.link_gbps *= (double)(ranks > 1 ? ranks - 1 : 1) / (double)(tier->gpus - 1);
-}
-
-/* `words` may say that nodes are joined by PCIe alone, though the GPU has links: cards without their bridges, virtual
- * machines without the switch. A slot never makes a card faster than it is. */
-static void inner_tiers(const ft_device *device, int64_t per_node, const ft_network *words, ft_cluster *c)
-{
-    bool pcie = words->pcie_named && !words->nvlink_named && !words->xgmi_named;
-    int64_t domain = per_node;
-    if (device->link_gpus > 8 && per_node < device->link_gpus && !over_pcie(device) && !pcie)
-        domain = device->link_gpus;
-    c->tiers = 0;
-    if (domain < 2) return;
-    ft_device slot = *device;
-    if (words->pcie_gbps > 0 && !(device->pcie_gbps > 0 && device->pcie_gbps < words->pcie_gbps))
-        slot.pcie_gbps = words->pcie_gbps;
-    if (!pcie && bridged(device)) ft__tier_inside(device, 2, &c->tier[c->tiers++]);
-    if (pcie || over_pcie(device) || (bridged(device) && domain > 2))
-        pcie_tier(&slot, domain, &c->tier[c->tiers++]);
-    else if (!bridged(device))
-        ft__tier_inside(device, domain, &c->tier[c->tiers++]);
-    if (c->tier[c->tiers - 1].fabric == FT_PCIE) c->tier[c->tiers - 1].switched = words->pcie_switched;
-}
-
-/* What was said about the inside of a node against what the GPU has, so that nobody takes the one for the other. */
-static void inside_said(const ft_device *device, const ft_network *words, char *out, size_t room)
-{
-    bool links = !over_pcie(device), nvidia = device->vendor == FT_VENDOR_NVIDIA;
-    bool wrong_link = (words->nvlink_named && !(links && nvidia)) || (words->xgmi_named && !(links && !nvidia));
-    if (wrong_link)
-        snprintf(out, room, "; no %s: %.40s has none", words->nvlink_named ? "NVLink" : "xGMI", device->name);
-    else if (words->pcie_named && !words->nvlink_named && !words->xgmi_named && links)
-        snprintf(out, room, "; PCIe as said, not the GPU's own %.31s", device->link_kind);
-}
-
-/* Nobody knows a box of slots by its GPU. */
-static void slots_said(const ft_device *device, const ft_tier *t, char *out, size_t room)
-{
-    const char *said = "; slots behind a PCIe switch";
-    if (t->fabric != FT_PCIE || t->gpus <= 2) return;
-    if (!t->switched && ft__pcie_box_measured(device))
-        said = "; slots without a switch, as measured";
-    else if (!t->switched)
-        said = "; slots between boxes with a PCIe switch and one without (say \"PCIe switch\" where there is one)";
-    strncat(out, said, room - strlen(out) - 1);
-}
-
-/* What a NIC brings reaches a GPU through its own slot: no network is faster than that. */
-static void within_slot(const ft_device *device, const ft_network *words, ft_tier *network, char *out, size_t room)
-{
-    double slot = device->pcie_gbps;
-    char said[80];
-    if (words->pcie_gbps > 0 && (slot <= 0 || words->pcie_gbps < slot)) slot = words->pcie_gbps;
-    if (slot <= 0 || network->gbps <= slot) return;
-    snprintf(said, sizeof said, "; the network's %.4g GB/s come through a slot of %.4g", network->gbps, slot);
-    network->gbps = slot;
-    strncat(out, said, room - strlen(out) - 1);
-}
 
 /* -- between nodes ----------------------------------------------------------------------------- */
 
@@ -180,7 +79,7 @@ static void from_server(const ft_server_entry *s, const ft_device *device, ft_cl
 static void from_age(const ft_device *device, ft_tier *t)
 {
     double gbit = device->server_nic_gbit;
-    bool links = !over_pcie(device) && !bridged(device);
+    bool links = !ft__over_pcie(device) && !ft__bridged(device);
     const ft_fabric_entry *f = ft__fabric_nearest(links ? FT_INFINIBAND : FT_ROCE, links ? gbit : fmin(gbit, 100));
     network_tier(f, f->gbit / 8 / (links ? 1 : 2), t);
 }
@@ -363,9 +262,9 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
         server = usual;
         snprintf(why, sizeof why, "; network as usual for %.40s", device->name);
     }
-    int64_t usual_gpus = usual                                       ? usual->gpus_per_node
-                         : device->link_gpus > 1 && !bridged(device) ? device->link_gpus
-                                                                     : 8;
+    int64_t usual_gpus = usual                                           ? usual->gpus_per_node
+                         : device->link_gpus > 1 && !ft__bridged(device) ? device->link_gpus
+                                                                         : 8;
     if (server)
         from_server(server, device, out, a, &network);
     else if (!a->gpus_per_node)
@@ -380,14 +279,14 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
     if (!a->gpus_per_node) a->gpus_per_node = usual_gpus;
     out->gpus_per_node = a->gpus_per_node;
     FT_TRY(check_size(a, ranks, out, err));
-    inner_tiers(device, out->gpus_per_node, &words, out);
-    if (out->tiers) inside_said(device, &words, inside, sizeof inside);
-    if (out->tiers) slots_said(device, &out->tier[out->tiers - 1], inside, sizeof inside);
+    ft__inner_tiers(device, out->gpus_per_node, &words, out);
+    if (out->tiers) ft__inside_said(device, &words, inside, sizeof inside);
+    if (out->tiers) ft__slots_said(device, &out->tier[out->tiers - 1], inside, sizeof inside);
     if (words.topology) out->rails = words.topology == FT_RAILS, a->tree = !out->rails;
     if (words.oversubscription > 0) network.oversubscription = words.oversubscription;
     FT_TRY(read_topology(a, out, &network, err)); /* the request's own keys stand before its words */
     int64_t domain = out->tiers ? out->tier[out->tiers - 1].gpus : 1;
-    if (out->gpus > domain || !out->tiers) within_slot(device, &words, &network, inside, sizeof inside);
+    if (out->gpus > domain || !out->tiers) ft__within_slot(device, &words, &network, inside, sizeof inside);
     network.gpus = out->gpus > domain ? out->gpus : domain;
     if (out->gpus > domain || !out->tiers) out->tier[out->tiers++] = network;
     if (out->gpus <= domain) why[0] = 0, out->rails = false;

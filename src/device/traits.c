@@ -5,7 +5,7 @@
  * this room asks which generation a GPU belongs to. So a GPU of a generation nobody heard of behaves as its traits say,
  * and a file that states none keeps working: its base has them, or the catalogue's relative of its generation.
  *
- * Leaves out: clusters of blocks, distributed shared memory, structured sparsity; no forecast asks for them. / */
+ * Leaves out: clusters of blocks, distributed shared memory, structured sparsity; no forecast asks for them. */
 #include <stdio.h>
 #include <string.h>
 

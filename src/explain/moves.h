@@ -69,8 +69,7 @@ bool ft__move_exact(const ft_move *m, const ft_change *now);
 /* Changes `c`; a padded model is copied into the arena. False: it says nothing new here, or memory is exhausted. */
 bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena);
 
-/* What `alone` changes in `now`, merged key by key into `before`, gives `after`: a patch made of those keys says all.
- * */
+/* What `alone` changes in `now`, merged key by key into `before`, gives `after`: a patch of those keys says all. */
 bool ft__change_merges(const ft_change *now, const ft_change *alone, const ft_change *before, const ft_change *after);
 
 /* What is worth trying for speed. `compute_ms`: the step if it never waited for its input. `gpus`: other GPUs to

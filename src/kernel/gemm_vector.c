@@ -88,8 +88,7 @@ static const char *const feature_names[] = {
 /* clang-format on */
 
 /* Batched products have fewer kernels to choose from. Seen in profiles of NeuSight's rows: Pascal always runs 64x128
- * (one kernel of Maxwell's, whose SM it has), A100 and L4 128x128 (fed by cp.async), Volta, Turing and Hopper several.
- * */
+ * (one kernel of Maxwell's, whose SM it has), A100 and L4 128x128 (fed by cp.async), Volta, Turing, Hopper several. */
 static unsigned batched_tiles(const ft_device *device)
 {
     if (device->dual_issue) return 1u << 1 | 1u << 2;

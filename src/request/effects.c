@@ -7,7 +7,8 @@
  *
  * Left out: values that only happen to give the same forecast (fused on a model that nobody fuses by hand); a rule is
  * about what the key is for.
- */
+ *
+ * Over 400 lines: a rule for every key, and the table that names them. */
 #include "request/effects.h"
 
 #include <math.h>

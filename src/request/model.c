@@ -4,8 +4,7 @@
  * (effects.c), so that one request can be asked as several tasks; keys outside the contract are refused with the
  * nearest one.
  *
- * "memory" is the memory of a training step; with "cache" or "kv_dtype", which training has no use for, of decoding. /
- * */
+ * "memory" is the memory of a training step; with "cache" or "kv_dtype", which training has no use for, of decoding. */
 #include "request/model.h"
 
 #include <inttypes.h>
@@ -18,95 +17,9 @@
 #include "kernel/kernel.h"
 #include "request/effects.h"
 #include "request/foreign.h"
+#include "request/formats.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* -- number formats ---------------------------------------------------------------------------- */
-
-/* What a parameter is kept in where nothing is said of it. Training keeps at least 16 bits. */
-static double kept_bits(const ft_workload *w)
-{
-    double math = 8 * ft_dtype_bytes(w->dtype);
-    if (w->autocast) return 32;
-    return w->task == FT_TRAIN && math < 16 ? 16 : math;
-}
-
-/* fp32 weights beside 16-bit arithmetic are what amp_* means. Fewer bits than 16 are stored, not trained. */
-static ft_status settle_weights(const ft_said *said, ft_model_request *out, ft_error *err)
-{
-    static const char where[] = "weights_dtype";
-    ft_workload *w = &out->work;
-    int stored = ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE);
-    if (stored < 0) return FT_OK;
-    const char *name = ft__stored_words[stored];
-    double bits = ft__stored_bits[stored], kept = kept_bits(w);
-    if (w->autocast && bits == 16)
-        return ft__fail_at(err, FT_E_RANGE, where, 0, 0,
-                           "\"weights_dtype\" \"%s\" contradicts \"dtype\" \"%s\", which keeps fp32 weights; "
-                           "\"dtype\" \"%s\" keeps them in 16 bits",
-                           name, out->dtype_name, out->dtype_name + strlen("amp_"));
-    if (bits > kept && bits > 16) {
-        if (w->dtype != FT_BF16 && w->dtype != FT_FP16)
-            return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,
-                               "\"weights_dtype\" \"%s\" with \"dtype\" \"%s\" is not forecast: weights are kept in 16 "
-                               "bits or fewer there",
-                               name, out->dtype_name);
-        w->autocast = true;
-        out->dtype_name = w->dtype == FT_BF16 ? "amp_bf16" : "amp_fp16";
-        return FT_OK;
-    }
-    if (w->task == FT_TRAIN && bits < 16 && ft__whole_of(said, FT_KEY_ID_LORA_RANK) < 1)
-        return ft__fail_at(
-            err, FT_E_UNSUPPORTED, where, 0, 0,
-            "weights in \"%s\" are not trained: give \"lora_rank\" to train adapters beside them (QLoRA), "
-            "or leave \"weights_dtype\" out",
-            name);
-    w->weight_bits = bits == kept ? 0 : bits;
-    return FT_OK;
-}
-
-static ft_status settle_dtypes(const ft_said *said, ft_model_request *out, ft_error *err)
-{
-    int recipe = ft__word_of(said, FT_KEY_ID_MODEL_DTYPE);
-    out->dtype_name = ft__recipe_words[recipe];
-    out->work.dtype = ft__recipe_of(recipe, &out->work.autocast);
-    return settle_weights(said, out, err);
-}
-
-/* Weights are served as the checkpoint stores them, unless the request says how. Nobody trains them so: adapters over
- * them are asked for by "weights_dtype". */
-static void settle_quantized(const ft_said *said, ft_model_request *out)
-{
-    const ft_arch *a = out->arch;
-    ft_workload *w = &out->work;
-    if (!a->quantized || ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE) >= 0) return;
-    if (a->quantized_bits > 0 && w->task != FT_TRAIN) {
-        w->weight_bits = a->quantized_bits == 8 * ft_dtype_bytes(w->dtype) ? 0 : a->quantized_bits;
-        return;
-    }
-    snprintf(out->quantized, sizeof out->quantized,
-             "quantization_config (%s) is ignored: weights are taken as %s; weights_dtype says otherwise", a->quantized,
-             out->dtype_name);
-}
-
-static void settle_kv(const ft_said *said, ft_model_request *out)
-{
-    int word = ft__word_of(said, FT_KEY_ID_MODEL_KV_DTYPE);
-    ft_workload *w = &out->work;
-    out->kv_given = word >= 0;
-    w->kv_dtype = out->kv_given ? ft__kv_dtypes[word]
-                                : ft__usual_kv_dtype(w->dtype, out->device->peak_tflops[FT_BF16] > 0);
-}
-
-/* A device without the format is refused once, here, and not by whichever kernel comes first. */
-static ft_status check_dtype(const ft_model_request *r, ft_error *err)
-{
-    ft_op op;
-    ft__op_init("gemm", &op);
-    op.dtype = r->work.dtype;
-    op.u.gemm.m = op.u.gemm.n = op.u.gemm.k = 1024;
-    return ft__op_check(&op, r->device, err);
-}
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 
@@ -377,7 +290,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__parallel_read(object, &said, err));
     FT_TRY(ft__loader_read(object, &said, err));
     set_task(&said, out);
-    FT_TRY(settle_dtypes(&said, out, err));
+    FT_TRY(ft__settle_dtypes(&said, out, err));
     FT_TRY(find_named_stack(object, find_stack, source, out, err));
     FT_TRY(settle_words(&said, out, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
@@ -399,12 +312,12 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
-    settle_kv(&said, out);
-    settle_quantized(&said, out);
+    ft__settle_kv(&said, out);
+    ft__settle_quantized(&said, out);
     FT_TRY(check_stack(out, err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     FT_TRY(check_cluster(out, err));
-    FT_TRY(check_dtype(out, err));
+    FT_TRY(ft__check_dtype(out, err));
     return ft__request_effects(&said, out, err);
 }
 
@@ -438,5 +351,5 @@ ft_status ft__model_request_check(const ft_model_request *r, ft_error *err)
     FT_TRY(check_volume(r, err));
     FT_TRY(check_stack(r, err));
     FT_TRY(ft__parallel_fits_model(&r->parallel, r->arch, &r->work, err));
-    return check_dtype(r, err);
+    return ft__check_dtype(r, err);
 }

@@ -6,8 +6,7 @@
 
 /* -- orders ------------------------------------------------------------------------------------ */
 
-/* What begins and ends together stays as the file has it, whatever qsort() does with ties: every order ends in `place`.
- * */
+/* What begins and ends together stays as the file has it, whatever qsort() does with ties: orders end in `place`. */
 static void sort(void *at, size_t count, size_t size, int (*order)(const void *, const void *))
 {
     if (count > 1) qsort(at, count, size, order); /* an empty array may be NULL */

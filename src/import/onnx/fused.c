@@ -40,8 +40,7 @@ static bool sound(ft_onnx_run *r, const ft_attention_shape *s)
     return good;
 }
 
-/* Written out in the file, recognised by patterns.c. `done` is false where its shapes are not those of attention.
- * */
+/* Written out in the file, recognised by patterns.c. `done` is false where shapes are not those of attention. */
 void ft__onnx_attend(ft_onnx_run *r, const ft_onnx_core *core, ft_onnx_item *unused, bool *done)
 {
     ft_onnx_item *q = &r->items[core->q], *k = &r->items[core->k], *v = &r->items[core->v];

@@ -2,7 +2,9 @@
  *
  * Kernels are coloured by what holds them. Those too short for a pixel share one, each colour as high as its part of
  * the time; so do layers that the walk of the streams folds into one event, and passes where hundreds share the
- * picture. Where the GPU waits its track shows. */
+ * picture. Where the GPU waits its track shows.
+ *
+ * Over 400 lines: one picture, drawn track by track over the same axis. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,15 @@
+/* Number formats of a request for a whole model, settled in this order while it is read. */
+#ifndef FT_REQUEST_FORMATS_H
+#define FT_REQUEST_FORMATS_H
+#include "request/keys.h"
+#include "request/model.h"
+
+/* "dtype" and "weights_dtype"; the task is known. */
+ft_status ft__settle_dtypes(const ft_said *said, ft_model_request *out, ft_error *err);
+/* As the checkpoint stores its weights; the model is known. */
+void ft__settle_quantized(const ft_said *said, ft_model_request *out);
+/* "kv_dtype"; the device is known. */
+void ft__settle_kv(const ft_said *said, ft_model_request *out);
+/* A device without the format is refused once, here, and not by whichever kernel comes first. */
+ft_status ft__check_dtype(const ft_model_request *r, ft_error *err);
+#endif
