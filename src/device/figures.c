@@ -19,8 +19,9 @@ static const double largest_count = 65536, largest_figure = 1e9, least_figure = 
 
 static ft_status number_ok(const char *name, double value, double most, ft_error *err)
 {
-    static const char *const needed[] = {"sms",        "lanes_per_sm", "boost_mhz", "tdp_w",           "process_nm",
-                                         "memory_gib", "memory_gbps",  "l2_mib",    "smem_kib_per_sm", "pcie_gbps"};
+    static const char *const needed[] = {"sms",         "lanes_per_sm", "issue_lanes_per_sm", "boost_mhz",
+                                         "matrix_mhz",  "tdp_w",        "process_nm",         "memory_gib",
+                                         "memory_gbps", "l2_mib",       "smem_kib_per_sm",    "pcie_gbps"};
     bool positive = false;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) positive = positive || !strcmp(needed[i], name);
     if ((value == 0 && !positive) || (value >= least_figure && value <= most)) return FT_OK;

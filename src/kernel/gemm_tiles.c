@@ -23,6 +23,8 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
     double best = INFINITY, best_unsplit = INFINITY, habitual = INFINITY, habitual_compute = INFINITY;
     double unsplit[FT_GEMM_MAX_TILES];
     double inverse_sms = 1 / s->sms, inverse_feed = 1 / s->feed_bytes_per_ms_sm, inverse_step = 1 / s->k_step;
+    out->ms = out->compute_ms = INFINITY; /* what stands where no tile has a finite time */
+    out->tile = 0, out->split = 1, out->tiles = out->waves = 0;
     const double *split_by = s->finely ? fine_splits : splits;
     int split_count = s->finely ? FINE_SPLITS : SPLITS;
     double most_tiles = (s->finely ? FT_K_GEMM_MOST_TILES_FINELY : FT_K_GEMM_MOST_TILES) * s->sms;

@@ -120,13 +120,17 @@ static void bend(ft_device *d, source *s)
                          &d->memory_gib,
                          &d->memory_gbps,
                          &d->l2_mib,
+                         &d->l2_bytes_per_clk,
                          &d->smem_kib_per_sm,
                          &d->regs_kib_per_sm,
                          &d->link_gbps_per_direction,
                          &d->pcie_gbps,
+                         &d->matrix_pj_per_flop,
+                         &d->server_nic_gbit,
                          &d->peak_tflops[which >> 40 & 7],
                          &d->vector_tflops[which >> 40 & 7]};
-    int *counts[] = {&d->sms, &d->lanes_per_sm, &d->max_warps_per_sm, &d->link_gpus, &d->year};
+    int *counts[] = {&d->sms,       &d->lanes_per_sm, &d->issue_lanes_per_sm, &d->max_warps_per_sm,
+                     &d->link_gpus, &d->dies,         &d->l2_partitions,      &d->year};
     if (which & 1) *figures[(which >> 8) % (sizeof figures / sizeof *figures)] = real(s);
     if (which & 2) *counts[(which >> 16) % (sizeof counts / sizeof *counts)] = (int)size(s);
     if (which & 4) d->generation[0] = (char)(which >> 24);
