@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/batchnorm.h"
 #include "graph/emit.h"
 
 static ft_ref filter(ft_build *b, ft_at at, ft_ref x, ft_ref weight, ft_ref bias, const ft_conv_shape *s, int64_t rows,
@@ -64,39 +65,35 @@ ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *s, ft_bias
     return y;
 }
 
-/* PyTorch gives each channel one block of up to 512 threads, as wide as the picture, the rest over the images. */
-double ft__channel_trips(const ft_tensor *x, int64_t channels)
-{
-    int64_t pixels = x->cols, images = x->rows / (channels > 0 ? channels : 1), wide = 32;
-    if (x->cols == channels || images < 1) return 0;
-    while (wide < pixels && wide < 512) wide *= 2;
-    int64_t high = 512 / wide < images ? 512 / wide : images;
-    return (double)((images + high - 1) / high) * (double)((pixels + wide - 1) / wide);
-}
-
-/* The moments are a kernel of their own, the result another; in fp32 cuDNN does both in one. */
+/* The moments are a kernel of their own, the result another; cuDNN does both in one. */
 ft_ref ft__batchnorm(ft_build *b, ft_at at, ft_ref x, int64_t channels)
 {
     ft_ref weight = ft__parameter(b, "bn.weight", 1, channels), bias = ft__parameter(b, "bn.bias", 1, channels);
     return ft__batchnorm_with(b, at, x, channels, weight, bias);
 }
 
+static void walks(ft_node *n, ft_walking w)
+{
+    n->walk = w.walk;
+    n->trips = (float)w.trips;
+    n->blocks = (float)w.blocks;
+}
+
 ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, x);
-    double trips = ft__channel_trips(&t, channels);
+    ft_pictures pictures = ft__pictures_of(&t, channels);
     bool low = t.element_bytes < 4;
-    if (b->training && low) {
+    bool library = ft__batchnorm_by_library(t.dtype, weight == FT_NONE ? 0 : ft__tensor_of(b, weight)->element_bytes);
+    if (b->training && !library) {
         ft_node moments = ft__node_of(FT_DO_FILL, at);
         ft__node_in(&moments, x);
         ft_ref sums = ft__node_out(b, &moments, 2, channels, FT_FP32, 4);
         if (sums == FT_NONE) return FT_NONE;
         b->g->tensors[sums].trained = false;
         moments.op = ft__bytes_kernel("batchnorm_moments", t.dtype, ft__tensor_bytes(&t), 4 * ft__tensor_numel(&t));
-        moments.walk = trips > 0 ? FT_WALK_MOMENTS : FT_WALK_MOMENTS_LAST;
-        moments.trips = trips > 0 ? (float)trips : 1;
-        moments.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(&t) / 512);
+        walks(&moments, ft__batchnorm_moments(&pictures));
         ft__emit(b, &moments);
     }
     ft_node n = ft__node_of(FT_DO_BATCHNORM, at);
@@ -110,19 +107,11 @@ ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_
     if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
     b->g->tensors[moments].trained = false;
     n.op = ft__pointwise_kernel(b->g, "batchnorm", n.in, 1, &b->g->tensors[out]);
-    if (b->training && !low) { /* moments first, then the result */
+    if (b->training && library) { /* moments first, then the result */
         n.op.u.elementwise.bytes += ft__tensor_bytes(&t);
-        n.walk = FT_WALK_NORM_BOTH;
-        n.trips = (float)trips;
-        n.blocks = (float)channels;
-    } else if (trips > 0) { /* a block per picture and channel */
-        n.walk = t.cols <= 256 ? FT_WALK_NORM_SMALL : FT_WALK_NORM;
-        n.trips = (float)((t.cols + 511) / 512);
-        n.blocks = (float)t.rows;
-    } else if (low) {
-        n.walk = FT_WALK_NORM_LAST;
-        n.trips = 1;
-        n.blocks = (float)(ft__tensor_numel(&t) / 512);
+        walks(&n, ft__batchnorm_both(&pictures, low));
+    } else {
+        walks(&n, ft__batchnorm_result(&pictures, low));
     }
     ft__emit(b, &n);
     ft__module(b, 1);

@@ -23,8 +23,6 @@ void ft__build_fail(ft_build *b, ft_status code, const char *format, ...) __attr
 ft_op ft__pointwise_kernel(const ft_graph *g, const char *op, const ft_ref *in, int count, const ft_tensor *out);
 ft_op ft__row_kernel(const char *op, ft_pass pass, int64_t rows, int64_t cols, ft_dtype dtype);
 ft_op ft__gemm_kernel(ft_dtype dtype, int64_t b, int64_t m, int64_t n, int64_t k, const char *layout, bool bias);
-/* Batch norm over NCHW: how often each thread of a channel's one block goes to memory; 0 where x is NHWC. */
-double ft__channel_trips(const ft_tensor *x, int64_t channels);
 ft_op ft__bytes_kernel(const char *op, ft_dtype dtype, double bytes, double flops);
 /* One of `shares` equal parts of the work: an iteration of a loop over experts. Of a product, a share of its rows. */
 void ft__op_share(ft_op *op, double shares);

@@ -1,4 +1,5 @@
 /* gradient_image.c: gradients of convolutions, batch norm and pooling. */
+#include "graph/batchnorm.h"
 #include "graph/gradient_rules.h"
 
 #define T(ref) (&t->b.g->tensors[ref])
@@ -47,15 +48,13 @@ void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
     int64_t channels = n->in_count > 1 ? T(n->in[1])->cols : T(n->out[n->out_count - 1])->cols;
     back.op = ft__pointwise_kernel(t->b.g, "batchnorm", back.in, 2, T(out[0]));
     back.op.u.elementwise.bytes += ft__tensor_bytes(T(g)) + ft__tensor_bytes(T(n->in[0])); /* moments, then result */
-    /* Two walks over both operands: by one block per channel, or in NHWC by as many as there is room for. */
-    double trips = ft__channel_trips(T(n->in[0]), channels);
-    bool low = T(g)->element_bytes < 4;
-    if (trips > 0)
-        back.walk = low ? FT_WALK_NORM_BACKWARD_LOW : FT_WALK_NORM_BACKWARD;
-    else if (low)
-        back.walk = FT_WALK_NORM_BACKWARD_LAST;
-    back.trips = trips > 0 ? (float)trips : 1;
-    back.blocks = trips > 0 ? (float)channels : (float)(ft__tensor_numel(T(g)) / 512);
+    /* Two walks over both operands. */
+    ft_pictures pictures = ft__pictures_of(T(n->in[0]), channels);
+    bool library = ft__batchnorm_by_library(T(n->in[0])->dtype, n->in_count > 1 ? T(n->in[1])->element_bytes : 0);
+    ft_walking walk = ft__batchnorm_gradient(&pictures, T(g)->element_bytes < 4, library);
+    back.walk = walk.walk;
+    back.trips = (float)walk.trips;
+    back.blocks = (float)walk.blocks;
     ft__emit(&t->b, &back);
     for (int i = 0; i < 3 && i < n->in_count; i++) ft__tape_give(t, n->in[i], out[i]);
 }

@@ -29,13 +29,19 @@ typedef enum ft_walk {
     FT_WALK_NONE,
     FT_WALK_MOMENTS,             /* batch norm's sums, a block per channel */
     FT_WALK_MOMENTS_LAST,        /* channels last */
-    FT_WALK_NORM_BOTH,           /* sums and result by one kernel */
     FT_WALK_NORM,                /* the result alone, a block per picture and channel */
     FT_WALK_NORM_SMALL,          /* of pictures smaller than a block */
     FT_WALK_NORM_LAST,           /* channels last */
-    FT_WALK_NORM_BACKWARD,       /* both walks over both operands, in fp32 */
-    FT_WALK_NORM_BACKWARD_LOW,   /* in fewer bits */
-    FT_WALK_NORM_BACKWARD_LAST,  /* channels last */
+    FT_WALK_BOTH,                /* sums and result by one kernel of cuDNN's, in fp32 */
+    FT_WALK_BOTH_LAST,           /* channels last */
+    FT_WALK_BOTH_HALF,           /* in fp16 */
+    FT_WALK_BOTH_HALF_LAST,      /* channels last */
+    FT_WALK_GRADIENT,            /* both walks over both operands by cuDNN, in fp32 */
+    FT_WALK_GRADIENT_LAST,       /* channels last */
+    FT_WALK_GRADIENT_LOW,        /* by PyTorch in fewer bits */
+    FT_WALK_GRADIENT_LOW_LAST,   /* channels last */
+    FT_WALK_GRADIENT_HALF,       /* by cuDNN in fp16 */
+    FT_WALK_GRADIENT_HALF_LAST,  /* channels last */
     FT_WALK_POOL,                /* by the tap of a window */
     FT_WALK_POOL_BACKWARD,       /* each pixel looks up which windows found it */
     FT_WALK_COUNT

@@ -59,28 +59,3 @@ double ft__manner_traffic(unsigned manner)
            : manner & FT_MANNER_CAUSAL_CONV ? FT_K_MANNER_CAUSAL_CONV_TRAFFIC
                                             : 1;
 }
-
-static const struct {
-    double trips, blocks;
-} walks[FT_WALK_COUNT] = {
-    [FT_WALK_MOMENTS] = {1, 1},
-    [FT_WALK_MOMENTS_LAST] = {FT_K_MANNER_MOMENTS_LAST, 1},
-    [FT_WALK_NORM_BOTH] = {FT_K_MANNER_NORM_BOTH, 1},
-    [FT_WALK_NORM] = {1, 1},
-    [FT_WALK_NORM_SMALL] = {1, FT_K_MANNER_NORM_SMALL_BLOCKS},
-    [FT_WALK_NORM_LAST] = {FT_K_MANNER_NORM_LAST, 1},
-    [FT_WALK_NORM_BACKWARD] = {FT_K_MANNER_NORM_BACKWARD, 1},
-    [FT_WALK_NORM_BACKWARD_LOW] = {FT_K_MANNER_NORM_BACKWARD_LOW, 1},
-    [FT_WALK_NORM_BACKWARD_LAST] = {FT_K_MANNER_NORM_BACKWARD_LAST, 1},
-    [FT_WALK_POOL] = {FT_K_MANNER_POOL, 1},
-    [FT_WALK_POOL_BACKWARD] = {FT_K_MANNER_POOL_BACKWARD, 1},
-};
-
-/* As long as its waits: a trip to memory, as often as a thread makes one, for every round of blocks that the GPU
- * holds. */
-double ft__walk_ms(const ft_device *device, ft_walk walk, double trips, double blocks)
-{
-    if (walk == FT_WALK_NONE || (unsigned)walk >= FT_WALK_COUNT || !(trips > 0)) return 0;
-    double rounds = fmax(1, blocks * walks[walk].blocks / (FT_K_MANNER_BLOCKS_PER_SM * device->sms));
-    return FT_K_MANNER_TRIP_US * 1e-3 * (trips * walks[walk].trips) * rounds;
-}

@@ -7,6 +7,4 @@
 double ft__manner_effort(unsigned manner, double each, const ft_op *op);
 /* What it moves over what the operator says. */
 double ft__manner_traffic(unsigned manner);
-/* Milliseconds of so many trips of so many blocks; 0 without any. */
-double ft__walk_ms(const ft_device *device, ft_walk walk, double trips, double blocks);
 #endif

@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 #include "kernel/manner.h"
 #include "kernel/power.h"
+#include "kernel/walk.h"
 #include "model/stack.h"
 #include "timeline/in_model_constants.h"
 #include "timeline/states.h"

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/batchnorm.h"
 #include "graph/emit.h"
 #include "trace/aten_entry.h"
 #include "trace/price_constants.h"
@@ -76,14 +77,11 @@ bool ft__call_reduce(const ft_calling *c)
     return rows(c, "sum_cols", FT_PASS_FWD, x->numel, x->numel / reduced, d) != NULL;
 }
 
-/* PyTorch gives each channel one block, as in graph/build_image.c. */
-static double channel_trips(const ft_input *x, bool last)
+static void walks(ft_called_part *part, ft_walking w)
 {
-    double images = (double)x->dim[0], pixels = x->numel / fmax(1, images * (double)x->dim[1]), wide = 32;
-    if (last) return 0;
-    while (wide < pixels && wide < 512) wide *= 2;
-    double high = fmin(512 / wide, images);
-    return ceil(images / high) * ceil(pixels / wide);
+    part->walk = w.walk;
+    part->trips = w.trips;
+    part->blocks = w.blocks;
 }
 
 /* p: x, p[1] 1: gradients, p[2] the place of `training` (-1: it is). */
@@ -92,46 +90,29 @@ bool ft__call_batchnorm(const ft_calling *c)
     const ft_input *x = ft__call_input(c, c->p[0]);
     if (x->rank < 2) return false;
     bool last = x->strides_known && x->rank > 2 && x->stride[1] == 1 && x->dim[1] > 1;
-    double trips = channel_trips(x, last), bytes = ft__call_bytes(c, x), channels = (double)x->dim[1];
-    double pixels = x->numel / fmax(1, (double)x->dim[0] * channels);
+    double bytes = ft__call_bytes(c, x), channels = (double)x->dim[1], images = (double)x->dim[0];
+    ft_pictures pictures = {images, channels, x->numel / fmax(1, images * channels), last};
     ft_dtype d = ft__call_dtype(c, x);
     bool low = ft_dtype_bytes(d) < 4, gradient = c->p[1] == 1;
     bool training = gradient || c->p[2] < 0 || ft__input_true(c->in, c->p[2]);
+    const ft_input *weight = ft__call_input(c, gradient ? 2 : 1);
+    bool library = ft__batchnorm_by_library(d, weight->rank == 1 ? ft_dtype_bytes(ft__call_dtype(c, weight)) : 0);
     ft_called_part *part;
     if (gradient) {
         part = pass_over(c, "batchnorm", x->numel, 5 * bytes, d, FT_PATTERN_CONTIGUOUS);
         if (!part) return false;
         part->op.u.elementwise.inputs = 2;
-        if (trips > 0)
-            part->walk = low ? FT_WALK_NORM_BACKWARD_LOW : FT_WALK_NORM_BACKWARD;
-        else if (low)
-            part->walk = FT_WALK_NORM_BACKWARD_LAST;
-        part->trips = trips > 0 ? trips : 1;
-        part->blocks = trips > 0 ? channels : x->numel / 512;
+        walks(part, ft__batchnorm_gradient(&pictures, low, library));
         return true;
     }
-    if (training && low) {
+    if (training && !library) {
         part = ft__call_add(c, ft__bytes_kernel("batchnorm_moments", d, fmax(bytes, 1), 4 * x->numel));
         if (!part) return false;
-        part->walk = trips > 0 ? FT_WALK_MOMENTS : FT_WALK_MOMENTS_LAST;
-        part->trips = trips > 0 ? trips : 1;
-        part->blocks = trips > 0 ? channels : x->numel / 512;
+        walks(part, ft__batchnorm_moments(&pictures));
     }
-    part = pass_over(c, "batchnorm", x->numel, (training && !low ? 3 : 2) * bytes, d, FT_PATTERN_CONTIGUOUS);
+    part = pass_over(c, "batchnorm", x->numel, (training && library ? 3 : 2) * bytes, d, FT_PATTERN_CONTIGUOUS);
     if (!part) return false;
-    if (training && !low) {
-        part->walk = FT_WALK_NORM_BOTH;
-        part->trips = trips;
-        part->blocks = channels;
-    } else if (trips > 0) {
-        part->walk = pixels <= 256 ? FT_WALK_NORM_SMALL : FT_WALK_NORM;
-        part->trips = ceil(pixels / 512);
-        part->blocks = (double)x->dim[0] * channels;
-    } else if (low) {
-        part->walk = FT_WALK_NORM_LAST;
-        part->trips = 1;
-        part->blocks = x->numel / 512;
-    }
+    walks(part, training && library ? ft__batchnorm_both(&pictures, low) : ft__batchnorm_result(&pictures, low));
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernel/manner.h"
+#include "kernel/walk.h"
 #include "trace/groups.h"
 #include "trace/price_constants.h"
 

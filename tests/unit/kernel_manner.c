@@ -72,19 +72,6 @@ static void rows_that_share_an_index_wait_for_each_other(void **state)
     assert_true(ft__manner_effort(FT_MANNER_MEET, 1e-3, &op) == 1);
 }
 
-static void walks_take_rounds_of_blocks(void **state)
-{
-    (void)state;
-    ft_device device = limit_device("h200_sxm");
-    assert_true(ft__walk_ms(&device, FT_WALK_NONE, 5, 5) == 0 && ft__walk_ms(&device, FT_WALK_POOL, 0, 5) == 0);
-    for (int walk = FT_WALK_NONE + 1; walk < FT_WALK_COUNT; walk++) {
-        double few = ft__walk_ms(&device, (ft_walk)walk, 9, 1), many = ft__walk_ms(&device, (ft_walk)walk, 9, 1e6);
-        assert_true(few > 0 && many > 100 * few);
-        assert_true(ft__walk_ms(&device, (ft_walk)walk, 9, 2) == few); /* both find room at once */
-        assert_true(fabs(ft__walk_ms(&device, (ft_walk)walk, 18, 1) / few - 2) < 1e-12);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -93,7 +80,6 @@ int main(void)
         cmocka_unit_test(masks_and_dropout_multiply),
         cmocka_unit_test(fewer_rows_per_expert_are_more_uneven),
         cmocka_unit_test(rows_that_share_an_index_wait_for_each_other),
-        cmocka_unit_test(walks_take_rounds_of_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

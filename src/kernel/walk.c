@@ -1,0 +1,52 @@
+/* walk.c: as long as its waits: a trip to memory, as often as a thread makes one, for every round of blocks that the
+ * GPU holds. What a trip takes, how many blocks run beside each other at that pace and what a block takes to begin was
+ * read off one GPU (data/constants/kernel/walk.json) and is taken to be the same per SM on others. */
+#include "kernel/walk.h"
+
+#include <math.h>
+
+#include "kernel/walk_constants.h"
+
+typedef struct pace {
+    const char *name;
+    double trip_us, blocks_per_sm, start_trips, start_us;
+} pace;
+
+static const pace paces[FT_WALK_COUNT] = {
+    [FT_WALK_MOMENTS] = FT_K_WALK_PACE_MOMENTS,
+    [FT_WALK_MOMENTS_LAST] = FT_K_WALK_PACE_MOMENTS_LAST,
+    [FT_WALK_NORM] = FT_K_WALK_PACE_NORM,
+    [FT_WALK_NORM_SMALL] = FT_K_WALK_PACE_NORM_SMALL,
+    [FT_WALK_NORM_LAST] = FT_K_WALK_PACE_NORM_LAST,
+    [FT_WALK_BOTH] = FT_K_WALK_PACE_BOTH,
+    [FT_WALK_BOTH_LAST] = FT_K_WALK_PACE_BOTH_LAST,
+    [FT_WALK_BOTH_HALF] = FT_K_WALK_PACE_BOTH_HALF,
+    [FT_WALK_BOTH_HALF_LAST] = FT_K_WALK_PACE_BOTH_HALF_LAST,
+    [FT_WALK_GRADIENT] = FT_K_WALK_PACE_GRADIENT,
+    [FT_WALK_GRADIENT_LAST] = FT_K_WALK_PACE_GRADIENT_LAST,
+    [FT_WALK_GRADIENT_LOW] = FT_K_WALK_PACE_GRADIENT_LOW,
+    [FT_WALK_GRADIENT_LOW_LAST] = FT_K_WALK_PACE_GRADIENT_LOW_LAST,
+    [FT_WALK_GRADIENT_HALF] = FT_K_WALK_PACE_GRADIENT_HALF,
+    [FT_WALK_GRADIENT_HALF_LAST] = FT_K_WALK_PACE_GRADIENT_HALF_LAST,
+    [FT_WALK_POOL] = FT_K_WALK_PACE_POOL,
+    [FT_WALK_POOL_BACKWARD] = FT_K_WALK_PACE_POOL_BACKWARD,
+};
+static const pace held_result = FT_K_WALK_PACE_HELD_RESULT, held_gradient = FT_K_WALK_PACE_HELD_GRADIENT;
+
+/* cuDNN's half-precision kernels read a channel once where the block can keep it, one operand going forward and two
+ * going back; else they walk over it twice. A trip is 512 elements of two bytes. */
+static const pace *pace_of(const ft_device *device, ft_walk walk, double trips)
+{
+    double room = FT_K_WALK_HELD_SHARE * device->smem_kib_per_sm * 1024, operand = trips * 512 * 2;
+    if (walk == FT_WALK_BOTH_HALF && operand <= room) return &held_result;
+    if (walk == FT_WALK_GRADIENT_HALF && 2 * operand <= room) return &held_gradient;
+    return &paces[walk];
+}
+
+double ft__walk_ms(const ft_device *device, ft_walk walk, double trips, double blocks)
+{
+    if (walk == FT_WALK_NONE || (unsigned)walk >= FT_WALK_COUNT || !(trips > 0)) return 0;
+    const pace *p = pace_of(device, walk, trips);
+    double rounds = fmax(1, blocks / (p->blocks_per_sm * device->sms));
+    return 1e-3 * (p->start_us + p->trip_us * (trips + p->start_trips) * rounds);
+}

@@ -1,0 +1,78 @@
+/* Walks: kernels that are as long as their waits, held to measured batch norms. */
+#include "kernel_limits.h"
+
+#include "graph/batchnorm.h"
+#include "kernel/walk.h"
+
+static void walks_take_rounds_of_blocks(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    assert_true(ft__walk_ms(&device, FT_WALK_NONE, 5, 5) == 0 && ft__walk_ms(&device, FT_WALK_POOL, 0, 5) == 0);
+    for (int walk = FT_WALK_NONE + 1; walk < FT_WALK_COUNT; walk++) {
+        ft_walk w = (ft_walk)walk;
+        double few = ft__walk_ms(&device, w, 9, 1), many = ft__walk_ms(&device, w, 9, 1e6);
+        assert_true(few > 0 && many > 100 * few);
+        assert_true(ft__walk_ms(&device, w, 9, 2) == few); /* both find room at once */
+        for (double trips = 1; trips < 1e5; trips *= 2)
+            assert_true(ft__walk_ms(&device, w, 2 * trips, 500) >= ft__walk_ms(&device, w, trips, 500));
+    }
+}
+
+/* A channel that a block cannot keep is walked over twice; a smaller shared memory keeps less. */
+static void long_channels_are_read_again(void **state)
+{
+    (void)state;
+    ft_device large = limit_device("h200_sxm"), small = limit_device("v100_sxm_32gb");
+    double kept = ft__walk_ms(&large, FT_WALK_BOTH_HALF, 128, 512),
+           not = ft__walk_ms(&large, FT_WALK_BOTH_HALF, 192, 512);
+    assert_true(not > 2.5 * kept);
+    double here = ft__walk_ms(&small, FT_WALK_BOTH_HALF, 100, 4e6) * small.sms;
+    double there = ft__walk_ms(&large, FT_WALK_BOTH_HALF, 100, 4e6) * large.sms;
+    assert_true(here > 2 * there);
+}
+
+/* Rows of data/measurements/h200/norm_formats.csv.gz: walks alone, without launch and memory, near the whole. */
+static void measured_batch_norms(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    const struct {
+        double images, channels, side;
+        bool last, half, gradient;
+        double us;
+    } rows[] = {
+        {64, 1024, 28, false, true, false, 83.0},  {32, 640, 56, false, true, false, 264.8},
+        {64, 128, 112, false, true, false, 619.4}, {16, 512, 128, false, true, true, 525.8},
+        {32, 512, 32, false, true, true, 43.0},    {128, 512, 56, true, true, false, 385.4},
+        {128, 1280, 32, true, true, true, 486.9},  {2, 1280, 56, false, true, false, 20.9},
+        {8, 2048, 56, false, true, true, 122.3},   {32, 1280, 56, true, true, true, 389.6},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ft_pictures x = {rows[i].images, rows[i].channels, rows[i].side * rows[i].side, rows[i].last};
+        ft_walking w = rows[i].gradient ? ft__batchnorm_gradient(&x, rows[i].half, true)
+                                        : ft__batchnorm_both(&x, rows[i].half);
+        double us = 1e3 * ft__walk_ms(&device, w.walk, w.trips, w.blocks);
+        if (!(us > 0.75 * rows[i].us && us < 1.25 * rows[i].us))
+            fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
+    }
+}
+
+/* PyTorch asks cuDNN for fp32, and for fp16 with fp32 weights: never for bf16. */
+static void who_computes(void **state)
+{
+    (void)state;
+    assert_true(ft__batchnorm_by_library(FT_FP32, 4) && ft__batchnorm_by_library(FT_FP16, 4));
+    assert_false(ft__batchnorm_by_library(FT_FP16, 2) || ft__batchnorm_by_library(FT_BF16, 4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(walks_take_rounds_of_blocks),
+        cmocka_unit_test(long_channels_are_read_again),
+        cmocka_unit_test(measured_batch_norms),
+        cmocka_unit_test(who_computes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
