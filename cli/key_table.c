@@ -9,6 +9,7 @@ static const char *const sections[FT_SECTION_COUNT] = {
     [FT_SECTION_COMMON] = "common",     [FT_SECTION_OPERATOR] = "operator",     [FT_SECTION_MODEL] = "model",
     [FT_SECTION_PARALLEL] = "parallel", [FT_SECTION_CLUSTER] = "cluster",       [FT_SECTION_LOADER] = "loader",
     [FT_SECTION_KERNEL] = "kernel",     [FT_SECTION_COLLECTIVE] = "collective", [FT_SECTION_TRACE] = "trace",
+    [FT_SECTION_LORA] = "lora",
 };
 
 static const char *const types[] = {

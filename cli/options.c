@@ -64,6 +64,9 @@ const cli_option cli_options[OPT_COUNT] = {
 #define GROUP CLI_LOADER
     FT_LOADER_KEYS(FLAG, PLAIN)
 #undef GROUP
+#define GROUP CLI_LORA
+    FT_LORA_KEYS(FLAG, PLAIN)
+#undef GROUP
 #define V(id, of, name, letter, kind, standard, commands, group, help) \
     [OPT_##id] = {name, letter, CLI_##kind, NULL, standard, commands, CLI_##group, help, &ft__keys[FT_KEY_ID_##of]},
     CLI_VARIANT_LIST(V)
@@ -85,6 +88,7 @@ const char *const cli_group_names[CLI_GROUP_COUNT] = {
     [CLI_PARALLEL] = "How the model is laid out over GPUs",
     [CLI_CLUSTER] = "What joins the GPUs",
     [CLI_LOADER] = "How samples reach the GPU",
+    [CLI_LORA] = "Adapters",
     [CLI_PLAN] = "Many GPUs",
     [CLI_FILTER] = "Which GPUs",
     [CLI_DATA] = "Predictors and measurements",

@@ -47,6 +47,7 @@ typedef enum cli_group {
     CLI_PARALLEL, /* keys of the request's "parallel" */
     CLI_CLUSTER,  /* keys of its "cluster" */
     CLI_LOADER,   /* keys of its "loader" */
+    CLI_LORA,     /* keys of its "lora" */
     CLI_PLAN,
     CLI_FILTER,
     CLI_DATA,

@@ -82,6 +82,7 @@ class ModelRequest(TypedDict, total=False):
     recompute: Literal["none", "selective", "full"]
     recompute_modules: Sequence[str]
     lora_rank: int
+    lora: Mapping[str, Any]
     clip_grad: bool
     host: Any
     host_us_per_op: float

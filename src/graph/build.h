@@ -8,6 +8,7 @@
  * norm, softmax, power or loss runs in fp32, and a sum of two formats takes the wider one. */
 #ifndef FT_GRAPH_BUILD_H
 #define FT_GRAPH_BUILD_H
+#include "graph/adapter.h"
 #include "graph/graph.h"
 
 typedef struct ft_build {
@@ -24,6 +25,8 @@ typedef struct ft_build {
     bool conv1d;          /* weights stand [in, out]: gpt2 */
     bool channels_last;   /* images as NHWC */
     int64_t lora_rank;    /* > 0: linears inside blocks get a trained adapter */
+    ft_adapters adapters; /* which, and how; nothing left to a stack */
+    bool unpacks_openly;  /* packed weights are unpacked by plain operators that autograd sees (build_adapter.c) */
     int64_t repeat;       /* of the open block; 1 outside */
     int32_t block;        /* number of the open block; -1 before the first */
     int32_t modules;
@@ -54,7 +57,7 @@ ft_ref ft__linear(ft_build *b, ft_at at, ft_ref x, int64_t out, ft_bias bias, ft
 /* The same product with a weight that exists already (a tied head), [cols of x, out] elements. */
 ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut);
 /* What linear layers inside blocks get beside their product when adapters are trained; y itself otherwise. */
-ft_ref ft__adapted(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out);
+ft_ref ft__adapted(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out, ft_cut cut);
 /* A parameter turns out to be a product's weight: it takes the format that those are stored in. */
 void ft__as_weight(ft_build *b, ft_ref parameter);
 /* batch products [m,k] x [k,n]; `layout` of ft_op. */

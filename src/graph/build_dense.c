@@ -52,40 +52,21 @@ ft_ref ft__lowered(ft_build *b, ft_at at, ft_ref weight)
     return copy;
 }
 
-bool ft__packed(const ft_build *b, ft_ref weight, ft_dtype flow)
-{
-    return ft__tensor_of(b, weight)->element_bytes < fmin(ft_dtype_bytes(flow), 2);
-}
-
-/* QLoRA (Dettmers et al. 2023): a frozen weight of 4 or 8 bits is unpacked before every product that reads it, going
- * forward and going back; the unpacked copy dies with the product. */
-void ft__unpack(ft_build *b, ft_at at, ft_ref weight)
-{
-    if (b->status != FT_OK) return;
-    ft_tensor w = *ft__tensor_of(b, weight);
-    ft_node n = ft__node_of(FT_DO_OTHER, at);
-    ft__node_in(&n, weight);
-    n.op = (ft_op){.kind = FT_OP_QUANTIZE, .name = "dequantize", .kv_dtype = FT_BF16};
-    n.op.dtype = w.element_bytes < 1 ? FT_FP4 : FT_FP8;
-    n.op.u.quantize.rows = w.rows;
-    n.op.u.quantize.cols = w.cols;
-    n.workspace = (float)(2 * ft__tensor_numel(&w));
-    ft__emit(b, &n);
-}
-
 ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (b->autocast) x = ft__cast(b, at, x, ft__flowing(b->math));
     weight = ft__lowered(b, at, weight);
     bias = ft__lowered(b, at, bias);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_dtype flow = b->autocast ? ft__flowing(b->math) : t.dtype;
+    if (b->training && b->unpacks_openly && ft__packed(b, weight, flow)) weight = ft__unpacked(b, at, weight, flow);
+    if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_LINEAR, at);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
     ft__node_in(&n, bias);
     n.cut = cut;
-    ft_tensor t = *ft__tensor_of(b, x);
-    ft_dtype flow = b->autocast ? ft__flowing(b->math) : t.dtype;
     ft_ref y = ft__node_out(b, &n, t.rows, out, flow, ft_dtype_bytes(flow));
     n.op = ft__gemm_kernel(ft__product_dtype(b, &t), 1, t.rows, out, t.cols, b->conv1d ? "nn" : "nt", bias != FT_NONE);
     const ft_tensor *w = ft__tensor_of(b, weight);
@@ -97,26 +78,6 @@ ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t o
     }
     ft__emit(b, &n);
     return y;
-}
-
-/* A frozen weight W and a trained correction of low rank: y = x W + s (x A) B. As peft runs it: the adapter is kept and
- * computed in fp32, and the sum goes back to the layer's format. */
-static ft_ref with_adapter(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out)
-{
-    int64_t in = ft__tensor_of(b, x)->cols;
-    ft_dtype stored = b->stored, low_dtype = ft__tensor_of(b, y)->dtype;
-    b->frozen = false;
-    b->stored = FT_FP32;
-    ft_ref down = ft__parameter(b, "lora_A.weight", b->lora_rank, in);
-    ft_ref up = ft__parameter(b, "lora_B.weight", out, b->lora_rank);
-    b->frozen = true;
-    b->stored = stored;
-    if (!b->autocast) x = ft__cast(b, at, x, FT_FP32);
-    ft_ref low = ft__linear_with(b, at, x, down, b->lora_rank, FT_NONE, FT_WHOLE);
-    ft_ref delta = ft__linear_with(b, at, low, up, out, FT_NONE, FT_WHOLE);
-    delta = ft__pointwise(b, at, "mulu", delta);
-    ft__module(b, 3);
-    return ft__cast(b, at, ft__add(b, at, y, delta), low_dtype);
 }
 
 void ft__as_weight(ft_build *b, ft_ref parameter)
@@ -135,13 +96,6 @@ ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in)
     return weight;
 }
 
-ft_ref ft__adapted(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out)
-{
-    if (b->status != FT_OK || b->lora_rank < 1 || b->block < 0) return y;
-    bool layer = b->g->blocks[b->block].kind == FT_BLOCK_LAYERS; /* which may be the only one of its kind */
-    return b->repeat > 1 || layer ? with_adapter(b, at, x, y, out) : y;
-}
-
 ft_ref ft__linear(ft_build *b, ft_at at, ft_ref x, int64_t out, ft_bias bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -150,7 +104,7 @@ ft_ref ft__linear(ft_build *b, ft_at at, ft_ref x, int64_t out, ft_bias bias, ft
     ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "bias", 1, out) : FT_NONE;
     ft_ref y = ft__linear_with(b, at, x, weight, out, offset, cut);
     ft__module(b, 1);
-    return ft__adapted(b, at, x, y, out);
+    return ft__adapted(b, at, x, y, out, cut);
 }
 
 ft_ref ft__matmul(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t batch, int64_t m, int64_t n, int64_t k,

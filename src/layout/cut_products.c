@@ -45,7 +45,8 @@ void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
     for (int32_t i = 0; i < count; i++) {
         const ft_node *n = &nodes[i];
         ft_ref weight = n->in_count > 1 ? n->in[1] : FT_NONE, bias = n->in_count > 2 ? n->in[2] : FT_NONE;
-        if (n->in_count == 1 && n->in[0] >= 0 && c->base[n->in[0]] != FT_NONE && n->verb == FT_DO_POINTWISE)
+        bool copy = n->verb == FT_DO_POINTWISE || (n->verb == FT_DO_OTHER && n->out_count == 1); /* cast, unpacked */
+        if (n->in_count == 1 && n->in[0] >= 0 && c->base[n->in[0]] != FT_NONE && copy)
             c->base[n->out[0]] = c->base[n->in[0]];
         bool expert = weight != FT_NONE && c->base[weight] != FT_NONE && n->verb == FT_DO_MATMUL;
         if (expert && is_down(n)) {

@@ -51,7 +51,8 @@ static void optimizer(ft_maker *m)
     b->phase = FT_UPDATE;
     ft__block_open(b, FT_BLOCK(UPDATE), 1, FT_NONE);
     if (b->status == FT_OK) b->g->blocks[b->block].phase = FT_UPDATE;
-    if (w->master_weights || w->lora_rank > 0) b->stored = FT_FP32; /* states and copies in fp32; adapters are */
+    /* States and copies in fp32; adapters mostly are. */
+    if (w->master_weights || (w->lora_rank > 0 && m->b.adapters.form != FT_ADAPTER_MODEL)) b->stored = FT_FP32;
     if (w->clip) update(b, FT_AT(CLIP_GRAD_NORM), "clip_grad_norm", 1);
     update(b, FT_AT(OPTIMIZER), names[w->optimizer], 1);
     ft__block_close(b, FT_NONE);
@@ -75,6 +76,8 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     m.engine = ft__by_engine(w);
     m.b.lora_rank = training ? w->lora_rank : 0;
     m.b.frozen = m.b.lora_rank > 0;
+    m.b.adapters = ft__adapters_of(w);
+    m.b.unpacks_openly = w->unpack_openly;
     if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;
     if (training && w->dtype == FT_FP8)
         m.b.weight_bytes = ft_dtype_bytes(m.b.stored);

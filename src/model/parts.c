@@ -121,6 +121,17 @@ ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation
 
 /* -- head -------------------------------------------------------------------------------------- */
 
+/* peft's modules_to_save: a copy of the table is trained, the table itself stays where it is. What `frozen` was. */
+bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols)
+{
+    ft_build *b = &m->b;
+    bool frozen = b->frozen;
+    if (!frozen || !b->adapters.embeddings) return frozen;
+    ft__parameter(b, "original_module.weight", rows, cols);
+    b->frozen = false;
+    return frozen;
+}
+
 ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
 {
     ft_build *b = &m->b;
@@ -135,10 +146,13 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
      * product, torchtitan the output). */
     if (b->training && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math);
     ft_ref bias = a->head_bias && table != FT_NONE ? ft__parameter(b, "head.bias", 1, a->vocab) : FT_NONE;
+    bool frozen = b->frozen;
+    if (table == FT_NONE) frozen = ft__part_thaw_table(m, a->vocab, ft__tensor_of(b, x)->cols);
     if (table != FT_NONE)
         logits = ft__linear_with(b, FT_AT(LM_HEAD), x, table, a->vocab, bias, FT_CUT_COLUMNS);
     else
         logits = ft__linear(b, FT_AT(LM_HEAD), x, a->vocab, a->head_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
+    b->frozen = frozen;
     b->lora_rank = rank;
     b->math = math;
     ft__module(b, 1);

@@ -10,11 +10,11 @@ typedef struct ft_maker {
     ft_build b;
     const ft_arch *arch;
     const ft_workload *work;
-    const ft_stack *stack;    /* whose kernels */
-    bool engine;              /* a serving engine's kernels: paged cache, fused norms, rotary and experts */
+    const ft_stack *stack;        /* whose kernels */
+    bool engine;                  /* a serving engine's kernels: paged cache, fused norms, rotary and experts */
     int64_t batch, q_len, kv_len; /* tokens = batch * q_len */
-    ft_ref cos, sin;          /* rotary tables, once per forward pass */
-    ft_ref mask;              /* additive mask; FT_NONE where the implementation passes none */
+    ft_ref cos, sin;              /* rotary tables, once per forward pass */
+    ft_ref mask;                  /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
 
 /* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */
@@ -37,13 +37,13 @@ typedef struct ft_scores {
     double dropout, softcap;
     bool scale, mask, scores_fp32, softmax_fp32, bias; /* bias: a position bias is added to the scores */
     bool eager_only;
-    bool alibi, baddbmm;      /* linear biases: added in fp32 (mpt), or the product adds them itself (bloom) */
-    bool merge;               /* queries stand head by head and so does sdpa's result: bring heads together */
-    bool hides;               /* a mask of true and false on the scores before the additive one (gpt_neo) */
-    bool sinks;               /* one more column of scores per head (gpt_oss) */
-    bool float_mask;          /* sdpa's mask is one of numbers: nothing has to be made of true and false */
-    bool broadcast;           /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
-    bool q_dense, k_dense, v_dense;                    /* contiguous as [batch, heads, length, dim] */
+    bool alibi, baddbmm; /* linear biases: added in fp32 (mpt), or the product adds them itself (bloom) */
+    bool merge;          /* queries stand head by head and so does sdpa's result: bring heads together */
+    bool hides;          /* a mask of true and false on the scores before the additive one (gpt_neo) */
+    bool sinks;          /* one more column of scores per head (gpt_oss) */
+    bool float_mask;     /* sdpa's mask is one of numbers: nothing has to be made of true and false */
+    bool broadcast;      /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
+    bool q_dense, k_dense, v_dense; /* contiguous as [batch, heads, length, dim] */
 } ft_scores;
 /* Attention of a decoder's layer over x, projections and cache included (self_attention.c). `windowed`: through the
  * architecture's window; `rotated`: queries and keys are turned, where the architecture turns any. */
@@ -60,6 +60,8 @@ ft_ref ft__part_experts(ft_maker *m, ft_ref x);
 
 /* Language-model head over all tokens, or the last of each sequence, and the loss when training. `table`: a tied
  * weight or FT_NONE. Returns the loss, or the logits. */
+/* Before a table is made that adapters may train: keeps the frozen one, thaws; what `frozen` is to be afterwards. */
+bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols);
 ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table);
 
 /* Builders by design. Each makes every forward block and leaves the loss (training) or the result as the last block's

@@ -18,6 +18,23 @@ const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
     return ft__default_stacks[role];
 }
 
+ft_adapters ft__adapters_of(const ft_workload *w)
+{
+    static const ft_adapter_form forms[] = {[FT_LORA_DTYPE_FP32] = FT_ADAPTER_FP32,
+                                            [FT_LORA_DTYPE_MODEL] = FT_ADAPTER_MODEL,
+                                            [FT_LORA_DTYPE_AUTOCAST] = FT_ADAPTER_AUTOCAST};
+    static const unsigned targets[] = {[FT_LORA_TARGETS_ALL] = FT_TARGET_ALL,
+                                       [FT_LORA_TARGETS_QKV] = FT_TARGET_Q | FT_TARGET_K | FT_TARGET_V,
+                                       [FT_LORA_TARGETS_QV] = FT_TARGET_Q | FT_TARGET_V};
+    const ft_stack *s = ft__stack(w);
+    ft_adapters a = w->lora;
+    if (a.form == FT_ADAPTER_OF_STACK) a.form = forms[s->lora_dtype];
+    if (!a.targets) a.targets = targets[s->lora_targets];
+    if (!a.dropout_said) a.dropout = s->lora_dropout;
+    a.scaled_in_product = s->lora_scale_in_product;
+    return a;
+}
+
 ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err)
 {
     const char *names[MOST_STACKS];

@@ -32,6 +32,9 @@ typedef enum ft_selective {
     FT_SELECTIVE_POLICY,        /* of a layer all but attention and every other product: PyTorch's policy */
     FT_SELECTIVE_CORE_ATTENTION /* attention's scores, or the modules that are named: Megatron */
 } ft_selective;
+/* Adapters, where a request leaves them open (graph/adapter.h). */
+typedef enum ft_lora_dtype { FT_LORA_DTYPE_FP32, FT_LORA_DTYPE_MODEL, FT_LORA_DTYPE_AUTOCAST } ft_lora_dtype;
+typedef enum ft_lora_targets { FT_LORA_TARGETS_ALL, FT_LORA_TARGETS_QKV, FT_LORA_TARGETS_QV } ft_lora_targets;
 /* Whose loss it is (loss_memory.c). */
 typedef enum ft_loss_of { FT_LOSS_OF_PYTORCH, FT_LOSS_OF_MEGATRON } ft_loss_of;
 /* The same over tensor ranks, where parameters are whole. */
@@ -57,6 +60,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                               \
     X(all_forward_first, "as many micro-batches as interleaved stages: all go forward before any goes back")     \
     X(cuts_sends, "what goes to the next stage is cut over the tensor ranks and gathered there")                 \
+    X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")          \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")        \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                  \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                             \
@@ -69,6 +73,10 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(tensor_pieces, ft_tensor_pieces, "never", "low_precision", "always",                                       \
       "with sequence parallelism, tensor ranks exchange in pieces beside their products")                        \
     X(selective, ft_selective, "policy", "core_attention", NULL, "what selective recomputation drops")           \
+    X(lora_dtype, ft_lora_dtype, "fp32", "model", "autocast",                                                    \
+      "adapters: in fp32, in the model's format, or fp32 weights whose products autocast lowers")                \
+    X(lora_targets, ft_lora_targets, "all", "qkv", "qv",                                                         \
+      "products with adapters where none are named: all of a layer, queries, keys and values, or without keys")  \
     X(loss_of, ft_loss_of, "pytorch", "megatron", NULL, "whose cross-entropy")                                   \
     X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                        \
       "whose cross-entropy over tensor ranks, where parameters are whole")
@@ -81,6 +89,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                  \
     X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                       \
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                              \
+    X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                     \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {
@@ -154,6 +163,9 @@ static inline bool ft__fuses(const ft_workload *w, bool trait)
 {
     return w->fusions == FT_FUSIONS_OF_STACK ? trait : w->fusions == FT_FUSIONS_RECIPE && w->execution == FT_RUN_FUSED;
 }
+
+/* What is trained beside frozen weights, nothing left open. */
+ft_adapters ft__adapters_of(const ft_workload *w);
 
 /* By name; the error says the nearest. */
 ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err);

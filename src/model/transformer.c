@@ -167,7 +167,9 @@ void ft__make_transformer(ft_maker *m)
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
+    bool frozen = ft__part_thaw_table(m, a->vocab, width);
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, &table);
+    b->frozen = frozen;
     if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))
         x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
     prepare(m);

@@ -2,6 +2,7 @@
  * precision, executed in that way. */
 #ifndef FT_MODEL_WORKLOAD_H
 #define FT_MODEL_WORKLOAD_H
+#include "graph/adapter.h"
 #include "graph/graph.h"
 #include "model/arch.h"
 
@@ -68,7 +69,9 @@ typedef struct ft_workload {
     ft_recompute recompute;
     unsigned again;           /* fused, selective: which modules run again, a bit each; 0: attention's scores */
     bool nchw;                /* convolutional models: pictures as NCHW, not channels-last */
-    int64_t lora_rank;
+    int64_t lora_rank;        /* 0: all weights are trained */
+    ft_adapters lora;         /* how adapters run; what is left open is the stack's */
+    bool unpack_openly;       /* weights of few bits are unpacked by plain operators: GPTQ's in training */
     int64_t accumulate;       /* micro-batches per step; at least 1 */
     bool clip;                /* gradient clipping */
     double host_us_per_op;    /* 0: modelled */

@@ -35,6 +35,13 @@ static const char *acts(const ft_effect_case *c) { return c ? NULL : ""; }
 
 static const char *training(const ft_effect_case *c) { return c->trains ? NULL : "nothing is trained"; }
 
+/* The section as a whole is warned of where nothing is trained. */
+static const char *adapter_format(const ft_effect_case *c)
+{
+    bool wide = c->w->autocast || ft_dtype_bytes(c->w->dtype) > 2;
+    return c->trains && wide ? "the model's format decides: its weights are fp32" : NULL;
+}
+
 static const char *timed(const ft_effect_case *c)
 {
     return c->r->ask == FT_ASK_MEMORY ? "\"memory\" has no times" : NULL;
@@ -299,6 +306,7 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_RECOMPUTE] = recomputing,
     [FT_KEY_ID_RECOMPUTE_MODULES] = modules,
     [FT_KEY_ID_LORA_RANK] = training,
+    [FT_KEY_ID_LORA] = training,
     [FT_KEY_ID_CLIP_GRAD] = clipping,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
@@ -352,12 +360,19 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_WORKERS] = timed,
     [FT_KEY_ID_WORKER_MS] = timed,
     [FT_KEY_ID_PINNED] = timed,
+    [FT_KEY_ID_ADAPTER_RANK] = acts,
+    [FT_KEY_ID_ADAPTER_TARGETS] = acts,
+    [FT_KEY_ID_ADAPTER_DTYPE] = adapter_format,
+    [FT_KEY_ID_ADAPTER_DROPOUT] = acts,
+    [FT_KEY_ID_ADAPTER_ALPHA] = acts,
+    [FT_KEY_ID_ADAPTER_EMBEDDINGS] = acts,
+    [FT_KEY_ID_ADAPTER_DORA] = acts,
 };
 
 static bool of_a_model(ft_section section)
 {
     return section == FT_SECTION_COMMON || section == FT_SECTION_MODEL || section == FT_SECTION_PARALLEL ||
-           section == FT_SECTION_CLUSTER || section == FT_SECTION_LOADER;
+           section == FT_SECTION_CLUSTER || section == FT_SECTION_LOADER || section == FT_SECTION_LORA;
 }
 
 /* The cluster's keys are read elsewhere: what they say is looked up. */

@@ -47,6 +47,7 @@ static ft_status settle_weights(const ft_said *said, ft_model_request *out, ft_e
             "or leave \"weights_dtype\" out",
             name);
     w->weight_bits = bits == kept ? 0 : bits;
+    w->unpack_openly = w->task == FT_TRAIN && !strcmp(name, "int4"); /* GPTQ's: its kernels have no gradients */
     return FT_OK;
 }
 

@@ -44,6 +44,9 @@ const ft_key_row ft__keys[FT_KEY_COUNT] = {
 #define HERE FT_SECTION_LOADER
     FT_LOADER_KEYS(FLAG, PLAIN)
 #undef HERE
+#define HERE FT_SECTION_LORA
+    FT_LORA_KEYS(FLAG, PLAIN)
+#undef HERE
 #define HERE FT_SECTION_KERNEL
     FT_KERNEL_KEYS(FLAG, PLAIN)
 #undef HERE
@@ -63,6 +66,7 @@ const char *ft__section_name(ft_section section)
     return section == FT_SECTION_PARALLEL  ? "parallel"
            : section == FT_SECTION_CLUSTER ? "cluster"
            : section == FT_SECTION_LOADER  ? "loader"
+           : section == FT_SECTION_LORA    ? "lora"
                                            : "";
 }
 

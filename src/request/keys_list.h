@@ -13,6 +13,7 @@
 #ifndef FT_REQUEST_KEYS_LIST_H
 #define FT_REQUEST_KEYS_LIST_H
 #include "request/keys_kernel.h"
+#include "request/keys_lora.h"
 #include "request/keys_model.h"
 #include "request/keys_parallel.h"
 
@@ -24,6 +25,7 @@
     SECTION(PARALLEL, FT_PARALLEL_KEYS)    \
     SECTION(CLUSTER, FT_CLUSTER_KEYS)      \
     SECTION(LOADER, FT_LOADER_KEYS)        \
+    SECTION(LORA, FT_LORA_KEYS)            \
     SECTION(KERNEL, FT_KERNEL_KEYS)        \
     SECTION(COLLECTIVE, FT_COLLECTIVE_KEYS)\
     SECTION(TRACE, FT_TRACE_KEYS)

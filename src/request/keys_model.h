@@ -58,8 +58,9 @@
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host",                            \
       "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host)")                                   \
     FLAG(STACK, "stack", ANY, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                            \
-      "the software [what the rest says]: ddp, deepspeed, framework, fsdp, fsdp2, hf_trainer, llm_c, llm_foundry, "    \
-      "maxtext, megatron, megatron_2021, megatron_recipe, nemo, peft, pytorch, torchtitan, or a file",                 \
+      "the software [what the rest says]: ddp, deepspeed, framework, fsdp, fsdp2, hf_trainer, litgpt, llm_c, "         \
+      "llm_foundry, maxtext, megatron, megatron_2021, megatron_recipe, nemo, peft, peft_2024, pytorch, "               \
+      "qwen_finetune, torchtitan, torchtune, unsloth, or a file",                                                      \
       "the software that trains it ([stacks](stacks.md)): a name (`megatron`, `torchtitan`, `fsdp2`, `deepspeed`, …), "\
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
       "for `execution`, `attention`, `compile_scope`, `cp_kind`, `master_weights` and `zero`")                         \
@@ -90,7 +91,11 @@
       "`core_attn`, `layernorm`, `moe_act`, `mla_up_proj`, `mlp`, `moe`, `shared_experts` run again, the rest is "     \
       "kept. No effect where `recompute` is `none` or `full`")                                                        \
     FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN,                             \
-      "train adapters of this rank alone", "0; adapters of this rank alone are trained")                               \
+      "train adapters of this rank alone",                                                                             \
+      "0; adapters of this rank alone are trained, as the [stack](stacks.md) runs them; `lora` says more")             \
+    PLAIN(LORA, "lora", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                              \
+      "left out: `lora_rank` alone. `{\"rank\": 16, \"targets\": [\"q_proj\", \"v_proj\"], \"dtype\": \"bf16\", "       \
+      "\"dropout\": 0.05}` and more, [below](#adapters)")                                                              \
     FLAG(CLIP_GRAD, "clip_grad", SWITCH, 0, 0, NO_WORDS, 0, "clip-grad", 0, NULL, STEPS,                               \
       "clip the norm of the gradients", "false; true: the norm of the gradients is clipped")                           \
     FLAG(HOST, "host", ANY, 0, 0, NO_WORDS, DEPENDS, "host", 0, "NAME|FILE", STEPS | INFER,                            \

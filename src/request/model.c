@@ -18,6 +18,7 @@
 #include "request/effects.h"
 #include "request/foreign.h"
 #include "request/formats.h"
+#include "request/lora.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -289,6 +290,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__said_read(object, FT_SECTION_MODEL, &said, err));
     FT_TRY(ft__parallel_read(object, &said, err));
     FT_TRY(ft__loader_read(object, &said, err));
+    FT_TRY(ft__lora_read(object, &said, err));
     set_task(&said, out);
     FT_TRY(ft__settle_dtypes(&said, out, err));
     FT_TRY(find_named_stack(object, find_stack, source, out, err));
@@ -311,6 +313,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     out->model = json_is_string(model) ? json_string_value(model) : out->arch->model_type;
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
+    FT_TRY(ft__lora_settle(object, &said, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);

@@ -35,6 +35,7 @@ const char *const ft__module_words[FT_MODULE_COUNT] = {[FT_MODULE_CORE_ATTN] = "
                                                        [FT_MODULE_MLP] = "mlp",
                                                        [FT_MODULE_MOE] = "moe",
                                                        [FT_MODULE_SHARED_EXPERTS] = "shared_experts"};
+const char *const ft__adapter_words[4] = {"fp32", "bf16", "fp16", "autocast"};
 const char *const ft__detail_words[3] = {[FT_SUMMARY] = "summary", [FT_LAYERS] = "layers", [FT_KERNELS] = "kernels"};
 
 /* -- number formats ---------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 
 #include "study/compare.h"
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
 double ft__compared_figure(const json_t *answer, const char *path)
 {
     char key[64];
@@ -126,7 +128,7 @@ static size_t add_key(const ft_compared *c, size_t count, const char *outer, con
 
 size_t ft__compare_asked(const ft_compared *c, size_t count, ft_asked *out, size_t most)
 {
-    static const char *const inner[] = {"parallel", "cluster", "loader"};
+    static const char *const inner[] = {"parallel", "cluster", "loader", "lora"};
     size_t found = 0;
     for (size_t i = 0; i < count; i++)
         if (!c[i].request) return 0;
@@ -135,10 +137,11 @@ size_t ft__compare_asked(const ft_compared *c, size_t count, ft_asked *out, size
         json_t *value;
         json_object_foreach ((json_t *)(uintptr_t)c[i].request, key, value) {
             bool nested = false;
-            for (size_t k = 0; k < 3; k++) nested = nested || (!strcmp(key, inner[k]) && json_is_object(value));
+            for (size_t k = 0; k < COUNT(inner); k++)
+                nested = nested || (!strcmp(key, inner[k]) && json_is_object(value));
             if (!nested && !of_no_account(key) && found < most) found = add_key(c, count, NULL, key, out, found);
         }
-        for (size_t k = 0; k < 3; k++) {
+        for (size_t k = 0; k < COUNT(inner); k++) {
             json_t *object = json_object_get(c[i].request, inner[k]);
             json_object_foreach (object, key, value)
                 if (found < most) found = add_key(c, count, inner[k], key, out, found);

@@ -291,8 +291,28 @@ static void adapters(void **state)
                           "\"recompute\":\"full\"%s}",                                                                 \
                           more))
     outcome whole = TUNE(""), lora = TUNE(",\"lora_rank\":16"),
-            qlora = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"nf4\"");
+            qlora = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"nf4\""),
+            gptq = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"int4\""),
+            wide = TUNE(",\"lora\":{\"rank\":16,\"dtype\":\"fp32\"}"),
+            narrow = TUNE(",\"lora\":{\"rank\":16,\"dtype\":\"bf16\"}"),
+            few = TUNE(",\"lora\":{\"rank\":16,\"targets\":[\"q_proj\",\"v_proj\"]}"),
+            dora = TUNE(",\"lora\":{\"rank\":16,\"dora\":true}"),
+            drops = TUNE(",\"lora\":{\"rank\":16,\"dropout\":0.1}"),
+            tables = TUNE(",\"lora\":{\"rank\":16,\"train_embeddings\":true}");
 #undef TUNE
+    less("adapters in the model's format and under autocast", narrow.busy, lora.busy);
+    less("adapters under autocast and in fp32", lora.busy, wide.busy);
+    less("states of adapters in 16 bits", narrow.optimizer, 0.55 * lora.optimizer);
+    less("adapters beside two products of seven", few.busy, lora.busy);
+    less("their states", few.optimizer, 0.3 * lora.optimizer);
+    less("LoRA and DoRA", lora.busy, dora.busy);
+    less("dropout before adapters", lora.busy, drops.busy);
+    less("states of tables that are trained too", 2.0 * 2 * 2 * 128256.0 * 4096.0, tables.optimizer);
+    /* AutoGPTQ's operators go over every weight several times; bitsandbytes' kernel once. Dequantised copies wait for
+     * the layer's backward pass. */
+    less("4 bits unpacked by a kernel and by operators", qlora.busy, gptq.busy);
+    less("whole weights and unpacked ones", lora.busy, qlora.busy);
+    less("peaks of unpacking", qlora.peak, gptq.peak);
     less("LoRA's peak", lora.peak, 0.5 * whole.peak);
     less("LoRA's states", lora.optimizer, 0.05 * whole.optimizer);
     less("QLoRA's peak", qlora.peak, 0.65 * lora.peak);

@@ -45,6 +45,7 @@ static const char *const bases[] = {
     "{\"task\":\"decode\"," LLAMA ",\"parallel\":{\"tp\":2}}",
     "{\"task\":\"decode\"," LLAMA ",\"parallel\":{\"dp\":2}}",
     "{\"task\":\"memory\"," LLAMA "}",
+    "{" LLAMA ",\"lora_rank\":8}",
 };
 
 /* Several values of a key stand one after the other. */
@@ -124,6 +125,13 @@ static const struct {
     {FT_KEY_ID_WORKERS, "4"},
     {FT_KEY_ID_WORKER_MS, "1e4"},
     {FT_KEY_ID_PINNED, "true"},
+    {FT_KEY_ID_ADAPTER_TARGETS, "[\"q_proj\"]"},
+    {FT_KEY_ID_ADAPTER_TARGETS, "[\"c_fc\"]"},
+    {FT_KEY_ID_ADAPTER_DTYPE, "\"fp32\""},
+    {FT_KEY_ID_ADAPTER_DTYPE, "\"bf16\""},
+    {FT_KEY_ID_ADAPTER_DROPOUT, "0.1"},
+    {FT_KEY_ID_ADAPTER_EMBEDDINGS, "true"},
+    {FT_KEY_ID_ADAPTER_DORA, "true"},
 };
 enum { TRIALS = sizeof trials / sizeof *trials, BASES = sizeof bases / sizeof *bases };
 
@@ -131,10 +139,11 @@ enum { TRIALS = sizeof trials / sizeof *trials, BASES = sizeof bases / sizeof *b
  * do nothing. */
 static bool not_tried(ft_key_id key)
 {
-    static const ft_key_id some[] = {FT_KEY_ID_ID,     FT_KEY_ID_TASK,        FT_KEY_ID_GPU,
-                                     FT_KEY_ID_MODEL,  FT_KEY_ID_PARALLEL,    FT_KEY_ID_CLUSTER,
-                                     FT_KEY_ID_LOADER, FT_KEY_ID_MICRO_BATCH, FT_KEY_ID_HOST,
-                                     FT_KEY_ID_TIERS,  FT_KEY_ID_NETWORK,     FT_KEY_ID_EXPERT_OVERLAP};
+    static const ft_key_id some[] = {FT_KEY_ID_ID,     FT_KEY_ID_TASK,         FT_KEY_ID_GPU,
+                                     FT_KEY_ID_MODEL,  FT_KEY_ID_PARALLEL,     FT_KEY_ID_CLUSTER,
+                                     FT_KEY_ID_LOADER, FT_KEY_ID_MICRO_BATCH,  FT_KEY_ID_HOST,
+                                     FT_KEY_ID_TIERS,  FT_KEY_ID_NETWORK,      FT_KEY_ID_EXPERT_OVERLAP,
+                                     FT_KEY_ID_LORA,   FT_KEY_ID_ADAPTER_RANK, FT_KEY_ID_ADAPTER_ALPHA};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (some[i] == key) return true;
     return false;
@@ -250,7 +259,7 @@ static void every_key_is_tried(void **state)
     (void)state;
     for (int k = 0; k < FT_KEY_COUNT; k++) {
         ft_section section = ft__keys[k].section;
-        bool found = not_tried((ft_key_id)k) || (section > FT_SECTION_LOADER) || section == FT_SECTION_OPERATOR;
+        bool found = not_tried((ft_key_id)k) || (section > FT_SECTION_LORA) || section == FT_SECTION_OPERATOR;
         for (int t = 0; t < TRIALS && !found; t++) found = (int)trials[t].key == k;
         if (!found) fail_msg("\"%s\" is not tried", ft__keys[k].key);
     }

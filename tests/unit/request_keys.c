@@ -68,6 +68,7 @@ static void what_is_read_is_written(void **state)
         {FT_SECTION_MODEL, "{\"batch\":3,\"dtype\":\"amp_fp16\",\"recompute_modules\":[\"layernorm\",\"mlp\"],"
                            "\"read_as\":\"llama\",\"clip_grad\":true}"},
         {FT_SECTION_LOADER, "{\"workers\":4,\"worker_ms\":2.5,\"pinned\":true}"},
+        {FT_SECTION_LORA, "{\"rank\":8,\"dtype\":\"autocast\",\"dropout\":0.5,\"dora\":true}"},
         {FT_SECTION_COMMON, "{\"quantile\":0.8}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

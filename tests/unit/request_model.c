@@ -114,6 +114,30 @@ static void every_key_has_its_place(void **state)
     assert_true(r.work.weight_bits == 4);
 }
 
+static void adapters_are_asked_for(void **state)
+{
+    (void)state;
+#define LORA(inside) "{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"lora\":" inside "}"
+    ft_model_request r = reads(LORA("{\"rank\":8,\"targets\":[\"c_attn\",\"mlp.c_proj\"],\"dtype\":\"bf16\","
+                                    "\"dropout\":0,\"alpha\":16,\"dora\":true}"));
+    assert_int_equal(8, r.work.lora_rank);
+    assert_int_equal(FT_TARGET_Q | FT_TARGET_K | FT_TARGET_V | FT_TARGET_DOWN, r.work.lora.targets);
+    assert_int_equal(FT_ADAPTER_MODEL, r.work.lora.form);
+    assert_true(r.work.lora.dropout_said && r.work.lora.magnitude && !r.work.lora.embeddings);
+    assert_int_equal(FT_TARGET_ALL, reads(LORA("{\"rank\":8,\"targets\":\"all-linear\"}")).work.lora.targets);
+    assert_int_equal(FT_TARGET_Q | FT_TARGET_V, reads(LORA("{\"rank\":8,\"targets\":\"q,v\"}")).work.lora.targets);
+    assert_int_equal(0, reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"lora_rank\":8}").work.lora.targets);
+    refused(LORA("{\"targets\":\"q\"}"), FT_E_MISSING, "lora.rank", "\"lora\" needs a \"rank\": {\"rank\": 16}");
+    refused(LORA("{\"rank\":8,\"targets\":[\"q_prj\"]}"), FT_E_NAME, "lora.targets",
+            "unknown layer \"q_prj\"; did you mean \"q_proj\"? Names are as \"q_proj\", \"linear_qkv\", "
+            "\"c_attn\", ... or \"all-linear\"");
+    refused(LORA("8"), FT_E_TYPE, "lora",
+            "\"lora\" must be an object: {\"rank\": 16, \"targets\": [\"q_proj\", \"v_proj\"]}");
+#undef LORA
+    refused("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"lora_rank\":8,\"lora\":{\"rank\":4}}", FT_E_RANGE, "lora.rank",
+            "\"rank\" is 4 and \"lora_rank\" is 8: one of them is enough");
+}
+
 static void formats_follow_each_other(void **state)
 {
     (void)state;
@@ -391,6 +415,7 @@ int main(void)
         cmocka_unit_test(defaults_are_the_contracts),
         cmocka_unit_test(every_key_has_its_place),
         cmocka_unit_test(formats_follow_each_other),
+        cmocka_unit_test(adapters_are_asked_for),
         cmocka_unit_test(memory_is_of_training_or_of_a_cache),
         cmocka_unit_test(images_have_no_sequence),
         cmocka_unit_test(what_cannot_be_is_refused),

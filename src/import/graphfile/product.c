@@ -68,7 +68,7 @@ void ft__read_linear(ft_graph_reader *r, ft_at at)
     ft_ref y = ft__linear_with(b, at, in, weight, features, bias, FT_WHOLE);
     b->conv1d = before;
     ft__module(b, 1);
-    y = ft__adapted(b, at, in, y, features);
+    y = ft__adapted(b, at, in, y, features, FT_WHOLE);
     x.dim[x.dims - 1] = features;
     ft__graphfile_result(r, y, x.dims, x.dim);
 }
