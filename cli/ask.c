@@ -122,15 +122,10 @@ int cli_ask_wholes(const cli_args *args, cli_option_id option, const char *key, 
 
 void cli_ask_answered(ft_text *out, const json_t *request)
 {
-    char *text = json_dumps(request, JSON_COMPACT);
-    if (!text || !out->length) out->failed = true;
-    if (!out->failed) {
-        out->length--;
-        ft__text_addf(out, ",\"version\":\"%s\",\"request\":", FT_VERSION);
-        ft__text_add(out, text);
-        ft__text_add(out, "}");
-    }
-    free(text);
+    ft__json_reopen(out);
+    ft__json_member_text(out, "version", FT_VERSION);
+    ft__json_member_tree(out, "request", request);
+    ft__json_close(out);
 }
 
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json_write.h"
 #include "commands.h"
 #include "paths.h"
 #include "progress.h"
@@ -38,9 +39,12 @@ static int print_accuracy(const cli_args *args, const ft_accuracy_table *accurac
     ft_text out = {0};
     ft_style style = cli_style(args);
     if (cli_has(args, OPT_JSON)) {
-        ft__text_add(&out, "{\"ok\":true,\"accuracy\":");
+        ft__json_open(&out);
+        ft__json_member_flag(&out, "ok", true);
+        ft__json_key(&out, "accuracy");
         ft__answer_accuracy(&out, accuracy);
-        ft__text_add(&out, "}\n");
+        ft__json_close(&out);
+        ft__text_add(&out, "\n");
     } else if (!ft__screen_accuracy(&out, &style, accuracy, NULL, 0)) {
         out.failed = true;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_write.h"
 #include "commands.h"
 #include "progress.h"
 #include "report/text/calibration_screen.h"
@@ -18,13 +19,16 @@ static int print_gain(const cli_args *args, const ft_points *points, const ft_ca
     size_t held = 0;
     for (size_t i = 0; i < points->rows.count; i++) held += points->rows.at[i].held_out;
     if (cli_has(args, OPT_JSON)) {
-        ft__text_add(&out, "{\"ok\":true,\"gpu\":");
-        ft__text_add_json(&out, points->rows.gpus[0].name);
-        ft__text_addf(&out, ",\"points\":%zu,\"held_out\":%zu,\"minutes\":", points->rows.count - held, held);
-        ft__text_add_number(&out, points->minutes, 4);
-        ft__text_add(&out, ",\"errors\":");
+        ft__json_open(&out);
+        ft__json_member_flag(&out, "ok", true);
+        ft__json_member_text(&out, "gpu", points->rows.gpus[0].name);
+        ft__json_member_whole(&out, "points", (int64_t)(points->rows.count - held));
+        ft__json_member_whole(&out, "held_out", (int64_t)held);
+        ft__json_member_number(&out, "minutes", points->minutes, 4);
+        ft__json_key(&out, "errors");
         ft__answer_calibration(&out, table);
-        ft__text_add(&out, "}\n");
+        ft__json_close(&out);
+        ft__text_add(&out, "\n");
     } else {
         ft__text_addf(&out, "%s: %zu points in %.1f minutes, %zu held out\n\n", points->rows.gpus[0].title,
                       points->rows.count - held, points->minutes, held);

@@ -2,6 +2,7 @@
  * docs/interface.md and Python's keywords from it. */
 #include <math.h>
 
+#include "base/json_write.h"
 #include "generate.h"
 #include "request/keys.h"
 
@@ -18,42 +19,38 @@ static const char *const types[] = {
     [FT_KEY_ANY] = "any",     [FT_KEY_SECTION] = "section",
 };
 
-static void add_text(ft_text *out, const char *name, const char *text)
-{
-    ft__text_addf(out, ",\"%s\":", name);
-    if (text)
-        ft__text_add_json(out, text);
-    else
-        ft__text_add(out, "null");
-}
-
 static void add_key(ft_text *out, const ft_key_row *k)
 {
     char room[32];
     const char *standard = ft__key_standard(k, room);
-    ft__text_add(out, "{\"key\":");
-    ft__text_add_json(out, k->key);
-    add_text(out, "section", sections[k->section]);
-    add_text(out, "type", types[k->type]);
-    if (k->type == FT_KEY_WHOLE || k->type == FT_KEY_REAL)
-        ft__text_addf(out, ",\"low\":%.17g,\"high\":%.17g", k->low, k->high);
-    for (size_t i = 0; i < k->word_count; i++) {
-        ft__text_add(out, i ? "," : ",\"words\":[");
-        ft__text_add_json(out, k->words[i]);
+    ft__json_open(out);
+    ft__json_member_text(out, "key", k->key);
+    ft__json_member_text(out, "section", sections[k->section]);
+    ft__json_member_text(out, "type", types[k->type]);
+    if (k->type == FT_KEY_WHOLE || k->type == FT_KEY_REAL) {
+        ft__json_member_number(out, "low", k->low, 17);
+        ft__json_member_number(out, "high", k->high, 17);
     }
-    if (k->word_count) ft__text_add(out, "]");
-    add_text(out, "default", *standard ? standard : NULL);
-    add_text(out, "flag", k->flag);
-    add_text(out, "help", k->help);
-    add_text(out, "docs", k->docs);
-    ft__text_add(out, "}");
+    if (k->word_count) {
+        ft__json_member_list(out, "words");
+        for (size_t i = 0; i < k->word_count; i++) ft__json_add_text(out, k->words[i]);
+        ft__json_close_list(out);
+    }
+    ft__json_member_text(out, "default", *standard ? standard : NULL);
+    ft__json_member_text(out, "flag", k->flag);
+    ft__json_member_text(out, "help", k->help);
+    ft__json_member_text(out, "docs", k->docs);
+    ft__json_close(out);
 }
 
 void cli_add_keys(ft_text *out)
 {
+    ft__json_open_list(out);
     for (int i = 0; i < FT_KEY_COUNT; i++) {
-        ft__text_add(out, i ? ",\n " : "[");
+        if (i) ft__json_line(out);
+        if (i) ft__text_add(out, " ");
         add_key(out, &ft__keys[i]);
     }
-    ft__text_add(out, "]\n");
+    ft__json_close_list(out);
+    ft__text_add(out, "\n");
 }

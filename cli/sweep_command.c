@@ -9,6 +9,7 @@
 
 #include "ask.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "commands.h"
 #include "picture.h"
 #include "report/text/lines.h"
@@ -90,9 +91,9 @@ static int ask(sweeper *s, const char *gpu, size_t i, json_t **answer)
             ft_text line = {0};
             char id[160];
             snprintf(id, sizeof id, "%.64s %s=%s", gpu, s->sweep.key, value);
-            ft__text_add(&line, "{\"id\":");
-            ft__text_add_json(&line, id);
-            ft__text_addf(&line, ",%s", said.at + 1);
+            ft__json_open(&line);
+            ft__json_member_text(&line, "id", id);
+            ft__json_rest(&line, said.at);
             status = cli_print(&line);
         }
     }

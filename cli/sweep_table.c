@@ -229,10 +229,7 @@ bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const
         ft__text_add(out, "\n");
     }
     for (size_t i = 0; i < sweep->count; i++) {
-        if (strpbrk(gpu, ",\"\n"))
-            ft__text_add_json(out, gpu);
-        else
-            ft__text_add(out, gpu);
+        ft__text_add_csv(out, gpu);
         ft__text_addf(out, ",%.15g", sweep->x[i]);
         for (const column *c = all; c->head; c++) {
             const json_t *v = value_at(answers[i], c->path);

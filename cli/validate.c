@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_write.h"
 #include "commands.h"
 #include "fit/fit.h"
 #include "paths.h"
@@ -40,17 +41,12 @@ static void add_object(ft_text *out, const char *family, const char *variant, co
                        double measured_ms, const ft_forecast *f)
 {
     const char *const words[] = {"family", family, "variant", variant, "gpu", gpu, "case", description};
-    for (int i = 0; i < 8; i += 2) {
-        ft__text_addf(out, "%s\"%s\":", i ? "," : "{", words[i]);
-        ft__text_add_json(out, words[i + 1]);
-    }
+    ft__json_open(out);
+    for (int i = 0; i < 8; i += 2) ft__json_member_text(out, words[i], words[i + 1]);
     const double times[] = {measured_ms, f->ms, f->low_ms, f->high_ms, f->ms / measured_ms - 1};
     static const char *const names[] = {"measured_ms", "ms", "low_ms", "high_ms", "error"};
-    for (int i = 0; i < 5; i++) {
-        ft__text_addf(out, ",\"%s\":", names[i]);
-        ft__text_add_number(out, times[i], 6);
-    }
-    ft__text_add(out, "}");
+    for (int i = 0; i < 5; i++) ft__json_member_number(out, names[i], times[i], 6);
+    ft__json_close(out);
 }
 
 static void add_cells(ft_columns *c, const char *family, const char *variant, const char *gpu, const char *description,
@@ -237,17 +233,16 @@ static const char *budget_path(const cli_args *args, const char *folder, char *r
 static void add_complaints(ft_text *out, const ft_text *complaints)
 {
     const char *at = complaints->at ? complaints->at : "";
-    ft__text_add(out, ",\"over_budget\":[");
-    for (bool first = true; *at; first = false) {
+    ft__json_member_list(out, "over_budget");
+    while (*at) {
         size_t length = strcspn(at, "\n");
         char line[256];
         snprintf(line, sizeof line, "%.*s", (int)(length < 255 ? length : 255), at);
-        if (!first) ft__text_add(out, ",");
-        ft__text_add_json(out, line);
+        ft__json_add_text(out, line);
         at += length;
         if (*at) at++;
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 static int print_outcome(const cli_args *args, const outcome *o, cases *c, const char *budget,
@@ -258,15 +253,24 @@ static int print_outcome(const cli_args *args, const outcome *o, cases *c, const
     if (c->json) {
         ft_text unused = {0};
         add_cases(c, &unused, &style);
-        ft__text_addf(&out, "{\"ok\":%s,\"accuracy\":", complaints->length ? "false" : "true");
+        ft__json_open(&out);
+        ft__json_member_flag(&out, "ok", !complaints->length);
+        ft__json_key(&out, "accuracy");
         ft__answer_accuracy(&out, &o->table);
         for (size_t i = 0; i < o->beside_count; i++) {
-            ft__text_addf(&out, ",\n\"%s\":", o->beside[i].name);
+            ft__json_line(&out);
+            ft__json_key(&out, o->beside[i].name);
             ft__answer_accuracy(&out, o->beside[i].table);
         }
-        if (c->object_count) ft__text_addf(&out, ",\n\"cases\":[\n%s\n]", c->objects.at ? c->objects.at : "");
+        if (c->object_count) {
+            ft__json_line(&out);
+            ft__json_member_list(&out, "cases");
+            ft__text_addf(&out, "\n%s\n", c->objects.at ? c->objects.at : "");
+            ft__json_close_list(&out);
+        }
         if (budget) add_complaints(&out, complaints);
-        ft__text_add(&out, "}\n");
+        ft__json_close(&out);
+        ft__text_add(&out, "\n");
     } else {
         add_cases(c, &out, &style);
         if (out.length) ft__text_add(&out, "\n");

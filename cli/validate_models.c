@@ -14,8 +14,8 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "base/median.h"
-#include "base/text.h"
 #include "fit/fit.h"
 #include "measured_model_list.h"
 
@@ -102,6 +102,12 @@ static ft_status summarise(models *m, ft_accuracy_table *table, ft_error *err)
 
 /* -- requests ---------------------------------------------------------------------------------- */
 
+static json_t *parsed(const char *text)
+{
+    json_t *out = NULL;
+    return ft__json_parse(text, strlen(text), "", &out, NULL) == FT_OK ? out : NULL;
+}
+
 /* The first set of rows names its models; later ones carry their config. */
 static json_t *config_of(const json_t *row)
 {
@@ -116,7 +122,7 @@ static json_t *config_of(const json_t *row)
     if (json_is_object(config)) return json_incref(config);
     const char *name = json_string_value(json_object_get(row, "model"));
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i].name, name)) return json_loads(known[i].config, 0, NULL);
+        if (!strcmp(known[i].name, name)) return parsed(known[i].config);
     return NULL;
 }
 
@@ -170,9 +176,11 @@ static ft_status ask(models *m, const json_t *row, const char *execution, json_t
     json_t *request = request_of(row, execution);
     if (!request)
         return ft__fail(err, FT_E_NAME, "the measured model \"%.60s\" has no config", text_of(row, "model", "?"));
-    char *text = json_dumps(request, JSON_COMPACT), *reply = text ? ft_answer(m->ft, text) : NULL;
+    ft_text text = {0};
+    ft__json_add_tree(&text, request);
+    char *reply = text.failed ? NULL : ft_answer(m->ft, text.at);
     json_decref(request);
-    free(text);
+    ft__text_free(&text);
     if (!reply) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_status status = ft__json_parse(reply, strlen(reply), "answer", answer, err);
     free(reply);

@@ -98,22 +98,21 @@ static ft_status answer_sweep(const ft_context *ft, ft_scratch *scratch, const j
     ft_status status = ft__sweep_request_read(document, &r, err);
     if (status == FT_OK) status = ft__sweep_prepare(scratch, &r, err);
     if (status == FT_OK) {
-        ft__answer_begin(out, id, false);
-        ft__text_add(out, "true");
+        ft__answer_begin(out, id);
         ft__answer_word(out, "of", json_string_value(json_object_get(r.base, "task")));
         ft__answer_word(out, "key", r.range.key);
-        ft__answer_key(out, "answers");
+        ft__json_member_list(out, "answers");
     }
     for (size_t gpu = 0; status == FT_OK && gpu < ft__sweep_gpus(&r); gpu++)
         for (size_t i = 0; status == FT_OK && i < r.range.count; i++) {
             json_t *point = NULL;
             status = ft__sweep_point(&r, gpu, i, &point, err);
-            ft__text_add(out, gpu || i ? "," : "[");
             if (status == FT_OK)
                 status = ft__sweep_explain(&r, i, ft__answer_document(ft, scratch, point, out, err), err);
             json_decref(point);
         }
-    ft__text_add(out, "]}");
+    ft__json_close_list(out);
+    ft__json_close(out);
     ft__sweep_request_free(&r);
     return status;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "fit/calibrate_inherit.h"
 #include "kernel/kernel.h"
 
@@ -215,8 +215,7 @@ static ft_status judge(const fitting *f, const void *file, size_t length, ft_cal
 
 static void add_figure(ft_text *out, const char *key, double value)
 {
-    ft__text_addf(out, ",\"%s\":", key);
-    ft__text_add_number(out, value, 4); /* null where there is none */
+    ft__json_member_number(out, key, value, 4); /* null where there is none */
 }
 
 static void describe(const fitting *f, const ft_calibration_table *t, ft_text *meta)
@@ -224,22 +223,33 @@ static void describe(const fitting *f, const ft_calibration_table *t, ft_text *m
     const ft_rows *rows = f->options->rows;
     size_t held = 0;
     for (size_t i = 0; i < rows->count; i++) held += rows->at[i].held_out;
-    ft__text_add(meta, "{\"made_by\":\"foretell " FT_VERSION " fit --calibrate\",\"gpu\":");
-    ft__text_add_json(meta, rows->gpus[0].name);
-    ft__text_addf(meta, ",\"points\":%zu,\"held_out\":%zu", rows->count - held, held);
+    ft__json_open(meta);
+    ft__json_member_text(meta, "made_by", "foretell " FT_VERSION " fit --calibrate");
+    ft__json_member_text(meta, "gpu", rows->gpus[0].name);
+    ft__json_member_whole(meta, "points", (int64_t)(rows->count - held));
+    ft__json_member_whole(meta, "held_out", (int64_t)held);
     add_figure(meta, "minutes", f->options->minutes);
-    ft__text_addf(meta, ",\"machine\":%s,\"errors\":[", f->options->machine ? f->options->machine : "{}");
+    ft__json_member_written(meta, "machine", f->options->machine ? f->options->machine : "{}");
+    ft__json_member_list(meta, "errors");
     for (size_t i = 0; i < t->count; i++) {
         const ft_calibration_line *l = &t->lines[i];
-        ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"points\":%zu,\"held_out\":%zu", i ? "," : "",
-                      l->family, l->variant, l->points, l->held_out);
+        ft__json_line(meta);
+        ft__json_open(meta);
+        ft__json_member_text(meta, "family", l->family);
+        ft__json_member_text(meta, "variant", l->variant);
+        ft__json_member_whole(meta, "points", (int64_t)l->points);
+        ft__json_member_whole(meta, "held_out", (int64_t)l->held_out);
         add_figure(meta, "before", l->before);
         add_figure(meta, "after", l->after);
         add_figure(meta, "inside", l->inside);
         add_figure(meta, "tried", l->tried);
-        ft__text_addf(meta, ",\"constants\":\"%s\",\"learned\":\"%s\"}", l->refitted ? "refitted" : "kept", l->learned);
+        ft__json_member_text(meta, "constants", l->refitted ? "refitted" : "kept");
+        ft__json_member_text(meta, "learned", l->learned);
+        ft__json_close(meta);
     }
-    ft__text_add(meta, "]}\n");
+    ft__json_close_list(meta);
+    ft__json_close(meta);
+    ft__text_add(meta, "\n");
 }
 
 static ft_status run(fitting *f, void **file, size_t *length, ft_calibration_table *table, ft_error *err)

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "fit/baseline.h"
 #include "fit/cell.h"
 #include "fit/learning_constants.h"
@@ -265,32 +265,37 @@ static ft_status run(fitting *f, ft_error *err)
     return cells_status(f, err);
 }
 
-static void describe_line(ft_text *meta, const ft_accuracy *a, bool first)
+static void describe_line(ft_text *meta, const ft_accuracy *a)
 {
     const struct {
         const char *key;
         double value;
     } figures[] = {{"mean", a->mean}, {"median", a->median}, {"p90", a->p90}, {"bias", a->bias}, {"inside", a->inside}};
-    ft__text_addf(meta, "%s\n{\"family\":\"%s\",\"variant\":\"%s\",\"gpu\":\"%s\",\"kind\":\"%s\",\"rows\":%zu",
-                  first ? "" : ",", a->family, a->variant, a->gpu, a->kind, a->rows);
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
-        ft__text_addf(meta, ",\"%s\":", figures[i].key);
-        ft__text_add_number(meta, figures[i].value, 4);
-    }
-    ft__text_add(meta, "}");
+    ft__json_line(meta);
+    ft__json_open(meta);
+    ft__json_member_text(meta, "family", a->family);
+    ft__json_member_text(meta, "variant", a->variant);
+    ft__json_member_text(meta, "gpu", a->gpu);
+    ft__json_member_text(meta, "kind", a->kind);
+    ft__json_member_whole(meta, "rows", (int64_t)a->rows);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        ft__json_member_number(meta, figures[i].key, figures[i].value, 4);
+    ft__json_close(meta);
 }
 
 /* What the predictor was fitted from and how wrong it was on what it had not seen. */
 static void describe(const fitting *f, const ft_accuracy_table *accuracy, ft_text *meta)
 {
-    ft__text_add(meta, "{\"made_by\":\"foretell " FT_VERSION " fit\",\"excluded_gpus\":[");
-    for (size_t i = 0; i < f->options->exclude_count; i++) {
-        ft__text_add(meta, i ? "," : "");
-        ft__text_add_json(meta, f->options->exclude_gpus[i]);
-    }
-    ft__text_add(meta, "],\"errors\":[");
-    for (size_t i = 0; i < accuracy->count; i++) describe_line(meta, &accuracy->lines[i], i == 0);
-    ft__text_add(meta, "]}\n");
+    ft__json_open(meta);
+    ft__json_member_text(meta, "made_by", "foretell " FT_VERSION " fit");
+    ft__json_member_list(meta, "excluded_gpus");
+    for (size_t i = 0; i < f->options->exclude_count; i++) ft__json_add_text(meta, f->options->exclude_gpus[i]);
+    ft__json_close_list(meta);
+    ft__json_member_list(meta, "errors");
+    for (size_t i = 0; i < accuracy->count; i++) describe_line(meta, &accuracy->lines[i]);
+    ft__json_close_list(meta);
+    ft__json_close(meta);
+    ft__text_add(meta, "\n");
 }
 
 /* Experts and trees of all cells, one after the other. */

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_write.h"
 #include "device/gpu.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
@@ -97,14 +98,18 @@ static ft_status read_header(reader *r, const json_t *line, ft_error *err)
 
 static ft_status keep_machine(reader *r, ft_error *err)
 {
-    char *text = json_dumps(r->machine, JSON_COMPACT | JSON_SORT_KEYS);
-    if (!text) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    bool small = strlen(text) <= MOST_MACHINE;
+    ft_text text = {0};
+    ft__json_add_sorted(&text, r->machine);
+    if (text.failed) {
+        ft__text_free(&text);
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    }
+    bool small = text.length <= MOST_MACHINE;
     if (!small)
         ft__text_addf(&r->out->warnings, "the header describes the machine in more than %d KiB: not kept\n",
                       MOST_MACHINE >> 10);
-    ft__text_add(&r->out->machine, small ? text : "{}");
-    free(text);
+    ft__text_add(&r->out->machine, small ? text.at : "{}");
+    ft__text_free(&text);
     return FT_OK;
 }
 

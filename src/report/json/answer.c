@@ -1,9 +1,7 @@
 /* answer.c: a forecast, or the reason why there is none, as one JSON object.
  *
- * Written by hand into a growing text because it runs once per line of `batch`: building a document in memory first
- * would cost more than the forecast. Figures carry six significant digits, which is three more than any forecast
- * deserves and enough to compare two of them. What does not apply (the tile of a softmax) is left out rather
- * than written as zero.
+ * Figures carry six significant digits, which is three more than any forecast deserves and enough to compare two of
+ * them. What does not apply (the tile of a softmax) is left out rather than written as zero.
  */
 #include "report/json/answer.h"
 
@@ -15,66 +13,22 @@
 
 enum { DIGITS = 6 };
 
-void ft__answer_key(ft_text *out, const char *key)
-{
-    size_t length = strlen(key);
-    char text[48] = ",\"";
-    if (length > sizeof text - 6) length = sizeof text - 6;
-    memcpy(text + 2, key, length);
-    memcpy(text + 2 + length, "\":", 2);
-    ft__text_add_n(out, text, length + 4);
-}
-
 void ft__answer_figure(ft_text *out, const char *key, double value)
 {
     if (!isfinite(value) || value < 0) return; /* a figure that makes no sense is not a figure */
-    ft__answer_key(out, key);
-    ft__text_add_number(out, value, DIGITS);
+    ft__json_member_number(out, key, value, DIGITS);
 }
 
 void ft__answer_word(ft_text *out, const char *key, const char *word)
 {
-    if (!word || !*word) return;
-    ft__answer_key(out, key);
-    ft__text_add_json(out, word);
+    if (word && *word) ft__json_member_text(out, key, word);
 }
 
-/* As given: integers and strings to the letter, reals with as few digits as bring the same double back. */
-static void add_id(ft_text *out, const json_t *id)
+void ft__answer_begin(ft_text *out, const json_t *id)
 {
-    switch (json_typeof(id)) {
-    case JSON_STRING: ft__text_add_json(out, json_string_value(id)); break;
-    case JSON_INTEGER: ft__text_addf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(id)); break;
-    case JSON_REAL: {
-        size_t start = out->length;
-        for (int digits = 15; digits <= 17; digits++) {
-            double back = 0;
-            out->length = start;
-            ft__text_add_number(out, json_real_value(id), digits);
-            if (out->failed || (ft__number_parse(out->at + start, &back) && back == json_real_value(id))) break;
-        }
-        /* 1.0 stays a real: whoever compares ids may tell it from 1. */
-        if (!out->failed && !strpbrk(out->at + start, ".e")) ft__text_add(out, ".0");
-        break;
-    }
-    case JSON_TRUE: ft__text_add(out, "true"); break;
-    case JSON_FALSE: ft__text_add(out, "false"); break;
-    default: ft__text_add(out, "null"); break; /* arrays and objects are refused, and refused without an id */
-    }
-}
-
-void ft__answer_begin(ft_text *out, const json_t *id, bool always)
-{
-    if (!id && !always) {
-        ft__text_add(out, "{\"ok\":");
-        return;
-    }
-    ft__text_add(out, "{\"id\":");
-    if (id)
-        add_id(out, id);
-    else
-        ft__text_add(out, "null");
-    ft__text_add(out, ",\"ok\":");
+    ft__json_open(out);
+    if (id) ft__json_member_tree(out, "id", id);
+    ft__json_member_flag(out, "ok", true);
 }
 
 /* Where the milliseconds go: the fixed part is overhead, the rest belongs to the roof that holds the kernel. Shares of
@@ -85,13 +39,12 @@ static void add_regime(ft_text *out, const ft_forecast *f)
     double overhead = f->launch_ms > 0 ? fmin(f->launch_ms / f->ms, 1) : 0;
     share[FT_BOUND_OVERHEAD] = overhead;
     share[(unsigned)f->bound < 4 ? f->bound : FT_BOUND_OVERHEAD] += 1 - overhead;
-    ft__answer_key(out, "regime");
-    ft__text_add(out, "{\"compute\":");
-    ft__text_add_number(out, share[FT_BOUND_COMPUTE], DIGITS);
+    ft__json_member_open(out, "regime");
+    ft__json_member_number(out, "compute", share[FT_BOUND_COMPUTE], DIGITS);
     ft__answer_figure(out, "memory", share[FT_BOUND_MEMORY]);
     ft__answer_figure(out, "overhead", share[FT_BOUND_OVERHEAD]);
     ft__answer_figure(out, "communication", share[FT_BOUND_COMMUNICATION]);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 /* An array of a text's lines. */
@@ -99,24 +52,22 @@ void ft__answer_lines(ft_text *out, const char *key, const char *lines)
 {
     if (!*lines) return;
     ft_text one = {0};
-    ft__answer_key(out, key);
-    for (const char *separator = "["; *lines; separator = ",") {
+    ft__json_member_list(out, key);
+    while (*lines) {
         size_t length = strcspn(lines, "\n");
         ft__text_clear(&one);
         ft__text_add_n(&one, lines, length);
-        ft__text_add(out, separator);
-        ft__text_add_json(out, one.failed ? "" : one.at);
+        ft__json_add_text(out, one.failed ? "" : one.at);
         lines += length + (lines[length] == '\n');
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
     out->failed = out->failed || one.failed;
     ft__text_free(&one);
 }
 
 void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const char *warnings)
 {
-    ft__answer_begin(out, id, false);
-    ft__text_add(out, "true");
+    ft__answer_begin(out, id);
     ft__answer_figure(out, "ms", f->ms);
     ft__answer_figure(out, "low_ms", f->low_ms);
     ft__answer_figure(out, "high_ms", f->high_ms);
@@ -143,7 +94,7 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, con
     add_regime(out, f);
     ft__answer_word(out, "note", f->note);
     ft__answer_lines(out, "warnings", warnings);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 /* "line 17, column 5", "line 17, key m", "key gpu.sms", "my.json:3:9": as much as is known. */
@@ -167,10 +118,14 @@ static void add_place(ft_text *out, const ft_error *err, int64_t line)
 
 void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line)
 {
-    ft__answer_begin(out, json_is_object(id) || json_is_array(id) ? NULL : id, line > 0);
-    ft__text_add(out, "false,\"error\":{\"code\":");
-    ft__text_add_json(out, ft_status_name(err->code));
+    bool scalar = id && !json_is_object(id) && !json_is_array(id); /* those are refused, and refused without an id */
+    ft__json_open(out);
+    if (scalar || line > 0) ft__json_member_tree(out, "id", scalar ? id : NULL);
+    ft__json_member_flag(out, "ok", false);
+    ft__json_member_open(out, "error");
+    ft__json_member_text(out, "code", ft_status_name(err->code));
     ft__answer_word(out, "message", err->message);
     add_place(out, err, line);
-    ft__text_add(out, "}}");
+    ft__json_close(out);
+    ft__json_close(out);
 }

@@ -4,7 +4,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "base/text.h"
+#include "base/json_write.h"
 
 /* `id` is what the request called itself; NULL leaves it out. */
 /* `warnings`: of the device's spec, one per line; "" for none. */
@@ -13,10 +13,9 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, con
  * every line has an answer. */
 void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line);
 
-/* The pieces, for answers written elsewhere. A key comes with its comma; a figure that is not finite or is negative,
- * and an empty word, are left out. `always`: "id":null where the request had none. */
-void ft__answer_begin(ft_text *out, const json_t *id, bool always); /* up to the value of "ok" */
-void ft__answer_key(ft_text *out, const char *key);
+/* The pieces, for answers written elsewhere. A figure that is not finite or is negative, and an empty word, are left
+ * out. */
+void ft__answer_begin(ft_text *out, const json_t *id); /* opens the object: its id where there is one, "ok":true */
 void ft__answer_figure(ft_text *out, const char *key, double value);
 void ft__answer_word(ft_text *out, const char *key, const char *word);
 void ft__answer_lines(ft_text *out, const char *key, const char *lines); /* an array of a text's lines; "" for none */

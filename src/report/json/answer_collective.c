@@ -10,8 +10,7 @@ void ft__answer_collective(ft_text *out, const json_t *id, const ft_collective_r
                            const char *warnings)
 {
     double algorithm_gbps = r->bytes / (c->ms * 1e6);
-    ft__answer_begin(out, id, false);
-    ft__text_add(out, "true");
+    ft__answer_begin(out, id);
     ft__answer_figure(out, "ms", c->ms);
     ft__answer_figure(out, "low_ms", c->low_ms);
     ft__answer_figure(out, "high_ms", c->high_ms);
@@ -26,5 +25,5 @@ void ft__answer_collective(ft_text *out, const json_t *id, const ft_collective_r
     ft__answer_word(out, "understood", r->cluster.understood);
     if (r->cluster.simulated) ft__answer_network(out, r->cluster.simulated);
     ft__answer_lines(out, "warnings", warnings);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }

@@ -1,5 +1,5 @@
 /* answer_ranks.c: what a step on many GPUs adds to its JSON object. */
-#include <inttypes.h>
+#include <stdio.h>
 
 #include "report/json/answer.h"
 #include "report/json/answer_step.h"
@@ -7,29 +7,20 @@
 
 enum { BYTE_DIGITS = 15 };
 
-static void add_whole(ft_text *out, const char *key, int64_t value)
-{
-    ft__answer_key(out, key);
-    ft__text_addf(out, "%" PRId64, value);
-}
+static void add_whole(ft_text *out, const char *key, int64_t value) { ft__json_member_whole(out, key, value); }
 
 static void add_bytes(ft_text *out, const char *key, double bytes)
 {
-    ft__answer_key(out, key);
-    ft__text_add_number(out, bytes > 0 ? (double)(int64_t)(bytes + 0.5) : 0, BYTE_DIGITS);
+    ft__json_member_number(out, key, bytes > 0 ? (double)(int64_t)(bytes + 0.5) : 0, BYTE_DIGITS);
 }
 
-static void add_flag(ft_text *out, const char *key, bool flag)
-{
-    ft__answer_key(out, key);
-    ft__text_add(out, flag ? "true" : "false");
-}
+static void add_flag(ft_text *out, const char *key, bool flag) { ft__json_member_flag(out, key, flag); }
 
 /* As it was understood, so that a request made of it asks the same. */
 static void add_parallel(ft_text *out, const ft_parallel *p)
 {
-    ft__answer_key(out, "parallel");
-    ft__text_addf(out, "{\"dp\":%" PRId64, p->dp);
+    ft__json_member_open(out, "parallel");
+    ft__json_member_whole(out, "dp", p->dp);
     add_whole(out, "tp", p->tp);
     add_whole(out, "pp", p->pp);
     add_whole(out, "vpp", p->vpp);
@@ -39,7 +30,7 @@ static void add_parallel(ft_text *out, const ft_parallel *p)
     add_whole(out, "zero", p->zero);
     add_flag(out, "sp", p->sp);
     ft__answer_word(out, "schedule", ft__schedule_name(p->schedule));
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 static void add_dealt(ft_text *out, const ft_step_view *v)
@@ -54,44 +45,44 @@ static void add_dealt(ft_text *out, const ft_step_view *v)
 
 static void add_cluster(ft_text *out, const ft_cluster *c)
 {
-    ft__answer_key(out, "cluster");
-    ft__text_addf(out, "{\"nodes\":%" PRId64, c->nodes);
+    ft__json_member_open(out, "cluster");
+    ft__json_member_whole(out, "nodes", c->nodes);
     add_whole(out, "gpus_per_node", c->gpus_per_node);
     ft__answer_word(out, "understood", c->understood);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 static void add_comm(ft_text *out, const ft_step_view *v)
 {
-    ft__answer_key(out, "comm");
+    ft__json_member_open(out, "comm");
     for (int a = 0; a < FT_AXIS_COUNT; a++) {
-        ft__text_addf(out, "%s\"%s_ms\":", a ? "," : "{", ft__axis_words[a]);
-        ft__text_add_number(out, v->step->axis_ms[a], 6);
+        char key[48];
+        snprintf(key, sizeof key, "%s_ms", ft__axis_words[a]);
+        ft__json_member_number(out, key, v->step->axis_ms[a], 6);
     }
     ft__answer_figure(out, "exposed_ms", v->step->comm_exposed_ms);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 /* By chunk: how many layers it has. */
 static void add_layers(ft_text *out, const ft_step_view *v, int64_t stage)
 {
     int64_t stages = v->parallel->pp, chunks = ft__parallel_chunks(v->parallel), from, to;
-    ft__answer_key(out, "layers");
-    ft__text_add(out, "[");
+    ft__json_member_list(out, "layers");
     for (int64_t c = 0; c < chunks; c++) {
         ft__layout_range(v->arch->layers, stages * chunks, v->parallel->rest, c * stages + stage, &from, &to);
-        ft__text_addf(out, "%s%" PRId64, c ? "," : "", to - from);
+        ft__json_add_whole(out, to - from);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 static void add_stages(ft_text *out, const ft_step_view *v)
 {
-    ft__answer_key(out, "stages");
+    ft__json_member_list(out, "stages");
     for (int64_t s = 0; s < v->ranked->stage_count; s++) {
         const ft_stage *g = &v->ranked->stages[s];
-        ft__text_addf(out, "%s{\"forward_ms\":", s ? "," : "[");
-        ft__text_add_number(out, g->forward_ms, 6);
+        ft__json_open(out);
+        ft__json_member_number(out, "forward_ms", g->forward_ms, 6);
         ft__answer_figure(out, "backward_ms", g->backward_ms);
         ft__answer_figure(out, "update_ms", g->update_ms);
         ft__answer_figure(out, "exposed_ms", g->exposed_ms);
@@ -99,9 +90,9 @@ static void add_stages(ft_text *out, const ft_step_view *v)
         add_bytes(out, "saved_bytes", g->saved_bytes);
         add_bytes(out, "peak_bytes", g->held.peak_bytes);
         if (v->parallel->pp > 1) add_layers(out, v, s);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 void ft__answer_ranks(ft_text *out, const ft_step_view *v)

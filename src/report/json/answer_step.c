@@ -1,7 +1,7 @@
 /* answer_step.c: a step as one JSON object.
  *
  * The keys are those of docs/interface.md. Times of phases are the GPU's; what the host adds is the difference between
- * busy_ms and step_ms. Written by hand into a growing text, like answer.c, and for the same reason.
+ * busy_ms and step_ms.
  */
 #include "report/json/answer_step.h"
 #include "report/text/step_words.h"
@@ -16,22 +16,10 @@ enum { DIGITS = 6, BYTE_DIGITS = 15 };
 /* Bytes are whole and compared to the byte. */
 static void add_bytes(ft_text *out, const char *key, double bytes)
 {
-    ft__answer_key(out, key);
-    ft__text_add_number(out, bytes > 0 ? (double)(int64_t)(bytes + 0.5) : 0, BYTE_DIGITS);
+    ft__json_member_number(out, key, bytes > 0 ? (double)(int64_t)(bytes + 0.5) : 0, BYTE_DIGITS);
 }
 
-static void add_flag(ft_text *out, const char *key, bool flag)
-{
-    ft__answer_key(out, key);
-    ft__text_add(out, flag ? "true" : "false");
-}
-
-/* The first key of an object stands without the comma that ft__answer_key writes. */
-static void open_object(ft_text *out, const char *key, const char *first)
-{
-    ft__answer_key(out, key);
-    ft__text_addf(out, "{\"%s\":", first);
-}
+static void add_flag(ft_text *out, const char *key, bool flag) { ft__json_member_flag(out, key, flag); }
 
 static void add_times(ft_text *out, const ft_step_view *v)
 {
@@ -67,8 +55,8 @@ static void add_memory(ft_text *out, const ft_step_view *v)
 {
     const ft_memory *m = &v->step->memory;
     ft_text place = {.cap = 512};
-    open_object(out, "memory", "weights_bytes");
-    ft__text_add_number(out, m->weights_bytes > 0 ? (double)(int64_t)(m->weights_bytes + 0.5) : 0, BYTE_DIGITS);
+    ft__json_member_open(out, "memory");
+    add_bytes(out, "weights_bytes", m->weights_bytes);
     add_bytes(out, "gradients_bytes", m->gradients_bytes);
     add_bytes(out, "optimizer_bytes", m->optimizer_bytes);
     add_bytes(out, "activations_bytes", m->activations_bytes);
@@ -90,33 +78,33 @@ static void add_memory(ft_text *out, const ft_step_view *v)
         add_bytes(out, "short_bytes", m->reserved_bytes + m->context_bytes - m->capacity_bytes);
         ft__answer_word(out, "remedy", m->remedy);
     }
-    ft__text_add(out, "}");
+    ft__json_close(out);
     out->failed = out->failed || place.failed;
     ft__text_free(&place);
 }
 
 static void add_shares(ft_text *out, const ft_step *s)
 {
-    open_object(out, "regime", "compute");
-    ft__text_add_number(out, s->regime[FT_BOUND_COMPUTE], DIGITS);
+    ft__json_member_open(out, "regime");
+    ft__json_member_number(out, "compute", s->regime[FT_BOUND_COMPUTE], DIGITS);
     ft__answer_figure(out, "memory", s->regime[FT_BOUND_MEMORY]);
     ft__answer_figure(out, "overhead", s->regime[FT_BOUND_OVERHEAD]);
     ft__answer_figure(out, "communication", s->regime[FT_BOUND_COMMUNICATION]);
     ft__answer_word(out, "bound", ft_bound_name(s->bound));
-    ft__text_add(out, "}");
-    open_object(out, "source", "learned");
-    ft__text_add_number(out, s->learned, DIGITS);
+    ft__json_close(out);
+    ft__json_member_open(out, "source");
+    ft__json_member_number(out, "learned", s->learned, DIGITS);
     ft__answer_figure(out, "calibrated", s->calibrated);
     ft__answer_figure(out, "roofline", s->roofline);
-    ft__text_add(out, "}");
-    ft__answer_key(out, "classes");
+    ft__json_close(out);
+    ft__json_member_open(out, "classes");
     for (int c = 0; c < FT_CLASS_COUNT; c++) {
-        ft__text_addf(out, "%s\"%s\":{\"ms\":", c ? "," : "{", ft__class_name((ft_class)c));
-        ft__text_add_number(out, s->class_ms[c], DIGITS);
+        ft__json_member_open(out, ft__class_name((ft_class)c));
+        ft__json_member_number(out, "ms", s->class_ms[c], DIGITS);
         ft__answer_figure(out, "flops", s->class_flops[c]);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 static void add_kernels(ft_text *out, const ft_step_view *v)
@@ -124,13 +112,12 @@ static void add_kernels(ft_text *out, const ft_step_view *v)
     size_t count;
     const ft_merged *merged = ft__merge_kernels(v, &count);
     if (!merged) out->failed = true;
-    ft__answer_key(out, "kernels");
-    ft__text_add(out, "[");
+    ft__json_member_list(out, "kernels");
     for (size_t i = 0; merged && i < count; i++) {
         const ft_merged *m = &merged[i];
         const ft_forecast *f = m->forecast;
-        ft__text_add(out, i ? ",{\"name\":" : "{\"name\":");
-        ft__text_add_json(out, m->node->name ? m->node->name : "");
+        ft__json_open(out);
+        ft__json_member_text(out, "name", m->node->name ? m->node->name : "");
         ft__answer_word(out, "op", m->node->op.name);
         ft__answer_figure(out, "count", m->count);
         ft__answer_figure(out, "ms", f->ms);
@@ -145,9 +132,9 @@ static void add_kernels(ft_text *out, const ft_step_view *v)
         ft__answer_word(out, "block", m->block->name);
         if (m->node->members > 1) ft__answer_figure(out, "members", m->node->members);
         if (v->advised) ft__answer_evidence(out, v, m);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 static void add_layers(ft_text *out, const ft_step_view *v)
@@ -155,12 +142,11 @@ static void add_layers(ft_text *out, const ft_step_view *v)
     size_t count;
     const ft_layer *layers = ft__layers(v, &count);
     if (!layers) out->failed = true;
-    ft__answer_key(out, "layers");
-    ft__text_add(out, "[");
+    ft__json_member_list(out, "layers");
     for (size_t i = 0; layers && i < count; i++) {
         const ft_layer *l = &layers[i];
-        ft__text_add(out, i ? ",{\"name\":" : "{\"name\":");
-        ft__text_add_json(out, l->name ? l->name : "");
+        ft__json_open(out);
+        ft__json_member_text(out, "name", l->name ? l->name : "");
         ft__answer_figure(out, "repeat", l->repeat);
         ft__answer_figure(out, "forward_ms", l->forward_ms);
         ft__answer_figure(out, "backward_ms", l->backward_ms);
@@ -168,15 +154,14 @@ static void add_layers(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "flops", l->flops);
         add_bytes(out, "parameters", l->parameters); /* whole, like bytes */
         add_bytes(out, "activations_bytes", l->saved_bytes);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
 {
-    ft__answer_begin(out, id, false);
-    ft__text_add(out, "true");
+    ft__answer_begin(out, id);
     if (!v->memory_only) add_times(out, v);
     if (v->work->host) ft__answer_word(out, "host", v->work->host->name);
     double parameters, active;
@@ -192,5 +177,5 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     if (!v->memory_only && v->detail == FT_LAYERS) add_layers(out, v);
     if (!v->memory_only && v->detail == FT_KERNELS) add_kernels(out, v);
     ft__answer_lines(out, "warnings", v->warnings);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }

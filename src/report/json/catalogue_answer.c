@@ -10,34 +10,26 @@
 static void add_number(ft_text *out, const char *key, double value)
 {
     if (!(value > 0)) return;
-    ft__text_addf(out, ",\"%s\":", key);
-    ft__text_add_number(out, value, 9);
+    ft__json_member_number(out, key, value, 9);
 }
 
 static void add_string(ft_text *out, const char *key, const char *value)
 {
     if (!*value) return;
-    ft__text_addf(out, ",\"%s\":", key);
-    ft__text_add_json(out, value);
+    ft__json_member_text(out, key, value);
 }
 
-static void add_yes(ft_text *out, const char *key, bool yes)
-{
-    ft__text_addf(out, ",\"%s\":%s", key, yes ? "true" : "false");
-}
+static void add_yes(ft_text *out, const char *key, bool yes) { ft__json_member_flag(out, key, yes); }
 
 static void add_by_dtype(ft_text *out, const char *key, const ft_device *d, const double *table, bool balance)
 {
-    ft__text_addf(out, ",\"%s\":{", key);
-    const char *comma = "";
+    ft__json_member_open(out, key);
     for (int t = 0; t < FT_DTYPE_COUNT; t++) {
         double value = balance ? ft__machine_balance(d, (ft_dtype)t) : table[t];
         if (!(value > 0)) continue;
-        ft__text_addf(out, "%s\"%s\":", comma, ft_dtype_name((ft_dtype)t));
-        ft__text_add_number(out, value, balance ? 6 : 9);
-        comma = ",";
+        ft__json_member_number(out, ft_dtype_name((ft_dtype)t), value, balance ? 6 : 9);
     }
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 static void add_traits(ft_text *out, const ft_device *d)
@@ -55,8 +47,8 @@ static void add_traits(ft_text *out, const ft_device *d)
 /* The keys of a spec object, so that what comes out goes in again; the derived ones have names of their own. */
 void ft__answer_gpu(ft_text *out, const ft_device *d)
 {
-    ft__text_add(out, "{\"name\":");
-    ft__text_add_json(out, d->name);
+    ft__json_open(out);
+    ft__json_member_text(out, "name", d->name);
     add_string(out, "title", d->title);
     add_string(out, "vendor", ft__vendor_name(d->vendor));
     add_string(out, "architecture", d->architecture);
@@ -85,35 +77,32 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
     add_by_dtype(out, "vector_tflops", d, d->vector_tflops, false);
     add_by_dtype(out, "balance_flop_per_byte", d, NULL, true);
     if (d->link_kind[0]) {
-        ft__text_add(out, ",\"link\":{\"kind\":");
-        ft__text_add_json(out, d->link_kind);
+        ft__json_member_open(out, "link");
+        ft__json_member_text(out, "kind", d->link_kind);
         add_number(out, "gbps_per_direction", d->link_gbps_per_direction);
         add_number(out, "gpus", d->link_gpus);
         add_yes(out, "switched", d->link_switched);
         add_yes(out, "reduces", d->link_reduces);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
     add_number(out, "server_nic_gbit", d->server_nic_gbit);
     add_number(out, "pcie_gbps", d->pcie_gbps);
     add_number(out, "price_usd_per_hour", d->price_usd_per_hour);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 void ft__answer_gpus(ft_text *out, const json_t *id, const ft_gpu_list *list)
 {
     ft_text warnings = {0};
-    ft__answer_begin(out, id, false);
-    ft__text_add(out, "true");
-    ft__answer_key(out, "gpus");
-    ft__text_add(out, "[");
+    ft__answer_begin(out, id);
+    ft__json_member_list(out, "gpus");
     for (size_t i = 0; i < list->count; i++) {
-        ft__text_add(out, i ? "," : "");
         ft__answer_gpu(out, &list->sheets[i].device);
         if (*list->sheets[i].warnings) ft__text_addf(&warnings, "%s\n", list->sheets[i].warnings);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
     if (warnings.length) ft__answer_lines(out, "warnings", warnings.at);
-    ft__text_add(out, "}");
+    ft__json_close(out);
     out->failed = out->failed || warnings.failed;
     ft__text_free(&warnings);
 }
@@ -123,15 +112,14 @@ void ft__answer_gpus(ft_text *out, const json_t *id, const ft_gpu_list *list)
 static void add_whole(ft_text *out, const char *key, double value)
 {
     if (value <= 0) return;
-    ft__answer_key(out, key);
-    ft__text_add_number(out, value, 15);
+    ft__json_member_number(out, key, value, 15);
 }
 
 void ft__answer_model(ft_text *out, const ft_model_sheet *s)
 {
     const ft_arch *a = &s->arch;
-    ft__text_add(out, "{\"name\":");
-    ft__text_add_json(out, s->name);
+    ft__json_open(out);
+    ft__json_member_text(out, "name", s->name);
     ft__answer_word(out, "hub", s->entry ? s->entry->hub : NULL);
     ft__answer_word(out, "model_type", a->model_type);
     add_whole(out, "parameters", s->parameters);
@@ -150,22 +138,19 @@ void ft__answer_model(ft_text *out, const ft_model_sheet *s)
     add_whole(out, "topk", (double)a->topk);
     add_whole(out, "kv_bytes_per_token", s->kv_bytes_per_token);
     ft__answer_word(out, "source", s->entry ? s->entry->source : NULL);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 void ft__answer_models(ft_text *out, const json_t *id, const ft_model_list *list)
 {
-    ft__answer_begin(out, id, false);
-    ft__text_add(out, "true");
-    ft__answer_key(out, list->types ? "types" : "models");
-    ft__text_add(out, "[");
+    ft__answer_begin(out, id);
+    ft__json_member_list(out, list->types ? "types" : "models");
     for (size_t i = 0; i < list->type_count; i++) {
-        ft__text_add(out, i ? "," : "");
-        ft__text_add_json(out, list->types[i]);
+        ft__json_add_text(out, list->types[i]);
     }
     for (size_t i = 0; i < list->count; i++) {
-        ft__text_add(out, i ? "," : "");
         ft__answer_model(out, &list->sheets[i]);
     }
-    ft__text_add(out, "]}");
+    ft__json_close_list(out);
+    ft__json_close(out);
 }

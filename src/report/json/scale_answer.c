@@ -5,27 +5,16 @@
 #include "report/json/answer.h"
 #include "report/text/scale_screen.h"
 
-static void add_object(ft_text *out, const char *key)
-{
-    ft__answer_key(out, key);
-    ft__text_add(out, "{");
-}
-
-/* The first key of an object has no comma before it. */
-static void add_first(ft_text *out, const char *key, double value)
-{
-    ft__text_addf(out, "\"%s\":", key);
-    ft__text_add_number(out, value, 6);
-}
+/* Also where it is infinite or negative, which ft__answer_figure leaves out. */
+static void add_always(ft_text *out, const char *key, double value) { ft__json_member_number(out, key, value, 6); }
 
 static void add_knees(ft_text *out, const ft_scale *s)
 {
-    ft__answer_key(out, "knees");
-    ft__text_add(out, "[");
+    ft__json_member_list(out, "knees");
     for (size_t i = 0; i < s->knee_count; i++) {
         const ft_scale_knee *k = &s->knees[i];
-        ft__text_addf(out, "%s{\"name\":", i ? "," : "");
-        ft__text_add_json(out, k->key);
+        ft__json_open(out);
+        ft__json_member_text(out, "name", k->key);
         ft__answer_figure(out, "gpus", (double)ft__parallel_ranks(&k->parallel));
         ft__answer_figure(out, "tp", (double)k->parallel.tp);
         ft__answer_figure(out, "pp", (double)k->parallel.pp);
@@ -35,18 +24,17 @@ static void add_knees(ft_text *out, const ft_scale *s)
         ft__answer_figure(out, "of_peak", k->math);
         ft__answer_figure(out, "of_link", k->wire);
         ft__answer_figure(out, "exposed", k->exposed);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 static void add_degrees(ft_text *out, const ft_scale_degree *d, size_t count)
 {
-    ft__answer_key(out, "degrees");
-    ft__text_add(out, "[");
+    ft__json_member_list(out, "degrees");
     for (size_t i = 0; i < count; i++) {
-        ft__text_add(out, i ? ",{" : "{");
-        add_first(out, "degree", (double)d[i].degree);
+        ft__json_open(out);
+        add_always(out, "degree", (double)d[i].degree);
         ft__answer_figure(out, "closed_ratio", d[i].closed);
         if (d[i].layer > 0) ft__answer_figure(out, "closed_layer_ratio", d[i].layer);
         ft__answer_figure(out, "timeline_ratio", d[i].timeline);
@@ -54,18 +42,17 @@ static void add_degrees(ft_text *out, const ft_scale_degree *d, size_t count)
         ft__answer_figure(out, "of_link", d[i].wire);
         ft__answer_figure(out, "tokens_per_s_per_gpu", d[i].tokens_per_s);
         ft__answer_figure(out, "efficiency", d[i].efficiency);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 static void add_curve(ft_text *out, const char *key, const ft_scale_point *p, size_t count)
 {
-    ft__answer_key(out, key);
-    ft__text_add(out, "[");
+    ft__json_member_list(out, key);
     for (size_t i = 0; i < count; i++) {
-        ft__text_add(out, i ? ",{" : "{");
-        add_first(out, "gpus", (double)p[i].gpus);
+        ft__json_open(out);
+        add_always(out, "gpus", (double)p[i].gpus);
         ft__answer_figure(out, "dp", (double)p[i].dp);
         ft__answer_figure(out, "micro_batches", (double)p[i].micros);
         ft__answer_figure(out, "global_batch", (double)p[i].global_batch);
@@ -80,37 +67,35 @@ static void add_curve(ft_text *out, const char *key, const ft_scale_point *p, si
         ft__answer_figure(out, "comm_exposed_ms", p[i].exposed_ms);
         ft__answer_figure(out, "bubble_ms", p[i].bubble_ms);
         ft__answer_figure(out, "peak_bytes", p[i].peak_bytes);
-        ft__text_addf(out, ",\"fits\":%s}", p[i].fits ? "true" : "false");
+        ft__json_member_flag(out, "fits", p[i].fits);
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
 {
     const ft_scaling *c = &s->closed;
-    ft__answer_begin(out, id, false);
-    ft__text_add(out, "true");
+    ft__answer_begin(out, id);
     ft__answer_word(out, "model", s->model);
     ft__answer_word(out, "gpu", s->device.name);
     ft__answer_word(out, "dtype", s->dtype_name);
     ft__answer_figure(out, "gpus", (double)s->gpus);
-    ft__answer_key(out, "parameters");
-    ft__text_add_number(out, s->parameters, 15);
-    ft__answer_key(out, "active_parameters");
-    ft__text_add_number(out, s->active_parameters, 15);
-    ft__answer_key(out, "cluster");
-    ft__text_add(out, "{\"understood\":");
-    ft__text_add_json(out, s->understood);
+    ft__json_member_number(out, "parameters", s->parameters, 15);
+    ft__json_member_number(out, "active_parameters", s->active_parameters, 15);
+    ft__json_member_open(out, "cluster");
+    ft__json_member_text(out, "understood", s->understood);
     ft__answer_figure(out, "domain_gpus", (double)c->tensor.domain);
     ft__answer_figure(out, "inside_gbps", c->inside_rate * 1e-9);
     ft__answer_figure(out, "nic_gbps", c->nic_rate * 1e-9);
     ft__answer_figure(out, "outside_gbps", c->outside_rate * 1e-9);
-    ft__text_addf(out, ",\"inside_reduces\":%s,\"outside_reduces\":%s}", c->inside_reduces ? "true" : "false",
-                  c->outside_reduces ? "true" : "false");
+    ft__json_member_flag(out, "inside_reduces", c->inside_reduces);
+    ft__json_member_flag(out, "outside_reduces", c->outside_reduces);
+    ft__json_close(out);
     ft__answer_figure(out, "peak_tflops", c->flops * 1e-12);
 
-    add_object(out, "data");
-    add_first(out, "inside_tokens_per_gpu", c->data.inside);
+    ft__json_member_open(out, "data");
+    add_always(out, "inside_tokens_per_gpu", c->data.inside);
     ft__answer_figure(out, "outside_tokens_per_gpu", c->data.outside);
     ft__answer_figure(out, "reduced_inside_tokens_per_gpu", c->data.reduced_inside);
     ft__answer_figure(out, "reduced_outside_tokens_per_gpu", c->data.reduced_outside);
@@ -121,10 +106,10 @@ void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
     ft__answer_figure(out, "zero1_tokens_per_gpu", c->data.zero1);
     ft__answer_figure(out, "fsdp_tokens_per_gpu", c->data.fsdp);
     add_knees(out, s);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 
-    add_object(out, "tensor");
-    add_first(out, "domain", (double)c->tensor.domain);
+    ft__json_member_open(out, "tensor");
+    add_always(out, "domain", (double)c->tensor.domain);
     ft__answer_figure(out, "inside_ways", c->tensor.inside);
     ft__answer_figure(out, "outside_ways", c->tensor.outside);
     ft__answer_figure(out, "layer_ways", c->tensor.layer);
@@ -132,33 +117,33 @@ void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
     double crossing = ft__scale_crossing(s->tensor, s->tensor_count);
     if (crossing > 0) ft__answer_figure(out, "timeline_ways", crossing);
     add_degrees(out, s->tensor, s->tensor_count);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 
     if (c->expert.any) {
-        add_object(out, "expert");
-        add_first(out, "few_ways", c->expert.few);
+        ft__json_member_open(out, "expert");
+        add_always(out, "few_ways", c->expert.few);
         ft__answer_figure(out, "wide_ffn", c->expert.wide_ffn);
-        ft__text_addf(out, ",\"wide\":%s", c->expert.wide ? "true" : "false");
+        ft__json_member_flag(out, "wide", c->expert.wide);
         ft__answer_figure(out, "wide_ways", c->expert.wide_limit); /* left out where it is infinite */
         crossing = ft__scale_crossing(s->expert, s->expert_count);
         if (crossing > 0) ft__answer_figure(out, "timeline_ways", crossing);
         add_degrees(out, s->expert, s->expert_count);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
     if (s->parallel.pp > 1) {
-        add_object(out, "pipeline");
-        add_first(out, "stages", (double)s->parallel.pp);
+        ft__json_member_open(out, "pipeline");
+        add_always(out, "stages", (double)s->parallel.pp);
         ft__answer_figure(out, "closed_hop", c->pipeline.hop);
         ft__answer_figure(out, "timeline_hop", s->pipeline_hop);
         ft__answer_figure(out, "closed_share", c->pipeline.share);
         ft__answer_figure(out, "closed_bubble", c->pipeline.bubble);
         ft__answer_figure(out, "timeline_bubble", s->pipeline_bubble);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
     add_curve(out, "strong", s->strong, s->strong_count);
     add_curve(out, "weak", s->weak, s->weak_count);
     if (s->warnings.length) ft__answer_lines(out, "warnings", s->warnings.at);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 static void csv_curve(ft_text *out, const char *curve, const ft_scale_point *p, size_t count)

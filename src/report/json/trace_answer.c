@@ -1,6 +1,5 @@
 /* trace_answer.c: a trace as JSON. */
-#include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "report/json/answer.h"
 #include "report/text/trace_screen.h"
@@ -9,15 +8,14 @@ enum { MOST_KERNELS = 200 };
 
 static void add_groups(ft_text *out, const ft_trace_report *s)
 {
-    ft__answer_key(out, "operators");
-    ft__text_add(out, "[");
+    ft__json_member_list(out, "operators");
     size_t count = s->groups.count < MOST_KERNELS ? s->groups.count : MOST_KERNELS;
     for (size_t i = 0; i < count; i++) {
         const ft_against *a = &s->against[i];
         ft_text words = {0};
         ft__trace_group_words(&words, s, a->group);
-        ft__text_addf(out, "%s{\"name\":", i ? "," : "");
-        ft__text_add_json(out, words.at ? words.at : "");
+        ft__json_open(out);
+        ft__json_member_text(out, "name", words.at ? words.at : "");
         ft__text_free(&words);
         ft__answer_word(out, "class", ft__called_class_name(a->group->called.class));
         ft__answer_word(out, "kernel", ft__record_name(&s->record, a->group->kernel));
@@ -32,49 +30,46 @@ static void add_groups(ft_text *out, const ft_trace_report *s)
             ft__answer_word(out, "source", ft_source_name(a->price.source));
             ft__answer_figure(out, "roofline_ms", a->price.roofline_ms * a->calls);
         }
-        if (a->product) ft__text_addf(out, ",\"tensor_cores\":%s", a->on_tensor_cores ? "true" : "false");
+        if (a->product) ft__json_member_flag(out, "tensor_cores", a->on_tensor_cores);
         if (a->why) ft__answer_word(out, "why", a->why);
         if (a->why && a->could_ms > 0) ft__answer_figure(out, "could_take_ms", a->could_ms);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 static void add_gaps(ft_text *out, const ft_busy *b)
 {
-    ft__answer_key(out, "idle");
-    ft__text_add(out, "{\"total_ms\":");
-    ft__text_add_number(out, b->idle_ms, 6);
+    ft__json_member_open(out, "idle");
+    ft__json_member_number(out, "total_ms", b->idle_ms, 6);
     for (int i = 0; i < FT_GAP_CAUSES; i++) {
-        char key[32] = "";
-        strcat(strcat(key, ft__gap_cause_name((ft_gap_cause)i)), "_ms");
+        char key[48];
+        snprintf(key, sizeof key, "%s_ms", ft__gap_cause_name((ft_gap_cause)i));
         ft__answer_figure(out, key, b->cause_ms[i]);
     }
-    ft__text_add(out, "}");
-    ft__answer_key(out, "gaps");
-    ft__text_add(out, "[");
+    ft__json_close(out);
+    ft__json_member_list(out, "gaps");
     for (int i = 0; i < b->gap_count; i++) {
-        ft__text_addf(out, "%s{\"ms\":", i ? "," : "");
-        ft__text_add_number(out, b->gaps[i].ms, 6);
+        ft__json_open(out);
+        ft__json_member_number(out, "ms", b->gaps[i].ms, 6);
         ft__answer_figure(out, "at_ms", b->gaps[i].at_ms);
         ft__answer_figure(out, "step", b->gaps[i].step);
         ft__answer_word(out, "cause", ft__gap_cause_name(b->gaps[i].cause));
         ft__answer_word(out, "host", b->gaps[i].host);
         ft__answer_word(out, "next", b->gaps[i].next);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
-    ft__answer_key(out, "waits");
-    ft__text_add(out, "[");
+    ft__json_close_list(out);
+    ft__json_member_list(out, "waits");
     for (int i = 0; i < b->sync_count; i++) {
-        ft__text_addf(out, "%s{\"call\":", i ? "," : "");
-        ft__text_add_json(out, b->syncs[i].call);
+        ft__json_open(out);
+        ft__json_member_text(out, "call", b->syncs[i].call);
         ft__answer_word(out, "operator", b->syncs[i].op);
         ft__answer_figure(out, "count", b->syncs[i].count);
         ft__answer_figure(out, "ms", b->syncs[i].ms);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 static void add_busy(ft_text *out, const ft_trace_report *s)
@@ -93,21 +88,19 @@ static void add_busy(ft_text *out, const ft_trace_report *s)
     ft__answer_figure(out, "copy_ms", b->copy_ms);
     ft__answer_figure(out, "copy_exposed_ms", b->copy_exposed_ms);
     ft__answer_figure(out, "wait_ms", b->sync_ms);
-    ft__answer_key(out, "regime");
-    ft__text_add(out, "{\"compute\":");
-    ft__text_add_number(out, b->share[FT_BOUND_COMPUTE], 4);
+    ft__json_member_open(out, "regime");
+    ft__json_member_number(out, "compute", b->share[FT_BOUND_COMPUTE], 4);
     ft__answer_figure(out, "memory", b->share[FT_BOUND_MEMORY]);
     ft__answer_figure(out, "overhead", b->share[FT_BOUND_OVERHEAD]);
     ft__answer_figure(out, "communication", b->share[FT_BOUND_COMMUNICATION]);
     ft__answer_word(out, "bound", ft_bound_name(b->bound));
-    ft__text_add(out, "}");
-    ft__answer_key(out, "tensor_cores");
-    ft__text_add(out, "{\"products_ms\":");
-    ft__text_add_number(out, s->product_ms, 6);
+    ft__json_close(out);
+    ft__json_member_open(out, "tensor_cores");
+    ft__json_member_number(out, "products_ms", s->product_ms, 6);
     ft__answer_figure(out, "on_them_ms", s->tensor_ms);
     ft__answer_figure(out, "unaligned_ms", s->unaligned_ms);
     if (s->product_ms > 0) ft__answer_figure(out, "share", s->tensor_ms / s->product_ms);
-    ft__text_add(out, "}");
+    ft__json_close(out);
     if (s->priced_ms > 0) {
         ft__answer_figure(out, "forecast_busy_ms", s->forecast_ms);
         ft__answer_figure(out, "forecast_of_ms", s->priced_ms);
@@ -117,12 +110,11 @@ static void add_busy(ft_text *out, const ft_trace_report *s)
 
 static void add_elsewhere(ft_text *out, const ft_trace_report *s)
 {
-    ft__answer_key(out, "forecasts");
-    ft__text_add(out, "[");
+    ft__json_member_list(out, "forecasts");
     for (int i = 0; i < s->elsewhere_count; i++) {
         const ft_elsewhere *e = &s->elsewhere[i];
-        ft__text_addf(out, "%s{\"gpu\":", i ? "," : "");
-        ft__text_add_json(out, e->device.name);
+        ft__json_open(out);
+        ft__json_member_text(out, "gpu", e->device.name);
         ft__answer_word(out, "how", !s->kernels ? "operators" : e->here ? "shapes" : "ratio");
         ft__answer_figure(out, "step_ms", e->step_ms);
         ft__answer_figure(out, "low_ms", e->low_ms);
@@ -133,31 +125,30 @@ static void add_elsewhere(ft_text *out, const ft_trace_report *s)
         if (e->host_ms > 0) ft__answer_figure(out, "host_ms", e->host_ms);
         if (s->kernels && e->step_ms > 0) ft__answer_figure(out, "speedup", s->busy.step_ms / e->step_ms);
         ft__answer_figure(out, "guessed", e->guessed);
-        if (e->instead) ft__text_add(out, ",\"other_formats\":true");
-        ft__answer_key(out, "classes");
-        ft__text_add(out, "{");
-        for (int c = 0, first = 1; c < FT_CALLED_CLASSES; c++) {
+        if (e->instead) ft__json_member_flag(out, "other_formats", true);
+        ft__json_member_open(out, "classes");
+        for (int c = 0; c < FT_CALLED_CLASSES; c++) {
             if (!(e->class_ms[c] > 0)) continue;
-            ft__text_addf(out, "%s\"%s_ms\":", first ? "" : ",", ft__called_class_name((ft_called_class)c));
-            ft__text_add_number(out, e->class_ms[c], 6);
-            first = 0;
+            char key[48];
+            snprintf(key, sizeof key, "%s_ms", ft__called_class_name((ft_called_class)c));
+            ft__json_member_number(out, key, e->class_ms[c], 6);
         }
-        ft__text_add(out, "}}");
+        ft__json_close(out);
+        ft__json_close(out);
     }
-    ft__text_add(out, "]");
+    ft__json_close_list(out);
 }
 
 void ft__answer_trace(ft_text *out, const json_t *id, const ft_trace_report *s)
 {
     const ft_record *r = &s->record;
-    ft__answer_begin(out, id, false);
-    ft__text_add(out, "true");
+    ft__answer_begin(out, id);
     ft__answer_word(out, "gpu", s->device_known ? s->device.name : "");
     ft__answer_word(out, "recorded_on", r->gpu_name);
     ft__answer_figure(out, "events", (double)r->events);
     ft__answer_figure(out, "operators_seen", (double)r->op_count);
     ft__answer_figure(out, "ranks", r->ranks > 0 ? (double)r->ranks : -1);
-    if (r->broken[0]) ft__text_add(out, ",\"partial\":true");
+    if (r->broken[0]) ft__json_member_flag(out, "partial", true);
     if (s->kernels)
         add_busy(out, s);
     else if (s->elsewhere_count > 0) { /* a forecast from operators alone answers as a step does */
@@ -169,5 +160,5 @@ void ft__answer_trace(ft_text *out, const json_t *id, const ft_trace_report *s)
     if (s->elsewhere_count > 0) add_elsewhere(out, s);
     if (s->kernels) add_groups(out, s);
     ft__answer_lines(out, "warnings", s->warnings.length ? s->warnings.at : "");
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_write.h"
 #include "report/text/columns.h"
 
 static void add_error(ft_columns *c, double share, const char *format)
@@ -71,34 +72,32 @@ bool ft__screen_accuracy(ft_text *out, const ft_style *style, const ft_accuracy_
 
 static void add_share(ft_text *out, const char *key, double value)
 {
-    ft__text_addf(out, ",\"%s\":", key);
-    ft__text_add_number(out, value, 6); /* null where there is none */
+    ft__json_member_number(out, key, value, 6); /* null where there is none */
 }
 
 void ft__answer_accuracy(ft_text *out, const ft_accuracy_table *table)
 {
-    ft__text_add(out, "[");
+    ft__json_open_list(out);
     for (size_t i = 0; i < table->count; i++) {
         const ft_accuracy *a = &table->lines[i];
-        ft__text_add(out, i ? ",\n{\"family\":" : "\n{\"family\":");
-        ft__text_add_json(out, a->family);
-        ft__text_add(out, ",\"variant\":");
-        ft__text_add_json(out, a->variant);
-        ft__text_add(out, ",\"gpu\":");
-        ft__text_add_json(out, a->gpu);
-        ft__text_add(out, ",\"kind\":");
-        ft__text_add_json(out, a->kind);
-        ft__text_addf(out, ",\"rows\":%zu", a->rows);
-        if (a->left_out) ft__text_addf(out, ",\"left_out\":%zu", a->left_out);
+        ft__json_line(out);
+        ft__json_open(out);
+        ft__json_member_text(out, "family", a->family);
+        ft__json_member_text(out, "variant", a->variant);
+        ft__json_member_text(out, "gpu", a->gpu);
+        ft__json_member_text(out, "kind", a->kind);
+        ft__json_member_whole(out, "rows", (int64_t)a->rows);
+        if (a->left_out) ft__json_member_whole(out, "left_out", (int64_t)a->left_out);
         if (a->left_out) add_share(out, "left_out_mean", a->left_out_mean);
         add_share(out, "mean", a->mean);
         add_share(out, "median", a->median);
         add_share(out, "p90", a->p90);
         add_share(out, "bias", a->bias);
         add_share(out, "inside", a->inside);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "\n]");
+    ft__text_add(out, "\n");
+    ft__json_close_list(out);
 }
 
 /* -- the budget -------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/json_write.h"
 #include "graph/operator.h"
 #include "report/text/style.h"
 
@@ -206,45 +207,36 @@ void ft__advice_why(ft_text *out, const ft_advice *a, const ft_change *now, cons
 typedef struct patch {
     ft_text *out;
     const char *inner; /* the object that is open; NULL: the request's own keys */
-    bool any, any_inner;
 } patch;
 
 static void close_inner(patch *p)
 {
-    if (p->inner) ft__text_add(p->out, "}");
+    if (p->inner) ft__json_close(p->out);
     p->inner = NULL;
-    p->any_inner = false;
 }
 
 static ft_text *key(patch *p, const char *inner, const char *name)
 {
     if (p->inner != inner) close_inner(p);
-    if (inner && !p->inner) {
-        ft__text_addf(p->out, "%s\"%s\":{", p->any ? "," : "", inner);
-        p->inner = inner;
-        p->any = true;
-        ft__text_addf(p->out, "\"%s\":", name);
-    } else {
-        ft__text_addf(p->out, "%s\"%s\":", (inner ? p->any_inner : p->any) ? "," : "", name);
-    }
-    p->any = true;
-    p->any_inner = inner != NULL;
+    if (inner && !p->inner) ft__json_member_open(p->out, inner);
+    p->inner = inner;
+    ft__json_key(p->out, name);
     return p->out;
 }
 
 static void whole(patch *p, const char *inner, const char *name, int64_t from, int64_t to)
 {
-    if (from != to) ft__text_addf(key(p, inner, name), "%" PRId64, to);
+    if (from != to) ft__json_add_whole(key(p, inner, name), to);
 }
 
 static void word(patch *p, const char *inner, const char *name, const char *to)
 {
-    ft__text_add_json(key(p, inner, name), to);
+    ft__json_add_text(key(p, inner, name), to);
 }
 
 static void flag(patch *p, const char *inner, const char *name, bool from, bool to)
 {
-    if (from != to) ft__text_add(key(p, inner, name), to ? "true" : "false");
+    if (from != to) ft__json_add_flag(key(p, inner, name), to);
 }
 
 static void patch_layout(patch *p, const ft_parallel *a, const ft_parallel *b)
@@ -258,16 +250,15 @@ static void patch_layout(patch *p, const ft_parallel *a, const ft_parallel *b)
     whole(p, in, "ep", a->ep, b->ep);
     whole(p, in, "etp", a->etp, b->etp);
     if (a->dispatch_once != b->dispatch_once) word(p, in, "expert_dispatch", b->dispatch_once ? "once" : "copies");
-    if (a->expert_overlap != b->expert_overlap)
-        ft__text_add(key(p, in, "expert_overlap"), b->expert_overlap > 0 ? "true" : "false");
+    if (a->expert_overlap != b->expert_overlap) ft__json_add_flag(key(p, in, "expert_overlap"), b->expert_overlap > 0);
     whole(p, in, "zero", a->zero, b->zero);
     flag(p, in, "sp", a->sp, b->sp);
     if (a->overlap != b->overlap || a->no_overlap != b->no_overlap)
-        ft__text_add(key(p, in, "overlap"), b->overlap ? "true" : "false");
-    if (a->in_pieces != b->in_pieces) ft__text_add(key(p, in, "tp_overlap"), b->in_pieces > 0 ? "true" : "false");
+        ft__json_add_flag(key(p, in, "overlap"), b->overlap);
+    if (a->in_pieces != b->in_pieces) ft__json_add_flag(key(p, in, "tp_overlap"), b->in_pieces > 0);
     if (a->gather != b->gather) word(p, in, "gather", b->gather == FT_GATHER_LAYER ? "layer" : "parameter");
     if (a->schedule != b->schedule) word(p, in, "schedule", ft__schedule_name(b->schedule));
-    if (a->bucket_bytes != b->bucket_bytes) ft__text_add_number(key(p, in, "bucket_mib"), b->bucket_bytes / 1048576, 6);
+    if (a->bucket_bytes != b->bucket_bytes) ft__json_add_number(key(p, in, "bucket_mib"), b->bucket_bytes / 1048576, 6);
     if (a->reduce_bytes != b->reduce_bytes) word(p, in, "reduce_dtype", b->reduce_bytes == 2 ? "bf16" : "fp32");
 }
 
@@ -275,7 +266,7 @@ void ft__advice_patch(ft_text *out, const ft_change *now, const ft_change *after
 {
     patch p = {.out = out};
     const ft_workload *a = &now->work, *b = &after->work;
-    ft__text_add(out, "{");
+    ft__json_open(out);
     whole(&p, NULL, "batch", a->batch, b->batch);
     whole(&p, NULL, "global_batch", now->global_batch, ft__change_global(after));
     if (a->dtype != b->dtype || a->autocast != b->autocast) word(&p, NULL, "dtype", dtype_word(b));
@@ -295,12 +286,12 @@ void ft__advice_patch(ft_text *out, const ft_change *now, const ft_change *after
     whole(&p, "loader", "workers", now->loader.workers, after->loader.workers);
     flag(&p, "loader", "pinned", !now->loader.pageable, !after->loader.pageable);
     if (now->loader.samples_per_s_disk != after->loader.samples_per_s_disk)
-        ft__text_add_number(key(&p, "loader", "samples_per_s_disk"), after->loader.samples_per_s_disk, 6);
+        ft__json_add_number(key(&p, "loader", "samples_per_s_disk"), after->loader.samples_per_s_disk, 6);
     whole(&p, "model", "vocab_size", now->arch->vocab, after->arch->vocab);
     whole(&p, "model", "intermediate_size", now->arch->ffn, after->arch->ffn);
     whole(&p, "model", "hidden_size", now->arch->hidden, after->arch->hidden);
     close_inner(&p);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 /* -- lint -------------------------------------------------------------------------------------- */

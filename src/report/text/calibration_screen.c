@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "report/text/columns.h"
 
 static void add_percent(ft_columns *c, double share)
@@ -50,26 +51,28 @@ bool ft__screen_calibration(ft_text *out, const ft_style *style, const ft_calibr
 
 static void add_figure(ft_text *out, const char *key, double value)
 {
-    ft__text_addf(out, ",\"%s\":", key);
-    ft__text_add_number(out, value, 6); /* null where there is none */
+    ft__json_member_number(out, key, value, 6); /* null where there is none */
 }
 
 void ft__answer_calibration(ft_text *out, const ft_calibration_table *table)
 {
-    ft__text_add(out, "[");
+    ft__json_open_list(out);
     for (size_t i = 0; i < table->count; i++) {
         const ft_calibration_line *l = &table->lines[i];
-        ft__text_addf(out, "%s\n{\"family\":\"%s\",\"variant\":", i ? "," : "", l->family);
-        if (l->variant[0])
-            ft__text_add_json(out, l->variant);
-        else
-            ft__text_add(out, "null");
-        ft__text_addf(out, ",\"points\":%zu,\"held_out\":%zu", l->points, l->held_out);
+        ft__json_line(out);
+        ft__json_open(out);
+        ft__json_member_text(out, "family", l->family);
+        ft__json_member_text(out, "variant", l->variant[0] ? l->variant : NULL);
+        ft__json_member_whole(out, "points", (int64_t)l->points);
+        ft__json_member_whole(out, "held_out", (int64_t)l->held_out);
         add_figure(out, "before", l->before);
         add_figure(out, "after", l->after);
         add_figure(out, "inside", l->inside);
         add_figure(out, "tried", l->tried);
-        ft__text_addf(out, ",\"constants\":\"%s\",\"learned\":\"%s\"}", l->refitted ? "refitted" : "kept", l->learned);
+        ft__json_member_text(out, "constants", l->refitted ? "refitted" : "kept");
+        ft__json_member_text(out, "learned", l->learned);
+        ft__json_close(out);
     }
-    ft__text_add(out, "\n]");
+    ft__text_add(out, "\n");
+    ft__json_close_list(out);
 }

@@ -6,11 +6,11 @@
 enum { FT_MOST_COLUMNS = 16 };
 
 typedef struct ft_columns {
-    const char *align;   /* one letter per column: l or r */
-    const char *drop;    /* columns to do without on a narrow terminal, first the first: "ca" is the third, then the
+    const char *align; /* one letter per column: l or r */
+    const char *drop;  /* columns to do without on a narrow terminal, first the first: "ca" is the third, then the
                             first; NULL: none */
     int count;
-    ft_text text;        /* every cell, NUL between them */
+    ft_text text; /* every cell, NUL between them */
     size_t cells;
 } ft_columns;
 
@@ -22,6 +22,7 @@ void ft__cell_add(ft_columns *c, const char *text); /* a whole cell of plain tex
 void ft__cell_addf(ft_columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Two blanks between columns, `indent` before the first; the first row dim where `heading`. False: out of memory. */
 bool ft__columns_print(ft_columns *c, ft_text *out, const ft_style *style, int indent, bool heading);
-/* The same as comma-separated values, quoted where they must be. */
+/* The same as comma-separated values, quoted where they must be; and one value. */
+void ft__text_add_csv(ft_text *out, const char *value);
 bool ft__columns_csv(ft_columns *c, ft_text *out);
 #endif

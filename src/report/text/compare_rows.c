@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "report/text/compare_screen.h"
 #include "report/text/lines.h"
 
@@ -204,16 +205,17 @@ bool ft__compared_change(char out[FT_COMPARED_CELL], double from, double to) { r
 
 static void add_value(ft_text *out, const json_t *v, const ft_style *style)
 {
-    char *text = v ? json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+    ft_text text = {0};
     if (!v)
         ft__text_add(out, ft__dash(style));
     else if (json_is_string(v))
         ft__text_add_plain(out, json_string_value(v));
-    else if (text)
-        ft__text_add_plain(out, text);
-    else
-        out->failed = true;
-    free(text);
+    else {
+        ft__json_add_tree(&text, v);
+        ft__text_add_plain(out, text.at ? text.at : "");
+        out->failed = out->failed || text.failed;
+        ft__text_free(&text);
+    }
 }
 /* SIZE_MAX: the answers do not say. */
 size_t ft__compared_asked_rows(const ft_compared *c, size_t count, const ft_style *style, ft_asked *asked,

@@ -48,24 +48,26 @@ void ft__screen_groups(ft_text *out, const ft_style *style, const ft_parallel *p
 
 void ft__answer_groups(ft_text *out, const ft_parallel *p)
 {
-    bool first = true;
-    ft__text_add(out, ",\"groups\":{");
+    ft__json_member_open(out, "groups");
     for (int a = 0; a < FT_AXIS_COUNT; a++) {
         int64_t size, stride, count = group_count(p, (ft_axis)a, &size, &stride), listed = count;
         if (size < 2) continue;
         if (listed * size > ANSWERED_RANKS) listed = ANSWERED_RANKS / size > 1 ? ANSWERED_RANKS / size : 1;
-        ft__text_addf(out, "%s\"%s\":{\"size\":%" PRId64 ",\"stride\":%" PRId64 ",\"count\":%" PRId64 ",\"ranks\":[",
-                      first ? "" : ",", axis_names[a], size, stride, count);
-        first = false;
+        ft__json_member_open(out, axis_names[a]);
+        ft__json_member_whole(out, "size", size);
+        ft__json_member_whole(out, "stride", stride);
+        ft__json_member_whole(out, "count", count);
+        ft__json_member_list(out, "ranks");
         for (int64_t n = 0; n < listed; n++) {
-            ft__text_add(out, n ? ",[" : "[");
+            ft__json_open_list(out);
             for (int64_t i = 0; i < size && i < ANSWERED_RANKS; i++)
-                ft__text_addf(out, "%s%" PRId64, i ? "," : "", first_of(n, size, stride) + i * stride);
-            ft__text_add(out, "]");
+                ft__json_add_whole(out, first_of(n, size, stride) + i * stride);
+            ft__json_close_list(out);
         }
-        ft__text_add(out, "]}");
+        ft__json_close_list(out);
+        ft__json_close(out);
     }
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }
 
 /* -- the network ------------------------------------------------------------------------------- */
@@ -101,23 +103,28 @@ void ft__answer_network(ft_text *out, const ft_simulated *s)
 {
     ft_text words = {0};
     ft__platform_words(&s->platform, &words);
-    ft__text_addf(out, ",\"network\":{\"simulator\":\"simgrid\",\"levels\":%d", s->platform.levels);
+    ft__json_member_open(out, "network");
+    ft__json_member_text(out, "simulator", "simgrid");
+    ft__json_member_whole(out, "levels", s->platform.levels);
     ft__answer_word(out, "platform", words.at ? words.at : "");
     out->failed = out->failed || words.failed;
     ft__text_free(&words);
-    ft__text_add(out, ",\"exchanges\":[");
+    ft__json_member_list(out, "exchanges");
     for (size_t i = 0; i < s->count; i++) {
         const ft_exchanged *e = &s->rows[i];
-        ft__text_addf(out,
-                      "%s{\"op\":\"%s\",\"algorithm\":\"%s\",\"ranks\":%" PRId64 ",\"stride\":%" PRId64
-                      ",\"flows\":%" PRId64,
-                      i ? "," : "", ft__collective_name(e->op), e->algorithm, e->group.size, e->group.stride, e->flows);
+        ft__json_open(out);
+        ft__json_member_text(out, "op", ft__collective_name(e->op));
+        ft__json_member_text(out, "algorithm", e->algorithm);
+        ft__json_member_whole(out, "ranks", e->group.size);
+        ft__json_member_whole(out, "stride", e->group.stride);
+        ft__json_member_whole(out, "flows", e->flows);
         ft__answer_figure(out, "bytes", e->bytes);
         ft__answer_figure(out, "closed_ms", e->closed.ms);
         ft__answer_figure(out, "simulated_ms", e->simulated_ms);
         ft__answer_figure(out, "wire_ms", e->wire_ms);
         ft__answer_figure(out, "flows_ms", e->flows_ms);
-        ft__text_add(out, "}");
+        ft__json_close(out);
     }
-    ft__text_add(out, "]}");
+    ft__json_close_list(out);
+    ft__json_close(out);
 }

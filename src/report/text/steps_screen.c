@@ -78,15 +78,14 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
 
 void ft__answer_days(ft_text *out, const ft_days *d)
 {
-    ft__answer_key(out, "training");
-    ft__text_add(out, "{\"tokens\":");
-    ft__text_add_number(out, d->tokens, 6);
+    ft__json_member_open(out, "training");
+    ft__json_member_number(out, "tokens", d->tokens, 6);
     ft__answer_figure(out, "gpus", d->gpus);
     ft__answer_figure(out, "steps", d->steps);
     ft__answer_figure(out, "days", d->days);
-    ft__text_addf(out, ",\"fits\":%s", d->fits ? "true" : "false");
+    ft__json_member_flag(out, "fits", d->fits);
     ft__answer_figure(out, "achieved_tflops_per_gpu", d->achieved_tflops);
     ft__answer_figure(out, "formula_8tp_days", d->closed_8);
     ft__answer_figure(out, "formula_6tp_days", d->closed_6);
-    ft__text_add(out, "}");
+    ft__json_close(out);
 }

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "report/trace/chakra_rank.h"
 
 /* -- nodes ------------------------------------------------------------------------------------- */
@@ -338,7 +339,7 @@ ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_er
     FT_TRY(prepare(&r, err));
     int64_t ranks = ft__parallel_ranks(p), same = p->tp * p->cp * p->dp, step = ranks <= FT_CHAKRA_RANKS ? 1 : same;
     ft_text groups = {0};
-    ft__text_add(&groups, "{");
+    ft__json_open(&groups);
     ft_status status = FT_OK;
     for (int64_t rank = 0; rank < ranks && status == FT_OK; rank += step) {
         char name[48];
@@ -352,7 +353,9 @@ ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_er
             status = ft__fail(err, FT_E_FILE, "cannot write %s", name);
         ft__text_free(&r.file.text);
     }
-    ft__text_add(&groups, "\n}\n");
+    ft__text_add(&groups, "\n");
+    ft__json_close(&groups);
+    ft__text_add(&groups, "\n");
     if (status == FT_OK && groups.failed) status = ft__fail(err, FT_E_MEMORY, "out of memory for a Chakra trace");
     if (status == FT_OK && !sink(user, "groups.json", groups.at, groups.length))
         status = ft__fail(err, FT_E_FILE, "cannot write groups.json");

@@ -2,6 +2,9 @@
 #include "report/trace/chakra_groups.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+
+#include "base/json_write.h"
 
 bool ft__chakra_hybrid(const ft_parallel *p) { return p->zero >= 1 && p->shard > 0 && p->shard < p->dp * p->cp; }
 
@@ -35,8 +38,11 @@ void ft__chakra_groups(const ft_parallel *p, int64_t rank, int64_t from, ft_text
         if (size < 2 || a == FT_AXIS_PIPELINE) continue;
         int64_t first = rank / (stride * size) * stride * size + rank % stride;
         if (first < rank && first >= from) continue; /* listed with its first member */
-        ft__text_addf(out, "%s\"%" PRId64 "\":[", out->length > 1 ? ",\n" : "\n", ft__chakra_group(p, a, rank));
-        for (int64_t i = 0; i < size; i++) ft__text_addf(out, "%s%" PRId64, i ? "," : "", first + i * stride);
-        ft__text_add(out, "]");
+        char name[24];
+        snprintf(name, sizeof name, "%" PRId64, ft__chakra_group(p, a, rank));
+        ft__json_line(out);
+        ft__json_member_list(out, name);
+        for (int64_t i = 0; i < size; i++) ft__json_add_whole(out, first + i * stride);
+        ft__json_close_list(out);
     }
 }

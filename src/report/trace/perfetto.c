@@ -9,8 +9,10 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "report/trace/step_events.h"
 
 enum { TRACK_HOST = 1, TRACK_PIECES = 2, TRACK_KERNELS = 3, TRACK_AXIS = 10, TRACK_SEND = 20, TRACK_COUNT = 24 };
@@ -20,7 +22,6 @@ typedef struct writer {
     const ft_step_view *v;
     ft_text *out;
     int64_t pid;
-    size_t events;
     double last[TRACK_COUNT]; /* end of a track's last event */
     bool used[TRACK_COUNT];
     ft_rank_events rank;
@@ -30,17 +31,37 @@ typedef struct writer {
 
 /* -- single events ----------------------------------------------------------------------------- */
 
-static void begin_event(writer *w) { ft__text_add(w->out, w->events++ ? ",\n" : "\n"); }
+/* Every event stands on a line of its own. */
+static void begin_event(writer *w, const char *kind)
+{
+    ft__json_line(w->out);
+    ft__json_open(w->out);
+    ft__json_member_text(w->out, "ph", kind);
+}
 
-static void add_us(ft_text *out, double ms) { ft__text_addf(out, "%.3f", ms * 1e3); }
+static void add_track(writer *w, int64_t pid, int tid)
+{
+    ft__json_member_whole(w->out, "pid", pid);
+    ft__json_member_whole(w->out, "tid", tid);
+}
+
+/* Microseconds with three digits behind the point: viewers compare them as decimals. */
+static void add_us(ft_text *out, const char *key, double ms)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%.3f", ms * 1e3);
+    ft__json_member_written(out, key, text);
+}
 
 static void name_of(writer *w, const char *what, int tid, const char *name)
 {
-    begin_event(w);
-    ft__text_addf(w->out, "{\"ph\":\"M\",\"pid\":%" PRId64 ",\"tid\":%d,\"name\":\"%s\",\"args\":{\"name\":", w->pid,
-                  tid, what);
-    ft__text_add_json(w->out, name);
-    ft__text_add(w->out, "}}");
+    begin_event(w, "M");
+    add_track(w, w->pid, tid);
+    ft__json_member_text(w->out, "name", what);
+    ft__json_member_open(w->out, "args");
+    ft__json_member_text(w->out, "name", name);
+    ft__json_close(w->out);
+    ft__json_close(w->out);
 }
 
 /* Opens a complete event up to its arguments; false when nothing of it is left. */
@@ -50,24 +71,24 @@ static bool open_event(writer *w, int tid, const char *category, double start, d
     if (end - start < 5e-7) return false; /* half a nanosecond: it would have no width in the file */
     w->last[tid] = end;
     w->used[tid] = true;
-    begin_event(w);
-    ft__text_addf(w->out, "{\"ph\":\"X\",\"pid\":%" PRId64 ",\"tid\":%d,\"cat\":\"%s\",\"ts\":", w->pid, tid, category);
+    begin_event(w, "X");
+    add_track(w, w->pid, tid);
+    ft__json_member_text(w->out, "cat", category);
     /* The end is rounded, not the length: neighbours meet. */
     double from = round(start * 1e6) / 1e6, to = round(end * 1e6) / 1e6;
-    add_us(w->out, from);
-    ft__text_add(w->out, ",\"dur\":");
-    add_us(w->out, to - from);
-    ft__text_add(w->out, ",\"name\":");
+    add_us(w->out, "ts", from);
+    add_us(w->out, "dur", to - from);
+    ft__json_key(w->out, "name");
     return true;
 }
 
-static void close_event(writer *w) { ft__text_add(w->out, "}"); }
+static void close_event(writer *w) { ft__json_close(w->out); }
 
 static void add_name(writer *w, const char *before, const char *name, const char *after)
 {
     ft_text t = {.cap = 4096};
     ft__text_addf(&t, "%s%s%s", before, name ? name : "", after);
-    ft__text_add_json(w->out, t.at ? t.at : "");
+    ft__json_add_text(w->out, t.at ? t.at : "");
     w->out->failed |= t.failed;
     ft__text_free(&t);
 }
@@ -87,17 +108,15 @@ static void add_kernel(writer *w, const ft_event *e, double start, double end)
     const ft_timed *t = w->rank.timed[e->at];
     if (!open_event(w, TRACK_KERNELS, ft__phase_name(n->phase), start, end)) return;
     add_name(w, "", n->name && *n->name ? n->name : n->op.name, "");
-    ft__text_add(w->out, ",\"args\":{\"op\":");
-    ft__text_add_json(w->out, n->op.name ? n->op.name : "");
+    ft__json_member_open(w->out, "args");
+    ft__json_member_text(w->out, "op", n->op.name ? n->op.name : "");
     if (t) {
-        ft__text_add(w->out, ",\"flops\":");
-        ft__text_add_number(w->out, t->forecast.flops, 6);
-        ft__text_add(w->out, ",\"bytes\":");
-        ft__text_add_number(w->out, t->forecast.bytes, 6);
-        ft__text_addf(w->out, ",\"bound\":\"%s\"", ft_bound_name(t->forecast.bound));
+        ft__json_member_number(w->out, "flops", t->forecast.flops, 6);
+        ft__json_member_number(w->out, "bytes", t->forecast.bytes, 6);
+        ft__json_member_text(w->out, "bound", ft_bound_name(t->forecast.bound));
     }
-    if (n->count > 1) ft__text_addf(w->out, ",\"launches\":%g", (double)n->count);
-    ft__text_add(w->out, "}");
+    if (n->count > 1) ft__json_member_number(w->out, "launches", (double)n->count, 6);
+    ft__json_close(w->out);
     close_event(w);
 }
 
@@ -108,9 +127,9 @@ static void add_exchange(writer *w, const ft_event *e, double start, double end)
     bool again = e->kind == FT_SEEN_AGAIN;
     add_name(w, again ? "all_gather again " : exchange_word(n->exchange.kind), n->name, "");
     if (!again) {
-        ft__text_add(w->out, ",\"args\":{\"bytes\":");
-        ft__text_add_number(w->out, n->exchange.bytes, 6);
-        ft__text_add(w->out, "}");
+        ft__json_member_open(w->out, "args");
+        ft__json_member_number(w->out, "bytes", n->exchange.bytes, 6);
+        ft__json_close(w->out);
     }
     close_event(w);
 }
@@ -161,16 +180,21 @@ static void add_pass(writer *w, const ft_pass_events *p, double from, double to,
 static void add_piece(writer *w, const char *word, const ft_pipe_op *op)
 {
     if (!open_event(w, TRACK_PIECES, "micro-batch", op->start, op->end)) return;
-    ft__text_addf(w->out, "\"%s %" PRId64, word, op->micro);
-    if (w->parts > 1) ft__text_addf(w->out, " chunk %d", (int)op->chunk);
-    ft__text_addf(w->out, "\",\"args\":{\"micro_batch\":%" PRId64 ",\"chunk\":%d}", op->micro, (int)op->chunk);
+    char name[96];
+    int length = snprintf(name, sizeof name, "%s %" PRId64, word, op->micro);
+    if (w->parts > 1) snprintf(name + length, sizeof name - (size_t)length, " chunk %d", (int)op->chunk);
+    ft__json_add_text(w->out, name);
+    ft__json_member_open(w->out, "args");
+    ft__json_member_whole(w->out, "micro_batch", op->micro);
+    ft__json_member_whole(w->out, "chunk", op->chunk);
+    ft__json_close(w->out);
     close_event(w);
 }
 
 static void add_slice(writer *w, int tid, const char *category, double start, double end, const char *name)
 {
     if (!open_event(w, tid, category, start, end)) return;
-    ft__text_add_json(w->out, name);
+    ft__json_add_text(w->out, name);
     close_event(w);
 }
 
@@ -190,11 +214,13 @@ static void name_tracks(writer *w, const char *process)
     for (int i = 0; i < TRACK_COUNT; i++) {
         if (!w->used[i] || !names[i]) continue;
         name_of(w, "thread_name", i, names[i]);
-        begin_event(w);
-        ft__text_addf(w->out,
-                      "{\"ph\":\"M\",\"pid\":%" PRId64 ",\"tid\":%d,\"name\":\"thread_sort_index\",\"args\":{"
-                      "\"sort_index\":%d}}",
-                      w->pid, i, i);
+        begin_event(w, "M");
+        add_track(w, w->pid, i);
+        ft__json_member_text(w->out, "name", "thread_sort_index");
+        ft__json_member_open(w->out, "args");
+        ft__json_member_whole(w->out, "sort_index", i);
+        ft__json_close(w->out);
+        ft__json_close(w->out);
     }
 }
 
@@ -325,6 +351,16 @@ static const ft_pipe_op *find_piece(const writer *w, int64_t place, int64_t micr
     return NULL;
 }
 
+static void add_arrow_end(writer *w, int64_t id, int64_t pid, double at)
+{
+    ft__json_member_whole(w->out, "id", id);
+    add_track(w, pid, TRACK_PIECES);
+    ft__json_member_text(w->out, "cat", "send");
+    ft__json_member_text(w->out, "name", "send");
+    add_us(w->out, "ts", at);
+    ft__json_close(w->out);
+}
+
 /* Sends as events of the sender, and arrows to who waits for them. */
 static void add_sends(writer *w, int64_t s, double send_ms, const int64_t *pid_of, int64_t *arrows)
 {
@@ -338,7 +374,9 @@ static void add_sends(writer *w, int64_t s, double send_ms, const int64_t *pid_o
         int64_t to = place_of(w, s, op->chunk) + (forward ? 1 : -1);
         if (to < 0 || to >= places) continue;
         if (open_event(w, TRACK_SEND + !forward, "send", op->end, op->end + send_ms)) {
-            ft__text_addf(w->out, "\"micro-batch %" PRId64 "\"", op->micro);
+            char name[48];
+            snprintf(name, sizeof name, "micro-batch %" PRId64, op->micro);
+            ft__json_add_text(w->out, name);
             close_event(w);
         }
         int64_t other = dual ? (op->chunk == 0 ? to : stages - 1 - to) : to % stages;
@@ -346,20 +384,11 @@ static void add_sends(writer *w, int64_t s, double send_ms, const int64_t *pid_o
         const ft_pipe_op *there = find_piece(w, to, op->micro, op->chunk, forward);
         if (!there) continue;
         int64_t id = ++*arrows;
-        begin_event(w);
-        ft__text_addf(w->out,
-                      "{\"ph\":\"s\",\"id\":%" PRId64 ",\"pid\":%" PRId64 ",\"tid\":%d,\"cat\":\"send\",\"name\":"
-                      "\"send\",\"ts\":",
-                      id, w->pid, TRACK_PIECES);
-        add_us(w->out, op->start + 0.999 * (op->end - op->start));
-        ft__text_add(w->out, "}");
-        begin_event(w);
-        ft__text_addf(w->out,
-                      "{\"ph\":\"f\",\"bp\":\"e\",\"id\":%" PRId64 ",\"pid\":%" PRId64
-                      ",\"tid\":%d,\"cat\":\"send\",\"name\":\"send\",\"ts\":",
-                      id, pid_of[other], TRACK_PIECES);
-        add_us(w->out, there->start + 0.001 * (there->end - there->start));
-        ft__text_add(w->out, "}");
+        begin_event(w, "s");
+        add_arrow_end(w, id, w->pid, op->start + 0.999 * (op->end - op->start));
+        begin_event(w, "f");
+        ft__json_member_text(w->out, "bp", "e");
+        add_arrow_end(w, id, pid_of[other], there->start + 0.001 * (there->end - there->start));
     }
 }
 
@@ -425,18 +454,22 @@ ft_status ft__perfetto(const ft_step_view *v, ft_text *out, ft_error *err)
     writer w = {.v = v, .out = out, .parts = 1};
     ft_text notes = {.cap = 4096};
     if (v->memory_only) return ft__fail(err, FT_E_UNSUPPORTED, "a request for memory has no times to trace");
-    ft__text_add(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+    ft__json_open(out);
+    ft__json_member_text(out, "displayTimeUnit", "ms");
+    ft__json_member_list(out, "traceEvents");
     ft_status status = v->ranked ? add_stages(&w, &notes, err) : add_alone(&w, &notes, err);
     ft__text_add(&notes, "Equal layers are drawn four times, the others are one event.");
-    ft__text_add(out, "\n],\"otherData\":{\"model\":");
-    ft__text_add_json(out, v->model);
-    ft__text_add(out, ",\"gpu\":");
-    ft__text_add_json(out, v->device->name);
-    ft__text_addf(out, ",\"gpus\":%" PRId64 ",\"step_ms\":", ft__view_gpus(v));
-    ft__text_add_number(out, v->step->step_ms, 6);
-    ft__text_add(out, ",\"notes\":");
-    ft__text_add_json(out, notes.at ? notes.at : "");
-    ft__text_add(out, "}}\n");
+    ft__text_add(out, "\n");
+    ft__json_close_list(out);
+    ft__json_member_open(out, "otherData");
+    ft__json_member_text(out, "model", v->model);
+    ft__json_member_text(out, "gpu", v->device->name);
+    ft__json_member_whole(out, "gpus", ft__view_gpus(v));
+    ft__json_member_number(out, "step_ms", v->step->step_ms, 6);
+    ft__json_member_text(out, "notes", notes.at ? notes.at : "");
+    ft__json_close(out);
+    ft__json_close(out);
+    ft__text_add(out, "\n");
     bool failed = out->failed || notes.failed;
     ft__text_free(&notes);
     if (status != FT_OK) return status;
