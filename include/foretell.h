@@ -149,7 +149,10 @@ typedef struct ft_device {
     int sms;                  /* SMs, CUs or Xe cores */
     int lanes_per_sm;         /* fp32 FMA lanes */
     double matrix_fma_per_clk_sm; /* fp16 fused multiply-adds per clock and SM in the matrix units; 0: none */
+    double uncapped_fma_per_clk_sm; /* the same without a cap on accumulating in fp32 (GeForce) or on the whole (H20):
+                                       what the rest of the SM is built to feed; never less */
     double base_mhz, boost_mhz;
+    double running_mhz;       /* what the board runs at where neither power nor heat holds it; 0: as boost_mhz */
     double matrix_mhz;        /* the clock that the published matrix peak implies */
     double sustained_mhz;     /* what a long matrix job holds; 0 when nobody knows */
     double tdp_w;

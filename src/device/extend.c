@@ -103,6 +103,7 @@ static void take_clocks(ft_spec *s, const ft_spec *base, ft_text *warnings)
     double matrix = b[FT_SPEC_MATRIX_MHZ], sustained = b[FT_SPEC_SUSTAINED_MHZ];
     take_number(s, FT_SPEC_MATRIX_MHZ, ratio > 1 ? matrix * ratio : matrix < clock ? matrix : clock);
     take_number(s, FT_SPEC_BASE_MHZ, b[FT_SPEC_BASE_MHZ] <= clock ? b[FT_SPEC_BASE_MHZ] : 0);
+    take_number(s, FT_SPEC_RUNNING_MHZ, ratio < 1 ? 0 : b[FT_SPEC_RUNNING_MHZ] * ratio);
 
     bool other_power = s->given[FT_SPEC_TDP_W] && s->number[FT_SPEC_TDP_W] != b[FT_SPEC_TDP_W];
     if (!s->given[FT_SPEC_SUSTAINED_MHZ] && sustained > 0 && other_power)
@@ -328,6 +329,7 @@ ft_status ft__spec_complete(ft_spec *s, const char *where, const ft_spec *kin, f
     /* Nobody publishes these for every GPU: unknown is a fair answer, and 0 says it. */
     take_number(s, FT_SPEC_BASE_MHZ, 0);
     take_number(s, FT_SPEC_SUSTAINED_MHZ, 0);
+    take_number(s, FT_SPEC_RUNNING_MHZ, 0);
     take_number(s, FT_SPEC_PRICE, 0);
     if (kin)
         complete_from_kin(s, kin, warnings);

@@ -19,8 +19,10 @@
     WHOLE(sms)                                       \
     WHOLE(lanes_per_sm)                              \
     FIGURE(matrix_fma_per_clk_sm)                    \
+    FIGURE(uncapped_fma_per_clk_sm)                  \
     FIGURE(base_mhz)                                 \
     FIGURE(boost_mhz)                                \
+    FIGURE(running_mhz)                              \
     FIGURE(matrix_mhz)                               \
     FIGURE(sustained_mhz)                            \
     FIGURE(tdp_w)                                    \

@@ -79,8 +79,10 @@ static const char *const top_keys[] = {
     "sms",
     "fp32_lanes_per_sm",
     "matrix_fma_per_clk_per_sm",
+    "uncapped_fma_per_clk_per_sm",
     "base_mhz",
     "clock_mhz",
+    "running_mhz",
     "matrix_mhz",
     "sustained_clock_mhz",
     "tdp_w",
@@ -268,6 +270,14 @@ ft_status ft__spec_parse(const json_t *object, const char *where, ft_spec *out, 
 
 /* -- the device -------------------------------------------------------------------------------- */
 
+/* Stated, or what accumulating in fp16 gains: GeForce runs its matrix units at half rate with fp32. */
+double ft__spec_uncapped_fma(const ft_spec *s)
+{
+    double fma = s->number[FT_SPEC_MATRIX_FMA], peak = s->peak.tflops[FT_FP16];
+    double half = peak > 0 ? fma * s->half_accumulate.tflops[FT_FP16] / peak : 0;
+    return fmax(fma, s->number[FT_SPEC_UNCAPPED_FMA] > 0 ? s->number[FT_SPEC_UNCAPPED_FMA] : half);
+}
+
 void ft__spec_to_device(const ft_spec *spec, ft_device *out)
 {
     const double *n = spec->number;
@@ -277,7 +287,9 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
     out->sms = (int)n[FT_SPEC_SMS];
     out->lanes_per_sm = (int)n[FT_SPEC_LANES];
     out->matrix_fma_per_clk_sm = n[FT_SPEC_MATRIX_FMA];
+    out->uncapped_fma_per_clk_sm = ft__spec_uncapped_fma(spec);
     out->base_mhz = n[FT_SPEC_BASE_MHZ];
+    out->running_mhz = n[FT_SPEC_RUNNING_MHZ];
     out->boost_mhz = n[FT_SPEC_CLOCK_MHZ];
     out->matrix_mhz = n[FT_SPEC_MATRIX_MHZ] > 0 ? n[FT_SPEC_MATRIX_MHZ] : n[FT_SPEC_CLOCK_MHZ];
     out->sustained_mhz = n[FT_SPEC_SUSTAINED_MHZ];

@@ -19,8 +19,10 @@
     X(SMS, "sms", "", WHOLE, 1, 4096)                                    \
     X(LANES, "fp32_lanes_per_sm", "", WHOLE, 1, 4096)                    \
     X(MATRIX_FMA, "matrix_fma_per_clk_per_sm", "", MAYBE, 16, 65536)     \
+    X(UNCAPPED_FMA, "uncapped_fma_per_clk_per_sm", "", MAYBE, 16, 65536) \
     X(BASE_MHZ, "base_mhz", " MHz", MAYBE, 50, 10000)                    \
     X(CLOCK_MHZ, "clock_mhz", " MHz", REAL, 50, 10000)                   \
+    X(RUNNING_MHZ, "running_mhz", " MHz", MAYBE, 50, 10000)              \
     X(MATRIX_MHZ, "matrix_mhz", " MHz", MAYBE, 50, 10000)                \
     X(SUSTAINED_MHZ, "sustained_clock_mhz", " MHz", MAYBE, 50, 10000)    \
     X(TDP_W, "tdp_w", " W", REAL, 1, 20000)                              \
@@ -45,7 +47,7 @@ typedef enum ft_spec_number {
 #define X(id, key, unit, kind, low, high) FT_SPEC_##id,
     FT_SPEC_NUMBERS(X)
 #undef X
-    FT_SPEC_NUMBER_COUNT
+        FT_SPEC_NUMBER_COUNT
 } ft_spec_number;
 
 /* Traits that are words or yes and no: identifier, key, the words (NULL: true or false). Those of the link stand inside
@@ -62,7 +64,7 @@ typedef enum ft_spec_trait {
 #define X(id, key, words) FT_TRAIT_##id,
     FT_SPEC_TRAITS(X)
 #undef X
-    FT_SPEC_TRAIT_COUNT
+        FT_SPEC_TRAIT_COUNT
 } ft_spec_trait;
 
 /* Rates by number format, in TFLOP/s. A null in the file is given and 0: the GPU lacks the format. */
@@ -90,6 +92,8 @@ typedef struct ft_spec {
 /* Reads what the object itself says; keys, types and ranges are checked. `*base` is its "base" or NULL. */
 ft_status ft__spec_parse(const json_t *object, const char *where, ft_spec *out, const char **base, ft_error *err);
 void ft__spec_to_device(const ft_spec *spec, ft_device *out);
+/* What an SM's matrix units multiply per clock where no cap holds them: as the file says or its rates imply. */
+double ft__spec_uncapped_fma(const ft_spec *spec);
 const char *ft__spec_key(ft_spec_number n);
 const char *ft__spec_unit(ft_spec_number n);
 /* "gpu.json: sms" or "gpu.sms", as the readers of base write it. */

@@ -40,6 +40,17 @@ int ft__compute_major(const ft_device *device)
     return sscanf(device->compute_capability, "sm_%4d", &number) == 1 ? number / 10 : 0;
 }
 
+/* Without a cap a format's rate is fp16's by the width of an operand; integers and four bits have none on GeForce. */
+double ft__matrix_cap(const ft_device *device, ft_dtype dtype)
+{
+    double fma = device->matrix_fma_per_clk_sm, uncapped = device->uncapped_fma_per_clk_sm;
+    double half = device->peak_tflops[FT_FP16],
+           peak = (unsigned)dtype < FT_DTYPE_COUNT ? device->peak_tflops[dtype] : 0;
+    if (!(fma > 0) || !(uncapped > fma) || !(half > 0) || !(peak > 0)) return 1;
+    double own = half * uncapped / fma * 2 / ft_dtype_bytes(dtype);
+    return peak < own ? peak / own : 1;
+}
+
 bool ft__sold_before(const ft_device *a, const ft_device *b) { return a->year < b->year; }
 
 /* -- reading ----------------------------------------------------------------------------------- */
@@ -121,6 +132,7 @@ static void take_chip(ft_spec *s, const ft_spec *from)
     take(s, FT_TRAIT_ASYNC_COPY, from->trait[FT_TRAIT_ASYNC_COPY]);
     take(s, FT_TRAIT_DUAL_ISSUE, from->trait[FT_TRAIT_DUAL_ISSUE]);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) take_number(s, numbers[i], from->number[numbers[i]]);
+    take_number(s, FT_SPEC_UNCAPPED_FMA, ft__spec_uncapped_fma(from));
 }
 
 void ft__spec_extend_traits(ft_spec *s, const ft_spec *base)
@@ -168,6 +180,7 @@ static void guess_chip(ft_spec *s, ft_text *warnings)
     take_number(s, FT_SPEC_DIES, 1);
     take_number(s, FT_SPEC_L2_PARTITIONS, halves ? 2 : 1);
     take_number(s, FT_SPEC_MATRIX_PJ, 0);
+    take_number(s, FT_SPEC_UNCAPPED_FMA, 0);
     take_number(s, FT_SPEC_L2_BYTES_PER_CLK, 0);
     if (guessing)
         ft__warn(warnings,

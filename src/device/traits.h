@@ -15,6 +15,15 @@ static inline bool ft__joined_dies(const ft_device *device)
 {
     return device->vendor == FT_VENDOR_NVIDIA && device->dies > 1;
 }
+/* The clock of kernels: GeForce boards run above the boost that their vendor quotes. */
+static inline double ft__running_mhz(const ft_device *device)
+{
+    return device->running_mhz > 0 ? device->running_mhz : device->boost_mhz;
+}
+/* Share of its matrix units' own rate that a GPU gives a format: half on a GeForce, whose units slow down when they
+ * accumulate in fp32; 1 where nothing is capped. What belongs to the SM (operands from L2 and shared memory, issue)
+ * follows the units' own rate. */
+double ft__matrix_cap(const ft_device *device, ft_dtype dtype);
 /* Major number of NVIDIA's compute capability: 9 of sm_90; 0 of anybody else's. */
 int ft__compute_major(const ft_device *device);
 /* Whether `a` came to market before `b`. */

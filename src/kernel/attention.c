@@ -210,15 +210,16 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d;
     ft_dtype math = ft__attention_math(op);
     double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), out_e = fmax(e, 2);
-    double sms = device->sms, peak = ft__peak_tflops(device, math) * 1e9, rate = peak / sms;
+    double cap = ft__matrix_cap(device, math), runs = ft__running_mhz(device) / device->boost_mhz;
+    double sms = device->sms, peak = ft__peak_tflops(device, math) * runs * 1e9, rate = peak / sms;
     double width = ft__head_padded(d) + ft__head_padded(dv), special = 1 / ft__exp_per_ms_sm(device);
     double bandwidth = device->memory_gbps * 1e6;
     /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
      * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
-    bool async = device->matrix_fma_per_clk_sm >= 2048;
-    double share = async ? 1 : fmax(FT_K_ATTENTION_SYNC_LEAST, device->matrix_fma_per_clk_sm / 2048),
+    bool async = device->uncapped_fma_per_clk_sm >= 2048;
+    double share = async ? 1 : fmax(FT_K_ATTENTION_SYNC_LEAST, device->uncapped_fma_per_clk_sm / 2048),
            reach = async ? 1 : th[SYNC];
-    double mma = 2 * width / (th[EC] * reach * rate), soft = th[ME] * special;
+    double mma = 2 * width / (ft__capped_efficiency(th[EC] * reach, cap) * rate), soft = th[ME] * special;
     double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
     costs cost = {c, th[SMALL], share * th[TILE_US] * 1e-3, share * th[WAVE_US] * 1e-3, th[Q_FULL], th[Q_CAUSAL]};
     walk w = walk_of(device, op, &cost);
@@ -226,7 +227,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double bytes = queries * (d * e + dv * out_e) + keys * (d + dv) * kv_e;
     double compute = op->pass == FT_PASS_BWD ? 0 : w.ms, memory = op->pass == FT_PASS_BWD ? 0 : bytes;
     if (op->pass != FT_PASS_FWD) {
-        cost.cell_ms = 5 * width / (th[EC_BWD] * reach * rate) + th[ME_BWD] * special;
+        cost.cell_ms = 5 * width / (ft__capped_efficiency(th[EC_BWD] * reach, cap) * rate) + th[ME_BWD] * special;
         cost.tile_ms *= 2;
         walk b = walk_of(device, op, &cost);
         compute += b.ms;
@@ -236,7 +237,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         memory += th[BWD_BYTES] * (2 * bytes + queries * (2 * dv * e + d * (12 + e)) + grouped);
         if (op->pass == FT_PASS_BWD) w = b;
     }
-    double l2_rate = th[L2_CLK] * sms * device->boost_mhz * 1e3, memory_rate = th[EB] * bandwidth;
+    double l2_rate = th[L2_CLK] * sms * ft__running_mhz(device) * 1e3, memory_rate = th[EB] * bandwidth;
     double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
     double memory_ms = memory * ((1 - resident) / memory_rate + resident / l2_rate);
     double slow = ft__power_slowdown(device, math, th[ENERGY], ft__op_flops(op) / compute * 1e-9,
@@ -247,8 +248,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     if (engine) {
         double moved = batch * q * (th[PASS_Q] * h * d + kvh * (d + dv)) * (2 + kv_e);
         double held = th[WARM] * ft__resident(device, th[KEEP], moved + bytes);
-        pass_ms = moved *
-                  ((1 - held) / memory_rate + held / l2_rate + 1 / (th[PASS_CLK] * sms * device->boost_mhz * 1e3));
+        pass_ms = moved * ((1 - held) / memory_rate + held / l2_rate +
+                           1 / (th[PASS_CLK] * sms * ft__running_mhz(device) * 1e3));
     }
     out->compute_ms = compute;
     out->memory_ms = memory_ms + pass_ms;

@@ -3,7 +3,7 @@
 #define FT_KERNEL_ATTENTION_H
 #include <math.h>
 
-#include "foretell.h"
+#include "device/traits.h"
 #include "kernel/attention_constants.h"
 #include "kernel/feature.h"
 
@@ -17,7 +17,8 @@ static inline ft_dtype ft__attention_math(const ft_op *op)
  * Guide, throughput of special functions); compute capability 10.3 doubled it for attention. */
 static inline double ft__exp_per_ms_sm(const ft_device *device)
 {
-    double mhz = device->matrix_mhz > 0 ? device->matrix_mhz : device->boost_mhz;
+    double mhz = (device->matrix_mhz > 0 ? device->matrix_mhz : device->boost_mhz) * ft__running_mhz(device) /
+                 device->boost_mhz;
     const char *cc = device->compute_capability;
     bool doubled = cc[0] == 's' && cc[3] == '1' && cc[4] == '0' && cc[5] == '3';
     return (doubled ? 32 : 16) * mhz * 1e3;

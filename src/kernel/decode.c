@@ -133,7 +133,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d, window = (double)op->u.attention.window;
     double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), sms = device->sms;
     if (window > 0) kv = fmin(kv, window);
-    double group = h / kvh, rows = 16 * ceil(group / 16), pairs = batch * kvh, clock = device->boost_mhz * 1e3;
+    double group = h / kvh, rows = 16 * ceil(group / 16), pairs = batch * kvh, clock = ft__running_mhz(device) * 1e3;
     double bytes = pairs * kv * (d + dv) * kv_e + batch * h * (d * e + dv * 2);
     double l2_rate = th[L2_CLK] * sms * clock, memory_rate = th[EB] * device->memory_gbps * 1e6;
     double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);

@@ -136,7 +136,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     bool eager = op->timing == FT_TIMING_OP, copy = !strcmp(op->name, "copy");
     bool slow_copy = copy && fmod(numel * ft_dtype_bytes(op->dtype), FT_K_ELEMENTWISE_COPY_BYTES) > 0;
     ft_cache_state cache = {eager ? th[REPEAT_SHARE] : th[WARM_SHARE], th[CACHE_GAIN]};
-    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
+    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * ft__plain_memory(device) *
+                (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
     double memory = ft__traffic_ms(device, bytes, eb * (slow_copy ? th[COPY_EB] : 1), cache);
     double compute = numel * issue /
                      (th[EC] * ft__lane_rate(device) * (op->u.elementwise.pattern > 0 ? beside(device) : 1));

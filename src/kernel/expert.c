@@ -62,6 +62,15 @@ void ft__forecast_begin(const ft_device *device, const ft_op *op, ft_forecast *o
     out->roofline_ms = ft__roofline_ms(device, op);
 }
 
+/* What trees learned of kernels at their units' own rate says nothing of units that are held below it: there the parts
+ * that they correct are hidden. */
+static bool of_capped_units(const ft_device *device, const ft_op *op)
+{
+    bool product = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MOE ||
+                   op->kind == FT_OP_MLA;
+    return product && ft__matrix_cap(device, op->dtype) < 1;
+}
+
 /* `*as_timed`: the expert's rows were timed the way this operator asks for. */
 static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
                                    bool *as_timed, ft_forecast *out, ft_error *err)
@@ -88,6 +97,13 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
         ft__roofline_forecast(device, op, quantile, p->mode == FT_PREDICT_ROOFLINE, out);
         return FT_OK;
     }
+    bool untaught = kinship != FT_KIN_SELF && of_capped_units(device, op) && !ft__calibrated_of(p, expert);
+    if (untaught && kinship == FT_KIN_SIBLING) {
+        ft_device stranger =
+            *device; /* of no generation: the world's constants, and intervals of whom nobody measured */
+        stranger.generation[0] = '\0';
+        expert = ft__predictor_expert(p, family, variant, &stranger, &kinship);
+    }
     ft_physics ph;
     family->physics(device, op, expert->theta, true, &ph);
     double launch = expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device);
@@ -104,8 +120,8 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     const ft_calibrated *measured = ft__calibrated_of(p, expert);
     bool calibrated = measured && !ft__inherited(measured);
     const ft_tree *trees = calibrated ? p->calibration->trees : p->trees;
-    double correction = (double)expert->bias[kinship];
-    if (expert->weight[kinship] > 0)
+    double correction = untaught ? 0 : (double)expert->bias[kinship];
+    if (expert->weight[kinship] > 0 && !untaught)
         correction += (double)expert->weight[kinship] *
                       ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
     if (measured && measured->process.blocks)

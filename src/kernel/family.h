@@ -10,7 +10,7 @@
  * host), in every family. */
 #ifndef FT_KERNEL_FAMILY_H
 #define FT_KERNEL_FAMILY_H
-#include "foretell.h"
+#include "device/traits.h"
 
 enum { FT_MAX_THETA = 28, FT_MAX_FEATURES = 48, FT_MAX_VARIANTS = 64, FT_MAX_FAMILIES = 16 };
 enum { FT_THETA_LAUNCH_US = 0, FT_THETA_GAP_US = 1 };
@@ -49,7 +49,7 @@ typedef struct ft_family {
 } ft_family;
 
 /* Fixed times inside a GPU are numbers of clocks; constants give them at 1.8 GHz. */
-static inline double ft__clock_scale(const ft_device *device) { return 1800 / device->boost_mhz; }
+static inline double ft__clock_scale(const ft_device *device) { return 1800 / ft__running_mhz(device); }
 
 extern const ft_family *const ft__families[];
 extern const int ft__family_count;

@@ -11,7 +11,10 @@
  * fp8, int8 and fp4 through serving engines include the dynamic quantisation of the activations: one pass for the
  * largest magnitude and one to scale.
  *
- * Leaves out: clusters and multicast, the swizzle's exact reuse, structured sparsity, fp16 accumulation. */
+ * A GPU that caps what its units do (GeForce, when they accumulate in fp32) comes closer to the capped rate than others to
+ * theirs: feed and prologue are the SM's and follow the units' own rate.
+ *
+ * Leaves out: clusters and multicast, the swizzle's exact reuse, structured sparsity. */
 #include <math.h>
 #include <string.h>
 
@@ -130,7 +133,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double clocks = 1e-3 * ft__clock_scale(device);
     int aligned[3], align = ft__gemm_op_alignment(op, aligned);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
-    double rate = th[EC] * peak;
+    double cap = ft__matrix_cap(device, op->dtype), own = peak / cap;
+    double rate = th[EC] * own;
     if (a_t)
         rate *= th[LAYOUT_T];
     else if (!b_t)
@@ -146,8 +150,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .tiles = tiles,
         .tile_count = in_groups(device) ? TILES_OF_GROUPS : TILES,
         .flop_per_ms_sm = rate / device->sms,
-        .feed_bytes_per_ms_sm = fmax(th[FEED] * fmax(1, e / 2) * peak / device->sms,
+        .feed_bytes_per_ms_sm = fmax(th[FEED] * fmax(1, e / 2) * own / device->sms,
                                      ft__gemm_least_feed(device->matrix_mhz)),
+        .cap = cap < 1 ? cap : 0,
+        .capped_flop_per_ms_sm = peak / device->sms,
         .element_bytes = e,
         .k_step = 64 / e,
         .prologue_k = th[PROLOGUE] * 2 / e,
@@ -172,8 +178,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
             device, op, (ft_gemm_unaligned){align, th[EC], th[NARROW_FEED], th[NARROW_PAIRS], th[SPLIT_US] * clocks},
             &s);
     ft_gemm_pick pick;
-    ft__gemm_outcome(device, op, &s, (ft_gemm_power){th[ENERGY], th[EC] * peak * 1e-9, th[POWER_US]}, th[BIAS], want,
-                     &pick, out);
+    ft__gemm_outcome(device, op, &s,
+                     (ft_gemm_power){th[ENERGY], ft__capped_efficiency(th[EC], cap) * peak * 1e-9, th[POWER_US]},
+                     th[BIAS], want, &pick, out);
     if (narrow) /* and the first load and the last store, with nothing to hide in */
         out->body_ms = ft__gemm_few_rows_ms(device, op, align, memory_ms, out->body_ms + th[NARROW_US] * clocks);
     bool quantise = e < 2 && op->u.gemm.quantized == 0;

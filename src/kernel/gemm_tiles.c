@@ -12,11 +12,20 @@
 
 #include <math.h>
 
+#include "device/traits.h"
 #include "kernel/gemm_constants.h"
 #include "kernel/power.h"
 
 static const double splits[] = {1, 2, 4, 8, 16}, fine_splits[] = {1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 43, 64, 86};
 enum { SPLITS = sizeof splits / sizeof *splits, FINE_SPLITS = sizeof fine_splits / sizeof *fine_splits };
+
+/* A tile that takes `work` at its units' own rate, of units held to `cap` of it that need `multiplied`: what beyond the
+ * units' time it took belongs to the SM and hides behind slower ones, its first loads and last stores among it. */
+static double behind_slow_units(double work, double multiplied, double cap)
+{
+    double own = multiplied * cap, rest = fmax(0, work * work * work - own * own * own);
+    return fmax(cbrt(multiplied * multiplied * multiplied + rest), multiplied / FT_K_GEMM_CAPPED_MOST);
+}
 
 void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
 {
@@ -33,6 +42,7 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
         double bm = s->tiles[t].m, bn = s->tiles[t].n, wave_ms = s->wave_ms + bm * bn * s->wave_ms_per_element;
         double plane = ceil(s->m / bm) * ceil(s->n / bn) * s->batch;
         double rate = s->flop_per_ms_sm * (s->tile_efficiency ? s->tile_efficiency[t] : 1);
+        double mma_at_cap = s->cap > 0 ? 2 * bm * bn / s->capped_flop_per_ms_sm : 0;
         double mma = 2 * bm * bn / rate, feed = (bm + bn) * s->element_bytes * inverse_feed;
         for (int i = 0; i < split_count && split_by[i] <= s->max_split; i++) {
             double split = split_by[i];
@@ -40,7 +50,9 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
             double ke = s->k_step * ceil(s->k / split * inverse_step);
             double load = plane * split * inverse_sms;
             double share = s->lone + (1 - s->lone) * fmin(fmax(load - 1, 0), 1);
-            double each = fmax(mma * (ke + s->prologue_k) / share, feed * ke) + wave_ms;
+            double work = mma * (ke + s->prologue_k) / share;
+            if (s->cap > 0) work = behind_slow_units(work, mma_at_cap * ke, s->cap);
+            double each = fmax(work, feed * ke) + wave_ms;
             double waves = s->quantisation * ceil(load) + (1 - s->quantisation) * fmax(load, 1);
             double compute = waves * each;
             if (i == 0) {
@@ -151,7 +163,8 @@ double ft__gemm_memory_ms(const ft_device *device, double bytes, double resident
 {
     double from_l2 = bytes * resident * warm;
     double stream = (bytes - from_l2) / (bandwidth_efficiency * device->memory_gbps * 1e6);
-    double peak = device->peak_tflops[FT_FP16] > 0 ? device->peak_tflops[FT_FP16] : device->peak_tflops[FT_FP32];
+    double peak = device->peak_tflops[FT_FP16] > 0 ? device->peak_tflops[FT_FP16] / ft__matrix_cap(device, FT_FP16)
+                                                   : device->peak_tflops[FT_FP32];
     return stream + ramp_ms * stream / (stream + FT_K_GEMM_RAMP_SPREAD * ramp_ms) +
            from_l2 / (l2_bytes_per_flop * peak * 1e9);
 }

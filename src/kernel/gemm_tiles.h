@@ -18,7 +18,9 @@ typedef struct ft_gemm_search {
     const ft_gemm_tile *tiles;
     int tile_count;
     const double *tile_efficiency; /* per tile, of the arithmetic rate; NULL: 1 */
-    double flop_per_ms_sm;         /* arithmetic rate of one SM */
+    double flop_per_ms_sm;         /* arithmetic rate of one SM, where nothing is capped */
+    double cap;                    /* share of that which the units may run at (ft__matrix_cap); 0: all of it */
+    double capped_flop_per_ms_sm;  /* and the peak of one SM then */
     double feed_bytes_per_ms_sm;   /* operands an SM can pull from L2 */
     double element_bytes;
     double k_step;               /* K is padded to this */

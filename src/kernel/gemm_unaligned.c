@@ -82,7 +82,7 @@ static double vector_ms(const ft_device *device, const ft_op *op, bool along_k)
     bool halves = op->u.gemm.m >= v->halves_from && op->u.gemm.m <= v->halves_to;
     double blocks = ceil(n / v->columns) * (halves ? 2 : 1), rows = halves ? m / 2 : m;
     double clocks = v->alone + (v->each + v->each_row * rows) * blocks / device->sms;
-    return (double)op->u.gemm.k * clocks / (device->boost_mhz * 1e3);
+    return (double)op->u.gemm.k * clocks / (ft__running_mhz(device) * 1e3);
 }
 
 double ft__gemm_few_rows_ms(const ft_device *device, const ft_op *op, int align, double memory_ms, double tiled_ms)

@@ -161,10 +161,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         .e = ft_dtype_bytes(op->dtype),
         .kv_e = ft_dtype_bytes(op->kv_dtype),
         .sms = device->sms,
-        .clock = device->boost_mhz * 1e3,
+        .clock = ft__running_mhz(device) * 1e3,
         .peak = ft__peak_tflops(device, low ? FT_FP8 : op->dtype) * 1e9,
         .memory_rate = th[EB] * device->memory_gbps * 1e6,
-        .l2_rate = th[L2_CLK] * device->sms * device->boost_mhz * 1e3,
+        .l2_rate = th[L2_CLK] * device->sms * ft__running_mhz(device) * 1e3,
     };
     answer a = {0};
     if (decode)

@@ -209,7 +209,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double e = ft_dtype_bytes(op->dtype), sms = device->sms, peak = ft__peak_tflops(device, op->dtype) * 1e9;
     double rate = th[EC] * peak / sms,
            feed = fmax(th[FEED] * 2 / e * peak / sms, ft__gemm_least_feed(device->matrix_mhz));
-    double memory_rate = th[EB] * device->memory_gbps * 1e6, l2_rate = th[L2_CLK] * sms * device->boost_mhz * 1e3;
+    double memory_rate = th[EB] * device->memory_gbps * 1e6, l2_rate = th[L2_CLK] * sms * ft__running_mhz(device) * 1e3;
     load l;
     route(op, &l);
     grouped up = pick(&l, 2 * inter, h, sms, rate, feed, e, th), down = pick(&l, h, inter, sms, rate, feed, e, th);

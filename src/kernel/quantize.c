@@ -91,7 +91,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double rows = (double)op->u.quantize.rows, cols = (double)op->u.quantize.cols, elements = rows * cols;
     double bytes = elements * (kind->bytes + ft_dtype_bytes(op->dtype)), each = bytes / kind->kernels;
     bool odd = op->u.quantize.cols % 8 != 0;
-    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]);
+    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * ft__plain_memory(device);
     ft_cache_state cache = {th[WARM_SHARE], th[CACHE_GAIN]};
     double memory = ft__traffic_ms(device, each, eb, cache) * kind->kernels;
     double issue = elements * kind->kernels * th[ISSUE] * (odd ? th[ISSUE_ODD] : 1) / ft__lane_rate(device) +

@@ -1,7 +1,10 @@
 /* The roofline: peaks and floors from the spec sheet. */
 #include <math.h>
 
+#include "device/traits.h"
 #include "graph/operator.h"
+#include "kernel/elementwise_constants.h"
+#include "kernel/gemm_constants.h"
 #include "kernel/kernel.h"
 
 double ft__peak_tflops(const ft_device *device, ft_dtype dtype)
@@ -18,8 +21,22 @@ double ft__peak_tflops(const ft_device *device, ft_dtype dtype)
  * kernels run at. */
 double ft__matrix_boost(const ft_device *device)
 {
-    bool faster = device->matrix_mhz > 0 && device->boost_mhz > device->matrix_mhz;
-    return faster ? device->boost_mhz / device->matrix_mhz : 1;
+    bool faster = device->matrix_mhz > 0 && ft__running_mhz(device) > device->matrix_mhz;
+    return faster ? ft__running_mhz(device) / device->matrix_mhz : 1;
+}
+
+/* Times in the units and in the rest of the SM join like a norm of the third order: 1/e^3 = 1 + rest^3. Half the rate
+ * leaves the rest an eighth of its weight. */
+double ft__capped_efficiency(double efficiency, double cap)
+{
+    if (!(cap < 1) || !(efficiency > 0) || efficiency >= FT_K_GEMM_CAPPED_MOST) return efficiency;
+    double rest = 1 / (efficiency * efficiency * efficiency) - 1;
+    return fmin(1 / cbrt(1 + rest * cap * cap * cap), FT_K_GEMM_CAPPED_MOST);
+}
+
+double ft__plain_memory(const ft_device *device)
+{
+    return device->memory_is_hbm || device->inline_ecc ? 1 : FT_K_ELEMENTWISE_PLAIN_MEMORY;
 }
 
 /* Pointwise and row operators run on the vector units in fp32, whatever their operands' format. */

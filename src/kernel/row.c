@@ -261,7 +261,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double e = ft_dtype_bytes(op->dtype), elements = rows * cols;
     double bytes = ft__op_bytes(op) + more_passes(op) * elements * e, l2 = device->l2_mib * 1048576;
     bool aligned = fmod(cols * e, 16) == 0;
-    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
+    double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * ft__plain_memory(device) *
+                (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
     double per_sm = fmax(1, fmin(32, floor(device->max_warps_per_sm * 32 / fmax(g.block, 32))));
     double in_flight = fmin(rows, device->sms * per_sm * g.rows_each);
     double f = in_flight * cols * e / (th[AGAIN_SHARE] * useful_cache(device)), f4 = f * f * f * f;
@@ -273,7 +274,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double issue = both * elements * th[ISSUE] * (aligned ? 1 : th[ISSUE_ODD]) / ft__lane_rate(device);
     double waves = g.blocks / (device->sms * per_sm);
     double chain = both * fmax(1, waves) * (th[START] + g.trips * th[TRIP] * (aligned ? 1 : th[TRIP_ODD])) /
-                   (device->boost_mhz * 1e3);
+                   (ft__running_mhz(device) * 1e3);
     double busy = fmax(issue, chain);
     out->compute_ms = busy;
     out->memory_ms = memory;

@@ -1,7 +1,7 @@
 /* What bytes cost, for the families that do little else than move them. */
 #ifndef FT_KERNEL_TRAFFIC_H
 #define FT_KERNEL_TRAFFIC_H
-#include "foretell.h"
+#include "device/traits.h"
 
 /* How a benchmark, or the kernel before, left the last-level cache. */
 typedef struct ft_cache_state {
@@ -28,6 +28,6 @@ static inline double ft__traffic_ms(const ft_device *device, double bytes, doubl
 /* Instructions that all vector lanes of the device issue in a ms at its boost clock. */
 static inline double ft__lane_rate(const ft_device *device)
 {
-    return (double)device->sms * device->lanes_per_sm * device->boost_mhz * 1e3;
+    return (double)device->sms * device->lanes_per_sm * ft__running_mhz(device) * 1e3;
 }
 #endif

@@ -131,6 +131,21 @@ static void a_clock_below_the_base_is_a_cap(void **state)
     assert_near(989.4, d.peak_tflops[FT_BF16], 0);
 }
 
+/* What an SM's units do without a cap: stated, implied by the rate with fp16 accumulation, or the base's. */
+static void a_cap_shows_in_the_rates(void **state)
+{
+    (void)state;
+    ft_device d = accepted("{\"base\": \"rtx_4090\", \"name\": \"x\", \"sms\": 76}", NULL);
+    assert_near(512, d.uncapped_fma_per_clk_sm, 1);
+    assert_near(2700, d.running_mhz, 0);
+    d = accepted("{\"base\": \"rtx_4090\", \"name\": \"x\", \"clock_mhz\": 2000}", NULL);
+    assert_near(0, d.running_mhz, 0); /* a cap on the clock holds for everything */
+    d = accepted("{\"base\": \"rtx_a6000\", \"name\": \"x\", \"matrix_fma_per_clk_per_sm\": 256}", NULL);
+    assert_near(512, d.uncapped_fma_per_clk_sm, 0);
+    d = accepted("{\"base\": \"h100_sxm\", \"name\": \"x\"}", NULL);
+    assert_near(2048, d.uncapped_fma_per_clk_sm, 0);
+}
+
 static void another_power_forgets_the_sustained_clock(void **state)
 {
     (void)state;
@@ -454,6 +469,7 @@ int main(void)
         cmocka_unit_test(another_link_brings_its_own_rate),
         cmocka_unit_test(fewer_sms_lower_the_peaks_that_are_not_given),
         cmocka_unit_test(a_clock_below_the_base_is_a_cap),
+        cmocka_unit_test(a_cap_shows_in_the_rates),
         cmocka_unit_test(another_power_forgets_the_sustained_clock),
         cmocka_unit_test(a_base_may_be_a_file_beside_this_one),
         cmocka_unit_test(a_file_that_extends_itself_is_refused),

@@ -459,6 +459,30 @@ static void matrix_units_run_at_the_boost_clock(void **state)
     assert_true(physics_of(&quoted, &op).compute_ms > 1.03 * physics_of(&h200, &op).compute_ms);
 }
 
+/* Units held below their own rate come closer to what they are allowed, and never beyond it; a slower cap is never
+ * faster. Integers have no cap on a GeForce. */
+static void capped_units_are_better_used(void **state)
+{
+    (void)state;
+    ft_device card = limit_device("rtx_3090"), whole = limit_device("rtx_a6000"), slower = card;
+    assert_true(fabs(ft__matrix_cap(&card, FT_BF16) - 0.5) < 0.01 && fabs(ft__matrix_cap(&card, FT_TF32) - 0.5) < 0.01);
+    assert_true(ft__matrix_cap(&card, FT_INT8) > 0.99 && ft__matrix_cap(&whole, FT_BF16) > 0.99);
+    assert_true(fabs(ft__matrix_boost(&card) - 1860.0 / 1695) < 1e-9);
+    ft_op op = gemm(FT_BF16, 8192, 8192, 8192);
+    double flops = 2.0 * 8192 * 8192 * 8192 * 1e-9,
+           least = flops / (card.peak_tflops[FT_BF16] * ft__matrix_boost(&card));
+    double capped = physics_of(&card, &op).compute_ms;
+    assert_true(capped > least / 0.97 && capped < least / 0.92);
+    assert_true(physics_of(&whole, &op).compute_ms > flops / (0.88 * whole.peak_tflops[FT_BF16]));
+    slower.matrix_fma_per_clk_sm /= 2;
+    for (int d = 0; d < FT_DTYPE_COUNT; d++) slower.peak_tflops[d] /= 2;
+    assert_true(fabs(ft__matrix_cap(&slower, FT_BF16) - 0.25) < 0.01 &&
+                physics_of(&slower, &op).compute_ms > 1.9 * capped);
+    for (double cap = 1; cap > 0.1; cap -= 0.1)
+        assert_true(ft__capped_efficiency(0.7, cap - 0.05) >= ft__capped_efficiency(0.7, cap));
+    assert_true(ft__capped_efficiency(0.7, 1) == 0.7 && ft__capped_efficiency(0.7, 0.01) < 1);
+}
+
 /* wgmma transposes 16-bit operands only: tf32 with A across K is left to mma.sync, on Hopper and nowhere else. */
 static void hopper_reads_tf32_along_k_alone(void **state)
 {
@@ -552,6 +576,7 @@ int main(void)
         cmocka_unit_test(narrower_rows_are_slower_on_every_gpu),
         cmocka_unit_test(narrow_rows_follow_the_habits_of_the_library),
         cmocka_unit_test(matrix_units_run_at_the_boost_clock),
+        cmocka_unit_test(capped_units_are_better_used),
         cmocka_unit_test(hopper_reads_tf32_along_k_alone),
         cmocka_unit_test(warp_groups_evade_an_almost_empty_wave),
         cmocka_unit_test(quantising_on_the_fly_costs),

@@ -59,7 +59,9 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
     add_number(out, "sms", d->sms);
     add_number(out, "fp32_lanes_per_sm", d->lanes_per_sm);
     add_number(out, "matrix_fma_per_clk_per_sm", d->matrix_fma_per_clk_sm);
+    if (d->uncapped_fma_per_clk_sm > 0) add_number(out, "uncapped_fma_per_clk_per_sm", d->uncapped_fma_per_clk_sm);
     add_number(out, "clock_mhz", d->boost_mhz);
+    if (d->running_mhz > 0) add_number(out, "running_mhz", d->running_mhz);
     add_number(out, "base_mhz", d->base_mhz);
     add_number(out, "matrix_mhz", d->matrix_mhz);
     add_number(out, "sustained_clock_mhz", d->sustained_mhz);

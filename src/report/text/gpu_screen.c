@@ -229,11 +229,14 @@ static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
     if (d->lanes_per_sm > 0) ft__text_addf(&facts, " of %d fp32 lanes", d->lanes_per_sm);
     if (d->matrix_fma_per_clk_sm > 0)
         ft__text_addf(&facts, " and %g fp16 matrix FMA per clock", d->matrix_fma_per_clk_sm);
+    if (d->uncapped_fma_per_clk_sm > d->matrix_fma_per_clk_sm)
+        ft__text_addf(&facts, " (%g where no cap holds them)", d->uncapped_fma_per_clk_sm);
     add_facts(out, style, &facts);
     add_traits(&facts, d);
     add_facts(out, style, &facts);
     add_clock(&facts, "boost", d->boost_mhz);
     add_clock(&facts, "base", d->base_mhz);
+    add_clock(&facts, "runs at", d->running_mhz);
     add_clock(&facts, "matrix peak at", d->matrix_mhz);
     add_clock(&facts, "sustained", d->sustained_mhz);
     add_facts(out, style, &facts);
