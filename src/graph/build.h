@@ -170,6 +170,15 @@ ft_ref ft__pool(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, dou
 ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols,
                     double window);
 
+/* Steps of a recurrent layer behind the product of its inputs (build_recurrent.c): one or two ways, each with its gates
+ * [steps * batch, blocks * hidden], the state's weight [blocks * hidden, hidden] and perhaps a second bias. */
+typedef struct ft_recurrence {
+    int ways;
+    ft_ref gates[2], weight[2], bias[2];
+    int64_t steps, batch, hidden, blocks; /* blocks: 4 of an LSTM, 3 of a GRU, 1 otherwise */
+} ft_recurrence;
+ft_ref ft__recurrence(ft_build *b, ft_at at, const ft_recurrence *r);
+
 /* Anything else: bytes and flops. */
 ft_ref ft__other(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
                  double flops);

@@ -100,6 +100,7 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_CONV: ft__undo_conv(t, n, ft__contiguous(&t->b, n->at, g)); break;
     case FT_DO_BATCHNORM: ft__undo_batchnorm(t, n, g); break;
     case FT_DO_POOL: ft__undo_pool(t, n, g); break;
+    case FT_DO_RECUR: ft__undo_recur(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;
     case FT_DO_COMM: comm(t, n, g); break;
     case FT_DO_SCAN:
@@ -113,7 +114,7 @@ void ft__tape_node(ft_tape *t, const ft_node *n)
 {
     int32_t first = t->b.g->node_count;
     undo(t, n);
-    if (!(n->count > 1) || t->b.status != FT_OK) return;
+    if (!(n->count > 1) || n->verb == FT_DO_RECUR || t->b.status != FT_OK) return;
     /* A node of a loop: its gradients run as often, over as small shares. Operators of n's own kind took n's sizes;
      * pointwise ones and sums were sized by their tensors. */
     for (int32_t i = first; i < t->b.g->node_count; i++) {

@@ -29,6 +29,9 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g);
 
+/* gradient_recurrent.c */
+void ft__undo_recur(ft_tape *t, const ft_node *n, ft_ref g);
+
 /* gradient_rotary.c */
 void ft__undo_rotate(ft_tape *t, const ft_node *n);
 

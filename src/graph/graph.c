@@ -82,9 +82,9 @@ const char *ft__verb_name(ft_verb v)
         [FT_DO_VIEW] = "view",           [FT_DO_SLICE] = "slice",   [FT_DO_SPLIT] = "split",
         [FT_DO_EXPAND] = "expand",       [FT_DO_LOSS] = "loss",     [FT_DO_CONV] = "conv",
         [FT_DO_BATCHNORM] = "batchnorm", [FT_DO_POOL] = "pool",     [FT_DO_EXPERTS] = "experts",
-        [FT_DO_SCAN] = "scan",           [FT_DO_GATHER] = "gather", [FT_DO_OPTIMIZER] = "optimizer",
+        [FT_DO_SCAN] = "scan",           [FT_DO_RECUR] = "recur",   [FT_DO_GATHER] = "gather",
         [FT_DO_OTHER] = "other",         [FT_DO_SYNC] = "sync",     [FT_DO_COMM] = "comm",
-        [FT_DO_PERMUTE] = "permute",     [FT_DO_ROTATE] = "rotate",
+        [FT_DO_PERMUTE] = "permute",     [FT_DO_ROTATE] = "rotate", [FT_DO_OPTIMIZER] = "optimizer",
     };
     return (unsigned)v < FT_VERB_COUNT ? names[v] : "?";
 }

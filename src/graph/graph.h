@@ -70,6 +70,7 @@ typedef enum ft_verb {
     FT_DO_POOL,
     FT_DO_EXPERTS,    /* a serving engine's fused experts: in x, weights */
     FT_DO_SCAN,       /* state-space recurrence */
+    FT_DO_RECUR,      /* steps of a recurrent layer, launched one after the other: in gates, weights, biases */
     FT_DO_GATHER,     /* rows picked by index (routing); its gradient scatters */
     FT_DO_PERMUTE,    /* rows copied to their experts, or summed back from them, in one pass; undone by the other */
     FT_DO_ROTATE,     /* a rotary embedding that moves what it rotates: undone by one like it, nothing is saved */

@@ -149,6 +149,7 @@ typedef struct ft_arch {
     int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */
     int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
     bool samples;           /* it has no length: its inputs are pictures or the like */
+    bool checkpointed;      /* its layers run again in the backward pass where the request says nothing of that */
     const char *warnings;   /* of the file, one per line; owned by it; NULL or "" for none */
     const char *quantized;  /* the method by which the file's weights are stored ("awq"); NULL: by none */
     double quantized_bits;  /* of a weight; 0: nothing that the program has a format for */

@@ -311,6 +311,8 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
     FT_TRY(find_model(source, model, said.at[FT_KEY_ID_READ_AS].text, &out->arch, err));
     out->model = json_is_string(model) ? json_string_value(model) : out->arch->model_type;
+    if (out->arch->checkpointed && out->work.task == FT_TRAIN && !ft__given(&said, FT_KEY_ID_RECOMPUTE))
+        out->work.recompute = FT_RECOMPUTE_FULL;
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(ft__lora_settle(object, &said, out, err));

@@ -65,9 +65,6 @@ def _model_inputs(model: Any, example_inputs: Any, task: str, loss: Any, notes: 
     if hugging_face.is_hugging_face(model):
         if task == "train" and loss is None:
             kwargs = hugging_face.with_labels(model, kwargs, notes)
-        if task != "train":  # inference has no loss
-            kwargs.pop("labels", None)
-            kwargs.pop("return_loss", None)
         if "use_cache" in inspect.signature(model.forward).parameters:
             kwargs.setdefault("use_cache", False)
     inputs = take_inputs(args, kwargs)
@@ -153,8 +150,9 @@ def export(
         again = capture(model, resized(inputs, axes, second), task=mode, loss=loss)
         other, _, _ = graph_of(again, main=main, task=mode, name=label, source=source)
         made = merge(made, other, sizes, second)
+    recompute = "full" if program.checkpointed else "none"
     return Graph(
-        document=with_sizes(made, sizes.get("batch"), sizes.get("seq")),
+        document=with_sizes(made, sizes.get("batch"), sizes.get("seq"), recompute),
         task=mode,
         parameters=parameters,
         trained_parameters=trained,
@@ -162,7 +160,7 @@ def export(
         batch=sizes.get("batch"),
         seq=sizes.get("seq"),
         dynamic=bool(dynamic),
-        recompute="full" if program.checkpointed else "none",
+        recompute=recompute,
         warnings=tuple(notes),
     )
 

@@ -16,6 +16,7 @@ from .errors import ExportError, explain
 from .program import read_program
 from .shadow import MODEL_DTYPE, main_dtype, shadow, shadow_tensor
 from .values import Program
+from .whole import whole_layers
 
 __all__ = ["Inputs", "capture", "take_inputs"]
 
@@ -118,9 +119,9 @@ def _floats(out: Any) -> list[torch.Tensor]:
 
 
 def _results(out: Any) -> Any:
-    logits = getattr(out, "logits", None)
+    logits, loss = getattr(out, "logits", None), getattr(out, "loss", None)
     if isinstance(logits, torch.Tensor):
-        return logits
+        return (logits, loss) if isinstance(loss, torch.Tensor) else logits
     found = _floats(out)
     if not found:
         raise ExportError("the model returns no floating-point tensor", where="model")
@@ -228,8 +229,10 @@ def capture(
         step = _Step(subject, _About(inputs, task, loss, notes))
         step.train(task == "train")
         gradients = torch.enable_grad() if task == "train" else torch.no_grad()
-        with hugging_face.prepared(subject, inputs.padded) as more, _checkpoints(found), quiet(), gradients, autocast_on_meta():
-            notes += more
+        with contextlib.ExitStack() as stack:
+            notes += stack.enter_context(hugging_face.prepared(subject, inputs.padded))
+            for each in (_checkpoints(found), whole_layers(), quiet(), gradients, autocast_on_meta()):
+                stack.enter_context(each)
             program = _export(step, tensors)
     except Exception as error:  # noqa: BLE001 - anything a model may raise
         raise explain(error) from error

@@ -21,6 +21,7 @@ _OWN = {
     "conv2d": ("weight", "bias"),
     "conv3d": ("weight", "bias"),
     "embedding": ("table",),
+    "recurrence": ("weight", "bias", "weight_reverse", "bias_reverse"),
     "experts": ("up", "down", "up_bias", "down_bias"),
 }
 
@@ -158,8 +159,8 @@ class _Writer:
             out[key] = self.name(value) if isinstance(value, Value) else value
         for key, p in node.parameters.items():
             if self.own(node, key, p):
-                if key == "bias" and node.op not in ("batchnorm", "groupnorm"):
-                    out["bias"] = True
+                if key.startswith("bias") and node.op not in ("batchnorm", "groupnorm"):
+                    out[key] = True
             elif not (node.op == "experts" and key.endswith("_bias")):
                 out[key] = self.name(p)
         return out
@@ -224,12 +225,15 @@ def document(low: Lowering, blocks: list[Block], name: str, source: str) -> dict
     }
 
 
-def with_sizes(made: dict[str, Any], batch: int | None, seq: int | None) -> dict[str, Any]:
-    """The file with the sizes it was made at: which axis is the batch is known here, and nowhere else.
+def with_sizes(made: dict[str, Any], batch: int | None, seq: int | None, recompute: str = "none") -> dict[str, Any]:
+    """The file with the sizes it was made at: which axis is the batch is known here, and nowhere else. So is whether the
+    model checkpoints its layers.
 
     Where its shapes are numbers these are the only sizes it has; where they are formulas, those that a request without
     sizes means.
     """
-    sizes = {key: size for key, size in (("batch", batch), ("seq", seq)) if size}
+    sizes: dict[str, Any] = {key: size for key, size in (("batch", batch), ("seq", seq)) if size}
+    if recompute != "none":
+        sizes["recompute"] = recompute
     head = {key: made[key] for key in ("foretell_graph", "name", "source")}
     return {**head, **sizes, **{key: value for key, value in made.items() if key not in head}}

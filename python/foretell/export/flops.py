@@ -12,6 +12,8 @@ def flops_of(node: Node) -> float:
     keys = node.keys
     if node.op == "linear":
         return 2.0 * node.ins[0].numel * node.out.shape[-1]
+    if node.op == "recurrence":
+        return 2.0 * sum(x.numel for x in node.ins) * node.parameters["weight"].shape[-1]
     if node.op == "matmul":
         return 2.0 * node.out.numel * node.ins[0].shape[-1]
     if node.op == "attention":
@@ -24,7 +26,7 @@ def flops_of(node: Node) -> float:
             pairs *= window / k.shape[2]
         return 2.0 * pairs * (q.shape[3] + v.shape[3])
     if node.op in ("conv1d", "conv2d", "conv3d"):
-        weight = node.parameters["weight"]
+        weight = node.parameters["weight"] if "weight" in node.parameters else node.ins[1]
         if keys.get("transposed"):
             return 2.0 * node.ins[0].numel * weight.numel / max(1, weight.shape[0])
         return 2.0 * node.out.numel * weight.numel / max(1, weight.shape[0])

@@ -37,14 +37,30 @@ _context = Context()
 
 
 class _Never(float):
-    """A probability below every random number: comparing a tensor with it is False without looking at the tensor.
+    """A probability below every random number: comparing a tensor with it needs no look at the tensor.
 
-    Layers that are dropped at random (``layerdrop``) ask ``torch.rand([]) < self.layerdrop`` in training.
+    Layers that are dropped at random (``layerdrop``) ask ``torch.rand([]) < self.layerdrop`` in training, or whether it
+    is greater.
     """
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> bool:
-        return False
+        below = getattr(func, "__name__", "").strip("_") in ("lt", "le", "less", "less_equal")
+        return below == (len(args) > 0 and isinstance(args[0], _Never))
+
+
+def _undropped(owner: Any) -> list[str]:
+    """Names of the probabilities at which a module or a config drops whole layers."""
+    return [
+        name
+        for name, value in vars(owner).items()
+        if name.endswith("layerdrop") and isinstance(value, (int, float)) and not isinstance(value, bool)
+    ]
+
+
+# What transformers asks to see whether it is being exported: exported graphs then get code that runs elsewhere (a loop
+# in place of a triangular solver). What people run does not.
+_ASKS = ("is_torchdynamo_exporting", "is_torchdynamo_compiling")
 
 
 def is_hugging_face(model: object) -> bool:
@@ -204,15 +220,21 @@ def prepared(model: torch.nn.Module, padded: bool) -> Iterator[list[str]]:
     for source in {type(module).__module__ for module in model.modules()}:
         if source.endswith("modeling_bloom") and hasattr(sys.modules[source], "GeLUFunction"):
             put(sys.modules[source], "GeLUFunction", _GeluAgain)
+        if hasattr(sys.modules.get(source), _ASKS[0]):
+            for name in _ASKS:
+                if hasattr(sys.modules[source], name):
+                    put(sys.modules[source], name, lambda: False)
     for module in model.modules():
-        if isinstance(getattr(module, "layerdrop", None), float):
-            put(module, "layerdrop", _Never(0.0))
+        for name in _undropped(module):
+            put(module, name, _Never(0.0))
         if not is_hugging_face(module):
             continue
         config = module.config
         if id(config) in seen:
             continue
         seen.add(id(config))
+        for name in _undropped(config):
+            put(config, name, _Never(0.0))
         if getattr(config, "_attn_implementation", None) in _FUSED and _pluggable(module):
             put(config, "_attn_implementation_internal", OURS)
         way = getattr(config, "_experts_implementation", None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import lower_dense, lower_memory, lower_pointwise, lower_rows, lower_views  # noqa: F401 - they register rules
+from . import lower_dense, lower_memory, lower_pointwise, lower_rows, lower_views, whole  # noqa: F401 - they register rules
 from .errors import ExportError
 from .nodes import Lowering, Node
 from .program import read_graph_of

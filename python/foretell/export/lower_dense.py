@@ -51,8 +51,14 @@ def linear(low: Lowering, x: Value, w: Value, bias: Value | None, out: Value, la
 def _linear(low: Lowering, call: Call) -> None:
     x, w, bias = call.args[0], call.args[1], call.arg(2, "bias")
     found = weight_of(low, w)
-    if found is not None:
+    apart = bias is not None and len(low.now(x).shape) > 2 and not low.now(x).contiguous
+    if found is not None and not apart:
         linear(low, x, found[0], bias, call.out, found[1])
+        return
+    if found is not None:  # PyTorch takes the fused product with a bias for rows in order alone
+        made = low.value(call.out.shape, call.out.dtype)
+        linear(low, x, found[0], None, made, found[1])
+        pointwise(low, "add", [made, bias], call.out, in_place=True)
         return
     made = call.out if bias is None else low.value(call.out.shape, call.out.dtype)
     _product(low, low.now(x), low.now(w), made, transposed=True)
@@ -248,6 +254,9 @@ def _four(low: Lowering, x: Value) -> Value:
 # -- convolutions ------------------------------------------------------------------------------------
 
 
+_SIDES = (("r",), ("r", "s"), ("t", "r", "s"))  # names of a filter's sides, depth first
+
+
 def _pair(value: Any, dims: int) -> list[int]:
     if isinstance(value, (list, tuple)):
         return [int(x) for x in value] * (dims if len(value) == 1 else 1)
@@ -275,7 +284,7 @@ def _conv(low: Lowering, call: Call) -> None:
         pad = [0] * dims if pad == "valid" else [d * (f - 1) // 2 for d, f in zip(dilation, filters, strict=True)]
     pad = _pair(pad, dims)
     keys: dict[str, Any] = {"k": call.out.shape[1]}
-    keys.update(zip(("r", "s", "t"), filters, strict=False))
+    keys.update(zip(_SIDES[dims - 1], filters, strict=True))
     plain = {"stride": (stride, 1), "pad": (pad, 0), "dilation": (dilation, 1)}
     if transposed:
         plain["output_pad"] = (_pair(output_pad, dims), 0)
@@ -285,15 +294,23 @@ def _conv(low: Lowering, call: Call) -> None:
             keys[name] = value[0] if len(set(value)) == 1 else value
     if groups != 1:
         keys["groups"] = groups
-    if w.role != "parameter":
-        flops = 2 * call.out.numel * w.numel // max(1, call.out.shape[1])
-        keys = {"bytes": x.bytes + w.bytes + call.out.bytes, "flops": flops, "shape": list(call.out.shape)}
-        low.emit("convolution", [x, w], call.out, keys)
-        return
-    parameters = {"weight": w}
+    parameters: dict[str, Value] = {}
+    operands = [x]
+    if w.role == "parameter":
+        parameters["weight"] = w
+    else:  # computed: standardised, modulated
+        operands.append(w)
+    made = call.out
     if bias is not None and low.now(bias).role == "parameter":
         parameters["bias"] = low.now(bias)
-    low.emit(f"conv{dims}d", [x], call.out, keys, parameters)
+        bias = None
+    elif bias is not None:
+        made = low.value(call.out.shape, call.out.dtype, call.out.stride)
+    low.emit(f"conv{dims}d", operands, made, keys, parameters)
+    if bias is not None:
+        column = low.value((call.out.shape[1], *[1] * dims), call.out.dtype)
+        low.view(bias, column)
+        pointwise(low, "add", [made, column], call.out, in_place=True)
 
 
 # -- experts -----------------------------------------------------------------------------------------

@@ -173,12 +173,27 @@ def _cross_entropy(low: Lowering, call: Call) -> None:
         flat = low.value((rows, logits.shape[1]), logits.dtype)
         low.view(logits, flat)
         logits = flat
-    low.emit("cross_entropy", [logits, labels], call.out)
+    if low.training:
+        low.emit("cross_entropy", [logits, labels], call.out)
+        return
+    likelihood = low.like(logits)  # asked for without a gradient: a file's losses are training's alone
+    low.emit("log_softmax", [logits], likelihood)
+    _chosen(low, likelihood, labels, call.out)
+
+
+def _chosen(low: Lowering, likelihood: Value, labels: Value, out: Value) -> None:
+    """nll_loss: a number of every row."""
+    rows = max(1, likelihood.numel // max(1, likelihood.shape[-1]))
+    low.emit("nll_loss_forward", [likelihood, labels], out, {"bytes": 64 * rows, "shape": list(out.shape) or [1]})
 
 
 @rule("nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward")
 def _nll(low: Lowering, call: Call) -> None:
-    low.emit("nll_loss", [call.args[0], call.args[1]], call.outs[0])
+    likelihood, labels = low.now(call.args[0]), low.now(call.args[1])
+    if low.training:
+        low.emit("nll_loss", [likelihood, labels], call.outs[0])
+    else:
+        _chosen(low, likelihood, labels, call.outs[0])
 
 
 @rule("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy", "soft_margin_loss")
@@ -194,8 +209,13 @@ def _bce(low: Lowering, call: Call) -> None:
 
 def _loss_over(low: Lowering, op: str, call: Call) -> None:
     x, y = low.now(call.args[0]), low.now(call.args[1])
-    if call.out.shape == ():
+    if call.out.shape == () and low.training:
         low.emit(op, [x, y], call.out)
+        return
+    if call.out.shape == ():  # without a gradient: differences, their function, its mean
+        made = low.value(x.shape, x.dtype)
+        pointwise(low, "sub", [x, y], made)
+        low.emit("mean", [made], call.out, {"axes": list(range(len(x.shape))), "keepdim": False})
         return
     made = low.value(call.out.shape, call.out.dtype)
     pointwise(low, "sub", [x, y], made)

@@ -57,7 +57,7 @@ def _affine(low: Lowering, weight: Value | None, bias: Value | None) -> tuple[di
 def _norm(low: Lowering, op: str, call: Call, weight: Value | None, bias: Value | None, keys: dict[str, Any]) -> None:
     parameters, rest = _affine(low, weight, bias)
     operands = [call.args[0]]
-    if op in ("layernorm", "rmsnorm") and weight is not None and "weight" not in parameters:
+    if weight is not None and "weight" not in parameters:
         operands.append(rest.pop(0))  # computed (w + 1): the kernel takes it like any other
     elif "weight" not in parameters:
         keys["weight"] = False
@@ -65,10 +65,12 @@ def _norm(low: Lowering, op: str, call: Call, weight: Value | None, bias: Value 
         keys["bias"] = False
     out = call.out if not rest else low.value(call.out.shape, call.out.dtype)
     low.emit(op, operands, out, keys, parameters)
-    for i, value in enumerate(rest):
-        made = call.out if i == len(rest) - 1 else low.value(call.out.shape, call.out.dtype)
-        pointwise(low, "mul" if value is (low.now(weight) if weight is not None else None) else "add", [out, value], made)
-        out = made
+    for value in rest:  # a bias that is not a parameter
+        if op in ("batchnorm", "groupnorm") and len(call.out.shape) > 2:
+            column = low.value((call.out.shape[1], *[1] * (len(call.out.shape) - 2)), value.dtype)
+            low.view(value, column)
+            value = column
+        pointwise(low, "add", [out, value], call.out)
 
 
 @rule("layer_norm", "native_layer_norm")
@@ -94,7 +96,12 @@ def _group_norm(low: Lowering, call: Call) -> None:
 
 @rule("batch_norm", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit", "_batch_norm_impl_index")
 def _batch_norm(low: Lowering, call: Call) -> None:
-    _norm(low, "batchnorm", call, call.args[1], call.args[2], {})
+    keys: dict[str, Any] = {}
+    if call.op == "batch_norm" and call.arg(3, "running_mean") is None:
+        keys["statistics"] = "batch"
+    elif call.op == "batch_norm" and low.training and not call.arg(5, "training", True):
+        keys["statistics"] = "running"
+    _norm(low, "batchnorm", call, call.args[1], call.args[2], keys)
 
 
 # -- along an axis -----------------------------------------------------------------------------------

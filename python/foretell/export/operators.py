@@ -7,10 +7,12 @@ So does an activation that has a gradient of its own. Plain ``scaled_dot_product
 
 from __future__ import annotations
 
+from typing import List, Optional, Tuple  # noqa: UP035 - what custom_op reads in every version that is supported
+
 import torch
 from torch import Tensor
 
-__all__ = ["attention", "experts", "gelu_again"]
+__all__ = ["attention", "experts", "gelu_again", "linear_then", "recurrent"]
 
 
 @torch.library.custom_op("foretell::attention", mutates_args=())
@@ -78,6 +80,55 @@ def _(
     activation: str,
 ) -> Tensor:
     return torch.empty_like(x)
+
+
+@torch.library.custom_op("foretell::recurrent", mutates_args=())
+def recurrent(
+    x: Tensor,
+    states: List[Tensor],  # noqa: UP006
+    weights: List[Tensor],  # noqa: UP006
+    packed: Optional[Tensor],  # noqa: UP045
+    kind: str,
+    bias: bool,
+    layers: int,
+    dropout: float,
+    both_ways: bool,
+    batch_first: bool,
+) -> Tuple[Tensor, Tensor, Tensor]:  # noqa: UP006
+    """All layers and steps of an LSTM, a GRU or a plain recurrence: results of every step, the last states."""
+    raise NotImplementedError("foretell::recurrent is captured, never run")
+
+
+@recurrent.register_fake
+def _(
+    x: Tensor,
+    states: List[Tensor],  # noqa: UP006
+    weights: List[Tensor],  # noqa: UP006
+    packed: Optional[Tensor],  # noqa: UP045
+    kind: str,
+    bias: bool,
+    layers: int,
+    dropout: float,
+    both_ways: bool,
+    batch_first: bool,
+) -> Tuple[Tensor, Tensor, Tensor]:  # noqa: UP006
+    width = states[0].shape[-1] * (2 if both_ways else 1)
+    if batch_first and packed is None:
+        y = x.new_empty(x.shape[1], x.shape[0], width).transpose(0, 1)
+    else:
+        y = x.new_empty(*x.shape[:-1], width)
+    return y, torch.empty_like(states[0]), torch.empty_like(states[-1])
+
+
+@torch.library.custom_op("foretell::linear_then", mutates_args=())
+def linear_then(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
+    """A product with its bias and activation in one kernel of the library's (``_addmm_activation``)."""
+    raise NotImplementedError("foretell::linear_then is captured, never run")
+
+
+@linear_then.register_fake
+def _(x: Tensor, weight: Tensor, bias: Tensor, activation: str) -> Tensor:
+    return x.new_empty(*x.shape[:-1], weight.shape[0])
 
 
 @torch.library.custom_op("foretell::gelu_again", mutates_args=())

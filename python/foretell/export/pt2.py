@@ -73,7 +73,7 @@ def export_program(program: Any, *, task: str = "train", name: str | None = None
     tokens = next((x for x in read.inputs if not x.dtype.is_floating_point and len(x.shape) == 2), None)
     seq = tokens.shape[1] if tokens is not None else None
     return Graph(
-        document=with_sizes(made, batch, seq),
+        document=with_sizes(made, batch, seq, "full" if read.checkpointed and mode == "train" else "none"),
         task=mode,
         parameters=sum(p.numel for p in read.parameters),
         trained_parameters=sum(p.numel for p in read.parameters if p.trained),

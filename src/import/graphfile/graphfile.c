@@ -239,10 +239,21 @@ static void release(void *file) { json_decref(file); }
 
 static const ft_importer graph_files = {make_graph, release};
 
+/* Models that checkpoint their layers say so themselves. */
+static ft_status read_recompute(const json_t *object, const char *where, ft_arch *out, ft_error *err)
+{
+    const json_t *said = json_object_get(object, "recompute");
+    const char *word = json_string_value(said);
+    out->checkpointed = word && !strcmp(word, "full");
+    if (!said || out->checkpointed || (word && !strcmp(word, "none"))) return FT_OK;
+    return ft__fail_at(err, FT_E_NAME, where, 0, 0, "\"recompute\" of a graph file must be \"full\" or \"none\"");
+}
+
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err)
 {
     int64_t version = 0;
-    static const char *const keys[] = {"foretell_graph", "name", "inputs", "blocks", "source", "batch", "seq"};
+    static const char *const keys[] = {"foretell_graph", "name",  "inputs", "blocks",
+                                       "source",         "batch", "seq",    "recompute"};
     FT_TRY(ft__json_known_keys(object, keys, sizeof keys / sizeof *keys, where, err));
     FT_TRY(ft__json_whole(object, "foretell_graph", FT_REQUIRED, 1, 1, &version, where, err));
     const json_t *blocks = json_object_get(object, "blocks");
@@ -251,6 +262,7 @@ ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *o
                            "a graph file needs \"inputs\", an object of shapes, and \"blocks\", a list");
     memset(out, 0, sizeof *out);
     FT_TRY(ft__graphfile_sizes(object, where, out, err));
+    FT_TRY(read_recompute(object, where, out, err));
     out->model_type = "graph";
     out->design = FT_CUSTOM;
     out->importer = &graph_files;

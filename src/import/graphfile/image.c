@@ -20,6 +20,25 @@ typedef struct filter {
     bool transposed;
 } filter;
 
+/* Filters that were computed (standardised, modulated) are the second operand; false after an error. */
+static bool computed_filters(ft_graph_reader *r, double elements, ft_ref *out)
+{
+    ft_named w;
+    if (ft__graphfile_operands(r) < 2) return true;
+    if (!ft__graphfile_operand(r, 1, &w)) return false;
+    if (json_object_get(r->at, "weight")) {
+        ft__graphfile_fail(r, FT_E_RANGE, "its weight is given twice: as the second operand and by \"weight\"");
+        return false;
+    }
+    if (ft__graphfile_elements(&w) != elements) {
+        ft__graphfile_fail(r, FT_E_RANGE, "the weight has %.0f elements, the filters %.0f", ft__graphfile_elements(&w),
+                           elements);
+        return false;
+    }
+    *out = w.ref;
+    return true;
+}
+
 /* Sizes of the filters: keys, or the shape of a named weight [k, c / groups, ...], [c, k / groups, ...] transposed. */
 static void filter_sizes(ft_graph_reader *r, filter *f)
 {
@@ -104,7 +123,9 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
     int64_t taps = f->size[0] * (f->space > 1 ? f->size[1] : 1) * (f->space > 2 ? f->size[2] : 1);
     int64_t inner = (f->transposed ? f->k : x->dim[1]) / f->groups * taps, outer = f->transposed ? x->dim[1] : f->k;
     bool last = ft__graphfile_channels_last(x), before = b->channels_last;
-    ft_ref weight = ft__graphfile_weight(r, "weight", true, "conv.weight", outer, inner);
+    ft_ref weight = FT_NONE;
+    if (!computed_filters(r, (double)outer * (double)inner, &weight)) return FT_NONE;
+    if (weight == FT_NONE) weight = ft__graphfile_weight(r, "weight", true, "conv.weight", outer, inner);
     ft_ref bias = ft__graphfile_weight(r, "bias", false, "conv.bias", 1, f->k);
     if (ft__graphfile_failed(r)) return FT_NONE;
     double input;

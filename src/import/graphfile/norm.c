@@ -5,8 +5,9 @@
 #include "import/graphfile/reader.h"
 #include "model/relative.h"
 
-/* The weight that a norm finds among its operands: one that was computed (nemotron's w + 1), not a parameter. */
-static ft_ref computed_weight(ft_graph_reader *r, int64_t cols)
+/* The weight that a norm finds among its operands: one that was computed (nemotron's w + 1), not a parameter. `of`:
+ * what must have as many elements. */
+static ft_ref computed_weight(ft_graph_reader *r, int64_t cols, const char *of)
 {
     ft_named w;
     if (!ft__graphfile_operand(r, 1, &w)) return FT_NONE;
@@ -15,7 +16,7 @@ static ft_ref computed_weight(ft_graph_reader *r, int64_t cols)
         return FT_NONE;
     }
     if (ft__graphfile_elements(&w) == (double)cols) return w.ref;
-    ft__graphfile_fail(r, FT_E_RANGE, "the weight has %.0f elements, a row %lld", ft__graphfile_elements(&w),
+    ft__graphfile_fail(r, FT_E_RANGE, "the weight has %.0f elements, %s %lld", ft__graphfile_elements(&w), of,
                        (long long)cols);
     return FT_NONE;
 }
@@ -31,7 +32,7 @@ void ft__read_norm(ft_graph_reader *r, ft_at at)
     bool root = !strcmp(ft__graphfile_op(r), "rmsnorm");
     if (ft__graphfile_failed(r)) return;
     int64_t cols = ft__graphfile_span(&x, x.dims - last, x.dims), rows = ft__graphfile_span(&x, 0, x.dims - last);
-    ft_ref weight = ft__graphfile_operands(r) > 1 ? computed_weight(r, cols)
+    ft_ref weight = ft__graphfile_operands(r) > 1 ? computed_weight(r, cols, "a row")
                                                   : ft__graphfile_weight(r, "weight", true, "norm.weight", 1, cols);
     ft_ref bias = root ? FT_NONE : ft__graphfile_weight(r, "bias", false, "norm.bias", 1, cols);
     if (ft__graphfile_failed(r)) return;
@@ -59,6 +60,21 @@ void ft__read_norm(ft_graph_reader *r, ft_at at)
     ft__graphfile_result(r, y, x.dims, x.dim);
 }
 
+typedef enum statistics { BY_TASK, OF_BATCH, KEPT } statistics;
+
+/* Whose moments a batch norm takes: its own and the kept ones as the task says, its own alone (filters that are
+ * standardised), or kept ones whether it trains or not. */
+static statistics statistics_of(ft_graph_reader *r)
+{
+    const json_t *said = json_object_get(r->at, "statistics");
+    const char *word = json_string_value(said);
+    if (!said) return BY_TASK;
+    if (word && !strcmp(word, "batch")) return OF_BATCH;
+    if (word && !strcmp(word, "running")) return KEPT;
+    ft__graphfile_fail(r, FT_E_NAME, "\"statistics\" must be \"batch\" or \"running\"");
+    return BY_TASK;
+}
+
 /* batchnorm, groupnorm of [n, c, ...]. */
 void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
 {
@@ -74,7 +90,10 @@ void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
     if (!ft__graphfile_failed(r) && channels % groups)
         ft__graphfile_fail(r, FT_E_RANGE, "%lld groups do not divide %lld channels", (long long)groups,
                            (long long)channels);
-    ft_ref weight = ft__graphfile_weight(r, "weight", true, batch ? "bn.weight" : "gn.weight", 1, channels);
+    const statistics whose = batch ? statistics_of(r) : BY_TASK;
+    ft_ref weight = ft__graphfile_operands(r) > 1
+                        ? computed_weight(r, channels, "the channels are")
+                        : ft__graphfile_weight(r, "weight", true, batch ? "bn.weight" : "gn.weight", 1, channels);
     ft_ref bias = ft__graphfile_weight(r, "bias", true, batch ? "bn.bias" : "gn.bias", 1, channels);
     if (ft__graphfile_failed(r)) return;
     bool last = ft__graphfile_channels_last(&x);
@@ -90,11 +109,16 @@ void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
         in = ft__view_as(b, x.ref, x.dim[0] * pixels, channels, FT_IN_ORDER);
     out = ft__graphfile_fresh(FT_NONE, x.dims, x.dim);
     if (last) ft__graphfile_set_channels_last(&out);
-    if (batch && b->training) /* counts its batches while it learns, raises its variances when it does not */
+    const bool training = b->training;
+    if (whose != BY_TASK) b->training = whose == OF_BATCH;
+    if (whose == OF_BATCH)
+        ;                          /* nothing is kept of it */
+    else if (batch && b->training) /* counts its batches while it learns, raises its variances when it does not */
         ft__pointwise_in_place(b, at, "addu", ft__buffer(b, 1, 1, 8), FT_NONE);
     else if (batch && ft_dtype_bytes(b->stored) < 4)
         ft__cast(b, at, ft__buffer(b, 1, channels, ft_dtype_bytes(b->stored)), FT_FP32);
     out.ref = batch ? ft__batchnorm_with(b, at, in, channels, weight, bias)
                     : ft__groupnorm(b, at, in, x.dim[0] * groups, weight, bias);
+    b->training = training;
     if (!ft__graphfile_failed(r)) ft__graphfile_give(r, 0, &out);
 }

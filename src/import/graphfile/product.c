@@ -32,11 +32,25 @@ static int64_t features_of(ft_graph_reader *r, int64_t k, bool turned)
     return 0;
 }
 
+/* An activation inside the product's kernel costs nothing; autograd knows no such product. False after an error. */
+static bool activation_fits(ft_graph_reader *r)
+{
+    const json_t *said = json_object_get(r->at, "activation");
+    const char *name = json_string_value(said);
+    if (!said) return true;
+    if (!name || (strcmp(name, "gelu") != 0 && strcmp(name, "relu") != 0))
+        ft__graphfile_fail(r, FT_E_NAME, "\"activation\" of a product must be \"gelu\" or \"relu\"");
+    else if (ft__graphfile_build(r)->training)
+        ft__graphfile_fail(r, FT_E_UNSUPPORTED,
+                           "\"activation\" inside a product has no gradient: a node of its own is needed to train");
+    return !ft__graphfile_failed(r);
+}
+
 void ft__read_linear(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     ft_named x;
-    if (!ft__graphfile_operand(r, 0, &x)) return;
+    if (!ft__graphfile_operand(r, 0, &x) || !activation_fits(r)) return;
     int64_t k = x.dim[x.dims - 1];
     bool turned = across(r), before = b->conv1d;
     const json_t *said = json_object_get(r->at, "weight");

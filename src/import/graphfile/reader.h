@@ -143,6 +143,8 @@ ft_node_reader ft__read_parameter, ft__read_buffer, ft__read_fill, ft__read_sync
 ft_node_reader ft__read_linear, ft__read_matmul, ft__read_embedding;
 /* expert.c, attention.c */
 ft_node_reader ft__read_experts, ft__read_grouped, ft__read_attention;
+/* recurrent.c */
+ft_node_reader ft__read_recurrence;
 /* image.c */
 ft_node_reader ft__read_conv, ft__read_pool, ft__read_resized;
 /* view.c, join.c */

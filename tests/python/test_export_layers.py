@@ -1,0 +1,158 @@
+"""The exporter on layers that tracing shows otherwise than a GPU runs them, and on models that decide by tracing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from test_export import forecast, nodes, ops
+
+from foretell.export import export
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer: nn.Module, width: int) -> None:
+        super().__init__()
+        self.layer, self.head = layer, nn.Linear(width, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(x)[0])
+
+
+@pytest.mark.parametrize(
+    ("layer", "gates", "ways"),
+    [
+        (nn.LSTM(32, 64, 2, batch_first=True, dropout=0.1), 256, 1),
+        (nn.GRU(32, 64, bidirectional=True), 192, 2),
+        (nn.RNN(32, 64, bias=False), 64, 1),
+    ],
+)
+def test_recurrent_layers_are_one_chain(layer: nn.RNNBase, gates: int, ways: int) -> None:
+    model = Recurrent(layer, 64 * ways)
+    graph = export(model, torch.zeros(16, 24, 32), loss=lambda out: out.mean())
+    steps = nodes(graph, "recurrence")
+    assert len(steps) == layer.num_layers and len(ops(graph)) < 40
+    assert all(node["kind"] == layer.mode.split("_")[0].lower() for node in steps)
+    assert [node["features"] for node in nodes(graph, "linear")[:-1]] == [gates] * layer.num_layers * ways
+    assert nodes(graph, "dropout") == [] or layer.num_layers > 1
+    answer = forecast(graph, batch=16)
+    assert answer["parameters"] == sum(p.numel() for p in model.parameters())
+    steps_run = 24 if layer.batch_first else 16
+    assert answer["launches"] > 4 * steps_run * ways * layer.num_layers  # forward and back, two each
+
+
+def test_packed_sequences_and_last_states() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.LSTM(32, 64)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            _, (state, _) = self.layer(x)
+            return state[-1]
+
+    graph = export(Model(), torch.zeros(16, 4, 32), loss=lambda out: out.sum())
+    assert len(nodes(graph, "recurrence")) == 1
+    assert forecast(graph, batch=16)["busy_ms"] > 0
+
+
+def test_projections_are_taken_apart() -> None:
+    graph = export(Recurrent(nn.LSTM(32, 64, proj_size=16), 16), torch.zeros(3, 4, 32), task="forward")
+    assert nodes(graph, "recurrence") == []
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_encoder_layers_take_their_fast_path(first: bool) -> None:
+    layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, activation="gelu", norm_first=first)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    x = torch.zeros(4, 16, 64)
+    fast = ops(export(model, x, task="forward"))
+    assert "gelu" not in fast and fast.count("add") == 2 and fast.count("linear") == 4
+    trained = ops(export(model, x, task="train", loss=lambda out: out.mean()))
+    assert "gelu" in trained and "dropout" in trained
+    odd = nn.TransformerEncoderLayer(60, 3, 128, batch_first=True, activation="gelu")
+    assert "gelu" in ops(export(odd, torch.zeros(4, 16, 60), task="forward"))
+    assert nn.TransformerEncoderLayer.forward.__module__.startswith("torch.nn")  # everything is put back
+
+
+def test_filters_of_three_sides() -> None:
+    graph = export(nn.Conv3d(3, 8, (2, 4, 6), stride=(2, 4, 6)), torch.zeros(2, 3, 4, 8, 12), task="forward")
+    (node,) = nodes(graph, "conv3d")
+    assert (node["t"], node["r"], node["s"]) == (2, 4, 6)
+    forecast(graph, batch=2)
+
+
+def test_standardised_filters() -> None:
+    class Standardised(nn.Conv2d):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            w = F.batch_norm(self.weight.reshape(1, self.out_channels, -1), None, None, training=True)
+            return self._conv_forward(x, w.reshape_as(self.weight), self.bias)
+
+    graph = export(Standardised(4, 8, 3), torch.zeros(2, 4, 16, 16), loss=lambda out: out.mean())
+    (norm,), (conv,) = nodes(graph, "batchnorm"), nodes(graph, "conv2d")
+    assert norm["statistics"] == "batch" and len(conv["in"]) == 2
+    assert forecast(graph, batch=2)["parameters"] == 8 * 4 * 9 + 8
+
+
+def test_products_of_rows_out_of_order_add_their_bias_apart() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(64, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(x.transpose(0, 1))
+
+    assert ops(export(Model(), torch.zeros(4, 16, 64), task="forward")).count("add") == 1
+    assert "add" not in ops(export(nn.Linear(64, 8), torch.zeros(4, 16, 64), task="forward"))
+
+
+def test_files_of_checkpointed_models_recompute_by_themselves() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            parts = [nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64)) for _ in range(4)]
+            self.layers = nn.ModuleList(parts)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = checkpoint(layer, x, use_reentrant=False)
+            return x
+
+    import foretell
+
+    graph = export(Model(), torch.zeros(2, 64, 64), loss=lambda out: out.mean())
+    assert graph.to_dict()["recompute"] == "full"
+    assert foretell.forecast(graph, gpu="h200_sxm")["recompute_ms"] > 0
+    assert foretell.forecast(graph, gpu="h200_sxm", recompute="none")["recompute_ms"] == 0
+
+
+def _transformers(name: str, **config: Any) -> nn.Module:
+    transformers = pytest.importorskip("transformers")
+    with torch.device("meta"):
+        return getattr(transformers, f"{name}Model")(getattr(transformers, f"{name}Config")(**config))
+
+
+def test_layers_that_may_be_dropped_are_kept() -> None:
+    small = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    model = _transformers("Wav2Vec2", **small, layerdrop=0.1, mask_time_prob=0.0, num_conv_pos_embeddings=16)
+    graph = export(model, {"input_values": torch.zeros(2, 4000)}, loss=lambda out: out[0].mean())
+    blocks = [block for block in graph.to_dict()["blocks"] if block["name"].endswith("layers")]
+    assert sum(block.get("repeat", 1) for block in blocks) == 2 and model.config.layerdrop == 0.1
+
+
+def test_the_loss_is_part_of_a_forward_pass_that_asks_for_it() -> None:
+    transformers = pytest.importorskip("transformers")
+    with torch.device("meta"):
+        model = transformers.GPT2LMHeadModel(transformers.GPT2Config(n_layer=1, n_embd=64, n_head=4))
+    tokens = torch.zeros(2, 32, dtype=torch.long)
+    plain = export(model, {"input_ids": tokens}, task="forward")
+    asked = export(model, {"input_ids": tokens, "labels": tokens}, task="forward")
+    assert "log_softmax" in ops(asked) and "log_softmax" not in ops(plain)
+    assert forecast(asked, batch=2, seq=32)["busy_ms"] > forecast(plain, batch=2, seq=32)["busy_ms"]

@@ -1,0 +1,147 @@
+/* Layers that run as one call of a library, weights that were computed, and what a file says of its training. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "graphfile_help.h"
+
+#define GATES "{'op':'linear','in':'x','features':1024,'bias':true,'out':'g','name':'g'},"
+#define STEPS(kind, more) GATES "{'op':'recurrence','in':'g','kind':'" kind "'" more ",'out':'y','name':'r'}"
+
+/* How often kernels of this name are launched. */
+static double launches(const ft_graph *g, ft_phase phase, const char *op)
+{
+    double all = 0;
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].phase == phase && g->nodes[i].verb == FT_DO_RECUR && !strcmp(g->nodes[i].op.name, op))
+            all += (double)g->nodes[i].count;
+    return all;
+}
+
+/* x is [4, 128, 64]: four steps of 128 sequences. */
+static void steps_wait_for_each_other(void **state)
+{
+    (void)state;
+    ft_graph *g = TRAINED(STEPS("lstm", ",'bias':true"));
+    assert_true(g->parameters == 64 * 1024 + 1024 + 256 * 1024 + 1024);
+    assert_true(launches(g, FT_FORWARD, "linear") == 4 && launches(g, FT_FORWARD, "recurrent_cell") == 4);
+    assert_true(launches(g, FT_BACKWARD, "linear") == 4 && launches(g, FT_BACKWARD, "recurrent_cell") == 4);
+    const ft_op *step = NULL, *whole = NULL;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->op.kind != FT_OP_GEMM || !n->name || strcmp(n->name, "r") != 0) continue;
+        if (n->phase == FT_FORWARD) step = &n->op;
+        if (n->phase == FT_BACKWARD && n->verb == FT_DO_LINEAR) whole = &n->op; /* the weight's, over all steps */
+    }
+    assert_true(step && step->u.gemm.m == 128 && step->u.gemm.n == 1024 && step->u.gemm.k == 256);
+    assert_true(whole && whole->u.gemm.m == 1024 && whole->u.gemm.n == 256 && whole->u.gemm.k == 512);
+    assert_int_equal(2, help_count(g, FT_BACKWARD, "sum_cols")); /* both biases */
+    assert_non_null(help_node(g, FT_BACKWARD, "g"));             /* and it goes on to the inputs' product */
+}
+
+static void inference_keeps_no_gates(void **state)
+{
+    (void)state;
+    ft_graph *g = help_good(HELP_FILE("", STEPS("lstm", "")), FT_FORWARD_PASS);
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].verb == FT_DO_RECUR) assert_true(g->nodes[i].out_count <= 1);
+}
+
+static void both_ways_run_side_by_side(void **state)
+{
+    (void)state;
+    ft_graph *g = TRAINED(GATES "{'op':'linear','in':'x','features':1024,'out':'h'},"
+                                "{'op':'recurrence','in':['g','h'],'kind':'lstm','out':'y','name':'r'}");
+    assert_true(launches(g, FT_FORWARD, "recurrent_cell") == 8 && launches(g, FT_BACKWARD, "recurrent_cell") == 8);
+    assert_true(g->tensors[g->blocks[0].carry_out].cols == 512);
+    /* of a plain recurrence gates are as wide as states: weights must not be taken for a second way's gates */
+    g = TRAINED("{'op':'linear','in':'x','features':64,'out':'g'},"
+                "{'op':'recurrence','in':'g','kind':'rnn','bias':true,'out':'y','name':'r'}");
+    assert_true(launches(g, FT_BACKWARD, "linear") == 4);
+}
+
+static void wrong_recurrences_are_refused(void **state)
+{
+    (void)state;
+    help_refused(HELP_FILE("", STEPS("lsmt", "")), FT_E_NAME,
+                 "block \"b\", node 2 (r): \"kind\" must be lstm, gru or rnn");
+    help_refused(HELP_FILE("", STEPS("gru", "")), FT_E_RANGE,
+                 "block \"b\", node 2 (r): gates of [steps, batch, 3 times the state] are expected, the same of both "
+                 "ways");
+}
+
+/* Standardised filters: a gradient flows to whatever made them. */
+static void filters_that_were_computed(void **state)
+{
+    (void)state;
+    ft_graph *g = TRAINED("{'op':'parameter','shape':[16,8,3,3],'out':'w'},{'op':'mulu','in':'w','out':'s','name':'s'},"
+                          "{'op':'conv2d','in':['picture','s'],'k':16,'r':3,'pad':1,'out':'y','name':'c'}");
+    assert_true(g->parameters == 16 * 8 * 9);
+    assert_true(help_node(g, FT_BACKWARD, "c") && help_node(g, FT_BACKWARD, "s"));
+    help_refused(HELP_FILE("", "{'op':'conv2d','in':['picture','v'],'k':16,'r':3,'out':'y','name':'c'}"), FT_E_RANGE,
+                 "block \"b\", node 1 (c): the weight has 64 elements, the filters 1152");
+}
+
+static void whose_statistics(void **state)
+{
+    (void)state;
+#define NORM(more) HELP_FILE("", "{'op':'batchnorm','in':'picture'" more ",'out':'y'}")
+    assert_int_equal(0, help_count(help_good(NORM(""), FT_FORWARD_PASS), FT_FORWARD, "batchnorm_moments"));
+    ft_graph *g = help_good(NORM(",'statistics':'batch'"), FT_FORWARD_PASS);
+    assert_true(help_count(g, FT_FORWARD, "batchnorm_moments") == 1 && help_kernels(g, FT_FORWARD) == 2);
+    g = help_good(NORM(",'statistics':'running'"), FT_TRAIN);
+    assert_int_equal(0, help_count(g, FT_FORWARD, "batchnorm_moments"));
+    help_refused(NORM(",'statistics':'old'"), FT_E_NAME,
+                 "block \"b\", node 1 (batchnorm): \"statistics\" must be \"batch\" or \"running\"");
+#undef NORM
+}
+
+static void activations_inside_products(void **state)
+{
+    (void)state;
+#define PRODUCT(name) HELP_FILE("", "{'op':'linear','in':'x','features':64,'activation':'" name "','out':'y'}")
+    assert_int_equal(1, help_kernels(help_good(PRODUCT("gelu"), FT_FORWARD_PASS), FT_FORWARD));
+    help_refused(PRODUCT("gelu"), FT_E_UNSUPPORTED,
+                 "block \"b\", node 1 (linear): \"activation\" inside a product has no gradient: a node of its own is "
+                 "needed to train");
+    help_refused(PRODUCT("silu"), FT_E_NAME,
+                 "block \"b\", node 1 (linear): \"activation\" of a product must be \"gelu\" or \"relu\"");
+#undef PRODUCT
+}
+
+static void files_say_that_they_recompute(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"full", "none", NULL};
+    for (int i = 0; i < 3; i++) {
+        ft_arch arch = {0};
+        ft_error err = {0};
+        json_t *file = json_pack("{s:i,s:{s:{s:[i,i]}},s:[{s:s,s:s,s:[{s:s,s:s,s:s}]}],s:s}", "foretell_graph", 1,
+                                 "inputs", "x", "shape", 4, 4, "blocks", "name", "b", "out", "y", "nodes", "op", "relu",
+                                 "in", "x", "out", "y", "recompute", words[i] ? words[i] : "some");
+        assert_non_null(file);
+        ft_status status = ft__config_read(file, NULL, "model", &arch, &err);
+        assert_int_equal(words[i] ? FT_OK : FT_E_NAME, status);
+        if (words[i]) assert_int_equal(i == 0, arch.checkpointed);
+        if (!words[i]) assert_string_equal("\"recompute\" of a graph file must be \"full\" or \"none\"", err.message);
+        ft__arch_release(&arch);
+        json_decref(file);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_wait_for_each_other),   cmocka_unit_test(inference_keeps_no_gates),
+        cmocka_unit_test(both_ways_run_side_by_side),  cmocka_unit_test(wrong_recurrences_are_refused),
+        cmocka_unit_test(filters_that_were_computed),  cmocka_unit_test(whose_statistics),
+        cmocka_unit_test(activations_inside_products), cmocka_unit_test(files_say_that_they_recompute),
+    };
+    return cmocka_run_group_tests(tests, help_open, help_close);
+}
