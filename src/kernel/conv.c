@@ -226,7 +226,7 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
         .habit = th[HABIT],
         .allowed = p.allowed,
         .favourites = matrix ? MATRIX_FAVOURITES : VECTOR_FAVOURITES,
-        .max_split = (int)fmax(1, fmin(fmin(p.split, 16), room)),
+        .max_split = (int)fmax(1, p.split > 16 ? 16 : fmin(p.split, room)),
     };
     ft__gemm_pick(&s, want, out);
     double slow = ft__power_slowdown(device, op->dtype, 1, p.rate * peak * 1e-9, out->compute_ms / FT_K_CONV_POWER_MS);
@@ -268,6 +268,25 @@ static double transpose_ms(const ft_device *device, const double *th, double byt
            bytes * (2 - FT_K_CONV_KEPT_GAIN * kept(device, bytes)) / (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
 }
 
+/* Gradients on vector units, over the rate of an SM of 128 lanes, which is what was measured: an SM's shared memory gives
+ * 128 bytes per clock whatever its lanes, and a product of 8x8 outputs per thread needs one for every multiply-add. */
+static double fed_rate(const ft_device *device, double rate)
+{
+    return fmax(rate, fmin(FT_K_CONV_FED_MOST, rate * fmax(1, FT_K_CONV_FED_LANES / device->lanes_per_sm)));
+}
+
+/* Images whose rows are not aligned can be turned to NHWC first, which takes `move`: where that is quicker, it is done.
+ * Matrix units beyond an A100's are not asked: cuDNN 9's heuristic leaves theirs as they lie. */
+static void turn(const ft_device *device, const ft_op *op, const double *th, product p, double move, ft_gemm_pick *pick)
+{
+    ft_gemm_pick turned = {0};
+    run(device, op, th, p, true, false, &turned);
+    if (turned.ms + move >= pick->ms) return;
+    memcpy(turned.log_ratio, pick->log_ratio, sizeof turned.log_ratio);
+    *pick = turned;
+    pick->ms += move;
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     bool eager = op->timing == FT_TIMING_OP, forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD,
@@ -297,11 +316,16 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                 k / g >= FT_K_CONV_FAST_CHANNELS;
     double gain = !fast ? 1 : taps <= FT_K_CONV_FAST_TAPS ? th[WINOGRAD] : th[FOURIER];
     /* No 7x7 kernel was written for matrix units beyond an A100's 1,024 multiply-adds per clock and SM. */
-    bool older = matrix && taps > FT_K_CONV_LARGE_TAPS && device->matrix_fma_per_clk_sm > FT_K_CONV_OLDER_FMA,
-         half = matrix && e <= 2;
+    bool wide = device->matrix_fma_per_clk_sm > FT_K_CONV_OLDER_FMA;
+    bool older = matrix && taps > FT_K_CONV_LARGE_TAPS && wide, half = matrix && e <= 2;
+    /* Elsewhere an image's channels are padded to 16 bytes and its taps packed behind each other. */
+    bool packed = few && nhwc && !wide;
+    if (packed) chunk_c = cp, large = 1;
     double blocks = ceil(pixels / 128) * ceil(k / 128) / device->sms;
     double slow_ms = flops / (th[DIRECT] * 2 * ft__lane_rate(device)) * ceil(blocks) / blocks; /* 128x128 tiles */
-    if (matrix && point && !nhwc && fmod(h * w * e, 16) > 0) rate *= th[SKEW];
+    bool skewed = matrix && point && !nhwc && fmod(h * w * e, 16) > 0;
+    double level = rate; /* of images that begin at multiples of 16 bytes */
+    if (skewed) rate *= th[SKEW];
     /* Pixels between the strides of a small filter are never read. */
     double seen = fmin(1, r / stride) * fmin(1, s / stride);
     bool moved = matrix ? !nhwc && !point && !few : nhwc && c / g * taps > FT_K_CONV_SHORT_K;
@@ -332,6 +356,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
             product p = {g, pixels, k / g, chunk_c * taps, rate * large * gain, split, point, older, tiles};
             if (images) p.b = g * n, p.m = oh * ow;
             run(device, op, th, p, matrix, want, &main);
+            if (skewed && !wide)
+                turn(device, op, th, (product){g, pixels, k / g, chunk_c, level, split, point, older, 0}, move, &main);
             lanes = (few && !point && !nhwc) ||
                     (matrix && !half && taps == 1 && stride > 1 && c / g <= FT_K_CONV_FEW_CHANNELS) ||
                     (!matrix && nhwc && short_k);
@@ -359,12 +385,21 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
             double deep = fmax(1, ceil(k / g / block) * block * (full * mean + (1 - full) * longest));
             product d = {g, n * h * w, c / g, deep, rate * th[DATA] * gaps, split, point, false, 0};
             if (images) d.b = g * n, d.m = h * w;
+            if (!matrix) d.rate = fed_rate(device, d.rate);
             run(device, op, th, d, matrix, want && !forward, &pick);
+            if (skewed && !wide)
+                turn(device, op, th, (product){g, pixels, c / g, deep, level * th[DATA], split, point, false, 0}, move,
+                     &pick);
             if (!forward) main = pick;
             double weights_rate = rate * (matrix ? large : 1) * gain * th[WEIGHTS];
             product f = {
                 g, k / g, c / g * taps, pixels, weights_rate, 1024, point, older || c / g <= FT_K_CONV_FEW_CHANNELS, 0};
+            if (!matrix) f.rate = fed_rate(device, f.rate);
             run(device, op, th, f, matrix, false, &second);
+            if (skewed && !wide) {
+                f.rate = level * gain * th[WEIGHTS];
+                turn(device, op, th, f, transpose_ms(device, th, x), &second);
+            }
             data = pick.ms, filters = second.ms;
             if (half && older && weights_hole(c / g, k / g, pixels))
                 hole = true, filters = flops / (th[DIRECT] * 2 * ft__lane_rate(device));

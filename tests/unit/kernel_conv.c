@@ -145,6 +145,42 @@ static void depthwise_is_bound_by_memory(void **state)
     assert_true(ms > roof && ms < 6 * roof);
 }
 
+/* Images of 14x14 in NCHW begin at odd addresses: beyond an A100 the product takes them so, elsewhere they are turned
+ * where that is quicker. */
+static void unaligned_images_are_turned_or_suffered(void **state)
+{
+    (void)state;
+    ft_device turns = limit_device("rtx_3090"), suffers = limit_device("h200_sxm");
+    ft_op odd = conv(FT_FP16, FT_PASS_FWD, 128, 1024, 14, 256, 1),
+          even = conv(FT_FP16, FT_PASS_FWD, 128, 1024, 16, 256, 1);
+    odd.u.conv.nhwc = even.u.conv.nhwc = false;
+    double turned = limit_ms(&turns, &odd) / limit_ms(&turns, &even),
+           suffered = limit_ms(&suffers, &odd) / limit_ms(&suffers, &even);
+    if (!(turned < 1.5 && suffered > 1.2 * turned)) fail_msg("turned %g, suffered %g", turned, suffered);
+}
+
+/* A stem's three channels are padded to eight on matrix units up to an A100's, and its taps packed. */
+static void a_stem_is_packed(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("a100_sxm_80gb");
+    ft_op stem = conv(FT_FP16, FT_PASS_FWD, 256, 3, 224, 64, 7), eight = conv(FT_FP16, FT_PASS_FWD, 256, 8, 224, 64, 7);
+    stem.u.conv.stride = eight.u.conv.stride = 2;
+    assert_true(limit_ms(&device, &stem) < 1.5 * limit_ms(&device, &eight));
+}
+
+/* Shared memory feeds 64 lanes of an SM as well as 128: of the peak, a V100's fp32 gradients reach more. */
+static void fewer_lanes_are_better_fed(void **state)
+{
+    (void)state;
+    ft_device few = limit_device("v100_sxm_32gb"), many = limit_device("h200_sxm");
+    ft_op op = conv(FT_FP32, FT_PASS_BWD, 128, 256, 28, 512, 1);
+    op.u.conv.nhwc = false;
+    double peak_few = (double)few.sms * few.lanes_per_sm * few.boost_mhz,
+           peak_many = (double)many.sms * many.lanes_per_sm * many.boost_mhz;
+    assert_true(limit_ms(&few, &op) * peak_few < 0.75 * limit_ms(&many, &op) * peak_many);
+}
+
 static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 {
     (void)state;
@@ -180,6 +216,9 @@ int main(void)
         cmocka_unit_test(holes_of_the_heuristic_are_slow_and_hopper_only),
         cmocka_unit_test(pixels_between_strides_are_not_read),
         cmocka_unit_test(depthwise_is_bound_by_memory),
+        cmocka_unit_test(unaligned_images_are_turned_or_suffered),
+        cmocka_unit_test(a_stem_is_packed),
+        cmocka_unit_test(fewer_lanes_are_better_fed),
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
         cmocka_unit_test(tables_are_sound),
     };
