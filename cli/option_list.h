@@ -27,9 +27,9 @@
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST | COMPARE | CALIBRATE | FIT | TRACE, DATA,                   \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE, DATA,                   \
       "another predictor than the one built in")                                                                       \
-    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | LARGEST |         \
+    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST |         \
       COMPARE | TRACE, DATA, "what was learned from one GPU's own measurements (fit --calibrate)")                     \
     X(CALIBRATE_FROM, "calibrate", 0, FILE, "FILE", NULL, FIT, DATA,                                                   \
       "adapt a predictor to one GPU instead: measurements that foretell calibrate took")                               \
@@ -61,7 +61,7 @@
     X(ALLOW_BUSY, "allow-busy", 0, SWITCH, NULL, NULL, CALIBRATE, DATA, "measure although somebody else uses the GPU") \
     X(SIMULATE, "simulate", 0, GPU, "GPU", NULL, CALIBRATE, DATA, "a dry run: times are forecasts with noise")         \
     /* output */                                                                                                       \
-    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | STEPS | INFER | LARGEST, OUTPUT,                   \
+    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | STEPS | INFER | SERVE | LARGEST, OUTPUT,                   \
       "forecast over a range of one number; STEP x2 doubles it each time")                                             \
     X(CSV, "csv", 0, SWITCH, NULL, NULL, KERNEL | LARGEST, OUTPUT, "--sweep as comma-separated values")                \
     X(SCALE_CSV, "csv", 0, SWITCH, NULL, NULL, SCALE, OUTPUT,                                                          \
@@ -98,7 +98,7 @@
     X(TYPES, "types", 0, SWITCH, NULL, NULL, MODELS, OUTPUT, "the model_types whose configs are read, one per line")   \
     X(TRACE_TOP, "top", 'n', WHOLE, "N", "8", TRACE, OUTPUT, "rows of each table")                                     \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
-      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,                     \
+      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,                     \
       "JSON on stdout and nothing else")                                                                               \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \
@@ -113,9 +113,11 @@
       "replayed as serving engines do, or another way")                                                                \
     V(SCALE_EXECUTION, EXECUTION, "execution", 'x', CHOICE, "fused", SCALE, WORKLOAD,                                  \
       "hand-fused (Megatron), operator by operator, compiled, replayed, or without a host")                            \
-    V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SCALE | INFER | LARGEST, REQUEST,                                           \
+    V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SCALE | INFER | LARGEST | SERVE, REQUEST,                                           \
       "catalogue name or spec file; several only with --sweep")                                                        \
     V(INFER_DP, DP, "dp", 0, WHOLE, "1", INFER, PARALLEL,                                                              \
       "data parallel: copies of the model, each with batches and a cache of its own; rates are of all")                \
+    V(SERVE_DP, DP, "dp", 0, WHOLE, "1", SERVE, PARALLEL,                                                              \
+      "attention data parallel: ranks of one engine that attend for sequences of their own")                           \
     V(SCALE_ZERO, ZERO, "zero", 0, WHOLE, NULL, SCALE, PARALLEL,                                                       \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters [3; 1 with --pp]")

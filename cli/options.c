@@ -21,6 +21,7 @@ enum {
     VALIDATE = CLI_VALIDATE,
     BATCH = CLI_BATCH,
     TRACE = CLI_TRACE,
+    SERVE = CLI_SERVE,
     EVERY = CLI_EVERY
 };
 
@@ -48,6 +49,9 @@ const cli_option cli_options[OPT_COUNT] = {
     FT_KERNEL_KEYS(FLAG, PLAIN)
     FT_COLLECTIVE_KEYS(FLAG, PLAIN)
     FT_TRACE_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_LOAD
+    FT_SERVE_KEYS(FLAG, PLAIN)
 #undef GROUP
 #define GROUP CLI_OPERATOR
     FT_OPERATOR_KEYS(FLAG, PLAIN)
@@ -85,6 +89,7 @@ const char *const cli_group_names[CLI_GROUP_COUNT] = {
     [CLI_WORKLOAD] = "What is done with the model",
     [CLI_REQUEST] = "Request",
     [CLI_GRID] = "Batches and lengths",
+    [CLI_LOAD] = "The engine and its load",
     [CLI_PARALLEL] = "How the model is laid out over GPUs",
     [CLI_CLUSTER] = "What joins the GPUs",
     [CLI_LOADER] = "How samples reach the GPU",
@@ -138,6 +143,15 @@ static const char *const infer_examples[] = {
     "TTFT and TPOT over batch and context, and how much the cache holds",
     "foretell infer qwen3-8b --gpu l40s --weights-dtype fp8 --isl 1024 --osl 256",
     "offline throughput with quantised weights",
+    NULL,
+};
+static const char *const serve_examples[] = {
+    "foretell serve llama-3.1-70b --gpu h200_sxm --tp 4 --dtype fp8 --isl 1024 --osl 1024 --concurrency 64",
+    "what 64 clients see of vLLM: TTFT, TPOT and their percentiles",
+    "foretell serve llama-3.1-8b --gpu l40s --isl 512 --osl 128 --slo ttft=500ms,tpot=50ms --find rate",
+    "the highest rate that keeps both promises nine times in ten",
+    "foretell serve qwen3-32b --gpu h100_sxm --tp 2 --engine sglang --trace requests.csv",
+    "a log of requests, replayed",
     NULL,
 };
 static const char *const largest_examples[] = {
@@ -239,6 +253,13 @@ const cli_command cli_commands[] = {
      "holds, and with --isl and --osl how many tokens per second it makes of a large set of prompts. Models that "
      "generate nothing (bert, vit) are forecast as forward passes.",
      infer_examples, cli_infer},
+    {CLI_SERVE, "serve", "MODEL", 1, 1, "many requests at once: TTFT, TPOT, percentiles, goodput, what bounds it",
+     "Simulates a serving engine (vLLM, SGLang, TensorRT-LLM) under load: clients that wait for their answers "
+     "(--concurrency), requests at a rate (--rate) or a log (--trace), iteration by iteration, on forecasts of the "
+     "engine's own kernels. Prints what clients see, with intervals, how the cache fills, what bounds it, and with "
+     "--slo how much of it is good; --find rate looks for the most that is. Where requests come faster than they are "
+     "served, or the objectives are missed, the exit status is 1.",
+     serve_examples, cli_serve},
     {CLI_LARGEST, "largest", "", 0, 0, "the largest model of a family that trains or serves there",
      "Grows a model along a family of shapes until it no longer fits, and says how long the largest one trains. Over "
      "several GPUs it trains as FSDP does, parameters and states sharded over all of them, and serves cut by tensor.",

@@ -24,6 +24,7 @@ enum {
     CLI_COMPARE = FT_BY_COMPARE,
     CLI_CALIBRATE = FT_BY_CALIBRATE,
     CLI_TRACE = FT_BY_TRACE,
+    CLI_SERVE = FT_BY_SERVE,
     CLI_EVERY = FT_BY_EVERY
 };
 
@@ -44,6 +45,7 @@ typedef enum cli_group {
     CLI_WORKLOAD,
     CLI_REQUEST,
     CLI_GRID,
+    CLI_LOAD,     /* an engine and the requests that it gets */
     CLI_PARALLEL, /* keys of the request's "parallel" */
     CLI_CLUSTER,  /* keys of its "cluster" */
     CLI_LOADER,   /* keys of its "loader" */

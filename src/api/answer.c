@@ -60,11 +60,11 @@ ft_status ft__answer_document(const ft_context *ft, ft_scratch *scratch, const j
     ft_ask ask;
     const json_t *id = json_object_get(document, "id");
     FT_TRY(ft__request_task(document, &ask, err));
-    return ask == FT_ASK_KERNEL       ? answer_kernel(ft, scratch, document, id, out, err)
-           : ask == FT_ASK_COLLECTIVE ? answer_collective(ft, scratch, document, id, out, err)
-           : ask == FT_ASK_TRACE      ? answer_trace(ft, document, id, out, err)
-           : ask >= FT_ASK_MODELS     ? ft__answer_study(ft, scratch, ask, document, id, out, err)
-                                      : answer_model(ft, scratch, document, id, out, err);
+    return ask == FT_ASK_KERNEL                          ? answer_kernel(ft, scratch, document, id, out, err)
+           : ask == FT_ASK_COLLECTIVE                    ? answer_collective(ft, scratch, document, id, out, err)
+           : ask == FT_ASK_TRACE                         ? answer_trace(ft, document, id, out, err)
+           : ask >= FT_ASK_MODELS || ask == FT_ASK_SERVE ? ft__answer_study(ft, scratch, ask, document, id, out, err)
+                                                         : answer_model(ft, scratch, document, id, out, err);
 }
 
 void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,

@@ -7,6 +7,7 @@
 #include "report/json/catalogue_answer.h"
 #include "report/json/infer_answer.h"
 #include "report/json/largest_answer.h"
+#include "report/json/serve_answer.h"
 #include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
 #include "study/sweep.h"
@@ -90,6 +91,19 @@ ft_status ft__answer_asking(void *user, const json_t *request, json_t **out, ft_
     return status;
 }
 
+static ft_status answer_serve(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                              ft_text *out, ft_error *err)
+{
+    ft_serve_request r;
+    ft_serving found = {0};
+    ft_status status = ft__serve_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__serve_of(ft, scratch, &r, NULL, &found, err);
+    if (status == FT_OK) ft__answer_serve(out, id, &found);
+    ft__serving_free(&found);
+    ft__serve_request_free(&r);
+    return status;
+}
+
 /* The answers of the points, one after the other, each what a request of that point alone would answer. */
 static ft_status answer_sweep(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
                               ft_text *out, ft_error *err)
@@ -138,6 +152,7 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     switch (ask) {
     case FT_ASK_MODELS: return answer_models(scratch, document, id, out, err);
     case FT_ASK_GPUS: return answer_gpus(document, id, out, err);
+    case FT_ASK_SERVE: return answer_serve(ft, scratch, document, id, out, err);
     case FT_ASK_INFER: return answer_infer(ft, scratch, document, id, out, err);
     case FT_ASK_LARGEST: return answer_largest(ft, scratch, document, id, out, err);
     case FT_ASK_SCALE: return answer_scale(ft, scratch, document, id, out, err);

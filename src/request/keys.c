@@ -56,6 +56,9 @@ const ft_key_row ft__keys[FT_KEY_COUNT] = {
 #define HERE FT_SECTION_TRACE
     FT_TRACE_KEYS(FLAG, PLAIN)
 #undef HERE
+#define HERE FT_SECTION_SERVE
+    FT_SERVE_KEYS(FLAG, PLAIN)
+#undef HERE
 #undef PLAIN
 #undef FLAG
 };

@@ -21,7 +21,7 @@ typedef enum ft_key_type {
     FT_KEY_ANY      /* whoever uses it reads it */
 } ft_key_type;
 
-/* Which object a key stands in. Those of COMMON, MODEL, OPERATOR, KERNEL, COLLECTIVE and TRACE stand at the top. */
+/* Which object a key stands in. Those of COMMON, MODEL, OPERATOR, KERNEL, COLLECTIVE, TRACE and SERVE stand at the top. */
 typedef enum ft_section {
 #define SECTION(name, list) FT_SECTION_##name,
     FT_SECTION_LIST(SECTION)
@@ -54,7 +54,8 @@ enum {
     FT_BY_COMPARE = 1 << 11,
     FT_BY_CALIBRATE = 1 << 12,
     FT_BY_TRACE = 1 << 13,
-    FT_BY_EVERY = (1 << 14) - 1
+    FT_BY_SERVE = 1 << 14,
+    FT_BY_EVERY = (1 << 15) - 1
 };
 
 typedef struct ft_key_row {

@@ -16,6 +16,7 @@
 #include "request/keys_lora.h"
 #include "request/keys_model.h"
 #include "request/keys_parallel.h"
+#include "request/keys_serve.h"
 
 /* SECTION(name of the section, its list) in order. */
 #define FT_SECTION_LIST(SECTION)           \
@@ -28,5 +29,6 @@
     SECTION(LORA, FT_LORA_KEYS)            \
     SECTION(KERNEL, FT_KERNEL_KEYS)        \
     SECTION(COLLECTIVE, FT_COLLECTIVE_KEYS)\
-    SECTION(TRACE, FT_TRACE_KEYS)
+    SECTION(TRACE, FT_TRACE_KEYS)          \
+    SECTION(SERVE, FT_SERVE_KEYS)
 #endif

@@ -8,14 +8,14 @@
       "`train`: one step; `forward`: all logits, no cache, no loss; `prefill`: writes the cache, the last token's "    \
       "logits; `decode`: one token for every sequence of the batch; `memory`: the memory of a training step, or of "   \
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
-      "exchange](#a-collective-request); `infer`, `largest`, `scale`, `sweep`, `compare`, `models`, `gpus`: "          \
+      "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, `sweep`, `compare`, `models`, `gpus`: "          \
       "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
       KERNEL | VALIDATE | TRAIN | TRACE,                                                                               \
       "catalogue name or spec file; give it again for several GPUs",                                                   \
       "catalogue name, path of a spec file, or a spec object ([devices](devices.md))")                                 \
     FLAG(QUANTILE, "quantile", REAL, 0.5, 0.99, NO_WORDS, 0.9, "quantile", 'q', "X",                                   \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE,                                                               \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE | SERVE,                                                               \
       "share of cases that the interval should cover, 0.5 to 0.99",                                                    \
       "0.9: the share of cases that `low_ms`–`high_ms` should cover, 0.5 to 0.99")
 
@@ -33,16 +33,16 @@
       "tokens per sequence [the model's own, at most 4096]",                                                           \
       "tokens of a sequence; for `decode` those already in the cache; both sides of an encoder–decoder; no effect on " \
       "images. Left out: the model's own length, at most 4096")                                                        \
-    FLAG(MODEL_DTYPE, "dtype", WORD, 0, 0, WORDS(recipe), 0, "dtype", 'd', NULL, STEPS | INFER | LARGEST,              \
+    FLAG(MODEL_DTYPE, "dtype", WORD, 0, 0, WORDS(recipe), 0, "dtype", 'd', NULL, STEPS | INFER | LARGEST | SERVE,              \
       "number format; amp_*: fp32 weights, low-precision arithmetic",                                                  \
       "`bf16`, `fp16`, `fp32` (TF32 off), `tf32`, `fp8`, `int8`, `fp4`, `fp64`; `amp_bf16`, `amp_fp16`: fp32 "         \
       "weights, low-precision arithmetic")                                                                             \
     FLAG(WEIGHTS_DTYPE, "weights_dtype", WORD, 0, 0, WORDS(stored), DEPENDS, "weights-dtype", 0, NULL,                 \
-      TRAIN | INFER | LARGEST, "weights stored in another format: quantised inference, QLoRA",                         \
+      TRAIN | INFER | LARGEST | SERVE, "weights stored in another format: quantised inference, QLoRA",                         \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`, `mxfp4`: how weights are stored; the dtype's when "\
       "left out, for serving the bits of the config's `quantization_config`. `fp32` beside 16-bit arithmetic is "      \
       "`amp_*`; fewer than 16 bits are trained beside `lora_rank` alone")                                              \
-    FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST,             \
+    FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST | SERVE,             \
       "number format of the cache",                                                                                    \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`: of the cache; the dtype's when left out, 16 bits where that is "  \
       "below")                                                                                                         \
@@ -108,7 +108,7 @@
     FLAG(IMAGE_LAYOUT, "layout", WORD, 0, 0, WORDS(image), 0, "layout", 0, NULL, TRAIN | INFER,                        \
       "how images lie in memory: channels last, or first",                                                             \
       "`nhwc` (channels last), `nchw`: how a ResNet's images lie in memory; other models have their own")              \
-    FLAG(READ_AS, "read_as", TEXT, 0, 0, NO_WORDS, DEPENDS, "read-as", 0, "TYPE", STEPS | INFER | MODELS,              \
+    FLAG(READ_AS, "read_as", TEXT, 0, 0, NO_WORDS, DEPENDS, "read-as", 0, "TYPE", STEPS | INFER | MODELS | SERVE,              \
       "read an unknown model_type as this known one",                                                                  \
       "a known `model_type` (`foretell models --types`) to read an unknown one as")                                    \
     PLAIN(PARALLEL, "parallel", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                      \

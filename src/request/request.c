@@ -3,8 +3,7 @@
  * Sizes are checked twice on purpose: here each by itself (a whole number, at least 0 or 1, at most 2^40), with the
  * key in the error; in ft__op_check together (products, what the device can do).
  *
- * What this leaves out: whole models (model.c), and the tasks of the contract that this version lacks. Those
- * are refused by name, so that nobody takes silence for an answer.
+ * What this leaves out: whole models (model.c).
  */
 #include "request/request.h"
 
@@ -316,11 +315,6 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
     if (!json_object_get(object, "task") && json_object_get(object, "op") && !json_object_get(object, "model"))
         return ft__fail_at(err, FT_E_MISSING, "task", 0, 0,
                            "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\"");
-    if (task == FT_ASK_SERVE)
-        return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
-                           "\"%s\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel, "
-                           "collective",
-                           ft__ask_words[task]);
     *out = (ft_ask)task;
     return FT_OK;
 }

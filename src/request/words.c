@@ -79,3 +79,10 @@ const char *const ft__engine_words[5] = {[FT_ENGINE_ANY] = "any",
                                          [FT_ENGINE_VLLM] = "vllm",
                                          [FT_ENGINE_SGLANG] = "sglang"};
 const char *const ft__timing_words[2] = {[FT_TIMING_DEVICE] = "device", [FT_TIMING_OP] = "op"};
+
+/* -- serving under load, in the order of serving's enums ----------------------------------------- */
+
+const char *const ft__start_words[2] = {"together", "steady"};
+const char *const ft__scheduling_words[4] = {"fcfs", "priority", "shortest", "fair"};
+const char *const ft__routing_words[3] = {"round_robin", "least_loaded", "prefix_aware"};
+const char *const ft__find_words[2] = {"rate", "concurrency"};

@@ -39,4 +39,9 @@ extern const char *const ft__image_words[2];
 extern const char *const ft__pass_words[3];
 extern const char *const ft__engine_words[5];
 extern const char *const ft__timing_words[2];
+/* Of serving under load: keys_serve.h. */
+extern const char *const ft__start_words[2];
+extern const char *const ft__scheduling_words[4];
+extern const char *const ft__routing_words[3];
+extern const char *const ft__find_words[2];
 #endif

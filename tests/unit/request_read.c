@@ -281,9 +281,6 @@ static void whole_requests_are_checked(void **state)
         {"{}", FT_E_UNSUPPORTED, "task", "one kernel is \"task\": \"kernel\""},
         {"{\"op\":\"gemm\"}", FT_E_MISSING, "task",
          "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\""},
-        {"{\"task\":\"serve\"}", FT_E_UNSUPPORTED, "task",
-         "\"serve\" is not in this version yet; it has train, forward, prefill, decode, memory, kernel, "
-         "collective"},
         {"{\"task\":\"kernl\"}", FT_E_NAME, "task", "unknown task \"kernl\"; did you mean \"kernel\"?"},
         {"{\"task\":5}", FT_E_TYPE, "task", "\"task\" must be a string, got 5"},
         {"[1]", FT_E_TYPE, "", "a request is one JSON object, {\"task\": \"train\", ...}"},

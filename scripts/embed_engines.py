@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Write the serving engines of a folder as a C table: embed_engines.py FOLDER OUTPUT.
+
+Sorted by name, so that the same files give the same bytes; left alone when nothing would change. A file without what it
+needs, a trait without a source, a base that is not there stop the build; a trait that src/serving/engine.h does not
+know stops the compiler. With --page PAGE in place of OUTPUT it writes the tables of docs/engines.md, between its marks;
+with --check PAGE it fails where they are not what the files say.
+"""
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import sys
+
+KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes"}
+MARKS = ("<!-- made from data/engines -->", "<!-- end -->")
+
+
+def load(folder: pathlib.Path) -> dict[str, dict]:
+    """Every engine with what it inherits, by name."""
+    read: dict[str, dict] = {}
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode()):
+        engine = json.loads(path.read_text())
+        try:
+            if engine["name"] != path.stem or not engine["title"] or not engine["date"]:
+                raise ValueError("a title, a date and the file's own name are needed")
+            if set(engine) - KEYS:
+                raise ValueError(f"unknown keys {sorted(set(engine) - KEYS)}")
+            if set(engine.get("traits", {})) ^ set(engine.get("sources", {})):
+                differ = sorted(set(engine.get("traits", {})) ^ set(engine.get("sources", {})))
+                raise ValueError(f"sources and traits differ: {differ}")
+        except (KeyError, ValueError) as error:
+            sys.exit(f"{path}: {error}")
+        read[path.stem] = engine
+
+    def whole(name: str, above: tuple[str, ...]) -> dict:
+        engine = read[name]
+        base = engine.get("base")
+        if base is not None and (base not in read or base in above):
+            sys.exit(f"{folder / name}.json: no base \"{base}\", or one that stands on this engine")
+        below = whole(base, (*above, base)) if base else {"traits": {}}
+        return {**below, **engine, "traits": {**below["traits"], **engine.get("traits", {})}}
+
+    engines = {name: whole(name, (name,)) for name in read}
+    every = set(known())
+    for name, engine in engines.items():
+        if set(engine["traits"]) != every:
+            sys.exit(f"{folder / name}.json: traits missing or unknown: {sorted(set(engine['traits']) ^ every)}")
+    return engines
+
+
+def known() -> dict[str, tuple[str, str]]:
+    """Every trait of src/serving/engine.h with its values and what it says."""
+    header = (pathlib.Path(__file__).resolve().parent.parent / "src/serving/engine.h").read_text().replace("\\\n", " ")
+    found: dict[str, tuple[str, str]] = {}
+    for macro in ("FLAGS", "WORDS", "NUMBERS"):
+        body = re.search(rf"#define FT_SERVING_{macro}\(X\)(.*)", header).group(1)  # type: ignore[union-attr]
+        for name, rest in re.findall(r"X\((\w+), (.*?)\)(?=\s+X\(|\s*$)", body):
+            *words, text = re.findall(r'"([^"]*)"', rest)
+            values = ", ".join(f"`{word}`" for word in words) if macro == "WORDS" else "yes, no"
+            if macro == "NUMBERS":
+                values = " to ".join(f"{float(limit):g}" for limit in rest.split(", ")[:2])
+            found[name] = (values, text)
+    return found
+
+
+def value(trait: str, said: object) -> str:
+    if isinstance(said, bool):
+        return str(said).lower()
+    if isinstance(said, str):
+        return f"FT_{trait}_{said}".upper()
+    return repr(float(said))  # type: ignore[arg-type]
+
+
+def entry(engine: dict) -> str:
+    fields = [
+        f".name = {json.dumps(engine['name'])}",
+        f".title = {json.dumps(engine['title'])}",
+        f".kernels = FT_ENGINE_{engine['kernels'].upper()}",
+        *(f".{trait} = {value(trait, said)}" for trait, said in sorted(engine["traits"].items())),
+    ]
+    return "    {" + ",\n     ".join(fields) + "},\n"
+
+
+def source(engines: dict[str, dict]) -> str:
+    return (
+        "/* Made from data/engines/ by scripts/embed_engines.py. */\n"
+        '#include "serving/engine.h"\n\n'
+        f"const size_t ft__serving_engine_count = {len(engines)};\n"
+        f"const ft_serving_engine ft__serving_engines[] = {{\n{''.join(map(entry, engines.values()))}}};\n"
+    )
+
+
+def shown(said: object) -> str:
+    if isinstance(said, bool):
+        return "yes" if said else "no"
+    return f"`{said}`" if isinstance(said, str) else f"{said:g}"
+
+
+def table(engines: dict[str, dict]) -> str:
+    """What each is, every trait side by side, then who says so."""
+    lines = ["| engine | what it is | of | stands on |", "|---|---|---|---|"]
+    for name, engine in engines.items():
+        lines.append(f"| `{name}` | {engine['title']} | {engine['date']} | {engine.get('base', '')} |")
+    lines += ["", "| trait | " + " | ".join(f"`{name}`" for name in engines) + " | what it says |",
+              "|---|" + "---|" * (len(engines) + 1)]
+    for trait, (_, text) in known().items():
+        cells = [shown(engine["traits"][trait]) for engine in engines.values()]
+        lines.append(f"| `{trait}` | {' | '.join(cells)} | {text} |")
+    lines += ["", "| engine | trait | source |", "|---|---|---|"]
+    for name, engine in engines.items():
+        for trait, text in engine.get("sources", {}).items():
+            lines.append(f"| `{name}` | `{trait}` | {text} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    engines = load(pathlib.Path(sys.argv[1]))
+    if sys.argv[2] in ("--page", "--check"):
+        page = pathlib.Path(sys.argv[3])
+        before = page.read_text()
+        head, _, rest = before.partition(MARKS[0])
+        after = f"{head}{MARKS[0]}\n{table(engines)}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
+        if sys.argv[2] == "--check" and after != before:
+            sys.exit(f"{page} is not what {sys.argv[1]} says: scripts/embed_engines.py {sys.argv[1]} --page {page}")
+        page.write_text(after)
+        return
+    output, text = pathlib.Path(sys.argv[2]), source(engines)
+    if not output.exists() or output.read_text() != text:
+        output.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

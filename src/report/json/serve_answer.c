@@ -1,0 +1,98 @@
+/* serve_answer.c: serving under load as one JSON object. Where requests come faster than they are served, times that
+ * would grow with the length of the run are left out. */
+#include "report/json/serve_answer.h"
+
+#include <stdio.h>
+
+#include "report/json/answer.h"
+
+static void add_time(ft_text *out, const char *name, const ft_tally *t, const ft_bounds_ms *b)
+{
+    static const struct {
+        const char *key;
+        double share;
+    } at[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}};
+    char key[32];
+    snprintf(key, sizeof key, "%s_ms", name);
+    ft__answer_figure(out, key, ft__tally_mean(t));
+    snprintf(key, sizeof key, "%s_low_ms", name);
+    ft__answer_figure(out, key, b->low);
+    snprintf(key, sizeof key, "%s_high_ms", name);
+    ft__answer_figure(out, key, b->high);
+    for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+        snprintf(key, sizeof key, "%s_ms_%s", name, at[i].key);
+        ft__answer_figure(out, key, ft__tally_quantile(t, at[i].share));
+    }
+}
+
+static void add_times(ft_text *out, const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    if (s->stable) add_time(out, "ttft", &o->ttft, &s->ttft);
+    if (o->tpot.count > 0) add_time(out, "tpot", &o->tpot, &s->tpot);
+    if (o->itl.count > 0) add_time(out, "itl", &o->itl, &s->itl);
+    if (!s->stable) return;
+    add_time(out, "e2e", &o->e2e, &s->e2e);
+    ft__answer_figure(out, "queue_ms", ft__tally_mean(&o->queue));
+}
+
+static void add_objectives(ft_text *out, const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    if (s->slo_share <= 0) return;
+    double share = o->requests > 0 ? o->good / o->requests : 0;
+    ft__answer_figure(out, "goodput_per_s", ft__serving_requests_per_s(s) * share);
+    ft__answer_figure(out, "slo_share", share);
+    ft__json_member_flag(out, "slo_met", s->slo_met);
+    if (s->find == FT_FIND_RATE) ft__answer_figure(out, "rate", s->found);
+    if (s->find == FT_FIND_CONCURRENCY) ft__answer_figure(out, "concurrency", s->found);
+}
+
+static void add_engine(ft_text *out, const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    double steps = o->steps_decode + o->steps_mixed;
+    ft__answer_figure(out, "running_mean", o->busy_ms > 0 ? o->running_ms / o->busy_ms : 0);
+    ft__answer_figure(out, "running_max", o->running_max);
+    ft__json_member_open(out, "kv");
+    ft__json_member_whole(out, "capacity_tokens", (int64_t)s->policy.capacity);
+    ft__json_member_whole(out, "peak_tokens", (int64_t)o->peak_tokens);
+    ft__json_member_whole(out, "preemptions", o->preemptions);
+    ft__json_close(out);
+    ft__json_member_open(out, "steps");
+    ft__json_member_whole(out, "count", (int64_t)steps);
+    ft__json_member_whole(out, "decode", (int64_t)o->steps_decode);
+    ft__json_member_whole(out, "mixed", (int64_t)o->steps_mixed);
+    ft__answer_figure(out, "decode_ms", o->steps_decode > 0 ? o->decode_ms / o->steps_decode : 0);
+    ft__answer_figure(out, "mixed_ms", o->steps_mixed > 0 ? o->mixed_ms / o->steps_mixed : 0);
+    double host = s->costs.nodes * s->engine->gap_us / 1e3 + s->engine->step_ms;
+    ft__answer_figure(out, "host_share", steps > 0 ? host * steps / (o->decode_ms + o->mixed_ms) : 0);
+    ft__json_close(out);
+    if (o->clients < 2) return;
+    ft__json_member_open(out, "fairness");
+    ft__answer_figure(out, "jain", o->jain);
+    ft__json_member_whole(out, "clients", o->clients);
+    ft__answer_figure(out, "worst_over_mean", o->worst_client_ratio);
+    ft__json_close(out);
+}
+
+void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    ft__answer_begin(out, id);
+    ft__answer_word(out, "model", s->model);
+    ft__answer_word(out, "gpu", s->device->name);
+    ft__answer_word(out, "engine", s->engine->name);
+    ft__json_member_whole(out, "gpus", s->gpus);
+    add_times(out, s);
+    ft__answer_figure(out, "requests", o->requests);
+    ft__answer_figure(out, "seconds", (o->last_ms - o->first_ms) / 1e3);
+    ft__answer_figure(out, "requests_per_s", ft__serving_requests_per_s(s));
+    ft__answer_figure(out, "tokens_per_s_per_gpu", ft__serving_tokens_per_s_per_gpu(s));
+    add_objectives(out, s);
+    add_engine(out, s);
+    ft__answer_word(out, "bound", ft__serving_bound_words[s->bound]);
+    ft__json_member_flag(out, "stable", s->stable);
+    ft__answer_lines(out, "warnings", s->warnings.at ? s->warnings.at : "");
+    ft__json_close(out);
+}

@@ -1,0 +1,7 @@
+/* Serving under load as one JSON object. */
+#ifndef FT_REPORT_JSON_SERVE_ANSWER_H
+#define FT_REPORT_JSON_SERVE_ANSWER_H
+#include "serving/serve.h"
+
+void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s);
+#endif

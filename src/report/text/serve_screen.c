@@ -1,0 +1,202 @@
+/* serve_screen.c: what clients see, what the engine does, queue and cache over time. */
+#include "report/text/serve_screen.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "report/text/columns.h"
+#include "report/text/lines.h"
+#include "report/text/step_words.h"
+
+enum { BAR = 40, MOMENTS = 8 };
+
+static void add_load(ft_text *out, const ft_serving *s)
+{
+    const ft_load *l = &s->load;
+    if (l->clients)
+        ft__text_addf(out, "%" PRId64 " client%s", l->clients, l->clients == 1 ? "" : "s");
+    else if (l->rate_per_s > 0)
+        ft__text_addf(out, "%g requests/s", l->rate_per_s);
+    else
+        ft__text_addf(out, "a log of %" PRId64 " requests", l->made);
+    if (l->rate_per_s > 0 || l->clients)
+        ft__text_addf(out, ", prompts of %g, answers of %g tokens", l->prompt.mean, l->answer.mean);
+}
+
+static void title(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    const ft_served *m = &s->served;
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__add_model_name(out, s->model);
+    ft__ink_end(out, style);
+    ft__text_addf(out, "  served by %s on ", s->engine->title);
+    if (s->gpus > 1) ft__text_addf(out, "%" PRId64 " %s ", s->gpus, ft__times(style));
+    ft__text_add_plain(out, s->device->title[0] ? s->device->title : s->device->name);
+    ft__text_add(out, "\n");
+    ft__ink(out, style, FT_INK_DIM);
+    add_load(out, s);
+    ft__text_addf(out, "; %s, cache in %s, tp %" PRId64, ft_dtype_name(m->dtype), ft_dtype_name(m->kv_dtype), m->tp);
+    if (m->pp > 1) ft__text_addf(out, ", pp %" PRId64, m->pp);
+    if (m->dp > 1) ft__text_addf(out, ", dp %" PRId64, m->dp);
+    if (m->ep > 1) ft__text_addf(out, ", ep %" PRId64, m->ep);
+    if (s->scene.replicas > 1) ft__text_addf(out, ", %" PRId64 " replicas", s->scene.replicas);
+    if (s->scene.prefill_costs) ft__text_addf(out, ", %" PRId64 " that prefill", s->scene.prefill_replicas);
+    ft__ink_end(out, style);
+    ft__text_add(out, "\n\n");
+}
+
+static void time_row(ft_columns *c, const ft_style *style, const char *name, const ft_tally *t, const ft_bounds_ms *b)
+{
+    static const double shares[] = {0.5, 0.9, 0.95, 0.99};
+    if (t->count <= 0) return;
+    ft__cell_add(c, name);
+    ft__add_figure(ft__cell(c), ft__tally_mean(t), 4);
+    ft_text *interval = ft__cell(c);
+    ft__add_figure(interval, b->low, 3);
+    ft__text_addf(interval, " %s ", ft__dash(style));
+    ft__add_figure(interval, b->high, 3);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++)
+        ft__add_figure(ft__cell(c), ft__tally_quantile(t, shares[i]), 4);
+}
+
+static bool times(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    static const char *const heads[] = {"ms", "mean", "interval", "p50", "p90", "p95", "p99"};
+    ft_columns c;
+    ft__columns_init(&c, "lrrrrrr");
+    c.drop = "fc"; /* p95, then the interval, on a narrow terminal */
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) ft__cell_add(&c, heads[i]);
+    if (s->stable) time_row(&c, style, "TTFT", &o->ttft, &s->ttft);
+    time_row(&c, style, "TPOT", &o->tpot, &s->tpot);
+    time_row(&c, style, "ITL", &o->itl, &s->itl);
+    if (s->stable) time_row(&c, style, "E2E", &o->e2e, &s->e2e);
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
+static void line(ft_text *out, const ft_style *style, const char *label, ft_text *figure, ft_text *remark)
+{
+    ft__line(out, style, label, figure, remark->at ? remark->at : "");
+    ft__text_clear(figure);
+    ft__text_clear(remark);
+}
+
+static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    ft_text a = {0}, b = {0};
+    ft__text_add(out, "\n");
+    ft__add_figure(&a, ft__serving_requests_per_s(s), 4);
+    ft__text_add(&a, " requests/s");
+    ft__text_addf(&b, "%.0f in ", o->requests);
+    ft__add_figure(&b, (o->last_ms - o->first_ms) / 1e3, 4);
+    ft__text_add(&b, " s");
+    line(out, style, "throughput", &a, &b);
+    ft__add_figure(&a, ft__serving_tokens_per_s_per_gpu(s), 4);
+    ft__text_add(&a, " tokens/s/GPU");
+    if (o->tpot.count > 0) {
+        ft__add_figure(&b, 1e3 / ft__tally_mean(&o->tpot), 4);
+        ft__text_add(&b, " tokens/s for a client while its answer comes");
+    }
+    line(out, style, "", &a, &b);
+    if (s->slo_share > 0) {
+        ft__add_percent(&a, o->requests > 0 ? o->good / o->requests : 0);
+        ft__text_addf(&b, "keep the objectives, of %g %% that must: %s", 100 * s->slo_share,
+                      s->slo_met ? "met" : "missed");
+        line(out, style, "good", &a, &b);
+    }
+    if (s->find != FT_FIND_NOTHING) {
+        if (s->found > 0)
+            ft__add_figure(&a, s->found, 4);
+        else
+            ft__text_add(&a, "none");
+        ft__text_addf(&a, s->find == FT_FIND_RATE ? " requests/s" : " clients");
+        ft__text_add(&b, s->found > 0 ? "are the most that keep them" : "keeps them: not even one request by itself");
+        line(out, style, "highest", &a, &b);
+    }
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+static void engine_lines(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    static const char *const bounds[FT_SERVING_BOUNDS] = {
+        [FT_BOUND_BY_DECODE] = "decoding: faster memory, more tensor ranks or a narrower format would help",
+        [FT_BOUND_BY_PREFILL] = "prompts: more arithmetic, prefix caching or engines that only prefill would help",
+        [FT_BOUND_BY_CACHE] = "the cache is full: a narrower kv_dtype, more GPUs or replicas would help",
+        [FT_BOUND_BY_FRONTEND] = "the front end: fewer streamed tokens or more processes would help",
+        [FT_BOUND_BY_QUEUE] = "max_num_seqs: more sequences at once would help"};
+    const ft_outcome *o = s->out;
+    ft_text a = {0}, b = {0};
+    double busy = fmax(o->busy_ms, 1e-9), steps = o->steps_decode + o->steps_mixed;
+    ft__text_add(&a, ft__serving_bound_words[s->bound]);
+    ft__text_add(&b, bounds[s->bound]);
+    line(out, style, "bound", &a, &b);
+    ft__text_addf(&a, "%.0f", steps);
+    ft__add_percent(&b, o->mixed_ms / busy);
+    ft__text_add(&b, " of the time with prompts in them, ");
+    ft__add_figure(&b, o->steps_mixed > 0 ? o->mixed_ms / o->steps_mixed : 0, 3);
+    ft__text_add(&b, " ms each; without ");
+    ft__add_figure(&b, o->steps_decode > 0 ? o->decode_ms / o->steps_decode : 0, 3);
+    line(out, style, "iterations", &a, &b);
+    ft__add_figure(&a, o->running_ms / busy, 3);
+    ft__text_addf(&b, "sequences at once, %.0f at most; they waited ", o->running_max);
+    ft__add_figure(&b, ft__tally_mean(&o->queue), 3);
+    ft__text_add(&b, " ms");
+    line(out, style, "running", &a, &b);
+    ft__add_percent(&a, o->peak_tokens / s->policy.capacity);
+    ft__text_addf(&b, "of %.0f tokens at most", s->policy.capacity);
+    if (o->preemptions > 0) ft__text_addf(&b, "; %" PRId64 " preemptions", o->preemptions);
+    line(out, style, "cache", &a, &b);
+    if (o->clients > 1 && s->load.log) {
+        ft__add_figure(&a, o->jain, 3);
+        ft__text_addf(&b, "Jain's index of %" PRId64 " clients; the worst waits %.2f times the mean", o->clients,
+                      o->worst_client_ratio);
+        line(out, style, "fairness", &a, &b);
+    }
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+/* Waiting, running and the cache at some moments. */
+static bool course(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    const ft_course *k = &s->out->course;
+    static const char *const heads[] = {"time", "waiting", "running", "cache"};
+    if (k->count < MOMENTS) return true;
+    ft_columns c;
+    double most = 1e-9;
+    for (int i = 0; i < k->count; i++) most = fmax(most, k->at[i].waiting + k->at[i].running);
+    ft__text_add(out, "\n");
+    ft__columns_init(&c, "rrrrl");
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) ft__cell_add(&c, heads[i]);
+    ft__cell_add(&c, "");
+    for (int i = 0; i < MOMENTS; i++) {
+        const ft_course_point *p = &k->at[i * (k->count - 1) / (MOMENTS - 1)];
+        ft_text *time = ft__cell(&c);
+        ft__add_figure(time, p->ms / 1e3, 3);
+        ft__text_add(time, " s");
+        ft__cell_addf(&c, "%.0f", p->waiting);
+        ft__cell_addf(&c, "%.0f", p->running);
+        ft__add_percent(ft__cell(&c), p->cache_share);
+        ft__add_bar(ft__cell(&c), style, (p->waiting + p->running) / most, BAR);
+    }
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
+bool ft__screen_serve(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    title(out, style, s);
+    bool printed = times(out, style, s);
+    if (!s->stable)
+        ft__text_add(out,
+                     "\n  Requests come faster than they are served: the queue grows without end, and TTFT and E2E "
+                     "have no mean.\n  What is served at most stands below.\n");
+    rates(out, style, s);
+    engine_lines(out, style, s);
+    return course(out, style, s) && printed && !out->failed;
+}

@@ -1,0 +1,222 @@
+/* serve.c: reading a request for serving under load. */
+#include "request/serve.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char *const parts[] = {"workers", "tp", "pp", "dp", "ep"};
+
+/* Keys that stand for the load and the engine; the rest are the model's. */
+static size_t own_keys(const char *own[FT_KEY_COUNT])
+{
+    size_t count = 0;
+    own[count++] = "task";
+    own[count++] = "parallel";
+    for (int i = 0; i < FT_KEY_COUNT; i++)
+        if (ft__keys[i].section == FT_SECTION_SERVE) own[count++] = ft__keys[i].key;
+    return count;
+}
+
+static ft_status read_layout(const json_t *object, const char *where, ft_engine_layout *out, ft_error *err)
+{
+    *out = (ft_engine_layout){1, 1, 1, 1};
+    FT_TRY(ft__json_whole(object, "tp", FT_OPTIONAL, 1, 4096, &out->tp, where, err));
+    FT_TRY(ft__json_whole(object, "pp", FT_OPTIONAL, 1, 1024, &out->pp, where, err));
+    FT_TRY(ft__json_whole(object, "dp", FT_OPTIONAL, 1, 4096, &out->dp, where, err));
+    FT_TRY(ft__json_whole(object, "ep", FT_OPTIONAL, 1, 65536, &out->ep, where, err));
+    if (out->tp * out->dp % out->ep) {
+        char key[80];
+        snprintf(key, sizeof key, "%s.ep", where);
+        return ft__fail_at(err, FT_E_RANGE, key, 0, 0,
+                           "\"ep\" %lld must divide tp x dp, %lld: experts are spread over the ranks of one engine",
+                           (long long)out->ep, (long long)(out->tp * out->dp));
+    }
+    return FT_OK;
+}
+
+static ft_status read_parallel(const json_t *object, ft_serve_request *out, ft_error *err)
+{
+    const json_t *p = json_object_get(object, "parallel");
+    if (p && !json_is_object(p))
+        return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 4}");
+    if (p) FT_TRY(ft__json_known_keys(p, parts + 1, COUNT(parts) - 1, "parallel", err));
+    return read_layout(p ? p : object, "parallel", &out->layout, err);
+}
+
+/* "0.8:1" of the command line, or [0.8, 1]. */
+static ft_status read_range(const json_t *object, ft_serve_request *out, ft_error *err)
+{
+    const json_t *range = json_object_get(object, "length_range");
+    const char *text = json_string_value(range);
+    out->range[0] = out->range[1] = 1;
+    if (!range) return FT_OK;
+    out->range_given = true;
+    bool fine = json_is_array(range) && json_array_size(range) == 2 && json_is_number(json_array_get(range, 0)) &&
+                json_is_number(json_array_get(range, 1));
+    if (fine)
+        for (size_t i = 0; i < 2; i++) out->range[i] = json_number_value(json_array_get(range, i));
+    const char *colon = text ? strchr(text, ':') : NULL;
+    char first[32] = "";
+    if (colon && (size_t)(colon - text) < sizeof first) {
+        memcpy(first, text, (size_t)(colon - text));
+        fine = ft__number_parse(first, &out->range[0]) && ft__number_parse(colon + 1, &out->range[1]);
+    }
+    fine = fine && out->range[0] > 0 && out->range[0] <= out->range[1] && out->range[1] <= 1000;
+    if (fine) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, "length_range", 0, 0,
+                       "\"length_range\" must be two shares, the smaller first: [0.8, 1.0]");
+}
+
+/* {"tokens": 3, "accepted": 2.3}, or "3:2.3". */
+static ft_status read_speculation(const json_t *object, ft_serve_request *out, ft_error *err)
+{
+    static const char *const known[] = {"tokens", "accepted"};
+    const json_t *s = json_object_get(object, "speculative");
+    const char *text = json_string_value(s);
+    out->accepted = 1;
+    if (!s) return FT_OK;
+    if (json_is_object(s)) {
+        FT_TRY(ft__json_known_keys(s, known, COUNT(known), "speculative", err));
+        FT_TRY(ft__json_number(s, "tokens", FT_REQUIRED, 1, 64, &out->drafts, "speculative", err));
+        return ft__json_number(s, "accepted", FT_REQUIRED, 1, out->drafts + 1, &out->accepted, "speculative", err);
+    }
+    const char *colon = text ? strchr(text, ':') : NULL;
+    char first[32] = "";
+    if (colon && (size_t)(colon - text) < sizeof first) {
+        memcpy(first, text, (size_t)(colon - text));
+        if (ft__number_parse(first, &out->drafts) && ft__number_parse(colon + 1, &out->accepted) && out->drafts >= 1 &&
+            out->drafts <= 64 && out->accepted >= 1 && out->accepted <= out->drafts + 1)
+            return FT_OK;
+    }
+    return ft__fail_at(err, FT_E_TYPE, "speculative", 0, 0,
+                       "\"speculative\" must be {\"tokens\": 3, \"accepted\": 2.3}: drafts of a step, and tokens that "
+                       "it makes, from 1 to one more than the drafts");
+}
+
+static ft_status read_disaggregated(const json_t *object, ft_serve_request *out, ft_error *err)
+{
+    static const char *const known[] = {"prefill", "decode"};
+    const json_t *d = json_object_get(object, "disaggregated");
+    if (!d) return FT_OK;
+    if (!json_is_object(d))
+        return ft__fail_at(err, FT_E_TYPE, "disaggregated", 0, 0,
+                           "\"disaggregated\" must be {\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {...}}");
+    FT_TRY(ft__json_known_keys(d, known, COUNT(known), "disaggregated", err));
+    for (size_t i = 0; i < 2; i++) {
+        char where[64];
+        const json_t *side = json_object_get(d, known[i]);
+        snprintf(where, sizeof where, "disaggregated.%s", known[i]);
+        if (!json_is_object(side))
+            return ft__fail_at(err, FT_E_MISSING, where, 0, 0, "\"%s\" is missing: {\"workers\": 1, \"tp\": 4}",
+                               known[i]);
+        FT_TRY(ft__json_known_keys(side, parts, COUNT(parts), where, err));
+        int64_t *workers = i ? &out->decode_workers : &out->prefill_workers;
+        *workers = 1;
+        FT_TRY(ft__json_whole(side, "workers", FT_OPTIONAL, 1, 10000, workers, where, err));
+        FT_TRY(read_layout(side, where, i ? &out->layout : &out->prefill_layout, err));
+    }
+    return FT_OK;
+}
+
+/* "500ms", "1.5s", "500". */
+static bool read_time(const char *text, size_t length, double *ms)
+{
+    char number[32];
+    double unit = 1;
+    if (length > 2 && !strncmp(text + length - 2, "ms", 2)) {
+        length -= 2;
+    } else if (length > 1 && text[length - 1] == 's') {
+        length -= 1;
+        unit = 1e3;
+    }
+    if (length == 0 || length >= sizeof number) return false;
+    memcpy(number, text, length);
+    number[length] = '\0';
+    if (!ft__number_parse(number, ms)) return false;
+    *ms *= unit;
+    return *ms > 0 && *ms < 1e9;
+}
+
+static ft_status slo_text(const char *text, ft_serve_request *out, ft_error *err)
+{
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ",");
+        const char *equals = memchr(at, '=', length);
+        double *into = NULL;
+        if (equals && equals - at == 4 && !strncmp(at, "ttft", 4)) into = &out->slo_ttft_ms;
+        if (equals && equals - at == 4 && !strncmp(at, "tpot", 4)) into = &out->slo_tpot_ms;
+        if (equals && equals - at == 3 && !strncmp(at, "e2e", 3)) into = &out->slo_e2e_ms;
+        if (!into || !read_time(equals + 1, length - (size_t)(equals + 1 - at), into))
+            return ft__fail_at(err, FT_E_RANGE, "slo", 0, 0,
+                               "\"%.*s\" is no objective; expected ttft=500ms,tpot=30ms,e2e=20s",
+                               (int)ft__utf8_cut(at, length < 60 ? length : 60), at);
+        at += length + (at[length] == ',');
+    }
+    return FT_OK;
+}
+
+static ft_status read_slo(const json_t *object, ft_serve_request *out, ft_error *err)
+{
+    static const char *const known[] = {"ttft_ms", "tpot_ms", "e2e_ms", "share"};
+    const json_t *slo = json_object_get(object, "slo");
+    out->slo_share = 0.9;
+    if (!slo) return FT_OK;
+    if (json_is_string(slo)) return slo_text(json_string_value(slo), out, err);
+    if (!json_is_object(slo))
+        return ft__fail_at(err, FT_E_TYPE, "slo", 0, 0, "\"slo\" must be {\"ttft_ms\": 500, \"tpot_ms\": 30}");
+    FT_TRY(ft__json_known_keys(slo, known, COUNT(known), "slo", err));
+    FT_TRY(ft__json_number(slo, "ttft_ms", FT_OPTIONAL, 1e-6, 1e9, &out->slo_ttft_ms, "slo", err));
+    FT_TRY(ft__json_number(slo, "tpot_ms", FT_OPTIONAL, 1e-6, 1e9, &out->slo_tpot_ms, "slo", err));
+    FT_TRY(ft__json_number(slo, "e2e_ms", FT_OPTIONAL, 1e-6, 1e9, &out->slo_e2e_ms, "slo", err));
+    return ft__json_number(slo, "share", FT_OPTIONAL, 0.01, 1, &out->slo_share, "slo", err);
+}
+
+static ft_status check_load(const ft_serve_request *r, ft_error *err)
+{
+    int ways = ft__given(&r->said, FT_KEY_ID_CONCURRENCY) + ft__given(&r->said, FT_KEY_ID_RATE) +
+               ft__given(&r->said, FT_KEY_ID_REQUEST_LOG);
+    bool slo = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
+    if (r->find != FT_FIND_NOTHING && !slo)
+        return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0, "\"find\" needs \"slo\": the highest load that keeps what?");
+    if (ways == 1 || (ways == 0 && r->find != FT_FIND_NOTHING)) return FT_OK;
+    return ft__fail_at(err, ways ? FT_E_RANGE : FT_E_MISSING, "concurrency", 0, 0,
+                       "exactly one of \"concurrency\", \"rate\" and \"trace\" says how requests come; got %s",
+                       ways ? "several" : "none");
+}
+
+ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft_error *err)
+{
+    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_SERVE};
+    const char *own[FT_KEY_COUNT];
+    memset(out, 0, sizeof *out);
+    FT_TRY(ft__keys_known(object, sections, COUNT(sections), err));
+    ft__said_init(&out->said);
+    out->base = ft__study_base(object, own, own_keys(own));
+    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__said_read(object, FT_SECTION_SERVE, &out->said, err));
+    out->engine = json_object_get(object, "engine");
+    out->find = (ft_find)ft__word_of(&out->said, FT_KEY_ID_FIND);
+    FT_TRY(read_parallel(object, out, err));
+    FT_TRY(read_range(object, out, err));
+    FT_TRY(read_speculation(object, out, err));
+    FT_TRY(read_disaggregated(object, out, err));
+    FT_TRY(read_slo(object, out, err));
+    return check_load(out, err);
+}
+
+void ft__serve_request_free(ft_serve_request *r)
+{
+    json_decref(r->base);
+    r->base = NULL;
+}
+
+ft_status ft__serve_request_explain(ft_status status, ft_error *err)
+{
+    const char *own[FT_KEY_COUNT];
+    return ft__study_nearest(status, own, own_keys(own), err);
+}

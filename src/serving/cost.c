@@ -1,0 +1,125 @@
+/* cost.c: the tables of what an iteration costs, and an iteration from them.
+ *
+ *   g    = A(tokens of a rank) + M(tokens) + H(rows) + D(sequences of a rank, context) + prompts' attention
+ *   g    = scale g + nodes gap;   beside prompts   g = max(prefill_scale g, launches eager)
+ *   step = g + step_ms + sequence_us decoders
+ *
+ * A replayed graph leaves a gap between kernels; prompts run without one, and their launches are a floor: whichever of
+ * host and GPU is slower decides, as docs/models/host.md has it for frameworks. */
+#include "serving/cost.h"
+
+#include <math.h>
+
+#include "serving/kernels.h"
+#include "serving/step_constants.h"
+
+static const double first_context = 128, first_prompt = 64;
+
+/* -- tables ------------------------------------------------------------------------------------ */
+
+static ft_status fill_tokens(ft_pricer *p, ft_costs *out, ft_error *err)
+{
+    const ft_served *m = p->m;
+    double tokens = 1;
+    for (int i = 0; i < FT_COST_TOKENS; i++, tokens *= 2) {
+        FT_TRY(ft__price_projections(p, tokens, &out->projections[i], err));
+        FT_TRY(ft__price_mlp(p, tokens, &out->mlp[i], err));
+        FT_TRY(ft__price_head(p, tokens, &out->head[i], err));
+    }
+    double bytes = 2 * (double)m->arch->hidden;
+    out->send_ms_per_token = m->pp > 1 ? bytes / (m->cluster.tier[m->cluster.tiers - 1].gbps * 1e6) : 0;
+    return FT_OK;
+}
+
+static ft_status fill_attention(ft_pricer *p, ft_costs *out, ft_error *err)
+{
+    double sequences = 1, length = first_prompt;
+    for (int s = 0; s < FT_COST_SEQUENCES; s++, sequences *= 4) {
+        double context = first_context;
+        for (int c = 0; c < FT_COST_CONTEXTS; c++, context *= 4)
+            FT_TRY(ft__price_decode(p, sequences, context, &out->decode[s][c], err));
+    }
+    for (int i = 0; i < FT_COST_PROMPTS; i++, length *= 4) FT_TRY(ft__price_prompt(p, length, &out->prompt[i], err));
+    return FT_OK;
+}
+
+ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_served *m, ft_costs *out, ft_error *err)
+{
+    ft_pricer p = {.ft = ft, .scratch = scratch, .m = m};
+    FT_TRY(ft__pricer_open(&p, err));
+    *out = (ft_costs){.dp = m->dp, .pp = m->pp, .engine = m->engine};
+    FT_TRY(fill_tokens(&p, out, err));
+    FT_TRY(fill_attention(&p, out, err));
+    double attention = m->latent ? ft__k_step_nodes.latent : ft__k_step_nodes.attention;
+    out->nodes = m->layers * attention + m->dense_layers * ft__k_step_nodes.dense +
+                 m->expert_layers * ft__k_step_nodes.experts + ft__k_step_nodes.rest;
+    out->launches = m->latent
+                        ? m->layers * ft__k_step_launches.latent
+                        : m->expert_layers * ft__k_step_launches.experts + m->dense_layers * ft__k_step_launches.dense;
+    out->spread = p.ms > 0 ? log(p.high_ms / p.low_ms) / 2 : 0;
+    out->source = p.source;
+    return FT_OK;
+}
+
+/* -- reading them ------------------------------------------------------------------------------ */
+
+/* Between powers of two times grow by a straight line; beyond the last point they stay in proportion. */
+static double by_tokens(const double *table, double tokens)
+{
+    if (tokens <= 0) return 0;
+    if (tokens <= 1) return table[0];
+    int i = ilogb(tokens);
+    if (i >= FT_COST_TOKENS - 1) return table[FT_COST_TOKENS - 1] * tokens / (double)(1 << (FT_COST_TOKENS - 1));
+    double low = (double)(1 << i);
+    return table[i] + (table[i + 1] - table[i]) * (tokens - low) / low;
+}
+
+/* The interval of four that holds `at`, and how far into it; beyond the last one it goes on. */
+static int interval(double at, double first, int points, double *into)
+{
+    int i = 0;
+    double low = first;
+    while (i < points - 2 && at >= 4 * low) {
+        low *= 4;
+        i++;
+    }
+    *into = fmax(0, (at - low) / (3 * low));
+    return i;
+}
+
+static double by_sequences(const ft_costs *c, double sequences, double context)
+{
+    double s, k;
+    int i = interval(sequences, 1, FT_COST_SEQUENCES, &s), j = interval(context, first_context, FT_COST_CONTEXTS, &k);
+    double low = c->decode[i][j] + k * (c->decode[i][j + 1] - c->decode[i][j]);
+    double high = c->decode[i + 1][j] + k * (c->decode[i + 1][j + 1] - c->decode[i + 1][j]);
+    return low + s * (high - low);
+}
+
+/* Prompts grow with a power of their length. */
+double ft__prompt_ms(const ft_costs *c, double length)
+{
+    double ignored;
+    if (length <= 0) return 0;
+    if (length < first_prompt) return c->prompt[0] * length / first_prompt;
+    int i = interval(length, first_prompt, FT_COST_PROMPTS, &ignored);
+    if (c->prompt[i] <= 0) return 0;
+    double low = first_prompt * pow(4, i), power = log2(c->prompt[i + 1] / c->prompt[i]) / 2;
+    return c->prompt[i] * pow(length / low, power);
+}
+
+double ft__iteration_ms(const ft_costs *c, const ft_iteration *i)
+{
+    const ft_serving_engine *e = c->engine;
+    /* A pipeline of p stages works on p batches at once: each is a p-th, and takes all layers. */
+    double pp = (double)c->pp, dp = (double)c->dp, decoders = ceil(i->decoders / pp);
+    double prompts = fmin(fmax(i->prompts, 1), dp), prompt_tokens = i->prompt_tokens / pp;
+    double of_rank = ceil(decoders / dp) * i->tokens_each + prompt_tokens / prompts;
+    double tokens = decoders * i->tokens_each + prompt_tokens;
+    double g = by_tokens(c->projections, of_rank) + by_tokens(c->mlp, tokens) + by_tokens(c->head, i->rows / pp) +
+               i->prompt_ms / prompts / pp + pp * c->send_ms_per_token * tokens;
+    if (decoders > 0) g += by_sequences(c, ceil(decoders / dp) * i->tokens_each, i->context / i->decoders);
+    g = e->step_scale * g + c->nodes * e->gap_us / 1e3;
+    if (i->prompts > 0) g = fmax(e->prefill_scale * g, c->launches * e->eager_us / 1e3);
+    return g + e->step_ms + e->sequence_us / 1e3 * i->decoders;
+}

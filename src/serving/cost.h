@@ -1,0 +1,72 @@
+/* What one iteration of a serving engine costs on one rank: decoding sequences with their contexts and pieces of
+ * prompts together, from the library's own forecasts of kernels and exchanges.
+ *
+ * The graph is the one that engines run: fused products and norms, all-reduces with the norm behind them, paged
+ * attention, fused experts. Everything that depends on tokens alone is tabled by tokens, attention by sequences and
+ * contexts, prompts by length; a simulation of ten thousand requests then asks no kernel at all. */
+#ifndef FT_SERVING_COST_H
+#define FT_SERVING_COST_H
+#include "comm/cluster.h"
+#include "model/arch.h"
+#include "serving/engine.h"
+#include "study/context.h"
+
+/* A model as an engine holds it: formats of its parts, layers of each kind, how it is laid out. */
+typedef struct ft_served {
+    const ft_arch *arch;
+    const ft_device *device;
+    const ft_serving_engine *engine;
+    ft_cluster cluster;
+    int64_t tp, dp, ep, pp; /* dp: attention-data-parallel ranks of one engine; ep: expert ranks over tp x dp */
+    ft_dtype dtype;         /* of most products */
+    ft_dtype qkv_dtype, out_dtype, mlp_dtype, expert_dtype, kv_dtype;
+    double weight_bits; /* of weights that are stored narrower than their products; 0: none are */
+    double expert_bits; /* of experts' weights */
+    double layers, full_layers, window_layers, dense_layers, expert_layers;
+    bool latent;
+    double weights_bytes;      /* on one rank */
+    double kv_bytes_per_token; /* on one rank */
+    double active_parameters;
+} ft_served;
+
+/* Fills formats, layers and bytes; arch, device, engine, cluster, degrees and the dtypes asked for are set. */
+void ft__served_settle(ft_served *m);
+
+enum { FT_COST_TOKENS = 18, FT_COST_SEQUENCES = 6, FT_COST_CONTEXTS = 6, FT_COST_PROMPTS = 8 };
+
+/* Milliseconds of all layers. Points of tokens are powers of two, of sequences, contexts and prompts powers of four. */
+typedef struct ft_costs {
+    double projections[FT_COST_TOKENS]; /* by tokens of a rank: attention's products, norms and exchanges */
+    double mlp[FT_COST_TOKENS];         /* by tokens of all ranks */
+    double head[FT_COST_TOKENS];        /* by rows that are sampled */
+    double decode[FT_COST_SEQUENCES][FT_COST_CONTEXTS]; /* by sequences of a rank and tokens in the cache of each */
+    double prompt[FT_COST_PROMPTS];                     /* attention of one prompt by itself */
+    double send_ms_per_token;                           /* pipeline: to the next stage */
+    double nodes, launches;                             /* of a replayed graph; of prompts */
+    double spread;    /* half width of what the kernels are forecast with, as a logarithm */
+    ft_source source; /* the weakest of them that matters */
+    int64_t dp, pp;
+    const ft_serving_engine *engine;
+} ft_costs;
+
+ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_served *m, ft_costs *out, ft_error *err);
+
+/* One iteration. */
+typedef struct ft_iteration {
+    double decoders;      /* sequences that decode, over all ranks */
+    double context;       /* tokens in their caches, together */
+    double tokens_each;   /* that each of them computes: 1, and drafts */
+    double prompts;       /* prompts that are worked on */
+    double prompt_tokens; /* new ones */
+    double prompt_ms;     /* attention of these, ft__prompt_ms(end) - ft__prompt_ms(begin) summed */
+    double rows;          /* that are sampled */
+} ft_iteration;
+
+double ft__iteration_ms(const ft_costs *c, const ft_iteration *i);
+/* Attention of the first `length` tokens of a prompt, all layers. */
+double ft__prompt_ms(const ft_costs *c, double length);
+
+/* Of fused experts on one rank (experts.c). */
+ft_status ft__experts_ms(const ft_context *ft, ft_scratch *scratch, const ft_served *m, double tokens, double *out,
+                         ft_error *err);
+#endif

@@ -1,0 +1,233 @@
+/* kernels.c: what an engine launches for a layer, forecast kernel by kernel.
+ *
+ * Products take operands that the norm or activation before them has quantised; a pass is such a fused kernel. Key and
+ * value heads are replicated where there are fewer than tensor ranks. Latent attention is absorbed: keys stay
+ * compressed, queries and outputs go through batched products of the heads. */
+#include "serving/kernels.h"
+
+#include <math.h>
+
+#include "comm/collective.h"
+#include "graph/operator.h"
+#include "serving/step_constants.h"
+#include "study/step.h"
+#include "timeline/memo.h"
+
+ft_status ft__pricer_open(ft_pricer *p, ft_error *err)
+{
+    if (!p->scratch->memo) p->scratch->memo = ft__memo_new();
+    if (!p->scratch->memo) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    p->quantile = ft__context_quantile(p->ft);
+    ft__memo_focus(p->scratch->memo, ft__context_predictor(p->ft), p->m->device, p->quantile);
+    return FT_OK;
+}
+
+/* -- single kernels ---------------------------------------------------------------------------- */
+
+static ft_status ask(ft_pricer *p, const ft_op *op, double *ms, ft_error *err)
+{
+    const ft_forecast *f = NULL;
+    FT_TRY(ft__memo_find(p->scratch->memo, ft__context_predictor(p->ft), p->m->device, op, p->quantile, &f, err));
+    *ms = f->ms;
+    p->ms += f->ms;
+    p->low_ms += f->low_ms;
+    p->high_ms += f->high_ms;
+    if (f->source > p->source) p->source = f->source;
+    return FT_OK;
+}
+
+static int64_t whole(double x) { return x < 1 ? 1 : (int64_t)ceil(x); }
+
+/* y[m, n] = x[m, k] W; weights that are stored narrower are read as they are stored. */
+static ft_status product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, double *sum, ft_error *err)
+{
+    ft_op op;
+    double ms;
+    ft__op_init("linear", &op);
+    op.dtype = op.kv_dtype = dtype;
+    op.u.gemm.m = whole(m), op.u.gemm.n = whole(n), op.u.gemm.k = whole(k);
+    op.u.gemm.bias = false;
+    op.u.gemm.quantized = ft_dtype_bytes(dtype) < 2;
+    FT_TRY(ask(p, &op, &ms, err));
+    *sum += ms;
+    return FT_OK;
+}
+
+static ft_status batched(ft_pricer *p, double b, double m, double n, double k, double *sum, ft_error *err)
+{
+    ft_op op;
+    double ms;
+    ft__op_init("bmm", &op);
+    op.dtype = op.kv_dtype = p->m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    op.u.gemm.b = whole(b), op.u.gemm.m = whole(m), op.u.gemm.n = whole(n), op.u.gemm.k = whole(k);
+    FT_TRY(ask(p, &op, &ms, err));
+    *sum += ms;
+    return FT_OK;
+}
+
+/* A fused kernel that moves so many bytes once. */
+static double pass(const ft_pricer *p, double bytes)
+{
+    return FT_K_STEP_PASS_US / 1e3 + bytes / (FT_K_STEP_PASS_BANDWIDTH * p->m->device->memory_gbps * 1e6);
+}
+
+static ft_status exchange(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, double *sum, ft_error *err)
+{
+    ft_group group = {.size = ranks, .stride = 1, .engine = p->m->engine->kernels};
+    ft_comm c;
+    if (ranks < 2) return FT_OK;
+    FT_TRY(ft__collective_forecast(ft__context_predictor(p->ft), p->m->device, &p->m->cluster, kind, fmax(bytes, 1),
+                                   &group, p->quantile, &c, err));
+    *sum += c.ms;
+    p->ms += c.ms;
+    p->low_ms += c.low_ms;
+    p->high_ms += c.high_ms;
+    return FT_OK;
+}
+
+/* -- parts of a layer -------------------------------------------------------------------------- */
+
+static double cut(int64_t heads, int64_t ranks) { return fmax(1, ceil((double)heads / (double)ranks)); }
+
+static ft_status latent_projections(ft_pricer *p, double tokens, double *sum, ft_error *err)
+{
+    const ft_served *m = p->m;
+    const ft_arch *a = m->arch;
+    double heads = cut(a->heads, m->tp), hidden = (double)a->hidden,
+           query = heads * (double)(a->nope_dim + a->rope_dim);
+    double down = (double)(a->q_lora + a->kv_lora + a->rope_dim), latent = (double)a->kv_lora;
+    FT_TRY(product(p, tokens, a->q_lora > 0 ? down : down + query, hidden, m->qkv_dtype, sum, err));
+    if (a->q_lora > 0) FT_TRY(product(p, tokens, query, (double)a->q_lora, m->qkv_dtype, sum, err));
+    FT_TRY(batched(p, heads, tokens, latent, (double)a->nope_dim, sum, err));
+    FT_TRY(batched(p, heads, tokens, (double)a->v_dim, latent, sum, err));
+    FT_TRY(product(p, tokens, hidden, heads * (double)a->v_dim, m->out_dtype, sum, err));
+    *sum += 3 * pass(p, 4 * tokens * hidden);
+    return FT_OK;
+}
+
+ft_status ft__price_projections(ft_pricer *p, double tokens, double *out, ft_error *err)
+{
+    const ft_served *m = p->m;
+    const ft_arch *a = m->arch;
+    double hidden = (double)a->hidden, layer = 0;
+    if (m->latent) {
+        FT_TRY(latent_projections(p, tokens, &layer, err));
+    } else {
+        double heads = cut(a->heads, m->tp), keys = cut(a->kv_heads, m->tp), dim = (double)a->head_dim;
+        FT_TRY(product(p, tokens, (heads + 2 * keys) * dim, hidden, m->qkv_dtype, &layer, err));
+        FT_TRY(product(p, tokens, hidden, heads * dim, m->out_dtype, &layer, err));
+        layer += (m->tp > 1 ? 1 : 2) * pass(p, 6 * tokens * hidden); /* the all-reduce carries the other norm */
+    }
+    FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp, &layer, err));
+    *out = layer * m->layers;
+    return FT_OK;
+}
+
+static ft_status dense_mlp(ft_pricer *p, double tokens, double width, double *sum, ft_error *err)
+{
+    const ft_served *m = p->m;
+    double hidden = (double)m->arch->hidden, inner = fmax(1, width / (double)(m->tp * m->dp));
+    FT_TRY(product(p, tokens, (m->arch->gated ? 2 : 1) * inner, hidden, m->mlp_dtype, sum, err));
+    FT_TRY(product(p, tokens, hidden, inner, m->mlp_dtype, sum, err));
+    *sum += pass(p, 5 * tokens * inner);
+    return FT_OK;
+}
+
+/* Experts of tp x dp ranks: their sums are added over all of them, or, where attention is data parallel and experts are
+ * whole, tokens travel to their experts and back. */
+static ft_status expert_mlp(ft_pricer *p, double tokens, double *sum, ft_error *err)
+{
+    const ft_served *m = p->m;
+    const ft_arch *a = m->arch;
+    double hidden = (double)a->hidden, experts;
+    ft_dtype wide = m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    FT_TRY(product(p, tokens, (double)a->experts, hidden, wide, sum, err));
+    *sum += FT_K_STEP_ROUTER_US / 1e3;
+    if (a->shared_ffn > 0) FT_TRY(dense_mlp(p, tokens, (double)a->shared_ffn, sum, err));
+    FT_TRY(ft__experts_ms(p->ft, p->scratch, m, tokens, &experts, err));
+    *sum += experts;
+    if (m->dp < 2 || m->ep < 2)
+        return exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp * m->dp, sum, err);
+    double sent = tokens / (double)m->dp * fmin((double)a->topk, (double)m->ep) * hidden;
+    FT_TRY(exchange(p, FT_COLLECTIVE_ALL_TO_ALL, sent * ft_dtype_bytes(m->mlp_dtype), m->ep, sum, err));
+    return exchange(p, FT_COLLECTIVE_ALL_TO_ALL, 2 * sent, m->ep, sum, err);
+}
+
+ft_status ft__price_mlp(ft_pricer *p, double tokens, double *out, ft_error *err)
+{
+    const ft_served *m = p->m;
+    const ft_arch *a = m->arch;
+    double dense = 0, experts = 0, reduced = 2 * tokens * (double)a->hidden;
+    if (m->dense_layers > 0) {
+        FT_TRY(dense_mlp(p, tokens, (double)a->ffn, &dense, err));
+        FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, reduced, m->tp * m->dp, &dense, err));
+    }
+    if (m->expert_layers > 0) FT_TRY(expert_mlp(p, tokens, &experts, err));
+    *out = dense * m->dense_layers + experts * m->expert_layers;
+    return FT_OK;
+}
+
+ft_status ft__price_head(ft_pricer *p, double rows, double *out, ft_error *err)
+{
+    const ft_served *m = p->m;
+    ft_dtype wide = m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    *out = 0;
+    return product(p, rows, (double)m->arch->vocab / (double)m->tp, (double)m->arch->hidden, wide, out, err);
+}
+
+/* -- attention --------------------------------------------------------------------------------- */
+
+static ft_status attend(ft_pricer *p, double batch, double queries, double keys, int64_t window, double *ms,
+                        ft_error *err)
+{
+    const ft_served *m = p->m;
+    const ft_arch *a = m->arch;
+    ft_op op;
+    ft__op_init(m->latent ? "mla" : "attention", &op);
+    op.dtype = m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    op.kv_dtype = m->kv_dtype;
+    op.engine = m->engine->kernels;
+    if (m->latent) {
+        op.u.mla.batch = whole(batch), op.u.mla.heads = (int64_t)cut(a->heads, m->tp);
+        op.u.mla.q_len = whole(queries), op.u.mla.kv_len = whole(keys);
+        op.u.mla.kv_lora = a->kv_lora, op.u.mla.rope_dim = a->rope_dim, op.u.mla.nope_dim = a->nope_dim;
+        op.u.mla.v_dim = a->v_dim, op.u.mla.causal = queries > 1;
+    } else {
+        double heads = cut(a->heads, m->tp), groups = cut(a->kv_heads, m->tp);
+        op.u.attention.batch = whole(batch), op.u.attention.kv_heads = (int64_t)groups;
+        op.u.attention.heads = (int64_t)(ceil(heads / groups) * groups);
+        op.u.attention.q_len = whole(queries), op.u.attention.kv_len = whole(keys);
+        op.u.attention.head_dim = op.u.attention.v_dim = a->head_dim;
+        op.u.attention.window = window > 0 && (double)window < keys ? window : 0;
+        op.u.attention.causal = queries > 1;
+        if (queries <= 1 && op.u.attention.window > 0) { /* a decoding sequence reads its window alone */
+            op.u.attention.kv_len = window;
+            op.u.attention.window = 0;
+        }
+    }
+    return ask(p, &op, ms, err);
+}
+
+static ft_status both_kinds(ft_pricer *p, double batch, double queries, double keys, double *out, ft_error *err)
+{
+    const ft_served *m = p->m;
+    double full = 0, windowed = 0;
+    if (m->full_layers > 0) FT_TRY(attend(p, batch, queries, keys, 0, &full, err));
+    if (m->window_layers > 0) FT_TRY(attend(p, batch, queries, keys, m->arch->window, &windowed, err));
+    *out = full * m->full_layers + windowed * m->window_layers;
+    return FT_OK;
+}
+
+ft_status ft__price_decode(ft_pricer *p, double sequences, double context, double *out, ft_error *err)
+{
+    return both_kinds(p, sequences, 1, context, out, err);
+}
+
+/* Short prompts run together: one's share of as many as fill a usual budget. */
+ft_status ft__price_prompt(ft_pricer *p, double length, double *out, ft_error *err)
+{
+    double together = fmax(1, floor(FT_K_STEP_TOGETHER / length));
+    FT_TRY(both_kinds(p, together, length, length, out, err));
+    *out /= together;
+    return FT_OK;
+}

@@ -1,0 +1,23 @@
+/* The kernels and exchanges of one iteration, part by part, for the tables of cost.c. */
+#ifndef FT_SERVING_KERNELS_H
+#define FT_SERVING_KERNELS_H
+#include "serving/cost.h"
+
+/* Asks for the kernels of one served model, and adds up what they are forecast with. */
+typedef struct ft_pricer {
+    const ft_context *ft;
+    ft_scratch *scratch;
+    const ft_served *m;
+    double quantile;
+    double ms, low_ms, high_ms; /* of everything asked so far */
+    ft_source source;
+} ft_pricer;
+
+ft_status ft__pricer_open(ft_pricer *p, ft_error *err);
+/* Milliseconds of all layers, or of what is no layer. */
+ft_status ft__price_projections(ft_pricer *p, double tokens, double *out, ft_error *err);
+ft_status ft__price_mlp(ft_pricer *p, double tokens, double *out, ft_error *err);
+ft_status ft__price_head(ft_pricer *p, double rows, double *out, ft_error *err);
+ft_status ft__price_decode(ft_pricer *p, double sequences, double context, double *out, ft_error *err);
+ft_status ft__price_prompt(ft_pricer *p, double length, double *out, ft_error *err);
+#endif

@@ -1,0 +1,88 @@
+/* load.c: random lengths and arrivals. Numbers come from splitmix64 (Steele, Lea, Flood 2014): equal seeds give equal
+ * requests on every machine. */
+#include "serving/load.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double two_pi = 6.283185307179586;
+
+void ft__load_seed(ft_load *l, uint64_t seed) { l->state = seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du; }
+
+static uint64_t draw(ft_load *l)
+{
+    uint64_t z = l->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+double ft__load_uniform(ft_load *l) { return (double)(draw(l) >> 11) * 0x1p-53; }
+
+static double normal(ft_load *l)
+{
+    double u = 1 - ft__load_uniform(l), v = ft__load_uniform(l);
+    return sqrt(-2 * log(u)) * cos(two_pi * v);
+}
+
+/* Gamma by Marsaglia and Tsang (2000); shapes below one through the next one. */
+static double gamma_of(ft_load *l, double shape)
+{
+    double boost = 1, x, v;
+    if (shape < 1) {
+        boost = pow(1 - ft__load_uniform(l), 1 / shape);
+        shape += 1;
+    }
+    double d = shape - 1.0 / 3, c = 1 / sqrt(9 * d);
+    for (;;) {
+        x = normal(l);
+        v = 1 + c * x;
+        if (v <= 0) continue;
+        v = v * v * v;
+        double u = 1 - ft__load_uniform(l);
+        if (log(u) < x * x / 2 + d - d * v + d * log(v)) return boost * d * v;
+    }
+}
+
+static int32_t length(ft_load *l, const ft_lengths *k)
+{
+    double tokens;
+    if (k->kind == FT_SPREAD_LOGNORMAL)
+        tokens = k->mean * exp(k->sigma * normal(l) - k->sigma * k->sigma / 2);
+    else if (k->high > k->low)
+        tokens = floor(k->mean * (k->low + (k->high - k->low) * ft__load_uniform(l)) + 0.5);
+    else
+        tokens = k->mean * k->high;
+    tokens = floor(tokens + 0.5);
+    return tokens < 1 ? 1 : tokens > 1e9 ? 1000000000 : (int32_t)tokens;
+}
+
+void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out)
+{
+    out->sent_ms = sent_ms;
+    out->client = client;
+    out->priority = out->turn = out->hash_count = 0;
+    out->prompt = length(l, &l->prompt);
+    out->answer = length(l, &l->answer);
+    out->cached = (int32_t)(l->prefix_share * out->prompt);
+    l->made++;
+}
+
+ft_status ft__load_next(ft_load *l, bool *more, ft_call *out, ft_error *err)
+{
+    *more = l->made < l->requests;
+    if (!*more) return FT_OK;
+    if (l->log) {
+        FT_TRY(ft__log_next(l->log, more, out, err));
+        if (*more) {
+            if (!out->cached) out->cached = (int32_t)(l->prefix_share * out->prompt);
+            l->made++;
+        }
+        return FT_OK;
+    }
+    double shape = l->burstiness; /* 1: Poisson; below: bursts */
+    l->clock_ms += 1e3 / l->rate_per_s * gamma_of(l, shape) / shape;
+    ft__load_call(l, (int32_t)(l->made % INT32_MAX), l->clock_ms, out);
+    out->client = 0;
+    return FT_OK;
+}

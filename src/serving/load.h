@@ -1,0 +1,63 @@
+/* Requests as they come: from clients that wait for their answers, at a rate, or from a log. One at a time, so that a
+ * log of millions is never in memory. */
+#ifndef FT_SERVING_LOAD_H
+#define FT_SERVING_LOAD_H
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* Tokens of prompts or answers. */
+typedef enum ft_spread { FT_SPREAD_UNIFORM, FT_SPREAD_LOGNORMAL } ft_spread;
+typedef struct ft_lengths {
+    ft_spread kind;
+    double mean;      /* uniform: the upper end where range is [low, 1] */
+    double low, high; /* uniform: shares of it */
+    double sigma;     /* lognormal */
+} ft_lengths;
+
+/* One request as a client sends it. */
+typedef struct ft_call {
+    double sent_ms;
+    int32_t prompt, answer; /* tokens */
+    int32_t cached;         /* of the prompt, in the cache because a session goes on or a share is said to be */
+    int32_t client, priority;
+    int32_t turn;           /* of a session, from 0 */
+    int32_t hash_count;     /* of a log: blocks of the prompt whose content is known by a hash */
+    const uint64_t *hashes; /* the log's, until its next line */
+} ft_call;
+
+typedef struct ft_log ft_log; /* log.c */
+
+typedef struct ft_load {
+    int64_t clients; /* closed loop; 0: open */
+    double rate_per_s, burstiness;
+    ft_log *log;
+    ft_lengths prompt, answer;
+    double prefix_share; /* of every prompt that is in the cache */
+    int64_t turns;       /* of a session; 1: single requests */
+    double think_ms;
+    bool steady;      /* clients do not start together */
+    int64_t requests; /* INT64_MAX: until the log ends */
+    uint64_t state;   /* of the random numbers */
+    double clock_ms;  /* of the last request of an open loop */
+    int64_t made;
+} ft_load;
+
+void ft__load_seed(ft_load *l, uint64_t seed);
+double ft__load_uniform(ft_load *l); /* in [0, 1) */
+/* Lengths of a request of this client, sent at this time. */
+void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out);
+/* The next of an open loop or a log; false: there is none. */
+ft_status ft__load_next(ft_load *l, bool *more, ft_call *out, ft_error *err);
+
+/* A log of requests: CSV with a header or JSONL; the Azure and Mooncake layouts too. Lines out of order or broken are
+ * refused with their number. `progress` is told of bytes read; NULL: nobody. */
+typedef void (*ft_log_progress)(void *user, double share);
+ft_status ft__log_open(const char *path, ft_log **out, ft_error *err);
+ft_status ft__log_next(ft_log *log, bool *more, ft_call *out, ft_error *err);
+void ft__log_watch(ft_log *log, ft_log_progress progress, void *user);
+double ft__log_block_tokens(const ft_log *log); /* tokens that one hash stands for */
+void ft__log_close(ft_log *log);
+#endif

@@ -1,0 +1,372 @@
+/* replica.c: continuous batching, iteration by iteration.
+ *
+ * Decoding sequences all move by one token in a step, so that only three sums are kept of them: how many there are, how
+ * much their caches hold, and who ends first. While nothing but decoding happens, steps until the next end or arrival
+ * are taken at once: contexts grow evenly, and the mean of the first and the last step is their time (0.07 % off).
+ *
+ * A sequence's cache is counted with all but one token of a block as padding, so that what is counted is never less
+ * than what blocks would hold. */
+#include "serving/replica.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serving/prefix.h"
+
+/* -- the heap of those that decode ------------------------------------------------------------- */
+
+static bool sooner(const ft_due *a, const ft_due *b)
+{
+    return a->finish != b->finish ? a->finish < b->finish : a->index < b->index;
+}
+
+static void settle_up(ft_due *h, size_t i)
+{
+    for (; i > 0 && sooner(&h[i], &h[(i - 1) / 2]); i = (i - 1) / 2) {
+        ft_due swapped = h[i];
+        h[i] = h[(i - 1) / 2];
+        h[(i - 1) / 2] = swapped;
+    }
+}
+
+static void settle_down(ft_due *h, size_t count, size_t i)
+{
+    for (;;) {
+        size_t least = i, left = 2 * i + 1;
+        if (left < count && sooner(&h[left], &h[least])) least = left;
+        if (left + 1 < count && sooner(&h[left + 1], &h[least])) least = left + 1;
+        if (least == i) return;
+        ft_due swapped = h[i];
+        h[i] = h[least];
+        h[least] = swapped;
+        i = least;
+    }
+}
+
+static void remove_decoder(ft_replica *r, size_t i)
+{
+    r->decoding[i] = r->decoding[--r->decoder_count];
+    if (i >= r->decoder_count) return;
+    settle_up(r->decoding, i);
+    settle_down(r->decoding, r->decoder_count, i);
+}
+
+/* -- the cache --------------------------------------------------------------------------------- */
+
+static double padding(const ft_replica *r) { return r->policy->block - 1; }
+
+double ft__replica_used(const ft_replica *r) { return r->context + r->held + (double)r->decoder_count * padding(r); }
+
+static double context_of(const ft_replica *r, const ft_live *l)
+{
+    return (double)l->tokens + 1 + r->policy->accepted * (double)(r->step - l->joined);
+}
+
+/* What the next step adds. */
+static double growth(const ft_replica *r) { return r->policy->accepted * (double)r->decoder_count; }
+
+/* Tokens that a request starts with; its own prefix, where another's is there already, is shared. */
+static bool fits(const ft_replica *r, const ft_live *l)
+{
+    const ft_policy *p = r->policy;
+    double prompt = (double)l->tokens + 1 + padding(r), used = ft__replica_used(r) + growth(r);
+    if (ft__replica_idle(r)) return true;
+    if (p->admission == FT_ADMISSION_PROMPT) return used + prompt <= p->capacity;
+    double rest = p->reserved_output * (double)(l->answer - l->made);
+    return used + prompt <= p->capacity && r->reserved + prompt + rest <= p->capacity;
+}
+
+static void note_peak(ft_replica *r) { r->peak = fmax(r->peak, ft__replica_used(r)); }
+
+/* -- starting ---------------------------------------------------------------------------------- */
+
+bool ft__replica_take(ft_replica *r, uint32_t index)
+{
+    const ft_live *l = &r->pool->at[index];
+    return ft__queue_add(&r->queue, index, l->arrived_ms, l->client, l->priority, l->prompt, false);
+}
+
+/* Nothing runs and nothing waits. */
+bool ft__replica_idle(const ft_replica *r) { return !r->decoder_count && !r->prompt_count; }
+
+double ft__replica_load(const ft_replica *r) { return (double)(r->decoder_count + r->prompt_count + r->queue.count); }
+
+static bool grow(void **at, size_t *room, size_t count, size_t size)
+{
+    if (count < *room) return true;
+    size_t more = *room ? 2 * *room : 64;
+    void *moved = realloc(*at, more * size);
+    if (!moved) return false;
+    *at = moved;
+    *room = more;
+    return true;
+}
+
+static bool add_decoder(ft_replica *r, uint32_t index)
+{
+    ft_live *l = &r->pool->at[index];
+    void *at = r->decoding;
+    if (!grow(&at, &r->decoder_room, r->decoder_count, sizeof *r->decoding)) return false;
+    r->decoding = at;
+    l->joined = r->step;
+    l->finish = r->step + (int64_t)ceil((double)(l->answer - l->made) / r->policy->accepted);
+    r->decoding[r->decoder_count] = (ft_due){l->finish, index};
+    settle_up(r->decoding, r->decoder_count++);
+    r->context += (double)l->tokens + 1;
+    return true;
+}
+
+/* The first of the queue begins. */
+static bool start(ft_replica *r, uint32_t index)
+{
+    ft_live *l = &r->pool->at[index];
+    void *at = r->prompts;
+    ft__queue_drop_first(&r->queue);
+    if (l->started_ms < 0) l->started_ms = fmax(r->now_ms, l->arrived_ms);
+    l->order = r->order++;
+    l->reserved = (double)l->tokens + 1 + padding(r) + r->policy->reserved_output * (double)(l->answer - l->made);
+    if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved += l->reserved;
+    if (r->policy->scheduling == FT_FAIR && !ft__queue_serve(&r->queue, l->client, (double)l->tokens)) return false;
+    if (l->ready) return add_decoder(r, index);
+    if (!grow(&at, &r->prompt_room, r->prompt_count, sizeof *r->prompts)) return false;
+    r->prompts = at;
+    r->prompts[r->prompt_count++] = (ft_piece){index, 0};
+    r->held += (double)l->tokens + 1 + padding(r);
+    if (r->prefixes && l->hash_count > 0) {
+        int32_t known = ft__prefixes_match(r->prefixes, l->hashes, l->hash_count);
+        if (known > l->done) l->done = known;
+    }
+    if (l->done >= l->tokens) l->done = l->tokens - 1; /* the last token is computed for its logits */
+    return true;
+}
+
+/* -- an iteration's prompts -------------------------------------------------------------------- */
+
+static double running(const ft_replica *r) { return (double)(r->decoder_count + r->prompt_count); }
+
+/* Attention-data-parallel ranks go together: a single prompt would leave the others idle. */
+static bool waits_for_ranks(ft_replica *r)
+{
+    double dp = (double)r->costs->dp;
+    if (r->policy->join_iterations <= 0 || dp < 2 || r->prompt_count || !r->decoder_count) return false;
+    return (double)r->queue.count < dp && r->waited < r->policy->join_iterations;
+}
+
+static double piece(const ft_replica *r, const ft_live *l, double budget, bool first)
+{
+    double left = (double)(l->tokens - l->done);
+    if (left <= budget) return left;
+    return r->policy->chunked || first ? fmin(left, fmax(budget, r->policy->chunked ? 0 : left)) : 0;
+}
+
+/* Fills `tokens` of the prompts under way and starts what may start. False: out of memory. */
+static bool choose(ft_replica *r)
+{
+    const ft_policy *p = r->policy;
+    bool alone = p->order == FT_ORDER_PROMPTS_ALONE;
+    double budget = p->budget * (double)r->costs->pp;
+    if (!alone) budget -= (double)r->decoder_count * (1 + p->drafts);
+    bool any = false;
+    r->blocked = r->full = false;
+    for (size_t i = 0; i < r->prompt_count; i++) {
+        double tokens = budget > 0 ? piece(r, &r->pool->at[r->prompts[i].index], budget, !any) : 0;
+        r->prompts[i].tokens = (int32_t)tokens;
+        budget -= tokens;
+        any = any || tokens > 0;
+    }
+    if (waits_for_ranks(r)) return true;
+    while (r->queue.count && budget > 0) {
+        uint32_t index = ft__queue_first(&r->queue);
+        ft_live *l = &r->pool->at[index];
+        if (running(r) >= p->max_sequences) {
+            r->full = true;
+            break;
+        }
+        if (!fits(r, l)) {
+            r->blocked = true;
+            break;
+        }
+        if (!l->ready && piece(r, l, budget, !any) <= 0) break;
+        bool ready = l->ready;
+        if (!start(r, index)) return false;
+        if (ready) continue;
+        l = &r->pool->at[index];
+        ft_piece *last = &r->prompts[r->prompt_count - 1];
+        last->tokens = (int32_t)piece(r, l, budget, !any);
+        budget -= last->tokens;
+        any = true;
+    }
+    note_peak(r);
+    return true;
+}
+
+/* -- steps ------------------------------------------------------------------------------------- */
+
+/* The front end sends what a step made, one token after another. */
+static double send(ft_replica *r, double tokens)
+{
+    r->front_ms = fmax(r->front_ms, r->now_ms) + tokens * r->policy->stream_ms;
+    return r->front_ms;
+}
+
+static bool end(ft_replica *r, uint32_t index, double ms)
+{
+    ft_live *l = &r->pool->at[index];
+    r->just_ended++;
+    if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved -= l->reserved;
+    if (r->policy->scheduling == FT_FAIR && !ft__queue_serve(&r->queue, l->client, (double)l->answer)) return false;
+    return r->listener->ended(r->listener->user, index, ms);
+}
+
+static bool end_due(ft_replica *r, double ms)
+{
+    while (r->decoder_count && r->decoding[0].finish <= r->step) {
+        uint32_t index = r->decoding[0].index;
+        r->context -= context_of(r, &r->pool->at[index]);
+        remove_decoder(r, 0);
+        if (!end(r, index, ms)) return false;
+    }
+    if (!r->decoder_count) r->context = 0;
+    return true;
+}
+
+/* A prompt is done: its first token is there. */
+static bool finish_prompt(ft_replica *r, uint32_t index, double ms)
+{
+    ft_live *l = &r->pool->at[index];
+    r->held -= (double)l->tokens + 1 + padding(r);
+    if (r->prefixes && l->hash_count > 0)
+        ft__prefixes_keep(r->prefixes, l->hashes, l->hash_count, r->policy->capacity - ft__replica_used(r));
+    if (l->made == 0 && !r->listener->first(r->listener->user, index, ms)) return false;
+    l = &r->pool->at[index];
+    l->made += 1;
+    if (l->made >= l->answer || r->policy->prefill_only) return end(r, index, ms);
+    return add_decoder(r, index);
+}
+
+static bool step_with_prompts(ft_replica *r)
+{
+    const ft_policy *p = r->policy;
+    bool alone = p->order == FT_ORDER_PROMPTS_ALONE;
+    ft_iteration i = {
+        .decoders = alone ? 0 : (double)r->decoder_count, .context = r->context, .tokens_each = 1 + p->drafts};
+    double done = 0;
+    for (size_t k = 0; k < r->prompt_count; k++) {
+        const ft_live *l = &r->pool->at[r->prompts[k].index];
+        if (!r->prompts[k].tokens) continue;
+        i.prompts++;
+        i.prompt_tokens += (double)r->prompts[k].tokens;
+        i.prompt_ms += ft__prompt_ms(r->costs, (double)(l->done + r->prompts[k].tokens)) -
+                       ft__prompt_ms(r->costs, (double)l->done);
+        done += l->done + r->prompts[k].tokens >= l->tokens;
+    }
+    i.rows = i.decoders * i.tokens_each + done;
+    double ms = ft__iteration_ms(r->costs, &i), begun = r->now_ms;
+    r->now_ms += ms;
+    r->waited = 0;
+    r->since_decode_ms += ms;
+    if (i.decoders > 0) {
+        r->step++;
+        r->context += p->accepted * (double)r->decoder_count;
+        r->listener->gaps(r->listener->user, r->since_decode_ms, i.decoders);
+        r->since_decode_ms = 0;
+    }
+    r->listener->iterated(r->listener->user, &i, begun, ms, 1);
+    double sent = send(r, i.decoders * p->accepted + done);
+    size_t kept = 0, count = r->prompt_count;
+    if (i.decoders > 0 && !end_due(r, sent)) return false;
+    for (size_t k = 0; k < count; k++) {
+        ft_piece one = r->prompts[k];
+        ft_live *l = &r->pool->at[one.index];
+        l->done += one.tokens;
+        if (l->done < l->tokens)
+            r->prompts[kept++] = one;
+        else if (!finish_prompt(r, one.index, sent))
+            return false;
+    }
+    r->prompt_count = kept;
+    return true;
+}
+
+/* The newest goes back to the queue and starts over with what it has made. */
+static bool preempt(ft_replica *r)
+{
+    size_t newest = 0;
+    for (size_t i = 1; i < r->decoder_count; i++)
+        if (r->pool->at[r->decoding[i].index].order > r->pool->at[r->decoding[newest].index].order) newest = i;
+    uint32_t index = r->decoding[newest].index;
+    ft_live *l = &r->pool->at[index];
+    double made = r->policy->accepted * (double)(r->step - l->joined);
+    r->context -= context_of(r, l);
+    remove_decoder(r, newest);
+    if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved -= l->reserved;
+    l->made += (int32_t)made;
+    l->tokens = l->prompt + l->made;
+    l->done = 0;
+    l->ready = false;
+    r->preemptions++;
+    return ft__queue_add(&r->queue, index, l->arrived_ms, l->client, l->priority, l->prompt, true);
+}
+
+/* How many steps of decoding alone go before somebody ends, arrives, or the cache is full. */
+static double steps_at_once(ft_replica *r, double until_ms, double step_ms, bool prompts_wait)
+{
+    const ft_policy *p = r->policy;
+    double steps = (double)(r->decoding[0].finish - r->step), each = p->accepted * (double)r->decoder_count;
+    double room = floor((p->capacity - ft__replica_used(r)) / each);
+    if (room < steps) steps = room;
+    if (until_ms < INFINITY) steps = fmin(steps, ceil((until_ms - r->now_ms) / step_ms));
+    if (prompts_wait) steps = fmin(steps, p->join_iterations - r->waited);
+    return fmax(1, steps);
+}
+
+static bool decode(ft_replica *r, double until_ms)
+{
+    const ft_policy *p = r->policy;
+    bool joining = waits_for_ranks(r);
+    ft_iteration i = {.decoders = (double)r->decoder_count, .context = r->context, .tokens_each = 1 + p->drafts};
+    i.rows = i.decoders * i.tokens_each;
+    double first = ft__iteration_ms(r->costs, &i), steps = steps_at_once(r, until_ms, first, joining),
+           begun = r->now_ms;
+    i.context += p->accepted * i.decoders * (steps - 1);
+    double last = steps > 1 ? ft__iteration_ms(r->costs, &i) : first, ms = steps * (first + last) / 2;
+    i.context = r->context;
+    r->step += (int64_t)steps;
+    r->context += p->accepted * i.decoders * steps;
+    r->now_ms += ms;
+    if (joining) r->waited += steps;
+    if (r->blocked) r->blocked_ms += ms;
+    if (r->full) r->full_ms += ms;
+    r->listener->gaps(r->listener->user, ms / steps + r->since_decode_ms, i.decoders);
+    if (steps > 1) r->listener->gaps(r->listener->user, ms / steps, i.decoders * (steps - 1));
+    r->since_decode_ms = 0;
+    r->listener->iterated(r->listener->user, &i, begun, ms, steps);
+    note_peak(r);
+    double tokens = i.decoders * p->accepted;
+    r->front_ms += (steps - 1) * tokens * p->stream_ms;
+    return end_due(r, send(r, tokens));
+}
+
+bool ft__replica_advance(ft_replica *r, double until_ms)
+{
+    bool prompts = false;
+    r->just_ended = 0;
+    while (running(r) > 1 && r->decoder_count && ft__replica_used(r) + growth(r) > r->policy->capacity)
+        if (!preempt(r)) return false;
+    if (!choose(r)) return false;
+    for (size_t i = 0; i < r->prompt_count; i++) prompts = prompts || r->prompts[i].tokens > 0;
+    if (prompts) return step_with_prompts(r);
+    if (r->decoder_count) return decode(r, until_ms);
+    if (until_ms > r->now_ms && until_ms < INFINITY) r->now_ms = until_ms;
+    return true;
+}
+
+void ft__replica_free(ft_replica *r)
+{
+    ft__queue_free(&r->queue);
+    ft__prefixes_free(r->prefixes);
+    free(r->prompts);
+    free(r->decoding);
+    *r = (ft_replica){0};
+}

@@ -1,0 +1,101 @@
+/* One engine over time: a queue, prompts under way, sequences that decode, a cache of so many tokens. */
+#ifndef FT_SERVING_REPLICA_H
+#define FT_SERVING_REPLICA_H
+#include "serving/cost.h"
+#include "serving/queue.h"
+
+/* An engine's settings with what a request changed of them. */
+typedef struct ft_policy {
+    ft_order order;
+    ft_admission admission;
+    bool chunked;
+    double budget, max_sequences, join_iterations; /* tokens of an iteration; sequences at once; iterations */
+    double capacity;                               /* tokens in the cache, over all attention-data-parallel ranks */
+    double block;                                  /* tokens of a block of the cache */
+    double reserved_output;                        /* share of an answer */
+    double drafts, accepted; /* tokens proposed in a step, and made in it: 0 and 1 without speculation */
+    double stream_ms;        /* of the front end, for every token */
+    bool prefill_only;       /* prompts are handed over to other engines when their first token is made */
+    ft_scheduling scheduling;
+} ft_policy;
+
+/* A request under way. */
+typedef struct ft_live {
+    double sent_ms, arrived_ms, started_ms, first_ms; /* sent and first as the client sees it; not yet: -1 */
+    int32_t prompt, answer;                           /* as sent */
+    int32_t tokens, done; /* to compute before it decodes (what was made before it was preempted too); computed */
+    int32_t made;         /* tokens of the answer when it last began to decode */
+    int32_t client, priority, turn;
+    int64_t joined, finish; /* decode steps of the replica */
+    double reserved;        /* tokens of the cache that are promised to it */
+    uint64_t order;         /* of starting */
+    uint64_t *hashes;       /* owned; NULL: none */
+    int32_t hash_count;
+    bool ready; /* its cache arrives filled */
+} ft_live;
+
+typedef struct ft_pool {
+    ft_live *at;
+    uint32_t count, room, spare; /* spare: first of the free ones, chained through `tokens`; UINT32_MAX: none */
+} ft_pool;
+bool ft__pool_take(ft_pool *p, uint32_t *out); /* zeroed; false: out of memory */
+void ft__pool_give(ft_pool *p, uint32_t index);
+void ft__pool_free(ft_pool *p);
+
+typedef struct ft_due {
+    int64_t finish;
+    uint32_t index;
+} ft_due;
+typedef struct ft_piece {
+    uint32_t index;
+    int32_t tokens;
+} ft_piece;
+
+/* What a replica tells of: a first token, an end (or a prompt that is to be handed over), `count` gaps between tokens of
+ * decoding sequences, an iteration (or `steps` equal ones). */
+typedef struct ft_listener {
+    void *user;
+    bool (*first)(void *user, uint32_t index, double ms);
+    bool (*ended)(void *user, uint32_t index, double ms);
+    void (*gaps)(void *user, double ms, double count);
+    void (*iterated)(void *user, const ft_iteration *i, double start_ms, double ms, double steps);
+} ft_listener;
+
+typedef struct ft_prefixes ft_prefixes; /* prefix.h */
+
+typedef struct ft_replica {
+    const ft_costs *costs;
+    const ft_policy *policy;
+    ft_pool *pool;
+    const ft_listener *listener;
+    ft_prefixes *prefixes;   /* NULL: prompts share nothing */
+    double now_ms, front_ms; /* the engine's clock; until when its front end is busy */
+    double since_decode_ms;  /* iterations of prompts alone since the last step of the decoders */
+    ft_queue queue;
+    ft_piece *prompts; /* under way, oldest first; `tokens` of this iteration */
+    size_t prompt_count, prompt_room;
+    ft_due *decoding; /* a heap by the step in which they end */
+    size_t decoder_count, decoder_room;
+    int64_t step;    /* decode steps so far */
+    double context;  /* tokens in the caches of those that decode */
+    double held;     /* tokens of prompts under way and of padding */
+    double reserved; /* of admission by reservation: promised tokens */
+    double waited;   /* iterations that prompts waited for other ranks */
+    uint64_t order;
+    double just_ended; /* requests, in the iteration that ends at now_ms */
+    int64_t preemptions;
+    double peak, blocked_ms; /* tokens in the cache at most; time in which the cache kept requests waiting */
+    bool blocked, full;      /* now: by the cache; by max_sequences */
+    double full_ms;
+    bool failed; /* out of memory */
+} ft_replica;
+
+/* Puts a request into the queue. */
+bool ft__replica_take(ft_replica *r, uint32_t index);
+bool ft__replica_idle(const ft_replica *r);
+/* One iteration, or as many equal ones as go before anything changes; none goes on beyond `until_ms`. */
+bool ft__replica_advance(ft_replica *r, double until_ms);
+double ft__replica_load(const ft_replica *r); /* requests in it */
+double ft__replica_used(const ft_replica *r); /* tokens in its cache */
+void ft__replica_free(ft_replica *r);
+#endif

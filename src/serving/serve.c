@@ -1,0 +1,150 @@
+/* serve.c: from a request to its outcome: the model as the engine holds it, the tables of an iteration, the cache, the
+ * load, the run, and what it means. */
+#include "serving/serve.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/resident.h"
+#include "serving/settle.h"
+#include "serving/step_constants.h"
+#include "timeline/step.h"
+
+const char *const ft__serving_bound_words[FT_SERVING_BOUNDS] = {[FT_BOUND_BY_DECODE] = "decode",
+                                                                [FT_BOUND_BY_PREFILL] = "prefill",
+                                                                [FT_BOUND_BY_CACHE] = "kv",
+                                                                [FT_BOUND_BY_FRONTEND] = "frontend",
+                                                                [FT_BOUND_BY_QUEUE] = "queue"};
+
+/* -- what it means ----------------------------------------------------------------------------- */
+
+static double span_ms(const ft_outcome *o) { return fmax(o->last_ms - o->first_ms, 1e-9); }
+
+double ft__serving_requests_per_s(const ft_serving *s) { return s->out->requests / span_ms(s->out) * 1e3; }
+
+double ft__serving_tokens_per_s_per_gpu(const ft_serving *s)
+{
+    return s->out->answer_tokens / span_ms(s->out) * 1e3 / (double)s->gpus;
+}
+
+static ft_bounds_ms bounds(double mean, double spread, double kernels, double quantile)
+{
+    double wider = fmax(0, kernels * kernels - FT_K_STEP_KERNEL_SPREAD * FT_K_STEP_KERNEL_SPREAD);
+    double half = sqrt(spread * spread + wider) * ft__interval_level(quantile);
+    return (ft_bounds_ms){mean * exp(-half), mean * exp(half)};
+}
+
+static void set_intervals(ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    const ft_serving_engine *e = s->engine;
+    double k = s->costs.spread;
+    s->ttft = bounds(ft__tally_mean(&o->ttft), e->ttft_spread, k, s->quantile);
+    s->tpot = bounds(ft__tally_mean(&o->tpot), e->tpot_spread, k, s->quantile);
+    s->itl = bounds(ft__tally_mean(&o->itl), e->tpot_spread, k, s->quantile);
+    double first = ft__tally_mean(&o->ttft), rest = fmax(0, ft__tally_mean(&o->e2e) - first);
+    double spread = first + rest > 0 ? (first * e->ttft_spread + rest * e->tpot_spread) / (first + rest) : 0;
+    s->e2e = bounds(first + rest, spread, k, s->quantile);
+}
+
+/* A queue that is as long as never before when the last request comes has no mean: it would go on growing. */
+static bool is_stable(const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    if (s->load.clients) return true;
+    double many = fmax(32, FT_K_STEP_UNSTABLE_SHARE * (double)s->load.made);
+    return !(o->waiting_end > many && o->waiting_end > FT_K_STEP_UNSTABLE_GROWTH * o->waiting_half);
+}
+
+static ft_serving_bound find_bound(const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    double busy = fmax(o->busy_ms, 1e-9);
+    if (o->front_lag_ms / fmax(o->requests, 1) > FT_K_STEP_BOUND_SHARE * ft__tally_mean(&o->e2e))
+        return FT_BOUND_BY_FRONTEND;
+    if (o->blocked_ms / busy > FT_K_STEP_BOUND_SHARE) return FT_BOUND_BY_CACHE;
+    if (o->full_ms / busy > FT_K_STEP_BOUND_SHARE) return FT_BOUND_BY_QUEUE;
+    return o->mixed_ms > o->decode_ms ? FT_BOUND_BY_PREFILL : FT_BOUND_BY_DECODE;
+}
+
+static void judge(ft_serving *s)
+{
+    s->stable = is_stable(s);
+    s->bound = find_bound(s);
+    set_intervals(s);
+    s->slo_met = s->slo_share > 0 && s->stable && s->out->requests > 0 &&
+                 s->out->good >= s->slo_share * s->out->requests;
+}
+
+/* -- running it -------------------------------------------------------------------------------- */
+
+static ft_status run_once(ft_serving *s, const ft_serve_request *r, ft_error *err)
+{
+    FT_TRY(ft__settle_load(r, s, err));
+    ft_status status = ft__simulate(&s->scene, &s->load, s->out, err);
+    ft__log_close(s->load.log);
+    s->load.log = NULL;
+    if (status == FT_OK) judge(s);
+    return status;
+}
+
+/* One request by itself ends the search where not even that keeps the objectives. */
+static ft_status try_load(ft_serving *s, const ft_serve_request *r, double load, ft_error *err)
+{
+    ft_serve_request tried = *r;
+    bool rate = r->find == FT_FIND_RATE;
+    tried.said.at[FT_KEY_ID_RATE] = (ft_said_value){.given = rate, .real = load};
+    tried.said.at[FT_KEY_ID_CONCURRENCY] = (ft_said_value){.given = !rate, .whole = (int64_t)load};
+    tried.said.at[FT_KEY_ID_REQUEST_LOG].given = false;
+    return run_once(s, &tried, err);
+}
+
+/* Doubles until the objectives break, then halves the gap: to a percent of a rate, to one client. */
+static ft_status find_most(ft_serving *s, const ft_serve_request *r, ft_error *err)
+{
+    bool rate = r->find == FT_FIND_RATE;
+    double low = 0, high = rate ? FT_K_STEP_LEAST_RATE : 1, most = 1e6;
+    for (; high <= most; high *= 2) {
+        FT_TRY(try_load(s, r, high, err));
+        if (!s->slo_met) break;
+        low = high;
+    }
+    while (low > 0 && high < most && high - low > (rate ? 0.01 * low : 1)) {
+        double middle = rate ? (low + high) / 2 : floor((low + high) / 2);
+        FT_TRY(try_load(s, r, middle, err));
+        if (s->slo_met)
+            low = middle;
+        else
+            high = middle;
+    }
+    s->found = low;
+    return try_load(s, r, low > 0 ? low : rate ? FT_K_STEP_LEAST_RATE : 1, err);
+}
+
+ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r,
+                       const ft_serving_sink *sink, ft_serving *out, ft_error *err)
+{
+    memset(out, 0, sizeof *out);
+    out->out = calloc(1, sizeof *out->out);
+    if (!out->out) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__settle_model(ft, scratch, r, out, err));
+    FT_TRY(ft__settle_policy(r, out, err));
+    out->scene.sink = r->find == FT_FIND_NOTHING ? sink : NULL;
+    out->find = r->find;
+    bool objectives = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
+    out->slo_share = objectives ? r->slo_share : 0;
+    FT_TRY(r->find == FT_FIND_NOTHING ? run_once(out, r, err) : find_most(out, r, err));
+    if (out->warnings.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    return FT_OK;
+}
+
+void ft__serving_free(ft_serving *s)
+{
+    ft__log_close(s->load.log);
+    s->load.log = NULL;
+    free(s->out);
+    s->out = NULL;
+    ft__text_free(&s->warnings);
+}

@@ -1,0 +1,52 @@
+/* Serving under load: one request -> what clients see, what the engine does, what holds it. */
+#ifndef FT_SERVING_SERVE_H
+#define FT_SERVING_SERVE_H
+#include "request/serve.h"
+#include "serving/simulate.h"
+
+typedef enum ft_serving_bound {
+    FT_BOUND_BY_DECODE,
+    FT_BOUND_BY_PREFILL,
+    FT_BOUND_BY_CACHE,
+    FT_BOUND_BY_FRONTEND,
+    FT_BOUND_BY_QUEUE, /* max_num_seqs */
+    FT_SERVING_BOUNDS
+} ft_serving_bound;
+extern const char *const ft__serving_bound_words[FT_SERVING_BOUNDS];
+
+typedef struct ft_bounds_ms {
+    double low, high;
+} ft_bounds_ms;
+
+/* Lives until the next request with the same scratch; free it with ft__serving_free, whatever ft__serve_of said. */
+typedef struct ft_serving {
+    const char *model;
+    const ft_device *device;
+    ft_serving_engine own_engine;
+    const ft_serving_engine *engine;
+    ft_served served, prefill_served; /* disaggregated: of who decodes; of who prefills */
+    ft_costs costs, prefill_costs;
+    ft_policy policy, prefill_policy;
+    ft_load load;
+    ft_scene scene;
+    ft_outcome *out;
+    double quantile;
+    int64_t gpus;                      /* of all engines */
+    ft_bounds_ms ttft, tpot, itl, e2e; /* intervals of the means */
+    bool stable;
+    double slo_share; /* that was asked for; 0: no objectives */
+    bool slo_met;
+    double found; /* "find": the highest load; 0: none keeps the objectives, or not asked */
+    ft_find find;
+    ft_serving_bound bound;
+    ft_text warnings; /* one per line */
+} ft_serving;
+
+/* `sink` hears of requests and iterations; NULL: nobody does. */
+ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r,
+                       const ft_serving_sink *sink, ft_serving *out, ft_error *err);
+void ft__serving_free(ft_serving *s);
+/* Requests per second that ended, tokens of answers per second and GPU. */
+double ft__serving_requests_per_s(const ft_serving *s);
+double ft__serving_tokens_per_s_per_gpu(const ft_serving *s);
+#endif

@@ -1,0 +1,101 @@
+/* served.c: a model as an engine holds it: which part is in which format, how many layers of each kind, what a rank
+ * keeps of the weights and of the cache. */
+#include <math.h>
+
+#include "serving/cost.h"
+
+/* A format that the GPU has no arithmetic for is a format of weights: products run in 16 bits. */
+static ft_dtype computed(const ft_device *d, ft_dtype asked)
+{
+    if (d->peak_tflops[asked] > 0) return asked;
+    return d->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+}
+
+static ft_dtype wide(const ft_device *d) { return d->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16; }
+
+/* Checkpoints in mxfp4 quantise their experts alone (gpt-oss: modules_to_not_convert names the rest); nvfp4 checkpoints
+ * of latent attention leave its projections in 16 bits but for the last (ModelOpt's exclude_modules). */
+static void settle_formats(ft_served *m)
+{
+    const ft_arch *a = m->arch;
+    bool narrow = ft_dtype_bytes(m->dtype) < 1, experts_alone = narrow && a->sinks && a->experts > 0;
+    m->expert_bits = m->weight_bits > 0 ? m->weight_bits : 8 * ft_dtype_bytes(m->dtype);
+    m->expert_dtype = m->mlp_dtype = m->out_dtype = m->qkv_dtype = computed(m->device, m->dtype);
+    if (narrow && m->latent) m->qkv_dtype = wide(m->device);
+    if (experts_alone) {
+        m->mlp_dtype = m->out_dtype = m->qkv_dtype = wide(m->device);
+        m->weight_bits = 0;
+        /* weights in mxfp4 meet activations in mxfp8 where the matrix units take both */
+        if (m->device->peak_tflops[FT_FP4] > 0) m->expert_dtype = FT_FP8;
+    } else if (m->mlp_dtype != m->dtype && m->weight_bits <= 0) {
+        m->weight_bits = 8 * ft_dtype_bytes(m->dtype);
+    }
+}
+
+static void settle_layers(ft_served *m)
+{
+    const ft_arch *a = m->arch;
+    double layers = (double)a->layers, every = (double)(a->moe_every > 1 ? a->moe_every : 1);
+    m->latent = a->kv_lora > 0;
+    m->layers = layers;
+    m->full_layers = layers;
+    if (a->window > 0) m->full_layers = a->window_every > 0 ? floor(layers / (double)a->window_every) : 0;
+    m->window_layers = layers - m->full_layers;
+    m->expert_layers = a->experts > 0 ? floor((layers - (double)a->first_dense) / every) : 0;
+    m->dense_layers = layers - m->expert_layers;
+}
+
+static double share(double whole, int64_t ranks) { return ranks > 1 ? fmax(1, whole / (double)ranks) : whole; }
+
+/* Parameters of one layer's attention on one rank, by the part whose format differs. */
+static void attention_parameters(const ft_served *m, double *qkv, double *out)
+{
+    const ft_arch *a = m->arch;
+    double hidden = (double)a->hidden, heads = share((double)a->heads, m->tp), dim = (double)a->head_dim;
+    if (!m->latent) {
+        *qkv = hidden * dim * (heads + 2 * share((double)a->kv_heads, m->tp));
+        *out = hidden * dim * heads;
+        return;
+    }
+    double query = (double)(a->nope_dim + a->rope_dim) * heads, latent = (double)(a->kv_lora + a->rope_dim);
+    *qkv = hidden * latent + (a->q_lora > 0 ? (double)a->q_lora * (hidden + query) : hidden * query) +
+           (double)a->kv_lora * heads * (double)(a->nope_dim + a->v_dim);
+    *out = hidden * heads * (double)a->v_dim;
+}
+
+static double stored(const ft_served *m, ft_dtype dtype)
+{
+    return m->weight_bits > 0 && ft_dtype_bytes(dtype) >= 2 ? m->weight_bits / 8 : ft_dtype_bytes(dtype);
+}
+
+static void settle_bytes(ft_served *m)
+{
+    const ft_arch *a = m->arch;
+    double hidden = (double)a->hidden, gates = a->gated ? 3 : 2, qkv, out;
+    int64_t ranks = m->tp * m->dp;
+    attention_parameters(m, &qkv, &out);
+    double dense = gates * hidden * share((double)a->ffn, ranks);
+    double width = (double)(a->moe_ffn > 0 ? a->moe_ffn : a->ffn);
+    double experts = 3 * hidden * width * (double)a->experts / (double)ranks;
+    double shared = gates * hidden * share((double)a->shared_ffn, ranks);
+    double tables = (double)a->vocab * hidden * (a->tied ? 1 : 2) * ft_dtype_bytes(wide(m->device)) / (double)m->tp;
+    double bytes = m->layers * (qkv * stored(m, m->qkv_dtype) + out * stored(m, m->out_dtype)) +
+                   m->dense_layers * dense * stored(m, m->mlp_dtype) +
+                   m->expert_layers * (shared * stored(m, m->mlp_dtype) + experts * m->expert_bits / 8);
+    m->weights_bytes = bytes / (double)m->pp + tables;
+    double each = m->latent ? (double)(a->kv_lora + a->rope_dim)
+                            : 2 * (double)a->head_dim * share((double)a->kv_heads, m->tp);
+    /* layers with a window keep their window alone, which does not grow */
+    double growing = m->full_layers > 0 ? m->full_layers : 1;
+    m->kv_bytes_per_token = growing * each * ft_dtype_bytes(m->kv_dtype) / (double)m->pp;
+    double active = m->expert_layers * (3 * hidden * width * (double)a->topk + shared * (double)ranks);
+    m->active_parameters = m->layers * (qkv + out) * (double)m->tp + m->dense_layers * dense * (double)ranks + active +
+                           (double)a->vocab * hidden;
+}
+
+void ft__served_settle(ft_served *m)
+{
+    settle_layers(m);
+    settle_formats(m);
+    settle_bytes(m);
+}

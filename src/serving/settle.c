@@ -1,0 +1,264 @@
+/* settle.c: from what a request says to a model on an engine and a load for it. */
+#include "serving/settle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "memory/resident.h"
+#include "serving/step_constants.h"
+
+/* -- the model --------------------------------------------------------------------------------- */
+
+/* A format that the GPU does not compute in is one of weights: the model is read in 16 bits, and weights stay narrow. */
+static ft_status read_format(const ft_serve_request *r, const ft_device *device, ft_dtype *asked, ft_error *err)
+{
+    const char *name = json_string_value(json_object_get(r->base, "dtype"));
+    *asked = FT_BF16;
+    if (!name || !ft_dtype_parse(name, asked) || device->peak_tflops[*asked] > 0 || ft_dtype_bytes(*asked) >= 2)
+        return FT_OK;
+    const char *wide = device->peak_tflops[FT_BF16] > 0 ? "bf16" : "fp16";
+    return json_object_set_new(r->base, "dtype", json_string(wide)) == 0 ? FT_OK
+                                                                         : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+static ft_dtype cache_format(const ft_serving_engine *e, const ft_served *m, const ft_model_request *read,
+                             ft_dtype asked)
+{
+    const ft_device *d = read->device;
+    bool narrow = ft_dtype_bytes(asked) <= 1, has = d->peak_tflops[FT_FP8] > 0;
+    bool here = e->fp8_cache_everywhere || (e->fp8_cache && d->matrix_issue == FT_ISSUE_TCGEN05);
+    (void)m;
+    if (read->kv_given) return read->work.kv_dtype;
+    bool experts_alone = ft_dtype_bytes(asked) < 1 && read->arch->sinks; /* such checkpoints leave the cache alone */
+    return narrow && has && here && !experts_alone ? FT_FP8 : read->work.kv_dtype;
+}
+
+static ft_status check_layout(const ft_served *m, const char *where, ft_error *err)
+{
+    const ft_arch *a = m->arch;
+    char key[64];
+    if (m->ep > 1 && (a->experts == 0 || a->experts % m->ep)) {
+        snprintf(key, sizeof key, "%s.ep", where);
+        return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"ep\" %lld does not divide the model's %lld experts",
+                           (long long)m->ep, (long long)a->experts);
+    }
+    if (m->tp > a->heads) {
+        snprintf(key, sizeof key, "%s.tp", where);
+        return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"tp\" %lld is more than the model's %lld heads",
+                           (long long)m->tp, (long long)a->heads);
+    }
+    if (m->pp > a->layers) {
+        snprintf(key, sizeof key, "%s.pp", where);
+        return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"pp\" %lld is more than the model's %lld layers",
+                           (long long)m->pp, (long long)a->layers);
+    }
+    return FT_OK;
+}
+
+static ft_status lay_out(const ft_model_request *read, const ft_engine_layout *l, ft_dtype asked, const char *where,
+                         const ft_serving_engine *e, ft_served *out, ft_error *err)
+{
+    *out = (ft_served){.arch = read->arch,
+                       .device = read->device,
+                       .engine = e,
+                       .tp = l->tp,
+                       .dp = l->dp,
+                       .ep = l->ep,
+                       .pp = l->pp,
+                       .dtype = asked,
+                       .weight_bits = read->work.weight_bits};
+    out->kv_dtype = cache_format(e, out, read, asked);
+    FT_TRY(check_layout(out, where, err));
+    FT_TRY(ft__cluster_read(read->cluster, read->device, l->tp * l->dp * l->pp, &out->cluster, err));
+    ft__served_settle(out);
+    return FT_OK;
+}
+
+static ft_status check_model(const ft_arch *a, ft_error *err)
+{
+    if (a->design == FT_DECODER_ONLY && a->heads > 0) return FT_OK;
+    return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
+                       "serving is forecast of models that decode with attention; \"%s\" is none: ask for \"infer\"",
+                       a->model_type);
+}
+
+ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r, ft_serving *out,
+                           ft_error *err)
+{
+    ft_finder finder = {ft, scratch};
+    ft_model_request read;
+    ft_dtype asked;
+    const json_t *gpu = json_object_get(r->base, "gpu");
+    if (!gpu)
+        return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
+                           "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
+    FT_TRY(ft__find_device(&finder, gpu, &out->device, err));
+    FT_TRY(read_format(r, out->device, &asked, err));
+    if (json_object_set_new(r->base, "task", json_string("decode")) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__serve_request_explain(ft__model_request_of(ft, scratch, r->base, &read, err), err));
+    FT_TRY(check_model(read.arch, err));
+    json_t *usual = json_string("vllm");
+    if (!usual) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__serving_engine_read(r->engine ? r->engine : usual, &out->own_engine, &out->engine, err);
+    json_decref(usual);
+    FT_TRY(status);
+    out->model = read.model;
+    out->quantile = read.quantile > 0 ? read.quantile : ft__context_quantile(ft);
+    bool split = r->prefill_workers > 0;
+    FT_TRY(
+        lay_out(&read, &r->layout, asked, split ? "disaggregated.decode" : "parallel", out->engine, &out->served, err));
+    FT_TRY(ft__costs_of(ft, scratch, &out->served, &out->costs, err));
+    if (split) {
+        FT_TRY(
+            lay_out(&read, &r->prefill_layout, asked, "disaggregated.prefill", out->engine, &out->prefill_served, err));
+        FT_TRY(ft__costs_of(ft, scratch, &out->prefill_served, &out->prefill_costs, err));
+    }
+    const char *warnings = ft__device_warnings(scratch, out->device);
+    ft__text_add(&out->warnings, warnings);
+    if (*warnings) ft__text_add(&out->warnings, "\n");
+    if (*read.remark) ft__text_addf(&out->warnings, "%s\n", read.remark);
+    for (size_t i = 0; i < read.idle_count; i++)
+        ft__text_addf(&out->warnings, "\"%s\" has no effect: %s\n", ft__keys[read.idle[i].key].key, read.idle[i].why);
+    return FT_OK;
+}
+
+/* -- the engine's settings --------------------------------------------------------------------- */
+
+/* Tokens that the cache holds, as the engine counts: a share of the memory, less weights and workspaces. */
+static ft_status capacity(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e, double *out,
+                          ft_error *err)
+{
+    const ft_said *said = &r->said;
+    double gib = 1024.0 * 1024 * 1024, memory = ft__device_capacity(m->device);
+    double share = ft__given(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION)
+                       ? ft__real_of(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION)
+                       : e->memory_share;
+    double left = share * memory - m->weights_bytes - e->workspace_gib * gib;
+    left = fmax(left, (memory - m->weights_bytes) / 2); /* who starts a large model raises the share */
+    *out = floor(left * e->cache_share / m->kv_bytes_per_token) * (double)m->dp;
+    if (left > 0 && *out > 0) return FT_OK;
+    return ft__fail_at(err, FT_E_UNSUPPORTED, "gpu", 0, 0,
+                       "the weights take %.1f GiB on each of %lld GPUs, of %.1f that %s has: there is no room for a "
+                       "cache; more \"tp\" or a narrower \"dtype\" would make some",
+                       m->weights_bytes / gib, (long long)(m->tp * m->dp * m->pp), memory / gib, m->device->name);
+}
+
+static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e, ft_policy *out,
+                           ft_error *err)
+{
+    const ft_said *said = &r->said;
+    bool large = m->device->memory_gib >= e->large_gib;
+    *out = (ft_policy){.order = e->order,
+                       .admission = e->admission,
+                       .chunked = e->chunked_prefill,
+                       .budget = large ? e->token_budget : e->token_budget_small,
+                       .max_sequences = large ? e->max_sequences : e->max_sequences_small,
+                       .join_iterations = e->join_iterations,
+                       .block = e->block_tokens,
+                       .reserved_output = e->reserved_output,
+                       .drafts = r->drafts,
+                       .accepted = r->accepted,
+                       .stream_ms = e->stream_us / 1e3,
+                       .scheduling = (ft_scheduling)ft__word_of(said, FT_KEY_ID_SCHEDULING)};
+    if (ft__given(said, FT_KEY_ID_MAX_NUM_SEQS))
+        out->max_sequences = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_SEQS);
+    if (ft__given(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS))
+        out->budget = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS);
+    if (ft__given(said, FT_KEY_ID_CHUNKED_PREFILL)) out->chunked = ft__switch_of(said, FT_KEY_ID_CHUNKED_PREFILL);
+    return capacity(r, m, e, &out->capacity, err);
+}
+
+/* A prompt's cache goes from every rank to its counterpart, over the outermost links that both hang on. */
+static double transfer_ms(const ft_served *m)
+{
+    const ft_tier *t = &m->cluster.tier[m->cluster.tiers - 1];
+    return m->kv_bytes_per_token / (t->gbps * t->efficiency * 1e6);
+}
+
+ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error *err)
+{
+    const ft_said *said = &r->said;
+    const ft_serving_engine *e = out->engine;
+    FT_TRY(policy_of(r, &out->served, e, &out->policy, err));
+    ft_scene *s = &out->scene;
+    const ft_served *m = &out->served;
+    *s = (ft_scene){.costs = &out->costs,
+                    .policy = &out->policy,
+                    .replicas = ft__whole_of(said, FT_KEY_ID_REPLICAS),
+                    .routing = (ft_routing_kind)ft__word_of(said, FT_KEY_ID_ROUTING),
+                    .request_ms = e->request_ms,
+                    .prompt_token_ms = e->prompt_token_us / 1e3,
+                    .slo_ttft_ms = r->slo_ttft_ms,
+                    .slo_tpot_ms = r->slo_tpot_ms,
+                    .slo_e2e_ms = r->slo_e2e_ms};
+    out->gpus = m->tp * m->dp * m->pp * s->replicas;
+    if (!r->prefill_workers) return FT_OK;
+    m = &out->prefill_served;
+    FT_TRY(policy_of(r, m, e, &out->prefill_policy, err));
+    out->prefill_policy.prefill_only = true;
+    s->replicas = r->decode_workers;
+    s->prefill_costs = &out->prefill_costs;
+    s->prefill_policy = &out->prefill_policy;
+    s->prefill_replicas = r->prefill_workers;
+    s->transfer_ms_per_token = transfer_ms(&out->served);
+    out->gpus = out->served.tp * out->served.dp * out->served.pp * s->replicas +
+                m->tp * m->dp * m->pp * r->prefill_workers;
+    return FT_OK;
+}
+
+/* -- the load ---------------------------------------------------------------------------------- */
+
+/* Clients of a closed loop whose requests are all alike end in the same iterations for ever, which no measured engine
+ * does: sampling, networks and clients shake them apart. A few percent of length stand for that. */
+static void settle_lengths(const ft_serve_request *r, ft_load *l)
+{
+    const ft_said *said = &r->said;
+    double sigma = ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA), jitter = FT_K_STEP_LENGTH_JITTER;
+    ft_lengths *of[] = {&l->prompt, &l->answer};
+    double means[] = {ft__real_of(said, FT_KEY_ID_SERVE_ISL), ft__real_of(said, FT_KEY_ID_SERVE_OSL)};
+    for (int i = 0; i < 2; i++) {
+        *of[i] = (ft_lengths){.kind = sigma > 0 ? FT_SPREAD_LOGNORMAL : FT_SPREAD_UNIFORM,
+                              .mean = means[i],
+                              .low = r->range[0],
+                              .high = r->range[1],
+                              .sigma = sigma};
+        if (l->clients > 1 && !r->range_given) {
+            of[i]->low = 1 - jitter;
+            of[i]->high = 1 + jitter;
+        }
+    }
+}
+
+ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *err)
+{
+    const ft_said *said = &r->said;
+    ft_load *l = &out->load;
+    *l = (ft_load){.burstiness = ft__real_of(said, FT_KEY_ID_BURSTINESS),
+                   .prefix_share = ft__real_of(said, FT_KEY_ID_PREFIX_HIT),
+                   .turns = ft__whole_of(said, FT_KEY_ID_TURNS),
+                   .think_ms = ft__real_of(said, FT_KEY_ID_THINK_MS),
+                   .steady = ft__word_of(said, FT_KEY_ID_SERVE_START) == 1};
+    if (ft__given(said, FT_KEY_ID_CONCURRENCY)) {
+        l->clients = ft__whole_of(said, FT_KEY_ID_CONCURRENCY);
+        l->requests = 10 * l->clients;
+    } else if (ft__given(said, FT_KEY_ID_RATE)) {
+        l->rate_per_s = ft__real_of(said, FT_KEY_ID_RATE);
+        l->requests = 1000;
+    } else {
+        l->requests = INT64_MAX;
+        FT_TRY(ft__log_open(said->at[FT_KEY_ID_REQUEST_LOG].text, &l->log, err));
+        out->scene.hash_tokens = ft__log_block_tokens(l->log);
+    }
+    out->scene.warmup = ft__whole_of(said, FT_KEY_ID_WARMUP);
+    if (ft__given(said, FT_KEY_ID_REQUESTS)) {
+        l->requests = ft__whole_of(said, FT_KEY_ID_REQUESTS);
+    } else if (l->clients && !ft__given(said, FT_KEY_ID_WARMUP)) { /* the steady state: the first burst is over */
+        out->scene.warmup = 2 * l->clients;
+        l->requests += out->scene.warmup;
+    }
+    settle_lengths(r, l);
+    ft__load_seed(l, (uint64_t)ft__whole_of(said, FT_KEY_ID_SERVE_SEED));
+    return FT_OK;
+}

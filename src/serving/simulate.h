@@ -1,0 +1,78 @@
+/* Requests over time on one engine, on several behind a router, or on engines that prefill and engines that decode. */
+#ifndef FT_SERVING_SIMULATE_H
+#define FT_SERVING_SIMULATE_H
+#include "serving/load.h"
+#include "serving/replica.h"
+#include "serving/tally.h"
+
+typedef enum ft_routing_kind { FT_ROUND_ROBIN, FT_LEAST_LOADED, FT_PREFIX_AWARE } ft_routing_kind;
+
+/* One request, when it has ended: as the client saw it. */
+typedef struct ft_served_request {
+    double sent_ms, started_ms, first_ms, ended_ms;
+    int32_t prompt, answer, client, priority;
+} ft_served_request;
+/* One iteration, or several equal ones at once. */
+typedef struct ft_served_step {
+    double start_ms, ms, steps, decoders, prompts, prompt_tokens;
+} ft_served_step;
+typedef struct ft_serving_sink {
+    void *user;
+    void (*request)(void *user, const ft_served_request *r); /* NULL: nobody wants to know */
+    void (*step)(void *user, const ft_served_step *s);
+    void (*progress)(void *user, double done, double all);
+} ft_serving_sink;
+
+typedef struct ft_scene {
+    const ft_costs *costs; /* of engines that decode, or do both */
+    const ft_policy *policy;
+    int64_t replicas;
+    const ft_costs *prefill_costs; /* disaggregated; NULL: not */
+    const ft_policy *prefill_policy;
+    int64_t prefill_replicas;
+    double transfer_ms_per_token; /* of a prompt's cache to who decodes */
+    ft_routing_kind routing;
+    double request_ms, prompt_token_ms;          /* from the client to the queue */
+    int64_t warmup;                              /* requests that are not counted */
+    double slo_ttft_ms, slo_tpot_ms, slo_e2e_ms; /* 0: none */
+    double hash_tokens;                          /* of a block with a hash; 0: no prefix cache */
+    const ft_serving_sink *sink;                 /* NULL: none */
+} ft_scene;
+
+enum { FT_COURSE = 256 };
+/* Queue, running sequences and cache over time. */
+typedef struct ft_course_point {
+    double ms, waiting, running, cache_share;
+} ft_course_point;
+
+typedef struct ft_client_service {
+    double tokens, wait_ms, requests;
+} ft_client_service;
+
+typedef struct ft_course {
+    ft_course_point at[FT_COURSE];
+    int count;
+    int64_t every, skipped; /* iterations between two points */
+} ft_course;
+
+typedef struct ft_outcome {
+    ft_tally ttft, tpot, itl, e2e, queue;
+    double requests, prompt_tokens, answer_tokens; /* that ended and count */
+    double good;                                   /* of them, those that met every objective */
+    double first_ms, last_ms;                      /* from the first that counts was sent to the last end */
+    double steps_decode, steps_mixed, decode_ms, mixed_ms;
+    double running_ms, running_max; /* sequences times milliseconds */
+    double busy_ms, blocked_ms, full_ms, front_lag_ms;
+    double peak_tokens;
+    int64_t preemptions;
+    double waiting_half, waiting_end; /* requests in queues when half and when all had come */
+    double sent_last_ms;
+    double jain, worst_client_ratio; /* 0: a single client */
+    int64_t clients;
+    ft_course course;
+} ft_outcome;
+
+/* Fills jain, worst_client_ratio and clients. */
+void ft__judge_fairness(const ft_client_service *clients, size_t count, ft_outcome *out);
+ft_status ft__simulate(const ft_scene *s, ft_load *load, ft_outcome *out, ft_error *err);
+#endif

@@ -1,0 +1,241 @@
+/* `"task": "serve"` from outside: what is answered, what is refused and where, and what must grow with what. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "failing_alloc.h"
+#include "foretell.h"
+
+static ft_context *ft;
+
+static int open_context(void **state)
+{
+    (void)state;
+    return ft_open(&ft, NULL, NULL) == FT_OK ? 0 : -1;
+}
+
+static int close_context(void **state)
+{
+    (void)state;
+    ft_close(ft);
+    return 0;
+}
+
+#define MODEL "\"task\":\"serve\",\"model\":\"llama-3.1-8b\",\"gpu\":\"h100_sxm\""
+
+static json_t *ask(const char *keys)
+{
+    char request[1024];
+    snprintf(request, sizeof request, "{" MODEL "%s}", keys);
+    char *text = ft_answer(ft, request);
+    assert_non_null(text);
+    json_t *answer = json_loads(text, 0, NULL);
+    if (!json_is_true(json_object_get(answer, "ok"))) fail_msg("%s: %s", request, text);
+    free(text);
+    return answer;
+}
+
+static double figure(const char *keys, const char *key)
+{
+    json_t *answer = ask(keys), *at = answer;
+    char path[64], *dot;
+    strcpy(path, key);
+    for (char *part = path; part; part = dot) {
+        dot = strchr(part, '.');
+        if (dot) *dot++ = '\0';
+        at = json_object_get(at, part);
+    }
+    if (!json_is_number(at)) fail_msg("%s has no %s", keys, key);
+    double value = json_number_value(at);
+    json_decref(answer);
+    return value;
+}
+
+static void every_answer_is_whole(void **state)
+{
+    (void)state;
+    static const char *const times[] = {"ttft", "tpot", "itl", "e2e"};
+    static const char *const engines[] = {"vllm", "sglang", "trtllm"};
+    for (size_t e = 0; e < 3; e++) {
+        char keys[160], key[32];
+        snprintf(keys, sizeof keys, ",\"engine\":\"%s\",\"concurrency\":16,\"requests\":160,\"length_range\":[0.8,1]",
+                 engines[e]);
+        json_t *a = ask(keys);
+        for (size_t i = 0; i < 4; i++) {
+            static const char *const suffixes[] = {"_low_ms", "_ms",     "_high_ms", "_ms_p50",
+                                                   "_ms_p90", "_ms_p95", "_ms_p99"};
+            double at[7];
+            for (size_t k = 0; k < 7; k++) {
+                snprintf(key, sizeof key, "%s%s", times[i], suffixes[k]);
+                at[k] = json_number_value(json_object_get(a, key));
+                if (!(at[k] > 0)) fail_msg("%s of %s is %g", key, engines[e], at[k]);
+            }
+            assert_true(at[0] < at[1] && at[1] < at[2]);
+            assert_true(at[3] <= at[4] && at[4] <= at[5] && at[5] <= at[6]);
+        }
+        assert_true(json_number_value(json_object_get(a, "requests")) == 160);
+        assert_string_equal(json_string_value(json_object_get(a, "engine")), engines[e]);
+        assert_true(json_is_true(json_object_get(a, "stable")));
+        json_decref(a);
+    }
+}
+
+static void more_load_takes_longer(void **state)
+{
+    (void)state;
+    double last = 0, tokens = 0;
+    for (int clients = 1; clients <= 256; clients *= 4) {
+        char keys[96];
+        snprintf(keys, sizeof keys, ",\"concurrency\":%d,\"requests\":%d,\"length_range\":[0.8,1]", clients,
+                 10 * clients);
+        double tpot = figure(keys, "tpot_ms"), rate = figure(keys, "tokens_per_s_per_gpu");
+        assert_true(tpot > last && rate > tokens);
+        last = tpot;
+        tokens = rate;
+    }
+    assert_true(figure(",\"concurrency\":8,\"gpu_memory_utilization\":0.5", "kv.capacity_tokens") <
+                figure(",\"concurrency\":8", "kv.capacity_tokens"));
+    assert_true(figure(",\"concurrency\":8,\"kv_dtype\":\"fp8\"", "kv.capacity_tokens") >
+                1.9 * figure(",\"concurrency\":8", "kv.capacity_tokens"));
+    assert_true(figure(",\"concurrency\":8,\"parallel\":{\"tp\":2}", "tpot_ms") <
+                figure(",\"concurrency\":8", "tpot_ms"));
+    assert_true(figure(",\"concurrency\":8,\"prefix_hit\":0.9,\"isl\":8000", "ttft_ms") <
+                figure(",\"concurrency\":8,\"isl\":8000", "ttft_ms"));
+    assert_true(figure(",\"concurrency\":8,\"speculative\":{\"tokens\":3,\"accepted\":2.3}", "tpot_ms") <
+                0.7 * figure(",\"concurrency\":8", "tpot_ms"));
+}
+
+/* One client by itself waits for nobody. */
+static void one_client_waits_for_nobody(void **state)
+{
+    (void)state;
+    json_t *a = ask(",\"concurrency\":1,\"requests\":5");
+    double decode = json_number_value(json_object_get(json_object_get(a, "steps"), "decode_ms"));
+    double tpot = json_number_value(json_object_get(a, "tpot_ms"));
+    assert_true(json_number_value(json_object_get(a, "queue_ms")) == 0);
+    assert_true(tpot > 0.99 * decode && tpot < 1.01 * decode);
+    json_decref(a);
+}
+
+static void too_much_is_said_to_be(void **state)
+{
+    (void)state;
+    json_t *a = ask(",\"rate\":10000,\"requests\":3000");
+    assert_true(json_is_false(json_object_get(a, "stable")));
+    assert_null(json_object_get(a, "ttft_ms"));
+    assert_null(json_object_get(a, "e2e_ms"));
+    double most = json_number_value(json_object_get(a, "requests_per_s"));
+    json_decref(a);
+    char keys[64];
+    snprintf(keys, sizeof keys, ",\"rate\":%g,\"requests\":3000", most / 3);
+    a = ask(keys);
+    assert_true(json_is_true(json_object_get(a, "stable")));
+    assert_true(json_number_value(json_object_get(a, "ttft_ms")) > 0);
+    json_decref(a);
+}
+
+static void the_highest_rate_is_found(void **state)
+{
+    (void)state;
+    json_t *a = ask(",\"find\":\"rate\",\"slo\":{\"ttft_ms\":500,\"tpot_ms\":15}");
+    double rate = json_number_value(json_object_get(a, "rate"));
+    assert_true(json_is_true(json_object_get(a, "slo_met")));
+    assert_true(rate > 1);
+    json_decref(a);
+    char keys[96];
+    snprintf(keys, sizeof keys, ",\"rate\":%g,\"slo\":\"ttft=500ms,tpot=15ms\"", 1.2 * rate);
+    a = ask(keys);
+    assert_true(json_is_false(json_object_get(a, "slo_met")));
+    json_decref(a);
+    a = ask(",\"find\":\"concurrency\",\"slo\":{\"ttft_ms\":0.001}");
+    assert_true(json_number_value(json_object_get(a, "concurrency")) == 0);
+    assert_true(json_is_false(json_object_get(a, "slo_met")));
+    json_decref(a);
+}
+
+static void bad_requests_say_where(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys, *where, *says;
+    } cases[] = {
+        {"", "concurrency", "exactly one of"},
+        {",\"concurrency\":1,\"rate\":1", "concurrency", "got several"},
+        {",\"rate\":0", "rate", "must be a number"},
+        {",\"concurency\":4", "concurency", "did you mean \\\"concurrency\\\"?"},
+        {",\"concurrency\":1,\"engine\":\"vlm\"", "engine", "did you mean \\\"vllm\\\"?"},
+        {",\"concurrency\":1,\"engine\":{\"base\":\"vllm\",\"traits\":{\"step_mss\":1}}", "engine.traits.step_mss",
+         "did you mean \\\"step_ms\\\"?"},
+        {",\"concurrency\":1,\"engine\":{\"base\":\"vllm\",\"traits\":{\"order\":\"both\"}}", "engine.traits.order",
+         "\\\"decode_first\\\""},
+        {",\"concurrency\":1,\"length_range\":[1,0.5]", "length_range", "the smaller first"},
+        {",\"concurrency\":1,\"parallel\":{\"tp\":2,\"ep\":3}", "parallel.ep", "must divide tp x dp"},
+        {",\"concurrency\":1,\"parallel\":{\"ep\":2,\"tp\":2}", "parallel.ep", "does not divide the model's 0 experts"},
+        {",\"concurrency\":1,\"parallel\":{\"tp\":64}", "parallel.tp", "more than the model's 32 heads"},
+        {",\"concurrency\":1,\"isl\":100000000", "isl", "does not fit the cache"},
+        {",\"find\":\"rate\"", "slo", "the highest load that keeps what"},
+        {",\"concurrency\":1,\"slo\":\"ttft=fast\"", "slo", "is no objective"},
+        {",\"concurrency\":1,\"speculative\":{\"tokens\":1,\"accepted\":3}", "speculative.accepted", "from 1 to 2"},
+        {",\"trace\":\"/nowhere.csv\"", "/nowhere.csv", "cannot be opened"},
+        {",\"concurrency\":1,\"disaggregated\":{\"prefill\":{\"tp\":1}}", "disaggregated.decode", "is missing"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char request[1024], where[96];
+        snprintf(request, sizeof request, "{" MODEL "%s}", cases[i].keys);
+        snprintf(where, sizeof where, "\"where\":\"%s\"", cases[i].where);
+        char *text = ft_answer(ft, request);
+        if (!strstr(text, "\"ok\":false") || !strstr(text, where) || !strstr(text, cases[i].says))
+            fail_msg("%s: %s", request, text);
+        free(text);
+    }
+}
+
+static void weights_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    char *text = ft_answer(ft,
+                           "{\"task\":\"serve\",\"model\":\"llama-3.1-70b\",\"gpu\":\"h100_sxm\",\"concurrency\":1}");
+    assert_non_null(strstr(text, "there is no room for a cache; more \\\"tp\\\" or a narrower"));
+    free(text);
+    text = ft_answer(ft, "{\"task\":\"serve\",\"model\":\"bert-base-uncased\",\"gpu\":\"h100_sxm\",\"concurrency\":1}");
+    assert_non_null(strstr(text, "generates no tokens"));
+    free(text);
+}
+
+static ft_status attempt(void *request)
+{
+    char *text = ft_answer(ft, request);
+    ft_status status = !text || strstr(text, "out of memory") ? FT_E_MEMORY : FT_OK;
+    if (text && status == FT_OK && !strstr(text, "\"ok\":true")) fail_msg("%s", text);
+    free(text);
+    return status;
+}
+
+static void running_out_of_memory_is_an_answer(void **state)
+{
+    (void)state;
+    static char request[] = "{" MODEL ",\"concurrency\":4,\"requests\":8,\"engine\":{\"base\":\"vllm\"}}";
+    assert_true(failing_alloc_sweep(attempt, request) > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_answer_is_whole),
+        cmocka_unit_test(more_load_takes_longer),
+        cmocka_unit_test(one_client_waits_for_nobody),
+        cmocka_unit_test(too_much_is_said_to_be),
+        cmocka_unit_test(the_highest_rate_is_found),
+        cmocka_unit_test(bad_requests_say_where),
+        cmocka_unit_test(weights_that_do_not_fit_are_refused),
+        cmocka_unit_test(running_out_of_memory_is_an_answer),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
