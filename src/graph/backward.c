@@ -45,6 +45,20 @@ static void add_to(ft_tape *t, ft_at at, ft_ref x, ft_ref g, double times)
     if (sum != FT_NONE && b->g->node_count) b->g->nodes[b->g->node_count - 1].count = (float)times;
 }
 
+/* A micro-batch's gradient to those before it. */
+static void accumulate(ft_tape *t, ft_ref g)
+{
+    const ft_accumulation *s = &t->sums;
+    if (s->micros <= 1) return;
+    add_to(t, FT_AT(ACCUMULATE), g, g, s->buffer ? 1 : 1 - 1 / s->micros);
+    const ft_tensor *mine = ft__tensor_of(&t->b, g);
+    if (t->b.status != FT_OK || !s->wide || mine->element_bytes != 2) return;
+    ft_op *op = &t->b.g->nodes[t->b.g->node_count - 1].op; /* reads both formats, writes the wider one */
+    op->dtype = FT_FP32;
+    op->u.elementwise.pattern |= FT_PATTERN_MIXED;
+    op->u.elementwise.bytes = ft__tensor_numel(mine) * (2 + 4 + 4);
+}
+
 void ft__tape_give(ft_tape *t, ft_ref x, ft_ref g)
 {
     ft_build *b = &t->b;
@@ -60,7 +74,7 @@ void ft__tape_give(ft_tape *t, ft_ref x, ft_ref g)
         mine->name = to->name;
         mine->expert = to->expert;
         t->grad[x] = g;
-        if (t->accumulate > 1) add_to(t, FT_AT(ACCUMULATE), g, g, 1 - 1 / t->accumulate);
+        accumulate(t, g);
         /* One weight for all iterations: their gradients add up. */
         if (repeat > 1 && to->copies == 1) add_to(t, FT_AT(ACCUMULATE), g, g, 1 - 1 / repeat);
     } else if (t->grad[x] == FT_NONE) {
@@ -165,9 +179,9 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch
     }
 }
 
-ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, double accumulate, ft_error *err)
+ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, ft_accumulation sums, ft_error *err)
 {
-    ft_tape t = {.b = ft__build_begin(g, g->dtype, false, false, err), .accumulate = accumulate};
+    ft_tape t = {.b = ft__build_begin(g, g->dtype, false, false, err), .sums = sums};
     t.b.phase = FT_BACKWARD;
     int32_t last = g->block_count - 1;
     for (int32_t i = last; i >= 0 && t.b.status == FT_OK; i--) undo(&t, i, recompute, pytorch, i == last);

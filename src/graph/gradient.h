@@ -9,7 +9,7 @@ typedef struct ft_tape {
     ft_ref *again;        /* of a forward tensor: its recomputed twin; FT_NONE: the original */
     int32_t room;
     int32_t forward;      /* the forward block being undone */
-    double accumulate;    /* micro-batches */
+    ft_accumulation sums;    /* micro-batches */
     bool conv1d;
 } ft_tape;
 

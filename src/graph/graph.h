@@ -224,7 +224,12 @@ typedef enum ft_recompute { FT_RECOMPUTE_NONE, FT_RECOMPUTE_SELECTIVE, FT_RECOMP
  * readers. With recomputation the backward block first runs the forward nodes again whose results were dropped, as
  * PyTorch does it (`pytorch`) or Megatron: recompute.c. Over `accumulate` > 1 micro-batches parameter gradients are
  * added to those of the micro-batches before. */
-ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, double accumulate, ft_error *err);
+typedef struct ft_accumulation {
+    double micros; /* that add up by kernels of their own; 0: products do it, or there is one */
+    bool buffer;   /* into memory that is there before (Megatron's main_grad): the first micro-batch's too */
+    bool wide;     /* in fp32 beside 16-bit gradients */
+} ft_accumulation;
+ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, ft_accumulation sums, ft_error *err);
 /* Merges pointwise chains and pointwise into reductions, as Inductor does; `layers_only`: in layers, each compiled by
  * itself, and not in what stands around them. */
 ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err);

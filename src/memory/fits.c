@@ -18,7 +18,7 @@ typedef struct trial {
 static ft_status ask(trial *t, const ft_workload *work, bool *fits)
 {
     const ft_status status = t->memory_of(work, t->user, &t->memory, t->err);
-    *fits = status == FT_OK && t->memory.fits;
+    *fits = status == FT_OK && t->memory.verdict == FT_FIT_YES;
     return status == FT_E_MEMORY ? status : FT_OK;
 }
 
@@ -215,7 +215,7 @@ ft_status ft__memory_remedy(const ft_workload *work, ft_memory_of memory_of, voi
     *out = (ft_remedy){.work = *work, .gpus = 1, .largest_batch = work->batch};
     bool fits = false;
     FT_TRY(memory_of(work, user, &t.memory, err));
-    fits = t.memory.fits;
+    fits = t.memory.verdict == FT_FIT_YES;
     const ft_memory asked = out->memory = t.memory;
     if (fits) return FT_OK;
     FT_TRY(largest_below(&t, work, work->batch, &out->largest_batch));

@@ -7,6 +7,7 @@
 #include "memory/kept.h"
 #include "memory/lifetime.h"
 #include "memory/resident.h"
+#include "memory/verdict.h"
 #include "memory/workspace.h"
 #include "timeline/states.h"
 #include "timeline/step.h"
@@ -327,7 +328,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->reserved_bytes = fmax(out->reserved_bytes, out->peak_bytes);
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);
-    out->fits = out->reserved_bytes + out->context_bytes <= out->capacity_bytes;
+    ft__judge(out);
     if (s.peak_node >= 0) {
         out->peak_phase = g->nodes[s.peak_node].phase;
         out->peak_node = g->nodes[s.peak_node].name ? g->nodes[s.peak_node].name : "";

@@ -135,11 +135,17 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
 {
     ft_maker m = begin(arch, w, g, err);
     if (w->task == FT_TRAIN) {
-        /* Megatron's products add into the gradients that are there; elsewhere that is a kernel of its own. */
+        /* Megatron's products add into the gradients that are there (since 2022); elsewhere that is a kernel of its
+         * own, and where one buffer holds the sums every micro-batch is added to it. */
         bool scores = m.stack->selective == FT_SELECTIVE_CORE_ATTENTION;
-        bool adds = w->accumulate > 1 && !m.stack->sums_in_products;
+        ft_accumulation sums = {0};
+        if (!m.stack->sums_in_products)
+            sums = (ft_accumulation){.micros = (double)w->accumulate,
+                                     .buffer = m.stack->one_gradient_buffer && w->master_weights,
+                                     .wide = w->master_weights && ft__stack_gradient_bytes(m.stack, w->dtype) > 2};
+        sums.wide = sums.wide && sums.buffer;
         if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_recomputed(g, w);
-        FT_TRY(ft__graph_backward(g, w->recompute, !scores, adds ? (double)w->accumulate : 1, err));
+        FT_TRY(ft__graph_backward(g, w->recompute, !scores, sums, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;
     }

@@ -164,6 +164,13 @@ static inline bool ft__fuses(const ft_workload *w, bool trait)
     return w->fusions == FT_FUSIONS_OF_STACK ? trait : w->fusions == FT_FUSIONS_RECIPE && w->execution == FT_RUN_FUSED;
 }
 
+/* Bytes of a gradient beside fp32 copies. */
+static inline double ft__stack_gradient_bytes(const ft_stack *s, ft_dtype dtype)
+{
+    if (dtype == FT_BF16) return s->gradient_bytes_bf16;
+    return dtype == FT_FP16 ? s->gradient_bytes_fp16 : s->gradient_bytes_low;
+}
+
 /* What is trained beside frozen weights, nothing left open. */
 ft_adapters ft__adapters_of(const ft_workload *w);
 

@@ -6,6 +6,7 @@
  * different things. */
 #include <math.h>
 
+#include "memory/verdict.h"
 #include "ranks/many_constants.h"
 #include "ranks/ranks.h"
 
@@ -120,7 +121,7 @@ ft_status ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_
     }
     int groups = (p->tp > 1) + (p->cp > 1) + (p->ep > 1) + (p->dp * p->cp > 1) + (p->pp > 1);
     out->context_bytes += groups * communicator_bytes;
-    out->fits = out->reserved_bytes + out->context_bytes <= out->capacity_bytes;
+    ft__judge(out);
     return FT_OK;
 }
 

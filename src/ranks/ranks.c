@@ -4,6 +4,7 @@
  * stage's micro-batch runs through its streams (lanes.c), the pipeline puts micro-batches in order (pipeline.c), then
  * come what is left of the exchange of gradients and the update. */
 #include "ranks/ranks.h"
+#include "memory/verdict.h"
 
 #include <math.h>
 #include <string.h>
@@ -157,7 +158,7 @@ static ft_status hold_memory(const ft_ranks *r, ft_stage *stages, const ft_piped
         m->activations_bytes += more;
         m->peak_bytes += more;
         m->reserved_bytes += more;
-        m->fits = m->reserved_bytes + m->context_bytes <= m->capacity_bytes;
+        ft__judge(m);
     }
     return FT_OK;
 }
@@ -278,7 +279,7 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     shares_of_step(end, out->comm_exposed_ms, out);
     rates(r, stages, slow, out);
     out->memory.remedy = "";
-    if (!out->memory.fits) FT_TRY(ft__ranks_remedy(r, &stages[worst], &out->memory.remedy, err));
+    if (out->memory.verdict != FT_FIT_YES) FT_TRY(ft__ranks_remedy(r, &stages[worst], &out->memory.remedy, err));
     if (details)
         *details = (ft_ranked){.stages = stages, .stage_count = p->pp, .gather_received_ms = gathered, .pipe = pipe};
     if (shown) *shown = (ft_graph *)(uintptr_t)slow->g;

@@ -178,7 +178,7 @@ static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *
     other.work = w;
     ft_status status = ft__ranks_memory(&other, &m, &worst, &ignored);
     if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    *out = status == FT_OK && m.fits;
+    *out = status == FT_OK && m.verdict == FT_FIT_YES;
     return FT_OK;
 }
 

@@ -50,7 +50,7 @@ static ft_status fits(inferrer *f, int64_t batch, int64_t seq, bool *out)
 {
     ft_step_view v;
     ft_status status = forecast(f, "memory", batch, seq, &v); /* "cache" is set: of decoding */
-    *out = status == FT_OK && v.step->memory.fits;
+    *out = status == FT_OK && v.step->memory.verdict == FT_FIT_YES;
     return status == FT_E_RANGE ? FT_OK : status;
 }
 

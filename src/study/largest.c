@@ -94,7 +94,7 @@ static ft_status fits(search *s, int64_t hidden, int64_t layers, bool smallest, 
 {
     ft_step_view v;
     ft_status status = ask(s, "memory", hidden, layers, &v);
-    *out = status == FT_OK && v.step->memory.fits;
+    *out = status == FT_OK && v.step->memory.verdict == FT_FIT_YES;
     return status == FT_E_RANGE && !smallest ? FT_OK : status;
 }
 

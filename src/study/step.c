@@ -223,7 +223,7 @@ static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, 
 static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_graph *g, ft_step *step, ft_error *err)
 {
     step->memory.remedy = "";
-    if (step->memory.fits) return FT_OK;
+    if (step->memory.verdict == FT_FIT_YES) return FT_OK;
     ft_remedy remedy;
     ft_error ignored;
     if (!s->trials) s->trials = ft__arena_new(largest_graph);

@@ -54,8 +54,7 @@ double ft__main_gradient(const ft_workload *work)
 {
     const ft_stack *stack = ft__stack(work);
     if (work->autocast || ft_dtype_bytes(work->dtype) > 2) return 4;
-    if (work->dtype == FT_BF16) return stack->gradient_bytes_bf16;
-    return work->dtype == FT_FP16 ? stack->gradient_bytes_fp16 : stack->gradient_bytes_low;
+    return ft__stack_gradient_bytes(stack, work->dtype);
 }
 
 double ft__gradient_element(const ft_workload *work, const ft_tensor *parameter)

@@ -16,6 +16,9 @@ typedef struct ft_timed {
     ft_forecast forecast;      /* of one launch */
 } ft_timed;
 
+/* reserved + context within the device; only the peak, or perhaps; not even that (memory/verdict.c). */
+typedef enum ft_fit { FT_FIT_YES, FT_FIT_TIGHT, FT_FIT_NO, FT_FIT_COUNT } ft_fit;
+
 typedef struct ft_memory {
     double weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes, temporary_bytes, kv_cache_bytes;
     double communication_bytes, context_bytes;
@@ -23,7 +26,9 @@ typedef struct ft_memory {
     double reserved_bytes;     /* with its caching and fragmentation */
     double saved_bytes;        /* activations that one micro-batch leaves for its backward pass, wherever the peak is */
     double capacity_bytes;
-    bool fits;                 /* reserved + context within the device */
+    ft_fit verdict;
+    bool fits;                 /* the verdict is not no */
+    double chance_fits;        /* of a peak within the device */
     ft_phase peak_phase;       /* when the peak happens, and where */
     const char *peak_block, *peak_node;
     double peak_iteration;

@@ -34,7 +34,8 @@ static void what_follows_can_be_named(void **state)
     }
 }
 
-/* fp16 costs what bf16 does, whatever the layout; Megatron of 2021 cost more. */
+/* fp16 costs what bf16 does, whatever the layout; Megatron of 2021 cost more, but for what products pay that add to a
+ * buffer where there is nothing to add. */
 static void a_number_format_is_no_software(void **state)
 {
     (void)state;
@@ -48,7 +49,8 @@ static void a_number_format_is_no_software(void **state)
         double half = golden_value("step_ms", format, "fp16", layouts[i], "");
         golden_near(layouts[i], half, brain, 0.15);
         double then = golden_value("step_ms", format, "fp16", layouts[i], ",\"stack\":\"megatron_2021\"");
-        golden_holds(then >= half && (i < 2 || then > 1.02 * half), "%s: %g ms, in 2021 %g", layouts[i], half, then);
+        golden_holds(then >= 0.98 * half && (i < 2 || then > 1.02 * half), "%s: %g ms, in 2021 %g", layouts[i], half,
+                     then);
     }
 }
 

@@ -319,6 +319,33 @@ static void adapters(void **state)
     less("QLoRA's weights", qlora.weights, 0.35 * lora.weights);
 }
 
+/* With the batch a step goes from fitting through a tight fit to none; what is likely falls all the way. */
+static void verdicts(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"fits", "tight", "no"};
+    int at = 0, seen[3] = {0};
+    double before = 1;
+    for (int batch = 2; batch <= 12; batch++) {
+        json_t *a = golden_ask("{\"task\":\"train\",\"model\":\"llama-3.2-1b\",\"gpu\":\"h100_sxm\",\"batch\":%d,"
+                               "\"seq\":4096}",
+                               batch);
+        const json_t *m = json_object_get(a, "memory");
+        const char *verdict = json_string_value(json_object_get(m, "verdict"));
+        double chance = json_number_value(json_object_get(m, "chance_fits"));
+        while (at < 3 && strcmp(verdict, words[at]) != 0) at++;
+        golden_holds(at < 3, "batch %d: \"%s\" comes back", batch, verdict);
+        golden_holds(chance <= before, "batch %d: %g is likelier than %g", batch, chance, before);
+        golden_holds((at == 2) == !json_is_true(json_object_get(m, "fits")), "batch %d: fits beside %s", batch,
+                     verdict);
+        golden_holds((at == 0) == !json_object_get(m, "remedy"), "batch %d: a remedy beside %s", batch, verdict);
+        before = chance;
+        if (at < 3) seen[at]++;
+        json_decref(a);
+    }
+    golden_holds(seen[0] > 0 && seen[1] > 0 && seen[2] > 0, "fits %d, tight %d, no %d", seen[0], seen[1], seen[2]);
+}
+
 static void quantised_decoding(void **state)
 {
     (void)state;
@@ -400,6 +427,7 @@ int main(void)
         cmocka_unit_test(execution),
         cmocka_unit_test(fused_is_the_same_model),
         cmocka_unit_test(adapters),
+        cmocka_unit_test(verdicts),
         cmocka_unit_test(quantised_decoding),
         cmocka_unit_test(caches),
         cmocka_unit_test(experts),

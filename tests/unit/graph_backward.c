@@ -176,7 +176,7 @@ static const char *undone(bench *t, ft_ref y)
     ft__block_close(&t->b, y);
     t->forward = t->g->node_count;
     assert_int_equal(FT_OK, t->b.status);
-    assert_int_equal(FT_OK, ft__graph_backward(t->g, FT_RECOMPUTE_NONE, true, 1, &err));
+    assert_int_equal(FT_OK, ft__graph_backward(t->g, FT_RECOMPUTE_NONE, true, (ft_accumulation){0}, &err));
     text[0] = 0;
     for (int32_t i = t->forward; i < t->g->node_count; i++) {
         const ft_node *n = &t->g->nodes[i];

@@ -394,7 +394,7 @@ static void thin_products_are_not_padded(void **state)
 static void backward(bench *t)
 {
     assert_int_equal(t->b.status, FT_OK);
-    assert_int_equal(ft__graph_backward(t->g, FT_RECOMPUTE_NONE, true, 1, &t->err), FT_OK);
+    assert_int_equal(ft__graph_backward(t->g, FT_RECOMPUTE_NONE, true, (ft_accumulation){0}, &t->err), FT_OK);
 }
 
 /* The tanh form of GELU: eight operators, all intermediates saved by autograd. */
@@ -587,7 +587,7 @@ static ft_status attempt(void *context)
         ft_ref x = ft__linear(&b, named_site(b.g, "embed"), ft__input(&b, ROWS, COLS, 2), COLS, FT_NO_BIAS, FT_WHOLE);
         ft__block_close(&b, ft__loss(&b, named_site(b.g, "loss"), random_layer(&b, x, &random), true));
         status = b.status;
-        if (status == FT_OK) status = ft__graph_backward(g, FT_RECOMPUTE_NONE, true, 1, &err);
+        if (status == FT_OK) status = ft__graph_backward(g, FT_RECOMPUTE_NONE, true, (ft_accumulation){0}, &err);
         if (status == FT_OK) status = ft__graph_fuse(g, false, &err);
     }
     ft__arena_free(arena);

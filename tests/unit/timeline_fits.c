@@ -19,7 +19,8 @@ static ft_status made_up(const ft_workload *work, void *user, ft_memory *out, ft
     double states = work->lora_rank ? 0.1 : weights * (work->optimizer == FT_ADAMW_8BIT ? 1.5 : 3);
     double bytes = weights + states + each * (double)work->batch;
     *out = (ft_memory){.reserved_bytes = bytes, .capacity_bytes = *(double *)user, .remedy = ""};
-    out->fits = bytes <= out->capacity_bytes;
+    out->verdict = bytes <= out->capacity_bytes ? FT_FIT_YES : FT_FIT_NO;
+    out->fits = out->verdict != FT_FIT_NO;
     return FT_OK;
 }
 

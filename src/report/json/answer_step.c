@@ -4,6 +4,7 @@
  * busy_ms and step_ms.
  */
 #include "report/json/answer_step.h"
+#include "memory/verdict.h"
 #include "report/text/step_words.h"
 
 #include "kernel/host.h"
@@ -74,7 +75,9 @@ static void add_memory(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "in_flight", ft__in_flight(v, v->step->worst_stage));
     }
     add_flag(out, "fits", m->fits);
-    if (!m->fits) {
+    ft__answer_word(out, "verdict", ft__fit_words[m->verdict]);
+    ft__answer_figure(out, "chance_fits", m->chance_fits);
+    if (m->verdict != FT_FIT_YES) {
         add_bytes(out, "short_bytes", m->reserved_bytes + m->context_bytes - m->capacity_bytes);
         ft__answer_word(out, "remedy", m->remedy);
     }

@@ -183,14 +183,18 @@ void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m)
 {
     ft_text a = {0}, b = {0};
     double need = m->reserved_bytes + m->context_bytes;
-    ft__ink(&a, style, m->fits ? FT_INK_GREEN : FT_INK_RED);
-    ft__text_add(&a, m->fits ? "yes" : "no");
+    static const ft_ink inks[] = {FT_INK_GREEN, FT_INK_YELLOW, FT_INK_RED};
+    static const char *const words[] = {"yes", "tight", "no"};
+    bool roomy = m->verdict == FT_FIT_YES;
+    ft__ink(&a, style, inks[m->verdict]);
+    ft__text_add(&a, words[m->verdict]);
     ft__ink_end(&a, style);
     ft__add_gib(&b, fabs(m->capacity_bytes - need));
-    ft__text_addf(&b, " GiB %s of ", m->fits ? "left" : "short");
+    ft__text_addf(&b, " GiB %s of ", roomy ? "left" : "short");
     ft__add_gib(&b, m->capacity_bytes);
+    if (m->verdict == FT_FIT_TIGHT) ft__text_addf(&b, ", %.0f %% likely", 100 * m->chance_fits);
     ft__line(out, style, "fits", &a, b.at);
-    if (!m->fits && m->remedy && *m->remedy) {
+    if (!roomy && m->remedy && *m->remedy) {
         ft__text_clear(&a);
         ft__ink(&a, style, FT_INK_YELLOW);
         ft__text_add_plain(&a, m->remedy);

@@ -1,0 +1,9 @@
+/* What fits: a verdict, and how likely it is. */
+#ifndef FT_MEMORY_VERDICT_H
+#define FT_MEMORY_VERDICT_H
+#include "timeline/step.h"
+
+extern const char *const ft__fit_words[FT_FIT_COUNT];
+/* From what is held and what the device has. */
+void ft__judge(ft_memory *m);
+#endif
