@@ -83,6 +83,7 @@ typedef struct ft_error {
     char message[640];  /* one sentence: what is wrong, what was expected, the nearest valid name */
     char where[256];    /* file, or the key path inside a request; empty when neither applies */
     int line, column;   /* 1-based; 0 when unknown */
+    double value;       /* the number that was refused; NaN where it was none */
 } ft_error;
 
 /* Static text; "?" and 4 for what is no status. Functions take NULL for `err` where nobody wants to know. */

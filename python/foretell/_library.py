@@ -28,6 +28,7 @@ class _Error(ctypes.Structure):
         ("where", ctypes.c_char * 256),
         ("line", ctypes.c_int),
         ("column", ctypes.c_int),
+        ("value", ctypes.c_double),
     ]
 
 

@@ -7,6 +7,7 @@
  */
 #include "base/error.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,7 @@ __attribute__((format(printf, 6, 0))) static ft_status fill(ft_error *err, ft_st
     copy_cut(err->where, sizeof err->where, place);
     err->line = line > 0 ? line : 0;
     err->column = column > 0 ? column : 0;
+    err->value = NAN;
     return code;
 }
 
@@ -57,6 +59,16 @@ ft_status ft__fail_at(ft_error *err, ft_status code, const char *where, int line
     va_start(args, format);
     fill(err, code, where, line, column, format, args);
     va_end(args);
+    return code;
+}
+
+ft_status ft__fail_value(ft_error *err, ft_status code, const char *where, double value, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(err, code, where, 0, 0, format, args);
+    va_end(args);
+    if (err) err->value = value;
     return code;
 }
 

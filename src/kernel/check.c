@@ -10,8 +10,8 @@
 static ft_status size_ok(const char *key, int64_t value, ft_error *err)
 {
     if (value >= 1 && value <= FT_LARGEST_SIZE) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" must be a whole number from 1 to 2^40, got %lld", key,
-                       (long long)value);
+    return ft__fail_value(err, FT_E_RANGE, key, (double)value, "\"%s\" must be a whole number from 1 to 2^40, got %lld",
+                          key, (long long)value);
 }
 
 static ft_status volume_ok(const char *what, double elements, ft_error *err)
@@ -96,8 +96,8 @@ static ft_status collective_ok(const ft_op *op, ft_error *err)
     if (op->u.collective.op < 0 || op->u.collective.op >= FT_COLLECTIVE_COUNT)
         return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"%.60s\" is not a collective", op->name ? op->name : "");
     if (!(op->u.collective.bytes >= 1 && op->u.collective.bytes <= FT_LARGEST_TENSOR))
-        return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",
-                           op->u.collective.bytes);
+        return ft__fail_value(err, FT_E_RANGE, "bytes", op->u.collective.bytes,
+                              "\"bytes\" must be from 1 to 1e15, got %g", op->u.collective.bytes);
     if (!(op->u.collective.link_gbps >= 1e-3 && op->u.collective.link_gbps <= 1e6))
         return ft__fail_at(err, FT_E_RANGE, "link_gbps", 0, 0, "a link carries from 0.001 to 1e6 GB/s, got %g",
                            op->u.collective.link_gbps);
@@ -172,8 +172,8 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
     case FT_OP_COLLECTIVE: FT_TRY(collective_ok(op, err)); break;
     default:
         if (!(op->u.other.bytes > 0 && op->u.other.bytes <= FT_LARGEST_TENSOR))
-            return ft__fail_at(err, FT_E_RANGE, "bytes", 0, 0, "\"bytes\" must be from 1 to 1e15, got %g",
-                               op->u.other.bytes);
+            return ft__fail_value(err, FT_E_RANGE, "bytes", op->u.other.bytes,
+                                  "\"bytes\" must be from 1 to 1e15, got %g", op->u.other.bytes);
         if (!(op->u.other.flops >= 0 && op->u.other.flops <= 1e21))
             return ft__fail_at(err, FT_E_RANGE, "flops", 0, 0, "\"flops\" must be from 0 to 1e21, got %g",
                                op->u.other.flops);

@@ -8,6 +8,7 @@
 #include "request/model.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -331,10 +332,8 @@ ft_status ft__model_request_explain(const ft_model_request *r, ft_status status,
 {
     static const char *const sizes[] = {"numel", "rows",  "cols",   "m",      "n",    "k",
                                         "b",     "q_len", "kv_len", "tokens", "bytes"};
-    if (status != FT_E_RANGE || !err) return status;
-    const char *got = strstr(err->message, "got ");
-    double value = 0;
-    if (!got || !ft__number_parse(got + 4, &value)) return status;
+    if (status != FT_E_RANGE || !err || isnan(err->value)) return status;
+    double value = err->value;
     if (!strcmp(err->where, "params"))
         return ft__fail_at(err, status, "model", 0, 0,
                            "the model has %.3g parameters; more than 2^40 on one GPU are not forecast", value);
