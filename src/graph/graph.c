@@ -56,7 +56,10 @@ ft_block *ft__graph_block(ft_graph *g, const ft_block *b)
     return &array[g->block_count++];
 }
 
-bool ft__block_is_layer(const ft_block *b) { return b->carry_in != FT_NONE && b->kind != FT_BLOCK_HEAD; }
+bool ft__block_is_layer(const ft_block *b)
+{
+    return b->carry_in != FT_NONE && b->kind != FT_BLOCK_HEAD && b->kind != FT_BLOCK_END;
+}
 
 ft_class ft__node_class(const ft_node *n)
 {

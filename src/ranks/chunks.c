@@ -77,7 +77,7 @@ static double boundary_bytes(const ft_graph *g)
     double bytes = 0;
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];
-        bool head = block->carry_in != FT_NONE && !ft__block_is_layer(block);
+        bool head = block->kind == FT_BLOCK_HEAD;
         if (block->phase == FT_FORWARD && block->carry_out != FT_NONE && !(head && bytes > 0))
             bytes = ft__tensor_bytes(&g->tensors[block->carry_out]);
     }

@@ -390,6 +390,20 @@ static void sites_survive_want(void **state)
     assert_true(failed > 3 && done > 0);
 }
 
+/* Checkpoints, wrappers and Python's frames are a layer's; a trunk's last norm and its projection stand outside. */
+static void ends_of_trunks_are_no_layers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < FT_BLOCK_AT_COUNT; i++) {
+        ft_block b = {.carry_in = 0, .kind = ft__block_infos[i].kind};
+        bool end = b.kind == FT_BLOCK_HEAD || b.kind == FT_BLOCK_END;
+        if (ft__block_is_layer(&b) == end) fail_msg("%s", ft__block_infos[i].name);
+    }
+    assert_false(ft__block_is_layer(&(ft_block){.carry_in = 0, .kind = FT_BLOCK(TEXT_HEAD)->kind}));
+    assert_false(ft__block_is_layer(&(ft_block){.carry_in = 0, .kind = FT_BLOCK(ENCODER_NORM)->kind}));
+    assert_true(ft__block_is_layer(&(ft_block){.carry_in = 0, .kind = FT_BLOCK(TEXT_LAYERS)->kind}));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +414,7 @@ int main(void)
         cmocka_unit_test(thousands_of_names_are_told_apart),
         cmocka_unit_test(names_of_blocks_become_kinds),
         cmocka_unit_test(parameters_of_experts_say_so),
+        cmocka_unit_test(ends_of_trunks_are_no_layers),
         cmocka_unit_test(sites_survive_want),
     };
     return cmocka_run_group_tests(tests, open_predictor, close_predictor);
