@@ -2,9 +2,11 @@
 #include "explain/difference.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "explain/change_constants.h"
 #include "kernel/host.h"
 #include "timeline/interval_constants.h"
@@ -13,37 +15,19 @@
 /* How much hosts differ, as in the step's interval. */
 static double in_host(void) { return ft__host_usual()->interval.share; }
 
-static uint64_t mix(uint64_t h, uint64_t word)
-{
-    h = (h ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-    return h ^ (h >> 29);
-}
-
-static uint64_t bits(double x)
-{
-    uint64_t b;
-    memcpy(&b, &x, sizeof b);
-    return b;
-}
-
-static uint64_t mix_text(uint64_t h, const char *text)
-{
-    for (const char *at = text ? text : ""; *at; at++) h = mix(h, (unsigned char)*at);
-    return mix(h, 1);
-}
-
 static uint64_t key_of(const ft_node *n)
 {
     uint64_t h = (uint64_t)n->op.kind | (uint64_t)n->phase << 8 | (uint64_t)n->op.pass << 16;
-    return mix_text(mix_text(h, n->op.name), n->name);
+    h = ft__mix_text(h, n->op.name ? n->op.name : "", SIZE_MAX);
+    return ft__mix_text(h, n->name ? n->name : "", SIZE_MAX);
 }
 
 /* Equal operators have equal work; the clock that power leaves them may differ. */
 static uint64_t work_of(const ft_node *n, const ft_timed *k)
 {
     const ft_forecast *f = &k->forecast;
-    uint64_t h = mix(mix((uint64_t)n->op.dtype, bits(f->flops)), bits(f->bytes));
-    return mix(h, bits(f->roofline_ms)) * (uint64_t)(k->times + 0.5);
+    uint64_t h = ft__mix_double(ft__mix_double((uint64_t)n->op.dtype, f->flops), f->bytes);
+    return ft__mix_double(h, f->roofline_ms) * (uint64_t)(k->times + 0.5);
 }
 
 static int by_key(const void *a, const void *b)

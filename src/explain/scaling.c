@@ -25,6 +25,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ranks/ranks.h"
+
 /* -- what joins the GPUs ----------------------------------------------------------------------- */
 
 static void read_cluster(const ft_cluster *c, ft_scaling *s)
@@ -56,10 +58,13 @@ double ft__scaling_rate(const ft_scaling *s, int64_t size, int64_t stride)
 
 /* -- data -------------------------------------------------------------------------------------- */
 
-static double stored_bytes(const ft_workload *w)
+/* Bytes of a parameter and of a gradient on the wire, as the stack sends them at that stage. */
+static void sent_bytes(const ft_scaling_case *c, int zero, double *weight, double *gradient)
 {
-    if (w->autocast) return 4;
-    return fmax(ft_dtype_bytes(w->dtype), 2); /* low-precision products are fed from 16-bit parameters */
+    ft_parallel p = *c->parallel;
+    p.zero = zero;
+    *weight = ft__ranks_gather_bytes(&p, c->work);
+    *gradient = ft__ranks_reduce_bytes(&p, c->work);
 }
 
 static void data_forms(const ft_scaling_case *c, ft_scaling *s)
@@ -74,13 +79,15 @@ static void data_forms(const ft_scaling_case *c, ft_scaling *s)
     d->sparse_outside = d->outside * d->sparsity;
     d->whole_sparsity = c->active_parameters > 0 ? fmax(c->parameters / c->active_parameters, 1) : 1;
 
-    double weight = p->gather_bytes > 0 ? p->gather_bytes : stored_bytes(c->work);
-    double gradient = p->reduce_bytes > 0 ? p->reduce_bytes : c->work->master_weights ? 4 : stored_bytes(c->work);
+    double weight, gradient;
     double back = c->work->recompute == FT_RECOMPUTE_FULL ? 6 : 4;
     double rate = ft__scaling_rate(s, p->dp * p->cp, p->tp);
     double tokens = s->flops / rate * d->whole_sparsity / (double)(p->tp * p->pp);
+    sent_bytes(c, 0, &weight, &gradient);
     d->ddp = tokens * 2 * gradient / back;
+    sent_bytes(c, 1, &weight, &gradient);
     d->zero1 = tokens * fmax(gradient / back, weight / 2);
+    sent_bytes(c, 3, &weight, &gradient);
     d->fsdp = tokens * fmax(weight / 2, (weight + gradient) / back);
 }
 

@@ -16,21 +16,15 @@
  * Gradients wait in a bucket until one comes that does not fit; then each tensor of it is reduced by itself, small ones
  * too. Small parameters are whole until the update and then gathered at once, but copied out rank by rank.
  *
- * Limits are those of DeepSpeed's example for Megatron (DeepSpeedExamples, Megatron-LM-v1.1.5-ZeRO3,
- * ds_zero_stage_3_config.json); the code's own defaults are the same but for larger buckets. What one exchange takes
- * is in lists.c. */
+ * Limits are those of DeepSpeed's tutorial for Megatron-LM (data/constants/ranks/parameters.json); the code's own
+ * defaults are the same but for larger buckets. What one exchange takes is in lists.c. */
 #include "ranks/parameters.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "ranks/lists.h"
-
-static const double persistent = 1e5;     /* param_persistence_threshold: smaller tensors stay whole */
-static const double most_live = 1e9;      /* stage3_max_live_parameters */
-static const double reuse_distance = 1e9; /* stage3_max_reuse_distance */
-static const double ask_bucket = 1e7;     /* stage3_prefetch_bucket_size */
-static const double reduce_bucket = 1e7;  /* reduce_bucket_size */
+#include "ranks/parameters_constants.h"
 
 typedef enum where { ABSENT, FLYING, THERE } where;
 
@@ -64,7 +58,10 @@ static ft_ref parameter(const ft_graph *g, ft_ref x)
     return root >= 0 && g->tensors[root].role == FT_PARAMETER ? root : FT_NONE;
 }
 
-static bool large(const ft_graph *g, ft_ref x) { return ft__tensor_numel(&g->tensors[x]) >= persistent; }
+static bool large(const ft_graph *g, ft_ref x)
+{
+    return ft__tensor_numel(&g->tensors[x]) >= FT_K_PARAMETERS_PERSISTENT;
+}
 
 static bool same_module(const ft_node *a, const ft_node *b) { return a->phase == b->phase && a->at == b->at; }
 
@@ -107,7 +104,7 @@ static void ask_ahead(walk *w, int32_t k, bool repeats, ft_sharded *at)
     double asked = 0;
     ft_ref last = FT_NONE;
     int32_t end = repeats ? k + w->use_count : w->use_count;
-    for (int32_t j = k + 1; j < end && asked < ask_bucket; j++) {
+    for (int32_t j = k + 1; j < end && asked < FT_K_PARAMETERS_ASK_BUCKET; j++) {
         ft_ref of = w->uses[j % w->use_count].of;
         if (w->tied[of] || w->state[of] != ABSENT || !(w->gather[of].whole > 0)) continue;
         if (last != FT_NONE) at->fetch += w->gather[last].whole;
@@ -127,7 +124,7 @@ static bool kept_for_later(const walk *w, int32_t k)
 {
     double between = 0;
     for (int32_t j = k + 1; j < w->use_count; j++) {
-        if (w->uses[j].of == w->uses[k].of) return between < reuse_distance;
+        if (w->uses[j].of == w->uses[k].of) return between < FT_K_PARAMETERS_REUSE_DISTANCE;
         between += ft__tensor_numel(&w->g->tensors[w->uses[j].of]);
     }
     return false;
@@ -147,7 +144,7 @@ static void walk_use(walk *w, const ft_block *b, int32_t k)
     at->stops = at->stops || w->state[u->of] == FLYING;
     if (at->stops) land(w);
     w->state[u->of] = THERE;
-    if (!flies(w) && w->live < most_live) ask_ahead(w, k, b->repeat > 1, at);
+    if (!flies(w) && w->live < FT_K_PARAMETERS_MOST_LIVE) ask_ahead(w, k, b->repeat > 1, at);
     if (w->tied[u->of] || kept_for_later(w, k)) return;
     w->state[u->of] = ABSENT;
     w->live -= numel;
@@ -236,7 +233,7 @@ static ft_status arrivals(walk *w, bucket *b, int32_t from, int32_t to, bool bia
 static ft_status reduce_block(walk *w, const ft_block *b, ft_error *err)
 {
     double element = ft__ranks_reduce_bytes(w->r->parallel, w->r->work), asked = w->r->parallel->bucket_bytes;
-    bucket full = {.most = asked > 0 ? asked / element : reduce_bucket, .since = -1};
+    bucket full = {.most = asked > 0 ? asked / element : FT_K_PARAMETERS_REDUCE_BUCKET, .since = -1};
     bool megatron = ft__stack(w->r->work)->fused_activations; /* with its bias */
     int32_t end = b->first + b->count;
     for (int round = 0; round < (b->repeat > 1 ? 2 : 1); round++) {

@@ -9,7 +9,7 @@
 
 typedef struct ft_ranks {
     const ft_arch *arch;
-    const ft_workload *work;      /* accumulate: micro-batches of one rank's pipeline */
+    const ft_workload *work; /* accumulate: micro-batches of one rank's pipeline */
     const ft_parallel *parallel;
     const ft_cluster *cluster;
     const ft_device *device;
@@ -28,39 +28,39 @@ typedef struct ft_stage {
     ft_chunks chunks;             /* what of it each of its chunks runs */
     double forward_ms, backward_ms, update_ms;
     double *chunk_forward_ms, *chunk_backward_ms; /* by chunk: of these, what it takes */
-    double *chunk_saved;          /* by chunk: the part of saved_bytes that it leaves */
-    double *chunk_trained;        /* by chunk: the part of the stage's trained parameters that it has */
-    double open_gradients;        /* the most of them whose gradients some micro-batches have made, not yet all */
-    double boundary_bytes;        /* what a chunk hands on */
-    int64_t receives, hands_on;   /* chunks that get it from another, and that give it to one */
-    double last_backward_ms;      /* with the exchange of gradients beside it */
-    double first_forward_ms;      /* with the gathering of updated parameters beside it */
-    double axis_ms[FT_AXIS_COUNT];/* exchanges of one micro-batch */
-    double exposed_ms;            /* of them, in one micro-batch */
-    ft_pipe_parts there, back;    /* one micro-batch's passes, where exchanges with experts are hidden; else 0 */
-    double start_ms;              /* once per step: until the host's first kernel runs, in a row of micro-batches */
-    double gather_ms, gradient_ms;/* once per step: parameters after the update, gradients as a whole */
-    double ahead_ms;              /* parameters that are gathered beside the next forward pass */
-    double first_gather_ms;       /* once per step: parameters gathered beside the first forward pass */
-    double tail_ms;               /* once per step, after all: norms' gradients, tied tables */
-    double tied_ms;               /* of it, the tied table's: between the first stage and the last */
-    double saved_bytes;           /* activations one micro-batch leaves for its backward */
-    double dense, expert;         /* elements of trained parameters, expert: of experts */
-    double replicated;            /* of them, held whole by every tensor rank */
-    double layer_bytes;           /* parameters of the largest unit that is gathered at once, as gathered */
-    double layer_gradient_bytes;  /* its gradients, as they are reduced */
-    double layer_flowing_bytes;   /* as the backward pass makes them */
-    double gathered_bytes;        /* all of the stage's parameters, as gathered */
+    double *chunk_saved;                          /* by chunk: the part of saved_bytes that it leaves */
+    double *chunk_trained;                        /* by chunk: the part of the stage's trained parameters that it has */
+    double open_gradients;         /* the most of them whose gradients some micro-batches have made, not yet all */
+    double boundary_bytes;         /* what a chunk hands on */
+    int64_t receives, hands_on;    /* chunks that get it from another, and that give it to one */
+    double last_backward_ms;       /* with the exchange of gradients beside it */
+    double first_forward_ms;       /* with the gathering of updated parameters beside it */
+    double axis_ms[FT_AXIS_COUNT]; /* exchanges of one micro-batch */
+    double exposed_ms;             /* of them, in one micro-batch */
+    ft_pipe_parts there, back;     /* one micro-batch's passes, where exchanges with experts are hidden; else 0 */
+    double start_ms;               /* once per step: until the host's first kernel runs, in a row of micro-batches */
+    double gather_ms, gradient_ms; /* once per step: parameters after the update, gradients as a whole */
+    double ahead_ms;               /* parameters that are gathered beside the next forward pass */
+    double first_gather_ms;        /* once per step: parameters gathered beside the first forward pass */
+    double tail_ms;                /* once per step, after all: norms' gradients, tied tables */
+    double tied_ms;                /* of it, the tied table's: between the first stage and the last */
+    double saved_bytes;            /* activations one micro-batch leaves for its backward */
+    double dense, expert;          /* elements of trained parameters, expert: of experts */
+    double replicated;             /* of them, held whole by every tensor rank */
+    double layer_bytes;            /* parameters of the largest unit that is gathered at once, as gathered */
+    double layer_gradient_bytes;   /* its gradients, as they are reduced */
+    double layer_flowing_bytes;    /* as the backward pass makes them */
+    double gathered_bytes;         /* all of the stage's parameters, as gathered */
     double root_bytes, root_gradient_bytes; /* of FSDP's root, which holds what is no layer */
-    double head_gradient_bytes;   /* of it, what the head's backward pass makes */
-    double gradient_bytes;        /* all of them, as the backward pass makes them */
-    ft_memory held;               /* by one of its ranks */
+    double head_gradient_bytes;             /* of it, what the head's backward pass makes */
+    double gradient_bytes;                  /* all of them, as the backward pass makes them */
+    ft_memory held;                         /* by one of its ranks */
 } ft_stage;
 
 typedef struct ft_ranked {
     ft_stage *stages;
-    int64_t stage_count;          /* pp */
-    double gather_received_ms;    /* of a boundary's transfer, what gathers it over tensor ranks; 0: it is sent whole */
+    int64_t stage_count;       /* pp */
+    double gather_received_ms; /* of a boundary's transfer, what gathers it over tensor ranks; 0: it is sent whole */
     ft_piped pipe;
 } ft_ranked;
 
@@ -109,6 +109,8 @@ ft_loss_by ft__ranks_loss(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* zero 3 of DeepSpeed of 2021 */
 bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work);
+/* Bytes of an element on the wire: of a parameter that is gathered, of a gradient that is reduced. */
+double ft__ranks_gather_bytes(const ft_parallel *p, const ft_workload *work);
 double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work);
 /* Whether a tensor rank's gathers and scatters run in pieces beside the products that read and make them. */
 bool ft__ranks_in_pieces(const ft_parallel *p, const ft_workload *work);

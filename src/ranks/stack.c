@@ -80,6 +80,13 @@ bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work)
     return p->schedule == FT_INTERLEAVED && !p->overlap_sends && ft__ranks_stack(p, work)->waits_for_sends;
 }
 
+double ft__ranks_gather_bytes(const ft_parallel *p, const ft_workload *work)
+{
+    if (p->gather_bytes > 0) return p->gather_bytes;
+    double flowing = fmax(2, ft_dtype_bytes(work->dtype));
+    return work->autocast && p->zero < 3 ? 4 : flowing;
+}
+
 double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work)
 {
     if (p->reduce_bytes > 0) return p->reduce_bytes;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ranks/lanes.h"
+#include "ranks/many_constants.h"
 #include "ranks/parameters.h"
 #include "ranks/wrapper.h"
 #include "timeline/overlap_slowdown.h"
@@ -38,12 +39,7 @@ static void unit_of(const ft_graph *g, int32_t block, bool trained, double *dens
 
 /* Bytes of an element: as parameters are gathered, as gradients are reduced. Sharded ones travel in the format of the
  * mathematics (FSDP's mixed precision, ZeRO-3); Megatron sums gradients in fp32 where it keeps them so. */
-static double gather_element(const ft_ranks *r)
-{
-    if (r->parallel->gather_bytes > 0) return r->parallel->gather_bytes;
-    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
-    return r->work->autocast && r->parallel->zero < 3 ? 4 : flowing;
-}
+static double gather_element(const ft_ranks *r) { return ft__ranks_gather_bytes(r->parallel, r->work); }
 
 static double reduce_element(const ft_ranks *r) { return ft__ranks_reduce_bytes(r->parallel, r->work); }
 
@@ -122,8 +118,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
 {
     const ft_block *block = &g->blocks[b];
     const ft_parallel *p = r->parallel;
-    /* Serving engines sum small buffers by kernels of their own: vLLM's takes up to 8 MiB. */
-    const double custom_most = 8.0 * 1048576;
+    /* Serving engines sum small buffers by kernels of their own. */
     bool engine = ft__by_engine(r->work);
     for (int32_t i = block->first; i < block->first + block->count; i++) {
         const ft_node *n = &g->nodes[i];
@@ -135,7 +130,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
             group.skew = p->skew;
             bytes *= ft__ranks_dispatched(r, &group);
         }
-        if (engine && n->exchange.bytes <= custom_most) group.engine = FT_ENGINE_VLLM;
+        if (engine && n->exchange.bytes <= FT_K_MANY_ENGINE_SUM_BYTES) group.engine = FT_ENGINE_VLLM;
         s->axis[i] = n->exchange.axis;
         s->left[i] = n->exchange.axis == FT_AXIS_CONTEXT ? ft__ranks_attention_left(p, r->work) : 0;
         s->pieces[i] = n->exchange.axis == FT_AXIS_TENSOR && ft__ranks_in_pieces(p, r->work);

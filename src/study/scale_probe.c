@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ranks/ranks.h"
 #include "study/scale_probe.h"
 
 enum {
@@ -111,10 +112,7 @@ static ft_status find_knee(ft_scaler *s, const char *key, const ft_parallel *p)
         tokens = (double)batch * (double)seq;
         ratio = sent / beside;
         double again = s->r->work.recompute == FT_RECOMPUTE_FULL ? 2 : 0, flops = (p->zero == 3 ? 6 : 4) + again;
-        double weight = p->gather_bytes > 0 ? p->gather_bytes : s->r->work.autocast ? 4 : 2;
-        double gradient = p->reduce_bytes > 0                                ? p->reduce_bytes
-                          : s->r->work.master_weights || s->r->work.autocast ? 4
-                                                                             : 2;
+        double weight = ft__ranks_gather_bytes(p, &s->r->work), gradient = ft__ranks_reduce_bytes(p, &s->r->work);
         double bytes = p->zero == 3 ? 2 * weight + gradient : p->zero ? weight + gradient : 2 * gradient;
         k->math = flops * s->r->active_parameters / parts * tokens / (beside * 1e-3) / closed.flops;
         k->wire = bytes * weights / (sent * 1e-3) / ft__scaling_rate(&closed, p->dp * p->cp, p->tp);

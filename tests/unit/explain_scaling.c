@@ -11,6 +11,7 @@
 
 #include "device/gpu.h"
 #include "explain/scaling.h"
+#include "model/stack.h"
 #include "report/text/scale_screen.h"
 
 /* Llama-3-70B, and DeepSeek-V3's experts. */
@@ -175,16 +176,34 @@ static void model_parallel_over_nodes_needs_fewer_tokens(void **state)
     }
 }
 
+static void gradients_travel_as_the_stack_sends_them(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stack;
+        double ddp, fsdp; /* times what gradients of 2 bytes need */
+    } cases[] = {{"megatron", 2, 1}, {"llm_c", 1, 1}, {"torchtitan", 2, 1.5}};
+    setting s;
+    set_up(&s, &dense, "h100_sxm", NULL, 512);
+    ft_scaling plain = closed(&s);
+    s.work.master_weights = true;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(ft__stack_find(cases[i].stack, &s.work.stack, NULL), FT_OK);
+        near(closed(&s).data.ddp, cases[i].ddp * plain.data.ddp, 1e-9);
+        near(closed(&s).data.fsdp, cases[i].fsdp * plain.data.fsdp, 1e-9);
+    }
+}
+
 static void number_formats_and_recomputation_count(void **state)
 {
     (void)state;
     setting s;
     set_up(&s, &dense, "h100_sxm", NULL, 512);
     ft_scaling plain = closed(&s);
-    s.work.master_weights = true; /* gradients of 4 bytes */
+    s.work.master_weights = true; /* gradients are kept in 4 bytes; FSDP's travel as they are made */
     ft_scaling master = closed(&s);
     near(master.data.ddp, 2 * plain.data.ddp, 1e-9);
-    near(master.data.fsdp, 1.5 * plain.data.fsdp, 1e-9);
+    near(master.data.fsdp, plain.data.fsdp, 1e-9);
     near(master.data.zero1, plain.data.zero1, 1e-9);
     near(master.data.outside, plain.data.outside, 1e-9);
     s.work.recompute = FT_RECOMPUTE_FULL; /* 6 FLOPs going back instead of 4 */
@@ -275,6 +294,7 @@ int main(void)
         cmocka_unit_test(mixtures_of_experts_need_e_over_k_times_the_tokens),
         cmocka_unit_test(experts_have_two_domains),
         cmocka_unit_test(model_parallel_over_nodes_needs_fewer_tokens),
+        cmocka_unit_test(gradients_travel_as_the_stack_sends_them),
         cmocka_unit_test(number_formats_and_recomputation_count),
         cmocka_unit_test(a_pipeline_sends_little_and_waits),
         cmocka_unit_test(one_domain_has_no_outside),
