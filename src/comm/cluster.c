@@ -15,6 +15,7 @@
 #include "comm/network_constants.h"
 #include "comm/pcie_box.h"
 #include "comm/platform.h"
+#include "device/traits.h"
 #include "graph/operator.h"
 
 typedef struct asked {

@@ -141,7 +141,7 @@ static void character(const ft_device *device, const ft_cluster *c, int outer, f
     x->simple_scale = two_dies ? FT_K_NETWORK_TWO_DIES_SIMPLE / FT_K_NETWORK_TWO_DIES_START : 1;
     x->step_scale = ft__clock_scale(device) * x->start_scale;
     x->halves_trees = fabric == FT_EFA || fabric == FT_ETHERNET;
-    x->simple_only = fabric == FT_EFA && device->server_nic_gbit < 400;
+    x->simple_only = fabric == FT_EFA && device->server_nic_gbit < FT_K_NETWORK_ORDERED_EFA_GBIT;
 }
 
 static void between_nodes(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,

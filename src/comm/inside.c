@@ -6,10 +6,8 @@
 
 #include "comm/network_constants.h"
 #include "comm/pcie_box.h"
+#include "device/traits.h"
 #include "graph/operator.h"
-
-bool ft__over_pcie(const ft_device *d) { return !strncmp(d->link_kind, "pcie", 4) || d->link_kind[0] == 0; }
-bool ft__bridged(const ft_device *d) { return strstr(d->link_kind, "bridge") != NULL; }
 
 static void pcie_tier(const ft_device *device, int64_t gpus, ft_tier *out)
 {

@@ -4,8 +4,6 @@
 #include "comm/cluster.h"
 #include "comm/catalogue.h"
 
-bool ft__over_pcie(const ft_device *d); /* no links of its own */
-bool ft__bridged(const ft_device *d);   /* links over a pair alone */
 void ft__inner_tiers(const ft_device *device, int64_t per_node, const ft_network *words, ft_cluster *c);
 /* Appended to what was understood of the request. */
 void ft__inside_said(const ft_device *device, const ft_network *words, char *out, size_t room);

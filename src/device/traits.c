@@ -200,3 +200,7 @@ void ft__spec_complete_traits(ft_spec *s, const ft_spec *kin, ft_text *warnings)
     bool same_year = kin && s->number[FT_SPEC_YEAR] == kin->number[FT_SPEC_YEAR];
     take_number(s, FT_SPEC_NIC_GBIT, same_year ? kin->number[FT_SPEC_NIC_GBIT] : nic_of_year(s->number[FT_SPEC_YEAR]));
 }
+
+bool ft__over_pcie(const ft_device *d) { return !strncmp(d->link_kind, "pcie", 4) || d->link_kind[0] == 0; }
+
+bool ft__bridged(const ft_device *d) { return d->link_gpus == 2 && !ft__over_pcie(d); }

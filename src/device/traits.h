@@ -32,4 +32,7 @@ bool ft__sold_before(const ft_device *a, const ft_device *b);
 /* Words of a spec file. */
 const char *ft__matrix_issue_name(ft_matrix_issue issue);
 const char *ft__async_copy_name(ft_async_copy copy);
+/* What joins it to others of its node: nothing but its slot; or links over a pair alone, as bridges have them. */
+bool ft__over_pcie(const ft_device *d);
+bool ft__bridged(const ft_device *d);
 #endif
