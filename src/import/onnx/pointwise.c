@@ -94,8 +94,8 @@ static void build_broadcast(ft_onnx_run *r)
     ft_onnx_item *x[FT_NODE_INPUTS] = {NULL};
     int64_t dim[FT_ONNX_DIMS];
     int count = 0;
-    if (r->at->in_count > FT_NODE_INPUTS) {
-        ft__onnx_fail(r, FT_E_UNSUPPORTED, "%d operands: at most %d are read", (int)r->at->in_count, FT_NODE_INPUTS);
+    if (r->at->in_count < 1 || r->at->in_count > FT_NODE_INPUTS) {
+        ft__onnx_fail(r, FT_E_UNSUPPORTED, "%d operands: 1 to %d are read", (int)r->at->in_count, FT_NODE_INPUTS);
         return;
     }
     for (int k = 0; k < r->at->in_count; k++)
