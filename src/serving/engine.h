@@ -51,7 +51,9 @@ typedef enum ft_admission {
     X(prompt_token_us, 0, 1e4, "and for every token of the prompt")                                      \
     X(stream_us, 0, 1e4, "of the front end, for every token that it sends")                              \
     X(tpot_spread, 0.001, 5, "half width of TPOT's interval at 0.9, as a natural logarithm")             \
-    X(ttft_spread, 0.001, 5, "the same of TTFT")
+    X(ttft_spread, 0.001, 5, "the same of TTFT")                                                          \
+    X(latent_tpot_spread, 0.001, 5, "of TPOT with latent attention, where nothing says if it speculates") \
+    X(latent_ttft_spread, 0.001, 5, "the same of TTFT")
 
 typedef struct ft_serving_engine {
     char name[48], title[96];

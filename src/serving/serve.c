@@ -36,16 +36,23 @@ static ft_bounds_ms bounds(double mean, double spread, double kernels, double qu
     return (ft_bounds_ms){mean * exp(-half), mean * exp(half)};
 }
 
+ft_bounds_ms ft__serving_bounds(const ft_serving *s, double ms)
+{
+    return bounds(ms, s->engine->tpot_spread, s->costs.spread, s->quantile);
+}
+
 static void set_intervals(ft_serving *s)
 {
     const ft_outcome *o = s->out;
     const ft_serving_engine *e = s->engine;
-    double k = s->costs.spread;
-    s->ttft = bounds(ft__tally_mean(&o->ttft), e->ttft_spread, k, s->quantile);
-    s->tpot = bounds(ft__tally_mean(&o->tpot), e->tpot_spread, k, s->quantile);
-    s->itl = bounds(ft__tally_mean(&o->itl), e->tpot_spread, k, s->quantile);
+    bool unsaid = s->served.latent && s->policy.drafts <= 0; /* such models come with a draft layer */
+    double k = s->costs.spread, wait = unsaid ? e->latent_ttft_spread : e->ttft_spread;
+    double token = unsaid ? e->latent_tpot_spread : e->tpot_spread;
+    s->ttft = bounds(ft__tally_mean(&o->ttft), wait, k, s->quantile);
+    s->tpot = bounds(ft__tally_mean(&o->tpot), token, k, s->quantile);
+    s->itl = bounds(ft__tally_mean(&o->itl), token, k, s->quantile);
     double first = ft__tally_mean(&o->ttft), rest = fmax(0, ft__tally_mean(&o->e2e) - first);
-    double spread = first + rest > 0 ? (first * e->ttft_spread + rest * e->tpot_spread) / (first + rest) : 0;
+    double spread = first + rest > 0 ? (first * wait + rest * token) / (first + rest) : 0;
     s->e2e = bounds(first + rest, spread, k, s->quantile);
 }
 

@@ -252,12 +252,7 @@ ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *
         out->scene.hash_tokens = ft__log_block_tokens(l->log);
     }
     out->scene.warmup = ft__whole_of(said, FT_KEY_ID_WARMUP);
-    if (ft__given(said, FT_KEY_ID_REQUESTS)) {
-        l->requests = ft__whole_of(said, FT_KEY_ID_REQUESTS);
-    } else if (l->clients && !ft__given(said, FT_KEY_ID_WARMUP)) { /* the steady state: the first burst is over */
-        out->scene.warmup = 2 * l->clients;
-        l->requests += out->scene.warmup;
-    }
+    if (ft__given(said, FT_KEY_ID_REQUESTS)) l->requests = ft__whole_of(said, FT_KEY_ID_REQUESTS);
     settle_lengths(r, l);
     ft__load_seed(l, (uint64_t)ft__whole_of(said, FT_KEY_ID_SERVE_SEED));
     return FT_OK;
