@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "picture.h"
 #include "report/json/infer_answer.h"
+#include "report/json/serve_answer.h"
 #include "report/text/infer_screen.h"
 #include "terminal.h"
 
@@ -84,6 +85,8 @@ static int print(inferrer *f)
 static int make_request(inferrer *f)
 {
     json_t *object = f->ask.object;
+    if (!cli_ask_option(f->ask.args, OPT_INFER_ENGINE, object))
+        return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
     int status = cli_ask_wholes(f->ask.args, OPT_INFER_BATCHES, "batch", FT_INFER_SIDE, object);
     if (!status) status = cli_ask_wholes(f->ask.args, OPT_INFER_SEQS, "seq", FT_INFER_SIDE, object);
     if (!status) status = cli_ask_whole(f->ask.args, OPT_ISL, 1, 1 << 30, object);
@@ -112,7 +115,7 @@ int cli_infer(const cli_args *args)
     if (!status) status = make_request(&f);
     if (!status && ft__infer_request_read(f.ask.object, &f.asked, &f.err) != FT_OK) status = fail(&f);
     read_advice(&f);
-    if (!status && ft__infer_of(f.ask.ft, &f.ask.scratch, &f.asked, &f.r, &f.err) != FT_OK) status = fail(&f);
+    if (!status && ft__infer_of(f.ask.ft, &f.ask.scratch, &f.asked, ft__serving_step, &f.r, &f.err) != FT_OK) status = fail(&f);
     if (!status) status = print(&f);
     ft__infer_free(&f.r);
     ft__infer_request_free(&f.asked);

@@ -9,6 +9,8 @@
     /* several steps */                                                                                                \
     X(INFER_BATCHES, "batch", 'b', WHOLE, "N", NULL, INFER, GRID, "only this batch; give it again for several")        \
     X(INFER_SEQS, "seq", 's', WHOLE, "N", NULL, INFER, GRID, "only this context length; give it again for several")    \
+    X(INFER_ENGINE, "engine", 0, WORD, "NAME", NULL, INFER, GRID,                                                      \
+      "steps of a serving engine, vllm, sglang or trtllm, instead of the framework's own")                             \
     X(ISL, "isl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens of a prompt [1024 with --osl]")        \
     X(OSL, "osl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens generated [128 with --isl]")           \
     X(TRAIN_TOKENS, "tokens", 0, REAL, "N", NULL, TRAIN | LARGEST, PLAN,                                               \
@@ -61,7 +63,7 @@
     X(ALLOW_BUSY, "allow-busy", 0, SWITCH, NULL, NULL, CALIBRATE, DATA, "measure although somebody else uses the GPU") \
     X(SIMULATE, "simulate", 0, GPU, "GPU", NULL, CALIBRATE, DATA, "a dry run: times are forecasts with noise")         \
     /* output */                                                                                                       \
-    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | STEPS | INFER | SERVE | LARGEST, OUTPUT,                   \
+    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | STEPS | INFER | SERVE | LARGEST, OUTPUT,           \
       "forecast over a range of one number; STEP x2 doubles it each time")                                             \
     X(CSV, "csv", 0, SWITCH, NULL, NULL, KERNEL | LARGEST, OUTPUT, "--sweep as comma-separated values")                \
     X(SCALE_CSV, "csv", 0, SWITCH, NULL, NULL, SCALE, OUTPUT,                                                          \
@@ -72,15 +74,19 @@
       "the measured GPU that --baselines scales from")                                                                 \
     X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
     X(WORST, "worst", 0, WHOLE, "N", NULL, VALIDATE, OUTPUT, "print the N cases with the largest errors")              \
-    X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER | COMPARE | LARGEST, OUTPUT,                         \
+    X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER | SERVE | COMPARE | LARGEST, OUTPUT,                 \
       "write one page with pictures and tables that needs no network")                                                 \
-    X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER, OUTPUT, "write one picture")                          \
+    X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER | SERVE, OUTPUT, "write one picture")                  \
     X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline|scaling",             \
       "roofline", TRAIN, OUTPUT, "what --svg draws")                                                                   \
     X(STEP_CSV, "csv", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT,                                                           \
       "print the step's kernels, or --sweep, as comma-separated values")                                               \
     X(INFER_CSV, "csv", 0, SWITCH, NULL, NULL, INFER, OUTPUT,                                                          \
       "print the grid, or --sweep, as comma-separated values")                                                         \
+    X(SERVE_CSV, "csv", 0, SWITCH, NULL, NULL, SERVE, OUTPUT,                                                          \
+      "print every request, or --sweep, as comma-separated values")                                                    \
+    X(PERFETTO, "perfetto", 0, FILE, "FILE", NULL, SERVE, OUTPUT,                                                      \
+      "write iterations and requests as a trace for Perfetto or chrome://tracing")                                     \
     X(TRACE, "trace", 0, FILE, "FILE", NULL, TRAIN, OUTPUT,                                                            \
       "write the step as a trace for Perfetto or chrome://tracing")                                                    \
     X(CHAKRA, "chakra", 0, FOLDER, "DIR", NULL, TRAIN, OUTPUT,                                                         \

@@ -59,6 +59,17 @@ int cli_picture_infer(const cli_args *args, const ft_infer *r)
     return write_text(svg, &picture, made);
 }
 
+int cli_picture_serve(const cli_args *args, const ft_serving *s)
+{
+    const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
+    ft_text page = {0}, picture = {0};
+    bool made = !html || ft__page_serve(&page, s);
+    int status = html ? write_text(html, &page, made) : 0;
+    if (!svg || status) return status;
+    made = ft__picture_serve(&picture, &ft__frame_alone, s);
+    return write_text(svg, &picture, made);
+}
+
 int cli_picture_scale(const cli_args *args, const ft_scale *s)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);

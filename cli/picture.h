@@ -3,11 +3,13 @@
 #define CLI_PICTURE_H
 #include "options.h"
 #include "report/html/page.h"
+#include "report/html/page_serve.h"
 #include "report/html/page_compare.h"
 
 /* Each writes what was asked for; 0, or the exit status after complaining. A file is there whole or not at all. */
 int cli_picture_step(const cli_args *args, const ft_step_view *v);
 int cli_picture_infer(const cli_args *args, const ft_infer *r);
+int cli_picture_serve(const cli_args *args, const ft_serving *s);
 int cli_picture_scale(const cli_args *args, const ft_scale *s);
 int cli_picture_kernel(const cli_args *args, const ft_screen_case *cases, size_t count, double quantile);
 int cli_picture_sweep(const cli_args *args, const ft_page_sweep_case *s);

@@ -2,31 +2,56 @@
 #include <string.h>
 
 #include "ask.h"
+#include "base/file.h"
 #include "commands.h"
+#include "picture.h"
 #include "report/json/serve_answer.h"
 #include "report/text/serve_screen.h"
+#include "report/trace/serve_trace.h"
 #include "terminal.h"
+
+enum { MOST_DRAWN = 20000, MOST_LISTED = 1 << 24 };
 
 typedef struct server {
     cli_asker ask;
     ft_serve_request asked;
     ft_serving found;
+    ft_roll record;
     ft_error err;
 } server;
 
+static int write_trace(server *s)
+{
+    const char *path = cli_value(s->ask.args, OPT_PERFETTO);
+    ft_text out = {0};
+    if (!path) return 0;
+    ft__perfetto_serve(&out, &s->record);
+    ft_status status = out.failed ? ft__fail(&s->err, FT_E_MEMORY, "out of memory")
+                                  : ft__file_write(path, out.at, out.length, &s->err);
+    ft__text_free(&out);
+    return status == FT_OK ? 0 : cli_fail(&s->err);
+}
+
 static int print(server *s)
 {
-    ft_style style = cli_style(s->ask.args);
+    const cli_args *args = s->ask.args;
+    ft_style style = cli_style(args);
     ft_text out = {0};
+    bool csv = cli_has(args, OPT_SERVE_CSV);
+    int status = cli_picture_serve(args, &s->found);
+    if (!status) status = write_trace(s);
+    if (status) return status;
     if (s->ask.json) {
-        ft__answer_serve(&out, NULL, &s->found);
+        ft__answer_serve(&out, NULL, &s->found, NULL);
         cli_ask_answered(&out, s->ask.object);
         ft__text_add(&out, "\n");
+    } else if (csv) {
+        ft__csv_serve(&out, &s->record);
     } else {
-        cli_say_warnings(s->ask.args->operands[0], s->found.warnings.at ? s->found.warnings.at : "");
+        cli_say_warnings(args->operands[0], s->found.warnings.at ? s->found.warnings.at : "");
         if (!ft__screen_serve(&out, &style, &s->found)) out.failed = true;
     }
-    int status = s->ask.json ? cli_print(&out) : cli_show(&out, &style);
+    status = s->ask.json || csv ? cli_print(&out) : cli_show(&out, &style);
     bool no = !s->found.stable || (s->found.slo_share > 0 && !s->found.slo_met);
     return !status && no ? 1 : status;
 }
@@ -34,14 +59,26 @@ static int print(server *s)
 int cli_serve(const cli_args *args)
 {
     server s = {0};
-    int status = cli_asker_open(&s.ask, args, "serve");
+    int status = cli_picture_check(args);
+    if (!status && cli_has(args, OPT_SERVE_CSV) && cli_has(args, OPT_JSON))
+        status = cli_usage(args->command, "--csv or --json, not both");
+    if (status) return status;
+    status = cli_asker_open(&s.ask, args, "serve");
     if (!status && s.ask.gpu_count > 1)
         status = cli_usage(args->command, "\"serve\" looks at one GPU; give --gpu once, or several with --sweep");
     if (!status && ft__serve_request_read(s.ask.object, &s.asked, &s.err) != FT_OK)
         status = cli_asker_fail(&s.ask, &s.err);
-    if (!status && ft__serve_of(s.ask.ft, &s.ask.scratch, &s.asked, NULL, &s.found, &s.err) != FT_OK)
+    bool drawn = cli_has(args, OPT_PERFETTO);
+    ft_serving_sink sink = ft__roll_sink(&s.record,
+                                           cli_has(args, OPT_SERVE_CSV) ? MOST_LISTED
+                                           : drawn                      ? MOST_DRAWN
+                                                                        : 0,
+                                           drawn ? MOST_DRAWN : 0);
+    if (!status && ft__serve_of(s.ask.ft, &s.ask.scratch, &s.asked, &sink, &s.found, &s.err) != FT_OK)
         status = cli_asker_fail(&s.ask, &s.err);
+    if (!status && s.record.failed) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) status = print(&s);
+    ft__roll_free(&s.record);
     ft__serving_free(&s.found);
     ft__serve_request_free(&s.asked);
     cli_asker_close(&s.ask);

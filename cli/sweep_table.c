@@ -73,9 +73,22 @@ static const column of_largest[] = {{"parameters", "parameters", COUNT, "B"},
                                     {"days", "training.days", FIGURE, ""},
                                     {NULL, NULL, FIGURE, ""}};
 
+static const column of_serve[] = {{"TPOT ms", "tpot_ms", FIGURE, "ms"},
+                                  {"low", "tpot_low_ms", FIGURE, ""},
+                                  {"high", "tpot_high_ms", FIGURE, ""},
+                                  {"TTFT ms", "ttft_ms", FIGURE, ""},
+                                  {"TTFT p99", "ttft_ms_p99", FIGURE, ""},
+                                  {"requests/s", "requests_per_s", FIGURE, ""},
+                                  {"tokens/s GPU", "tokens_per_s_per_gpu", FIGURE, ""},
+                                  {"good", "slo_share", SHARE, ""},
+                                  {"held by", "bound", WORD, ""},
+                                  {"stable", "stable", WORD, ""},
+                                  {NULL, NULL, FIGURE, ""}};
+
 static const column *columns_of(unsigned command)
 {
     return command == CLI_INFER     ? of_infer
+           : command == CLI_SERVE   ? of_serve
            : command == CLI_SCALE   ? of_scale
            : command == CLI_LARGEST ? of_largest
                                     : of_train;

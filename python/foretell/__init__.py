@@ -30,13 +30,14 @@ from .answers import (
     Model,
     Regime,
     Scale,
+    Serve,
     Step,
     Trace,
 )
 from .api import batch, collective, forecast, kernel, train
 from .errors import Error, ExportError, NotFoundError, TorchMissingError
 from .recording import Recording, record
-from .studies import compare, gpus, infer, largest, models, scale, sweep
+from .studies import compare, gpus, infer, largest, models, scale, serve, sweep
 from .tracing import trace
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "Recording",
     "Regime",
     "Scale",
+    "Serve",
     "Step",
     "TorchMissingError",
     "Trace",
@@ -74,6 +76,7 @@ __all__ = [
     "models",
     "record",
     "scale",
+    "serve",
     "sweep",
     "trace",
     "train",

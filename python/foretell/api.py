@@ -11,7 +11,7 @@ from . import _library
 from ._library import Settings
 from ._model import model_document
 from ._request import request_of
-from .answers import Answer, Collection, Collective, Comparison, Infer, Kernel, Largest, Scale, Step, Trace
+from .answers import Answer, Collection, Collective, Comparison, Infer, Kernel, Largest, Scale, Serve, Step, Trace
 from .errors import Error, error_from
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ _KINDS: dict[str, type[Answer]] = {
     "infer": Infer,
     "largest": Largest,
     "scale": Scale,
+    "serve": Serve,
     "sweep": Answer,
     "compare": Comparison,
     "models": Answer,

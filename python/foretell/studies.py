@@ -9,11 +9,11 @@ from typing import Any
 
 from ._model import model_document
 from ._request import request_of
-from .answers import Answer, Collection, Comparison, Gpu, Infer, Largest, Model, Scale, Step
+from .answers import Answer, Collection, Comparison, Gpu, Infer, Largest, Model, Scale, Serve, Step
 from .api import _KINDS, _answered, _settings
 from .errors import Error
 
-__all__ = ["compare", "gpus", "infer", "largest", "models", "scale", "sweep"]
+__all__ = ["compare", "gpus", "infer", "largest", "models", "scale", "serve", "sweep"]
 
 
 def infer(
@@ -99,6 +99,44 @@ def scale(
     asked = request_of(task="scale", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
     answer = _answered(asked, _settings(predictor, calibration))
     assert isinstance(answer, Scale)
+    return answer
+
+
+def serve(
+    model: Any,
+    *,
+    gpu: Any,
+    engine: str | Mapping[str, Any] = "vllm",
+    dtype: Any = "bf16",
+    concurrency: int | None = None,
+    rate: float | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    isl: float | None = None,
+    osl: float | None = None,
+    per_request: bool = False,
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> Serve:
+    """Many requests at once on a serving engine: TTFT, TPOT, percentiles, what bounds it.
+
+    Exactly one of ``concurrency`` (clients that wait for their answers), ``rate`` (requests per second) and ``trace``
+    (a log) says how requests come; ``find="rate"`` with ``slo={"ttft_ms": 500}`` needs none. With ``per_request`` the
+    data frame has a row for each.
+
+    >>> import foretell
+    >>> answer = foretell.serve("llama-3.1-8b", gpu="h100_sxm", concurrency=4, isl=256, osl=32, requests=40)
+    >>> answer.requests, answer.bound in ("decode", "prefill", "kv", "frontend", "queue")
+    (40, True)
+    """
+    document = model_document(model, task="decode")
+    log = None if trace is None else os.fspath(trace)
+    load = {"concurrency": concurrency, "rate": rate, "trace": log, "isl": isl, "osl": osl}
+    asked = request_of(
+        task="serve", model=document, gpu=gpu, engine=engine, dtype=dtype, **load, per_request=per_request or None, **request
+    )
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, Serve)
     return answer
 
 

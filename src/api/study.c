@@ -41,7 +41,7 @@ static ft_status answer_infer(const ft_context *ft, ft_scratch *scratch, const j
     ft_infer_request r;
     ft_infer found = {0};
     ft_status status = ft__infer_request_read(document, &r, err);
-    if (status == FT_OK) status = ft__infer_of(ft, scratch, &r, &found, err);
+    if (status == FT_OK) status = ft__infer_of(ft, scratch, &r, ft__serving_step, &found, err);
     if (status == FT_OK) ft__answer_infer(out, id, &found);
     ft__infer_free(&found);
     ft__infer_request_free(&r);
@@ -97,8 +97,13 @@ static ft_status answer_serve(const ft_context *ft, ft_scratch *scratch, const j
     ft_serve_request r;
     ft_serving found = {0};
     ft_status status = ft__serve_request_read(document, &r, err);
-    if (status == FT_OK) status = ft__serve_of(ft, scratch, &r, NULL, &found, err);
-    if (status == FT_OK) ft__answer_serve(out, id, &found);
+    bool listed = status == FT_OK && ft__switch_of(&r.said, FT_KEY_ID_PER_REQUEST);
+    ft_roll record;
+    ft_serving_sink sink = ft__roll_sink(&record, listed ? 1000000 : 0, 0);
+    if (status == FT_OK) status = ft__serve_of(ft, scratch, &r, &sink, &found, err);
+    if (status == FT_OK && record.failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK) ft__answer_serve(out, id, &found, listed ? &record : NULL);
+    ft__roll_free(&record);
     ft__serving_free(&found);
     ft__serve_request_free(&r);
     return status;

@@ -3,7 +3,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *const own[] = {"task", "batch", "seq", "isl", "osl", "advice", "techniques"};
+static const char *const own[] = {"task", "batch", "seq", "isl", "osl", "engine", "advice", "techniques"};
 
 ft_status ft__infer_request_read(const json_t *object, ft_infer_request *out, ft_error *err)
 {
@@ -13,6 +13,7 @@ ft_status ft__infer_request_read(const json_t *object, ft_infer_request *out, ft
     FT_TRY(ft__study_wholes(object, "seq", 1, FT_LARGEST_SIZE, out->seqs, FT_INFER_SIDE, &out->seq_count, err));
     FT_TRY(ft__json_whole(object, "isl", FT_OPTIONAL, 1, 1 << 30, &out->isl, "", err));
     FT_TRY(ft__json_whole(object, "osl", FT_OPTIONAL, 1, 1 << 30, &out->osl, "", err));
+    out->engine = json_object_get(object, "engine");
     FT_TRY(ft__json_bool(object, "advice", FT_OPTIONAL, &out->advice, "", err));
     return ft__json_bool(object, "techniques", FT_OPTIONAL, &out->techniques, "", err);
 }

@@ -30,8 +30,8 @@
       "a log of requests: CSV or JSONL; the Azure and Mooncake layouts too",                                           \
       "path of a log of requests: [CSV or JSONL](serving.md#logs); the Azure and Mooncake layouts are read as they are")\
     FLAG(REQUESTS, "requests", WHOLE, 1, 1000000000, NO_WORDS, DEPENDS, "requests", 'n', "N", SERVE,                   \
-      "how many [10 per client after 2 of warm-up; 1000 of a rate; all of a log]",                                     \
-      "how many; left out: ten per client after two of warm-up, 1000 of a `rate`, all of a log")                                            \
+      "how many [10 per client; 1000 of a rate; all of a log]",                                                        \
+      "how many; left out: ten per client, 1000 of a `rate`, all of a log")                                            \
     FLAG(WARMUP, "warmup", WHOLE, 0, 1000000000, NO_WORDS, 0, "warmup", 0, "N", SERVE,                                 \
       "requests that end first and are not counted", "0: requests that end first and are not counted")                 \
     FLAG(SERVE_START, "start", WORD, 0, 0, WORDS(start), 0, "start", 0, NULL, SERVE,                                   \
@@ -76,6 +76,8 @@
     FLAG(FIND, "find", WORD, 0, 0, WORDS(find), DEPENDS, "find", 0, NULL, SERVE,                                       \
       "the highest rate, or the most clients, that keep --slo",                                                        \
       "`rate`, `concurrency`: the highest that keeps `slo`")                                                           \
+    PLAIN(PER_REQUEST, "per_request", SWITCH, 0, 0, NO_WORDS, 0,                                                       \
+      "false; true: the answer lists every request, `per_request`, up to a million")                                   \
     FLAG(SERVE_SEED, "seed", WHOLE, 0, 1000000000000, NO_WORDS, 1, "seed", 0, "N", SERVE, "of the random numbers",           \
       "1: of the random numbers; equal seeds give equal answers")
 #endif

@@ -59,7 +59,7 @@ static const char *section_of(const char *key, bool kernel)
 ft_status ft__sweep_request_read(const json_t *object, ft_sweep_request *out, ft_error *err)
 {
     static const char *const tasks[] = {"train",  "forward",    "prefill", "decode",  "memory",
-                                        "kernel", "collective", "infer",   "largest", "scale"};
+                                        "kernel", "collective", "infer",   "largest", "scale",  "serve"};
     int of = 0;
     *out = (ft_sweep_request){.base = ft__study_base(object, own, COUNT(own))};
     if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");

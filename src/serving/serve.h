@@ -3,6 +3,7 @@
 #define FT_SERVING_SERVE_H
 #include "request/serve.h"
 #include "serving/simulate.h"
+#include "study/infer.h"
 
 typedef enum ft_serving_bound {
     FT_BOUND_BY_DECODE,
@@ -45,6 +46,9 @@ typedef struct ft_serving {
 /* `sink` hears of requests and iterations; NULL: nobody does. */
 ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r,
                        const ft_serving_sink *sink, ft_serving *out, ft_error *err);
+/* An engine's step for `infer` (study/infer.h's ft_engine_step). */
+ft_status ft__serving_step(const ft_context *ft, ft_scratch *scratch, const json_t *base, const json_t *engine,
+                           bool prefill, int64_t batch, int64_t seq, ft_infer_cell *out, ft_error *err);
 void ft__serving_free(ft_serving *s);
 /* Requests per second that ended, tokens of answers per second and GPU. */
 double ft__serving_requests_per_s(const ft_serving *s);

@@ -10,4 +10,6 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
 ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error *err);
 /* Lengths, clients, rate or log; opens the log. */
 ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *err);
+/* Where an iteration of so many milliseconds should lie. */
+ft_bounds_ms ft__serving_bounds(const ft_serving *s, double ms);
 #endif

@@ -8,6 +8,8 @@
  */
 #include "study/infer.h"
 
+#include <string.h>
+
 #include "study/ask.h"
 
 enum { MOST_SEQUENCES = 1 << 20, PREFILL_TOKENS = 8192 };
@@ -15,9 +17,11 @@ enum { MOST_SEQUENCES = 1 << 20, PREFILL_TOKENS = 8192 };
 typedef struct inferrer {
     ft_asker ask;
     ft_infer *r;
-    int64_t longest;    /* positions that the model has */
-    int64_t batch, seq; /* that an ONNX or a graph file fixes; 0: none */
-    bool no_length;     /* the model has no context, and none was given for nothing */
+    ft_engine_step step;  /* of `engine` */
+    const json_t *engine; /* NULL: the framework's own steps */
+    int64_t longest;      /* positions that the model has */
+    int64_t batch, seq;   /* that an ONNX or a graph file fixes; 0: none */
+    bool no_length;       /* the model has no context, and none was given for nothing */
     ft_error *err;
 } inferrer;
 
@@ -27,6 +31,13 @@ static ft_status forecast(inferrer *f, const char *task, int64_t batch, int64_t 
     FT_TRY(ft__ask_set(&f->ask, "batch", json_integer(batch), f->err));
     if (!f->no_length) FT_TRY(ft__ask_set(&f->ask, "seq", json_integer(seq), f->err));
     return ft__ask_step(&f->ask, v, f->err);
+}
+
+/* Data ranks serve batches of their own. */
+static double data_ranks(const inferrer *f)
+{
+    json_int_t dp = json_integer_value(json_object_get(json_object_get(f->ask.object, "parallel"), "dp"));
+    return dp > 1 ? (double)dp : 1;
 }
 
 /* A batch so large that its tensors are refused does not fit either; one that the file does not have is an error. */
@@ -43,6 +54,10 @@ static ft_status fill_cell(inferrer *f, const char *task, int64_t batch, int64_t
                            .high_ms = s->high_ms,
                            .tokens_per_s = samples ? ft__view_samples_per_s(&v) : ft__view_tokens_per_s(&v),
                            .fits = s->memory.fits};
+    bool prefill = !strcmp(task, "prefill");
+    if (!f->engine || (!prefill && strcmp(task, "decode") != 0)) return FT_OK;
+    FT_TRY(f->step(f->ask.ft, f->ask.scratch, f->ask.object, f->engine, prefill, batch, seq, out, f->err));
+    out->tokens_per_s = (double)batch * (prefill ? (double)seq : 1) * data_ranks(f) / out->ms * 1e3;
     return FT_OK;
 }
 
@@ -94,13 +109,6 @@ static ft_status find_capacity(inferrer *f)
     for (size_t s = 0; s < r->seq_count; s++)
         if (r->sequences[s] > 0) r->cache_tokens = (double)r->sequences[s] * (double)r->seqs[s];
     return FT_OK;
-}
-
-/* Data ranks serve batches of their own. */
-static double data_ranks(const inferrer *f)
-{
-    json_int_t dp = json_integer_value(json_object_get(json_object_get(f->ask.object, "parallel"), "dp"));
-    return dp > 1 ? (double)dp : 1;
 }
 
 static ft_status try_batch(inferrer *f, int64_t batch)
@@ -233,10 +241,10 @@ static ft_status look_at_model(inferrer *f)
     return ft__ask_set(a, "execution", json_string("cuda_graph"), f->err); /* as serving engines do */
 }
 
-ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_infer *out,
-                       ft_error *err)
+ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_engine_step step,
+                       ft_infer *out, ft_error *err)
 {
-    inferrer f = {.ask = {ft, scratch, r->base}, .r = out, .err = err};
+    inferrer f = {.ask = {ft, scratch, r->base}, .r = out, .engine = r->engine, .step = step, .err = err};
     *out = (ft_infer){0};
     FT_TRY(look_at_model(&f));
     f.no_length = !out->has_context && !r->seq_count;

@@ -36,7 +36,13 @@ typedef struct ft_infer {
     ft_arena *kept;              /* of the first of two steps */
 } ft_infer;
 
-ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_infer *out,
-                       ft_error *err);
+/* One step of a serving engine (src/serving, which stands above this room): prefill of `batch` prompts of `seq` tokens,
+ * or one token for `batch` sequences with so many in the cache. Fills the times of a cell. */
+typedef ft_status (*ft_engine_step)(const ft_context *ft, ft_scratch *scratch, const json_t *base, const json_t *engine,
+                                    bool prefill, int64_t batch, int64_t seq, ft_infer_cell *out, ft_error *err);
+
+/* `step`: who answers where the request names an engine. */
+ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_engine_step step,
+                       ft_infer *out, ft_error *err);
 void ft__infer_free(ft_infer *r);
 #endif

@@ -13,6 +13,7 @@ from .comparison import Cause, Compared, Comparison, KernelChange
 from .infer import Capacity, Cell, Infer, Offline
 from .kernel import Collective, Kernel
 from .scale import Largest, Point, Scale
+from .serve import Serve
 from .step import Advice, Finding, KernelRow, Layer, Memory, Regime, Source, Stage, Step
 from .trace import Elsewhere, Operator, Trace
 
@@ -42,6 +43,7 @@ __all__ = [
     "Point",
     "Regime",
     "Scale",
+    "Serve",
     "Source",
     "Stage",
     "Step",

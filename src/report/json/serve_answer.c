@@ -76,7 +76,25 @@ static void add_engine(ft_text *out, const ft_serving *s)
     ft__json_close(out);
 }
 
-void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s)
+static void add_requests(ft_text *out, const ft_roll *record)
+{
+    ft__json_member_list(out, "per_request");
+    for (size_t i = 0; i < record->request_count; i++) {
+        const ft_served_request *q = &record->requests[i];
+        ft__json_open(out);
+        ft__answer_figure(out, "sent_ms", q->sent_ms);
+        ft__answer_figure(out, "ttft_ms", q->first_ms - q->sent_ms);
+        if (q->answer > 1) ft__answer_figure(out, "tpot_ms", (q->ended_ms - q->first_ms) / (q->answer - 1));
+        ft__answer_figure(out, "e2e_ms", q->ended_ms - q->sent_ms);
+        ft__json_member_whole(out, "input", q->prompt);
+        ft__json_member_whole(out, "output", q->answer);
+        ft__json_member_whole(out, "client", q->client);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+}
+
+void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const ft_roll *record)
 {
     const ft_outcome *o = s->out;
     ft__answer_begin(out, id);
@@ -93,6 +111,7 @@ void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s)
     add_engine(out, s);
     ft__answer_word(out, "bound", ft__serving_bound_words[s->bound]);
     ft__json_member_flag(out, "stable", s->stable);
+    if (record) add_requests(out, record);
     ft__answer_lines(out, "warnings", s->warnings.at ? s->warnings.at : "");
     ft__json_close(out);
 }

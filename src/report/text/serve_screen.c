@@ -23,7 +23,7 @@ static void add_load(ft_text *out, const ft_serving *s)
         ft__text_addf(out, ", prompts of %g, answers of %g tokens", l->prompt.mean, l->answer.mean);
 }
 
-static void title(ft_text *out, const ft_style *style, const ft_serving *s)
+void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_serving *s)
 {
     const ft_served *m = &s->served;
     ft__ink(out, style, FT_INK_BOLD);
@@ -42,7 +42,7 @@ static void title(ft_text *out, const ft_style *style, const ft_serving *s)
     if (s->scene.replicas > 1) ft__text_addf(out, ", %" PRId64 " replicas", s->scene.replicas);
     if (s->scene.prefill_costs) ft__text_addf(out, ", %" PRId64 " that prefill", s->scene.prefill_replicas);
     ft__ink_end(out, style);
-    ft__text_add(out, "\n\n");
+    ft__text_add(out, "\n");
 }
 
 static void time_row(ft_columns *c, const ft_style *style, const char *name, const ft_tally *t, const ft_bounds_ms *b)
@@ -190,7 +190,8 @@ static bool course(ft_text *out, const ft_style *style, const ft_serving *s)
 
 bool ft__screen_serve(ft_text *out, const ft_style *style, const ft_serving *s)
 {
-    title(out, style, s);
+    ft__screen_serve_title(out, style, s);
+    ft__text_add(out, "\n");
     bool printed = times(out, style, s);
     if (!s->stable)
         ft__text_add(out,

@@ -4,5 +4,7 @@
 #include "report/text/style.h"
 #include "serving/serve.h"
 
+/* Model, engine and GPUs on a line, the load and the layout on the next. */
+void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_serving *s);
 bool ft__screen_serve(ft_text *out, const ft_style *style, const ft_serving *s);
 #endif

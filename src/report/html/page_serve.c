@@ -1,0 +1,158 @@
+/* page_serve.c: distributions of TTFT, TPOT and whole requests, the engine's course, and every figure in a table. */
+#include "report/html/page_serve.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/html/page.h"
+#include "report/text/serve_screen.h"
+
+enum { POINTS = 60 };
+
+typedef struct distribution {
+    const char *name;
+    const ft_tally *t;
+    double x[POINTS], y[POINTS];
+} distribution;
+
+static void fill(distribution *d)
+{
+    for (int i = 0; i < POINTS; i++) {
+        double share = (i + 0.5) / POINTS;
+        d->x[i] = ft__tally_quantile(d->t, share);
+        d->y[i] = 100 * share;
+    }
+}
+
+static bool draw_shares(ft_text *out, const ft_frame *f, const char *id, const char *title, distribution *of,
+                        size_t count)
+{
+    ft_curves c = {.id = id, .title = title, .x_name = "ms", .y_name = "% of requests", .log_x = true};
+    for (size_t i = 0; i < count; i++) {
+        if (of[i].t->count <= 0) continue;
+        fill(&of[i]);
+        c.curve[c.count++] = (ft_curve){of[i].name, of[i].x, of[i].y, NULL, NULL, POINTS};
+    }
+    return c.count == 0 || ft__svg_curves(out, f, &c);
+}
+
+static bool draw_times(ft_text *out, const ft_frame *f, const ft_serving *s, bool tokens)
+{
+    const ft_outcome *o = s->out;
+    distribution whole[] = {{.name = "first token", .t = &o->ttft}, {.name = "whole request", .t = &o->e2e}};
+    distribution each[] = {{.name = "mean of a request", .t = &o->tpot}, {.name = "every gap", .t = &o->itl}};
+    return tokens ? draw_shares(out, f, "tokens", "Time per output token", each, 2)
+                  : draw_shares(out, f, "waits", "Time to the first token and to the last", whole, 2);
+}
+
+bool ft__picture_serve(ft_text *out, const ft_frame *f, const ft_serving *s)
+{
+    return draw_times(out, f, s, !s->stable);
+}
+
+static bool draw_course(ft_text *out, const ft_frame *f, const ft_serving *s, bool cache)
+{
+    const ft_course *k = &s->out->course;
+    double x[FT_COURSE], a[FT_COURSE], b[FT_COURSE];
+    if (k->count < 2) return true;
+    for (int i = 0; i < k->count; i++) {
+        x[i] = k->at[i].ms / 1e3;
+        a[i] = cache ? 100 * k->at[i].cache_share : k->at[i].waiting;
+        b[i] = k->at[i].running;
+    }
+    size_t count = (size_t)k->count;
+    ft_curves c = {
+        .id = cache ? "cache" : "queue",
+        .title = cache ? "The cache over time" : "Requests over time",
+        .x_name = "s",
+        .y_name = cache ? "% of the cache" : "requests",
+        .curve = {{cache ? "used" : "waiting", x, a, NULL, NULL, count}, {"running", x, b, NULL, NULL, count}},
+        .count = cache ? 1 : 2};
+    return ft__svg_curves(out, f, &c);
+}
+
+static void time_row(ft_page_table *t, const char *name, const ft_tally *of, const ft_bounds_ms *b)
+{
+    static const double shares[] = {0.5, 0.9, 0.95, 0.99};
+    if (of->count <= 0) return;
+    ft__page_table_cell(t, name);
+    ft__page_table_figure(t, ft__tally_mean(of), 4);
+    ft__page_table_figure(t, b->low, 4);
+    ft__page_table_figure(t, b->high, 4);
+    for (size_t i = 0; i < 4; i++) ft__page_table_figure(t, ft__tally_quantile(of, shares[i]), 4);
+}
+
+static void times(ft_text *out, const ft_serving *s)
+{
+    static const char *const head[] = {"ms", "mean", "low", "high", "p50", "p90", "p95", "p99"};
+    const ft_outcome *o = s->out;
+    ft_page_table t;
+    ft__page_table_open(&t, out, "times", "lrrrrrrr", head);
+    if (s->stable) time_row(&t, "TTFT", &o->ttft, &s->ttft);
+    time_row(&t, "TPOT", &o->tpot, &s->tpot);
+    time_row(&t, "ITL", &o->itl, &s->itl);
+    if (s->stable) time_row(&t, "E2E", &o->e2e, &s->e2e);
+    ft__page_table_close(&t);
+}
+
+static void figures(ft_text *out, const ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    ft_text a = {.cap = 256}, b = {.cap = 256};
+    ft__page_figures(out);
+    ft__add_figure(&a, ft__serving_requests_per_s(s), 4);
+    ft__text_add(&a, " requests/s");
+    ft__text_add(&b, s->stable ? "" : "the most that is served: more come");
+    ft__page_figure(out, s->stable ? NULL : "bad", "throughput", a.at, b.at ? b.at : "");
+    ft__text_clear(&a);
+    ft__text_clear(&b);
+    ft__add_figure(&a, ft__serving_tokens_per_s_per_gpu(s), 4);
+    ft__text_add(&a, " tokens/s");
+    ft__text_addf(&b, "on each of %" PRId64 " GPU%s", s->gpus, s->gpus == 1 ? "" : "s");
+    ft__page_figure(out, NULL, "generated", a.at, b.at);
+    ft__page_figure(out, NULL, "bound by", ft__serving_bound_words[s->bound], "");
+    ft__text_clear(&a);
+    ft__text_clear(&b);
+    ft__add_percent(&a, o->peak_tokens / s->policy.capacity);
+    ft__text_addf(&b, "of %.0f tokens; %" PRId64 " preemptions", s->policy.capacity, o->preemptions);
+    ft__page_figure(out, NULL, "cache at most", a.at, b.at);
+    if (s->slo_share > 0) {
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__add_percent(&a, o->requests > 0 ? o->good / o->requests : 0);
+        ft__text_addf(&b, "of the requests keep the objectives, of %g %%", 100 * s->slo_share);
+        ft__page_figure(out, s->slo_met ? NULL : "bad", "good", a.at, b.at);
+    }
+    ft__page_figures_end(out);
+    out->failed |= a.failed || b.failed;
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+static bool twice(ft_text *out, const ft_serving *s,
+                  bool (*draw)(ft_text *, const ft_frame *, const ft_serving *, bool), bool which)
+{
+    return draw(out, &ft__frame_wide, s, which) && draw(out, &ft__frame_narrow, s, which);
+}
+
+bool ft__page_serve(ft_text *out, const ft_serving *s)
+{
+    static const ft_style plain = {.unicode = true, .width = 100000};
+    ft_text title = {.cap = 65536};
+    ft__screen_serve_title(&title, &plain, s);
+    ft__page_open_as(out, title.at ? title.at : "");
+    out->failed |= title.failed;
+    ft__text_free(&title);
+    figures(out, s);
+    ft__page_section(out, "times", "What clients see",
+                     s->stable ? "" : "Requests come faster than they are served: TTFT and E2E have no mean.");
+    times(out, s);
+    bool drawn = (!s->stable || twice(out, s, draw_times, false)) && twice(out, s, draw_times, true);
+    ft__page_section_end(out);
+    ft__page_section(out, "course", "What the engine does", "");
+    drawn = drawn && twice(out, s, draw_course, false) && twice(out, s, draw_course, true);
+    ft__page_section_end(out);
+    ft__page_close(out);
+    return drawn && !out->failed;
+}

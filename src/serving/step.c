@@ -1,0 +1,47 @@
+/* step.c: one iteration of an engine by itself, for `infer`: every prompt or every sequence of a batch in it. */
+#include <string.h>
+
+#include "serving/settle.h"
+
+/* The base of an inference request has a layout of its own and keys of the framework's step. */
+static ft_status read_base(const json_t *base, const json_t *engine, ft_serve_request *out, ft_error *err)
+{
+    static const char *const others[] = {"parallel", "execution", "cache", "batch", "seq", "advice", "techniques"};
+    const json_t *p = json_object_get(base, "parallel");
+    *out = (ft_serve_request){.base = ft__study_base(base, others, sizeof others / sizeof *others), .engine = engine};
+    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft__said_init(&out->said);
+    out->layout = (ft_engine_layout){1, 1, 1, 1};
+    if (!p) return FT_OK;
+    FT_TRY(ft__json_whole(p, "tp", FT_OPTIONAL, 1, 4096, &out->layout.tp, "parallel", err));
+    FT_TRY(ft__json_whole(p, "ep", FT_OPTIONAL, 1, 4096, &out->layout.ep, "parallel", err));
+    return FT_OK;
+}
+
+ft_status ft__serving_step(const ft_context *ft, ft_scratch *scratch, const json_t *base, const json_t *engine,
+                           bool prefill, int64_t batch, int64_t seq, ft_infer_cell *out, ft_error *err)
+{
+    ft_serve_request r;
+    ft_serving s = {0};
+    double many = (double)batch, length = (double)seq;
+    ft_status status = read_base(base, engine, &r, err);
+    if (status == FT_OK) status = ft__settle_model(ft, scratch, &r, &s, err);
+    if (status == FT_OK) {
+        ft_iteration i = {.tokens_each = 1, .rows = many};
+        if (prefill) {
+            i.prompts = many;
+            i.prompt_tokens = many * length;
+            i.prompt_ms = many * ft__prompt_ms(&s.costs, length);
+        } else {
+            i.decoders = many;
+            i.context = many * length;
+        }
+        out->ms = ft__iteration_ms(&s.costs, &i);
+        ft_bounds_ms b = ft__serving_bounds(&s, out->ms);
+        out->low_ms = b.low;
+        out->high_ms = b.high;
+    }
+    ft__serve_request_free(&r);
+    ft__serving_free(&s);
+    return status;
+}
