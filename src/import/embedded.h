@@ -1,4 +1,5 @@
-/* The models of data/models/, compiled in by scripts/embed_models.py. */
+/* The models of data/models/ and the architectures of data/architectures/, compiled in by scripts/embed_models.py and
+ * scripts/embed_architectures.py. */
 #ifndef FT_IMPORT_EMBEDDED_H
 #define FT_IMPORT_EMBEDDED_H
 #include "import/config/config.h"
@@ -13,4 +14,13 @@ struct ft__embedded_model_name {
 };
 extern const size_t ft__embedded_model_name_count;
 extern const struct ft__embedded_model_name ft__embedded_model_names[];
+
+/* The text of each architecture's file, and every model_type, sorted, with the file it means. */
+extern const char *const ft__embedded_architectures[];
+struct ft__embedded_architecture_type {
+    const char *name;
+    size_t entry;
+};
+extern const size_t ft__embedded_architecture_type_count;
+extern const struct ft__embedded_architecture_type ft__embedded_architecture_types[];
 #endif

@@ -58,6 +58,53 @@ typedef enum ft_routing {
 
 enum { FT_MAX_STAGES = 8 };
 
+/* What mixes tokens in a layer, and what follows it. */
+typedef enum ft_mixer {
+    FT_MIX_ATTENTION,
+    FT_MIX_LATENT,     /* multi-head latent attention: latent.c */
+    FT_MIX_COMPRESSED, /* one shared key and value, and summaries of what lies behind the window: compressed.c */
+    FT_MIX_DELTA,      /* gated delta rule: delta.c */
+    FT_MIX_MAMBA2,     /* state_space.c */
+    FT_MIX_MAMBA,      /* mamba.c */
+    FT_MIX_LIGHTNING,  /* linear attention with a fixed decay: lightning.c */
+    FT_MIX_CONV,       /* a gated short convolution: lfm2 */
+    FT_MIX_BOTH,       /* attention and mamba2 beside each other: falcon_h1 */
+    FT_MIX_NONE
+} ft_mixer;
+typedef enum ft_feed {
+    FT_FEED_DENSE,
+    FT_FEED_EXPERTS,
+    FT_FEED_BOTH,      /* a network and experts, each behind norms of its own: gemma4 */
+    FT_FEED_NONE
+} ft_feed;
+
+/* By what attention's result is multiplied before the last product. */
+typedef enum ft_attn_gate {
+    FT_NO_ATTN_GATE,
+    FT_GATE_IN_QUERIES, /* sigmoid of a second half of the queries' product: qwen3_next */
+    FT_GATE_WIDE,       /* of a product of its own, as wide as the result: kimi_k3, afmoe */
+    FT_GATE_HEAD,       /* one number for each head: step3p7 */
+    FT_GATE_LOW_RANK    /* two products through a head's width: glm5_next */
+} ft_attn_gate;
+
+/* Where the gated delta rule gets its gates and how it is projected. */
+typedef enum ft_delta_kind {
+    FT_DELTA_JOINT,   /* one product for q, k, v and the gate, one for both scalars: qwen3_next */
+    FT_DELTA_APART,   /* q, k, v in one, the gate and each scalar in their own: qwen3_5 */
+    FT_DELTA_CHANNEL  /* a decay for each channel, each of q, k, v by itself: kimi_linear */
+} ft_delta_kind;
+
+/* What layers of one model may differ in. Sizes of 0 are the model's own; a window of -1 is none. */
+typedef struct ft_layer_shape {
+    ft_mixer mixer;
+    ft_feed feed;
+    int64_t heads, kv_heads, head_dim, v_dim, rotary_dim, window, ffn, moe_ffn, topk, shared_ffn;
+    int64_t compress;       /* tokens to a summary: deepseek_v4; 0: none */
+    bool rotated, chunked, sinks, indexed, keys_are_values;
+    bool shares_keys;       /* keys and values are an earlier layer's: gemma3n, gemma4 */
+} ft_layer_shape;
+enum { FT_MOST_KINDS = 64, FT_MOST_PLANNED = 512 };
+
 /* Who read the file of an FT_CUSTOM model: makes its forward pass, gives the file back. */
 struct ft_maker;
 typedef struct ft_importer {
@@ -144,6 +191,51 @@ typedef struct ft_arch {
     /* state space */
     int64_t state, conv_kernel, expand, groups, chunk;
     bool conv_bias, residual_fp32;
+    int64_t ssm_heads, ssm_head_dim, ssm_inner, dt_rank; /* mamba layers of a hybrid, whose `heads` are attention's */
+    bool ssm_bias;          /* of the products in and out */
+    bool ssm_norm_absent;   /* the result is gated, not normed: falcon_h1 */
+    bool ssm_norms_inside;  /* B, C and dt are normed: jamba */
+    /* linear attention */
+    ft_delta_kind delta;
+    int64_t delta_key_heads, delta_value_heads, delta_key_dim, delta_value_dim;
+    bool delta_gate_full;   /* the output gate is one product, not two through a head's width: kimi_k3 */
+    /* further turns of attention */
+    ft_mixer mixer;         /* of layers that no rule says otherwise of */
+    ft_attn_gate attn_gate;
+    bool value_norm;        /* values are normed without a weight: gemma4 */
+    bool plain_heads_norm;  /* the norm of heads has no weight */
+    int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */
+    int64_t index_blocks;   /* whose keys are blocks of so many tokens: minimax_m3 */
+    int64_t out_groups, out_lora; /* the last product in groups through a low rank: deepseek_v4 */
+    int64_t streams;        /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
+    int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
+    bool router_norm;       /* the router norms and scales its input: gemma4 */
+    int64_t per_layer_width, per_layer_vocab; /* every layer adds an embedding of its own: gemma3n, gemma4 */
+    bool layer_scalar;      /* a number multiplies the layer's result: gemma4 */
+    int64_t expert_width;   /* of what experts read, where not `hidden`: nemotron_h; 0: hidden */
+    bool expert_latent_norm;
+    bool expert_plain;      /* up, activation, down without a gate: nemotron_h */
+    bool shared_plain;
+    bool router_correction; /* a learned correction picks, without groups: minimax_m2 */
+    /* what sees: a tower before the language model (tower.c) */
+    int64_t tower_layers, tower_hidden, tower_ffn, tower_heads, tower_head_dim;
+    int64_t tower_patch, tower_frames, tower_channels;
+    int64_t tower_positions; /* rows of a learned table */
+    int64_t tower_merge;    /* patches of so many by so many become one token */
+    int64_t tower_mergers;  /* projectors: one, and one for each layer that is looked into */
+    int64_t tower_out;      /* the projector's inner width; 0: a single product; 1: as wide as what it reads */
+    int64_t tower_size;     /* a picture's edge where the tower has one size; 0: any */
+    int64_t tower_tokens;   /* of a picture, where they are fixed */
+    bool tower_class;       /* a class token */
+    bool tower_pools;       /* merged patches are averaged, not joined: gemma */
+    bool tower_gated, tower_bias, tower_mlp_bias, tower_rms, tower_sandwich, tower_qk_norm;
+    bool tower_end_norm, tower_first_norm;
+    bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
+    const char *tower_activation;
+    /* layers one by one, where no rhythm says them (plan.c) */
+    int32_t kind_count;     /* 0: none */
+    ft_layer_shape kinds[FT_MOST_KINDS];
+    uint8_t order[FT_MOST_PLANNED]; /* which kind each layer is */
     const ft_importer *importer; /* FT_CUSTOM: who reads `file` */
     void *file;             /* FT_CUSTOM: what the importer keeps of it; owned, ft__arch_release gives it back */
     int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */

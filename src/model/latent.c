@@ -5,6 +5,7 @@
 #include "model/latent.h"
 
 #include "graph/emit.h"
+#include "model/mixers.h"
 
 static bool fused(const ft_maker *m) { return ft__fuses(m->work, m->stack->fused_latent_rotary); }
 
@@ -12,6 +13,7 @@ static bool fused(const ft_maker *m) { return ft__fuses(m->work, m->stack->fused
 static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
 {
     ft_build *b = &m->b;
+    if (m->arch->position != FT_ROTARY) return x;
     int64_t half = m->arch->rope_dim / 2;
     if (fused(m) || m->engine) return ft__pointwise2(b, FT_AT(ATTN_ROTARY), "mul", x, m->cos);
     ft_ref even = ft__slice(b, x, rows, half), odd = ft__slice(b, x, rows, half);
@@ -24,14 +26,17 @@ static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
     return ft__cat(b, FT_AT(ATTN_ROTARY), 2, both, rows, 2 * half);
 }
 
-static ft_ref queries(ft_maker *m, ft_ref x)
+/* With an indexer, how many keys a query is left with; 0: all. */
+static ft_ref queries(ft_maker *m, ft_ref x, int64_t *best)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t wide = a->heads * (a->nope_dim + a->rope_dim);
+    *best = 0;
     if (a->q_lora <= 0) return ft__linear(b, FT_AT(ATTN_Q_PROJ), x, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
     ft_ref q = ft__linear(b, FT_AT(ATTN_Q_A_PROJ), x, a->q_lora, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
     q = ft__part_norm(m, FT_AT(ATTN_Q_A_NORM), q, FT_RMSNORM, false);
+    if (a->index_topk > 0) *best = ft__part_indexer(m, x, q);
     return ft__linear(b, FT_AT(ATTN_Q_B_PROJ), q, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
 }
 
@@ -42,7 +47,7 @@ static bool rotates_whole(const ft_maker *m)
 }
 
 /* One kernel over the cached latents, which are keys and values of all heads at once. */
-static ft_ref attend_latents(ft_maker *m, ft_ref q, ft_ref latents, ft_ref k_rope)
+static ft_ref attend_latents(ft_maker *m, ft_ref q, ft_ref latents, ft_ref k_rope, int64_t best)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -59,7 +64,7 @@ static ft_ref attend_latents(ft_maker *m, ft_ref q, ft_ref latents, ft_ref k_rop
     n.op.u.mla.batch = m->batch;
     n.op.u.mla.heads = a->heads;
     n.op.u.mla.q_len = 1;
-    n.op.u.mla.kv_len = m->kv_len;
+    n.op.u.mla.kv_len = best > 0 && best < m->kv_len ? best : m->kv_len; /* those that an indexer chose */
     n.op.u.mla.kv_lora = a->kv_lora;
     n.op.u.mla.rope_dim = a->rope_dim;
     n.op.u.mla.nope_dim = a->nope_dim;
@@ -68,7 +73,7 @@ static ft_ref attend_latents(ft_maker *m, ft_ref q, ft_ref latents, ft_ref k_rop
     return y;
 }
 
-static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents, ft_ref k_rope)
+static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents, ft_ref k_rope, int64_t best)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -78,13 +83,25 @@ static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents
     ft_ref q = ft__matmul(b, FT_AT(ATTN_ABSORB), q_nope, keys, a->heads, m->batch, a->kv_lora, a->nope_dim, "nn");
     ft_ref both[2] = {q, q_rope};
     q = ft__cat(b, FT_AT(ATTN_Q_CAT), 2, both, rows, a->kv_lora + a->rope_dim);
-    ft_ref y = ft__view(b, attend_latents(m, q, latents, k_rope), rows, a->kv_lora, true);
+    ft_ref y = ft__view(b, attend_latents(m, q, latents, k_rope, best), rows, a->kv_lora, true);
     y = ft__matmul(b, FT_AT(ATTN_EXPAND), y, values, a->heads, m->batch, a->v_dim, a->kv_lora, "nt");
     return ft__view(b, y, m->batch, a->heads * a->v_dim, false);
 }
 
+/* The last product, behind a gate where there is one. */
+static ft_ref out_product(ft_maker *m, ft_ref x, ft_ref y)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (a->attn_gate != FT_NO_ATTN_GATE) {
+        ft_ref gate = ft__linear(b, FT_AT(ATTN_GATE), x, a->heads * a->v_dim, FT_NO_BIAS, FT_CUT_COLUMNS);
+        y = ft__mul(b, FT_AT(ATTN_GATE), y, ft__pointwise(b, FT_AT(ATTN_GATE), "sigmoid", gate));
+    }
+    return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+}
+
 /* What attention is given: queries and keys of nope_dim + rope_dim, values; rows stand head by head. */
-static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, bool v_dense)
+static ft_ref attend(ft_maker *m, ft_ref x, ft_ref q, ft_ref k, ft_ref v, bool v_dense, int64_t best)
 {
     const ft_arch *a = m->arch;
     ft_scores s = {.shape = {.batch = m->batch,
@@ -103,8 +120,9 @@ static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, bool v_dense)
                    .merge = true,
                    .k_dense = true,
                    .v_dense = v_dense};
+    if (best > 0 && best < m->kv_len) ft__see_best(m, &s, best);
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
-    return ft__linear(&m->b, FT_AT(ATTN_O_PROJ), y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+    return out_product(m, x, y);
 }
 
 /* The latent and the rotary key that all heads share, side by side from one product. */
@@ -124,14 +142,15 @@ static ft_ref rotated_whole(ft_maker *m, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t rows = m->batch * m->q_len * a->heads;
-    ft_ref q = ft__view(b, queries(m, x), rows, a->nope_dim + a->rope_dim, false), c, k_rope, k, v;
+    int64_t best;
+    ft_ref q = ft__view(b, queries(m, x, &best), rows, a->nope_dim + a->rope_dim, false), c, k_rope, k, v;
     latents(m, x, &c, &k_rope);
     ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_B_PROJ), c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS,
                            FT_CUT_COLUMNS);
     q = ft__rotate_tail(b, FT_AT(ATTN_ROTARY), q, a->rope_dim);
     ft__rotate_split(b, FT_AT(ATTN_ROTARY), ft__view(b, kv, rows, a->nope_dim + a->v_dim, false), k_rope, a->v_dim, &k,
                      &v);
-    return attend(m, q, k, v, true);
+    return attend(m, x, q, k, v, true, best);
 }
 
 ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
@@ -143,7 +162,8 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     if (rotates_whole(m)) return rotated_whole(m, x);
     bool moved =
         !m->stack->fused_projections; /* transformers stands tokens behind heads, Megatron leaves them where they are */
-    ft_ref q = ft__view(b, queries(m, x), rows, dim, moved), part[2], c, k_rope;
+    int64_t best;
+    ft_ref q = ft__view(b, queries(m, x, &best), rows, dim, moved), part[2], c, k_rope;
     int64_t q_cols[2] = {a->nope_dim, a->rope_dim};
     ft__split(b, q, 2, q_cols, part);
     ft_ref q_nope = part[0], q_rope = part[1];
@@ -157,9 +177,7 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     /* The cache holds the latent and the shared rotary key. */
     c = ft__part_remember(m, c, 1, a->kv_lora);
     k_rope = ft__part_remember(m, k_rope, 1, a->rope_dim);
-    if (absorbs)
-        return ft__linear(b, FT_AT(ATTN_O_PROJ), absorbed(m, q_nope, q_rope, c, k_rope), a->hidden, FT_NO_BIAS,
-                          FT_CUT_ROWS);
+    if (absorbs) return out_product(m, x, absorbed(m, q_nope, q_rope, c, k_rope, best));
     int64_t seen = m->batch * m->kv_len;
     ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_B_PROJ), c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS,
                            FT_CUT_COLUMNS);
@@ -169,8 +187,8 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     ft_ref nope_rope[2] = {part[0], ft__expand(b, k_rope, seen * a->heads, a->rope_dim)};
     if (m->stack->fused_projections) {
         ft_ref k = ft__cat(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);
-        return attend(m, q, k, ft__contiguous(b, FT_AT(ATTN_V), part[1]), true);
+        return attend(m, x, q, k, ft__contiguous(b, FT_AT(ATTN_V), part[1]), true, best);
     }
     ft_ref k = ft__assemble(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);
-    return attend(m, q, k, part[1], false);
+    return attend(m, x, q, k, part[1], false, best);
 }

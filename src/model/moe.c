@@ -40,6 +40,7 @@ static ft_ref gate_up(ft_maker *m, ft_ref both)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    if (a->expert_plain) return ft__part_activation(m, FT_AT(MOE_ACT), a->activation, both);
     if (!a->expert_bias) {
         int64_t halves[2] = {a->moe_ffn, a->moe_ffn};
         ft_ref part[2];
@@ -126,25 +127,26 @@ ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_r
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t tokens = ft__tensor_of(b, x)->rows, routed = tokens * a->topk;
+    int64_t tokens = ft__tensor_of(b, x)->rows, routed = tokens * a->topk, width = ft__tensor_of(b, x)->cols;
     sort_tokens(m, routed);
     ft_ref mask = ft__input(b, routed, 1, 1);
     ft_ref h = ft__gather(b, FT_AT(MOE_DISPATCH), x, routed);
     h = masked(m, FT_AT(MOE_DISPATCH), h, mask, true);
-    ft_ref both = ft__grouped_product(m, FT_AT(MOE_GATE_UP), h, 2 * a->moe_ffn, a->expert_bias, up);
+    ft_ref both = ft__grouped_product(m, FT_AT(MOE_GATE_UP), h, (a->expert_plain ? 1 : 2) * a->moe_ffn, a->expert_bias,
+                                      up);
     both = masked(m, FT_AT(MOE_GATE_UP), both, mask, false);
     h = gate_up(m, both);
-    ft_ref y = ft__grouped_product(m, FT_AT(MOE_DOWN), h, a->hidden, a->expert_bias, down);
+    ft_ref y = ft__grouped_product(m, FT_AT(MOE_DOWN), h, width, a->expert_bias, down);
     y = masked(m, FT_AT(MOE_DOWN), y, mask, false);
     ft_ref each = ft__view(b, weights, routed, 1, false);
     ft_ref named = y;
     y = ft__mul(b, FT_AT(MOE_WEIGH), y, each);
     y = ft__gather(b, FT_AT(MOE_COMBINE), y, routed);
-    y = ft__view(b, y, tokens * a->topk, a->hidden, false);
+    y = ft__view(b, y, tokens * a->topk, width, false);
     ft_node sum = ft__node_of(FT_DO_ROW, FT_AT(MOE_COMBINE));
     ft__node_in(&sum, y);
     ft_tensor t = *ft__tensor_of(b, y);
-    ft_ref out = ft__node_out(b, &sum, tokens, a->hidden, t.dtype, t.element_bytes);
+    ft_ref out = ft__node_out(b, &sum, tokens, width, t.dtype, t.element_bytes);
     if (out == FT_NONE) return out;
     sum.op = ft__pointwise_kernel(b->g, "sum", sum.in, 1, &b->g->tensors[out]);
     sum.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
@@ -158,21 +160,23 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t tokens = ft__tensor_of(b, x)->rows;
-    double share = fmin(1, (double)a->topk / (double)a->experts), each = 3.0 * (double)a->moe_ffn * (double)a->hidden;
+    int64_t tokens = ft__tensor_of(b, x)->rows, width = ft__tensor_of(b, x)->cols, products = a->expert_plain ? 2 : 3;
+    double share = fmin(1, (double)a->topk / (double)a->experts);
+    double each = (double)products * (double)a->moe_ffn * (double)width;
     ft_node n = ft__node_of(FT_DO_EXPERTS, FT_AT(MOE_EXPERTS));
     ft__node_in(&n, x);
-    ft__node_in(&n, ft__experts_weight(b, a->experts * 3 * a->moe_ffn, a->hidden));
+    ft__node_in(&n, ft__experts_weight(b, a->experts * products * a->moe_ffn, width));
     if (a->expert_bias) { /* added by the same kernel */
-        ft__experts_bias(b, a->experts, 2 * a->moe_ffn + a->hidden);
-        each += 2 * (double)a->moe_ffn + (double)a->hidden;
+        ft__experts_bias(b, a->experts, 2 * a->moe_ffn + width);
+        each += 2 * (double)a->moe_ffn + (double)width;
     }
     b->g->active_parameters -= each * (double)a->experts * (double)b->repeat * (1 - share);
-    ft_ref y = ft__node_out(b, &n, tokens, a->hidden, b->stored, ft_dtype_bytes(b->stored));
+    ft_ref y = ft__node_out(b, &n, tokens, width, b->stored, ft_dtype_bytes(b->stored));
     n.op = (ft_op){.kind = FT_OP_MOE, .name = "moe", .dtype = b->math, .kv_dtype = b->stored};
     n.op.u.moe.tokens = tokens;
-    n.op.u.moe.hidden = a->hidden;
-    n.op.u.moe.inter = a->moe_ffn;
+    n.op.u.moe.hidden = width;
+    /* The kernel has three products; two of the same width are as much work as three of two thirds of it. */
+    n.op.u.moe.inter = a->expert_plain ? (2 * a->moe_ffn + 2) / 3 : a->moe_ffn;
     n.op.u.moe.topk = a->topk;
     n.op.u.moe.experts = a->experts;
     ft__emit(b, &n);
@@ -185,12 +189,25 @@ ft_ref ft__part_experts(ft_maker *m, ft_ref x)
     const ft_arch *a = m->arch;
     ft__module(b, 2);
     if (!ft__routes_tokens(a, m->work)) return ft__all_experts(m, x);
-    ft_ref weights = ft__route(m, x);
-    ft_ref y = m->engine                   ? engine_experts(m, x)
-               : m->stack->grouped_experts ? ft__megatron_experts(m, x, weights)
-                                           : ft__sorted_experts(m, x, weights, FT_NONE, FT_NONE);
+    ft_ref asks = x, in = x;
+    if (a->router_norm) /* gemma4's router norms and scales what it reads, and scales each expert's weight */
+        asks = ft__mul(b, FT_AT(MOE_ROUTER), ft__part_norm_bare(m, FT_AT(MOE_ROUTER), x),
+                       ft__parameter(b, "moe.router.scale", 1, a->hidden));
+    ft_ref weights = ft__route(m, asks);
+    if (a->router_norm)
+        weights = ft__mul(b, FT_AT(MOE_ROUTER), weights,
+                          ft__pick(b, FT_AT(MOE_ROUTER), ft__parameter(b, "moe.router.per_expert_scale", 1, a->experts),
+                                   ft__tensor_of(b, x)->rows, a->topk, false));
+    bool latent = a->expert_width > 0 && a->expert_width != a->hidden;
+    if (latent) in = ft__linear(b, FT_AT(MOE_LATENT), x, a->expert_width, FT_NO_BIAS, FT_WHOLE);
+    ft_ref y = m->engine                                       ? engine_experts(m, in)
+               : m->stack->grouped_experts && !a->expert_plain ? ft__megatron_experts(m, in, weights)
+                                                               : ft__sorted_experts(m, in, weights, FT_NONE, FT_NONE);
+    if (latent && a->expert_latent_norm) y = ft__part_norm(m, FT_AT(MOE_LATENT), y, a->norm, false);
+    if (latent) y = ft__linear(b, FT_AT(MOE_LATENT), y, a->hidden, FT_NO_BIAS, FT_WHOLE);
     if (a->shared_ffn <= 0) return y;
-    ft_ref z = ft__part_mlp(m, x, a->shared_ffn, a->activation, true, false, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    ft_ref z = ft__part_mlp(m, x, a->shared_ffn, a->activation, !a->shared_plain, false,
+                            a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     if (a->shared_gate) {
         ft_ref gate = ft__linear(b, FT_AT(MOE_SHARED_GATE), x, 1, FT_NO_BIAS, FT_WHOLE);
         gate = ft__pointwise(b, FT_AT(MOE_SHARED_GATE), "sigmoid", gate);

@@ -80,7 +80,7 @@ ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_ref both = ft__grouped_product(m, FT_AT(MOE_GATE_UP), h, 2 * a->moe_ffn, a->expert_bias, FT_NONE);
     ft_ref each = ft__view(b, weights, routed, 1, false);
     h = ft__swiglu(b, FT_AT(MOE_ACT), a->expert_bias ? clamped(m, both) : both, each);
-    ft_ref y = ft__grouped_product(m, FT_AT(MOE_DOWN), h, a->hidden, false, FT_NONE);
+    ft_ref y = ft__grouped_product(m, FT_AT(MOE_DOWN), h, ft__tensor_of(b, x)->cols, false, FT_NONE);
     if (a->expert_bias) y = weighed_bias(m, y, each);
     return ft__permute(b, FT_AT(MOE_COMBINE), y, tokens);
 }

@@ -14,6 +14,7 @@ typedef struct ft_maker {
     bool engine;                  /* a serving engine's kernels: paged cache, fused norms, rotary and experts */
     int64_t batch, q_len, kv_len; /* tokens = batch * q_len */
     ft_ref cos, sin;              /* rotary tables, once per forward pass */
+    ft_ref per_layer;             /* what layers add of their own; FT_NONE: nothing */
     ft_ref mask;                  /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
 
@@ -47,7 +48,8 @@ typedef struct ft_scores {
 } ft_scores;
 /* Attention of a decoder's layer over x, projections and cache included (self_attention.c). `windowed`: through the
  * architecture's window; `rotated`: queries and keys are turned, where the architecture turns any. */
-ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated);
+ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated, unsigned manner);
+enum { FT_KEYS_ARE_VALUES = 1, FT_SHARES_KEYS = 2 }; /* of `manner`: no product for values; none for keys either */
 void ft__part_held(ft_maker *m, int count, const ft_ref *x);
 ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
 

@@ -2,6 +2,7 @@
  * cache. */
 #include "graph/emit.h"
 #include "model/latent.h"
+#include "model/mixers.h"
 #include "model/parts.h"
 #include "model/relative.h"
 
@@ -117,15 +118,46 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                        .broadcast = a->kv_heads == 1 && a->heads > 1 && a->key_broadcast};
 }
 
-ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated)
+/* A gate in the queries' product, which is twice as wide: the other half of each head's columns. */
+static ft_ref without_gate(ft_maker *m, ft_ref q, ft_ref *gate)
+{
+    const ft_arch *a = m->arch;
+    int64_t wide = a->heads * a->head_dim, halves[2] = {wide, wide};
+    ft_ref part[2];
+    if (a->attn_gate != FT_GATE_IN_QUERIES) return q;
+    ft__split(&m->b, q, 2, halves, part);
+    *gate = part[1];
+    return part[0];
+}
+
+/* What attention gives times the sigmoid of a gate. */
+static ft_ref gated(ft_maker *m, ft_ref y, ft_ref x, ft_ref gate, int64_t v_dim)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t dim = a->head_dim, tokens = m->batch * m->q_len;
-    ft_ref q, k, v;
+    ft_at at = FT_AT(ATTN_GATE);
+    if (a->attn_gate == FT_NO_ATTN_GATE) return y;
+    if (a->attn_gate == FT_GATE_IN_QUERIES) gate = ft__contiguous(b, at, gate);
+    if (a->attn_gate == FT_GATE_WIDE) gate = ft__linear(b, at, x, a->heads * v_dim, FT_NO_BIAS, FT_CUT_COLUMNS);
+    if (a->attn_gate == FT_GATE_HEAD) gate = ft__linear(b, at, x, a->heads, FT_NO_BIAS, FT_CUT_COLUMNS);
+    gate = ft__pointwise(b, at, "sigmoid", gate);
+    if (a->attn_gate != FT_GATE_HEAD) return ft__mul(b, at, y, gate);
+    int64_t tokens = m->batch * m->q_len;
+    y = ft__mul(b, at, ft__view(b, y, tokens * a->heads, v_dim, false), ft__view(b, gate, tokens * a->heads, 1, false));
+    return ft__view(b, y, tokens, a->heads * v_dim, false);
+}
+
+ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated, unsigned manner)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t dim = a->head_dim, tokens = m->batch * m->q_len, v_dim = a->v_dim > 0 ? a->v_dim : dim;
+    int64_t wide = a->heads * dim * (a->attn_gate == FT_GATE_IN_QUERIES ? 2 : 1);
+    ft_ref q, k, v, gate = FT_NONE;
+    bool own_keys = !(manner & FT_SHARES_KEYS), own_values = own_keys && !(manner & FT_KEYS_ARE_VALUES);
     ft__module(b, 1);
-    if (a->fused_qkv || m->stack->fused_projections || m->engine) {
-        int64_t part[3] = {a->heads * dim, a->kv_heads * dim, a->kv_heads * dim};
+    if (own_keys && own_values && (a->fused_qkv || m->stack->fused_projections || m->engine)) {
+        int64_t part[3] = {wide, a->kv_heads * dim, a->kv_heads * v_dim};
         ft_ref out[3];
         ft_ref qkv = ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, part[0] + part[1] + part[2],
                                 a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
@@ -135,17 +167,23 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
             for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, tokens, part[i]);
         else
             ft__split(b, qkv, 3, part, out);
+        out[0] = without_gate(m, out[0], &gate);
         q = a->qk_norm_late ? out[0] : qk_norm(m, out[0], a->heads);
         k = a->qk_norm_late ? out[1] : qk_norm(m, out[1], a->kv_heads);
         v = out[2];
     } else {
         ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
-        q = ft__linear(b, FT_AT(ATTN_Q_PROJ), x, a->heads * dim, bias, FT_CUT_COLUMNS);
+        q = without_gate(m, ft__linear(b, FT_AT(ATTN_Q_PROJ), x, wide, bias, FT_CUT_COLUMNS), &gate);
         if (!a->qk_norm_late) q = qk_norm(m, q, a->heads);
         if (a->query_scale && !m->stack->fused_softmax) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
-        k = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
-        if (!a->qk_norm_late) k = qk_norm(m, k, a->kv_heads);
-        v = ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * dim, bias, FT_CUT_COLUMNS);
+        if (own_keys) {
+            ft_ref raw = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
+            k = a->qk_norm_late ? raw : qk_norm(m, raw, a->kv_heads);
+            v = own_values ? ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * v_dim, bias, FT_CUT_COLUMNS) : raw;
+        } else { /* those of an earlier layer, which are there already */
+            k = ft__activation(b, tokens, a->kv_heads * dim, b->stored);
+            v = ft__activation(b, tokens, a->kv_heads * v_dim, b->stored);
+        }
         q = clipped(m, q);
         k = clipped(m, k);
         v = clipped(m, v);
@@ -156,7 +194,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
             !m->engine) /* cosines and sines, for queries and keys alike */
             ft__aside(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored), 2);
         q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, dim, a->rotary_dim);
-        k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), k, a->kv_heads, dim, a->rotary_dim);
+        if (own_keys) k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), k, a->kv_heads, dim, a->rotary_dim);
     } else {
         q = ft__view(b, q, tokens * a->heads, dim, true);
         k = ft__view(b, k, tokens * a->kv_heads, dim, true);
@@ -166,14 +204,20 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         q = qk_norm(m, q, a->heads);
         k = qk_norm(m, k, a->kv_heads);
     }
-    v = ft__view(b, v, tokens * a->kv_heads, dim, true);
+    v = ft__view(b, v, tokens * a->kv_heads, v_dim, true);
+    if (a->value_norm && own_keys) v = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), v);
+    int64_t sparse = a->index_topk > 0 ? ft__part_indexer(m, x, x) : 0;
     int64_t seen = m->kv_len; /* gpt_neo's local layers hide keys by a mask, but keep them all */
     bool outgrown = windowed && m->work->task == FT_DECODE && a->window < seen && !a->scores_fp32;
     if (outgrown) m->kv_len = a->window;
     ft_scores s = scores_of(m, windowed);
     s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC);
-    k = ft__part_remember(m, k, a->kv_heads, dim);
-    v = ft__part_remember(m, v, a->kv_heads, dim);
+    if (a->v_dim > 0) s.shape.v_dim = v_dim;
+    if (sparse > 0 && sparse < m->kv_len) ft__see_best(m, &s, sparse);
+    if (own_keys) {
+        k = ft__part_remember(m, k, a->kv_heads, dim);
+        v = ft__part_remember(m, v, a->kv_heads, v_dim);
+    }
     bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
     /* A rotation that ends in a concatenation leaves its result dense, unless it is transposed only then. */
     bool joined = rotated && !(a->rotary_interleaved && a->scores_fp32) &&
@@ -184,5 +228,6 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     if (a->sinks && ft__flashes(m->work->attention)) ft__parameter(b, "attn.sinks", 1, a->heads);
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
     m->kv_len = seen;
+    y = gated(m, y, x, gate, v_dim);
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }

@@ -7,6 +7,7 @@
 #include "model/state_space.h"
 
 #include "graph/emit.h"
+#include "model/mixers.h"
 
 /* -- the fused kernels --------------------------------------------------------------------------- */
 
@@ -32,9 +33,18 @@ static ft_ref conv_fused(ft_maker *m, const ft_scan *s, ft_ref x)
     return y;
 }
 
+ft_ref ft__looped(ft_build *b, ft_ref x, int64_t times)
+{
+    if (b->status != FT_OK || times < 2) return x;
+    ft_node *n = &b->g->nodes[b->g->node_count - 1];
+    n->count = (float)times;
+    ft__op_share(&n->op, (double)times);
+    return x;
+}
+
 /* A kernel of the chunked scan. Those that multiply are batched products on the matrix units; the others move bytes. */
-static ft_ref step(ft_maker *m, ft_at at, ft_op op, int64_t rows, int64_t cols, ft_dtype dtype, const ft_ref *in,
-                   int count)
+ft_ref ft__scan_step(ft_maker *m, ft_at at, ft_op op, int64_t rows, int64_t cols, ft_dtype dtype, const ft_ref *in,
+                     int count)
 {
     ft_build *b = &m->b;
     ft_node n = ft__node_of(FT_DO_SCAN, at);
@@ -62,13 +72,17 @@ static ft_ref scan_fused(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft
     ft_op outer = ft__gemm_kernel(b->math, chunks * s->heads, s->head_dim, n, chunk, "nn", false);
     ft_op inner = ft__gemm_kernel(b->math, chunks * s->groups, chunk, chunk, n, "nt", false);
     ft_op seen = ft__gemm_kernel(b->math, chunks * s->heads, chunk, s->head_dim, n + (chunk + 1) / 2, "nn", false);
-    ft_ref decay = step(m, FT_AT(MIXER_SCAN_CUMSUM), sum, rows, s->heads, FT_FP32, (ft_ref[]){dt, a_log, bias}, 3);
-    ft_ref state = step(m, FT_AT(MIXER_SCAN_STATE), outer, chunks * s->inner, n, FT_FP32, (ft_ref[]){x, key, decay}, 3);
-    state = step(m, FT_AT(MIXER_SCAN_PASSING), walk, chunks * s->inner, n, b->stored, (ft_ref[]){state, decay}, 2);
-    ft_ref pairs = step(m, FT_AT(MIXER_SCAN_PAIRS), inner, rows * s->groups, chunk, FT_FP32, (ft_ref[]){query, key}, 2);
+    ft_ref decay = ft__scan_step(m, FT_AT(MIXER_SCAN_CUMSUM), sum, rows, s->heads, FT_FP32, (ft_ref[]){dt, a_log, bias},
+                                 3);
+    ft_ref state = ft__scan_step(m, FT_AT(MIXER_SCAN_STATE), outer, chunks * s->inner, n, FT_FP32,
+                                 (ft_ref[]){x, key, decay}, 3);
+    state = ft__scan_step(m, FT_AT(MIXER_SCAN_PASSING), walk, chunks * s->inner, n, b->stored, (ft_ref[]){state, decay},
+                          2);
+    ft_ref pairs = ft__scan_step(m, FT_AT(MIXER_SCAN_PAIRS), inner, rows * s->groups, chunk, FT_FP32,
+                                 (ft_ref[]){query, key}, 2);
     /* A node hands gradients to its first four inputs; decay and query get theirs through the kernels above. */
-    return step(m, FT_AT(MIXER_SCAN_OUTPUT), seen, rows, s->inner, b->stored,
-                (ft_ref[]){x, pairs, state, skip, decay, query}, 6);
+    return ft__scan_step(m, FT_AT(MIXER_SCAN_OUTPUT), seen, rows, s->inner, b->stored,
+                         (ft_ref[]){x, pairs, state, skip, decay, query}, 6);
 }
 
 /* One token: the state is read, decayed, added to and written back by one kernel. */
@@ -99,8 +113,8 @@ static ft_ref gated_norm(ft_maker *m, const ft_scan *s, ft_ref y, ft_ref gate)
     ft_build *b = &m->b;
     if (m->stack->fused_scan || m->engine) {
         ft_op one = ft__row_kernel("rmsnorm", FT_PASS_FWD, ft__tensor_of(b, y)->rows, s->inner, b->stored);
-        ft_ref out = step(m, FT_AT(MIXER_NORM), one, ft__tensor_of(b, y)->rows, s->inner, b->stored,
-                          (ft_ref[]){y, gate, ft__parameter(b, "norm.weight", 1, s->inner)}, 3);
+        ft_ref out = ft__scan_step(m, FT_AT(MIXER_NORM), one, ft__tensor_of(b, y)->rows, s->inner, b->stored,
+                                   (ft_ref[]){y, gate, ft__parameter(b, "norm.weight", 1, s->inner)}, 3);
         if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 1.5F; /* the gate is read along */
         return out;
     }
@@ -134,7 +148,7 @@ static ft_ref conv_eager(ft_maker *m, const ft_scan *s, ft_ref x)
                            .groups = s->conv_width};
     ft_ref y = ft__conv(b, FT_AT(MIXER_CONV1D), x, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
     y = ft__slice(b, y, rows, s->length);
-    y = ft__part_activation(m, FT_AT(MIXER_ACT), m->arch->activation, y);
+    y = ft__part_activation(m, FT_AT(MIXER_ACT), m->arch->design == FT_STATE_SPACE ? m->arch->activation : "silu", y);
     return ft__view(b, y, s->batch * s->length, s->conv_width, true);
 }
 
@@ -157,55 +171,89 @@ static ft_ref conv_once(ft_maker *m, const ft_scan *s, ft_ref x)
                            .stride = 1,
                            .groups = s->conv_width};
     ft_ref y = ft__conv(b, FT_AT(MIXER_CONV1D), line, &shape, m->arch->conv_bias ? FT_BIAS : FT_NO_BIAS);
-    y = ft__part_activation(m, FT_AT(MIXER_ACT), m->arch->activation, ft__slice(b, y, rows, 1));
+    y = ft__part_activation(m, FT_AT(MIXER_ACT), m->arch->design == FT_STATE_SPACE ? m->arch->activation : "silu",
+                            ft__slice(b, y, rows, 1));
     return ft__view(b, y, s->batch, s->conv_width, false);
+}
+
+bool ft__scan_has_kernels(const ft_maker *m)
+{
+    bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
+    return m->stack->fused_scan || m->engine || compiled;
+}
+
+ft_ref ft__scan_conv(ft_maker *m, const ft_scan *s, ft_ref x)
+{
+    if (ft__scan_has_kernels(m)) return conv_fused(m, s, x);
+    return m->work->task == FT_DECODE ? conv_once(m, s, x) : conv_eager(m, s, x);
 }
 
 static ft_ref mixer(ft_maker *m, const ft_scan *s, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    bool one = m->work->task == FT_DECODE;
-    bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
-    bool kernels = m->stack->fused_scan || m->engine || compiled;
+    bool one = m->work->task == FT_DECODE, hybrid = a->design != FT_STATE_SPACE;
+    bool kernels = ft__scan_has_kernels(m), biased = hybrid ? a->ssm_bias : a->qkv_bias;
     ft_ref part[3], xbc[3];
     int64_t widths[3] = {s->inner, s->conv_width, s->heads};
     int64_t inside[3] = {s->inner, s->groups * s->state, s->groups * s->state};
     ft_ref h = ft__linear(b, FT_AT(MIXER_IN_PROJ), x, s->inner + s->conv_width + s->heads,
-                          a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
+                          biased ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
     ft__split(b, h, 3, widths, part);
-    ft_ref conv = kernels ? conv_fused(m, s, part[1]) : one ? conv_once(m, s, part[1]) : conv_eager(m, s, part[1]);
+    ft_ref conv = ft__scan_conv(m, s, part[1]);
     ft__split(b, conv, 3, inside, xbc);
     ft_ref (*scan)(ft_maker *, const ft_scan *, ft_ref, ft_ref, ft_ref,
                    ft_ref) = kernels ? (one ? update_fused : scan_fused) : (one ? ft__scan_once : ft__scan_eager);
     ft_ref y = scan(m, s, xbc[0], xbc[1], xbc[2], part[2]);
-    y = gated_norm(m, s, y, part[0]);
-    return ft__linear(b, FT_AT(MIXER_OUT_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+    if (a->ssm_norm_absent)
+        y = ft__mul(b, FT_AT(MIXER_NORM), y, ft__pointwise(b, FT_AT(MIXER_NORM), "silu", part[0]));
+    else
+        y = gated_norm(m, s, y, part[0]);
+    return ft__linear(b, FT_AT(MIXER_OUT_PROJ), y, a->hidden,
+                      (hybrid ? a->ssm_bias : a->out_bias) ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+}
+
+static ft_scan sizes(const ft_maker *m, int64_t heads, int64_t head_dim)
+{
+    const ft_arch *a = m->arch;
+    int64_t length = m->q_len, chunk = a->chunk > 0 ? a->chunk : 256, inner = heads * head_dim;
+    return (ft_scan){.batch = m->batch,
+                     .length = length,
+                     .heads = heads,
+                     .head_dim = head_dim,
+                     .inner = inner,
+                     .state = a->state,
+                     .groups = a->groups,
+                     .kernel = a->conv_kernel,
+                     .chunk = chunk,
+                     .chunks = (length + chunk - 1) / chunk,
+                     .conv_width = inner + 2 * a->groups * a->state};
+}
+
+/* The written-out scan's largest tensor, before 64 bits wrap. */
+static bool too_long(ft_maker *m, const ft_scan *s)
+{
+    double most = (double)s->batch * (double)(s->length + s->chunk) * (double)s->chunk * (double)s->heads;
+    if (most * (double)(s->state > s->head_dim ? s->state : s->head_dim) <= 1e18) return false;
+    ft__build_fail(&m->b, FT_E_RANGE, "%lld sequences of %lld tokens in chunks of %lld are beyond any machine",
+                   (long long)s->batch, (long long)s->length, (long long)s->chunk);
+    return true;
+}
+
+ft_ref ft__part_mamba2(ft_maker *m, ft_ref x)
+{
+    ft_scan s = sizes(m, m->arch->ssm_heads, m->arch->ssm_head_dim);
+    ft__module(&m->b, 2);
+    return too_long(m, &s) ? FT_NONE : mixer(m, &s, x);
 }
 
 void ft__make_state_space(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t length = m->q_len, chunk = a->chunk > 0 ? a->chunk : 256;
-    ft_scan s = {.batch = m->batch,
-                 .length = length,
-                 .heads = a->heads,
-                 .head_dim = a->head_dim,
-                 .inner = a->ffn,
-                 .state = a->state,
-                 .groups = a->groups,
-                 .kernel = a->conv_kernel,
-                 .chunk = chunk,
-                 .chunks = (length + chunk - 1) / chunk,
-                 .conv_width = a->ffn + 2 * a->groups * a->state};
-    /* The written-out scan's largest tensor, before 64 bits wrap. */
-    double most = (double)m->batch * (double)(length + chunk) * (double)chunk * (double)a->heads;
-    if (most * (double)(a->state > a->head_dim ? a->state : a->head_dim) > 1e18) {
-        ft__build_fail(b, FT_E_RANGE, "%lld sequences of %lld tokens in chunks of %lld are beyond any machine",
-                       (long long)m->batch, (long long)length, (long long)chunk);
-        return;
-    }
+    int64_t length = m->q_len;
+    ft_scan s = sizes(m, a->heads, a->head_dim);
+    if (too_long(m, &s)) return;
     ft_dtype low = b->stored;
     ft_ref table = FT_NONE;
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);

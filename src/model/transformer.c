@@ -1,21 +1,87 @@
 /* transformer.c: decoder-only language models, from gpt2 to gpt_oss, as transformers launches them. */
 #include "graph/emit.h"
 #include "model/latent.h"
+#include "model/mixers.h"
 #include "model/parts.h"
+#include "model/plan.h"
 
 /* -- layers ------------------------------------------------------------------------------------ */
 
-static ft_ref feed_forward(ft_maker *m, ft_ref x, bool sparse)
+static ft_ref feed_forward(ft_maker *m, ft_ref x, ft_feed feed)
 {
     const ft_arch *a = m->arch;
-    if (sparse) return ft__part_experts(m, x);
+    if (feed == FT_FEED_EXPERTS) return ft__part_experts(m, x);
     return ft__part_mlp(m, x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
 }
 
 /* What layers of one model differ in. */
 typedef struct ft_layer_kind {
-    bool sparse, windowed, rotated;
+    ft_mixer mixer;
+    ft_feed feed;
+    bool windowed, rotated, keys_are_values, shares_keys;
+    int64_t compress;
 } ft_layer_kind;
+
+static ft_ref mixed(ft_maker *m, ft_ref h, const ft_layer_kind *kind)
+{
+    switch (kind->mixer) {
+    case FT_MIX_LATENT: return ft__part_latent_attention(m, h);
+    case FT_MIX_COMPRESSED: return ft__part_compressed_attention(m, h, kind->compress);
+    case FT_MIX_DELTA: return ft__part_delta(m, h);
+    case FT_MIX_MAMBA2: return ft__part_mamba2(m, h);
+    case FT_MIX_MAMBA: return ft__part_mamba(m, h);
+    case FT_MIX_LIGHTNING: return ft__part_lightning(m, h);
+    case FT_MIX_CONV: return ft__part_short_conv(m, h);
+    case FT_MIX_BOTH: {
+        ft_ref state = ft__part_mamba2(m, h);
+        return ft__add(&m->b, FT_AT(RESIDUAL), ft__part_self_attention(m, h, kind->windowed, kind->rotated, 0), state);
+    }
+    case FT_MIX_ATTENTION:
+    case FT_MIX_NONE: break;
+    }
+    unsigned manner = (kind->keys_are_values ? FT_KEYS_ARE_VALUES : 0) | (kind->shares_keys ? FT_SHARES_KEYS : 0);
+    return ft__part_self_attention(m, h, kind->windowed, kind->rotated, manner);
+}
+
+/* A network and experts side by side, each behind norms of its own, then a norm of their sum. */
+static ft_ref both_feeds(ft_maker *m, ft_ref x)
+{
+    const ft_arch *a = m->arch;
+    ft_ref y = feed_forward(m, ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias), FT_FEED_DENSE);
+    y = ft__part_norm(m, FT_AT(MLP_POST_NORM), y, a->norm, a->norm_bias);
+    ft_ref z = ft__part_experts(m, ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias));
+    z = ft__part_norm(m, FT_AT(MLP_POST_NORM), z, a->norm, a->norm_bias);
+    return ft__add(&m->b, FT_AT(MOE_ADD), y, z);
+}
+
+/* A layer with one half: a norm, the half, the sum. */
+static ft_ref half_layer(ft_maker *m, ft_ref x, const ft_layer_kind *kind)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool mixes = kind->mixer != FT_MIX_NONE;
+    ft__module(b, 1);
+    ft_ref h = ft__part_norm(m, mixes ? FT_AT(ATTN_NORM) : FT_AT(MLP_NORM), x, a->norm, a->norm_bias);
+    ft_ref y = mixes ? mixed(m, h, kind) : feed_forward(m, h, kind->feed);
+    if (a->scaled_branches) y = ft__pointwise(b, FT_AT(MLP_MULTIPLIER), "mulu", y);
+    return ft__add(b, mixes ? FT_AT(ATTN_RESIDUAL) : FT_AT(MLP_RESIDUAL), x, y);
+}
+
+/* Several residual streams: each half reads a weighted sum of them and writes into all. */
+static ft_ref hyper_layer(ft_maker *m, ft_ref x, const ft_layer_kind *kind)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft__module(b, 1);
+    for (int half = 0; half < 2; half++) {
+        ft_hyper mix = ft__part_hyper_collapse(m, x);
+        ft_at at = half ? FT_AT(MLP_NORM) : FT_AT(ATTN_NORM);
+        ft_ref h = ft__part_norm(m, at, mix.collapsed, a->norm, a->norm_bias);
+        ft_ref y = half ? feed_forward(m, h, kind->feed) : mixed(m, h, kind);
+        x = ft__part_hyper_expand(m, x, y, &mix);
+    }
+    return x;
+}
 
 static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
 {
@@ -23,14 +89,15 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     const ft_arch *a = m->arch;
     bool pre = a->place == FT_PRE_NORM || a->place == FT_SANDWICH;
     bool after = a->place == FT_SANDWICH || a->place == FT_AFTER;
+    if (kind.mixer == FT_MIX_NONE || kind.feed == FT_FEED_NONE) return half_layer(m, x, &kind);
+    if (a->streams > 1) return hyper_layer(m, x, &kind);
     ft__module(b, 1);
     ft_ref h = pre ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x;
-    ft_ref y = a->kv_lora > 0 ? ft__part_latent_attention(m, h)
-                              : ft__part_self_attention(m, h, kind.windowed, kind.rotated);
+    ft_ref y = mixed(m, h, &kind);
     if (after) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
     if (a->parallel) {
         ft_ref h2 = a->shared_norm ? h : ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias);
-        ft_ref z = feed_forward(m, h2, kind.sparse);
+        ft_ref z = feed_forward(m, h2, kind.feed);
         y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
         z = ft__dropout(b, FT_AT(MLP_DROPOUT), z, a->mlp_dropout);
         return ft__add(b, FT_AT(RESIDUAL), ft__add(b, FT_AT(RESIDUAL), z, y), x);
@@ -39,19 +106,23 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->scaled_branches) y = ft__pointwise(b, FT_AT(ATTN_MULTIPLIER), "mulu", y);
     x = ft__add(b, FT_AT(ATTN_RESIDUAL), x, y);
     if (a->place == FT_POST_NORM) x = ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias);
-    h = pre ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
-    y = feed_forward(m, h, kind.sparse);
+    h = pre && kind.feed != FT_FEED_BOTH ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
+    y = kind.feed == FT_FEED_BOTH ? both_feeds(m, x) : feed_forward(m, h, kind.feed);
     if (after) y = ft__part_norm(m, FT_AT(MLP_POST_NORM), y, a->norm, a->norm_bias);
     y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
     if (a->scaled_branches) y = ft__pointwise(b, FT_AT(MLP_MULTIPLIER), "mulu", y);
     x = ft__add(b, FT_AT(MLP_RESIDUAL), x, y);
+    if (a->per_layer_width > 0) x = ft__part_per_layer(m, x);
+    if (a->layer_scalar) x = ft__mul(b, FT_AT(MLP_MULTIPLIER), x, ft__buffer(b, 1, 1, ft_dtype_bytes(b->stored)));
     return a->place == FT_POST_NORM ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
 }
 
 /* Layer number `i`, counted behind the leading dense ones. */
 static ft_layer_kind kind_of(const ft_arch *a, int64_t i)
 {
-    ft_layer_kind kind = {.sparse = a->experts > 0 && (a->moe_every <= 1 || (i + 1) % a->moe_every == 0),
+    bool sparse = a->experts > 0 && (a->moe_every <= 1 || (i + 1) % a->moe_every == 0);
+    ft_layer_kind kind = {.mixer = a->kv_lora > 0 ? FT_MIX_LATENT : a->mixer,
+                          .feed = sparse ? FT_FEED_EXPERTS : FT_FEED_DENSE,
                           .windowed = a->window > 0 && (a->window_every <= 1 || (i + 1) % a->window_every != 0)};
     kind.rotated = a->turn_windowed ? kind.windowed : a->turn_every <= 1 || (i + 1) % a->turn_every != 0;
     return kind;
@@ -59,7 +130,7 @@ static ft_layer_kind kind_of(const ft_arch *a, int64_t i)
 
 static bool equal(ft_layer_kind x, ft_layer_kind y)
 {
-    return x.sparse == y.sparse && x.windowed == y.windowed && x.rotated == y.rotated;
+    return x.feed == y.feed && x.windowed == y.windowed && x.rotated == y.rotated;
 }
 
 /* A pattern as runs of equal layers, for checkpoints, FSDP's units and pipelines, whose measure is the layer. */
@@ -98,15 +169,65 @@ static int64_t period_of(const ft_arch *a, int64_t layers)
     return period < MOST ? period : MOST;
 }
 
+/* -- layers that a plan says one by one ----------------------------------------------------------- */
+
+/* Parts read the architecture: for one layer it is that layer's. */
+static ft_ref planned(ft_maker *m, ft_ref x, int64_t i)
+{
+    const ft_arch *whole = m->arch;
+    const ft_layer_shape *l = &whole->kinds[whole->order[i]];
+    ft_arch own;
+    ft__layer_arch(whole, l, &own);
+    ft_layer_kind kind = {.mixer = l->mixer,
+                          .feed = l->feed,
+                          .windowed = l->window > 0,
+                          .rotated = l->rotated,
+                          .keys_are_values = l->keys_are_values,
+                          .shares_keys = l->shares_keys,
+                          .compress = l->compress};
+    m->arch = &own;
+    x = layer(m, x, kind);
+    m->arch = whole;
+    return x;
+}
+
+static ft_ref planned_runs(ft_maker *m, ft_ref x, const ft_block_info *at, int64_t from, int64_t to)
+{
+    const uint8_t *order = m->arch->order;
+    for (int64_t end; from < to && m->b.status == FT_OK; from = end) {
+        for (end = from + 1; end < to && order[end] == order[from];) end++;
+        x = ft__block_open(&m->b, at, end - from, x);
+        x = ft__block_close(&m->b, planned(m, x, from));
+    }
+    return x;
+}
+
+static ft_ref planned_layers(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    int64_t count = m->arch->layers;
+    ft_rhythm how = ft__plan_rhythm(m->arch);
+    bool apart = m->work->layers_apart || (b->training && ft__recomputes_layers(m->work));
+    if (apart || how.times < 1) return planned_runs(m, x, FT_BLOCK(LAYERS), 0, count);
+    x = planned_runs(m, x, FT_BLOCK(LAYERS_DENSE), 0, how.before);
+    x = ft__block_open(b, FT_BLOCK(LAYERS), how.times, x);
+    for (int64_t i = 0; i < how.period && b->status == FT_OK; i++) x = planned(m, x, how.before + i);
+    x = ft__block_close(b, x);
+    return planned_runs(m, x, FT_BLOCK(LAYERS_LAST), how.before + how.times * how.period, count);
+}
+
 /* Layers that repeat as a pattern become one block of that pattern. */
 static ft_ref layers(ft_maker *m, ft_ref x)
 {
     enum { MOST_RUNS = 256 };
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    if (a->kind_count > 0) return planned_layers(m, x);
     int64_t dense = a->experts > 0 ? (a->first_dense < a->layers ? a->first_dense : a->layers) : 0;
     if (dense > 0) {
-        ft_layer_kind kind = {.windowed = a->window > 0 && a->window_every == 0, .rotated = true};
+        ft_layer_kind kind = {.mixer = a->kv_lora > 0 ? FT_MIX_LATENT : a->mixer,
+                              .windowed = a->window > 0 && a->window_every == 0,
+                              .rotated = true};
         x = ft__block_open(b, FT_BLOCK(LAYERS_DENSE), dense, x);
         x = ft__block_close(b, layer(m, x, kind));
     }
@@ -164,6 +285,7 @@ void ft__make_transformer(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     b->conv1d = a->conv1d;
+    if (a->tower_layers > 0) ft__part_tower(m);
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
@@ -185,6 +307,8 @@ void ft__make_transformer(ft_maker *m)
     x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
     if (a->position == FT_ROTARY)
         ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
+    if (a->per_layer_width > 0) ft__part_per_layer_inputs(m, tokens, x);
+    if (a->streams > 1) x = ft__copy(b, FT_AT(HYPER), x, m->batch * m->q_len, a->streams * a->hidden);
     ft__module(b, 2);
     ft_ref before = returned_before(m);
     x = ft__block_close(b, x);
@@ -192,6 +316,7 @@ void ft__make_transformer(ft_maker *m)
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;
+    if (a->streams > 1) x = ft__part_hyper_head(m, x);
     if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
     if (a->embed_width && a->embed_width != a->hidden)
         x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);

@@ -59,6 +59,7 @@ typedef struct ft_workload {
     double weight_bits;       /* 0: the dtype's; 8 or 4 when weights are quantised */
     ft_dtype kv_dtype;
     int64_t batch, seq;
+    int64_t images, image_height, image_width; /* pictures beside each sequence, of a model that sees; 0: none */
     ft_attention_kind attention;
     ft_execution execution;
     const struct ft_stack *stack; /* the software that was named (stack.h); NULL: what follows from the rest */

@@ -218,12 +218,11 @@ static ft_status sheet_of(ft_scratch *s, const char *name, const char *read_as, 
 
 static ft_status list_types(const char *pattern, ft_model_list *out, ft_error *err)
 {
-    size_t count;
-    const char *const *types = ft__config_types(&count);
+    size_t count = ft__config_type_count();
     out->types = ft__arena_array(out->arena, count + 1, sizeof *out->types);
     if (!out->types) return no_memory(err);
     for (size_t i = 0; i < count; i++)
-        if (holds(types[i], pattern)) out->types[out->type_count++] = types[i];
+        if (holds(ft__config_type_at(i), pattern)) out->types[out->type_count++] = ft__config_type_at(i);
     return FT_OK;
 }
 

@@ -165,23 +165,24 @@ static double parameters_by(const ft_arch *arch, ft_task task, ft_execution exec
 /* Whoever's kernels run: plain ones, Megatron's, a serving engine's. */
 static void kernels_change_no_weights(void **state)
 {
-    size_t count;
-    const char *const *types = ft__config_types(&count);
+    size_t count = ft__config_type_count();
     ft_arena *arena = ft__arena_new(0);
     (void)state;
     for (size_t i = 0; i < count; i++) {
         ft_arch arch;
         ft_error err = {0};
-        json_t *config = json_pack("{s:s, s:i, s:i, s:i}", "model_type", types[i], "num_hidden_layers", 4, "head_dim",
-                                   64, "num_experts_per_tok", 2);
-        if (ft__config_read(config, NULL, "", &arch, &err) != FT_OK) fail_msg("%s: %s", types[i], err.message);
+        json_t *config = json_pack("{s:s, s:i, s:i, s:i}", "model_type", ft__config_type_at(i), "num_hidden_layers", 4,
+                                   "head_dim", 64, "num_experts_per_tok", 2);
+        if (ft__config_read(config, NULL, "", &arch, &err) != FT_OK)
+            fail_msg("%s: %s", ft__config_type_at(i), err.message);
         json_decref(config);
         if (arch.design != FT_DECODER_ONLY) continue;
         double plain = parameters_by(&arch, FT_TRAIN, FT_RUN_EAGER, arena);
         double megatron = parameters_by(&arch, FT_TRAIN, FT_RUN_FUSED, arena);
         double engine = parameters_by(&arch, FT_PREFILL, FT_RUN_FUSED, arena);
         if (plain != megatron || plain != engine)
-            fail_msg("%s: %.0f parameters, by Megatron %.0f, by an engine %.0f", types[i], plain, megatron, engine);
+            fail_msg("%s: %.0f parameters, by Megatron %.0f, by an engine %.0f", ft__config_type_at(i), plain, megatron,
+                     engine);
         ft__arena_reset(arena);
     }
     ft__arena_free(arena);

@@ -13,7 +13,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "import/config/type.h"
+#include "import/config/architecture.h"
 #include "import/graphfile/graphfile.h"
 
 static const int64_t most_layers = 1000000;
@@ -57,49 +57,6 @@ const char *ft__config_word(const ft_reading *r, size_t offset, const char *othe
 #define WORD(field) ft__config_word(r, offsetof(ft_arch, field), #field)
 
 /* -- one key -------------------------------------------------------------------------------------- */
-
-/* Names of transformers.activations, and two of diffusers, as the name of the function they compute. */
-static const struct {
-    const char *name, *means;
-} activations[] = {
-    {"gelu", "gelu"},
-    {"gelu_new", "gelu_new"},
-    {"silu", "silu"},
-    {"relu", "relu"},
-    {"gelu_pytorch_tanh", "gelu_pytorch_tanh"},
-    {"quick_gelu", "quick_gelu"},
-    {"relu2", "relu2"},
-    {"gelu_fast", "gelu_fast"},
-    {"swish", "silu"},
-    {"gelu_python", "gelu"},
-    {"gelu_accurate", "gelu_new"},
-    {"gelu-approximate", "gelu_pytorch_tanh"},
-    {"gelu_tanh", "gelu_pytorch_tanh"},
-    {"tanh", "tanh"},
-    {"sigmoid", "sigmoid"},
-    {"xielu", "xielu"},
-};
-enum { ACTIVATION_COUNT = sizeof activations / sizeof *activations };
-
-ft_status ft__config_activation(const ft_reading *r, const char *key, const char *name, const char **out)
-{
-    const char *names[ACTIVATION_COUNT];
-    for (size_t i = 0; i < ACTIVATION_COUNT; i++) {
-        names[i] = activations[i].name;
-        if (strcmp(name, names[i]) != 0) continue;
-        *out = activations[i].means;
-        return FT_OK;
-    }
-    const char *nearest = ft__nearest(name, names, ACTIVATION_COUNT);
-    int shown = (int)ft__utf8_cut(name, 60);
-    if (nearest)
-        return ft__config_fail(r, FT_E_NAME, key, "unknown activation \"%.*s\"; did you mean \"%s\"?", shown, name,
-                               nearest);
-    return ft__config_fail(r, FT_E_NAME, key,
-                           "unknown activation \"%.*s\"; known are gelu, gelu_new, silu, relu and %d "
-                           "more",
-                           shown, name, ACTIVATION_COUNT - 4);
-}
 
 static ft_status read_activation(const ft_reading *r, const char *key, const char **out)
 {
@@ -318,31 +275,114 @@ static ft_status settle(const ft_reading *r, ft_arch *a)
 /* Models that see or hear nest the language model's keys. Clip's two towers are its own affair. */
 static void enter_text(ft_reading *r, ft_config_path path)
 {
-    static const char *const names[] = {"text_config", "llm_config", "language_config"};
+    static const char *const names[] = {"text_config", "llm_config", "language_config", "thinker_config"};
     if (r->type->preset->design == FT_CLIP) return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (ft__config_inside(r, names[i], r, path)) return;
 }
 
+/* What follows from what data gives: shared experts' width, a mamba's inner width and rank. */
+static ft_status derive(const ft_reading *r, ft_arch *a)
+{
+    if (a->shared_experts > 0 && !a->shared_ffn) {
+        if (a->shared_experts > most_layers || a->moe_ffn > most_wide / a->shared_experts)
+            return ft__config_fail(r, FT_E_RANGE, WORD(shared_experts), "%" PRId64 " shared experts are too many",
+                                   a->shared_experts);
+        a->shared_ffn = a->shared_experts * a->moe_ffn;
+    }
+    if (a->expand > 0 && !a->ssm_inner && a->hidden <= most_wide / a->expand) a->ssm_inner = a->expand * a->hidden;
+    if (a->ssm_heads > 0 && !a->ssm_head_dim) a->ssm_head_dim = a->ssm_inner / a->ssm_heads;
+    if (a->ssm_head_dim > 0 && !a->ssm_heads) a->ssm_heads = a->ssm_inner / a->ssm_head_dim;
+    if (a->groups > 0 && a->ssm_heads % a->groups)
+        return ft__config_fail(r, FT_E_RANGE, WORD(groups), "%s %" PRId64 " must divide %s %" PRId64, WORD(groups),
+                               a->groups, WORD(ssm_heads), a->ssm_heads);
+    if (a->state > 0 && !a->dt_rank) a->dt_rank = (a->hidden + 15) / 16;
+    if (a->per_layer_width > 0 && !a->per_layer_vocab) a->per_layer_vocab = a->vocab;
+    if (a->delta_key_heads > 0 && a->delta_value_heads % a->delta_key_heads)
+        return ft__config_fail(r, FT_E_RANGE, WORD(delta_key_heads), "%s %" PRId64 " must divide %s %" PRId64,
+                               WORD(delta_key_heads), a->delta_key_heads, WORD(delta_value_heads),
+                               a->delta_value_heads);
+    if (a->out_groups > 0 && a->heads % a->out_groups)
+        return ft__config_fail(r, FT_E_RANGE, WORD(out_groups), "%s %" PRId64 " must divide %s %" PRId64,
+                               WORD(out_groups), a->out_groups, WORD(heads), a->heads);
+    return FT_OK;
+}
+
+/* The language model's own config of a type that only adds eyes to it. */
+typedef struct opened {
+    ft_architecture own, outer; /* outer: the one that wraps */
+    bool has_own, has_outer;
+} opened;
+
+static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, opened *o)
+{
+    FT_TRY(ft__architecture_open(found->file ? found->file : found->name, r->where, &o->own, r->err));
+    o->has_own = true;
+    r->type = &o->own.type;
+    const char *key = ft__architecture_wraps(&o->own);
+    if (!key) return FT_OK;
+    o->outer = o->own;
+    o->has_outer = true;
+    o->has_own = false;
+    ft_found inner = {.name = NULL};
+    const char *word = ft__architecture_text_type(&o->outer);
+    if (ft__config_inside(r, key, r, path)) {
+        const char *said = json_string_value(json_object_get(r->config, "model_type"));
+        if (said) word = said;
+    }
+    json_t *name = json_pack("{s:s}", "model_type", word);
+    ft_reading find = {.config = name, .whole = name, .where = r->where, .err = r->err};
+    ft_status status = name ? ft__config_find(&find, NULL, &inner) : ft__fail(r->err, FT_E_MEMORY, "out of memory");
+    json_decref(name);
+    FT_TRY(status);
+    r->type = inner.type;
+    if (inner.type) return FT_OK;
+    FT_TRY(ft__architecture_open(inner.name, r->where, &o->own, r->err));
+    o->has_own = true;
+    r->type = &o->own.type;
+    return FT_OK;
+}
+
+static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a)
+{
+    ft_config_path path;
+    const json_t *whole = r->whole;
+    r->type = found->type;
+    if (!r->type) FT_TRY(open_data(r, found, path, o));
+    if (r->config == whole) enter_text(r, path);
+    *a = *r->type->preset;
+    a->model_type = found->name;
+    a->nearest = found->relative;
+    for (size_t list = 0; list < sizeof r->type->keys / sizeof *r->type->keys; list++)
+        FT_TRY(ft__config_keys(r, r->type->keys[list], a));
+    if (o->has_own) FT_TRY(ft__architecture_when(&o->own, r, a));
+    if (r->type->finish) FT_TRY(r->type->finish(r, a));
+    if (o->has_own || o->has_outer) { /* the whole model says whether its head is its embedding */
+        if (r->config != whole && json_is_boolean(json_object_get(whole, "tie_word_embeddings")))
+            a->tied = json_is_true(json_object_get(whole, "tie_word_embeddings"));
+        FT_TRY(derive(r, a));
+    }
+    FT_TRY(settle(r, a));
+    if (o->has_own) FT_TRY(ft__architecture_layers(&o->own, r, a));
+    if (o->has_own) FT_TRY(ft__architecture_vision(&o->own, r, a));
+    if (o->has_outer) FT_TRY(ft__architecture_vision(&o->outer, r, a));
+    ft__config_quantized(r, a);
+    return FT_OK;
+}
+
 ft_status ft__config_read(const json_t *config, const char *nearest, const char *where, ft_arch *out, ft_error *err)
 {
     ft_reading r = {.config = config, .whole = config, .where = where ? where : "", .err = err};
-    ft_config_path path;
     ft_found found;
     if (!json_is_object(config))
         return ft__fail_at(err, FT_E_TYPE, r.where, 0, 0, "a model's config must be an object with \"model_type\"");
     if (ft__graphfile_is(config)) return ft__graphfile_read(config, r.where, out, err);
     FT_TRY(ft__config_find(&r, nearest, &found));
-    r.type = found.type;
-    enter_text(&r, path);
-    ft_arch a = *r.type->preset;
-    a.model_type = found.name;
-    a.nearest = found.relative;
-    for (size_t list = 0; list < sizeof r.type->keys / sizeof *r.type->keys; list++)
-        FT_TRY(ft__config_keys(&r, r.type->keys[list], &a));
-    if (r.type->finish) FT_TRY(r.type->finish(&r, &a));
-    FT_TRY(settle(&r, &a));
-    ft__config_quantized(&r, &a);
-    *out = a;
-    return FT_OK;
+    opened o = {.has_own = false, .has_outer = false};
+    ft_arch a;
+    ft_status status = read_arch(&r, &found, &o, &a);
+    if (o.has_own) ft__architecture_close(&o.own);
+    if (o.has_outer) ft__architecture_close(&o.outer);
+    if (status == FT_OK) *out = a;
+    return status;
 }

@@ -12,17 +12,18 @@
  * refused: heads that do not divide, zero layers. */
 ft_status ft__config_read(const json_t *config, const char *nearest, const char *where, ft_arch *out, ft_error *err);
 
-/* The model_types that are known, in reading order. */
-const char *const *ft__config_types(size_t *count);
+/* The model_types that are known: those written in C, then those of data/architectures. */
+size_t ft__config_type_count(void);
+const char *ft__config_type_at(size_t index);
 
 /* The catalogue: named configs with their sources, embedded from data/models. */
 typedef struct ft_model_entry {
-    const char *name, *hub;     /* "llama-3-8b", "meta-llama/Meta-Llama-3-8B" */
+    const char *name, *hub; /* "llama-3-8b", "meta-llama/Meta-Llama-3-8B" */
     const char *model_type;
-    double published;           /* parameters as the source gives them; 0 when it gives none */
-    double published_digits;    /* the unit of the last digit given: 1 for an exact count, 1e8 for "8.0B" */
+    double published;        /* parameters as the source gives them; 0 when it gives none */
+    double published_digits; /* the unit of the last digit given: 1 for an exact count, 1e8 for "8.0B" */
     const char *source;
-    const char *config;         /* JSON text */
+    const char *config; /* JSON text */
 } ft_model_entry;
 size_t ft__model_count(void);
 const ft_model_entry *ft__model_at(size_t index);

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "import/config/type.h"
+#include "import/config/architecture.h"
 
 static const char *const names[] = {
 #define X(type, name) name,
@@ -17,17 +17,24 @@ static const ft_config_type *const types[] = {
 };
 enum { TYPE_COUNT = sizeof types / sizeof *types };
 
-const char *const *ft__config_types(size_t *count)
-{
-    *count = TYPE_COUNT;
-    return names;
-}
-
 static size_t index_of(const char *name)
 {
     size_t i = 0;
     while (i < TYPE_COUNT && strcmp(name, names[i]) != 0) i++;
     return i;
+}
+
+size_t ft__config_type_count(void) { return TYPE_COUNT + ft__architecture_count(); }
+
+const char *ft__config_type_at(size_t index)
+{
+    return index < TYPE_COUNT ? names[index] : ft__architecture_at(index - TYPE_COUNT);
+}
+
+const ft_config_type *ft__config_built_in(const char *name)
+{
+    size_t index = index_of(name);
+    return index < TYPE_COUNT ? types[index] : NULL;
 }
 
 /* Whose computation comes closest; names alone mislead (deit is no dit, bart no bert). */
@@ -36,36 +43,16 @@ static const char *relative_of(const char *name)
     static const struct {
         const char *name, *relative;
     } known[] = {
-        {"albert", "bert"},
-        {"arcee", "llama"},
-        {"baichuan", "llama"},
-        {"bart", "t5"},
-        {"beit", "vit"},
-        {"clip_vision_model", "vit"},
-        {"dbrx", "mixtral"},
-        {"deberta-v2", "bert"},
-        {"deepseek_v32", "deepseek_v3"},
-        {"deit", "vit"},
-        {"dinov2", "vit"},
-        {"electra", "bert"},
-        {"glm_moe_dsa", "deepseek_v3"},
-        {"grok-1", "mixtral"},
-        {"internlm2", "llama"},
-        {"mamba", "mamba2"},
-        {"minimax", "mixtral"},
-        {"minimax_m2", "glm4_moe"},
-        {"ministral", "mistral"},
-        {"mistral3", "mistral"},
-        {"modernbert", "bert"},
-        {"qwen2_5_vl", "qwen2"},
-        {"qwen2_vl", "qwen2"},
-        {"qwen3_next", "qwen3_moe"},
-        {"qwen3_vl", "qwen3"},
-        {"siglip_vision_model", "vit"},
+        {"baichuan", "llama"},        {"bart", "t5"},         {"beit", "vit"},
+        {"clip_vision_model", "vit"}, {"deit", "vit"},        {"dinov2", "vit"},
+        {"grok-1", "mixtral"},        {"internlm2", "llama"}, {"siglip_vision_model", "vit"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(name, known[i].name)) return known[i].relative;
-    return ft__nearest(name, names, TYPE_COUNT);
+    const char *all[512];
+    size_t count = ft__config_type_count() < 512 ? ft__config_type_count() : 512;
+    for (size_t i = 0; i < count; i++) all[i] = ft__config_type_at(i);
+    return ft__nearest(name, all, count);
 }
 
 static ft_status unknown(const ft_reading *r, const char *key, const char *name)
@@ -75,13 +62,14 @@ static ft_status unknown(const ft_reading *r, const char *key, const char *name)
     if (!relative)
         return ft__config_fail(
             r, FT_E_NAME, key,
-            "unknown model_type \"%.*s\"; --read-as TYPE (\"read_as\") reads it as one of %d that are "
+            "unknown model_type \"%.*s\"; --read-as TYPE (\"read_as\") reads it as one of %zu that are "
             "known: \"foretell models --types\" lists them",
-            shown, name, TYPE_COUNT);
-    return ft__config_fail(r, FT_E_NAME, key,
-                           "unknown model_type \"%.*s\"; --read-as %s (\"read_as\") reads it as the nearest of %d that "
-                           "are known: \"foretell models --types\" lists them",
-                           shown, name, relative, TYPE_COUNT);
+            shown, name, ft__config_type_count());
+    return ft__config_fail(
+        r, FT_E_NAME, key,
+        "unknown model_type \"%.*s\"; --read-as %s (\"read_as\") reads it as the nearest of %zu that "
+        "are known: \"foretell models --types\" lists them",
+        shown, name, relative, ft__config_type_count());
 }
 
 /* Diffusers' configs have no model_type but the class: a diffusion transformer where the norms are modulated. */
@@ -95,18 +83,31 @@ static const char *diffusers_type(const json_t *config)
     return NULL;
 }
 
+/* Data says more than C of a type that both have. */
+static bool known_type(const char *name, ft_found *out)
+{
+    *out = (ft_found){.name = NULL};
+    if (ft__architecture_text(name, &out->name)) return true;
+    size_t index = index_of(name);
+    if (index == TYPE_COUNT) return false;
+    out->type = types[index];
+    out->name = names[index];
+    return true;
+}
+
 ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *out)
 {
     const char *name = diffusers_type(r->config);
     ft_need need = nearest ? FT_OPTIONAL : FT_REQUIRED;
     if (!name) FT_TRY(ft__json_string(r->config, "model_type", need, &name, r->where, r->err));
-    size_t index = name ? index_of(name) : TYPE_COUNT;
-    bool relative = index == TYPE_COUNT;
-    if (relative) {
-        if (!nearest) return unknown(r, "model_type", name ? name : "");
-        index = index_of(nearest);
-        if (index == TYPE_COUNT) return unknown(r, "read_as", nearest);
+    if (name && known_type(name, out)) return FT_OK;
+    if (!nearest) return unknown(r, "model_type", name ? name : "");
+    size_t length = strlen(nearest);
+    if (length > 5 && !strcmp(nearest + length - 5, ".json")) { /* an architecture of the user's own */
+        *out = (ft_found){.name = "own", .file = nearest};
+        return FT_OK;
     }
-    *out = (ft_found){types[index], names[index], relative};
+    if (!known_type(nearest, out)) return unknown(r, "read_as", nearest);
+    out->relative = true;
     return FT_OK;
 }

@@ -66,10 +66,12 @@ bool ft__config_inside(const ft_reading *r, const char *key, ft_reading *out, ft
 
 /* find.c: the architecture of the document, or the one it shall be read as. */
 typedef struct ft_found {
-    const ft_config_type *type;
+    const ft_config_type *type; /* written in C; NULL: data says it */
     const char *name;
+    const char *file;           /* an architecture of the user's own; NULL: none */
     bool relative; /* read as another one */
 } ft_found;
+const ft_config_type *ft__config_built_in(const char *name); /* of the list below; NULL */
 ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *out);
 /* head.c: what stands on top, from `architectures` and the number of labels. */
 ft_status ft__config_head(const ft_reading *r, ft_arch *a);

@@ -1,0 +1,51 @@
+/* Architectures as data: what data/architectures/NAME.json (or a user's file of that form) says of a model_type, as the
+ * presets and keys by which configs are read. docs/architectures.md has the form. Private to config/. */
+#ifndef FT_IMPORT_CONFIG_ARCHITECTURE_H
+#define FT_IMPORT_CONFIG_ARCHITECTURE_H
+#include "import/config/type.h"
+
+enum { FT_MOST_KEYS = 224, FT_MOST_LIKE = 8 };
+
+/* An architecture that was opened: what its file and those it is like say, the nearest last. */
+typedef struct ft_architecture {
+    ft_config_type type;
+    ft_arch preset;
+    ft_config_key keys[FT_MOST_KEYS];
+    size_t key_count;
+    json_t *document[FT_MOST_LIKE]; /* owned; the names of keys lie in them */
+    size_t count;
+} ft_architecture;
+
+/* The file compiled in for a model_type, or NULL. `name`: static text. */
+const char *ft__architecture_text(const char *model_type, const char **name);
+size_t ft__architecture_count(void);
+const char *ft__architecture_at(size_t index); /* the index-th model_type that data gives */
+
+/* `what`: a model_type that data gives, or a path that ends in .json. */
+ft_status ft__architecture_open(const char *what, const char *where, ft_architecture *out, ft_error *err);
+void ft__architecture_close(ft_architecture *a);
+
+/* traits.c: `word` is a field of ft_arch; its kind and place. */
+typedef struct ft_model_trait {
+    const char *name;
+    ft_key_kind kind;
+    size_t offset;
+    const char *const *words; /* of an enum, ended by NULL; else NULL */
+} ft_model_trait;
+const ft_model_trait *ft__model_trait_find(const char *name);
+/* Sets a field from an architecture file's value. `file` and `key` are for messages. */
+ft_status ft__model_trait_set(const ft_model_trait *trait, const json_t *value, void *arch, const char *file,
+                              ft_error *err);
+extern const char *const ft__mixer_words[], *const ft__feed_words[];
+
+/* rules.c: "when", "vision" and "layers" of the documents, once the config's keys are read. */
+ft_status ft__architecture_when(const ft_architecture *of, const ft_reading *r, ft_arch *a);
+ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r, ft_arch *a);
+ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r, ft_arch *a);
+/* blocks.c: layers by a list of blocks, each with an attention and a network of its own (DeciLM, searched shapes). */
+ft_status ft__layers_of_blocks(const ft_reading *r, const ft_arch *a, const json_t *key, ft_layer_shape *layers);
+/* "wraps": where the language model's config lies, of a type that is any language model with something before it. */
+const char *ft__architecture_wraps(const ft_architecture *of);
+/* Which type that is where its config does not say ("text"). */
+const char *ft__architecture_text_type(const ft_architecture *of);
+#endif

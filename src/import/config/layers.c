@@ -1,0 +1,234 @@
+/* layers.c: what each layer of a planned architecture is, by the "layers" rules of its file: which layers a rule is
+ * about, and what it sets there. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "import/config/architecture.h"
+#include "model/plan.h"
+
+static const json_t *value_of(const json_t *config, const char *path)
+{
+    for (const char *dot; config && (dot = strchr(path, '.')); path = dot + 1) {
+        char part[64];
+        if ((size_t)(dot - path) >= sizeof part) return NULL;
+        memcpy(part, path, (size_t)(dot - path));
+        part[dot - path] = '\0';
+        config = json_object_get(config, part);
+    }
+    const json_t *value = config ? json_object_get(config, path) : NULL;
+    return json_is_null(value) ? NULL : value;
+}
+
+/* A number of the rule, or the config's under that key; a key and what it usually is. `otherwise` where none is said. */
+static int64_t number_of(const ft_reading *r, const json_t *value, int64_t otherwise)
+{
+    if (json_is_array(value)) {
+        otherwise = number_of(r, json_array_get(value, 1), otherwise);
+        value = json_array_get(value, 0);
+    }
+    if (json_is_string(value)) value = value_of(r->config, json_string_value(value));
+    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+}
+
+/* -- which layers ----------------------------------------------------------------------------------- */
+
+typedef struct ft_layer_rule {
+    const json_t *of;
+    const char *key;     /* of a list, a word of letters, or layers' numbers */
+    const json_t *value; /* the config's */
+} ft_layer_rule;
+
+/* Lists and letters say it layer by layer: one for each. */
+static ft_status check_length(const ft_reading *r, const ft_arch *a, const ft_layer_rule *rule)
+{
+    size_t length = json_is_string(rule->value) ? json_string_length(rule->value) : json_array_size(rule->value);
+    if (json_object_get(rule->of, "numbers")) return FT_OK;
+    bool longer = json_is_true(json_object_get(rule->of, "longer"));
+    if ((int64_t)length == a->layers || (longer && (int64_t)length > a->layers)) return FT_OK;
+    return ft__config_fail(r, FT_E_RANGE, rule->key, "\"%s\" has %zu entries for %" PRId64 " layers", rule->key, length,
+                           a->layers);
+}
+
+static bool said_of(const ft_layer_rule *rule, int64_t i)
+{
+    const json_t *wanted = json_object_get(rule->of, "is");
+    if (json_is_string(rule->value)) {
+        const char *letters = json_string_value(wanted);
+        return letters && strchr(letters, json_string_value(rule->value)[i]);
+    }
+    const json_t *entry = json_array_get(rule->value, (size_t)i);
+    if (json_object_get(rule->of, "numbers")) {
+        json_int_t from = json_integer_value(json_object_get(rule->of, "first"));
+        for (size_t at = 0; at < json_array_size(rule->value); at++)
+            if (json_integer_value(json_array_get(rule->value, at)) - from == i) return true;
+        return false;
+    }
+    if (!json_is_array(wanted)) return json_equal((json_t *)entry, (json_t *)wanted);
+    for (size_t at = 0; at < json_array_size(wanted); at++)
+        if (json_equal((json_t *)entry, json_array_get(wanted, at))) return true;
+    return false;
+}
+
+static bool about(const ft_reading *r, const ft_arch *a, const ft_layer_rule *rule, int64_t i)
+{
+    const json_t *every = json_object_get(rule->of, "every");
+    int64_t from = number_of(r, json_object_get(rule->of, "from"), 0);
+    int64_t before = number_of(r, json_object_get(rule->of, "before"), a->layers);
+    const json_t *last = json_object_get(rule->of, "last"); /* so many at the end */
+    if (before < 0) before += a->layers;
+    if (last) from = a->layers - number_of(r, last, 0);
+    if (i < from || i >= before) return false;
+    if (every) {
+        int64_t step = number_of(r, every, 0);
+        int64_t at = number_of(r, json_object_get(rule->of, "at"), 0);
+        if (step < 1) return false;
+        bool on = ((i - at) % step + step) % step == 0;
+        return on != json_is_true(json_object_get(rule->of, "others"));
+    }
+    return !rule->key || said_of(rule, i);
+}
+
+/* -- what is set -------------------------------------------------------------------------------------- */
+
+static ft_status word(const ft_reading *r, const char *said, const char *const *words, int *out)
+{
+    for (int i = 0; words[i]; i++)
+        if (said && !strcmp(said, words[i])) {
+            *out = i;
+            return FT_OK;
+        }
+    return ft__fail_at(r->err, FT_E_NAME, r->where, 0, 0, "the architecture's file: no layer is \"%s\"",
+                       said ? said : "");
+}
+
+/* "$key": the config's number; "@key": the i-th of the config's list. */
+static const json_t *meant(const ft_reading *r, const json_t *value, int64_t i)
+{
+    const char *said = json_string_value(value);
+    if (said && *said == '$') return value_of(r->config, said + 1);
+    if (said && *said == '@') {
+        const json_t *list = value_of(r->config, said + 1);
+        return json_is_array(list) ? json_array_get(list, (size_t)i) : list;
+    }
+    return value;
+}
+
+static ft_status set_layer(const ft_reading *r, const json_t *set, int64_t i, ft_layer_shape *l)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        bool flag;
+    } fields[] = {
+#define SIZE(field) {#field, offsetof(ft_layer_shape, field), false}
+#define FLAG(field)                                   \
+    {                                                 \
+#field, offsetof(ft_layer_shape, field), true \
+    }
+        SIZE(heads),   SIZE(kv_heads), SIZE(head_dim), SIZE(v_dim),           SIZE(rotary_dim),  SIZE(window),
+        SIZE(ffn),     SIZE(moe_ffn),  SIZE(topk),     SIZE(shared_ffn),      SIZE(compress),    FLAG(rotated),
+        FLAG(chunked), FLAG(sinks),    FLAG(indexed),  FLAG(keys_are_values), FLAG(shares_keys),
+#undef SIZE
+#undef FLAG
+    };
+    const char *name;
+    json_t *said;
+    json_object_foreach ((json_t *)set, name, said) {
+        const json_t *value = meant(r, said, i);
+        int which = 0;
+        if (!strcmp(name, "mixer")) {
+            FT_TRY(word(r, json_string_value(said), ft__mixer_words, &which));
+            l->mixer = (ft_mixer)which;
+            continue;
+        }
+        if (!strcmp(name, "feed")) {
+            FT_TRY(word(r, json_string_value(said), ft__feed_words, &which));
+            l->feed = (ft_feed)which;
+            continue;
+        }
+        size_t at = 0, count = sizeof fields / sizeof *fields;
+        while (at < count && strcmp(name, fields[at].name) != 0) at++;
+        if (at == count)
+            return ft__fail_at(r->err, FT_E_NAME, r->where, 0, 0, "the architecture's file: a layer has no \"%s\"",
+                               name);
+        void *field = (char *)l + fields[at].offset;
+        if (fields[at].flag && json_is_boolean(value))
+            *(bool *)field = json_is_true(value);
+        else if (!fields[at].flag && json_is_integer(value))
+            *(int64_t *)field = json_integer_value(value);
+    }
+    return FT_OK;
+}
+
+static ft_status apply(const ft_reading *r, const ft_arch *a, const json_t *spec, ft_layer_shape *layers)
+{
+    ft_layer_rule rule = {.of = spec, .key = json_string_value(json_object_get(spec, "list"))};
+    const char *unless = json_string_value(json_object_get(spec, "unless"));
+    const char *where = json_string_value(json_object_get(spec, "if"));
+    if (!rule.key) rule.key = json_string_value(json_object_get(spec, "numbers"));
+    const char *only = json_string_value(json_object_get(spec, "only")); /* a key that is true */
+    if (json_object_get(spec, "blocks")) return ft__layers_of_blocks(r, a, json_object_get(spec, "blocks"), layers);
+    if ((unless && value_of(r->config, unless)) || (where && !value_of(r->config, where))) return FT_OK;
+    if (only && !json_is_true(value_of(r->config, only))) return FT_OK;
+    if (rule.key) {
+        rule.value = value_of(r->config, rule.key);
+        if (!rule.value) return FT_OK;
+        if (!json_is_array(rule.value) && !json_is_string(rule.value))
+            return FT_OK; /* one number for all: another rule's */
+        FT_TRY(check_length(r, a, &rule));
+    }
+    for (int64_t i = 0; i < a->layers; i++)
+        if (about(r, a, &rule, i)) FT_TRY(set_layer(r, json_object_get(spec, "set"), i, &layers[i]));
+    return FT_OK;
+}
+
+static bool known_word(const json_t *rules, const char *key, const json_t *entry)
+{
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        const json_t *spec = json_array_get(rules, i), *wanted = json_object_get(spec, "is");
+        const char *list = json_string_value(json_object_get(spec, "list"));
+        if (!list || strcmp(list, key) != 0) continue;
+        any = true;
+        if (json_equal((json_t *)entry, (json_t *)wanted)) return true;
+        for (size_t at = 0; at < json_array_size(wanted); at++)
+            if (json_equal((json_t *)entry, json_array_get(wanted, at))) return true;
+    }
+    return !any;
+}
+
+/* A word in a list of layers that no rule is about is a layer that nobody here knows. */
+static ft_status check_words(const ft_reading *r, const json_t *rules)
+{
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        const char *key = json_string_value(json_object_get(json_array_get(rules, i), "list"));
+        const json_t *list = key ? value_of(r->config, key) : NULL;
+        for (size_t at = 0; at < json_array_size(list); at++) {
+            const json_t *entry = json_array_get(list, at);
+            if (!json_is_string(entry) || known_word(rules, key, entry)) continue;
+            return ft__config_fail(r, FT_E_NAME, key, "layer %zu is \"%.*s\", which no layer of \"%s\" is", at + 1, 60,
+                                   json_string_value(entry),
+                                   r->type->preset->model_type ? r->type->preset->model_type : "this type");
+        }
+    }
+    return FT_OK;
+}
+
+ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r, ft_arch *a)
+{
+    const json_t *rules = NULL;
+    for (size_t i = 0; i < of->count && !rules; i++) rules = json_object_get(of->document[i], "layers");
+    if (!json_array_size(rules)) return FT_OK;
+    if (a->layers > FT_MOST_PLANNED)
+        return ft__config_fail(r, FT_E_RANGE, "num_hidden_layers", "layers are told apart up to %d of them",
+                               FT_MOST_PLANNED);
+    FT_TRY(check_words(r, rules));
+    ft_layer_shape layers[FT_MOST_PLANNED];
+    for (int64_t i = 0; i < a->layers; i++) layers[i] = ft__layer_usual(a);
+    for (size_t i = 0; i < json_array_size(rules); i++) FT_TRY(apply(r, a, json_array_get(rules, i), layers));
+    if (!ft__plan(a, layers))
+        return ft__config_fail(r, FT_E_UNSUPPORTED, "num_hidden_layers", "more than %d kinds of layers", FT_MOST_KINDS);
+    return FT_OK;
+}

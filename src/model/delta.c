@@ -1,0 +1,307 @@
+/* delta.c: linear attention by the gated delta rule (Yang et al., arXiv 2412.06464): projections, short convolutions, a
+ * state of key by value for each head that decays and is corrected, a gated norm, a product out. Qwen3-Next and Qwen 3.5
+ * decay a head at a time, Kimi Linear each channel.
+ *
+ * The recurrence in the two ways in which it is run: the kernels of flash-linear-attention, which engines have too, in
+ * chunks of 64 tokens; and transformers' own, the same chunks written out in fp32 (torch_chunk_gated_delta_rule). */
+#include "graph/emit.h"
+#include "model/mixers.h"
+#include "model/relative.h"
+#include "model/state_space.h"
+
+enum { CHUNK = 64 };
+
+typedef struct delta {
+    int64_t tokens, batch, length, heads, key_heads, key_dim, value_dim, keys, values, chunks,
+        whole /* padded tokens */;
+} delta;
+
+static delta sizes(const ft_maker *m)
+{
+    const ft_arch *a = m->arch;
+    delta d = {.tokens = m->batch * m->q_len,
+               .batch = m->batch,
+               .length = m->q_len,
+               .heads = a->delta_value_heads,
+               .key_heads = a->delta_key_heads,
+               .key_dim = a->delta_key_dim,
+               .value_dim = a->delta_value_dim,
+               .chunks = (m->q_len + CHUNK - 1) / CHUNK};
+    d.keys = d.key_heads * d.key_dim;
+    d.values = d.heads * d.value_dim;
+    d.whole = d.batch * d.chunks * CHUNK;
+    return d;
+}
+
+/* What the rule is given: queries, keys, values by token, decays and learning rates by head (decays by channel). */
+typedef struct given {
+    ft_ref q, k, v, decay, rate;
+} given;
+
+/* -- kernels of flash-linear-attention -------------------------------------------------------------- */
+
+static ft_ref chunked(ft_maker *m, const delta *d, const given *g)
+{
+    ft_build *b = &m->b;
+    int64_t n = d->batch * d->chunks, rows = d->tokens, side = CHUNK < d->length ? CHUNK : d->length, h = d->heads;
+    ft_op sum = ft__bytes_kernel("chunk_cumsum", b->stored, 0, (double)rows * (double)h * 4);
+    ft_op unit = ft__row_kernel("rmsnorm", FT_PASS_FWD, rows * d->key_heads, d->key_dim, b->stored);
+    ft_op pairs = ft__gemm_kernel(b->math, n * h, side, side, d->key_dim, "nt", false);
+    ft_op solve = ft__gemm_kernel(b->math, n * h, side, side, side, "nn", false);
+    ft_op fresh = ft__gemm_kernel(b->math, n * h, side, d->key_dim + d->value_dim, side, "nn", false);
+    /* Chunk after chunk: what the state predicts is taken off, the rest added to it. */
+    ft_op walk = ft__gemm_kernel(b->math, n * h, side, 2 * d->value_dim, d->key_dim, "nn", false);
+    ft_op seen = ft__gemm_kernel(b->math, n * h, side, d->value_dim, d->key_dim + side, "nn", false);
+    ft_ref q = ft__scan_step(m, FT_AT(MIXER_DELTA_NORM), unit, rows, d->keys, b->stored, (ft_ref[]){g->q}, 1);
+    ft_ref k = ft__scan_step(m, FT_AT(MIXER_DELTA_NORM), unit, rows, d->keys, b->stored, (ft_ref[]){g->k}, 1);
+    ft_ref decay = ft__scan_step(m, FT_AT(MIXER_DELTA_DECAY), sum, rows, ft__tensor_of(b, g->decay)->cols, FT_FP32,
+                                 (ft_ref[]){g->decay}, 1);
+    ft_ref a = ft__scan_step(m, FT_AT(MIXER_DELTA_PAIRS), pairs, rows * h, side, FT_FP32, (ft_ref[]){k, g->rate, decay},
+                             3);
+    a = ft__scan_step(m, FT_AT(MIXER_DELTA_SOLVE), solve, rows * h, side, b->stored, (ft_ref[]){a}, 1);
+    ft_ref wu = ft__scan_step(m, FT_AT(MIXER_DELTA_SOLVE), fresh, rows * h, d->key_dim + d->value_dim, b->stored,
+                              (ft_ref[]){k, g->v, a, g->rate}, 4);
+    ft_ref state = ft__scan_step(m, FT_AT(MIXER_DELTA_STATE), walk, n * h * d->key_dim, d->value_dim, b->stored,
+                                 (ft_ref[]){wu, k, decay}, 3);
+    if (m->work->task == FT_PREFILL) ft__cache(b, d->batch * h * d->key_dim, d->value_dim, 4);
+    return ft__scan_step(m, FT_AT(MIXER_DELTA_OUTPUT), seen, rows, d->values, b->stored, (ft_ref[]){q, k, wu, state},
+                         4);
+}
+
+/* One token: the state is read, decayed, corrected and written back by one kernel. */
+static ft_ref updated(ft_maker *m, const delta *d, const given *g)
+{
+    ft_build *b = &m->b;
+    ft_ref state = ft__cache(b, d->batch * d->heads * d->key_dim, d->value_dim, 4);
+    ft_node n = ft__node_of(FT_DO_SCAN, FT_AT(MIXER_DELTA_UPDATE));
+    ft_ref in[] = {state, g->q, g->k, g->v, g->decay, g->rate};
+    for (int i = 0; i < 6; i++) ft__node_in(&n, in[i]);
+    ft_ref y = ft__node_out(b, &n, d->batch, d->values, b->stored, ft_dtype_bytes(b->stored));
+    if (y == FT_NONE) return y;
+    n.op = ft__pointwise_kernel(b->g, "state_update", n.in, 1, ft__tensor_of(b, state));
+    n.op.u.elementwise.ops_per_element = 8;
+    n.op.u.elementwise.bytes = 2 * 4 * (double)d->batch * (double)d->values * (double)d->key_dim;
+    ft__emit(b, &n);
+    return y;
+}
+
+/* -- written out ------------------------------------------------------------------------------------- */
+
+/* x over the root of its squares' sum. */
+static ft_ref unit_length(ft_build *b, ft_ref x)
+{
+    ft_at at = FT_AT(MIXER_DELTA_NORM);
+    ft_ref sum = ft__reduce(b, at, "sum", ft__mul(b, at, x, x));
+    sum = ft__pointwise(b, at, "rsqrt", ft__pointwise(b, at, "addu", sum));
+    return ft__mul(b, at, x, sum);
+}
+
+/* Raised to fp32 and stood head by head; padded to whole chunks, which copies either way. */
+static ft_ref raised(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
+{
+    ft_at at = FT_AT(MIXER_DELTA_DECAY);
+    x = ft__view(b, x, rows, cols, true);
+    ft_dtype is = ft__tensor_of(b, x)->dtype;
+    return is == FT_FP32 ? ft__contiguous(b, at, x) : ft__cast(b, at, x, FT_FP32);
+}
+
+static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
+{
+    ft_build *b = &m->b;
+    ft_at decay_at = FT_AT(MIXER_DELTA_DECAY), pairs_at = FT_AT(MIXER_DELTA_PAIRS), at = FT_AT(MIXER_DELTA_STATE);
+    int64_t h = d->heads, rows = d->whole * h, lanes = d->batch * h * d->chunks, kd = d->key_dim, vd = d->value_dim;
+    bool by_channel = m->arch->delta == FT_DELTA_CHANNEL;
+    ft_ref q = raised(b, g->q, d->tokens * h, kd), k = raised(b, g->k, d->tokens * h, kd);
+    ft_ref v = raised(b, g->v, d->tokens * h, vd), rate = raised(b, g->rate, d->tokens * h, 1);
+    ft_ref decay = raised(b, g->decay, d->tokens * h, by_channel ? kd : 1);
+    q = ft__pointwise(b, decay_at, "mulu", unit_length(b, q));
+    k = unit_length(b, k);
+    q = ft__copy(b, decay_at, q, rows, kd);
+    k = ft__copy(b, decay_at, k, rows, kd);
+    v = ft__copy(b, decay_at, v, rows, vd);
+    rate = ft__copy(b, decay_at, rate, rows, 1);
+    ft_ref v_rate = ft__mul(b, decay_at, v, rate), k_rate = ft__mul(b, decay_at, k, rate);
+    ft_ref sums = ft__row(b, decay_at, "cumsum", ft__view(b, decay, by_channel ? lanes * kd : lanes, CHUNK, false));
+    /* The decay between any two tokens of a chunk; of channels it is folded into queries and keys instead. */
+    ft_ref between = FT_NONE, faded = k_rate;
+    ft_ref fade = ft__pointwise(b, decay_at, "exp", ft__view(b, sums, rows, by_channel ? kd : 1, false));
+    if (!by_channel) {
+        ft_ref both[2] = {ft__view(b, sums, rows, 1, false), ft__view(b, sums, lanes, CHUNK, false)};
+        between = ft__pointwise_over(b, decay_at, "sub", 2, both, rows, CHUNK);
+        between = ft__pointwise(b, decay_at, "masked_fill", between);
+        between = ft__pointwise(b, decay_at, "exp", between);
+    }
+    ft_ref pairs = ft__matmul(b, pairs_at, k_rate, k, lanes, CHUNK, CHUNK, kd, "nt");
+    if (between != FT_NONE) pairs = ft__mul(b, pairs_at, pairs, between);
+    ft_ref inside = ft__matmul(b, pairs_at, q, k, lanes, CHUNK, CHUNK, kd, "nt");
+    if (between != FT_NONE) inside = ft__mul(b, pairs_at, inside, between);
+    faded = ft__mul(b, decay_at, k_rate, fade);
+    /* A triangle for the values and one for the keys, each on a copy. */
+    ft_ref fresh = ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, v_rate, lanes, CHUNK, vd, CHUNK, "nn");
+    ft_ref reads = ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, CHUNK, kd, CHUNK, "nn");
+    q = ft__mul(b, decay_at, q, fade);
+    ft_ref since = ft__pointwise(b, decay_at, "exp",
+                                 ft__pointwise2(b, decay_at, "sub", sums, ft__slice(b, sums, lanes, 1)));
+    k = ft__mul(b, decay_at, k, ft__view(b, since, rows, by_channel ? kd : 1, false));
+    /* The walk over the chunks. */
+    int64_t times = d->chunks, cells = lanes * kd;
+    ft_ref state = ft__activation(b, cells, vd, FT_FP32);
+    ft_ref known = ft__looped(b, ft__matmul(b, at, reads, state, lanes, CHUNK, vd, kd, "nn"), times);
+    ft_ref rest = ft__looped(b, ft__pointwise2(b, at, "sub", fresh, known), times);
+    ft_ref before = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, state, lanes, CHUNK, vd, kd, "nn"),
+                               times);
+    ft_ref y = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), inside, rest, lanes, CHUNK, vd, CHUNK, "nn"),
+                          times);
+    y = ft__looped(b, ft__add(b, FT_AT(MIXER_DELTA_OUTPUT), before, y), times);
+    y = ft__looped(b, ft__copy(b, FT_AT(MIXER_DELTA_OUTPUT), y, rows, vd), times);
+    ft_ref kept = ft__looped(b, ft__pointwise(b, at, "mulu", state), times);
+    ft_ref added = ft__looped(b, ft__matmul(b, at, k, rest, lanes, kd, vd, CHUNK, "tn"), times);
+    kept = ft__looped(b, ft__add(b, at, kept, added), times);
+    if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * h * kd, vd, FT_FP32, kept);
+    y = ft__slice(b, y, d->tokens * h, vd);
+    return ft__view(b, ft__cast(b, FT_AT(MIXER_DELTA_OUTPUT), y, b->stored), d->tokens, d->values, false);
+}
+
+/* One token, as transformers' torch_recurrent_gated_delta_rule writes it: products and sums over the state in fp32. */
+static ft_ref once(ft_maker *m, const delta *d, const given *g)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(MIXER_DELTA_UPDATE);
+    int64_t h = d->heads, lanes = d->batch * h, cells = lanes * d->key_dim;
+    ft_ref state = ft__cache(b, cells, d->value_dim, 4);
+    if (state != FT_NONE) b->g->tensors[state].dtype = FT_FP32;
+    ft_ref q = unit_length(b, raised(b, g->q, lanes, d->key_dim)),
+           k = unit_length(b, raised(b, g->k, lanes, d->key_dim));
+    ft_ref v = raised(b, g->v, lanes, d->value_dim), rate = raised(b, g->rate, lanes, 1);
+    ft_ref fade = ft__pointwise(b, at, "exp",
+                                raised(b, g->decay, lanes, m->arch->delta == FT_DELTA_CHANNEL ? d->key_dim : 1));
+    ft_ref now = ft__mul(b, at, state, ft__view(b, fade, lanes, 1, false));
+    ft_ref column = ft__view(b, k, cells, 1, false);
+    ft_reduction over = {"sum", "sum_cols", lanes, d->value_dim, d->key_dim, lanes * d->value_dim};
+    ft_ref known = ft__reduce_over(b, at, ft__mul(b, at, now, column), &over);
+    ft_ref rest = ft__mul(b, at, ft__pointwise2(b, at, "sub", v, known), rate);
+    ft_ref both[2] = {column, ft__view(b, rest, lanes, d->value_dim, false)};
+    now = ft__add(b, at, now, ft__pointwise_over(b, at, "mul", 2, both, cells, d->value_dim));
+    ft_ref y = ft__reduce_over(b, at, ft__mul(b, at, now, ft__view(b, q, cells, 1, false)), &over);
+    ft__copy(b, FT_AT(MIXER_CACHE), now, cells, d->value_dim);
+    return ft__view(b, ft__cast(b, at, y, b->stored), d->batch, d->values, false);
+}
+
+/* -- around the rule ----------------------------------------------------------------------------------- */
+
+/* Each head's result over its root mean square, times the gate's activation. */
+static ft_ref gated_norm(ft_maker *m, const delta *d, ft_ref y, ft_ref gate)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(MIXER_NORM);
+    int64_t rows = d->tokens * d->heads;
+    y = ft__view(b, y, rows, d->value_dim, false);
+    gate = ft__view(b, gate, rows, d->value_dim, false);
+    ft_ref weight = ft__parameter(b, "norm.weight", 1, d->value_dim);
+    if (ft__scan_has_kernels(m)) {
+        ft_op one = ft__row_kernel("rmsnorm", FT_PASS_FWD, rows, d->value_dim, b->stored);
+        y = ft__scan_step(m, at, one, rows, d->value_dim, b->stored, (ft_ref[]){y, gate, weight}, 3);
+        if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = (float)3 / 2; /* three pass, not two: the gate */
+        return ft__view(b, y, d->tokens, d->values, false);
+    }
+    ft_ref h = ft__cast(b, at, y, FT_FP32);
+    ft_ref mean = ft__reduce(b, at, "mean", ft__pointwise(b, at, "powu", h));
+    mean = ft__pointwise(b, at, "rsqrt", ft__pointwise(b, at, "addu", mean));
+    h = ft__mul(b, at, weight, ft__cast(b, at, ft__mul(b, at, h, mean), b->stored));
+    bool soft = m->arch->delta == FT_DELTA_CHANNEL;
+    h = ft__mul(b, at, h, ft__pointwise(b, at, soft ? "sigmoid" : "silu", ft__cast(b, at, gate, FT_FP32)));
+    ft__module(b, 1);
+    return ft__view(b, ft__cast(b, at, h, b->stored), d->tokens, d->values, false);
+}
+
+static ft_ref convolved(ft_maker *m, const delta *d, ft_ref x, int64_t width)
+{
+    ft_scan s = {.batch = d->batch, .length = d->length, .kernel = m->arch->conv_kernel, .conv_width = width};
+    return ft__scan_conv(m, &s, x);
+}
+
+/* Keys and queries repeated for the heads of values that share them. */
+static ft_ref repeated(ft_maker *m, const delta *d, ft_ref x)
+{
+    ft_build *b = &m->b;
+    if (d->heads == d->key_heads || ft__scan_has_kernels(m)) return x;
+    return ft__copy(b, FT_AT(MIXER_GATES), ft__view(b, x, d->tokens, d->keys, true), d->tokens, d->heads * d->key_dim);
+}
+
+/* -exp(A) softplus(a + dt), in fp32; and the sigmoid of the learning rate. */
+static ft_ref decays(ft_maker *m, ft_ref x, int64_t heads, int64_t width)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(MIXER_GATES);
+    ft_ref a_log = ft__parameter(b, "A_log", 1, heads), bias = ft__parameter(b, "dt_bias", 1, width);
+    if (ft__scan_has_kernels(m)) return ft__pointwise2(b, at, "mul", ft__pointwise2(b, at, "add", x, bias), a_log);
+    x = ft__add(b, at, ft__cast(b, at, x, FT_FP32), bias);
+    a_log = ft__pointwise(b, at, "neg", ft__pointwise(b, at, "exp", ft__cast(b, at, a_log, FT_FP32)));
+    return ft__mul(b, at, ft__pointwise(b, at, "softplus", x), a_log);
+}
+
+static ft_ref low_rank(ft_maker *m, ft_ref x, int64_t rank, int64_t out, ft_bias bias)
+{
+    ft_ref h = ft__linear(&m->b, FT_AT(MIXER_GATES), x, rank, FT_NO_BIAS, FT_WHOLE);
+    return ft__linear(&m->b, FT_AT(MIXER_GATES), h, out, bias, FT_CUT_COLUMNS);
+}
+
+/* Kimi's: queries, keys and values by products and convolutions of their own; decays through a low rank. */
+static ft_ref by_channel(ft_maker *m, const delta *d, ft_ref x, given *g)
+{
+    ft_build *b = &m->b;
+    g->q = convolved(m, d, ft__linear(b, FT_AT(MIXER_Q_PROJ), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS), d->keys);
+    g->k = convolved(m, d, ft__linear(b, FT_AT(MIXER_K_PROJ), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS), d->keys);
+    g->v = convolved(m, d, ft__linear(b, FT_AT(MIXER_V_PROJ), x, d->values, FT_NO_BIAS, FT_CUT_COLUMNS), d->values);
+    g->decay = decays(m, low_rank(m, x, d->key_dim, d->keys, FT_NO_BIAS), d->heads, d->keys);
+    ft_ref rate = ft__linear(b, FT_AT(MIXER_GATES), x, d->heads, FT_NO_BIAS, FT_CUT_COLUMNS);
+    g->rate = ft__pointwise(b, FT_AT(MIXER_GATES), "sigmoid", rate);
+    if (m->arch->delta_gate_full) return ft__linear(b, FT_AT(MIXER_GATES), x, d->values, FT_NO_BIAS, FT_CUT_COLUMNS);
+    return low_rank(m, x, d->value_dim, d->values, FT_BIAS);
+}
+
+static ft_ref by_head(ft_maker *m, const delta *d, ft_ref x, given *g)
+{
+    ft_build *b = &m->b;
+    int64_t mixed = 2 * d->keys + d->values, parts[2] = {mixed, d->values}, scalars[2] = {d->heads, d->heads};
+    ft_ref part[2], scalar[2], qkv[3];
+    if (m->arch->delta == FT_DELTA_JOINT) {
+        ft__split(b, ft__linear(b, FT_AT(MIXER_IN_PROJ), x, mixed + d->values, FT_NO_BIAS, FT_CUT_COLUMNS), 2, parts,
+                  part);
+        ft__split(b, ft__linear(b, FT_AT(MIXER_GATES), x, 2 * d->heads, FT_NO_BIAS, FT_CUT_COLUMNS), 2, scalars,
+                  scalar);
+        if (!ft__scan_has_kernels(m)) { /* q, k and v are taken out of each key head's share and joined again */
+            int64_t inner[3] = {d->keys, d->keys, d->values};
+            ft__split(b, part[0], 3, inner, qkv);
+            part[0] = ft__cat(b, FT_AT(MIXER_GATES), 3, qkv, d->tokens, mixed);
+        }
+    } else {
+        part[0] = ft__linear(b, FT_AT(MIXER_IN_PROJ), x, mixed, FT_NO_BIAS, FT_CUT_COLUMNS);
+        part[1] = ft__linear(b, FT_AT(MIXER_GATES), x, d->values, FT_NO_BIAS, FT_CUT_COLUMNS);
+        for (int i = 0; i < 2; i++)
+            scalar[i] = ft__linear(b, FT_AT(MIXER_GATES), x, d->heads, FT_NO_BIAS, FT_CUT_COLUMNS);
+    }
+    int64_t inside[3] = {d->keys, d->keys, d->values};
+    ft__split(b, convolved(m, d, part[0], mixed), 3, inside, qkv);
+    g->rate = ft__pointwise(b, FT_AT(MIXER_GATES), "sigmoid", scalar[0]);
+    g->decay = decays(m, scalar[1], d->heads, d->heads);
+    g->q = repeated(m, d, qkv[0]);
+    g->k = repeated(m, d, qkv[1]);
+    g->v = qkv[2];
+    return part[1];
+}
+
+ft_ref ft__part_delta(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    delta d = sizes(m);
+    given g;
+    bool one = m->work->task == FT_DECODE, kernels = ft__scan_has_kernels(m);
+    ft__module(b, 2);
+    ft_ref gate = m->arch->delta == FT_DELTA_CHANNEL ? by_channel(m, &d, x, &g) : by_head(m, &d, x, &g);
+    ft_ref y = kernels ? (one ? updated(m, &d, &g) : chunked(m, &d, &g))
+               : one   ? once(m, &d, &g)
+                       : written_out(m, &d, &g);
+    y = gated_norm(m, &d, y, gate);
+    return ft__linear(b, FT_AT(MIXER_OUT_PROJ), y, m->arch->hidden, FT_NO_BIAS, FT_CUT_ROWS);
+}

@@ -1,0 +1,36 @@
+/* What mixes tokens in a layer beside plain and latent attention, and what stands around layers of this year's models:
+ * hyper-connections, embeddings by layer, a tower that sees. One file each. */
+#ifndef FT_MODEL_MIXERS_H
+#define FT_MODEL_MIXERS_H
+#include "model/parts.h"
+
+ft_ref ft__part_delta(ft_maker *m, ft_ref x);      /* delta.c */
+ft_ref ft__part_mamba2(ft_maker *m, ft_ref x);     /* state_space.c */
+ft_ref ft__part_mamba(ft_maker *m, ft_ref x);      /* mamba.c */
+ft_ref ft__part_lightning(ft_maker *m, ft_ref x);  /* lightning.c */
+ft_ref ft__part_short_conv(ft_maker *m, ft_ref x); /* lightning.c */
+/* compressed.c: one key and value for all heads through a window, and a summary of every `compress` tokens before. */
+ft_ref ft__part_compressed_attention(ft_maker *m, ft_ref x, int64_t compress);
+/* indexer.c: scores of every token for every query, of which attention then sees the best. `q`: the latent that queries
+ * are made of, or the layer's input. Gives how many keys a query is left with. */
+int64_t ft__part_indexer(ft_maker *m, ft_ref x, ft_ref q);
+/* Its second half: scores of `keys` keys. `weights`: of heads, FT_NONE where blocks are picked for groups of heads. */
+void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights, int64_t keys);
+/* Attention over `keys` of them: engines and flash kernels read those alone, plain transformers masks the rest. */
+void ft__see_best(const ft_maker *m, ft_scores *s, int64_t keys);
+
+/* hyper.c */
+typedef struct ft_hyper {
+    ft_ref collapsed, post, comb;
+} ft_hyper;
+ft_hyper ft__part_hyper_collapse(ft_maker *m, ft_ref streams);
+ft_ref ft__part_hyper_expand(ft_maker *m, ft_ref streams, ft_ref y, const ft_hyper *mix);
+ft_ref ft__part_hyper_head(ft_maker *m, ft_ref streams);
+
+/* per_layer.c: an embedding of each layer's own, added behind it. */
+void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
+ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
+
+/* tower.c: a vision tower and its projector before the language model. */
+void ft__part_tower(ft_maker *m);
+#endif

@@ -1,0 +1,84 @@
+/* plan.c: models whose layers differ in more than a rhythm of windows and experts: hybrids, searched architectures,
+ * shapes by layer. */
+#include "model/plan.h"
+
+#include <string.h>
+
+ft_layer_shape ft__layer_usual(const ft_arch *a)
+{
+    ft_layer_shape l;
+    memset(&l, 0, sizeof l); /* kinds are compared as bytes */
+    l.mixer = a->mixer != FT_MIX_ATTENTION ? a->mixer : a->kv_lora > 0 ? FT_MIX_LATENT : FT_MIX_ATTENTION;
+    l.feed = a->experts > 0 ? FT_FEED_EXPERTS : FT_FEED_DENSE;
+    l.window = -1;
+    l.rotated = true;
+    l.chunked = a->chunked;
+    l.sinks = a->sinks;
+    l.indexed = a->index_topk > 0;
+    return l;
+}
+
+bool ft__plan(ft_arch *a, const ft_layer_shape *layers)
+{
+    a->kind_count = 0;
+    for (int64_t i = 0; i < a->layers; i++) {
+        int32_t at = 0;
+        while (at < a->kind_count && memcmp(&a->kinds[at], &layers[i], sizeof *layers) != 0) at++;
+        if (at == a->kind_count) {
+            if (at == FT_MOST_KINDS) return false;
+            a->kinds[a->kind_count++] = layers[i];
+        }
+        a->order[i] = (uint8_t)at;
+    }
+    return true;
+}
+
+void ft__layer_arch(const ft_arch *a, const ft_layer_shape *l, ft_arch *out)
+{
+    *out = *a;
+#define OWN(field) out->field = l->field ? l->field : a->field
+    OWN(heads);
+    OWN(kv_heads);
+    OWN(head_dim);
+    OWN(v_dim);
+    OWN(rotary_dim);
+    OWN(ffn);
+    OWN(moe_ffn);
+    OWN(topk);
+    OWN(shared_ffn);
+#undef OWN
+    /* A head of another width is rotated in the same share. */
+    if (l->head_dim && !l->rotary_dim && a->head_dim)
+        out->rotary_dim = (a->rotary_dim * l->head_dim / a->head_dim + 1) / 2 * 2;
+    out->window = l->window > 0 ? l->window : 0;
+    out->chunked = l->chunked;
+    out->sinks = l->sinks;
+    if (!l->indexed) out->index_topk = 0;
+    if (l->mixer != FT_MIX_LATENT) out->kv_lora = 0;
+}
+
+static int64_t runs_of(const ft_arch *a, int64_t from, int64_t to)
+{
+    int64_t runs = 0;
+    for (int64_t i = from; i < to; i++) runs += i == from || a->order[i] != a->order[i - 1];
+    return runs;
+}
+
+ft_rhythm ft__plan_rhythm(const ft_arch *a)
+{
+    enum { MOST_BEFORE = 8, LONGEST = 64 };
+    ft_rhythm best = {.before = a->layers};
+    int64_t fewest = runs_of(a, 0, a->layers);
+    for (int64_t before = 0; before <= MOST_BEFORE && before < a->layers; before++)
+        for (int64_t period = 1; period <= LONGEST && before + 2 * period <= a->layers; period++) {
+            int64_t end = before + period;
+            while (end < a->layers && a->order[end] == a->order[end - period]) end++;
+            int64_t times = (end - before) / period, rest = before + times * period;
+            if (times < 2) continue;
+            int64_t built = runs_of(a, 0, before) + period + runs_of(a, rest, a->layers);
+            if (built >= fewest) continue;
+            fewest = built;
+            best = (ft_rhythm){.before = before, .period = period, .times = times};
+        }
+    return best;
+}

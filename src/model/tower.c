@@ -1,0 +1,139 @@
+/* tower.c: what sees, before a language model: patches, a learned table of positions or a rotation, layers of attention
+ * over each picture by itself, and a projector that merges neighbouring patches into tokens.
+ *
+ * Without pictures in the request the tower stays where it is: its weights take memory and nothing runs. */
+#include "graph/emit.h"
+#include "model/mixers.h"
+#include "model/relative.h"
+
+static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
+{
+    bool rms = m->arch->tower_rms;
+    return ft__part_norm(m, at, x, rms ? FT_RMSNORM : FT_LAYERNORM, !rms);
+}
+
+static ft_ref attention(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t dim = a->tower_head_dim > 0 ? a->tower_head_dim : a->tower_hidden / a->tower_heads;
+    int64_t wide = a->tower_heads * dim, tokens = m->batch * m->q_len;
+    ft_bias bias = a->tower_bias ? FT_BIAS : FT_NO_BIAS;
+    int64_t parts[3] = {wide, wide, wide};
+    ft_ref part[3];
+    ft__module(b, 1);
+    ft__split(b, ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, 3 * wide, bias, FT_CUT_COLUMNS), 3, parts, part);
+    for (int i = 0; i < 2; i++) {
+        part[i] = ft__view(b, part[i], tokens * a->tower_heads, dim, true);
+        if (a->tower_qk_norm) part[i] = norm(m, FT_AT(ATTN_QK_NORM), part[i]);
+        if (a->tower_positions == 0 || a->tower_frames > 0) /* turned by rows and columns, in fp32 */
+            part[i] = ft__cast(
+                b, FT_AT(ATTN_ROTARY),
+                ft__mul(b, FT_AT(ATTN_ROTARY), ft__cast(b, FT_AT(ATTN_ROTARY), part[i], FT_FP32), m->cos), b->stored);
+    }
+    ft_scores s = {.shape = {.batch = m->batch,
+                             .heads = a->tower_heads,
+                             .kv_heads = a->tower_heads,
+                             .q_len = m->q_len,
+                             .kv_len = m->q_len,
+                             .head_dim = dim},
+                   .scale = true,
+                   .softmax_fp32 = true};
+    ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), part[0], part[1], part[2], &s);
+    return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->tower_hidden, bias, FT_CUT_ROWS);
+}
+
+static ft_ref scaled(ft_maker *m, ft_ref y)
+{
+    const ft_arch *a = m->arch;
+    if (!a->tower_layer_scale) return y;
+    return ft__mul(&m->b, FT_AT(LAYER_SCALE), y, ft__parameter(&m->b, "layer_scale", 1, a->tower_hidden));
+}
+
+static ft_ref layer(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    const char *activation = a->tower_activation ? a->tower_activation : "gelu_pytorch_tanh";
+    ft_ref y = attention(m, norm(m, FT_AT(ATTN_NORM), x));
+    if (a->tower_sandwich) y = norm(m, FT_AT(ATTN_POST_NORM), y);
+    x = ft__add(b, FT_AT(ATTN_RESIDUAL), x, scaled(m, y));
+    y = ft__part_mlp(m, norm(m, FT_AT(MLP_NORM), x), a->tower_ffn, activation, a->tower_gated, false,
+                     a->tower_mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    if (a->tower_sandwich) y = norm(m, FT_AT(MLP_POST_NORM), y);
+    return ft__add(b, FT_AT(MLP_RESIDUAL), x, scaled(m, y));
+}
+
+/* Neighbours side by side, a product, an activation, a product into the language model's width; or one product. */
+static ft_ref project(ft_maker *m, ft_ref x, bool wide_norm)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t merge = a->tower_merge > 1 ? a->tower_merge * a->tower_merge : 1, width = merge * a->tower_hidden;
+    int64_t rows = ft__tensor_of(b, x)->rows / merge;
+    ft_bias bias = a->tower_merge_bias ? FT_BIAS : FT_NO_BIAS;
+    if (rows < 1) rows = 1;
+    if (!a->tower_merge_norm_absent && !wide_norm) x = norm(m, FT_AT(PROJECTOR_NORM), x);
+    if (a->tower_pools && merge > 1) {
+        ft_reduction over = {"mean", "sum_cols", rows, a->tower_hidden, merge, rows * a->tower_hidden};
+        x = ft__reduce_over(b, FT_AT(PROJECTOR), x, &over);
+        width = a->tower_hidden;
+    }
+    x = ft__view(b, x, rows, width, false);
+    if (!a->tower_merge_norm_absent && wide_norm) x = norm(m, FT_AT(PROJECTOR_NORM), x);
+    if (a->tower_out <= 0) return ft__linear(b, FT_AT(PROJECTOR_FC2), x, a->hidden, bias, FT_WHOLE);
+    x = ft__linear(b, FT_AT(PROJECTOR_FC1), x, a->tower_out > 1 ? a->tower_out : width, bias, FT_WHOLE);
+    x = ft__pointwise(b, FT_AT(PROJECTOR_ACT), "gelu", x);
+    return ft__linear(b, FT_AT(PROJECTOR_FC2), x, a->hidden, bias, FT_WHOLE);
+}
+
+static ft_ref tower(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t channels = a->tower_channels > 0 ? a->tower_channels : 3,
+            frames = a->tower_frames > 0 ? a->tower_frames : 1;
+    int64_t patch = channels * frames * a->tower_patch * a->tower_patch, tokens = m->batch * m->q_len;
+    ft__block_open(b, FT_BLOCK(VISION_EMBED), 1, FT_NONE);
+    ft_ref pixels = ft__input(b, tokens, patch, ft_dtype_bytes(b->stored));
+    ft_ref x = ft__linear(b, FT_AT(PATCH_EMBED), pixels, a->tower_hidden, a->tower_patch_bias ? FT_BIAS : FT_NO_BIAS,
+                          FT_WHOLE);
+    if (a->tower_class) ft__parameter(b, "class_token", 1, a->tower_hidden);
+    if (a->tower_positions > 0)
+        x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
+                    ft__slice(b, ft__parameter(b, "positions", a->tower_positions, a->tower_hidden), m->q_len,
+                              a->tower_hidden));
+    m->cos = ft__buffer(b, m->q_len, 1, 4);
+    if (a->tower_first_norm) x = norm(m, FT_AT(EMBED_NORM), x);
+    x = ft__block_close(b, x);
+    x = ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->tower_layers, x);
+    x = ft__block_close(b, layer(m, x));
+    x = ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x);
+    if (a->tower_end_norm) x = norm(m, FT_AT(NORM), x);
+    ft_ref out = FT_NONE;
+    int64_t mergers = a->tower_mergers > 0 ? a->tower_mergers : 1;
+    for (int64_t i = 0; i < mergers; i++) out = project(m, x, i > 0 || a->tower_merge_norm_wide);
+    return ft__block_close(b, out);
+}
+
+void ft__part_tower(ft_maker *m)
+{
+    const ft_workload *w = m->work;
+    bool frozen = m->b.frozen;
+    if (w->images < 1 || w->task == FT_DECODE) {
+        m->b.frozen = true; /* no gradient reaches what does not run */
+        ft__encoder_at_rest(m, tower, 0);
+        m->b.frozen = frozen;
+        return;
+    }
+    ft_maker eyes = *m;
+    const ft_arch *a = m->arch;
+    int64_t step = a->tower_patch * (a->tower_merge > 1 ? a->tower_merge : 1), edge = a->tower_size;
+    int64_t height = edge > 0 ? edge : w->image_height, width = edge > 0 ? edge : w->image_width;
+    eyes.batch = m->batch * w->images;
+    eyes.q_len = eyes.kv_len = ((height + step - 1) / step) * ((width + step - 1) / step) * (step / a->tower_patch) *
+                               (step / a->tower_patch);
+    eyes.mask = FT_NONE;
+    tower(&eyes);
+    m->b = eyes.b;
+}

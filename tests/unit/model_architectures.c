@@ -1,0 +1,168 @@
+/* Architectures as data: every type has, by its defaults, the parameters that transformers allocates on its meta device
+ * (tests/data/transformers_types.csv), shapes of released models have theirs, and what a file or a config gets wrong is
+ * refused where it stands. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "import/config/config.h"
+#include "model/plan.h"
+#include "model/workload.h"
+
+static ft_status read_text(const char *text, ft_arch *arch, ft_error *err)
+{
+    json_t *config = NULL;
+    if (ft__json_parse(text, strlen(text), "test", &config, err) != FT_OK) fail_msg("%s", err->message);
+    ft_status status = ft__config_read(config, NULL, "config.json", arch, err);
+    json_decref(config);
+    return status;
+}
+
+static double parameters_of(const ft_arch *arch, ft_arena *arena)
+{
+    ft_graph *graph = NULL;
+    ft_error err = {0};
+    ft_workload work = {.task = FT_FORWARD_PASS,
+                        .dtype = FT_BF16,
+                        .kv_dtype = FT_BF16,
+                        .batch = 1,
+                        .seq = 64,
+                        .attention = FT_SDPA,
+                        .execution = FT_RUN_EAGER,
+                        .optimizer = FT_NO_OPTIMIZER,
+                        .accumulate = 1};
+    if (ft__model_graph(arch, &work, arena, &graph, &err) != FT_OK) fail_msg("%s: %s", arch->model_type, err.message);
+    double parameters = graph->parameters;
+    ft__arena_reset(arena);
+    return parameters;
+}
+
+static void types_have_the_parameters_that_transformers_allocates(void **state)
+{
+    const char *root = getenv("FORETELL_SOURCE_ROOT");
+    char path[1024], line[256];
+    ft_arena *arena = ft__arena_new(0);
+    int checked = 0, wrong = 0;
+    (void)state;
+    assert_non_null(root);
+    snprintf(path, sizeof path, "%s/tests/data/transformers_types.csv", root);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    while (fgets(line, sizeof line, file)) {
+        char type[64], text[128];
+        double counted;
+        ft_arch arch;
+        ft_error err = {0};
+        if (sscanf(line, "%63[^,],%lf", type, &counted) != 2) fail_msg("%s", line);
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", type);
+        if (read_text(text, &arch, &err) != FT_OK) fail_msg("%s: %s", type, err.message);
+        double ours = parameters_of(&arch, arena);
+        checked++;
+        if (fabs(ours / counted - 1) < 0.0005) continue;
+        print_message("%s: %.0f parameters, transformers has %.0f\n", type, ours, counted);
+        wrong++;
+    }
+    fclose(file);
+    ft__arena_free(arena);
+    assert_true(checked >= 18);
+    assert_int_equal(0, wrong);
+}
+
+/* Shapes as the hub's configs give them, counted by transformers 5.22.2 on its meta device. */
+static void released_shapes_have_their_parameters(void **state)
+{
+    static const struct {
+        const char *config;
+        double parameters;
+    } models[] = {
+        {"{\"model_type\":\"qwen3_5_moe\",\"tie_word_embeddings\":false,\"text_config\":{\"hidden_size\":3072,"
+         "\"num_hidden_layers\":48,\"num_attention_heads\":32,\"num_key_value_heads\":2,\"head_dim\":256,"
+         "\"moe_intermediate_size\":1024,\"shared_expert_intermediate_size\":1024,\"num_experts\":256,"
+         "\"linear_num_value_heads\":64},\"vision_config\":{\"out_hidden_size\":3072}}",
+         122562817776.0},
+        {"{\"model_type\":\"nemotron_h\",\"hidden_size\":8192,\"num_hidden_layers\":4,\"hybrid_override_pattern\":"
+         "\"M*-M\",\"mamba_num_heads\":256,\"ssm_state_size\":256,\"intermediate_size\":32768,"
+         "\"num_attention_heads\":64}",
+         0},
+        {"{\"model_type\":\"glm_moe_dsa\"}", 743911199232.0},
+        {"{\"model_type\":\"minimax_m2\"}", 228689748992.0},
+    };
+    ft_arena *arena = ft__arena_new(0);
+    (void)state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        ft_arch arch;
+        ft_error err = {0};
+        if (read_text(models[i].config, &arch, &err) != FT_OK) fail_msg("%zu: %s", i, err.message);
+        double ours = parameters_of(&arch, arena);
+        if (models[i].parameters > 0 && fabs(ours / models[i].parameters - 1) > 1e-6)
+            fail_msg("%s: %.0f, not %.0f", arch.model_type, ours, models[i].parameters);
+    }
+    ft__arena_free(arena);
+}
+
+static void orders_split_into_patterns(void **state)
+{
+    static const struct {
+        const char *order;
+        int64_t before, period, times;
+    } cases[] = {{"abab", 0, 2, 2}, {"aaaaaaaa", 8, 0, 0}, {"xabcabcab", 1, 3, 2}, {"abcd", 4, 0, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static ft_arch arch;
+        memset(&arch, 0, sizeof arch);
+        arch.layers = (int64_t)strlen(cases[i].order);
+        for (int64_t at = 0; at < arch.layers; at++) arch.order[at] = (uint8_t)cases[i].order[at];
+        ft_rhythm how = ft__plan_rhythm(&arch);
+        if (how.before != cases[i].before || how.period != cases[i].period || how.times != cases[i].times)
+            fail_msg("%s: %lld, %lld times %lld", cases[i].order, (long long)how.before, (long long)how.times,
+                     (long long)how.period);
+    }
+}
+
+static void contradictions_are_refused_where_they_stand(void **state)
+{
+    static const struct {
+        const char *config, *where, *message;
+    } cases[] = {
+        {"{\"model_type\":\"nemotron_h\",\"num_hidden_layers\":5,\"hybrid_override_pattern\":\"M*-M\"}",
+         "hybrid_override_pattern", "has 4 entries for 5 layers"},
+        {"{\"model_type\":\"qwen3_5_text\",\"num_hidden_layers\":2,\"layer_types\":[\"full_attention\",\"strange\"]}",
+         "layer_types", "layer 2 is \"strange\""},
+        {"{\"model_type\":\"qwen3_5_text\",\"linear_num_key_heads\":7}", "linear_num_key_heads", "must divide"},
+        {"{\"model_type\":\"nemotron_h\",\"n_groups\":7}", "n_groups", "must divide"},
+        {"{\"model_type\":\"deepseek_v4\",\"o_groups\":7}", "o_groups", "must divide"},
+        {"{\"model_type\":\"nemotron-nas\",\"num_hidden_layers\":3,\"block_configs\":[]}", "block_configs",
+         "a list of 3 blocks"},
+        {"{\"model_type\":\"kimi_k25\",\"text_config\":{\"model_type\":\"strange\"}}", "model_type",
+         "unknown model_type"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_arch arch;
+        ft_error err = {0};
+        if (read_text(cases[i].config, &arch, &err) == FT_OK) fail_msg("%s was read", cases[i].config);
+        if (!strstr(err.where, cases[i].where) || !strstr(err.message, cases[i].message))
+            fail_msg("%s: %s: %s", cases[i].config, err.where, err.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(types_have_the_parameters_that_transformers_allocates),
+        cmocka_unit_test(released_shapes_have_their_parameters),
+        cmocka_unit_test(orders_split_into_patterns),
+        cmocka_unit_test(contradictions_are_refused_where_they_stand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
