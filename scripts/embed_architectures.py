@@ -43,6 +43,7 @@ def main() -> None:
     texts = [json.dumps({key: entry[key] for key in kept if key in entry}, separators=(",", ":")) for entry in entries]
     source = "".join([
         "/* Made from data/architectures/ by scripts/embed_architectures.py. */\n",
+        '#pragma GCC diagnostic ignored "-Woverlength-strings"\n',
         '#include "import/embedded.h"\n\n',
         "const char *const ft__embedded_architectures[] = {\n",
         *(f"    {literal(text)},\n" for text in texts),

@@ -62,12 +62,23 @@ def names_of(entries: list) -> dict:
     return names
 
 
+def suffixes(path: pathlib.Path) -> list:
+    """What stands behind names, and the quantization_config that it means."""
+    rows = json.loads(path.read_text())["suffixes"]
+    return [
+        "\nconst struct ft__embedded_suffix ft__embedded_suffixes[] = {\n",
+        *(f"    {{{literal(end)}, {literal(json.dumps(how, separators=(',', ':'))) if how else 0}}},\n" for end, how in rows),
+        "    {0, 0},\n};\n",
+    ]
+
+
 def main() -> None:
     folder, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     entries = [entry_of(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode())]
     names = names_of(entries)
     parts = [
         "/* Made from data/models/ by scripts/embed_models.py. */\n",
+        '#pragma GCC diagnostic ignored "-Woverlength-strings"\n',
         '#include "import/embedded.h"\n\n',
         f"const size_t ft__embedded_model_count = {len(entries)};\n",
         "const ft_model_entry ft__embedded_models[] = {\n",
@@ -78,6 +89,7 @@ def main() -> None:
         *(f"    {{{literal(name)}, {names[name]}}},\n" for name in sorted(names, key=str.encode)),
         "    {0, 0},\n};\n",
     ]
+    parts += suffixes(folder.parent / "suffixes.json")
     source = "".join(parts)
     if not output.exists() or output.read_text() != source:
         output.write_text(source)

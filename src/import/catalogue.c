@@ -61,11 +61,9 @@ static const ft_model_entry *find_squeezed(const char *wanted)
     return ft__model_at(found);
 }
 
-const ft_model_entry *ft__model_find(const char *name)
+static const ft_model_entry *find_exact(const char *wanted)
 {
-    char wanted[LONGEST_NAME + 1];
     size_t low = 0, high = ft__embedded_model_name_count;
-    if (!fold(name, wanted)) return NULL;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = strcmp(wanted, ft__embedded_model_names[middle].name);
@@ -75,16 +73,80 @@ const ft_model_entry *ft__model_find(const char *name)
         else
             low = middle + 1;
     }
-    return find_squeezed(wanted);
+    return NULL;
+}
+
+static const ft_model_entry *find_plain(const char *wanted)
+{
+    const ft_model_entry *found = find_exact(wanted);
+    return found ? found : find_squeezed(wanted);
+}
+
+/* By what stands behind the owner's name, whoever that is: somebody's copy or conversion of a known model. */
+static const ft_model_entry *find_tail(const char *tail)
+{
+    const ft_model_entry *found = find_exact(tail);
+    for (size_t i = 0; !found && i < ft__embedded_model_name_count; i++) {
+        const char *slash = strchr(ft__embedded_model_names[i].name, '/');
+        if (slash && !strcmp(slash + 1, tail)) found = &ft__embedded_models[ft__embedded_model_names[i].entry];
+    }
+    return found;
+}
+
+static bool strip(char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    if (n <= m || strcmp(name + n - m, end) != 0) return false;
+    name[n - m] = '\0';
+    return true;
+}
+
+/* Owner/Model-Instruct-FP8: ends are taken off one after the other until a model is known by the rest. */
+static const ft_model_entry *find_suffixed(const char *wanted, const char **quantization)
+{
+    enum { MOST_SUFFIXES = 4 };
+    char tail[LONGEST_NAME + 1];
+    const char *slash = strchr(wanted, '/');
+    if (*wanted == '.' || *wanted == '/' || (slash && strchr(slash + 1, '/'))) return NULL;
+    strcpy(tail, slash ? slash + 1 : wanted);
+    const ft_model_entry *found = slash ? find_tail(tail) : NULL;
+    for (int taken = 0; !found && taken < MOST_SUFFIXES; taken++) {
+        const struct ft__embedded_suffix *s = ft__embedded_suffixes;
+        while (s->suffix && !strip(tail, s->suffix)) s++;
+        if (!s->suffix) return NULL;
+        if (!*quantization) *quantization = s->quantization;
+        found = find_tail(tail);
+    }
+    return found;
+}
+
+/* `quantization`: how the weights are stored where the name says so, as quantization_config has it; else NULL. */
+static const ft_model_entry *find(const char *name, const char **quantization)
+{
+    char wanted[LONGEST_NAME + 1];
+    *quantization = NULL;
+    if (!fold(name, wanted)) return NULL;
+    const ft_model_entry *found = find_plain(wanted);
+    return found ? found : find_suffixed(wanted, quantization);
+}
+
+const ft_model_entry *ft__model_find(const char *name)
+{
+    const char *quantization;
+    return find(name, &quantization);
 }
 
 /* -- opening -------------------------------------------------------------------------------------- */
 
-static ft_status read_entry(const ft_model_entry *entry, ft_arch *out, ft_error *err)
+static ft_status read_entry(const ft_model_entry *entry, const char *quantization, ft_arch *out, ft_error *err)
 {
-    json_t *config;
+    json_t *config, *stored = NULL;
+    ft_status status = FT_OK;
     FT_TRY(ft__json_parse(entry->config, strlen(entry->config), entry->name, &config, err));
-    ft_status status = ft__config_read(config, NULL, entry->name, out, err);
+    if (quantization) status = ft__json_parse(quantization, strlen(quantization), entry->name, &stored, err);
+    if (stored && json_object_set_new(config, "quantization_config", stored) != 0)
+        status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK) status = ft__config_read(config, NULL, entry->name, out, err);
     json_decref(config);
     return status;
 }
@@ -182,8 +244,10 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
 {
     struct stat found;
     size_t length = strlen(what);
-    const ft_model_entry *entry = ft__model_find(what);
-    if (entry) return read_entry(entry, out, err);
+    const char *quantization;
+    char wanted[LONGEST_NAME + 1];
+    const ft_model_entry *entry = fold(what, wanted) ? find_plain(wanted) : NULL;
+    if (entry) return read_entry(entry, NULL, out, err);
     if (!length) return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"model\" is empty: a name or a path is expected");
     if (length > 5 && !strcmp(what + length - 5, ".json")) return read_file(what, nearest, out, err);
     if (length > 5 && !strcmp(what + length - 5, ".onnx")) return ft__onnx_open(what, out, err);
@@ -192,7 +256,10 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
                            "a program that torch.export saved is read in Python: `python -m foretell export %.*s -o "
                            "model.ft.json` makes a graph file of it",
                            (int)ft__utf8_cut(what, 200), what);
-    if (stat(what, &found) != 0) return unknown(what, err);
+    if (stat(what, &found) != 0) { /* a folder that is there is meant before somebody's copy of a model */
+        entry = find(what, &quantization);
+        return entry ? read_entry(entry, quantization, out, err) : unknown(what, err);
+    }
     if (S_ISDIR(found.st_mode)) return read_folder(what, nearest, out, err);
     return read_file(what, nearest, out, err);
 }

@@ -15,6 +15,13 @@ struct ft__embedded_model_name {
 extern const size_t ft__embedded_model_name_count;
 extern const struct ft__embedded_model_name ft__embedded_model_names[];
 
+/* Ends of names (data/suffixes.json) in the order in which they are tried, and how weights are stored then: JSON in the
+ * layout of quantization_config, or NULL. */
+struct ft__embedded_suffix {
+    const char *suffix, *quantization;
+};
+extern const struct ft__embedded_suffix ft__embedded_suffixes[]; /* ended by NULL */
+
 /* The text of each architecture's file, and every model_type, sorted, with the file it means. */
 extern const char *const ft__embedded_architectures[];
 struct ft__embedded_architecture_type {
