@@ -87,6 +87,8 @@ class ModelRequest(TypedDict, total=False):
     host: Any
     host_us_per_op: float
     layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
     read_as: str
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]

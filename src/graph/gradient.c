@@ -120,6 +120,7 @@ void ft__tape_node(ft_tape *t, const ft_node *n)
     for (int32_t i = first; i < t->b.g->node_count; i++) {
         ft_node *back = &t->b.g->nodes[i];
         back->count *= n->count;
+        if (n->verb == FT_DO_SLICE) continue; /* said by the slice itself: whole tensors of zeros, one part copied */
         if (back->op.kind == FT_OP_ELEMENTWISE || back->op.kind != n->op.kind)
             ft__op_share(&back->op, (double)n->count);
     }

@@ -51,8 +51,11 @@ void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g)
     copy.op = ft__pointwise_kernel(t->b.g, "copy", &g, 1, &part);
     copy.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
     copy.in_place = true;
+    if (n->count > 1) ft__op_share(&copy.op, (double)n->count);
     ft_ref out = ft__node_view(&t->b, &copy, all, T(all)->rows, T(all)->cols, false);
     ft__emit(&t->b, &copy);
+    if (n->count > 1) /* parts that a loop reads: each part's zeros are added to what the others gave */
+        out = ft__pointwise_in_place(&t->b, n->at, "add", out, all);
     ft__tape_give(t, n->in[0], out);
 }
 

@@ -11,6 +11,13 @@ void ft__arch_release(ft_arch *arch)
     arch->warnings = NULL;
 }
 
+int64_t ft__picture_tokens(const ft_arch *a, int64_t height, int64_t width)
+{
+    int64_t step = a->tower_patch * (a->tower_merge > 1 ? a->tower_merge : 1);
+    if (a->tower_tokens > 0 || step < 1) return a->tower_tokens;
+    return ((height + step - 1) / step) * ((width + step - 1) / step);
+}
+
 bool ft__counts_samples(const ft_arch *arch)
 {
     return arch->design == FT_VIT || arch->design == FT_RESNET || arch->design == FT_CONVNEXT ||

@@ -220,10 +220,11 @@ typedef struct ft_arch {
     /* what sees: a tower before the language model (tower.c) */
     int64_t tower_layers, tower_hidden, tower_ffn, tower_heads, tower_head_dim;
     int64_t tower_patch, tower_frames, tower_channels;
-    int64_t tower_positions; /* rows of a learned table */
+    int64_t tower_positions; /* rows of a learned table; 1: one for each patch of `tower_size` */
     int64_t tower_merge;    /* patches of so many by so many become one token */
     int64_t tower_mergers;  /* projectors: one, and one for each layer that is looked into */
-    int64_t tower_out;      /* the projector's inner width; 0: a single product; 1: as wide as what it reads */
+    int64_t tower_out;      /* the projector's inner width; 0: a single product; 1: as wide as what it reads;
+                             * 2: as the language model */
     int64_t tower_size;     /* a picture's edge where the tower has one size; 0: any */
     int64_t tower_tokens;   /* of a picture, where they are fixed */
     bool tower_class;       /* a class token */
@@ -250,6 +251,9 @@ typedef struct ft_arch {
 } ft_arch;
 
 void ft__arch_release(ft_arch *arch);
+
+/* Tokens that a picture of this size becomes, of a model with a tower: its patches, merged. */
+int64_t ft__picture_tokens(const ft_arch *arch, int64_t height, int64_t width);
 
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);

@@ -105,7 +105,8 @@ ft_ref ft__part_compressed_attention(ft_maker *m, ft_ref x, int64_t compress)
     int64_t keys = (m->work->task == FT_DECODE ? window : seen) + extra;
     ft_ref all = kv;
     if (parts[1] != FT_NONE && !m->engine) all = ft__cat(b, FT_AT(ATTN_COMPRESS), 2, parts, m->batch * keys, dim);
-    ft__parameter(b, "attn.sinks", 1, a->heads);
+    if (ft__flashes(m->work->attention))
+        ft__parameter(b, "attn.sinks", 1, a->heads); /* eager attention makes its own */
     ft_scores s = {.shape = {.batch = m->batch,
                              .heads = a->heads,
                              .kv_heads = 1,
@@ -119,10 +120,10 @@ ft_ref ft__part_compressed_attention(ft_maker *m, ft_ref x, int64_t compress)
                    .mask = m->q_len > 1,
                    .softmax_fp32 = true,
                    .eager_only = true,
+                   .sinks = true,
                    .q_dense = true,
                    .k_dense = true,
                    .v_dense = true};
-    if (!sparse && m->mask != FT_NONE) s.mask = false;
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, all, all, &s);
     y = ft__part_rotate(m, FT_AT(ATTN_ROTARY), y, a->heads, dim, a->rotary_dim);
     return out_product(m, ft__view(b, y, tokens, a->heads * dim, false));

@@ -146,6 +146,11 @@ static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
     /* The walk over the chunks. */
     int64_t times = d->chunks, cells = lanes * kd;
     ft_ref state = ft__activation(b, cells, vd, FT_FP32);
+    reads = ft__each_step(b, reads, times);
+    fresh = ft__each_step(b, fresh, times);
+    q = ft__each_step(b, q, times);
+    k = ft__each_step(b, k, times);
+    inside = ft__each_step(b, inside, times);
     ft_ref known = ft__looped(b, ft__matmul(b, at, reads, state, lanes, CHUNK, vd, kd, "nn"), times);
     ft_ref rest = ft__looped(b, ft__pointwise2(b, at, "sub", fresh, known), times);
     ft_ref before = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, state, lanes, CHUNK, vd, kd, "nn"),
@@ -201,7 +206,8 @@ static ft_ref gated_norm(ft_maker *m, const delta *d, ft_ref y, ft_ref gate)
     if (ft__scan_has_kernels(m)) {
         ft_op one = ft__row_kernel("rmsnorm", FT_PASS_FWD, rows, d->value_dim, b->stored);
         y = ft__scan_step(m, at, one, rows, d->value_dim, b->stored, (ft_ref[]){y, gate, weight}, 3);
-        if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = (float)3 / 2; /* three pass, not two: the gate */
+        if (b->status == FT_OK)
+            b->g->nodes[b->g->node_count - 1].traffic = (float)3 / 2; /* three pass, not two: the gate */
         return ft__view(b, y, d->tokens, d->values, false);
     }
     ft_ref h = ft__cast(b, at, y, FT_FP32);
@@ -240,10 +246,10 @@ static ft_ref decays(ft_maker *m, ft_ref x, int64_t heads, int64_t width)
     return ft__mul(b, at, ft__pointwise(b, at, "softplus", x), a_log);
 }
 
-static ft_ref low_rank(ft_maker *m, ft_ref x, int64_t rank, int64_t out, ft_bias bias)
+static ft_ref low_rank(ft_maker *m, ft_ref x, int64_t rank, int64_t out)
 {
     ft_ref h = ft__linear(&m->b, FT_AT(MIXER_GATES), x, rank, FT_NO_BIAS, FT_WHOLE);
-    return ft__linear(&m->b, FT_AT(MIXER_GATES), h, out, bias, FT_CUT_COLUMNS);
+    return ft__linear(&m->b, FT_AT(MIXER_GATES), h, out, FT_NO_BIAS, FT_CUT_COLUMNS);
 }
 
 /* Kimi's: queries, keys and values by products and convolutions of their own; decays through a low rank. */
@@ -253,11 +259,11 @@ static ft_ref by_channel(ft_maker *m, const delta *d, ft_ref x, given *g)
     g->q = convolved(m, d, ft__linear(b, FT_AT(MIXER_Q_PROJ), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS), d->keys);
     g->k = convolved(m, d, ft__linear(b, FT_AT(MIXER_K_PROJ), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS), d->keys);
     g->v = convolved(m, d, ft__linear(b, FT_AT(MIXER_V_PROJ), x, d->values, FT_NO_BIAS, FT_CUT_COLUMNS), d->values);
-    g->decay = decays(m, low_rank(m, x, d->key_dim, d->keys, FT_NO_BIAS), d->heads, d->keys);
+    g->decay = decays(m, low_rank(m, x, d->key_dim, d->keys), d->heads, d->keys);
     ft_ref rate = ft__linear(b, FT_AT(MIXER_GATES), x, d->heads, FT_NO_BIAS, FT_CUT_COLUMNS);
     g->rate = ft__pointwise(b, FT_AT(MIXER_GATES), "sigmoid", rate);
     if (m->arch->delta_gate_full) return ft__linear(b, FT_AT(MIXER_GATES), x, d->values, FT_NO_BIAS, FT_CUT_COLUMNS);
-    return low_rank(m, x, d->value_dim, d->values, FT_BIAS);
+    return low_rank(m, x, d->value_dim, d->values);
 }
 
 static ft_ref by_head(ft_maker *m, const delta *d, ft_ref x, given *g)

@@ -35,15 +35,19 @@ static ft_ref scan_written_out(ft_maker *m, const sizes *s, ft_ref x, ft_ref dt,
     return y;
 }
 
-static ft_ref scan_fused(ft_maker *m, const sizes *s, ft_ref x, ft_ref dt, ft_ref bc, ft_ref a_log, ft_ref gate)
+/* The skip and the gate are the same kernel's; a node hands gradients to its first four inputs, so they are a second. */
+static ft_ref scan_fused(ft_maker *m, const sizes *s, ft_ref x, ft_ref dt, ft_ref bc, ft_ref a_log, ft_ref gate,
+                         ft_ref skip)
 {
     ft_build *b = &m->b;
     double cells = (double)s->tokens * (double)s->inner * (double)s->state;
     bool one = m->work->task == FT_DECODE;
     if (one || m->work->task == FT_PREFILL) ft__cache(b, m->batch * s->inner, s->state, 4);
     ft_op op = ft__bytes_kernel("selective_scan", b->stored, one ? 8 * cells : 0, 9 * cells);
-    return ft__scan_step(m, FT_AT(MIXER_SCAN_OUTPUT), op, s->tokens, s->inner, b->stored,
-                         (ft_ref[]){x, dt, bc, gate, a_log}, 5);
+    ft_ref y = ft__scan_step(m, FT_AT(MIXER_SCAN_OUTPUT), op, s->tokens, s->inner, b->stored,
+                             (ft_ref[]){x, dt, bc, a_log}, 4);
+    ft_op end = ft__bytes_kernel("selective_scan", b->stored, 0, 0);
+    return ft__scan_step(m, FT_AT(MIXER_GATES), end, s->tokens, s->inner, b->stored, (ft_ref[]){y, gate, skip}, 3);
 }
 
 ft_ref ft__part_mamba(ft_maker *m, ft_ref x)
@@ -71,7 +75,7 @@ ft_ref ft__part_mamba(ft_maker *m, ft_ref x)
     ft_ref dt = ft__linear(b, FT_AT(MIXER_GATES), rank, s.inner, FT_BIAS, FT_CUT_COLUMNS);
     ft_ref a_log = ft__parameter(b, "A_log", s.inner, s.state), skip = ft__parameter(b, "D", 1, s.inner), y;
     if (ft__scan_has_kernels(m)) {
-        y = scan_fused(m, &s, h, dt, bc, a_log, part[1]);
+        y = scan_fused(m, &s, h, dt, bc, a_log, part[1], skip);
     } else {
         y = scan_written_out(m, &s, h, dt, bc, a_log);
         y = ft__add(b, FT_AT(SCAN_D), y, ft__mul(b, FT_AT(SCAN_D), h, skip));

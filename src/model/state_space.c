@@ -38,7 +38,18 @@ ft_ref ft__looped(ft_build *b, ft_ref x, int64_t times)
     if (b->status != FT_OK || times < 2) return x;
     ft_node *n = &b->g->nodes[b->g->node_count - 1];
     n->count = (float)times;
-    ft__op_share(&n->op, (double)times);
+    if (n->op.kind == FT_OP_GEMM && n->op.u.gemm.b % times == 0)
+        n->op.u.gemm.b /= times; /* a step's products, each whole */
+    else
+        ft__op_share(&n->op, (double)times);
+    return x;
+}
+
+ft_ref ft__each_step(ft_build *b, ft_ref x, int64_t times)
+{
+    const ft_tensor *t = ft__tensor_of(b, x);
+    x = ft__slice(b, x, t->rows, t->cols);
+    if (b->status == FT_OK && times > 1) b->g->nodes[b->g->node_count - 1].count = (float)times;
     return x;
 }
 

@@ -17,6 +17,9 @@ ft_ref ft__scan_step(ft_maker *m, ft_at at, ft_op op, int64_t rows, int64_t cols
 
 /* The node that made x is a step of a loop in Python: a tensor of all steps, made by so many launches. */
 ft_ref ft__looped(ft_build *b, ft_ref x, int64_t times);
+/* x as the steps of such a loop read it, each its own part: autograd makes a tensor of zeros for every part, as large as
+ * x, fills it in and adds it to the others'. */
+ft_ref ft__each_step(ft_build *b, ft_ref x, int64_t times);
 
 /* x [tokens, inner], key and query (B and C) [tokens, groups * state], dt [tokens, heads]: result [tokens, inner]. */
 ft_ref ft__scan_eager(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_ref query, ft_ref dt);

@@ -58,8 +58,8 @@ static ft_ref layer(ft_maker *m, ft_ref x)
     ft_ref y = attention(m, norm(m, FT_AT(ATTN_NORM), x));
     if (a->tower_sandwich) y = norm(m, FT_AT(ATTN_POST_NORM), y);
     x = ft__add(b, FT_AT(ATTN_RESIDUAL), x, scaled(m, y));
-    y = ft__part_mlp(m, norm(m, FT_AT(MLP_NORM), x), a->tower_ffn, activation, a->tower_gated, false,
-                     a->tower_mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    y = ft__part_mlp(m, norm(m, FT_AT(MLP_NORM), x), a->tower_ffn > 0 ? a->tower_ffn : 4 * a->tower_hidden, activation,
+                     a->tower_gated, false, a->tower_mlp_bias ? FT_BIAS : FT_NO_BIAS);
     if (a->tower_sandwich) y = norm(m, FT_AT(MLP_POST_NORM), y);
     return ft__add(b, FT_AT(MLP_RESIDUAL), x, scaled(m, y));
 }
@@ -82,7 +82,8 @@ static ft_ref project(ft_maker *m, ft_ref x, bool wide_norm)
     x = ft__view(b, x, rows, width, false);
     if (!a->tower_merge_norm_absent && wide_norm) x = norm(m, FT_AT(PROJECTOR_NORM), x);
     if (a->tower_out <= 0) return ft__linear(b, FT_AT(PROJECTOR_FC2), x, a->hidden, bias, FT_WHOLE);
-    x = ft__linear(b, FT_AT(PROJECTOR_FC1), x, a->tower_out > 1 ? a->tower_out : width, bias, FT_WHOLE);
+    int64_t inner = a->tower_out == 1 ? width : a->tower_out == 2 ? a->hidden : a->tower_out;
+    x = ft__linear(b, FT_AT(PROJECTOR_FC1), x, inner, bias, FT_WHOLE);
     x = ft__pointwise(b, FT_AT(PROJECTOR_ACT), "gelu", x);
     return ft__linear(b, FT_AT(PROJECTOR_FC2), x, a->hidden, bias, FT_WHOLE);
 }
@@ -99,10 +100,11 @@ static ft_ref tower(ft_maker *m)
     ft_ref x = ft__linear(b, FT_AT(PATCH_EMBED), pixels, a->tower_hidden, a->tower_patch_bias ? FT_BIAS : FT_NO_BIAS,
                           FT_WHOLE);
     if (a->tower_class) ft__parameter(b, "class_token", 1, a->tower_hidden);
-    if (a->tower_positions > 0)
+    int64_t edge = a->tower_patch > 0 ? a->tower_size / a->tower_patch : 0, rows = a->tower_positions;
+    if (rows == 1) rows = edge * edge + (a->tower_class ? 1 : 0);
+    if (rows > 0)
         x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
-                    ft__slice(b, ft__parameter(b, "positions", a->tower_positions, a->tower_hidden), m->q_len,
-                              a->tower_hidden));
+                    ft__slice(b, ft__parameter(b, "positions", rows, a->tower_hidden), m->q_len, a->tower_hidden));
     m->cos = ft__buffer(b, m->q_len, 1, 4);
     if (a->tower_first_norm) x = norm(m, FT_AT(EMBED_NORM), x);
     x = ft__block_close(b, x);
@@ -128,11 +130,9 @@ void ft__part_tower(ft_maker *m)
     }
     ft_maker eyes = *m;
     const ft_arch *a = m->arch;
-    int64_t step = a->tower_patch * (a->tower_merge > 1 ? a->tower_merge : 1), edge = a->tower_size;
-    int64_t height = edge > 0 ? edge : w->image_height, width = edge > 0 ? edge : w->image_width;
+    int64_t merged = a->tower_merge > 1 ? a->tower_merge * a->tower_merge : 1;
     eyes.batch = m->batch * w->images;
-    eyes.q_len = eyes.kv_len = ((height + step - 1) / step) * ((width + step - 1) / step) * (step / a->tower_patch) *
-                               (step / a->tower_patch);
+    eyes.q_len = eyes.kv_len = ft__picture_tokens(a, w->image_height, w->image_width) * merged;
     eyes.mask = FT_NONE;
     tower(&eyes);
     m->b = eyes.b;

@@ -146,6 +146,18 @@ static const char *images(const ft_effect_case *c)
     return c->a->design == FT_RESNET ? NULL : "only a ResNet's images can lie either way";
 }
 
+static const char *pictures(const ft_effect_case *c)
+{
+    return c->a->tower_layers > 0 ? NULL : "the model has no eyes";
+}
+
+static const char *picture_size(const ft_effect_case *c)
+{
+    if (pictures(c)) return pictures(c);
+    if (c->w->images < 1) return "\"images\" is 0";
+    return c->a->tower_size > 0 ? "the model's pictures have one size" : NULL;
+}
+
 static const char *read_as(const ft_effect_case *c) { return c->a->nearest ? NULL : "the model's type is known"; }
 
 /* -- several GPUs ------------------------------------------------------------------------------ */
@@ -311,6 +323,8 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,
+    [FT_KEY_ID_IMAGES] = pictures,
+    [FT_KEY_ID_IMAGE_SIZE] = picture_size,
     [FT_KEY_ID_READ_AS] = read_as,
     [FT_KEY_ID_PARALLEL] = acts,
     [FT_KEY_ID_CLUSTER] = acts,

@@ -108,9 +108,18 @@
     FLAG(IMAGE_LAYOUT, "layout", WORD, 0, 0, WORDS(image), 0, "layout", 0, NULL, TRAIN | INFER,                        \
       "how images lie in memory: channels last, or first",                                                             \
       "`nhwc` (channels last), `nchw`: how a ResNet's images lie in memory; other models have their own")              \
-    FLAG(READ_AS, "read_as", TEXT, 0, 0, NO_WORDS, DEPENDS, "read-as", 0, "TYPE", STEPS | INFER | MODELS | SERVE,              \
+    FLAG(IMAGES, "images", WHOLE, 0, 100000, NO_WORDS, 0, "images", 0, "N", STEPS | INFER | LARGEST,                   \
+      "pictures beside each sequence, of models that see",                                                             \
+      "pictures beside each sequence, of a model with a vision tower: the tower runs over them, and their tokens are " \
+      "added to `seq`. In `decode` they are tokens of the cache alone")                                                \
+    FLAG(IMAGE_SIZE, "image_size", TEXT, 0, 0, NO_WORDS, DEPENDS, "image-size", 0, "HxW", STEPS | INFER | LARGEST,     \
+      "their height and width in pixels [1024x1024, or the tower's own]",                                              \
+      "height and width of those pictures in pixels, `\"768x1024\"`; `1024x1024` when left out. Towers of one size "   \
+      "have their own")                                                                                                \
+    FLAG(READ_AS, "read_as", TEXT, 0, 0, NO_WORDS, DEPENDS, "read-as", 0, "TYPE", STEPS | INFER | MODELS | SERVE,      \
       "read an unknown model_type as this known one",                                                                  \
-      "a known `model_type` (`foretell models --types`) to read an unknown one as")                                    \
+      "a known `model_type` (`foretell models --types`) to read an unknown one as, or the path of an "                 \
+      "[architecture](architectures.md) of your own")                                                                  \
     PLAIN(PARALLEL, "parallel", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                      \
       "left out: one GPU. `{\"dp\": 1, \"tp\": 1, \"pp\": 1, \"vpp\": 1, \"cp\": 1, \"ep\": 1, \"zero\": 0, \"sp\": "  \
       "false, \"schedule\": \"1f1b\"}` and more, [below](#many-gpus)")                                                 \

@@ -20,6 +20,7 @@
 #include "request/foreign.h"
 #include "request/formats.h"
 #include "request/lora.h"
+#include "request/pictures.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -316,6 +317,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
         out->work.recompute = FT_RECOMPUTE_FULL;
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
+    FT_TRY(ft__pictures_settle(&said, out, err));
     FT_TRY(ft__lora_settle(object, &said, out, err));
     FT_TRY(find_device(source, gpu, &out->device, err));
     ft__settle_kv(&said, out);

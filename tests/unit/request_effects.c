@@ -46,6 +46,8 @@ static const char *const bases[] = {
     "{\"task\":\"decode\"," LLAMA ",\"parallel\":{\"dp\":2}}",
     "{\"task\":\"memory\"," LLAMA "}",
     "{" LLAMA ",\"lora_rank\":8}",
+    "{\"model\":\"qwen3-vl-2b\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
+    "{\"model\":\"qwen3-vl-2b\",\"gpu\":\"h100_sxm\",\"seq\":1024,\"images\":2}",
 };
 
 /* Several values of a key stand one after the other. */
@@ -78,6 +80,8 @@ static const struct {
     {FT_KEY_ID_CLIP_GRAD, "true"},
     {FT_KEY_ID_HOST_US, "20"},
     {FT_KEY_ID_IMAGE_LAYOUT, "\"nchw\""},
+    {FT_KEY_ID_IMAGES, "1"},
+    {FT_KEY_ID_IMAGE_SIZE, "\"512x768\""},
     {FT_KEY_ID_READ_AS, "\"llama\""},
     {FT_KEY_ID_DETAIL, "\"layers\""},
     {FT_KEY_ID_TECHNIQUES, "true"},

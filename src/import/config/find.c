@@ -100,13 +100,13 @@ ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *ou
     const char *name = diffusers_type(r->config);
     ft_need need = nearest ? FT_OPTIONAL : FT_REQUIRED;
     if (!name) FT_TRY(ft__json_string(r->config, "model_type", need, &name, r->where, r->err));
-    if (name && known_type(name, out)) return FT_OK;
-    if (!nearest) return unknown(r, "model_type", name ? name : "");
-    size_t length = strlen(nearest);
+    size_t length = nearest ? strlen(nearest) : 0;
     if (length > 5 && !strcmp(nearest + length - 5, ".json")) { /* an architecture of the user's own */
-        *out = (ft_found){.name = "own", .file = nearest};
+        *out = (ft_found){.name = "own", .file = nearest, .relative = true};
         return FT_OK;
     }
+    if (name && known_type(name, out)) return FT_OK;
+    if (!nearest) return unknown(r, "model_type", name ? name : "");
     if (!known_type(nearest, out)) return unknown(r, "read_as", nearest);
     out->relative = true;
     return FT_OK;
