@@ -38,7 +38,7 @@
     X(FIT_MINUTES, "minutes", 0, REAL, "X", NULL, FIT, DATA, "with --calibrate: only points of the first X minutes")   \
     X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor, or the calibration, goes")          \
     X(EXCLUDE_GPU, "exclude-gpu", 0, GPU, "GPU", NULL, FIT, DATA, "leave this GPU's measurements out; again for more") \
-    X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA, "only this family of kernels; again for more")    \
+    X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA, "only this family of kernels, or FAMILY/VARIANT; again for more")\
     X(CROSS_VALIDATE, "cross-validate", 0, SWITCH, NULL, NULL, FIT, DATA,                                              \
       "also fit without each GPU, and without each generation, and report the errors there")                           \
     X(HELD_OUT, "held-out", 0, SWITCH, NULL, NULL, VALIDATE, DATA, "only rows the predictor was not fitted to")        \

@@ -74,14 +74,9 @@ int cli_check_gpus(const char **names, size_t count)
 
 int cli_check_families(const char *const *names, size_t count)
 {
-    const char *known[64];
-    size_t known_count = 0;
-    for (int i = 0; i < ft__family_count && known_count < 64; i++) known[known_count++] = ft__families[i]->name;
     for (size_t i = 0; i < count; i++) {
-        if (ft__family_find(names[i]) >= 0) continue;
-        const char *nearest = ft__nearest(names[i], known, known_count);
-        if (nearest) return cli_complain(FT_E_NAME, "unknown family \"%s\"; did you mean \"%s\"?", names[i], nearest);
-        return cli_complain(FT_E_NAME, "unknown family \"%s\"", names[i]);
+        ft_error err = {0};
+        if (ft__cell_known(names[i], &err) != FT_OK) return cli_fail(&err);
     }
     return 0;
 }

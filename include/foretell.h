@@ -200,6 +200,51 @@ typedef enum ft_engine {
     FT_ENGINE_COUNT
 } ft_engine;
 
+/* How the weights of a product are stored where that is not the format it computes in: read so, widened on the way.
+ * Bytes per element count their scales: 128 x 128 blocks of fp8 with one fp32, int4 in groups of 128 with an fp16 scale
+ * and a zero, nf4 in blocks of 64 with an fp32, mxfp4 32 and nvfp4 16 elements to a scale of 8 bits. */
+#define FT_STORAGE_LIST(X)                                      \
+    X(FT_STORED_AS_COMPUTED, "dtype", 0.0)                      \
+    X(FT_STORED_FP8, "fp8", 1.0)                                \
+    X(FT_STORED_FP8_BLOCK, "fp8_block", 1.0 + 4.0 / 16384)      \
+    X(FT_STORED_INT8, "int8", 1.0)                              \
+    X(FT_STORED_INT4, "int4", 0.5 + 2.5 / 128)                  \
+    X(FT_STORED_NF4, "nf4", 0.5 + 4.0 / 64)                     \
+    X(FT_STORED_MXFP4, "mxfp4", 0.5 + 1.0 / 32)                 \
+    X(FT_STORED_NVFP4, "nvfp4", 0.5 + 1.0 / 16)
+
+typedef enum ft_storage {
+#define X(code, name, bytes) code,
+    FT_STORAGE_LIST(X)
+#undef X
+    FT_STORAGE_COUNT
+} ft_storage;
+
+/* Whose grouped products a mixture of experts runs. ANY: what the engine picks on that GPU for that format. */
+typedef enum ft_moe_backend {
+    FT_MOE_ANY,
+    FT_MOE_CUTLASS,    /* TensorRT-LLM's, and FlashInfer's of vLLM and SGLang */
+    FT_MOE_TRTLLM_GEN, /* the precompiled kernels of data-centre Blackwell */
+    FT_MOE_TRITON,
+    FT_MOE_MARLIN,
+    FT_MOE_DEEPGEMM,
+    FT_MOE_BACKEND_COUNT
+} ft_moe_backend;
+
+/* Whose kernel multiplies by weights of fewer bits than the activations have. ANY: the fastest that is usual for the
+ * format: Marlin's for int4 and fp8, bitsandbytes' for nf4. */
+typedef enum ft_weight_kernel {
+    FT_WEIGHTS_ANY,
+    FT_WEIGHTS_MARLIN,
+    FT_WEIGHTS_CUTLASS, /* TensorRT-LLM's weight-only plugin */
+    FT_WEIGHTS_AWQ,
+    FT_WEIGHTS_GPTQ, /* ExLlama's */
+    FT_WEIGHTS_BITSANDBYTES,
+    FT_WEIGHTS_TORCHAO, /* and gpt-fast */
+    FT_WEIGHTS_GGUF,    /* llama.cpp */
+    FT_WEIGHT_KERNEL_COUNT
+} ft_weight_kernel;
+
 /* Operator kinds with the JSON name that selects each. ROW operators share one struct and are told apart
  * by `name`; so are elementwise ones and optimizers. */
 typedef enum ft_op_kind {
@@ -246,9 +291,10 @@ typedef struct ft_op {
     ft_timing timing;
     ft_engine engine;      /* attention, moe */
     union {
-        struct { int64_t b, m, n, k; char layout[4]; bool bias; int quantized; } gemm;
+        struct { int64_t b, m, n, k; char layout[4]; bool bias; int quantized; int by; } gemm;
             /* layout: "nn", "nt", "tn" or "tt", A then B; nt is nn.Linear. quantized: fp8/int8/fp4 operands
-             * arrive quantised (1), are quantised on the fly (0), or as the GPU was measured (-1) */
+             * arrive quantised (1), are quantised on the fly (0), or as the GPU was measured (-1).
+             * by: an ft_weight_kernel, where weights are stored in fewer bits */
         struct {
             int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
             bool causal, flash2, flash1, second;
@@ -262,7 +308,10 @@ typedef struct ft_op {
              * format. pattern: an ft_pattern */
         struct { int64_t rows, cols, vocab; } row;
         struct { int64_t n, c, h, w, k, r, s, stride, pad, groups; bool nhwc; } conv;
-        struct { int64_t tokens, hidden, inter, topk, experts; double skew; } moe;
+        struct { int64_t tokens, hidden, inter, topk, experts; double skew; int64_t ep; int backend; bool ungated, drawn; } moe;
+            /* inter: of this GPU's slice. experts: of all ranks; ep of them share the experts (0 and 1: alone), the
+             * tokens are of all. backend: an ft_moe_backend. ungated: two matrices, not three. drawn: tokens pick their
+             * experts at random, E(1 - (1 - k/E)^T) of them awake, and not in turn */
         struct { int64_t params, tensors; } optimizer;
         struct { int64_t rows, cols; } quantize;
         struct { int op; int64_t ranks; double bytes, link_gbps; bool switched, reduces, pcie; int nccl; } collective;
@@ -271,6 +320,7 @@ typedef struct ft_op {
              * nccl: its version, 100 * major + minor, 0: a recent one. Sums are of numbers of `dtype`. */
         struct { double bytes, flops; } other;
     } u;
+    ft_storage weights;    /* gemm, moe: of the weights; dtype is then the activations' and the arithmetic's */
 } ft_op;
 
 /* -- forecasts --------------------------------------------------------------------------------- */

@@ -53,8 +53,8 @@ CLUSTER = frozenset(
 DTYPES = frozenset(
     (
         "kv_dtype",
-        "dtype",
         "weights_dtype",
+        "dtype",
         "reduce_dtype",
         "gather_dtype",
     )

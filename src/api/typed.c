@@ -91,6 +91,7 @@ static ft_status look_through(ft_op *op, ft_error *err)
     FT_TRY(in_list("pass", (long)op->pass, FT_PASS_FWD_BWD + 1, err));
     FT_TRY(in_list("timing", (long)op->timing, FT_TIMING_OP + 1, err));
     FT_TRY(in_list("engine", (long)op->engine, FT_ENGINE_COUNT, err));
+    FT_TRY(in_list("weights", (long)op->weights, FT_STORAGE_COUNT, err));
     if (!op->name) op->name = usual_name(op->kind);
     if (!op->name)
         return ft__fail_at(err, FT_E_MISSING, "name", 0, 0,
@@ -100,7 +101,7 @@ static ft_status look_through(ft_op *op, ft_error *err)
         if (op->u.gemm.quantized < -1 || op->u.gemm.quantized > 1)
             return ft__fail_at(err, FT_E_RANGE, "quantized", 0, 0, "\"quantized\" must be -1, 0 or 1, got %d",
                                op->u.gemm.quantized);
-        return FT_OK;
+        return in_list("by", op->u.gemm.by, FT_WEIGHT_KERNEL_COUNT, err);
     case FT_OP_ELEMENTWISE:
         FT_TRY(in_list("pattern", op->u.elementwise.pattern, 2 * FT_PATTERN_MIXED, err));
         FT_TRY(some("ops_per_element", op->u.elementwise.ops_per_element, 1e9, err));
@@ -109,7 +110,10 @@ static ft_status look_through(ft_op *op, ft_error *err)
         if (ft__row_op_find(op->name) < 0)
             return ft__fail_at(err, FT_E_NAME, "name", 0, 0, "\"%.60s\" is not an operator on rows", op->name);
         return some("vocab", (double)op->u.row.vocab, 1e15, err);
-    case FT_OP_MOE: return some("skew", op->u.moe.skew, 1e9, err);
+    case FT_OP_MOE:
+        FT_TRY(in_list("backend", op->u.moe.backend, FT_MOE_BACKEND_COUNT, err));
+        FT_TRY(some("ep", (double)op->u.moe.ep, 1e9, err));
+        return some("skew", op->u.moe.skew, 1e9, err);
     case FT_OP_COLLECTIVE: return in_list("nccl", op->u.collective.nccl, 100000, err);
     default: return FT_OK;
     }

@@ -45,7 +45,7 @@ static bool family_wanted(void *context, const ft_op *op)
     const ft_family *f = ft__family_of(op, &variant);
     if (!f) return false;
     for (size_t i = 0; i < o->family_count; i++)
-        if (!strcmp(o->families[i], f->name)) return true;
+        if (ft__cell_named(o->families[i], f, variant)) return true;
     return o->family_count == 0;
 }
 
@@ -367,14 +367,7 @@ ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft
                             .wanted_context = (void *)(uintptr_t)options,
                             .to_fit = true};
     memset(accuracy, 0, sizeof *accuracy);
-    for (size_t i = 0; i < options->family_count; i++)
-        if (ft__family_find(options->families[i]) < 0) {
-            const char *names[64];
-            for (int k = 0; k < ft__family_count; k++) names[k] = ft__families[k]->name;
-            const char *near = ft__nearest(options->families[i], names, (size_t)ft__family_count);
-            return ft__fail(err, FT_E_NAME, "unknown family \"%s\"%s%s", options->families[i],
-                            near ? "; did you mean " : "", near ? near : "");
-        }
+    for (size_t i = 0; i < options->family_count; i++) FT_TRY(ft__cell_known(options->families[i], err));
     tell(&f, "reading", 0);
     ft_status s = ft__rows_load(options->data, options->data_count, &filter, &f.rows, err);
     if (s == FT_OK) s = deal(&f, err);

@@ -80,27 +80,68 @@ static ft_status attention_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
-/* Tensor parallelism cuts `inter`; expert parallelism routes in ways a single-GPU operator cannot say, so those rows
- * are not read. Layers without a gate (two matrices of the three) cannot be told by their request: they count less. */
+/* Formats of the moe tables: what is multiplied over how weights are stored. */
+static bool experts_format(const char *theirs, ft_op *op)
+{
+    static const struct {
+        const char *theirs;
+        ft_dtype dtype;
+        ft_storage weights;
+    } names[] = {{"bfloat16", FT_BF16, FT_STORED_AS_COMPUTED}, {"fp8", FT_FP8, FT_STORED_AS_COMPUTED},
+                 {"nvfp4", FT_FP4, FT_STORED_AS_COMPUTED},     {"fp8_block", FT_FP8, FT_STORED_FP8_BLOCK},
+                 {"int4_wo", FT_BF16, FT_STORED_INT4},         {"w4a16_mxfp4", FT_BF16, FT_STORED_MXFP4},
+                 {"w4a8_mxfp4_mxfp8", FT_FP8, FT_STORED_MXFP4}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i].theirs, theirs) != 0) continue;
+        op->dtype = names[i].dtype;
+        op->weights = names[i].weights;
+        return true;
+    }
+    return false;
+}
+
+/* Whose kernels, from what the tables say of their source; the last row is TensorRT-LLM's torch flow. */
+static ft_moe_backend experts_backend(const char *source, const ft_op *op)
+{
+    static const struct {
+        const char *part;
+        ft_moe_backend backend;
+    } names[] = {{"marlin", FT_MOE_MARLIN},
+                 {"triton", FT_MOE_TRITON},
+                 {"flashinfer_cutlass", FT_MOE_CUTLASS},
+                 {"flashinfer_trtllm", FT_MOE_TRTLLM_GEN},
+                 {"min_latency", FT_MOE_TRTLLM_GEN},
+                 {"deepgemm", FT_MOE_DEEPGEMM},
+                 {"vllm_fused_moe", FT_MOE_TRITON}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strstr(source, names[i].part)) return names[i].backend;
+    return op->dtype == FT_FP8 && op->weights == FT_STORED_MXFP4 ? FT_MOE_TRTLLM_GEN : FT_MOE_CUTLASS;
+}
+
+/* Tensor parallelism cuts `inter`. Expert parallelism deals experts and balanced tokens out evenly; a skewed draw lands
+ * on one rank in ways an operator cannot say, so those rows are not read. */
 static ft_status moe_row(reader *r, ft_row *row, bool *take)
 {
     ft_op *op = &row->op;
     ft__op_init("moe", op);
-    const char *law = cell(r, "distribution");
+    const char *law = cell(r, "distribution"), *source = cell(r, "kernel_source");
     bool skewed = !strncmp(law, "power_law_", 10);
-    *take = dtype_of(cell(r, "dtype"), &op->dtype) && (skewed || !strcmp(law, "balanced")) && cell_is(r, "moe_ep", "1");
+    *take = experts_format(cell(r, "dtype"), op) && (!strcmp(law, "balanced") || (skewed && cell_is(r, "moe_ep", "1")));
     if (!*take) return FT_OK;
     int64_t tp;
     FT_TRY(whole(r, "moe_tp", &tp));
+    FT_TRY(whole(r, "moe_ep", &op->u.moe.ep));
     FT_TRY(whole(r, "tokens", &op->u.moe.tokens));
     FT_TRY(whole(r, "hidden_size", &op->u.moe.hidden));
     FT_TRY(whole(r, "inter_size", &op->u.moe.inter));
     FT_TRY(whole(r, "topk", &op->u.moe.topk));
     FT_TRY(whole(r, "num_experts", &op->u.moe.experts));
-    *take = tp > 0 && op->u.moe.inter % tp == 0;
+    *take = tp > 0 && op->u.moe.inter % tp == 0 && op->u.moe.ep > 0 && op->u.moe.experts % op->u.moe.ep == 0;
     if (!*take) return FT_OK;
     op->u.moe.inter /= tp;
-    if (strstr(cell(r, "kernel_source"), "nongated")) row->weight = (float)FT_K_ROWS_NO_GATE_WEIGHT;
+    op->u.moe.ungated = strstr(source, "nongated") != NULL;
+    op->u.moe.backend = (int)experts_backend(source, op);
+    op->engine = engine_of(cell(r, "backend"));
     if (skewed) op->u.moe.skew = strtod(law + 10, NULL);
     row->group = ft__group3(op->u.moe.hidden, op->u.moe.inter, op->u.moe.experts * 64 + op->u.moe.topk);
     return FT_OK;

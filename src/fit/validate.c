@@ -23,7 +23,7 @@ static bool wanted(void *context, const ft_op *op)
     int variant;
     const ft_family *f = ft__family_of(op, &variant);
     for (size_t i = 0; i < o->family_count; i++)
-        if (f && !strcmp(o->families[i], f->name)) return true;
+        if (f && ft__cell_named(o->families[i], f, variant)) return true;
     return f && o->family_count == 0;
 }
 

@@ -208,8 +208,8 @@ double ft__op_flops(const ft_op *op)
         return op->pass == FT_PASS_FWD ? f : op->pass == FT_PASS_BWD ? 2 * f : 3 * f;
     }
     case FT_OP_MOE: /* gate and up into 2 * inter, down back to hidden */
-        return 6.0 * (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden *
-               (double)op->u.moe.inter;
+        return 2 * (op->u.moe.ungated ? 2 : 3) * (double)op->u.moe.tokens * (double)op->u.moe.topk *
+               (double)op->u.moe.hidden * (double)op->u.moe.inter / fmax(1, (double)op->u.moe.ep);
     case FT_OP_OPTIMIZER: return 12.0 * (double)op->u.optimizer.params;
     case FT_OP_QUANTIZE: return 3.0 * (double)op->u.quantize.rows * (double)op->u.quantize.cols;
     case FT_OP_COLLECTIVE: { /* a sum of n buffers, each rank its share */
@@ -233,13 +233,40 @@ static double optimizer_bytes_per_param(const char *name, double e)
     return 3 * e; /* plain SGD: p, g in; p out */
 }
 
+static const struct {
+    const char *name;
+    double bytes;
+} storages[FT_STORAGE_COUNT] = {
+#define X(code, name, bytes) [code] = {name, bytes},
+    FT_STORAGE_LIST(X)
+#undef X
+};
+
+const char *ft__storage_name(ft_storage storage) { return storages[storage].name; }
+
+double ft__stored_bytes(const ft_op *op)
+{
+    return op->weights == FT_STORED_AS_COMPUTED ? ft_dtype_bytes(op->dtype) : storages[op->weights].bytes;
+}
+
+double ft__experts_here(const ft_op *op) { return (double)op->u.moe.experts / fmax(1, (double)op->u.moe.ep); }
+
+double ft__experts_awake(const ft_op *op)
+{
+    double tokens = (double)op->u.moe.tokens, topk = (double)op->u.moe.topk, here = ft__experts_here(op);
+    double share = topk / (double)op->u.moe.experts;
+    if (op->u.moe.drawn) return here * (1 - pow(1 - fmin(1, share), tokens));
+    return fmin(here, fmax(1, tokens * topk / fmax(1, (double)op->u.moe.ep)));
+}
+
 /* `share`: of the experts that could be awake, those that are. */
 static double mixture_bytes(const ft_op *op, double share)
 {
-    double tokens = (double)op->u.moe.tokens, topk = (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
-    double active = fmax(fmin(experts, topk), share * fmin(experts, tokens * topk));
+    double tokens = (double)op->u.moe.tokens, of_one = (double)op->u.moe.topk / fmax(1, (double)op->u.moe.ep);
+    double active = fmax(fmin(ft__experts_here(op), fmax(1, of_one)), share * ft__experts_awake(op));
     double h = (double)op->u.moe.hidden, i = (double)op->u.moe.inter;
-    return ft_dtype_bytes(op->dtype) * (active * 3 * h * i + tokens * 2 * h);
+    return ft__stored_bytes(op) * active * (op->u.moe.ungated ? 2 : 3) * h * i +
+           ft_dtype_bytes(op->dtype) * tokens * 2 * h;
 }
 
 double ft__op_least_bytes(const ft_op *op)
@@ -254,7 +281,7 @@ double ft__op_bytes(const ft_op *op)
     switch (op->kind) {
     case FT_OP_GEMM: {
         double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
-        double once = (double)op->u.gemm.b * (e * (m * k + k * n) + out_e * m * n);
+        double once = (double)op->u.gemm.b * (e * m * k + ft__stored_bytes(op) * k * n + out_e * m * n);
         if (op->u.gemm.quantized == 0 && e < 2) once += (double)op->u.gemm.b * m * k * (2 * 2 + e);
         return op->pass == FT_PASS_FWD ? once : op->pass == FT_PASS_BWD ? 2 * once : 3 * once;
     }

@@ -40,6 +40,12 @@ int ft__collective_find(const char *name);
 /* JSON `op` -> kind and the op with every size at its default. Unknown names give FT_OP_OTHER. */
 void ft__op_init(const char *op_name, ft_op *out);
 
+/* Bytes of a weight as it lies in memory, its share of the scales counted. */
+double ft__stored_bytes(const ft_op *op);
+const char *ft__storage_name(ft_storage storage);
+/* Experts of one rank that get a token: of the balanced draw, or of tokens that pick at random. */
+double ft__experts_awake(const ft_op *op);
+double ft__experts_here(const ft_op *op);
 double ft__op_flops(const ft_op *op);
 double ft__op_bytes(const ft_op *op);
 /* What it moves however lucky: of a skewed mixture half of the experts may have no token. */

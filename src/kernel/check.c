@@ -6,6 +6,8 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
+#include "kernel/moe_backend.h"
+#include "kernel/weight_only.h"
 
 static ft_status size_ok(const char *key, int64_t value, ft_error *err)
 {
@@ -37,6 +39,26 @@ static ft_status dtype_ok(const ft_device *d, const ft_op *op, ft_error *err)
         }
     return ft__fail_at(err, FT_E_UNSUPPORTED, "dtype", 0, 0, "%s has no %s; frameworks would run %s instead", d->name,
                        ft_dtype_name(op->dtype), would);
+}
+
+/* Weights in fewer bits than the arithmetic has: stored wider they would be cast, which is another operator. */
+static ft_status weights_ok(const ft_op *op, const ft_device *device, ft_error *err)
+{
+    if (op->kind == FT_OP_GEMM && !ft__weight_kernel_runs(device, (ft_weight_kernel)op->u.gemm.by))
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "weight_kernel", 0, 0, "%s has no kernels for %s",
+                           ft__weight_kernel_name((ft_weight_kernel)op->u.gemm.by), device->name);
+    if (op->weights == FT_STORED_AS_COMPUTED || (op->kind != FT_OP_GEMM && op->kind != FT_OP_MOE)) return FT_OK;
+    const char *stored = ft__storage_name(op->weights), *math = ft_dtype_name(op->dtype);
+    if (ft__stored_bytes(op) >= 1 && ft_dtype_bytes(op->dtype) < 1)
+        return ft__fail_at(
+            err, FT_E_RANGE, "weights_dtype", 0, 0,
+            "\"weights_dtype\" \"%s\" is wider than \"dtype\" \"%s\": expected weights of as many bits or "
+            "fewer",
+            stored, math);
+    if (op->weights == FT_STORED_FP8_BLOCK && op->dtype != FT_FP8 && ft_dtype_bytes(op->dtype) < 2)
+        return ft__fail_at(err, FT_E_RANGE, "weights_dtype", 0, 0,
+                           "fp8 in blocks is multiplied in fp8 or widened, not in %s", math);
+    return FT_OK;
 }
 
 static ft_status attention_ok(const ft_op *op, ft_error *err)
@@ -155,6 +177,12 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
         if (op->u.moe.topk > op->u.moe.experts)
             return ft__fail_at(err, FT_E_RANGE, "topk", 0, 0, "a token cannot go to %lld of %lld experts",
                                (long long)op->u.moe.topk, (long long)op->u.moe.experts);
+        if (op->u.moe.ep > 1 && op->u.moe.experts % op->u.moe.ep)
+            return ft__fail_at(err, FT_E_RANGE, "ep", 0, 0, "%lld experts are not dealt out evenly over %lld ranks",
+                               (long long)op->u.moe.experts, (long long)op->u.moe.ep);
+        if (!ft__moe_backend_runs(device, (ft_moe_backend)op->u.moe.backend))
+            return ft__fail_at(err, FT_E_UNSUPPORTED, "moe_backend", 0, 0, "%s has no kernels for %s",
+                               ft__moe_backend_name((ft_moe_backend)op->u.moe.backend), device->name);
         FT_TRY(volume_ok("the routed tokens",
                          (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden, err));
         FT_TRY(volume_ok("the experts", (double)op->u.moe.experts * (double)op->u.moe.hidden * (double)op->u.moe.inter,
@@ -178,5 +206,6 @@ ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
             return ft__fail_at(err, FT_E_RANGE, "flops", 0, 0, "\"flops\" must be from 0 to 1e21, got %g",
                                op->u.other.flops);
     }
+    FT_TRY(weights_ok(op, device, err));
     return dtype_ok(device, op, err);
 }

@@ -55,4 +55,7 @@ extern const ft_family *const ft__families[];
 extern const int ft__family_count;
 const ft_family *ft__family_of(const ft_op *op, int *variant); /* NULL: none, roofline answers */
 int ft__family_find(const char *name);                         /* index or -1 */
+/* What users name: "moe", all of a family, or "moe/triton_half", one variant. */
+bool ft__cell_named(const char *name, const ft_family *family, int variant);
+ft_status ft__cell_known(const char *name, ft_error *err);
 #endif

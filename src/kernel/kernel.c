@@ -4,9 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/operator.h"
 #include "kernel/attention_constants.h"
 #include "kernel/expert.h"
+#include "kernel/moe_backend.h"
 #include "kernel/skew.h"
+#include "kernel/weight_only.h"
 
 /* The gradients of a product are products: with C = A B, dA = dC B' and dB = A' dC, each stored as its operand is (a
  * transposed one comes out as dA' = B dC' or dB' = dC' A). */
@@ -208,6 +211,7 @@ static ft_status forecast_whole(const ft_predictor *p, const ft_device *device, 
     if (parts) return forecast_parts(p, device, op, part, parts, quantile, out, err);
     if (op->kind == FT_OP_MOE && op->u.moe.skew > 0) return ft__skewed_forecast(p, device, op, quantile, out, err);
     bool learned = p->mode == FT_PREDICT_LEARNED;
+    if (learned && ft__weight_only(op)) return ft__weight_only_forecast(p, device, op, quantile, out, err);
     if (learned && op->kind == FT_OP_ATTENTION && op->pass == FT_PASS_BWD)
         return forecast_backward(p, device, op, quantile, out, err);
     bool open = op->kind == FT_OP_ATTENTION && op->engine == FT_ENGINE_ANY && op->pass == FT_PASS_FWD;
@@ -218,7 +222,11 @@ static ft_status forecast_whole(const ft_predictor *p, const ft_device *device, 
 ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                               ft_forecast *out, ft_error *err)
 {
-    FT_TRY(forecast_whole(p, device, op, quantile, out, err));
+    ft_op settled = *op;
+    bool same = ft__stored_bytes(op) >= ft_dtype_bytes(op->dtype) && op->weights != FT_STORED_FP8_BLOCK;
+    if (same) settled.weights = FT_STORED_AS_COMPUTED;
+    if (op->kind == FT_OP_MOE) settled.u.moe.backend = (int)ft__moe_backend(device, op);
+    FT_TRY(forecast_whole(p, device, &settled, quantile, out, err));
     if (op->kind == FT_OP_ATTENTION && op->u.attention.flash2 && op->u.attention.q_len > 1)
         without_new_units(device, op, out);
     if (op->kind == FT_OP_ATTENTION && op->u.attention.flash1 && op->u.attention.q_len > 1)

@@ -14,8 +14,13 @@
  *
  * FT_ENGINE_BARE is a framework's pair of grouped products with the activation between them, the rows already gathered.
  *
- * Leaves out: the router, expert parallelism's all-to-all, shared experts (a dense MLP), layers without a gate (two
- * matrices instead of three: a request cannot say so; ask for two thirds of `inter`). */
+ * Which program runs (CUTLASS, Triton, Marlin, TensorRT-LLM's precompiled ones) is moe_backend.c's to find: each with
+ * each format is a variant, fitted by itself. Weights of fewer bits than the activations are read as they are stored
+ * and multiplied at the activations' rate. Of `ep` ranks that share the experts this is one: its experts, and the
+ * tokens of all that picked them. `drawn` tokens pick at random: E(1 - (1 - k/E)^T) experts are awake, their loads
+ * scatter like counts.
+ *
+ * Leaves out: the router, expert parallelism's all-to-all, shared experts (a dense MLP). */
 #include <math.h>
 
 #include "graph/operator.h"
@@ -71,22 +76,86 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [SHAPE] = FT_K_PRIORS_MOE_SMALL_TILE,
 };
 
-enum { HALF, FP8, FP4, BARE, VARIANTS };
-static const char *const variant_names[VARIANTS] = {"half", "fp8", "fp4", "bare"};
+/* Programs of their own: backend by format. The first four are CUTLASS (TensorRT-LLM) and a framework's. */
+/* clang-format off */
+enum {
+    HALF, FP8, FP4, BARE,
+    BLOCK, MXFP4,
+    FLASHINFER_HALF, FLASHINFER_FP8, FLASHINFER_BLOCK, FLASHINFER_FP4,
+    GEN_HALF, GEN_FP8, GEN_BLOCK, GEN_FP4, GEN_MXFP4, GEN_MXFP4_FP8,
+    TRITON_HALF, TRITON_FP8, TRITON_BLOCK, TRITON_MXFP4,
+    MARLIN, DEEPGEMM,
+    VARIANTS
+};
+static const char *const variant_names[VARIANTS] = {
+    "half", "fp8", "fp4", "bare",
+    "fp8_block", "mxfp4",
+    "flashinfer_half", "flashinfer_fp8", "flashinfer_block", "flashinfer_fp4",
+    "gen_half", "gen_fp8", "gen_block", "gen_fp4", "gen_mxfp4", "gen_mxfp4_fp8",
+    "triton_half", "triton_fp8", "triton_block", "triton_mxfp4",
+    "marlin", "deepgemm",
+};
+/* clang-format on */
+
+/* Formats as backends tell them apart: activations in 16 bits over weights of as many, of fewer; in 8; in 4. */
+enum { IN_HALF, IN_FP8, IN_BLOCK, IN_FP4, OVER_FOUR, OVER_FOUR_FP8, FORMATS };
+
+static int format_of(const ft_op *op)
+{
+    double e = ft_dtype_bytes(op->dtype), stored = ft__stored_bytes(op);
+    if (e >= 2) return stored >= 2 ? IN_HALF : OVER_FOUR;
+    if (e < 1) return IN_FP4;
+    return stored < 1 ? OVER_FOUR_FP8 : op->weights == FT_STORED_FP8_BLOCK ? IN_BLOCK : IN_FP8;
+}
 
 static int variant_of(const ft_op *op)
 {
+    static const int of[FT_MOE_BACKEND_COUNT][FORMATS] = {
+        [FT_MOE_ANY] = {HALF, FP8, BLOCK, FP4, MXFP4, GEN_MXFP4_FP8},
+        [FT_MOE_CUTLASS] = {HALF, FP8, BLOCK, FP4, MXFP4, GEN_MXFP4_FP8},
+        [FT_MOE_TRTLLM_GEN] = {GEN_HALF, GEN_FP8, GEN_BLOCK, GEN_FP4, GEN_MXFP4, GEN_MXFP4_FP8},
+        [FT_MOE_TRITON] = {TRITON_HALF, TRITON_FP8, TRITON_BLOCK, TRITON_FP8, TRITON_MXFP4, TRITON_MXFP4},
+        [FT_MOE_MARLIN] = {MARLIN, MARLIN, MARLIN, MARLIN, MARLIN, MARLIN},
+        [FT_MOE_DEEPGEMM] = {HALF, DEEPGEMM, DEEPGEMM, FP4, MXFP4, DEEPGEMM},
+    };
+    static const int flashinfer[FORMATS] = {FLASHINFER_HALF, FLASHINFER_FP8, FLASHINFER_BLOCK,
+                                            FLASHINFER_FP4,  MXFP4,          GEN_MXFP4_FP8};
     if (op->kind != FT_OP_MOE) return -1;
-    double e = ft_dtype_bytes(op->dtype);
-    if (op->engine == FT_ENGINE_BARE && e >= 2) return BARE;
-    return e >= 2 ? HALF : e >= 1 ? FP8 : FP4;
+    int format = format_of(op), backend = op->u.moe.backend;
+    if (op->engine == FT_ENGINE_BARE && format == IN_HALF) return BARE;
+    if (backend == FT_MOE_CUTLASS && op->engine >= FT_ENGINE_VLLM) return flashinfer[format];
+    return of[backend][format];
 }
 
 static const char *variant_name(int v) { return variant_names[v]; }
 
+/* The program closest to one that nobody measured. */
 static int variant_fallback(int v)
 {
-    static const int next[VARIANTS] = {BARE, HALF, FP8, -1};
+    static const int next[VARIANTS] = {
+        [HALF] = BARE,
+        [FP8] = HALF,
+        [FP4] = FP8,
+        [BARE] = -1,
+        [BLOCK] = FP8,
+        [MXFP4] = TRITON_MXFP4,
+        [FLASHINFER_HALF] = HALF,
+        [FLASHINFER_FP8] = FP8,
+        [FLASHINFER_BLOCK] = BLOCK,
+        [FLASHINFER_FP4] = FP4,
+        [GEN_HALF] = HALF,
+        [GEN_FP8] = GEN_HALF,
+        [GEN_BLOCK] = GEN_FP8,
+        [GEN_FP4] = GEN_FP8,
+        [GEN_MXFP4] = GEN_HALF,
+        [GEN_MXFP4_FP8] = GEN_FP8,
+        [TRITON_HALF] = HALF,
+        [TRITON_FP8] = TRITON_HALF,
+        [TRITON_BLOCK] = TRITON_FP8,
+        [TRITON_MXFP4] = TRITON_HALF,
+        [MARLIN] = TRITON_HALF,
+        [DEEPGEMM] = BLOCK,
+    };
     return next[v];
 }
 
@@ -126,10 +195,29 @@ typedef struct load {
     double active, largest;
 } load;
 
+/* Tokens that pick at random: those awake have a mean and, as counts do, its root for a deviation. Three points of
+ * equal moments stand for them. */
+static void draw(double awake, double routed, load *l)
+{
+    double mean = fmax(1, routed / awake), apart = sqrt(3 * (mean - 1));
+    l->count[0] = l->count[2] = awake / 6;
+    l->count[1] = awake * 2 / 3;
+    l->tokens[0] = fmax(1, mean - apart);
+    l->tokens[1] = mean;
+    l->tokens[2] = mean + apart;
+    l->used = 3;
+    l->active = awake;
+    l->largest = l->tokens[2];
+}
+
 static void route(const ft_op *op, load *l)
 {
-    double experts = (double)op->u.moe.experts, tokens = (double)op->u.moe.tokens,
-           routed = tokens * (double)op->u.moe.topk;
+    double experts = ft__experts_here(op), tokens = (double)op->u.moe.tokens,
+           routed = fmax(1, tokens * (double)op->u.moe.topk / fmax(1, (double)op->u.moe.ep));
+    if (op->u.moe.skew <= 0 && op->u.moe.drawn) {
+        draw(ft__experts_awake(op), routed, l);
+        return;
+    }
     if (op->u.moe.skew <= 0) {
         double each = floor(routed / experts), more = routed - each * experts;
         l->count[0] = more, l->tokens[0] = each + 1;
@@ -166,11 +254,11 @@ static void route(const ft_op *op, load *l)
 
 bool ft__moe_all_awake(const ft_op *op)
 {
-    double experts = (double)op->u.moe.experts;
+    double experts = ft__experts_here(op);
     load l;
     route(op, &l);
     return l.active >= experts * (1 - 1e-9) &&
-           (double)op->u.moe.tokens * (double)op->u.moe.topk >= FT_K_MOE_AWAKE * experts;
+           (double)op->u.moe.tokens * (double)op->u.moe.topk >= FT_K_MOE_AWAKE * (double)op->u.moe.experts;
 }
 
 typedef struct grouped {
@@ -205,25 +293,28 @@ static grouped pick(const load *l, double n, double k, double sms, double rate, 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double tokens = (double)op->u.moe.tokens, h = (double)op->u.moe.hidden, inter = (double)op->u.moe.inter;
-    double routed = tokens * (double)op->u.moe.topk, experts = (double)op->u.moe.experts;
-    double e = ft_dtype_bytes(op->dtype), sms = device->sms, peak = ft__peak_tflops(device, op->dtype) * 1e9;
+    double routed = fmax(1, tokens * (double)op->u.moe.topk / fmax(1, (double)op->u.moe.ep)),
+           experts = ft__experts_here(op), ups = op->u.moe.ungated ? 1 : 2;
+    double e = ft_dtype_bytes(op->dtype), stored = ft__stored_bytes(op), sms = device->sms,
+           peak = ft__peak_tflops(device, op->dtype) * 1e9;
     double rate = th[EC] * peak / sms,
            feed = fmax(th[FEED] * 2 / e * peak / sms, ft__gemm_least_feed(device->matrix_mhz));
     double memory_rate = th[EB] * device->memory_gbps * 1e6, l2_rate = th[L2_CLK] * sms * ft__running_mhz(device) * 1e3;
     load l;
     route(op, &l);
-    grouped up = pick(&l, 2 * inter, h, sms, rate, feed, e, th), down = pick(&l, h, inter, sms, rate, feed, e, th);
-    double weights = l.active * h * inter * e, each = h * inter * e, activations = routed * (h + 2 * inter) * 2;
-    double held = th[WARM] * ft__resident(device, th[KEEP], 3 * weights + activations);
+    grouped up = pick(&l, ups * inter, h, sms, rate, feed, e, th), down = pick(&l, h, inter, sms, rate, feed, e, th);
+    double weights = l.active * h * inter * stored, each = h * inter * stored,
+           activations = routed * (h + ups * inter) * 2;
+    double held = th[WARM] * ft__resident(device, th[KEEP], (1 + ups) * weights + activations);
     double per_byte = (1 - held) / memory_rate + held / l2_rate;
     double compute = up.ms + down.ms;
-    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], 6 * routed * h * inter / compute * 1e-9,
+    double slow = ft__power_slowdown(device, op->dtype, th[ENERGY], 2 * (1 + ups) * routed * h * inter / compute * 1e-9,
                                      compute * 1e3 / th[POWER_US]);
-    double memory_up = (2 * weights + tokens * h * e + routed * 2 * inter * 2) * per_byte;
+    double memory_up = (ups * weights + tokens * h * e + routed * ups * inter * 2) * per_byte;
     double memory_down = (weights + routed * inter * e + routed * h * 2) * per_byte;
     /* Gathering the rows, the activation between the products, weighing and adding up what comes back. */
     bool bare = op->engine == FT_ENGINE_BARE; /* rows arrive gathered and stay apart */
-    double moved = 2 * ((bare ? 0 : 2 * tokens * h + 2 * routed * h) + 3 * routed * inter) +
+    double moved = 2 * ((bare ? 0 : 2 * tokens * h + 2 * routed * h) + (1 + ups) * routed * inter) +
                    (e < 2 ? routed * (h + inter) * (2 + e) : 0);
     double pass = moved / (th[PASS_EB] * device->memory_gbps * 1e6) *
                       (1 - FT_K_MOE_PASSES_HELD * ft__resident(device, th[KEEP], moved)) +
@@ -246,7 +337,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)up.pad;
     *f++ = (float)up.bm, *f++ = ft__lg(up.tiles), *f++ = ft__lg(up.waves), *f++ = (float)(up.waves / ceil(up.waves));
     *f++ = ft__lg(out->compute_ms / out->memory_ms), *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]);
-    *f++ = (float)(pass / out->body_ms), *f++ = ft__lg(3 * weights / l2), *f++ = ft__lg(activations / l2),
+    *f++ = (float)(pass / out->body_ms), *f++ = ft__lg((1 + ups) * weights / l2), *f++ = ft__lg(activations / l2),
     *f++ = ft__lg(routed);
     *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__twos(op->u.moe.tokens, 8), *f++ = ft__lg(inter / h),
     *f++ = ft__lg(l.largest);

@@ -10,6 +10,7 @@
 #define SIZE_OR_DEFAULT(key, member) key, FT_FIELD_SIZE, IN(member), FT_OPTIONAL, 1
 #define PASS "pass", FT_FIELD_PASS, offsetof(ft_op, pass), FT_OPTIONAL, 0
 #define ENGINE "engine", FT_FIELD_ENGINE, offsetof(ft_op, engine), FT_OPTIONAL, 0
+#define WEIGHTS "weights_dtype", FT_FIELD_STORAGE, offsetof(ft_op, weights), FT_OPTIONAL, 0
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static const ft_field gemm_fields[] = {
@@ -20,6 +21,8 @@ static const ft_field gemm_fields[] = {
     {"layout", FT_FIELD_LAYOUT, IN(gemm.layout), FT_OPTIONAL, 0},
     {"bias", FT_FIELD_SWITCH, IN(gemm.bias), FT_OPTIONAL, 0},
     {"quantized", FT_FIELD_TRISTATE, IN(gemm.quantized), FT_OPTIONAL, 0},
+    {WEIGHTS},
+    {"weight_kernel", FT_FIELD_WEIGHT_KERNEL, IN(gemm.by), FT_OPTIONAL, 0},
     {PASS},
 };
 static const ft_field attention_fields[] = {
@@ -81,6 +84,11 @@ static const ft_field moe_fields[] = {
     {SIZE("topk", moe.topk)},
     {SIZE("experts", moe.experts)},
     {"skew", FT_FIELD_REAL, IN(moe.skew), FT_OPTIONAL, 0},
+    {"routing", FT_FIELD_ROUTING, IN(moe.drawn), FT_OPTIONAL, 0},
+    {SIZE_OR_DEFAULT("ep", moe.ep)},
+    {"gated", FT_FIELD_UNLESS, IN(moe.ungated), FT_OPTIONAL, 0},
+    {WEIGHTS},
+    {"moe_backend", FT_FIELD_MOE_BACKEND, IN(moe.backend), FT_OPTIONAL, 0},
     {ENGINE},
 };
 static const ft_field optimizer_fields[] = {

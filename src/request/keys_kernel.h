@@ -80,9 +80,21 @@
     FLAG(TOPK, "topk", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "topk", 0, "N", KERNEL, "moe: experts per token",    \
       NULL)                                                                                                            \
     FLAG(EXPERTS, "experts", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "experts", 0, "N", KERNEL,                     \
-      "moe: experts on this GPU", NULL)                                                                                \
+      "moe: experts, of all --ep ranks", NULL)                                                                                \
     FLAG(SKEW, "skew", REAL, 0, 1e18, NO_WORDS, 0, "skew", 0, "X", KERNEL,                                             \
       "moe: how unevenly tokens spread; 0 is evenly", NULL)                                                            \
+    FLAG(MOE_ROUTING, "routing", WORD, 0, 0, WORDS(moe_routing), 0, "routing", 0, NULL, KERNEL,                        \
+      "moe: experts get tokens in turn, or tokens pick at random", NULL)                                               \
+    FLAG(MOE_EP, "ep", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "ep", 0, "N", KERNEL,                                      \
+      "moe: ranks that share the experts; tokens are of all of them", NULL)                                            \
+    FLAG(GATED, "gated", SWITCH, 0, 0, NO_WORDS, DEPENDS, "gated", 0, NULL, KERNEL,                                    \
+      "moe: experts have a gate (three matrices); --no-gated: two", NULL)                                              \
+    FLAG(MOE_BACKEND, "moe_backend", WORD, 0, 0, WORDS(moe_backend), 0, "moe-backend", 0, NULL, KERNEL,                \
+      "moe: whose grouped products; what the engine picks [any]", NULL)                                                \
+    FLAG(KERNEL_WEIGHTS, "weights_dtype", WORD, 0, 0, WORDS(storage), 0, "weights-dtype", 0, NULL, KERNEL,             \
+      "gemm, moe: weights stored in fewer bits than the arithmetic has", NULL)                                         \
+    FLAG(WEIGHT_KERNEL, "weight_kernel", WORD, 0, 0, WORDS(weight_kernel), 0, "weight-kernel", 0, NULL, KERNEL,        \
+      "gemm: whose kernel widens them", NULL)                                                                          \
     FLAG(PARAMS, "params", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "params", 0, "N", KERNEL,                        \
       "optimizer: parameters", NULL)                                                                                   \
     FLAG(TENSORS, "tensors", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "tensors", 0, "N", KERNEL,                           \

@@ -70,6 +70,26 @@ static ft_status read_dtype(const json_t *object, const char *key, ft_dtype *out
     return ft__request_word(object, key, ft__dtype_words, COUNT(ft__dtype_words), &ignored, err);
 }
 
+/* Weights in the format of the arithmetic, or wider names of it, are stored as computed. */
+static ft_status read_storage(const json_t *object, const char *key, ft_dtype math, ft_storage *out, ft_error *err)
+{
+    const char *name = NULL;
+    ft_dtype wide;
+    int word = FT_STORED_AS_COMPUTED;
+    FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &name, "", err));
+    if (!name) return FT_OK;
+    if (!strcmp(name, "fp4")) name = "nvfp4";
+    if (ft_dtype_parse(name, &wide) && ft_dtype_bytes(wide) >= 2) {
+        if (ft_dtype_bytes(wide) <= ft_dtype_bytes(math)) return FT_OK;
+        return ft__fail_at(err, FT_E_RANGE, key, 0, 0,
+                           "\"%s\" \"%s\" is wider than \"dtype\" \"%s\": expected weights of as many bits or fewer",
+                           key, name, ft_dtype_name(math));
+    }
+    FT_TRY(ft__request_word_said(name, key, key, ft__storage_words, FT_STORAGE_COUNT, &word, err));
+    *out = (ft_storage)word;
+    return FT_OK;
+}
+
 /* -- fields ------------------------------------------------------------------------------------ */
 
 static ft_status read_field(const json_t *object, const ft_field *field, ft_op *op, ft_error *err)
@@ -111,6 +131,22 @@ static ft_status read_field(const json_t *object, const ft_field *field, ft_op *
         word = (int)*(ft_engine *)at;
         FT_TRY(ft__request_word(object, field->key, ft__engine_words, COUNT(ft__engine_words), &word, err));
         *(ft_engine *)at = (ft_engine)word;
+        return FT_OK;
+    case FT_FIELD_STORAGE: return read_storage(object, field->key, op->dtype, at, err);
+    case FT_FIELD_MOE_BACKEND:
+        return ft__request_word(object, field->key, ft__moe_backend_words, COUNT(ft__moe_backend_words), at, err);
+    case FT_FIELD_WEIGHT_KERNEL:
+        return ft__request_word(object, field->key, ft__weight_kernel_words, COUNT(ft__weight_kernel_words), at, err);
+    case FT_FIELD_ROUTING:
+        FT_TRY(ft__request_word(object, field->key, ft__moe_routing_words, COUNT(ft__moe_routing_words), &word, err));
+        if (word >= 0) *(bool *)at = word == 1;
+        return FT_OK;
+    case FT_FIELD_UNLESS:
+        if (json_object_get(object, field->key)) {
+            bool on = true;
+            FT_TRY(ft__json_bool(object, field->key, field->need, &on, "", err));
+            *(bool *)at = !on;
+        }
         return FT_OK;
     case FT_FIELD_DTYPE: return read_dtype(object, field->key, at, err);
     case FT_FIELD_NAME: return ft__json_string(object, field->key, field->need, at, "", err);

@@ -18,6 +18,11 @@ typedef enum ft_field_type {
     FT_FIELD_PASS,
     FT_FIELD_DTYPE,
     FT_FIELD_ENGINE,
+    FT_FIELD_STORAGE,        /* ft_storage */
+    FT_FIELD_MOE_BACKEND,    /* int */
+    FT_FIELD_WEIGHT_KERNEL,  /* int */
+    FT_FIELD_ROUTING,        /* bool: even or random */
+    FT_FIELD_UNLESS,         /* bool: true where the switch is off */
     FT_FIELD_NAME       /* const char *, borrowed from the document */
 } ft_field_type;
 

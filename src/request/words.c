@@ -78,6 +78,19 @@ const char *const ft__engine_words[5] = {[FT_ENGINE_ANY] = "any",
                                          [FT_ENGINE_TRTLLM] = "trtllm",
                                          [FT_ENGINE_VLLM] = "vllm",
                                          [FT_ENGINE_SGLANG] = "sglang"};
+const char *const ft__storage_words[FT_STORAGE_COUNT] = {
+#define X(code, name, bytes) [code] = name,
+    FT_STORAGE_LIST(X)
+#undef X
+};
+const char *const ft__moe_backend_words[FT_MOE_BACKEND_COUNT] = {
+    [FT_MOE_ANY] = "any",       [FT_MOE_CUTLASS] = "cutlass", [FT_MOE_TRTLLM_GEN] = "trtllm_gen",
+    [FT_MOE_TRITON] = "triton", [FT_MOE_MARLIN] = "marlin",   [FT_MOE_DEEPGEMM] = "deepgemm"};
+const char *const ft__weight_kernel_words[FT_WEIGHT_KERNEL_COUNT] = {
+    [FT_WEIGHTS_ANY] = "any",         [FT_WEIGHTS_MARLIN] = "marlin", [FT_WEIGHTS_CUTLASS] = "cutlass",
+    [FT_WEIGHTS_AWQ] = "awq",         [FT_WEIGHTS_GPTQ] = "gptq",     [FT_WEIGHTS_BITSANDBYTES] = "bitsandbytes",
+    [FT_WEIGHTS_TORCHAO] = "torchao", [FT_WEIGHTS_GGUF] = "gguf"};
+const char *const ft__moe_routing_words[2] = {"even", "random"};
 const char *const ft__timing_words[2] = {[FT_TIMING_DEVICE] = "device", [FT_TIMING_OP] = "op"};
 
 /* -- serving under load, in the order of serving's enums ----------------------------------------- */

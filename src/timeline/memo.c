@@ -60,7 +60,7 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
     for (int i = 0; i < WORDS; i++) key[i] = 0;
     key[0] = context;
     key[1] = (uint64_t)op->kind | (uint64_t)op->dtype << 8 | (uint64_t)op->kv_dtype << 16 | (uint64_t)op->pass << 24 |
-             (uint64_t)op->timing << 32 | (uint64_t)op->engine << 40;
+             (uint64_t)op->timing << 32 | (uint64_t)op->engine << 40 | (uint64_t)op->weights << 48;
     key[2] = op->name ? ft__mix_text(0, op->name, SIZE_MAX) : 0;
     uint64_t *k = key + 3;
     switch (op->kind) {
@@ -69,6 +69,7 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
         k[3] = (uint64_t)op->u.gemm.k;
         k[4] = (uint64_t)(unsigned char)op->u.gemm.layout[0] << 8 | (unsigned char)op->u.gemm.layout[1];
         k[5] = (uint64_t)op->u.gemm.bias << 32 | (uint32_t)op->u.gemm.quantized;
+        k[6] = (uint64_t)op->u.gemm.by;
         break;
     case FT_OP_ATTENTION:
         k[0] = (uint64_t)op->u.attention.batch, k[1] = (uint64_t)op->u.attention.heads;
@@ -100,6 +101,8 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
     case FT_OP_MOE:
         k[0] = (uint64_t)op->u.moe.tokens, k[1] = (uint64_t)op->u.moe.hidden, k[2] = (uint64_t)op->u.moe.inter;
         k[3] = (uint64_t)op->u.moe.topk, k[4] = (uint64_t)op->u.moe.experts, k[5] = bits(op->u.moe.skew);
+        k[6] = (uint64_t)op->u.moe.ep, k[7] = (uint64_t)op->u.moe.backend;
+        k[8] = (uint64_t)op->u.moe.ungated << 1 | op->u.moe.drawn;
         break;
     case FT_OP_OPTIMIZER: k[0] = (uint64_t)op->u.optimizer.params, k[1] = (uint64_t)op->u.optimizer.tensors; break;
     case FT_OP_QUANTIZE: k[0] = (uint64_t)op->u.quantize.rows, k[1] = (uint64_t)op->u.quantize.cols; break;

@@ -329,7 +329,11 @@ static void options_are_honoured(void **state)
     r.options.families = wrong;
     r.options.family_count = 1;
     assert_int_equal(FT_E_NAME, ft__fit(&r.options, &r.file, &r.length, &r.accuracy, &err));
-    assert_string_equal("unknown family \"rwo\"; did you mean row", err.message);
+    assert_string_equal("unknown family \"rwo\"; did you mean \"row\"?", err.message);
+    static const char *const variant[] = {"moe/tritn_half"};
+    r.options.families = variant;
+    assert_int_equal(FT_E_NAME, ft__fit(&r.options, &r.file, &r.length, &r.accuracy, &err));
+    assert_string_equal("unknown variant \"tritn_half\"; did you mean \"triton_half\"?", err.message);
     asks_for(&r, "nowhere", 1);
     assert_int_equal(FT_E_FILE, ft__fit(&r.options, &r.file, &r.length, &r.accuracy, &err));
     assert_int_equal(0, r.accuracy.count);

@@ -1,7 +1,11 @@
 /* Mixtures of experts: limits of the physics and what measurements showed. */
 #include "kernel_limits.h"
 
+#include <math.h>
+
+#include "graph/operator.h"
 #include "kernel/families.h"
+#include "kernel/moe_backend.h"
 
 static ft_op moe(int64_t tokens, int64_t hidden, int64_t inter, int64_t topk, int64_t experts)
 {
@@ -107,6 +111,70 @@ static void a_bare_pair_of_products_is_the_shorter_one(void **state)
     assert_true(limit_ms(&device, &bare) < limit_ms(&device, &layer));
 }
 
+/* Whose kernels, in which format: every backend on every device that it runs on. */
+static void every_backend_and_format_is_sane(void **state)
+{
+    (void)state;
+    for (int d = 0; d < LIMIT_DEVICES; d++) {
+        ft_device device = limit_device(limit_devices[d]);
+        for (int b = FT_MOE_CUTLASS; b < FT_MOE_BACKEND_COUNT; b++)
+            for (int w = 0; w < FT_STORAGE_COUNT; w++)
+                for (int e = FT_ENGINE_TRTLLM; e < FT_ENGINE_COUNT; e++) {
+                    if (!ft__moe_backend_runs(&device, (ft_moe_backend)b)) continue;
+                    double before = 0;
+                    for (int64_t tokens = 1; tokens <= 4096; tokens *= 8) {
+                        ft_op op = moe(tokens, 4096, 1536, 8, 128);
+                        op.engine = (ft_engine)e;
+                        op.weights = (ft_storage)w;
+                        op.u.moe.backend = b;
+                        assert_above_floor(&device, &op);
+                        double ms = limit_ms(&device, &op);
+                        if (ms < 0.9 * before)
+                            fail_msg("%d %d %d on %s: %g after %g", b, w, e, device.name, ms, before);
+                        before = ms;
+                    }
+                }
+    }
+}
+
+static void engines_pick_by_gpu_and_format(void **state)
+{
+    (void)state;
+    ft_device hopper = limit_device("h200_sxm"), blackwell = limit_device("b200_sxm");
+    ft_op op = moe(64, 7168, 2048, 8, 256);
+    op.engine = FT_ENGINE_VLLM;
+    assert_int_equal(FT_MOE_TRITON, ft__moe_backend(&hopper, &op));
+    assert_int_equal(FT_MOE_TRTLLM_GEN, ft__moe_backend(&blackwell, &op));
+    op.dtype = FT_FP8;
+    op.weights = FT_STORED_FP8_BLOCK;
+    assert_int_equal(FT_MOE_TRITON, ft__moe_backend(&hopper, &op));
+    op.u.moe.ep = 8; /* where experts are dealt over ranks vLLM takes FlashInfer's */
+    assert_int_equal(FT_MOE_CUTLASS, ft__moe_backend(&hopper, &op));
+    op.u.moe.backend = FT_MOE_DEEPGEMM;
+    assert_int_equal(FT_MOE_DEEPGEMM, ft__moe_backend(&hopper, &op));
+    op = moe(64, 7168, 2048, 8, 256);
+    op.weights = FT_STORED_INT4;
+    assert_int_equal(FT_MOE_MARLIN, ft__moe_backend(&hopper, &op));
+}
+
+/* Tokens that pick at random wake E(1 - (1 - k/E)^T) experts; a rank of eight has an eighth of the work. */
+static void random_tokens_wake_fewer_and_ranks_share(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h100_sxm");
+    ft_op even = moe(4, 4096, 14336, 2, 8), drawn = even, shared = moe(64, 7168, 2048, 8, 256), alone = shared;
+    drawn.u.moe.drawn = true;
+    assert_true(fabs(ft__experts_awake(&drawn) - 8 * (1 - pow(0.75, 4))) < 1e-9);
+    double share = limit_ms(&device, &drawn) / limit_ms(&device, &even);
+    assert_true(share > 0.6 && share < 0.85);
+    shared.u.moe.ep = 8;
+    assert_true(ft__op_flops(&shared) * 8 == ft__op_flops(&alone));
+    double part = limit_ms(&device, &shared) / limit_ms(&device, &alone);
+    assert_true(part > 0.1 && part < 0.25);
+    shared.u.moe.ungated = true;
+    assert_true(limit_ms(&device, &shared) < limit_ms(&device, &alone));
+}
+
 static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 {
     (void)state;
@@ -136,6 +204,9 @@ int main(void)
         cmocka_unit_test(skew_wakes_fewer_experts_and_overloads_one),
         cmocka_unit_test(bandwidth_and_peak_only_help),
         cmocka_unit_test(a_bare_pair_of_products_is_the_shorter_one),
+        cmocka_unit_test(every_backend_and_format_is_sane),
+        cmocka_unit_test(engines_pick_by_gpu_and_format),
+        cmocka_unit_test(random_tokens_wake_fewer_and_ranks_share),
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
         cmocka_unit_test(tables_are_sound),
     };
