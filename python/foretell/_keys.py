@@ -70,6 +70,7 @@ class ModelRequest(TypedDict, total=False):
     global_batch: int
     seq: int
     weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
     kv_dtype: Any
     cache: Literal["paged", "static", "dynamic"]
     attention: Literal["flash", "eager", "sdpa", "flash1", "flash2"]

@@ -162,7 +162,9 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_RECOMPUTE: SET(w->recompute, (ft_recompute)m->to);
     case FT_MOVE_IMAGES: SET(w->nchw, false);
     case FT_MOVE_KV: c->kv_given = true; SET(w->kv_dtype, (ft_dtype)m->to);
-    case FT_MOVE_WEIGHTS: SET(w->weight_bits, (double)m->to);
+    case FT_MOVE_WEIGHTS:
+        ft__store_uniformly(w, m->to == 8 ? FT_STORED_INT8 : FT_STORED_INT4);
+        SET(w->weight_bits, (double)m->to);
     case FT_MOVE_CACHE: SET(w->cache, (ft_cache_kind)m->to);
     case FT_MOVE_ADAPTERS: SET(w->lora_rank, m->to);
     case FT_MOVE_DEGREES: return shift(c, (ft_shift)m->to);

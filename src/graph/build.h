@@ -9,6 +9,7 @@
 #ifndef FT_GRAPH_BUILD_H
 #define FT_GRAPH_BUILD_H
 #include "graph/adapter.h"
+#include "graph/format.h"
 #include "graph/graph.h"
 
 typedef struct ft_build {
@@ -19,6 +20,9 @@ typedef struct ft_build {
     ft_dtype math;        /* of matrix products */
     ft_dtype stored;      /* of parameters and of what enters: fp32 under autocast */
     double weight_bytes;  /* per element of linear weights; below the dtype's when quantised */
+    const ft_formats *formats; /* of weights by kind of module; NULL: one for all, weight_bytes */
+    ft_weight_kernel weights_by; /* whose kernels widen weights of few bits */
+    bool shared;          /* the open module is an expert that every token passes */
     bool autocast;
     bool training;        /* gradients flow: dropout runs, autograd keeps what it needs */
     bool frozen;          /* parameters made while this is set are not trained */
@@ -47,6 +51,15 @@ ft_ref ft__activation(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype);
 ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols);
 /* A product's weight: a parameter in the format that weights are stored in, fewer bits when they are quantised. */
 ft_ref ft__weight(ft_build *b, const char *name, int64_t out, int64_t in);
+/* Until ft__format_close, weights are stored and products computed as the site's kind of module says. */
+typedef struct ft_format_was {
+    double weight_bytes;
+    ft_dtype math;
+} ft_format_was;
+ft_format_was ft__format_open(ft_build *b, ft_at at);
+void ft__format_close(ft_build *b, ft_format_was was);
+/* How a product at the site is stored, where a kernel of its own widens it; FT_STORED_AS_COMPUTED otherwise. */
+ft_storage ft__format_stored(const ft_build *b, ft_at at);
 /* A parameter turns out to be all experts' of its layer. */
 void ft__of_experts(ft_build *b, ft_ref parameter, ft_expert_part what);
 ft_ref ft__buffer(ft_build *b, int64_t rows, int64_t cols, double element_bytes);

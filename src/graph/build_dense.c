@@ -52,6 +52,29 @@ ft_ref ft__lowered(ft_build *b, ft_at at, ft_ref weight)
     return copy;
 }
 
+ft_format_was ft__format_open(ft_build *b, ft_at at)
+{
+    ft_format_was was = {b->weight_bytes, b->math};
+    const ft_weight_format *f = b->formats ? &b->formats->of[ft__weight_class(at, b->shared)] : NULL;
+    if (b->formats && !f->given) b->weight_bytes = ft_dtype_bytes(b->stored);
+    if (!f || !f->given) return was;
+    b->weight_bytes = ft__format_bytes(f);
+    b->math = f->math;
+    return was;
+}
+
+void ft__format_close(ft_build *b, ft_format_was was)
+{
+    b->weight_bytes = was.weight_bytes;
+    b->math = was.math;
+}
+
+ft_storage ft__format_stored(const ft_build *b, ft_at at)
+{
+    const ft_weight_format *f = b->formats ? &b->formats->of[ft__weight_class(at, b->shared)] : NULL;
+    return f && f->given ? f->stored : FT_STORED_AS_COMPUTED;
+}
+
 ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -72,6 +95,9 @@ ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t o
     const ft_tensor *w = ft__tensor_of(b, weight);
     if (b->training && ft__packed(b, weight, flow)) {
         ft__unpack(b, at, weight);
+    } else if (w->element_bytes < ft_dtype_bytes(n.op.dtype) && ft__format_stored(b, at) != FT_STORED_AS_COMPUTED) {
+        n.op.weights = ft__format_stored(b, at); /* its kernel widens them on the way */
+        n.op.u.gemm.by = b->weights_by;
     } else if (w->element_bytes < ft_dtype_bytes(flow)) { /* the product itself unpacks: a serving engine's kernel */
         double dense = ft__op_bytes(&n.op);
         n.traffic = (float)((dense - ft__tensor_numel(w) * (ft_dtype_bytes(n.op.dtype) - w->element_bytes)) / dense);
@@ -100,9 +126,11 @@ ft_ref ft__linear(ft_build *b, ft_at at, ft_ref x, int64_t out, ft_bias bias, ft
 {
     if (b->status != FT_OK) return FT_NONE;
     int64_t in = ft__tensor_of(b, x)->cols;
+    ft_format_was was = ft__format_open(b, at);
     ft_ref weight = ft__weight(b, "weight", out, in);
     ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "bias", 1, out) : FT_NONE;
     ft_ref y = ft__linear_with(b, at, x, weight, out, offset, cut);
+    ft__format_close(b, was);
     ft__module(b, 1);
     return ft__adapted(b, at, x, y, out, cut);
 }

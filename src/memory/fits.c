@@ -114,6 +114,7 @@ static bool apply(change c, ft_workload *w)
         const double bits = c == WEIGHTS_8 ? 8 : 4, now = w->weight_bits > 0 ? w->weight_bits : 16;
         if (training || now <= bits) return false;
         w->weight_bits = bits;
+        ft__store_uniformly(w, c == WEIGHTS_8 ? FT_STORED_INT8 : FT_STORED_INT4);
         return true;
     }
     case HALF:

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "graph/format.h"
+
 /* Which builder: see model.c. */
 typedef enum ft_design {
     FT_DECODER_ONLY,    /* gpt2 ... gpt_oss: transformer.c */
@@ -246,6 +248,8 @@ typedef struct ft_arch {
     const char *warnings;   /* of the file, one per line; owned by it; NULL or "" for none */
     const char *quantized;  /* the method by which the file's weights are stored ("awq"); NULL: by none */
     double quantized_bits;  /* of a weight; 0: nothing that the program has a format for */
+    ft_formats formats;     /* by kind of module, where quantized_bits is not 0 */
+    bool kv_fp8;            /* the checkpoint comes with scales for a cache in fp8 */
     /* what the file said and nobody used, for warnings */
     bool nearest;           /* read as a relative of an architecture that is not known */
 } ft_arch;

@@ -80,6 +80,8 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     m.b.adapters = ft__adapters_of(w);
     m.b.unpacks_openly = w->unpack_openly;
     if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;
+    m.b.weights_by = ft__widened_by(w);
+    m.b.formats = training || !w->by_module ? NULL : &w->formats;
     if (training && w->dtype == FT_FP8)
         m.b.weight_bytes = ft_dtype_bytes(m.b.stored);
     else if (!training && ft_dtype_bytes(w->dtype) < 2 && !w->autocast && w->weight_bits <= 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "graph/emit.h"
+#include "graph/operator.h"
 #include "model/moe.h"
 #include "model/relative.h"
 
@@ -69,7 +70,9 @@ static int64_t hit_experts(const ft_arch *a, int64_t routed)
 
 ft_ref ft__experts_weight(ft_build *b, int64_t rows, int64_t cols)
 {
+    ft_format_was was = ft__format_open(b, FT_AT(MOE_EXPERTS));
     ft_ref weight = ft__weight(b, "experts.weight", rows, cols);
+    ft__format_close(b, was);
     ft__of_experts(b, weight, FT_EXPERT_WEIGHT);
     return weight;
 }
@@ -112,6 +115,12 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
         /* Routing is uneven and every expert's last tile of rows part empty. */
         n.manner |= FT_MANNER_UNEVEN;
         n.each = (double)each;
+    }
+    /* Weights of few bits are read so, those of the experts that are hit. */
+    double kept = ft__tensor_of(b, weight)->element_bytes, wide = ft_dtype_bytes(n.op.dtype);
+    if (!b->training && kept < wide) {
+        double dense = ft__op_bytes(&n.op), hits = loop ? 1 : (double)hit;
+        n.traffic = (float)((dense - hits * (double)out * (double)in * (wide - kept)) / dense);
     }
     ft_ref offset = bias ? ft__experts_bias(b, a->experts, out) : FT_NONE;
     if (bias) b->g->active_parameters -= (double)a->experts * (double)out * (double)b->repeat * (1 - share);
@@ -179,6 +188,9 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     n.op.u.moe.inter = a->expert_plain ? (2 * a->moe_ffn + 2) / 3 : a->moe_ffn;
     n.op.u.moe.topk = a->topk;
     n.op.u.moe.experts = a->experts;
+    n.op.u.moe.drawn = true;
+    n.op.weights = ft__format_stored(b, FT_AT(MOE_EXPERTS));
+    if (b->formats && b->formats->of[FT_OF_EXPERTS].given) n.op.dtype = b->formats->of[FT_OF_EXPERTS].math;
     ft__emit(b, &n);
     return y;
 }
@@ -206,8 +218,10 @@ ft_ref ft__part_experts(ft_maker *m, ft_ref x)
     if (latent && a->expert_latent_norm) y = ft__part_norm(m, FT_AT(MOE_LATENT), y, a->norm, false);
     if (latent) y = ft__linear(b, FT_AT(MOE_LATENT), y, a->hidden, FT_NO_BIAS, FT_WHOLE);
     if (a->shared_ffn <= 0) return y;
+    b->shared = true;
     ft_ref z = ft__part_mlp(m, x, a->shared_ffn, a->activation, !a->shared_plain, false,
                             a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    b->shared = false;
     if (a->shared_gate) {
         ft_ref gate = ft__linear(b, FT_AT(MOE_SHARED_GATE), x, 1, FT_NO_BIAS, FT_WHOLE);
         gate = ft__pointwise(b, FT_AT(MOE_SHARED_GATE), "sigmoid", gate);

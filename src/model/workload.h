@@ -57,6 +57,8 @@ typedef struct ft_workload {
     bool autocast;            /* amp_*: parameters and their states in fp32 */
     bool master_weights;      /* low-precision parameters beside fp32 copies in the optimizer */
     double weight_bits;       /* 0: the dtype's; 8 or 4 when weights are quantised */
+    bool by_module;           /* weights are stored by kind of module, as `formats` says */
+    ft_formats formats;
     ft_dtype kv_dtype;
     int64_t batch, seq;
     int64_t images, image_height, image_width; /* pictures beside each sequence, of a model that sees; 0: none */
@@ -97,6 +99,12 @@ static inline ft_dtype ft__usual_kv_dtype(ft_dtype dtype, bool gpu_has_bf16)
     if (ft_dtype_bytes(dtype) >= 2) return dtype;
     return gpu_has_bf16 ? FT_BF16 : FT_FP16;
 }
+
+/* Weights in one format of few bits (weights.c); what computes in few bits already, trains, or keeps fp32 weights is left
+ * as it is. Who widens them: whom the request names, an engine's kernels (Marlin and its kin), what a compiler is given
+ * (torchao), or the library that loads them. */
+void ft__store_uniformly(ft_workload *w, ft_storage stored);
+ft_weight_kernel ft__widened_by(const ft_workload *w);
 
 /* The forward graph of the whole model, and what follows from it: backward, recomputation, the optimizer, fusion. A
  * layout cuts the graph in between. */

@@ -62,6 +62,15 @@ static const char *lengths(const ft_effect_case *c)
     return fixed && c->a->design != FT_CLIP && !own ? "the model's inputs have one size" : NULL;
 }
 
+static const char *widening(const ft_effect_case *c)
+{
+    for (int i = 0; c->w->by_module && i < FT_OF_OTHER; i++) {
+        const ft_weight_format *f = &c->w->formats.of[i];
+        if (f->given && f->stored != FT_STORED_AS_COMPUTED && ft_dtype_bytes(f->math) == 2) return NULL;
+    }
+    return "no weights of few bits are widened";
+}
+
 static const char *caching(const ft_effect_case *c)
 {
     return c->w->task == FT_PREFILL || c->w->task == FT_DECODE ? NULL : "nothing is cached";
@@ -306,6 +315,7 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_SEQ] = lengths,
     [FT_KEY_ID_MODEL_DTYPE] = acts,
     [FT_KEY_ID_WEIGHTS_DTYPE] = acts,
+    [FT_KEY_ID_WEIGHTS_BY] = widening,
     [FT_KEY_ID_MODEL_KV_DTYPE] = cached,
     [FT_KEY_ID_CACHE] = cache_kind,
     [FT_KEY_ID_ATTENTION] = attending,

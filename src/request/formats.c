@@ -59,17 +59,63 @@ ft_status ft__settle_dtypes(const ft_said *said, ft_model_request *out, ft_error
     return settle_weights(said, out, err);
 }
 
+/* One format for every product's weights. */
+static void settle_uniform(ft_workload *w, int stored)
+{
+    static const struct {
+        const char *word;
+        ft_storage stored;
+    } of[] = {{"fp8", FT_STORED_FP8},   {"int8", FT_STORED_INT8}, {"fp4", FT_STORED_NVFP4},
+              {"int4", FT_STORED_INT4}, {"nf4", FT_STORED_NF4},   {"mxfp4", FT_STORED_MXFP4}};
+    for (size_t i = 0; w->weight_bits > 0 && i < sizeof of / sizeof *of; i++)
+        if (!strcmp(ft__stored_words[stored], of[i].word)) ft__store_uniformly(w, of[i].stored);
+}
+
+/* Stored as computed elsewhere, computed in `math` here. */
+static void widen(ft_weight_format *f, ft_dtype math)
+{
+    if (f->stored == FT_STORED_AS_COMPUTED)
+        f->stored = f->math == FT_FP4 ? FT_STORED_NVFP4 : f->math == FT_INT8 ? FT_STORED_INT8 : FT_STORED_FP8;
+    f->math = math;
+}
+
+/* As the checkpoint has them. What the device lacks is widened instead (fp8 weights on Ampere, nvfp4's on Hopper), and
+ * so is everything where the request says what it computes in. */
+static void settle_checkpoint(const ft_said *said, ft_model_request *out)
+{
+    const ft_arch *a = out->arch;
+    ft_workload *w = &out->work;
+    bool asked = ft__given(said, FT_KEY_ID_MODEL_DTYPE);
+    if (ft_dtype_bytes(w->dtype) != 2 || w->autocast) return; /* computed in what was asked for */
+    ft_weight_kernel by = w->formats.said;
+    w->by_module = true;
+    w->formats = a->formats;
+    w->formats.said = by;
+    for (int c = 0; c < FT_OF_OTHER; c++) {
+        ft_weight_format *f = &w->formats.of[c];
+        bool wide = ft_dtype_bytes(f->math) == 2;
+        if (f->given && (asked || wide || !(out->device->peak_tflops[f->math] > 0))) widen(f, w->dtype);
+    }
+    if (a->kv_fp8 && !out->kv_given && !asked && out->device->peak_tflops[FT_FP8] > 0) w->kv_dtype = FT_FP8;
+}
+
 /* Weights are served as the checkpoint stores them, unless the request says how. Nobody trains them so: adapters over
  * them are asked for by "weights_dtype". */
 void ft__settle_quantized(const ft_said *said, ft_model_request *out)
 {
     const ft_arch *a = out->arch;
     ft_workload *w = &out->work;
-    if (!a->quantized || ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE) >= 0) return;
+    int stored = ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE), by = ft__word_of(said, FT_KEY_ID_WEIGHTS_BY);
+    w->formats.said = by > 0 ? (ft_weight_kernel)by : FT_WEIGHTS_ANY;
+    if (stored >= 0) settle_uniform(w, stored);
+    if (!a->quantized || stored >= 0) return;
     if (a->quantized_bits > 0 && w->task != FT_TRAIN) {
         w->weight_bits = a->quantized_bits == 8 * ft_dtype_bytes(w->dtype) ? 0 : a->quantized_bits;
+        settle_checkpoint(said, out);
         return;
     }
+    /* Checkpoints in fp8 or mxfp4 are trained on in 16 bits; those of a tool for serving are not. */
+    if (a->quantized_bits > 0 && a->formats.loaded == FT_WEIGHTS_ANY) return;
     snprintf(out->quantized, sizeof out->quantized,
              "quantization_config (%s) is ignored: weights are taken as %s; weights_dtype says otherwise", a->quantized,
              out->dtype_name);

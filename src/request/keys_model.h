@@ -42,6 +42,10 @@
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`, `mxfp4`: how weights are stored; the dtype's when "\
       "left out, for serving the bits of the config's `quantization_config`. `fp32` beside 16-bit arithmetic is "      \
       "`amp_*`; fewer than 16 bits are trained beside `lora_rank` alone")                                              \
+    FLAG(WEIGHTS_BY, "weight_kernel", WORD, 0, 0, WORDS(weight_kernel), DEPENDS, "weight-kernel", 0, NULL,                    \
+      STEPS | INFER, "whose kernels widen weights of few bits",                                                        \
+      "`any`, `marlin`, `cutlass`, `awq`, `gptq`, `bitsandbytes`, `torchao`, `gguf`: whose kernels multiply by weights "    \
+      "of few bits; left out: an engine's own (Marlin's), torchao's under a compiler, else the library that loads them")   \
     FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST | SERVE,             \
       "number format of the cache",                                                                                    \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`: of the cache; the dtype's when left out, 16 bits where that is "  \

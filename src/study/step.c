@@ -191,10 +191,10 @@ static bool cannot_fit(const other_workloads *o, const ft_workload *work)
 static bool same_workload(const ft_workload *a, const ft_workload *b)
 {
     return a->dtype == b->dtype && a->autocast == b->autocast && a->master_weights == b->master_weights &&
-           a->weight_bits == b->weight_bits && a->kv_dtype == b->kv_dtype && a->batch == b->batch && a->seq == b->seq &&
-           a->attention == b->attention && a->execution == b->execution && a->cache == b->cache &&
-           a->optimizer == b->optimizer && a->recompute == b->recompute && a->lora_rank == b->lora_rank &&
-           a->accumulate == b->accumulate;
+           a->weight_bits == b->weight_bits && a->by_module == b->by_module && a->kv_dtype == b->kv_dtype &&
+           a->batch == b->batch && a->seq == b->seq && a->attention == b->attention && a->execution == b->execution &&
+           a->cache == b->cache && a->optimizer == b->optimizer && a->recompute == b->recompute &&
+           a->lora_rank == b->lora_rank && a->accumulate == b->accumulate;
 }
 
 static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, ft_error *err)

@@ -61,6 +61,7 @@ static const struct {
     {FT_KEY_ID_MODEL_DTYPE, "\"fp32\""},
     {FT_KEY_ID_WEIGHTS_DTYPE, "\"fp32\""},
     {FT_KEY_ID_WEIGHTS_DTYPE, "\"int4\""},
+    {FT_KEY_ID_WEIGHTS_BY, "\"awq\""},
     {FT_KEY_ID_MODEL_KV_DTYPE, "\"fp8\""},
     {FT_KEY_ID_CACHE, "\"dynamic\""},
     {FT_KEY_ID_ATTENTION, "\"eager\""},

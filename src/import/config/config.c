@@ -366,7 +366,7 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
     if (o->has_own) FT_TRY(ft__architecture_layers(&o->own, r, a));
     if (o->has_own) FT_TRY(ft__architecture_vision(&o->own, r, a));
     if (o->has_outer) FT_TRY(ft__architecture_vision(&o->outer, r, a));
-    ft__config_quantized(r, a);
+    FT_TRY(ft__config_quantized(r, a));
     return FT_OK;
 }
 

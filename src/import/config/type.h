@@ -76,7 +76,7 @@ ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *ou
 /* head.c: what stands on top, from `architectures` and the number of labels. */
 ft_status ft__config_head(const ft_reading *r, ft_arch *a);
 /* quantized.c: how the checkpoint stores its weights. */
-void ft__config_quantized(const ft_reading *r, ft_arch *a);
+ft_status ft__config_quantized(const ft_reading *r, ft_arch *a);
 /* window.c: sliding windows from layer_types, use_sliding_window and their kin. */
 ft_status ft__config_window(const ft_reading *r, ft_arch *a);
 

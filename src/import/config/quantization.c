@@ -1,0 +1,348 @@
+/* quantization.c: methods, widths and exclusions of a quantised checkpoint -> a format for each kind of module.
+ *
+ * Methods write what they quantise in their own ways: a list of modules left out (names, globs, `re:` expressions, with
+ * or without layer numbers), groups of targets, or every quantised module by name. All come down to kinds of modules
+ * (graph/format.h): a kind is left out where most of its layers are. That is exact for checkpoints that treat a kind
+ * alike in all layers, and a majority's verdict for those that spare a few. Scales are counted with the format. */
+#include "import/config/quantization.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "graph/operator.h"
+
+typedef struct reading {
+    const json_t *q;
+    const char *where;
+    ft_arch *a;
+    ft_error *err;
+    ft_weight_format format;            /* of what is quantised */
+    int64_t out[FT_OF_COUNT]; /* layers left out; all of them counts as `every` */
+    int64_t in[FT_OF_COUNT];  /* or layers named, where the file names what it quantises */
+    ft_weight_format named[FT_OF_COUNT];
+} reading;
+
+static ft_status wrong(const reading *r, const char *key, const char *expected)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%.160s%s%s", r->where, *r->where ? ": " : "", key);
+    return ft__fail_at(r->err, FT_E_RANGE, path, 0, 0, "contradictory quantisation: expected %s", expected);
+}
+
+static ft_weight_format format(ft_storage stored, ft_dtype math) { return (ft_weight_format){true, stored, math}; }
+
+/* -- kinds of modules by their names --------------------------------------------------------------- */
+
+enum { EVERY = 1 << 20 };
+enum { IN_ATTENTION = 1 << FT_OF_ATTENTION, IN_OUTPUT = 1 << FT_OF_OUTPUT, IN_MLP = 1 << FT_OF_MLP };
+enum { IN_EXPERTS = 1 << FT_OF_EXPERTS, IN_SHARED = 1 << FT_OF_SHARED, IN_HEAD = 1 << FT_OF_HEAD };
+
+static bool has(const char *name, const char *part) { return strstr(name, part) != NULL; }
+
+/* Which kinds a name or pattern means; 0: of none that is quantised (norms, routers, embeddings, towers). */
+static unsigned kinds_of(const char *name)
+{
+    static const char *const never[] = {"norm", "router", "embed", "visual", "vision", "indexer", "conv1d", "e_score"};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        if (has(name, never[i])) return 0;
+    if (has(name, "lm_head") || !strcmp(name, "head")) return IN_HEAD;
+    if (has(name, "mtp") || has(name, "shared_expert_gate") || !strcmp(name, "gate")) return 0;
+    if (has(name, "attn") || has(name, "mixer")) {
+        if (has(name, "o_proj") || has(name, "out_proj")) return IN_OUTPUT;
+        return has(name, "_proj") ? IN_ATTENTION : IN_ATTENTION | IN_OUTPUT;
+    }
+    if (has(name, "shared_expert")) return IN_SHARED;
+    if (has(name, "experts")) return IN_EXPERTS;
+    size_t length = strlen(name);
+    if (length > 5 && !strcmp(name + length - 5, ".gate")) return 0;
+    if (has(name, "mlp") || has(name, "ffn")) return IN_MLP;
+    const char *layer = strstr(name, "layers.");
+    if (!layer) return 0;
+    layer += strlen("layers.") + strspn(layer + strlen("layers."), "0123456789");
+    bool whole = !*layer || !strcmp(layer, "*") || !strcmp(layer, ".*");
+    return whole ? IN_ATTENTION | IN_OUTPUT | IN_MLP | IN_EXPERTS | IN_SHARED : 0;
+}
+
+/* One layer where the name has a number, else every one. */
+static int64_t layers_of(const char *name)
+{
+    const char *layer = strstr(name, "layers.");
+    return layer && layer[strlen("layers.")] >= '0' && layer[strlen("layers.")] <= '9' ? 1 : EVERY;
+}
+
+static void leave_out(reading *r, const json_t *list)
+{
+    size_t i;
+    json_t *item;
+    json_array_foreach (list, i, item) {
+        const char *name = json_string_value(item);
+        unsigned kinds = name ? kinds_of(name) : 0;
+        /* Four projections of one layer are one layer: those into attention are counted by their first. */
+        if (name && (has(name, ".k_proj") || has(name, ".v_proj") || has(name, "_b_proj") || has(name, "kv_a_proj")))
+            kinds &= ~(unsigned)IN_ATTENTION;
+        for (int c = 0; c < FT_OF_COUNT; c++)
+            if (kinds >> c & 1) r->out[c] += layers_of(name);
+    }
+}
+
+static void take_in(reading *r, const char *name, ft_weight_format f)
+{
+    unsigned kinds = kinds_of(name);
+    for (int c = 0; c < FT_OF_COUNT; c++)
+        if (kinds >> c & 1) r->in[c] += layers_of(name), r->named[c] = f;
+}
+
+static void settle(reading *r, bool head)
+{
+    double most = 0.5 * (double)(r->a->layers > 0 ? r->a->layers : 1);
+    bool listed = false;
+    for (int c = 0; c < FT_OF_COUNT; c++) listed = listed || r->in[c] > 0;
+    for (int c = 0; c < FT_OF_OTHER; c++) {
+        ft_weight_format *f = &r->a->formats.of[c];
+        *f = listed && r->in[c] > 0 ? r->named[c] : r->format;
+        bool quantised = listed ? r->in[c] > 0 : (double)r->out[c] < (c == FT_OF_HEAD ? 1 : most);
+        if (!quantised || (c == FT_OF_HEAD && !head)) f->given = false;
+    }
+}
+
+/* -- formats by what files say of them ------------------------------------------------------------- */
+
+static bool by_algorithm(const char *name, ft_weight_format *out)
+{
+    static const struct {
+        const char *name;
+        ft_storage stored;
+        ft_dtype math;
+    } known[] = {{"FP8_PB_WO", FT_STORED_FP8_BLOCK, FT_FP8},  {"FP8_BLOCK", FT_STORED_FP8_BLOCK, FT_FP8},
+                 {"W4A16_AWQ", FT_STORED_INT4, FT_BF16},      {"W4A16_NVFP4", FT_STORED_NVFP4, FT_BF16},
+                 {"W4A16", FT_STORED_INT4, FT_BF16},          {"W8A16", FT_STORED_INT8, FT_BF16},
+                 {"NVFP4", FT_STORED_AS_COMPUTED, FT_FP4},    {"MXFP4", FT_STORED_MXFP4, FT_BF16},
+                 {"W4A8_MXFP4_FP8", FT_STORED_MXFP4, FT_FP8}, {"INT8", FT_STORED_AS_COMPUTED, FT_INT8},
+                 {"FP8", FT_STORED_AS_COMPUTED, FT_FP8}};
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (!strncmp(name, known[i].name, strlen(known[i].name)))
+            return *out = format(known[i].stored, known[i].math), true;
+    return false;
+}
+
+/* compressed-tensors and modelopt: {"num_bits": 4, "type": "float", "group_size": 16}, activations beside it. */
+static ft_status by_group(const reading *r, const json_t *group, ft_weight_format *out)
+{
+    const json_t *weights = json_object_get(group, "weights"), *inputs = json_object_get(group, "input_activations");
+    json_int_t bits = json_integer_value(json_object_get(weights, "num_bits")),
+               size = json_integer_value(json_object_get(weights, "group_size"));
+    const char *type = json_string_value(json_object_get(weights, "type"));
+    bool floats = type && !strcmp(type, "float"), low = json_is_object(inputs);
+    *out = (ft_weight_format){0};
+    if (bits != 4 && bits != 8) return FT_OK; /* no format for it: a warning says so */
+    if (low && bits < json_integer_value(json_object_get(inputs, "num_bits")) && bits == 8)
+        return wrong(r, "config_groups", "activations of no more bits than 8-bit weights");
+    if (floats && bits == 4) {
+        if (size != 16 && size != 32) return wrong(r, "group_size", "16 (nvfp4) or 32 (mxfp4) for 4-bit floats");
+        bool eight = low && json_integer_value(json_object_get(inputs, "num_bits")) == 8;
+        *out = size == 32      ? format(FT_STORED_MXFP4, eight ? FT_FP8 : FT_BF16)
+               : low && !eight ? format(FT_STORED_AS_COMPUTED, FT_FP4)
+                               : format(FT_STORED_NVFP4, eight ? FT_FP8 : FT_BF16);
+    } else if (floats) {
+        const char *how = json_string_value(json_object_get(weights, "strategy"));
+        bool blocks = how && !strcmp(how, "block");
+        *out = low ? format(blocks ? FT_STORED_FP8_BLOCK : FT_STORED_AS_COMPUTED, FT_FP8)
+                   : format(FT_STORED_FP8, FT_BF16);
+    } else if (bits == 8) {
+        *out = low ? format(FT_STORED_AS_COMPUTED, FT_INT8) : format(FT_STORED_INT8, FT_BF16);
+    } else {
+        *out = format(FT_STORED_INT4, low ? FT_FP8 : FT_BF16);
+    }
+    return FT_OK;
+}
+
+static ft_status by_groups(reading *r)
+{
+    const char *name;
+    json_t *group;
+    json_object_foreach (json_object_get(r->q, "config_groups"), name, group) {
+        ft_weight_format f;
+        size_t i;
+        json_t *target;
+        FT_TRY(by_group(r, group, &f));
+        if (!f.given) return r->format.given = false, FT_OK;
+        r->format = f;
+        json_array_foreach (json_object_get(group, "targets"), i, target)
+            if (json_is_string(target) && strcmp(json_string_value(target), "Linear") != 0)
+                take_in(r, json_string_value(target), f);
+    }
+    return FT_OK;
+}
+
+/* modelopt's own: one algorithm with what it leaves out, or every layer by name. */
+static void by_modelopt(reading *r)
+{
+    const char *name;
+    json_t *layer;
+    const char *experts = json_string_value(json_object_get(r->q, "moe_quant_algo"));
+    if (!by_algorithm(json_string_value(json_object_get(r->q, "quant_algo")), &r->format) && experts)
+        by_algorithm(experts, &r->format);
+    json_object_foreach (json_object_get(r->q, "quantized_layers"), name, layer) {
+        ft_weight_format f;
+        if (!by_algorithm(json_string_value(json_object_get(layer, "quant_algo")), &f)) continue;
+        take_in(r, name, f);
+        if (!r->format.given) r->format = f;
+    }
+}
+
+/* -- methods --------------------------------------------------------------------------------------- */
+
+static ft_status whole_bits(reading *r)
+{
+    json_int_t bits = json_integer_value(json_object_get(r->q, "bits"));
+    if (bits == 4) r->format = format(FT_STORED_INT4, FT_BF16);
+    if (bits == 8) r->format = format(FT_STORED_INT8, FT_BF16);
+    return FT_OK;
+}
+
+static ft_status loaded_bits(reading *r) /* bitsandbytes */
+{
+    bool four = json_is_true(json_object_get(r->q, "load_in_4bit")),
+         eight = json_is_true(json_object_get(r->q, "load_in_8bit"));
+    if (four && eight) return wrong(r, "load_in_8bit", "one of load_in_4bit and load_in_8bit");
+    if (four) r->format = format(FT_STORED_NF4, FT_BF16);
+    if (eight) r->format = format(FT_STORED_INT8, FT_BF16);
+    r->a->formats.loaded = FT_WEIGHTS_BITSANDBYTES;
+    return FT_OK;
+}
+
+static ft_status blocks_or_tensor(reading *r) /* fp8 */
+{
+    const json_t *block = json_object_get(r->q, "weight_block_size");
+    r->format = format(FT_STORED_AS_COMPUTED, FT_FP8);
+    if (!block || json_is_null(block)) return FT_OK;
+    for (size_t i = 0; i < 2; i++)
+        if (json_array_size(block) != 2 || json_integer_value(json_array_get(block, i)) < 1)
+            return wrong(r, "weight_block_size", "two sizes such as [128, 128]");
+    r->format = format(FT_STORED_FP8_BLOCK, FT_FP8);
+    return FT_OK;
+}
+
+static ft_status by_torchao(reading *r)
+{
+    const json_t *type = json_object_get(r->q, "quant_type"), *inner = json_object_get(type, "default");
+    const char *name = json_string_value(json_is_object(inner) ? json_object_get(inner, "_type") : type);
+    if (!name) name = "";
+    bool low = has(name, "Dynamic") || has(name, "dynamic");
+    if (has(name, "nt4")) r->format = format(FT_STORED_INT4, low ? FT_INT8 : FT_BF16);
+    if (has(name, "nt8")) r->format = low ? format(FT_STORED_AS_COMPUTED, FT_INT8) : format(FT_STORED_INT8, FT_BF16);
+    if (has(name, "loat8")) r->format = low ? format(FT_STORED_AS_COMPUTED, FT_FP8) : format(FT_STORED_FP8, FT_BF16);
+    r->a->formats.loaded = FT_WEIGHTS_TORCHAO;
+    return FT_OK;
+}
+
+static ft_status experts_alone(reading *r) /* gpt-oss: attention, router and head are left out by name */
+{
+    r->format = format(FT_STORED_MXFP4, FT_BF16);
+    return FT_OK;
+}
+
+static ft_status eight_bit_ints(reading *r)
+{
+    r->format = format(FT_STORED_INT8, FT_BF16);
+    return FT_OK;
+}
+
+static ft_status modelopt(reading *r)
+{
+    FT_TRY(by_groups(r));
+    if (!r->format.given || json_object_get(r->q, "quantized_layers") || json_object_get(r->q, "moe_quant_algo"))
+        by_modelopt(r);
+    return FT_OK;
+}
+
+/* Names are matched from the front, so that modelopt_fp4 is modelopt. */
+static const struct {
+    const char *method;
+    ft_status (*read)(reading *r);
+    ft_weight_kernel by;
+    bool head; /* its head may be quantised */
+} methods[] = {{"awq", whole_bits, FT_WEIGHTS_AWQ, false},
+               {"gptq", whole_bits, FT_WEIGHTS_GPTQ, false},
+               {"bitsandbytes", loaded_bits, FT_WEIGHTS_BITSANDBYTES, false},
+               {"compressed-tensors", by_groups, FT_WEIGHTS_ANY, true},
+               {"fp8", blocks_or_tensor, FT_WEIGHTS_ANY, false},
+               {"fbgemm_fp8", blocks_or_tensor, FT_WEIGHTS_ANY, false},
+               {"eetq", eight_bit_ints, FT_WEIGHTS_ANY, false},
+               {"modelopt", modelopt, FT_WEIGHTS_ANY, true},
+               {"mxfp4", experts_alone, FT_WEIGHTS_ANY, false},
+               {"torchao", by_torchao, FT_WEIGHTS_TORCHAO, false}};
+
+static double bits_of(const ft_formats *formats)
+{
+    double bits = 0;
+    for (int c = 0; c < FT_OF_OTHER; c++)
+        if (formats->of[c].given) {
+            double its = ft__format_bytes(&formats->of[c]) < 1 ? 4 : 8;
+            bits = bits > 0 && bits < its ? bits : its;
+        }
+    return bits;
+}
+
+ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch *a, ft_error *err)
+{
+    static const char *const lists[] = {"modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules",
+                                        "llm_int8_skip_modules"};
+    reading r = {.q = object, .where = where, .a = a, .err = err};
+    const json_t *inner = json_object_get(object, "quantization"); /* hf_quant_config.json */
+    if (json_is_object(inner)) r.q = inner;
+    const char *method = json_string_value(json_object_get(r.q, "quant_method"));
+    if (!method && (json_object_get(r.q, "quant_algo") || json_object_get(r.q, "moe_quant_algo"))) method = "modelopt";
+    a->quantized = "of a method that is not known";
+    a->quantized_bits = 0;
+    memset(&a->formats, 0, sizeof a->formats);
+    for (size_t i = 0; method && i < sizeof methods / sizeof *methods; i++) {
+        if (strncmp(method, methods[i].method, strlen(methods[i].method)) != 0) continue;
+        a->quantized = methods[i].method;
+        a->formats.loaded = methods[i].by;
+        FT_TRY(methods[i].read(&r));
+        if (!r.format.given) break;
+        for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) leave_out(&r, json_object_get(r.q, lists[l]));
+        settle(&r, methods[i].head);
+        a->quantized_bits = bits_of(&a->formats);
+        break;
+    }
+    const char *cache = json_string_value(json_object_get(r.q, "kv_cache_quant_algo"));
+    if (!cache) cache = json_string_value(json_object_get(r.q, "kv_cache_scheme"));
+    a->kv_fp8 = cache && !strcmp(cache, "FP8");
+    return FT_OK;
+}
+
+ft_status ft__quantization_beside(const char *config_path, ft_arch *a, ft_error *err)
+{
+    char path[4096];
+    size_t length = strlen(config_path);
+    const char *slash = strrchr(config_path, '/');
+    const char *name = slash ? slash + 1 : config_path;
+    if (length < 5 || strcmp(config_path + length - 5, ".json") != 0) return FT_OK;
+    int written = strcmp(name, "config.json")
+                      ? snprintf(path, sizeof path, "%.*s.hf_quant.json", (int)(length - 5), config_path)
+                      : snprintf(path, sizeof path, "%.*shf_quant_config.json", (int)(name - config_path), config_path);
+    char *text;
+    size_t size;
+    json_t *object;
+    if (written < 0 || (size_t)written >= sizeof path || !ft__file_exists(path)) return FT_OK;
+    FT_TRY(ft__file_read(path, (size_t)64 << 20, &text, &size, err));
+    ft_status status = ft__json_parse(text, size, path, &object, err);
+    free(text);
+    if (status != FT_OK) return status;
+    ft_arch beside = *a;
+    status = ft__quantization_read(object, path, &beside, err);
+    json_decref(object);
+    if (status != FT_OK) return status;
+    if (a->quantized_bits > 0 && beside.quantized_bits > 0 && beside.quantized_bits != a->quantized_bits)
+        return ft__fail_at(err, FT_E_RANGE, path, 0, 0,
+                           "contradictory quantisation: expected the %.0f bits of the config's quantization_config, "
+                           "found %.0f",
+                           a->quantized_bits, beside.quantized_bits);
+    if (!(a->quantized_bits > 0)) *a = beside;
+    return FT_OK;
+}

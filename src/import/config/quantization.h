@@ -1,0 +1,15 @@
+/* How a checkpoint stores its weights: `quantization_config` of Hugging Face's layout, or the `hf_quant_config.json` that
+ * NVIDIA's tool writes beside a config. */
+#ifndef FT_IMPORT_CONFIG_QUANTIZATION_H
+#define FT_IMPORT_CONFIG_QUANTIZATION_H
+#include "base/error.h"
+#include "base/json.h"
+#include "model/arch.h"
+
+/* Fills `quantized`, `quantized_bits`, `formats` and `kv_fp8` of an architecture whose layers are known. `where` is the
+ * file, or the path of the object, for errors. A method that the program has no format for is remembered by name. */
+ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch *a, ft_error *err);
+/* The file beside a config ("X.hf_quant.json" of "X.json", "hf_quant_config.json" of a folder's "config.json"), where
+ * there is one and the config itself says nothing or the same. */
+ft_status ft__quantization_beside(const char *config_path, ft_arch *a, ft_error *err);
+#endif
