@@ -4,7 +4,8 @@
  *   arithmetic  = dense body * min(1, flops time / bytes time) / rate     (its part beyond waiting for bf16 weights)
  *   stream      = stored bytes / (share * bandwidth)
  *   walk        = K * ns                                                  (one block along K: what small outputs show)
- *   T           = launch + start + cube-norm of the three
+ *   widening    = K N (1 and rows * share) / (per clock * SMs * clock)   (where it is the vector units' work)
+ *   T           = launch + start + cube-norm of these
  * Some libraries widen with a kernel of its own once there are more than a few rows, and multiply densely: a pass over
  * the weights and the dense product. Shares and rates are each kernel's own (data/constants/kernel/weight_only.json).
  *
@@ -74,8 +75,13 @@ static double fused_ms(const ft_device *device, const ft_op *op, const ft_foreca
     double share = ft__stored_bytes(op) < 1 ? k->stream4 : k->stream8;
     double stream = ft__op_bytes(op) / (share * device->memory_gbps * 1e6);
     double walk = (double)op->u.gemm.k * k->serial_ns * 1e-6 * ft__clock_scale(device);
+    double widen = 0; /* on the vector units, element by element */
+    if (k->widen_per_clock > 0 && ft__stored_bytes(op) < 1)
+        widen = (double)op->u.gemm.b * (double)op->u.gemm.n * (double)op->u.gemm.k * hypot(1, k->widen_rows * m) /
+                (k->widen_per_clock * device->sms * device->boost_mhz * 1e3);
     return dense->launch_ms + k->start_us * 1e-3 +
-           cbrt(arithmetic * arithmetic * arithmetic + stream * stream * stream + walk * walk * walk);
+           cbrt(arithmetic * arithmetic * arithmetic + stream * stream * stream + walk * walk * walk +
+                widen * widen * widen);
 }
 
 ft_status ft__weight_only_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
