@@ -58,20 +58,6 @@ bool ft__packed(const ft_build *b, ft_ref weight, ft_dtype flow)
     return ft__tensor_of(b, weight)->element_bytes < wide;
 }
 
-void ft__unpack(ft_build *b, ft_at at, ft_ref weight)
-{
-    if (b->status != FT_OK) return;
-    ft_tensor w = *ft__tensor_of(b, weight);
-    ft_node n = ft__node_of(FT_DO_OTHER, at);
-    ft__node_in(&n, weight);
-    n.op = (ft_op){.kind = FT_OP_QUANTIZE, .name = "dequantize", .kv_dtype = FT_BF16};
-    n.op.dtype = w.element_bytes < 1 ? FT_FP4 : FT_FP8;
-    n.op.u.quantize.rows = w.rows;
-    n.op.u.quantize.cols = w.cols;
-    n.workspace = (float)(2 * ft__tensor_numel(&w));
-    ft__emit(b, &n);
-}
-
 static ft_op over_weights(ft_dtype flow, double numel, double bytes, bool spread)
 {
     ft_op op = {.kind = FT_OP_ELEMENTWISE, .name = "mul", .dtype = flow, .kv_dtype = flow};
@@ -80,6 +66,24 @@ static ft_op over_weights(ft_dtype flow, double numel, double bytes, bool spread
     op.u.elementwise.bytes = numel * bytes;
     if (spread) op.u.elementwise.pattern = FT_PATTERN_SPREAD;
     return op;
+}
+
+/* bitsandbytes' kernel: a byte's two weights by a tree of sixteen values, times the block's scale. Of 8 bits: a cast. */
+void ft__unpack(ft_build *b, ft_at at, ft_ref weight)
+{
+    if (b->status != FT_OK) return;
+    ft_tensor w = *ft__tensor_of(b, weight);
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
+    ft__node_in(&n, weight);
+    if (w.element_bytes < 1) {
+        n.op = over_weights(FT_BF16, ft__tensor_numel(&w) / 2, FT_K_ADAPTER_PAIR_BYTES, true);
+    } else {
+        n.op = (ft_op){.kind = FT_OP_QUANTIZE, .name = "dequantize", .dtype = FT_FP8, .kv_dtype = FT_BF16};
+        n.op.u.quantize.rows = w.rows;
+        n.op.u.quantize.cols = w.cols;
+    }
+    n.workspace = (float)(2 * ft__tensor_numel(&w));
+    ft__emit(b, &n);
 }
 
 static void before_unpacked(ft_build *b, ft_at at, ft_ref weight, const ft_op *op, double kernels)
@@ -154,7 +158,7 @@ static ft_ref with_adapter(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t ou
     ft_ref down = trained(b, "lora_A.weight", b->lora_rank, in, kept);
     ft_ref up = trained(b, "lora_B.weight", out, b->lora_rank, kept);
     ft_ref magnitude = how->magnitude ? trained(b, "lora_magnitude", 1, out, kept) : FT_NONE;
-    if (!b->autocast && !model && (how->dropout > 0 || !cast)) x = ft__cast(b, at, x, FT_FP32);
+    if (!b->autocast && !model) x = ft__cast(b, at, x, FT_FP32); /* to the weights' format; autocast lowers it again */
     x = ft__dropout(b, at, x, how->dropout);
     if (model && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math); /* recipes of 8 bits leave small ones alone */
     ft_ref a = down, c = up;
