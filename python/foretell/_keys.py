@@ -55,6 +55,7 @@ DTYPES = frozenset(
         "kv_dtype",
         "weights_dtype",
         "dtype",
+        "moments_dtype",
         "reduce_dtype",
         "gather_dtype",
     )
@@ -78,7 +79,17 @@ class ModelRequest(TypedDict, total=False):
     stack: Any
     compile_scope: Literal["auto", "model", "layers"]
     fusions: Literal["recipe", "plain"]
-    optimizer: Literal["adamw", "adamw_foreach", "adamw_8bit", "adafactor", "sgd", "sgd_momentum", "muon", "none"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
     master_weights: bool
     recompute: Literal["none", "selective", "full"]
     recompute_modules: Sequence[str]
@@ -91,6 +102,13 @@ class ModelRequest(TypedDict, total=False):
     images: int
     image_size: str
     read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     detail: Literal["summary", "layers", "kernels"]

@@ -150,7 +150,7 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch
     if (b->status != FT_OK || !ft__tape_widen(t)) return;
     b->g->blocks[mine].carry_in = g;
     bool layer = ft__block_is_layer(&forward);
-    const ft_reforecast again = recompute == FT_RECOMPUTE_NONE                    ? FT_AGAIN_NOTHING
+    const ft_reforecast again = recompute == FT_RECOMPUTE_NONE || forward.kept    ? FT_AGAIN_NOTHING
                                 : recompute == FT_RECOMPUTE_SELECTIVE && !pytorch ? FT_AGAIN_SCORES
                                 : !layer                                          ? FT_AGAIN_NOTHING
                                 : recompute == FT_RECOMPUTE_SELECTIVE             ? FT_AGAIN_CHEAP

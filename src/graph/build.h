@@ -119,6 +119,7 @@ ft_ref ft__softmax(ft_build *b, ft_at at, ft_ref x, bool in_fp32); /* in_fp32: r
 typedef struct ft_attention_shape {
     int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
     bool causal, masked, flash2, flash1, second;
+    int64_t packed; /* tokens of a document that attends to itself alone; 0: the sequence does */
 } ft_attention_shape;
 ft_ref ft__attention(ft_build *b, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *shape,
                      double dropout);

@@ -189,6 +189,10 @@ ft_ref ft__attention(ft_build *b, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     n.op.u.attention.flash2 = s->flash2;
     n.op.u.attention.flash1 = s->flash1;
     n.op.u.attention.second = s->second;
+    if (s->packed > 0 && s->packed < s->q_len) {
+        n.op.u.attention.batch = (s->batch * s->q_len + s->packed - 1) / s->packed;
+        n.op.u.attention.q_len = n.op.u.attention.kv_len = s->packed;
+    }
     if (s->masked) n.manner |= FT_MANNER_MASK;
     if (b->training && dropout > 0) n.manner |= FT_MANNER_DROPOUT; /* drawn inside the kernel, no mask is stored */
     ft__emit(b, &n);

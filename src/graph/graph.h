@@ -163,6 +163,7 @@ typedef struct ft_block {
     ft_ref fed_by;          /* the tensor of an earlier block that the first iteration's carry_in is */
     int32_t mirror;         /* backward blocks: the forward block they undo; otherwise -1 */
     int32_t modules;        /* Python modules called in one iteration */
+    bool kept;              /* nothing of it runs again, whatever the step recomputes */
 } ft_block;
 
 typedef struct ft_graph {

@@ -286,10 +286,12 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     s.growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
     /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step. */
     s.kept_gradients = training && (work->accumulate > 1 || (work->master_weights && !share->fsdp));
-    if (s.kept_gradients && share->gradients[0] >= 1) s.stand_ins = ft__stand_ins(g, work);
+    const bool dropped = training && work->updates_in_backward && work->accumulate <= 1;
+    if (s.kept_gradients && !dropped && share->gradients[0] >= 1) s.stand_ins = ft__stand_ins(g, work);
     if (!measure(&s)) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d tensors", g->tensor_count);
 
-    ft_kept k = {.growing_cache = s.growing_cache, .kept_gradients = s.kept_gradients};
+    ft_kept k = {.growing_cache = s.growing_cache, .kept_gradients = s.kept_gradients && !dropped};
+    s.kept_gradients = s.kept_gradients || dropped; /* each is gone when its node is done */
     ft__keep(g, work, share, &s.lives, &k);
     const double update = training ? ft__update_workspace(work, k.trained, k.widest) + k.main_gradients : 0;
     if (!measure_workspaces(&s, device, update))

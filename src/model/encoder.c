@@ -154,7 +154,7 @@ static ft_ref head(ft_maker *m, ft_ref x, ft_ref table)
     ft_ref y = x, pool = a->pooler ? pooled(m, x) : FT_NONE;
     if (a->mlm_head) {
         y = words(m, x, table);
-        if (b->training) y = ft__loss(b, FT_AT(LOSS), y, a->loss_fp32);
+        if (b->training) y = ft__loss(b, FT_AT(LOSS), y, ft__upcasts(m));
         if (a->pooler) { /* pre-training: does the second sentence follow the first? */
             ft_ref next = ft__linear(b, FT_AT(NEXT_SENTENCE), pool, 2, FT_BIAS, FT_WHOLE);
             if (b->training) y = ft__add(b, FT_AT(LOSS), y, ft__loss(b, FT_AT(LOSS), next, false));

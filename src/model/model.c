@@ -44,6 +44,7 @@ static void optimizer(ft_maker *m)
         [FT_SGD] = "sgd",
         [FT_SGD_MOMENTUM] = "sgd_momentum",
         [FT_MUON] = "muon",
+        [FT_LAMB] = "lamb",
     };
     ft_build *b = &m->b;
     const ft_workload *w = m->work;
@@ -55,6 +56,11 @@ static void optimizer(ft_maker *m)
     if (w->master_weights || (w->lora_rank > 0 && m->b.adapters.form != FT_ADAPTER_MODEL)) b->stored = FT_FP32;
     if (w->clip) update(b, FT_AT(CLIP_GRAD_NORM), "clip_grad_norm", 1);
     update(b, FT_AT(OPTIMIZER), names[w->optimizer], 1);
+    bool adam = w->optimizer == FT_ADAMW || w->optimizer == FT_ADAMW_FOREACH || w->optimizer == FT_LAMB;
+    double wide = ft_dtype_bytes(b->stored);
+    if (adam && w->moment_bytes > 0 && b->status == FT_OK) /* of seven passes four are the moments' */
+        b->g->nodes[b->g->node_count - 1].traffic = (float)((3 * wide + 4 * w->moment_bytes) / (7 * wide));
+    if (w->ema) update(b, FT_AT(OPTIMIZER), "sgd_foreach", 1); /* reads weights and average, writes the average */
     ft__block_close(b, FT_NONE);
 }
 
@@ -155,7 +161,9 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
         FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
     quantise_before(g, w);
-    if (w->task == FT_TRAIN && m.stack->loss_of == FT_LOSS_OF_MEGATRON) ft__loss_memory(g, FT_LOSS_MEGATRON);
+    if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED))
+        ft__loss_memory(g, FT_LOSS_MEGATRON);
+    if (w->task == FT_TRAIN && w->loss == FT_ENTROPY_FUSED_LINEAR) ft__loss_in_chunks(g);
     return FT_OK;
 }
 

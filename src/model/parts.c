@@ -162,5 +162,5 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "tanh", logits);
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "mulu", logits);
     }
-    return m->work->task == FT_TRAIN ? ft__loss(b, FT_AT(LOSS), logits, a->loss_fp32) : logits;
+    return m->work->task == FT_TRAIN ? ft__loss(b, FT_AT(LOSS), logits, ft__upcasts(m)) : logits;
 }

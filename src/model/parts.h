@@ -62,6 +62,11 @@ ft_ref ft__part_experts(ft_maker *m, ft_ref x);
 
 /* Language-model head over all tokens, or the last of each sequence, and the loss when training. `table`: a tied
  * weight or FT_NONE. Returns the loss, or the logits. */
+/* Logits are copied to fp32 before the loss. */
+static inline bool ft__upcasts(const ft_maker *m)
+{
+    return m->work->loss == FT_ENTROPY_OF_MODEL ? m->arch->loss_fp32 : m->work->loss == FT_ENTROPY_UPCAST;
+}
 /* Before a table is made that adapters may train: keeps the frozen one, thaws; what `frozen` is to be afterwards. */
 bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols);
 ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table);

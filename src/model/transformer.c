@@ -236,9 +236,12 @@ static ft_ref layers(ft_maker *m, ft_ref x)
     /* Not OLMo 3's, whose products read the layer's input itself: its lifetime over runs is not understood yet. */
     if (apart && period > 1 && rest <= MOST_RUNS && a->place != FT_AFTER) return runs(m, x, FT_BLOCK(LAYERS), 0, rest);
     int64_t whole = rest / period;
-    if (whole > 0) {
-        x = ft__block_open(b, FT_BLOCK(LAYERS), whole, x);
+    int64_t again = m->work->recompute_layers / period;
+    bool some = b->training && again > 0 && again < whole && m->work->recompute == FT_RECOMPUTE_FULL;
+    for (int part = 0; part < (some ? 2 : 1) && whole > 0; part++) { /* those that run again first, as Megatron's */
+        x = ft__block_open(b, FT_BLOCK(LAYERS), !some ? whole : part ? whole - again : again, x);
         for (int64_t i = 0; i < period && b->status == FT_OK; i++) x = layer(m, x, kind_of(a, i));
+        if (part && b->status == FT_OK) b->g->blocks[b->block].kept = true;
         x = ft__block_close(b, x);
     }
     return runs(m, x, FT_BLOCK(LAYERS_LAST), whole * period, rest);

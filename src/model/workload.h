@@ -35,9 +35,22 @@ typedef enum ft_optimizer {
     FT_SGD,
     FT_SGD_MOMENTUM,
     FT_MUON,
+    FT_LAMB,
     FT_NO_OPTIMIZER,
     FT_OPTIMIZER_COUNT
 } ft_optimizer;
+
+/* What is done with the logits. upcast: copied to fp32 first, as transformers does; narrow: in their own format; fused:
+ * one kernel each way, the gradient over the logits (Liger's, Apex', FlashAttention's); fused_linear: head and loss in
+ * chunks, so that the logits are never there as a whole (Liger). */
+typedef enum ft_entropy {
+    FT_ENTROPY_OF_MODEL,
+    FT_ENTROPY_UPCAST,
+    FT_ENTROPY_NARROW,
+    FT_ENTROPY_FUSED,
+    FT_ENTROPY_FUSED_LINEAR,
+    FT_ENTROPY_COUNT
+} ft_entropy;
 
 /* What Megatron-Core's selective recomputation drops (recompute_modules): bits of ft_workload.again. */
 typedef enum ft_module {
@@ -75,6 +88,12 @@ typedef struct ft_workload {
     int64_t lora_rank;        /* 0: all weights are trained */
     ft_adapters lora;         /* how adapters run; what is left open is the stack's */
     bool unpack_openly;       /* weights of few bits are unpacked by plain operators: GPTQ's in training */
+    ft_entropy loss;
+    int64_t packed;           /* tokens of the documents that sequences are packed from; 0: a sequence is one */
+    bool ema;                 /* a moving average of the weights is kept */
+    double moment_bytes;      /* of AdamW's moments; 0: as the weights, or fp32 beside fp32 copies */
+    bool updates_in_backward; /* a weight is updated as soon as its gradient is there, which is dropped then */
+    int64_t recompute_layers; /* with full recomputation: so many layers run again, the others keep all; 0: all */
     int64_t accumulate;       /* micro-batches per step; at least 1 */
     bool clip;                /* gradient clipping */
     double host_us_per_op;    /* 0: modelled */
@@ -122,6 +141,8 @@ typedef enum ft_loss_by {
     FT_LOSS_AFTER_MEGATRON  /* in place but for one copy */
 } ft_loss_by;
 void ft__loss_memory(ft_graph *g, ft_loss_by by);
+/* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time. */
+void ft__loss_in_chunks(ft_graph *g);
 /* Forward graph, then the passes that the workload asks for: backward, recomputation, fusion, the optimizer. */
 ft_status ft__model_graph(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out, ft_error *err);
 #endif

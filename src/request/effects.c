@@ -53,6 +53,40 @@ static const char *clipping(const ft_effect_case *c)
     return c->trains ? timed(c) : training(c);
 }
 
+static const char *updating(const ft_effect_case *c)
+{
+    return c->trains && c->w->optimizer == FT_NO_OPTIMIZER ? "\"optimizer\" is \"none\"" : training(c);
+}
+
+static const char *moments(const ft_effect_case *c)
+{
+    bool has = c->w->optimizer == FT_ADAMW || c->w->optimizer == FT_ADAMW_FOREACH || c->w->optimizer == FT_LAMB;
+    return updating(c) ? updating(c) : has ? NULL : "the optimizer keeps its states in a format of its own";
+}
+
+static const char *losing(const ft_effect_case *c)
+{
+    if (!c->trains) return training(c);
+    return c->a->lm_head || c->a->mlm_head ? NULL : "the model has no vocabulary to choose from";
+}
+
+static const char *packing(const ft_effect_case *c)
+{
+    bool fused = ft__flashes(c->w->attention) || (c->w->attention == FT_SDPA && c->w->execution == FT_RUN_FUSED);
+    if (!c->trains) return training(c);
+    if (c->a->design != FT_DECODER_ONLY || c->a->kv_lora > 0) return "forecast for decoders without latent attention";
+    if (!fused) return "attention goes over whole sequences, masked or not";
+    if (timed(c)) return timed(c);
+    return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
+}
+
+static const char *some_layers(const ft_effect_case *c)
+{
+    if (!c->trains) return training(c);
+    if (c->w->recompute != FT_RECOMPUTE_FULL) return "\"recompute\" is not \"full\"";
+    return c->a->design == FT_DECODER_ONLY ? NULL : "forecast for decoders";
+}
+
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : training(c); }
 
 static const char *lengths(const ft_effect_case *c)
@@ -330,6 +364,13 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_LORA_RANK] = training,
     [FT_KEY_ID_LORA] = training,
     [FT_KEY_ID_CLIP_GRAD] = clipping,
+    [FT_KEY_ID_LOSS] = losing,
+    [FT_KEY_ID_PACKING] = packing,
+    [FT_KEY_ID_POWER_CAP] = timed,
+    [FT_KEY_ID_EMA] = updating,
+    [FT_KEY_ID_MOMENTS] = moments,
+    [FT_KEY_ID_IN_BACKWARD] = updating,
+    [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,

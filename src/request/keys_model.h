@@ -1,6 +1,7 @@
 /* Keys of a request for a whole model, one row each. How a row reads is said in keys_list.h. */
 #ifndef FT_REQUEST_KEYS_MODEL_H
 #define FT_REQUEST_KEYS_MODEL_H
+#include "request/keys_step.h"
 
 #define FT_COMMON_KEYS(FLAG, PLAIN)                                                                                    \
     PLAIN(ID, "id", ANY, 0, 0, NO_WORDS, DEPENDS, "any scalar, given back as it came")                                 \
@@ -79,7 +80,7 @@
       "`plain`: without them")                                                                                         \
     FLAG(OPTIMIZER, "optimizer", WORD, 0, 0, WORDS(optimizer), 0, "optimizer", 0, NULL, STEPS | LARGEST,               \
       "none: forward and backward alone",                                                                              \
-      "`adamw`, `adamw_foreach`, `adamw_8bit`, `adafactor`, `sgd`, `sgd_momentum`, `muon`, `none`")                    \
+      "`adamw`, `adamw_foreach`, `adamw_8bit`, `adafactor`, `sgd`, `sgd_momentum`, `muon`, `lamb`, `none`")            \
     FLAG(MASTER_WEIGHTS, "master_weights", SWITCH, 0, 0, NO_WORDS, 0, "master-weights", 0, NULL, STEPS | LARGEST,      \
       "fp32 copies of low-precision weights (the Megatron recipe)",                                                    \
       "false; true: fp32 copies of low-precision weights (the Megatron recipe)")                                       \
@@ -124,6 +125,7 @@
       "read an unknown model_type as this known one",                                                                  \
       "a known `model_type` (`foretell models --types`) to read an unknown one as, or the path of an "                 \
       "[architecture](architectures.md) of your own")                                                                  \
+    FT_STEP_KEYS(FLAG, PLAIN)                                                                                          \
     PLAIN(PARALLEL, "parallel", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                      \
       "left out: one GPU. `{\"dp\": 1, \"tp\": 1, \"pp\": 1, \"vpp\": 1, \"cp\": 1, \"ep\": 1, \"zero\": 0, \"sp\": "  \
       "false, \"schedule\": \"1f1b\"}` and more, [below](#many-gpus)")                                                 \

@@ -21,6 +21,7 @@
 #include "request/formats.h"
 #include "request/lora.h"
 #include "request/pictures.h"
+#include "request/step_keys.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -319,7 +320,12 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(ft__pictures_settle(&said, out, err));
     FT_TRY(ft__lora_settle(object, &said, out, err));
-    FT_TRY(find_device(source, gpu, &out->device, err));
+    FT_TRY(ft__step_keys_settle(object, &said, out, err));
+    json_t *capped = NULL;
+    FT_TRY(ft__capped_gpu(gpu, &said, &capped, err));
+    ft_status found = find_device(source, capped ? capped : gpu, &out->device, err);
+    json_decref(capped);
+    FT_TRY(found);
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);
     FT_TRY(check_stack(out, err));

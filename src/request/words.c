@@ -25,6 +25,7 @@ const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT] = {[FT_ADAMW] = "adamw
                                                              [FT_SGD] = "sgd",
                                                              [FT_SGD_MOMENTUM] = "sgd_momentum",
                                                              [FT_MUON] = "muon",
+                                                             [FT_LAMB] = "lamb",
                                                              [FT_NO_OPTIMIZER] = "none"};
 const char *const ft__recompute_words[3] = {
     [FT_RECOMPUTE_NONE] = "none", [FT_RECOMPUTE_SELECTIVE] = "selective", [FT_RECOMPUTE_FULL] = "full"};
@@ -35,6 +36,13 @@ const char *const ft__module_words[FT_MODULE_COUNT] = {[FT_MODULE_CORE_ATTN] = "
                                                        [FT_MODULE_MLP] = "mlp",
                                                        [FT_MODULE_MOE] = "moe",
                                                        [FT_MODULE_SHARED_EXPERTS] = "shared_experts"};
+const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {[FT_ENTROPY_OF_MODEL] = "model",
+                                                         [FT_ENTROPY_UPCAST] = "upcast",
+                                                         [FT_ENTROPY_NARROW] = "narrow",
+                                                         [FT_ENTROPY_FUSED] = "fused",
+                                                         [FT_ENTROPY_FUSED_LINEAR] = "fused_linear"};
+const char *const ft__moment_words[4] = {"fp32", "bf16", "fp16", "fp8"};
+const double ft__moment_bytes[4] = {4, 2, 2, 1};
 const char *const ft__adapter_words[4] = {"fp32", "bf16", "fp16", "autocast"};
 const char *const ft__detail_words[3] = {[FT_SUMMARY] = "summary", [FT_LAYERS] = "layers", [FT_KERNELS] = "kernels"};
 

@@ -17,6 +17,9 @@ extern const char *const ft__recompute_words[3];
 extern const char *const ft__module_words[FT_MODULE_COUNT];
 extern const char *const ft__detail_words[3];
 extern const char *const ft__adapter_words[4];
+extern const char *const ft__entropy_words[FT_ENTROPY_COUNT];
+extern const char *const ft__moment_words[4];
+extern const double ft__moment_bytes[4];
 /* Number formats: of one kernel; of whole models (ft__recipe_of tells mathematics and autocast); of stored weights;
  * of a cache; on the wire between GPUs. */
 extern const char *const ft__dtype_words[FT_DTYPE_COUNT];

@@ -24,8 +24,9 @@ int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, do
     switch (work->optimizer) {
     case FT_ADAMW:
     case FT_ADAMW_FOREACH:
-        parts[n++] = element * numel;
-        parts[n++] = element * numel;
+    case FT_LAMB:
+        parts[n++] = (work->moment_bytes > 0 ? work->moment_bytes : element) * numel;
+        parts[n++] = (work->moment_bytes > 0 ? work->moment_bytes : element) * numel;
         break;
     case FT_ADAMW_8BIT:
         for (int i = 0; i < 2; i++) parts[n++] = numel < LEAST_8BIT ? 4 * numel : numel + 4 * ceil(numel / BLOCK_8BIT);
@@ -47,6 +48,7 @@ int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, do
     case FT_NO_OPTIMIZER:
     case FT_OPTIMIZER_COUNT: break;
     }
+    if (work->ema) parts[n++] = element * numel;
     return n;
 }
 

@@ -319,6 +319,44 @@ static void adapters(void **state)
     less("QLoRA's weights", qlora.weights, 0.35 * lora.weights);
 }
 
+/* What most requests leave out, each the way it is meant to turn. */
+static void of_a_step(void **state)
+{
+    (void)state;
+    outcome plain = train(""), narrow = train(",\"loss\":\"narrow\""), fused = train(",\"loss\":\"fused\""),
+            linear = train(",\"loss\":\"fused_linear\""), ema = train(",\"ema\":true"),
+            bf16 = train(",\"master_weights\":true"),
+            small = train(",\"master_weights\":true,\"moments_dtype\":\"bf16\""), packed = train(",\"packing\":256"),
+            mixed = train(",\"packing\":[128,384]"), lamb = train(",\"optimizer\":\"lamb\""),
+            capped = train(",\"power_cap_w\":350"), full = train(",\"recompute\":\"full\""),
+            some = train(",\"recompute\":\"full\",\"recompute_layers\":8");
+    less("a loss in the logits' format", narrow.ms, plain.ms);
+    less("its peak", narrow.peak, plain.peak);
+    less("a loss in one kernel", fused.peak, narrow.peak);
+    less("a loss with the head", linear.peak, fused.peak);
+    golden_near("the same products", linear.busy, narrow.busy, 0.01);
+    golden_near("an average of the weights", ema.optimizer, plain.optimizer + plain.weights, 0.01);
+    less("its update", plain.busy, ema.busy);
+    golden_near("moments of 16 bits beside fp32 copies: 12 bytes and 8", small.optimizer, bf16.optimizer * 8 / 12,
+                0.01);
+    less("their update", small.busy, bf16.busy);
+#define SHORT "{\"task\":\"train\",\"model\":\"llama-3.2-1b\",\"gpu\":\"h100_sxm\",\"batch\":1,\"seq\":128%s}"
+    outcome late = outcome_of(golden_ask(SHORT, "")),
+            dropped = outcome_of(golden_ask(SHORT, ",\"optimizer_in_backward\":true"));
+#undef SHORT
+    less("gradients that are dropped", dropped.gradients, 0.01 * late.gradients);
+    less("their peak", dropped.peak, 0.9 * late.peak);
+    less("documents in sequences", packed.ms, plain.ms);
+    less("longer ones among them: 320 by tokens", packed.ms, mixed.ms);
+    less("LAMB's norms", plain.busy, lamb.busy);
+    golden_near("LAMB's states", lamb.optimizer, plain.optimizer, 1e-9);
+    less("a board held to half", plain.busy, capped.busy);
+    less("half of the layers again: time", plain.busy, some.busy);
+    less("half of the layers again: less than all", some.busy, full.busy);
+    less("half of the layers again: memory", some.peak, plain.peak);
+    less("and more than all", full.peak, some.peak);
+}
+
 /* With the batch a step goes from fitting through a tight fit to none; what is likely falls all the way. */
 static void verdicts(void **state)
 {
@@ -428,6 +466,7 @@ int main(void)
         cmocka_unit_test(fused_is_the_same_model),
         cmocka_unit_test(adapters),
         cmocka_unit_test(verdicts),
+        cmocka_unit_test(of_a_step),
         cmocka_unit_test(quantised_decoding),
         cmocka_unit_test(caches),
         cmocka_unit_test(experts),

@@ -1,0 +1,33 @@
+/* Keys of a training step that most requests leave out, one row each; they stand at the top of a request beside those of
+ * keys_model.h. How a row reads is said in keys_list.h. */
+#ifndef FT_REQUEST_KEYS_STEP_H
+#define FT_REQUEST_KEYS_STEP_H
+
+#define FT_STEP_KEYS(FLAG, PLAIN)                                                                                      \
+    FLAG(LOSS, "loss", WORD, 0, 0, WORDS(entropy), 0, "loss", 0, NULL, TRAIN,                                          \
+      "what is done with the logits: the model's own, in fp32, in their own format, in one kernel, with the head",     \
+      "`model` (its own code's), `upcast` (copied to fp32), `narrow` (in their own format), `fused` (one kernel each " \
+      "way, the gradient over the logits: Liger's, Apex', FlashAttention's), `fused_linear` (head and loss in chunks: "\
+      "the logits are never there as a whole; Liger's)")                                                               \
+    FLAG(PACKING, "packing", ANY, 0, 0, NO_WORDS, DEPENDS, "packing", 0, "N", TRAIN,                                   \
+      "tokens of the documents that sequences are packed from: each attends to itself alone",                          \
+      "left out: a sequence is one document; the tokens of the documents that are packed into it, a number or a list " \
+      "of lengths: each attends to itself alone (variable-length flash attention)")                                    \
+    FLAG(POWER_CAP, "power_cap_w", REAL, 1, 1e5, NO_WORDS, DEPENDS, "power-cap", 0, "X", STEPS | INFER,                \
+      "the board's power limit, W [the GPU's own]",                                                                    \
+      "the GPU's own limit; W: the board is held to less (`nvidia-smi -pl`)")                                          \
+    FLAG(EMA, "ema", SWITCH, 0, 0, NO_WORDS, 0, "ema", 0, NULL, TRAIN, "keep a moving average of the weights",         \
+      "false; true: a moving average of the weights is kept beside them and updated with them")                        \
+    FLAG(MOMENTS, "moments_dtype", WORD, 0, 0, WORDS(moment), DEPENDS, "moments-dtype", 0, NULL, TRAIN,                \
+      "number format of AdamW's moments [the weights', fp32 beside fp32 copies]",                                      \
+      "`fp32`, `bf16`, `fp16`, `fp8`: of AdamW's and LAMB's moments; the weights' format when left out, fp32 beside "  \
+      "fp32 copies (DeepSeek-V3 keeps them in bf16)")                                                                  \
+    FLAG(IN_BACKWARD, "optimizer_in_backward", SWITCH, 0, 0, NO_WORDS, 0, "optimizer-in-backward", 0, NULL, TRAIN,     \
+      "update a weight as soon as its gradient is there, and drop that",                                               \
+      "false; true: a weight is updated as soon as its gradient is there, and the gradient is dropped (torchtune's "   \
+      "`optimizer_in_bwd`); not with accumulation or clipping")                                                        \
+    FLAG(RECOMPUTE_LAYERS, "recompute_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "recompute-layers", 0, "N", TRAIN, \
+      "with --recompute full: so many layers run again [all]",                                                         \
+      "all; of `recompute` `full`: so many layers run again, the others keep everything (Megatron's "                  \
+      "`recompute_num_layers` with method `block`); without `pp`")
+#endif

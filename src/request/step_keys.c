@@ -1,0 +1,75 @@
+/* step_keys.c: what most training requests leave out: the loss, packing, moments, averages, a power limit. */
+#include "request/step_keys.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Attention reads pairs of tokens of one document, so that of documents of many lengths the mean by tokens counts: the
+ * sum of squares over the sum. */
+static ft_status read_packing(const json_t *value, int64_t *out, ft_error *err)
+{
+    static const char form[] =
+        "\"packing\" must be the tokens of a document, a whole number from 1 on, or a list of them: 512, [100, 900]";
+    const char *flag = json_string_value(value); /* numbers with commas */
+    size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    double sum = 0, squares = 0;
+    for (size_t i = 0; flag ? *flag != 0 : i < count; i++) {
+        double length = json_number_value(json_is_array(value) ? json_array_get(value, i) : value);
+        if (flag) {
+            char *end = NULL;
+            length = strtod(flag, &end);
+            if (end == flag || (*end && *end != ',')) length = 0;
+            flag = *end == ',' ? end + 1 : end;
+        }
+        if (!(length >= 1) || length > (double)FT_LARGEST_SIZE)
+            return ft__fail_at(err, FT_E_RANGE, "packing", 0, 0, "%s; element %zu is none", form, i + 1);
+        sum += length;
+        squares += length * length;
+    }
+    if (!(sum > 0)) return ft__fail_at(err, FT_E_TYPE, "packing", 0, 0, "%s", form);
+    *out = (int64_t)floor(squares / sum + 0.5);
+    return FT_OK;
+}
+
+ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
+{
+    ft_workload *w = &out->work;
+    const json_t *packing = json_object_get(object, "packing");
+    int moments = ft__word_of(said, FT_KEY_ID_MOMENTS);
+    w->loss = (ft_entropy)ft__word_of(said, FT_KEY_ID_LOSS);
+    w->ema = ft__switch_of(said, FT_KEY_ID_EMA);
+    w->moment_bytes = moments >= 0 ? ft__moment_bytes[moments] : 0;
+    w->updates_in_backward = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD) && w->optimizer != FT_NO_OPTIMIZER;
+    w->recompute_layers = ft__whole_of(said, FT_KEY_ID_RECOMPUTE_LAYERS);
+    if (packing) FT_TRY(read_packing(packing, &w->packed, err));
+    if (w->packed > 0 && out->parallel.cp > 1)
+        return ft__fail_at(
+            err, FT_E_UNSUPPORTED, "packing", 0, 0,
+            "\"packing\" is not forecast with \"cp\": ranks that share a sequence share documents unevenly");
+    if (w->updates_in_backward && (w->accumulate > 1 || w->clip))
+        return ft__fail_at(err, FT_E_RANGE, "optimizer_in_backward", 0, 0,
+                           "a weight that is updated in the backward pass has no gradient left to %s",
+                           w->clip ? "clip: \"clip_grad\" must be false" : "add micro-batches to");
+    if (w->recompute_layers > 0 && out->parallel.pp > 1)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "recompute_layers", 0, 0,
+                           "\"recompute_layers\" is forecast without \"pp\"");
+    if (w->recompute_layers > out->arch->layers && out->arch->layers > 0)
+        return ft__fail_at(err, FT_E_RANGE, "recompute_layers", 0, 0, "the model has %lld layers",
+                           (long long)out->arch->layers);
+    return FT_OK;
+}
+
+ft_status ft__capped_gpu(const json_t *gpu, const ft_said *said, json_t **out, ft_error *err)
+{
+    *out = NULL;
+    if (!ft__given(said, FT_KEY_ID_POWER_CAP)) return FT_OK;
+    double watts = ft__real_of(said, FT_KEY_ID_POWER_CAP);
+    if (!json_is_string(gpu))
+        return ft__fail_at(err, FT_E_TYPE, "power_cap_w", 0, 0,
+                           "\"power_cap_w\" goes with a GPU's name; an object says \"tdp_w\" itself");
+    char name[96];
+    snprintf(name, sizeof name, "%.60s at %g W", json_string_value(gpu), watts);
+    *out = json_pack("{ss ss sf}", "base", json_string_value(gpu), "name", name, "tdp_w", watts);
+    return *out ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
