@@ -6,44 +6,43 @@
 
 /* A set of bits: attention may read a mask and drop out. */
 typedef enum ft_manner {
-    FT_MANNER_VECTOR = 1 << 0,         /* a batched product of one row per matrix, which lies along what is summed */
-    FT_MANNER_VECTOR_ACROSS = 1 << 1,  /* the same, and the matrix lies across it */
-    FT_MANNER_UNEVEN = 1 << 2,         /* a product whose rows are dealt to its matrices: `each` of them if evenly */
-    FT_MANNER_ODD_ROWS = 1 << 3,       /* a product with a matrix whose rows begin at odd addresses */
-    FT_MANNER_MASK = 1 << 4,           /* attention that is given a mask */
-    FT_MANNER_MASK_ADDED = 1 << 5,     /* and adds it to the scores of many queries */
-    FT_MANNER_DROPOUT = 1 << 6,        /* attention that draws random numbers */
-    FT_MANNER_DEPTHWISE_LAST = 1 << 7, /* one filter per channel, channels last, fewer than 32 bits */
-    FT_MANNER_SELECT = 1 << 8,         /* the largest few of every row instead of the largest, or their order */
-    FT_MANNER_ACROSS = 1 << 9,         /* an operand lies across the order in which the result is written */
-    FT_MANNER_ONE_OVER = 1 << 10,      /* rows of one column more than a power of two */
-    FT_MANNER_JOIN_UNLIKE = 1 << 11,   /* two parts of unlike widths are joined */
-    FT_MANNER_JOIN_ODD = 1 << 12,      /* rows that begin at odd addresses are joined */
-    FT_MANNER_MEET = 1 << 13,          /* scattered rows are added up: `each` of them share an index */
-    FT_MANNER_CAUSAL_CONV = 1 << 14    /* a short convolution along a sequence, channel by channel */
+    FT_MANNER_VECTOR = 1 << 0,        /* a batched product of one row per matrix, which lies along what is summed */
+    FT_MANNER_VECTOR_ACROSS = 1 << 1, /* the same, and the matrix lies across it */
+    FT_MANNER_UNEVEN = 1 << 2,        /* a product whose rows are dealt to its matrices: `each` of them if evenly */
+    FT_MANNER_ODD_ROWS = 1 << 3,      /* a product with a matrix whose rows begin at odd addresses */
+    FT_MANNER_MASK = 1 << 4,          /* attention that is given a mask */
+    FT_MANNER_MASK_ADDED = 1 << 5,    /* and adds it to the scores of many queries */
+    FT_MANNER_DROPOUT = 1 << 6,       /* attention that draws random numbers */
+    FT_MANNER_SELECT = 1 << 7,        /* the largest few of every row instead of the largest, or their order */
+    FT_MANNER_ACROSS = 1 << 8,        /* an operand lies across the order in which the result is written */
+    FT_MANNER_ONE_OVER = 1 << 9,      /* rows of one column more than a power of two */
+    FT_MANNER_JOIN_UNLIKE = 1 << 10,  /* two parts of unlike widths are joined */
+    FT_MANNER_JOIN_ODD = 1 << 11,     /* rows that begin at odd addresses are joined */
+    FT_MANNER_MEET = 1 << 12,         /* scattered rows are added up: `each` of them share an index */
+    FT_MANNER_CAUSAL_CONV = 1 << 13   /* a short convolution along a sequence, channel by channel */
 } ft_manner;
 
 /* Kernels that wait for one load before they issue the next: a node says how many waits one of its thread blocks has
  * one behind the other if each were a trip to memory (`trips`), and how many blocks there are. */
 typedef enum ft_walk {
     FT_WALK_NONE,
-    FT_WALK_MOMENTS,             /* batch norm's sums, a block per channel */
-    FT_WALK_MOMENTS_LAST,        /* channels last */
-    FT_WALK_NORM,                /* the result alone, a block per picture and channel */
-    FT_WALK_NORM_SMALL,          /* of pictures smaller than a block */
-    FT_WALK_NORM_LAST,           /* channels last */
-    FT_WALK_BOTH,                /* sums and result by one kernel of cuDNN's, in fp32 */
-    FT_WALK_BOTH_LAST,           /* channels last */
-    FT_WALK_BOTH_HALF,           /* in fp16 */
-    FT_WALK_BOTH_HALF_LAST,      /* channels last */
-    FT_WALK_GRADIENT,            /* both walks over both operands by cuDNN, in fp32 */
-    FT_WALK_GRADIENT_LAST,       /* channels last */
-    FT_WALK_GRADIENT_LOW,        /* by PyTorch in fewer bits */
-    FT_WALK_GRADIENT_LOW_LAST,   /* channels last */
-    FT_WALK_GRADIENT_HALF,       /* by cuDNN in fp16 */
-    FT_WALK_GRADIENT_HALF_LAST,  /* channels last */
-    FT_WALK_POOL,                /* by the tap of a window */
-    FT_WALK_POOL_BACKWARD,       /* each pixel looks up which windows found it */
+    FT_WALK_MOMENTS,            /* batch norm's sums, a block per channel */
+    FT_WALK_MOMENTS_LAST,       /* channels last */
+    FT_WALK_NORM,               /* the result alone, a block per picture and channel */
+    FT_WALK_NORM_SMALL,         /* of pictures smaller than a block */
+    FT_WALK_NORM_LAST,          /* channels last */
+    FT_WALK_BOTH,               /* sums and result by one kernel of cuDNN's, in fp32 */
+    FT_WALK_BOTH_LAST,          /* channels last */
+    FT_WALK_BOTH_HALF,          /* in fp16 */
+    FT_WALK_BOTH_HALF_LAST,     /* channels last */
+    FT_WALK_GRADIENT,           /* both walks over both operands by cuDNN, in fp32 */
+    FT_WALK_GRADIENT_LAST,      /* channels last */
+    FT_WALK_GRADIENT_LOW,       /* by PyTorch in fewer bits */
+    FT_WALK_GRADIENT_LOW_LAST,  /* channels last */
+    FT_WALK_GRADIENT_HALF,      /* by cuDNN in fp16 */
+    FT_WALK_GRADIENT_HALF_LAST, /* channels last */
+    FT_WALK_POOL,               /* by the tap of a window */
+    FT_WALK_POOL_BACKWARD,      /* each pixel looks up which windows found it */
     FT_WALK_COUNT
 } ft_walk;
 #endif

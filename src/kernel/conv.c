@@ -15,7 +15,7 @@
  *   fp32        wants NCHW: NHWC is transposed unless K is short. Filters of 3x3 and more with stride 1 may go through
  *               Winograd or Fourier transforms, forward and for the weights.
  *
- * Depthwise (groups = channels) and narrow groups are direct kernels: bytes, or a multiply-add per lane.
+ * Narrow groups are direct kernels: bytes, or a multiply-add per lane. Depthwise ones have a file (depthwise.c).
  *
  * Leaves out: dilation, 1-D and 3-D, the autotuner (cudnn.benchmark) that would pick better, and when exactly the
  * heuristic takes a transform: on the same sizes it does so in one case of five, without a pattern we could find.
@@ -26,6 +26,7 @@
 
 #include "graph/operator.h"
 #include "kernel/conv_constants.h"
+#include "kernel/depthwise.h"
 #include "kernel/families.h"
 #include "kernel/feature.h"
 #include "kernel/gemm_constants.h"
@@ -287,8 +288,27 @@ static void turn(const ft_device *device, const ft_op *op, const double *th, pro
     pick->ms += move;
 }
 
+/* Its own figures, not the family's: launches are within them. */
+static void depthwise(const ft_device *device, const ft_op *op, const double *th, ft_physics *out)
+{
+    ft_depthwise d = ft__depthwise(device, op);
+    out->compute_ms = d.compute_ms;
+    out->memory_ms = d.memory_ms;
+    out->body_ms = fmax(0, d.ms - th[LAUNCH] * 1e-3) + (op->timing == FT_TIMING_OP ? th[LEAD_US] * 1e-3 : 0);
+    out->spread = d.spread;
+    out->tile_m = out->tile_n = out->split_k = 0;
+    out->tiles = out->waves = 0;
+    out->note = "one filter per channel: multiply-adds by the lane, no product";
+    for (size_t i = 0; i < sizeof feature_names / sizeof *feature_names; i++) out->feature[i] = 0;
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
+    out->spread = 0;
+    if (ft__is_depthwise(op)) {
+        depthwise(device, op, th, out);
+        return;
+    }
     bool eager = op->timing == FT_TIMING_OP, forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD,
          nhwc = op->u.conv.nhwc;
     double n = (double)op->u.conv.n, g = (double)op->u.conv.groups, c = (double)op->u.conv.c, k = (double)op->u.conv.k;

@@ -52,6 +52,15 @@ static double at_quantile(const float *spread, double quantile)
     return (double)spread[FT_QUANTILES - 1];
 }
 
+/* Figures that nothing was fitted to: as wide as they were off on their GPU, wider elsewhere, at other levels as the
+ * expert's errors are. */
+static double own_width(const ft_expert *expert, double spread, ft_kinship kinship, double quantile)
+{
+    double nine = at_quantile(expert->spread_high[kinship], 1 - 0.1),
+           at = at_quantile(expert->spread_high[kinship], quantile);
+    return spread * (kinship == FT_KIN_SELF ? 1 : FT_K_EXPERT_ELSEWHERE) * (nine > 0 ? at / nine : 1);
+}
+
 void ft__forecast_begin(const ft_device *device, const ft_op *op, ft_forecast *out)
 {
     memset(out, 0, sizeof *out);
@@ -104,8 +113,9 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
         stranger.generation[0] = '\0';
         expert = ft__predictor_expert(p, family, variant, &stranger, &kinship);
     }
-    ft_physics ph;
+    ft_physics ph = {0};
     family->physics(device, op, expert->theta, true, &ph);
+    bool own = ph.spread > 0;
     double launch = expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device);
     double device_ms = launch + ph.body_ms;
     if (!(device_ms < LONGEST_MS)) { /* also not a number: constants of a made-up file */
@@ -124,12 +134,12 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     if (expert->weight[kinship] > 0 && !untaught)
         correction += (double)expert->weight[kinship] *
                       ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
-    if (measured && measured->process.blocks)
+    if (!own && measured && measured->process.blocks)
         correction += ft__process_mean(&measured->process, p->calibration->values, ph.feature);
     double log_scale = (double)expert->sigma_base;
     if (expert->sigma_count) log_scale += ft__trees_sum(trees + expert->sigma_first, expert->sigma_count, key);
     /* Wider where the operator lies outside of what was measured. */
-    double stretch = ft__expert_stretch(expert, ph.feature, family->feature_count);
+    double stretch = own ? 0 : ft__expert_stretch(expert, ph.feature, family->feature_count);
     double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, FT_K_EXPERT_MOST_STRETCH));
     double floor_ms = fmax(ft__floor_ms(device, op), FT_K_EXPERT_SHORTEST_MS);
     double skinny = ft__skinny_ms(device, op, expert, kinship);
@@ -138,18 +148,21 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     double corrected = total * exp(clamp(correction, -MOST_LOG, MOST_LOG));
     bool streams = skinny < corrected;
     out->ms = fmax(fmin(corrected, skinny), floor_ms);
-    out->low_ms = fmax(out->ms * exp(-bounded(scale * at_quantile(expert->spread_low[kinship], quantile))),
-                       fmin(floor_ms, out->ms));
-    out->high_ms = out->ms * exp(bounded(scale * at_quantile(expert->spread_high[kinship], quantile)));
+    double below = scale * at_quantile(expert->spread_low[kinship], quantile),
+           above = scale * at_quantile(expert->spread_high[kinship], quantile);
+    if (own) below = above = own_width(expert, ph.spread, kinship, quantile);
+    out->low_ms = fmax(out->ms * exp(-bounded(below)), fmin(floor_ms, out->ms));
+    out->high_ms = out->ms * exp(bounded(above));
     bool eager = expert->flags & FT_EXPERT_EAGER;
     *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (expert->flags & FT_EXPERT_DEVICE);
     out->launch_ms = fmin(launch, out->ms);
     out->sustained_ms = out->ms * fmax(1, ft__power_draw(device, op, out->flops, out->ms));
-    out->source = calibrated && kinship == FT_KIN_SELF ? FT_SOURCE_CALIBRATED
-                  : kinship == FT_KIN_SELF             ? FT_SOURCE_LEARNED
-                  : kinship == FT_KIN_SIBLING          ? FT_SOURCE_SIBLING
-                                                       : FT_SOURCE_PHYSICS;
-    out->kin = expert->gpu[0] == '*' ? "" : expert->gpu;
+    out->source = own                                    ? FT_SOURCE_PHYSICS
+                  : calibrated && kinship == FT_KIN_SELF ? FT_SOURCE_CALIBRATED
+                  : kinship == FT_KIN_SELF               ? FT_SOURCE_LEARNED
+                  : kinship == FT_KIN_SIBLING            ? FT_SOURCE_SIBLING
+                                                         : FT_SOURCE_PHYSICS;
+    out->kin = own || expert->gpu[0] == '*' ? "" : expert->gpu;
     double overhead = total - ph.body_ms;
     out->bound = overhead > ph.body_ms           ? FT_BOUND_OVERHEAD
                  : ph.compute_ms >= ph.memory_ms ? FT_BOUND_COMPUTE

@@ -27,6 +27,8 @@ typedef struct ft_physics {
     double compute_ms, memory_ms; /* the two roofs inside body, to tell which one holds */
     int tile_m, tile_n, split_k;  /* 0: none */
     double tiles, waves;
+    double
+        spread; /* > 0: its figures are its own, not of an expert's rows: nothing learned applies, and so wide (log) */
     const char *note;               /* static text or NULL */
     float feature[FT_MAX_FEATURES]; /* filled only when asked */
 } ft_physics;

@@ -45,14 +45,6 @@ static ft_ref downsample(ft_maker *m, ft_ref x, int64_t *side, int64_t in, int64
     return ft__vision_conv(m, FT_AT(DOWNSAMPLE), x, &s, FT_BIAS);
 }
 
-/* cuDNN has kernels of its own for one filter per channel in NHWC. */
-static void slow_depthwise(ft_build *b, int32_t first)
-{
-    for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++)
-        if (b->g->nodes[i].verb == FT_DO_CONV && ft_dtype_bytes(b->g->nodes[i].op.dtype) < 4)
-            b->g->nodes[i].manner |= FT_MANNER_DEPTHWISE_LAST;
-}
-
 static ft_ref layer(ft_maker *m, ft_ref in, int64_t side, int64_t width)
 {
     ft_build *b = &m->b;
@@ -68,9 +60,7 @@ static ft_ref layer(ft_maker *m, ft_ref in, int64_t side, int64_t width)
                        .pad = 3,
                        .groups = width};
     ft__module(b, 2);
-    int32_t first = b->g->node_count;
     ft_ref x = ft__vision_conv(m, FT_AT(DWCONV), in, &s, FT_BIAS);
-    slow_depthwise(b, first);
     x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
     x = ft__linear(b, FT_AT(MLP_FC1), x, 4 * width, FT_BIAS, FT_CUT_COLUMNS);
     x = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, x);

@@ -109,14 +109,6 @@ static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last
     return ft__view_as(b, x->ref, x->dim[0] * pixels, x->dim[1], FT_IN_ORDER);
 }
 
-/* As convnext.c: one filter per channel, channels last. */
-static void slow_depthwise(ft_build *b, const ft_conv_shape *s)
-{
-    ft_node *n = &b->g->nodes[b->g->node_count - 1];
-    if (s->groups > 1 && s->groups == s->c && n->op.u.conv.nhwc && ft_dtype_bytes(n->op.dtype) < 4)
-        n->manner |= FT_MANNER_DEPTHWISE_LAST;
-}
-
 static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_named *x, ft_named *out)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -150,7 +142,6 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
     ft_ref y = ft__conv_with(b, at, in, weight, &s, out->dim[0] * f->k, pixels, input);
     b->channels_last = before;
     if (ft__graphfile_failed(r)) return FT_NONE;
-    slow_depthwise(b, &s);
     if (last) y = ft__view_as(b, y, out->dim[0] * pixels, f->k, FT_IN_ORDER);
     if (bias == FT_NONE) return y;
     /* cuDNN's convolution adds none; PyTorch does so afterwards. */

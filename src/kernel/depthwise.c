@@ -1,0 +1,70 @@
+/* depthwise.c: one filter per channel, no product: multiply-adds by the lane, or bytes.
+ *
+ * Who computes it is PyTorch's choice (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise): cuDNN channels last,
+ * cuDNN for fp16 in NCHW where filter, stride and channels suit it, else kernels of PyTorch's own, whatever the format.
+ * What each spends on a multiply-add is in data/constants/kernel/depthwise.json. Nothing of it is learned: no table that a
+ * fit reads has such rows. */
+#include "kernel/depthwise.h"
+
+#include <math.h>
+
+#include "kernel/depthwise_constants.h"
+#include "kernel/traffic.h"
+
+typedef struct effort {
+    const char *name;
+    double start_us, three, five, other;
+} effort;
+
+enum { NATIVE, FIRST, LAST, LAST_WIDE, WHO };
+enum { FORWARD, INPUT, FILTER, PARTS };
+static const effort efforts[WHO][PARTS] = {
+    [NATIVE] = {FT_K_DEPTHWISE_KERNELS_NATIVE_FORWARD, FT_K_DEPTHWISE_KERNELS_NATIVE_INPUT,
+                FT_K_DEPTHWISE_KERNELS_NATIVE_FILTER},
+    [FIRST] = {FT_K_DEPTHWISE_KERNELS_FIRST_FORWARD, FT_K_DEPTHWISE_KERNELS_FIRST_INPUT,
+               FT_K_DEPTHWISE_KERNELS_FIRST_FILTER},
+    [LAST] = {FT_K_DEPTHWISE_KERNELS_LAST_FORWARD, FT_K_DEPTHWISE_KERNELS_LAST_INPUT,
+              FT_K_DEPTHWISE_KERNELS_LAST_FILTER},
+    [LAST_WIDE] = {FT_K_DEPTHWISE_KERNELS_LAST_WIDE_FORWARD, FT_K_DEPTHWISE_KERNELS_LAST_WIDE_INPUT,
+                   FT_K_DEPTHWISE_KERNELS_LAST_WIDE_FILTER},
+};
+
+static int who(const ft_op *op)
+{
+    int64_t r = op->u.conv.r, s = op->u.conv.s, w = op->u.conv.w, c = op->u.conv.c, stride = op->u.conv.stride;
+    if (op->u.conv.nhwc) return ft_dtype_bytes(op->dtype) < 4 ? LAST : LAST_WIDE;
+    if (op->dtype != FT_FP16 || r != s || (r != 1 && r != 3 && r != 5) || w < 7) return NATIVE;
+    if (stride == 1) return FIRST;
+    if (stride != 2 || r == 1) return NATIVE;
+    const struct ft__k_depthwise_choice *at = &ft__k_depthwise_choice;
+    bool many = (double)c >= at->channels || ((double)c >= at->channels_wide && (double)w >= at->width);
+    return op->u.conv.n == 1 || many ? FIRST : NATIVE;
+}
+
+static double each(const effort *e, int64_t filter)
+{
+    return filter == 3 ? e->three : filter == 5 ? e->five : e->other;
+}
+
+ft_depthwise ft__depthwise(const ft_device *device, const ft_op *op)
+{
+    double n = (double)op->u.conv.n, c = (double)op->u.conv.c, k = (double)op->u.conv.k, h = (double)op->u.conv.h,
+           w = (double)op->u.conv.w, taps = (double)op->u.conv.r * (double)op->u.conv.s,
+           stride = (double)op->u.conv.stride, e = ft_dtype_bytes(op->dtype);
+    double oh = floor((h + 2 * (double)op->u.conv.pad - (double)op->u.conv.r) / stride) + 1,
+           ow = floor((w + 2 * (double)op->u.conv.pad - (double)op->u.conv.s) / stride) + 1;
+    int by = who(op);
+    double bytes = (n * c * h * w + n * k * oh * ow) * e / (FT_K_DEPTHWISE_BANDWIDTH * device->memory_gbps * 1e6);
+    double image = by == NATIVE ? FT_K_DEPTHWISE_IMAGE_PIXELS : 0;
+    const double sums[PARTS] = {n * k * oh * ow * taps, n * c * h * w * taps * k / c, n * k * taps * (oh * ow + image)};
+    bool forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD;
+    ft_depthwise out = {.spread = FT_K_DEPTHWISE_SPREAD};
+    for (int part = forward ? FORWARD : INPUT; part <= (backward ? FILTER : FORWARD); part++) {
+        const effort *f = &efforts[by][part];
+        double ms = sums[part] * each(f, op->u.conv.r) / ft__lane_rate(device);
+        out.compute_ms += ms;
+        out.memory_ms += bytes;
+        out.ms += f->start_us * 1e-3 + fmax(ms, bytes);
+    }
+    return out;
+}

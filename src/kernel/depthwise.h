@@ -1,0 +1,18 @@
+/* Depthwise convolutions: one filter per channel, no product. */
+#ifndef FT_KERNEL_DEPTHWISE_H
+#define FT_KERNEL_DEPTHWISE_H
+#include "graph/graph.h"
+
+static inline bool ft__is_depthwise(const ft_op *op)
+{
+    return op->u.conv.groups > 1 && op->u.conv.groups == op->u.conv.c;
+}
+
+typedef struct ft_depthwise {
+    double ms;                    /* beyond a launch */
+    double compute_ms, memory_ms; /* inside it */
+    double spread;                /* of its figures, natural log */
+} ft_depthwise;
+
+ft_depthwise ft__depthwise(const ft_device *device, const ft_op *op);
+#endif
