@@ -180,6 +180,8 @@ typedef struct ft_graph {
     double parameter_bytes;
     int64_t parameter_tensors, trained_tensors;
     double buffer_bytes;
+    double held_bytes;      /* most that an inference pass's tensors hold at once in 16 bits, where a run of the model's
+                             * own code has counted it; 0: not known */
     bool layers_compiled;   /* and nothing else: a compiler saw every layer by itself */
     double active_parameters; /* that one token passes through: all but the experts it is not routed to */
 } ft_graph;

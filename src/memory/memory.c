@@ -29,6 +29,7 @@ typedef struct sweep {
         stand_ins; /* bytes autograd gets for weights' gradients that are added up where they wait; 0: it gets them */
     bool kept_gradients; /* they are there before the backward pass: accumulated over micro-batches, or fp32 copies */
     live now, peak;
+    double held;                /* most that tensors hold, where it is known; 0: as they live here */
     double *workspace;          /* node -> bytes it holds while it runs */
     uint8_t *pool_of, *pool_at; /* storage, node -> class of its blocks in the pool */
     ft_pool pool;
@@ -94,14 +95,15 @@ static void note(sweep *s, int32_t block, int32_t node, int64_t iteration, doubl
                                      .kv_cache_bytes = s->now.cache});
     const ft_phase phase = s->g->nodes[node].phase;
     const double beside = waiting(s, phase) + moving(s, block, phase);
-    const double bytes = total(&s->now) + workspace + beside;
+    const double tensors = s->held > 0 ? fmin(total(&s->now), s->held) : total(&s->now);
+    const double bytes = tensors + workspace + beside;
     s->most_saved = fmax(s->most_saved, s->now.saved);
     s->most_gradients = fmax(s->most_gradients, s->now.gradients);
     s->most_beside = fmax(s->most_beside, beside);
     if (bytes <= s->peak_total) return;
     s->peak_total = bytes;
     s->peak_beside = beside;
-    s->peak = s->now;
+    s->peak = s->held > 0 ? (live){.saved = tensors} : s->now;
     s->peak_workspace = workspace;
     s->peak_block = block;
     s->peak_node = node;
@@ -268,6 +270,25 @@ static bool measure_workspaces(sweep *s, const ft_device *device, double update)
     return true;
 }
 
+/* What an inference pass of this graph's own code was counted to hold, in the request's format. */
+static double held_by(const ft_graph *g, const ft_workload *work, bool compiled)
+{
+    static const double COUNTED_IN = 2; /* bytes of an element */
+    if (work->task != FT_FORWARD_PASS || compiled || work->autocast) return 0;
+    return g->held_bytes * ft_dtype_bytes(work->dtype) / COUNTED_IN;
+}
+
+/* Python's variables live longer than the operators say, or are let go before: where that was counted, the count is the
+ * peak, unless a workspace beside less is more. */
+static void settle_held(sweep *s)
+{
+    if (!(s->held > s->peak_total) || s->peak_node < 0) return;
+    s->peak = (live){.saved = s->held};
+    s->peak_total = s->held;
+    s->peak_workspace = s->peak_beside = 0;
+    s->most_saved = fmax(s->most_saved, s->held);
+}
+
 static ft_holder holder_of(const ft_graph *g, bool compiled)
 {
     return !compiled ? FT_PYTHON_HOLDS : g->layers_compiled ? FT_PYTHON_HOLDS_AROUND_LAYERS : FT_NOBODY_HOLDS;
@@ -297,7 +318,9 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     if (!measure_workspaces(&s, device, update))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     const double libraries = ft__library_workspace(device, training) + s.stand_ins;
+    s.held = share == &ALONE ? held_by(g, work, s.compiled) : 0;
     for (int32_t b = 0; b < g->block_count; b++) walk_block(&s, b);
+    settle_held(&s);
 
     if (curve) {
         if (curve->failed) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);

@@ -133,6 +133,38 @@ def test_files_of_checkpointed_models_recompute_by_themselves() -> None:
     assert foretell.forecast(graph, gpu="h200_sxm", recompute="none")["recompute_ms"] == 0
 
 
+def test_inference_holds_what_python_holds() -> None:
+    class Model(nn.Module):
+        def __init__(self, keeps: bool) -> None:
+            super().__init__()
+            self.keeps, self.layers = keeps, nn.ModuleList(nn.Linear(256, 256) for _ in range(8))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            kept = []
+            for layer in self.layers:
+                x = layer(x)
+                if self.keeps:
+                    kept.append(x)
+            return x
+
+    x = torch.zeros(1024, 256)
+    one = 1024 * 256 * 2
+    plain, keeping = (export(Model(keeps), x, task="forward") for keeps in (False, True))
+    assert plain.to_dict()["held_bytes"] == 2 * one and keeping.to_dict()["held_bytes"] == 8 * one
+    peaks = [forecast(graph, batch=1024)["memory"]["peak_bytes"] for graph in (plain, keeping)]
+    assert peaks[1] - peaks[0] == 6 * one
+    wide = forecast(keeping, batch=1024, dtype="fp32")["memory"]["activations_bytes"]
+    assert wide == 2 * forecast(keeping, batch=1024)["memory"]["activations_bytes"]
+
+
+@pytest.mark.parametrize(("name", "copies"), [("SiLU", 1), ("Hardswish", 1), ("ReLU", 0)])
+def test_activations_in_place_copy_what_their_gradient_reads(name: str, copies: int) -> None:
+    model = nn.Sequential(nn.Linear(64, 64), getattr(nn, name)(inplace=True), nn.Linear(64, 64))
+    x = torch.zeros(8, 64)
+    assert ops(export(model, x, loss=lambda out: out.mean())).count("addu") == copies
+    assert "addu" not in ops(export(model, x, task="forward"))
+
+
 def _transformers(name: str, **config: Any) -> nn.Module:
     transformers = pytest.importorskip("transformers")
     with torch.device("meta"):

@@ -115,6 +115,18 @@ static void activations_inside_products(void **state)
 #undef PRODUCT
 }
 
+static void what_was_counted_is_read(void **state)
+{
+    (void)state;
+#define HELD(value)                                                                                           \
+    "{'foretell_graph':1,'held_bytes':" value ",'inputs':{'x':{'shape':['batch',64]}},'blocks':[{'name':'b'," \
+    "'out':'y','nodes':[{'op':'relu','in':'x','out':'y'}]}]}"
+    assert_true(help_good(HELD("'1024*batch+512'"), FT_FORWARD_PASS)->held_bytes == 4 * 1024 + 512);
+    help_refused(HELD("-1"), FT_E_TYPE,
+                 "\"held_bytes\" must be a whole number from 1 on, or a formula with batch and seq");
+#undef HELD
+}
+
 static void files_say_that_they_recompute(void **state)
 {
     (void)state;
@@ -142,6 +154,7 @@ int main(void)
         cmocka_unit_test(both_ways_run_side_by_side),  cmocka_unit_test(wrong_recurrences_are_refused),
         cmocka_unit_test(filters_that_were_computed),  cmocka_unit_test(whose_statistics),
         cmocka_unit_test(activations_inside_products), cmocka_unit_test(files_say_that_they_recompute),
+        cmocka_unit_test(what_was_counted_is_read),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);
 }

@@ -13,6 +13,7 @@ from torch.utils import _pytree as pytree
 from . import hugging_face
 from .compat import autocast_on_meta, check_torch, quiet, run_export
 from .errors import ExportError, explain
+from .held import held_bytes
 from .program import read_program
 from .shadow import MODEL_DTYPE, main_dtype, shadow, shadow_tensor
 from .values import Program
@@ -198,6 +199,12 @@ def _export(step: torch.nn.Module, tensors: list[torch.Tensor]) -> Any:
             return run_export(step, tuple(tensors), {})
 
 
+def _held(step: torch.nn.Module, tensors: list[torch.Tensor]) -> int | None:
+    if any(not x.is_meta for x in [*step.parameters(), *step.buffers(), *tensors]):
+        return None
+    return held_bytes(lambda: step(*tensors), [*step.parameters(), *step.buffers(), *tensors])
+
+
 def capture(
     model: torch.nn.Module,
     inputs: Inputs,
@@ -233,6 +240,7 @@ def capture(
             notes += stack.enter_context(hugging_face.prepared(subject, inputs.padded))
             for each in (_checkpoints(found), whole_layers(), quiet(), gradients, autocast_on_meta()):
                 stack.enter_context(each)
+            held = _held(step, tensors) if task != "train" and copied is not None else None
             program = _export(step, tensors)
     except Exception as error:  # noqa: BLE001 - anything a model may raise
         raise explain(error) from error
@@ -240,6 +248,7 @@ def capture(
         for module, training in was:
             module.training = training
     result = read_program(program, subject, prefix="model.", names=inputs.names)
+    result.held = held
     result.warnings = notes + result.warnings
     result.checkpointed |= bool(found) and task == "train"
     return result

@@ -220,12 +220,15 @@ def document(low: Lowering, blocks: list[Block], name: str, source: str) -> dict
         "foretell_graph": 1,
         "name": name,
         "source": source,
+        **({"held_bytes": low.program.held} if low.program.held else {}),
         "inputs": {writer.name(x): _input(low, x) for x in low.program.inputs},
         "blocks": [writer.block(i) for i in range(len(blocks))],
     }
 
 
-def with_sizes(made: dict[str, Any], batch: int | None, seq: int | None, recompute: str = "none") -> dict[str, Any]:
+def with_sizes(
+    made: dict[str, Any], batch: int | None, seq: int | None, recompute: str = "none"
+) -> dict[str, Any]:
     """The file with the sizes it was made at: which axis is the batch is known here, and nowhere else. So is whether the
     model checkpoints its layers.
 

@@ -48,6 +48,8 @@ _ONE |= {"swish": "silu", "exp2": "exp", "negative": "neg", "absolute": "abs", "
 _ONE |= {"logsigmoid": "log_sigmoid", "logit": "log", "sgn": "sign", "nan_to_num": "clamp", "isneginf": "isinf"}
 _ONE |= {"atan": "tan", "acos": "cos", "asin": "sin", "cosh": "exp", "sinh": "exp", "erfinv": "erf", "erfc": "erf"}
 _ONE |= {"sinc": "sin", "threshold": "relu", "prelu": "leaky_relu", "rrelu": "leaky_relu", "tanhshrink": "tanh"}
+# Whose derivative reads their input, so that writing over it costs a copy (derivatives.yaml: others read their result).
+_READS_INPUT = {"silu", "hardswish", "mish", "log_sigmoid", "softplus", "sin", "cos", "square", "abs", "log", "erf"}
 _ONE |= {"isposinf": "isinf", "hardshrink": "hardtanh", "softshrink": "hardtanh"}
 
 
@@ -161,7 +163,14 @@ def _compare(low: Lowering, call: Call) -> None:
 @rule(*_ONE, *(f"{name}_" for name in _ONE))
 def _one(low: Lowering, call: Call) -> None:
     name, in_place = _strip(call.op)
-    pointwise(low, _ONE[name], [call.args[0]], call.out, in_place)
+    x = low.now(call.args[0])
+    if in_place and name in _READS_INPUT and low.training and not call.frozen and x in low.learned:
+        copied = low.like(x)  # autograd keeps a copy of what the gradient reads before it is written over
+        low.emit("addu", [x], copied)  # in the order in which x lies, with nothing to do on the way back
+        pointwise(low, _ONE[name], [copied], call.out)
+        _finish(low, call, True)
+        return
+    pointwise(low, _ONE[name], [x], call.out, in_place)
     _finish(low, call, in_place)
 
 

@@ -157,8 +157,13 @@ class _Differs(Exception):
 
 def merge(a: dict[str, Any], b: dict[str, Any], first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, Any]:
     """The file for all sizes."""
+    merger = _Merger(first, second)
+    held = [each.pop("held_bytes", None) for each in (a, b)]
+    formula = merger.formula(held[0], held[1]) if None not in held else None
+    if formula is not None:  # otherwise the peak is at another place at other sizes
+        a["held_bytes"] = b["held_bytes"] = formula
     try:
-        return _Merger(first, second).merge(a, b, "")
+        return merger.merge(a, b, "")
     except _Differs as error:
         sizes = f"{dict(first)} and {dict(second)}"
         raise ExportError(

@@ -113,3 +113,4 @@ class Program:
     outputs: list[Value] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     checkpointed: bool = False
+    held: int | None = None  # bytes that an inference pass holds at most, beyond weights and inputs

@@ -123,15 +123,18 @@ def _fast(layer: nn.TransformerEncoderLayer, src: torch.Tensor, masks: tuple[Any
     )
 
 
-def _encode(layer: nn.TransformerEncoderLayer, src: torch.Tensor) -> torch.Tensor:
-    """What ``torch._transformer_encoder_layer_fwd`` launches."""
-    attention = layer.self_attn
-    x = layer.norm1(src) if layer.norm_first else src
+def _attend(attention: nn.MultiheadAttention, x: torch.Tensor) -> torch.Tensor:
     heads = (attention.num_heads, attention.head_dim)
     qkv = nn.functional.linear(x, attention.in_proj_weight, attention.in_proj_bias)
     q, k, v = (part.unflatten(-1, heads).transpose(1, 2) for part in qkv.chunk(3, -1))
     y = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-    x = nn.functional.linear(y, attention.out_proj.weight, attention.out_proj.bias)
+    del qkv, q, k, v
+    return nn.functional.linear(y, attention.out_proj.weight, attention.out_proj.bias)
+
+
+def _encode(layer: nn.TransformerEncoderLayer, src: torch.Tensor) -> torch.Tensor:
+    """What ``torch._transformer_encoder_layer_fwd`` launches."""
+    x = _attend(layer.self_attn, layer.norm1(src) if layer.norm_first else src)
     x = x.add_(src)
     if not layer.norm_first:
         x = layer.norm1(x)

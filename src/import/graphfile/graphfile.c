@@ -209,6 +209,19 @@ static void read_block(ft_graph_reader *r, const json_t *block)
         ft__graphfile_keep_named(r, from.name, &from); /* as it was before */
 }
 
+/* What tensors of a forward pass hold at most, as counted while the model's own code ran over tensors without memory. */
+static void read_held(ft_graph_reader *r, const json_t *value)
+{
+    ft_build *b = ft__graphfile_build(r);
+    int64_t bytes = 0;
+    if (!value) return;
+    if (!ft__graphfile_size_read(r, value, &bytes))
+        ft__build_fail(b, FT_E_TYPE,
+                       "\"held_bytes\" must be a whole number from 1 on, or a formula with batch and seq");
+    else
+        b->g->held_bytes = (double)bytes;
+}
+
 static void make_graph(ft_maker *m)
 {
     const json_t *file = m->arch->file, *blocks = json_object_get(file, "blocks");
@@ -223,7 +236,8 @@ static void make_graph(ft_maker *m)
                        "fuses them");
         return;
     }
-    read_inputs(&r, json_object_get(file, "inputs"));
+    read_held(&r, json_object_get(file, "held_bytes"));
+    if (m->b.status == FT_OK) read_inputs(&r, json_object_get(file, "inputs"));
     for (size_t i = 0; i < json_array_size(blocks) && m->b.status == FT_OK; i++) {
         const json_t *block = json_array_get(blocks, i);
         const char *name = json_string_value(json_object_get(block, "name"));
@@ -252,8 +266,8 @@ static ft_status read_recompute(const json_t *object, const char *where, ft_arch
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err)
 {
     int64_t version = 0;
-    static const char *const keys[] = {"foretell_graph", "name",  "inputs", "blocks",
-                                       "source",         "batch", "seq",    "recompute"};
+    static const char *const keys[] = {"foretell_graph", "name", "inputs",    "blocks",    "source",
+                                       "batch",          "seq",  "recompute", "held_bytes"};
     FT_TRY(ft__json_known_keys(object, keys, sizeof keys / sizeof *keys, where, err));
     FT_TRY(ft__json_whole(object, "foretell_graph", FT_REQUIRED, 1, 1, &version, where, err));
     const json_t *blocks = json_object_get(object, "blocks");

@@ -1,0 +1,71 @@
+"""What an inference pass holds at once, counted while the model's own code runs.
+
+How long a tensor lives is decided by Python: by a function's variables, by arguments that callers still hold. A graph of
+operators does not show it. So the model runs once more, over tensors without memory, while storages are counted as they
+come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .._recorder.live_bytes import LiveBytes
+
+__all__ = ["held_bytes"]
+
+
+class _Counted(TorchDispatchMode):
+    def __init__(self, live: LiveBytes) -> None:
+        super().__init__()
+        self.live = live
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for x in pytree.tree_leaves((args, kwargs)):
+            if isinstance(x, torch.Tensor):
+                self.live.see(x, fresh=False)
+        out = func(*args, **(kwargs or {}))
+        for x in pytree.tree_leaves(out):
+            if isinstance(x, torch.Tensor):
+                self.live.see(x, fresh=True)
+        return out
+
+
+class _AsOneKernel(TorchFunctionMode):
+    """Operators that a GPU runs as one kernel and tensors without memory take apart: their results alone."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if name == "scaled_dot_product_attention" and len(args) >= 3:
+            return _attended(*args[:3])
+        if name == "linear" and len(args) >= 2 and args[0].dim() > 1 and args[1].dim() == 2:
+            rows = args[0] if args[0].is_contiguous() else args[0].contiguous()
+            return rows.new_empty(*rows.shape[:-1], args[1].shape[0])
+        return func(*args, **(kwargs or {}))
+
+
+def _attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    if q.dim() == 4 and q.stride(1) < q.stride(2):  # heads side by side, as the kernel writes them
+        batch, heads, length, _ = q.shape
+        return q.new_empty(batch, length, heads, v.shape[-1]).transpose(1, 2)
+    return q.new_empty(*q.shape[:-1], v.shape[-1])
+
+
+def held_bytes(run: Callable[[], Any], before: Iterable[torch.Tensor]) -> int | None:
+    """The most bytes that tensors made by `run` hold at once; `before`: what is there already. None where the model
+    cannot run over tensors without memory."""
+    live = LiveBytes()
+    for x in before:
+        live.see(x, fresh=False)
+    try:
+        with torch.no_grad(), _AsOneKernel(), _Counted(live):
+            run()
+    except Exception:  # noqa: BLE001 - a model may look at values, which captures answer and this does not
+        return None
+    held = live.peak - live.before
+    return held if held > 0 else None
