@@ -161,6 +161,9 @@ ft_ref ft__fill(ft_build *b, ft_at at, int64_t rows, int64_t cols, ft_dtype dtyp
 
 ft_ref ft__embedding(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table);
 /* table: in, a table that exists (tied), or FT_NONE to make one; out, the table. */
+/* Rows of `bag` indices each, summed by the kernel that reads them (nn.EmbeddingBag). */
+ft_ref ft__embedding_bag(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, int64_t bag,
+                         ft_ref *table);
 
 ft_ref ft__loss(ft_build *b, ft_at at, ft_ref logits, bool to_fp32);
 ft_ref ft__likelihood_loss(ft_build *b, ft_at at, ft_ref likelihood); /* its second half: nll_loss */

@@ -218,7 +218,7 @@ ft_ref ft__gather(ft_build *b, ft_at at, ft_ref x, int64_t rows)
     return out;
 }
 
-ft_ref ft__embedding(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table)
+static ft_ref look_up(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, int64_t bag, ft_ref *table)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (*table == FT_NONE) *table = ft__parameter(b, "embedding.weight", vocab, width);
@@ -228,12 +228,24 @@ ft_ref ft__embedding(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64
     int64_t rows = ft__tensor_of(b, indices)->rows * ft__tensor_of(b, indices)->cols;
     const ft_tensor *t = ft__tensor_of(b, *table);
     ft_dtype dtype = t->dtype;
-    ft_ref out = ft__node_out(b, &n, rows, width, dtype, ft_dtype_bytes(dtype));
+    ft_ref out = ft__node_out(b, &n, bag > 0 ? rows / bag : rows, width, dtype, ft_dtype_bytes(dtype));
     n.op = ft__row_kernel("embedding", FT_PASS_FWD, rows, width, dtype);
     n.op.u.row.vocab = vocab;
+    n.adds = bag > 0;
     ft__emit(b, &n);
     ft__module(b, 1);
     return out;
+}
+
+ft_ref ft__embedding(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, ft_ref *table)
+{
+    return look_up(b, at, indices, vocab, width, 0, table);
+}
+
+ft_ref ft__embedding_bag(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int64_t width, int64_t bag,
+                         ft_ref *table)
+{
+    return look_up(b, at, indices, vocab, width, bag, table);
 }
 
 ft_ref ft__loss(ft_build *b, ft_at at, ft_ref logits, bool to_fp32)

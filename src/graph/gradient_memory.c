@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/embedding_constants.h"
 #include "graph/gradient_rules.h"
 
 #define T(ref) (&t->b.g->tensors[ref])
@@ -137,6 +138,16 @@ static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
     ft__tape_give(t, n->in[0], out);
 }
 
+/* Bags: indices are sorted together with their places, equal ones counted and cut into pieces, by library kernels over
+ * the indices alone (_embedding_bag_dense_backward_cuda and embedding_backward_cuda_kernel of PyTorch). */
+static void sort_bags(ft_tape *t, const ft_node *n)
+{
+    ft_node sort = ft__node_of(FT_DO_OTHER, n->at);
+    sort.op = ft__bytes_kernel("sort", n->op.dtype, (double)n->op.u.row.rows * 32, (double)n->op.u.row.rows);
+    sort.count = (float)FT_K_EMBEDDING_BAG_KERNELS;
+    ft__emit(&t->b, &sort);
+}
+
 void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref table = n->verb == FT_DO_GATHER ? n->in[0] : n->in[1];
@@ -154,6 +165,7 @@ void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g)
             put_rows(t, n, g);
         return;
     }
+    if (n->adds) sort_bags(t, n);
     ft_node back = ft__node_of(n->verb, n->at);
     ft__node_in(&back, g);
     ft__node_in(&back, n->in[0]);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import time
 from typing import Any
 
 import pytest
@@ -157,12 +159,53 @@ def test_inference_holds_what_python_holds() -> None:
     assert wide == 2 * forecast(keeping, batch=1024)["memory"]["activations_bytes"]
 
 
+def test_attention_by_name_is_one_kernel_too() -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.scaled_dot_product_attention(query=x, key=x, value=x)
+
+    graph = export(Model(), torch.zeros(1, 4, 2048, 64), task="forward")
+    assert graph.to_dict()["held_bytes"] == 4 * 2048 * 64 * 2  # no scores
+
+
 @pytest.mark.parametrize(("name", "copies"), [("SiLU", 1), ("Hardswish", 1), ("ReLU", 0)])
 def test_activations_in_place_copy_what_their_gradient_reads(name: str, copies: int) -> None:
     model = nn.Sequential(nn.Linear(64, 64), getattr(nn, name)(inplace=True), nn.Linear(64, 64))
     x = torch.zeros(8, 64)
     assert ops(export(model, x, loss=lambda out: out.mean())).count("addu") == copies
     assert "addu" not in ops(export(model, x, task="forward"))
+
+
+class Terminal(io.StringIO):
+    def __init__(self, looks: bool) -> None:
+        super().__init__()
+        self.looks = looks
+
+    def isatty(self) -> bool:
+        return self.looks
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_long_captures_say_so(looks: bool) -> None:
+    from foretell.export.progress import progress
+
+    out = Terminal(looks)
+    with progress("capturing Model", out, after=0.05):
+        time.sleep(0.4)
+    assert ("capturing Model, 0 s" in out.getvalue()) == looks
+    quick = Terminal(looks)
+    with progress("capturing Model", quick):
+        pass
+    assert quick.getvalue() == ""
+
+
+def test_bags_of_indices_are_summed_as_they_are_read() -> None:
+    model = nn.Sequential(nn.EmbeddingBag(1000, 64, mode="mean"), nn.Linear(64, 1))
+    graph = export(model, torch.zeros(32, 8, dtype=torch.long), loss=lambda out: out.mean())
+    (node,) = nodes(graph, "embedding")
+    assert node["bag"] == 8 and "sum" not in ops(graph)
+    assert forecast(graph, batch=32)["launches"] > 30  # the gradient sorts its indices
+    assert forecast(export(model, torch.zeros(32, 8, dtype=torch.long), task="forward"), batch=32)["launches"] < 8
 
 
 def _transformers(name: str, **config: Any) -> nn.Module:

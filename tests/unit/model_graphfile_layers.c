@@ -115,6 +115,18 @@ static void activations_inside_products(void **state)
 #undef PRODUCT
 }
 
+static void bags_are_sorted_going_back(void **state)
+{
+    (void)state;
+    ft_graph *g = TRAINED("{'op':'embedding','in':'ids','rows':100,'features':64,'bag':16,'out':'y','name':'e'}");
+    assert_true(help_result(g, "e")->rows == 4 * 128 / 16 && help_result(g, "e")->cols == 64);
+    assert_true(help_count(g, FT_BACKWARD, "sort") > 20 && help_count(g, FT_BACKWARD, "embedding") == 1);
+    g = TRAINED("{'op':'embedding','in':'ids','rows':100,'features':64,'out':'y','name':'e'}");
+    assert_int_equal(0, help_count(g, FT_BACKWARD, "sort"));
+    help_refused(HELP_FILE("", "{'op':'embedding','in':'ids','rows':100,'features':64,'bag':15,'out':'y','name':'e'}"),
+                 FT_E_RANGE, "block \"b\", node 1 (e): 512 indices are not bags of 15");
+}
+
 static void what_was_counted_is_read(void **state)
 {
     (void)state;
@@ -154,7 +166,7 @@ int main(void)
         cmocka_unit_test(both_ways_run_side_by_side),  cmocka_unit_test(wrong_recurrences_are_refused),
         cmocka_unit_test(filters_that_were_computed),  cmocka_unit_test(whose_statistics),
         cmocka_unit_test(activations_inside_products), cmocka_unit_test(files_say_that_they_recompute),
-        cmocka_unit_test(what_was_counted_is_read),
+        cmocka_unit_test(what_was_counted_is_read),    cmocka_unit_test(bags_are_sorted_going_back),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);
 }

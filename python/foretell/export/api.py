@@ -16,6 +16,7 @@ from .flops import flops_of
 from .fold import fold
 from .graph import Graph
 from .lower import lower
+from .progress import progress
 from .shadow import MODEL_DTYPE, main_dtype
 from .sizes import axes_of, example_sizes, merge, other_sizes, resized
 from .values import Program
@@ -136,7 +137,8 @@ def export(
     label = name or type(model).__name__
     source = f"torch {torch.__version__}, {type(model).__module__}.{type(model).__qualname__}"
     main = MODEL_DTYPE
-    program = capture(model, inputs, task=mode, loss=loss)
+    with progress(f"capturing {label}"):
+        program = capture(model, inputs, task=mode, loss=loss)
     if any("cannot be copied" in note for note in program.warnings):
         main = main_dtype(model)
     parameters = sum(p.numel() for p in model.parameters())

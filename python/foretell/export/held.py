@@ -41,15 +41,23 @@ class _AsOneKernel(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
-        if name == "scaled_dot_product_attention" and len(args) >= 3:
-            return _attended(*args[:3])
-        if name == "linear" and len(args) >= 2 and args[0].dim() > 1 and args[1].dim() == 2:
-            rows = args[0] if args[0].is_contiguous() else args[0].contiguous()
-            return rows.new_empty(*rows.shape[:-1], args[1].shape[0])
+        if name == "scaled_dot_product_attention":
+            q, _, v = _operands(args, kwargs, ("query", "key", "value"))
+            return _attended(q, v)
+        if name == "linear":
+            x, weight = _operands(args, kwargs, ("input", "weight"))
+            if x.dim() > 1 and weight.dim() == 2:
+                rows = x if x.is_contiguous() else x.contiguous()
+                return rows.new_empty(*rows.shape[:-1], weight.shape[0])
         return func(*args, **(kwargs or {}))
 
 
-def _attended(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+def _operands(args: Any, kwargs: Any, names: tuple[str, ...]) -> list[torch.Tensor]:
+    """Operands by place or by name, as models write them."""
+    return [args[i] if i < len(args) else kwargs[name] for i, name in enumerate(names)]
+
+
+def _attended(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     if q.dim() == 4 and q.stride(1) < q.stride(2):  # heads side by side, as the kernel writes them
         batch, heads, length, _ = q.shape
         return q.new_empty(batch, length, heads, v.shape[-1]).transpose(1, 2)

@@ -34,10 +34,17 @@ def _embedding_bag(low: Lowering, call: Call) -> None:
     if table.role != "parameter":
         low.emit("index_select", [table, indices], call.outs[0], {"shape": list(call.outs[0].shape)})
         return
+    bags = call.outs[0].shape[0]
+    if bags and indices.numel % bags == 0:
+        if not indices.contiguous:  # the kernel reads them in order
+            dense = low.value(indices.shape, indices.dtype)
+            low.copy(indices, dense)
+            indices = dense
+        low.emit("embedding", [indices], call.outs[0], {**keys, "bag": indices.numel // bags}, {"table": table})
+        return
     made = low.value((*indices.shape, table.shape[1]), table.dtype)
     low.emit("embedding", [indices], made, keys, {"table": table})
-    axis = len(made.shape) - 2
-    low.emit("sum", [made], call.outs[0], {"axes": [axis]}) if len(indices.shape) > 1 else low.alias(call.outs[0], made)
+    low.emit("slice", [made], call.outs[0], {"shape": list(call.outs[0].shape)})
 
 
 def _gathered(low: Lowering, op: str, x: Value, indices: Value | None, out: Value, keys: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ static const kind kinds[] = {
     {"conv2d", 1, 2, ft__read_conv, {CONV_KEYS}},
     {"conv3d", 1, 2, ft__read_conv, {CONV_KEYS, "t"}},
     {"recurrence", 1, 2, ft__read_recurrence, {"kind", "steps", "weight", "bias", "weight_reverse", "bias_reverse"}},
-    {"embedding", 1, 1, ft__read_embedding, {"rows", "features", "table"}},
+    {"embedding", 1, 1, ft__read_embedding, {"rows", "features", "table", "bag"}},
     {"experts", 2, 3, ft__read_experts, {"experts", "topk", "inter", "bias", "activation", "up", "down"}},
     {"grouped_mm", 1, 2, ft__read_grouped, {"experts", "topk", "features", "bias", "weight"}},
     {"parameter", 0, 0, ft__read_parameter, {"shape", "trained", "shared"}},

@@ -194,8 +194,19 @@ void ft__read_embedding(ft_graph_reader *r, ft_at at)
         return;
     }
     ft_ref table = known ? known->ref : FT_NONE;
-    ft_ref y = ft__embedding(b, at, x.ref, rows, features, &table);
     int64_t shape[2] = {rows, features};
+    int64_t bag = ft__graphfile_whole(r, "bag", 0, 0, LARGEST), all = (int64_t)ft__graphfile_elements(&x);
+    if (!ft__graphfile_failed(r) && bag > 0 && all % bag)
+        ft__graphfile_fail(r, FT_E_RANGE, "%lld indices are not bags of %lld", (long long)all, (long long)bag);
+    if (ft__graphfile_failed(r)) return;
+    if (bag > 0) {
+        int64_t made[2] = {all / bag, features};
+        ft_ref sums = ft__embedding_bag(b, at, x.ref, rows, features, bag, &table);
+        if (label && !known) ft__graphfile_keep(r, ft__graphfile_text(r, label), table, 2, shape);
+        ft__graphfile_result(r, sums, 2, made);
+        return;
+    }
+    ft_ref y = ft__embedding(b, at, x.ref, rows, features, &table);
     int dims = x.dims < FT_GRAPHFILE_DIMS ? x.dims + 1 : FT_GRAPHFILE_DIMS;
     if (dims == x.dims) x.dim[dims - 2] *= x.dim[dims - 1];
     x.dim[dims - 1] = features;
