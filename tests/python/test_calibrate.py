@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from foretell.calibrate import command, records
+from foretell.calibrate import command, host, records
 from foretell.calibrate.catalogue import NAMES, name_of, spec_of
 from foretell.calibrate.cell import kind_of, shape_of
 from foretell.calibrate.cells import FAMILIES, all_cells, chosen_cells
@@ -566,3 +566,27 @@ def test_collectives_come_halfway(tmp_path: Path, alone: None, monkeypatch: pyte
     run(path, 0.6, resume=path)  # a file with collectives is read again
     assert run(tmp_path / "c.jsonl", 0.5, families=("collectives",)) == 0
     assert all(p["request"].get("task") == "collective" for p in points(tmp_path / "c.jsonl"))
+
+
+# --- the host
+
+
+def test_a_host_file_says_how_this_one_compares(tmp_path: Path, alone: None) -> None:
+    path = tmp_path / "mine.jsonl"
+    assert run(path, 0.02, Behaviour(host=0.8)) == 0
+    said = json.loads((tmp_path / "mine.host.json").read_text())
+    assert said["base"] == "h200_vm" and said["slowdown"] == pytest.approx(0.8)
+    assert said["python"]["loop_us"] == pytest.approx(0.8 * host.LOOPS_US["add"], rel=1e-3)
+
+
+def test_one_odd_operator_does_not_make_a_slow_host() -> None:
+    odd = {**host.LOOPS_US, "sdpa": 40 * host.LOOPS_US["sdpa"]}
+    assert host.slowdown_of(odd) == pytest.approx(1.0)
+    few = dict(list(host.LOOPS_US.items())[: host.LEAST_OPERATORS - 1])
+    assert host.slowdown_of(few) is None and host.describe(few, "mine", "", "") is None
+
+
+def test_the_loops_are_those_of_the_measurements() -> None:
+    rows = json.loads((ROOT / "data/measurements/h200/overhead.json").read_text())
+    measured = {r["op"]: r["cpu_us"] for r in rows if r["what"] == "eager_op" and not r["grad"]}
+    assert host.LOOPS_US == {name: pytest.approx(us, abs=0.006) for name, us in measured.items()}

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import collectives, fitting, records
+from . import collectives, fitting, host, records
 from .cells import chosen_cells
 from .chooser import Chooser
 from .device import Description, Device
@@ -108,6 +108,7 @@ def _measure(
     if spent_s >= budget_s:
         say(f"{path} holds {clock(spent_s)} already: --minutes {2 * spent_s / 60:.0f} goes on")
         return Result(seconds=spent_s), path
+    _write_host(device, described, host.path_beside(path))
     writer = Writer(path, earlier.whole_bytes if earlier else None)
     bar = Bar(budget_s)
     try:
@@ -123,6 +124,21 @@ def _measure(
     finally:
         bar.close()
         writer.close()
+
+
+def _write_host(device: Device, described: Description, path: Path) -> None:
+    """What the host takes, measured first, while the machine is quiet."""
+    software = described.facts.get("software", {})
+    told = ", ".join(f"{key} {value}" for key, value in software.items()) if isinstance(software, dict) else str(software)
+    found = host.describe(device.host_us(), path.name.removesuffix(host.SUFFIX), described.title, told)
+    if found is None:
+        say("the host's operators could not be timed; forecasts take the host that is built in")
+        return
+    try:
+        host.write(path, found)
+    except OSError as error:
+        raise CalibrateError(f"{path}: {error.strerror}") from None
+    say(f"the host issues operators in {found['slowdown']:.2f} times what the one built in takes: --host {path}")
 
 
 def _exchanges(options: Options, described: Description, rows: list[records.Row]) -> Exchanges | None:

@@ -15,6 +15,7 @@ from .cell import Request, key_of, kind_of
 from .device import Description, Measured, State
 from .errors import CalibrateError, OutOfMemory, Skip
 from .forecaster import ByProgram, ByRoofline, Forecaster
+from .host import LOOPS_US, NODE
 from .sequence import fraction_of
 from .work import Roofline, footprint_of
 
@@ -38,6 +39,7 @@ class Behaviour:
     held_back: str | None = None
     others: str | None = None
     dtypes: tuple[str, ...] = ("bf16", "fp16", "fp32", "tf32", "fp8")
+    host: float = 1.25  # times as slow as the host that is built in
     before: Callable[[int], None] | None = None  # called with the count of points before each
 
 
@@ -107,6 +109,10 @@ class Simulated:
         requests = [EXAMPLE, {"op": "softmax", "dtype": "fp32", "rows": 8, "cols": 1024, "pass": "fwd"}]
         self._now += 0.05
         return [(request, Measured(0.012 + 0.002 * fraction_of(key_of(request)), 0.02, 30)) for request in requests]
+
+    def host_us(self) -> dict[str, float]:
+        self._now += 0.3
+        return {**{name: us * self.behaviour.host for name, us in LOOPS_US.items()}, NODE: 0.8}
 
     def reference(self) -> dict[str, float]:
         self._now += 0.02

@@ -168,6 +168,15 @@ class TorchDevice:
                 self._still_there(error)
         return told
 
+    def host_us(self) -> dict[str, float]:
+        from . import torch_host
+
+        try:
+            return torch_host.measure()
+        except RuntimeError as error:
+            self._still_there(error)
+            return {}
+
     def reference(self) -> dict[str, float]:
         self._others = self._taken_meanwhile()
         return {name: self.measure(request).ms for name, request in REFERENCES.items()}
