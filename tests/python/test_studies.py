@@ -45,6 +45,19 @@ def test_largest(program: Path) -> None:
     assert caught.value.code == "unknown_name" and caught.value.where == "family"
 
 
+def test_serve(program: Path) -> None:
+    asked = {"isl": 512, "osl": 32, "concurrency": 4, "requests": 20}
+    answer = foretell.serve("llama-3.1-8b", gpu=GPU, engine="sglang", **asked)
+    line = ["serve", "llama-3.1-8b", "--gpu", GPU, "--engine", "sglang", "--isl", "512", "--osl", "32", "-c", "4"]
+    assert [answer.to_dict()] == told(program, *line, "--requests", "20")
+    assert answer.stable and answer.tpot_low_ms < answer.tpot_ms < answer.tpot_high_ms and "requests/s" in str(answer)
+    listed = foretell.serve("llama-3.1-8b", gpu=GPU, per_request=True, **asked)
+    assert len(listed.rows()) == 20 and all(row["ttft_ms"] <= row["e2e_ms"] for row in listed.rows())
+    with pytest.raises(foretell.Error, match="exactly one of") as caught:
+        foretell.serve("llama-3.1-8b", gpu=GPU)
+    assert caught.value.where == "concurrency"
+
+
 def test_scale(program: Path) -> None:
     answer = foretell.scale("llama-3-8b", gpu=GPU, gpus=64, tp=8, pp=2, global_batch=64)
     line = ["scale", "llama-3-8b", "--gpu", GPU, "--gpus", "64", "--tp", "8", "--pp", "2", "--global-batch-size", "64"]
