@@ -7,6 +7,7 @@ int cli_train(const cli_args *args);
 int cli_infer(const cli_args *args);
 int cli_serve(const cli_args *args);
 int cli_largest(const cli_args *args);
+int cli_plan(const cli_args *args);
 int cli_scale(const cli_args *args);
 int cli_models(const cli_args *args);
 int cli_kernel(const cli_args *args);

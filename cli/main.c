@@ -15,7 +15,7 @@
 
 /* What the contract names and this version does not have yet. They are refused by name, so that nobody looks for a
  * spelling mistake. */
-static const char *const later[] = {"plan", "choose", "web"};
+static const char *const later[] = {"choose", "web"};
 static const size_t later_count = sizeof later / sizeof *later;
 
 /* A closed stdin, stdout or stderr would hand its number to the next file opened, and an answer could end up inside a
@@ -38,7 +38,8 @@ static int unknown_command(const char *name)
         names[count++] = later[i];
         if (!strcmp(later[i], name))
             return cli_usage(NULL,
-                             "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, kernel, compare, "
+                             "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, plan, kernel, "
+                             "compare, "
                              "trace, models, gpus, fit, calibrate, validate and batch",
                              name);
     }

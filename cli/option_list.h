@@ -19,6 +19,16 @@
       "GPUs that share the work: --dp takes what the other degrees leave")                                             \
     X(SCALE_GPUS, "gpus", 0, WHOLE, "N", NULL, SCALE, PLAN,                                                            \
       "GPUs at the end of the curves [those of --nodes, or about 512]")                                                \
+    X(PLAN_GPUS, "gpus", 0, WHOLE, "N", NULL, PLANS, PLAN, "GPUs to lay the job out over")                              \
+    X(FRAMEWORK, "framework", 0, WORD, "NAME", "megatron", PLANS, PLAN,                                                \
+      "whose layouts: megatron, nemo, torchtitan, fsdp, deepspeed")                                                    \
+    X(FIX, "fix", 0, WORD, "KEY=N[,...]", NULL, PLANS, PLAN,                                                           \
+      "keep these: tp=4,zero=1,recompute=full; several values are tp=4|8")                                             \
+    X(ALLOW, "allow", 0, WORD, "LIST", NULL, PLANS, PLAN, "search these too: cp, ep, zero3")                           \
+    X(OBJECTIVE, "objective", 0, CHOICE, "time|memory", "time", PLANS, PLAN, "what the best plan has least of")        \
+    X(MEMORY_MARGIN, "memory-margin", 0, WORD, "X%", "0%", PLANS, PLAN, "memory to leave free")                        \
+    X(PLAN_TOP, "top", 'n', WHOLE, "N", "5", PLANS, PLAN, "plans to show")                                             \
+    X(EXHAUSTIVE, "exhaustive", 0, SWITCH, NULL, NULL, PLANS, PLAN, "forecast every layout that may fit")              \
     X(SHAPES, "family", 0, CHOICE, "llama|gpt", "llama", LARGEST, PLAN, "shapes that models grow along")               \
     X(USE, "task", 0, CHOICE, "train|infer", "train", LARGEST, PLAN, "what the model must fit for")                    \
     /* gpus */                                                                                                         \
@@ -63,7 +73,7 @@
     X(ALLOW_BUSY, "allow-busy", 0, SWITCH, NULL, NULL, CALIBRATE, DATA, "measure although somebody else uses the GPU") \
     X(SIMULATE, "simulate", 0, GPU, "GPU", NULL, CALIBRATE, DATA, "a dry run: times are forecasts with noise")         \
     /* output */                                                                                                       \
-    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | STEPS | INFER | SERVE | LARGEST, OUTPUT,           \
+    X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | TRAIN | SCALE | INFER | SERVE | LARGEST, OUTPUT,   \
       "forecast over a range of one number; STEP x2 doubles it each time")                                             \
     X(CSV, "csv", 0, SWITCH, NULL, NULL, KERNEL | LARGEST, OUTPUT, "--sweep as comma-separated values")                \
     X(SCALE_CSV, "csv", 0, SWITCH, NULL, NULL, SCALE, OUTPUT,                                                          \
@@ -74,9 +84,9 @@
       "the measured GPU that --baselines scales from")                                                                 \
     X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
     X(WORST, "worst", 0, WHOLE, "N", NULL, VALIDATE, OUTPUT, "print the N cases with the largest errors")              \
-    X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER | SERVE | COMPARE | LARGEST, OUTPUT,                 \
+    X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | TRAIN | SCALE | INFER | SERVE | COMPARE | LARGEST, OUTPUT,         \
       "write one page with pictures and tables that needs no network")                                                 \
-    X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | STEPS | INFER | SERVE, OUTPUT, "write one picture")                  \
+    X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | TRAIN | SCALE | INFER | SERVE, OUTPUT, "write one picture")          \
     X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline|scaling",             \
       "roofline", TRAIN, OUTPUT, "what --svg draws")                                                                   \
     X(STEP_CSV, "csv", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT,                                                           \
@@ -117,9 +127,9 @@
     V(MODEL_BATCH, MICRO_BATCH, "batch", 0, WHOLE, NULL, STEPS | LARGEST, ALIAS, "as --micro-batch-size")              \
     V(INFER_EXECUTION, EXECUTION, "execution", 'x', CHOICE, "cuda_graph", INFER, WORKLOAD,                             \
       "replayed as serving engines do, or another way")                                                                \
-    V(SCALE_EXECUTION, EXECUTION, "execution", 'x', CHOICE, "fused", SCALE, WORKLOAD,                                  \
+    V(SCALE_EXECUTION, EXECUTION, "execution", 'x', CHOICE, "fused", SCALE | PLANS, WORKLOAD,                          \
       "hand-fused (Megatron), operator by operator, compiled, replayed, or without a host")                            \
-    V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SCALE | INFER | LARGEST | SERVE, REQUEST,                                           \
+    V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SCALE | INFER | LARGEST | SERVE | PLANS, REQUEST,                           \
       "catalogue name or spec file; several only with --sweep")                                                        \
     V(INFER_DP, DP, "dp", 0, WHOLE, "1", INFER, PARALLEL,                                                              \
       "data parallel: copies of the model, each with batches and a cache of its own; rates are of all")                \

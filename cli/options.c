@@ -9,7 +9,8 @@
 enum {
     TRAIN = CLI_TRAIN,
     SCALE = CLI_SCALE,
-    STEPS = CLI_TRAIN | CLI_SCALE, /* commands that forecast training steps */
+    PLANS = CLI_PLANS,
+    STEPS = CLI_TRAIN | CLI_SCALE | CLI_PLANS, /* commands that forecast training steps */
     INFER = CLI_INFER,
     LARGEST = CLI_LARGEST,
     KERNEL = CLI_KERNEL,
@@ -168,6 +169,13 @@ static const char *const scale_examples[] = {
     "experts over racks",
     NULL,
 };
+static const char *const plan_examples[] = {
+    "foretell plan llama-3-70b --gpu h100_sxm --gpus 64 --global-batch-size 256 --seq 8192",
+    "the fastest layouts that fit, proven, and why others lose",
+    "foretell plan llama-3-8b --gpu a100_sxm_80gb --gpus 16 --global-batch-size 128 --framework torchtitan",
+    "the same for torchtitan",
+    NULL,
+};
 static const char *const models_examples[] = {
     "foretell models llama",
     "the models whose name holds \"llama\"",
@@ -270,6 +278,14 @@ const cli_command cli_commands[] = {
      "sends; beside each what the timeline says. Then the layout asked for on ever more GPUs, the global batch kept "
      "(strong scaling) or the tokens per GPU (weak). Left out, --zero is 3, or 1 with --pp.",
      scale_examples, cli_scale},
+    {CLI_PLANS, "plan", "MODEL", 1, 1, "the best layout of a training job on so many GPUs, proven, and why not others",
+     "Tries every layout that a framework takes: tensor, pipeline, context, expert and data ranks, chunks of a "
+     "pipeline, "
+     "sharding, micro-batch, recomputation. Layouts are forecast in the order of what they take at least, until no "
+     "other "
+     "can be among those shown. Degrees given as flags are kept. Exit status 1: nothing fits; the answer says how many "
+     "GPUs would do.",
+     plan_examples, cli_plan},
     {CLI_KERNEL, "kernel", "OP", 1, 1, "one kernel: time with an interval, what holds it back, tile, waves, roofline",
      "Forecasts one operator on one or more GPUs. OP is gemm, linear, matmul, bmm, attention, mla, elementwise, "
      "conv2d, moe, "

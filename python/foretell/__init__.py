@@ -28,6 +28,7 @@ from .answers import (
     Layer,
     Memory,
     Model,
+    Plan,
     Regime,
     Scale,
     Serve,
@@ -37,7 +38,7 @@ from .answers import (
 from .api import batch, collective, forecast, kernel, train
 from .errors import Error, ExportError, NotFoundError, TorchMissingError
 from .recording import Recording, record
-from .studies import compare, gpus, infer, largest, models, scale, serve, sweep
+from .studies import compare, gpus, infer, largest, models, plan, scale, serve, sweep
 from .tracing import trace
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "Layer",
     "Memory",
     "Model",
+    "Plan",
     "NotFoundError",
     "Recording",
     "Regime",
@@ -74,6 +76,7 @@ __all__ = [
     "kernel",
     "largest",
     "models",
+    "plan",
     "record",
     "scale",
     "serve",

@@ -11,7 +11,20 @@ from . import _library
 from ._library import Settings
 from ._model import model_document
 from ._request import request_of
-from .answers import Answer, Collection, Collective, Comparison, Infer, Kernel, Largest, Scale, Serve, Step, Trace
+from .answers import (
+    Answer,
+    Collection,
+    Collective,
+    Comparison,
+    Infer,
+    Kernel,
+    Largest,
+    Plan,
+    Scale,
+    Serve,
+    Step,
+    Trace,
+)
 from .errors import Error, error_from
 
 if TYPE_CHECKING:
@@ -210,6 +223,7 @@ _KINDS: dict[str, type[Answer]] = {
     "trace": Trace,
     "infer": Infer,
     "largest": Largest,
+    "plan": Plan,
     "scale": Scale,
     "serve": Serve,
     "sweep": Answer,

@@ -1,4 +1,4 @@
-"""The questions that ask several times: infer, largest, scale, sweep, compare, and what is known."""
+"""The questions that ask several times: infer, plan, largest, scale, sweep, compare, and what is known."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from ._model import model_document
 from ._request import request_of
-from .answers import Answer, Collection, Comparison, Gpu, Infer, Largest, Model, Scale, Serve, Step
+from .answers import Answer, Collection, Comparison, Gpu, Infer, Largest, Model, Plan, Scale, Serve, Step
 from .api import _KINDS, _answered, _settings
 from .errors import Error
 
-__all__ = ["compare", "gpus", "infer", "largest", "models", "scale", "serve", "sweep"]
+__all__ = ["compare", "gpus", "infer", "largest", "models", "plan", "scale", "serve", "sweep"]
 
 
 def infer(
@@ -75,6 +75,36 @@ def largest(
     asked = request_of(task="largest", gpu=gpu, gpus=gpus, family=family, use=use, tokens=tokens, **request)
     answer = _answered(asked, _settings(predictor, calibration))
     assert isinstance(answer, Largest)
+    return answer
+
+
+def plan(
+    model: Any,
+    *,
+    gpu: Any,
+    gpus: int,
+    global_batch: int,
+    framework: str = "megatron",
+    dtype: Any = "bf16",
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> Plan:
+    """The best layouts of a training job on so many GPUs, proven among all that ``framework`` takes.
+
+    Degrees given as keywords are kept; ``search={"tp": [4, 8]}`` tries several. Other keys are those of a training step.
+
+    >>> import foretell
+    >>> answer = foretell.plan("llama-3-8b", gpu="h100_sxm", gpus=8, global_batch=32, seq=4096, tp=2)
+    >>> answer.proof, answer.plans[0]["parallel"]["tp"]
+    ('optimal', 2)
+    """
+    document = model_document(model, task="train")
+    asked = request_of(
+        task="plan", model=document, gpu=gpu, dtype=dtype, gpus=gpus, global_batch=global_batch, framework=framework, **request
+    )
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, Plan)
     return answer
 
 

@@ -7,6 +7,7 @@
 #include "report/json/catalogue_answer.h"
 #include "report/json/infer_answer.h"
 #include "report/json/largest_answer.h"
+#include "report/json/plan_answer.h"
 #include "report/json/serve_answer.h"
 #include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
@@ -72,6 +73,21 @@ static ft_status answer_scale(const ft_context *ft, ft_scratch *scratch, const j
     ft__scale_free(found);
     free(found);
     ft__scale_request_free(&r);
+    return status;
+}
+
+static ft_status answer_plan(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                             ft_text *out, ft_error *err)
+{
+    ft_plan_request r;
+    ft_plan *found = calloc(1, sizeof *found); /* some KiB */
+    if (!found) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__plan_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__plan_of(ft, scratch, &r, found, err);
+    if (status == FT_OK) ft__answer_plan(out, id, found);
+    ft__plan_free(found);
+    free(found);
+    ft__plan_request_free(&r);
     return status;
 }
 
@@ -163,6 +179,7 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     case FT_ASK_SCALE: return answer_scale(ft, scratch, document, id, out, err);
     case FT_ASK_SWEEP: return answer_sweep(ft, scratch, document, id, out, err);
     case FT_ASK_COMPARE: return answer_compare(ft, scratch, document, id, out, err);
+    case FT_ASK_PLAN: return answer_plan(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }
 }

@@ -17,6 +17,7 @@ typedef struct ft_ranks {
     double quantile;
     ft_memo *memo;
     ft_arena *arena;
+    bool no_remedy;               /* of a layout that does not fit nobody asks what would */
 } ft_ranks;
 
 /* What one pipeline stage does with one micro-batch. */

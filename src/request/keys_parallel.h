@@ -23,7 +23,7 @@
       "tensor ranks that share an expert: all [--tp], or 1: experts spread over tensor ranks too",                     \
       "`tp`: every expert is cut over the tensor ranks; 1, with `sp`: experts are whole, and `ep` divides "            \
       "dp × cp × tp (Megatron-Core's expert-tensor-parallel-size)")                                                    \
-    FLAG(ZERO, "zero", WHOLE, 0, 3, NO_WORDS, 0, "zero", 0, "N", TRAIN,                                                \
+    FLAG(ZERO, "zero", WHOLE, 0, 3, NO_WORDS, 0, "zero", 0, "N", TRAIN | PLANS,                                        \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters (FSDP)",                         \
       "0; 1: optimizer states, 2: gradients too, 3: parameters too (FSDP) sharded over the data ranks")                \
     FLAG(SP, "sp", SWITCH, 0, 0, NO_WORDS, 0, "sp", 0, NULL, STEPS,                                                    \

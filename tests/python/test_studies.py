@@ -58,6 +58,19 @@ def test_serve(program: Path) -> None:
     assert caught.value.where == "concurrency"
 
 
+def test_plan(program: Path) -> None:
+    answer = foretell.plan("llama-3-8b", gpu=GPU, gpus=8, global_batch=32, seq=4096, search={"cp": 1})
+    line = ["plan", "llama-3-8b", "--gpu", GPU, "--gpus", "8", "--global-batch-size", "32", "--seq", "4096"]
+    (told_of,) = told(program, *line, "--fix", "cp=1")
+    assert {**answer.to_dict(), "search_ms": 0} == {**told_of, "search_ms": 0}
+    assert answer.fits and answer.proof == "optimal" and "tp" in str(answer)
+    assert len(answer.to_dataframe()) == len(answer.plans) == 5
+    step = foretell.batch([answer.plans[0]["request"]])[0]
+    assert step.step_ms == answer.plans[0]["step_ms"]
+    none = foretell.plan("llama-3-70b", gpu=GPU, gpus=2, global_batch=16)
+    assert not none.fits and none.least_gpus > 2 and "would do" in str(none)
+
+
 def test_scale(program: Path) -> None:
     answer = foretell.scale("llama-3-8b", gpu=GPU, gpus=64, tp=8, pp=2, global_batch=64)
     line = ["scale", "llama-3-8b", "--gpu", GPU, "--gpus", "64", "--tp", "8", "--pp", "2", "--global-batch-size", "64"]

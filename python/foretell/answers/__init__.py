@@ -12,6 +12,7 @@ from .collection import Collection
 from .comparison import Cause, Compared, Comparison, KernelChange
 from .infer import Capacity, Cell, Infer, Offline
 from .kernel import Collective, Kernel
+from .plan import Plan
 from .scale import Largest, Point, Scale
 from .serve import Serve
 from .step import Advice, Finding, KernelRow, Layer, Memory, Regime, Source, Stage, Step
@@ -40,6 +41,7 @@ __all__ = [
     "Model",
     "Offline",
     "Operator",
+    "Plan",
     "Point",
     "Regime",
     "Scale",

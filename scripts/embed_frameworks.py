@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Write what frameworks allow as a C table: embed_frameworks.py FOLDER OUTPUT.
+
+Sorted by name; left alone when nothing would change. A rule without a source, or a word that nobody knows, stops the
+build. `like` takes another file's rules, before its own.
+"""
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+SCHEDULES = {"gpipe": "FT_GPIPE", "1f1b": "FT_1F1B", "interleaved": "FT_INTERLEAVED",
+             "zero_bubble": "FT_ZERO_BUBBLE", "dualpipe": "FT_DUALPIPE"}
+RECOMPUTE = {"none": "FT_RECOMPUTE_NONE", "selective": "FT_RECOMPUTE_SELECTIVE", "full": "FT_RECOMPUTE_FULL"}
+SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data")
+HEAD = {"name", "title", "date", "like", "sources"}
+RULES = {"stack", "execution", "zero", "schedules", "recompute", *SWITCHES}
+
+
+def mask(values: list, words: dict[str, str] | None = None) -> str:
+    return " | ".join(f"1u << {words[value] if words else int(value)}" for value in values)
+
+
+def load(folder: pathlib.Path) -> dict[str, dict]:
+    read = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))}
+    for name, said in read.items():
+        own = set(said) - HEAD - {"zero_allowed"}
+        if said.get("name") != name or not said.get("title") or not said.get("date"):
+            sys.exit(f"{folder / name}.json: a title, a date and the file's own name are needed")
+        if own - RULES or own ^ set(said.get("sources", {})):
+            sys.exit(f"{folder / name}.json: rules and sources differ: {sorted((own - RULES) | (own ^ set(said['sources'])))}")
+    return {name: {**read.get(said.get("like", ""), {}), **said} for name, said in read.items()}
+
+
+def entry(said: dict) -> str:
+    fields = [f".name = {json.dumps(said['name'])}", f".title = {json.dumps(said['title'])}",
+              f".stack = {json.dumps(said['stack']) if 'stack' in said else 'NULL'}",
+              f".execution = {json.dumps(said['execution']) if 'execution' in said else 'NULL'}",
+              f".zero = {mask(said['zero'])}", f".zero_allowed = {mask(said['zero_allowed'])}",
+              f".schedules = {mask(said['schedules'], SCHEDULES)}", f".recompute = {mask(said['recompute'], RECOMPUTE)}",
+              *(f".{key} = {str(bool(said.get(key, False))).lower()}" for key in SWITCHES)]
+    return "    {" + ",\n     ".join(fields) + "},\n"
+
+
+def main() -> None:
+    said, output = load(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2])
+    text = ('/* Made from data/frameworks/ by scripts/embed_frameworks.py. */\n#include "search/framework.h"\n\n'
+            f"const size_t ft__framework_count = {len(said)};\n"
+            f"const ft_framework ft__frameworks[] = {{\n{''.join(map(entry, said.values()))}}};\n")
+    if not output.exists() or output.read_text() != text:
+        output.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,237 @@
+/* plan_screen.c: a plan for people: the best layouts side by side, why each is behind the first, what would be faster
+ * and does not fit, and what another network would change. */
+#include "report/text/plan_screen.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "report/plan_causes.h"
+#include "report/text/columns.h"
+#include "report/text/lines.h"
+#include "search/space_constants.h"
+
+enum { MOST_PARETO = 8 };
+
+void ft__add_layout(ft_text *out, const ft_style *style, const ft_layout *l)
+{
+    const ft_parallel *p = &l->parallel;
+    const struct {
+        const char *name;
+        int64_t degree;
+    } degrees[] = {{"tp", p->tp}, {"cp", p->cp}, {"ep", p->ep}, {"pp", p->pp}, {"dp", p->dp}};
+    bool any = false;
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
+        if (degrees[i].degree <= 1) continue;
+        ft__text_addf(out, "%s%s %" PRId64, any ? ", " : "", degrees[i].name, degrees[i].degree);
+        if (degrees[i].degree == p->pp && degrees[i].name[0] == 'p' && p->vpp > 1)
+            ft__text_addf(out, " %s %" PRId64, ft__times(style), p->vpp);
+        any = true;
+    }
+    if (!any) ft__text_add(out, "one GPU");
+    if (p->etp == 1 && p->tp > 1) ft__text_add(out, ", etp 1");
+    if (p->zero) ft__text_addf(out, ", zero %d", p->zero);
+}
+
+static void heading(ft_text *out, const ft_style *style, const char *text)
+{
+    ft__text_add(out, "\n");
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, text);
+    ft__ink_end(out, style);
+    ft__text_add(out, "\n");
+}
+
+static void title(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    const ft_search *s = &p->search;
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, "plan ");
+    ft__text_add_plain(out, s->request.model);
+    ft__ink_end(out, style);
+    ft__text_addf(out, "  on %" PRId64 " %s ", s->asked->gpus, ft__times(style));
+    ft__text_add_plain(out, s->request.device->title[0] ? s->request.device->title : s->request.device->name);
+    ft__text_addf(out, ", %s\n", s->framework->title);
+    ft_text t = {0};
+    ft__text_addf(&t,
+                  "%s, global batch %" PRId64 " %s %" PRId64 " tokens; %zu layouts, %zu too large, %zu forecast in ",
+                  s->request.dtype_name, s->asked->global, ft__times(style), s->request.work.seq, p->candidates,
+                  p->too_large, p->forecasts);
+    ft__add_figure(&t, p->search_ms * 1e-3, 2);
+    ft__text_addf(&t, " s%s", p->plan_count && p->proven ? "; none of the others can be faster than those shown" : "");
+    ft__ink(out, style, FT_INK_DIM);
+    ft__add_wrapped(out, style, t.at ? t.at : "");
+    ft__ink_end(out, style);
+    out->failed |= t.failed;
+    ft__text_free(&t);
+}
+
+static void memory_cell(ft_columns *t, const ft_candidate *c)
+{
+    const ft_memory *m = &c->memory;
+    ft_text *cell = ft__cell(t);
+    ft__add_gib(cell, m->reserved_bytes + m->context_bytes);
+    if (m->reserved_bytes + m->context_bytes > (1 - FT_K_SPACE_TIGHT) * m->capacity_bytes) ft__text_add(cell, " tight");
+}
+
+static bool plans(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    static const char *const head[] = {"",         "layout", "micro-batch", "recompute", "step",
+                                       "interval", "MFU",    "GiB",         "best"};
+    ft_columns t;
+    ft__columns_init(&t, "rlrlrrrrr");
+    t.drop = "fg";
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&t, head[i]);
+    for (size_t i = 0; i < p->plan_count; i++) {
+        const ft_candidate *c = &p->plans[i];
+        ft__cell_addf(&t, "%zu", i + 1);
+        ft__add_layout(ft__cell(&t), style, &c->layout);
+        ft__cell_addf(&t, "%" PRId64 " %s %" PRId64, c->layout.batch, ft__times(style), c->layout.micros);
+        ft__cell_add(&t, ft__recompute_words[c->layout.recompute]);
+        ft_text *cell = ft__cell(&t);
+        ft__add_figure(cell, c->step_ms * 1e-3, 4);
+        ft__text_add(cell, " s");
+        cell = ft__cell(&t);
+        ft__add_figure(cell, c->low_ms * 1e-3, 3);
+        ft__text_add(cell, ft__dash(style));
+        ft__add_figure(cell, c->high_ms * 1e-3, 3);
+        ft__add_percent(ft__cell(&t), c->mfu);
+        memory_cell(&t, c);
+        ft__add_percent(ft__cell(&t), c->chance);
+    }
+    ft__text_add(out, "\n");
+    bool printed = ft__columns_print(&t, out, style, 2, true);
+    ft__columns_free(&t);
+    return printed;
+}
+
+/* Whoever is so near that forecasts cannot tell. */
+static void ties(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    size_t near = 1;
+    while (near < p->plan_count && p->plans[near].step_ms < 1.01 * p->plans[0].step_ms) near++;
+    ft_text t = {0};
+    if (near > 1)
+        ft__text_addf(&t,
+                      "The first %zu are within 1 %%: a tie. Orders that close are right half of the time; try these "
+                      "first. \"best\" is the chance that a plan is the fastest of those shown.",
+                      near);
+    else
+        ft__text_add(&t, "\"best\" is the chance that a plan is the fastest of those shown.");
+    ft__ink(out, style, FT_INK_DIM);
+    ft__add_wrapped(out, style, t.at ? t.at : "");
+    ft__ink_end(out, style);
+    out->failed |= t.failed;
+    ft__text_free(&t);
+}
+
+static bool why_not(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    if (p->plan_count < 2) return true;
+    heading(out, style, "why the others are behind the first");
+    ft_columns t;
+    ft__columns_init(&t, "rrl");
+    ft__cell_add(&t, "");
+    ft__cell_add(&t, "behind");
+    ft__cell_add(&t, "where");
+    for (size_t i = 1; i < p->plan_count; i++) {
+        ft_plan_cause causes[FT_PLAN_CAUSES];
+        size_t count = ft__plan_causes(&p->plans[0], &p->plans[i], causes);
+        ft__cell_addf(&t, "%zu", i + 1);
+        ft_text *cell = ft__cell(&t);
+        ft__add_figure(cell, p->plans[i].step_ms - p->plans[0].step_ms, 3);
+        ft__text_add(cell, " ms");
+        cell = ft__cell(&t);
+        for (size_t k = 0; k < count; k++) {
+            ft__text_addf(cell, "%s%s %s", k ? ", " : "", causes[k].part, causes[k].change_ms > 0 ? "+" : "-");
+            ft__add_figure(cell, fabs(causes[k].change_ms), 3);
+        }
+        if (!count) ft__text_add(cell, "nowhere in particular");
+    }
+    bool printed = ft__columns_print(&t, out, style, 2, true);
+    ft__columns_free(&t);
+    return printed;
+}
+
+static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    if (!p->faster) return;
+    const ft_memory *m = &p->faster->memory;
+    heading(out, style, "faster, and does not fit");
+    ft_text t = {0};
+    ft__add_layout(&t, style, &p->faster->layout);
+    ft__text_addf(&t, ", micro-batch %" PRId64 ", recompute %s: ", p->faster->layout.batch,
+                  ft__recompute_words[p->faster->layout.recompute]);
+    ft__add_figure(&t, p->faster->step_ms * 1e-3, 4);
+    ft__text_add(&t, " s, short of ");
+    ft__add_gib(&t, m->reserved_bytes + m->context_bytes - p->search.capacity);
+    ft__text_addf(&t, " GiB%s%s", *p->remedy ? "; it would fit with " : "", p->remedy);
+    ft__add_wrapped(out, style, t.at ? t.at : "");
+    out->failed |= t.failed;
+    ft__text_free(&t);
+}
+
+static bool trade(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    if (p->pareto_count < 2) return true;
+    heading(out, style, "time against memory");
+    ft_columns t;
+    ft__columns_init(&t, "rrlrl");
+    static const char *const head[] = {"GiB", "step", "layout", "micro-batch", "recompute"};
+    for (size_t i = 0; i < 5; i++) ft__cell_add(&t, head[i]);
+    size_t shown = p->pareto_count < MOST_PARETO ? p->pareto_count : MOST_PARETO;
+    for (size_t i = 0; i < shown; i++) {
+        const ft_candidate *c = p->pareto[i * (p->pareto_count - 1) / (shown - 1)];
+        ft__add_gib(ft__cell(&t), c->memory.reserved_bytes + c->memory.context_bytes);
+        ft_text *cell = ft__cell(&t);
+        ft__add_figure(cell, c->step_ms * 1e-3, 4);
+        ft__text_add(cell, " s");
+        ft__add_layout(ft__cell(&t), style, &c->layout);
+        ft__cell_addf(&t, "%" PRId64, c->layout.batch);
+        ft__cell_add(&t, ft__recompute_words[c->layout.recompute]);
+    }
+    bool printed = ft__columns_print(&t, out, style, 2, true);
+    ft__columns_free(&t);
+    return printed;
+}
+
+static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    if (!p->changed_count) return;
+    heading(out, style, "if it is not as forecast");
+    for (size_t i = 0; i < p->changed_count; i++) {
+        const ft_plan_changed *c = &p->changed[i];
+        ft_text t = {0};
+        ft__text_addf(&t, "%s: plan 1 takes ", c->what);
+        ft__add_figure(&t, c->step_ms[0] * 1e-3, 4);
+        ft__text_add(&t, " s");
+        if (c->best) {
+            ft__text_addf(&t, ", and plan %zu is the best with ", c->best + 1);
+            ft__add_figure(&t, c->step_ms[c->best] * 1e-3, 4);
+            ft__text_add(&t, " s");
+        } else if (p->plan_count > 1) {
+            ft__text_add(&t, " and stays the best of these");
+        }
+        ft__add_wrapped(out, style, t.at ? t.at : "");
+        out->failed |= t.failed;
+        ft__text_free(&t);
+    }
+}
+
+bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    title(out, style, p);
+    if (!p->plan_count) {
+        ft__text_add(out, "\n  None fits.");
+        if (p->least_gpus) ft__text_addf(out, " %" PRId64 " GPUs would do.", p->least_gpus);
+        ft__text_add(out, "\n");
+        faster(out, style, p);
+        return !out->failed;
+    }
+    bool printed = plans(out, style, p);
+    ties(out, style, p);
+    printed = why_not(out, style, p) && printed;
+    faster(out, style, p);
+    printed = trade(out, style, p) && printed;
+    changes(out, style, p);
+    return printed && !out->failed;
+}

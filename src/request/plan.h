@@ -1,0 +1,36 @@
+/* `"task": "plan"`: which layout a training job should run with. */
+#ifndef FT_REQUEST_PLAN_H
+#define FT_REQUEST_PLAN_H
+#include "request/study.h"
+
+/* Values of one degree that are searched; none: the search's own choice. */
+enum { FT_PLAN_VALUES = 32, FT_PLAN_MOST_TOP = 100, FT_PLAN_MOST_EMITTED = 16 };
+typedef struct ft_plan_set {
+    int64_t at[FT_PLAN_VALUES];
+    size_t count;
+} ft_plan_set;
+
+typedef enum ft_plan_goal { FT_GOAL_TIME, FT_GOAL_MEMORY, FT_GOAL_COUNT } ft_plan_goal;
+extern const char *const ft__plan_goals[FT_GOAL_COUNT];
+
+/* {"task":"plan","model":"llama-3-70b","gpu":"h100_sxm","gpus":64,"global_batch":256,"search":{"tp":[4,8]}}; every
+ * other key is one of a training step. Free it with ft__plan_request_free either way. */
+typedef struct ft_plan_request {
+    json_t *base;          /* a training step without degrees, micro-batch and recomputation */
+    const char *framework; /* NULL: Megatron's */
+    int64_t gpus, global;
+    ft_plan_set tp, pp, vpp, cp, ep, etp, zero, batch;
+    unsigned recompute, schedules; /* bits; 0: the framework's */
+    bool allow_cp, allow_ep, allow_zero3; /* beyond what is searched anyway */
+    ft_plan_goal goal;
+    double margin;         /* of the memory, left free */
+    int64_t top;           /* plans to show */
+    bool exhaustive;       /* forecast every layout that may fit */
+    const char *emit[FT_PLAN_MOST_EMITTED]; /* launch files to write */
+    size_t emit_count;
+} ft_plan_request;
+ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err);
+void ft__plan_request_free(ft_plan_request *r);
+/* Of the base's reader. Returns `status`. */
+ft_status ft__plan_request_explain(ft_status status, ft_error *err);
+#endif

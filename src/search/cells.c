@@ -1,0 +1,215 @@
+/* cells.c: what layouts share, and what follows from it.
+ *
+ * Two layouts with the same tensor, context and expert ranks, micro-batch and recomputation run the same kernels and the
+ * same exchanges in a layer. One stage that has the whole model, and one that has a quarter of its layers, say what a
+ * layer and what the head take; a pipeline of any depth then takes at least
+ *     (micro-batches - 1) * its busiest stage + one micro-batch's way there and back through all stages
+ * (interleaved: the way until the last stage begins, and back), and a rank of its first stage holds at least its states
+ * and the activations of as many micro-batches as there are stages. Exchanges of gradients, waits and buffers come on
+ * top: these are bounds, not forecasts. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/plan.h"
+#include "search/space_constants.h"
+
+enum { QUARTER = 4, FEWEST_LAYERS = 8 };
+
+/* -- finding cells ----------------------------------------------------------------------------- */
+
+static bool same_cell(const ft_cell *a, const ft_cell *b)
+{
+    const ft_parallel *p = &a->parallel, *q = &b->parallel;
+    return p->tp == q->tp && p->cp == q->cp && p->ep == q->ep && p->etp == q->etp && p->sp == q->sp &&
+           a->batch == b->batch && a->recompute == b->recompute && p->zero == q->zero && p->dp == q->dp;
+}
+
+ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err)
+{
+    ft_cell wanted = {.parallel = c->layout.parallel, .batch = c->layout.batch, .recompute = c->layout.recompute};
+    wanted.parallel.dp *= wanted.parallel.pp; /* all of them stand in one stage */
+    wanted.parallel.pp = wanted.parallel.vpp = 1;
+    wanted.parallel.schedule = FT_1F1B;
+    for (size_t i = s->cell_count; i-- > 0;)
+        if (same_cell(&s->cells[i], &wanted)) {
+            c->cell = (int32_t)i;
+            return FT_OK;
+        }
+    if (s->cell_count == s->cell_room) {
+        size_t room = s->cell_room ? 2 * s->cell_room : 128;
+        ft_cell *more = realloc(s->cells, room * sizeof *more);
+        if (!more) return ft__fail(err, FT_E_MEMORY, "out of memory for layouts");
+        s->cells = more;
+        s->cell_room = room;
+    }
+    c->cell = (int32_t)s->cell_count;
+    s->cells[s->cell_count++] = wanted;
+    return FT_OK;
+}
+
+/* -- probing them ------------------------------------------------------------------------------ */
+
+static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft_cluster *cluster, ft_bench *bench)
+{
+    return (ft_ranks){.arch = r->arch,
+                      .work = &r->work,
+                      .parallel = &r->parallel,
+                      .cluster = cluster,
+                      .device = r->device,
+                      .predictor = ft__context_predictor(s->ft),
+                      .quantile = s->quantile,
+                      .memo = bench->memo,
+                      .arena = bench->arena,
+                      .no_remedy = true};
+}
+
+ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *l)
+{
+    ft_model_request r = s->request;
+    r.parallel = l->parallel;
+    r.work.batch = l->batch;
+    r.work.accumulate = l->micros;
+    r.work.recompute = l->recompute;
+    r.global_batch = s->asked->global;
+    return r;
+}
+
+static ft_status stage_of(const ft_search *s, const ft_layout *l, int64_t index, ft_bench *bench, ft_stage *out,
+                          ft_error *err)
+{
+    ft_model_request r = ft__plan_request_of(s, l);
+    ft_ranks ranks = ranks_of(s, &r, &s->cluster, bench);
+    ft_ranks_width ignored = {0};
+    return ft__ranks_stage(&ranks, index, out, &ignored, err);
+}
+
+ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err)
+{
+    ft_layout l = {.parallel = cell->parallel, .batch = cell->batch, .micros = 1, .recompute = cell->recompute};
+    ft_stage whole, part;
+    cell->probed = true;
+    ft__arena_reset(bench->arena);
+    ft_status status = stage_of(s, &l, 0, bench, &whole, err);
+    if (status != FT_OK) {
+        cell->failed = true; /* its layouts are forecast one by one, and say why */
+        return status == FT_E_MEMORY && !ft__arena_full(bench->arena) ? status : FT_OK;
+    }
+    cell->whole_ms = whole.forward_ms + whole.backward_ms;
+    cell->forward_share = whole.forward_ms / cell->whole_ms;
+    const ft_memory *m = &whole.step.memory;
+    cell->weights = m->weights_bytes;
+    cell->gradients = m->gradients_bytes;
+    cell->optimizer = m->optimizer_bytes;
+    cell->expert_share = whole.expert / fmax(whole.expert + whole.dense, 1);
+    if (!s->uniform) return FT_OK;
+    l.parallel.pp = QUARTER;
+    int64_t from, to;
+    ft__layout_range(s->model.layers, QUARTER, false, 1, &from, &to);
+    status = stage_of(s, &l, 1, bench, &part, err);
+    if (status != FT_OK) return status == FT_E_MEMORY && !ft__arena_full(bench->arena) ? status : FT_OK;
+    cell->layer_ms = (part.forward_ms + part.backward_ms) / (double)(to - from);
+    cell->layer_saved = part.saved_bytes / (double)(to - from);
+    return FT_OK;
+}
+
+/* -- bounds ------------------------------------------------------------------------------------ */
+
+/* The busiest stage's layers, and the last one's. */
+static void dealt(const ft_search *s, const ft_parallel *p, int64_t *most, int64_t *last, int64_t *first)
+{
+    int64_t chunks = ft__parallel_chunks(p), places = p->pp * chunks;
+    *most = *last = *first = 0;
+    for (int64_t stage = 0; stage < p->pp; stage++) {
+        int64_t layers = 0;
+        for (int64_t c = 0; c < chunks; c++) {
+            int64_t from, to;
+            ft__layout_range(s->model.layers, places, p->rest, c * p->pp + stage, &from, &to);
+            layers += to - from;
+        }
+        if (layers > *most) *most = layers;
+        if (stage == 0) *first = layers;
+        *last = layers;
+    }
+}
+
+static double time_bound(const ft_search *s, const ft_candidate *c, const ft_cell *cell, int64_t most, int64_t last)
+{
+    const ft_parallel *p = &c->layout.parallel;
+    double micros = (double)c->layout.micros, pp = (double)p->pp, busiest = cell->whole_ms / pp;
+    if (cell->layer_ms > 0) {
+        double head = fmax(cell->whole_ms - cell->layer_ms * (double)s->model.layers, 0);
+        busiest = fmax(cell->layer_ms * (double)most, cell->layer_ms * (double)last + (p->pp > 1 ? 0.5 : 1) * head);
+        busiest = fmax(busiest, cell->whole_ms / pp);
+    }
+    bool halves = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE;
+    double way = halves ? 0 : cell->whole_ms * (pp - 1) / pp / (double)ft__parallel_chunks(p);
+    if (ft__expert_overlaps(p)) return 0.5 * busiest * micros; /* exchanges hide behind another micro-batch */
+    return (1 - FT_K_SPACE_BOUND_SLACK) * (busiest * micros + way);
+}
+
+static double memory_bound(const ft_search *s, const ft_candidate *c, const ft_cell *cell, int64_t first)
+{
+    const ft_parallel *p = &c->layout.parallel;
+    double share = s->model.layers > 0 ? 1 / (double)p->pp : 1, kept = 1, kept_experts = 1;
+    if (p->dp * p->cp > 1) {
+        kept = 1 / (double)ft__ranks_sharers(p, false).size;
+        kept_experts = 1 / (double)ft__ranks_sharers(p, true).size;
+    }
+    double sharded = (1 - cell->expert_share) * kept + cell->expert_share * kept_experts;
+    double states = cell->weights * (p->zero >= 3 ? sharded : 1) + cell->optimizer * (p->zero >= 1 ? sharded : 1) +
+                    cell->gradients * (p->zero >= 2 ? sharded : 1) * (c->layout.micros > 1 ? 1 : 0);
+    double flying = fmin((double)c->layout.micros, (double)p->pp);
+    if (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE) flying = 1;
+    return states * share + cell->layer_saved * (double)first * flying;
+}
+
+void ft__plan_bound(const ft_search *s, ft_candidate *c)
+{
+    const ft_cell *cell = &s->cells[c->cell];
+    int64_t most = 0, last = 0, first = 0;
+    if (cell->failed) return; /* 0: it is looked at first */
+    if (s->uniform) dealt(s, &c->layout.parallel, &most, &last, &first);
+    c->bound_ms = time_bound(s, c, cell, most, last);
+    c->least_bytes = (1 - FT_K_SPACE_BOUND_SLACK) * memory_bound(s, c, cell, first);
+    if (c->least_bytes > s->capacity) c->fate = FT_FATE_TOO_LARGE;
+}
+
+/* -- whole steps ------------------------------------------------------------------------------- */
+
+ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_bench *bench,
+                            ft_error *err)
+{
+    ft_model_request r = ft__plan_request_of(s, &c->layout);
+    ft_ranks ranks = ranks_of(s, &r, cluster, bench);
+    ft_step step;
+    ft_graph *g = NULL;
+    ft__arena_reset(bench->arena);
+    ft_status status = FT_OK;
+    if (ft__parallel_alone(&r.parallel)) {
+        status = ft__model_graph(r.arch, &r.work, bench->arena, &g, err);
+        if (status == FT_OK)
+            status = ft__step_forecast(g, &r.work, r.device, ranks.predictor, s->quantile, bench->memo, bench->arena,
+                                       &step, err);
+    } else {
+        status = ft__ranks_forecast(&ranks, &step, NULL, NULL, err);
+    }
+    if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
+    c->fate = status == FT_OK ? FT_FATE_FORECAST : FT_FATE_REFUSED;
+    if (status != FT_OK) return FT_OK;
+    c->step_ms = step.step_ms;
+    c->low_ms = step.low_ms;
+    c->high_ms = step.high_ms;
+    c->busy_ms = step.busy_ms - step.phase_ms[FT_UPDATE];
+    c->update_ms = step.phase_ms[FT_UPDATE];
+    c->exposed_ms = step.comm_exposed_ms;
+    c->bubble_ms = step.bubble_ms;
+    c->idle_ms = step.step_ms - step.busy_ms - step.comm_exposed_ms - step.bubble_ms;
+    c->mfu = step.mfu;
+    c->tokens_per_s = step.tokens_per_s;
+    memcpy(c->axis_ms, step.axis_ms, sizeof c->axis_ms);
+    c->memory = step.memory;
+    c->memory.remedy = "";
+    c->fits = step.memory.reserved_bytes + step.memory.context_bytes <= s->capacity;
+    return FT_OK;
+}

@@ -1,0 +1,26 @@
+/* What a framework allows: which layouts it can run at all. Data (data/frameworks), each rule with its source. */
+#ifndef FT_SEARCH_FRAMEWORK_H
+#define FT_SEARCH_FRAMEWORK_H
+#include "base/error.h"
+#include "layout/layout.h"
+
+typedef struct ft_framework {
+    const char *name, *title;
+    const char *stack;         /* its stack; NULL: the execution's usual one */
+    const char *execution;     /* how its kernels run; NULL: as its stack has it */
+    unsigned zero;             /* bits: what a search tries unless told otherwise */
+    unsigned zero_allowed;     /* bits: what can be asked for */
+    unsigned schedules;        /* bits of ft_schedule */
+    unsigned recompute;        /* bits of ft_recompute */
+    bool sp_with_tp;           /* norms and residuals are split over tensor ranks, always */
+    bool tp_divides_kv_heads;  /* no key-value head is held twice */
+    bool cp, ep;               /* has context ranks, expert ranks */
+    bool folds_experts;        /* experts may be whole beside tensor ranks */
+    bool only_data;            /* data ranks alone */
+} ft_framework;
+
+extern const size_t ft__framework_count;
+extern const ft_framework ft__frameworks[];
+/* FT_E_NAME with the nearest name where there is none. */
+ft_status ft__framework_find(const char *name, const ft_framework **out, ft_error *err);
+#endif

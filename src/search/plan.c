@@ -1,0 +1,434 @@
+/* plan.c: the search for the fastest layout that fits.
+ *
+ * Candidates are sorted by what they take at least and forecast in that order, some at once on every core. When the next
+ * bound is beyond the slowest of the plans that are shown, nothing that is left can be among them: that is the proof.
+ * The bounds are those of the forecasts, not of the machine: a proven plan is the best of what is forecast, and how far
+ * an order of forecasts is to be trusted is another matter (chance.c). */
+#include "search/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/parallel.h"
+#include "search/space_constants.h"
+
+enum { WAVE = 8, MOST_FASTER = 24, LARGEST_STEP = 512 << 20 };
+
+typedef struct crew { /* one bench per thread, taken and given back */
+    ft_search *s;
+    ft_bench *bench;
+    ft_status *status;
+    ft_error *err;
+    size_t *order; /* what is forecast now */
+    int threads;
+    size_t count;
+} crew;
+
+/* -- threads ----------------------------------------------------------------------------------- */
+
+/* Work is cut into as many strips as there are benches, so that a bench has one owner; results go to the candidates. */
+static void probe_strip(void *context, size_t strip)
+{
+    crew *w = context;
+    for (size_t i = strip; i < w->s->cell_count && w->status[strip] == FT_OK; i += (size_t)w->threads)
+        if (!w->s->cells[i].probed)
+            w->status[strip] = ft__plan_probe(w->s, &w->s->cells[i], &w->bench[strip], &w->err[strip]);
+}
+
+static void forecast_strip(void *context, size_t strip)
+{
+    crew *w = context;
+    for (size_t i = strip; i < w->count && w->status[strip] == FT_OK; i += (size_t)w->threads)
+        w->status[strip] = ft__plan_forecast(w->s, &w->s->candidates[w->order[i]], &w->s->cluster, &w->bench[strip],
+                                             &w->err[strip]);
+}
+
+static ft_status together(crew *w, void (*strip)(void *, size_t), ft_error *err)
+{
+    ft__parallel(w->threads, (size_t)w->threads, strip, w);
+    for (int i = 0; i < w->threads; i++)
+        if (w->status[i] != FT_OK) {
+            if (err) *err = w->err[i];
+            return w->status[i];
+        }
+    return FT_OK;
+}
+
+static ft_status hire(ft_search *s, crew *w, ft_error *err)
+{
+    *w = (crew){.s = s, .threads = s->threads > 0 ? s->threads : 1};
+    w->bench = calloc((size_t)w->threads, sizeof *w->bench);
+    w->status = calloc((size_t)w->threads, sizeof *w->status);
+    w->err = calloc((size_t)w->threads, sizeof *w->err);
+    bool fine = w->bench && w->status && w->err;
+    for (int i = 0; fine && i < w->threads; i++) {
+        w->bench[i].memo = ft__memo_new();
+        w->bench[i].arena = ft__arena_new(LARGEST_STEP);
+        fine = w->bench[i].memo && w->bench[i].arena;
+    }
+    return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+static void dismiss(crew *w)
+{
+    for (int i = 0; w->bench && i < w->threads; i++) {
+        ft__memo_free(w->bench[i].memo);
+        ft__arena_free(w->bench[i].arena);
+    }
+    free(w->bench);
+    free(w->status);
+    free(w->err);
+    free(w->order);
+    *w = (crew){0};
+}
+
+/* -- order ------------------------------------------------------------------------------------- */
+
+/* Degrees decide among equals, so that the order never hangs on the sort. */
+static int by_layout(const ft_layout *a, const ft_layout *b)
+{
+    const int64_t one[] = {a->parallel.tp,  a->parallel.cp,   a->parallel.pp, a->parallel.vpp,      a->parallel.ep,
+                           a->parallel.etp, a->parallel.zero, a->batch,       a->parallel.schedule, a->recompute};
+    const int64_t two[] = {b->parallel.tp,  b->parallel.cp,   b->parallel.pp, b->parallel.vpp,      b->parallel.ep,
+                           b->parallel.etp, b->parallel.zero, b->batch,       b->parallel.schedule, b->recompute};
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        if (one[i] != two[i]) return one[i] < two[i] ? -1 : 1;
+    return 0;
+}
+
+static int by_bound(const void *a, const void *b)
+{
+    const ft_candidate *x = a, *y = b;
+    if (x->bound_ms != y->bound_ms) return x->bound_ms < y->bound_ms ? -1 : 1;
+    return by_layout(&x->layout, &y->layout);
+}
+
+static int by_least(const void *a, const void *b)
+{
+    const ft_candidate *x = a, *y = b;
+    if (x->least_bytes != y->least_bytes) return x->least_bytes < y->least_bytes ? -1 : 1;
+    return by_layout(&x->layout, &y->layout);
+}
+
+static double held(const ft_candidate *c) { return c->memory.reserved_bytes + c->memory.context_bytes; }
+
+static bool stands(const ft_candidate *c) { return c->fate == FT_FATE_FORECAST && c->fits; }
+
+/* Those that can be plans first, the best of them first. */
+static int by_worth(const ft_candidate *x, const ft_candidate *y, ft_plan_goal goal)
+{
+    if (stands(x) != stands(y)) return stands(x) ? -1 : 1;
+    double a = goal == FT_GOAL_MEMORY ? held(x) : x->step_ms, b = goal == FT_GOAL_MEMORY ? held(y) : y->step_ms;
+    if (stands(x) && a != b) return a < b ? -1 : 1;
+    return by_layout(&x->layout, &y->layout);
+}
+
+static int by_time(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_TIME); }
+static int by_memory(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_MEMORY); }
+
+/* -- searching --------------------------------------------------------------------------------- */
+
+static double floor_of(const ft_search *s, const ft_candidate *c)
+{
+    return s->asked->goal == FT_GOAL_MEMORY ? c->least_bytes : c->bound_ms;
+}
+
+/* What the plans must beat: the last of those shown, so far. */
+static void note(const ft_search *s, double *best, size_t top, const ft_candidate *c)
+{
+    if (!stands(c)) return;
+    double worth = s->asked->goal == FT_GOAL_MEMORY ? held(c) : c->step_ms;
+    for (size_t i = 0; i < top; i++)
+        if (worth < best[i]) {
+            memmove(&best[i + 1], &best[i], (top - 1 - i) * sizeof *best);
+            best[i] = worth;
+            return;
+        }
+}
+
+static ft_status search(ft_search *s, crew *w, ft_plan *out, ft_error *err)
+{
+    size_t top = (size_t)s->asked->top, count = s->candidate_count, next = 0;
+    double best[FT_PLAN_MOST_TOP];
+    for (size_t i = 0; i < top; i++) best[i] = INFINITY;
+    w->order = malloc((count + 1) * sizeof *w->order);
+    if (!w->order) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    qsort(s->candidates, count, sizeof *s->candidates, s->asked->goal == FT_GOAL_MEMORY ? by_least : by_bound);
+    for (;;) {
+        w->count = 0;
+        size_t most = (size_t)(WAVE * w->threads);
+        for (; next < count && w->count < most; next++) {
+            const ft_candidate *c = &s->candidates[next];
+            if (c->fate != FT_FATE_OPEN) continue;
+            if (!s->asked->exhaustive && floor_of(s, c) > best[top - 1]) {
+                next = count; /* they only grow from here */
+                break;
+            }
+            w->order[w->count++] = next;
+        }
+        if (!w->count) break;
+        FT_TRY(together(w, forecast_strip, err));
+        for (size_t i = 0; i < w->count; i++) note(s, best, top, &s->candidates[w->order[i]]);
+        out->forecasts += w->count;
+    }
+    out->proven = true;
+    return FT_OK;
+}
+
+/* -- beside the best --------------------------------------------------------------------------- */
+
+/* Those that would be faster and do not fit: of them the one that lacks least. */
+static ft_status find_faster(ft_search *s, crew *w, ft_plan *out, ft_error *err)
+{
+    double limit = out->plan_count ? out->plans[0].step_ms : INFINITY;
+    size_t looked = 0;
+    for (size_t i = 0; i < s->candidate_count && looked < MOST_FASTER; i++) {
+        ft_candidate *c = &s->candidates[i];
+        if (c->fate == FT_FATE_TOO_LARGE && c->bound_ms < limit && c->least_bytes < 2 * s->capacity) {
+            FT_TRY(ft__plan_forecast(s, c, &s->cluster, &w->bench[0], err));
+            looked++;
+        }
+        if (c->fate != FT_FATE_FORECAST || c->fits || c->step_ms >= limit) continue;
+        if (!out->faster || held(c) < held(out->faster)) out->faster = c;
+    }
+    if (!out->faster) return FT_OK;
+    ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
+    ft_ranks ranks = {.arch = r.arch,
+                      .work = &r.work,
+                      .parallel = &r.parallel,
+                      .cluster = &s->cluster,
+                      .device = r.device,
+                      .predictor = ft__context_predictor(s->ft),
+                      .quantile = s->quantile,
+                      .memo = w->bench[0].memo,
+                      .arena = w->bench[0].arena};
+    ft_step step;
+    ft__arena_reset(w->bench[0].arena);
+    if (ft__parallel_alone(&r.parallel) || ft__ranks_forecast(&ranks, &step, NULL, NULL, err) != FT_OK) return FT_OK;
+    if (step.memory.remedy && *step.memory.remedy)
+        out->remedy = ft__arena_copy(out->arena, step.memory.remedy, strlen(step.memory.remedy));
+    return out->remedy ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+static int by_time_there(const void *a, const void *b)
+{
+    return by_time(*(const ft_candidate *const *)a, *(const ft_candidate *const *)b);
+}
+
+/* What was not forecast because something is faster is, where it may hold less than everything that was. */
+static ft_status look_for_smaller(ft_search *s, crew *w, ft_plan *out, ft_error *err)
+{
+    double least = INFINITY;
+    for (size_t i = 0; i < s->candidate_count; i++)
+        if (stands(&s->candidates[i])) least = fmin(least, held(&s->candidates[i]));
+    for (size_t i = 0; i < s->candidate_count && isfinite(least); i++) {
+        ft_candidate *c = &s->candidates[i];
+        if (c->fate != FT_FATE_OPEN || c->least_bytes >= least) continue;
+        FT_TRY(ft__plan_forecast(s, c, &s->cluster, &w->bench[0], err));
+        out->forecasts++;
+        if (stands(c)) least = fmin(least, held(c));
+    }
+    return FT_OK;
+}
+
+/* Time against memory: whoever holds less than everything faster. */
+static ft_status find_pareto(ft_search *s, ft_plan *out, ft_error *err)
+{
+    size_t count = 0;
+    ft_candidate **all = ft__arena_array(out->arena, s->candidate_count + 1, sizeof *all);
+    out->pareto = all;
+    if (!all) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < s->candidate_count; i++)
+        if (stands(&s->candidates[i])) all[count++] = &s->candidates[i];
+    qsort(all, count, sizeof *all, by_time_there);
+    double holds = INFINITY;
+    for (size_t i = 0; i < count; i++)
+        if (held(all[i]) < holds) {
+            holds = held(all[i]);
+            all[out->pareto_count++] = all[i];
+        }
+    return FT_OK;
+}
+
+static ft_status change(ft_search *s, crew *w, ft_plan *out, const char *what, const ft_cluster *cluster, ft_error *err)
+{
+    ft_plan_changed *now = &out->changed[out->changed_count];
+    now->what = what;
+    for (size_t i = 0; i < out->plan_count; i++) {
+        ft_candidate again = out->plans[i];
+        FT_TRY(ft__plan_forecast(s, &again, cluster, &w->bench[0], err));
+        now->step_ms[i] = again.fate == FT_FATE_FORECAST ? again.step_ms : INFINITY;
+        if (now->step_ms[i] < now->step_ms[now->best]) now->best = i;
+    }
+    out->changed_count++;
+    return FT_OK;
+}
+
+/* What becomes of the plans where the network is not what it was taken for. */
+static ft_status find_changes(ft_search *s, crew *w, ft_plan *out, ft_error *err)
+{
+    ft_cluster between = s->cluster, inside = s->cluster;
+    bool nodes = false, links = false;
+    for (int i = 0; i < s->cluster.tiers; i++) {
+        bool outer = s->cluster.tier[i].fabric >= FT_INFINIBAND;
+        *(outer ? &between.tier[i].gbps : &inside.tier[i].gbps) /= 2;
+        nodes = nodes || outer;
+        links = links || !outer;
+    }
+    if (s->asked->gpus == 1 || !out->plan_count) return FT_OK;
+    if (nodes) FT_TRY(change(s, w, out, "the network between nodes at half its rate", &between, err));
+    if (links) FT_TRY(change(s, w, out, "the links inside a node at half their rate", &inside, err));
+    return FT_OK;
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_search *s,
+                             ft_error *err)
+{
+    s->ft = ft;
+    s->asked = r;
+    FT_TRY(ft__framework_find(r->framework ? r->framework : "megatron", &s->framework, err));
+    json_t *base = r->base;
+    bool named = json_object_get(base, "stack"), runs = json_object_get(base, "execution");
+    if (!named && s->framework->stack && json_object_set_new(base, "stack", json_string(s->framework->stack)) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!named && !runs && s->framework->execution &&
+        json_object_set_new(base, "execution", json_string(s->framework->execution)) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    FT_TRY(ft__plan_request_explain(ft__model_request_of(ft, scratch, base, &s->request, err), err));
+    FT_TRY(ft__cluster_read(s->request.cluster, s->request.device, r->gpus, &s->cluster, err));
+    s->quantile = s->request.quantile > 0 ? s->request.quantile : ft__context_quantile(ft);
+    s->model = ft__ranks_model(s->request.arch, &s->request.work);
+    s->threads = ft__core_count();
+    return FT_OK;
+}
+
+/* Whether layers are all alike, and what a rank may hold. */
+static ft_status look_at_model(ft_search *s, ft_bench *bench, ft_error *err)
+{
+    ft_workload once = s->request.work;
+    ft_graph *whole = NULL;
+    ft_memory memory;
+    once.layers_apart = true;
+    once.accumulate = 1;
+    FT_TRY(ft__model_graph(s->request.arch, &s->request.work, bench->arena, &whole, err));
+    FT_TRY(ft__step_memory(whole, &s->request.work, s->request.device, &memory, err));
+    s->capacity = memory.capacity_bytes * (1 - s->asked->margin);
+    if (s->model.layers < 8 || !s->model.in_a_row) return FT_OK;
+    ft_layout quarters = {.parallel = s->request.parallel, .batch = once.batch, .micros = 1};
+    quarters.parallel.pp = 4;
+    quarters.parallel.dp = 1;
+    ft_model_request r = ft__plan_request_of(s, &quarters);
+    ft_ranks ranks = {.arch = r.arch,
+                      .work = &r.work,
+                      .parallel = &r.parallel,
+                      .cluster = &s->cluster,
+                      .device = r.device,
+                      .arena = bench->arena};
+    whole = NULL;
+    FT_TRY(ft__model_forward(r.arch, &once, bench->arena, &whole, err));
+    if (s->model.layers % 4 == 0) return ft__ranks_twins(&ranks, whole, 1, 2, &s->uniform, err);
+    int kinds = 0; /* dealt out unevenly: alike where one block is all layers */
+    for (int32_t b = 0; b < whole->block_count; b++) kinds += ft__block_is_layer(&whole->blocks[b]);
+    s->uniform = kinds == 1;
+    return FT_OK;
+}
+
+static void count_fates(ft_plan *out)
+{
+    const ft_search *s = &out->search;
+    out->candidates = s->candidate_count;
+    for (size_t i = 0; i < s->candidate_count; i++) {
+        const ft_candidate *c = &s->candidates[i];
+        out->refused += c->fate == FT_FATE_REFUSED;
+        out->too_large += c->fate == FT_FATE_TOO_LARGE || (c->fate == FT_FATE_FORECAST && !c->fits);
+        out->fit += stands(c);
+        out->tight += stands(c) && held(c) > (1 - FT_K_SPACE_TIGHT) * c->memory.capacity_bytes;
+    }
+}
+
+static ft_status run(ft_search *s, crew *w, ft_plan *out, ft_error *err)
+{
+    FT_TRY(hire(s, w, err));
+    FT_TRY(look_at_model(s, &w->bench[0], err));
+    FT_TRY(ft__plan_space(s, err));
+    for (size_t i = 0; i < s->candidate_count; i++) FT_TRY(ft__plan_cell(s, &s->candidates[i], err));
+    FT_TRY(together(w, probe_strip, err));
+    for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);
+    FT_TRY(search(s, w, out, err));
+    if (!out->trial) FT_TRY(look_for_smaller(s, w, out, err));
+    count_fates(out);
+    qsort(s->candidates, s->candidate_count, sizeof *s->candidates,
+          s->asked->goal == FT_GOAL_MEMORY ? by_memory : by_time);
+    return FT_OK;
+}
+
+static void take_plans(ft_search *s, ft_plan *out)
+{
+    double ms[FT_PLAN_MOST_TOP], chance[FT_PLAN_MOST_TOP];
+    out->plans = s->candidates;
+    for (size_t i = 0; i < s->candidate_count && i < (size_t)s->asked->top && stands(&s->candidates[i]); i++)
+        ms[out->plan_count++] = s->candidates[i].step_ms;
+    ft__plan_chances(ms, out->plan_count, FT_K_SPACE_ORDER_SPREAD, chance);
+    for (size_t i = 0; i < out->plan_count; i++) out->plans[i].chance = chance[i];
+}
+
+static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial, ft_plan *out,
+                      ft_error *err)
+{
+    crew w = {0};
+    memset(out, 0, sizeof *out);
+    out->trial = trial;
+    out->remedy = "";
+    out->arena = ft__arena_new(0);
+    if (!out->arena) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_search *s = &out->search;
+    FT_TRY(open_search(ft, scratch, r, s, err));
+    ft_status status = run(s, &w, out, err);
+    if (status == FT_OK) take_plans(s, out);
+    if (status == FT_OK && !trial) status = find_pareto(s, out, err);
+    if (status == FT_OK && !trial) status = find_faster(s, &w, out, err);
+    if (status == FT_OK && !trial) status = find_changes(s, &w, out, err);
+    dismiss(&w);
+    return status;
+}
+
+/* Nothing fits: twice as many GPUs, and so on, until something does. */
+static void find_larger(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out)
+{
+    enum { DOUBLINGS = 8 };
+    ft_plan_request more = *r;
+    more.goal = FT_GOAL_MEMORY;
+    more.top = 1;
+    more.exhaustive = false;
+    for (int i = 0; i < DOUBLINGS && !out->least_gpus && more.gpus < FT_MOST_RANKS / 2; i++) {
+        ft_plan trial;
+        ft_error ignored;
+        more.gpus *= 2;
+        if (more.global < more.gpus) more.global = more.gpus;
+        if (plan(ft, scratch, &more, true, &trial, &ignored) == FT_OK && trial.plan_count) out->least_gpus = more.gpus;
+        ft__plan_free(&trial);
+    }
+}
+
+ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out, ft_error *err)
+{
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    FT_TRY(plan(ft, scratch, r, false, out, err));
+    if (!out->plan_count) find_larger(ft, scratch, r, out);
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    out->search_ms = (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) * 1e-6;
+    return FT_OK;
+}
+
+void ft__plan_free(ft_plan *p)
+{
+    free(p->search.candidates);
+    free(p->search.cells);
+    ft__arena_free(p->arena);
+    memset(p, 0, sizeof *p);
+}

@@ -1,0 +1,128 @@
+/* Which layout a training job should run with: every layout that its framework takes, the fastest that fits, and the
+ * proof that no other of them is faster.
+ *
+ * Layouts are thousands, forecasts of a whole step a millisecond. Three things keep the search short (plan.c):
+ * layouts that are the same run are counted once (space.c); what a layout takes at least, in time and in memory, follows
+ * from a few stages that many layouts share (cells.c); layouts are forecast in the order of those bounds until the
+ * next bound is beyond what was found. */
+#ifndef FT_SEARCH_PLAN_H
+#define FT_SEARCH_PLAN_H
+#include "ranks/ranks.h"
+#include "request/plan.h"
+#include "request/words.h"
+#include "search/framework.h"
+#include "study/context.h"
+
+/* One layout, as far as a search changes it. */
+typedef struct ft_layout {
+    ft_parallel parallel;
+    int64_t batch, micros;
+    ft_recompute recompute;
+} ft_layout;
+
+/* What became of a candidate. */
+typedef enum ft_fate {
+    FT_FATE_OPEN,      /* its bound was enough */
+    FT_FATE_TOO_LARGE, /* cannot fit: what it holds at least is too much */
+    FT_FATE_REFUSED,   /* cannot be forecast */
+    FT_FATE_FORECAST
+} ft_fate;
+
+typedef struct ft_candidate {
+    ft_layout layout;
+    int32_t cell;        /* in ft_search.cells */
+    ft_fate fate;
+    bool fits;
+    double bound_ms;     /* no step is shorter */
+    double least_bytes;  /* no rank of its worst stage holds less */
+    double step_ms, low_ms, high_ms, busy_ms, exposed_ms, bubble_ms, idle_ms, update_ms, mfu, tokens_per_s;
+    double axis_ms[FT_AXIS_COUNT];
+    ft_memory memory;
+    double chance;       /* that it is the fastest of those shown */
+} ft_candidate;
+
+/* What layouts share that cut a layer alike and run it on as many tokens. */
+typedef struct ft_cell {
+    ft_parallel parallel; /* one pipeline stage, as many data ranks as there is room for */
+    int64_t batch;
+    ft_recompute recompute;
+    bool probed, failed;
+    double whole_ms;      /* forward and backward of a micro-batch through the whole model */
+    double layer_ms;      /* through one layer; 0: layers differ */
+    double forward_share; /* of whole_ms */
+    double weights, gradients, optimizer; /* bytes of the whole model's on one tensor rank, nothing sharded */
+    double expert_share;  /* of its trained parameters */
+    double layer_saved;   /* activations that a layer leaves for the backward pass; 0: layers differ */
+} ft_cell;
+
+/* Everything that stays the same from layout to layout. */
+typedef struct ft_search {
+    const ft_context *ft;
+    const ft_plan_request *asked;
+    const ft_framework *framework;
+    ft_model_request request; /* of the base: one GPU */
+    ft_cluster cluster;
+    ft_divisible model;
+    double quantile;
+    double capacity;          /* bytes that a rank may take */
+    bool uniform;             /* every layer is like the others */
+    ft_candidate *candidates;
+    size_t candidate_count, candidate_room;
+    ft_cell *cells;
+    size_t cell_count, cell_room;
+    int threads;
+} ft_search;
+
+/* Where its thread works: a memo and an arena of its own. */
+typedef struct ft_bench {
+    ft_memo *memo;
+    ft_arena *arena;
+} ft_bench;
+
+/* Fills candidates, twins left out (space.c). */
+ft_status ft__plan_space(ft_search *s, ft_error *err);
+/* The cell of a candidate; probing it; and what follows for the candidate (cells.c). */
+ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);
+ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err);
+void ft__plan_bound(const ft_search *s, ft_candidate *c);
+/* The request with a candidate's layout. */
+ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *layout);
+/* The candidate's whole step. Its fate says what came of it; an error is one of memory. */
+ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_bench *bench,
+                            ft_error *err);
+
+/* Chances that each of `count` times is the shortest, when times of layouts err by `spread` of each other (chance.c). */
+void ft__plan_chances(const double *ms, size_t count, double spread, double *out);
+
+/* -- the answer -------------------------------------------------------------------------------- */
+
+typedef struct ft_plan_changed { /* the same plans under another assumption */
+    const char *what;            /* "the network between nodes at half its rate" */
+    size_t best;                 /* of the plans */
+    double step_ms[FT_PLAN_MOST_TOP];
+} ft_plan_changed;
+
+typedef struct ft_plan {
+    ft_search search;
+    size_t candidates, refused, too_large, forecasts, fit, tight;
+    bool proven, trial;          /* a trial looks for one plan and nothing beside it */
+    double gap;                  /* where it is not: how much faster something unseen may be */
+    double search_ms;
+    ft_candidate *plans;         /* the best first, in the search's memory */
+    size_t plan_count;
+    ft_candidate *faster;        /* the nearest that would be faster and does not fit; NULL: none */
+    const char *remedy;          /* what would make it fit; "" for none */
+    ft_candidate **pareto;       /* time against memory, the fastest first */
+    size_t pareto_count;
+    ft_plan_changed changed[2];
+    size_t changed_count;
+    int64_t least_gpus;          /* nothing fits: the fewest that would do; 0: not known */
+    ft_arena *arena;
+} ft_plan;
+
+/* Free it with ft__plan_free either way. No plan fits: plan_count is 0. */
+ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out, ft_error *err);
+void ft__plan_free(ft_plan *p);
+/* The request that a layout is the answer of, to be released; NULL: out of memory. */
+json_t *ft__plan_json(const ft_plan *p, const ft_layout *layout);
+#endif

@@ -1,0 +1,230 @@
+/* space.c: the layouts that a framework takes of a model on so many GPUs.
+ *
+ * Degrees that nobody names are tried where they can help: tensor ranks inside of what NVLink joins, context ranks
+ * where a sequence is long enough to be cut, expert ranks where there are experts, micro-batches of one to eight. What
+ * cannot be (layout/check.c, the schedule) is left out, and so are layouts that run the same kernels as another: with
+ * attention that keeps no scores selective recomputation drops nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/stack.h"
+#include "search/plan.h"
+#include "search/space_constants.h"
+
+typedef struct degrees {
+    int64_t at[64];
+    size_t count;
+} degrees;
+
+static bool has(const ft_plan_set *set, int64_t value)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->at[i] == value) return true;
+    return false;
+}
+
+/* What was asked for, or powers of two up to `most`. */
+static degrees powers(const ft_plan_set *asked, int64_t most)
+{
+    degrees d = {0};
+    for (size_t i = 0; i < asked->count; i++) d.at[d.count++] = asked->at[i];
+    if (asked->count) return d;
+    for (int64_t value = 1; value <= most && d.count < 64; value *= 2) d.at[d.count++] = value;
+    return d;
+}
+
+static degrees divisors(const ft_plan_set *asked, int64_t of, int64_t most)
+{
+    degrees d = {0};
+    for (size_t i = 0; i < asked->count; i++) d.at[d.count++] = asked->at[i];
+    if (asked->count) return d;
+    for (int64_t value = 1; value <= most && d.count < 64; value++)
+        if (of % value == 0) d.at[d.count++] = value;
+    return d;
+}
+
+static int64_t domain_of(const ft_cluster *c)
+{
+    int64_t domain = 1;
+    for (int i = 0; i < c->tiers; i++)
+        if (c->tier[i].fabric < FT_INFINIBAND) domain = c->tier[i].gpus;
+    return domain;
+}
+
+static ft_status add(ft_search *s, const ft_layout *layout, ft_error *err)
+{
+    if (s->candidate_count == s->candidate_room) {
+        size_t room = s->candidate_room ? 2 * s->candidate_room : 1024;
+        ft_candidate *more = realloc(s->candidates, room * sizeof *more);
+        if (!more) return ft__fail(err, FT_E_MEMORY, "out of memory for layouts");
+        s->candidates = more;
+        s->candidate_room = room;
+    }
+    ft_candidate *c = &s->candidates[s->candidate_count++];
+    memset(c, 0, sizeof *c);
+    c->layout = *layout;
+    return FT_OK;
+}
+
+static bool possible(const ft_search *s, const ft_layout *l)
+{
+    ft_error ignored;
+    ft_model_request r = ft__plan_request_of(s, l);
+    return ft__pipeline_check(l->parallel.schedule, l->parallel.pp, ft__parallel_chunks(&l->parallel), l->micros,
+                              &ignored) == FT_OK &&
+           ft__model_request_check(&r, &ignored) == FT_OK;
+}
+
+/* -- one degree after another ------------------------------------------------------------------ */
+
+static bool drops_nothing(const ft_search *s, ft_recompute recompute)
+{
+    const ft_workload *w = &s->request.work;
+    return recompute == FT_RECOMPUTE_SELECTIVE && ft__stack(w)->selective == FT_SELECTIVE_CORE_ATTENTION &&
+           w->again == 0 && (ft__flashes(w->attention) || w->attention == FT_SDPA);
+}
+
+static ft_status add_recomputed(ft_search *s, ft_layout *l, ft_error *err)
+{
+    unsigned words = s->asked->recompute ? s->asked->recompute : s->framework->recompute;
+    bool first = true;
+    for (int k = 0; k < 3; k++) {
+        l->recompute = (ft_recompute)k;
+        bool alone = words == 1u << k; /* asked for by name */
+        if (!(words & 1u << k) || (!alone && drops_nothing(s, l->recompute))) continue;
+        if (first && !possible(s, l)) return FT_OK; /* recomputation decides nothing of that */
+        first = false;
+        FT_TRY(add(s, l, err));
+    }
+    return FT_OK;
+}
+
+static ft_status add_experts(ft_search *s, ft_layout *l, ft_error *err)
+{
+    ft_parallel *p = &l->parallel;
+    bool experts = s->model.experts > 0 && (s->framework->ep || s->asked->allow_ep || s->asked->ep.count);
+    ft_plan_set one = {.at = {1}, .count = 1};
+    degrees ep = powers(experts ? &s->asked->ep : &one, s->model.experts);
+    int folds = experts && s->framework->folds_experts && p->tp > 1 && p->sp;
+    for (int whole = 0; whole <= folds; whole++) {
+        int64_t etp = whole ? 1 : p->tp;
+        if (s->asked->etp.count && !has(&s->asked->etp, etp)) continue;
+        for (size_t i = 0; i < ep.count; i++) {
+            p->ep = ep.at[i];
+            p->etp = whole ? 1 : 0;
+            if (whole && p->ep == 1) continue; /* experts whole on every rank: more memory, nothing gained */
+            if (p->ep > ft__expert_room(p) || (p->ep > 1 && s->model.experts % p->ep)) continue;
+            FT_TRY(add_recomputed(s, l, err));
+        }
+    }
+    p->ep = 1;
+    p->etp = 0;
+    return FT_OK;
+}
+
+static ft_status add_schedules(ft_search *s, ft_layout *l, ft_error *err)
+{
+    ft_parallel *p = &l->parallel;
+    unsigned words = s->asked->schedules ? s->asked->schedules : s->framework->schedules;
+    if (p->pp == 1) {
+        if (s->asked->vpp.count && !has(&s->asked->vpp, 1)) return FT_OK;
+        p->schedule = FT_1F1B;
+        p->vpp = 1;
+        return add_experts(s, l, err);
+    }
+    for (int k = 0; k < FT_SCHEDULE_COUNT; k++) {
+        if (!(words & 1u << k)) continue;
+        p->schedule = (ft_schedule)k;
+        int64_t from = k == FT_INTERLEAVED ? 2 : 1, to = k == FT_INTERLEAVED ? s->model.layers / p->pp + 1 : 1;
+        for (p->vpp = from; p->vpp <= to; p->vpp++) {
+            if (s->asked->vpp.count && !has(&s->asked->vpp, p->vpp)) continue;
+            FT_TRY(add_experts(s, l, err));
+        }
+    }
+    p->vpp = 1;
+    p->schedule = FT_1F1B;
+    return FT_OK;
+}
+
+static ft_status add_batches(ft_search *s, ft_layout *l, ft_error *err)
+{
+    ft_parallel *p = &l->parallel;
+    degrees batch = powers(&s->asked->batch, FT_K_SPACE_LARGEST_MICRO_BATCH);
+    for (size_t i = 0; i < batch.count; i++) {
+        l->batch = batch.at[i];
+        if (s->asked->global % (l->batch * p->dp)) continue;
+        l->micros = s->asked->global / (l->batch * p->dp);
+        FT_TRY(add_schedules(s, l, err));
+    }
+    return FT_OK;
+}
+
+static ft_status add_sharding(ft_search *s, ft_layout *l, ft_error *err)
+{
+    unsigned words = s->framework->zero;
+    ft_parallel *p = &l->parallel;
+    if (s->asked->allow_zero3 && s->framework->zero_allowed & 1u << 3) words |= 1u << 3;
+    if (s->asked->zero.count) words = 0;
+    for (size_t i = 0; i < s->asked->zero.count; i++) words |= 1u << s->asked->zero.at[i];
+    bool alone = p->dp * p->cp < 2; /* nobody to share with */
+    for (int zero = 0; zero <= 3; zero++) {
+        if (!alone && !(words & 1u << zero)) continue;
+        p->zero = zero;
+        FT_TRY(add_batches(s, l, err));
+        if (alone) break;
+    }
+    return FT_OK;
+}
+
+static ft_status check_asked(const ft_search *s, ft_error *err)
+{
+    const ft_framework *f = s->framework;
+    for (size_t i = 0; i < s->asked->zero.count; i++)
+        if (!(f->zero_allowed & 1u << s->asked->zero.at[i]))
+            return ft__fail_at(err, FT_E_RANGE, "search.zero", 0, 0, "%s has no zero %lld", f->title,
+                               (long long)s->asked->zero.at[i]);
+    if (s->asked->schedules & ~f->schedules)
+        return ft__fail_at(err, FT_E_RANGE, "search.schedule", 0, 0, "%s has no such schedule", f->title);
+    if (s->asked->recompute & ~f->recompute)
+        return ft__fail_at(err, FT_E_RANGE, "search.recompute", 0, 0, "%s has no such recomputation", f->title);
+    return FT_OK;
+}
+
+ft_status ft__plan_space(ft_search *s, ft_error *err)
+{
+    const ft_framework *f = s->framework;
+    int64_t gpus = s->asked->gpus, seq = s->request.work.seq, layers = s->model.layers;
+    ft_plan_set one = {.at = {1}, .count = 1};
+    FT_TRY(check_asked(s, err));
+    bool cuts = !f->only_data && s->model.cuttable, rows = !f->only_data && s->model.in_a_row;
+    bool long_enough = f->cp && seq >= 2 * FT_K_SPACE_SHORTEST_SLICE;
+    bool context = cuts && (long_enough || s->asked->allow_cp || s->asked->cp.count);
+    degrees tp = powers(cuts || s->asked->tp.count ? &s->asked->tp : &one, domain_of(&s->cluster));
+    degrees cp = powers(context ? &s->asked->cp : &one, seq / (int64_t)FT_K_SPACE_SHORTEST_SLICE);
+    for (size_t t = 0; t < tp.count; t++)
+        for (size_t c = 0; c < cp.count; c++) {
+            int64_t each = tp.at[t] * cp.at[c];
+            if (gpus % each) continue;
+            if (f->tp_divides_kv_heads && s->model.kv_heads > 0 && s->model.kv_heads % tp.at[t]) continue;
+            degrees pp = divisors(rows || s->asked->pp.count ? &s->asked->pp : &one, gpus / each,
+                                  layers > 0 ? layers : 1);
+            for (size_t i = 0; i < pp.count; i++) {
+                if (gpus % (each * pp.at[i])) continue;
+                ft_layout l = {.parallel = s->request.parallel, .batch = 1, .micros = 1};
+                l.parallel.tp = tp.at[t];
+                l.parallel.cp = cp.at[c];
+                l.parallel.pp = pp.at[i];
+                l.parallel.dp = gpus / (each * pp.at[i]);
+                l.parallel.vpp = l.parallel.ep = 1;
+                l.parallel.etp = 0;
+                l.parallel.schedule = FT_1F1B;
+                l.parallel.sp = f->sp_with_tp && tp.at[t] > 1;
+                FT_TRY(add_sharding(s, &l, err));
+            }
+        }
+    if (s->candidate_count) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
+                       "no layout of %lld GPUs takes a global batch of %lld as %s needs it: the data ranks, times a "
+                       "micro-batch, must divide it, and the degrees the model's heads and layers",
+                       (long long)gpus, (long long)s->asked->global, f->title);
+}

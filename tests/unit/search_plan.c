@@ -1,0 +1,263 @@
+/* Plans: pruned and exhaustive search find the same, a plan's request is answered with its time, ties have equal
+ * chances, and what cannot be says why. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "foretell.h"
+#include "search/plan.h"
+
+static ft_context *ft;
+
+static int open_context(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    return ft_open(&ft, NULL, &err) == FT_OK ? 0 : -1;
+}
+
+static int close_context(void **state)
+{
+    (void)state;
+    ft_close(ft);
+    return 0;
+}
+
+static json_t *ask(const char *request)
+{
+    char *text = ft_answer(ft, request);
+    assert_non_null(text);
+    json_t *answer = json_loads(text, 0, NULL);
+    if (!answer) fail_msg("%s", text);
+    free(text);
+    return answer;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    if (!json_is_number(value)) fail_msg("no number \"%s\"", key);
+    return json_number_value(value);
+}
+
+static json_t *plan(const char *keys, bool exhaustive)
+{
+    char request[512];
+    snprintf(request, sizeof request, "{\"task\":\"plan\",%s%s}", keys, exhaustive ? ",\"exhaustive\":true" : "");
+    json_t *answer = ask(request);
+    if (!json_is_true(json_object_get(answer, "ok"))) {
+        char *text = json_dumps(answer, 0);
+        fail_msg("%s: %s", request, text);
+    }
+    return answer;
+}
+
+/* Dense and sparse, wide and deep, of every framework; small enough to forecast all of. */
+static const char *const cases[] = {
+    "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":32,\"seq\":4096",
+    "\"model\":\"llama-3-70b\",\"gpu\":\"h200_sxm\",\"gpus\":32,\"global_batch\":64,\"seq\":4096,\"search\":{\"batch\":"
+    "[1,2]}",
+    "\"model\":\"gpt3-13b\",\"gpu\":\"a100_sxm_80gb\",\"gpus\":16,\"global_batch\":64,\"seq\":2048",
+    "\"model\":\"mixtral-8x7b\",\"gpu\":\"h100_sxm\",\"gpus\":16,\"global_batch\":32,\"seq\":2048,\"search\":{\"cp\":1,"
+    "\"batch\":[1,2]}",
+    "\"model\":\"qwen3-30b-a3b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":16,\"seq\":2048,\"search\":{\"cp\":1,"
+    "\"batch\":[1,2]}",
+    "\"model\":\"deepseek-v2-lite\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":16,\"seq\":2048,"
+    "\"search\":{\"tp\":[1,2],\"cp\":1,\"batch\":1}",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"a100_sxm_80gb\",\"gpus\":16,\"global_batch\":64,\"framework\":\"torchtitan\","
+    "\"search\":{\"cp\":1,\"batch\":[1,2]}",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":64,\"framework\":\"fsdp\"",
+    "\"model\":\"llama-2-7b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":64,\"framework\":\"deepspeed\"",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"l40s\",\"gpus\":16,\"global_batch\":32,\"seq\":2048",
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void pruned_search_finds_what_all_of_it_finds(void **state)
+{
+    (void)state;
+    size_t spared = 0;
+    for (size_t i = 0; i < CASES; i++) {
+        json_t *some = plan(cases[i], false), *all = plan(cases[i], true);
+        const json_t *a = json_object_get(some, "plans"), *b = json_object_get(all, "plans");
+        assert_string_equal("optimal", json_string_value(json_object_get(some, "proof")));
+        assert_int_equal(number(some, "candidates"), number(all, "candidates"));
+        assert_int_equal(json_array_size(a), json_array_size(b));
+        if (!json_array_size(a)) fail_msg("%s: nothing fits", cases[i]);
+        for (size_t k = 0; k < json_array_size(a); k++)
+            if (!json_equal(json_array_get(a, k), json_array_get(b, k)))
+                fail_msg("%s: plan %zu takes %g ms, of all %g", cases[i], k, number(json_array_get(a, k), "step_ms"),
+                         number(json_array_get(b, k), "step_ms"));
+        spared += number(some, "forecast") < 0.7 * number(all, "forecast");
+        json_decref(some);
+        json_decref(all);
+    }
+    if (spared < CASES / 2) fail_msg("pruning spared much in %zu of %d cases", spared, CASES);
+}
+
+/* The search asks by other doors than a user does. */
+static void a_plan_is_what_its_request_is_answered_with(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CASES; i++) {
+        json_t *answer = plan(cases[i], false);
+        const json_t *one;
+        size_t k;
+        json_array_foreach (json_object_get(answer, "plans"), k, one) {
+            char *request = json_dumps(json_object_get(one, "request"), 0);
+            json_t *step = ask(request);
+            if (!json_is_true(json_object_get(step, "ok"))) fail_msg("%s is refused", request);
+            if (fabs(number(step, "step_ms") - number(one, "step_ms")) > 1e-9 * number(one, "step_ms"))
+                fail_msg("%s takes %g ms, planned %g", request, number(step, "step_ms"), number(one, "step_ms"));
+            assert_true(json_is_true(json_object_get(json_object_get(step, "memory"), "fits")));
+            json_decref(step);
+            free(request);
+        }
+        json_decref(answer);
+    }
+}
+
+static void what_a_runner_up_loses_adds_up(void **state)
+{
+    (void)state;
+    json_t *answer = plan(cases[1], false);
+    const json_t *one, *cause;
+    size_t i, k;
+    assert_true(json_array_size(json_object_get(answer, "runners_up")) > 0);
+    json_array_foreach (json_object_get(answer, "runners_up"), i, one) {
+        double sum = 0, step = number(one, "step_ms");
+        json_array_foreach (json_object_get(one, "causes"), k, cause) sum += number(cause, "change_ms");
+        if (fabs(sum - number(one, "behind_ms")) > 1e-3 * step)
+            fail_msg("behind by %g ms, causes add up to %g", number(one, "behind_ms"), sum);
+    }
+    json_decref(answer);
+}
+
+/* Faster is larger, all along. */
+static void the_front_falls(void **state)
+{
+    (void)state;
+    json_t *answer = plan(cases[0], false);
+    double step = 0, bytes = INFINITY;
+    const json_t *one;
+    size_t i;
+    assert_true(json_array_size(json_object_get(answer, "pareto")) > 1);
+    json_array_foreach (json_object_get(answer, "pareto"), i, one) {
+        const json_t *memory = json_object_get(one, "memory");
+        double held = number(memory, "reserved_bytes") + number(memory, "context_bytes");
+        assert_true(number(one, "step_ms") >= step && held < bytes);
+        step = number(one, "step_ms");
+        bytes = held;
+    }
+    json_decref(answer);
+}
+
+static void chances_follow_the_distance(void **state)
+{
+    double even[] = {100, 100, 100}, apart[] = {100, 105, 130}, far[] = {100, 200}, out[3];
+    (void)state;
+    ft__plan_chances(even, 3, 0.14, out);
+    for (int i = 0; i < 3; i++) assert_true(fabs(out[i] - 1.0 / 3) < 1e-9);
+    ft__plan_chances(apart, 3, 0.14, out);
+    assert_true(out[0] > out[1] && out[1] > out[2] && fabs(out[0] + out[1] + out[2] - 1) < 1e-9);
+    ft__plan_chances(far, 2, 0.14, out);
+    assert_true(out[0] > 0.999);
+    /* What the constant was taken from: two layouts 5 % and 15 % apart. */
+    double five[] = {100, 105}, fifteen[] = {100, 115};
+    ft__plan_chances(five, 2, 0.14, out);
+    assert_true(out[0] > 0.6 && out[0] < 0.69);
+    ft__plan_chances(fifteen, 2, 0.14, out);
+    assert_true(out[0] > 0.8 && out[0] < 0.9);
+}
+
+static void what_cannot_be_says_why(void **state)
+{
+    static const struct {
+        const char *keys, *where, *says;
+    } bad[] = {
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"global_batch\":32", "gpus", "missing"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8", "global_batch", "missing"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"framework\":\"megatorn\"",
+         "framework", "did you mean \"megatron\""},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"search\":{\"tq\":2}",
+         "search.tq", "did you mean \"tp\""},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"search\":{\"tp\":\"some\"}",
+         "search.tp", "auto"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"search\":{\"zero\":3}",
+         "search.zero", "has no zero 3"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"parallel\":{\"dp\":2}",
+         "parallel.dp", "follows"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":7,\"search\":{\"tp\":1,\"pp\":1}",
+         "search", "must divide it"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"gpuss\":8", "gpuss",
+         "did you mean \"gpus\""},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,"
+         "\"constraints\":{\"memory_margin\":2}",
+         "constraints.memory_margin", "0.9"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char request[512];
+        snprintf(request, sizeof request, "{\"task\":\"plan\",%s}", bad[i].keys);
+        json_t *answer = ask(request), *error = json_object_get(answer, "error");
+        const char *where = json_string_value(json_object_get(error, "where"));
+        const char *message = json_string_value(json_object_get(error, "message"));
+        if (!message || !where || strcmp(where, bad[i].where) != 0 || !strstr(message, bad[i].says))
+            fail_msg("%s: \"%s\" at \"%s\"", request, message ? message : "answered", where ? where : "");
+        json_decref(answer);
+    }
+}
+
+static void nothing_fits_names_a_cluster_that_would(void **state)
+{
+    (void)state;
+    json_t *none = plan("\"model\":\"llama-3-70b\",\"gpu\":\"h100_sxm\",\"gpus\":2,\"global_batch\":16", false);
+    assert_true(json_is_false(json_object_get(none, "fits")));
+    assert_int_equal(0, json_array_size(json_object_get(none, "plans")));
+    double least = number(none, "least_gpus");
+    assert_true(least > 2 && least <= 64);
+    json_decref(none);
+    char keys[160];
+    snprintf(keys, sizeof keys, "\"model\":\"llama-3-70b\",\"gpu\":\"h100_sxm\",\"gpus\":%g,\"global_batch\":%g", least,
+             fmax(16, least));
+    json_t *some = plan(keys, false);
+    assert_true(json_array_size(json_object_get(some, "plans")) > 0);
+    json_decref(some);
+}
+
+/* A margin takes plans away, and never makes the best one faster. */
+static void a_margin_costs_time(void **state)
+{
+    (void)state;
+    double before = 0;
+    for (int percent = 0; percent <= 40; percent += 20) {
+        char keys[256];
+        snprintf(keys, sizeof keys, "%s,\"constraints\":{\"memory_margin\":%g}", cases[0], percent / 100.0);
+        json_t *answer = plan(keys, false);
+        double best = number(json_array_get(json_object_get(answer, "plans"), 0), "step_ms");
+        assert_true(best >= before);
+        before = best;
+        json_decref(answer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pruned_search_finds_what_all_of_it_finds),
+        cmocka_unit_test(a_plan_is_what_its_request_is_answered_with),
+        cmocka_unit_test(what_a_runner_up_loses_adds_up),
+        cmocka_unit_test(the_front_falls),
+        cmocka_unit_test(chances_follow_the_distance),
+        cmocka_unit_test(what_cannot_be_says_why),
+        cmocka_unit_test(nothing_fits_names_a_cluster_that_would),
+        cmocka_unit_test(a_margin_costs_time),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
