@@ -5,6 +5,7 @@
  * The recurrence in the two ways in which it is run: the kernels of flash-linear-attention, which engines have too, in
  * chunks of 64 tokens; and transformers' own, the same chunks written out in fp32 (torch_chunk_gated_delta_rule). */
 #include "graph/emit.h"
+#include "model/triangular_constants.h"
 #include "model/mixers.h"
 #include "model/relative.h"
 #include "model/state_space.h"
@@ -105,6 +106,13 @@ static ft_ref raised(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
     return is == FT_FP32 ? ft__contiguous(b, at, x) : ft__cast(b, at, x, FT_FP32);
 }
 
+/* A triangular system takes longer than the product of its sizes: row after row. */
+static ft_ref solved(ft_build *b, ft_ref x)
+{
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].effort = (float)FT_K_TRIANGULAR_EFFORT;
+    return x;
+}
+
 static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
 {
     ft_build *b = &m->b;
@@ -137,8 +145,8 @@ static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
     if (between != FT_NONE) inside = ft__mul(b, pairs_at, inside, between);
     faded = ft__mul(b, decay_at, k_rate, fade);
     /* A triangle for the values and one for the keys, each on a copy. */
-    ft_ref fresh = ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, v_rate, lanes, CHUNK, vd, CHUNK, "nn");
-    ft_ref reads = ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, CHUNK, kd, CHUNK, "nn");
+    ft_ref fresh = solved(b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, v_rate, lanes, CHUNK, vd, CHUNK, "nn"));
+    ft_ref reads = solved(b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, CHUNK, kd, CHUNK, "nn"));
     q = ft__mul(b, decay_at, q, fade);
     ft_ref since = ft__pointwise(b, decay_at, "exp",
                                  ft__pointwise2(b, decay_at, "sub", sums, ft__slice(b, sums, lanes, 1)));
@@ -153,15 +161,15 @@ static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
     inside = ft__each_step(b, inside, times);
     ft_ref known = ft__looped(b, ft__matmul(b, at, reads, state, lanes, CHUNK, vd, kd, "nn"), times);
     ft_ref rest = ft__looped(b, ft__pointwise2(b, at, "sub", fresh, known), times);
-    ft_ref before = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, state, lanes, CHUNK, vd, kd, "nn"),
-                               times);
+    ft_ref kept = ft__looped(b, ft__pointwise(b, at, "mulu", state), times);
+    ft_ref added = ft__looped(b, ft__matmul(b, at, k, rest, lanes, kd, vd, CHUNK, "tn"), times);
+    kept = ft__looped(b, ft__add(b, at, kept, added), times);
+    /* A chunk reads the state that the one before it kept. */
+    ft_ref before = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, kept, lanes, CHUNK, vd, kd, "nn"), times);
     ft_ref y = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), inside, rest, lanes, CHUNK, vd, CHUNK, "nn"),
                           times);
     y = ft__looped(b, ft__add(b, FT_AT(MIXER_DELTA_OUTPUT), before, y), times);
     y = ft__looped(b, ft__copy(b, FT_AT(MIXER_DELTA_OUTPUT), y, rows, vd), times);
-    ft_ref kept = ft__looped(b, ft__pointwise(b, at, "mulu", state), times);
-    ft_ref added = ft__looped(b, ft__matmul(b, at, k, rest, lanes, kd, vd, CHUNK, "tn"), times);
-    kept = ft__looped(b, ft__add(b, at, kept, added), times);
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * h * kd, vd, FT_FP32, kept);
     y = ft__slice(b, y, d->tokens * h, vd);
     return ft__view(b, ft__cast(b, FT_AT(MIXER_DELTA_OUTPUT), y, b->stored), d->tokens, d->values, false);

@@ -32,5 +32,5 @@ void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
 ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
 
 /* tower.c: a vision tower and its projector before the language model. */
-void ft__part_tower(ft_maker *m);
+ft_ref ft__part_tower(ft_maker *m); /* the tokens that pictures became; FT_NONE: there are none */
 #endif

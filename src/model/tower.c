@@ -112,13 +112,13 @@ static ft_ref tower(ft_maker *m)
     x = ft__block_close(b, layer(m, x));
     x = ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x);
     if (a->tower_end_norm) x = norm(m, FT_AT(NORM), x);
-    ft_ref out = FT_NONE;
-    int64_t mergers = a->tower_mergers > 0 ? a->tower_mergers : 1;
-    for (int64_t i = 0; i < mergers; i++) out = project(m, x, i > 0 || a->tower_merge_norm_wide);
+    ft_ref out = project(m, x, a->tower_merge_norm_wide);
+    /* What layers in between are looked at for is added to the language model's first layers: here, to the tokens. */
+    for (int64_t i = 1; i < a->tower_mergers; i++) out = ft__add(b, FT_AT(PROJECTOR), out, project(m, x, true));
     return ft__block_close(b, out);
 }
 
-void ft__part_tower(ft_maker *m)
+ft_ref ft__part_tower(ft_maker *m)
 {
     const ft_workload *w = m->work;
     bool frozen = m->b.frozen;
@@ -126,7 +126,7 @@ void ft__part_tower(ft_maker *m)
         m->b.frozen = true; /* no gradient reaches what does not run */
         ft__encoder_at_rest(m, tower, 0);
         m->b.frozen = frozen;
-        return;
+        return FT_NONE;
     }
     ft_maker eyes = *m;
     const ft_arch *a = m->arch;
@@ -134,6 +134,7 @@ void ft__part_tower(ft_maker *m)
     eyes.batch = m->batch * w->images;
     eyes.q_len = eyes.kv_len = ft__picture_tokens(a, w->image_height, w->image_width) * merged;
     eyes.mask = FT_NONE;
-    tower(&eyes);
+    ft_ref seen = tower(&eyes);
     m->b = eyes.b;
+    return seen;
 }

@@ -4,6 +4,7 @@
 #include "model/mixers.h"
 #include "model/parts.h"
 #include "model/plan.h"
+#include "model/relative.h"
 
 /* -- layers ------------------------------------------------------------------------------------ */
 
@@ -288,7 +289,7 @@ void ft__make_transformer(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     b->conv1d = a->conv1d;
-    if (a->tower_layers > 0) ft__part_tower(m);
+    ft_ref seen = a->tower_layers > 0 ? ft__part_tower(m) : FT_NONE;
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
@@ -297,6 +298,11 @@ void ft__make_transformer(ft_maker *m)
     b->frozen = frozen;
     if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))
         x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
+    /* Where the sequence has places for them: a mask as wide as the stream, and a masked scatter. */
+    if (seen != FT_NONE) {
+        ft__aside(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * m->q_len, width, 1, 2);
+        x = ft__scatter(b, FT_AT(EMBED_TOKENS), x, seen, 0, false, false);
+    }
     prepare(m);
     if (a->position == FT_LEARNED_POSITION) {
         ft_ref places = ft__input(b, 1, m->q_len, 8), positions = FT_NONE;
