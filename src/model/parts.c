@@ -142,6 +142,8 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     b->lora_rank = 0;
     ft_ref logits;
     ft_dtype math = b->math;
+    double packed = b->weight_bytes;
+    if (b->training) b->weight_bytes = ft_dtype_bytes(b->stored); /* QLoRA leaves the head whole: peft, AutoGPTQ */
     /* Recipes cover the layers alone: Transformer Engine's, torchao's (Accelerate leaves out the first and last
      * product, torchtitan the output). */
     if (b->training && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math);
@@ -152,6 +154,7 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
         logits = ft__linear_with(b, FT_AT(LM_HEAD), x, table, a->vocab, bias, FT_CUT_COLUMNS);
     else
         logits = ft__linear(b, FT_AT(LM_HEAD), x, a->vocab, a->head_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
+    b->weight_bytes = packed;
     b->frozen = frozen;
     b->lora_rank = rank;
     b->math = math;
