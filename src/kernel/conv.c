@@ -15,7 +15,8 @@
  *   fp32        wants NCHW: NHWC is transposed unless K is short. Filters of 3x3 and more with stride 1 may go through
  *               Winograd or Fourier transforms, forward and for the weights.
  *
- * Narrow groups are direct kernels: bytes, or a multiply-add per lane. Depthwise ones have a file (depthwise.c).
+ * Depthwise filters and narrow groups in 16 bits have files (depthwise.c, grouped.c). Other narrow groups are direct
+ * kernels: bytes, or a multiply-add per lane.
  *
  * Leaves out: dilation, 1-D and 3-D, the autotuner (cudnn.benchmark) that would pick better, and when exactly the
  * heuristic takes a transform: on the same sizes it does so in one case of five, without a pattern we could find.
@@ -31,6 +32,7 @@
 #include "kernel/feature.h"
 #include "kernel/gemm_constants.h"
 #include "kernel/gemm_tiles.h"
+#include "kernel/grouped.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
 #include "kernel/priors_constants.h"
@@ -289,16 +291,15 @@ static void turn(const ft_device *device, const ft_op *op, const double *th, pro
 }
 
 /* Its own figures, not the family's: launches are within them. */
-static void depthwise(const ft_device *device, const ft_op *op, const double *th, ft_physics *out)
+static void own_figures(const ft_op *op, const double *th, ft_own_figures d, const char *note, ft_physics *out)
 {
-    ft_depthwise d = ft__depthwise(device, op);
     out->compute_ms = d.compute_ms;
     out->memory_ms = d.memory_ms;
     out->body_ms = fmax(0, d.ms - th[LAUNCH] * 1e-3) + (op->timing == FT_TIMING_OP ? th[LEAD_US] * 1e-3 : 0);
     out->spread = d.spread;
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = out->waves = 0;
-    out->note = "one filter per channel: multiply-adds by the lane, no product";
+    out->note = note;
     for (size_t i = 0; i < sizeof feature_names / sizeof *feature_names; i++) out->feature[i] = 0;
 }
 
@@ -306,7 +307,12 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
 {
     out->spread = 0;
     if (ft__is_depthwise(op)) {
-        depthwise(device, op, th, out);
+        own_figures(op, th, ft__depthwise(device, op), "one filter per channel: multiply-adds by the lane, no product",
+                    out);
+        return;
+    }
+    if (ft__is_narrow_grouped(device, op)) {
+        own_figures(op, th, ft__grouped(device, op), "narrow groups: products padded to 32 channels", out);
         return;
     }
     bool eager = op->timing == FT_TIMING_OP, forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD,

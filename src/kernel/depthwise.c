@@ -46,7 +46,7 @@ static double each(const effort *e, int64_t filter)
     return filter == 3 ? e->three : filter == 5 ? e->five : e->other;
 }
 
-ft_depthwise ft__depthwise(const ft_device *device, const ft_op *op)
+ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
 {
     double n = (double)op->u.conv.n, c = (double)op->u.conv.c, k = (double)op->u.conv.k, h = (double)op->u.conv.h,
            w = (double)op->u.conv.w, taps = (double)op->u.conv.r * (double)op->u.conv.s,
@@ -58,7 +58,7 @@ ft_depthwise ft__depthwise(const ft_device *device, const ft_op *op)
     double image = by == NATIVE ? FT_K_DEPTHWISE_IMAGE_PIXELS : 0;
     const double sums[PARTS] = {n * k * oh * ow * taps, n * c * h * w * taps * k / c, n * k * taps * (oh * ow + image)};
     bool forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD;
-    ft_depthwise out = {.spread = FT_K_DEPTHWISE_SPREAD};
+    ft_own_figures out = {.spread = FT_K_DEPTHWISE_SPREAD};
     for (int part = forward ? FORWARD : INPUT; part <= (backward ? FILTER : FORWARD); part++) {
         const effort *f = &efforts[by][part];
         double ms = sums[part] * each(f, op->u.conv.r) / ft__lane_rate(device);

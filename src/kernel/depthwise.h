@@ -8,11 +8,12 @@ static inline bool ft__is_depthwise(const ft_op *op)
     return op->u.conv.groups > 1 && op->u.conv.groups == op->u.conv.c;
 }
 
-typedef struct ft_depthwise {
+/* Of kernels that nothing is learned of. */
+typedef struct ft_own_figures {
     double ms;                    /* beyond a launch */
     double compute_ms, memory_ms; /* inside it */
     double spread;                /* of its figures, natural log */
-} ft_depthwise;
+} ft_own_figures;
 
-ft_depthwise ft__depthwise(const ft_device *device, const ft_op *op);
+ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op);
 #endif

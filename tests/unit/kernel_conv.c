@@ -160,6 +160,29 @@ static void depthwise_as_measured(void **state)
     }
 }
 
+/* Rows of the same file: a result of a narrow group costs the same whatever its width, unless that does not divide 32. */
+static void narrow_groups_as_measured(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    double us[2][4];
+    for (int last = 0; last < 2; last++)
+        for (int i = 0; i < 4; i++) {
+            int64_t widths[] = {8, 16, 24, 32};
+            ft_op op = conv(FT_BF16, FT_PASS_FWD, 64, 768, 28, 768, 3);
+            op.u.conv.groups = 768 / widths[i];
+            op.u.conv.nhwc = last;
+            us[last][i] = 1e3 * limit_ms(&device, &op);
+        }
+    assert_true(fabs(us[1][0] / us[1][3] - 1) < 0.2 && fabs(us[1][1] / us[1][3] - 1) < 0.2);
+    assert_true(us[1][2] > 3 * us[1][3] && us[0][3] > 1.3 * us[1][3]);
+    /* 64 images of 1024 channels, 14x14, groups of 32 in NHWC: 90 to 107 multiply-adds per ps */
+    ft_op op = conv(FT_BF16, FT_PASS_FWD, 64, 1024, 14, 1024, 3);
+    op.u.conv.groups = 32;
+    double rate = 64.0 * 14 * 14 * 1024 * 32 * 9 / (1e9 * limit_ms(&device, &op));
+    if (!(rate > 60 && rate < 110)) fail_msg("%g multiply-adds per ps", rate);
+}
+
 /* Images of 14x14 in NCHW begin at odd addresses: beyond an A100 the product takes them so, elsewhere they are turned
  * where that is quicker. */
 static void unaligned_images_are_turned_or_suffered(void **state)
@@ -231,6 +254,7 @@ int main(void)
         cmocka_unit_test(holes_of_the_heuristic_are_slow_and_hopper_only),
         cmocka_unit_test(pixels_between_strides_are_not_read),
         cmocka_unit_test(depthwise_as_measured),
+        cmocka_unit_test(narrow_groups_as_measured),
         cmocka_unit_test(unaligned_images_are_turned_or_suffered),
         cmocka_unit_test(a_stem_is_packed),
         cmocka_unit_test(fewer_lanes_are_better_fed),
