@@ -1,5 +1,6 @@
 /* trace.c: `foretell trace FILE`: what a profiler recorded, and the same run on other GPUs. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ask.h"
 #include "commands.h"
@@ -16,7 +17,8 @@ static int fail(const cli_args *args, ft_error *err)
         ft__text_add(&out, "\n");
         cli_print(&out);
     }
-    cli_ask_name_flag(args, "file", err);
+    bool of_file = !strcmp(err->where, args->operands[0]); /* which may be called as a key is */
+    if (!of_file) cli_ask_name_flag(args, "file", err);
     return cli_fail(err);
 }
 
@@ -55,9 +57,14 @@ int cli_trace(const cli_args *args)
     if (!status) {
         ft_trace_request r = {.path = args->operands[0], .on = cli_value(args, OPT_TRACE_ON), .quantile = quantile};
         for (; r.gpu_count < count; r.gpu_count++) r.gpus[r.gpu_count] = gpus[r.gpu_count];
-        ft_status done = ft__trace_of(ft, &r, s, &err);
+        ft_scratch scratch = {0};
+        json_t *host = cli_has(args, OPT_HOST) ? json_string(cli_value(args, OPT_HOST)) : NULL;
+        r.host = host;
+        ft_status done = ft__trace_of(ft, &scratch, &r, s, &err);
         status = done == FT_OK ? show(args, s, (size_t)rows) : fail(args, &err);
         ft__trace_report_free(s);
+        ft__scratch_free(&scratch);
+        json_decref(host);
     }
     free(s);
     free(gpus);

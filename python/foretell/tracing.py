@@ -23,13 +23,15 @@ def trace(
     *,
     gpu: Any | Sequence[Any] = None,
     on: Any = None,
+    host: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     predictor: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
 ) -> Trace:
     """Reads a trace of ``torch.profiler`` (``export_chrome_trace``, plain or .gz), recorded with shapes.
 
     ``gpu`` is a GPU, or a list of them, to forecast the run for; ``on`` the one it was recorded on, where the trace
-    does not say so in words that are known.
+    does not say so in words that are known. ``host`` (a name, a file, its object) issues the operators of a trace
+    without kernels.
 
     >>> import foretell, tempfile, torch
     >>> with foretell.record() as run:
@@ -43,10 +45,12 @@ def trace(
     settings = Settings(
         None if predictor is None else os.fspath(predictor), None if calibration is None else os.fspath(calibration)
     )
-    return trace_with(path, gpu, on, settings)
+    return trace_with(path, gpu, on, settings, host)
 
 
-def trace_with(path: str | os.PathLike[str], gpu: Any, on: Any = None, settings: Settings = DEFAULT) -> Trace:
+def trace_with(
+    path: str | os.PathLike[str], gpu: Any, on: Any = None, settings: Settings = DEFAULT, host: Any = None
+) -> Trace:
     """The same with settings that were made before."""
     several = list(gpu) if isinstance(gpu, (list, tuple)) else [] if gpu is None else [gpu]
     with TemporaryDirectory(prefix="foretell-") as folder:
@@ -63,6 +67,8 @@ def trace_with(path: str | os.PathLike[str], gpu: Any, on: Any = None, settings:
         asked: dict[str, Any] = {"task": "trace", "file": os.fspath(path), "gpu": [named(each) for each in several]}
         if on is not None:
             asked["on"] = named(on)
+        if host is not None:
+            asked["host"] = host if isinstance(host, Mapping) else os.fspath(host)
         raw = _library.answer(asked, settings)
     if raw.get("ok") is not True:
         raise error_from(raw)

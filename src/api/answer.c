@@ -31,13 +31,13 @@ static ft_status answer_collective(const ft_context *ft, ft_scratch *scratch, co
     return FT_OK;
 }
 
-static ft_status answer_trace(const ft_context *ft, const json_t *document, const json_t *id, ft_text *out,
-                              ft_error *err)
+static ft_status answer_trace(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                              ft_text *out, ft_error *err)
 {
     ft_trace_request r;
     ft_trace_report s;
     FT_TRY(ft__trace_request_read(document, &r, err));
-    ft_status status = ft__trace_of(ft, &r, &s, err);
+    ft_status status = ft__trace_of(ft, scratch, &r, &s, err);
     if (status == FT_OK) ft__answer_trace(out, id, &s);
     ft__trace_report_free(&s);
     return status;
@@ -62,7 +62,7 @@ ft_status ft__answer_document(const ft_context *ft, ft_scratch *scratch, const j
     FT_TRY(ft__request_task(document, &ask, err));
     return ask == FT_ASK_KERNEL                          ? answer_kernel(ft, scratch, document, id, out, err)
            : ask == FT_ASK_COLLECTIVE                    ? answer_collective(ft, scratch, document, id, out, err)
-           : ask == FT_ASK_TRACE                         ? answer_trace(ft, document, id, out, err)
+           : ask == FT_ASK_TRACE                         ? answer_trace(ft, scratch, document, id, out, err)
            : ask >= FT_ASK_MODELS || ask == FT_ASK_SERVE ? ft__answer_study(ft, scratch, ask, document, id, out, err)
                                                          : answer_model(ft, scratch, document, id, out, err);
 }

@@ -14,6 +14,7 @@ ft_status ft__trace_request_read(const json_t *object, ft_trace_request *out, ft
     ft__said_init(&said);
     FT_TRY(ft__said_read(object, FT_SECTION_COMMON, &said, err));
     out->quantile = ft__given(&said, FT_KEY_ID_QUANTILE) ? ft__real_of(&said, FT_KEY_ID_QUANTILE) : 0;
+    out->host = json_object_get(object, "host");
     const json_t *gpu = json_object_get(object, "gpu");
     if (json_is_string(gpu))
         out->gpus[out->gpu_count++] = json_string_value(gpu);

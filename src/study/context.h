@@ -61,7 +61,8 @@ ft_status ft__exchange_of(const ft_context *ft, ft_scratch *scratch, ft_collecti
                           ft_error *err);
 
 /* A profiler trace. Free the sight with ft__trace_report_free either way. */
-ft_status ft__trace_of(const ft_context *ft, const ft_trace_request *r, ft_trace_report *out, ft_error *err);
+ft_status ft__trace_of(const ft_context *ft, ft_scratch *scratch, const ft_trace_request *r, ft_trace_report *out,
+                       ft_error *err);
 
 /* What a model is, by a name, a path or its config; its parameters by block too unless `layers` is NULL. They live
  * until the next step with the same scratch, the name as long as the document. */

@@ -192,10 +192,12 @@ static ft_status without_profiler(ft_trace_report *s, ft_error *err)
 }
 
 ft_status ft__trace_report_of(ft_slices *from, const ft_predictor *p, const char *on, const char *const *targets,
-                              size_t target_count, double quantile, ft_trace_report *out, ft_error *err)
+                              size_t target_count, double quantile, const ft_host *host, ft_trace_report *out,
+                              ft_error *err)
 {
     memset(out, 0, sizeof *out);
     out->quantile = quantile;
+    out->host = host;
     FT_TRY(ft__record_read(from, most_bytes, &out->record, err));
     const ft_record *r = &out->record;
     for (size_t i = 0; i < r->work_count && !out->kernels; i++) out->kernels = r->work[i].step >= 0;
@@ -222,6 +224,7 @@ ft_status ft__trace_report_of(ft_slices *from, const ft_predictor *p, const char
         FT_TRY(compare(out, p, err));
         FT_TRY(ft__busy_of(r, &out->groups, out->here, &out->busy, err));
         FT_TRY(without_profiler(out, err));
+        if (host) say(out, "\"host\" has no effect: the trace has kernels, and its own host is replayed");
     } else {
         say(out, "the trace has no kernels: the answer is a forecast from its operators alone, issued by eager "
                  "PyTorch's host");

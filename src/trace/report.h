@@ -1,6 +1,7 @@
 /* What a trace shows: steps, where their time went, and what the same run would take elsewhere. */
 #ifndef FT_TRACE_REPORT_H
 #define FT_TRACE_REPORT_H
+#include "kernel/host.h"
 #include "trace/groups.h"
 
 enum { FT_TRACE_GAPS = 8, FT_TRACE_TARGETS = 16, FT_TRACE_SYNCS = 6 };
@@ -91,13 +92,15 @@ typedef struct ft_trace_report {
     ft_elsewhere elsewhere[FT_TRACE_TARGETS];
     int elsewhere_count;
     double quantile;
+    const ft_host *host;   /* issues operators of a trace without kernels; NULL: the usual one */
     ft_text warnings;      /* one per line */
 } ft_trace_report;
 
-/* `on`: the GPU that recorded it, NULL: as the trace says. Targets: catalogue names or spec files. Free it either
- * way. */
+/* `on`: the GPU that recorded it, NULL: as the trace says. Targets: catalogue names or spec files. `host`: NULL, or what
+ * outlives the report. Free it either way. */
 ft_status ft__trace_report_of(ft_slices *from, const ft_predictor *p, const char *on, const char *const *targets,
-                       size_t target_count, double quantile, ft_trace_report *out, ft_error *err);
+                       size_t target_count, double quantile, const ft_host *host, ft_trace_report *out,
+                       ft_error *err);
 void ft__trace_report_free(ft_trace_report *s);
 
 /* Parts of it. `alone`: forecasts in place of the measured times, on the GPU of the trace itself. */

@@ -44,8 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
     ft_error err = {0};
     ft_trace_report s;
     FUZZ_CHECK(ft__slices_of(data + 1, length - 1, &from, &err) == FT_OK);
-    ft_status status = ft__trace_report_of(from, predictor, on ? "h200_sxm" : NULL, &gpu, elsewhere ? 1 : 0, 0.9, &s,
-                                           &err);
+    ft_status status = ft__trace_report_of(from, predictor, on ? "h200_sxm" : NULL, &gpu, elsewhere ? 1 : 0, 0.9, NULL,
+                                           &s, &err);
     ft__slices_close(from);
     FUZZ_CHECK(err.code == status || status == FT_OK);
     if (status == FT_OK) {

@@ -79,7 +79,7 @@ static ft_status look(ft_trace_report *s, const char *on, const char *gpu, ft_er
     ft__text_add(&whole, "]}");
     ft_status status = ft__slices_of(whole.at, whole.length, &from, err);
     if (status == FT_OK) {
-        status = ft__trace_report_of(from, predictor, on, gpu ? &gpu : NULL, gpu != NULL, 0.9, s, err);
+        status = ft__trace_report_of(from, predictor, on, gpu ? &gpu : NULL, gpu != NULL, 0.9, NULL, s, err);
         ft__slices_close(from);
     } else {
         memset(s, 0, sizeof *s);
@@ -389,7 +389,7 @@ static void recorded(const char *name, ft_trace_report *s, const char *gpu)
     ft_error err = {0};
     snprintf(path, sizeof path, "%s/tests/data/traces/%s.json.gz", getenv("FORETELL_SOURCE_ROOT"), name);
     if (ft__slices_open(path, &from, &err) != FT_OK ||
-        ft__trace_report_of(from, predictor, NULL, gpu ? &gpu : NULL, gpu != NULL, 0.9, s, &err) != FT_OK)
+        ft__trace_report_of(from, predictor, NULL, gpu ? &gpu : NULL, gpu != NULL, 0.9, NULL, s, &err) != FT_OK)
         fail_msg("%s: %s", path, err.message);
     ft__slices_close(from);
 }
@@ -458,7 +458,7 @@ static ft_status attempt(void *context)
     const char *gpu = "a100_sxm_80gb";
     ft_status status = ft__slices_of(context, strlen(context), &from, NULL);
     if (status != FT_OK) return status;
-    status = ft__trace_report_of(from, predictor, "h200_sxm", &gpu, 1, 0.9, &s, NULL);
+    status = ft__trace_report_of(from, predictor, "h200_sxm", &gpu, 1, 0.9, NULL, &s, NULL);
     ft__trace_report_free(&s);
     ft__slices_close(from);
     return status;

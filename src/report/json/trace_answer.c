@@ -149,6 +149,7 @@ void ft__answer_trace(ft_text *out, const json_t *id, const ft_trace_report *s)
     ft__answer_figure(out, "operators_seen", (double)r->op_count);
     ft__answer_figure(out, "ranks", r->ranks > 0 ? (double)r->ranks : -1);
     if (r->broken[0]) ft__json_member_flag(out, "partial", true);
+    if (s->host && !s->kernels) ft__answer_word(out, "host", s->host->name);
     if (s->kernels)
         add_busy(out, s);
     else if (s->elsewhere_count > 0) { /* a forecast from operators alone answers as a step does */
