@@ -102,7 +102,7 @@
     X(CHAKRA, "chakra", 0, FOLDER, "DIR", NULL, TRAIN, OUTPUT,                                                         \
       "write the step as MLCommons Chakra execution traces, a file per rank, for ASTRA-sim")                           \
     X(RANK_GROUPS, "groups", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT, "also print the layout's rank groups (Megatron's)") \
-    X(ADVICE, "advice", 0, CHOICE, "few|all|none", "few", TRAIN | INFER, OUTPUT,                                       \
+    X(ADVICE, "advice", 0, CHOICE, "few|all|none", "few", TRAIN | INFER | SERVE, OUTPUT,                               \
       "what to change, by the time it saves; all: with verdicts, reasons and findings (asked for in JSON)")            \
     X(TECHNIQUES, "techniques", 0, SWITCH, NULL, NULL, TRAIN | INFER, OUTPUT,                                          \
       "instead: what each technique does to the time and the memory of this step")                                     \

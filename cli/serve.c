@@ -70,11 +70,16 @@ int cli_serve(const cli_args *args)
         status = cli_asker_fail(&s.ask, &s.err);
     bool drawn = cli_has(args, OPT_PERFETTO);
     ft_serving_sink sink = ft__roll_sink(&s.record,
-                                           cli_has(args, OPT_SERVE_CSV) ? MOST_LISTED
-                                           : drawn                      ? MOST_DRAWN
-                                                                        : 0,
-                                           drawn ? MOST_DRAWN : 0);
+                                         cli_has(args, OPT_SERVE_CSV) ? MOST_LISTED
+                                         : drawn                      ? MOST_DRAWN
+                                                                      : 0,
+                                         drawn ? MOST_DRAWN : 0);
     if (!status && ft__serve_of(s.ask.ft, &s.ask.scratch, &s.asked, &sink, &s.found, &s.err) != FT_OK)
+        status = cli_asker_fail(&s.ask, &s.err);
+    const char *advice = cli_value(args, OPT_ADVICE);
+    bool advises = advice ? strcmp(advice, "none") != 0 : !s.ask.json && !cli_has(args, OPT_SERVE_CSV);
+    if (!status && advises && s.found.find == FT_FIND_NOTHING &&
+        ft__serving_advise(s.ask.ft, &s.ask.scratch, &s.asked, &s.found, &s.err) != FT_OK)
         status = cli_asker_fail(&s.ask, &s.err);
     if (!status && s.record.failed) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) status = print(&s);

@@ -11,6 +11,7 @@
 #include "report/json/serve_answer.h"
 #include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
+#include "serving/advise.h"
 #include "study/sweep.h"
 
 static ft_status answer_gpus(const json_t *document, const json_t *id, ft_text *out, ft_error *err)
@@ -117,6 +118,8 @@ static ft_status answer_serve(const ft_context *ft, ft_scratch *scratch, const j
     ft_roll record;
     ft_serving_sink sink = ft__roll_sink(&record, listed ? 1000000 : 0, 0);
     if (status == FT_OK) status = ft__serve_of(ft, scratch, &r, &sink, &found, err);
+    bool advised = status == FT_OK && json_is_true(json_object_get(document, "advice"));
+    if (advised) status = ft__serving_advise(ft, scratch, &r, &found, err);
     if (status == FT_OK && record.failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
     if (status == FT_OK) ft__answer_serve(out, id, &found, listed ? &record : NULL);
     ft__roll_free(&record);

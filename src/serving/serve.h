@@ -19,6 +19,17 @@ typedef struct ft_bounds_ms {
     double low, high;
 } ft_bounds_ms;
 
+/* One thing changed, and what the same load then is. */
+enum { FT_SERVING_ADVICE = 8 };
+typedef struct ft_serving_advice {
+    char what[64];
+    const char *key; /* of the request; static */
+    double value;    /* of a number */
+    int64_t gpus;
+    double ttft_ms, tpot_ms, tokens_per_s_per_gpu;
+    bool stable;
+} ft_serving_advice;
+
 /* Lives until the next request with the same scratch; free it with ft__serving_free, whatever ft__serve_of said. */
 typedef struct ft_serving {
     const char *model;
@@ -40,6 +51,8 @@ typedef struct ft_serving {
     double found; /* "find": the highest load; 0: none keeps the objectives, or not asked */
     ft_find find;
     ft_serving_bound bound;
+    ft_serving_advice advice[FT_SERVING_ADVICE];
+    size_t advice_count;
     ft_text warnings; /* one per line */
 } ft_serving;
 
@@ -51,6 +64,8 @@ ft_status ft__serving_step(const ft_context *ft, ft_scratch *scratch, const json
                            bool prefill, int64_t batch, int64_t seq, ft_infer_cell *out, ft_error *err);
 void ft__serving_free(ft_serving *s);
 /* Requests per second that ended, tokens of answers per second and GPU. */
+/* Dollars for a million tokens of answers at the price of the GPU's sheet; 0: it has none. */
+double ft__serving_usd_per_million(const ft_serving *s);
 double ft__serving_requests_per_s(const ft_serving *s);
 double ft__serving_tokens_per_s_per_gpu(const ft_serving *s);
 #endif

@@ -160,6 +160,26 @@ static void the_highest_rate_is_found(void **state)
     json_decref(a);
 }
 
+static void advice_is_what_the_request_would_be(void **state)
+{
+    (void)state;
+    json_t *a = ask(",\"concurrency\":64,\"advice\":true"), *each;
+    size_t i, found = 0;
+    json_array_foreach (json_object_get(a, "advice"), i, each) {
+        if (strcmp(json_string_value(json_object_get(each, "key")), "tp") != 0) continue;
+        double told = json_number_value(json_object_get(each, "tpot_ms"));
+        double made = figure(",\"concurrency\":64,\"parallel\":{\"tp\":2}", "tpot_ms");
+        assert_true(told > 0.999 * made && told < 1.001 * made);
+        assert_true(json_number_value(json_object_get(each, "gpus")) == 2);
+        found++;
+    }
+    assert_int_equal(found, 1);
+    json_decref(a);
+    a = ask(",\"concurrency\":64");
+    assert_null(json_object_get(a, "advice"));
+    json_decref(a);
+}
+
 static void bad_requests_say_where(void **state)
 {
     (void)state;
@@ -233,6 +253,7 @@ int main(void)
         cmocka_unit_test(one_client_waits_for_nobody),
         cmocka_unit_test(too_much_is_said_to_be),
         cmocka_unit_test(the_highest_rate_is_found),
+        cmocka_unit_test(advice_is_what_the_request_would_be),
         cmocka_unit_test(bad_requests_say_where),
         cmocka_unit_test(weights_that_do_not_fit_are_refused),
         cmocka_unit_test(running_out_of_memory_is_an_answer),

@@ -60,6 +60,7 @@ class Serve(Answer):
     seconds: float = 0
     requests_per_s: float = 0
     tokens_per_s_per_gpu: float = 0
+    usd_per_million_tokens: float | None = None
     goodput_per_s: float | None = None
     slo_share: float | None = None
     slo_met: bool | None = None
@@ -72,6 +73,7 @@ class Serve(Answer):
     fairness: Mapping[str, Any] | None = None
     bound: str = ""
     stable: bool = True
+    advice: tuple[Mapping[str, Any], ...] = ()
     per_request: tuple[Mapping[str, Any], ...] = ()
 
     def sheet(self) -> Sheet:

@@ -76,6 +76,24 @@ static void add_engine(ft_text *out, const ft_serving *s)
     ft__json_close(out);
 }
 
+static void add_advice(ft_text *out, const ft_serving *s)
+{
+    ft__json_member_list(out, "advice");
+    for (size_t i = 0; i < s->advice_count; i++) {
+        const ft_serving_advice *a = &s->advice[i];
+        ft__json_open(out);
+        ft__json_member_text(out, "what", a->what);
+        ft__json_member_text(out, "key", a->key);
+        if (a->value > 0) ft__json_member_number(out, "value", a->value, 15);
+        ft__json_member_whole(out, "gpus", a->gpus);
+        if (a->stable) ft__answer_figure(out, "ttft_ms", a->ttft_ms);
+        ft__answer_figure(out, "tpot_ms", a->tpot_ms);
+        ft__answer_figure(out, "tokens_per_s_per_gpu", a->tokens_per_s_per_gpu);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+}
+
 static void add_requests(ft_text *out, const ft_roll *record)
 {
     ft__json_member_list(out, "per_request");
@@ -107,10 +125,13 @@ void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const
     ft__answer_figure(out, "seconds", (o->last_ms - o->first_ms) / 1e3);
     ft__answer_figure(out, "requests_per_s", ft__serving_requests_per_s(s));
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__serving_tokens_per_s_per_gpu(s));
+    if (s->device->price_usd_per_hour > 0)
+        ft__answer_figure(out, "usd_per_million_tokens", ft__serving_usd_per_million(s));
     add_objectives(out, s);
     add_engine(out, s);
     ft__answer_word(out, "bound", ft__serving_bound_words[s->bound]);
     ft__json_member_flag(out, "stable", s->stable);
+    if (s->advice_count > 0) add_advice(out, s);
     if (record) add_requests(out, record);
     ft__answer_lines(out, "warnings", s->warnings.at ? s->warnings.at : "");
     ft__json_close(out);

@@ -100,6 +100,11 @@ static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
         ft__add_figure(&b, 1e3 / ft__tally_mean(&o->tpot), 4);
         ft__text_add(&b, " tokens/s for a client while its answer comes");
     }
+    if (s->device->price_usd_per_hour > 0) {
+        ft__text_addf(&b, "%s", b.length ? "; $" : "$");
+        ft__add_figure(&b, ft__serving_usd_per_million(s), 3);
+        ft__text_add(&b, " for a million");
+    }
     line(out, style, "", &a, &b);
     if (s->slo_share > 0) {
         ft__add_percent(&a, o->requests > 0 ? o->good / o->requests : 0);
@@ -188,6 +193,30 @@ static bool course(ft_text *out, const ft_style *style, const ft_serving *s)
     return printed;
 }
 
+static bool advice(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    static const char *const heads[] = {"what would change", "GPUs", "TTFT ms", "TPOT ms", "tokens/s/GPU"};
+    if (!s->advice_count) return true;
+    ft_columns c;
+    ft__text_add(out, "\n");
+    ft__columns_init(&c, "lrrrr");
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) ft__cell_add(&c, heads[i]);
+    for (size_t i = 0; i < s->advice_count; i++) {
+        const ft_serving_advice *a = &s->advice[i];
+        ft__cell_add(&c, a->what);
+        ft__cell_addf(&c, "%" PRId64, a->gpus);
+        if (a->stable)
+            ft__add_figure(ft__cell(&c), a->ttft_ms, 4);
+        else
+            ft__cell_add(&c, "-");
+        ft__add_figure(ft__cell(&c), a->tpot_ms, 4);
+        ft__add_figure(ft__cell(&c), a->tokens_per_s_per_gpu, 4);
+    }
+    bool printed = ft__columns_print(&c, out, style, 2, true);
+    ft__columns_free(&c);
+    return printed;
+}
+
 bool ft__screen_serve(ft_text *out, const ft_style *style, const ft_serving *s)
 {
     ft__screen_serve_title(out, style, s);
@@ -199,5 +228,6 @@ bool ft__screen_serve(ft_text *out, const ft_style *style, const ft_serving *s)
                      "have no mean.\n  What is served at most stands below.\n");
     rates(out, style, s);
     engine_lines(out, style, s);
+    printed = advice(out, style, s) && printed;
     return course(out, style, s) && printed && !out->failed;
 }
