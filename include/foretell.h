@@ -245,6 +245,20 @@ typedef enum ft_weight_kernel {
     FT_WEIGHT_KERNEL_COUNT
 } ft_weight_kernel;
 
+/* Whose attention kernel, where it has a name: OPEN is what a framework takes today, kernels made for the GPU's own
+ * matrix units; FLASH the FlashAttention package as it is installed there. */
+typedef enum ft_attention_library {
+    FT_LIBRARY_OPEN,
+    FT_LIBRARY_FLASH,    /* the second generation up to Hopper, what was made for it on data-centre Blackwell */
+    FT_LIBRARY_FLASH1,
+    FT_LIBRARY_FLASH2,   /* the second everywhere: mma instructions on Hopper and Blackwell too */
+    FT_LIBRARY_FLASH3,   /* made for Hopper; the second elsewhere */
+    FT_LIBRARY_CUDNN,
+    FT_LIBRARY_XFORMERS, /* memory-efficient attention, which sdpa calls "efficient" */
+    FT_LIBRARY_TRITON,
+    FT_LIBRARY_COUNT
+} ft_attention_library;
+
 /* Operator kinds with the JSON name that selects each. ROW operators share one struct and are told apart
  * by `name`; so are elementwise ones and optimizers. */
 typedef enum ft_op_kind {
@@ -297,11 +311,9 @@ typedef struct ft_op {
              * by: an ft_weight_kernel, where weights are stored in fewer bits */
         struct {
             int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
-            bool causal, flash2, flash1, second;
+            bool causal;
+            ft_attention_library library;
         } attention;
-            /* flash2: FlashAttention-2, whose kernels use the matrix instructions of Ampere on Hopper too;
-             * flash1 (with it): the first generation, slower on every GPU; second (with either): the package's
-             * own kernels on data-centre Blackwell too, where flash2 alone is what was made for that */
         struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
         struct { int64_t numel; int inputs; double ops_per_element, bytes; int pattern; } elementwise;
             /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or

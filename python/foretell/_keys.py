@@ -74,7 +74,7 @@ class ModelRequest(TypedDict, total=False):
     weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
     kv_dtype: Any
     cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
     execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
     stack: Any
     compile_scope: Literal["auto", "model", "layers"]

@@ -118,7 +118,8 @@ ft_ref ft__softmax(ft_build *b, ft_at at, ft_ref x, bool in_fp32); /* in_fp32: r
 /* Fused attention over q [batch*q_len, heads*dim]. window 0: none. masked: an explicit mask is passed. */
 typedef struct ft_attention_shape {
     int64_t batch, heads, kv_heads, q_len, kv_len, head_dim, v_dim, window;
-    bool causal, masked, flash2, flash1, second;
+    bool causal, masked;
+    ft_attention_library library;
     int64_t packed; /* tokens of a document that attends to itself alone; 0: the sequence does */
 } ft_attention_shape;
 ft_ref ft__attention(ft_build *b, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_attention_shape *shape,

@@ -186,9 +186,7 @@ ft_ref ft__attention(ft_build *b, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     n.op.u.attention.v_dim = s->v_dim == s->head_dim ? 0 : s->v_dim;
     n.op.u.attention.window = s->window;
     n.op.u.attention.causal = s->causal;
-    n.op.u.attention.flash2 = s->flash2;
-    n.op.u.attention.flash1 = s->flash1;
-    n.op.u.attention.second = s->second;
+    n.op.u.attention.library = s->library;
     if (s->packed > 0 && s->packed < s->q_len) {
         n.op.u.attention.batch = (s->batch * s->q_len + s->packed - 1) / s->packed;
         n.op.u.attention.q_len = n.op.u.attention.kv_len = s->packed;

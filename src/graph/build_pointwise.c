@@ -239,12 +239,14 @@ ft_ref ft__reduce(ft_build *b, ft_at at, const char *op, ft_ref x)
 ft_ref ft__softmax(ft_build *b, ft_at at, ft_ref x, bool in_fp32)
 {
     ft_dtype low = ft__tensor_of(b, x)->dtype;
-    if (!in_fp32 || b->autocast || ft_dtype_bytes(low) > 2) return ft__row(b, at, "softmax", x);
+    if ((!in_fp32 && !b->autocast) || ft_dtype_bytes(low) > 2) return ft__row(b, at, "softmax", x);
+    if (low != FT_FP16 && b->autocast) return ft__row(b, at, "softmax", x);
     if (low != FT_FP16) { /* softmax(x, dtype=float32) of bf16 raises it in a kernel of its own */
         x = ft__cast(b, at, x, FT_FP32);
         return ft__cast(b, at, ft__row(b, at, "softmax", x), low);
     }
-    /* Of fp16 it reads the low format and writes fp32 in one kernel; the cast back is another. */
+    /* Of fp16 it reads the low format and writes fp32 in one kernel (ATen/native/SoftMax.cpp, half_to_float), autocast
+     * or not; the cast back is another, autocast's before whatever reads it. */
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_ROW, at);
     ft__node_in(&n, x);
@@ -253,5 +255,5 @@ ft_ref ft__softmax(ft_build *b, ft_at at, ft_ref x, bool in_fp32)
     n.op = ft__row_kernel("softmax", FT_PASS_FWD, t.rows, t.cols, FT_FP32);
     n.traffic = 0.75F;
     ft__emit(b, &n);
-    return ft__cast(b, at, out, low);
+    return b->autocast ? out : ft__cast(b, at, out, low);
 }

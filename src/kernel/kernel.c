@@ -6,6 +6,7 @@
 
 #include "graph/operator.h"
 #include "kernel/attention_constants.h"
+#include "kernel/attention_library.h"
 #include "kernel/expert.h"
 #include "kernel/moe_backend.h"
 #include "kernel/skew.h"
@@ -130,50 +131,6 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
     return FT_OK;
 }
 
-/* FlashAttention-2 has no kernels for Hopper's matrix units. Who asks for flash attention on a data-centre Blackwell
- * gets kernels made for it (cuDNN's through Transformer Engine, the package's own fourth generation), and GeForce's
- * have Ampere's instructions at full rate. Who has to take the second generation on a B200 (flash2) gets what an H100
- * has. */
-static double of_new_units(const ft_device *device, const ft_op *op)
-{
-    if (device->matrix_issue == FT_ISSUE_WGMMA) return FT_K_ATTENTION_FLASH2_ON_WARP_GROUPS;
-    if (!op->u.attention.second || device->matrix_issue != FT_ISSUE_TCGEN05) return 1;
-    double wide = fmin(fmax(((double)op->u.attention.head_dim - 64) / 64, 0), 1);
-    const struct ft__k_attention_flash2_on_tensor_memory *k = &ft__k_attention_flash2_on_tensor_memory;
-    double forward = k->forward - k->forward_wider * wide, back = k->back - k->back_wider * wide;
-    if (op->pass != FT_PASS_FWD_BWD) return op->pass == FT_PASS_FWD ? forward : back;
-    return 1 / (FT_K_ATTENTION_FORWARD_SHARE / forward + FT_K_ATTENTION_BACK_SHARE / back);
-}
-
-/* What dropout adds was measured beside kernels of the new units: it takes as long beside slower ones. */
-double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort)
-{
-    bool late = op->kind == FT_OP_ATTENTION && op->u.attention.second && device->matrix_issue == FT_ISSUE_TCGEN05;
-    return late && effort > 1 ? 1 + (effort - 1) * of_new_units(device, op) : effort;
-}
-
-static void without_new_units(const ft_device *device, const ft_op *op, ft_forecast *f)
-{
-    const double slower = 1 / of_new_units(device, op);
-    if (!(slower > 1) || f->bound != FT_BOUND_COMPUTE) return;
-    f->ms *= slower;
-    f->low_ms *= slower;
-    f->high_ms *= slower;
-    f->sustained_ms = fmax(f->sustained_ms, f->ms); /* slow enough not to meet the power limit */
-}
-
-/* FlashAttention-1 and its form in Triton, against the second generation. */
-static void by_the_first_generation(const ft_op *op, ft_forecast *f)
-{
-    double d = (double)op->u.attention.head_dim, wide = fmin(fmax((d - 64) / 64, 0), 1);
-    double slower = 1 / (ft__k_attention_flash1.rate - ft__k_attention_flash1.wider * wide);
-    if (f->bound != FT_BOUND_COMPUTE) return;
-    f->ms *= slower;
-    f->low_ms *= slower;
-    f->high_ms *= slower;
-    f->sustained_ms = fmax(f->sustained_ms, f->ms);
-}
-
 /* A backward pass alone was never measured: it is what both passes take beyond the forward one. Each of the two is
  * known to a hundredth where their experts' own guess at the rest is 6 % short (heads of 64) or 2 % long (128). The
  * guess keeps a difference of two forecasts of strangers within reason. */
@@ -227,9 +184,10 @@ ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, co
     if (same) settled.weights = FT_STORED_AS_COMPUTED;
     if (op->kind == FT_OP_MOE) settled.u.moe.backend = (int)ft__moe_backend(device, op);
     FT_TRY(forecast_whole(p, device, &settled, quantile, out, err));
-    if (op->kind == FT_OP_ATTENTION && op->u.attention.flash2 && op->u.attention.q_len > 1)
-        without_new_units(device, op, out);
-    if (op->kind == FT_OP_ATTENTION && op->u.attention.flash1 && op->u.attention.q_len > 1)
-        by_the_first_generation(op, out);
+    if (!ft__library_named(op)) return FT_OK;
+    ft_op longer;
+    ft_forecast steady = *out;
+    if (ft__library_longer(op, &longer)) FT_TRY(forecast_whole(p, device, &longer, quantile, &steady, err));
+    ft__library_apply(device, op, &steady, out);
     return FT_OK;
 }

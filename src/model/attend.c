@@ -227,15 +227,16 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
         return eager(m, at, q, k, v, s);
     ft_execution how = m->work->execution;
     bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
-    /* Traced without a causal mask, sdpa is taken apart before a kernel is picked (bert and vit, PyTorch 2.11). */
-    bool traced = how == FT_RUN_COMPILE && !a->causal && a->q_len > 1 && !m->engine;
+    /* Traced without a causal mask, sdpa is taken apart before a kernel is picked when gradients are wanted or a mask is
+     * passed (vit and bert, PyTorch 2.11, data/measurements/h200/pairs.csv); a forward pass of vit keeps eager's kernel, as
+     * timm's compiled inference shows. */
+    bool wants = m->work->task == FT_TRAIN || s->mask;
+    bool traced = how == FT_RUN_COMPILE && !a->causal && wants && a->q_len > 1 && !m->engine;
     if ((s->broadcast || traced) && m->work->attention == FT_SDPA) return plain(m, at, q, k, v, s);
     ft_attention_shape shape = *a;
     /* The package of that name, in eager models as in Megatron's: published long-context runs on H100 (NeMo, 16k to 1M
      * tokens) go at its rate, 310 TFLOP/s forward and backward. Serving engines have newer kernels. */
-    shape.flash2 = ft__flashes(m->work->attention) && !m->engine;
-    shape.flash1 = m->work->attention == FT_FLASH1 && !m->engine;
-    shape.second = (m->work->attention == FT_FLASH2 || m->work->attention == FT_FLASH1) && !m->engine;
+    shape.library = m->engine ? FT_LIBRARY_OPEN : ft__attention_library(m->work->attention);
     /* sdpa has no window: beyond it a mask says which keys count, and all of them are computed. */
     if (shape.window > 0 && (m->work->attention == FT_SDPA || shape.window >= shape.kv_len)) {
         shape.masked |= shape.window < shape.kv_len;

@@ -7,17 +7,23 @@
 #include "model/arch.h"
 
 typedef enum ft_task { FT_TRAIN, FT_FORWARD_PASS, FT_PREFILL, FT_DECODE, FT_TASK_COUNT } ft_task;
-/* flash1: the FlashAttention package's first generation (2022), or its form in Triton; flash2: its second, also where
- * newer ones exist. */
+/* flash1 to flash3: the FlashAttention package's generations; cudnn, xformers, triton: fused kernels of others. */
 typedef enum ft_attention_kind {
     FT_FLASH,
     FT_EAGER,
     FT_SDPA,
     FT_FLASH1,
     FT_FLASH2,
+    FT_FLASH3,
+    FT_CUDNN,
+    FT_XFORMERS,
+    FT_TRITON,
     FT_ATTENTION_KINDS
 } ft_attention_kind;
-static inline bool ft__flashes(ft_attention_kind k) { return k == FT_FLASH || k == FT_FLASH1 || k == FT_FLASH2; }
+/* One kernel that keeps no scores, by name. */
+static inline bool ft__flashes(ft_attention_kind k) { return k != FT_EAGER && k != FT_SDPA; }
+/* Whose; sdpa's is open. */
+ft_attention_library ft__attention_library(ft_attention_kind k);
 typedef enum ft_execution { FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL } ft_execution;
 extern const char *const ft__attention_words[FT_ATTENTION_KINDS];
 extern const char *const ft__execution_words[5];

@@ -35,6 +35,7 @@ static const ft_field attention_fields[] = {
     {SIZE_OR_DEFAULT("v_dim", attention.v_dim)},
     {"window", FT_FIELD_SIZE, IN(attention.window), FT_OPTIONAL, 0},
     {"causal", FT_FIELD_SWITCH, IN(attention.causal), FT_OPTIONAL, 0},
+    {"attention", FT_FIELD_LIBRARY, IN(attention.library), FT_OPTIONAL, 0},
     {"kv_dtype", FT_FIELD_DTYPE, offsetof(ft_op, kv_dtype), FT_OPTIONAL, 0},
     {ENGINE},
     {PASS},

@@ -104,6 +104,8 @@
     FLAG(FLOPS, "flops", REAL, 0, 1e18, NO_WORDS, 0, "flops", 0, "N", KERNEL, "any other operator: arithmetic", NULL)  \
     FLAG(ENGINE, "engine", WORD, 0, 0, WORDS(engine), 0, "engine", 0, NULL, KERNEL,                                    \
       "attention, moe: whose kernel, a framework's (bare) or a serving engine's", NULL)                                \
+    FLAG(LIBRARY, "attention", WORD, 0, 0, WORDS(library), 0, "attention", 0, NULL, KERNEL,                            \
+      "attention: whose fused kernel [sdpa: as PyTorch picks]", NULL)                                                  \
     FLAG(PASS, "pass", WORD, 0, 0, WORDS(pass), 0, "pass", 0, NULL, KERNEL,                                            \
       "attention, conv2d, gemm, row operators", NULL)
 

@@ -56,10 +56,10 @@
       "keys and values as serving engines keep them, preallocated, or grown by concatenation",                         \
       "`paged`, `static`, `dynamic` (grows by concatenation, as plain `transformers` does)")                           \
     FLAG(ATTENTION, "attention", WORD, 0, 0, WORDS(attention), 0, "attention", 0, NULL, STEPS | INFER | LARGEST,       \
-      "one kernel, separate products and softmax, as the framework picks, or FlashAttention's of 2022 or 2023",        \
+      "one kernel, separate products and softmax, as the framework picks, or one library's by name",                   \
       "`flash` (the FlashAttention package; its second generation up to Hopper, what was made for it on data-centre "  \
-      "Blackwell), `flash1` (its first, of 2022, or the one in Triton), `flash2` (its second on every GPU), `eager`, " \
-      "`sdpa` (as PyTorch picks)")                                                                                     \
+      "Blackwell), `flash1` (its first, of 2022), `flash2` (its second on every GPU), `flash3` (Hopper's), `cudnn`, "  \
+      "`xformers`, `triton` (fused kernels of these), `eager`, `sdpa` (as PyTorch picks)")                             \
     FLAG(EXECUTION, "execution", WORD, 0, 0, WORDS(execution), 0, "execution", 'x', NULL, TRAIN | LARGEST,             \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host",                            \
       "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host)")                                   \

@@ -148,6 +148,11 @@ static ft_status read_field(const json_t *object, const ft_field *field, ft_op *
             *(bool *)at = !on;
         }
         return FT_OK;
+    case FT_FIELD_LIBRARY:
+        word = (int)*(ft_attention_library *)at;
+        FT_TRY(ft__request_word(object, field->key, ft__library_words, COUNT(ft__library_words), &word, err));
+        *(ft_attention_library *)at = (ft_attention_library)word;
+        return FT_OK;
     case FT_FIELD_DTYPE: return read_dtype(object, field->key, at, err);
     case FT_FIELD_NAME: return ft__json_string(object, field->key, field->need, at, "", err);
     }
@@ -208,6 +213,7 @@ static void fill_defaults(ft_op *op)
         if (!op->u.attention.kv_heads) op->u.attention.kv_heads = op->u.attention.heads;
         if (!op->u.attention.kv_len) op->u.attention.kv_len = op->u.attention.q_len;
         if (!op->u.attention.v_dim) op->u.attention.v_dim = op->u.attention.head_dim;
+        if (op->u.attention.library && op->engine == FT_ENGINE_ANY) op->engine = FT_ENGINE_BARE;
         break;
     case FT_OP_MLA: /* the latent sizes of DeepSeek-V2 and V3, which brought MLA (arXiv 2405.04434, 2412.19437) */
         if (!op->u.mla.batch) op->u.mla.batch = 1;

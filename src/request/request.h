@@ -23,6 +23,7 @@ typedef enum ft_field_type {
     FT_FIELD_WEIGHT_KERNEL,  /* int */
     FT_FIELD_ROUTING,        /* bool: even or random */
     FT_FIELD_UNLESS,         /* bool: true where the switch is off */
+    FT_FIELD_LIBRARY,
     FT_FIELD_NAME       /* const char *, borrowed from the document */
 } ft_field_type;
 

@@ -81,6 +81,10 @@ const char *const ft__network_words[2] = {"closed", "simgrid"};
 const char *const ft__kernel_layout_words[6] = {"nn", "nt", "tn", "tt", "nhwc", "nchw"};
 const char *const ft__image_words[2] = {"nhwc", "nchw"};
 const char *const ft__pass_words[3] = {[FT_PASS_FWD] = "fwd", [FT_PASS_BWD] = "bwd", [FT_PASS_FWD_BWD] = "fwd_bwd"};
+const char *const ft__library_words[FT_LIBRARY_COUNT] = {
+    [FT_LIBRARY_OPEN] = "sdpa",         [FT_LIBRARY_FLASH] = "flash",   [FT_LIBRARY_FLASH1] = "flash1",
+    [FT_LIBRARY_FLASH2] = "flash2",     [FT_LIBRARY_FLASH3] = "flash3", [FT_LIBRARY_CUDNN] = "cudnn",
+    [FT_LIBRARY_XFORMERS] = "xformers", [FT_LIBRARY_TRITON] = "triton"};
 const char *const ft__engine_words[5] = {[FT_ENGINE_ANY] = "any",
                                          [FT_ENGINE_BARE] = "bare",
                                          [FT_ENGINE_TRTLLM] = "trtllm",

@@ -45,6 +45,7 @@ extern const char *const ft__storage_words[FT_STORAGE_COUNT]; /* of a kernel's w
 extern const char *const ft__moe_backend_words[FT_MOE_BACKEND_COUNT];
 extern const char *const ft__weight_kernel_words[FT_WEIGHT_KERNEL_COUNT];
 extern const char *const ft__moe_routing_words[2];
+extern const char *const ft__library_words[FT_LIBRARY_COUNT];
 extern const char *const ft__timing_words[2];
 /* Of serving under load: keys_serve.h. */
 extern const char *const ft__start_words[2];

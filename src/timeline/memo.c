@@ -76,8 +76,7 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
         k[2] = (uint64_t)op->u.attention.kv_heads, k[3] = (uint64_t)op->u.attention.q_len;
         k[4] = (uint64_t)op->u.attention.kv_len, k[5] = (uint64_t)op->u.attention.head_dim;
         k[6] = (uint64_t)op->u.attention.v_dim, k[7] = (uint64_t)op->u.attention.window;
-        k[8] = (uint64_t)op->u.attention.causal + 2 * (uint64_t)op->u.attention.flash2 +
-               4 * (uint64_t)op->u.attention.flash1 + 8 * (uint64_t)op->u.attention.second;
+        k[8] = (uint64_t)op->u.attention.causal + 2 * (uint64_t)op->u.attention.library;
         break;
     case FT_OP_MLA:
         k[0] = (uint64_t)op->u.mla.batch, k[1] = (uint64_t)op->u.mla.heads, k[2] = (uint64_t)op->u.mla.q_len;

@@ -111,6 +111,14 @@ bool ft__call_conv(const ft_calling *c)
     return ft__call_add(c, op) != NULL;
 }
 
+/* What the kernel's name says; PyTorch's own copies of the second generation and of CUTLASS' fused kernels. */
+static ft_attention_library library_of(const char *kernel)
+{
+    if (strstr(kernel, "fmha_cutlass")) return FT_LIBRARY_XFORMERS;
+    bool second = strstr(kernel, "flash_fwd") || strstr(kernel, "flash_bwd") || strstr(kernel, "pytorch_flash");
+    return second ? FT_LIBRARY_FLASH : FT_LIBRARY_OPEN;
+}
+
 /* p: queries, dropout, causal; p[3] 1: heads stand before positions, 0: behind; p[4] 1: gradients; p[5]: the mask, an
  * added bias (-1: none). */
 bool ft__call_attention(const ft_calling *c)
@@ -132,8 +140,7 @@ bool ft__call_attention(const ft_calling *c)
     op.u.attention.head_dim = q->dim[3];
     op.u.attention.v_dim = v->dim[3] == q->dim[3] ? 0 : v->dim[3];
     op.u.attention.causal = ft__input_true(c->in, c->p[2]) && op.u.attention.q_len > 1;
-    op.u.attention.flash2 = strstr(c->kernel, "flash_fwd") || strstr(c->kernel, "flash_bwd") ||
-                            strstr(c->kernel, "pytorch_flash") || strstr(c->kernel, "fmha_cutlass");
+    op.u.attention.library = library_of(c->kernel);
     if (op.u.attention.kv_heads > 0 && op.u.attention.heads % op.u.attention.kv_heads) return false;
     ft_called_part *part = ft__call_add(c, op);
     if (!part) return false;

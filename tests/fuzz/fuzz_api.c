@@ -71,8 +71,7 @@ static void fill(ft_op *op, source *s)
         op->u.attention.heads = x[1] % 4 ? (int64_t)((uint64_t)x[2] << (x[1] & 3)) : x[1];
         op->u.attention.q_len = x[3] % 4 ? x[3] : 1, op->u.attention.kv_len = x[4], op->u.attention.head_dim = x[5];
         op->u.attention.v_dim = x[6] % 2 ? 0 : x[6], op->u.attention.window = x[7] % 2 ? 0 : x[7];
-        op->u.attention.causal = flags >> 33 & 1, op->u.attention.flash2 = flags >> 34 & 1;
-        op->u.attention.flash1 = flags >> 35 & 1, op->u.attention.second = flags >> 36 & 1;
+        op->u.attention.causal = flags >> 33 & 1, op->u.attention.library = (ft_attention_library)(flags >> 34 & 7);
         break;
     case FT_OP_MLA:
         op->u.mla.batch = x[0], op->u.mla.heads = x[1], op->u.mla.q_len = x[2] % 2 ? 1 : x[2];

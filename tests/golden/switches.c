@@ -103,6 +103,42 @@ static void generations_of_flash_attention(void **state)
     golden_near("of what dropout adds on a B200", (slow - 1) / (fast - 1), 0.33, 0.1);
 }
 
+/* TFLOP/s forward in fp16: 16k tokens in all, width 2048, no mask. */
+static double forward_tflops(const char *gpu, const char *kind, int seq, int head)
+{
+    json_t *a = golden_ask("{\"task\":\"kernel\",\"op\":\"attention\",\"gpu\":\"%s\",\"dtype\":\"fp16\",\"batch\":%d,"
+                           "\"heads\":%d,\"q_len\":%d,\"head_dim\":%d,\"attention\":\"%s\"}",
+                           gpu, 16384 / seq, 2048 / head, seq, head, kind);
+    double ms = golden_figure(a, "ms");
+    json_decref(a);
+    return 4 * 16384.0 * seq * 2048 / ms * 1e-9;
+}
+
+/* Figures of FlashAttention-3's authors for H100, and of ours for an H200. */
+static void attention_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu, *kind;
+        int seq, head;
+        double tflops, within;
+    } figures[] = {
+        {"h100_sxm", "flash3", 16384, 128, 648, 0.08}, {"h100_sxm", "flash3", 1024, 128, 565, 0.08},
+        {"h100_sxm", "flash3", 16384, 64, 497, 0.08},  {"h100_sxm", "flash2", 16384, 128, 370, 0.08},
+        {"h100_sxm", "flash2", 512, 128, 309, 0.12},   {"h100_sxm", "flash2", 16384, 64, 324, 0.08},
+        {"h100_sxm", "cudnn", 16384, 64, 413, 0.12},   {"h100_sxm", "triton", 16384, 128, 395, 0.1},
+        {"h200_sxm", "xformers", 4096, 64, 132, 0.12},
+    };
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        golden_near(figures[i].kind, forward_tflops(figures[i].gpu, figures[i].kind, figures[i].seq, figures[i].head),
+                    figures[i].tflops, figures[i].within);
+    /* A GeForce's units are slow enough to hide most of what a slower kernel does beside multiplying. */
+    double card = forward_tflops("rtx_4090", "xformers", 4096, 64) / forward_tflops("rtx_4090", "sdpa", 4096, 64);
+    double a100 = forward_tflops("a100_sxm_80gb", "xformers", 4096, 64) /
+                  forward_tflops("a100_sxm_80gb", "sdpa", 4096, 64);
+    assert_true(card > a100 && card < 1);
+}
+
 /* ms of the products of a step of Llama 1B as Megatron runs it. */
 static double products_ms(bool copies, const char *dtype)
 {
@@ -472,6 +508,7 @@ int main(void)
         cmocka_unit_test(experts),
         cmocka_unit_test(skew),
         cmocka_unit_test(generations_of_flash_attention),
+        cmocka_unit_test(attention_by_name),
         cmocka_unit_test(gradients_are_added_up_by_products),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);

@@ -168,7 +168,7 @@ static void attention_follows_the_request(void **state)
     help_work.attention = FT_FLASH;
     ft_graph *g = FORWARD(ATTEND("],'causal':true"));
     assert_int_equal(1, help_count(g, FT_FORWARD, "attention"));
-    assert_true(help_node(g, FT_FORWARD, "attention")->op.u.attention.flash2);
+    assert_true(help_node(g, FT_FORWARD, "attention")->op.u.attention.library == FT_LIBRARY_FLASH);
     help_work.attention = FT_SDPA;
     g = FORWARD(ATTEND("],'causal':true"));
     assert_true(help_count(g, FT_FORWARD, "attention") == 1 && help_count(g, FT_FORWARD, "where") == 0);

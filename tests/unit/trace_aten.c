@@ -67,7 +67,7 @@ static void test_attention(void **state)
     assert_int_equal(op->kind, FT_OP_ATTENTION);
     assert_true(op->u.attention.batch == 8 && op->u.attention.heads == 32 && op->u.attention.kv_heads == 8);
     assert_true(op->u.attention.q_len == 1024 && op->u.attention.head_dim == 64 && op->u.attention.causal);
-    assert_true(op->u.attention.flash2 && op->pass == FT_PASS_FWD);
+    assert_true(op->u.attention.library == FT_LIBRARY_FLASH && op->pass == FT_PASS_FWD);
     op = call("aten::_efficient_attention_backward",
               "[[2,128,12,64],[2,128,12,64],[2,256,12,64],[2,256,12,64],[],[2,128,12,64],[],[],[],[],[2,12,128],[],[],["
               "],[],[]]",

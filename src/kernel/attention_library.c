@@ -1,0 +1,98 @@
+/* attention_library.c: attention by the name of its library.
+ *
+ * What was measured are the kernels that a framework takes today, made for each GPU's own matrix units. Others reach a
+ * share of their rate that depends on those units, on the pass and on the width of a head
+ * (data/constants/kernel/attention.json): FlashAttention-2 multiplies by mma on Hopper too, the first generation leaves
+ * half of an A100 unused. A share holds for long sequences. What short ones take beyond that, tiles that are cut off by
+ * the mask and the start and end of a kernel, is the same time whosoever's kernel it is: at 512 tokens on an H100
+ * FlashAttention-2 loses to its own long sequences 3.6 ns per Mflop with a mask and 1.3 without, the open kernel 3.8 and
+ * 1.4. So
+ *
+ *   T = T_open + flops / R_open (1 / share - 1)        R_open: the open kernel's rate over 16k tokens
+ *
+ * Units that are capped hide part of a slower kernel, as they do of products.
+ *
+ * Leaves out: versions of one library; which head widths each supports. */
+#include "kernel/attention_library.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "device/traits.h"
+#include "kernel/attention_constants.h"
+#include "kernel/kernel.h"
+
+enum { LONG = 16384 }; /* tokens of the longest sequences that the libraries' authors publish */
+
+static const char *const names[FT_LIBRARY_COUNT] = {
+    [FT_LIBRARY_FLASH] = "flash",   [FT_LIBRARY_FLASH1] = "flash1", [FT_LIBRARY_FLASH2] = "flash2",
+    [FT_LIBRARY_FLASH3] = "flash3", [FT_LIBRARY_CUDNN] = "cudnn",   [FT_LIBRARY_XFORMERS] = "xformers",
+    [FT_LIBRARY_TRITON] = "triton"};
+
+bool ft__library_named(const ft_op *op)
+{
+    return op->kind == FT_OP_ATTENTION && op->u.attention.library > FT_LIBRARY_OPEN &&
+           op->u.attention.library < FT_LIBRARY_COUNT && op->u.attention.q_len > 1 && ft_dtype_bytes(op->dtype) <= 2;
+}
+
+bool ft__library_longer(const ft_op *op, ft_op *longer)
+{
+    *longer = *op;
+    int64_t q = op->u.attention.q_len;
+    if (q >= LONG || q != op->u.attention.kv_len || op->u.attention.window > 0) return false;
+    longer->timing = FT_TIMING_DEVICE;
+    longer->u.attention.library = FT_LIBRARY_OPEN;
+    longer->u.attention.q_len = longer->u.attention.kv_len = LONG;
+    longer->u.attention.batch = 1 + op->u.attention.batch / (LONG / q);
+    return true;
+}
+
+static const struct ft__k_attention_libraries *row_of(const ft_device *device, ft_attention_library library)
+{
+    const char *units = ft__matrix_issue_name(device->matrix_issue);
+    for (int i = 0; i < FT_K_ATTENTION_LIBRARIES_COUNT; i++)
+        if (!strcmp(ft__k_attention_libraries[i].library, names[library]) &&
+            !strcmp(ft__k_attention_libraries[i].units, units))
+            return &ft__k_attention_libraries[i];
+    return NULL;
+}
+
+/* A slower kernel on units that are capped: what it takes beyond the multiplications hides behind them. */
+static double of_capped(double share, double cap)
+{
+    double open = FT_K_ATTENTION_OPEN_SHARE;
+    if (!(cap < 1)) return share;
+    return ft__capped_efficiency(fmin(share * open, 1), cap) / ft__capped_efficiency(open, cap);
+}
+
+static double share_of(const ft_device *device, const ft_op *op)
+{
+    const struct ft__k_attention_libraries *k = row_of(device, op->u.attention.library);
+    if (!k) return 1;
+    double wider = fmin(fmax(log2((double)op->u.attention.head_dim / 64), -1), 2);
+    double forward = k->forward + k->forward_wider * wider, back = k->back + k->back_wider * wider;
+    double cap = ft__matrix_cap(device, op->dtype);
+    forward = of_capped(fmax(forward, k->least), cap), back = of_capped(fmax(back, k->least), cap);
+    if (op->pass != FT_PASS_FWD_BWD) return op->pass == FT_PASS_FWD ? forward : back;
+    return 1 / (FT_K_ATTENTION_FORWARD_SHARE / forward + FT_K_ATTENTION_BACK_SHARE / back);
+}
+
+/* What dropout adds was measured beside kernels of the new units: it takes as long beside slower ones. */
+double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort)
+{
+    if (!ft__library_named(op) || device->matrix_issue != FT_ISSUE_TCGEN05 || !(effort > 1)) return effort;
+    return 1 + (effort - 1) * fmin(1, share_of(device, op));
+}
+
+void ft__library_apply(const ft_device *device, const ft_op *op, const ft_forecast *steady, ft_forecast *f)
+{
+    double share = share_of(device, op);
+    if (!(share > 0) || !(steady->flops > 0)) return;
+    double at_rate = fmin(f->flops * steady->ms / steady->flops, f->ms) / f->ms; /* starts and ends are no part of it */
+    double by = f->bound == FT_BOUND_COMPUTE ? 1 + at_rate * (1 / share - 1) : fmax(1, at_rate / share);
+    by = fmax(by, ft__floor_ms(device, op) / f->ms);
+    f->ms *= by;
+    f->low_ms *= by;
+    f->high_ms *= by;
+    f->sustained_ms = by > 1 ? fmax(f->sustained_ms, f->ms) : fmax(f->sustained_ms * by, f->ms);
+}
