@@ -227,7 +227,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double bytes = queries * (d * e + dv * out_e) + keys * (d + dv) * kv_e;
     double compute = op->pass == FT_PASS_BWD ? 0 : w.ms, memory = op->pass == FT_PASS_BWD ? 0 : bytes;
     if (op->pass != FT_PASS_FWD) {
-        cost.cell_ms = 5 * width / (ft__capped_efficiency(th[EC_BWD] * reach, cap) * rate) + th[ME_BWD] * special;
+        cost.cell_ms = 5 * width /
+                           (ft__capped_efficiency(th[EC_BWD] * reach, pow(cap, FT_K_ATTENTION_CAPPED_BACK)) * rate) +
+                       th[ME_BWD] * special;
         cost.tile_ms *= 2;
         walk b = walk_of(device, op, &cost);
         compute += b.ms;

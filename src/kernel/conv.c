@@ -193,7 +193,8 @@ static double vector_rate(int outputs)
 static void run(const ft_device *device, const ft_op *op, const double *th, product p, bool matrix, bool want,
                 ft_gemm_pick *out)
 {
-    double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9;
+    double e = ft_dtype_bytes(op->dtype), runs = ft__running_mhz(device) / device->boost_mhz;
+    double peak = ft__peak_tflops(device, op->dtype) * runs * 1e9, cap = matrix ? ft__matrix_cap(device, op->dtype) : 1;
     double narrow[MATRIX_TILES > VECTOR_TILES ? MATRIX_TILES : VECTOR_TILES];
     const ft_gemm_tile *tiles = matrix ? matrix_tiles : vector_tiles;
     int count = matrix ? MATRIX_TILES : VECTOR_TILES;
@@ -211,11 +212,13 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
         .tiles = tiles,
         .tile_count = count,
         .tile_efficiency = narrow,
-        .flop_per_ms_sm = p.rate * peak / device->sms,
-        .feed_bytes_per_ms_sm = matrix
-                                    ? fmax(th[FEED] * (p.older ? FT_K_CONV_OLDER_FEED : 1) * e / 2 * peak / device->sms,
-                                           ft__gemm_least_feed(device->boost_mhz))
-                                    : FT_K_GEMM_VECTOR_FEED * device->boost_mhz * 1e3,
+        .flop_per_ms_sm = p.rate * peak / cap / device->sms,
+        .cap = cap < 1 ? cap : 0,
+        .capped_flop_per_ms_sm = peak / device->sms,
+        .feed_bytes_per_ms_sm =
+            matrix ? fmax(th[FEED] * (p.older ? FT_K_CONV_OLDER_FEED : 1) * e / 2 * peak / cap / device->sms,
+                          ft__gemm_least_feed(ft__running_mhz(device)))
+                   : FT_K_GEMM_VECTOR_FEED * ft__running_mhz(device) * 1e3,
         .element_bytes = e,
         .k_step = matrix ? 64 / e : 8,
         .prologue_k = th[p.point ? POINT_PROLOGUE : PROLOGUE] * (matrix ? 2 / e : FT_K_CONV_VECTOR_PROLOGUE),
@@ -232,7 +235,8 @@ static void run(const ft_device *device, const ft_op *op, const double *th, prod
         .max_split = (int)fmax(1, p.split > 16 ? 16 : fmin(p.split, room)),
     };
     ft__gemm_pick(&s, want, out);
-    double slow = ft__power_slowdown(device, op->dtype, 1, p.rate * peak * 1e-9, out->compute_ms / FT_K_CONV_POWER_MS);
+    double slow = ft__power_slowdown(device, op->dtype, 1, ft__capped_efficiency(p.rate, cap) * peak * 1e-9,
+                                     out->compute_ms / FT_K_CONV_POWER_MS);
     out->ms += (slow - 1) * out->compute_ms;
 }
 

@@ -75,8 +75,8 @@ void ft__forecast_begin(const ft_device *device, const ft_op *op, ft_forecast *o
  * that they correct are hidden. */
 static bool of_capped_units(const ft_device *device, const ft_op *op)
 {
-    bool product = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MOE ||
-                   op->kind == FT_OP_MLA;
+    bool product = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_CONV2D ||
+                   op->kind == FT_OP_MOE || op->kind == FT_OP_MLA;
     return product && ft__matrix_cap(device, op->dtype) < 1;
 }
 

@@ -125,6 +125,16 @@ static const char *const feature_names[] = {
 };
 /* clang-format on */
 
+/* Of what kernels reach on other GPUs; a row of a table where the library has others for this one. */
+static double library_share(const ft_device *device, ft_dtype dtype)
+{
+    for (int i = 0; i < FT_K_GEMM_LIBRARY_COUNT; i++)
+        if (!strcmp(ft__k_gemm_library[i].capability, device->compute_capability) &&
+            !strcmp(ft__k_gemm_library[i].dtype, ft_dtype_name(dtype)))
+            return ft__k_gemm_library[i].share;
+    return 1;
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
@@ -134,7 +144,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     int aligned[3], align = ft__gemm_op_alignment(op, aligned);
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
     double cap = ft__matrix_cap(device, op->dtype), own = peak / cap;
-    double rate = th[EC] * own;
+    double ec = fmin(th[EC] * library_share(device, op->dtype), 1), rate = ec * own;
     if (a_t)
         rate *= th[LAYOUT_T];
     else if (!b_t)
@@ -179,8 +189,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
             &s);
     ft_gemm_pick pick;
     ft__gemm_outcome(device, op, &s,
-                     (ft_gemm_power){th[ENERGY], ft__capped_efficiency(th[EC], cap) * peak * 1e-9, th[POWER_US]},
-                     th[BIAS], want, &pick, out);
+                     (ft_gemm_power){th[ENERGY], ft__capped_efficiency(ec, cap) * peak * 1e-9, th[POWER_US]}, th[BIAS],
+                     want, &pick, out);
     if (narrow) /* and the first load and the last store, with nothing to hide in */
         out->body_ms = ft__gemm_few_rows_ms(device, op, align, memory_ms, out->body_ms + th[NARROW_US] * clocks);
     bool quantise = e < 2 && op->u.gemm.quantized == 0;

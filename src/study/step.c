@@ -73,7 +73,8 @@ static bool sound(const ft_step *s)
 {
     const double figures[] = {s->step_ms,        s->low_ms,       s->high_ms,  s->busy_ms, s->idle_ms,
                               s->host_ms,        s->model_flops,  s->mfu,      s->hfu,     s->tokens_per_s,
-                              s->executed_flops, s->model_tflops, s->launches, s->learned, s->roofline};
+                              s->executed_flops, s->model_tflops, s->launches, s->learned, s->roofline,
+                              s->sibling,        s->physics};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (!isfinite(figures[i]) || figures[i] < 0) return false;
     for (int i = 0; i < FT_PHASE_COUNT; i++)

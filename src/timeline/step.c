@@ -120,13 +120,15 @@ static void add_up(const ft_graph *g, ft_step *out, spread *errors)
         by_bound[f->bound == FT_BOUND_OVERHEAD ? FT_BOUND_OVERHEAD : f->bound] += ms - launch;
         *(f->source == FT_SOURCE_ROOFLINE     ? &out->roofline
           : f->source == FT_SOURCE_CALIBRATED ? &out->calibrated
+          : f->source == FT_SOURCE_SIBLING    ? &out->sibling
+          : f->source == FT_SOURCE_PHYSICS    ? &out->physics
                                               : &out->learned) += ms;
-        if (f->source == FT_SOURCE_SIBLING || f->source == FT_SOURCE_PHYSICS) out->elsewhere += ms;
         spread_add(errors, f, k->times);
     }
     if (out->busy_ms > 0) {
         out->learned /= out->busy_ms;
-        out->elsewhere /= out->busy_ms;
+        out->sibling /= out->busy_ms;
+        out->physics /= out->busy_ms;
         out->calibrated /= out->busy_ms;
         out->roofline /= out->busy_ms;
     }

@@ -47,8 +47,9 @@ typedef struct ft_step {
     double model_flops;        /* forward and backward once, a causal mask by halves */
     double executed_flops;
     double mfu, hfu, tokens_per_s, model_tflops;
-    double learned, calibrated, roofline; /* shares of busy_ms by source */
-    double elsewhere;                     /* of learned: from other GPUs alone */
+    /* Shares of busy_ms by source: measured on this very GPU, on one of its name, on one of its generation, on none of
+     * it, and nothing but the roofline. */
+    double calibrated, learned, sibling, physics, roofline;
     double launches;
     double comm_ms;            /* exchanges of the busiest rank, hidden or not */
     double comm_exposed_ms;    /* that nothing hides */

@@ -341,7 +341,7 @@ static void the_parts_of_a_step_add_up(void **state)
     close_to(phases, s->busy_ms, 1e-9);
     close_to(classes, s->busy_ms, 1e-9);
     close_to(regime, 1, 1e-9);
-    close_to(s->learned + s->calibrated + s->roofline, 1, 1e-9);
+    close_to(s->learned + s->sibling + s->physics + s->calibrated + s->roofline, 1, 1e-9);
     close_to(s->launches, 32 * 5 + 1, 1e-12);
     assert_int_equal(s->kernel_count, 6);
     assert_true(s->low_ms < s->step_ms && s->step_ms < s->high_ms);

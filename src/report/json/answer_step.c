@@ -97,6 +97,8 @@ static void add_shares(ft_text *out, const ft_step *s)
     ft__json_close(out);
     ft__json_member_open(out, "source");
     ft__json_member_number(out, "learned", s->learned, DIGITS);
+    ft__answer_figure(out, "sibling", s->sibling);
+    ft__answer_figure(out, "physics", s->physics);
     ft__answer_figure(out, "calibrated", s->calibrated);
     ft__answer_figure(out, "roofline", s->roofline);
     ft__json_close(out);

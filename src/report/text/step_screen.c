@@ -236,6 +236,15 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
 
 /* -- where the time goes ----------------------------------------------------------------------- */
 
+/* ", 39 % of a sibling": a share of the time whose kernels were measured on no GPU of this name. */
+static void add_source(ft_text *out, double share, const char *whose)
+{
+    if (share < 0.005) return;
+    ft__text_add(out, ", ");
+    ft__add_percent(out, share);
+    ft__text_addf(out, " %s", whose);
+}
+
 /* Shares of the step by what holds it, the pipeline's bubble apart. A narrow screen has room for few: the
  * largest. */
 static void add_held_shares(ft_text *out, const ft_style *style, const ft_step *s)
@@ -291,14 +300,10 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__add_percent(&a, s->learned + s->calibrated);
     ft__text_add(&a, " learned");
     ft__ink_end(&a, style);
-    bool brief = style->width < 100 && s->elsewhere >= 0.005;
-    bool all = s->elsewhere > 0.995 * (s->learned + s->calibrated);
-    ft__text_add(&b, brief ? "measured" : "of the time, from measurements");
-    if (s->elsewhere >= 0.005) {
-        if (!all) ft__text_add(&b, ", ");
-        if (!all) ft__add_percent(&b, s->elsewhere);
-        ft__text_add(&b, brief ? " on other GPUs" : " of other GPUs");
-    }
+    bool brief = style->width < 100;
+    ft__text_add(&b, brief ? "here" : "measured on this GPU");
+    add_source(&b, s->sibling, brief ? "kin" : "of a sibling");
+    add_source(&b, s->physics, "physics");
     if (s->roofline > 0.0005) {
         ft__text_add(&b, "; ");
         ft__add_percent(&b, s->roofline);
