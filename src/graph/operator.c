@@ -244,6 +244,8 @@ static const struct {
 
 const char *ft__storage_name(ft_storage storage) { return storages[storage].name; }
 
+double ft__storage_bytes(ft_storage storage) { return storages[storage].bytes; }
+
 double ft__stored_bytes(const ft_op *op)
 {
     return op->weights == FT_STORED_AS_COMPUTED ? ft_dtype_bytes(op->dtype) : storages[op->weights].bytes;

@@ -43,6 +43,7 @@ void ft__op_init(const char *op_name, ft_op *out);
 /* Bytes of a weight as it lies in memory, its share of the scales counted. */
 double ft__stored_bytes(const ft_op *op);
 const char *ft__storage_name(ft_storage storage);
+double ft__storage_bytes(ft_storage storage); /* of a weight, its scales counted */
 /* Experts of one rank that get a token: of the balanced draw, or of tokens that pick at random. */
 double ft__experts_awake(const ft_op *op);
 double ft__experts_here(const ft_op *op);

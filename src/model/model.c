@@ -4,8 +4,8 @@
  * passes over what it made. */
 #include <string.h>
 
-#include "graph/adapter_constants.h"
 #include "graph/emit.h"
+#include "graph/operator.h"
 #include "model/parts.h"
 
 typedef void (*builder)(ft_maker *);
@@ -87,8 +87,8 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     m.b.adapters = ft__adapters_of(w);
     m.b.unpacks_openly = w->unpack_openly;
     if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;
-    if (training && w->weight_bits > 0 && w->weight_bits < 8) /* and their scales */
-        m.b.weight_bytes += w->unpack_openly ? FT_K_ADAPTER_GROUP_BYTES : FT_K_ADAPTER_BLOCK_BYTES;
+    if (training && w->weight_bits > 0 && w->weight_bits < 8) /* with their scales */
+        m.b.weight_bytes = ft__storage_bytes(w->unpack_openly ? FT_STORED_INT4 : FT_STORED_NF4);
     m.b.weights_by = ft__widened_by(w);
     m.b.formats = training || !w->by_module ? NULL : &w->formats;
     if (training && w->dtype == FT_FP8)
