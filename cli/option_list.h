@@ -29,6 +29,8 @@
     X(MEMORY_MARGIN, "memory-margin", 0, WORD, "X%", "0%", PLANS, PLAN, "memory to leave free")                        \
     X(PLAN_TOP, "top", 'n', WHOLE, "N", "5", PLANS, PLAN, "plans to show")                                             \
     X(EXHAUSTIVE, "exhaustive", 0, SWITCH, NULL, NULL, PLANS, PLAN, "forecast every layout that may fit")              \
+    X(EMIT, "emit", 0, WORD, "LIST", NULL, PLANS, OUTPUT,                                                              \
+      "print what starts the best plan: megatron, torchtitan, deepspeed, accelerate, torchrun, srun, mpirun")          \
     X(SHAPES, "family", 0, CHOICE, "llama|gpt", "llama", LARGEST, PLAN, "shapes that models grow along")               \
     X(USE, "task", 0, CHOICE, "train|infer", "train", LARGEST, PLAN, "what the model must fit for")                    \
     /* gpus */                                                                                                         \

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "report/json/plan_answer.h"
+#include "report/launch/launch.h"
 #include "report/text/plan_screen.h"
 #include "terminal.h"
 
@@ -103,6 +104,7 @@ static int make_request(cli_asker *a)
     if (!status) status = cli_ask_whole(a->args, OPT_PLAN_TOP, 1, FT_PLAN_MOST_TOP, a->object);
     if (!status) status = add_fixed(a);
     if (!status) status = add_words(a, OPT_ALLOW, "allow");
+    if (!status) status = add_words(a, OPT_EMIT, "emit");
     if (!status) status = add_margin(a);
     if (status) return status;
     bool fine = cli_asker_set(a, "objective", json_string(goal && !strcmp(goal, "memory") ? "memory" : "step_ms")) &&
@@ -121,7 +123,7 @@ int cli_plan(const cli_args *args)
     int status = cli_asker_open(&a, args, "plan");
     if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"plan\" looks at one kind of GPU");
     if (!status) status = make_request(&a);
-    if (!status && (ft__plan_request_read(a.object, &asked, &err) != FT_OK ||
+    if (!status && (ft__plan_request_read(a.object, &asked, &err) != FT_OK || ft__launch_check(&asked, &err) != FT_OK ||
                     ft__plan_of(a.ft, &a.scratch, &asked, p, &err) != FT_OK))
         status = cli_asker_fail(&a, &err);
     if (!status) status = print(&a, p);

@@ -9,6 +9,7 @@
 #include "report/json/largest_answer.h"
 #include "report/json/plan_answer.h"
 #include "report/json/serve_answer.h"
+#include "report/launch/launch.h"
 #include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
 #include "serving/advise.h"
@@ -84,6 +85,7 @@ static ft_status answer_plan(const ft_context *ft, ft_scratch *scratch, const js
     ft_plan *found = calloc(1, sizeof *found); /* some KiB */
     if (!found) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_status status = ft__plan_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__launch_check(&r, err);
     if (status == FT_OK) status = ft__plan_of(ft, scratch, &r, found, err);
     if (status == FT_OK) ft__answer_plan(out, id, found);
     ft__plan_free(found);

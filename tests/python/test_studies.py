@@ -62,7 +62,12 @@ def test_plan(program: Path) -> None:
     answer = foretell.plan("llama-3-8b", gpu=GPU, gpus=8, global_batch=32, seq=4096, search={"cp": 1})
     line = ["plan", "llama-3-8b", "--gpu", GPU, "--gpus", "8", "--global-batch-size", "32", "--seq", "4096"]
     (told_of,) = told(program, *line, "--fix", "cp=1")
-    assert {**answer.to_dict(), "search_ms": 0} == {**told_of, "search_ms": 0}
+    ours = answer.to_dict()
+    for said in (ours, told_of):
+        said["search_ms"] = 0
+        for each in said["plans"]:
+            each["request"].pop("dtype", None)  # Python names the default
+    assert ours == told_of
     assert answer.fits and answer.proof == "optimal" and "tp" in str(answer)
     assert len(answer.to_dataframe()) == len(answer.plans) == 5
     step = foretell.batch([answer.plans[0]["request"]])[0]

@@ -1,6 +1,7 @@
 /* plan_answer.c: plans, runners-up and what stands in their way, as one JSON object. */
 #include "report/json/plan_answer.h"
 
+#include "report/launch/launch.h"
 #include "report/plan_causes.h"
 
 /* Opens an object: its owner closes it. */
@@ -55,6 +56,26 @@ static void requested(ft_text *out, const ft_plan *p, const ft_candidate *c)
     json_decref(request);
 }
 
+/* What starts it, by name. */
+static void launched(ft_text *out, const ft_plan *p, const ft_candidate *c)
+{
+    const ft_plan_request *asked = p->search.asked;
+    ft_launch launch = ft__launch_of(p, c);
+    if (!asked->emit_count) return;
+    ft__json_member_open(out, "launch");
+    for (size_t i = 0; i < asked->emit_count; i++) {
+        const ft_launcher *by;
+        ft_error ignored;
+        ft_text file = {0};
+        if (ft__launcher_find(asked->emit[i], p->search.framework, &by, &ignored) != FT_OK) continue;
+        by->write(&file, &launch);
+        ft__json_member_text(out, by->name, file.failed ? "" : file.at);
+        out->failed |= file.failed;
+        ft__text_free(&file);
+    }
+    ft__json_close(out);
+}
+
 static void plans(ft_text *out, const ft_plan *p)
 {
     ft__json_member_list(out, "plans");
@@ -65,6 +86,7 @@ static void plans(ft_text *out, const ft_plan *p)
         memory(out, &c->memory);
         ft__answer_figure(out, "chance_best", c->chance);
         requested(out, p, c);
+        launched(out, p, c);
         ft__json_close(out);
     }
     ft__json_close_list(out);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "report/launch/launch.h"
 #include "report/plan_causes.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
@@ -217,6 +218,19 @@ static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
     }
 }
 
+/* Files as they are, to be cut out and used. */
+static void launch(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    ft_launch best = ft__launch_of(p, &p->plans[0]);
+    for (size_t i = 0; i < p->search.asked->emit_count; i++) {
+        const ft_launcher *by;
+        ft_error ignored;
+        if (ft__launcher_find(p->search.asked->emit[i], p->search.framework, &by, &ignored) != FT_OK) continue;
+        heading(out, style, by->title);
+        by->write(out, &best);
+    }
+}
+
 bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     title(out, style, p);
@@ -233,5 +247,6 @@ bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
     faster(out, style, p);
     printed = trade(out, style, p) && printed;
     changes(out, style, p);
+    launch(out, style, p);
     return printed && !out->failed;
 }

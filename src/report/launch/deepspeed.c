@@ -1,0 +1,25 @@
+/* deepspeed.c: a plan as a DeepSpeed configuration (deepspeed/runtime/config.py, version 0.18). */
+#include "base/json_write.h"
+#include "report/launch/launch.h"
+
+void ft__launch_deepspeed(ft_text *out, const ft_launch *l)
+{
+    const ft_workload *w = &l->search->request.work;
+    const ft_layout *p = &l->plan->layout;
+    ft__json_open(out);
+    ft__json_member_whole(out, "train_batch_size", l->search->asked->global);
+    ft__json_member_whole(out, "train_micro_batch_size_per_gpu", p->batch);
+    ft__json_member_whole(out, "gradient_accumulation_steps", p->micros);
+    if (w->dtype == FT_BF16 || w->dtype == FT_FP16) {
+        ft__json_member_open(out, w->dtype == FT_BF16 ? "bf16" : "fp16");
+        ft__json_member_flag(out, "enabled", true);
+        ft__json_close(out);
+    }
+    ft__json_member_open(out, "zero_optimization");
+    ft__json_member_whole(out, "stage", p->parallel.zero);
+    ft__json_member_flag(out, "overlap_comm", !p->parallel.no_overlap);
+    ft__json_close(out);
+    if (w->clip) ft__json_member_number(out, "gradient_clipping", 1, 3);
+    ft__json_close(out);
+    ft__text_add(out, "\n");
+}

@@ -1,0 +1,59 @@
+/* launch.c: which launch files there are, and of which framework's plans. */
+#include "report/launch/launch.h"
+
+#include <string.h>
+
+const ft_launcher ft__launchers[] = {
+    {"megatron", "flags of Megatron-LM's pretrain_gpt.py", " megatron nemo ", ft__launch_megatron},
+    {"torchtitan", "a torchtitan configuration", " torchtitan ", ft__launch_torchtitan},
+    {"deepspeed", "a DeepSpeed configuration", " deepspeed ", ft__launch_deepspeed},
+    {"accelerate", "an Accelerate configuration", " fsdp ", ft__launch_accelerate},
+    {"torchrun", "a torchrun command, for every node", NULL, ft__launch_torchrun},
+    {"srun", "a Slurm batch script", NULL, ft__launch_srun},
+    {"mpirun", "an Open MPI command", NULL, ft__launch_mpirun},
+};
+const size_t ft__launcher_count = sizeof ft__launchers / sizeof *ft__launchers;
+
+static bool serves(const ft_launcher *l, const ft_framework *f)
+{
+    char word[64];
+    if (!l->frameworks) return true;
+    snprintf(word, sizeof word, " %s ", f->name);
+    return strstr(l->frameworks, word) != NULL;
+}
+
+ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_launcher **out, ft_error *err)
+{
+    const char *names[16] = {0};
+    for (size_t i = 0; i < ft__launcher_count; i++) {
+        names[i] = ft__launchers[i].name;
+        if (strcmp(name, names[i]) != 0) continue;
+        *out = &ft__launchers[i];
+        if (serves(*out, f)) return FT_OK;
+        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; it is for%s", name, f->name,
+                           (*out)->frameworks);
+    }
+    const char *near = ft__nearest(name, names, ft__launcher_count);
+    return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
+                              name, near)
+                : ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
+                              "nothing is emitted as \"%.40s\"; there are megatron, torchtitan, deepspeed, accelerate, "
+                              "torchrun, srun and mpirun",
+                              name);
+}
+
+ft_status ft__launch_check(const ft_plan_request *r, ft_error *err)
+{
+    const ft_framework *f;
+    const ft_launcher *ignored;
+    FT_TRY(ft__framework_find(r->framework ? r->framework : "megatron", &f, err));
+    for (size_t i = 0; i < r->emit_count; i++) FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));
+    return FT_OK;
+}
+
+ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan)
+{
+    int64_t gpus = p->search.asked->gpus, each = p->search.cluster.gpus_per_node;
+    if (each < 1 || each > gpus) each = gpus;
+    return (ft_launch){.search = &p->search, .plan = plan, .nodes = (gpus + each - 1) / each, .gpus_per_node = each};
+}

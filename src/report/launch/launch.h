@@ -1,0 +1,37 @@
+/* What starts a plan: flags, configuration files and command lines of the software that runs it. */
+#ifndef FT_REPORT_LAUNCH_LAUNCH_H
+#define FT_REPORT_LAUNCH_LAUNCH_H
+#include "base/text.h"
+#include "search/plan.h"
+
+/* One plan of a search: what the writers read. */
+typedef struct ft_launch {
+    const ft_search *search;
+    const ft_candidate *plan;
+    int64_t nodes, gpus_per_node;
+} ft_launch;
+
+typedef struct ft_launcher {
+    const char *name;       /* "megatron" */
+    const char *title;      /* what it writes: "flags of Megatron-LM's pretrain_gpt.py" */
+    const char *frameworks; /* of which frameworks' plans, between blanks; NULL: of all */
+    void (*write)(ft_text *out, const ft_launch *l);
+} ft_launcher;
+
+extern const ft_launcher ft__launchers[];
+extern const size_t ft__launcher_count;
+/* FT_E_NAME with the nearest where there is none; FT_E_RANGE where it is another framework's. */
+ft_status ft__launcher_find(const char *name, const ft_framework *framework, const ft_launcher **out, ft_error *err);
+/* Everything that a request asks for, before its search begins. */
+ft_status ft__launch_check(const ft_plan_request *r, ft_error *err);
+ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
+
+/* The writers. */
+void ft__launch_megatron(ft_text *out, const ft_launch *l);
+void ft__launch_torchtitan(ft_text *out, const ft_launch *l);
+void ft__launch_deepspeed(ft_text *out, const ft_launch *l);
+void ft__launch_accelerate(ft_text *out, const ft_launch *l);
+void ft__launch_torchrun(ft_text *out, const ft_launch *l);
+void ft__launch_srun(ft_text *out, const ft_launch *l);
+void ft__launch_mpirun(ft_text *out, const ft_launch *l);
+#endif

@@ -1,0 +1,91 @@
+/* megatron.c: a plan as flags of Megatron-LM (megatron/training/arguments.py of core_r0.15): the layout, the batch, the
+ * recomputation, and of the model what its shape says. Data, tokenizer, learning rate and checkpoints are the user's. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/launch/launch.h"
+
+static void flag(ft_text *out, const char *name) { ft__text_addf(out, "  --%s \\\n", name); }
+
+static void whole(ft_text *out, const char *name, int64_t value)
+{
+    ft__text_addf(out, "  --%s %" PRId64 " \\\n", name, value);
+}
+
+static void layout(ft_text *out, const ft_launch *l)
+{
+    const ft_parallel *p = &l->plan->layout.parallel;
+    int64_t layers = l->search->model.layers;
+    whole(out, "tensor-model-parallel-size", p->tp);
+    whole(out, "pipeline-model-parallel-size", p->pp);
+    if (p->vpp > 1) whole(out, "num-virtual-stages-per-pipeline-rank", p->vpp);
+    ft_deal deal = ft__layout_deal(layers, p->pp * ft__parallel_chunks(p), p->rest);
+    if (deal == FT_DEAL_ENDS) flag(out, "account-for-embedding-in-pipeline-split");
+    if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS) flag(out, "account-for-loss-in-pipeline-split");
+    if (p->cp > 1) whole(out, "context-parallel-size", p->cp);
+    if (p->cp > 1)
+        ft__text_addf(out, "  --cp-comm-type %s \\\n",
+                      p->context == FT_CONTEXT_ULYSSES  ? "a2a"
+                      : p->context == FT_CONTEXT_GATHER ? "all_gather"
+                                                        : "p2p");
+    if (p->ep > 1) whole(out, "expert-model-parallel-size", p->ep);
+    if (p->etp > 0) whole(out, "expert-tensor-parallel-size", p->etp);
+    if (p->sp) flag(out, "sequence-parallel");
+    if (p->zero >= 1) flag(out, "use-distributed-optimizer");
+    if (p->dp * p->cp > 1) flag(out, "overlap-grad-reduce");
+    if (p->zero >= 1 && p->gather_ahead) flag(out, "overlap-param-gather");
+}
+
+static void batch(ft_text *out, const ft_launch *l)
+{
+    const ft_workload *w = &l->search->request.work;
+    whole(out, "micro-batch-size", l->plan->layout.batch);
+    whole(out, "global-batch-size", l->search->asked->global);
+    whole(out, "seq-length", w->seq);
+    whole(out, "max-position-embeddings", w->seq);
+    if (w->dtype == FT_FP16) flag(out, "fp16");
+    if (w->dtype == FT_BF16 || w->dtype == FT_FP8) flag(out, "bf16");
+    if (w->dtype == FT_FP8) ft__text_add(out, "  --fp8-format hybrid \\\n");
+    ft_recompute recompute = l->plan->layout.recompute;
+    if (recompute == FT_RECOMPUTE_SELECTIVE) ft__text_add(out, "  --recompute-granularity selective \\\n");
+    if (recompute == FT_RECOMPUTE_FULL)
+        ft__text_add(
+            out, "  --recompute-granularity full \\\n  --recompute-method uniform \\\n  --recompute-num-layers 1 \\\n");
+}
+
+static void model(ft_text *out, const ft_launch *l)
+{
+    const ft_arch *a = l->search->request.arch;
+    whole(out, "num-layers", a->layers);
+    whole(out, "hidden-size", a->hidden);
+    whole(out, "ffn-hidden-size", a->ffn);
+    whole(out, "num-attention-heads", a->heads);
+    if (a->kv_heads > 0 && a->kv_heads < a->heads) {
+        flag(out, "group-query-attention");
+        whole(out, "num-query-groups", a->kv_heads);
+    }
+    if (a->head_dim > 0 && a->heads > 0 && a->head_dim * a->heads != a->hidden) whole(out, "kv-channels", a->head_dim);
+    if (a->position == FT_ROTARY) ft__text_add(out, "  --position-embedding-type rope \\\n");
+    if (a->norm == FT_RMSNORM || a->norm == FT_RMSNORM_WIDE) ft__text_add(out, "  --normalization RMSNorm \\\n");
+    if (a->gated && a->activation && !strcmp(a->activation, "silu")) flag(out, "swiglu");
+    if (!a->mlp_bias && !a->out_bias) flag(out, "disable-bias-linear");
+    if (!a->tied) flag(out, "untie-embeddings-and-output-weights");
+    if (a->experts > 0) {
+        whole(out, "num-experts", a->experts);
+        whole(out, "moe-router-topk", a->topk);
+        if (a->moe_ffn > 0) whole(out, "moe-ffn-hidden-size", a->moe_ffn);
+        if (a->shared_ffn > 0) whole(out, "moe-shared-expert-intermediate-size", a->shared_ffn);
+        ft__text_add(out, "  --moe-token-dispatcher-type alltoall \\\n");
+        flag(out, "moe-grouped-gemm");
+    }
+}
+
+void ft__launch_megatron(ft_text *out, const ft_launch *l)
+{
+    ft__text_add(out, "pretrain_gpt.py \\\n");
+    layout(out, l);
+    batch(out, l);
+    model(out, l);
+    ft__text_add(out, "  --transformer-impl transformer_engine \\\n  --attention-backend ");
+    ft__text_add(out, ft__flashes(l->search->request.work.attention) ? "flash\n" : "auto\n");
+}

@@ -1,0 +1,110 @@
+"""Launch files of plans, read back by parsers of their formats: the layout and the batch must be the plan's."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import tomllib
+from typing import Any
+
+import pytest
+
+import foretell
+
+GPU = "h100_sxm"
+
+
+def planned(framework: str, emit: list[str], model: str = "llama-3-8b", **keys: Any) -> list[dict[str, Any]]:
+    answer = foretell.plan(
+        model, gpu=GPU, gpus=16, global_batch=64, seq=4096, framework=framework, emit=emit, search={"cp": [1, 2]}, **keys
+    )
+    assert answer.plans
+    return [dict(each) for each in answer.plans]
+
+
+def megatron_parser() -> argparse.ArgumentParser:
+    """The flags that are written, with the types that megatron/training/arguments.py gives them."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    for name in (
+        "tensor-model-parallel-size pipeline-model-parallel-size num-virtual-stages-per-pipeline-rank "
+        "context-parallel-size expert-model-parallel-size expert-tensor-parallel-size micro-batch-size "
+        "global-batch-size seq-length max-position-embeddings num-layers hidden-size ffn-hidden-size "
+        "num-attention-heads num-query-groups kv-channels recompute-num-layers num-experts moe-router-topk "
+        "moe-ffn-hidden-size moe-shared-expert-intermediate-size"
+    ).split():
+        parser.add_argument(f"--{name}", type=int)
+    for name in (
+        "sequence-parallel use-distributed-optimizer overlap-grad-reduce overlap-param-gather bf16 fp16 "
+        "group-query-attention swiglu disable-bias-linear untie-embeddings-and-output-weights moe-grouped-gemm "
+        "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split"
+    ).split():
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--recompute-granularity", choices=["full", "selective"])
+    parser.add_argument("--recompute-method", choices=["uniform", "block"])
+    parser.add_argument("--cp-comm-type", choices=["p2p", "a2a", "all_gather", "a2a+p2p"])
+    parser.add_argument("--position-embedding-type", choices=["learned_absolute", "rope"])
+    parser.add_argument("--normalization", choices=["LayerNorm", "RMSNorm"])
+    parser.add_argument("--fp8-format", choices=["e4m3", "hybrid"])
+    parser.add_argument("--moe-token-dispatcher-type", choices=["allgather", "alltoall", "flex"])
+    parser.add_argument("--transformer-impl", choices=["local", "transformer_engine"])
+    parser.add_argument("--attention-backend", choices=["flash", "fused", "unfused", "local", "auto"])
+    return parser
+
+
+@pytest.mark.parametrize("model", ["llama-3-8b", "mixtral-8x7b"])
+def test_megatron(model: str) -> None:
+    for plan in planned("megatron", ["megatron"], model):
+        script, *flags = shlex.split(plan["launch"]["megatron"].replace("\\\n", " "))
+        read, degrees = megatron_parser().parse_args(flags), plan["parallel"]
+        assert script == "pretrain_gpt.py"
+        assert read.tensor_model_parallel_size == degrees["tp"] and read.pipeline_model_parallel_size == degrees["pp"]
+        assert (read.context_parallel_size or 1) == degrees["cp"] and (read.expert_model_parallel_size or 1) == degrees["ep"]
+        assert (read.num_virtual_stages_per_pipeline_rank or 1) == degrees["vpp"]
+        assert read.sequence_parallel == degrees["sp"] and read.use_distributed_optimizer == (degrees["zero"] == 1)
+        assert (read.micro_batch_size, read.global_batch_size, read.seq_length) == (plan["batch"], 64, 4096)
+        assert (read.recompute_granularity or "none") == plan["recompute"]
+        assert read.bf16 and read.num_layers == 32 and read.num_query_groups == 8 and read.swiglu
+        assert read.num_experts == (8 if model == "mixtral-8x7b" else None)
+
+
+def test_torchtitan() -> None:
+    for plan in planned("torchtitan", ["torchtitan"]):
+        read, degrees = tomllib.loads(plan["launch"]["torchtitan"]), plan["parallel"]
+        parallelism, training = read["parallelism"], read["training"]
+        assert parallelism["data_parallel_shard_degree"] == degrees["dp"]
+        assert parallelism["tensor_parallel_degree"] == degrees["tp"]
+        assert parallelism["pipeline_parallel_degree"] == degrees["pp"]
+        assert parallelism["context_parallel_degree"] == degrees["cp"]
+        micro = parallelism.get("pipeline_parallel_microbatch_size", training["local_batch_size"])
+        assert micro == plan["batch"] and training["global_batch_size"] == 64 and training["seq_len"] == 4096
+        assert read["activation_checkpoint"]["mode"] == plan["recompute"]
+
+
+def test_deepspeed() -> None:
+    for plan in planned("deepspeed", ["deepspeed"]):
+        read = json.loads(plan["launch"]["deepspeed"])
+        sizes = read["train_micro_batch_size_per_gpu"], read["gradient_accumulation_steps"]
+        assert sizes == (plan["batch"], plan["micro_batches"])
+        assert read["train_batch_size"] == sizes[0] * sizes[1] * plan["parallel"]["dp"] == 64
+        assert read["zero_optimization"]["stage"] == plan["parallel"]["zero"] and read["bf16"]["enabled"]
+
+
+def test_accelerate() -> None:
+    for plan in planned("fsdp", ["accelerate"]):
+        lines = [each for each in plan["launch"]["accelerate"].splitlines() if not each.startswith("#")]
+        read = {key.strip(): value.strip() for key, value in (each.split(":", 1) for each in lines)}
+        assert read["num_processes"] == "16" and read["num_machines"] == "2" and read["fsdp_version"] == "2"
+        assert read["fsdp_activation_checkpointing"] == ("true" if plan["recompute"] == "full" else "false")
+
+
+def test_starting() -> None:
+    plan = planned("megatron", ["torchrun", "srun", "mpirun"])[0]["launch"]
+    assert "--nnodes=2 --nproc-per-node=8" in plan["torchrun"] and plan["torchrun"].startswith("torchrun ")
+    assert "#SBATCH --nodes=2" in plan["srun"] and "--gpus-per-node=8" in plan["srun"]
+    assert plan["mpirun"].startswith("mpirun -np 16 ")
+    with pytest.raises(foretell.Error, match="did you mean") as caught:
+        planned("megatron", ["megatorn"])
+    assert caught.value.where == "emit"
+    with pytest.raises(foretell.Error, match="starts no plan"):
+        planned("megatron", ["accelerate"])
