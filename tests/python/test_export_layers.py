@@ -176,6 +176,21 @@ def test_activations_in_place_copy_what_their_gradient_reads(name: str, copies: 
     assert "addu" not in ops(export(model, x, task="forward"))
 
 
+def test_the_greatest_of_a_row_goes_back_by_its_place() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.up = nn.Linear(64, 4096)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.up(x).max(dim=-1).values
+
+    graph = export(Model(), torch.zeros(2048, 64), loss=lambda out: out.mean())
+    assert ops(graph).count("argmax") == 1 and "amax" not in ops(graph)
+    wide = 2048 * 4096 * 2
+    assert forecast(graph, batch=2048)["memory"]["activations_bytes"] < wide  # the row itself is not kept
+
+
 class Terminal(io.StringIO):
     def __init__(self, looks: bool) -> None:
         super().__init__()

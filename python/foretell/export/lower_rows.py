@@ -166,6 +166,11 @@ def _reduce(low: Lowering, call: Call) -> None:
         keys["axes"] = axes
     if len(call.out.shape) < len(x.shape):
         keys["keepdim"] = False
+    if call.op in ("max", "min") and len(call.outs) == 2:
+        # one kernel says how much and where; its gradient goes to the place, and needs nothing but that
+        low.emit("argmax" if call.op == "max" else "argmin", [x], call.outs[1], keys)
+        low.emit("take_along", [x, call.outs[1]], call.outs[0], {"shape": list(call.outs[0].shape) or [1]})
+        return
     typed = {} if op in ("argmax", "argmin", "any", "all") or call.out.dtype == x.dtype else {"dtype": low.word(call.out.dtype)}
     low.emit(op, [x], call.outs[0], {**keys, **typed})
     for other in call.outs[1:]:  # max and min with a dim also say where
