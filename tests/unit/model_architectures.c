@@ -156,6 +156,20 @@ static void contradictions_are_refused_where_they_stand(void **state)
     }
 }
 
+/* What a relative would pass over is said: the first few keys about shapes, not those that every config carries. */
+static void what_another_type_would_lose_is_said(void **state)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    (void)state;
+    assert_int_equal(FT_E_NAME, read_text("{\"model_type\":\"qwen3_nexts\",\"hidden_size\":2048,\"use_cache\":true,"
+                                          "\"bos_token_id\":1,\"wholly_new_rank\":64}",
+                                          &arch, &err));
+    assert_non_null(strstr(err.message, "--read-as qwen3_next"));
+    assert_non_null(strstr(err.message, "it does not read \"wholly_new_rank\""));
+    assert_null(strstr(err.message, "bos_token_id"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +177,7 @@ int main(void)
         cmocka_unit_test(released_shapes_have_their_parameters),
         cmocka_unit_test(orders_split_into_patterns),
         cmocka_unit_test(contradictions_are_refused_where_they_stand),
+        cmocka_unit_test(what_another_type_would_lose_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

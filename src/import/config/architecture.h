@@ -38,6 +38,9 @@ ft_status ft__model_trait_set(const ft_model_trait *trait, const json_t *value, 
                               ft_error *err);
 extern const char *const ft__mixer_words[], *const ft__feed_words[];
 
+/* lost.c: "; it does not read ..." of the keys of r->config that `type` would pass over; "" where there are none. */
+void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t room);
+
 /* rules.c: "when", "vision" and "layers" of the documents, once the config's keys are read. */
 ft_status ft__architecture_when(const ft_architecture *of, const ft_reading *r, ft_arch *a);
 ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r, ft_arch *a);

@@ -65,11 +65,13 @@ static ft_status unknown(const ft_reading *r, const char *key, const char *name)
             "unknown model_type \"%.*s\"; --read-as TYPE (\"read_as\") reads it as one of %zu that are "
             "known: \"foretell models --types\" lists them",
             shown, name, ft__config_type_count());
+    char lost[200];
+    ft__config_lost(r, relative, lost, sizeof lost);
     return ft__config_fail(
         r, FT_E_NAME, key,
         "unknown model_type \"%.*s\"; --read-as %s (\"read_as\") reads it as the nearest of %zu that "
-        "are known: \"foretell models --types\" lists them",
-        shown, name, relative, ft__config_type_count());
+        "are known: \"foretell models --types\" lists them%s",
+        shown, name, relative, ft__config_type_count(), lost);
 }
 
 /* Diffusers' configs have no model_type but the class: a diffusion transformer where the norms are modulated. */

@@ -1,0 +1,73 @@
+/* lost.c: what of a config is not read when it is read as another type: the keys that would say something about its
+ * layers and that the other type does not know. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "import/config/architecture.h"
+
+/* Keys that every config carries and that change no computation here, by their beginnings and ends. */
+static bool is_noise(const char *key)
+{
+    static const char *const starts[] = {"_",         "auto_map",    "initializer", "output_", "return_",
+                                         "rope_",     "router_aux",  "router_z",    "torch",   "transformers",
+                                         "use_cache", "pretraining", "max_length"};
+    static const char *const ends[] = {"_token_id", "_token_index", "_eps", "_epsilon", "dropout", "_coef", "dtype"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (!strncmp(key, starts[i], strlen(starts[i]))) return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t n = strlen(key), m = strlen(ends[i]);
+        if (n >= m && !strcmp(key + n - m, ends[i])) return true;
+    }
+    return false;
+}
+
+static bool is_read(const ft_config_type *type, const char *key)
+{
+    for (size_t list = 0; list < sizeof type->keys / sizeof *type->keys; list++)
+        for (const ft_config_key *k = type->keys[list]; k && k->name; k++)
+            if (!strcmp(k->name, key) || (k->alias && !strcmp(k->alias, key))) return true;
+    return false;
+}
+
+/* Rules name keys in several ways; a file that has the key's letters anywhere is taken to know it. */
+static bool is_mentioned(const ft_architecture *of, const char *key)
+{
+    for (size_t i = 0; i < of->count; i++) {
+        char *text = json_dumps(of->document[i], JSON_COMPACT);
+        bool there = text && strstr(text, key);
+        free(text);
+        if (there) return true;
+    }
+    return false;
+}
+
+/* Numbers, switches and lists say shapes; words mostly do not. */
+static bool says_shapes(const json_t *value)
+{
+    return json_is_integer(value) || json_is_true(value) || json_array_size(value) > 1;
+}
+
+void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t room)
+{
+    enum { SHOWN = 3 };
+    ft_architecture opened;
+    const ft_config_type *reads = ft__config_built_in(type);
+    bool data = !reads && ft__architecture_open(type, "", &opened, NULL) == FT_OK;
+    const char *key;
+    json_t *value;
+    int lost = 0;
+    size_t used = 0;
+    *out = '\0';
+    if (data) reads = &opened.type;
+    if (!reads) return;
+    json_object_foreach ((json_t *)r->config, key, value) {
+        if (is_noise(key) || !says_shapes(value) || is_read(reads, key) || strlen(key) > 40) continue;
+        if (data && is_mentioned(&opened, key)) continue;
+        if (lost++ >= SHOWN) continue;
+        int wrote = snprintf(out + used, room - used, "%s\"%s\"", used ? ", " : "; it does not read ", key);
+        if (wrote > 0 && (size_t)wrote < room - used) used += (size_t)wrote;
+    }
+    if (lost > SHOWN) snprintf(out + used, room - used, " and %d more", lost - SHOWN);
+    if (data) ft__architecture_close(&opened);
+}
