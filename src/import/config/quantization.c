@@ -335,9 +335,17 @@ ft_status ft__quantization_beside(const char *config_path, ft_arch *a, ft_error 
     free(text);
     if (status != FT_OK) return status;
     ft_arch beside = *a;
+    const char *algorithm = json_string_value(json_object_get(json_object_get(object, "quantization"), "quant_algo"));
+    bool mixed = algorithm && !strcmp(algorithm, "MIXED_PRECISION");
     status = ft__quantization_read(object, path, &beside, err);
     json_decref(object);
     if (status != FT_OK) return status;
+    if (mixed && a->quantized_bits > 0) { /* the modules that it names; the others are as the config has them */
+        for (int c = 0; c < FT_OF_COUNT; c++)
+            if (beside.formats.of[c].given) a->formats.of[c] = beside.formats.of[c];
+        a->quantized_bits = bits_of(&a->formats);
+        return FT_OK;
+    }
     if (a->quantized_bits > 0 && beside.quantized_bits > 0 && beside.quantized_bits != a->quantized_bits)
         return ft__fail_at(err, FT_E_RANGE, path, 0, 0,
                            "contradictory quantisation: expected the %.0f bits of the config's quantization_config, "
