@@ -1,7 +1,7 @@
 /* train.c: `foretell train MODEL`: one training step on one GPU, on several side by side, or laid out over many.
  *
- * --gpus (or --nodes) says how many GPUs there are in all, and --dp fills up what the other degrees leave: the step,
- * its memory and the days of --tokens are those of that layout. */
+ * --gpus (or --nodes) says how many GPUs there are in all; the request's reader makes --dp of what the other degrees
+ * leave, and the answer has the days of --tokens. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,13 +27,6 @@ typedef struct trainer {
 
 /* -- how many GPUs ----------------------------------------------------------------------------- */
 
-/* A degree as it was given; 1 where it was not, or where the request's reader will complain about it. */
-static int64_t degree(const trainer *t, const char *key)
-{
-    int64_t value = json_integer_value(json_object_get(json_object_get(t->ask.object, "parallel"), key));
-    return value >= 1 && value <= 1000000 ? value : 1;
-}
-
 /* GPUs of the nodes given, which need the GPU's usual node where only their number is said; 0: none given. */
 static ft_status in_nodes(trainer *t, int64_t *out, ft_error *err)
 {
@@ -53,38 +46,26 @@ static ft_status in_nodes(trainer *t, int64_t *out, ft_error *err)
     return status;
 }
 
-/* --dp takes what the other degrees leave of the GPUs; where all are given they must agree. */
-static ft_status fill_up(trainer *t, ft_error *err)
+/* The request says how many GPUs there are, and its reader what --dp is of them. */
+static ft_status say_gpus(trainer *t, ft_error *err)
 {
     cli_asker *a = &t->ask;
-    bool given = cli_has(a->args, OPT_DP);
-    int64_t others = degree(t, "tp") * degree(t, "pp"), all = t->gpus;
-    if (!t->laid_out || others > 1000000 || (all == 0 && given)) return FT_OK;
-    others *= degree(t, "cp");
+    int64_t all = t->gpus;
+    if (!t->laid_out || (all == 0 && cli_has(a->args, OPT_DP))) return FT_OK;
     if (all == 0) FT_TRY(in_nodes(t, &all, err));
     if (all == 0) return FT_OK;
-    const char *flag = t->gpus > 0 ? "--gpus" : "--nodes";
-    if (given) {
-        int64_t ranks = degree(t, "dp") * others;
-        if (ranks == all) return FT_OK;
-        return ft__fail_at(err, FT_E_RANGE, flag, 0, 0,
-                           "%" PRId64 " GPUs, but tp x cp x dp x pp makes %" PRId64 " ranks; leave one of them out",
-                           all, ranks);
-    }
-    if (all % others) {
-        int64_t below = all / others * others;
-        char text[64] = "";
-        if (below > 0) snprintf(text, sizeof text, "%" PRId64 " and ", below);
-        return ft__fail_at(err, FT_E_RANGE, flag, 0, 0,
-                           "%" PRId64 " GPUs are not a multiple of tp x cp x pp = %" PRId64
-                           "; the nearest %s %s%" PRId64,
-                           all, others, below > 0 ? "are" : "is", text, below + others);
-    }
     json_t *parallel = json_object_get(a->object, "parallel");
     if (!parallel && cli_asker_set(a, "parallel", json_object())) parallel = json_object_get(a->object, "parallel");
-    if (!parallel || json_object_set_new(parallel, "dp", json_integer(all / others)))
+    if (!parallel || json_object_set_new(parallel, "gpus", json_integer(all)))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     return FT_OK;
+}
+
+static int fail(const trainer *t, ft_error *err)
+{
+    if (!strcmp(err->where, "parallel.gpus"))
+        snprintf(err->where, sizeof err->where, "%s", t->gpus > 0 ? "--gpus" : "--nodes");
+    return cli_asker_fail(&t->ask, err);
 }
 
 static bool asks_for_a_layout(const cli_args *args)
@@ -125,12 +106,6 @@ static bool add_screen(const cli_args *args, ft_text *out, const ft_style *style
     return printed;
 }
 
-static ft_days days_of(const trainer *t, const ft_step_view *v)
-{
-    return ft__days_of(v, t->tokens, (double)ft__view_gpus(v));
-}
-
-/* The answer's closing brace makes room for the days. */
 static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step_view *v)
 {
     ft_step_view said = *v;
@@ -141,12 +116,6 @@ static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step
         json_object_del(request, "advice");
     }
     ft__answer_step(out, id, &said);
-    if (t->tokens > 0 && !out->failed) {
-        ft_days days = days_of(t, v);
-        out->length--;
-        ft__answer_days(out, &days);
-        ft__text_add(out, "}");
-    }
     cli_many_answer(t->ask.args, out, v);
     cli_ask_answered(out, request);
     json_decref(request);
@@ -185,10 +154,10 @@ static int run_gpus(trainer *t)
         ft_step_view view;
         if (!cli_asker_set(a, "gpu", json_string(a->gpus[i])))
             status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
-        else if (fill_up(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK) {
+        else if (say_gpus(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK) {
             bool last = i + 1 == a->gpu_count && count == 0;
             if (!last && cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) continue;
-            status = cli_asker_fail(a, &err);
+            status = fail(t, &err);
         }
         if (!status) status = cli_many_files(a->args, &view);
         if (!status && a->gpu_count == 1) status = write_pictures(t, &view, &err);
@@ -222,8 +191,8 @@ static int run_gpus(trainer *t)
             ft__screen_step_title(&out, &style, &all);
             ft__text_add(&out, "\n");
         }
-        if (a->gpu_count == 1 && t->tokens > 0) {
-            ft_days days = days_of(t, &view);
+        if (a->gpu_count == 1 && view.tokens > 0) {
+            ft_days days = ft__days_of(&view, view.tokens, (double)ft__view_gpus(&view));
             ft__screen_days(&out, &style, &days);
         }
     }
@@ -280,6 +249,8 @@ int cli_train(const cli_args *args)
     const char *detail = cli_value(args, OPT_DETAIL);
     status = cli_asker_open(&t.ask, args, "train");
     if (!status && detail && !cli_asker_set(&t.ask, "detail", json_string(detail)))
+        status = cli_complain(FT_E_MEMORY, "out of memory");
+    if (!status && t.tokens > 0 && !cli_asker_set(&t.ask, "tokens", json_real(t.tokens)))
         status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status && !ask_for_advice(&t)) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) status = run_gpus(&t);

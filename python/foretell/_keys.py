@@ -13,6 +13,7 @@ PARALLEL = frozenset(
         "pp",
         "vpp",
         "dp",
+        "gpus",
         "cp",
         "ep",
         "etp",
@@ -111,6 +112,7 @@ class ModelRequest(TypedDict, total=False):
     recompute_layers: int
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
+    tokens: float
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
@@ -119,6 +121,7 @@ class ModelRequest(TypedDict, total=False):
     pp: int
     vpp: int
     dp: int
+    gpus: int
     cp: int
     ep: int
     etp: int

@@ -47,6 +47,8 @@ static const char *timed(const ft_effect_case *c)
     return c->r->ask == FT_ASK_MEMORY ? "\"memory\" has no times" : NULL;
 }
 
+static const char *days(const ft_effect_case *c) { return timed(c) ? timed(c) : training(c); }
+
 static const char *clipping(const ft_effect_case *c)
 {
     if (c->trains && c->w->optimizer == FT_NO_OPTIMIZER) return "\"optimizer\" is \"none\"";
@@ -379,6 +381,7 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_READ_AS] = read_as,
     [FT_KEY_ID_PARALLEL] = acts,
     [FT_KEY_ID_CLUSTER] = acts,
+    [FT_KEY_ID_TRAIN_TOKENS] = days,
     [FT_KEY_ID_DETAIL] = timed,
     [FT_KEY_ID_ADVICE] = timed,
     [FT_KEY_ID_TECHNIQUES] = timed,
@@ -387,6 +390,7 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_PP] = acts,
     [FT_KEY_ID_VPP] = staged,
     [FT_KEY_ID_DP] = acts,
+    [FT_KEY_ID_GPUS] = acts,
     [FT_KEY_ID_CP] = acts,
     [FT_KEY_ID_EP] = acts,
     [FT_KEY_ID_ETP] = expert_tensor,

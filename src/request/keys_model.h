@@ -133,6 +133,8 @@
     PLAIN(CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                        \
       "left out: the GPU's usual node and network. `{\"nodes\": 8, \"gpus_per_node\": 8, \"interconnect\": "           \
       "\"ib_ndr400\"}` and more, [below](#many-gpus)")                                                                 \
+    PLAIN(TRAIN_TOKENS, "tokens", REAL, 1, 1e18, NO_WORDS, DEPENDS,                                                    \
+      "of a training run: the answer then has its days, `training` ([below](#days-of-training-kept-answers))")         \
     PLAIN(DETAIL, "detail", WORD, 0, 0, WORDS(detail), 0, "`summary`, `layers`, `kernels`")                            \
     PLAIN(ADVICE, "advice", SWITCH, 0, 0, NO_WORDS, 0,                                                                 \
       "false; true: what to change, with verdicts and findings (some thirty forecasts more)")                          \

@@ -14,6 +14,8 @@
     FLAG(DP, "dp", WHOLE, 1, 1000000, NO_WORDS, 1, "dp", 0, "N", TRAIN,                                                \
       "data parallel: copies of the model [what --gpus or --nodes leaves]",                                            \
       "1: data parallel: copies of the model, each with batches of its own")                                           \
+    PLAIN(GPUS, "gpus", WHOLE, 1, 1000000, NO_WORDS, DEPENDS,                                                          \
+      "all of them, where they are known: `dp` is then what tp × cp × pp leave, and where all are said they must agree")\
     FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS,                                                \
       "context parallel: sequences split over so many GPUs", "1: context parallel: ranks that share a sequence")       \
     FLAG(EP, "ep", WHOLE, 1, 1000000, NO_WORDS, 1, "ep", 0, "N", STEPS | INFER | SERVE,                                        \

@@ -210,6 +210,7 @@ static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_err
     w->host_us_per_op = ft__real_of(said, FT_KEY_ID_HOST_US);
     if (ft__given(said, FT_KEY_ID_HOST_US) && w->host_us_per_op <= 0)
         w->host_us_per_op = 1e-6; /* said to be nothing; 0 means modelled */
+    out->tokens = out->work.task == FT_TRAIN ? ft__real_of(said, FT_KEY_ID_TRAIN_TOKENS) : 0;
     out->detail = (ft_detail)ft__word_of(said, FT_KEY_ID_DETAIL);
     out->quantile = ft__given(said, FT_KEY_ID_QUANTILE) ? ft__real_of(said, FT_KEY_ID_QUANTILE) : 0;
     out->advice = ft__switch_of(said, FT_KEY_ID_ADVICE);

@@ -26,6 +26,7 @@ typedef struct ft_model_request {
     const json_t *cluster;  /* as it stands; NULL: the GPU's usual node */
     const json_t *host;     /* likewise; NULL: the usual one. Who reads it fills work.host */
     double quantile;        /* 0: the context's */
+    double tokens;          /* of a whole training run, whose days are asked for; 0: none */
     ft_detail detail;
     ft_loader loader;
     bool advice, techniques;

@@ -1,6 +1,7 @@
 /* parallel.c: reading `parallel`. */
 #include "request/parallel.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,31 @@ ft_status ft__parallel_read(const json_t *object, ft_said *said, ft_error *err)
     return ft__said_read(p, FT_SECTION_PARALLEL, said, err);
 }
 
+/* `dp` takes what the other degrees leave of `gpus`; where all are given they must agree. */
+static ft_status fill_up(const ft_said *s, ft_parallel *p, ft_error *err)
+{
+    int64_t all = ft__whole_of(s, FT_KEY_ID_GPUS), others = p->tp * p->pp;
+    if (others > 1000000) return FT_OK; /* refused where degrees are checked */
+    others *= p->cp;
+    if (ft__given(s, FT_KEY_ID_DP)) {
+        if (p->dp * others == all) return FT_OK;
+        return ft__fail_at(err, FT_E_RANGE, "parallel.gpus", 0, 0,
+                           "%" PRId64 " GPUs, but tp x cp x dp x pp makes %" PRId64 " ranks; leave one of them out",
+                           all, p->dp * others);
+    }
+    if (all % others) {
+        int64_t below = all / others * others;
+        char text[64] = "";
+        if (below > 0) snprintf(text, sizeof text, "%" PRId64 " and ", below);
+        return ft__fail_at(err, FT_E_RANGE, "parallel.gpus", 0, 0,
+                           "%" PRId64 " GPUs are not a multiple of tp x cp x pp = %" PRId64
+                           "; the nearest %s %s%" PRId64,
+                           all, others, below > 0 ? "are" : "is", text, below + others);
+    }
+    p->dp = all / others;
+    return FT_OK;
+}
+
 /* What was said, and what follows from it: on, off, or as the stack and the schedule do it. */
 ft_status ft__parallel_settle(const ft_said *s, ft_parallel *out, ft_error *err)
 {
@@ -102,6 +128,7 @@ ft_status ft__parallel_settle(const ft_said *s, ft_parallel *out, ft_error *err)
     out->schedule = schedule >= 0 ? (ft_schedule)schedule : out->vpp > 1 ? FT_INTERLEAVED : FT_1F1B;
     double capacity = ft__real_of(s, FT_KEY_ID_EXPERT_CAPACITY);
     if (capacity > 0 && out->skew > capacity) out->skew = capacity; /* beyond it an expert drops tokens */
+    if (ft__given(s, FT_KEY_ID_GPUS)) FT_TRY(fill_up(s, out, err));
     return settle_context(s, &out->context, err);
 }
 

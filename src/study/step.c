@@ -273,6 +273,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     if (!step || !work) return ft__fail(err, FT_E_MEMORY, "out of memory");
     *work = r->work;
     out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
+    out->tokens = r->tokens;
     FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));
     if (ft__parallel_alone(&r->parallel)) FT_TRY(add_remedy(s, r, g, step, err));
     FT_TRY(collect_warnings(s, r, &out->warnings, err));

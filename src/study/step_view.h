@@ -20,6 +20,7 @@ typedef struct ft_step_view {
     const ft_cluster *cluster;
     const ft_ranked *ranked;
     double quantile;
+    double tokens; /* of a whole training run; 0: none was asked for */
     ft_detail detail;
     bool memory_only;       /* no times were forecast */
     const char *warnings;   /* one per line; "" for none */

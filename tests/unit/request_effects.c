@@ -56,6 +56,9 @@ static const struct {
     const char *value;
 } trials[] = {
     {FT_KEY_ID_QUANTILE, "0.8"},
+    {FT_KEY_ID_TRAIN_TOKENS, "1e9"},
+    {FT_KEY_ID_GPUS, "8"},
+    {FT_KEY_ID_GPUS, "24"},
     {FT_KEY_ID_GLOBAL_BATCH, "16"},
     {FT_KEY_ID_SEQ, "512"},
     {FT_KEY_ID_MODEL_DTYPE, "\"fp32\""},

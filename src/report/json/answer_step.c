@@ -11,6 +11,7 @@
 #include "model/stack.h"
 #include "report/json/answer.h"
 #include "report/text/network_screen.h"
+#include "report/text/step_screen.h"
 
 enum { DIGITS = 6, BYTE_DIGITS = 15 };
 
@@ -182,5 +183,9 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     if (!v->memory_only && v->detail == FT_LAYERS) add_layers(out, v);
     if (!v->memory_only && v->detail == FT_KERNELS) add_kernels(out, v);
     ft__answer_lines(out, "warnings", v->warnings);
+    if (!v->memory_only && v->tokens > 0) {
+        ft_days days = ft__days_of(v, v->tokens, (double)ft__view_gpus(v));
+        ft__answer_days(out, &days);
+    }
     ft__json_close(out);
 }
