@@ -47,19 +47,22 @@ static ft_status read_over(const json_t *over, size_t most, ft_range *out, ft_er
     return FT_OK;
 }
 
-/* Degrees, the cluster and the loader have objects of their own in a request; kernels have none of them. */
-static const char *section_of(const char *key, bool kernel)
+/* Degrees, the cluster and the loader have objects of their own in a request; kernels have none of them, and how many
+ * GPUs there are is a key of the study where it lays its models out itself. */
+static const char *section_of(const char *key, const char *task)
 {
     static const ft_section sections[] = {FT_SECTION_PARALLEL, FT_SECTION_CLUSTER, FT_SECTION_LOADER};
-    for (size_t i = 0; !kernel && i < COUNT(sections); i++)
+    bool none = !strcmp(task, "kernel"), lays_out = !strcmp(task, "largest") || !strcmp(task, "scale");
+    none = none || (lays_out && !strcmp(key, "gpus"));
+    for (size_t i = 0; !none && i < COUNT(sections); i++)
         if (ft__key_find(sections[i], key) != FT_KEY_COUNT) return ft__section_name(sections[i]);
     return NULL;
 }
 
 ft_status ft__sweep_request_read(const json_t *object, ft_sweep_request *out, ft_error *err)
 {
-    static const char *const tasks[] = {"train",  "forward",    "prefill", "decode",  "memory",
-                                        "kernel", "collective", "infer",   "largest", "scale",  "serve"};
+    static const char *const tasks[] = {"train",      "forward", "prefill", "decode", "memory", "kernel",
+                                        "collective", "infer",   "largest", "scale",  "serve"};
     int of = 0;
     *out = (ft_sweep_request){.base = ft__study_base(object, own, COUNT(own))};
     if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -79,7 +82,7 @@ ft_status ft__sweep_request_read(const json_t *object, ft_sweep_request *out, ft
         ft__fail_at(err, status, over ? "over" : "sweep", 0, 0, "\"%s\" %s", over ? "over" : "sweep", said.message);
     }
     FT_TRY(status);
-    out->section = section_of(out->range.key, kernel);
+    out->section = section_of(out->range.key, tasks[of]);
     out->gpus = json_object_get(object, "gpu");
     if (json_is_array(out->gpus) && !json_array_size(out->gpus)) out->gpus = NULL;
     if (!out->gpus)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_write.h"
 #include "import/config/architecture.h"
 
 /* Keys that every config carries and that change no computation here, by their beginnings and ends. */
@@ -34,9 +35,10 @@ static bool is_read(const ft_config_type *type, const char *key)
 static bool is_mentioned(const ft_architecture *of, const char *key)
 {
     for (size_t i = 0; i < of->count; i++) {
-        char *text = json_dumps(of->document[i], JSON_COMPACT);
-        bool there = text && strstr(text, key);
-        free(text);
+        ft_text text = {0};
+        ft__json_add_tree(&text, of->document[i]);
+        bool there = !text.failed && strstr(text.at, key);
+        ft__text_free(&text);
         if (there) return true;
     }
     return false;
