@@ -52,6 +52,37 @@ ft_ref ft__lowered(ft_build *b, ft_at at, ft_ref weight)
     return copy;
 }
 
+bool ft__casts_apart(const ft_build *b, const ft_node *n)
+{
+    return b->g->casts != FT_CASTS_INSIDE && n->op.kind == FT_OP_GEMM && n->op.dtype == FT_FP8;
+}
+
+/* A compiler reads the operand for its largest magnitude and again to write it in a byte; plain operators are the
+ * quantize kernel's nine, and a copy where the product wants it turned. */
+void ft__cast_apart(ft_build *b, ft_at at, ft_ref operand, bool turned)
+{
+    if (b->status != FT_OK || operand == FT_NONE) return;
+    ft_tensor t = *ft__tensor_of(b, operand);
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
+    ft__node_in(&n, operand);
+    n.workspace = (float)ft__tensor_numel(&t);
+    if (b->g->casts == FT_CASTS_COMPILED) {
+        n.op = ft__bytes_kernel("cast", ft__flowing(FT_FP8), ft__tensor_numel(&t) * (2 * t.element_bytes + 1) / 2, 0);
+        n.count = 2;
+        ft__emit(b, &n);
+        return;
+    }
+    n.op = (ft_op){.kind = FT_OP_QUANTIZE, .name = "quantize", .dtype = FT_FP8, .kv_dtype = FT_BF16};
+    n.op.u.quantize.rows = t.rows;
+    n.op.u.quantize.cols = t.cols;
+    ft__emit(b, &n);
+    if (!turned) return;
+    ft_node copy = ft__node_of(FT_DO_OTHER, at);
+    ft__node_in(&copy, operand);
+    copy.op = ft__row_kernel("transpose_copy", FT_PASS_FWD, t.rows, t.cols, FT_FP8);
+    ft__emit(b, &copy);
+}
+
 ft_format_was ft__format_open(ft_build *b, ft_at at)
 {
     ft_format_was was = {b->weight_bytes, b->math};
@@ -92,6 +123,11 @@ ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t o
     n.cut = cut;
     ft_ref y = ft__node_out(b, &n, t.rows, out, flow, ft_dtype_bytes(flow));
     n.op = ft__gemm_kernel(ft__product_dtype(b, &t), 1, t.rows, out, t.cols, b->conv1d ? "nn" : "nt", bias != FT_NONE);
+    if (ft__casts_apart(b, &n)) {
+        ft__cast_apart(b, at, x, false);
+        ft__cast_apart(b, at, weight, false);
+        n.op.u.gemm.quantized = 1;
+    }
     const ft_tensor *w = ft__tensor_of(b, weight);
     if (b->training && ft__packed(b, weight, flow)) {
         ft__unpack(b, at, weight);

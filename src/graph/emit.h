@@ -31,6 +31,10 @@ ft_ref ft__raised(ft_build *b, ft_at at, ft_ref x);
 /* The format in which values flow where products are done in `math`. */
 ft_dtype ft__flowing(ft_dtype math);
 /* Products follow the format of what comes in: a router whose input was raised to fp32 multiplies in fp32. */
+/* Casts an operand of a low-precision product apart from it; `turned`: it is read along its other dimension too. */
+void ft__cast_apart(ft_build *b, ft_at at, ft_ref operand, bool turned);
+/* Whether the node's operands were cast so. */
+bool ft__casts_apart(const ft_build *b, const ft_node *n);
 ft_dtype ft__product_dtype(const ft_build *b, const ft_tensor *x);
 /* Autocast lowers a weight once per forward pass and keeps the copy. */
 ft_ref ft__lowered(ft_build *b, ft_at at, ft_ref weight);

@@ -18,6 +18,7 @@ static ft_ref product(ft_tape *t, const ft_node *of, ft_ref x, ft_ref y, ft_ref 
     ft_ref out = ft__result_like(t, &node, like);
     node.op = ft__gemm_kernel(of->op.dtype, of->op.u.gemm.b, m, n, k, layout, false);
     node.op.name = of->op.name;
+    if (of->op.u.gemm.quantized == 1) node.op.u.gemm.quantized = 1; /* cast apart, as going forward */
     node.cut = of->cut;
     node.core = of->core;
     ft__emit(&t->b, &node);
@@ -40,6 +41,10 @@ void ft__undo_linear(ft_tape *t, const ft_node *n, ft_ref g)
     ft_ref x = n->in[0], weight = n->in[1], bias = n->in_count > 2 ? n->in[2] : FT_NONE;
     int64_t m = n->op.u.gemm.m, out = n->op.u.gemm.n, in = n->op.u.gemm.k;
     bool stored_across = n->op.u.gemm.layout[1] == 'n'; /* [in, out] */
+    bool apart = ft__casts_apart(&t->b, n) && n->op.u.gemm.quantized == 1;
+    if (apart) ft__cast_apart(&t->b, n->at, g, ft__wants(t, weight));
+    if (apart && ft__wants(t, x)) ft__cast_apart(&t->b, n->at, weight, true);
+    if (apart && ft__wants(t, weight)) ft__cast_apart(&t->b, n->at, ft__tape_saved(t, x), true);
     if (ft__wants(t, x)) {
         if (ft__packed(&t->b, weight, T(x)->dtype)) ft__unpack(&t->b, n->at, weight);
         ft__tape_give(t, x, product(t, n, g, ft__tape_saved(t, weight), x, m, in, out, stored_across ? "nt" : "nn"));

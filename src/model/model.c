@@ -90,6 +90,8 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     if (training && w->weight_bits > 0 && w->weight_bits < 8) /* with their scales */
         m.b.weight_bytes = ft__storage_bytes(w->unpack_openly ? FT_STORED_INT4 : FT_STORED_NF4);
     m.b.weights_by = ft__widened_by(w);
+    if (training && m.stack->casts_apart)
+        g->casts = w->execution == FT_RUN_COMPILE ? FT_CASTS_COMPILED : FT_CASTS_PLAIN;
     m.b.formats = training || !w->by_module ? NULL : &w->formats;
     if (training && w->dtype == FT_FP8)
         m.b.weight_bytes = ft_dtype_bytes(m.b.stored);

@@ -60,6 +60,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                               \
     X(all_forward_first, "as many micro-batches as interleaved stages: all go forward before any goes back")     \
     X(cuts_sends, "what goes to the next stage is cut over the tensor ranks and gathered there")                 \
+    X(casts_apart, "operands of products in fewer than 16 bits are cast by kernels of their own")                \
     X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")          \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")        \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                  \

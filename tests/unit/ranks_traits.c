@@ -34,6 +34,7 @@ static const turn turns[] = {
     {"waits_for_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 8, STEP, 1},
     {"all_forward_first", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 4, PEAK, 1},
     {"cuts_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 8, 4, 1, 0, 8, SENT, 1},
+    {"casts_apart", "pytorch", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_scale_in_product", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_dtype", "pytorch", "\"model\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_dtype", "pytorch", "\"fp32\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
