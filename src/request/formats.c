@@ -109,6 +109,7 @@ void ft__settle_quantized(const ft_said *said, ft_model_request *out)
     w->formats.said = by > 0 ? (ft_weight_kernel)by : FT_WEIGHTS_ANY;
     if (stored >= 0) settle_uniform(w, stored);
     if (!a->quantized || stored >= 0) return;
+    if (a->quantized_bits > 8 * ft_dtype_bytes(w->dtype)) return; /* asked for in fewer bits than it comes in */
     if (a->quantized_bits > 0 && w->task != FT_TRAIN) {
         w->weight_bits = a->quantized_bits == 8 * ft_dtype_bytes(w->dtype) ? 0 : a->quantized_bits;
         settle_checkpoint(said, out);
