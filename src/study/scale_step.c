@@ -16,6 +16,7 @@ typedef struct curves {
 static bool set(curves *c, int64_t dp, int64_t batch, int64_t global)
 {
     json_t *parallel = json_object_get(c->request, "parallel");
+    json_object_del(parallel, "gpus"); /* dp says it now */
     return json_object_set_new(parallel, "dp", json_integer(dp)) == 0 &&
            json_object_set_new(c->request, "batch", json_integer(batch)) == 0 &&
            json_object_set_new(c->request, "global_batch", json_integer(global)) == 0;
