@@ -32,11 +32,33 @@ static void settle_formats(ft_served *m)
     }
 }
 
+/* Layers one by one. Those that keep a state instead of a cache have products about as wide as attention's, and nothing
+ * that grows with the context. */
+static void count_layers(ft_served *m)
+{
+    const ft_arch *a = m->arch;
+    for (int64_t i = 0; i < a->layers && i < FT_MOST_PLANNED; i++) {
+        const ft_layer_shape *l = &a->kinds[a->order[i]];
+        bool attends = l->mixer == FT_MIX_ATTENTION || l->mixer == FT_MIX_LATENT || l->mixer == FT_MIX_COMPRESSED ||
+                       l->mixer == FT_MIX_BOTH;
+        int64_t window = l->window ? l->window : a->window;
+        m->layers += l->mixer != FT_MIX_NONE;
+        m->full_layers += attends && window <= 0;
+        m->window_layers += attends && window > 0;
+        m->dense_layers += l->feed == FT_FEED_DENSE || l->feed == FT_FEED_BOTH;
+        m->expert_layers += l->feed == FT_FEED_EXPERTS || l->feed == FT_FEED_BOTH;
+    }
+}
+
 static void settle_layers(ft_served *m)
 {
     const ft_arch *a = m->arch;
     double layers = (double)a->layers, every = (double)(a->moe_every > 1 ? a->moe_every : 1);
     m->latent = a->kv_lora > 0;
+    if (a->kind_count > 0) {
+        count_layers(m);
+        return;
+    }
     m->layers = layers;
     m->full_layers = layers;
     if (a->window > 0) m->full_layers = a->window_every > 0 ? floor(layers / (double)a->window_every) : 0;
