@@ -31,6 +31,7 @@ ft_status ft__scale_ask(ft_scaler *s, const ft_parallel *p, int64_t batch, int64
     bool fine = parallel != NULL;
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees && fine; i++)
         fine = json_object_set_new(parallel, degrees[i].key, json_integer(degrees[i].value)) == 0;
+    if (parallel) json_object_del(parallel, "gpus"); /* degrees are said one by one */
     if (parallel && (p->pp < 2 || p->schedule != s->p.schedule)) json_object_del(parallel, "schedule");
     if (parallel && p->tp < 2) json_object_del(parallel, "sp");
     if (parallel && p->cp < 2) json_object_del(parallel, "ulysses");
