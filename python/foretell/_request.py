@@ -16,6 +16,10 @@ from .errors import Error
 __all__ = ["ModelRequest", "request_of"]
 
 
+# Studies that lay their models out themselves: how many GPUs there are is a key of their own.
+_LAY_OUT = ("largest", "plan", "scale")
+
+
 def request_of(**given: Any) -> dict[str, Any]:
     """A request from keywords; None means left out.
 
@@ -26,7 +30,7 @@ def request_of(**given: Any) -> dict[str, Any]:
     for key, value in given.items():
         if value is None:
             continue
-        if key in PARALLEL:
+        if key in PARALLEL and not (key == "gpus" and given.get("task") in _LAY_OUT):
             _inside(request, "parallel", given)[key] = _scalar(key, value)
         elif key in CLUSTER:
             _inside(request, "cluster", given)[key] = _scalar(key, value)

@@ -69,6 +69,7 @@ def test_projections_are_taken_apart() -> None:
 
 @pytest.mark.parametrize("first", [False, True])
 def test_encoder_layers_take_their_fast_path(first: bool) -> None:
+    torch.backends.mha.set_fastpath_enabled(True)  # ONNX exports of other tests turn it off
     layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, activation="gelu", norm_first=first)
     model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     x = torch.zeros(4, 16, 64)
