@@ -2,7 +2,7 @@
 """Fit the constants of a serving engine to measured runs: fit_serving.py PROGRAM ENGINE ROWS.jsonl [--leave-out KEY].
 
 A row is {"request": {"task": "serve", ...}, "ttft_ms": 210.5, "tpot_ms": 9.8}; rows of other engines are passed over.
-Searched are the seven constants of data/engines/ENGINE.json that no code says (TRAITS), one after the other, each on a
+Searched are the eight constants of data/engines/ENGINE.json that no code says (TRAITS), one after the other, each on a
 grid of factors that narrows: the loss is the mean of |ln forecast / measured| of TPOT and of TTFT, each error counted as
 at most LIMIT, so that runs whose settings nobody wrote down do not pull. --leave-out gpu or model fits as often as there
 are values, without the rows of each, and prints the errors on those. --show prints the errors as they are and fits
@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 
-TRAITS = ("step_scale", "gap_us", "eager_us", "prefill_scale", "step_ms", "request_ms", "prompt_token_us")
+TRAITS = ("step_scale", "experts_scale", "gap_us", "eager_us", "prefill_scale", "step_ms", "request_ms", "prompt_token_us")
 LIMIT = 0.5
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "data/engines"
 

@@ -20,8 +20,8 @@ typedef struct ft_served {
     int64_t tp, dp, ep, pp; /* dp: attention-data-parallel ranks of one engine; ep: expert ranks over tp x dp */
     ft_dtype dtype;         /* of most products */
     ft_dtype qkv_dtype, out_dtype, mlp_dtype, expert_dtype, kv_dtype;
-    double weight_bits; /* of weights that are stored narrower than their products; 0: none are */
-    double expert_bits; /* of experts' weights */
+    ft_storage stored;                  /* how weights were asked to be stored; as computed where nothing was said */
+    ft_storage storage, expert_storage; /* of products in 16 bits; of experts */
     double layers, full_layers, window_layers, dense_layers, expert_layers;
     bool latent;
     double weights_bytes;      /* on one rank */
@@ -31,6 +31,8 @@ typedef struct ft_served {
 
 /* Fills formats, layers and bytes; arch, device, engine, cluster, degrees and the dtypes asked for are set. */
 void ft__served_settle(ft_served *m);
+/* Checkpoints of the model quantise its experts and nothing else: gpt-oss in mxfp4. */
+bool ft__experts_alone(const ft_arch *a);
 
 enum { FT_COST_TOKENS = 18, FT_COST_SEQUENCES = 6, FT_COST_CONTEXTS = 6, FT_COST_PROMPTS = 8 };
 
@@ -65,8 +67,4 @@ typedef struct ft_iteration {
 double ft__iteration_ms(const ft_costs *c, const ft_iteration *i);
 /* Attention of the first `length` tokens of a prompt, all layers. */
 double ft__prompt_ms(const ft_costs *c, double length);
-
-/* Of fused experts on one rank (experts.c). */
-ft_status ft__experts_ms(const ft_context *ft, ft_scratch *scratch, const ft_served *m, double tokens, double *out,
-                         ft_error *err);
 #endif

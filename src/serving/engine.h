@@ -29,30 +29,31 @@ typedef enum ft_admission {
     X(order, ft_order, "decode_first", "prompts_alone", "mixed", "what an iteration is made of") \
     X(admission, ft_admission, "prompt", "reserve", NULL, "when a request may start")
 /* X(name, least, most, what it says) */
-#define FT_SERVING_NUMBERS(X)                                                                            \
-    X(token_budget, 1, 1e7, "tokens of an iteration")                                                    \
-    X(token_budget_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                    \
-    X(max_sequences, 1, 1e7, "sequences that decode at once")                                            \
-    X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                   \
-    X(large_gib, 0, 1e6, "GiB from which a GPU counts as large")                                         \
-    X(block_tokens, 1, 4096, "tokens of a block of the cache")                                           \
-    X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                   \
-    X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                          \
-    X(cache_share, 0.05, 1, "share of what then is left that becomes the cache")                         \
-    X(join_iterations, 0, 1e6, "how long prompts wait until every attention-data-parallel rank has one") \
-    X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                \
-    X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")             \
-    X(gap_us, 0, 1e3, "between two kernels of a replayed graph")                                         \
-    X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                       \
-    X(prefill_scale, 0.1, 10, "time of kernels beside prompts over what they take in a replayed graph")  \
-    X(step_ms, 0, 1e3, "of an iteration: scheduling, sampling, copies")                                  \
-    X(sequence_us, 0, 1e4, "and for every sequence in it")                                               \
-    X(request_ms, 0, 1e4, "from the client to the queue: connection, parsing, processes")                \
-    X(prompt_token_us, 0, 1e4, "and for every token of the prompt")                                      \
-    X(stream_us, 0, 1e4, "of the front end, for every token that it sends")                              \
-    X(tpot_spread, 0.001, 5, "half width of TPOT's interval at 0.9, as a natural logarithm")             \
-    X(ttft_spread, 0.001, 5, "the same of TTFT")                                                          \
-    X(latent_tpot_spread, 0.001, 5, "of TPOT with latent attention, where nothing says if it speculates") \
+#define FT_SERVING_NUMBERS(X)                                                                                   \
+    X(token_budget, 1, 1e7, "tokens of an iteration")                                                           \
+    X(token_budget_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                           \
+    X(max_sequences, 1, 1e7, "sequences that decode at once")                                                   \
+    X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                          \
+    X(large_gib, 0, 1e6, "GiB from which a GPU counts as large")                                                \
+    X(block_tokens, 1, 4096, "tokens of a block of the cache")                                                  \
+    X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                          \
+    X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                 \
+    X(cache_share, 0.05, 1, "share of what then is left that becomes the cache")                                \
+    X(join_iterations, 0, 1e6, "how long prompts wait until every attention-data-parallel rank has one")        \
+    X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                       \
+    X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")                    \
+    X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast") \
+    X(gap_us, 0, 1e3, "between two kernels of a replayed graph")                                                \
+    X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                              \
+    X(prefill_scale, 0.1, 10, "time of kernels beside prompts over what they take in a replayed graph")         \
+    X(step_ms, 0, 1e3, "of an iteration: scheduling, sampling, copies")                                         \
+    X(sequence_us, 0, 1e4, "and for every sequence in it")                                                      \
+    X(request_ms, 0, 1e4, "from the client to the queue: connection, parsing, processes")                       \
+    X(prompt_token_us, 0, 1e4, "and for every token of the prompt")                                             \
+    X(stream_us, 0, 1e4, "of the front end, for every token that it sends")                                     \
+    X(tpot_spread, 0.001, 5, "half width of TPOT's interval at 0.9, as a natural logarithm")                    \
+    X(ttft_spread, 0.001, 5, "the same of TTFT")                                                                \
+    X(latent_tpot_spread, 0.001, 5, "of TPOT with latent attention, where nothing says if it speculates")       \
     X(latent_ttft_spread, 0.001, 5, "the same of TTFT")
 
 typedef struct ft_serving_engine {

@@ -24,11 +24,11 @@ ft_status ft__pricer_open(ft_pricer *p, ft_error *err)
 
 /* -- single kernels ---------------------------------------------------------------------------- */
 
-static ft_status ask(ft_pricer *p, const ft_op *op, double *ms, ft_error *err)
+ft_status ft__price_op(ft_pricer *p, const ft_op *op, double *sum, ft_error *err)
 {
     const ft_forecast *f = NULL;
     FT_TRY(ft__memo_find(p->scratch->memo, ft__context_predictor(p->ft), p->m->device, op, p->quantile, &f, err));
-    *ms = f->ms;
+    *sum += f->ms;
     p->ms += f->ms;
     p->low_ms += f->low_ms;
     p->high_ms += f->high_ms;
@@ -39,30 +39,38 @@ static ft_status ask(ft_pricer *p, const ft_op *op, double *ms, ft_error *err)
 static int64_t whole(double x) { return x < 1 ? 1 : (int64_t)ceil(x); }
 
 /* y[m, n] = x[m, k] W; weights that are stored narrower are read as they are stored. */
-static ft_status product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, double *sum, ft_error *err)
+static ft_status product_of(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_storage storage, double *sum,
+                            ft_error *err)
 {
     ft_op op;
-    double ms;
     ft__op_init("linear", &op);
     op.dtype = op.kv_dtype = dtype;
     op.u.gemm.m = whole(m), op.u.gemm.n = whole(n), op.u.gemm.k = whole(k);
     op.u.gemm.bias = false;
     op.u.gemm.quantized = ft_dtype_bytes(dtype) < 2;
-    FT_TRY(ask(p, &op, &ms, err));
-    *sum += ms;
-    return FT_OK;
+    if (ft_dtype_bytes(dtype) >= 2) op.weights = storage;
+    return ft__price_op(p, &op, sum, err);
+}
+
+static ft_status product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, double *sum, ft_error *err)
+{
+    return product_of(p, m, n, k, dtype, p->m->storage, sum, err);
+}
+
+/* The router and the head stay in 16 bits. */
+static ft_status wide_product(ft_pricer *p, double m, double n, double k, double *sum, ft_error *err)
+{
+    ft_dtype wide = p->m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    return product_of(p, m, n, k, wide, FT_STORED_AS_COMPUTED, sum, err);
 }
 
 static ft_status batched(ft_pricer *p, double b, double m, double n, double k, double *sum, ft_error *err)
 {
     ft_op op;
-    double ms;
     ft__op_init("bmm", &op);
     op.dtype = op.kv_dtype = p->m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
     op.u.gemm.b = whole(b), op.u.gemm.m = whole(m), op.u.gemm.n = whole(n), op.u.gemm.k = whole(k);
-    FT_TRY(ask(p, &op, &ms, err));
-    *sum += ms;
-    return FT_OK;
+    return ft__price_op(p, &op, sum, err);
 }
 
 /* A fused kernel that moves so many bytes once. */
@@ -139,13 +147,11 @@ static ft_status expert_mlp(ft_pricer *p, double tokens, double *sum, ft_error *
 {
     const ft_served *m = p->m;
     const ft_arch *a = m->arch;
-    double hidden = (double)a->hidden, experts;
-    ft_dtype wide = m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
-    FT_TRY(product(p, tokens, (double)a->experts, hidden, wide, sum, err));
+    double hidden = (double)a->hidden;
+    FT_TRY(wide_product(p, tokens, (double)a->experts, hidden, sum, err));
     *sum += FT_K_STEP_ROUTER_US / 1e3;
     if (a->shared_ffn > 0) FT_TRY(dense_mlp(p, tokens, (double)a->shared_ffn, sum, err));
-    FT_TRY(ft__experts_ms(p->ft, p->scratch, m, tokens, &experts, err));
-    *sum += experts;
+    FT_TRY(ft__price_experts(p, tokens, sum, err));
     if (m->dp < 2 || m->ep < 2)
         return exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp * m->dp, sum, err);
     double sent = tokens / (double)m->dp * fmin((double)a->topk, (double)m->ep) * hidden;
@@ -170,9 +176,8 @@ ft_status ft__price_mlp(ft_pricer *p, double tokens, double *out, ft_error *err)
 ft_status ft__price_head(ft_pricer *p, double rows, double *out, ft_error *err)
 {
     const ft_served *m = p->m;
-    ft_dtype wide = m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
     *out = 0;
-    return product(p, rows, (double)m->arch->vocab / (double)m->tp, (double)m->arch->hidden, wide, out, err);
+    return wide_product(p, rows, (double)m->arch->vocab / (double)m->tp, (double)m->arch->hidden, out, err);
 }
 
 /* -- attention --------------------------------------------------------------------------------- */
@@ -205,7 +210,7 @@ static ft_status attend(ft_pricer *p, double batch, double queries, double keys,
             op.u.attention.window = 0;
         }
     }
-    return ask(p, &op, ms, err);
+    return ft__price_op(p, &op, ms, err);
 }
 
 static ft_status both_kinds(ft_pricer *p, double batch, double queries, double keys, double *out, ft_error *err)

@@ -14,9 +14,12 @@ typedef struct ft_pricer {
 } ft_pricer;
 
 ft_status ft__pricer_open(ft_pricer *p, ft_error *err);
+/* Adds what one kernel takes. */
+ft_status ft__price_op(ft_pricer *p, const ft_op *op, double *sum, ft_error *err);
 /* Milliseconds of all layers, or of what is no layer. */
 ft_status ft__price_projections(ft_pricer *p, double tokens, double *out, ft_error *err);
 ft_status ft__price_mlp(ft_pricer *p, double tokens, double *out, ft_error *err);
+ft_status ft__price_experts(ft_pricer *p, double tokens, double *sum, ft_error *err); /* of one layer (experts.c) */
 ft_status ft__price_head(ft_pricer *p, double rows, double *out, ft_error *err);
 ft_status ft__price_decode(ft_pricer *p, double sequences, double context, double *out, ft_error *err);
 ft_status ft__price_prompt(ft_pricer *p, double length, double *out, ft_error *err);

@@ -13,23 +13,38 @@ static ft_dtype computed(const ft_device *d, ft_dtype asked)
 
 static ft_dtype wide(const ft_device *d) { return d->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16; }
 
+bool ft__experts_alone(const ft_arch *a)
+{
+    const ft_weight_format *of = a->formats.of;
+    return a->experts > 0 && (a->sinks || (of[FT_OF_EXPERTS].given && !of[FT_OF_ATTENTION].given));
+}
+
+/* A format that is no format of arithmetic here: how its weights are stored. */
+static ft_storage stored_as(ft_dtype dtype)
+{
+    return dtype == FT_FP4 ? FT_STORED_NVFP4 : dtype == FT_INT8 ? FT_STORED_INT8 : FT_STORED_FP8;
+}
+
 /* Checkpoints in mxfp4 quantise their experts alone (gpt-oss: modules_to_not_convert names the rest); nvfp4 checkpoints
- * of latent attention leave its projections in 16 bits but for the last (ModelOpt's exclude_modules). */
+ * of latent attention leave its projections in 16 bits but for the last (ModelOpt's exclude_modules), and their fp8 is
+ * in blocks. */
 static void settle_formats(ft_served *m)
 {
     const ft_arch *a = m->arch;
-    bool narrow = ft_dtype_bytes(m->dtype) < 1, experts_alone = narrow && a->sinks && a->experts > 0;
-    m->expert_bits = m->weight_bits > 0 ? m->weight_bits : 8 * ft_dtype_bytes(m->dtype);
-    m->expert_dtype = m->mlp_dtype = m->out_dtype = m->qkv_dtype = computed(m->device, m->dtype);
+    bool narrow = ft_dtype_bytes(m->dtype) < 1, experts_alone = narrow && ft__experts_alone(a);
+    ft_dtype math = computed(m->device, m->dtype);
+    m->storage = m->stored;
+    if (math != m->dtype && m->storage == FT_STORED_AS_COMPUTED) m->storage = stored_as(m->dtype);
+    m->expert_storage = m->storage;
+    m->expert_dtype = m->mlp_dtype = m->out_dtype = m->qkv_dtype = math;
+    if (m->latent && math == FT_FP8) m->expert_storage = FT_STORED_FP8_BLOCK;
     if (narrow && m->latent) m->qkv_dtype = wide(m->device);
-    if (experts_alone) {
-        m->mlp_dtype = m->out_dtype = m->qkv_dtype = wide(m->device);
-        m->weight_bits = 0;
-        /* weights in mxfp4 meet activations in mxfp8 where the matrix units take both */
-        if (m->device->peak_tflops[FT_FP4] > 0) m->expert_dtype = FT_FP8;
-    } else if (m->mlp_dtype != m->dtype && m->weight_bits <= 0) {
-        m->weight_bits = 8 * ft_dtype_bytes(m->dtype);
-    }
+    if (!experts_alone) return;
+    m->mlp_dtype = m->out_dtype = m->qkv_dtype = wide(m->device);
+    m->storage = FT_STORED_AS_COMPUTED;
+    m->expert_storage = FT_STORED_MXFP4;
+    /* activations meet them in mxfp8 where the matrix units take both */
+    m->expert_dtype = m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : wide(m->device);
 }
 
 /* Layers one by one. Those that keep a state instead of a cache have products about as wide as attention's, and nothing
@@ -85,9 +100,15 @@ static void attention_parameters(const ft_served *m, double *qkv, double *out)
     *out = hidden * heads * (double)a->v_dim;
 }
 
-static double stored(const ft_served *m, ft_dtype dtype)
+static double stored(ft_storage storage, ft_dtype dtype)
 {
-    return m->weight_bits > 0 && ft_dtype_bytes(dtype) >= 2 ? m->weight_bits / 8 : ft_dtype_bytes(dtype);
+    static const double bytes[FT_STORAGE_COUNT] = {
+#define X(code, name, each) [code] = each,
+        FT_STORAGE_LIST(X)
+#undef X
+    };
+    return storage != FT_STORED_AS_COMPUTED && bytes[storage] < ft_dtype_bytes(dtype) ? bytes[storage]
+                                                                                      : ft_dtype_bytes(dtype);
 }
 
 static void settle_bytes(ft_served *m)
@@ -101,9 +122,10 @@ static void settle_bytes(ft_served *m)
     double experts = 3 * hidden * width * (double)a->experts / (double)ranks;
     double shared = gates * hidden * share((double)a->shared_ffn, ranks);
     double tables = (double)a->vocab * hidden * (a->tied ? 1 : 2) * ft_dtype_bytes(wide(m->device)) / (double)m->tp;
-    double bytes = m->layers * (qkv * stored(m, m->qkv_dtype) + out * stored(m, m->out_dtype)) +
-                   m->dense_layers * dense * stored(m, m->mlp_dtype) +
-                   m->expert_layers * (shared * stored(m, m->mlp_dtype) + experts * m->expert_bits / 8);
+    double bytes = m->layers * (qkv * stored(m->storage, m->qkv_dtype) + out * stored(m->storage, m->out_dtype)) +
+                   m->dense_layers * dense * stored(m->storage, m->mlp_dtype) +
+                   m->expert_layers * (shared * stored(m->storage, m->mlp_dtype) +
+                                       experts * stored(m->expert_storage, m->expert_dtype));
     m->weights_bytes = bytes / (double)m->pp + tables;
     double each = m->latent ? (double)(a->kv_lora + a->rope_dim)
                             : 2 * (double)a->head_dim * share((double)a->kv_heads, m->tp);

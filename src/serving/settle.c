@@ -22,6 +22,20 @@ static ft_status read_format(const ft_serve_request *r, const ft_device *device,
                                                                          : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
 
+/* "weights_dtype" where it is narrower than what is computed in. */
+static ft_storage stored_weights(const json_t *base, ft_dtype asked)
+{
+    static const struct {
+        const char *name;
+        ft_storage storage;
+    } formats[] = {{"fp8", FT_STORED_FP8},   {"int8", FT_STORED_INT8}, {"fp4", FT_STORED_NVFP4},
+                   {"int4", FT_STORED_INT4}, {"nf4", FT_STORED_NF4},   {"mxfp4", FT_STORED_MXFP4}};
+    const char *said = json_string_value(json_object_get(base, "weights_dtype"));
+    for (size_t i = 0; said && ft_dtype_bytes(asked) >= 2 && i < sizeof formats / sizeof *formats; i++)
+        if (!strcmp(formats[i].name, said)) return formats[i].storage;
+    return FT_STORED_AS_COMPUTED;
+}
+
 static ft_dtype cache_format(const ft_serving_engine *e, const ft_served *m, const ft_model_request *read,
                              ft_dtype asked)
 {
@@ -30,7 +44,7 @@ static ft_dtype cache_format(const ft_serving_engine *e, const ft_served *m, con
     bool here = e->fp8_cache_everywhere || (e->fp8_cache && d->matrix_issue == FT_ISSUE_TCGEN05);
     (void)m;
     if (read->kv_given) return read->work.kv_dtype;
-    bool experts_alone = ft_dtype_bytes(asked) < 1 && read->arch->sinks; /* such checkpoints leave the cache alone */
+    bool experts_alone = ft_dtype_bytes(asked) < 1 && ft__experts_alone(read->arch); /* they leave the cache alone */
     return narrow && has && here && !experts_alone ? FT_FP8 : read->work.kv_dtype;
 }
 
@@ -56,8 +70,8 @@ static ft_status check_layout(const ft_served *m, const char *where, ft_error *e
     return FT_OK;
 }
 
-static ft_status lay_out(const ft_model_request *read, const ft_engine_layout *l, ft_dtype asked, const char *where,
-                         const ft_serving_engine *e, ft_served *out, ft_error *err)
+static ft_status lay_out(const ft_model_request *read, const ft_engine_layout *l, ft_dtype asked, ft_storage stored,
+                         const char *where, const ft_serving_engine *e, ft_served *out, ft_error *err)
 {
     *out = (ft_served){.arch = read->arch,
                        .device = read->device,
@@ -67,7 +81,7 @@ static ft_status lay_out(const ft_model_request *read, const ft_engine_layout *l
                        .ep = l->ep,
                        .pp = l->pp,
                        .dtype = asked,
-                       .weight_bits = read->work.weight_bits};
+                       .stored = stored};
     out->kv_dtype = cache_format(e, out, read, asked);
     FT_TRY(check_layout(out, where, err));
     FT_TRY(ft__cluster_read(read->cluster, read->device, l->tp * l->dp * l->pp, &out->cluster, err));
@@ -107,12 +121,13 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     out->model = read.model;
     out->quantile = read.quantile > 0 ? read.quantile : ft__context_quantile(ft);
     bool split = r->prefill_workers > 0;
-    FT_TRY(
-        lay_out(&read, &r->layout, asked, split ? "disaggregated.decode" : "parallel", out->engine, &out->served, err));
+    ft_storage stored = stored_weights(r->base, asked);
+    FT_TRY(lay_out(&read, &r->layout, asked, stored, split ? "disaggregated.decode" : "parallel", out->engine,
+                   &out->served, err));
     FT_TRY(ft__costs_of(ft, scratch, &out->served, &out->costs, err));
     if (split) {
-        FT_TRY(
-            lay_out(&read, &r->prefill_layout, asked, "disaggregated.prefill", out->engine, &out->prefill_served, err));
+        FT_TRY(lay_out(&read, &r->prefill_layout, asked, stored, "disaggregated.prefill", out->engine,
+                       &out->prefill_served, err));
         FT_TRY(ft__costs_of(ft, scratch, &out->prefill_served, &out->prefill_costs, err));
     }
     const char *warnings = ft__device_warnings(scratch, out->device);
