@@ -115,7 +115,8 @@ int cli_infer(const cli_args *args)
     if (!status) status = make_request(&f);
     if (!status && ft__infer_request_read(f.ask.object, &f.asked, &f.err) != FT_OK) status = fail(&f);
     read_advice(&f);
-    if (!status && ft__infer_of(f.ask.ft, &f.ask.scratch, &f.asked, ft__serving_step, &f.r, &f.err) != FT_OK) status = fail(&f);
+    if (!status && ft__infer_of(f.ask.ft, &f.ask.scratch, &f.asked, ft__serving_step, &f.r, &f.err) != FT_OK)
+        status = fail(&f);
     if (!status) status = print(&f);
     ft__infer_free(&f.r);
     ft__infer_request_free(&f.asked);

@@ -37,11 +37,12 @@ static int unknown_command(const char *name)
     for (size_t i = 0; i < later_count; i++) {
         names[count++] = later[i];
         if (!strcmp(later[i], name))
-            return cli_usage(NULL,
-                             "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, plan, kernel, "
-                             "compare, "
-                             "trace, models, gpus, fit, calibrate, validate and batch",
-                             name);
+            return cli_usage(
+                NULL,
+                "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, plan, kernel, "
+                "compare, "
+                "trace, models, gpus, fit, calibrate, validate and batch",
+                name);
     }
     const char *nearest = ft__nearest(name, names, count);
     if (nearest) return cli_usage(NULL, "unknown command \"%s\"; did you mean \"%s\"?", name, nearest);

@@ -19,7 +19,7 @@
       "GPUs that share the work: --dp takes what the other degrees leave")                                             \
     X(SCALE_GPUS, "gpus", 0, WHOLE, "N", NULL, SCALE, PLAN,                                                            \
       "GPUs at the end of the curves [those of --nodes, or about 512]")                                                \
-    X(PLAN_GPUS, "gpus", 0, WHOLE, "N", NULL, PLANS, PLAN, "GPUs to lay the job out over")                              \
+    X(PLAN_GPUS, "gpus", 0, WHOLE, "N", NULL, PLANS, PLAN, "GPUs to lay the job out over")                             \
     X(FRAMEWORK, "framework", 0, WORD, "NAME", "megatron", PLANS, PLAN,                                                \
       "whose layouts: megatron, nemo, torchtitan, fsdp, deepspeed")                                                    \
     X(FIX, "fix", 0, WORD, "KEY=N[,...]", NULL, PLANS, PLAN,                                                           \
@@ -41,16 +41,17 @@
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE, DATA,                   \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE, DATA,           \
       "another predictor than the one built in")                                                                       \
-    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST |         \
+    X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | \
       COMPARE | TRACE, DATA, "what was learned from one GPU's own measurements (fit --calibrate)")                     \
     X(CALIBRATE_FROM, "calibrate", 0, FILE, "FILE", NULL, FIT, DATA,                                                   \
       "adapt a predictor to one GPU instead: measurements that foretell calibrate took")                               \
     X(FIT_MINUTES, "minutes", 0, REAL, "X", NULL, FIT, DATA, "with --calibrate: only points of the first X minutes")   \
     X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor, or the calibration, goes")          \
     X(EXCLUDE_GPU, "exclude-gpu", 0, GPU, "GPU", NULL, FIT, DATA, "leave this GPU's measurements out; again for more") \
-    X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA, "only this family of kernels, or FAMILY/VARIANT; again for more")\
+    X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA,                                                   \
+      "only this family of kernels, or FAMILY/VARIANT; again for more")                                                \
     X(CROSS_VALIDATE, "cross-validate", 0, SWITCH, NULL, NULL, FIT, DATA,                                              \
       "also fit without each GPU, and without each generation, and report the errors there")                           \
     X(HELD_OUT, "held-out", 0, SWITCH, NULL, NULL, VALIDATE, DATA, "only rows the predictor was not fitted to")        \
@@ -116,7 +117,7 @@
     X(TYPES, "types", 0, SWITCH, NULL, NULL, MODELS, OUTPUT, "the model_types whose configs are read, one per line")   \
     X(TRACE_TOP, "top", 'n', WHOLE, "N", "8", TRACE, OUTPUT, "rows of each table")                                     \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
-      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,                     \
+      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,             \
       "JSON on stdout and nothing else")                                                                               \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \

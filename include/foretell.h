@@ -320,7 +320,8 @@ typedef struct ft_op {
              * format. pattern: an ft_pattern */
         struct { int64_t rows, cols, vocab; } row;
         struct { int64_t n, c, h, w, k, r, s, stride, pad, groups; bool nhwc; } conv;
-        struct { int64_t tokens, hidden, inter, topk, experts; double skew; int64_t ep; int backend; bool ungated, drawn; } moe;
+        struct { int64_t tokens, hidden, inter, topk, experts; double skew; int64_t ep; int backend;
+                 bool ungated, drawn; } moe;
             /* inter: of this GPU's slice. experts: of all ranks; ep of them share the experts (0 and 1: alone), the
              * tokens are of all. backend: an ft_moe_backend. ungated: two matrices, not three. drawn: tokens pick their
              * experts at random, E(1 - (1 - k/E)^T) of them awake, and not in turn */

@@ -68,7 +68,8 @@ static ft_op over_weights(ft_dtype flow, double numel, double bytes, bool spread
     return op;
 }
 
-/* bitsandbytes' kernel: a byte's two weights by a tree of sixteen values, times the block's scale. Of 8 bits: a cast. */
+/* bitsandbytes' kernel: a byte's two weights by a tree of sixteen values, times the block's scale. Of 8 bits: a cast.
+ * */
 void ft__unpack(ft_build *b, ft_at at, ft_ref weight)
 {
     if (b->status != FT_OK) return;

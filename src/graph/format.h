@@ -27,7 +27,7 @@ typedef struct ft_weight_format {
 
 typedef struct ft_formats {
     ft_weight_format of[FT_OF_COUNT];
-    ft_weight_kernel said, loaded; /* who widens weights of few bits: as asked, or as the library that loads them does */
+    ft_weight_kernel said, loaded; /* who widens weights of few bits: as asked, or as the library that loads them */
 } ft_formats;
 
 ft_weight_class ft__weight_class(ft_at at, bool shared);

@@ -1,5 +1,5 @@
-/* gradient_recurrent.c: the gradient of a recurrent layer. Steps are undone from the last to the first, two kernels each;
- * what the weights and biases get is summed over all steps at once. */
+/* gradient_recurrent.c: the gradient of a recurrent layer. Steps are undone from the last to the first, two kernels
+ * each; what the weights and biases get is summed over all steps at once. */
 #include "graph/gradient_rules.h"
 
 #define T(ref) (&t->b.g->tensors[ref])

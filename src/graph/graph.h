@@ -166,8 +166,8 @@ typedef struct ft_block {
     bool kept;              /* nothing of it runs again, whatever the step recomputes */
 } ft_block;
 
-/* Who casts operands of products in fewer than 16 bits: the product's own library, or kernels apart: plain operators, or
- * what a compiler makes of them. */
+/* Who casts operands of products in fewer than 16 bits: the product's own library, or kernels apart: plain operators,
+ * or what a compiler makes of them. */
 typedef enum ft_casts { FT_CASTS_INSIDE, FT_CASTS_PLAIN, FT_CASTS_COMPILED } ft_casts;
 
 typedef struct ft_graph {

@@ -5,8 +5,8 @@
  * (data/constants/kernel/attention.json): FlashAttention-2 multiplies by mma on Hopper too, the first generation leaves
  * half of an A100 unused. A share holds for long sequences. What short ones take beyond that, tiles that are cut off by
  * the mask and the start and end of a kernel, is the same time whosoever's kernel it is: at 512 tokens on an H100
- * FlashAttention-2 loses to its own long sequences 3.6 ns per Mflop with a mask and 1.3 without, the open kernel 3.8 and
- * 1.4. So
+ * FlashAttention-2 loses to its own long sequences 3.6 ns per Mflop with a mask and 1.3 without, the open kernel 3.8
+ * and 1.4. So
  *
  *   T = T_open + flops / R_open (1 / share - 1)        R_open: the open kernel's rate over 16k tokens
  *

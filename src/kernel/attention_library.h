@@ -1,9 +1,11 @@
-/* Attention kernels by name: FlashAttention's generations, cuDNN, xformers, Triton, against what a framework takes today. */
+/* Attention kernels by name: FlashAttention's generations, cuDNN, xformers, Triton, against what a framework takes
+ * today. */
 #ifndef FT_KERNEL_ATTENTION_LIBRARY_H
 #define FT_KERNEL_ATTENTION_LIBRARY_H
 #include "foretell.h"
 
-/* Whether a name was given that counts: decoding has kernels of its own, and fp32 one alone (xformers', as measured). */
+/* Whether a name was given that counts: decoding has kernels of its own, and fp32 one alone (xformers', as measured).
+ * */
 bool ft__library_named(const ft_op *op);
 /* The same attention over sequences so long that starts and ends do not count; false: it is that long. */
 bool ft__library_longer(const ft_op *op, ft_op *longer);

@@ -275,8 +275,9 @@ static double transpose_ms(const ft_device *device, const double *th, double byt
            bytes * (2 - FT_K_CONV_KEPT_GAIN * kept(device, bytes)) / (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
 }
 
-/* Gradients on vector units, over the rate of an SM of 128 lanes, which is what was measured: an SM's shared memory gives
- * 128 bytes per clock whatever its lanes, and a product of 8x8 outputs per thread needs one for every multiply-add. */
+/* Gradients on vector units, over the rate of an SM of 128 lanes, which is what was measured: an SM's shared memory
+ * gives 128 bytes per clock whatever its lanes, and a product of 8x8 outputs per thread needs one for every
+ * multiply-add. */
 static double fed_rate(const ft_device *device, double rate)
 {
     return fmax(rate, fmin(FT_K_CONV_FED_MOST, rate * fmax(1, FT_K_CONV_FED_LANES / device->lanes_per_sm)));

@@ -2,8 +2,8 @@
  *
  * Who computes it is PyTorch's choice (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise): cuDNN channels last,
  * cuDNN for fp16 in NCHW where filter, stride and channels suit it, else kernels of PyTorch's own, whatever the format.
- * What each spends on a multiply-add is in data/constants/kernel/depthwise.json. Nothing of it is learned: no table that a
- * fit reads has such rows. */
+ * What each spends on a multiply-add is in data/constants/kernel/depthwise.json. Nothing of it is learned: no table
+ * that a fit reads has such rows. */
 #include "kernel/depthwise.h"
 
 #include <math.h>

@@ -11,8 +11,8 @@
  * fp8, int8 and fp4 through serving engines include the dynamic quantisation of the activations: one pass for the
  * largest magnitude and one to scale.
  *
- * A GPU that caps what its units do (GeForce, when they accumulate in fp32) comes closer to the capped rate than others to
- * theirs: feed and prologue are the SM's and follow the units' own rate.
+ * A GPU that caps what its units do (GeForce, when they accumulate in fp32) comes closer to the capped rate than
+ * others to theirs: feed and prologue are the SM's and follow the units' own rate.
  *
  * Leaves out: clusters and multicast, the swizzle's exact reuse, structured sparsity. */
 #include <math.h>

@@ -1,7 +1,7 @@
-/* grouped.c: convolutions of groups of few channels in 16 bits, as cuDNN runs them: products over 32 channels, of which a
- * group of fewer fills a part, so that a result costs the same whatever the group's width. Widths that do not divide 32
- * fall to slower kernels. NCHW is turned to channels last and back. Nothing of it is learned; figures and rows in
- * data/constants/kernel/grouped.json. */
+/* grouped.c: convolutions of groups of few channels in 16 bits, as cuDNN runs them: products over 32 channels, of
+ * which a group of fewer fills a part, so that a result costs the same whatever the group's width. Widths that do not
+ * divide 32 fall to slower kernels. NCHW is turned to channels last and back. Nothing of it is learned; figures and
+ * rows in data/constants/kernel/grouped.json. */
 #include "kernel/grouped.h"
 
 #include <math.h>

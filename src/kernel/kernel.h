@@ -31,8 +31,8 @@ double ft__floor_ms(const ft_device *device, const ft_op *op);
 double ft__peak_tflops(const ft_device *device, ft_dtype dtype);
 /* How much faster the matrix units run at the boost clock than their published peaks say; 1: not. */
 double ft__matrix_boost(const ft_device *device);
-/* What a kernel reaches of a capped rate when it reaches `efficiency` of an uncapped one: what held it belongs to the SM,
- * works at the units' own rate and hides behind slower ones. `cap` as of ft__matrix_cap. */
+/* What a kernel reaches of a capped rate when it reaches `efficiency` of an uncapped one: what held it belongs to the
+ * SM, works at the units' own rate and hides behind slower ones. `cap` as of ft__matrix_cap. */
 double ft__capped_efficiency(double efficiency, double cap);
 /* How much more of its bandwidth a memory gives that keeps no correction bits among its data, over those that do: what
  * rows measured of GDDR had them (T4, L4, P4, L40S). 1 for HBM, which has bits of its own. */

@@ -4,7 +4,8 @@
  * fails (c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks and a second try), and with expandable segments it
  * holds little beyond its peak. So a step whose reserve is there `fits`; one whose peak alone may be there is `tight`:
  * it runs with retries of the allocator, or with expandable segments; and only what the peak exceeds by more than
- * forecasts of peaks err is `no`. The chance is that of a peak within the room, errors taken as normal in the logarithm. */
+ * forecasts of peaks err is `no`. The chance is that of a peak within the room, errors taken as normal in the
+ * logarithm. */
 #include "memory/verdict.h"
 
 #include <math.h>

@@ -227,9 +227,9 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
         return eager(m, at, q, k, v, s);
     ft_execution how = m->work->execution;
     bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
-    /* Traced, transformers makes a mask of its own even where nothing is hidden, and over 197 keys no fused kernel takes
-     * it: sdpa is taken apart (vit and bert on our H200, PyTorch 2.11, forward and training). timm passes none and keeps
-     * eager's kernel; compiled forward passes without a mask are taken for its. */
+    /* Traced, transformers makes a mask of its own even where nothing is hidden, and over 197 keys no fused kernel
+     * takes it: sdpa is taken apart (vit and bert on our H200, PyTorch 2.11, forward and training). timm passes none
+     * and keeps eager's kernel; compiled forward passes without a mask are taken for its. */
     bool wants = m->work->task == FT_TRAIN || s->mask;
     bool traced = how == FT_RUN_COMPILE && !a->causal && wants && a->q_len > 1 && !m->engine;
     if ((s->broadcast || traced) && m->work->attention == FT_SDPA) return plain(m, at, q, k, v, s);

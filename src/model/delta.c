@@ -1,14 +1,14 @@
 /* delta.c: linear attention by the gated delta rule (Yang et al., arXiv 2412.06464): projections, short convolutions, a
- * state of key by value for each head that decays and is corrected, a gated norm, a product out. Qwen3-Next and Qwen 3.5
- * decay a head at a time, Kimi Linear each channel.
+ * state of key by value for each head that decays and is corrected, a gated norm, a product out. Qwen3-Next and Qwen
+ * 3.5 decay a head at a time, Kimi Linear each channel.
  *
  * The recurrence in the two ways in which it is run: the kernels of flash-linear-attention, which engines have too, in
  * chunks of 64 tokens; and transformers' own, the same chunks written out in fp32 (torch_chunk_gated_delta_rule). */
 #include "graph/emit.h"
-#include "model/triangular_constants.h"
 #include "model/mixers.h"
 #include "model/relative.h"
 #include "model/state_space.h"
+#include "model/triangular_constants.h"
 
 enum { CHUNK = 64 };
 

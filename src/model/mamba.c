@@ -35,7 +35,8 @@ static ft_ref scan_written_out(ft_maker *m, const sizes *s, ft_ref x, ft_ref dt,
     return y;
 }
 
-/* The skip and the gate are the same kernel's; a node hands gradients to its first four inputs, so they are a second. */
+/* The skip and the gate are the same kernel's; a node hands gradients to its first four inputs, so they are a second.
+ * */
 static ft_ref scan_fused(ft_maker *m, const sizes *s, ft_ref x, ft_ref dt, ft_ref bc, ft_ref a_log, ft_ref gate,
                          ft_ref skip)
 {

@@ -98,8 +98,8 @@ void ft__make_resnet(ft_maker *m)
     /* As whoever trains on matrix units keeps pictures; transformers leaves them NCHW, turned round at each filter. A
      * compiled model turns its input once and stays so: Inductor makes convolutions channels-last unless a net has
      * grouped ones, more channels in than out behind larger filters, or few of them (torch/_inductor/graph.py,
-     * decide_layout_opt), none of which a ResNet has. In fp32 pictures stay as they are said to lie: XLA leaves them there
-     * (its layout assignment asks for matrix units first), and Inductor's are unmeasured. */
+     * decide_layout_opt), none of which a ResNet has. In fp32 pictures stay as they are said to lie: XLA leaves them
+     * there (its layout assignment asks for matrix units first), and Inductor's are unmeasured. */
     bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
     b->channels_last = !m->work->nchw || (compiled && b->math != FT_FP32 && b->math != FT_FP64);
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);

@@ -125,9 +125,9 @@ static inline ft_dtype ft__usual_kv_dtype(ft_dtype dtype, bool gpu_has_bf16)
     return gpu_has_bf16 ? FT_BF16 : FT_FP16;
 }
 
-/* Weights in one format of few bits (weights.c); what computes in few bits already, trains, or keeps fp32 weights is left
- * as it is. Who widens them: whom the request names, an engine's kernels (Marlin and its kin), what a compiler is given
- * (torchao), or the library that loads them. */
+/* Weights in one format of few bits (weights.c); what computes in few bits already, trains, or keeps fp32 weights is
+ * left as it is. Who widens them: whom the request names, an engine's kernels (Marlin and its kin), what a compiler is
+ * given (torchao), or the library that loads them. */
 void ft__store_uniformly(ft_workload *w, ft_storage stored);
 ft_weight_kernel ft__widened_by(const ft_workload *w);
 

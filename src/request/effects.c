@@ -191,10 +191,7 @@ static const char *images(const ft_effect_case *c)
     return c->a->design == FT_RESNET ? NULL : "only a ResNet's images can lie either way";
 }
 
-static const char *pictures(const ft_effect_case *c)
-{
-    return c->a->tower_layers > 0 ? NULL : "the model has no eyes";
-}
+static const char *pictures(const ft_effect_case *c) { return c->a->tower_layers > 0 ? NULL : "the model has no eyes"; }
 
 static const char *picture_size(const ft_effect_case *c)
 {

@@ -21,7 +21,8 @@ typedef enum ft_key_type {
     FT_KEY_ANY      /* whoever uses it reads it */
 } ft_key_type;
 
-/* Which object a key stands in. Those of COMMON, MODEL, OPERATOR, KERNEL, COLLECTIVE, TRACE and SERVE stand at the top. */
+/* Which object a key stands in. Those of COMMON, MODEL, OPERATOR, KERNEL, COLLECTIVE, TRACE and SERVE stand at the
+ * top. */
 typedef enum ft_section {
 #define SECTION(name, list) FT_SECTION_##name,
     FT_SECTION_LIST(SECTION)

@@ -80,7 +80,7 @@
     FLAG(TOPK, "topk", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "topk", 0, "N", KERNEL, "moe: experts per token",    \
       NULL)                                                                                                            \
     FLAG(EXPERTS, "experts", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "experts", 0, "N", KERNEL,                     \
-      "moe: experts, of all --ep ranks", NULL)                                                                                \
+      "moe: experts, of all --ep ranks", NULL)                                                                         \
     FLAG(SKEW, "skew", REAL, 0, 1e18, NO_WORDS, 0, "skew", 0, "X", KERNEL,                                             \
       "moe: how unevenly tokens spread; 0 is evenly", NULL)                                                            \
     FLAG(MOE_ROUTING, "routing", WORD, 0, 0, WORDS(moe_routing), 0, "routing", 0, NULL, KERNEL,                        \
@@ -140,6 +140,6 @@
     FLAG(TRACE_ON, "on", GPU, 0, 0, NO_WORDS, DEPENDS, "on", 0, "GPU", TRACE,                                          \
       "the GPU that recorded the trace [as the trace says]", NULL)                                                     \
     PLAIN(TRACE_HOST, "host", ANY, 0, 0, NO_WORDS, DEPENDS,                                                            \
-      "as [of a model](#a-model-request), of a trace without kernels: what issues its operators")                         \
+      "as [of a model](#a-model-request), of a trace without kernels: what issues its operators")                      \
     PLAIN(TRACE_DETAIL, "detail", ANY, 0, 0, NO_WORDS, DEPENDS, NULL)
 #endif

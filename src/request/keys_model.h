@@ -9,7 +9,7 @@
       "`train`: one step; `forward`: all logits, no cache, no loss; `prefill`: writes the cache, the last token's "    \
       "logits; `decode`: one token for every sequence of the batch; `memory`: the memory of a training step, or of "   \
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
-      "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, "      \
+      "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, "     \
       "`sweep`, `compare`, `models`, `gpus`, `plan`: "                                                                 \
       "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
@@ -17,7 +17,7 @@
       "catalogue name or spec file; give it again for several GPUs",                                                   \
       "catalogue name, path of a spec file, or a spec object ([devices](devices.md))")                                 \
     FLAG(QUANTILE, "quantile", REAL, 0.5, 0.99, NO_WORDS, 0.9, "quantile", 'q', "X",                                   \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE | SERVE,                                                               \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE | SERVE,                                                       \
       "share of cases that the interval should cover, 0.5 to 0.99",                                                    \
       "0.9: the share of cases that `low_ms`–`high_ms` should cover, 0.5 to 0.99")
 
@@ -35,20 +35,21 @@
       "tokens per sequence [the model's own, at most 4096]",                                                           \
       "tokens of a sequence; for `decode` those already in the cache; both sides of an encoder–decoder; no effect on " \
       "images. Left out: the model's own length, at most 4096")                                                        \
-    FLAG(MODEL_DTYPE, "dtype", WORD, 0, 0, WORDS(recipe), 0, "dtype", 'd', NULL, STEPS | INFER | LARGEST | SERVE,              \
+    FLAG(MODEL_DTYPE, "dtype", WORD, 0, 0, WORDS(recipe), 0, "dtype", 'd', NULL, STEPS | INFER | LARGEST | SERVE,      \
       "number format; amp_*: fp32 weights, low-precision arithmetic",                                                  \
       "`bf16`, `fp16`, `fp32` (TF32 off), `tf32`, `fp8`, `int8`, `fp4`, `fp64`; `amp_bf16`, `amp_fp16`: fp32 "         \
       "weights, low-precision arithmetic")                                                                             \
     FLAG(WEIGHTS_DTYPE, "weights_dtype", WORD, 0, 0, WORDS(stored), DEPENDS, "weights-dtype", 0, NULL,                 \
-      TRAIN | INFER | LARGEST | SERVE, "weights stored in another format: quantised inference, QLoRA",                         \
+      TRAIN | INFER | LARGEST | SERVE, "weights stored in another format: quantised inference, QLoRA",                 \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`, `mxfp4`: how weights are stored; the dtype's when "\
       "left out, for serving the bits of the config's `quantization_config`. `fp32` beside 16-bit arithmetic is "      \
       "`amp_*`; fewer than 16 bits are trained beside `lora_rank` alone")                                              \
-    FLAG(WEIGHTS_BY, "weight_kernel", WORD, 0, 0, WORDS(weight_kernel), DEPENDS, "weight-kernel", 0, NULL,                    \
+    FLAG(WEIGHTS_BY, "weight_kernel", WORD, 0, 0, WORDS(weight_kernel), DEPENDS, "weight-kernel", 0, NULL,             \
       STEPS | INFER, "whose kernels widen weights of few bits",                                                        \
-      "`any`, `marlin`, `cutlass`, `awq`, `gptq`, `bitsandbytes`, `torchao`, `gguf`: whose kernels multiply by weights "    \
-      "of few bits; left out: an engine's own (Marlin's), torchao's under a compiler, else the library that loads them")   \
-    FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST | SERVE,             \
+      "`any`, `marlin`, `cutlass`, `awq`, `gptq`, `bitsandbytes`, `torchao`, `gguf`: whose kernels multiply by "       \
+      "weights of few bits; left out: an engine's own (Marlin's), torchao's under a compiler, else the library that "  \
+      "loads them")                                                                                                    \
+    FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST | SERVE,     \
       "number format of the cache",                                                                                    \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`: of the cache; the dtype's when left out, 16 bits where that is "  \
       "below")                                                                                                         \
@@ -66,7 +67,7 @@
     FLAG(STACK, "stack", ANY, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                            \
       "the software [what the rest says]: ddp, deepspeed, framework, fsdp, fsdp2, hf_trainer, litgpt, llm_c, "         \
       "llm_foundry, maxtext, megatron, megatron_2021, megatron_2022, megatron_recipe, nemo, peft, peft_2024, "        \
-      "pytorch, qwen_finetune, torchtitan, torchtune, unsloth, or a file",                                                      \
+      "pytorch, qwen_finetune, torchtitan, torchtune, unsloth, or a file",                                             \
       "the software that trains it ([stacks](stacks.md)): a name (`megatron`, `torchtitan`, `fsdp2`, `deepspeed`, …), "\
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
       "for `execution`, `attention`, `compile_scope`, `cp_kind`, `master_weights` and `zero`")                         \
@@ -100,7 +101,7 @@
       "train adapters of this rank alone",                                                                             \
       "0; adapters of this rank alone are trained, as the [stack](stacks.md) runs them; `lora` says more")             \
     PLAIN(LORA, "lora", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                              \
-      "left out: `lora_rank` alone. `{\"rank\": 16, \"targets\": [\"q_proj\", \"v_proj\"], \"dtype\": \"bf16\", "       \
+      "left out: `lora_rank` alone. `{\"rank\": 16, \"targets\": [\"q_proj\", \"v_proj\"], \"dtype\": \"bf16\", "      \
       "\"dropout\": 0.05}` and more, [below](#adapters)")                                                              \
     FLAG(CLIP_GRAD, "clip_grad", SWITCH, 0, 0, NO_WORDS, 0, "clip-grad", 0, NULL, STEPS,                               \
       "clip the norm of the gradients", "false; true: the norm of the gradients is clipped")                           \

@@ -3,9 +3,9 @@
 #define FT_REQUEST_KEYS_PARALLEL_H
 
 #define FT_PARALLEL_KEYS(FLAG, PLAIN)                                                                                  \
-    FLAG(TP, "tp", WHOLE, 1, 1000000, NO_WORDS, 1, "tp", 0, "N", STEPS | INFER | SERVE,                                        \
+    FLAG(TP, "tp", WHOLE, 1, 1000000, NO_WORDS, 1, "tp", 0, "N", STEPS | INFER | SERVE,                                \
       "tensor parallel: products split over so many GPUs", "1: tensor parallel: ranks that share every product")       \
-    FLAG(PP, "pp", WHOLE, 1, 1000000, NO_WORDS, 1, "pp", 0, "N", STEPS | SERVE,                                                \
+    FLAG(PP, "pp", WHOLE, 1, 1000000, NO_WORDS, 1, "pp", 0, "N", STEPS | SERVE,                                        \
       "pipeline parallel: stages of layers", "1: pipeline parallel: stages of layers")                                 \
     FLAG(VPP, "vpp", WHOLE, 1, 1000000, NO_WORDS, 1, "vpp", 0, "N", STEPS,                                             \
       "virtual stages per GPU: an interleaved pipeline",                                                               \
@@ -15,10 +15,11 @@
       "data parallel: copies of the model [what --gpus or --nodes leaves]",                                            \
       "1: data parallel: copies of the model, each with batches of its own")                                           \
     PLAIN(GPUS, "gpus", WHOLE, 1, 1000000, NO_WORDS, DEPENDS,                                                          \
-      "all of them, where they are known: `dp` is then what tp × cp × pp leave, and where all are said they must agree")\
+      "all of them, where they are known: `dp` is then what tp × cp × pp leave, and where all are said they must "     \
+      "agree")                                                                                                         \
     FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS,                                                \
       "context parallel: sequences split over so many GPUs", "1: context parallel: ranks that share a sequence")       \
-    FLAG(EP, "ep", WHOLE, 1, 1000000, NO_WORDS, 1, "ep", 0, "N", STEPS | INFER | SERVE,                                        \
+    FLAG(EP, "ep", WHOLE, 1, 1000000, NO_WORDS, 1, "ep", 0, "N", STEPS | INFER | SERVE,                                \
       "expert parallel: experts spread over data and context ranks",                                                   \
       "1: ranks of the data and context axes that experts are spread over (decoder-only models)")                      \
     FLAG(ETP, "etp", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "etp", 0, "N", STEPS,                                       \
@@ -100,15 +101,17 @@
 
 /* Read by comm/cluster.c, which also reads them from a cluster file. */
 #define FT_CLUSTER_KEYS(FLAG, PLAIN)                                                                                   \
-    FLAG(NODES, "nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "nodes", 0, "N", STEPS | INFER | SERVE,                         \
+    FLAG(NODES, "nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "nodes", 0, "N", STEPS | INFER | SERVE,                 \
       "nodes [as many as the GPUs need]", "as many as the ranks need; fewer are refused")                              \
-    FLAG(GPUS_PER_NODE, "gpus_per_node", WHOLE, 1, 4096, NO_WORDS, DEPENDS, "gpus-per-node", 0, "N", STEPS | INFER | SERVE,    \
+    FLAG(GPUS_PER_NODE, "gpus_per_node", WHOLE, 1, 4096, NO_WORDS, DEPENDS, "gpus-per-node", 0, "N",                   \
+      STEPS | INFER | SERVE,                                                                                           \
       "GPUs in a node [as is usual for the GPU]", "the GPU's usual node")                                              \
-    FLAG(INTERCONNECT, "interconnect", TEXT, 0, 0, NO_WORDS, DEPENDS, "interconnect", 0, "TEXT", STEPS | INFER | SERVE,        \
+    FLAG(INTERCONNECT, "interconnect", TEXT, 0, 0, NO_WORDS, DEPENDS, "interconnect", 0, "TEXT",                       \
+      STEPS | INFER | SERVE,                                                                                           \
       "a server or fabric by name (ib_ndr400), a file, or as people write it: \"8x200 Gbps HDR/node\"",                \
       "the network usual for the GPU; a server or a fabric by name (`dgx_h100`, `ib_ndr400`), a cluster file, or as "  \
       "people write it: `\"8x200 Gbps HDR InfiniBand/node\"`, [below](#a-network-in-words)")                           \
-    FLAG(TOPOLOGY, "topology", TEXT, 0, 0, NO_WORDS, DEPENDS, "topology", 0, "NAME", STEPS | INFER | SERVE,                    \
+    FLAG(TOPOLOGY, "topology", TEXT, 0, 0, NO_WORDS, DEPENDS, "topology", 0, "NAME", STEPS | INFER | SERVE,            \
       "of the network: rails, fat_tree, dragonfly; \"fat_tree 2:1\" where it is oversubscribed",                       \
       "`rails` or `fat_tree`, as usual for the server; `dragonfly` is read as a fat tree; `\"fat_tree 2:1\"` where "   \
       "it is oversubscribed")                                                                                          \

@@ -28,7 +28,8 @@
       "1: shape of the gamma distribution between arrivals of `rate`; 1 is Poisson, less comes in bursts")             \
     FLAG(REQUEST_LOG, "trace", TEXT, 0, 0, NO_WORDS, DEPENDS, "trace", 0, "FILE", SERVE,                               \
       "a log of requests: CSV or JSONL; the Azure and Mooncake layouts too",                                           \
-      "path of a log of requests: [CSV or JSONL](serving.md#logs); the Azure and Mooncake layouts are read as they are")\
+      "path of a log of requests: [CSV or JSONL](serving.md#logs); the Azure and Mooncake layouts are read as they "   \
+      "are")                                                                                                           \
     FLAG(REQUESTS, "requests", WHOLE, 1, 1000000000, NO_WORDS, DEPENDS, "requests", 'n', "N", SERVE,                   \
       "how many [10 per client; 1000 of a rate; all of a log]",                                                        \
       "how many; left out: ten per client, 1000 of a `rate`, all of a log")                                            \
@@ -78,6 +79,6 @@
       "`rate`, `concurrency`: the highest that keeps `slo`")                                                           \
     PLAIN(PER_REQUEST, "per_request", SWITCH, 0, 0, NO_WORDS, 0,                                                       \
       "false; true: the answer lists every request, `per_request`, up to a million")                                   \
-    FLAG(SERVE_SEED, "seed", WHOLE, 0, 1000000000000, NO_WORDS, 1, "seed", 0, "N", SERVE, "of the random numbers",           \
+    FLAG(SERVE_SEED, "seed", WHOLE, 0, 1000000000000, NO_WORDS, 1, "seed", 0, "N", SERVE, "of the random numbers",     \
       "1: of the random numbers; equal seeds give equal answers")
 #endif

@@ -1,5 +1,5 @@
-/* Keys of a training step that most requests leave out, one row each; they stand at the top of a request beside those of
- * keys_model.h. How a row reads is said in keys_list.h. */
+/* Keys of a training step that most requests leave out, one row each; they stand at the top of a request beside those
+ * of keys_model.h. How a row reads is said in keys_list.h. */
 #ifndef FT_REQUEST_KEYS_STEP_H
 #define FT_REQUEST_KEYS_STEP_H
 

@@ -4,6 +4,7 @@
 #include "request/keys.h"
 #include "request/model.h"
 
-/* Pictures beside each sequence and their sizes; their tokens are added to the sequence. After the sizes are settled. */
+/* Pictures beside each sequence and their sizes; their tokens are added to the sequence. After the sizes are settled.
+ * */
 ft_status ft__pictures_settle(const ft_said *said, ft_model_request *out, ft_error *err);
 #endif

@@ -1,8 +1,8 @@
 /* cells.c: what layouts share, and what follows from it.
  *
- * Two layouts with the same tensor, context and expert ranks, micro-batch and recomputation run the same kernels and the
- * same exchanges in a layer. One stage that has the whole model, and one that has a quarter of its layers, say what a
- * layer and what the head take; a pipeline of any depth then takes at least
+ * Two layouts with the same tensor, context and expert ranks, micro-batch and recomputation run the same kernels and
+ * the same exchanges in a layer. One stage that has the whole model, and one that has a quarter of its layers, say
+ * what a layer and what the head take; a pipeline of any depth then takes at least
  *     (micro-batches - 1) * its busiest stage + one micro-batch's way there and back through all stages
  * (interleaved: the way until the last stage begins, and back), and a rank of its first stage holds at least its states
  * and the activations of as many micro-batches as there are stages. Exchanges of gradients, waits and buffers come on

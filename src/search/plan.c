@@ -1,9 +1,9 @@
 /* plan.c: the search for the fastest layout that fits.
  *
- * Candidates are sorted by what they take at least and forecast in that order, some at once on every core. When the next
- * bound is beyond the slowest of the plans that are shown, nothing that is left can be among them: that is the proof.
- * The bounds are those of the forecasts, not of the machine: a proven plan is the best of what is forecast, and how far
- * an order of forecasts is to be trusted is another matter (chance.c). */
+ * Candidates are sorted by what they take at least and forecast in that order, some at once on every core. When the
+ * next bound is beyond the slowest of the plans that are shown, nothing that is left can be among them: that is the
+ * proof. The bounds are those of the forecasts, not of the machine: a proven plan is the best of what is forecast, and
+ * how far an order of forecasts is to be trusted is another matter (chance.c). */
 #include "search/plan.h"
 
 #include <math.h>

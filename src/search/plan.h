@@ -2,9 +2,9 @@
  * proof that no other of them is faster.
  *
  * Layouts are thousands, forecasts of a whole step a millisecond. Three things keep the search short (plan.c):
- * layouts that are the same run are counted once (space.c); what a layout takes at least, in time and in memory, follows
- * from a few stages that many layouts share (cells.c); layouts are forecast in the order of those bounds until the
- * next bound is beyond what was found. */
+ * layouts that are the same run are counted once (space.c); what a layout takes at least, in time and in memory,
+ * follows from a few stages that many layouts share (cells.c); layouts are forecast in the order of those bounds until
+ * the next bound is beyond what was found. */
 #ifndef FT_SEARCH_PLAN_H
 #define FT_SEARCH_PLAN_H
 #include "ranks/ranks.h"
@@ -91,7 +91,8 @@ ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *layout
 ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_bench *bench,
                             ft_error *err);
 
-/* Chances that each of `count` times is the shortest, when times of layouts err by `spread` of each other (chance.c). */
+/* Chances that each of `count` times is the shortest, when times of layouts err by `spread` of each other (chance.c).
+ * */
 void ft__plan_chances(const double *ms, size_t count, double spread, double *out);
 
 /* -- the answer -------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* advise.c: the same load again with one thing changed: tensor ranks, the cache's format, the token budget, sequences at
- * once, another replica, attention in data-parallel ranks. What is kept makes an objective of the load better by more
- * than noise: TTFT, TPOT, or tokens of a GPU. */
+/* advise.c: the same load again with one thing changed: tensor ranks, the cache's format, the token budget, sequences
+ * at once, another replica, attention in data-parallel ranks. What is kept makes an objective of the load better by
+ * more than noise: TTFT, TPOT, or tokens of a GPU. */
 #include "serving/advise.h"
 
 #include <stdio.h>

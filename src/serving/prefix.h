@@ -1,6 +1,6 @@
-/* Blocks of prompts that stay in the cache after their request has ended. A block's hash stands for everything before it
- * too, so that the set of known hashes is the prefix tree: a prompt shares as many blocks as it has known ones from its
- * start. The least recently used leave first. */
+/* Blocks of prompts that stay in the cache after their request has ended. A block's hash stands for everything before
+ * it too, so that the set of known hashes is the prefix tree: a prompt shares as many blocks as it has known ones from
+ * its start. The least recently used leave first. */
 #ifndef FT_SERVING_PREFIX_H
 #define FT_SERVING_PREFIX_H
 #include <stdint.h>

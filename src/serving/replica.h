@@ -51,8 +51,8 @@ typedef struct ft_piece {
     int32_t tokens;
 } ft_piece;
 
-/* What a replica tells of: a first token, an end (or a prompt that is to be handed over), `count` gaps between tokens of
- * decoding sequences, an iteration (or `steps` equal ones). */
+/* What a replica tells of: a first token, an end (or a prompt that is to be handed over), `count` gaps between tokens
+ * of decoding sequences, an iteration (or `steps` equal ones). */
 typedef struct ft_listener {
     void *user;
     bool (*first)(void *user, uint32_t index, double ms);

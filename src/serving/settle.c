@@ -10,7 +10,8 @@
 
 /* -- the model --------------------------------------------------------------------------------- */
 
-/* A format that the GPU does not compute in is one of weights: the model is read in 16 bits, and weights stay narrow. */
+/* A format that the GPU does not compute in is one of weights: the model is read in 16 bits, and weights stay narrow.
+ * */
 static ft_status read_format(const ft_serve_request *r, const ft_device *device, ft_dtype *asked, ft_error *err)
 {
     const char *name = json_string_value(json_object_get(r->base, "dtype"));

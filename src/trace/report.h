@@ -96,8 +96,8 @@ typedef struct ft_trace_report {
     ft_text warnings;      /* one per line */
 } ft_trace_report;
 
-/* `on`: the GPU that recorded it, NULL: as the trace says. Targets: catalogue names or spec files. `host`: NULL, or what
- * outlives the report. Free it either way. */
+/* `on`: the GPU that recorded it, NULL: as the trace says. Targets: catalogue names or spec files. `host`: NULL, or
+ * what outlives the report. Free it either way. */
 ft_status ft__trace_report_of(ft_slices *from, const ft_predictor *p, const char *on, const char *const *targets,
                        size_t target_count, double quantile, const ft_host *host, ft_trace_report *out,
                        ft_error *err);

@@ -1,5 +1,5 @@
-/* Logs of requests: any bytes as a file. Every request that is read has tokens and comes no earlier than the one before;
- * every error names the file and a line; what is read is simulated, and every request ends. */
+/* Logs of requests: any bytes as a file. Every request that is read has tokens and comes no earlier than the one
+ * before; every error names the file and a line; what is read is simulated, and every request ends. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

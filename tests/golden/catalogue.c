@@ -75,9 +75,10 @@ static int by_size(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* Hybrids, indexers, compressed attention, models that see, at reduced depth (architectures.jsonl): forward, and forward
- * with backward. Forecast before they were measured; what was learned of them since is in docs/architectures.md. Kernels of
- * linear attention written out in Python are far off where they decay by channel (kimi_linear): medians are held. */
+/* Hybrids, indexers, compressed attention, models that see, at reduced depth (architectures.jsonl): forward, and
+ * forward with backward. Forecast before they were measured; what was learned of them since is in
+ * docs/architectures.md. Kernels of linear attention written out in Python are far off where they decay by channel
+ * (kimi_linear): medians are held. */
 static void layers_of_this_year(void **state)
 {
     enum { MOST = 128 };

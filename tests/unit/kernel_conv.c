@@ -160,7 +160,8 @@ static void depthwise_as_measured(void **state)
     }
 }
 
-/* Rows of the same file: a result of a narrow group costs the same whatever its width, unless that does not divide 32. */
+/* Rows of the same file: a result of a narrow group costs the same whatever its width, unless that does not divide 32.
+ * */
 static void narrow_groups_as_measured(void **state)
 {
     (void)state;

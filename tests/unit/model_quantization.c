@@ -18,7 +18,8 @@ static ft_arch read_with(const char *q, ft_status expected, ft_error *err)
 }
 
 /* One letter per kind (attention, output, mlp, experts, shared, head): '-' as computed, '8' and '4' computed in as many
- * bits, 'b' fp8 in blocks, 'i' and 'n' and 'm' and 'v' int4, nf4, mxfp4 and nvfp4 widened, 'e' int8, 'f' fp8 widened. */
+ * bits, 'b' fp8 in blocks, 'i' and 'n' and 'm' and 'v' int4, nf4, mxfp4 and nvfp4 widened, 'e' int8, 'f' fp8 widened.
+ * */
 static const char *letters(const ft_arch *a)
 {
     static char text[FT_OF_OTHER + 1];

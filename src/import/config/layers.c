@@ -21,7 +21,8 @@ static const json_t *value_of(const json_t *config, const char *path)
     return json_is_null(value) ? NULL : value;
 }
 
-/* A number of the rule, or the config's under that key; a key and what it usually is. `otherwise` where none is said. */
+/* A number of the rule, or the config's under that key; a key and what it usually is. `otherwise` where none is said.
+ * */
 static int64_t number_of(const ft_reading *r, const json_t *value, int64_t otherwise)
 {
     if (json_is_array(value)) {

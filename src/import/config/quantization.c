@@ -19,7 +19,7 @@ typedef struct reading {
     const char *where;
     ft_arch *a;
     ft_error *err;
-    ft_weight_format format;            /* of what is quantised */
+    ft_weight_format format;  /* of what is quantised */
     int64_t out[FT_OF_COUNT]; /* layers left out; all of them counts as `every` */
     int64_t in[FT_OF_COUNT];  /* or layers named, where the file names what it quantises */
     ft_weight_format named[FT_OF_COUNT];

@@ -1,5 +1,5 @@
-/* How a checkpoint stores its weights: `quantization_config` of Hugging Face's layout, or the `hf_quant_config.json` that
- * NVIDIA's tool writes beside a config. */
+/* How a checkpoint stores its weights: `quantization_config` of Hugging Face's layout, or the `hf_quant_config.json`
+ * that NVIDIA's tool writes beside a config. */
 #ifndef FT_IMPORT_CONFIG_QUANTIZATION_H
 #define FT_IMPORT_CONFIG_QUANTIZATION_H
 #include "base/error.h"

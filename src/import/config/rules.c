@@ -82,7 +82,8 @@ static bool holds(const ft_reading *r, const json_t *rule)
     return is_among(value, json_object_get(rule, "is"));
 }
 
-/* A network's width as llama's first code gives it: two thirds of what is said, by a factor, rounded up to a multiple. */
+/* A network's width as llama's first code gives it: two thirds of what is said, by a factor, rounded up to a multiple.
+ * */
 static void two_thirds(const ft_reading *r, const json_t *rule, ft_arch *a)
 {
     const json_t *multiple = value_of(r->config, json_string_value(json_object_get(rule, "two_thirds")));

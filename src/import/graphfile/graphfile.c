@@ -209,7 +209,8 @@ static void read_block(ft_graph_reader *r, const json_t *block)
         ft__graphfile_keep_named(r, from.name, &from); /* as it was before */
 }
 
-/* What tensors of a forward pass hold at most, as counted while the model's own code ran over tensors without memory. */
+/* What tensors of a forward pass hold at most, as counted while the model's own code ran over tensors without memory.
+ * */
 static void read_held(ft_graph_reader *r, const json_t *value)
 {
     ft_build *b = ft__graphfile_build(r);

@@ -1,4 +1,5 @@
-/* accelerate.c: a plan as a configuration of Hugging Face Accelerate (accelerate/commands/config/config_args.py, 1.12). */
+/* accelerate.c: a plan as a configuration of Hugging Face Accelerate (accelerate/commands/config/config_args.py,
+ * 1.12). */
 #include <inttypes.h>
 
 #include "report/launch/launch.h"

@@ -1,5 +1,6 @@
 /* megatron.c: a plan as flags of Megatron-LM (megatron/training/arguments.py of core_r0.15): the layout, the batch, the
- * recomputation, and of the model what its shape says. Data, tokenizer, learning rate and checkpoints are the user's. */
+ * recomputation, and of the model what its shape says. Data, tokenizer, learning rate and checkpoints are the user's.
+ * */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* start.c: what starts the processes: torchrun on every node, a Slurm script, Open MPI. What each process runs stands in
- * TRAIN, which the framework's own file fills. */
+/* start.c: what starts the processes: torchrun on every node, a Slurm script, Open MPI. What each process runs stands
+ * in TRAIN, which the framework's own file fills. */
 #include <inttypes.h>
 #include <string.h>
 

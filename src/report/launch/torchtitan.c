@@ -1,5 +1,5 @@
-/* torchtitan.c: a plan as a torchtitan configuration (torchtitan/config/job_config.py, version 0.2). The model's name and
- * flavour, the data and the optimizer are the user's. */
+/* torchtitan.c: a plan as a torchtitan configuration (torchtitan/config/job_config.py, version 0.2). The model's name
+ * and flavour, the data and the optimizer are the user's. */
 #include <inttypes.h>
 
 #include "report/launch/launch.h"
