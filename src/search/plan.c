@@ -14,7 +14,7 @@
 #include "base/parallel.h"
 #include "search/space_constants.h"
 
-enum { WAVE = 8, MOST_FASTER = 24, LARGEST_STEP = 512 << 20 };
+enum { WAVE = 8, LARGEST_STEP = 512 << 20 };
 
 typedef struct crew { /* one bench per thread, taken and given back */
     ft_search *s;
@@ -112,20 +112,21 @@ static int by_least(const void *a, const void *b)
     return by_layout(&x->layout, &y->layout);
 }
 
-static double held(const ft_candidate *c) { return c->memory.reserved_bytes + c->memory.context_bytes; }
+double ft__plan_held(const ft_candidate *c) { return c->memory.reserved_bytes + c->memory.context_bytes; }
 
-static bool stands(const ft_candidate *c) { return c->fate == FT_FATE_FORECAST && c->fits; }
+bool ft__plan_stands(const ft_candidate *c) { return c->fate == FT_FATE_FORECAST && c->fits; }
 
 /* Those that can be plans first, the best of them first. */
 static int by_worth(const ft_candidate *x, const ft_candidate *y, ft_plan_goal goal)
 {
-    if (stands(x) != stands(y)) return stands(x) ? -1 : 1;
-    double a = goal == FT_GOAL_MEMORY ? held(x) : x->step_ms, b = goal == FT_GOAL_MEMORY ? held(y) : y->step_ms;
-    if (stands(x) && a != b) return a < b ? -1 : 1;
+    if (ft__plan_stands(x) != ft__plan_stands(y)) return ft__plan_stands(x) ? -1 : 1;
+    double a = goal == FT_GOAL_MEMORY ? ft__plan_held(x) : x->step_ms,
+           b = goal == FT_GOAL_MEMORY ? ft__plan_held(y) : y->step_ms;
+    if (ft__plan_stands(x) && a != b) return a < b ? -1 : 1;
     return by_layout(&x->layout, &y->layout);
 }
 
-static int by_time(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_TIME); }
+int ft__plan_by_time(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_TIME); }
 static int by_memory(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_MEMORY); }
 
 /* -- searching --------------------------------------------------------------------------------- */
@@ -138,8 +139,8 @@ static double floor_of(const ft_search *s, const ft_candidate *c)
 /* What the plans must beat: the last of those shown, so far. */
 static void note(const ft_search *s, double *best, size_t top, const ft_candidate *c)
 {
-    if (!stands(c)) return;
-    double worth = s->asked->goal == FT_GOAL_MEMORY ? held(c) : c->step_ms;
+    if (!ft__plan_stands(c)) return;
+    double worth = s->asked->goal == FT_GOAL_MEMORY ? ft__plan_held(c) : c->step_ms;
     for (size_t i = 0; i < top; i++)
         if (worth < best[i]) {
             memmove(&best[i + 1], &best[i], (top - 1 - i) * sizeof *best);
@@ -174,112 +175,6 @@ static ft_status search(ft_search *s, crew *w, ft_plan *out, ft_error *err)
         out->forecasts += w->count;
     }
     out->proven = true;
-    return FT_OK;
-}
-
-/* -- beside the best --------------------------------------------------------------------------- */
-
-/* Those that would be faster and do not fit: of them the one that lacks least. */
-static ft_status find_faster(ft_search *s, crew *w, ft_plan *out, ft_error *err)
-{
-    double limit = out->plan_count ? out->plans[0].step_ms : INFINITY;
-    size_t looked = 0;
-    for (size_t i = 0; i < s->candidate_count && looked < MOST_FASTER; i++) {
-        ft_candidate *c = &s->candidates[i];
-        if (c->fate == FT_FATE_TOO_LARGE && c->bound_ms < limit && c->least_bytes < 2 * s->capacity) {
-            FT_TRY(ft__plan_forecast(s, c, &s->cluster, &w->bench[0], err));
-            looked++;
-        }
-        if (c->fate != FT_FATE_FORECAST || c->fits || c->step_ms >= limit) continue;
-        if (!out->faster || held(c) < held(out->faster)) out->faster = c;
-    }
-    if (!out->faster) return FT_OK;
-    ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
-    ft_ranks ranks = {.arch = r.arch,
-                      .work = &r.work,
-                      .parallel = &r.parallel,
-                      .cluster = &s->cluster,
-                      .device = r.device,
-                      .predictor = ft__context_predictor(s->ft),
-                      .quantile = s->quantile,
-                      .memo = w->bench[0].memo,
-                      .arena = w->bench[0].arena};
-    ft_step step;
-    ft__arena_reset(w->bench[0].arena);
-    if (ft__parallel_alone(&r.parallel) || ft__ranks_forecast(&ranks, &step, NULL, NULL, err) != FT_OK) return FT_OK;
-    if (step.memory.remedy && *step.memory.remedy)
-        out->remedy = ft__arena_copy(out->arena, step.memory.remedy, strlen(step.memory.remedy));
-    return out->remedy ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
-}
-
-static int by_time_there(const void *a, const void *b)
-{
-    return by_time(*(const ft_candidate *const *)a, *(const ft_candidate *const *)b);
-}
-
-/* What was not forecast because something is faster is, where it may hold less than everything that was. */
-static ft_status look_for_smaller(ft_search *s, crew *w, ft_plan *out, ft_error *err)
-{
-    double least = INFINITY;
-    for (size_t i = 0; i < s->candidate_count; i++)
-        if (stands(&s->candidates[i])) least = fmin(least, held(&s->candidates[i]));
-    for (size_t i = 0; i < s->candidate_count && isfinite(least); i++) {
-        ft_candidate *c = &s->candidates[i];
-        if (c->fate != FT_FATE_OPEN || c->least_bytes >= least) continue;
-        FT_TRY(ft__plan_forecast(s, c, &s->cluster, &w->bench[0], err));
-        out->forecasts++;
-        if (stands(c)) least = fmin(least, held(c));
-    }
-    return FT_OK;
-}
-
-/* Time against memory: whoever holds less than everything faster. */
-static ft_status find_pareto(ft_search *s, ft_plan *out, ft_error *err)
-{
-    size_t count = 0;
-    ft_candidate **all = ft__arena_array(out->arena, s->candidate_count + 1, sizeof *all);
-    out->pareto = all;
-    if (!all) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < s->candidate_count; i++)
-        if (stands(&s->candidates[i])) all[count++] = &s->candidates[i];
-    qsort(all, count, sizeof *all, by_time_there);
-    double holds = INFINITY;
-    for (size_t i = 0; i < count; i++)
-        if (held(all[i]) < holds) {
-            holds = held(all[i]);
-            all[out->pareto_count++] = all[i];
-        }
-    return FT_OK;
-}
-
-static ft_status change(ft_search *s, crew *w, ft_plan *out, const char *what, const ft_cluster *cluster, ft_error *err)
-{
-    ft_plan_changed *now = &out->changed[out->changed_count];
-    now->what = what;
-    for (size_t i = 0; i < out->plan_count; i++) {
-        ft_candidate again = out->plans[i];
-        FT_TRY(ft__plan_forecast(s, &again, cluster, &w->bench[0], err));
-        now->step_ms[i] = again.fate == FT_FATE_FORECAST ? again.step_ms : INFINITY;
-        if (now->step_ms[i] < now->step_ms[now->best]) now->best = i;
-    }
-    out->changed_count++;
-    return FT_OK;
-}
-
-/* What becomes of the plans where the network is not what it was taken for. */
-static ft_status find_changes(ft_search *s, crew *w, ft_plan *out, ft_error *err)
-{
-    ft_cluster between = s->cluster, inside = s->cluster;
-    bool nodes = false, links = false;
-    for (int i = 0; i < s->cluster.tiers; i++) {
-        bool outer = s->cluster.tier[i].fabric >= FT_INFINIBAND;
-        *(outer ? &between.tier[i].gbps : &inside.tier[i].gbps) /= 2;
-        nodes = nodes || outer;
-        links = links || !outer;
-    }
-    if (s->asked->gpus == 1 || !out->plan_count) return FT_OK;
-    if (nodes) FT_TRY(change(s, w, out, "the network between nodes at half its rate", &between, err));
-    if (links) FT_TRY(change(s, w, out, "the links inside a node at half their rate", &inside, err));
     return FT_OK;
 }
 
@@ -345,8 +240,8 @@ static void count_fates(ft_plan *out)
         const ft_candidate *c = &s->candidates[i];
         out->refused += c->fate == FT_FATE_REFUSED;
         out->too_large += c->fate == FT_FATE_TOO_LARGE || (c->fate == FT_FATE_FORECAST && !c->fits);
-        out->fit += stands(c);
-        out->tight += stands(c) && held(c) > (1 - FT_K_SPACE_TIGHT) * c->memory.capacity_bytes;
+        out->fit += ft__plan_stands(c);
+        out->tight += ft__plan_stands(c) && ft__plan_held(c) > (1 - FT_K_SPACE_TIGHT) * c->memory.capacity_bytes;
     }
 }
 
@@ -359,10 +254,10 @@ static ft_status run(ft_search *s, crew *w, ft_plan *out, ft_error *err)
     FT_TRY(together(w, probe_strip, err));
     for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);
     FT_TRY(search(s, w, out, err));
-    if (!out->trial) FT_TRY(look_for_smaller(s, w, out, err));
+    if (!out->trial) FT_TRY(ft__plan_smaller(s, &w->bench[0], out, err));
     count_fates(out);
     qsort(s->candidates, s->candidate_count, sizeof *s->candidates,
-          s->asked->goal == FT_GOAL_MEMORY ? by_memory : by_time);
+          s->asked->goal == FT_GOAL_MEMORY ? by_memory : ft__plan_by_time);
     return FT_OK;
 }
 
@@ -370,7 +265,7 @@ static void take_plans(ft_search *s, ft_plan *out)
 {
     double ms[FT_PLAN_MOST_TOP], chance[FT_PLAN_MOST_TOP];
     out->plans = s->candidates;
-    for (size_t i = 0; i < s->candidate_count && i < (size_t)s->asked->top && stands(&s->candidates[i]); i++)
+    for (size_t i = 0; i < s->candidate_count && i < (size_t)s->asked->top && ft__plan_stands(&s->candidates[i]); i++)
         ms[out->plan_count++] = s->candidates[i].step_ms;
     ft__plan_chances(ms, out->plan_count, FT_K_SPACE_ORDER_SPREAD, chance);
     for (size_t i = 0; i < out->plan_count; i++) out->plans[i].chance = chance[i];
@@ -389,9 +284,9 @@ static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
     FT_TRY(open_search(ft, scratch, r, s, err));
     ft_status status = run(s, &w, out, err);
     if (status == FT_OK) take_plans(s, out);
-    if (status == FT_OK && !trial) status = find_pareto(s, out, err);
-    if (status == FT_OK && !trial) status = find_faster(s, &w, out, err);
-    if (status == FT_OK && !trial) status = find_changes(s, &w, out, err);
+    if (status == FT_OK && !trial) status = ft__plan_pareto(s, out, err);
+    if (status == FT_OK && !trial) status = ft__plan_faster(s, &w.bench[0], out, err);
+    if (status == FT_OK && !trial) status = ft__plan_changes(s, &w.bench[0], out, err);
     dismiss(&w);
     return status;
 }

@@ -126,4 +126,15 @@ ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
 void ft__plan_free(ft_plan *p);
 /* The request that a layout is the answer of, to be released; NULL: out of memory. */
 json_t *ft__plan_json(const ft_plan *p, const ft_layout *layout);
+
+/* Between plan.c and beside.c: bytes that a rank takes, whether a layout can be a plan, the order of plans by time. */
+double ft__plan_held(const ft_candidate *c);
+bool ft__plan_stands(const ft_candidate *c);
+int ft__plan_by_time(const void *a, const void *b);
+/* Forecasts what may hold less than everything that was; what would be faster and lacks least; time against memory; the
+ * plans again with slower networks. */
+ft_status ft__plan_smaller(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err);
+ft_status ft__plan_faster(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err);
+ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err);
+ft_status ft__plan_changes(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err);
 #endif
