@@ -59,11 +59,9 @@ static void check_graph(const ft_arch *arch, ft_task task)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length)
 {
-    size_t count;
-    const char *const *types = ft__config_types(&count);
     json_t *config;
     if (length < 1 || ft__json_parse((const char *)data + 1, length - 1, "fuzz", &config, NULL) != FT_OK) return 0;
-    const char *nearest = data[0] < count ? types[data[0]] : NULL;
+    const char *nearest = data[0] < ft__config_type_count() ? ft__config_type_at(data[0]) : NULL;
     ft_arch arch;
     ft_error err = {0};
     ft_status status = ft__config_read(config, nearest, "model", &arch, &err);
