@@ -39,7 +39,8 @@ static ft_bounds_ms bounds(double mean, double spread, double kernels, double qu
 {
     double wider = fmax(0, kernels * kernels - FT_K_STEP_KERNEL_SPREAD * FT_K_STEP_KERNEL_SPREAD);
     double half = sqrt(spread * spread + wider) * ft__interval_level(quantile);
-    return (ft_bounds_ms){mean * exp(-half), mean * exp(half)};
+    double down = exp(-half), up = exp(half);
+    return (ft_bounds_ms){mean * down, mean * up};
 }
 
 ft_bounds_ms ft__serving_bounds(const ft_serving *s, double ms)
