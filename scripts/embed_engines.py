@@ -13,6 +13,8 @@ import pathlib
 import re
 import sys
 
+import embedding
+
 KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes"}
 MARKS = ("<!-- made from data/engines -->", "<!-- end -->")
 
@@ -117,18 +119,8 @@ def table(engines: dict[str, dict]) -> str:
 
 def main() -> None:
     engines = load(pathlib.Path(sys.argv[1]))
-    if sys.argv[2] in ("--page", "--check"):
-        page = pathlib.Path(sys.argv[3])
-        before = page.read_text()
-        head, _, rest = before.partition(MARKS[0])
-        after = f"{head}{MARKS[0]}\n{table(engines)}\n{MARKS[1]}{rest.partition(MARKS[1])[2]}"
-        if sys.argv[2] == "--check" and after != before:
-            sys.exit(f"{page} is not what {sys.argv[1]} says: scripts/embed_engines.py {sys.argv[1]} --page {page}")
-        page.write_text(after)
-        return
-    output, text = pathlib.Path(sys.argv[2]), source(engines)
-    if not output.exists() or output.read_text() != text:
-        output.write_text(text)
+    if not embedding.page(sys.argv, MARKS, table(engines) + "\n"):
+        embedding.write(sys.argv[2], source(engines))
 
 
 if __name__ == "__main__":

@@ -10,12 +10,14 @@ import json
 import pathlib
 import sys
 
+import embedding
+
 SCHEDULES = {"gpipe": "FT_GPIPE", "1f1b": "FT_1F1B", "interleaved": "FT_INTERLEAVED",
              "zero_bubble": "FT_ZERO_BUBBLE", "dualpipe": "FT_DUALPIPE"}
 RECOMPUTE = {"none": "FT_RECOMPUTE_NONE", "selective": "FT_RECOMPUTE_SELECTIVE", "full": "FT_RECOMPUTE_FULL"}
 SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data")
 HEAD = {"name", "title", "date", "like", "sources"}
-RULES = {"stack", "execution", "zero", "schedules", "recompute", *SWITCHES}
+RULES = {"stack", "execution", "zero", "schedules", "recompute", "runs", "files", *SWITCHES}
 
 
 def mask(values: list, words: dict[str, str] | None = None) -> str:
@@ -37,6 +39,7 @@ def entry(said: dict) -> str:
     fields = [f".name = {json.dumps(said['name'])}", f".title = {json.dumps(said['title'])}",
               f".stack = {json.dumps(said['stack']) if 'stack' in said else 'NULL'}",
               f".execution = {json.dumps(said['execution']) if 'execution' in said else 'NULL'}",
+              f".runs = {json.dumps(said['runs'])}", f".files = {json.dumps(' ' + ' '.join(said['files']) + ' ')}",
               f".zero = {mask(said['zero'])}", f".zero_allowed = {mask(said['zero_allowed'])}",
               f".schedules = {mask(said['schedules'], SCHEDULES)}", f".recompute = {mask(said['recompute'], RECOMPUTE)}",
               *(f".{key} = {str(bool(said.get(key, False))).lower()}" for key in SWITCHES)]
@@ -44,12 +47,11 @@ def entry(said: dict) -> str:
 
 
 def main() -> None:
-    said, output = load(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2])
+    said = load(pathlib.Path(sys.argv[1]))
     text = ('/* Made from data/frameworks/ by scripts/embed_frameworks.py. */\n#include "search/framework.h"\n\n'
             f"const size_t ft__framework_count = {len(said)};\n"
             f"const ft_framework ft__frameworks[] = {{\n{''.join(map(entry, said.values()))}}};\n")
-    if not output.exists() or output.read_text() != text:
-        output.write_text(text)
+    embedding.write(sys.argv[2], text)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import pathlib
 import re
 import sys
 
+import embedding
+
 ROLES = ("written_out", "fused", "masters", "shards", "replicas", "one")
 ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2"}
 DEFAULTS = ("execution", "attention", "compile_scope", "cp_kind", "master_weights", "zero")
@@ -134,18 +136,8 @@ def table(stacks: dict[str, dict]) -> str:
 
 def main() -> None:
     stacks = load(pathlib.Path(sys.argv[1]))
-    if sys.argv[2] in ("--page", "--check"):
-        page = pathlib.Path(sys.argv[3])
-        before = page.read_text()
-        head, _, rest = before.partition(MARKS[0])
-        after = f"{head}{MARKS[0]}\n{table(stacks)}\n{meanings()}{MARKS[1]}{rest.partition(MARKS[1])[2]}"
-        if sys.argv[2] == "--check" and after != before:
-            sys.exit(f"{page} is not what {sys.argv[1]} says: scripts/embed_stacks.py {sys.argv[1]} --page {page}")
-        page.write_text(after)
-        return
-    output, text = pathlib.Path(sys.argv[2]), source(stacks)
-    if not output.exists() or output.read_text() != text:
-        output.write_text(text)
+    if not embedding.page(sys.argv, MARKS, f"{table(stacks)}\n{meanings()}"):
+        embedding.write(sys.argv[2], source(stacks))
 
 
 if __name__ == "__main__":

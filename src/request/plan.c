@@ -166,7 +166,7 @@ static ft_status read_constraints(const json_t *object, ft_plan_request *r, ft_e
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err)
 {
     int goal = 0;
-    *out = (ft_plan_request){.base = ft__study_base(object, own, COUNT(own)), .top = 5};
+    *out = (ft_plan_request){.base = ft__study_base(object, own, COUNT(own)), .top = 5, .framework = "megatron"};
     if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
     if (json_object_set_new(out->base, "task", json_string("train")) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");

@@ -17,7 +17,7 @@ extern const char *const ft__plan_goals[FT_GOAL_COUNT];
  * other key is one of a training step. Free it with ft__plan_request_free either way. */
 typedef struct ft_plan_request {
     json_t *base;          /* a training step without degrees, micro-batch and recomputation */
-    const char *framework; /* NULL: Megatron's */
+    const char *framework; /* Megatron's where none is named */
     int64_t gpus, global;
     ft_plan_set tp, pp, vpp, cp, ep, etp, zero, batch;
     unsigned recompute, schedules; /* bits; 0: the framework's */

@@ -8,6 +8,8 @@ typedef struct ft_framework {
     const char *name, *title;
     const char *stack;         /* its stack; NULL: the execution's usual one */
     const char *execution;     /* how its kernels run; NULL: as its stack has it */
+    const char *runs;          /* what each process runs, behind python3 */
+    const char *files;         /* launch files of its own, each between blanks */
     unsigned zero;             /* bits: what a search tries unless told otherwise */
     unsigned zero_allowed;     /* bits: what can be asked for */
     unsigned schedules;        /* bits of ft_schedule */

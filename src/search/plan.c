@@ -185,7 +185,7 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
 {
     s->ft = ft;
     s->asked = r;
-    FT_TRY(ft__framework_find(r->framework ? r->framework : "megatron", &s->framework, err));
+    FT_TRY(ft__framework_find(r->framework, &s->framework, err));
     json_t *base = r->base;
     bool named = json_object_get(base, "stack"), runs = json_object_get(base, "execution");
     if (!named && s->framework->stack && json_object_set_new(base, "stack", json_string(s->framework->stack)) != 0)

@@ -4,22 +4,22 @@
 #include <string.h>
 
 const ft_launcher ft__launchers[] = {
-    {"megatron", "flags of Megatron-LM's pretrain_gpt.py", " megatron nemo ", ft__launch_megatron},
-    {"torchtitan", "a torchtitan configuration", " torchtitan ", ft__launch_torchtitan},
-    {"deepspeed", "a DeepSpeed configuration", " deepspeed ", ft__launch_deepspeed},
-    {"accelerate", "an Accelerate configuration", " fsdp ", ft__launch_accelerate},
-    {"torchrun", "a torchrun command, for every node", NULL, ft__launch_torchrun},
-    {"srun", "a Slurm batch script", NULL, ft__launch_srun},
-    {"mpirun", "an Open MPI command", NULL, ft__launch_mpirun},
+    {"megatron", "flags of Megatron-LM's pretrain_gpt.py", false, ft__launch_megatron},
+    {"torchtitan", "a torchtitan configuration", false, ft__launch_torchtitan},
+    {"deepspeed", "a DeepSpeed configuration", false, ft__launch_deepspeed},
+    {"accelerate", "an Accelerate configuration", false, ft__launch_accelerate},
+    {"torchrun", "a torchrun command, for every node", true, ft__launch_torchrun},
+    {"srun", "a Slurm batch script", true, ft__launch_srun},
+    {"mpirun", "an Open MPI command", true, ft__launch_mpirun},
 };
 const size_t ft__launcher_count = sizeof ft__launchers / sizeof *ft__launchers;
 
 static bool serves(const ft_launcher *l, const ft_framework *f)
 {
     char word[64];
-    if (!l->frameworks) return true;
-    snprintf(word, sizeof word, " %s ", f->name);
-    return strstr(l->frameworks, word) != NULL;
+    if (l->anybody) return true;
+    snprintf(word, sizeof word, " %s ", l->name);
+    return strstr(f->files, word) != NULL;
 }
 
 ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_launcher **out, ft_error *err)
@@ -30,8 +30,8 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
         if (strcmp(name, names[i]) != 0) continue;
         *out = &ft__launchers[i];
         if (serves(*out, f)) return FT_OK;
-        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; it is for%s", name, f->name,
-                           (*out)->frameworks);
+        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; its own is%s", name,
+                           f->name, f->files);
     }
     const char *near = ft__nearest(name, names, ft__launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
@@ -46,7 +46,7 @@ ft_status ft__launch_check(const ft_plan_request *r, ft_error *err)
 {
     const ft_framework *f;
     const ft_launcher *ignored;
-    FT_TRY(ft__framework_find(r->framework ? r->framework : "megatron", &f, err));
+    FT_TRY(ft__framework_find(r->framework, &f, err));
     for (size_t i = 0; i < r->emit_count; i++) FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));
     return FT_OK;
 }

@@ -14,7 +14,7 @@ typedef struct ft_launch {
 typedef struct ft_launcher {
     const char *name;       /* "megatron" */
     const char *title;      /* what it writes: "flags of Megatron-LM's pretrain_gpt.py" */
-    const char *frameworks; /* of which frameworks' plans, between blanks; NULL: of all */
+    bool anybody;           /* starts plans of every framework; else of those that name it */
     void (*write)(ft_text *out, const ft_launch *l);
 } ft_launcher;
 

@@ -1,22 +1,8 @@
 /* start.c: what starts the processes: torchrun on every node, a Slurm script, Open MPI. What each process runs stands
  * in TRAIN, which the framework's own file fills. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "report/launch/launch.h"
-
-static const char *script(const ft_launch *l)
-{
-    static const struct {
-        const char *framework, *runs;
-    } known[] = {{"megatron", "pretrain_gpt.py $MEGATRON_FLAGS"},
-                 {"nemo", "pretrain_gpt.py $MEGATRON_FLAGS"},
-                 {"torchtitan", "-m torchtitan.train --job.config_file plan.toml"},
-                 {"deepspeed", "train.py --deepspeed plan.json"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i].framework, l->search->framework->name)) return known[i].runs;
-    return "train.py";
-}
 
 static void torchrun(ft_text *out, const ft_launch *l, const char *head)
 {
@@ -25,7 +11,7 @@ static void torchrun(ft_text *out, const ft_launch *l, const char *head)
         ft__text_addf(out, " --rdzv-backend=c10d --rdzv-id=plan --rdzv-endpoint=%s:29500", head);
     else
         ft__text_add(out, " --standalone");
-    ft__text_addf(out, " %s\n", script(l));
+    ft__text_addf(out, " %s\n", l->search->framework->runs);
 }
 
 void ft__launch_torchrun(ft_text *out, const ft_launch *l) { torchrun(out, l, "$HEAD_NODE"); }
@@ -47,5 +33,5 @@ void ft__launch_mpirun(ft_text *out, const ft_launch *l)
 {
     ft__text_addf(out,
                   "mpirun -np %" PRId64 " --map-by ppr:%" PRId64 ":node -x MASTER_ADDR -x MASTER_PORT python3 %s\n",
-                  l->search->asked->gpus, l->gpus_per_node, script(l));
+                  l->search->asked->gpus, l->gpus_per_node, l->search->framework->runs);
 }
