@@ -240,7 +240,7 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
 static void add_source(ft_text *out, double share, const char *whose)
 {
     if (share < 0.005) return;
-    ft__text_add(out, ", ");
+    if (out->length) ft__text_add(out, ", ");
     ft__add_percent(out, share);
     ft__text_addf(out, " %s", whose);
 }
@@ -297,11 +297,11 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_clear(&a);
     ft__text_clear(&b);
     ft__ink(&a, style, s->learned + s->calibrated >= 0.5 ? FT_INK_GREEN : FT_INK_YELLOW);
-    ft__add_percent(&a, s->learned + s->calibrated);
-    ft__text_add(&a, " learned");
+    bool brief = style->width < 100, here = s->learned + s->calibrated >= 0.005;
+    if (here) ft__add_percent(&a, s->learned + s->calibrated);
+    ft__text_add(&a, here ? " learned" : "not measured");
     ft__ink_end(&a, style);
-    bool brief = style->width < 100;
-    ft__text_add(&b, brief ? "here" : "measured on this GPU");
+    if (here) ft__text_add(&b, brief ? "here" : "measured on this GPU");
     add_source(&b, s->sibling, brief ? "kin" : "of a sibling");
     add_source(&b, s->physics, "physics");
     if (s->roofline > 0.0005) {
