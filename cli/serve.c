@@ -42,7 +42,7 @@ static int print(server *s)
     if (!status) status = write_trace(s);
     if (status) return status;
     if (s->ask.json) {
-        ft__answer_serve(&out, NULL, &s->found, NULL);
+        ft__answer_serve(&out, NULL, &s->found, NULL, false);
         cli_ask_answered(&out, s->ask.object);
         ft__text_add(&out, "\n");
     } else if (csv) {

@@ -116,6 +116,7 @@ class ModelRequest(TypedDict, total=False):
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
+    course: bool
     loader: Mapping[str, Any]
     tp: int
     pp: int

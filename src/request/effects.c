@@ -382,6 +382,7 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_DETAIL] = timed,
     [FT_KEY_ID_ADVICE] = timed,
     [FT_KEY_ID_TECHNIQUES] = timed,
+    [FT_KEY_ID_COURSE] = timed,
     [FT_KEY_ID_LOADER] = timed,
     [FT_KEY_ID_TP] = acts,
     [FT_KEY_ID_PP] = acts,

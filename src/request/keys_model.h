@@ -141,6 +141,9 @@
       "false; true: what to change, with verdicts and findings (some thirty forecasts more)")                          \
     PLAIN(TECHNIQUES, "techniques", SWITCH, 0, 0, NO_WORDS, 0,                                                         \
       "false; true: what each technique does to time and memory")                                                      \
+    PLAIN(COURSE, "course", SWITCH, 0, 0, NO_WORDS, 0,                                                                 \
+      "false; true: the answer has the step over time, `course`: passes and kernels, memory, the pipeline; of `serve` "\
+      "queue and cache")                                                                                               \
     PLAIN(LOADER, "loader", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                          \
       "left out: samples are there in time. `{\"workers\": 4, \"worker_ms\": 8}` and more, [below](#input)")
 #endif

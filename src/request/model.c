@@ -215,6 +215,7 @@ static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_err
     out->quantile = ft__given(said, FT_KEY_ID_QUANTILE) ? ft__real_of(said, FT_KEY_ID_QUANTILE) : 0;
     out->advice = ft__switch_of(said, FT_KEY_ID_ADVICE);
     out->techniques = ft__switch_of(said, FT_KEY_ID_TECHNIQUES);
+    out->course = ft__switch_of(said, FT_KEY_ID_COURSE);
     return FT_OK;
 }
 

@@ -30,6 +30,7 @@ typedef struct ft_model_request {
     ft_detail detail;
     ft_loader loader;
     bool advice, techniques;
+    bool course;            /* the step over time is asked for */
     bool closed_forms;      /* exchanges by formula, even where the cluster asks for a simulation */
     char remark[200];       /* a warning about the request itself; "" for none */
     char quantized[160];    /* what became of quantization_config, where it is not what is forecast; or "" */

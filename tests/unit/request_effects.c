@@ -97,6 +97,7 @@ static const struct {
     {FT_KEY_ID_READ_AS, "\"llama\""},
     {FT_KEY_ID_DETAIL, "\"layers\""},
     {FT_KEY_ID_TECHNIQUES, "true"},
+    {FT_KEY_ID_COURSE, "true"},
     {FT_KEY_ID_ADVICE, "true"},
     {FT_KEY_ID_TP, "2"},
     {FT_KEY_ID_PP, "2"},

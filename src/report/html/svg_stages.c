@@ -54,7 +54,7 @@ bool ft__svg_stages(ft_text *out, const ft_frame *f, const ft_step_view *v)
 {
     const ft_ranked *r = v->ranked;
     int64_t stages = r->stage_count, shown = stages < MOST_STAGES ? stages : MOST_STAGES, front = (shown + 1) / 2;
-    double end = 0, height = f->narrow ? 16 : 20;
+    double end = v->step->step_ms, height = f->narrow ? 16 : 20;
     bool split = false;
     for (int64_t s = 0; s < stages; s++) {
         end = fmax(end, r->pipe.finish[s]);

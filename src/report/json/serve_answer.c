@@ -112,7 +112,22 @@ static void add_requests(ft_text *out, const ft_roll *record)
     ft__json_close_list(out);
 }
 
-void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const ft_roll *record)
+/* The queue and the cache over time, thinned out by the simulation itself. */
+static void add_course(ft_text *out, const ft_course *c)
+{
+    ft__json_member_list(out, "course");
+    for (int i = 0; i < c->count; i++) {
+        ft__json_open(out);
+        ft__answer_figure(out, "ms", c->at[i].ms);
+        ft__answer_figure(out, "waiting", c->at[i].waiting);
+        ft__answer_figure(out, "running", c->at[i].running);
+        ft__answer_figure(out, "cache_share", c->at[i].cache_share);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+}
+
+void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const ft_roll *record, bool course)
 {
     const ft_outcome *o = s->out;
     ft__answer_begin(out, id);
@@ -133,6 +148,7 @@ void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const
     ft__json_member_flag(out, "stable", s->stable);
     if (s->advice_count > 0) add_advice(out, s);
     if (record) add_requests(out, record);
+    if (course) add_course(out, &o->course);
     ft__answer_lines(out, "warnings", s->warnings.at ? s->warnings.at : "");
     ft__json_close(out);
 }

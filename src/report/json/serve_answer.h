@@ -5,5 +5,5 @@
 #include "serving/serve.h"
 
 /* `record`: every request is listed; NULL: none is. */
-void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const ft_roll *record);
+void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const ft_roll *record, bool course);
 #endif
