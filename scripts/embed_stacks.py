@@ -16,7 +16,8 @@ import sys
 import embedding
 
 ROLES = ("written_out", "fused", "masters", "shards", "replicas", "one")
-ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2"}
+ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2",
+             "flash3": "FT_FLASH3", "cudnn": "FT_CUDNN"}
 DEFAULTS = ("execution", "attention", "compile_scope", "cp_kind", "master_weights", "zero")
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
 SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS"}

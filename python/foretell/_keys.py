@@ -110,6 +110,7 @@ class ModelRequest(TypedDict, total=False):
     moments_dtype: Any
     optimizer_in_backward: bool
     recompute_layers: int
+    remat_policy: Sequence[str]
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     tokens: float

@@ -133,6 +133,7 @@ typedef struct ft_node {
     uint8_t in_count, out_count;
     bool core;              /* what Megatron's selective recomputation drops: attention's score matrix, or else what
                              * the modules that it is told of make (model/recompute_mask.c) */
+    bool spared;            /* what full recomputation keeps all the same: a policy by names (model/recompute_mask.c) */
     bool in_place;          /* out[0] is in[0]'s memory */
     bool transposes;        /* views: an axis moved, so that contiguous became strided or back */
     bool mean;              /* a reduction that divides: its gradient divides too */

@@ -11,7 +11,10 @@
  * _save_list in parallelize_llama.py, December 2024): results of fused attention, of reduce-scatters and of every
  * other product with a weight are saved, the first of a layer, the third and so on; everything else runs again: norms,
  * rotary embeddings, activations, the second product, the fourth. Its list names products without bias; those with one
- * are taken to be meant. Products of two activations are not on it: eager attention's scores run again. */
+ * are taken to be meant. Products of two activations are not on it: eager attention's scores run again.
+ *
+ * JAX's policies are names (jax.checkpoint_policies.save_only_these_names): all of a layer runs again but what was made
+ * under one of them. */
 #include <string.h>
 
 #include "graph/gradient.h"
@@ -78,6 +81,7 @@ void ft__run_recomputed(ft_tape *t, const ft_block *forward, ft_reforecast what)
         const ft_node *n = &b->g->nodes[i];
         if (what == FT_AGAIN_SCORES && !n->core && !views_again(t, n)) continue;
         if (what == FT_AGAIN_CHEAP && saves(&p, n)) continue;
+        if (what == FT_AGAIN_LAYER && n->spared) continue;
         repeat(t, *n); /* a copy: appending moves the array */
     }
     b->phase = FT_BACKWARD;

@@ -242,9 +242,10 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
         shape.masked |= shape.window < shape.kv_len;
         shape.window = 0;
     }
-    /* A model that is being traced cannot ask whether its mask hides anything: it is always passed. A layer by itself
-     * gets the answer from outside. */
-    if (compiled && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA)
+    /* A model of transformers that is being traced cannot ask whether its mask hides anything: it is always passed. A
+     * layer by itself gets the answer from outside; frameworks' own layers say that they are causal. */
+    if (compiled && m->stack->passes_masks && m->work->scope != FT_SCOPE_LAYERS && shape.causal &&
+        m->work->attention == FT_SDPA)
         shape.masked = true;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
     if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, at, q, k, v, s, &shape);

@@ -159,6 +159,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
                                      .wide = w->master_weights && ft__stack_gradient_bytes(m.stack, w->dtype) > 2};
         sums.wide = sums.wide && sums.buffer;
         if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_recomputed(g, w);
+        if (w->recompute == FT_RECOMPUTE_FULL && w->spared) ft__mark_spared(g, w);
         FT_TRY(ft__graph_backward(g, w->recompute, !scores, sums, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;

@@ -1,8 +1,12 @@
-/* recompute_mask.c: what Megatron-Core's recompute_modules run again.
+/* recompute_mask.c: what Megatron-Core's recompute_modules run again, and what MaxText's remat_policy keeps.
  *
  * core/transformer/transformer_config.py names them. Of a module its results are dropped when they have been read and
  * made again from its inputs before the backward pass reads them (CheckpointWithoutOutput), or it is checkpointed as a
- * whole (mlp, moe, shared_experts). Here all of a layer's run at the beginning of its backward pass. */
+ * whole (mlp, moe, shared_experts). Here all of a layer's run at the beginning of its backward pass.
+ *
+ * MaxText gives names to a layer's results (checkpoint_name in layers/attentions.py, linears.py and moe.py), and a
+ * policy is a list of those that are kept (Decoder.get_remat_policy in layers/decoders.py); the rest of the layer runs
+ * again. */
 #include "model/workload.h"
 
 /* The module that a node belongs to. `sparse`: it stands behind a router of its layer. */
@@ -50,5 +54,46 @@ void ft__mark_recomputed(ft_graph *g, const ft_workload *work)
                 asked |= module == FT_MODULE_MOE_ACT || module == FT_MODULE_SHARED_EXPERTS;
             n->core = asked && (module != FT_MODULE_MLA_UP_PROJ || latent);
         }
+    }
+}
+
+/* -- by names of results ----------------------------------------------------------------------- */
+
+/* The names that a node's result has, a bit each. One product may be several of MaxText's. */
+static unsigned names_of(const ft_node *n)
+{
+    const unsigned qkv = 1u << FT_REMAT_QUERY_PROJ | 1u << FT_REMAT_KEY_PROJ | 1u << FT_REMAT_VALUE_PROJ;
+    if (n->verb == FT_DO_ATTENTION) return 1u << FT_REMAT_CONTEXT;
+    switch (ft__node_site(n)) {
+    case FT_SITE_ATTN_Q_PROJ:
+    case FT_SITE_ATTN_Q_B_PROJ: return 1u << FT_REMAT_QUERY_PROJ;
+    case FT_SITE_ATTN_K_PROJ: return 1u << FT_REMAT_KEY_PROJ;
+    case FT_SITE_ATTN_V_PROJ: return 1u << FT_REMAT_VALUE_PROJ;
+    case FT_SITE_ATTN_KV_B_PROJ: return 1u << FT_REMAT_KEY_PROJ | 1u << FT_REMAT_VALUE_PROJ;
+    case FT_SITE_ATTN_QKV_PROJ: return qkv;
+    case FT_SITE_ATTN_VALUES: return 1u << FT_REMAT_CONTEXT;
+    case FT_SITE_ATTN_O_PROJ: return 1u << FT_REMAT_OUT_PROJ;
+    case FT_SITE_MLP_FC1:
+    case FT_SITE_MLP_WI:
+    case FT_SITE_MLP_WI_0:
+    case FT_SITE_MLP_WI_1:
+    case FT_SITE_MLP_GATE_PROJ:
+    case FT_SITE_MLP_UP_PROJ:
+    case FT_SITE_MLP_GATE_UP_PROJ:
+    case FT_SITE_MOE_GATE_UP: return 1u << FT_REMAT_MLPWI;
+    case FT_SITE_MLP_FC2:
+    case FT_SITE_MLP_WO:
+    case FT_SITE_MLP_DOWN_PROJ:
+    case FT_SITE_MOE_DOWN: return 1u << FT_REMAT_MLPWO;
+    default: return 0;
+    }
+}
+
+void ft__mark_spared(ft_graph *g, const ft_workload *work)
+{
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const unsigned names = names_of(&g->nodes[i]);
+        /* A product of several names is kept where all of them are: it is one tensor. */
+        g->nodes[i].spared = names && (names & work->spared) == names;
     }
 }

@@ -52,6 +52,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(grouped_experts, "tokens are sorted by expert, whose products are grouped")                                \
     X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                         \
     X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                            \
+    X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")      \
     X(no_dropout, "large language models train without dropout, whatever the config says")                       \
     X(sums_in_products, "products add weights' gradients of micro-batches up themselves")                        \
     X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")             \

@@ -70,6 +70,19 @@ typedef enum ft_module {
     FT_MODULE_COUNT
 } ft_module;
 
+/* What MaxText's policies keep of a layer that runs again (remat_policy), by the names that its layers give to results:
+ * bits of ft_workload.spared. */
+typedef enum ft_remat_name {
+    FT_REMAT_QUERY_PROJ,
+    FT_REMAT_KEY_PROJ,
+    FT_REMAT_VALUE_PROJ,
+    FT_REMAT_CONTEXT,  /* attention's result */
+    FT_REMAT_OUT_PROJ,
+    FT_REMAT_MLPWI,    /* the products before an activation, of experts too */
+    FT_REMAT_MLPWO,    /* the one behind it */
+    FT_REMAT_NAME_COUNT
+} ft_remat_name;
+
 typedef struct ft_workload {
     ft_task task;
     ft_dtype dtype;           /* of the mathematics */
@@ -90,6 +103,7 @@ typedef struct ft_workload {
     ft_optimizer optimizer;
     ft_recompute recompute;
     unsigned again;           /* fused, selective: which modules run again, a bit each; 0: attention's scores */
+    unsigned spared;          /* full recomputation: what is kept all the same, a bit each; 0: a layer's input alone */
     bool nchw;                /* convolutional models: pictures as NCHW, not channels-last */
     int64_t lora_rank;        /* 0: all weights are trained */
     ft_adapters lora;         /* how adapters run; what is left open is the stack's */
@@ -137,6 +151,8 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_are
                             ft_error *err);
 /* Marks what the workload's modules run again (recompute_mask.c). */
 void ft__mark_recomputed(ft_graph *g, const ft_workload *work);
+/* Marks what a policy by names keeps. */
+void ft__mark_spared(ft_graph *g, const ft_workload *work);
 ft_status ft__model_complete(const ft_arch *arch, const ft_workload *work, ft_graph *g, ft_error *err);
 /* Whose loss it is, in what it holds of the logits (loss_memory.c). `fused` is Megatron's, otherwise a finished graph
  * has PyTorch's own; a layout that cuts the vocabulary says whose it is then. */

@@ -89,6 +89,16 @@ static const char *some_layers(const ft_effect_case *c)
     return c->a->design == FT_DECODER_ONLY ? NULL : "forecast for decoders";
 }
 
+static const char *policies(const ft_effect_case *c)
+{
+    const ft_design design = c->a->design;
+    if (!c->trains) return training(c);
+    if (c->w->recompute != FT_RECOMPUTE_FULL) return "\"recompute\" is not \"full\"";
+    if (!ft__given(c->said, FT_KEY_ID_RECOMPUTE)) return NULL; /* it asks for that */
+    bool none = design == FT_RESNET || design == FT_CONVNEXT || design == FT_STATE_SPACE || design == FT_CUSTOM;
+    return none ? "the model has no results of these names" : NULL;
+}
+
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : training(c); }
 
 static const char *lengths(const ft_effect_case *c)
@@ -370,6 +380,7 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_MOMENTS] = moments,
     [FT_KEY_ID_IN_BACKWARD] = updating,
     [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
+    [FT_KEY_ID_REMAT] = policies,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,

@@ -29,5 +29,12 @@
     FLAG(RECOMPUTE_LAYERS, "recompute_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "recompute-layers", 0, "N", TRAIN, \
       "with --recompute full: so many layers run again [all]",                                                         \
       "all; of `recompute` `full`: so many layers run again, the others keep everything (Megatron's "                  \
-      "`recompute_num_layers` with method `block`); without `pp`")
+      "`recompute_num_layers` with method `block`); without `pp`")                                                     \
+    FLAG(REMAT, "remat_policy", NAMES, 0, 0, WORDS(remat), DEPENDS, "remat-policy", 0, "NAME,...", TRAIN,              \
+      "what a layer that runs again keeps, by MaxText's names: save_qkv_proj, minimal, or query_proj,context,...",     \
+      "left out: of `recompute` `full` a layer's input alone; an array of MaxText's policies or of the names in them, "\
+      "which asks for `full` and keeps their results: `full` (nothing), `save_out_proj`, `save_qkv_proj`, "            \
+      "`save_dot_except_mlp`, `save_dot_except_mlpwi`, `save_dot_with_context_except_mlp`, `minimal`, "                \
+      "`minimal_with_context`; `query_proj`, `key_proj`, `value_proj`, `context`, `out_proj`, `mlpwi`, `mlpwo`. Not "  \
+      "with `fused`, whose `recompute_modules` say what runs again")
 #endif

@@ -32,6 +32,21 @@ static ft_status read_packing(const json_t *value, int64_t *out, ft_error *err)
     return FT_OK;
 }
 
+/* Policies keep results by names: where nothing is said of recomputation they ask for it. */
+static ft_status settle_policy(const ft_said *said, ft_workload *w, ft_error *err)
+{
+    if (!ft__given(said, FT_KEY_ID_REMAT)) return FT_OK;
+    if (ft__stack(w)->selective == FT_SELECTIVE_CORE_ATTENTION && w->task == FT_TRAIN)
+        return ft__fail_at(err, FT_E_RANGE, "remat_policy", 0, 0,
+                           "the stack \"%s\" has no policies by names of results; \"recompute_modules\" says what runs "
+                           "again there",
+                           ft__stack(w)->name);
+    if (!ft__given(said, FT_KEY_ID_RECOMPUTE)) w->recompute = FT_RECOMPUTE_FULL;
+    for (unsigned i = 0; i < sizeof ft__remat_masks / sizeof *ft__remat_masks; i++)
+        if (ft__whole_of(said, FT_KEY_ID_REMAT) & 1 << i) w->spared |= ft__remat_masks[i];
+    return FT_OK;
+}
+
 ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
@@ -42,6 +57,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     w->moment_bytes = moments >= 0 ? ft__moment_bytes[moments] : 0;
     w->updates_in_backward = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD) && w->optimizer != FT_NO_OPTIMIZER;
     w->recompute_layers = ft__whole_of(said, FT_KEY_ID_RECOMPUTE_LAYERS);
+    FT_TRY(settle_policy(said, w, err));
     if (packing) FT_TRY(read_packing(packing, &w->packed, err));
     if (w->packed > 0 && out->parallel.cp > 1)
         return ft__fail_at(

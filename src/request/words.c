@@ -36,6 +36,42 @@ const char *const ft__module_words[FT_MODULE_COUNT] = {[FT_MODULE_CORE_ATTN] = "
                                                        [FT_MODULE_MLP] = "mlp",
                                                        [FT_MODULE_MOE] = "moe",
                                                        [FT_MODULE_SHARED_EXPERTS] = "shared_experts"};
+#define KEEPS(name) (1u << FT_REMAT_##name)
+#define KEEPS_QKV (KEEPS(QUERY_PROJ) | KEEPS(KEY_PROJ) | KEEPS(VALUE_PROJ))
+#define KEEPS_MLP (KEEPS(MLPWI) | KEEPS(MLPWO))
+const char *const ft__remat_words[15] = {"query_proj",
+                                         "key_proj",
+                                         "value_proj",
+                                         "context",
+                                         "out_proj",
+                                         "mlpwi",
+                                         "mlpwo",
+                                         "full",
+                                         "minimal",
+                                         "minimal_with_context",
+                                         "save_dot_with_context_except_mlp",
+                                         "save_dot_except_mlpwi",
+                                         "save_dot_except_mlp",
+                                         "save_qkv_proj",
+                                         "save_out_proj"};
+const unsigned ft__remat_masks[15] = {KEEPS(QUERY_PROJ),
+                                      KEEPS(KEY_PROJ),
+                                      KEEPS(VALUE_PROJ),
+                                      KEEPS(CONTEXT),
+                                      KEEPS(OUT_PROJ),
+                                      KEEPS(MLPWI),
+                                      KEEPS(MLPWO),
+                                      0,
+                                      KEEPS_QKV | KEEPS(OUT_PROJ) | KEEPS_MLP,
+                                      KEEPS_QKV | KEEPS(OUT_PROJ) | KEEPS_MLP | KEEPS(CONTEXT),
+                                      KEEPS_QKV | KEEPS(OUT_PROJ) | KEEPS(CONTEXT),
+                                      KEEPS_QKV | KEEPS(OUT_PROJ) | KEEPS(MLPWO),
+                                      KEEPS_QKV | KEEPS(OUT_PROJ),
+                                      KEEPS_QKV,
+                                      KEEPS(OUT_PROJ)};
+#undef KEEPS
+#undef KEEPS_QKV
+#undef KEEPS_MLP
 const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {[FT_ENTROPY_OF_MODEL] = "model",
                                                          [FT_ENTROPY_UPCAST] = "upcast",
                                                          [FT_ENTROPY_NARROW] = "narrow",

@@ -368,7 +368,9 @@ static void of_a_step(void **state)
             small = train(",\"master_weights\":true,\"moments_dtype\":\"bf16\""), packed = train(",\"packing\":256"),
             mixed = train(",\"packing\":[128,384]"), lamb = train(",\"optimizer\":\"lamb\""),
             capped = train(",\"power_cap_w\":350"), full = train(",\"recompute\":\"full\""),
-            some = train(",\"recompute\":\"full\",\"recompute_layers\":8");
+            some = train(",\"recompute\":\"full\",\"recompute_layers\":8"),
+            qkv = train(",\"remat_policy\":[\"save_qkv_proj\"]"), names = train(",\"remat_policy\":[\"minimal\"]"),
+            nothing = train(",\"remat_policy\":[\"full\"]");
     less("a loss in the logits' format", narrow.ms, plain.ms);
     less("its peak", narrow.peak, plain.peak);
     less("a loss in one kernel", fused.peak, narrow.peak);
@@ -394,6 +396,11 @@ static void of_a_step(void **state)
     less("half of the layers again: less than all", some.busy, full.busy);
     less("half of the layers again: memory", some.peak, plain.peak);
     less("and more than all", full.peak, some.peak);
+    golden_near("a policy that keeps nothing", nothing.busy, full.busy, 1e-9);
+    less("a policy that keeps queries, keys and values", qkv.busy, full.busy);
+    less("one that keeps all products", names.busy, qkv.busy);
+    less("its memory", qkv.peak, names.peak);
+    less("and theirs", full.peak, qkv.peak);
 }
 
 /* With the batch a step goes from fitting through a tight fit to none; what is likely falls all the way. */

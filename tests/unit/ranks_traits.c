@@ -26,6 +26,7 @@ static const turn turns[] = {
     {"grouped_experts", "pytorch", "true", "mixtral-8x7b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"fused_scan", "pytorch", "true", "mamba2-1.3b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"own_gelu", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"passes_masks", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"no_dropout", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"sums_in_products", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, LAUNCHES, 1},
     {"gradient_stand_ins", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 1, 4, PEAK, -1},
@@ -92,6 +93,10 @@ static double figure_of(const turn *t, bool turned)
     if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
     r.work.master_weights = own.master_weights;
     r.work.attention = !strcmp(t->trait, "fused_softmax") ? FT_EAGER : FT_FLASH;
+    if (!strcmp(t->trait, "passes_masks")) {
+        r.work.attention = FT_SDPA;
+        r.work.execution = FT_RUN_COMPILE;
+    }
     r.work.recompute = t->of == SAVED ? FT_RECOMPUTE_SELECTIVE : t->of == HOST ? FT_RECOMPUTE_FULL : FT_RECOMPUTE_NONE;
     r.parallel.zero = t->zero;
     r.parallel.in_pieces = r.parallel.expert_overlap = -1;

@@ -90,6 +90,7 @@ static const struct {
     {FT_KEY_ID_MOMENTS, "\"fp8\""},
     {FT_KEY_ID_IN_BACKWARD, "true"},
     {FT_KEY_ID_RECOMPUTE_LAYERS, "4"},
+    {FT_KEY_ID_REMAT, "[\"save_qkv_proj\"]"},
     {FT_KEY_ID_HOST_US, "20"},
     {FT_KEY_ID_IMAGE_LAYOUT, "\"nchw\""},
     {FT_KEY_ID_IMAGES, "1"},
