@@ -86,7 +86,8 @@ static int run_points(const job *j)
         cases[count++].op = request.op;
         if (!j->json) continue;
         json_t *id = j->gpu_count > 1 ? json_string(j->gpus[i]) : NULL;
-        ft__answer_kernel(&out, id, f, request.warnings);
+        ft_energy energy = ft__energy_of_kernel(j->ft, &request, f);
+        ft__answer_kernel(&out, id, f, &energy, request.warnings);
         cli_ask_answered(&out, j->object);
         ft__text_add(&out, "\n");
         json_decref(id);
@@ -162,7 +163,8 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
             char name[160];
             snprintf(name, sizeof name, "%.64s %s=%.10g", j->gpus[gpu], sweep->key, sweep->x[i]);
             json_t *id = json_string(name);
-            ft__answer_kernel(&out, id, &points[i].forecast, request.warnings);
+            ft_energy energy = ft__energy_of_kernel(j->ft, &request, &points[i].forecast);
+            ft__answer_kernel(&out, id, &points[i].forecast, &energy, request.warnings);
             cli_ask_answered(&out, j->object);
             ft__text_add(&out, "\n");
             json_decref(id);

@@ -16,7 +16,8 @@ static ft_status answer_kernel(const ft_context *ft, ft_scratch *scratch, const 
     ft_forecast f;
     FT_TRY(ft__request_of(ft, scratch, document, &r, err));
     FT_TRY(ft__forecast_of(ft, &r, &f, err));
-    ft__answer_kernel(out, id, &f, r.warnings);
+    ft_energy energy = ft__energy_of_kernel(ft, &r, &f);
+    ft__answer_kernel(out, id, &f, &energy, r.warnings);
     return FT_OK;
 }
 

@@ -266,3 +266,12 @@ ft_status ft__forecast_of(const ft_context *ft, const ft_request *request, ft_fo
     double quantile = request->quantile > 0 ? request->quantile : ft->quantile;
     return ft__context_forecast(ft, request->device, &request->op, quantile, out, err);
 }
+
+ft_energy ft__energy_of_kernel(const ft_context *ft, const ft_request *request, const ft_forecast *f)
+{
+    double quantile = request->quantile > 0 ? request->quantile : ft->quantile,
+           ms = ft__kernel_steady_ms(request->device, &request->op, f);
+    double joules = ft__kernel_joules(request->device, &request->op, f->flops, f->bytes, ms, f->launch_ms);
+    return ft__energy_of(request->device, joules, ms, f->low_ms * ms / f->ms, f->high_ms * ms / f->ms,
+                         ft__interval_level(quantile));
+}

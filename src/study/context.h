@@ -47,6 +47,8 @@ void ft__scratch_free(ft_scratch *s);
 ft_status ft__request_of(const ft_context *ft, ft_scratch *scratch, const json_t *object, ft_request *out,
                          ft_error *err);
 ft_status ft__forecast_of(const ft_context *ft, const ft_request *request, ft_forecast *out, ft_error *err);
+/* What it draws when it runs back to back, as long as that takes by then. */
+ft_energy ft__energy_of_kernel(const ft_context *ft, const ft_request *request, const ft_forecast *f);
 
 /* Whole models, the same way. What a view points to lives until the next step with the same scratch. */
 ft_status ft__model_request_of(const ft_context *ft, ft_scratch *scratch, const json_t *object, ft_model_request *out,

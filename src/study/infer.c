@@ -55,9 +55,13 @@ static ft_status fill_cell(inferrer *f, const char *task, int64_t batch, int64_t
                            .tokens_per_s = samples ? ft__view_samples_per_s(&v) : ft__view_tokens_per_s(&v),
                            .fits = s->memory.fits};
     bool prefill = !strcmp(task, "prefill");
+    double joules = v.memory_only ? 0 : ft__step_joules(v.graph, s, v.device), quantile = v.quantile;
+    const ft_device device = *v.device;
+    out->energy = ft__view_energy(&v);
     if (!f->engine || (!prefill && strcmp(task, "decode") != 0)) return FT_OK;
     FT_TRY(f->step(f->ask.ft, f->ask.scratch, f->ask.object, f->engine, prefill, batch, seq, out, f->err));
     out->tokens_per_s = (double)batch * (prefill ? (double)seq : 1) * data_ranks(f) / out->ms * 1e3;
+    out->energy = ft__energy_of(&device, joules, out->ms, out->low_ms, out->high_ms, ft__interval_level(quantile));
     return FT_OK;
 }
 
@@ -130,6 +134,8 @@ static ft_status try_batch(inferrer *f, int64_t batch)
     o->low_tokens_per_s = made / (prefill.high_ms * portions + osl * decode.high_ms);
     o->high_tokens_per_s = made / (prefill.low_ms * portions + osl * decode.low_ms);
     o->requests_per_s = rate / (double)o->osl;
+    double joules = prefill.energy.joules * portions + osl * decode.energy.joules; /* of one GPU */
+    o->tokens_per_joule = joules > 0 ? made * 1e-3 / joules : 0;
     o->total_tokens_per_s = o->requests_per_s * (double)(o->isl + o->osl);
     return FT_OK;
 }
@@ -182,6 +188,7 @@ static ft_status fill(inferrer *f, const ft_infer_request *asked)
     FT_TRY(forecast_first(f, asked));
     r->weights_bytes = r->title.step->memory.weights_bytes;
     r->gpus = ft__view_gpus(&r->title);
+    r->offline.tokens_per_joule /= (double)r->gpus;
     return FT_OK;
 }
 

@@ -7,6 +7,7 @@
 typedef struct ft_infer_cell {
     double ms, low_ms, high_ms, tokens_per_s;
     bool fits;
+    ft_energy energy; /* of one GPU */
 } ft_infer_cell;
 
 typedef struct ft_offline {
@@ -14,6 +15,7 @@ typedef struct ft_offline {
     double prefill_ms, tpot_ms;  /* of the whole batch; one step, halfway through the answers */
     double tokens_per_s, total_tokens_per_s, requests_per_s; /* generated; with the prompts */
     double low_tokens_per_s, high_tokens_per_s;              /* generated */
+    double tokens_per_joule;                                 /* generated, of the GPUs alone; 0: not known */
 } ft_offline;
 
 /* Lives until the next step with the same scratch; free it with ft__infer_free, whatever ft__infer_of said. */

@@ -137,6 +137,12 @@ ft_layer *ft__layers(const ft_step_view *v, size_t *count)
     return layers;
 }
 
+ft_energy ft__view_energy(const ft_step_view *v)
+{
+    if (v->memory_only || !v->graph) return (ft_energy){0};
+    return ft__step_energy(v->graph, v->step, v->device, v->quantile);
+}
+
 bool ft__view_attends(const ft_step_view *v)
 {
     if (!v->arch || !v->graph || v->arch->design != FT_CUSTOM)

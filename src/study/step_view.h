@@ -5,6 +5,7 @@
 #include "explain/advice.h"
 #include "ranks/ranks.h"
 #include "request/words.h"
+#include "timeline/energy.h"
 #include "timeline/step.h"
 
 typedef struct ft_step_view {
@@ -53,6 +54,9 @@ typedef struct ft_layer {
 /* The forward blocks in order, then "update" where there is an optimizer, then "unread" where parameters lie idle. NULL
  * when memory is exhausted. */
 ft_layer *ft__layers(const ft_step_view *v, size_t *count);
+
+/* What one GPU draws over the step. */
+ft_energy ft__view_energy(const ft_step_view *v);
 
 /* It has attention of the kind that the request names; convolutions and state spaces have none. */
 bool ft__view_attends(const ft_step_view *v);

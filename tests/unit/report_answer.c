@@ -41,7 +41,7 @@ static void an_answer_is_this_text(void **state)
     ft_text out = {0};
     ft_forecast f = plain();
     json_t *id = json_string("a1");
-    ft__answer_kernel(&out, id, &f, "");
+    ft__answer_kernel(&out, id, &f, NULL, "");
     assert_string_equal(
         "{\"id\":\"a1\",\"ok\":true,\"ms\":0.2,\"low_ms\":0.19,\"high_ms\":0.22,\"bound\":\"compute\","
         "\"source\":\"sibling\",\"kin\":\"h200_sxm\",\"family\":\"gemm_tensor\",\"tile\":\"128x256\",\"tiles\":512,"
@@ -67,7 +67,7 @@ static void an_answer_is_valid_json_always(void **state)
             strcpy(f.note, "a \"quoted\" note\n\x01 \xff\xfe");
             f.kin = "\\back\tslash";
             ft_text out = {0};
-            ft__answer_kernel(&out, NULL, &f, "");
+            ft__answer_kernel(&out, NULL, &f, NULL, "");
             json_t *back = json_loads(out.at, JSON_REJECT_DUPLICATES, NULL);
             if (!back) fail_msg("%s", out.at);
             const char *key;
@@ -92,7 +92,7 @@ static void what_does_not_apply_is_left_out(void **state)
                      .kin = "",
                      .family = "",
                      .bytes = 1e9};
-    ft__answer_kernel(&out, NULL, &f, "");
+    ft__answer_kernel(&out, NULL, &f, NULL, "");
     assert_string_equal(
         "{\"ok\":true,\"ms\":1,\"low_ms\":1,\"high_ms\":1,\"bound\":\"memory\",\"source\":\"roofline\",\"flops\":0,"
         "\"bytes\":1e+09,\"intensity\":0,\"roofline_ms\":0,\"launch_ms\":0,\"achieved_tflops\":0,\"achieved_gbps\":"
@@ -163,7 +163,7 @@ static ft_status attempt(void *context)
     ft_text out = {0};
     ft_forecast f = plain();
     ft_error err = {.code = FT_E_SYNTAX, .message = "m", .where = "w", .line = 3};
-    ft__answer_kernel(&out, NULL, &f, "");
+    ft__answer_kernel(&out, NULL, &f, NULL, "");
     ft__answer_error(&out, NULL, &err, 5);
     ft_status status = out.failed ? FT_E_MEMORY : FT_OK;
     ft__text_free(&out);

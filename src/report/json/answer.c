@@ -65,7 +65,19 @@ void ft__answer_lines(ft_text *out, const char *key, const char *lines)
     ft__text_free(&one);
 }
 
-void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const char *warnings)
+static void add_energy(ft_text *out, const ft_energy *e)
+{
+    if (!e || !(e->joules > 0)) return;
+    ft__json_member_open(out, "energy");
+    ft__json_member_number(out, "joules", e->joules, DIGITS);
+    ft__answer_figure(out, "low_joules", e->low_joules);
+    ft__answer_figure(out, "high_joules", e->high_joules);
+    ft__answer_figure(out, "watts", e->watts);
+    ft__json_close(out);
+}
+
+void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const ft_energy *energy,
+                       const char *warnings)
 {
     ft__answer_begin(out, id);
     ft__answer_figure(out, "ms", f->ms);
@@ -91,6 +103,7 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, con
     if (f->sustained_ms > f->ms) ft__answer_figure(out, "sustained_ms", f->sustained_ms);
     ft__answer_figure(out, "achieved_tflops", f->flops / f->ms / 1e9);
     ft__answer_figure(out, "achieved_gbps", f->bytes / f->ms / 1e6);
+    add_energy(out, energy);
     add_regime(out, f);
     ft__answer_word(out, "note", f->note);
     ft__answer_lines(out, "warnings", warnings);

@@ -5,10 +5,13 @@
 
 #include "base/error.h"
 #include "base/json_write.h"
+#include "kernel/energy.h"
 
 /* `id` is what the request called itself; NULL leaves it out. */
 /* `warnings`: of the device's spec, one per line; "" for none. */
-void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const char *warnings);
+/* `energy`: of one launch among its like; NULL leaves it out. */
+void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, const ft_energy *energy,
+                       const char *warnings);
 /* `line` is the request's number in a stream, 0 for none. An error without an id answers "id":null in a stream, where
  * every line has an answer. */
 void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line);

@@ -10,6 +10,7 @@
 #include "kernel/host.h"
 #include "model/stack.h"
 #include "report/json/answer.h"
+#include "report/json/answer_energy.h"
 #include "report/text/network_screen.h"
 #include "report/text/step_screen.h"
 
@@ -51,6 +52,15 @@ static void add_times(ft_text *out, const ft_step_view *v)
     ft__answer_figure(out, "hfu", s->hfu);
     ft__answer_figure(out, "model_flops", s->model_flops);
     ft__answer_figure(out, "executed_flops", s->executed_flops);
+}
+
+static void add_energy(ft_text *out, const ft_step_view *v)
+{
+    ft_energy e = ft__view_energy(v);
+    bool samples = ft__counts_samples(v->arch);
+    double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v);
+    ft__answer_energy(out, &e, (double)ft__view_gpus(v), samples ? "samples_per_joule" : "tokens_per_joule",
+                      rate * v->step->step_ms * 1e-3);
 }
 
 static void add_memory(ft_text *out, const ft_step_view *v)
@@ -177,6 +187,7 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     if (v->work->task == FT_TRAIN) ft__answer_word(out, "stack", v->stack->name);
     if (v->ranked) ft__answer_ranks(out, v);
     add_memory(out, v);
+    if (!v->memory_only) add_energy(out, v);
     if (!v->memory_only) add_shares(out, v->step);
     if (!v->memory_only) ft__answer_advice(out, v);
     if (!v->memory_only && v->cluster && v->cluster->simulated) ft__answer_network(out, v->cluster->simulated);

@@ -2,6 +2,7 @@
 #include "report/json/infer_answer.h"
 
 #include "report/json/answer.h"
+#include "report/json/answer_energy.h"
 #include "report/json/answer_step.h"
 
 static void add_cells(ft_text *out, const char *key, const char *time, const ft_infer *r,
@@ -19,6 +20,8 @@ static void add_cells(ft_text *out, const char *key, const char *time, const ft_
             ft__answer_figure(out, "high_ms", c->high_ms);
             ft__answer_figure(out, samples ? "samples_per_s_per_gpu" : "tokens_per_s_per_gpu",
                               c->tokens_per_s / (double)r->gpus);
+            ft__answer_energy(out, &c->energy, (double)r->gpus, samples ? "samples_per_joule" : "tokens_per_joule",
+                              c->tokens_per_s * c->ms * 1e-3);
             ft__json_member_flag(out, "fits", c->fits);
             ft__json_close(out);
         }
@@ -83,6 +86,7 @@ void ft__answer_infer(ft_text *out, const json_t *id, const ft_infer *r)
             ft__answer_figure(out, "requests_per_s", o->requests_per_s);
             ft__answer_figure(out, "prefill_ms", o->prefill_ms);
             ft__answer_figure(out, "tpot_ms", o->tpot_ms);
+            if (o->tokens_per_joule > 0) ft__answer_figure(out, "tokens_per_joule", o->tokens_per_joule);
         }
         ft__json_close(out);
     }

@@ -78,6 +78,24 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
     if (v->ranked) ft__screen_layout(out, style, v);
 }
 
+/* What the GPUs draw: watts of one, and what a joule buys. */
+static void energy_line(ft_text *out, const ft_style *style, const ft_step_view *v, double rate)
+{
+    ft_energy e = ft__view_energy(v);
+    if (!(e.joules > 0)) return;
+    double gpus = (double)ft__view_gpus(v);
+    ft_text a = {0}, b = {0};
+    ft__add_figure(&a, e.watts, 3);
+    ft__text_addf(&a, " W%s", v->ranked ? " per GPU" : "");
+    ft__add_si(&b, e.joules * gpus, "J");
+    ft__text_add(&b, " a step, ");
+    ft__add_figure(&b, rate / (e.watts * gpus), 3);
+    ft__text_addf(&b, " %s per joule", ft__counts_samples(v->arch) ? "samples" : "tokens");
+    ft__line(out, style, "power", &a, b.at);
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
 static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
 {
     const ft_step *s = v->step;
@@ -118,6 +136,7 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
     ft__line(out, style, v->ranked ? "per GPU" : "rate", &a, b.at);
     ft__text_free(&a);
     ft__text_free(&b);
+    energy_line(out, style, v, rate);
 }
 
 void ft__screen_part(ft_text *out, const ft_style *style, const char *label, double ms, double step_ms,
