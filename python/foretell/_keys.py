@@ -111,6 +111,10 @@ class ModelRequest(TypedDict, total=False):
     optimizer_in_backward: bool
     recompute_layers: int
     remat_policy: Sequence[str]
+    offload: Sequence[str]
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo"]
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     tokens: float

@@ -37,9 +37,20 @@ static void keep_tensors(const ft_graph *g, const ft_memory_share *share, const 
     }
 }
 
+/* A frozen copy of the model, in the format that it computes in, sharded as the model is. */
+static void keep_reference(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, ft_kept *k)
+{
+    for (ft_ref i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role == FT_PARAMETER && lives->root[i] == i)
+            k->weights += keep_copies(k, ft__tensor_bytes(t) * share->weights[ft__is_expert(t)], t->copies);
+    }
+}
+
 static void keep_training(const ft_graph *g, const ft_workload *work, const ft_memory_share *share,
                           const ft_lifetimes *lives, ft_kept *k)
 {
+    const bool away = ft__updates_on_host(work);
     for (ft_ref i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
         if (t->role != FT_PARAMETER || !t->trained || lives->root[i] != i) continue;
@@ -48,11 +59,16 @@ static void keep_training(const ft_graph *g, const ft_workload *work, const ft_m
         const bool expert = ft__is_expert(t);
         const double states = share->optimizer[expert], gradients = share->gradients[expert];
         const int first = k->fp32_shards && t->element_bytes < 4 ? 1 : 0; /* the copy is the parameter */
-        for (int p = first; p < count; p++) k->optimizer += keep_copies(k, parts[p] * states, t->copies);
+        for (int p = first; p < count; p++) {
+            if (away)
+                k->on_host += parts[p] * states * (double)t->copies;
+            else
+                k->optimizer += keep_copies(k, parts[p] * states, t->copies);
+        }
         const double own = ft__gradient_element(work, t),
                      element = share->gradient_bytes > 0 ? share->gradient_bytes : own;
         if (k->kept_gradients) k->gradients += keep_copies(k, ft__tensor_numel(t) * element * gradients, t->copies);
-        if (work->master_weights && element < 4)
+        if (work->master_weights && element < 4 && !away)
             k->main_gradients += 4 * ft__tensor_numel(t) * states * (double)t->copies;
         k->trained += ft__tensor_bytes(t) * states * (double)t->copies;
         if (!k->widest || ft__tensor_numel(t) > ft__tensor_numel(k->widest)) k->widest = t;
@@ -62,7 +78,8 @@ static void keep_training(const ft_graph *g, const ft_workload *work, const ft_m
 void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share *share, const ft_lifetimes *lives,
               ft_kept *k)
 {
-    k->fp32_shards = share->fsdp && work->task == FT_TRAIN && work->master_weights;
+    k->fp32_shards = share->fsdp && work->task == FT_TRAIN && work->master_weights && !ft__updates_on_host(work);
     keep_tensors(g, share, lives, k);
+    if (ft__has_reference(work) && work->lora_rank == 0) keep_reference(g, share, lives, k);
     if (work->task == FT_TRAIN) keep_training(g, work, share, lives, k);
 }

@@ -28,6 +28,8 @@ typedef struct sweep {
     double
         stand_ins; /* bytes autograd gets for weights' gradients that are added up where they wait; 0: it gets them */
     bool kept_gradients; /* they are there before the backward pass: accumulated over micro-batches, or fp32 copies */
+    bool away;           /* what layers leave for the backward pass goes to the host, but for a few */
+    double away_bytes;   /* of one micro-batch */
     live now, peak;
     double held;                /* most that tensors hold, where it is known; 0: as they live here */
     double *workspace;          /* node -> bytes it holds while it runs */
@@ -188,10 +190,15 @@ static void walk_block(sweep *s, int32_t b)
         if (i != 1 || repeat <= 4) continue;
         const double skipped = (double)(repeat - 4);
         s->now.gradients += skipped * (s->now.gradients - before.gradients);
-        s->now.saved += skipped * (s->now.saved - before.saved);
+        const double saved = s->now.saved - before.saved;
+        if (s->away)
+            s->away_bytes = fmax(s->away_bytes, (double)repeat * saved); /* two layers at either end stay */
+        else
+            s->now.saved += skipped * saved;
         s->now.passing += skipped * (s->now.passing - before.passing);
         s->now.cache += skipped * (s->now.cache - before.cache);
-        for (int k = 0; k < s->pool.count; k++) ft__pool_take(&s->pool, k, skipped * (s->pool.live[k] - pooled[k]));
+        for (int k = 0; k < s->pool.count && !s->away; k++)
+            ft__pool_take(&s->pool, k, skipped * (s->pool.live[k] - pooled[k]));
         i = repeat - 3;
     }
 }
@@ -294,6 +301,15 @@ static ft_holder holder_of(const ft_graph *g, bool compiled)
     return !compiled ? FT_PYTHON_HOLDS : g->layers_compiled ? FT_PYTHON_HOLDS_AROUND_LAYERS : FT_NOBODY_HOLDS;
 }
 
+/* Unified memory: pages of states that find no room go to the host, and the update brings them back. */
+static void page_out(ft_memory *m)
+{
+    m->paged_bytes = fmin(fmax(m->reserved_bytes + m->context_bytes - m->capacity_bytes, 0), m->optimizer_bytes);
+    m->optimizer_bytes -= m->paged_bytes;
+    m->reserved_bytes -= m->paged_bytes;
+    m->peak_bytes = fmin(m->peak_bytes, m->reserved_bytes);
+}
+
 static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
                             const ft_memory_share *share, ft_memory *out, ft_memory_curve *curve, ft_error *err)
 {
@@ -307,14 +323,18 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     s.growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
     /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step. */
     s.kept_gradients = training && (work->accumulate > 1 || (work->master_weights && !share->fsdp));
-    const bool dropped = training && work->updates_in_backward && work->accumulate <= 1;
+    s.away = ft__offloads(work, FT_OFFLOAD_ACTIVATIONS);
+    /* Who updates on the host adds micro-batches up there: a gradient leaves as soon as it is made. */
+    const bool dropped = training &&
+                         ((work->updates_in_backward && work->accumulate <= 1) || ft__updates_on_host(work));
     if (s.kept_gradients && !dropped && share->gradients[0] >= 1) s.stand_ins = ft__stand_ins(g, work);
     if (!measure(&s)) return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d tensors", g->tensor_count);
 
     ft_kept k = {.growing_cache = s.growing_cache, .kept_gradients = s.kept_gradients && !dropped};
     s.kept_gradients = s.kept_gradients || dropped; /* each is gone when its node is done */
     ft__keep(g, work, share, &s.lives, &k);
-    const double update = training ? ft__update_workspace(work, k.trained, k.widest) + k.main_gradients : 0;
+    const bool here = training && !ft__updates_on_host(work);
+    const double update = here ? ft__update_workspace(work, k.trained, k.widest) + k.main_gradients : 0;
     if (!measure_workspaces(&s, device, update))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     const double libraries = ft__library_workspace(device, training) + s.stand_ins;
@@ -334,6 +354,8 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->weights_bytes = k.weights;
     out->gradients_bytes = k.gradients + s.peak.gradients;
     out->optimizer_bytes = k.optimizer;
+    out->host_bytes = k.on_host;
+    out->away_bytes = s.away_bytes;
     const ft_phase phase = s.peak_node >= 0 ? g->nodes[s.peak_node].phase : FT_FORWARD;
     out->activations_bytes = k.inputs + s.peak.saved + waiting(&s, phase);
     out->saved_bytes = k.inputs + s.most_saved;
@@ -353,6 +375,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->reserved_bytes = fmax(out->reserved_bytes, out->peak_bytes);
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);
+    if (ft__offloads(work, FT_OFFLOAD_PAGED_OPTIMIZER)) page_out(out);
     ft__judge(out);
     if (s.peak_node >= 0) {
         out->peak_phase = g->nodes[s.peak_node].phase;

@@ -49,7 +49,7 @@ static void optimizer(ft_maker *m)
     };
     ft_build *b = &m->b;
     const ft_workload *w = m->work;
-    if (w->optimizer == FT_NO_OPTIMIZER || b->g->trained_parameters < 1) return;
+    if (w->optimizer == FT_NO_OPTIMIZER || ft__updates_on_host(w) || b->g->trained_parameters < 1) return;
     b->phase = FT_UPDATE;
     ft__block_open(b, FT_BLOCK(UPDATE), 1, FT_NONE);
     if (b->status == FT_OK) b->g->blocks[b->block].phase = FT_UPDATE;

@@ -83,6 +83,17 @@ typedef enum ft_remat_name {
     FT_REMAT_NAME_COUNT
 } ft_remat_name;
 
+/* What of a training step lies in the host's memory, or beyond it: bits of ft_workload.offload. */
+typedef enum ft_offload {
+    FT_OFFLOAD_OPTIMIZER,       /* states and fp32 copies, updated by the host's cores */
+    FT_OFFLOAD_OPTIMIZER_NVME,  /* the same, on drives between updates */
+    FT_OFFLOAD_PAGED_OPTIMIZER, /* in unified memory: what finds no room on the GPU is moved away until the update */
+    FT_OFFLOAD_ACTIVATIONS,     /* what layers leave for the backward pass */
+    FT_OFFLOAD_COUNT
+} ft_offload;
+/* What is trained towards: tokens; pairs of answers against a frozen copy of the model (DPO); pairs without one. */
+typedef enum ft_trainer { FT_TRAINER_SFT, FT_TRAINER_DPO, FT_TRAINER_ORPO, FT_TRAINER_COUNT } ft_trainer;
+
 typedef struct ft_workload {
     ft_task task;
     ft_dtype dtype;           /* of the mathematics */
@@ -113,6 +124,10 @@ typedef struct ft_workload {
     bool ema;                 /* a moving average of the weights is kept */
     double moment_bytes;      /* of AdamW's moments; 0: as the weights, or fp32 beside fp32 copies */
     bool updates_in_backward; /* a weight is updated as soon as its gradient is there, which is dropped then */
+    unsigned offload;         /* what lies in the host's memory, a bit each; 0: nothing */
+    double host_gbps;         /* between the GPU and it, each way; 0: what PCIe reaches */
+    double nvme_gbps;         /* of the drives of one GPU; 0: usual ones */
+    ft_trainer trainer;
     int64_t recompute_layers; /* with full recomputation: so many layers run again, the others keep all; 0: all */
     int64_t accumulate;       /* micro-batches per step; at least 1 */
     bool clip;                /* gradient clipping */
@@ -122,6 +137,22 @@ typedef struct ft_workload {
                                * micro-batches to an update; 0: it does */
     bool layers_apart;        /* who counts layers one by one: of a pattern each run of equal ones is a block */
 } ft_workload;
+
+/* Optimizer states are the host's: it updates the weights. */
+static inline bool ft__updates_on_host(const ft_workload *w)
+{
+    const unsigned states = 1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME;
+    return w->task == FT_TRAIN && w->optimizer != FT_NO_OPTIMIZER && (w->offload & states) != 0;
+}
+static inline bool ft__offloads(const ft_workload *w, ft_offload what)
+{
+    return w->task == FT_TRAIN && (w->offload & 1u << what) != 0;
+}
+/* A frozen copy runs forward beside the model. Adapters need none: without them the model is its own. */
+static inline bool ft__has_reference(const ft_workload *w)
+{
+    return w->task == FT_TRAIN && w->trainer == FT_TRAINER_DPO;
+}
 
 /* The kernels are a serving engine's: paged cache, fused norms, rotary and experts. */
 static inline bool ft__by_engine(const ft_workload *w)

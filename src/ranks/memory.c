@@ -83,6 +83,7 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
     const ft_parallel *p = r->parallel;
     ft_memory_share share = {.weights = {1, 1}, .gradients = {1, 1}, .optimizer = {1, 1}};
     share.waiting_bytes = s->saved_bytes * fmax(in_flight - 1, 0);
+    if (ft__offloads(r->work, FT_OFFLOAD_ACTIVATIONS)) share.waiting_bytes = 0; /* they wait on the host */
     /* Megatron's gradients are kept as they are summed. */
     bool one_buffer = ft__ranks_stack(p, r->work)->one_gradient_buffer && r->work->master_weights && p->zero < 2;
     if (one_buffer && p->reduce_bytes > 0) share.gradient_bytes = p->reduce_bytes;

@@ -99,6 +99,29 @@ static const char *policies(const ft_effect_case *c)
     return none ? "the model has no results of these names" : NULL;
 }
 
+static const char *offloading(const ft_effect_case *c)
+{
+    const unsigned activations = 1u << FT_OFFLOAD_ACTIVATIONS;
+    if (!c->trains) return training(c);
+    if (c->w->offload & activations) return NULL;
+    if (c->w->optimizer == FT_NO_OPTIMIZER) return "\"optimizer\" is \"none\"";
+    bool none = c->w->optimizer == FT_SGD && !c->w->master_weights;
+    return none ? "\"sgd\" keeps no states" : NULL;
+}
+
+static const char *host_link(const ft_effect_case *c)
+{
+    if (!c->trains) return training(c);
+    if (!c->w->offload) return "nothing lies on the host: \"offload\" names nothing";
+    return offloading(c) ? offloading(c) : timed(c);
+}
+
+static const char *drives(const ft_effect_case *c)
+{
+    if (!c->trains) return training(c);
+    return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? timed(c) : "nothing lies on drives";
+}
+
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : training(c); }
 
 static const char *lengths(const ft_effect_case *c)
@@ -381,6 +404,10 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_IN_BACKWARD] = updating,
     [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
     [FT_KEY_ID_REMAT] = policies,
+    [FT_KEY_ID_OFFLOAD] = offloading,
+    [FT_KEY_ID_HOST_GBPS] = host_link,
+    [FT_KEY_ID_NVME_GBPS] = drives,
+    [FT_KEY_ID_TRAINER] = training,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,

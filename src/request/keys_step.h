@@ -36,5 +36,22 @@
       "which asks for `full` and keeps their results: `full` (nothing), `save_out_proj`, `save_qkv_proj`, "            \
       "`save_dot_except_mlp`, `save_dot_except_mlpwi`, `save_dot_with_context_except_mlp`, `minimal`, "                \
       "`minimal_with_context`; `query_proj`, `key_proj`, `value_proj`, `context`, `out_proj`, `mlpwi`, `mlpwo`. Not "  \
-      "with `fused`, whose `recompute_modules` say what runs again")
+      "with `fused`, whose `recompute_modules` say what runs again")                                                   \
+    FLAG(OFFLOAD, "offload", NAMES, 0, 0, WORDS(offload), DEPENDS, "offload", 0, "NAME,...", TRAIN,                    \
+      "what lies in the host's memory: optimizer, optimizer_nvme, paged_optimizer, activations",                       \
+      "left out: nothing; an array of what lies in the host's memory: `optimizer` (states and fp32 copies, updated by "\
+      "the host: ZeRO-Offload), `optimizer_nvme` (the same on drives: ZeRO-Infinity), `paged_optimizer` (states in "   \
+      "unified memory, which leave when the GPU is full: bitsandbytes'), `activations` (what layers leave for the "    \
+      "backward pass); [below](#what-lies-on-the-host)")                                                               \
+    FLAG(HOST_GBPS, "host_gbps", REAL, 0.1, 10000, NO_WORDS, DEPENDS, "host-gbps", 0, "X", TRAIN,                      \
+      "GB/s between a GPU and its host's memory, each way [what PCIe reaches]",                                        \
+      "what a copy over the GPU's PCIe reaches; GB/s each way, of `offload`: other links (NVLink-C2C), or your own "   \
+      "measurement")                                                                                                   \
+    FLAG(NVME_GBPS, "nvme_gbps", REAL, 0.01, 1000, NO_WORDS, DEPENDS, "nvme-gbps", 0, "X", TRAIN,                      \
+      "GB/s of the drives that one GPU has, reading and writing [one of PCIe 4.0]",                                    \
+      "one drive of PCIe 4.0; GB/s of the drives that one GPU has, of `optimizer_nvme`")                               \
+    FLAG(TRAINER, "trainer", WORD, 0, 0, WORDS(trainer), 0, "trainer", 0, NULL, TRAIN,                                 \
+      "what is trained towards: tokens, or pairs of answers, with a frozen copy of the model or without",              \
+      "`sft`: tokens; `dpo`: `batch` counts pairs of answers, two sequences each, and a frozen copy of the model runs "\
+      "forward over them, too (with adapters the model itself, without them); `orpo`: pairs without a copy")
 #endif

@@ -47,6 +47,35 @@ static ft_status settle_policy(const ft_said *said, ft_workload *w, ft_error *er
     return FT_OK;
 }
 
+static ft_status settle_offload(const ft_said *said, ft_workload *w, ft_error *err)
+{
+    const unsigned host = 1u << FT_OFFLOAD_OPTIMIZER, drives = 1u << FT_OFFLOAD_OPTIMIZER_NVME,
+                   pages = 1u << FT_OFFLOAD_PAGED_OPTIMIZER;
+    if (!ft__given(said, FT_KEY_ID_OFFLOAD)) return FT_OK;
+    w->offload = (unsigned)ft__whole_of(said, FT_KEY_ID_OFFLOAD);
+    w->host_gbps = ft__real_of(said, FT_KEY_ID_HOST_GBPS);
+    w->nvme_gbps = ft__real_of(said, FT_KEY_ID_NVME_GBPS);
+    if ((w->offload & pages) && (w->offload & (host | drives)))
+        return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0,
+                           "states are paged or the host's, not both: \"paged_optimizer\" or \"%s\"",
+                           ft__offload_words[w->offload & drives ? FT_OFFLOAD_OPTIMIZER_NVME : FT_OFFLOAD_OPTIMIZER]);
+    if ((w->offload & (host | drives)) && w->updates_in_backward)
+        return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0,
+                           "the host updates weights after the backward pass: \"optimizer_in_backward\" must be false");
+    return FT_OK;
+}
+
+/* "batch" counts pairs: each is two sequences. */
+static ft_status settle_pairs(ft_model_request *out, ft_error *err)
+{
+    if (out->arch->design != FT_DECODER_ONLY || !out->arch->lm_head)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "trainer", 0, 0,
+                           "\"%s\" compares answers of a language model; \"%s\" is none",
+                           ft__trainer_words[out->work.trainer], out->arch->model_type);
+    out->work.batch *= 2;
+    return FT_OK;
+}
+
 ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
@@ -58,6 +87,9 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     w->updates_in_backward = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD) && w->optimizer != FT_NO_OPTIMIZER;
     w->recompute_layers = ft__whole_of(said, FT_KEY_ID_RECOMPUTE_LAYERS);
     FT_TRY(settle_policy(said, w, err));
+    FT_TRY(settle_offload(said, w, err));
+    w->trainer = (ft_trainer)ft__word_of(said, FT_KEY_ID_TRAINER);
+    if (w->task == FT_TRAIN && w->trainer != FT_TRAINER_SFT) FT_TRY(settle_pairs(out, err));
     if (packing) FT_TRY(read_packing(packing, &w->packed, err));
     if (w->packed > 0 && out->parallel.cp > 1)
         return ft__fail_at(

@@ -77,6 +77,12 @@ const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {[FT_ENTROPY_OF_MODEL] =
                                                          [FT_ENTROPY_NARROW] = "narrow",
                                                          [FT_ENTROPY_FUSED] = "fused",
                                                          [FT_ENTROPY_FUSED_LINEAR] = "fused_linear"};
+const char *const ft__offload_words[FT_OFFLOAD_COUNT] = {[FT_OFFLOAD_OPTIMIZER] = "optimizer",
+                                                         [FT_OFFLOAD_OPTIMIZER_NVME] = "optimizer_nvme",
+                                                         [FT_OFFLOAD_PAGED_OPTIMIZER] = "paged_optimizer",
+                                                         [FT_OFFLOAD_ACTIVATIONS] = "activations"};
+const char *const ft__trainer_words[FT_TRAINER_COUNT] = {
+    [FT_TRAINER_SFT] = "sft", [FT_TRAINER_DPO] = "dpo", [FT_TRAINER_ORPO] = "orpo"};
 const char *const ft__moment_words[4] = {"fp32", "bf16", "fp16", "fp8"};
 const double ft__moment_bytes[4] = {4, 2, 2, 1};
 const char *const ft__adapter_words[4] = {"fp32", "bf16", "fp16", "autocast"};

@@ -17,6 +17,8 @@ extern const char *const ft__recompute_words[3];
 extern const char *const ft__module_words[FT_MODULE_COUNT];
 extern const char *const ft__remat_words[15]; /* names of results, then of policies */
 extern const unsigned ft__remat_masks[15];
+extern const char *const ft__offload_words[FT_OFFLOAD_COUNT];
+extern const char *const ft__trainer_words[FT_TRAINER_COUNT];
 extern const char *const ft__detail_words[3];
 extern const char *const ft__adapter_words[4];
 extern const char *const ft__entropy_words[FT_ENTROPY_COUNT];

@@ -9,6 +9,7 @@
 
 #include "explain/regime.h"
 #include "memory/fits.h"
+#include "ranks/beside.h"
 #include "ranks/ranks.h"
 #include "study/context.h"
 #include "study/step.h"
@@ -157,6 +158,7 @@ ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_mod
 {
     FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, r, view, step, g, err), err));
     if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
+    if (r->ask != FT_ASK_MEMORY) ft__beside_apply(&r->work, r->device, step);
     if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
     double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;
     ft__loader_apply(&r->loader, r->device, (double)r->work.batch * micros, step, &view->loading);
@@ -195,7 +197,8 @@ static bool same_workload(const ft_workload *a, const ft_workload *b)
            a->weight_bits == b->weight_bits && a->by_module == b->by_module && a->kv_dtype == b->kv_dtype &&
            a->batch == b->batch && a->seq == b->seq && a->attention == b->attention && a->execution == b->execution &&
            a->cache == b->cache && a->optimizer == b->optimizer && a->recompute == b->recompute &&
-           a->lora_rank == b->lora_rank && a->accumulate == b->accumulate;
+           a->lora_rank == b->lora_rank && a->accumulate == b->accumulate && a->spared == b->spared &&
+           a->offload == b->offload;
 }
 
 static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, ft_error *err)

@@ -24,6 +24,9 @@ typedef struct ft_memory {
     double communication_bytes, context_bytes;
     double peak_bytes;         /* what the framework's allocator reports as its peak */
     double reserved_bytes;     /* with its caching and fragmentation */
+    double host_bytes;         /* optimizer states that lie in the host's memory or on its drives */
+    double away_bytes;         /* activations of one micro-batch that wait in the host's memory */
+    double paged_bytes;        /* optimizer states in unified memory that find no room on the GPU */
     double saved_bytes;        /* activations that one micro-batch leaves for its backward pass, wherever the peak is */
     double capacity_bytes;
     ft_fit verdict;
@@ -34,6 +37,16 @@ typedef struct ft_memory {
     double peak_iteration;
     const char *remedy;        /* when it does not fit: the smallest change that makes it fit; "" */
 } ft_memory;
+
+/* What runs beside a training step's own kernels: copies to and from the host, its update, a frozen copy of the model
+ * (ranks/beside.c). */
+typedef struct ft_beside {
+    double reference_ms;       /* the frozen copy's forward passes */
+    double update_ms;          /* the host's update, with the drives that it waits for */
+    double copies_ms;          /* copies of states and activations, hidden or not */
+    double exposed_ms;         /* what of all these the step waits for */
+    double copied_bytes;
+} ft_beside;
 
 typedef struct ft_step {
     double step_ms, low_ms, high_ms;
@@ -60,6 +73,7 @@ typedef struct ft_step {
     ft_timed *kernels;         /* in order of execution, equal neighbours not merged; in the arena */
     int32_t kernel_count;
     ft_memory memory;
+    ft_beside beside;
 } ft_step;
 
 /* Forecasts of equal operators are made once. One per thread; survives requests on the same device. */

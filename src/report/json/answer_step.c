@@ -43,6 +43,12 @@ static void add_times(ft_text *out, const ft_step_view *v)
     ft__answer_figure(out, "busy_ms", s->busy_ms);
     ft__answer_figure(out, "idle_ms", s->idle_ms);
     ft__answer_figure(out, "between_ms", ft__between_ms(s));
+    if (s->beside.copied_bytes > 0) {
+        ft__answer_figure(out, "host_update_ms", s->beside.update_ms);
+        ft__answer_figure(out, "host_copies_ms", s->beside.copies_ms);
+        ft__answer_figure(out, "host_exposed_ms", s->beside.exposed_ms);
+    }
+    if (s->beside.reference_ms > 0) ft__answer_figure(out, "reference_ms", s->beside.reference_ms);
     ft__answer_figure(out, "launches", s->launches);
     double gpus = (double)ft__view_gpus(v);
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / gpus);
@@ -71,6 +77,9 @@ static void add_memory(ft_text *out, const ft_step_view *v)
     add_bytes(out, "weights_bytes", m->weights_bytes);
     add_bytes(out, "gradients_bytes", m->gradients_bytes);
     add_bytes(out, "optimizer_bytes", m->optimizer_bytes);
+    if (m->host_bytes > 0) add_bytes(out, "host_bytes", m->host_bytes);
+    if (m->away_bytes > 0) add_bytes(out, "away_bytes", m->away_bytes);
+    if (m->paged_bytes > 0) add_bytes(out, "paged_bytes", m->paged_bytes);
     add_bytes(out, "activations_bytes", m->activations_bytes);
     add_bytes(out, "temporary_bytes", m->temporary_bytes);
     add_bytes(out, "kv_cache_bytes", m->kv_cache_bytes);

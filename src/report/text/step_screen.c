@@ -168,19 +168,24 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     if (v->ranked) ft__screen_waits(out, style, v);
     static const char *const starved[4] = {"", "GPU waits for the disk", "GPU waits for the loader's workers",
                                            "GPU waits for copies of samples"};
-    double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input, 0);
+    const ft_beside *b = &s->beside;
+    double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - b->exposed_ms, 0);
+    if (b->reference_ms > 0)
+        ft__screen_part(out, style, "reference", b->reference_ms, s->step_ms, "a frozen copy's forward pass");
+    if (b->exposed_ms > 0.0005 * s->step_ms)
+        ft__screen_part(out, style, "offload", b->exposed_ms, s->step_ms, "GPU waits for the host");
     if (input > 0.0005 * s->step_ms) ft__screen_part(out, style, "input", input, s->step_ms, starved[v->loading.stage]);
     if (idle > 0.0005 * s->step_ms) ft__screen_part(out, style, "idle", idle, s->step_ms, "GPU waits");
     double between = ft__between_ms(s);
     if (between > 0.0005 * s->step_ms) ft__screen_part(out, style, "between", between, s->step_ms, "kernels");
     if (s->host_ms <= 0) return;
-    ft_text a = {0}, b = {0};
+    ft_text a = {0}, how = {0};
     add_ms(&a, s->host_ms);
-    ft__text_addf(&b, "to issue %.0f launches%s", s->launches,
+    ft__text_addf(&how, "to issue %.0f launches%s", s->launches,
                   idle < 0.1 * (s->step_ms - input) ? ", hidden behind the GPU" : ": the host sets the pace");
-    ft__line(out, style, "host", &a, b.at);
+    ft__line(out, style, "host", &a, how.at);
     ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_free(&how);
 }
 
 /* -- memory ------------------------------------------------------------------------------------ */
@@ -244,6 +249,8 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
     if (v->ranked) ft__screen_fullest(out, style, v);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].bytes >= 1) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
+    const double elsewhere = m->host_bytes + m->away_bytes + m->paged_bytes;
+    if (elsewhere >= 1) memory_line(out, style, "on the host", elsewhere, m->capacity_bytes, "not counted here", false);
     ft_text context = {0};
     ft__text_add(&context, "by the allocator; context ");
     ft__add_gib(&context, m->context_bytes);

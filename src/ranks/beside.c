@@ -1,0 +1,118 @@
+/* beside.c: copies to and from the host, its update, a frozen copy of the model.
+ *
+ * States on the host (ZeRO-Offload, Ren et al. 2021; DeepSpeed's offload_optimizer): gradients go down as the backward
+ * pass makes them, of every micro-batch, and hide behind it; the host's cores, each GPU its part of them, update what
+ * is their rank's; weights come back while the update goes on, so that the longer of the two counts. On drives
+ * (ZeRO-Infinity) states are read and written between.
+ *
+ * Activations (torchtune's OffloadActivations, Transformer Engine's cpu_offload): what a layer leaves goes down behind
+ * the layers after it and comes back behind those before: two passes over the link, each beside its own pass. PyTorch's
+ * save_on_cpu waits for every copy instead (657 ms for a step of 104 on an H200), and moves weights as well.
+ *
+ * Pages (bitsandbytes' paged optimizers): what found no room goes away and comes back once a step, and nothing hides
+ * it: kernels wait for their pages.
+ *
+ * A frozen copy (DPO's reference) runs the model's own forward pass once more, without a loss; adapters are switched
+ * off for it instead. Its time is the forward pass's share of the step.
+ *
+ * Leaves out: a link that other GPUs share, host memory that is not there, cores that are busy otherwise; parameters
+ * that lie on the host. */
+#include "ranks/beside.h"
+
+#include <math.h>
+
+#include "ranks/beside_constants.h"
+#include "timeline/states.h"
+
+typedef struct links {
+    double host, pages, drives; /* bytes per ms */
+} links;
+
+static double weight_bytes(const ft_workload *w) { return w->autocast ? 4 : fmax(ft_dtype_bytes(w->dtype), 2); }
+
+static links links_of(const ft_workload *w, const ft_device *device)
+{
+    const double sold = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_BESIDE_USUAL_GBPS;
+    const double host = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_BESIDE_OF_LINK;
+    return (links){.host = host * 1e6,
+                   .pages = (w->host_gbps > 0 ? w->host_gbps : sold) * FT_K_BESIDE_OF_PAGES * 1e6,
+                   .drives = (w->nvme_gbps > 0 ? w->nvme_gbps : FT_K_BESIDE_NVME_GBPS) * 1e6};
+}
+
+/* Parameters that one rank updates: what it keeps of states, over the states of one. */
+static double updated_here(const ft_workload *w, const ft_memory *m)
+{
+    const ft_tensor some = {.rows = 4096, .cols = 4096, .trained = true, .element_bytes = (float)weight_bytes(w)};
+    double parts[FT_STATE_PARTS] = {0}, bytes = 0;
+    const int count = ft__optimizer_states(w, &some, parts);
+    for (int i = 0; i < count; i++) bytes += parts[i];
+    return bytes > 0 ? m->host_bytes / bytes * ft__tensor_numel(&some) : 0;
+}
+
+static void states(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
+{
+    const double own = updated_here(w, &s->memory), micros = fmax((double)w->accumulate, 1);
+    const double moved = own * weight_bytes(w), each = moved / l->host;
+    const double backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
+    double update = own * FT_K_BESIDE_UPDATE_NS * 1e-6;
+    if (ft__offloads(w, FT_OFFLOAD_OPTIMIZER_NVME)) update = fmax(update, 2 * s->memory.host_bytes / l->drives);
+    out->update_ms += update;
+    out->copies_ms += each * (micros + 1);
+    out->copied_bytes += moved * (micros + 1);
+    out->exposed_ms += micros * fmax(each - backward, 0) + fmax(update, each);
+}
+
+static void activations(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
+{
+    const double micros = fmax((double)w->accumulate, 1), each = s->memory.away_bytes / l->host;
+    const double forward = s->phase_ms[FT_FORWARD] / micros,
+                 backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
+    out->copies_ms += 2 * each * micros;
+    out->copied_bytes += 2 * s->memory.away_bytes * micros;
+    out->exposed_ms += micros * (fmax(each - forward, 0) + fmax(each - backward, 0));
+}
+
+static void pages(const links *l, const ft_step *s, ft_beside *out)
+{
+    const double ms = 2 * s->memory.paged_bytes / l->pages;
+    out->copies_ms += ms;
+    out->copied_bytes += 2 * s->memory.paged_bytes;
+    out->exposed_ms += ms;
+}
+
+/* The forward pass as it stands in the step, with its part of what is waited for. */
+static double forward_again(const ft_step *s)
+{
+    const double passes = s->busy_ms - s->phase_ms[FT_UPDATE];
+    if (!(passes > 0)) return 0;
+    return s->phase_ms[FT_FORWARD] * fmax(s->step_ms - s->phase_ms[FT_UPDATE], passes) / passes;
+}
+
+void ft__beside_apply(const ft_workload *w, const ft_device *device, ft_step *step)
+{
+    ft_beside b = {0};
+    if (w->task != FT_TRAIN || !(step->step_ms > 0)) return;
+    const links l = links_of(w, device);
+    if (ft__updates_on_host(w)) states(w, &l, step, &b);
+    if (ft__offloads(w, FT_OFFLOAD_ACTIVATIONS)) activations(w, &l, step, &b);
+    if (ft__offloads(w, FT_OFFLOAD_PAGED_OPTIMIZER)) pages(&l, step, &b);
+    if (ft__has_reference(w)) b.reference_ms = forward_again(step);
+    step->beside = b;
+    const double more = b.exposed_ms + b.reference_ms;
+    if (!(more > 0)) return;
+    /* Copies and cores are known worse than kernels: what they add is as wide again on either side. */
+    const double before = step->step_ms, longer = (before + more) / before;
+    step->low_ms += b.reference_ms * step->low_ms / before + b.exposed_ms * FT_K_BESIDE_LEAST;
+    step->high_ms += b.reference_ms * step->high_ms / before + b.exposed_ms * FT_K_BESIDE_MOST;
+    step->step_ms += more;
+    step->idle_ms += b.exposed_ms;
+    step->busy_ms += b.reference_ms * (step->busy_ms < before ? step->busy_ms / before : 1);
+    step->tokens_per_s /= longer;
+    step->model_tflops /= longer;
+    step->mfu /= longer;
+    step->hfu /= longer;
+    for (int i = 0; i < 4; i++) step->regime[i] *= (before + b.reference_ms) / step->step_ms;
+    step->regime[FT_BOUND_OVERHEAD] += b.exposed_ms / step->step_ms;
+    for (int i = 0; i < 4; i++)
+        if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;
+}
