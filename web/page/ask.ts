@@ -1,0 +1,106 @@
+// Questions to the library: only the newest of each place matters. While one is under way the latest is kept, those
+// between are never asked, so that a slider is as fast as the answers are.
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Engine } from '../core/engine';
+import type { Failure, Request } from './answers';
+
+let engine: Engine | null = null;
+const waiting: (() => void)[] = [];
+const seen = new Map<string, string>(); // the last answers, so that going back costs nothing
+const mostSeen = 64;
+
+export function ready(e: Engine): void {
+    engine = e;
+    for (const go of waiting.splice(0)) go();
+}
+
+const opened = (): Promise<void> => (engine ? Promise.resolve() : new Promise((go) => waiting.push(go)));
+
+/** A file that requests can name by its path. */
+export async function put(path: string, bytes: Uint8Array): Promise<void> {
+    await opened();
+    await engine!.put(path, bytes);
+}
+
+/** The answer's text, as the library wrote it. */
+export async function askText(request: Request): Promise<string> {
+    const key = JSON.stringify(request);
+    const known = seen.get(key);
+    if (known !== undefined) return known;
+    await opened();
+    const text = await engine!.answer(key);
+    seen.set(key, text);
+    if (seen.size > mostSeen) seen.delete(seen.keys().next().value!);
+    return text;
+}
+
+export async function ask<T>(request: Request): Promise<T | Failure> {
+    return JSON.parse(await askText(request)) as T | Failure;
+}
+
+export interface Asked<T> {
+    answer: T | null; // the last good one: it stays while the next is under way
+    request: Request | null; // of that answer
+    error: Failure['error'] | null;
+    busy: boolean;
+}
+
+interface Slot {
+    wanted: string | null;
+    under: boolean;
+    shown: string;
+}
+
+/** The answer to the newest request; null asks nothing. */
+export function useAnswer<T extends { ok: true }>(request: Request | null): Asked<T> {
+    const [asked, set] = useState<Asked<T>>({ answer: null, request: null, error: null, busy: true });
+    const slot = useRef<Slot>({ wanted: null, under: false, shown: '' }).current;
+    const key = request && JSON.stringify(request);
+    useEffect(() => {
+        slot.wanted = key;
+        if (key === null || key === slot.shown || slot.under) return;
+        const next = async (): Promise<void> => {
+            slot.under = true;
+            while (slot.wanted !== null && slot.wanted !== slot.shown) {
+                const text: string = slot.wanted;
+                const of = JSON.parse(text) as Request;
+                let found: T | Failure;
+                try {
+                    found = await ask<T>(of);
+                } catch (wrong) {
+                    found = { ok: false, error: { code: 'page', message: String(wrong) } };
+                }
+                slot.shown = text;
+                const busy = slot.wanted !== text;
+                if (found.ok) set({ answer: found, request: of, error: null, busy });
+                else set((old) => ({ ...old, error: (found as Failure).error, busy }));
+            }
+            slot.under = false;
+        };
+        set((old) => (old.busy ? old : { ...old, busy: true }));
+        void next();
+    }, [key]);
+    return asked;
+}
+
+/** Several at once, in order; kept until the next are all there. */
+export function useAnswers<T extends { ok: true }>(requests: Request[] | null): { answers: (T | Failure)[]; busy: boolean } {
+    const [found, set] = useState<{ answers: (T | Failure)[]; busy: boolean }>({ answers: [], busy: true });
+    const newest = useRef(0);
+    const key = requests && JSON.stringify(requests);
+    useEffect(() => {
+        if (!requests) return;
+        const mine = ++newest.current;
+        set((old) => ({ ...old, busy: true }));
+        const go = async (): Promise<void> => {
+            const answers: (T | Failure)[] = [];
+            for (const request of requests) {
+                if (mine !== newest.current) return;
+                answers.push(await ask<T>(request));
+            }
+            if (mine === newest.current) set({ answers, busy: false });
+        };
+        void go();
+    }, [key]);
+    return found;
+}

@@ -1,0 +1,57 @@
+// Which model on which GPU: from the catalogue, or a config.json that is pasted or dropped.
+import type { JSX } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import type { Catalogue } from '../catalogue';
+import { gpuOf, modelName } from '../catalogue';
+import { count, figure } from '../format';
+import { read } from '../request';
+import { change } from '../state';
+import type { Words } from './fields';
+import { Pick } from './pick';
+
+export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
+    const items = useMemo(() => p.of.models.map((m) => ({
+        name: m.name, remark: count(m.parameters), words: `${m.hub ?? ''} ${m.model_type}`,
+    })), [p.of]);
+    const value = read(p.is, 'model');
+    const own = value.startsWith('{');
+    const [open, setOpen] = useState(own);
+    const [wrong, setWrong] = useState('');
+    const take = (text: string): void => {
+        try {
+            const config: unknown = JSON.parse(text);
+            if (!config || typeof config !== 'object' || Array.isArray(config)) throw new Error('a config.json is one object');
+            setWrong('');
+            change({ model: JSON.stringify(config) });
+        } catch (fault) {
+            setWrong(`That is no config.json: ${(fault as Error).message}`);
+        }
+    };
+    const drop = (e: DragEvent): void => {
+        const file = e.dataTransfer?.files[0];
+        if (!file) return;
+        e.preventDefault();
+        setOpen(true);
+        void file.text().then(take);
+    };
+    return (
+        <div onDragOver={(e) => e.preventDefault()} onDrop={drop}>
+            <Pick name="Model" id="f-model" value={value} shown={modelName(value)} items={items} onPick={(model) => { setOpen(false); change({ model }); }} />
+            <details class="more" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
+                <summary>Your own config.json</summary>
+                <textarea class="drop" spellcheck={false} aria-label="config.json of your model: paste it, or drop the file" placeholder="Paste a config.json of Hugging Face, or drop the file here."
+                    value={own ? JSON.stringify(JSON.parse(value), null, 1) : ''} onChange={(e) => { if (e.currentTarget.value.trim()) take(e.currentTarget.value); }} />
+                {wrong && <p class="bad" role="alert">{wrong}</p>}
+            </details>
+        </div>
+    );
+}
+
+export function GpuField(p: { is: Words; of: Catalogue; name?: string; key_?: string }): JSX.Element {
+    const key = p.key_ ?? 'gpu';
+    const items = useMemo(() => p.of.gpus.map((g) => ({
+        name: g.name, remark: `${figure(g.memory_gib)} GiB`, words: `${g.title} ${g.vendor} ${g.generation}`,
+    })), [p.of]);
+    const value = read(p.is, key), known = gpuOf(p.of.gpus, value);
+    return <Pick name={p.name ?? 'GPU'} id={`f-${key}`} value={value} shown={value.startsWith('{') ? known?.title ?? 'your own' : value} items={items} onPick={(gpu) => change({ [key]: gpu })} />;
+}

@@ -1,0 +1,123 @@
+// The page: which view is shown, what is asked of the library, examples for who comes for the first time.
+import { render, type JSX } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { Engine, type Progress } from '../core/engine';
+import { ready } from './ask';
+import { catalogue, type Catalogue } from './catalogue';
+import { examples } from './examples';
+import { StepForm } from './form/step_form';
+import { address, change, follow, redo, redoable, state, undo, undoable, useChanges, visit } from './state';
+import { views } from './views';
+import { StepView } from './view/step';
+
+function Top(p: { of: Catalogue | null }): JSX.Element {
+    const now = state();
+    const shown = p.of ? views.filter((v) => !v.task || p.of!.tasks.has(v.task)) : [];
+    const theme = (): void => {
+        const root = document.documentElement;
+        const dark = root.dataset['theme'] ? root.dataset['theme'] === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+        root.dataset['theme'] = dark ? 'light' : 'dark';
+        localStorage.setItem('theme', root.dataset['theme']);
+    };
+    return (
+        <header class="top">
+            <span class="brand">Foretell</span>
+            <nav class="views" aria-label="Views">
+                {shown.map((v) => (
+                    <a key={v.id} href={address({ view: v.id, is: now.is })} title={v.about} {...(v.id === now.view ? { 'aria-current': 'page' as const } : {})}
+                        onClick={(e) => { if (e.ctrlKey || e.metaKey) return; e.preventDefault(); change({}, v.id); }}>{v.name}</a>
+                ))}
+            </nav>
+            <div class="tools">
+                <button class="plain" onClick={undo} disabled={!undoable()} title="Undo (Ctrl+Z)">Undo</button>
+                <button class="plain" onClick={redo} disabled={!redoable()} title="Redo (Ctrl+Shift+Z)">Redo</button>
+                <button class="plain" onClick={theme} title="Light or dark">Theme</button>
+            </div>
+        </header>
+    );
+}
+
+function Examples(p: { of: Catalogue; first: boolean }): JSX.Element {
+    return (
+        <details class="examples" open={p.first}>
+            <summary>Examples</summary>
+            <nav aria-label="Examples">
+                {examples.filter((e) => !e.task || p.of.tasks.has(e.task)).map((e) => (
+                    <a key={e.name} href={e.hash} onClick={(event) => { event.preventDefault(); visit(e.hash); }}>{e.name}</a>
+                ))}
+            </nav>
+        </details>
+    );
+}
+
+function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
+    const now = useChanges();
+    const view = views.find((v) => v.id === now.view && (!v.task || p.of.tasks.has(v.task)));
+    useEffect(() => {
+        const keys = (e: KeyboardEvent): void => {
+            const typing = e.target instanceof HTMLElement && /^(INPUT|TEXTAREA)$/.test(e.target.tagName) && (e.target as HTMLInputElement).type !== 'range';
+            if (typing || !(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== 'z') return;
+            e.preventDefault();
+            (e.shiftKey ? redo : undo)();
+        };
+        addEventListener('keydown', keys);
+        return () => removeEventListener('keydown', keys);
+    }, []);
+    const wide = matchMedia('(min-width: 821px)').matches;
+    const Form = view?.form ?? StepForm, Body = view?.body ?? StepView;
+    return (
+        <>
+            <Top of={p.of} />
+            <div class="frame">
+                <aside class="side" aria-label="Settings">
+                    <details open={wide}>
+                        <summary>Settings</summary>
+                        <Form is={now.is} of={p.of} />
+                    </details>
+                </aside>
+                <main class="body">
+                    <Examples of={p.of} first={p.first} />
+                    <Body is={now.is} of={p.of} />
+                </main>
+            </div>
+        </>
+    );
+}
+
+function Opening(p: { progress: Progress | null; fault: string }): JSX.Element {
+    const { progress } = p;
+    return (
+        <>
+            <Top of={null} />
+            <main class="opening">
+                <p>How fast a model trains or serves on GPUs, how much memory it takes and what holds it back.</p>
+                {p.fault ? <p class="bad" role="alert">The forecaster cannot be loaded: {p.fault}</p> : (
+                    <p class="quiet" role="status">
+                        The forecaster is being loaded{progress && progress.loaded > 0 ? `, ${(progress.loaded / 1e6).toFixed(1)}${progress.total ? ` of ${(progress.total / 1e6).toFixed(1)}` : ''} MB` : ''}.
+                    </p>
+                )}
+                {!p.fault && <progress aria-label="Loading" {...(progress?.total ? { value: progress.loaded, max: progress.total } : {})} />}
+            </main>
+        </>
+    );
+}
+
+function App(p: { first: boolean }): JSX.Element {
+    const [progress, setProgress] = useState<Progress | null>(null);
+    const [fault, setFault] = useState('');
+    const [of, setOf] = useState<Catalogue | null>(null);
+    useEffect(() => {
+        Engine.open(new URL('.', location.href), setProgress).then((engine) => {
+            ready(engine);
+            return catalogue();
+        }).then(setOf, (wrong: unknown) => setFault(wrong instanceof Error ? wrong.message : String(wrong)));
+    }, []);
+    return of ? <Page of={of} first={p.first} /> : <Opening progress={progress} fault={fault} />;
+}
+
+const theme = localStorage.getItem('theme');
+if (theme) document.documentElement.dataset['theme'] = theme;
+const given = follow('#step');
+const place = document.getElementById('page')!;
+place.textContent = '';
+render(<App first={!given} />, place);
