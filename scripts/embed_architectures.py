@@ -10,6 +10,10 @@ import re
 import sys
 
 
+# What the library reads of a file; the rest is for people.
+KEPT = ("like", "traits", "keys", "when", "layers", "vision", "wraps", "text", "text_traits", "tied", "finish")
+
+
 def literal(text: str) -> str:
     """C text in pieces that every compiler takes."""
     pieces = [text[i : i + 4000] for i in range(0, len(text), 4000)] or [""]
@@ -24,7 +28,7 @@ def read(path: pathlib.Path) -> dict:
     for key in ("types", "source"):
         if not entry.get(key):
             sys.exit(f'{path}: "{key}" is missing')
-    unknown = set(entry) - {"types", "like", "source", "date", "notes", "traits", "keys", "when", "layers", "vision", "wraps", "text", "finish"}
+    unknown = set(entry) - {"types", "source", "date", "notes", *KEPT}
     if unknown:
         sys.exit(f"{path}: unknown keys {sorted(unknown)}")
     return entry
@@ -39,8 +43,7 @@ def main() -> None:
         for name in entry["types"]:
             if types.setdefault(name, index) != index:
                 sys.exit(f'{path}: "{name}" is also {paths[types[name]].name}')
-    kept = ("like", "traits", "keys", "when", "layers", "vision", "wraps", "text", "finish")
-    texts = [json.dumps({key: entry[key] for key in kept if key in entry}, separators=(",", ":")) for entry in entries]
+    texts = [json.dumps({key: entry[key] for key in KEPT if key in entry}, separators=(",", ":")) for entry in entries]
     source = "".join([
         "/* Made from data/architectures/ by scripts/embed_architectures.py. */\n",
         '#pragma GCC diagnostic ignored "-Woverlength-strings"\n',

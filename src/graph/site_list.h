@@ -238,6 +238,7 @@ FT_SITE(PROJECTOR_NORM, "projector.norm", PROJECTOR, MODULE)
 FT_SITE(PROJECTOR_FC1, "projector.fc1", PROJECTOR, MODULE)
 FT_SITE(PROJECTOR_ACT, "projector.act", PROJECTOR, MODULE)
 FT_SITE(PROJECTOR_FC2, "projector.fc2", PROJECTOR, MODULE)
+FT_SITE(PROJECTOR_QUERIES, "projector.queries", PROJECTOR, MODULE)
 
 /* what stands behind the layers */
 FT_SITE(ENCODER, "encoder", ENCODER, MODULE)

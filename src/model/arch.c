@@ -11,11 +11,23 @@ void ft__arch_release(ft_arch *arch)
     arch->warnings = NULL;
 }
 
+static int64_t steps_of(int64_t length, int64_t step) { return (length + step - 1) / step; }
+
 int64_t ft__picture_tokens(const ft_arch *a, int64_t height, int64_t width)
 {
     int64_t step = a->tower_patch * (a->tower_merge > 1 ? a->tower_merge : 1);
+    if (a->queries > 0) return a->queries;
     if (a->tower_tokens > 0 || step < 1) return a->tower_tokens;
-    return ((height + step - 1) / step) * ((width + step - 1) / step);
+    return steps_of(height, step) * steps_of(width, step);
+}
+
+/* A resampler and a pool to a fixed number leave nothing of how many there were. */
+int64_t ft__picture_patches(const ft_arch *a, int64_t height, int64_t width)
+{
+    int64_t merged = a->tower_merge > 1 ? a->tower_merge * a->tower_merge : 1;
+    bool fixed = a->queries > 0 || (a->tower_tokens > 0 && a->step_count > 0);
+    if (fixed && a->tower_patch > 0) return steps_of(height, a->tower_patch) * steps_of(width, a->tower_patch);
+    return ft__picture_tokens(a, height, width) * merged;
 }
 
 bool ft__counts_samples(const ft_arch *arch)

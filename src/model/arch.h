@@ -77,6 +77,7 @@ typedef enum ft_feed {
     FT_FEED_DENSE,
     FT_FEED_EXPERTS,
     FT_FEED_BOTH,      /* a network and experts, each behind norms of its own: gemma4 */
+    FT_FEED_BESIDE,    /* a network and experts that read the same norm: longcat_flash */
     FT_FEED_NONE
 } ft_feed;
 
@@ -95,6 +96,28 @@ typedef enum ft_delta_kind {
     FT_DELTA_APART,   /* q, k, v in one, the gate and each scalar in their own: qwen3_5 */
     FT_DELTA_CHANNEL  /* a decay for each channel, each of q, k, v by itself: kimi_linear */
 } ft_delta_kind;
+
+/* One step between a tower and the language model (projector.c). */
+typedef enum ft_step_kind {
+    FT_STEP_NORM,     /* LayerNorm */
+    FT_STEP_RMSNORM,
+    FT_STEP_MERGE,    /* `width` by `width` neighbours side by side */
+    FT_STEP_POOL,     /* their mean */
+    FT_STEP_LINEAR,   /* a product into `width` */
+    FT_STEP_ACT,
+    FT_STEP_GLU,      /* the activation of one half times the other */
+    FT_STEP_GATED,    /* gate and up into `width`, down to `into` */
+    FT_STEP_CONV,     /* a filter of 3 x 3 into `width`, every `stride`-th place */
+    FT_STEP_RESAMPLE  /* learned queries look at the patches and take their place */
+} ft_step_kind;
+typedef struct ft_project_step {
+    ft_step_kind kind;
+    int64_t width, into; /* of a product: 0: the language model's; -1: as it comes. Of a pool 0: down to tower_tokens */
+    int64_t stride;
+    bool bias;
+    const char *activation;
+} ft_project_step;
+enum { FT_MOST_STEPS = 12 };
 
 /* What layers of one model may differ in. Sizes of 0 are the model's own; a window of -1 is none. */
 typedef struct ft_layer_shape {
@@ -120,6 +143,8 @@ typedef struct ft_arch {
     /* sizes */
     int64_t layers, decoder_layers, hidden, ffn, heads, kv_heads, head_dim, vocab, max_position, token_types;
     int64_t position_rows;  /* of a learned table: opt's has two more than positions; 0: no table */
+    int64_t position_extra; /* rows of that table before the first position: bart */
+    bool position_table;    /* sinusoids stand in a table of their own that checkpoints count: pegasus */
     int64_t embed_width;    /* of the token embedding where it is not `hidden` (opt-350m); else 0 */
     /* what a layer is made of */
     const char *activation; /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
@@ -169,6 +194,8 @@ typedef struct ft_arch {
     double activation_dropout;            /* inside the MLP, after the activation: t5, whisper */
     bool loss_fp32;         /* the loss copies logits to fp32 */
     bool lm_head, mlm_head, pooler; /* mlm_head: dense, activation, norm, decoder */
+    bool head_dense;        /* the same before a decoder's head: modernbert-decoder */
+    int64_t layers_each;    /* layers that one of the config's is: longcat_flash; 0 and 1: one */
     int64_t labels;         /* classification head; 0: none */
     /* mixture of experts */
     int64_t experts, topk, moe_ffn, shared_experts, shared_ffn /* of all shared experts together */;
@@ -219,8 +246,10 @@ typedef struct ft_arch {
     bool expert_plain;      /* up, activation, down without a gate: nemotron_h */
     bool shared_plain;
     bool router_correction; /* a learned correction picks, without groups: minimax_m2 */
+    int64_t zero_experts;   /* that a token may pick beside the others and that do nothing: longcat_flash */
+    int64_t other_experts, other_moe_ffn; /* a second set, for the tokens of pictures: ernie4_5_vl_moe */
     /* what sees: a tower before the language model (tower.c) */
-    int64_t tower_layers, tower_hidden, tower_ffn, tower_heads, tower_head_dim;
+    int64_t tower_layers, tower_hidden, tower_ffn, tower_heads, tower_kv_heads, tower_head_dim;
     int64_t tower_patch, tower_frames, tower_channels;
     int64_t tower_positions; /* rows of a learned table; 1: one for each patch of `tower_size` */
     int64_t tower_merge;    /* patches of so many by so many become one token */
@@ -235,6 +264,16 @@ typedef struct ft_arch {
     bool tower_end_norm, tower_first_norm;
     bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
     const char *tower_activation;
+    bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products, or of its last: internvl, glm4v */
+    bool tower_pool_head;   /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
+    /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */
+    int64_t ear_layers, ear_hidden, ear_ffn, ear_mel_bins, ear_filters, ear_out;
+    int32_t step_count;     /* 0: the projector is what tower_out and tower_merge say */
+    ft_project_step steps[FT_MOST_STEPS];
+    int64_t queries, query_hidden, query_layers, query_heads, query_kv_heads, query_head_dim, query_ffn; /* a resampler */
+    bool query_self;        /* its queries look at each other too: a Q-Former */
+    int64_t query_cross_every; /* of so many layers the first looks at the patches; 0 and 1: each */
+    bool query_gated, query_bias, query_rms;
     /* layers one by one, where no rhythm says them (plan.c) */
     int32_t kind_count;     /* 0: none */
     ft_layer_shape kinds[FT_MOST_KINDS];
@@ -258,6 +297,7 @@ void ft__arch_release(ft_arch *arch);
 
 /* Tokens that a picture of this size becomes, of a model with a tower: its patches, merged. */
 int64_t ft__picture_tokens(const ft_arch *arch, int64_t height, int64_t width);
+int64_t ft__picture_patches(const ft_arch *arch, int64_t height, int64_t width); /* that its tower reads */
 
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);

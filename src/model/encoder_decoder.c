@@ -170,6 +170,10 @@ void ft__make_encoder_decoder(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_ref table = FT_NONE, source = FT_NONE;
+    if (a->position != FT_RELATIVE) {
+        ft__make_seq2seq(m);
+        return;
+    }
     bool decodes = m->work->task == FT_DECODE;
     if (decodes && a->decoder_layers < 1) {
         ft__build_fail(b, FT_E_UNSUPPORTED,

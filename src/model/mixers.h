@@ -32,5 +32,9 @@ void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
 ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
 
 /* tower.c: a vision tower and its projector before the language model. */
+/* ears.c: the weights of what hears; sound is not asked for, so that they lie where they are. */
+void ft__part_ears(ft_maker *m);
+/* projector.c: the steps between the tower and the language model, where the architecture lists them. */
+ft_ref ft__part_project(ft_maker *m, ft_ref x);
 ft_ref ft__part_tower(ft_maker *m); /* the tokens that pictures became; FT_NONE: there are none */
 #endif

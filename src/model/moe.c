@@ -195,13 +195,31 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     return y;
 }
 
+/* Experts of their own for the tokens of pictures: text passes by, and their weights lie where they are. */
+static void other_experts(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool frozen = b->frozen;
+    double all = 3 * (double)a->other_experts * (double)a->other_moe_ffn * (double)a->hidden;
+    b->frozen = true;
+    ft__parameter(b, "moe.router.weight", a->other_experts, a->hidden);
+    ft__parameter(b, "moe.router.correction", 1, a->other_experts);
+    ft__experts_weight(b, 3 * a->other_experts * a->other_moe_ffn, a->hidden);
+    b->g->active_parameters -= all * (double)b->repeat;
+    b->frozen = frozen;
+}
+
+static ft_ref experts(ft_maker *m, ft_ref x, ft_ref weights);
+
 ft_ref ft__part_experts(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft__module(b, 2);
+    if (a->other_experts > 0) other_experts(m);
     if (!ft__routes_tokens(a, m->work)) return ft__all_experts(m, x);
-    ft_ref asks = x, in = x;
+    ft_ref asks = x;
     if (a->router_norm) /* gemma4's router norms and scales what it reads, and scales each expert's weight */
         asks = ft__mul(b, FT_AT(MOE_ROUTER), ft__part_norm_bare(m, FT_AT(MOE_ROUTER), x),
                        ft__parameter(b, "moe.router.scale", 1, a->hidden));
@@ -210,6 +228,22 @@ ft_ref ft__part_experts(ft_maker *m, ft_ref x)
         weights = ft__mul(b, FT_AT(MOE_ROUTER), weights,
                           ft__pick(b, FT_AT(MOE_ROUTER), ft__parameter(b, "moe.router.per_expert_scale", 1, a->experts),
                                    ft__tensor_of(b, x)->rows, a->topk, false));
+    if (a->zero_experts < 1) return experts(m, x, weights);
+    /* What picks an expert that does nothing costs nothing: the others are visited by their share. */
+    ft_arch fewer = *a;
+    double all = (double)(a->experts + a->zero_experts);
+    fewer.topk = (int64_t)fmax(1, floor((double)a->topk * (double)a->experts / all + 0.5));
+    m->arch = &fewer;
+    ft_ref y = experts(m, x, ft__slice(b, weights, ft__tensor_of(b, x)->rows, fewer.topk));
+    m->arch = a;
+    return y;
+}
+
+static ft_ref experts(ft_maker *m, ft_ref x, ft_ref weights)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref in = x;
     bool latent = a->expert_width > 0 && a->expert_width != a->hidden;
     if (latent) in = ft__linear(b, FT_AT(MOE_LATENT), x, a->expert_width, FT_NO_BIAS, FT_WHOLE);
     ft_ref y = m->engine                                       ? engine_experts(m, in)

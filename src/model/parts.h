@@ -76,6 +76,7 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table);
 void ft__make_transformer(ft_maker *m);     /* decoder-only */
 void ft__make_encoder(ft_maker *m);         /* bert, roberta */
 void ft__make_encoder_decoder(ft_maker *m); /* t5, switch_transformers */
+void ft__make_seq2seq(ft_maker *m);         /* those of its kind whose positions are not relative: bart */
 void ft__make_speech(ft_maker *m);          /* whisper */
 void ft__make_vit(ft_maker *m);
 void ft__make_clip(ft_maker *m);

@@ -90,9 +90,10 @@ static ft_ref route_fused(ft_maker *m, ft_ref x)
     ft_dtype math = b->math;
     b->lora_rank = 0;
     b->math = ft__flowing(math);
-    ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
-    ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, a->experts) : FT_NONE;
-    ft_ref logits = ft__linear_with(b, FT_AT(MOE_ROUTER), x, weight, a->experts, bias, FT_WHOLE);
+    int64_t known = a->experts + a->zero_experts;
+    ft_ref weight = ft__parameter(b, "moe.router.weight", known, a->hidden);
+    ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, known) : FT_NONE;
+    ft_ref logits = ft__linear_with(b, FT_AT(MOE_ROUTER), x, weight, known, bias, FT_WHOLE);
     b->lora_rank = rank;
     b->math = math;
     ft__module(b, 1);
@@ -164,10 +165,11 @@ ft_ref ft__route(ft_maker *m, ft_ref x)
     b->lora_rank = 0;
     x = jittered(m, x);
     ft_ref h = a->router_fp32 ? ft__cast(b, FT_AT(MOE_ROUTER), x, FT_FP32) : x;
-    ft_ref weight = ft__parameter(b, "moe.router.weight", a->experts, a->hidden);
-    ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, a->experts) : FT_NONE;
+    int64_t known = a->experts + a->zero_experts;
+    ft_ref weight = ft__parameter(b, "moe.router.weight", known, a->hidden);
+    ft_ref bias = a->router_bias ? ft__parameter(b, "moe.router.bias", 1, known) : FT_NONE;
     if (a->router_fp32) weight = ft__cast(b, FT_AT(MOE_ROUTER), weight, FT_FP32);
-    ft_ref logits = ft__linear_with(b, FT_AT(MOE_ROUTER), h, weight, a->experts, bias, FT_WHOLE);
+    ft_ref logits = ft__linear_with(b, FT_AT(MOE_ROUTER), h, weight, known, bias, FT_WHOLE);
     b->lora_rank = rank;
     ft__module(b, 1);
     if (a->router_bias) /* gpt_oss: the best first, then their softmax */

@@ -17,14 +17,15 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t dim = a->tower_head_dim > 0 ? a->tower_head_dim : a->tower_hidden / a->tower_heads;
-    int64_t wide = a->tower_heads * dim, tokens = m->batch * m->q_len;
-    ft_bias bias = a->tower_bias ? FT_BIAS : FT_NO_BIAS;
-    int64_t parts[3] = {wide, wide, wide};
+    int64_t kv_heads = a->tower_kv_heads > 0 ? a->tower_kv_heads : a->tower_heads;
+    int64_t wide = a->tower_heads * dim, narrow = kv_heads * dim, tokens = m->batch * m->q_len;
+    ft_bias bias = a->tower_bias && !a->tower_in_bias_absent ? FT_BIAS : FT_NO_BIAS;
+    int64_t parts[3] = {wide, narrow, narrow};
     ft_ref part[3];
     ft__module(b, 1);
-    ft__split(b, ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, 3 * wide, bias, FT_CUT_COLUMNS), 3, parts, part);
+    ft__split(b, ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, wide + 2 * narrow, bias, FT_CUT_COLUMNS), 3, parts, part);
     for (int i = 0; i < 2; i++) {
-        part[i] = ft__view(b, part[i], tokens * a->tower_heads, dim, true);
+        part[i] = ft__view(b, part[i], tokens * (i ? kv_heads : a->tower_heads), dim, true);
         if (a->tower_qk_norm) part[i] = norm(m, FT_AT(ATTN_QK_NORM), part[i]);
         if (a->tower_positions == 0 || a->tower_frames > 0) /* turned by rows and columns, in fp32 */
             part[i] = ft__cast(
@@ -33,13 +34,14 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     }
     ft_scores s = {.shape = {.batch = m->batch,
                              .heads = a->tower_heads,
-                             .kv_heads = a->tower_heads,
+                             .kv_heads = kv_heads,
                              .q_len = m->q_len,
                              .kv_len = m->q_len,
                              .head_dim = dim},
                    .scale = true,
                    .softmax_fp32 = true};
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), part[0], part[1], part[2], &s);
+    bias = a->tower_bias && !a->tower_out_bias_absent ? FT_BIAS : FT_NO_BIAS;
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->tower_hidden, bias, FT_CUT_ROWS);
 }
 
@@ -88,6 +90,30 @@ static ft_ref project(ft_maker *m, ft_ref x, bool wide_norm)
     return ft__linear(b, FT_AT(PROJECTOR_FC2), x, a->hidden, bias, FT_WHOLE);
 }
 
+/* One learned query looks at the patches; its answer is made and not used. */
+static void pooled(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_at at = FT_AT(PROJECTOR_QUERIES);
+    int64_t wide = a->tower_hidden, dim = wide / a->tower_heads, inner = a->tower_ffn > 0 ? a->tower_ffn : 4 * wide;
+    ft_ref one = ft__copy(b, at, ft__parameter(b, "probe", 1, wide), m->batch, wide);
+    ft_ref q = ft__linear(b, at, one, wide, FT_BIAS, FT_WHOLE), part[2];
+    int64_t halves[2] = {wide, wide};
+    ft__split(b, ft__linear(b, at, x, 2 * wide, FT_BIAS, FT_WHOLE), 2, halves, part);
+    ft_scores s = {.shape = {.batch = m->batch,
+                             .heads = a->tower_heads,
+                             .kv_heads = a->tower_heads,
+                             .q_len = 1,
+                             .kv_len = m->q_len,
+                             .head_dim = dim},
+                   .scale = true};
+    q = ft__view(b, q, m->batch * a->tower_heads, dim, false);
+    for (int i = 0; i < 2; i++) part[i] = ft__view(b, part[i], m->batch * m->q_len * a->tower_heads, dim, true);
+    ft_ref y = ft__linear(b, at, ft__part_attend(m, at, q, part[0], part[1], &s), wide, FT_BIAS, FT_WHOLE);
+    ft__part_mlp(m, norm(m, at, y), inner, "gelu", false, false, FT_BIAS);
+}
+
 static ft_ref tower(ft_maker *m)
 {
     ft_build *b = &m->b;
@@ -112,7 +138,8 @@ static ft_ref tower(ft_maker *m)
     x = ft__block_close(b, layer(m, x));
     x = ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x);
     if (a->tower_end_norm) x = norm(m, FT_AT(NORM), x);
-    ft_ref out = project(m, x, a->tower_merge_norm_wide);
+    if (a->tower_pool_head) pooled(m, x);
+    ft_ref out = a->step_count > 0 ? ft__part_project(m, x) : project(m, x, a->tower_merge_norm_wide);
     /* What layers in between are looked at for is added to the language model's first layers: here, to the tokens. */
     for (int64_t i = 1; i < a->tower_mergers; i++) out = ft__add(b, FT_AT(PROJECTOR), out, project(m, x, true));
     return ft__block_close(b, out);
@@ -129,10 +156,8 @@ ft_ref ft__part_tower(ft_maker *m)
         return FT_NONE;
     }
     ft_maker eyes = *m;
-    const ft_arch *a = m->arch;
-    int64_t merged = a->tower_merge > 1 ? a->tower_merge * a->tower_merge : 1;
     eyes.batch = m->batch * w->images;
-    eyes.q_len = eyes.kv_len = ft__picture_tokens(a, w->image_height, w->image_width) * merged;
+    eyes.q_len = eyes.kv_len = ft__picture_patches(m->arch, w->image_height, w->image_width);
     eyes.mask = FT_NONE;
     ft_ref seen = tower(&eyes);
     m->b = eyes.b;

@@ -11,6 +11,10 @@
 static ft_ref feed_forward(ft_maker *m, ft_ref x, ft_feed feed)
 {
     const ft_arch *a = m->arch;
+    if (feed == FT_FEED_BESIDE) {
+        ft_ref sparse = ft__part_experts(m, x);
+        return ft__add(&m->b, FT_AT(MOE_ADD), feed_forward(m, x, FT_FEED_DENSE), sparse);
+    }
     if (feed == FT_FEED_EXPERTS) return ft__part_experts(m, x);
     return ft__part_mlp(m, x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
 }
@@ -290,6 +294,7 @@ void ft__make_transformer(ft_maker *m)
     const ft_arch *a = m->arch;
     b->conv1d = a->conv1d;
     ft_ref seen = a->tower_layers > 0 ? ft__part_tower(m) : FT_NONE;
+    if (a->ear_layers > 0) ft__part_ears(m);
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
@@ -329,6 +334,11 @@ void ft__make_transformer(ft_maker *m)
     if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
     if (a->embed_width && a->embed_width != a->hidden)
         x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
+    if (a->head_dense) {
+        x = ft__linear(b, FT_AT(HEAD_DENSE), x, a->hidden, FT_NO_BIAS, FT_WHOLE);
+        x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
+        x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
+    }
     x = ft__part_head(m, x, a->tied ? table : FT_NONE);
     ft__block_close(b, x);
 }

@@ -20,6 +20,7 @@ REQUESTS = [TRAIN, {**TRAIN, "execution": "compile"}, {**TRAIN, "dtype": "amp_bf
 
 # Not decoders by default, or with eyes and ears that a forecast of the language model leaves out.
 OTHERS = {"bert", "roberta", "xlm-roberta", "camembert", "whisper", "gemma3", "llama4"}
+OTHERS |= {"bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "marian", "mbart", "mvp", "pegasus", "plbart"}
 # Where the library's own defaults make no model.
 NEEDED: dict[str, dict[str, Any]] = {
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
@@ -39,8 +40,10 @@ def decoders() -> list[str]:
 
 # transformers' own defaults build no model of these.
 UNBUILDABLE = {"dbrx", "dots1", "lfm2_moe", "ministral"}
+UNBUILDABLE |= {"longcat_flash"}  # it allocates weights of experts that do nothing, which no checkpoint has
 # Norms, gates and corrections that their architectures leave out: within 1.5 % instead of exact.
-NEAR = {"afmoe", "axk1", "bailing_hybrid", "bitnet", "diffllama", "gemma4_text", "gpt_neox_japanese", "laguna"}
+NEAR = {"axk2", "beam", "doge", "hy_v4", "zaya"}
+NEAR |= {"afmoe", "axk1", "bailing_hybrid", "bitnet", "diffllama", "gemma4_text", "gpt_neox_japanese", "laguna"}
 
 
 def test_parameters_are_those_that_transformers_allocates() -> None:

@@ -170,3 +170,13 @@ const char *ft__architecture_text_type(const ft_architecture *of)
     const char *type = said(of, "text");
     return type ? type : "llama";
 }
+
+ft_status ft__architecture_outer(const ft_architecture *of, bool usual, const ft_reading *r, ft_arch *a)
+{
+    for (size_t i = of->count; i-- > 0;) {
+        const json_t *tied = json_object_get(of->document[i], "tied");
+        if (usual) FT_TRY(ft__architecture_set(r, json_object_get(of->document[i], "text_traits"), a));
+        if (json_is_boolean(tied)) a->tied = json_is_true(tied);
+    }
+    return FT_OK;
+}

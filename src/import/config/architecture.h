@@ -41,7 +41,12 @@ extern const char *const ft__mixer_words[], *const ft__feed_words[];
 /* lost.c: "; it does not read ..." of the keys of r->config that `type` would pass over; "" where there are none. */
 void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t room);
 
-/* rules.c: "when", "vision" and "layers" of the documents, once the config's keys are read. */
+/* rules.c: a key of the config, or of an object inside it: "linear_attn_config.num_heads"; NULL: there is none. Then
+ * traits to set, "$key" and "#key" among their values, and a list of "when". */
+const json_t *ft__config_value(const json_t *config, const char *path);
+ft_status ft__architecture_set(const ft_reading *r, const json_t *set, ft_arch *a);
+ft_status ft__architecture_rules(const ft_reading *r, const json_t *list, ft_arch *a);
+/* "when", "vision" (sight.c) and "layers" (layers.c) of the documents, once the config's keys are read. */
 ft_status ft__architecture_when(const ft_architecture *of, const ft_reading *r, ft_arch *a);
 ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r, ft_arch *a);
 ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r, ft_arch *a);
@@ -49,6 +54,9 @@ ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r
 ft_status ft__layers_of_blocks(const ft_reading *r, const ft_arch *a, const json_t *key, ft_layer_shape *layers);
 /* "wraps": where the language model's config lies, of a type that is any language model with something before it. */
 const char *ft__architecture_wraps(const ft_architecture *of);
+/* What a type that wraps means where the config says nothing: "text_traits" of its language model, where that is the
+ * usual one, and "tied" of the whole. */
+ft_status ft__architecture_outer(const ft_architecture *of, bool usual, const ft_reading *r, ft_arch *a);
 /* Which type that is where its config does not say ("text"). */
 const char *ft__architecture_text_type(const ft_architecture *of);
 #endif

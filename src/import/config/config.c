@@ -264,7 +264,8 @@ static ft_status settle(const ft_reading *r, ft_arch *a)
     }
     FT_TRY(settle_experts(r, a));
     FT_TRY(ft__config_window(r, a));
-    if (a->position == FT_LEARNED_POSITION && !a->position_rows) a->position_rows = a->max_position;
+    if ((a->position == FT_LEARNED_POSITION || a->position_table) && !a->position_rows)
+        a->position_rows = a->max_position + a->position_extra;
     if (a->embed_width == a->hidden) a->embed_width = 0;
     FT_TRY(ft__config_head(r, a));
     return check_total(r, a);
@@ -290,6 +291,7 @@ static ft_status derive(const ft_reading *r, ft_arch *a)
                                    a->shared_experts);
         a->shared_ffn = a->shared_experts * a->moe_ffn;
     }
+    if (a->layers_each > 1 && a->layers <= most_layers / a->layers_each) a->layers *= a->layers_each;
     if (a->expand > 0 && !a->ssm_inner && a->hidden <= most_wide / a->expand) a->ssm_inner = a->expand * a->hidden;
     if (a->ssm_heads > 0 && !a->ssm_head_dim) a->ssm_head_dim = a->ssm_inner / a->ssm_heads;
     if (a->ssm_head_dim > 0 && !a->ssm_heads) a->ssm_heads = a->ssm_inner / a->ssm_head_dim;
@@ -312,6 +314,7 @@ static ft_status derive(const ft_reading *r, ft_arch *a)
 typedef struct opened {
     ft_architecture own, outer; /* outer: the one that wraps */
     bool has_own, has_outer;
+    bool usual; /* what is wrapped is of the type that the file names */
 } opened;
 
 static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, opened *o)
@@ -328,7 +331,10 @@ static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, 
     const char *word = ft__architecture_text_type(&o->outer);
     if (ft__config_inside(r, key, r, path)) {
         const char *said = json_string_value(json_object_get(r->config, "model_type"));
+        o->usual = !said || !strcmp(said, word);
         if (said) word = said;
+    } else {
+        o->usual = true;
     }
     json_t *name = json_pack("{s:s}", "model_type", word);
     ft_reading find = {.config = name, .whole = name, .where = r->where, .err = r->err};
@@ -353,6 +359,7 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
     *a = *r->type->preset;
     a->model_type = found->name;
     a->nearest = found->relative;
+    if (o->has_outer) FT_TRY(ft__architecture_outer(&o->outer, o->usual, r, a));
     for (size_t list = 0; list < sizeof r->type->keys / sizeof *r->type->keys; list++)
         FT_TRY(ft__config_keys(r, r->type->keys[list], a));
     if (o->has_own) FT_TRY(ft__architecture_when(&o->own, r, a));

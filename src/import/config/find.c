@@ -43,9 +43,8 @@ static const char *relative_of(const char *name)
     static const struct {
         const char *name, *relative;
     } known[] = {
-        {"baichuan", "llama"},        {"bart", "t5"},         {"beit", "vit"},
-        {"clip_vision_model", "vit"}, {"deit", "vit"},        {"dinov2", "vit"},
-        {"grok-1", "mixtral"},        {"internlm2", "llama"}, {"siglip_vision_model", "vit"},
+        {"baichuan", "llama"}, {"beit", "vit"},       {"clip_vision_model", "vit"}, {"deit", "vit"},
+        {"dinov2", "vit"},     {"grok-1", "mixtral"}, {"internlm2", "llama"},       {"siglip_vision_model", "vit"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(name, known[i].name)) return known[i].relative;

@@ -10,14 +10,7 @@
 
 static const json_t *value_of(const json_t *config, const char *path)
 {
-    for (const char *dot; config && (dot = strchr(path, '.')); path = dot + 1) {
-        char part[64];
-        if ((size_t)(dot - path) >= sizeof part) return NULL;
-        memcpy(part, path, (size_t)(dot - path));
-        part[dot - path] = '\0';
-        config = json_object_get(config, part);
-    }
-    const json_t *value = config ? json_object_get(config, path) : NULL;
+    const json_t *value = ft__config_value(config, path);
     return json_is_null(value) ? NULL : value;
 }
 

@@ -1,5 +1,5 @@
-/* rules.c: what an architecture's file says beyond defaults and keys: "when" a key has a value, traits change; "vision"
- * is read in an object of its own; "layers" says what each layer is. */
+/* rules.c: what an architecture's file says beyond defaults and keys: "when" a key has a value, traits change. What sees
+ * is read by sight.c, what each layer is by layers.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 /* -- values --------------------------------------------------------------------------------------- */
 
 /* A key of the config, or of an object inside it: "linear_attn_config.num_heads". */
-static const json_t *value_of(const json_t *config, const char *path)
+const json_t *ft__config_value(const json_t *config, const char *path)
 {
     for (const char *dot; config && (dot = strchr(path, '.')); path = dot + 1) {
         char part[64];
@@ -28,7 +28,7 @@ static const json_t *meant(const json_t *config, const json_t *value)
 {
     const char *word = json_string_value(value);
     if (!word || *word != '$') return value;
-    const json_t *found = value_of(config, word + 1);
+    const json_t *found = ft__config_value(config, word + 1);
     return json_is_null(found) ? NULL : found;
 }
 
@@ -48,7 +48,7 @@ static ft_status malformed(const ft_reading *r, const char *what)
 
 /* -- when ----------------------------------------------------------------------------------------- */
 
-static ft_status set_traits(const ft_reading *r, const json_t *set, ft_arch *a)
+ft_status ft__architecture_set(const ft_reading *r, const json_t *set, ft_arch *a)
 {
     const char *name;
     json_t *value;
@@ -57,7 +57,7 @@ static ft_status set_traits(const ft_reading *r, const json_t *set, ft_arch *a)
         const json_t *means = meant(r->config, value);
         const char *said = json_string_value(value);
         if (said && *said == '#' && trait && trait->kind == FT_KEY_LAYERS) { /* as many as the config's list has */
-            size_t length = json_array_size(value_of(r->config, said + 1));
+            size_t length = json_array_size(ft__config_value(r->config, said + 1));
             if (length) *(int64_t *)((char *)a + trait->offset) = (int64_t)length;
             continue;
         }
@@ -72,7 +72,7 @@ static ft_status set_traits(const ft_reading *r, const json_t *set, ft_arch *a)
 static bool holds(const ft_reading *r, const json_t *rule)
 {
     const char *key = json_string_value(json_object_get(rule, "key"));
-    const json_t *value = key ? value_of(r->config, key) : NULL;
+    const json_t *value = key ? ft__config_value(r->config, key) : NULL;
     if (!value || json_is_null(value)) value = json_object_get(rule, "default");
     const json_t *present = json_object_get(rule, "present");
     const json_t *not_this = json_object_get(rule, "not");
@@ -86,16 +86,16 @@ static bool holds(const ft_reading *r, const json_t *rule)
  * */
 static void two_thirds(const ft_reading *r, const json_t *rule, ft_arch *a)
 {
-    const json_t *multiple = value_of(r->config, json_string_value(json_object_get(rule, "two_thirds")));
+    const json_t *multiple = ft__config_value(r->config, json_string_value(json_object_get(rule, "two_thirds")));
     const char *by = json_string_value(json_object_get(rule, "by"));
-    const json_t *factor = by ? value_of(r->config, by) : NULL;
+    const json_t *factor = by ? ft__config_value(r->config, by) : NULL;
     int64_t step = json_is_integer(multiple) && json_integer_value(multiple) > 0 ? json_integer_value(multiple) : 256;
     double width = (double)(2 * a->ffn / 3) * (json_is_number(factor) ? json_number_value(factor) : 1);
     if (!(width >= 1 && width < 2147483648.0)) return; /* the total is checked later */
     a->ffn = ((int64_t)width + step - 1) / step * step;
 }
 
-static ft_status apply_when(const ft_reading *r, const json_t *list, ft_arch *a)
+ft_status ft__architecture_rules(const ft_reading *r, const json_t *list, ft_arch *a)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *rule = json_array_get(list, i);
@@ -103,7 +103,7 @@ static ft_status apply_when(const ft_reading *r, const json_t *list, ft_arch *a)
         const char *refused = json_string_value(json_object_get(rule, "refuse"));
         if (refused)
             return ft__config_fail(r, FT_E_UNSUPPORTED, json_string_value(json_object_get(rule, "key")), "%s", refused);
-        FT_TRY(set_traits(r, json_object_get(rule, "set"), a));
+        FT_TRY(ft__architecture_set(r, json_object_get(rule, "set"), a));
         if (json_object_get(rule, "two_thirds")) two_thirds(r, rule, a);
     }
     return FT_OK;
@@ -111,45 +111,6 @@ static ft_status apply_when(const ft_reading *r, const json_t *list, ft_arch *a)
 
 ft_status ft__architecture_when(const ft_architecture *of, const ft_reading *r, ft_arch *a)
 {
-    for (size_t i = of->count; i-- > 0;) FT_TRY(apply_when(r, json_object_get(of->document[i], "when"), a));
-    return FT_OK;
-}
-
-/* -- vision --------------------------------------------------------------------------------------- */
-
-/* What sees is read from an object of the whole config, whatever holds the language model. */
-static ft_status read_vision(const ft_reading *r, const json_t *spec, ft_arch *a)
-{
-    static const char *const usual = "vision_config";
-    const char *where = json_string_value(json_object_get(spec, "in")), *name;
-    const json_t *inside = json_object_get(r->whole, where ? where : usual);
-    json_t *value;
-    if (where && !*where) inside = r->whole;
-    if (json_is_true(json_object_get(spec, "optional")) && !json_is_object(inside)) return FT_OK;
-    FT_TRY(set_traits(r, json_object_get(spec, "traits"), a));
-    if (!json_is_object(inside)) return FT_OK;
-    ft_config_path path;
-    snprintf(path, sizeof path, "%s%s%s", r->where, *r->where ? ": " : "", where ? where : usual);
-    ft_reading eye = {.config = inside, .whole = r->whole, .type = r->type, .where = path, .err = r->err};
-    json_object_foreach (json_object_get(spec, "keys"), name, value) {
-        const ft_model_trait *trait = ft__model_trait_find(name);
-        if (!trait || trait->words) return malformed(r, "\"vision\" names a trait that is none");
-        ft_config_key keys[2] = {{.name = json_string_value(value), .kind = trait->kind, .offset = trait->offset},
-                                 FT_KEY_END};
-        for (size_t i = json_array_size(value); i-- > 0;) {
-            keys[0].name = json_string_value(json_array_get(value, i));
-            if (keys[0].name) FT_TRY(ft__config_keys(&eye, keys, a));
-        }
-        if (json_is_string(value)) FT_TRY(ft__config_keys(&eye, keys, a));
-    }
-    return apply_when(&eye, json_object_get(spec, "when"), a);
-}
-
-ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r, ft_arch *a)
-{
-    for (size_t i = of->count; i-- > 0;) {
-        const json_t *spec = json_object_get(of->document[i], "vision");
-        if (json_is_object(spec)) FT_TRY(read_vision(r, spec, a));
-    }
+    for (size_t i = of->count; i-- > 0;) FT_TRY(ft__architecture_rules(r, json_object_get(of->document[i], "when"), a));
     return FT_OK;
 }

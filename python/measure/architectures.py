@@ -1,0 +1,149 @@
+"""Forward passes, and forward with backward, of architectures cut in depth and width: architectures.py CASES OUT [SECONDS]
+
+CASES: a JSON line each with `model` (a config with its `model_type`), `batch`, `seq` (tokens of text) and, of a model that sees,
+`images` and `image_size`. The rows of data/measurements/h200/architectures.jsonl: bf16, sdpa, eager, random weights, no cache,
+no optimizer. `busy_ms` is the sum of the kernels' and copies' times of one pass under the profiler (the median of three), bytes are the allocator's
+peak. `forward`: no_grad, all logits; `train`: with labels, backward, gradients dropped before the next pass.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import pathlib
+import sys
+import time
+import typing
+
+import torch
+import transformers
+from torch.profiler import ProfilerActivity, profile
+
+Case = dict[str, typing.Any]
+Inputs = dict[str, torch.Tensor]
+
+
+def build(config: Case, device: str) -> transformers.PreTrainedModel:
+    """The model that a config means, with a head for language, weights random and in bf16."""
+    said = dict(config)
+    built = transformers.AutoConfig.for_model(said.pop("model_type"), **said)
+    for part in (built, built.get_text_config()):
+        part.use_cache = False
+    sees = getattr(built, "vision_config", None) is not None
+    kind = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+    with torch.device(device):
+        return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
+
+
+def pixels(config: transformers.PretrainedConfig, count: int, height: int, width: int) -> tuple[Inputs, int]:
+    """What a model's eyes are given for `count` pictures, and how many tokens one becomes."""
+    eye, kind, low = config.vision_config, config.model_type, torch.bfloat16
+    patch = eye.patch_size[0] if isinstance(eye.patch_size, (list, tuple)) else eye.patch_size
+    rows, columns = height // patch, width // patch
+    if hasattr(eye, "temporal_patch_size"):  # patches one after the other, with their grid
+        grid = torch.tensor([[1, rows, columns]] * count)
+        wide = 3 * eye.temporal_patch_size * patch * patch
+        return {"pixel_values": torch.randn(count * rows * columns, wide, dtype=low), "image_grid_thw": grid}, (
+            rows * columns // eye.spatial_merge_size**2
+        )
+    if kind == "lfm2_vl":
+        shapes = torch.tensor([[rows, columns]] * count)
+        seen = torch.ones(count, rows * columns, dtype=torch.long)
+        flat = torch.randn(count, rows * columns, 3 * patch * patch, dtype=low)
+        factor = config.downsample_factor
+        return {"pixel_values": flat, "spatial_shapes": shapes, "pixel_attention_mask": seen}, rows * columns // factor**2
+    picture = torch.randn(count, 3, height, width, dtype=low)
+    if kind in ("mistral3", "lighton_ocr"):
+        sizes = torch.tensor([[height, width]] * count)
+        return {"pixel_values": picture, "image_sizes": sizes}, rows * columns // config.spatial_merge_size**2
+    if kind in ("idefics3", "smolvlm"):
+        return {"pixel_values": picture.unsqueeze(1)}, rows * columns // config.scale_factor**2
+    if kind == "internvl":
+        return {"pixel_values": picture}, int(rows * columns * config.downsample_ratio**2)
+    if kind in ("aya_vision", "cohere2_vision"):
+        return {"pixel_values": picture}, rows * columns // config.downsample_factor**2
+    if kind == "gemma3":
+        return {"pixel_values": picture}, config.mm_tokens_per_image
+    return {"pixel_values": picture}, rows * columns
+
+
+def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
+    """Tokens, and pictures where the case has them: their places come first in every sequence."""
+    batch, images = case["batch"], case.get("images", 0)
+    tokens = torch.randint(10, 1000, (batch, case["seq"]))
+    if not images:
+        return {"input_ids": tokens}
+    height, width = (int(edge) for edge in case["image_size"].split("x"))
+    seen, each = pixels(config, batch * images, height, width)
+    place = getattr(config, "image_token_id", None) or config.image_token_index
+    tokens = torch.cat([torch.full((batch, images * each), place), tokens], dim=1)
+    out = {"input_ids": tokens, **seen}
+    if "image_grid_thw" in seen:  # which tokens are pictures': positions are counted by it
+        out["mm_token_type_ids"] = (tokens == place).int()
+    if config.model_type in ("paligemma", "gemma3"):
+        out["token_type_ids"] = torch.zeros_like(tokens)
+    return out
+
+
+def busy_ms(run: typing.Callable[[], None]) -> tuple[float, int]:
+    """What the device did during one call, and in how many kernels."""
+    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+        run()
+        torch.cuda.synchronize()
+    found = [each for each in profiled.key_averages() if each.device_time_total > 0]
+    return sum(each.device_time_total for each in found) / 1e3, sum(each.count for each in found)
+
+
+def measure(case: Case) -> typing.Iterator[Case]:
+    """The case's two rows."""
+    gc.collect()
+    torch.cuda.empty_cache()
+    model = build(case["model"], "cuda")
+    given = {key: value.cuda() for key, value in inputs(model.config, case).items()}
+    count = sum(each.numel() for each in model.parameters())
+
+    def forward() -> None:
+        with torch.no_grad():
+            model(**given, use_cache=False)
+
+    def train() -> None:
+        model(**given, labels=given["input_ids"], use_cache=False).loss.backward()
+        model.zero_grad(set_to_none=True)
+
+    for task, run in (("forward", forward), ("train", train)):
+        model.train(task == "train")
+        for _ in range(2):
+            run()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        run()
+        torch.cuda.synchronize()
+        peak = torch.cuda.max_memory_allocated()
+        found = [busy_ms(run) for _ in range(3)]
+        busy, kernels = sorted(found)[1]
+        yield {
+            **{key: case[key] for key in ("model",)}, "task": task,
+            **{key: case[key] for key in ("batch", "seq", "images", "image_size") if key in case},
+            "parameters": count, "busy_ms": round(busy, 4), "kernels": kernels,
+            "peak_bytes": peak, "transformers": transformers.__version__,
+        }  # fmt: skip
+
+
+def main() -> None:
+    cases = [json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines() if line]
+    until = time.monotonic() + float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")
+    with pathlib.Path(sys.argv[2]).open("a") as out:
+        for case in cases:
+            if time.monotonic() > until:
+                print("out of time before", case["model"]["model_type"], file=sys.stderr)
+                break
+            try:
+                for row in measure(case):
+                    out.write(json.dumps(row) + "\n")
+                    out.flush()
+            except (RuntimeError, ValueError, TypeError, AttributeError, KeyError, IndexError, torch.OutOfMemoryError) as why:
+                print(f"{case['model']['model_type']}: {type(why).__name__}: {why}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+/* seq2seq.c: bart and its kin (mbart, pegasus, marian, blenderbot, m2m_100, ...): two stacks with positions that are
+ * learned or sinusoids, one table of words for both, norms behind each half (bart) or before it (pegasus), biases
+ * everywhere. `seq` is the length of the source and of the target. T5's own ways are in encoder_decoder.c. */
+#include "graph/emit.h"
+#include "model/latent.h"
+#include "model/relative.h"
+
+typedef struct stack {
+    ft_ref source; /* the encoder's result; FT_NONE in the encoder */
+    int64_t q_len, kv_len, source_len;
+    bool decodes;
+} stack;
+
+static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
+{
+    return ft__part_norm(m, at, x, m->arch->norm, m->arch->norm_bias);
+}
+
+/* -- layers ------------------------------------------------------------------------------------ */
+
+typedef struct span {
+    ft_at q, k, v, o, attend;
+    int64_t kv_len;
+    bool causal, cross;
+} span;
+
+static bool generates(const ft_maker *m) { return m->work->task == FT_PREFILL || m->work->task == FT_DECODE; }
+
+/* Keys or values: made of `over`, or of an earlier step and read from the cache. */
+static ft_ref remembered(ft_maker *m, ft_at at, ft_ref over, const stack *s, const span *w)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t rows = m->batch * w->kv_len * a->heads;
+    double bytes = ft_dtype_bytes(m->work->kv_dtype);
+    if (w->cross && m->work->task == FT_DECODE) {
+        ft__parameter(b, "weight", a->hidden, a->hidden);
+        if (a->qkv_bias) ft__parameter(b, "bias", 1, a->hidden);
+        return ft__view(b, ft__cache(b, rows, a->head_dim, bytes), rows, a->head_dim, false);
+    }
+    ft_ref x = ft__linear(b, at, over, a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
+    int64_t fresh = m->batch * (w->cross ? w->kv_len : s->q_len) * a->heads;
+    x = ft__view(b, x, fresh, a->head_dim, true);
+    if (!generates(m) || !s->decodes) return x;
+    if (!w->cross) return ft__part_remember(m, x, a->heads, a->head_dim);
+    ft__cache(b, rows, a->head_dim, bytes);
+    return ft__copy(b, FT_AT(CROSS_CACHE), x, rows, a->head_dim);
+}
+
+static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, const stack *s, const span *w)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft__module(b, 1);
+    ft_ref q = ft__linear(b, w->q, x, a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
+    q = ft__view(b, q, m->batch * s->q_len * a->heads, a->head_dim, true);
+    ft_ref k = remembered(m, w->k, over, s, w), v = remembered(m, w->v, over, s, w);
+    ft_scores how = {.shape = {.batch = m->batch,
+                               .heads = a->heads,
+                               .kv_heads = a->heads,
+                               .q_len = s->q_len,
+                               .kv_len = w->kv_len,
+                               .head_dim = a->head_dim,
+                               .causal = w->causal && s->q_len > 1},
+                     .dropout = a->attention_dropout,
+                     .scale = true,
+                     .mask = w->causal && s->q_len > 1,
+                     .k_dense = generates(m) && s->decodes,
+                     .v_dense = generates(m) && s->decodes};
+    ft_ref y = ft__part_attend(m, w->attend, q, k, v, &how);
+    return ft__linear(b, w->o, y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
+}
+
+static ft_ref feed_forward(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_bias bias = a->mlp_bias ? FT_BIAS : FT_NO_BIAS;
+    ft_ref h = ft__linear(b, FT_AT(MLP_FC1), x, a->ffn, bias, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+    h = ft__dropout(b, FT_AT(MLP_ACT_DROPOUT), h, a->activation_dropout);
+    return ft__linear(b, FT_AT(MLP_FC2), h, a->hidden, bias, FT_CUT_ROWS);
+}
+
+/* x and what a half made of it; bart norms the sum. */
+static ft_ref sum(ft_maker *m, ft_at at, ft_at normed, ft_ref x, ft_ref y)
+{
+    x = ft__add(&m->b, at, x, ft__dropout(&m->b, at, y, m->arch->residual_dropout));
+    return m->arch->place == FT_POST_NORM ? norm(m, normed, x) : x;
+}
+
+static ft_ref layer(ft_maker *m, const stack *s, ft_ref x)
+{
+    const ft_arch *a = m->arch;
+    bool before = a->place == FT_PRE_NORM;
+    span own = {FT_AT(ATTN_Q_PROJ), FT_AT(ATTN_K_PROJ),  FT_AT(ATTN_V_PROJ),  FT_AT(ATTN_O_PROJ),
+                FT_AT(ATTN_ATTEND), .kv_len = s->kv_len, .causal = s->decodes};
+    ft__module(&m->b, 2);
+    ft_ref h = before ? norm(m, FT_AT(ATTN_NORM), x) : x;
+    x = sum(m, FT_AT(ATTN_RESIDUAL), FT_AT(ATTN_NORM), x, attention(m, h, h, s, &own));
+    if (s->decodes) {
+        span cross = {FT_AT(CROSS_Q_PROJ), FT_AT(CROSS_K_PROJ),     FT_AT(CROSS_V_PROJ), FT_AT(CROSS_O_PROJ),
+                      FT_AT(CROSS_ATTEND), .kv_len = s->source_len, .cross = true};
+        h = before ? norm(m, FT_AT(CROSS_NORM), x) : x;
+        x = sum(m, FT_AT(CROSS_RESIDUAL), FT_AT(CROSS_NORM), x, attention(m, h, s->source, s, &cross));
+    }
+    h = before ? norm(m, FT_AT(MLP_NORM), x) : x;
+    return sum(m, FT_AT(MLP_RESIDUAL), FT_AT(MLP_NORM), x, feed_forward(m, h));
+}
+
+/* -- stacks ------------------------------------------------------------------------------------ */
+
+static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref tokens = ft__input(b, m->batch, s->q_len, 8), positions = FT_NONE;
+    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
+    if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
+    bool frozen = b->frozen;
+    if (a->position == FT_SINUSOIDAL) b->frozen = true;
+    int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
+    ft_ref places = ft__aside(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, 1, s->q_len, 8, 2);
+    ft_ref p = a->position == FT_LEARNED_POSITION || a->position_rows > 0
+                   ? ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions)
+                   : ft__buffer(b, s->q_len, a->hidden, ft_dtype_bytes(b->stored));
+    b->frozen = frozen;
+    x = ft__add(b, FT_AT(EMBED_POSITIONS), x, p);
+    if (a->embed_norm) x = norm(m, FT_AT(EMBED_NORM), x);
+    m->mask = FT_NONE;
+    if (m->work->attention == FT_EAGER && s->decodes)
+        m->mask = ft__aside(b, FT_AT(MASK), "copy", FT_NONE, m->batch * s->q_len, s->kv_len, ft_dtype_bytes(b->stored),
+                            2);
+    ft__module(b, 2);
+    return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
+}
+
+static ft_ref encode_with(ft_maker *m, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    stack s = {.source = FT_NONE, .q_len = m->work->seq, .kv_len = m->work->seq};
+    ft__block_open(b, FT_BLOCK(ENCODER_EMBED), 1, FT_NONE);
+    ft_ref x = ft__block_close(b, embed(m, &s, table));
+    x = ft__block_open(b, FT_BLOCK(ENCODER_LAYERS), a->layers, x);
+    x = ft__block_close(b, layer(m, &s, x));
+    if (!a->final_norm) return x;
+    x = ft__block_open(b, FT_BLOCK(ENCODER_NORM), 1, x);
+    return ft__block_close(b, norm(m, FT_AT(ENCODER_NORM), x));
+}
+
+static ft_ref encode(ft_maker *m)
+{
+    ft_ref table = FT_NONE;
+    return encode_with(m, &table);
+}
+
+void ft__make_seq2seq(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref table = FT_NONE, source = FT_NONE;
+    int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
+    if (a->position == FT_LEARNED_POSITION && m->work->seq > rows) {
+        ft__build_fail(b, FT_E_RANGE, "a sequence of %lld tokens: the model's learned positions end at %lld",
+                       (long long)m->work->seq, (long long)rows);
+        return;
+    }
+    if (m->work->task == FT_DECODE)
+        ft__encoder_at_rest(m, encode, (double)a->vocab * (double)a->hidden);
+    else
+        source = encode_with(m, &table);
+    if (m->work->task == FT_PREFILL) m->q_len = m->kv_len = 1; /* the word that starts the answer */
+    stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = m->work->seq, .decodes = true};
+    ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
+    ft_ref x = ft__block_close(b, embed(m, &s, &table));
+    x = ft__block_open(b, FT_BLOCK(DECODER_LAYERS), a->decoder_layers, x);
+    x = ft__block_close(b, layer(m, &s, x));
+    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
+    if (a->final_norm) x = norm(m, FT_AT(NORM), x);
+    if (a->lm_head) x = ft__part_head(m, x, a->tied ? table : FT_NONE);
+    ft__answered(b, source);
+    ft__block_close(b, x);
+}
