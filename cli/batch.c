@@ -4,7 +4,7 @@
  * program may write one line and wait for its answer, while a file keeps every core busy. A block is cut into runs of
  * neighbouring lines; each run has its own text to answer into and its own memory of devices, and the texts are written
  * one after another. Memory stays the same however long the input is: one block, its answers, and at most one line of
- * the largest size allowed.
+ * the largest size allowed. With --shard only one part of the file is read (shard.c).
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -18,6 +18,7 @@
 #include "base/parallel.h"
 #include "commands.h"
 #include "report/json/answer.h"
+#include "shard.h"
 #include "simulator.h"
 #include "terminal.h"
 
@@ -44,6 +45,8 @@ typedef struct batch {
     size_t length, room;
     bool ended, skipping; /* skipping: inside a line that is too long */
     int64_t number;       /* of the last line begun */
+    bool part;            /* only `left` bytes more are this shard's */
+    off_t left;
     line *lines;
     size_t line_count, line_room;
     run *runs;
@@ -112,13 +115,16 @@ static int fill(batch *b)
     }
     bool any = false;
     while (b->length < wanted && !b->ended && (!any || waiting())) {
-        ssize_t got = read(STDIN_FILENO, b->bytes + b->length, wanted - b->length);
+        size_t most = wanted - b->length;
+        if (b->part && b->left < (off_t)most) most = (size_t)b->left;
+        ssize_t got = most ? read(STDIN_FILENO, b->bytes + b->length, most) : 0;
         if (got < 0) {
             if (errno == EINTR) continue;
             return cli_complain(FT_E_FILE, "cannot read stdin: %s", strerror(errno));
         }
         if (got == 0) b->ended = true;
         b->length += (size_t)got;
+        b->left -= b->part ? got : 0;
         any = true;
     }
     return 0;
@@ -198,11 +204,15 @@ int cli_batch(const cli_args *args)
 {
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     int64_t threads = 0;
+    cli_shard shard;
     ft_error err = {0};
     batch b = {0};
     int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);
     if (!status) status = cli_real(args, OPT_QUANTILE, 0.5, 0.99, &options.quantile);
+    if (!status) status = cli_shard_read(args, &shard);
+    if (!status && shard.count) status = cli_shard_seek(shard, &b.left, &b.number);
     if (status) return status;
+    b.part = shard.count > 0;
     b.threads = threads ? (int)threads : ft__core_count();
     if (ft_open(&b.ft, &options, &err) != FT_OK) return cli_fail(&err);
     status = run_batch(&b);

@@ -57,6 +57,8 @@
     X(HELD_OUT, "held-out", 0, SWITCH, NULL, NULL, VALIDATE, DATA, "only rows the predictor was not fitted to")        \
     X(BUDGET, "budget", 0, FILE, "FILE", NULL, VALIDATE, DATA,                                                         \
       "fail where an error exceeds this file's; budget.json beside the measurements is used by itself")                \
+    X(LINES_SHARD, "shard", 0, WORD, "I/N", NULL, BATCH, DATA,                                                         \
+      "answer the I-th of N parts of the file on stdin; all outputs in order are what one run writes")                 \
     X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH, DATA, "threads; 0 is one per core")            \
     /* calibrate: read by python/foretell/calibrate/options.py */                                                      \
     X(CALIBRATE_MINUTES, "minutes", 0, REAL, "X", "5", CALIBRATE, DATA,                                                \

@@ -236,6 +236,8 @@ static const char *const validate_examples[] = {
 static const char *const batch_examples[] = {
     "foretell batch < requests.jsonl > answers.jsonl",
     "one JSON request per line in, one answer per line out",
+    "foretell batch --shard 3/8 < requests.jsonl > answers.3",
+    "the third of eight parts, for an array of jobs; cat answers.* is what one run writes",
     NULL,
 };
 
@@ -335,7 +337,9 @@ const cli_command cli_commands[] = {
     {CLI_BATCH, "batch", "", 0, 0, "JSON Lines in on stdin, JSON Lines out on stdout, on all cores",
      "Answers one request per line, in order. A line that cannot be answered gets an error object on its own line and "
      "the "
-     "batch goes on. Blank lines are skipped; lines over 16 MiB are refused one by one.",
+     "batch goes on. Blank lines are skipped; lines over 16 MiB are refused one by one. With --shard I/N, stdin must "
+     "be a "
+     "file: it is cut into N parts at line breaks, and only the I-th is answered.",
      batch_examples, cli_batch},
     {CLI_HELP, "help", "[COMMAND]", 0, 1, "this text, or a command's", "Prints what a command does and its options.",
      NULL, cli_help},
