@@ -37,10 +37,12 @@ from .answers import (
 )
 from .api import batch, collective, forecast, kernel, train
 from .errors import Error, ExportError, NotFoundError, TorchMissingError
+from .mapping import Mapped, map, ray_executor
 from .recording import Recording, record
 from .studies import compare, gpus, infer, largest, models, plan, scale, serve, sweep
 from .tracing import trace
 
+# Without `map`: a star import must not take Python's own away.
 __all__ = [
     "Advice",
     "Answer",
@@ -55,6 +57,7 @@ __all__ = [
     "KernelRow",
     "Largest",
     "Layer",
+    "Mapped",
     "Memory",
     "Model",
     "Plan",
@@ -77,6 +80,7 @@ __all__ = [
     "largest",
     "models",
     "plan",
+    "ray_executor",
     "record",
     "scale",
     "serve",

@@ -128,11 +128,15 @@ class Context:
             text = json.dumps(request, allow_nan=False, ensure_ascii=False).encode()
         except (TypeError, ValueError) as error:
             raise Error(f"the request is not JSON: {error}", code="syntax") from None
+        told: dict[str, Any] = json.loads(self.answer_bytes(text))
+        return told
+
+    def answer_bytes(self, request: bytes) -> bytes:
+        """One request in, one answer out, as they are on the wire."""
         session: _Session | None = getattr(self._of_thread, "session", None)
         if session is None:
             session = self._of_thread.session = _Session(self._native, self._handle)
-        told: dict[str, Any] = json.loads(session.answer(text))
-        return told
+        return session.answer(request)
 
 
 _lock = threading.Lock()

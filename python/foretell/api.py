@@ -235,9 +235,16 @@ _KINDS: dict[str, type[Answer]] = {
 
 def _answered(request: dict[str, Any], settings: Settings) -> Answer:
     """Asks the library; the answer as what its task says it is, or the error that it is."""
-    raw = _library.answer(request, settings)
+    answer = answer_of(request, _library.answer(request, settings))
+    if isinstance(answer, Error):
+        raise answer
+    return answer
+
+
+def answer_of(request: dict[str, Any], raw: dict[str, Any]) -> Answer | Error:
+    """What the library said to a request, as what its task says it is."""
     if raw.get("ok") is not True:
-        raise error_from(raw)
+        return error_from(raw)
     return _KINDS.get(str(request.get("task", "train")), Step).from_dict(raw, request=request)
 
 
