@@ -377,12 +377,18 @@ typedef struct ft_options {
     const char *predictor; /* NULL: the shipped one; a path; "roofline", "linear", "scaling:GPU" */
     double quantile;       /* share of cases that low..high should cover; 0 means 0.9 */
     const char *calibration; /* NULL: none; a file of `foretell fit --calibrate`, made on the same predictor */
+    /* NULL: the shipped predictor. Otherwise the bytes of a predictor file, for programs that carry their own or have no
+     * files (WebAssembly); aligned to 8, and yours: they must stay as they are until ft_close. Then `predictor` is NULL
+     * or the name of a baseline, never a path. */
+    const void *predictor_data;
+    size_t predictor_length;
 } ft_options;
 
 FT_API void ft_options_init_sized(ft_options *options, size_t size);
 #define ft_options_init(options) ft_options_init_sized(options, sizeof(ft_options))
 
-/* *out is yours: close it with ft_close. NULL options are the defaults; nothing of them is kept. */
+/* *out is yours: close it with ft_close. NULL options are the defaults; nothing of them is kept but
+ * the address of predictor_data. */
 FT_API ft_status ft_open_sized(ft_context **out, const ft_options *options, size_t options_size, ft_error *err);
 #define ft_open(out, options, err) ft_open_sized(out, options, sizeof(ft_options), err)
 /* After its sessions were closed. NULL is nothing to close. */

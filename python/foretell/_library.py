@@ -37,6 +37,8 @@ class _Options(ctypes.Structure):
         ("predictor", ctypes.c_char_p),
         ("quantile", ctypes.c_double),
         ("calibration", ctypes.c_char_p),
+        ("predictor_data", ctypes.c_void_p),
+        ("predictor_length", ctypes.c_size_t),
     ]
 
 

@@ -133,22 +133,25 @@ ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, con
     return FT_OK;
 }
 
-ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *err)
+static bool is_file(const char *which)
+{
+    return which && strcmp(which, "roofline") && strcmp(which, "linear") && strncmp(which, "scaling:", 8);
+}
+
+static ft_status open_any(const char *which, const void *data, size_t length, const char *where, bool trusted,
+                          ft_predictor **out, ft_error *err)
 {
     ft_predictor *p = calloc(1, sizeof *p);
     if (!p) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_status s = FT_OK;
-    const void *data = ft__default_predictor;
-    size_t length = (size_t)(ft__default_predictor_end - ft__default_predictor);
-    const char *where = "built-in predictor";
-    bool from_file = which && strcmp(which, "roofline") && strcmp(which, "linear") && strncmp(which, "scaling:", 8);
+    bool from_file = is_file(which);
     if (from_file) {
         where = which;
         s = ft__file_map(which, &data, &length, err);
     }
     if (s == FT_OK) {
         /* The one compiled in is as trustworthy as the code around it; touching all its pages would only cost time. */
-        s = read_records(data, length, where, !from_file, p, err);
+        s = read_records(data, length, where, trusted && !from_file, p, err);
         if (from_file) {
             p->mapping = data;
             p->mapping_length = length;
@@ -170,6 +173,25 @@ ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *er
     }
     *out = p;
     return FT_OK;
+}
+
+ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *err)
+{
+    size_t length = (size_t)(ft__default_predictor_end - ft__default_predictor);
+    return open_any(which, ft__default_predictor, length, "built-in predictor", true, out, err);
+}
+
+ft_status ft__predictor_open_bytes(const char *which, const void *data, size_t length, ft_predictor **out,
+                                   ft_error *err)
+{
+    if (is_file(which))
+        return ft__fail_at(err, FT_E_USAGE, "predictor", 0, 0,
+                           "a predictor is bytes or the file '%s', not both: leave one of them out", which);
+    if ((uintptr_t)data % _Alignof(ft_expert) != 0)
+        return ft__fail_at(err, FT_E_USAGE, "predictor_data", 0, 0,
+                           "the bytes of a predictor begin at an address that %zu divides, as malloc gives it",
+                           _Alignof(ft_expert));
+    return open_any(which, data, length, "the predictor's bytes", false, out, err);
 }
 
 void ft__predictor_close(ft_predictor *p)

@@ -88,6 +88,10 @@ typedef struct ft_predictor {
 
 /* `which`: NULL for the one compiled in, a file, or "roofline", "linear", "scaling:GPU". */
 ft_status ft__predictor_open(const char *which, ft_predictor **out, ft_error *err);
+/* The same over the bytes of a predictor file in place of the one compiled in; `which` is then no file. The bytes
+ * outlive the predictor and are aligned to 8. */
+ft_status ft__predictor_open_bytes(const char *which, const void *data, size_t length, ft_predictor **out,
+                                   ft_error *err);
 void ft__predictor_close(ft_predictor *p);
 /* Adds a calibration (kernel/calibration.h) from a file. It must have been made on this predictor, which owns it. */
 ft_status ft__predictor_calibrate(ft_predictor *p, const char *path, ft_error *err);

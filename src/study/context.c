@@ -49,7 +49,11 @@ ft_status ft__context_open(ft_context **out, const ft_options *options, ft_error
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     }
     for (size_t i = 0; i < ft->device_count; i++) atomic_init(&ft->shelf[i], NULL);
-    ft_status status = ft__predictor_open(options ? options->predictor : NULL, &ft->predictor, err);
+    const char *which = options ? options->predictor : NULL;
+    ft_status status = options && options->predictor_data
+                           ? ft__predictor_open_bytes(which, options->predictor_data, options->predictor_length,
+                                                      &ft->predictor, err)
+                           : ft__predictor_open(which, &ft->predictor, err);
     if (status == FT_OK && options && options->calibration)
         status = ft__predictor_calibrate(ft->predictor, options->calibration, err);
     if (status != FT_OK) {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "failing_alloc.h"
+#include "kernel/embedded_predictor.h"
 
 static ft_context *ft;
 
@@ -73,6 +74,49 @@ static void a_request_ends_where_its_length_says(void **state)
     assert_non_null(strstr(ft_session_answer(s, text, length + 4, NULL), "\"ok\":false"));
     assert_non_null(strstr(ft_session_answer(s, NULL, 17, NULL), "\"ok\":false"));
     ft_session_close(s);
+}
+
+/* A program that carries the predictor's file in its own memory, as a page does. */
+static void a_predictor_may_be_bytes(void **state)
+{
+    (void)state;
+    size_t length = (size_t)(ft__default_predictor_end - ft__default_predictor);
+    unsigned char *bytes = malloc(length + 8);
+    ft_context *own = NULL;
+    ft_options options;
+    ft_error err;
+    ft_options_init(&options);
+    memcpy(bytes, ft__default_predictor, length);
+    options.predictor_data = bytes;
+    options.predictor_length = length;
+    assert_int_equal(FT_OK, ft_open(&own, &options, &err));
+    for (int i = 0; i < REQUESTS; i++) {
+        char *a = ft_answer(ft, requests[i]), *b = ft_answer(own, requests[i]);
+        assert_string_equal(a, b);
+        free(a);
+        free(b);
+    }
+    ft_close(own);
+
+    options.predictor = "roofline"; /* a baseline stands on the bytes too */
+    assert_int_equal(FT_OK, ft_open(&own, &options, &err));
+    ft_close(own);
+    options.predictor = "mine.ftp";
+    assert_int_equal(FT_E_USAGE, ft_open(&own, &options, &err));
+    assert_non_null(strstr(err.message, "mine.ftp"));
+    options.predictor = NULL;
+    options.predictor_length = length - 1;
+    assert_int_equal(FT_E_FORMAT, ft_open(&own, &options, &err));
+    options.predictor_length = length;
+    bytes[length / 2] ^= 1; /* unlike the one compiled in, bytes are checked */
+    assert_int_equal(FT_E_FORMAT, ft_open(&own, &options, &err));
+    options.predictor_data = bytes + 1;
+    assert_int_equal(FT_E_USAGE, ft_open(&own, &options, &err));
+    /* A program of before knows nothing of bytes. */
+    options.predictor_data = (const void *)1;
+    assert_int_equal(FT_OK, ft_open_sized(&own, &options, offsetof(ft_options, predictor_data), &err));
+    ft_close(own);
+    free(bytes);
 }
 
 static void wrong_calls_are_refused(void **state)
@@ -163,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_old_session_answers_as_a_new_one),
         cmocka_unit_test(a_request_ends_where_its_length_says),
+        cmocka_unit_test(a_predictor_may_be_bytes),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(eight_threads_share_a_context),
         cmocka_unit_test(a_session_outlives_exhausted_memory),
