@@ -4,6 +4,7 @@
  * next bound is beyond the slowest of the plans that are shown, nothing that is left can be among them: that is the
  * proof. The bounds are those of the forecasts, not of the machine: a proven plan is the best of what is forecast, and
  * how far an order of forecasts is to be trusted is another matter (chance.c). */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime under -std=c17 */
 #include "search/plan.h"
 
 #include <math.h>
@@ -14,7 +15,8 @@
 #include "base/parallel.h"
 #include "search/space_constants.h"
 
-enum { WAVE = 8, LARGEST_STEP = 512 << 20 };
+/* Forecast at once, on however many cores: how many forecasts a proof took is part of the answer. */
+enum { WAVE = 16, LARGEST_STEP = 512 << 20 };
 
 typedef struct crew { /* one bench per thread, taken and given back */
     ft_search *s;
@@ -159,8 +161,7 @@ static ft_status search(ft_search *s, crew *w, ft_plan *out, ft_error *err)
     qsort(s->candidates, count, sizeof *s->candidates, s->asked->goal == FT_GOAL_MEMORY ? by_least : by_bound);
     for (;;) {
         w->count = 0;
-        size_t most = (size_t)(WAVE * w->threads);
-        for (; next < count && w->count < most; next++) {
+        for (; next < count && w->count < WAVE; next++) {
             const ft_candidate *c = &s->candidates[next];
             if (c->fate != FT_FATE_OPEN) continue;
             if (!s->asked->exhaustive && floor_of(s, c) > best[top - 1]) {
