@@ -9,13 +9,14 @@ RUN ?= train llama-3-8b --gpu h200_sxm -b 2 --seq 4096 --recompute full --attent
 # A PyTorch version that python/requirements-test*.txt knows; empty is the default.
 TORCH ?=
 
-.PHONY: all help run check test test-python coverage bench lint format install clean
+.PHONY: all help run web check test test-python coverage bench lint format install clean
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
 help:
 	@echo 'make            build the program and the library in $(BUILD)/'
 	@echo 'make run        build, then forecast a training step: how long, why, what to change'
+	@echo 'make web        the page and the library for browsers, as static files in $(BUILD)/web (needs Node)'
 	@echo 'make check      unit and command tests, under a minute on an idle machine'
 	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about ten minutes)'
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
@@ -32,6 +33,9 @@ $(BUILD)/build.ninja:
 
 run: all
 	@$(BUILD)/foretell $(RUN)
+
+web:
+	@BUILD=$(BUILD) scripts/web
 
 check:
 	@scripts/setup test
@@ -65,4 +69,4 @@ install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	@rm -rf $(BUILD) build-clang build-coverage build-tsan
+	@rm -rf $(BUILD) build-clang build-coverage build-tsan build-wasm

@@ -10,18 +10,24 @@ import sys
 
 TEMPLATE = """\
 /* Made by scripts/embed_predictor.py. Bytes: {digest} */
+#ifdef __wasm__
+#define OBJECT @object
+    .section .rodata.foretell_predictor, "", @
+#else
+#define OBJECT %object
 #if defined(__linux__) && defined(__ELF__)
     .section .note.GNU-stack, "", %progbits
 #endif
     .section .rodata.foretell_predictor, "a", %progbits
+#endif
     .balign 64
     .globl ft__default_predictor
     .hidden ft__default_predictor
-    .type ft__default_predictor, %object
+    .type ft__default_predictor, OBJECT
 ft__default_predictor:
 {body}    .globl ft__default_predictor_end
     .hidden ft__default_predictor_end
-    .type ft__default_predictor_end, %object
+    .type ft__default_predictor_end, OBJECT
 ft__default_predictor_end:
     .byte 0
     .size ft__default_predictor, ft__default_predictor_end - ft__default_predictor

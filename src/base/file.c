@@ -18,6 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef __wasi__ /* files there are a page's: no links to follow */
+#define realpath(path, real) ((void)(real), (char *)NULL)
+#endif
+
 /* strerror_r has two incompatible forms; glibc's returns the text. */
 static ft_status file_error(ft_error *err, const char *verb, const char *path, int code)
 {

@@ -4,6 +4,7 @@
  * `parallel` that are no degrees (overlap, cp_kind, ...) stay with the base. */
 #include "request/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/graph.h"

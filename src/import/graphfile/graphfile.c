@@ -4,6 +4,7 @@
  * must have been made before it: a cycle cannot be written, and a name nobody made is an error with the nearest one.
  * Sizes are whole numbers or formulas with "batch" and "seq", so that one file serves every batch size; a file without
  * them has one (fixed.c). */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

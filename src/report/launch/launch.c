@@ -1,6 +1,7 @@
 /* launch.c: which launch files there are, and of which framework's plans. */
 #include "report/launch/launch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const ft_launcher ft__launchers[] = {

@@ -1,0 +1,102 @@
+// build.mjs: the static files of the page, in one folder: node build.mjs [--out DIR] [--wasm FILE] [--predictor FILE]
+//
+// Bundled by esbuild from what package-lock.json pins; nothing is fetched, now or when the page runs. Beside the
+// scripts stand the library (foretell.wasm) and what it knows (predictor.bin.gz). `make web` says where those come from.
+import * as esbuild from 'esbuild';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { constants, crc32, deflateRawSync, gzipSync } from 'node:zlib';
+import { parseArgs } from 'node:util';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const { values: option } = parseArgs({
+    options: {
+        out: { type: 'string', default: join(here, '../build/web') },
+        wasm: { type: 'string', default: join(here, '../build-wasm/web/wasm/foretell.wasm') },
+        predictor: { type: 'string', default: join(here, '../data/predictors/default.ftp') },
+        develop: { type: 'boolean', default: false }, // readable scripts with source maps
+    },
+});
+const out = resolve(option.out);
+
+// What build.mjs and the workers share is TypeScript, too.
+async function load(file) {
+    const made = await esbuild.build({ entryPoints: [join(here, file)], bundle: true, write: false, format: 'esm', platform: 'neutral' });
+    return import('data:text/javascript;base64,' + Buffer.from(made.outputFiles[0].text).toString('base64'));
+}
+
+const scripts = {
+    app: 'page/main.tsx', // the page
+    worker: 'core/worker.ts', // the library in a worker
+    service: 'core/service.ts', // keeps the files for the next visit, and for one without a network
+};
+
+async function bundle() {
+    const common = {
+        bundle: true,
+        outdir: out,
+        format: 'esm',
+        target: ['es2022'],
+        minify: !option.develop,
+        sourcemap: option.develop,
+        legalComments: 'inline',
+        logLevel: 'warning',
+    };
+    for (const [name, source] of Object.entries(scripts)) {
+        if (!existsSync(join(here, source))) {
+            console.error(`web/${source} is not there: built without it`);
+            continue;
+        }
+        await esbuild.build({ ...common, entryPoints: { [name]: join(here, source) } });
+    }
+}
+
+// One gzip file (RFC 1952) of two runs of deflate: the second is coded without looking for repeats, which leaves of trees
+// hardly have: the search costs 6 % there (core/predictor.ts says what stands where). The first run ends in a full flush,
+// on a whole byte and without being the last, so that the second follows as if one hand had written both.
+function packed({ repeating, noisy }) {
+    const first = deflateRawSync(repeating, { level: 9, finishFlush: constants.Z_FULL_FLUSH });
+    const second = deflateRawSync(noisy, { level: 9, memLevel: 9, strategy: constants.Z_HUFFMAN_ONLY });
+    const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255]);
+    const trailer = Buffer.alloc(8);
+    trailer.writeUInt32LE(crc32(noisy, crc32(repeating)), 0);
+    trailer.writeUInt32LE(repeating.length + noisy.length, 4);
+    return Buffer.concat([header, first, second, trailer]);
+}
+
+async function predictor() {
+    const { split } = await load('core/predictor.ts');
+    const bytes = packed(split(new Uint8Array(readFileSync(option.predictor))));
+    writeFileSync(join(out, 'predictor.bin.gz'), bytes);
+}
+
+// The page names its version, and so does what the service worker keeps: other bytes, other version.
+function stamp() {
+    const names = readdirSync(out).filter((name) => name !== 'service.js').sort();
+    const digest = createHash('sha256');
+    for (const name of names) digest.update(name).update(readFileSync(join(out, name)));
+    const version = digest.digest('hex').slice(0, 16);
+    const file = join(out, 'service.js');
+    const text = readFileSync(file, 'utf8');
+    const files = JSON.stringify(['./', ...names.filter((name) => name !== 'index.html')]);
+    writeFileSync(file, text.replace(/(['"`])%VERSION%\1/, JSON.stringify(version)).replace(/(['"`])%FILES%\1/, JSON.stringify(files)));
+    return version;
+}
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+await bundle();
+const fixed = join(here, 'page/static'); // index.html and what it shows, as it is
+for (const name of existsSync(fixed) ? readdirSync(fixed) : []) copyFileSync(join(fixed, name), join(out, name));
+copyFileSync(option.wasm, join(out, 'foretell.wasm'));
+await predictor();
+const version = stamp();
+const sizes = readdirSync(out).sort().map((name) => {
+    const bytes = readFileSync(join(out, name));
+    return [name, bytes.length, name.endsWith('.gz') ? bytes.length : gzipSync(bytes, { level: 9 }).length];
+});
+for (const [name, plain, zipped] of sizes) console.log(`${name.padEnd(20)} ${String(plain).padStart(9)} ${String(zipped).padStart(9)} gzip`);
+const total = sizes.reduce((sum, row) => sum + row[2], 0);
+console.log(`${'all'.padEnd(20)} ${''.padStart(9)} ${String(total).padStart(9)} gzip, version ${version}`);

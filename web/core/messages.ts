@@ -1,0 +1,11 @@
+// messages.ts: what page and workers say to each other.
+
+export type ToWorker =
+    | { kind: 'open'; module: WebAssembly.Module; packed: Uint8Array; files: [string, Uint8Array][] }
+    | { kind: 'answer'; job: number; requests: string[] }
+    | { kind: 'put'; path: string; bytes: Uint8Array | null }; // null: remove
+
+export type FromWorker =
+    | { kind: 'ready'; version: string }
+    | { kind: 'answers'; job: number; answers: string[]; bytes: number }
+    | { kind: 'failed'; job: number | null; message: string }; // null: it could not open

@@ -1,0 +1,41 @@
+// worker.ts: one instance of the library, off the page's thread. Requests are answered in the order they come; a trap
+// (a fault of ours, or no memory left) is reported, and the page starts another worker in place of this one.
+import { Library } from './library';
+import type { FromWorker, ToWorker } from './messages';
+
+interface Scope {
+    postMessage(message: FromWorker): void;
+    onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
+}
+const scope = self as unknown as Scope;
+let library: Library | undefined;
+
+function why(fault: unknown): string {
+    return fault instanceof Error ? fault.message : String(fault);
+}
+
+async function open(message: Extract<ToWorker, { kind: 'open' }>): Promise<void> {
+    try {
+        library = await Library.open(message.module, message.packed);
+        for (const [path, bytes] of message.files) library.put(path, bytes);
+        scope.postMessage({ kind: 'ready', version: library.version });
+    } catch (fault) {
+        scope.postMessage({ kind: 'failed', job: null, message: why(fault) });
+    }
+}
+
+scope.onmessage = ({ data }) => {
+    if (data.kind === 'open') {
+        void open(data);
+    } else if (data.kind === 'put') {
+        if (data.bytes) library?.put(data.path, data.bytes);
+        else library?.remove(data.path);
+    } else {
+        try {
+            const answers = data.requests.map((request) => library!.answer(request));
+            scope.postMessage({ kind: 'answers', job: data.job, answers, bytes: library!.bytes });
+        } catch (fault) {
+            scope.postMessage({ kind: 'failed', job: data.job, message: why(fault) });
+        }
+    }
+};
