@@ -114,7 +114,9 @@ class ModelRequest(TypedDict, total=False):
     offload: Sequence[str]
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     tokens: float

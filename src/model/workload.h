@@ -91,8 +91,15 @@ typedef enum ft_offload {
     FT_OFFLOAD_ACTIVATIONS,     /* what layers leave for the backward pass */
     FT_OFFLOAD_COUNT
 } ft_offload;
-/* What is trained towards: tokens; pairs of answers against a frozen copy of the model (DPO); pairs without one. */
-typedef enum ft_trainer { FT_TRAINER_SFT, FT_TRAINER_DPO, FT_TRAINER_ORPO, FT_TRAINER_COUNT } ft_trainer;
+/* What is trained towards: tokens; pairs of answers against a frozen copy of the model (DPO); pairs without one;
+ * answers that the model has just generated (GRPO). */
+typedef enum ft_trainer {
+    FT_TRAINER_SFT,
+    FT_TRAINER_DPO,
+    FT_TRAINER_ORPO,
+    FT_TRAINER_GRPO,
+    FT_TRAINER_COUNT
+} ft_trainer;
 
 typedef struct ft_workload {
     ft_task task;
@@ -128,6 +135,8 @@ typedef struct ft_workload {
     double host_gbps;         /* between the GPU and it, each way; 0: what PCIe reaches */
     double nvme_gbps;         /* of the drives of one GPU; 0: usual ones */
     ft_trainer trainer;
+    bool reference;           /* a frozen copy of the model runs forward over the same sequences */
+    int64_t rollout_tokens;   /* of a sequence, generated before the step; 0: none are */
     int64_t recompute_layers; /* with full recomputation: so many layers run again, the others keep all; 0: all */
     int64_t accumulate;       /* micro-batches per step; at least 1 */
     bool clip;                /* gradient clipping */
@@ -151,7 +160,7 @@ static inline bool ft__offloads(const ft_workload *w, ft_offload what)
 /* A frozen copy runs forward beside the model. Adapters need none: without them the model is its own. */
 static inline bool ft__has_reference(const ft_workload *w)
 {
-    return w->task == FT_TRAIN && w->trainer == FT_TRAINER_DPO;
+    return w->task == FT_TRAIN && w->reference;
 }
 
 /* The kernels are a serving engine's: paged cache, fused norms, rotary and experts. */

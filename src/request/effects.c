@@ -122,6 +122,12 @@ static const char *drives(const ft_effect_case *c)
     return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? timed(c) : "nothing lies on drives";
 }
 
+static const char *generating(const ft_effect_case *c)
+{
+    if (!c->trains) return training(c);
+    return c->w->trainer == FT_TRAINER_GRPO ? timed(c) : "\"trainer\" is not \"grpo\": nothing is generated";
+}
+
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : training(c); }
 
 static const char *lengths(const ft_effect_case *c)
@@ -408,6 +414,8 @@ static const ft_rule rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_HOST_GBPS] = host_link,
     [FT_KEY_ID_NVME_GBPS] = drives,
     [FT_KEY_ID_TRAINER] = training,
+    [FT_KEY_ID_REFERENCE] = training,
+    [FT_KEY_ID_ROLLOUT] = generating,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,

@@ -65,14 +65,27 @@ static ft_status settle_offload(const ft_said *said, ft_workload *w, ft_error *e
     return FT_OK;
 }
 
-/* "batch" counts pairs: each is two sequences. */
-static ft_status settle_pairs(ft_model_request *out, ft_error *err)
+/* Of pairs "batch" counts pairs: each is two sequences. */
+static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_error *err)
 {
+    ft_workload *w = &out->work;
+    w->reference = ft__given(said, FT_KEY_ID_REFERENCE) ? ft__switch_of(said, FT_KEY_ID_REFERENCE)
+                                                        : w->trainer == FT_TRAINER_DPO;
+    if (w->trainer == FT_TRAINER_SFT) return FT_OK;
     if (out->arch->design != FT_DECODER_ONLY || !out->arch->lm_head)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "trainer", 0, 0,
-                           "\"%s\" compares answers of a language model; \"%s\" is none",
-                           ft__trainer_words[out->work.trainer], out->arch->model_type);
-    out->work.batch *= 2;
+                           "\"%s\" is about answers of a language model; \"%s\" is none", ft__trainer_words[w->trainer],
+                           out->arch->model_type);
+    if (w->trainer != FT_TRAINER_GRPO) {
+        w->batch *= 2;
+        return FT_OK;
+    }
+    bool given = ft__given(said, FT_KEY_ID_ROLLOUT);
+    w->rollout_tokens = given ? ft__whole_of(said, FT_KEY_ID_ROLLOUT) : w->seq - w->seq / 2;
+    if (w->rollout_tokens >= w->seq && (given || w->seq < 2))
+        return ft__fail_at(err, FT_E_RANGE, "rollout_tokens", 0, 0,
+                           "\"rollout_tokens\" %lld leave no prompt: sequences have \"seq\" %lld tokens",
+                           (long long)w->rollout_tokens, (long long)w->seq);
     return FT_OK;
 }
 
@@ -89,7 +102,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     FT_TRY(settle_policy(said, w, err));
     FT_TRY(settle_offload(said, w, err));
     w->trainer = (ft_trainer)ft__word_of(said, FT_KEY_ID_TRAINER);
-    if (w->task == FT_TRAIN && w->trainer != FT_TRAINER_SFT) FT_TRY(settle_pairs(out, err));
+    if (w->task == FT_TRAIN) FT_TRY(settle_trainer(said, out, err));
     if (packing) FT_TRY(read_packing(packing, &w->packed, err));
     if (w->packed > 0 && out->parallel.cp > 1)
         return ft__fail_at(

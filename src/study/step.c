@@ -12,6 +12,7 @@
 #include "ranks/beside.h"
 #include "ranks/ranks.h"
 #include "study/context.h"
+#include "study/rollout.h"
 #include "study/step.h"
 
 /* A graph takes some hundred KiB; this is for the absurd. */
@@ -269,15 +270,19 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     memset(out, 0, sizeof *out);
     if (!s->memo) s->memo = ft__memo_new();
     if (!s->memo) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
+    ft_rollout rollout = {0};
+    if (r->work.rollout_tokens > 0 && r->work.task == FT_TRAIN && r->ask != FT_ASK_MEMORY)
+        FT_TRY(ft__rollout_of(ft, s, r, out->quantile, &rollout, err));
     FT_TRY(ft__scratch_empty(s, err));
     ft_step *step = ft__arena_alloc(s->arena, sizeof *step);
     ft_workload *work = ft__arena_alloc(s->arena, sizeof *work);
     ft_graph *g = NULL;
     if (!step || !work) return ft__fail(err, FT_E_MEMORY, "out of memory");
     *work = r->work;
-    out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
     out->tokens = r->tokens;
     FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));
+    ft__rollout_apply(&rollout, step);
     if (ft__parallel_alone(&r->parallel)) FT_TRY(add_remedy(s, r, g, step, err));
     FT_TRY(collect_warnings(s, r, &out->warnings, err));
     out->model = r->model;

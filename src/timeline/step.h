@@ -42,6 +42,7 @@ typedef struct ft_memory {
  * (ranks/beside.c). */
 typedef struct ft_beside {
     double reference_ms;       /* the frozen copy's forward passes */
+    double rollout_ms;         /* generating what is trained on, before the step */
     double update_ms;          /* the host's update, with the drives that it waits for */
     double copies_ms;          /* copies of states and activations, hidden or not */
     double exposed_ms;         /* what of all these the step waits for */

@@ -49,6 +49,7 @@ static void add_times(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "host_exposed_ms", s->beside.exposed_ms);
     }
     if (s->beside.reference_ms > 0) ft__answer_figure(out, "reference_ms", s->beside.reference_ms);
+    if (s->beside.rollout_ms > 0) ft__answer_figure(out, "rollout_ms", s->beside.rollout_ms);
     ft__answer_figure(out, "launches", s->launches);
     double gpus = (double)ft__view_gpus(v);
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / gpus);

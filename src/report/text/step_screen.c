@@ -172,6 +172,8 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - b->exposed_ms, 0);
     if (b->reference_ms > 0)
         ft__screen_part(out, style, "reference", b->reference_ms, s->step_ms, "a frozen copy's forward pass");
+    if (b->rollout_ms > 0)
+        ft__screen_part(out, style, "rollout", b->rollout_ms, s->step_ms, "generates what it trains on");
     if (b->exposed_ms > 0.0005 * s->step_ms)
         ft__screen_part(out, style, "offload", b->exposed_ms, s->step_ms, "GPU waits for the host");
     if (input > 0.0005 * s->step_ms) ft__screen_part(out, style, "input", input, s->step_ms, starved[v->loading.stage]);

@@ -1,0 +1,85 @@
+/* rollout.c: generating answers before a step that trains on them.
+ *
+ * As TRL and verl do it with an engine on the same GPUs: a data rank's tensor ranks serve the answers that it will
+ * train on, pipeline and context ranks each a part of them by themselves; no more than an engine runs at once are
+ * decoded beside each other, wave after wave. A wave takes its prompts' prefill and as many decode steps as an answer
+ * has tokens, each as long as one halfway through.
+ *
+ * Leaves out: answers that end early (a wave is as long as its longest), passing new weights to the engine, the
+ * engine's memory, which sleeps while the step trains, and rewards. */
+#include "study/rollout.h"
+
+#include <math.h>
+
+#include "study/rollout_constants.h"
+
+static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_request *of, ft_task task, int64_t batch,
+                      int64_t seq, double quantile, ft_rollout *out, ft_error *err)
+{
+    ft_model_request r = *of;
+    ft_step step = {0};
+    ft_step_view view = {.quantile = quantile};
+    ft_graph *g = NULL;
+    r.work = (ft_workload){.task = task,
+                           .dtype = of->work.dtype,
+                           .batch = batch,
+                           .seq = seq,
+                           .kv_dtype = ft__usual_kv_dtype(of->work.dtype, true),
+                           .attention = FT_FLASH,
+                           .execution = FT_RUN_CUDA_GRAPH,
+                           .cache = FT_CACHE_PAGED,
+                           .optimizer = FT_NO_OPTIMIZER,
+                           .accumulate = 1,
+                           .host = of->work.host};
+    r.ask = task == FT_DECODE ? FT_ASK_DECODE : FT_ASK_PREFILL;
+    r.parallel.dp = r.parallel.pp = r.parallel.vpp = r.parallel.cp = r.parallel.ep = 1;
+    r.parallel.etp = 0;
+    r.parallel.zero = 0;
+    r.parallel.sp = false;
+    r.parallel.schedule = FT_1F1B;
+    r.cluster = NULL; /* the tensor ranks of one engine stand in one node */
+    r.loader.given = false;
+    FT_TRY(ft__scratch_empty(s, err));
+    FT_TRY(ft__request_forecast(ft, s, &r, &view, &step, &g, err));
+    *out = (ft_rollout){step.step_ms, step.low_ms, step.high_ms};
+    return FT_OK;
+}
+
+ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, double quantile,
+                         ft_rollout *out, ft_error *err)
+{
+    const ft_workload *w = &r->work;
+    const int64_t prompt = w->seq - w->rollout_tokens, engines = r->parallel.pp * r->parallel.cp;
+    const double answers = ceil((double)w->batch * fmax((double)w->accumulate, 1) / (double)engines);
+    const double waves = ceil(answers / FT_K_ROLLOUT_AT_ONCE);
+    const int64_t batch = (int64_t)ceil(answers / waves);
+    const int64_t portion = (int64_t)fmax(floor(FT_K_ROLLOUT_PREFILL_TOKENS / (double)prompt), 1);
+    const int64_t once = batch < portion ? batch : portion;
+    const double portions = ceil((double)batch / (double)once), tokens = (double)w->rollout_tokens;
+    ft_rollout fill, each;
+    FT_TRY(pass(ft, s, r, FT_PREFILL, once, prompt, quantile, &fill, err));
+    FT_TRY(pass(ft, s, r, FT_DECODE, batch, prompt + w->rollout_tokens / 2, quantile, &each, err));
+    out->ms = waves * (portions * fill.ms + tokens * each.ms);
+    out->low_ms = waves * (portions * fill.low_ms + tokens * each.low_ms);
+    out->high_ms = waves * (portions * fill.high_ms + tokens * each.high_ms);
+    return FT_OK;
+}
+
+void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)
+{
+    if (!(rollout->ms > 0) || !(step->step_ms > 0)) return;
+    const double before = step->step_ms, longer = (before + rollout->ms) / before;
+    step->beside.rollout_ms = rollout->ms;
+    step->step_ms += rollout->ms;
+    step->low_ms += rollout->low_ms;
+    step->high_ms += rollout->high_ms;
+    step->busy_ms += rollout->ms;
+    step->tokens_per_s /= longer;
+    step->model_tflops /= longer;
+    step->mfu /= longer;
+    step->hfu /= longer;
+    for (int i = 0; i < 4; i++) step->regime[i] /= longer;
+    step->regime[FT_BOUND_MEMORY] += rollout->ms / step->step_ms; /* decoding reads weights and the cache */
+    for (int i = 0; i < 4; i++)
+        if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;
+}
