@@ -9,7 +9,7 @@ RUN ?= train llama-3-8b --gpu h200_sxm -b 2 --seq 4096 --recompute full --attent
 # A PyTorch version that python/requirements-test*.txt knows; empty is the default.
 TORCH ?=
 
-.PHONY: all help run web check test test-python coverage bench lint format install clean
+.PHONY: all help run web check test test-python release-check wheel deb dist coverage bench lint format install clean
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
@@ -20,6 +20,8 @@ help:
 	@echo 'make check      unit and command tests, under a minute on an idle machine'
 	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about ten minutes)'
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
+	@echo 'make release-check  packages, engines for many requests, types: what a release needs beyond make test'
+	@echo 'make wheel      the Python wheel, in dist/; make deb: packages for Debian; make dist: the sources'
 	@echo 'make coverage   lines and branches of src/ that unit, golden and command tests reach'
 	@echo 'make bench      speed and accuracy, as tables'
 	@echo 'make lint       layout, static analysis, include ladder'
@@ -49,6 +51,18 @@ test:
 
 test-python: all
 	@BUILD=$(BUILD) scripts/test_python $(TORCH)
+
+release-check:
+	@scripts/release_check
+
+wheel:
+	@scripts/wheel
+
+deb:
+	@scripts/deb
+
+dist:
+	@scripts/tarball
 
 coverage:
 	@scripts/coverage

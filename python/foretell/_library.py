@@ -68,10 +68,10 @@ class _Library:
             self.status_name = self.native.ft_status_name
         except AttributeError as error:
             raise NotFoundError(f"this is not libforetell: {error}", where=os.fspath(path)) from None
-        handle, error, size = ctypes.c_void_p, ctypes.POINTER(_Error), ctypes.c_size_t
-        self.open.argtypes = [ctypes.POINTER(handle), ctypes.POINTER(_Options), size, error]
+        handle, fault, size = ctypes.c_void_p, ctypes.POINTER(_Error), ctypes.c_size_t
+        self.open.argtypes = [ctypes.POINTER(handle), ctypes.POINTER(_Options), size, fault]
         self.open.restype = ctypes.c_int
-        self.session_open.argtypes = [ctypes.POINTER(handle), handle, error]
+        self.session_open.argtypes = [ctypes.POINTER(handle), handle, fault]
         self.session_open.restype = ctypes.c_int
         self.session_close.argtypes = [handle]
         self.session_close.restype = None

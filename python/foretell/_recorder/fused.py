@@ -94,7 +94,8 @@ def _attention(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Plan | None:
     specs = [spec_of(each) for each in (query, key, value)]
     bias = spec_of(mask) if isinstance(mask, torch.Tensor) else None
 
-    batch, heads, length, size = *query.shape[:3], value.shape[-1]
+    batch, heads, length = query.shape[:3]
+    size = value.shape[-1]
     result = Tensor((batch, heads, length, size), query.dtype, (length * heads * size, size, heads * size, 1))
     sums = Tensor((batch, heads, length), torch.float32, ())
     inputs = dict(zip(("query", "key", "value"), specs, strict=True))

@@ -236,6 +236,12 @@ class _Below(TorchDispatchMode):
 _BUILTIN = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
+def _sequence_nr() -> int:
+    """How many nodes autograd has made so far; PyTorch has no public name for it."""
+    count: int = getattr(torch.autograd, "_get_sequence_nr")()  # noqa: B009 - hidden from type checkers
+    return count
+
+
 def _called(log: Log, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Calls a function, and tells of it as one kernel if it is one."""
     plan = None if log.paused else fused_call(func, args, kwargs)
@@ -244,14 +250,14 @@ def _called(log: Log, func: Callable[..., Any], args: tuple[Any, ...], kwargs: M
             return func(*args, **kwargs)
         with log.one_call():
             return func(*args, **kwargs)
-    first = torch.autograd._get_sequence_nr()
+    first = _sequence_nr()
     results = None
     try:
         with log.pause():
             args, kwargs = plan.arguments(args, kwargs)
             results = plan.result(func(*args, **kwargs))
     finally:  # a checkpoint stops its second forward pass by an exception, once the last kernel it needs has run
-        log.fused(plan.fused, results, first, torch.autograd._get_sequence_nr())
+        log.fused(plan.fused, results, first, _sequence_nr())
     return results
 
 

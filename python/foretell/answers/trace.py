@@ -118,13 +118,13 @@ class Trace(Answer):
             if not self.operators:
                 sheet.tables.append(_classes(self.forecasts[0]))
         if self.operators:
-            rows = [
+            slow = [
                 (each.name, number(each.calls), ms(each.ms), ms(each.forecast_ms), ms(each.above_ms), each.why)
                 for each in self.operators[:_SHOWN]
             ]
-            columns = ("operator", "calls", "took", "should take", "above", "why")
+            heads = ("operator", "calls", "took", "should take", "above", "why")
             more = max(0, len(self.operators) - _SHOWN)
-            sheet.tables.append(Table("Operators", columns, rows, left=(0, 5), more=more))
+            sheet.tables.append(Table("Operators", heads, slow, left=(0, 5), more=more))
         return sheet
 
     def rows(self) -> list[dict[str, Any]]:

@@ -62,17 +62,17 @@ class Rank:
 
     def window_ms(self, call: Callable[[], object], calls: int) -> float:
         if not self.on_gpu:
-            begin = time.perf_counter()
+            began = time.perf_counter()
             for _ in range(calls):
                 call()
-            return (time.perf_counter() - begin) * 1e3 / calls
+            return (time.perf_counter() - began) * 1e3 / calls
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         for _ in range(calls):
             call()
         end.record()
         end.synchronize()
-        return begin.elapsed_time(end) / calls
+        return float(begin.elapsed_time(end)) / calls
 
     def sample(self, op: str, count: int, ranks: int) -> Sample:
         self.target.zero_()  # an all-reduce in place doubles and doubles; zeros stay

@@ -108,7 +108,8 @@ class ByProgram:
             process.stdin.flush()
             line = process.stdout.readline()
             if line:
-                return json.loads(line)
+                told: dict[str, Any] = json.loads(line)
+                return told
         except (OSError, ValueError):
             pass
         self.close()

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from .device import State
 
@@ -36,7 +37,8 @@ class Readings:
         if self._readers and now - self._at >= EVERY_MS / 1e3:
             self._at = now
             try:
-                self._state = State(**{name: float(read()) for name, read in self._readers.items()})
+                told: dict[str, Any] = {name: float(read()) for name, read in self._readers.items()}
+                self._state = State(**told)
             except Exception:  # a missing module, a driver that does not tell: whatever it is, it will stay so
                 self._readers = {}
         return self._state
@@ -65,7 +67,9 @@ class Monitor:
         self._process: subprocess.Popen[str] | None = None
         self.latest: dict[str, float | int | None] = {}
         program = shutil.which("nvidia-smi")
-        for fields in (FIELDS, OLD_FIELDS) if program else ():
+        for fields in (FIELDS, OLD_FIELDS):
+            if not program:
+                break
             first = self._run([program, f"--query-gpu={fields}"])
             if first and self._take(first.splitlines()[0]):
                 line = [program, "-i", device, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]

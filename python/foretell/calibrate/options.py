@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -33,7 +33,7 @@ class Options:
     simulate: str | None = None
 
 
-def _number(low: float, high: float, what: str):  # noqa: ANN202 - a type for argparse
+def _number(low: float, high: float, what: str) -> Callable[[str], float]:
     def parse(text: str) -> float:
         try:
             value = float(text)

@@ -55,7 +55,7 @@ def footprint_of(request: Request) -> float:
     """Bytes that measuring it takes, with a second copy of the operands."""
     op, (_, moved) = request["op"], work_of(request)
     if op == "optimizer":
-        return 5.0 * request["params"] * BYTES[request["dtype"]]
+        return float(5.0 * request["params"] * BYTES[request["dtype"]])
     return 2.5 * moved
 
 

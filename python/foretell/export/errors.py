@@ -48,7 +48,7 @@ def _root(error: BaseException) -> BaseException:
         error = inner
 
 
-_SHAPE_WORDS = ("size mismatch", "shapes cannot be multiplied", "must match the size", "shape mismatch", "mismatch in shape")
+_SHAPE_WORDS: tuple[str, ...] = ("size mismatch", "shapes cannot be multiplied", "must match the size", "shape mismatch", "mismatch in shape")
 _SHAPE_WORDS += ("expected input", "Expected size", "invalid for input of size", "not broadcastable", "a and b must have")
 _SHAPE_WORDS += ("Sizes of tensors must match", "to have", "out of bounds for dimension", "Incompatible shapes")
 

@@ -244,7 +244,7 @@ class _Folder:
         out: list[Block] = []
         i = 0
         while i < len(units):
-            best = (1, 1, None, None)
+            best: tuple[int, int, Value | None, Value | None] = (1, 1, None, None)
             for period in range(1, min(_LONGEST_PATTERN, (len(units) - i) // 2) + 1):
                 times, first, result = self.run(units, i, period)
                 if times > 1 and times * period > best[0] * best[1]:

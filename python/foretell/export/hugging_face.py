@@ -159,7 +159,7 @@ def _run_experts(
     self: torch.nn.Module, hidden_states: torch.Tensor, top_k_index: torch.Tensor, top_k_weights: torch.Tensor
 ) -> torch.Tensor:
     gated = bool(getattr(self, "has_gate", True))
-    up = self.gate_up_proj if gated else self.up_proj
+    up: Any = self.gate_up_proj if gated else self.up_proj
     across = bool(getattr(self, "is_transposed", False))
     wide = up.shape[-1] if across else up.shape[-2]
     bias = bool(getattr(self, "has_bias", False))

@@ -123,7 +123,7 @@ class _Reader:
             call.outs = [self.value(node, meta)]
             known[node] = call.outs[0]
         elif isinstance(meta, (list, tuple)):
-            outs = []
+            outs: list[Any] = []
             for i, part in enumerate(meta):
                 if isinstance(part, torch.Tensor):
                     value = self.value(node, part)

@@ -163,7 +163,8 @@ def merge(a: dict[str, Any], b: dict[str, Any], first: Mapping[str, int], second
     if formula is not None:  # otherwise the peak is at another place at other sizes
         a["held_bytes"] = b["held_bytes"] = formula
     try:
-        return merger.merge(a, b, "")
+        merged: dict[str, Any] = merger.merge(a, b, "")
+        return merged
     except _Differs as error:
         sizes = f"{dict(first)} and {dict(second)}"
         raise ExportError(
