@@ -71,6 +71,7 @@ def compiled(build: Path) -> None:
         "-Dwerror=false",  # a compiler newer than ours may have new warnings
         "-Dtests=false",
         "-Dsimgrid=disabled",
+        "-Dbundle=true",
     ]
     if sys.platform.startswith("linux"):
         line.append("-Dc_link_args=-Wl,-rpath,$ORIGIN")
