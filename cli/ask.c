@@ -17,64 +17,18 @@ void cli_ask_key(cli_option_id option, char key[48])
         if (*at == '-') *at = '_';
 }
 
-static json_t *value_of(const cli_option *o, const char *text)
-{
-    int64_t whole;
-    double real;
-    if (o->kind == CLI_SWITCH) return json_boolean(text == NULL);
-    if (o->kind != CLI_WHOLE && o->kind != CLI_REAL) return json_string(text);
-    if (ft__whole_parse(text, &whole)) return json_integer(whole);
-    return ft__number_parse(text, &real) ? json_real(real) : NULL;
-}
-
-/* "core_attn,moe_act" as an array. */
-static json_t *list_of(const char *text)
-{
-    json_t *list = json_array();
-    for (const char *at = text; list && at;) {
-        size_t length = strcspn(at, ",");
-        if (json_array_append_new(list, json_stringn(at, length)) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-        at = at[length] ? at + length + 1 : NULL;
-    }
-    return list;
-}
-
-/* The object that holds an option's key: the request, or one inside it, made when it is first needed. */
-static json_t *home_of(const cli_option *o, json_t *object)
-{
-    const char *key = ft__section_name(o->key->section);
-    if (!*key) return object;
-    json_t *inner = json_object_get(object, key);
-    if (inner) return inner;
-    return json_object_set_new(object, key, json_object()) == 0 ? json_object_get(object, key) : NULL;
-}
-
 bool cli_ask_flags(const cli_args *args, json_t *object)
 {
     bool fine = object != NULL;
     for (int i = 0; fine && i < args->given_count; i++) {
-        cli_option_id id = args->given[i].option;
-        const cli_option *o = &cli_options[id];
-        char key[48];
-        if (!cli_option_asks(o) || id == OPT_GPU) continue;
-        cli_ask_key(id, key);
-        json_t *home = home_of(o, object);
-        const char *text = args->given[i].value;
-        json_t *value = o->key->type == FT_KEY_NAMES ? list_of(text) : value_of(o, text);
-        fine = home && json_object_set_new(home, key, value) == 0;
+        cli_option_id option = args->given[i].option;
+        const cli_option *o = &cli_options[option];
+        if (!cli_option_asks(o) || option == OPT_GPU) continue;
+        ft_key_id id = (ft_key_id)(o->key - ft__keys);
+        json_t *value = ft__key_typed(id, args->given[i].value);
+        fine = o->key->type == FT_KEY_WHOLES ? ft__key_add(object, id, value) : ft__key_put(object, id, value);
     }
     return fine;
-}
-
-bool cli_ask_option(const cli_args *args, cli_option_id option, json_t *object)
-{
-    char key[48];
-    if (!cli_has(args, option)) return true;
-    cli_ask_key(option, key);
-    return json_object_set_new(object, key, value_of(&cli_options[option], cli_value(args, option))) == 0;
 }
 
 bool cli_ask_operand(const cli_args *args, const char *key, json_t *object)
@@ -89,35 +43,6 @@ bool cli_ask_operands(const cli_args *args, const char *key, json_t *object)
     for (int i = 0; fine && i < args->operand_count; i++)
         fine = json_array_append_new(list, json_string(args->operands[i])) == 0;
     return json_object_set_new(object, key, list) == 0 && fine;
-}
-
-int cli_ask_whole(const cli_args *args, cli_option_id option, int64_t low, int64_t high, json_t *object)
-{
-    int64_t value = 0;
-    char key[48];
-    int status = cli_whole(args, option, low, high, &value);
-    if (status || !cli_has(args, option)) return status;
-    cli_ask_key(option, key);
-    return json_object_set_new(object, key, json_integer(value)) ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
-}
-
-int cli_ask_wholes(const cli_args *args, cli_option_id option, const char *key, size_t most, json_t *object)
-{
-    char flag[48];
-    int64_t value;
-    if (!cli_has(args, option)) return 0;
-    json_t *list = json_array();
-    bool fine = json_object_set_new(object, key, list) == 0;
-    for (int i = 0; fine && i < args->given_count; i++) {
-        if (args->given[i].option != option) continue;
-        if (json_array_size(list) == most)
-            return cli_usage(args->command, "%s: at most %zu of them", cli_flag(option, flag), most);
-        if (!ft__whole_parse(args->given[i].value, &value) || value < 1 || value > FT_LARGEST_SIZE)
-            return cli_usage(args->command, "%s takes a whole number from 1 to 2^40, not \"%s\"",
-                             cli_flag(option, flag), args->given[i].value);
-        fine = json_array_append_new(list, json_integer(value)) == 0;
-    }
-    return fine ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
 }
 
 void cli_ask_answered(ft_text *out, const json_t *request)

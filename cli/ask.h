@@ -9,14 +9,9 @@
 void cli_ask_key(cli_option_id option, char key[48]);
 /* Adds every flag that is a key of the request, but for --gpu. False: out of memory, or text that is not UTF-8. */
 bool cli_ask_flags(const cli_args *args, json_t *object);
-/* Adds one option, where it is given; operands under a key: the first, or all in a list. False as above. */
-bool cli_ask_option(const cli_args *args, cli_option_id option, json_t *object);
+/* Operands under a key: the first, or all in a list. False as above. */
 bool cli_ask_operand(const cli_args *args, const char *key, json_t *object);
 bool cli_ask_operands(const cli_args *args, const char *key, json_t *object);
-/* A number within limits; every value of an option that may be repeated, as a list of sizes. 0, or the exit status
- * after complaining. */
-int cli_ask_whole(const cli_args *args, cli_option_id option, int64_t low, int64_t high, json_t *object);
-int cli_ask_wholes(const cli_args *args, cli_option_id option, const char *key, size_t most, json_t *object);
 /* An answer that is kept says what it answers, so that `compare` can tell what differs: before its closing brace, the
  * program's version and the request. */
 void cli_ask_answered(ft_text *out, const json_t *request);

@@ -35,25 +35,14 @@ static int print(const cli_args *args, const ft_gpu_list *list)
     return !status && list->count == 0 ? 1 : status; /* answered, and the answer is: none */
 }
 
-static bool make_request(const cli_args *args, json_t *object)
-{
-    static const cli_option_id filters[] = {OPT_VENDOR, OPT_GENERATION, OPT_MIN_MEMORY, OPT_HAS_DTYPE};
-    bool fine = object != NULL;
-    for (size_t i = 0; fine && i < sizeof filters / sizeof *filters; i++)
-        fine = cli_ask_option(args, filters[i], object);
-    return fine && (!args->operand_count || cli_ask_operands(args, "name", object));
-}
-
 int cli_gpus(const cli_args *args)
 {
     ft_error err = {0};
     ft_gpus_request r;
     ft_gpu_list list = {0};
-    double checked = 0;
-    int status = cli_real(args, OPT_MIN_MEMORY, 0, 1e6, &checked);
-    if (status) return status;
+    int status;
     json_t *object = json_object();
-    if (!make_request(args, object))
+    if (!cli_ask_flags(args, object) || (args->operand_count && !cli_ask_operands(args, "name", object)))
         status = cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
     else if (ft__gpus_request_read(object, &r, &err) != FT_OK || ft__gpus_of(&r, &list, &err) != FT_OK)
         status = cli_ask_fail(args, "name", &err);

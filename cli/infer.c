@@ -82,18 +82,6 @@ static int print(inferrer *f)
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-static int make_request(inferrer *f)
-{
-    json_t *object = f->ask.object;
-    if (!cli_ask_option(f->ask.args, OPT_INFER_ENGINE, object))
-        return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
-    int status = cli_ask_wholes(f->ask.args, OPT_INFER_BATCHES, "batch", FT_INFER_SIDE, object);
-    if (!status) status = cli_ask_wholes(f->ask.args, OPT_INFER_SEQS, "seq", FT_INFER_SIDE, object);
-    if (!status) status = cli_ask_whole(f->ask.args, OPT_ISL, 1, 1 << 30, object);
-    if (!status) status = cli_ask_whole(f->ask.args, OPT_OSL, 1, 1 << 30, object);
-    return status;
-}
-
 static int fail(inferrer *f)
 {
     if (f->err.code == FT_E_UNSUPPORTED && (!strcmp(f->err.where, "isl") || !strcmp(f->err.where, "osl")))
@@ -112,7 +100,6 @@ int cli_infer(const cli_args *args)
     status = cli_asker_open(&f.ask, args, "infer");
     if (!status && f.ask.gpu_count > 1)
         status = cli_usage(args->command, "\"infer\" looks at one GPU; give --gpu once");
-    if (!status) status = make_request(&f);
     if (!status && ft__infer_request_read(f.ask.object, &f.asked, &f.err) != FT_OK) status = fail(&f);
     read_advice(&f);
     if (!status && ft__infer_of(f.ask.ft, &f.ask.scratch, &f.asked, ft__serving_step, &f.r, &f.err) != FT_OK)

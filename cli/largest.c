@@ -21,19 +21,6 @@ static int print(const cli_asker *a, const ft_largest *r)
     return !status && !r->layers ? 1 : status;
 }
 
-static int make_request(cli_asker *a)
-{
-    const cli_args *args = a->args;
-    double tokens = 0;
-    int status = cli_ask_whole(args, OPT_GPUS_USED, 1, 1 << 20, a->object);
-    if (!status) status = cli_real(args, OPT_TRAIN_TOKENS, 1, 1e18, &tokens);
-    if (status) return status;
-    const char *use = cli_value(args, OPT_USE); /* "task" is the request's own */
-    bool fine = cli_ask_option(args, OPT_TRAIN_TOKENS, a->object) && cli_ask_option(args, OPT_SHAPES, a->object) &&
-                (!use || cli_asker_set(a, "use", json_string(use)));
-    return fine ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
-}
-
 int cli_largest(const cli_args *args)
 {
     cli_asker a;
@@ -42,7 +29,6 @@ int cli_largest(const cli_args *args)
     ft_error err = {0};
     int status = cli_asker_open(&a, args, "largest");
     if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"largest\" looks at one kind of GPU");
-    if (!status) status = make_request(&a);
     if (!status && (ft__largest_request_read(a.object, &asked, &err) != FT_OK ||
                     ft__largest_of(a.ft, &a.scratch, &asked, &r, &err) != FT_OK))
         status = cli_asker_fail(&a, &err);

@@ -46,8 +46,7 @@ int cli_models(const cli_args *args)
     ft_model_list list = {0};
     int status = 0;
     json_t *object = json_object();
-    bool fine = object && scratch && cli_ask_option(args, OPT_TYPES, object) &&
-                cli_ask_option(args, OPT_READ_AS, object) &&
+    bool fine = scratch && cli_ask_flags(args, object) &&
                 (!args->operand_count || cli_ask_operand(args, "name", object));
     if (!fine)
         status = cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");

@@ -6,38 +6,6 @@
  *
  * `argument` of a CHOICE lists the words. */
 #define CLI_OPTION_LIST(X)                                                                                             \
-    /* several steps */                                                                                                \
-    X(INFER_BATCHES, "batch", 'b', WHOLE, "N", NULL, INFER, GRID, "only this batch; give it again for several")        \
-    X(INFER_SEQS, "seq", 's', WHOLE, "N", NULL, INFER, GRID, "only this context length; give it again for several")    \
-    X(INFER_ENGINE, "engine", 0, WORD, "NAME", NULL, INFER, GRID,                                                      \
-      "steps of a serving engine, vllm, sglang or trtllm, instead of the framework's own")                             \
-    X(ISL, "isl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens of a prompt [1024 with --osl]")        \
-    X(OSL, "osl", 0, WHOLE, "N", NULL, INFER, GRID, "offline throughput: tokens generated [128 with --isl]")           \
-    X(TRAIN_TOKENS, "tokens", 0, REAL, "N", NULL, TRAIN | LARGEST, PLAN,                                               \
-      "days to train on so many tokens [largest: 20 per parameter]")                                                   \
-    X(GPUS_USED, "gpus", 0, WHOLE, "N", "1", TRAIN | LARGEST, PLAN,                                                    \
-      "GPUs that share the work: --dp takes what the other degrees leave")                                             \
-    X(SCALE_GPUS, "gpus", 0, WHOLE, "N", NULL, SCALE, PLAN,                                                            \
-      "GPUs at the end of the curves [those of --nodes, or about 512]")                                                \
-    X(PLAN_GPUS, "gpus", 0, WHOLE, "N", NULL, PLANS, PLAN, "GPUs to lay the job out over")                             \
-    X(FRAMEWORK, "framework", 0, WORD, "NAME", "megatron", PLANS, PLAN,                                                \
-      "whose layouts: megatron, nemo, torchtitan, fsdp, deepspeed")                                                    \
-    X(FIX, "fix", 0, WORD, "KEY=N[,...]", NULL, PLANS, PLAN,                                                           \
-      "keep these: tp=4,zero=1,recompute=full; several values are tp=4|8")                                             \
-    X(ALLOW, "allow", 0, WORD, "LIST", NULL, PLANS, PLAN, "search these too: cp, ep, zero3")                           \
-    X(OBJECTIVE, "objective", 0, CHOICE, "time|memory", "time", PLANS, PLAN, "what the best plan has least of")        \
-    X(MEMORY_MARGIN, "memory-margin", 0, WORD, "X%", "0%", PLANS, PLAN, "memory to leave free")                        \
-    X(PLAN_TOP, "top", 'n', WHOLE, "N", "5", PLANS, PLAN, "plans to show")                                             \
-    X(EXHAUSTIVE, "exhaustive", 0, SWITCH, NULL, NULL, PLANS, PLAN, "forecast every layout that may fit")              \
-    X(EMIT, "emit", 0, WORD, "LIST", NULL, PLANS, OUTPUT,                                                              \
-      "print what starts the best plan: megatron, torchtitan, deepspeed, accelerate, torchrun, srun, mpirun")          \
-    X(SHAPES, "family", 0, CHOICE, "llama|gpt", "llama", LARGEST, PLAN, "shapes that models grow along")               \
-    X(USE, "task", 0, CHOICE, "train|infer", "train", LARGEST, PLAN, "what the model must fit for")                    \
-    /* gpus */                                                                                                         \
-    X(VENDOR, "vendor", 0, CHOICE, "nvidia|amd|intel", NULL, GPUS, FILTER, "only this vendor's")                       \
-    X(GENERATION, "generation", 0, WORD, "NAME", NULL, GPUS, FILTER, "only this generation: hopper, cdna3, ...")       \
-    X(MIN_MEMORY, "min-memory-gib", 0, REAL, "N", NULL, GPUS, FILTER, "only with at least this much memory")           \
-    X(HAS_DTYPE, "dtype", 'd', DTYPE, "DTYPE", NULL, GPUS, FILTER, "only with arithmetic in this number format")       \
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
@@ -116,7 +84,6 @@
     X(COMPARE_DETAIL, "detail", 0, CHOICE, "summary|kernels", "summary", COMPARE, OUTPUT,                              \
       "the ten kernels that differ most, or all of them")                                                              \
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
-    X(TYPES, "types", 0, SWITCH, NULL, NULL, MODELS, OUTPUT, "the model_types whose configs are read, one per line")   \
     X(TRACE_TOP, "top", 'n', WHOLE, "N", "8", TRACE, OUTPUT, "rows of each table")                                     \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
       KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,             \

@@ -35,7 +35,14 @@ enum {
     TYPED_NAMES = CLI_WORD,
     TYPED_DTYPE = CLI_DTYPE,
     TYPED_TEXT = CLI_WORD,
+    TYPED_SHARE = CLI_SHARE,
+    TYPED_WHOLES = CLI_WHOLE,
+    TYPED_TRIED_WORDS = CLI_WORD,
+    TYPED_PAIR = CLI_WORD,
+    TYPED_TEXTS = CLI_WORD,
     TYPED_GPU = CLI_GPU,
+    TYPED_NAMED = CLI_WORD,
+    TYPED_SECTION = CLI_WORD,
     TYPED_ANY = CLI_WORD
 };
 
@@ -71,6 +78,21 @@ const cli_option cli_options[OPT_COUNT] = {
 #undef GROUP
 #define GROUP CLI_LORA
     FT_LORA_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_GRID
+    FT_INFER_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_PLAN
+    FT_LARGEST_KEYS(FLAG, PLAIN)
+    FT_SCALE_KEYS(FLAG, PLAIN)
+    FT_PLAN_KEYS(FLAG, PLAIN)
+    FT_CONSTRAINTS_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_FILTER
+    FT_GPUS_KEYS(FLAG, PLAIN)
+#undef GROUP
+#define GROUP CLI_OUTPUT
+    FT_MODELS_KEYS(FLAG, PLAIN)
 #undef GROUP
 #define V(id, of, name, letter, kind, standard, commands, group, help) \
     [OPT_##id] = {name, letter, CLI_##kind, NULL, standard, commands, CLI_##group, help, &ft__keys[FT_KEY_ID_##of]},

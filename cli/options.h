@@ -38,7 +38,8 @@ typedef enum cli_kind {
     CLI_FILE,
     CLI_FOLDER,
     CLI_GPU,
-    CLI_DTYPE
+    CLI_DTYPE,
+    CLI_SHARE
 } cli_kind;
 
 typedef enum cli_group {
@@ -64,7 +65,7 @@ typedef enum cli_group {
 typedef enum cli_option_id {
 #define X(id, ...) OPT_##id,
 #define PLAIN(...)
-#define SECTION(name, list) list(X, PLAIN)
+#define SECTION(name, list, title, inside) list(X, PLAIN)
     FT_SECTION_LIST(SECTION) CLI_VARIANT_LIST(X) CLI_OPTION_LIST(X)
 #undef SECTION
 #undef PLAIN

@@ -205,6 +205,13 @@ static int check_value(const cli_command *command, cli_option_id id, const char 
         return cli_usage(command, "%s needs the name of a %s", cli_flag(id, flag),
                          o->kind == CLI_FILE ? "file" : "folder");
     if (o->kind == CLI_CHOICE && !cli_option_asks(o)) return check_choice(command, o, value);
+    if (o->kind == CLI_SHARE) {
+        size_t length = strlen(value), percent = length && value[length - 1] == '%';
+        char share[32] = "";
+        if (length - percent < sizeof share) memcpy(share, value, length - percent);
+        if (!ft__number_parse(share, &number))
+            return cli_usage(command, "%s takes a share, as 4%% or 0.04; got \"%.30s\"", cli_flag(id, flag), value);
+    }
     return 0;
 }
 

@@ -1,6 +1,5 @@
 /* scale.c: `foretell scale MODEL`: scaling rooflines, and curves over ever more GPUs. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "ask.h"
 #include "commands.h"
@@ -26,13 +25,6 @@ static int print(const cli_asker *a, const ft_scale *r)
     return a->json || csv ? cli_print(&out) : cli_show(&out, &style);
 }
 
-/* How many GPUs there are is said on the command line: what is wrong with it is wrong usage. */
-static int fail(const cli_asker *a, ft_error *err)
-{
-    if (!strcmp(err->where, "gpus")) return cli_usage(a->args->command, "%s", err->message);
-    return cli_asker_fail(a, err);
-}
-
 int cli_scale(const cli_args *args)
 {
     cli_asker a;
@@ -46,10 +38,9 @@ int cli_scale(const cli_args *args)
     if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"scale\" looks at one kind of GPU");
     if (!status && a.json && cli_has(args, OPT_SCALE_CSV))
         status = cli_usage(args->command, "--json or --csv, not both");
-    if (!status) status = cli_ask_whole(args, OPT_SCALE_GPUS, 2, FT_SCALE_MOST_GPUS, a.object);
     if (!status && (ft__scale_request_read(a.object, &asked, &err) != FT_OK ||
                     ft__scale_of(a.ft, &a.scratch, &asked, r, &err) != FT_OK))
-        status = fail(&a, &err);
+        status = cli_asker_fail(&a, &err);
     if (!status) status = print(&a, r);
     ft__scale_free(r);
     free(r);

@@ -1,7 +1,7 @@
 /* train.c: `foretell train MODEL`: one training step on one GPU, on several side by side, or laid out over many.
  *
  * --gpus (or --nodes) says how many GPUs there are in all; the request's reader makes --dp of what the other degrees
- * leave, and the answer has the days of --tokens. */
+ * leave. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,63 +18,22 @@
 
 typedef struct trainer {
     cli_asker ask;
-    double tokens;
-    int64_t gpus;  /* --gpus; 0: not given */
-    bool laid_out; /* degrees, a cluster, or GPUs to fill */
     bool all_fit;
     bool for_page; /* advice was asked for the page alone */
 } trainer;
 
-/* -- how many GPUs ----------------------------------------------------------------------------- */
-
-/* GPUs of the nodes given, which need the GPU's usual node where only their number is said; 0: none given. */
-static ft_status in_nodes(trainer *t, int64_t *out, ft_error *err)
-{
-    cli_asker *a = &t->ask;
-    *out = 0;
-    if (!cli_has(a->args, OPT_NODES)) return FT_OK;
-    json_t *alone = json_copy(a->object); /* of the degrees nothing is asked yet */
-    ft_model_request request;
-    ft_cluster cluster;
-    if (!alone) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    json_object_del(alone, "parallel");
-    json_object_del(alone, "global_batch");
-    ft_status status = ft__model_request_of(a->ft, &a->scratch, alone, &request, err);
-    if (status == FT_OK) status = ft__cluster_read(request.cluster, request.device, 1, &cluster, err);
-    if (status == FT_OK) *out = cluster.gpus;
-    json_decref(alone);
-    return status;
-}
-
-/* The request says how many GPUs there are, and its reader what --dp is of them. */
-static ft_status say_gpus(trainer *t, ft_error *err)
-{
-    cli_asker *a = &t->ask;
-    int64_t all = t->gpus;
-    if (!t->laid_out || (all == 0 && cli_has(a->args, OPT_DP))) return FT_OK;
-    if (all == 0) FT_TRY(in_nodes(t, &all, err));
-    if (all == 0) return FT_OK;
-    json_t *parallel = json_object_get(a->object, "parallel");
-    if (!parallel && cli_asker_set(a, "parallel", json_object())) parallel = json_object_get(a->object, "parallel");
-    if (!parallel || json_object_set_new(parallel, "gpus", json_integer(all)))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
-    return FT_OK;
-}
-
 static int fail(const trainer *t, ft_error *err)
 {
-    if (!strcmp(err->where, "parallel.gpus"))
-        snprintf(err->where, sizeof err->where, "%s", t->gpus > 0 ? "--gpus" : "--nodes");
+    if (!strcmp(err->where, "parallel.gpus") && !cli_has(t->ask.args, OPT_GPUS))
+        snprintf(err->where, sizeof err->where, "--nodes");
     return cli_asker_fail(&t->ask, err);
 }
 
-static bool asks_for_a_layout(const cli_args *args)
+/* Nodes are filled, unless something else says how many GPUs there are. */
+static bool fill_nodes(cli_asker *a)
 {
-    for (int i = 0; i < args->given_count; i++) {
-        cli_group group = cli_options[args->given[i].option].group;
-        if (group == CLI_PARALLEL || group == CLI_CLUSTER) return true;
-    }
-    return false;
+    if (!cli_has(a->args, OPT_NODES) || cli_has(a->args, OPT_GPUS) || cli_has(a->args, OPT_DP)) return true;
+    return ft__key_put(a->object, FT_KEY_ID_GPUS, json_string("all"));
 }
 
 /* -- printing ---------------------------------------------------------------------------------- */
@@ -154,7 +113,7 @@ static int run_gpus(trainer *t)
         ft_step_view view;
         if (!cli_asker_set(a, "gpu", json_string(a->gpus[i])))
             status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
-        else if (say_gpus(t, &err) != FT_OK || cli_asker_forecast(a, &view, &err) != FT_OK) {
+        else if (cli_asker_forecast(a, &view, &err) != FT_OK) {
             bool last = i + 1 == a->gpu_count && count == 0;
             if (!last && cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) continue;
             status = fail(t, &err);
@@ -240,19 +199,13 @@ static int check_output(const cli_args *args)
 int cli_train(const cli_args *args)
 {
     trainer t = {.all_fit = true};
-    int status = cli_real(args, OPT_TRAIN_TOKENS, 1, 1e18, &t.tokens);
-    if (!status) status = cli_whole(args, OPT_GPUS_USED, 1, 1000000, &t.gpus);
+    int status = check_output(args);
     if (status) return status;
-    status = check_output(args);
-    if (status) return status;
-    t.laid_out = asks_for_a_layout(args) || t.gpus > 0;
     const char *detail = cli_value(args, OPT_DETAIL);
     status = cli_asker_open(&t.ask, args, "train");
     if (!status && detail && !cli_asker_set(&t.ask, "detail", json_string(detail)))
         status = cli_complain(FT_E_MEMORY, "out of memory");
-    if (!status && t.tokens > 0 && !cli_asker_set(&t.ask, "tokens", json_real(t.tokens)))
-        status = cli_complain(FT_E_MEMORY, "out of memory");
-    if (!status && !ask_for_advice(&t)) status = cli_complain(FT_E_MEMORY, "out of memory");
+    if (!status && (!fill_nodes(&t.ask) || !ask_for_advice(&t))) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) status = run_gpus(&t);
     cli_asker_close(&t.ask);
     return !status && !t.all_fit ? 1 : status; /* answered, and the answer is: not like this */

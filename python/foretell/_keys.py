@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-__all__ = ["CLUSTER", "DTYPES", "PARALLEL", "ModelRequest"]
+__all__ = [
+    "CLUSTER",
+    "DTYPES",
+    "PARALLEL",
+    "InferRequest",
+    "LargestRequest",
+    "ModelRequest",
+    "PlanRequest",
+    "ScaleRequest",
+    "ServeRequest",
+]
 
 PARALLEL = frozenset(
     (
@@ -77,7 +87,7 @@ class ModelRequest(TypedDict, total=False):
     cache: Literal["paged", "static", "dynamic"]
     attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
     execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: Any
+    stack: str | Mapping[str, Any]
     compile_scope: Literal["auto", "model", "layers"]
     fusions: Literal["recipe", "plain"]
     optimizer: Literal[
@@ -97,7 +107,7 @@ class ModelRequest(TypedDict, total=False):
     lora_rank: int
     lora: Mapping[str, Any]
     clip_grad: bool
-    host: Any
+    host: str | Mapping[str, Any]
     host_us_per_op: float
     layout: Literal["nhwc", "nchw"]
     images: int
@@ -129,7 +139,7 @@ class ModelRequest(TypedDict, total=False):
     pp: int
     vpp: int
     dp: int
-    gpus: int
+    gpus: int | Literal["all"]
     cp: int
     ep: int
     etp: int
@@ -160,4 +170,458 @@ class ModelRequest(TypedDict, total=False):
     oversubscription: float
     leaf_nodes: int
     nccl: str
-    tiers: Any
+    tiers: Sequence[Any]
+
+
+class InferRequest(TypedDict, total=False):
+    """What may be said of ``infer`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    global_batch: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute: Literal["none", "selective", "full"]
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    tokens: float
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    gpus: int | Literal["all"]
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+    engine: str | Mapping[str, Any]
+
+
+class LargestRequest(TypedDict, total=False):
+    """What may be said of ``largest`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    batch: int
+    global_batch: int
+    seq: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute: Literal["none", "selective", "full"]
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    cluster: Mapping[str, Any]
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    loader: Mapping[str, Any]
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+
+
+class PlanRequest(TypedDict, total=False):
+    """What may be said of ``plan`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    batch: Any
+    seq: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute: Any
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    tokens: float
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+    search: Mapping[str, Any]
+    allow: Any
+    objective: Literal["step_ms", "memory", "time"]
+    constraints: Mapping[str, Any]
+    top: int
+    emit: str | Sequence[str]
+    exhaustive: bool
+
+
+class ScaleRequest(TypedDict, total=False):
+    """What may be said of ``scale`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    batch: int
+    global_batch: int
+    seq: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute: Literal["none", "selective", "full"]
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    tokens: float
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+
+
+class ServeRequest(TypedDict, total=False):
+    """What may be said of ``serve`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    batch: int
+    global_batch: int
+    seq: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute: Literal["none", "selective", "full"]
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    tokens: float
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    gpus: int | Literal["all"]
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+    length_range: Sequence[float]
+    length_sigma: float
+    burstiness: float
+    requests: int
+    warmup: int
+    start: Literal["together", "steady"]
+    turns: int
+    think_ms: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    chunked_prefill: bool
+    gpu_memory_utilization: float
+    prefix_hit: float
+    speculative: Mapping[str, Any]
+    scheduling: Literal["fcfs", "priority", "shortest", "fair"]
+    replicas: int
+    routing: Literal["round_robin", "least_loaded", "prefix_aware"]
+    disaggregated: Mapping[str, Any]
+    slo: Mapping[str, Any]
+    find: Literal["rate", "concurrency"]
+    seed: int

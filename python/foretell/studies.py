@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._model import model_document
 from ._request import request_of
 from .answers import Answer, Collection, Comparison, Gpu, Infer, Largest, Model, Plan, Scale, Serve, Step
 from .api import _KINDS, _answered, _settings
 from .errors import Error
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._keys import InferRequest, LargestRequest, PlanRequest, ScaleRequest, ServeRequest
 
 __all__ = ["compare", "gpus", "infer", "largest", "models", "plan", "scale", "serve", "sweep"]
 
@@ -27,7 +32,7 @@ def infer(
     osl: int | None = None,
     predictor: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
+    **request: Unpack[InferRequest],
 ) -> Infer:
     """Prefill and decoding over batches and context lengths, what the cache holds, and offline throughput.
 
@@ -60,7 +65,7 @@ def largest(
     tokens: float | None = None,
     predictor: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
+    **request: Unpack[LargestRequest],
 ) -> Largest:
     """The largest model of a family, ``llama`` or ``gpt``, that trains or (``use="infer"``) serves there.
 
@@ -88,7 +93,7 @@ def plan(
     dtype: Any = "bf16",
     predictor: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
+    **request: Unpack[PlanRequest],
 ) -> Plan:
     """The best layouts of a training job on so many GPUs, proven among all that ``framework`` takes.
 
@@ -116,7 +121,7 @@ def scale(
     dtype: Any = "bf16",
     predictor: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
+    **request: Unpack[ScaleRequest],
 ) -> Scale:
     """How a training step scales: closed forms beside the timeline, and two curves up to ``gpus``.
 
@@ -146,7 +151,7 @@ def serve(
     per_request: bool = False,
     predictor: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
+    **request: Unpack[ServeRequest],
 ) -> Serve:
     """Many requests at once on a serving engine: TTFT, TPOT, percentiles, what bounds it.
 

@@ -5,8 +5,8 @@
 
 #include "base/text.h"
 #include "device/gpu.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+#include "request/tasks.h"
+#include "request/words.h"
 
 static ft_status unknown(const char *key, const char *word, const char *const *names, size_t count, ft_error *err)
 {
@@ -45,26 +45,28 @@ static ft_status check_names(const json_t *names, ft_error *err)
 
 ft_status ft__gpus_request_read(const json_t *object, ft_gpus_request *out, ft_error *err)
 {
-    static const char *const known[] = {"id", "task", "name", "vendor", "generation", "min_memory_gib", "dtype"};
-    static const char *const vendors[] = {"nvidia", "amd", "intel"};
-    int vendor = -1;
+    ft_said said;
     *out = (ft_gpus_request){.dtype = -1};
-    FT_TRY(ft__json_known_keys(object, known, COUNT(known), "", err));
-    FT_TRY(ft__request_word(object, "vendor", vendors, COUNT(vendors), &vendor, err));
-    if (vendor >= 0) out->vendor = vendors[vendor];
-    FT_TRY(ft__json_number(object, "min_memory_gib", FT_OPTIONAL, 0, 1e6, &out->min_memory_gib, "", err));
+    FT_TRY(ft__task_keys_known(object, FT_ASK_GPUS, err));
+    ft__said_init(&said);
+    FT_TRY(ft__said_read(object, FT_SECTION_GPUS, &said, err));
+    if (ft__given(&said, FT_KEY_ID_VENDOR)) out->vendor = ft__vendor_words[ft__word_of(&said, FT_KEY_ID_VENDOR)];
+    out->min_memory_gib = ft__real_of(&said, FT_KEY_ID_MIN_MEMORY);
     FT_TRY(read_dtype(object, &out->dtype, err));
-    FT_TRY(ft__json_string(object, "generation", FT_OPTIONAL, &out->generation, "", err));
-    out->names = json_object_get(object, "name");
+    out->generation = said.at[FT_KEY_ID_GENERATION].text;
+    out->names = said.at[FT_KEY_ID_GPUS_NAME].json;
     return out->names ? check_names(out->names, err) : FT_OK;
 }
 
 ft_status ft__models_request_read(const json_t *object, ft_models_request *out, ft_error *err)
 {
-    static const char *const known[] = {"id", "task", "name", "types", "read_as"};
+    ft_said said;
     *out = (ft_models_request){.name = ""};
-    FT_TRY(ft__json_known_keys(object, known, COUNT(known), "", err));
-    FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &out->name, "", err));
-    FT_TRY(ft__json_string(object, "read_as", FT_OPTIONAL, &out->read_as, "", err));
-    return ft__json_bool(object, "types", FT_OPTIONAL, &out->types, "", err);
+    FT_TRY(ft__task_keys_known(object, FT_ASK_MODELS, err));
+    ft__said_init(&said);
+    FT_TRY(ft__said_read(object, FT_SECTION_MODELS, &said, err));
+    if (ft__given(&said, FT_KEY_ID_MODELS_NAME)) out->name = said.at[FT_KEY_ID_MODELS_NAME].text;
+    out->read_as = said.at[FT_KEY_ID_MODELS_READ_AS].text;
+    out->types = ft__switch_of(&said, FT_KEY_ID_TYPES);
+    return FT_OK;
 }

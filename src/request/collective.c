@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
-#include "request/keys.h"
+#include "request/tasks.h"
 #include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -64,10 +64,9 @@ static ft_status needed(const json_t *object, ft_key_id id, ft_error *err)
 ft_status ft__collective_request_read(const json_t *object, ft_device_source find, void *source,
                                       ft_collective_request *out, ft_error *err)
 {
-    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_COLLECTIVE};
     ft_said said;
     memset(out, 0, sizeof *out);
-    FT_TRY(ft__keys_known(object, sections, COUNT(sections), err));
+    FT_TRY(ft__task_keys_known(object, FT_ASK_COLLECTIVE, err));
     FT_TRY(read_op(object, &out->op, err));
     FT_TRY(needed(object, FT_KEY_ID_EXCHANGE_BYTES, err));
     FT_TRY(needed(object, FT_KEY_ID_EXCHANGE_RANKS, err));

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "request/tasks.h"
+
 static ft_status read_list(const json_t *object, const char *key, bool objects, bool texts, const json_t **out,
                            ft_error *err)
 {
@@ -40,9 +42,8 @@ static ft_status check_tasks(const json_t *list, const char *key, ft_error *err)
 
 ft_status ft__compare_request_read(const json_t *object, ft_compare_request *out, ft_error *err)
 {
-    static const char *const known[] = {"id", "task", "answers", "requests", "names"};
     *out = (ft_compare_request){0};
-    FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, "", err));
+    FT_TRY(ft__task_keys_known(object, FT_ASK_COMPARE, err));
     FT_TRY(read_list(object, "answers", true, true, &out->answers, err));
     FT_TRY(read_list(object, "requests", true, false, &out->requests, err));
     FT_TRY(read_list(object, "names", false, true, &out->names, err));

@@ -17,6 +17,4 @@ typedef struct ft_infer_request {
 } ft_infer_request;
 ft_status ft__infer_request_read(const json_t *object, ft_infer_request *out, ft_error *err);
 void ft__infer_request_free(ft_infer_request *r);
-/* Of the base's reader. Returns `status`. */
-ft_status ft__infer_request_explain(ft_status status, ft_error *err);
 #endif

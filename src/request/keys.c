@@ -59,6 +59,48 @@ const ft_key_row ft__keys[FT_KEY_COUNT] = {
 #define HERE FT_SECTION_SERVE
     FT_SERVE_KEYS(FLAG, PLAIN)
 #undef HERE
+#define HERE FT_SECTION_SLO
+    FT_SLO_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_SPECULATIVE
+    FT_SPECULATIVE_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_DISAGGREGATED
+    FT_DISAGGREGATED_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_SIDE
+    FT_SIDE_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_INFER
+    FT_INFER_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_LARGEST
+    FT_LARGEST_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_SCALE
+    FT_SCALE_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_SWEEP
+    FT_SWEEP_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_COMPARE
+    FT_COMPARE_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_MODELS
+    FT_MODELS_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_GPUS
+    FT_GPUS_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_PLAN
+    FT_PLAN_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_SEARCH
+    FT_SEARCH_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_CONSTRAINTS
+    FT_CONSTRAINTS_KEYS(FLAG, PLAIN)
+#undef HERE
 #undef PLAIN
 #undef FLAG
 };
@@ -66,11 +108,36 @@ const ft_key_row ft__keys[FT_KEY_COUNT] = {
 
 const char *ft__section_name(ft_section section)
 {
-    return section == FT_SECTION_PARALLEL  ? "parallel"
-           : section == FT_SECTION_CLUSTER ? "cluster"
-           : section == FT_SECTION_LOADER  ? "loader"
-           : section == FT_SECTION_LORA    ? "lora"
-                                           : "";
+    static const char *const inside[FT_SECTION_COUNT] = {
+#define SECTION(name, list, title, object) [FT_SECTION_##name] = (object),
+        FT_SECTION_LIST(SECTION)
+#undef SECTION
+    };
+    return inside[section];
+}
+
+const char *ft__section_title(ft_section section)
+{
+    static const char *const titles[FT_SECTION_COUNT] = {
+#define SECTION(name, list, title, object) [FT_SECTION_##name] = (title),
+        FT_SECTION_LIST(SECTION)
+#undef SECTION
+    };
+    return titles[section];
+}
+
+const char *ft__key_type_name(ft_key_type type)
+{
+    static const char *const names[FT_KEY_TYPE_COUNT] = {
+        [FT_KEY_WHOLE] = "whole",   [FT_KEY_REAL] = "real",       [FT_KEY_SHARE] = "share",
+        [FT_KEY_SWITCH] = "switch", [FT_KEY_WORD] = "word",       [FT_KEY_NAMES] = "names",
+        [FT_KEY_TEXT] = "text",     [FT_KEY_DTYPE] = "dtype",     [FT_KEY_WHOLES] = "wholes",
+        [FT_KEY_TRIED] = "tried",   [FT_KEY_PAIR] = "pair",       [FT_KEY_TRIED_WORDS] = "tried_words",
+        [FT_KEY_TEXTS] = "texts",   [FT_KEY_OBJECTS] = "objects", [FT_KEY_GPU] = "gpu",
+        [FT_KEY_GPUS] = "gpus",     [FT_KEY_NAMED] = "named",     [FT_KEY_SECTION] = "section",
+        [FT_KEY_ANY] = "any",
+    };
+    return names[type];
 }
 
 ft_key_id ft__key_find(ft_section section, const char *key)
@@ -90,14 +157,20 @@ const char *ft__key_standard(const ft_key_row *key, char room[32])
     return room;
 }
 
-ft_status ft__keys_known(const json_t *object, const ft_section *sections, size_t count, ft_error *err)
+ft_status ft__keys_known_at(const json_t *object, const ft_section *sections, size_t count, const char *where,
+                            ft_error *err)
 {
     const char *known[FT_KEY_COUNT];
     size_t known_count = 0;
     for (size_t s = 0; s < count; s++)
         for (int i = 0; i < FT_KEY_COUNT; i++)
             if (ft__keys[i].section == sections[s]) known[known_count++] = ft__keys[i].key;
-    return ft__json_known_keys(object, known, known_count, ft__section_name(sections[0]), err);
+    return ft__json_known_keys(object, known, known_count, where, err);
+}
+
+ft_status ft__keys_known(const json_t *object, const ft_section *sections, size_t count, ft_error *err)
+{
+    return ft__keys_known_at(object, sections, count, ft__section_name(sections[0]), err);
 }
 
 /* -- reading ----------------------------------------------------------------------------------- */
@@ -130,16 +203,23 @@ static ft_status read_names(const json_t *object, const ft_key_row *k, ft_said_v
     return FT_OK;
 }
 
-static ft_status read_value(const json_t *object, const ft_key_row *k, ft_said_value *out, ft_error *err)
+static ft_status read_value(const json_t *object, const char *where, const ft_key_row *k, ft_said_value *out,
+                            ft_error *err)
 {
-    const char *where = ft__section_name(k->section);
     int word = -1;
     bool on = false;
     out->given = true;
+    out->json = json_object_get(object, k->key);
     switch (k->type) {
     case FT_KEY_WHOLE:
+        if (k->word_count && json_is_string(out->json)) {
+            FT_TRY(ft__request_word_in(object, where, k->key, k->words, k->word_count, &word, err));
+            out->whole = -1 - word;
+            return FT_OK;
+        }
         return ft__json_whole(object, k->key, FT_OPTIONAL, (int64_t)k->low, (int64_t)k->high, &out->whole, where, err);
-    case FT_KEY_REAL: return ft__json_number(object, k->key, FT_OPTIONAL, k->low, k->high, &out->real, where, err);
+    case FT_KEY_REAL:
+    case FT_KEY_SHARE: return ft__json_number(object, k->key, FT_OPTIONAL, k->low, k->high, &out->real, where, err);
     case FT_KEY_SWITCH:
         FT_TRY(ft__json_bool(object, k->key, FT_OPTIONAL, &on, where, err));
         out->whole = on;
@@ -151,61 +231,95 @@ static ft_status read_value(const json_t *object, const ft_key_row *k, ft_said_v
     case FT_KEY_TEXT: return ft__json_string(object, k->key, FT_OPTIONAL, &out->text, where, err);
     case FT_KEY_NAMES: return read_names(object, k, out, err);
     case FT_KEY_DTYPE:
+    case FT_KEY_WHOLES:
+    case FT_KEY_TRIED:
+    case FT_KEY_TRIED_WORDS:
+    case FT_KEY_PAIR:
+    case FT_KEY_TEXTS:
+    case FT_KEY_OBJECTS:
     case FT_KEY_GPU:
+    case FT_KEY_GPUS:
+    case FT_KEY_NAMED:
     case FT_KEY_SECTION:
     case FT_KEY_ANY: return FT_OK;
+    case FT_KEY_TYPE_COUNT: break;
     }
     return ft__fail(err, FT_E_BUG, "key \"%s\" has no type", k->key);
 }
 
-ft_status ft__said_read(const json_t *object, ft_section section, ft_said *said, ft_error *err)
+ft_status ft__said_read_at(const json_t *object, ft_section section, const char *where, ft_said *said, ft_error *err)
 {
     for (int i = 0; i < FT_KEY_COUNT; i++)
         if (ft__keys[i].section == section && json_object_get(object, ft__keys[i].key))
-            FT_TRY(read_value(object, &ft__keys[i], &said->at[i], err));
+            FT_TRY(read_value(object, where, &ft__keys[i], &said->at[i], err));
     return FT_OK;
 }
 
-/* -- writing ----------------------------------------------------------------------------------- */
-
-static json_t *names_of(const ft_key_row *k, int64_t bits)
+ft_status ft__said_read(const json_t *object, ft_section section, ft_said *said, ft_error *err)
 {
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < k->word_count; i++)
-        if (bits >> i & 1 && json_array_append_new(list, json_string(k->words[i])) != 0) {
-            json_decref(list);
-            return NULL;
-        }
-    return list;
+    return ft__said_read_at(object, section, ft__section_name(section), said, err);
 }
 
-static json_t *value_of(const ft_key_row *k, const ft_said_value *v)
+ft_status ft__said_inside(const json_t *object, ft_section section, const char *form, ft_said *said, ft_error *err)
 {
-    switch (k->type) {
-    case FT_KEY_WHOLE: return json_integer(v->whole);
-    case FT_KEY_REAL: return json_real(v->real);
-    case FT_KEY_SWITCH: return json_boolean(v->whole != 0);
-    case FT_KEY_WORD: return json_string(k->words[v->whole]);
-    case FT_KEY_TEXT: return json_string(v->text);
-    case FT_KEY_NAMES: return names_of(k, v->whole);
-    case FT_KEY_DTYPE:
-    case FT_KEY_GPU:
-    case FT_KEY_SECTION:
-    case FT_KEY_ANY: break;
-    }
-    return NULL;
+    const char *name = ft__section_name(section);
+    const json_t *inner = json_object_get(object, name);
+    if (!inner) return FT_OK;
+    if (!json_is_object(inner))
+        return ft__fail_at(err, FT_E_TYPE, name, 0, 0, "\"%s\" must be an object: %s", name, form);
+    FT_TRY(ft__keys_known(inner, &section, 1, err));
+    return ft__said_read(inner, section, said, err);
 }
 
-json_t *ft__said_write(const ft_said *said, ft_section section)
+/* -- lists ------------------------------------------------------------------------------------- */
+
+static bool is_auto(const json_t *value) { return json_is_string(value) && !strcmp(json_string_value(value), "auto"); }
+
+static ft_status read_whole(const json_t *value, const ft_key_row *k, const char *where, int64_t *out, ft_error *err)
 {
-    json_t *object = json_object();
-    for (int i = 0; object && i < FT_KEY_COUNT; i++) {
-        const ft_key_row *k = &ft__keys[i];
-        if (k->section != section || !said->at[i].given || k->type >= FT_KEY_GPU || k->type == FT_KEY_DTYPE) continue;
-        if (json_object_set_new(object, k->key, value_of(k, &said->at[i])) != 0) {
-            json_decref(object);
-            return NULL;
-        }
+    json_t *one = json_pack("{sO}", k->key, value);
+    if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__json_whole(one, k->key, FT_REQUIRED, (int64_t)k->low, (int64_t)k->high, out, "", err);
+    if (status != FT_OK && err) snprintf(err->where, sizeof err->where, "%s", where);
+    json_decref(one);
+    return status;
+}
+
+ft_status ft__wholes_of(const ft_said *said, ft_key_id id, const char *where, int64_t *out, size_t most, size_t *count,
+                        ft_error *err)
+{
+    const ft_key_row *k = &ft__keys[id];
+    const json_t *value = said->at[id].json;
+    bool tried = k->type == FT_KEY_TRIED, list = json_is_array(value);
+    *count = 0;
+    if (!value || (tried && is_auto(value))) return FT_OK;
+    if (tried && json_is_string(value))
+        return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "\"%s\" must be \"auto\", a number or a list of numbers",
+                           k->key);
+    size_t said_count = list ? json_array_size(value) : 1;
+    if (said_count < 1 || said_count > most)
+        return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" must be a number or a list of 1 to %zu, got %zu",
+                           k->key, most, said_count);
+    for (; *count < said_count; ++*count)
+        FT_TRY(read_whole(list ? json_array_get(value, *count) : value, k, where, &out[*count], err));
+    return FT_OK;
+}
+
+ft_status ft__tried_words_of(const ft_said *said, ft_key_id id, const char *where, unsigned *bits, ft_error *err)
+{
+    const ft_key_row *k = &ft__keys[id];
+    const json_t *value = said->at[id].json;
+    size_t count = json_is_array(value) ? json_array_size(value) : value ? 1 : 0;
+    int word = 0;
+    *bits = 0;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!json_is_string(one))
+            return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "\"%s\" must be \"auto\", a word or a list of words",
+                               k->key);
+        if (is_auto(one)) continue;
+        FT_TRY(ft__request_word_said(json_string_value(one), where, k->key, k->words, k->word_count, &word, err));
+        *bits |= 1u << word;
     }
-    return object;
+    return FT_OK;
 }

@@ -9,22 +9,32 @@
 #include "request/keys_list.h"
 
 typedef enum ft_key_type {
-    FT_KEY_WHOLE,
+    FT_KEY_WHOLE,       /* with words, also one of them */
     FT_KEY_REAL,
+    FT_KEY_SHARE,       /* a REAL; typed also as "4%" */
     FT_KEY_SWITCH,
-    FT_KEY_WORD,    /* one of a few */
-    FT_KEY_NAMES,   /* an array of some of a few */
-    FT_KEY_DTYPE,   /* a number format */
+    FT_KEY_WORD,        /* one of a few */
+    FT_KEY_NAMES,       /* an array of some of a few */
     FT_KEY_TEXT,
-    FT_KEY_GPU,     /* a name, a file or an object: the context finds it */
-    FT_KEY_SECTION, /* an object with keys of its own */
-    FT_KEY_ANY      /* whoever uses it reads it */
+    /* Those from here on are read by whoever uses them. */
+    FT_KEY_DTYPE,       /* a number format */
+    FT_KEY_WHOLES,      /* a whole number, or a list of them */
+    FT_KEY_TRIED,       /* likewise, or "auto": what a search tries */
+    FT_KEY_TRIED_WORDS, /* "auto", one of a few, or a list of them */
+    FT_KEY_PAIR,        /* two numbers, [0.8, 1]; typed as "0.8:1" */
+    FT_KEY_TEXTS,       /* a text, or a list of them */
+    FT_KEY_OBJECTS,     /* a list of objects, or of files that hold some */
+    FT_KEY_GPU,         /* a name, a file or an object: the context finds it */
+    FT_KEY_GPUS,        /* likewise, or a list of them */
+    FT_KEY_NAMED,       /* a name of the catalogue, a file or an object */
+    FT_KEY_SECTION,     /* an object with keys of its own; with a flag, also the text that is typed for it */
+    FT_KEY_ANY,
+    FT_KEY_TYPE_COUNT
 } ft_key_type;
 
-/* Which object a key stands in. Those of COMMON, MODEL, OPERATOR, KERNEL, COLLECTIVE, TRACE and SERVE stand at the
- * top. */
+/* Which object a key stands in: keys_list.h says which of them stand at the top. */
 typedef enum ft_section {
-#define SECTION(name, list) FT_SECTION_##name,
+#define SECTION(name, list, title, inside) FT_SECTION_##name,
     FT_SECTION_LIST(SECTION)
 #undef SECTION
     FT_SECTION_COUNT
@@ -32,7 +42,7 @@ typedef enum ft_section {
 
 typedef enum ft_key_id {
 #define X(id, ...) FT_KEY_ID_##id,
-#define SECTION(name, list) list(X, X)
+#define SECTION(name, list, title, inside) list(X, X)
     FT_SECTION_LIST(SECTION)
 #undef SECTION
 #undef X
@@ -77,6 +87,9 @@ extern const ft_key_row ft__keys[FT_KEY_COUNT];
 
 /* "parallel" of keys inside it; "" of those at the top. */
 const char *ft__section_name(ft_section section);
+/* What it is called among sections, in lower case: "common". Likewise of a type: "whole". */
+const char *ft__section_title(ft_section section);
+const char *ft__key_type_name(ft_key_type type);
 /* The key of this name in a section; FT_KEY_COUNT: none. */
 ft_key_id ft__key_find(ft_section section, const char *key);
 /* Its default as text; "" where that depends. */
@@ -86,8 +99,9 @@ const char *ft__key_standard(const ft_key_row *key, char room[32]);
 typedef struct ft_said_value {
     bool given;
     double real;          /* REAL */
-    int64_t whole;        /* WHOLE; the place of a WORD; 0 or 1 of a SWITCH; bits of NAMES */
+    int64_t whole;        /* WHOLE, -1: its first word; the place of a WORD; 0 or 1 of a SWITCH; bits of NAMES */
     const char *text;     /* TEXT; lives as long as the document */
+    const json_t *json;   /* as it was given; NULL: it was not */
 } ft_said_value;
 
 typedef struct ft_said {
@@ -97,10 +111,32 @@ typedef struct ft_said {
 void ft__said_init(ft_said *said);
 /* Reads every key of the section from `object`. Keys that others read are marked as given. */
 ft_status ft__said_read(const json_t *object, ft_section section, ft_said *said, ft_error *err);
+/* The same of an object that stands at `where` in the request: "disaggregated.decode". */
+ft_status ft__said_read_at(const json_t *object, ft_section section, const char *where, ft_said *said, ft_error *err);
+/* An object inside a request, its keys known and read; missing: nothing is said. `form` shows one: {\"tp\": 8}. */
+ft_status ft__said_inside(const json_t *object, ft_section section, const char *form, ft_said *said, ft_error *err);
+/* Numbers of a WHOLES or TRIED key; none where it was not given, or is "auto". `where` is the path in errors. */
+ft_status ft__wholes_of(const ft_said *said, ft_key_id id, const char *where, int64_t *out, size_t most, size_t *count,
+                        ft_error *err);
+/* Bits of a TRIED_WORDS key; 0 likewise. */
+ft_status ft__tried_words_of(const ft_said *said, ft_key_id id, const char *where, unsigned *bits, ft_error *err);
 /* Every key of the object is one of these sections'; the nearest stands in the message. */
 ft_status ft__keys_known(const json_t *object, const ft_section *sections, size_t count, ft_error *err);
+ft_status ft__keys_known_at(const json_t *object, const ft_section *sections, size_t count, const char *where,
+                            ft_error *err);
+
+/* -- writing (key_write.c) ----------------------------------------------------------------------- */
+
+/* A value as it is typed on a command line: "4" of a WHOLE, "4%" of a SHARE, "a,b" of NAMES and TEXTS, "0.8:1" of a
+ * PAIR; NULL of a switch is on. NULL: no number, out of memory, or text that is not UTF-8. */
+json_t *ft__key_typed(ft_key_id id, const char *text);
+/* Puts it where it stands in a request, {"parallel": {"tp": 4}}; takes `value`, which may be NULL. False as above. */
+bool ft__key_put(json_t *request, ft_key_id id, json_t *value);
+/* The same of a list that grows: values of a WHOLES that is given again. */
+bool ft__key_add(json_t *request, ft_key_id id, json_t *value);
 /* The given keys of the section, as they would stand in a request. NULL: out of memory. */
 json_t *ft__said_write(const ft_said *said, ft_section section);
+
 
 static inline bool ft__given(const ft_said *s, ft_key_id id) { return s->at[id].given; }
 static inline int64_t ft__whole_of(const ft_said *s, ft_key_id id) { return s->at[id].whole; }

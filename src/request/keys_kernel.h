@@ -139,7 +139,7 @@
     PLAIN(TRACE_FILE, "file", TEXT, 0, 0, NO_WORDS, DEPENDS, NULL)                                                     \
     FLAG(TRACE_ON, "on", GPU, 0, 0, NO_WORDS, DEPENDS, "on", 0, "GPU", TRACE,                                          \
       "the GPU that recorded the trace [as the trace says]", NULL)                                                     \
-    PLAIN(TRACE_HOST, "host", ANY, 0, 0, NO_WORDS, DEPENDS,                                                            \
+    PLAIN(TRACE_HOST, "host", NAMED, 0, 0, NO_WORDS, DEPENDS,                                                          \
       "as [of a model](#a-model-request), of a trace without kernels: what issues its operators")                      \
     PLAIN(TRACE_DETAIL, "detail", ANY, 0, 0, NO_WORDS, DEPENDS, NULL)
 #endif

@@ -22,7 +22,7 @@
       "0.9: the share of cases that `low_ms`–`high_ms` should cover, 0.5 to 0.99")
 
 #define FT_MODEL_KEYS(FLAG, PLAIN)                                                                                     \
-    PLAIN(MODEL, "model", ANY, 0, 0, NO_WORDS, DEPENDS,                                                                \
+    PLAIN(MODEL, "model", NAMED, 0, 0, NO_WORDS, DEPENDS,                                                              \
       "catalogue name (`foretell models`), path of a `config.json`, of its folder or of a [graph file](graph.md), or " \
       "the object of either")                                                                                          \
     FLAG(MICRO_BATCH, "batch", WHOLE, 1, LARGEST_SIZE, NO_WORDS, 1, "micro-batch-size", 'b', "N", STEPS | LARGEST,     \
@@ -64,9 +64,9 @@
     FLAG(EXECUTION, "execution", WORD, 0, 0, WORDS(execution), 0, "execution", 'x', NULL, TRAIN | LARGEST,             \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host",                            \
       "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host)")                                   \
-    FLAG(STACK, "stack", ANY, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                            \
+    FLAG(STACK, "stack", NAMED, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                          \
       "the software [what the rest says]: ddp, deepspeed, framework, fsdp, fsdp2, hf_trainer, litgpt, llm_c, "         \
-      "llm_foundry, maxtext, megatron, megatron_2021, megatron_2022, megatron_recipe, nemo, peft, peft_2024, "        \
+      "llm_foundry, maxtext, megatron, megatron_2021, megatron_2022, megatron_recipe, nemo, peft, peft_2024, "         \
       "pytorch, qwen_finetune, torchtitan, torchtune, unsloth, xla, or a file",                                        \
       "the software that trains it ([stacks](stacks.md)): a name (`megatron`, `torchtitan`, `fsdp2`, `deepspeed`, …), "\
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
@@ -96,7 +96,7 @@
       "of fused: what of a layer runs again, by Megatron-Core's names: core_attn, layernorm, moe_act, mlp, ...",       \
       "left out: what `selective` is; of `fused`, an array of Megatron-Core's names, which asks for `selective`: "     \
       "`core_attn`, `layernorm`, `moe_act`, `mla_up_proj`, `mlp`, `moe`, `shared_experts` run again, the rest is "     \
-      "kept. No effect where `recompute` is `none` or `full`")                                                        \
+      "kept. No effect where `recompute` is `none` or `full`")                                                         \
     FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN,                             \
       "train adapters of this rank alone",                                                                             \
       "0; adapters of this rank alone are trained, as the [stack](stacks.md) runs them; `lora` says more")             \
@@ -105,7 +105,7 @@
       "\"dropout\": 0.05}` and more, [below](#adapters)")                                                              \
     FLAG(CLIP_GRAD, "clip_grad", SWITCH, 0, 0, NO_WORDS, 0, "clip-grad", 0, NULL, STEPS,                               \
       "clip the norm of the gradients", "false; true: the norm of the gradients is clipped")                           \
-    FLAG(HOST, "host", ANY, 0, 0, NO_WORDS, DEPENDS, "host", 0, "NAME|FILE", STEPS | INFER | TRACE,                    \
+    FLAG(HOST, "host", NAMED, 0, 0, NO_WORDS, DEPENDS, "host", 0, "NAME|FILE", STEPS | INFER | TRACE,                  \
       "the host that issues the kernels: a name of data/hosts or a file like those [h200_vm]",                         \
       "the shipped `h200_vm`, or another name of `data/hosts`, the path of a file or its object: what operators, "     \
       "passes, wrappers and launches cost the host ([hosts](models/host.md#another-host)); the answer then has its "   \
@@ -134,7 +134,8 @@
     PLAIN(CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                        \
       "left out: the GPU's usual node and network. `{\"nodes\": 8, \"gpus_per_node\": 8, \"interconnect\": "           \
       "\"ib_ndr400\"}` and more, [below](#many-gpus)")                                                                 \
-    PLAIN(TRAIN_TOKENS, "tokens", REAL, 1, 1e18, NO_WORDS, DEPENDS,                                                    \
+    FLAG(TRAIN_TOKENS, "tokens", REAL, 1, 1e18, NO_WORDS, DEPENDS, "tokens", 0, "N", TRAIN,                            \
+      "days to train on so many tokens",                                                                               \
       "of a training run: the answer then has its days, `training` ([below](#days-of-training-kept-answers))")         \
     PLAIN(DETAIL, "detail", WORD, 0, 0, WORDS(detail), 0, "`summary`, `layers`, `kernels`")                            \
     PLAIN(ADVICE, "advice", SWITCH, 0, 0, NO_WORDS, 0,                                                                 \

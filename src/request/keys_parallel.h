@@ -14,9 +14,10 @@
     FLAG(DP, "dp", WHOLE, 1, 1000000, NO_WORDS, 1, "dp", 0, "N", TRAIN,                                                \
       "data parallel: copies of the model [what --gpus or --nodes leaves]",                                            \
       "1: data parallel: copies of the model, each with batches of its own")                                           \
-    PLAIN(GPUS, "gpus", WHOLE, 1, 1000000, NO_WORDS, DEPENDS,                                                          \
-      "all of them, where they are known: `dp` is then what tp × cp × pp leave, and where all are said they must "     \
-      "agree")                                                                                                         \
+    FLAG(GPUS, "gpus", WHOLE, 1, 1000000, WORDS(count), DEPENDS, "gpus", 0, "N", TRAIN,                                \
+      "GPUs that share the work: --dp takes what the other degrees leave [1, or those of --nodes]",                    \
+      "how many, where that is known, or `all`, those of the cluster's nodes: `dp` is then what tp × cp × pp leave, "  \
+      "and where all are said they must agree")                                                                        \
     FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS,                                                \
       "context parallel: sequences split over so many GPUs", "1: context parallel: ranks that share a sequence")       \
     FLAG(EP, "ep", WHOLE, 1, 1000000, NO_WORDS, 1, "ep", 0, "N", STEPS | INFER | SERVE,                                \
@@ -129,7 +130,7 @@
       "`closed`: exchanges between nodes by formula; `simgrid`: as flows in a simulated fat tree ([the "               \
       "network](models/network.md)), listed under the answer's `network`. Through the program alone: the library "     \
       "refuses it")                                                                                                    \
-    PLAIN(TIERS, "tiers", ANY, 0, 0, NO_WORDS, DEPENDS,                                                                \
+    PLAIN(TIERS, "tiers", OBJECTS, 0, 0, NO_WORDS, DEPENDS,                                                            \
       "the cluster level by level instead ([collectives](models/collective.md))")
 
 #define FT_LOADER_KEYS(FLAG, PLAIN)                                                                                    \

@@ -3,7 +3,7 @@
 #define FT_REQUEST_KEYS_SERVE_H
 
 #define FT_SERVE_KEYS(FLAG, PLAIN)                                                                                     \
-    FLAG(SERVING_ENGINE, "engine", ANY, 0, 0, NO_WORDS, DEPENDS, "engine", 0, "NAME", SERVE,                           \
+    FLAG(SERVING_ENGINE, "engine", NAMED, 0, 0, NO_WORDS, DEPENDS, "engine", 0, "NAME", SERVE,                         \
       "the serving engine: vllm, sglang, trtllm, or a file on top of one [vllm]",                                      \
       "`vllm`, `sglang`, `trtllm` ([engines](engines.md)), the path of a file, or its object "                         \
       "`{\"base\": \"vllm\", \"traits\": {…}}`; left out: `vllm`")                                                     \
@@ -11,7 +11,7 @@
       "1024: tokens of a prompt; their mean, or their most where `length_range` ends at 1")                            \
     FLAG(SERVE_OSL, "osl", REAL, 1, 1e9, NO_WORDS, 256, "osl", 0, "N", SERVE, "tokens of an answer",                   \
       "256: tokens of an answer, likewise")                                                                            \
-    FLAG(LENGTH_RANGE, "length_range", ANY, 0, 0, NO_WORDS, DEPENDS, "length-range", 0, "A:B", SERVE,                  \
+    FLAG(LENGTH_RANGE, "length_range", PAIR, 0, 1000, NO_WORDS, DEPENDS, "length-range", 0, "A:B", SERVE,              \
       "lengths lie evenly between these shares of --isl and --osl [all equal]",                                        \
       "`[0.8, 1.0]`: lengths lie evenly between these shares of `isl` and `osl`; left out: all are equal")             \
     FLAG(LENGTH_SIGMA, "length_sigma", REAL, 0, 5, NO_WORDS, 0, "length-sigma", 0, "X", SERVE,                         \
@@ -56,7 +56,7 @@
       "share of the memory for weights, activations and cache; left out: the engine's own")                            \
     FLAG(PREFIX_HIT, "prefix_hit", REAL, 0, 1, NO_WORDS, 0, "prefix-hit", 0, "X", SERVE,                               \
       "share of every prompt that is in the cache", "0: share of every prompt that is in the cache already")           \
-    FLAG(SPECULATIVE, "speculative", ANY, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED", SERVE,         \
+    FLAG(SPECULATIVE, "speculative", SECTION, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED", SERVE,     \
       "drafts of a step, and tokens that a step then makes",                                                           \
       "`{\"tokens\": 3, \"accepted\": 2.3}`: drafts of a step, and tokens that a step then makes; left out: none")     \
     FLAG(SCHEDULING, "scheduling", WORD, 0, 0, WORDS(scheduling), 0, "scheduling", 0, NULL, SERVE,                     \
@@ -67,10 +67,10 @@
       "engines behind a router", "1: engines behind a router")                                                         \
     FLAG(ROUTING, "routing", WORD, 0, 0, WORDS(routing), 0, "routing", 0, NULL, SERVE,                                 \
       "how the router chooses", "`round_robin`, `least_loaded`, `prefix_aware`: how the router chooses")               \
-    PLAIN(DISAGGREGATED, "disaggregated", ANY, 0, 0, NO_WORDS, DEPENDS,                                                \
+    PLAIN(DISAGGREGATED, "disaggregated", SECTION, 0, 0, NO_WORDS, DEPENDS,                                            \
       "`{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {\"workers\": 2, \"tp\": 8}}`: engines that prefill, "  \
       "engines that decode, and `parallel` of each; caches travel between them")                                       \
-    FLAG(SLO, "slo", ANY, 0, 0, NO_WORDS, DEPENDS, "slo", 0, "ttft=MS,tpot=MS", SERVE,                                 \
+    FLAG(SLO, "slo", SECTION, 0, 0, NO_WORDS, DEPENDS, "slo", 0, "ttft=MS,tpot=MS", SERVE,                             \
       "what a request must keep to count as good: ttft=500ms,tpot=30ms,e2e=20s",                                       \
       "`{\"ttft_ms\": 500, \"tpot_ms\": 30, \"e2e_ms\": 20000, \"share\": 0.9}`: what a request must keep to count as "\
       "good, and the share of them that must (0.9)")                                                                   \

@@ -13,6 +13,4 @@ typedef struct ft_largest_request {
 } ft_largest_request;
 ft_status ft__largest_request_read(const json_t *object, ft_largest_request *out, ft_error *err);
 void ft__largest_request_free(ft_largest_request *r);
-/* Of the base's reader. Returns `status`. */
-ft_status ft__largest_request_explain(ft_status status, ft_error *err);
 #endif

@@ -17,11 +17,11 @@
 #include "graph/operator.h"
 #include "kernel/kernel.h"
 #include "request/effects.h"
-#include "request/foreign.h"
 #include "request/formats.h"
 #include "request/lora.h"
 #include "request/pictures.h"
 #include "request/step_keys.h"
+#include "request/tasks.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -248,6 +248,20 @@ static ft_status check_stack(const ft_model_request *r, ft_error *err)
     return ft__stack_check(&r->work, p->zero, cut, p->sp && p->tp > 1, err);
 }
 
+/* "gpus": "all" are those of the cluster's nodes, which need the GPU's usual node where only their number is said. */
+static ft_status count_gpus(const json_t *object, ft_device_source find_device, void *source, ft_said *said,
+                            ft_error *err)
+{
+    const json_t *gpu = json_object_get(object, "gpu");
+    const ft_device *device;
+    ft_cluster cluster;
+    if (!gpu || ft__whole_of(said, FT_KEY_ID_GPUS) >= 0) return FT_OK;
+    FT_TRY(find_device(source, gpu, &device, err));
+    FT_TRY(ft__cluster_read(json_object_get(object, "cluster"), device, 1, &cluster, err));
+    said->at[FT_KEY_ID_GPUS].whole = cluster.gpus;
+    return FT_OK;
+}
+
 /* Decoding one token after another is what decoders do. */
 static ft_status check_task(const ft_model_request *r, ft_error *err)
 {
@@ -259,36 +273,12 @@ static ft_status check_task(const ft_model_request *r, ft_error *err)
                        r->arch->model_type);
 }
 
-/* Degrees and networks beside the model's own keys are the commonest slip: on the command line they do stand there. */
-static ft_status check_keys(const json_t *object, ft_error *err)
-{
-    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_MODEL};
-    ft_status status = ft__keys_known(object, sections, COUNT(sections), err);
-    if (status != FT_E_KEY) return status;
-    json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators change nothing */
-    for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
-        const char *key = json_object_iter_key(it), *layout = ft__parallel_key(key);
-        int shown = (int)ft__utf8_cut(key, 100);
-        if (layout)
-            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"parallel\": {\"%s\": ...}",
-                               shown, key, layout);
-        ft_key_id meant = ft__foreign_key(key);
-        if (meant < FT_KEY_COUNT && ft__keys[meant].section == FT_SECTION_MODEL)
-            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; here it is \"%s\"", shown, key,
-                               ft__keys[meant].key);
-        if (ft__cluster_key(key))
-            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"cluster\": {\"%s\": ...}",
-                               shown, key, key);
-    }
-    return status;
-}
-
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
                                  ft_stack_source find_stack, void *source, ft_model_request *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
     FT_TRY(ft__request_task(object, &out->ask, err));
-    FT_TRY(check_keys(object, err));
+    FT_TRY(ft__task_keys_known(object, out->ask, err));
     ft_said said;
     ft__said_init(&said);
     FT_TRY(ft__said_read(object, FT_SECTION_COMMON, &said, err));
@@ -300,6 +290,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__settle_dtypes(&said, out, err));
     FT_TRY(find_named_stack(object, find_stack, source, out, err));
     FT_TRY(settle_words(&said, out, err));
+    FT_TRY(count_gpus(object, find_device, source, &said, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
     take_for_old(&said, out);
     settle_layout(&said, out);

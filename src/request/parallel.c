@@ -67,7 +67,7 @@ ft_status ft__parallel_read(const json_t *object, ft_said *said, ft_error *err)
 static ft_status fill_up(const ft_said *s, ft_parallel *p, ft_error *err)
 {
     int64_t all = ft__whole_of(s, FT_KEY_ID_GPUS), others = p->tp * p->pp;
-    if (others > 1000000) return FT_OK; /* refused where degrees are checked */
+    if (all < 1 || others > 1000000) return FT_OK; /* without a GPU, or refused where degrees are checked */
     others *= p->cp;
     if (ft__given(s, FT_KEY_ID_DP)) {
         if (p->dp * others == all) return FT_OK;

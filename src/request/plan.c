@@ -7,100 +7,115 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "base/text.h"
 #include "layout/layout.h"
-#include "request/words.h"
-
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-const char *const ft__plan_goals[FT_GOAL_COUNT] = {"step_ms", "memory"};
-
-static const char *const own[] = {"task",        "gpus",         "framework",   "search",     "objective",
-                                  "constraints", "top",          "emit",        "exhaustive", "allow",
-                                  "batch",       "global_batch", "micro_batch", "recompute"};
-static const char *const searched[] = {"tp", "pp", "vpp", "cp", "ep", "etp", "zero", "batch", "recompute", "schedule"};
-enum { MOST_GPUS = 1 << 20 };
 
 /* -- what is searched -------------------------------------------------------------------------- */
 
-static ft_plan_set *set_of(ft_plan_request *r, const char *key)
+typedef struct searched {
+    ft_key_id id;
+    ft_plan_set *set; /* of numbers; NULL: of words */
+    unsigned *words;
+} searched;
+
+enum { SEARCHED = 10 };
+
+static void list_searched(ft_plan_request *r, searched out[SEARCHED])
 {
-    const struct {
-        const char *key;
-        ft_plan_set *set;
-    } sets[] = {{"tp", &r->tp}, {"pp", &r->pp},   {"vpp", &r->vpp},   {"cp", &r->cp},
-                {"ep", &r->ep}, {"etp", &r->etp}, {"zero", &r->zero}, {"batch", &r->batch}};
-    for (size_t i = 0; i < COUNT(sets); i++)
-        if (!strcmp(sets[i].key, key)) return sets[i].set;
-    return NULL;
+    const searched all[SEARCHED] = {{FT_KEY_ID_TRIED_TP, &r->tp, NULL},
+                                    {FT_KEY_ID_TRIED_PP, &r->pp, NULL},
+                                    {FT_KEY_ID_TRIED_VPP, &r->vpp, NULL},
+                                    {FT_KEY_ID_TRIED_CP, &r->cp, NULL},
+                                    {FT_KEY_ID_TRIED_EP, &r->ep, NULL},
+                                    {FT_KEY_ID_TRIED_ETP, &r->etp, NULL},
+                                    {FT_KEY_ID_TRIED_ZERO, &r->zero, NULL},
+                                    {FT_KEY_ID_TRIED_BATCH, &r->batch, NULL},
+                                    {FT_KEY_ID_TRIED_RECOMPUTE, NULL, &r->recompute},
+                                    {FT_KEY_ID_TRIED_SCHEDULE, NULL, &r->schedules}};
+    memcpy(out, all, sizeof all);
 }
 
-/* "auto", one of some words, or several of them. */
-static ft_status read_words(const json_t *value, const char *key, const char *const *words, size_t count,
-                            unsigned *bits, ft_error *err)
+/* What is said of a search in `said` replaces what stands. */
+static ft_status take(const ft_said *said, const searched *s, const char *where, ft_error *err)
 {
-    char where[64];
-    int word = 0;
-    snprintf(where, sizeof where, "search.%s", key);
-    size_t items = json_is_array(value) ? json_array_size(value) : 1;
-    for (size_t i = 0; i < items; i++) {
-        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
-        const char *said = json_string_value(one);
-        if (!said)
-            return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "\"%s\" must be \"auto\", a word or a list of words", key);
-        if (!strcmp(said, "auto")) continue;
-        FT_TRY(ft__request_word_said(said, where, key, words, count, &word, err));
-        *bits |= 1u << word;
+    char path[64];
+    if (!ft__given(said, s->id)) return FT_OK;
+    snprintf(path, sizeof path, "%s%s%s", where, *where ? "." : "", ft__keys[s->id].key);
+    if (s->words) return ft__tried_words_of(said, s->id, path, s->words, err);
+    return ft__wholes_of(said, s->id, path, s->set->at, FT_PLAN_VALUES, &s->set->count, err);
+}
+
+/* One value, or several between bars: numbers where they are, words where not. */
+static json_t *values_of(const char *text, size_t length)
+{
+    json_t *list = json_array();
+    for (size_t at = 0; list && at < length;) {
+        char one[64] = "";
+        size_t end = at;
+        int64_t number;
+        while (end < length && text[end] != '|') end++;
+        if (end - at < sizeof one) memcpy(one, text + at, end - at);
+        json_t *value = ft__whole_parse(one, &number) ? json_integer(number) : json_string(one);
+        if (json_array_append_new(list, value) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+        at = end + 1;
+    }
+    return list;
+}
+
+/* "tp=4|8,recompute=full" of a command line as {"tp": [4, 8], "recompute": ["full"]}. */
+static ft_status search_of(const char *text, json_t **out, ft_error *err)
+{
+    *out = json_object();
+    if (!*out) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (const char *at = text; *at;) {
+        size_t length = strcspn(at, ",");
+        const char *equals = memchr(at, '=', length);
+        size_t name = equals ? (size_t)(equals - at) : 0;
+        char key[32] = "";
+        if (!equals || name >= sizeof key)
+            return ft__fail_at(err, FT_E_FORMAT, "search", 0, 0,
+                               "\"search\" takes KEY=VALUE between commas, as tp=4,zero=1; got \"%.*s\"",
+                               (int)ft__utf8_cut(at, length < 60 ? length : 60), at);
+        memcpy(key, at, name);
+        if (json_object_set_new(*out, key, values_of(equals + 1, length - name - 1)) != 0)
+            return ft__fail(err, FT_E_MEMORY, "out of memory");
+        at += length + (at[length] == ',');
     }
     return FT_OK;
-}
-
-static ft_status read_set(const json_t *object, const char *where, const char *key, ft_plan_set *out, ft_error *err)
-{
-    const json_t *value = json_object_get(object, key);
-    int64_t low = !strcmp(key, "zero") ? 0 : 1, high = !strcmp(key, "zero") ? 3 : MOST_GPUS;
-    char path[64];
-    snprintf(path, sizeof path, "%s.%s", where, key);
-    if (json_is_string(value) && !strcmp(json_string_value(value), "auto")) return FT_OK;
-    if (json_is_string(value))
-        return ft__fail_at(err, FT_E_TYPE, path, 0, 0, "\"%s\" must be \"auto\", a number or a list of numbers", key);
-    if (json_array_size(value) > FT_PLAN_VALUES || (json_is_array(value) && !json_array_size(value)))
-        return ft__fail_at(err, FT_E_RANGE, path, 0, 0, "\"%s\" must be a number or a list of 1 to %d", key,
-                           FT_PLAN_VALUES);
-    ft_status status = ft__study_wholes(object, key, low, high, out->at, FT_PLAN_VALUES, &out->count, err);
-    if (status != FT_OK && err && !strcmp(err->where, key)) snprintf(err->where, sizeof err->where, "%s", path);
-    return status;
 }
 
 static ft_status read_search(const json_t *search, ft_plan_request *r, ft_error *err)
 {
-    const char *key;
-    json_t *value;
+    static const ft_section section = FT_SECTION_SEARCH;
+    searched all[SEARCHED];
+    ft_said said;
+    ft__said_init(&said);
+    if (json_is_string(search)) {
+        FT_TRY(search_of(json_string_value(search), &r->typed, err));
+        search = r->typed;
+    }
     if (!search) return FT_OK;
     if (!json_is_object(search))
         return ft__fail_at(err, FT_E_TYPE, "search", 0, 0,
                            "\"search\" must be an object: {\"tp\": [4, 8], \"recompute\": \"auto\"}");
-    FT_TRY(ft__json_known_keys(search, searched, COUNT(searched), "search", err));
-    json_object_foreach ((json_t *)(uintptr_t)search, key, value) {
-        ft_plan_set *set = set_of(r, key);
-        if (set)
-            FT_TRY(read_set(search, "search", key, set, err));
-        else if (!strcmp(key, "recompute"))
-            FT_TRY(read_words(value, key, ft__recompute_words, COUNT(ft__recompute_words), &r->recompute, err));
-        else
-            FT_TRY(read_words(value, key, ft__schedule_words, FT_SCHEDULE_COUNT, &r->schedules, err));
-    }
+    FT_TRY(ft__keys_known(search, &section, 1, err));
+    FT_TRY(ft__said_read(search, section, &said, err));
+    list_searched(r, all);
+    for (size_t i = 0; i < SEARCHED; i++) FT_TRY(take(&said, &all[i], "search", err));
     return FT_OK;
 }
 
 /* Degrees given as a plain request has them are kept as they stand. */
-static ft_status keep_given(const json_t *object, ft_plan_request *r, ft_error *err)
+static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_request *r, ft_error *err)
 {
     const json_t *parallel = json_object_get(object, "parallel");
-    if (json_object_get(object, "batch")) FT_TRY(read_set(object, "", "batch", &r->batch, err));
-    const json_t *recompute = json_object_get(object, "recompute");
-    if (recompute)
-        FT_TRY(read_words(recompute, "recompute", ft__recompute_words, COUNT(ft__recompute_words), &r->recompute, err));
+    searched all[SEARCHED];
+    ft_said said;
+    FT_TRY(ft__wholes_of(top, FT_KEY_ID_PLAN_BATCH, "batch", r->batch.at, FT_PLAN_VALUES, &r->batch.count, err));
+    FT_TRY(ft__tried_words_of(top, FT_KEY_ID_PLAN_RECOMPUTE, "recompute", &r->recompute, err));
     if (!parallel) return FT_OK;
     if (!json_is_object(parallel))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 8}");
@@ -110,36 +125,32 @@ static ft_status keep_given(const json_t *object, ft_plan_request *r, ft_error *
     json_t *rest = ft__study_copy(parallel);
     if (!rest || json_object_set_new(r->base, "parallel", rest) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < COUNT(searched); i++) {
-        const json_t *value = json_object_get(parallel, searched[i]);
-        ft_plan_set *set = set_of(r, searched[i]);
-        if (!value) continue;
-        if (set)
-            FT_TRY(read_set(parallel, "parallel", searched[i], set, err));
-        else
-            FT_TRY(read_words(value, searched[i], ft__schedule_words, FT_SCHEDULE_COUNT, &r->schedules, err));
-        json_object_del(rest, searched[i]);
+    ft__said_init(&said);
+    FT_TRY(ft__said_read_at(parallel, FT_SECTION_SEARCH, "parallel", &said, err));
+    list_searched(r, all);
+    for (size_t i = 0; i < SEARCHED; i++) {
+        if (ft__key_find(FT_SECTION_PARALLEL, ft__keys[all[i].id].key) == FT_KEY_COUNT) continue;
+        FT_TRY(take(&said, &all[i], "parallel", err));
+        json_object_del(rest, ft__keys[all[i].id].key);
     }
     return FT_OK;
 }
 
 /* -- the rest ---------------------------------------------------------------------------------- */
 
-static ft_status read_allowed(const json_t *object, ft_plan_request *r, ft_error *err)
+static ft_status read_allowed(const ft_said *said, ft_plan_request *r, ft_error *err)
 {
-    static const char *const words[] = {"cp", "ep", "zero3"};
     unsigned bits = 0;
-    const json_t *value = json_object_get(object, "allow");
-    if (value) FT_TRY(read_words(value, "allow", words, COUNT(words), &bits, err));
+    FT_TRY(ft__tried_words_of(said, FT_KEY_ID_ALLOW, "allow", &bits, err));
     r->allow_cp = bits & 1u;
     r->allow_ep = bits & 2u;
     r->allow_zero3 = bits & 4u;
     return FT_OK;
 }
 
-static ft_status read_emitted(const json_t *object, ft_plan_request *r, ft_error *err)
+static ft_status read_emitted(const ft_said *said, ft_plan_request *r, ft_error *err)
 {
-    const json_t *value = json_object_get(object, "emit");
+    const json_t *value = said->at[FT_KEY_ID_EMIT].json;
     size_t count = json_is_array(value) ? json_array_size(value) : value ? 1 : 0;
     if (count > FT_PLAN_MOST_EMITTED)
         return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"emit\" names at most %d files", FT_PLAN_MOST_EMITTED);
@@ -152,46 +163,39 @@ static ft_status read_emitted(const json_t *object, ft_plan_request *r, ft_error
     return FT_OK;
 }
 
-static ft_status read_constraints(const json_t *object, ft_plan_request *r, ft_error *err)
+static ft_status needed(const ft_said *said, ft_key_id id, ft_error *err)
 {
-    static const char *const known[] = {"memory_margin"};
-    const json_t *constraints = json_object_get(object, "constraints");
-    if (!constraints) return FT_OK;
-    if (!json_is_object(constraints))
-        return ft__fail_at(err, FT_E_TYPE, "constraints", 0, 0,
-                           "\"constraints\" must be an object: {\"memory_margin\": 0.04}");
-    FT_TRY(ft__json_known_keys(constraints, known, COUNT(known), "constraints", err));
-    return ft__json_number(constraints, "memory_margin", FT_OPTIONAL, 0, 0.9, &r->margin, "constraints", err);
+    const char *key = ft__keys[id].key;
+    if (ft__given(said, id)) return FT_OK;
+    return ft__fail_at(err, FT_E_MISSING, key, 0, 0, "\"%s\" is missing", key);
 }
 
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err)
 {
-    int goal = 0;
-    *out = (ft_plan_request){.base = ft__study_base(object, own, COUNT(own)), .top = 5, .framework = "megatron"};
-    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_said said;
+    *out = (ft_plan_request){.framework = "megatron"};
+    FT_TRY(ft__study_read(object, FT_ASK_PLAN, &out->base, &said, err));
     if (json_object_set_new(out->base, "task", json_string("train")) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__json_whole(object, "gpus", FT_REQUIRED, 1, MOST_GPUS, &out->gpus, "", err));
-    FT_TRY(ft__json_whole(object, "global_batch", FT_REQUIRED, 1, (int64_t)1 << 40, &out->global, "", err));
-    FT_TRY(ft__json_string(object, "framework", FT_OPTIONAL, &out->framework, "", err));
-    FT_TRY(ft__json_whole(object, "top", FT_OPTIONAL, 1, FT_PLAN_MOST_TOP, &out->top, "", err));
-    FT_TRY(ft__json_bool(object, "exhaustive", FT_OPTIONAL, &out->exhaustive, "", err));
-    FT_TRY(ft__request_word(object, "objective", ft__plan_goals, FT_GOAL_COUNT, &goal, err));
-    out->goal = (ft_plan_goal)goal;
-    FT_TRY(keep_given(object, out, err));
-    FT_TRY(read_search(json_object_get(object, "search"), out, err));
-    FT_TRY(read_constraints(object, out, err));
-    FT_TRY(read_allowed(object, out, err));
-    return read_emitted(object, out, err);
+    FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, err));
+    FT_TRY(needed(&said, FT_KEY_ID_PLAN_GLOBAL, err));
+    out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);
+    out->global = ft__whole_of(&said, FT_KEY_ID_PLAN_GLOBAL);
+    if (ft__given(&said, FT_KEY_ID_FRAMEWORK)) out->framework = said.at[FT_KEY_ID_FRAMEWORK].text;
+    out->top = ft__whole_of(&said, FT_KEY_ID_PLAN_TOP);
+    out->exhaustive = ft__switch_of(&said, FT_KEY_ID_EXHAUSTIVE);
+    out->goal = ft__word_of(&said, FT_KEY_ID_OBJECTIVE) == 1 ? FT_GOAL_MEMORY : FT_GOAL_TIME;
+    FT_TRY(keep_given(object, &said, out, err));
+    FT_TRY(read_search(said.at[FT_KEY_ID_SEARCH].json, out, err));
+    FT_TRY(ft__said_inside(object, FT_SECTION_CONSTRAINTS, "{\"memory_margin\": 0.04}", &said, err));
+    out->margin = ft__real_of(&said, FT_KEY_ID_MEMORY_MARGIN);
+    FT_TRY(read_allowed(&said, out, err));
+    return read_emitted(&said, out, err);
 }
 
 void ft__plan_request_free(ft_plan_request *r)
 {
     json_decref(r->base);
-    r->base = NULL;
-}
-
-ft_status ft__plan_request_explain(ft_status status, ft_error *err)
-{
-    return ft__study_nearest(status, own, COUNT(own), err);
+    json_decref(r->typed);
+    r->base = r->typed = NULL;
 }

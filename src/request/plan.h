@@ -10,13 +10,13 @@ typedef struct ft_plan_set {
     size_t count;
 } ft_plan_set;
 
-typedef enum ft_plan_goal { FT_GOAL_TIME, FT_GOAL_MEMORY, FT_GOAL_COUNT } ft_plan_goal;
-extern const char *const ft__plan_goals[FT_GOAL_COUNT];
+typedef enum ft_plan_goal { FT_GOAL_TIME, FT_GOAL_MEMORY } ft_plan_goal;
 
 /* {"task":"plan","model":"llama-3-70b","gpu":"h100_sxm","gpus":64,"global_batch":256,"search":{"tp":[4,8]}}; every
  * other key is one of a training step. Free it with ft__plan_request_free either way. */
 typedef struct ft_plan_request {
     json_t *base;          /* a training step without degrees, micro-batch and recomputation */
+    json_t *typed;         /* `search` as a command line says it, read; NULL: it was an object, or left out */
     const char *framework; /* Megatron's where none is named */
     int64_t gpus, global;
     ft_plan_set tp, pp, vpp, cp, ep, etp, zero, batch;
@@ -31,6 +31,4 @@ typedef struct ft_plan_request {
 } ft_plan_request;
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err);
 void ft__plan_request_free(ft_plan_request *r);
-/* Of the base's reader. Returns `status`. */
-ft_status ft__plan_request_explain(ft_status status, ft_error *err);
 #endif

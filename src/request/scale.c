@@ -1,44 +1,30 @@
 /* scale.c: reading a request for scaling. */
 #include "request/scale.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static const char *const own[] = {"task", "gpus"};
-
-static ft_status read_degrees(ft_scale_request *out, ft_error *err)
-{
-    int64_t zero = -1;
-    const struct {
-        const char *key;
-        int64_t *at;
-    } degrees[] = {{"tp", &out->tp}, {"pp", &out->pp}, {"vpp", &out->vpp}, {"cp", &out->cp}, {"ep", &out->ep}};
-    for (size_t i = 0; i < COUNT(degrees); i++) {
-        *degrees[i].at = 1;
-        if (!out->parallel) continue;
-        FT_TRY(ft__json_whole(out->parallel, degrees[i].key, FT_OPTIONAL, 1, 65536, degrees[i].at, "parallel", err));
-    }
-    if (out->parallel) FT_TRY(ft__json_whole(out->parallel, "zero", FT_OPTIONAL, 0, 3, &zero, "parallel", err));
-    out->zero = zero >= 0 ? (int)zero : out->pp > 1 ? 1 : 3; /* a pipeline would gather for every micro-batch */
-    return FT_OK;
-}
-
 ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft_error *err)
 {
-    *out = (ft_scale_request){.base = ft__study_base(object, own, COUNT(own)), .batch = 1};
-    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_said said;
+    *out = (ft_scale_request){0};
+    FT_TRY(ft__study_read(object, FT_ASK_SCALE, &out->base, &said, err));
+    FT_TRY(ft__said_read(object, FT_SECTION_MODEL, &said, err));
+    FT_TRY(ft__said_inside(object, FT_SECTION_PARALLEL, "{\"tp\": 8}", &said, err));
     out->parallel = json_object_get(object, "parallel");
-    if (out->parallel && !json_is_object(out->parallel))
-        return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 8}");
-    FT_TRY(read_degrees(out, err));
-    FT_TRY(ft__json_whole(object, "batch", FT_OPTIONAL, 1, 1 << 20, &out->batch, "", err));
-    FT_TRY(ft__json_whole(object, "global_batch", FT_OPTIONAL, 1, (int64_t)1 << 40, &out->global, "", err));
-    FT_TRY(ft__json_whole(object, "gpus", FT_OPTIONAL, 2, FT_SCALE_MOST_GPUS, &out->gpus, "", err));
+    out->tp = ft__whole_of(&said, FT_KEY_ID_TP);
+    out->pp = ft__whole_of(&said, FT_KEY_ID_PP);
+    out->vpp = ft__whole_of(&said, FT_KEY_ID_VPP);
+    out->cp = ft__whole_of(&said, FT_KEY_ID_CP);
+    out->ep = ft__whole_of(&said, FT_KEY_ID_EP);
+    out->zero = out->pp > 1 ? 1 : 3; /* a pipeline would gather for every micro-batch */
+    if (ft__given(&said, FT_KEY_ID_ZERO)) out->zero = (int)ft__whole_of(&said, FT_KEY_ID_ZERO);
+    out->batch = ft__whole_of(&said, FT_KEY_ID_MICRO_BATCH);
+    out->global = ft__whole_of(&said, FT_KEY_ID_GLOBAL_BATCH);
+    out->gpus = ft__whole_of(&said, FT_KEY_ID_SCALE_GPUS);
     const json_t *cluster = json_object_get(object, "cluster");
-    if (json_is_object(cluster))
-        FT_TRY(ft__json_whole(cluster, "nodes", FT_OPTIONAL, 1, FT_SCALE_MOST_GPUS, &out->nodes, "cluster", err));
+    if (json_is_object(cluster)) FT_TRY(ft__said_read(cluster, FT_SECTION_CLUSTER, &said, err));
+    out->nodes = ft__whole_of(&said, FT_KEY_ID_NODES);
     /* Who trains on many GPUs fuses norms and activations; left alone they would be most of a layer cut eight ways. */
     if (json_object_get(out->base, "execution") || json_object_get(out->base, "stack")) return FT_OK;
-    return json_object_set_new(out->base, "execution", json_string("fused")) == 0
+    return ft__key_put(out->base, FT_KEY_ID_EXECUTION, json_string("fused"))
                ? FT_OK
                : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
@@ -47,9 +33,4 @@ void ft__scale_request_free(ft_scale_request *r)
 {
     json_decref(r->base);
     r->base = NULL;
-}
-
-ft_status ft__scale_request_explain(ft_status status, ft_error *err)
-{
-    return ft__study_nearest(status, own, COUNT(own), err);
 }

@@ -18,6 +18,4 @@ typedef struct ft_scale_request {
 } ft_scale_request;
 ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft_error *err);
 void ft__scale_request_free(ft_scale_request *r);
-/* Of the base's reader. Returns `status`. */
-ft_status ft__scale_request_explain(ft_status status, ft_error *err);
 #endif

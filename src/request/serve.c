@@ -9,26 +9,18 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static const char *const parts[] = {"workers", "tp", "pp", "dp", "ep"};
-
-/* Keys that stand for the load and the engine; the rest are the model's. */
-static size_t own_keys(const char *own[FT_KEY_COUNT])
+/* Ranks of one engine, by the keys of one side of a disaggregated one: `parallel` has them too. */
+static ft_status read_layout(const json_t *object, const char *where, ft_engine_layout *out, int64_t *workers,
+                             ft_error *err)
 {
-    size_t count = 0;
-    own[count++] = "task";
-    own[count++] = "parallel";
-    for (int i = 0; i < FT_KEY_COUNT; i++)
-        if (ft__keys[i].section == FT_SECTION_SERVE) own[count++] = ft__keys[i].key;
-    return count;
-}
-
-static ft_status read_layout(const json_t *object, const char *where, ft_engine_layout *out, ft_error *err)
-{
-    *out = (ft_engine_layout){1, 1, 1, 1};
-    FT_TRY(ft__json_whole(object, "tp", FT_OPTIONAL, 1, 4096, &out->tp, where, err));
-    FT_TRY(ft__json_whole(object, "pp", FT_OPTIONAL, 1, 1024, &out->pp, where, err));
-    FT_TRY(ft__json_whole(object, "dp", FT_OPTIONAL, 1, 4096, &out->dp, where, err));
-    FT_TRY(ft__json_whole(object, "ep", FT_OPTIONAL, 1, 65536, &out->ep, where, err));
+    ft_said said;
+    ft__said_init(&said);
+    FT_TRY(ft__said_read_at(object, FT_SECTION_SIDE, where, &said, err));
+    *out = (ft_engine_layout){.tp = ft__whole_of(&said, FT_KEY_ID_SIDE_TP),
+                              .pp = ft__whole_of(&said, FT_KEY_ID_SIDE_PP),
+                              .dp = ft__whole_of(&said, FT_KEY_ID_SIDE_DP),
+                              .ep = ft__whole_of(&said, FT_KEY_ID_SIDE_EP)};
+    if (workers) *workers = ft__whole_of(&said, FT_KEY_ID_SIDE_WORKERS);
     if (out->tp * out->dp % out->ep) {
         char key[80];
         snprintf(key, sizeof key, "%s.ep", where);
@@ -41,11 +33,13 @@ static ft_status read_layout(const json_t *object, const char *where, ft_engine_
 
 static ft_status read_parallel(const json_t *object, ft_serve_request *out, ft_error *err)
 {
+    static const char *const parts[] = {"tp", "pp", "dp", "ep"}; /* of the keys of a layout, those of an engine */
     const json_t *p = json_object_get(object, "parallel");
     if (p && !json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 4}");
-    if (p) FT_TRY(ft__json_known_keys(p, parts + 1, COUNT(parts) - 1, "parallel", err));
-    return read_layout(p ? p : object, "parallel", &out->layout, err);
+    if (p) FT_TRY(ft__json_known_keys(p, parts, COUNT(parts), "parallel", err));
+    out->layout = (ft_engine_layout){1, 1, 1, 1};
+    return p ? read_layout(p, "parallel", &out->layout, NULL, err) : FT_OK;
 }
 
 /* "0.8:1" of the command line, or [0.8, 1]. */
@@ -75,13 +69,12 @@ static ft_status read_range(const json_t *object, ft_serve_request *out, ft_erro
 /* {"tokens": 3, "accepted": 2.3}, or "3:2.3". */
 static ft_status read_speculation(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    static const char *const known[] = {"tokens", "accepted"};
     const json_t *s = json_object_get(object, "speculative");
     const char *text = json_string_value(s);
     out->accepted = 1;
     if (!s) return FT_OK;
     if (json_is_object(s)) {
-        FT_TRY(ft__json_known_keys(s, known, COUNT(known), "speculative", err));
+        FT_TRY(ft__said_inside(object, FT_SECTION_SPECULATIVE, "", &out->said, err));
         FT_TRY(ft__json_number(s, "tokens", FT_REQUIRED, 1, 64, &out->drafts, "speculative", err));
         return ft__json_number(s, "accepted", FT_REQUIRED, 1, out->drafts + 1, &out->accepted, "speculative", err);
     }
@@ -98,29 +91,27 @@ static ft_status read_speculation(const json_t *object, ft_serve_request *out, f
                        "it makes, from 1 to one more than the drafts");
 }
 
+static ft_status read_side(const json_t *disaggregated, ft_key_id id, ft_engine_layout *layout, int64_t *workers,
+                           ft_error *err)
+{
+    char where[64];
+    const char *name = ft__keys[id].key;
+    const json_t *side = json_object_get(disaggregated, name);
+    snprintf(where, sizeof where, "disaggregated.%s", name);
+    if (!json_is_object(side))
+        return ft__fail_at(err, FT_E_MISSING, where, 0, 0, "\"%s\" is missing: {\"workers\": 1, \"tp\": 4}", name);
+    FT_TRY(ft__keys_known_at(side, &(ft_section){FT_SECTION_SIDE}, 1, where, err));
+    return read_layout(side, where, layout, workers, err);
+}
+
 static ft_status read_disaggregated(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    static const char *const known[] = {"prefill", "decode"};
     const json_t *d = json_object_get(object, "disaggregated");
     if (!d) return FT_OK;
-    if (!json_is_object(d))
-        return ft__fail_at(err, FT_E_TYPE, "disaggregated", 0, 0,
-                           "\"disaggregated\" must be {\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {...}}");
-    FT_TRY(ft__json_known_keys(d, known, COUNT(known), "disaggregated", err));
-    for (size_t i = 0; i < 2; i++) {
-        char where[64];
-        const json_t *side = json_object_get(d, known[i]);
-        snprintf(where, sizeof where, "disaggregated.%s", known[i]);
-        if (!json_is_object(side))
-            return ft__fail_at(err, FT_E_MISSING, where, 0, 0, "\"%s\" is missing: {\"workers\": 1, \"tp\": 4}",
-                               known[i]);
-        FT_TRY(ft__json_known_keys(side, parts, COUNT(parts), where, err));
-        int64_t *workers = i ? &out->decode_workers : &out->prefill_workers;
-        *workers = 1;
-        FT_TRY(ft__json_whole(side, "workers", FT_OPTIONAL, 1, 10000, workers, where, err));
-        FT_TRY(read_layout(side, where, i ? &out->layout : &out->prefill_layout, err));
-    }
-    return FT_OK;
+    FT_TRY(ft__said_inside(object, FT_SECTION_DISAGGREGATED,
+                           "{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {...}}", &out->said, err));
+    FT_TRY(read_side(d, FT_KEY_ID_PREFILL_SIDE, &out->prefill_layout, &out->prefill_workers, err));
+    return read_side(d, FT_KEY_ID_DECODE_SIDE, &out->layout, &out->decode_workers, err);
 }
 
 /* "500ms", "1.5s", "500". */
@@ -162,18 +153,18 @@ static ft_status slo_text(const char *text, ft_serve_request *out, ft_error *err
 
 static ft_status read_slo(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    static const char *const known[] = {"ttft_ms", "tpot_ms", "e2e_ms", "share"};
     const json_t *slo = json_object_get(object, "slo");
-    out->slo_share = 0.9;
-    if (!slo) return FT_OK;
-    if (json_is_string(slo)) return slo_text(json_string_value(slo), out, err);
-    if (!json_is_object(slo))
-        return ft__fail_at(err, FT_E_TYPE, "slo", 0, 0, "\"slo\" must be {\"ttft_ms\": 500, \"tpot_ms\": 30}");
-    FT_TRY(ft__json_known_keys(slo, known, COUNT(known), "slo", err));
-    FT_TRY(ft__json_number(slo, "ttft_ms", FT_OPTIONAL, 1e-6, 1e9, &out->slo_ttft_ms, "slo", err));
-    FT_TRY(ft__json_number(slo, "tpot_ms", FT_OPTIONAL, 1e-6, 1e9, &out->slo_tpot_ms, "slo", err));
-    FT_TRY(ft__json_number(slo, "e2e_ms", FT_OPTIONAL, 1e-6, 1e9, &out->slo_e2e_ms, "slo", err));
-    return ft__json_number(slo, "share", FT_OPTIONAL, 0.01, 1, &out->slo_share, "slo", err);
+    if (json_is_string(slo))
+        FT_TRY(slo_text(json_string_value(slo), out, err));
+    else
+        FT_TRY(ft__said_inside(object, FT_SECTION_SLO, "{\"ttft_ms\": 500, \"tpot_ms\": 30}", &out->said, err));
+    if (json_is_object(slo)) {
+        out->slo_ttft_ms = ft__real_of(&out->said, FT_KEY_ID_SLO_TTFT);
+        out->slo_tpot_ms = ft__real_of(&out->said, FT_KEY_ID_SLO_TPOT);
+        out->slo_e2e_ms = ft__real_of(&out->said, FT_KEY_ID_SLO_E2E);
+    }
+    out->slo_share = ft__real_of(&out->said, FT_KEY_ID_SLO_SHARE);
+    return FT_OK;
 }
 
 static ft_status check_load(const ft_serve_request *r, ft_error *err)
@@ -191,14 +182,9 @@ static ft_status check_load(const ft_serve_request *r, ft_error *err)
 
 ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_SERVE};
-    const char *own[FT_KEY_COUNT];
     memset(out, 0, sizeof *out);
-    FT_TRY(ft__keys_known(object, sections, COUNT(sections), err));
-    ft__said_init(&out->said);
-    out->base = ft__study_base(object, own, own_keys(own));
-    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__said_read(object, FT_SECTION_SERVE, &out->said, err));
+    FT_TRY(ft__study_read(object, FT_ASK_SERVE, &out->base, &out->said, err));
+    json_object_del(out->base, "parallel"); /* the engine's */
     out->engine = json_object_get(object, "engine");
     out->find = (ft_find)ft__word_of(&out->said, FT_KEY_ID_FIND);
     FT_TRY(read_parallel(object, out, err));
@@ -213,10 +199,4 @@ void ft__serve_request_free(ft_serve_request *r)
 {
     json_decref(r->base);
     r->base = NULL;
-}
-
-ft_status ft__serve_request_explain(ft_status status, ft_error *err)
-{
-    const char *own[FT_KEY_COUNT];
-    return ft__study_nearest(status, own, own_keys(own), err);
 }

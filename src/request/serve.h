@@ -28,6 +28,4 @@ typedef struct ft_serve_request {
 } ft_serve_request;
 ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft_error *err);
 void ft__serve_request_free(ft_serve_request *r);
-/* Of the base's reader. Returns `status`. */
-ft_status ft__serve_request_explain(ft_status status, ft_error *err);
 #endif

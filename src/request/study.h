@@ -2,16 +2,14 @@
  * beside it. */
 #ifndef FT_REQUEST_STUDY_H
 #define FT_REQUEST_STUDY_H
+#include "request/keys.h"
 #include "request/request.h"
 
 /* A copy that shares its values; NULL: out of memory. Jansson's own leaves keys out where memory runs out. */
 json_t *ft__study_copy(const json_t *object);
-/* The request without "id" and the keys in `own`: what is left is the base's to read. NULL: out of memory. */
-json_t *ft__study_base(const json_t *object, const char *const *own, size_t count);
-/* The base's reader knows its own keys alone; of an unknown one that is near to one of `own` it is told here. Returns
- * `status`. */
-ft_status ft__study_nearest(ft_status status, const char *const *own, size_t count, ft_error *err);
-/* One whole number or a list of them; *count is left alone where the key is missing. */
-ft_status ft__study_wholes(const json_t *object, const char *key, int64_t low, int64_t high, int64_t *out, size_t most,
-                           size_t *count, ft_error *err);
+/* The request without "id", "task" and the keys of a section: what is left is the base's. NULL: out of memory. */
+json_t *ft__study_base(const json_t *object, ft_section own);
+/* A request of `task`: its keys are known, those of the task's own section, its last, are read into `said`, and what is
+ * left is the base. Free *base either way. */
+ft_status ft__study_read(const json_t *object, ft_ask task, json_t **base, ft_said *said, ft_error *err);
 #endif

@@ -6,11 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "request/keys.h"
+#include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static const char *const own[] = {"task", "of", "sweep", "over", "gpu"};
 
 /* "over": {"batch": "1:64:x2"} is read as "batch=1:64:x2"; {"batch": [1, 3, 9]} as it stands. */
 static ft_status read_over(const json_t *over, size_t most, ft_range *out, ft_error *err)
@@ -61,36 +59,32 @@ static const char *section_of(const char *key, const char *task)
 
 ft_status ft__sweep_request_read(const json_t *object, ft_sweep_request *out, ft_error *err)
 {
-    static const char *const tasks[] = {"train",      "forward", "prefill", "decode", "memory", "kernel",
-                                        "collective", "infer",   "largest", "scale",  "serve"};
-    int of = 0;
-    *out = (ft_sweep_request){.base = ft__study_base(object, own, COUNT(own))};
-    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__request_word(object, "of", tasks, COUNT(tasks), &of, err));
-    bool kernel = !strcmp(tasks[of], "kernel");
+    ft_said said;
+    *out = (ft_sweep_request){0};
+    FT_TRY(ft__study_read(object, FT_ASK_SWEEP, &out->base, &said, err));
+    const char *task = ft__swept_words[ft__word_of(&said, FT_KEY_ID_SWEEP_OF)];
+    bool kernel = !strcmp(task, "kernel");
     size_t most = kernel ? FT_SWEEP_KERNELS : FT_SWEEP_POINTS;
-    const json_t *over = json_object_get(object, "over");
-    const char *text = NULL;
-    FT_TRY(ft__json_string(object, "sweep", FT_OPTIONAL, &text, "", err));
+    const json_t *over = said.at[FT_KEY_ID_SWEEP_OVER].json;
+    const char *text = said.at[FT_KEY_ID_SWEEP_RANGE].text;
     if (!text == !over)
         return ft__fail_at(
             err, FT_E_MISSING, "sweep", 0, 0,
             "one of \"sweep\", \"batch=1:64:x2\", and \"over\", {\"batch\": \"1:64:x2\"}, says what to sweep");
     ft_status status = over ? read_over(over, most, &out->range, err) : ft__range_read(text, most, &out->range, err);
     if (status == FT_E_FORMAT || (status == FT_E_RANGE && err)) { /* said without a subject */
-        ft_error said = *err;
-        ft__fail_at(err, status, over ? "over" : "sweep", 0, 0, "\"%s\" %s", over ? "over" : "sweep", said.message);
+        ft_error told = *err;
+        ft__fail_at(err, status, over ? "over" : "sweep", 0, 0, "\"%s\" %s", over ? "over" : "sweep", told.message);
     }
     FT_TRY(status);
-    out->section = section_of(out->range.key, tasks[of]);
-    out->gpus = json_object_get(object, "gpu");
+    out->section = section_of(out->range.key, task);
+    out->gpus = said.at[FT_KEY_ID_SWEEP_GPU].json;
     if (json_is_array(out->gpus) && !json_array_size(out->gpus)) out->gpus = NULL;
     if (!out->gpus)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object, or a list of them");
-    return json_object_set_new(out->base, "task", json_string(tasks[of])) == 0
-               ? FT_OK
-               : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return json_object_set_new(out->base, "task", json_string(task)) == 0 ? FT_OK
+                                                                          : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
 
 void ft__sweep_request_free(ft_sweep_request *r)

@@ -1,14 +1,13 @@
 /* trace.c: reading a request for a profiler trace. */
 #include "request/trace.h"
 
-#include "request/keys.h"
+#include "request/tasks.h"
 
 ft_status ft__trace_request_read(const json_t *object, ft_trace_request *out, ft_error *err)
 {
-    static const ft_section sections[] = {FT_SECTION_COMMON, FT_SECTION_TRACE};
     ft_said said;
     *out = (ft_trace_request){0};
-    FT_TRY(ft__keys_known(object, sections, 2, err));
+    FT_TRY(ft__task_keys_known(object, FT_ASK_TRACE, err));
     FT_TRY(ft__json_string(object, "file", FT_REQUIRED, &out->path, "", err));
     FT_TRY(ft__json_string(object, "on", FT_OPTIONAL, &out->on, "", err));
     ft__said_init(&said);

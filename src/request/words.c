@@ -120,6 +120,7 @@ const char *const ft__deal_words[2] = {"even", "rest"};
 const char *const ft__gather_words[2] = {"layer", "parameter"};
 const char *const ft__dispatch_words[2] = {"copies", "once"};
 const char *const ft__network_words[2] = {"closed", "simgrid"};
+const char *const ft__count_words[1] = {"all"};
 const char *const ft__kernel_layout_words[6] = {"nn", "nt", "tn", "tt", "nhwc", "nchw"};
 const char *const ft__image_words[2] = {"nhwc", "nchw"};
 const char *const ft__pass_words[3] = {[FT_PASS_FWD] = "fwd", [FT_PASS_BWD] = "bwd", [FT_PASS_FWD_BWD] = "fwd_bwd"};
@@ -153,3 +154,13 @@ const char *const ft__start_words[2] = {"together", "steady"};
 const char *const ft__scheduling_words[4] = {"fcfs", "priority", "shortest", "fair"};
 const char *const ft__routing_words[3] = {"round_robin", "least_loaded", "prefix_aware"};
 const char *const ft__find_words[2] = {"rate", "concurrency"};
+
+/* -- studies, searches, catalogues --------------------------------------------------------------- */
+
+const char *const ft__shape_words[2] = {"llama", "gpt"};
+const char *const ft__use_words[2] = {"train", "infer"};
+const char *const ft__swept_words[11] = {"train",      "forward", "prefill", "decode", "memory", "kernel",
+                                         "collective", "infer",   "largest", "scale",  "serve"};
+const char *const ft__vendor_words[3] = {"nvidia", "amd", "intel"};
+const char *const ft__allowed_words[3] = {"cp", "ep", "zero3"};
+const char *const ft__goal_words[3] = {"step_ms", "memory", "time"};

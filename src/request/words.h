@@ -40,6 +40,7 @@ extern const char *const ft__deal_words[2];
 extern const char *const ft__gather_words[2];
 extern const char *const ft__dispatch_words[2];
 extern const char *const ft__network_words[2];
+extern const char *const ft__count_words[1]; /* of GPUs, where it is not a number */
 /* Of one kernel. Layouts: of products, then of images. */
 extern const char *const ft__kernel_layout_words[6];
 extern const char *const ft__image_words[2];
@@ -56,4 +57,11 @@ extern const char *const ft__start_words[2];
 extern const char *const ft__scheduling_words[4];
 extern const char *const ft__routing_words[3];
 extern const char *const ft__find_words[2];
+/* Of studies, searches and catalogues: keys_study.h. */
+extern const char *const ft__shape_words[2];
+extern const char *const ft__use_words[2];
+extern const char *const ft__swept_words[11];
+extern const char *const ft__vendor_words[3];
+extern const char *const ft__allowed_words[3];
+extern const char *const ft__goal_words[3]; /* the last is another word for the first */
 #endif

@@ -194,7 +194,7 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
     if (!named && !runs && s->framework->execution &&
         json_object_set_new(base, "execution", json_string(s->framework->execution)) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__plan_request_explain(ft__model_request_of(ft, scratch, base, &s->request, err), err));
+    FT_TRY(ft__model_request_of(ft, scratch, base, &s->request, err));
     FT_TRY(ft__cluster_read(s->request.cluster, s->request.device, r->gpus, &s->cluster, err));
     s->quantile = s->request.quantile > 0 ? s->request.quantile : ft__context_quantile(ft);
     s->model = ft__ranks_model(s->request.arch, &s->request.work);

@@ -112,7 +112,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     FT_TRY(read_format(r, out->device, &asked, err));
     if (json_object_set_new(r->base, "task", json_string("decode")) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__serve_request_explain(ft__model_request_of(ft, scratch, r->base, &read, err), err));
+    FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     FT_TRY(check_model(read.arch, err));
     json_t *usual = json_string("vllm");
     if (!usual) return ft__fail(err, FT_E_MEMORY, "out of memory");

@@ -6,10 +6,12 @@
 /* The base of an inference request has a layout of its own and keys of the framework's step. */
 static ft_status read_base(const json_t *base, const json_t *engine, ft_serve_request *out, ft_error *err)
 {
-    static const char *const others[] = {"parallel", "execution", "cache", "batch", "seq", "advice", "techniques"};
+    static const char *const others[] = {"parallel", "execution", "cache",      "batch",
+                                         "seq",      "advice",    "techniques", "task"};
     const json_t *p = json_object_get(base, "parallel");
-    *out = (ft_serve_request){.base = ft__study_base(base, others, sizeof others / sizeof *others), .engine = engine};
+    *out = (ft_serve_request){.base = ft__study_copy(base), .engine = engine};
     if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) json_object_del(out->base, others[i]);
     ft__said_init(&out->said);
     out->layout = (ft_engine_layout){1, 1, 1, 1};
     if (!p) return FT_OK;

@@ -21,6 +21,7 @@ typedef struct inferrer {
     const json_t *engine; /* NULL: the framework's own steps */
     int64_t longest;      /* positions that the model has */
     int64_t batch, seq;   /* that an ONNX or a graph file fixes; 0: none */
+    double copies;        /* data ranks, which serve batches of their own */
     bool no_length;       /* the model has no context, and none was given for nothing */
     ft_error *err;
 } inferrer;
@@ -31,13 +32,6 @@ static ft_status forecast(inferrer *f, const char *task, int64_t batch, int64_t 
     FT_TRY(ft__ask_set(&f->ask, "batch", json_integer(batch), f->err));
     if (!f->no_length) FT_TRY(ft__ask_set(&f->ask, "seq", json_integer(seq), f->err));
     return ft__ask_step(&f->ask, v, f->err);
-}
-
-/* Data ranks serve batches of their own. */
-static double data_ranks(const inferrer *f)
-{
-    json_int_t dp = json_integer_value(json_object_get(json_object_get(f->ask.object, "parallel"), "dp"));
-    return dp > 1 ? (double)dp : 1;
 }
 
 /* A batch so large that its tensors are refused does not fit either; one that the file does not have is an error. */
@@ -60,7 +54,7 @@ static ft_status fill_cell(inferrer *f, const char *task, int64_t batch, int64_t
     out->energy = ft__view_energy(&v);
     if (!f->engine || (!prefill && strcmp(task, "decode") != 0)) return FT_OK;
     FT_TRY(f->step(f->ask.ft, f->ask.scratch, f->ask.object, f->engine, prefill, batch, seq, out, f->err));
-    out->tokens_per_s = (double)batch * (prefill ? (double)seq : 1) * data_ranks(f) / out->ms * 1e3;
+    out->tokens_per_s = (double)batch * (prefill ? (double)seq : 1) * f->copies / out->ms * 1e3;
     out->energy = ft__energy_of(&device, joules, out->ms, out->low_ms, out->high_ms, ft__interval_level(quantile));
     return FT_OK;
 }
@@ -125,7 +119,7 @@ static ft_status try_batch(inferrer *f, int64_t batch)
     FT_TRY(fill_cell(f, "prefill", portion, o->isl, &prefill));
     FT_TRY(fill_cell(f, "decode", batch, o->isl + o->osl / 2, &decode));
     double portions = (double)batch / (double)portion, osl = (double)o->osl, prefill_ms = prefill.ms * portions;
-    double total = prefill_ms + osl * decode.ms, made = (double)batch * data_ranks(f) * osl * 1e3, rate = made / total;
+    double total = prefill_ms + osl * decode.ms, made = (double)batch * f->copies * osl * 1e3, rate = made / total;
     if (total <= 0 || rate <= o->tokens_per_s) return FT_OK;
     o->batch = batch;
     o->prefill_ms = prefill_ms;
@@ -234,10 +228,11 @@ static ft_status look_at_model(inferrer *f)
     ft_model_request request;
     ft_asker *a = &f->ask;
     FT_TRY(ft__ask_task(a, "forward", f->err));
-    FT_TRY(ft__infer_request_explain(ft__model_request_of(a->ft, a->scratch, a->object, &request, f->err), f->err));
+    FT_TRY(ft__model_request_of(a->ft, a->scratch, a->object, &request, f->err));
     ft_design design = request.arch->design;
     f->batch = request.arch->fixed_batch;
     f->seq = request.arch->fixed_seq;
+    f->copies = (double)request.parallel.dp;
     f->r->generates = design == FT_DECODER_ONLY || design == FT_ENCODER_DECODER || design == FT_SPEECH ||
                       design == FT_STATE_SPACE;
     f->r->has_context = !ft__counts_samples(request.arch);

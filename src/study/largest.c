@@ -84,7 +84,7 @@ static ft_status ask(search *s, const char *task, int64_t hidden, int64_t layers
 {
     FT_TRY(ft__ask_task(&s->ask, task, s->err));
     FT_TRY(ft__ask_set(&s->ask, "model", config_of(s, hidden, layers), s->err));
-    FT_TRY(ft__largest_request_explain(ft__ask_step(&s->ask, v, s->err), s->err));
+    FT_TRY(ft__ask_step(&s->ask, v, s->err));
     s->r->device = *v->device;
     return FT_OK;
 }

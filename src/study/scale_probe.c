@@ -48,7 +48,7 @@ ft_status ft__scale_ask(ft_scaler *s, const ft_parallel *p, int64_t batch, int64
     FT_TRY(ft__ask_set(&s->ask, "batch", json_integer(batch), s->err));
     FT_TRY(ft__ask_set(&s->ask, "global_batch", json_integer(global), s->err));
     if (seq > 0) FT_TRY(ft__ask_set(&s->ask, "seq", json_integer(seq), s->err));
-    return ft__scale_request_explain(ft__ask_step(&s->ask, v, s->err), s->err);
+    return ft__ask_step(&s->ask, v, s->err);
 }
 
 static double kernels_ms(const ft_step *t)

@@ -11,16 +11,20 @@
 
 #include "comm/cluster.h"
 #include "request/keys.h"
+#include "request/tasks.h"
+#include "request/words.h"
 
 static void every_row_makes_sense(void **state)
 {
     (void)state;
     for (int i = 0; i < FT_KEY_COUNT; i++) {
         const ft_key_row *k = &ft__keys[i];
-        bool number = k->type == FT_KEY_WHOLE || k->type == FT_KEY_REAL;
-        bool worded = k->type == FT_KEY_WORD || k->type == FT_KEY_NAMES;
+        bool number = k->type == FT_KEY_WHOLE || k->type == FT_KEY_REAL || k->type == FT_KEY_WHOLES ||
+                      k->type == FT_KEY_TRIED || k->type == FT_KEY_SHARE;
+        bool worded = k->type == FT_KEY_WORD || k->type == FT_KEY_NAMES || k->type == FT_KEY_TRIED_WORDS;
         if (number && !(k->low < k->high)) fail_msg("\"%s\" has no range", k->key);
-        if (worded != (k->word_count > 0)) fail_msg("\"%s\" has words and its type does not, or the reverse", k->key);
+        if (k->type != FT_KEY_WHOLE && worded != (k->word_count > 0))
+            fail_msg("\"%s\" has words and its type does not, or the reverse", k->key);
         if (number && !isnan(k->standard) && (k->standard < k->low || k->standard > k->high))
             fail_msg("\"%s\": its default is out of its range", k->key);
         if (k->type == FT_KEY_WORD && !isnan(k->standard) && !(k->standard < (double)k->word_count))
@@ -70,6 +74,10 @@ static void what_is_read_is_written(void **state)
         {FT_SECTION_LOADER, "{\"workers\":4,\"worker_ms\":2.5,\"pinned\":true}"},
         {FT_SECTION_LORA, "{\"rank\":8,\"dtype\":\"autocast\",\"dropout\":0.5,\"dora\":true}"},
         {FT_SECTION_COMMON, "{\"quantile\":0.8}"},
+        {FT_SECTION_PARALLEL, "{\"tp\":2,\"gpus\":\"all\"}"},
+        {FT_SECTION_INFER, "{\"batch\":[1,4],\"seq\":512,\"engine\":{\"base\":\"vllm\"},\"isl\":100}"},
+        {FT_SECTION_PLAN, "{\"gpus\":64,\"search\":{\"tp\":[4,8]},\"emit\":[\"megatron\"],\"objective\":\"memory\"}"},
+        {FT_SECTION_GPUS, "{\"name\":[\"h100_sxm\"],\"vendor\":\"amd\",\"dtype\":\"fp8\"}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ft_said said;
@@ -80,6 +88,83 @@ static void what_is_read_is_written(void **state)
         json_t *out = ft__said_write(&said, cases[i].section);
         assert_true(json_equal(in, out));
         json_decref(out);
+        json_decref(in);
+    }
+}
+
+/* As on a command line, each in its place. */
+static void what_is_typed_stands_where_it_is_read(void **state)
+{
+    (void)state;
+    static const struct {
+        ft_key_id id;
+        const char *text;
+    } typed[] = {{FT_KEY_ID_MICRO_BATCH, "4"},
+                 {FT_KEY_ID_TP, "8"},
+                 {FT_KEY_ID_SP, NULL},
+                 {FT_KEY_ID_RECOMPUTE_MODULES, "mlp,moe"},
+                 {FT_KEY_ID_MEMORY_MARGIN, "4%"},
+                 {FT_KEY_ID_EMIT, "megatron,srun"},
+                 {FT_KEY_ID_ALLOW, "cp"},
+                 {FT_KEY_ID_ADAPTER_DTYPE, "bf16"},
+                 {FT_KEY_ID_OBJECTIVE, "time"},
+                 {FT_KEY_ID_SEARCH, "tp=4|8"},
+                 {FT_KEY_ID_RATE, "2.5"}};
+    static const char expected[] =
+        "{\"batch\":4,\"parallel\":{\"tp\":8,\"sp\":true},\"recompute_modules\":[\"mlp\",\"moe\"],\"constraints\":"
+        "{\"memory_margin\":0.04},\"emit\":[\"megatron\",\"srun\"],\"allow\":[\"cp\"],\"lora\":{\"dtype\":\"bf16\"},"
+        "\"objective\":\"time\",\"search\":\"tp=4|8\",\"rate\":2.5,\"seq\":[512,2048]}";
+    json_t *made = json_object(), *wanted = json_loads(expected, 0, NULL);
+    for (size_t i = 0; i < sizeof typed / sizeof *typed; i++)
+        assert_true(ft__key_put(made, typed[i].id, ft__key_typed(typed[i].id, typed[i].text)));
+    assert_true(ft__key_add(made, FT_KEY_ID_INFER_SEQS, ft__key_typed(FT_KEY_ID_INFER_SEQS, "512")));
+    assert_true(ft__key_add(made, FT_KEY_ID_INFER_SEQS, ft__key_typed(FT_KEY_ID_INFER_SEQS, "2048")));
+    assert_true(json_equal(made, wanted));
+    assert_null(ft__key_typed(FT_KEY_ID_TP, "many"));
+    assert_false(ft__key_put(made, FT_KEY_ID_TP, NULL));
+    json_decref(made);
+    json_decref(wanted);
+}
+
+/* Keys that a task refuses or cannot do without are its own; of two rows of one name the later section's holds. */
+static void every_task_names_keys_that_it_has(void **state)
+{
+    (void)state;
+    for (int t = 0; t < FT_ASK_COUNT; t++) {
+        const ft_task_row *task = &ft__tasks[t];
+        assert_in_range(task->count, 2, FT_TASK_SECTIONS);
+        for (const char *at = task->needed; *at; at += strcspn(at, " "), at += *at == ' ') {
+            char key[32] = "";
+            memcpy(key, at, strcspn(at, " "));
+            if (ft__task_key((ft_ask)t, key) == FT_KEY_COUNT)
+                fail_msg("\"%s\" needs \"%s\", which it has not", ft__ask_words[t], key);
+        }
+    }
+    assert_int_equal(ft__task_key(FT_ASK_INFER, "batch"), FT_KEY_ID_INFER_BATCHES);
+    assert_int_equal(ft__task_key(FT_ASK_TRAIN, "batch"), FT_KEY_ID_MICRO_BATCH);
+    assert_int_equal(ft__task_key(FT_ASK_LARGEST, "model"), FT_KEY_COUNT);
+}
+
+static void lists_are_numbers_in_their_range(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t count; /* 0: refused */
+    } cases[] = {
+        {"{\"tp\":[2,4]}", 2}, {"{\"tp\":8}", 1}, {"{\"tp\":[]}", 0}, {"{\"tp\":[0]}", 0}, {"{\"tp\":\"most\"}", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_said said;
+        ft_error err = {0};
+        int64_t out[4];
+        size_t count = 0;
+        json_t *in = json_loads(cases[i].text, 0, NULL);
+        ft__said_init(&said);
+        assert_int_equal(ft__said_read(in, FT_SECTION_SEARCH, &said, &err), FT_OK);
+        ft_status status = ft__wholes_of(&said, FT_KEY_ID_TRIED_TP, "search.tp", out, 4, &count, &err);
+        assert_int_equal(status == FT_OK, cases[i].count > 0);
+        if (cases[i].count) assert_int_equal(count, cases[i].count);
+        if (!cases[i].count) assert_string_equal(err.where, "search.tp");
         json_decref(in);
     }
 }
@@ -102,9 +187,14 @@ static void defaults_are_the_table_s(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_makes_sense),    cmocka_unit_test(the_cluster_has_the_same_keys),
-        cmocka_unit_test(docs_name_every_word),     cmocka_unit_test(what_is_read_is_written),
+        cmocka_unit_test(every_row_makes_sense),
+        cmocka_unit_test(the_cluster_has_the_same_keys),
+        cmocka_unit_test(docs_name_every_word),
+        cmocka_unit_test(what_is_read_is_written),
         cmocka_unit_test(defaults_are_the_table_s),
+        cmocka_unit_test(what_is_typed_stands_where_it_is_read),
+        cmocka_unit_test(every_task_names_keys_that_it_has),
+        cmocka_unit_test(lists_are_numbers_in_their_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

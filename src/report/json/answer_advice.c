@@ -2,6 +2,7 @@
 #include "report/json/answer.h"
 #include "report/json/answer_step.h"
 #include "report/text/advice_words.h"
+#include "request/patch.h"
 
 enum { DIGITS = 6 };
 
@@ -16,6 +17,17 @@ static void add_text(ft_text *out, const char *key, ft_text *text)
     ft__json_member_text(out, key, text->at ? text->at : "");
     out->failed = out->failed || text->failed;
     ft__text_clear(text);
+}
+
+/* {"execution":"compile"}: what to merge into the request; keys of "model" are keys of its config. */
+static void add_patch(ft_text *out, const ft_change *now, const ft_change *after)
+{
+    json_t *patch = ft__change_patch(now, after);
+    if (patch)
+        ft__json_member_tree(out, "request", patch);
+    else
+        out->failed = true;
+    json_decref(patch);
 }
 
 static void add_one(ft_text *out, const ft_step_view *v, const ft_advice *a)
@@ -36,8 +48,7 @@ static void add_one(ft_text *out, const ft_step_view *v, const ft_advice *a)
     ft__json_member_flag(out, "exact", a->exact);
     ft__advice_why(&t, a, v->asked, v->advised->part_ms);
     add_text(out, "why", &t);
-    ft__json_key(out, "request");
-    ft__advice_patch(out, v->asked, &a->after);
+    add_patch(out, v->asked, &a->after);
     ft__json_close(out);
     ft__text_free(&t);
 }
@@ -164,8 +175,7 @@ void ft__answer_advice(ft_text *out, const ft_step_view *v)
         add_signed(out, "high_ms", a->together.high_ms, DIGITS);
         ft__answer_figure(out, "step_ms", a->together.step_ms);
         add_signed(out, "memory_bytes", (double)(int64_t)a->together.memory_bytes, 15);
-        ft__json_key(out, "request");
-        ft__advice_patch(out, v->asked, &a->together.after);
+        add_patch(out, v->asked, &a->together.after);
         ft__json_close(out);
     }
     add_list(out, v, "other_gpus", a->gpus, a->gpu_count);

@@ -16,8 +16,6 @@ void ft__advice_change(ft_text *out, const ft_advice *a, const ft_change *now);
 bool ft__advice_inexact(const ft_advice *list, size_t count);
 /* "rows of the head ...: contraction 98.2 to 53.1 ms": the reason, then the parts of the step that it changes most. */
 void ft__advice_why(ft_text *out, const ft_advice *a, const ft_change *now, const double before[FT_PARTS]);
-/* {"execution":"compile"}: what to merge into the request; keys of "model" are keys of its config. */
-void ft__advice_patch(ft_text *out, const ft_change *now, const ft_change *after);
 /* "lm_head n 50257: rows off 16 bytes" and "pad to 50304" */
 void ft__lint_finding(ft_text *out, const ft_lint *l);
 void ft__lint_fix(ft_text *out, const ft_lint *l);

@@ -1,0 +1,155 @@
+/* key_write.c: requests written by the table of keys.
+ *
+ * Flags of the command line, patches of advice and what a typed request says again all go through here, so that what is
+ * written is what keys.c reads.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "request/keys.h"
+
+/* -- one value --------------------------------------------------------------------------------- */
+
+static json_t *number_of(const char *text)
+{
+    int64_t whole;
+    double real;
+    if (ft__whole_parse(text, &whole)) return json_integer(whole);
+    return ft__number_parse(text, &real) ? json_real(real) : NULL;
+}
+
+static json_t *share_of(const char *text)
+{
+    double share;
+    char number[32] = "";
+    size_t length = strlen(text), percent = length && text[length - 1] == '%';
+    if (length - percent < sizeof number) memcpy(number, text, length - percent);
+    if (!ft__number_parse(number, &share)) return NULL;
+    return json_real(percent ? share / 100 : share);
+}
+
+static json_t *dropped(json_t *list)
+{
+    json_decref(list);
+    return NULL;
+}
+
+/* "core_attn,moe_act" as an array. */
+static json_t *texts_of(const char *text)
+{
+    json_t *list = json_array();
+    for (const char *at = text; list && at;) {
+        size_t length = strcspn(at, ",");
+        bool blank = !length && at[length] == '\0' && at != text; /* a comma at the end */
+        if (!blank && json_array_append_new(list, json_stringn(at, length)) != 0) return dropped(list);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return list;
+}
+
+json_t *ft__key_typed(ft_key_id id, const char *text)
+{
+    switch (ft__keys[id].type) {
+    case FT_KEY_SWITCH: return json_boolean(text == NULL);
+    case FT_KEY_WHOLE:
+    case FT_KEY_REAL:
+    case FT_KEY_WHOLES: return number_of(text);
+    case FT_KEY_SHARE: return share_of(text);
+    case FT_KEY_NAMES:
+    case FT_KEY_TRIED_WORDS:
+    case FT_KEY_TEXTS: return texts_of(text);
+    case FT_KEY_WORD:
+    case FT_KEY_TEXT:
+    case FT_KEY_DTYPE:
+    case FT_KEY_TRIED:
+    case FT_KEY_PAIR:
+    case FT_KEY_OBJECTS:
+    case FT_KEY_GPU:
+    case FT_KEY_GPUS:
+    case FT_KEY_NAMED:
+    case FT_KEY_SECTION:
+    case FT_KEY_ANY:
+    case FT_KEY_TYPE_COUNT: break;
+    }
+    return json_string(text);
+}
+
+/* -- its place --------------------------------------------------------------------------------- */
+
+/* The object that holds a key: the request, or one inside it, made when it is first needed. */
+static json_t *home_of(json_t *request, ft_key_id id)
+{
+    const char *name = ft__section_name(ft__keys[id].section);
+    if (!*name) return request;
+    json_t *inner = json_object_get(request, name);
+    if (inner) return inner;
+    return json_object_set_new(request, name, json_object()) == 0 ? json_object_get(request, name) : NULL;
+}
+
+bool ft__key_put(json_t *request, ft_key_id id, json_t *value)
+{
+    json_t *home = request && value ? home_of(request, id) : NULL;
+    if (home) return json_object_set_new(home, ft__keys[id].key, value) == 0;
+    json_decref(value);
+    return false;
+}
+
+bool ft__key_add(json_t *request, ft_key_id id, json_t *value)
+{
+    json_t *home = request && value ? home_of(request, id) : NULL, *list;
+    list = home ? json_object_get(home, ft__keys[id].key) : NULL;
+    if (home && !list && json_object_set_new(home, ft__keys[id].key, json_array()) == 0)
+        list = json_object_get(home, ft__keys[id].key);
+    if (list) return json_array_append_new(list, value) == 0;
+    json_decref(value);
+    return false;
+}
+
+/* -- a section --------------------------------------------------------------------------------- */
+
+static json_t *names_of(const ft_key_row *k, int64_t bits)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < k->word_count; i++)
+        if (bits >> i & 1 && json_array_append_new(list, json_string(k->words[i])) != 0) return dropped(list);
+    return list;
+}
+
+static json_t *value_of(const ft_key_row *k, const ft_said_value *v)
+{
+    switch (k->type) {
+    case FT_KEY_WHOLE: return v->whole < 0 ? json_string(k->words[-1 - v->whole]) : json_integer(v->whole);
+    case FT_KEY_REAL:
+    case FT_KEY_SHARE: return json_real(v->real);
+    case FT_KEY_SWITCH: return json_boolean(v->whole != 0);
+    case FT_KEY_WORD: return json_string(k->words[v->whole]);
+    case FT_KEY_TEXT: return json_string(v->text);
+    case FT_KEY_NAMES: return names_of(k, v->whole);
+    case FT_KEY_DTYPE:
+    case FT_KEY_WHOLES:
+    case FT_KEY_TRIED:
+    case FT_KEY_TRIED_WORDS:
+    case FT_KEY_PAIR:
+    case FT_KEY_TEXTS:
+    case FT_KEY_OBJECTS:
+    case FT_KEY_GPU:
+    case FT_KEY_GPUS:
+    case FT_KEY_NAMED:
+    case FT_KEY_SECTION:
+    case FT_KEY_ANY:
+    case FT_KEY_TYPE_COUNT: break;
+    }
+    return json_incref((json_t *)(uintptr_t)v->json); /* as it was given */
+}
+
+json_t *ft__said_write(const ft_said *said, ft_section section)
+{
+    json_t *object = json_object();
+    for (int i = 0; object && i < FT_KEY_COUNT; i++) {
+        const ft_key_row *k = &ft__keys[i];
+        if (k->section != section || !said->at[i].given) continue;
+        if (json_object_set_new(object, k->key, value_of(k, &said->at[i])) != 0) return dropped(object);
+    }
+    return object;
+}
