@@ -1,11 +1,8 @@
 /* A range of one number: n=128:8192:128, skew=0:2:0.25; and commands asked over it. */
 #ifndef CLI_SWEEP_H
 #define CLI_SWEEP_H
-#include <jansson.h>
-
 #include "base/text.h"
 #include "options.h"
-#include "report/text/style.h"
 
 typedef struct cli_sweep {
     char key[32]; /* as typed, with underscores */
@@ -27,12 +24,4 @@ int cli_sweep_command(const cli_args *args);
 int64_t cli_sweep_own_batch(const cli_args *args, bool *fixed);
 /* What stays as it is: "m 4096, k 4096, dtype bf16". Flags as given, and defaults that decide a forecast. */
 void cli_sweep_fixed(ft_text *out, const cli_args *args, cli_option_id swept);
-
-/* One answer per point, as a table with a curve, or as comma-separated values. False: out of memory. */
-bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, const cli_sweep *sweep, json_t **answers);
-/* The same as a page, a picture or both: answers of GPU g are answers[g * count ..]. 0, or the exit status. */
-int cli_sweep_page(const cli_args *args, const cli_sweep *sweep, const char *const *gpus, size_t gpu_count,
-                   json_t *const *answers, const char *title, const char *fixed);
-bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const char *gpu, bool header,
-                   json_t **answers);
 #endif

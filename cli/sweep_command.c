@@ -3,6 +3,7 @@
  * Every point is the command itself, asked for JSON with the number put in, so that a sweep knows all flags and all
  * rules that the command knows, and a point says what the command alone would say.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "picture.h"
 #include "report/text/lines.h"
 #include "report/text/step_words.h"
+#include "report/text/swept.h"
 #include "study/step_view.h"
 #include "sweep.h"
 #include "terminal.h"
@@ -155,11 +157,16 @@ static void add_title(ft_text *out, const ft_style *style, const sweeper *s, con
     ft__text_free(&line);
 }
 
+static ft_swept swept_of(const sweeper *s)
+{
+    return (ft_swept){s->args->command->name, s->sweep.key, s->sweep.x, s->sweep.count};
+}
+
 static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
 {
     int status = 0;
     ft_style style = cli_style(s->args);
-    unsigned bit = s->args->command->bit;
+    ft_swept swept = swept_of(s);
     json_t **answers = s->answers + number * s->sweep.count;
     for (size_t i = 0; i < s->sweep.count && !status; i++) status = ask(s, gpu, i, &answers[i]);
     if (!status && number == 0) add_length(s);
@@ -167,24 +174,52 @@ static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
     ft_text out = {0};
     bool printed;
     if (s->csv) {
-        printed = cli_sweep_csv(&out, bit, &s->sweep, gpu, number == 0, answers);
+        printed = ft__csv_swept(&out, &swept, gpu, number == 0, answers);
     } else {
         ft__text_add(&out, number == 0 ? "" : "\n");
         add_title(&out, &style, s, gpu);
-        printed = cli_sweep_screen(&out, &style, bit, &s->sweep, answers);
+        printed = ft__screen_swept(&out, &style, &swept, answers);
     }
     if (!printed) out.failed = true;
     return s->csv ? cli_print(&out) : cli_show(&out, &style);
+}
+
+static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpus, size_t gpu_count, const char *title)
+{
+    bool interval = isfinite(d->figures[d->rows]);
+    ft_page_range page = {.title = title,
+                          .fixed = s->fixed.at ? s->fixed.at : "",
+                          .key = s->sweep.key,
+                          .figure = d->head[0],
+                          .gpus = gpus,
+                          .gpu_count = gpu_count,
+                          .count = s->sweep.count,
+                          .columns = d->columns,
+                          .x = s->sweep.x,
+                          .y = d->figures,
+                          .low = interval ? d->figures + d->rows : NULL,
+                          .high = interval ? d->figures + 2 * d->rows : NULL,
+                          .head = d->head,
+                          .align = d->align,
+                          .cells = d->cells};
+    return cli_picture_range(s->args, &page);
 }
 
 static int write_page(const sweeper *s, const char *const *gpus, size_t gpu_count)
 {
     static const ft_style page = {.unicode = true, .width = 100000};
     ft_text title = {0};
+    ft_swept_rows rows;
+    ft_swept swept = swept_of(s);
+    int status;
     add_name(&title, &page, s, NULL);
-    int status = title.failed || s->fixed.failed ? cli_complain(FT_E_MEMORY, "out of memory")
-                                                 : cli_sweep_page(s->args, &s->sweep, gpus, gpu_count, s->answers,
-                                                                  title.at, s->fixed.at ? s->fixed.at : "");
+    if (!ft__swept_rows(&swept, s->answer_count, s->answers, &rows) || title.failed || s->fixed.failed)
+        status = cli_complain(FT_E_MEMORY, "out of memory");
+    else if (rows.columns == 0)
+        status = cli_complain(FT_E_RANGE, "no point of the sweep has a figure to draw");
+    else
+        status = draw(s, &rows, gpus, gpu_count, title.at);
+    ft__swept_rows_free(&rows);
     ft__text_free(&title);
     return status;
 }

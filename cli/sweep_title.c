@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "report/text/style.h"
 #include "study/context.h"
 #include "sweep.h"
 

@@ -1,21 +1,20 @@
-/* sweep_table.c: the answers of a sweep as a table with a curve, or as comma-separated values.
+/* swept.c: the answers of a sweep as a table with a curve, as comma-separated values, or as rows of a page.
  *
- * What is worth a column, by command; the first is the curve's. A column that no answer fills is left out, and on a
+ * What is worth a column, by task; the first is the curve's. A column that no answer fills is left out, and on a
  * narrow terminal those on the right.
  */
+#include "report/text/swept.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "picture.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
 #include "report/text/screen.h"
-#include "sweep.h"
-#include "terminal.h"
 
-enum { MOST_COLUMNS = 15, PLOT_WIDTH = 100, PLOT_HEIGHT = 12 };
+enum { MOST_COLUMNS = FT_SWEPT_COLUMNS, PLOT_WIDTH = 100, PLOT_HEIGHT = 12 };
 
 typedef enum unit { FIGURE, SHARE, GIB, COUNT, WORD } unit;
 
@@ -85,13 +84,13 @@ static const column of_serve[] = {{"TPOT ms", "tpot_ms", FIGURE, "ms"},
                                   {"stable", "stable", WORD, ""},
                                   {NULL, NULL, FIGURE, ""}};
 
-static const column *columns_of(unsigned command)
+static const column *columns_of(const char *task)
 {
-    return command == CLI_INFER     ? of_infer
-           : command == CLI_SERVE   ? of_serve
-           : command == CLI_SCALE   ? of_scale
-           : command == CLI_LARGEST ? of_largest
-                                    : of_train;
+    return !strcmp(task, "infer")     ? of_infer
+           : !strcmp(task, "serve")   ? of_serve
+           : !strcmp(task, "scale")   ? of_scale
+           : !strcmp(task, "largest") ? of_largest
+                                      : of_train;
 }
 
 /* "first" and "last" go into a list. */
@@ -158,7 +157,7 @@ static int width_of(const column *c, json_t *const *answers, size_t count)
 
 /* The columns that have something to say and fit beside each other; always the first of them, and the days, which are
  * there because somebody asked. */
-static size_t choose(const column *all, const ft_style *style, const cli_sweep *sweep, json_t *const *answers,
+static size_t choose(const column *all, const ft_style *style, const ft_swept *sweep, json_t *const *answers,
                      const column **out)
 {
     size_t count = 0;
@@ -178,7 +177,7 @@ static size_t choose(const column *all, const ft_style *style, const cli_sweep *
 }
 
 /* Sweeping what a request has no use for (gpus_per_node of one GPU) is no mistake, but equal rows want a word. */
-static bool nothing_changes(const column *all, const cli_sweep *sweep, json_t *const *answers)
+static bool nothing_changes(const column *all, const ft_swept *sweep, json_t *const *answers)
 {
     for (const column *c = all; c->head; c++)
         for (size_t i = 1; i < sweep->count; i++) {
@@ -188,10 +187,10 @@ static bool nothing_changes(const column *all, const cli_sweep *sweep, json_t *c
     return sweep->count > 1;
 }
 
-bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, const cli_sweep *sweep, json_t **answers)
+bool ft__screen_swept(ft_text *out, const ft_style *style, const ft_swept *sweep, json_t *const *answers)
 {
     const column *shown[MOST_COLUMNS];
-    size_t columns = choose(columns_of(command), style, sweep, answers, shown);
+    size_t columns = choose(columns_of(sweep->task), style, sweep, answers, shown);
     char align[MOST_COLUMNS + 2] = "r";
     for (size_t k = 0; k < columns; k++) strcat(align, shown[k]->u == WORD ? "l" : "r");
     ft_columns t;
@@ -207,7 +206,7 @@ bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, con
     ft__columns_free(&t);
     int width = style->width - 14;
     if (width > PLOT_WIDTH) width = PLOT_WIDTH;
-    if (nothing_changes(columns_of(command), sweep, answers)) {
+    if (nothing_changes(columns_of(sweep->task), sweep, answers)) {
         ft__text_addf(out, "\n  %s changes nothing here.\n", sweep->key);
         return printed && !out->failed;
     }
@@ -228,10 +227,9 @@ bool cli_sweep_screen(ft_text *out, const ft_style *style, unsigned command, con
     return printed;
 }
 
-bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const char *gpu, bool header,
-                   json_t **answers)
+bool ft__csv_swept(ft_text *out, const ft_swept *sweep, const char *gpu, bool header, json_t *const *answers)
 {
-    const column *all = columns_of(command);
+    const column *all = columns_of(sweep->task);
     if (header) {
         ft__text_addf(out, "gpu,%s", sweep->key);
         for (const column *c = all; c->head; c++) {
@@ -259,14 +257,6 @@ bool cli_sweep_csv(ft_text *out, unsigned command, const cli_sweep *sweep, const
 
 /* -- as a page --------------------------------------------------------------------------------- */
 
-typedef struct drawn {
-    const char *head[MOST_COLUMNS];
-    char align[MOST_COLUMNS + 1];
-    const char **cells;
-    double *figures; /* y, low and high of every row */
-    size_t columns, rows;
-} drawn;
-
 static double figure_at(const json_t *answer, const column *c)
 {
     const json_t *v = value_at(answer, c->path);
@@ -280,11 +270,11 @@ static const char *words_of(const char *bound)
     return bound ? bound : "";
 }
 
-/* Columns that any answer fills, and their texts. False: out of memory. */
-static bool draw_rows(drawn *d, const column *all, json_t *const *answers)
+bool ft__swept_rows(const ft_swept *sweep, size_t rows, json_t *const *answers, ft_swept_rows *d)
 {
     const column *shown[MOST_COLUMNS];
-    for (const column *c = all; c->head && d->columns < MOST_COLUMNS; c++)
+    *d = (ft_swept_rows){.rows = rows};
+    for (const column *c = columns_of(sweep->task); c->head && d->columns < MOST_COLUMNS; c++)
         if (filled(c, answers, d->rows)) {
             d->align[d->columns] = c->u == WORD ? 'l' : 'r';
             d->head[d->columns] = c->head;
@@ -292,7 +282,8 @@ static bool draw_rows(drawn *d, const column *all, json_t *const *answers)
         }
     d->cells = calloc(d->rows * d->columns + 1, sizeof *d->cells);
     d->figures = calloc(3 * d->rows + 1, sizeof *d->figures);
-    if (!d->cells || !d->figures || d->columns == 0) return false;
+    if (!d->cells || !d->figures) return false;
+    if (d->columns == 0) return true;
     bool interval = d->columns > 2 && !strcmp(d->head[1], "low") && !strcmp(d->head[2], "high");
     for (size_t i = 0; i < d->rows; i++) {
         d->figures[i] = figure_at(answers[i], shown[0]);
@@ -311,36 +302,11 @@ static bool draw_rows(drawn *d, const column *all, json_t *const *answers)
     return true;
 }
 
-int cli_sweep_page(const cli_args *args, const cli_sweep *sweep, const char *const *gpus, size_t gpu_count,
-                   json_t *const *answers, const char *title, const char *fixed)
+void ft__swept_rows_free(ft_swept_rows *d)
 {
-    drawn d = {.rows = gpu_count * sweep->count};
-    int status = 0;
-    if (draw_rows(&d, columns_of(args->command->bit), answers)) {
-        bool interval = isfinite(d.figures[d.rows]);
-        ft_page_range page = {.title = title,
-                              .fixed = fixed,
-                              .key = sweep->key,
-                              .figure = d.head[0],
-                              .gpus = gpus,
-                              .gpu_count = gpu_count,
-                              .count = sweep->count,
-                              .columns = d.columns,
-                              .x = sweep->x,
-                              .y = d.figures,
-                              .low = interval ? d.figures + d.rows : NULL,
-                              .high = interval ? d.figures + 2 * d.rows : NULL,
-                              .head = d.head,
-                              .align = d.align,
-                              .cells = d.cells};
-        status = cli_picture_range(args, &page);
-    } else if (d.columns > 0) {
-        status = cli_complain(FT_E_MEMORY, "out of memory");
-    } else {
-        status = cli_complain(FT_E_RANGE, "no point of the sweep has a figure to draw");
-    }
-    for (size_t i = 0; d.cells && i < d.rows * d.columns; i++) free((void *)(uintptr_t)d.cells[i]);
-    free(d.cells);
-    free(d.figures);
-    return status;
+    for (size_t i = 0; d->cells && i < d->rows * d->columns; i++) free((void *)(uintptr_t)d->cells[i]);
+    free(d->cells);
+    free(d->figures);
+    d->cells = NULL;
+    d->figures = NULL;
 }
