@@ -10,6 +10,7 @@ int cli_largest(const cli_args *args);
 int cli_plan(const cli_args *args);
 int cli_scale(const cli_args *args);
 int cli_models(const cli_args *args);
+int cli_schema(const cli_args *args);
 int cli_kernel(const cli_args *args);
 int cli_compare(const cli_args *args);
 int cli_gpus(const cli_args *args);

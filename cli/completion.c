@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "generate.h"
+#include "report/json/schema.h"
 #include "report/text/models_screen.h"
 #include "request/request.h"
 #include "study/catalogue.h"
@@ -255,16 +256,19 @@ void cli_add_fish(ft_text *out)
     }
 }
 
+static void add_schema(ft_text *out)
+{
+    ft_error err;
+    ft__schema(out, NULL, &err);
+}
+
 int cli_generate(const char *what)
 {
     static const struct {
         const char *name;
         void (*add)(ft_text *out);
-    } texts[] = {{"man", cli_add_manual},
-                 {"bash", cli_add_bash},
-                 {"zsh", cli_add_zsh},
-                 {"fish", cli_add_fish},
-                 {"keys", cli_add_keys}};
+    } texts[] = {{"man", cli_add_manual}, {"bash", cli_add_bash}, {"zsh", cli_add_zsh},
+                 {"fish", cli_add_fish},  {"keys", cli_add_keys}, {"schema", add_schema}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(texts[i].name, what)) {
             ft_text out = {0};

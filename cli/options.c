@@ -272,6 +272,14 @@ static const char *const trace_examples[] = {
     "say which GPU recorded it",
     NULL};
 
+static const char *const schema_examples[] = {
+    "foretell schema > foretell.schema.json",
+    "requests of every task, and their answers under $defs, for an editor or a validator",
+    "foretell schema plan",
+    "those of one task",
+    NULL,
+};
+
 const cli_command cli_commands[] = {
     {CLI_TRAIN, "train", "MODEL", 1, 1, "one training step: time, memory, tokens/s, MFU, where the time goes",
      "Forecasts one training step of a model, on one GPU or laid out over many. MODEL is a catalogue name (foretell "
@@ -363,6 +371,10 @@ const cli_command cli_commands[] = {
      "be a "
      "file: it is cut into N parts at line breaks, and only the I-th is answered.",
      batch_examples, cli_batch},
+    {CLI_SCHEMA, "schema", "[TASK]", 0, 1, "requests and answers as JSON Schema",
+     "Prints the JSON Schema (draft 2020-12) of requests as batch reads them: its root is a request, $defs hold "
+     "request.TASK, answer.TASK and error. The same file is installed as share/foretell/schema.json.",
+     schema_examples, cli_schema},
     {CLI_HELP, "help", "[COMMAND]", 0, 1, "this text, or a command's", "Prints what a command does and its options.",
      NULL, cli_help},
 };

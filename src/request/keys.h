@@ -67,7 +67,8 @@ enum {
     FT_BY_TRACE = 1 << 13,
     FT_BY_SERVE = 1 << 14,
     FT_BY_PLAN = 1 << 15,
-    FT_BY_EVERY = (1 << 16) - 1
+    FT_BY_SCHEMA = 1 << 16,
+    FT_BY_EVERY = (1 << 17) - 1
 };
 
 typedef struct ft_key_row {
