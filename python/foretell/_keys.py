@@ -218,12 +218,20 @@ class InferRequest(TypedDict, total=False):
     moments_dtype: Any
     optimizer_in_backward: bool
     recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     tokens: float
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
+    course: bool
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -311,10 +319,18 @@ class LargestRequest(TypedDict, total=False):
     moments_dtype: Any
     optimizer_in_backward: bool
     recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
     cluster: Mapping[str, Any]
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
+    course: bool
     loader: Mapping[str, Any]
     nodes: int
     gpus_per_node: int
@@ -372,12 +388,20 @@ class PlanRequest(TypedDict, total=False):
     moments_dtype: Any
     optimizer_in_backward: bool
     recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     tokens: float
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
+    course: bool
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -470,12 +494,20 @@ class ScaleRequest(TypedDict, total=False):
     moments_dtype: Any
     optimizer_in_backward: bool
     recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     tokens: float
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
+    course: bool
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -561,12 +593,20 @@ class ServeRequest(TypedDict, total=False):
     moments_dtype: Any
     optimizer_in_backward: bool
     recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
     parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
     tokens: float
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
+    course: bool
     loader: Mapping[str, Any]
     tp: int
     pp: int
