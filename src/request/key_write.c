@@ -41,8 +41,7 @@ static json_t *texts_of(const char *text)
     json_t *list = json_array();
     for (const char *at = text; list && at;) {
         size_t length = strcspn(at, ",");
-        bool blank = !length && at[length] == '\0' && at != text; /* a comma at the end */
-        if (!blank && json_array_append_new(list, json_stringn(at, length)) != 0) return dropped(list);
+        if (json_array_append_new(list, json_stringn(at, length)) != 0) return dropped(list);
         at = at[length] ? at + length + 1 : NULL;
     }
     return list;
