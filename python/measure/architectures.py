@@ -3,7 +3,8 @@
 CASES: a JSON line each with `model` (a config with its `model_type`), `batch`, `seq` (tokens of text) and, of a model that sees,
 `images` and `image_size`. The rows of data/measurements/h200/architectures.jsonl: bf16, sdpa, eager, random weights, no cache,
 no optimizer. `busy_ms` is the sum of the kernels' and copies' times of one pass under the profiler (the median of three), bytes are the allocator's
-peak. `forward`: no_grad, all logits; `train`: with labels, backward, gradients dropped before the next pass.
+peak. `forward`: no_grad, all logits; `train`: with labels, backward, gradients dropped before the next pass. A case with `by_kernel` keeps
+the forty longest kernels by name.
 """
 
 from __future__ import annotations
@@ -29,10 +30,16 @@ def build(config: Case, device: str) -> transformers.PreTrainedModel:
     built = transformers.AutoConfig.for_model(said.pop("model_type"), **said)
     for part in (built, built.get_text_config()):
         part.use_cache = False
-    sees = getattr(built, "vision_config", None) is not None
-    kind = transformers.AutoModelForImageTextToText if sees else transformers.AutoModelForCausalLM
+    kind = transformers.AutoModelForCausalLM
+    if built.is_encoder_decoder:
+        kind = transformers.AutoModelForSeq2SeqLM
+    if getattr(built, "vision_config", None) is not None:
+        kind = transformers.AutoModelForImageTextToText
     with torch.device(device):
-        return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
+        try:
+            return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
+        except ValueError:  # it has its own way, or no attention at all
+            return kind.from_config(built, dtype=torch.bfloat16)
 
 
 def pixels(config: transformers.PretrainedConfig, count: int, height: int, width: int) -> tuple[Inputs, int]:
@@ -56,6 +63,8 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
     if kind in ("mistral3", "lighton_ocr"):
         sizes = torch.tensor([[height, width]] * count)
         return {"pixel_values": picture, "image_sizes": sizes}, rows * columns // config.spatial_merge_size**2
+    if kind == "idefics2":
+        return {"pixel_values": picture.unsqueeze(1)}, config.perceiver_config.resampler_n_latents
     if kind in ("idefics3", "smolvlm"):
         return {"pixel_values": picture.unsqueeze(1)}, rows * columns // config.scale_factor**2
     if kind == "internvl":
@@ -71,6 +80,8 @@ def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
     """Tokens, and pictures where the case has them: their places come first in every sequence."""
     batch, images = case["batch"], case.get("images", 0)
     tokens = torch.randint(10, 1000, (batch, case["seq"]))
+    if config.is_encoder_decoder:
+        return {"input_ids": tokens, "decoder_input_ids": tokens}
     if not images:
         return {"input_ids": tokens}
     height, width = (int(edge) for edge in case["image_size"].split("x"))
@@ -85,13 +96,15 @@ def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
     return out
 
 
-def busy_ms(run: typing.Callable[[], None]) -> tuple[float, int]:
-    """What the device did during one call, and in how many kernels."""
+def busy_ms(run: typing.Callable[[], None]) -> tuple[float, int, list[typing.Any]]:
+    """What the device did during one call, in how many kernels, and the forty longest by name."""
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         run()
         torch.cuda.synchronize()
     found = [each for each in profiled.key_averages() if each.device_time_total > 0]
-    return sum(each.device_time_total for each in found) / 1e3, sum(each.count for each in found)
+    found.sort(key=lambda each: -each.device_time_total)
+    longest = [[each.key[:120], each.count, round(each.device_time_total, 1)] for each in found[:40]]
+    return sum(each.device_time_total for each in found) / 1e3, sum(each.count for each in found), longest
 
 
 def measure(case: Case) -> typing.Iterator[Case]:
@@ -120,12 +133,13 @@ def measure(case: Case) -> typing.Iterator[Case]:
         torch.cuda.synchronize()
         peak = torch.cuda.max_memory_allocated()
         found = [busy_ms(run) for _ in range(3)]
-        busy, kernels = sorted(found)[1]
+        busy, kernels, longest = sorted(found)[1]
         yield {
             **{key: case[key] for key in ("model",)}, "task": task,
             **{key: case[key] for key in ("batch", "seq", "images", "image_size") if key in case},
             "parameters": count, "busy_ms": round(busy, 4), "kernels": kernels,
             "peak_bytes": peak, "transformers": transformers.__version__,
+            **({"by_kernel": longest} if case.get("by_kernel") else {}),
         }  # fmt: skip
 
 

@@ -264,13 +264,17 @@ typedef struct ft_arch {
     bool tower_end_norm, tower_first_norm;
     bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
     const char *tower_activation;
-    bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products, or of its last: internvl, glm4v */
+    bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products; of its last */
+    bool tower_split;       /* queries, keys and values by products of their own: siglip, clip, pixtral */
+    bool tower_masked;      /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
+    bool picture_masked;    /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head;   /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
     /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */
     int64_t ear_layers, ear_hidden, ear_ffn, ear_mel_bins, ear_filters, ear_out;
     int32_t step_count;     /* 0: the projector is what tower_out and tower_merge say */
     ft_project_step steps[FT_MOST_STEPS];
-    int64_t queries, query_hidden, query_layers, query_heads, query_kv_heads, query_head_dim, query_ffn; /* a resampler */
+    int64_t queries, query_hidden, query_layers, query_heads, query_kv_heads, query_head_dim; /* a resampler */
+    int64_t query_ffn;      /* its network's width; 1: four times its own; 0: none */
     bool query_self;        /* its queries look at each other too: a Q-Former */
     int64_t query_cross_every; /* of so many layers the first looks at the patches; 0 and 1: each */
     bool query_gated, query_bias, query_rms;

@@ -4,47 +4,37 @@
  *
  * The recurrence in the two ways in which it is run: the kernels of flash-linear-attention, which engines have too, in
  * chunks of 64 tokens; and transformers' own, the same chunks written out in fp32 (torch_chunk_gated_delta_rule). */
+#include "model/delta.h"
 #include "graph/emit.h"
 #include "model/mixers.h"
 #include "model/relative.h"
 #include "model/state_space.h"
 #include "model/triangular_constants.h"
 
-enum { CHUNK = 64 };
-
-typedef struct delta {
-    int64_t tokens, batch, length, heads, key_heads, key_dim, value_dim, keys, values, chunks,
-        whole /* padded tokens */;
-} delta;
-
-static delta sizes(const ft_maker *m)
+static ft_delta sizes(const ft_maker *m)
 {
     const ft_arch *a = m->arch;
-    delta d = {.tokens = m->batch * m->q_len,
-               .batch = m->batch,
-               .length = m->q_len,
-               .heads = a->delta_value_heads,
-               .key_heads = a->delta_key_heads,
-               .key_dim = a->delta_key_dim,
-               .value_dim = a->delta_value_dim,
-               .chunks = (m->q_len + CHUNK - 1) / CHUNK};
+    ft_delta d = {.tokens = m->batch * m->q_len,
+                  .batch = m->batch,
+                  .length = m->q_len,
+                  .heads = a->delta_value_heads,
+                  .key_heads = a->delta_key_heads,
+                  .key_dim = a->delta_key_dim,
+                  .value_dim = a->delta_value_dim,
+                  .chunks = (m->q_len + FT_DELTA_CHUNK - 1) / FT_DELTA_CHUNK};
     d.keys = d.key_heads * d.key_dim;
     d.values = d.heads * d.value_dim;
-    d.whole = d.batch * d.chunks * CHUNK;
+    d.whole = d.batch * d.chunks * FT_DELTA_CHUNK;
     return d;
 }
 
-/* What the rule is given: queries, keys, values by token, decays and learning rates by head (decays by channel). */
-typedef struct given {
-    ft_ref q, k, v, decay, rate;
-} given;
-
 /* -- kernels of flash-linear-attention -------------------------------------------------------------- */
 
-static ft_ref chunked(ft_maker *m, const delta *d, const given *g)
+static ft_ref chunked(ft_maker *m, const ft_delta *d, const ft_delta_given *g)
 {
     ft_build *b = &m->b;
-    int64_t n = d->batch * d->chunks, rows = d->tokens, side = CHUNK < d->length ? CHUNK : d->length, h = d->heads;
+    int64_t n = d->batch * d->chunks, rows = d->tokens, side = FT_DELTA_CHUNK < d->length ? FT_DELTA_CHUNK : d->length,
+            h = d->heads;
     ft_op sum = ft__bytes_kernel("chunk_cumsum", b->stored, 0, (double)rows * (double)h * 4);
     ft_op unit = ft__row_kernel("rmsnorm", FT_PASS_FWD, rows * d->key_heads, d->key_dim, b->stored);
     ft_op pairs = ft__gemm_kernel(b->math, n * h, side, side, d->key_dim, "nt", false);
@@ -70,7 +60,7 @@ static ft_ref chunked(ft_maker *m, const delta *d, const given *g)
 }
 
 /* One token: the state is read, decayed, corrected and written back by one kernel. */
-static ft_ref updated(ft_maker *m, const delta *d, const given *g)
+static ft_ref updated(ft_maker *m, const ft_delta *d, const ft_delta_given *g)
 {
     ft_build *b = &m->b;
     ft_ref state = ft__cache(b, d->batch * d->heads * d->key_dim, d->value_dim, 4);
@@ -89,7 +79,7 @@ static ft_ref updated(ft_maker *m, const delta *d, const given *g)
 /* -- written out ------------------------------------------------------------------------------------- */
 
 /* x over the root of its squares' sum. */
-static ft_ref unit_length(ft_build *b, ft_ref x)
+ft_ref ft__delta_unit(ft_build *b, ft_ref x)
 {
     ft_at at = FT_AT(MIXER_DELTA_NORM);
     ft_ref sum = ft__reduce(b, at, "sum", ft__mul(b, at, x, x));
@@ -98,7 +88,7 @@ static ft_ref unit_length(ft_build *b, ft_ref x)
 }
 
 /* Raised to fp32 and stood head by head; padded to whole chunks, which copies either way. */
-static ft_ref raised(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
+ft_ref ft__delta_raised(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
 {
     ft_at at = FT_AT(MIXER_DELTA_DECAY);
     x = ft__view(b, x, rows, cols, true);
@@ -113,44 +103,42 @@ static ft_ref solved(ft_build *b, ft_ref x)
     return x;
 }
 
-static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
+static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *g)
 {
     ft_build *b = &m->b;
     ft_at decay_at = FT_AT(MIXER_DELTA_DECAY), pairs_at = FT_AT(MIXER_DELTA_PAIRS), at = FT_AT(MIXER_DELTA_STATE);
     int64_t h = d->heads, rows = d->whole * h, lanes = d->batch * h * d->chunks, kd = d->key_dim, vd = d->value_dim;
-    bool by_channel = m->arch->delta == FT_DELTA_CHANNEL;
-    ft_ref q = raised(b, g->q, d->tokens * h, kd), k = raised(b, g->k, d->tokens * h, kd);
-    ft_ref v = raised(b, g->v, d->tokens * h, vd), rate = raised(b, g->rate, d->tokens * h, 1);
-    ft_ref decay = raised(b, g->decay, d->tokens * h, by_channel ? kd : 1);
-    q = ft__pointwise(b, decay_at, "mulu", unit_length(b, q));
-    k = unit_length(b, k);
+    ft_ref q = ft__delta_raised(b, g->q, d->tokens * h, kd), k = ft__delta_raised(b, g->k, d->tokens * h, kd);
+    ft_ref v = ft__delta_raised(b, g->v, d->tokens * h, vd), rate = ft__delta_raised(b, g->rate, d->tokens * h, 1);
+    ft_ref decay = ft__delta_raised(b, g->decay, d->tokens * h, 1);
+    q = ft__pointwise(b, decay_at, "mulu", ft__delta_unit(b, q));
+    k = ft__delta_unit(b, k);
     q = ft__copy(b, decay_at, q, rows, kd);
     k = ft__copy(b, decay_at, k, rows, kd);
     v = ft__copy(b, decay_at, v, rows, vd);
     rate = ft__copy(b, decay_at, rate, rows, 1);
     ft_ref v_rate = ft__mul(b, decay_at, v, rate), k_rate = ft__mul(b, decay_at, k, rate);
-    ft_ref sums = ft__row(b, decay_at, "cumsum", ft__view(b, decay, by_channel ? lanes * kd : lanes, CHUNK, false));
-    /* The decay between any two tokens of a chunk; of channels it is folded into queries and keys instead. */
-    ft_ref between = FT_NONE, faded = k_rate;
-    ft_ref fade = ft__pointwise(b, decay_at, "exp", ft__view(b, sums, rows, by_channel ? kd : 1, false));
-    if (!by_channel) {
-        ft_ref both[2] = {ft__view(b, sums, rows, 1, false), ft__view(b, sums, lanes, CHUNK, false)};
-        between = ft__pointwise_over(b, decay_at, "sub", 2, both, rows, CHUNK);
-        between = ft__pointwise(b, decay_at, "masked_fill", between);
-        between = ft__pointwise(b, decay_at, "exp", between);
-    }
-    ft_ref pairs = ft__matmul(b, pairs_at, k_rate, k, lanes, CHUNK, CHUNK, kd, "nt");
-    if (between != FT_NONE) pairs = ft__mul(b, pairs_at, pairs, between);
-    ft_ref inside = ft__matmul(b, pairs_at, q, k, lanes, CHUNK, CHUNK, kd, "nt");
-    if (between != FT_NONE) inside = ft__mul(b, pairs_at, inside, between);
-    faded = ft__mul(b, decay_at, k_rate, fade);
+    ft_ref sums = ft__row(b, decay_at, "cumsum", ft__view(b, decay, lanes, FT_DELTA_CHUNK, false));
+    /* The decay between any two tokens of a chunk. */
+    ft_ref fade = ft__pointwise(b, decay_at, "exp", ft__view(b, sums, rows, 1, false));
+    ft_ref both[2] = {ft__view(b, sums, rows, 1, false), ft__view(b, sums, lanes, FT_DELTA_CHUNK, false)};
+    ft_ref between = ft__pointwise_over(b, decay_at, "sub", 2, both, rows, FT_DELTA_CHUNK);
+    between = ft__pointwise(b, decay_at, "masked_fill", between);
+    between = ft__pointwise(b, decay_at, "exp", between);
+    ft_ref pairs = ft__matmul(b, pairs_at, k_rate, k, lanes, FT_DELTA_CHUNK, FT_DELTA_CHUNK, kd, "nt");
+    pairs = ft__mul(b, pairs_at, pairs, between);
+    ft_ref inside = ft__matmul(b, pairs_at, q, k, lanes, FT_DELTA_CHUNK, FT_DELTA_CHUNK, kd, "nt");
+    inside = ft__mul(b, pairs_at, inside, between);
+    ft_ref faded = ft__mul(b, decay_at, k_rate, fade);
     /* A triangle for the values and one for the keys, each on a copy. */
-    ft_ref fresh = solved(b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, v_rate, lanes, CHUNK, vd, CHUNK, "nn"));
-    ft_ref reads = solved(b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, CHUNK, kd, CHUNK, "nn"));
+    ft_ref fresh = solved(
+        b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, v_rate, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"));
+    ft_ref reads = solved(
+        b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, FT_DELTA_CHUNK, kd, FT_DELTA_CHUNK, "nn"));
     q = ft__mul(b, decay_at, q, fade);
     ft_ref since = ft__pointwise(b, decay_at, "exp",
                                  ft__pointwise2(b, decay_at, "sub", sums, ft__slice(b, sums, lanes, 1)));
-    k = ft__mul(b, decay_at, k, ft__view(b, since, rows, by_channel ? kd : 1, false));
+    k = ft__mul(b, decay_at, k, ft__view(b, since, rows, 1, false));
     /* The walk over the chunks. */
     int64_t times = d->chunks, cells = lanes * kd;
     ft_ref state = ft__activation(b, cells, vd, FT_FP32);
@@ -159,15 +147,17 @@ static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
     q = ft__each_step(b, q, times);
     k = ft__each_step(b, k, times);
     inside = ft__each_step(b, inside, times);
-    ft_ref known = ft__looped(b, ft__matmul(b, at, reads, state, lanes, CHUNK, vd, kd, "nn"), times);
+    ft_ref known = ft__looped(b, ft__matmul(b, at, reads, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
     ft_ref rest = ft__looped(b, ft__pointwise2(b, at, "sub", fresh, known), times);
     ft_ref kept = ft__looped(b, ft__pointwise(b, at, "mulu", state), times);
-    ft_ref added = ft__looped(b, ft__matmul(b, at, k, rest, lanes, kd, vd, CHUNK, "tn"), times);
+    ft_ref added = ft__looped(b, ft__matmul(b, at, k, rest, lanes, kd, vd, FT_DELTA_CHUNK, "tn"), times);
     kept = ft__looped(b, ft__add(b, at, kept, added), times);
     /* A chunk reads the state that the one before it kept. */
-    ft_ref before = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, kept, lanes, CHUNK, vd, kd, "nn"), times);
-    ft_ref y = ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), inside, rest, lanes, CHUNK, vd, CHUNK, "nn"),
-                          times);
+    ft_ref before =
+        ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, kept, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
+    ft_ref y = ft__looped(
+        b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), inside, rest, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"),
+        times);
     y = ft__looped(b, ft__add(b, FT_AT(MIXER_DELTA_OUTPUT), before, y), times);
     y = ft__looped(b, ft__copy(b, FT_AT(MIXER_DELTA_OUTPUT), y, rows, vd), times);
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * h * kd, vd, FT_FP32, kept);
@@ -176,18 +166,18 @@ static ft_ref written_out(ft_maker *m, const delta *d, const given *g)
 }
 
 /* One token, as transformers' torch_recurrent_gated_delta_rule writes it: products and sums over the state in fp32. */
-static ft_ref once(ft_maker *m, const delta *d, const given *g)
+static ft_ref once(ft_maker *m, const ft_delta *d, const ft_delta_given *g)
 {
     ft_build *b = &m->b;
     ft_at at = FT_AT(MIXER_DELTA_UPDATE);
     int64_t h = d->heads, lanes = d->batch * h, cells = lanes * d->key_dim;
     ft_ref state = ft__cache(b, cells, d->value_dim, 4);
     if (state != FT_NONE) b->g->tensors[state].dtype = FT_FP32;
-    ft_ref q = unit_length(b, raised(b, g->q, lanes, d->key_dim)),
-           k = unit_length(b, raised(b, g->k, lanes, d->key_dim));
-    ft_ref v = raised(b, g->v, lanes, d->value_dim), rate = raised(b, g->rate, lanes, 1);
-    ft_ref fade = ft__pointwise(b, at, "exp",
-                                raised(b, g->decay, lanes, m->arch->delta == FT_DELTA_CHANNEL ? d->key_dim : 1));
+    ft_ref q = ft__delta_unit(b, ft__delta_raised(b, g->q, lanes, d->key_dim)),
+           k = ft__delta_unit(b, ft__delta_raised(b, g->k, lanes, d->key_dim));
+    ft_ref v = ft__delta_raised(b, g->v, lanes, d->value_dim), rate = ft__delta_raised(b, g->rate, lanes, 1);
+    ft_ref fade = ft__pointwise(
+        b, at, "exp", ft__delta_raised(b, g->decay, lanes, m->arch->delta == FT_DELTA_CHANNEL ? d->key_dim : 1));
     ft_ref now = ft__mul(b, at, state, ft__view(b, fade, lanes, 1, false));
     ft_ref column = ft__view(b, k, cells, 1, false);
     ft_reduction over = {"sum", "sum_cols", lanes, d->value_dim, d->key_dim, lanes * d->value_dim};
@@ -203,7 +193,7 @@ static ft_ref once(ft_maker *m, const delta *d, const given *g)
 /* -- around the rule ----------------------------------------------------------------------------------- */
 
 /* Each head's result over its root mean square, times the gate's activation. */
-static ft_ref gated_norm(ft_maker *m, const delta *d, ft_ref y, ft_ref gate)
+static ft_ref gated_norm(ft_maker *m, const ft_delta *d, ft_ref y, ft_ref gate)
 {
     ft_build *b = &m->b;
     ft_at at = FT_AT(MIXER_NORM);
@@ -228,14 +218,14 @@ static ft_ref gated_norm(ft_maker *m, const delta *d, ft_ref y, ft_ref gate)
     return ft__view(b, ft__cast(b, at, h, b->stored), d->tokens, d->values, false);
 }
 
-static ft_ref convolved(ft_maker *m, const delta *d, ft_ref x, int64_t width)
+static ft_ref convolved(ft_maker *m, const ft_delta *d, ft_ref x, int64_t width)
 {
     ft_scan s = {.batch = d->batch, .length = d->length, .kernel = m->arch->conv_kernel, .conv_width = width};
     return ft__scan_conv(m, &s, x);
 }
 
 /* Keys and queries repeated for the heads of values that share them. */
-static ft_ref repeated(ft_maker *m, const delta *d, ft_ref x)
+static ft_ref repeated(ft_maker *m, const ft_delta *d, ft_ref x)
 {
     ft_build *b = &m->b;
     if (d->heads == d->key_heads || ft__scan_has_kernels(m)) return x;
@@ -261,7 +251,7 @@ static ft_ref low_rank(ft_maker *m, ft_ref x, int64_t rank, int64_t out)
 }
 
 /* Kimi's: queries, keys and values by products and convolutions of their own; decays through a low rank. */
-static ft_ref by_channel(ft_maker *m, const delta *d, ft_ref x, given *g)
+static ft_ref by_channel(ft_maker *m, const ft_delta *d, ft_ref x, ft_delta_given *g)
 {
     ft_build *b = &m->b;
     g->q = convolved(m, d, ft__linear(b, FT_AT(MIXER_Q_PROJ), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS), d->keys);
@@ -274,7 +264,7 @@ static ft_ref by_channel(ft_maker *m, const delta *d, ft_ref x, given *g)
     return low_rank(m, x, d->value_dim, d->values);
 }
 
-static ft_ref by_head(ft_maker *m, const delta *d, ft_ref x, given *g)
+static ft_ref by_head(ft_maker *m, const ft_delta *d, ft_ref x, ft_delta_given *g)
 {
     ft_build *b = &m->b;
     int64_t mixed = 2 * d->keys + d->values, parts[2] = {mixed, d->values}, scalars[2] = {d->heads, d->heads};
@@ -308,14 +298,15 @@ static ft_ref by_head(ft_maker *m, const delta *d, ft_ref x, given *g)
 ft_ref ft__part_delta(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
-    delta d = sizes(m);
-    given g;
+    ft_delta d = sizes(m);
+    ft_delta_given g;
     bool one = m->work->task == FT_DECODE, kernels = ft__scan_has_kernels(m);
     ft__module(b, 2);
     ft_ref gate = m->arch->delta == FT_DELTA_CHANNEL ? by_channel(m, &d, x, &g) : by_head(m, &d, x, &g);
-    ft_ref y = kernels ? (one ? updated(m, &d, &g) : chunked(m, &d, &g))
-               : one   ? once(m, &d, &g)
-                       : written_out(m, &d, &g);
+    ft_ref y = kernels                              ? (one ? updated(m, &d, &g) : chunked(m, &d, &g))
+               : one                                ? once(m, &d, &g)
+               : m->arch->delta == FT_DELTA_CHANNEL ? ft__delta_by_channel(m, &d, &g)
+                                                    : written_out(m, &d, &g);
     y = gated_norm(m, &d, y, gate);
     return ft__linear(b, FT_AT(MIXER_OUT_PROJ), y, m->arch->hidden, FT_NO_BIAS, FT_CUT_ROWS);
 }

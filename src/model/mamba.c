@@ -25,6 +25,10 @@ static ft_ref scan_written_out(ft_maker *m, const sizes *s, ft_ref x, ft_ref dt,
                       ft__cast(b, FT_AT(SCAN_B), ft__slice(b, bc, s->tokens, s->state), FT_FP32)};
     ft_ref fresh = ft__pointwise_over(b, FT_AT(SCAN_DB), "mul", 2, both, cells, s->state);
     fresh = ft__mul(b, FT_AT(SCAN_DBX), fresh, ft__view(b, ft__cast(b, FT_AT(SCAN_X), x, FT_FP32), cells, 1, false));
+    /* Each token's share is selected, and to autograd each selection is of the whole: a tensor of zeros as large, with
+     * one slice in it, is added up for every token. */
+    decay = ft__each_step(b, decay, times);
+    fresh = ft__each_step(b, fresh, times);
     ft_ref state = ft__looped(b, ft__mul(b, at, decay, fresh), times);
     state = ft__looped(b, ft__add(b, at, state, fresh), times);
     ft_ref low = ft__looped(b, ft__cast(b, at, state, b->stored), times);

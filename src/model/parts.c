@@ -74,8 +74,9 @@ ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref
     }
     if (!strcmp(activation, "relu2")) {
         if (one) return ft__pointwise(b, at, "relu2", x); /* Megatron-Core's squared_relu is compiled, gradient too */
-        x = ft__pointwise(b, at, "relu", x);
-        return ft__pointwise(b, at, "powu", x);
+        ft_ref named = x, squared = ft__pointwise(b, at, "powu", ft__pointwise(b, at, "relu", x));
+        ft__part_held(m, 1, &named); /* by the function's argument */
+        return squared;
     }
     if (!strcmp(activation, "xielu")) return xielu(b, at, x, one);
     if (!strcmp(activation, "relu")) return ft__pointwise(b, at, "relu", x);

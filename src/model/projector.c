@@ -41,7 +41,8 @@ static ft_ref query_layer(ft_maker *m, ft_ref x, ft_ref seen, int64_t patches, b
     if (a->query_self) x = ft__add(b, FT_AT(PROJECTOR), x, query_norm(m, look(m, x, x, a->queries, a->queries)));
     if (crosses) x = ft__add(b, FT_AT(PROJECTOR), x, query_norm(m, look(m, x, seen, a->queries, patches)));
     if (a->query_ffn < 1) return x;
-    ft_ref y = ft__part_mlp(m, query_norm(m, x), a->query_ffn, activation, a->query_gated, false,
+    int64_t inner = a->query_ffn > 1 ? a->query_ffn : 4 * ft__tensor_of(b, x)->cols;
+    ft_ref y = ft__part_mlp(m, query_norm(m, x), inner, activation, a->query_gated, false,
                             a->query_bias ? FT_BIAS : FT_NO_BIAS);
     return ft__add(b, FT_AT(PROJECTOR), x, y);
 }

@@ -212,7 +212,8 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     bool outgrown = windowed && m->work->task == FT_DECODE && a->window < seen && !a->scores_fp32;
     if (outgrown) m->kv_len = a->window;
     ft_scores s = scores_of(m, windowed);
-    s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC);
+    s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC) ||
+                     (a->picture_masked && m->work->images > 0 && m->q_len > 1);
     if (a->v_dim > 0) s.shape.v_dim = v_dim;
     if (sparse > 0 && sparse < m->kv_len) ft__see_best(m, &s, sparse);
     if (own_keys) {

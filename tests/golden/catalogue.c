@@ -77,8 +77,8 @@ static int by_size(const void *x, const void *y)
 
 /* Hybrids, indexers, compressed attention, models that see, at reduced depth (architectures.jsonl): forward, and
  * forward with backward. Forecast before they were measured; what was learned of them since is in
- * docs/architectures.md. Kernels of linear attention written out in Python are far off where they decay by channel
- * (kimi_linear): medians are held. */
+ * docs/architectures.md. Loops written out in Python were far off until their gradients were understood (jamba, mamba's
+ * scan: a tenth of the time) and where decays are by channel (kimi_linear: a quarter): the worst is held too. */
 static void layers_of_this_year(void **state)
 {
     enum { MOST = 128 };
@@ -86,7 +86,7 @@ static void layers_of_this_year(void **state)
     json_t *rows = golden_rows("measurements/h200/architectures.jsonl"), *row;
     size_t n, count = json_array_size(rows);
     (void)state;
-    assert_true(count >= 50 && count <= MOST);
+    assert_true(count >= 90 && count <= MOST);
     json_array_foreach (rows, n, row) {
         json_t *request = json_pack("{s:O, s:O, s:O, s:O, s:s, s:s, s:s}", "model", json_object_get(row, "model"),
                                     "task", json_object_get(row, "task"), "batch", json_object_get(row, "batch"), "seq",
@@ -110,8 +110,12 @@ static void layers_of_this_year(void **state)
     json_decref(rows);
     qsort(busy, count, sizeof *busy, by_size);
     qsort(peak, count, sizeof *peak, by_size);
-    golden_holds(busy[count / 2] < 0.07, "busy time %.1f %% off, the median", 100 * busy[count / 2]);
-    golden_holds(peak[count / 2] < 0.035, "peak %.1f %% off, the median", 100 * peak[count / 2]);
+    double mean = 0;
+    for (n = 0; n < count; n++) mean += busy[n] / (double)count;
+    golden_holds(busy[count / 2] < 0.045, "busy time %.1f %% off, the median", 100 * busy[count / 2]);
+    golden_holds(mean < 0.055, "busy time %.1f %% off in the mean", 100 * mean);
+    golden_holds(busy[count - 1] < 0.25, "busy time %.1f %% off, the worst", 100 * busy[count - 1]);
+    golden_holds(peak[count / 2] < 0.015, "peak %.1f %% off, the median", 100 * peak[count / 2]);
 }
 
 int main(void)

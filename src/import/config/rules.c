@@ -13,6 +13,7 @@
 /* A key of the config, or of an object inside it: "linear_attn_config.num_heads". */
 const json_t *ft__config_value(const json_t *config, const char *path)
 {
+    if (!path) return NULL;
     for (const char *dot; config && (dot = strchr(path, '.')); path = dot + 1) {
         char part[64];
         if ((size_t)(dot - path) >= sizeof part) return NULL;

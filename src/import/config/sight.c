@@ -115,12 +115,25 @@ static ft_status read_eye(const ft_reading *eye, const char *name, const ft_mode
     return status;
 }
 
+static ft_status read_eyes(const ft_reading *eye, const json_t *keys, ft_arch *a)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach ((json_t *)keys, name, value) {
+        const ft_model_trait *trait = ft__model_trait_find(name);
+        if (!trait || trait->words) return malformed(eye, "a key is of a trait that is none");
+        for (size_t i = json_array_size(value); i-- > 0;)
+            FT_TRY(read_eye(eye, json_string_value(json_array_get(value, i)), trait, a));
+        if (json_is_string(value)) FT_TRY(read_eye(eye, json_string_value(value), trait, a));
+    }
+    return FT_OK;
+}
+
 /* What sees is read from an object of the whole config, whatever holds the language model. */
 static ft_status read_vision(const ft_reading *r, const json_t *spec, ft_arch *a)
 {
-    const char *where = json_string_value(json_object_get(spec, "in")), *name;
+    const char *where = json_string_value(json_object_get(spec, "in"));
     const json_t *inside = where ? ft__config_value(r->whole, where) : json_object_get(r->whole, usual);
-    json_t *value;
     if (where && !*where) inside = r->whole;
     if (json_is_true(json_object_get(spec, "optional")) && !json_is_object(inside)) return FT_OK;
     FT_TRY(ft__architecture_set(r, json_object_get(spec, "traits"), a));
@@ -133,13 +146,11 @@ static ft_status read_vision(const ft_reading *r, const json_t *spec, ft_arch *a
                       .where = path,
                       .err = r->err};
     ft_status status = nothing ? FT_OK : ft__fail(r->err, FT_E_MEMORY, "out of memory");
-    json_object_foreach (json_object_get(spec, "keys"), name, value) {
-        const ft_model_trait *trait = ft__model_trait_find(name);
-        if (status == FT_OK && (!trait || trait->words)) status = malformed(r, "a key is of a trait that is none");
-        for (size_t i = json_array_size(value); i-- > 0 && status == FT_OK;)
-            status = read_eye(&eye, json_string_value(json_array_get(value, i)), trait, a);
-        if (status == FT_OK && json_is_string(value)) status = read_eye(&eye, json_string_value(value), trait, a);
-    }
+    if (status == FT_OK) status = read_eyes(&eye, json_object_get(spec, "keys"), a);
+    const json_t *also = json_object_get(spec, "also"); /* a resampler's own object */
+    ft_reading other = eye;
+    other.config = ft__config_value(r->whole, json_string_value(json_object_get(also, "in")));
+    if (status == FT_OK && json_is_object(other.config)) status = read_eyes(&other, json_object_get(also, "keys"), a);
     if (status == FT_OK && json_is_object(inside))
         status = ft__architecture_rules(&eye, json_object_get(spec, "when"), a);
     if (status == FT_OK) status = read_steps(&eye, json_object_get(spec, "project"), a);
