@@ -99,14 +99,19 @@ static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_
             (long long)p->pp, (long long)p->vpp, p->vpp > 1 ? "s" : "", (long long)m->layers, m->layers == 1 ? "" : "s",
             chunkless ? "with \"vpp\" 1 " : "", (long long)(chunkless ? m->layers : most));
     }
+    if (p->pp > 1 && ft__schedule_folds(p->schedule) && m->layers < 2 * p->pp)
+        return ft__fail_at(err, FT_E_RANGE, "parallel.pp", 0, 0,
+                           "\"%s\" has two chunks per stage: %lld stages are more than half of the model's %lld layers",
+                           ft__schedule_name(p->schedule), (long long)p->pp, (long long)m->layers);
     if (p->vpp <= 1) return FT_OK;
     if (p->pp < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",
                            (long long)p->vpp);
     if (p->schedule != FT_INTERLEAVED)
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0,
-                           "\"vpp\" %lld needs the schedule \"interleaved\"; \"%s\" has one chunk per stage",
-                           (long long)p->vpp, ft__schedule_name(p->schedule));
+                           "\"vpp\" %lld needs the schedule \"interleaved\"; \"%s\" has %s per stage",
+                           (long long)p->vpp, ft__schedule_name(p->schedule),
+                           ft__schedule_folds(p->schedule) ? "two chunks" : "one chunk");
     return check_chunks(p, m->layers, err);
 }
 

@@ -1,6 +1,7 @@
 /* deal.c: which layers each chunk of each pipeline stage gets.
  *
- * The model stands in a row of places: chunk c of stage s is place c * stages + s. Where the places do not divide the
+ * The model stands in a row of places: chunk c of stage s is place c * stages + s, of a V the second chunks run back.
+ * Where the places do not divide the
  * layers, embedding and loss count as a layer each (Megatron-LM's --account-for-embedding-in-pipeline-split and
  * --account-for-loss-in-pipeline-split, transformer_block.py's get_num_layers_to_build; torchtitan's
  * generate_llm_fqn_per_model_part with input_weight 1 and output_weight 1): 126 layers are 128 slots, so that 16 stages
@@ -12,6 +13,7 @@
 
 int64_t ft__parallel_chunks(const ft_parallel *p)
 {
+    if (p->pp > 1 && ft__schedule_folds(p->schedule)) return 2;
     return p->pp > 1 && p->schedule == FT_INTERLEAVED && p->vpp > 1 ? p->vpp : 1;
 }
 

@@ -5,7 +5,8 @@
  * groups [0,1] [2,3] ..., the data groups [0,2] [1,3] ..., the pipeline groups [0,4,8,12] ... of its documentation. */
 #include "layout/layout.h"
 
-const char *const ft__schedule_words[FT_SCHEDULE_COUNT] = {"gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"};
+const char *const ft__schedule_words[FT_SCHEDULE_COUNT] = {"gpipe",    "1f1b",          "interleaved", "zero_bubble",
+                                                           "dualpipe", "v_zero_bubble", "v_half",      "v_min"};
 
 const char *ft__schedule_name(ft_schedule s) { return (unsigned)s < FT_SCHEDULE_COUNT ? ft__schedule_words[s] : "?"; }
 

@@ -14,6 +14,9 @@ typedef enum ft_schedule {
     FT_INTERLEAVED,
     FT_ZERO_BUBBLE,
     FT_DUALPIPE,
+    FT_V_ZERO_BUBBLE, /* folded: every stage has a chunk on the way there and one on the way back */
+    FT_V_HALF,        /* the same in half of the memory, */
+    FT_V_MIN,         /* in a third */
     FT_SCHEDULE_COUNT
 } ft_schedule;
 extern const char *const ft__schedule_words[FT_SCHEDULE_COUNT];
@@ -105,7 +108,15 @@ typedef enum ft_deal {
 } ft_deal;
 ft_deal ft__layout_deal(int64_t layers, int64_t places, bool rest);
 void ft__layout_range(int64_t layers, int64_t places, bool rest, int64_t place, int64_t *from, int64_t *to);
-int64_t ft__parallel_chunks(const ft_parallel *p); /* of a stage: vpp where the schedule interleaves */
+int64_t ft__parallel_chunks(const ft_parallel *p); /* of a stage: vpp where the schedule interleaves, 2 of a V */
+/* The model's way goes down the stages and back up, so that the first stage has both ends. */
+static inline bool ft__schedule_folds(ft_schedule s) { return s >= FT_V_ZERO_BUBBLE && s < FT_SCHEDULE_COUNT; }
+/* Where a chunk stands in the model, and the stage that has its end. */
+static inline int64_t ft__schedule_place(ft_schedule s, int64_t stages, int64_t stage, int64_t chunk)
+{
+    return chunk && ft__schedule_folds(s) ? 2 * stages - 1 - stage : chunk * stages + stage;
+}
+static inline int64_t ft__parallel_end(const ft_parallel *p) { return ft__schedule_folds(p->schedule) ? 0 : p->pp - 1; }
 
 /* Which part of a stage's iterations of a block each of its chunks runs: [chunk * blocks + block], 0 to 1. */
 typedef struct ft_chunks {

@@ -1,8 +1,8 @@
 /* stage.c: the blocks of one pipeline stage.
  *
  * Layers are shared out as deal.c says. What comes before the layers goes with the first chunk of the first stage, what
- * comes after with the last chunk of the last. A stage without the embedding starts from what the stage before it
- * sends. */
+ * comes after with the last chunk of the last, of a V of the first. A stage without the embedding starts from what the
+ * stage before it sends. */
 #include "layout/layout.h"
 
 static bool is_layers(const ft_block *b)
@@ -24,13 +24,20 @@ typedef struct dealer {
     const ft_graph *g;
     int64_t stages, chunks, units, most; /* units: layers; most: of the longest period */
     bool rest;                           /* the last place takes what remains */
-    int32_t first, last;                 /* blocks of layers */
+    ft_schedule schedule;
+    int32_t first, last; /* blocks of layers */
 } dealer;
 
 static dealer look(const ft_graph *g, const ft_parallel *p)
 {
-    dealer d = {
-        .g = g, .stages = p->pp, .chunks = ft__parallel_chunks(p), .rest = p->rest, .most = 1, .first = -1, .last = -1};
+    dealer d = {.g = g,
+                .stages = p->pp,
+                .chunks = ft__parallel_chunks(p),
+                .rest = p->rest,
+                .schedule = p->schedule,
+                .most = 1,
+                .first = -1,
+                .last = -1};
     for (int32_t b = 0; b < g->block_count; b++) {
         if (!is_layers(&g->blocks[b])) continue;
         int64_t period = period_of(g, b);
@@ -46,7 +53,8 @@ static dealer look(const ft_graph *g, const ft_parallel *p)
 static int64_t met(const dealer *d, int64_t stage, int64_t chunk, int64_t at, int64_t end)
 {
     int64_t from, to;
-    ft__layout_range(d->units, d->stages * d->chunks, d->rest, chunk * d->stages + stage, &from, &to);
+    ft__layout_range(d->units, d->stages * d->chunks, d->rest, ft__schedule_place(d->schedule, d->stages, stage, chunk),
+                     &from, &to);
     if (from < at) from = at;
     if (to > end) to = end;
     return to > from ? to - from : 0;
@@ -70,7 +78,7 @@ ft_status ft__layout_shares(const ft_graph *g, const ft_parallel *p, int64_t sta
                             ft_error *err)
 {
     dealer d = look(g, p);
-    int64_t at = 0, mine = 0, last_stage = d.stages - 1;
+    int64_t at = 0, mine = 0, last_stage = ft__parallel_end(p);
     for (int32_t b = 0; b < g->block_count; b++) kept[b] = g->blocks[b].repeat;
     for (int64_t i = 0; i < d.chunks * g->block_count && parts; i++) parts[i] = d.chunks == 1;
     if (d.stages <= 1) return FT_OK;
@@ -83,7 +91,7 @@ ft_status ft__layout_shares(const ft_graph *g, const ft_parallel *p, int64_t sta
             kept[b] = deal_layers(&d, stage, b, at, parts);
             mine += kept[b];
             at += g->blocks[b].repeat * period_of(g, b);
-        } else if ((b < d.first && stage > 0) || (b > d.last && stage < last_stage)) {
+        } else if ((b < d.first && stage > 0) || (b > d.last && stage != last_stage)) {
             kept[b] = 0;
         } else if (parts) {
             int64_t chunk = b > d.last ? d.chunks - 1 : 0;

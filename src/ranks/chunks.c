@@ -89,7 +89,7 @@ ft_status ft__ranks_chunk_parts(const ft_ranks *r, int64_t index, ft_stage *s, f
     double *saved = NULL, *trained = NULL;
     s->boundary_bytes = boundary_bytes(s->g);
     s->receives = s->chunks.count - (index == 0);
-    s->hands_on = s->chunks.count - (index == r->parallel->pp - 1);
+    s->hands_on = s->chunks.count - (index == ft__parallel_end(r->parallel));
     s->open_gradients = 1;
     FT_TRY(by_chunk(r, s->chunks.count, &s->chunk_saved, err));
     FT_TRY(by_chunk(r, s->chunks.count, &s->chunk_trained, err));
@@ -145,11 +145,12 @@ ft_status ft__ranks_layer_parts(const ft_ranks *r, double **out, ft_error *err)
     for (int64_t s = 0; s < p->pp; s++) {
         double all = 0;
         for (int64_t c = 0; c < chunks; c++) {
-            ft__layout_range(r->arch->layers, places, p->rest, c * p->pp + s, &from, &to);
+            const int64_t place = ft__schedule_place(p->schedule, p->pp, s, c);
+            ft__layout_range(r->arch->layers, places, p->rest, place, &from, &to);
             all += (double)(to - from);
-            (*out)[c * p->pp + s] = (double)(to - from);
+            (*out)[place] = (double)(to - from);
         }
-        for (int64_t c = 0; c < chunks; c++) (*out)[c * p->pp + s] /= fmax(all, 1);
+        for (int64_t c = 0; c < chunks; c++) (*out)[ft__schedule_place(p->schedule, p->pp, s, c)] /= fmax(all, 1);
     }
     return FT_OK;
 }

@@ -82,6 +82,10 @@ static double both(const ft_pipe *p, int64_t stage, const ft_pipe_op *op)
 
 static bool sends_on(const runner *r, int64_t at, ft_pipe_kind kind)
 {
+    if (ft__schedule_folds(r->p->schedule)) { /* at the fold the next chunk is the stage's own */
+        if (kind == FT_PIPE_FORWARD && at == r->p->stages - 1) return false;
+        if (kind != FT_PIPE_FORWARD && at == r->p->stages) return false;
+    }
     return kind == FT_PIPE_FORWARD ? at < r->places - 1 : kind != FT_PIPE_WEIGHTS && at > 0;
 }
 

@@ -10,6 +10,7 @@
  *                with exchanges hidden behind another micro-batch (`join`), one micro-batch more goes ahead and each
  *                forward is joined to the backward after it (Megatron-Core, combined_1f1b.py, and one more in
  *                schedules.py's get_pp_rank_microbatches); so with one stage
+ *   v_zero_bubble, v_half, v_min   pipeline_folded.c
  *   dualpipe     two directions at once: every device holds the chunks s and pp-1-s, half of the micro-batches enter at
  *                either end (DeepSeek-V3, 2024) */
 #include "ranks/pipeline_lists.h"
@@ -18,7 +19,7 @@
 int64_t ft__pipeline_place(const ft_pipe *p, int64_t stage, int64_t chunk)
 {
     if (p->schedule == FT_DUALPIPE) return chunk == 0 ? stage : p->stages - 1 - stage; /* chunk 0 goes down, 1 up */
-    return chunk * p->stages + stage;
+    return ft__schedule_place(p->schedule, p->stages, stage, chunk);
 }
 
 typedef struct list {
@@ -194,7 +195,8 @@ double ft__pipeline_alive(const ft_pipe_op *ops, int32_t count, const double *of
 
 ft_status ft__pipeline_lists(const ft_pipe *p, ft_arena *arena, ft_piped *out, ft_error *err)
 {
-    bool split = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE; /* three pieces per micro-batch */
+    bool split = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE || ft__schedule_folds(p->schedule);
+    /* then three pieces per micro-batch */
     size_t pieces = (split ? 3 : 2) * (size_t)p->micros * (size_t)p->chunks;
     int32_t *late = ft__arena_array(arena, (size_t)p->micros * 2, sizeof *late);
     double *held = p->held ? ft__arena_array(arena, (size_t)p->chunks, sizeof *held) : NULL;
@@ -207,6 +209,9 @@ ft_status ft__pipeline_lists(const ft_pipe *p, ft_arena *arena, ft_piped *out, f
         case FT_GPIPE: list_gpipe(&l); break;
         case FT_INTERLEAVED: list_interleaved(&l, s); break;
         case FT_DUALPIPE: list_dual(&l, s, late); break;
+        case FT_V_ZERO_BUBBLE:
+        case FT_V_HALF:
+        case FT_V_MIN: ft__pipeline_folded(p, s, late, l.at, &l.count); break;
         default: list_1f1b(&l, s); break;
         }
         out->op_count[s] = l.count;

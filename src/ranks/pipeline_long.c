@@ -21,6 +21,7 @@ static double pace(const ft_pipe *p, const ft_pipe_op *ops, int64_t count)
 {
     int64_t group = p->schedule == FT_INTERLEAVED ? p->stages : p->schedule == FT_DUALPIPE ? 2 : 1;
     int64_t each = p->schedule == FT_INTERLEAVED ? 2 * p->chunks : p->schedule == FT_ZERO_BUBBLE ? 3 : 2;
+    if (ft__schedule_folds(p->schedule)) each = 6;
     int64_t from = count / 4, groups = count / 2 / (each * group);
     return (ops[from + groups * group * each].start - ops[from].start) / (double)(groups * group);
 }

@@ -44,8 +44,9 @@ static ft_status run_pipeline(const ft_ranks *r, const ft_stage *stages, const f
     FT_TRY(ft__ranks_layer_parts(r, &layers, err));
     for (int64_t s = 0; s < p->pp; s++)
         for (int64_t c = 0; c < parts; c++) {
-            forward[c * p->pp + s] = parts > 1 ? stages[s].chunk_forward_ms[c] : stages[s].forward_ms;
-            backward[c * p->pp + s] = parts > 1 ? stages[s].chunk_backward_ms[c] : stages[s].backward_ms;
+            const int64_t place = ft__schedule_place(p->schedule, p->pp, s, c);
+            forward[place] = parts > 1 ? stages[s].chunk_forward_ms[c] : stages[s].forward_ms;
+            backward[place] = parts > 1 ? stages[s].chunk_backward_ms[c] : stages[s].backward_ms;
         }
     ft_pipe run = {.schedule = p->pp > 1 ? p->schedule : FT_1F1B,
                    .stages = p->pp,

@@ -331,7 +331,7 @@ static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ran
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &group, out->replicated * element, &ms, width, err));
         out->tail_ms += ms;
     }
-    if (p->pp > 1 && r->arch->tied && (index == 0 || index == p->pp - 1)) {
+    if (p->pp > 1 && r->arch->tied && !ft__schedule_folds(p->schedule) && (index == 0 || index == p->pp - 1)) {
         ft_group ends = {.size = 2, .stride = (p->pp - 1) * p->tp * p->cp * p->dp};
         double bytes = (double)r->arch->vocab * (double)r->arch->hidden / (double)p->tp * element;
         FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &ends, bytes, &ms, width, err));

@@ -35,7 +35,8 @@
       "false; true: norms and residuals split over the tensor ranks")                                                  \
     FLAG(SCHEDULE, "schedule", WORD, 0, 0, WORDS(schedule), DEPENDS, "schedule", 0, NULL, STEPS,                       \
       "order of micro-batches in the pipeline [1f1b; interleaved with --vpp]",                                         \
-      "`1f1b`, with `vpp` `interleaved`; `gpipe`, `zero_bubble`, `dualpipe`")                                          \
+      "`1f1b`, with `vpp` `interleaved`; `gpipe`, `zero_bubble`, `dualpipe`; `v_zero_bubble`, `v_half`, `v_min` (two " \
+      "chunks per stage, down and back up; a half and a third of the activations)")                                   \
     FLAG(OVERLAP, "overlap", SWITCH, 0, 0, NO_WORDS, DEPENDS, "overlap", 0, NULL, STEPS,                               \
       "gradients are exchanged beside the backward pass (the default)",                                                \
       "as the [stack](stacks.md) does when left out; true: gradients are exchanged beside the backward pass; false by "\

@@ -142,7 +142,7 @@ static double time_bound(const ft_search *s, const ft_candidate *c, const ft_cel
         busiest = fmax(cell->layer_ms * (double)most, cell->layer_ms * (double)last + (p->pp > 1 ? 0.5 : 1) * head);
         busiest = fmax(busiest, cell->whole_ms / pp);
     }
-    bool halves = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE;
+    bool halves = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE || ft__schedule_folds(p->schedule);
     double way = halves ? 0 : cell->whole_ms * (pp - 1) / pp / (double)ft__parallel_chunks(p);
     if (ft__expert_overlaps(p)) return 0.5 * busiest * micros; /* exchanges hide behind another micro-batch */
     return (1 - FT_K_SPACE_BOUND_SLACK) * (busiest * micros + way);
@@ -160,7 +160,7 @@ static double memory_bound(const ft_search *s, const ft_candidate *c, const ft_c
     double states = cell->weights * (p->zero >= 3 ? sharded : 1) + cell->optimizer * (p->zero >= 1 ? sharded : 1) +
                     cell->gradients * (p->zero >= 2 ? sharded : 1) * (c->layout.micros > 1 ? 1 : 0);
     double flying = fmin((double)c->layout.micros, (double)p->pp);
-    if (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE) flying = 1;
+    if (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE || ft__schedule_folds(p->schedule)) flying = 1;
     return states * share + cell->layer_saved * (double)first * flying;
 }
 

@@ -62,6 +62,35 @@ static void bubbles_are_stages_over_micro_batches(void **state)
     ft__arena_free(arena);
 }
 
+/* Qi et al. 2024: all of 1f1b's activations, a half, a third, and bubbles that grow as these shrink, but never to
+ * 1f1b's. In chunks, of which 1f1b's first stage holds 2 p. */
+static void folded_schedules_trade_memory_for_bubbles(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    for (int64_t p = 2; p <= 16; p++) {
+        static const ft_schedule folds[] = {FT_V_ZERO_BUBBLE, FT_V_HALF, FT_V_MIN};
+        const double most[] = {2.0 * (double)p, (double)p + 3, 2.0 * (double)p / 3 + 3};
+        double one = run(arena, FT_1F1B, p, 1, 4 * p, 2, 4, 0).bubble_ms, before = 0;
+        for (int i = 0; i < 3; i++) {
+            ft_piped v = run(arena, folds[i], p, 2, 4 * p, 1, 2, 0);
+            assert_true(near(v.busy_ms, (double)(4 * p) * 6));
+            if (v.bubble_ms > one || (p > 4 && v.bubble_ms < before))
+                fail_msg("p %lld: %g of %g", (long long)p, v.bubble_ms, one);
+            for (int64_t s = 0; s < p; s++)
+                if (v.in_flight[s] > most[i])
+                    fail_msg("p %lld stage %lld holds %g", (long long)p, (long long)s, v.in_flight[s]);
+            before = v.bubble_ms;
+        }
+        /* At the fold and at the model's ends nothing is sent: 2 p - 2 boundaries there, as many back. */
+        ft_piped sent = run(arena, FT_V_HALF, p, 2, 8, 1, 2, 0.5);
+        double all = 0;
+        for (int64_t s = 0; s < p; s++) all += sent.sent_ms[s];
+        assert_true(near(all, 8 * 0.5 * 2 * (2 * (double)p - 2)));
+    }
+    ft__arena_free(arena);
+}
+
 static void schedules_hold_as_many_as_they_should(void **state)
 {
     (void)state;
@@ -172,11 +201,13 @@ static void a_wire_carries_one_after_the_other(void **state)
     ft_arena *arena = ft__arena_new(0);
     for (int schedule = 0; schedule < FT_SCHEDULE_COUNT; schedule++)
         for (int64_t m = 16; m <= 4096; m *= 256) {
-            bool chunks = schedule == FT_INTERLEAVED, dual = schedule == FT_DUALPIPE;
-            ft_piped out = run(arena, (ft_schedule)schedule, 4, chunks ? 3 : dual ? 2 : 1, m, 1, 2, 5);
+            bool chunks = schedule == FT_INTERLEAVED, folded = ft__schedule_folds((ft_schedule)schedule);
+            bool dual = schedule == FT_DUALPIPE;
+            ft_piped out = run(arena, (ft_schedule)schedule, 4, chunks ? 3 : dual || folded ? 2 : 1, m, 1, 2, 5);
             for (int64_t s = 0; s < 4; s++) {
                 /* Forward and back, but for the ends of the model. */
                 double ends = s == 0 || s == 3, sends = chunks ? 6 - ends : dual && ends ? 1 : dual ? 2 : 2 - ends;
+                if (folded) sends = 4 - 2 * ends; /* the fold is an end, too */
                 if (!near(out.sent_ms[s], 5 * sends * (double)m))
                     fail_msg("%s, stage %d: sends for %.0f ms", ft__schedule_name((ft_schedule)schedule), (int)s,
                              out.sent_ms[s]);
@@ -208,8 +239,9 @@ static void very_many_micro_batches_cost_what_the_last_did(void **state)
     static const struct {
         ft_schedule schedule;
         int64_t stages, chunks;
-    } of[] = {{FT_1F1B, 1, 1},        {FT_GPIPE, 1, 1},       {FT_1F1B, 7, 1},     {FT_INTERLEAVED, 4, 3},
-              {FT_INTERLEAVED, 6, 1}, {FT_ZERO_BUBBLE, 5, 1}, {FT_DUALPIPE, 8, 2}, {FT_1F1B, 64, 1}};
+    } of[] = {{FT_1F1B, 1, 1},        {FT_GPIPE, 1, 1},       {FT_1F1B, 7, 1},         {FT_INTERLEAVED, 4, 3},
+              {FT_INTERLEAVED, 6, 1}, {FT_ZERO_BUBBLE, 5, 1}, {FT_DUALPIPE, 8, 2},     {FT_1F1B, 64, 1},
+              {FT_V_HALF, 4, 2},      {FT_V_MIN, 6, 2},       {FT_V_ZERO_BUBBLE, 8, 2}};
     ft_arena *few_arena = ft__arena_new(0), *arena = ft__arena_new(0);
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         double forward[64], backward[64];
@@ -375,6 +407,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bubbles_are_stages_over_micro_batches),
+        cmocka_unit_test(folded_schedules_trade_memory_for_bubbles),
         cmocka_unit_test(schedules_hold_as_many_as_they_should),
         cmocka_unit_test(logits_are_held_once),
         cmocka_unit_test(nothing_runs_before_what_it_needs),

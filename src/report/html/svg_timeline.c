@@ -298,7 +298,7 @@ static void draw_crowded_stage(timeline *t, int64_t s)
 {
     const ft_piped *pipe = &t->v->ranked->pipe;
     const ft_parallel *p = t->v->parallel;
-    double parts = p->schedule == FT_INTERLEAVED && p->vpp > 1 ? (double)p->vpp : 1;
+    double parts = (double)ft__parallel_chunks(p);
     crowd c = {0};
     for (int32_t i = 0; i < pipe->op_count[s]; i++) {
         const ft_pipe_op *op = &pipe->ops[s][i];

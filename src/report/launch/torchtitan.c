@@ -6,10 +6,10 @@
 
 static const char *schedule(const ft_parallel *p)
 {
-    return p->schedule == FT_INTERLEAVED   ? "Interleaved1F1B"
-           : p->schedule == FT_ZERO_BUBBLE ? "ZBVZeroBubble"
-           : p->schedule == FT_GPIPE       ? "GPipe"
-                                           : "1F1B";
+    return p->schedule == FT_INTERLEAVED                                      ? "Interleaved1F1B"
+           : p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_V_ZERO_BUBBLE ? "ZBVZeroBubble"
+           : p->schedule == FT_GPIPE                                          ? "GPipe"
+                                                                              : "1F1B";
 }
 
 void ft__launch_torchtitan(ft_text *out, const ft_launch *l)

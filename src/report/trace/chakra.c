@@ -330,6 +330,9 @@ ft_status ft__chakra(const ft_step_view *v, ft_file_sink sink, void *user, ft_er
     const ft_parallel *p = ft__chakra_layout(v);
     ranker r = {.v = v, .share = 1, .stages = v->ranked ? v->ranked->stage_count : 1};
     if (v->memory_only) return ft__fail(err, FT_E_UNSUPPORTED, "a request for memory has no times to trace");
+    if (v->ranked && v->ranked->stage_count > 1 && ft__schedule_folds(p->schedule))
+        return ft__fail(err, FT_E_UNSUPPORTED, "the schedule \"%s\" is not written as a Chakra trace",
+                        ft__schedule_name(p->schedule));
     r.micros = v->work->accumulate > 1 ? v->work->accumulate : 1;
     r.parts = v->ranked && p->schedule == FT_INTERLEAVED && p->vpp > 1 ? p->vpp : 1;
     if (v->ranked && v->ranked->pipe.skipped > 0) /* who runs such a trace needs every one of them */

@@ -335,7 +335,7 @@ static int64_t place_of(const writer *w, int64_t s, int64_t chunk)
 {
     int64_t stages = w->v->ranked->stage_count;
     if (w->v->parallel->schedule == FT_DUALPIPE) return chunk == 0 ? s : stages - 1 - s;
-    return chunk * stages + s;
+    return ft__schedule_place(w->v->parallel->schedule, stages, s, chunk);
 }
 
 static const ft_pipe_op *find_piece(const writer *w, int64_t place, int64_t micro, int32_t way, bool forward)
@@ -343,6 +343,7 @@ static const ft_pipe_op *find_piece(const writer *w, int64_t place, int64_t micr
     int64_t stages = w->v->ranked->stage_count, s = place % stages, chunk = place / stages;
     const ft_piped *pipe = &w->v->ranked->pipe;
     if (w->v->parallel->schedule == FT_DUALPIPE) s = way == 0 ? place : stages - 1 - place, chunk = way;
+    if (ft__schedule_folds(w->v->parallel->schedule) && place >= stages) s = 2 * stages - 1 - place;
     for (int32_t i = 0; i < pipe->op_count[s]; i++) {
         const ft_pipe_op *op = &pipe->ops[s][i];
         bool goes = op->kind == FT_PIPE_FORWARD;
@@ -372,7 +373,7 @@ static void add_sends(writer *w, int64_t s, double send_ms, const int64_t *pid_o
         bool forward = op->kind == FT_PIPE_FORWARD;
         if (op->kind == FT_PIPE_WEIGHTS) continue;
         int64_t to = place_of(w, s, op->chunk) + (forward ? 1 : -1);
-        if (to < 0 || to >= places) continue;
+        if (to < 0 || to >= places || (dual == 0 && to == place_of(w, s, !op->chunk))) continue;
         if (open_event(w, TRACK_SEND + !forward, "send", op->end, op->end + send_ms)) {
             char name[48];
             snprintf(name, sizeof name, "micro-batch %" PRId64, op->micro);
@@ -405,7 +406,7 @@ static ft_status add_stages(writer *w, ft_text *notes, ft_error *err)
     const ft_parallel *p = v->parallel;
     int64_t stages = v->ranked->stage_count, shown = stages < FT_TRACE_STAGES ? stages : FT_TRACE_STAGES, arrows = 0;
     int64_t same = p->tp * p->cp * p->dp;
-    w->parts = p->schedule == FT_INTERLEAVED && p->vpp > 1 ? (double)p->vpp : 1;
+    w->parts = (double)ft__parallel_chunks(p);
     int64_t *pid_of = ft__arena_array(v->arena, (size_t)stages, sizeof *pid_of);
     if (!pid_of) return ft__fail(err, FT_E_MEMORY, "out of memory for a trace");
     double pieces = (double)v->ranked->pipe.op_count[0] * (double)shown;
@@ -441,7 +442,7 @@ static ft_status add_stages(writer *w, ft_text *notes, ft_error *err)
     if (v->work->accumulate > w->detailed)
         ft__text_addf(notes, "Kernels are drawn for the first %" PRId64 " micro-batches and the last backward. ",
                       w->detailed);
-    if (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE)
+    if (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE || ft__schedule_folds(p->schedule))
         ft__text_add(notes, "Backward pieces whose weights' gradients wait are drawn without kernels. ");
     if (w->parts > 1)
         ft__text_add(notes, "Kernels of a chunk are its share of the stage's pass, drawn to the chunk's length. ");
