@@ -10,6 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync, readdirSy
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { badLabels } from './labels.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [foretell, update] = [process.argv[2], process.argv.includes('--update')];
@@ -78,26 +79,6 @@ function execFileSyncSafe(program, args) {
   catch (error) { return error.stdout; } // 1: does not fit
 }
 ok(readdirSync(folder).length === Object.keys(pages).length, 'every page is there, and nothing else', readdirSync(folder));
-
-// In the page: labels that lie over each other, or out of their picture.
-function badLabels() {
-  const bad = [];
-  for (const svg of document.querySelectorAll('svg.picture')) {
-    const frame = svg.getBoundingClientRect();
-    if (!frame.width) continue;
-    const labels = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBoundingClientRect()]);
-    labels.forEach(([text, a], i) => {
-      if (a.left < frame.left - 3 || a.right > frame.right + 3 || a.bottom > frame.bottom + 3)
-        bad.push(`${svg.dataset.picture}: "${text}" leaves the picture`);
-      for (const [other, b] of labels.slice(i + 1)) {
-        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
-        const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-        if (wide > 3 && high > 5) bad.push(`${svg.dataset.picture}: "${text}" lies over "${other}"`);
-      }
-    });
-  }
-  return bad;
-}
 
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
 const layout = {};

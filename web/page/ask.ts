@@ -84,7 +84,9 @@ export function useAnswer<T extends { ok: true }>(request: Request | null): Aske
 }
 
 /** Several at once, in order; kept until the next are all there. */
-export function useAnswers<T extends { ok: true }>(requests: Request[] | null): { answers: (T | Failure)[]; busy: boolean } {
+export function useAnswers<T extends { ok: true }>(
+    requests: Request[] | null,
+): { answers: (T | Failure)[]; busy: boolean } {
     const [found, set] = useState<{ answers: (T | Failure)[]; busy: boolean }>({ answers: [], busy: true });
     const newest = useRef(0);
     const key = requests && JSON.stringify(requests);

@@ -9,7 +9,12 @@ export interface Catalogue {
 }
 
 const optional: { [task: string]: object } = {
-    serve: { model: 'gpt2', gpu: 'l4', concurrency: 1, requests: 1 }, plan: {}, scale: {}, compare: {}, choose: {}, trace: {},
+    serve: { model: 'gpt2', gpu: 'l4', concurrency: 1, requests: 1 },
+    plan: {},
+    scale: {},
+    compare: {},
+    choose: {},
+    trace: {},
 };
 
 export async function catalogue(): Promise<Catalogue> {
@@ -18,10 +23,13 @@ export async function catalogue(): Promise<Catalogue> {
         ask<{ ok: true; gpus: Gpu[] }>({ task: 'gpus' }),
     ]);
     const tasks = new Set<string>();
-    await Promise.all(Object.entries(optional).map(async ([task, rest]) => {
-        const answer = await ask<{ ok: true }>({ task, ...rest });
-        if (answer.ok || !(answer.error.code === 'unknown_name' && answer.error.message.includes('task'))) tasks.add(task);
-    }));
+    await Promise.all(
+        Object.entries(optional).map(async ([task, rest]) => {
+            const answer = await ask<{ ok: true }>({ task, ...rest });
+            if (answer.ok || !(answer.error.code === 'unknown_name' && answer.error.message.includes('task')))
+                tasks.add(task);
+        }),
+    );
     return { models: models.ok ? models.models : [], gpus: gpus.ok ? gpus.gpus : [], tasks };
 }
 
@@ -31,7 +39,14 @@ export function gpuOf(gpus: readonly Gpu[], text: string): Gpu | undefined {
     try {
         const spec = JSON.parse(text) as Partial<Gpu> & { base?: string };
         const base = gpus.find((g) => g.name === spec.base);
-        return base && { ...base, ...spec, peak_tflops: { ...base.peak_tflops, ...spec.peak_tflops }, title: String(spec.name ?? base.title) };
+        return (
+            base && {
+                ...base,
+                ...spec,
+                peak_tflops: { ...base.peak_tflops, ...spec.peak_tflops },
+                title: String(spec.name ?? base.title),
+            }
+        );
     } catch {
         return undefined;
     }

@@ -30,7 +30,14 @@ function scaled(value: number, steps: readonly (readonly [number, string])[], di
     return { value: figure(value / factor, digits), unit: step[1], factor };
 }
 
-const times = [[86400e3, 'd'], [3600e3 * 2, 'h'], [1e4, 's'], [1, 'ms'], [1e-3, 'µs'], [1e-6, 'ns']] as const;
+const times = [
+    [86400e3, 'd'],
+    [3600e3 * 2, 'h'],
+    [1e4, 's'],
+    [1, 'ms'],
+    [1e-3, 'µs'],
+    [1e-6, 'ns'],
+] as const;
 const factors: Record<string, number> = { d: 86400e3, h: 3600e3, s: 1e3, ms: 1, µs: 1e-3, ns: 1e-6 };
 
 /** Milliseconds in the unit that fits. */
@@ -53,16 +60,47 @@ export function interval(low: number, high: number, middle = high, digits = 3): 
 
 export const gib = (bytes: number, digits = 3): string => `${figure(bytes / 2 ** 30, digits)} GiB`;
 export function bytes(value: number, digits = 3): string {
-    const s = scaled(value, [[2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [0, 'B']], digits);
+    const s = scaled(
+        value,
+        [
+            [2 ** 40, 'TiB'],
+            [2 ** 30, 'GiB'],
+            [2 ** 20, 'MiB'],
+            [2 ** 10, 'KiB'],
+            [0, 'B'],
+        ],
+        digits,
+    );
     return `${s.value} ${s.unit}`;
 }
 /** 8.03 B: parameters and tokens as the field writes them. */
 export function count(value: number, digits = 3): string {
-    const s = scaled(value, [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e4, 'k'], [0, '']], digits);
+    const s = scaled(
+        value,
+        [
+            [1e12, 'T'],
+            [1e9, 'B'],
+            [1e6, 'M'],
+            [1e4, 'k'],
+            [0, ''],
+        ],
+        digits,
+    );
     return s.unit ? `${s.value} ${s.unit}` : s.value;
 }
 export const flops = (value: number): string => {
-    const s = scaled(value, [[1e18, 'EFLOP'], [1e15, 'PFLOP'], [1e12, 'TFLOP'], [1e9, 'GFLOP'], [1e6, 'MFLOP'], [0, 'FLOP']], 3);
+    const s = scaled(
+        value,
+        [
+            [1e18, 'EFLOP'],
+            [1e15, 'PFLOP'],
+            [1e12, 'TFLOP'],
+            [1e9, 'GFLOP'],
+            [1e6, 'MFLOP'],
+            [0, 'FLOP'],
+        ],
+        3,
+    );
     return `${s.value} ${s.unit}`;
 };
 export const percent = (share: number, digits = 2): string => {

@@ -15,7 +15,9 @@ function Top(p: { of: Catalogue | null }): JSX.Element {
     const shown = p.of ? views.filter((v) => !v.task || p.of!.tasks.has(v.task)) : [];
     const theme = (): void => {
         const root = document.documentElement;
-        const dark = root.dataset['theme'] ? root.dataset['theme'] === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+        const dark = root.dataset['theme']
+            ? root.dataset['theme'] === 'dark'
+            : matchMedia('(prefers-color-scheme: dark)').matches;
         root.dataset['theme'] = dark ? 'light' : 'dark';
         localStorage.setItem('theme', root.dataset['theme']);
     };
@@ -24,14 +26,31 @@ function Top(p: { of: Catalogue | null }): JSX.Element {
             <span class="brand">Foretell</span>
             <nav class="views" aria-label="Views">
                 {shown.map((v) => (
-                    <a key={v.id} href={address({ view: v.id, is: now.is })} title={v.about} {...(v.id === now.view ? { 'aria-current': 'page' as const } : {})}
-                        onClick={(e) => { if (e.ctrlKey || e.metaKey) return; e.preventDefault(); change({}, v.id); }}>{v.name}</a>
+                    <a
+                        key={v.id}
+                        href={address({ view: v.id, is: now.is })}
+                        title={v.about}
+                        {...(v.id === now.view ? { 'aria-current': 'page' as const } : {})}
+                        onClick={(e) => {
+                            if (e.ctrlKey || e.metaKey) return;
+                            e.preventDefault();
+                            change({}, v.id);
+                        }}
+                    >
+                        {v.name}
+                    </a>
                 ))}
             </nav>
             <div class="tools">
-                <button class="plain" onClick={undo} disabled={!undoable()} title="Undo (Ctrl+Z)">Undo</button>
-                <button class="plain" onClick={redo} disabled={!redoable()} title="Redo (Ctrl+Shift+Z)">Redo</button>
-                <button class="plain" onClick={theme} title="Light or dark">Theme</button>
+                <button class="plain" onClick={undo} disabled={!undoable()} title="Undo (Ctrl+Z)">
+                    Undo
+                </button>
+                <button class="plain" onClick={redo} disabled={!redoable()} title="Redo (Ctrl+Shift+Z)">
+                    Redo
+                </button>
+                <button class="plain" onClick={theme} title="Light or dark">
+                    Theme
+                </button>
             </div>
         </header>
     );
@@ -42,9 +61,20 @@ function Examples(p: { of: Catalogue; first: boolean }): JSX.Element {
         <details class="examples" open={p.first}>
             <summary>Examples</summary>
             <nav aria-label="Examples">
-                {examples.filter((e) => !e.task || p.of.tasks.has(e.task)).map((e) => (
-                    <a key={e.name} href={e.hash} onClick={(event) => { event.preventDefault(); visit(e.hash); }}>{e.name}</a>
-                ))}
+                {examples
+                    .filter((e) => !e.task || p.of.tasks.has(e.task))
+                    .map((e) => (
+                        <a
+                            key={e.name}
+                            href={e.hash}
+                            onClick={(event) => {
+                                event.preventDefault();
+                                visit(e.hash);
+                            }}
+                        >
+                            {e.name}
+                        </a>
+                    ))}
             </nav>
         </details>
     );
@@ -55,7 +85,10 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
     const view = views.find((v) => v.id === now.view && (!v.task || p.of.tasks.has(v.task)));
     useEffect(() => {
         const keys = (e: KeyboardEvent): void => {
-            const typing = e.target instanceof HTMLElement && /^(INPUT|TEXTAREA)$/.test(e.target.tagName) && (e.target as HTMLInputElement).type !== 'range';
+            const typing =
+                e.target instanceof HTMLElement &&
+                /^(INPUT|TEXTAREA)$/.test(e.target.tagName) &&
+                (e.target as HTMLInputElement).type !== 'range';
             if (typing || !(e.ctrlKey || e.metaKey) || e.key.toLowerCase() !== 'z') return;
             e.preventDefault();
             (e.shiftKey ? redo : undo)();
@@ -64,7 +97,8 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
         return () => removeEventListener('keydown', keys);
     }, []);
     const wide = matchMedia('(min-width: 821px)').matches;
-    const Form = view?.form ?? StepForm, Body = view?.body ?? StepView;
+    const Form = view?.form ?? StepForm,
+        Body = view?.body ?? StepView;
     return (
         <>
             <Top of={p.of} />
@@ -91,12 +125,25 @@ function Opening(p: { progress: Progress | null; fault: string }): JSX.Element {
             <Top of={null} />
             <main class="opening">
                 <p>How fast a model trains or serves on GPUs, how much memory it takes and what holds it back.</p>
-                {p.fault ? <p class="bad" role="alert">The forecaster cannot be loaded: {p.fault}</p> : (
+                {p.fault ? (
+                    <p class="bad" role="alert">
+                        The forecaster cannot be loaded: {p.fault}
+                    </p>
+                ) : (
                     <p class="quiet" role="status">
-                        The forecaster is being loaded{progress && progress.loaded > 0 ? `, ${(progress.loaded / 1e6).toFixed(1)}${progress.total ? ` of ${(progress.total / 1e6).toFixed(1)}` : ''} MB` : ''}.
+                        The forecaster is being loaded
+                        {progress && progress.loaded > 0
+                            ? `, ${(progress.loaded / 1e6).toFixed(1)}${progress.total ? ` of ${(progress.total / 1e6).toFixed(1)}` : ''} MB`
+                            : ''}
+                        .
                     </p>
                 )}
-                {!p.fault && <progress aria-label="Loading" {...(progress?.total ? { value: progress.loaded, max: progress.total } : {})} />}
+                {!p.fault && (
+                    <progress
+                        aria-label="Loading"
+                        {...(progress?.total ? { value: progress.loaded, max: progress.total } : {})}
+                    />
+                )}
             </main>
         </>
     );
@@ -107,10 +154,12 @@ function App(p: { first: boolean }): JSX.Element {
     const [fault, setFault] = useState('');
     const [of, setOf] = useState<Catalogue | null>(null);
     useEffect(() => {
-        Engine.open(new URL('.', location.href), setProgress).then((engine) => {
-            ready(engine);
-            return catalogue();
-        }).then(setOf, (wrong: unknown) => setFault(wrong instanceof Error ? wrong.message : String(wrong)));
+        Engine.open(new URL('.', location.href), setProgress)
+            .then((engine) => {
+                ready(engine);
+                return catalogue();
+            })
+            .then(setOf, (wrong: unknown) => setFault(wrong instanceof Error ? wrong.message : String(wrong)));
     }, []);
     return of ? <Page of={of} first={p.first} /> : <Opening progress={progress} fault={fault} />;
 }

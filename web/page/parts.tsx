@@ -3,7 +3,14 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { copy, saveCsv, savePng, saveSvg } from './save';
 
-export function Figure(p: { name: string; value: string; unit?: string; remark?: ComponentChildren; mood?: string; delta?: ComponentChildren }): JSX.Element {
+export function Figure(p: {
+    name: string;
+    value: string;
+    unit?: string;
+    remark?: ComponentChildren;
+    mood?: string;
+    delta?: ComponentChildren;
+}): JSX.Element {
     return (
         <div>
             <dt>{p.name}</dt>
@@ -22,7 +29,10 @@ export function Delta(p: { now: number; before: number | undefined; goodIsLess?:
     if (p.before === undefined || !(p.before > 0) || Math.abs(p.now / p.before - 1) < 5e-4) return null;
     const change = p.now / p.before - 1;
     const good = change < 0 === (p.goodIsLess ?? true);
-    const text = Math.abs(change) >= 1 ? `×${(p.now / p.before).toPrecision(3)}` : `${change < 0 ? '\u2212' : '+'}${(100 * Math.abs(change)).toPrecision(2)} %`;
+    const text =
+        Math.abs(change) >= 1
+            ? `×${(p.now / p.before).toPrecision(3)}`
+            : `${change < 0 ? '\u2212' : '+'}${(100 * Math.abs(change)).toPrecision(2)} %`;
     return <span class={`delta ${good ? 'good' : 'bad'}`}>{text}</span>;
 }
 
@@ -33,8 +43,14 @@ export interface Table {
 
 /** A picture or a table with its name, what it says, and its files. */
 export function Card(p: {
-    title: string; note?: ComponentChildren; name: string; table?: () => Table; picture?: boolean; wide?: 'whole' | 'double';
-    tools?: ComponentChildren; children: ComponentChildren;
+    title: string;
+    note?: ComponentChildren;
+    name: string;
+    table?: () => Table;
+    picture?: boolean;
+    wide?: 'whole' | 'double';
+    tools?: ComponentChildren;
+    children: ComponentChildren;
 }): JSX.Element {
     const here = useRef<HTMLElement>(null);
     const svg = (): SVGSVGElement | null => here.current?.querySelector('svg.picture') ?? null;
@@ -50,10 +66,31 @@ export function Card(p: {
                 {p.note && <p {...(typeof p.note === 'string' ? { title: p.note } : {})}>{p.note}</p>}
                 <span class="tools">
                     {p.tools}
-                    {p.picture !== false && <button class="plain" aria-label={`${p.title}: save as SVG`} onClick={each(saveSvg)}>SVG</button>}
-                    {p.picture !== false && <button class="plain" aria-label={`${p.title}: save as PNG`} onClick={each((n, s) => void savePng(n, s))}>PNG</button>}
+                    {p.picture !== false && (
+                        <button class="plain" aria-label={`${p.title}: save as SVG`} onClick={each(saveSvg)}>
+                            SVG
+                        </button>
+                    )}
+                    {p.picture !== false && (
+                        <button
+                            class="plain"
+                            aria-label={`${p.title}: save as PNG`}
+                            onClick={each((n, s) => void savePng(n, s))}
+                        >
+                            PNG
+                        </button>
+                    )}
                     {table && (
-                        <button class="plain" aria-label={`${p.title}: save as CSV`} onClick={() => { const t = table(); saveCsv(`foretell-${p.name}`, t.head, t.rows); }}>CSV</button>
+                        <button
+                            class="plain"
+                            aria-label={`${p.title}: save as CSV`}
+                            onClick={() => {
+                                const t = table();
+                                saveCsv(`foretell-${p.name}`, t.head, t.rows);
+                            }}
+                        >
+                            CSV
+                        </button>
                     )}
                 </span>
             </header>
@@ -87,43 +124,67 @@ export interface Column<T> {
     wrap?: boolean;
 }
 
-export const tableOf = <T,>(columns: readonly Column<T>[], rows: readonly T[]) => (): Table => ({
-    head: columns.map((c) => c.key),
-    rows: rows.map((row) => columns.map((c) => (c.by ? c.by(row) : c.cell(row)))),
-});
+export const tableOf =
+    <T,>(columns: readonly Column<T>[], rows: readonly T[]) =>
+    (): Table => ({
+        head: columns.map((c) => c.key),
+        rows: rows.map((row) => columns.map((c) => (c.by ? c.by(row) : c.cell(row)))),
+    });
 
 export function Sortable<T>(p: {
-    columns: readonly Column<T>[]; rows: readonly T[]; label: string; first?: string; most?: number; chosen?: (row: T) => boolean;
+    columns: readonly Column<T>[];
+    rows: readonly T[];
+    label: string;
+    first?: string;
+    most?: number;
+    chosen?: (row: T) => boolean;
     onRow?: (row: T | null) => void;
 }): JSX.Element {
-    const [sort, setSort] = useState<{ key: string; down: boolean } | null>(p.first ? { key: p.first, down: true } : null);
+    const [sort, setSort] = useState<{ key: string; down: boolean } | null>(
+        p.first ? { key: p.first, down: true } : null,
+    );
     const [all, setAll] = useState(false);
     const rows = useMemo(() => {
         const by = p.columns.find((c) => c.key === sort?.key)?.by;
         if (!by || !sort) return p.rows;
         const order = sort.down ? -1 : 1;
         return [...p.rows].sort((a, b) => {
-            const x = by(a), y = by(b);
-            return order * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y)));
+            const x = by(a),
+                y = by(b);
+            return (
+                order * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y)))
+            );
         });
     }, [p.rows, sort, p.columns]);
-    const most = p.most ?? 40, shown = all ? rows : rows.slice(0, most);
+    const most = p.most ?? 40,
+        shown = all ? rows : rows.slice(0, most);
     return (
         <>
-            <div class={`scroll ${all ? 'all' : ''}`} tabIndex={0} role="region" aria-label={p.label}>
+            <div class={`scroll ${all ? 'all' : ''}`} tabIndex={0} role="group" aria-label={p.label}>
                 <table>
                     <thead>
                         <tr>
                             {p.columns.map((c) => {
                                 const is = sort?.key === c.key;
-                                const order = { 'aria-sort': (is ? (sort.down ? 'descending' : 'ascending') : undefined) as 'ascending' | undefined };
+                                const order = {
+                                    'aria-sort': (is ? (sort.down ? 'descending' : 'ascending') : undefined) as
+                                        | 'ascending'
+                                        | undefined,
+                                };
                                 return (
                                     <th key={c.key} class={c.number ? 'n' : ''} scope="col" {...(is ? order : {})}>
                                         {c.by ? (
-                                            <button onClick={() => setSort({ key: c.key, down: is ? !sort.down : !!c.number })}>
-                                                {c.name}{is ? (sort.down ? ' ▾' : ' ▴') : ''}
+                                            <button
+                                                onClick={() =>
+                                                    setSort({ key: c.key, down: is ? !sort.down : !!c.number })
+                                                }
+                                            >
+                                                {c.name}
+                                                {is ? (sort.down ? ' ▾' : ' ▴') : ''}
                                             </button>
-                                        ) : c.name}
+                                        ) : (
+                                            c.name
+                                        )}
                                     </th>
                                 );
                             })}
@@ -131,15 +192,26 @@ export function Sortable<T>(p: {
                     </thead>
                     <tbody>
                         {shown.map((row, i) => (
-                            <tr key={i} class={p.chosen?.(row) ? 'chosen' : ''} onMouseEnter={() => p.onRow?.(row)} onMouseLeave={() => p.onRow?.(null)}>
-                                {p.columns.map((c) => <td key={c.key} class={`${c.number ? 'n' : ''} ${c.wrap ? 'wrap' : ''}`}>{c.cell(row)}</td>)}
+                            <tr
+                                key={i}
+                                class={p.chosen?.(row) ? 'chosen' : ''}
+                                onMouseEnter={() => p.onRow?.(row)}
+                                onMouseLeave={() => p.onRow?.(null)}
+                            >
+                                {p.columns.map((c) => (
+                                    <td key={c.key} class={`${c.number ? 'n' : ''} ${c.wrap ? 'wrap' : ''}`}>
+                                        {c.cell(row)}
+                                    </td>
+                                ))}
                             </tr>
                         ))}
                     </tbody>
                 </table>
             </div>
             {rows.length > most && (
-                <button class="plain" onClick={() => setAll(!all)}>{all ? `The first ${most} alone` : `All ${rows.length} rows, ${rows.length - most} more`}</button>
+                <button class="plain" onClick={() => setAll(!all)}>
+                    {all ? `The first ${most} alone` : `All ${rows.length} rows, ${rows.length - most} more`}
+                </button>
             )}
         </>
     );
@@ -147,27 +219,62 @@ export function Sortable<T>(p: {
 
 export function Warnings(p: { lines: readonly string[] | undefined }): JSX.Element | null {
     if (!p.lines?.length) return null;
-    return <div class="note" role="note"><ul>{p.lines.map((line) => <li key={line}>{line}</li>)}</ul></div>;
+    return (
+        <div class="note" role="note">
+            <ul>
+                {p.lines.map((line) => (
+                    <li key={line}>{line}</li>
+                ))}
+            </ul>
+        </div>
+    );
 }
 
 export function Wrong(p: { error: { message: string; where?: string } | null }): JSX.Element {
     return (
         <div role="alert" class={p.error ? 'note wrong' : 'offscreen'}>
-            {p.error && <>{p.error.message}{p.error.where ? <span class="quiet"> ({p.error.where})</span> : null}</>}
+            {p.error && (
+                <>
+                    {p.error.message}
+                    {p.error.where ? <span class="quiet"> ({p.error.where})</span> : null}
+                </>
+            )}
         </div>
     );
 }
 
-export function Copy(p: { text: () => string; children: ComponentChildren; label?: string; plain?: boolean }): JSX.Element {
+export function Copy(p: {
+    text: () => string;
+    children: ComponentChildren;
+    label?: string;
+    plain?: boolean;
+}): JSX.Element {
     const [done, set] = useState(false);
     const go = async (): Promise<void> => {
         if (!(await copy(p.text()))) return;
         set(true);
         setTimeout(() => set(false), 1200);
     };
-    return <button class={p.plain === false ? '' : 'plain'} onClick={() => void go()} {...(p.label ? { 'aria-label': p.label } : {})}>{done ? 'Copied' : p.children}</button>;
+    return (
+        <button
+            class={p.plain === false ? '' : 'plain'}
+            onClick={() => void go()}
+            {...(p.label ? { 'aria-label': p.label } : {})}
+        >
+            {done ? 'Copied' : p.children}
+        </button>
+    );
 }
 
 export function Keys(p: { of: readonly (readonly [string, string])[] }): JSX.Element {
-    return <ul class="keys">{p.of.map(([look, name]) => <li key={name}><i class={`swatch ${look}`} aria-hidden="true" />{name}</li>)}</ul>;
+    return (
+        <ul class="keys">
+            {p.of.map(([look, name]) => (
+                <li key={name}>
+                    <i class={`swatch ${look}`} aria-hidden="true" />
+                    {name}
+                </li>
+            ))}
+        </ul>
+    );
 }

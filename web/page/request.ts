@@ -3,12 +3,49 @@ import type { Request } from './answers';
 
 type Words = { readonly [key: string]: string };
 
-export const given: Words = { model: 'llama-3-8b', gpu: 'h100_sxm', task: 'train', engine: 'vllm', isl: '1024', osl: '256', concurrency: '32' };
+export const given: Words = {
+    model: 'llama-3-8b',
+    gpu: 'h100_sxm',
+    task: 'train',
+    engine: 'vllm',
+    isl: '1024',
+    osl: '256',
+    concurrency: '32',
+};
 export const read = (is: Words, key: string): string => is[key] ?? given[key] ?? '';
 
-const numbers = new Set(['batch', 'global_batch', 'seq', 'isl', 'osl', 'concurrency', 'rate', 'gpus', 'top', 'lora_rank', 'images', 'requests',
-    'replicas', 'max_num_seqs', 'max_num_batched_tokens', 'gpu_memory_utilization', 'power_cap_w', 'quantile', 'recompute_layers', 'prefix_hit', 'tokens']);
-const switches = new Set(['master_weights', 'clip_grad', 'ema', 'optimizer_in_backward', 'sp', 'overlap', 'tp_overlap']);
+const numbers = new Set([
+    'batch',
+    'global_batch',
+    'seq',
+    'isl',
+    'osl',
+    'concurrency',
+    'rate',
+    'gpus',
+    'top',
+    'lora_rank',
+    'images',
+    'requests',
+    'replicas',
+    'max_num_seqs',
+    'max_num_batched_tokens',
+    'gpu_memory_utilization',
+    'power_cap_w',
+    'quantile',
+    'recompute_layers',
+    'prefix_hit',
+    'tokens',
+]);
+const switches = new Set([
+    'master_weights',
+    'clip_grad',
+    'ema',
+    'optimizer_in_backward',
+    'sp',
+    'overlap',
+    'tp_overlap',
+]);
 const axes = ['tp', 'pp', 'vpp', 'dp', 'cp', 'ep', 'zero', 'sp', 'schedule', 'overlap', 'tp_overlap'];
 const fabric = ['nodes', 'gpus_per_node', 'interconnect'];
 
@@ -37,7 +74,8 @@ export function request(task: string, is: Words, keys: readonly string[], parts:
         if (text !== '') out[key] = value(key, text);
     }
     if (parts.parallel) {
-        const parallel: Request = {}, cluster: Request = {};
+        const parallel: Request = {},
+            cluster: Request = {};
         for (const key of axes) if (is[key]) parallel[key] = value(key, is[key]!);
         for (const key of fabric) if (is[key]) cluster[key] = value(key, is[key]!);
         if (Object.keys(parallel).length) out['parallel'] = parallel;
@@ -50,7 +88,8 @@ export function request(task: string, is: Words, keys: readonly string[], parts:
 export function words(patch: Request): { [key: string]: string } {
     const out: { [key: string]: string } = {};
     for (const [key, v] of Object.entries(patch)) {
-        if ((key === 'parallel' || key === 'cluster') && v && typeof v === 'object') Object.assign(out, words(v as Request));
+        if ((key === 'parallel' || key === 'cluster') && v && typeof v === 'object')
+            Object.assign(out, words(v as Request));
         else out[key] = typeof v === 'object' ? JSON.stringify(v) : String(v);
     }
     return out;
@@ -59,7 +98,11 @@ export function words(patch: Request): { [key: string]: string } {
 // -- the same elsewhere ----------------------------------------------------------------------------
 
 const quoted = (text: string): string => (/^[\w.,:/@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
-const flags: { [key: string]: string } = { batch: 'micro-batch-size', global_batch: 'global-batch-size', power_cap_w: 'power-cap' };
+const flags: { [key: string]: string } = {
+    batch: 'micro-batch-size',
+    global_batch: 'global-batch-size',
+    power_cap_w: 'power-cap',
+};
 const silent = new Set(['task', 'model', 'gpu', 'op', 'course', 'detail', 'advice', 'per_request', 'techniques', 'id']);
 
 function flag(key: string, v: unknown): string[] {
@@ -67,7 +110,13 @@ function flag(key: string, v: unknown): string[] {
     if (v === true) return [name];
     if (v === false) return [`--no-${name.slice(2)}`];
     if (key === 'slo' && v && typeof v === 'object')
-        return ['--slo', Object.entries(v as Request).filter(([k]) => k.endsWith('_ms')).map(([k, n]) => `${k.slice(0, -3)}=${String(n)}ms`).join(',')];
+        return [
+            '--slo',
+            Object.entries(v as Request)
+                .filter(([k]) => k.endsWith('_ms'))
+                .map(([k, n]) => `${k.slice(0, -3)}=${String(n)}ms`)
+                .join(','),
+        ];
     return [name, quoted(typeof v === 'object' ? JSON.stringify(v) : String(v))];
 }
 
@@ -76,11 +125,19 @@ export function commandLine(of: Request): string {
     const task = String(of['task']);
     const plain = typeof of['gpu'] === 'string' && (typeof of['model'] === 'string' || task === 'kernel');
     const known = ['train', 'serve', 'plan', 'scale', 'kernel'].includes(task) && plain;
-    if (!known || (task === 'plan' && (of['search'] || of['parallel']))) return `echo ${quoted(JSON.stringify(of))} | foretell batch`;
-    const out = ['foretell', task, quoted(String(task === 'kernel' ? of['op'] : of['model'])), '--gpu', quoted(String(of['gpu']))];
+    if (!known || (task === 'plan' && (of['search'] || of['parallel'])))
+        return `echo ${quoted(JSON.stringify(of))} | foretell batch`;
+    const out = [
+        'foretell',
+        task,
+        quoted(String(task === 'kernel' ? of['op'] : of['model'])),
+        '--gpu',
+        quoted(String(of['gpu'])),
+    ];
     for (const [key, v] of Object.entries(of)) {
         if (silent.has(key)) continue;
-        if (key === 'parallel' || key === 'cluster') for (const [axis, n] of Object.entries(v as Request)) out.push(...flag(axis, n));
+        if (key === 'parallel' || key === 'cluster')
+            for (const [axis, n] of Object.entries(v as Request)) out.push(...flag(axis, n));
         else out.push(...flag(key, v));
     }
     if (of['detail'] && task === 'train') out.push('--detail', String(of['detail']));
@@ -88,17 +145,31 @@ export function commandLine(of: Request): string {
 }
 
 const python = (v: unknown): string =>
-    v === true ? 'True' : v === false ? 'False' : v === null ? 'None'
-        : Array.isArray(v) ? `[${v.map(python).join(', ')}]`
-            : typeof v === 'object' ? `{${Object.entries(v as Request).map(([k, x]) => `${JSON.stringify(k)}: ${python(x)}`).join(', ')}}`
+    v === true
+        ? 'True'
+        : v === false
+          ? 'False'
+          : v === null
+            ? 'None'
+            : Array.isArray(v)
+              ? `[${v.map(python).join(', ')}]`
+              : typeof v === 'object'
+                ? `{${Object.entries(v as Request)
+                      .map(([k, x]) => `${JSON.stringify(k)}: ${python(x)}`)
+                      .join(', ')}}`
                 : JSON.stringify(v);
 
 export function pythonCall(of: Request): string {
     const task = String(of['task']);
-    const name = ['train', 'serve', 'plan', 'scale', 'kernel', 'infer'].includes(task) ? task : ['prefill', 'decode', 'forward'].includes(task) ? 'forecast' : '';
+    const name = ['train', 'serve', 'plan', 'scale', 'kernel', 'infer'].includes(task)
+        ? task
+        : ['prefill', 'decode', 'forward'].includes(task)
+          ? 'forecast'
+          : '';
     if (!name) return `import foretell\nfor answer in foretell.batch([${python(of)}]):\n    print(answer)`;
     const first = task === 'kernel' ? of['op'] : of['model'];
-    const rest = Object.entries(of).filter(([k]) => !['task', 'model', 'op', 'id'].includes(k) || (name === 'forecast' && k === 'task'))
+    const rest = Object.entries(of)
+        .filter(([k]) => !['task', 'model', 'op', 'id'].includes(k) || (name === 'forecast' && k === 'task'))
         .map(([k, v]) => `${k === 'pass' ? 'pass_' : k}=${python(v)}`);
     return `import foretell\nprint(foretell.${name}(${[python(first), ...rest].join(', ')}))`;
 }

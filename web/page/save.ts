@@ -8,20 +8,36 @@ function download(name: string, blob: Blob): void {
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-export const saveText = (name: string, text: string, type = 'text/plain'): void => download(name, new Blob([text], { type }));
+export const saveText = (name: string, text: string, type = 'text/plain'): void =>
+    download(name, new Blob([text], { type }));
 
-const looks = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linejoin', 'fill-opacity', 'stroke-opacity', 'opacity',
-    'font-family', 'font-size', 'font-weight', 'text-anchor', 'paint-order'] as const;
+const looks = [
+    'fill',
+    'stroke',
+    'stroke-width',
+    'stroke-dasharray',
+    'stroke-linejoin',
+    'fill-opacity',
+    'stroke-opacity',
+    'opacity',
+    'font-family',
+    'font-size',
+    'font-weight',
+    'text-anchor',
+    'paint-order',
+] as const;
 
 /** A picture that looks the same without the page: what its classes say, as attributes. */
 export function standalone(svg: SVGSVGElement): string {
     const copy = svg.cloneNode(true) as SVGSVGElement;
-    const of = [svg, ...svg.querySelectorAll<SVGElement>('*')], to = [copy, ...copy.querySelectorAll<SVGElement>('*')];
+    const of = [svg, ...svg.querySelectorAll<SVGElement>('*')],
+        to = [copy, ...copy.querySelectorAll<SVGElement>('*')];
     of.forEach((element, i) => {
-        const style = getComputedStyle(element), into = to[i]!;
+        const style = getComputedStyle(element),
+            into = to[i]!;
         for (const look of looks) {
             const value = style.getPropertyValue(look);
-            if (value && value !== 'none' || look === 'fill') into.setAttribute(look, value);
+            if ((value && value !== 'none') || look === 'fill') into.setAttribute(look, value);
         }
         into.removeAttribute('class');
     });
@@ -37,7 +53,8 @@ export function standalone(svg: SVGSVGElement): string {
     return new XMLSerializer().serializeToString(copy);
 }
 
-export const saveSvg = (name: string, svg: SVGSVGElement): void => saveText(`${name}.svg`, standalone(svg), 'image/svg+xml');
+export const saveSvg = (name: string, svg: SVGSVGElement): void =>
+    saveText(`${name}.svg`, standalone(svg), 'image/svg+xml');
 
 export async function savePng(name: string, svg: SVGSVGElement, scale = 2): Promise<void> {
     const { width, height } = svg.viewBox.baseVal;

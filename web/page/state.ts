@@ -13,8 +13,10 @@ const longest = 200;
 const calm = 500; // changes of one key closer than this, in ms, are one to undo: a slider that is dragged
 
 let now: State = { view: 'step', is: {} };
-let past: State[] = [], future: State[] = [];
-let lastKey = '', lastTime = 0;
+let past: State[] = [],
+    future: State[] = [];
+let lastKey = '',
+    lastTime = 0;
 const listeners = new Set<() => void>();
 
 export function parse(hash: string): State | null {

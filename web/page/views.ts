@@ -22,9 +22,22 @@ export interface View {
 
 export const views: readonly View[] = [
     { id: 'step', name: 'Step', about: 'one training step, or one of inference', form: StepForm, body: StepView },
-    { id: 'layout', name: 'Layout', about: 'many GPUs: pipeline, exchanges, scaling, the best plan', form: LayoutForm, body: LayoutView },
+    {
+        id: 'layout',
+        name: 'Layout',
+        about: 'many GPUs: pipeline, exchanges, scaling, the best plan',
+        form: LayoutForm,
+        body: LayoutView,
+    },
     { id: 'serve', name: 'Serve', about: 'requests over time', task: 'serve', form: ServeForm, body: ServeView },
-    { id: 'compare', name: 'Compare', about: 'two or more steps side by side, and why they differ', task: 'compare', form: CompareForm, body: CompareView },
+    {
+        id: 'compare',
+        name: 'Compare',
+        about: 'two or more steps side by side, and why they differ',
+        task: 'compare',
+        form: CompareForm,
+        body: CompareView,
+    },
     { id: 'kernel', name: 'Kernel', about: 'one kernel while a size grows', form: KernelForm, body: KernelView },
     { id: 'gpu', name: 'GPU', about: 'the catalogue, and a spec of your own', form: GpuForm, body: GpuView },
     { id: 'trace', name: 'Trace', about: 'a profile of your own run', task: 'trace', form: TraceForm, body: TraceView },

@@ -22,10 +22,16 @@ export function Picture(p: {
     const [tip, setTip] = useState<{ x: number; y: number; hint: Hint } | null>(null);
     const dragging = useRef(false);
     const height = typeof p.height === 'function' ? p.height(width) : p.height;
-    const place = useCallback((event: PointerEvent): [number, number] => {
-        const box = (event.currentTarget as Element).getBoundingClientRect();
-        return [((event.clientX - box.left) / box.width) * width, ((event.clientY - box.top) / box.height) * height];
-    }, [width, height]);
+    const place = useCallback(
+        (event: PointerEvent): [number, number] => {
+            const box = (event.currentTarget as Element).getBoundingClientRect();
+            return [
+                ((event.clientX - box.left) / box.width) * width,
+                ((event.clientY - box.top) / box.height) * height,
+            ];
+        },
+        [width, height],
+    );
     const move = (event: PointerEvent): void => {
         const [x, y] = place(event);
         if (dragging.current) p.drag?.move(x, width);
@@ -45,9 +51,20 @@ export function Picture(p: {
     return (
         <div class="picturebox" ref={here}>
             {width > 0 && (
-                <svg class="picture" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={p.label} tabIndex={p.keys ? 0 : -1}
-                    onPointerMove={move} onPointerLeave={() => setTip(null)} onPointerDown={down} onPointerUp={up}
-                    onKeyDown={(event) => { if (p.keys?.(event)) event.preventDefault(); }}>
+                <svg
+                    class="picture"
+                    viewBox={`0 0 ${width} ${height}`}
+                    role="img"
+                    aria-label={p.label}
+                    tabIndex={p.keys ? 0 : -1}
+                    onPointerMove={move}
+                    onPointerLeave={() => setTip(null)}
+                    onPointerDown={down}
+                    onPointerUp={up}
+                    onKeyDown={(event) => {
+                        if (p.keys?.(event)) event.preventDefault();
+                    }}
+                >
                     {p.draw(width, height)}
                     {tip?.hint.mark && <g data-live>{tip.hint.mark}</g>}
                 </svg>
@@ -61,17 +78,30 @@ export function Picture(p: {
 function Tip(p: { x: number; y: number; width: number; text: string }): JSX.Element {
     const right = p.x > p.width * 0.6;
     return (
-        <div class="tip" aria-hidden="true" ref={(e) => {
-            if (!e) return;
-            e.style.left = right ? 'auto' : `${p.x + 12}px`;
-            e.style.right = right ? `${p.width - p.x + 12}px` : 'auto';
-            e.style.top = `${p.y + 14}px`;
-        }}>{p.text}</div>
+        <div
+            class="tip"
+            aria-hidden="true"
+            ref={(e) => {
+                if (!e) return;
+                e.style.left = right ? 'auto' : `${p.x + 12}px`;
+                e.style.right = right ? `${p.width - p.x + 12}px` : 'auto';
+                e.style.top = `${p.y + 14}px`;
+            }}
+        >
+            {p.text}
+        </div>
     );
 }
 
 /** Marks below; `name` says what is measured, with its unit. */
-export function AxisX(p: { scale: Scale; y: number; name: string; top?: number; apart?: number; marks?: readonly Tick[] }): JSX.Element {
+export function AxisX(p: {
+    scale: Scale;
+    y: number;
+    name: string;
+    top?: number;
+    apart?: number;
+    marks?: readonly Tick[];
+}): JSX.Element {
     const { scale, y } = p;
     return (
         <g aria-hidden="true">
@@ -80,12 +110,22 @@ export function AxisX(p: { scale: Scale; y: number; name: string; top?: number; 
                 return (
                     <g key={t.value}>
                         {p.top !== undefined && <line class="gridline" x1={x} x2={x} y1={p.top} y2={y} />}
-                        <text class="dim" x={x} y={y + 15} text-anchor={x > scale.to - 12 ? 'end' : x < scale.from + 8 ? 'start' : 'middle'}>{t.text}</text>
+                        <text
+                            class="dim"
+                            x={x}
+                            y={y + 15}
+                            text-anchor={x > scale.to - 12 ? 'end' : x < scale.from + 8 ? 'start' : 'middle'}
+                        >
+                            {t.text}
+                        </text>
                     </g>
                 );
             })}
             <line class="axis" x1={scale.from} x2={scale.to} y1={y} y2={y} />
-            <text class="dim" x={scale.to} y={y + 31} text-anchor="end">{p.name}{scale.log ? ' (logarithmic)' : ''}</text>
+            <text class="dim" x={scale.to} y={y + 31} text-anchor="end">
+                {p.name}
+                {scale.log ? ' (logarithmic)' : ''}
+            </text>
         </g>
     );
 }
@@ -100,11 +140,16 @@ export function AxisY(p: { scale: Scale; x: number; right: number; name: string;
                 return (
                     <g key={t.value}>
                         <line class="gridline" x1={p.x} x2={p.right} y1={y} y2={y} />
-                        <text class="dim" x={p.x - 6} y={y + 4} text-anchor="end">{t.text}</text>
+                        <text class="dim" x={p.x - 6} y={y + 4} text-anchor="end">
+                            {t.text}
+                        </text>
                     </g>
                 );
             })}
-            <text class="dim" x={0} y={scale.to - 9}>{p.name}{scale.log ? ' (logarithmic)' : ''}</text>
+            <text class="dim" x={0} y={scale.to - 9}>
+                {p.name}
+                {scale.log ? ' (logarithmic)' : ''}
+            </text>
         </g>
     );
 }
@@ -113,7 +158,9 @@ export function AxisY(p: { scale: Scale; x: number; right: number; name: string;
 export class Boxes {
     private parts: string[] = [];
     add(x: number, y: number, width: number, height: number): void {
-        this.parts.push(`M${x.toFixed(1)} ${y.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}h${(-width).toFixed(1)}z`);
+        this.parts.push(
+            `M${x.toFixed(1)} ${y.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}h${(-width).toFixed(1)}z`,
+        );
     }
     get path(): string {
         return this.parts.join('');

@@ -22,12 +22,22 @@ export const powers = (from: number, to: number): number[] => {
 
 function nearest(stops: readonly number[], value: number): number {
     let best = 0;
-    stops.forEach((s, i) => { if (Math.abs(Math.log(s / value)) < Math.abs(Math.log(stops[best]! / value))) best = i; });
+    stops.forEach((s, i) => {
+        if (Math.abs(Math.log(s / value)) < Math.abs(Math.log(stops[best]! / value))) best = i;
+    });
     return best;
 }
 
 /** A range over round values, with a box for any other. */
-export function Slider(p: { name: string; of: string; is: Words; stops: readonly number[]; by?: number; unit?: string; hint?: string }): JSX.Element {
+export function Slider(p: {
+    name: string;
+    of: string;
+    is: Words;
+    stops: readonly number[];
+    by?: number;
+    unit?: string;
+    hint?: string;
+}): JSX.Element {
     const text = read(p.is, p.of);
     const value = Number(text) || p.by || p.stops[0]!;
     const id = `f-${p.of}`;
@@ -35,26 +45,50 @@ export function Slider(p: { name: string; of: string; is: Words; stops: readonly
         <div class={`field slider ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
             <label for={id}>{p.name}</label>
             <div>
-                <input id={id} type="range" min={0} max={p.stops.length - 1} step={1} value={nearest(p.stops, value)}
+                <input
+                    id={id}
+                    type="range"
+                    min={0}
+                    max={p.stops.length - 1}
+                    step={1}
+                    value={nearest(p.stops, value)}
                     aria-valuetext={`${value}${p.unit ? ` ${p.unit}` : ''}`}
-                    onInput={(e) => change({ [p.of]: String(p.stops[Number(e.currentTarget.value)]) })} />
-                <input class="number" inputMode="decimal" aria-label={`${p.name}${p.unit ? `, ${p.unit}` : ''}`} value={text} placeholder={p.by ? String(p.by) : ''}
-                    onChange={(e) => change({ [p.of]: e.currentTarget.value.trim() })} />
+                    onInput={(e) => change({ [p.of]: String(p.stops[Number(e.currentTarget.value)]) })}
+                />
+                <input
+                    class="number"
+                    inputMode="decimal"
+                    aria-label={`${p.name}${p.unit ? `, ${p.unit}` : ''}`}
+                    value={text}
+                    placeholder={p.by ? String(p.by) : ''}
+                    onChange={(e) => change({ [p.of]: e.currentTarget.value.trim() })}
+                />
             </div>
         </div>
     );
 }
 
 /** Words to choose from; the first is what happens by itself. */
-export function Choice(p: { name: string; of: string; is: Words; words: readonly (string | readonly [string, string])[]; hint?: string }): JSX.Element {
-    const value = read(p.is, p.of), id = `f-${p.of}`;
-    const words = p.words.map((w) => (typeof w === 'string' ? [w, w] as const : w));
+export function Choice(p: {
+    name: string;
+    of: string;
+    is: Words;
+    words: readonly (string | readonly [string, string])[];
+    hint?: string;
+}): JSX.Element {
+    const value = read(p.is, p.of),
+        id = `f-${p.of}`;
+    const words = p.words.map((w) => (typeof w === 'string' ? ([w, w] as const) : w));
     const known = words.some(([w]) => w === value) || value === '';
     return (
         <div class={`field ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
             <label for={id}>{p.name}</label>
             <select id={id} value={value} onChange={(e) => change({ [p.of]: e.currentTarget.value })}>
-                {words.map(([w, text]) => <option key={w} value={w}>{text}</option>)}
+                {words.map(([w, text]) => (
+                    <option key={w} value={w}>
+                        {text}
+                    </option>
+                ))}
                 {!known && <option value={value}>{value}</option>}
             </select>
         </div>
@@ -66,18 +100,37 @@ export function Check(p: { name: string; of: string; is: Words; hint?: string })
     return (
         <div class={`field ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
             <label for={id}>{p.name}</label>
-            <span><input id={id} type="checkbox" checked={read(p.is, p.of) === 'true'} onChange={(e) => change({ [p.of]: e.currentTarget.checked ? 'true' : '' })} /></span>
+            <span>
+                <input
+                    id={id}
+                    type="checkbox"
+                    checked={read(p.is, p.of) === 'true'}
+                    onChange={(e) => change({ [p.of]: e.currentTarget.checked ? 'true' : '' })}
+                />
+            </span>
         </div>
     );
 }
 
-export function Text(p: { name: string; of: string; is: Words; placeholder?: string; hint?: string; set?: (text: string) => void }): JSX.Element {
+export function Text(p: {
+    name: string;
+    of: string;
+    is: Words;
+    placeholder?: string;
+    hint?: string;
+    set?: (text: string) => void;
+}): JSX.Element {
     const id = `f-${p.of}`;
     return (
         <div class={`field ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
             <label for={id}>{p.name}</label>
-            <input id={id} type="text" value={read(p.is, p.of)} placeholder={p.placeholder ?? ''}
-                onChange={(e) => (p.set ?? ((text: string) => change({ [p.of]: text })))(e.currentTarget.value.trim())} />
+            <input
+                id={id}
+                type="text"
+                value={read(p.is, p.of)}
+                placeholder={p.placeholder ?? ''}
+                onChange={(e) => (p.set ?? ((text: string) => change({ [p.of]: text })))(e.currentTarget.value.trim())}
+            />
         </div>
     );
 }

@@ -10,22 +10,45 @@ export interface Item {
 
 /** All words of what is typed, anywhere; names that begin with it first. */
 function find(items: readonly Item[], typed: string): Item[] {
-    const parts = typed.toLowerCase().split(/[\s_-]+/).filter(Boolean);
+    const parts = typed
+        .toLowerCase()
+        .split(/[\s_-]+/)
+        .filter(Boolean);
     const rank = (i: Item): number => {
-        const name = i.name.toLowerCase(), all = `${name} ${i.words.toLowerCase()}`;
+        const name = i.name.toLowerCase(),
+            all = `${name} ${i.words.toLowerCase()}`;
         if (!parts.every((w) => all.includes(w))) return -1;
-        return name === typed.toLowerCase() ? 0 : name.startsWith(parts[0] ?? '') ? 1 : parts.every((w) => name.includes(w)) ? 2 : 3;
+        return name === typed.toLowerCase()
+            ? 0
+            : name.startsWith(parts[0] ?? '')
+              ? 1
+              : parts.every((w) => name.includes(w))
+                ? 2
+                : 3;
     };
-    return items.map((i) => [rank(i), i] as const).filter(([r]) => r >= 0).sort((a, b) => a[0] - b[0]).map(([, i]) => i);
+    return items
+        .map((i) => [rank(i), i] as const)
+        .filter(([r]) => r >= 0)
+        .sort((a, b) => a[0] - b[0])
+        .map(([, i]) => i);
 }
 
-export function Pick(p: { name: string; id: string; value: string; shown: string; items: readonly Item[]; onPick: (name: string) => void }): JSX.Element {
+export function Pick(p: {
+    name: string;
+    id: string;
+    value: string;
+    shown: string;
+    items: readonly Item[];
+    onPick: (name: string) => void;
+}): JSX.Element {
     const [typed, setTyped] = useState<string | null>(null);
     const [at, setAt] = useState(0);
     const list = useRef<HTMLUListElement>(null);
     const open = typed !== null;
     const found = useMemo(() => (open ? find(p.items, typed ?? '').slice(0, 80) : []), [p.items, typed, open]);
-    useEffect(() => { list.current?.children[at]?.scrollIntoView({ block: 'nearest' }); }, [at, open]);
+    useEffect(() => {
+        list.current?.children[at]?.scrollIntoView({ block: 'nearest' });
+    }, [at, open]);
     const take = (name: string): void => {
         setTyped(null);
         p.onPick(name);
@@ -43,19 +66,54 @@ export function Pick(p: { name: string; id: string; value: string; shown: string
         <div class="field">
             <label for={p.id}>{p.name}</label>
             <div class="pick">
-                <input id={p.id} type="search" role="combobox" autocomplete="off" spellcheck={false} aria-expanded={open} aria-controls={`${p.id}-list`} aria-autocomplete="list"
+                <input
+                    id={p.id}
+                    type="search"
+                    role="combobox"
+                    autocomplete="off"
+                    spellcheck={false}
+                    aria-expanded={open}
+                    aria-controls={`${p.id}-list`}
+                    aria-autocomplete="list"
                     {...(open && found[at] ? { 'aria-activedescendant': `${p.id}-${at}` } : {})}
-                    value={typed ?? p.shown} placeholder={open ? p.shown : ''}
-                    onFocus={(e) => e.currentTarget.select()} onClick={() => { if (!open) { setTyped(''); setAt(0); } }}
-                    onInput={(e) => { setTyped(e.currentTarget.value); setAt(0); }} onKeyDown={key} onBlur={() => setTyped(null)} />
+                    value={typed ?? p.shown}
+                    placeholder={open ? p.shown : ''}
+                    onFocus={(e) => e.currentTarget.select()}
+                    onClick={() => {
+                        if (!open) {
+                            setTyped('');
+                            setAt(0);
+                        }
+                    }}
+                    onInput={(e) => {
+                        setTyped(e.currentTarget.value);
+                        setAt(0);
+                    }}
+                    onKeyDown={key}
+                    onBlur={() => setTyped(null)}
+                />
                 {open && (
                     <ul id={`${p.id}-list`} role="listbox" aria-label={p.name} ref={list}>
                         {found.map((item, i) => (
-                            <li key={item.name} id={`${p.id}-${i}`} role="option" aria-selected={i === at} onPointerDown={(e) => { e.preventDefault(); take(item.name); }}>
-                                {item.name}<span>{item.remark}</span>
+                            <li
+                                key={item.name}
+                                id={`${p.id}-${i}`}
+                                role="option"
+                                aria-selected={i === at}
+                                onPointerDown={(e) => {
+                                    e.preventDefault();
+                                    take(item.name);
+                                }}
+                            >
+                                {item.name}
+                                <span>{item.remark}</span>
                             </li>
                         ))}
-                        {!found.length && <li class="none" role="option" aria-selected="false">Nothing has that name.</li>}
+                        {!found.length && (
+                            <li class="none" role="option" aria-selected="false">
+                                Nothing has that name.
+                            </li>
+                        )}
                     </ul>
                 )}
             </div>

@@ -5,17 +5,62 @@ import { read } from '../request';
 import { Check, Choice, Group, Slider, Text, doubling, powers, type Words } from './fields';
 import { GpuField, ModelField } from './subject';
 
-const tasks = [['train', 'training step'], ['prefill', 'prefill'], ['decode', 'decoding step'], ['forward', 'forward pass']] as const;
+const tasks = [
+    ['train', 'training step'],
+    ['prefill', 'prefill'],
+    ['decode', 'decoding step'],
+    ['forward', 'forward pass'],
+] as const;
 export const dtypes = [['', 'bf16'], 'fp16', 'fp32', 'tf32', 'fp8', 'int8', 'fp4', 'amp_bf16', 'amp_fp16'] as const;
-const stacks = [['', 'automatic'], 'pytorch', 'ddp', 'fsdp', 'fsdp2', 'torchtitan', 'megatron', 'megatron_recipe', 'nemo', 'deepspeed', 'hf_trainer', 'litgpt', 'llm_foundry',
-    'peft', 'torchtune', 'unsloth'] as const;
+const stacks = [
+    ['', 'automatic'],
+    'pytorch',
+    'ddp',
+    'fsdp',
+    'fsdp2',
+    'torchtitan',
+    'megatron',
+    'megatron_recipe',
+    'nemo',
+    'deepspeed',
+    'hf_trainer',
+    'litgpt',
+    'llm_foundry',
+    'peft',
+    'torchtune',
+    'unsloth',
+] as const;
 
-export const stepKeys = ['batch', 'global_batch', 'seq', 'dtype', 'weights_dtype', 'kv_dtype', 'stack', 'execution', 'attention', 'recompute', 'recompute_layers', 'optimizer', 'master_weights',
-    'lora_rank', 'loss', 'clip_grad', 'ema', 'moments_dtype', 'optimizer_in_backward', 'power_cap_w', 'images', 'compile_scope', 'fusions'];
+export const stepKeys = [
+    'batch',
+    'global_batch',
+    'seq',
+    'dtype',
+    'weights_dtype',
+    'kv_dtype',
+    'stack',
+    'execution',
+    'attention',
+    'recompute',
+    'recompute_layers',
+    'optimizer',
+    'master_weights',
+    'lora_rank',
+    'loss',
+    'clip_grad',
+    'ema',
+    'moments_dtype',
+    'optimizer_in_backward',
+    'power_cap_w',
+    'images',
+    'compile_scope',
+    'fusions',
+];
 
 export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX.Element {
     const { is } = p;
-    const task = read(is, 'task'), trains = task === 'train';
+    const task = read(is, 'task'),
+        trains = task === 'train';
     const model = p.of.models.find((m) => m.name === read(is, 'model'));
     const experts = Number(model?.['experts'] ?? 0) > 0 || read(is, 'model').startsWith('{');
     return (
@@ -26,34 +71,186 @@ export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX
                 {!p.layout && <Choice name="Task" of="task" is={is} words={tasks} />}
             </Group>
             <Group name="Work">
-                <Slider name="Batch" of="batch" is={is} by={1} stops={doubling(1, 1024)} hint="sequences or images of one micro-batch" />
-                <Slider name={task === 'decode' ? 'Cached tokens' : 'Sequence'} of="seq" is={is} by={Math.min(model?.max_position ?? 4096, 4096)} stops={doubling(64, 131072)} unit="tokens" hint="tokens of a sequence" />
-                {(trains || p.layout) && <Slider name="Global batch" of="global_batch" is={is} stops={powers(1, 8192)} hint="sequences per step over all GPUs" />}
+                <Slider
+                    name="Batch"
+                    of="batch"
+                    is={is}
+                    by={1}
+                    stops={doubling(1, 1024)}
+                    hint="sequences or images of one micro-batch"
+                />
+                <Slider
+                    name={task === 'decode' ? 'Cached tokens' : 'Sequence'}
+                    of="seq"
+                    is={is}
+                    by={Math.min(model?.max_position ?? 4096, 4096)}
+                    stops={doubling(64, 131072)}
+                    unit="tokens"
+                    hint="tokens of a sequence"
+                />
+                {(trains || p.layout) && (
+                    <Slider
+                        name="Global batch"
+                        of="global_batch"
+                        is={is}
+                        stops={powers(1, 8192)}
+                        hint="sequences per step over all GPUs"
+                    />
+                )}
                 <Choice name="Precision" of="dtype" is={is} words={dtypes} />
-                {!trains && !p.layout && <Choice name="Weights" of="weights_dtype" is={is} words={[['', 'as computed'], 'fp8', 'int8', 'int4', 'nf4', 'mxfp4', 'fp4']} />}
-                {task === 'decode' && !p.layout && <Choice name="Cache in" of="kv_dtype" is={is} words={[['', 'as computed'], 'bf16', 'fp8', 'int8']} />}
+                {!trains && !p.layout && (
+                    <Choice
+                        name="Weights"
+                        of="weights_dtype"
+                        is={is}
+                        words={[['', 'as computed'], 'fp8', 'int8', 'int4', 'nf4', 'mxfp4', 'fp4']}
+                    />
+                )}
+                {task === 'decode' && !p.layout && (
+                    <Choice
+                        name="Cache in"
+                        of="kv_dtype"
+                        is={is}
+                        words={[['', 'as computed'], 'bf16', 'fp8', 'int8']}
+                    />
+                )}
             </Group>
             <Group name="Software">
-                {(trains || p.layout) && <Choice name="Stack" of="stack" is={is} words={stacks} hint="the software that trains it" />}
-                <Choice name="Execution" of="execution" is={is} words={[['', 'automatic'], 'eager', 'fused', 'compile', 'cuda_graph', 'ideal']} />
-                <Choice name="Attention" of="attention" is={is} words={[['', 'automatic'], 'flash', 'flash2', 'flash3', 'cudnn', 'sdpa', 'eager']} />
-                {(trains || p.layout) && <Choice name="Recompute" of="recompute" is={is} words={[['', 'none'], 'selective', 'full']} />}
-                {(trains || p.layout) && <Choice name="Optimizer" of="optimizer" is={is} words={[['', 'adamw'], 'adamw_foreach', 'adamw_8bit', 'adafactor', 'sgd', 'sgd_momentum', 'muon', 'lamb', 'none']} />}
-                {(trains || p.layout) && <Check name="fp32 copies" of="master_weights" is={is} hint="master weights: fp32 copies of low-precision weights" />}
-                {trains && <Choice name="LoRA rank" of="lora_rank" is={is} words={[['', 'all weights train'], '4', '8', '16', '32', '64', '128', '256']} hint="adapters of this rank alone are trained" />}
-                {trains && Number(is['lora_rank'] ?? 0) > 0 && <Choice name="Weights" of="weights_dtype" is={is} words={[['', 'as computed'], 'nf4', 'int8', 'fp8']} hint="how the frozen weights are stored" />}
+                {(trains || p.layout) && (
+                    <Choice name="Stack" of="stack" is={is} words={stacks} hint="the software that trains it" />
+                )}
+                <Choice
+                    name="Execution"
+                    of="execution"
+                    is={is}
+                    words={[['', 'automatic'], 'eager', 'fused', 'compile', 'cuda_graph', 'ideal']}
+                />
+                <Choice
+                    name="Attention"
+                    of="attention"
+                    is={is}
+                    words={[['', 'automatic'], 'flash', 'flash2', 'flash3', 'cudnn', 'sdpa', 'eager']}
+                />
+                {(trains || p.layout) && (
+                    <Choice name="Recompute" of="recompute" is={is} words={[['', 'none'], 'selective', 'full']} />
+                )}
+                {(trains || p.layout) && (
+                    <Choice
+                        name="Optimizer"
+                        of="optimizer"
+                        is={is}
+                        words={[
+                            ['', 'adamw'],
+                            'adamw_foreach',
+                            'adamw_8bit',
+                            'adafactor',
+                            'sgd',
+                            'sgd_momentum',
+                            'muon',
+                            'lamb',
+                            'none',
+                        ]}
+                    />
+                )}
+                {(trains || p.layout) && (
+                    <Check
+                        name="fp32 copies"
+                        of="master_weights"
+                        is={is}
+                        hint="master weights: fp32 copies of low-precision weights"
+                    />
+                )}
+                {trains && (
+                    <Choice
+                        name="LoRA rank"
+                        of="lora_rank"
+                        is={is}
+                        words={[['', 'all weights train'], '4', '8', '16', '32', '64', '128', '256']}
+                        hint="adapters of this rank alone are trained"
+                    />
+                )}
+                {trains && Number(is['lora_rank'] ?? 0) > 0 && (
+                    <Choice
+                        name="Weights"
+                        of="weights_dtype"
+                        is={is}
+                        words={[['', 'as computed'], 'nf4', 'int8', 'fp8']}
+                        hint="how the frozen weights are stored"
+                    />
+                )}
             </Group>
             <Group name="Many GPUs">
                 <Slider name="Tensor" of="tp" is={is} by={1} stops={powers(1, 16)} hint="tensor parallel ranks" />
-                {(trains || p.layout) && <Slider name="Pipeline" of="pp" is={is} by={1} stops={powers(1, 32)} hint="pipeline stages" />}
-                {(trains || p.layout) && Number(is['pp'] ?? 1) > 1 && <Slider name="Virtual" of="vpp" is={is} by={1} stops={[1, 2, 3, 4, 5, 6, 8, 10]} hint="virtual stages of a GPU: an interleaved pipeline" />}
-                {(trains || p.layout) && <Slider name="Context" of="cp" is={is} by={1} stops={powers(1, 16)} hint="ranks that share a sequence" />}
+                {(trains || p.layout) && (
+                    <Slider name="Pipeline" of="pp" is={is} by={1} stops={powers(1, 32)} hint="pipeline stages" />
+                )}
+                {(trains || p.layout) && Number(is['pp'] ?? 1) > 1 && (
+                    <Slider
+                        name="Virtual"
+                        of="vpp"
+                        is={is}
+                        by={1}
+                        stops={[1, 2, 3, 4, 5, 6, 8, 10]}
+                        hint="virtual stages of a GPU: an interleaved pipeline"
+                    />
+                )}
+                {(trains || p.layout) && (
+                    <Slider
+                        name="Context"
+                        of="cp"
+                        is={is}
+                        by={1}
+                        stops={powers(1, 16)}
+                        hint="ranks that share a sequence"
+                    />
+                )}
                 <Slider name="Data" of="dp" is={is} by={1} stops={powers(1, 2048)} hint="copies of the model" />
-                {experts && <Slider name="Experts" of="ep" is={is} by={1} stops={powers(1, 64)} hint="ranks that experts are spread over" />}
-                {(trains || p.layout) && <Choice name="Sharding" of="zero" is={is} words={[['', 'automatic'], ['1', '1: states'], ['2', '2: gradients'], ['3', '3: FSDP']]} />}
-                {(trains || p.layout) && Number(is['tp'] ?? 1) > 1 && <Check name="Sequence par." of="sp" is={is} hint="norms and residuals split over the tensor ranks" />}
-                {(trains || p.layout) && Number(is['pp'] ?? 1) > 1 && <Choice name="Schedule" of="schedule" is={is} words={[['', 'automatic'], 'gpipe', 'zero_bubble', 'dualpipe']} />}
-                <Text name="Network" of="interconnect" is={is} placeholder="usual for the GPU" hint="ib_ndr400, dgx_h100, or in words: 8x200 Gbps HDR InfiniBand/node" />
+                {experts && (
+                    <Slider
+                        name="Experts"
+                        of="ep"
+                        is={is}
+                        by={1}
+                        stops={powers(1, 64)}
+                        hint="ranks that experts are spread over"
+                    />
+                )}
+                {(trains || p.layout) && (
+                    <Choice
+                        name="Sharding"
+                        of="zero"
+                        is={is}
+                        words={[
+                            ['', 'automatic'],
+                            ['1', '1: states'],
+                            ['2', '2: gradients'],
+                            ['3', '3: FSDP'],
+                        ]}
+                    />
+                )}
+                {(trains || p.layout) && Number(is['tp'] ?? 1) > 1 && (
+                    <Check
+                        name="Sequence par."
+                        of="sp"
+                        is={is}
+                        hint="norms and residuals split over the tensor ranks"
+                    />
+                )}
+                {(trains || p.layout) && Number(is['pp'] ?? 1) > 1 && (
+                    <Choice
+                        name="Schedule"
+                        of="schedule"
+                        is={is}
+                        words={[['', 'automatic'], 'gpipe', 'zero_bubble', 'dualpipe']}
+                    />
+                )}
+                <Text
+                    name="Network"
+                    of="interconnect"
+                    is={is}
+                    placeholder="usual for the GPU"
+                    hint="ib_ndr400, dgx_h100, or in words: 8x200 Gbps HDR InfiniBand/node"
+                />
             </Group>
         </>
     );

@@ -10,9 +10,15 @@ import type { Words } from './fields';
 import { Pick } from './pick';
 
 export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
-    const items = useMemo(() => p.of.models.map((m) => ({
-        name: m.name, remark: count(m.parameters), words: `${m.hub ?? ''} ${m.model_type}`,
-    })), [p.of]);
+    const items = useMemo(
+        () =>
+            p.of.models.map((m) => ({
+                name: m.name,
+                remark: count(m.parameters),
+                words: `${m.hub ?? ''} ${m.model_type}`,
+            })),
+        [p.of],
+    );
     const value = read(p.is, 'model');
     const own = value.startsWith('{');
     const [open, setOpen] = useState(own);
@@ -20,7 +26,8 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
     const take = (text: string): void => {
         try {
             const config: unknown = JSON.parse(text);
-            if (!config || typeof config !== 'object' || Array.isArray(config)) throw new Error('a config.json is one object');
+            if (!config || typeof config !== 'object' || Array.isArray(config))
+                throw new Error('a config.json is one object');
             setWrong('');
             change({ model: JSON.stringify(config) });
         } catch (fault) {
@@ -36,12 +43,34 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
     };
     return (
         <div onDragOver={(e) => e.preventDefault()} onDrop={drop}>
-            <Pick name="Model" id="f-model" value={value} shown={modelName(value)} items={items} onPick={(model) => { setOpen(false); change({ model }); }} />
+            <Pick
+                name="Model"
+                id="f-model"
+                value={value}
+                shown={modelName(value)}
+                items={items}
+                onPick={(model) => {
+                    setOpen(false);
+                    change({ model });
+                }}
+            />
             <details class="more" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
                 <summary>Your own config.json</summary>
-                <textarea class="drop" spellcheck={false} aria-label="config.json of your model: paste it, or drop the file" placeholder="Paste a config.json of Hugging Face, or drop the file here."
-                    value={own ? JSON.stringify(JSON.parse(value), null, 1) : ''} onChange={(e) => { if (e.currentTarget.value.trim()) take(e.currentTarget.value); }} />
-                {wrong && <p class="bad" role="alert">{wrong}</p>}
+                <textarea
+                    class="drop"
+                    spellcheck={false}
+                    aria-label="config.json of your model: paste it, or drop the file"
+                    placeholder="Paste a config.json of Hugging Face, or drop the file here."
+                    value={own ? JSON.stringify(JSON.parse(value), null, 1) : ''}
+                    onChange={(e) => {
+                        if (e.currentTarget.value.trim()) take(e.currentTarget.value);
+                    }}
+                />
+                {wrong && (
+                    <p class="bad" role="alert">
+                        {wrong}
+                    </p>
+                )}
             </details>
         </div>
     );
@@ -49,9 +78,25 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
 
 export function GpuField(p: { is: Words; of: Catalogue; name?: string; key_?: string }): JSX.Element {
     const key = p.key_ ?? 'gpu';
-    const items = useMemo(() => p.of.gpus.map((g) => ({
-        name: g.name, remark: `${figure(g.memory_gib)} GiB`, words: `${g.title} ${g.vendor} ${g.generation}`,
-    })), [p.of]);
-    const value = read(p.is, key), known = gpuOf(p.of.gpus, value);
-    return <Pick name={p.name ?? 'GPU'} id={`f-${key}`} value={value} shown={value.startsWith('{') ? known?.title ?? 'your own' : value} items={items} onPick={(gpu) => change({ [key]: gpu })} />;
+    const items = useMemo(
+        () =>
+            p.of.gpus.map((g) => ({
+                name: g.name,
+                remark: `${figure(g.memory_gib)} GiB`,
+                words: `${g.title} ${g.vendor} ${g.generation}`,
+            })),
+        [p.of],
+    );
+    const value = read(p.is, key),
+        known = gpuOf(p.of.gpus, value);
+    return (
+        <Pick
+            name={p.name ?? 'GPU'}
+            id={`f-${key}`}
+            value={value}
+            shown={value.startsWith('{') ? (known?.title ?? 'your own') : value}
+            items={items}
+            onPick={(gpu) => change({ [key]: gpu })}
+        />
+    );
 }

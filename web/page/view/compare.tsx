@@ -36,7 +36,15 @@ interface Comparison {
     ok: true;
     asked: { [key: string]: unknown[] };
     answers: {
-        name: string; ms: number; peak_bytes: number; speedup?: number; change_ms?: number; intervals_apart?: boolean; work?: number; causes?: Cause[]; kernels?: KernelChange[];
+        name: string;
+        ms: number;
+        peak_bytes: number;
+        speedup?: number;
+        change_ms?: number;
+        intervals_apart?: boolean;
+        work?: number;
+        causes?: Cause[];
+        kernels?: KernelChange[];
     }[];
 }
 
@@ -45,34 +53,112 @@ export function CompareForm(p: { is: Words; of: Catalogue }): JSX.Element {
 }
 
 const short = (r: Request, first: Request | null): string => {
-    const said = words(r), other = first ? words(first) : {};
-    const keys = Object.keys({ ...said, ...other }).filter((k) => !['task', 'detail'].includes(k) && (!first || said[k] !== other[k]));
-    return keys.map((k) => (said[k] === undefined ? `no ${k}` : k === 'model' || k === 'gpu' ? (said[k].startsWith('{') ? `own ${k}` : said[k]) : `${k} ${said[k]}`)).join(', ') || 'the same';
+    const said = words(r),
+        other = first ? words(first) : {};
+    const keys = Object.keys({ ...said, ...other }).filter(
+        (k) => !['task', 'detail'].includes(k) && (!first || said[k] !== other[k]),
+    );
+    return (
+        keys
+            .map((k) =>
+                said[k] === undefined
+                    ? `no ${k}`
+                    : k === 'model' || k === 'gpu'
+                      ? said[k].startsWith('{')
+                          ? `own ${k}`
+                          : said[k]
+                      : `${k} ${said[k]}`,
+            )
+            .join(', ') || 'the same'
+    );
 };
 
 export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
-    const now = stepRequest(p.is), kept = pins(p.is).filter((r) => r['task'] === now['task']);
+    const now = stepRequest(p.is),
+        kept = pins(p.is).filter((r) => r['task'] === now['task']);
     const all = kept.length ? [...kept, now] : [now];
     const names = all.map((r, i) => (i === 0 ? short(r, null) : short(r, all[0]!)));
-    const asked = useAnswer<Comparison>(all.length > 1 ? { task: 'compare', requests: all, names: all.map((_, i) => (i === all.length - 1 ? 'as set now' : `kept ${i + 1}`)) } : null);
+    const asked = useAnswer<Comparison>(
+        all.length > 1
+            ? {
+                  task: 'compare',
+                  requests: all,
+                  names: all.map((_, i) => (i === all.length - 1 ? 'as set now' : `kept ${i + 1}`)),
+              }
+            : null,
+    );
     const steps = useAnswers<Step>(all);
     const c = all.length > 1 ? asked.answer : null;
-    const rows = steps.answers.map((s, i) => ({ s, i, name: i === all.length - 1 ? 'As set at the side' : `Kept ${i + 1}` })).filter((r): r is { s: Step; i: number; name: string } => r.s.ok && r.i < all.length);
-    const remove = (i: number): void => change({ pins: kept.length > 1 ? JSON.stringify(kept.filter((_, k) => k !== i)) : '' });
+    const rows = steps.answers
+        .map((s, i) => ({ s, i, name: i === all.length - 1 ? 'As set at the side' : `Kept ${i + 1}` }))
+        .filter((r): r is { s: Step; i: number; name: string } => r.s.ok && r.i < all.length);
+    const remove = (i: number): void =>
+        change({ pins: kept.length > 1 ? JSON.stringify(kept.filter((_, k) => k !== i)) : '' });
     const last = c?.answers[c.answers.length - 1];
     return (
         <>
             <div class="title">
                 <h1>Compare</h1>
-                <span class="quiet">{kept.length ? 'Change settings at the side: the last row follows, and is set against the first.' : 'Keep what is set at the side, then change it: what differs and why stands here.'}</span>
-                <span class="tools"><button onClick={() => pin(p.is, now)} disabled={kept.length >= most}>Keep what is set now</button></span>
+                <span class="quiet">
+                    {kept.length
+                        ? 'Change settings at the side: the last row follows, and is set against the first.'
+                        : 'Keep what is set at the side, then change it: what differs and why stands here.'}
+                </span>
+                <span class="tools">
+                    <button onClick={() => pin(p.is, now)} disabled={kept.length >= most}>
+                        Keep what is set now
+                    </button>
+                </span>
             </div>
             <Wrong error={asked.error} />
             <div class="grid">
-                <Card name="answers" title="Side by side" wide="whole" picture={false} table={() => ({ head: ['what', 'settings', 'step_ms', 'low_ms', 'high_ms', 'mfu', 'peak_bytes'], rows: rows.map((r) => [r.name, names[r.i], r.s.step_ms, r.s.low_ms, r.s.high_ms, r.s.mfu, r.s.memory.peak_bytes]) })}>
-                    <div class="scroll" tabIndex={0} role="region" aria-label="Side by side">
+                <Card
+                    name="answers"
+                    title="Side by side"
+                    wide="whole"
+                    picture={false}
+                    table={() => ({
+                        head: ['what', 'settings', 'step_ms', 'low_ms', 'high_ms', 'mfu', 'peak_bytes'],
+                        rows: rows.map((r) => [
+                            r.name,
+                            names[r.i],
+                            r.s.step_ms,
+                            r.s.low_ms,
+                            r.s.high_ms,
+                            r.s.mfu,
+                            r.s.memory.peak_bytes,
+                        ]),
+                    })}
+                >
+                    <div class="scroll" tabIndex={0} role="group" aria-label="Side by side">
                         <table>
-                            <thead><tr><th scope="col">Step</th><th scope="col">Settings{all.length > 1 ? ', where they differ from the first' : ''}</th><th scope="col" class="n">Time</th><th scope="col" class="n">Interval</th><th scope="col" class="n">Against the first</th><th scope="col" class="n">MFU</th><th scope="col" class="n">Peak</th><th scope="col">Held back by</th><th scope="col"><span class="offscreen">Remove</span></th></tr></thead>
+                            <thead>
+                                <tr>
+                                    <th scope="col">Step</th>
+                                    <th scope="col">
+                                        Settings{all.length > 1 ? ', where they differ from the first' : ''}
+                                    </th>
+                                    <th scope="col" class="n">
+                                        Time
+                                    </th>
+                                    <th scope="col" class="n">
+                                        Interval
+                                    </th>
+                                    <th scope="col" class="n">
+                                        Against the first
+                                    </th>
+                                    <th scope="col" class="n">
+                                        MFU
+                                    </th>
+                                    <th scope="col" class="n">
+                                        Peak
+                                    </th>
+                                    <th scope="col">Held back by</th>
+                                    <th scope="col">
+                                        <span class="offscreen">Remove</span>
+                                    </th>
+                                </tr>
+                            </thead>
                             <tbody>
                                 {rows.map((r) => (
                                     <tr key={r.i}>
@@ -80,11 +166,27 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                                         <td class="wrap">{names[r.i]}</td>
                                         <td class="n">{ms(r.s.step_ms, 4)}</td>
                                         <td class="n">{interval(r.s.low_ms, r.s.high_ms, r.s.step_ms)}</td>
-                                        <td class="n">{r.i && c?.answers[r.i]?.speedup ? `× ${figure(c.answers[r.i]!.speedup!)}${c.answers[r.i]!.intervals_apart ? '' : ', intervals overlap'}` : ''}</td>
+                                        <td class="n">
+                                            {r.i && c?.answers[r.i]?.speedup
+                                                ? `× ${figure(c.answers[r.i]!.speedup!)}${c.answers[r.i]!.intervals_apart ? '' : ', intervals overlap'}`
+                                                : ''}
+                                        </td>
                                         <td class="n">{percent(r.s.mfu, 3)}</td>
-                                        <td class={`n ${r.s.memory.fits ? '' : 'bad'}`}>{gib(r.s.memory.peak_bytes)}</td>
+                                        <td class={`n ${r.s.memory.fits ? '' : 'bad'}`}>
+                                            {gib(r.s.memory.peak_bytes)}
+                                        </td>
                                         <td>{r.s.regime.bound}</td>
-                                        <td>{r.i < kept.length && <button class="plain" onClick={() => remove(r.i)} aria-label={`Remove ${r.name}`}>Remove</button>}</td>
+                                        <td>
+                                            {r.i < kept.length && (
+                                                <button
+                                                    class="plain"
+                                                    onClick={() => remove(r.i)}
+                                                    aria-label={`Remove ${r.name}`}
+                                                >
+                                                    Remove
+                                                </button>
+                                            )}
+                                        </td>
                                     </tr>
                                 ))}
                             </tbody>
@@ -92,23 +194,70 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                     </div>
                 </Card>
                 {rows.length > 1 && (
-                    <Card name="times" title="Times" table={() => ({ head: ['what', 'step_ms'], rows: rows.map((r) => [r.name, r.s.step_ms]) })}>
-                        <Bars label="Times" rows={rows.map((r) => ({ name: r.name, value: r.s.step_ms, look: r.i === all.length - 1 ? 'f0' : 'overhead', text: ms(r.s.step_ms, 4) }))} />
+                    <Card
+                        name="times"
+                        title="Times"
+                        table={() => ({ head: ['what', 'step_ms'], rows: rows.map((r) => [r.name, r.s.step_ms]) })}
+                    >
+                        <Bars
+                            label="Times"
+                            rows={rows.map((r) => ({
+                                name: r.name,
+                                value: r.s.step_ms,
+                                look: r.i === all.length - 1 ? 'f0' : 'overhead',
+                                text: ms(r.s.step_ms, 4),
+                            }))}
+                        />
                     </Card>
                 )}
                 {rows.length > 1 && (
-                    <Card name="memories" title="Peaks of memory" table={() => ({ head: ['what', 'peak_bytes'], rows: rows.map((r) => [r.name, r.s.memory.peak_bytes]) })}>
-                        <Bars label="Peaks of memory" rows={rows.map((r) => ({ name: r.name, value: r.s.memory.peak_bytes, look: r.s.memory.fits ? (r.i === all.length - 1 ? 'f0' : 'overhead') : 'f6', text: gib(r.s.memory.peak_bytes) }))} />
+                    <Card
+                        name="memories"
+                        title="Peaks of memory"
+                        table={() => ({
+                            head: ['what', 'peak_bytes'],
+                            rows: rows.map((r) => [r.name, r.s.memory.peak_bytes]),
+                        })}
+                    >
+                        <Bars
+                            label="Peaks of memory"
+                            rows={rows.map((r) => ({
+                                name: r.name,
+                                value: r.s.memory.peak_bytes,
+                                look: r.s.memory.fits ? (r.i === all.length - 1 ? 'f0' : 'overhead') : 'f6',
+                                text: gib(r.s.memory.peak_bytes),
+                            }))}
+                        />
                     </Card>
                 )}
                 {last?.causes && (
-                    <Card name="causes" title="Why" wide="double" picture={false} note="the first against what is set now" table={tableOf(causeColumns, last.causes)}>
-                        <Sortable columns={causeColumns} rows={last.causes.filter((x) => x.a_ms || x.b_ms)} label="Causes" />
-                        <p class="quiet">They add up to {ms(last.change_ms ?? 0, 4)}{last.work && last.work !== 1 ? ', for the work of the first' : ''}.</p>
+                    <Card
+                        name="causes"
+                        title="Why"
+                        wide="double"
+                        picture={false}
+                        note="the first against what is set now"
+                        table={tableOf(causeColumns, last.causes)}
+                    >
+                        <Sortable
+                            columns={causeColumns}
+                            rows={last.causes.filter((x) => x.a_ms || x.b_ms)}
+                            label="Causes"
+                        />
+                        <p class="quiet">
+                            They add up to {ms(last.change_ms ?? 0, 4)}
+                            {last.work && last.work !== 1 ? ', for the work of the first' : ''}.
+                        </p>
                     </Card>
                 )}
                 {last?.kernels && (
-                    <Card name="kernels" title="Kernels that differ" wide="double" picture={false} table={tableOf(kernelColumns, last.kernels)}>
+                    <Card
+                        name="kernels"
+                        title="Kernels that differ"
+                        wide="double"
+                        picture={false}
+                        table={tableOf(kernelColumns, last.kernels)}
+                    >
                         <Sortable columns={kernelColumns} rows={last.kernels} label="Kernels that differ" most={15} />
                     </Card>
                 )}
@@ -130,7 +279,13 @@ const kernelColumns: readonly Column<KernelChange>[] = [
     { name: 'Kernel', key: 'name', cell: (k) => `${k.block ?? ''} ${k.name}`, by: (k) => k.name },
     { name: 'Operator', key: 'op', cell: (k) => k.op, by: (k) => k.op },
     { name: 'Phase', key: 'phase', cell: (k) => k.phase, by: (k) => k.phase },
-    { name: 'Launches', key: 'a_launches', cell: (k) => (k.a_launches === k.b_launches ? k.a_launches : `${k.a_launches} → ${k.b_launches}`), by: (k) => k.a_launches, number: true },
+    {
+        name: 'Launches',
+        key: 'a_launches',
+        cell: (k) => (k.a_launches === k.b_launches ? k.a_launches : `${k.a_launches} → ${k.b_launches}`),
+        by: (k) => k.a_launches,
+        number: true,
+    },
     { name: 'First', key: 'a_ms', cell: (k) => ms(k.a_ms), by: (k) => k.a_ms, number: true },
     { name: 'Now', key: 'b_ms', cell: (k) => ms(k.b_ms), by: (k) => k.b_ms, number: true },
     { name: 'Change', key: 'change_ms', cell: (k) => change_(k.change_ms), by: (k) => k.change_ms, number: true },

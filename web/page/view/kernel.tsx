@@ -50,10 +50,34 @@ const size = (key: string, name: string, by: number, most: number): Size => ({ k
 const rows = [size('rows', 'Rows', 8192, 65536), size('cols', 'Columns', 4096, 131072)];
 const ops: { [op: string]: readonly Size[] } = {
     gemm: [size('m', 'm', 4096, 32768), size('n', 'n', 4096, 32768), size('k', 'k', 4096, 32768)],
-    attention: [size('batch', 'Batch', 4, 256), size('heads', 'Heads', 32, 128), size('kv_heads', 'KV heads', 8, 128), size('q_len', 'Queries', 2048, 32768), size('kv_len', 'Keys', 2048, 131072), size('head_dim', 'Head width', 128, 256)],
-    moe: [size('tokens', 'Tokens', 4096, 65536), size('hidden', 'Hidden', 4096, 16384), size('inter', 'Inner', 1536, 16384), size('topk', 'Of a token', 8, 16), size('experts', 'Experts', 128, 512)],
-    conv2d: [size('n', 'Images', 32, 256), size('c', 'Channels', 64, 2048), size('h', 'Height', 56, 512), size('w', 'Width', 56, 512), size('k', 'Filters', 64, 2048), size('r', 'Filter height', 3, 11), size('s', 'Filter width', 3, 11)],
-    rmsnorm: rows, layernorm: rows, softmax: rows, cross_entropy: rows,
+    attention: [
+        size('batch', 'Batch', 4, 256),
+        size('heads', 'Heads', 32, 128),
+        size('kv_heads', 'KV heads', 8, 128),
+        size('q_len', 'Queries', 2048, 32768),
+        size('kv_len', 'Keys', 2048, 131072),
+        size('head_dim', 'Head width', 128, 256),
+    ],
+    moe: [
+        size('tokens', 'Tokens', 4096, 65536),
+        size('hidden', 'Hidden', 4096, 16384),
+        size('inter', 'Inner', 1536, 16384),
+        size('topk', 'Of a token', 8, 16),
+        size('experts', 'Experts', 128, 512),
+    ],
+    conv2d: [
+        size('n', 'Images', 32, 256),
+        size('c', 'Channels', 64, 2048),
+        size('h', 'Height', 56, 512),
+        size('w', 'Width', 56, 512),
+        size('k', 'Filters', 64, 2048),
+        size('r', 'Filter height', 3, 11),
+        size('s', 'Filter width', 3, 11),
+    ],
+    rmsnorm: rows,
+    layernorm: rows,
+    softmax: rows,
+    cross_entropy: rows,
     elementwise: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
 };
 // Words of the state that are sizes of a kernel have an x before them: `batch` is a step's.
@@ -63,7 +87,11 @@ const valueOf = (is: Words, s: Size): number => Number(is[word(s.key)]) || s.by;
 
 function kernelRequest(is: Words): Request {
     const op = opOf(is);
-    const out: Request = { task: 'kernel', op, gpu: read(is, 'gpu').startsWith('{') ? JSON.parse(read(is, 'gpu')) as unknown : read(is, 'gpu') };
+    const out: Request = {
+        task: 'kernel',
+        op,
+        gpu: read(is, 'gpu').startsWith('{') ? (JSON.parse(read(is, 'gpu')) as unknown) : read(is, 'gpu'),
+    };
     if (is['dtype']) out['dtype'] = is['dtype'].replace('amp_', '');
     for (const s of ops[op]!) out[s.key] = valueOf(is, s);
     if (op === 'attention') out['causal'] = is['xcausal'] !== 'false';
@@ -72,21 +100,61 @@ function kernelRequest(is: Words): Request {
 }
 
 export function KernelForm(p: { is: Words; of: Catalogue }): JSX.Element {
-    const { is } = p, op = opOf(is);
+    const { is } = p,
+        op = opOf(is);
     return (
         <>
             <Group name="What runs where">
-                <Choice name="Operator" of="op" is={is} words={[['', 'gemm'], ...Object.keys(ops).filter((o) => o !== 'gemm')]} />
+                <Choice
+                    name="Operator"
+                    of="op"
+                    is={is}
+                    words={[['', 'gemm'], ...Object.keys(ops).filter((o) => o !== 'gemm')]}
+                />
                 <GpuField is={is} of={p.of} />
-                <Choice name="Precision" of="dtype" is={is} words={[['', 'bf16'], 'fp16', 'fp32', 'tf32', 'fp8', 'int8', 'fp4']} />
-                {op !== 'moe' && op !== 'elementwise' && op !== 'conv2d' && <Choice name="Pass" of="xpass" is={is} words={[['', 'forward'], ['bwd', 'backward'], ['fwd_bwd', 'both']]} />}
+                <Choice
+                    name="Precision"
+                    of="dtype"
+                    is={is}
+                    words={[['', 'bf16'], 'fp16', 'fp32', 'tf32', 'fp8', 'int8', 'fp4']}
+                />
+                {op !== 'moe' && op !== 'elementwise' && op !== 'conv2d' && (
+                    <Choice
+                        name="Pass"
+                        of="xpass"
+                        is={is}
+                        words={[
+                            ['', 'forward'],
+                            ['bwd', 'backward'],
+                            ['fwd_bwd', 'both'],
+                        ]}
+                    />
+                )}
             </Group>
             <Group name="Sizes">
-                {ops[op]!.map((s) => <Slider key={s.key} name={s.name} of={word(s.key)} is={is} by={s.by} stops={doubling(1, s.most)} />)}
-                {op === 'attention' && <Choice name="Mask" of="xcausal" is={is} words={[['', 'causal'], ['false', 'none']]} />}
+                {ops[op]!.map((s) => (
+                    <Slider key={s.key} name={s.name} of={word(s.key)} is={is} by={s.by} stops={doubling(1, s.most)} />
+                ))}
+                {op === 'attention' && (
+                    <Choice
+                        name="Mask"
+                        of="xcausal"
+                        is={is}
+                        words={[
+                            ['', 'causal'],
+                            ['false', 'none'],
+                        ]}
+                    />
+                )}
             </Group>
             <Group name="Staircase">
-                <Choice name="Grows" of="grow" is={is} words={ops[op]!.map((s, i) => [i === (op === 'gemm' ? 1 : 0) ? '' : s.key, s.name] as const)} hint="the size that grows from left to right" />
+                <Choice
+                    name="Grows"
+                    of="grow"
+                    is={is}
+                    words={ops[op]!.map((s, i) => [i === (op === 'gemm' ? 1 : 0) ? '' : s.key, s.name] as const)}
+                    hint="the size that grows from left to right"
+                />
             </Group>
         </>
     );
@@ -95,59 +163,212 @@ export function KernelForm(p: { is: Words; of: Catalogue }): JSX.Element {
 const points = 160;
 
 export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
-    const base = kernelRequest(p.is), op = opOf(p.is);
+    const base = kernelRequest(p.is),
+        op = opOf(p.is);
     const asked = useAnswer<KernelAnswer>(base);
     const grown = ops[op]!.find((s) => s.key === p.is['grow']) ?? ops[op]![op === 'gemm' ? 1 : 0]!;
-    const now = valueOf(p.is, grown), usual = Math.min(2 * grown.by, grown.most); // stays while the slider moves
+    const now = valueOf(p.is, grown),
+        usual = Math.min(2 * grown.by, grown.most); // stays while the slider moves
     const to = now <= usual ? usual : 2 ** Math.ceil(Math.log2(now));
     const step = Math.max(1, 2 ** Math.round(Math.log2(to / points)));
     const first = step;
-    const sweep = useAnswer<{ ok: true; answers: KernelAnswer[] }>({ ...base, task: 'sweep', of: 'kernel', sweep: `${grown.key}=${first}:${to}:${step}` });
-    const a = asked.answer, gpu = gpuOf(p.of.gpus, read(p.is, 'gpu'));
+    const sweep = useAnswer<{ ok: true; answers: KernelAnswer[] }>({
+        ...base,
+        task: 'sweep',
+        of: 'kernel',
+        sweep: `${grown.key}=${first}:${to}:${step}`,
+    });
+    const a = asked.answer,
+        gpu = gpuOf(p.of.gpus, read(p.is, 'gpu'));
     const stairs = (sweep.answer?.answers ?? []).filter((s) => s.ok).map((s, i) => ({ x: first + i * step, s }));
     const curve = (name: string, f: (s: KernelAnswer) => number, band = false): Curve => ({
-        name, points: stairs.map(({ x, s }) => ({ x, y: f(s), ...(band ? { low: s.low_ms * 1e3, high: s.high_ms * 1e3 } : {}), note: [s.tile && `tile ${s.tile}`, s.tiles && `${whole(s.tiles)} tiles`, s.waves && `${figure(s.waves)} waves`].filter(Boolean).join(', ') })),
+        name,
+        points: stairs.map(({ x, s }) => ({
+            x,
+            y: f(s),
+            ...(band ? { low: s.low_ms * 1e3, high: s.high_ms * 1e3 } : {}),
+            note: [
+                s.tile && `tile ${s.tile}`,
+                s.tiles && `${whole(s.tiles)} tiles`,
+                s.waves && `${figure(s.waves)} waves`,
+            ]
+                .filter(Boolean)
+                .join(', '),
+        })),
     });
-    const table = () => ({ head: [grown.key, 'ms', 'low_ms', 'high_ms', 'tile', 'tiles', 'waves', 'achieved_tflops', 'achieved_gbps', 'bound'], rows: stairs.map(({ x, s }) => [x, s.ms, s.low_ms, s.high_ms, s.tile, s.tiles, s.waves, s.achieved_tflops, s.achieved_gbps, s.bound]) });
+    const table = () => ({
+        head: [
+            grown.key,
+            'ms',
+            'low_ms',
+            'high_ms',
+            'tile',
+            'tiles',
+            'waves',
+            'achieved_tflops',
+            'achieved_gbps',
+            'bound',
+        ],
+        rows: stairs.map(({ x, s }) => [
+            x,
+            s.ms,
+            s.low_ms,
+            s.high_ms,
+            s.tile,
+            s.tiles,
+            s.waves,
+            s.achieved_tflops,
+            s.achieved_gbps,
+            s.bound,
+        ]),
+    });
     const waves = stairs.some(({ s }) => s.waves);
     const t = a ? time(a.ms, 4) : null;
     return (
         <>
             <div class="title">
-                <h1>{op} {ops[op]!.map((s) => `${s.key} ${whole(valueOf(p.is, s))}`).join(', ')} on {gpu?.title ?? 'your GPU'}</h1>
-                <span class="quiet">{p.is['dtype'] ?? 'bf16'}{a?.family ? `, ${a.family}` : ''}</span>
+                <h1>
+                    {op} {ops[op]!.map((s) => `${s.key} ${whole(valueOf(p.is, s))}`).join(', ')} on{' '}
+                    {gpu?.title ?? 'your GPU'}
+                </h1>
+                <span class="quiet">
+                    {p.is['dtype'] ?? 'bf16'}
+                    {a?.family ? `, ${a.family}` : ''}
+                </span>
             </div>
             <Wrong error={asked.error} />
             {a && t && (
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={[...(a.note ? [a.note] : []), ...(a.warnings ?? [])]} />
                     <dl class="figures">
-                        <Figure name="time" value={t.value} unit={t.unit} remark={`${interval(a.low_ms, a.high_ms, a.ms)} in 9 of 10 cases`} />
-                        <Figure name="arithmetic" value={figure(a.achieved_tflops ?? 0)} unit="TFLOP/s" remark={`${flops(a.flops ?? 0)}${gpu ? `, ${percent((a.achieved_tflops ?? 0) / (gpu.peak_tflops[p.is['dtype'] ?? 'bf16'] ?? Infinity))} of the peak` : ''}`} />
-                        <Figure name="memory" value={figure(a.achieved_gbps ?? 0)} unit="GB/s" remark={`${bytes(a.bytes ?? 0)}${gpu ? `, ${percent((a.achieved_gbps ?? 0) / gpu.memory_gbps)} of the peak` : ''}`} />
-                        <Figure name="held back by" value={a.bound} remark={a.roofline_ms ? `the roofline alone says ${ms(a.roofline_ms)}` : ''} />
-                        {a.tile && <Figure name="tiles" value={a.tile} remark={`${whole(a.tiles ?? 0)} of them${a.split_k && a.split_k > 1 ? `, k in ${a.split_k} parts` : ''}`} />}
-                        {a.waves !== undefined && <Figure name="waves" value={figure(a.waves)} remark={lastWave(a.waves)} />}
-                        <Figure name="forecast from" value={a.source} remark={a.kin ? `closest measured: ${a.kin}` : ''} />
-                        {a.sustained_ms !== undefined && <Figure name="in a stream of them" value={ms(a.sustained_ms)} remark="the power limit lowers the clock" />}
+                        <Figure
+                            name="time"
+                            value={t.value}
+                            unit={t.unit}
+                            remark={`${interval(a.low_ms, a.high_ms, a.ms)} in 9 of 10 cases`}
+                        />
+                        <Figure
+                            name="arithmetic"
+                            value={figure(a.achieved_tflops ?? 0)}
+                            unit="TFLOP/s"
+                            remark={`${flops(a.flops ?? 0)}${gpu ? `, ${percent((a.achieved_tflops ?? 0) / (gpu.peak_tflops[p.is['dtype'] ?? 'bf16'] ?? Infinity))} of the peak` : ''}`}
+                        />
+                        <Figure
+                            name="memory"
+                            value={figure(a.achieved_gbps ?? 0)}
+                            unit="GB/s"
+                            remark={`${bytes(a.bytes ?? 0)}${gpu ? `, ${percent((a.achieved_gbps ?? 0) / gpu.memory_gbps)} of the peak` : ''}`}
+                        />
+                        <Figure
+                            name="held back by"
+                            value={a.bound}
+                            remark={a.roofline_ms ? `the roofline alone says ${ms(a.roofline_ms)}` : ''}
+                        />
+                        {a.tile && (
+                            <Figure
+                                name="tiles"
+                                value={a.tile}
+                                remark={`${whole(a.tiles ?? 0)} of them${a.split_k && a.split_k > 1 ? `, k in ${a.split_k} parts` : ''}`}
+                            />
+                        )}
+                        {a.waves !== undefined && (
+                            <Figure name="waves" value={figure(a.waves)} remark={lastWave(a.waves)} />
+                        )}
+                        <Figure
+                            name="forecast from"
+                            value={a.source}
+                            remark={a.kin ? `closest measured: ${a.kin}` : ''}
+                        />
+                        {a.sustained_ms !== undefined && (
+                            <Figure
+                                name="in a stream of them"
+                                value={ms(a.sustained_ms)}
+                                remark="the power limit lowers the clock"
+                            />
+                        )}
                     </dl>
                     <div class="grid">
-                        <Card name="staircase" title={`Time while ${grown.name} grows`} wide="double" note="every step is a wave of tiles more; band: interval" table={table}>
+                        <Card
+                            name="staircase"
+                            title={`Time while ${grown.name} grows`}
+                            wide="double"
+                            note="every step is a wave of tiles more; band: interval"
+                            table={table}
+                        >
                             <Grower size={grown} now={now} most={to} />
-                            <Curves label={`Time over ${grown.key}`} x={grown.key} y="µs" height={280} curves={[{ ...curve('time', (s) => s.ms * 1e3, true), steps: waves }]} at={now} />
+                            <Curves
+                                label={`Time over ${grown.key}`}
+                                x={grown.key}
+                                y="µs"
+                                height={280}
+                                curves={[{ ...curve('time', (s) => s.ms * 1e3, true), steps: waves }]}
+                                at={now}
+                            />
                         </Card>
                         <Card name="rate" title="What it achieves" note={grown.key} table={table}>
-                            {(a.flops ?? 0) > 0 && a.bound !== 'memory' ? <Curves label={`TFLOP/s over ${grown.key}`} x={grown.key} y="TFLOP/s" curves={[{ ...curve('arithmetic', (s) => s.achieved_tflops ?? 0) }]} at={now} />
-                                : <Curves label={`GB/s over ${grown.key}`} x={grown.key} y="GB/s" curves={[{ ...curve('memory', (s) => s.achieved_gbps ?? 0) }]} at={now} />}
+                            {(a.flops ?? 0) > 0 && a.bound !== 'memory' ? (
+                                <Curves
+                                    label={`TFLOP/s over ${grown.key}`}
+                                    x={grown.key}
+                                    y="TFLOP/s"
+                                    curves={[{ ...curve('arithmetic', (s) => s.achieved_tflops ?? 0) }]}
+                                    at={now}
+                                />
+                            ) : (
+                                <Curves
+                                    label={`GB/s over ${grown.key}`}
+                                    x={grown.key}
+                                    y="GB/s"
+                                    curves={[{ ...curve('memory', (s) => s.achieved_gbps ?? 0) }]}
+                                    at={now}
+                                />
+                            )}
                         </Card>
                         {waves && (
                             <Card name="waves" title="Waves" note="the last one is rarely full" table={table}>
-                                <Curves label={`Waves over ${grown.key}`} x={grown.key} y="waves" curves={[curve('as they are', (s) => s.waves ?? 0), { ...curve('as they cost', (s) => Math.ceil((s.waves ?? 0) - 1e-6)), steps: true, thin: true }]} at={now} />
+                                <Curves
+                                    label={`Waves over ${grown.key}`}
+                                    x={grown.key}
+                                    y="waves"
+                                    curves={[
+                                        curve('as they are', (s) => s.waves ?? 0),
+                                        {
+                                            ...curve('as they cost', (s) => Math.ceil((s.waves ?? 0) - 1e-6)),
+                                            steps: true,
+                                            thin: true,
+                                        },
+                                    ]}
+                                    at={now}
+                                />
                             </Card>
                         )}
                         {gpu && a.flops !== undefined && a.flops > 0 && (
-                            <Card name="roofline" title="Roofline" note={`${figure(a.intensity ?? 0)} FLOP/B`} table={table}>
-                                <Roofline gpu={gpu} dtype={p.is['dtype'] ?? 'bf16'} kernels={[{ name: op, op, count: 1, ms: a.ms, low_ms: a.low_ms, high_ms: a.high_ms, total_ms: a.ms, flops: a.flops, bytes: a.bytes ?? 0, bound: a.bound, source: a.source, phase: 'forward' }]} />
+                            <Card
+                                name="roofline"
+                                title="Roofline"
+                                note={`${figure(a.intensity ?? 0)} FLOP/B`}
+                                table={table}
+                            >
+                                <Roofline
+                                    gpu={gpu}
+                                    dtype={p.is['dtype'] ?? 'bf16'}
+                                    kernels={[
+                                        {
+                                            name: op,
+                                            op,
+                                            count: 1,
+                                            ms: a.ms,
+                                            low_ms: a.low_ms,
+                                            high_ms: a.high_ms,
+                                            total_ms: a.ms,
+                                            flops: a.flops,
+                                            bytes: a.bytes ?? 0,
+                                            bound: a.bound,
+                                            source: a.source,
+                                            phase: 'forward',
+                                        },
+                                    ]}
+                                />
                             </Card>
                         )}
                     </div>
@@ -160,15 +381,24 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
 
 const lastWave = (waves: number): string => {
     const part = waves - Math.floor(waves);
-    return part < 1e-6 ? 'the last is full' : `the last is full to ${percent(part)}; ${percent(1 - waves / Math.ceil(waves))} of the places idle`;
+    return part < 1e-6
+        ? 'the last is full'
+        : `the last is full to ${percent(part)}; ${percent(1 - waves / Math.ceil(waves))} of the places idle`;
 };
 
 function Grower(p: { size: Size; now: number; most: number }): JSX.Element {
     const step = Math.max(1, 2 ** Math.round(Math.log2(p.most / 512)));
     return (
         <div class="grower">
-            <input type="range" aria-label={`${p.size.name}, ${p.size.key}`} min={step} max={p.most} step={step} value={p.now}
-                onInput={(e) => change({ [word(p.size.key)]: e.currentTarget.value })} />
+            <input
+                type="range"
+                aria-label={`${p.size.name}, ${p.size.key}`}
+                min={step}
+                max={p.most}
+                step={step}
+                value={p.now}
+                onInput={(e) => change({ [word(p.size.key)]: e.currentTarget.value })}
+            />
         </div>
     );
 }

@@ -10,50 +10,14 @@ import { Curves, type Curve } from '../chart/curves';
 import { Pipeline } from '../chart/pipeline';
 import { Group, Choice, Slider, Text, powers, type Words } from '../form/fields';
 import { StepForm } from '../form/step_form';
-import { bytes, figure, gib, interval, ms, percent, plural, time, whole } from '../format';
-import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
+import { bytes, figure, gib, interval, ms, percent, plural, whole } from '../format';
+import { Card, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
 import { read, request, words } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
+import { layoutWords, PlanCards, planRequest, ranksOf, type Plan, type Plans } from './plan';
 import { Headline, stepRequest } from './step';
 
-type Axes = { [axis: string]: unknown };
-export interface Plan {
-    parallel: Axes;
-    batch: number;
-    micro_batches: number;
-    recompute: string;
-    step_ms: number;
-    low_ms?: number;
-    high_ms?: number;
-    mfu?: number;
-    tokens_per_s_per_gpu?: number;
-    memory?: { peak_bytes: number; reserved_bytes: number; capacity_bytes: number; fits: boolean };
-    chance_best?: number;
-    request?: Request;
-    behind_ms?: number;
-    causes?: { part: string; change_ms: number }[];
-    short_bytes?: number;
-    remedy?: string;
-}
-interface Plans {
-    ok: true;
-    framework: string;
-    candidates: number;
-    fit: number;
-    tight: number;
-    too_large: number;
-    forecast: number;
-    proof?: string;
-    fits: boolean;
-    least_gpus?: number;
-    plans: Plan[];
-    runners_up?: Plan[];
-    would_fit?: Plan[];
-    pareto?: Plan[];
-    sensitivity?: { what: string; best_plan: number; step_ms: number[] }[];
-    warnings?: string[];
-}
 interface Scaled {
     gpus: number;
     step_ms: number;
@@ -73,34 +37,28 @@ interface Scaling {
     weak: Scaled[];
 }
 
-export const layoutWords = (p: Axes): string =>
-    ['tp', 'pp', 'vpp', 'cp', 'ep', 'dp'].filter((k) => Number(p[k] ?? 1) > 1).map((k) => `${k} ${String(p[k])}`)
-        .concat(Number(p['zero'] ?? 0) > 0 ? [`zero ${String(p['zero'])}`] : [], p['sp'] ? ['sp'] : []).join(', ') || 'one GPU';
-
 export function LayoutForm(p: { is: Words; of: Catalogue }): JSX.Element {
     return (
         <>
             <StepForm is={p.is} of={p.of} layout />
             <Group name="Search for a plan">
                 <Slider name="GPUs" of="gpus" is={p.is} by={64} stops={powers(2, 16384)} hint="to lay it out over" />
-                <Choice name="Framework" of="framework" is={p.is} words={[['', 'megatron'], 'nemo', 'torchtitan', 'fsdp', 'deepspeed']} />
-                <Text name="Margin" of="margin" is={p.is} placeholder="0" hint="share of the memory to leave free, 0 to 1" />
+                <Choice
+                    name="Framework"
+                    of="framework"
+                    is={p.is}
+                    words={[['', 'megatron'], 'nemo', 'torchtitan', 'fsdp', 'deepspeed']}
+                />
+                <Text
+                    name="Margin"
+                    of="margin"
+                    is={p.is}
+                    placeholder="0"
+                    hint="share of the memory to leave free, 0 to 1"
+                />
             </Group>
         </>
     );
-}
-
-const ranksOf = (is: Words): number => ['tp', 'pp', 'cp', 'dp'].reduce((n, k) => n * (Number(is[k]) || 1), 1);
-
-function planRequest(is: Words): Request {
-    const gpus = Number(is['gpus']) || (ranksOf(is) > 1 ? ranksOf(is) : 64);
-    const out = request('plan', is, ['seq', 'dtype', 'optimizer', 'master_weights'].filter((k) => is[k]));
-    out['gpus'] = gpus;
-    out['global_batch'] = Number(is['global_batch']) || 4 * gpus;
-    if (is['framework']) out['framework'] = is['framework'];
-    if (is['margin']) out['constraints'] = { memory_margin: Number(is['margin']) };
-    if (is['interconnect']) out['cluster'] = { interconnect: is['interconnect'] };
-    return { ...out, top: 8 };
 }
 
 export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
@@ -112,8 +70,14 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
     const a = asked.answer;
     const apply = (q: Plan): void => {
         setBefore(a);
-        const said = q.request ? words(q.request) : words({ parallel: q.parallel, batch: q.batch, recompute: q.recompute });
-        const clear = Object.fromEntries(['tp', 'pp', 'vpp', 'cp', 'ep', 'dp', 'zero', 'sp', 'schedule', 'recompute', 'overlap', 'tp_overlap'].map((k) => [k, '']));
+        const said = q.request
+            ? words(q.request)
+            : words({ parallel: q.parallel, batch: q.batch, recompute: q.recompute });
+        const clear = Object.fromEntries(
+            ['tp', 'pp', 'vpp', 'cp', 'ep', 'dp', 'zero', 'sp', 'schedule', 'recompute', 'overlap', 'tp_overlap'].map(
+                (k) => [k, ''],
+            ),
+        );
         delete said['task'];
         delete said['model'];
         delete said['gpu'];
@@ -127,8 +91,17 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
     return (
         <>
             <div class="title">
-                <h1>{modelName(read(p.is, 'model'))} on {a?.ranks ? `${whole(a.ranks)} × ` : ''}{gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}</h1>
-                {a?.parallel && <span class="quiet">{layoutWords(a.parallel)}{a.micro_batches ? `, ${plural(a.micro_batches, 'micro-batch', 'micro-batches')}` : ''}{a.dealt ? `, ${a.dealt}` : ''}</span>}
+                <h1>
+                    {modelName(read(p.is, 'model'))} on {a?.ranks ? `${whole(a.ranks)} × ` : ''}
+                    {gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}
+                </h1>
+                {a?.parallel && (
+                    <span class="quiet">
+                        {layoutWords(a.parallel)}
+                        {a.micro_batches ? `, ${plural(a.micro_batches, 'micro-batch', 'micro-batches')}` : ''}
+                        {a.dealt ? `, ${a.dealt}` : ''}
+                    </span>
+                )}
             </div>
             <Wrong error={asked.error} />
             {a && (
@@ -138,8 +111,18 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
                     {a.cluster && <p class="quiet">{a.cluster.understood}</p>}
                     <div class="grid">
                         {a.course?.pipeline && (
-                            <Card name="pipeline" title="Pipeline" wide="whole" note={`bubble ${ms(a.bubble_ms)}, ${percent(a.bubble_ms / a.step_ms)} of the step`}
-                                table={() => ({ head: ['stage', 'kind', 'micro_batch', 'chunk', 'start_ms', 'end_ms'], rows: a.course!.pipeline!.stages.flatMap((s) => s.pieces.map((q) => [s.stage + 1, q[0], q[1] + 1, q[2] + 1, q[3], q[4]])) })}>
+                            <Card
+                                name="pipeline"
+                                title="Pipeline"
+                                wide="whole"
+                                note={`bubble ${ms(a.bubble_ms)}, ${percent(a.bubble_ms / a.step_ms)} of the step`}
+                                table={() => ({
+                                    head: ['stage', 'kind', 'micro_batch', 'chunk', 'start_ms', 'end_ms'],
+                                    rows: a.course!.pipeline!.stages.flatMap((s) =>
+                                        s.pieces.map((q) => [s.stage + 1, q[0], q[1] + 1, q[2] + 1, q[3], q[4]]),
+                                    ),
+                                })}
+                            >
                                 <Pipeline of={a.course.pipeline} end={a.course.end_ms} />
                             </Card>
                         )}
@@ -157,7 +140,12 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
 }
 
 function scaleRequest(is: Words): Request {
-    const out = request('scale', is, ['seq', 'batch', 'dtype', 'recompute', 'execution'].filter((k) => is[k]), { parallel: true });
+    const out = request(
+        'scale',
+        is,
+        ['seq', 'batch', 'dtype', 'recompute', 'execution'].filter((k) => is[k]),
+        { parallel: true },
+    );
     const parallel = { ...(out['parallel'] as Request | undefined) };
     for (const k of ['dp', 'vpp', 'schedule']) delete parallel[k];
     if (Object.keys(parallel).length) out['parallel'] = parallel;
@@ -169,25 +157,56 @@ function scaleRequest(is: Words): Request {
 
 function Exchanges(p: { a: Step }): JSX.Element {
     const { a } = p;
-    const rows = Object.entries(a.comm ?? {}).filter(([k, v]) => k !== 'exposed_ms' && v > 0).map(([k, v]) => ({ name: k.replace('_ms', ''), value: v, look: 'communication', text: ms(v) }));
+    const rows = Object.entries(a.comm ?? {})
+        .filter(([k, v]) => k !== 'exposed_ms' && v > 0)
+        .map(([k, v]) => ({ name: k.replace('_ms', ''), value: v, look: 'communication', text: ms(v) }));
     const hidden = Math.max(a.comm_ms - a.comm_exposed_ms, 0);
-    const all = [...rows, { name: 'hidden', value: hidden, look: 'f1', text: ms(hidden) }, { name: 'nothing hides', value: a.comm_exposed_ms, look: 'f6', text: ms(a.comm_exposed_ms) }];
+    const all = [
+        ...rows,
+        { name: 'hidden', value: hidden, look: 'f1', text: ms(hidden) },
+        { name: 'nothing hides', value: a.comm_exposed_ms, look: 'f6', text: ms(a.comm_exposed_ms) },
+    ];
     return (
-        <Card name="exchanges" title="Exchanges" note="by axis, then by whether they cost time" table={() => ({ head: ['what', 'ms'], rows: all.map((r) => [r.name, r.value]) })}>
+        <Card
+            name="exchanges"
+            title="Exchanges"
+            note="by axis, then by whether they cost time"
+            table={() => ({ head: ['what', 'ms'], rows: all.map((r) => [r.name, r.value]) })}
+        >
             <Bars rows={all} whole={a.step_ms} label="Exchanges" />
-            <p class="quiet">Shares are of the step; {percent(a.comm_exposed_ms / a.step_ms)} of it waits for exchanges.</p>
+            <p class="quiet">
+                Shares are of the step; {percent(a.comm_exposed_ms / a.step_ms)} of it waits for exchanges.
+            </p>
         </Card>
     );
 }
 
 const stageColumns: readonly Column<[Stage, number]>[] = [
     { name: 'Stage', key: 'stage', cell: ([, i]) => i + 1, by: ([, i]) => i + 1, number: true },
-    { name: 'Layers', key: 'layers', cell: ([s]) => s.layers.join(' + '), by: ([s]) => s.layers.reduce((x, y) => x + y, 0), number: true },
+    {
+        name: 'Layers',
+        key: 'layers',
+        cell: ([s]) => s.layers.join(' + '),
+        by: ([s]) => s.layers.reduce((x, y) => x + y, 0),
+        number: true,
+    },
     { name: 'Forward', key: 'forward_ms', cell: ([s]) => ms(s.forward_ms), by: ([s]) => s.forward_ms, number: true },
-    { name: 'Backward', key: 'backward_ms', cell: ([s]) => ms(s.backward_ms), by: ([s]) => s.backward_ms, number: true },
+    {
+        name: 'Backward',
+        key: 'backward_ms',
+        cell: ([s]) => ms(s.backward_ms),
+        by: ([s]) => s.backward_ms,
+        number: true,
+    },
     { name: 'Update', key: 'update_ms', cell: ([s]) => ms(s.update_ms), by: ([s]) => s.update_ms, number: true },
     { name: 'In flight', key: 'in_flight', cell: ([s]) => figure(s.in_flight), by: ([s]) => s.in_flight, number: true },
-    { name: 'Kept by each', key: 'saved_bytes', cell: ([s]) => bytes(s.saved_bytes), by: ([s]) => s.saved_bytes, number: true },
+    {
+        name: 'Kept by each',
+        key: 'saved_bytes',
+        cell: ([s]) => bytes(s.saved_bytes),
+        by: ([s]) => s.saved_bytes,
+        number: true,
+    },
     { name: 'Peak', key: 'peak_bytes', cell: ([s]) => gib(s.peak_bytes), by: ([s]) => s.peak_bytes, number: true },
 ];
 
@@ -196,11 +215,31 @@ function Stages(p: { a: Step }): JSX.Element {
     const capacity = p.a.memory.capacity_bytes;
     return (
         <>
-            <Card name="ranks" title="Memory by stage" note={`a GPU has ${gib(capacity)}`} table={tableOf(stageColumns, rows)}>
-                <Bars label="Memory by stage" whole={capacity} rows={rows.slice(0, 32).map(([s, i]) => ({ name: `stage ${i + 1}`, value: s.peak_bytes, look: s.peak_bytes > capacity ? 'f6' : 'f0', text: gib(s.peak_bytes) }))} />
+            <Card
+                name="ranks"
+                title="Memory by stage"
+                note={`a GPU has ${gib(capacity)}`}
+                table={tableOf(stageColumns, rows)}
+            >
+                <Bars
+                    label="Memory by stage"
+                    whole={capacity}
+                    rows={rows.slice(0, 32).map(([s, i]) => ({
+                        name: `stage ${i + 1}`,
+                        value: s.peak_bytes,
+                        look: s.peak_bytes > capacity ? 'f6' : 'f0',
+                        text: gib(s.peak_bytes),
+                    }))}
+                />
                 {rows.length > 32 && <p class="quiet">{rows.length - 32} more stages are in the table.</p>}
             </Card>
-            <Card name="stages" title="Stages" picture={false} note="times of one micro-batch" table={tableOf(stageColumns, rows)}>
+            <Card
+                name="stages"
+                title="Stages"
+                picture={false}
+                note="times of one micro-batch"
+                table={tableOf(stageColumns, rows)}
+            >
                 <Sortable columns={stageColumns} rows={rows} label="Stages" most={16} />
             </Card>
         </>
@@ -208,79 +247,78 @@ function Stages(p: { a: Step }): JSX.Element {
 }
 
 function Scales(p: { of: Scaling }): JSX.Element {
-    const curve = (name: string, rows: readonly Scaled[], f: (s: Scaled) => number): Curve =>
-        ({ name, dots: true, points: rows.map((s) => ({ x: s.gpus, y: f(s), hollow: !s.fits, note: `${ms(s.step_ms)} (${interval(s.low_ms, s.high_ms, s.step_ms)})${s.fits ? '' : ', does not fit'}` })) });
+    const curve = (name: string, rows: readonly Scaled[], f: (s: Scaled) => number): Curve => ({
+        name,
+        dots: true,
+        points: rows.map((s) => ({
+            x: s.gpus,
+            y: f(s),
+            hollow: !s.fits,
+            note: `${ms(s.step_ms)} (${interval(s.low_ms, s.high_ms, s.step_ms)})${s.fits ? '' : ', does not fit'}`,
+        })),
+    });
     const table = () => ({
-        head: ['kind', 'gpus', 'step_ms', 'low_ms', 'high_ms', 'tokens_per_s', 'efficiency', 'mfu', 'comm_exposed_ms', 'bubble_ms', 'fits'],
-        rows: (['strong', 'weak'] as const).flatMap((k) => p.of[k].map((s) => [k, s.gpus, s.step_ms, s.low_ms, s.high_ms, s.tokens_per_s, s.efficiency, s.mfu, s.comm_exposed_ms, s.bubble_ms, s.fits])),
+        head: [
+            'kind',
+            'gpus',
+            'step_ms',
+            'low_ms',
+            'high_ms',
+            'tokens_per_s',
+            'efficiency',
+            'mfu',
+            'comm_exposed_ms',
+            'bubble_ms',
+            'fits',
+        ],
+        rows: (['strong', 'weak'] as const).flatMap((k) =>
+            p.of[k].map((s) => [
+                k,
+                s.gpus,
+                s.step_ms,
+                s.low_ms,
+                s.high_ms,
+                s.tokens_per_s,
+                s.efficiency,
+                s.mfu,
+                s.comm_exposed_ms,
+                s.bubble_ms,
+                s.fits,
+            ]),
+        ),
     });
     return (
         <>
-            <Card name="efficiency" title="Scaling" note="strong: the global batch kept; weak: the tokens per GPU" table={table}>
-                <Curves label="Efficiency over GPUs" x="GPUs" y="efficiency, %" logX curves={[curve('strong', p.of.strong, (s) => 100 * s.efficiency), curve('weak', p.of.weak, (s) => 100 * s.efficiency)]} />
+            <Card
+                name="efficiency"
+                title="Scaling"
+                note="strong: the global batch kept; weak: the tokens per GPU"
+                table={table}
+            >
+                <Curves
+                    label="Efficiency over GPUs"
+                    x="GPUs"
+                    y="efficiency, %"
+                    logX
+                    curves={[
+                        curve('strong', p.of.strong, (s) => 100 * s.efficiency),
+                        curve('weak', p.of.weak, (s) => 100 * s.efficiency),
+                    ]}
+                />
             </Card>
             <Card name="rates" title="Throughput over GPUs" note="rings do not fit" table={table}>
-                <Curves label="Tokens per second over GPUs" x="GPUs" y="tokens/s" logX logY curves={[curve('strong', p.of.strong, (s) => s.tokens_per_s), curve('weak', p.of.weak, (s) => s.tokens_per_s)]} />
+                <Curves
+                    label="Tokens per second over GPUs"
+                    x="GPUs"
+                    y="tokens/s"
+                    logX
+                    logY
+                    curves={[
+                        curve('strong', p.of.strong, (s) => s.tokens_per_s),
+                        curve('weak', p.of.weak, (s) => s.tokens_per_s),
+                    ]}
+                />
             </Card>
         </>
-    );
-}
-
-const why = (q: Plan): string => (q.causes ?? []).map((c) => `${c.part} ${c.change_ms > 0 ? '+' : '\u2212'}${ms(Math.abs(c.change_ms))}`).join(', ');
-
-function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply: (q: Plan) => void }): JSX.Element {
-    const { of } = p, best = of.plans[0];
-    const columns: readonly Column<Plan>[] = [
-        { name: 'Layout', key: 'layout', cell: (q) => layoutWords(q.parallel), by: (q) => layoutWords(q.parallel) },
-        { name: 'Batch', key: 'batch', cell: (q) => q.batch, by: (q) => q.batch, number: true },
-        { name: 'Recompute', key: 'recompute', cell: (q) => q.recompute, by: (q) => q.recompute },
-        { name: 'Step', key: 'step_ms', cell: (q) => ms(q.step_ms, 4), by: (q) => q.step_ms, number: true },
-        { name: 'Interval', key: 'low_ms', cell: (q) => interval(q.low_ms ?? 0, q.high_ms ?? 0, q.step_ms), by: (q) => q.low_ms ?? 0, number: true },
-        { name: 'MFU', key: 'mfu', cell: (q) => percent(q.mfu ?? 0, 3), by: (q) => q.mfu ?? 0, number: true },
-        { name: 'Peak', key: 'peak_bytes', cell: (q) => gib(q.memory?.peak_bytes ?? 0), by: (q) => q.memory?.peak_bytes ?? 0, number: true },
-        { name: 'Best with', key: 'chance_best', cell: (q) => percent(q.chance_best ?? 0), by: (q) => q.chance_best ?? 0, number: true },
-        { name: '', key: 'apply', cell: (q) => <button onClick={() => p.apply(q)} aria-label={`Lay it out so: ${layoutWords(q.parallel)}`}>Apply</button> },
-    ];
-    const t = best ? time(best.step_ms, 4) : null;
-    const lesser = [...(of.runners_up ?? []).map((q) => ({ q, text: `${ms(q.behind_ms ?? 0)} behind: ${why(q)}` })),
-        ...(of.would_fit ?? []).map((q) => ({ q, text: `would take ${ms(q.step_ms, 4)}, but lacks ${gib(q.short_bytes ?? 0)}${q.remedy ? `; ${q.remedy} fits` : ''}` }))];
-    return (
-        <section aria-label="Plan" class={p.busy ? 'stale' : ''}>
-            <div class="title"><h1>Plan for {whole(Number(p.request['gpus']))} GPUs</h1>
-                <span class="quiet">{of.framework}, global batch {whole(Number(p.request['global_batch']))}: {whole(of.candidates)} layouts, {whole(of.forecast)} forecast, {whole(of.too_large)} too large{of.proof === 'optimal' ? '; nothing that was left out can be better' : ''}</span></div>
-            <Warnings lines={of.warnings} />
-            {!of.fits && <p class="note wrong">Nothing fits{of.least_gpus ? `; ${plural(of.least_gpus, 'GPU')} would do` : ''}.</p>}
-            {best && t && (
-                <dl class="figures">
-                    <Figure name="best layout" value={layoutWords(best.parallel)} remark={`batch ${best.batch}, ${plural(best.micro_batches, 'micro-batch', 'micro-batches')}, recompute ${best.recompute}`} />
-                    <Figure name="step" value={t.value} unit={t.unit} remark={interval(best.low_ms ?? 0, best.high_ms ?? 0, best.step_ms)} />
-                    <Figure name="model FLOP utilisation" value={percent(best.mfu ?? 0, 3)} remark={`${figure(best.tokens_per_s_per_gpu ?? 0)} tokens/s/GPU`} />
-                    <Figure name="chance that it is the best" value={percent(best.chance_best ?? 0)} remark="given how sure the forecasts are" />
-                </dl>
-            )}
-            <div class="grid">
-                {!!of.plans.length && (
-                    <Card name="plans" title="Best plans" wide="double" picture={false} table={tableOf(columns.slice(0, -1), of.plans)}>
-                        <Sortable columns={columns} rows={of.plans} label="Best plans" />
-                    </Card>
-                )}
-                {!!of.pareto?.length && (
-                    <Card name="pareto" title="Time against memory" note="what nothing beats in both" table={() => ({ head: ['layout', 'step_ms', 'peak_bytes'], rows: of.pareto!.map((q) => [layoutWords(q.parallel), q.step_ms, q.memory?.peak_bytes]) })}>
-                        <Curves label="Step time over peak memory" x="peak, GiB" y="step, s" zero={false} curves={[{ name: 'plans', dots: true, steps: false, points: [...of.pareto].sort((x, y) => (x.memory?.peak_bytes ?? 0) - (y.memory?.peak_bytes ?? 0))
-                            .map((q) => ({ x: (q.memory?.peak_bytes ?? 0) / 2 ** 30, y: q.step_ms / 1e3, note: `${layoutWords(q.parallel)}, recompute ${q.recompute}` })) }]} />
-                    </Card>
-                )}
-                {!!lesser.length && (
-                    <Card name="whynot" title="Why not" picture={false} table={() => ({ head: ['layout', 'step_ms', 'why'], rows: lesser.map(({ q, text }) => [layoutWords(q.parallel), q.step_ms, text]) })}>
-                        <ul class="changes">
-                            {lesser.map(({ q, text }, i) => (
-                                <li key={i}><div><b>{layoutWords(q.parallel)}</b><p>{text}</p></div><button onClick={() => p.apply(q)} aria-label={`Lay it out so: ${layoutWords(q.parallel)}`}>Apply</button></li>
-                            ))}
-                            {(of.sensitivity ?? []).map((s) => <li key={s.what}><div><b>With {s.what}</b><p>plan {s.best_plan + 1} is best, {ms(s.step_ms[s.best_plan] ?? 0, 4)}</p></div></li>)}
-                        </ul>
-                    </Card>
-                )}
-            </div>
-        </section>
     );
 }

@@ -8,9 +8,10 @@ export const most = 6;
 export function pins(is: Words): Request[] {
     try {
         const list: unknown = JSON.parse(is['pins'] ?? '[]');
-        return Array.isArray(list) ? list.slice(0, most) as Request[] : [];
+        return Array.isArray(list) ? (list.slice(0, most) as Request[]) : [];
     } catch {
         return [];
     }
 }
-export const pin = (is: Words, request: Request): void => change({ pins: JSON.stringify([...pins(is), request].slice(-most)) });
+export const pin = (is: Words, request: Request): void =>
+    change({ pins: JSON.stringify([...pins(is), request].slice(-most)) });

@@ -4,52 +4,30 @@ import type { Failure, Request } from '../answers';
 import { useAnswer, useAnswers } from '../ask';
 import type { Catalogue } from '../catalogue';
 import { gpuOf, modelName } from '../catalogue';
-import { Curves, type Curve, type Point } from '../chart/curves';
 import { Choice, Group, Slider, Text, doubling, powers, type Words } from '../form/fields';
 import { GpuField, ModelField } from '../form/subject';
 import { dtypes } from '../form/step_form';
 import { figure, interval, ms, percent, plural, time, whole } from '../format';
-import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
+import { Card, Figure, Sortable, tableOf, Warnings, Wrong } from '../parts';
 import { read, request, value } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
+import { at, Distributions, Loads, OverTime, timeColumns, timeRows, type Serve } from './serve_charts';
 
-interface Advice {
-    what: string;
-    key: string;
-    value?: number;
-    gpus: number;
-    ttft_ms?: number;
-    tpot_ms: number;
-    tokens_per_s_per_gpu: number;
-}
-export interface Serve {
-    ok: true;
-    gpus: number;
-    engine: string;
-    requests: number;
-    seconds: number;
-    requests_per_s: number;
-    tokens_per_s_per_gpu: number;
-    usd_per_million_tokens?: number;
-    queue_ms?: number;
-    running_mean: number;
-    running_max: number;
-    kv: { capacity_tokens: number; peak_tokens: number; preemptions: number };
-    steps: { count: number; decode: number; mixed: number; decode_ms: number; mixed_ms: number; host_share: number };
-    bound: string;
-    stable: boolean;
-    goodput_per_s?: number;
-    slo_share?: number;
-    slo_met?: boolean;
-    advice?: Advice[];
-    per_request?: { sent_ms: number; ttft_ms: number; tpot_ms?: number; e2e_ms: number }[];
-    course?: { ms: number; waiting: number; running: number; cache_share: number }[];
-    warnings?: string[];
-    [time: string]: unknown;
-}
-
-const keys = ['engine', 'dtype', 'weights_dtype', 'kv_dtype', 'isl', 'osl', 'max_num_seqs', 'max_num_batched_tokens', 'replicas', 'prefix_hit', 'gpu_memory_utilization', 'scheduling'];
+const keys = [
+    'engine',
+    'dtype',
+    'weights_dtype',
+    'kv_dtype',
+    'isl',
+    'osl',
+    'max_num_seqs',
+    'max_num_batched_tokens',
+    'replicas',
+    'prefix_hit',
+    'gpu_memory_utilization',
+    'scheduling',
+];
 
 export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
     const { is } = p;
@@ -58,27 +36,85 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
             <Group name="What runs where">
                 <ModelField is={is} of={p.of} />
                 <GpuField is={is} of={p.of} />
-                <Choice name="Engine" of="engine" is={is} words={[['vllm', 'vLLM'], ['sglang', 'SGLang'], ['trtllm', 'TensorRT-LLM']]} />
+                <Choice
+                    name="Engine"
+                    of="engine"
+                    is={is}
+                    words={[
+                        ['vllm', 'vLLM'],
+                        ['sglang', 'SGLang'],
+                        ['trtllm', 'TensorRT-LLM'],
+                    ]}
+                />
                 <Slider name="Tensor" of="tp" is={is} by={1} stops={powers(1, 16)} hint="tensor parallel ranks" />
-                <Slider name="Replicas" of="replicas" is={is} by={1} stops={powers(1, 64)} hint="engines behind a router" />
+                <Slider
+                    name="Replicas"
+                    of="replicas"
+                    is={is}
+                    by={1}
+                    stops={powers(1, 64)}
+                    hint="engines behind a router"
+                />
                 <Slider name="Experts" of="ep" is={is} by={1} stops={powers(1, 64)} hint="expert ranks over tp × dp" />
             </Group>
             <Group name="Load">
-                <Choice name="Arrivals" of="load" is={is} words={[['', 'clients that wait'], ['rate', 'requests per second']]} />
-                {is['load'] === 'rate' ? <Slider name="Requests/s" of="rate" is={is} by={4} stops={doubling(1, 512)} unit="per second" />
-                    : <Slider name="Clients" of="concurrency" is={is} by={32} stops={doubling(1, 1024)} hint="each asks again when it has its answer" />}
+                <Choice
+                    name="Arrivals"
+                    of="load"
+                    is={is}
+                    words={[
+                        ['', 'clients that wait'],
+                        ['rate', 'requests per second'],
+                    ]}
+                />
+                {is['load'] === 'rate' ? (
+                    <Slider name="Requests/s" of="rate" is={is} by={4} stops={doubling(1, 512)} unit="per second" />
+                ) : (
+                    <Slider
+                        name="Clients"
+                        of="concurrency"
+                        is={is}
+                        by={32}
+                        stops={doubling(1, 1024)}
+                        hint="each asks again when it has its answer"
+                    />
+                )}
                 <Slider name="Prompt" of="isl" is={is} stops={doubling(32, 65536)} unit="tokens" />
                 <Slider name="Answer" of="osl" is={is} stops={doubling(8, 8192)} unit="tokens" />
-                <Slider name="In the cache" of="prefix_hit" is={is} by={0} stops={[0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]} hint="share of every prompt that is in the cache" />
+                <Slider
+                    name="In the cache"
+                    of="prefix_hit"
+                    is={is}
+                    by={0}
+                    stops={[0.01, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]}
+                    hint="share of every prompt that is in the cache"
+                />
             </Group>
             <Group name="Precision">
                 <Choice name="Arithmetic" of="dtype" is={is} words={dtypes} />
-                <Choice name="Weights" of="weights_dtype" is={is} words={[['', 'as computed'], 'fp8', 'int8', 'int4', 'mxfp4']} />
+                <Choice
+                    name="Weights"
+                    of="weights_dtype"
+                    is={is}
+                    words={[['', 'as computed'], 'fp8', 'int8', 'int4', 'mxfp4']}
+                />
                 <Choice name="Cache" of="kv_dtype" is={is} words={[['', 'as computed'], 'bf16', 'fp8']} />
             </Group>
             <Group name="Engine">
-                <Slider name="Sequences" of="max_num_seqs" is={is} stops={powers(8, 2048)} hint="sequences that run at once" />
-                <Slider name="Token budget" of="max_num_batched_tokens" is={is} stops={powers(512, 65536)} hint="tokens of an iteration" />
+                <Slider
+                    name="Sequences"
+                    of="max_num_seqs"
+                    is={is}
+                    stops={powers(8, 2048)}
+                    hint="sequences that run at once"
+                />
+                <Slider
+                    name="Token budget"
+                    of="max_num_batched_tokens"
+                    is={is}
+                    stops={powers(512, 65536)}
+                    hint="tokens of an iteration"
+                />
                 <Choice name="Who is next" of="scheduling" is={is} words={[['', 'first come'], 'shortest', 'fair']} />
             </Group>
             <Group name="Objectives">
@@ -92,7 +128,8 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
 function serveRequest(is: Words): Request {
     const out = request('serve', is, keys);
     const parallel: Request = {};
-    for (const k of ['tp', 'ep', 'dp']) if (is[k] && is[k] !== '1' && (k !== 'dp' || is['view'] === 'never')) parallel[k] = value(k, is[k]!);
+    for (const k of ['tp', 'ep', 'dp'])
+        if (is[k] && is[k] !== '1' && (k !== 'dp' || is['view'] === 'never')) parallel[k] = value(k, is[k]!);
     if (Object.keys(parallel).length) out['parallel'] = parallel;
     const slo: Request = {};
     if (Number(is['slo_ttft']) > 0) slo['ttft_ms'] = Number(is['slo_ttft']);
@@ -101,45 +138,90 @@ function serveRequest(is: Words): Request {
     return out;
 }
 
-const at = (s: Serve, key: string): number => (typeof s[key] === 'number' ? s[key] : NaN);
-
 export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
-    const base = serveRequest(p.is), byRate = p.is['load'] === 'rate';
-    const load: Request = byRate ? { rate: value('rate', read(p.is, 'rate') || '4') } : { concurrency: value('concurrency', read(p.is, 'concurrency')) };
+    const base = serveRequest(p.is),
+        byRate = p.is['load'] === 'rate';
+    const load: Request = byRate
+        ? { rate: value('rate', read(p.is, 'rate') || '4') }
+        : { concurrency: value('concurrency', read(p.is, 'concurrency')) };
     const asked = useAnswer<Serve>({ ...base, ...load, per_request: true, course: true });
     const advised = useAnswer<Serve>({ ...base, ...load, advice: true });
     const here = Number(byRate ? load['rate'] : load['concurrency']);
     const loads = byRate ? [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128] : powers(1, Math.max(512, here));
     const sweep = useAnswers<Serve>(loads.map((n) => ({ ...base, [byRate ? 'rate' : 'concurrency']: n })));
     const a = asked.answer;
-    const points = sweep.answers.map((s, i) => [loads[i] ?? 0, s] as const).filter((x): x is readonly [number, Serve] => (x[1] as Serve | Failure).ok);
+    const points = sweep.answers
+        .map((s, i) => [loads[i] ?? 0, s] as const)
+        .filter((x): x is readonly [number, Serve] => (x[1] as Serve | Failure).ok);
     return (
         <>
             <div class="title">
-                <h1>{modelName(read(p.is, 'model'))} served by {a?.engine ?? read(p.is, 'engine')} on {a && a.gpus > 1 ? `${a.gpus} × ` : ''}{gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}</h1>
-                {a && <span class="quiet">{plural(a.requests, 'request')} in {figure(a.seconds)} s</span>}
+                <h1>
+                    {modelName(read(p.is, 'model'))} served by {a?.engine ?? read(p.is, 'engine')} on{' '}
+                    {a && a.gpus > 1 ? `${a.gpus} × ` : ''}
+                    {gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}
+                </h1>
+                {a && (
+                    <span class="quiet">
+                        {plural(a.requests, 'request')} in {figure(a.seconds)} s
+                    </span>
+                )}
             </div>
             <Wrong error={asked.error} />
             {a && (
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={a.warnings} />
-                    {!a.stable && <p class="note wrong">Requests come faster than they are served: waiting times grow for as long as it goes on.</p>}
+                    {!a.stable && (
+                        <p class="note wrong">
+                            Requests come faster than they are served: waiting times grow for as long as it goes on.
+                        </p>
+                    )}
                     <Headline a={a} />
                     <div class="grid">
                         <Loads points={points} byRate={byRate} here={here} is={p.is} busy={sweep.busy} />
                         <Distributions a={a} />
                         {a.course && a.course.length > 1 && <OverTime a={a} />}
-                        <Card name="times" title="What clients see" picture={false} note="ms, with the interval of the mean" table={tableOf(timeColumns, timeRows(a))}>
+                        <Card
+                            name="times"
+                            title="What clients see"
+                            picture={false}
+                            note="ms, with the interval of the mean"
+                            table={tableOf(timeColumns, timeRows(a))}
+                        >
                             <Sortable columns={timeColumns} rows={timeRows(a)} label="What clients see" />
-                            <p class="quiet">{whole(a.steps.count)} iterations, {whole(a.steps.mixed)} with prompts: {ms(a.steps.decode_ms)} without, {ms(a.steps.mixed_ms)} with them; the host has {percent(a.steps.host_share)} of it.</p>
+                            <p class="quiet">
+                                {whole(a.steps.count)} iterations, {whole(a.steps.mixed)} with prompts:{' '}
+                                {ms(a.steps.decode_ms)} without, {ms(a.steps.mixed_ms)} with them; the host has{' '}
+                                {percent(a.steps.host_share)} of it.
+                            </p>
                         </Card>
                         {!!advised.answer?.advice?.length && (
                             <Card name="changes" title="What to change" picture={false} note="a click applies it">
                                 <ul class="changes">
                                     {advised.answer.advice.map((c) => (
                                         <li key={c.what}>
-                                            <div><b>{c.what}</b>, {plural(c.gpus, 'GPU')}<p>TTFT {c.ttft_ms !== undefined ? ms(c.ttft_ms) : 'grows'}, TPOT {ms(c.tpot_ms)}, {figure(c.tokens_per_s_per_gpu)} tokens/s/GPU</p></div>
-                                            <button aria-label={`Apply: ${c.what}`} onClick={() => change({ [c.key]: c.value !== undefined ? String(c.value) : c.key === 'kv_dtype' ? 'fp8' : 'true' })}>Apply</button>
+                                            <div>
+                                                <b>{c.what}</b>, {plural(c.gpus, 'GPU')}
+                                                <p>
+                                                    TTFT {c.ttft_ms !== undefined ? ms(c.ttft_ms) : 'grows'}, TPOT{' '}
+                                                    {ms(c.tpot_ms)}, {figure(c.tokens_per_s_per_gpu)} tokens/s/GPU
+                                                </p>
+                                            </div>
+                                            <button
+                                                aria-label={`Apply: ${c.what}`}
+                                                onClick={() =>
+                                                    change({
+                                                        [c.key]:
+                                                            c.value !== undefined
+                                                                ? String(c.value)
+                                                                : c.key === 'kv_dtype'
+                                                                  ? 'fp8'
+                                                                  : 'true',
+                                                    })
+                                                }
+                                            >
+                                                Apply
+                                            </button>
                                         </li>
                                     ))}
                                 </ul>
@@ -154,101 +236,68 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
 }
 
 function Headline(p: { a: Serve }): JSX.Element {
-    const { a } = p, ttft = at(a, 'ttft_ms'), tpot = at(a, 'tpot_ms');
+    const { a } = p,
+        ttft = at(a, 'ttft_ms'),
+        tpot = at(a, 'tpot_ms');
     const one = (name: string, key: string, v: number): JSX.Element => {
         const t = time(v, 3);
-        return <Figure name={name} value={t.value} unit={t.unit} remark={<>{interval(at(a, `${key}_low_ms`), at(a, `${key}_high_ms`), v)}; p99 {ms(at(a, `${key}_ms_p99`))}</>} />;
+        return (
+            <Figure
+                name={name}
+                value={t.value}
+                unit={t.unit}
+                remark={
+                    <>
+                        {interval(at(a, `${key}_low_ms`), at(a, `${key}_high_ms`), v)}; p99 {ms(at(a, `${key}_ms_p99`))}
+                    </>
+                }
+            />
+        );
     };
     return (
         <dl class="figures">
             {Number.isFinite(ttft) && one('time to first token', 'ttft', ttft)}
             {Number.isFinite(tpot) && one('time per output token', 'tpot', tpot)}
-            <Figure name="tokens per second and GPU" value={figure(a.tokens_per_s_per_gpu)} remark={`${figure(a.requests_per_s)} requests/s in all`} />
-            {Number.isFinite(tpot) && <Figure name="each client" value={figure(1000 / tpot)} unit="tokens/s" remark="once the first is there" />}
-            <Figure name="bound by" value={a.bound} remark={`${figure(a.running_mean)} sequences run on average, ${whole(a.running_max)} at most`} />
-            <Figure name="cache at most" value={percent(a.kv.peak_tokens / a.kv.capacity_tokens)} mood={a.kv.preemptions ? 'warn' : ''} remark={`of ${whole(a.kv.capacity_tokens)} tokens; ${plural(a.kv.preemptions, 'preemption')}`} />
-            {a.slo_share !== undefined && <Figure name="keep the objectives" value={percent(a.slo_share)} mood={a.slo_met ? 'good' : 'bad'} remark={`${figure(a.goodput_per_s ?? 0)} good requests/s`} />}
-            {a.usd_per_million_tokens !== undefined && <Figure name="price" value={figure(a.usd_per_million_tokens)} unit="$/M tokens" remark="of output, at the GPU's list price" />}
+            <Figure
+                name="tokens per second and GPU"
+                value={figure(a.tokens_per_s_per_gpu)}
+                remark={`${figure(a.requests_per_s)} requests/s in all`}
+            />
+            {Number.isFinite(tpot) && (
+                <Figure
+                    name="each client"
+                    value={figure(1000 / tpot)}
+                    unit="tokens/s"
+                    remark="once the first is there"
+                />
+            )}
+            <Figure
+                name="bound by"
+                value={a.bound}
+                remark={`${figure(a.running_mean)} sequences run on average, ${whole(a.running_max)} at most`}
+            />
+            <Figure
+                name="cache at most"
+                value={percent(a.kv.peak_tokens / a.kv.capacity_tokens)}
+                mood={a.kv.preemptions ? 'warn' : ''}
+                remark={`of ${whole(a.kv.capacity_tokens)} tokens; ${plural(a.kv.preemptions, 'preemption')}`}
+            />
+            {a.slo_share !== undefined && (
+                <Figure
+                    name="keep the objectives"
+                    value={percent(a.slo_share)}
+                    mood={a.slo_met ? 'good' : 'bad'}
+                    remark={`${figure(a.goodput_per_s ?? 0)} good requests/s`}
+                />
+            )}
+            {a.usd_per_million_tokens !== undefined && (
+                <Figure
+                    name="price"
+                    value={figure(a.usd_per_million_tokens)}
+                    unit="$/M tokens"
+                    remark="of output, at the GPU's list price"
+                />
+            )}
         </dl>
     );
 }
-
-function Loads(p: { points: readonly (readonly [number, Serve])[]; byRate: boolean; here: number; is: Words; busy: boolean }): JSX.Element {
-    const name = p.byRate ? 'requests/s' : 'clients';
-    const curve = (title: string, key: string): Curve => ({
-        name: title, dots: true,
-        points: p.points.filter(([, s]) => Number.isFinite(at(s, `${key}_ms`))).map(([n, s]): Point => ({ x: n, y: at(s, `${key}_ms`), low: at(s, `${key}_low_ms`), high: at(s, `${key}_high_ms`), note: `p99 ${ms(at(s, `${key}_ms_p99`))}` })),
-    });
-    const table = () => ({
-        head: [p.byRate ? 'rate' : 'concurrency', 'ttft_ms', 'ttft_ms_p99', 'tpot_ms', 'tpot_ms_p99', 'tokens_per_s_per_gpu', 'stable'],
-        rows: p.points.map(([n, s]) => [n, s['ttft_ms'], s['ttft_ms_p99'], s['tpot_ms'], s['tpot_ms_p99'], s.tokens_per_s_per_gpu, s.stable]),
-    });
-    const pareto: Curve = {
-        name: 'loads', dots: true,
-        points: p.points.filter(([, s]) => at(s, 'tpot_ms') > 0).map(([n, s]) => ({ x: 1000 / at(s, 'tpot_ms'), y: s.tokens_per_s_per_gpu, hollow: !s.stable, note: `${n} ${name}` })),
-    };
-    const slo = { ttft: Number(p.is['slo_ttft']), tpot: Number(p.is['slo_tpot']) };
-    return (
-        <>
-            <Card name="tpot" title="Time per token over the load" note={p.busy ? 'asking …' : 'band: interval of the mean'} table={table}>
-                <Curves label={`Time per output token over ${name}`} x={name} y="TPOT, ms" logX curves={[curve('TPOT', 'tpot')]} at={p.here} {...(slo.tpot > 0 ? { limit: { y: slo.tpot, name: `objective ${slo.tpot} ms` } } : {})} />
-            </Card>
-            <Card name="ttft" title="First token over the load" note={p.busy ? 'asking …' : 'band: interval of the mean'} table={table}>
-                <Curves label={`Time to first token over ${name}`} x={name} y="TTFT, ms" logX logY curves={[curve('TTFT', 'ttft')]} at={p.here} {...(slo.ttft > 0 ? { limit: { y: slo.ttft, name: `objective ${slo.ttft} ms` } } : {})} />
-            </Card>
-            <Card name="pareto" title="Throughput against speed" note="each point a load" table={table}>
-                <Curves label="Tokens per second of a GPU over tokens per second of a client" x="tokens/s of a client" y="tokens/s of a GPU" curves={[pareto]} />
-            </Card>
-        </>
-    );
-}
-
-function distribution(values: readonly number[]): Point[] {
-    const sorted = values.filter(Number.isFinite).sort((x, y) => x - y), most = 160;
-    const step = Math.max(1, Math.floor(sorted.length / most));
-    return sorted.map((x, i) => ({ x, y: (100 * (i + 1)) / sorted.length })).filter((_, i) => i % step === 0 || i === sorted.length - 1);
-}
-
-function Distributions(p: { a: Serve }): JSX.Element | null {
-    const rows = p.a.per_request;
-    if (!rows?.length) return null;
-    const table = () => ({ head: ['sent_ms', 'ttft_ms', 'tpot_ms', 'e2e_ms'], rows: rows.map((r) => [r.sent_ms, r.ttft_ms, r.tpot_ms, r.e2e_ms]) });
-    return (
-        <>
-            <Card name="cdf" title="How long requests take" note="share of them that took no longer" table={table}>
-                <Curves label="Distribution of first token and whole request" x="ms" y="% of requests" logX curves={[{ name: 'first token', points: distribution(rows.map((r) => Math.max(r.ttft_ms, 1e-3))) }, { name: 'whole request', points: distribution(rows.map((r) => r.e2e_ms)) }]} />
-            </Card>
-            <Card name="cdftpot" title="How fast tokens come" note="mean of each request" table={table}>
-                <Curves label="Distribution of time per output token" x="TPOT, ms" y="% of requests" curves={[{ name: 'TPOT', points: distribution(rows.map((r) => r.tpot_ms ?? NaN)) }]} />
-            </Card>
-        </>
-    );
-}
-
-function OverTime(p: { a: Serve }): JSX.Element {
-    const c = p.a.course!;
-    const table = () => ({ head: ['ms', 'waiting', 'running', 'cache_share'], rows: c.map((m) => [m.ms, m.waiting, m.running, m.cache_share]) });
-    return (
-        <>
-            <Card name="queue" title="Requests over time" table={table}>
-                <Curves label="Requests that run and that wait, over time" x="s" y="requests" curves={[{ name: 'running', points: c.map((m) => ({ x: m.ms / 1e3, y: m.running })) }, { name: 'waiting', points: c.map((m) => ({ x: m.ms / 1e3, y: m.waiting })) }]} />
-            </Card>
-            <Card name="cache" title="The cache over time" table={table}>
-                <Curves label="Share of the cache that is used, over time" x="s" y="% of the cache" curves={[{ name: 'used', points: c.map((m) => ({ x: m.ms / 1e3, y: 100 * m.cache_share })) }]} />
-            </Card>
-        </>
-    );
-}
-
-interface Row {
-    name: string;
-    key: string;
-    a: Serve;
-}
-const timeRows = (a: Serve): Row[] => [['TTFT', 'ttft'], ['TPOT', 'tpot'], ['ITL', 'itl'], ['E2E', 'e2e']].map(([name, key]) => ({ name: name!, key: key!, a })).filter((r) => Number.isFinite(at(a, `${r.key}_ms`)));
-const cell = (suffix: string) => (r: Row): number => at(r.a, `${r.key}_${suffix}`);
-const timeColumns: readonly Column<Row>[] = [
-    { name: '', key: 'what', cell: (r) => <b>{r.name}</b>, by: (r) => r.name },
-    ...([['mean', 'ms'], ['low', 'low_ms'], ['high', 'high_ms'], ['p50', 'ms_p50'], ['p90', 'ms_p90'], ['p95', 'ms_p95'], ['p99', 'ms_p99']] as const)
-        .map(([name, suffix]): Column<Row> => ({ name, key: suffix, cell: (r) => figure(cell(suffix)(r)), by: cell(suffix), number: true })),
-];

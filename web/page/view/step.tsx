@@ -1,6 +1,6 @@
 // One step: how long, where the time goes, what is in memory, what holds each kernel, what to change.
 import type { JSX } from 'preact';
-import { useMemo, useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { Change, Kernel, Request, Step } from '../answers';
 import { bounds } from '../answers';
 import { useAnswer } from '../ask';
@@ -12,16 +12,37 @@ import { Roofline } from '../chart/roofline';
 import { Timeline } from '../chart/timeline';
 import type { Words } from '../form/fields';
 import { stepKeys } from '../form/step_form';
-import { bytes, count, figure, flops, gib, interval, ms, percent, time, whole } from '../format';
-import { Card, Delta, Figure, Keys, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
+import { bytes, count, figure, gib, interval, ms, percent, time, whole } from '../format';
+import { Card, Delta, Figure, Keys, tableOf, Warnings, Wrong } from '../parts';
 import { read, request, words } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
+import { columns, Kernels } from './kernels';
 import { pin } from './pins';
 
 export const stepRequest = (is: Words, task = read(is, 'task')): Request => {
-    const keys = stepKeys.filter((k) => task === 'train' || !['global_batch', 'stack', 'recompute', 'optimizer', 'master_weights', 'lora_rank', 'loss', 'clip_grad', 'ema', 'moments_dtype',
-        'optimizer_in_backward', 'recompute_layers', 'compile_scope', 'fusions'].includes(k)).filter((k) => task === 'decode' || task === 'prefill' || k !== 'kv_dtype');
+    const keys = stepKeys
+        .filter(
+            (k) =>
+                task === 'train' ||
+                ![
+                    'global_batch',
+                    'stack',
+                    'recompute',
+                    'optimizer',
+                    'master_weights',
+                    'lora_rank',
+                    'loss',
+                    'clip_grad',
+                    'ema',
+                    'moments_dtype',
+                    'optimizer_in_backward',
+                    'recompute_layers',
+                    'compile_scope',
+                    'fusions',
+                ].includes(k),
+        )
+        .filter((k) => task === 'decode' || task === 'prefill' || k !== 'kv_dtype');
     return request(task, is, keys, { parallel: true });
 };
 
@@ -38,9 +59,31 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
     return (
         <>
             <div class="title">
-                <h1>{modelName(read(p.is, 'model'))} on {a?.ranks && a.ranks > 1 ? `${whole(a.ranks)} × ` : ''}{gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}</h1>
-                {a && <span class="quiet">{count(a.parameters)} parameters{a.active_parameters < a.parameters ? `, ${count(a.active_parameters)} active` : ''}{a.stack ? `, ${a.stack}` : ''}</span>}
-                {p.of.tasks.has('compare') && <span class="tools"><button class="plain" onClick={() => { pin(p.is, base); change({}, 'compare'); }} title="keep these settings, and set others against them">Compare with …</button></span>}
+                <h1>
+                    {modelName(read(p.is, 'model'))} on {a?.ranks && a.ranks > 1 ? `${whole(a.ranks)} × ` : ''}
+                    {gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}
+                </h1>
+                {a && (
+                    <span class="quiet">
+                        {count(a.parameters)} parameters
+                        {a.active_parameters < a.parameters ? `, ${count(a.active_parameters)} active` : ''}
+                        {a.stack ? `, ${a.stack}` : ''}
+                    </span>
+                )}
+                {p.of.tasks.has('compare') && (
+                    <span class="tools">
+                        <button
+                            class="plain"
+                            onClick={() => {
+                                pin(p.is, base);
+                                change({}, 'compare');
+                            }}
+                            title="keep these settings, and set others against them"
+                        >
+                            Compare with …
+                        </button>
+                    </span>
+                )}
             </div>
             <Wrong error={asked.error} />
             {a && (
@@ -56,25 +99,78 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
 }
 
 export function Headline(p: { a: Step; before: Step | null; task: string; clear: () => void }): JSX.Element {
-    const { a } = p, m = a.memory, t = time(a.step_ms, 4);
+    const { a } = p,
+        m = a.memory,
+        t = time(a.step_ms, 4);
     const room = m.verdict === 'fits' ? 'good' : m.verdict === 'tight' ? 'warn' : 'bad';
-    const names: { [task: string]: string } = { train: 'step', prefill: 'time to first token', decode: 'time per token', forward: 'forward pass' };
+    const names: { [task: string]: string } = {
+        train: 'step',
+        prefill: 'time to first token',
+        decode: 'time per token',
+        forward: 'forward pass',
+    };
     return (
         <dl class="figures">
-            <Figure name={names[p.task] ?? 'step'} value={t.value} unit={t.unit} remark={<>{interval(a.low_ms, a.high_ms, a.step_ms)} in 9 of 10 cases</>}
-                delta={<Delta now={a.step_ms} before={p.before?.step_ms} />} />
-            <Figure name={a.tokens_per_s_per_gpu ? 'tokens per second and GPU' : 'images per second and GPU'} value={figure(a.tokens_per_s_per_gpu || a.samples_per_s_per_gpu)}
+            <Figure
+                name={names[p.task] ?? 'step'}
+                value={t.value}
+                unit={t.unit}
+                remark={<>{interval(a.low_ms, a.high_ms, a.step_ms)} in 9 of 10 cases</>}
+                delta={<Delta now={a.step_ms} before={p.before?.step_ms} />}
+            />
+            <Figure
+                name={a.tokens_per_s_per_gpu ? 'tokens per second and GPU' : 'images per second and GPU'}
+                value={figure(a.tokens_per_s_per_gpu || a.samples_per_s_per_gpu)}
                 remark={`${figure(a.samples_per_s_per_gpu)} samples/s/GPU${a.ranks ? `, ${count(a.tokens_per_s_per_gpu * a.ranks)} tokens/s in all` : ''}`}
-                delta={<Delta now={a.tokens_per_s_per_gpu} before={p.before?.tokens_per_s_per_gpu} goodIsLess={false} />} />
-            <Figure name="model FLOP utilisation" value={percent(a.mfu, 3)} remark={`${figure(a.model_tflops_per_gpu)} TFLOP/s; hardware ${percent(a.hfu, 3)}`}
-                delta={<Delta now={a.mfu} before={p.before?.mfu} goodIsLess={false} />} />
-            <Figure name="memory at its peak" value={figure(m.peak_bytes / 2 ** 30)} unit="GiB" mood={room}
-                remark={<>{m.verdict === 'fits' ? 'fits' : m.verdict === 'tight' ? 'tight' : 'does not fit'} in {gib(m.capacity_bytes)}, {gib(m.reserved_bytes)} reserved{m.remedy ? `; ${m.remedy}` : ''}</>}
-                delta={<Delta now={m.peak_bytes} before={p.before?.memory.peak_bytes} />} />
-            <Figure name="held back by" value={a.regime.bound} remark={bounds.filter((b) => a.regime[b] >= 0.005).map((b) => `${b} ${percent(a.regime[b])}`).join(', ')} />
-            <Figure name="kernels measured on it" value={percent((a.source['learned'] ?? 0) + (a.source['calibrated'] ?? 0))}
-                remark={Object.entries(a.source).filter(([k, v]) => v >= 0.005 && k !== 'learned').map(([k, v]) => `${k} ${percent(v)}`).join(', ') || 'of the busy time'} />
-            {p.before && <div><dt>compared with before</dt><dd><button onClick={p.clear}>Forget it</button></dd></div>}
+                delta={
+                    <Delta now={a.tokens_per_s_per_gpu} before={p.before?.tokens_per_s_per_gpu} goodIsLess={false} />
+                }
+            />
+            <Figure
+                name="model FLOP utilisation"
+                value={percent(a.mfu, 3)}
+                remark={`${figure(a.model_tflops_per_gpu)} TFLOP/s; hardware ${percent(a.hfu, 3)}`}
+                delta={<Delta now={a.mfu} before={p.before?.mfu} goodIsLess={false} />}
+            />
+            <Figure
+                name="memory at its peak"
+                value={figure(m.peak_bytes / 2 ** 30)}
+                unit="GiB"
+                mood={room}
+                remark={
+                    <>
+                        {m.verdict === 'fits' ? 'fits' : m.verdict === 'tight' ? 'tight' : 'does not fit'} in{' '}
+                        {gib(m.capacity_bytes)}, {gib(m.reserved_bytes)} reserved{m.remedy ? `; ${m.remedy}` : ''}
+                    </>
+                }
+                delta={<Delta now={m.peak_bytes} before={p.before?.memory.peak_bytes} />}
+            />
+            <Figure
+                name="held back by"
+                value={a.regime.bound}
+                remark={bounds
+                    .filter((b) => a.regime[b] >= 0.005)
+                    .map((b) => `${b} ${percent(a.regime[b])}`)
+                    .join(', ')}
+            />
+            <Figure
+                name="kernels measured on it"
+                value={percent((a.source['learned'] ?? 0) + (a.source['calibrated'] ?? 0))}
+                remark={
+                    Object.entries(a.source)
+                        .filter(([k, v]) => v >= 0.005 && k !== 'learned')
+                        .map(([k, v]) => `${k} ${percent(v)}`)
+                        .join(', ') || 'of the busy time'
+                }
+            />
+            {p.before && (
+                <div>
+                    <dt>compared with before</dt>
+                    <dd>
+                        <button onClick={p.clear}>Forget it</button>
+                    </dd>
+                </div>
+            )}
         </dl>
     );
 }
@@ -98,44 +194,125 @@ function parts(a: Step): Part[] {
     ].filter((p) => p.ms > 1e-6 * a.step_ms);
 }
 
-function Cards(p: { a: Step; is: Words; of: Catalogue; advised: Step | null; busy: boolean; apply: (c: Change) => void }): JSX.Element {
+function Cards(p: {
+    a: Step;
+    is: Words;
+    of: Catalogue;
+    advised: Step | null;
+    busy: boolean;
+    apply: (c: Change) => void;
+}): JSX.Element {
     const { a } = p;
     const [lit, setLit] = useState<Kernel | null>(null);
     const gpu = gpuOf(p.of.gpus, read(p.is, 'gpu'));
     const where = parts(a);
     const m = a.memory;
-    const memory = ([['weights', m.weights_bytes, 'f0'], ['optimizer', m.optimizer_bytes, 'f1'], ['gradients', m.gradients_bytes, 'f2'], ['activations', m.activations_bytes, 'f3'],
-        ['KV cache', m.kv_cache_bytes, 'f4'], ['communication', m.communication_bytes, 'f5'], ['temporary', m.temporary_bytes, 'f6']] as const).filter(([, b]) => b > 0);
+    const memory = (
+        [
+            ['weights', m.weights_bytes, 'f0'],
+            ['optimizer', m.optimizer_bytes, 'f1'],
+            ['gradients', m.gradients_bytes, 'f2'],
+            ['activations', m.activations_bytes, 'f3'],
+            ['KV cache', m.kv_cache_bytes, 'f4'],
+            ['communication', m.communication_bytes, 'f5'],
+            ['temporary', m.temporary_bytes, 'f6'],
+        ] as const
+    ).filter(([, b]) => b > 0);
     return (
         <div class="grid">
             {a.course && (
-                <Card name="timeline" title="Timeline" wide="whole" note={`${a.course.stage !== undefined ? `one GPU of stage ${a.course.stage + 1}, the slowest; ` : ''}drag to zoom`}
-                    table={() => ({ head: ['pass', 'start_ms', 'end_ms'], rows: a.course!.passes.map((x) => [x.what + (x.micro !== undefined ? ` ${x.micro + 1}` : ''), x.start_ms, x.end_ms]) })}>
-                    <Keys of={bounds.filter((b) => b !== 'communication' || a.comm_ms > 0).map((b) => [b, b] as const)} />
+                <Card
+                    name="timeline"
+                    title="Timeline"
+                    wide="whole"
+                    note={`${a.course.stage !== undefined ? `one GPU of stage ${a.course.stage + 1}, the slowest; ` : ''}drag to zoom`}
+                    table={() => ({
+                        head: ['pass', 'start_ms', 'end_ms'],
+                        rows: a.course!.passes.map((x) => [
+                            x.what + (x.micro !== undefined ? ` ${x.micro + 1}` : ''),
+                            x.start_ms,
+                            x.end_ms,
+                        ]),
+                    })}
+                >
+                    <Keys
+                        of={bounds.filter((b) => b !== 'communication' || a.comm_ms > 0).map((b) => [b, b] as const)}
+                    />
                     <Timeline course={a.course} />
                 </Card>
             )}
             <div class="stack">
-                <Card name="where" title="Where the time goes" note="of the step, on one GPU" table={() => ({ head: ['part', 'ms'], rows: where.map((w) => [w.name, w.ms]) })}>
-                    <Bars label="Where the time goes" whole={a.step_ms} rows={where.map((w) => ({ name: w.name, value: w.ms, look: w.look, text: ms(w.ms) }))} />
-                    <p class="quiet">{whole(a.launches)} launches; the host is busy for {ms(a.host_ms)}{a.comm_ms > 0 ? `; exchanges take ${ms(a.comm_ms)}, ${ms(Math.max(a.comm_ms - a.comm_exposed_ms, 0))} of it hidden` : ''}.</p>
+                <Card
+                    name="where"
+                    title="Where the time goes"
+                    note="of the step, on one GPU"
+                    table={() => ({ head: ['part', 'ms'], rows: where.map((w) => [w.name, w.ms]) })}
+                >
+                    <Bars
+                        label="Where the time goes"
+                        whole={a.step_ms}
+                        rows={where.map((w) => ({ name: w.name, value: w.ms, look: w.look, text: ms(w.ms) }))}
+                    />
+                    <p class="quiet">
+                        {whole(a.launches)} launches; the host is busy for {ms(a.host_ms)}
+                        {a.comm_ms > 0
+                            ? `; exchanges take ${ms(a.comm_ms)}, ${ms(Math.max(a.comm_ms - a.comm_exposed_ms, 0))} of it hidden`
+                            : ''}
+                        .
+                    </p>
                 </Card>
-                <Card name="peak" title="Memory at its peak" note={`chance that it fits ${percent(m.chance_fits)}`} table={() => ({ head: ['part', 'bytes'], rows: memory.map(([n, b]) => [n, b]) })}>
-                    <Bars label="Memory at its peak" whole={m.peak_bytes} rows={memory.map(([name, b, look]) => ({ name, value: b, look, text: bytes(b) }))} />
-                    <p class="quiet">The allocator reserves {gib(m.reserved_bytes)}; driver and communicators take {gib(m.context_bytes)} beside it.</p>
+                <Card
+                    name="peak"
+                    title="Memory at its peak"
+                    note={`chance that it fits ${percent(m.chance_fits)}`}
+                    table={() => ({ head: ['part', 'bytes'], rows: memory.map(([n, b]) => [n, b]) })}
+                >
+                    <Bars
+                        label="Memory at its peak"
+                        whole={m.peak_bytes}
+                        rows={memory.map(([name, b, look]) => ({ name, value: b, look, text: bytes(b) }))}
+                    />
+                    <p class="quiet">
+                        The allocator reserves {gib(m.reserved_bytes)}; driver and communicators take{' '}
+                        {gib(m.context_bytes)} beside it.
+                    </p>
                 </Card>
             </div>
-            <Card name="changes" title="What to change" picture={false} note={p.busy ? 'asking …' : 'a click applies it'} table={() => changesTable(p.advised)}>
+            <Card
+                name="changes"
+                title="What to change"
+                picture={false}
+                note={p.busy ? 'asking …' : 'a click applies it'}
+                table={() => changesTable(p.advised)}
+            >
                 <Changes advised={p.advised} step={a} apply={p.apply} />
             </Card>
             {a.kernels && gpu && (
-                <Card name="roofline" title="Roofline of all kernels" note="areas are times" table={tableOf(columns, a.kernels)}>
-                    <Roofline kernels={a.kernels} gpu={gpu} dtype={read(p.is, 'dtype') || 'bf16'} lit={lit} onLight={setLit} />
+                <Card
+                    name="roofline"
+                    title="Roofline of all kernels"
+                    note="areas are times"
+                    table={tableOf(columns, a.kernels)}
+                >
+                    <Roofline
+                        kernels={a.kernels}
+                        gpu={gpu}
+                        dtype={read(p.is, 'dtype') || 'bf16'}
+                        lit={lit}
+                        onLight={setLit}
+                    />
                 </Card>
             )}
             {a.course?.memory && (
-                <Card name="memory" title="Memory over the step" note={m.peak_at ? `fullest: ${m.peak_at}` : ''}
-                    table={() => ({ head: ['ms', ...a.course!.memory!.kinds.map((k) => `${k}_bytes`)], rows: a.course!.memory!.moments })}>
+                <Card
+                    name="memory"
+                    title="Memory over the step"
+                    note={m.peak_at ? `fullest: ${m.peak_at}` : ''}
+                    table={() => ({
+                        head: ['ms', ...a.course!.memory!.kinds.map((k) => `${k}_bytes`)],
+                        rows: a.course!.memory!.moments,
+                    })}
+                >
                     <MemoryCurve course={a.course.memory} memory={m} end={a.course.end_ms} />
                 </Card>
             )}
@@ -146,20 +323,44 @@ function Cards(p: { a: Step; is: Words; of: Catalogue; advised: Step | null; bus
 
 const changesTable = (a: Step | null) => ({
     head: ['change', 'saves_ms', 'low_ms', 'high_ms', 'step_ms', 'memory_bytes', 'fits', 'exact', 'why'],
-    rows: [...(a?.advice ?? []), ...(a?.other_gpus ?? [])].map((c) => [c.change, c.saves_ms, c.low_ms, c.high_ms, c.step_ms, c.memory_bytes, c.fits, c.exact, c.why]),
+    rows: [...(a?.advice ?? []), ...(a?.other_gpus ?? [])].map((c) => [
+        c.change,
+        c.saves_ms,
+        c.low_ms,
+        c.high_ms,
+        c.step_ms,
+        c.memory_bytes,
+        c.fits,
+        c.exact,
+        c.why,
+    ]),
 });
 
 function Changes(p: { advised: Step | null; step: Step; apply: (c: Change) => void }): JSX.Element {
     const a = p.advised;
-    const list = a?.advice ?? [], others = a?.other_gpus ?? [];
-    if (a && !list.length && !others.length) return <p class="quiet">Nothing that the library knows would make it faster.</p>;
+    const list = a?.advice ?? [],
+        others = a?.other_gpus ?? [];
+    if (a && !list.length && !others.length)
+        return <p class="quiet">Nothing that the library knows would make it faster.</p>;
     const item = (c: Change, name = c.change): JSX.Element => (
         <li key={name}>
             <div>
-                <b>{name}</b> saves {ms(c.saves_ms)} <span class="quiet">({interval(c.low_ms, c.high_ms, c.saves_ms)}){c.on_top ? ', beside those above' : ''}</span>
-                <p>{c.why ?? ''}{c.memory_bytes ? `${c.why ? '; ' : ''}memory ${c.memory_bytes > 0 ? '+' : '\u2212'}${bytes(Math.abs(c.memory_bytes))}` : ''}{c.exact === false ? '; changes the mathematics' : ''}{c.fits === false ? '; does not fit' : ''}</p>
+                <b>{name}</b> saves {ms(c.saves_ms)}{' '}
+                <span class="quiet">
+                    ({interval(c.low_ms, c.high_ms, c.saves_ms)}){c.on_top ? ', beside those above' : ''}
+                </span>
+                <p>
+                    {c.why ?? ''}
+                    {c.memory_bytes
+                        ? `${c.why ? '; ' : ''}memory ${c.memory_bytes > 0 ? '+' : '\u2212'}${bytes(Math.abs(c.memory_bytes))}`
+                        : ''}
+                    {c.exact === false ? '; changes the mathematics' : ''}
+                    {c.fits === false ? '; does not fit' : ''}
+                </p>
             </div>
-            <button onClick={() => p.apply(c)} aria-label={`Apply: ${name}`}>Apply</button>
+            <button onClick={() => p.apply(c)} aria-label={`Apply: ${name}`}>
+                Apply
+            </button>
         </li>
     );
     return (
@@ -168,39 +369,5 @@ function Changes(p: { advised: Step | null; step: Step; apply: (c: Change) => vo
             {a?.advice_together && list.length > 1 && item(a.advice_together, 'All of these together')}
             {others.slice(0, 2).map((c) => item(c))}
         </ul>
-    );
-}
-
-const columns: readonly Column<Kernel>[] = [
-    { name: 'Kernel', key: 'name', cell: (k) => `${k.block ? `${k.block} ` : ''}${k.name}`, by: (k) => `${k.block ?? ''} ${k.name}` },
-    { name: 'Operator', key: 'op', cell: (k) => k.op + (k.members ? ` (${k.members} in one)` : ''), by: (k) => k.op },
-    { name: 'Phase', key: 'phase', cell: (k) => k.phase, by: (k) => k.phase },
-    { name: 'Launches', key: 'count', cell: (k) => whole(k.count), by: (k) => k.count, number: true },
-    { name: 'All of them', key: 'total_ms', cell: (k) => ms(k.total_ms), by: (k) => k.total_ms, number: true },
-    { name: 'One', key: 'ms', cell: (k) => ms(k.ms), by: (k) => k.ms, number: true },
-    { name: 'Interval', key: 'low_ms', cell: (k) => interval(k.low_ms, k.high_ms, k.ms), by: (k) => k.low_ms, number: true },
-    { name: '', key: 'high_ms', cell: () => null, by: (k) => k.high_ms },
-    { name: 'TFLOP/s', key: 'tflops', cell: (k) => (k.flops > 0 ? figure(k.flops / k.ms / 1e9) : '–'), by: (k) => k.flops / k.ms / 1e9, number: true },
-    { name: 'GB/s', key: 'gbps', cell: (k) => figure(k.bytes / k.ms / 1e6), by: (k) => k.bytes / k.ms / 1e6, number: true },
-    { name: 'Held by', key: 'bound', cell: (k) => <><i class={`swatch ${k.bound}`} aria-hidden="true" />{k.bound}</>, by: (k) => k.bound },
-    { name: 'From', key: 'source', cell: (k) => k.source, by: (k) => k.source },
-    { name: 'Arithmetic', key: 'flops', cell: (k) => (k.flops > 0 ? flops(k.flops) : '–'), by: (k) => k.flops, number: true },
-    { name: 'Bytes', key: 'bytes', cell: (k) => bytes(k.bytes), by: (k) => k.bytes, number: true },
-];
-
-function Kernels(p: { kernels: readonly Kernel[]; step: Step; lit: Kernel | null; light: (k: Kernel | null) => void }): JSX.Element {
-    const [typed, setTyped] = useState('');
-    const box = useRef<HTMLInputElement>(null);
-    const rows = useMemo(() => {
-        const parts = typed.toLowerCase().split(/\s+/).filter(Boolean);
-        return p.kernels.filter((k) => parts.every((w) => `${k.block ?? ''} ${k.name} ${k.op} ${k.phase} ${k.bound} ${k.source}`.toLowerCase().includes(w)));
-    }, [p.kernels, typed]);
-    const sum = rows.reduce((s, k) => s + k.total_ms, 0);
-    const shown = useMemo(() => columns.filter((c) => c.key !== 'high_ms'), []);
-    return (
-        <Card name="kernels" title="Kernels" wide="whole" picture={false} note={`${rows.length} of ${p.kernels.length} kinds, ${ms(sum)}, ${percent(sum / p.step.step_ms)} of the step`} table={tableOf(columns, rows)}>
-            <div class="bar"><input ref={box} type="search" placeholder="Filter: attn backward memory" aria-label="Filter kernels" value={typed} onInput={(e) => setTyped(e.currentTarget.value)} /></div>
-            <Sortable columns={shown} rows={rows} label="Kernels of the step" first="total_ms" most={25} chosen={(k) => k === p.lit} onRow={p.light} />
-        </Card>
     );
 }

@@ -41,7 +41,15 @@ interface Trace {
     idle?: { [cause: string]: number };
     gaps?: { ms: number; at_ms: number; cause: string; host?: string; next?: string }[];
     waits?: { call: string; operator: string; count: number; ms: number }[];
-    forecasts?: { gpu: string; how: string; step_ms: number; low_ms: number; high_ms: number; speedup?: number; guessed?: number }[];
+    forecasts?: {
+        gpu: string;
+        how: string;
+        step_ms: number;
+        low_ms: number;
+        high_ms: number;
+        speedup?: number;
+        guessed?: number;
+    }[];
     operators?: Operator[];
     warnings?: string[];
     partial?: boolean;
@@ -61,7 +69,15 @@ let kept = { name: '', number: 0 }; // the file that was dropped lasts as long a
 export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
     const [file, setFile] = useState(kept);
     const [wrong, setWrong] = useState<{ message: string } | null>(null);
-    const asked = useAnswer<Trace>(file.number ? { task: 'trace', file: `/trace${file.number}.json`, ...(p.is['other'] === 'true' ? { gpu: [read(p.is, 'gpu')] } : {}) } : null);
+    const asked = useAnswer<Trace>(
+        file.number
+            ? {
+                  task: 'trace',
+                  file: `/trace${file.number}.json`,
+                  ...(p.is['other'] === 'true' ? { gpu: [read(p.is, 'gpu')] } : {}),
+              }
+            : null,
+    );
     const take = async (given: File | undefined): Promise<void> => {
         if (!given) return;
         try {
@@ -75,9 +91,28 @@ export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
     };
     const a = file.number ? asked.answer : null;
     return (
-        <div onDragOver={(e) => e.preventDefault()} onDrop={(e) => { e.preventDefault(); void take(e.dataTransfer?.files[0]); }}>
-            <div class="title"><h1>Trace</h1><span class="quiet">{file.name || 'of torch.profiler, as JSON or gzipped; it stays on this machine'}</span></div>
-            <div class="bar"><label for="f-trace">Drop a trace anywhere here, or choose one</label><input id="f-trace" type="file" accept=".json,.gz" onChange={(e) => void take(e.currentTarget.files?.[0])} /></div>
+        <div
+            onDragOver={(e) => e.preventDefault()}
+            onDrop={(e) => {
+                e.preventDefault();
+                void take(e.dataTransfer?.files[0]);
+            }}
+        >
+            <div class="title">
+                <h1>Trace</h1>
+                <span class="quiet">
+                    {file.name || 'of torch.profiler, as JSON or gzipped; it stays on this machine'}
+                </span>
+            </div>
+            <div class="bar">
+                <label for="f-trace">Drop a trace anywhere here, or choose one</label>
+                <input
+                    id="f-trace"
+                    type="file"
+                    accept=".json,.gz"
+                    onChange={(e) => void take(e.currentTarget.files?.[0])}
+                />
+            </div>
             <Wrong error={wrong ?? (file.number ? asked.error : null)} />
             {a && <Report a={a} />}
         </div>
@@ -85,21 +120,74 @@ export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
 }
 
 function Report(p: { a: Trace }): JSX.Element {
-    const { a } = p, t = time(a.step_ms, 4);
-    const idle = Object.entries(a.idle ?? {}).filter(([k, v]) => k !== 'total_ms' && v > 0).map(([k, v]) => ({ name: k.replace('_ms', ''), value: v, look: 'overhead', text: ms(v) }));
+    const { a } = p,
+        t = time(a.step_ms, 4);
+    const idle = Object.entries(a.idle ?? {})
+        .filter(([k, v]) => k !== 'total_ms' && v > 0)
+        .map(([k, v]) => ({ name: k.replace('_ms', ''), value: v, look: 'overhead', text: ms(v) }));
     return (
         <>
             <Warnings lines={a.warnings} />
             <dl class="figures">
-                <Figure name="step as recorded" value={t.value} unit={t.unit} remark={`${a.steps} steps${a.recorded_on ? ` on ${a.recorded_on}` : ''}${a.shortest_ms ? `; ${interval(a.shortest_ms, a.longest_ms ?? 0, a.step_ms)}` : ''}`} />
-                {a.busy_ms !== undefined && <Figure name="the GPU is busy" value={percent(a.busy_ms / a.step_ms)} remark={`${ms(a.busy_ms)}, ${whole(a.kernels ?? 0)} kernels`} />}
-                {a.regime && <Figure name="held back by" value={a.regime.bound} remark={bounds.filter((b) => a.regime![b] >= 0.005).map((b) => `${b} ${percent(a.regime![b])}`).join(', ')} />}
-                {a.forecasts?.map((f) => <Figure key={f.gpu} name={`on ${f.gpu}`} value={ms(f.step_ms, 4)} remark={`${interval(f.low_ms, f.high_ms, f.step_ms)}${f.speedup ? `, × ${figure(f.speedup)}` : ''}`} />)}
+                <Figure
+                    name="step as recorded"
+                    value={t.value}
+                    unit={t.unit}
+                    remark={`${a.steps} steps${a.recorded_on ? ` on ${a.recorded_on}` : ''}${a.shortest_ms ? `; ${interval(a.shortest_ms, a.longest_ms ?? 0, a.step_ms)}` : ''}`}
+                />
+                {a.busy_ms !== undefined && (
+                    <Figure
+                        name="the GPU is busy"
+                        value={percent(a.busy_ms / a.step_ms)}
+                        remark={`${ms(a.busy_ms)}, ${whole(a.kernels ?? 0)} kernels`}
+                    />
+                )}
+                {a.regime && (
+                    <Figure
+                        name="held back by"
+                        value={a.regime.bound}
+                        remark={bounds
+                            .filter((b) => a.regime![b] >= 0.005)
+                            .map((b) => `${b} ${percent(a.regime![b])}`)
+                            .join(', ')}
+                    />
+                )}
+                {a.forecasts?.map((f) => (
+                    <Figure
+                        key={f.gpu}
+                        name={`on ${f.gpu}`}
+                        value={ms(f.step_ms, 4)}
+                        remark={`${interval(f.low_ms, f.high_ms, f.step_ms)}${f.speedup ? `, × ${figure(f.speedup)}` : ''}`}
+                    />
+                ))}
             </dl>
             <div class="grid">
-                {!!idle.length && <Card name="idle" title="What the GPU waits for" table={() => ({ head: ['cause', 'ms'], rows: idle.map((r) => [r.name, r.value]) })}><Bars label="What the GPU waits for" rows={idle} whole={a.step_ms} /></Card>}
-                {!!a.gaps?.length && <Card name="gaps" title="Longest gaps" picture={false} table={tableOf(gapColumns, a.gaps)}><Sortable columns={gapColumns} rows={a.gaps} label="Longest gaps" first="ms" most={12} /></Card>}
-                {!!a.operators?.length && <Card name="operators" title="Operators" wide="whole" picture={false} note="furthest above their interval first" table={tableOf(operatorColumns, a.operators)}><Sortable columns={operatorColumns} rows={a.operators} label="Operators" most={30} /></Card>}
+                {!!idle.length && (
+                    <Card
+                        name="idle"
+                        title="What the GPU waits for"
+                        table={() => ({ head: ['cause', 'ms'], rows: idle.map((r) => [r.name, r.value]) })}
+                    >
+                        <Bars label="What the GPU waits for" rows={idle} whole={a.step_ms} />
+                    </Card>
+                )}
+                {!!a.gaps?.length && (
+                    <Card name="gaps" title="Longest gaps" picture={false} table={tableOf(gapColumns, a.gaps)}>
+                        <Sortable columns={gapColumns} rows={a.gaps} label="Longest gaps" first="ms" most={12} />
+                    </Card>
+                )}
+                {!!a.operators?.length && (
+                    <Card
+                        name="operators"
+                        title="Operators"
+                        wide="whole"
+                        picture={false}
+                        note="furthest above their interval first"
+                        table={tableOf(operatorColumns, a.operators)}
+                    >
+                        <Sortable columns={operatorColumns} rows={a.operators} label="Operators" most={30} />
+                    </Card>
+                )}
             </div>
         </>
     );
@@ -116,9 +204,30 @@ const operatorColumns: readonly Column<Operator>[] = [
     { name: 'Operator', key: 'name', cell: (o) => o.name, by: (o) => o.name },
     { name: 'Calls', key: 'calls', cell: (o) => whole(o.calls), by: (o) => o.calls, number: true },
     { name: 'Measured', key: 'ms', cell: (o) => ms(o.ms), by: (o) => o.ms, number: true },
-    { name: 'Forecast', key: 'forecast_ms', cell: (o) => (o.forecast_ms ? ms(o.forecast_ms) : '–'), by: (o) => o.forecast_ms ?? 0, number: true },
-    { name: 'Interval', key: 'low_ms', cell: (o) => (o.low_ms !== undefined && o.high_ms !== undefined ? interval(o.low_ms, o.high_ms, o.forecast_ms ?? o.high_ms) : ''), by: (o) => o.low_ms ?? 0, number: true },
-    { name: 'Above it', key: 'above_ms', cell: (o) => (o.above_ms ? ms(o.above_ms) : ''), by: (o) => o.above_ms ?? 0, number: true },
+    {
+        name: 'Forecast',
+        key: 'forecast_ms',
+        cell: (o) => (o.forecast_ms ? ms(o.forecast_ms) : '–'),
+        by: (o) => o.forecast_ms ?? 0,
+        number: true,
+    },
+    {
+        name: 'Interval',
+        key: 'low_ms',
+        cell: (o) =>
+            o.low_ms !== undefined && o.high_ms !== undefined
+                ? interval(o.low_ms, o.high_ms, o.forecast_ms ?? o.high_ms)
+                : '',
+        by: (o) => o.low_ms ?? 0,
+        number: true,
+    },
+    {
+        name: 'Above it',
+        key: 'above_ms',
+        cell: (o) => (o.above_ms ? ms(o.above_ms) : ''),
+        by: (o) => o.above_ms ?? 0,
+        number: true,
+    },
     { name: 'Held by', key: 'bound', cell: (o) => o.bound ?? '', by: (o) => o.bound ?? '' },
     { name: 'Why', key: 'why', cell: (o) => o.why ?? '', by: (o) => o.why ?? '', wrap: true },
 ];

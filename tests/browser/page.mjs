@@ -1,0 +1,240 @@
+// The page in headless Chromium: node tests/browser/page.mjs FOLDER FORETELL
+//
+// FOLDER holds what `make web` builds; it is served from here, under the Content-Security-Policy that `foretell web`
+// sends, so that what a strict policy refuses fails here. Every view is opened in both themes and at two widths: no message, no
+// request off the origin, no violation by axe-core, nothing that stands out of the page, no label over another. Then
+// the page is driven by mouse and keyboard, and what it shows is held against the program's own answers.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { dirname, extname, join, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { badLabels } from './labels.mjs';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const [folder, foretell] = process.argv.slice(2);
+const skip = why => { console.log(`1..0 # SKIP ${why}`); process.exit(0); };
+const chromium = ['chromium', 'chromium-browser', 'google-chrome']
+  .map(name => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
+  .find(path => path);
+if (!chromium) skip('no chromium');
+if (!existsSync(join(here, 'node_modules/playwright-core'))) skip('run scripts/setup test first');
+if (!existsSync(join(folder, 'index.html'))) skip('run make web first');
+const playwright = await import('playwright-core');
+const axe = readFileSync(join(here, 'node_modules/axe-core/axe.min.js'), 'utf8');
+
+const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
+const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; img-src 'self' data:; object-src 'none'; base-uri 'none'";
+const server = createServer((asked, answer) => {
+  const file = join(folder, normalize(new URL(asked.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
+  if (!file.startsWith(folder) || !existsSync(file)) return void answer.writeHead(404).end();
+  answer.writeHead(200, { 'content-type': types[extname(file)] ?? 'application/octet-stream', 'content-security-policy': policy });
+  answer.end(readFileSync(file));
+});
+await new Promise(done => server.listen(0, '127.0.0.1', done));
+const origin = `http://127.0.0.1:${server.address().port}`;
+
+let number = 0, failed = 0;
+const ok = (fine, what, why = '') => {
+  console.log(`${fine ? 'ok' : 'not ok'} ${++number} - ${what}`);
+  if (!fine) { failed++; console.log(`# ${String(why).replaceAll('\n', '\n# ')}`); }
+};
+const asks = request => JSON.parse(spawnSync(foretell, ['batch'], { input: `${JSON.stringify(request)}\n`, encoding: 'utf8' }).stdout);
+
+// What each view must show: a picture by its card, and what is in it at least.
+const pinned = encodeURIComponent(JSON.stringify([{ task: 'train', model: 'gpt2', gpu: 'h100_sxm' }]));
+const views = {
+  step: ['#step?model=gpt2&gpu=h200_sxm&batch=8', { timeline: ['rect', 6], where: ['rect', 6], peak: ['rect', 6], roofline: ['circle.dot', 20], memory: ['path', 4] }, ['kernels', 'changes']],
+  layout: ['#layout?model=llama-3-8b&gpu=h100_sxm&tp=2&pp=4&dp=2&zero=1&global_batch=32&seq=4096&gpus=16',
+    { pipeline: ['path', 8], exchanges: ['rect', 6], ranks: ['rect', 8], efficiency: ['circle', 4], rates: ['circle', 4], pareto: ['circle', 2] }, ['stages', 'plans']],
+  serve: ['#serve?model=llama-3-8b&gpu=h100_sxm&isl=512&osl=64&concurrency=8',
+    { tpot: ['circle', 6], ttft: ['circle', 6], pareto: ['circle', 6], cdf: ['path.curve', 2], cdftpot: ['path.curve', 1], queue: ['path.curve', 2], cache: ['path.curve', 1] }, ['times']],
+  compare: [`#compare?model=gpt2&gpu=h100_sxm&execution=compile&pins=${pinned}`, { times: ['rect', 4], memories: ['rect', 4] }, ['answers', 'causes', 'kernels']],
+  kernel: ['#kernel?gpu=h100_sxm&xm=2048&xn=2048&xk=4096', { staircase: ['path.curve', 1], rate: ['path.curve', 1], waves: ['path.curve', 2], roofline: ['circle.dot', 1] }, []],
+  gpu: ['#gpu?gpu=h100_sxm&model=gpt2', { field: ['circle', 50] }, ['sheet', 'gpus']],
+  trace: ['#trace', {}, []],
+};
+
+const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
+const open = async (width, theme, hash) => {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, acceptDownloads: true, serviceWorkers: 'block' });
+  const page = await context.newPage();
+  const said = [];
+  page.on('console', message => said.push(message.text()));
+  page.on('pageerror', error => said.push(error.stack ?? error.message));
+  page.on('request', request => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(origin)) said.push(`asked ${request.url()}`); });
+  await page.goto(`${origin}/${hash}`);
+  await page.waitForSelector('main.body h1', { timeout: 60000 });
+  return { context, page, said };
+};
+// Asked from here: a page under a strict policy evaluates nothing by itself.
+const until = async (page, condition, given, most = 60000) => {
+  for (const end = Date.now() + most; ; await new Promise(done => setTimeout(done, 40))) {
+    if (await page.evaluate(condition, given)) return;
+    if (Date.now() > end) throw new Error(`waited in vain for ${condition}`);
+  }
+};
+const go = (page, hash) => page.evaluate(to => { location.hash = to; }, hash);
+// All cards there, with their data.
+const shown = (page, pictures, tables) => until(page, ([wanted, rows]) =>
+  Object.entries(wanted).every(([card, [mark, least]]) => document.querySelectorAll(`[data-card="${card}"] svg.picture ${mark}`).length >= least) &&
+  rows.every(card => document.querySelector(`[data-card="${card}"] :is(tbody tr, .changes li)`)), [pictures, tables]);
+
+for (const [width, theme] of [[1280, 'light'], [1280, 'dark'], [390, 'light'], [2560, 'dark']]) {
+  const { context, page, said } = await open(width, theme, views.step[0]);
+  for (const [name, [hash, pictures, tables]] of Object.entries(views)) {
+    const what = `${name} at ${width}, ${theme}`;
+    await go(page, hash);
+    let lacks = '';
+    await shown(page, pictures, tables).catch(error => { lacks = error.message; });
+    ok(!lacks, `${what}: every card has its data`, lacks || (await page.evaluate(() => document.querySelector('main').innerText)).slice(0, 500));
+    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    const bad = await page.evaluate(badLabels);
+    ok(over <= 0 && !bad.length, `${what}: nothing overlaps or stands out`, [`${over} px`, ...bad].join('\n'));
+    if (width !== 2560) {
+      await page.evaluate(() => document.querySelectorAll('details').forEach(d => { d.open = true; }));
+      await page.evaluate(axe);
+      const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+      ok(!found.violations.length, `${what}: axe finds nothing`,
+        found.violations.map(v => `${v.id}: ${v.help}: ${v.nodes[0].html.slice(0, 200)} (${v.nodes.length})`).join('\n'));
+    }
+    ok(!said.length, `${what}: in silence`, said.splice(0).join('\n'));
+  }
+  const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  ok((paper === 'rgb(255, 255, 255)') === (theme === 'light'), `${theme} at ${width}: has its theme`, paper);
+  await context.close();
+}
+
+// -- driven ------------------------------------------------------------------------------------------
+const { context, page, said } = await open(1280, 'light', '#step?model=gpt2&gpu=h100_sxm&batch=4&seq=1024');
+const is = key => page.evaluate(k => new URLSearchParams(location.hash.split('?')[1]).get(k), key);
+const request = async () => JSON.parse(await page.textContent('[data-same="request"]'));
+const figure = name => page.locator('.figures > div', { has: page.locator(`dt:text-is("${name}")`) }).locator('dd.big');
+// The figure on the page is that of the program's answer to the request on the page.
+const agrees = async what => {
+  const of = await request(), answer = asks(of);
+  const digits = (await figure('step').locator('> span').first().innerText()).replace(/[^\d.]/g, '');
+  const unit = { µs: 1e-3, ms: 1, s: 1e3 }[(await figure('step').locator('small').innerText()).trim()];
+  ok(Math.abs(Number(digits) * unit / answer.step_ms - 1) < 2e-3, `${what}: the page shows the program's answer`, `${digits} × ${unit}, ${answer.step_ms} of ${JSON.stringify(of)}`);
+  return of;
+};
+await shown(page, views.step[1], views.step[2]);
+await agrees('a step');
+
+await page.focus('#f-batch');
+for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight');
+ok(await is('batch') === '12', 'arrow keys move a slider, and the address follows', await is('batch'));
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 12);
+await agrees('the keyboard');
+await page.keyboard.press('Control+z');
+ok(await is('batch') === '4', 'Ctrl+Z takes the whole movement back', await is('batch'));
+await page.click('text=Redo');
+ok(await is('batch') === '12', 'Redo brings it again');
+
+for (const value of ['0', '9', '3', '14', '6', '1', '11', '2']) // only the newest matters
+  await page.$eval('#f-batch', (slider, v) => { slider.value = v; slider.dispatchEvent(new Event('input', { bubbles: true })); }, value);
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 3);
+await agrees('a slider that was dragged');
+
+await page.fill('#f-model', 'qwen3 0.6');
+await page.keyboard.press('Enter');
+await until(page, () => document.querySelector('h1').textContent.includes('qwen3-0.6b'));
+ok(await is('model') === 'qwen3-0.6b', 'the search over models takes what is typed', await is('model'));
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).model === 'qwen3-0.6b');
+await agrees('another model');
+
+await page.waitForSelector('[data-card="changes"] li button');
+const before = await page.evaluate(() => location.hash);
+await page.click('[data-card="changes"] li button');
+await page.waitForSelector('.delta');
+ok(await page.evaluate(() => location.hash) !== before, 'a change is applied by a click, and the difference is shown');
+await page.click('text=Undo');
+ok(await page.evaluate(() => location.hash) === before, 'and undone by another');
+
+const count = () => page.locator('[data-card="kernels"] tbody tr').count();
+await page.fill('[aria-label="Filter kernels"]', 'attn backward');
+const rows = await page.locator('[data-card="kernels"] tbody tr').allInnerTexts();
+ok(rows.length > 0 && rows.every(row => /attn/.test(row) && /backward/.test(row)), 'the table of kernels filters', rows.slice(0, 3).join('\n'));
+await page.click('[data-card="kernels"] th button:text("One")');
+const order = await page.locator('[data-card="kernels"] th[aria-sort]').innerText();
+ok(order.includes('One') && await count() > 0, 'and sorts', order);
+await page.fill('[aria-label="Filter kernels"]', '');
+
+const svg = page.locator('[data-card="timeline"] svg.picture');
+await svg.focus();
+await page.keyboard.press('+');
+await page.waitForSelector('text=The whole step');
+ok(true, 'the timeline zooms by a key');
+await page.keyboard.press('Escape');
+
+const saved = async (label, pattern) => {
+  const [file] = await Promise.all([page.waitForEvent('download'), page.click(`[aria-label="${label}"]`)]);
+  const bytes = readFileSync(await file.path());
+  ok(pattern.test(bytes.subarray(0, 4096).toString('latin1')), `${label}: ${file.suggestedFilename()}`, bytes.subarray(0, 200).toString('latin1'));
+  return bytes;
+};
+const drawing = (await saved('Roofline of all kernels: save as SVG', /^<svg [^>]*viewBox/)).toString();
+ok(!/class=|var\(/.test(drawing) && (drawing.match(/<circle/g) ?? []).length > 20, 'a saved picture needs no style sheet', drawing.slice(0, 300));
+const png = await saved('Roofline of all kernels: save as PNG', /^\x89PNG/);
+ok(png.length > 5000, 'and has something on it as PNG', png.length);
+const table = (await saved('Kernels: save as CSV', /^name,op,phase,count/)).toString().trim().split('\r\n');
+ok(table.length > 50, 'all kernels are in the table that is saved', table.length);
+
+await page.evaluate(() => { document.querySelector('details.same').open = true; });
+const command = await page.textContent('[data-same="command"]');
+const told = spawnSync('bash', ['-c', `foretell() { "${foretell}" "$@"; }; ${command}`], { encoding: 'utf8' });
+const alone = JSON.parse(told.stdout), asked = asks(await request());
+ok(alone.step_ms === asked.step_ms && alone.memory.peak_bytes === asked.memory.peak_bytes, 'the command line gives the same answer', `${command}\n${told.stderr}`);
+const [answer] = await Promise.all([page.waitForEvent('download'), page.click('text=Save as JSON')]);
+ok(readFileSync(await answer.path(), 'utf8').trim() === spawnSync(foretell, ['batch'], { input: `${JSON.stringify(await request())}\n`, encoding: 'utf8' }).stdout.trim(),
+  'the answer that is saved is the program\'s to the byte');
+
+const link = page.url();
+const again = await open(1280, 'dark', link.slice(origin.length + 1));
+await again.page.waitForSelector('.figures');
+ok(await again.page.innerText('.figures > div:first-child') === await page.innerText('.figures > div:first-child'), 'a link brings it all back');
+await again.context.close();
+
+await go(page, '#step');
+await page.click('text=Your own config.json');
+const config = { model_type: 'llama', hidden_size: 1024, num_hidden_layers: 4, num_attention_heads: 16, intermediate_size: 2816, vocab_size: 32000 };
+await page.fill('textarea.drop', JSON.stringify(config));
+await page.locator('textarea.drop').blur();
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).model.model_type);
+await agrees('a config.json that was pasted');
+await page.fill('textarea.drop', '{"model_type": ');
+await page.locator('textarea.drop').blur();
+await page.waitForSelector('.side [role="alert"]');
+ok(true, 'a broken config.json is refused with a sentence');
+
+await go(page, '#step?model=gpt2&gpu=h100_sxm&tp=7');
+await page.waitForSelector('main [role="alert"].note');
+ok(/tp|heads|divide/.test(await page.innerText('main [role="alert"].note')), 'what cannot be is said in the library\'s words', await page.innerText('main [role="alert"].note'));
+
+await go(page, '#gpu?gpu=h100_sxm&model=gpt2');
+await page.waitForSelector('[data-card="sheet"] tbody tr');
+await page.fill('#g-memory_gbps', '1000');
+await page.waitForSelector('.delta');
+ok(JSON.parse(await is('gpu')).memory_gbps === 1000, 'a spec of one\'s own is edited live', await is('gpu'));
+
+await go(page, '#step?model=gpt2&gpu=h100_sxm');
+await page.waitForSelector('[data-card="kernels"]');
+await page.click('text=Compare with …');
+await page.selectOption('#f-execution', 'compile');
+await page.waitForSelector('[data-card="causes"] tbody tr');
+ok(/execution compile/.test(await page.innerText('[data-card="answers"]')), 'two steps stand side by side, with why they differ');
+
+await go(page, '#trace');
+await page.setInputFiles('#f-trace', join(here, '../data/traces/small_gpt2_train.json.gz'));
+await page.waitForSelector('[data-card="operators"] tbody tr', { timeout: 60000 });
+ok(/step as recorded/.test(await page.innerText('main')), 'a trace is read where it was dropped');
+const theme = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+const light = await theme();
+await page.click('text=Theme');
+ok(await theme() !== light, 'the theme can be changed');
+ok(!said.length, 'driven in silence', said.join('\n'));
+await context.close();
+await browser.close();
+server.close();
+console.log(`1..${number}`);
+process.exit(failed ? 1 : 0);
