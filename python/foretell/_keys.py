@@ -243,7 +243,7 @@ class InferRequest(TypedDict, total=False):
     etp: int
     zero: int
     sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
     overlap: bool
     tp_overlap: bool
     deal: Literal["even", "rest"]
@@ -412,7 +412,7 @@ class PlanRequest(TypedDict, total=False):
     etp: int
     zero: int
     sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
     overlap: bool
     tp_overlap: bool
     deal: Literal["even", "rest"]
@@ -518,7 +518,7 @@ class ScaleRequest(TypedDict, total=False):
     etp: int
     zero: int
     sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
     overlap: bool
     tp_overlap: bool
     deal: Literal["even", "rest"]
@@ -618,7 +618,7 @@ class ServeRequest(TypedDict, total=False):
     etp: int
     zero: int
     sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
     overlap: bool
     tp_overlap: bool
     deal: Literal["even", "rest"]
