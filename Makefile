@@ -9,7 +9,7 @@ RUN ?= train llama-3-8b --gpu h200_sxm -b 2 --seq 4096 --recompute full --attent
 # A PyTorch version that python/requirements-test*.txt knows; empty is the default.
 TORCH ?=
 
-.PHONY: all help run web check test test-python release-check wheel deb dist coverage bench lint format install clean
+.PHONY: all help run web check test test-python release-check wheel deb dist fuzz coverage bench lint format install clean
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
 	@echo 'make release-check  packages, engines for many requests, types: what a release needs beyond make test'
 	@echo 'make wheel      the Python wheel, in dist/; make deb: packages for Debian; make dist: the sources'
+	@echo 'make fuzz       every parser under libFuzzer, ASan and UBSan for HOURS=1 in all'
 	@echo 'make coverage   lines and branches of src/ that unit, golden and command tests reach'
 	@echo 'make bench      speed and accuracy, as tables'
 	@echo 'make lint       layout, static analysis, include ladder'
@@ -63,6 +64,14 @@ deb:
 
 dist:
 	@scripts/tarball
+
+# Hours are shared by the targets; what they find stays in build-clang/fuzz for the next time.
+HOURS ?= 1
+fuzz:
+	@scripts/setup test
+	@[ -f build-clang/build.ninja ] || CC=clang meson setup build-clang -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true >/dev/null
+	@ninja -C build-clang --quiet
+	@scripts/fuzz -h $(HOURS) build-clang
 
 coverage:
 	@scripts/coverage
