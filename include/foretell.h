@@ -187,6 +187,9 @@ typedef struct ft_device {
 /* -- operators --------------------------------------------------------------------------------- */
 
 typedef enum ft_pass { FT_PASS_FWD, FT_PASS_BWD, FT_PASS_FWD_BWD } ft_pass;
+
+/* The products of a convolution: its result, the gradients of its input and of its filters. */
+typedef enum ft_conv_part { FT_CONV_RESULT = 1, FT_CONV_INPUT = 2, FT_CONV_FILTER = 4 } ft_conv_part;
 typedef enum ft_timing { FT_TIMING_DEVICE, FT_TIMING_OP } ft_timing; /* OP: one eager call, launch gap inside */
 /* Whose attention: the bare kernel of a framework, or the operator of a serving engine, which also writes the paged
  * cache. ANY means as the GPU was measured: bare where it was, otherwise the fastest engine that was, with an interval
@@ -319,7 +322,9 @@ typedef struct ft_op {
             /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or
              * format. pattern: an ft_pattern */
         struct { int64_t rows, cols, vocab; } row;
-        struct { int64_t n, c, h, w, k, r, s, stride, pad, groups; bool nhwc; } conv;
+        struct { int64_t n, c, h, w, k, r, s, stride, pad, groups; bool nhwc; int parts; } conv;
+            /* parts: bits of ft_conv_part where other products run than the pass says: one gradient alone, or a
+             * transposed convolution, which is the gradient of the input of one that goes the other way; else 0 */
         struct { int64_t tokens, hidden, inter, topk, experts; double skew; int64_t ep; int backend;
                  bool ungated, drawn; } moe;
             /* inter: of this GPU's slice. experts: of all ranks; ep of them share the experts (0 and 1: alone), the

@@ -24,6 +24,9 @@ static inline bool ft__batchnorm_by_library(ft_dtype picture, double weight_byte
     return picture == FT_FP32 || picture == FT_TF32 || (picture == FT_FP16 && weight_bytes >= 4);
 }
 
+/* A group norm's result or gradient (groupnorm.c), which goes by the same verb. */
+bool ft__is_groupnorm(const ft_node *n);
+
 /* A tensor of [images * channels, pixels], or of [images * pixels, channels]. */
 ft_pictures ft__pictures_of(const ft_tensor *x, int64_t channels);
 ft_walking ft__batchnorm_moments(const ft_pictures *x);

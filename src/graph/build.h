@@ -137,6 +137,8 @@ ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
 ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x); /* a copy where x is strided, x otherwise */
 ft_ref ft__copy(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols); /* repeats when larger than x */
 ft_ref ft__transpose(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols); /* the last axes swapped */
+/* The same for a kernel that reads no other order; going back the gradient is turned too. */
+ft_ref ft__turned(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols);
 ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols);
 ft_ref ft__assemble(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
 ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, int64_t cols); /* more rows */
@@ -173,6 +175,7 @@ ft_ref ft__likelihood_loss(ft_build *b, ft_at at, ft_ref likelihood); /* its sec
 ft_ref ft__pair_loss(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref y);
 
 typedef struct ft_conv_shape {
+    int parts; /* 0, or what runs instead of the result: FT_CONV_INPUT of a transposed one */
     int64_t n, c, h, w, k, r, s, stride, pad, groups;
 } ft_conv_shape;
 ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);

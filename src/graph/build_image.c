@@ -30,6 +30,7 @@ static ft_ref filter(ft_build *b, ft_at at, ft_ref x, ft_ref weight, ft_ref bias
     n.op.u.conv.pad = s->pad;
     n.op.u.conv.groups = s->groups;
     n.op.u.conv.nhwc = b->channels_last;
+    n.op.u.conv.parts = s->parts;
     if (input > 0) { /* the shape's picture is not the one that is read */
         double said = ft__op_bytes(&n.op), e = ft_dtype_bytes(n.op.dtype);
         double drawn = (double)s->n * (double)s->c * (double)s->h * (double)s->w;

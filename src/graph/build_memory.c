@@ -105,6 +105,13 @@ ft_ref ft__transpose(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols
     return out;
 }
 
+ft_ref ft__turned(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols)
+{
+    ft_ref out = ft__transpose(b, at, x, rows, cols);
+    if (out != FT_NONE && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].transposes = true;
+    return out;
+}
+
 ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x)
 {
     const ft_tensor *t = ft__tensor_of(b, x);

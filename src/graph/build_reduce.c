@@ -69,34 +69,6 @@ static ft_ref norm(ft_build *b, ft_at at, const char *op, ft_ref x, ft_bias bias
 ft_ref ft__layernorm(ft_build *b, ft_at at, ft_ref x, ft_bias bias) { return norm(b, at, "layernorm", x, bias); }
 ft_ref ft__rmsnorm_fused(ft_build *b, ft_at at, ft_ref x) { return norm(b, at, "rmsnorm", x, FT_NO_BIAS); }
 
-/* PyTorch's native_group_norm: the moments of each group by one kernel, their factors per channel by a small one, the
- * result by a third: x is read twice. The row family's layer norm, which reads it once, stands for the first and the
- * last; backward reads both operands twice. */
-ft_ref ft__groupnorm(ft_build *b, ft_at at, ft_ref x, int64_t rows, ft_ref weight, ft_ref bias)
-{
-    if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, at, x);
-    ft_tensor t = *ft__tensor_of(b, x);
-    int64_t cols = (int64_t)(ft__tensor_numel(&t) / (double)(rows > 0 ? rows : 1));
-    ft_node factors = ft__node_of(FT_DO_FILL, at);
-    ft_tensor small = {.rows = rows, .cols = 2, .dtype = FT_FP32, .element_bytes = 4};
-    factors.op = ft__pointwise_kernel(b->g, "mul", NULL, 0, &small);
-    ft__emit(b, &factors);
-    ft_node n = ft__node_of(FT_DO_ROW, at);
-    ft__node_in(&n, x);
-    ft__node_in(&n, weight);
-    ft__node_in(&n, bias);
-    ft_ref out = ft__node_out(b, &n, t.rows, t.cols, t.dtype, t.element_bytes);
-    ft_ref moments = ft__node_out(b, &n, rows, 2, FT_FP32, 4);
-    if (out == FT_NONE || moments == FT_NONE) return FT_NONE;
-    b->g->tensors[moments].trained = false;
-    n.op = ft__row_kernel("layernorm", FT_PASS_FWD, rows, cols > 0 ? cols : 1, t.dtype);
-    n.traffic = 1.5F;
-    ft__emit(b, &n);
-    ft__module(b, 1);
-    return out;
-}
-
 /* -- losses of pairs --------------------------------------------------------------------------- */
 
 /* mse_loss: one kernel for the squares, their mean, one kernel back. bce_with_logits: (1 - y) x - log_sigmoid(x), four

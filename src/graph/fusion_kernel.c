@@ -2,6 +2,7 @@
  * need is written, and each element passes through the instructions of all members. */
 #include <string.h>
 
+#include "graph/batchnorm.h"
 #include "graph/fusion.h"
 #include "graph/fusion_constants.h"
 
@@ -203,13 +204,13 @@ static bool sums_down(const ft_node *n, ft_part part, const ft_tensor *t)
 /* Rows that do not begin at multiples of 16 bytes are read an element at a time. */
 static bool odd_rows(const ft_node *n) { return n->op.kind == FT_OP_ROW && n->op.u.row.cols % 8; }
 
-/* Batch norms of a training step look at everything twice: moments first, then the result. */
+/* Batch norms of a training step and group norms look at everything twice: moments first, then the result. */
 static void emit_moments(ft_fusion *f, const ft_node *n)
 {
     double bytes = 0, space = ft__fusion_space(f->g, n);
     bool back = n->phase == FT_BACKWARD;
     for (int k = 0; k < n->in_count && k < (back ? 2 : 1); k++) bytes += ft__tensor_bytes(&f->g->tensors[n->in[k]]);
-    if (!back && n->op.u.elementwise.bytes < 2.5 * bytes) return; /* moments are given */
+    if (!back && n->op.u.elementwise.bytes < 2.5 * bytes && !ft__is_groupnorm(n)) return; /* moments are given */
     ft_node m = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, space, bytes,
                                 FT_K_FUSION_WORK_MOMENTS);
     ft__fusion_emit(f, &m); /* names nothing: the kernel behind it reads the same */

@@ -3,6 +3,7 @@
  * weights in the same pair of kernels, a slice a zeroed tensor with a copy inside, a reshape of a strided gradient a
  * copy. */
 #include "graph/gradient.h"
+#include "graph/batchnorm.h"
 
 #include "graph/gradient_rules.h"
 
@@ -13,6 +14,13 @@ ft_ref ft__result_like(ft_tape *t, ft_node *n, ft_ref like)
     ft_tensor l = *ft__tensor_of(&t->b, like);
     double bytes = l.role == FT_PARAMETER ? ft_dtype_bytes(l.dtype) : l.element_bytes;
     return ft__node_out(&t->b, n, l.rows, l.cols, l.dtype, bytes);
+}
+
+/* A copy for a kernel that reads one order alone: the gradient goes back into the other. */
+static ft_ref turned_back(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_tensor before = *T(n->in[0]);
+    return ft__transpose(&t->b, n->at, g, before.rows, before.cols);
 }
 
 static void loss(ft_tape *t, const ft_node *n)
@@ -93,12 +101,14 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_GATHER: ft__undo_lookup(t, n, g); break;
     case FT_DO_PERMUTE: ft__undo_permute(t, n, g); break;
     case FT_DO_COPY:
+        ft__tape_give(t, n->in[0], n->transposes ? turned_back(t, n, g) : ft__summed(t, n, g, n->in[0]));
+        break;
     case FT_DO_EXPAND: ft__tape_give(t, n->in[0], ft__summed(t, n, g, n->in[0])); break;
     case FT_DO_CAT: ft__undo_cat(t, n, g); break;
     case FT_DO_VIEW: ft__undo_view(t, n, g); break;
     case FT_DO_SLICE: ft__undo_slice(t, n, g); break;
     case FT_DO_CONV: ft__undo_conv(t, n, ft__contiguous(&t->b, n->at, g)); break;
-    case FT_DO_BATCHNORM: ft__undo_batchnorm(t, n, g); break;
+    case FT_DO_BATCHNORM: ft__is_groupnorm(n) ? ft__undo_groupnorm(t, n, g) : ft__undo_batchnorm(t, n, g); break;
     case FT_DO_POOL: ft__undo_pool(t, n, g); break;
     case FT_DO_RECUR: ft__undo_recur(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;

@@ -19,8 +19,11 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
         back.op.pass = FT_PASS_BWD;
         ft__same_manner(&back, n);
         back.traffic = n->traffic;
-        if (!input || !filter)
-            back.op.pass = FT_PASS_FWD; /* one of the two products, about as long as the forward one */
+        bool transposed = n->op.u.conv.parts == FT_CONV_INPUT; /* the way back is the one that it goes against */
+        back.op.u.conv.parts = 0;
+        if (!input || !filter || transposed)
+            back.op.u.conv.parts = (input ? transposed ? FT_CONV_RESULT : FT_CONV_INPUT : 0) |
+                                   (filter ? FT_CONV_FILTER : 0);
         ft__emit(&t->b, &back);
         ft__tape_give(t, x, dx);
         ft__tape_give(t, weight, dw);

@@ -259,7 +259,6 @@ static void norm(ft_tape *t, const ft_node *n, ft_ref g)
     for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
     back.op = n->op;
     back.op.pass = FT_PASS_BWD;
-    if (n->traffic > 1) back.traffic = 5.0F / 3; /* over groups: both operands twice */
     ft_ref out[3] = {FT_NONE, FT_NONE, FT_NONE};
     for (int i = 0; i < n->in_count && i < 3; i++)
         if (ft__wants(t, n->in[i])) out[i] = ft__result_like(t, &back, n->in[i]);

@@ -25,6 +25,7 @@ void ft__undo_cat(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g);
 
 /* gradient_image.c */
+void ft__undo_groupnorm(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g);

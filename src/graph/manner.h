@@ -41,6 +41,12 @@ typedef enum ft_walk {
     FT_WALK_GRADIENT_LOW_LAST,  /* channels last */
     FT_WALK_GRADIENT_HALF,      /* by cuDNN in fp16 */
     FT_WALK_GRADIENT_HALF_LAST, /* channels last */
+    FT_WALK_GROUP_MOMENTS,      /* group norm's sums, a block per group */
+    FT_WALK_SUMS,               /* sums over two operands, a block per picture and channel */
+    FT_WALK_SUMS_SMALL,         /* by a warp where there are fewer than 512 */
+    FT_WALK_BROADCAST,          /* numbers of a channel meet every pixel, in fp32 */
+    FT_WALK_BROADCAST_LOW,      /* in fewer bits */
+    FT_WALK_ADD_UP,             /* a thread adds the pictures' sums of its channel one by one */
     FT_WALK_POOL,               /* by the tap of a window */
     FT_WALK_POOL_BACKWARD,      /* each pixel looks up which windows found it */
     FT_WALK_COUNT

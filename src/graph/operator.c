@@ -167,6 +167,19 @@ static double attention_flops(const ft_op *op)
     return op->pass == FT_PASS_FWD ? f : op->pass == FT_PASS_BWD ? 2.5 * f : 3.5 * f;
 }
 
+int ft__conv_parts(const ft_op *op)
+{
+    if (op->u.conv.parts) return op->u.conv.parts;
+    int gradients = FT_CONV_INPUT | FT_CONV_FILTER;
+    return op->pass == FT_PASS_FWD ? FT_CONV_RESULT : op->pass == FT_PASS_BWD ? gradients : FT_CONV_RESULT | gradients;
+}
+
+static double conv_products(const ft_op *op)
+{
+    int parts = ft__conv_parts(op);
+    return (parts & FT_CONV_RESULT ? 1 : 0) + (parts & FT_CONV_INPUT ? 1 : 0) + (parts & FT_CONV_FILTER ? 1 : 0);
+}
+
 static double conv_out(int64_t in, int64_t filter, int64_t stride, int64_t pad)
 {
     return floor((double)(in + 2 * pad - filter) / (double)stride) + 1;
@@ -205,7 +218,7 @@ double ft__op_flops(const ft_op *op)
         double out_w = conv_out(op->u.conv.w, op->u.conv.s, op->u.conv.stride, op->u.conv.pad);
         double f = 2.0 * (double)op->u.conv.n * out_h * out_w * (double)op->u.conv.k * (double)op->u.conv.c *
                    (double)op->u.conv.r * (double)op->u.conv.s / (double)op->u.conv.groups;
-        return op->pass == FT_PASS_FWD ? f : op->pass == FT_PASS_BWD ? 2 * f : 3 * f;
+        return f * conv_products(op);
     }
     case FT_OP_MOE: /* gate and up into 2 * inter, down back to hidden */
         return 2 * (op->u.moe.ungated ? 2 : 3) * (double)op->u.moe.tokens * (double)op->u.moe.topk *
@@ -342,7 +355,7 @@ double ft__op_bytes(const ft_op *op)
         x *= fmin(1, (double)op->u.conv.r / (double)op->u.conv.stride) *
              fmin(1, (double)op->u.conv.s / (double)op->u.conv.stride);
         double once = e * (x + w + y);
-        return op->pass == FT_PASS_FWD ? once : op->pass == FT_PASS_BWD ? 2 * once : 3 * once;
+        return once * conv_products(op);
     }
     case FT_OP_MOE: {
         double routed = (double)op->u.moe.tokens * (double)op->u.moe.topk, skew = op->u.moe.skew;

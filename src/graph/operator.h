@@ -47,6 +47,8 @@ double ft__storage_bytes(ft_storage storage); /* of a weight, its scales counted
 /* Experts of one rank that get a token: of the balanced draw, or of tokens that pick at random. */
 double ft__experts_awake(const ft_op *op);
 double ft__experts_here(const ft_op *op);
+/* Of a convolution: bits of ft_conv_part, by its own word or by its pass. */
+int ft__conv_parts(const ft_op *op);
 double ft__op_flops(const ft_op *op);
 double ft__op_bytes(const ft_op *op);
 /* What it moves however lucky: of a skewed mixture half of the experts may have no token. */

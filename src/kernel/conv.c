@@ -127,7 +127,8 @@ static int variant_of(const ft_op *op)
 {
     if (op->kind != FT_OP_CONV2D) return -1;
     int kind = op->dtype == FT_TF32 ? TF32 : op->dtype == FT_FP32 || op->dtype == FT_FP64 ? FP32 : HALF;
-    return kind * PASSES + (op->pass == FT_PASS_FWD ? FORWARD : op->pass == FT_PASS_BWD ? BACKWARD : BOTH);
+    int parts = ft__conv_parts(op);
+    return kind * PASSES + (parts == FT_CONV_RESULT ? FORWARD : parts & FT_CONV_RESULT ? BOTH : BACKWARD);
 }
 static const char *variant_name(int v) { return variant_names[v]; }
 static int variant_fallback(int v)
@@ -320,8 +321,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         own_figures(op, th, ft__grouped(device, op), "narrow groups: products padded to 32 channels", out);
         return;
     }
-    bool eager = op->timing == FT_TIMING_OP, forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD,
-         nhwc = op->u.conv.nhwc;
+    int parts = ft__conv_parts(op);
+    bool eager = op->timing == FT_TIMING_OP, forward = parts & FT_CONV_RESULT, to_input = parts & FT_CONV_INPUT,
+         to_filter = parts & FT_CONV_FILTER, backward = to_input || to_filter, nhwc = op->u.conv.nhwc;
+    double gradients = (to_input ? 1 : 0) + (to_filter ? 1 : 0);
     double n = (double)op->u.conv.n, g = (double)op->u.conv.groups, c = (double)op->u.conv.c, k = (double)op->u.conv.k;
     double h = (double)op->u.conv.h, w = (double)op->u.conv.w, r = (double)op->u.conv.r, s = (double)op->u.conv.s;
     double stride = (double)op->u.conv.stride, e = ft_dtype_bytes(op->dtype), bandwidth = device->memory_gbps * 1e6;
@@ -376,10 +379,10 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
          lanes = false, hole = false;
     if (direct) { /* one multiply-add per lane and tap */
         double each = n * k * oh * ow * taps * (c / g) * FT_K_CONV_DIRECT_INSTRUCTIONS / ft__lane_rate(device);
-        compute = each * ((forward ? 1 : 0) + (backward ? FT_K_CONV_DIRECT_BACKWARD : 0));
-        data = backward ? each : 0;
-        filters = backward ? FT_K_CONV_DIRECT_FILTERS * each : 0;
-        body = ft__smooth_max(compute, traffic * ((forward ? 1 : 0) + (backward ? 2 : 0)), th[SMOOTH]);
+        data = to_input ? (FT_K_CONV_DIRECT_BACKWARD - FT_K_CONV_DIRECT_FILTERS) * each : 0;
+        filters = to_filter ? FT_K_CONV_DIRECT_FILTERS * each : 0;
+        compute = (forward ? each : 0) + data + filters;
+        body = ft__smooth_max(compute, traffic * ((forward ? 1 : 0) + gradients), th[SMOOTH]);
     } else {
         bool images = point && !nhwc; /* a product per image */
         if (forward) {
@@ -431,25 +434,26 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                 f.rate = level * gain * th[WEIGHTS];
                 turn(device, op, th, f, transpose_ms(device, th, x), &second);
             }
-            data = pick.ms, filters = second.ms;
-            if (half && older && weights_hole(c / g, k / g, pixels))
+            data = to_input ? pick.ms : 0, filters = to_filter ? second.ms : 0;
+            if (to_filter && half && older && weights_hole(c / g, k / g, pixels))
                 hole = true, filters = flops / (th[DIRECT] * 2 * ft__lane_rate(device));
             compute += data + filters;
-            body += ft__smooth_max(data, traffic_data, th[SMOOTH]) + ft__smooth_max(filters, traffic, th[SMOOTH]);
-            extra += th[SECOND_US] * 1e-3;
+            if (to_input) body += ft__smooth_max(data, traffic_data, th[SMOOTH]);
+            if (to_filter) body += ft__smooth_max(filters, traffic, th[SMOOTH]);
+            extra += (gradients - 1) * th[SECOND_US] * 1e-3;
             if (matrix && few && nhwc && !point)
-                extra += 2 * (2 * th[TRANSPOSE_US] * 1e-3 + x * (1 + cp * g / c) / (th[PAD_EB] * bandwidth));
+                extra += gradients * (2 * th[TRANSPOSE_US] * 1e-3 + x * (1 + cp * g / c) / (th[PAD_EB] * bandwidth));
             else if (few && point)
-                extra += 2 * (x + y) / (th[PAD_EB] * bandwidth);
+                extra += gradients * (x + y) / (th[PAD_EB] * bandwidth);
             else if (matrix && !nhwc && !point)
-                extra += 2 * move;
+                extra += gradients * move;
             else if (!matrix && nhwc)
                 extra += move;
             else if (older && e > 2)
                 extra += transpose_ms(device, th, x) + transpose_ms(device, th, y);
         }
     }
-    double passes = (forward ? 1 : 0) + (backward ? 2 : 0);
+    double passes = (forward ? 1 : 0) + gradients;
     if (direct) matrix = false;
     out->compute_ms = compute;
     out->memory_ms = traffic * passes;

@@ -57,9 +57,10 @@ ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
     double bytes = (n * c * h * w + n * k * oh * ow) * e / (FT_K_DEPTHWISE_BANDWIDTH * device->memory_gbps * 1e6);
     double image = by == NATIVE ? FT_K_DEPTHWISE_IMAGE_PIXELS : 0;
     const double sums[PARTS] = {n * k * oh * ow * taps, n * c * h * w * taps * k / c, n * k * taps * (oh * ow + image)};
-    bool forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD;
+    int parts = ft__conv_parts(op);
     ft_own_figures out = {.spread = FT_K_DEPTHWISE_SPREAD};
-    for (int part = forward ? FORWARD : INPUT; part <= (backward ? FILTER : FORWARD); part++) {
+    for (int part = FORWARD; part < PARTS; part++) {
+        if (!(parts & 1 << part)) continue;
         const effort *f = &efforts[by][part];
         double ms = sums[part] * each(f, op->u.conv.r) / ft__lane_rate(device);
         out.compute_ms += ms;

@@ -43,9 +43,10 @@ ft_own_figures ft__grouped(const ft_device *device, const ft_op *op)
     double bytes = (x + y) * e / (FT_K_GROUPED_BANDWIDTH * bandwidth);
     double turns = op->u.conv.nhwc ? 0
                                    : 2 * (FT_K_GROUPED_TURN_US * 1e-3 + (x + y) * e / (FT_K_GROUPED_TURN * bandwidth));
-    bool forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD;
+    int parts = ft__conv_parts(op);
     ft_own_figures out = {.spread = FT_K_GROUPED_SPREAD};
-    for (int part = forward ? FORWARD : INPUT; part <= (backward ? FILTER : FORWARD); part++) {
+    for (int part = FORWARD; part < PARTS; part++) {
+        if (!(parts & 1 << part)) continue;
         const effort *f = &efforts[part];
         double share = share_of(f, op->u.conv.c / op->u.conv.groups, op->u.conv.nhwc);
         double ms = 2 * (part == INPUT ? x * k / c : y) * taps * WIDTH / (share * peak);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/operator.h"
 #include "memory/resident_constants.h"
 
 static bool is_op(const ft_node *n, const char *name) { return n->op.name && !strcmp(n->op.name, name); }
@@ -25,20 +26,29 @@ static double column_sums(double rows, double cols, const ft_device *device)
     return 4 * 128 * cols * fmin(wanted, most);
 }
 
-/* cuDNN's fast kernels want channels last: other layouts are turned into it and back. A 1x1 filter that touches every
- * pixel needs no turning; the input's channels are padded to eight. */
+/* cuDNN's fast kernels want channels last and channels by the eight: pictures and filters that lie otherwise are copied,
+ * in and out. A 1x1 filter that touches every pixel needs none of it, and neither does an image's few channels under a
+ * small filter, which vector units read as they lie. fp32 reads NCHW; gradients of 3x3 filters go through a transform. */
 static double convolution(const ft_graph *g, const ft_node *n)
 {
-    const bool backward = n->op.pass != FT_PASS_FWD;
-    if (n->op.u.conv.groups > 1)
-        return backward && n->op.u.conv.groups == n->op.u.conv.c ? FT_K_RESIDENT_DEPTHWISE_BYTES : 0;
-    if (n->op.u.conv.nhwc) return 0;
-    const double channels = (double)n->op.u.conv.c, padded = ceil(channels / 8) * 8 / fmax(channels, 1);
-    if (backward) /* gradient, input, weight; once for each of the two products, one after the other */
-        return bytes_of(g, n->in, n->in_count, 0) + bytes_of(g, n->in, n->in_count, 1) * padded +
-               bytes_of(g, n->in, n->in_count, 2);
-    if (n->op.u.conv.r == 1 && n->op.u.conv.s == 1 && n->op.u.conv.stride == 1) return 0;
-    return bytes_of(g, n->in, n->in_count, 0) * padded + bytes_of(g, n->out, n->out_count, 0);
+    const int parts = ft__conv_parts(&n->op);
+    const bool backward = n->op.pass != FT_PASS_FWD, first = !n->op.u.conv.nhwc, half = ft_dtype_bytes(n->op.dtype) < 4;
+    const double c = (double)n->op.u.conv.c, k = (double)n->op.u.conv.k, groups = (double)n->op.u.conv.groups,
+                 taps = (double)n->op.u.conv.r * (double)n->op.u.conv.s;
+    /* Of a gradient: what comes back, what went in, the filters. */
+    double x = bytes_of(g, n->in, n->in_count, backward ? 1 : 0), w = bytes_of(g, n->in, n->in_count, backward ? 2 : 1),
+           y = backward ? bytes_of(g, n->in, n->in_count, 0) : bytes_of(g, n->out, n->out_count, 0);
+    if (groups == c && groups > 1) return backward ? FT_K_RESIDENT_DEPTHWISE_BYTES : 0;
+    if (n->op.dtype == FT_FP32 || n->op.dtype == FT_FP64) {
+        const bool transform = backward && taps == 9 && n->op.u.conv.stride == 1;
+        return transform ? FT_K_RESIDENT_TRANSFORM_SHARE * (x + y) : 0;
+    }
+    if (taps == 1 && n->op.u.conv.stride == 1) return 0;
+    const double eight = half ? 8 : 4, odd_x = ceil(c / eight) * eight / c, odd_y = ceil(k / eight) * eight / k;
+    const bool few = groups == 1 && c < eight;
+    if (few && first && parts == FT_CONV_RESULT && taps <= FT_K_RESIDENT_FEW_TAPS) return 0;
+    if (first) return x * (groups > 1 ? 1 : odd_x) + y * (groups > 1 ? 1 : odd_y) + (taps > 1 ? w : 0);
+    return groups > 1 ? 0 : x * (odd_x > 1 ? odd_x : 0) + y * (odd_y > 1 ? odd_y : 0);
 }
 
 double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *device)
@@ -52,7 +62,8 @@ double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *
         if (is_op(n, "softmax") && n->op.pass != FT_PASS_FWD) return own + bytes_of(g, n->out, n->out_count, 0);
         /* indices are sorted, rows of equal ones summed in fp32 pieces */
         if (is_op(n, "embedding") && n->op.pass != FT_PASS_FWD && n->verb == FT_DO_EMBEDDING)
-            return own + rows * (4 * cols + FT_K_RESIDENT_EMBEDDING_BYTES);
+            return own + rows * (4 * cols + fmin(4 * cols, FT_K_RESIDENT_EMBEDDING_BYTES) +
+                                 FT_K_RESIDENT_EMBEDDING_INDEX_BYTES);
         return own;
     }
     case FT_OP_CONV2D: return own + convolution(g, n);

@@ -141,11 +141,14 @@ static void pictures(void **state)
     g = PICTURE("{'op':'pad','in':'t','shape':['batch',8,34,34],'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "pad"));
     g = PICTURE("{'op':'groupnorm','in':'t','groups':2,'out':'y'}");
-    assert_int_equal(1, help_count(g, FT_BACKWARD, "layernorm"));
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "groupnorm"));
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "groupnorm_sums"));
+    assert_int_equal(1, help_count(g, FT_BACKWARD, "groupnorm_weights"));
     g = PICTURE("{'op':'batchnorm','in':'t','out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "batchnorm"));
     g = PICTURE("{'op':'conv2d','in':'t','k':4,'r':2,'stride':2,'transposed':true,'bias':true,'out':'y','name':'up'}");
-    assert_true(help_count(g, FT_BACKWARD, "conv2d") == 2 && help_count(g, FT_BACKWARD, "sum_rows") == 1);
+    /* Of the inputs one lies channels last, and with it the filters: so does the result, whose columns are summed. */
+    assert_true(help_count(g, FT_BACKWARD, "conv2d") == 2 && help_count(g, FT_BACKWARD, "sum_cols") == 1);
 #undef PICTURE
 }
 

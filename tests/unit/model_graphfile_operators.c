@@ -251,10 +251,29 @@ static void norms(void **state)
             FT_E_RANGE,
             "block \"b\", node 2 (rmsnorm): its weight is given twice: as the second operand and by \"weight\"");
     g = FORWARD("{'op':'groupnorm','in':'picture','groups':4,'out':'y','name':'gn'}");
-    for (int32_t i = 0; i < g->node_count; i++)
-        if (g->nodes[i].verb == FT_DO_ROW)
-            assert_true(g->nodes[i].op.u.row.rows == 16 && g->nodes[i].op.u.row.cols == 2048);
+    const ft_node *sums = NULL, *result = NULL;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        if (!strcmp(g->nodes[i].op.name, "groupnorm_moments")) sums = &g->nodes[i];
+        if (!strcmp(g->nodes[i].op.name, "groupnorm")) result = &g->nodes[i];
+    }
+    assert_true(sums && result);
+    assert_true(sums->walk == FT_WALK_GROUP_MOMENTS && sums->trips == 4 &&
+                sums->blocks == 16); /* 2,048 by 512 threads */
+    assert_true(result->walk == FT_WALK_BROADCAST_LOW && result->blocks == 64);
     assert_true(g->parameters == 16);
+    /* Channels last are turned first, and the result stays turned: a batch norm of it walks channels first. */
+    assert_int_equal(0, help_count(g, FT_FORWARD, "transpose"));
+    g = FORWARD("{'op':'groupnorm','in':'turned','groups':4,'out':'g'},{'op':'batchnorm','in':'g','out':'y'}");
+    assert_int_equal(1, help_count(g, FT_FORWARD, "transpose"));
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (!strcmp(g->nodes[i].op.name, "batchnorm")) assert_true(g->nodes[i].walk == FT_WALK_NORM);
+    /* A convolution whose filters lie channels last turns it back. */
+    g = FORWARD("{'op':'groupnorm','in':'turned','groups':4,'out':'g'},{'op':'conv2d','in':'g','k':8,'r':3,'out':'y'}");
+    assert_int_equal(2, help_count(g, FT_FORWARD, "transpose"));
+    /* Joined, pictures that all lie channels last stay so: a convolution behind them turns nothing. */
+    g = FORWARD(
+        "{'op':'cat','in':['turned','turned'],'axis':1,'out':'c'},{'op':'conv2d','in':'c','k':8,'r':3,'out':'y'}");
+    assert_true(help_node(g, FT_FORWARD, "conv2d")->op.u.conv.nhwc && help_count(g, FT_FORWARD, "transpose") == 0);
     /* A norm over the last axis of what a transposition left costs a copy into order. */
     g = FORWARD("{'op':'transpose','in':'picture','axes':[0,2,3,1],'out':'t'},{'op':'layernorm','in':'t','out':'y'}");
     assert_int_equal(1, help_count(g, FT_FORWARD, "transpose_copy"));

@@ -99,7 +99,13 @@ static void kernels_hold_what_they_were_seen_to_hold(void **state)
     stem.op.u.conv.stride = 2;
     stem.op.u.conv.groups = 1;
     assert_true(fabs(ft__node_workspace(g, &stem, &h200) / 155189248 - 1) < 0.01);
-    stem.op.u.conv.nhwc = true;
+    stem.op.u.conv.nhwc = true; /* three channels padded to eight: 50 MiB */
+    assert_true(fabs(ft__node_workspace(g, &stem, &h200) / (50 << 20) - 1) < 0.03);
+    stem.op.u.conv.c = 64; /* channels by the eight are read as they lie */
+    assert_true(ft__node_workspace(g, &stem, &h200) == 0);
+    stem.op.u.conv.c = 3; /* a small filter over an image that lies channels first is read as it lies too */
+    stem.op.u.conv.nhwc = false;
+    stem.op.u.conv.r = stem.op.u.conv.s = 3;
     assert_true(ft__node_workspace(g, &stem, &h200) == 0);
     ft__arena_free(arena);
 }

@@ -3,7 +3,7 @@
  * The kernel room knows two-dimensional convolutions with one stride and one border. The others stand for one of those
  * with the same arithmetic and the same results: a picture that is just large enough for dilated or unequal strides, a
  * row of pixels for one dimension, depth as channels and pictures for three; a transposed convolution is the gradient
- * of the one that goes the other way, which costs what that does. */
+ * of the one that goes the other way. */
 #include <math.h>
 #include <string.h>
 
@@ -109,12 +109,20 @@ static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last
     return ft__view_as(b, x->ref, x->dim[0] * pixels, x->dim[1], FT_IN_ORDER);
 }
 
+/* Filters whose channels lie next to each other, as the model's pictures came in, ask the same of every picture: one
+ * that does not lie so (a group norm's result) is turned first (ATen/native/ConvUtils.h, suggested memory format). */
+static bool turned_first(ft_graph_reader *r, const ft_named *x)
+{
+    if (ft__tensor_of(ft__graphfile_build(r), x->ref)->role != FT_ACTIVATION) return false; /* as it was said to lie */
+    return r->nhwc && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
+}
+
 static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_named *x, ft_named *out)
 {
     ft_build *b = ft__graphfile_build(r);
     int64_t taps = f->size[0] * (f->space > 1 ? f->size[1] : 1) * (f->space > 2 ? f->size[2] : 1);
     int64_t inner = (f->transposed ? f->k : x->dim[1]) / f->groups * taps, outer = f->transposed ? x->dim[1] : f->k;
-    bool last = ft__graphfile_channels_last(x), before = b->channels_last;
+    bool turned = turned_first(r, x), last = turned || ft__graphfile_channels_last(x), before = b->channels_last;
     ft_ref weight = FT_NONE;
     if (!computed_filters(r, (double)outer * (double)inner, &weight)) return FT_NONE;
     if (weight == FT_NONE) weight = ft__graphfile_weight(r, "weight", true, "conv.weight", outer, inner);
@@ -124,6 +132,7 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
     ft_conv_shape s;
     if (f->transposed) {
         s = stand_in(f, out, x->dim, &input);
+        s.parts = FT_CONV_INPUT;
         input = 0;
     } else {
         s = stand_in(f, x, out->dim, &input);
@@ -133,7 +142,8 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
         ft__graphfile_fail(r, FT_E_RANGE, "a picture of %.4g elements is beyond any machine", drawn);
         return FT_NONE;
     }
-    ft_ref in = picture(r, at, x, last);
+    ft_ref in = picture(r, at, x, last && !turned);
+    if (turned) in = ft__turned(b, at, in, x->dim[0] * ft__graphfile_span(x, 2, x->dims), x->dim[1]);
     b->channels_last = last;
     /* Filters stand as the model's pictures came in; others are turned each time. */
     if (last && !r->nhwc && s.c / s.groups > 1)
@@ -184,7 +194,7 @@ void ft__read_conv(ft_graph_reader *r, ft_at at)
         return;
     }
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
-    bool last = ft__graphfile_channels_last(&x);
+    bool last = turned_first(r, &x) || ft__graphfile_channels_last(&x);
     r->pictures |= x.dims > 3;
     out.ref = convolved(r, at, &f, &x, &out);
     if (last) ft__graphfile_set_channels_last(&out);

@@ -37,6 +37,7 @@ void ft__read_cat(ft_graph_reader *r, ft_at at)
     int dims;
     int64_t dim[FT_GRAPHFILE_DIMS];
     double sum = 0;
+    bool last = true; /* pictures that all lie channels last are joined so */
     ft_values values = FT_FLOATS;
     if (json_object_get(r->at, "axis") ? !side_by_side(r, count, &dims, dim)
                                        : !ft__graphfile_shape(r, json_object_get(r->at, "shape"), "shape", &dims, dim))
@@ -52,6 +53,7 @@ void ft__read_cat(ft_graph_reader *r, ft_at at)
         in[i] = x.ref;
         sum += ft__graphfile_elements(&x);
         if (i == 0) values = x.values;
+        last = last && x.dims == dims && ft__graphfile_channels_last(&x);
     }
     int64_t rows = ft__graphfile_rows(dims, dim);
     if (sum != (double)rows * (double)dim[dims - 1]) {
@@ -59,13 +61,14 @@ void ft__read_cat(ft_graph_reader *r, ft_at at)
                            (double)rows * (double)dim[dims - 1]);
         return;
     }
-    ft_ref all = count > 1 ? ft__cat(b, at, (int)count, in, rows, dim[dims - 1])
-                           : ft__copy(b, at, in[0], rows, dim[dims - 1]);
+    int64_t wide = last ? dim[1] : dim[dims - 1], high = last ? rows / dim[1] * dim[dims - 1] : rows;
+    ft_ref all = count > 1 ? ft__cat(b, at, (int)count, in, high, wide) : ft__copy(b, at, in[0], high, wide);
     if (ft__graphfile_failed(r)) return;
     /* Joined with nothing it is copied all the same, by the kernel that joins. */
     if (count == 1) b->g->nodes[b->g->node_count - 1].op.name = "append";
     ft_named out = ft__graphfile_fresh(all, dims, dim);
     out.values = values;
+    if (last) ft__graphfile_set_channels_last(&out);
     ft__graphfile_give(r, 0, &out);
 }
 

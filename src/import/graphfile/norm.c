@@ -100,7 +100,10 @@ void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
     int64_t pixels = ft__graphfile_span(&x, 2, x.dims);
     const ft_tensor *t = ft__tensor_of(b, x.ref);
     ft_ref in;
-    if (!last)
+    if (last && !batch) { /* PyTorch's group norm wants channels first, and leaves its result so */
+        in = ft__turned(b, at, x.ref, x.dim[0] * channels, pixels);
+        last = false;
+    } else if (!last)
         in = x.dims > 2 ? ft__graphfile_matrix(r, at, &x, x.dim[0] * channels, pixels)
                         : ft__graphfile_by_rows(r, at, &x);
     else if (!t->strided && t->cols == channels)
