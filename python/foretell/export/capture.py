@@ -14,6 +14,7 @@ from . import hugging_face
 from .compat import autocast_on_meta, check_torch, quiet, run_export
 from .errors import ExportError, explain
 from .held import held_bytes
+from .higher import in_plain_words
 from .program import read_program
 from .shadow import MODEL_DTYPE, main_dtype, shadow, shadow_tensor
 from .values import Program
@@ -238,7 +239,7 @@ def capture(
         gradients = torch.enable_grad() if task == "train" else torch.no_grad()
         with contextlib.ExitStack() as stack:
             notes += stack.enter_context(hugging_face.prepared(subject, inputs.padded))
-            for each in (_checkpoints(found), whole_layers(), quiet(), gradients, autocast_on_meta()):
+            for each in (_checkpoints(found), whole_layers(), in_plain_words(), quiet(), gradients, autocast_on_meta()):
                 stack.enter_context(each)
             held = _held(step, tensors) if task != "train" and copied is not None else None
             program = _export(step, tensors)

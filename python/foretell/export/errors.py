@@ -68,6 +68,12 @@ def explain(error: BaseException) -> ExportError:
             "which way it goes is known only when the model runs"
         )
         return ExportError(f"{what}; {text}" if where == "" else what, code="data_dependent", where=where)
+    if ".numpy() is not supported" in full or "numpy()" in text:
+        return ExportError(
+            "values leave PyTorch (.numpy()) and cannot be followed: nothing is computed while a model is captured",
+            code="data_dependent",
+            where=where,
+        )
     if "nonzero" in full and ("meta" in full or "fake" in full.lower()):
         return ExportError(
             "an operator whose result's size depends on data (nonzero, a boolean index) cannot be captured",

@@ -30,6 +30,12 @@ def lower(program: Program, *, main: torch.dtype, training: bool) -> Lowering:
 
 def _lower(low: Lowering, call: Call, depth: int) -> None:
     low.call = call
+    if any(isinstance(x, torch.Tensor) and torch._C._functorch.is_batchedtensor(x) for x in call.args):
+        raise ExportError(
+            "torch.vmap inside the model hides its batch axis from the capture; written out, the operators can be read",
+            code="operator",
+            where=call.where,
+        )
     rule = RULES.get(call.op) if call.namespace in ("aten", "foretell", "transformers", "prims") else None
     if rule is not None:
         try:

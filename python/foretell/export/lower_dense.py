@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .lower_pointwise import pointwise
-from .lower_views import shares_memory
+from .lower_views import batched, shares_memory
 from .nodes import Lowering
 from .registry import rule
 from .values import Call, Value
@@ -266,7 +266,10 @@ def _pair(value: Any, dims: int) -> list[int]:
 @rule("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution")
 def _conv(low: Lowering, call: Call) -> None:
     x, w, bias = low.now(call.args[0]), low.now(call.args[1]), call.arg(2, "bias")
-    dims = len(x.shape) - 2
+    dims = len(w.shape) - 2
+    out = call.out
+    if len(x.shape) == dims + 1:  # one picture without a batch
+        x, out = batched(low, x), low.value((1, *call.out.shape), call.out.dtype)
     stride = _pair(call.arg(3, "stride", 1), dims)
     transposed = "transpose" in call.op
     output_pad: Any = 0
@@ -283,7 +286,7 @@ def _conv(low: Lowering, call: Call) -> None:
     if isinstance(pad, str):
         pad = [0] * dims if pad == "valid" else [d * (f - 1) // 2 for d, f in zip(dilation, filters, strict=True)]
     pad = _pair(pad, dims)
-    keys: dict[str, Any] = {"k": call.out.shape[1]}
+    keys: dict[str, Any] = {"k": out.shape[1]}
     keys.update(zip(_SIDES[dims - 1], filters, strict=True))
     plain = {"stride": (stride, 1), "pad": (pad, 0), "dilation": (dilation, 1)}
     if transposed:
@@ -300,17 +303,19 @@ def _conv(low: Lowering, call: Call) -> None:
         parameters["weight"] = w
     else:  # computed: standardised, modulated
         operands.append(w)
-    made = call.out
+    made = out
     if bias is not None and low.now(bias).role == "parameter":
         parameters["bias"] = low.now(bias)
         bias = None
     elif bias is not None:
-        made = low.value(call.out.shape, call.out.dtype, call.out.stride)
+        made = low.value(out.shape, out.dtype, out.stride)
     low.emit(f"conv{dims}d", operands, made, keys, parameters)
     if bias is not None:
-        column = low.value((call.out.shape[1], *[1] * dims), call.out.dtype)
+        column = low.value((out.shape[1], *[1] * dims), out.dtype)
         low.view(bias, column)
-        pointwise(low, "add", [made, column], call.out, in_place=True)
+        pointwise(low, "add", [made, column], out, in_place=True)
+    if out is not call.out:
+        low.view(out, call.out)
 
 
 # -- experts -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .lower_pointwise import pointwise
-from .lower_views import cast
+from .lower_views import batched, cast
 from .nodes import Lowering
 from .registry import rule
 from .values import Call, Value
@@ -85,13 +85,11 @@ def _rms_norm(low: Lowering, call: Call) -> None:
     _norm(low, "rmsnorm", call, call.arg(2, "weight"), None, {})
 
 
-@rule("group_norm", "instance_norm")
+@rule("group_norm")
 def _group_norm(low: Lowering, call: Call) -> None:
-    if call.op == "group_norm":
-        groups, weight, bias = int(call.args[1]), call.arg(2, "weight"), call.arg(3, "bias")
-    else:
-        groups, weight, bias = low.now(call.args[0]).shape[1], call.arg(1, "weight"), call.arg(2, "bias")
-    _norm(low, "groupnorm", call, weight, bias, {"groups": groups})
+    # instance_norm has no rule: it is a batch norm of one picture with as many channels as there were of all, and
+    # falls into that by itself
+    _norm(low, "groupnorm", call, call.arg(2, "weight"), call.arg(3, "bias"), {"groups": int(call.args[1])})
 
 
 @rule("batch_norm", "native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit", "_batch_norm_impl_index")
@@ -208,6 +206,20 @@ def _order(low: Lowering, call: Call) -> None:
         low.emit("sort", [x], call.outs, _axis_key(axis, len(x.shape)))
 
 
+_TRANSFORMS = {1: ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"), 2: ("fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2")}
+_TRANSFORMS[0] = ("fftn", "ifftn", "rfftn", "irfftn", "hfftn", "ihfftn")  # over as many axes as are named, or all
+
+
+@rule(*(f"fft_{name}" for names in _TRANSFORMS.values() for name in names))
+def _transform(low: Lowering, call: Call) -> None:
+    """cuFFT's: a pass over memory for every axis."""
+    x = low.now(call.args[0])
+    passes = next(axes for axes, names in _TRANSFORMS.items() if call.op[4:] in names)
+    named = call.arg(2, "dim")
+    passes = passes or (len(named) if named is not None else len(x.shape))
+    low.emit("fft", [x], call.out, {"bytes": passes * (x.bytes + call.out.bytes), "shape": list(call.out.shape)})
+
+
 # -- pictures ----------------------------------------------------------------------------------------
 
 
@@ -242,6 +254,11 @@ def _pool(low: Lowering, call: Call) -> None:
         ceil = call.arg(4, "ceil_mode", False)
     if ceil:
         keys["ceil"] = True
+    if len(x.shape) == dims + 1:
+        made = low.value((1, *call.outs[0].shape), call.outs[0].dtype)
+        low.emit(op, [batched(low, x)], made, keys)
+        low.view(made, call.outs[0])
+        return
     low.emit(op, [x], call.outs[:1], keys)
 
 

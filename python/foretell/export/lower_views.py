@@ -51,6 +51,13 @@ def shares_memory(x: Value, shape: tuple[int, ...]) -> bool:
     return True
 
 
+def batched(low: Lowering, x: Value) -> Value:
+    """x with an axis of one before the others: pictures that came alone."""
+    out = low.value((1, *x.shape), x.dtype, (x.numel, *x.stride))
+    low.view(x, out)
+    return out
+
+
 @rule("view", "_unsafe_view", "unsqueeze", "squeeze", "permute", "transpose", "movedim", "swapaxes", "swapdims", "view_as")
 @rule("unflatten", "alias", "detach_", "detach", "lift_fresh", "numpy_T", "mT", "adjoint", "real", "unsqueeze_", "squeeze_")
 @rule("transpose_", "t_", "view_as_real", "view_as_complex", "requires_grad_", "positive")

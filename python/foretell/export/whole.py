@@ -1,13 +1,14 @@
 """Layers of torch.nn that run as one call on a GPU, and as something else over tensors without memory.
 
 Recurrent layers are one call of cuDNN; tracing takes them apart into their steps. ``nn.TransformerEncoderLayer`` has a
-fast path in evaluation, which asks for a real device before it is taken. While a model is captured both are answered as a
-GPU would run them.
+fast path in evaluation, which asks for a real device before it is taken. Both stacks of ``nn.Transformer`` look at a mask's
+values to see whether it is the causal one. While a model is captured they are answered as a GPU would run them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -99,26 +100,54 @@ def _recurrent(low: Lowering, call: Call) -> None:
         low.emit(op, [x], state, {"shape": list(state.shape), **({"strided": False} if op == "view" else {})})
 
 
+@rule("lstm_cell", "gru_cell")
+def _cell(low: Lowering, call: Call) -> None:
+    """A step: a product with the input, one with the state, and one kernel for all the gates (PyTorch's
+    ``_thnn_fused_lstm_cell`` and ``_thnn_fused_gru_cell``), which adds the biases too."""
+    x, states, w_in, w_state = call.args[:4]
+    states = [low.now(s) for s in (states if isinstance(states, (list, tuple)) else [states])]
+    gates = []
+    for operand, weight in ((x, w_in), (states[0], w_state)):
+        operand, weight = low.now(operand), low.now(weight)
+        made = low.value((*operand.shape[:-1], weight.shape[0]), operand.dtype)
+        linear(low, operand, weight, None, made, "nk")
+        gates.append(made)
+    biases = [low.now(b) for b in call.args[4:6] if b is not None]
+    kept = gates[0].bytes * (1 if call.op == "lstm_cell" else 5 / 3)  # what its gradient wants again
+    for i, out in enumerate(call.outs):
+        moved = out.bytes if i else sum(g.bytes for g in gates) + kept + states[-1].bytes + out.bytes
+        operands = [*gates, states[-1], *biases] if i == 0 else [gates[0]]
+        low.emit(call.op, operands, out, {"bytes": int(moved), "shape": list(out.shape)})
+
+
 # -- the encoder's fast path -------------------------------------------------------------------------
 
 
 def _fast(layer: nn.TransformerEncoderLayer, src: torch.Tensor, masks: tuple[Any, ...]) -> bool:
     """Whether evaluation takes the fast path (the conditions of PyTorch's own ``forward``; with a mask its kernels are
     others, and the ordinary path is near enough)."""
-    attention = layer.self_attn
     return (
         src.dim() == 3
         and not layer.training
-        and not torch.is_grad_enabled()
         and all(mask is None for mask in masks)
-        and attention.batch_first
-        and attention.in_proj_bias is not None
-        and attention._qkv_same_embed_dim
-        and attention.num_heads % 2 == 0
-        and attention.head_dim % 8 == 0
+        and _fast_attention(layer.self_attn)
         and layer.activation_relu_or_gelu != 0
         and layer.norm1.eps == layer.norm2.eps
         and layer.linear1.bias is not None
+    )
+
+
+def _fast_attention(attention: nn.MultiheadAttention) -> bool:
+    return (
+        not attention.training
+        and not torch.is_grad_enabled()
+        and attention.batch_first
+        and attention.in_proj_bias is not None
+        and attention.bias_k is None
+        and not attention.add_zero_attn
+        and attention._qkv_same_embed_dim
+        and attention.num_heads % 2 == 0
+        and attention.head_dim % 8 == 0
         and torch.backends.mha.get_fastpath_enabled()
     )
 
@@ -155,10 +184,21 @@ def _linear_then(low: Lowering, call: Call) -> None:
     low.nodes[-1].keys["activation"] = name
 
 
+def _causal(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
+    """What ``nn.Transformer`` finds out by comparing a mask with the causal one of its size and format: values are not
+    there, and a square mask is taken to be it."""
+    if is_causal is not None or mask is None:
+        return bool(is_causal)
+    length = size if size is not None else mask.shape[-2]
+    return tuple(mask.shape) == (length, length)
+
+
 @contextlib.contextmanager
 def whole_layers() -> Iterator[None]:
     """While a model is captured: recurrent layers and encoder layers as a GPU runs them."""
     functions = torch._VF
+    stacks = nn.modules.transformer
+    looked = stacks._detect_is_causal_mask
     before = {name: functions.__dict__.get(name) for name in _KINDS}
     plain = nn.TransformerEncoderLayer.forward
 
@@ -173,12 +213,28 @@ def whole_layers() -> Iterator[None]:
             return _encode(self, src)
         return plain(self, src, src_mask, src_key_padding_mask, is_causal)
 
+    multi = nn.MultiheadAttention.forward
+
+    def attend(self: nn.MultiheadAttention, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        """The fast path of evaluation, under the conditions of PyTorch's own ``forward``."""
+        given = inspect.signature(multi).bind(self, query, key, value, *args, **kwargs)
+        given.apply_defaults()
+        said = given.arguments
+        plainly = said["key_padding_mask"] is None and said["attn_mask"] is None and not said["need_weights"]
+        if query is key and key is value and plainly and query.dim() == 3 and _fast_attention(self):
+            return _attend(self, query), None
+        return multi(self, query, key, value, *args, **kwargs)
+
     try:
+        nn.MultiheadAttention.forward = attend  # type: ignore[method-assign,assignment]
         for name in _KINDS:
             setattr(functions, name, _called(name, getattr(functions, name)))
         nn.TransformerEncoderLayer.forward = forward  # type: ignore[method-assign]
+        stacks._detect_is_causal_mask = _causal
         yield
     finally:
+        nn.MultiheadAttention.forward = multi  # type: ignore[method-assign]
+        stacks._detect_is_causal_mask = looked
         nn.TransformerEncoderLayer.forward = plain  # type: ignore[method-assign]
         for name, value in before.items():
             if value is None:
