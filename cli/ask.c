@@ -91,14 +91,16 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
     a->json = cli_has(args, OPT_JSON);
     a->scratch.simulator = &cli_simulator;
     if (!cli_values(args, OPT_GPU, &a->gpus, &a->gpu_count)) return cli_complain(FT_E_MEMORY, "out of memory");
-    if (a->gpu_count == 0) return cli_usage(args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
+    bool open = args->command->bit == CLI_CHOOSE; /* which GPU is what it asks */
+    if (a->gpu_count == 0 && !open)
+        return cli_usage(args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     if (ft_open(&a->ft, &options, &err) != FT_OK) return cli_fail(&err);
     a->object = json_object();
     const char *model = args->operand_count ? args->operands[0] : NULL;
     bool fine = a->object && json_object_set_new(a->object, "task", json_string(task)) == 0 &&
                 (!model || json_object_set_new(a->object, "model", json_string(model)) == 0) &&
-                json_object_set_new(a->object, "gpu", json_string(a->gpus[0])) == 0;
+                (open || json_object_set_new(a->object, "gpu", json_string(a->gpus[0])) == 0);
     if (!fine || !cli_ask_flags(args, a->object)) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
     return 0;
 }

@@ -8,6 +8,7 @@ int cli_infer(const cli_args *args);
 int cli_serve(const cli_args *args);
 int cli_largest(const cli_args *args);
 int cli_plan(const cli_args *args);
+int cli_choose(const cli_args *args);
 int cli_scale(const cli_args *args);
 int cli_models(const cli_args *args);
 int cli_schema(const cli_args *args);

@@ -15,7 +15,7 @@
 
 /* What the contract names and this version does not have yet. They are refused by name, so that nobody looks for a
  * spelling mistake. */
-static const char *const later[] = {"choose", "web"};
+static const char *const later[] = {"web"};
 static const size_t later_count = sizeof later / sizeof *later;
 
 /* A closed stdin, stdout or stderr would hand its number to the next file opened, and an answer could end up inside a
@@ -39,7 +39,7 @@ static int unknown_command(const char *name)
         if (!strcmp(later[i], name))
             return cli_usage(
                 NULL,
-                "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, plan, kernel, "
+                "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, plan, choose, kernel, "
                 "compare, "
                 "trace, models, gpus, fit, calibrate, validate and batch",
                 name);

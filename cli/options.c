@@ -10,7 +10,8 @@ enum {
     TRAIN = CLI_TRAIN,
     SCALE = CLI_SCALE,
     PLANS = CLI_PLANS,
-    STEPS = CLI_TRAIN | CLI_SCALE | CLI_PLANS, /* commands that forecast training steps */
+    CHOOSE = CLI_CHOOSE,
+    STEPS = CLI_TRAIN | CLI_SCALE | CLI_PLANS | CLI_CHOOSE, /* commands that forecast training steps */
     INFER = CLI_INFER,
     LARGEST = CLI_LARGEST,
     KERNEL = CLI_KERNEL,
@@ -87,6 +88,7 @@ const cli_option cli_options[OPT_COUNT] = {
     FT_SCALE_KEYS(FLAG, PLAIN)
     FT_PLAN_KEYS(FLAG, PLAIN)
     FT_CONSTRAINTS_KEYS(FLAG, PLAIN)
+    FT_CHOOSE_KEYS(FLAG, PLAIN)
 #undef GROUP
 #define GROUP CLI_FILTER
     FT_GPUS_KEYS(FLAG, PLAIN)
@@ -196,6 +198,13 @@ static const char *const plan_examples[] = {
     "the fastest layouts that fit, proven, and why others lose",
     "foretell plan llama-3-8b --gpu a100_sxm_80gb --gpus 16 --global-batch-size 128 --framework torchtitan",
     "the same for torchtitan",
+    NULL,
+};
+static const char *const choose_examples[] = {
+    "foretell choose llama-3-8b --tokens 1e12 --gpus 8:512",
+    "days and dollars on A100, H100, H200 and B200, failures counted",
+    "foretell choose llama-3-70b --tokens 2e12 --gpu h100_sxm --price h100_sxm=2.1 --gpus 256:2048 --deadline 60d",
+    "how many H100 at one's own price",
     NULL,
 };
 static const char *const models_examples[] = {
@@ -318,6 +327,12 @@ const cli_command cli_commands[] = {
      "can be among those shown. Degrees given as flags are kept. Exit status 1: nothing fits; the answer says how many "
      "GPUs would do.",
      plan_examples, cli_plan},
+    {CLI_CHOOSE, "choose", "MODEL", 1, 1, "which GPUs, how many: days, dollars, energy, and why others lose",
+     "Plans a training run of so many tokens on every kind and number of GPUs asked for, and counts days with failures "
+     "and checkpoints, dollars at public prices or yours, energy and carbon. Shows the front of days against dollars "
+     "with its knee, the one chosen, and what each other loses by. Exit status 1: none meets the deadline and the "
+     "budget, or nothing fits.",
+     choose_examples, cli_choose},
     {CLI_KERNEL, "kernel", "OP", 1, 1, "one kernel: time with an interval, what holds it back, tile, waves, roofline",
      "Forecasts one operator on one or more GPUs. OP is gemm, linear, matmul, bmm, attention, mla, elementwise, "
      "conv2d, moe, "

@@ -17,6 +17,7 @@ from ._version import __version__
 from .answers import (
     Advice,
     Answer,
+    Choice,
     Collection,
     Collective,
     Comparison,
@@ -39,13 +40,14 @@ from .api import batch, collective, forecast, kernel, train
 from .errors import Error, ExportError, NotFoundError, TorchMissingError
 from .mapping import Mapped, map, ray_executor
 from .recording import Recording, record
-from .studies import compare, gpus, infer, largest, models, plan, scale, serve, sweep
+from .studies import choose, compare, gpus, infer, largest, models, plan, scale, serve, sweep
 from .tracing import trace
 
 # Without `map`: a star import must not take Python's own away.
 __all__ = [
     "Advice",
     "Answer",
+    "Choice",
     "Collection",
     "Collective",
     "Comparison",
@@ -72,6 +74,7 @@ __all__ = [
     "__version__",
     "batch",
     "collective",
+    "choose",
     "compare",
     "forecast",
     "gpus",

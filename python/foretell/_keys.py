@@ -9,6 +9,7 @@ __all__ = [
     "CLUSTER",
     "DTYPES",
     "PARALLEL",
+    "ChooseRequest",
     "InferRequest",
     "LargestRequest",
     "ModelRequest",
@@ -171,6 +172,115 @@ class ModelRequest(TypedDict, total=False):
     leaf_nodes: int
     nccl: str
     tiers: Sequence[Any]
+
+
+class ChooseRequest(TypedDict, total=False):
+    """What may be said of ``choose`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    batch: int
+    global_batch: int
+    seq: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute: Literal["none", "selective", "full"]
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    course: bool
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+    deadline: Any
+    budget: float
+    provider: str | Sequence[str]
+    price: Any
+    pricing: Literal["on_demand", "spot", "reserved"]
+    failures: Mapping[str, Any]
+    pue: float
+    kwh_price: float
+    carbon: float
+    objective: Literal["cost", "time", "energy", "carbon", "knee"]
+    today: str
 
 
 class InferRequest(TypedDict, total=False):

@@ -13,6 +13,7 @@ from ._model import model_document
 from ._request import request_of
 from .answers import (
     Answer,
+    Choice,
     Collection,
     Collective,
     Comparison,
@@ -224,6 +225,7 @@ _KINDS: dict[str, type[Answer]] = {
     "infer": Infer,
     "largest": Largest,
     "plan": Plan,
+    "choose": Choice,
     "scale": Scale,
     "serve": Serve,
     "sweep": Answer,

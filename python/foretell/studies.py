@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from ._model import model_document
 from ._request import request_of
-from .answers import Answer, Collection, Comparison, Gpu, Infer, Largest, Model, Plan, Scale, Serve, Step
+from .answers import Answer, Choice, Collection, Comparison, Gpu, Infer, Largest, Model, Plan, Scale, Serve, Step
 from .api import _KINDS, _answered, _settings
 from .errors import Error
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._keys import InferRequest, LargestRequest, PlanRequest, ScaleRequest, ServeRequest
+    from ._keys import ChooseRequest, InferRequest, LargestRequest, PlanRequest, ScaleRequest, ServeRequest
 
-__all__ = ["compare", "gpus", "infer", "largest", "models", "plan", "scale", "serve", "sweep"]
+__all__ = ["choose", "compare", "gpus", "infer", "largest", "models", "plan", "scale", "serve", "sweep"]
 
 
 def infer(
@@ -80,6 +80,34 @@ def largest(
     asked = request_of(task="largest", gpu=gpu, gpus=gpus, family=family, use=use, tokens=tokens, **request)
     answer = _answered(asked, _settings(predictor, calibration))
     assert isinstance(answer, Largest)
+    return answer
+
+
+def choose(
+    model: Any,
+    *,
+    tokens: float,
+    gpus: Any = None,
+    gpu: Any = None,
+    dtype: Any = "bf16",
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Unpack[ChooseRequest],
+) -> Choice:
+    """Which GPUs a training run of so many tokens should rent, and how many: days, dollars, energy, and why others lose.
+
+    ``gpus`` is a number, a list or a range, ``"8:512"``; ``deadline``, ``budget``, ``price``, ``provider``, ``failures``,
+    ``objective`` and every key of a plan are keywords too.
+
+    >>> import foretell
+    >>> answer = foretell.choose("llama-3-8b", tokens=1e11, gpus=[8, 16], gpu="h100_sxm", price={"h100_sxm": 2.0}, failures="none")
+    >>> answer.chosen["gpus"], answer.chosen["verdict"]
+    (8, 'chosen')
+    """
+    document = model_document(model, task="train")
+    asked = request_of(task="choose", model=document, gpu=gpu, dtype=dtype, gpus=gpus, tokens=tokens, **request)
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, Choice)
     return answer
 
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "report/json/answer.h"
 #include "report/json/catalogue_answer.h"
+#include "report/json/choose_answer.h"
 #include "report/json/infer_answer.h"
 #include "report/json/largest_answer.h"
 #include "report/json/plan_answer.h"
@@ -91,6 +92,19 @@ static ft_status answer_plan(const ft_context *ft, ft_scratch *scratch, const js
     ft__plan_free(found);
     free(found);
     ft__plan_request_free(&r);
+    return status;
+}
+
+static ft_status answer_choose(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                               ft_text *out, ft_error *err)
+{
+    ft_choose_request r;
+    ft_chosen found = {0};
+    ft_status status = ft__choose_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__choose_of(ft, scratch, &r, &found, err);
+    if (status == FT_OK) ft__answer_choose(out, id, &found);
+    ft__chosen_free(&found);
+    ft__choose_request_free(&r);
     return status;
 }
 
@@ -185,6 +199,7 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     case FT_ASK_SCALE: return answer_scale(ft, scratch, document, id, out, err);
     case FT_ASK_SWEEP: return answer_sweep(ft, scratch, document, id, out, err);
     case FT_ASK_COMPARE: return answer_compare(ft, scratch, document, id, out, err);
+    case FT_ASK_CHOOSE: return answer_choose(ft, scratch, document, id, out, err);
     case FT_ASK_PLAN: return answer_plan(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }

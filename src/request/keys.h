@@ -68,7 +68,8 @@ enum {
     FT_BY_SERVE = 1 << 14,
     FT_BY_PLAN = 1 << 15,
     FT_BY_SCHEMA = 1 << 16,
-    FT_BY_EVERY = (1 << 17) - 1
+    FT_BY_CHOOSE = 1 << 17,
+    FT_BY_EVERY = (1 << 18) - 1
 };
 
 typedef struct ft_key_row {

@@ -15,6 +15,7 @@
  * flags and the patches of advice (key_write.c). */
 #ifndef FT_REQUEST_KEYS_LIST_H
 #define FT_REQUEST_KEYS_LIST_H
+#include "request/keys_choose.h"
 #include "request/keys_kernel.h"
 #include "request/keys_lora.h"
 #include "request/keys_model.h"
@@ -50,5 +51,7 @@
     SECTION(GPUS, FT_GPUS_KEYS, "gpus", "")                                         \
     SECTION(PLAN, FT_PLAN_KEYS, "plan", "")                                         \
     SECTION(SEARCH, FT_SEARCH_KEYS, "search", "search")                             \
-    SECTION(CONSTRAINTS, FT_CONSTRAINTS_KEYS, "constraints", "constraints")
+    SECTION(CONSTRAINTS, FT_CONSTRAINTS_KEYS, "constraints", "constraints")         \
+    SECTION(CHOOSE, FT_CHOOSE_KEYS, "choose", "")                                   \
+    SECTION(FAILURES, FT_FAILURES_KEYS, "failures", "failures")
 #endif

@@ -10,10 +10,10 @@
       "logits; `decode`: one token for every sequence of the batch; `memory`: the memory of a training step, or of "   \
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
       "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, "     \
-      "`sweep`, `compare`, `models`, `gpus`, `plan`: "                                                                 \
+      "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`: "                                                       \
       "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
-      KERNEL | VALIDATE | TRAIN | TRACE,                                                                               \
+      KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE,                                                                      \
       "catalogue name or spec file; give it again for several GPUs",                                                   \
       "catalogue name, path of a spec file, or a spec object ([devices](devices.md))")                                 \
     FLAG(QUANTILE, "quantile", REAL, 0.5, 0.99, NO_WORDS, 0.9, "quantile", 'q', "X",                                   \

@@ -85,13 +85,13 @@
     FLAG(PLAN_GPUS, "gpus", WHOLE, 1, 1 << 20, NO_WORDS, DEPENDS, "gpus", 0, "N", PLANS,                               \
       "GPUs to lay the job out over", "needed: GPUs to lay the job out over; `dp` follows from it")                    \
     PLAIN(PLAN_GLOBAL, "global_batch", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "needed: sequences per step")        \
-    FLAG(FRAMEWORK, "framework", TEXT, 0, 0, NO_WORDS, DEPENDS, "framework", 0, "NAME", PLANS,                         \
+    FLAG(FRAMEWORK, "framework", TEXT, 0, 0, NO_WORDS, DEPENDS, "framework", 0, "NAME", PLANS | CHOOSE,                \
       "whose layouts: megatron, nemo, torchtitan, fsdp, deepspeed [megatron]",                                         \
       "`megatron`, `nemo`, `torchtitan`, `fsdp`, `deepspeed`: whose layouts are searched ([plans](plan.md))")          \
-    FLAG(SEARCH, "search", SECTION, 0, 0, NO_WORDS, DEPENDS, "fix", 0, "KEY=N[,...]", PLANS,                           \
+    FLAG(SEARCH, "search", SECTION, 0, 0, NO_WORDS, DEPENDS, "fix", 0, "KEY=N[,...]", PLANS | CHOOSE,                  \
       "keep these: tp=4,zero=1,recompute=full; several values are tp=4|8",                                             \
       "left out: all is `auto`. `{\"tp\": [4, 8], \"recompute\": \"auto\"}`, what is tried, [below](#a-plan)")         \
-    FLAG(ALLOW, "allow", TRIED_WORDS, 0, 0, WORDS(allowed), DEPENDS, "allow", 0, "LIST", PLANS,                        \
+    FLAG(ALLOW, "allow", TRIED_WORDS, 0, 0, WORDS(allowed), DEPENDS, "allow", 0, "LIST", PLANS | CHOOSE,               \
       "search these too: cp, ep, zero3",                                                                               \
       "a list of `cp`, `ep`, `zero3`: searched where the framework has them and would not by itself")                  \
     FLAG(OBJECTIVE, "objective", WORD, 0, 0, WORDS(goal), 0, "objective", 0, NULL, PLANS,                              \
@@ -128,6 +128,6 @@
 
 /* Inside `constraints`. */
 #define FT_CONSTRAINTS_KEYS(FLAG, PLAIN)                                                                               \
-    FLAG(MEMORY_MARGIN, "memory_margin", SHARE, 0, 0.9, NO_WORDS, 0, "memory-margin", 0, "X%", PLANS,                  \
+    FLAG(MEMORY_MARGIN, "memory_margin", SHARE, 0, 0.9, NO_WORDS, 0, "memory-margin", 0, "X%", PLANS | CHOOSE,         \
       "memory to leave free", "0: share of the memory to leave free")
 #endif

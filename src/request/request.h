@@ -68,6 +68,7 @@ typedef enum ft_ask {
     FT_ASK_SWEEP,
     FT_ASK_COMPARE,
     FT_ASK_PLAN,
+    FT_ASK_CHOOSE,
     FT_ASK_COUNT
 } ft_ask;
 /* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */

@@ -40,6 +40,11 @@ const ft_task_row ft__tasks[FT_ASK_COUNT] = {
     [FT_ASK_LARGEST] = STUDY(LARGEST, "model parallel", "gpu"),
     [FT_ASK_SCALE] = STUDY(SCALE, "", "model gpu"),
     [FT_ASK_PLAN] = STUDY(PLAN, "", "model gpu gpus global_batch"),
+    [FT_ASK_CHOOSE] = {{FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_PLAN, FT_SECTION_CHOOSE},
+                       4,
+                       "top emit exhaustive",
+                       "model tokens",
+                       false},
     [FT_ASK_SWEEP] = {{FT_SECTION_COMMON, FT_SECTION_SWEEP}, 2, "", "gpu", true},
 };
 

@@ -4,7 +4,7 @@
 #include "request/keys.h"
 #include "request/request.h"
 
-enum { FT_TASK_SECTIONS = 3 };
+enum { FT_TASK_SECTIONS = 4 };
 
 /* Of a key that two of its sections have, the later one's row holds. */
 typedef struct ft_task_row {

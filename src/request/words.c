@@ -10,6 +10,7 @@ const char *const ft__ask_words[FT_ASK_COUNT] = {
     [FT_ASK_MODELS] = "models",         [FT_ASK_GPUS] = "gpus",       [FT_ASK_INFER] = "infer",
     [FT_ASK_LARGEST] = "largest",       [FT_ASK_SCALE] = "scale",     [FT_ASK_SWEEP] = "sweep",
     [FT_ASK_COMPARE] = "compare",       [FT_ASK_PLAN] = "plan",
+    [FT_ASK_CHOOSE] = "choose",
 };
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
@@ -163,4 +164,5 @@ const char *const ft__swept_words[11] = {"train",      "forward", "prefill", "de
                                          "collective", "infer",   "largest", "scale",  "serve"};
 const char *const ft__vendor_words[3] = {"nvidia", "amd", "intel"};
 const char *const ft__allowed_words[3] = {"cp", "ep", "zero3"};
+const char *const ft__choice_words[5] = {"cost", "time", "energy", "carbon", "knee"};
 const char *const ft__goal_words[3] = {"step_ms", "memory", "time"};

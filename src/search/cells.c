@@ -192,7 +192,7 @@ ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluste
             status = ft__step_forecast(g, &r.work, r.device, ranks.predictor, s->quantile, bench->memo, bench->arena,
                                        &step, err);
     } else {
-        status = ft__ranks_forecast(&ranks, &step, NULL, NULL, err);
+        status = ft__ranks_forecast(&ranks, &step, NULL, &g, err);
     }
     if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
     c->fate = status == FT_OK ? FT_FATE_FORECAST : FT_FATE_REFUSED;
@@ -210,6 +210,7 @@ ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluste
     memcpy(c->axis_ms, step.axis_ms, sizeof c->axis_ms);
     c->memory = step.memory;
     c->memory.remedy = "";
+    c->energy = ft__step_energy(g, &step, r.device, s->quantile);
     c->fits = step.memory.reserved_bytes + step.memory.context_bytes <= s->capacity;
     return FT_OK;
 }

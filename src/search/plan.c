@@ -292,6 +292,12 @@ static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
     return status;
 }
 
+ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,
+                        ft_error *err)
+{
+    return plan(ft, scratch, r, true, out, err);
+}
+
 /* Nothing fits: twice as many GPUs, and so on, until something does. */
 static void find_larger(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out)
 {

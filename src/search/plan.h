@@ -38,6 +38,7 @@ typedef struct ft_candidate {
     double step_ms, low_ms, high_ms, busy_ms, exposed_ms, bubble_ms, idle_ms, update_ms, mfu, tokens_per_s;
     double axis_ms[FT_AXIS_COUNT];
     ft_memory memory;
+    ft_energy energy;    /* of one GPU */
     double chance;       /* that it is the fastest of those shown */
 } ft_candidate;
 
@@ -121,6 +122,9 @@ typedef struct ft_plan {
     ft_arena *arena;
 } ft_plan;
 
+/* The best plan and nothing beside it. */
+ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,
+                        ft_error *err);
 /* Free it with ft__plan_free either way. No plan fits: plan_count is 0. */
 ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out, ft_error *err);
 void ft__plan_free(ft_plan *p);

@@ -76,6 +76,19 @@ def test_plan(program: Path) -> None:
     assert not none.fits and none.least_gpus > 2 and "would do" in str(none)
 
 
+def test_choose(program: Path) -> None:
+    answer = foretell.choose(
+        "llama-3-8b", tokens=1e11, gpu=[GPU, "a100_sxm_80gb"], gpus="8:16", price={GPU: 2.1}, today="2026-11-16"
+    )
+    line = ["choose", "llama-3-8b", "--tokens", "1e11", "--gpu", GPU, "--gpu", "a100_sxm_80gb", "--gpus", "8:16"]
+    (told_of,) = told(program, *line, "--price", f"{GPU}=2.1", "--today", "2026-11-16")
+    assert answer.to_dict() == told_of
+    assert answer.found and answer.chosen is not None and len(answer.to_dataframe()) == len(answer.choices) == 4
+    assert "chosen" in str(answer) and {each["verdict"] for each in answer.choices} >= {"chosen"}
+    late = foretell.choose("llama-3-8b", tokens=1e13, gpu=GPU, gpus=8, deadline="1d", today="2026-11-16")
+    assert not late.found and late.chosen is None and late.choices[0]["verdict"] == "deadline"
+
+
 def test_scale(program: Path) -> None:
     answer = foretell.scale("llama-3-8b", gpu=GPU, gpus=64, tp=8, pp=2, global_batch=64)
     line = ["scale", "llama-3-8b", "--gpu", GPU, "--gpus", "64", "--tp", "8", "--pp", "2", "--global-batch-size", "64"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .answer import Answer
 from .catalogue import Gpu, Model
+from .choice import Choice
 from .collection import Collection
 from .comparison import Cause, Compared, Comparison, KernelChange
 from .infer import Capacity, Cell, Infer, Offline
@@ -24,6 +25,7 @@ __all__ = [
     "Capacity",
     "Cause",
     "Cell",
+    "Choice",
     "Collection",
     "Collective",
     "Compared",

@@ -187,6 +187,7 @@ class Step(Answer):
     ranks: int | None = None
     micro_batches: int | None = None
     memory: Memory | None = one(Memory)
+    energy: Mapping[str, float] | None = None
     regime: Regime | None = one(Regime)
     source: Source | None = one(Source)
     classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -1,0 +1,56 @@
+/* choose.c: `foretell choose MODEL`: which GPUs a training run should rent, how many, and why not others. */
+#include <string.h>
+
+#include "ask.h"
+#include "commands.h"
+#include "report/json/choose_answer.h"
+#include "report/text/choose_screen.h"
+#include "terminal.h"
+
+static int print(const cli_asker *a, const ft_chosen *c)
+{
+    ft_text out = {0};
+    ft_style style = cli_style(a->args);
+    if (a->json) {
+        ft__answer_choose(&out, NULL, c);
+        ft__text_add(&out, "\n");
+    } else {
+        if (c->warnings.length) cli_say_warnings(a->args->operands[0], c->warnings.at);
+        if (!ft__screen_choose(&out, &style, a->args->operands[0], c)) out.failed = true;
+    }
+    int status = a->json ? cli_print(&out) : cli_show(&out, &style);
+    return !status && c->best == c->count ? 1 : status;
+}
+
+/* Every --gpu, and names between commas in one. */
+static int add_gpus(cli_asker *a)
+{
+    if (a->gpu_count == 0) return 0;
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < a->gpu_count; i++)
+        for (const char *at = a->gpus[i]; *at;) {
+            size_t length = strcspn(at, ",");
+            if (length && json_array_append_new(list, json_stringn(at, length)) != 0)
+                return cli_complain(FT_E_MEMORY, "out of memory, or text that is not UTF-8");
+            at += length + (at[length] == ',');
+        }
+    return cli_asker_set(a, "gpu", list) ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
+}
+
+int cli_choose(const cli_args *args)
+{
+    cli_asker a;
+    ft_choose_request asked = {0};
+    ft_chosen chosen = {0};
+    ft_error err = {0};
+    int status = cli_asker_open(&a, args, "choose");
+    if (!status) status = add_gpus(&a);
+    if (!status && (ft__choose_request_read(a.object, &asked, &err) != FT_OK ||
+                    ft__choose_of(a.ft, &a.scratch, &asked, &chosen, &err) != FT_OK))
+        status = cli_asker_fail(&a, &err);
+    if (!status) status = print(&a, &chosen);
+    ft__chosen_free(&chosen);
+    ft__choose_request_free(&asked);
+    cli_asker_close(&a);
+    return status;
+}

@@ -1,0 +1,212 @@
+/* choose_screen.c: the one chosen with its bill, then every kind and number of GPUs in a table: the front of days
+ * against dollars is marked, and of the others stands what they lose by. */
+#include "report/text/choose_screen.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/text/columns.h"
+#include "report/text/lines.h"
+#include "report/text/plan_screen.h"
+
+/* "43,100", "1.25 M" */
+static void add_usd(ft_text *out, double usd)
+{
+    if (usd >= 1e6) {
+        ft__add_figure(out, usd * 1e-6, 3);
+        ft__text_add(out, " M");
+    } else if (usd >= 1e4) {
+        ft__add_figure(out, usd * 1e-3, 3);
+        ft__text_add(out, " k");
+    } else {
+        ft__add_figure(out, usd, 3);
+    }
+}
+
+/* "1 T", "4.19 M" */
+static void add_count(ft_text *out, double count)
+{
+    double unit = count >= 1e12 ? 1e12 : count >= 1e9 ? 1e9 : count >= 1e6 ? 1e6 : count >= 1e3 ? 1e3 : 1;
+    ft__text_addf(out, "%.3g%s", count / unit,
+                  unit == 1e12  ? " T"
+                  : unit == 1e9 ? " G"
+                  : unit == 1e6 ? " M"
+                  : unit == 1e3 ? " k"
+                                : "");
+}
+
+static void add_span(ft_text *out, const ft_style *style, const ft_span *s, void (*add)(ft_text *, double))
+{
+    add(out, s->low);
+    ft__text_addf(out, " %s ", ft__dash(style));
+    add(out, s->high);
+}
+
+static void add_three(ft_text *out, double value) { ft__add_figure(out, value, 3); }
+
+static void title(ft_text *out, const ft_style *style, const char *model, const ft_chosen *c)
+{
+    ft_text t = {0};
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, "choose ");
+    ft__text_add_plain(out, model);
+    ft__ink_end(out, style);
+    ft__text_add(out, "  ");
+    add_count(out, c->asked->tokens);
+    ft__text_addf(out, " tokens, %.0f steps of ", c->steps);
+    add_count(out, c->tokens_per_step);
+    ft__text_add(out, "\n");
+    const ft_failures *f = &c->asked->failures;
+    if (f->per_node_day > 0)
+        ft__text_addf(&t, "%.2g failures per node and day, %.0f s to restart, %.0f s to save; ", f->per_node_day,
+                      f->restart_s, f->save_s);
+    else
+        ft__text_add(&t, "no failures; ");
+    ft__text_addf(&t, "%s prices; PUE %.3g, %.3g kg of CO2 per kWh", ft__pricing_words[c->asked->pricing],
+                  c->asked->pue, c->asked->kg_per_kwh);
+    ft__ink(out, style, FT_INK_DIM);
+    ft__add_wrapped(out, style, t.at ? t.at : "");
+    ft__ink_end(out, style);
+    out->failed |= t.failed;
+    ft__text_free(&t);
+}
+
+static void money_lines(ft_text *out, const ft_style *style, const ft_choice *c, ft_text *a, ft_text *b)
+{
+    const ft_offer *o = ft__choice_offer(c);
+    ft__text_clear(a);
+    ft__text_clear(b);
+    ft__text_add(a, "$ ");
+    add_usd(a, c->usd.at);
+    add_span(b, style, &c->usd, add_usd);
+    if (o)
+        ft__text_addf(b, "; %s %s, $ %.2f a GPU-hour (%s)", o->provider, o->instance, o->usd_per_hour / (double)o->gpus,
+                      o->date);
+    else
+        ft__text_addf(b, "; your price, $ %.2f a GPU-hour", c->own_usd);
+    ft__line(out, style, "cost", a, b->at);
+    if (!o) return;
+    ft__text_clear(a);
+    ft__text_clear(b);
+    ft__text_addf(a, "$ %.2f", c->price.median->usd_per_hour / (double)c->price.median->gpus);
+    ft__text_addf(b, "the median GPU-hour (%s)", c->price.median->provider);
+    if (c->price.hyperscaler)
+        ft__text_addf(b, "; at a hyperscaler $ %.2f (%s)",
+                      c->price.hyperscaler->usd_per_hour / (double)c->price.hyperscaler->gpus,
+                      c->price.hyperscaler->provider);
+    ft__line(out, style, "", a, b->at);
+}
+
+static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c)
+{
+    ft_text a = {0}, b = {0};
+    ft__ink(&a, style, FT_INK_BOLD);
+    ft__text_addf(&a, "%" PRId64 " %s %s", c->gpus, ft__times(style), c->gpu);
+    ft__ink_end(&a, style);
+    ft__add_layout(&b, style, &c->layout);
+    ft__text_addf(&b, ", MFU ");
+    ft__add_percent(&b, c->mfu);
+    ft__line(out, style, "chosen", &a, b.at);
+    ft__text_clear(&a);
+    ft__text_clear(&b);
+    ft__add_figure(&a, c->days.at, 3);
+    ft__text_add(&a, " days");
+    add_span(&b, style, &c->days, add_three);
+    ft__text_add(&b, "; ");
+    add_count(&b, c->gpu_hours);
+    ft__text_add(&b, " GPU-hours");
+    ft__line(out, style, "time", &a, b.at);
+    money_lines(out, style, c, &a, &b);
+    ft__text_clear(&a);
+    ft__text_clear(&b);
+    ft__add_si(&a, c->kwh * 1e3, "Wh");
+    ft__add_figure(&b, c->kg * 1e-3, 3);
+    ft__text_add(&b, " t of CO2; ");
+    ft__add_figure(&b, c->energy.watts, 3);
+    ft__text_add(&b, " W per GPU, ");
+    ft__add_figure(&b, c->energy.node_watts, 3);
+    ft__text_add(&b, " with its node");
+    ft__line(out, style, "energy", &a, b.at);
+    if (isfinite(c->goodput.mtbf_s)) {
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__text_addf(&a, "%.1f %% useful", 100 * c->goodput.useful);
+        ft__add_figure(&b, c->restarts, 2);
+        ft__text_add(&b, " restarts to expect; save every ");
+        ft__add_figure(&b, c->goodput.interval_s / 60, 2);
+        ft__text_add(&b, " min");
+        ft__line(out, style, "goodput", &a, b.at);
+    }
+    out->failed |= a.failed || b.failed;
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
+static const char *loses(const ft_choice *c)
+{
+    static const char *const words[FT_LOST_COUNT] = {"chosen",
+                                                     "memory: nothing fits",
+                                                     "cannot be forecast",
+                                                     "network: no RDMA rented",
+                                                     "no price known",
+                                                     "past deadline",
+                                                     "over budget",
+                                                     "speed",
+                                                     "price",
+                                                     "energy"};
+    return words[c->lost];
+}
+
+static bool table(ft_text *out, const ft_style *style, const ft_chosen *chosen)
+{
+    static const char *const head[] = {"GPU", "number", "layout", "days",    "dollars",
+                                       "MWh", "useful", "front",  "loses by"};
+    ft_columns t;
+    ft__columns_init(&t, "lrlrrrrll");
+    t.drop = "gfc";
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&t, head[i]);
+    for (size_t i = 0; i < chosen->count; i++) {
+        const ft_choice *c = &chosen->choices[i];
+        ft__cell_add(&t, i && !strcmp(c->gpu, chosen->choices[i - 1].gpu) ? "" : c->gpu);
+        ft__cell_addf(&t, "%" PRId64, c->gpus);
+        if (!c->planned) {
+            for (int k = 0; k < 5; k++) ft__cell_add(&t, k ? "-" : "");
+            ft__cell_add(&t, "");
+            ft__cell_add(&t, loses(c));
+            continue;
+        }
+        ft__add_layout(ft__cell(&t), style, &c->layout);
+        ft__add_figure(ft__cell(&t), c->days.at, 3);
+        ft_text *cell = ft__cell(&t);
+        if (c->usd_per_hour > 0 || c->own_usd >= 0)
+            add_usd(cell, c->usd.at);
+        else
+            ft__text_add(cell, "-");
+        ft__add_figure(ft__cell(&t), c->kwh * 1e-3, 3);
+        ft__cell_addf(&t, "%.1f %%", 100 * c->goodput.useful);
+        ft__cell_add(&t, c->knee ? "knee" : c->front ? "yes" : "");
+        ft__cell_add(&t, loses(c));
+    }
+    ft__text_add(out, "\n");
+    bool printed = ft__columns_print(&t, out, style, 2, true);
+    ft__columns_free(&t);
+    return printed;
+}
+
+bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, const ft_chosen *c)
+{
+    title(out, style, model, c);
+    ft__text_add(out, "\n");
+    if (c->best < c->count)
+        chosen_lines(out, style, &c->choices[c->best]);
+    else
+        ft__add_wrapped(out, style, "  None of these fits, has a price, and meets the deadline and the budget.");
+    bool printed = table(out, style, c);
+    ft__text_add(out, "\n");
+    ft__add_wrapped(
+        out, style,
+        "The front has no choice that is both faster and cheaper; its knee is the corner nearest to both. "
+        "Dollars are the cheapest offer's that a job of that size can take (data/prices), whole instances.");
+    return printed && !out->failed;
+}

@@ -1,0 +1,244 @@
+/* choose.c: reading a request for a choice of GPUs.
+ *
+ * Times and ranges may be said as people say them: "30d", "12h", "10min"; "8:512" are 8, 16, 32 and so on. */
+#include "request/choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "request/choose_constants.h"
+#include "request/keys.h"
+#include "request/words.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum { MOST_GPUS = 1 << 20 };
+
+/* Seconds of a text, "30d"; of a bare number in units of `unit` seconds. */
+static ft_status read_seconds(const json_t *object, const char *key, const char *where, double unit, double *out,
+                              ft_error *err)
+{
+    static const struct {
+        const char *word;
+        double seconds;
+    } units[] = {{"s", 1}, {"min", 60}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+    const json_t *value = json_object_get(object, key);
+    if (!value) return FT_OK;
+    double number = json_number_value(value);
+    if (json_is_string(value)) {
+        const char *said = json_string_value(value);
+        char digits[40] = "";
+        size_t length = strspn(said, "0123456789.eE+-");
+        while (length && (said[length - 1] == 'e' || said[length - 1] == 'E')) length--;
+        if (length < sizeof digits) memcpy(digits, said, length);
+        if (said[length]) unit = 0;
+        for (size_t i = 0; i < COUNT(units); i++)
+            if (!strcmp(said + length, units[i].word)) unit = units[i].seconds;
+        if (!ft__number_parse(digits, &number)) unit = 0;
+    } else if (!json_is_number(value)) {
+        unit = 0;
+    }
+    if (!(unit > 0))
+        return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
+                           "\"%s\" must be a time, as \"30d\", \"12h\", \"10min\" or \"20s\"", key);
+    if (!(number >= 0) || !isfinite(number))
+        return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" must not be negative", key);
+    *out = number * unit;
+    return FT_OK;
+}
+
+/* -- GPUs -------------------------------------------------------------------------------------- */
+
+static ft_status read_words(const json_t *object, const char *key, const char **out, size_t most, size_t *count,
+                            ft_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+    size_t items = json_is_array(value) ? json_array_size(value) : value ? 1 : 0;
+    if (items > most) return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" names at most %zu", key, most);
+    for (size_t i = 0; i < items; i++) {
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!json_is_string(one))
+            return ft__fail_at(err, FT_E_TYPE, key, 0, 0, "\"%s\" must be a name or a list of names", key);
+        out[(*count)++] = json_string_value(one);
+    }
+    return FT_OK;
+}
+
+static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_error *err)
+{
+    const json_t *value = json_object_get(object, "gpus");
+    if (!value) {
+        r->counts[r->count_count++] = (int64_t)FT_K_CHOOSE_FEWEST;
+        while (r->counts[r->count_count - 1] < (int64_t)FT_K_CHOOSE_MOST) {
+            r->counts[r->count_count] = r->counts[r->count_count - 1] * 2;
+            r->count_count++;
+        }
+        return FT_OK;
+    }
+    size_t items = json_is_array(value) ? json_array_size(value) : 1;
+    for (size_t i = 0; !json_is_string(value) && i < items; i++) {
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        json_int_t number = json_integer_value(one);
+        if (!json_is_integer(one) || number < 1 || number > MOST_GPUS || i == FT_CHOOSE_COUNTS)
+            return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
+                               "\"gpus\" must be whole numbers from 1 to 2^20, at most %d of them", FT_CHOOSE_COUNTS);
+        r->counts[r->count_count++] = (int64_t)number;
+    }
+    if (!items) return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0, "\"gpus\" must not be an empty list");
+    if (!json_is_string(value)) return FT_OK;
+    char *end = NULL;
+    const char *said = json_string_value(value);
+    long long low = strtoll(said, &end, 10), high = end != said && *end == ':' ? strtoll(end + 1, &end, 10) : low;
+    if (end == said || *end || low < 1 || high < low || high > MOST_GPUS)
+        return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
+                           "\"gpus\" must be a number, a list or a range from 1 up, as \"8:512\", got \"%.40s\"", said);
+    for (long long n = low; r->count_count < FT_CHOOSE_COUNTS; n *= 2) {
+        r->counts[r->count_count++] = n < high ? n : high;
+        if (n >= high) break;
+    }
+    return FT_OK;
+}
+
+/* -- money ------------------------------------------------------------------------------------- */
+
+/* "a=1,b=2" of a command line as {"a": 1, "b": 2}: numbers where they are, words where not. NULL: no such text. */
+static json_t *pairs_of(const char *text)
+{
+    json_t *object = json_object();
+    for (const char *at = text; object && *at;) {
+        char part[160] = "";
+        size_t length = strcspn(at, ",");
+        double number;
+        if (length < sizeof part) memcpy(part, at, length);
+        char *value = strchr(part, '=');
+        if (value) *value++ = '\0';
+        json_t *one = !value ? NULL : ft__number_parse(value, &number) ? json_real(number) : json_string(value);
+        if (!one || json_object_set_new(object, part, one) != 0) {
+            json_decref(object);
+            return NULL;
+        }
+        at += length + (at[length] == ',');
+    }
+    return object;
+}
+
+static ft_status read_prices(const json_t *object, ft_choose_request *r, ft_error *err)
+{
+    const char *gpu;
+    json_t *value, *prices = json_object_get(object, "price");
+    if (!prices) return FT_OK;
+    if (json_is_string(prices)) prices = r->typed[0] = pairs_of(json_string_value(prices));
+    if (!json_is_object(prices))
+        return ft__fail_at(err, FT_E_TYPE, "price", 0, 0,
+                           "\"price\" must be an object of dollars per GPU and hour: {\"h100_sxm\": 2.1}");
+    json_object_foreach (prices, gpu, value) {
+        if (json_is_string(value))
+            return ft__fail_at(
+                err, FT_E_TYPE, "price", 0, 0,
+                "the price of \"%.60s\" must be a number of US dollars, got \"%.40s\": no other currency is "
+                "known",
+                gpu, json_string_value(value));
+        if (!json_is_number(value) || !(json_number_value(value) >= 0))
+            return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "the price of \"%.60s\" must not be negative", gpu);
+        if (r->price_count == COUNT(r->price))
+            return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "\"price\" names at most %d GPUs", FT_CHOOSE_GPUS);
+        r->price[r->price_count].gpu = gpu;
+        r->price[r->price_count++].usd = json_number_value(value);
+    }
+    return FT_OK;
+}
+
+static ft_status read_failures(const json_t *object, ft_choose_request *r, ft_error *err)
+{
+    static const ft_section section = FT_SECTION_FAILURES;
+    const json_t *said = json_object_get(object, "failures");
+    ft_failures *f = &r->failures;
+    ft_said each;
+    *f = ft__failures_usual();
+    if (!said) return FT_OK;
+    if (json_is_string(said) && !strcmp(json_string_value(said), "none")) {
+        *f = ft__failures_none();
+        return FT_OK;
+    }
+    if (json_is_string(said)) said = r->typed[1] = pairs_of(json_string_value(said));
+    if (!json_is_object(said))
+        return ft__fail_at(err, FT_E_TYPE, "failures", 0, 0,
+                           "\"failures\" must be \"none\" or an object: {\"rate\": 4e-3, \"restart\": \"10min\", "
+                           "\"save\": \"20s\"}");
+    ft__said_init(&each);
+    FT_TRY(ft__keys_known(said, &section, 1, err));
+    FT_TRY(ft__said_read(said, section, &each, err));
+    if (ft__given(&each, FT_KEY_ID_FAILURE_RATE))
+        f->per_node_day = f->low = f->high = ft__real_of(&each, FT_KEY_ID_FAILURE_RATE);
+    FT_TRY(read_seconds(said, "restart", "failures.restart", 1, &f->restart_s, err));
+    FT_TRY(read_seconds(said, "save", "failures.save", 1, &f->save_s, err));
+    return read_seconds(said, "interval", "failures.interval", 1, &f->interval_s, err);
+}
+
+static ft_status read_today(const char *date, ft_choose_request *r, ft_error *err)
+{
+    r->today = ft__today();
+    if (date && !ft__day_of(date, &r->today))
+        return ft__fail_at(err, FT_E_RANGE, "today", 0, 0, "\"today\" must be a date, as \"2026-11-16\", got \"%.40s\"",
+                           date);
+    return FT_OK;
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+/* Left open, a step trains on about as many tokens as large runs do; the same for every number of GPUs. */
+static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_request *r, ft_error *err)
+{
+    int64_t seq = 0, most = 0;
+    FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, 1, (int64_t)1 << 40, &seq, "", err));
+    for (size_t i = 0; i < r->count_count; i++) most = r->counts[i] > most ? r->counts[i] : most;
+    int64_t batch = (int64_t)FT_K_CHOOSE_STEP_TOKENS / (seq > 0 ? seq : (int64_t)FT_K_CHOOSE_SEQ), fitting = 1;
+    while (fitting * 2 <= batch) fitting *= 2;
+    while (fitting < most) fitting *= 2;
+    if (json_object_set_new(r->base, "global_batch", json_integer(asked > 0 ? asked : fitting)) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    return FT_OK;
+}
+
+ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, ft_error *err)
+{
+    ft_said said;
+    double deadline_s = 0;
+    *out = (ft_choose_request){.pue = FT_K_CHOOSE_PUE, .kg_per_kwh = FT_K_CHOOSE_KG_PER_KWH};
+    FT_TRY(ft__study_read(object, FT_ASK_CHOOSE, &out->base, &said, err));
+    if (json_object_set_new(out->base, "task", json_string("plan")) != 0 ||
+        json_object_set_new(out->base, "top", json_integer(1)) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ft__given(&said, FT_KEY_ID_CHOOSE_TOKENS))
+        return ft__fail_at(err, FT_E_MISSING, "tokens", 0, 0, "\"tokens\" is missing: those of the whole run");
+    out->tokens = ft__real_of(&said, FT_KEY_ID_CHOOSE_TOKENS);
+    FT_TRY(read_words(object, "gpu", out->gpu, COUNT(out->gpu), &out->gpu_count, err));
+    FT_TRY(read_counts(object, out, err));
+    FT_TRY(read_seconds(object, "deadline", "deadline", 86400, &deadline_s, err));
+    out->deadline_days = deadline_s / 86400;
+    if (ft__given(&said, FT_KEY_ID_DEADLINE) && !(deadline_s > 0))
+        return ft__fail_at(err, FT_E_RANGE, "deadline", 0, 0, "\"deadline\" must be later than the first step");
+    out->budget_usd = ft__real_of(&said, FT_KEY_ID_CHOOSE_BUDGET);
+    FT_TRY(read_words(object, "provider", out->provider, COUNT(out->provider), &out->provider_count, err));
+    for (size_t i = 0; i < out->provider_count; i++) FT_TRY(ft__provider_check(out->provider[i], err));
+    FT_TRY(read_prices(object, out, err));
+    out->pricing = (ft_pricing)ft__word_of(&said, FT_KEY_ID_PRICING);
+    FT_TRY(read_failures(object, out, err));
+    if (ft__given(&said, FT_KEY_ID_PUE)) out->pue = ft__real_of(&said, FT_KEY_ID_PUE);
+    if (ft__given(&said, FT_KEY_ID_KWH_PRICE)) out->kwh_price = ft__real_of(&said, FT_KEY_ID_KWH_PRICE);
+    if (ft__given(&said, FT_KEY_ID_CARBON)) out->kg_per_kwh = ft__real_of(&said, FT_KEY_ID_CARBON);
+    out->goal = (ft_choose_goal)ft__word_of(&said, FT_KEY_ID_CHOOSE_GOAL);
+    FT_TRY(read_today(ft__given(&said, FT_KEY_ID_TODAY) ? said.at[FT_KEY_ID_TODAY].text : NULL, out, err));
+    return settle_batch(
+        object, ft__given(&said, FT_KEY_ID_CHOOSE_GLOBAL) ? ft__whole_of(&said, FT_KEY_ID_CHOOSE_GLOBAL) : 0, out, err);
+}
+
+void ft__choose_request_free(ft_choose_request *r)
+{
+    json_decref(r->base);
+    json_decref(r->typed[0]);
+    json_decref(r->typed[1]);
+    r->base = r->typed[0] = r->typed[1] = NULL;
+}

@@ -1,0 +1,230 @@
+/* choose.c: from plans to a choice.
+ *
+ * A choice of GPU and number is planned as `plan` does it (the best layout alone); its step, over the share of time
+ * that failures leave useful, times the steps of the run is how long it takes; whole instances over that time are what
+ * it costs. The interval of days takes the step's own and that of the failures' rate as two things that do not know of
+ * each other; dollars follow the days. Power is drawn over the whole time, by the node, times what the building adds.
+ *
+ * The knee of the front of days against dollars lies farthest from the line between its ends, both in logarithms: where
+ * another day saved begins to cost more than another dollar saved would cost in days. */
+#include "search/choose.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/kinds_constants.h"
+
+const char *const ft__lost_words[FT_LOST_COUNT] = {"chosen",   "memory", "refused", "network", "price_unknown",
+                                                   "deadline", "budget", "speed",   "price",   "energy"};
+
+static const double hour_s = 3600, hours_per_day = 24;
+
+const ft_offer *ft__choice_offer(const ft_choice *c) { return c->own_usd >= 0 ? NULL : c->price.cheapest; }
+
+/* -- one choice -------------------------------------------------------------------------------- */
+
+static double own_price(const ft_choose_request *r, const char *gpu)
+{
+    for (size_t i = 0; i < r->price_count; i++)
+        if (!strcmp(r->price[i].gpu, gpu)) return r->price[i].usd;
+    return -1;
+}
+
+static void find_price(const ft_choose_request *r, int64_t node_gpus, ft_choice *c)
+{
+    ft_price_search search = {.gpu = c->gpu,
+                              .gpus = c->gpus,
+                              .node_gpus = node_gpus,
+                              .providers = r->provider_count ? r->provider : NULL,
+                              .provider_count = r->provider_count,
+                              .pricing = r->pricing};
+    c->price = ft__price_of(&search);
+    c->own_usd = own_price(r, c->gpu);
+    if (c->own_usd >= 0)
+        c->usd_per_hour = c->own_usd * (double)c->gpus;
+    else if (c->price.cheapest)
+        c->usd_per_hour = ft__offer_per_hour(c->price.cheapest, c->gpus);
+}
+
+static void work_out(const ft_choose_request *r, double steps, const ft_candidate *plan, ft_choice *c)
+{
+    double low_ms = plan->low_ms, high_ms = plan->high_ms;
+    c->planned = true;
+    c->layout = plan->layout;
+    c->step_ms = plan->step_ms;
+    c->mfu = plan->mfu;
+    c->energy = plan->energy;
+    c->goodput = ft__goodput(&r->failures, (double)c->nodes);
+    double seconds = steps * plan->step_ms * 1e-3 / c->goodput.useful, hours = seconds / hour_s;
+    double below = hypot(1 - low_ms / plan->step_ms, 1 - c->goodput.useful / c->goodput.high),
+           above = hypot(high_ms / plan->step_ms - 1, c->goodput.useful / c->goodput.low - 1);
+    c->days = (ft_span){hours / hours_per_day, hours / hours_per_day * (1 - below),
+                        hours / hours_per_day * (1 + above)};
+    c->gpu_hours = hours * (double)c->gpus;
+    c->restarts = ft__expected_failures(&c->goodput, seconds);
+    c->kwh = c->energy.node_watts * (double)c->gpus * hours * 1e-3 * r->pue;
+    c->kg = c->kwh * r->kg_per_kwh;
+    double usd = c->usd_per_hour * hours + c->kwh * r->kwh_price;
+    c->usd = (ft_span){usd, usd * (1 - below), usd * (1 + above)};
+}
+
+static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen *out, ft_choice *c, ft_error *err)
+{
+    const ft_choose_request *r = out->asked;
+    json_t *asked = ft__study_copy(r->base);
+    if (!asked || json_object_set_new(asked, "gpu", json_string(c->gpu)) != 0 ||
+        json_object_set_new(asked, "gpus", json_integer(c->gpus)) != 0) {
+        json_decref(asked);
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    }
+    ft_plan_request request = {0};
+    ft_plan *plan = calloc(1, sizeof *plan); /* some KiB */
+    ft_status status = plan ? ft__plan_request_read(asked, &request, err) : FT_E_MEMORY;
+    if (status == FT_OK) status = ft__plan_best(ft, scratch, &request, plan, err);
+    if (status == FT_OK) {
+        const ft_search *s = &plan->search;
+        c->nodes = (c->gpus + s->cluster.gpus_per_node - 1) / s->cluster.gpus_per_node;
+        out->tokens_per_step = (double)request.global * (double)s->request.work.seq;
+        out->steps = ceil(r->tokens / out->tokens_per_step);
+        find_price(r, s->cluster.gpus_per_node, c);
+        c->lost = plan->plan_count ? FT_LOST_NOTHING : plan->too_large ? FT_LOST_MEMORY : FT_LOST_REFUSED;
+        if (plan->plan_count) work_out(r, out->steps, &plan->plans[0], c);
+    } else if (status == FT_E_UNSUPPORTED) { /* of several GPUs one lacks the format */
+        c->lost = FT_LOST_REFUSED;
+        status = FT_OK;
+    }
+    if (plan) ft__plan_free(plan);
+    free(plan);
+    ft__plan_request_free(&request);
+    json_decref(asked);
+    return status == FT_E_MEMORY ? ft__fail(err, FT_E_MEMORY, "out of memory") : status;
+}
+
+/* -- among them -------------------------------------------------------------------------------- */
+
+static void judge(const ft_choose_request *r, ft_choice *c)
+{
+    if (!c->planned) return;
+    if (!(c->usd_per_hour > 0) && c->own_usd < 0)
+        c->lost = c->price.network_lacks ? FT_LOST_NETWORK : FT_LOST_UNKNOWN;
+    else if (r->deadline_days > 0 && c->days.at > r->deadline_days)
+        c->lost = FT_LOST_DEADLINE;
+    else if (r->budget_usd > 0 && c->usd.at > r->budget_usd)
+        c->lost = FT_LOST_BUDGET;
+}
+
+static bool stands(const ft_choice *c) { return c->planned && c->lost == FT_LOST_NOTHING; }
+
+static void mark_front(ft_chosen *out)
+{
+    const ft_choice *fast = NULL, *cheap = NULL;
+    for (size_t i = 0; i < out->count; i++) {
+        ft_choice *c = &out->choices[i];
+        c->front = stands(c);
+        for (size_t k = 0; k < out->count && c->front; k++) {
+            const ft_choice *o = &out->choices[k];
+            bool better = stands(o) && o->days.at <= c->days.at && o->usd.at <= c->usd.at &&
+                          (o->days.at < c->days.at || o->usd.at < c->usd.at || k < i);
+            if (k != i && better) c->front = false;
+        }
+        if (!c->front) continue;
+        if (!fast || c->days.at < fast->days.at) fast = c;
+        if (!cheap || c->usd.at < cheap->usd.at) cheap = c;
+    }
+    if (!fast) return;
+    double wide = log(cheap->days.at / fast->days.at), high = log(fast->usd.at / cheap->usd.at), most = 0;
+    ft_choice *knee = NULL;
+    for (size_t i = 0; i < out->count; i++) {
+        ft_choice *c = &out->choices[i];
+        if (!c->front) continue;
+        /* From 0 at the fast end and at the cheap one to 1 in the corner that has both. */
+        double days = wide > 0 ? log(c->days.at / fast->days.at) / wide : 0,
+               usd = high > 0 ? log(c->usd.at / cheap->usd.at) / high : 0, from_line = 1 - days - usd;
+        if (!knee || from_line > most) {
+            knee = c;
+            most = from_line;
+        }
+    }
+    knee->knee = true;
+}
+
+static double worth(const ft_choice *c, ft_choose_goal goal)
+{
+    switch (goal) {
+    case FT_CHOOSE_TIME: return c->days.at;
+    case FT_CHOOSE_ENERGY: return c->kwh;
+    case FT_CHOOSE_CARBON: return c->kg;
+    case FT_CHOOSE_KNEE: return c->knee ? 0 : 1;
+    default: return c->usd.at;
+    }
+}
+
+static void decide(ft_chosen *out)
+{
+    const ft_choose_request *r = out->asked;
+    out->best = out->count;
+    for (size_t i = 0; i < out->count; i++) judge(r, &out->choices[i]);
+    mark_front(out);
+    for (size_t i = 0; i < out->count; i++) {
+        const ft_choice *c = &out->choices[i];
+        if (!stands(c)) continue;
+        const ft_choice *best = out->best < out->count ? &out->choices[out->best] : NULL;
+        double a = worth(c, r->goal), b = best ? worth(best, r->goal) : INFINITY;
+        if (a < b || (a == b && c->days.at < best->days.at)) out->best = i;
+    }
+    if (out->best == out->count) return;
+    const ft_choice *best = &out->choices[out->best];
+    for (size_t i = 0; i < out->count; i++) {
+        ft_choice *c = &out->choices[i];
+        if (i == out->best || !stands(c)) continue;
+        bool power = r->goal == FT_CHOOSE_ENERGY || r->goal == FT_CHOOSE_CARBON;
+        c->lost = power                       ? FT_LOST_ENERGY
+                  : r->goal == FT_CHOOSE_TIME ? FT_LOST_SPEED
+                  : c->usd.at > best->usd.at  ? FT_LOST_PRICE
+                                              : FT_LOST_SPEED;
+    }
+}
+
+static void warn_of_prices(ft_chosen *out)
+{
+    const ft_offer *oldest = NULL;
+    for (size_t i = 0; i < out->count; i++) {
+        const ft_choice *c = &out->choices[i];
+        const ft_offer *o = c->planned ? ft__choice_offer(c) : NULL;
+        if (o && ft__offer_old(o, out->asked->today) && (!oldest || o->day < oldest->day)) oldest = o;
+    }
+    if (oldest)
+        ft__text_addf(&out->warnings, "%sprices are up to %lld days old (%s, %s, %s): give your own with price",
+                      out->warnings.length ? "\n" : "", (long long)(out->asked->today - oldest->day), oldest->provider,
+                      oldest->instance, oldest->date);
+}
+
+ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_chosen *out,
+                        ft_error *err)
+{
+    *out = (ft_chosen){.asked = r};
+    const char *const *gpus = r->gpu_count ? r->gpu : NULL;
+    size_t kinds = r->gpu_count ? r->gpu_count : (size_t)FT_K_KINDS_GPUS_COUNT;
+    out->choices = calloc(kinds * r->count_count + 1, sizeof *out->choices);
+    if (!out->choices) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t g = 0; g < kinds; g++)
+        for (size_t i = 0; i < r->count_count; i++) {
+            ft_choice *c = &out->choices[out->count];
+            snprintf(c->gpu, sizeof c->gpu, "%s", gpus ? gpus[g] : ft__k_kinds_gpus[g].gpu);
+            c->gpus = r->counts[i];
+            FT_TRY(choose_one(ft, scratch, out, c, err));
+            out->count++;
+        }
+    decide(out);
+    warn_of_prices(out);
+    return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
+}
+
+void ft__chosen_free(ft_chosen *c)
+{
+    free(c->choices);
+    ft__text_free(&c->warnings);
+    *c = (ft_chosen){0};
+}

@@ -1,0 +1,60 @@
+/* Which GPUs, and how many of them, a training job should rent: a plan for every kind and number, what it takes in
+ * days, dollars, energy and carbon with failures counted, the front of days against dollars, and why others lose. */
+#ifndef FT_SEARCH_CHOOSE_H
+#define FT_SEARCH_CHOOSE_H
+#include "request/choose.h"
+#include "search/plan.h"
+
+/* What keeps a choice from being the one. */
+typedef enum ft_lost {
+    FT_LOST_NOTHING, /* it is the one */
+    FT_LOST_MEMORY,  /* no layout fits */
+    FT_LOST_REFUSED, /* no layout can be forecast: the GPU lacks the format */
+    FT_LOST_NETWORK, /* nobody rents so many, joined well enough */
+    FT_LOST_UNKNOWN, /* nobody's price is known */
+    FT_LOST_DEADLINE,
+    FT_LOST_BUDGET,
+    FT_LOST_SPEED,  /* slower, and no cheaper */
+    FT_LOST_PRICE,  /* dearer */
+    FT_LOST_ENERGY, /* takes more energy */
+    FT_LOST_COUNT
+} ft_lost;
+extern const char *const ft__lost_words[FT_LOST_COUNT];
+
+typedef struct ft_span {
+    double at, low, high;
+} ft_span;
+
+typedef struct ft_choice {
+    char gpu[64];
+    int64_t gpus, nodes;
+    bool planned; /* a layout fits */
+    ft_layout layout;
+    double step_ms, mfu;
+    ft_energy energy; /* of one GPU */
+    ft_goodput goodput;
+    ft_priced price;
+    double own_usd;      /* of a GPU-hour, as the request says; below 0: it does not */
+    double usd_per_hour; /* of the job; 0: not known */
+    ft_span days, usd;   /* usd: with power where that is paid apart */
+    double gpu_hours, kwh, kg, restarts;
+    ft_lost lost;
+    bool front, knee; /* of days against dollars */
+} ft_choice;
+
+typedef struct ft_chosen {
+    const ft_choose_request *asked;
+    double steps, tokens_per_step, parameters;
+    ft_choice *choices; /* by GPU as they were named, then by number */
+    size_t count;
+    size_t best;        /* `count`: none */
+    ft_text warnings;   /* a line each */
+    int64_t least_gpus; /* where nothing fits anywhere: the fewest of the last kind that would; 0: not known */
+} ft_chosen;
+
+ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_chosen *out,
+                        ft_error *err);
+void ft__chosen_free(ft_chosen *c);
+/* The offer whose price a choice is forecast with; NULL: the request's own price, or none. */
+const ft_offer *ft__choice_offer(const ft_choice *c);
+#endif
