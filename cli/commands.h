@@ -20,6 +20,7 @@ int cli_fit_calibrate(const cli_args *args, int threads); /* fit --calibrate */
 int cli_calibrate(const cli_args *args);
 int cli_validate(const cli_args *args);
 int cli_batch(const cli_args *args);
+int cli_collective(const cli_args *args);
 int cli_trace(const cli_args *args);
 int cli_help(const cli_args *args);
 

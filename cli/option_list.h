@@ -9,10 +9,10 @@
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE, DATA,           \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE | EXCHANGE, DATA,\
       "another predictor than the one built in")                                                                       \
     X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | \
-      COMPARE | TRACE, DATA, "what was learned from one GPU's own measurements (fit --calibrate)")                     \
+      COMPARE | TRACE | EXCHANGE, DATA, "what was learned from one GPU's own measurements (fit --calibrate)")                     \
     X(CALIBRATE_FROM, "calibrate", 0, FILE, "FILE", NULL, FIT, DATA,                                                   \
       "adapt a predictor to one GPU instead: measurements that foretell calibrate took")                               \
     X(FIT_MINUTES, "minutes", 0, REAL, "X", NULL, FIT, DATA, "with --calibrate: only points of the first X minutes")   \
@@ -86,7 +86,7 @@
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
     X(TRACE_TOP, "top", 'n', WHOLE, "N", "8", TRACE, OUTPUT, "rows of each table")                                     \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
-      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE, OUTPUT,             \
+      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE | EXCHANGE, OUTPUT,  \
       "JSON on stdout and nothing else")                                                                               \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \

@@ -24,6 +24,7 @@ enum {
     BATCH = CLI_BATCH,
     TRACE = CLI_TRACE,
     SERVE = CLI_SERVE,
+    EXCHANGE = CLI_EXCHANGE,
     EVERY = CLI_EVERY
 };
 
@@ -264,6 +265,13 @@ static const char *const validate_examples[] = {
     "what a roofline alone would give",
     NULL,
 };
+static const char *const collective_examples[] = {
+    "foretell collective all_reduce --bytes 1e9 --ranks 8 --gpu h100_sxm --gpu a100_sxm_80gb",
+    "a gigabyte summed inside a node, on two kinds of GPU",
+    "foretell collective all_gather --bytes 1e8 --ranks 64 --gpu h100_sxm --interconnect \"8x200 Gbps HDR/node\"",
+    "eight nodes behind a network in words",
+    NULL,
+};
 static const char *const batch_examples[] = {
     "foretell batch < requests.jsonl > answers.jsonl",
     "one JSON request per line in, one answer per line out",
@@ -340,6 +348,12 @@ const cli_command cli_commands[] = {
      "embedding, cumsum, argmax, sum_rows, sum_cols, mean_all, transpose_copy, cat_halves, bias_add; or the name of an "
      "elementwise operator. Any other name is forecast as bound by the memory it moves (--bytes).",
      kernel_examples, cli_kernel},
+    {CLI_EXCHANGE, "collective", "OP", 1, 1,
+     "one exchange among GPUs: time with an interval, bandwidth, which links it crosses",
+     "Forecasts one exchange among ranks, as nccl-tests measures it. OP is all_reduce, all_gather, reduce_scatter, "
+     "all_to_all, broadcast, reduce or send_recv. Ranks fill one node after another; --stride 8 puts them on a node "
+     "each.",
+     collective_examples, cli_collective},
     {CLI_COMPARE, "compare", "FILE ...", 1, -1, "what differs between answers, and why one is faster",
      "Compares answers, or requests that are answered first, with the first one: what was asked differently, the step "
      "part by part, and which kernels make the difference. A file holds one answer or request, or one on each line. "

@@ -121,18 +121,24 @@
 #define FT_COLLECTIVE_KEYS(FLAG, PLAIN)                                                                                \
     PLAIN(EXCHANGE, "op", TEXT, 0, 0, NO_WORDS, DEPENDS,                                                               \
       "`all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all`, `broadcast`, `reduce`, `send_recv`")                \
-    PLAIN(EXCHANGE_BYTES, "bytes", REAL, 1, 1e15, NO_WORDS, DEPENDS,                                                   \
+    FLAG(EXCHANGE_BYTES, "bytes", REAL, 1, 1e15, NO_WORDS, DEPENDS, "bytes", 0, "N", EXCHANGE,                         \
+      "size as nccl-tests counts it: the whole buffer that is summed or gathered",                                     \
       "what nccl-tests calls the size: of the whole buffer that is summed or gathered, of what one rank sends in an "  \
       "`all_to_all`")                                                                                                  \
-    PLAIN(EXCHANGE_RANKS, "ranks", WHOLE, 2, MOST_RANKS, NO_WORDS, DEPENDS, "from 2")                                  \
-    PLAIN(EXCHANGE_STRIDE, "stride", WHOLE, 1, MOST_RANKS, NO_WORDS, 1,                                                \
+    FLAG(EXCHANGE_RANKS, "ranks", WHOLE, 2, MOST_RANKS, NO_WORDS, DEPENDS, "ranks", 0, "N", EXCHANGE,                  \
+      "GPUs that take part", "from 2")                                                                                 \
+    FLAG(EXCHANGE_STRIDE, "stride", WHOLE, 1, MOST_RANKS, NO_WORDS, 1, "stride", 0, "N", EXCHANGE,                     \
+      "how far apart they are; 8 puts each on a node of its own",                                                      \
       "1: how far apart the ranks are; 8 ranks 8 apart have a node each, and cross other links")                       \
     PLAIN(EXCHANGE_CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS, "as [of a model](#many-gpus)")                \
-    PLAIN(EXCHANGE_SKEW, "skew", REAL, 1, 1e9, NO_WORDS, DEPENDS,                                                      \
+    FLAG(EXCHANGE_SKEW, "skew", REAL, 1, 1e9, NO_WORDS, DEPENDS, "skew", 0, "X", EXCHANGE,                             \
+      "all_to_all: what the busiest rank gets over the mean [1]",                                                      \
       "1: what the busiest rank of an `all_to_all` gets over the mean")                                                \
-    PLAIN(EXCHANGE_DTYPE, "dtype", DTYPE, 0, 0, NO_WORDS, DEPENDS,                                                     \
+    FLAG(EXCHANGE_DTYPE, "dtype", DTYPE, 0, 0, NO_WORDS, DEPENDS, "dtype", 'd', "DTYPE", EXCHANGE,                     \
+      "of what is summed [either: the interval holds both]",                                                           \
       "of what is summed: single bytes (`int8`, `fp8`) take longer; left out, the interval holds both")                \
-    PLAIN(EXCHANGE_ENGINE, "engine", WORD, 0, 0, WORDS(engine), 0,                                                     \
+    FLAG(EXCHANGE_ENGINE, "engine", WORD, 0, 0, WORDS(engine), 0, "engine", 0, NULL, EXCHANGE,                         \
+      "whose all-reduce inside a node: NCCL (any, bare) or a serving engine's own",                                    \
       "`any`, `bare`: NCCL; `trtllm`, `vllm`, `sglang`: such an engine's own all-reduce inside a node")
 
 #define FT_TRACE_KEYS(FLAG, PLAIN)                                                                                     \

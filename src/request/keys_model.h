@@ -13,11 +13,11 @@
       "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`: "                                                       \
       "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
-      KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE,                                                                      \
+      KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE | EXCHANGE,                                                           \\
       "catalogue name or spec file; give it again for several GPUs",                                                   \
       "catalogue name, path of a spec file, or a spec object ([devices](devices.md))")                                 \
     FLAG(QUANTILE, "quantile", REAL, 0.5, 0.99, NO_WORDS, 0.9, "quantile", 'q', "X",                                   \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE | SERVE,                                                       \
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | TRACE | SERVE | EXCHANGE,                                            \
       "share of cases that the interval should cover, 0.5 to 0.99",                                                    \
       "0.9: the share of cases that `low_ms`–`high_ms` should cover, 0.5 to 0.99")
 

@@ -103,30 +103,32 @@
 
 /* Read by comm/cluster.c, which also reads them from a cluster file. */
 #define FT_CLUSTER_KEYS(FLAG, PLAIN)                                                                                   \
-    FLAG(NODES, "nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "nodes", 0, "N", STEPS | INFER | SERVE,                 \
+    FLAG(NODES, "nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "nodes", 0, "N", STEPS | INFER | SERVE | EXCHANGE,      \
       "nodes [as many as the GPUs need]", "as many as the ranks need; fewer are refused")                              \
     FLAG(GPUS_PER_NODE, "gpus_per_node", WHOLE, 1, 4096, NO_WORDS, DEPENDS, "gpus-per-node", 0, "N",                   \
-      STEPS | INFER | SERVE,                                                                                           \
+      STEPS | INFER | SERVE | EXCHANGE,                                                                                \
       "GPUs in a node [as is usual for the GPU]", "the GPU's usual node")                                              \
     FLAG(INTERCONNECT, "interconnect", TEXT, 0, 0, NO_WORDS, DEPENDS, "interconnect", 0, "TEXT",                       \
-      STEPS | INFER | SERVE,                                                                                           \
+      STEPS | INFER | SERVE | EXCHANGE,                                                                                \
       "a server or fabric by name (ib_ndr400), a file, or as people write it: \"8x200 Gbps HDR/node\"",                \
       "the network usual for the GPU; a server or a fabric by name (`dgx_h100`, `ib_ndr400`), a cluster file, or as "  \
       "people write it: `\"8x200 Gbps HDR InfiniBand/node\"`, [below](#a-network-in-words)")                           \
-    FLAG(TOPOLOGY, "topology", TEXT, 0, 0, NO_WORDS, DEPENDS, "topology", 0, "NAME", STEPS | INFER | SERVE,            \
+    FLAG(TOPOLOGY, "topology", TEXT, 0, 0, NO_WORDS, DEPENDS, "topology", 0, "NAME", STEPS | INFER | SERVE | EXCHANGE, \
       "of the network: rails, fat_tree, dragonfly; \"fat_tree 2:1\" where it is oversubscribed",                       \
       "`rails` or `fat_tree`, as usual for the server; `dragonfly` is read as a fat tree; `\"fat_tree 2:1\"` where "   \
       "it is oversubscribed")                                                                                          \
-    FLAG(OVERSUBSCRIPTION, "oversubscription", REAL, 1, 1000, NO_WORDS, 1, "oversubscription", 0, "X", STEPS | INFER,  \
+    FLAG(OVERSUBSCRIPTION, "oversubscription", REAL, 1, 1000, NO_WORDS, 1, "oversubscription", 0, "X",                  \
+      STEPS | INFER | EXCHANGE,                                                                                        \
       "how much less the upper switches carry",                                                                        \
       "1: how much less the upper switches carry, where the network is simulated")                                     \
-    FLAG(LEAF_NODES, "leaf_nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "leaf-nodes", 0, "N", STEPS | INFER,          \
+    FLAG(LEAF_NODES, "leaf_nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "leaf-nodes", 0, "N",                          \
+      STEPS | INFER | EXCHANGE,                                                                                        \
       "nodes under one leaf switch", "nodes under one leaf switch, where the network is simulated")                    \
-    FLAG(NCCL, "nccl", TEXT, 0, 0, NO_WORDS, DEPENDS, "nccl", 0, "VERSION", STEPS | INFER,                             \
+    FLAG(NCCL, "nccl", TEXT, 0, 0, NO_WORDS, DEPENDS, "nccl", 0, "VERSION", STEPS | INFER | EXCHANGE,                  \
       "the version of NCCL, \"2.23\" [a recent one]",                                                                  \
       "a recent one; `\"2.23\"`: the version of NCCL, which matters inside a node before 2.26 "                        \
       "([collectives](models/collective.md))")                                                                         \
-    FLAG(NETWORK, "network", WORD, 0, 0, WORDS(network), 0, "network", 0, NULL, TRAIN,                                 \
+    FLAG(NETWORK, "network", WORD, 0, 0, WORDS(network), 0, "network", 0, NULL, TRAIN | EXCHANGE,                      \
       "exchanges between nodes by formula, or as flows in a simulated fat tree",                                       \
       "`closed`: exchanges between nodes by formula; `simgrid`: as flows in a simulated fat tree ([the "               \
       "network](models/network.md)), listed under the answer's `network`. Through the program alone: the library "     \

@@ -47,5 +47,5 @@ def test_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_functions_are_listed() -> None:
     listed = set(re.findall(r"^\| `(\w+)\(", PAGE, re.M)) | {"models"}
-    functions = {name for name in foretell.__all__ if callable(getattr(foretell, name)) and name.islower()}
+    functions = {name for name in (*foretell.__all__, "map") if callable(getattr(foretell, name)) and name.islower()}
     assert listed == functions

@@ -34,7 +34,7 @@ def test_structs_agree_with_the_header() -> None:
         names = [
             re.sub(r"\[.*\]", "", each).strip(" *")
             for line in body.split(";")
-            for each in re.sub(r"^\s*(const char \*|ft_status|char|double|int)", "", line.strip()).split(",")
+            for each in re.sub(r"^\s*(const char \*|const void \*|ft_status|size_t|char|double|int)", "", line.strip()).split(",")
             if each.strip()
         ]
         told = [field[0] for field in ours._fields_]

@@ -16,7 +16,7 @@ from .kernel import Collective, Kernel
 from .plan import Plan
 from .scale import Largest, Point, Scale
 from .serve import Serve
-from .step import Advice, Finding, KernelRow, Layer, Memory, Regime, Source, Stage, Step
+from .step import Advice, Energy, Finding, KernelRow, Layer, Memory, Regime, Source, Stage, Step
 from .trace import Elsewhere, Operator, Trace
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "Compared",
     "Comparison",
     "Elsewhere",
+    "Energy",
     "Finding",
     "Gpu",
     "Infer",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from .._part import one
 from .._sheet import Sheet, gib, ms, number, range_of
 from .answer import Answer, described
-from .step import Regime
+from .step import Energy, Regime
 
 __all__ = ["Collective", "Kernel"]
 
@@ -48,6 +48,7 @@ class Kernel(Answer):
     achieved_tflops: float | None = None
     achieved_gbps: float | None = None
     note: str = ""
+    energy: Energy | None = one(Energy)
     regime: Regime | None = one(Regime)
 
     def sheet(self) -> Sheet:

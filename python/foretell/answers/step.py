@@ -15,7 +15,7 @@ from .answer import Answer, described
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Advice", "Finding", "KernelRow", "Layer", "Memory", "Regime", "Source", "Stage", "Step"]
+__all__ = ["Advice", "Energy", "Finding", "KernelRow", "Layer", "Memory", "Regime", "Source", "Stage", "Step"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,21 @@ class Memory(Part):
     remedy: str | Mapping[str, Any] | None = None
     stage: int | None = None
     in_flight: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Energy(Part):
+    """What a step takes of the GPUs' power, or one launch of a kernel (``joules``, ``watts``)."""
+
+    joules_per_step: float | None = None
+    joules: float | None = None
+    low_joules: float | None = None
+    high_joules: float | None = None
+    watts_per_gpu: float | None = None
+    watts: float | None = None
+    node_watts_per_gpu: float | None = None
+    tokens_per_joule: float | None = None
+    samples_per_joule: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,7 +202,7 @@ class Step(Answer):
     ranks: int | None = None
     micro_batches: int | None = None
     memory: Memory | None = one(Memory)
-    energy: Mapping[str, float] | None = None
+    energy: Energy | None = one(Energy)
     regime: Regime | None = one(Regime)
     source: Source | None = one(Source)
     classes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

@@ -29,7 +29,12 @@ def _call(function: Callable[..., T], given: tuple[Any, ...], named: dict[str, A
 
 
 def ray_executor(*, retries: int = 3) -> Executor:
-    """An executor on the Ray cluster that ``ray.init()`` joined, for :func:`foretell.map`."""
+    """An executor on the Ray cluster that ``ray.init()`` joined, for :func:`foretell.map`.
+
+    >>> import foretell, ray  # doctest: +SKIP
+    >>> ray.init()  # doctest: +SKIP
+    >>> steps = foretell.map(requests, executor=foretell.ray_executor())  # doctest: +SKIP
+    """
     try:
         import ray
     except ImportError:
