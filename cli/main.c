@@ -39,7 +39,7 @@ static int unknown_command(const char *name)
         if (!strcmp(later[i], name))
             return cli_usage(
                 NULL,
-                "this version has no \\"%s\\" yet; it has train, infer, serve, largest, scale, plan, choose, kernel, "
+                "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, plan, choose, kernel, "
                 "collective, compare, "
                 "trace, models, gpus, fit, calibrate, validate and batch",
                 name);

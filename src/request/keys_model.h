@@ -13,7 +13,7 @@
       "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`: "                                                       \
       "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
-      KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE | EXCHANGE,                                                           \\
+      KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE | EXCHANGE,                                                           \
       "catalogue name or spec file; give it again for several GPUs",                                                   \
       "catalogue name, path of a spec file, or a spec object ([devices](devices.md))")                                 \
     FLAG(QUANTILE, "quantile", REAL, 0.5, 0.99, NO_WORDS, 0.9, "quantile", 'q', "X",                                   \
