@@ -244,7 +244,7 @@ class ChooseRequest(TypedDict, total=False):
     etp: int
     zero: int
     sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe"]
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
     overlap: bool
     tp_overlap: bool
     deal: Literal["even", "rest"]
