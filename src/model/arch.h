@@ -194,6 +194,8 @@ typedef struct ft_arch {
     double activation_dropout;            /* inside the MLP, after the activation: t5, whisper */
     bool loss_fp32;         /* the loss copies logits to fp32 */
     bool lm_head, mlm_head, pooler; /* mlm_head: dense, activation, norm, decoder */
+    int64_t head_width;     /* of an encoder's head before the vocabulary: electra, rembert; 0: hidden */
+    bool logits_offset;     /* final_logits_bias: bart */
     bool head_dense;        /* the same before a decoder's head: modernbert-decoder */
     int64_t layers_each;    /* layers that one of the config's is: longcat_flash; 0 and 1: one */
     int64_t labels;         /* classification head; 0: none */
@@ -231,6 +233,7 @@ typedef struct ft_arch {
     /* further turns of attention */
     ft_mixer mixer;         /* of layers that no rule says otherwise of */
     ft_attn_gate attn_gate;
+    bool dynamic_mask;      /* attention is masked by what values say: doge */
     bool value_norm;        /* values are normed without a weight: gemma4 */
     bool plain_heads_norm;  /* the norm of heads has no weight */
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */

@@ -34,17 +34,19 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
                        (long long)m->work->seq, (long long)rows);
     small_kernels(b, FT_AT(EMBED_POSITIONS), m->batch, m->q_len, a->counted_positions ? 10 : 2);
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8);
-    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
+    int64_t width = a->embed_width > 0 ? a->embed_width : a->hidden;
+    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, table);
     if (a->token_types > 0) {
         ft_ref kinds = ft__input(b, m->batch, m->q_len, 8), types = FT_NONE;
         x = ft__add(b, FT_AT(EMBED_TYPES), x,
-                    ft__embedding(b, FT_AT(EMBED_TYPES), kinds, a->token_types, a->hidden, &types));
+                    ft__embedding(b, FT_AT(EMBED_TYPES), kinds, a->token_types, width, &types));
     }
     ft_ref places = ft__input(b, a->counted_positions ? m->batch : 1, m->q_len, 8), positions = FT_NONE;
     x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
-                ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions));
-    x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);
+                ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, width, &positions));
+    if (a->embed_norm) x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);
     x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
+    if (width != a->hidden) x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, a->hidden, FT_BIAS, FT_WHOLE);
     make_mask(m);
     ft__module(b, 3);
     return x;
@@ -101,28 +103,35 @@ static ft_ref layer(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    bool before = a->place == FT_PRE_NORM;
     ft__module(b, 1);
-    ft_ref y = attention(m, x);
+    ft_ref y = attention(m, before ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x);
     y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
-    x = ft__part_norm(m, FT_AT(ATTN_NORM), ft__add(b, FT_AT(ATTN_RESIDUAL), y, x), a->norm, a->norm_bias);
-    y = ft__part_mlp(m, x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
+    x = ft__add(b, FT_AT(ATTN_RESIDUAL), y, x);
+    if (!before) x = ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias);
+    ft_ref h = before ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
+    y = ft__part_mlp(m, h, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
-    return ft__part_norm(m, FT_AT(MLP_NORM), ft__add(b, FT_AT(MLP_RESIDUAL), y, x), a->norm, a->norm_bias);
+    x = ft__add(b, FT_AT(MLP_RESIDUAL), y, x);
+    return before ? x : ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias);
 }
 
 /* -- heads ------------------------------------------------------------------------------------- */
 
-/* Dense, activation, norm, then the vocabulary. */
+/* Dense, activation, norm, then the vocabulary; bert-generation has the vocabulary alone. */
 static ft_ref words(ft_maker *m, ft_ref x, ft_ref table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool last_only = m->work->task == FT_PREFILL && a->causal && m->q_len > 1;
     if (last_only) x = ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch, a->hidden));
-    x = ft__linear(b, FT_AT(HEAD_DENSE), x, a->hidden, FT_BIAS, FT_WHOLE);
-    x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
-    x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
-    ft_ref weight = a->tied ? table : ft__parameter(b, "lm_head.weight", a->vocab, a->hidden);
+    int64_t width = a->head_width > 0 ? a->head_width : a->hidden;
+    if (a->mlm_head) {
+        x = ft__linear(b, FT_AT(HEAD_DENSE), x, width, FT_BIAS, FT_WHOLE);
+        x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
+        x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
+    }
+    ft_ref weight = a->tied ? table : ft__parameter(b, "lm_head.weight", a->vocab, width);
     ft_ref bias = a->head_bias ? ft__parameter(b, "lm_head.bias", 1, a->vocab) : FT_NONE;
     ft__module(b, 3);
     return ft__linear_with(b, FT_AT(LM_HEAD), x, weight, a->vocab, bias, FT_CUT_COLUMNS);
@@ -152,7 +161,7 @@ static ft_ref head(ft_maker *m, ft_ref x, ft_ref table)
     int64_t rank = b->lora_rank;
     b->lora_rank = 0;
     ft_ref y = x, pool = a->pooler ? pooled(m, x) : FT_NONE;
-    if (a->mlm_head) {
+    if (a->mlm_head || a->lm_head) {
         y = words(m, x, table);
         if (b->training) y = ft__loss(b, FT_AT(LOSS), y, ft__upcasts(m));
         if (a->pooler) { /* pre-training: does the second sentence follow the first? */
@@ -186,5 +195,6 @@ void ft__make_encoder(ft_maker *m)
     x = ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x);
     x = ft__block_close(b, layer(m, x));
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
+    if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
     ft__block_close(b, head(m, x, table));
 }

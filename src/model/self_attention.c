@@ -228,6 +228,13 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     s.k_dense = cached || joined;
     s.v_dense = cached;
     if (a->sinks && ft__flashes(m->work->attention)) ft__parameter(b, "attn.sinks", 1, a->heads);
+    if (a->dynamic_mask) { /* doge: a number for each key and head, spread over all pairs, is the mask */
+        ft__linear(b, FT_AT(ATTN_MASK), x, a->kv_heads, FT_NO_BIAS, FT_WHOLE);
+        ft__parameter(b, "attn.A", 1, a->kv_heads);
+        ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, m->batch * a->heads * m->q_len, m->kv_len,
+                  ft_dtype_bytes(b->stored), 2);
+        s.shape.masked = s.float_mask = true;
+    }
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
     m->kv_len = seen;
     y = gated(m, y, x, gate, v_dim);

@@ -166,6 +166,10 @@ void ft__make_seq2seq(ft_maker *m)
                        (long long)m->work->seq, (long long)rows);
         return;
     }
+    if (a->decoder_layers < 1) {
+        ft__build_fail(b, FT_E_RANGE, "%s: \"decoder_layers\" must be a whole number from 1 on", a->model_type);
+        return;
+    }
     if (m->work->task == FT_DECODE)
         ft__encoder_at_rest(m, encode, (double)a->vocab * (double)a->hidden);
     else
@@ -179,6 +183,8 @@ void ft__make_seq2seq(ft_maker *m)
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (a->final_norm) x = norm(m, FT_AT(NORM), x);
     if (a->lm_head) x = ft__part_head(m, x, a->tied ? table : FT_NONE);
+    if (a->logits_offset && !b->training) /* a buffer of zeros is added, which makes the logits twice */
+        x = ft__add(b, FT_AT(LM_HEAD), x, ft__buffer(b, 1, a->vocab, ft_dtype_bytes(b->stored)));
     ft__answered(b, source);
     ft__block_close(b, x);
 }

@@ -20,6 +20,7 @@ REQUESTS = [TRAIN, {**TRAIN, "execution": "compile"}, {**TRAIN, "dtype": "amp_bf
 
 # Not decoders by default, or with eyes and ears that a forecast of the language model leaves out.
 OTHERS = {"bert", "roberta", "xlm-roberta", "camembert", "whisper", "gemma3", "llama4"}
+OTHERS |= {"bert-generation", "data2vec-text", "electra", "ernie", "megatron-bert", "rembert", "roberta-prelayernorm"}
 OTHERS |= {"bart", "bigbird_pegasus", "blenderbot", "blenderbot-small", "marian", "mbart", "mvp", "pegasus", "plbart"}
 # Where the library's own defaults make no model.
 NEEDED: dict[str, dict[str, Any]] = {

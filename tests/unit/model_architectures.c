@@ -60,21 +60,22 @@ static void types_have_the_parameters_that_transformers_allocates(void **state)
     assert_non_null(fgets(line, sizeof line, file));
     while (fgets(line, sizeof line, file)) {
         char type[64], text[128];
-        double counted;
+        double counted, within;
         ft_arch arch;
         ft_error err = {0};
-        if (sscanf(line, "%63[^,],%lf", type, &counted) != 2) fail_msg("%s", line);
+        if (sscanf(line, "%63[^,],%lf,%lf", type, &counted, &within) != 3) fail_msg("%s", line);
+        if (within > 0.01) continue; /* what is left out of it is in its notes */
         snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", type);
         if (read_text(text, &arch, &err) != FT_OK) fail_msg("%s: %s", type, err.message);
         double ours = parameters_of(&arch, arena);
         checked++;
-        if (fabs(ours / counted - 1) < 0.0005) continue;
+        if (fabs(ours / counted - 1) < within) continue;
         print_message("%s: %.0f parameters, transformers has %.0f\n", type, ours, counted);
         wrong++;
     }
     fclose(file);
     ft__arena_free(arena);
-    assert_true(checked >= 18);
+    assert_true(checked >= 170);
     assert_int_equal(0, wrong);
 }
 

@@ -54,8 +54,8 @@ ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r
 ft_status ft__layers_of_blocks(const ft_reading *r, const ft_arch *a, const json_t *key, ft_layer_shape *layers);
 /* "wraps": where the language model's config lies, of a type that is any language model with something before it. */
 const char *ft__architecture_wraps(const ft_architecture *of);
-/* What a type that wraps means where the config says nothing: "text_traits" of its language model, where that is the
- * usual one, and "tied" of the whole. */
+/* What a type that wraps means where the config says nothing: "text_traits" of its language model, where there is
+ * no word of that, and "tied" of the whole. */
 ft_status ft__architecture_outer(const ft_architecture *of, bool usual, const ft_reading *r, ft_arch *a);
 /* Which type that is where its config does not say ("text"). */
 const char *ft__architecture_text_type(const ft_architecture *of);

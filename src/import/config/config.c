@@ -314,7 +314,7 @@ static ft_status derive(const ft_reading *r, ft_arch *a)
 typedef struct opened {
     ft_architecture own, outer; /* outer: the one that wraps */
     bool has_own, has_outer;
-    bool usual; /* what is wrapped is of the type that the file names */
+    bool usual; /* nothing is said of what is wrapped */
 } opened;
 
 static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, opened *o)
@@ -329,9 +329,11 @@ static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, 
     o->has_own = false;
     ft_found inner = {.name = NULL};
     const char *word = ft__architecture_text_type(&o->outer);
+    const json_t *held = json_object_get(r->config, key);
+    if (held && !json_is_object(held) && !json_is_null(held))
+        return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be an object", key);
     if (ft__config_inside(r, key, r, path)) {
         const char *said = json_string_value(json_object_get(r->config, "model_type"));
-        o->usual = !said || !strcmp(said, word);
         if (said) word = said;
     } else {
         o->usual = true;

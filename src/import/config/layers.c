@@ -173,6 +173,10 @@ static ft_status apply(const ft_reading *r, const ft_arch *a, const json_t *spec
             return FT_OK; /* one number for all: another rule's */
         FT_TRY(check_length(r, a, &rule));
     }
+    const json_t *every = json_array_get(json_object_get(spec, "every"), 0);
+    if (json_is_string(every) && number_of(r, json_object_get(spec, "every"), 1) < 1)
+        return ft__config_fail(r, FT_E_RANGE, json_string_value(every), "\"%s\" must be a whole number from 1 on",
+                               json_string_value(every));
     for (int64_t i = 0; i < a->layers; i++)
         if (about(r, a, &rule, i)) FT_TRY(set_layer(r, json_object_get(spec, "set"), i, &layers[i]));
     return FT_OK;
@@ -193,18 +197,40 @@ static bool known_word(const json_t *rules, const char *key, const json_t *entry
     return !any;
 }
 
+/* A letter of a pattern that no rule is about. */
+static ft_status check_letters(const ft_reading *r, const json_t *rules, const char *key, const char *letters,
+                               const ft_arch *a)
+{
+    for (size_t at = 0; letters[at]; at++) {
+        bool known = false, words = false;
+        for (size_t i = 0; i < json_array_size(rules) && !known; i++) {
+            const json_t *spec = json_array_get(rules, i);
+            const char *list = json_string_value(json_object_get(spec, "list"));
+            const char *wanted = json_string_value(json_object_get(spec, "is"));
+            if (!list || !wanted || strcmp(list, key) != 0) continue;
+            words |= strlen(wanted) > 2 && !strchr(wanted, letters[0]);
+            known = strchr(wanted, letters[at]) != NULL;
+        }
+        if (!known && words) return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be a list, one word a layer", key);
+        if (!known)
+            return ft__config_fail(r, FT_E_NAME, key, "layer %zu is \"%c\", which no layer of \"%s\" is", at + 1,
+                                   letters[at], a->model_type);
+    }
+    return FT_OK;
+}
+
 /* A word in a list of layers that no rule is about is a layer that nobody here knows. */
-static ft_status check_words(const ft_reading *r, const json_t *rules)
+static ft_status check_words(const ft_reading *r, const json_t *rules, const ft_arch *a)
 {
     for (size_t i = 0; i < json_array_size(rules); i++) {
         const char *key = json_string_value(json_object_get(json_array_get(rules, i), "list"));
         const json_t *list = key ? value_of(r->config, key) : NULL;
+        if (json_is_string(list)) FT_TRY(check_letters(r, rules, key, json_string_value(list), a));
         for (size_t at = 0; at < json_array_size(list); at++) {
             const json_t *entry = json_array_get(list, at);
             if (!json_is_string(entry) || known_word(rules, key, entry)) continue;
             return ft__config_fail(r, FT_E_NAME, key, "layer %zu is \"%.*s\", which no layer of \"%s\" is", at + 1, 60,
-                                   json_string_value(entry),
-                                   r->type->preset->model_type ? r->type->preset->model_type : "this type");
+                                   json_string_value(entry), a->model_type);
         }
     }
     return FT_OK;
@@ -218,7 +244,7 @@ ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r
     if (a->layers > FT_MOST_PLANNED)
         return ft__config_fail(r, FT_E_RANGE, "num_hidden_layers", "layers are told apart up to %d of them",
                                FT_MOST_PLANNED);
-    FT_TRY(check_words(r, rules));
+    FT_TRY(check_words(r, rules, a));
     ft_layer_shape layers[FT_MOST_PLANNED];
     for (int64_t i = 0; i < a->layers; i++) layers[i] = ft__layer_usual(a);
     for (size_t i = 0; i < json_array_size(rules); i++) FT_TRY(apply(r, a, json_array_get(rules, i), layers));

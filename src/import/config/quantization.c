@@ -197,7 +197,11 @@ static void by_modelopt(reading *r)
 
 static ft_status whole_bits(reading *r)
 {
-    json_int_t bits = json_integer_value(json_object_get(r->q, "bits"));
+    const json_t *said = json_object_get(r->q, "bits"), *size = json_object_get(r->q, "group_size");
+    json_int_t bits = json_integer_value(said);
+    if (said && !json_is_integer(said)) return wrong(r, "bits", "a whole number such as 4 or 8");
+    if (json_is_integer(size) && json_integer_value(size) < 1 && json_integer_value(size) != -1)
+        return wrong(r, "group_size", "a whole number from 1 on, or -1 for whole rows");
     if (bits == 4) r->format = format(FT_STORED_INT4, FT_BF16);
     if (bits == 8) r->format = format(FT_STORED_INT8, FT_BF16);
     return FT_OK;

@@ -9,6 +9,8 @@ ft_status ft__config_quantized(const ft_reading *r, ft_arch *a)
 {
     const json_t *q = json_object_get(r->config, "quantization_config");
     if (!json_is_object(q)) q = json_object_get(r->whole, "quantization_config");
+    if (q && !json_is_object(q) && !json_is_null(q))
+        return ft__config_fail(r, FT_E_TYPE, "quantization_config", "\"quantization_config\" must be an object");
     if (!json_is_object(q)) q = json_object_get(r->whole, "quantization");
     if (!json_is_object(q)) return FT_OK;
     char where[256];

@@ -1,5 +1,6 @@
 /* sight.c: what an architecture's file says of a tower that sees: "vision", read in an object of its own, and in it
  * "project", the steps between the tower and the language model. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,12 +21,14 @@ static ft_status malformed(const ft_reading *r, const char *what)
  * of the whole one, perhaps with what it usually is: ["alignment_intermediate_size", 36864]. */
 static ft_status read_width(const ft_reading *r, const json_t *value, int64_t *out)
 {
+    const char *key = NULL;
     if (json_is_array(value)) {
         FT_TRY(read_width(r, json_array_get(value, 1), out));
         value = json_array_get(value, 0);
         const json_t *said = ft__config_value(r->config, json_string_value(value));
         if (!said) said = ft__config_value(r->whole, json_string_value(value));
         if (!said || json_is_null(said)) return FT_OK;
+        key = json_string_value(value);
         value = said;
     }
     const char *word = json_string_value(value);
@@ -34,7 +37,9 @@ static ft_status read_width(const ft_reading *r, const json_t *value, int64_t *o
         return FT_OK;
     }
     if (!json_is_integer(value) || json_integer_value(value) < 1 || json_integer_value(value) > (1LL << 31))
-        return malformed(r, "a step's width must be a whole number from 1 to 2^31, or \"hidden\" or \"same\"");
+        return key ? ft__config_fail(r, json_is_integer(value) ? FT_E_RANGE : FT_E_TYPE, key,
+                                     "\"%s\" must be a whole number from 1 to 2^31", key)
+                   : malformed(r, "a step's width must be a whole number from 1 to 2^31, or \"hidden\" or \"same\"");
     *out = json_integer_value(value);
     return FT_OK;
 }
@@ -135,6 +140,8 @@ static ft_status read_vision(const ft_reading *r, const json_t *spec, ft_arch *a
     const char *where = json_string_value(json_object_get(spec, "in"));
     const json_t *inside = where ? ft__config_value(r->whole, where) : json_object_get(r->whole, usual);
     if (where && !*where) inside = r->whole;
+    if (inside && !json_is_object(inside) && !json_is_null(inside))
+        return ft__config_fail(r, FT_E_TYPE, where ? where : usual, "\"%s\" must be an object", where ? where : usual);
     if (json_is_true(json_object_get(spec, "optional")) && !json_is_object(inside)) return FT_OK;
     FT_TRY(ft__architecture_set(r, json_object_get(spec, "traits"), a));
     json_t *nothing = json_object();
@@ -158,11 +165,34 @@ static ft_status read_vision(const ft_reading *r, const json_t *spec, ft_arch *a
     return status;
 }
 
+/* What a tower cannot be without, and what must divide. */
+static ft_status check_tower(const ft_reading *r, const json_t *spec, const ft_arch *a)
+{
+    const struct {
+        int64_t size;
+        const char *trait;
+    } needed[] = {{a->tower_hidden, "tower_hidden"}, {a->tower_heads, "tower_heads"}, {a->tower_patch, "tower_patch"}};
+    const json_t *keys = json_object_get(spec, "keys");
+    const char *where = json_string_value(json_object_get(spec, "in"));
+    char key[96];
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        const json_t *names = json_object_get(keys, needed[i].trait);
+        const char *name = json_string_value(json_is_array(names) ? json_array_get(names, 0) : names);
+        snprintf(key, sizeof key, "%s.%s", where ? where : usual, name ? name : needed[i].trait);
+        if (needed[i].size < 1) return ft__config_fail(r, FT_E_RANGE, key, "must be a whole number from 1 on");
+        if (i == 1 && a->tower_head_dim < 1 && a->tower_hidden % a->tower_heads)
+            return ft__config_fail(r, FT_E_RANGE, key, "%" PRId64 " heads must divide the tower's width %" PRId64,
+                                   a->tower_heads, a->tower_hidden);
+    }
+    return FT_OK;
+}
+
 ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r, ft_arch *a)
 {
     for (size_t i = of->count; i-- > 0;) {
         const json_t *spec = json_object_get(of->document[i], "vision");
         if (json_is_object(spec)) FT_TRY(read_vision(r, spec, a));
+        if (json_is_object(spec) && a->tower_layers > 0) FT_TRY(check_tower(r, spec, a));
         if (json_is_null(spec)) a->tower_layers = 0;
     }
     return FT_OK;

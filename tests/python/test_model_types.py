@@ -1,0 +1,57 @@
+"""Every type of transformers that Foretell reads, by its defaults: parameters and arithmetic (scripts/model_types)."""
+
+from __future__ import annotations
+
+import csv
+import importlib.machinery
+import importlib.util
+import pathlib
+import types
+
+import pytest
+
+from export_models import program
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def script() -> types.ModuleType:
+    loader = importlib.machinery.SourceFileLoader("model_types", str(ROOT / "scripts/model_types"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("model_types", loader))
+    loader.exec_module(module)
+    return module
+
+
+def rows() -> dict[str, dict[str, str]]:
+    with (ROOT / "tests/data/transformers_types.csv").open() as file:
+        return {row["model_type"]: row for row in csv.DictReader(file)}
+
+
+def test_parameters_and_arithmetic_are_the_librarys() -> None:
+    """The library's figures are kept: here ours are asked for, all at once."""
+    known, sweep = rows(), script()
+    kinds = sorted(known)
+    assert len(kinds) >= 180
+    few, many = sweep.forecasts(program(), kinds), sweep.forecasts(program(), kinds, sweep.MANY)
+    for kind in kinds:
+        row, answer = known[kind], few[kind]
+        assert answer.get("ok"), (kind, answer)
+        assert answer["parameters"] == pytest.approx(float(row["parameters"]), rel=float(row["within"])), kind
+        if not row["flops"]:
+            continue
+        counted = {"flops": float(row["flops"]), "attention": float(row["attention"])}
+        bound = float(row["flops_within"])
+        near = abs(answer["model_flops"] / counted["flops"] - 1) < bound
+        if not near and many[kind].get("ok"):
+            near = abs(many[kind]["model_flops"] / sweep.longer(counted, sweep.MANY) - 1) < bound
+        assert near, (kind, answer["model_flops"], counted)
+    held = [row for row in known.values() if row["flops"]]
+    assert sum(float(row["flops_within"]) <= 0.01 for row in held) >= 0.85 * len(held)
+    assert sum(float(row["within"]) <= 0.01 for row in known.values()) >= 0.97 * len(known)
+
+
+@pytest.mark.parametrize("kind", ["cohere2_vision", "electra", "qwen3_vl"])
+def test_the_figures_that_are_kept_are_those_of_the_library(kind: str) -> None:
+    counted, row = script().count(kind), rows()[kind]
+    assert counted["parameters"] == int(row["parameters"])
+    assert counted["flops"] == int(row["flops"])
