@@ -20,15 +20,25 @@ static double keep_copies(ft_kept *k, double bytes, int64_t copies)
     return sum;
 }
 
-static void keep_tensors(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, ft_kept *k)
+static void keep_tensors(const ft_graph *g, const ft_workload *work, const ft_memory_share *share,
+                         const ft_lifetimes *lives, ft_kept *k)
 {
+    const bool away = ft__offloads(work, FT_OFFLOAD_PARAMETERS);
     for (ft_ref i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
         if (lives->root[i] != i) continue;
         double bytes = ft__tensor_bytes(t);
         if (t->role == FT_PARAMETER || t->role == FT_BUFFER) {
             if (k->fp32_shards && t->role == FT_PARAMETER && t->trained) bytes = fmax(4 * ft__tensor_numel(t), bytes);
-            k->weights += keep_copies(k, bytes * share->weights[ft__is_expert(t)], t->copies);
+            const double part = share->weights[ft__is_expert(t)];
+            int64_t copies = t->copies;
+            if (away && t->role == FT_PARAMETER) {
+                k->streamed += bytes * part * (double)copies;
+                /* Whole ones: of layers two are there, the one that runs and the next. Of shards none are, and what is
+                 * gathered of them is counted as exchanges. */
+                copies = part < 1 ? 0 : copies > 2 ? 2 : copies;
+            }
+            k->weights += keep_copies(k, bytes * part, copies);
         } else if (t->role == FT_INPUT) {
             k->inputs += keep_copies(k, bytes, t->copies);
         } else if (t->role == FT_CACHE && !(k->growing_cache && lives->birth[i] >= 0)) {
@@ -79,7 +89,7 @@ void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share 
               ft_kept *k)
 {
     k->fp32_shards = share->fsdp && work->task == FT_TRAIN && work->master_weights && !ft__updates_on_host(work);
-    keep_tensors(g, share, lives, k);
+    keep_tensors(g, work, share, lives, k);
     if (ft__has_reference(work) && work->lora_rank == 0) keep_reference(g, share, lives, k);
     if (work->task == FT_TRAIN) keep_training(g, work, share, lives, k);
 }

@@ -355,6 +355,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->gradients_bytes = k.gradients + s.peak.gradients;
     out->optimizer_bytes = k.optimizer;
     out->host_bytes = k.on_host;
+    out->streamed_bytes = k.streamed;
     out->away_bytes = s.away_bytes;
     const ft_phase phase = s.peak_node >= 0 ? g->nodes[s.peak_node].phase : FT_FORWARD;
     out->activations_bytes = k.inputs + s.peak.saved + waiting(&s, phase);

@@ -89,6 +89,7 @@ typedef enum ft_offload {
     FT_OFFLOAD_OPTIMIZER_NVME,  /* the same, on drives between updates */
     FT_OFFLOAD_PAGED_OPTIMIZER, /* in unified memory: what finds no room on the GPU is moved away until the update */
     FT_OFFLOAD_ACTIVATIONS,     /* what layers leave for the backward pass */
+    FT_OFFLOAD_PARAMETERS,      /* weights, copied in layer by layer as they are read; states with them */
     FT_OFFLOAD_COUNT
 } ft_offload;
 /* What is trained towards: tokens; pairs of answers against a frozen copy of the model (DPO); pairs without one;
@@ -150,7 +151,8 @@ typedef struct ft_workload {
 /* Optimizer states are the host's: it updates the weights. */
 static inline bool ft__updates_on_host(const ft_workload *w)
 {
-    const unsigned states = 1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME;
+    const unsigned states =
+        1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME | 1u << FT_OFFLOAD_PARAMETERS;
     return w->task == FT_TRAIN && w->optimizer != FT_NO_OPTIMIZER && (w->offload & states) != 0;
 }
 static inline bool ft__offloads(const ft_workload *w, ft_offload what)

@@ -5,6 +5,9 @@
  * is their rank's; weights come back while the update goes on, so that the longer of the two counts. On drives
  * (ZeRO-Infinity) states are read and written between.
  *
+ * Weights (DeepSpeed's offload_param, FSDP's CPUOffload; states go with them): every layer's are copied in before it
+ * runs, forward and going back, beside the layer before it; of shards each rank copies its own and gathers the rest.
+ *
  * Activations (torchtune's OffloadActivations, Transformer Engine's cpu_offload): what a layer leaves goes down behind
  * the layers after it and comes back behind those before: two passes over the link, each beside its own pass. PyTorch's
  * save_on_cpu waits for every copy instead (657 ms for a step of 104 on an H200), and moves weights as well.
@@ -15,8 +18,8 @@
  * A frozen copy (DPO's reference) runs the model's own forward pass once more, without a loss; adapters are switched
  * off for it instead. Its time is the forward pass's share of the step.
  *
- * Leaves out: a link that other GPUs share, host memory that is not there, cores that are busy otherwise; parameters
- * that lie on the host. */
+ * Leaves out: a link that other GPUs share, or that two of these share, host memory that is not there, cores that are
+ * busy otherwise. */
 #include "ranks/beside.h"
 
 #include <math.h>
@@ -72,6 +75,17 @@ static void activations(const ft_workload *w, const links *l, const ft_step *s, 
     out->exposed_ms += micros * (fmax(each - forward, 0) + fmax(each - backward, 0));
 }
 
+/* Read in the forward pass and again going back. */
+static void parameters(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
+{
+    const double micros = fmax((double)w->accumulate, 1), each = s->memory.streamed_bytes / l->host;
+    const double forward = s->phase_ms[FT_FORWARD] / micros,
+                 backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
+    out->copies_ms += 2 * each * micros;
+    out->copied_bytes += 2 * s->memory.streamed_bytes * micros;
+    out->exposed_ms += micros * (fmax(each - forward, 0) + fmax(each - backward, 0));
+}
+
 static void pages(const links *l, const ft_step *s, ft_beside *out)
 {
     const double ms = 2 * s->memory.paged_bytes / l->pages;
@@ -95,6 +109,7 @@ void ft__beside_apply(const ft_workload *w, const ft_device *device, ft_step *st
     const links l = links_of(w, device);
     if (ft__updates_on_host(w)) states(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_ACTIVATIONS)) activations(w, &l, step, &b);
+    if (ft__offloads(w, FT_OFFLOAD_PARAMETERS)) parameters(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_PAGED_OPTIMIZER)) pages(&l, step, &b);
     if (ft__has_reference(w)) b.reference_ms = forward_again(step);
     step->beside = b;

@@ -101,9 +101,9 @@ static const char *policies(const ft_effect_case *c)
 
 static const char *offloading(const ft_effect_case *c)
 {
-    const unsigned activations = 1u << FT_OFFLOAD_ACTIVATIONS;
+    const unsigned always = 1u << FT_OFFLOAD_ACTIVATIONS | 1u << FT_OFFLOAD_PARAMETERS;
     if (!c->trains) return training(c);
-    if (c->w->offload & activations) return NULL;
+    if (c->w->offload & always) return NULL;
     if (c->w->optimizer == FT_NO_OPTIMIZER) return "\"optimizer\" is \"none\"";
     bool none = c->w->optimizer == FT_SGD && !c->w->master_weights;
     return none ? "\"sgd\" keeps no states" : NULL;

@@ -38,11 +38,12 @@
       "`minimal_with_context`; `query_proj`, `key_proj`, `value_proj`, `context`, `out_proj`, `mlpwi`, `mlpwo`. Not "  \
       "with `fused`, whose `recompute_modules` say what runs again")                                                   \
     FLAG(OFFLOAD, "offload", NAMES, 0, 0, WORDS(offload), DEPENDS, "offload", 0, "NAME,...", TRAIN,                    \
-      "what lies in the host's memory: optimizer, optimizer_nvme, paged_optimizer, activations",                       \
+      "what lies in the host's memory: optimizer, optimizer_nvme, paged_optimizer, activations, parameters",           \
       "left out: nothing; an array of what lies in the host's memory: `optimizer` (states and fp32 copies, updated by "\
       "the host: ZeRO-Offload), `optimizer_nvme` (the same on drives: ZeRO-Infinity), `paged_optimizer` (states in "   \
       "unified memory, which leave when the GPU is full: bitsandbytes'), `activations` (what layers leave for the "    \
-      "backward pass); [below](#what-lies-on-the-host)")                                                               \
+      "backward pass), `parameters` (weights, and states with them: ZeRO-3's and FSDP's); "                            \
+      "[below](#what-lies-on-the-host)")                                                                               \
     FLAG(HOST_GBPS, "host_gbps", REAL, 0.1, 10000, NO_WORDS, DEPENDS, "host-gbps", 0, "X", TRAIN,                      \
       "GB/s between a GPU and its host's memory, each way [what PCIe reaches]",                                        \
       "what a copy over the GPU's PCIe reaches; GB/s each way, of `offload`: other links (NVLink-C2C), or your own "   \

@@ -47,19 +47,26 @@ static ft_status settle_policy(const ft_said *said, ft_workload *w, ft_error *er
     return FT_OK;
 }
 
-static ft_status settle_offload(const ft_said *said, ft_workload *w, ft_error *err)
+static ft_status settle_offload(const ft_said *said, const ft_parallel *p, ft_workload *w, ft_error *err)
 {
+    const unsigned weights = 1u << FT_OFFLOAD_PARAMETERS;
     const unsigned host = 1u << FT_OFFLOAD_OPTIMIZER, drives = 1u << FT_OFFLOAD_OPTIMIZER_NVME,
                    pages = 1u << FT_OFFLOAD_PAGED_OPTIMIZER;
     if (!ft__given(said, FT_KEY_ID_OFFLOAD)) return FT_OK;
     w->offload = (unsigned)ft__whole_of(said, FT_KEY_ID_OFFLOAD);
     w->host_gbps = ft__real_of(said, FT_KEY_ID_HOST_GBPS);
     w->nvme_gbps = ft__real_of(said, FT_KEY_ID_NVME_GBPS);
-    if ((w->offload & pages) && (w->offload & (host | drives)))
+    if ((w->offload & weights) && p->dp * p->cp > 1 && p->zero < 3)
+        return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0,
+                           "\"parameters\" on the host are sharded over data ranks: \"zero\" must be 3, not %d",
+                           p->zero);
+    if ((w->offload & pages) && (w->offload & (host | drives | weights)))
         return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0,
                            "states are paged or the host's, not both: \"paged_optimizer\" or \"%s\"",
-                           ft__offload_words[w->offload & drives ? FT_OFFLOAD_OPTIMIZER_NVME : FT_OFFLOAD_OPTIMIZER]);
-    if ((w->offload & (host | drives)) && w->updates_in_backward)
+                           ft__offload_words[w->offload & drives    ? FT_OFFLOAD_OPTIMIZER_NVME
+                                             : w->offload & weights ? FT_OFFLOAD_PARAMETERS
+                                                                    : FT_OFFLOAD_OPTIMIZER]);
+    if ((w->offload & (host | drives | weights)) && w->updates_in_backward)
         return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0,
                            "the host updates weights after the backward pass: \"optimizer_in_backward\" must be false");
     return FT_OK;
@@ -100,7 +107,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     w->updates_in_backward = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD) && w->optimizer != FT_NO_OPTIMIZER;
     w->recompute_layers = ft__whole_of(said, FT_KEY_ID_RECOMPUTE_LAYERS);
     FT_TRY(settle_policy(said, w, err));
-    FT_TRY(settle_offload(said, w, err));
+    FT_TRY(settle_offload(said, &out->parallel, w, err));
     w->trainer = (ft_trainer)ft__word_of(said, FT_KEY_ID_TRAINER);
     if (w->task == FT_TRAIN) FT_TRY(settle_trainer(said, out, err));
     if (packing) FT_TRY(read_packing(packing, &w->packed, err));

@@ -25,6 +25,7 @@ typedef struct ft_memory {
     double peak_bytes;         /* what the framework's allocator reports as its peak */
     double reserved_bytes;     /* with its caching and fragmentation */
     double host_bytes;         /* optimizer states that lie in the host's memory or on its drives */
+    double streamed_bytes;     /* weights that lie there and are copied in as they are read */
     double away_bytes;         /* activations of one micro-batch that wait in the host's memory */
     double paged_bytes;        /* optimizer states in unified memory that find no room on the GPU */
     double saved_bytes;        /* activations that one micro-batch leaves for its backward pass, wherever the peak is */

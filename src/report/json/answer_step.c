@@ -79,6 +79,7 @@ static void add_memory(ft_text *out, const ft_step_view *v)
     add_bytes(out, "gradients_bytes", m->gradients_bytes);
     add_bytes(out, "optimizer_bytes", m->optimizer_bytes);
     if (m->host_bytes > 0) add_bytes(out, "host_bytes", m->host_bytes);
+    if (m->streamed_bytes > 0) add_bytes(out, "streamed_bytes", m->streamed_bytes);
     if (m->away_bytes > 0) add_bytes(out, "away_bytes", m->away_bytes);
     if (m->paged_bytes > 0) add_bytes(out, "paged_bytes", m->paged_bytes);
     add_bytes(out, "activations_bytes", m->activations_bytes);

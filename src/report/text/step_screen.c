@@ -251,7 +251,7 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
     if (v->ranked) ft__screen_fullest(out, style, v);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].bytes >= 1) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
-    const double elsewhere = m->host_bytes + m->away_bytes + m->paged_bytes;
+    const double elsewhere = m->host_bytes + m->streamed_bytes + m->away_bytes + m->paged_bytes;
     if (elsewhere >= 1) memory_line(out, style, "on the host", elsewhere, m->capacity_bytes, "not counted here", false);
     ft_text context = {0};
     ft__text_add(&context, "by the allocator; context ");
