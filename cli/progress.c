@@ -69,6 +69,8 @@ void cli_progress_report(void *progress, const char *stage, double done)
     pthread_mutex_unlock(&p->lock);
 }
 
+double cli_progress_seconds(const cli_progress *p) { return now_s() - p->started_s; }
+
 void cli_progress_end(cli_progress *p)
 {
     if (p->drawn) fputs("\r\x1b[K", stderr);

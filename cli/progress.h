@@ -14,5 +14,6 @@ typedef struct cli_progress {
 
 void cli_progress_begin(cli_progress *p, const char *title);
 void cli_progress_report(void *progress, const char *stage, double done); /* an ft_progress */
+double cli_progress_seconds(const cli_progress *p); /* since it began */
 void cli_progress_end(cli_progress *p);
 #endif

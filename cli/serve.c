@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "picture.h"
+#include "progress.h"
 #include "report/json/serve_answer.h"
 #include "report/text/serve_screen.h"
 #include "report/trace/serve_trace.h"
@@ -19,6 +20,12 @@ typedef struct server {
     ft_roll record;
     ft_error err;
 } server;
+
+/* Runs of up to two seconds are over before a bar could be read. */
+static void tell(void *progress, double share)
+{
+    if (cli_progress_seconds(progress) > 2) cli_progress_report(progress, "requests", share);
+}
 
 static int write_trace(server *s)
 {
@@ -69,13 +76,19 @@ int cli_serve(const cli_args *args)
     if (!status && ft__serve_request_read(s.ask.object, &s.asked, &s.err) != FT_OK)
         status = cli_asker_fail(&s.ask, &s.err);
     bool drawn = cli_has(args, OPT_PERFETTO);
+    cli_progress progress;
     ft_serving_sink sink = ft__roll_sink(&s.record,
                                          cli_has(args, OPT_SERVE_CSV) ? MOST_LISTED
                                          : drawn                      ? MOST_DRAWN
                                                                       : 0,
                                          drawn ? MOST_DRAWN : 0);
+    bool watched = cli_stderr_is_terminal(); /* nobody reads a bar in a file */
+    cli_progress_begin(&progress, "serving");
+    sink.watcher = &progress;
+    if (watched) sink.progress = tell;
     if (!status && ft__serve_of(s.ask.ft, &s.ask.scratch, &s.asked, &sink, &s.found, &s.err) != FT_OK)
         status = cli_asker_fail(&s.ask, &s.err);
+    cli_progress_end(&progress);
     const char *advice = cli_value(args, OPT_ADVICE);
     bool advises = advice ? strcmp(advice, "none") != 0 : !s.ask.json && !cli_has(args, OPT_SERVE_CSV);
     if (!status && advises && s.found.find == FT_FIND_NOTHING &&

@@ -15,7 +15,11 @@ import sys
 
 import embedding
 
-KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes"}
+KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes", "recipes"}
+PARTS = ("where", "traits")  # of a recipe
+CONDITIONS = {
+    "model_type", "dtype", "tcgen05", "hidden_from", "tp_below", "tp_from", "dp_from", "isl", "osl", "clients_from",
+}  # fmt: skip
 MARKS = ("<!-- made from data/engines -->", "<!-- end -->")
 
 
@@ -29,6 +33,11 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
                 raise ValueError("a title, a date and the file's own name are needed")
             if set(engine) - KEYS:
                 raise ValueError(f"unknown keys {sorted(set(engine) - KEYS)}")
+            for recipe in engine.get("recipes", []):
+                if set(recipe) != {"where", "traits", "source"} or set(recipe["where"]) - CONDITIONS:
+                    raise ValueError(f"a recipe has a where, traits and a source: {recipe}")
+                if not recipe["where"].get("model_type") or not recipe["source"]:
+                    raise ValueError(f"a recipe is for a model and has a source: {recipe}")
             if set(engine.get("traits", {})) ^ set(engine.get("sources", {})):
                 differ = sorted(set(engine.get("traits", {})) ^ set(engine.get("sources", {})))
                 raise ValueError(f"sources and traits differ: {differ}")
@@ -75,11 +84,18 @@ def value(trait: str, said: object) -> str:
     return repr(float(said))  # type: ignore[arg-type]
 
 
+def recipes(engine: dict) -> list[str]:
+    """As JSON, one string each."""
+    texts = [json.dumps(json.dumps(recipe)) for recipe in engine.get("recipes", [])]
+    return [f".recipes = (const char *const[]){{{', '.join(texts)}, NULL}}"] if texts else []
+
+
 def entry(engine: dict) -> str:
     fields = [
         f".name = {json.dumps(engine['name'])}",
         f".title = {json.dumps(engine['title'])}",
         f".kernels = FT_ENGINE_{engine['kernels'].upper()}",
+        *recipes(engine),
         *(f".{trait} = {value(trait, said)}" for trait, said in sorted(engine["traits"].items())),
     ]
     return "    {" + ",\n     ".join(fields) + "},\n"
@@ -110,6 +126,11 @@ def table(engines: dict[str, dict]) -> str:
     for trait, (_, text) in known().items():
         cells = [shown(engine["traits"][trait]) for engine in engines.values()]
         lines.append(f"| `{trait}` | {' | '.join(cells)} | {text} |")
+    lines += ["", "| engine | recipe for | traits | source |", "|---|---|---|---|"]
+    for name, engine in engines.items():
+        for recipe in engine.get("recipes", []):
+            cells = [", ".join(f"`{key}` {shown(said)}" for key, said in recipe[part].items()) for part in PARTS]
+            lines.append(f"| `{name}` | {' | '.join(cells)} | {recipe['source']} |")
     lines += ["", "| engine | trait | source |", "|---|---|---|"]
     for name, engine in engines.items():
         for trait, text in engine.get("sources", {}).items():

@@ -754,8 +754,10 @@ class ServeRequest(TypedDict, total=False):
     leaf_nodes: int
     nccl: str
     tiers: Sequence[Any]
+    settings: Literal["recipe", "defaults"]
     length_range: Sequence[float]
     length_sigma: float
+    lengths: str
     burstiness: float
     requests: int
     warmup: int

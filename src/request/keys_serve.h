@@ -7,6 +7,10 @@
       "the serving engine: vllm, sglang, trtllm, or a file on top of one [vllm]",                                      \
       "`vllm`, `sglang`, `trtllm` ([engines](engines.md)), the path of a file, or its object "                         \
       "`{\"base\": \"vllm\", \"traits\": {…}}`; left out: `vllm`")                                                     \
+    FLAG(SETTINGS, "settings", WORD, 0, 0, WORDS(settings), 0, "settings", 0, NULL, SERVE,                             \
+      "how the engine is started: as a public recipe for the model has it, or with its defaults",                      \
+      "`recipe`: the engine is started as [a public recipe](engines.md) for the model has it, where there is one; "    \
+      "`defaults`: with its defaults")                                                                                 \
     FLAG(SERVE_ISL, "isl", REAL, 1, 1e9, NO_WORDS, 1024, "isl", 0, "N", SERVE, "tokens of a prompt",                   \
       "1024: tokens of a prompt; their mean, or their most where `length_range` ends at 1")                            \
     FLAG(SERVE_OSL, "osl", REAL, 1, 1e9, NO_WORDS, 256, "osl", 0, "N", SERVE, "tokens of an answer",                   \
@@ -17,6 +21,10 @@
     FLAG(LENGTH_SIGMA, "length_sigma", REAL, 0, 5, NO_WORDS, 0, "length-sigma", 0, "X", SERVE,                         \
       "lengths are lognormal about --isl and --osl with this deviation",                                               \
       "0: none; otherwise lengths are lognormal about `isl` and `osl` with this deviation of the logarithm")           \
+    FLAG(LENGTHS, "lengths", TEXT, 0, 0, NO_WORDS, DEPENDS, "lengths", 0, "FILE", SERVE,                               \
+      "a file of prompts' and answers' lengths to draw from: CSV or JSONL with input and output",                      \
+      "path of a file with `input` and `output`, [CSV or JSONL](serving.md#logs): requests draw their lengths from "   \
+      "its lines")                                                                                                     \
     FLAG(CONCURRENCY, "concurrency", WHOLE, 1, 10000000, NO_WORDS, DEPENDS, "concurrency", 'c', "N", SERVE,            \
       "clients, each of which waits for its answer before it asks again",                                              \
       "clients over all ranks, each of which sends its next request when the last is answered. Exactly one of this, "  \

@@ -152,6 +152,7 @@ const char *const ft__timing_words[2] = {[FT_TIMING_DEVICE] = "device", [FT_TIMI
 
 /* -- serving under load, in the order of serving's enums ----------------------------------------- */
 
+const char *const ft__settings_words[2] = {"recipe", "defaults"};
 const char *const ft__start_words[2] = {"together", "steady"};
 const char *const ft__scheduling_words[4] = {"fcfs", "priority", "shortest", "fair"};
 const char *const ft__routing_words[3] = {"round_robin", "least_loaded", "prefix_aware"};

@@ -53,6 +53,7 @@ extern const char *const ft__moe_routing_words[2];
 extern const char *const ft__library_words[FT_LIBRARY_COUNT];
 extern const char *const ft__timing_words[2];
 /* Of serving under load: keys_serve.h. */
+extern const char *const ft__settings_words[2];
 extern const char *const ft__start_words[2];
 extern const char *const ft__scheduling_words[4];
 extern const char *const ft__routing_words[3];

@@ -20,12 +20,13 @@ typedef struct trait {
     const char *name;
     trait_type type;
     size_t offset;
-    const char *words[3];
+    const char *words[6];
     double low, high;
 } trait;
 
 #define X_FLAG(name, help) {#name, FLAG, offsetof(ft_serving_engine, name), {NULL}, 0, 1},
-#define X_WORD(name, type, a, b, c, help) {#name, WORD, offsetof(ft_serving_engine, name), {a, b, c}, 0, 0},
+#define LIST(...) __VA_ARGS__
+#define X_WORD(name, type, listed, help) {#name, WORD, offsetof(ft_serving_engine, name), {LIST listed}, 0, 0},
 #define X_NUMBER(name, low, high, help) {#name, NUMBER, offsetof(ft_serving_engine, name), {NULL}, low, high},
 static const trait traits[] = {FT_SERVING_FLAGS(X_FLAG) FT_SERVING_WORDS(X_WORD) FT_SERVING_NUMBERS(X_NUMBER)};
 
@@ -73,7 +74,7 @@ static ft_status read_word(const json_t *object, const trait *t, const char *whe
                        (int)ft__utf8_cut(word, 60), word);
 }
 
-static ft_status read_traits(const json_t *object, const char *where, ft_serving_engine *out, ft_error *err)
+ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_serving_engine *out, ft_error *err)
 {
     const char *known[COUNT(traits)];
     if (!json_is_object(object))
@@ -90,7 +91,8 @@ static ft_status read_traits(const json_t *object, const char *where, ft_serving
     return FT_OK;
 }
 
-static ft_status read_own(const json_t *object, const char *where, ft_serving_engine *own, ft_error *err)
+static ft_status read_own(const json_t *object, const char *where, const ft_situation *s, ft_serving_engine *own,
+                          ft_text *sources, ft_error *err)
 {
     static const char *const known[] = {"base",    "name",   "title",   "date", "kernels",
                                         "engines", "traits", "sources", "notes"};
@@ -102,26 +104,32 @@ static ft_status read_own(const json_t *object, const char *where, ft_serving_en
     snprintf(at, sizeof at, "%.100s.base", where);
     FT_TRY(find(base, at, &below, err));
     *own = *below;
+    FT_TRY(ft__serving_recipes(s, own, sources, err));
     FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &name, where, err));
     FT_TRY(ft__json_string(object, "title", FT_OPTIONAL, &title, where, err));
     if (name) snprintf(own->name, sizeof own->name, "%.*s", (int)ft__utf8_cut(name, sizeof own->name - 1), name);
     if (title) snprintf(own->title, sizeof own->title, "%.*s", (int)ft__utf8_cut(title, sizeof own->title - 1), title);
     const json_t *said = json_object_get(object, "traits");
     snprintf(at, sizeof at, "%.100s.traits", where);
-    return said ? read_traits(said, at, own, err) : FT_OK;
+    return said ? ft__serving_traits_read(said, at, own, err) : FT_OK;
 }
 
-ft_status ft__serving_engine_read(const json_t *said, ft_serving_engine *own, const ft_serving_engine **out,
-                                  ft_error *err)
+ft_status ft__serving_engine_read(const json_t *said, const ft_situation *s, ft_serving_engine *own,
+                                  const ft_serving_engine **out, ft_text *sources, ft_error *err)
 {
     const char *name = json_string_value(said);
     json_t *file = NULL;
-    if (name && !ft__is_path(name)) return find(name, "engine", out, err);
+    *out = own;
+    if (name && !ft__is_path(name)) {
+        const ft_serving_engine *known = NULL;
+        FT_TRY(find(name, "engine", &known, err));
+        *own = *known;
+        return ft__serving_recipes(s, own, sources, err);
+    }
     if (!name && !json_is_object(said))
         return ft__fail_at(err, FT_E_TYPE, "engine", 0, 0, "\"engine\" must be a name, a file or an object");
     if (name) FT_TRY(ft__json_load(name, &file, err));
-    ft_status status = read_own(file ? file : said, file ? name : "engine", own, err);
+    ft_status status = read_own(file ? file : said, file ? name : "engine", s, own, sources, err);
     json_decref(file);
-    *out = own;
     return status;
 }

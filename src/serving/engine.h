@@ -5,6 +5,7 @@
 #ifndef FT_SERVING_ENGINE_H
 #define FT_SERVING_ENGINE_H
 #include "base/json.h"
+#include "base/text.h"
 #include "foretell.h"
 
 /* What an iteration is made of. */
@@ -18,16 +19,34 @@ typedef enum ft_admission {
     FT_ADMISSION_PROMPT, /* as soon as its prompt fits; when the cache is full the newest starts over */
     FT_ADMISSION_RESERVE /* once its prompt and a share of its answer fit */
 } ft_admission;
+/* What becomes of the cache of a request that is preempted. */
+typedef enum ft_preemption {
+    FT_PREEMPTION_RECOMPUTE, /* it is computed again */
+    FT_PREEMPTION_SWAP       /* it goes to the host and comes back */
+} ft_preemption;
+/* Whose fused experts; in the order of ft_moe_backend. */
+typedef enum ft_experts {
+    FT_EXPERTS_USUAL,
+    FT_EXPERTS_CUTLASS,
+    FT_EXPERTS_TRTLLM_GEN,
+    FT_EXPERTS_TRITON,
+    FT_EXPERTS_MARLIN,
+    FT_EXPERTS_DEEPGEMM
+} ft_experts;
 
 /* X(name, what it says) */
 #define FT_SERVING_FLAGS(X)                                                                          \
     X(chunked_prefill, "prompts are cut where the token budget ends")                                \
     X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05") \
-    X(fp8_cache_everywhere, "the same on every GPU with fp8")
+    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                        \
+    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank")
 /* X(name, enum, words, what it says) */
-#define FT_SERVING_WORDS(X)                                                                      \
-    X(order, ft_order, "decode_first", "prompts_alone", "mixed", "what an iteration is made of") \
-    X(admission, ft_admission, "prompt", "reserve", NULL, "when a request may start")
+#define FT_SERVING_WORDS(X)                                                                              \
+    X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of")       \
+    X(admission, ft_admission, ("prompt", "reserve"), "when a request may start")                        \
+    X(preemption, ft_preemption, ("recompute", "swap"), "what becomes of the cache of who is preempted") \
+    X(experts, ft_experts, ("usual", "cutlass", "trtllm_gen", "triton", "marlin", "deepgemm"),           \
+      "whose fused experts: the engine's usual choice for the GPU and the format, or these")
 /* X(name, least, most, what it says) */
 #define FT_SERVING_NUMBERS(X)                                                                                   \
     X(token_budget, 1, 1e7, "tokens of an iteration")                                                           \
@@ -40,6 +59,9 @@ typedef enum ft_admission {
     X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                 \
     X(cache_share, 0.05, 1, "share of what then is left that becomes the cache")                                \
     X(join_iterations, 0, 1e6, "how long prompts wait until every attention-data-parallel rank has one")        \
+    X(wait_iterations, 0, 1e6, "how long prompts wait beside decoding until wait_share of the budget is there") \
+    X(wait_share, 0, 1, "of the token budget, that the waiting prompts and the decoders fill together")         \
+    X(receive_interval, 1, 1e6, "iterations of decoding between two looks for new requests")                    \
     X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                       \
     X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")                    \
     X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast") \
@@ -58,9 +80,10 @@ typedef enum ft_admission {
 
 typedef struct ft_serving_engine {
     char name[48], title[96];
-    ft_engine kernels; /* whose attention, experts and all-reduce */
+    ft_engine kernels;          /* whose attention, experts and all-reduce */
+    const char *const *recipes; /* JSON, the last is NULL: how it is started for some models (recipe.c) */
 #define X_FLAG(name, help) bool name;
-#define X_WORD(name, type, a, b, c, help) type name;
+#define X_WORD(name, type, words, help) type name;
 #define X_NUMBER(name, low, high, help) double name;
     FT_SERVING_FLAGS(X_FLAG)
     FT_SERVING_WORDS(X_WORD)
@@ -74,7 +97,22 @@ typedef struct ft_serving_engine {
 extern const size_t ft__serving_engine_count;
 extern const ft_serving_engine ft__serving_engines[];
 
-/* A name ("vllm"), a file or an object {"base": "vllm", "traits": {...}}. *own is filled where it is no name. */
-ft_status ft__serving_engine_read(const json_t *said, ft_serving_engine *own, const ft_serving_engine **out,
-                                  ft_error *err);
+/* What a recipe asks about: the model, its format, the GPU, the layout and the load. */
+typedef struct ft_situation {
+    const char *model_type; /* of its config; NULL: recipes are not wanted */
+    const char *dtype;      /* that was asked for */
+    int64_t hidden, tp, dp;
+    bool tcgen05;
+    double isl, osl;
+    int64_t clients; /* 0: no closed loop */
+} ft_situation;
+
+/* A name ("vllm"), a file or an object {"base": "vllm", "traits": {...}}; recipes for the situation lie between the
+ * two. *own is filled where the engine is not as it is compiled in; *sources says whose recipes, one per line. */
+ft_status ft__serving_engine_read(const json_t *said, const ft_situation *s, ft_serving_engine *own,
+                                  const ft_serving_engine **out, ft_text *sources, ft_error *err);
+/* Puts what an object says over an engine's traits. */
+ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_serving_engine *out, ft_error *err);
+/* recipe.c: every recipe of the engine that holds, in its order. */
+ft_status ft__serving_recipes(const ft_situation *s, ft_serving_engine *e, ft_text *sources, ft_error *err);
 #endif

@@ -6,6 +6,13 @@
 #include "serving/kernels.h"
 #include "serving/step_constants.h"
 
+static const ft_moe_backend backends[] = {[FT_EXPERTS_USUAL] = FT_MOE_ANY,
+                                          [FT_EXPERTS_CUTLASS] = FT_MOE_CUTLASS,
+                                          [FT_EXPERTS_TRTLLM_GEN] = FT_MOE_TRTLLM_GEN,
+                                          [FT_EXPERTS_TRITON] = FT_MOE_TRITON,
+                                          [FT_EXPERTS_MARLIN] = FT_MOE_MARLIN,
+                                          [FT_EXPERTS_DEEPGEMM] = FT_MOE_DEEPGEMM};
+
 ft_status ft__price_experts(ft_pricer *p, double tokens, double *sum, ft_error *err)
 {
     const ft_served *m = p->m;
@@ -23,6 +30,7 @@ ft_status ft__price_experts(ft_pricer *p, double tokens, double *sum, ft_error *
     op.u.moe.experts = a->experts;
     op.u.moe.ep = m->ep;
     op.u.moe.drawn = true;
+    if (m->engine->experts != FT_EXPERTS_USUAL) op.u.moe.backend = backends[m->engine->experts];
     op.u.moe.ungated = !a->gated;
     /* weights are fetched ahead of the kernel that reads them, while there are few tokens for each */
     double ms = 0, each = tokens * (double)a->topk / (double)a->experts,

@@ -62,8 +62,14 @@ void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out)
     out->sent_ms = sent_ms;
     out->client = client;
     out->priority = out->turn = out->hash_count = 0;
-    out->prompt = length(l, &l->prompt);
-    out->answer = length(l, &l->answer);
+    if (l->pair_count) {
+        const ft_length_pair *drawn = &l->pairs[draw(l) % l->pair_count];
+        out->prompt = drawn->prompt;
+        out->answer = drawn->answer;
+    } else {
+        out->prompt = length(l, &l->prompt);
+        out->answer = length(l, &l->answer);
+    }
     out->cached = (int32_t)(l->prefix_share * out->prompt);
     l->made++;
 }

@@ -17,6 +17,11 @@ typedef struct ft_lengths {
     double sigma;     /* lognormal */
 } ft_lengths;
 
+/* Lengths that occurred together. */
+typedef struct ft_length_pair {
+    int32_t prompt, answer;
+} ft_length_pair;
+
 /* One request as a client sends it. */
 typedef struct ft_call {
     double sent_ms;
@@ -35,6 +40,8 @@ typedef struct ft_load {
     double rate_per_s, burstiness;
     ft_log *log;
     ft_lengths prompt, answer;
+    const ft_length_pair *pairs; /* drawn from instead, as often as they stand there; NULL: none */
+    size_t pair_count;
     double prefix_share; /* of every prompt that is in the cache */
     int64_t turns;       /* of a session; 1: single requests */
     double think_ms;
@@ -53,11 +60,13 @@ void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out);
 ft_status ft__load_next(ft_load *l, bool *more, ft_call *out, ft_error *err);
 
 /* A log of requests: CSV with a header or JSONL; the Azure and Mooncake layouts too. Lines out of order or broken are
- * refused with their number. `progress` is told of bytes read; NULL: nobody. */
-typedef void (*ft_log_progress)(void *user, double share);
+ * refused with their number. */
 ft_status ft__log_open(const char *path, ft_log **out, ft_error *err);
 ft_status ft__log_next(ft_log *log, bool *more, ft_call *out, ft_error *err);
-void ft__log_watch(ft_log *log, ft_log_progress progress, void *user);
+/* Prompts and answers of a file in one of these layouts, times left out or passed over; the first million. Free them.
+ */
+ft_status ft__log_lengths(const char *path, ft_length_pair **out, size_t *count, ft_error *err);
+double ft__log_share(const ft_log *log);        /* of its bytes, that have been read */
 double ft__log_block_tokens(const ft_log *log); /* tokens that one hash stands for */
 void ft__log_close(ft_log *log);
 #endif

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "serving/load.h"
 
-enum { MOST_COLUMNS = 32, MOST_LINE = 1 << 22, MOONCAKE_BLOCK = 512 };
+enum { MOST_COLUMNS = 32, MOST_LINE = 1 << 22, MOONCAKE_BLOCK = 512, MOST_PAIRS = 1 << 20 };
 
 typedef enum column { NO_COLUMN, ARRIVAL_S, ARRIVAL_MS, DATE, INPUT, OUTPUT, CLIENT, PRIORITY } column;
 
@@ -37,13 +37,12 @@ struct ft_log {
     size_t room;
     int number; /* of the line */
     bool json, first_seen;
+    bool timeless; /* read for its lengths alone: no times are needed, nor an order */
     column layout[MOST_COLUMNS];
     int column_count;
     double origin_ms, last_ms, block_tokens, bytes, read;
     uint64_t *hashes;
     size_t hash_room;
-    ft_log_progress progress;
-    void *user;
 };
 
 static ft_status broken(const ft_log *l, ft_error *err, const char *what, const char *found)
@@ -59,7 +58,6 @@ static bool next_line(ft_log *l)
         if (length < 0) return false;
         l->number++;
         l->read += (double)length;
-        if (l->progress && l->number % 4096 == 0) l->progress(l->user, l->bytes > 0 ? l->read / l->bytes : 0);
         while (length > 0 && isspace((unsigned char)l->line[length - 1])) l->line[--length] = '\0';
         if (length > 0) return true;
     }
@@ -87,19 +85,21 @@ static ft_status read_header(ft_log *l, ft_error *err)
         seen |= 1u << c;
         at = at[length] ? at + length + 1 : NULL;
     }
-    bool time = seen & (1u << ARRIVAL_S | 1u << ARRIVAL_MS | 1u << DATE);
+    bool time = l->timeless || seen & (1u << ARRIVAL_S | 1u << ARRIVAL_MS | 1u << DATE);
     if (time && seen & 1u << INPUT && seen & 1u << OUTPUT) return FT_OK;
+    if (l->timeless) return broken(l, err, "a header with input and output was expected", l->line);
     return broken(l, err,
                   "a header with arrival_s (or arrival_ms, TIMESTAMP), input (ContextTokens) and output "
                   "(GeneratedTokens) was expected",
                   l->line);
 }
 
-ft_status ft__log_open(const char *path, ft_log **out, ft_error *err)
+static ft_status open_log(const char *path, bool timeless, ft_log **out, ft_error *err)
 {
     *out = NULL;
     ft_log *l = calloc(1, sizeof *l);
     if (l) l->path = strdup(path);
+    if (l) l->timeless = timeless;
     if (!l || !l->path) {
         free(l);
         return ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -133,6 +133,8 @@ ft_status ft__log_open(const char *path, ft_log **out, ft_error *err)
     *out = l;
     return FT_OK;
 }
+
+ft_status ft__log_open(const char *path, ft_log **out, ft_error *err) { return open_log(path, false, out, err); }
 
 /* Days since 1970 of a proleptic Gregorian date (Hinnant's algorithm). */
 static double days_of(int y, int m, int d)
@@ -253,8 +255,11 @@ static ft_status read_object(ft_log *l, double *ms, ft_call *out, ft_error *err)
         output = output || c == OUTPUT;
     }
     json_decref(object);
-    if (status == FT_OK && !(time && input && output))
-        status = broken(l, err, "arrival_s (or timestamp), input and output were expected", "");
+    if (status == FT_OK && !((time || l->timeless) && input && output))
+        status = broken(l, err,
+                        l->timeless ? "input and output were expected"
+                                    : "arrival_s (or timestamp), input and output were expected",
+                        "");
     return status;
 }
 
@@ -269,7 +274,7 @@ ft_status ft__log_next(ft_log *l, bool *more, ft_call *out, ft_error *err)
         l->first_seen = true;
         l->origin_ms = l->last_ms = ms;
     }
-    if (ms < l->last_ms) {
+    if (ms < l->last_ms && !l->timeless) {
         char message[128];
         snprintf(message, sizeof message,
                  "requests must be sorted by time: this one arrives %.6g ms before the one above", l->last_ms - ms);
@@ -280,11 +285,34 @@ ft_status ft__log_next(ft_log *l, bool *more, ft_call *out, ft_error *err)
     return FT_OK;
 }
 
-void ft__log_watch(ft_log *l, ft_log_progress progress, void *user)
+ft_status ft__log_lengths(const char *path, ft_length_pair **out, size_t *count, ft_error *err)
 {
-    l->progress = progress;
-    l->user = user;
+    ft_log *l = NULL;
+    size_t room = 0;
+    ft_call call;
+    bool more = true;
+    *out = NULL;
+    *count = 0;
+    ft_status status = open_log(path, true, &l, err);
+    while (status == FT_OK) {
+        status = ft__log_next(l, &more, &call, err);
+        if (status != FT_OK || !more || *count == MOST_PAIRS) break;
+        if (*count == room) {
+            room = room ? 2 * room : 256;
+            ft_length_pair *moved = realloc(*out, room * sizeof *moved);
+            if (!moved) {
+                status = ft__fail(err, FT_E_MEMORY, "out of memory");
+                break;
+            }
+            *out = moved;
+        }
+        (*out)[(*count)++] = (ft_length_pair){call.prompt, call.answer};
+    }
+    ft__log_close(l);
+    return status;
 }
+
+double ft__log_share(const ft_log *l) { return l->bytes > 0 ? l->read / l->bytes : 0; }
 
 double ft__log_block_tokens(const ft_log *l) { return l->block_tokens; }
 

@@ -71,6 +71,7 @@ static bool fits(const ft_replica *r, const ft_live *l)
 {
     const ft_policy *p = r->policy;
     double prompt = (double)l->tokens + 1 + padding(r), used = ft__replica_used(r) + growth(r);
+    if (l->ready) prompt += p->accepted; /* it decodes at once */
     if (ft__replica_idle(r)) return true;
     if (p->admission == FT_ADMISSION_PROMPT) return used + prompt <= p->capacity;
     double rest = p->reserved_output * (double)(l->answer - l->made);
@@ -84,6 +85,7 @@ static void note_peak(ft_replica *r) { r->peak = fmax(r->peak, ft__replica_used(
 bool ft__replica_take(ft_replica *r, uint32_t index)
 {
     const ft_live *l = &r->pool->at[index];
+    r->waiting_tokens += (double)(l->tokens - l->done);
     return ft__queue_add(&r->queue, index, l->arrived_ms, l->client, l->priority, l->prompt, false);
 }
 
@@ -117,17 +119,28 @@ static bool add_decoder(ft_replica *r, uint32_t index)
     return true;
 }
 
+/* The cache of a request goes to the host, or comes back; nothing else runs meanwhile. */
+static void swap(ft_replica *r, const ft_live *l)
+{
+    double ms = (double)l->tokens * r->policy->swap_ms;
+    r->now_ms += ms;
+    r->since_decode_ms += ms;
+}
+
 /* The first of the queue begins. */
 static bool start(ft_replica *r, uint32_t index)
 {
     ft_live *l = &r->pool->at[index];
     void *at = r->prompts;
     ft__queue_drop_first(&r->queue);
+    r->waiting_tokens -= (double)(l->tokens - l->done);
     if (l->started_ms < 0) l->started_ms = fmax(r->now_ms, l->arrived_ms);
     l->order = r->order++;
     l->reserved = (double)l->tokens + 1 + padding(r) + r->policy->reserved_output * (double)(l->answer - l->made);
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved += l->reserved;
     if (r->policy->scheduling == FT_FAIR && !ft__queue_serve(&r->queue, l->client, (double)l->tokens)) return false;
+    if (l->swapped) swap(r, l);
+    l->swapped = false;
     if (l->ready) return add_decoder(r, index);
     if (!grow(&at, &r->prompt_room, r->prompt_count, sizeof *r->prompts)) return false;
     r->prompts = at;
@@ -144,14 +157,6 @@ static bool start(ft_replica *r, uint32_t index)
 /* -- an iteration's prompts -------------------------------------------------------------------- */
 
 static double running(const ft_replica *r) { return (double)(r->decoder_count + r->prompt_count); }
-
-/* Attention-data-parallel ranks go together: a single prompt would leave the others idle. */
-static bool waits_for_ranks(ft_replica *r)
-{
-    double dp = (double)r->costs->dp;
-    if (r->policy->join_iterations <= 0 || dp < 2 || r->prompt_count || !r->decoder_count) return false;
-    return (double)r->queue.count < dp && r->waited < r->policy->join_iterations;
-}
 
 static double piece(const ft_replica *r, const ft_live *l, double budget, bool first)
 {
@@ -175,8 +180,8 @@ static bool choose(ft_replica *r)
         budget -= tokens;
         any = any || tokens > 0;
     }
-    if (waits_for_ranks(r)) return true;
-    while (r->queue.count && budget > 0) {
+    if (ft__replica_waits(r) > 0) return true;
+    while (r->queue.count && budget > 0 && ft__replica_sees(r)) {
         uint32_t index = ft__queue_first(&r->queue);
         ft_live *l = &r->pool->at[index];
         if (running(r) >= p->max_sequences) {
@@ -265,6 +270,7 @@ static bool step_with_prompts(ft_replica *r)
     double ms = ft__iteration_ms(r->costs, &i), begun = r->now_ms;
     r->now_ms += ms;
     r->waited = 0;
+    r->unseen = p->receive_interval; /* who worked on prompts looks again at once */
     r->since_decode_ms += ms;
     if (i.decoders > 0) {
         r->step++;
@@ -304,38 +310,41 @@ static bool preempt(ft_replica *r)
     l->made += (int32_t)made;
     l->tokens = l->prompt + l->made;
     l->done = 0;
-    l->ready = false;
+    l->ready = l->swapped = r->policy->swap_ms > 0;
+    if (l->swapped) swap(r, l);
     r->preemptions++;
+    r->waiting_tokens += (double)l->tokens;
     return ft__queue_add(&r->queue, index, l->arrived_ms, l->client, l->priority, l->prompt, true);
 }
 
 /* How many steps of decoding alone go before somebody ends, arrives, or the cache is full. */
-static double steps_at_once(ft_replica *r, double until_ms, double step_ms, bool prompts_wait)
+static double steps_at_once(ft_replica *r, double until_ms, double step_ms, double prompts_wait)
 {
     const ft_policy *p = r->policy;
     double steps = (double)(r->decoding[0].finish - r->step), each = p->accepted * (double)r->decoder_count;
     double room = floor((p->capacity - ft__replica_used(r)) / each);
     if (room < steps) steps = room;
     if (until_ms < INFINITY) steps = fmin(steps, ceil((until_ms - r->now_ms) / step_ms));
-    if (prompts_wait) steps = fmin(steps, p->join_iterations - r->waited);
+    if (r->queue.count) steps = fmin(steps, ft__replica_unnoticed(r));
+    if (prompts_wait > 0) steps = fmin(steps, prompts_wait);
     return fmax(1, steps);
 }
 
 static bool decode(ft_replica *r, double until_ms)
 {
     const ft_policy *p = r->policy;
-    bool joining = waits_for_ranks(r);
+    double waits = ft__replica_waits(r);
     ft_iteration i = {.decoders = (double)r->decoder_count, .context = r->context, .tokens_each = 1 + p->drafts};
     i.rows = i.decoders * i.tokens_each;
-    double first = ft__iteration_ms(r->costs, &i), steps = steps_at_once(r, until_ms, first, joining),
-           begun = r->now_ms;
+    double first = ft__iteration_ms(r->costs, &i), steps = steps_at_once(r, until_ms, first, waits), begun = r->now_ms;
     i.context += p->accepted * i.decoders * (steps - 1);
     double last = steps > 1 ? ft__iteration_ms(r->costs, &i) : first, ms = steps * (first + last) / 2;
     i.context = r->context;
     r->step += (int64_t)steps;
     r->context += p->accepted * i.decoders * steps;
     r->now_ms += ms;
-    if (joining) r->waited += steps;
+    if (waits > 0) r->waited += steps;
+    r->unseen += steps;
     if (r->blocked) r->blocked_ms += ms;
     if (r->full) r->full_ms += ms;
     r->listener->gaps(r->listener->user, ms / steps + r->since_decode_ms, i.decoders);
@@ -354,6 +363,7 @@ bool ft__replica_advance(ft_replica *r, double until_ms)
     r->just_ended = 0;
     while (running(r) > 1 && r->decoder_count && ft__replica_used(r) + growth(r) > r->policy->capacity)
         if (!preempt(r)) return false;
+    ft__replica_look(r);
     if (!choose(r)) return false;
     for (size_t i = 0; i < r->prompt_count; i++) prompts = prompts || r->prompts[i].tokens > 0;
     if (prompts) return step_with_prompts(r);

@@ -12,10 +12,13 @@ typedef struct ft_policy {
     double budget, max_sequences, join_iterations; /* tokens of an iteration; sequences at once; iterations */
     double capacity;                               /* tokens in the cache, over all attention-data-parallel ranks */
     double block;                                  /* tokens of a block of the cache */
-    double reserved_output;                        /* share of an answer */
-    double drafts, accepted; /* tokens proposed in a step, and made in it: 0 and 1 without speculation */
-    double stream_ms;        /* of the front end, for every token */
-    bool prefill_only;       /* prompts are handed over to other engines when their first token is made */
+    double wait_iterations, wait_tokens; /* prompts wait beside decoders until so many tokens are there together */
+    double receive_interval;             /* iterations of decoding between two looks for new requests */
+    double reserved_output;              /* share of an answer */
+    double swap_ms;                      /* of a token's cache to the host or back; 0: it is computed again */
+    double drafts, accepted;             /* tokens proposed in a step, and made in it: 0 and 1 without speculation */
+    double stream_ms;                    /* of the front end, for every token */
+    bool prefill_only;                   /* prompts are handed over to other engines when their first token is made */
     ft_scheduling scheduling;
 } ft_policy;
 
@@ -31,7 +34,8 @@ typedef struct ft_live {
     uint64_t order;         /* of starting */
     uint64_t *hashes;       /* owned; NULL: none */
     int32_t hash_count;
-    bool ready; /* its cache arrives filled */
+    bool ready;   /* its cache arrives filled */
+    bool swapped; /* its cache waits on the host */
 } ft_live;
 
 typedef struct ft_pool {
@@ -76,11 +80,14 @@ typedef struct ft_replica {
     size_t prompt_count, prompt_room;
     ft_due *decoding; /* a heap by the step in which they end */
     size_t decoder_count, decoder_room;
-    int64_t step;    /* decode steps so far */
-    double context;  /* tokens in the caches of those that decode */
-    double held;     /* tokens of prompts under way and of padding */
-    double reserved; /* of admission by reservation: promised tokens */
-    double waited;   /* iterations that prompts waited for other ranks */
+    int64_t step;          /* decode steps so far */
+    double context;        /* tokens in the caches of those that decode */
+    double held;           /* tokens of prompts under way and of padding */
+    double reserved;       /* of admission by reservation: promised tokens */
+    double waited;         /* iterations that prompts waited for other ranks, or for more of them */
+    double waiting_tokens; /* of prompts in the queue, to compute */
+    double unseen;         /* iterations of decoding since the engine last looked for requests */
+    double seen_ms;        /* when it did */
     uint64_t order;
     double just_ended; /* requests, in the iteration that ends at now_ms */
     int64_t preemptions;
@@ -89,6 +96,12 @@ typedef struct ft_replica {
     double full_ms;
     bool failed; /* out of memory */
 } ft_replica;
+
+/* waits.c: why requests that came and fit do not start yet. */
+void ft__replica_look(ft_replica *r);              /* takes notice of what has come, if it is time to */
+bool ft__replica_sees(const ft_replica *r);        /* the queue's first has been noticed */
+double ft__replica_waits(const ft_replica *r);     /* iterations that prompts go on waiting at most; 0: they do not */
+double ft__replica_unnoticed(const ft_replica *r); /* iterations until the next look */
 
 /* Puts a request into the queue. */
 bool ft__replica_take(ft_replica *r, uint32_t index);

@@ -37,7 +37,7 @@ static void on_step(void *user, const ft_served_step *one)
 ft_serving_sink ft__roll_sink(ft_roll *r, size_t requests, size_t steps)
 {
     *r = (ft_roll){.request_most = requests, .step_most = steps};
-    return (ft_serving_sink){r, requests ? on_request : NULL, steps ? on_step : NULL, NULL};
+    return (ft_serving_sink){r, requests ? on_request : NULL, steps ? on_step : NULL, NULL, NULL};
 }
 
 void ft__roll_free(ft_roll *r)

@@ -83,6 +83,16 @@ static ft_serving_bound find_bound(const ft_serving *s)
     return o->mixed_ms > o->decode_ms ? FT_BOUND_BY_PREFILL : FT_BOUND_BY_DECODE;
 }
 
+/* What the share of requests that was asked for keeps of each objective, each by itself. */
+static void find_nearest(ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    const ft_scene *k = &s->scene;
+    s->nearest_ttft_ms = k->slo_ttft_ms > 0 && s->stable ? ft__tally_quantile(&o->ttft, s->slo_share) : 0;
+    s->nearest_tpot_ms = k->slo_tpot_ms > 0 ? ft__tally_quantile(&o->tpot, s->slo_share) : 0;
+    s->nearest_e2e_ms = k->slo_e2e_ms > 0 && s->stable ? ft__tally_quantile(&o->e2e, s->slo_share) : 0;
+}
+
 static void judge(ft_serving *s)
 {
     s->stable = is_stable(s);
@@ -90,6 +100,7 @@ static void judge(ft_serving *s)
     set_intervals(s);
     s->slo_met = s->slo_share > 0 && s->stable && s->out->requests > 0 &&
                  s->out->good >= s->slo_share * s->out->requests;
+    if (s->slo_share > 0) find_nearest(s);
 }
 
 /* -- running it -------------------------------------------------------------------------------- */
@@ -160,5 +171,8 @@ void ft__serving_free(ft_serving *s)
     s->load.log = NULL;
     free(s->out);
     s->out = NULL;
+    free(s->pairs);
+    s->pairs = NULL;
+    ft__text_free(&s->recipes);
     ft__text_free(&s->warnings);
 }

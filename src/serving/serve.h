@@ -40,6 +40,8 @@ typedef struct ft_serving {
     ft_costs costs, prefill_costs;
     ft_policy policy, prefill_policy;
     ft_load load;
+    ft_length_pair *pairs; /* owned: lengths of a file; NULL: none */
+    size_t pair_count;
     ft_scene scene;
     ft_outcome *out;
     double quantile;
@@ -48,11 +50,13 @@ typedef struct ft_serving {
     bool stable;
     double slo_share; /* that was asked for; 0: no objectives */
     bool slo_met;
+    double nearest_ttft_ms, nearest_tpot_ms, nearest_e2e_ms; /* objectives that as many would keep; 0: not asked for */
     double found; /* "find": the highest load; 0: none keeps the objectives, or not asked */
     ft_find find;
     ft_serving_bound bound;
     ft_serving_advice advice[FT_SERVING_ADVICE];
     size_t advice_count;
+    ft_text recipes;  /* whose settings the engine has, one per line */
     ft_text warnings; /* one per line */
 } ft_serving;
 

@@ -37,16 +37,16 @@ static ft_storage stored_weights(const json_t *base, ft_dtype asked)
     return FT_STORED_AS_COMPUTED;
 }
 
-static ft_dtype cache_format(const ft_serving_engine *e, const ft_served *m, const ft_model_request *read,
-                             ft_dtype asked)
+/* Checkpoints that quantise their experts alone say nothing of the cache: it is narrow only where the newest kernels
+ * read it so. */
+static ft_dtype cache_format(const ft_serving_engine *e, const ft_model_request *read, ft_dtype asked)
 {
     const ft_device *d = read->device;
     bool narrow = ft_dtype_bytes(asked) <= 1, has = d->peak_tflops[FT_FP8] > 0;
-    bool here = e->fp8_cache_everywhere || (e->fp8_cache && d->matrix_issue == FT_ISSUE_TCGEN05);
-    (void)m;
+    bool newest = e->fp8_cache && d->matrix_issue == FT_ISSUE_TCGEN05;
+    bool everywhere = e->fp8_cache_everywhere && !(ft_dtype_bytes(asked) < 1 && ft__experts_alone(read->arch));
     if (read->kv_given) return read->work.kv_dtype;
-    bool experts_alone = ft_dtype_bytes(asked) < 1 && ft__experts_alone(read->arch); /* they leave the cache alone */
-    return narrow && has && here && !experts_alone ? FT_FP8 : read->work.kv_dtype;
+    return narrow && has && (newest || everywhere) ? FT_FP8 : read->work.kv_dtype;
 }
 
 static ft_status check_layout(const ft_served *m, const char *where, ft_error *err)
@@ -83,7 +83,7 @@ static ft_status lay_out(const ft_model_request *read, const ft_engine_layout *l
                        .pp = l->pp,
                        .dtype = asked,
                        .stored = stored};
-    out->kv_dtype = cache_format(e, out, read, asked);
+    out->kv_dtype = cache_format(e, read, asked);
     FT_TRY(check_layout(out, where, err));
     FT_TRY(ft__cluster_read(read->cluster, read->device, l->tp * l->dp * l->pp, &out->cluster, err));
     ft__served_settle(out);
@@ -96,6 +96,31 @@ static ft_status check_model(const ft_arch *a, ft_error *err)
     return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
                        "serving is forecast of models that decode with attention; \"%s\" is none: ask for \"infer\"",
                        a->model_type);
+}
+
+/* The engine as it is started for this model, this GPU and this load. */
+static ft_status find_engine(const ft_serve_request *r, const ft_model_request *read, ft_dtype asked, ft_serving *out,
+                             ft_error *err)
+{
+    const ft_said *said = &r->said;
+    const ft_arch *a = read->arch;
+    bool wanted = ft__word_of(said, FT_KEY_ID_SETTINGS) == 0;
+    ft_situation s = {.model_type = wanted ? a->model_type : NULL,
+                      .dtype = ft_dtype_name(asked),
+                      .hidden = a->hidden,
+                      .tp = r->layout.tp,
+                      .dp = r->layout.dp,
+                      .tcgen05 = read->device->matrix_issue == FT_ISSUE_TCGEN05,
+                      .isl = ft__real_of(said, FT_KEY_ID_SERVE_ISL),
+                      .osl = ft__real_of(said, FT_KEY_ID_SERVE_OSL),
+                      .clients = ft__given(said, FT_KEY_ID_CONCURRENCY) ? ft__whole_of(said, FT_KEY_ID_CONCURRENCY)
+                                                                        : 0};
+    json_t *usual = json_string("vllm");
+    if (!usual) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = ft__serving_engine_read(r->engine ? r->engine : usual, &s, &out->own_engine, &out->engine,
+                                               &out->recipes, err);
+    json_decref(usual);
+    return status;
 }
 
 ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r, ft_serving *out,
@@ -114,11 +139,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     FT_TRY(check_model(read.arch, err));
-    json_t *usual = json_string("vllm");
-    if (!usual) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    ft_status status = ft__serving_engine_read(r->engine ? r->engine : usual, &out->own_engine, &out->engine, err);
-    json_decref(usual);
-    FT_TRY(status);
+    FT_TRY(find_engine(r, &read, asked, out, err));
     out->model = read.model;
     out->quantile = read.quantile > 0 ? read.quantile : ft__context_quantile(ft);
     bool split = r->prefill_workers > 0;
@@ -171,6 +192,8 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
                        .chunked = e->chunked_prefill,
                        .budget = large ? e->token_budget : e->token_budget_small,
                        .max_sequences = large ? e->max_sequences : e->max_sequences_small,
+                       .wait_iterations = e->wait_iterations,
+                       .receive_interval = e->receive_interval,
                        .join_iterations = e->join_iterations,
                        .block = e->block_tokens,
                        .reserved_output = e->reserved_output,
@@ -183,6 +206,13 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     if (ft__given(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS))
         out->budget = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS);
     if (ft__given(said, FT_KEY_ID_CHUNKED_PREFILL)) out->chunked = ft__switch_of(said, FT_KEY_ID_CHUNKED_PREFILL);
+    if (e->budget_of_rank) {
+        out->budget *= (double)m->dp;
+        out->max_sequences *= (double)m->dp;
+    }
+    double host = m->device->pcie_gbps; /* every rank to its own host memory */
+    if (e->preemption == FT_PREEMPTION_SWAP && host > 0) out->swap_ms = m->kv_bytes_per_token / (host * 1e6);
+    out->wait_tokens = e->wait_share * out->budget;
     return capacity(r, m, e, &out->capacity, err);
 }
 
@@ -270,6 +300,10 @@ ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *
     out->scene.warmup = ft__whole_of(said, FT_KEY_ID_WARMUP);
     if (ft__given(said, FT_KEY_ID_REQUESTS)) l->requests = ft__whole_of(said, FT_KEY_ID_REQUESTS);
     settle_lengths(r, l);
+    if (ft__given(said, FT_KEY_ID_LENGTHS) && !out->pairs)
+        FT_TRY(ft__log_lengths(said->at[FT_KEY_ID_LENGTHS].text, &out->pairs, &out->pair_count, err));
+    l->pairs = out->pairs;
+    l->pair_count = out->pair_count;
     ft__load_seed(l, (uint64_t)ft__whole_of(said, FT_KEY_ID_SERVE_SEED));
     return FT_OK;
 }

@@ -245,7 +245,8 @@ static bool told_ended(void *user, uint32_t index, double ms)
     bool session = f->turn && f->turn[client] != 0;
     ft__pool_give(&f->pool, index);
     if (f->s->sink && f->s->sink->progress && f->ended % 4096 == 0)
-        f->s->sink->progress(f->s->sink->user, (double)f->ended, (double)f->goal);
+        f->s->sink->progress(f->s->sink->watcher,
+                             f->load->log ? ft__log_share(f->load->log) : (double)f->ended / (double)f->goal);
     if (!f->load->clients || f->sent >= f->goal) return true;
     double think = session || f->load->turns <= 1 ? f->load->think_ms : 0;
     return send_client(f, client, ms + think);

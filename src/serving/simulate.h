@@ -20,7 +20,8 @@ typedef struct ft_serving_sink {
     void *user;
     void (*request)(void *user, const ft_served_request *r); /* NULL: nobody wants to know */
     void (*step)(void *user, const ft_served_step *s);
-    void (*progress)(void *user, double done, double all);
+    void (*progress)(void *watcher, double share);
+    void *watcher; /* whom progress tells */
 } ft_serving_sink;
 
 typedef struct ft_scene {

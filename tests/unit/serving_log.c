@@ -95,9 +95,9 @@ static ft_costs costs = {.dp = 1, .pp = 1, .engine = &engine};
 static ft_policy policy = {.budget = 8192, .max_sequences = 256, .capacity = 1e6, .block = 16, .accepted = 1};
 
 static double seen_progress;
-static void on_progress(void *user, double share)
+static void on_progress(void *watcher, double share)
 {
-    (void)user;
+    (void)watcher;
     seen_progress = share;
 }
 
@@ -105,9 +105,9 @@ static long allocations_of(const char *path, int64_t *requests)
 {
     ft_load l = {.requests = INT64_MAX, .turns = 1};
     ft_outcome *o = malloc(sizeof *o);
-    ft_scene s = {.costs = &costs, .policy = &policy, .replicas = 1};
+    ft_serving_sink sink = {.progress = on_progress};
+    ft_scene s = {.costs = &costs, .policy = &policy, .replicas = 1, .sink = &sink};
     assert_int_equal(ft__log_open(path, &l.log, NULL), FT_OK);
-    ft__log_watch(l.log, on_progress, NULL);
     failing_alloc_at(0, false);
     assert_int_equal(ft__simulate(&s, &l, o, NULL), FT_OK);
     long count = failing_alloc_count();
@@ -164,12 +164,45 @@ static void known_prefixes_are_not_computed_again(void **state)
     assert_true(tokens[1] == 4 + 198); /* the first one, then two each */
 }
 
+/* Pairs of a file, without times or with times in any order; drawn, they keep together. */
+static void lengths_come_from_a_file(void **state)
+{
+    (void)state;
+    ft_length_pair *pairs = NULL;
+    size_t count = 0;
+    ft_error err = {0};
+    FILE *f = fopen(scratch_path("lengths.csv"), "w");
+    fprintf(f, "arrival_s,input,output\n9,100,1\n3,200,2\n5,300,3\n");
+    fclose(f);
+    assert_int_equal(ft__log_lengths(scratch_path("lengths.csv"), &pairs, &count, &err), FT_OK);
+    assert_int_equal(count, 3);
+    ft_load l = {.pairs = pairs, .pair_count = count, .requests = 300, .turns = 1};
+    int seen[4] = {0};
+    ft__load_seed(&l, 1);
+    for (int i = 0; i < 300; i++) {
+        ft_call call;
+        ft__load_call(&l, 0, 0, &call);
+        assert_int_equal(call.prompt, 100 * call.answer);
+        seen[call.answer]++;
+    }
+    assert_true(seen[1] > 70 && seen[2] > 70 && seen[3] > 70);
+    free(pairs);
+    f = fopen(scratch_path("lengths.jsonl"), "w");
+    fprintf(f, "{\"input\": 7, \"output\": 5}\n{\"input\": 7}\n");
+    fclose(f);
+    assert_int_equal(ft__log_lengths(scratch_path("lengths.jsonl"), &pairs, &count, &err), FT_E_FORMAT);
+    assert_int_equal(err.line, 2);
+    assert_non_null(strstr(err.message, "input and output were expected"));
+    free(pairs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout_is_read),
         cmocka_unit_test(broken_lines_are_named),
         cmocka_unit_test(a_million_requests_in_constant_memory),
+        cmocka_unit_test(lengths_come_from_a_file),
         cmocka_unit_test(known_prefixes_are_not_computed_again),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

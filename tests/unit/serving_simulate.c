@@ -14,7 +14,7 @@
 #include "serving/simulate.h"
 
 typedef struct watched {
-    double requests, prompt_tokens, answer_tokens, before_arrival, unordered, last_start;
+    double requests, prompt_tokens, answer_tokens, before_arrival;
     uint64_t hash;
 } watched;
 
@@ -67,7 +67,7 @@ static ft_load closed(int64_t clients, int64_t requests, double prompt, double a
 static ft_outcome *run(const ft_policy *p, ft_load *l, watched *w)
 {
     ft_outcome *o = malloc(sizeof *o);
-    ft_serving_sink sink = {w, on_request, NULL, NULL};
+    ft_serving_sink sink = {.user = w, .request = on_request};
     ft_scene s = {.costs = &costs, .policy = p, .replicas = 1, .sink = &sink};
     ft_error err = {0};
     watched none = {0};
@@ -145,6 +145,47 @@ static void everything_ends_and_adds_up(void **state)
             near(o->itl.count, gaps - (double)o->preemptions, 1e-9, "gaps between tokens");
             free(o);
         }
+}
+
+/* First come, first served: of requests that do not begin together nobody starts before one that was sent earlier. */
+typedef struct starts {
+    double sent[2000], started[2000];
+    int count;
+} starts;
+
+static void note_start(void *user, const ft_served_request *r)
+{
+    starts *s = user;
+    s->sent[s->count] = r->sent_ms;
+    s->started[s->count++] = r->started_ms;
+}
+
+static int overtakers(ft_scheduling by)
+{
+    static starts s;
+    s.count = 0;
+    ft_policy p = usual();
+    p.scheduling = by;
+    p.max_sequences = 4; /* requests queue for a place */
+    ft_load l = poisson(35, 2000, 1000, 100);
+    l.prompt.low = l.answer.low = 0.2;
+    ft_outcome *o = malloc(sizeof *o);
+    ft_serving_sink sink = {.user = &s, .request = note_start};
+    ft_scene scene = {.costs = &costs, .policy = &p, .replicas = 1, .sink = &sink};
+    assert_int_equal(ft__simulate(&scene, &l, o, NULL), FT_OK);
+    free(o);
+    int found = 0;
+    for (int i = 0; i < s.count; i++)
+        for (int k = 0; k < s.count; k++) found += s.sent[i] < s.sent[k] && s.started[i] > s.started[k];
+    assert_int_equal(s.count, 2000);
+    return found;
+}
+
+static void nobody_overtakes_where_that_is_promised(void **state)
+{
+    (void)state;
+    assert_int_equal(overtakers(FT_FCFS), 0);
+    assert_true(overtakers(FT_SHORTEST_FIRST) > 100);
 }
 
 static void one_client_alone_is_prefill_and_decode(void **state)
@@ -314,6 +355,7 @@ int main(void)
         cmocka_unit_test(waits_as_m_d_1),
         cmocka_unit_test(waits_as_m_g_1),
         cmocka_unit_test(everything_ends_and_adds_up),
+        cmocka_unit_test(nobody_overtakes_where_that_is_promised),
         cmocka_unit_test(one_client_alone_is_prefill_and_decode),
         cmocka_unit_test(prompts_are_cut_where_the_budget_ends),
         cmocka_unit_test(more_rate_is_never_faster),

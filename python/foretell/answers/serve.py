@@ -64,6 +64,7 @@ class Serve(Answer):
     goodput_per_s: float | None = None
     slo_share: float | None = None
     slo_met: bool | None = None
+    slo_nearest: Mapping[str, Any] | None = None
     rate: float | None = None
     concurrency: float | None = None
     running_mean: float = 0
@@ -75,6 +76,7 @@ class Serve(Answer):
     stable: bool = True
     advice: tuple[Mapping[str, Any], ...] = ()
     per_request: tuple[Mapping[str, Any], ...] = ()
+    recipe: tuple[str, ...] = ()
 
     def sheet(self) -> Sheet:
         """Times with percentiles, then rates."""

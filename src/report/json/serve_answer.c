@@ -44,6 +44,13 @@ static void add_objectives(ft_text *out, const ft_serving *s)
     ft__answer_figure(out, "goodput_per_s", ft__serving_requests_per_s(s) * share);
     ft__answer_figure(out, "slo_share", share);
     ft__json_member_flag(out, "slo_met", s->slo_met);
+    if (!s->slo_met) {
+        ft__json_member_open(out, "slo_nearest");
+        if (s->nearest_ttft_ms > 0) ft__answer_figure(out, "ttft_ms", s->nearest_ttft_ms);
+        if (s->nearest_tpot_ms > 0) ft__answer_figure(out, "tpot_ms", s->nearest_tpot_ms);
+        if (s->nearest_e2e_ms > 0) ft__answer_figure(out, "e2e_ms", s->nearest_e2e_ms);
+        ft__json_close(out);
+    }
     if (s->find == FT_FIND_RATE) ft__answer_figure(out, "rate", s->found);
     if (s->find == FT_FIND_CONCURRENCY) ft__answer_figure(out, "concurrency", s->found);
 }
@@ -149,6 +156,7 @@ void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const
     if (s->advice_count > 0) add_advice(out, s);
     if (record) add_requests(out, record);
     if (course) add_course(out, &o->course);
+    if (s->recipes.length) ft__answer_lines(out, "recipe", s->recipes.at);
     ft__answer_lines(out, "warnings", s->warnings.at ? s->warnings.at : "");
     ft__json_close(out);
 }

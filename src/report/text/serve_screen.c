@@ -41,6 +41,7 @@ void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_servin
     if (m->ep > 1) ft__text_addf(out, ", ep %" PRId64, m->ep);
     if (s->scene.replicas > 1) ft__text_addf(out, ", %" PRId64 " replicas", s->scene.replicas);
     if (s->scene.prefill_costs) ft__text_addf(out, ", %" PRId64 " that prefill", s->scene.prefill_replicas);
+    if (s->recipes.length) ft__text_add(out, "\nstarted as a public recipe has it; --settings defaults leaves it out");
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
 }
@@ -83,6 +84,27 @@ static void line(ft_text *out, const ft_style *style, const char *label, ft_text
     ft__text_clear(remark);
 }
 
+/* Objectives that as many requests as were asked for would keep. */
+static void nearest(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    const struct {
+        const char *name;
+        double ms;
+    } each[] = {{"ttft", s->nearest_ttft_ms}, {"tpot", s->nearest_tpot_ms}, {"e2e", s->nearest_e2e_ms}};
+    ft_text a = {0}, b = {0};
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        if (each[i].ms <= 0) continue;
+        ft__text_addf(&a, "%s%s=", a.length ? "," : "", each[i].name);
+        ft__add_figure(&a, each[i].ms, 4);
+        ft__text_add(&a, "ms");
+    }
+    ft__text_add(&b, s->find != FT_FIND_NOTHING ? "is the nearest that one request by itself can keep"
+                                                : "is the nearest that this load can keep");
+    if (a.length) line(out, style, "nearest", &a, &b);
+    ft__text_free(&a);
+    ft__text_free(&b);
+}
+
 static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
 {
     const ft_outcome *o = s->out;
@@ -117,10 +139,11 @@ static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
             ft__add_figure(&a, s->found, 4);
         else
             ft__text_add(&a, "none");
-        ft__text_addf(&a, s->find == FT_FIND_RATE ? " requests/s" : " clients");
-        ft__text_add(&b, s->found > 0 ? "are the most that keep them" : "keeps them: not even one request by itself");
+        if (s->found > 0) ft__text_addf(&a, s->find == FT_FIND_RATE ? " requests/s" : " clients");
+        ft__text_add(&b, s->found > 0 ? "are the most that keep them" : "not even one request by itself keeps them");
         line(out, style, "highest", &a, &b);
     }
+    if (s->slo_share > 0 && !s->slo_met) nearest(out, style, s);
     ft__text_free(&a);
     ft__text_free(&b);
 }

@@ -1,0 +1,204 @@
+/* Requests that could start and do not yet: waits of the engines, ranks that go together, caches that go to the host;
+ * on an engine whose iterations take a millisecond. And recipes: which settings hold for which model. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "serving/simulate.h"
+
+static ft_serving_engine engine = {.step_ms = 1, .step_scale = 1, .prefill_scale = 1};
+static ft_costs costs = {.dp = 1, .pp = 1, .engine = &engine};
+
+static ft_policy usual(void)
+{
+    return (ft_policy){
+        .order = FT_ORDER_MIXED, .budget = 8192, .max_sequences = 256, .capacity = 1e9, .block = 16, .accepted = 1};
+}
+
+typedef struct seen {
+    double requests, unordered, last_start, most_prompts;
+} seen;
+
+static void on_request(void *user, const ft_served_request *r)
+{
+    seen *s = user;
+    (void)r;
+    s->requests++;
+}
+
+static void on_step(void *user, const ft_served_step *step)
+{
+    seen *s = user;
+    s->most_prompts = fmax(s->most_prompts, step->prompts);
+}
+
+static ft_load closed(int64_t clients, int64_t requests, double prompt, double answer)
+{
+    ft_load l = {.clients = clients, .requests = requests, .turns = 1, .burstiness = 1};
+    l.prompt = (ft_lengths){.mean = prompt, .low = 0.8, .high = 1};
+    l.answer = (ft_lengths){.mean = answer, .low = 0.8, .high = 1};
+    ft__load_seed(&l, 3);
+    return l;
+}
+
+static ft_outcome *run(const ft_policy *p, const ft_costs *c, ft_load l, seen *found)
+{
+    ft_outcome *o = malloc(sizeof *o);
+    ft_serving_sink sink = {found, on_request, on_step, NULL, NULL};
+    ft_scene s = {.costs = c, .policy = p, .replicas = 1, .sink = found ? &sink : NULL};
+    ft_error err = {0};
+    if (ft__simulate(&s, &l, o, &err) != FT_OK) fail_msg("%s", err.message);
+    return o;
+}
+
+/* Four clients never fill nine tenths of the budget: every prompt but those of the first burst waits twenty iterations,
+ * unless others come to wait beside it. Answers are made meanwhile at their pace. */
+static void prompts_wait_beside_decoders(void **state)
+{
+    (void)state;
+    ft_policy p = usual();
+    ft_outcome *at_once = run(&p, &costs, closed(4, 400, 100, 1000), NULL);
+    p.wait_iterations = 20;
+    p.wait_tokens = 0.9 * p.budget;
+    ft_outcome *waits = run(&p, &costs, closed(4, 400, 100, 1000), NULL);
+    double longer = ft__tally_mean(&waits->ttft) - ft__tally_mean(&at_once->ttft);
+    if (longer < 18 || longer > 20.5) fail_msg("TTFT is %g ms longer", longer);
+    assert_true(waits->requests == 400);
+    p.wait_tokens = 50; /* a single prompt is enough */
+    ft_outcome *enough = run(&p, &costs, closed(4, 400, 100, 1000), NULL);
+    assert_true(fabs(ft__tally_mean(&enough->ttft) - ft__tally_mean(&at_once->ttft)) < 0.01);
+    free(at_once);
+    free(waits);
+    free(enough);
+}
+
+/* A look every thirty iterations: who comes in between waits for the next, fifteen on average, and never more. */
+static void requests_wait_to_be_noticed(void **state)
+{
+    (void)state;
+    ft_policy p = usual();
+    ft_outcome *at_once = run(&p, &costs, closed(8, 800, 100, 1000), NULL);
+    p.receive_interval = 30;
+    ft_outcome *looks = run(&p, &costs, closed(8, 800, 100, 1000), NULL);
+    double longer = ft__tally_mean(&looks->ttft) - ft__tally_mean(&at_once->ttft);
+    if (longer < 12 || longer > 18) fail_msg("TTFT is %g ms longer", longer);
+    assert_true(looks->ttft.most <= 32);
+    assert_true(looks->requests == 800);
+    ft_outcome *alone = run(&p, &costs, closed(1, 20, 100, 50), NULL); /* an idle engine looks all the time */
+    assert_true(ft__tally_mean(&alone->ttft) < 1.01);
+    free(at_once);
+    free(looks);
+    free(alone);
+}
+
+/* Eight ranks with a budget each take eight prompts in one iteration, one budget for all of them takes one. */
+static void ranks_have_budgets_of_their_own(void **state)
+{
+    (void)state;
+    ft_costs ranks = costs;
+    ranks.dp = 8;
+    seen one = {0}, each = {0};
+    ft_policy p = usual();
+    p.budget = 1024;
+    free(run(&p, &ranks, closed(64, 640, 1000, 100), &one));
+    p.budget *= 8;
+    free(run(&p, &ranks, closed(64, 640, 1000, 100), &each));
+    assert_true(one.most_prompts == 1);
+    assert_true(each.most_prompts >= 8 && each.most_prompts <= 10);
+}
+
+/* A cache that goes to the host is not computed again: every token after the first has a gap of its own, and what it
+ * costs to travel is seen. */
+static void caches_go_to_the_host_and_back(void **state)
+{
+    (void)state;
+    ft_policy p = usual();
+    p.capacity = 6000;
+    p.chunked = true;
+    p.order = FT_ORDER_DECODE_FIRST;
+    p.swap_ms = 1e-6;
+    ft_outcome *cheap = run(&p, &costs, closed(16, 320, 1000, 1000), NULL);
+    assert_true(cheap->preemptions > 0 && cheap->requests == 320);
+    assert_true(fabs(cheap->itl.count - (cheap->answer_tokens - cheap->requests)) < 0.5);
+    assert_true(cheap->peak_tokens <= p.capacity);
+    p.swap_ms = 0.1; /* a tenth of a second for a thousand tokens */
+    ft_outcome *dear = run(&p, &costs, closed(16, 320, 1000, 1000), NULL);
+    double spent = dear->last_ms - cheap->last_ms, least = 2 * 0.1 * 800 * (double)dear->preemptions * 0.5;
+    if (spent < least) fail_msg("%g ms longer, at least %g were expected", spent, least);
+    free(cheap);
+    free(dear);
+}
+
+/* -- recipes ----------------------------------------------------------------------------------- */
+
+static ft_serving_engine started(const char *name, const ft_situation *s, char *sources, size_t room)
+{
+    ft_serving_engine own;
+    const ft_serving_engine *found = NULL;
+    ft_text text = {0};
+    ft_error err = {0};
+    json_t *said = json_string(name);
+    if (ft__serving_engine_read(said, s, &own, &found, &text, &err) != FT_OK) fail_msg("%s", err.message);
+    snprintf(sources, room, "%s", text.at ? text.at : "");
+    ft__text_free(&text);
+    json_decref(said);
+    return *found;
+}
+
+static void recipes_hold_where_they_say(void **state)
+{
+    (void)state;
+    char sources[2000];
+    ft_situation s = {
+        .model_type = "llama", .dtype = "fp8", .hidden = 8192, .tp = 4, .dp = 1, .isl = 1024, .osl = 1024};
+    ft_serving_engine e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.token_budget == 16384 && e.wait_iterations == 20 && e.wait_share == 0.9);
+    assert_non_null(strstr(sources, "batch_wait_timeout_iters"));
+    s.tp = 8;
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.token_budget == 16384 && e.wait_iterations == 0);
+    s.hidden = 4096;
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.token_budget == 8192 && !*sources);
+    s = (ft_situation){
+        .model_type = "deepseek_v3", .dtype = "fp8", .hidden = 7168, .tp = 8, .tcgen05 = true, .clients = 15};
+    assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 10);
+    s.clients = 16;
+    assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 30);
+    s.tcgen05 = false;
+    assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 1);
+    s.model_type = NULL; /* defaults were asked for */
+    e = started("sglang", &s, sources, sizeof sources);
+    assert_true(e.token_budget == 16384 && !*sources);
+}
+
+/* What a request says goes over a recipe. */
+static void own_traits_go_over_recipes(void **state)
+{
+    (void)state;
+    ft_situation s = {.model_type = "llama", .hidden = 8192, .tp = 4, .isl = 1024, .osl = 1024};
+    ft_serving_engine own;
+    const ft_serving_engine *found = NULL;
+    ft_text text = {0};
+    json_t *said = json_loads("{\"base\": \"trtllm\", \"traits\": {\"wait_iterations\": 3}}", 0, NULL);
+    assert_int_equal(ft__serving_engine_read(said, &s, &own, &found, &text, NULL), FT_OK);
+    assert_true(found->wait_iterations == 3 && found->wait_share == 0.9 && found->token_budget == 16384);
+    ft__text_free(&text);
+    json_decref(said);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(prompts_wait_beside_decoders),    cmocka_unit_test(requests_wait_to_be_noticed),
+        cmocka_unit_test(ranks_have_budgets_of_their_own), cmocka_unit_test(caches_go_to_the_host_and_back),
+        cmocka_unit_test(recipes_hold_where_they_say),     cmocka_unit_test(own_traits_go_over_recipes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
