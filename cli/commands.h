@@ -21,6 +21,7 @@ int cli_calibrate(const cli_args *args);
 int cli_validate(const cli_args *args);
 int cli_batch(const cli_args *args);
 int cli_collective(const cli_args *args);
+int cli_web(const cli_args *args);
 int cli_trace(const cli_args *args);
 int cli_help(const cli_args *args);
 

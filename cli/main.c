@@ -13,11 +13,6 @@
 #include "sweep.h"
 #include "terminal.h"
 
-/* What the contract names and this version does not have yet. They are refused by name, so that nobody looks for a
- * spelling mistake. */
-static const char *const later[] = {"web"};
-static const size_t later_count = sizeof later / sizeof *later;
-
 /* A closed stdin, stdout or stderr would hand its number to the next file opened, and an answer could end up inside a
  * predictor. /dev/null opened the wrong way round keeps the place taken and still makes writing fail. */
 static bool keep_standard_files(void)
@@ -34,16 +29,6 @@ static int unknown_command(const char *name)
     const char *names[32];
     size_t count = 0;
     for (int i = 0; i < cli_command_count; i++) names[count++] = cli_commands[i].name;
-    for (size_t i = 0; i < later_count; i++) {
-        names[count++] = later[i];
-        if (!strcmp(later[i], name))
-            return cli_usage(
-                NULL,
-                "this version has no \"%s\" yet; it has train, infer, serve, largest, scale, plan, choose, kernel, "
-                "collective, compare, "
-                "trace, models, gpus, fit, calibrate, validate and batch",
-                name);
-    }
     const char *nearest = ft__nearest(name, names, count);
     if (nearest) return cli_usage(NULL, "unknown command \"%s\"; did you mean \"%s\"?", name, nearest);
     return cli_usage(NULL, "unknown command \"%s\"", name);

@@ -9,10 +9,12 @@
     /* data and predictors */                                                                                          \
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
-      KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE | EXCHANGE, DATA,\
+      KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE | EXCHANGE |     \
+      WEB, DATA,                                                                                                       \
       "another predictor than the one built in")                                                                       \
     X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | \
-      COMPARE | TRACE | EXCHANGE, DATA, "what was learned from one GPU's own measurements (fit --calibrate)")                     \
+      COMPARE | TRACE | EXCHANGE | WEB, DATA,                                                                          \
+      "what was learned from one GPU's own measurements (fit --calibrate)")                                            \
     X(CALIBRATE_FROM, "calibrate", 0, FILE, "FILE", NULL, FIT, DATA,                                                   \
       "adapt a predictor to one GPU instead: measurements that foretell calibrate took")                               \
     X(FIT_MINUTES, "minutes", 0, REAL, "X", NULL, FIT, DATA, "with --calibrate: only points of the first X minutes")   \
@@ -27,7 +29,17 @@
       "fail where an error exceeds this file's; budget.json beside the measurements is used by itself")                \
     X(LINES_SHARD, "shard", 0, WORD, "I/N", NULL, BATCH, DATA,                                                         \
       "answer the I-th of N parts of the file on stdin; all outputs in order are what one run writes")                 \
-    X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH, DATA, "threads; 0 is one per core")            \
+    X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH | WEB, DATA, "threads; 0 is one per core")      \
+    /* web */                                                                                                          \
+    X(PORT, "port", 0, WHOLE, "N", "8080", WEB, SERVER, "where to listen; 0 is any port that is free")                 \
+    X(OPEN, "open", 0, SWITCH, NULL, NULL, WEB, SERVER, "show the page in the browser")                                \
+    X(LISTEN, "listen", 0, WORD, "ADDRESS", "127.0.0.1", WEB, SERVER,                                                  \
+      "on which address; 0.0.0.0 is all of them, and asks for --token")                                                \
+    X(TOKEN, "token", 0, WORD, "SECRET", NULL, WEB, SERVER, "only who knows it is answered; 16 letters at least")      \
+    X(WEB_FILES, "files", 0, FOLDER, "DIR", NULL, WEB, SERVER,                                                         \
+      "requests may read files under it: configs, ONNX, traces [none]")                                                \
+    X(PAGE, "page", 0, FOLDER, "DIR", NULL, WEB, SERVER, "another page than the one that was built or installed")      \
+    X(TIMEOUT, "timeout", 0, REAL, "S", "10", WEB, SERVER, "seconds that a client may take to send a request")         \
     /* calibrate: read by python/foretell/calibrate/options.py */                                                      \
     X(CALIBRATE_MINUTES, "minutes", 0, REAL, "X", "5", CALIBRATE, DATA,                                                \
       "time to measure, earlier runs of --resume counted in")                                                          \

@@ -22,6 +22,7 @@ enum {
     CALIBRATE = CLI_CALIBRATE,
     VALIDATE = CLI_VALIDATE,
     BATCH = CLI_BATCH,
+    WEB = CLI_WEB,
     TRACE = CLI_TRACE,
     SERVE = CLI_SERVE,
     EXCHANGE = CLI_EXCHANGE,
@@ -123,6 +124,7 @@ const char *const cli_group_names[CLI_GROUP_COUNT] = {
     [CLI_PLAN] = "Many GPUs",
     [CLI_FILTER] = "Which GPUs",
     [CLI_DATA] = "Predictors and measurements",
+    [CLI_SERVER] = "The server",
     [CLI_OUTPUT] = "Output",
     [CLI_HIDDEN] = "",
     [CLI_ALIAS] = "",
@@ -280,6 +282,14 @@ static const char *const batch_examples[] = {
     NULL,
 };
 
+static const char *const web_examples[] = {
+    "foretell web --open",
+    "the page at http://127.0.0.1:8080/",
+    "foretell web --files ~/models",
+    "requests may name configs, ONNX files and traces under that folder",
+    NULL,
+};
+
 static const char *const trace_examples[] = {
     "foretell trace run.json.gz",
     "what torch.profiler recorded: who waits, which kernels are slower than they should be",
@@ -404,6 +414,11 @@ const cli_command cli_commands[] = {
      "Prints the JSON Schema (draft 2020-12) of requests as batch reads them: its root is a request, $defs hold "
      "request.TASK, answer.TASK and error. The same file is installed as share/foretell/schema.json.",
      schema_examples, cli_schema},
+    {CLI_WEB, "web", "", 0, 0, "the page in a browser, answered by this machine",
+     "Serves the page and answers it: POST /api/answer takes a request, /api/batch JSON Lines. Only this machine can "
+     "reach it unless --listen says otherwise. Requests read no files unless --files names a folder, and none outside "
+     "it. Prints its address; Ctrl-C ends it.",
+     web_examples, cli_web},
     {CLI_HELP, "help", "[COMMAND]", 0, 1, "this text, or a command's", "Prints what a command does and its options.",
      NULL, cli_help},
 };

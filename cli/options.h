@@ -29,6 +29,7 @@ enum {
     CLI_SCHEMA = FT_BY_SCHEMA,
     CLI_CHOOSE = FT_BY_CHOOSE,
     CLI_EXCHANGE = FT_BY_COLLECTIVE,
+    CLI_WEB = FT_BY_WEB,
     CLI_EVERY = FT_BY_EVERY
 };
 
@@ -58,6 +59,7 @@ typedef enum cli_group {
     CLI_PLAN,
     CLI_FILTER,
     CLI_DATA,
+    CLI_SERVER,
     CLI_OUTPUT,
     CLI_HIDDEN,   /* works, is shown nowhere */
     CLI_ALIAS,    /* of an option that is shown; a key of the request */

@@ -63,6 +63,22 @@ int cli_data_folder(const cli_args *args, char *out, size_t room)
                         "no measurements found near the program; name their folder with --data or FORETELL_DATA");
 }
 
+int cli_page_folder(const cli_args *args, char *out, size_t room)
+{
+    static const char *const around[] = {"../share/foretell/web", "web"};
+    const char *given = cli_value(args, OPT_PAGE), *environment = getenv("FORETELL_PAGE");
+    if (given) return take(given, "--page", out, room);
+    if (environment && *environment) return take(environment, "FORETELL_PAGE", out, room);
+    char folder[4096];
+    bool known = program_folder(folder, sizeof folder);
+    for (size_t i = 0; known && i < sizeof around / sizeof *around; i++) {
+        int length = snprintf(out, room, "%s/%s", folder, around[i]);
+        if (length > 0 && (size_t)length < room && is_folder(out)) return 0;
+    }
+    *out = '\0';
+    return 0;
+}
+
 int cli_check_gpus(const char **names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

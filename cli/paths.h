@@ -7,6 +7,10 @@
  * status after complaining. */
 int cli_data_folder(const cli_args *args, char *out, size_t room);
 
+/* --page, else $FORETELL_PAGE, else what `make web` built beside the program or an installation has; "" where there is
+ * none. 0, or the exit status after complaining. */
+int cli_page_folder(const cli_args *args, char *out, size_t room);
+
 /* Every one of `names` must be a GPU of the catalogue, or a family: the nearest is offered. GPUs are replaced by their
  * names in the catalogue ("H100-SXM" by "h100_sxm"), which is how measurements call them. */
 int cli_check_gpus(const char **names, size_t count);

@@ -72,6 +72,23 @@ async function predictor() {
     writeFileSync(join(out, 'predictor.bin.gz'), bytes);
 }
 
+// What the page may do, for file servers that send no headers; `foretell web` sends the same and more (cli/web_server.c).
+const POLICY = [
+    "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", "connect-src 'self'",
+    "img-src 'self' data: blob:", "style-src 'self'", "font-src 'self'", "manifest-src 'self'", "base-uri 'none'",
+    "form-action 'none'",
+].join('; ');
+
+function guard() {
+    const file = join(out, 'index.html');
+    if (!existsSync(file)) return;
+    const text = readFileSync(file, 'utf8');
+    const meta = `<meta http-equiv="Content-Security-Policy" content="${POLICY}">`;
+    const guarded = text.replace('<meta charset="utf-8">', `<meta charset="utf-8">\n${meta}`);
+    if (guarded === text) throw new Error('index.html has no <meta charset="utf-8"> to put its policy behind');
+    writeFileSync(file, guarded);
+}
+
 // The page names its version, and so does what the service worker keeps: other bytes, other version.
 function stamp() {
     const names = readdirSync(out).filter((name) => name !== 'service.js').sort();
@@ -90,6 +107,7 @@ mkdirSync(out, { recursive: true });
 await bundle();
 const fixed = join(here, 'page/static'); // index.html and what it shows, as it is
 for (const name of existsSync(fixed) ? readdirSync(fixed) : []) copyFileSync(join(fixed, name), join(out, name));
+guard();
 copyFileSync(option.wasm, join(out, 'foretell.wasm'));
 await predictor();
 const version = stamp();

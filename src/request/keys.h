@@ -70,7 +70,8 @@ enum {
     FT_BY_SCHEMA = 1 << 16,
     FT_BY_CHOOSE = 1 << 17,
     FT_BY_COLLECTIVE = 1 << 18,
-    FT_BY_EVERY = (1 << 19) - 1
+    FT_BY_WEB = 1 << 19,
+    FT_BY_EVERY = (1 << 20) - 1
 };
 
 typedef struct ft_key_row {

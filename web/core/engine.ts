@@ -4,7 +4,7 @@
 // whose slider moves asks on a channel: of the requests of one channel only the last is worth an answer, so an older one
 // that waits is dropped, and one that runs long already (a plan may take seconds) is stopped with its worker. A worker
 // that failed, or that grew beyond what a phone has, is replaced; the files that a user dropped follow.
-import { load, type OnProgress } from './load';
+import { load, unpacked, type OnProgress } from './load';
 import type { FromWorker, ToWorker } from './messages';
 
 export type { OnProgress, Progress } from './load';
@@ -51,6 +51,11 @@ function asText(request: object | string): string {
     return typeof request === 'string' ? request : JSON.stringify(request);
 }
 
+/** For the next visit, with or without a network (service.ts); pages that are not served securely go without. */
+function keep(base: URL): void {
+    globalThis.navigator?.serviceWorker?.register(new URL('service.js', base)).catch(() => {});
+}
+
 export class Engine {
     private readonly hands: Hand[] = [];
     private readonly queue: Job[] = [];
@@ -86,6 +91,7 @@ export class Engine {
                 engine.start();
             });
             onProgress({ stage: 'ready', loaded: 1, total: 1 });
+            keep(base);
             return engine;
         } finally {
             abort.abort(); // what is still on its way when something failed
@@ -127,8 +133,7 @@ export class Engine {
     async put(path: string, bytes: Uint8Array): Promise<void> {
         let plain = bytes;
         if (bytes[0] === 0x1f && bytes[1] === 0x8b) {
-            const stream = new Response(bytes as unknown as BodyInit).body!.pipeThrough(new DecompressionStream('gzip') as unknown as TransformStream<Uint8Array, Uint8Array>);
-            plain = new Uint8Array(await new Response(stream as unknown as BodyInit).arrayBuffer());
+            plain = await unpacked(new Response(bytes as unknown as BodyInit).body!);
         }
         this.files.set(path, plain);
         for (const hand of this.hands) this.say(hand, { kind: 'put', path, bytes: plain });

@@ -30,18 +30,20 @@ async function get(url: URL, signal: AbortSignal): Promise<Response> {
 }
 
 // Some file servers give .gz files a Content-Encoding, and the browser has unpacked them by the time we see them.
-async function unpacked(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+export async function unpacked(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
     const [head, rest] = body.tee();
     const reader = head.getReader();
     const { value } = await reader.read();
     void reader.cancel();
     const gzip = value !== undefined && value.length > 1 && value[0] === 0x1f && value[1] === 0x8b;
-    const plain = gzip ? rest.pipeThrough(new DecompressionStream('gzip') as unknown as TransformStream<Uint8Array, Uint8Array>) : rest;
+    const unzip = new DecompressionStream('gzip') as unknown as TransformStream<Uint8Array, Uint8Array>;
+    const plain = gzip ? rest.pipeThrough(unzip) : rest;
     return new Uint8Array(await new Response(plain as unknown as BodyInit).arrayBuffer());
 }
 
 /** The module, compiled, and the predictor as predictor.ts packs it. */
-export async function load(base: URL, onProgress: OnProgress, signal: AbortSignal): Promise<{ module: WebAssembly.Module; packed: Uint8Array }> {
+export async function load(base: URL, onProgress: OnProgress, signal: AbortSignal):
+    Promise<{ module: WebAssembly.Module; packed: Uint8Array }> {
     let loaded = 0;
     let total = 0;
     const more = (bytes: number): void => {
@@ -54,7 +56,8 @@ export async function load(base: URL, onProgress: OnProgress, signal: AbortSigna
     ]);
     for (const answer of [wasm, predictor]) total += Number(answer.headers.get('content-length') ?? 0);
     // Compiled from its bytes: streaming wants a MIME type that plain file servers do not all have.
-    const module = new Response(counting(wasm.body!, more) as unknown as BodyInit).arrayBuffer().then((bytes) => WebAssembly.compile(bytes));
+    const bytes = new Response(counting(wasm.body!, more) as unknown as BodyInit).arrayBuffer();
+    const module = bytes.then((all) => WebAssembly.compile(all));
     const packed = unpacked(counting(predictor.body!, more));
     const both = { module: await module, packed: await packed };
     onProgress({ stage: 'starting', loaded, total: loaded });

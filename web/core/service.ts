@@ -23,7 +23,8 @@ scope.addEventListener('install', (event) => {
 
 scope.addEventListener('activate', (event) => {
     const old = caches.keys().then((names) =>
-        Promise.all(names.filter((name) => name.startsWith(PREFIX) && name !== PREFIX + VERSION).map((name) => caches.delete(name))));
+        Promise.all(names.filter((name) => name.startsWith(PREFIX) && name !== PREFIX + VERSION)
+            .map((name) => caches.delete(name))));
     (event as WaitEvent).waitUntil(old.then(() => scope.clients.claim()));
 });
 
@@ -37,6 +38,7 @@ scope.addEventListener('fetch', (event) => {
     const { request } = event as AskEvent;
     const url = new URL(request.url);
     const own = new URL(scope.registration.scope);
+    if (url.searchParams.has('token')) return; // a server's, which leaves a cookie
     if (request.method !== 'GET' || url.origin !== own.origin || url.pathname.startsWith(own.pathname + 'api/')) return;
     (event as AskEvent).respondWith(kept(request));
 });

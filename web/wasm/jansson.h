@@ -47,6 +47,7 @@ json_t *json_object(void);
 json_t *json_array(void);
 json_t *json_string(const char *value);
 json_t *json_stringn_nocheck(const char *value, size_t length);
+#define json_stringn json_stringn_nocheck
 json_t *json_integer(json_int_t value);
 json_t *json_real(double value); /* NULL too for what is no number */
 json_t *json_true(void);
