@@ -6,7 +6,11 @@ import { fileURLToPath } from 'node:url';
 const web = join(dirname(fileURLToPath(import.meta.url)), '../../web');
 const esbuild = createRequire(join(web, 'package.json'))('esbuild');
 
+export async function text(file) {
+    const options = { bundle: true, write: false, format: 'esm', platform: 'neutral' };
+    return (await esbuild.build({ entryPoints: [join(web, 'core', file)], ...options })).outputFiles[0].text;
+}
+
 export async function load(file) {
-    const made = await esbuild.build({ entryPoints: [join(web, 'core', file)], bundle: true, write: false, format: 'esm', platform: 'neutral' });
-    return import('data:text/javascript;base64,' + Buffer.from(made.outputFiles[0].text).toString('base64'));
+    return import('data:text/javascript;base64,' + Buffer.from(await text(file)).toString('base64'));
 }
