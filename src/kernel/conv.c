@@ -371,7 +371,13 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                        (th[DIRECT] * 2 * ft__lane_rate(device));
     double move = taps > 1 ? transpose_ms(device, th, weights) : 0;
     move += transpose_ms(device, th, x) + transpose_ms(device, th, y);
-    double compute = 0, data = 0, filters = 0, extra = 0, body = 0;
+    /* Groups whose width no kernel has are padded to the next that one has: a pass over pictures and results each time,
+     * by a general kernel where channels lie last. */
+    double width = c / g, wider = ceil(width / FT_K_CONV_GROUP_WIDTH) * FT_K_CONV_GROUP_WIDTH;
+    double padding = half && g > 1 && wider > width && nhwc
+                         ? (x + y) * (1 + wider / width) / (FT_K_CONV_GROUP_PAD * bandwidth)
+                         : 0;
+    double compute = 0, data = 0, filters = 0, extra = padding * ((forward ? 1 : 0) + gradients), body = 0;
     /* Only products and the weights' gradient share K out. */
     int split = !matrix || (older && !half && forward) ? 1 : point ? 16 : 2;
     ft_gemm_pick main = {0}, second = {0};

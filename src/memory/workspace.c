@@ -48,7 +48,11 @@ static double convolution(const ft_graph *g, const ft_node *n)
     const bool few = groups == 1 && c < eight;
     if (few && first && parts == FT_CONV_RESULT && taps <= FT_K_RESIDENT_FEW_TAPS) return 0;
     if (first) return x * (groups > 1 ? 1 : odd_x) + y * (groups > 1 ? 1 : odd_y) + (taps > 1 ? w : 0);
-    return groups > 1 ? 0 : x * (odd_x > 1 ? odd_x : 0) + y * (odd_y > 1 ? odd_y : 0);
+    if (groups > 1) { /* groups of a width that no kernel has are padded to one */
+        const double width = c / groups, wider = ceil(width / FT_K_RESIDENT_GROUP_WIDTH) * FT_K_RESIDENT_GROUP_WIDTH;
+        return half && width > FT_K_RESIDENT_GROUP_WIDTH && wider > width ? (x + y) * wider / width : 0;
+    }
+    return x * (odd_x > 1 ? odd_x : 0) + y * (odd_y > 1 ? odd_y : 0);
 }
 
 double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *device)

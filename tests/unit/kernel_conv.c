@@ -1,4 +1,5 @@
 /* Convolutions: limits of the physics. */
+#include "graph/operator.h"
 #include "kernel_limits.h"
 
 #include "kernel/families.h"
@@ -184,6 +185,31 @@ static void narrow_groups_as_measured(void **state)
     if (!(rate > 60 && rate < 110)) fail_msg("%g multiply-adds per ps", rate);
 }
 
+/* Rows of data/measurements/h200/workspaces.jsonl.gz: groups of 112 channels are padded to 128, which takes cuDNN longer
+ * than the product where channels lie last; and the products of a convolution each by itself. */
+static void wide_groups_are_padded(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op op = conv(FT_BF16, FT_PASS_FWD, 64, 224, 56, 224, 3);
+    op.u.conv.groups = 2;
+    op.u.conv.nhwc = true;
+    double us = 1e3 * limit_ms(&device, &op);
+    if (fabs(us / 983.6 - 1) > 0.2) fail_msg("%g us, measured 983.6", us);
+    op.u.conv.groups = 1;
+    const int parts[] = {FT_CONV_RESULT, FT_CONV_INPUT, FT_CONV_FILTER};
+    double sum = 0, each[3];
+    for (int i = 0; i < 3; i++) {
+        op.u.conv.parts = parts[i];
+        sum += each[i] = limit_ms(&device, &op);
+    }
+    op.u.conv.parts = 0;
+    op.pass = FT_PASS_BWD;
+    double both = limit_ms(&device, &op);
+    assert_true(each[1] < 0.7 * both && each[2] < 0.7 * both && fabs((each[1] + each[2]) / both - 1) < 0.25);
+    assert_true(sum > both && ft__op_flops(&op) == 2 * (64.0 * 56 * 56 * 224 * 224 * 9 * 2));
+}
+
 /* Images of 14x14 in NCHW begin at odd addresses: beyond an A100 the product takes them so, elsewhere they are turned
  * where that is quicker. */
 static void unaligned_images_are_turned_or_suffered(void **state)
@@ -256,6 +282,7 @@ int main(void)
         cmocka_unit_test(pixels_between_strides_are_not_read),
         cmocka_unit_test(depthwise_as_measured),
         cmocka_unit_test(narrow_groups_as_measured),
+        cmocka_unit_test(wide_groups_are_padded),
         cmocka_unit_test(unaligned_images_are_turned_or_suffered),
         cmocka_unit_test(a_stem_is_packed),
         cmocka_unit_test(fewer_lanes_are_better_fed),

@@ -107,6 +107,15 @@ static void kernels_hold_what_they_were_seen_to_hold(void **state)
     stem.op.u.conv.nhwc = false;
     stem.op.u.conv.r = stem.op.u.conv.s = 3;
     assert_true(ft__node_workspace(g, &stem, &h200) == 0);
+    /* Groups of 112 channels, last, are padded to 128: 64 x 224 x 56 x 56 in and out, 196.6 MiB; of 32 they are not. */
+    ft_tensor wide = {.rows = 64 * 56 * 56, .cols = 224, .element_bytes = 2, .storage = FT_NONE};
+    stem.in[0] = stem.out[0] = ft__graph_tensor(g, &wide);
+    stem.op.u.conv.c = stem.op.u.conv.k = 224;
+    stem.op.u.conv.nhwc = true;
+    stem.op.u.conv.groups = 2;
+    assert_true(fabs(ft__node_workspace(g, &stem, &h200) / (196.6 * 1048576) - 1) < 0.01);
+    stem.op.u.conv.groups = 7;
+    assert_true(ft__node_workspace(g, &stem, &h200) == 0);
     ft__arena_free(arena);
 }
 
