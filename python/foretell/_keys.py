@@ -550,7 +550,7 @@ class PlanRequest(TypedDict, total=False):
     tiers: Sequence[Any]
     search: Mapping[str, Any]
     allow: Any
-    objective: Literal["step_ms", "memory", "time"]
+    objective: Literal["step_ms", "memory", "energy", "cost", "time"]
     constraints: Mapping[str, Any]
     top: int
     emit: str | Sequence[str]

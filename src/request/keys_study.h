@@ -95,7 +95,8 @@
       "search these too: cp, ep, zero3",                                                                               \
       "a list of `cp`, `ep`, `zero3`: searched where the framework has them and would not by itself")                  \
     FLAG(OBJECTIVE, "objective", WORD, 0, 0, WORDS(goal), 0, "objective", 0, NULL, PLANS,                              \
-      "what the best plan has least of", "`step_ms` (or `time`), `memory`: what the best plan has least of")           \
+      "what the best plan has least of; GPUs by the hour cost least where they are done first",                        \
+      "`step_ms` (or `time`; by the hour that is also `cost`), `memory`, `energy`: what the best plan has least of")   \
     PLAIN(CONSTRAINTS, "constraints", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                \
       "left out: none. `{\"memory_margin\": 0.04}`, [below](#a-plan)")                                                 \
     FLAG(PLAN_TOP, "top", WHOLE, 1, 100, NO_WORDS, 5, "top", 'n', "N", PLANS, "plans to show",                         \

@@ -184,7 +184,8 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     if (ft__given(&said, FT_KEY_ID_FRAMEWORK)) out->framework = said.at[FT_KEY_ID_FRAMEWORK].text;
     out->top = ft__whole_of(&said, FT_KEY_ID_PLAN_TOP);
     out->exhaustive = ft__switch_of(&said, FT_KEY_ID_EXHAUSTIVE);
-    out->goal = ft__word_of(&said, FT_KEY_ID_OBJECTIVE) == 1 ? FT_GOAL_MEMORY : FT_GOAL_TIME;
+    int goal = ft__word_of(&said, FT_KEY_ID_OBJECTIVE);
+    out->goal = goal < FT_GOAL_COUNT ? (ft_plan_goal)goal : FT_GOAL_TIME; /* "time" is "step_ms" */
     FT_TRY(keep_given(object, &said, out, err));
     FT_TRY(read_search(said.at[FT_KEY_ID_SEARCH].json, out, err));
     FT_TRY(ft__said_inside(object, FT_SECTION_CONSTRAINTS, "{\"memory_margin\": 0.04}", &said, err));

@@ -10,7 +10,8 @@ typedef struct ft_plan_set {
     size_t count;
 } ft_plan_set;
 
-typedef enum ft_plan_goal { FT_GOAL_TIME, FT_GOAL_MEMORY } ft_plan_goal;
+/* On GPUs that are rented by the hour the cheapest plan is the fastest. */
+typedef enum ft_plan_goal { FT_GOAL_TIME, FT_GOAL_MEMORY, FT_GOAL_ENERGY, FT_GOAL_COST, FT_GOAL_COUNT } ft_plan_goal;
 
 /* {"task":"plan","model":"llama-3-70b","gpu":"h100_sxm","gpus":64,"global_batch":256,"search":{"tp":[4,8]}}; every
  * other key is one of a training step. Free it with ft__plan_request_free either way. */

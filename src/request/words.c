@@ -167,4 +167,4 @@ const char *const ft__swept_words[11] = {"train",      "forward", "prefill", "de
 const char *const ft__vendor_words[3] = {"nvidia", "amd", "intel"};
 const char *const ft__allowed_words[3] = {"cp", "ep", "zero3"};
 const char *const ft__choice_words[5] = {"cost", "time", "energy", "carbon", "knee"};
-const char *const ft__goal_words[3] = {"step_ms", "memory", "time"};
+const char *const ft__goal_words[5] = {"step_ms", "memory", "energy", "cost", "time"};

@@ -66,5 +66,5 @@ extern const char *const ft__vendor_words[3];
 extern const char *const ft__allowed_words[3];
 extern const char *const ft__pricing_words[3]; /* cost/prices.c */
 extern const char *const ft__choice_words[5];
-extern const char *const ft__goal_words[3]; /* the last is another word for the first */
+extern const char *const ft__goal_words[5]; /* the last is another word for the first */
 #endif

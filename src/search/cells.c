@@ -84,6 +84,20 @@ static ft_status stage_of(const ft_search *s, const ft_layout *l, int64_t index,
     return ft__ranks_stage(&ranks, index, out, &ignored, err);
 }
 
+/* Of a micro-batch's kernels: the update comes once in a step, and is shared out otherwise. */
+static double joules_of(const ft_stage *stage, const ft_device *device)
+{
+    double sum = 0;
+    for (int32_t i = 0; i < stage->step.kernel_count; i++) {
+        const ft_timed *k = &stage->step.kernels[i];
+        const ft_node *n = &stage->g->nodes[k->node];
+        const ft_forecast *f = &k->forecast;
+        if (n->phase != FT_UPDATE)
+            sum += k->times * ft__kernel_joules(device, &n->op, f->flops, f->bytes, f->ms, f->launch_ms);
+    }
+    return sum;
+}
+
 ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err)
 {
     ft_layout l = {.parallel = cell->parallel, .batch = cell->batch, .micros = 1, .recompute = cell->recompute};
@@ -97,6 +111,7 @@ ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_
     }
     cell->whole_ms = whole.forward_ms + whole.backward_ms;
     cell->forward_share = whole.forward_ms / cell->whole_ms;
+    cell->joules = joules_of(&whole, s->request.device);
     const ft_memory *m = &whole.step.memory;
     cell->weights = m->weights_bytes;
     cell->gradients = m->gradients_bytes;
@@ -164,6 +179,16 @@ static double memory_bound(const ft_search *s, const ft_candidate *c, const ft_c
     return states * share + cell->layer_saved * (double)first * flying;
 }
 
+/* A GPU that waits while its bound lasts, and a stage's share of every micro-batch's kernels; the update comes on top. A
+ * board at its limit draws that at least as long. */
+static double joules_bound(const ft_search *s, const ft_candidate *c, const ft_cell *cell)
+{
+    const ft_device *d = s->request.device;
+    double waits = ft__watts_awake(d) * c->bound_ms * 1e-3, most = ft__watts_most(d) * c->bound_ms * 1e-3,
+           kernels = cell->joules * (double)c->layout.micros / (double)c->layout.parallel.pp;
+    return (1 - FT_K_SPACE_BOUND_SLACK) * fmin(waits + FT_K_SPACE_JOULES_SHARE * kernels, most);
+}
+
 void ft__plan_bound(const ft_search *s, ft_candidate *c)
 {
     const ft_cell *cell = &s->cells[c->cell];
@@ -172,6 +197,7 @@ void ft__plan_bound(const ft_search *s, ft_candidate *c)
     if (s->uniform) dealt(s, &c->layout.parallel, &most, &last, &first);
     c->bound_ms = time_bound(s, c, cell, most, last);
     c->least_bytes = (1 - FT_K_SPACE_BOUND_SLACK) * memory_bound(s, c, cell, first);
+    c->least_joules = joules_bound(s, c, cell);
     if (c->least_bytes > s->capacity) c->fate = FT_FATE_TOO_LARGE;
 }
 

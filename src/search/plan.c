@@ -107,6 +107,13 @@ static int by_bound(const void *a, const void *b)
     return by_layout(&x->layout, &y->layout);
 }
 
+static int by_joules(const void *a, const void *b)
+{
+    const ft_candidate *x = a, *y = b;
+    if (x->least_joules != y->least_joules) return x->least_joules < y->least_joules ? -1 : 1;
+    return by_layout(&x->layout, &y->layout);
+}
+
 static int by_least(const void *a, const void *b)
 {
     const ft_candidate *x = a, *y = b;
@@ -118,31 +125,41 @@ double ft__plan_held(const ft_candidate *c) { return c->memory.reserved_bytes + 
 
 bool ft__plan_stands(const ft_candidate *c) { return c->fate == FT_FATE_FORECAST && c->fits; }
 
+/* What a plan should have least of. */
+static double worth_of(const ft_candidate *c, ft_plan_goal goal)
+{
+    return goal == FT_GOAL_MEMORY ? ft__plan_held(c) : goal == FT_GOAL_ENERGY ? c->energy.joules : c->step_ms;
+}
+
 /* Those that can be plans first, the best of them first. */
 static int by_worth(const ft_candidate *x, const ft_candidate *y, ft_plan_goal goal)
 {
     if (ft__plan_stands(x) != ft__plan_stands(y)) return ft__plan_stands(x) ? -1 : 1;
-    double a = goal == FT_GOAL_MEMORY ? ft__plan_held(x) : x->step_ms,
-           b = goal == FT_GOAL_MEMORY ? ft__plan_held(y) : y->step_ms;
+    double a = worth_of(x, goal), b = worth_of(y, goal);
     if (ft__plan_stands(x) && a != b) return a < b ? -1 : 1;
     return by_layout(&x->layout, &y->layout);
 }
 
 int ft__plan_by_time(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_TIME); }
 static int by_memory(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_MEMORY); }
+static int by_energy(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_ENERGY); }
+
+typedef int (*order)(const void *a, const void *b);
 
 /* -- searching --------------------------------------------------------------------------------- */
 
 static double floor_of(const ft_search *s, const ft_candidate *c)
 {
-    return s->asked->goal == FT_GOAL_MEMORY ? c->least_bytes : c->bound_ms;
+    return s->asked->goal == FT_GOAL_MEMORY   ? c->least_bytes
+           : s->asked->goal == FT_GOAL_ENERGY ? c->least_joules
+                                              : c->bound_ms;
 }
 
 /* What the plans must beat: the last of those shown, so far. */
 static void note(const ft_search *s, double *best, size_t top, const ft_candidate *c)
 {
     if (!ft__plan_stands(c)) return;
-    double worth = s->asked->goal == FT_GOAL_MEMORY ? ft__plan_held(c) : c->step_ms;
+    double worth = worth_of(c, s->asked->goal);
     for (size_t i = 0; i < top; i++)
         if (worth < best[i]) {
             memmove(&best[i + 1], &best[i], (top - 1 - i) * sizeof *best);
@@ -158,7 +175,8 @@ static ft_status search(ft_search *s, crew *w, ft_plan *out, ft_error *err)
     for (size_t i = 0; i < top; i++) best[i] = INFINITY;
     w->order = malloc((count + 1) * sizeof *w->order);
     if (!w->order) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    qsort(s->candidates, count, sizeof *s->candidates, s->asked->goal == FT_GOAL_MEMORY ? by_least : by_bound);
+    static const order floors[FT_GOAL_COUNT] = {by_bound, by_least, by_joules, by_bound};
+    qsort(s->candidates, count, sizeof *s->candidates, floors[s->asked->goal]);
     for (;;) {
         w->count = 0;
         for (; next < count && w->count < WAVE; next++) {
@@ -257,8 +275,8 @@ static ft_status run(ft_search *s, crew *w, ft_plan *out, ft_error *err)
     FT_TRY(search(s, w, out, err));
     if (!out->trial) FT_TRY(ft__plan_smaller(s, &w->bench[0], out, err));
     count_fates(out);
-    qsort(s->candidates, s->candidate_count, sizeof *s->candidates,
-          s->asked->goal == FT_GOAL_MEMORY ? by_memory : ft__plan_by_time);
+    static const order worths[FT_GOAL_COUNT] = {ft__plan_by_time, by_memory, by_energy, ft__plan_by_time};
+    qsort(s->candidates, s->candidate_count, sizeof *s->candidates, worths[s->asked->goal]);
     return FT_OK;
 }
 

@@ -35,6 +35,7 @@ typedef struct ft_candidate {
     bool fits;
     double bound_ms;     /* no step is shorter */
     double least_bytes;  /* no rank of its worst stage holds less */
+    double least_joules; /* no GPU draws less over a step */
     double step_ms, low_ms, high_ms, busy_ms, exposed_ms, bubble_ms, idle_ms, update_ms, mfu, tokens_per_s;
     double axis_ms[FT_AXIS_COUNT];
     ft_memory memory;
@@ -51,6 +52,7 @@ typedef struct ft_cell {
     double whole_ms;      /* forward and backward of a micro-batch through the whole model */
     double layer_ms;      /* through one layer; 0: layers differ */
     double forward_share; /* of whole_ms */
+    double joules;        /* of its kernels, beyond what a waiting GPU draws */
     double weights, gradients, optimizer; /* bytes of the whole model's on one tensor rank, nothing sharded */
     double expert_share;  /* of its trained parameters */
     double layer_saved;   /* activations that a layer leaves for the backward pass; 0: layers differ */

@@ -1,6 +1,7 @@
 /* plan_answer.c: plans, runners-up and what stands in their way, as one JSON object. */
 #include "report/json/plan_answer.h"
 
+#include "report/json/answer_energy.h"
 #include "report/launch/launch.h"
 #include "report/plan_causes.h"
 
@@ -84,6 +85,8 @@ static void plans(ft_text *out, const ft_plan *p)
         layout(out, &c->layout);
         times(out, c);
         memory(out, &c->memory);
+        ft__answer_energy(out, &c->energy, (double)p->search.asked->gpus, "tokens_per_joule",
+                          c->tokens_per_s * (double)p->search.asked->gpus * c->step_ms * 1e-3);
         ft__answer_figure(out, "chance_best", c->chance);
         requested(out, p, c);
         launched(out, p, c);
