@@ -114,6 +114,8 @@ class Subject:
                 raise ValueError(f'"{key}" is missing or not a text')
         if not NAME.fullmatch(entry["name"]):
             raise ValueError("a constant is named in small letters, digits and _")
+        if "not recorded" in entry["source"]:
+            raise ValueError('"source" is a measurement, a publication, or "chosen by judgement, no measurement" and what moves')
         if not DATE.fullmatch(entry["date"]):
             raise ValueError(f'"date" is YYYY, YYYY-MM or YYYY-MM-DD, got "{entry["date"]}"')
         if sum(key in entry for key in ("value", "table", "rows")) != 1:
