@@ -5,6 +5,7 @@
  * every session keeps some ten megabytes of what it has seen; who comes then waits for one. A request that reads files
  * gets a session that is thrown away: sessions keep what a path held when it was read, and a user who saves a config
  * again wants the new one. */
+#define _POSIX_C_SOURCE 200809L /* PATH_MAX */
 #include "web_answers.h"
 
 #include <stdlib.h>
