@@ -1,4 +1,5 @@
 /* choose.c: `foretell choose MODEL`: which GPUs a training run should rent, how many, and why not others. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ask.h"
@@ -37,6 +38,21 @@ static int add_gpus(cli_asker *a)
     return cli_asker_set(a, "gpu", list) ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
 }
 
+/* What is given again adds to what was given: --price a=1 --price b=2 is --price a=1,b=2. */
+static int add_again(cli_asker *a, cli_option_id option)
+{
+    const char **values = NULL;
+    size_t count = 0;
+    ft_text all = {0};
+    if (!cli_values(a->args, option, &values, &count)) return cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++) ft__text_addf(&all, "%s%s", i ? "," : "", values[i]);
+    free(values);
+    ft_key_id id = (ft_key_id)(cli_options[option].key - ft__keys);
+    bool fine = count < 2 || (!all.failed && ft__key_put(a->object, id, ft__key_typed(id, all.at)));
+    ft__text_free(&all);
+    return fine ? 0 : cli_complain(FT_E_MEMORY, "out of memory, or text that is not UTF-8");
+}
+
 int cli_choose(const cli_args *args)
 {
     cli_asker a;
@@ -45,6 +61,9 @@ int cli_choose(const cli_args *args)
     ft_error err = {0};
     int status = cli_asker_open(&a, args, "choose");
     if (!status) status = add_gpus(&a);
+    if (!status) status = add_again(&a, OPT_OWN_PRICE);
+    if (!status) status = add_again(&a, OPT_PROVIDER);
+    if (!status) status = add_again(&a, OPT_FAILURES);
     if (!status && (ft__choose_request_read(a.object, &asked, &err) != FT_OK ||
                     ft__choose_of(a.ft, &a.scratch, &asked, &chosen, &err) != FT_OK))
         status = cli_asker_fail(&a, &err);
