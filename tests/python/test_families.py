@@ -43,7 +43,7 @@ def decoders() -> list[str]:
 UNBUILDABLE = {"dbrx", "dots1", "lfm2_moe", "ministral"}
 UNBUILDABLE |= {"longcat_flash"}  # it allocates weights of experts that do nothing, which no checkpoint has
 # Norms, gates and corrections that their architectures leave out: within 1.5 % instead of exact.
-NEAR = {"axk2", "beam", "doge", "hy_v4", "zaya"}
+NEAR = {"axk2", "beam", "doge", "hy_v4", "modernbert-decoder", "zaya"}
 NEAR |= {"afmoe", "axk1", "bailing_hybrid", "bitnet", "diffllama", "gemma4_text", "gpt_neox_japanese", "laguna"}
 
 
