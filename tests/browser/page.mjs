@@ -7,6 +7,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { badLabels } from './labels.mjs';
@@ -19,7 +20,7 @@ const chromium = ['chromium', 'chromium-browser', 'google-chrome']
   .find(path => path);
 if (!chromium) skip('no chromium');
 if (!existsSync(join(here, 'node_modules/playwright-core'))) skip('run scripts/setup test first');
-if (!existsSync(join(folder, 'index.html'))) skip('run make web first');
+if (!existsSync(join(folder, 'index.html')) || !existsSync(join(here, '../../web/node_modules'))) skip('run make web first');
 const playwright = await import('playwright-core');
 const axe = readFileSync(join(here, 'node_modules/axe-core/axe.min.js'), 'utf8');
 
@@ -40,6 +41,16 @@ const ok = (fine, what, why = '') => {
   if (!fine) { failed++; console.log(`# ${String(why).replaceAll('\n', '\n# ')}`); }
 };
 const asks = request => JSON.parse(spawnSync(foretell, ['batch'], { input: `${JSON.stringify(request)}\n`, encoding: 'utf8' }).stdout);
+
+// Numbers for people (web/page/format.ts).
+const web = join(here, '../../web');
+const esbuild = createRequire(join(web, 'package.json'))('esbuild');
+const made = await esbuild.build({ entryPoints: [join(web, 'page/format.ts')], bundle: true, write: false, format: 'esm' });
+const say = await import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString('base64')}`);
+for (const [told, expected] of [[say.count(9870), '9870'], [say.count(46900), '46.9 k'], [say.count(8.03e9), '8.03 B'], [say.count(1e12), '1.00 T'],
+  [say.ms(0.0123), '12.3 µs'], [say.ms(999.94, 4), '999.9 ms'], [say.ms(36100), '36.1 s'], [say.interval(529.4, 800.2, 620), '529–800 ms'],
+  [say.bytes(2 ** 30), '1.00 GiB'], [say.percent(0.347, 3), '34.7 %'], [say.percent(0.0002), '0 %'], [say.whole(65536), '65\u202f536'], [say.figure(-3.55), '\u22123.55'], [say.figure(NaN), '–']])
+  ok(told === expected, `a number is written ${expected}`, told);
 
 // What each view must show: a picture by its card, and what is in it at least.
 const pinned = encodeURIComponent(JSON.stringify([{ task: 'train', model: 'gpt2', gpu: 'h100_sxm' }]));

@@ -27,4 +27,9 @@ export const examples: readonly Example[] = [
         task: 'serve',
     },
     { name: 'Tiles and waves', hash: '#kernel?gpu=h100_sxm&xm=4096&xn=4096&xk=4096' },
+    {
+        name: 'Days and dollars of 1 T tokens',
+        hash: '#choose?model=llama-3-8b&tokens=1e12&range=8:256',
+        task: 'choose',
+    },
 ];

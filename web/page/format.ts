@@ -75,18 +75,18 @@ export function bytes(value: number, digits = 3): string {
 }
 /** 8.03 B: parameters and tokens as the field writes them. */
 export function count(value: number, digits = 3): string {
+    if (Math.abs(value) < 1e4) return figure(value, digits); // 9870, not 9.87 k
     const s = scaled(
         value,
         [
             [1e12, 'T'],
             [1e9, 'B'],
             [1e6, 'M'],
-            [1e4, 'k'],
-            [0, ''],
+            [1e3, 'k'],
         ],
         digits,
     );
-    return s.unit ? `${s.value} ${s.unit}` : s.value;
+    return `${s.value} ${s.unit}`;
 }
 export const flops = (value: number): string => {
     const s = scaled(

@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact';
 import type { Catalogue } from './catalogue';
 import type { Words } from './form/fields';
 import { StepForm } from './form/step_form';
+import { ChooseForm, ChooseView } from './view/choose';
 import { CompareForm, CompareView } from './view/compare';
 import { GpuForm, GpuView } from './view/gpu';
 import { KernelForm, KernelView } from './view/kernel';
@@ -30,6 +31,14 @@ export const views: readonly View[] = [
         body: LayoutView,
     },
     { id: 'serve', name: 'Serve', about: 'requests over time', task: 'serve', form: ServeForm, body: ServeView },
+    {
+        id: 'choose',
+        name: 'Choose',
+        about: 'which GPUs a training run should rent, and how many',
+        task: 'choose',
+        form: ChooseForm,
+        body: ChooseView,
+    },
     {
         id: 'compare',
         name: 'Compare',

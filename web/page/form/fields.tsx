@@ -28,6 +28,9 @@ function nearest(stops: readonly number[], value: number): number {
     return best;
 }
 
+/** 1e12 rather than its zeros. */
+const short = (n: number): string => (n >= 1e9 ? n.toExponential().replace('e+', 'e') : String(n));
+
 /** A range over round values, with a box for any other. */
 export function Slider(p: {
     name: string;
@@ -53,7 +56,7 @@ export function Slider(p: {
                     step={1}
                     value={nearest(p.stops, value)}
                     aria-valuetext={`${value}${p.unit ? ` ${p.unit}` : ''}`}
-                    onInput={(e) => change({ [p.of]: String(p.stops[Number(e.currentTarget.value)]) })}
+                    onInput={(e) => change({ [p.of]: short(p.stops[Number(e.currentTarget.value)]!) })}
                 />
                 <input
                     class="number"

@@ -132,6 +132,11 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
                     </div>
                 </div>
             )}
+            {plan.busy && !plan.answer && !plan.error && p.of.tasks.has('plan') && (
+                <p class="quiet" role="status">
+                    Plans are being searched …
+                </p>
+            )}
             {plan.error && <Wrong error={plan.error} />}
             {plan.answer && <PlanCards of={plan.answer} request={plan.request!} busy={plan.busy} apply={apply} />}
             <Same request={asked.request} />
@@ -152,7 +157,7 @@ function scaleRequest(is: Words): Request {
     else delete out['parallel'];
     delete out['cluster'];
     if (is['interconnect']) out['cluster'] = { interconnect: is['interconnect'] };
-    return { ...out, gpus: Math.max(Number(is['gpus']) || 512, ranksOf(is), 8) };
+    return { ...out, gpus: Math.max(Number(is['gpus']) || 0, 8 * ranksOf(is), 512) };
 }
 
 function Exchanges(p: { a: Step }): JSX.Element {
@@ -240,7 +245,12 @@ function Stages(p: { a: Step }): JSX.Element {
                 note="times of one micro-batch"
                 table={tableOf(stageColumns, rows)}
             >
-                <Sortable columns={stageColumns} rows={rows} label="Stages" most={16} />
+                <Sortable
+                    columns={stageColumns.filter((c) => c.key !== 'peak_bytes')}
+                    rows={rows}
+                    label="Stages"
+                    most={16}
+                />
             </Card>
         </>
     );

@@ -1,0 +1,321 @@
+// Which GPUs a training run should rent, and how many: days against dollars.
+import type { JSX } from 'preact';
+import type { Request } from '../answers';
+import { useAnswer } from '../ask';
+import type { Catalogue } from '../catalogue';
+import { modelName } from '../catalogue';
+import { Curves, type Curve } from '../chart/curves';
+import { Choice, Group, Slider, Text, powers, type Words } from '../form/fields';
+import { dtypes } from '../form/step_form';
+import { ModelField } from '../form/subject';
+import { count, figure, percent, plural, whole } from '../format';
+import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
+import { read, request } from '../request';
+import { Same } from '../same';
+import { change } from '../state';
+import { layoutWords } from './plan';
+
+interface Offer {
+    provider: string;
+    instance: string;
+    region?: string;
+    date?: string;
+    usd_per_gpu_hour: number;
+    usd_per_hour: number;
+}
+interface Choosable {
+    gpu: string;
+    gpus: number;
+    fits: boolean;
+    verdict: string;
+    parallel?: { [axis: string]: unknown };
+    batch?: number;
+    recompute?: string;
+    step_ms?: number;
+    mfu?: number;
+    days?: number;
+    low_days?: number;
+    high_days?: number;
+    gpu_hours?: number;
+    usd?: number;
+    low_usd?: number;
+    high_usd?: number;
+    price?: { usd_per_hour: number; cheapest?: Offer; median?: Offer; hyperscaler?: Offer };
+    kwh?: number;
+    co2_kg?: number;
+    goodput?: { useful: number; restarts: number };
+    front?: boolean;
+    knee?: boolean;
+}
+interface Choosing {
+    ok: true;
+    objective: string;
+    tokens: number;
+    steps: number;
+    tokens_per_step: number;
+    found: boolean;
+    chosen?: Choosable;
+    choices: Choosable[];
+    warnings?: string[];
+}
+
+export function ChooseForm(p: { is: Words; of: Catalogue }): JSX.Element {
+    const { is } = p;
+    return (
+        <>
+            <Group name="The run">
+                <ModelField is={is} of={p.of} />
+                <Slider
+                    name="Tokens"
+                    of="tokens"
+                    is={is}
+                    by={1e12}
+                    stops={[1e9, 1e10, 5e10, 1e11, 2e11, 5e11, 1e12, 2e12, 5e12, 1e13, 1.5e13, 3e13]}
+                    hint="of the whole run"
+                />
+                <Slider name="Sequence" of="seq" is={is} by={4096} stops={powers(512, 131072)} unit="tokens" />
+                <Choice name="Precision" of="dtype" is={is} words={dtypes} />
+            </Group>
+            <Group name="What may be rented">
+                <Text
+                    name="GPUs"
+                    of="kinds"
+                    is={is}
+                    placeholder="a100 80, h100, h200, b200"
+                    hint="names of the catalogue, with commas"
+                />
+                <Text name="How many" of="range" is={is} placeholder="8:512" hint="8:512 is 8, 16, 32, …" />
+                <Choice name="Pricing" of="pricing" is={is} words={[['', 'on demand'], 'spot']} />
+                <Text
+                    name="Providers"
+                    of="provider"
+                    is={is}
+                    placeholder="any"
+                    hint="aws, gcp, lambda, …, with commas"
+                />
+            </Group>
+            <Group name="What counts">
+                <Choice
+                    name="Least of"
+                    of="objective"
+                    is={is}
+                    words={[['', 'cost'], 'time', 'energy', 'carbon', ['knee', 'both: the knee']]}
+                />
+                <Text name="Deadline" of="deadline" is={is} placeholder="none" hint="30d, 12h" />
+                <Text name="Budget, $" of="budget" is={is} placeholder="none" />
+            </Group>
+        </>
+    );
+}
+
+const list = (text: string): string[] =>
+    text
+        .split(',')
+        .map((w) => w.trim())
+        .filter(Boolean);
+
+function chooseRequest(is: Words): Request {
+    const { gpu: _, ...out } = request(
+        'choose',
+        is,
+        ['seq', 'dtype', 'pricing', 'objective', 'deadline'].filter((k) => is[k]),
+    );
+    out['tokens'] = Number(is['tokens']) || 1e12;
+    out['gpus'] = is['range'] || '8:512';
+    if (is['kinds']) out['gpu'] = list(is['kinds']);
+    if (is['provider']) out['provider'] = list(is['provider']);
+    if (Number(is['budget']) > 0) out['budget'] = Number(is['budget']);
+    return out;
+}
+
+const dollars = (usd: number): string => `$${count(usd).replace(' k', '\u202fk').replace(' M', '\u202fM')}`;
+const words: { [verdict: string]: string } = {
+    chosen: 'chosen',
+    memory: 'does not fit',
+    refused: 'no layout',
+    network: 'nobody rents so many, joined well enough',
+    price_unknown: 'no price is known',
+    deadline: 'too late',
+    budget: 'too dear',
+    speed: 'slower',
+    price: 'dearer',
+    energy: 'more energy',
+};
+
+const columns: readonly Column<Choosable>[] = [
+    { name: 'GPUs', key: 'gpus', cell: (c) => whole(c.gpus), by: (c) => c.gpus, number: true },
+    { name: 'Kind', key: 'gpu', cell: (c) => c.gpu, by: (c) => c.gpu },
+    { name: 'Days', key: 'days', cell: (c) => show(c.days), by: (c) => c.days ?? Infinity, number: true },
+    {
+        name: 'Interval',
+        key: 'low_days',
+        cell: (c) => (c.low_days !== undefined ? `${figure(c.low_days)}–${figure(c.high_days ?? 0)}` : ''),
+        by: (c) => c.low_days ?? Infinity,
+        number: true,
+    },
+    {
+        name: 'Dollars',
+        key: 'usd',
+        cell: (c) => (c.usd !== undefined ? dollars(c.usd) : '–'),
+        by: (c) => c.usd ?? Infinity,
+        number: true,
+    },
+    {
+        name: '$/GPU/h',
+        key: 'usd_per_gpu_hour',
+        cell: (c) => show(c.price?.cheapest?.usd_per_gpu_hour),
+        by: (c) => c.price?.cheapest?.usd_per_gpu_hour ?? Infinity,
+        number: true,
+    },
+    {
+        name: 'From',
+        key: 'provider',
+        cell: (c) => (c.price?.cheapest ? `${c.price.cheapest.provider}, ${c.price.cheapest.date ?? ''}` : ''),
+        by: (c) => c.price?.cheapest?.provider ?? '',
+    },
+    {
+        name: 'Layout',
+        key: 'layout',
+        cell: (c) => (c.parallel ? layoutWords(c.parallel) : ''),
+        by: (c) => (c.parallel ? layoutWords(c.parallel) : ''),
+    },
+    { name: 'MFU', key: 'mfu', cell: (c) => (c.mfu ? percent(c.mfu, 3) : ''), by: (c) => c.mfu ?? 0, number: true },
+    { name: 'MWh', key: 'mwh', cell: (c) => (c.kwh ? figure(c.kwh / 1e3) : ''), by: (c) => c.kwh ?? 0, number: true },
+    {
+        name: 'CO2, t',
+        key: 'co2_kg',
+        cell: (c) => (c.co2_kg ? figure(c.co2_kg / 1e3) : ''),
+        by: (c) => c.co2_kg ?? 0,
+        number: true,
+    },
+    { name: 'Why', key: 'verdict', cell: (c) => words[c.verdict] ?? c.verdict, by: (c) => c.verdict },
+];
+const show = (v: number | undefined): string => (v === undefined ? '–' : figure(v));
+
+export function ChooseView(p: { is: Words; of: Catalogue }): JSX.Element {
+    const asked = useAnswer<Choosing>(chooseRequest(p.is));
+    const a = asked.answer,
+        best = a?.chosen;
+    const kinds = [...new Set(a?.choices.map((c) => c.gpu) ?? [])];
+    const priced = (a?.choices ?? []).filter((c) => c.usd !== undefined && c.days !== undefined);
+    const curves: Curve[] = kinds.map((name) => ({
+        name,
+        dots: true,
+        points: priced
+            .filter((c) => c.gpu === name)
+            .sort((x, y) => x.gpus - y.gpus)
+            .map((c) => ({
+                x: c.days!,
+                y: c.usd!,
+                ...(c.low_usd !== undefined && c.high_usd !== undefined ? { low: c.low_usd, high: c.high_usd } : {}),
+                hollow: !c.front,
+                note: `${whole(c.gpus)} × ${c.gpu}${c.knee ? ', the knee' : ''}${c.front ? '' : ', not on the front'}`,
+            })),
+    }));
+    return (
+        <>
+            <div class="title">
+                <h1>
+                    {modelName(read(p.is, 'model'))} on {count(Number(p.is['tokens']) || 1e12)} tokens
+                </h1>
+                {a && (
+                    <span class="quiet">
+                        {plural(a.steps, 'step')} of {count(a.tokens_per_step)} tokens
+                    </span>
+                )}
+            </div>
+            <Wrong error={asked.error} />
+            {asked.busy && !a && !asked.error && (
+                <p class="quiet" role="status">
+                    Plans for every kind and number of GPUs are being searched …
+                </p>
+            )}
+            {a && (
+                <div class={asked.error ? 'stale' : ''}>
+                    <Warnings lines={a.warnings} />
+                    {!a.found && <p class="note wrong">None meets deadline and budget.</p>}
+                    {best && (
+                        <dl class="figures">
+                            <Figure
+                                name="chosen"
+                                value={`${whole(best.gpus)} × ${best.gpu}`}
+                                remark={best.parallel ? layoutWords(best.parallel) : ''}
+                            />
+                            <Figure
+                                name="days"
+                                value={show(best.days)}
+                                remark={`${show(best.low_days)}–${show(best.high_days)}`}
+                            />
+                            <Figure
+                                name="dollars"
+                                value={dollars(best.usd ?? 0)}
+                                remark={`${dollars(best.low_usd ?? 0)}–${dollars(best.high_usd ?? 0)}`}
+                            />
+                            {best.price?.cheapest && (
+                                <Figure
+                                    name="a GPU and hour"
+                                    value={`$${figure(best.price.cheapest.usd_per_gpu_hour)}`}
+                                    remark={`${best.price.cheapest.provider} ${best.price.cheapest.instance}, ${best.price.cheapest.date ?? ''}`}
+                                />
+                            )}
+                            <Figure
+                                name="time that is work"
+                                value={percent(best.goodput?.useful ?? 1, 3)}
+                                remark={`${figure(best.goodput?.restarts ?? 0)} restarts expected`}
+                            />
+                            <Figure
+                                name="energy"
+                                value={figure((best.kwh ?? 0) / 1e3)}
+                                unit="MWh"
+                                remark={`${figure((best.co2_kg ?? 0) / 1e3)} t of CO2`}
+                            />
+                        </dl>
+                    )}
+                    <div class="grid">
+                        {!!priced.length && (
+                            <Card
+                                name="front"
+                                title="Days against dollars"
+                                wide="double"
+                                note="rings: something else is both faster and cheaper"
+                                table={tableOf(columns, a.choices)}
+                            >
+                                <Curves
+                                    label="Dollars over days"
+                                    x="days"
+                                    y="dollars"
+                                    logX
+                                    logY
+                                    height={320}
+                                    curves={curves}
+                                />
+                            </Card>
+                        )}
+                        <Card
+                            name="choices"
+                            title="All of them"
+                            wide="whole"
+                            picture={false}
+                            note={`${a.choices.length} kinds and numbers`}
+                            table={tableOf(columns, a.choices)}
+                        >
+                            <Sortable
+                                columns={columns}
+                                rows={a.choices}
+                                label="All choices"
+                                most={30}
+                                chosen={(c) => c.verdict === 'chosen'}
+                            />
+                            {best && (
+                                <button onClick={() => change({ gpu: best.gpu, gpus: String(best.gpus) }, 'layout')}>
+                                    Lay the chosen one out
+                                </button>
+                            )}
+                        </Card>
+                    </div>
+                </div>
+            )}
+            <Same request={asked.request} />
+        </>
+    );
+}
