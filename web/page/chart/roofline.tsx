@@ -106,7 +106,8 @@ export function Roofline(p: {
                             {vector > 0 && vector < peak * 0.7 && (
                                 <text
                                     class="dim halo"
-                                    x={Math.min(x.at(vector / bandwidth) + 6, x.to - 136)}
+                                    x={x.at(vector / bandwidth) + 160 > x.to ? x.to : x.at(vector / bandwidth) + 6}
+                                    text-anchor={x.at(vector / bandwidth) + 160 > x.to ? 'end' : 'start'}
                                     y={y.at(vector) + 15}
                                 >
                                     fp32 vector {figure(vector)} TFLOP/s
