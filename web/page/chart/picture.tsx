@@ -56,7 +56,7 @@ export function Picture(p: {
                     viewBox={`0 0 ${width} ${height}`}
                     role="img"
                     aria-label={p.label}
-                    tabIndex={p.keys ? 0 : -1}
+                    tabindex={p.keys ? 0 : -1}
                     onPointerMove={move}
                     onPointerLeave={() => setTip(null)}
                     onPointerDown={down}
