@@ -25,14 +25,15 @@ const ft_offer *ft__choice_offer(const ft_choice *c) { return c->own_usd >= 0 ? 
 
 /* -- one choice -------------------------------------------------------------------------------- */
 
-static double own_price(const ft_choose_request *r, const char *gpu)
+/* By the name that the catalogue has, or by the one that was asked for: "b200" is b200_sxm. */
+static double own_price(const ft_choose_request *r, const char *gpu, const char *asked)
 {
     for (size_t i = 0; i < r->price_count; i++)
-        if (!strcmp(r->price[i].gpu, gpu)) return r->price[i].usd;
+        if (!strcmp(r->price[i].gpu, gpu) || !strcmp(r->price[i].gpu, asked)) return r->price[i].usd;
     return -1;
 }
 
-static void find_price(const ft_choose_request *r, int64_t node_gpus, ft_choice *c)
+static void find_price(const ft_choose_request *r, int64_t node_gpus, const char *asked, ft_choice *c)
 {
     ft_price_search search = {.gpu = c->gpu,
                               .gpus = c->gpus,
@@ -41,7 +42,7 @@ static void find_price(const ft_choose_request *r, int64_t node_gpus, ft_choice 
                               .provider_count = r->provider_count,
                               .pricing = r->pricing};
     c->price = ft__price_of(&search);
-    c->own_usd = own_price(r, c->gpu);
+    c->own_usd = own_price(r, c->gpu, asked);
     if (c->own_usd >= 0)
         c->usd_per_hour = c->own_usd * (double)c->gpus;
     else if (c->price.cheapest)
@@ -70,11 +71,13 @@ static void work_out(const ft_choose_request *r, double steps, const ft_candidat
     c->usd = (ft_span){usd, usd * (1 - below), usd * (1 + above)};
 }
 
-static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen *out, ft_choice *c, ft_error *err)
+static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen *out, const char *gpu, ft_choice *c,
+                            ft_error *err)
 {
     const ft_choose_request *r = out->asked;
     json_t *asked = ft__study_copy(r->base);
-    if (!asked || json_object_set_new(asked, "gpu", json_string(c->gpu)) != 0 ||
+    snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
+    if (!asked || json_object_set_new(asked, "gpu", json_string(gpu)) != 0 ||
         json_object_set_new(asked, "gpus", json_integer(c->gpus)) != 0) {
         json_decref(asked);
         return ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -88,7 +91,8 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
         c->nodes = (c->gpus + s->cluster.gpus_per_node - 1) / s->cluster.gpus_per_node;
         out->tokens_per_step = (double)request.global * (double)s->request.work.seq;
         out->steps = ceil(r->tokens / out->tokens_per_step);
-        find_price(r, s->cluster.gpus_per_node, c);
+        snprintf(c->gpu, sizeof c->gpu, "%s", s->request.device->name);
+        find_price(r, s->cluster.gpus_per_node, gpu, c);
         c->lost = plan->plan_count ? FT_LOST_NOTHING : plan->too_large ? FT_LOST_MEMORY : FT_LOST_REFUSED;
         if (plan->plan_count) work_out(r, out->steps, &plan->plans[0], c);
     } else if (status == FT_E_UNSUPPORTED) { /* of several GPUs one lacks the format */
@@ -187,6 +191,26 @@ static void decide(ft_chosen *out)
     }
 }
 
+static bool among_asked(const ft_choose_request *r, const char *gpu)
+{
+    for (size_t i = 0; i < r->gpu_count; i++)
+        if (!strcmp(r->gpu[i], gpu)) return true;
+    return false;
+}
+
+/* Prices of GPUs that are no choice. */
+static void warn_of_strangers(ft_chosen *out)
+{
+    const ft_choose_request *r = out->asked;
+    for (size_t i = 0; i < r->price_count; i++) {
+        bool known = among_asked(r, r->price[i].gpu);
+        for (size_t k = 0; !known && k < out->count; k++) known = !strcmp(out->choices[k].gpu, r->price[i].gpu);
+        if (!known)
+            ft__text_addf(&out->warnings, "%sthe price of \"%s\" has no effect: it is not among the GPUs",
+                          out->warnings.length ? "\n" : "", r->price[i].gpu);
+    }
+}
+
 static void warn_of_prices(ft_chosen *out)
 {
     const ft_offer *oldest = NULL;
@@ -212,13 +236,13 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     for (size_t g = 0; g < kinds; g++)
         for (size_t i = 0; i < r->count_count; i++) {
             ft_choice *c = &out->choices[out->count];
-            snprintf(c->gpu, sizeof c->gpu, "%s", gpus ? gpus[g] : ft__k_kinds_gpus[g].gpu);
             c->gpus = r->counts[i];
-            FT_TRY(choose_one(ft, scratch, out, c, err));
+            FT_TRY(choose_one(ft, scratch, out, gpus ? gpus[g] : ft__k_kinds_gpus[g].gpu, c, err));
             out->count++;
         }
     decide(out);
     warn_of_prices(out);
+    warn_of_strangers(out);
     return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
 }
 
