@@ -71,7 +71,7 @@ const open = async (width, theme, hash) => {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, acceptDownloads: true, serviceWorkers: 'block' });
   const page = await context.newPage();
   const said = [];
-  page.on('console', message => said.push(message.text()));
+  page.on('console', message => { if (!/blocked by Playwright/.test(message.text())) said.push(message.text()); }); // our own block
   page.on('pageerror', error => said.push(error.stack ?? error.message));
   page.on('request', request => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(origin)) said.push(`asked ${request.url()}`); });
   await page.goto(`${origin}/${hash}`);
