@@ -137,8 +137,8 @@ static ft_status answer_serve(const ft_context *ft, ft_scratch *scratch, const j
     bool advised = status == FT_OK && json_is_true(json_object_get(document, "advice"));
     if (advised) status = ft__serving_advise(ft, scratch, &r, &found, err);
     if (status == FT_OK && record.failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
-    if (status == FT_OK) ft__answer_serve(out, id, &found, listed ? &record : NULL,
-                                            json_is_true(json_object_get(document, "course")));
+    if (status == FT_OK)
+        ft__answer_serve(out, id, &found, listed ? &record : NULL, json_is_true(json_object_get(document, "course")));
     ft__roll_free(&record);
     ft__serving_free(&found);
     ft__serve_request_free(&r);

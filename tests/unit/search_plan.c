@@ -75,7 +75,8 @@ static const char *const cases[] = {
     "\"search\":{\"cp\":1,\"batch\":[1,2]}",
     "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":64,\"framework\":\"fsdp\"",
     "\"model\":\"llama-2-7b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":64,\"framework\":\"deepspeed\"",
-    "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":16,\"global_batch\":32,\"seq\":2048,\"objective\":\"energy\"",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":16,\"global_batch\":32,\"seq\":2048,\"objective\":"
+    "\"energy\"",
     "\"model\":\"llama-3-8b\",\"gpu\":\"l40s\",\"gpus\":16,\"global_batch\":32,\"seq\":2048",
 };
 enum { CASES = sizeof cases / sizeof *cases };

@@ -382,7 +382,8 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
     if (ft__rank_events(v, stage >= 0 ? &v->ranked->stages[stage] : NULL, &t.rank, &err) != FT_OK)
         return err.code != FT_E_MEMORY; /* no streams, no picture */
     if (!prepare(&t)) return false;
-    double end = fmax(draw(&t, stage), v->step->step_ms), top = ft__svg_keys_height(f, 0, ft__bound_keys, 4) + 8, y = top;
+    double end = fmax(draw(&t, stage), v->step->step_ms), top = ft__svg_keys_height(f, 0, ft__bound_keys, 4) + 8,
+           y = top;
     for (int i = 0; i < ROW_COUNT; i++) {
         if (!t.row[i].used) continue;
         t.row[i].y = y + (f->narrow ? 15 : 0);
