@@ -1,7 +1,7 @@
 /* shard.c: one part of a file of lines, so that an array of jobs answers it together.
  *
- * A file is cut into equal parts by bytes, and a line belongs to the part it begins in. Parts are neighbours, in order and
- * without a gap, so that the outputs of all shards, one after another, are what a single run writes. Only the bytes
+ * A file is cut into equal parts by bytes, and a line belongs to the part it begins in. Parts are neighbours, in order
+ * and without a gap, so that the outputs of all shards, one after another, are what a single run writes. Only the bytes
  * before a shard are looked through, for line breaks, to number its lines as that run would. A pipe has no length and
  * cannot be cut this way: it is refused.
  */

@@ -382,9 +382,9 @@ typedef struct ft_options {
     const char *predictor; /* NULL: the shipped one; a path; "roofline", "linear", "scaling:GPU" */
     double quantile;       /* share of cases that low..high should cover; 0 means 0.9 */
     const char *calibration; /* NULL: none; a file of `foretell fit --calibrate`, made on the same predictor */
-    /* NULL: the shipped predictor. Otherwise the bytes of a predictor file, for programs that carry their own or have no
-     * files (WebAssembly); aligned to 8, and yours: they must stay as they are until ft_close. Then `predictor` is NULL
-     * or the name of a baseline, never a path. */
+    /* NULL: the shipped predictor. Otherwise the bytes of a predictor file, for programs that carry their own or have
+     * no files (WebAssembly); aligned to 8, and yours: they must stay as they are until ft_close. Then `predictor`
+     * is NULL or the name of a baseline, never a path. */
     const void *predictor_data;
     size_t predictor_length;
 } ft_options;

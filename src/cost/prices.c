@@ -1,8 +1,8 @@
 /* prices.c: which offers a job can take.
  *
  * A job of several nodes takes instances that are joined by RDMA (or what a provider has in its place) and are as large
- * as the nodes that its layout was made for; what is rented one by one over plain Ethernet is no choice. One of a single
- * node takes any instance with enough GPUs, and pays for all of them. */
+ * as the nodes that its layout was made for; what is rented one by one over plain Ethernet is no choice. One of a
+ * single node takes any instance with enough GPUs, and pays for all of them. */
 #include "cost/prices.h"
 
 #include <stdio.h>

@@ -26,9 +26,10 @@ static double column_sums(double rows, double cols, const ft_device *device)
     return 4 * 128 * cols * fmin(wanted, most);
 }
 
-/* cuDNN's fast kernels want channels last and channels by the eight: pictures and filters that lie otherwise are copied,
- * in and out. A 1x1 filter that touches every pixel needs none of it, and neither does an image's few channels under a
- * small filter, which vector units read as they lie. fp32 reads NCHW; gradients of 3x3 filters go through a transform. */
+/* cuDNN's fast kernels want channels last and channels by the eight: pictures and filters that lie otherwise are
+ * copied, in and out. A 1x1 filter that touches every pixel needs none of it, and neither does an image's few channels
+ * under a small filter, which vector units read as they lie. fp32 reads NCHW; gradients of 3x3 filters go through a
+ * transform. */
 static double convolution(const ft_graph *g, const ft_node *n)
 {
     const int parts = ft__conv_parts(&n->op);

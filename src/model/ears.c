@@ -1,5 +1,6 @@
-/* ears.c: an encoder of sound beside a language model (Qwen's omni models): whisper's layers behind two convolutions over
- * the spectrogram, or behind three over its picture. Requests have no sound yet: its weights take memory, nothing runs. */
+/* ears.c: an encoder of sound beside a language model (Qwen's omni models): whisper's layers behind two convolutions
+ * over the spectrogram, or behind three over its picture. Requests have no sound yet: its weights take memory, nothing
+ * runs. */
 #include "graph/emit.h"
 #include "model/mixers.h"
 

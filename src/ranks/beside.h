@@ -1,4 +1,5 @@
-/* What runs beside a training step's own kernels: copies to and from the host, its update, a frozen copy of the model. */
+/* What runs beside a training step's own kernels: copies to and from the host, its update, a frozen copy of the
+ * model. */
 #ifndef FT_RANKS_BESIDE_H
 #define FT_RANKS_BESIDE_H
 #include "timeline/step.h"

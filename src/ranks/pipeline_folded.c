@@ -6,10 +6,10 @@
  *
  * A schedule is one micro-batch's way, repeated every six moments: two chunks, three pieces each. Going down and up,
  * and back, it spends so many moments on every stage; the more, the less a late piece holds up others, and the more
- * waits: one each on four ways are 4 p moments of 6, two thirds of p chunks, a third of what 1f1b's first stage holds (v_min);
- * six are half of it (v_half), twelve all of it (v_zero_bubble). Where the ways turn they wait until no two pieces of
- * a stage fall on one moment of the six; weights' gradients take the moments that are left. pipeline.c runs the lists
- * with their real times. */
+ * waits: one each on four ways are 4 p moments of 6, two thirds of p chunks, a third of what 1f1b's first stage holds
+ * (v_min); six are half of it (v_half), twelve all of it (v_zero_bubble). Where the ways turn they wait until no two
+ * pieces of a stage fall on one moment of the six; weights' gradients take the moments that are left. pipeline.c runs
+ * the lists with their real times. */
 #include "ranks/pipeline_lists.h"
 
 enum { WAYS = 4, PIECES = 6 };

@@ -117,11 +117,11 @@
       "of the network: rails, fat_tree, dragonfly; \"fat_tree 2:1\" where it is oversubscribed",                       \
       "`rails` or `fat_tree`, as usual for the server; `dragonfly` is read as a fat tree; `\"fat_tree 2:1\"` where "   \
       "it is oversubscribed")                                                                                          \
-    FLAG(OVERSUBSCRIPTION, "oversubscription", REAL, 1, 1000, NO_WORDS, 1, "oversubscription", 0, "X",                  \
+    FLAG(OVERSUBSCRIPTION, "oversubscription", REAL, 1, 1000, NO_WORDS, 1, "oversubscription", 0, "X",                 \
       STEPS | INFER | EXCHANGE,                                                                                        \
       "how much less the upper switches carry",                                                                        \
       "1: how much less the upper switches carry, where the network is simulated")                                     \
-    FLAG(LEAF_NODES, "leaf_nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "leaf-nodes", 0, "N",                          \
+    FLAG(LEAF_NODES, "leaf_nodes", WHOLE, 1, 1000000, NO_WORDS, DEPENDS, "leaf-nodes", 0, "N",                         \
       STEPS | INFER | EXCHANGE,                                                                                        \
       "nodes under one leaf switch", "nodes under one leaf switch, where the network is simulated")                    \
     FLAG(NCCL, "nccl", TEXT, 0, 0, NO_WORDS, DEPENDS, "nccl", 0, "VERSION", STEPS | INFER | EXCHANGE,                  \

@@ -55,7 +55,8 @@
       "what is trained towards: tokens, or pairs of answers, with a frozen copy of the model or without",              \
       "`sft`: tokens; `dpo`: `batch` counts pairs of answers, two sequences each, and a frozen copy of the model runs "\
       "forward over them, too (with adapters the model itself, without them); `orpo`: pairs without a copy; `grpo`: "  \
-      "`batch` counts answers, which the model generates before it is trained on them ([below](#what-lies-on-the-host))")\
+      "`batch` counts answers, which the model generates before it is trained on them "                                \
+      "([below](#what-lies-on-the-host))")                                                                             \
     FLAG(REFERENCE, "reference", SWITCH, 0, 0, NO_WORDS, DEPENDS, "reference", 0, NULL, TRAIN,                         \
       "a frozen copy of the model runs forward over the same sequences [with dpo]",                                    \
       "true by `dpo`, else false; true: a frozen copy of the model runs forward over the same sequences (GRPO with a " \

@@ -124,8 +124,8 @@
     PLAIN(TRIED_RECOMPUTE, "recompute", TRIED_WORDS, 0, 0, WORDS(recompute), DEPENDS,                                  \
       "`auto`, a word or a list: `none`, `selective`, `full`")                                                         \
     PLAIN(TRIED_SCHEDULE, "schedule", TRIED_WORDS, 0, 0, WORDS(schedule), DEPENDS,                                     \
-      "`auto`, a word or a list: `gpipe`, `1f1b`, `interleaved`, `zero_bubble`, `dualpipe`, `v_zero_bubble`, `v_half`, " \
-      "`v_min`; those that the framework has")
+      "`auto`, a word or a list: `gpipe`, `1f1b`, `interleaved`, `zero_bubble`, `dualpipe`, `v_zero_bubble`, "         \
+      "`v_half`, `v_min`; those that the framework has")
 
 /* Inside `constraints`. */
 #define FT_CONSTRAINTS_KEYS(FLAG, PLAIN)                                                                               \

@@ -5,7 +5,8 @@
 
 #include "explain/change.h"
 
-/* The keys that differ, as a request has them, {"batch": 4, "parallel": {"tp": 2}}: merged into the request of `now` they
- * make that of `after`. Sizes of the model stand under "model", by the names of its config. NULL: out of memory. */
+/* The keys that differ, as a request has them, {"batch": 4, "parallel": {"tp": 2}}: merged into the request of `now`
+ * they make that of `after`. Sizes of the model stand under "model", by the names of its config. NULL: out of
+ * memory. */
 json_t *ft__change_patch(const ft_change *now, const ft_change *after);
 #endif

@@ -179,8 +179,8 @@ static double memory_bound(const ft_search *s, const ft_candidate *c, const ft_c
     return states * share + cell->layer_saved * (double)first * flying;
 }
 
-/* A GPU that waits while its bound lasts, and a stage's share of every micro-batch's kernels; the update comes on top. A
- * board at its limit draws that at least as long. */
+/* A GPU that waits while its bound lasts, and a stage's share of every micro-batch's kernels; the update comes on top.
+ * A board at its limit draws that at least as long. */
 static double joules_bound(const ft_search *s, const ft_candidate *c, const ft_cell *cell)
 {
     const ft_device *d = s->request.device;

@@ -137,7 +137,7 @@ static void mark_front(ft_chosen *out)
         if (!fast || c->days.at < fast->days.at) fast = c;
         if (!cheap || c->usd.at < cheap->usd.at) cheap = c;
     }
-    if (!fast) return;
+    if (!fast || !cheap) return;
     double wide = log(cheap->days.at / fast->days.at), high = log(fast->usd.at / cheap->usd.at), most = 0;
     ft_choice *knee = NULL;
     for (size_t i = 0; i < out->count; i++) {
@@ -151,7 +151,7 @@ static void mark_front(ft_chosen *out)
             most = from_line;
         }
     }
-    knee->knee = true;
+    if (knee) knee->knee = true;
 }
 
 static double worth(const ft_choice *c, ft_choose_goal goal)

@@ -10,8 +10,8 @@
 
 #include "cost/goodput.h"
 
-/* A run simulated: work in pieces of `interval`, each followed by a save; failures of a Poisson process lose the piece and
- * cost a restart, which may fail too. Deterministic: a linear congruential generator. */
+/* A run simulated: work in pieces of `interval`, each followed by a save; failures of a Poisson process lose the piece
+ * and cost a restart, which may fail too. Deterministic: a linear congruential generator. */
 static double simulated(double interval, double save, double restart, double mtbf, double pieces)
 {
     uint64_t seed = 12345;

@@ -185,8 +185,8 @@ static void narrow_groups_as_measured(void **state)
     if (!(rate > 60 && rate < 110)) fail_msg("%g multiply-adds per ps", rate);
 }
 
-/* Rows of data/measurements/h200/workspaces.jsonl.gz: groups of 112 channels are padded to 128, which takes cuDNN longer
- * than the product where channels lie last; and the products of a convolution each by itself. */
+/* Rows of data/measurements/h200/workspaces.jsonl.gz: groups of 112 channels are padded to 128, which takes cuDNN
+ * longer than the product where channels lie last; and the products of a convolution each by itself. */
 static void wide_groups_are_padded(void **state)
 {
     (void)state;

@@ -31,9 +31,12 @@ def _call(function: Callable[..., T], given: tuple[Any, ...], named: dict[str, A
 def ray_executor(*, retries: int = 3) -> Executor:
     """An executor on the Ray cluster that ``ray.init()`` joined, for :func:`foretell.map`.
 
-    >>> import foretell, ray  # doctest: +SKIP
-    >>> ray.init()  # doctest: +SKIP
-    >>> steps = foretell.map(requests, executor=foretell.ray_executor())  # doctest: +SKIP
+    >>> import foretell
+    >>> try:
+    ...     steps = foretell.map([], executor=foretell.ray_executor())
+    ... except foretell.Error as error:  # Ray is not installed, or no cluster was joined
+    ...     print(error.where)
+    executor
     """
     try:
         import ray

@@ -1,8 +1,9 @@
 /* schema.c: requests and answers as JSON Schema (draft 2020-12).
  *
- * Requests are what the table of keys says, row by row; of answers there is a list of their keys, data/schema/answers.json,
- * whose definitions the build puts into the library. What a schema cannot say (keys that exclude each other, names of the
- * catalogues, files) is the reader's to refuse, so that a request may be valid here and still not be answered.
+ * Requests are what the table of keys says, row by row; of answers there is a list of their keys in
+ * data/schema/answers.json, whose definitions the build puts into the library. What a schema cannot say (keys that
+ * exclude each other, names of the catalogues, files) is the reader's to refuse, so that a request may be valid here
+ * and still not be answered.
  */
 #include "report/json/schema.h"
 

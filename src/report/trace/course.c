@@ -1,7 +1,8 @@
 /* course.c: where the passes of a step stand in time.
  *
  * One GPU runs them one after the other; of a pipeline the schedule says when, and behind it come what is left of the
- * gradients' exchange, the update, and what is gathered again. Passes beyond some hundreds are one, with their number. */
+ * gradients' exchange, the update, and what is gathered again. Passes beyond some hundreds are one, with their
+ * number. */
 #include "report/trace/course.h"
 
 #include <math.h>

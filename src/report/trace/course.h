@@ -6,7 +6,8 @@
 #include "report/trace/step_events.h"
 
 typedef struct ft_placed_pass {
-    const char *what;           /* "forward", "backward", "inputs", "weights", "optimizer", "micro-batches", "gradients" */
+    /* "forward", "backward", "inputs", "weights", "optimizer", "micro-batches", "gradients" */
+    const char *what;
     int64_t micro;              /* from 0; -1: the step has no such number for it */
     double count;               /* micro-batches that it stands for; 1 mostly */
     double start, end;          /* ms since the step began */
