@@ -15,7 +15,6 @@
 
 #include <arpa/inet.h>
 #include <microhttpd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "web_answers.h"
 #include "web_check.h"
 #include "web_clients.h"
+#include "web_send.h"
 
 enum { MOST_CONNECTIONS = 128, HEADER_BYTES = 32 << 10, LARGEST_REQUEST = 16 << 20, LARGEST_BATCH = 64 << 20 };
 enum { BATCH_BLOCK = 32 << 10, TO_TAKE_AN_ANSWER = 12 /* times the patience for a request */ };
@@ -56,88 +56,6 @@ static web_client *client_of(struct MHD_Connection *c)
     return info ? info->socket_context : NULL;
 }
 
-static const char *header(struct MHD_Connection *c, const char *name)
-{
-    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
-}
-
-/* Takes the response. */
-static enum MHD_Result send_response(struct MHD_Connection *c, int status, struct MHD_Response *response)
-{
-    static const char *const always[][2] = {
-        {"Content-Security-Policy",
-         "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; "
-         "img-src 'self' data: blob:; style-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
-         "form-action 'none'; frame-ancestors 'none'"},
-        {"X-Content-Type-Options", "nosniff"},
-        {"X-Frame-Options", "DENY"},
-        {"Referrer-Policy", "no-referrer"},
-        {"Cross-Origin-Opener-Policy", "same-origin"},
-        {"Cross-Origin-Resource-Policy", "same-origin"},
-    };
-    if (!response) return MHD_NO;
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        MHD_add_response_header(response, always[i][0], always[i][1]);
-    enum MHD_Result done = MHD_queue_response(c, (unsigned)status, response);
-    MHD_destroy_response(response);
-    return done;
-}
-
-/* `text` is ours: freed when it was sent. */
-static struct MHD_Response *json_response(ft_text *text, const char *type)
-{
-    struct MHD_Response *r = NULL;
-    if (!text->failed) r = MHD_create_response_from_buffer(text->length, text->at, MHD_RESPMEM_MUST_FREE);
-    if (!r) {
-        ft__text_free(text);
-        return NULL;
-    }
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    return r;
-}
-
-/* As errors of the library look. `extra` is a header and its value, or NULL. */
-static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *code, const char *extra,
-                              const char *value, const char *format, ...)
-{
-    char message[512];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, sizeof message, format, list);
-    va_end(list);
-    ft_text out = {0};
-    ft__json_open(&out);
-    ft__json_member_flag(&out, "ok", false);
-    ft__json_member_open(&out, "error");
-    ft__json_member_text(&out, "code", code);
-    ft__json_member_text(&out, "message", message);
-    ft__json_close(&out);
-    ft__json_close(&out);
-    ft__text_add(&out, "\n");
-    struct MHD_Response *r = json_response(&out, "application/json");
-    if (r && extra) MHD_add_response_header(r, extra, value);
-    return send_response(c, status, r);
-}
-
-static enum MHD_Result send_file(struct MHD_Connection *c, const web_file *f)
-{
-    bool zipped = f->zipped && web_accepts_gzip(header(c, MHD_HTTP_HEADER_ACCEPT_ENCODING));
-    const char *etag = zipped ? f->zipped_etag : f->etag;
-    bool known = web_etag_matches(header(c, MHD_HTTP_HEADER_IF_NONE_MATCH), etag);
-    struct MHD_Response *r = known ? MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT)
-                             : zipped
-                                 ? MHD_create_response_from_buffer(f->zipped_length, f->zipped, MHD_RESPMEM_PERSISTENT)
-                                 : MHD_create_response_from_buffer(f->length, f->plain, MHD_RESPMEM_PERSISTENT);
-    if (!r) return MHD_NO;
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, f->type);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_ETAG, etag);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache"); /* asks each time, gets 304 */
-    if (zipped && !known) MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
-    return send_response(c, known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, r);
-}
-
 static enum MHD_Result send_about(const web_server *s, struct MHD_Connection *c)
 {
     ft_text out = {0};
@@ -148,7 +66,7 @@ static enum MHD_Result send_about(const web_server *s, struct MHD_Connection *c)
     ft__json_member_whole(&out, "threads", s->set.threads);
     ft__json_close(&out);
     ft__text_add(&out, "\n");
-    return send_response(c, MHD_HTTP_OK, json_response(&out, "application/json"));
+    return web_send(c, MHD_HTTP_OK, web_json_response(&out, "application/json"));
 }
 
 static enum MHD_Result send_answer(web_server *s, struct MHD_Connection *c, const request *r)
@@ -158,11 +76,11 @@ static enum MHD_Result send_answer(web_server *s, struct MHD_Connection *c, cons
     web_answer(&s->answers, r->body.at ? r->body.at : "", r->body.length, 0, &out, &outside);
     if (out.failed) {
         ft__text_free(&out);
-        return refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out_of_memory", NULL, NULL, "out of memory");
+        return web_refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out_of_memory", NULL, NULL, "out of memory");
     }
     int status = outside ? MHD_HTTP_FORBIDDEN : web_answer_status(out.at, out.length);
     ft__text_add_n(&out, "\n", 1);
-    return send_response(c, status, json_response(&out, "application/json"));
+    return web_send(c, status, web_json_response(&out, "application/json"));
 }
 
 static ssize_t read_batch(void *batch, uint64_t at, char *to, size_t room)
@@ -177,7 +95,7 @@ static void end_batch(void *batch) { web_batch_close(batch); }
 static enum MHD_Result send_batch(web_server *s, struct MHD_Connection *c, request *r)
 {
     web_batch *batch = web_batch_open(&s->answers, r->body.at, r->body.length);
-    if (!batch) return refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out_of_memory", NULL, NULL, "out of memory");
+    if (!batch) return web_refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out_of_memory", NULL, NULL, "out of memory");
     r->body = (ft_text){0}; /* the batch has it */
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BATCH_BLOCK, read_batch, batch,
                                                                       end_batch);
@@ -187,14 +105,14 @@ static enum MHD_Result send_batch(web_server *s, struct MHD_Connection *c, reque
     }
     MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/x-ndjson");
     MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    return send_response(c, MHD_HTTP_OK, response);
+    return web_send(c, MHD_HTTP_OK, response);
 }
 
 /* -- looking at who asks what ------------------------------------------------------------------ */
 
 static bool from_elsewhere(struct MHD_Connection *c, const char *host)
 {
-    const char *origin = header(c, MHD_HTTP_HEADER_ORIGIN), *site = header(c, "Sec-Fetch-Site");
+    const char *origin = web_header(c, MHD_HTTP_HEADER_ORIGIN), *site = web_header(c, "Sec-Fetch-Site");
     if (origin && !web_origin_matches(origin, host)) return true;
     return site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0;
 }
@@ -208,7 +126,7 @@ static enum MHD_Result take_token(struct MHD_Connection *c, const char *token)
     snprintf(cookie, sizeof cookie, WEB_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict", token);
     MHD_add_response_header(r, MHD_HTTP_HEADER_SET_COOKIE, cookie);
     MHD_add_response_header(r, MHD_HTTP_HEADER_LOCATION, "/");
-    return send_response(c, MHD_HTTP_SEE_OTHER, r);
+    return web_send(c, MHD_HTTP_SEE_OTHER, r);
 }
 
 /* Chooses the route; *done says that the request was answered already, mostly with a refusal. */
@@ -222,69 +140,70 @@ static enum MHD_Result look(web_server *s, struct MHD_Connection *c, const char 
     } routes[] = {{"/api/about", "GET", ROUTE_ABOUT, 0},
                   {"/api/answer", "POST", ROUTE_ANSWER, LARGEST_REQUEST},
                   {"/api/batch", "POST", ROUTE_BATCH, LARGEST_BATCH}};
-    const char *host = header(c, MHD_HTTP_HEADER_HOST);
+    const char *host = web_header(c, MHD_HTTP_HEADER_HOST);
     *done = true;
     if (!web_host_allowed(host, &s->names))
-        return refuse(c, MHD_HTTP_FORBIDDEN, "wrong_host", NULL, NULL,
-                      "this server is not called \"%.100s\"; use its address, or localhost", host ? host : "");
+        return web_refuse(c, MHD_HTTP_FORBIDDEN, "wrong_host", NULL, NULL,
+                          "this server is not called \"%.100s\"; use its address, or localhost", host ? host : "");
     if (strncmp(url, "/api/", 5) != 0) {
         const char *token = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
         if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-            return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "method", MHD_HTTP_HEADER_ALLOW, "GET, HEAD",
-                          "files are read with GET");
+            return web_refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "method", MHD_HTTP_HEADER_ALLOW, "GET, HEAD",
+                              "files are read with GET");
         if (s->set.token && token && !strcmp(url, "/") && web_token_equal(token, s->set.token))
             return take_token(c, s->set.token);
         r->file = web_files_find(s->set.page, url);
         if (!r->file)
-            return refuse(c, MHD_HTTP_NOT_FOUND, "not_found", NULL, NULL,
-                          s->set.page->count ? "there is no \"%.100s\" here"
-                                             : "\"%.100s\": the page was not built; `make web` does",
-                          url);
+            return web_refuse(c, MHD_HTTP_NOT_FOUND, "not_found", NULL, NULL,
+                              s->set.page->count ? "there is no \"%.100s\" here"
+                                                 : "\"%.100s\": the page was not built; `make web` does",
+                              url);
         *done = false;
         return MHD_YES;
     }
     if (from_elsewhere(c, host))
-        return refuse(c, MHD_HTTP_FORBIDDEN, "wrong_origin", NULL, NULL, "only this server's own page may ask it");
-    if (s->set.token &&
-        !web_token_given(header(c, MHD_HTTP_HEADER_AUTHORIZATION), header(c, MHD_HTTP_HEADER_COOKIE), s->set.token))
-        return refuse(c, MHD_HTTP_UNAUTHORIZED, "unauthorized", MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer",
-                      "the token is missing or wrong: open /?token=TOKEN first, or send Authorization: Bearer TOKEN");
+        return web_refuse(c, MHD_HTTP_FORBIDDEN, "wrong_origin", NULL, NULL, "only this server's own page may ask it");
+    if (s->set.token && !web_token_given(web_header(c, MHD_HTTP_HEADER_AUTHORIZATION),
+                                         web_header(c, MHD_HTTP_HEADER_COOKIE), s->set.token))
+        return web_refuse(
+            c, MHD_HTTP_UNAUTHORIZED, "unauthorized", MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer",
+            "the token is missing or wrong: open /?token=TOKEN first, or send Authorization: Bearer TOKEN");
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         if (strcmp(url, routes[i].path) != 0) continue;
         if (strcmp(method, routes[i].method) != 0)
-            return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "method", MHD_HTTP_HEADER_ALLOW, routes[i].method,
-                          "%s takes %s", url, routes[i].method);
+            return web_refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "method", MHD_HTTP_HEADER_ALLOW, routes[i].method,
+                              "%s takes %s", url, routes[i].method);
         r->route = routes[i].route;
         r->most = routes[i].most;
         *done = r->most > 0;
         if (!r->most) return MHD_YES;
-        if (!web_is_json(header(c, MHD_HTTP_HEADER_CONTENT_TYPE)))
-            return refuse(c, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "media_type", NULL, NULL,
-                          "send Content-Type: application/json, or application/x-ndjson for lines");
-        const char *length = header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+        if (!web_is_json(web_header(c, MHD_HTTP_HEADER_CONTENT_TYPE)))
+            return web_refuse(c, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "media_type", NULL, NULL,
+                              "send Content-Type: application/json, or application/x-ndjson for lines");
+        const char *length = web_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
         if (length && strtoull(length, NULL, 10) > r->most)
-            return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "too_large", NULL, NULL, "at most %d MiB are read",
-                          (int)(r->most >> 20));
+            return web_refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "too_large", NULL, NULL, "at most %d MiB are read",
+                              (int)(r->most >> 20));
         r->body.cap = r->most;
         *done = false;
         return MHD_YES;
     }
-    return refuse(c, MHD_HTTP_NOT_FOUND, "not_found", NULL, NULL,
-                  "there is no \"%.100s\"; there are /api/answer, /api/batch and /api/about", url);
+    return web_refuse(c, MHD_HTTP_NOT_FOUND, "not_found", NULL, NULL,
+                      "there is no \"%.100s\"; there are /api/answer, /api/batch and /api/about", url);
 }
 
 static enum MHD_Result answer(web_server *s, struct MHD_Connection *c, request *r)
 {
     if (r->too_large)
-        return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "too_large", NULL, NULL, "at most %d MiB are read",
-                      (int)(r->most >> 20));
+        return web_refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "too_large", NULL, NULL, "at most %d MiB are read",
+                          (int)(r->most >> 20));
     switch (r->route) {
     case ROUTE_ABOUT: return send_about(s, c);
     case ROUTE_ANSWER: return send_answer(s, c, r);
     case ROUTE_BATCH: return send_batch(s, c, r);
     case ROUTE_FILE: break;
     }
-    return send_file(c, r->file);
+    return web_send_file(c, r->file);
 }
 
 /* Called once when the headers are there, once for each piece of the body, and once at the end. */

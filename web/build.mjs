@@ -72,7 +72,7 @@ async function predictor() {
     writeFileSync(join(out, 'predictor.bin.gz'), bytes);
 }
 
-// What the page may do, for file servers that send no headers; `foretell web` sends the same and more (cli/web_server.c).
+// What the page may do, for file servers that send no headers; `foretell web` sends the same and more (cli/web_send.c).
 const POLICY = [
     "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", "connect-src 'self'",
     "img-src 'self' data: blob:", "style-src 'self'", "font-src 'self'", "manifest-src 'self'", "base-uri 'none'",
