@@ -1,216 +1,31 @@
-/* memory.c: live bytes over the step: where they peak, and what they are at that moment. */
+/* memory.c: live bytes over the step: where they peak, and what they are at that moment.
+ *
+ * Sizes of tensors and workspaces are measured first; the walk over the nodes (sweep.c) finds the peak; what is there
+ * before and after the step (kept.c), libraries and the allocator's rounding are added to it. */
 #include <math.h>
-#include <string.h>
 
 #include "layout/layout.h"
 #include "memory/allocator.h"
 #include "memory/kept.h"
 #include "memory/lifetime.h"
 #include "memory/resident.h"
+#include "memory/sweep.h"
 #include "memory/verdict.h"
 #include "memory/workspace.h"
 #include "timeline/states.h"
 #include "timeline/step.h"
 
-/* What is live, by what it is. */
-typedef struct live {
-    double gradients, saved, passing, cache;
-} live;
-
-typedef struct sweep {
-    const ft_graph *g;
-    const ft_workload *work;
-    const ft_memory_share *share;
-    ft_lifetimes lives;
-    double *size; /* storage -> bytes; 0 for what is not made by the step */
-    bool compiled;
-    bool growing_cache; /* the step makes the cache; otherwise it is there before */
-    double
-        stand_ins; /* bytes autograd gets for weights' gradients that are added up where they wait; 0: it gets them */
-    bool kept_gradients; /* they are there before the backward pass: accumulated over micro-batches, or fp32 copies */
-    bool away;           /* what layers leave for the backward pass goes to the host, but for a few */
-    double away_bytes;   /* of one micro-batch */
-    live now, peak;
-    double held;                /* most that tensors hold, where it is known; 0: as they live here */
-    double *workspace;          /* node -> bytes it holds while it runs */
-    uint8_t *pool_of, *pool_at; /* storage, node -> class of its blocks in the pool */
-    ft_pool pool;
-    double peak_total, peak_workspace;
-    double peak_beside, most_beside; /* bytes that other micro-batches and exchanges hold: at the peak, at most */
-    double most_saved, most_gradients;
-    int32_t peak_block, peak_node;
-    int64_t peak_iteration;
-    ft_memory_curve *curve; /* NULL: nobody draws it */
-} sweep;
-
 /* A GPU alone keeps all, and has nothing beside. */
 static const ft_memory_share ALONE = {.weights = {1, 1}, .gradients = {1, 1}, .optimizer = {1, 1}};
 
-/* What is on its way while a node of this block runs. */
-static double moving(const sweep *s, int32_t block, ft_phase phase)
-{
-    const int32_t of = s->g->blocks[block].mirror;
-    if ((phase != FT_BACKWARD && phase != FT_RECOMPUTE) || of < 0 || ft__block_is_layer(&s->g->blocks[of]))
-        return s->share->moving_bytes[phase];
-    return s->g->blocks[of].carry_in == FT_NONE ? s->share->embed_moving_bytes : s->share->head_moving_bytes;
-}
-
-static double waiting(const sweep *s, ft_phase phase) { return phase == FT_UPDATE ? 0 : s->share->waiting_bytes; }
-
-static double total(const live *l) { return l->gradients + l->saved + l->passing + l->cache; }
-
-static double *account(sweep *s, ft_ref t)
-{
-    switch (s->g->tensors[t].role) {
-    case FT_GRADIENT: return s->kept_gradients ? &s->now.passing : &s->now.gradients;
-    case FT_CACHE: return &s->now.cache;
-    default: return s->lives.saved[t] || s->work->task != FT_TRAIN ? &s->now.saved : &s->now.passing;
-    }
-}
-
-static void record(sweep *s, const ft_memory_point *p)
-{
-    ft_memory_curve *c = s->curve;
-    if (c->count == c->room) {
-        const size_t room = c->room ? 2 * c->room : 512;
-        ft_memory_point *more = ft__arena_array(s->g->arena, room, sizeof *more);
-        if (!more) {
-            c->failed = true;
-            return;
-        }
-        if (c->count) memcpy(more, c->points, c->count * sizeof *more);
-        c->points = more;
-        c->room = room;
-    }
-    c->points[c->count++] = *p;
-}
-
-static void note(sweep *s, int32_t block, int32_t node, int64_t iteration, double workspace)
-{
-    if (s->curve)
-        record(s, &(ft_memory_point){.block = block,
-                                     .node = node,
-                                     .iteration = iteration,
-                                     .gradients_bytes = s->now.gradients,
-                                     .activations_bytes = s->now.saved,
-                                     .temporary_bytes = s->now.passing + workspace,
-                                     .kv_cache_bytes = s->now.cache});
-    const ft_phase phase = s->g->nodes[node].phase;
-    const double beside = waiting(s, phase) + moving(s, block, phase);
-    const double tensors = s->held > 0 ? fmin(total(&s->now), s->held) : total(&s->now);
-    const double bytes = tensors + workspace + beside;
-    s->most_saved = fmax(s->most_saved, s->now.saved);
-    s->most_gradients = fmax(s->most_gradients, s->now.gradients);
-    s->most_beside = fmax(s->most_beside, beside);
-    if (bytes <= s->peak_total) return;
-    s->peak_total = bytes;
-    s->peak_beside = beside;
-    s->peak = s->held > 0 ? (live){.saved = tensors} : s->now;
-    s->peak_workspace = workspace;
-    s->peak_block = block;
-    s->peak_node = node;
-    s->peak_iteration = iteration;
-}
-
-/* FSDP's shards of gradients come from the stream that reduces them, whose blocks nobody else gets. */
-static bool apart(const sweep *s, ft_ref t)
-{
-    return s->share->fsdp && !s->kept_gradients && s->g->tensors[t].role == FT_GRADIENT;
-}
-
-static void take(sweep *s, ft_ref t)
-{
-    *account(s, t) += s->size[t];
-    if (!apart(s, t)) ft__pool_take(&s->pool, s->pool_of[t], s->size[t]);
-}
-
-static void give_back(sweep *s, ft_ref t)
-{
-    *account(s, t) -= s->size[t];
-    if (!apart(s, t)) s->pool.live[s->pool_of[t]] -= s->size[t];
-}
-
-/* The i-th result of a node, where the node makes its memory; FT_NONE for views and for what was counted already. */
-static ft_ref made_by(const sweep *s, int32_t n, int i)
-{
-    const ft_node *node = &s->g->nodes[n];
-    const ft_ref t = node->out[i] < 0 ? FT_NONE : s->lives.root[node->out[i]];
-    if (t == FT_NONE || s->lives.birth[t] != n || s->size[t] <= 0) return FT_NONE;
-    for (int k = 0; k < i; k++)
-        if (node->out[k] >= 0 && s->lives.root[node->out[k]] == t) return FT_NONE;
-    return t;
-}
-
-/* Inductor writes a chain of elementwise work over its one operand when nobody reads that any more (a soft cap over
- * logits; seen in inference). With several operands it was seen to take fresh memory. */
-static double reused(const sweep *s, int32_t b, int32_t n, int64_t iteration)
-{
-    const ft_node *node = &s->g->nodes[n];
-    if (!s->compiled || node->verb != FT_DO_POINTWISE || node->in_count != 1 || node->in[0] < 0) return 0;
-    const ft_ref result = made_by(s, n, 0), operand = s->lives.root[node->in[0]];
-    if (result == FT_NONE || s->size[result] != s->size[operand]) return 0;
-    for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
-        if (s->lives.deaths[d].tensor == operand &&
-            ft__happens(s->lives.deaths[d].when, iteration, s->g->blocks[b].repeat))
-            return s->size[result];
-    return 0;
-}
-
-static void walk_iteration(sweep *s, int32_t b, int64_t iteration)
-{
-    const ft_graph *g = s->g;
-    const ft_block *block = &g->blocks[b];
-    for (int32_t n = block->first; n < block->first + block->count; n++) {
-        const int results = g->nodes[n].out_count;
-        ft_ref t;
-        for (int i = 0; i < results; i++)
-            if ((t = made_by(s, n, i)) != FT_NONE) take(s, t);
-        const double workspace = s->workspace[n] - reused(s, b, n, iteration);
-        ft__pool_take(&s->pool, s->pool_at[n], s->workspace[n]);
-        note(s, b, n, iteration, workspace);
-        s->pool.live[s->pool_at[n]] -= s->workspace[n];
-        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
-            if (ft__happens(s->lives.deaths[d].when, iteration, block->repeat)) give_back(s, s->lives.deaths[d].tensor);
-        if (!s->kept_gradients) continue;
-        for (int i = 0; i < results; i++) /* added to the waiting gradient, then gone */
-            if ((t = made_by(s, n, i)) != FT_NONE && g->tensors[t].role == FT_GRADIENT) give_back(s, t);
-    }
-}
-
-/* From the second iteration to the last but one every iteration adds the same: bytes are linear in between, and the
- * peak over them is at one of their ends. */
-static void walk_block(sweep *s, int32_t b)
-{
-    const int64_t repeat = s->g->blocks[b].repeat;
-    for (int64_t i = 0; i < repeat; i++) {
-        const live before = s->now;
-        double pooled[FT_POOL_CLASSES];
-        if (i == 1) memcpy(pooled, s->pool.live, sizeof pooled);
-        walk_iteration(s, b, i);
-        if (i != 1 || repeat <= 4) continue;
-        const double skipped = (double)(repeat - 4);
-        s->now.gradients += skipped * (s->now.gradients - before.gradients);
-        const double saved = s->now.saved - before.saved;
-        if (s->away)
-            s->away_bytes = fmax(s->away_bytes, (double)repeat * saved); /* two layers at either end stay */
-        else
-            s->now.saved += skipped * saved;
-        s->now.passing += skipped * (s->now.passing - before.passing);
-        s->now.cache += skipped * (s->now.cache - before.cache);
-        for (int k = 0; k < s->pool.count && !s->away; k++)
-            ft__pool_take(&s->pool, k, skipped * (s->pool.live[k] - pooled[k]));
-        i = repeat - 3;
-    }
-}
-
 /* A weight's gradient that its product adds to those that wait: it has no memory of its own. */
-static bool added_by_product(const sweep *s, ft_ref t)
+static bool added_by_product(const ft_sweep *s, ft_ref t)
 {
     const ft_verb verb = s->g->nodes[s->lives.birth[t]].verb;
     return s->stand_ins > 0 && s->g->tensors[t].role == FT_GRADIENT && (verb == FT_DO_LINEAR || verb == FT_DO_MATMUL);
 }
 
-static bool measure(sweep *s)
+static bool measure(ft_sweep *s)
 {
     const ft_graph *g = s->g;
     s->size = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *s->size);
@@ -237,7 +52,7 @@ static bool measure(sweep *s)
 
 /* A node whose result takes the place of what it reads: the old bytes go as soon as the new ones are written, so that
  * only the moment of writing counts. The growing cache: keys and values with one more row replace those without. */
-static bool replaces(const sweep *s, const ft_node *n)
+static bool replaces(const ft_sweep *s, const ft_node *n)
 {
     if (n->verb != FT_DO_CAT || n->in_count < 1 || n->in[0] < 0 || s->work->cache != FT_CACHE_DYNAMIC) return false;
     return s->g->tensors[s->lives.root[n->in[0]]].role == FT_CACHE;
@@ -245,14 +60,14 @@ static bool replaces(const sweep *s, const ft_node *n)
 
 /* The second gradient of a tied weight is added to the first in a third tensor: autograd adds in place only what nobody
  * else sees. */
-static bool adds_gradients(const sweep *s, const ft_node *n)
+static bool adds_gradients(const ft_sweep *s, const ft_node *n)
 {
     if (!n->in_place || n->in_count < 2 || n->in[0] < 0 || n->in[1] < 0) return false;
     const ft_ref to = s->lives.root[n->in[0]];
     return s->g->tensors[to].role == FT_GRADIENT && s->lives.root[n->in[1]] != to;
 }
 
-static bool measure_workspaces(sweep *s, const ft_device *device, double update)
+static bool measure_workspaces(ft_sweep *s, const ft_device *device, double update)
 {
     const ft_graph *g = s->g;
     s->workspace = ft__arena_array(g->arena, (size_t)g->node_count + 1, sizeof *s->workspace);
@@ -263,8 +78,8 @@ static bool measure_workspaces(sweep *s, const ft_device *device, double update)
         double bytes = ft__allocated(ft__node_workspace(g, n, device));
         if (n->verb == FT_DO_OPTIMIZER) bytes += update;
         for (int k = 0; k < n->out_count; k++) /* whole, before it is scattered */
-            if (made_by(s, i, k) != FT_NONE && apart(s, made_by(s, i, k)))
-                bytes += ft__allocated(ft__tensor_bytes(&g->tensors[made_by(s, i, k)]));
+            if (ft__sweep_made_by(s, i, k) != FT_NONE && ft__sweep_apart(s, ft__sweep_made_by(s, i, k)))
+                bytes += ft__allocated(ft__tensor_bytes(&g->tensors[ft__sweep_made_by(s, i, k)]));
         if (adds_gradients(s, n)) bytes += s->size[s->lives.root[n->in[0]]];
         if (replaces(s, n) && n->out_count > 0 && n->out[0] >= 0) {
             const ft_ref t = s->lives.root[n->out[0]];
@@ -287,10 +102,10 @@ static double held_by(const ft_graph *g, const ft_workload *work, bool compiled)
 
 /* Python's variables live longer than the operators say, or are let go before: where that was counted, the count is the
  * peak, unless a workspace beside less is more. */
-static void settle_held(sweep *s)
+static void settle_held(ft_sweep *s)
 {
     if (!(s->held > s->peak_total) || s->peak_node < 0) return;
-    s->peak = (live){.saved = s->held};
+    s->peak = (ft_live){.saved = s->held};
     s->peak_total = s->held;
     s->peak_workspace = s->peak_beside = 0;
     s->most_saved = fmax(s->most_saved, s->held);
@@ -315,7 +130,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
 {
     if (curve) *curve = (ft_memory_curve){0};
     *out = (ft_memory){.peak_block = "", .peak_node = "", .remedy = ""};
-    sweep s = {
+    ft_sweep s = {
         .g = g, .work = work, .share = share, .peak_block = -1, .peak_node = -1, .peak_total = -1, .curve = curve};
     s.compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
     FT_TRY(ft__lifetimes(g, holder_of(g, s.compiled), &s.lives, err));
@@ -339,7 +154,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     const double libraries = ft__library_workspace(device, training) + s.stand_ins;
     s.held = share == &ALONE ? held_by(g, work, s.compiled) : 0;
-    for (int32_t b = 0; b < g->block_count; b++) walk_block(&s, b);
+    for (int32_t b = 0; b < g->block_count; b++) ft__sweep_block(&s, b);
     settle_held(&s);
 
     if (curve) {
@@ -358,9 +173,9 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->streamed_bytes = k.streamed;
     out->away_bytes = s.away_bytes;
     const ft_phase phase = s.peak_node >= 0 ? g->nodes[s.peak_node].phase : FT_FORWARD;
-    out->activations_bytes = k.inputs + s.peak.saved + waiting(&s, phase);
+    out->activations_bytes = k.inputs + s.peak.saved + ft__sweep_waiting(&s, phase);
     out->saved_bytes = k.inputs + s.most_saved;
-    out->communication_bytes = s.peak_beside - waiting(&s, phase);
+    out->communication_bytes = s.peak_beside - ft__sweep_waiting(&s, phase);
     out->temporary_bytes = s.peak.passing + s.peak_workspace + libraries;
     out->kv_cache_bytes = k.cache + s.peak.cache;
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes + out->activations_bytes +

@@ -1,0 +1,164 @@
+/* sweep.c: the walk over a step's nodes that counts live bytes and keeps the moment of their peak.
+ *
+ * A node takes the memory of its results, holds its workspace while it runs, and gives back what is read for the last
+ * time; after each the bytes are noted, by what they are. Equal layers are walked four times, two at either end: what
+ * lies between is linear. What the sizes are is measured before (memory.c). */
+#include "memory/sweep.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What is on its way while a node of this block runs. */
+static double moving(const ft_sweep *s, int32_t block, ft_phase phase)
+{
+    const int32_t of = s->g->blocks[block].mirror;
+    if ((phase != FT_BACKWARD && phase != FT_RECOMPUTE) || of < 0 || ft__block_is_layer(&s->g->blocks[of]))
+        return s->share->moving_bytes[phase];
+    return s->g->blocks[of].carry_in == FT_NONE ? s->share->embed_moving_bytes : s->share->head_moving_bytes;
+}
+
+double ft__sweep_waiting(const ft_sweep *s, ft_phase phase) { return phase == FT_UPDATE ? 0 : s->share->waiting_bytes; }
+
+static double total(const ft_live *l) { return l->gradients + l->saved + l->passing + l->cache; }
+
+static double *account(ft_sweep *s, ft_ref t)
+{
+    switch (s->g->tensors[t].role) {
+    case FT_GRADIENT: return s->kept_gradients ? &s->now.passing : &s->now.gradients;
+    case FT_CACHE: return &s->now.cache;
+    default: return s->lives.saved[t] || s->work->task != FT_TRAIN ? &s->now.saved : &s->now.passing;
+    }
+}
+
+static void record(ft_sweep *s, const ft_memory_point *p)
+{
+    ft_memory_curve *c = s->curve;
+    if (c->count == c->room) {
+        const size_t room = c->room ? 2 * c->room : 512;
+        ft_memory_point *more = ft__arena_array(s->g->arena, room, sizeof *more);
+        if (!more) {
+            c->failed = true;
+            return;
+        }
+        if (c->count) memcpy(more, c->points, c->count * sizeof *more);
+        c->points = more;
+        c->room = room;
+    }
+    c->points[c->count++] = *p;
+}
+
+static void note(ft_sweep *s, int32_t block, int32_t node, int64_t iteration, double workspace)
+{
+    if (s->curve)
+        record(s, &(ft_memory_point){.block = block,
+                                     .node = node,
+                                     .iteration = iteration,
+                                     .gradients_bytes = s->now.gradients,
+                                     .activations_bytes = s->now.saved,
+                                     .temporary_bytes = s->now.passing + workspace,
+                                     .kv_cache_bytes = s->now.cache});
+    const ft_phase phase = s->g->nodes[node].phase;
+    const double beside = ft__sweep_waiting(s, phase) + moving(s, block, phase);
+    const double tensors = s->held > 0 ? fmin(total(&s->now), s->held) : total(&s->now);
+    const double bytes = tensors + workspace + beside;
+    s->most_saved = fmax(s->most_saved, s->now.saved);
+    s->most_gradients = fmax(s->most_gradients, s->now.gradients);
+    s->most_beside = fmax(s->most_beside, beside);
+    if (bytes <= s->peak_total) return;
+    s->peak_total = bytes;
+    s->peak_beside = beside;
+    s->peak = s->held > 0 ? (ft_live){.saved = tensors} : s->now;
+    s->peak_workspace = workspace;
+    s->peak_block = block;
+    s->peak_node = node;
+    s->peak_iteration = iteration;
+}
+
+bool ft__sweep_apart(const ft_sweep *s, ft_ref t)
+{
+    return s->share->fsdp && !s->kept_gradients && s->g->tensors[t].role == FT_GRADIENT;
+}
+
+static void take(ft_sweep *s, ft_ref t)
+{
+    *account(s, t) += s->size[t];
+    if (!ft__sweep_apart(s, t)) ft__pool_take(&s->pool, s->pool_of[t], s->size[t]);
+}
+
+static void give_back(ft_sweep *s, ft_ref t)
+{
+    *account(s, t) -= s->size[t];
+    if (!ft__sweep_apart(s, t)) s->pool.live[s->pool_of[t]] -= s->size[t];
+}
+
+ft_ref ft__sweep_made_by(const ft_sweep *s, int32_t n, int i)
+{
+    const ft_node *node = &s->g->nodes[n];
+    const ft_ref t = node->out[i] < 0 ? FT_NONE : s->lives.root[node->out[i]];
+    if (t == FT_NONE || s->lives.birth[t] != n || s->size[t] <= 0) return FT_NONE;
+    for (int k = 0; k < i; k++)
+        if (node->out[k] >= 0 && s->lives.root[node->out[k]] == t) return FT_NONE;
+    return t;
+}
+
+/* Inductor writes a chain of elementwise work over its one operand when nobody reads that any more (a soft cap over
+ * logits; seen in inference). With several operands it was seen to take fresh memory. */
+static double reused(const ft_sweep *s, int32_t b, int32_t n, int64_t iteration)
+{
+    const ft_node *node = &s->g->nodes[n];
+    if (!s->compiled || node->verb != FT_DO_POINTWISE || node->in_count != 1 || node->in[0] < 0) return 0;
+    const ft_ref result = ft__sweep_made_by(s, n, 0), operand = s->lives.root[node->in[0]];
+    if (result == FT_NONE || s->size[result] != s->size[operand]) return 0;
+    for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
+        if (s->lives.deaths[d].tensor == operand &&
+            ft__happens(s->lives.deaths[d].when, iteration, s->g->blocks[b].repeat))
+            return s->size[result];
+    return 0;
+}
+
+static void walk_iteration(ft_sweep *s, int32_t b, int64_t iteration)
+{
+    const ft_graph *g = s->g;
+    const ft_block *block = &g->blocks[b];
+    for (int32_t n = block->first; n < block->first + block->count; n++) {
+        const int results = g->nodes[n].out_count;
+        ft_ref t;
+        for (int i = 0; i < results; i++)
+            if ((t = ft__sweep_made_by(s, n, i)) != FT_NONE) take(s, t);
+        const double workspace = s->workspace[n] - reused(s, b, n, iteration);
+        ft__pool_take(&s->pool, s->pool_at[n], s->workspace[n]);
+        note(s, b, n, iteration, workspace);
+        s->pool.live[s->pool_at[n]] -= s->workspace[n];
+        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
+            if (ft__happens(s->lives.deaths[d].when, iteration, block->repeat)) give_back(s, s->lives.deaths[d].tensor);
+        if (!s->kept_gradients) continue;
+        for (int i = 0; i < results; i++) /* added to the waiting gradient, then gone */
+            if ((t = ft__sweep_made_by(s, n, i)) != FT_NONE && g->tensors[t].role == FT_GRADIENT) give_back(s, t);
+    }
+}
+
+/* From the second iteration to the last but one every iteration adds the same: bytes are linear in between, and the
+ * peak over them is at one of their ends. */
+void ft__sweep_block(ft_sweep *s, int32_t b)
+{
+    const int64_t repeat = s->g->blocks[b].repeat;
+    for (int64_t i = 0; i < repeat; i++) {
+        const ft_live before = s->now;
+        double pooled[FT_POOL_CLASSES];
+        if (i == 1) memcpy(pooled, s->pool.live, sizeof pooled);
+        walk_iteration(s, b, i);
+        if (i != 1 || repeat <= 4) continue;
+        const double skipped = (double)(repeat - 4);
+        s->now.gradients += skipped * (s->now.gradients - before.gradients);
+        const double saved = s->now.saved - before.saved;
+        if (s->away)
+            s->away_bytes = fmax(s->away_bytes, (double)repeat * saved); /* two layers at either end stay */
+        else
+            s->now.saved += skipped * saved;
+        s->now.passing += skipped * (s->now.passing - before.passing);
+        s->now.cache += skipped * (s->now.cache - before.cache);
+        for (int k = 0; k < s->pool.count && !s->away; k++)
+            ft__pool_take(&s->pool, k, skipped * (s->pool.live[k] - pooled[k]));
+        i = repeat - 3;
+    }
+}
