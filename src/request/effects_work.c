@@ -1,0 +1,280 @@
+/* effects_work.c: when keys about the model and what is done with it have no effect.
+ *
+ * A rule for every key of the request itself, of its data loader and of its adapters: what it asks of the task, of the
+ * architecture or of another key. */
+#include "request/effects_rules.h"
+
+/* The section as a whole is warned of where nothing is trained. */
+static const char *adapter_format(const ft_effect_case *c)
+{
+    bool wide = c->w->autocast || ft_dtype_bytes(c->w->dtype) > 2;
+    return c->trains && wide ? "the model's format decides: its weights are fp32" : NULL;
+}
+
+static const char *timed(const ft_effect_case *c)
+{
+    return c->r->ask == FT_ASK_MEMORY ? "\"memory\" has no times" : NULL;
+}
+
+static const char *days(const ft_effect_case *c) { return timed(c) ? timed(c) : ft__training(c); }
+
+static const char *clipping(const ft_effect_case *c)
+{
+    if (c->trains && c->w->optimizer == FT_NO_OPTIMIZER) return "\"optimizer\" is \"none\"";
+    return c->trains ? timed(c) : ft__training(c);
+}
+
+static const char *updating(const ft_effect_case *c)
+{
+    return c->trains && c->w->optimizer == FT_NO_OPTIMIZER ? "\"optimizer\" is \"none\"" : ft__training(c);
+}
+
+static const char *moments(const ft_effect_case *c)
+{
+    bool has = c->w->optimizer == FT_ADAMW || c->w->optimizer == FT_ADAMW_FOREACH || c->w->optimizer == FT_LAMB;
+    return updating(c) ? updating(c) : has ? NULL : "the optimizer keeps its states in a format of its own";
+}
+
+static const char *losing(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    return c->a->lm_head || c->a->mlm_head ? NULL : "the model has no vocabulary to choose from";
+}
+
+static const char *packing(const ft_effect_case *c)
+{
+    bool fused = ft__flashes(c->w->attention) || (c->w->attention == FT_SDPA && c->w->execution == FT_RUN_FUSED);
+    if (!c->trains) return ft__training(c);
+    if (c->a->design != FT_DECODER_ONLY || c->a->kv_lora > 0) return "forecast for decoders without latent attention";
+    if (!fused) return "attention goes over whole sequences, masked or not";
+    if (timed(c)) return timed(c);
+    return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
+}
+
+static const char *some_layers(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    if (c->w->recompute != FT_RECOMPUTE_FULL) return "\"recompute\" is not \"full\"";
+    return c->a->design == FT_DECODER_ONLY ? NULL : "forecast for decoders";
+}
+
+static const char *policies(const ft_effect_case *c)
+{
+    const ft_design design = c->a->design;
+    if (!c->trains) return ft__training(c);
+    if (c->w->recompute != FT_RECOMPUTE_FULL) return "\"recompute\" is not \"full\"";
+    if (!ft__given(c->said, FT_KEY_ID_RECOMPUTE)) return NULL; /* it asks for that */
+    bool none = design == FT_RESNET || design == FT_CONVNEXT || design == FT_STATE_SPACE || design == FT_CUSTOM;
+    return none ? "the model has no results of these names" : NULL;
+}
+
+static const char *offloading(const ft_effect_case *c)
+{
+    const unsigned always = 1u << FT_OFFLOAD_ACTIVATIONS | 1u << FT_OFFLOAD_PARAMETERS;
+    if (!c->trains) return ft__training(c);
+    if (c->w->offload & always) return NULL;
+    if (c->w->optimizer == FT_NO_OPTIMIZER) return "\"optimizer\" is \"none\"";
+    bool none = c->w->optimizer == FT_SGD && !c->w->master_weights;
+    return none ? "\"sgd\" keeps no states" : NULL;
+}
+
+static const char *host_link(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    if (!c->w->offload) return "nothing lies on the host: \"offload\" names nothing";
+    return offloading(c) ? offloading(c) : timed(c);
+}
+
+static const char *drives(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? timed(c) : "nothing lies on drives";
+}
+
+static const char *generating(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    return c->w->trainer == FT_TRAINER_GRPO ? timed(c) : "\"trainer\" is not \"grpo\": nothing is generated";
+}
+
+static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : ft__training(c); }
+
+static const char *lengths(const ft_effect_case *c)
+{
+    int64_t seq = ft__whole_of(c->said, FT_KEY_ID_SEQ);
+    bool own = seq == 0 || seq == c->w->seq, fixed = ft__counts_samples(c->a); /* 0: none */
+    return fixed && c->a->design != FT_CLIP && !own ? "the model's inputs have one size" : NULL;
+}
+
+static const char *widening(const ft_effect_case *c)
+{
+    for (int i = 0; c->w->by_module && i < FT_OF_OTHER; i++) {
+        const ft_weight_format *f = &c->w->formats.of[i];
+        if (f->given && f->stored != FT_STORED_AS_COMPUTED && ft_dtype_bytes(f->math) == 2) return NULL;
+    }
+    return "no weights of few bits are widened";
+}
+
+static const char *caching(const ft_effect_case *c)
+{
+    return c->w->task == FT_PREFILL || c->w->task == FT_DECODE ? NULL : "nothing is cached";
+}
+
+static const char *cached(const ft_effect_case *c)
+{
+    if (caching(c)) return caching(c);
+    return c->a->design == FT_STATE_SPACE ? "the model keeps a state, no keys and values" : NULL;
+}
+
+/* A page table and a preallocated tensor differ where a serving engine's kernels read them. */
+static const char *cache_kind(const ft_effect_case *c)
+{
+    bool engine = c->w->execution == FT_RUN_FUSED || c->w->execution == FT_RUN_CUDA_GRAPH;
+    if (caching(c)) return caching(c);
+    if (c->r->ask == FT_ASK_MEMORY) return NULL; /* it asks for the memory of decoding */
+    return c->w->cache == FT_CACHE_STATIC && !engine ? "eager kernels read it as they read a paged one" : NULL;
+}
+
+static const char *attending(const ft_effect_case *c)
+{
+    bool none = c->a->design == FT_RESNET || c->a->design == FT_CONVNEXT || c->a->design == FT_STATE_SPACE;
+    return none ? "the model has no attention" : NULL;
+}
+
+static const char *compiled(const ft_effect_case *c)
+{
+    bool replayed = c->w->execution == FT_RUN_CUDA_GRAPH && !ft__by_engine(c->w);
+    bool compiles = c->w->execution == FT_RUN_COMPILE || replayed;
+    return compiles ? NULL : "nothing is compiled";
+}
+
+static const char *fused(const ft_effect_case *c)
+{
+    if (c->w->execution != FT_RUN_FUSED) return "\"execution\" is not \"fused\"";
+    return c->a->experts > 0 || c->a->kv_lora > 0 ? NULL : "the model has no experts and no latent attention";
+}
+
+/* Megatron's selective recomputation drops attention's scores, which flash attention never keeps. */
+static const char *recomputing(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    bool scores = c->w->recompute == FT_RECOMPUTE_SELECTIVE && c->w->execution == FT_RUN_FUSED && !c->w->again;
+    return scores && ft__flashes(c->w->attention) ? "fused flash attention keeps no scores to drop" : NULL;
+}
+
+static const char *modules(const ft_effect_case *c)
+{
+    const ft_arch *a = c->a;
+    unsigned here = 1u << FT_MODULE_LAYERNORM;
+    if (!c->trains) return ft__training(c);
+    if (c->w->recompute != FT_RECOMPUTE_SELECTIVE) return "\"recompute\" is not \"selective\"";
+    if (c->w->execution != FT_RUN_FUSED) return "\"execution\" is not \"fused\"";
+    if (!ft__flashes(c->w->attention)) here |= 1u << FT_MODULE_CORE_ATTN;
+    if (a->experts > 0) here |= 1u << FT_MODULE_MOE | 1u << FT_MODULE_MOE_ACT;
+    if (a->shared_experts > 0 || a->shared_ffn > 0) here |= 1u << FT_MODULE_SHARED_EXPERTS;
+    if (a->kv_lora > 0) here |= 1u << FT_MODULE_MLA_UP_PROJ;
+    if (a->experts < 1 || a->first_dense > 0 || a->moe_every > 1) here |= 1u << FT_MODULE_MLP;
+    return c->w->again & here ? NULL : "the model has none of these modules, or keeps nothing of them";
+}
+
+static const char *stacked(const ft_effect_case *c)
+{
+    return caching(c) ? NULL : "a stack trains models; serving engines run prefill and decode";
+}
+
+static const char *hosted(const ft_effect_case *c)
+{
+    if (timed(c)) return timed(c);
+    return c->w->execution == FT_RUN_IDEAL ? "\"ideal\" execution has no host" : NULL;
+}
+
+static const char *dispatched(const ft_effect_case *c)
+{
+    if (hosted(c)) return hosted(c);
+    return c->w->execution == FT_RUN_CUDA_GRAPH ? "a replayed graph dispatches no operators" : NULL;
+}
+
+static const char *images(const ft_effect_case *c)
+{
+    return c->a->design == FT_RESNET ? NULL : "only a ResNet's images can lie either way";
+}
+
+static const char *pictures(const ft_effect_case *c) { return c->a->tower_layers > 0 ? NULL : "the model has no eyes"; }
+
+static const char *picture_size(const ft_effect_case *c)
+{
+    if (pictures(c)) return pictures(c);
+    if (c->w->images < 1) return "\"images\" is 0";
+    return c->a->tower_size > 0 ? "the model's pictures have one size" : NULL;
+}
+
+static const char *read_as(const ft_effect_case *c) { return c->a->nearest ? NULL : "the model's type is known"; }
+
+/* -- every key of them ------------------------------------------------------------------------- */
+
+const ft_rule ft__work_rules[FT_KEY_COUNT] = {
+    [FT_KEY_ID_ID] = ft__acts,
+    [FT_KEY_ID_TASK] = ft__acts,
+    [FT_KEY_ID_GPU] = ft__acts,
+    [FT_KEY_ID_QUANTILE] = timed,
+    [FT_KEY_ID_MODEL] = ft__acts,
+    [FT_KEY_ID_MICRO_BATCH] = ft__acts,
+    [FT_KEY_ID_GLOBAL_BATCH] = accumulating,
+    [FT_KEY_ID_SEQ] = lengths,
+    [FT_KEY_ID_MODEL_DTYPE] = ft__acts,
+    [FT_KEY_ID_WEIGHTS_DTYPE] = ft__acts,
+    [FT_KEY_ID_WEIGHTS_BY] = widening,
+    [FT_KEY_ID_MODEL_KV_DTYPE] = cached,
+    [FT_KEY_ID_CACHE] = cache_kind,
+    [FT_KEY_ID_ATTENTION] = attending,
+    [FT_KEY_ID_EXECUTION] = ft__acts,
+    [FT_KEY_ID_COMPILE_SCOPE] = compiled,
+    [FT_KEY_ID_STACK] = stacked,
+    [FT_KEY_ID_FUSIONS] = fused,
+    [FT_KEY_ID_OPTIMIZER] = ft__training,
+    [FT_KEY_ID_MASTER_WEIGHTS] = ft__training,
+    [FT_KEY_ID_RECOMPUTE] = recomputing,
+    [FT_KEY_ID_RECOMPUTE_MODULES] = modules,
+    [FT_KEY_ID_LORA_RANK] = ft__training,
+    [FT_KEY_ID_LORA] = ft__training,
+    [FT_KEY_ID_CLIP_GRAD] = clipping,
+    [FT_KEY_ID_LOSS] = losing,
+    [FT_KEY_ID_PACKING] = packing,
+    [FT_KEY_ID_POWER_CAP] = timed,
+    [FT_KEY_ID_EMA] = updating,
+    [FT_KEY_ID_MOMENTS] = moments,
+    [FT_KEY_ID_IN_BACKWARD] = updating,
+    [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
+    [FT_KEY_ID_REMAT] = policies,
+    [FT_KEY_ID_OFFLOAD] = offloading,
+    [FT_KEY_ID_HOST_GBPS] = host_link,
+    [FT_KEY_ID_NVME_GBPS] = drives,
+    [FT_KEY_ID_TRAINER] = ft__training,
+    [FT_KEY_ID_REFERENCE] = ft__training,
+    [FT_KEY_ID_ROLLOUT] = generating,
+    [FT_KEY_ID_HOST] = hosted,
+    [FT_KEY_ID_HOST_US] = dispatched,
+    [FT_KEY_ID_IMAGE_LAYOUT] = images,
+    [FT_KEY_ID_IMAGES] = pictures,
+    [FT_KEY_ID_IMAGE_SIZE] = picture_size,
+    [FT_KEY_ID_READ_AS] = read_as,
+    [FT_KEY_ID_TRAIN_TOKENS] = days,
+    [FT_KEY_ID_DETAIL] = timed,
+    [FT_KEY_ID_ADVICE] = timed,
+    [FT_KEY_ID_TECHNIQUES] = timed,
+    [FT_KEY_ID_COURSE] = timed,
+    [FT_KEY_ID_LOADER] = timed,
+    [FT_KEY_ID_DISK_RATE] = timed,
+    [FT_KEY_ID_DISK_GBPS] = timed,
+    [FT_KEY_ID_SAMPLE_BYTES] = timed,
+    [FT_KEY_ID_WORKERS] = timed,
+    [FT_KEY_ID_WORKER_MS] = timed,
+    [FT_KEY_ID_PINNED] = timed,
+    [FT_KEY_ID_ADAPTER_RANK] = ft__acts,
+    [FT_KEY_ID_ADAPTER_TARGETS] = ft__acts,
+    [FT_KEY_ID_ADAPTER_DTYPE] = adapter_format,
+    [FT_KEY_ID_ADAPTER_DROPOUT] = ft__acts,
+    [FT_KEY_ID_ADAPTER_ALPHA] = ft__acts,
+    [FT_KEY_ID_ADAPTER_EMBEDDINGS] = ft__acts,
+    [FT_KEY_ID_ADAPTER_DORA] = ft__acts,
+};
