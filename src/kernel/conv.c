@@ -4,7 +4,7 @@
  *   data      dX[n h w, c]  = dY[n h w, k r s / stride^2] W           M = n h w,   N = c,     K = k r s / stride^2
  *   weights   dW[k, c r s]  = dY[k, n oh ow] X                        M = k,       N = c r s, K = n oh ow
  *
- * Each goes through the same choice of tiles as a matrix product (gemm_tiles.c). The backward pass is data plus
+ * Each goes through the same choice of tiles as a matrix product (conv_product.c). The backward pass is data plus
  * weights, two kernels or more. What cuDNN launches was read off the kernels' names and grids of 4,831 H200 rows
  * (cuDNN 9.19, heuristic choice, no benchmark mode):
  *
@@ -19,56 +19,21 @@
  * kernels: bytes, or a multiply-add per lane.
  *
  * Leaves out: dilation, 1-D and 3-D, the autotuner (cudnn.benchmark) that would pick better, and when exactly the
- * heuristic takes a transform: on the same sizes it does so in one case of five, without a pattern we could find.
- *
- * Over 400 lines: three passes of one family share its geometry, its engines and its features. */
+ * heuristic takes a transform: on the same sizes it does so in one case of five, without a pattern we could find. */
 #include <math.h>
-#include <string.h>
 
 #include "graph/operator.h"
 #include "kernel/conv_constants.h"
+#include "kernel/conv_product.h"
+#include "kernel/conv_theta.h"
 #include "kernel/depthwise.h"
 #include "kernel/families.h"
 #include "kernel/feature.h"
-#include "kernel/gemm_constants.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/grouped.h"
 #include "kernel/kernel.h"
-#include "kernel/power.h"
 #include "kernel/priors_constants.h"
 #include "kernel/traffic.h"
-
-enum {
-    LAUNCH = FT_THETA_LAUNCH_US,
-    GAP = FT_THETA_GAP_US,
-    EC,
-    EB,
-    WAVE_US,
-    FEED,
-    PROLOGUE,
-    SPLIT_US,
-    SMOOTH,
-    TAPS9,
-    TAPS49,
-    HABIT,
-    HOLES,
-    NARROW,
-    SKEW,
-    DATA,
-    WEIGHTS,
-    STRIDED,
-    DIRECT,
-    PAD_EB,
-    POINT_WAVE_US,
-    POINT_PROLOGUE,
-    TRANSPOSE_US,
-    TRANSPOSE_EB,
-    WINOGRAD,
-    SECOND_US,
-    LEAD_US,
-    FOURIER,
-    THETA_COUNT
-};
 
 _Static_assert((int)THETA_COUNT <= (int)FT_MAX_THETA, "a predictor file has no room for more constants");
 static const ft_parameter parameters[THETA_COUNT] = {
@@ -100,20 +65,6 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [SECOND_US] = FT_K_PRIORS_CONV_SECOND_US,
     [LEAD_US] = FT_K_PRIORS_CONV_LEAD_US,
     [FOURIER] = FT_K_PRIORS_CONV_FOURIER,
-};
-
-static const ft_gemm_tile matrix_tiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256},
-                                            {128, 64},  {64, 128},  {64, 64},   {128, 32}, {32, 128},
-                                            {64, 32},   {32, 64},   {256, 32},  {128, 16}, {16, 128}};
-static const ft_gemm_tile vector_tiles[] = {{256, 64}, {128, 128}, {32, 32}, {128, 64}, {64, 128},
-                                            {128, 32}, {32, 128},  {64, 64}, {64, 32},  {128, 16},
-                                            {16, 128}, {128, 8},   {8, 128}};
-enum {
-    MATRIX_TILES = sizeof matrix_tiles / sizeof *matrix_tiles,
-    VECTOR_TILES = sizeof vector_tiles / sizeof *vector_tiles,
-    MATRIX_FAVOURITES = 1 << 0 | 1 << 2 | 1 << 7, /* 256x128, 128x128, 64x64 */
-    OLDER_TF32_TILES = 1 << 2 | 1 << 3 | 1 << 5,  /* 128x128, 256x64, 128x64 */
-    VECTOR_FAVOURITES = 1 << 0 | 1 << 2 | 1 << 5  /* 256x64, 32x32, 128x32 */
 };
 
 /* Half precision, tf32 and fp32 are different kernels; so are the passes. */
@@ -175,72 +126,6 @@ static const char *const feature_names[] = {
     "extra_share",
 };
 
-typedef struct product {
-    double b, m, n, k, rate; /* rate: share of the device's */
-    int split;               /* at most */
-    bool point;              /* a plain matrix product */
-    bool older;              /* by a kernel of the generation before: no bulk copies, half the operands per clock */
-    unsigned allowed;        /* tiles; 0: all */
-} product;
-
-/* Share of the rate that a tile of so many outputs reaches on vector units. */
-static double vector_rate(int outputs)
-{
-    int at = 0;
-    while (at < FT_K_CONV_VECTOR_TILES_COUNT - 1 && outputs < ft__k_conv_vector_tiles[at].outputs) at++;
-    return ft__k_conv_vector_tiles[at].rate;
-}
-
-static void run(const ft_device *device, const ft_op *op, const double *th, product p, bool matrix, bool want,
-                ft_gemm_pick *out)
-{
-    double e = ft_dtype_bytes(op->dtype), runs = ft__running_mhz(device) / device->boost_mhz;
-    double peak = ft__peak_tflops(device, op->dtype) * runs * 1e9, cap = matrix ? ft__matrix_cap(device, op->dtype) : 1;
-    double narrow[MATRIX_TILES > VECTOR_TILES ? MATRIX_TILES : VECTOR_TILES];
-    const ft_gemm_tile *tiles = matrix ? matrix_tiles : vector_tiles;
-    int count = matrix ? MATRIX_TILES : VECTOR_TILES;
-    for (int t = 0; t < count; t++) narrow[t] = matrix ? 1 : vector_rate(tiles[t].m * tiles[t].n);
-    /* Too few tiles for the SMs: K is shared out, by whole factors beyond the sixteen that the search tries. */
-    double plain = fmax(1, ceil(p.m / 64) * ceil(p.n / 64) * p.b), room = floor(device->sms / plain), before = 1;
-    if (p.split > 16 && room > 16) before = fmin(fmin(room / 16, p.k / FT_K_CONV_SPLIT_K), FT_K_CONV_SPLIT_MOST);
-    before = fmax(1, floor(before));
-    ft_gemm_search s = {
-        .batch = p.b * before,
-        .m = p.m,
-        .n = p.n,
-        .k = p.k / before,
-        .sms = device->sms,
-        .tiles = tiles,
-        .tile_count = count,
-        .tile_efficiency = narrow,
-        .flop_per_ms_sm = p.rate * peak / cap / device->sms,
-        .cap = cap < 1 ? cap : 0,
-        .capped_flop_per_ms_sm = peak / device->sms,
-        .feed_bytes_per_ms_sm =
-            matrix ? fmax(th[FEED] * (p.older ? FT_K_CONV_OLDER_FEED : 1) * e / 2 * peak / cap / device->sms,
-                          ft__gemm_least_feed(ft__running_mhz(device)))
-                   : FT_K_GEMM_VECTOR_FEED * ft__running_mhz(device) * 1e3,
-        .element_bytes = e,
-        .k_step = matrix ? 64 / e : 8,
-        .prologue_k = th[p.point ? POINT_PROLOGUE : PROLOGUE] * (matrix ? 2 / e : FT_K_CONV_VECTOR_PROLOGUE),
-        .lone = matrix ? 1 : FT_K_CONV_VECTOR_LONE,
-        .wave_ms = th[p.point ? POINT_WAVE_US : WAVE_US] * 1e-3,
-        .quantisation = FT_K_CONV_QUANTISATION,
-        .memory_ms = 0,
-        .smooth = 0,
-        .split_ms = th[SPLIT_US] * 1e-3,
-        .split_ms_per_element = ft__gemm_partial_ms(device),
-        .habit = th[HABIT],
-        .allowed = p.allowed,
-        .favourites = matrix ? MATRIX_FAVOURITES : VECTOR_FAVOURITES,
-        .max_split = (int)fmax(1, p.split > 16 ? 16 : fmin(p.split, room)),
-    };
-    ft__gemm_pick(&s, want, out);
-    double slow = ft__power_slowdown(device, op->dtype, 1, ft__capped_efficiency(p.rate, cap) * peak * 1e-9,
-                                     out->compute_ms / FT_K_CONV_POWER_MS);
-    out->ms += (slow - 1) * out->compute_ms;
-}
-
 /* Where cuDNN 9's heuristic, asked for a 7x7 filter in half precision, answers with an fp32 kernel on the vector units,
  * ten times slower than its neighbours. Nothing physical: regions of shapes read off rows with such filters. */
 static bool forward_hole(double c, double k, double pixels, double image, double size, double stride)
@@ -282,18 +167,6 @@ static double transpose_ms(const ft_device *device, const double *th, double byt
 static double fed_rate(const ft_device *device, double rate)
 {
     return fmax(rate, fmin(FT_K_CONV_FED_MOST, rate * fmax(1, FT_K_CONV_FED_LANES / device->lanes_per_sm)));
-}
-
-/* Images whose rows are not aligned can be turned to NHWC first, which takes `move`: where that is quicker, it is done.
- * Matrix units beyond an A100's are not asked: cuDNN 9's heuristic leaves theirs as they lie. */
-static void turn(const ft_device *device, const ft_op *op, const double *th, product p, double move, ft_gemm_pick *pick)
-{
-    ft_gemm_pick turned = {0};
-    run(device, op, th, p, true, false, &turned);
-    if (turned.ms + move >= pick->ms) return;
-    memcpy(turned.log_ratio, pick->log_ratio, sizeof turned.log_ratio);
-    *pick = turned;
-    pick->ms += move;
 }
 
 /* Its own figures, not the family's: launches are within them. */
@@ -392,12 +265,13 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     } else {
         bool images = point && !nhwc; /* a product per image */
         if (forward) {
-            unsigned tiles = older && !half ? OLDER_TF32_TILES : 0;
-            product p = {g, pixels, k / g, chunk_c * taps, rate * large * gain, split, point, older, tiles};
+            unsigned tiles = older && !half ? FT_CONV_OLDER_TF32_TILES : 0;
+            ft_conv_product p = {g, pixels, k / g, chunk_c * taps, rate * large * gain, split, point, older, tiles};
             if (images) p.b = g * n, p.m = oh * ow;
-            run(device, op, th, p, matrix, want, &main);
+            ft__conv_run(device, op, th, p, matrix, want, &main);
             if (skewed && !wide)
-                turn(device, op, th, (product){g, pixels, k / g, chunk_c, level, split, point, older, 0}, move, &main);
+                ft__conv_turn(device, op, th,
+                              (ft_conv_product){g, pixels, k / g, chunk_c, level, split, point, older, 0}, move, &main);
             lanes = (few && !point && !nhwc) ||
                     (matrix && !half && taps == 1 && stride > 1 && c / g <= FT_K_CONV_FEW_CHANNELS) ||
                     (!matrix && nhwc && short_k);
@@ -423,22 +297,23 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
             double full = fmin(1, ceil(n * h * w / 128) * ceil(c / g / 128) * g / device->sms);
             double longest = ceil(r / stride) * ceil(s / stride), mean = taps / (stride * stride);
             double deep = fmax(1, ceil(k / g / block) * block * (full * mean + (1 - full) * longest));
-            product d = {g, n * h * w, c / g, deep, rate * th[DATA] * gaps, split, point, false, 0};
+            ft_conv_product d = {g, n * h * w, c / g, deep, rate * th[DATA] * gaps, split, point, false, 0};
             if (images) d.b = g * n, d.m = h * w;
             if (!matrix) d.rate = fed_rate(device, d.rate);
-            run(device, op, th, d, matrix, want && !forward, &pick);
+            ft__conv_run(device, op, th, d, matrix, want && !forward, &pick);
             if (skewed && !wide)
-                turn(device, op, th, (product){g, pixels, c / g, deep, level * th[DATA], split, point, false, 0}, move,
-                     &pick);
+                ft__conv_turn(device, op, th,
+                              (ft_conv_product){g, pixels, c / g, deep, level * th[DATA], split, point, false, 0}, move,
+                              &pick);
             if (!forward) main = pick;
             double weights_rate = rate * (matrix ? large : 1) * gain * th[WEIGHTS];
-            product f = {
+            ft_conv_product f = {
                 g, k / g, c / g * taps, pixels, weights_rate, 1024, point, older || c / g <= FT_K_CONV_FEW_CHANNELS, 0};
             if (!matrix) f.rate = fed_rate(device, f.rate);
-            run(device, op, th, f, matrix, false, &second);
+            ft__conv_run(device, op, th, f, matrix, false, &second);
             if (skewed && !wide) {
                 f.rate = level * gain * th[WEIGHTS];
-                turn(device, op, th, f, transpose_ms(device, th, x), &second);
+                ft__conv_turn(device, op, th, f, transpose_ms(device, th, x), &second);
             }
             data = to_input ? pick.ms : 0, filters = to_filter ? second.ms : 0;
             if (to_filter && half && older && weights_hole(c / g, k / g, pixels))
@@ -464,8 +339,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->compute_ms = compute;
     out->memory_ms = traffic * passes;
     out->body_ms = body + extra + (eager ? th[LEAD_US] * 1e-3 : 0);
-    out->tile_m = direct ? 0 : (matrix ? matrix_tiles : vector_tiles)[main.tile].m;
-    out->tile_n = direct ? 0 : (matrix ? matrix_tiles : vector_tiles)[main.tile].n;
+    out->tile_m = direct ? 0 : ft__conv_tile(matrix, main.tile).m;
+    out->tile_n = direct ? 0 : ft__conv_tile(matrix, main.tile).n;
     out->split_k = direct ? 0 : main.split;
     out->tiles = main.tiles;
     out->waves = main.waves;
