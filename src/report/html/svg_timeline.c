@@ -1,32 +1,17 @@
 /* svg_timeline.c: the streams of one GPU over one step: passes, kernels, exchanges, the host.
  *
- * Kernels are coloured by what holds them. Those too short for a pixel share one, each colour as high as its part of
- * the time; so do layers that the walk of the streams folds into one event, and passes where hundreds share the
- * picture. Where the GPU waits its track shows.
- *
- * Over 400 lines: one picture, drawn track by track over the same axis. */
+ * Events are slabs, coloured by what holds them (svg_slabs.c). Where hundreds of passes share the picture they are
+ * drawn in crowds, each colour as high as its part of the time. Where the GPU waits its track shows. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "report/html/svg_pictures.h"
+#include "report/html/svg_slabs.h"
 #include "report/text/style.h"
 #include "report/trace/step_events.h"
 
-enum { ROW_PASSES, ROW_BLOCKS, ROW_KERNELS, ROW_AXIS, ROW_HOST = ROW_AXIS + FT_AXIS_COUNT, ROW_COUNT };
 enum { MOST_WALKED = 400000, MOST_PASSES = 512 };
-
-/* Short events that wait for a pixel of their own. */
-typedef struct bin {
-    double from, to, ms[4];
-    double events;
-} bin;
-
-typedef struct band {
-    double y, height;
-    bool used;
-    bin pending;
-} band;
 
 /* Neighbouring passes that are drawn as one. */
 typedef struct crowd {
@@ -34,100 +19,9 @@ typedef struct crowd {
     double forwards, backwards;
 } crowd;
 
-typedef struct timeline {
-    ft_text *out;
-    const ft_step_view *v;
-    ft_rank_events rank;
-    ft_ruler x;
-    band row[ROW_COUNT];
-    int32_t *block_of;   /* node -> block */
-    double (*shares)[4]; /* block -> its kernels' ms by bound */
-    int32_t span_block;  /* the block whose span is open */
-    double span_from, span_to;
-    bool dry; /* only finds out which rows there are */
-    double walked;
-} timeline;
-
-/* -- slabs ------------------------------------------------------------------------------------- */
-
-static void stack(timeline *t, const band *r, double x, double width, const double ms[4], const char *title)
-{
-    double sum = ms[0] + ms[1] + ms[2] + ms[3], y = r->y;
-    if (!(sum > 0)) return;
-    for (int b = 0; b < 4; b++) {
-        double high = ms[b] / sum * r->height;
-        if (high < 0.4) continue;
-        ft__svg_box(t->out, x, y, width, high, ft__bound_class[b], title);
-        y += high;
-    }
-}
-
-static void flush(timeline *t, int row)
-{
-    band *r = &t->row[row];
-    if (r->pending.events > 0) {
-        char title[64];
-        snprintf(title, sizeof title, "%.0f short ones", r->pending.events);
-        double a = ft__ruler_at(&t->x, r->pending.from), b = ft__ruler_at(&t->x, r->pending.to);
-        stack(t, r, a, fmax(b - a, 0.5), r->pending.ms, r->pending.events > 1 ? title : NULL);
-    }
-    r->pending = (bin){0};
-}
-
-/* One event; `ms` says what it is made of. */
-static void slab(timeline *t, int row, double start, double end, const double ms[4], const char *title)
-{
-    band *r = &t->row[row];
-    r->used = true;
-    if (t->dry || end <= start) return;
-    double a = ft__ruler_at(&t->x, start), b = ft__ruler_at(&t->x, end);
-    if (b - a >= 1.5) {
-        flush(t, row);
-        stack(t, r, a, b - a, ms, title);
-        return;
-    }
-    bin *p = &r->pending;
-    /* A gap of half a pixel between two is worth seeing. */
-    if (p->events > 0 && a - ft__ruler_at(&t->x, p->to) > 0.5) flush(t, row);
-    if (p->events == 0) p->from = start;
-    p->to = fmax(p->to, end);
-    p->events++;
-    double sum = ms[0] + ms[1] + ms[2] + ms[3];
-    for (int i = 0; i < 4; i++) p->ms[i] += sum > 0 ? ms[i] / sum * (end - start) : 0;
-    if (ft__ruler_at(&t->x, p->to) - ft__ruler_at(&t->x, p->from) >= 1.5) flush(t, row);
-}
-
-static void close_span(timeline *t)
-{
-    if (t->span_block < 0) return;
-    const ft_block *b = &t->rank.g->blocks[t->span_block];
-    const band *r = &t->row[ROW_BLOCKS];
-    double x0 = ft__ruler_at(&t->x, t->span_from), x1 = ft__ruler_at(&t->x, t->span_to);
-    char name[96];
-    if (b->repeat > 1)
-        snprintf(name, sizeof name, "%.60s × %lld", b->name ? b->name : "", (long long)b->repeat);
-    else
-        snprintf(name, sizeof name, "%.60s", b->name ? b->name : "");
-    t->span_block = -1;
-    if (t->dry || x1 - x0 < 0.75) return;
-    ft__svg_box(t->out, x0, r->y, x1 - x0 - 0.5, r->height, "track", name);
-    ft__svg_label_within(t->out, (x0 + x1) / 2, r->y + 12.5, FT_MIDDLE, "dim", name, x1 - x0 - 6);
-}
-
-static void extend_span(timeline *t, int32_t block, double start, double end)
-{
-    t->row[ROW_BLOCKS].used = true;
-    if (block != t->span_block) {
-        close_span(t);
-        t->span_block = block;
-        t->span_from = start;
-    }
-    t->span_to = end;
-}
-
 /* -- passes ------------------------------------------------------------------------------------ */
 
-static void one_event(timeline *t, const ft_event *e, double start, double end)
+static void one_event(ft_timeline *t, const ft_event *e, double start, double end)
 {
     const ft_graph *g = t->rank.g;
     char title[160];
@@ -135,26 +29,26 @@ static void one_event(timeline *t, const ft_event *e, double start, double end)
     if (e->lane == FT_LANE_HOST) {
         ms[FT_BOUND_OVERHEAD] = end - start;
         snprintf(title, sizeof title, "the host launches %.60s", g->blocks[e->at].name ? g->blocks[e->at].name : "");
-        slab(t, ROW_HOST, start, end, ms, title);
+        ft__timeline_slab(t, FT_ROW_HOST, start, end, ms, title);
     } else if (e->lane != FT_LANE_GPU) {
         ms[FT_BOUND_COMMUNICATION] = end - start;
-        slab(t, ROW_AXIS + e->lane, start, end, ms, "exchange");
+        ft__timeline_slab(t, FT_ROW_AXIS + e->lane, start, end, ms, "exchange");
     } else if (e->kind == FT_SEEN_FOLDED) {
         snprintf(title, sizeof title, "%.60s: %.0f more like this", g->blocks[e->at].name ? g->blocks[e->at].name : "",
                  e->folded);
-        extend_span(t, e->at, start, end);
-        slab(t, ROW_KERNELS, start, end, t->shares[e->at], title);
+        ft__timeline_extend_span(t, e->at, start, end);
+        ft__timeline_slab(t, FT_ROW_KERNELS, start, end, t->shares[e->at], title);
     } else if (e->kind == FT_SEEN_KERNEL) {
         const ft_timed *k = t->rank.timed[e->at];
         ms[k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] = 1;
         snprintf(title, sizeof title, "%.90s: %.4g ms", g->nodes[e->at].name ? g->nodes[e->at].name : "", end - start);
-        extend_span(t, t->block_of[e->at], start, end);
-        slab(t, ROW_KERNELS, start, end, ms, title);
+        ft__timeline_extend_span(t, t->block_of[e->at], start, end);
+        ft__timeline_slab(t, FT_ROW_KERNELS, start, end, ms, title);
     }
 }
 
 /* The part `from`..`to` of a pass (of 1), drawn between two moments. */
-static void pass(timeline *t, const ft_pass_events *p, double from, double to, double start, double end)
+static void pass(ft_timeline *t, const ft_pass_events *p, double from, double to, double start, double end)
 {
     double a = from * p->ms, b = to * p->ms, scale = b > a ? (end - start) / (b - a) : 1;
     t->walked += (double)p->count;
@@ -169,10 +63,10 @@ static void pass(timeline *t, const ft_pass_events *p, double from, double to, d
     }
 }
 
-static void piece(timeline *t, const char *word, int64_t number, const char *class, double start, double end)
+static void piece(ft_timeline *t, const char *word, int64_t number, const char *class, double start, double end)
 {
-    const band *r = &t->row[ROW_PASSES];
-    t->row[ROW_PASSES].used = true;
+    const ft_band *r = &t->row[FT_ROW_PASSES];
+    t->row[FT_ROW_PASSES].used = true;
     if (t->dry) return;
     char name[64], title[128];
     if (number >= 0)
@@ -190,51 +84,51 @@ static void piece(timeline *t, const char *word, int64_t number, const char *cla
 
 /* -- crowds ------------------------------------------------------------------------------------ */
 
-static void add_up(const timeline *t, const ft_pass_events *p, double times, double ms[ROW_COUNT][4])
+static void add_up(const ft_timeline *t, const ft_pass_events *p, double times, double ms[FT_ROW_COUNT][4])
 {
     for (size_t i = 0; i < p->count; i++) {
         const ft_event *e = &p->events[i];
         double length = fmax(e->end - e->start, 0) * times;
         if (e->lane == FT_LANE_HOST) {
-            ms[ROW_HOST][FT_BOUND_OVERHEAD] += length;
+            ms[FT_ROW_HOST][FT_BOUND_OVERHEAD] += length;
         } else if (e->lane != FT_LANE_GPU) {
-            ms[ROW_AXIS + e->lane][FT_BOUND_COMMUNICATION] += length;
+            ms[FT_ROW_AXIS + e->lane][FT_BOUND_COMMUNICATION] += length;
         } else if (e->kind == FT_SEEN_FOLDED) {
             const double *of = t->shares[e->at];
             double sum = of[0] + of[1] + of[2] + of[3];
-            for (int b = 0; b < 4 && sum > 0; b++) ms[ROW_KERNELS][b] += of[b] / sum * length;
+            for (int b = 0; b < 4 && sum > 0; b++) ms[FT_ROW_KERNELS][b] += of[b] / sum * length;
         } else if (e->kind == FT_SEEN_KERNEL) {
             const ft_timed *k = t->rank.timed[e->at];
-            ms[ROW_KERNELS][k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] += length;
+            ms[FT_ROW_KERNELS][k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] += length;
         }
     }
 }
 
 /* Every colour as high as its part of the time between the crowd's ends. */
-static void draw_crowd(timeline *t, crowd *c)
+static void draw_crowd(ft_timeline *t, crowd *c)
 {
-    double ms[ROW_COUNT][4] = {{0}}, extent = c->to - c->from, forward = c->forwards * t->rank.forward.ms;
+    double ms[FT_ROW_COUNT][4] = {{0}}, extent = c->to - c->from, forward = c->forwards * t->rank.forward.ms;
     double both = forward + c->backwards * t->rank.backward.ms;
     char title[128];
-    close_span(t);
+    ft__timeline_close_span(t);
     add_up(t, &t->rank.forward, c->forwards, ms);
     add_up(t, &t->rank.backward, c->backwards, ms);
     snprintf(title, sizeof title, "%.0f forward, %.0f backward passes: %.4g ms", c->forwards, c->backwards, extent);
-    t->row[ROW_PASSES].used = true;
+    t->row[FT_ROW_PASSES].used = true;
     double a = ft__ruler_at(&t->x, c->from), b = ft__ruler_at(&t->x, c->to);
-    for (int row = 0; row < ROW_COUNT && extent > 0; row++) {
-        band *r = &t->row[row];
+    for (int row = 0; row < FT_ROW_COUNT && extent > 0; row++) {
+        ft_band *r = &t->row[row];
         double sum = ms[row][0] + ms[row][1] + ms[row][2] + ms[row][3], y = r->y;
         if (sum > 0) r->used = true;
         if (t->dry || !(sum > 0)) continue;
-        flush(t, row);
+        ft__timeline_flush(t, row);
         for (int k = 0; k < 4; k++) {
             double high = ms[row][k] / fmax(sum, extent) * r->height;
             if (high >= 0.4) ft__svg_box(t->out, a, y, fmax(b - a, 0.5), high, ft__bound_class[k], title);
             y += high;
         }
     }
-    const band *r = &t->row[ROW_PASSES];
+    const ft_band *r = &t->row[FT_ROW_PASSES];
     if (!t->dry && both > 0 && extent > 0) {
         double high = forward / both * r->height;
         if (high > 0) ft__svg_box(t->out, a, r->y, fmax(b - a, 0.5), high, "f0", title);
@@ -247,7 +141,7 @@ static void draw_crowd(timeline *t, crowd *c)
 }
 
 /* The crowd takes passes until it is wide enough to be seen or the stage waits. */
-static void join(timeline *t, crowd *c, double start, double end, double forwards, double backwards)
+static void join(ft_timeline *t, crowd *c, double start, double end, double forwards, double backwards)
 {
     bool any = c->forwards + c->backwards > 0;
     if (any && !t->dry) {
@@ -265,7 +159,7 @@ static void join(timeline *t, crowd *c, double start, double end, double forward
 
 /* -- the step ---------------------------------------------------------------------------------- */
 
-static double draw_alone(timeline *t)
+static double draw_alone(ft_timeline *t)
 {
     const ft_workload *w = t->v->work;
     int64_t micros = w->task == FT_TRAIN && w->accumulate > 1 ? w->accumulate : 1;
@@ -294,7 +188,7 @@ static double draw_alone(timeline *t)
 }
 
 /* Too many pieces for a picture to tell apart, or a middle that is not listed. */
-static void draw_crowded_stage(timeline *t, int64_t s)
+static void draw_crowded_stage(ft_timeline *t, int64_t s)
 {
     const ft_piped *pipe = &t->v->ranked->pipe;
     const ft_parallel *p = t->v->parallel;
@@ -311,7 +205,7 @@ static void draw_crowded_stage(timeline *t, int64_t s)
     if (c.forwards + c.backwards > 0) draw_crowd(t, &c);
 }
 
-static double draw_stage(timeline *t, int64_t s)
+static double draw_stage(ft_timeline *t, int64_t s)
 {
     const ft_ranked *r = t->v->ranked;
     const ft_piped *pipe = &r->pipe;
@@ -335,26 +229,27 @@ static double draw_stage(timeline *t, int64_t s)
     double now = pipe->finish[s], left = fmax(stage->last_backward_ms - stage->backward_ms, 0), ms[4] = {0};
     double gather = stage->gather_ms + fmax(stage->first_forward_ms - stage->forward_ms, 0);
     ms[FT_BOUND_COMMUNICATION] = 1;
-    if (left > 0) slab(t, ROW_AXIS + FT_AXIS_DATA, now, now + left, ms, "rest of the gradients");
+    if (left > 0) ft__timeline_slab(t, FT_ROW_AXIS + FT_AXIS_DATA, now, now + left, ms, "rest of the gradients");
     now += left + stage->tail_ms;
     if (stage->update_ms > 0) piece(t, "optimizer", -1, "f2", now, now + stage->update_ms);
     pass(t, &t->rank.update, 0, 1, now, now + stage->update_ms);
     now += stage->update_ms;
-    if (gather > 0) slab(t, ROW_AXIS + FT_AXIS_DATA, now, now + gather, ms, "gather updated parameters");
+    if (gather > 0)
+        ft__timeline_slab(t, FT_ROW_AXIS + FT_AXIS_DATA, now, now + gather, ms, "gather updated parameters");
     return now + gather;
 }
 
-static double draw(timeline *t, int64_t stage)
+static double draw(ft_timeline *t, int64_t stage)
 {
     t->walked = 0;
     t->span_block = -1;
     double end = stage >= 0 ? draw_stage(t, stage) : draw_alone(t);
-    close_span(t);
-    for (int i = 0; i < ROW_COUNT && !t->dry; i++) flush(t, i);
+    ft__timeline_close_span(t);
+    for (int i = 0; i < FT_ROW_COUNT && !t->dry; i++) ft__timeline_flush(t, i);
     return end;
 }
 
-static bool prepare(timeline *t)
+static bool prepare(ft_timeline *t)
 {
     const ft_graph *g = t->rank.g;
     t->block_of = ft__arena_array(t->v->arena, (size_t)g->node_count + 1, sizeof *t->block_of);
@@ -374,20 +269,20 @@ static bool prepare(timeline *t)
 
 bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
 {
-    static const char *const names[ROW_COUNT] = {"passes",  "layers", "kernels",  "tensor", "context",
-                                                 "experts", "data",   "pipeline", "host"};
+    static const char *const names[FT_ROW_COUNT] = {"passes",  "layers", "kernels",  "tensor", "context",
+                                                    "experts", "data",   "pipeline", "host"};
     int64_t stage = v->ranked ? ft__slowest_stage(v) : -1;
-    timeline t = {.out = out, .v = v, .dry = true};
+    ft_timeline t = {.out = out, .v = v, .dry = true};
     ft_error err = {0};
     if (ft__rank_events(v, stage >= 0 ? &v->ranked->stages[stage] : NULL, &t.rank, &err) != FT_OK)
         return err.code != FT_E_MEMORY; /* no streams, no picture */
     if (!prepare(&t)) return false;
     double end = fmax(draw(&t, stage), v->step->step_ms), top = ft__svg_keys_height(f, 0, ft__bound_keys, 4) + 8,
            y = top;
-    for (int i = 0; i < ROW_COUNT; i++) {
+    for (int i = 0; i < FT_ROW_COUNT; i++) {
         if (!t.row[i].used) continue;
         t.row[i].y = y + (f->narrow ? 15 : 0);
-        t.row[i].height = i == ROW_KERNELS ? 56 : 20;
+        t.row[i].height = i == FT_ROW_KERNELS ? 56 : 20;
         y = t.row[i].y + t.row[i].height + 8;
     }
     t.x = (ft_ruler){.low = 0, .high = end > 0 ? end : 1, .from = f->narrow ? 4 : 74, .to = f->width - 12};
@@ -397,11 +292,11 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
         "holds them. The tables of phases and layers have the figures.");
     ft__svg_keys(out, f, 0, 0, ft__bound_keys, v->ranked ? 4 : 3);
     ft__svg_ruler_x(out, &t.x, top, y, "ms");
-    for (int i = 0; i < ROW_COUNT; i++) {
-        const band *r = &t.row[i];
+    for (int i = 0; i < FT_ROW_COUNT; i++) {
+        const ft_band *r = &t.row[i];
         if (!r->used) continue;
         ft__svg_label(out, 0, f->narrow ? r->y - 4 : r->y + r->height / 2 + 4, FT_START, "dim", names[i]);
-        if (i != ROW_PASSES && i != ROW_BLOCKS)
+        if (i != FT_ROW_PASSES && i != FT_ROW_BLOCKS)
             ft__svg_box(out, t.x.from, r->y, t.x.to - t.x.from, r->height, "track", NULL);
     }
     t.dry = false;
