@@ -72,6 +72,7 @@ def compiled(build: Path) -> None:
         "-Dtests=false",
         "-Dsimgrid=disabled",
         "-Dbundle=true",
+        "-Dserver=disabled",  # libmicrohttpd brings TLS libraries that a wheel should not carry
     ]
     if sys.platform.startswith("linux"):
         line.append("-Dc_link_args=-Wl,-rpath,$ORIGIN")

@@ -193,7 +193,8 @@ def test_installed_wheel_needs_no_library_of_the_machine(installed: Path) -> Non
     for binary in (native / "libforetell.so", native / "foretell"):
         told = run("ldd", binary).stdout
         for line in told.splitlines():
-            if re.search(r"lib(jansson|z|protobuf-c)\.", line):
+            name = Path(line.split()[0]).name
+            if not re.match(r"(linux-vdso|linux-gate|ld-linux|libc\.|libm\.|libpthread\.|libdl\.|librt\.)", name):
                 assert str(native) in line, line
 
 
