@@ -100,9 +100,11 @@ def _tree(combine: Callable[..., Any], parts: Any, dim: int) -> Any:
     if length < 2:
         return parts
 
+    def along(start: int, end: int | None, step: int = 1) -> tuple[slice, ...]:
+        return (*[slice(None)] * dim, slice(start, end, step))
+
     def cut(tree: Any, start: int, end: int, step: int = 2) -> Any:
-        at = [slice(None)] * dim
-        return pytree.tree_map(lambda x: x[(*at, slice(start, end, step))], tree)
+        return pytree.tree_map(lambda x: x[along(start, end, step)], tree)
 
     odd = _tree(combine, combine(cut(parts, 0, length - 1), cut(parts, 1, length)), dim)
     even = cut(parts, 0, 1)
@@ -111,8 +113,9 @@ def _tree(combine: Callable[..., Any], parts: Any, dim: int) -> Any:
         even = pytree.tree_map(lambda a, b: torch.cat([a, b], dim), even, rest)
 
     def mixed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        both = torch.stack([a[(*[slice(None)] * dim, slice(0, b.shape[dim]))], b], dim + 1).flatten(dim, dim + 1)
-        return both if a.shape[dim] == b.shape[dim] else torch.cat([both, a[(*[slice(None)] * dim, slice(b.shape[dim], None))]], dim)
+        paired = b.shape[dim]
+        both = torch.stack([a[along(0, paired)], b], dim + 1).flatten(dim, dim + 1)
+        return both if a.shape[dim] == paired else torch.cat([both, a[along(paired, None)]], dim)
 
     return pytree.tree_map(mixed, even, odd)
 

@@ -226,7 +226,7 @@ def whole_layers() -> Iterator[None]:
         return multi(self, query, key, value, *args, **kwargs)
 
     try:
-        nn.MultiheadAttention.forward = attend  # type: ignore[method-assign,assignment]
+        nn.MultiheadAttention.forward = attend  # type: ignore[method-assign]
         for name in _KINDS:
             setattr(functions, name, _called(name, getattr(functions, name)))
         nn.TransformerEncoderLayer.forward = forward  # type: ignore[method-assign]
