@@ -18,7 +18,7 @@ help:
 	@echo 'make run        build, then forecast a training step: how long, why, what to change'
 	@echo 'make web        the page and the library for browsers, as static files in $(BUILD)/web (needs Node)'
 	@echo 'make check      unit and command tests, under a minute on an idle machine'
-	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about ten minutes)'
+	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about sixteen minutes)'
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
 	@echo 'make release-check  packages, engines for many requests, types: what a release needs beyond make test'
 	@echo 'make wheel      the Python wheel, in dist/; make deb: packages for Debian; make dist: the sources'
