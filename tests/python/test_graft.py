@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.machinery
+import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -31,3 +33,25 @@ def test_a_damaged_file_is_refused(tmp_path: pathlib.Path) -> None:
     done = graft(SHIPPED, bad, tmp_path / "out.ftp")
     assert done.returncode != 0 and "damaged" in done.stderr and not (tmp_path / "out.ftp").exists()
     assert graft(SHIPPED).returncode != 0
+
+
+def test_refit_compares_by_family_and_variant(tmp_path: pathlib.Path) -> None:
+    """The shipped file against itself is the same; one byte of one tree changed is seen in its family alone."""
+    refit = [sys.executable, str(ROOT / "scripts" / "refit"), "--fitted"]
+    same = subprocess.run([*refit, str(SHIPPED)], capture_output=True, text=True, check=False)
+    assert same.returncode == 0 and "gemm_tensor: the same bytes" in same.stdout and "differ" not in same.stdout
+    loader = importlib.machinery.SourceFileLoader("graft", str(ROOT / "scripts" / "graft"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("graft", loader))
+    loader.exec_module(module)
+    shipped = module.Predictor(str(SHIPPED))
+    head, data = module.HEADER, bytearray(SHIPPED.read_bytes())
+    first = shipped.header_bytes + len(shipped.experts) * shipped.expert_bytes
+    data[first + shipped.tree_bytes - 1] ^= 1
+    fields = list(head.unpack_from(data))
+    fields[3] = module.checksum(bytes(data[shipped.header_bytes:]))
+    head.pack_into(data, 0, *fields)
+    other = tmp_path / "other.ftp"
+    other.write_bytes(data)
+    told = subprocess.run([*refit, str(other)], capture_output=True, text=True, check=False)
+    assert told.returncode == 1 and told.stdout.count("differ") == 1, told.stdout
+    assert subprocess.run([*refit[:2]], capture_output=True, text=True, check=False).returncode == 2
