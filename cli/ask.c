@@ -81,13 +81,14 @@ int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err)
     return cli_fail(err);
 }
 
-/* -- whole models ------------------------------------------------------------------------------ */
+/* -- requests that are asked again ------------------------------------------------------------- */
 
 int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
 {
     ft_error err = {0};
     memset(a, 0, sizeof *a);
     a->args = args;
+    a->operand = args->command->bit & (CLI_KERNEL | CLI_EXCHANGE) ? "op" : "model";
     a->json = cli_has(args, OPT_JSON);
     a->scratch.simulator = &cli_simulator;
     if (!cli_values(args, OPT_GPU, &a->gpus, &a->gpu_count)) return cli_complain(FT_E_MEMORY, "out of memory");
@@ -97,9 +98,8 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     if (ft_open(&a->ft, &options, &err) != FT_OK) return cli_fail(&err);
     a->object = json_object();
-    const char *model = args->operand_count ? args->operands[0] : NULL;
     bool fine = a->object && json_object_set_new(a->object, "task", json_string(task)) == 0 &&
-                (!model || json_object_set_new(a->object, "model", json_string(model)) == 0) &&
+                (!args->operand_count || cli_ask_operand(args, a->operand, a->object)) &&
                 (open || json_object_set_new(a->object, "gpu", json_string(a->gpus[0])) == 0);
     if (!fine || !cli_ask_flags(args, a->object)) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
     return 0;
@@ -133,7 +133,7 @@ int cli_asker_fail(const cli_asker *a, ft_error *err)
         ft__text_add(&out, "\n");
         cli_print(&out);
     }
-    cli_ask_name_flag(a->args, "model", err);
+    cli_ask_name_flag(a->args, a->operand, err);
     return cli_fail(err);
 }
 

@@ -2,8 +2,8 @@
  * errors. */
 #ifndef CLI_ASK_H
 #define CLI_ASK_H
-#include "study/context.h"
 #include "options.h"
+#include "study/context.h"
 
 /* The key that an option stands for: "kv_heads"; "batch" for --micro-batch-size. */
 void cli_ask_key(cli_option_id option, char key[48]);
@@ -21,9 +21,10 @@ void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *
  * status. */
 int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err);
 
-/* One whole-model request that is asked again with other figures. */
+/* One request that is asked again with other figures, or of other GPUs. */
 typedef struct cli_asker {
     const cli_args *args;
+    const char *operand; /* the key that the operand stands for: "model"; "op" where there is none */
     ft_context *ft;
     json_t *object;
     ft_scratch scratch;

@@ -14,43 +14,10 @@
 
 enum { MOST_POINTS = 100000 };
 
-/* NULL: out of memory, or text that is not UTF-8. */
-static json_t *request_of(const cli_args *args)
-{
-    json_t *object = json_object();
-    if (object && json_object_set_new(object, "task", json_string("kernel")) == 0 &&
-        json_object_set_new(object, "op", json_string(args->operands[0])) == 0 && cli_ask_flags(args, object))
-        return object;
-    json_decref(object);
-    return NULL;
-}
-
-typedef struct job {
-    const cli_args *args;
-    ft_context *ft;
-    json_t *object;
-    const char **gpus;
-    size_t gpu_count;
-    bool json;
-} job;
-
-/* With --json the error is an answer too; people read it on stderr either way. */
-static int fail(const job *j, ft_error *err)
-{
-    if (j->json) {
-        ft_text out = {0};
-        ft__answer_error(&out, NULL, err, 0);
-        ft__text_add(&out, "\n");
-        cli_print(&out);
-    }
-    cli_ask_name_flag(j->args, "op", err);
-    return cli_fail(err);
-}
-
-static ft_status forecast(const job *j, const char *gpu, ft_scratch *scratch, ft_request *request, ft_forecast *f,
+static ft_status forecast(cli_asker *j, const char *gpu, ft_scratch *scratch, ft_request *request, ft_forecast *f,
                           ft_error *err)
 {
-    if (json_object_set_new(j->object, "gpu", json_string(gpu)) != 0)
+    if (!cli_asker_set(j, "gpu", json_string(gpu)))
         return ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
     FT_TRY(ft__request_of(j->ft, scratch, j->object, request, err));
     return ft__forecast_of(j->ft, request, f, err);
@@ -60,7 +27,7 @@ static double quantile_of(const ft_request *request) { return request->quantile 
 
 /* -- one point, one or more GPUs --------------------------------------------------------------- */
 
-static int run_points(const job *j)
+static int run_points(cli_asker *j)
 {
     ft_style style = cli_style(j->args);
     ft_text out = {0};
@@ -77,7 +44,7 @@ static int run_points(const job *j)
         if (forecast(j, j->gpus[i], &scratch[i], &asked, f, &err) != FT_OK) {
             bool last = i + 1 == j->gpu_count && count == 0;
             if (!last && cli_leave_out(&err, j->gpu_count, j->gpus[i], j->json, &out)) continue;
-            status = fail(j, &err);
+            status = cli_asker_fail(j, &err);
             break;
         }
         request = asked;
@@ -111,15 +78,15 @@ static int run_points(const job *j)
 
 /* -- a sweep ----------------------------------------------------------------------------------- */
 
-static ft_status forecast_at(const job *j, const char *gpu, ft_scratch *scratch, const cli_sweep *sweep, double x,
+static ft_status forecast_at(cli_asker *j, const char *gpu, ft_scratch *scratch, const cli_sweep *sweep, double x,
                              ft_request *request, ft_forecast *f, ft_error *err)
 {
-    if (json_object_set_new(j->object, sweep->key, sweep->whole ? json_integer((json_int_t)x) : json_real(x)) != 0)
+    if (!cli_asker_set(j, sweep->key, sweep->whole ? json_integer((json_int_t)x) : json_real(x)))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     return forecast(j, gpu, scratch, request, f, err);
 }
 
-static void title(ft_text *out, const ft_style *style, const job *j, const cli_sweep *sweep, const ft_request *r,
+static void title(ft_text *out, const ft_style *style, cli_asker *j, const cli_sweep *sweep, const ft_request *r,
                   bool first)
 {
     bool plain = ft__points_plain(sweep->x, sweep->count);
@@ -143,7 +110,7 @@ static void title(ft_text *out, const ft_style *style, const job *j, const cli_s
     ft__text_free(&fixed);
 }
 
-static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points, ft_device *device)
+static int sweep_gpu(cli_asker *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points, ft_device *device)
 {
     ft_style style = cli_style(j->args);
     ft_scratch scratch = {0};
@@ -158,7 +125,7 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
             char message[sizeof err.message];
             snprintf(message, sizeof message, "%s", err.message);
             ft__fail_at(&err, s, err.where, 0, 0, "%s (at %s = %.10g)", message, sweep->key, sweep->x[i]);
-            status = fail(j, &err);
+            status = cli_asker_fail(j, &err);
         } else if (j->json) {
             char name[160];
             snprintf(name, sizeof name, "%.64s %s=%.10g", j->gpus[gpu], sweep->key, sweep->x[i]);
@@ -187,7 +154,7 @@ static int sweep_gpu(const job *j, const cli_sweep *sweep, size_t gpu, ft_screen
     return status;
 }
 
-static int run_sweep(const job *j)
+static int run_sweep(cli_asker *j)
 {
     cli_sweep sweep;
     int status = cli_sweep_parse(j->args, MOST_POINTS, &sweep);
@@ -221,31 +188,16 @@ static int run_sweep(const job *j)
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-static int run_job(job *j)
-{
-    ft_error err = {0};
-    const char *sweep = cli_value(j->args, OPT_SWEEP);
-    if (j->gpu_count == 0) return cli_usage(j->args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
-    if (cli_has(j->args, OPT_CSV) && !sweep)
-        return cli_usage(j->args->command, "--csv prints a --sweep; there is none");
-    if (cli_has(j->args, OPT_CSV) && j->json) return cli_usage(j->args->command, "--csv or --json, not both");
-    int wrong = cli_picture_check(j->args);
-    if (wrong) return wrong;
-    ft_options options = {.predictor = cli_value(j->args, OPT_PREDICTOR),
-                          .calibration = cli_value(j->args, OPT_CALIBRATION)};
-    if (ft_open(&j->ft, &options, &err) != FT_OK) return cli_fail(&err);
-    j->object = request_of(j->args);
-    if (!j->object) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
-    return sweep ? run_sweep(j) : run_points(j);
-}
-
 int cli_kernel(const cli_args *args)
 {
-    job j = {.args = args, .json = cli_has(args, OPT_JSON)};
-    int status = cli_values(args, OPT_GPU, &j.gpus, &j.gpu_count) ? run_job(&j)
-                                                                  : cli_complain(FT_E_MEMORY, "out of memory");
-    json_decref(j.object);
-    ft_close(j.ft);
-    free(j.gpus);
+    cli_asker j;
+    bool csv = cli_has(args, OPT_CSV), sweep = cli_has(args, OPT_SWEEP);
+    if (csv && !sweep) return cli_usage(args->command, "--csv prints a --sweep; there is none");
+    if (csv && cli_has(args, OPT_JSON)) return cli_usage(args->command, "--csv or --json, not both");
+    int status = cli_picture_check(args);
+    if (status) return status;
+    status = cli_asker_open(&j, args, "kernel");
+    if (!status) status = sweep ? run_sweep(&j) : run_points(&j);
+    cli_asker_close(&j);
     return status;
 }
