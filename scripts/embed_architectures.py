@@ -43,6 +43,9 @@ def main() -> None:
         for name in entry["types"]:
             if types.setdefault(name, index) != index:
                 sys.exit(f'{path}: "{name}" is also {paths[types[name]].name}')
+    for path, entry in zip(paths, entries):
+        if entry.get("like", entry["types"][0]) not in types:
+            sys.exit(f'{path}: no file is the type "{entry["like"]}" that this one is like')
     texts = [json.dumps({key: entry[key] for key in KEPT if key in entry}, separators=(",", ":")) for entry in entries]
     source = "".join([
         "/* Made from data/architectures/ by scripts/embed_architectures.py. */\n",

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "import/config/finish.h"
 #include "import/embedded.h"
 
 size_t ft__architecture_count(void) { return ft__embedded_architecture_type_count; }
@@ -49,27 +50,42 @@ static ft_status remember(ft_architecture *a, const ft_config_key *key, const ch
     return FT_OK;
 }
 
-/* "hidden": "hidden_size", or a list of names of which the config has one; null: no key gives it any more. */
+/* "hidden_size", or {"key": "n_embd", "or": "hidden_size", "least": 1}: "or" is another name under which the library
+ * keeps the same value; "least" 1 refuses 0 and null where others mean "none" by it. */
+static ft_status read_name(const json_t *value, const ft_model_trait *trait, ft_config_key *key, const char *file,
+                           ft_error *err)
+{
+    const json_t *least = json_object_get(value, "least");
+    *key = (ft_config_key){.kind = trait->kind, .offset = trait->offset};
+    key->name = json_is_object(value) ? json_string_value(json_object_get(value, "key")) : json_string_value(value);
+    key->alias = json_string_value(json_object_get(value, "or"));
+    if (!key->name)
+        return ft__fail_at(err, FT_E_TYPE, file, 0, 0,
+                           "\"keys\": \"%s\" must be a key, {\"key\": ...} or a list of them", trait->name);
+    if (least && (trait->kind != FT_KEY_MAYBE || json_integer_value(least) != 1))
+        return ft__fail_at(err, FT_E_RANGE, file, 0, 0, "\"keys\": \"least\" of \"%s\" can only be 1, of a size",
+                           trait->name);
+    if (least) key->kind = FT_KEY_SIZE;
+    return FT_OK;
+}
+
+/* One of those, or a list of which the config has one; null: no key gives it any more. */
 static ft_status read_key(ft_architecture *a, const char *name, const json_t *value, const char *file, ft_error *err)
 {
     const ft_model_trait *trait = ft__model_trait_find(name);
+    ft_config_key key;
     if (!trait) return ft__fail_at(err, FT_E_NAME, file, 0, 0, "\"keys\": no trait is called \"%s\"", name);
-    if (trait->words)
-        return ft__fail_at(err, FT_E_TYPE, file, 0, 0, "\"keys\": \"%s\" is a word: say it in \"when\"", name);
+    if (trait->words || trait->kind == FT_KEY_SIZES)
+        return ft__fail_at(err, FT_E_TYPE, file, 0, 0, "\"keys\": \"%s\" is a word or a list: say it in \"when\"",
+                           name);
     forget(a, trait->offset);
-    ft_config_key key = {.kind = trait->kind, .offset = trait->offset};
     if (json_is_null(value)) return FT_OK;
-    if (json_is_string(value)) {
-        key.name = json_string_value(value);
+    if (!json_is_array(value) || !json_array_size(value)) {
+        FT_TRY(read_name(value, trait, &key, file, err));
         return remember(a, &key, file, err);
     }
-    size_t count = json_array_size(value);
-    if (!count)
-        return ft__fail_at(err, FT_E_TYPE, file, 0, 0, "\"keys\": \"%s\" must be a key or a list of keys", name);
-    for (size_t i = count; i-- > 0;) { /* the first named wins, which is the one that is read last */
-        key.name = json_string_value(json_array_get(value, i));
-        if (!key.name)
-            return ft__fail_at(err, FT_E_TYPE, file, 0, 0, "\"keys\": \"%s\" must hold the names of keys", name);
+    for (size_t i = json_array_size(value); i-- > 0;) { /* the first named wins, which is the one that is read last */
+        FT_TRY(read_name(json_array_get(value, i), trait, &key, file, err));
         FT_TRY(remember(a, &key, file, err));
     }
     return FT_OK;
@@ -77,28 +93,38 @@ static ft_status read_key(ft_architecture *a, const char *name, const json_t *va
 
 /* -- documents ------------------------------------------------------------------------------------ */
 
-static ft_status from_c(ft_architecture *a, const ft_config_type *type, const char *file, ft_error *err)
-{
-    a->type = *type;
-    a->preset = *type->preset;
-    for (size_t list = 0; list < sizeof type->keys / sizeof *type->keys; list++)
-        for (const ft_config_key *key = type->keys[list]; key && key->name; key++) FT_TRY(remember(a, key, file, err));
-    return FT_OK;
-}
-
 static ft_status parse(const char *what, const char *where, json_t **out, ft_error *err)
 {
     const char *text = ft__architecture_text(what, NULL);
     if (text) return ft__json_parse(text, strlen(text), what, out, err);
     size_t length = strlen(what);
-    if (length < 6 || strcmp(what + length - 5, ".json") != 0)
-        return ft__fail_at(err, FT_E_NAME, where, 0, 0, "no architecture is called \"%.*s\"",
-                           (int)ft__utf8_cut(what, 60), what);
+    if (length < 6 || strcmp(what + length - 5, ".json") != 0) {
+        const char *all[512];
+        size_t count = ft__architecture_count() < 512 ? ft__architecture_count() : 512;
+        for (size_t i = 0; i < count; i++) all[i] = ft__architecture_at(i);
+        const char *nearest = ft__nearest(what, all, count);
+        return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "\"like\": no architecture is called \"%.*s\"%s%s",
+                           (int)ft__utf8_cut(what, 60), what, nearest ? "; the nearest is " : "",
+                           nearest ? nearest : "");
+    }
     char *read;
     FT_TRY(ft__file_read(what, (size_t)1 << 20, &read, &length, err));
     ft_status status = ft__json_parse(read, length, what, out, err);
     free(read);
     return status;
+}
+
+/* The name of a function; null: without that of the type it is like. */
+static ft_status read_finish(ft_architecture *a, const json_t *finish, const char *file, ft_error *err)
+{
+    if (!finish) return FT_OK;
+    a->type.finish = NULL;
+    if (json_is_null(finish)) return FT_OK;
+    const char *name = json_string_value(finish), *nearest = NULL;
+    if (name) a->type.finish = ft__finish_find(name, &nearest);
+    if (a->type.finish) return FT_OK;
+    return ft__fail_at(err, FT_E_TYPE, file, 0, 0, "\"finish\" must be the name of a function; the nearest is \"%s\"",
+                       nearest ? nearest : "falcon");
 }
 
 static ft_status open_one(ft_architecture *a, const char *what, const char *where, ft_error *err)
@@ -113,11 +139,7 @@ static ft_status open_one(ft_architecture *a, const char *what, const char *wher
     a->document[a->count++] = document;
     if (!json_is_object(document)) return ft__fail_at(err, FT_E_TYPE, what, 0, 0, "an architecture is an object");
     const char *like = json_string_value(json_object_get(document, "like"));
-    const ft_config_type *type = like ? ft__config_built_in(like) : NULL;
-    if (type)
-        FT_TRY(from_c(a, type, what, err));
-    else if (like)
-        FT_TRY(open_one(a, like, what, err));
+    if (like) FT_TRY(open_one(a, like, what, err));
     json_object_foreach (json_object_get(document, "traits"), name, value) {
         const ft_model_trait *trait = ft__model_trait_find(name);
         if (!trait && !strcmp(name, "rotary_share") && json_is_number(value)) {
@@ -128,8 +150,7 @@ static ft_status open_one(ft_architecture *a, const char *what, const char *wher
         FT_TRY(ft__model_trait_set(trait, value, &a->preset, what, err));
     }
     json_object_foreach (json_object_get(document, "keys"), name, value) FT_TRY(read_key(a, name, value, what, err));
-    if (json_is_null(json_object_get(document, "finish"))) a->type.finish = NULL;
-    return FT_OK;
+    return read_finish(a, json_object_get(document, "finish"), what, err);
 }
 
 ft_status ft__architecture_open(const char *what, const char *where, ft_architecture *out, ft_error *err)
@@ -142,8 +163,7 @@ ft_status ft__architecture_open(const char *what, const char *where, ft_architec
     }
     out->keys[out->key_count] = (ft_config_key)FT_KEY_END;
     out->type.preset = &out->preset;
-    memset(out->type.keys, 0, sizeof out->type.keys);
-    out->type.keys[0] = out->keys;
+    out->type.keys = out->keys;
     return FT_OK;
 }
 

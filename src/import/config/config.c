@@ -1,8 +1,8 @@
 /* config.c: a Hugging Face config.json as an ft_arch.
  *
- * An architecture is a row of FT_CONFIG_TYPES: defaults, tables of keys, and a function for what a table cannot say
- * (gpt.c, llama.c, ...). This file applies the tables, derives what follows from the sizes, and refuses
- * what contradicts itself. Keys that nobody here knows are ignored: configs carry dozens that change no computation.
+ * An architecture is a file of data/architectures: defaults, keys, rules, and for what they cannot say the name of a
+ * function (finish.h). This file applies them, derives what follows from the sizes, and refuses what contradicts
+ * itself. Keys that nobody here knows are ignored: configs carry dozens that change no computation.
  */
 #include "import/config/config.h"
 
@@ -49,9 +49,8 @@ ft_status ft__config_fail(const ft_reading *r, ft_status code, const char *key, 
 
 const char *ft__config_word(const ft_reading *r, size_t offset, const char *otherwise)
 {
-    for (size_t list = 0; list < sizeof r->type->keys / sizeof *r->type->keys; list++)
-        for (const ft_config_key *key = r->type->keys[list]; key && key->name; key++)
-            if (key->offset == offset) return key->name;
+    for (const ft_config_key *key = r->type->keys; key->name; key++)
+        if (key->offset == offset) return key->name;
     return otherwise;
 }
 #define WORD(field) ft__config_word(r, offsetof(ft_arch, field), #field)
@@ -74,7 +73,8 @@ static ft_status read_null(const ft_reading *r, const ft_config_key *key, const 
     case FT_KEY_SHARE:
     case FT_KEY_REAL: *(double *)field = 0; return FT_OK;
     case FT_KEY_FLAG:
-    case FT_KEY_ACTIVATION: return FT_OK;
+    case FT_KEY_ACTIVATION:
+    case FT_KEY_SIZES: return FT_OK;
     }
     return FT_OK;
 }
@@ -89,6 +89,7 @@ static ft_status read_value(const ft_reading *r, const ft_config_key *key, const
     case FT_KEY_SHARE: return ft__json_number(r->config, name, FT_OPTIONAL, 0, 1, field, r->where, r->err);
     case FT_KEY_REAL: return ft__json_number(r->config, name, FT_OPTIONAL, 0, 1e30, field, r->where, r->err);
     case FT_KEY_ACTIVATION: return read_activation(r, name, field);
+    case FT_KEY_SIZES: return FT_OK; /* no key is one (architecture.c) */
     }
     return FT_OK;
 }
@@ -114,7 +115,7 @@ static ft_status check_alias(const ft_reading *r, const ft_config_key *key)
 
 ft_status ft__config_keys(const ft_reading *r, const ft_config_key *keys, ft_arch *a)
 {
-    for (const ft_config_key *key = keys; key && key->name; key++) {
+    for (const ft_config_key *key = keys; key->name; key++) {
         if (key->alias && json_object_get(r->config, key->alias)) {
             FT_TRY(check_alias(r, key));
             FT_TRY(read_named(r, key, key->alias, a));
@@ -343,8 +344,6 @@ static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, 
     ft_status status = name ? ft__config_find(&find, NULL, &inner) : ft__fail(r->err, FT_E_MEMORY, "out of memory");
     json_decref(name);
     FT_TRY(status);
-    r->type = inner.type;
-    if (inner.type) return FT_OK;
     FT_TRY(ft__architecture_open(inner.name, r->where, &o->own, r->err));
     o->has_own = true;
     r->type = &o->own.type;
@@ -355,25 +354,22 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
 {
     ft_config_path path;
     const json_t *whole = r->whole;
-    r->type = found->type;
-    if (!r->type) FT_TRY(open_data(r, found, path, o));
+    FT_TRY(open_data(r, found, path, o));
     if (r->config == whole) enter_text(r, path);
     *a = *r->type->preset;
     a->model_type = found->name;
     a->nearest = found->relative;
     if (o->has_outer) FT_TRY(ft__architecture_outer(&o->outer, o->usual, r, a));
-    for (size_t list = 0; list < sizeof r->type->keys / sizeof *r->type->keys; list++)
-        FT_TRY(ft__config_keys(r, r->type->keys[list], a));
-    if (o->has_own) FT_TRY(ft__architecture_when(&o->own, r, a));
+    FT_TRY(ft__config_keys(r, r->type->keys, a));
+    FT_TRY(ft__architecture_when(&o->own, r, a));
     if (r->type->finish) FT_TRY(r->type->finish(r, a));
-    if (o->has_own || o->has_outer) { /* the whole model says whether its head is its embedding */
-        if (r->config != whole && json_is_boolean(json_object_get(whole, "tie_word_embeddings")))
-            a->tied = json_is_true(json_object_get(whole, "tie_word_embeddings"));
-        FT_TRY(derive(r, a));
-    }
+    /* The whole model says whether its head is its embedding. */
+    if (r->config != whole && json_is_boolean(json_object_get(whole, "tie_word_embeddings")))
+        a->tied = json_is_true(json_object_get(whole, "tie_word_embeddings"));
+    FT_TRY(derive(r, a));
     FT_TRY(settle(r, a));
-    if (o->has_own) FT_TRY(ft__architecture_layers(&o->own, r, a));
-    if (o->has_own) FT_TRY(ft__architecture_vision(&o->own, r, a));
+    FT_TRY(ft__architecture_layers(&o->own, r, a));
+    FT_TRY(ft__architecture_vision(&o->own, r, a));
     if (o->has_outer) FT_TRY(ft__architecture_vision(&o->outer, r, a));
     FT_TRY(ft__config_quantized(r, a));
     return FT_OK;

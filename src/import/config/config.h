@@ -12,7 +12,7 @@
  * refused: heads that do not divide, zero layers. */
 ft_status ft__config_read(const json_t *config, const char *nearest, const char *where, ft_arch *out, ft_error *err);
 
-/* The model_types that are known: those written in C, then those of data/architectures. */
+/* The model_types that data/architectures has, in the order of their names. */
 size_t ft__config_type_count(void);
 const char *ft__config_type_at(size_t index);
 

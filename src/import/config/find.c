@@ -5,37 +5,9 @@
 #include "base/text.h"
 #include "import/config/architecture.h"
 
-static const char *const names[] = {
-#define X(type, name) name,
-    FT_CONFIG_TYPES(X)
-#undef X
-};
-static const ft_config_type *const types[] = {
-#define X(type, name) &ft__config_##type,
-    FT_CONFIG_TYPES(X)
-#undef X
-};
-enum { TYPE_COUNT = sizeof types / sizeof *types };
+size_t ft__config_type_count(void) { return ft__architecture_count(); }
 
-static size_t index_of(const char *name)
-{
-    size_t i = 0;
-    while (i < TYPE_COUNT && strcmp(name, names[i]) != 0) i++;
-    return i;
-}
-
-size_t ft__config_type_count(void) { return TYPE_COUNT + ft__architecture_count(); }
-
-const char *ft__config_type_at(size_t index)
-{
-    return index < TYPE_COUNT ? names[index] : ft__architecture_at(index - TYPE_COUNT);
-}
-
-const ft_config_type *ft__config_built_in(const char *name)
-{
-    size_t index = index_of(name);
-    return index < TYPE_COUNT ? types[index] : NULL;
-}
+const char *ft__config_type_at(size_t index) { return ft__architecture_at(index); }
 
 /* Whose computation comes closest; names alone mislead (deit is no dit, bart no bert). */
 static const char *relative_of(const char *name)
@@ -84,16 +56,10 @@ static const char *diffusers_type(const json_t *config)
     return NULL;
 }
 
-/* Data says more than C of a type that both have. */
 static bool known_type(const char *name, ft_found *out)
 {
     *out = (ft_found){.name = NULL};
-    if (ft__architecture_text(name, &out->name)) return true;
-    size_t index = index_of(name);
-    if (index == TYPE_COUNT) return false;
-    out->type = types[index];
-    out->name = names[index];
-    return true;
+    return ft__architecture_text(name, &out->name) != NULL;
 }
 
 ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *out)

@@ -25,9 +25,8 @@ static bool is_noise(const char *key)
 
 static bool is_read(const ft_config_type *type, const char *key)
 {
-    for (size_t list = 0; list < sizeof type->keys / sizeof *type->keys; list++)
-        for (const ft_config_key *k = type->keys[list]; k && k->name; k++)
-            if (!strcmp(k->name, key) || (k->alias && !strcmp(k->alias, key))) return true;
+    for (const ft_config_key *k = type->keys; k->name; k++)
+        if (!strcmp(k->name, key) || (k->alias && !strcmp(k->alias, key))) return true;
     return false;
 }
 
@@ -54,22 +53,19 @@ void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t ro
 {
     enum { SHOWN = 3 };
     ft_architecture opened;
-    const ft_config_type *reads = ft__config_built_in(type);
-    bool data = !reads && ft__architecture_open(type, "", &opened, NULL) == FT_OK;
     const char *key;
     json_t *value;
     int lost = 0;
     size_t used = 0;
     *out = '\0';
-    if (data) reads = &opened.type;
-    if (!reads) return;
+    if (ft__architecture_open(type, "", &opened, NULL) != FT_OK) return;
     json_object_foreach ((json_t *)r->config, key, value) {
-        if (is_noise(key) || !says_shapes(value) || is_read(reads, key) || strlen(key) > 40) continue;
-        if (data && is_mentioned(&opened, key)) continue;
+        if (is_noise(key) || !says_shapes(value) || is_read(&opened.type, key) || strlen(key) > 40) continue;
+        if (is_mentioned(&opened, key)) continue;
         if (lost++ >= SHOWN) continue;
         int wrote = snprintf(out + used, room - used, "%s\"%s\"", used ? ", " : "; it does not read ", key);
         if (wrote > 0 && (size_t)wrote < room - used) used += (size_t)wrote;
     }
     if (lost > SHOWN) snprintf(out + used, room - used, " and %d more", lost - SHOWN);
-    if (data) ft__architecture_close(&opened);
+    ft__architecture_close(&opened);
 }

@@ -70,6 +70,17 @@ ft_status ft__architecture_set(const ft_reading *r, const json_t *set, ft_arch *
     return FT_OK;
 }
 
+/* A rule about true and false is about nothing else. */
+static ft_status check_flag(const ft_reading *r, const json_t *rule)
+{
+    const char *key = json_string_value(json_object_get(rule, "key"));
+    const json_t *value = key ? ft__config_value(r->config, key) : NULL;
+    if (!value || json_is_null(value) || json_is_boolean(value) || !json_is_boolean(json_object_get(rule, "is")))
+        return FT_OK;
+    if (strchr(key, '.')) return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be true or false", key);
+    return ft__config_flag(r, key, &(bool){false}); /* which says what it got */
+}
+
 static bool holds(const ft_reading *r, const json_t *rule)
 {
     const char *key = json_string_value(json_object_get(rule, "key"));
@@ -100,6 +111,7 @@ ft_status ft__architecture_rules(const ft_reading *r, const json_t *list, ft_arc
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *rule = json_array_get(list, i);
+        FT_TRY(check_flag(r, rule));
         if (!holds(r, rule)) continue;
         const char *refused = json_string_value(json_object_get(rule, "refuse"));
         if (refused)

@@ -55,6 +55,20 @@ static ft_status set_word(const ft_model_trait *trait, const json_t *value, void
                        (int)ft__utf8_cut(word, 40), word, nearest ? nearest : trait->words[0]);
 }
 
+static ft_status set_sizes(const ft_model_trait *trait, const json_t *value, int64_t *field, const char *file,
+                           ft_error *err)
+{
+    size_t count = json_array_size(value);
+    if (count < 1 || count > FT_MAX_STAGES) return expected(trait, "a list of 1 to 8 sizes", file, err);
+    for (size_t i = 0; i < FT_MAX_STAGES; i++) {
+        const json_t *each = json_array_get(value, i);
+        if (each && (!json_is_integer(each) || json_integer_value(each) < 1 || json_integer_value(each) > 1 << 20))
+            return expected(trait, "a list of sizes from 1 to 2^20", file, err);
+        field[i] = each ? json_integer_value(each) : 0;
+    }
+    return FT_OK;
+}
+
 ft_status ft__model_trait_set(const ft_model_trait *trait, const json_t *value, void *arch, const char *file,
                               ft_error *err)
 {
@@ -79,6 +93,7 @@ ft_status ft__model_trait_set(const ft_model_trait *trait, const json_t *value, 
             return expected(trait, "a number that is not negative", file, err);
         *(double *)field = json_number_value(value);
         return FT_OK;
+    case FT_KEY_SIZES: return set_sizes(trait, value, field, file, err);
     case FT_KEY_ACTIVATION:
         if (!json_is_string(value)) return expected(trait, "the name of an activation", file, err);
         return ft__config_activation(&r, trait->name, json_string_value(value), field);

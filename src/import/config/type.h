@@ -1,5 +1,5 @@
 /* How one architecture's config is read: its defaults as a whole ft_arch, the keys that change them, and what a table
- * cannot say. Private to config*.c.
+ * cannot say (finish.h). Private to config/.
  *
  * The defaults are those of the architecture's configuration class in Hugging Face transformers (5.x where 4.x
  * differs): a key that a config.json leaves out means that default, so a wrong one here is a wrong model. */
@@ -17,19 +17,23 @@ typedef enum ft_key_kind {
     FT_KEY_SHARE,      /* from 0 to 1; null is 0 */
     FT_KEY_REAL,       /* not negative; null is 0 */
     FT_KEY_ACTIVATION, /* Hugging Face's name of a function; null leaves the default */
+    FT_KEY_SIZES,      /* a list of sizes, of traits alone: no key gives one */
 } ft_key_kind;
 
 typedef struct ft_config_key {
     const char *name, *alias; /* alias: the other name under which the library takes it (its attribute_map), or NULL */
     ft_key_kind kind;
-    size_t offset;            /* of the field in ft_arch */
+    size_t offset; /* of the field in ft_arch */
 } ft_config_key;
 
-#define FT_KEY(kind, field, name, alias) {name, alias, FT_KEY_##kind, offsetof(ft_arch, field)}
-#define FT_KEY_END {0, 0, FT_KEY_FLAG, 0}
-/* One switch for all four products of attention, as `attention_bias` is. */
-#define FT_KEY_ATTENTION_BIAS(name) \
-    FT_KEY(FLAG, qkv_bias, name, NULL), FT_KEY(FLAG, key_bias, name, NULL), FT_KEY(FLAG, out_bias, name, NULL)
+#define FT_KEY(kind, field, name, alias)                     \
+    {                                                        \
+        name, alias, FT_KEY_##kind, offsetof(ft_arch, field) \
+    }
+#define FT_KEY_END           \
+    {                        \
+        0, 0, FT_KEY_FLAG, 0 \
+    }
 
 typedef struct ft_config_type ft_config_type;
 
@@ -43,8 +47,8 @@ typedef struct ft_reading {
 
 struct ft_config_type {
     const ft_arch *preset;
-    const ft_config_key *keys[3]; /* lists, each ended by FT_KEY_END; later ones win */
-    double rotary_share;          /* of the head's width; 0: all of it */
+    const ft_config_key *keys;                            /* ended by FT_KEY_END; later ones win */
+    double rotary_share;                                  /* of the head's width; 0: all of it */
     ft_status (*finish)(const ft_reading *r, ft_arch *a); /* before what all share is derived; may be NULL */
 };
 
@@ -66,12 +70,10 @@ bool ft__config_inside(const ft_reading *r, const char *key, ft_reading *out, ft
 
 /* find.c: the architecture of the document, or the one it shall be read as. */
 typedef struct ft_found {
-    const ft_config_type *type; /* written in C; NULL: data says it */
     const char *name;
-    const char *file;           /* an architecture of the user's own; NULL: none */
-    bool relative; /* read as another one */
+    const char *file; /* an architecture of the user's own; NULL: none */
+    bool relative;    /* read as another one */
 } ft_found;
-const ft_config_type *ft__config_built_in(const char *name); /* of the list below; NULL */
 ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *out);
 /* head.c: what stands on top, from `architectures` and the number of labels. */
 ft_status ft__config_head(const ft_reading *r, ft_arch *a);
@@ -82,79 +84,4 @@ ft_status ft__config_window(const ft_reading *r, ft_arch *a);
 
 /* window.c: which layers are not rotated, from no_rope_layers or every no_rope_layer_interval'th. */
 ft_status ft__config_turns(const ft_reading *r, ft_arch *a);
-
-/* Every architecture: X(struct's name, model_type). A struct that comes twice is one computation under two names. */
-#define FT_CONFIG_TYPES(X)                  \
-    X(bert, "bert")                         \
-    X(roberta, "roberta")                   \
-    X(xlm_roberta, "xlm-roberta")           \
-    X(xlm_roberta, "camembert")             \
-    X(distilbert, "distilbert")             \
-    X(gpt2, "gpt2")                         \
-    X(gpt_bigcode, "gpt_bigcode")           \
-    X(gpt_neo, "gpt_neo")                   \
-    X(gpt_neox, "gpt_neox")                 \
-    X(gptj, "gptj")                         \
-    X(codegen, "codegen")                   \
-    X(opt, "opt")                           \
-    X(bloom, "bloom")                       \
-    X(falcon, "falcon")                     \
-    X(mpt, "mpt")                           \
-    X(llama, "llama")                       \
-    X(mistral, "mistral")                   \
-    X(mixtral, "mixtral")                   \
-    X(qwen2, "qwen2")                       \
-    X(qwen2_moe, "qwen2_moe")               \
-    X(qwen3, "qwen3")                       \
-    X(qwen3_moe, "qwen3_moe")               \
-    X(gemma, "gemma")                       \
-    X(gemma2, "gemma2")                     \
-    X(gemma3, "gemma3")                     \
-    X(gemma3, "gemma3_text")                \
-    X(phi, "phi")                           \
-    X(phi3, "phi3")                         \
-    X(starcoder2, "starcoder2")             \
-    X(stablelm, "stablelm")                 \
-    X(nemotron, "nemotron")                 \
-    X(cohere, "cohere")                     \
-    X(cohere2, "cohere2")                   \
-    X(granite, "granite")                   \
-    X(helium, "helium")                     \
-    X(smollm3, "smollm3")                   \
-    X(exaone4, "exaone4")                   \
-    X(ernie4_5, "ernie4_5")                 \
-    X(hunyuan_v1_dense, "hunyuan_v1_dense") \
-    X(apertus, "apertus")                   \
-    X(olmo, "olmo")                         \
-    X(glm, "glm")                           \
-    X(glm4, "glm4")                         \
-    X(seed_oss, "seed_oss")                 \
-    X(olmo2, "olmo2")                       \
-    X(olmo3, "olmo3")                       \
-    X(olmoe, "olmoe")                       \
-    X(deepseek_v2, "deepseek_v2")           \
-    X(deepseek_v3, "deepseek_v3")           \
-    X(deepseek_v3, "kimi_k2")               \
-    X(glm4_moe, "glm4_moe")                 \
-    X(granitemoe, "granitemoe")             \
-    X(ernie4_5_moe, "ernie4_5_moe")         \
-    X(phimoe, "phimoe")                     \
-    X(hunyuan_v1_moe, "hunyuan_v1_moe")     \
-    X(llama4, "llama4")                     \
-    X(llama4, "llama4_text")                \
-    X(gpt_oss, "gpt_oss")                   \
-    X(mamba2, "mamba2")                     \
-    X(t5, "t5")                             \
-    X(mt5, "mt5")                           \
-    X(switch_transformers, "switch_transformers") \
-    X(whisper, "whisper")                   \
-    X(vit, "vit")                           \
-    X(clip, "clip")                         \
-    X(resnet, "resnet")                     \
-    X(convnext, "convnext")                 \
-    X(dit, "dit")
-
-#define X(type, name) extern const ft_config_type ft__config_##type;
-FT_CONFIG_TYPES(X)
-#undef X
 #endif

@@ -1,0 +1,36 @@
+/* What a table cannot say of an architecture: functions that its file names ("finish": "falcon"), called once the keys are
+ * read and before what all share is derived. Private to config/. */
+#ifndef FT_IMPORT_CONFIG_FINISH_H
+#define FT_IMPORT_CONFIG_FINISH_H
+#include "import/config/type.h"
+
+#define FT_FINISHES(X) \
+    X(falcon)          \
+    X(mpt)             \
+    X(gemma)           \
+    X(smollm3)         \
+    X(exaone4)         \
+    X(qwen_moe)        \
+    X(qwen3_moe)       \
+    X(deepseek)        \
+    X(ernie_moe)       \
+    X(hunyuan_moe)     \
+    X(llama4)          \
+    X(t5)              \
+    X(switch)          \
+    X(whisper)         \
+    X(vit)             \
+    X(clip)            \
+    X(resnet)          \
+    X(convnext)        \
+    X(dit)             \
+    X(mamba2)
+
+typedef ft_status ft_config_finish(const ft_reading *r, ft_arch *a);
+#define X(name) ft_config_finish ft__finish_##name;
+FT_FINISHES(X)
+#undef X
+
+/* By name; NULL: there is none, and `*nearest` is the one that may be meant. */
+ft_config_finish *ft__finish_find(const char *name, const char **nearest);
+#endif
