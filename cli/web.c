@@ -18,7 +18,7 @@
 
 extern char **environ;
 
-enum { LEAST_TOKEN = 16, LONGEST_TOKEN = 128 };
+enum { LEAST_TOKEN = 16, LONGEST_TOKEN = 128, LARGE_PIECE = 1 << 20 };
 
 /* Letters that need no quoting in a URL or a cookie. */
 static int check_token(const char *token, const char *listen)
@@ -102,6 +102,7 @@ int cli_web(const cli_args *args)
     set.folder = &folder;
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, 2); /* threads come and go with connections; heaps of their own would keep what they freed */
+    mallopt(M_MMAP_THRESHOLD, LARGE_PIECE); /* and what one large model took goes back to the system */
 #endif
     /* All files of ours are read before the process moves to where requests may read. */
     bool fine = (!*page_folder || web_files_read(&page, page_folder, &err) == FT_OK) &&

@@ -2,9 +2,9 @@
  *
  * A session (an ft_scratch) belongs to whoever answers at the moment; threads come and go with connections, so sessions
  * wait in a list between requests. There are two per core: more answers at once would only wait for each other, and
- * every session keeps some ten megabytes of what it has seen; who comes then waits for one. A request that reads files
- * gets a session that is thrown away: sessions keep what a path held when it was read, and a user who saves a config
- * again wants the new one. */
+ * every session keeps up to some thirty megabytes, the room of the largest step it has seen; who comes then waits for
+ * one. A request that reads files gets a session that is thrown away: sessions keep what a path held when it was read,
+ * and a user who saves a config again wants the new one. */
 #define _POSIX_C_SOURCE 200809L /* PATH_MAX */
 #include "web_answers.h"
 
@@ -54,7 +54,10 @@ static web_session *take(web_answers *a, bool fresh)
 
 static void give_back(web_answers *a, web_session *s, bool fresh)
 {
-    if (s && fresh) discard(s);
+    if (s && fresh)
+        discard(s);
+    else if (s)
+        ft__scratch_rest(&s->scratch);
     pthread_mutex_lock(&a->lock);
     a->at_work--;
     if (s && !fresh) {

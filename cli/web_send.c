@@ -12,7 +12,7 @@
 
 const char *web_header(struct MHD_Connection *c, const char *name)
 {
-    return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+    return web_http.lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
 enum MHD_Result web_send(struct MHD_Connection *c, int status, struct MHD_Response *response)
@@ -30,22 +30,22 @@ enum MHD_Result web_send(struct MHD_Connection *c, int status, struct MHD_Respon
     };
     if (!response) return MHD_NO;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        MHD_add_response_header(response, always[i][0], always[i][1]);
-    enum MHD_Result done = MHD_queue_response(c, (unsigned)status, response);
-    MHD_destroy_response(response);
+        web_http.add_response_header(response, always[i][0], always[i][1]);
+    enum MHD_Result done = web_http.queue_response(c, (unsigned)status, response);
+    web_http.destroy_response(response);
     return done;
 }
 
 struct MHD_Response *web_json_response(ft_text *text, const char *type)
 {
     struct MHD_Response *r = NULL;
-    if (!text->failed) r = MHD_create_response_from_buffer(text->length, text->at, MHD_RESPMEM_MUST_FREE);
+    if (!text->failed) r = web_http.create_response_from_buffer(text->length, text->at, MHD_RESPMEM_MUST_FREE);
     if (!r) {
         ft__text_free(text);
         return NULL;
     }
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    web_http.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    web_http.add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     return r;
 }
 
@@ -67,7 +67,7 @@ enum MHD_Result web_refuse(struct MHD_Connection *c, int status, const char *cod
     ft__json_close(&out);
     ft__text_add(&out, "\n");
     struct MHD_Response *r = web_json_response(&out, "application/json");
-    if (r && extra) MHD_add_response_header(r, extra, value);
+    if (r && extra) web_http.add_response_header(r, extra, value);
     return web_send(c, status, r);
 }
 
@@ -76,15 +76,15 @@ enum MHD_Result web_send_file(struct MHD_Connection *c, const web_file *f)
     bool zipped = f->zipped && web_accepts_gzip(web_header(c, MHD_HTTP_HEADER_ACCEPT_ENCODING));
     const char *etag = zipped ? f->zipped_etag : f->etag;
     bool known = web_etag_matches(web_header(c, MHD_HTTP_HEADER_IF_NONE_MATCH), etag);
-    struct MHD_Response *r = known ? MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT)
-                             : zipped
-                                 ? MHD_create_response_from_buffer(f->zipped_length, f->zipped, MHD_RESPMEM_PERSISTENT)
-                                 : MHD_create_response_from_buffer(f->length, f->plain, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *r =
+        known    ? web_http.create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT)
+        : zipped ? web_http.create_response_from_buffer(f->zipped_length, f->zipped, MHD_RESPMEM_PERSISTENT)
+                 : web_http.create_response_from_buffer(f->length, f->plain, MHD_RESPMEM_PERSISTENT);
     if (!r) return MHD_NO;
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, f->type);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_ETAG, etag);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
-    MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache"); /* asks each time, gets 304 */
-    if (zipped && !known) MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+    web_http.add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, f->type);
+    web_http.add_response_header(r, MHD_HTTP_HEADER_ETAG, etag);
+    web_http.add_response_header(r, MHD_HTTP_HEADER_VARY, "Accept-Encoding");
+    web_http.add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache"); /* asks each time, gets 304 */
+    if (zipped && !known) web_http.add_response_header(r, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     return web_send(c, known ? MHD_HTTP_NOT_MODIFIED : MHD_HTTP_OK, r);
 }

@@ -1,10 +1,9 @@
 /* Responses of the server behind `foretell web`. */
 #ifndef CLI_WEB_SEND_H
 #define CLI_WEB_SEND_H
-#include <microhttpd.h>
-
 #include "base/text.h"
 #include "web_files.h"
+#include "web_http.h"
 
 const char *web_header(struct MHD_Connection *c, const char *name); /* of the request; NULL: not given */
 /* Takes the response; NULL ends the connection. */

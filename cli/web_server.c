@@ -14,7 +14,6 @@
 #include "web_server.h"
 
 #include <arpa/inet.h>
-#include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +51,7 @@ typedef struct request {
 
 static web_client *client_of(struct MHD_Connection *c)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    const union MHD_ConnectionInfo *info = web_http.get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     return info ? info->socket_context : NULL;
 }
 
@@ -97,14 +96,14 @@ static enum MHD_Result send_batch(web_server *s, struct MHD_Connection *c, reque
     web_batch *batch = web_batch_open(&s->answers, r->body.at, r->body.length);
     if (!batch) return web_refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out_of_memory", NULL, NULL, "out of memory");
     r->body = (ft_text){0}; /* the batch has it */
-    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BATCH_BLOCK, read_batch, batch,
-                                                                      end_batch);
+    struct MHD_Response *response = web_http.create_response_from_callback(MHD_SIZE_UNKNOWN, BATCH_BLOCK, read_batch,
+                                                                           batch, end_batch);
     if (!response) {
         web_batch_close(batch);
         return MHD_NO;
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/x-ndjson");
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    web_http.add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/x-ndjson");
+    web_http.add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     return web_send(c, MHD_HTTP_OK, response);
 }
 
@@ -121,11 +120,11 @@ static bool from_elsewhere(struct MHD_Connection *c, const char *host)
 static enum MHD_Result take_token(struct MHD_Connection *c, const char *token)
 {
     char cookie[512];
-    struct MHD_Response *r = MHD_create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *r = web_http.create_response_from_buffer(0, (void *)"", MHD_RESPMEM_PERSISTENT);
     if (!r) return MHD_NO;
     snprintf(cookie, sizeof cookie, WEB_COOKIE "=%s; Path=/; HttpOnly; SameSite=Strict", token);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_SET_COOKIE, cookie);
-    MHD_add_response_header(r, MHD_HTTP_HEADER_LOCATION, "/");
+    web_http.add_response_header(r, MHD_HTTP_HEADER_SET_COOKIE, cookie);
+    web_http.add_response_header(r, MHD_HTTP_HEADER_LOCATION, "/");
     return web_send(c, MHD_HTTP_SEE_OTHER, r);
 }
 
@@ -146,7 +145,7 @@ static enum MHD_Result look(web_server *s, struct MHD_Connection *c, const char 
         return web_refuse(c, MHD_HTTP_FORBIDDEN, "wrong_host", NULL, NULL,
                           "this server is not called \"%.100s\"; use its address, or localhost", host ? host : "");
     if (strncmp(url, "/api/", 5) != 0) {
-        const char *token = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
+        const char *token = web_http.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
         if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
             return web_refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "method", MHD_HTTP_HEADER_ALLOW, "GET, HEAD",
                               "files are read with GET");
@@ -246,7 +245,7 @@ static void came_or_left(void *server, struct MHD_Connection *c, void **client,
 {
     web_server *s = server;
     if (which == MHD_CONNECTION_NOTIFY_STARTED) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        const union MHD_ConnectionInfo *info = web_http.get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
         *client = info ? web_client_came(&s->clients, info->connect_fd) : NULL;
     } else {
         web_client_left(&s->clients, *client);
@@ -301,13 +300,14 @@ static size_t unescape(void *nobody, struct MHD_Connection *c, char *text)
 {
     (void)nobody, (void)c;
     for (char *at = strstr(text, "%00"); at; at = strstr(at, "%00")) at[2] = '1';
-    return MHD_http_unescape(text);
+    return web_http.http_unescape(text);
 }
 
 ft_status web_server_start(web_server **out, const ft_context *ft, const web_settings *settings, ft_error *err)
 {
     struct sockaddr_storage address;
     *out = NULL;
+    FT_TRY(web_http_load(err));
     if (!read_address(settings->listen, settings->port, &address))
         return ft__fail(err, FT_E_USAGE, "--listen takes an address, 127.0.0.1 or 0.0.0.0; got \"%.60s\"",
                         settings->listen);
@@ -322,7 +322,7 @@ ft_status web_server_start(web_server **out, const ft_context *ft, const web_set
     web_answers_open(&s->answers, ft, settings->folder, settings->threads);
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL;
     if (address.ss_family == AF_INET6) flags |= MHD_USE_IPv6;
-    s->daemon = MHD_start_daemon(
+    s->daemon = web_http.start_daemon(
         flags, (uint16_t)settings->port, NULL, NULL, handle, s, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)HEADER_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(TO_TAKE_AN_ANSWER * settings->patience_s) + 1,
@@ -338,13 +338,13 @@ ft_status web_server_start(web_server **out, const ft_context *ft, const web_set
 
 int web_server_port(const web_server *s)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    const union MHD_DaemonInfo *info = web_http.get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
     return info ? info->port : s->set.port;
 }
 
 void web_server_stop(web_server *s)
 {
-    if (s->daemon) MHD_stop_daemon(s->daemon);
+    if (s->daemon) web_http.stop_daemon(s->daemon);
     web_clients_stop(&s->clients);
     web_answers_close(&s->answers);
     free(s);

@@ -137,6 +137,12 @@ ft_status ft__context_device_at(const ft_context *ft, size_t index, ft_device *o
     return FT_OK;
 }
 
+void ft__scratch_rest(ft_scratch *s)
+{
+    ft__arena_reset(s->arena);
+    ft__arena_reset(s->trials);
+}
+
 void ft__scratch_free(ft_scratch *s)
 {
     for (int i = 0; i < FT_REMEMBERED_DEVICES; i++) {

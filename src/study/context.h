@@ -42,6 +42,8 @@ typedef struct ft_scratch {
     const ft_simulator *simulator;           /* who runs "network": "simgrid"; NULL: nobody */
 } ft_scratch;
 void ft__scratch_free(ft_scratch *s);
+/* For one that waits: the last step's results go, and with them all memory beyond what the next may want at once. */
+void ft__scratch_rest(ft_scratch *s);
 
 /* One kernel: the request and its device live as long as the document and the scratch. */
 ft_status ft__request_of(const ft_context *ft, ft_scratch *scratch, const json_t *object, ft_request *out,

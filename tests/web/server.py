@@ -74,6 +74,10 @@ class Server:
             if line.startswith("VmRSS"):
                 return int(line.split()[1])
 
+    def cpu_s(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def stop(self, which=signal.SIGINT):
         self.process.send_signal(which)
         out, err = self.process.communicate(timeout=60)
@@ -386,16 +390,43 @@ def load(s, count, clients, show):
 
     for _ in range(3):  # sessions learn what there is, one model after the other
         round_of(min(count, 4000))
-    before = s.memory_kib()
+    before, cpu = s.memory_kib(), s.cpu_s()
     took.clear()
     seconds = round_of(count)
+    cpu = s.cpu_s() - cpu
     after = s.memory_kib()
     took.sort()
     if show:
         print(f"# {count} requests, {clients} clients: {count / seconds:.0f} answers/s, median {1e3 * took[len(took) // 2]:.2f} ms, "
-              f"p99 {1e3 * took[int(len(took) * 0.99)]:.2f} ms, server {before} -> {after} KiB")
+              f"p99 {1e3 * took[int(len(took) * 0.99)]:.2f} ms; the server took {1e3 * cpu / count:.2f} ms of a core per answer, {before} -> {after} KiB")
     if after > before * 1.1 + 8192:
         raise AssertionError(f"memory grew from {before} to {after} KiB over {count} requests")
+
+
+def test_many_models(program, _):
+    """Hundreds of different models, steps and GPUs: a session keeps the room of the largest, and no more than that."""
+    s = Server(program, "--timeout", "60")
+    try:
+        models = [m["name"] for m in json.loads(s.post("/api/answer", '{"task":"models"}')[2])["models"]]
+        gpus = [g["name"] for g in json.loads(s.post("/api/answer", '{"task":"gpus"}')[2])["gpus"]]
+        connection = http.client.HTTPConnection("127.0.0.1", s.port, timeout=120)
+
+        def round_of(which):
+            for i in range(0, len(models), 2):
+                request = {"task": ("train", "decode")[which], "model": models[(i + which) % len(models)], "gpu": gpus[(7 * i + which) % len(gpus)],
+                           "batch": 1 << i % 5, "seq": 256 << i % 6, "detail": "kernels"}
+                connection.request("POST", "/api/answer", json.dumps(request), JSON)
+                answer = connection.getresponse()
+                if answer.status not in (200, 400) or answer.read()[:6] != b'{"ok":':
+                    raise AssertionError(f"{answer.status} of {request}")
+            return s.memory_kib()
+
+        first, second = round_of(0), round_of(1)
+        if second > first * 1.1 + 8192:
+            raise AssertionError(f"memory grew from {first} to {second} KiB with {len(models)} models")
+        connection.close()
+    finally:
+        s.stop()
 
 
 def test_end(s, _):
@@ -422,7 +453,7 @@ def main():
         server = Server(program, "--timeout", "60", page=page)
         tests = [(test_page, server, None), (test_missing, server, None), (test_methods, server, None), (test_host, server, None), (test_origin, server, None),
                  (test_bodies, server, None), (test_sizes, server, None), (test_slow, program, None), (test_many_connections, server, None),
-                 (test_answers, server, program), (test_files, program, folder), (test_token, program, page),
+                 (test_answers, server, program), (test_files, program, folder), (test_token, program, page), (test_many_models, program, None),
                  (lambda s, _: load(s, options.load, options.clients, options.print), server, None), (test_end, server, None)]
         failed = 0
         print(f"1..{len(tests)}", flush=True)
