@@ -9,7 +9,7 @@ RUN ?= train llama-3-8b --gpu h200_sxm -b 2 --seq 4096 --recompute full --attent
 # A PyTorch version that python/requirements-test*.txt knows; empty is the default.
 TORCH ?=
 
-.PHONY: all help run web check test test-python release-check wheel deb dist fuzz coverage bench lint format install clean
+.PHONY: all help run web docs check test test-python release-check wheel deb dist fuzz coverage bench lint format install clean
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
 
@@ -17,10 +17,11 @@ help:
 	@echo 'make            build the program and the library in $(BUILD)/'
 	@echo 'make run        build, then forecast a training step: how long, why, what to change'
 	@echo 'make web        the page and the library for browsers, as static files in $(BUILD)/web (needs Node)'
+	@echo 'make docs       the site of all pages, static and searchable, in $(BUILD)/site'
 	@echo 'make check      unit and command tests, under a minute on an idle machine'
 	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about sixteen minutes)'
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
-	@echo 'make release-check  packages, engines for many requests, types: what a release needs beyond make test'
+	@echo 'make release-check  packages, engines for many requests, types, the site: what a release needs beyond make test'
 	@echo 'make wheel      the Python wheel, in dist/; make deb: packages for Debian; make dist: the sources'
 	@echo 'make fuzz       every parser under libFuzzer, ASan and UBSan for HOURS=1 in all'
 	@echo 'make coverage   lines and branches of src/ that unit, golden and command tests reach'
@@ -39,6 +40,9 @@ run: all
 
 web:
 	@BUILD=$(BUILD) scripts/web
+
+docs:
+	@scripts/docs $(BUILD)/site
 
 check:
 	@scripts/setup test
