@@ -135,6 +135,7 @@ class ModelRequest(TypedDict, total=False):
     advice: bool
     techniques: bool
     course: bool
+    pictures: Sequence[str]
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -234,6 +235,7 @@ class ChooseRequest(TypedDict, total=False):
     advice: bool
     techniques: bool
     course: bool
+    pictures: Sequence[str]
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -342,6 +344,7 @@ class InferRequest(TypedDict, total=False):
     advice: bool
     techniques: bool
     course: bool
+    pictures: Sequence[str]
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -441,6 +444,7 @@ class LargestRequest(TypedDict, total=False):
     advice: bool
     techniques: bool
     course: bool
+    pictures: Sequence[str]
     loader: Mapping[str, Any]
     nodes: int
     gpus_per_node: int
@@ -512,6 +516,7 @@ class PlanRequest(TypedDict, total=False):
     advice: bool
     techniques: bool
     course: bool
+    pictures: Sequence[str]
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -618,6 +623,7 @@ class ScaleRequest(TypedDict, total=False):
     advice: bool
     techniques: bool
     course: bool
+    pictures: Sequence[str]
     loader: Mapping[str, Any]
     tp: int
     pp: int
@@ -717,6 +723,7 @@ class ServeRequest(TypedDict, total=False):
     advice: bool
     techniques: bool
     course: bool
+    pictures: Sequence[str]
     loader: Mapping[str, Any]
     tp: int
     pp: int

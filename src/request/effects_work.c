@@ -16,6 +16,14 @@ static const char *timed(const ft_effect_case *c)
     return c->r->ask == FT_ASK_MEMORY ? "\"memory\" has no times" : NULL;
 }
 
+/* What can be drawn of a request without times, or without a pipeline, is drawn. */
+static const char *drawn(const ft_effect_case *c)
+{
+    const unsigned memory = 1u << FT_PICTURE_MEMORY, pipeline = 1u << FT_PICTURE_PIPELINE;
+    if (c->r->ask == FT_ASK_MEMORY) return c->r->pictures & memory ? NULL : timed(c);
+    return c->r->pictures == pipeline && c->p->pp < 2 ? "\"pp\" is 1" : NULL;
+}
+
 static const char *days(const ft_effect_case *c) { return timed(c) ? timed(c) : ft__training(c); }
 
 static const char *clipping(const ft_effect_case *c)
@@ -263,6 +271,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_ADVICE] = timed,
     [FT_KEY_ID_TECHNIQUES] = timed,
     [FT_KEY_ID_COURSE] = timed,
+    [FT_KEY_ID_PICTURES] = drawn,
     [FT_KEY_ID_LOADER] = timed,
     [FT_KEY_ID_DISK_RATE] = timed,
     [FT_KEY_ID_DISK_GBPS] = timed,

@@ -145,6 +145,9 @@
     PLAIN(COURSE, "course", SWITCH, 0, 0, NO_WORDS, 0,                                                                 \
       "false; true: the answer has the step over time, `course`: passes and kernels, memory, the pipeline; of `serve` "\
       "queue and cache")                                                                                               \
+    PLAIN(PICTURES, "pictures", NAMES, 0, 0, WORDS(picture), DEPENDS,                                                  \
+      "left out: none. A list of `timeline`, `memory`, `roofline`, `layers`, `classes`, `intervals`, `pipeline`: the " \
+      "answer has these drawings of the step as SVG, `pictures` by name")                                              \
     PLAIN(LOADER, "loader", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                          \
       "left out: samples are there in time. `{\"workers\": 4, \"worker_ms\": 8}` and more, [below](#input)")
 #endif

@@ -216,6 +216,7 @@ static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_err
     out->advice = ft__switch_of(said, FT_KEY_ID_ADVICE);
     out->techniques = ft__switch_of(said, FT_KEY_ID_TECHNIQUES);
     out->course = ft__switch_of(said, FT_KEY_ID_COURSE);
+    out->pictures = ft__given(said, FT_KEY_ID_PICTURES) ? (unsigned)said->at[FT_KEY_ID_PICTURES].whole : 0;
     return FT_OK;
 }
 

@@ -88,6 +88,11 @@ const char *const ft__moment_words[4] = {"fp32", "bf16", "fp16", "fp8"};
 const double ft__moment_bytes[4] = {4, 2, 2, 1};
 const char *const ft__adapter_words[4] = {"fp32", "bf16", "fp16", "autocast"};
 const char *const ft__detail_words[3] = {[FT_SUMMARY] = "summary", [FT_LAYERS] = "layers", [FT_KERNELS] = "kernels"};
+const char *const ft__picture_words[FT_PICTURE_COUNT] = {
+    [FT_PICTURE_ROOFLINE] = "roofline", [FT_PICTURE_TIMELINE] = "timeline", [FT_PICTURE_MEMORY] = "memory",
+    [FT_PICTURE_LAYERS] = "layers",     [FT_PICTURE_CLASSES] = "classes",   [FT_PICTURE_INTERVALS] = "intervals",
+    [FT_PICTURE_PIPELINE] = "pipeline",
+};
 
 /* -- number formats ---------------------------------------------------------------------------- */
 

@@ -6,6 +6,17 @@
 #include "request/request.h"
 
 typedef enum ft_detail { FT_SUMMARY, FT_LAYERS, FT_KERNELS } ft_detail;
+/* Drawings of a step that an answer may have. */
+typedef enum ft_picture {
+    FT_PICTURE_ROOFLINE,
+    FT_PICTURE_TIMELINE,
+    FT_PICTURE_MEMORY,
+    FT_PICTURE_LAYERS,
+    FT_PICTURE_CLASSES,
+    FT_PICTURE_INTERVALS,
+    FT_PICTURE_PIPELINE,
+    FT_PICTURE_COUNT
+} ft_picture;
 
 extern const char *const ft__ask_words[FT_ASK_COUNT];
 extern const char *const ft__task_words[FT_TASK_COUNT];
@@ -20,6 +31,7 @@ extern const unsigned ft__remat_masks[15];
 extern const char *const ft__offload_words[FT_OFFLOAD_COUNT];
 extern const char *const ft__trainer_words[FT_TRAINER_COUNT];
 extern const char *const ft__detail_words[3];
+extern const char *const ft__picture_words[FT_PICTURE_COUNT];
 extern const char *const ft__adapter_words[4];
 extern const char *const ft__entropy_words[FT_ENTROPY_COUNT];
 extern const char *const ft__moment_words[4];

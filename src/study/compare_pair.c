@@ -101,7 +101,7 @@ ft_status ft__compare_check(const ft_compared *c, size_t count, ft_error *err)
 /* What changes the answer's form alone. */
 static bool of_no_account(const char *key)
 {
-    static const char *const keys[] = {"id", "task", "detail", "advice", "techniques", "course"};
+    static const char *const keys[] = {"id", "task", "detail", "advice", "techniques", "course", "pictures"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(keys[i], key)) return true;
     return false;

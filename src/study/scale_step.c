@@ -64,7 +64,7 @@ static ft_status draw(curves *c, int64_t asked, int64_t global, ft_scale *out, f
 ft_status ft__scale_of_step(const ft_context *ft, const json_t *request, const ft_step_view *v, ft_scale *out,
                             ft_error *err)
 {
-    static const char *const dropped[] = {"advice", "techniques", "detail", "course"};
+    static const char *const dropped[] = {"advice", "techniques", "detail", "course", "pictures"};
     static const ft_parallel alone = {.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1};
     const ft_parallel *p = v->parallel ? v->parallel : &alone;
     curves c = {.ft = ft, .request = json_deep_copy(request), .replica = p->tp * p->pp * p->cp};

@@ -295,6 +295,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     out->step = step;
     out->detail = r->detail;
     out->course = r->course;
+    out->pictures = r->pictures;
     out->memory_only = r->ask == FT_ASK_MEMORY;
     out->arena = s->arena;
     return ft__step_advise(ft, s, r, out, err);

@@ -24,6 +24,7 @@ typedef struct ft_step_view {
     double tokens; /* of a whole training run; 0: none was asked for */
     ft_detail detail;
     bool course;            /* the answer has the step over time */
+    unsigned pictures;      /* bits by ft_picture: drawings in the answer */
     bool memory_only;       /* no times were forecast */
     const char *warnings;   /* one per line; "" for none */
     const ft_change *asked; /* the request as advice changes it; NULL where nothing was to be explained */

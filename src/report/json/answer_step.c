@@ -205,6 +205,7 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     if (!v->memory_only && v->detail == FT_LAYERS) add_layers(out, v);
     if (!v->memory_only && v->detail == FT_KERNELS) add_kernels(out, v);
     if (!v->memory_only && v->course) ft__answer_course(out, v);
+    if (v->pictures) ft__answer_pictures(out, v);
     ft__answer_lines(out, "warnings", v->warnings);
     if (!v->memory_only && v->tokens > 0) {
         ft_days days = ft__days_of(v, v->tokens, (double)ft__view_gpus(v));
