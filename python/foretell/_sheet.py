@@ -55,8 +55,8 @@ class Sheet:
         lines += [f"  warning: {each}" for each in self.warnings]
         return "\n".join(lines)
 
-    def html(self) -> str:
-        """One element with its own style."""
+    def html(self, below: str = "") -> str:
+        """One element with its own style; ``below`` is HTML that ends it."""
         parts = [f'<div class="foretell"><style>{_STYLE}</style>', f"<p><strong>{escape(self.title)}</strong></p>"]
         if self.facts:
             rows = "".join(
@@ -69,7 +69,7 @@ class Sheet:
             parts.append(_bar_of(self.shares))
         parts += [_html_of(table) for table in self.tables]
         parts += [f"<p>⚠ {escape(each)}</p>" for each in self.warnings]
-        return "".join(parts) + "</div>"
+        return "".join(parts) + below + "</div>"
 
 
 _STYLE = (

@@ -237,17 +237,17 @@ _KINDS: dict[str, type[Answer]] = {
 
 def _answered(request: dict[str, Any], settings: Settings) -> Answer:
     """Asks the library; the answer as what its task says it is, or the error that it is."""
-    answer = answer_of(request, _library.answer(request, settings))
+    answer = answer_of(request, _library.answer(request, settings), settings)
     if isinstance(answer, Error):
         raise answer
     return answer
 
 
-def answer_of(request: dict[str, Any], raw: dict[str, Any]) -> Answer | Error:
+def answer_of(request: dict[str, Any], raw: dict[str, Any], settings: Settings) -> Answer | Error:
     """What the library said to a request, as what its task says it is."""
     if raw.get("ok") is not True:
         return error_from(raw)
-    return _KINDS.get(str(request.get("task", "train")), Step).from_dict(raw, request=request)
+    return _KINDS.get(str(request.get("task", "train")), Step).from_dict(raw, request=request, settings=settings)
 
 
 def _documented(request: Mapping[str, Any]) -> dict[str, Any] | Error:

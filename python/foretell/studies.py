@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -228,9 +229,17 @@ def sweep(
     document = None if model is None else model_document(model, task="train" if of == "train" else "forward")
     asked = request_of(task="sweep", of=of, model=document, gpu=gpu, **request)
     asked |= {"sweep": over} if isinstance(over, str) else {"over": {key: _listed(each) for key, each in over.items()}}
-    raw = _answered(asked, _settings(predictor, calibration)).raw
-    kind, point = _KINDS.get(of, Step), {key: asked[key] for key in asked if key not in ("sweep", "over", "of", "gpu")}
-    return Collection(kind.from_dict(each, request={**point, "task": of}) for each in raw["answers"])
+    settings = _settings(predictor, calibration)
+    told = _answered(asked, settings).raw["answers"]
+    kind, gpus = _KINDS.get(of, Step), gpu if isinstance(gpu, (list, tuple)) else [gpu]
+
+    def point(at: int) -> dict[str, Any]:
+        """What was asked there: answers come GPU by GPU, and the last word of an id is ``key=value``."""
+        key, _, value = str(told[at]["id"]).split(" ")[-1].partition("=")
+        own = {key.rpartition(".")[2]: json.loads(value)}
+        return request_of(task=of, model=document, gpu=gpus[at * len(gpus) // len(told)], **{**request, **own})
+
+    return Collection(kind.from_dict(each, request=point(at), settings=settings) for at, each in enumerate(told))
 
 
 def compare(

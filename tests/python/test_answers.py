@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import pickle
+import xml.dom.minidom
 from html.parser import HTMLParser
 from typing import Any
 
@@ -78,6 +80,7 @@ class _Page(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.tags: set[str] = set()
+        self.pictures: list[str] = []
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -85,7 +88,10 @@ class _Page(HTMLParser):
         if tag not in self.VOID:
             self.open.append(tag)
         for name, value in attrs:
-            assert not name.startswith("on") and name not in ("src", "href"), f"{tag} {name}={value}"
+            drawn = tag == "img" and name == "src" and str(value).startswith("data:image/svg+xml;base64,")
+            assert not name.startswith("on") and (drawn or name not in ("src", "href")), f"{tag} {name}={value}"
+            if drawn:
+                self.pictures.append(base64.b64decode(str(value).partition(",")[2]).decode())
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -100,7 +106,10 @@ def _parsed(html: str) -> _Page:
     page.feed(html)
     page.close()
     assert page.open == []
-    assert not page.tags & {"script", "link", "iframe", "img"} and "http" not in html and "url(" not in html
+    assert not page.tags & {"script", "link", "iframe", "svg"} and "http" not in html and "url(" not in html
+    for picture in page.pictures:
+        xml.dom.minidom.parseString(picture)
+        assert "<script" not in picture and "href" not in picture
     return page
 
 
@@ -163,6 +172,34 @@ def test_data_frames() -> None:
     assert "activations_bytes" in layers.columns
     infer = foretell.infer("llama-3-8b", gpu="h100_sxm", batch=[1, 4], seq=[512, 2048]).to_dataframe()
     assert len(infer) == 8 and set(infer["phase"]) == {"prefill", "decode"}
+
+
+def test_pictures() -> None:
+    """What a notebook shows is what the program draws, of the step that was answered and of no other."""
+    step = foretell.train("gpt2", gpu="h100_sxm", batch=4, seq=512, predictor="roofline", detail="kernels")
+    page = _parsed(step._repr_html_())
+    assert page.pictures == [step.picture("timeline"), step.picture("memory")]
+    shown = pickle.loads(pickle.dumps(step))._repr_html_()
+    assert shown == step._repr_html_() != foretell.train("gpt2", gpu="h100_sxm", batch=4, seq=512)._repr_html_()
+    asked = foretell.train("gpt2", gpu="h100_sxm", batch=4, seq=512, pictures=["classes"])
+    assert list(asked.pictures) == ["classes"] and asked.picture("classes") == asked.pictures["classes"]
+    swept = foretell.sweep({"tp": [1, 2]}, "gpt2", gpu=["h100_sxm", "a100_sxm_80gb"], seq=512)
+    alone = foretell.train("gpt2", gpu="a100_sxm_80gb", seq=512, tp=2)
+    assert [each.request["gpu"] for each in swept] == ["h100_sxm"] * 2 + ["a100_sxm_80gb"] * 2
+    assert swept[3].step_ms == alone.step_ms and swept[3].picture("memory") == alone.picture("memory")
+    assert len(_parsed(foretell.train("llama-3-8b", gpu="h100_sxm", pp=4, dp=2)._repr_html_()).pictures) == 3
+    assert len(_parsed(foretell.forecast("gpt2", gpu="h100_sxm", task="memory")._repr_html_()).pictures) == 1
+    with pytest.raises(foretell.Error, match="no pipeline"):
+        step.picture("pipeline")
+    with pytest.raises(foretell.Error, match='"timeline"'):
+        step.picture("time")
+
+
+def test_pictures_of_elsewhere() -> None:
+    """An answer whose model is not here shows its figures."""
+    step = foretell.Step.from_dict({"ok": True, "step_ms": 1.0}, request={"task": "train", "model": "gone/config.json"})
+    assert _parsed(step._repr_html_()).pictures == [] and "1 ms" in step._repr_html_()
+    assert _parsed(foretell.Step.from_dict({"ok": True, "step_ms": 1.0})._repr_html_()).pictures == []
 
 
 def test_collections() -> None:

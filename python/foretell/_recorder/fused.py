@@ -201,7 +201,7 @@ def _has_fused_rms_norm() -> bool:
 
 _Maker = Callable[[tuple[Any, ...], Mapping[str, Any]], "Plan | None"]
 _KNOWN: list[tuple[tuple[Any, ...], _Maker]] = [
-    ((F.scaled_dot_product_attention, torch._C._nn.scaled_dot_product_attention), _attention),
+    ((F.scaled_dot_product_attention, torch._C._nn.scaled_dot_product_attention), _attention),  # pyright: ignore[reportAttributeAccessIssue]
     ((F.dropout, torch.dropout), _dropout),
 ]
 if _has_fused_rms_norm():

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .._frame import flat, frame
+from .._frame import Tabular, flat
 from .._part import Part
 from .._sheet import Sheet
-
-if TYPE_CHECKING:
-    import pandas
 
 __all__ = ["Answer"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Part):
+class Answer(Part, Tabular):
     """An answer of the library, beside the request that it answers."""
 
     ok: bool = True
     id: Any = None
     warnings: tuple[str, ...] = ()
     request: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    settings: Any = field(default=None, repr=False, compare=False)  # predictor and calibration that were asked with
 
     def sheet(self) -> Sheet:
         """What is shown of it."""
@@ -38,10 +36,6 @@ class Answer(Part):
     def rows(self) -> list[dict[str, Any]]:
         """The rows of its data frame."""
         return [flat(self.raw)]
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """A pandas data frame."""
-        return frame(self.rows())
 
 
 def described(request: Mapping[str, Any], *keys: str) -> str:

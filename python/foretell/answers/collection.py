@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from .._frame import flat, frame
+from .._frame import Tabular, flat
 from .._part import Part
 from .._sheet import Sheet, Table, number
 from ..errors import Error
-
-if TYPE_CHECKING:
-    import pandas
 
 __all__ = ["Collection"]
 
@@ -25,7 +22,7 @@ _COLUMNS = (
 _SHOWN = 200
 
 
-class Collection(tuple[T, ...]):
+class Collection(tuple[T, ...], Tabular):
     """An immutable list of answers, or of GPUs or models.
 
     >>> import foretell
@@ -71,10 +68,6 @@ class Collection(tuple[T, ...]):
 
     def _repr_html_(self) -> str:
         return self.sheet().html()
-
-    def to_dataframe(self) -> pandas.DataFrame:
-        """A pandas data frame with a row per element."""
-        return frame(self.rows())
 
 
 def _cell(key: str, value: Any) -> str:

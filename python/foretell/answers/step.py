@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._frame import flat, frame
+from .._frame import arrow_table, flat, frame, polars_frame
 from .._part import Part, many, one
+from .._picture import Picture
 from .._sheet import Sheet, Table, count, gib, ms, number, percent, range_of
-from ..errors import Error
+from ..errors import Error, error_from
 from .answer import Answer, described
 
 if TYPE_CHECKING:
     import pandas
+    import polars
+    import pyarrow
+
+Detail = Literal["kernels", "layers", "summary"]
 
 __all__ = ["Advice", "Energy", "Finding", "KernelRow", "Layer", "Memory", "Regime", "Source", "Stage", "Step"]
 
@@ -221,6 +226,7 @@ class Step(Answer):
     lint: tuple[Finding, ...] = many(Finding)
     verdict: Mapping[str, Any] = field(default_factory=dict)
     loading: Mapping[str, Any] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)  # SVG by name, where the request asks for some
 
     @property
     def fits(self) -> bool:
@@ -299,7 +305,7 @@ class Step(Answer):
         more = max(0, len(longest) - _SHOWN)
         return Table("Kernels, longest first", columns, rows, left=(0, 1, 2, 6), more=more) if rows else None
 
-    def rows(self, what: Literal["kernels", "layers", "summary"] | None = None) -> list[dict[str, Any]]:
+    def rows(self, what: Detail | None = None) -> list[dict[str, Any]]:
         """The rows of a data frame: the finest detail that the answer has, or what is asked for."""
         if what not in (None, "kernels", "layers", "summary"):
             raise Error(f'what is "kernels", "layers" or "summary", not {what!r}', code="out_of_range", where="what")
@@ -312,7 +318,7 @@ class Step(Answer):
             raise Error(f'the answer has no {what}; ask with detail="{what}"', code="missing", where="detail")
         return [flat(each.raw) for each in parts]
 
-    def to_dataframe(self, what: Literal["kernels", "layers", "summary"] | None = None) -> pandas.DataFrame:
+    def to_dataframe(self, what: Detail | None = None) -> pandas.DataFrame:
         """A pandas data frame with a row per kernel, per layer, or of the whole step.
 
         >>> import foretell
@@ -322,6 +328,63 @@ class Step(Answer):
         True
         """
         return frame(self.rows(what))
+
+    def to_pandas(self, what: Detail | None = None) -> pandas.DataFrame:
+        """The same under another name."""
+        return self.to_dataframe(what)
+
+    def to_polars(self, what: Detail | None = None) -> polars.DataFrame:
+        """The same as a polars data frame."""
+        return polars_frame(self.rows(what))
+
+    def to_arrow(self, what: Detail | None = None) -> pyarrow.Table:
+        """The same as an Arrow table."""
+        return arrow_table(self.rows(what))
+
+    def picture(self, name: str = "timeline") -> Picture:
+        """A drawing of the step: ``timeline``, ``memory``, ``roofline``, ``layers``, ``classes``, ``intervals``; of several stages ``pipeline``.
+
+        The library draws it. A notebook shows it where it is the last line of a cell, and ``save`` writes it to a file.
+
+        >>> import foretell
+        >>> step = foretell.train("gpt2", gpu="h100_sxm", batch=8)
+        >>> step.picture("roofline").heading
+        'Roofline of the step'
+        """
+        if name in self.pictures:
+            return Picture(self.pictures[name])
+        drawn = _drawn(self, [name])
+        if name not in drawn:
+            raise Error(f"this step has no {name} to draw", code="missing", where="name")
+        return Picture(drawn[name])
+
+    def _repr_html_(self) -> str:
+        """The sheet, and below it the pictures: time, then memory, then the pipeline where there is one."""
+        names = [name for name in ("timeline", "memory", "pipeline") if self._drawable(name)]
+        try:
+            drawn = {**_drawn(self, names), **self.pictures}
+        except (Error, OSError, MemoryError):
+            drawn = dict(self.pictures)  # an answer from elsewhere, without the library or the files that it is about
+        shown = "".join(Picture(drawn[name])._repr_html_() for name in names if name in drawn)
+        return self.sheet().html(shown)
+
+    def _drawable(self, name: str) -> bool:
+        if name == "pipeline":
+            return bool(self.parallel.get("pp", 1) > 1)
+        return name == "memory" or self.step_ms is not None
+
+
+def _drawn(step: Step, names: list[str]) -> dict[str, str]:
+    """Asks the library for the pictures of the same step: it answers as before, whatever was asked in between."""
+    from .. import _library
+
+    if not step.request:
+        return {}
+    asked = {key: value for key, value in step.request.items() if key not in ("advice", "techniques", "detail", "course")}
+    told = _library.answer({**asked, "pictures": names}, step.settings or _library.DEFAULT)
+    if told.get("ok") is not True:
+        raise error_from(told)
+    return dict(told.get("pictures", {}))
 
 
 def _add_memory(sheet: Sheet, memory: Memory) -> None:

@@ -47,18 +47,23 @@ class Device(Protocol):
 
     def clock(self) -> float:
         """Seconds that pass as measuring does."""
+        ...
 
     def measure(self, request: Request) -> Measured:
         """Raises Skip, or OutOfMemory, for this point alone; CalibrateError where the device is lost."""
+        ...
 
     def eager(self) -> list[tuple[Request, Measured]]:
         """A few small operators called one by one: the gap that the launch of an eager call adds."""
+        ...
 
     def host_us(self) -> dict[str, float]:
         """Microseconds that the host takes to issue small operators, by name (host.LOOPS_US)."""
+        ...
 
     def reference(self) -> dict[str, float]:
         """Milliseconds of kernels that are timed again and again, by name: they tell a quiet machine from another."""
+        ...
 
     def state(self) -> State: ...
 

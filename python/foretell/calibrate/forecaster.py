@@ -32,6 +32,7 @@ class Forecaster(Protocol):
 
     def ask(self, requests: Sequence[Request]) -> list[Forecast | None]:
         """None for a request that it cannot answer."""
+        ...
 
     def learn(self, request: Request, ms: float) -> None: ...
 

@@ -328,7 +328,9 @@ def example_inputs(model: Any, batch: int = 1, seq: int = 128, *, task: str = "t
     if kind in ("clip", "siglip"):
         size = config.vision_config.image_size
         inputs = {"input_ids": tokens(batch, seq), "pixel_values": numbers(batch, 3, size, size)}
-        return {**inputs, **({"return_loss": True} if train else {})}
+        if train:
+            inputs["return_loss"] = True
+        return inputs
     if main == "pixel_values":
         size = getattr(config, "image_size", None) or 224
         size = size if isinstance(size, int) else size[0]

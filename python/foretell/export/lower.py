@@ -28,9 +28,13 @@ def lower(program: Program, *, main: torch.dtype, training: bool) -> Lowering:
     return low
 
 
+def _batched(x: torch.Tensor) -> bool:
+    return bool(torch._C._functorch.is_batchedtensor(x))  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def _lower(low: Lowering, call: Call, depth: int) -> None:
     low.call = call
-    if any(isinstance(x, torch.Tensor) and torch._C._functorch.is_batchedtensor(x) for x in call.args):
+    if any(isinstance(x, torch.Tensor) and _batched(x) for x in call.args):
         raise ExportError(
             "torch.vmap inside the model hides its batch axis from the capture; written out, the operators can be read",
             code="operator",

@@ -55,7 +55,7 @@ def _linear(low: Lowering, call: Call) -> None:
     if found is not None and not apart:
         linear(low, x, found[0], bias, call.out, found[1])
         return
-    if found is not None:  # PyTorch takes the fused product with a bias for rows in order alone
+    if found is not None and bias is not None:  # PyTorch takes the fused product with a bias for rows in order alone
         made = low.value(call.out.shape, call.out.dtype)
         linear(low, x, found[0], None, made, found[1])
         pointwise(low, "add", [made, bias], call.out, in_place=True)
@@ -101,7 +101,8 @@ def _addmm(low: Lowering, call: Call) -> None:
 def _lie(x: Value) -> str | None:
     """How a stack of matrices lies: "n" row by row, "t" column by column; None when a library must copy it first."""
     shape, stride = x.shape, x.stride
-    if len(shape) > 2:
+    rank = len(shape)
+    if rank > 2:
         merged = 1
         for size in shape[:-2]:
             merged *= size

@@ -45,7 +45,8 @@ class Mapped(NamedTuple):
         """All answers in the order of the requests, as pandas."""
         import pandas
 
-        return pandas.read_parquet(sorted(self.folder.glob("part-*.parquet")))
+        parts: Any = sorted(self.folder.glob("part-*.parquet"))
+        return pandas.read_parquet(parts)
 
 
 @overload
@@ -115,7 +116,7 @@ def map(
     parts = Parts(output, None if columns is None else list(columns), settings) if output is not None else None
     cutter = Cutter(_asked(requests), parts.finished if parts else {}, chunk)
     answered = _answered(cutter, executor, settings, ahead, parts)
-    return _written(answered, parts, Progress(progress)) if parts else _answers(answered, Progress(progress))
+    return _written(answered, parts, Progress(progress)) if parts else _answers(answered, settings, Progress(progress))
 
 
 def _asked(requests: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -160,12 +161,14 @@ def _answered(
                     future.cancel()
 
 
-def _answers(answered: Iterator[tuple[Chunk, Done | None]], progress: Progress) -> Iterator[Any]:
+def _answers(
+    answered: Iterator[tuple[Chunk, Done | None]], settings: _library.Settings, progress: Progress
+) -> Iterator[Any]:
     with progress:
         for chunk, done in answered:
             assert done  # nothing is finished before where nothing was written
             for request, told in zip(chunk.lines.splitlines(), done.answers.splitlines()):
-                yield answer_of(json.loads(request), json.loads(told))
+                yield answer_of(json.loads(request), json.loads(told), settings)
             progress.advance(chunk.where.count)
 
 

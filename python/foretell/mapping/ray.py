@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
@@ -39,7 +40,7 @@ def ray_executor(*, retries: int = 3) -> Executor:
     executor
     """
     try:
-        import ray
+        ray: Any = importlib.import_module("ray")
     except ImportError:
         raise Error("Ray is not installed (pip install ray)", code="ray_missing", where="executor") from None
     if not ray.is_initialized():

@@ -34,17 +34,15 @@ def build(case: Case, operands: Operands, part: str) -> Make:
         if part == "activation":
             gate_up = operands.take(dtype, rows, 2 * inter)
             return lambda: activation(gate_up)
-        if part in ("up", "ffn"):
-            x, w_up = (
-                operands.take(dtype, rows, hidden),
-                operands.take(dtype, experts, 2 * inter, hidden).transpose(1, 2),
-            )
-        if part in ("down", "ffn"):
-            y, w_down = operands.take(dtype, rows, inter), operands.take(dtype, experts, hidden, inter).transpose(1, 2)
+        if part == "down":
+            y, w_only = operands.take(dtype, rows, inter), operands.take(dtype, experts, hidden, inter).transpose(1, 2)
+            return lambda: torch._grouped_mm(y, w_only, offs=ends)
+        x = operands.take(dtype, rows, hidden)
+        w_up = operands.take(dtype, experts, 2 * inter, hidden).transpose(1, 2)
         if part == "up":
             return lambda: torch._grouped_mm(x, w_up, offs=ends)
-        if part == "down":
-            return lambda: torch._grouped_mm(y, w_down, offs=ends)
+        operands.take(dtype, rows, inter)  # room that the whole layer has beside its weights
+        w_down = operands.take(dtype, experts, hidden, inter).transpose(1, 2)
         return lambda: torch._grouped_mm(activation(torch._grouped_mm(x, w_up, offs=ends)), w_down, offs=ends)
 
     return make
