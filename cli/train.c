@@ -12,7 +12,9 @@
 #include "many.h"
 #include "picture.h"
 #include "report/json/answer_step.h"
+#include "report/json/plan_answer.h"
 #include "report/text/advice_screen.h"
+#include "report/text/plan_screen.h"
 #include "report/text/step_screen.h"
 #include "terminal.h"
 
@@ -20,6 +22,7 @@ typedef struct trainer {
     cli_asker ask;
     bool all_fit;
     bool for_page; /* advice was asked for the page alone */
+    ft_planned planned;
 } trainer;
 
 static int fail(const trainer *t, ft_error *err)
@@ -65,6 +68,18 @@ static bool add_screen(const cli_args *args, ft_text *out, const ft_style *style
     return printed;
 }
 
+/* A layout that was left open is planned first; the answer still says what was asked. */
+static ft_status forecast(trainer *t, ft_step_view *view, ft_error *err)
+{
+    cli_asker *a = &t->ask;
+    ft_model_request request;
+    ft__planned_free(&t->planned);
+    FT_TRY(ft__plan_first(a->ft, &a->scratch, a->object, &t->planned, err));
+    FT_TRY(
+        ft__model_request_of(a->ft, &a->scratch, t->planned.request ? t->planned.request : a->object, &request, err));
+    return ft__step_of(a->ft, &a->scratch, &request, view, err);
+}
+
 static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step_view *v)
 {
     ft_step_view said = *v;
@@ -75,6 +90,7 @@ static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step
         json_object_del(request, "advice");
     }
     ft__answer_step(out, id, &said);
+    if (t->planned.tried) ft__answer_planned(out, &t->planned);
     cli_many_answer(t->ask.args, out, v);
     cli_ask_answered(out, request);
     json_decref(request);
@@ -113,7 +129,7 @@ static int run_gpus(trainer *t)
         ft_step_view view;
         if (!cli_asker_set(a, "gpu", json_string(a->gpus[i])))
             status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
-        else if (cli_asker_forecast(a, &view, &err) != FT_OK) {
+        else if (forecast(t, &view, &err) != FT_OK) {
             bool last = i + 1 == a->gpu_count && count == 0;
             if (!last && cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) continue;
             status = fail(t, &err);
@@ -153,6 +169,7 @@ static int run_gpus(trainer *t)
         if (a->gpu_count == 1 && view.tokens > 0) {
             ft_days days = ft__days_of(&view, view.tokens, (double)ft__view_gpus(&view));
             ft__screen_days(&out, &style, &days);
+            if (t->planned.tried) ft__screen_planned(&out, &style, &t->planned);
         }
     }
     if (!status && !a->json && a->gpu_count > 1 && !ft__screen_steps(&out, &style, cases, count, quantile))
@@ -207,6 +224,7 @@ int cli_train(const cli_args *args)
         status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status && (!fill_nodes(&t.ask) || !ask_for_advice(&t))) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) status = run_gpus(&t);
+    ft__planned_free(&t.planned);
     cli_asker_close(&t.ask);
     return !status && !t.all_fit ? 1 : status; /* answered, and the answer is: not like this */
 }

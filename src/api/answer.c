@@ -5,6 +5,7 @@
 #include "report/json/answer.h"
 #include "report/json/answer_collective.h"
 #include "report/json/answer_step.h"
+#include "report/json/plan_answer.h"
 #include "report/text/trace_screen.h"
 
 /* -- answers ----------------------------------------------------------------------------------- */
@@ -49,10 +50,17 @@ static ft_status answer_model(const ft_context *ft, ft_scratch *scratch, const j
 {
     ft_model_request r;
     ft_step_view view;
-    FT_TRY(ft__model_request_of(ft, scratch, document, &r, err));
-    FT_TRY(ft__step_of(ft, scratch, &r, &view, err));
-    ft__answer_step(out, id, &view);
-    return FT_OK;
+    ft_planned planned;
+    ft_status status = ft__plan_first(ft, scratch, document, &planned, err);
+    if (status == FT_OK)
+        status = ft__model_request_of(ft, scratch, planned.request ? planned.request : document, &r, err);
+    if (status == FT_OK) status = ft__step_of(ft, scratch, &r, &view, err);
+    if (status == FT_OK) {
+        ft__answer_step(out, id, &view);
+        if (planned.tried) ft__answer_planned(out, &planned);
+    }
+    ft__planned_free(&planned);
+    return status;
 }
 
 ft_status ft__answer_document(const ft_context *ft, ft_scratch *scratch, const json_t *document, ft_text *out,

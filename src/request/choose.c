@@ -188,16 +188,24 @@ static ft_status read_today(const char *date, ft_choose_request *r, ft_error *er
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
+int64_t ft__usual_global_batch(int64_t seq, int64_t gpus)
+{
+    int64_t batch = (int64_t)FT_K_CHOOSE_STEP_TOKENS / (seq > 0 ? seq : (int64_t)FT_K_CHOOSE_SEQ), fitting = gpus;
+    while (fitting % 2 == 0) fitting /= 2; /* data ranks divide the batch: 480 GPUs take 15 times a power of two */
+    while (fitting * 2 <= batch) fitting *= 2;
+    while (fitting < gpus) fitting *= 2;
+    return fitting;
+}
+
 /* Left open, a step trains on about as many tokens as large runs do; the same for every number of GPUs. */
 static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_request *r, ft_error *err)
 {
-    int64_t seq = 0, most = 0;
+    int64_t seq = 0, most = 1;
     FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, 1, (int64_t)1 << 40, &seq, "", err));
-    for (size_t i = 0; i < r->count_count; i++) most = r->counts[i] > most ? r->counts[i] : most;
-    int64_t batch = (int64_t)FT_K_CHOOSE_STEP_TOKENS / (seq > 0 ? seq : (int64_t)FT_K_CHOOSE_SEQ), fitting = 1;
-    while (fitting * 2 <= batch) fitting *= 2;
-    while (fitting < most) fitting *= 2;
-    if (json_object_set_new(r->base, "global_batch", json_integer(asked > 0 ? asked : fitting)) != 0)
+    for (size_t i = 0; i < r->count_count; i++)
+        while (most < r->counts[i]) most *= 2;
+    if (json_object_set_new(r->base, "global_batch",
+                            json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, most))) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     return FT_OK;
 }

@@ -19,7 +19,7 @@ typedef enum ft_choose_goal {
 /* {"task":"choose","model":"llama-3-8b","tokens":1e12,"gpus":"8:512","gpu":["h100_sxm"],"deadline":"30d"}; every other
  * key is one of a plan. Free it with ft__choose_request_free either way. */
 typedef struct ft_choose_request {
-    json_t *typed[2]; /* what a command line says as text: prices, failures */
+    json_t *typed[2];                /* what a command line says as text: prices, failures */
     json_t *base;                    /* a plan without GPUs */
     const char *gpu[FT_CHOOSE_GPUS]; /* none: those usual */
     size_t gpu_count;
@@ -42,4 +42,7 @@ typedef struct ft_choose_request {
 } ft_choose_request;
 ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, ft_error *err);
 void ft__choose_request_free(ft_choose_request *r);
+/* Sequences of a step where nobody says: about as many tokens as large runs take, as many that so many GPUs divide
+ * them. `seq` 0: not said. */
+int64_t ft__usual_global_batch(int64_t seq, int64_t gpus);
 #endif

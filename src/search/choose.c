@@ -71,20 +71,26 @@ static void work_out(const ft_choose_request *r, double steps, const ft_candidat
     c->usd = (ft_span){usd, usd * (1 - below), usd * (1 + above)};
 }
 
+/* The plan that a kind and number of GPUs would be asked for; free `request` and `asked` either way. */
+static ft_status plan_of(const ft_choose_request *r, const char *gpu, int64_t gpus, json_t **asked,
+                         ft_plan_request *request, ft_error *err)
+{
+    *asked = ft__study_copy(r->base);
+    if (!*asked || json_object_set_new(*asked, "gpu", json_string(gpu)) != 0 ||
+        json_object_set_new(*asked, "gpus", json_integer(gpus)) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__plan_request_read(*asked, request, err);
+}
+
 static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen *out, const char *gpu, ft_choice *c,
                             ft_error *err)
 {
     const ft_choose_request *r = out->asked;
-    json_t *asked = ft__study_copy(r->base);
-    snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
-    if (!asked || json_object_set_new(asked, "gpu", json_string(gpu)) != 0 ||
-        json_object_set_new(asked, "gpus", json_integer(c->gpus)) != 0) {
-        json_decref(asked);
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
-    }
+    json_t *asked = NULL;
     ft_plan_request request = {0};
+    snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
     ft_plan *plan = calloc(1, sizeof *plan); /* some KiB */
-    ft_status status = plan ? ft__plan_request_read(asked, &request, err) : FT_E_MEMORY;
+    ft_status status = plan ? plan_of(r, gpu, c->gpus, &asked, &request, err) : FT_E_MEMORY;
     if (status == FT_OK) status = ft__plan_best(ft, scratch, &request, plan, err);
     if (status == FT_OK) {
         const ft_search *s = &plan->search;
@@ -225,6 +231,29 @@ static void warn_of_prices(ft_chosen *out)
                       oldest->instance, oldest->date);
 }
 
+/* Nothing fits anywhere: the smallest cluster that would, of any of the kinds. */
+static ft_status find_least(const ft_context *ft, ft_scratch *scratch, ft_chosen *out, ft_error *err)
+{
+    const ft_choose_request *r = out->asked;
+    for (size_t i = 0; i < out->count; i++)
+        if (out->choices[i].planned) return FT_OK;
+    for (size_t i = r->count_count - 1; i < out->count; i += r->count_count) { /* the last number of every kind */
+        const ft_choice *c = &out->choices[i];
+        json_t *asked = NULL;
+        ft_plan_request request = {0};
+        if (c->lost != FT_LOST_MEMORY) continue;
+        ft_status status = plan_of(r, c->gpu, c->gpus, &asked, &request, err);
+        int64_t least = status == FT_OK ? ft__plan_least(ft, scratch, &request) : 0;
+        ft__plan_request_free(&request);
+        json_decref(asked);
+        if (status != FT_OK) return status;
+        if (!least || (out->least_gpus && out->least_gpus <= least)) continue;
+        out->least_gpus = least;
+        memcpy(out->least_gpu, c->gpu, sizeof c->gpu);
+    }
+    return FT_OK;
+}
+
 ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_chosen *out,
                         ft_error *err)
 {
@@ -240,6 +269,7 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
             FT_TRY(choose_one(ft, scratch, out, gpus ? gpus[g] : ft__k_kinds_gpus[g].gpu, c, err));
             out->count++;
         }
+    FT_TRY(find_least(ft, scratch, out, err));
     decide(out);
     warn_of_prices(out);
     warn_of_strangers(out);

@@ -49,7 +49,8 @@ typedef struct ft_chosen {
     size_t count;
     size_t best;        /* `count`: none */
     ft_text warnings;   /* a line each */
-    int64_t least_gpus; /* where nothing fits anywhere: the fewest of the last kind that would; 0: not known */
+    int64_t least_gpus; /* where nothing fits anywhere: the smallest cluster that would; 0: not known */
+    char least_gpu[64]; /* of which GPU */
 } ft_chosen;
 
 ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_chosen *out,

@@ -6,19 +6,19 @@
 
 typedef struct ft_framework {
     const char *name, *title;
-    const char *stack;         /* its stack; NULL: the execution's usual one */
-    const char *execution;     /* how its kernels run; NULL: as its stack has it */
-    const char *runs;          /* what each process runs, behind python3 */
-    const char *files;         /* launch files of its own, each between blanks */
-    unsigned zero;             /* bits: what a search tries unless told otherwise */
-    unsigned zero_allowed;     /* bits: what can be asked for */
-    unsigned schedules;        /* bits of ft_schedule */
-    unsigned recompute;        /* bits of ft_recompute */
-    bool sp_with_tp;           /* norms and residuals are split over tensor ranks, always */
-    bool tp_divides_kv_heads;  /* no key-value head is held twice */
-    bool cp, ep;               /* has context ranks, expert ranks */
-    bool folds_experts;        /* experts may be whole beside tensor ranks */
-    bool only_data;            /* data ranks alone */
+    const char *stack;        /* its stack; NULL: the execution's usual one */
+    const char *execution;    /* how its kernels run; NULL: as its stack has it */
+    const char *runs;         /* what each process runs, behind python3 */
+    const char *files;        /* launch files of its own, each between blanks */
+    unsigned zero;            /* bits: what a search tries unless told otherwise */
+    unsigned zero_allowed;    /* bits: what can be asked for */
+    unsigned schedules;       /* bits of ft_schedule */
+    unsigned recompute;       /* bits of ft_recompute */
+    bool sp_with_tp;          /* norms and residuals are split over tensor ranks, always */
+    bool tp_divides_kv_heads; /* no key-value head is held twice */
+    bool cp, ep;              /* has context ranks, expert ranks */
+    bool folds_experts;       /* experts may be whole beside tensor ranks */
+    bool only_data;           /* data ranks alone */
 } ft_framework;
 
 extern const size_t ft__framework_count;

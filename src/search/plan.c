@@ -316,30 +316,12 @@ ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan
     return plan(ft, scratch, r, true, out, err);
 }
 
-/* Nothing fits: twice as many GPUs, and so on, until something does. */
-static void find_larger(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out)
-{
-    enum { DOUBLINGS = 8 };
-    ft_plan_request more = *r;
-    more.goal = FT_GOAL_MEMORY;
-    more.top = 1;
-    more.exhaustive = false;
-    for (int i = 0; i < DOUBLINGS && !out->least_gpus && more.gpus < FT_MOST_RANKS / 2; i++) {
-        ft_plan trial;
-        ft_error ignored;
-        more.gpus *= 2;
-        if (more.global < more.gpus) more.global = more.gpus;
-        if (plan(ft, scratch, &more, true, &trial, &ignored) == FT_OK && trial.plan_count) out->least_gpus = more.gpus;
-        ft__plan_free(&trial);
-    }
-}
-
 ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out, ft_error *err)
 {
     struct timespec from, to;
     clock_gettime(CLOCK_MONOTONIC, &from);
     FT_TRY(plan(ft, scratch, r, false, out, err));
-    if (!out->plan_count) find_larger(ft, scratch, r, out);
+    if (!out->plan_count) out->least_gpus = ft__plan_least(ft, scratch, r);
     clock_gettime(CLOCK_MONOTONIC, &to);
     out->search_ms = (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) * 1e-6;
     return FT_OK;

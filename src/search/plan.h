@@ -30,7 +30,7 @@ typedef enum ft_fate {
 
 typedef struct ft_candidate {
     ft_layout layout;
-    int32_t cell;        /* in ft_search.cells */
+    int32_t cell; /* in ft_search.cells */
     ft_fate fate;
     bool fits;
     double bound_ms;     /* no step is shorter */
@@ -39,8 +39,8 @@ typedef struct ft_candidate {
     double step_ms, low_ms, high_ms, busy_ms, exposed_ms, bubble_ms, idle_ms, update_ms, mfu, tokens_per_s;
     double axis_ms[FT_AXIS_COUNT];
     ft_memory memory;
-    ft_energy energy;    /* of one GPU */
-    double chance;       /* that it is the fastest of those shown */
+    ft_energy energy; /* of one GPU */
+    double chance;    /* that it is the fastest of those shown */
 } ft_candidate;
 
 /* What layouts share that cut a layer alike and run it on as many tokens. */
@@ -49,13 +49,13 @@ typedef struct ft_cell {
     int64_t batch;
     ft_recompute recompute;
     bool probed, failed;
-    double whole_ms;      /* forward and backward of a micro-batch through the whole model */
-    double layer_ms;      /* through one layer; 0: layers differ */
-    double forward_share; /* of whole_ms */
-    double joules;        /* of its kernels, beyond what a waiting GPU draws */
+    double whole_ms;                      /* forward and backward of a micro-batch through the whole model */
+    double layer_ms;                      /* through one layer; 0: layers differ */
+    double forward_share;                 /* of whole_ms */
+    double joules;                        /* of its kernels, beyond what a waiting GPU draws */
     double weights, gradients, optimizer; /* bytes of the whole model's on one tensor rank, nothing sharded */
-    double expert_share;  /* of its trained parameters */
-    double layer_saved;   /* activations that a layer leaves for the backward pass; 0: layers differ */
+    double expert_share;                  /* of its trained parameters */
+    double layer_saved;                   /* activations that a layer leaves for the backward pass; 0: layers differ */
 } ft_cell;
 
 /* Everything that stays the same from layout to layout. */
@@ -67,8 +67,8 @@ typedef struct ft_search {
     ft_cluster cluster;
     ft_divisible model;
     double quantile;
-    double capacity;          /* bytes that a rank may take */
-    bool uniform;             /* every layer is like the others */
+    double capacity; /* bytes that a rank may take */
+    bool uniform;    /* every layer is like the others */
     ft_candidate *candidates;
     size_t candidate_count, candidate_room;
     ft_cell *cells;
@@ -109,18 +109,18 @@ typedef struct ft_plan_changed { /* the same plans under another assumption */
 typedef struct ft_plan {
     ft_search search;
     size_t candidates, refused, too_large, forecasts, fit, tight;
-    bool proven, trial;          /* a trial looks for one plan and nothing beside it */
-    double gap;                  /* where it is not: how much faster something unseen may be */
+    bool proven, trial; /* a trial looks for one plan and nothing beside it */
+    double gap;         /* where it is not: how much faster something unseen may be */
     double search_ms;
-    ft_candidate *plans;         /* the best first, in the search's memory */
+    ft_candidate *plans; /* the best first, in the search's memory */
     size_t plan_count;
-    ft_candidate *faster;        /* the nearest that would be faster and does not fit; NULL: none */
-    const char *remedy;          /* what would make it fit; "" for none */
-    ft_candidate **pareto;       /* time against memory, the fastest first */
+    ft_candidate *faster;  /* the nearest that would be faster and does not fit; NULL: none */
+    const char *remedy;    /* what would make it fit; "" for none */
+    ft_candidate **pareto; /* time against memory, the fastest first */
     size_t pareto_count;
     ft_plan_changed changed[2];
     size_t changed_count;
-    int64_t least_gpus;          /* nothing fits: the fewest that would do; 0: not known */
+    int64_t least_gpus; /* nothing fits: the fewest that would do; 0: not known */
     ft_arena *arena;
 } ft_plan;
 
@@ -130,6 +130,8 @@ ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan
 /* Free it with ft__plan_free either way. No plan fits: plan_count is 0. */
 ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out, ft_error *err);
 void ft__plan_free(ft_plan *p);
+/* The fewest GPUs, more than were asked for, on which some layout fits; 0: none is known. */
+int64_t ft__plan_least(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r);
 /* The request that a layout is the answer of, to be released; NULL: out of memory. */
 json_t *ft__plan_json(const ft_plan *p, const ft_layout *layout);
 

@@ -20,6 +20,7 @@ REQUESTS: list[dict[str, Any]] = [
     {**TRAIN, "detail": "kernels", "advice": True, "techniques": True, "loader": {"workers": 1, "worker_ms": 2}},
     {**TRAIN, "model": "llama-3-8b", "parallel": {"tp": 8, "pp": 4, "dp": 2}, "detail": "layers"},
     {**TRAIN, "model": "llama-3-70b", "seq": 8192},  # does not fit
+    {**TRAIN, "tokens": 1e9, "parallel": {"gpus": 2}},  # planned first
     {**TRAIN, "task": "memory"},
     {**TRAIN, "task": "decode", "model": "llama-3-8b"},
     {**TRAIN, "task": "prefill", "model": "llama-3-8b"},

@@ -32,12 +32,16 @@ class Choice(Answer):
     found: bool = False
     chosen: Mapping[str, Any] | None = None
     choices: tuple[Mapping[str, Any], ...] = ()
+    least_gpus: int | None = None
+    least_gpu: str | None = None
 
     def sheet(self) -> Sheet:
         """Every kind and number of GPUs."""
         sheet = Sheet(f"choose · {number(self.tokens)} tokens · {self.objective}", warnings=self.warnings)
         if self.chosen is None:
             sheet.add("none", "meets the deadline and the budget")
+            if self.least_gpus is not None:
+                sheet.add("smallest", f"{self.least_gpus} × {self.least_gpu}", "are the smallest cluster that it fits on")
         else:
             sheet.add("chosen", f"{self.chosen['gpus']} × {self.chosen['gpu']}", f"{number(self.chosen['days'])} days")
         rows = [

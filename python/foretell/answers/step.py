@@ -227,6 +227,8 @@ class Step(Answer):
     verdict: Mapping[str, Any] = field(default_factory=dict)
     loading: Mapping[str, Any] = field(default_factory=dict)
     pictures: Mapping[str, str] = field(default_factory=dict)  # SVG by name, where the request asks for some
+    training: Mapping[str, Any] = field(default_factory=dict)
+    planned: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool:

@@ -97,6 +97,7 @@ void ft__answer_choose(ft_text *out, const json_t *id, const ft_chosen *c)
         ft__json_close(out);
     } else if (c->least_gpus) {
         ft__json_member_whole(out, "least_gpus", c->least_gpus);
+        ft__json_member_text(out, "least_gpu", c->least_gpu);
     }
     ft__json_member_list(out, "choices");
     for (size_t i = 0; i < c->count; i++) {

@@ -180,3 +180,16 @@ void ft__answer_plan(ft_text *out, const json_t *id, const ft_plan *p)
     sensitivity(out, p);
     ft__json_close(out);
 }
+
+void ft__answer_planned(ft_text *out, const ft_planned *p)
+{
+    ft__json_reopen(out);
+    ft__json_member_open(out, "planned");
+    ft__json_member_text(out, "framework", p->framework->name);
+    ft__json_member_whole(out, "candidates", (int64_t)p->candidates);
+    ft__json_member_whole(out, "forecast", (int64_t)p->forecasts);
+    ft__json_member_flag(out, "fits", p->request != NULL);
+    if (p->least_gpus) ft__json_member_whole(out, "least_gpus", p->least_gpus);
+    ft__json_close(out);
+    ft__json_close(out);
+}

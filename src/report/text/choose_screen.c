@@ -202,6 +202,9 @@ bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, c
         chosen_lines(out, style, &c->choices[c->best]);
     else
         ft__add_wrapped(out, style, "  None of these fits, has a price, and meets the deadline and the budget.");
+    if (c->best == c->count && c->least_gpus)
+        ft__text_addf(out, "  %" PRId64 " %s %s are the smallest cluster that it fits on.\n", c->least_gpus,
+                      ft__times(style), c->least_gpu);
     bool printed = table(out, style, c);
     ft__text_add(out, "\n");
     ft__add_wrapped(

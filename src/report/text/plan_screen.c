@@ -250,3 +250,19 @@ bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
     launch(out, style, p);
     return printed && !out->failed;
 }
+
+void ft__screen_planned(ft_text *out, const ft_style *style, const ft_planned *p)
+{
+    ft_text a = {0}, b = {0};
+    ft__text_addf(&a, "%zu layouts", p->candidates);
+    ft__text_addf(&b, "of %s were looked at; ", p->framework->title);
+    if (p->request)
+        ft__text_add(&b, "this one is the fastest that fits. --tp, --pp, ... say another");
+    else
+        ft__text_add(&b, "none fits");
+    if (p->least_gpus) ft__text_addf(&b, "; %" PRId64 " GPUs would do", p->least_gpus);
+    ft__line(out, style, "planned", &a, b.at);
+    out->failed |= a.failed || b.failed;
+    ft__text_free(&a);
+    ft__text_free(&b);
+}

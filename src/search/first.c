@@ -1,0 +1,96 @@
+/* first.c: a training run of which only the GPUs and the tokens are said is planned before it is forecast. */
+#include "search/first.h"
+
+#include <string.h>
+
+#include "layout/layout.h"
+#include "request/choose.h"
+
+/* One of these says how it is laid out: nothing is left to plan. */
+static const char *const degrees[] = {"dp", "tp", "pp", "vpp", "cp", "ep", "etp", "sp", "zero", "shard", "schedule"};
+
+static bool wanted(const json_t *document)
+{
+    const json_t *parallel = json_object_get(document, "parallel");
+    if (!json_object_get(document, "tokens") || !json_object_get(parallel, "gpus")) return false;
+    const char *trainer = json_string_value(json_object_get(document, "trainer"));
+    if (json_object_get(document, "network") || (trainer && strcmp(trainer, "sft") != 0)) return false;
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
+        if (json_object_get(parallel, degrees[i])) return false;
+    return true;
+}
+
+/* The framework that runs on a named stack; Megatron's layouts where none was named. NULL: nobody's. */
+static const char *framework_of(const json_t *document)
+{
+    const json_t *said = json_object_get(document, "stack");
+    const char *stack = json_string_value(said);
+    for (size_t i = 0; stack && i < ft__framework_count; i++)
+        if (!strcmp(ft__frameworks[i].name, stack) ||
+            (ft__frameworks[i].stack && !strcmp(ft__frameworks[i].stack, stack)))
+            return ft__frameworks[i].name;
+    return said ? NULL : "megatron";
+}
+
+static ft_status plan_of(const json_t *document, const ft_model_request *read, const char *framework, json_t **out,
+                         ft_error *err)
+{
+    const ft_parallel *p = &read->parallel;
+    int64_t gpus = p->dp * p->tp * p->pp * p->cp;
+    int64_t global = read->global_batch > 0               ? read->global_batch
+                     : json_object_get(document, "batch") ? read->work.batch * read->work.accumulate * gpus
+                                                          : ft__usual_global_batch(read->work.seq, gpus);
+    json_t *asked = *out = ft__study_copy(document), *parallel = ft__study_copy(json_object_get(document, "parallel"));
+    json_object_del(parallel, "gpus");
+    json_object_del(asked, "id");
+    bool fine = asked && parallel && json_object_set_new(asked, "task", json_string("plan")) == 0 &&
+                json_object_set_new(asked, "gpus", json_integer(gpus)) == 0 &&
+                json_object_set_new(asked, "global_batch", json_integer(global)) == 0 &&
+                json_object_set_new(asked, "framework", json_string(framework)) == 0 &&
+                json_object_set_new(asked, "top", json_integer(1)) == 0;
+    if (fine && json_object_size(parallel) > 0)
+        fine = json_object_set(asked, "parallel", parallel) == 0;
+    else if (fine)
+        json_object_del(asked, "parallel");
+    json_decref(parallel);
+    return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+ft_status ft__plan_first(const ft_context *ft, ft_scratch *scratch, const json_t *document, ft_planned *out,
+                         ft_error *err)
+{
+    ft_model_request read;
+    ft_plan_request request = {0};
+    json_t *asked = NULL;
+    *out = (ft_planned){0};
+    const char *framework = wanted(document) ? framework_of(document) : NULL;
+    if (!framework) return FT_OK;
+    FT_TRY(ft__model_request_of(ft, scratch, document, &read, err));
+    if (read.ask != FT_ASK_TRAIN || read.parallel.dp < 2 || read.arch->design != FT_DECODER_ONLY) return FT_OK;
+    ft_plan plan = {0};
+    ft_status status = plan_of(document, &read, framework, &asked, err);
+    if (status == FT_OK) status = ft__plan_request_read(asked, &request, err);
+    if (status == FT_OK) status = ft__plan_best(ft, scratch, &request, &plan, err);
+    if (status == FT_OK) {
+        const json_t *id = json_object_get(document, "id");
+        out->tried = true;
+        out->framework = plan.search.framework;
+        out->candidates = plan.candidates;
+        out->forecasts = plan.forecasts;
+        out->least_gpus = plan.plan_count ? 0 : ft__plan_least(ft, scratch, &request);
+        if (plan.plan_count) out->request = ft__plan_json(&plan, &plan.plans[0].layout);
+        if (plan.plan_count &&
+            (!out->request || (id && json_object_set(out->request, "id", (json_t *)(uintptr_t)id) != 0)))
+            status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    }
+    ft__plan_free(&plan);
+    ft__plan_request_free(&request);
+    json_decref(asked);
+    return status;
+}
+
+void ft__planned_free(ft_planned *p)
+{
+    json_decref(p->request);
+    p->request = NULL;
+}

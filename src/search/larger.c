@@ -1,0 +1,40 @@
+/* larger.c: the smallest cluster that a job would fit on.
+ *
+ * Twice as many GPUs, and so on, until some layout fits; then whole nodes between that number and half of it, a few of
+ * them evenly apart, the smallest first. More GPUs are not always enough where fewer were (the degrees must divide
+ * them), so numbers are tried, not inferred. The job stays what it is: its global batch above all. */
+#include "search/plan.h"
+
+enum { DOUBLINGS = 8, BETWEEN = 8 };
+
+static bool fits_on(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, int64_t gpus, int64_t *node)
+{
+    ft_plan_request tried = *r;
+    ft_plan trial;
+    ft_error ignored;
+    tried.gpus = gpus;
+    tried.goal = FT_GOAL_MEMORY;
+    tried.top = 1;
+    tried.exhaustive = false;
+    bool fits = ft__plan_best(ft, scratch, &tried, &trial, &ignored) == FT_OK && trial.plan_count;
+    *node = trial.search.cluster.gpus_per_node;
+    ft__plan_free(&trial);
+    return fits;
+}
+
+int64_t ft__plan_least(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r)
+{
+    int64_t enough = r->gpus, node = 1;
+    bool found = false;
+    for (int i = 0; i < DOUBLINGS && !found && enough < FT_MOST_RANKS / 2; i++) {
+        enough *= 2;
+        found = fits_on(ft, scratch, r, enough, &node);
+    }
+    if (!found) return 0;
+    if (node < 1 || enough <= node) return enough; /* inside a node: powers of two */
+    int64_t step = (enough / 2 / node + BETWEEN - 1) / BETWEEN * node, ignored;
+    if (step < node) step = node;
+    for (int64_t gpus = enough / 2 / node * node + step; gpus < enough; gpus += step)
+        if (fits_on(ft, scratch, r, gpus, &ignored)) return gpus;
+    return enough;
+}
