@@ -19,6 +19,7 @@ KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes"
 PARTS = ("where", "traits")  # of a recipe
 CONDITIONS = {
     "model_type", "dtype", "tcgen05", "hidden_from", "tp_below", "tp_from", "dp_from", "isl", "osl", "clients_from",
+    "fixed_lengths",
 }  # fmt: skip
 MARKS = ("<!-- made from data/engines -->", "<!-- end -->")
 
@@ -36,8 +37,8 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
             for recipe in engine.get("recipes", []):
                 if set(recipe) != {"where", "traits", "source"} or set(recipe["where"]) - CONDITIONS:
                     raise ValueError(f"a recipe has a where, traits and a source: {recipe}")
-                if not recipe["where"].get("model_type") or not recipe["source"]:
-                    raise ValueError(f"a recipe is for a model and has a source: {recipe}")
+                if not {"model_type", "fixed_lengths"} & set(recipe["where"]) or not recipe["source"]:
+                    raise ValueError(f"a recipe is for a model or for a kind of load, and has a source: {recipe}")
             if set(engine.get("traits", {})) ^ set(engine.get("sources", {})):
                 differ = sorted(set(engine.get("traits", {})) ^ set(engine.get("sources", {})))
                 raise ValueError(f"sources and traits differ: {differ}")

@@ -35,11 +35,12 @@ typedef enum ft_experts {
 } ft_experts;
 
 /* X(name, what it says) */
-#define FT_SERVING_FLAGS(X)                                                                          \
-    X(chunked_prefill, "prompts are cut where the token budget ends")                                \
-    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05") \
-    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                        \
-    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank")
+#define FT_SERVING_FLAGS(X)                                                                           \
+    X(chunked_prefill, "prompts are cut where the token budget ends")                                 \
+    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")  \
+    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                         \
+    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank") \
+    X(sized_to_load, "of a closed loop: max_sequences is the number of clients")
 /* X(name, enum, words, what it says) */
 #define FT_SERVING_WORDS(X)                                                                              \
     X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of")       \
@@ -53,6 +54,7 @@ typedef enum ft_experts {
     X(token_budget_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                           \
     X(max_sequences, 1, 1e7, "sequences that decode at once")                                                   \
     X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                          \
+    X(idle_sequences, 0, 1e6, "of max_sequences, that no request gets")                                         \
     X(large_gib, 0, 1e6, "GiB from which a GPU counts as large")                                                \
     X(block_tokens, 1, 4096, "tokens of a block of the cache")                                                  \
     X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                          \
@@ -73,6 +75,7 @@ typedef enum ft_experts {
     X(request_ms, 0, 1e4, "from the client to the queue: connection, parsing, processes")                       \
     X(prompt_token_us, 0, 1e4, "and for every token of the prompt")                                             \
     X(stream_us, 0, 1e4, "of the front end, for every token that it sends")                                     \
+    X(stream_interval, 1, 1e6, "tokens of an answer that it sends together, after the first")                   \
     X(tpot_spread, 0.001, 5, "half width of TPOT's interval at 0.9, as a natural logarithm")                    \
     X(ttft_spread, 0.001, 5, "the same of TTFT")                                                                \
     X(latent_tpot_spread, 0.001, 5, "of TPOT with latent attention, where nothing says if it speculates")       \
@@ -104,7 +107,8 @@ typedef struct ft_situation {
     int64_t hidden, tp, dp;
     bool tcgen05;
     double isl, osl;
-    int64_t clients; /* 0: no closed loop */
+    int64_t clients;    /* 0: no closed loop */
+    bool fixed_lengths; /* every request is alike, as load generators that are given two numbers make them */
 } ft_situation;
 
 /* A name ("vllm"), a file or an object {"base": "vllm", "traits": {...}}; recipes for the situation lie between the

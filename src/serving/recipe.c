@@ -32,6 +32,8 @@ static bool holds(const json_t *where, const ft_situation *s)
     const json_t *newest = json_object_get(where, "tcgen05");
     if (!is(where, "model_type", s->model_type) || !is(where, "dtype", s->dtype)) return false;
     if (newest && json_is_true(newest) != s->tcgen05) return false;
+    const json_t *alike = json_object_get(where, "fixed_lengths");
+    if (alike && json_is_true(alike) != s->fixed_lengths) return false;
 #define X(key, condition)                                 \
     {                                                     \
         const json_t *said = json_object_get(where, key); \

@@ -115,6 +115,8 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
                       .osl = ft__real_of(said, FT_KEY_ID_SERVE_OSL),
                       .clients = ft__given(said, FT_KEY_ID_CONCURRENCY) ? ft__whole_of(said, FT_KEY_ID_CONCURRENCY)
                                                                         : 0};
+    s.fixed_lengths = s.clients > 0 && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
+                      ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA) <= 0;
     json_t *usual = json_string("vllm");
     if (!usual) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_status status = ft__serving_engine_read(r->engine ? r->engine : usual, &s, &out->own_engine, &out->engine,
@@ -199,10 +201,14 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
                        .reserved_output = e->reserved_output,
                        .drafts = r->drafts,
                        .accepted = r->accepted,
-                       .stream_ms = e->stream_us / 1e3,
+                       .stream_ms = e->stream_us / 1e3 / e->stream_interval,
                        .scheduling = (ft_scheduling)ft__word_of(said, FT_KEY_ID_SCHEDULING)};
+    double engines = (double)ft__whole_of(said, FT_KEY_ID_REPLICAS) * (e->budget_of_rank ? (double)m->dp : 1);
+    if (e->sized_to_load && ft__given(said, FT_KEY_ID_CONCURRENCY))
+        out->max_sequences = ceil((double)ft__whole_of(said, FT_KEY_ID_CONCURRENCY) / engines);
     if (ft__given(said, FT_KEY_ID_MAX_NUM_SEQS))
         out->max_sequences = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_SEQS);
+    out->max_sequences = fmax(1, out->max_sequences - e->idle_sequences);
     if (ft__given(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS))
         out->budget = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS);
     if (ft__given(said, FT_KEY_ID_CHUNKED_PREFILL)) out->chunked = ft__switch_of(said, FT_KEY_ID_CHUNKED_PREFILL);

@@ -173,6 +173,13 @@ static void recipes_hold_where_they_say(void **state)
     assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 30);
     s.tcgen05 = false;
     assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 1);
+    s = (ft_situation){.model_type = "qwen3", .dtype = "bf16", .hidden = 4096, .tp = 1, .clients = 8};
+    assert_true(!started("trtllm", &s, sources, sizeof sources).sized_to_load);
+    s.fixed_lengths = true; /* every request alike: the engine was started for that load */
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.sized_to_load && e.idle_sequences == 1 && strstr(sources, "max_batch_size"));
+    s.model_type = "gpt_oss"; /* both hold */
+    assert_true(started("trtllm", &s, sources, sizeof sources).stream_interval == 20);
     s.model_type = NULL; /* defaults were asked for */
     e = started("sglang", &s, sources, sizeof sources);
     assert_true(e.token_budget == 16384 && !*sources);
