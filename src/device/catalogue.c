@@ -66,7 +66,7 @@ static void add_word(words *w, const char *text, size_t length)
     word[length] = '\0';
     if (one_of(word, dropped)) return;
     /* The socket's revision tells nothing that the GPU's number does not: sxm2 to sxm6. */
-    if (length == 4 && !memcmp(word, "sxm", 3)) word[3] = '\0';
+    if (length == 4 && !memcmp(word, "sxm", 3) && word[3] >= '0' && word[3] <= '9') word[3] = '\0';
     memcpy(w->word[w->count++], word, sizeof word);
 }
 
