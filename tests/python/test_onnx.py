@@ -3,6 +3,7 @@ arithmetic as PyTorch counts it."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -35,6 +36,17 @@ def sizes(case: Any) -> dict[str, int]:
     return {"batch": models.BATCH} | ({"seq": models.SEQ} if 1 in case.free else {})
 
 
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """An export is seconds of one core: the file of a case is made once, whoever asks for it."""
+
+    @functools.cache
+    def made(name: str, exporter: str, optimize: bool) -> Any:
+        return models.export(models.CASES[name], exporter, tmp_path_factory.mktemp("onnx"), optimize)
+
+    return lambda name, exporter="dynamo", optimize=False: made(name, exporter, optimize)
+
+
 EXPORTS = [
     (name, exporter)
     for name, case in models.CASES.items()
@@ -44,9 +56,9 @@ EXPORTS = [
 
 
 @pytest.mark.parametrize(("name", "exporter"), EXPORTS, ids=lambda each: each.replace(" ", "-"))
-def test_counts(name: str, exporter: str, tmp_path: Path) -> None:
+def test_counts(name: str, exporter: str, export: Any) -> None:
     case = models.CASES[name]
-    made = models.export(case, exporter, tmp_path, case.optimize)
+    made = export(name, exporter, case.optimize)
     common = {"model": str(made.path), "dtype": "fp32", "detail": "kernels", **sizes(case)}
     eager, flash, train = ask(
         {**common, "task": "forward", "attention": "eager"},
@@ -65,10 +77,10 @@ def test_counts(name: str, exporter: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama", "vit"])
-def test_attention_is_recognised(name: str, tmp_path: Path) -> None:
+def test_attention_is_recognised(name: str, export: Any) -> None:
     """Written out for eager, one kernel per layer where the request asks for it."""
     case = models.CASES[name]
-    made = models.export(case, "dynamo", tmp_path, optimize=True)
+    made = export(name, "dynamo", True)
     common = {"model": str(made.path), "detail": "kernels", "task": "forward", **sizes(case)}
     eager, flash = ask({**common, "attention": "eager"}, {**common, "attention": "flash"})
     assert eager["ok"] and flash["ok"]
@@ -78,8 +90,8 @@ def test_attention_is_recognised(name: str, tmp_path: Path) -> None:
     assert flash["launches"] < eager["launches"]
 
 
-def test_batch_and_length_come_from_the_request(tmp_path: Path) -> None:
-    made = models.export(models.CASES["bert"], "dynamo", tmp_path)
+def test_batch_and_length_come_from_the_request(export: Any) -> None:
+    made = export("bert")
     common = {"model": str(made.path), "task": "forward", "seq": 24, "detail": "kernels"}
     small, large = ask(*({**common, "batch": batch} for batch in (2, 8)))
     assert products(large) == pytest.approx(4 * products(small))
@@ -95,8 +107,8 @@ def test_a_fixed_file_says_so(tmp_path: Path) -> None:
     assert other["error"]["where"].endswith("batch") and "fixes the batch at 2" in other["error"]["message"]
 
 
-def test_what_needs_layers_is_refused(tmp_path: Path) -> None:
-    made = models.export(models.CASES["bert"], "dynamo", tmp_path)
+def test_what_needs_layers_is_refused(export: Any) -> None:
+    made = export("bert")
     common = {"model": str(made.path), "task": "train", "batch": 2, "seq": 24}
     full, selective, fused, plain = ask(
         {**common, "recompute": "full"}, {**common, "recompute": "selective"}, {**common, "execution": "fused"}, common
@@ -107,10 +119,10 @@ def test_what_needs_layers_is_refused(tmp_path: Path) -> None:
         assert word in answer["error"]["message"]
 
 
-def test_norms_of_an_fp32_file_are_raised_in_bf16(tmp_path: Path) -> None:
+def test_norms_of_an_fp32_file_are_raised_in_bf16(export: Any) -> None:
     """The file lost the casts that the model makes in 16 bits, and wrote silu and rsqrt out."""
     case = models.CASES["llama"]
-    made = models.export(case, "dynamo", tmp_path)
+    made = export("llama")
     common = {"model": str(made.path), "detail": "kernels", "task": "forward", "attention": "eager", **sizes(case)}
     wide, low = ask({**common, "dtype": "fp32"}, {**common, "dtype": "bf16"})
 
