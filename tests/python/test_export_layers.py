@@ -247,3 +247,40 @@ def test_the_loss_is_part_of_a_forward_pass_that_asks_for_it() -> None:
     asked = export(model, {"input_ids": tokens, "labels": tokens}, task="forward")
     assert "log_softmax" in ops(asked) and "log_softmax" not in ops(plain)
     assert forecast(asked, batch=2, seq=32)["busy_ms"] > forecast(plain, batch=2, seq=32)["busy_ms"]
+
+
+def test_a_stream_that_stays_transposed_is_copied_by_every_norm() -> None:
+    """Tokens of pictures lie channel by channel (``flatten(2).transpose(1, 2)``), and sums keep that order."""
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.mlp = nn.LayerNorm(96), nn.Linear(96, 96)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + self.mlp(self.norm(x))
+
+    class Patches(nn.Module):
+        def __init__(self, classes: bool) -> None:
+            super().__init__()
+            self.patch, self.layers = nn.Conv2d(3, 96, 16, 16), nn.ModuleList(Layer() for _ in range(4))
+            self.place, self.one = nn.Parameter(torch.zeros(1, 196 + classes, 96)), nn.Parameter(torch.zeros(1, 1, 96))
+            self.classes = classes
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.patch(x).flatten(2).transpose(1, 2)
+            if self.classes:
+                x = torch.cat([self.one.expand(x.shape[0], -1, -1), x], 1)
+            x = x + self.place
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    def launched(classes: bool) -> Any:
+        graph = export(Patches(classes), torch.zeros(8, 3, 224, 224), task="forward")
+        assert [node["axes"] for node in nodes(graph, "transpose")] == [[0, 2, 1]]
+        return forecast(graph, task="forward")
+
+    apart, joined = launched(False), launched(True)
+    assert apart["launches"] == joined["launches"] + 4 - 1  # a copy for each norm, no concatenation
+    assert apart["busy_ms"] > joined["busy_ms"]

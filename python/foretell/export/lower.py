@@ -123,7 +123,7 @@ def _simplify(low: Lowering) -> None:
             if node.op not in _FREE:
                 continue
             before = maker.get(node.ins[0])
-            if before is None or before.op not in _FREE or id(before) in gone:
+            if before is None or before.op not in _FREE or id(before) in gone or _tells_more(before, node):
                 continue
             if count.get(before.out, 0) == 1:
                 _join(before, node)
@@ -132,6 +132,13 @@ def _simplify(low: Lowering) -> None:
             break
         low.nodes = [node for node in low.nodes if id(node) not in gone]
     low.program.outputs = _drop_identities(low, outputs)
+
+
+def _tells_more(before: Node, node: Node) -> bool:
+    """Pictures as rows of tokens, ``x.flatten(2).transpose(1, 2)``: as one view the new order would be lost, and with it
+    the copy that every norm makes of a stream that stays so."""
+    plain = before.op == "view" and before.ins[0].contiguous and before.out.contiguous
+    return plain and node.op == "transpose" and len(node.out.shape) == 3 and not node.out.contiguous
 
 
 def _join(before: Node, node: Node) -> None:
