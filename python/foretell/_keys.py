@@ -113,6 +113,7 @@ class ModelRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
     packing: Any
@@ -214,6 +215,7 @@ class ChooseRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
     packing: Any
@@ -322,6 +324,7 @@ class InferRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
     packing: Any
@@ -424,6 +427,7 @@ class LargestRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
     packing: Any
@@ -494,6 +498,7 @@ class PlanRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
     packing: Any
@@ -601,6 +606,7 @@ class ScaleRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
     packing: Any
@@ -701,6 +707,7 @@ class ServeRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
     packing: Any

@@ -281,6 +281,10 @@ typedef struct ft_arch {
     bool query_self;        /* its queries look at each other too: a Q-Former */
     int64_t query_cross_every; /* of so many layers the first looks at the patches; 0 and 1: each */
     bool query_gated, query_bias, query_rms;
+    /* modules that predict further tokens, of which the checkpoint has so many; a request says how many run (mtp.c) */
+    int64_t mtp_layers;
+    bool mtp_said;          /* their layer is of a shape of its own, `mtp`; otherwise it is as the model's last */
+    ft_layer_shape mtp;
     /* layers one by one, where no rhythm says them (plan.c) */
     int32_t kind_count;     /* 0: none */
     ft_layer_shape kinds[FT_MOST_KINDS];

@@ -31,6 +31,12 @@ ft_ref ft__part_hyper_head(ft_maker *m, ft_ref streams);
 void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
 ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
 
+/* mtp.c: modules that predict further tokens, between the last layer's result `x` and the head. `table`: the
+ * embedding's, `head`: the head's weight. Gives the sum of their losses, FT_NONE where none are trained. */
+ft_ref ft__part_mtp(ft_maker *m, ft_ref x, ft_ref table, ft_ref head);
+/* transformer.c: a layer of such a module. */
+ft_ref ft__part_mtp_layer(ft_maker *m, ft_ref x);
+
 /* tower.c: a vision tower and its projector before the language model. */
 /* ears.c: the weights of what hears; sound is not asked for, so that they lie where they are. */
 void ft__part_ears(ft_maker *m);

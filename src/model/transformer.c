@@ -177,10 +177,9 @@ static int64_t period_of(const ft_arch *a, int64_t layers)
 /* -- layers that a plan says one by one ----------------------------------------------------------- */
 
 /* Parts read the architecture: for one layer it is that layer's. */
-static ft_ref planned(ft_maker *m, ft_ref x, int64_t i)
+static ft_ref shaped(ft_maker *m, ft_ref x, const ft_layer_shape *l)
 {
     const ft_arch *whole = m->arch;
-    const ft_layer_shape *l = &whole->kinds[whole->order[i]];
     ft_arch own;
     ft__layer_arch(whole, l, &own);
     ft_layer_kind kind = {.mixer = l->mixer,
@@ -194,6 +193,17 @@ static ft_ref planned(ft_maker *m, ft_ref x, int64_t i)
     x = layer(m, x, kind);
     m->arch = whole;
     return x;
+}
+
+static ft_ref planned(ft_maker *m, ft_ref x, int64_t i) { return shaped(m, x, &m->arch->kinds[m->arch->order[i]]); }
+
+ft_ref ft__part_mtp_layer(ft_maker *m, ft_ref x)
+{
+    const ft_arch *a = m->arch;
+    if (a->mtp_said) return shaped(m, x, &a->mtp);
+    if (a->kind_count > 0) return planned(m, x, a->layers - 1);
+    int64_t dense = a->experts > 0 ? a->first_dense : 0;
+    return layer(m, x, kind_of(a, a->layers > dense ? a->layers - dense - 1 : 0));
 }
 
 static ft_ref planned_runs(ft_maker *m, ft_ref x, const ft_block_info *at, int64_t from, int64_t to)
@@ -330,6 +340,11 @@ void ft__make_transformer(ft_maker *m)
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;
+    ft_ref further = FT_NONE, shared = a->tied ? table : FT_NONE;
+    if (m->work->mtp > 0 && a->lm_head) {
+        if (!a->tied) shared = ft__weight(b, "head.weight", a->vocab, width);
+        further = ft__part_mtp(m, x, table, shared);
+    }
     if (a->streams > 1) x = ft__part_hyper_head(m, x);
     if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
     if (a->embed_width && a->embed_width != a->hidden)
@@ -339,6 +354,7 @@ void ft__make_transformer(ft_maker *m)
         x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
         x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
     }
-    x = ft__part_head(m, x, a->tied ? table : FT_NONE);
+    x = ft__part_head(m, x, shared);
+    if (further != FT_NONE) x = ft__add(b, FT_AT(LOSS), x, further);
     ft__block_close(b, x);
 }

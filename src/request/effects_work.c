@@ -216,6 +216,11 @@ static const char *picture_size(const ft_effect_case *c)
     return c->a->tower_size > 0 ? "the model's pictures have one size" : NULL;
 }
 
+static const char *predicting(const ft_effect_case *c)
+{
+    return c->a->design == FT_DECODER_ONLY && c->a->lm_head ? NULL : "forecast for decoders with a head";
+}
+
 static const char *read_as(const ft_effect_case *c) { return c->a->nearest ? NULL : "the model's type is known"; }
 
 /* -- every key of them ------------------------------------------------------------------------- */
@@ -265,6 +270,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_IMAGE_LAYOUT] = images,
     [FT_KEY_ID_IMAGES] = pictures,
     [FT_KEY_ID_IMAGE_SIZE] = picture_size,
+    [FT_KEY_ID_MTP] = predicting,
     [FT_KEY_ID_READ_AS] = read_as,
     [FT_KEY_ID_TRAIN_TOKENS] = days,
     [FT_KEY_ID_DETAIL] = timed,

@@ -123,6 +123,12 @@
       "their height and width in pixels [1024x1024, or the tower's own]",                                              \
       "height and width of those pictures in pixels, `\"768x1024\"`; `1024x1024` when left out. Towers of one size "   \
       "have their own")                                                                                                \
+    FLAG(MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", STEPS | INFER | LARGEST,                                \
+      "modules that predict further tokens, behind the model (Megatron's --mtp-num-layers)",                           \
+      "0; so many modules behind the last layer that each predict one token more (DeepSeek-V3's form): a norm and a "  \
+      "product that joins the embedding of the next token, a layer like the last, the model's own head and, in "       \
+      "training, its loss. A config's `num_nextn_predict_layers` says how many its checkpoint has; plain "             \
+      "`transformers` leaves them out. In `decode` each runs once over the step's tokens")                             \
     FLAG(READ_AS, "read_as", TEXT, 0, 0, NO_WORDS, DEPENDS, "read-as", 0, "TYPE", STEPS | INFER | MODELS | SERVE,      \
       "read an unknown model_type as this known one",                                                                  \
       "a known `model_type` (`foretell models --types`) to read an unknown one as, or the path of an "                 \

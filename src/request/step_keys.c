@@ -102,6 +102,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     const json_t *packing = json_object_get(object, "packing");
     int moments = ft__word_of(said, FT_KEY_ID_MOMENTS);
     w->loss = (ft_entropy)ft__word_of(said, FT_KEY_ID_LOSS);
+    w->mtp = ft__whole_of(said, FT_KEY_ID_MTP);
     w->ema = ft__switch_of(said, FT_KEY_ID_EMA);
     w->moment_bytes = moments >= 0 ? ft__moment_bytes[moments] : 0;
     w->updates_in_backward = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD) && w->optimizer != FT_NO_OPTIMIZER;

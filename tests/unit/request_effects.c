@@ -102,6 +102,7 @@ static const struct {
     {FT_KEY_ID_IMAGE_LAYOUT, "\"nchw\""},
     {FT_KEY_ID_IMAGES, "1"},
     {FT_KEY_ID_IMAGE_SIZE, "\"512x768\""},
+    {FT_KEY_ID_MTP, "1"},
     {FT_KEY_ID_READ_AS, "\"llama\""},
     {FT_KEY_ID_DETAIL, "\"layers\""},
     {FT_KEY_ID_TECHNIQUES, "true"},

@@ -236,9 +236,21 @@ static ft_status check_words(const ft_reading *r, const json_t *rules, const ft_
     return FT_OK;
 }
 
+/* "mtp": the layer of a module that predicts a further token, where it is not as the last one. */
+static ft_status set_mtp(const ft_architecture *of, const ft_reading *r, ft_arch *a)
+{
+    const json_t *set = NULL;
+    for (size_t i = 0; i < of->count && !set; i++) set = json_object_get(of->document[i], "mtp");
+    if (!json_is_object(set)) return FT_OK;
+    a->mtp = ft__layer_usual(a);
+    a->mtp_said = true;
+    return set_layer(r, set, 0, &a->mtp);
+}
+
 ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r, ft_arch *a)
 {
     const json_t *rules = NULL;
+    FT_TRY(set_mtp(of, r, a));
     for (size_t i = 0; i < of->count && !rules; i++) rules = json_object_get(of->document[i], "layers");
     if (!json_array_size(rules)) return FT_OK;
     if (a->layers > FT_MOST_PLANNED)
