@@ -229,7 +229,7 @@ static void experts_that_see_everything_stay_together(void **state)
     work.execution = FT_RUN_EAGER;
     assert_int_equal(ft__parallel_fits_model(&p, &arch, &work, &err), FT_E_UNSUPPORTED);
     assert_string_equal(err.where, "parallel.ep");
-    assert_string_equal(err.message, "transformers' llama4_text sends every token through every expert: \"ep\" needs "
+    assert_string_equal(err.message, "transformers' llama4 sends every token through every expert: \"ep\" needs "
                                      "\"execution\" \"fused\"");
     ft__arch_release(&arch);
 }
