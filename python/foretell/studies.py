@@ -223,6 +223,8 @@ def sweep(
     >>> steps = foretell.sweep({"batch": [1, 2, 4]}, "gpt2", gpu="h100_sxm", seq=512)
     >>> [each.id for each in steps]
     ['h100_sxm batch=1', 'h100_sxm batch=2', 'h100_sxm batch=4']
+    >>> [each.request["batch"] for each in steps]
+    [1, 2, 4]
     >>> steps[0].step_ms < steps[2].step_ms
     True
     """
