@@ -50,10 +50,9 @@ static void moving(const ft_ranks *r, const ft_stage *s, double bytes[FT_PHASE_C
 {
     const ft_parallel *p = r->parallel;
     double gathered = 0, passing;
-    if (p->zero >= 3) gathered = ft__ranks_keeps_gathered(p, r->work) ? s->gathered_bytes : 2 * s->layer_bytes;
+    if (p->zero >= 3) gathered = ft__ranks_keeps_gathered(p, r->work) ? s->gathered_bytes : s->live_bytes;
     if (p->zero >= 2) {
-        /* The layer whose gradients are complete and the one whose are being made, before they are sharded. */
-        passing = 2 * s->layer_gradient_bytes;
+        passing = s->live_gradient_bytes; /* before they are sharded */
     } else {
         /* Megatron's buckets are parts of the gradients' own buffer. DDP's stay beside them, a second copy of all in
          * the parameters' own format, also where a hook sums them in another one (torch/csrc/distributed/c10d,

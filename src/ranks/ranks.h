@@ -50,6 +50,7 @@ typedef struct ft_stage {
     double replicated;             /* of them, held whole by every tensor rank */
     double layer_bytes;            /* parameters of the largest unit that is gathered at once, as gathered */
     double layer_gradient_bytes;   /* its gradients, as they are reduced */
+    double live_bytes, live_gradient_bytes; /* what of both is there at a time, outside of PyTorch's units */
     double layer_flowing_bytes;    /* as the backward pass makes them */
     double gathered_bytes;         /* all of the stage's parameters, as gathered */
     double root_bytes, root_gradient_bytes; /* of FSDP's root, which holds what is no layer */

@@ -289,6 +289,18 @@ static void measure_units(const ft_ranks *r, ft_stage *s)
             s->layer_flowing_bytes = fmax(s->layer_flowing_bytes, (dense + expert) * flowing);
         }
     }
+    /* The layer that runs and the next; of gradients the layer whose are complete and the one whose are being made. */
+    s->live_bytes = 2 * s->layer_bytes;
+    s->live_gradient_bytes = 2 * s->layer_gradient_bytes;
+    if (!ft__ranks_by_parameter(r->parallel, r->work)) return;
+    /* Tensor by tensor: the one that is read beside as many as may stay, a gradient beside the bucket before it. */
+    double largest = 0;
+    for (int32_t i = 0; i < s->g->tensor_count; i++) {
+        const ft_tensor *t = &s->g->tensors[i];
+        if (t->role == FT_PARAMETER && t->storage == i) largest = fmax(largest, ft__tensor_numel(t));
+    }
+    s->live_bytes = fmin(s->live_bytes, (largest + FT_K_MANY_LIVE_ELEMENTS) * gather_element(r));
+    s->live_gradient_bytes = fmin(s->live_gradient_bytes, (largest + FT_K_MANY_FILLED_ELEMENTS) * reduce_element(r));
 }
 
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err)
