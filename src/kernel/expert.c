@@ -114,7 +114,8 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
         expert = ft__predictor_expert(p, family, variant, &stranger, &kinship);
     }
     ft_physics ph = {0};
-    family->physics(device, op, expert->theta, true, &ph);
+    const double *lent = kinship == FT_KIN_WORLD ? ft__predictor_lent(p, family, variant, device) : NULL;
+    family->physics(device, op, lent ? lent : expert->theta, true, &ph);
     bool own = ph.spread > 0;
     double launch = expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device);
     double device_ms = launch + ph.body_ms;
@@ -131,7 +132,7 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     bool calibrated = measured && !ft__inherited(measured);
     const ft_tree *trees = calibrated ? p->calibration->trees : p->trees;
     double correction = untaught ? 0 : (double)expert->bias[kinship];
-    if (expert->weight[kinship] > 0 && !untaught)
+    if (expert->weight[kinship] > 0 && !untaught && !lent)
         correction += (double)expert->weight[kinship] *
                       ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
     if (!own && measured && measured->process.blocks)

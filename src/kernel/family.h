@@ -47,6 +47,9 @@ typedef struct ft_family {
     int (*variant_of)(const ft_op *op);
     const char *(*variant_name)(int variant);
     int (*variant_fallback)(int variant);
+    /* The variant whose constants, fitted to this GPU or its generation, stand for this one's where those are another
+     * generation's (a forward pass for its gradients); -1 for none, NULL: for no variant. */
+    int (*variant_lent)(int variant);
     void (*physics)(const ft_device *device, const ft_op *op, const double *theta, bool want_features, ft_physics *out);
 } ft_family;
 

@@ -259,6 +259,15 @@ const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *fa
     return NULL;
 }
 
+const double *ft__predictor_lent(const ft_predictor *p, const ft_family *family, int variant, const ft_device *device)
+{
+    int at = ft__family_find(family->name), lent = family->variant_lent ? family->variant_lent(variant) : -1;
+    if (at < 0 || lent < 0) return NULL;
+    ft_kinship kinship;
+    const ft_expert *e = find(p, at, lent, device, &kinship);
+    return e && kinship != FT_KIN_WORLD ? e->theta : NULL;
+}
+
 double ft__expert_stretch(const ft_expert *expert, const float *feature, int count)
 {
     double sum = 0;

@@ -1,6 +1,7 @@
 /* Convolutions: limits of the physics. */
 #include "graph/operator.h"
 #include "kernel_limits.h"
+#include "shipped_predictor.h"
 
 #include "kernel/families.h"
 
@@ -246,6 +247,34 @@ static void fewer_lanes_are_better_fed(void **state)
     assert_true(limit_ms(&few, &op) * peak_few < 0.75 * limit_ms(&many, &op) * peak_many);
 }
 
+static double shipped_ms(const ft_device *device, ft_op op)
+{
+    ft_forecast out;
+    ft_error err = {0};
+    op.u.conv.nhwc = false;
+    assert_int_equal(ft__kernel_forecast(predictor, device, &op, 0.9, &out, &err), FT_OK);
+    return out.ms;
+}
+
+/* An H200's library sums the gradients of 1x1 filters in fp32 at a fifth of its peak. A V100, whose forward kernels
+ * were measured and whose gradients were not, has its own forward constants; formats that only the H200 has do not. */
+static void gradients_are_lent_the_forward_constants_of_their_gpu(void **state)
+{
+    (void)state;
+    ft_device v100 = limit_device("v100_sxm_16gb"), h200 = limit_device("h200_sxm");
+    int backward = -1, half = -1;
+    ft_op op = conv(FT_FP32, FT_PASS_BWD, 128, 256, 56, 64, 1), of_half = conv(FT_FP16, FT_PASS_BWD, 8, 64, 56, 64, 1);
+    const ft_family *family = ft__family_of(&op, &backward);
+    ft__family_of(&of_half, &half);
+    assert_non_null(ft__predictor_lent(predictor, family, backward, &v100));
+    assert_null(ft__predictor_lent(predictor, family, half, &v100));
+    ft_op forward = op;
+    forward.pass = FT_PASS_FWD;
+    double here = shipped_ms(&v100, op) / shipped_ms(&v100, forward),
+           there = shipped_ms(&h200, op) / shipped_ms(&h200, forward);
+    assert_true(here > 1.5 && here < 3.5 && there > 4);
+}
+
 static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 {
     (void)state;
@@ -286,8 +315,9 @@ int main(void)
         cmocka_unit_test(unaligned_images_are_turned_or_suffered),
         cmocka_unit_test(a_stem_is_packed),
         cmocka_unit_test(fewer_lanes_are_better_fed),
+        cmocka_unit_test(gradients_are_lent_the_forward_constants_of_their_gpu),
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
         cmocka_unit_test(tables_are_sound),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_predictor, close_predictor);
 }
