@@ -19,8 +19,32 @@ def numbers(path: pathlib.Path, where: str, group: dict) -> str:
     return "{" + ", ".join(f".{key} = {float(value)!r}" for key, value in group.items()) + "}"
 
 
+def whole(folder: pathlib.Path, path: pathlib.Path, host: dict) -> dict:
+    """What a file leaves out is its base's, times its slowdown where the host takes it (src/kernel/host_file.c)."""
+    if "base" not in host:
+        return host
+    base = json.loads((folder / f"{host['base']}.json").read_text())
+    if "base" in base:
+        sys.exit(f"{path}: its base has a base of its own")
+    times, out = host.get("slowdown", 1), {}
+    for section, group in base.items():
+        if not isinstance(group, dict):
+            continue
+        given = host.get(section, {})
+        out[section] = {
+            key: given.get(key, slowed(section, key, value, times)) for key, value in group.items()
+        } | {word: given.get(word, group[word]) for word in WORDS}
+    return {key: value for key, value in host.items() if not isinstance(value, dict)} | out
+
+
+def slowed(section: str, key: str, value, times: float):
+    if isinstance(value, dict):  # an operator's three figures
+        return {name: us * times for name, us in value.items()}
+    return value * times if key.endswith("_us") and section != "launches" else value
+
+
 def entry(path: pathlib.Path, host: dict) -> str:
-    lines = [f'.name = "{path.stem}"']
+    lines = [f'.name = "{path.stem}"', f'.beside = "{host.get("beside", "")}"']
     for section, group in host.items():
         if not isinstance(group, dict):
             continue
@@ -45,7 +69,7 @@ def main() -> None:
             sys.exit(f"{path}: a source, a date and the file's own name are needed")
         if host.get("usual"):
             usual.append(len(rows))
-        rows.append(entry(path, host))
+        rows.append(entry(path, whole(folder, path, host)))
     if len(usual) != 1:
         sys.exit(f"{folder}: one host is the usual one, not {len(usual)}")
     source = (

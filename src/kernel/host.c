@@ -10,6 +10,13 @@
 
 const ft_host *ft__host_usual(void) { return &ft__hosts[ft__usual_host]; }
 
+const ft_host *ft__host_beside(const ft_device *device)
+{
+    for (size_t i = 0; i < ft__host_count; i++)
+        if (ft__hosts[i].beside[0] && !strcmp(ft__hosts[i].beside, device->name)) return &ft__hosts[i];
+    return ft__host_usual();
+}
+
 static const ft_host *of(const ft_issuer *by) { return by->host ? by->host : ft__host_usual(); }
 
 /* The host's own figure, or as many operators of the one that was given. */

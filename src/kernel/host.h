@@ -14,6 +14,7 @@ typedef struct ft_host_pass {
 } ft_host_pass;
 typedef struct ft_host {
     char name[48];
+    char beside[48]; /* the GPU that it was measured with; empty: none alone */
     ft_host_operator operators[FT_VERB_COUNT];
     struct { double module_us, loop_us; } python;       /* entering a module; an operator without a model around it */
     struct { double launch_us, wait_us; } compiled;     /* of one kernel by a compiler's wrapper; for the GPU */
@@ -31,6 +32,8 @@ typedef struct ft_host {
 extern const size_t ft__host_count, ft__usual_host;
 extern const ft_host ft__hosts[];
 const ft_host *ft__host_usual(void);
+/* The one that stood beside this GPU where one was measured, else the usual one. */
+const ft_host *ft__host_beside(const ft_device *device);
 const ft_host *ft__host_find(const char *name); /* NULL: none of that name */
 /* A file or an object: what it leaves out is its "base"'s, the usual host's where it names none. `where` as in
  * base/json.h. */

@@ -135,8 +135,8 @@ static ft_status read_operators(const json_t *object, const char *where, ft_host
 
 static ft_status check_keys(const json_t *object, const char *where, ft_error *err)
 {
-    static const char *const own[] = {"name", "title",  "usual", "machine",  "software",
-                                      "date", "source", "base",  "slowdown", "operators"};
+    static const char *const own[] = {"name",     "title", "usual",  "beside", "machine",  "machines",
+                                      "software", "date",  "source", "base",   "slowdown", "operators"};
     const char *known[COUNT(own) + COUNT(figures)];
     size_t n = 0;
     for (size_t i = 0; i < COUNT(own); i++) known[n++] = own[i];
@@ -170,7 +170,7 @@ static ft_status unknown(const char *name, const char *where, ft_error *err)
 
 ft_status ft__host_read(const json_t *object, const char *where, ft_host *out, ft_error *err)
 {
-    const char *name = NULL, *base = NULL;
+    const char *name = NULL, *base = NULL, *beside = NULL;
     double slowdown = 1;
     place there;
     if (!json_is_object(object))
@@ -178,12 +178,15 @@ ft_status ft__host_read(const json_t *object, const char *where, ft_host *out, f
     FT_TRY(check_keys(object, where, err));
     FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &name, where, err));
     FT_TRY(ft__json_string(object, "base", FT_OPTIONAL, &base, where, err));
+    FT_TRY(ft__json_string(object, "beside", FT_OPTIONAL, &beside, where, err));
     FT_TRY(ft__json_number(object, "slowdown", FT_OPTIONAL, 1e-3, 1e3, &slowdown, where, err));
     const ft_host *from = base ? ft__host_find(base) : ft__host_usual();
     if (!from) return unknown(base, within(there, where, "base"), err);
     *out = *from;
     if (slowdown != 1) slow_down(out, slowdown);
     memset(out->name, 0, sizeof out->name);
+    memset(out->beside, 0, sizeof out->beside);
+    if (beside) memcpy(out->beside, beside, ft__utf8_cut(beside, sizeof out->beside - 1));
     if (name)
         memcpy(out->name, name, ft__utf8_cut(name, sizeof out->name - 1));
     else

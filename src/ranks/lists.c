@@ -14,7 +14,7 @@
 
 static double list_ms(const ft_ranks *r, ft_listing what)
 {
-    const ft_issuer host = ft__step_host(r->work);
+    const ft_issuer host = ft__step_host(r->work, r->device);
     return ft__host_list_us(&host, what) * 1e-3;
 }
 

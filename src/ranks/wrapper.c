@@ -19,7 +19,7 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
 {
     const ft_graph *g = s->g;
     const ft_pace *pace = s->step.pace;
-    const ft_issuer host = ft__step_host(r->work);
+    const ft_issuer host = ft__step_host(r->work, r->device);
     const bool sharded = ft__ranks_fsdp(r->parallel, r->work);
     /* DDP's copies are made with the last micro-batch (no_sync before it): each gets its share. */
     const double share = sharded || r->work->accumulate < 2 ? 1 : 1 / (double)r->work->accumulate;

@@ -106,8 +106,8 @@
     FLAG(CLIP_GRAD, "clip_grad", SWITCH, 0, 0, NO_WORDS, 0, "clip-grad", 0, NULL, STEPS,                               \
       "clip the norm of the gradients", "false; true: the norm of the gradients is clipped")                           \
     FLAG(HOST, "host", NAMED, 0, 0, NO_WORDS, DEPENDS, "host", 0, "NAME|FILE", STEPS | INFER | TRACE,                  \
-      "the host that issues the kernels: a name of data/hosts or a file like those [h200_vm]",                         \
-      "the shipped `h200_vm`, or another name of `data/hosts`, the path of a file or its object: what operators, "     \
+      "the host that issues the kernels: a name of data/hosts or a file like those [typical]",                         \
+      "`h200_vm` on `h200_sxm`, else `typical`; a name of `data/hosts`, a file's path or its object: what operators, " \
       "passes, wrappers and launches cost the host ([hosts](models/host.md#another-host)); the answer then has its "   \
       "name, `\"host\"`")                                                                                              \
     FLAG(HOST_US, "host_us_per_op", REAL, 0, 1e6, NO_WORDS, DEPENDS, "host-us-per-op", 0, "X", STEPS | INFER,          \

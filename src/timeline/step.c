@@ -210,9 +210,9 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
     out->high_ms = out->step_ms + above;
 }
 
-ft_issuer ft__step_host(const ft_workload *work)
+ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
 {
-    return (ft_issuer){.host = work->host,
+    return (ft_issuer){.host = work->host ? work->host : ft__host_beside(device),
                        .dispatch = dispatch_of(work),
                        .gradients = work->task == FT_TRAIN,
                        .us_per_op = work->host_us_per_op,
@@ -226,7 +226,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     ft_workload work = *asked;
     if (work.accumulate < 1 || work.task != FT_TRAIN) work.accumulate = 1;
     ft_run t = {.g = g, .work = &work, .device = device, .predictor = p, .quantile = quantile, .memo = memo};
-    t.host = ft__step_host(&work);
+    t.host = ft__step_host(&work, device);
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     double *entry = ft__arena_array(arena, blocks, sizeof *entry);
     t.beats = ft__arena_array(arena, nodes, sizeof *t.beats);

@@ -87,7 +87,7 @@ ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *
                             double quantile, ft_forecast *out, ft_error *err);
 
 /* Who issues a step's kernels, and how. */
-ft_issuer ft__step_host(const ft_workload *work);
+ft_issuer ft__step_host(const ft_workload *work, const ft_device *device);
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *work, const ft_device *device, const ft_predictor *p,
                             double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err);
 /* Dense TFLOP/s that MFU is measured by, and of which format; `of` may be NULL. */

@@ -76,6 +76,8 @@ static void a_name_finds_a_host(void **state)
     ft_host host;
     ft_error err = {0};
     assert_int_equal(ft__host_open("h200_vm", &host, &err), FT_OK);
+    assert_memory_equal(&host, ft__host_find("h200_vm"), sizeof host);
+    assert_int_equal(ft__host_open("typical", &host, &err), FT_OK);
     assert_memory_equal(&host, ft__host_usual(), sizeof host);
     assert_int_equal(ft__host_open("h200_wm", &host, &err), FT_E_NAME);
     assert_string_equal(err.where, "host");
@@ -83,6 +85,24 @@ static void a_name_finds_a_host(void **state)
     assert_int_equal(ft__host_open("laptop", &host, &err), FT_E_NAME);
     assert_non_null(strstr(err.message, "known are h200_vm"));
     assert_int_equal(ft__host_open("no/such/file.json", &host, &err), FT_E_FILE);
+}
+
+/* A machine that was measured stands for its GPU, the middle of many for all others, with a wider interval. */
+static void a_gpu_has_the_host_that_it_was_measured_with(void **state)
+{
+    (void)state;
+    ft_device h200 = {.name = "h200_sxm"}, other = {.name = "a100_sxm_80gb"};
+    const ft_host *vm = ft__host_find("h200_vm"), *typical = ft__host_find("typical");
+    assert_ptr_equal(ft__host_beside(&h200), vm);
+    assert_ptr_equal(ft__host_beside(&other), typical);
+    double ratio = typical->python.loop_us / vm->python.loop_us;
+    assert_true(ratio > 0.5 && ratio < 1);
+    for (int verb = 0; verb < FT_VERB_COUNT; verb++) {
+        double all = typical->operators[verb].recorded_us / vm->operators[verb].recorded_us;
+        assert_true(all > ratio * 0.999999 && all < ratio * 1.000001);
+    }
+    assert_true(typical->launches.gap_us == vm->launches.gap_us);
+    assert_true(typical->interval.share > vm->interval.share);
 }
 
 static void what_a_file_leaves_out_is_its_base(void **state)
@@ -96,14 +116,14 @@ static void what_a_file_leaves_out_is_its_base(void **state)
     assert_true(host.operators[FT_DO_LINEAR].backward_us == usual->operators[FT_DO_LINEAR].backward_us);
     assert_true(host.wrappers.fsdp_backward_us == usual->wrappers.fsdp_backward_us);
     host = of_text("{}");
-    assert_string_equal(host.name, "h200_vm_custom");
+    assert_string_equal(host.name, "typical_custom");
     for (size_t i = 0; i < FIGURES; i++) assert_true(figure(&host, i) == figure(usual, i));
 }
 
 static void a_slower_host_is_slower_in_all_but_the_launch_queue(void **state)
 {
     (void)state;
-    const ft_host *usual = ft__host_usual();
+    const ft_host *usual = ft__host_find("h200_vm");
     ft_host host = of_text("{\"base\":\"h200_vm\",\"slowdown\":2,\"python\":{\"module_us\":1}}");
     size_t doubled = 0, same = 0;
     for (size_t i = 0; i < FIGURES; i++) {
@@ -138,6 +158,7 @@ int main(void)
         cmocka_unit_test(shipped_hosts_have_every_figure),
         cmocka_unit_test(a_shipped_file_reads_as_it_was_compiled),
         cmocka_unit_test(a_name_finds_a_host),
+        cmocka_unit_test(a_gpu_has_the_host_that_it_was_measured_with),
         cmocka_unit_test(what_a_file_leaves_out_is_its_base),
         cmocka_unit_test(a_slower_host_is_slower_in_all_but_the_launch_queue),
         cmocka_unit_test(bad_files_are_refused_with_file_and_key),
