@@ -784,6 +784,10 @@ class ServeRequest(TypedDict, total=False):
     gpu_memory_utilization: float
     prefix_hit: float
     speculative: Mapping[str, Any]
+    mtp: int
+    draft: str | Mapping[str, Any]
+    draft_tokens: int
+    acceptance: float
     scheduling: Literal["fcfs", "priority", "shortest", "fair"]
     replicas: int
     routing: Literal["round_robin", "least_loaded", "prefix_aware"]

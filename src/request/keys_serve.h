@@ -67,6 +67,17 @@
     FLAG(SPECULATIVE, "speculative", SECTION, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED", SERVE,     \
       "drafts of a step, and tokens that a step then makes",                                                           \
       "`{\"tokens\": 3, \"accepted\": 2.3}`: drafts of a step, and tokens that a step then makes; left out: none")     \
+    FLAG(MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", SERVE,                                                  \
+      "drafts of a step that a prediction layer of the model's own makes",                                             \
+      "0; more: drafts of a step that a layer of the model's own makes (multi-token prediction), one after another")   \
+    FLAG(DRAFT, "draft", NAMED, 0, 0, NO_WORDS, DEPENDS, "draft", 0, "MODEL", SERVE,                                   \
+      "a smaller model whose steps make the drafts [none]",                                                            \
+      "a smaller model, named as `model` is, whose steps make the drafts on the same GPUs; left out: none")            \
+    FLAG(DRAFT_TOKENS, "draft_tokens", WHOLE, 1, 64, NO_WORDS, 3, "draft-tokens", 0, "N", SERVE,                       \
+      "drafts of a step that --draft makes", "3: drafts of a step that `draft` makes")                                 \
+    FLAG(ACCEPTANCE, "acceptance", REAL, 0, 1, NO_WORDS, DEPENDS, "acceptance", 0, "X", SERVE,                         \
+      "chance that a draft of --mtp or --draft is kept, if all before it are",                                         \
+      "chance that a draft of `mtp` or `draft` is kept if all before it are; left out: what public benchmarks saw")    \
     FLAG(SCHEDULING, "scheduling", WORD, 0, 0, WORDS(scheduling), 0, "scheduling", 0, NULL, SERVE,                     \
       "who of those that wait is next",                                                                                \
       "`fcfs`, `priority` (the log's, the lowest number first), `shortest` (prompt), `fair` (the client that was "     \

@@ -91,6 +91,30 @@ static ft_status read_speculation(const json_t *object, ft_serve_request *out, f
                        "it makes, from 1 to one more than the drafts");
 }
 
+/* "mtp": 3, or "draft": a model, and "acceptance": how often a draft is kept. */
+static ft_status read_drafts(const json_t *object, ft_serve_request *out, ft_error *err)
+{
+    const ft_said *said = &out->said;
+    bool own = ft__whole_of(said, FT_KEY_ID_MTP) > 0;
+    out->draft = json_object_get(object, "draft");
+    out->acceptance = ft__given(said, FT_KEY_ID_ACCEPTANCE) ? ft__real_of(said, FT_KEY_ID_ACCEPTANCE) : -1;
+    int ways = own + (out->draft != NULL) + (json_object_get(object, "speculative") != NULL);
+    if (ways > 1)
+        return ft__fail_at(err, FT_E_RANGE, own ? "mtp" : "draft", 0, 0,
+                           "at most one of \"speculative\", \"mtp\" and \"draft\" says who makes drafts; got several");
+    if (out->acceptance >= 0 && !own && !out->draft)
+        return ft__fail_at(err, FT_E_RANGE, "acceptance", 0, 0,
+                           "\"acceptance\" is of drafts, and nobody makes any: \"mtp\" or \"draft\" would");
+    if (ft__given(said, FT_KEY_ID_DRAFT_TOKENS) && !out->draft)
+        return ft__fail_at(err, FT_E_RANGE, "draft_tokens", 0, 0,
+                           "\"draft_tokens\" are those of \"draft\", a model that is missing here");
+    if (!own && !out->draft) return FT_OK;
+    out->own_drafts = own;
+    out->drafts = (double)ft__whole_of(said, own ? FT_KEY_ID_MTP : FT_KEY_ID_DRAFT_TOKENS);
+    out->accepted = 0;
+    return FT_OK;
+}
+
 static ft_status read_side(const json_t *disaggregated, ft_key_id id, ft_engine_layout *layout, int64_t *workers,
                            ft_error *err)
 {
@@ -190,6 +214,7 @@ ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft
     FT_TRY(read_parallel(object, out, err));
     FT_TRY(read_range(object, out, err));
     FT_TRY(read_speculation(object, out, err));
+    FT_TRY(read_drafts(object, out, err));
     FT_TRY(read_disaggregated(object, out, err));
     FT_TRY(read_slo(object, out, err));
     return check_load(out, err);

@@ -20,7 +20,10 @@ typedef struct ft_serve_request {
     ft_engine_layout layout;
     double range[2]; /* of lengths */
     bool range_given;
-    double drafts, accepted;                 /* 0 and 1: no speculation */
+    double drafts, accepted;                 /* 0 and 1: no speculation; accepted 0: nobody said */
+    double acceptance;                       /* chance of a draft; below 0: nobody said */
+    bool own_drafts;                         /* by a layer of the model's own */
+    const json_t *draft;                     /* the model that makes them; NULL: none */
     int64_t prefill_workers, decode_workers; /* 0: not disaggregated */
     ft_engine_layout prefill_layout;
     double slo_ttft_ms, slo_tpot_ms, slo_e2e_ms, slo_share; /* 0: none */

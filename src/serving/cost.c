@@ -22,9 +22,13 @@ static ft_status fill_tokens(ft_pricer *p, ft_costs *out, ft_error *err)
     const ft_served *m = p->m;
     double tokens = 1;
     for (int i = 0; i < FT_COST_TOKENS; i++, tokens *= 2) {
-        FT_TRY(ft__price_projections(p, tokens, &out->projections[i], err));
-        FT_TRY(ft__price_mlp(p, tokens, &out->mlp[i], err));
-        FT_TRY(ft__price_head(p, tokens, &out->head[i], err));
+        ft_priced one;
+        FT_TRY(ft__price_projections(p, tokens, &one, err));
+        out->ms.projections[i] = one.ms, out->joules.projections[i] = one.joules;
+        FT_TRY(ft__price_mlp(p, tokens, &one, err));
+        out->ms.mlp[i] = one.ms, out->joules.mlp[i] = one.joules;
+        FT_TRY(ft__price_head(p, tokens, &one, err));
+        out->ms.head[i] = one.ms, out->joules.head[i] = one.joules;
     }
     double bytes = 2 * (double)m->arch->hidden;
     out->send_ms_per_token = m->pp > 1 ? bytes / (m->cluster.tier[m->cluster.tiers - 1].gbps * 1e6) : 0;
@@ -34,12 +38,18 @@ static ft_status fill_tokens(ft_pricer *p, ft_costs *out, ft_error *err)
 static ft_status fill_attention(ft_pricer *p, ft_costs *out, ft_error *err)
 {
     double sequences = 1, length = first_prompt;
+    ft_priced one;
     for (int s = 0; s < FT_COST_SEQUENCES; s++, sequences *= 4) {
         double context = first_context;
-        for (int c = 0; c < FT_COST_CONTEXTS; c++, context *= 4)
-            FT_TRY(ft__price_decode(p, sequences, context, &out->decode[s][c], err));
+        for (int c = 0; c < FT_COST_CONTEXTS; c++, context *= 4) {
+            FT_TRY(ft__price_decode(p, sequences, context, &one, err));
+            out->ms.decode[s][c] = one.ms, out->joules.decode[s][c] = one.joules;
+        }
     }
-    for (int i = 0; i < FT_COST_PROMPTS; i++, length *= 4) FT_TRY(ft__price_prompt(p, length, &out->prompt[i], err));
+    for (int i = 0; i < FT_COST_PROMPTS; i++, length *= 4) {
+        FT_TRY(ft__price_prompt(p, length, &one, err));
+        out->ms.prompt[i] = one.ms, out->joules.prompt[i] = one.joules;
+    }
     return FT_OK;
 }
 
@@ -59,6 +69,30 @@ ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     out->spread = p.ms > 0 ? log(p.high_ms / p.low_ms) / 2 : 0;
     out->source = p.source;
     return FT_OK;
+}
+
+static void share(double *at, size_t count, double of)
+{
+    for (size_t i = 0; i < count; i++) at[i] /= of;
+}
+
+static void share_tables(ft_cost_tables *t, double layers)
+{
+    share(t->projections, FT_COST_TOKENS, layers);
+    share(t->mlp, FT_COST_TOKENS, layers);
+    share(t->decode[0], (size_t)FT_COST_SEQUENCES * FT_COST_CONTEXTS, layers);
+    share(t->prompt, FT_COST_PROMPTS, layers);
+}
+
+void ft__costs_of_layer(const ft_costs *model, double layers, ft_costs *out)
+{
+    *out = *model;
+    share_tables(&out->ms, layers);
+    share_tables(&out->joules, layers);
+    out->nodes /= layers;
+    out->launches /= layers;
+    out->draft = NULL;
+    out->drafts = 0;
 }
 
 /* -- reading them ------------------------------------------------------------------------------ */
@@ -87,7 +121,7 @@ static int interval(double at, double first, int points, double *into)
     return i;
 }
 
-static double by_sequences(const ft_costs *c, double sequences, double context)
+static double by_sequences(const ft_cost_tables *c, double sequences, double context)
 {
     double s, k;
     int i = interval(sequences, 1, FT_COST_SEQUENCES, &s), j = interval(context, first_context, FT_COST_CONTEXTS, &k);
@@ -97,29 +131,68 @@ static double by_sequences(const ft_costs *c, double sequences, double context)
 }
 
 /* Prompts grow with a power of their length. */
-double ft__prompt_ms(const ft_costs *c, double length)
+static double by_length(const double *prompt, double length)
 {
     double ignored;
     if (length <= 0) return 0;
-    if (length < first_prompt) return c->prompt[0] * length / first_prompt;
+    if (length < first_prompt) return prompt[0] * length / first_prompt;
     int i = interval(length, first_prompt, FT_COST_PROMPTS, &ignored);
-    if (c->prompt[i] <= 0) return 0;
-    double low = first_prompt * pow(4, i), power = log2(c->prompt[i + 1] / c->prompt[i]) / 2;
-    return c->prompt[i] * pow(length / low, power);
+    if (prompt[i] <= 0) return 0;
+    double low = first_prompt * pow(4, i), power = log2(prompt[i + 1] / prompt[i]) / 2;
+    return prompt[i] * pow(length / low, power);
+}
+
+double ft__prompt_ms(const ft_costs *c, double length) { return by_length(c->ms.prompt, length); }
+
+/* Everything that one rank computes, but for attention of prompts. A pipeline of p stages works on p batches at once:
+ * each is a p-th, and takes all layers. Drafts of a sequence are checked together: its cache is read once. */
+static double computed(const ft_costs *c, const ft_cost_tables *t, const ft_iteration *i)
+{
+    double pp = (double)c->pp, dp = (double)c->dp, decoders = ceil(i->decoders / pp);
+    double prompts = fmin(fmax(i->prompts, 1), dp), prompt_tokens = i->prompt_tokens / pp;
+    double of_rank = ceil(decoders / dp) * i->tokens_each + prompt_tokens / prompts;
+    double tokens = decoders * i->tokens_each + prompt_tokens;
+    double sum = by_tokens(t->projections, of_rank) + by_tokens(t->mlp, tokens) + by_tokens(t->head, i->rows / pp);
+    if (decoders > 0) sum += by_sequences(t, ceil(decoders / dp), i->context / i->decoders);
+    return sum;
+}
+
+/* What the GPU does, or its host where that is slower. */
+static double work_ms(const ft_costs *c, const ft_iteration *i)
+{
+    const ft_serving_engine *e = c->engine;
+    double pp = (double)c->pp, prompts = fmin(fmax(i->prompts, 1), (double)c->dp);
+    double tokens = ceil(i->decoders / pp) * i->tokens_each + i->prompt_tokens / pp;
+    double g = computed(c, &c->ms, i) + i->prompt_ms / prompts / pp + pp * c->send_ms_per_token * tokens;
+    g = e->step_scale * g + c->nodes * e->gap_us / 1e3;
+    return i->prompts > 0 ? fmax(e->prefill_scale * g, c->launches * e->eager_us / 1e3) : g;
+}
+
+/* Whoever makes drafts reads the prompts too, once, and then makes one after another of every sequence. */
+static double draft_ms(const ft_costs *c, const ft_iteration *i)
+{
+    ft_iteration one = {.decoders = i->decoders, .context = i->context, .tokens_each = 1, .rows = i->decoders};
+    double ms = i->decoders > 0 ? c->drafts * work_ms(c->draft, &one) : 0;
+    if (i->prompts <= 0) return ms;
+    ft_iteration read = {.prompts = i->prompts, .prompt_tokens = i->prompt_tokens, .tokens_each = 1};
+    double each = i->prompt_tokens / i->prompts;
+    read.prompt_ms = i->prompts * ft__prompt_ms(c->draft, each);
+    return ms + work_ms(c->draft, &read);
 }
 
 double ft__iteration_ms(const ft_costs *c, const ft_iteration *i)
 {
     const ft_serving_engine *e = c->engine;
-    /* A pipeline of p stages works on p batches at once: each is a p-th, and takes all layers. */
-    double pp = (double)c->pp, dp = (double)c->dp, decoders = ceil(i->decoders / pp);
-    double prompts = fmin(fmax(i->prompts, 1), dp), prompt_tokens = i->prompt_tokens / pp;
-    double of_rank = ceil(decoders / dp) * i->tokens_each + prompt_tokens / prompts;
-    double tokens = decoders * i->tokens_each + prompt_tokens;
-    double g = by_tokens(c->projections, of_rank) + by_tokens(c->mlp, tokens) + by_tokens(c->head, i->rows / pp) +
-               i->prompt_ms / prompts / pp + pp * c->send_ms_per_token * tokens;
-    if (decoders > 0) g += by_sequences(c, ceil(decoders / dp) * i->tokens_each, i->context / i->decoders);
-    g = e->step_scale * g + c->nodes * e->gap_us / 1e3;
-    if (i->prompts > 0) g = fmax(e->prefill_scale * g, c->launches * e->eager_us / 1e3);
-    return g + e->step_ms + e->sequence_us / 1e3 * i->decoders;
+    double ms = work_ms(c, i) + e->step_ms + e->sequence_us / 1e3 * i->decoders;
+    return c->draft ? ms + draft_ms(c, i) : ms;
+}
+
+double ft__iteration_joules(const ft_costs *c, const ft_iteration *i)
+{
+    double prompts = fmin(fmax(i->prompts, 1), (double)c->dp), pp = (double)c->pp, joules = computed(c, &c->joules, i);
+    if (i->prompts > 0)
+        joules += i->prompts * by_length(c->joules.prompt, i->prompt_tokens / i->prompts) / prompts / pp;
+    if (!c->draft) return joules / pp;
+    ft_iteration one = {.decoders = i->decoders, .context = i->context, .tokens_each = 1, .rows = i->decoders};
+    return joules / pp + (i->decoders > 0 ? c->drafts * computed(c->draft, &c->draft->joules, &one) : 0);
 }

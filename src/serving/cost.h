@@ -36,21 +36,29 @@ bool ft__experts_alone(const ft_arch *a);
 
 enum { FT_COST_TOKENS = 18, FT_COST_SEQUENCES = 6, FT_COST_CONTEXTS = 6, FT_COST_PROMPTS = 8 };
 
-/* Milliseconds of all layers. Points of tokens are powers of two, of sequences, contexts and prompts powers of four. */
-typedef struct ft_costs {
+/* Of all layers. Points of tokens are powers of two, of sequences, contexts and prompts powers of four. */
+typedef struct ft_cost_tables {
     double projections[FT_COST_TOKENS]; /* by tokens of a rank: attention's products, norms and exchanges */
     double mlp[FT_COST_TOKENS];         /* by tokens of all ranks */
     double head[FT_COST_TOKENS];        /* by rows that are sampled */
     double decode[FT_COST_SEQUENCES][FT_COST_CONTEXTS]; /* by sequences of a rank and tokens in the cache of each */
     double prompt[FT_COST_PROMPTS];                     /* attention of one prompt by itself */
-    double send_ms_per_token;                           /* pipeline: to the next stage */
-    double nodes, launches;                             /* of a replayed graph; of prompts */
-    double spread;    /* half width of what the kernels are forecast with, as a logarithm */
-    ft_source source; /* the weakest of them that matters */
+} ft_cost_tables;
+
+typedef struct ft_costs {
+    ft_cost_tables ms, joules; /* joules: of one GPU, beyond what it draws while it waits */
+    double send_ms_per_token;  /* pipeline: to the next stage */
+    double nodes, launches;    /* of a replayed graph; of prompts */
+    double spread;             /* half width of what the kernels are forecast with, as a logarithm */
+    ft_source source;          /* the weakest of them that matters */
     int64_t dp, pp;
     const ft_serving_engine *engine;
+    const struct ft_costs *draft; /* of who makes drafts; NULL: nobody, or at no cost */
+    double drafts;                /* of a step */
 } ft_costs;
 
+/* Multi-token prediction: one layer of the model and its head, over and over. */
+void ft__costs_of_layer(const ft_costs *model, double layers, ft_costs *out);
 ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_served *m, ft_costs *out, ft_error *err);
 
 /* One iteration. */
@@ -65,6 +73,9 @@ typedef struct ft_iteration {
 } ft_iteration;
 
 double ft__iteration_ms(const ft_costs *c, const ft_iteration *i);
+/* What the kernels and exchanges of one GPU draw in it, beyond a GPU that waits; prompts' attention is that of equal
+ * prompts. */
+double ft__iteration_joules(const ft_costs *c, const ft_iteration *i);
 /* Attention of the first `length` tokens of a prompt, all layers. */
 double ft__prompt_ms(const ft_costs *c, double length);
 #endif

@@ -13,7 +13,7 @@ static const ft_moe_backend backends[] = {[FT_EXPERTS_USUAL] = FT_MOE_ANY,
                                           [FT_EXPERTS_MARLIN] = FT_MOE_MARLIN,
                                           [FT_EXPERTS_DEEPGEMM] = FT_MOE_DEEPGEMM};
 
-ft_status ft__price_experts(ft_pricer *p, double tokens, double *sum, ft_error *err)
+ft_status ft__price_experts(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
 {
     const ft_served *m = p->m;
     const ft_arch *a = m->arch;
@@ -33,9 +33,10 @@ ft_status ft__price_experts(ft_pricer *p, double tokens, double *sum, ft_error *
     if (m->engine->experts != FT_EXPERTS_USUAL) op.u.moe.backend = backends[m->engine->experts];
     op.u.moe.ungated = !a->gated;
     /* weights are fetched ahead of the kernel that reads them, while there are few tokens for each */
-    double ms = 0, each = tokens * (double)a->topk / (double)a->experts,
-           ahead = 1 / (1 + each / FT_K_STEP_FETCHED_AHEAD);
-    FT_TRY(ft__price_op(p, &op, &ms, err));
-    *sum += (1 - ahead * (1 - m->engine->experts_scale)) * ms;
+    ft_priced one = {0};
+    double each = tokens * (double)a->topk / (double)a->experts, ahead = 1 / (1 + each / FT_K_STEP_FETCHED_AHEAD);
+    FT_TRY(ft__price_op(p, &op, &one, err));
+    sum->ms += (1 - ahead * (1 - m->engine->experts_scale)) * one.ms;
+    sum->joules += one.joules;
     return FT_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "comm/collective.h"
 #include "graph/operator.h"
+#include "kernel/energy.h"
 #include "serving/step_constants.h"
 #include "study/step.h"
 #include "timeline/memo.h"
@@ -24,11 +25,12 @@ ft_status ft__pricer_open(ft_pricer *p, ft_error *err)
 
 /* -- single kernels ---------------------------------------------------------------------------- */
 
-ft_status ft__price_op(ft_pricer *p, const ft_op *op, double *sum, ft_error *err)
+ft_status ft__price_op(ft_pricer *p, const ft_op *op, ft_priced *sum, ft_error *err)
 {
     const ft_forecast *f = NULL;
     FT_TRY(ft__memo_find(p->scratch->memo, ft__context_predictor(p->ft), p->m->device, op, p->quantile, &f, err));
-    *sum += f->ms;
+    sum->ms += f->ms;
+    sum->joules += ft__kernel_joules(p->m->device, op, f->flops, f->bytes, f->ms, f->launch_ms);
     p->ms += f->ms;
     p->low_ms += f->low_ms;
     p->high_ms += f->high_ms;
@@ -39,8 +41,8 @@ ft_status ft__price_op(ft_pricer *p, const ft_op *op, double *sum, ft_error *err
 static int64_t whole(double x) { return x < 1 ? 1 : (int64_t)ceil(x); }
 
 /* y[m, n] = x[m, k] W; weights that are stored narrower are read as they are stored. */
-static ft_status product_of(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_storage storage, double *sum,
-                            ft_error *err)
+static ft_status product_of(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_storage storage,
+                            ft_priced *sum, ft_error *err)
 {
     ft_op op;
     ft__op_init("linear", &op);
@@ -52,19 +54,19 @@ static ft_status product_of(ft_pricer *p, double m, double n, double k, ft_dtype
     return ft__price_op(p, &op, sum, err);
 }
 
-static ft_status product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, double *sum, ft_error *err)
+static ft_status product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_priced *sum, ft_error *err)
 {
     return product_of(p, m, n, k, dtype, p->m->storage, sum, err);
 }
 
 /* The router and the head stay in 16 bits. */
-static ft_status wide_product(ft_pricer *p, double m, double n, double k, double *sum, ft_error *err)
+static ft_status wide_product(ft_pricer *p, double m, double n, double k, ft_priced *sum, ft_error *err)
 {
     ft_dtype wide = p->m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
     return product_of(p, m, n, k, wide, FT_STORED_AS_COMPUTED, sum, err);
 }
 
-static ft_status batched(ft_pricer *p, double b, double m, double n, double k, double *sum, ft_error *err)
+static ft_status batched(ft_pricer *p, double b, double m, double n, double k, ft_priced *sum, ft_error *err)
 {
     ft_op op;
     ft__op_init("bmm", &op);
@@ -74,19 +76,25 @@ static ft_status batched(ft_pricer *p, double b, double m, double n, double k, d
 }
 
 /* A fused kernel that moves so many bytes once. */
-static double pass(const ft_pricer *p, double bytes)
+static void pass(const ft_pricer *p, double times, double bytes, ft_priced *sum)
 {
-    return FT_K_STEP_PASS_US / 1e3 + bytes / (FT_K_STEP_PASS_BANDWIDTH * p->m->device->memory_gbps * 1e6);
+    const ft_device *d = p->m->device;
+    ft_op op;
+    ft__op_init("rmsnorm", &op);
+    double launch = FT_K_STEP_PASS_US / 1e3, ms = launch + bytes / (FT_K_STEP_PASS_BANDWIDTH * d->memory_gbps * 1e6);
+    sum->ms += times * ms;
+    sum->joules += times * ft__kernel_joules(d, &op, 0, bytes, ms, launch);
 }
 
-static ft_status exchange(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, double *sum, ft_error *err)
+static ft_status exchange(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, ft_priced *sum, ft_error *err)
 {
     ft_group group = {.size = ranks, .stride = 1, .engine = p->m->engine->kernels};
     ft_comm c;
     if (ranks < 2) return FT_OK;
     FT_TRY(ft__collective_forecast(ft__context_predictor(p->ft), p->m->device, &p->m->cluster, kind, fmax(bytes, 1),
                                    &group, p->quantile, &c, err));
-    *sum += c.ms;
+    sum->ms += c.ms;
+    sum->joules += ft__exchange_joules(p->m->device, c.ms);
     p->ms += c.ms;
     p->low_ms += c.low_ms;
     p->high_ms += c.high_ms;
@@ -97,7 +105,7 @@ static ft_status exchange(ft_pricer *p, ft_collective kind, double bytes, int64_
 
 static double cut(int64_t heads, int64_t ranks) { return fmax(1, ceil((double)heads / (double)ranks)); }
 
-static ft_status latent_projections(ft_pricer *p, double tokens, double *sum, ft_error *err)
+static ft_status latent_projections(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
 {
     const ft_served *m = p->m;
     const ft_arch *a = m->arch;
@@ -109,47 +117,48 @@ static ft_status latent_projections(ft_pricer *p, double tokens, double *sum, ft
     FT_TRY(batched(p, heads, tokens, latent, (double)a->nope_dim, sum, err));
     FT_TRY(batched(p, heads, tokens, (double)a->v_dim, latent, sum, err));
     FT_TRY(product(p, tokens, hidden, heads * (double)a->v_dim, m->out_dtype, sum, err));
-    *sum += 3 * pass(p, 4 * tokens * hidden);
+    pass(p, 3, 4 * tokens * hidden, sum);
     return FT_OK;
 }
 
-ft_status ft__price_projections(ft_pricer *p, double tokens, double *out, ft_error *err)
+ft_status ft__price_projections(ft_pricer *p, double tokens, ft_priced *out, ft_error *err)
 {
     const ft_served *m = p->m;
     const ft_arch *a = m->arch;
-    double hidden = (double)a->hidden, layer = 0;
+    double hidden = (double)a->hidden;
+    ft_priced layer = {0};
     if (m->latent) {
         FT_TRY(latent_projections(p, tokens, &layer, err));
     } else {
         double heads = cut(a->heads, m->tp), keys = cut(a->kv_heads, m->tp), dim = (double)a->head_dim;
         FT_TRY(product(p, tokens, (heads + 2 * keys) * dim, hidden, m->qkv_dtype, &layer, err));
         FT_TRY(product(p, tokens, hidden, heads * dim, m->out_dtype, &layer, err));
-        layer += (m->tp > 1 ? 1 : 2) * pass(p, 6 * tokens * hidden); /* the all-reduce carries the other norm */
+        pass(p, m->tp > 1 ? 1 : 2, 6 * tokens * hidden, &layer); /* the all-reduce carries the other norm */
     }
     FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp, &layer, err));
-    *out = layer * m->layers;
+    *out = (ft_priced){layer.ms * m->layers, layer.joules * m->layers};
     return FT_OK;
 }
 
-static ft_status dense_mlp(ft_pricer *p, double tokens, double width, double *sum, ft_error *err)
+static ft_status dense_mlp(ft_pricer *p, double tokens, double width, ft_priced *sum, ft_error *err)
 {
     const ft_served *m = p->m;
     double hidden = (double)m->arch->hidden, inner = fmax(1, width / (double)(m->tp * m->dp));
     FT_TRY(product(p, tokens, (m->arch->gated ? 2 : 1) * inner, hidden, m->mlp_dtype, sum, err));
     FT_TRY(product(p, tokens, hidden, inner, m->mlp_dtype, sum, err));
-    *sum += pass(p, 5 * tokens * inner);
+    pass(p, 1, 5 * tokens * inner, sum);
     return FT_OK;
 }
 
 /* Experts of tp x dp ranks: their sums are added over all of them, or, where attention is data parallel and experts are
  * whole, tokens travel to their experts and back. */
-static ft_status expert_mlp(ft_pricer *p, double tokens, double *sum, ft_error *err)
+static ft_status expert_mlp(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
 {
     const ft_served *m = p->m;
     const ft_arch *a = m->arch;
     double hidden = (double)a->hidden;
     FT_TRY(wide_product(p, tokens, (double)a->experts, hidden, sum, err));
-    *sum += FT_K_STEP_ROUTER_US / 1e3;
+    sum->ms += FT_K_STEP_ROUTER_US / 1e3;
     if (a->shared_ffn > 0) FT_TRY(dense_mlp(p, tokens, (double)a->shared_ffn, sum, err));
     FT_TRY(ft__price_experts(p, tokens, sum, err));
     if (m->dp < 2 || m->ep < 2)
@@ -159,30 +168,32 @@ static ft_status expert_mlp(ft_pricer *p, double tokens, double *sum, ft_error *
     return exchange(p, FT_COLLECTIVE_ALL_TO_ALL, 2 * sent, m->ep, sum, err);
 }
 
-ft_status ft__price_mlp(ft_pricer *p, double tokens, double *out, ft_error *err)
+ft_status ft__price_mlp(ft_pricer *p, double tokens, ft_priced *out, ft_error *err)
 {
     const ft_served *m = p->m;
     const ft_arch *a = m->arch;
-    double dense = 0, experts = 0, reduced = 2 * tokens * (double)a->hidden;
+    ft_priced dense = {0}, experts = {0};
+    double reduced = 2 * tokens * (double)a->hidden;
     if (m->dense_layers > 0) {
         FT_TRY(dense_mlp(p, tokens, (double)a->ffn, &dense, err));
         FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, reduced, m->tp * m->dp, &dense, err));
     }
     if (m->expert_layers > 0) FT_TRY(expert_mlp(p, tokens, &experts, err));
-    *out = dense * m->dense_layers + experts * m->expert_layers;
+    *out = (ft_priced){dense.ms * m->dense_layers + experts.ms * m->expert_layers,
+                       dense.joules * m->dense_layers + experts.joules * m->expert_layers};
     return FT_OK;
 }
 
-ft_status ft__price_head(ft_pricer *p, double rows, double *out, ft_error *err)
+ft_status ft__price_head(ft_pricer *p, double rows, ft_priced *out, ft_error *err)
 {
     const ft_served *m = p->m;
-    *out = 0;
+    *out = (ft_priced){0};
     return wide_product(p, rows, (double)m->arch->vocab / (double)m->tp, (double)m->arch->hidden, out, err);
 }
 
 /* -- attention --------------------------------------------------------------------------------- */
 
-static ft_status attend(ft_pricer *p, double batch, double queries, double keys, int64_t window, double *ms,
+static ft_status attend(ft_pricer *p, double batch, double queries, double keys, int64_t window, ft_priced *ms,
                         ft_error *err)
 {
     const ft_served *m = p->m;
@@ -213,26 +224,28 @@ static ft_status attend(ft_pricer *p, double batch, double queries, double keys,
     return ft__price_op(p, &op, ms, err);
 }
 
-static ft_status both_kinds(ft_pricer *p, double batch, double queries, double keys, double *out, ft_error *err)
+static ft_status both_kinds(ft_pricer *p, double batch, double queries, double keys, ft_priced *out, ft_error *err)
 {
     const ft_served *m = p->m;
-    double full = 0, windowed = 0;
+    ft_priced full = {0}, windowed = {0};
     if (m->full_layers > 0) FT_TRY(attend(p, batch, queries, keys, 0, &full, err));
     if (m->window_layers > 0) FT_TRY(attend(p, batch, queries, keys, m->arch->window, &windowed, err));
-    *out = full * m->full_layers + windowed * m->window_layers;
+    *out = (ft_priced){full.ms * m->full_layers + windowed.ms * m->window_layers,
+                       full.joules * m->full_layers + windowed.joules * m->window_layers};
     return FT_OK;
 }
 
-ft_status ft__price_decode(ft_pricer *p, double sequences, double context, double *out, ft_error *err)
+ft_status ft__price_decode(ft_pricer *p, double sequences, double context, ft_priced *out, ft_error *err)
 {
     return both_kinds(p, sequences, 1, context, out, err);
 }
 
 /* Short prompts run together: one's share of as many as fill a usual budget. */
-ft_status ft__price_prompt(ft_pricer *p, double length, double *out, ft_error *err)
+ft_status ft__price_prompt(ft_pricer *p, double length, ft_priced *out, ft_error *err)
 {
     double together = fmax(1, floor(FT_K_STEP_TOGETHER / length));
     FT_TRY(both_kinds(p, together, length, length, out, err));
-    *out /= together;
+    out->ms /= together;
+    out->joules /= together;
     return FT_OK;
 }

@@ -3,6 +3,11 @@
 #define FT_SERVING_KERNELS_H
 #include "serving/cost.h"
 
+/* What something takes, and what it draws beyond a GPU that waits. */
+typedef struct ft_priced {
+    double ms, joules;
+} ft_priced;
+
 /* Asks for the kernels of one served model, and adds up what they are forecast with. */
 typedef struct ft_pricer {
     const ft_context *ft;
@@ -15,12 +20,12 @@ typedef struct ft_pricer {
 
 ft_status ft__pricer_open(ft_pricer *p, ft_error *err);
 /* Adds what one kernel takes. */
-ft_status ft__price_op(ft_pricer *p, const ft_op *op, double *sum, ft_error *err);
-/* Milliseconds of all layers, or of what is no layer. */
-ft_status ft__price_projections(ft_pricer *p, double tokens, double *out, ft_error *err);
-ft_status ft__price_mlp(ft_pricer *p, double tokens, double *out, ft_error *err);
-ft_status ft__price_experts(ft_pricer *p, double tokens, double *sum, ft_error *err); /* of one layer (experts.c) */
-ft_status ft__price_head(ft_pricer *p, double rows, double *out, ft_error *err);
-ft_status ft__price_decode(ft_pricer *p, double sequences, double context, double *out, ft_error *err);
-ft_status ft__price_prompt(ft_pricer *p, double length, double *out, ft_error *err);
+ft_status ft__price_op(ft_pricer *p, const ft_op *op, ft_priced *sum, ft_error *err);
+/* Of all layers, or of what is no layer. */
+ft_status ft__price_projections(ft_pricer *p, double tokens, ft_priced *out, ft_error *err);
+ft_status ft__price_mlp(ft_pricer *p, double tokens, ft_priced *out, ft_error *err);
+ft_status ft__price_experts(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err); /* of one layer (experts.c) */
+ft_status ft__price_head(ft_pricer *p, double rows, ft_priced *out, ft_error *err);
+ft_status ft__price_decode(ft_pricer *p, double sequences, double context, ft_priced *out, ft_error *err);
+ft_status ft__price_prompt(ft_pricer *p, double length, ft_priced *out, ft_error *err);
 #endif

@@ -35,6 +35,38 @@ double ft__serving_tokens_per_s_per_gpu(const ft_serving *s)
     return s->out->answer_tokens / span_ms(s->out) * 1e3 / (double)s->gpus;
 }
 
+/* Iterations of one kind, as their mean: what they draw grows evenly enough. */
+static double joules_of(const ft_costs *c, const ft_worked *w, double tokens_each)
+{
+    if (w->steps <= 0) return 0;
+    ft_iteration mean = {.decoders = w->decoders / w->steps,
+                         .context = w->context / w->steps,
+                         .tokens_each = tokens_each,
+                         .prompts = w->prompts / w->steps,
+                         .prompt_tokens = w->prompt_tokens / w->steps,
+                         .rows = w->rows / w->steps};
+    return w->steps * ft__iteration_joules(c, &mean);
+}
+
+/* Every GPU of every engine is there from the first request to the last; joules of iterations are those of one rank. */
+static void find_energy(ft_serving *s)
+{
+    const ft_outcome *o = s->out;
+    double each = 1 + s->policy.drafts, ms = span_ms(o);
+    double both = (double)(s->served.tp * s->served.dp * s->served.pp), first = 0;
+    if (s->scene.prefill_costs) {
+        const ft_served *m = &s->prefill_served;
+        first = (double)(m->tp * m->dp * m->pp) * joules_of(&s->prefill_costs, &o->prefilled, 1);
+    }
+    double joules = first + both * (joules_of(&s->costs, &o->decoded, each) + joules_of(&s->costs, &o->mixed, each));
+    s->energy = ft__energy_of(s->device, joules / (double)s->gpus, ms, ms, ms, ft__interval_level(s->quantile));
+}
+
+double ft__serving_joules_per_token(const ft_serving *s)
+{
+    return s->out->answer_tokens > 0 ? s->energy.joules * (double)s->gpus / s->out->answer_tokens : 0;
+}
+
 static ft_bounds_ms bounds(double mean, double spread, double kernels, double quantile)
 {
     double wider = fmax(0, kernels * kernels - FT_K_STEP_KERNEL_SPREAD * FT_K_STEP_KERNEL_SPREAD);
@@ -98,6 +130,7 @@ static void judge(ft_serving *s)
     s->stable = is_stable(s);
     s->bound = find_bound(s);
     set_intervals(s);
+    find_energy(s);
     s->slo_met = s->slo_share > 0 && s->stable && s->out->requests > 0 &&
                  s->out->good >= s->slo_share * s->out->requests;
     if (s->slo_share > 0) find_nearest(s);

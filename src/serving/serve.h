@@ -1,6 +1,7 @@
 /* Serving under load: one request -> what clients see, what the engine does, what holds it. */
 #ifndef FT_SERVING_SERVE_H
 #define FT_SERVING_SERVE_H
+#include "kernel/energy.h"
 #include "request/serve.h"
 #include "serving/simulate.h"
 #include "study/infer.h"
@@ -37,7 +38,8 @@ typedef struct ft_serving {
     ft_serving_engine own_engine;
     const ft_serving_engine *engine;
     ft_served served, prefill_served; /* disaggregated: of who decodes; of who prefills */
-    ft_costs costs, prefill_costs;
+    ft_served draft_served;           /* the model that makes drafts */
+    ft_costs costs, prefill_costs, draft_costs;
     ft_policy policy, prefill_policy;
     ft_load load;
     ft_length_pair *pairs; /* owned: lengths of a file; NULL: none */
@@ -47,6 +49,7 @@ typedef struct ft_serving {
     double quantile;
     int64_t gpus;                      /* of all engines */
     ft_bounds_ms ttft, tpot, itl, e2e; /* intervals of the means */
+    ft_energy energy;                  /* of one GPU, on average, over the run */
     bool stable;
     double slo_share; /* that was asked for; 0: no objectives */
     bool slo_met;
@@ -67,9 +70,11 @@ ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
 ft_status ft__serving_step(const ft_context *ft, ft_scratch *scratch, const json_t *base, const json_t *engine,
                            bool prefill, int64_t batch, int64_t seq, ft_infer_cell *out, ft_error *err);
 void ft__serving_free(ft_serving *s);
-/* Requests per second that ended, tokens of answers per second and GPU. */
+/* Joules of all GPUs for a token of answers; 0: the GPU's sheet has no limit. */
+double ft__serving_joules_per_token(const ft_serving *s);
 /* Dollars for a million tokens of answers at the price of the GPU's sheet; 0: it has none. */
 double ft__serving_usd_per_million(const ft_serving *s);
+/* Requests per second that ended, tokens of answers per second and GPU. */
 double ft__serving_requests_per_s(const ft_serving *s);
 double ft__serving_tokens_per_s_per_gpu(const ft_serving *s);
 #endif

@@ -142,6 +142,10 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     FT_TRY(check_model(read.arch, err));
     FT_TRY(find_engine(r, &read, asked, out, err));
+    if (r->draft) {
+        FT_TRY(ft__settle_draft_model(ft, scratch, r, asked, read.arch->vocab, out, err));
+        FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
+    }
     out->model = read.model;
     out->quantile = read.quantile > 0 ? read.quantile : ft__context_quantile(ft);
     bool split = r->prefill_workers > 0;
@@ -149,6 +153,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     FT_TRY(lay_out(&read, &r->layout, asked, stored, split ? "disaggregated.decode" : "parallel", out->engine,
                    &out->served, err));
     FT_TRY(ft__costs_of(ft, scratch, &out->served, &out->costs, err));
+    ft__settle_drafts(r, out);
     if (split) {
         FT_TRY(lay_out(&read, &r->prefill_layout, asked, stored, "disaggregated.prefill", out->engine,
                        &out->prefill_served, err));
@@ -189,20 +194,23 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
 {
     const ft_said *said = &r->said;
     bool large = m->device->memory_gib >= e->large_gib;
-    *out = (ft_policy){.order = e->order,
-                       .admission = e->admission,
-                       .chunked = e->chunked_prefill,
-                       .budget = large ? e->token_budget : e->token_budget_small,
-                       .max_sequences = large ? e->max_sequences : e->max_sequences_small,
-                       .wait_iterations = e->wait_iterations,
-                       .receive_interval = e->receive_interval,
-                       .join_iterations = e->join_iterations,
-                       .block = e->block_tokens,
-                       .reserved_output = e->reserved_output,
-                       .drafts = r->drafts,
-                       .accepted = r->accepted,
-                       .stream_ms = e->stream_us / 1e3 / e->stream_interval,
-                       .scheduling = (ft_scheduling)ft__word_of(said, FT_KEY_ID_SCHEDULING)};
+    *out = (ft_policy){
+        .order = e->order,
+        .admission = e->admission,
+        .chunked = e->chunked_prefill,
+        .budget = large ? e->token_budget : e->token_budget_small,
+        .max_sequences = large ? e->max_sequences : e->max_sequences_small,
+        .wait_iterations = e->wait_iterations,
+        .receive_interval = e->receive_interval,
+        .join_iterations = e->join_iterations,
+        .block = e->block_tokens,
+        .reserved_output = e->reserved_output,
+        .drafts = r->drafts,
+        .accepted = r->accepted > 0
+                        ? r->accepted
+                        : ft__drafts_accepted(r->drafts, r->acceptance >= 0 ? r->acceptance : FT_K_STEP_ACCEPTANCE),
+        .stream_ms = e->stream_us / 1e3 / e->stream_interval,
+        .scheduling = (ft_scheduling)ft__word_of(said, FT_KEY_ID_SCHEDULING)};
     double engines = (double)ft__whole_of(said, FT_KEY_ID_REPLICAS) * (e->budget_of_rank ? (double)m->dp : 1);
     if (e->sized_to_load && ft__given(said, FT_KEY_ID_CONCURRENCY))
         out->max_sequences = ceil((double)ft__whole_of(said, FT_KEY_ID_CONCURRENCY) / engines);

@@ -276,6 +276,16 @@ static void note_course(fleet *f, const ft_replica *r)
     c->at[c->count++] = (ft_course_point){r->now_ms, waiting, now, ft__replica_used(r) / r->policy->capacity};
 }
 
+static void add_work(ft_worked *w, const ft_iteration *i, double steps)
+{
+    w->steps += steps;
+    w->decoders += steps * i->decoders;
+    w->context += steps * i->context;
+    w->prompts += steps * i->prompts;
+    w->prompt_tokens += steps * i->prompt_tokens;
+    w->rows += steps * i->rows;
+}
+
 static void told_iterated(void *user, const ft_iteration *i, double start_ms, double ms, double steps)
 {
     const speaker *s = user;
@@ -287,6 +297,8 @@ static void told_iterated(void *user, const ft_iteration *i, double start_ms, do
         o->steps_decode += steps;
         o->decode_ms += ms;
     }
+    bool prefills = s->r < &s->f->replicas[s->f->prefills];
+    add_work(prefills ? &o->prefilled : i->prompts > 0 ? &o->mixed : &o->decoded, i, steps);
     double running = (double)(s->r->decoder_count + s->r->prompt_count);
     o->busy_ms += ms;
     o->running_ms += running * ms;

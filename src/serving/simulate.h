@@ -56,13 +56,19 @@ typedef struct ft_course {
     int64_t every, skipped; /* iterations between two points */
 } ft_course;
 
+/* What iterations of one kind had in them, summed over them. */
+typedef struct ft_worked {
+    double steps, decoders, context, prompts, prompt_tokens, rows;
+} ft_worked;
+
 typedef struct ft_outcome {
     ft_tally ttft, tpot, itl, e2e, queue;
     double requests, prompt_tokens, answer_tokens; /* that ended and count */
     double good;                                   /* of them, those that met every objective */
     double first_ms, last_ms;                      /* from the first that counts was sent to the last end */
     double steps_decode, steps_mixed, decode_ms, mixed_ms;
-    double running_ms, running_max; /* sequences times milliseconds */
+    ft_worked decoded, mixed, prefilled; /* of engines that do both, or that decode; of engines that only prefill */
+    double running_ms, running_max;      /* sequences times milliseconds */
     double busy_ms, blocked_ms, full_ms, front_lag_ms;
     double peak_tokens;
     int64_t preemptions;

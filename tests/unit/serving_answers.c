@@ -1,4 +1,5 @@
 /* `"task": "serve"` from outside: what is answered, what is refused and where, and what must grow with what. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,6 +113,39 @@ static void more_load_takes_longer(void **state)
                 0.7 * figure(",\"concurrency\":8", "tpot_ms"));
 }
 
+/* Drafts cost something and save more; who makes them takes room from the cache; none kept is slower than none made. */
+static void drafts_cost_and_save(void **state)
+{
+    (void)state;
+    double plain = figure(",\"concurrency\":8", "tpot_ms"), room = figure(",\"concurrency\":8", "kv.capacity_tokens");
+    double given = figure(",\"concurrency\":8,\"speculative\":{\"tokens\":3,\"accepted\":2.44}", "tpot_ms");
+    double own = figure(",\"concurrency\":8,\"mtp\":3,\"acceptance\":0.6667", "tpot_ms");
+    double other = figure(",\"concurrency\":8,\"draft\":\"llama-3.2-1b\",\"acceptance\":0.6667", "tpot_ms");
+    if (!(given < own && own < other && other < plain)) fail_msg("%g %g %g %g", given, own, other, plain);
+    assert_true(figure(",\"concurrency\":8,\"mtp\":1,\"acceptance\":0", "tpot_ms") > plain);
+    assert_true(figure(",\"concurrency\":8,\"mtp\":2,\"acceptance\":1", "steps.tokens_each") == 3);
+    assert_true(figure(",\"concurrency\":8,\"mtp\":2,\"acceptance\":0.5", "steps.tokens_each") == 1.75);
+    assert_true(figure(",\"concurrency\":8,\"draft\":\"llama-3.2-1b\"", "kv.capacity_tokens") < 0.9 * room);
+    assert_true(figure(",\"concurrency\":8,\"mtp\":1", "kv.capacity_tokens") < room);
+    assert_true(figure(",\"concurrency\":8,\"draft\":\"llama-3.2-1b\"", "ttft_ms") >
+                figure(",\"concurrency\":8", "ttft_ms"));
+}
+
+/* A GPU draws more than one that waits and no more than it holds; what a token takes falls with the load. */
+static void tokens_take_energy(void **state)
+{
+    (void)state;
+    double alone = figure(",\"concurrency\":1", "energy.joules_per_token");
+    double many = figure(",\"concurrency\":64", "energy.joules_per_token");
+    double watts = figure(",\"concurrency\":64", "energy.watts_per_gpu");
+    if (!(many > 0 && many < alone / 5)) fail_msg("%g J alone, %g J with many", alone, many);
+    if (!(watts > 150 && watts <= 700)) fail_msg("%g W", watts);
+    double kwh = figure(",\"concurrency\":64", "energy.kwh_per_million_tokens");
+    assert_true(fabs(kwh * 3.6 - many) < 1e-4 * many);
+    assert_true(figure(",\"concurrency\":64,\"replicas\":2", "energy.joules_per_token") > many);
+    assert_true(figure(",\"concurrency\":64,\"parallel\":{\"tp\":4}", "energy.joules_per_token") > many);
+}
+
 /* One client by itself waits for nobody. */
 static void one_client_waits_for_nobody(void **state)
 {
@@ -202,6 +236,11 @@ static void bad_requests_say_where(void **state)
         {",\"concurrency\":1,\"isl\":100000000", "isl", "does not fit the cache"},
         {",\"find\":\"rate\"", "slo", "the highest load that keeps what"},
         {",\"concurrency\":1,\"slo\":\"ttft=fast\"", "slo", "is no objective"},
+        {",\"concurrency\":1,\"mtp\":1,\"draft\":\"gpt2\"", "mtp", "got several"},
+        {",\"concurrency\":1,\"acceptance\":0.5", "acceptance", "nobody makes any"},
+        {",\"concurrency\":1,\"draft_tokens\":2", "draft_tokens", "missing here"},
+        {",\"concurrency\":1,\"draft\":\"lama-3.2-1b\"", "draft", "unknown model"},
+        {",\"concurrency\":1,\"mtp\":17", "mtp", "from 0 to 16"},
         {",\"concurrency\":1,\"speculative\":{\"tokens\":1,\"accepted\":3}", "speculative.accepted", "from 1 to 2"},
         {",\"trace\":\"/nowhere.csv\"", "/nowhere.csv", "cannot be opened"},
         {",\"concurrency\":1,\"disaggregated\":{\"prefill\":{\"tp\":1}}", "disaggregated.decode", "is missing"},
@@ -249,6 +288,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_answer_is_whole),
+        cmocka_unit_test(drafts_cost_and_save),
+        cmocka_unit_test(tokens_take_energy),
         cmocka_unit_test(more_load_takes_longer),
         cmocka_unit_test(one_client_waits_for_nobody),
         cmocka_unit_test(too_much_is_said_to_be),

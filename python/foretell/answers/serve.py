@@ -61,6 +61,7 @@ class Serve(Answer):
     requests_per_s: float = 0
     tokens_per_s_per_gpu: float = 0
     usd_per_million_tokens: float | None = None
+    energy: Mapping[str, Any] | None = None
     goodput_per_s: float | None = None
     slo_share: float | None = None
     slo_met: bool | None = None
@@ -91,6 +92,8 @@ class Serve(Answer):
                 rows.append([key.upper(), ms(mean), interval, *shares])
         sheet.add("throughput", f"{number(self.requests_per_s)} requests/s")
         sheet.add("generated", f"{number(self.tokens_per_s_per_gpu)} tokens/s per GPU")
+        if self.energy is not None:
+            sheet.add("energy", f"{number(self.energy['joules_per_token'])} J per token")
         sheet.add("bound by", self.bound, "" if self.stable else "requests come faster than they are served")
         if self.slo_share is not None:
             sheet.add("good", percent(self.slo_share), "met" if self.slo_met else "missed")

@@ -55,6 +55,22 @@ static void add_objectives(ft_text *out, const ft_serving *s)
     if (s->find == FT_FIND_CONCURRENCY) ft__answer_figure(out, "concurrency", s->found);
 }
 
+/* Of all GPUs; the interval has watts alone in it, as the span of a run is not forecast. */
+static void add_energy(ft_text *out, const ft_serving *s)
+{
+    const ft_energy *e = &s->energy;
+    if (!(e->joules > 0)) return;
+    double each = ft__serving_joules_per_token(s);
+    ft__json_member_open(out, "energy");
+    ft__answer_figure(out, "joules_per_token", each);
+    ft__answer_figure(out, "low_joules", each * e->low_joules / e->joules);
+    ft__answer_figure(out, "high_joules", each * e->high_joules / e->joules);
+    ft__answer_figure(out, "kwh_per_million_tokens", each / 3.6);
+    ft__answer_figure(out, "watts_per_gpu", e->watts);
+    ft__answer_figure(out, "node_watts_per_gpu", e->node_watts);
+    ft__json_close(out);
+}
+
 static void add_engine(ft_text *out, const ft_serving *s)
 {
     const ft_outcome *o = s->out;
@@ -72,6 +88,10 @@ static void add_engine(ft_text *out, const ft_serving *s)
     ft__json_member_whole(out, "mixed", (int64_t)o->steps_mixed);
     ft__answer_figure(out, "decode_ms", o->steps_decode > 0 ? o->decode_ms / o->steps_decode : 0);
     ft__answer_figure(out, "mixed_ms", o->steps_mixed > 0 ? o->mixed_ms / o->steps_mixed : 0);
+    if (s->policy.drafts > 0) {
+        ft__answer_figure(out, "drafts", s->policy.drafts);
+        ft__answer_figure(out, "tokens_each", s->policy.accepted);
+    }
     double host = s->costs.nodes * s->engine->gap_us / 1e3 + s->engine->step_ms;
     ft__answer_figure(out, "host_share", steps > 0 ? host * steps / (o->decode_ms + o->mixed_ms) : 0);
     ft__json_close(out);
@@ -149,6 +169,7 @@ void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__serving_tokens_per_s_per_gpu(s));
     if (s->device->price_usd_per_hour > 0)
         ft__answer_figure(out, "usd_per_million_tokens", ft__serving_usd_per_million(s));
+    add_energy(out, s);
     add_objectives(out, s);
     add_engine(out, s);
     ft__answer_word(out, "bound", ft__serving_bound_words[s->bound]);

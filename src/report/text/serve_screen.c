@@ -41,6 +41,8 @@ void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_servin
     if (m->ep > 1) ft__text_addf(out, ", ep %" PRId64, m->ep);
     if (s->scene.replicas > 1) ft__text_addf(out, ", %" PRId64 " replicas", s->scene.replicas);
     if (s->scene.prefill_costs) ft__text_addf(out, ", %" PRId64 " that prefill", s->scene.prefill_replicas);
+    if (s->policy.drafts > 0)
+        ft__text_addf(out, ", %g drafts a step of which %.2g are kept", s->policy.drafts, s->policy.accepted - 1);
     if (s->recipes.length) ft__text_add(out, "\nstarted as a public recipe has it; --settings defaults leaves it out");
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
@@ -128,6 +130,15 @@ static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
         ft__text_add(&b, " for a million");
     }
     line(out, style, "", &a, &b);
+    if (s->energy.joules > 0) {
+        ft__add_figure(&a, ft__serving_joules_per_token(s), 3);
+        ft__text_add(&a, " J/token");
+        ft__add_figure(&b, s->energy.watts, 3);
+        ft__text_add(&b, " W for each GPU; ");
+        ft__add_figure(&b, ft__serving_joules_per_token(s) / 3.6, 3);
+        ft__text_add(&b, " kWh for a million tokens");
+        line(out, style, "energy", &a, &b);
+    }
     if (s->slo_share > 0) {
         ft__add_percent(&a, o->requests > 0 ? o->good / o->requests : 0);
         ft__text_addf(&b, "keep the objectives, of %g %% that must: %s", 100 * s->slo_share,
