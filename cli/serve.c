@@ -1,4 +1,5 @@
 /* serve.c: `foretell serve MODEL`: what clients of a serving engine see under load. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ask.h"
@@ -9,6 +10,7 @@
 #include "report/json/serve_answer.h"
 #include "report/text/serve_screen.h"
 #include "report/trace/serve_trace.h"
+#include "serve_side.h"
 #include "terminal.h"
 
 enum { MOST_DRAWN = 20000, MOST_LISTED = 1 << 24 };
@@ -71,8 +73,21 @@ int cli_serve(const cli_args *args)
         status = cli_usage(args->command, "--csv or --json, not both");
     if (status) return status;
     status = cli_asker_open(&s.ask, args, "serve");
-    if (!status && s.ask.gpu_count > 1)
-        status = cli_usage(args->command, "\"serve\" looks at one GPU; give --gpu once, or several with --sweep");
+    const char **engines = NULL;
+    size_t engine_count = 0;
+    if (!status && !cli_values(args, OPT_SERVING_ENGINE, &engines, &engine_count))
+        status = cli_complain(FT_E_MEMORY, "out of memory");
+    if (!status && (s.ask.gpu_count > 1 || engine_count > 1)) {
+        status = cli_has(args, OPT_SERVE_CSV) || cli_has(args, OPT_PERFETTO) || cli_value(args, OPT_HTML)
+                     ? cli_usage(args->command,
+                                 "several GPUs or engines stand side by side in a table, or with --json; "
+                                 "--csv, --perfetto and --html are of one")
+                     : cli_serve_side(&s.ask, engines, engine_count);
+        free(engines);
+        cli_asker_close(&s.ask);
+        return status;
+    }
+    free(engines);
     if (!status && ft__serve_request_read(s.ask.object, &s.asked, &s.err) != FT_OK)
         status = cli_asker_fail(&s.ask, &s.err);
     bool drawn = cli_has(args, OPT_PERFETTO);

@@ -788,6 +788,8 @@ class ServeRequest(TypedDict, total=False):
     draft: str | Mapping[str, Any]
     draft_tokens: int
     acceptance: float
+    adapters: int
+    adapter_rank: int
     scheduling: Literal["fcfs", "priority", "shortest", "fair"]
     replicas: int
     routing: Literal["round_robin", "least_loaded", "prefix_aware"]

@@ -18,7 +18,7 @@
       "GPUs that share the work: --dp takes what the other degrees leave [1, or those of --nodes]",                    \
       "how many, where that is known, or `all`, those of the cluster's nodes: `dp` is then what tp × cp × pp leave, "  \
       "and where all are said they must agree")                                                                        \
-    FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS,                                                \
+    FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS | SERVE,                                                \
       "context parallel: sequences split over so many GPUs", "1: context parallel: ranks that share a sequence")       \
     FLAG(EP, "ep", WHOLE, 1, 1000000, NO_WORDS, 1, "ep", 0, "N", STEPS | INFER | SERVE,                                \
       "expert parallel: experts spread over data and context ranks",                                                   \

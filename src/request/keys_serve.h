@@ -78,6 +78,11 @@
     FLAG(ACCEPTANCE, "acceptance", REAL, 0, 1, NO_WORDS, DEPENDS, "acceptance", 0, "X", SERVE,                         \
       "chance that a draft of --mtp or --draft is kept, if all before it are",                                         \
       "chance that a draft of `mtp` or `draft` is kept if all before it are; left out: what public benchmarks saw")    \
+    FLAG(ADAPTERS, "adapters", WHOLE, 0, 100000, NO_WORDS, 0, "adapters", 0, "N", SERVE,                               \
+      "LoRA adapters that are served together, each by as many requests",                                              \
+      "0; more: LoRA adapters of all linear layers but experts, that requests draw from evenly")                       \
+    FLAG(SERVED_RANK, "adapter_rank", WHOLE, 1, 4096, NO_WORDS, 16, "adapter-rank", 0, "N", SERVE,                     \
+      "of each of them", "16: of each of them")                                                                        \
     FLAG(SCHEDULING, "scheduling", WORD, 0, 0, WORDS(scheduling), 0, "scheduling", 0, NULL, SERVE,                     \
       "who of those that wait is next",                                                                                \
       "`fcfs`, `priority` (the log's, the lowest number first), `shortest` (prompt), `fair` (the client that was "     \

@@ -33,12 +33,14 @@ static ft_status read_layout(const json_t *object, const char *where, ft_engine_
 
 static ft_status read_parallel(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    static const char *const parts[] = {"tp", "pp", "dp", "ep"}; /* of the keys of a layout, those of an engine */
+    static const char *const parts[] = {"tp", "pp", "dp", "ep", "cp"}; /* of the keys of a layout, an engine's */
     const json_t *p = json_object_get(object, "parallel");
     if (p && !json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 4}");
     if (p) FT_TRY(ft__json_known_keys(p, parts, COUNT(parts), "parallel", err));
     out->layout = (ft_engine_layout){1, 1, 1, 1};
+    out->cp = 1;
+    if (p) FT_TRY(ft__json_whole(p, "cp", FT_OPTIONAL, 1, 4096, &out->cp, "parallel", err));
     return p ? read_layout(p, "parallel", &out->layout, NULL, err) : FT_OK;
 }
 
@@ -134,6 +136,9 @@ static ft_status read_disaggregated(const json_t *object, ft_serve_request *out,
     if (!d) return FT_OK;
     FT_TRY(ft__said_inside(object, FT_SECTION_DISAGGREGATED,
                            "{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {...}}", &out->said, err));
+    if (out->cp > 1)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.cp", 0, 0,
+                           "\"cp\" is of engines that do both; \"disaggregated\" has tp, pp, dp and ep of each side");
     FT_TRY(read_side(d, FT_KEY_ID_PREFILL_SIDE, &out->prefill_layout, &out->prefill_workers, err));
     return read_side(d, FT_KEY_ID_DECODE_SIDE, &out->layout, &out->decode_workers, err);
 }

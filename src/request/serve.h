@@ -18,6 +18,7 @@ typedef struct ft_serve_request {
     ft_said said;
     const json_t *engine; /* NULL: the usual one */
     ft_engine_layout layout;
+    int64_t cp;      /* ranks that share every sequence, tp x dp x pp each; 0: as 1 */
     double range[2]; /* of lengths */
     bool range_given;
     double drafts, accepted;                 /* 0 and 1: no speculation; accepted 0: nobody said */

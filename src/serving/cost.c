@@ -57,12 +57,13 @@ ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
 {
     ft_pricer p = {.ft = ft, .scratch = scratch, .m = m};
     FT_TRY(ft__pricer_open(&p, err));
-    *out = (ft_costs){.dp = m->dp, .pp = m->pp, .engine = m->engine};
+    *out = (ft_costs){.dp = m->dp, .pp = m->pp, .cp = m->cp, .engine = m->engine};
     FT_TRY(fill_tokens(&p, out, err));
     FT_TRY(fill_attention(&p, out, err));
     double attention = m->latent ? ft__k_step_nodes.latent : ft__k_step_nodes.attention;
     out->nodes = m->layers * attention + m->dense_layers * ft__k_step_nodes.dense +
-                 m->expert_layers * ft__k_step_nodes.experts + ft__k_step_nodes.rest;
+                 m->expert_layers * ft__k_step_nodes.experts + ft__k_step_nodes.rest +
+                 (m->adapters > 0 ? m->layers * ft__k_step_nodes.adapters : 0);
     out->launches = m->latent
                         ? m->layers * ft__k_step_launches.latent
                         : m->expert_layers * ft__k_step_launches.experts + m->dense_layers * ft__k_step_launches.dense;
@@ -149,7 +150,7 @@ double ft__prompt_ms(const ft_costs *c, double length) { return by_length(c->ms.
 static double computed(const ft_costs *c, const ft_cost_tables *t, const ft_iteration *i)
 {
     double pp = (double)c->pp, dp = (double)c->dp, decoders = ceil(i->decoders / pp);
-    double prompts = fmin(fmax(i->prompts, 1), dp), prompt_tokens = i->prompt_tokens / pp;
+    double prompts = fmin(fmax(i->prompts, 1), dp), prompt_tokens = i->prompt_tokens / pp / fmax(1, (double)c->cp);
     double of_rank = ceil(decoders / dp) * i->tokens_each + prompt_tokens / prompts;
     double tokens = decoders * i->tokens_each + prompt_tokens;
     double sum = by_tokens(t->projections, of_rank) + by_tokens(t->mlp, tokens) + by_tokens(t->head, i->rows / pp);

@@ -17,8 +17,10 @@ typedef struct ft_served {
     const ft_device *device;
     const ft_serving_engine *engine;
     ft_cluster cluster;
-    int64_t tp, dp, ep, pp; /* dp: attention-data-parallel ranks of one engine; ep: expert ranks over tp x dp */
-    ft_dtype dtype;         /* of most products */
+    int64_t cp; /* ranks that share every sequence: prompts' tokens, and of decoding ones the cache; 0: as 1 */
+    double adapters, adapter_rank; /* LoRA adapters of requests; 0: none */
+    int64_t tp, dp, ep, pp;        /* dp: attention-data-parallel ranks of one engine; ep: expert ranks over tp x dp */
+    ft_dtype dtype;                /* of most products */
     ft_dtype qkv_dtype, out_dtype, mlp_dtype, expert_dtype, kv_dtype;
     ft_storage stored;                  /* how weights were asked to be stored; as computed where nothing was said */
     ft_storage storage, expert_storage; /* of products in 16 bits; of experts */
@@ -29,6 +31,7 @@ typedef struct ft_served {
     double active_parameters;
 } ft_served;
 
+int64_t ft__served_gpus(const ft_served *m); /* of one engine */
 /* Fills formats, layers and bytes; arch, device, engine, cluster, degrees and the dtypes asked for are set. */
 void ft__served_settle(ft_served *m);
 /* Checkpoints of the model quantise its experts and nothing else: gpt-oss in mxfp4. */
@@ -51,7 +54,7 @@ typedef struct ft_costs {
     double nodes, launches;    /* of a replayed graph; of prompts */
     double spread;             /* half width of what the kernels are forecast with, as a logarithm */
     ft_source source;          /* the weakest of them that matters */
-    int64_t dp, pp;
+    int64_t dp, pp, cp;        /* cp 0: as 1 */
     const ft_serving_engine *engine;
     const struct ft_costs *draft; /* of who makes drafts; NULL: nobody, or at no cost */
     double drafts;                /* of a step */

@@ -86,9 +86,10 @@ static void pass(const ft_pricer *p, double times, double bytes, ft_priced *sum)
     sum->joules += times * ft__kernel_joules(d, &op, 0, bytes, ms, launch);
 }
 
-static ft_status exchange(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, ft_priced *sum, ft_error *err)
+static ft_status exchange_apart(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, int64_t stride,
+                                ft_priced *sum, ft_error *err)
 {
-    ft_group group = {.size = ranks, .stride = 1, .engine = p->m->engine->kernels};
+    ft_group group = {.size = ranks, .stride = stride, .engine = p->m->engine->kernels};
     ft_comm c;
     if (ranks < 2) return FT_OK;
     FT_TRY(ft__collective_forecast(ft__context_predictor(p->ft), p->m->device, &p->m->cluster, kind, fmax(bytes, 1),
@@ -101,9 +102,26 @@ static ft_status exchange(ft_pricer *p, ft_collective kind, double bytes, int64_
     return FT_OK;
 }
 
+static ft_status exchange(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, ft_priced *sum, ft_error *err)
+{
+    return exchange_apart(p, kind, bytes, ranks, 1, sum, err);
+}
+
 /* -- parts of a layer -------------------------------------------------------------------------- */
 
 static double cut(int64_t heads, int64_t ranks) { return fmax(1, ceil((double)heads / (double)ranks)); }
+
+/* Adapters beside a product: down to their rank and up again, a kernel each for all of them (vLLM's punica kernels).
+ * `parts`: of a fused product, each with an adapter. Every
+ * adapter that some token has is read; what a product made is read and written again. */
+static void adapt(const ft_pricer *p, double tokens, double in, double parts, double out, ft_priced *sum)
+{
+    const ft_served *m = p->m;
+    if (m->adapters <= 0) return;
+    double awake = m->adapters * (1 - pow(1 - 1 / m->adapters, tokens)), rank = m->adapter_rank;
+    pass(p, 1, 2 * (tokens * (in + parts * rank) + awake * parts * rank * in), sum);
+    pass(p, 1, 2 * (tokens * (parts * rank + 2 * out) + awake * rank * out), sum);
+}
 
 static ft_status latent_projections(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
 {
@@ -117,6 +135,8 @@ static ft_status latent_projections(ft_pricer *p, double tokens, ft_priced *sum,
     FT_TRY(batched(p, heads, tokens, latent, (double)a->nope_dim, sum, err));
     FT_TRY(batched(p, heads, tokens, (double)a->v_dim, latent, sum, err));
     FT_TRY(product(p, tokens, hidden, heads * (double)a->v_dim, m->out_dtype, sum, err));
+    adapt(p, tokens, hidden, 2, down, sum);
+    adapt(p, tokens, heads * (double)a->v_dim, 1, hidden, sum);
     pass(p, 3, 4 * tokens * hidden, sum);
     return FT_OK;
 }
@@ -133,6 +153,8 @@ ft_status ft__price_projections(ft_pricer *p, double tokens, ft_priced *out, ft_
         double heads = cut(a->heads, m->tp), keys = cut(a->kv_heads, m->tp), dim = (double)a->head_dim;
         FT_TRY(product(p, tokens, (heads + 2 * keys) * dim, hidden, m->qkv_dtype, &layer, err));
         FT_TRY(product(p, tokens, hidden, heads * dim, m->out_dtype, &layer, err));
+        adapt(p, tokens, hidden, 3, (heads + 2 * keys) * dim, &layer);
+        adapt(p, tokens, heads * dim, 1, hidden, &layer);
         pass(p, m->tp > 1 ? 1 : 2, 6 * tokens * hidden, &layer); /* the all-reduce carries the other norm */
     }
     FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp, &layer, err));
@@ -146,6 +168,8 @@ static ft_status dense_mlp(ft_pricer *p, double tokens, double width, ft_priced 
     double hidden = (double)m->arch->hidden, inner = fmax(1, width / (double)(m->tp * m->dp));
     FT_TRY(product(p, tokens, (m->arch->gated ? 2 : 1) * inner, hidden, m->mlp_dtype, sum, err));
     FT_TRY(product(p, tokens, hidden, inner, m->mlp_dtype, sum, err));
+    adapt(p, tokens, hidden, m->arch->gated ? 2 : 1, (m->arch->gated ? 2 : 1) * inner, sum);
+    adapt(p, tokens, inner, 1, hidden, sum);
     pass(p, 1, 5 * tokens * inner, sum);
     return FT_OK;
 }
@@ -235,17 +259,48 @@ static ft_status both_kinds(ft_pricer *p, double batch, double queries, double k
     return FT_OK;
 }
 
-ft_status ft__price_decode(ft_pricer *p, double sequences, double context, ft_priced *out, ft_error *err)
+/* Bytes of a token that ranks of one sequence tell each other in a layer: heads' partial results with their weights, or
+ * keys and values of a prompt. */
+static double partial_bytes(const ft_served *m)
 {
-    return both_kinds(p, sequences, 1, context, out, err);
+    const ft_arch *a = m->arch;
+    double wide = m->latent ? (double)a->kv_lora : (double)a->head_dim;
+    return 4 * cut(a->heads, m->tp) * (wide + 1);
 }
 
-/* Short prompts run together: one's share of as many as fill a usual budget. */
+static double key_bytes(const ft_served *m)
+{
+    const ft_arch *a = m->arch;
+    double each = m->latent ? (double)(a->kv_lora + a->rope_dim) : 2 * cut(a->kv_heads, m->tp) * (double)a->head_dim;
+    return each * ft_dtype_bytes(m->kv_dtype);
+}
+
+/* Ranks of one sequence have a part of its cache each: all attend, and what they found is brought together. */
+ft_status ft__price_decode(ft_pricer *p, double sequences, double context, ft_priced *out, ft_error *err)
+{
+    const ft_served *m = p->m;
+    double layers = m->full_layers + m->window_layers;
+    ft_priced told = {0};
+    if (m->cp < 2) return both_kinds(p, sequences, 1, context, out, err);
+    FT_TRY(both_kinds(p, sequences, 1, fmax(1, context / (double)m->cp), out, err));
+    FT_TRY(exchange_apart(p, FT_COLLECTIVE_ALL_REDUCE, sequences * partial_bytes(m), m->cp, m->tp, &told, err));
+    out->ms += layers * told.ms;
+    out->joules += layers * told.joules;
+    return FT_OK;
+}
+
+/* Short prompts run together: one's share of as many as fill a usual budget. Ranks of one sequence compute an even part
+ * of its queries each (zigzag), on keys that they send around. */
 ft_status ft__price_prompt(ft_pricer *p, double length, ft_priced *out, ft_error *err)
 {
-    double together = fmax(1, floor(FT_K_STEP_TOGETHER / length));
+    const ft_served *m = p->m;
+    double together = fmax(1, floor(FT_K_STEP_TOGETHER / length)), layers = m->full_layers + m->window_layers;
+    double ranks = fmax(1, (double)m->cp);
+    ft_priced sent = {0};
     FT_TRY(both_kinds(p, together, length, length, out, err));
-    out->ms /= together;
-    out->joules /= together;
+    if (m->cp > 1)
+        FT_TRY(exchange_apart(p, FT_COLLECTIVE_ALL_GATHER, together * length * key_bytes(m), m->cp, m->tp, &sent, err));
+    out->ms = (out->ms / ranks + layers * sent.ms) / together;
+    out->joules = (out->joules / ranks + layers * sent.joules) / together;
     return FT_OK;
 }

@@ -53,10 +53,10 @@ static void find_energy(ft_serving *s)
 {
     const ft_outcome *o = s->out;
     double each = 1 + s->policy.drafts, ms = span_ms(o);
-    double both = (double)(s->served.tp * s->served.dp * s->served.pp), first = 0;
+    double both = (double)ft__served_gpus(&s->served), first = 0;
     if (s->scene.prefill_costs) {
         const ft_served *m = &s->prefill_served;
-        first = (double)(m->tp * m->dp * m->pp) * joules_of(&s->prefill_costs, &o->prefilled, 1);
+        first = (double)ft__served_gpus(m) * joules_of(&s->prefill_costs, &o->prefilled, 1);
     }
     double joules = first + both * (joules_of(&s->costs, &o->decoded, each) + joules_of(&s->costs, &o->mixed, each));
     s->energy = ft__energy_of(s->device, joules / (double)s->gpus, ms, ms, ms, ft__interval_level(s->quantile));

@@ -111,6 +111,17 @@ static double stored(ft_storage storage, ft_dtype dtype)
                                                                                       : ft_dtype_bytes(dtype);
 }
 
+/* One adapter of every product but experts, in 16 bits, all layers, on one rank. */
+static double adapter_bytes(const ft_served *m)
+{
+    const ft_arch *a = m->arch;
+    double hidden = (double)a->hidden, qkv, out, inner = share((double)a->ffn, m->tp * m->dp);
+    attention_parameters(m, &qkv, &out);
+    double attention = 4 * hidden + (qkv + out) / hidden, gates = a->gated ? 2 : 1;
+    double dense = (gates + 1) * (hidden + inner);
+    return 2 * m->adapter_rank * (m->layers * attention + m->dense_layers * dense);
+}
+
 static void settle_bytes(ft_served *m)
 {
     const ft_arch *a = m->arch;
@@ -126,16 +137,19 @@ static void settle_bytes(ft_served *m)
                    m->dense_layers * dense * stored(m->storage, m->mlp_dtype) +
                    m->expert_layers * (shared * stored(m->storage, m->mlp_dtype) +
                                        experts * stored(m->expert_storage, m->expert_dtype));
+    if (m->adapters > 0) bytes += m->adapters * adapter_bytes(m);
     m->weights_bytes = bytes / (double)m->pp + tables;
     double each = m->latent ? (double)(a->kv_lora + a->rope_dim)
                             : 2 * (double)a->head_dim * share((double)a->kv_heads, m->tp);
     /* layers with a window keep their window alone, which does not grow */
     double growing = m->full_layers > 0 ? m->full_layers : 1;
-    m->kv_bytes_per_token = growing * each * ft_dtype_bytes(m->kv_dtype) / (double)m->pp;
+    m->kv_bytes_per_token = growing * each * ft_dtype_bytes(m->kv_dtype) / (double)m->pp / fmax(1, (double)m->cp);
     double active = m->expert_layers * (3 * hidden * width * (double)a->topk + shared * (double)ranks);
     m->active_parameters = m->layers * (qkv + out) * (double)m->tp + m->dense_layers * dense * (double)ranks + active +
                            (double)a->vocab * hidden;
 }
+
+int64_t ft__served_gpus(const ft_served *m) { return m->tp * m->dp * m->pp * (m->cp > 1 ? m->cp : 1); }
 
 void ft__served_settle(ft_served *m)
 {

@@ -63,6 +63,12 @@ static ft_status check_layout(const ft_served *m, const char *where, ft_error *e
         return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"tp\" %lld is more than the model's %lld heads",
                            (long long)m->tp, (long long)a->heads);
     }
+    if (m->cp > 1 && m->dp > 1) {
+        snprintf(key, sizeof key, "%s.cp", where);
+        return ft__fail_at(err, FT_E_UNSUPPORTED, key, 0, 0,
+                           "\"cp\" %lld beside \"dp\" %lld is not forecast: ranks share sequences or have their own",
+                           (long long)m->cp, (long long)m->dp);
+    }
     if (m->pp > a->layers) {
         snprintf(key, sizeof key, "%s.pp", where);
         return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"pp\" %lld is more than the model's %lld layers",
@@ -71,8 +77,9 @@ static ft_status check_layout(const ft_served *m, const char *where, ft_error *e
     return FT_OK;
 }
 
-static ft_status lay_out(const ft_model_request *read, const ft_engine_layout *l, ft_dtype asked, ft_storage stored,
-                         const char *where, const ft_serving_engine *e, ft_served *out, ft_error *err)
+static ft_status lay_out(const ft_model_request *read, const ft_serve_request *r, const ft_engine_layout *l,
+                         ft_dtype asked, ft_storage stored, const char *where, const ft_serving_engine *e,
+                         ft_served *out, ft_error *err)
 {
     *out = (ft_served){.arch = read->arch,
                        .device = read->device,
@@ -81,11 +88,14 @@ static ft_status lay_out(const ft_model_request *read, const ft_engine_layout *l
                        .dp = l->dp,
                        .ep = l->ep,
                        .pp = l->pp,
+                       .cp = r->cp,
+                       .adapters = (double)ft__whole_of(&r->said, FT_KEY_ID_ADAPTERS),
+                       .adapter_rank = (double)ft__whole_of(&r->said, FT_KEY_ID_SERVED_RANK),
                        .dtype = asked,
                        .stored = stored};
     out->kv_dtype = cache_format(e, read, asked);
     FT_TRY(check_layout(out, where, err));
-    FT_TRY(ft__cluster_read(read->cluster, read->device, l->tp * l->dp * l->pp, &out->cluster, err));
+    FT_TRY(ft__cluster_read(read->cluster, read->device, ft__served_gpus(out), &out->cluster, err));
     ft__served_settle(out);
     return FT_OK;
 }
@@ -150,12 +160,12 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     out->quantile = read.quantile > 0 ? read.quantile : ft__context_quantile(ft);
     bool split = r->prefill_workers > 0;
     ft_storage stored = stored_weights(r->base, asked);
-    FT_TRY(lay_out(&read, &r->layout, asked, stored, split ? "disaggregated.decode" : "parallel", out->engine,
+    FT_TRY(lay_out(&read, r, &r->layout, asked, stored, split ? "disaggregated.decode" : "parallel", out->engine,
                    &out->served, err));
     FT_TRY(ft__costs_of(ft, scratch, &out->served, &out->costs, err));
     ft__settle_drafts(r, out);
     if (split) {
-        FT_TRY(lay_out(&read, &r->prefill_layout, asked, stored, "disaggregated.prefill", out->engine,
+        FT_TRY(lay_out(&read, r, &r->prefill_layout, asked, stored, "disaggregated.prefill", out->engine,
                        &out->prefill_served, err));
         FT_TRY(ft__costs_of(ft, scratch, &out->prefill_served, &out->prefill_costs, err));
     }
@@ -186,7 +196,7 @@ static ft_status capacity(const ft_serve_request *r, const ft_served *m, const f
     return ft__fail_at(err, FT_E_UNSUPPORTED, "gpu", 0, 0,
                        "the weights take %.1f GiB on each of %lld GPUs, of %.1f that %s has: there is no room for a "
                        "cache; more \"tp\" or a narrower \"dtype\" would make some",
-                       m->weights_bytes / gib, (long long)(m->tp * m->dp * m->pp), memory / gib, m->device->name);
+                       m->weights_bytes / gib, (long long)ft__served_gpus(m), memory / gib, m->device->name);
 }
 
 static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e, ft_policy *out,
@@ -253,7 +263,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
                     .slo_ttft_ms = r->slo_ttft_ms,
                     .slo_tpot_ms = r->slo_tpot_ms,
                     .slo_e2e_ms = r->slo_e2e_ms};
-    out->gpus = m->tp * m->dp * m->pp * s->replicas;
+    out->gpus = ft__served_gpus(m) * s->replicas;
     if (!r->prefill_workers) return FT_OK;
     m = &out->prefill_served;
     FT_TRY(policy_of(r, m, e, &out->prefill_policy, err));
@@ -263,8 +273,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
     s->prefill_policy = &out->prefill_policy;
     s->prefill_replicas = r->prefill_workers;
     s->transfer_ms_per_token = transfer_ms(&out->served);
-    out->gpus = out->served.tp * out->served.dp * out->served.pp * s->replicas +
-                m->tp * m->dp * m->pp * r->prefill_workers;
+    out->gpus = ft__served_gpus(&out->served) * s->replicas + ft__served_gpus(m) * r->prefill_workers;
     return FT_OK;
 }
 

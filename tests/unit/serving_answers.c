@@ -131,6 +131,35 @@ static void drafts_cost_and_save(void **state)
                 figure(",\"concurrency\":8", "ttft_ms"));
 }
 
+/* Adapters take time and room: 41.9 million parameters of rank 16 for Llama 3.1 8B, as peft counts all linear layers. */
+static void adapters_take_time_and_room(void **state)
+{
+    (void)state;
+    double plain = figure(",\"concurrency\":32", "tpot_ms"),
+           one = figure(",\"concurrency\":32,\"adapters\":1", "tpot_ms");
+    double many = figure(",\"concurrency\":32,\"adapters\":32", "tpot_ms");
+    double wide = figure(",\"concurrency\":32,\"adapters\":32,\"adapter_rank\":128", "tpot_ms");
+    if (!(plain < one && one < many && many < wide)) fail_msg("%g %g %g %g", plain, one, many, wide);
+    double taken = figure(",\"concurrency\":32", "kv.capacity_tokens") -
+                   figure(",\"concurrency\":32,\"adapters\":100", "kv.capacity_tokens");
+    double bytes = taken * 131072, expected = 100 * 2 * 41.943e6;
+    if (fabs(bytes / expected - 1) > 0.01) fail_msg("%g bytes of adapters, not %g", bytes, expected);
+}
+
+/* Ranks that share sequences make long prompts shorter and hold more of them; short ones gain nothing to speak of. */
+static void ranks_share_sequences(void **state)
+{
+    (void)state;
+    double alone = figure(",\"concurrency\":1,\"isl\":100000", "ttft_ms");
+    double shared = figure(",\"concurrency\":1,\"isl\":100000,\"parallel\":{\"cp\":4}", "ttft_ms");
+    if (!(shared < 0.4 * alone && shared > 0.25 * alone)) fail_msg("%g alone, %g shared", alone, shared);
+    double room = figure(",\"concurrency\":1,\"parallel\":{\"cp\":4}", "kv.capacity_tokens");
+    assert_true(fabs(room / figure(",\"concurrency\":1", "kv.capacity_tokens") - 4) < 0.01);
+    assert_true(figure(",\"concurrency\":1,\"parallel\":{\"cp\":4}", "gpus") == 4);
+    assert_true(figure(",\"concurrency\":1,\"isl\":64,\"parallel\":{\"cp\":4}", "tpot_ms") >
+                0.95 * figure(",\"concurrency\":1,\"isl\":64", "tpot_ms"));
+}
+
 /* A GPU draws more than one that waits and no more than it holds; what a token takes falls with the load. */
 static void tokens_take_energy(void **state)
 {
@@ -237,6 +266,8 @@ static void bad_requests_say_where(void **state)
         {",\"find\":\"rate\"", "slo", "the highest load that keeps what"},
         {",\"concurrency\":1,\"slo\":\"ttft=fast\"", "slo", "is no objective"},
         {",\"concurrency\":1,\"mtp\":1,\"draft\":\"gpt2\"", "mtp", "got several"},
+        {",\"concurrency\":1,\"parallel\":{\"cp\":2,\"dp\":2}", "parallel.cp", "have their own"},
+        {",\"concurrency\":1,\"adapter_rank\":0", "adapter_rank", "from 1 to 4096"},
         {",\"concurrency\":1,\"acceptance\":0.5", "acceptance", "nobody makes any"},
         {",\"concurrency\":1,\"draft_tokens\":2", "draft_tokens", "missing here"},
         {",\"concurrency\":1,\"draft\":\"lama-3.2-1b\"", "draft", "unknown model"},
@@ -290,6 +321,8 @@ int main(void)
         cmocka_unit_test(every_answer_is_whole),
         cmocka_unit_test(drafts_cost_and_save),
         cmocka_unit_test(tokens_take_energy),
+        cmocka_unit_test(adapters_take_time_and_room),
+        cmocka_unit_test(ranks_share_sequences),
         cmocka_unit_test(more_load_takes_longer),
         cmocka_unit_test(one_client_waits_for_nobody),
         cmocka_unit_test(too_much_is_said_to_be),

@@ -39,6 +39,8 @@ void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_servin
     if (m->pp > 1) ft__text_addf(out, ", pp %" PRId64, m->pp);
     if (m->dp > 1) ft__text_addf(out, ", dp %" PRId64, m->dp);
     if (m->ep > 1) ft__text_addf(out, ", ep %" PRId64, m->ep);
+    if (m->cp > 1) ft__text_addf(out, ", cp %" PRId64, m->cp);
+    if (m->adapters > 0) ft__text_addf(out, ", %g adapters of rank %g", m->adapters, m->adapter_rank);
     if (s->scene.replicas > 1) ft__text_addf(out, ", %" PRId64 " replicas", s->scene.replicas);
     if (s->scene.prefill_costs) ft__text_addf(out, ", %" PRId64 " that prefill", s->scene.prefill_replicas);
     if (s->policy.drafts > 0)
@@ -46,6 +48,16 @@ void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_servin
     if (s->recipes.length) ft__text_add(out, "\nstarted as a public recipe has it; --settings defaults leaves it out");
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
+}
+
+void ft__screen_serve_load(ft_text *out, const ft_style *style, const ft_serving *s)
+{
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__add_model_name(out, s->model);
+    ft__ink_end(out, style);
+    ft__text_add(out, "  served to ");
+    add_load(out, s);
+    ft__text_add(out, "\n\n");
 }
 
 static void time_row(ft_columns *c, const ft_style *style, const char *name, const ft_tally *t, const ft_bounds_ms *b)
@@ -262,6 +274,7 @@ bool ft__screen_serve(ft_text *out, const ft_style *style, const ft_serving *s)
                      "have no mean.\n  What is served at most stands below.\n");
     rates(out, style, s);
     engine_lines(out, style, s);
+    printed = ft__screen_serve_histogram(out, style, s) && printed;
     printed = advice(out, style, s) && printed;
     return course(out, style, s) && printed && !out->failed;
 }
