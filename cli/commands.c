@@ -159,6 +159,14 @@ static const char *const schema_examples[] = {
     NULL,
 };
 
+static const char *const doctor_examples[] = {
+    "foretell doctor",
+    "this machine, and what its forecasts would rest on",
+    "foretell doctor --gpu rtx_5090 --json",
+    "the same of another GPU, for programs",
+    NULL,
+};
+
 const cli_command cli_commands[] = {
     {CLI_TRAIN, "train", "MODEL", 1, 1, "one training step: time, memory, tokens/s, MFU, where the time goes",
      "Forecasts one training step of a model, on one GPU or laid out over many. MODEL is a catalogue name (foretell "
@@ -271,6 +279,11 @@ const cli_command cli_commands[] = {
      "reach it unless --listen says otherwise. Requests read no files unless --files names a folder, and none outside "
      "it. Prints its address; Ctrl-C ends it.",
      web_examples, cli_web},
+    {CLI_DOCTOR, "doctor", "", 0, 0, "what is built in, which predictor and settings, whether a GPU is here",
+     "Prints what this program was built with, which predictor and calibration it would use, which settings it found, "
+     "and which GPU NVIDIA's driver shows. For that GPU, or those named, it says where forecasts would come from: "
+     "learned there, from measurements of a sibling, or from its spec sheet alone.",
+     doctor_examples, cli_doctor},
     {CLI_HELP, "help", "[COMMAND]", 0, 1, "this text, or a command's", "Prints what a command does and its options.",
      NULL, cli_help},
 };

@@ -23,6 +23,7 @@ int cli_batch(const cli_args *args);
 int cli_collective(const cli_args *args);
 int cli_web(const cli_args *args);
 int cli_trace(const cli_args *args);
+int cli_doctor(const cli_args *args);
 int cli_help(const cli_args *args);
 
 /* help.c: `command` NULL for the program's own help. */

@@ -1,5 +1,6 @@
 /* infer.c: `foretell infer MODEL`: prefill and decode over batches and lengths, what the cache holds, and offline
  * throughput. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "ask.h"
@@ -8,6 +9,7 @@
 #include "report/json/infer_answer.h"
 #include "report/json/serve_answer.h"
 #include "report/text/infer_screen.h"
+#include "report/text/several_screen.h"
 #include "terminal.h"
 
 typedef struct inferrer {
@@ -43,14 +45,14 @@ static bool set_list(json_t *object, const char *key, const int64_t *values, siz
 }
 
 /* The answer, and the request as it was given with the batches and lengths of the grid. */
-static void add_answer(inferrer *f, ft_text *out)
+static void add_answer(inferrer *f, const json_t *id, ft_text *out)
 {
     json_t *q = json_copy(f->ask.object);
     const ft_infer *r = &f->r;
     bool fine = q && set_list(q, "batch", r->batches, r->batch_count) &&
                 (!r->has_context || set_list(q, "seq", r->seqs, r->seq_count));
     if (f->only_page) f->r.step_count = 0;
-    ft__answer_infer(out, NULL, r);
+    ft__answer_infer(out, id, r);
     if (fine)
         cli_ask_answered(out, q);
     else
@@ -69,7 +71,7 @@ static int print(inferrer *f)
     int status = cli_picture_infer(args, r);
     if (status) return status;
     if (f->ask.json)
-        add_answer(f, &out);
+        add_answer(f, NULL, &out);
     else
         printed = csv ? ft__csv_infer(&out, r) : ft__screen_infer(&out, &style, r);
     for (size_t i = 0; !f->ask.json && !csv && !f->only_page && printed && i < r->step_count; i++)
@@ -90,6 +92,73 @@ static int fail(inferrer *f)
     return cli_asker_fail(&f->ask, &f->err);
 }
 
+static int forecast(inferrer *f)
+{
+    if (ft__infer_request_read(f->ask.object, &f->asked, &f->err) != FT_OK) return fail(f);
+    if (f->ask.gpu_count == 1) read_advice(f);
+    ft_status status = ft__infer_of(f->ask.ft, &f->ask.scratch, &f->asked, ft__serving_step, &f->r, &f->err);
+    return status == FT_OK ? 0 : -1;
+}
+
+/* Side by side: figures of each are kept, its step is not. */
+static int run_several(inferrer *f)
+{
+    cli_asker *a = &f->ask;
+    ft_style style = cli_style(a->args);
+    ft_text out = {0}, title = {0};
+    size_t count = 0;
+    int status = 0;
+    bool one_fits = false;
+    ft_infer *cases = calloc(a->gpu_count, sizeof *cases);
+    ft_device *devices = calloc(a->gpu_count, sizeof *devices);
+    if (!cases || !devices) status = cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < a->gpu_count && !status; i++) {
+        if (!cli_asker_set(a, "gpu", json_string(a->gpus[i]))) {
+            status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
+            break;
+        }
+        status = forecast(f);
+        if (status < 0) {
+            bool last = i + 1 == a->gpu_count && count == 0;
+            status = !last && cli_leave_out(&f->err, a->gpu_count, a->gpus[i], a->json, &out) ? 0 : fail(f);
+        } else if (!status) {
+            cases[count] = f->r;
+            devices[count++] = *f->r.title.device;
+            one_fits = one_fits || f->r.one_fits;
+            if (count == 1) ft__infers_title(&title, &style, &f->r);
+            json_t *id = a->json ? json_string(a->gpus[i]) : NULL;
+            if (a->json)
+                add_answer(f, id, &out);
+            else
+                cli_say_warnings(a->args->operands[0], f->r.title.warnings);
+            json_decref(id);
+        }
+        ft__infer_free(&f->r);
+        memset(&f->r, 0, sizeof f->r);
+        ft__infer_request_free(&f->asked);
+        memset(&f->asked, 0, sizeof f->asked);
+    }
+    if (!status && !a->json && (title.failed || !ft__screen_infers(&out, &style, title.at, cases, devices, count)))
+        out.failed = true;
+    if (!status)
+        status = a->json ? cli_print(&out) : cli_show(&out, &style);
+    else
+        ft__text_free(&out);
+    ft__text_free(&title);
+    free(cases);
+    free(devices);
+    return !status && !one_fits ? 1 : status;
+}
+
+static int check_several(const cli_args *args)
+{
+    bool one = cli_picture_wanted(args) || cli_has(args, OPT_INFER_CSV) || cli_has(args, OPT_TECHNIQUES) ||
+               cli_has(args, OPT_ADVICE);
+    return one ? cli_usage(args->command, "--html, --svg, --csv, --advice and --techniques are of one GPU; give --gpu "
+                                          "once")
+               : 0;
+}
+
 int cli_infer(const cli_args *args)
 {
     inferrer f = {0};
@@ -98,13 +167,14 @@ int cli_infer(const cli_args *args)
         status = cli_usage(args->command, "--csv or --json, not both");
     if (status) return status;
     status = cli_asker_open(&f.ask, args, "infer");
-    if (!status && f.ask.gpu_count > 1)
-        status = cli_usage(args->command, "\"infer\" looks at one GPU; give --gpu once");
-    if (!status && ft__infer_request_read(f.ask.object, &f.asked, &f.err) != FT_OK) status = fail(&f);
-    read_advice(&f);
-    if (!status && ft__infer_of(f.ask.ft, &f.ask.scratch, &f.asked, ft__serving_step, &f.r, &f.err) != FT_OK)
-        status = fail(&f);
-    if (!status) status = print(&f);
+    if (!status && f.ask.gpu_count > 1) {
+        status = check_several(args);
+        if (!status) status = run_several(&f);
+        cli_asker_close(&f.ask);
+        return status;
+    }
+    if (!status) status = forecast(&f);
+    status = status < 0 ? fail(&f) : !status ? print(&f) : status;
     ft__infer_free(&f.r);
     ft__infer_request_free(&f.asked);
     cli_asker_close(&f.ask);

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "commands.h"
+#include "config.h"
 #include "sweep.h"
 #include "terminal.h"
 
@@ -57,7 +58,16 @@ static int run(int argc, char **argv)
     const cli_command *command = cli_command_find(first);
     if (!command) return unknown_command(first);
     cli_args args;
+    cli_config config = {0};
     int status = cli_parse(command, argc - 2, argv + 2, &args);
+    bool told = !status && (cli_has(&args, OPT_HELP) || cli_has(&args, OPT_VERSION));
+    if (!status && !told && cli_config_matters(command) && !cli_has(&args, OPT_NO_CONFIG)) {
+        ft_error err = {0};
+        if (cli_config_read(&config, &err) == FT_OK)
+            cli_config_apply(&config, &args);
+        else
+            status = cli_fail(&err);
+    }
     if (!status) {
         if (cli_has(&args, OPT_HELP))
             status = cli_print_help(command, false);
@@ -68,6 +78,7 @@ static int run(int argc, char **argv)
                                                                              : command->run(&args);
     }
     cli_args_free(&args);
+    cli_config_free(&config);
     return status;
 }
 

@@ -10,10 +10,10 @@
     X(DATA, "data", 0, FOLDER, "DIR", NULL, FIT | VALIDATE, DATA, "measurements; fit takes several [those shipped]")   \
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
       KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE | EXCHANGE |     \
-      WEB, DATA,                                                                                                       \
+      WEB | DOCTOR, DATA,                                                                                              \
       "another predictor than the one built in")                                                                       \
     X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | \
-      COMPARE | TRACE | EXCHANGE | WEB, DATA,                                                                          \
+      COMPARE | TRACE | EXCHANGE | WEB | DOCTOR, DATA,                                                                 \
       "what was learned from one GPU's own measurements (fit --calibrate)")                                            \
     X(CALIBRATE_FROM, "calibrate", 0, FILE, "FILE", NULL, FIT, DATA,                                                   \
       "adapt a predictor to one GPU instead: measurements that foretell calibrate took")                               \
@@ -98,9 +98,12 @@
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
     X(TRACE_TOP, "top", 'n', WHOLE, "N", "8", TRACE, OUTPUT, "rows of each table")                                     \
     X(JSON, "json", 0, SWITCH, NULL, NULL,                                                                             \
-      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE | EXCHANGE, OUTPUT,  \
+      KERNEL | GPUS | FIT | VALIDATE | STEPS | INFER | SERVE | MODELS | LARGEST | COMPARE | TRACE | EXCHANGE | DOCTOR, \
+      OUTPUT,                                                                                                          \
       "JSON on stdout and nothing else")                                                                               \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
+    X(NO_CONFIG, "no-config", 0, SWITCH, NULL, NULL, EVERY, OUTPUT,                                                    \
+      "read neither the settings file nor FORETELL_* variables that keep defaults")                                    \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \
     X(VERSION, "version", 0, SWITCH, NULL, NULL, EVERY, OUTPUT, "the version")
 
@@ -113,7 +116,9 @@
       "replayed as serving engines do, or another way")                                                                \
     V(SCALE_EXECUTION, EXECUTION, "execution", 'x', CHOICE, "fused", SCALE | PLANS, WORKLOAD,                          \
       "hand-fused (Megatron), operator by operator, compiled, replayed, or without a host")                            \
-    V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SCALE | INFER | LARGEST | SERVE | PLANS, REQUEST,                           \
+    V(SEVERAL_GPUS, GPU, "gpu", 'g', GPU, NULL, SCALE | INFER | LARGEST | DOCTOR, REQUEST,                             \
+      "catalogue name or spec file; give it again for several GPUs")                                                   \
+    V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SERVE | PLANS, REQUEST,                                                     \
       "catalogue name or spec file; several only with --sweep")                                                        \
     V(INFER_DP, DP, "dp", 0, WHOLE, "1", INFER, PARALLEL,                                                              \
       "data parallel: copies of the model, each with batches and a cache of its own; rates are of all")                \

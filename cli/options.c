@@ -27,6 +27,7 @@ enum {
     TRACE = CLI_TRACE,
     SERVE = CLI_SERVE,
     EXCHANGE = CLI_EXCHANGE,
+    DOCTOR = CLI_DOCTOR,
     EVERY = CLI_EVERY
 };
 

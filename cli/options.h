@@ -30,7 +30,8 @@ enum {
     CLI_CHOOSE = FT_BY_CHOOSE,
     CLI_EXCHANGE = FT_BY_COLLECTIVE,
     CLI_WEB = FT_BY_WEB,
-    CLI_EVERY = FT_BY_EVERY
+    CLI_DOCTOR = FT_BY_EVERY + 1, /* no key of a request is its own */
+    CLI_EVERY = FT_BY_EVERY | CLI_DOCTOR
 };
 
 typedef enum cli_kind {

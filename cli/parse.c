@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config.h"
 #include "options.h"
 #include "request/foreign.h"
 #include "terminal.h"
@@ -224,7 +225,7 @@ static int missing_value(const cli_command *command, cli_option_id id)
 /* `value` NULL: take the next argument. Moves *at past what it used. */
 static int take(cli_args *args, int id, bool off, const char *value, int argc, char **argv, int *at)
 {
-    if (id == OPT_ONE_GPU) id = OPT_GPU; /* the same with another word of help */
+    if (id == OPT_ONE_GPU || id == OPT_SEVERAL_GPUS) id = OPT_GPU; /* the same with another word of help */
     const cli_option *o = &cli_options[id];
     struct cli_given *given = &args->given[args->given_count];
     if (o->kind == CLI_SWITCH) {
@@ -276,7 +277,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *out)
     memset(out, 0, sizeof *out);
     out->command = command;
     /* -abc is three options in one argument, so arguments do not bound them; characters do. */
-    size_t most = 1;
+    size_t most = 1 + CLI_CONFIG_MOST; /* and what the user's settings add */
     for (int i = 0; i < argc; i++) most += strlen(argv[i]) + 1;
     out->given = calloc(most, sizeof *out->given);
     out->operands = calloc((size_t)argc + 1, sizeof *out->operands);

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "picture.h"
 #include "report/text/scale_screen.h"
+#include "report/text/several_screen.h"
 #include "terminal.h"
 
 static int print(const cli_asker *a, const ft_scale *r)
@@ -25,26 +26,81 @@ static int print(const cli_asker *a, const ft_scale *r)
     return a->json || csv ? cli_print(&out) : cli_show(&out, &style);
 }
 
+static ft_status forecast(cli_asker *a, ft_scale_request *asked, ft_scale *r, ft_error *err)
+{
+    ft_status status = ft__scale_request_read(a->object, asked, err);
+    return status == FT_OK ? ft__scale_of(a->ft, &a->scratch, asked, r, err) : status;
+}
+
+typedef struct scaled {
+    ft_scale_request asked; /* names live as long as it */
+    ft_scale r;             /* some KiB: curves and a cluster */
+} scaled;
+
+static int run_several(cli_asker *a)
+{
+    ft_style style = cli_style(a->args);
+    ft_text out = {0};
+    size_t count = 0;
+    int status = 0;
+    scaled *all = calloc(a->gpu_count, sizeof *all);
+    const ft_scale **cases = calloc(a->gpu_count, sizeof *cases);
+    if (!all || !cases) status = cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < a->gpu_count && !status; i++) {
+        ft_error err = {0};
+        if (!cli_asker_set(a, "gpu", json_string(a->gpus[i]))) {
+            status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
+        } else if (forecast(a, &all[i].asked, &all[i].r, &err) != FT_OK) {
+            bool last = i + 1 == a->gpu_count && count == 0;
+            if (last || !cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) status = cli_asker_fail(a, &err);
+        } else {
+            cases[count++] = &all[i].r;
+            if (all[i].r.warnings.length) cli_say_warnings(a->args->operands[0], all[i].r.warnings.at);
+            json_t *id = a->json ? json_string(a->gpus[i]) : NULL;
+            if (a->json) {
+                ft__answer_scale(&out, id, &all[i].r);
+                ft__text_add(&out, "\n");
+            }
+            json_decref(id);
+        }
+    }
+    if (!status && !a->json && !ft__screen_scales(&out, &style, cases, count)) out.failed = true;
+    if (!status)
+        status = a->json ? cli_print(&out) : cli_show(&out, &style);
+    else
+        ft__text_free(&out);
+    for (size_t i = 0; all && i < a->gpu_count; i++) {
+        ft__scale_free(&all[i].r);
+        ft__scale_request_free(&all[i].asked);
+    }
+    free(cases);
+    free(all);
+    return status;
+}
+
+static int run_one(cli_asker *a)
+{
+    ft_error err = {0};
+    scaled *one = calloc(1, sizeof *one);
+    if (!one) return cli_complain(FT_E_MEMORY, "out of memory");
+    int status = forecast(a, &one->asked, &one->r, &err) == FT_OK ? print(a, &one->r) : cli_asker_fail(a, &err);
+    ft__scale_free(&one->r);
+    ft__scale_request_free(&one->asked);
+    free(one);
+    return status;
+}
+
 int cli_scale(const cli_args *args)
 {
     cli_asker a;
-    ft_scale_request asked = {0};
-    ft_error err = {0};
     int status = cli_picture_check(args);
     if (status) return status;
-    ft_scale *r = calloc(1, sizeof *r); /* some KiB: curves and a cluster */
-    if (!r) return cli_complain(FT_E_MEMORY, "out of memory");
     status = cli_asker_open(&a, args, "scale");
-    if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"scale\" looks at one kind of GPU");
-    if (!status && a.json && cli_has(args, OPT_SCALE_CSV))
-        status = cli_usage(args->command, "--json or --csv, not both");
-    if (!status && (ft__scale_request_read(a.object, &asked, &err) != FT_OK ||
-                    ft__scale_of(a.ft, &a.scratch, &asked, r, &err) != FT_OK))
-        status = cli_asker_fail(&a, &err);
-    if (!status) status = print(&a, r);
-    ft__scale_free(r);
-    free(r);
-    ft__scale_request_free(&asked);
+    bool csv = cli_has(args, OPT_SCALE_CSV), several = !status && a.gpu_count > 1;
+    if (!status && a.json && csv) status = cli_usage(args->command, "--json or --csv, not both");
+    if (!status && several && (csv || cli_picture_wanted(args)))
+        status = cli_usage(args->command, "--csv, --html and --svg are of one kind of GPU; give --gpu once");
+    if (!status) status = several ? run_several(&a) : run_one(&a);
     cli_asker_close(&a);
     return status;
 }
