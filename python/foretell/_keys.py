@@ -784,7 +784,6 @@ class ServeRequest(TypedDict, total=False):
     gpu_memory_utilization: float
     prefix_hit: float
     speculative: Mapping[str, Any]
-    mtp: int
     draft: str | Mapping[str, Any]
     draft_tokens: int
     acceptance: float

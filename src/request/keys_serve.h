@@ -67,7 +67,7 @@
     FLAG(SPECULATIVE, "speculative", SECTION, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED", SERVE,     \
       "drafts of a step, and tokens that a step then makes",                                                           \
       "`{\"tokens\": 3, \"accepted\": 2.3}`: drafts of a step, and tokens that a step then makes; left out: none")     \
-    FLAG(MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", SERVE,                                                  \
+    FLAG(SERVED_MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", SERVE,                                           \
       "drafts of a step that a prediction layer of the model's own makes",                                             \
       "0; more: drafts of a step that a layer of the model's own makes (multi-token prediction), one after another")   \
     FLAG(DRAFT, "draft", NAMED, 0, 0, NO_WORDS, DEPENDS, "draft", 0, "MODEL", SERVE,                                   \

@@ -97,7 +97,7 @@ static ft_status read_speculation(const json_t *object, ft_serve_request *out, f
 static ft_status read_drafts(const json_t *object, ft_serve_request *out, ft_error *err)
 {
     const ft_said *said = &out->said;
-    bool own = ft__whole_of(said, FT_KEY_ID_MTP) > 0;
+    bool own = ft__whole_of(said, FT_KEY_ID_SERVED_MTP) > 0;
     out->draft = json_object_get(object, "draft");
     out->acceptance = ft__given(said, FT_KEY_ID_ACCEPTANCE) ? ft__real_of(said, FT_KEY_ID_ACCEPTANCE) : -1;
     int ways = own + (out->draft != NULL) + (json_object_get(object, "speculative") != NULL);
@@ -112,7 +112,7 @@ static ft_status read_drafts(const json_t *object, ft_serve_request *out, ft_err
                            "\"draft_tokens\" are those of \"draft\", a model that is missing here");
     if (!own && !out->draft) return FT_OK;
     out->own_drafts = own;
-    out->drafts = (double)ft__whole_of(said, own ? FT_KEY_ID_MTP : FT_KEY_ID_DRAFT_TOKENS);
+    out->drafts = (double)ft__whole_of(said, own ? FT_KEY_ID_SERVED_MTP : FT_KEY_ID_DRAFT_TOKENS);
     out->accepted = 0;
     return FT_OK;
 }

@@ -99,10 +99,13 @@ static void checkpoints_cost_the_host(void **state)
 static void wrappers_cost_by_the_parameter(void **state)
 {
     (void)state;
-    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER}, compiled = {.dispatch = FT_DISPATCH_COMPILED};
-    ft_issuer megatron = {.dispatch = FT_DISPATCH_EAGER, .lean_hooks = true}, none = {.dispatch = FT_DISPATCH_NONE};
-    ft_issuer graph = {.dispatch = FT_DISPATCH_GRAPH};
-    ft_issuer fast = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
+    const ft_host *at = ft__host_find("h200_vm");
+    ft_issuer host = {.host = at, .dispatch = FT_DISPATCH_EAGER},
+              compiled = {.host = at, .dispatch = FT_DISPATCH_COMPILED};
+    ft_issuer megatron = {.host = at, .dispatch = FT_DISPATCH_EAGER, .lean_hooks = true},
+              none = {.host = at, .dispatch = FT_DISPATCH_NONE};
+    ft_issuer graph = {.host = at, .dispatch = FT_DISPATCH_GRAPH};
+    ft_issuer fast = {.host = at, .dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
     double forward = ft__host_wrapper_us(&host, true, FT_FORWARD, 12);
     double backward = ft__host_wrapper_us(&host, true, FT_BACKWARD, 12);
     /* A layer of GPT-2 under fully_shard: 1.0 and 2.1 ms on the H200's machine. */
