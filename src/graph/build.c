@@ -181,17 +181,17 @@ ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols)
                    .storage = FT_NONE,
                    .block = b->block,
                    .name = name,
-                   .copies = b->repeat};
+                   .copies = b->once ? 1 : b->repeat};
     ft_ref at = keep(b, &t);
     if (at == FT_NONE) return at;
-    double all = (double)rows * (double)cols * (double)b->repeat;
+    double all = (double)rows * (double)cols * (double)t.copies;
     g->parameters += all;
     g->active_parameters += all;
     g->parameter_bytes += all * t.element_bytes;
-    g->parameter_tensors += b->repeat;
+    g->parameter_tensors += t.copies;
     if (t.trained) {
         g->trained_parameters += all;
-        g->trained_tensors += b->repeat;
+        g->trained_tensors += t.copies;
     }
     return at;
 }

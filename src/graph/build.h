@@ -26,6 +26,7 @@ typedef struct ft_build {
     bool autocast;
     bool training;        /* gradients flow: dropout runs, autograd keeps what it needs */
     bool frozen;          /* parameters made while this is set are not trained */
+    bool once;            /* parameters made while this is set serve every iteration of the open block */
     bool conv1d;          /* weights stand [in, out]: gpt2 */
     bool channels_last;   /* images as NHWC */
     int64_t lora_rank;    /* > 0: linears inside blocks get a trained adapter */

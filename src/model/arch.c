@@ -33,7 +33,8 @@ int64_t ft__picture_patches(const ft_arch *a, int64_t height, int64_t width)
 bool ft__counts_samples(const ft_arch *arch)
 {
     return arch->design == FT_VIT || arch->design == FT_RESNET || arch->design == FT_CONVNEXT ||
-           arch->design == FT_DIFFUSION || arch->design == FT_CLIP || arch->samples;
+           arch->design == FT_DIFFUSION || arch->design == FT_CLIP || arch->design == FT_JOINT ||
+           arch->design == FT_VIDEO || arch->design == FT_UNET || arch->samples;
 }
 
 const char *ft__rate_unit(const ft_arch *arch)

@@ -21,6 +21,10 @@ typedef enum ft_design {
     FT_CONVNEXT,
     FT_STATE_SPACE,     /* mamba2 */
     FT_DIFFUSION,       /* DiT */
+    FT_SOUND,           /* wav2vec2, hubert */
+    FT_JOINT,           /* Flux, Stable Diffusion 3 */
+    FT_VIDEO,           /* Wan */
+    FT_UNET,            /* Stable Diffusion 1, 2, XL */
     FT_CUSTOM,          /* a graph file */
     FT_DESIGN_COUNT
 } ft_design;
@@ -31,7 +35,8 @@ typedef enum ft_norm {
     FT_LAYERNORM_FP32, /* written out in fp32: cohere */
     FT_LAYERNORM_1P,   /* the weight is kept as its distance from one: nemotron */
     FT_RMSNORM,
-    FT_RMSNORM_WIDE /* weight applied in fp32: gemma, olmo2, gpt_oss */
+    FT_RMSNORM_WIDE, /* weight applied in fp32: gemma, olmo2, gpt_oss */
+    FT_RMSNORM_BARE  /* without a weight: nanochat */
 } ft_norm;
 typedef enum ft_place { FT_PRE_NORM, FT_POST_NORM /* bert */, FT_SANDWICH /* gemma2 */, FT_AFTER /* olmo2 */ } ft_place;
 typedef enum ft_position {
@@ -127,6 +132,7 @@ typedef struct ft_layer_shape {
     int64_t compress;       /* tokens to a summary: deepseek_v4; 0: none */
     bool rotated, chunked, sinks, indexed, keys_are_values;
     bool shares_keys;       /* keys and values are an earlier layer's: gemma3n, gemma4 */
+    bool sparse_gate;       /* of the network's gates the largest alone pass: gemma3n */
 } ft_layer_shape;
 enum { FT_MOST_KINDS = 64, FT_MOST_PLANNED = 512 };
 
@@ -173,6 +179,13 @@ typedef struct ft_arch {
     bool rotary_joins;      /* what is turned is joined with the rest even where there is none: phi3 */
     bool counted_positions; /* learned positions count the tokens that are no padding: roberta */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
+    bool disentangled;      /* scores of content and of places apart: deberta-v2 */
+    int64_t relative_span;  /* places to each side that such scores tell apart; 0: content alone */
+    bool relative_keys, relative_queries; /* content looks at places (c2p), places look at content (p2c) */
+    bool relative_own;      /* places have products of their own, not content's */
+    bool relative_norm;
+    bool bidirectional;     /* a decoder's layers over a whole sequence: modernbert */
+    bool layers_shared;     /* one layer's weights serve all: albert */
     ft_qk_norm qk_norm;
     bool qk_norm_late;      /* after the turn: hunyuan, llama4 */
     bool temperature;       /* queries that are not rotated are scaled by their position: llama4 */
@@ -217,7 +230,20 @@ typedef struct ft_arch {
     int64_t stages, depth[FT_MAX_STAGES], width[FT_MAX_STAGES], stem_width;
     bool bottleneck;
     bool stride_first_stage, stride_on_1x1; /* resnet: downsample_in_first_stage, downsample_in_bottleneck */
-    bool layer_scale;                       /* convnext */
+    bool layer_scale;                       /* convnext, dinov2 */
+    bool class_absent, mask_token, pool_head, patch_bias_absent, backbone; /* vit's kin; backbone: no head of its own */
+    int64_t registers;      /* tokens beside the class's: dinov3 */
+    double ffn_ratio;       /* of `ffn` to `hidden`, where a config says that; 0: it does not */
+    bool ffn_two_thirds;    /* a gated network is two thirds as wide, in eights: dinov2 */
+    /* sound: `stages` filters of `width` channels, `depth` samples and these strides */
+    int64_t strides[FT_MAX_STAGES];
+    bool conv_norms;        /* each is normed, not the first alone */
+    /* denoisers */
+    int64_t single_layers, dual_layers;     /* in one stream; whose pictures attend twice */
+    int64_t context_dim, pooled_dim, time_dim; /* of the text's tokens, of its summary, of the time step's sines */
+    bool guided, words_end, cross_norm, linear_ends;
+    int64_t latent_frames, latent_height, latent_width;
+    int64_t middle_depth, stage_heads[FT_MAX_STAGES]; /* unet: layers of the lowest block; heads by stage */
     int64_t vision_hidden, vision_ffn, vision_layers, vision_heads, projection; /* clip's other tower */
     /* state space */
     int64_t state, conv_kernel, expand, groups, chunk;
@@ -234,6 +260,8 @@ typedef struct ft_arch {
     ft_mixer mixer;         /* of layers that no rule says otherwise of */
     ft_attn_gate attn_gate;
     bool dynamic_mask;      /* attention is masked by what values say: doge */
+    bool sub_norms;         /* what attention made and what the network made are normed before their last products:
+                             * bitnet */
     bool value_norm;        /* values are normed without a weight: gemma4 */
     bool plain_heads_norm;  /* the norm of heads has no weight */
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */
@@ -243,6 +271,9 @@ typedef struct ft_arch {
     int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
     bool router_norm;       /* the router norms and scales its input: gemma4 */
     int64_t per_layer_width, per_layer_vocab; /* every layer adds an embedding of its own: gemma3n, gemma4 */
+    int64_t altup;          /* copies of the stream, of which layers read one: gemma3n; at most 4; 0: none */
+    int64_t laurel_rank;    /* of the product beside attention there */
+    double beside;          /* parameters of parts that run with sound or pictures alone, and lie where they are */
     bool layer_scalar;      /* a number multiplies the layer's result: gemma4 */
     int64_t expert_width;   /* of what experts read, where not `hidden`: nemotron_h; 0: hidden */
     bool expert_latent_norm;

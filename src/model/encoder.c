@@ -1,8 +1,9 @@
-/* encoder.c: bert, roberta and their kin: post-norm layers over a whole sequence, with a head that guesses masked
+/* encoder.c: bert, roberta, albert, mpnet, deberta-v2 and their kin: post-norm layers over a whole sequence, with a head that guesses masked
  * words, classifies, or, as a causal decoder, guesses the next word. */
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/parts.h"
+#include "model/relative.h"
 
 /* -- embeddings -------------------------------------------------------------------------------- */
 
@@ -29,7 +30,8 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
-    if (m->q_len > rows || m->kv_len > rows + 1)
+    bool placed = a->position == FT_LEARNED_POSITION;
+    if (placed && (m->q_len > rows || m->kv_len > rows + 1))
         ft__build_fail(b, FT_E_RANGE, "a sequence of %lld tokens: the model's learned positions end at %lld",
                        (long long)m->work->seq, (long long)rows);
     small_kernels(b, FT_AT(EMBED_POSITIONS), m->batch, m->q_len, a->counted_positions ? 10 : 2);
@@ -41,13 +43,17 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
         x = ft__add(b, FT_AT(EMBED_TYPES), x,
                     ft__embedding(b, FT_AT(EMBED_TYPES), kinds, a->token_types, width, &types));
     }
-    ft_ref places = ft__input(b, a->counted_positions ? m->batch : 1, m->q_len, 8), positions = FT_NONE;
-    x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
-                ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, width, &positions));
+    if (placed) {
+        ft_ref places = ft__input(b, a->counted_positions ? m->batch : 1, m->q_len, 8), positions = FT_NONE;
+        x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
+                    ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, width, &positions));
+    }
     if (a->embed_norm) x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);
     x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
     if (width != a->hidden) x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, a->hidden, FT_BIAS, FT_WHOLE);
     make_mask(m);
+    if (a->disentangled) ft__part_places(m);
+    if (a->relative_buckets > 0) ft__relative_bias(m, FT_AT(ATTN_BIAS), m->q_len, m->kv_len, true); /* mpnet */
     ft__module(b, 3);
     return x;
 }
@@ -61,6 +67,7 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     int64_t tokens = m->batch * m->q_len, width = a->heads * a->head_dim;
     ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS;
     ft_ref q, k, v;
+    if (a->disentangled) return ft__part_disentangled(m, x);
     ft__module(b, 3);
     if (m->stack->fused_projections) {
         int64_t part[3] = {width, width, width};
@@ -88,7 +95,9 @@ static ft_ref attention(ft_maker *m, ft_ref x)
                              .q_len = m->q_len,
                              .kv_len = m->kv_len,
                              .head_dim = a->head_dim,
-                             .causal = a->causal && m->q_len > 1},
+                             .causal = a->causal && m->q_len > 1,
+                             .masked = a->relative_buckets > 0},
+                   .float_mask = a->relative_buckets > 0,
                    .dropout = a->attention_dropout,
                    .scale = a->score_scale,
                    .mask = true,
@@ -99,7 +108,7 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
 
-static ft_ref layer(ft_maker *m, ft_ref x)
+ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -193,7 +202,10 @@ void ft__make_encoder(ft_maker *m)
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &table));
     x = ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x);
-    x = ft__block_close(b, layer(m, x));
+    b->once = a->layers_shared;
+    x = ft__part_encoder_layer(m, x);
+    b->once = false;
+    x = ft__block_close(b, x);
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
     ft__block_close(b, head(m, x, table));

@@ -31,6 +31,13 @@ ft_ref ft__part_hyper_head(ft_maker *m, ft_ref streams);
 void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
 ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
 
+ft_ref ft__part_per_layer_own(ft_maker *m, ft_ref x); /* the same before it is added */
+
+/* altup.c: several copies of the stream around layers: made of the embedding, a layer, and brought together again. */
+ft_ref ft__part_altup_open(ft_maker *m, ft_ref x);
+ft_ref ft__part_altup_layer(ft_maker *m, ft_ref x, bool windowed, bool shares, bool sparse);
+ft_ref ft__part_altup_close(ft_maker *m, ft_ref x);
+
 /* mtp.c: modules that predict further tokens, between the last layer's result `x` and the head. `table`: the
  * embedding's, `head`: the head's weight. Gives the sum of their losses, FT_NONE where none are trained. */
 ft_ref ft__part_mtp(ft_maker *m, ft_ref x, ft_ref table, ft_ref head);

@@ -20,6 +20,10 @@ static const builder builders[FT_DESIGN_COUNT] = {
     [FT_CONVNEXT] = ft__make_convnext,
     [FT_STATE_SPACE] = ft__make_state_space,
     [FT_DIFFUSION] = ft__make_diffusion,
+    [FT_SOUND] = ft__make_sound,
+    [FT_JOINT] = ft__make_joint,
+    [FT_VIDEO] = ft__make_video,
+    [FT_UNET] = ft__make_unet,
 };
 
 /* -- the optimizer ----------------------------------------------------------------------------- */
@@ -80,6 +84,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
                   .cos = FT_NONE,
                   .sin = FT_NONE,
                   .per_layer = FT_NONE,
+                  .places = FT_NONE,
                   .mask = FT_NONE};
     m.engine = ft__by_engine(w);
     m.b.lora_rank = training ? w->lora_rank : 0;

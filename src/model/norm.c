@@ -107,6 +107,7 @@ ft_ref ft__part_norm(ft_maker *m, ft_at at, ft_ref x, ft_norm kind, bool bias)
     if (kind == FT_LAYERNORM_BARE) return layernorm_bare(m, at, x);
     if (kind == FT_LAYERNORM_FP32) return layernorm_fp32(m, at, x, ft__tensor_of(&m->b, x)->cols);
     if (kind == FT_LAYERNORM) return ft__layernorm(&m->b, at, x, bias ? FT_BIAS : FT_NO_BIAS);
+    if (kind == FT_RMSNORM_BARE) return ft__part_norm_bare(m, at, x);
     if (m->stack->fused_norms || m->engine) return ft__rmsnorm_fused(&m->b, at, x);
     return rmsnorm(m, at, x, kind == FT_RMSNORM_WIDE);
 }

@@ -15,6 +15,7 @@ typedef struct ft_maker {
     int64_t batch, q_len, kv_len; /* tokens = batch * q_len */
     ft_ref cos, sin;              /* rotary tables, once per forward pass */
     ft_ref per_layer;             /* what layers add of their own; FT_NONE: nothing */
+    ft_ref places;                /* a table of relative places: deberta-v2 */
     ft_ref mask;                  /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
 
@@ -53,6 +54,11 @@ enum { FT_KEYS_ARE_VALUES = 1, FT_SHARES_KEYS = 2 }; /* of `manner`: no product 
 void ft__part_held(ft_maker *m, int count, const ft_ref *x);
 ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s);
 
+/* A layer of an encoder like bert's (encoder.c), and what stands in for its attention: deberta.c. */
+ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x);
+ft_ref ft__part_disentangled(ft_maker *m, ft_ref x);
+void ft__part_places(ft_maker *m); /* the table that it reads, once per pass */
+
 /* up, activation, down; or gate and up, activation, product, down. */
 ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,
                     ft_bias bias);
@@ -84,4 +90,8 @@ void ft__make_resnet(ft_maker *m);
 void ft__make_convnext(ft_maker *m);
 void ft__make_state_space(ft_maker *m);
 void ft__make_diffusion(ft_maker *m);
+void ft__make_sound(ft_maker *m);           /* wav2vec2, hubert */
+void ft__make_joint(ft_maker *m);           /* Flux, Stable Diffusion 3 */
+void ft__make_video(ft_maker *m);           /* Wan */
+void ft__make_unet(ft_maker *m);            /* Stable Diffusion 1, 2, XL */
 #endif

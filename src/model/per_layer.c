@@ -18,7 +18,7 @@ void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x)
     m->per_layer = ft__pointwise(b, at, "mulu", rows);
 }
 
-ft_ref ft__part_per_layer(ft_maker *m, ft_ref x)
+ft_ref ft__part_per_layer_own(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -27,6 +27,10 @@ ft_ref ft__part_per_layer(ft_maker *m, ft_ref x)
     gate = ft__part_activation(m, at, a->activation, gate);
     gate = ft__mul(b, at, gate, ft__view(b, m->per_layer, m->batch * m->q_len, a->per_layer_width, true));
     ft_ref y = ft__linear(b, at, gate, a->hidden, FT_NO_BIAS, FT_WHOLE);
-    y = ft__part_norm(m, at, y, a->norm, a->norm_bias);
-    return ft__add(b, at, x, y);
+    return ft__part_norm(m, at, y, a->norm, a->norm_bias);
+}
+
+ft_ref ft__part_per_layer(ft_maker *m, ft_ref x)
+{
+    return ft__add(&m->b, FT_AT(PER_LAYER), x, ft__part_per_layer_own(m, x));
 }

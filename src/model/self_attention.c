@@ -104,7 +104,7 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                                  .kv_len = m->kv_len,
                                  .head_dim = a->head_dim,
                                  .window = window,
-                                 .causal = m->q_len > 1},
+                                 .causal = m->q_len > 1 && !a->bidirectional},
                        .dropout = a->attention_dropout,
                        .softcap = a->attention_softcap,
                        .scale = a->score_scale,
@@ -238,5 +238,6 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
     m->kv_len = seen;
     y = gated(m, y, x, gate, v_dim);
+    if (a->sub_norms) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }

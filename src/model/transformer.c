@@ -23,7 +23,7 @@ static ft_ref feed_forward(ft_maker *m, ft_ref x, ft_feed feed)
 typedef struct ft_layer_kind {
     ft_mixer mixer;
     ft_feed feed;
-    bool windowed, rotated, keys_are_values, shares_keys;
+    bool windowed, rotated, keys_are_values, shares_keys, sparse_gate;
     int64_t compress;
 } ft_layer_kind;
 
@@ -96,6 +96,7 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     bool after = a->place == FT_SANDWICH || a->place == FT_AFTER;
     if (kind.mixer == FT_MIX_NONE || kind.feed == FT_FEED_NONE) return half_layer(m, x, &kind);
     if (a->streams > 1) return hyper_layer(m, x, &kind);
+    if (a->altup > 1) return ft__part_altup_layer(m, x, kind.windowed, kind.shares_keys, kind.sparse_gate);
     ft__module(b, 1);
     ft_ref h = pre ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x;
     ft_ref y = mixed(m, h, &kind);
@@ -188,6 +189,7 @@ static ft_ref shaped(ft_maker *m, ft_ref x, const ft_layer_shape *l)
                           .rotated = l->rotated,
                           .keys_are_values = l->keys_are_values,
                           .shares_keys = l->shares_keys,
+                          .sparse_gate = l->sparse_gate,
                           .compress = l->compress};
     m->arch = &own;
     x = layer(m, x, kind);
@@ -302,6 +304,12 @@ void ft__make_transformer(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    bool steps = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    if (a->bidirectional && steps) {
+        ft__build_fail(b, FT_E_UNSUPPORTED, "%s reads a sequence at once and keeps no cache: ask for \"forward\"",
+                       a->model_type);
+        return;
+    }
     b->conv1d = a->conv1d;
     ft_ref seen = a->tower_layers > 0 ? ft__part_tower(m) : FT_NONE;
     if (a->ear_layers > 0) ft__part_ears(m);
@@ -332,6 +340,13 @@ void ft__make_transformer(ft_maker *m)
     if (a->position == FT_ROTARY)
         ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
     if (a->per_layer_width > 0) ft__part_per_layer_inputs(m, tokens, x);
+    if (a->altup > 1) x = ft__part_altup_open(m, x);
+    if (a->beside > 0) {
+        bool trained = b->frozen;
+        b->frozen = true;
+        ft__parameter(b, "beside", (int64_t)a->beside, 1);
+        b->frozen = trained;
+    }
     if (a->streams > 1) x = ft__copy(b, FT_AT(HYPER), x, m->batch * m->q_len, a->streams * a->hidden);
     ft__module(b, 2);
     ft_ref before = returned_before(m);
@@ -346,6 +361,7 @@ void ft__make_transformer(ft_maker *m)
         further = ft__part_mtp(m, x, table, shared);
     }
     if (a->streams > 1) x = ft__part_hyper_head(m, x);
+    if (a->altup > 1) x = ft__part_altup_close(m, x);
     if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
     if (a->embed_width && a->embed_width != a->hidden)
         x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);

@@ -57,15 +57,15 @@ ft_ref ft__vision_norm(ft_maker *m, ft_at at, ft_ref x, bool affine)
 int64_t ft__vision_token_count(const ft_arch *a)
 {
     int64_t side = a->image / a->patch;
-    return side * side + 1;
+    return side * side + (a->class_absent ? 0 : 1) + a->registers;
 }
 
 ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t tokens = ft__vision_token_count(a);
-    ft_ref class_token = ft__parameter(b, "class_embedding", 1, hidden);
+    int64_t tokens = ft__vision_token_count(a), side = a->image / a->patch, before = tokens - side * side;
+    ft_ref class_token = before > 0 ? ft__parameter(b, "class_embedding", before, hidden) : FT_NONE;
     ft_ref pixels = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
     ft_conv_shape s = {.n = m->batch,
                        .c = a->channels,
@@ -77,12 +77,36 @@ ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias)
                        .stride = a->patch,
                        .groups = 1};
     ft_ref x = ft__vision_conv(m, FT_AT(PATCH_EMBED), pixels, &s, bias);
-    x = ft__view(b, x, m->batch * (tokens - 1), hidden, !b->channels_last); /* flatten(2).transpose(1, 2) */
-    ft_ref parts[2] = {ft__expand(b, class_token, m->batch, hidden), x};
+    x = ft__view(b, x, m->batch * side * side, hidden, !b->channels_last); /* flatten(2).transpose(1, 2) */
+    if (before < 1) return ft__contiguous(b, FT_AT(PATCH_EMBED), x);
+    ft_ref parts[2] = {ft__expand(b, class_token, m->batch * before, hidden), x};
     bool turned = ft__tensor_of(b, x)->strided;
     x = ft__cat(b, FT_AT(CLASS_TOKEN), 2, parts, m->batch * tokens, hidden);
     if (turned) across(b, m->batch * tokens, hidden, ft__tensor_of(b, x)->dtype);
     return x;
+}
+
+/* x cos + rotate_half(x) sin over the patches: dinov3. */
+static ft_ref turned(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(ATTN_ROTARY);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref table = ft__input(b, 1, t.cols, ft_dtype_bytes(b->stored));
+    if (m->stack->fused_rotary) return ft__pointwise2(b, at, "mul", x, table);
+    ft_ref half[2] = {ft__pointwise(b, at, "neg", ft__slice(b, x, t.rows, t.cols / 2)),
+                      ft__slice(b, x, t.rows, t.cols / 2)};
+    ft_ref across = ft__mul(b, at, ft__cat(b, at, 2, half, t.rows, t.cols), table);
+    ft_ref sum = ft__add(b, at, ft__mul(b, at, x, table), across);
+    ft_ref apart[2] = {sum, FT_NONE}; /* the class token and registers are not turned: joined again */
+    return ft__assemble(b, at, 1, apart, t.rows, t.cols);
+}
+
+static ft_ref scaled(ft_maker *m, ft_ref y)
+{
+    ft_build *b = &m->b;
+    if (!m->arch->layer_scale) return y;
+    return ft__mul(b, FT_AT(LAYER_SCALE), y, ft__parameter(b, "layer_scale", 1, ft__tensor_of(b, y)->cols));
 }
 
 ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
@@ -94,8 +118,12 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     ft__module(b, 4); /* layer, attention, output, mlp */
     ft_ref h = ft__part_norm(m, FT_AT(ATTN_NORM), x, FT_LAYERNORM, true);
     ft_ref q = ft__linear(b, FT_AT(ATTN_Q_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
-    ft_ref k = ft__linear(b, FT_AT(ATTN_K_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
+    ft_ref k = ft__linear(b, FT_AT(ATTN_K_PROJ), h, t->hidden, t->key_bias_absent ? FT_NO_BIAS : bias, FT_CUT_COLUMNS);
     ft_ref v = ft__linear(b, FT_AT(ATTN_V_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
+    if (a->position == FT_ROTARY) {
+        q = turned(m, q);
+        k = turned(m, k);
+    }
     ft_scores scores = {
         .shape = {.batch = m->batch,
                   .heads = t->heads,
@@ -112,13 +140,17 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     h = ft__part_attend(m, FT_AT(ATTN_CORE), q, k, v, &scores);
     h = ft__linear(b, FT_AT(ATTN_O_PROJ), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
     h = ft__dropout(b, FT_AT(ATTN_DROPOUT), h, t->residual_dropout);
-    x = ft__add(b, FT_AT(ATTN_RESIDUAL), h, x);
+    x = ft__add(b, FT_AT(ATTN_RESIDUAL), scaled(m, h), x);
     h = ft__part_norm(m, FT_AT(MLP_NORM), x, FT_LAYERNORM, true);
-    h = ft__linear(b, FT_AT(MLP_FC1), h, t->ffn, FT_BIAS, FT_CUT_COLUMNS);
-    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
-    h = ft__linear(b, FT_AT(MLP_FC2), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
+    if (a->gated) {
+        h = ft__part_mlp(m, h, t->ffn, a->activation, true, a->fused_gate_up, FT_BIAS);
+    } else {
+        h = ft__linear(b, FT_AT(MLP_FC1), h, t->ffn, FT_BIAS, FT_CUT_COLUMNS);
+        h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+        h = ft__linear(b, FT_AT(MLP_FC2), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
+    }
     h = ft__dropout(b, FT_AT(MLP_DROPOUT), h, t->residual_dropout);
-    return ft__add(b, FT_AT(MLP_RESIDUAL), h, x);
+    return ft__add(b, FT_AT(MLP_RESIDUAL), scaled(m, h), x);
 }
 
 ft_ref ft__vision_classify(ft_maker *m, ft_ref x)

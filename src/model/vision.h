@@ -22,7 +22,7 @@ int64_t ft__vision_token_count(const ft_arch *a); /* patches and the class token
 
 typedef struct ft_tower {
     int64_t tokens, hidden, heads, ffn; /* tokens: of one sequence */
-    bool causal, qkv_bias;
+    bool causal, qkv_bias, key_bias_absent;
     double attention_dropout, residual_dropout;
 } ft_tower;
 ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *tower);

@@ -1,5 +1,6 @@
 /* vit.c: Vision Transformer (Dosovitskiy et al. 2021) as transformers launches it: a strided convolution makes the
- * tokens, pre-norm layers with separate query, key and value products, the class token classified. */
+ * tokens, pre-norm layers with separate query, key and value products, the class token classified. Its kin: the towers
+ * of CLIP and SigLIP by themselves, DINOv2 and v3 (scaled branches, registers, turned queries and keys). */
 #include "graph/emit.h"
 #include "model/vision.h"
 
@@ -7,10 +8,36 @@ static ft_ref embed(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    ft_ref position = ft__parameter(b, "position_embeddings", ft__vision_token_count(a), a->hidden);
-    ft_ref x = ft__vision_tokens(m, a->hidden, FT_BIAS);
-    x = ft__add(b, FT_AT(POSITION), x, position);
+    bool placed = a->position == FT_LEARNED_POSITION;
+    int64_t rows = ft__vision_token_count(a) - a->registers;
+    ft_ref position = placed ? ft__parameter(b, "position_embeddings", rows, a->hidden) : FT_NONE;
+    if (a->mask_token) ft__parameter(b, "mask_token", 1, a->hidden);
+    ft_ref x = ft__vision_tokens(m, a->hidden, a->patch_bias_absent ? FT_NO_BIAS : FT_BIAS);
+    if (placed) x = ft__add(b, FT_AT(POSITION), x, position);
+    if (a->embed_norm) x = ft__part_norm(m, FT_AT(EMBED_NORM), x, FT_LAYERNORM, true);
     return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
+}
+
+/* One learned query looks at all patches, and a network behind it: siglip. */
+static ft_ref looked(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_at at = FT_AT(POOLER);
+    int64_t wide = a->hidden, tokens = ft__vision_token_count(a), halves[2] = {wide, wide};
+    ft_ref one = ft__copy(b, at, ft__parameter(b, "probe", 1, wide), m->batch, wide), part[2];
+    ft_ref q = ft__linear(b, at, one, wide, FT_BIAS, FT_WHOLE);
+    ft__split(b, ft__linear(b, at, x, 2 * wide, FT_BIAS, FT_WHOLE), 2, halves, part);
+    ft_scores s = {.shape = {.batch = m->batch,
+                             .heads = a->heads,
+                             .kv_heads = a->heads,
+                             .q_len = 1,
+                             .kv_len = tokens,
+                             .head_dim = wide / a->heads},
+                   .scale = true};
+    ft_ref y = ft__linear(b, at, ft__part_attend(m, at, q, part[0], part[1], &s), wide, FT_BIAS, FT_WHOLE);
+    ft_ref h = ft__part_norm(m, at, y, FT_LAYERNORM, true);
+    return ft__add(b, at, y, ft__part_mlp(m, h, a->ffn, a->activation, false, false, FT_BIAS));
 }
 
 static ft_ref head(ft_maker *m, ft_ref x)
@@ -18,6 +45,7 @@ static ft_ref head(ft_maker *m, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
+    if (a->pool_head) return ft__vision_classify(m, looked(m, x));
     if (a->labels < 1 && !a->pooler) return x;
     x = ft__slice(b, x, m->batch, a->hidden); /* the class token */
     if (a->pooler) {
@@ -37,6 +65,7 @@ void ft__make_vit(ft_maker *m)
                       .heads = a->heads,
                       .ffn = a->ffn,
                       .qkv_bias = a->qkv_bias,
+                      .key_bias_absent = !a->key_bias,
                       .attention_dropout = a->attention_dropout,
                       .residual_dropout = a->residual_dropout};
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);

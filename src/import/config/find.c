@@ -15,8 +15,7 @@ static const char *relative_of(const char *name)
     static const struct {
         const char *name, *relative;
     } known[] = {
-        {"baichuan", "llama"}, {"beit", "vit"},       {"clip_vision_model", "vit"}, {"deit", "vit"},
-        {"dinov2", "vit"},     {"grok-1", "mixtral"}, {"internlm2", "llama"},       {"siglip_vision_model", "vit"},
+        {"baichuan", "llama"}, {"beit", "vit"}, {"deit", "vit"}, {"grok-1", "mixtral"}, {"internlm2", "llama"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(name, known[i].name)) return known[i].relative;
@@ -51,7 +50,13 @@ static const char *diffusers_type(const json_t *config)
     const char *class = json_string_value(json_object_get(config, "_class_name"));
     const char *norm = json_string_value(json_object_get(config, "norm_type"));
     if (!class) return NULL;
-    if (!strcmp(class, "DiTTransformer2DModel")) return "dit";
+    static const char *const known[][2] = {{"DiTTransformer2DModel", "dit"},
+                                           {"FluxTransformer2DModel", "flux"},
+                                           {"SD3Transformer2DModel", "sd3"},
+                                           {"UNet2DConditionModel", "unet"},
+                                           {"WanTransformer3DModel", "wan"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(class, known[i][0])) return known[i][1];
     if (!strcmp(class, "Transformer2DModel") && norm && !strcmp(norm, "ada_norm_zero")) return "dit";
     return NULL;
 }

@@ -24,7 +24,12 @@
     X(resnet)          \
     X(convnext)        \
     X(dit)             \
-    X(mamba2)
+    X(mamba2)          \
+    X(joint)           \
+    X(wan)             \
+    X(unet)            \
+    X(sound)           \
+    X(deberta)
 
 typedef ft_status ft_config_finish(const ft_reading *r, ft_arch *a);
 #define X(name) ft_config_finish ft__finish_##name;

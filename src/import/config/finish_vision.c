@@ -15,8 +15,12 @@ ft_status ft__finish_vit(const ft_reading *r, ft_arch *a)
     if (a->patch > a->image)
         return ft__config_fail(r, FT_E_RANGE, "patch_size", "patches of %" PRId64 " in pictures of %" PRId64 " pixels",
                                a->patch, a->image);
-    int64_t side = a->image / a->patch;                   /* the library cuts the rest off */
-    a->max_position = a->position_rows = side * side + 1; /* and the class's token */
+    if (a->ffn_ratio > 0 && a->hidden < (1 << 24)) { /* in place of a width */
+        a->ffn = (int64_t)(a->ffn_ratio * (double)a->hidden);
+        if (a->ffn_two_thirds) a->ffn = (a->ffn * 2 / 3 + 7) / 8 * 8;
+    }
+    int64_t side = a->image / a->patch; /* the library cuts the rest off; the class has a token too */
+    a->max_position = a->position_rows = side * side + (a->class_absent ? 0 : 1);
     return FT_OK;
 }
 

@@ -115,11 +115,15 @@ ft_status ft__config_head(const ft_reading *r, ft_arch *a)
     case FT_VIT:
     case FT_RESNET:
     case FT_CONVNEXT:
-        if (top != HEAD_NONE) return labels(r, a, false);
-        a->pooler = a->design == FT_VIT;
+        if (top != HEAD_NONE && !(top == HEAD_USUAL && a->backbone)) return labels(r, a, false);
+        a->pooler = a->design == FT_VIT && !a->backbone;
         return FT_OK;
+    case FT_SOUND: return text_head(r, a, top);
     case FT_CLIP:
     case FT_DIFFUSION:
+    case FT_JOINT:
+    case FT_VIDEO:
+    case FT_UNET:
     case FT_CUSTOM:
     case FT_DESIGN_COUNT: break;
     }

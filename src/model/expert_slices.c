@@ -1,0 +1,51 @@
+/* expert_slices.c: experts of a decoder in a Python loop over those that were hit, each a slice of one tensor of all
+ * weights (longcat_flash): find its tokens (the host waits), gather, two products, weigh, add. Going back, autograd sees
+ * every slice as a selection of the whole: a tensor of zeros as large as all experts' is filled in and added for each.
+ *
+ * A node of the loop holds the tensors of all experts and stands for as many launches of an even share each. */
+#include "graph/emit.h"
+#include "model/moe.h"
+#include "model/relative.h"
+#include "model/state_space.h"
+
+static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t in = ft__tensor_of(b, x)->cols;
+    double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
+    ft_ref weight = ft__experts_weight(b, a->experts * out, in);
+    b->g->active_parameters -= all * (1 - (double)a->topk / (double)a->experts);
+    return ft__linear_with(b, at, x, ft__each_step(b, weight, a->experts), out, FT_NONE, FT_CUT_COLUMNS);
+}
+
+ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = ft__tensor_of(b, x)->rows, width = ft__tensor_of(b, x)->cols, routed = tokens * a->topk;
+    int64_t halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank;
+    ft_ref part[2];
+    b->lora_rank = 0;
+    ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, a->experts, 8, 4); /* a mask of all, and their sums */
+    ft__sync(b, FT_AT(EXPERTS_HIT));
+    int32_t first = b->g->node_count;
+    ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, routed, 1, 8, 6);
+    ft__sync(b, FT_AT(EXPERTS_FIND));
+    ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
+    ft__split(b, product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn), 2, halves, part);
+    h = ft__mul(b, FT_AT(EXPERTS_ACT), ft__part_activation(m, FT_AT(EXPERTS_ACT), a->activation, part[0]), part[1]);
+    h = product(m, FT_AT(EXPERTS_WO), h, width);
+    ft_ref each = ft__pick(b, FT_AT(EXPERTS_WEIGH), weights, routed, 1, false);
+    h = ft__cast(b, FT_AT(EXPERTS_WEIGH), ft__mul(b, FT_AT(EXPERTS_WEIGH), h, each), b->stored);
+    for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) {
+        ft_node *n = &b->g->nodes[i];
+        if (n->count > 1 && n->count == (float)a->experts) continue; /* the slices themselves */
+        n->count *= (float)a->experts;
+        ft__op_share(&n->op, (double)a->experts);
+    }
+    ft__module(b, (int)a->experts);
+    b->lora_rank = rank;
+    ft_reduction over = {"sum", "sum_cols", tokens, width, a->topk, tokens * width}; /* added to where it came from */
+    return ft__reduce_over(b, FT_AT(EXPERTS_SCATTER), h, &over);
+}
