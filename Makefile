@@ -41,8 +41,8 @@ run: all
 web:
 	@BUILD=$(BUILD) scripts/web
 
-docs:
-	@scripts/docs $(BUILD)/site
+docs: all
+	@BUILD=$(BUILD) scripts/docs $(BUILD)/site
 
 check:
 	@scripts/setup test
