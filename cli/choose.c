@@ -5,7 +5,9 @@
 #include "ask.h"
 #include "commands.h"
 #include "report/json/choose_answer.h"
+#include "report/json/fleet_answer.h"
 #include "report/text/choose_screen.h"
+#include "report/text/fleet_screen.h"
 #include "terminal.h"
 
 static int print(const cli_asker *a, const ft_chosen *c)
@@ -53,8 +55,46 @@ static int add_again(cli_asker *a, cli_option_id option)
     return fine ? 0 : cli_complain(FT_E_MEMORY, "out of memory, or text that is not UTF-8");
 }
 
+static int print_fleet(const cli_asker *a, const ft_fleet_chosen *c)
+{
+    ft_text out = {0};
+    ft_style style = cli_style(a->args);
+    if (a->json) {
+        ft__answer_fleet_chosen(&out, NULL, c);
+        ft__text_add(&out, "\n");
+    } else {
+        if (c->warnings.length) cli_say_warnings(a->args->operands[0], c->warnings.at);
+        if (!ft__screen_fleet_chosen(&out, &style, a->args->operands[0], c)) out.failed = true;
+    }
+    int status = a->json ? cli_print(&out) : cli_show(&out, &style);
+    return !status && c->best == c->count ? 1 : status;
+}
+
+static int choose_serving(const cli_args *args)
+{
+    cli_asker a;
+    ft_choose_request asked = {0};
+    ft_fleet_chosen chosen = {0};
+    ft_error err = {0};
+    int status = cli_asker_open(&a, args, "choose_serve");
+    if (!status) status = add_gpus(&a);
+    if (!status) status = add_again(&a, OPT_OWN_PRICE);
+    if (!status) status = add_again(&a, OPT_PROVIDER);
+    if (!status && (ft__choose_serve_request_read(a.object, &asked, &err) != FT_OK ||
+                    ft__fleet_choose(a.ft, &a.scratch, &asked, &chosen, &err) != FT_OK))
+        status = cli_asker_fail(&a, &err);
+    if (!status) status = print_fleet(&a, &chosen);
+    ft__fleet_chosen_free(&chosen);
+    ft__choose_request_free(&asked);
+    cli_asker_close(&a);
+    return status;
+}
+
 int cli_choose(const cli_args *args)
 {
+    const char *task = cli_value(args, OPT_JOB);
+    if (task ? strcmp(task, "train") != 0 : cli_has(args, OPT_SLO) || cli_has(args, OPT_RATE))
+        return choose_serving(args);
     cli_asker a;
     ft_choose_request asked = {0};
     ft_chosen chosen = {0};

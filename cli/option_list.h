@@ -30,6 +30,9 @@
     X(LINES_SHARD, "shard", 0, WORD, "I/N", NULL, BATCH, DATA,                                                         \
       "answer the I-th of N parts of the file on stdin; all outputs in order are what one run writes")                 \
     X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH | WEB, DATA, "threads; 0 is one per core")      \
+    /* plan, choose */                                                                                                 \
+    X(JOB, "task", 0, CHOICE, "train|serve|infer", "train", PLANS | CHOOSE, PLAN,                                      \
+      "what the GPUs are for; infer: so many requests, nobody waiting [serve with --slo or --rate]")                   \
     /* web */                                                                                                          \
     X(PORT, "port", 0, WHOLE, "N", "8080", WEB, SERVER, "where to listen; 0 is any port that is free")                 \
     X(OPEN, "open", 0, SWITCH, NULL, NULL, WEB, SERVER, "show the page in the browser")                                \

@@ -1,10 +1,14 @@
-/* plan.c: `foretell plan MODEL`: the best layout of a training job, and why not others. */
+/* plan.c: `foretell plan MODEL`: the best layout of a training job, or the best way to serve, and why not others. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ask.h"
 #include "commands.h"
+#include "report/json/fleet_answer.h"
 #include "report/json/plan_answer.h"
+#include "report/launch/engines.h"
 #include "report/launch/launch.h"
+#include "report/text/fleet_screen.h"
 #include "report/text/plan_screen.h"
 #include "terminal.h"
 
@@ -22,8 +26,44 @@ static int print(const cli_asker *a, const ft_plan *p)
     return !status && !p->plan_count ? 1 : status;
 }
 
+static int print_fleet(const cli_asker *a, const ft_fleet *f)
+{
+    ft_text out = {0};
+    ft_style style = cli_style(a->args);
+    if (a->json) {
+        ft__answer_fleet(&out, NULL, f);
+        ft__text_add(&out, "\n");
+    } else if (!ft__screen_fleet(&out, &style, f)) {
+        out.failed = true;
+    }
+    int status = a->json ? cli_print(&out) : cli_show(&out, &style);
+    return !status && !f->plans ? 1 : status;
+}
+
+static int plan_serving(const cli_args *args)
+{
+    cli_asker a;
+    ft_plan_request asked = {0};
+    ft_fleet fleet = {0};
+    ft_error err = {0};
+    int status = cli_asker_open(&a, args, "plan_serve");
+    if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"plan\" looks at one kind of GPU");
+    if (!status && (ft__plan_serve_request_read(a.object, &asked, &err) != FT_OK ||
+                    ft__engine_launch_check(&asked, &err) != FT_OK ||
+                    ft__fleet_of(a.ft, &a.scratch, &asked, &fleet, &err) != FT_OK))
+        status = cli_asker_fail(&a, &err);
+    if (!status) status = print_fleet(&a, &fleet);
+    ft__fleet_free(&fleet);
+    ft__plan_request_free(&asked);
+    cli_asker_close(&a);
+    return status;
+}
+
 int cli_plan(const cli_args *args)
 {
+    const char *task = cli_value(args, OPT_JOB);
+    if (task ? strcmp(task, "train") != 0 : cli_has(args, OPT_SLO) || cli_has(args, OPT_RATE))
+        return plan_serving(args);
     cli_asker a;
     ft_plan_request asked = {0};
     ft_error err = {0};

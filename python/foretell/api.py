@@ -226,6 +226,8 @@ _KINDS: dict[str, type[Answer]] = {
     "largest": Largest,
     "plan": Plan,
     "choose": Choice,
+    "plan_serve": Answer,
+    "choose_serve": Answer,
     "scale": Scale,
     "serve": Serve,
     "sweep": Answer,

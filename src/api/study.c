@@ -6,10 +6,12 @@
 #include "report/json/answer.h"
 #include "report/json/catalogue_answer.h"
 #include "report/json/choose_answer.h"
+#include "report/json/fleet_answer.h"
 #include "report/json/infer_answer.h"
 #include "report/json/largest_answer.h"
 #include "report/json/plan_answer.h"
 #include "report/json/serve_answer.h"
+#include "report/launch/engines.h"
 #include "report/launch/launch.h"
 #include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
@@ -108,6 +110,33 @@ static ft_status answer_choose(const ft_context *ft, ft_scratch *scratch, const 
     return status;
 }
 
+static ft_status answer_plan_serve(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
+                                   ft_text *out, ft_error *err)
+{
+    ft_plan_request r;
+    ft_fleet found = {0};
+    ft_status status = ft__plan_serve_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__engine_launch_check(&r, err);
+    if (status == FT_OK) status = ft__fleet_of(ft, scratch, &r, &found, err);
+    if (status == FT_OK) ft__answer_fleet(out, id, &found);
+    ft__fleet_free(&found);
+    ft__plan_request_free(&r);
+    return status;
+}
+
+static ft_status answer_choose_serve(const ft_context *ft, ft_scratch *scratch, const json_t *document,
+                                     const json_t *id, ft_text *out, ft_error *err)
+{
+    ft_choose_request r;
+    ft_fleet_chosen found = {0};
+    ft_status status = ft__choose_serve_request_read(document, &r, err);
+    if (status == FT_OK) status = ft__fleet_choose(ft, scratch, &r, &found, err);
+    if (status == FT_OK) ft__answer_fleet_chosen(out, id, &found);
+    ft__fleet_chosen_free(&found);
+    ft__choose_request_free(&r);
+    return status;
+}
+
 ft_status ft__answer_asking(void *user, const json_t *request, json_t **out, ft_error *err)
 {
     const ft_asking *a = user;
@@ -200,6 +229,8 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     case FT_ASK_SWEEP: return answer_sweep(ft, scratch, document, id, out, err);
     case FT_ASK_COMPARE: return answer_compare(ft, scratch, document, id, out, err);
     case FT_ASK_CHOOSE: return answer_choose(ft, scratch, document, id, out, err);
+    case FT_ASK_PLAN_SERVE: return answer_plan_serve(ft, scratch, document, id, out, err);
+    case FT_ASK_CHOOSE_SERVE: return answer_choose_serve(ft, scratch, document, id, out, err);
     case FT_ASK_PLAN: return answer_plan(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }

@@ -14,10 +14,13 @@
 
 const char *const ft__pricing_words[FT_PRICING_COUNT] = {"on_demand", "spot", "reserved"};
 
-double ft__offer_per_hour(const ft_offer *o, int64_t gpus)
+double ft__offer_per_hour(const ft_offer *o, int64_t gpus, int64_t joined)
 {
-    return o->usd_per_hour * (double)((gpus + o->gpus - 1) / o->gpus);
+    int64_t each = joined > 0 && joined <= o->gpus ? o->gpus / joined * joined : o->gpus; /* of them that are used */
+    return o->usd_per_hour * (double)((gpus + each - 1) / each);
 }
+
+static int64_t joined_of(const ft_price_search *s) { return s->joined > 0 ? s->joined : s->gpus; }
 
 static bool asked_for(const ft_price_search *s, const ft_offer *o)
 {
@@ -29,10 +32,10 @@ static bool asked_for(const ft_price_search *s, const ft_offer *o)
 }
 
 /* Instances of the job: one that is large enough, or whole nodes that are joined. */
-static bool joined(const ft_price_search *s, const ft_offer *o) { return s->gpus <= o->gpus || o->network; }
+static bool joined(const ft_price_search *s, const ft_offer *o) { return joined_of(s) <= o->gpus || o->network; }
 static bool large(const ft_price_search *s, const ft_offer *o)
 {
-    return o->gpus >= (s->gpus < s->node_gpus ? s->gpus : s->node_gpus);
+    return o->gpus >= (joined_of(s) < s->node_gpus ? joined_of(s) : s->node_gpus);
 }
 
 ft_priced ft__price_of(const ft_price_search *s)
@@ -51,8 +54,9 @@ ft_priced ft__price_of(const ft_price_search *s)
             continue;
         }
         size_t at = count++; /* in order of what the job pays */
-        double hourly = ft__offer_per_hour(o, s->gpus);
-        for (; at > 0 && ft__offer_per_hour(taken[at - 1], s->gpus) > hourly; at--) taken[at] = taken[at - 1];
+        double hourly = ft__offer_per_hour(o, s->gpus, s->joined);
+        for (; at > 0 && ft__offer_per_hour(taken[at - 1], s->gpus, s->joined) > hourly; at--)
+            taken[at] = taken[at - 1];
         taken[at] = o;
     }
     if (!count) return p;

@@ -26,6 +26,7 @@ typedef struct ft_price_search {
     const char *gpu;
     int64_t gpus;                 /* of the job */
     int64_t node_gpus;            /* that a node of its layout has */
+    int64_t joined;               /* GPUs that exchange anything: an engine of several; 0: all of the job */
     const char *const *providers; /* NULL: any */
     size_t provider_count;
     ft_pricing pricing;
@@ -39,8 +40,9 @@ typedef struct ft_priced {
 } ft_priced;
 ft_priced ft__price_of(const ft_price_search *s);
 
-/* Dollars per hour of a job on so many GPUs: whole instances. */
-double ft__offer_per_hour(const ft_offer *o, int64_t gpus);
+/* Dollars per hour of a job on so many GPUs: whole instances. `joined` of them stay in one instance, where one holds so
+ * many; 0: all are alike. */
+double ft__offer_per_hour(const ft_offer *o, int64_t gpus, int64_t joined);
 /* True where the offer is older than a price should be on that day. */
 bool ft__offer_old(const ft_offer *o, int64_t today);
 

@@ -210,10 +210,27 @@ static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_req
     return FT_OK;
 }
 
+/* What a choice for training and one for serving have in common. */
+static ft_status read_terms(const json_t *object, const ft_said *said, ft_choose_request *out, ft_error *err)
+{
+    double deadline_s = 0;
+    FT_TRY(read_words(object, "gpu", out->gpu, COUNT(out->gpu), &out->gpu_count, err));
+    FT_TRY(read_seconds(object, "deadline", "deadline", 86400, &deadline_s, err));
+    out->deadline_days = deadline_s / 86400;
+    if (ft__given(said, FT_KEY_ID_DEADLINE) && !(deadline_s > 0))
+        return ft__fail_at(err, FT_E_RANGE, "deadline", 0, 0, "\"deadline\" must be later than the first step");
+    out->budget_usd = ft__real_of(said, FT_KEY_ID_CHOOSE_BUDGET);
+    FT_TRY(read_words(object, "provider", out->provider, COUNT(out->provider), &out->provider_count, err));
+    for (size_t i = 0; i < out->provider_count; i++) FT_TRY(ft__provider_check(out->provider[i], err));
+    FT_TRY(read_prices(object, out, err));
+    out->pricing = (ft_pricing)ft__word_of(said, FT_KEY_ID_PRICING);
+    out->goal = (ft_choose_goal)ft__word_of(said, FT_KEY_ID_CHOOSE_GOAL);
+    return read_today(ft__given(said, FT_KEY_ID_TODAY) ? said->at[FT_KEY_ID_TODAY].text : NULL, out, err);
+}
+
 ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, ft_error *err)
 {
     ft_said said;
-    double deadline_s = 0;
     *out = (ft_choose_request){.pue = FT_K_CHOOSE_PUE, .kg_per_kwh = FT_K_CHOOSE_KG_PER_KWH};
     FT_TRY(ft__study_read(object, FT_ASK_CHOOSE, &out->base, &said, err));
     if (json_object_set_new(out->base, "task", json_string("plan")) != 0 ||
@@ -222,25 +239,36 @@ ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, 
     if (!ft__given(&said, FT_KEY_ID_CHOOSE_TOKENS))
         return ft__fail_at(err, FT_E_MISSING, "tokens", 0, 0, "\"tokens\" is missing: those of the whole run");
     out->tokens = ft__real_of(&said, FT_KEY_ID_CHOOSE_TOKENS);
-    FT_TRY(read_words(object, "gpu", out->gpu, COUNT(out->gpu), &out->gpu_count, err));
     FT_TRY(read_counts(object, out, err));
-    FT_TRY(read_seconds(object, "deadline", "deadline", 86400, &deadline_s, err));
-    out->deadline_days = deadline_s / 86400;
-    if (ft__given(&said, FT_KEY_ID_DEADLINE) && !(deadline_s > 0))
-        return ft__fail_at(err, FT_E_RANGE, "deadline", 0, 0, "\"deadline\" must be later than the first step");
-    out->budget_usd = ft__real_of(&said, FT_KEY_ID_CHOOSE_BUDGET);
-    FT_TRY(read_words(object, "provider", out->provider, COUNT(out->provider), &out->provider_count, err));
-    for (size_t i = 0; i < out->provider_count; i++) FT_TRY(ft__provider_check(out->provider[i], err));
-    FT_TRY(read_prices(object, out, err));
-    out->pricing = (ft_pricing)ft__word_of(&said, FT_KEY_ID_PRICING);
+    FT_TRY(read_terms(object, &said, out, err));
     FT_TRY(read_failures(object, out, err));
     if (ft__given(&said, FT_KEY_ID_PUE)) out->pue = ft__real_of(&said, FT_KEY_ID_PUE);
     if (ft__given(&said, FT_KEY_ID_KWH_PRICE)) out->kwh_price = ft__real_of(&said, FT_KEY_ID_KWH_PRICE);
     if (ft__given(&said, FT_KEY_ID_CARBON)) out->kg_per_kwh = ft__real_of(&said, FT_KEY_ID_CARBON);
-    out->goal = (ft_choose_goal)ft__word_of(&said, FT_KEY_ID_CHOOSE_GOAL);
-    FT_TRY(read_today(ft__given(&said, FT_KEY_ID_TODAY) ? said.at[FT_KEY_ID_TODAY].text : NULL, out, err));
     return settle_batch(
         object, ft__given(&said, FT_KEY_ID_CHOOSE_GLOBAL) ? ft__whole_of(&said, FT_KEY_ID_CHOOSE_GLOBAL) : 0, out, err);
+}
+
+ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request *out, ft_error *err)
+{
+    ft_said said;
+    *out = (ft_choose_request){0};
+    FT_TRY(ft__study_read(object, FT_ASK_CHOOSE_SERVE, &out->base, &said, err));
+    if (json_object_set_new(out->base, "task", json_string("plan_serve")) != 0)
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    bool rate = json_object_get(object, "rate");
+    if (json_object_get(object, "gpus")) FT_TRY(read_counts(object, out, err));
+    FT_TRY(read_terms(object, &said, out, err));
+    FT_TRY(ft__json_number(object, "requests", rate ? FT_OPTIONAL : FT_REQUIRED, 1, 1e9, &out->requests, "", err));
+    json_object_del(out->base, "requests");
+    if (out->goal != FT_CHOOSE_COST && out->goal != FT_CHOOSE_TIME)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "objective", 0, 0,
+                           "serving is chosen by \"cost\" or \"time\": its energy is not forecast");
+    if (rate && (out->deadline_days > 0 || out->requests > 0))
+        return ft__fail_at(err, FT_E_RANGE, out->requests > 0 ? "requests" : "deadline", 0, 0,
+                           "requests that come at a \"rate\" have no end: leave \"%s\" out, or \"rate\"",
+                           out->requests > 0 ? "requests" : "deadline");
+    return FT_OK;
 }
 
 void ft__choose_request_free(ft_choose_request *r)

@@ -26,6 +26,7 @@ typedef struct ft_choose_request {
     int64_t counts[FT_CHOOSE_COUNTS];
     size_t count_count;
     double tokens;
+    double requests; /* of an inference job; 0: they come at a rate */
     double deadline_days, budget_usd; /* 0: none */
     const char *provider[FT_CHOOSE_PROVIDERS];
     size_t provider_count;
@@ -41,6 +42,8 @@ typedef struct ft_choose_request {
     int64_t today; /* days since 1970 */
 } ft_choose_request;
 ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, ft_error *err);
+/* `"task": "choose_serve"`: which GPUs requests should be served on; the base is a plan for serving without GPUs. */
+ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request *out, ft_error *err);
 void ft__choose_request_free(ft_choose_request *r);
 /* Sequences of a step where nobody says: about as many tokens as large runs take, as many that so many GPUs divide
  * them. `seq` 0: not said. */

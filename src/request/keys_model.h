@@ -10,7 +10,7 @@
       "logits; `decode`: one token for every sequence of the batch; `memory`: the memory of a training step, or of "   \
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
       "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, "     \
-      "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`: "                                                       \
+      "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`, `plan_serve`, `choose_serve`: "                                                       \
       "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
       KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE | EXCHANGE,                                                           \

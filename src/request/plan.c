@@ -194,6 +194,23 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     return read_emitted(&said, out, err);
 }
 
+ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out, ft_error *err)
+{
+    ft_said said;
+    *out = (ft_plan_request){.framework = ""};
+    FT_TRY(ft__study_read(object, FT_ASK_PLAN_SERVE, &out->base, &said, err));
+    if (ft__given(&said, FT_KEY_ID_PLAN_GPUS)) out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);
+    out->top = ft__whole_of(&said, FT_KEY_ID_PLAN_TOP);
+    FT_TRY(keep_given(object, &said, out, err));
+    json_object_del(out->base, "parallel");
+    FT_TRY(read_search(said.at[FT_KEY_ID_SEARCH].json, out, err));
+    if (out->vpp.count || out->cp.count || out->etp.count || out->zero.count || out->batch.count || out->recompute ||
+        out->schedules)
+        return ft__fail_at(err, FT_E_KEY, "search", 0, 0,
+                           "engines have tp, pp and ep; dp, replicas and settings follow");
+    return read_emitted(&said, out, err);
+}
+
 void ft__plan_request_free(ft_plan_request *r)
 {
     json_decref(r->base);

@@ -31,5 +31,8 @@ typedef struct ft_plan_request {
     size_t emit_count;
 } ft_plan_request;
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err);
+/* `"task": "plan_serve"`: how requests should be served. Keys of `serve` are left in the base; of what is searched it
+ * has tp, pp and ep; gpus 0: not said. */
+ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out, ft_error *err);
 void ft__plan_request_free(ft_plan_request *r);
 #endif

@@ -357,7 +357,10 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
     if (!json_object_get(object, "task") && json_object_get(object, "op") && !json_object_get(object, "model"))
         return ft__fail_at(err, FT_E_MISSING, "task", 0, 0,
                            "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\"");
-    *out = (ft_ask)task;
+    bool serves = json_object_get(object, "slo") || json_object_get(object, "rate");
+    *out = task == FT_ASK_PLAN && serves     ? FT_ASK_PLAN_SERVE
+           : task == FT_ASK_CHOOSE && serves ? FT_ASK_CHOOSE_SERVE
+                                             : (ft_ask)task;
     return FT_OK;
 }
 

@@ -69,6 +69,8 @@ typedef enum ft_ask {
     FT_ASK_COMPARE,
     FT_ASK_PLAN,
     FT_ASK_CHOOSE,
+    FT_ASK_PLAN_SERVE,   /* "plan" with objectives or a rate */
+    FT_ASK_CHOOSE_SERVE, /* "choose" likewise */
     FT_ASK_COUNT
 } ft_ask;
 /* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */

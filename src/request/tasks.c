@@ -22,6 +22,9 @@
         {FT_SECTION_COMMON, FT_SECTION_##section}, 2, "gpu quantile", "", false \
     }
 
+/* Of serving what a plan finds by itself. */
+#define SERVED "replicas disaggregated find concurrency trace per_request turns"
+
 const ft_task_row ft__tasks[FT_ASK_COUNT] = {
     [FT_ASK_TRAIN] = MODEL_TASK,
     [FT_ASK_FORWARD] = MODEL_TASK,
@@ -45,6 +48,16 @@ const ft_task_row ft__tasks[FT_ASK_COUNT] = {
                        "top emit exhaustive",
                        "model tokens",
                        false},
+    [FT_ASK_PLAN_SERVE] = {{FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_SERVE, FT_SECTION_PLAN},
+                           4,
+                           SERVED " framework allow objective constraints exhaustive global_batch batch recompute",
+                           "model gpu",
+                           false},
+    [FT_ASK_CHOOSE_SERVE] = {{FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_SERVE, FT_SECTION_CHOOSE},
+                             4,
+                             SERVED " tokens global_batch failures pue kwh_price carbon",
+                             "model",
+                             false},
     [FT_ASK_SWEEP] = {{FT_SECTION_COMMON, FT_SECTION_SWEEP}, 2, "", "gpu", true},
 };
 

@@ -4,12 +4,26 @@
 #include <string.h>
 
 const char *const ft__ask_words[FT_ASK_COUNT] = {
-    [FT_ASK_TRAIN] = "train",           [FT_ASK_FORWARD] = "forward", [FT_ASK_PREFILL] = "prefill",
-    [FT_ASK_DECODE] = "decode",         [FT_ASK_SERVE] = "serve",     [FT_ASK_KERNEL] = "kernel",
-    [FT_ASK_COLLECTIVE] = "collective", [FT_ASK_MEMORY] = "memory",   [FT_ASK_TRACE] = "trace",
-    [FT_ASK_MODELS] = "models",         [FT_ASK_GPUS] = "gpus",       [FT_ASK_INFER] = "infer",
-    [FT_ASK_LARGEST] = "largest",       [FT_ASK_SCALE] = "scale",     [FT_ASK_SWEEP] = "sweep",
-    [FT_ASK_COMPARE] = "compare",       [FT_ASK_PLAN] = "plan",       [FT_ASK_CHOOSE] = "choose",
+    [FT_ASK_TRAIN] = "train",
+    [FT_ASK_FORWARD] = "forward",
+    [FT_ASK_PREFILL] = "prefill",
+    [FT_ASK_DECODE] = "decode",
+    [FT_ASK_SERVE] = "serve",
+    [FT_ASK_KERNEL] = "kernel",
+    [FT_ASK_COLLECTIVE] = "collective",
+    [FT_ASK_MEMORY] = "memory",
+    [FT_ASK_TRACE] = "trace",
+    [FT_ASK_MODELS] = "models",
+    [FT_ASK_GPUS] = "gpus",
+    [FT_ASK_INFER] = "infer",
+    [FT_ASK_LARGEST] = "largest",
+    [FT_ASK_SCALE] = "scale",
+    [FT_ASK_SWEEP] = "sweep",
+    [FT_ASK_COMPARE] = "compare",
+    [FT_ASK_PLAN] = "plan",
+    [FT_ASK_CHOOSE] = "choose",
+    [FT_ASK_PLAN_SERVE] = "plan_serve",
+    [FT_ASK_CHOOSE_SERVE] = "choose_serve",
 };
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};

@@ -46,7 +46,7 @@ static void find_price(const ft_choose_request *r, int64_t node_gpus, const char
     if (c->own_usd >= 0)
         c->usd_per_hour = c->own_usd * (double)c->gpus;
     else if (c->price.cheapest)
-        c->usd_per_hour = ft__offer_per_hour(c->price.cheapest, c->gpus);
+        c->usd_per_hour = ft__offer_per_hour(c->price.cheapest, c->gpus, 0);
 }
 
 static void work_out(const ft_choose_request *r, double steps, const ft_candidate *plan, ft_choice *c)

@@ -52,9 +52,10 @@ static void the_three_prices_are_in_order(void **state)
     static const int64_t counts[] = {1, 4, 8, 16, 512};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         ft_priced p = priced("h100_sxm", counts[i], NULL);
-        double cheap = ft__offer_per_hour(p.cheapest, counts[i]), median = ft__offer_per_hour(p.median, counts[i]);
+        double cheap = ft__offer_per_hour(p.cheapest, counts[i], 0),
+               median = ft__offer_per_hour(p.median, counts[i], 0);
         assert_true(cheap <= median && p.hyperscaler->hyperscaler);
-        assert_true(cheap <= ft__offer_per_hour(p.hyperscaler, counts[i]));
+        assert_true(cheap <= ft__offer_per_hour(p.hyperscaler, counts[i], 0));
     }
 }
 
@@ -62,9 +63,12 @@ static void whole_instances_are_paid(void **state)
 {
     (void)state;
     const ft_offer eight = {.gpus = 8, .usd_per_hour = 80};
-    assert_float_equal(ft__offer_per_hour(&eight, 1), 80, 1e-9);
-    assert_float_equal(ft__offer_per_hour(&eight, 8), 80, 1e-9);
-    assert_float_equal(ft__offer_per_hour(&eight, 9), 160, 1e-9);
+    assert_float_equal(ft__offer_per_hour(&eight, 1, 0), 80, 1e-9);
+    assert_float_equal(ft__offer_per_hour(&eight, 8, 0), 80, 1e-9);
+    assert_float_equal(ft__offer_per_hour(&eight, 9, 0), 160, 1e-9);
+    assert_float_equal(ft__offer_per_hour(&eight, 12, 3), 160, 1e-9); /* two engines of three in each */
+    assert_float_equal(ft__offer_per_hour(&eight, 18, 3), 240, 1e-9);
+    assert_float_equal(ft__offer_per_hour(&eight, 32, 16), 320, 1e-9); /* over instances */
 }
 
 static void dates_are_days(void **state)

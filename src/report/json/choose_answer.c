@@ -13,7 +13,7 @@ static void offer(ft_text *out, const char *key, const ft_offer *o, int64_t gpus
     ft__answer_word(out, "pricing", ft__pricing_words[o->pricing]);
     ft__answer_word(out, "date", o->date);
     ft__answer_figure(out, "usd_per_gpu_hour", o->usd_per_hour / (double)o->gpus);
-    ft__answer_figure(out, "usd_per_hour", ft__offer_per_hour(o, gpus));
+    ft__answer_figure(out, "usd_per_hour", ft__offer_per_hour(o, gpus, 0));
     ft__json_close(out);
 }
 

@@ -1,0 +1,196 @@
+/* choose.c: GPUs for serving, by what they cost.
+ *
+ * Engines know nothing of each other, so that instances need no network between them unless one engine is larger than
+ * an instance, or prompts and answers are served apart; a plan is paid by whole instances, of which each holds whole
+ * engines. Of the plans on one kind of GPU the cheapest by the hour is its choice. */
+#include "fleet/choose.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/kinds_constants.h"
+
+static const double hour_s = 3600, day_s = 86400;
+
+/* -- one choice -------------------------------------------------------------------------------- */
+
+static double own_price(const ft_choose_request *r, const char *gpu, const char *asked)
+{
+    for (size_t i = 0; i < r->price_count; i++)
+        if (!strcmp(r->price[i].gpu, gpu) || !strcmp(r->price[i].gpu, asked)) return r->price[i].usd;
+    return -1;
+}
+
+static void pay(const ft_fleet_chosen *out, const ft_fleet *f, const char *asked, ft_fleet_choice *c)
+{
+    const ft_choose_request *r = out->asked;
+    const ft_way *w = &c->way;
+    c->joined = w->prefill.tp ? w->gpus : ft__engine_gpus(&w->layout);
+    ft_price_search search = {.gpu = f->gpu,
+                              .gpus = w->gpus,
+                              .node_gpus = f->node_gpus,
+                              .joined = c->joined,
+                              .providers = r->provider_count ? r->provider : NULL,
+                              .provider_count = r->provider_count,
+                              .pricing = r->pricing};
+    c->price = ft__price_of(&search);
+    c->own_usd = own_price(r, f->gpu, asked);
+    c->usd_per_hour = c->own_usd >= 0     ? c->own_usd * (double)w->gpus
+                      : c->price.cheapest ? ft__offer_per_hour(c->price.cheapest, w->gpus, c->joined)
+                                          : 0;
+    c->usd_per_million = w->tokens_per_s > 0 ? c->usd_per_hour / hour_s / w->tokens_per_s * 1e6 : 0;
+    if (r->requests > 0 && w->rate > 0) {
+        c->days = r->requests / w->rate / day_s;
+        c->usd = c->days * day_s / hour_s * c->usd_per_hour;
+    }
+}
+
+static bool priced(const ft_fleet_choice *c) { return c->usd_per_hour > 0 || c->own_usd >= 0; }
+
+/* The cheapest of the plans on this kind of GPU; of those that nobody rents the first. */
+static void take_best(const ft_fleet_chosen *out, const ft_fleet *f, const char *asked, ft_fleet_choice *c)
+{
+    ft_fleet_choice best = *c;
+    bool quick = out->asked->goal == FT_CHOOSE_TIME;
+    for (size_t i = 0; i < f->plans; i++) {
+        ft_fleet_choice tried = *c;
+        tried.way = f->ways[i];
+        tried.planned = true;
+        pay(out, f, asked, &tried);
+        double a = quick ? tried.way.e2e_ms : tried.usd_per_hour, b = quick ? best.way.e2e_ms : best.usd_per_hour;
+        if (!best.planned || (priced(&tried) && (!priced(&best) || a < b))) best = tried;
+    }
+    *c = best;
+}
+
+static const char *why_not(const ft_fleet *f)
+{
+    bool memory = true;
+    for (size_t i = 0; i < f->count; i++) memory = memory && f->ways[i].lost == FT_FLEET_MEMORY;
+    return memory ? "memory" : f->least_gpus ? "gpus" : "objectives";
+}
+
+static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_chosen *out, const char *gpu,
+                            ft_fleet_choice *c, ft_error *err)
+{
+    json_t *asked = ft__study_copy(out->asked->base);
+    ft_plan_request request = {0};
+    ft_fleet fleet = {0};
+    snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
+    ft_status status = FT_OK;
+    if (!asked || json_object_set_new(asked, "gpu", json_string(gpu)) != 0 ||
+        (c->limit > 0 && json_object_set_new(asked, "gpus", json_integer(c->limit)) != 0))
+        status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK) status = ft__plan_serve_request_read(asked, &request, err);
+    if (status == FT_OK) status = ft__fleet_of(ft, scratch, &request, &fleet, err);
+    if (status == FT_OK) {
+        out->goal = fleet.goal;
+        out->rate = fleet.rate;
+        snprintf(c->gpu, sizeof c->gpu, "%s", fleet.gpu);
+        take_best(out, &fleet, gpu, c);
+        if (!c->planned) c->verdict = why_not(&fleet);
+        if (fleet.least_gpus && (!out->least_gpus || fleet.least_gpus < out->least_gpus)) {
+            out->least_gpus = fleet.least_gpus;
+            memcpy(out->least_gpu, c->gpu, sizeof c->gpu);
+        }
+    } else if (status == FT_E_UNSUPPORTED && !strcmp(err->where, "dtype")) {
+        c->verdict = "refused"; /* of several GPUs one lacks the format */
+        status = FT_OK;
+    }
+    ft__fleet_free(&fleet);
+    ft__plan_request_free(&request);
+    json_decref(asked);
+    return status;
+}
+
+/* -- among them -------------------------------------------------------------------------------- */
+
+static double time_of(const ft_fleet_choice *c) { return c->days > 0 ? c->days : c->way.e2e_ms; }
+static double cost_of(const ft_fleet_choice *c) { return c->days > 0 ? c->usd : c->usd_per_hour; }
+
+static void judge(const ft_choose_request *r, ft_fleet_choice *c)
+{
+    if (!c->planned) return;
+    if (!priced(c))
+        c->verdict = c->price.network_lacks ? "network" : "price_unknown";
+    else if (r->deadline_days > 0 && c->days > r->deadline_days)
+        c->verdict = "deadline";
+    else if (r->budget_usd > 0 && cost_of(c) > r->budget_usd)
+        c->verdict = "budget";
+}
+
+static void decide(ft_fleet_chosen *out)
+{
+    const ft_choose_request *r = out->asked;
+    bool quick = r->goal == FT_CHOOSE_TIME;
+    out->best = out->count;
+    for (size_t i = 0; i < out->count; i++) {
+        ft_fleet_choice *c = &out->choices[i];
+        judge(r, c);
+        if (c->verdict) continue;
+        const ft_fleet_choice *best = out->best < out->count ? &out->choices[out->best] : NULL;
+        double a = quick ? time_of(c) : cost_of(c), b = !best ? INFINITY : quick ? time_of(best) : cost_of(best);
+        if (a < b) out->best = i;
+    }
+    for (size_t i = 0; i < out->count; i++) {
+        ft_fleet_choice *c = &out->choices[i];
+        if (c->verdict) continue;
+        c->front = true;
+        for (size_t k = 0; k < out->count; k++) {
+            const ft_fleet_choice *o = &out->choices[k];
+            bool stands = !o->verdict || !strcmp(o->verdict, "price") || !strcmp(o->verdict, "speed") ||
+                          !strcmp(o->verdict, "chosen");
+            if (k != i && stands && time_of(o) <= time_of(c) && cost_of(o) <= cost_of(c) &&
+                (time_of(o) < time_of(c) || cost_of(o) < cost_of(c) || k < i))
+                c->front = false;
+        }
+        c->verdict = i == out->best                                             ? "chosen"
+                     : quick || cost_of(c) <= cost_of(&out->choices[out->best]) ? "speed"
+                                                                                : "price";
+    }
+}
+
+static void warn(ft_fleet_chosen *out)
+{
+    const ft_offer *oldest = NULL;
+    for (size_t i = 0; i < out->count; i++) {
+        const ft_fleet_choice *c = &out->choices[i];
+        const ft_offer *o = c->planned && c->own_usd < 0 ? c->price.cheapest : NULL;
+        if (o && ft__offer_old(o, out->asked->today) && (!oldest || o->day < oldest->day)) oldest = o;
+    }
+    if (oldest)
+        ft__text_addf(&out->warnings, "prices are up to %lld days old (%s, %s, %s): give your own with price",
+                      (long long)(out->asked->today - oldest->day), oldest->provider, oldest->instance, oldest->date);
+}
+
+ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_fleet_chosen *out,
+                           ft_error *err)
+{
+    *out = (ft_fleet_chosen){.asked = r};
+    size_t kinds = r->gpu_count ? r->gpu_count : (size_t)FT_K_KINDS_GPUS_COUNT;
+    size_t numbers = r->requests > 0 && r->count_count ? r->count_count : 1; /* of a rate: as many as it takes */
+    out->choices = calloc(kinds * numbers + 1, sizeof *out->choices);
+    if (!out->choices) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t g = 0; g < kinds; g++)
+        for (size_t i = 0; i < numbers; i++) {
+            ft_fleet_choice *c = &out->choices[out->count];
+            c->own_usd = -1;
+            if (r->requests > 0 && r->count_count) c->limit = r->counts[i];
+            for (size_t k = 0; !(r->requests > 0) && k < r->count_count; k++)
+                c->limit = r->counts[k] > c->limit ? r->counts[k] : c->limit;
+            FT_TRY(choose_one(ft, scratch, out, r->gpu_count ? r->gpu[g] : ft__k_kinds_gpus[g].gpu, c, err));
+            out->count++;
+        }
+    decide(out);
+    warn(out);
+    return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
+}
+
+void ft__fleet_chosen_free(ft_fleet_chosen *c)
+{
+    free(c->choices);
+    ft__text_free(&c->warnings);
+    *c = (ft_fleet_chosen){0};
+}

@@ -1,0 +1,313 @@
+/* fleet.c: the search for a way to serve.
+ *
+ * Of every layout one engine is tried first: the highest rate at which it keeps the objectives, with the engine's own
+ * settings and with others, one setting after the other. As many engines as the rate needs are then simulated together,
+ * behind a router, and one less as long as that is enough: engines that share a queue do better than each by itself.
+ * Engines that only prefill and engines that only decode are tried the same way, each kind first beside more of the
+ * other than it needs. Every figure of a plan comes from a simulation of the whole of it. */
+#include "fleet/fleet.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fleet/fleet_constants.h"
+
+const char *const ft__fleet_goal_words[] = {"gpus", "rate", "tokens"};
+const char *const ft__fleet_lost_words[FT_FLEET_LOSTS] = {"stands", "memory", "ttft",     "tpot",
+                                                          "e2e",    "gpus",   "more_gpus"};
+
+static ft_status add(ft_fleet *f, const ft_way *w, ft_error *err)
+{
+    if (f->count == f->room) {
+        size_t room = f->room ? 2 * f->room : 64;
+        ft_way *more = realloc(f->ways, room * sizeof *more);
+        if (!more) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        f->ways = more;
+        f->room = room;
+    }
+    f->ways[f->count++] = *w;
+    return FT_OK;
+}
+
+static int64_t gpus_of(const ft_way *w)
+{
+    return ft__engine_gpus(&w->layout) * w->replicas +
+           (w->prefill.tp ? ft__engine_gpus(&w->prefill) * w->prefill_workers : 0);
+}
+
+static int by_layout(const ft_way *x, const ft_way *y)
+{
+    const int64_t one[] = {x->prefill.tp, x->layout.tp,  x->layout.dp,  x->layout.pp,
+                           x->layout.ep,  x->prefill.dp, x->prefill.pp, x->prefill.ep};
+    const int64_t two[] = {y->prefill.tp, y->layout.tp,  y->layout.dp,  y->layout.pp,
+                           y->layout.ep,  y->prefill.dp, y->prefill.pp, y->prefill.ep};
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        if (one[i] != two[i]) return one[i] < two[i] ? -1 : 1;
+    return 0;
+}
+
+/* -- settings ---------------------------------------------------------------------------------- */
+
+static double worth(const ft_fleet *f, const ft_way *w)
+{
+    return w->lost != FT_FLEET_STANDS ? 0 : f->goal == FT_FLEET_OFFLINE ? w->tokens_per_s : w->rate;
+}
+
+static ft_status better(ft_fleet_bench *b, ft_way *best, ft_way tried, ft_error *err)
+{
+    FT_TRY(ft__fleet_find(b, &tried, best->rate, false, err));
+    double gain = worth(b->fleet, &tried) - worth(b->fleet, best) * (1 + FT_K_FLEET_WORTH_CHANGING);
+    if (gain > 0) *best = tried;
+    return FT_OK;
+}
+
+/* What else one engine might be started with. */
+static ft_status settle(ft_fleet_bench *b, ft_way *w, ft_error *err)
+{
+    static const int64_t budgets[] = {2048, 4096, 8192, 16384, 32768}, sequences[] = {64, 128, 256, 512};
+    const json_t *base = b->fleet->asked->base;
+    ft_way own = *w;
+    for (size_t i = 0; i < 5 && !json_object_get(base, "max_num_batched_tokens"); i++) {
+        own.budget = budgets[i];
+        FT_TRY(better(b, w, own, err));
+    }
+    own.budget = w->budget;
+    for (size_t i = 0; i < 4 && !json_object_get(base, "max_num_seqs"); i++) {
+        own.max_seqs = sequences[i];
+        FT_TRY(better(b, w, own, err));
+    }
+    return FT_OK;
+}
+
+enum { STEPS = 8 }; /* numbers of engines change by an eighth at once */
+
+/* -- how many of them -------------------------------------------------------------------------- */
+
+/* Fewer engines of one kind, in ever smaller steps, as long as they are enough. */
+static ft_status shrink(ft_fleet_bench *b, ft_way *w, bool prefills, double rate, ft_error *err)
+{
+    int64_t number = prefills ? w->prefill_workers : w->replicas, step = (number + STEPS - 1) / STEPS;
+    while (step > 0 && number > 1) {
+        ft_way tried = *w;
+        int64_t fewer = number - step > 1 ? number - step : 1;
+        *(prefills ? &tried.prefill_workers : &tried.replicas) = fewer;
+        FT_TRY(ft__fleet_try(b, &tried, rate, err));
+        if (tried.lost == FT_FLEET_STANDS) {
+            *w = tried;
+            number = fewer;
+        } else {
+            step = step > 1 ? step / 2 : 0;
+        }
+    }
+    return FT_OK;
+}
+
+static ft_status fewest(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
+{
+    for (int i = 0; i <= STEPS / 2; i++) {
+        w->gpus = gpus_of(w);
+        bool far = b->best > 0 && w->gpus > FT_K_FLEET_FAR_MORE * b->best;
+        if (w->gpus > b->most || far) {
+            w->lost = w->gpus > b->most ? FT_FLEET_TOO_MANY : FT_FLEET_MORE;
+            return FT_OK;
+        }
+        FT_TRY(ft__fleet_try(b, w, rate, err));
+        if (w->lost == FT_FLEET_STANDS) {
+            if (w->prefill.tp) FT_TRY(shrink(b, w, true, rate, err));
+            FT_TRY(shrink(b, w, false, rate, err));
+            if (!b->best || w->gpus < b->best) b->best = w->gpus;
+            return FT_OK;
+        }
+        int64_t *number = w->prefill.tp && w->lost == FT_FLEET_TTFT ? &w->prefill_workers : &w->replicas;
+        *number += (*number + STEPS - 1) / STEPS;
+    }
+    return FT_OK;
+}
+
+static int64_t needed(double rate, double each) { return each > 0 ? (int64_t)fmax(1, ceil(rate / each)) : 1; }
+
+/* -- the same engines do both ------------------------------------------------------------------ */
+
+static ft_status together(ft_fleet_bench *b, ft_way *w, ft_error *err)
+{
+    ft_fleet *f = b->fleet;
+    int64_t each = ft__engine_gpus(&w->layout);
+    w->gpus = each;
+    w->replicas = 1;
+    FT_TRY(ft__fleet_find(b, w, b->guess * (double)each, false, err));
+    if (w->lost == FT_FLEET_MEMORY) return FT_OK;
+    if (w->lost == FT_FLEET_STANDS) b->guess = w->rate / (double)each;
+    FT_TRY(settle(b, w, err));
+    w->alone = w->rate;
+    if (w->lost != FT_FLEET_STANDS) return FT_OK;
+    w->replicas = f->goal == FT_FLEET_GPUS ? needed(f->rate, w->alone) : b->most / each;
+    w->gpus = gpus_of(w);
+    return FT_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const ft_way *x = a, *y = b;
+    if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
+    if (x->gpus != y->gpus) return x->gpus < y->gpus ? -1 : 1;
+    return by_layout(x, y);
+}
+
+/* Those that need fewest by themselves first: far behind them nothing is simulated. */
+static ft_status behind_router(ft_fleet_bench *b, ft_error *err)
+{
+    ft_fleet *f = b->fleet;
+    qsort(f->ways, f->count, sizeof *f->ways, by_number);
+    for (size_t i = 0; i < f->count; i++) {
+        ft_way *w = &f->ways[i];
+        if (w->lost != FT_FLEET_STANDS) continue;
+        if (f->goal == FT_FLEET_GPUS)
+            FT_TRY(fewest(b, w, f->rate, err));
+        else
+            FT_TRY(ft__fleet_find(b, w, w->alone * (double)w->replicas, true, err));
+    }
+    return FT_OK;
+}
+
+/* -- engines of their own ---------------------------------------------------------------------- */
+
+/* Requests per second that one engine of a kind keeps up with, beside more of the other kind than it needs. */
+static ft_status alone(ft_fleet_bench *b, const ft_engine_layout *l, bool prefills, double *out, ft_error *err)
+{
+    double guess = b->guess * (double)ft__engine_gpus(l);
+    ft_way w = {.layout = *l, .prefill = *l, .replicas = 1, .prefill_workers = 1};
+    *(prefills ? &w.replicas : &w.prefill_workers) = (int64_t)FT_K_FLEET_PLENTY;
+    FT_TRY(ft__fleet_find(b, &w, guess, false, err));
+    *out = w.lost == FT_FLEET_STANDS ? w.rate : 0;
+    return FT_OK;
+}
+
+/* So many GPUs: the numbers of both kinds that carry most. */
+static void share_out(const ft_fleet_bench *b, ft_way *w, double prefills, double decodes)
+{
+    int64_t p = ft__engine_gpus(&w->prefill), d = ft__engine_gpus(&w->layout);
+    double best = 0;
+    for (int64_t n = 1; n * p + d <= b->most; n++) {
+        int64_t left = (b->most - n * p) / d;
+        double carries = fmin((double)n * prefills, (double)left * decodes);
+        if (carries <= best) continue;
+        best = carries;
+        w->prefill_workers = n;
+        w->replicas = left;
+    }
+}
+
+static ft_status apart(ft_fleet_bench *b, const ft_engine_layout *layouts, size_t count, ft_error *err)
+{
+    enum { MOST = 16 };
+    double prefills[MOST] = {0}, decodes[MOST] = {0};
+    ft_fleet *f = b->fleet;
+    if (count > MOST) count = MOST;
+    for (size_t i = 0; i < count; i++) {
+        FT_TRY(alone(b, &layouts[i], true, &prefills[i], err));
+        FT_TRY(alone(b, &layouts[i], false, &decodes[i], err));
+    }
+    for (size_t p = 0; p < count; p++)
+        for (size_t d = 0; d < count; d++) {
+            ft_way w = {.layout = layouts[d], .prefill = layouts[p], .alone = decodes[d]};
+            if (!(prefills[p] > 0 && decodes[d] > 0)) continue;
+            w.replicas = needed(f->rate, decodes[d]);
+            w.prefill_workers = needed(f->rate, prefills[p]);
+            if (f->goal == FT_FLEET_RATE) {
+                w.replicas = 0;
+                share_out(b, &w, prefills[p], decodes[d]);
+                if (w.replicas == 0) continue;
+                FT_TRY(ft__fleet_find(
+                    b, &w, fmin((double)w.prefill_workers * prefills[p], (double)w.replicas * decodes[d]), true, err));
+            } else {
+                FT_TRY(fewest(b, &w, f->rate, err));
+            }
+            FT_TRY(add(f, &w, err));
+        }
+    return FT_OK;
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+/* What stands first: the fewest GPUs and of those the fastest; or the most requests, the most tokens, per GPU that is
+ * there. Behind it what loses, by what it loses by. */
+static int by_gpus(const void *a, const void *b)
+{
+    const ft_way *x = a, *y = b;
+    if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
+    if (x->gpus != y->gpus) return x->gpus < y->gpus ? -1 : 1;
+    if (x->e2e_ms != y->e2e_ms) return x->e2e_ms < y->e2e_ms ? -1 : 1;
+    return by_layout(x, y);
+}
+
+static int by_rate(const void *a, const void *b)
+{
+    const ft_way *x = a, *y = b;
+    if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
+    if (x->rate != y->rate) return x->rate > y->rate ? -1 : 1;
+    return by_layout(x, y);
+}
+
+static ft_status open_search(ft_fleet_bench *b, ft_error *err)
+{
+    ft_fleet *f = b->fleet;
+    const ft_plan_request *r = f->asked;
+    const json_t *rate = json_object_get(r->base, "rate"), *osl = json_object_get(r->base, "osl");
+    bool slo = json_object_get(r->base, "slo") != NULL;
+    f->rate = json_number_value(rate);
+    f->osl = json_number_value(osl);
+    f->goal = rate ? FT_FLEET_GPUS : slo ? FT_FLEET_RATE : FT_FLEET_OFFLINE;
+    if (rate && !slo)
+        return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0,
+                           "\"slo\" is missing: what must requests keep? {\"ttft_ms\": 500, \"tpot_ms\": 30}");
+    ft_way first = {.layout = {1, 1, 1, 1}, .replicas = 1};
+    FT_TRY(ft__fleet_try(b, &first, FT_K_FLEET_LEAST_RATE, err)); /* what the model is, and the node */
+    b->domain = 1;
+    while (2 * b->domain <= f->node_gpus) b->domain *= 2;
+    b->most = r->gpus > 0 ? r->gpus : rate ? (int64_t)FT_K_FLEET_MOST_GPUS : b->domain;
+    return FT_OK;
+}
+
+ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
+                       ft_error *err)
+{
+    *out = (ft_fleet){.asked = r};
+    ft_fleet_bench b = {.ft = ft, .scratch = scratch, .fleet = out};
+    ft_engine_layout *layouts = NULL;
+    size_t count = 0, fitting = 0;
+    FT_TRY(open_search(&b, err));
+    ft_status status = ft__fleet_layouts(&b, &layouts, &count, err);
+    if (status == FT_OK && !count)
+        status = ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
+                             "no engine has these degrees: tensor ranks are powers of two up to %lld that divide the "
+                             "model's %lld heads",
+                             (long long)b.domain, (long long)b.heads);
+    bool whole = false; /* something fits without stages */
+    for (size_t i = 0; status == FT_OK && i < count; i++) {
+        ft_way w = {.layout = layouts[i]};
+        if (w.layout.pp > 1 && whole && !r->pp.count) continue;
+        status = together(&b, &w, err);
+        if (status == FT_OK) status = add(out, &w, err);
+        if (w.lost == FT_FLEET_MEMORY) continue;
+        whole = true;
+        layouts[fitting++] = layouts[i];
+    }
+    if (status == FT_OK) status = behind_router(&b, err);
+    if (status == FT_OK && out->goal != FT_FLEET_OFFLINE) status = apart(&b, layouts, fitting, err);
+    free(layouts);
+    if (status != FT_OK) return status;
+    qsort(out->ways, out->count, sizeof *out->ways, out->goal == FT_FLEET_GPUS ? by_gpus : by_rate);
+    while (out->plans < out->count && out->ways[out->plans].lost == FT_FLEET_STANDS) out->plans++;
+    for (size_t i = 0; !out->plans && i < out->count; i++) {
+        const ft_way *w = &out->ways[i];
+        if (w->lost == FT_FLEET_TOO_MANY && (!out->least_gpus || w->gpus < out->least_gpus)) out->least_gpus = w->gpus;
+    }
+    return FT_OK;
+}
+
+void ft__fleet_free(ft_fleet *f)
+{
+    free(f->ways);
+    *f = (ft_fleet){0};
+}

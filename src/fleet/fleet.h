@@ -1,0 +1,82 @@
+/* Plans for serving: which layout an engine should have, how many engines there should be, whether prompts and answers
+ * are better served by engines of their own, and with which settings; and which GPUs to rent for it.
+ *
+ * Every way to serve is tried by simulation (serving/serve.h). Three questions are one search: the fewest GPUs that keep
+ * the objectives at a rate; the highest rate that so many GPUs keep them at; the most tokens per second where nobody
+ * waits (offline). */
+#ifndef FT_FLEET_FLEET_H
+#define FT_FLEET_FLEET_H
+#include "request/plan.h"
+#include "serving/serve.h"
+
+typedef enum ft_fleet_goal {
+    FT_FLEET_GPUS,   /* rate and objectives: the fewest GPUs */
+    FT_FLEET_RATE,   /* objectives alone: the highest rate */
+    FT_FLEET_OFFLINE /* neither: the most tokens per second */
+} ft_fleet_goal;
+extern const char *const ft__fleet_goal_words[];
+
+/* What keeps a way to serve from being the plan. */
+typedef enum ft_fleet_lost {
+    FT_FLEET_STANDS,
+    FT_FLEET_MEMORY, /* weights leave no room for a cache */
+    FT_FLEET_TTFT,   /* not even one request by itself keeps an objective */
+    FT_FLEET_TPOT,
+    FT_FLEET_E2E,
+    FT_FLEET_TOO_MANY, /* it takes more GPUs than there are */
+    FT_FLEET_MORE,     /* by its rate alone it takes far more than another: it is not simulated */
+    FT_FLEET_LOSTS
+} ft_fleet_lost;
+extern const char *const ft__fleet_lost_words[FT_FLEET_LOSTS];
+
+/* One way to serve, and what came of it. */
+typedef struct ft_way {
+    ft_engine_layout layout, prefill; /* prefill.tp 0: the same engines do both */
+    int64_t replicas, prefill_workers;
+    int64_t max_seqs, budget; /* 0: the engine's own */
+    int64_t gpus;
+    ft_fleet_lost lost;
+    double alone; /* requests per second that one engine (of them that decode) keeps */
+    double rate, tokens_per_s, share;
+    double ttft_ms, ttft_low_ms, ttft_high_ms, ttft_p90_ms, tpot_ms, tpot_low_ms, tpot_high_ms, tpot_p90_ms, e2e_ms;
+} ft_way;
+
+typedef struct ft_fleet {
+    const ft_plan_request *asked;
+    ft_fleet_goal goal;
+    char model[96], gpu[64], engine[48]; /* as the catalogues have them */
+    double rate, osl;                    /* asked for; 0: not said */
+    ft_way *ways;                        /* the best first; those that lose behind */
+    size_t count, room, plans;           /* `plans` of them stand */
+    size_t simulations;
+    bool quick; /* the search for a rate: fewer requests; what is shown is simulated whole */
+    int64_t node_gpus;
+    int64_t least_gpus; /* no way keeps to the GPUs there are: the fewest that would do; 0: none, or not needed */
+} ft_fleet;
+
+/* `most`: GPUs that there are. Free it with ft__fleet_free either way. */
+ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
+                       ft_error *err);
+void ft__fleet_free(ft_fleet *f);
+/* The `serve` request that is answered with a way's figures, to be released; NULL: out of memory. */
+json_t *ft__fleet_json(const ft_fleet *f, const ft_way *way);
+/* GPUs of one engine. */
+int64_t ft__engine_gpus(const ft_engine_layout *l);
+
+/* Between the files of this room. */
+typedef struct ft_fleet_bench {
+    const ft_context *ft;
+    ft_scratch *scratch;
+    ft_fleet *fleet;
+    int64_t heads, experts, domain, most; /* most: GPUs that are looked at */
+    int64_t best;                         /* GPUs of the best so far; 0: none yet */
+    double guess;                         /* requests per second and GPU, of the last layout; 0: none yet */
+} ft_fleet_bench;
+/* Layouts of one engine (space.c). The caller frees. */
+ft_status ft__fleet_layouts(const ft_fleet_bench *b, ft_engine_layout **out, size_t *count, ft_error *err);
+/* The way at a rate (trial.c): whether it keeps the objectives, and what clients see. What does not fit has lost by
+ * memory. Offline there is no rate. */
+ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *way, double rate, ft_error *err);
+/* The way at the highest rate that it keeps, from a guess on; found whole where `whole`. */
+ft_status ft__fleet_find(ft_fleet_bench *b, ft_way *way, double guess, bool whole, ft_error *err);
+#endif

@@ -1,0 +1,165 @@
+/* trial.c: one way to serve, simulated. */
+#include <math.h>
+#include <string.h>
+
+#include "fleet/fleet.h"
+#include "fleet/fleet_constants.h"
+
+int64_t ft__engine_gpus(const ft_engine_layout *l) { return l->tp * l->pp * l->dp; }
+
+static bool put(json_t *object, const char *key, json_t *value)
+{
+    return value && json_object_set_new(object, key, value) == 0;
+}
+
+static json_t *ranks_of(const ft_engine_layout *l, int64_t workers)
+{
+    json_t *out = json_object();
+    bool fine = out && put(out, "tp", json_integer(l->tp));
+    if (fine && workers) fine = put(out, "workers", json_integer(workers));
+    if (fine && l->pp > 1) fine = put(out, "pp", json_integer(l->pp));
+    if (fine && l->dp > 1) fine = put(out, "dp", json_integer(l->dp));
+    if (fine && l->ep > 1) fine = put(out, "ep", json_integer(l->ep));
+    if (fine) return out;
+    json_decref(out);
+    return NULL;
+}
+
+static bool lay_out(json_t *out, const ft_way *w)
+{
+    if (!w->prefill.tp)
+        return put(out, "parallel", ranks_of(&w->layout, 0)) &&
+               (w->replicas < 2 ||
+                (put(out, "replicas", json_integer(w->replicas)) &&
+                 (json_object_get(out, "routing") || put(out, "routing", json_string("least_loaded")))));
+    json_t *split = json_object();
+    bool fine = split && put(split, "prefill", ranks_of(&w->prefill, w->prefill_workers)) &&
+                put(split, "decode", ranks_of(&w->layout, w->replicas));
+    if (fine) return put(out, "disaggregated", split);
+    json_decref(split);
+    return false;
+}
+
+/* Engines that wait for nobody: clients beyond what runs at once. */
+static int64_t clients_of(const ft_way *w) { return (int64_t)FT_K_FLEET_OFFLINE_CLIENTS * w->layout.dp * w->replicas; }
+
+json_t *ft__fleet_json(const ft_fleet *f, const ft_way *w)
+{
+    json_t *out = ft__study_copy(f->asked->base);
+    int64_t engines = w->replicas + w->prefill_workers, requests = (int64_t)FT_K_FLEET_REQUESTS_PER_ENGINE * engines;
+    if (requests < (int64_t)FT_K_FLEET_REQUESTS) requests = (int64_t)FT_K_FLEET_REQUESTS;
+    if (requests > (int64_t)FT_K_FLEET_MOST_REQUESTS) requests = (int64_t)FT_K_FLEET_MOST_REQUESTS;
+    bool offline = f->goal == FT_FLEET_OFFLINE;
+    if (f->quick) requests = (int64_t)FT_K_FLEET_QUICK_REQUESTS;
+    if (offline) requests = 3 * clients_of(w);
+    bool fine = out && put(out, "task", json_string("serve")) && lay_out(out, w) &&
+                put(out, "requests", json_integer(requests));
+    if (fine && w->max_seqs) fine = put(out, "max_num_seqs", json_integer(w->max_seqs));
+    if (fine && w->budget) fine = put(out, "max_num_batched_tokens", json_integer(w->budget));
+    if (fine && offline)
+        fine = put(out, "concurrency", json_integer(clients_of(w))) && put(out, "start", json_string("steady"));
+    if (fine && !offline) fine = put(out, "rate", json_real(w->rate));
+    if (fine) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* Why one request by itself does not keep the objectives. */
+static ft_fleet_lost misses(const ft_serving *s)
+{
+    const ft_scene *k = &s->scene;
+    if (k->slo_ttft_ms > 0 && (!s->stable || s->nearest_ttft_ms > k->slo_ttft_ms)) return FT_FLEET_TTFT;
+    if (k->slo_tpot_ms > 0 && s->nearest_tpot_ms > k->slo_tpot_ms) return FT_FLEET_TPOT;
+    return FT_FLEET_E2E;
+}
+
+static void take(const ft_serving *s, ft_way *w)
+{
+    const ft_outcome *o = s->out;
+    w->ttft_ms = ft__tally_mean(&o->ttft);
+    w->ttft_low_ms = s->ttft.low;
+    w->ttft_high_ms = s->ttft.high;
+    w->ttft_p90_ms = ft__tally_quantile(&o->ttft, 0.9);
+    w->tpot_ms = ft__tally_mean(&o->tpot);
+    w->tpot_low_ms = s->tpot.low;
+    w->tpot_high_ms = s->tpot.high;
+    w->tpot_p90_ms = ft__tally_quantile(&o->tpot, 0.9);
+    w->e2e_ms = ft__tally_mean(&o->e2e);
+    w->share = o->requests > 0 ? o->good / o->requests : 0;
+    w->tokens_per_s = ft__serving_tokens_per_s_per_gpu(s) * (double)s->gpus;
+    w->gpus = s->gpus;
+}
+
+static void remember(ft_fleet_bench *b, const ft_serving *s)
+{
+    ft_fleet *f = b->fleet;
+    if (!s->served.arch) return;
+    b->heads = s->served.arch->heads;
+    b->experts = s->served.arch->experts;
+    const ft_cluster *c = &s->served.cluster;
+    if (c->gpus_per_node > 0) f->node_gpus = c->gpus_per_node;
+    snprintf(f->model, sizeof f->model, "%s", s->model ? s->model : "");
+    snprintf(f->gpu, sizeof f->gpu, "%s", s->device->name);
+    snprintf(f->engine, sizeof f->engine, "%s", s->engine->name);
+}
+
+ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
+{
+    ft_serve_request request = {0};
+    ft_serving served = {0};
+    ft_fleet *f = b->fleet;
+    w->rate = rate;
+    w->lost = FT_FLEET_STANDS;
+    json_t *asked = ft__fleet_json(f, w);
+    ft_status status = asked ? ft__serve_request_read(asked, &request, err)
+                             : ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK) status = ft__serve_of(b->ft, b->scratch, &request, NULL, &served, err);
+    remember(b, &served);
+    f->simulations++;
+    if (status == FT_OK) {
+        take(&served, w);
+        if (f->goal == FT_FLEET_OFFLINE)
+            w->rate = ft__serving_requests_per_s(&served);
+        else if (!served.slo_met)
+            w->lost = misses(&served);
+    } else if (status == FT_E_UNSUPPORTED && !strcmp(err->where, "gpu") && served.served.arch) {
+        w->lost = FT_FLEET_MEMORY;
+        status = FT_OK;
+    }
+    ft__serving_free(&served);
+    ft__serve_request_free(&request);
+    json_decref(asked);
+    return status;
+}
+
+/* Doubles or halves until the objectives break or hold, then halves the gap. */
+static ft_status find(ft_fleet_bench *b, ft_way *way, double guess, ft_error *err)
+{
+    ft_way tried = *way;
+    double low = 0, high = 0, rate = guess;
+    for (;;) {
+        FT_TRY(ft__fleet_try(b, &tried, rate, err));
+        if (tried.lost == FT_FLEET_MEMORY || (tried.lost != FT_FLEET_STANDS && rate < FT_K_FLEET_LEAST_RATE)) {
+            *way = tried; /* not even one request by itself */
+            return FT_OK;
+        }
+        if (tried.lost == FT_FLEET_STANDS) {
+            *way = tried;
+            low = rate;
+        } else {
+            high = rate;
+        }
+        if (low > 0 && high > 0 && high - low <= FT_K_FLEET_FOUND * low) return FT_OK;
+        if (rate > FT_K_FLEET_MOST_RATE) return FT_OK;
+        rate = low > 0 && high > 0 ? sqrt(low * high) : low > 0 ? 2 * rate : rate / 4;
+    }
+}
+
+ft_status ft__fleet_find(ft_fleet_bench *b, ft_way *way, double guess, bool whole, ft_error *err)
+{
+    if (b->fleet->goal == FT_FLEET_OFFLINE) return ft__fleet_try(b, way, 1, err);
+    b->fleet->quick = !whole;
+    ft_status status = find(b, way, guess > 0 ? guess : 1, err);
+    b->fleet->quick = false;
+    return status;
+}

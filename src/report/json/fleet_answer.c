@@ -1,0 +1,170 @@
+/* fleet_answer.c: ways to serve, the best first, with what starts them; then what others lose by. */
+#include "report/json/fleet_answer.h"
+
+#include "report/launch/engines.h"
+
+static void ranks(ft_text *out, const char *key, const ft_engine_layout *l, int64_t workers)
+{
+    ft__json_member_open(out, key);
+    if (workers) ft__json_member_whole(out, "workers", workers);
+    ft__json_member_whole(out, "tp", l->tp);
+    ft__json_member_whole(out, "pp", l->pp);
+    ft__json_member_whole(out, "dp", l->dp);
+    ft__json_member_whole(out, "ep", l->ep);
+    ft__json_close(out);
+}
+
+static void way(ft_text *out, const ft_way *w)
+{
+    if (w->prefill.tp) {
+        ft__json_member_open(out, "disaggregated");
+        ranks(out, "prefill", &w->prefill, w->prefill_workers);
+        ranks(out, "decode", &w->layout, w->replicas);
+        ft__json_close(out);
+    } else {
+        ranks(out, "parallel", &w->layout, 0);
+        ft__json_member_whole(out, "replicas", w->replicas);
+    }
+    if (w->max_seqs) ft__json_member_whole(out, "max_num_seqs", w->max_seqs);
+    if (w->budget) ft__json_member_whole(out, "max_num_batched_tokens", w->budget);
+    ft__json_member_whole(out, "gpus", w->gpus);
+}
+
+static void figures(ft_text *out, const ft_way *w, ft_fleet_goal goal)
+{
+    ft__answer_figure(out, "rate", w->rate);
+    if (goal != FT_FLEET_OFFLINE) {
+        ft__answer_figure(out, "slo_share", w->share);
+        ft__answer_figure(out, "ttft_ms", w->ttft_ms);
+        ft__answer_figure(out, "ttft_low_ms", w->ttft_low_ms);
+        ft__answer_figure(out, "ttft_high_ms", w->ttft_high_ms);
+        ft__answer_figure(out, "ttft_ms_p90", w->ttft_p90_ms);
+    }
+    ft__answer_figure(out, "tpot_ms", w->tpot_ms);
+    ft__answer_figure(out, "tpot_low_ms", w->tpot_low_ms);
+    ft__answer_figure(out, "tpot_high_ms", w->tpot_high_ms);
+    ft__answer_figure(out, "tpot_ms_p90", w->tpot_p90_ms);
+    ft__answer_figure(out, "e2e_ms", w->e2e_ms);
+    ft__answer_figure(out, "tokens_per_s_per_gpu", w->tokens_per_s / (double)w->gpus);
+}
+
+static void launch(ft_text *out, const ft_fleet *f, const ft_way *w)
+{
+    if (!f->asked->emit_count) return;
+    ft__json_member_open(out, "launch");
+    for (size_t i = 0; i < f->asked->emit_count; i++) {
+        ft_text text = {0};
+        ft__engine_launch(&text, f->asked->emit[i], f, w);
+        ft__json_member_text(out, f->asked->emit[i], text.at ? text.at : "");
+        out->failed |= text.failed;
+        ft__text_free(&text);
+    }
+    ft__json_close(out);
+}
+
+void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
+{
+    ft__answer_begin(out, id);
+    ft__json_member_text(out, "model", f->model);
+    ft__json_member_text(out, "gpu", f->gpu);
+    ft__json_member_text(out, "engine", f->engine);
+    ft__answer_word(out, "objective", ft__fleet_goal_words[f->goal]);
+    ft__json_member_whole(out, "candidates", (int64_t)f->count);
+    ft__json_member_whole(out, "simulations", (int64_t)f->simulations);
+    ft__json_member_flag(out, "fits", f->plans > 0);
+    ft__json_member_list(out, "plans");
+    for (size_t i = 0; i < f->plans && i < (size_t)f->asked->top; i++) {
+        const ft_way *w = &f->ways[i];
+        json_t *request = ft__fleet_json(f, w);
+        ft__json_open(out);
+        way(out, w);
+        figures(out, w, f->goal);
+        if (request) ft__json_member_tree(out, "request", request);
+        out->failed |= !request;
+        json_decref(request);
+        launch(out, f, w);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+    ft__json_member_list(out, "losers");
+    for (size_t i = f->plans; i < f->count; i++) {
+        const ft_way *w = &f->ways[i];
+        ft__json_open(out);
+        way(out, w);
+        ft__answer_word(out, "loses_by", ft__fleet_lost_words[w->lost]);
+        if (w->lost > FT_FLEET_MEMORY && w->lost < FT_FLEET_TOO_MANY) {
+            ft__answer_figure(out, "ttft_ms_p90", w->ttft_p90_ms);
+            ft__answer_figure(out, "tpot_ms_p90", w->tpot_p90_ms);
+        }
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+    if (f->least_gpus) ft__json_member_whole(out, "least_gpus", f->least_gpus);
+    ft__json_close(out);
+}
+
+/* -- choices ----------------------------------------------------------------------------------- */
+
+static void offer(ft_text *out, const char *key, const ft_offer *o, const ft_fleet_choice *c)
+{
+    if (!o) return;
+    ft__json_member_open(out, key);
+    ft__json_member_text(out, "provider", o->provider);
+    ft__answer_word(out, "instance", o->instance);
+    ft__answer_word(out, "region", o->region);
+    ft__answer_word(out, "pricing", ft__pricing_words[o->pricing]);
+    ft__answer_word(out, "date", o->date);
+    ft__answer_figure(out, "usd_per_gpu_hour", o->usd_per_hour / (double)o->gpus);
+    ft__answer_figure(out, "usd_per_hour", ft__offer_per_hour(o, c->way.gpus, c->joined));
+    ft__json_close(out);
+}
+
+static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
+{
+    ft__json_member_text(out, "gpu", c->gpu);
+    ft__json_member_flag(out, "fits", c->planned);
+    ft__answer_word(out, "verdict", c->verdict);
+    if (!c->planned) {
+        if (c->limit) ft__json_member_whole(out, "gpus", c->limit);
+        return;
+    }
+    way(out, &c->way);
+    figures(out, &c->way, goal);
+    ft__json_member_open(out, "price");
+    ft__json_member_number(out, "usd_per_hour", c->usd_per_hour, 6);
+    if (c->own_usd >= 0) ft__answer_figure(out, "own_usd_per_gpu_hour", c->own_usd);
+    offer(out, "cheapest", c->price.cheapest, c);
+    offer(out, "median", c->price.median, c);
+    offer(out, "hyperscaler", c->price.hyperscaler, c);
+    ft__json_close(out);
+    if (c->usd_per_hour > 0) ft__answer_figure(out, "usd_per_million_tokens", c->usd_per_million);
+    if (c->days > 0) ft__answer_figure(out, "days", c->days);
+    if (c->days > 0 && c->usd_per_hour > 0) ft__answer_figure(out, "usd", c->usd);
+    ft__json_member_flag(out, "front", c->front);
+}
+
+void ft__answer_fleet_chosen(ft_text *out, const json_t *id, const ft_fleet_chosen *c)
+{
+    ft__answer_begin(out, id);
+    ft__answer_word(out, "objective", c->asked->goal == FT_CHOOSE_TIME ? "time" : "cost");
+    if (c->rate > 0) ft__answer_figure(out, "rate", c->rate);
+    if (c->asked->requests > 0) ft__answer_figure(out, "requests", c->asked->requests);
+    ft__json_member_flag(out, "found", c->best < c->count);
+    if (c->best < c->count) {
+        ft__json_member_open(out, "chosen");
+        choice(out, &c->choices[c->best], c->goal);
+        ft__json_close(out);
+    } else if (c->least_gpus) {
+        ft__json_member_whole(out, "least_gpus", c->least_gpus);
+        ft__json_member_text(out, "least_gpu", c->least_gpu);
+    }
+    ft__json_member_list(out, "choices");
+    for (size_t i = 0; i < c->count; i++) {
+        ft__json_open(out);
+        choice(out, &c->choices[i], c->goal);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+    ft__answer_lines(out, "warnings", c->warnings.at ? c->warnings.at : "");
+    ft__json_close(out);
+}

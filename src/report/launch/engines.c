@@ -1,0 +1,174 @@
+/* engines.c: a plan for serving as the engines' own command lines.
+ *
+ * vLLM: `vllm serve` (docs.vllm.ai, CLI reference and engine arguments of 0.11). SGLang: `python -m
+ * sglang.launch_server` and `sglang_router.launch_router` (docs.sglang.ai, server arguments of 0.5). TensorRT-LLM:
+ * `trtllm-serve` (nvidia.github.io/TensorRT-LLM, 1.0). Replicas are as many equal commands behind a router, each on
+ * GPUs of its own; engines that only prefill or decode say so. */
+#include "report/launch/engines.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *text_of(const ft_fleet *f, const char *key)
+{
+    return json_string_value(json_object_get(f->asked->base, key));
+}
+
+static void whole(ft_text *out, const char *flag, int64_t value) { ft__text_addf(out, " %s %" PRId64, flag, value); }
+
+static int64_t asked_whole(const ft_fleet *f, const char *key, int64_t own)
+{
+    const json_t *said = json_object_get(f->asked->base, key);
+    return own > 0 ? own : json_is_integer(said) ? (int64_t)json_integer_value(said) : 0;
+}
+
+/* The model by its name on the hub where the request has one, a path otherwise; quoted for a shell. */
+static void model(ft_text *out, const ft_fleet *f)
+{
+    ft__text_add(out, " '");
+    for (const char *at = f->model; *at; at++)
+        if (*at == '\'')
+            ft__text_add(out, "'\\''");
+        else
+            ft__text_addf(out, "%c", *at);
+    ft__text_add(out, "'");
+}
+
+static bool narrow(const ft_fleet *f)
+{
+    const char *dtype = text_of(f, "dtype");
+    return dtype && !strcmp(dtype, "fp8");
+}
+
+static bool narrow_cache(const ft_fleet *f)
+{
+    const char *dtype = text_of(f, "kv_dtype");
+    return dtype && !strcmp(dtype, "fp8");
+}
+
+typedef enum side { BOTH, PREFILLS, DECODES } side;
+
+/* -- vLLM -------------------------------------------------------------------------------------- */
+
+static void vllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engine_layout *l, side s)
+{
+    ft__text_add(out, "vllm serve");
+    model(out, f);
+    whole(out, "--tensor-parallel-size", l->tp);
+    if (l->pp > 1) whole(out, "--pipeline-parallel-size", l->pp);
+    if (l->dp > 1) whole(out, "--data-parallel-size", l->dp);
+    if (l->ep > 1) ft__text_add(out, " --enable-expert-parallel");
+    int64_t seqs = asked_whole(f, "max_num_seqs", w->max_seqs),
+            budget = asked_whole(f, "max_num_batched_tokens", w->budget);
+    if (seqs) whole(out, "--max-num-seqs", seqs);
+    if (budget) whole(out, "--max-num-batched-tokens", budget);
+    double share = json_number_value(json_object_get(f->asked->base, "gpu_memory_utilization"));
+    if (share > 0) ft__text_addf(out, " --gpu-memory-utilization %.3g", share);
+    if (narrow(f)) ft__text_add(out, " --quantization fp8");
+    if (narrow_cache(f)) ft__text_add(out, " --kv-cache-dtype fp8");
+    if (s != BOTH)
+        ft__text_addf(out, " --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"%s\"}'",
+                      s == PREFILLS ? "kv_producer" : "kv_consumer");
+    ft__text_add(out, "\n");
+}
+
+/* -- SGLang ------------------------------------------------------------------------------------ */
+
+/* Its tp counts all ranks of an engine; attention runs data-parallel over dp of them. */
+static void sglang(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engine_layout *l, side s)
+{
+    ft__text_add(out, "python -m sglang.launch_server --model-path");
+    model(out, f);
+    whole(out, "--tp-size", l->tp * l->dp);
+    if (l->pp > 1) whole(out, "--pp-size", l->pp);
+    if (l->dp > 1) whole(out, "--dp-size", l->dp);
+    if (l->dp > 1) ft__text_add(out, " --enable-dp-attention");
+    if (l->ep > 1) whole(out, "--ep-size", l->ep);
+    int64_t seqs = asked_whole(f, "max_num_seqs", w->max_seqs),
+            budget = asked_whole(f, "max_num_batched_tokens", w->budget);
+    if (seqs) whole(out, "--max-running-requests", seqs);
+    if (budget) whole(out, "--chunked-prefill-size", budget);
+    if (narrow(f)) ft__text_add(out, " --quantization fp8");
+    if (narrow_cache(f)) ft__text_add(out, " --kv-cache-dtype fp8_e4m3");
+    if (s != BOTH) ft__text_addf(out, " --disaggregation-mode %s", s == PREFILLS ? "prefill" : "decode");
+    ft__text_add(out, "\n");
+}
+
+/* -- TensorRT-LLM ------------------------------------------------------------------------------ */
+
+static void trtllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engine_layout *l, side s)
+{
+    ft__text_add(out, "trtllm-serve serve");
+    model(out, f);
+    ft__text_add(out, " --backend pytorch");
+    whole(out, "--tp_size", l->tp * l->dp);
+    if (l->pp > 1) whole(out, "--pp_size", l->pp);
+    if (l->ep > 1) whole(out, "--ep_size", l->ep);
+    int64_t seqs = asked_whole(f, "max_num_seqs", w->max_seqs),
+            budget = asked_whole(f, "max_num_batched_tokens", w->budget);
+    if (seqs) whole(out, "--max_batch_size", seqs);
+    if (budget) whole(out, "--max_num_tokens", budget);
+    if (l->dp > 1 || narrow_cache(f) || s != BOTH) ft__text_add(out, " --extra_llm_api_options options.yaml");
+    ft__text_add(out, "\n");
+    if (l->dp > 1 || narrow_cache(f) || s != BOTH) ft__text_add(out, "# options.yaml:\n");
+    if (l->dp > 1) ft__text_add(out, "#   enable_attention_dp: true\n");
+    if (narrow_cache(f)) ft__text_add(out, "#   kv_cache_config:\n#     dtype: fp8\n");
+    if (s != BOTH) ft__text_add(out, "#   cache_transceiver_config:\n#     backend: UCX\n");
+}
+
+/* -- the whole --------------------------------------------------------------------------------- */
+
+typedef void (*writer)(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engine_layout *l, side s);
+static const struct {
+    const char *name;
+    writer write;
+} writers[] = {{"vllm", vllm}, {"sglang", sglang}, {"trtllm", trtllm}};
+enum { WRITERS = sizeof writers / sizeof *writers };
+
+static void several(ft_text *out, int64_t number, const char *what, const char *name)
+{
+    if (number > 1) ft__text_addf(out, "# %" PRId64 " of these%s, each on GPUs of its own:\n", number, what);
+    if (number == 1 && *what) ft__text_addf(out, "# one of these%s:\n", what);
+    (void)name;
+}
+
+bool ft__engine_launch(ft_text *out, const char *name, const ft_fleet *f, const ft_way *w)
+{
+    writer write = NULL;
+    for (size_t i = 0; i < WRITERS; i++)
+        if (!strcmp(writers[i].name, name)) write = writers[i].write;
+    if (!write) return false;
+    if (w->prefill.tp) {
+        several(out, w->prefill_workers, ", which prefill", name);
+        write(out, f, w, &w->prefill, PREFILLS);
+        several(out, w->replicas, ", which decode", name);
+        write(out, f, w, &w->layout, DECODES);
+    } else {
+        several(out, w->replicas, "", name);
+        write(out, f, w, &w->layout, BOTH);
+    }
+    return true;
+}
+
+ft_status ft__engine_launch_check(const ft_plan_request *r, ft_error *err)
+{
+    const char *engine = json_string_value(json_object_get(r->base, "engine"));
+    for (size_t i = 0; i < r->emit_count; i++) {
+        const char *names[WRITERS];
+        bool known = false;
+        for (size_t k = 0; k < WRITERS; k++) {
+            names[k] = writers[k].name;
+            known = known || !strcmp(names[k], r->emit[i]);
+        }
+        const char *near = ft__nearest(r->emit[i], names, WRITERS);
+        if (!known)
+            return ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
+                               "nothing that serves is emitted as \"%.40s\"; there are vllm, sglang and trtllm%s%s%s",
+                               r->emit[i], near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        if (strcmp(r->emit[i], engine ? engine : "vllm") != 0 && (!engine || ft__nearest(engine, names, WRITERS)))
+            return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
+                               "\"%s\" starts no plan of \"%.40s\": \"engine\" says whose", r->emit[i],
+                               engine ? engine : "vllm");
+    }
+    return FT_OK;
+}
