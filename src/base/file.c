@@ -128,7 +128,7 @@ static int open_temporary(const char *path, char *name, size_t room)
             return -1;
         }
         int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || errno != EEXIST) return fd;
+        if (fd >= 0 || (errno != EEXIST && errno != EINTR)) return fd; /* interrupted: the next name */
     }
     return -1;
 }

@@ -108,7 +108,7 @@ void ft__page_table_cell(ft_page_table *t, const char *text)
 
 void ft__page_table_figure(ft_page_table *t, double value, int digits)
 {
-    ft__text_clear(&t->cell);
+    ft__markup_again(t->out, &t->cell);
     if (value != 0) ft__add_figure(&t->cell, value, digits);
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
 }

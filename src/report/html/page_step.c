@@ -99,8 +99,8 @@ static void summary(ft_text *out, const ft_step_view *v)
     ft__add_confidence(&b, v->quantile);
     ft__page_figure(out, NULL, "step", a.at, b.at);
 
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__markup_again(out, &a);
+    ft__markup_again(out, &b);
     bool samples = ft__counts_samples(v->arch);
     double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v);
     ft__add_figure(&a, rate, 4);
@@ -115,7 +115,7 @@ static void summary(ft_text *out, const ft_step_view *v)
     }
     ft__page_figure(out, NULL, "rate", a.at, b.at);
 
-    ft__text_clear(&b);
+    ft__markup_again(out, &b);
     const double bubble = ft__bubble_share(s);
     for (int i = 0, said = 0; i < 5; i++) {
         double share = i == 4 ? bubble : i == FT_BOUND_OVERHEAD ? s->regime[i] - bubble : s->regime[i];
@@ -125,8 +125,8 @@ static void summary(ft_text *out, const ft_step_view *v)
     }
     ft__page_figure(out, NULL, "held by", ft__view_held_words(v), b.at ? b.at : "");
 
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__markup_again(out, &a);
+    ft__markup_again(out, &b);
     ft__add_gib(&a, m->reserved_bytes + m->context_bytes);
     ft__text_add(&a, " GiB");
     ft__text_add(&b, m->fits ? "fits: " : "does not fit: ");
@@ -140,7 +140,7 @@ static void summary(ft_text *out, const ft_step_view *v)
         ft__text_add(out, "<ul class=\"warn\">");
         for (const char *at = v->warnings; *at;) {
             size_t n = strcspn(at, "\n");
-            ft__text_clear(&a);
+            ft__markup_again(out, &a);
             ft__text_add_n(&a, at, n);
             ft__text_add(out, "<li>");
             ft__markup_text(out, a.at ? a.at : "");
@@ -196,6 +196,7 @@ bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
         ft__text_add(&t, " ms, ");
         ft__add_percent(&t, ms[i] / v->step->step_ms);
         snprintf(remarks[i], sizeof remarks[i], "%s", t.at ? t.at : "");
+        out->failed |= t.failed;
         ft__text_free(&t);
         rows[i].remark = remarks[i];
     }

@@ -11,14 +11,14 @@ enum { MOST_ROWS = 400 };
 
 static void percent_cell(ft_page_table *t, double share)
 {
-    ft__text_clear(&t->cell);
+    ft__markup_again(t->out, &t->cell);
     if (share > 0) ft__add_percent(&t->cell, share);
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
 }
 
 static void range_cell(ft_page_table *t, double low, double high)
 {
-    ft__text_clear(&t->cell);
+    ft__markup_again(t->out, &t->cell);
     ft__add_figure(&t->cell, low, 3);
     ft__text_add(&t->cell, " – ");
     ft__add_figure(&t->cell, high, 3);
@@ -27,7 +27,7 @@ static void range_cell(ft_page_table *t, double low, double high)
 
 static void gib_cell(ft_page_table *t, double bytes)
 {
-    ft__text_clear(&t->cell);
+    ft__markup_again(t->out, &t->cell);
     ft__add_gib(&t->cell, bytes);
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
@@ -46,13 +46,13 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
     ft__page_table_open(&t, out, "kernels", "llrrrrrrrll", head);
     for (size_t i = 0; i < count && i < MOST_ROWS; i++) {
         const ft_forecast *f = kernels[i].forecast;
-        ft__text_clear(&t.cell);
+        ft__markup_again(t.out, &t.cell);
         ft__add_kernel_name(&t.cell, &kernels[i]);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__text_clear(&t.cell);
+        ft__markup_again(t.out, &t.cell);
         ft__describe_op(&t.cell, &kernels[i].node->op);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__text_clear(&t.cell);
+        ft__markup_again(t.out, &t.cell);
         ft__text_addf(&t.cell, "%.0f", kernels[i].count);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__page_table_figure(&t, kernels[i].total_ms, 4);
@@ -157,7 +157,7 @@ void ft__page_classes(ft_text *out, const ft_step_view *v)
         ft__page_table_cell(&t, ft__class_name((ft_class)c));
         ft__page_table_figure(&t, s->class_ms[c], 4);
         percent_cell(&t, s->step_ms > 0 ? s->class_ms[c] / s->step_ms : 0);
-        ft__text_clear(&t.cell);
+        ft__markup_again(t.out, &t.cell);
         ft__add_si(&t.cell, s->class_flops[c], "FLOP");
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__page_table_figure(&t, s->class_ms[c] > 0 ? s->class_flops[c] / s->class_ms[c] / 1e9 : 0, 3);
@@ -170,19 +170,19 @@ void ft__page_classes(ft_text *out, const ft_step_view *v)
 
 static void advice_row(ft_page_table *t, const ft_step_view *v, const ft_advice *a)
 {
-    ft__text_clear(&t->cell);
+    ft__markup_again(t->out, &t->cell);
     ft__advice_change(&t->cell, a, v->asked);
     if (a->on_top) ft__text_add(&t->cell, " (on top)");
     if (!a->exact) ft__text_add(&t->cell, " *");
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
     ft__page_table_figure(t, a->saves_ms, 3);
     range_cell(t, a->low_ms, a->high_ms);
-    ft__text_clear(&t->cell);
+    ft__markup_again(t->out, &t->cell);
     double gib = a->memory_bytes / 1073741824.0;
     if (gib > 0.005 || gib < -0.005) ft__text_addf(&t->cell, "%+.2f", gib);
     if (!a->fits) ft__text_add(&t->cell, " does not fit");
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
-    ft__text_clear(&t->cell);
+    ft__markup_again(t->out, &t->cell);
     ft__advice_why(&t->cell, a, v->asked, v->advised->part_ms);
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
@@ -197,10 +197,10 @@ static bool savings(ft_text *out, const ft_frame *f, const ft_step_view *v)
     ft_text t = {.cap = 4096};
     for (size_t i = 0; i < a->count && count < SHOWN; i++) {
         if (a->list[i].saves_ms <= 0) continue;
-        ft__text_clear(&t);
+        ft__markup_again(out, &t);
         ft__advice_change(&t, &a->list[i], v->asked);
         rows[count].label = ft__arena_copy(v->arena, t.at ? t.at : "", t.length);
-        ft__text_clear(&t);
+        ft__markup_again(out, &t);
         ft__add_figure(&t, a->list[i].saves_ms, 3);
         ft__text_add(&t, " ms");
         rows[count].remark = ft__arena_copy(v->arena, t.at ? t.at : "", t.length);
@@ -246,10 +246,10 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
         ft__page_details(out, "Findings in linear and convolution layers");
         ft__page_table_open(&t, out, "findings", "wlr", lint_head);
         for (size_t i = 0; i < a->lint_count && i < MOST_ROWS; i++) {
-            ft__text_clear(&t.cell);
+            ft__markup_again(t.out, &t.cell);
             ft__lint_finding(&t.cell, &a->lints[i]);
             ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
-            ft__text_clear(&t.cell);
+            ft__markup_again(t.out, &t.cell);
             ft__lint_fix(&t.cell, &a->lints[i]);
             ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
             ft__page_table_figure(&t, a->lints[i].saves_ms, 3);

@@ -15,6 +15,12 @@ const ft_key ft__bound_keys[4] = {
     {"b0", "arithmetic"}, {"b1", "memory bandwidth"}, {"b2", "overhead"}, {"b3", "communication"}};
 
 /* Control characters have no place in XML; bytes that are no UTF-8 would end the document for a strict reader. */
+void ft__markup_again(ft_text *out, ft_text *part)
+{
+    out->failed |= part->failed;
+    ft__text_clear(part);
+}
+
 void ft__markup_text(ft_text *out, const char *text)
 {
     size_t room = text ? strlen(text) : 0;
@@ -173,14 +179,14 @@ int ft__ruler_ticks(const ft_ruler *r, int most, double ticks[FT_TICKS])
     return count;
 }
 
-static void tick_text(ft_text *t, double value)
+static void tick_text(ft_text *out, ft_text *t, double value)
 {
     static const struct {
         double size;
         const char *letter;
     } units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
     int u = 0;
-    ft__text_clear(t);
+    ft__markup_again(out, t);
     if (fabs(value) < 9999) {
         ft__text_add_number(t, value, 4);
         return;
@@ -203,7 +209,7 @@ void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bott
     double free_from = -1e9, edge = fmax(r->from, r->to) + RIGHT_MARGIN;
     for (size_t i = 0; i < count; i++) {
         double x = ft__ruler_at(r, ticks[i]);
-        tick_text(&t, ticks[i]);
+        tick_text(out, &t, ticks[i]);
         double half = ft__svg_label_width(t.at ? t.at : "") / 2, middle = fmin(x, edge - half);
         if (!t.at || middle - half < free_from) continue; /* no label over another */
         ft__svg_line(out, x, top, x, bottom, "grid");
@@ -234,7 +240,7 @@ void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right,
     for (int i = 0; i < count; i++) {
         double y = ft__ruler_at(r, ticks[i]);
         ft__svg_line(out, left, y, right, y, "grid");
-        tick_text(&t, ticks[i]);
+        tick_text(out, &t, ticks[i]);
         if (t.at) ft__svg_label(out, left - 8, y + 4, FT_END, "dim", t.at);
     }
     ft__svg_label(out, 0, top - 12, FT_START, "dim", name);

@@ -17,6 +17,9 @@ extern const ft_frame ft__frame_wide, ft__frame_narrow, ft__frame_alone;
 /* Text from anywhere as the content of an element or an attribute. */
 void ft__markup_text(ft_text *out, const char *text);
 
+/* Empties a part that was added to `out`, for the next one; that it was cut short, for want of memory, is kept there. */
+void ft__markup_again(ft_text *out, ft_text *part);
+
 /* <svg> with its title and description for who cannot see it; `id` is unique in a page. */
 void ft__svg_open(ft_text *out, const ft_frame *f, const char *id, double height, const char *title, const char *desc);
 void ft__svg_close(ft_text *out);

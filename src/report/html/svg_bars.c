@@ -13,9 +13,10 @@ static double label_column(const ft_frame *f, double widest)
     return f->narrow ? 0 : fmin(fmax(widest + 14, 90), 300);
 }
 
-static void part_title(ft_text *t, const char *label, const char *part, double value, const char *unit, double sum)
+static void part_title(ft_text *out, ft_text *t, const char *label, const char *part, double value, const char *unit,
+                       double sum)
 {
-    ft__text_clear(t);
+    ft__markup_again(out, t);
     ft__text_addf(t, "%s, %s: ", label, part);
     ft__add_figure(t, value, 3);
     ft__text_addf(t, " %s (", unit);
@@ -59,7 +60,7 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
         for (size_t k = 0; k < key_count; k++) {
             double wide = longest > 0 ? fmax(rows[i].part[k], 0) / longest * (right - left) : 0;
             if (wide <= 0) continue;
-            part_title(&t, rows[i].label, keys[k].name, rows[i].part[k], unit, sum);
+            part_title(out, &t, rows[i].label, keys[k].name, rows[i].part[k], unit, sum);
             ft__svg_box(out, x, bar, fmin(wide, right - x), BAR, keys[k].class, t.at);
             x += wide;
         }
@@ -98,7 +99,7 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
         double y = 8 + row * (double)i, middle = f->narrow ? y + 23 : y + 10;
         double a = ft__ruler_at(&x, 100 * rows[i].low / rows[i].value);
         double b = ft__ruler_at(&x, 100 * rows[i].high / rows[i].value);
-        ft__text_clear(&t);
+        ft__markup_again(out, &t);
         ft__add_figure(&t, rows[i].low, 3);
         ft__text_add(&t, " – ");
         ft__add_figure(&t, rows[i].high, 3);

@@ -61,7 +61,7 @@ static void add_dots(ft_text *out, const ft_curves *c, const ft_curve *v, const 
     if (v->count > MOST_DOTS) return;
     ft_text t = {.cap = 1024};
     for (size_t i = 0; i < v->count; i++) {
-        ft__text_clear(&t);
+        ft__markup_again(out, &t);
         ft__text_addf(&t, "%s, %s %.10g: ", v->name, c->x_name, v->x[i]);
         ft__add_figure(&t, v->y[i], 4);
         ft__text_addf(&t, " %s", c->y_name);

@@ -75,12 +75,12 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
         double yv = ft__ruler_at(&p->y, roof->vector_tflops);
         double xv = ft__ruler_at(&p->x, roof->vector_tflops * 1e3 / roof->gbps);
         ft__svg_line(out, xv, yv, p->x.to, yv, "roof2");
-        ft__text_clear(&t);
+        ft__markup_again(out, &t);
         ft__add_figure(&t, roof->vector_tflops, 3);
         ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s, vector units in fp32");
         if (t.at) ft__svg_label(out, xv + 10, yv + 15, FT_START, "dim halo", t.at);
     }
-    ft__text_clear(&t);
+    ft__markup_again(out, &t);
     ft__add_figure(&t, roof->gbps, 4);
     ft__text_add(&t, " GB/s");
     /* Along the slope, above its middle: dots lie below. */
@@ -192,7 +192,7 @@ bool ft__svg_step_roofline(ft_text *out, const ft_frame *f, const ft_step_view *
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *k = kernels[i].forecast;
         if (!(k->ms > 0) || (k->flops <= 0 && k->bytes <= 0)) continue;
-        ft__text_clear(&name);
+        ft__markup_again(out, &name);
         ft__add_kernel_name(&name, &kernels[i]);
         dots[used] = (ft_roof_dot){.name = ft__arena_copy(v->arena, name.at ? name.at : "", name.length),
                                    .flops = k->flops,
