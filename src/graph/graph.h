@@ -143,7 +143,7 @@ typedef struct ft_node {
     float count;            /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;          /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
     unsigned manner;        /* bits of ft_manner: how the kernel differs from what the op says; 0 */
-    double each;            /* rows, of the manners that count them */
+    double each;            /* rows, of the manners that count them; bytes held beside a convolution (sweep.c) */
     float effort;           /* its time over the op's, for reasons that were asked for (an uneven load of experts); 1 */
     ft_walk walk;           /* of kernels that wait for memory */
     float trips, blocks;    /* of such a walk: dependent trips of a thread block, how many blocks */

@@ -47,6 +47,14 @@ static void record(ft_sweep *s, const ft_memory_point *p)
     c->points[c->count++] = *p;
 }
 
+/* Of a pass whose peak was counted while its own code ran: what was counted at this node, or what the operators say. */
+static double counted(const ft_sweep *s, int32_t node)
+{
+    const ft_node *n = &s->g->nodes[node];
+    const double here = n->op.kind == FT_OP_CONV2D ? n->each : 0;
+    return here > 0 ? here * s->held / s->g->held_bytes : fmin(total(&s->now), s->held);
+}
+
 static void note(ft_sweep *s, int32_t block, int32_t node, int64_t iteration, double workspace)
 {
     if (s->curve)
@@ -59,7 +67,7 @@ static void note(ft_sweep *s, int32_t block, int32_t node, int64_t iteration, do
                                      .kv_cache_bytes = s->now.cache});
     const ft_phase phase = s->g->nodes[node].phase;
     const double beside = ft__sweep_waiting(s, phase) + moving(s, block, phase);
-    const double tensors = s->held > 0 ? fmin(total(&s->now), s->held) : total(&s->now);
+    const double tensors = s->held > 0 ? counted(s, node) : total(&s->now);
     const double bytes = tensors + workspace + beside;
     s->most_saved = fmax(s->most_saved, s->now.saved);
     s->most_gradients = fmax(s->most_gradients, s->now.gradients);

@@ -160,6 +160,50 @@ def test_inference_holds_what_python_holds() -> None:
     assert wide == 2 * forecast(keeping, batch=1024)["memory"]["activations_bytes"]
 
 
+def test_workspaces_come_on_top_of_what_python_holds() -> None:
+    """A loop whose variables still see the last turn's result while the next convolution runs."""
+
+    class Model(nn.Module):
+        def __init__(self, keeps: bool) -> None:
+            super().__init__()
+            self.keeps, self.layers = keeps, nn.ModuleList(nn.Conv1d(64, 64, 3, padding=1) for _ in range(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            kept = []
+            for layer in self.layers:
+                x = layer(x)
+                if self.keeps:
+                    kept.append(x)
+            return x
+
+    x = torch.zeros(8, 64, 16000)
+    one = 8 * 64 * 16000 * 2
+    plain, keeping = (export(Model(keeps), x, task="forward") for keeps in (False, True))
+    assert max(node["held_bytes"] for node in nodes(plain, "conv1d")) == 2 * one
+    assert max(node["held_bytes"] for node in nodes(keeping, "conv1d")) == 4 * one
+    peaks = [forecast(graph)["memory"]["peak_bytes"] for graph in (plain, keeping)]
+    assert peaks[1] - peaks[0] == 2 * one
+    assert peaks[0] > 4 * one  # pictures in and out are copied into another order
+    sizes = export(Model(True), x, task="forward", dynamic=True)
+    assert all("batch" in str(node["held_bytes"]) for node in nodes(sizes, "conv1d"))
+
+
+def test_slices_without_elements_and_rows_of_numbers() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.row, self.layer = nn.Parameter(torch.zeros(12)), nn.Linear(12, 12)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            mask = x.new_zeros(12, 12)
+            for at in (slice(0, 0), slice(0, 6), slice(6, None)):
+                mask[at, at] = 1
+            one, two = self.row.split([4, 8])
+            return self.layer(x) + mask.sum() + torch.cat([one * 2, two])
+
+    assert forecast(export(Model(), torch.zeros(8, 12), task="forward"), batch=8)["launches"] > 0
+
+
 def test_attention_by_name_is_one_kernel_too() -> None:
     class Model(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -139,6 +139,26 @@ static void what_was_counted_is_read(void **state)
 #undef HELD
 }
 
+/* A workspace comes on top of what the model's own code holds while its convolution runs, not of what operators need. */
+static void what_was_counted_at_a_convolution_is_read(void **state)
+{
+    (void)state;
+#define CONV(more)                                                                                                     \
+    "{'foretell_graph':1,'held_bytes':50000000,'inputs':{'x':{'shape':[8,64,56,56]}},'blocks':[{'name':'b','out':'y'," \
+    "'nodes':[{'op':'conv2d','in':'x','out':'y','k':64,'r':3,'pad':1" more "}]}]}"
+    const ft_graph *plain = help_good(CONV(""), FT_FORWARD_PASS);
+    for (int32_t i = 0; i < plain->node_count; i++) assert_true(plain->nodes[i].each == 0);
+    const ft_graph *counted = help_good(CONV(",'held_bytes':40000000"), FT_FORWARD_PASS);
+    int found = 0;
+    for (int32_t i = 0; i < counted->node_count; i++)
+        if (counted->nodes[i].op.kind == FT_OP_CONV2D) found += counted->nodes[i].each == 40000000;
+    assert_int_equal(found, 1);
+    help_refused(CONV(",'held_bytes':'many'"), FT_E_TYPE,
+                 "block \"b\", node 1 (conv2d): \"held_bytes\" must be a whole number from 1 on, or a formula with "
+                 "batch and seq");
+#undef CONV
+}
+
 static void files_say_that_they_recompute(void **state)
 {
     (void)state;
@@ -162,11 +182,17 @@ static void files_say_that_they_recompute(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_wait_for_each_other),   cmocka_unit_test(inference_keeps_no_gates),
-        cmocka_unit_test(both_ways_run_side_by_side),  cmocka_unit_test(wrong_recurrences_are_refused),
-        cmocka_unit_test(filters_that_were_computed),  cmocka_unit_test(whose_statistics),
-        cmocka_unit_test(activations_inside_products), cmocka_unit_test(files_say_that_they_recompute),
-        cmocka_unit_test(what_was_counted_is_read),    cmocka_unit_test(bags_are_sorted_going_back),
+        cmocka_unit_test(steps_wait_for_each_other),
+        cmocka_unit_test(inference_keeps_no_gates),
+        cmocka_unit_test(both_ways_run_side_by_side),
+        cmocka_unit_test(wrong_recurrences_are_refused),
+        cmocka_unit_test(filters_that_were_computed),
+        cmocka_unit_test(whose_statistics),
+        cmocka_unit_test(activations_inside_products),
+        cmocka_unit_test(files_say_that_they_recompute),
+        cmocka_unit_test(what_was_counted_is_read),
+        cmocka_unit_test(what_was_counted_at_a_convolution_is_read),
+        cmocka_unit_test(bags_are_sorted_going_back),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);
 }

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from . import hugging_face
 from .compat import autocast_on_meta, check_torch, quiet, run_export
 from .errors import ExportError, explain
-from .held import held_bytes
+from .held import Held, held_bytes
 from .higher import in_plain_words
 from .program import read_program
 from .shadow import MODEL_DTYPE, main_dtype, shadow, shadow_tensor
@@ -200,7 +200,7 @@ def _export(step: torch.nn.Module, tensors: list[torch.Tensor]) -> Any:
             return run_export(step, tuple(tensors), {})
 
 
-def _held(step: torch.nn.Module, tensors: list[torch.Tensor]) -> int | None:
+def _held(step: torch.nn.Module, tensors: list[torch.Tensor]) -> Held | None:
     if any(not x.is_meta for x in [*step.parameters(), *step.buffers(), *tensors]):
         return None
     return held_bytes(lambda: step(*tensors), [*step.parameters(), *step.buffers(), *tensors])

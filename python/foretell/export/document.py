@@ -208,8 +208,24 @@ def _input(low: Lowering, x: Value) -> dict[str, Any]:
     return entry
 
 
+def _held_at_convolutions(low: Lowering, blocks: list[Block]) -> None:
+    """Workspaces of convolutions come on top of what Python holds while they run: the most of all iterations."""
+    held = low.program.held
+    made = [node for node in low.nodes if node.op in ("conv1d", "conv2d", "conv3d")]
+    if held is None or len(made) != len(held.convolutions):  # one that nobody reads is not in the file
+        return
+    here = {id(node): size for node, size in zip(made, held.convolutions, strict=True)}
+    for block in blocks:
+        for k, node in enumerate(block.nodes):
+            if id(node) in here:
+                most = max([here[id(node)], *(here[id(nodes[k])] for nodes in block.others)])
+                if most > 0:
+                    node.keys["held_bytes"] = most
+
+
 def document(low: Lowering, blocks: list[Block], name: str, source: str) -> dict[str, Any]:
     """The graph file."""
+    _held_at_convolutions(low, blocks)
     writer = _Writer(low, blocks)
     for x in low.program.inputs:
         writer.name(x)
@@ -220,7 +236,7 @@ def document(low: Lowering, blocks: list[Block], name: str, source: str) -> dict
         "foretell_graph": 1,
         "name": name,
         "source": source,
-        **({"held_bytes": low.program.held} if low.program.held else {}),
+        **({"held_bytes": low.program.held.peak} if low.program.held else {}),
         "inputs": {writer.name(x): _input(low, x) for x in low.program.inputs},
         "blocks": [writer.block(i) for i in range(len(blocks))],
     }

@@ -8,6 +8,7 @@ come and go.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,13 +18,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .._recorder.live_bytes import LiveBytes
 
-__all__ = ["held_bytes"]
+__all__ = ["Held", "held_bytes"]
+
+
+@dataclass
+class Held:
+    """Bytes beyond weights and inputs."""
+
+    peak: int
+    convolutions: list[int]  # while each of them ran, in the order of their calls, without their workspaces
 
 
 class _Counted(TorchDispatchMode):
     def __init__(self, live: LiveBytes) -> None:
         super().__init__()
         self.live = live
+        self.convolutions: list[int] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for x in pytree.tree_leaves((args, kwargs)):
@@ -33,6 +43,8 @@ class _Counted(TorchDispatchMode):
         for x in pytree.tree_leaves(out):
             if isinstance(x, torch.Tensor):
                 self.live.see(x, fresh=True)
+        if func is torch.ops.aten.convolution.default:
+            self.convolutions.append(self.live.live - self.live.before)
         return out
 
 
@@ -64,16 +76,17 @@ def _attended(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return q.new_empty(*q.shape[:-1], v.shape[-1])
 
 
-def held_bytes(run: Callable[[], Any], before: Iterable[torch.Tensor]) -> int | None:
-    """The most bytes that tensors made by `run` hold at once; `before`: what is there already. None where the model
-    cannot run over tensors without memory."""
+def held_bytes(run: Callable[[], Any], before: Iterable[torch.Tensor]) -> Held | None:
+    """The most bytes that tensors made by `run` hold at once, and those at each convolution, whose workspace comes on
+    top; `before`: what is there already. None where the model cannot run over tensors without memory."""
     live = LiveBytes()
     for x in before:
         live.see(x, fresh=False)
+    counted = _Counted(live)
     try:
-        with torch.no_grad(), _AsOneKernel(), _Counted(live):
+        with torch.no_grad(), _AsOneKernel(), counted:
             run()
     except Exception:  # noqa: BLE001 - a model may look at values, which captures answer and this does not
         return None
     held = live.peak - live.before
-    return held if held > 0 else None
+    return Held(held, counted.convolutions) if held > 0 else None

@@ -155,13 +155,18 @@ class _Differs(Exception):
     pass
 
 
+def _nodes(file: dict[str, Any]) -> list[dict[str, Any]]:
+    return [node for block in file["blocks"] for node in block["nodes"]]
+
+
 def merge(a: dict[str, Any], b: dict[str, Any], first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, Any]:
     """The file for all sizes."""
     merger = _Merger(first, second)
-    held = [each.pop("held_bytes", None) for each in (a, b)]
-    formula = merger.formula(held[0], held[1]) if None not in held else None
-    if formula is not None:  # otherwise the peak is at another place at other sizes
-        a["held_bytes"] = b["held_bytes"] = formula
+    for each, other in [(a, b), *zip(_nodes(a), _nodes(b), strict=False)]:
+        held = [one.pop("held_bytes", None) for one in (each, other)]
+        formula = merger.formula(held[0], held[1]) if None not in held else None
+        if formula is not None:  # otherwise the peak is at another place at other sizes
+            each["held_bytes"] = other["held_bytes"] = formula
     try:
         merged: dict[str, Any] = merger.merge(a, b, "")
         return merged

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from .held import Held
+
 __all__ = ["Call", "Program", "Value"]
 
 
@@ -113,4 +115,4 @@ class Program:
     outputs: list[Value] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     checkpointed: bool = False
-    held: int | None = None  # bytes that an inference pass holds at most, beyond weights and inputs
+    held: Held | None = None  # what an inference pass holds, beyond weights and inputs

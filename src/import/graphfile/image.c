@@ -159,6 +159,22 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
     return ft__pointwise_in_place(b, at, "add", y, ft__cast(b, at, bias, ft__tensor_of(b, y)->dtype));
 }
 
+/* What the model's own code holds while this convolution runs, its result counted: its workspace comes on top. */
+static void read_held(ft_graph_reader *r, int32_t first)
+{
+    const json_t *value = json_object_get(r->at, "held_bytes");
+    ft_graph *g = ft__graphfile_build(r)->g;
+    int64_t bytes = 0;
+    if (!value || ft__graphfile_failed(r)) return;
+    if (!ft__graphfile_size_read(r, value, &bytes)) {
+        ft__graphfile_fail(r, FT_E_TYPE,
+                           "\"held_bytes\" must be a whole number from 1 on, or a formula with batch and seq");
+        return;
+    }
+    for (int32_t i = first; i < g->node_count; i++)
+        if (g->nodes[i].op.kind == FT_OP_CONV2D) g->nodes[i].each = (double)bytes;
+}
+
 static int space_of(const ft_graph_reader *r) { return ft__graphfile_op(r)[4] - '0'; }
 
 void ft__read_conv(ft_graph_reader *r, ft_at at)
@@ -196,7 +212,9 @@ void ft__read_conv(ft_graph_reader *r, ft_at at)
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
     bool last = turned_first(r, &x) || ft__graphfile_channels_last(&x);
     r->pictures |= x.dims > 3;
+    const int32_t first = ft__graphfile_build(r)->g->node_count;
     out.ref = convolved(r, at, &f, &x, &out);
+    read_held(r, first);
     if (last) ft__graphfile_set_channels_last(&out);
     if (!ft__graphfile_failed(r)) ft__graphfile_give(r, 0, &out);
 }
