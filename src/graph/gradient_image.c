@@ -17,6 +17,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
                dw = filter ? ft__result_like(t, &back, weight) : FT_NONE;
         back.op = n->op;
         back.op.pass = FT_PASS_BWD;
+        if (back.op.dtype == FT_FP32) back.op.dtype = back.op.kv_dtype; /* whatever units forward ran on */
         ft__same_manner(&back, n);
         back.traffic = n->traffic;
         bool transposed = n->op.u.conv.parts == FT_CONV_INPUT; /* the way back is the one that it goes against */

@@ -159,6 +159,32 @@ static void what_was_counted_at_a_convolution_is_read(void **state)
 #undef CONV
 }
 
+/* Clips of few channels run on vector units, which take no workspace; what goes back runs on tensor cores. */
+static void filters_of_three_sides_over_few_channels_are_fp32(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t c;
+        ft_dtype forward;
+    } cases[] = {{1, FT_FP32}, {3, FT_FP32}, {16, FT_BF16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{'foretell_graph':1,'inputs':{'x':{'shape':[2,%lld,16,56,56]}},'blocks':[{'name':'b','out':'y',"
+                 "'nodes':[{'op':'conv3d','in':'x','out':'y','k':64,'t':3,'r':7,'s':7,'pad':[1,3,3]}]}]}",
+                 (long long)cases[i].c);
+        const ft_graph *g = help_good(text, FT_TRAIN);
+        int ways = 0;
+        for (int32_t k = 0; k < g->node_count; k++) {
+            const ft_node *n = &g->nodes[k];
+            if (n->op.kind != FT_OP_CONV2D) continue;
+            assert_int_equal(n->op.dtype, n->op.pass == FT_PASS_FWD ? cases[i].forward : FT_BF16);
+            ways++;
+        }
+        assert_int_equal(ways, 2);
+    }
+}
+
 static void files_say_that_they_recompute(void **state)
 {
     (void)state;
@@ -192,6 +218,7 @@ int main(void)
         cmocka_unit_test(files_say_that_they_recompute),
         cmocka_unit_test(what_was_counted_is_read),
         cmocka_unit_test(what_was_counted_at_a_convolution_is_read),
+        cmocka_unit_test(filters_of_three_sides_over_few_channels_are_fp32),
         cmocka_unit_test(bags_are_sorted_going_back),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);

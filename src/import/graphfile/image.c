@@ -117,6 +117,22 @@ static bool turned_first(ft_graph_reader *r, const ft_named *x)
     return r->nhwc && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
 }
 
+/* Filters of three sides over few channels, or to few, come from vector units: cuDNN 9.19 runs its
+ * implicit_convolveNd_sgemm for clips of 1 and 3 channels and for 3 classes (data/measurements/h200/workspaces.jsonl.gz),
+ * tensor cores for their gradients. */
+static bool by_vectors(const filter *f, int64_t channels)
+{
+    static const int64_t TENSOR_CORE_CHANNELS = 8; /* 16 bytes of 16 bits: what their kernels read at once */
+    return f->space == 3 && !f->transposed && f->groups == 1 &&
+           (channels < TENSOR_CORE_CHANNELS || f->k < TENSOR_CORE_CHANNELS);
+}
+
+static void by_units_of_fp32(ft_build *b)
+{
+    ft_node *n = &b->g->nodes[b->g->node_count - 1];
+    if (ft_dtype_bytes(n->op.dtype) == 2) n->op.dtype = FT_FP32;
+}
+
 static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_named *x, ft_named *out)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -152,6 +168,7 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
     ft_ref y = ft__conv_with(b, at, in, weight, &s, out->dim[0] * f->k, pixels, input);
     b->channels_last = before;
     if (ft__graphfile_failed(r)) return FT_NONE;
+    if (by_vectors(f, x->dim[1])) by_units_of_fp32(b);
     if (last) y = ft__view_as(b, y, out->dim[0] * pixels, f->k, FT_IN_ORDER);
     if (bias == FT_NONE) return y;
     /* cuDNN's convolution adds none; PyTorch does so afterwards. */
