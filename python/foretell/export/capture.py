@@ -243,12 +243,12 @@ def capture(
                 stack.enter_context(each)
             held = _held(step, tensors) if task != "train" and copied is not None else None
             program = _export(step, tensors)
+        result = read_program(program, subject, prefix="model.", names=inputs.names)
     except Exception as error:  # noqa: BLE001 - anything a model may raise
         raise explain(error) from error
     finally:
         for module, training in was:
             module.training = training
-    result = read_program(program, subject, prefix="model.", names=inputs.names)
     result.held = held
     result.warnings = notes + result.warnings
     result.checkpointed |= bool(found) and task == "train"

@@ -170,6 +170,10 @@ def _split(low: Lowering, call: Call) -> None:
         low.view(x, call.outs[0])
         return
     axis = _split_axis(call, len(x.shape))
+    if len(x.shape) == 1:  # a row of numbers: parts of it
+        for out in call.outs:
+            low.emit("slice", [x], out, {"shape": list(out.shape) or [1]})
+        return
     if call.op == "unbind":
         keys: dict[str, Any] = {"axis": axis}
         low.emit("unbind", [x], call.outs, keys)
