@@ -72,6 +72,21 @@ async function predictor() {
     writeFileSync(join(out, 'predictor.bin.gz'), bytes);
 }
 
+// Colours and marks that the page shares with what --html and --svg write (data/style), before its own rules.
+function style() {
+    const shared = (name) => readFileSync(join(here, '../data/style', name), 'utf8').replace(/\/\*[^]*?\*\//g, '').trim();
+    const colours = Object.fromEntries([...shared('colours.css').matchAll(/(light|dark) (\{[^}]*\})/g)].map(([, name, block]) => [name, block]));
+    if (!colours.light || !colours.dark) throw new Error('data/style/colours.css has no block light or dark');
+    const file = join(out, 'style.css');
+    writeFileSync(file, [
+        `:root ${colours.light}`,
+        `@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) ${colours.dark} }`,
+        `:root[data-theme="dark"] ${colours.dark}`,
+        shared('pictures.css'),
+        readFileSync(file, 'utf8'),
+    ].join('\n'));
+}
+
 // What the page may do, for file servers that send no headers; `foretell web` sends the same and more (cli/web_send.c).
 const POLICY = [
     "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", "connect-src 'self'",
@@ -108,6 +123,7 @@ await bundle();
 const fixed = join(here, 'page/static'); // index.html and what it shows, as it is
 for (const name of existsSync(fixed) ? readdirSync(fixed) : []) copyFileSync(join(fixed, name), join(out, name));
 guard();
+style();
 copyFileSync(option.wasm, join(out, 'foretell.wasm'));
 await predictor();
 const version = stamp();

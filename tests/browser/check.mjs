@@ -1,8 +1,8 @@
 // Pages of --html in headless Chromium: node tests/browser/check.mjs FORETELL [--update]
 //
-// Every page is made by the program under test and opened at two widths in both themes. It must load without a message,
-// an error or a request; every picture must hold its data; nothing may stand out of the page, and no label over another;
-// axe-core must find nothing serious. Pictures of one page are kept under reference/ to be looked at; what is compared
+// Every page is made by the program under test and opened wide and light, narrow and dark; two of them in all four ways.
+// It must load without a message, an error or a request; every picture must hold its data; nothing may stand out of the
+// page, and no label over another; axe-core must find nothing serious. Pictures of one page are kept under reference/ to be looked at; what is compared
 // with them is the layout (reference/layout.json: where sections begin and how high they are), because fonts differ
 // from machine to machine. --update writes both anew.
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -10,7 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync, readdirSy
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { badLabels } from './labels.mjs';
+import { axeScope, badLabels } from './labels.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [foretell, update] = [process.argv[2], process.argv.includes('--update')];
@@ -44,15 +44,15 @@ const pages = {
 // Pictures that each page must hold, with what must be in them at least.
 const step = ['phases', 'timeline', 'roofline', 'memory', 'layers', 'classes', 'scaling', 'intervals'];
 const pictures = {
-  train: [...step, 'savings'], many: [...step, 'savings', 'stages'], full: step, vision: step,
-  scale: ['scaling', 'parts'], infer: ['savings', 'steps', 'rates', 'prefills', 'roofline'], kernel: ['roofline', 'intervals'],
+  train: step, many: [...step, 'stages'], full: step, vision: step,
+  scale: ['scaling', 'parts'], infer: ['steps', 'rates', 'prefills', 'roofline'], kernel: ['roofline', 'intervals'],
   gpus: ['gpus', 'intervals'], sweep: ['sweep', 'rates'], boards: ['gpus', 'intervals'], range: ['sweep'], ranges: ['sweep'],
   huge: [...step, 'stages'], compare: ['times', 'memories'], largest: ['fits', 'phases', 'classes'],
 };
 const marks = {
-  phases: ['rect[class^=b] title', 3], timeline: ['rect title', 20], roofline: ['circle.dot', 1], memory: ['path.area', 3],
-  layers: ['rect[class^=b] title', 3], classes: ['rect[class^=b] title', 3], intervals: ['circle.range', 1],
-  savings: ['rect title', 1], stages: ['rect title', 60], scaling: ['circle.point', 4], parts: ['rect title', 4],
+  phases: ['rect title', 3], timeline: ['rect title', 20], roofline: ['circle.dot', 1], memory: ['path.area', 3],
+  layers: ['rect title', 3], classes: ['rect title', 3], intervals: ['circle.range', 1],
+  stages: ['rect title', 60], scaling: ['circle.point', 4], parts: ['rect title', 4],
   steps: ['circle.point', 6], rates: ['polyline.curve', 1], prefills: ['circle.point', 6], gpus: ['rect title', 3],
   sweep: ['polyline.curve', 1], times: ['rect title', 4], memories: ['rect title', 6], fits: ['rect title', 4],
 };
@@ -82,14 +82,18 @@ ok(readdirSync(folder).length === Object.keys(pages).length, 'every page is ther
 
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
 const layout = {};
+const context = await browser.newContext({ deviceScaleFactor: 1 });
+const page = await context.newPage();
+let said = [], asked = [];
+page.on('console', message => said.push(message.text()));
+page.on('pageerror', error => said.push(error.message));
+page.on('request', request => asked.push(request.url()));
 for (const name of Object.keys(pages)) for (const width of [1280, 390]) for (const theme of ['light', 'dark']) {
+  if ((width === 1280) !== (theme === 'light') && !['train', 'many'].includes(name)) continue;
   const what = `${name} at ${width}, ${theme}`;
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, deviceScaleFactor: 1 });
-  const page = await context.newPage();
-  const said = [], asked = [];
-  page.on('console', message => said.push(message.text()));
-  page.on('pageerror', error => said.push(error.message));
-  page.on('request', request => asked.push(request.url()));
+  await page.setViewportSize({ width, height: 900 });
+  await page.emulateMedia({ media: 'screen', colorScheme: theme });
+  [said, asked] = [[], []];
   await page.goto(pathToFileURL(join(folder, `${name}.html`)).href);
   const away = asked.slice(1).filter(url => !url.startsWith('data:'));
   ok(!said.length && !away.length, `${what}: loads in silence`, [...said, ...away].join('\n'));
@@ -106,18 +110,29 @@ for (const name of Object.keys(pages)) for (const width of [1280, 390]) for (con
   const bad = await page.evaluate(badLabels);
   ok(over <= 0 && !bad.length, `${what}: nothing overlaps or stands out`, [`${over} px`, ...bad].join('\n'));
 
+  const faults = await page.evaluate(() => {
+    const bad = [];
+    for (const p of document.querySelectorAll('header p, section > p'))
+      if (p.getBoundingClientRect().width < 0.95 * document.querySelector('main section, main').getBoundingClientRect().width - 48) bad.push(`narrow: ${p.textContent.slice(0, 60)}`);
+    for (const svg of document.querySelectorAll('svg[data-picture=roofline]')) if ((svg.textContent.match(/\(logarithmic\)/g) ?? []).length !== 2) bad.push('the roofline does not say that its axes are logarithmic');
+    for (const cell of document.querySelectorAll('td')) if (cell.textContent === 'does not fit' && !cell.classList.contains('bad')) bad.push('a row that does not fit is not marked');
+    return bad;
+  });
+  ok(!faults.length, `${what}: words over the whole width, logarithmic axes said, rows that do not fit marked`, faults.join('\n'));
+  if (name === 'full') ok(shown.scaling > 0 && await page.locator('svg[data-picture=scaling] circle.unfit').count() > 0, `${what}: points that do not fit are rings`);
+
   const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   ok((dark === 'rgb(255, 255, 255)') === (theme === 'light'), `${what}: has its theme`, dark);
 
   await page.evaluate(() => document.querySelectorAll('details').forEach(d => { d.open = true; }));
   await page.evaluate(axe);
-  const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+  const found = await page.evaluate(scope => axe.run(scope, { resultTypes: ['violations'] }), axeScope);
   const serious = found.violations.filter(v => ['serious', 'critical'].includes(v.impact));
   ok(!serious.length, `${what}: axe finds nothing serious`,
     serious.map(v => `${v.id}: ${v.help}: ${v.nodes[0].html.slice(0, 200)} (${v.nodes.length})`).join('\n'));
   await page.evaluate(() => document.querySelectorAll('details').forEach(d => { d.open = false; }));
 
-  if (theme === 'light') layout[`${name} ${width}`] = await page.evaluate(() => Object.fromEntries(
+  if (!layout[`${name} ${width}`]) layout[`${name} ${width}`] = await page.evaluate(() => Object.fromEntries(
     [...document.querySelectorAll('section')].map(s => [s.id, Math.round(s.getBoundingClientRect().height)])));
   if (name === 'train' && update) {
     const small = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, deviceScaleFactor: 0.6 });
@@ -134,8 +149,8 @@ for (const name of Object.keys(pages)) for (const width of [1280, 390]) for (con
       [...document.querySelectorAll('svg.picture')].filter(s => s.getBoundingClientRect().width > 0).length);
     ok(paper === 'rgb(255, 255, 255)' && hidden, 'print: white paper, wide pictures', paper);
   }
-  await context.close();
 }
+await context.close();
 
 // One picture as a file of its own: well-formed, with its colours.
 for (const picture of ['roofline', 'timeline', 'memory', 'layers', 'classes', 'intervals', 'pipeline']) {

@@ -12,8 +12,10 @@ void ft__page_open(ft_text *out, const char *title, const char *subtitle)
     ft__markup_text(out, title);
     ft__text_addf(out,
                   " – foretell</title>\n<style>:root{color-scheme:light dark;%s}"
-                  "@media(prefers-color-scheme:dark){:root{%s}}%s%s%s</style>\n</head>\n<body>\n<header>\n<h1>",
-                  ft__colours_light, ft__colours_dark, ft__svg_style, ft__page_style, ft__page_media);
+                  "@media(prefers-color-scheme:dark){:root{%s}}@media "
+                  "print{:root{%s}}%s%s%s</style>\n</head>\n<body>\n<header>\n<h1>",
+                  ft__colours_light, ft__colours_dark, ft__colours_light, ft__svg_style, ft__page_style,
+                  ft__page_media);
     ft__markup_text(out, title);
     ft__text_add(out, "</h1>\n<p class=\"quiet\">");
     ft__markup_text(out, subtitle);
@@ -23,7 +25,7 @@ void ft__page_open(ft_text *out, const char *title, const char *subtitle)
 void ft__page_close(ft_text *out)
 {
     ft__text_add(out, "</main>\n<footer>A forecast by foretell " FT_VERSION
-                      ": nothing was run. Point at a mark to see its figures; the tables have the same.</footer>\n"
+                      ": nothing was run. Point at a mark to see its figures.</footer>\n"
                       "</body>\n</html>\n");
 }
 
@@ -91,14 +93,18 @@ void ft__page_table_cell(ft_page_table *t, const char *text)
     size_t columns = strlen(t->columns);
     char kind = t->columns[t->at];
     if (t->at == 0) ft__text_add(t->out, "<tr>");
-    ft__text_add(t->out, kind == 'r' ? "<td class=\"n\"" : kind == 'w' ? "<td class=\"wrap\"" : "<td");
+    bool unfit = !strcmp(t->head[t->at], "fits") && !strcmp(text, "no"); /* not to be read over */
+    ft__text_add(t->out, unfit         ? "<td class=\"bad\""
+                         : kind == 'r' ? "<td class=\"n\""
+                         : kind == 'w' ? "<td class=\"wrap\""
+                                       : "<td");
     if (t->stacked && kind == 'r' && *text) {
         ft__text_add(t->out, " data-name=\"");
         ft__markup_text(t->out, t->head[t->at]);
         ft__text_add(t->out, "\"");
     }
     ft__text_add(t->out, ">");
-    ft__markup_text(t->out, text);
+    ft__markup_text(t->out, unfit ? "does not fit" : text);
     ft__text_add(t->out, "</td>");
     if (++t->at == columns) {
         ft__text_add(t->out, "</tr>\n");

@@ -38,7 +38,7 @@ static bool draw_grid(ft_text *out, const ft_frame *f, const ft_infer *r, const 
             snprintf(names[s], sizeof names[s], "%" PRId64 " tokens", r->seqs[s]);
         else
             snprintf(names[s], sizeof names[s], "images");
-        c.curve[c.count++] = (ft_curve){names[s], at[s][0], at[s][1], at[s][2], at[s][3], n};
+        c.curve[c.count++] = (ft_curve){names[s], at[s][0], at[s][1], at[s][2], at[s][3], n, NULL};
     }
     return ft__svg_curves(out, f, &c);
 }

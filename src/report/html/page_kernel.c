@@ -43,7 +43,10 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
         char(*remarks)[48] = calloc(count, sizeof *remarks);
         for (size_t i = 0; rows && remarks && i < count; i++) {
             const ft_forecast *k = &cases[i].forecast;
-            snprintf(remarks[i], sizeof remarks[i], "%.4g ms", k->ms);
+            ft_text figure = {.cap = sizeof remarks[i]};
+            ft__add_figure(&figure, k->ms, 4);
+            snprintf(remarks[i], sizeof remarks[i], "%s ms", figure.at ? figure.at : "");
+            ft__text_free(&figure);
             rows[i] = (ft_bar_row){.label = cases[i].device->name, .remark = remarks[i]};
             rows[i].part[(unsigned)k->bound < 4 ? k->bound : FT_BOUND_MEMORY] = k->ms;
         }
@@ -58,16 +61,13 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
 
 static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count)
 {
-    static const char *const head[] = {"GPU",    "ms",   "low",   "high",    "TFLOP/s", "GB/s",
-                                       "FLOP/B", "tile", "waves", "held by", "source"};
+    /* Times and their intervals stand above and below, once each. */
+    static const char *const head[] = {"GPU", "TFLOP/s", "GB/s", "FLOP/B", "tile", "waves", "held by", "source"};
     ft_page_table t;
-    ft__page_table_open(&t, out, "figures", "lrrrrrrrrll", head);
+    ft__page_table_open(&t, out, "figures", "lrrrrrll", head);
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *k = &cases[i].forecast;
         ft__page_table_cell(&t, cases[i].device->name);
-        ft__page_table_figure(&t, k->ms, 4);
-        ft__page_table_figure(&t, k->low_ms, 4);
-        ft__page_table_figure(&t, k->high_ms, 4);
         ft__page_table_figure(&t, k->flops / k->ms / 1e9, 4);
         ft__page_table_figure(&t, k->bytes / k->ms / 1e6, 4);
         ft__page_table_figure(&t, k->intensity, 4);
@@ -179,7 +179,7 @@ static bool draw_sweep(ft_text *out, const ft_frame *f, const ft_page_sweep_case
             low[i] = low_of(&p->forecast);
             high[i] = high_of(&p->forecast);
         }
-        c.curve[g] = (ft_curve){s->devices[g].name, x, y, band ? low : NULL, band ? high : NULL, s->count};
+        c.curve[g] = (ft_curve){s->devices[g].name, x, y, band ? low : NULL, band ? high : NULL, s->count, NULL};
     }
     bool drawn = ft__svg_curves(out, f, &c);
     free(at);

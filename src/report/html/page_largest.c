@@ -13,8 +13,9 @@ static const double gib = 1073741824.0;
 /* This one, and the same with one layer more, against what a GPU has. */
 static bool memory_picture(ft_text *out, const ft_frame *f, const ft_largest *r)
 {
-    static const ft_key keys[3] = {{"m0", "weights, gradients, optimizer"}, {"m3", "the rest"}, {"b2", "too much"}};
-    static const ft_key serving[3] = {{"m0", "weights"}, {"m3", "cache and the rest"}, {"b2", "too much"}};
+    static const ft_key keys[3] = {
+        {"f0", "weights, gradients, optimizer"}, {"f3", "the rest"}, {"overhead", "too much"}};
+    static const ft_key serving[3] = {{"f0", "weights"}, {"f3", "cache and the rest"}, {"overhead", "too much"}};
     char remarks[2][64];
     double capacity = r->view.step->memory.capacity_bytes, rest = r->need_bytes - r->state_bytes;
     double more = fmax(r->next_parameters / r->parameters, 1) * r->state_bytes, next = capacity + r->next_short_bytes;
@@ -120,7 +121,6 @@ bool ft__page_largest(ft_text *out, const ft_largest *r)
         ft__page_section_end(out);
         ft__page_section(out, "layers", "Layers and classes", "By what holds them.");
         drawn = drawn && ft__svg_classes(out, &ft__frame_wide, v) && ft__svg_classes(out, &ft__frame_narrow, v);
-        ft__page_classes(out, v);
         ft__page_section_end(out);
     }
     ft__page_close(out);

@@ -12,5 +12,4 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v);
 bool ft__page_layers(ft_text *out, const ft_step_view *v);
 bool ft__page_stages(ft_text *out, const ft_step_view *v);
 void ft__page_memory(ft_text *out, const ft_step_view *v);
-void ft__page_classes(ft_text *out, const ft_step_view *v);
 #endif

@@ -1,5 +1,6 @@
 /* page_scale.c: scaling as a page: throughput per GPU over the number of GPUs, closed forms beside the timeline. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "report/html/page.h"
@@ -10,6 +11,7 @@
 bool ft__picture_scale(ft_text *out, const ft_frame *f, const ft_scale *s)
 {
     double at[2][4][FT_SCALE_POINTS];
+    bool unfit[2][FT_SCALE_POINTS];
     ft_curves c = {.id = "scaling",
                    .title = s->images ? "Images per second and GPU over GPUs" : "Tokens per second and GPU over GPUs",
                    .x_name = "GPUs",
@@ -23,28 +25,33 @@ bool ft__picture_scale(ft_text *out, const ft_frame *f, const ft_scale *s)
         if (counts[k] == 0) continue;
         for (size_t i = 0; i < counts[k]; i++) {
             const ft_scale_point *p = &points[k][i];
+            unfit[k][i] = !p->fits;
             at[k][0][i] = (double)p->gpus;
             at[k][1][i] = p->tokens_per_s;
             at[k][2][i] = p->high_ms > 0 ? p->tokens_per_s * p->step_ms / p->high_ms : p->tokens_per_s;
             at[k][3][i] = p->low_ms > 0 ? p->tokens_per_s * p->step_ms / p->low_ms : p->tokens_per_s;
         }
-        c.curve[c.count++] = (ft_curve){names[k], at[k][0], at[k][1], at[k][2], at[k][3], counts[k]};
+        c.curve[c.count++] = (ft_curve){names[k], at[k][0], at[k][1], at[k][2], at[k][3], counts[k], unfit[k]};
     }
     return ft__svg_curves(out, f, &c);
 }
 
 static bool parts_picture(ft_text *out, const ft_frame *f, const ft_scale *s)
 {
-    static const ft_key keys[3] = {{"b0", "kernels"}, {"b3", "exposed exchange"}, {"b2", "pipeline bubble"}};
+    static const ft_key keys[3] = {
+        {"compute", "kernels"}, {"communication", "exposed exchange"}, {"overhead", "pipeline bubble"}};
     ft_bar_row rows[FT_SCALE_POINTS] = {{0}};
     char labels[FT_SCALE_POINTS][32], remarks[FT_SCALE_POINTS][48];
     for (size_t i = 0; i < s->weak_count; i++) {
         const ft_scale_point *p = &s->weak[i];
         double rest = p->step_ms - p->exposed_ms - p->bubble_ms;
         snprintf(labels[i], sizeof labels[i], "%" PRId64 " GPUs", p->gpus);
-        snprintf(remarks[i], sizeof remarks[i], "%.4g ms", p->step_ms);
-        rows[i] = (ft_bar_row){
-            .label = labels[i], .remark = remarks[i], .part = {rest > 0 ? rest : 0, p->exposed_ms, p->bubble_ms}};
+        snprintf(remarks[i], sizeof remarks[i], "%.0f %% kernels%s", 100 * fmax(rest, 0) / p->step_ms,
+                 p->fits ? "" : ", does not fit");
+        rows[i] = (ft_bar_row){.label = labels[i],
+                               .remark = remarks[i],
+                               .part = {rest > 0 ? rest : 0, p->exposed_ms, p->bubble_ms},
+                               .unfit = !p->fits};
     }
     return ft__svg_bars(out, f, "parts", "A step of the weak curve", "ms", keys, 3, rows, s->weak_count, 0);
 }

@@ -32,7 +32,7 @@ static bool draw_shares(ft_text *out, const ft_frame *f, const char *id, const c
     for (size_t i = 0; i < count; i++) {
         if (of[i].t->count <= 0) continue;
         fill(&of[i]);
-        c.curve[c.count++] = (ft_curve){of[i].name, of[i].x, of[i].y, NULL, NULL, POINTS};
+        c.curve[c.count++] = (ft_curve){of[i].name, of[i].x, of[i].y, NULL, NULL, POINTS, NULL};
     }
     return c.count == 0 || ft__svg_curves(out, f, &c);
 }
@@ -62,13 +62,13 @@ static bool draw_course(ft_text *out, const ft_frame *f, const ft_serving *s, bo
         b[i] = k->at[i].running;
     }
     size_t count = (size_t)k->count;
-    ft_curves c = {
-        .id = cache ? "cache" : "queue",
-        .title = cache ? "The cache over time" : "Requests over time",
-        .x_name = "s",
-        .y_name = cache ? "% of the cache" : "requests",
-        .curve = {{cache ? "used" : "waiting", x, a, NULL, NULL, count}, {"running", x, b, NULL, NULL, count}},
-        .count = cache ? 1 : 2};
+    ft_curves c = {.id = cache ? "cache" : "queue",
+                   .title = cache ? "The cache over time" : "Requests over time",
+                   .x_name = "s",
+                   .y_name = cache ? "% of the cache" : "requests",
+                   .curve = {{cache ? "used" : "waiting", x, a, NULL, NULL, count, NULL},
+                             {"running", x, b, NULL, NULL, count, NULL}},
+                   .count = cache ? 1 : 2};
     return ft__svg_curves(out, f, &c);
 }
 

@@ -179,7 +179,8 @@ static size_t time_parts(const ft_step_view *v, const char *names[TIME_PARTS], d
 
 bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
 {
-    static const ft_key keys[3] = {{"b0", "kernels"}, {"b3", "exchanges, bubble"}, {"b2", "waiting"}};
+    static const ft_key keys[3] = {
+        {"compute", "kernels"}, {"communication", "exchanges, bubble"}, {"overhead", "waiting"}};
     const char *names[TIME_PARTS];
     double ms[TIME_PARTS];
     size_t count = time_parts(v, names, ms);
@@ -237,7 +238,6 @@ bool ft__page_step(ft_text *out, const ft_step_view *v)
         drawn = drawn && both(out, v, ft__svg_layers) && ft__page_layers(out, v);
         ft__text_add(out, "<h3>Classes of kernels</h3>\n");
         drawn = drawn && both(out, v, ft__svg_classes);
-        ft__page_classes(out, v);
         ft__page_section_end(out);
         if (scales(v)) {
             ft__page_section(out, "scaling", "On more GPUs",

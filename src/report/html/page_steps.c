@@ -17,8 +17,12 @@ bool ft__picture_steps(ft_text *out, const ft_frame *f, const ft_step_case *case
     char(*remarks)[48] = calloc(count + 1, sizeof *remarks);
     for (size_t i = 0; rows && remarks && i < count; i++) {
         const ft_step *s = &cases[i].step;
-        snprintf(remarks[i], sizeof remarks[i], "%.4g ms%s", s->step_ms, s->memory.fits ? "" : ", does not fit");
-        rows[i] = (ft_bar_row){.label = cases[i].device.name, .remark = remarks[i]};
+        ft_text t = {.cap = sizeof remarks[i]};
+        ft__add_figure(&t, s->step_ms, 4);
+        ft__text_addf(&t, " ms%s", s->memory.fits ? "" : ", does not fit");
+        snprintf(remarks[i], sizeof remarks[i], "%s", t.at ? t.at : "");
+        ft__text_free(&t);
+        rows[i] = (ft_bar_row){.label = cases[i].device.name, .remark = remarks[i], .unfit = !s->memory.fits};
         for (int b = 0; b < 4; b++) rows[i].part[b] = fmax(s->regime[b], 0) * s->step_ms;
     }
     bool drawn = rows && remarks &&
@@ -48,16 +52,13 @@ static void percent_cell(ft_page_table *t, double share)
 
 static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
 {
-    static const char *const head[] = {"GPU", "step, ms",  "low",  "high",   "speed", "tokens/s per GPU",
-                                       "MFU", "peak, GiB", "fits", "held by"};
+    /* Times stand beside the bars, intervals under them. */
+    static const char *const head[] = {"GPU", "speed", "tokens/s per GPU", "MFU", "peak, GiB", "fits", "held by"};
     ft_page_table t;
-    ft__page_table_open(&t, out, "figures", "lrrrrrrrll", head);
+    ft__page_table_open(&t, out, "figures", "lrrrrll", head);
     for (size_t i = 0; i < count; i++) {
         const ft_step *s = &cases[i].step;
         ft__page_table_cell(&t, cases[i].device.name);
-        ft__page_table_figure(&t, s->step_ms, 4);
-        ft__page_table_figure(&t, s->low_ms, 4);
-        ft__page_table_figure(&t, s->high_ms, 4);
         ft__markup_again(t.out, &t.cell);
         ft__text_addf(&t.cell, "%.2f×", cases[0].step.step_ms / s->step_ms);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
@@ -119,7 +120,13 @@ bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r)
     size_t gpus = r->gpu_count < FT_CURVES ? r->gpu_count : FT_CURVES;
     double *at = calloc(4 * gpus * r->count + 1, sizeof *at);
     if (!at) return false;
-    bool band = gpus == 1 && r->low && r->high;
+    bool band = gpus == 1 && r->low && r->high, *unfit = calloc(gpus * r->count + 1, sizeof *unfit);
+    size_t fits = 0; /* which column says it */
+    while (fits < r->columns && strcmp(r->head[fits], "fits") != 0) fits++;
+    if (!unfit) {
+        free(at);
+        return false;
+    }
     ft_curves c = {.id = "sweep",
                    .title = r->title,
                    .x_name = r->key,
@@ -136,12 +143,16 @@ bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r)
             y[n] = r->y[k];
             low[n] = band && isfinite(r->low[k]) ? r->low[k] : r->y[k];
             high[n] = band && isfinite(r->high[k]) ? r->high[k] : r->y[k];
+            const char *said = fits < r->columns ? r->cells[k * r->columns + fits] : NULL;
+            unfit[g * r->count + n] = said && !strcmp(said, "no");
             n++;
         }
-        c.curve[c.count++] = (ft_curve){r->gpus[g], x, y, band ? low : NULL, band ? high : NULL, n};
+        c.curve[c.count++] = (ft_curve){r->gpus[g],          x, y, band ? low : NULL, band ? high : NULL, n,
+                                        unfit + g * r->count};
     }
     bool drawn = ft__svg_curves(out, f, &c);
     free(at);
+    free(unfit);
     return drawn;
 }
 

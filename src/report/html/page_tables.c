@@ -71,17 +71,16 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
 
 bool ft__page_layers(ft_text *out, const ft_step_view *v)
 {
-    static const char *const head[] = {"layer",         "ms",      "arithmetic", "memory", "overhead",
-                                       "communication", "held by", "TFLOP/s",    "GB/s",   "FLOP/B"};
+    static const char *const head[] = {"layer",   "arithmetic", "memory", "overhead", "communication",
+                                       "held by", "TFLOP/s",    "GB/s",   "FLOP/B"};
     const ft_verdicts *verdicts = ft__view_verdicts(v);
     if (!verdicts) return false;
-    ft__page_details(out, "Layers in figures");
+    ft__page_details(out, "Layers: shares and rates");
     ft_page_table t;
-    ft__page_table_open(&t, out, "layers", "lrrrrrlrrr", head);
+    ft__page_table_open(&t, out, "layers", "lrrrrlrrr", head);
     for (size_t i = 0; i < verdicts->layer_count && i < MOST_ROWS; i++) {
         const ft_verdict *l = &verdicts->layers[i];
         ft__page_table_cell(&t, l->name ? l->name : "");
-        ft__page_table_figure(&t, l->ms, 4);
         for (int b = 0; b < 4; b++) percent_cell(&t, l->share[b]);
         ft__page_table_cell(&t, ft__bound_words(l->bound));
         ft__page_table_figure(&t, l->tflops, 3);
@@ -146,26 +145,6 @@ void ft__page_memory(ft_text *out, const ft_step_view *v)
     ft__page_details_end(out);
 }
 
-void ft__page_classes(ft_text *out, const ft_step_view *v)
-{
-    static const char *const head[] = {"class", "ms", "of the step", "FLOP", "TFLOP/s"};
-    const ft_step *s = v->step;
-    ft__page_details(out, "Classes in figures");
-    ft_page_table t;
-    ft__page_table_open(&t, out, "classes of kernels", "lrrrr", head);
-    for (int c = 0; c < FT_CLASS_COUNT; c++) {
-        ft__page_table_cell(&t, ft__class_name((ft_class)c));
-        ft__page_table_figure(&t, s->class_ms[c], 4);
-        percent_cell(&t, s->step_ms > 0 ? s->class_ms[c] / s->step_ms : 0);
-        ft__markup_again(t.out, &t.cell);
-        ft__add_si(&t.cell, s->class_flops[c], "FLOP");
-        ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__page_table_figure(&t, s->class_ms[c] > 0 ? s->class_flops[c] / s->class_ms[c] / 1e9 : 0, 3);
-    }
-    ft__page_table_close(&t);
-    ft__page_details_end(out);
-}
-
 /* -- advice ------------------------------------------------------------------------------------ */
 
 static void advice_row(ft_page_table *t, const ft_step_view *v, const ft_advice *a)
@@ -187,32 +166,6 @@ static void advice_row(ft_page_table *t, const ft_step_view *v, const ft_advice 
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
 
-static bool savings(ft_text *out, const ft_frame *f, const ft_step_view *v)
-{
-    enum { SHOWN = 10 };
-    static const ft_key keys[1] = {{"b0", "ms saved"}};
-    const ft_advised *a = v->advised;
-    ft_bar_row rows[SHOWN] = {{0}};
-    size_t count = 0;
-    ft_text t = {.cap = 4096};
-    for (size_t i = 0; i < a->count && count < SHOWN; i++) {
-        if (a->list[i].saves_ms <= 0) continue;
-        ft__markup_again(out, &t);
-        ft__advice_change(&t, &a->list[i], v->asked);
-        rows[count].label = ft__arena_copy(v->arena, t.at ? t.at : "", t.length);
-        ft__markup_again(out, &t);
-        ft__add_figure(&t, a->list[i].saves_ms, 3);
-        ft__text_add(&t, " ms");
-        rows[count].remark = ft__arena_copy(v->arena, t.at ? t.at : "", t.length);
-        if (!rows[count].label || !rows[count].remark) t.failed = true;
-        rows[count++].part[0] = a->list[i].saves_ms;
-    }
-    bool failed = t.failed;
-    ft__text_free(&t);
-    if (failed) return false;
-    return count == 0 || ft__svg_bars(out, f, "savings", "What each change saves", "ms", keys, 1, rows, count, 0);
-}
-
 bool ft__page_advice(ft_text *out, const ft_step_view *v)
 {
     static const char *const head[] = {"change", "saves, ms", "low – high, ms", "memory, GiB", "why"};
@@ -226,7 +179,6 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
     ft__page_section(out, "advice", "What to change", words.at);
     out->failed |= words.failed;
     ft__text_free(&words);
-    if (!savings(out, &ft__frame_wide, v) || !savings(out, &ft__frame_narrow, v)) return false;
     ft_page_table t;
     if (a->count > 0) {
         ft__page_table_open(&t, out, "advice", "lrrrw", head);

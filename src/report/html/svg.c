@@ -9,10 +9,14 @@
 const ft_frame ft__frame_wide = {.width = 1040}, ft__frame_narrow = {.width = 358, .narrow = true},
                ft__frame_alone = {.width = 1040, .alone = true};
 
-const char *const ft__bound_class[4] = {
-    [FT_BOUND_COMPUTE] = "b0", [FT_BOUND_MEMORY] = "b1", [FT_BOUND_OVERHEAD] = "b2", [FT_BOUND_COMMUNICATION] = "b3"};
-const ft_key ft__bound_keys[4] = {
-    {"b0", "arithmetic"}, {"b1", "memory bandwidth"}, {"b2", "overhead"}, {"b3", "communication"}};
+const char *const ft__bound_class[4] = {[FT_BOUND_COMPUTE] = "compute",
+                                        [FT_BOUND_MEMORY] = "memory",
+                                        [FT_BOUND_OVERHEAD] = "overhead",
+                                        [FT_BOUND_COMMUNICATION] = "communication"};
+const ft_key ft__bound_keys[4] = {{"compute", "arithmetic"},
+                                  {"memory", "memory bandwidth"},
+                                  {"overhead", "overhead"},
+                                  {"communication", "communication"}};
 
 /* Control characters have no place in XML; bytes that are no UTF-8 would end the document for a strict reader. */
 void ft__markup_again(ft_text *out, ft_text *part)
@@ -65,8 +69,8 @@ void ft__svg_open(ft_text *out, const ft_frame *f, const char *id, double height
     ft__markup_text(out, desc);
     ft__text_add(out, "</desc>\n");
     if (!f->alone) return;
-    ft__text_addf(out, "<style>svg{%s}@media(prefers-color-scheme:dark){svg{%s}}%s</style>\n", ft__colours_light,
-                  ft__colours_dark, ft__svg_style);
+    ft__text_addf(out, "<style>svg{%s}@media(prefers-color-scheme:dark){svg{%s}}.paper{fill:var(--paper)}%s</style>\n",
+                  ft__colours_light, ft__colours_dark, ft__svg_style);
     ft__svg_box(out, 0, 0, f->width, height, "paper", NULL);
 }
 
@@ -200,6 +204,13 @@ static void tick_text(ft_text *out, ft_text *t, double value)
     ft__text_add(t, units[u].letter);
 }
 
+/* Equal distances that are equal factors are not to be taken for equal steps. */
+static void name_ruler(ft_text *t, const ft_ruler *r, const char *name)
+{
+    ft__text_clear(t);
+    ft__text_addf(t, "%s%s", name, r->log ? " (logarithmic)" : "");
+}
+
 enum { RIGHT_MARGIN = 14 }; /* what plots leave between their ruler and the frame */
 
 void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name,
@@ -212,7 +223,7 @@ void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bott
         tick_text(out, &t, ticks[i]);
         double half = ft__svg_label_width(t.at ? t.at : "") / 2, middle = fmin(x, edge - half);
         if (!t.at || middle - half < free_from) continue; /* no label over another */
-        ft__svg_line(out, x, top, x, bottom, "grid");
+        ft__svg_line(out, x, top, x, bottom, "gridline");
         if (middle < x)
             ft__svg_label(out, edge, bottom + 17, FT_END, "dim", t.at); /* nor over the edge */
         else
@@ -220,7 +231,8 @@ void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bott
         free_from = middle + half + 8;
     }
     ft__svg_line(out, fmin(r->from, r->to), bottom, fmax(r->from, r->to), bottom, "axis");
-    ft__svg_label(out, fmax(r->from, r->to), bottom + 35, FT_END, "dim", name);
+    name_ruler(&t, r, name);
+    if (t.at) ft__svg_label(out, fmax(r->from, r->to), bottom + 35, FT_END, "dim", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }
@@ -239,11 +251,12 @@ void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right,
     ft_text t = {.cap = 256};
     for (int i = 0; i < count; i++) {
         double y = ft__ruler_at(r, ticks[i]);
-        ft__svg_line(out, left, y, right, y, "grid");
+        ft__svg_line(out, left, y, right, y, "gridline");
         tick_text(out, &t, ticks[i]);
         if (t.at) ft__svg_label(out, left - 8, y + 4, FT_END, "dim", t.at);
     }
-    ft__svg_label(out, 0, top - 12, FT_START, "dim", name);
+    name_ruler(&t, r, name);
+    if (t.at) ft__svg_label(out, 0, top - 12, FT_START, "dim", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }

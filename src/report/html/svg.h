@@ -1,4 +1,4 @@
-/* Pictures as SVG text: a frame to draw in, rulers, labels. Colours are classes; page_style.c says what they are, in
+/* Pictures as SVG text: a frame to draw in, rulers, labels. Colours are classes; data/style says what they are, in
  * light and dark. Everything appends to a text; nothing is printed here. */
 #ifndef FT_REPORT_HTML_SVG_H
 #define FT_REPORT_HTML_SVG_H
@@ -62,6 +62,7 @@ double ft__svg_keys_height(const ft_frame *f, double x, const ft_key *keys, size
 extern const char *const ft__bound_class[4];
 extern const ft_key ft__bound_keys[4];
 
-/* Style sheets: colours as custom properties, the rules of pictures, those of pages, those of phones and paper. */
+/* Style sheets: colours as custom properties and the rules of pictures (data/style), those of pages, those of phones and
+ * paper. */
 extern const char ft__colours_light[], ft__colours_dark[], ft__svg_style[], ft__page_style[], ft__page_media[];
 #endif

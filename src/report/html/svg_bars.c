@@ -47,7 +47,7 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
     double top = ft__svg_keys_height(f, 0, used, used_count) + 10;
     if (!f->narrow) right -= remark + 10;
     ft_text t = {.cap = 1024};
-    ft__text_addf(&t, "%zu rows in %s; the table has the same figures.", count, unit);
+    ft__text_addf(&t, "%zu rows in %s, with their figures.", count, unit);
     ft__svg_open(out, f, id, top + row * (double)count, title, t.at ? t.at : "");
     ft__svg_keys(out, f, 0, 0, used, used_count);
     for (size_t i = 0; i < count; i++) {
@@ -64,7 +64,8 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
             ft__svg_box(out, x, bar, fmin(wide, right - x), BAR, keys[k].class, t.at);
             x += wide;
         }
-        ft__svg_label(out, f->narrow ? f->width : right + 10, y + 12.5, f->narrow ? FT_END : FT_START, "dim", note);
+        ft__svg_label(out, f->narrow ? f->width : right + 10, y + 12.5, f->narrow ? FT_END : FT_START,
+                      rows[i].unfit ? "bad" : "dim", note);
     }
     ft__svg_close(out);
     out->failed |= t.failed;
@@ -112,7 +113,7 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
         ft__svg_line(out, a, middle, b, middle, "whisker");
         ft__svg_line(out, a, middle - 4, a, middle + 4, "whisker");
         ft__svg_line(out, b, middle - 4, b, middle + 4, "whisker");
-        ft__text_addf(out, "<circle class=\"value range\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", one, middle);
+        ft__text_addf(out, "<circle class=\"mark range\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", one, middle);
     }
     ft__svg_close(out);
     out->failed |= t.failed;

@@ -11,7 +11,7 @@ _Static_assert((int)FT_MOST_CAUSES <= (int)FT_BAR_PARTS, "a bar has a part for e
 /* The parts of all answers' time, for the work of the first. */
 bool ft__svg_compared_times(const ft_compared_page *p, const ft_frame *f)
 {
-    static const char *const classes[FT_MOST_CAUSES] = {"m0", "m2", "m4", "b2", "m5", "m6", "m1", "m3"};
+    static const char *const classes[FT_MOST_CAUSES] = {"f0", "f2", "f4", "overhead", "f5", "f6", "f1", "f3"};
     ft_key keys[FT_MOST_CAUSES];
     size_t key_count = 0;
     ft_bar_row rows[FT_MOST_COMPARED] = {{0}};
@@ -37,7 +37,7 @@ bool ft__svg_compared_times(const ft_compared_page *p, const ft_frame *f)
 /* A kernel's time is one part: what its roofline asks for, and the rest. */
 bool ft__svg_compared_kernels(const ft_compared_page *p, const ft_frame *f)
 {
-    static const ft_key keys[2] = {{"m0", "roofline"}, {"b2", "beyond it"}};
+    static const ft_key keys[2] = {{"f0", "roofline"}, {"overhead", "beyond it"}};
     ft_bar_row rows[FT_MOST_COMPARED] = {{0}};
     char remarks[FT_MOST_COMPARED][48];
     for (size_t i = 0; i < p->count; i++) {

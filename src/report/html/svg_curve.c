@@ -34,7 +34,7 @@ static void add_path(ft_text *out, const ft_curves *c, const ft_curve *v, const 
                      size_t number)
 {
     double last = 0;
-    ft__text_addf(out, "<polyline class=\"curve s%zu\" points=\"", number);
+    ft__text_addf(out, "<polyline class=\"curve l%zu\" points=\"", number);
     for (size_t i = 0; i < v->count; i++) {
         double px = ft__ruler_at(x, v->x[i]), py = ft__ruler_at(y, v->y[i]);
         if (c->steps && i) ft__text_addf(out, " %.1f,%.1f", last, py);
@@ -47,7 +47,7 @@ static void add_path(ft_text *out, const ft_curves *c, const ft_curve *v, const 
 static void add_band(ft_text *out, const ft_curve *v, const ft_ruler *x, const ft_ruler *y, size_t number)
 {
     if (!v->low || !v->high || v->count < 2) return;
-    ft__text_addf(out, "<polygon class=\"band v%zu\" points=\"", number);
+    ft__text_addf(out, "<polygon class=\"band p%zu\" points=\"", number);
     for (size_t i = 0; i < v->count; i++)
         ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->high[i]));
     for (size_t i = v->count; i-- > 0;)
@@ -58,15 +58,17 @@ static void add_band(ft_text *out, const ft_curve *v, const ft_ruler *x, const f
 static void add_dots(ft_text *out, const ft_curves *c, const ft_curve *v, const ft_ruler *x, const ft_ruler *y,
                      size_t number)
 {
-    if (v->count > MOST_DOTS) return;
+    if (v->count > MOST_DOTS && !v->unfit) return;
     ft_text t = {.cap = 1024};
     for (size_t i = 0; i < v->count; i++) {
+        if (v->count > MOST_DOTS && !v->unfit[i]) continue;
         ft__markup_again(out, &t);
         ft__text_addf(&t, "%s, %s %.10g: ", v->name, c->x_name, v->x[i]);
         ft__add_figure(&t, v->y[i], 4);
-        ft__text_addf(&t, " %s", c->y_name);
-        ft__text_addf(out, "<circle class=\"point v%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>", number,
-                      ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->y[i]));
+        bool unfit = v->unfit && v->unfit[i];
+        ft__text_addf(&t, " %s%s", c->y_name, unfit ? ", does not fit" : "");
+        ft__text_addf(out, "<circle class=\"point %s%zu\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"><title>",
+                      unfit ? "ring unfit l" : "p", number, ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->y[i]));
         ft__markup_text(out, t.at);
         ft__text_add(out, "</title></circle>\n");
     }
@@ -74,9 +76,17 @@ static void add_dots(ft_text *out, const ft_curves *c, const ft_curve *v, const 
     ft__text_free(&t);
 }
 
+static bool any_unfit(const ft_curves *c)
+{
+    for (size_t k = 0; k < c->count; k++)
+        for (size_t i = 0; c->curve[k].unfit && i < c->curve[k].count; i++)
+            if (c->curve[k].unfit[i]) return true;
+    return false;
+}
+
 bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c)
 {
-    static const char *const classes[FT_CURVES] = {"v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7"};
+    static const char *const classes[FT_CURVES] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
     ft_key keys[FT_CURVES];
     for (size_t i = 0; i < c->count; i++) keys[i] = (ft_key){classes[i], c->curve[i].name};
     size_t shown = c->count > 1 ? c->count : 0; /* one curve is what the title says */
@@ -86,6 +96,7 @@ bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c)
              c->x_name);
     ft__svg_open(out, f, c->id, bottom + 44, c->title, desc);
     ft__svg_keys(out, f, 0, 0, keys, shown);
+    if (any_unfit(c)) ft__svg_label(out, f->width, top - 12, FT_END, "bad", "rings: does not fit");
     ft_ruler x, y;
     find_ends(c, &x, &y);
     x.from = f->narrow ? 52 : 70;

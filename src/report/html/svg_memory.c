@@ -9,9 +9,9 @@
 #include "report/trace/course.h"
 
 enum { KINDS = FT_COURSE_KINDS };
-const ft_key ft__memory_keys[KINDS] = {{"m0", "weights"},     {"m1", "optimizer"}, {"m2", "gradients"},
-                                       {"m3", "activations"}, {"m4", "KV cache"},  {"m5", "communication"},
-                                       {"m6", "temporary"}};
+const ft_key ft__memory_keys[KINDS] = {{"f0", "weights"},     {"f1", "optimizer"}, {"f2", "gradients"},
+                                       {"f3", "activations"}, {"f4", "KV cache"},  {"f5", "communication"},
+                                       {"f6", "temporary"}};
 
 static void add_layer(ft_text *out, const ft_memory_course *c, int kind, const ft_ruler *x, const ft_ruler *y)
 {
@@ -35,8 +35,15 @@ static void add_layer(ft_text *out, const ft_memory_course *c, int kind, const f
     ft__text_addf(out, "Z\"><title>%s</title></path>\n", ft__memory_keys[kind].name);
 }
 
+/* Where the words of the peak stand: over it, or under it where the line of the GPU's memory would run through them. */
+static double peak_words_y(double peak, double limit)
+{
+    bool crossed = limit > peak - 24 && limit < peak - 3;
+    return crossed ? peak + 19 : peak - 9;
+}
+
 static void mark_peak(ft_text *out, const ft_frame *f, const ft_step_view *v, const ft_memory_course *c,
-                      const ft_ruler *x, const ft_ruler *y)
+                      const ft_ruler *x, const ft_ruler *y, double limit)
 {
     size_t most = 0;
     for (size_t i = 0; i < c->count; i++)
@@ -51,8 +58,8 @@ static void mark_peak(ft_text *out, const ft_frame *f, const ft_step_view *v, co
     }
     double px = ft__ruler_at(x, c->at[most].ms), py = ft__ruler_at(y, ft__course_total(&c->at[most]) / 1073741824.0);
     double half = ft__svg_label_width(t.at ? t.at : "") / 2, at = fmin(fmax(px, x->from + half), x->to - half);
-    ft__text_addf(out, "<circle class=\"value peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", px, py);
-    if (t.at) ft__svg_label(out, at, py - 9, FT_MIDDLE, "strong halo", t.at);
+    ft__text_addf(out, "<circle class=\"mark peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", px, py);
+    if (t.at) ft__svg_label(out, at, peak_words_y(py, limit), FT_MIDDLE, "strong halo", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }
@@ -61,14 +68,14 @@ static void mark_peak(ft_text *out, const ft_frame *f, const ft_step_view *v, co
 static void add_capacity(ft_text *out, const ft_ruler *x, const ft_ruler *y, double gib, double peak_gib)
 {
     ft_text t = {.cap = 256};
-    double py = ft__ruler_at(y, gib), peak = ft__ruler_at(y, peak_gib);
-    bool under = fabs((peak - 9) - (py - 6)) < 16;
+    double py = ft__ruler_at(y, gib), words = peak_words_y(ft__ruler_at(y, peak_gib), py);
+    bool under = fabs(words - (py - 6)) < 16;
     ft__svg_line(out, x->from, py, x->to, py, "under"); /* it may cross any colour */
     ft__svg_line(out, x->from, py, x->to, py, "limit");
     ft__text_add(&t, "the GPU has ");
     ft__add_figure(&t, gib, 3);
     ft__text_add(&t, " GiB");
-    if (t.at) ft__svg_label(out, x->from + 6, under ? py + 15 : py - 6, FT_START, "halo", t.at);
+    if (t.at) ft__svg_label(out, x->from + 6, under ? py + 16 : py - 6, FT_START, "halo", t.at);
     out->failed |= t.failed;
     ft__text_free(&t);
 }
@@ -101,12 +108,11 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
                  "Live bytes on one GPU while the step runs, stacked by what they are. The table of memory has the "
                  "figures of the peak.");
     ft__svg_keys(out, f, 0, 0, keys, key_count);
-    ft__svg_ruler_x(out, &x, top, bottom,
-                    v->work->accumulate > 1 && !v->ranked ? "ms, one micro-batch and the update" : "ms");
+    ft__svg_ruler_x(out, &x, top, bottom, "ms");
     ft__svg_ruler_y(out, &y, x.from, x.to, "GiB");
     for (int k = 0; k < KINDS; k++) add_layer(out, &c, k, &x, &y);
     if (near) add_capacity(out, &x, &y, capacity, v->step->memory.peak_bytes / 1073741824.0);
-    if (c.count) mark_peak(out, f, v, &c, &x, &y);
+    if (c.count) mark_peak(out, f, v, &c, &x, &y, near ? ft__ruler_at(&y, capacity) : -1e9);
     ft__svg_close(out);
     free(c.at);
     return !out->failed;

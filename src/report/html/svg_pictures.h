@@ -26,6 +26,7 @@ enum { FT_BAR_PARTS = 8, FT_CURVES = 8 };
 typedef struct ft_bar_row {
     const char *label, *remark; /* remark: at the bar's end */
     double part[FT_BAR_PARTS];
+    bool unfit; /* does not fit: its remark says so, and stands out */
 } ft_bar_row;
 /* Keys whose parts are nought in all rows are left out. `whole` > 0: the length of a full bar. */
 bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *title, const char *unit,
@@ -43,6 +44,7 @@ typedef struct ft_curve {
     const char *name;
     const double *x, *y, *low, *high; /* low, high: an interval drawn behind it; NULL */
     size_t count;
+    const bool *unfit; /* points that do not fit are rings; NULL: all fit */
 } ft_curve;
 typedef struct ft_curves {
     const char *id, *title, *x_name, *y_name;

@@ -74,7 +74,7 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
     if (roof->vector_tflops > 0) {
         double yv = ft__ruler_at(&p->y, roof->vector_tflops);
         double xv = ft__ruler_at(&p->x, roof->vector_tflops * 1e3 / roof->gbps);
-        ft__svg_line(out, xv, yv, p->x.to, yv, "roof2");
+        ft__svg_line(out, xv, yv, p->x.to, yv, "roof low");
         ft__markup_again(out, &t);
         ft__add_figure(&t, roof->vector_tflops, 3);
         ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s, vector units in fp32");

@@ -8,7 +8,7 @@ enum { MOST_STAGES = 16 };
 
 static const char *class_of(ft_pipe_kind kind)
 {
-    static const char *const classes[] = {"f0", "f1", "f1", "f3"};
+    static const char *const classes[] = {"forward", "backward", "backward", "again"};
     return classes[kind];
 }
 
@@ -22,8 +22,8 @@ static void add_middle(ft_text *out, const ft_piped *pipe, int64_t s, const ft_r
     double a = ft__ruler_at(x, ops[pipe->gap[s] - 1].end), b = ft__ruler_at(x, ops[pipe->gap[s]].start);
     double high = height * ms[0] / fmax(ms[0] + ms[1], 1e-9);
     snprintf(title, sizeof title, "stage %lld, %lld more micro-batches", (long long)s + 1, (long long)pipe->skipped);
-    ft__svg_box(out, a, y, fmax(b - a, 0.5), high, "f0", title);
-    ft__svg_box(out, a, y + high, fmax(b - a, 0.5), height - high, "f1", title);
+    ft__svg_box(out, a, y, fmax(b - a, 0.5), high, "forward", title);
+    ft__svg_box(out, a, y + high, fmax(b - a, 0.5), height - high, "backward", title);
 }
 
 /* Pieces narrower than a pixel and of one kind are drawn as one. */
@@ -60,7 +60,7 @@ bool ft__svg_stages(ft_text *out, const ft_frame *f, const ft_step_view *v)
         end = fmax(end, r->pipe.finish[s]);
         for (int32_t i = 0; i < r->pipe.op_count[s]; i++) split |= r->pipe.ops[s][i].kind == FT_PIPE_WEIGHTS;
     }
-    static const ft_key keys[] = {{"f0", "forward"}, {"f1", "backward"}, {"f3", "gradients of weights"}};
+    static const ft_key keys[] = {{"forward", "forward"}, {"backward", "backward"}, {"again", "gradients of weights"}};
     double top = ft__svg_keys_height(f, 0, keys, split ? 3 : 2) + 8, bottom = top + (height + 4) * (double)shown;
     ft_ruler x = {.low = 0, .high = end > 0 ? end : 1, .from = f->narrow ? 34 : 74, .to = f->width - 12};
     char desc[200];

@@ -22,13 +22,18 @@ const ft_verdicts *ft__view_verdicts(const ft_step_view *v)
     return made;
 }
 
-/* "12.3 ms, 45 %" in the arena. */
-static const char *remark(const ft_step_view *v, double ms)
+/* "12.3 ms, 45 %", and its rate where it has arithmetic, in the arena. */
+static const char *remark(const ft_step_view *v, double ms, double flops)
 {
     ft_text t = {.cap = 256};
     ft__add_figure(&t, ms, 3);
     ft__text_add(&t, " ms, ");
     ft__add_percent(&t, v->step->step_ms > 0 ? ms / v->step->step_ms : 0);
+    if (flops > 0 && ms > 0) {
+        ft__text_add(&t, ", ");
+        ft__add_figure(&t, flops / ms / 1e9, 3);
+        ft__text_add(&t, " TFLOP/s");
+    }
     const char *kept = t.at ? ft__arena_copy(v->arena, t.at, t.length) : NULL;
     ft__text_free(&t);
     return kept;
@@ -44,7 +49,7 @@ bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v)
     for (size_t i = 0; i < count; i++) {
         const ft_verdict *l = &verdicts->layers[i];
         rows[i].label = l->name && *l->name ? l->name : "other";
-        rows[i].remark = remark(v, l->ms);
+        rows[i].remark = remark(v, l->ms, 0);
         if (!rows[i].remark) out->failed = true;
         for (int b = 0; b < 4; b++) rows[i].part[b] = l->ms * l->share[b];
     }
@@ -70,7 +75,7 @@ bool ft__svg_classes(ft_text *out, const ft_frame *f, const ft_step_view *v)
         double ms = 0;
         for (int b = 0; b < 4; b++) ms += rows[c].part[b];
         rows[c].label = names[c];
-        rows[c].remark = remark(v, ms);
+        rows[c].remark = remark(v, ms, v->step->class_flops[c]);
         if (!rows[c].remark) return false;
     }
     return ft__svg_bars(out, f, "classes", "Time by class of kernel", "ms", ft__bound_keys, 4, rows, FT_CLASS_COUNT,

@@ -131,8 +131,9 @@ static void draw_crowd(ft_timeline *t, crowd *c)
     const ft_band *r = &t->row[FT_ROW_PASSES];
     if (!t->dry && both > 0 && extent > 0) {
         double high = forward / both * r->height;
-        if (high > 0) ft__svg_box(t->out, a, r->y, fmax(b - a, 0.5), high, "f0", title);
-        if (high < r->height) ft__svg_box(t->out, a, r->y + high, fmax(b - a, 0.5), r->height - high, "f1", title);
+        if (high > 0) ft__svg_box(t->out, a, r->y, fmax(b - a, 0.5), high, "forward", title);
+        if (high < r->height)
+            ft__svg_box(t->out, a, r->y + high, fmax(b - a, 0.5), r->height - high, "backward", title);
         snprintf(title, sizeof title, "%.0f micro-batches", fmax(c->forwards, c->backwards));
         if (ft__svg_label_width(title) <= b - a - 4)
             ft__svg_label(t->out, (a + b) / 2, r->y + 14, FT_MIDDLE, "onbar", title);
@@ -170,10 +171,10 @@ static double draw_alone(ft_timeline *t)
         const ft_pass_events *f = m ? &t->rank.forward : &t->rank.first_forward;
         const ft_pass_events *b = m ? &t->rank.backward : &t->rank.first_backward;
         int64_t number = micros > 1 ? m : -1;
-        piece(t, first, number, "f0", now, now + f->ms);
+        piece(t, first, number, "forward", now, now + f->ms);
         pass(t, f, 0, 1, now, now + f->ms);
         now += f->ms;
-        if (b->ms > 0) piece(t, "backward", number, "f1", now, now + b->ms);
+        if (b->ms > 0) piece(t, "backward", number, "backward", now, now + b->ms);
         pass(t, b, 0, 1, now, now + b->ms);
         now += b->ms;
     }
@@ -182,7 +183,7 @@ static double draw_alone(ft_timeline *t)
         draw_crowd(t, &(crowd){.from = now, .to = now + ms, .forwards = left, .backwards = left});
         now += ms;
     }
-    if (t->rank.update.ms > 0) piece(t, "optimizer", -1, "f2", now, now + t->rank.update.ms);
+    if (t->rank.update.ms > 0) piece(t, "optimizer", -1, "update", now, now + t->rank.update.ms);
     pass(t, &t->rank.update, 0, 1, now, now + t->rank.update.ms);
     return now + t->rank.update.ms;
 }
@@ -219,7 +220,7 @@ static double draw_stage(ft_timeline *t, int64_t s)
     for (int32_t i = 0; i < pipe->op_count[s] && !crowded; i++) {
         const ft_pipe_op *op = &pipe->ops[s][i];
         bool forward = op->kind == FT_PIPE_FORWARD;
-        piece(t, words[op->kind], op->micro, forward ? "f0" : "f1", op->start, op->end);
+        piece(t, words[op->kind], op->micro, forward ? "forward" : "backward", op->start, op->end);
         if (!forward && op->kind != FT_PIPE_BACKWARD) continue;
         double from, to;
         ft__chunk_span(stage, forward, op->chunk, &from, &to);
@@ -231,7 +232,7 @@ static double draw_stage(ft_timeline *t, int64_t s)
     ms[FT_BOUND_COMMUNICATION] = 1;
     if (left > 0) ft__timeline_slab(t, FT_ROW_AXIS + FT_AXIS_DATA, now, now + left, ms, "rest of the gradients");
     now += left + stage->tail_ms;
-    if (stage->update_ms > 0) piece(t, "optimizer", -1, "f2", now, now + stage->update_ms);
+    if (stage->update_ms > 0) piece(t, "optimizer", -1, "update", now, now + stage->update_ms);
     pass(t, &t->rank.update, 0, 1, now, now + stage->update_ms);
     now += stage->update_ms;
     if (gather > 0)

@@ -42,7 +42,7 @@ typedef struct ft_memory_course {
 } ft_memory_course;
 
 double ft__course_total(const ft_course_moment *m);
-/* One GPU: kernel by kernel, of one micro-batch and the update. Many: the stage that holds most. False: out of memory;
+/* One GPU: kernel by kernel, micro-batch after micro-batch. Many: the stage that holds most. False: out of memory;
  * `at` is to be freed all the same. */
 bool ft__memory_course(const ft_step_view *v, ft_memory_course *out);
 /* At most so many moments, of each bin the fullest: a peak must not be lost. */

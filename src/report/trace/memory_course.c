@@ -35,15 +35,50 @@ static void fill_between(ft_memory_course *c, const ft_course_moment *after, dou
     }
 }
 
-/* Kernel time to the step's: each pass as long as its streams say. `block`: ms of one iteration's kernels. */
-static void stretch(const ft_step_view *v, const double *block, ft_memory_course *c)
+/* The micro-batches behind the first: the same bytes again, as often as the step has them, or as a picture can tell
+ * apart; then the update. `pass_ms`: of one in the rhythm of many; `update`: the first moment of the update. */
+static bool repeat(ft_memory_course *c, int64_t micros, double first_ms, double pass_ms, size_t update)
+{
+    enum { MOMENTS = 400 };
+    int64_t copies = micros - 1 < BETWEEN ? micros - 1 : BETWEEN;
+    double each = pass_ms * (double)(micros - 1) / (double)copies, shift = pass_ms * (double)(micros - 1);
+    ft_memory_course head = {.at = c->at, .count = update, .end = first_ms};
+    size_t left = c->count - update;
+    ft_course_moment *tail = malloc((left + 1) * sizeof *tail);
+    if (!tail) return false;
+    memcpy(tail, c->at + update, left * sizeof *tail);
+    ft__memory_course_thin(&head, MOMENTS);
+    size_t one = head.count;
+    ft_course_moment *all = realloc(c->at, (one * (size_t)(copies + 1) + left + 1) * sizeof *all);
+    if (!all) {
+        free(tail);
+        return false;
+    }
+    c->at = all;
+    c->count = one;
+    for (int64_t m = 0; m < copies; m++)
+        for (size_t i = 0; i < one; i++) {
+            c->at[c->count] = c->at[i];
+            c->at[c->count++].ms = first_ms + each * ((double)m + (first_ms > 0 ? c->at[i].ms / first_ms : 0));
+        }
+    for (size_t i = 0; i < left; i++) {
+        c->at[c->count] = tail[i];
+        c->at[c->count++].ms += shift;
+    }
+    free(tail);
+    return true;
+}
+
+/* Kernel time to the step's: each pass as long as its streams say. `block`: ms of one iteration's kernels. False: out of
+ * memory. */
+static bool stretch(const ft_step_view *v, const double *block, ft_memory_course *c)
 {
     enum { PARTS = 3 };
     const ft_graph *g = v->graph;
     ft_rank_events rank;
     ft_error ignored;
     double kernels[PARTS] = {0};
-    if (ft__rank_events(v, NULL, &rank, &ignored) != FT_OK) return; /* no streams: kernels one after the other */
+    if (ft__rank_events(v, NULL, &rank, &ignored) != FT_OK) return true; /* no streams: kernels one after the other */
     for (int32_t b = 0; b < g->block_count; b++) {
         int part = g->blocks[b].phase == FT_FORWARD ? 0 : g->blocks[b].phase == FT_UPDATE ? 2 : 1;
         kernels[part] += block[b] * (double)(g->blocks[b].repeat > 1 ? g->blocks[b].repeat : 1);
@@ -54,12 +89,17 @@ static void stretch(const ft_step_view *v, const double *block, ft_memory_course
         from[p + 1] = from[p] + kernels[p];
         to[p + 1] = to[p] + passes[p];
     }
+    size_t update = 0; /* moments before it */
     for (size_t i = 0; i < c->count; i++) {
         int p = c->at[i].ms < from[1] ? 0 : c->at[i].ms < from[2] ? 1 : 2;
+        if (p < 2) update = i + 1;
         double share = kernels[p] > 0 ? fmin((c->at[i].ms - from[p]) / kernels[p], 1) : 1;
         c->at[i].ms = to[p] + share * passes[p];
     }
-    c->end = v->work->accumulate > 1 ? to[PARTS] : fmax(to[PARTS], v->step->step_ms);
+    int64_t micros = v->work->task == FT_TRAIN && v->work->accumulate > 1 ? v->work->accumulate : 1;
+    double pass_ms = rank.forward.ms + rank.backward.ms;
+    c->end = fmax(to[PARTS] + pass_ms * (double)(micros - 1), v->step->step_ms);
+    return micros == 1 || repeat(c, micros, to[2], pass_ms, update);
 }
 
 static bool course_of_kernels(const ft_step_view *v, ft_memory_course *out)
@@ -97,10 +137,10 @@ static bool course_of_kernels(const ft_step_view *v, ft_memory_course *out)
         now = here.ms + ms[p->node];
     }
     out->end = now;
-    stretch(v, block, out);
+    bool stretched = stretch(v, block, out);
     free(ms);
     free(block);
-    return true;
+    return stretched;
 }
 
 /* -- a stage ----------------------------------------------------------------------------------- */
