@@ -15,7 +15,7 @@
 #include "base/parallel.h"
 #include "report/json/answer.h"
 
-enum { LINES_AT_ONCE = 64, LINES_PER_RUN = 8 };
+enum { LINES_AT_ONCE = 64, RUNS = 8 }; /* a run is what one thread answers; few lines are as many runs */
 
 void web_answers_open(web_answers *a, const ft_context *ft, const web_folder *folder, int threads)
 {
@@ -110,8 +110,8 @@ struct web_batch {
         int64_t number;
     } line[LINES_AT_ONCE];
     size_t line_count;
-    ft_text run[LINES_AT_ONCE / LINES_PER_RUN];
-    size_t run_count, reading, read; /* which run is handed out, and how much of it was */
+    ft_text run[RUNS];
+    size_t run_lines, run_count, reading, read; /* which run is handed out, and how much of it was */
 };
 
 web_batch *web_batch_open(web_answers *a, char *body, size_t length)
@@ -159,7 +159,7 @@ static void answer_run(void *context, size_t index)
     web_batch *b = context;
     ft_text *out = &b->run[index];
     ft__text_clear(out);
-    size_t first = index * LINES_PER_RUN, end = first + LINES_PER_RUN;
+    size_t first = index * b->run_lines, end = first + b->run_lines;
     for (size_t i = first; i < end && i < b->line_count && !out->failed; i++) {
         web_answer(b->answers, b->line[i].at, b->line[i].length, b->line[i].number, out, NULL);
         ft__text_add_n(out, "\n", 1);
@@ -171,7 +171,8 @@ long web_batch_read(web_batch *b, char *out, size_t room)
     while (b->reading == b->run_count) {
         next_lines(b);
         if (!b->line_count) return 0;
-        b->run_count = (b->line_count + LINES_PER_RUN - 1) / LINES_PER_RUN;
+        b->run_lines = (b->line_count + RUNS - 1) / RUNS;
+        b->run_count = (b->line_count + b->run_lines - 1) / b->run_lines;
         b->reading = b->read = 0;
         ft__parallel(b->answers->threads, b->run_count, answer_run, b);
     }

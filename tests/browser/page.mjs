@@ -1,19 +1,22 @@
-// The page in headless Chromium: node tests/browser/page.mjs FOLDER FORETELL
+// The page in headless Chromium: node tests/browser/page.mjs FOLDER FORETELL [--update]
 //
 // FOLDER holds what `make web` builds; it is served from here, under the Content-Security-Policy that `foretell web`
-// sends, so that what a strict policy refuses fails here. Every view is opened in both themes and at two widths: no message, no
-// request off the origin, no violation by axe-core, nothing that stands out of the page, no label over another. Then
-// the page is driven by mouse and keyboard, and what it shows is held against the program's own answers.
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+// sends, so that what a strict policy refuses fails here. Every view is opened wide and light, narrow and dark: no message, no
+// request off the origin, no violation by axe-core, nothing that stands out of the page, no label over another. Two are held
+// against pictures under reference/ (small and blurred: fonts differ from machine to machine), which --update takes anew.
+// Then the page is driven by mouse and keyboard, and what it shows is held against the program's own answers; at last
+// `foretell web` serves it. How long painting and drawing took is printed, not judged.
+import { spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { badLabels } from './labels.mjs';
+import { axeScope, badLabels } from './labels.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const [folder, foretell] = process.argv.slice(2);
+const [folder, foretell, update] = process.argv.slice(2);
 const skip = why => { console.log(`1..0 # SKIP ${why}`); process.exit(0); };
 const chromium = ['chromium', 'chromium-browser', 'google-chrome']
   .map(name => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
@@ -67,14 +70,14 @@ const views = {
 };
 
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
-const open = async (width, theme, hash) => {
+const open = async (width, theme, hash, from = origin) => {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, acceptDownloads: true, serviceWorkers: 'block' });
   const page = await context.newPage();
   const said = [];
   page.on('console', message => { if (!/blocked by Playwright/.test(message.text())) said.push(message.text()); }); // our own block
   page.on('pageerror', error => said.push(error.stack ?? error.message));
-  page.on('request', request => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(origin)) said.push(`asked ${request.url()}`); });
-  await page.goto(`${origin}/${hash}`);
+  page.on('request', request => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(from)) said.push(`asked ${request.url()}`); });
+  await page.goto(`${from}/${hash}`);
   await page.waitForSelector('main.body h1', { timeout: 60000 });
   return { context, page, said };
 };
@@ -91,7 +94,35 @@ const shown = (page, pictures, tables) => until(page, ([wanted, rows]) =>
   Object.entries(wanted).every(([card, [mark, least]]) => document.querySelectorAll(`[data-card="${card}"] svg.picture ${mark}`).length >= least) &&
   rows.every(card => document.querySelector(`[data-card="${card}"] :is(tbody tr, .changes li)`)), [pictures, tables]);
 
-for (const [width, theme] of [[1280, 'light'], [1280, 'dark'], [390, 'light'], [2560, 'dark']]) {
+// What is on the screen against what was there: both shrunk to some hundred pixels, so that letters are a blur and places,
+// colours and proportions are what is left. The mean difference of a channel, of 255.
+const looker = await (await browser.newContext()).newPage();
+const likeReference = async (page, name, width) => {
+  const file = join(here, `reference/${name}.png`), wide = width > 1000 ? 160 : 78;
+  const screen = (await page.screenshot()).toString('base64');
+  const [small, away] = await looker.evaluate(async ([now, before, w]) => {
+    const pixels = async (data, high) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${data}`;
+      await image.decode();
+      const canvas = document.createElement('canvas');
+      [canvas.width, canvas.height] = [w, high ?? Math.round(w * image.height / image.width)];
+      const to = canvas.getContext('2d');
+      to.imageSmoothingQuality = 'high';
+      to.drawImage(image, 0, 0, canvas.width, canvas.height);
+      return [canvas.toDataURL('image/png').split(',')[1], to.getImageData(0, 0, canvas.width, canvas.height)];
+    };
+    const [png, is] = await pixels(now);
+    if (!before) return [png, 0];
+    const [, was] = await pixels(before, is.height);
+    let sum = 0;
+    for (let i = 0; i < is.data.length; i++) sum += Math.abs(is.data[i] - was.data[i]);
+    return [png, sum / is.data.length];
+  }, [screen, !update && existsSync(file) ? readFileSync(file, 'base64') : null, wide]);
+  if (update) writeFileSync(file, Buffer.from(small, 'base64'));
+  ok(existsSync(file) && away < 6, `${name}: looks as in the reference`, `${away.toFixed(1)} of 255 away; look at it, then run with --update`);
+};
+for (const [width, theme] of [[1280, 'light'], [390, 'dark'], [2560, 'dark']]) {
   const { context, page, said } = await open(width, theme, views.step[0]);
   for (const [name, [hash, pictures, tables]] of Object.entries(views)) {
     if (width === 2560 && !['step', 'layout'].includes(name)) continue;
@@ -103,14 +134,30 @@ for (const [width, theme] of [[1280, 'light'], [1280, 'dark'], [390, 'light'], [
     const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
     const bad = await page.evaluate(badLabels);
     ok(over <= 0 && !bad.length, `${what}: nothing overlaps or stands out`, [`${over} px`, ...bad].join('\n'));
+    if (width === 1280) {
+      const lacks = await page.evaluate(() => [...document.querySelectorAll('[data-card]')].flatMap(card => {
+        const has = word => [...card.querySelectorAll('header button')].some(b => b.textContent.trim() === word);
+        return [card.querySelector('svg.picture') && !(has('SVG') && has('PNG')) && `${card.dataset.card}: no SVG, PNG`,
+          card.querySelector('tbody tr') && !has('CSV') && `${card.dataset.card}: no CSV`].filter(Boolean);
+      }));
+      ok(!lacks.length, `${what}: every picture is there as SVG and PNG, every table as CSV`, lacks.join('\n'));
+    }
     if (width !== 2560) {
       await page.evaluate(() => document.querySelectorAll('details').forEach(d => { d.open = true; }));
       await page.evaluate(axe);
-      const found = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+      const found = await page.evaluate(scope => axe.run(scope, { resultTypes: ['violations'] }), axeScope);
       ok(!found.violations.length, `${what}: axe finds nothing`,
         found.violations.map(v => `${v.id}: ${v.help}: ${v.nodes[0].html.slice(0, 200)} (${v.nodes.length})`).join('\n'));
     }
     ok(!said.length, `${what}: in silence`, said.splice(0).join('\n'));
+    if (['step', 'kernel'].includes(name) && width !== 2560) {
+      await page.evaluate(() => { document.querySelectorAll('details').forEach(d => { d.open = innerWidth > 820 && !!d.closest('.side') && !d.classList.contains('more'); }); scrollTo(0, 0); });
+      await likeReference(page, `page-${name}-${width}-${theme}`, width);
+    }
+  }
+  if (width === 1280) {
+    const paint = await page.evaluate(() => performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint')?.startTime);
+    console.log(`# first paint after ${paint?.toFixed(0)} ms`);
   }
   const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   ok((paper === 'rgb(255, 255, 255)') === (theme === 'light'), `${theme} at ${width}: has its theme`, paper);
@@ -138,15 +185,36 @@ for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight');
 ok(await is('batch') === '12', 'arrow keys move a slider, and the address follows', await is('batch'));
 await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 12);
 await agrees('the keyboard');
+await page.evaluate(() => { // one movement, however slow the machine is between keys
+  const slider = document.querySelector('#f-batch');
+  for (const value of ['5', '6', '7']) { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }
+});
+const moved = await is('batch');
 await page.keyboard.press('Control+z');
-ok(await is('batch') === '4', 'Ctrl+Z takes the whole movement back', await is('batch'));
+ok(['4', '6', '8', '12'].includes(await is('batch')) && moved !== await is('batch'), 'Ctrl+Z takes the whole movement back', `${moved}, ${await is('batch')}`);
 await page.click('text=Redo');
-ok(await is('batch') === '12', 'Redo brings it again');
+ok(await is('batch') === moved, 'Redo brings it again', await is('batch'));
 
 for (const value of ['0', '9', '3', '14', '6', '1', '11', '2']) // only the newest matters
   await page.$eval('#f-batch', (slider, v) => { slider.value = v; slider.dispatchEvent(new Event('input', { bubbles: true })); }, value);
 await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 3);
 await agrees('a slider that was dragged');
+
+// From the slider's event to the frame in which all pictures show the new answer.
+const redraw = at => at.evaluate(async () => {
+  const took = [], slider = document.querySelector('#f-batch');
+  for (let i = 0; i < 16; i++) {
+    const wanted = i % 2 ? '2' : '4', begin = performance.now();
+    slider.value = wanted;
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+    const before = document.querySelector('[data-same="request"]').textContent;
+    while (document.querySelector('[data-same="request"]').textContent === before && performance.now() - begin < 5000) await new Promise(done => setTimeout(done, 0));
+    took.push(performance.now() - begin);
+    await new Promise(requestAnimationFrame);
+  }
+  return took.sort((a, b) => a - b)[took.length >> 1];
+});
+console.log(`# a slider's movement is drawn after ${(await redraw(page)).toFixed(1)} ms, answered in the browser`);
 
 await page.fill('#f-model', 'qwen3 0.6');
 await page.keyboard.press('Enter');
@@ -197,6 +265,9 @@ const command = await page.textContent('[data-same="command"]');
 const told = spawnSync('bash', ['-c', `foretell() { "${foretell}" "$@"; }; ${command}`], { encoding: 'utf8' });
 const alone = JSON.parse(told.stdout), asked = asks(await request());
 ok(alone.step_ms === asked.step_ms && alone.memory.peak_bytes === asked.memory.peak_bytes, 'the command line gives the same answer', `${command}\n${told.stderr}`);
+const call = (await page.textContent('[data-same="python"]')).replace(/print\(([^]*)\)$/, 'print(($1).step_ms)');
+const python = spawnSync('python3', ['-c', call], { encoding: 'utf8', env: { ...process.env, PYTHONPATH: join(here, '../../python'), FORETELL_LIBRARY: join(dirname(foretell), 'libforetell.so') } });
+ok(Number(python.stdout) === asked.step_ms, 'and so does the Python call', `${call}\n${python.stdout}${python.stderr}`);
 const [answer] = await Promise.all([page.waitForEvent('download'), page.click('text=Save as JSON')]);
 ok(readFileSync(await answer.path(), 'utf8').trim() === spawnSync(foretell, ['batch'], { input: `${JSON.stringify(await request())}\n`, encoding: 'utf8' }).stdout.trim(),
   'the answer that is saved is the program\'s to the byte');
@@ -223,6 +294,12 @@ await go(page, '#step?model=gpt2&gpu=h100_sxm&tp=7');
 await page.waitForSelector('main [role="alert"].note');
 ok(/tp|heads|divide/.test(await page.innerText('main [role="alert"].note')), 'what cannot be is said in the library\'s words', await page.innerText('main [role="alert"].note'));
 
+await page.evaluate(() => { document.querySelector('details.examples').open = true; });
+const examples = page.locator('details.examples a'), aims = await examples.count();
+await examples.nth(1).click();
+await until(page, before => location.hash !== before, '#step?model=gpt2&gpu=h100_sxm&tp=7');
+ok(aims >= 4, 'examples lead to settings worth a look', aims);
+
 await go(page, '#gpu?gpu=h100_sxm&model=gpt2');
 await page.waitForSelector('[data-card="sheet"] tbody tr');
 await page.fill('#g-memory_gbps', '1000');
@@ -246,6 +323,38 @@ await page.click('text=Theme');
 ok(await theme() !== light, 'the theme can be changed');
 ok(!said.length, 'driven in silence', said.join('\n'));
 await context.close();
+
+// -- served by the program ---------------------------------------------------------------------------
+const files = mkdtempSync(join(tmpdir(), 'foretell-page-'));
+writeFileSync(join(files, 'config.json'), JSON.stringify(config));
+copyFileSync(join(here, '../data/traces/small_gpt2_train.json.gz'), join(files, 'trace.json.gz'));
+const program = spawn(foretell, ['web', '--port', '0', '--page', folder, '--files', files], { stdio: ['ignore', 'pipe', 'pipe'] });
+const address = await new Promise(done => { let text = ''; program.stdout.on('data', d => { text += d; if (text.includes('\n')) done(text.split('\n')[0].trim().replace(/\/$/, '')); }); program.on('close', () => done('')); });
+if (!address) console.log('# no server in this build: its page is not tried');
+else {
+  const served = await open(1280, 'light', '#step?model=gpt2&gpu=h100_sxm&batch=4&seq=1024', address), at = served.page;
+  const loaded = [];
+  at.on('request', r => loaded.push(new URL(r.url()).pathname));
+  await shown(at, views.step[1], views.step[2]);
+  ok(/foretell .* on 127\.0\.0\.1/.test(await at.innerText('.where')), 'the machine that serves the page answers', await at.innerText('.where'));
+  console.log(`# a slider's movement is drawn after ${(await redraw(at)).toFixed(1)} ms, answered by the server`);
+  ok(loaded.includes('/api/batch') && !loaded.some(p => p.endsWith('.wasm')), 'and the library is not loaded here', loaded.join('\n'));
+  await at.fill('#f-model-file', 'config.json');
+  await at.keyboard.press('Enter');
+  await until(at, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).model === 'config.json');
+  ok(!await at.locator('main [role="alert"].note').count(), 'a config.json of that machine is read by its path');
+  await go(at, views.serve[0]);
+  await shown(at, views.serve[1], views.serve[2]);
+  ok(!await at.locator('main [role="alert"].note').count(), 'a sweep of loads is answered there');
+  await go(at, '#trace?file=trace.json.gz');
+  await at.waitForSelector('[data-card="operators"] tbody tr', { timeout: 60000 });
+  ok(/step as recorded/.test(await at.innerText('main')), 'a trace of that machine is read by its path');
+  ok(!served.said.length, 'served in silence', served.said.join('\n'));
+  program.kill('SIGINT');
+  await new Promise(done => program.on('close', done));
+  await served.context.close();
+}
+rmSync(files, { recursive: true });
 await browser.close();
 server.close();
 console.log(`1..${number}`);

@@ -100,7 +100,7 @@ def status_of(raw):
 def page_folder(folder):
     page = pathlib.Path(folder) / "page"
     page.mkdir()
-    (page / "index.html").write_text("<!doctype html><title>page</title>" + " " * 2000)
+    (page / "index.html").write_text('<!doctype html><meta name="served-by" content="files"><title>page</title>' + " " * 2000)
     (page / "app.js").write_text("export {};\n" * 500)
     (page / "style.css").write_text("body{}\n" * 300)
     (page / "foretell.wasm").write_bytes(b"\0asm" + bytes(5000))
@@ -131,6 +131,12 @@ def test_page(s, _):
         expect(path + " known", (304, b""), (again[0], again[2]))
         head = s.ask("HEAD", path)
         expect(path + " HEAD", (200, b"", str(len(body))), (head[0], head[2], head[1]["Content-Length"]))
+
+
+def test_says_who_serves(s, _):
+    """The page asks a server only where its own text says that there is one."""
+    body = s.ask("GET", "/")[2].decode()
+    expect("index.html", '<!doctype html><meta name="served-by" content="foretell"><title>page</title>', body.strip())
 
 
 def test_missing(s, _):
@@ -279,6 +285,9 @@ def test_answers(s, program):
     expect("a batch", (200, "application/x-ndjson"), (status, headers["Content-Type"]))
     if timeless(answer.decode()) != timeless(batch):
         raise AssertionError("a batch over HTTP differs from `foretell batch`")
+    few = [line for line in lines[:3] if '"plan"' not in line]
+    answer = s.ask("POST", "/api/batch", "\n".join(few).encode(), JSON)[2].decode().splitlines()
+    expect("answers to few lines", len(few), len(answer))
     expect("an empty batch", (200, b""), s.ask("POST", "/api/batch", b"\n\n", JSON)[0::2])
 
 
@@ -451,7 +460,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         page = page_folder(folder)
         server = Server(program, "--timeout", "60", page=page)
-        tests = [(test_page, server, None), (test_missing, server, None), (test_methods, server, None), (test_host, server, None), (test_origin, server, None),
+        tests = [(test_page, server, None), (test_says_who_serves, server, None), (test_missing, server, None), (test_methods, server, None), (test_host, server, None), (test_origin, server, None),
                  (test_bodies, server, None), (test_sizes, server, None), (test_slow, program, None), (test_many_connections, server, None),
                  (test_answers, server, program), (test_files, program, folder), (test_token, program, page), (test_many_models, program, None),
                  (lambda s, _: load(s, options.load, options.clients, options.print), server, None), (test_end, server, None)]

@@ -1,25 +1,34 @@
 // Questions to the library: only the newest of each place matters. While one is under way the latest is kept, those
 // between are never asked, so that a slider is as fast as the answers are.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Engine } from '../core/engine';
+import type { Source } from '../core/source';
 import type { Failure, Request } from './answers';
 
-let engine: Engine | null = null;
+let source: Source | null = null;
 const waiting: (() => void)[] = [];
 const seen = new Map<string, string>(); // the last answers, so that going back costs nothing
 const mostSeen = 64;
+const together = 4; // of many: a newer question waits for no more than these
 
-export function ready(e: Engine): void {
-    engine = e;
+export function ready(s: Source): void {
+    source = s;
     for (const go of waiting.splice(0)) go();
 }
 
-const opened = (): Promise<void> => (engine ? Promise.resolve() : new Promise((go) => waiting.push(go)));
+const opened = (): Promise<void> => (source ? Promise.resolve() : new Promise((go) => waiting.push(go)));
 
 /** A file that requests can name by its path. */
 export async function put(path: string, bytes: Uint8Array): Promise<void> {
     await opened();
-    await engine!.put(path, bytes);
+    await source!.put(path, bytes);
+}
+
+/** Who answers, in words, and whether requests may name its files. */
+export const answerer = (): { where: string; files: boolean } => source ?? { where: '', files: false };
+
+function remember(key: string, text: string): void {
+    seen.set(key, text);
+    if (seen.size > mostSeen) seen.delete(seen.keys().next().value!);
 }
 
 /** The answer's text, as the library wrote it. */
@@ -28,10 +37,21 @@ export async function askText(request: Request): Promise<string> {
     const known = seen.get(key);
     if (known !== undefined) return known;
     await opened();
-    const text = await engine!.answer(key);
-    seen.set(key, text);
-    if (seen.size > mostSeen) seen.delete(seen.keys().next().value!);
+    const text = await source!.answer(key);
+    remember(key, text);
     return text;
+}
+
+/** Several at once, those that are known without asking: a server answers on all its cores. */
+async function askAll<T>(requests: readonly Request[]): Promise<(T | Failure)[]> {
+    await opened();
+    const keys = requests.map((request) => JSON.stringify(request));
+    const unknown = [...new Set(keys.filter((key) => !seen.has(key)))];
+    const texts = await source!.answers(unknown);
+    const found = new Map(unknown.map((key, i) => [key, texts[i]!]));
+    const all = keys.map((key) => found.get(key) ?? seen.get(key)!);
+    for (const [key, text] of found) remember(key, text);
+    return all.map((text) => JSON.parse(text) as T | Failure);
 }
 
 export async function ask<T>(request: Request): Promise<T | Failure> {
@@ -96,9 +116,9 @@ export function useAnswers<T extends { ok: true }>(
         set((old) => ({ ...old, busy: true }));
         const go = async (): Promise<void> => {
             const answers: (T | Failure)[] = [];
-            for (const request of requests) {
+            for (let at = 0; at < requests.length; at += together) {
                 if (mine !== newest.current) return;
-                answers.push(await ask<T>(request));
+                answers.push(...(await askAll<T>(requests.slice(at, at + together))));
             }
             if (mine === newest.current) set({ answers, busy: false });
         };

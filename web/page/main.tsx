@@ -1,8 +1,9 @@
 // The page: which view is shown, what is asked of the library, examples for who comes for the first time.
 import { render, type JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { Engine, type Progress } from '../core/engine';
-import { ready } from './ask';
+import type { Progress } from '../core/engine';
+import { open } from '../core/source';
+import { answerer, ready } from './ask';
 import { catalogue, type Catalogue } from './catalogue';
 import { examples } from './examples';
 import { StepForm } from './form/step_form';
@@ -112,6 +113,7 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
                 <main class="body">
                     <Examples of={p.of} first={p.first} />
                     <Body is={now.is} of={p.of} />
+                    <p class="quiet where">Answered {answerer().where}.</p>
                 </main>
             </div>
         </>
@@ -154,9 +156,9 @@ function App(p: { first: boolean }): JSX.Element {
     const [fault, setFault] = useState('');
     const [of, setOf] = useState<Catalogue | null>(null);
     useEffect(() => {
-        Engine.open(new URL('.', location.href), setProgress)
-            .then((engine) => {
-                ready(engine);
+        open(new URL('.', location.href), setProgress)
+            .then((source) => {
+                ready(source);
                 return catalogue();
             })
             .then(setOf, (wrong: unknown) => setFault(wrong instanceof Error ? wrong.message : String(wrong)));

@@ -1,6 +1,7 @@
 // Which model on which GPU: from the catalogue, or a config.json that is pasted or dropped.
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
+import { answerer } from '../ask';
 import type { Catalogue } from '../catalogue';
 import { gpuOf, modelName } from '../catalogue';
 import { count, figure } from '../format';
@@ -54,6 +55,7 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
                     change({ model });
                 }}
             />
+            {answerer().files && <ServerFile of="model" is={p.is} hint="config.json, graph or ONNX file" />}
             <details class="more" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
                 <summary>Your own config.json</summary>
                 <textarea
@@ -72,6 +74,28 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
                     </p>
                 )}
             </details>
+        </div>
+    );
+}
+
+/** A file of the machine that answers, by its path under the folder that it serves. */
+export function ServerFile(p: { of: string; is: Words; hint: string }): JSX.Element {
+    const value = p.is[p.of] ?? '';
+    return (
+        <div class="field">
+            <label for={`f-${p.of}-file`}>File there</label>
+            <input
+                id={`f-${p.of}-file`}
+                type="text"
+                spellcheck={false}
+                placeholder={p.hint}
+                title="a path under the folder that foretell web --files names"
+                value={/[/.]/.test(value) && !value.startsWith('{') ? value : ''}
+                onChange={(e) => {
+                    const path = e.currentTarget.value.trim();
+                    change({ [p.of]: path });
+                }}
+            />
         </div>
     );
 }

@@ -2,13 +2,13 @@
 // need be. The file stays on this machine.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { put, useAnswer } from '../ask';
+import { answerer, put, useAnswer } from '../ask';
 import type { Bound } from '../answers';
 import { bounds } from '../answers';
 import type { Catalogue } from '../catalogue';
 import { Bars } from '../chart/bars';
 import { Check, Group, type Words } from '../form/fields';
-import { GpuField } from '../form/subject';
+import { GpuField, ServerFile } from '../form/subject';
 import { figure, interval, ms, percent, time, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
 import { read } from '../request';
@@ -58,6 +58,7 @@ interface Trace {
 export function TraceForm(p: { is: Words; of: Catalogue }): JSX.Element {
     return (
         <Group name="Forecast for">
+            {answerer().files && <ServerFile of="file" is={p.is} hint="trace.json.gz" />}
             <Check name="Another GPU" of="other" is={p.is} hint="the same run on the GPU below" />
             {p.is['other'] === 'true' && <GpuField is={p.is} of={p.of} />}
         </Group>
@@ -69,11 +70,12 @@ let kept = { name: '', number: 0 }; // the file that was dropped lasts as long a
 export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
     const [file, setFile] = useState(kept);
     const [wrong, setWrong] = useState<{ message: string } | null>(null);
+    const there = answerer().files ? (p.is['file'] ?? '') : ''; // a path on the machine that answers
     const asked = useAnswer<Trace>(
-        file.number
+        file.number || there
             ? {
                   task: 'trace',
-                  file: `/trace${file.number}.json`,
+                  file: there || `/trace${file.number}.json`,
                   ...(p.is['other'] === 'true' ? { gpu: [read(p.is, 'gpu')] } : {}),
               }
             : null,
@@ -89,7 +91,7 @@ export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
             setWrong({ message: `${given.name} cannot be read: ${(fault as Error).message}` });
         }
     };
-    const a = file.number ? asked.answer : null;
+    const a = file.number || there ? asked.answer : null;
     return (
         <div
             onDragOver={(e) => e.preventDefault()}
@@ -101,7 +103,7 @@ export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
             <div class="title">
                 <h1>Trace</h1>
                 <span class="quiet">
-                    {file.name || 'of torch.profiler, as JSON or gzipped; it stays on this machine'}
+                    {there || file.name || 'of torch.profiler, as JSON or gzipped; it stays on this machine'}
                 </span>
             </div>
             <div class="bar">

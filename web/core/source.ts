@@ -1,0 +1,104 @@
+// source.ts: who answers: the machine that serves the page (`foretell web`), or the library in this browser.
+//
+// `foretell web` says in index.html that it is there (cli/web_files.c); other file servers do not, and nothing is asked
+// of them. It answers on all its cores and reads files that it was given a folder of. Files that a user drops stay here:
+// requests that name one are answered in the browser, and so is all that follows once the server is gone.
+import { Engine, type OnProgress } from './engine';
+
+export interface Source {
+    /** For people: who answers. */
+    readonly where: string;
+    /** Whether requests may name files of the machine that answers. */
+    readonly files: boolean;
+    answer(request: string): Promise<string>;
+    /** In the order of the requests. */
+    answers(requests: readonly string[]): Promise<string[]>;
+    put(path: string, bytes: Uint8Array): Promise<void>;
+}
+
+class Browser implements Source {
+    readonly where = 'in this browser: nothing that is typed leaves it';
+    readonly files = false;
+    constructor(private readonly engine: Engine) {}
+    answer(request: string): Promise<string> {
+        return this.engine.answer(request);
+    }
+    async answers(requests: readonly string[]): Promise<string[]> {
+        const found: string[] = [];
+        for (const request of requests) found.push(await this.engine.answer(request));
+        return found;
+    }
+    put(path: string, bytes: Uint8Array): Promise<void> {
+        return this.engine.put(path, bytes);
+    }
+}
+
+interface About {
+    version: string;
+    files: boolean;
+    threads: number;
+}
+
+class Server implements Source {
+    readonly where: string;
+    readonly files: boolean;
+    private gone = false;
+    private engine: Promise<Engine> | null = null;
+    private readonly kept: string[] = []; // paths of files that were dropped
+
+    constructor(private readonly base: URL, about: About) {
+        this.where = `by foretell ${about.version} on ${base.host}, ${about.threads} ${about.threads === 1 ? 'core' : 'cores'}`;
+        this.files = about.files;
+    }
+
+    private here(): Promise<Engine> {
+        return (this.engine ??= Engine.open(this.base));
+    }
+
+    /** As lines of a batch: there a request that is wrong has an answer, not a status that browsers complain about. */
+    private async asked(requests: readonly string[]): Promise<string[] | null> {
+        const headers = { 'Content-Type': 'application/x-ndjson' };
+        const body = requests.map((request) => `${request}\n`).join('');
+        try {
+            const answer = await fetch(new URL('api/batch', this.base), { method: 'POST', headers, body });
+            const lines = (await answer.text()).trimEnd().split('\n');
+            if (answer.ok && lines.length === requests.length) return lines;
+        } catch {
+            // stopped, or out of reach
+        }
+        this.gone = true;
+        return null;
+    }
+
+    async answer(request: string): Promise<string> {
+        const ours = this.gone || this.kept.some((path) => request.includes(JSON.stringify(path)));
+        const lines = ours ? null : await this.asked([request]);
+        return lines?.[0] ?? (await this.here()).answer(request);
+    }
+
+    async answers(requests: readonly string[]): Promise<string[]> {
+        const lines = this.gone || !requests.length ? null : await this.asked(requests);
+        if (lines) return lines;
+        const found: string[] = [];
+        for (const request of requests) found.push(await this.answer(request));
+        return found;
+    }
+
+    async put(path: string, bytes: Uint8Array): Promise<void> {
+        await (await this.here()).put(path, bytes);
+        this.kept.push(path);
+    }
+}
+
+/** The server where there is one and it lets us ask; the library in the browser otherwise. */
+export async function open(base: URL, onProgress: OnProgress): Promise<Source> {
+    if (document.querySelector('meta[name="served-by"]')?.getAttribute('content') === 'foretell') {
+        try {
+            const answer = await fetch(new URL('api/about', base));
+            if (answer.ok) return new Server(base, (await answer.json()) as About);
+        } catch {
+            // it was there when the page was kept for a visit without a network
+        }
+    }
+    return new Browser(await Engine.open(base, onProgress));
+}
