@@ -115,6 +115,9 @@ class BuildPackage(build_py):
         if self.editable_mode:  # the package then finds the tree's own build folder
             print("setup.py: editable: run make in the source tree; its build/ is used", flush=True)
             return
+        page = source_root() / "build" / "web"  # `make web`: what python -m foretell web serves
+        if (page / "index.html").is_file():
+            shutil.copytree(page, Path(self.build_lib) / "foretell" / "_page")
         scratch = Path(self.get_finalized_command("build").build_temp).resolve() / "native"
         build_native(self.native(), scratch)
 
@@ -122,7 +125,8 @@ class BuildPackage(build_py):
         return Path(self.build_lib) / "foretell" / "_native"
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:
-        ours = [] if self.editable_mode else sorted(str(path) for path in self.native().glob("*"))
+        folders = () if self.editable_mode else (self.native(), self.native().with_name("_page"))
+        ours = sorted(str(path) for folder in folders for path in folder.glob("*"))
         return super().get_outputs(include_bytecode) + ours
 
 

@@ -1,6 +1,6 @@
 """``python -m foretell``: the program, and what needs PyTorch.
 
-``export`` and ``calibrate`` are Python; every other word goes to the program as it stands, which takes this process
+``export`` and ``calibrate`` are Python, and so is ``web`` in a wheel; every other word goes to the program as it stands, which takes this process
 over, so that its output, its exit status and its signals are its own. A ``.pt2`` file in the place of a model is made a
 graph file on the way.
 """
@@ -32,6 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run(line[1:])
         if line[:1] == ["calibrate"]:
             return _become([sys.executable, "-m", "foretell.calibrate", *line[1:]])
+        if line[:1] == ["web"] and _find.program().parent == _find.NATIVE:  # the wheel's program has no server
+            from ._web import main as serve
+
+            return serve(line[1:])
         saved = [at for at, word in enumerate(line) if at and word.endswith(".pt2") and os.path.isfile(word)]
         if line[:1] in (["train"], ["infer"]) and saved:
             return _with_graph(line, saved[0])
