@@ -26,6 +26,8 @@ typedef struct ft_served {
     ft_storage storage, expert_storage; /* of products in 16 bits; of experts */
     double layers, full_layers, window_layers, dense_layers, expert_layers;
     bool latent;
+    double window;             /* tokens that windowed layers see */
+    double length;             /* tokens of a whole request, of which windows keep their share; 0: nobody said */
     double weights_bytes;      /* on one rank */
     double kv_bytes_per_token; /* on one rank */
     double active_parameters;

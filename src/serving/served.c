@@ -60,6 +60,7 @@ static void count_layers(ft_served *m)
         m->layers += l->mixer != FT_MIX_NONE;
         m->full_layers += attends && window <= 0;
         m->window_layers += attends && window > 0;
+        if (attends && window > 0) m->window = (double)window;
         m->dense_layers += l->feed == FT_FEED_DENSE || l->feed == FT_FEED_BOTH;
         m->expert_layers += l->feed == FT_FEED_EXPERTS || l->feed == FT_FEED_BOTH;
     }
@@ -78,6 +79,7 @@ static void settle_layers(ft_served *m)
     m->full_layers = layers;
     if (a->window > 0) m->full_layers = a->window_every > 0 ? floor(layers / (double)a->window_every) : 0;
     m->window_layers = layers - m->full_layers;
+    m->window = (double)a->window;
     m->expert_layers = a->experts > 0 ? floor((layers - (double)a->first_dense) / every) : 0;
     m->dense_layers = layers - m->expert_layers;
 }
@@ -141,8 +143,9 @@ static void settle_bytes(ft_served *m)
     m->weights_bytes = bytes / (double)m->pp + tables;
     double each = m->latent ? (double)(a->kv_lora + a->rope_dim)
                             : 2 * (double)a->head_dim * share((double)a->kv_heads, m->tp);
-    /* layers with a window keep their window alone, which does not grow */
-    double growing = m->full_layers > 0 ? m->full_layers : 1;
+    /* layers with a window keep their window of a request, and no more of a longer one */
+    double length = fmax(m->length, 1), kept = m->length > 0 ? fmin(1, m->window / length) : m->full_layers <= 0;
+    double growing = m->full_layers + m->window_layers * kept;
     m->kv_bytes_per_token = growing * each * ft_dtype_bytes(m->kv_dtype) / (double)m->pp / fmax(1, (double)m->cp);
     double active = m->expert_layers * (3 * hidden * width * (double)a->topk + shared * (double)ranks);
     m->active_parameters = m->layers * (qkv + out) * (double)m->tp + m->dense_layers * dense * (double)ranks + active +

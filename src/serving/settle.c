@@ -94,6 +94,8 @@ static ft_status lay_out(const ft_model_request *read, const ft_serve_request *r
                        .dtype = asked,
                        .stored = stored};
     out->kv_dtype = cache_format(e, read, asked);
+    if (!ft__given(&r->said, FT_KEY_ID_REQUEST_LOG) && !ft__given(&r->said, FT_KEY_ID_LENGTHS))
+        out->length = ft__real_of(&r->said, FT_KEY_ID_SERVE_ISL) + ft__real_of(&r->said, FT_KEY_ID_SERVE_OSL);
     FT_TRY(check_layout(out, where, err));
     FT_TRY(ft__cluster_read(read->cluster, read->device, ft__served_gpus(out), &out->cluster, err));
     ft__served_settle(out);
