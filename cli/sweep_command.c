@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "picture.h"
 #include "report/text/lines.h"
+#include "report/text/serve_screen.h"
 #include "report/text/step_words.h"
 #include "report/text/swept.h"
 #include "study/step_view.h"
@@ -184,6 +185,23 @@ static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
     return s->csv ? cli_print(&out) : cli_show(&out, &style);
 }
 
+/* What a page of serving draws beside the table; objectives as the requests have them. */
+static ft_page_loads read_loads(const sweeper *s, size_t rows, double *at)
+{
+    static const char *const keys[] = {"ttft_ms", "tpot_ms", "tokens_per_s_per_user", "tokens_per_s_per_gpu"};
+    ft_serve_request asked;
+    ft_error none;
+    for (size_t k = 0; k < 4; k++)
+        for (size_t i = 0; i < rows; i++) at[k * rows + i] = json_number_value(json_object_get(s->answers[i], keys[k]));
+    ft_page_loads loads = {.ttft_ms = at, .tpot_ms = at + rows, .per_user = at + 2 * rows, .per_gpu = at + 3 * rows};
+    if (ft__serve_request_read(json_object_get(s->answers[0], "request"), &asked, &none) == FT_OK) {
+        loads.slo_ttft_ms = asked.slo_ttft_ms;
+        loads.slo_tpot_ms = asked.slo_tpot_ms;
+    }
+    ft__serve_request_free(&asked);
+    return loads;
+}
+
 static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpus, size_t gpu_count, const char *title)
 {
     bool interval = isfinite(d->figures[d->rows]);
@@ -202,7 +220,14 @@ static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpu
                           .head = d->head,
                           .align = d->align,
                           .cells = d->cells};
-    return cli_picture_range(s->args, &page);
+    if (s->args->command->bit != CLI_SERVE) return cli_picture_range(s->args, &page);
+    double *at = calloc(4 * d->rows + 1, sizeof *at);
+    if (!at) return cli_complain(FT_E_MEMORY, "out of memory");
+    ft_page_loads loads = read_loads(s, d->rows, at);
+    page.loads = &loads;
+    int status = cli_picture_range(s->args, &page);
+    free(at);
+    return status;
 }
 
 static int write_page(const sweeper *s, const char *const *gpus, size_t gpu_count)

@@ -60,6 +60,7 @@ class Serve(Answer):
     seconds: float = 0
     requests_per_s: float = 0
     tokens_per_s_per_gpu: float = 0
+    tokens_per_s_per_user: float | None = None
     usd_per_million_tokens: float | None = None
     energy: Mapping[str, Any] | None = None
     goodput_per_s: float | None = None

@@ -3,11 +3,11 @@
  * memory. */
 #ifndef FT_REPORT_HTML_PAGE_H
 #define FT_REPORT_HTML_PAGE_H
+#include "report/html/svg_pictures.h"
 #include "report/text/infer_screen.h"
 #include "report/text/scale_screen.h"
 #include "report/text/screen.h"
 #include "report/text/step_screen.h"
-#include "report/html/svg_pictures.h"
 
 bool ft__page_step(ft_text *out, const ft_step_view *v);
 bool ft__page_infer(ft_text *out, const ft_infer *r);
@@ -17,12 +17,17 @@ bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, do
 /* A kernel over a range of one size: points of GPU g are points[g * count .. ]. */
 typedef struct ft_page_sweep {
     const char *op, *key, *fixed; /* fixed: the sizes that stay, in words */
-    const ft_device *devices; /* one per GPU */
+    const ft_device *devices;     /* one per GPU */
     size_t gpus, count;
     const ft_screen_point *points;
 } ft_page_sweep_case;
 bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s);
 
+/* Serving over its load: figures of every point, GPU after GPU; objectives of 0 are none. */
+typedef struct ft_page_loads {
+    const double *ttft_ms, *tpot_ms, *per_user, *per_gpu; /* NAN or 0: none */
+    double slo_ttft_ms, slo_tpot_ms;
+} ft_page_loads;
 /* Any command over a range of one number, as its answers say it. Figures of GPU g are y[g * count ..]; NAN: none. */
 typedef struct ft_page_range {
     const char *title, *fixed, *key, *figure; /* figure: what the curve shows, "step ms" */
@@ -32,7 +37,9 @@ typedef struct ft_page_range {
     const char *const *head;          /* of the table, after the GPU and the key */
     const char *align;                /* a letter per column: l or r */
     const char *const *cells;         /* rows of `columns` texts */
+    const ft_page_loads *loads;       /* NULL: not of serving */
 } ft_page_range;
+bool ft__page_loads(ft_text *out, const ft_page_range *r); /* page_load.c: its sections */
 bool ft__page_range(ft_text *out, const ft_page_range *r);
 bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r);
 /* The same step on several GPUs. `title`: as the screen prints it. */

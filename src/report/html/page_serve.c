@@ -25,15 +25,19 @@ static void fill(distribution *d)
     }
 }
 
+/* `limit`: an objective of the first, drawn across; 0: none. */
 static bool draw_shares(ft_text *out, const ft_frame *f, const char *id, const char *title, distribution *of,
-                        size_t count)
+                        size_t count, double limit)
 {
+    double at[2] = {limit, limit};
+    static const double ends[2] = {0, 100};
     ft_curves c = {.id = id, .title = title, .x_name = "ms", .y_name = "% of requests", .log_x = true};
     for (size_t i = 0; i < count; i++) {
         if (of[i].t->count <= 0) continue;
         fill(&of[i]);
         c.curve[c.count++] = (ft_curve){of[i].name, of[i].x, of[i].y, NULL, NULL, POINTS, NULL};
     }
+    if (c.count && limit > 0) c.curve[c.count++] = (ft_curve){"objective", at, ends, NULL, NULL, 2};
     return c.count == 0 || ft__svg_curves(out, f, &c);
 }
 
@@ -42,8 +46,9 @@ static bool draw_times(ft_text *out, const ft_frame *f, const ft_serving *s, boo
     const ft_outcome *o = s->out;
     distribution whole[] = {{.name = "first token", .t = &o->ttft}, {.name = "whole request", .t = &o->e2e}};
     distribution each[] = {{.name = "mean of a request", .t = &o->tpot}, {.name = "every gap", .t = &o->itl}};
-    return tokens ? draw_shares(out, f, "tokens", "Time per output token", each, 2)
-                  : draw_shares(out, f, "waits", "Time to the first token and to the last", whole, 2);
+    return tokens ? draw_shares(out, f, "tokens", "Time per output token", each, 2, s->scene.slo_tpot_ms)
+                  : draw_shares(out, f, "waits", "Time to the first token and to the last", whole, 2,
+                                s->scene.slo_ttft_ms);
 }
 
 bool ft__picture_serve(ft_text *out, const ft_frame *f, const ft_serving *s)
@@ -117,6 +122,23 @@ static void figures(ft_text *out, const ft_serving *s)
     ft__add_percent(&a, o->peak_tokens / s->policy.capacity);
     ft__text_addf(&b, "of %.0f tokens; %" PRId64 " preemptions", s->policy.capacity, o->preemptions);
     ft__page_figure(out, NULL, "cache at most", a.at, b.at);
+    if (s->energy.joules > 0) {
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__add_figure(&a, ft__serving_joules_per_token(s), 3);
+        ft__text_add(&a, " J/token");
+        ft__add_figure(&b, s->energy.watts, 3);
+        ft__text_add(&b, " W for each GPU");
+        ft__page_figure(out, NULL, "energy", a.at, b.at);
+    }
+    if (s->device->price_usd_per_hour > 0) {
+        ft__text_clear(&a);
+        ft__text_clear(&b);
+        ft__text_add(&a, "$");
+        ft__add_figure(&a, ft__serving_usd_per_million(s), 3);
+        ft__text_addf(&b, "for a million tokens, at $%g an hour of a GPU", s->device->price_usd_per_hour);
+        ft__page_figure(out, NULL, "cost", a.at, b.at);
+    }
     if (s->slo_share > 0) {
         ft__markup_again(out, &a);
         ft__markup_again(out, &b);

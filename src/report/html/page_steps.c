@@ -173,6 +173,7 @@ bool ft__page_range(ft_text *out, const ft_page_range *r)
     ft__page_section(out, "curve", r->figure, band ? "The band is where the truth should lie." : "");
     bool drawn = ft__picture_range(out, &ft__frame_wide, r) && ft__picture_range(out, &ft__frame_narrow, r);
     ft__page_section_end(out);
+    if (r->loads) drawn = ft__page_loads(out, r) && drawn;
     ft__page_section(out, "figures", "Figures", "");
     ft_page_table t;
     bool plain = ft__points_plain(r->x, r->count);

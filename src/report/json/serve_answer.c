@@ -167,6 +167,7 @@ void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const
     ft__answer_figure(out, "seconds", (o->last_ms - o->first_ms) / 1e3);
     ft__answer_figure(out, "requests_per_s", ft__serving_requests_per_s(s));
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__serving_tokens_per_s_per_gpu(s));
+    if (o->tpot.count > 0) ft__answer_figure(out, "tokens_per_s_per_user", 1e3 / ft__tally_mean(&o->tpot));
     if (s->device->price_usd_per_hour > 0)
         ft__answer_figure(out, "usd_per_million_tokens", ft__serving_usd_per_million(s));
     add_energy(out, s);
