@@ -209,7 +209,7 @@ int cli_batch(const cli_args *args)
     batch b = {0};
     int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);
     if (!status) status = cli_real(args, OPT_QUANTILE, 0.5, 0.99, &options.quantile);
-    if (!status) status = cli_shard_read(args, &shard);
+    if (!status) status = cli_shard_read(args, OPT_LINES_SHARD, &shard);
     if (!status && shard.count) status = cli_shard_seek(shard, &b.left, &b.number);
     if (status) return status;
     b.part = shard.count > 0;

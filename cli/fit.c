@@ -15,6 +15,7 @@
 #include "paths.h"
 #include "progress.h"
 #include "report/text/accuracy_screen.h"
+#include "shard.h"
 #include "terminal.h"
 
 /* Fitting takes minutes; that its result cannot be written should be known before. The file is written beside its
@@ -64,6 +65,11 @@ static int fit(const cli_args *args, ft_fit_options *options)
     if (!status && cli_has(args, OPT_PREDICTOR))
         status = cli_usage(args->command, "--predictor is what --calibrate adapts; a whole fit starts from nothing");
     if (!status && cli_has(args, OPT_FIT_MINUTES)) status = cli_usage(args->command, "--minutes goes with --calibrate");
+    cli_shard shard = {0, 0};
+    if (!status) status = cli_shard_read(args, OPT_FIT_SHARD, &shard);
+    if (!status && shard.count && (!cli_has(args, OPT_CROSS_VALIDATE) || output))
+        status = cli_usage(args->command, "--shard goes with --cross-validate, and without --output: a part of the "
+                                          "kinds of kernels is no predictor");
     if (!status) status = cli_check_families(options->families, options->family_count);
     if (!status) status = cli_data_folder(args, folder, sizeof folder);
     if (!status && output) status = check_output(output);
@@ -78,6 +84,8 @@ static int fit(const cli_args *args, ft_fit_options *options)
     if (!options->data_count) options->data = &shipped, options->data_count = 1;
     options->threads = (int)threads;
     options->cross_validate = cli_has(args, OPT_CROSS_VALIDATE);
+    options->shard = shard.index;
+    options->shards = shard.count;
     options->progress = cli_progress_report;
     options->progress_context = &progress;
     cli_progress_begin(&progress, "fitting");
@@ -89,7 +97,8 @@ static int fit(const cli_args *args, ft_fit_options *options)
     else
         status = print_accuracy(args, &accuracy);
     if (!status && output) fprintf(stderr, "foretell: wrote %s, %zu bytes\n", output, length);
-    if (!status && !output) fputs("foretell: nothing was written; -o FILE keeps the predictor\n", stderr);
+    if (!status && !output && !shard.count)
+        fputs("foretell: nothing was written; -o FILE keeps the predictor\n", stderr);
     free(file);
     ft__accuracy_free(&accuracy);
     return status;

@@ -19,9 +19,9 @@
 
 enum { MOST_SHARDS = 1000000, CHUNK = 1 << 16 };
 
-int cli_shard_read(const cli_args *args, cli_shard *shard)
+int cli_shard_read(const cli_args *args, cli_option_id option, cli_shard *shard)
 {
-    const char *text = cli_value(args, OPT_LINES_SHARD);
+    const char *text = cli_value(args, option);
     *shard = (cli_shard){0, 0};
     if (!text) return 0;
     char *slash = NULL, *end = NULL;

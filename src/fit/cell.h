@@ -41,6 +41,8 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err);
 ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *gpu, ft_error *err);
 ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err);
 void ft__cell_free(ft_cell *cell);
+/* Those of one shard of several, the first of which is 1; no shards: all stay (shard.c). */
+ft_status ft__cells_keep(ft_cell *cells, size_t *count, int64_t shard, int64_t shards, ft_error *err);
 
 /* About `wanted` rows of a GPU, picked by hash so that they do not follow the order of the file; `out` has room for
  * twice as many. */

@@ -184,6 +184,7 @@ static ft_status deal(fitting *f, ft_error *err)
         g->timed = g->timed || row->op.timing == FT_TIMING_DEVICE;
     }
     free(cell_at);
+    if (s == FT_OK) s = ft__cells_keep(f->cells, &f->cell_count, f->options->shard, f->options->shards, err);
     for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
         balance_sources(&f->cells[c], &f->rows);
         raise_models(&f->cells[c], &f->rows);

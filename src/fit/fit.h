@@ -14,6 +14,7 @@ typedef struct ft_fit_options {
     const char *const *families; /* none: all */
     size_t family_count;
     bool cross_validate; /* also leave each GPU out, and each generation */
+    int64_t shard, shards; /* only every `shards`-th kind of kernel, counted from `shard` - 1; 0 of them: all */
     int threads;         /* 0: one per core; the result does not depend on it */
     ft_progress progress;
     void *progress_context;
