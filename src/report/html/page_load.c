@@ -35,9 +35,9 @@ static bool draw_times(ft_text *out, const ft_frame *f, const ft_page_range *r, 
     for (size_t g = 0; g < gpus; g++) {
         double *x = at + 2 * g * r->count, *y = x + r->count;
         size_t n = pick(r, g, NULL, first ? l->ttft_ms : l->tpot_ms, x, y);
-        if (n) c.curve[c.count++] = (ft_curve){r->gpus[g], x, y, NULL, NULL, n};
+        if (n) c.curve[c.count++] = (ft_curve){.name = r->gpus[g], .x = x, .y = y, .count = n};
     }
-    if (c.count && limit > 0) c.curve[c.count++] = (ft_curve){"objective", ends, limits, NULL, NULL, 2};
+    if (c.count && limit > 0) c.curve[c.count++] = (ft_curve){.name = "objective", .x = ends, .y = limits, .count = 2};
     bool drawn = !c.count || ft__svg_curves(out, f, &c);
     free(at);
     return drawn;
@@ -56,7 +56,7 @@ static bool draw_pareto(ft_text *out, const ft_frame *f, const ft_page_range *r)
     for (size_t g = 0; g < gpus; g++) {
         double *x = at + 2 * g * r->count, *y = x + r->count;
         size_t n = pick(r, g, l->per_user, l->per_gpu, x, y);
-        if (n) c.curve[c.count++] = (ft_curve){r->gpus[g], x, y, NULL, NULL, n};
+        if (n) c.curve[c.count++] = (ft_curve){.name = r->gpus[g], .x = x, .y = y, .count = n};
     }
     bool drawn = !c.count || ft__svg_curves(out, f, &c);
     free(at);

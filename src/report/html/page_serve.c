@@ -35,9 +35,9 @@ static bool draw_shares(ft_text *out, const ft_frame *f, const char *id, const c
     for (size_t i = 0; i < count; i++) {
         if (of[i].t->count <= 0) continue;
         fill(&of[i]);
-        c.curve[c.count++] = (ft_curve){of[i].name, of[i].x, of[i].y, NULL, NULL, POINTS, NULL};
+        c.curve[c.count++] = (ft_curve){.name = of[i].name, .x = of[i].x, .y = of[i].y, .count = POINTS};
     }
-    if (c.count && limit > 0) c.curve[c.count++] = (ft_curve){"objective", at, ends, NULL, NULL, 2};
+    if (c.count && limit > 0) c.curve[c.count++] = (ft_curve){.name = "objective", .x = at, .y = ends, .count = 2};
     return c.count == 0 || ft__svg_curves(out, f, &c);
 }
 

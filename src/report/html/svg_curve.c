@@ -86,9 +86,12 @@ static bool any_unfit(const ft_curves *c)
 
 bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c)
 {
-    static const char *const classes[FT_CURVES] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
+    char classes[FT_CURVES][8]; /* p0, p1, ... of data/style */
     ft_key keys[FT_CURVES];
-    for (size_t i = 0; i < c->count; i++) keys[i] = (ft_key){classes[i], c->curve[i].name};
+    for (size_t i = 0; i < c->count; i++) {
+        snprintf(classes[i], sizeof classes[i], "p%u", (unsigned)i % 100);
+        keys[i] = (ft_key){classes[i], c->curve[i].name};
+    }
     size_t shown = c->count > 1 ? c->count : 0; /* one curve is what the title says */
     double top = (shown ? ft__svg_keys_height(f, 0, keys, shown) : 0) + 28, bottom = top + (f->narrow ? 220 : 280);
     char desc[160];
