@@ -185,6 +185,23 @@ static void recipes_hold_where_they_say(void **state)
     assert_true(e.token_budget == 16384 && !*sources);
 }
 
+/* An older version is the newer one but for what is known to differ. */
+static void versions_stand_on_others(void **state)
+{
+    (void)state;
+    char sources[2000];
+    ft_situation s = {.model_type = "llama", .hidden = 8192, .tp = 8};
+    ft_serving_engine now = started("vllm", &s, sources, sizeof sources);
+    ft_serving_engine then = started("vllm-0.11", &s, sources, sizeof sources);
+    assert_true(then.eager_us > 2 * now.eager_us && then.request_ms < now.request_ms);
+    assert_true(then.token_budget == now.token_budget && then.order == now.order && then.gap_us == now.gap_us);
+    assert_string_equal(then.name, "vllm-0.11");
+    s = (ft_situation){.model_type = "llama", .hidden = 4096, .tp = 1, .clients = 8, .fixed_lengths = true};
+    assert_true(started("sglang", &s, sources, sizeof sources).order == FT_ORDER_DECODE_FIRST);
+    s.fixed_lengths = false;
+    assert_true(started("sglang", &s, sources, sizeof sources).order == FT_ORDER_PROMPTS_ALONE);
+}
+
 /* What a request says goes over a recipe. */
 static void own_traits_go_over_recipes(void **state)
 {
@@ -206,6 +223,7 @@ int main(void)
         cmocka_unit_test(prompts_wait_beside_decoders),    cmocka_unit_test(requests_wait_to_be_noticed),
         cmocka_unit_test(ranks_have_budgets_of_their_own), cmocka_unit_test(caches_go_to_the_host_and_back),
         cmocka_unit_test(recipes_hold_where_they_say),     cmocka_unit_test(own_traits_go_over_recipes),
+        cmocka_unit_test(versions_stand_on_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
