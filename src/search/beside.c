@@ -5,22 +5,38 @@
 #include <string.h>
 
 #include "search/plan.h"
+#include "search/space_constants.h"
 
 enum { MOST_FASTER = 24 };
+
+/* Of what cannot fit and may be faster the next that holds least by its bound; NULL: nothing that could be nearer. */
+static ft_candidate *nearest(ft_search *s, double limit, double most)
+{
+    ft_candidate *found = NULL;
+    for (size_t i = 0; i < s->candidate_count; i++) {
+        ft_candidate *c = &s->candidates[i];
+        if (c->fate != FT_FATE_TOO_LARGE || c->bound_ms >= limit || c->least_bytes >= most) continue;
+        if (!found || c->least_bytes < found->least_bytes) found = c;
+    }
+    return found;
+}
 
 /* Those that would be faster and do not fit: of them the one that lacks least. */
 ft_status ft__plan_faster(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err)
 {
-    double limit = out->plan_count ? out->plans[0].step_ms : INFINITY;
-    size_t looked = 0;
-    for (size_t i = 0; i < s->candidate_count && looked < MOST_FASTER; i++) {
+    double limit = out->plan_count ? out->plans[0].step_ms : INFINITY, least = 2 * s->capacity;
+    ft_candidate *next = NULL;
+    for (size_t i = 0; i < s->candidate_count; i++) {
         ft_candidate *c = &s->candidates[i];
-        if (c->fate == FT_FATE_TOO_LARGE && c->bound_ms < limit && c->least_bytes < 2 * s->capacity) {
-            FT_TRY(ft__plan_forecast(s, c, &s->cluster, bench, err));
-            looked++;
-        }
-        if (c->fate != FT_FATE_FORECAST || c->fits || c->step_ms >= limit) continue;
-        if (!out->faster || ft__plan_held(c) < ft__plan_held(out->faster)) out->faster = c;
+        if (c->fate != FT_FATE_FORECAST || c->fits || c->step_ms >= limit || ft__plan_held(c) >= least) continue;
+        out->faster = c;
+        least = ft__plan_held(c);
+    }
+    for (int looked = 0; looked < MOST_FASTER && (next = nearest(s, limit, least)); looked++) {
+        FT_TRY(ft__plan_forecast(s, next, &s->cluster, bench, err)); /* its fate is another one now */
+        if (next->fate != FT_FATE_FORECAST || next->step_ms >= limit || ft__plan_held(next) >= least) continue;
+        out->faster = next;
+        least = ft__plan_held(next);
     }
     if (!out->faster) return FT_OK;
     ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
@@ -46,15 +62,46 @@ static int by_time_there(const void *a, const void *b)
     return ft__plan_by_time(*(const ft_candidate *const *)a, *(const ft_candidate *const *)b);
 }
 
-/* What was not forecast because something is faster is, where it may hold less than everything that was. */
+/* What a layout holds, without its time: some tenths of what a forecast takes. */
+static ft_status weigh(const ft_search *s, ft_candidate *c, ft_bench *bench, ft_error *err)
+{
+    ft_model_request r = ft__plan_request_of(s, &c->layout);
+    ft_ranks ranks = {.arch = r.arch,
+                      .work = &r.work,
+                      .parallel = &r.parallel,
+                      .cluster = &s->cluster,
+                      .device = r.device,
+                      .predictor = ft__context_predictor(s->ft),
+                      .quantile = s->quantile,
+                      .memo = bench->memo,
+                      .arena = bench->arena,
+                      .no_remedy = true};
+    ft_memory memory = {0};
+    int64_t worst;
+    if (ft__parallel_alone(&r.parallel)) return FT_OK; /* its bound is what there is */
+    ft__arena_reset(bench->arena);
+    ft_status status = ft__ranks_memory(&ranks, &memory, &worst, err);
+    if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
+    double held = memory.reserved_bytes + memory.context_bytes; /* a forecast's to some 1e-4 */
+    if (status == FT_OK) c->least_bytes = fmax(c->least_bytes, (1 - FT_K_SPACE_BOUND_SLACK) * held);
+    return FT_OK;
+}
+
+/* What was not forecast because something is faster is, where it may hold clearly less than everything that was. */
 ft_status ft__plan_smaller(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err)
 {
-    double least = INFINITY;
-    for (size_t i = 0; i < s->candidate_count; i++)
-        if (ft__plan_stands(&s->candidates[i])) least = fmin(least, ft__plan_held(&s->candidates[i]));
+    double least = INFINITY, fastest = INFINITY;
+    for (size_t i = 0; i < s->candidate_count; i++) {
+        if (!ft__plan_stands(&s->candidates[i])) continue;
+        least = fmin(least, ft__plan_held(&s->candidates[i]));
+        fastest = fmin(fastest, s->candidates[i].step_ms);
+    }
     for (size_t i = 0; i < s->candidate_count && isfinite(least); i++) {
         ft_candidate *c = &s->candidates[i];
-        if (c->fate != FT_FATE_OPEN || c->least_bytes >= least) continue;
+        bool slow = c->bound_ms > FT_K_SPACE_SLOWEST_SHOWN * fastest;
+        if (c->fate != FT_FATE_OPEN || c->least_bytes >= (1 - FT_K_SPACE_WORTH_LESS) * least || slow) continue;
+        FT_TRY(weigh(s, c, bench, err));
+        if (c->least_bytes >= (1 - FT_K_SPACE_WORTH_LESS) * least) continue;
         FT_TRY(ft__plan_forecast(s, c, &s->cluster, bench, err));
         out->forecasts++;
         if (ft__plan_stands(c)) least = fmin(least, ft__plan_held(c));

@@ -174,7 +174,9 @@ static double memory_bound(const ft_search *s, const ft_candidate *c, const ft_c
     double sharded = (1 - cell->expert_share) * kept + cell->expert_share * kept_experts;
     double states = cell->weights * (p->zero >= 3 ? sharded : 1) + cell->optimizer * (p->zero >= 1 ? sharded : 1) +
                     cell->gradients * (p->zero >= 2 ? sharded : 1) * (c->layout.micros > 1 ? 1 : 0);
-    double flying = fmin((double)c->layout.micros, (double)p->pp);
+    double flying = (double)p->pp, chunks = (double)ft__parallel_chunks(p);
+    if (p->schedule == FT_INTERLEAVED) flying = ((chunks - 1) * flying + 2 * (flying - 1) + 1) / chunks;
+    flying = fmin((double)c->layout.micros, flying);
     if (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE || ft__schedule_folds(p->schedule)) flying = 1;
     return states * share + cell->layer_saved * (double)first * flying;
 }
