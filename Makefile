@@ -42,6 +42,7 @@ web:
 	@BUILD=$(BUILD) scripts/web
 
 docs: all
+	@scripts/setup docs
 	@BUILD=$(BUILD) scripts/docs $(BUILD)/site
 
 check:
