@@ -1,8 +1,9 @@
 /* advise.c: the same load again with one thing changed: tensor ranks, the cache's format, the token budget, sequences
- * at once, another replica, attention in data-parallel ranks. What is kept makes an objective of the load better by
- * more than noise: TTFT, TPOT, or tokens of a GPU. */
+ * at once, another replica, an engine that only prefills. What is kept makes an objective of the load better by more
+ * than noise: TTFT, TPOT, or tokens of a GPU. */
 #include "serving/advise.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static void set_whole(ft_serve_request *r, ft_key_id id, double value)
 }
 
 /* False: it makes no sense here. */
-static bool change(const ft_serving *s, const char *key, ft_serve_request *r, double *value)
+static bool change(const ft_serving *s, const char *key, double factor, ft_serve_request *r, double *value)
 {
     const ft_served *m = &s->served;
     if (!strcmp(key, "tp")) {
@@ -36,8 +37,16 @@ static bool change(const ft_serving *s, const char *key, ft_serve_request *r, do
         return true;
     }
     if (!strcmp(key, "max_num_batched_tokens")) {
-        *value = 2 * s->policy.budget;
+        double ranks = s->engine->budget_of_rank ? (double)m->dp : 1;
+        *value = floor(factor * s->policy.budget / ranks);
         set_whole(r, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS, *value);
+        return *value >= 1;
+    }
+    if (!strcmp(key, "disaggregated")) { /* one engine of its own for prompts, of the same ranks */
+        if (s->scene.prefill_costs || s->policy.drafts > 0 || m->cp > 1) return false;
+        r->prefill_workers = 1;
+        r->decode_workers = s->scene.replicas;
+        r->prefill_layout = r->layout;
         return true;
     }
     bool narrow = m->kv_dtype == FT_FP8 || m->device->peak_tflops[FT_FP8] <= 0; /* kv_dtype */
@@ -65,11 +74,14 @@ ft_status ft__serving_advise(const ft_context *ft, ft_scratch *scratch, const ft
 {
     static const struct {
         const char *key, *what;
-    } trials[] = {{"tp", "twice the tensor ranks"},
-                  {"replicas", "twice the engines"},
-                  {"kv_dtype", "the cache in fp8"},
-                  {"max_num_batched_tokens", "twice the tokens of an iteration"},
-                  {"max_num_seqs", "twice the sequences at once"}};
+        double factor;
+    } trials[] = {{"tp", "twice the tensor ranks", 2},
+                  {"replicas", "twice the engines", 2},
+                  {"disaggregated", "an engine more, that prefills", 1},
+                  {"kv_dtype", "the cache in fp8", 1},
+                  {"max_num_batched_tokens", "twice the tokens of an iteration", 2},
+                  {"max_num_batched_tokens", "a quarter of the tokens of an iteration", 0.25},
+                  {"max_num_seqs", "twice the sequences at once", 2}};
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         ft_serve_request tried = *r;
         ft_serving t = {0};
@@ -79,7 +91,7 @@ ft_status ft__serving_advise(const ft_context *ft, ft_scratch *scratch, const ft
         tried.find = FT_FIND_NOTHING;
         ft_error none = {0}; /* what cannot be done is no advice */
         ft_status status = FT_OK;
-        if (change(s, trials[i].key, &tried, &value)) {
+        if (change(s, trials[i].key, trials[i].factor, &tried, &value)) {
             status = ft__serve_of(ft, scratch, &tried, NULL, &t, &none);
             if (status == FT_OK) keep(s, &t, trials[i].what, trials[i].key, value);
         }
