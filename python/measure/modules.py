@@ -1,5 +1,7 @@
-"""Modules of plain torch.nn on a GPU, and what the exporter forecasts of them: modules.py measure OUT SECONDS [TEXT]
-                                                                              modules.py forecast OUT GPU [TEXT]
+"""Modules on a GPU, and what the exporter forecasts of them: modules.py measure OUT SECONDS [TEXT [CASES]]
+                                                           modules.py forecast OUT GPU [TEXT [CASES]]
+
+TEXT: those whose name has it. CASES: the file they stand in, modules_cases (plain torch.nn) or library_cases.
 
 A blind check of the exporter: `forecast` is written down before `measure` runs, and nothing is fitted to the rows. bf16
 weights, eager, fused AdamW, random inputs, the mean of the result as loss. A row: time of a step between CUDA events
@@ -9,13 +11,15 @@ weights, eager, fused AdamW, random inputs, the mean of the result as loss. A ro
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import sys
 import time
 from typing import Any
 
 import torch
-from modules_cases import CASES
+
+CASES: dict[str, Any] = importlib.import_module(sys.argv[5] if len(sys.argv) > 5 else "modules_cases").CASES
 
 
 def built(name: str, device: str) -> tuple[Any, tuple[Any, ...]]:

@@ -328,3 +328,22 @@ def test_a_stream_that_stays_transposed_is_copied_by_every_norm() -> None:
     apart, joined = launched(False), launched(True)
     assert apart["launches"] == joined["launches"] + 4 - 1  # a copy for each norm, no concatenation
     assert apart["busy_ms"] > joined["busy_ms"]
+
+
+def test_tokens_as_pictures_have_their_channels_last() -> None:
+    """As in SegFormer: a depthwise convolution over tokens, in the order in which they lie."""
+
+    class Mix(nn.Module):
+        def __init__(self, turned: bool) -> None:
+            super().__init__()
+            self.one, self.two = nn.Linear(64, 256), nn.Linear(256, 64)
+            self.deep, self.turned = nn.Conv2d(256, 256, 3, padding=1, groups=256), turned
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.one(x).transpose(1, 2).view(8, 256, 64, 64)
+            y = self.deep(y.contiguous() if self.turned else y)
+            return x + self.two(y.flatten(2).transpose(1, 2))
+
+    last, first = (forecast(export(Mix(turned), torch.zeros(8, 4096, 64), task="forward")) for turned in (False, True))
+    assert last["launches"] == first["launches"] - 3  # no copy before it, none after, and a bias inside the product
+    assert last["busy_ms"] < first["busy_ms"]
