@@ -108,7 +108,7 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={a.warnings} />
                     <Headline a={a} before={before} task="train" clear={() => setBefore(null)} />
-                    {a.cluster && <p class="quiet">{a.cluster.understood}</p>}
+                    {a.cluster && <p class="quiet beside">{a.cluster.understood}</p>}
                     <div class="grid">
                         {a.course?.pipeline && (
                             <Card
