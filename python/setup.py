@@ -21,7 +21,8 @@ from setuptools.dist import Distribution
 
 HERE = Path(__file__).resolve().parent
 SUFFIX = "dylib" if sys.platform == "darwin" else "so"
-COMPANIONS = ("libjansson.", "libz.", "libprotobuf-c.")
+# Those libraries, and the folders of /usr/share/doc where distributions keep their licences, which go with them.
+COMPANIONS = {"libjansson.": "libjansson*", "libz.": "zlib1g*", "libprotobuf-c.": "libprotobuf-c1*"}
 # What the library and the program are made of; a source distribution carries these.
 SOURCES = (
     ("meson.build", "meson_options.txt", "LICENSE"),
@@ -88,7 +89,7 @@ def needed_beside(binary: Path) -> list[Path]:
         return []
     told = run(["ldd", str(binary)]).stdout.splitlines()
     paths = [line.split("=>")[1].split(" (")[0].strip() for line in told if "=> /" in line]
-    return [Path(path) for path in paths if Path(path).name.startswith(COMPANIONS)]
+    return [Path(path) for path in paths if Path(path).name.startswith(tuple(COMPANIONS))]
 
 
 def build_native(target: Path, build: Path) -> None:
@@ -104,6 +105,9 @@ def build_native(target: Path, build: Path) -> None:
         subprocess.run([strip, "--strip-unneeded", str(library), str(target / "foretell")], check=False)
     for companion in needed_beside(library):
         shutil.copyfile(companion.resolve(), target / companion.name)
+        folders = next(where for name, where in COMPANIONS.items() if companion.name.startswith(name))
+        for licence in sorted(Path("/usr/share/doc").glob(f"{folders}/copyright"))[:1]:
+            shutil.copyfile(licence, target / f"{companion.name}.copyright")
 
 
 class BuildPackage(build_py):

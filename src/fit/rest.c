@@ -50,7 +50,7 @@ void ft__tree_scale(ft_tree *tree, double share)
     double leaf[FT_TREE_LEAVES], largest = 0;
     for (unsigned l = 0; l < FT_TREE_LEAVES; l++) {
         leaf[l] = share * ft__leaf_value(tree, l);
-        largest = fmax(largest, fabs(leaf[l]));
+        if (fabs(leaf[l]) > largest) largest = fabs(leaf[l]); /* fmax here breaks GCC 12 for aarch64 */
     }
     for (tree->shift = 0; tree->shift < FT_LEAF_SHIFT_MAX && largest > 127.0 * (double)(1u << tree->shift);)
         tree->shift++;

@@ -169,6 +169,11 @@ def test_wheel_is_for_every_python_of_the_platform(wheel: Path) -> None:
         metadata = archive.read(next(each for each in names if each.endswith("METADATA"))).decode()
     assert {"foretell/py.typed", "foretell/_native/foretell", "foretell/export/__init__.py"} <= set(names)
     assert not [each for each in names if "measure" in each or "tests" in each]
+    carried = [each for each in names if each.startswith("foretell/_native/lib") and "libforetell" not in each]
+    if Path("/usr/share/doc/libjansson4/copyright").exists():  # Debian keeps licences where setup.py looks for them
+        assert {each for each in carried if each.endswith(".copyright")} == {
+            each + ".copyright" for each in carried if not each.endswith(".copyright")
+        }
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line]
     assert required == []
 
