@@ -108,3 +108,88 @@ def test_starting() -> None:
     assert caught.value.where == "emit"
     with pytest.raises(foretell.Error, match="starts no plan"):
         planned("megatron", ["accelerate"])
+
+
+@pytest.mark.parametrize("model", ["llama-3-8b", "mixtral-8x7b"])
+def test_bridge(model: str) -> None:
+    """Overrides as Hydra reads them: KEY=VALUE, keys of the groups that ConfigContainer documents."""
+    for plan in planned("megatron", ["bridge"], model):
+        script, *words = shlex.split(plan["launch"]["bridge"].replace("\\\n", " "))
+        read = dict(word.split("=", 1) for word in words)
+        degrees = plan["parallel"]
+        assert script == "$RECIPE" and {key.split(".")[0] for key in read} == {"model", "ddp", "dataset", "train"}
+        assert int(read["model.tensor_model_parallel_size"]) == degrees["tp"]
+        assert int(read["model.pipeline_model_parallel_size"]) == degrees["pp"]
+        assert read["model.virtual_pipeline_model_parallel_size"] == (str(degrees["vpp"]) if degrees["vpp"] > 1 else "null")
+        assert int(read["model.context_parallel_size"]) == degrees["cp"]
+        assert int(read["model.expert_model_parallel_size"]) == degrees["ep"]
+        assert int(read["train.micro_batch_size"]) == plan["batch"] and int(read["train.global_batch_size"]) == 64
+        assert int(read["model.seq_length"]) == int(read["dataset.sequence_length"]) == 4096
+        assert read["model.recompute_granularity"] == {"none": "null"}.get(plan["recompute"], plan["recompute"])
+
+
+def engine_parser(engine: str) -> argparse.ArgumentParser:
+    """The flags that are written, with the types that the engines' own pages give them."""
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    wholes = {
+        "vllm": "tensor-parallel-size pipeline-parallel-size data-parallel-size max-num-seqs max-num-batched-tokens",
+        "sglang": "tp-size pp-size dp-size ep-size max-running-requests chunked-prefill-size",
+        "trtllm": "tp_size pp_size ep_size max_batch_size max_num_tokens",
+    }
+    for name in wholes[engine].split():
+        parser.add_argument(f"--{name}", type=int)
+    if engine == "vllm":
+        parser.add_argument("--enable-expert-parallel", action="store_true")
+        parser.add_argument("--gpu-memory-utilization", type=float)
+        parser.add_argument("--quantization", choices=["fp8", "awq", "gptq"])
+        parser.add_argument("--kv-cache-dtype", choices=["auto", "fp8", "fp8_e4m3", "fp8_e5m2"])
+        parser.add_argument("--kv-transfer-config", type=json.loads)
+        parser.add_argument("model")
+    elif engine == "sglang":
+        parser.add_argument("--model-path", required=True)
+        parser.add_argument("--enable-dp-attention", action="store_true")
+        parser.add_argument("--quantization", choices=["fp8", "awq", "gptq"])
+        parser.add_argument("--kv-cache-dtype", choices=["auto", "fp8_e5m2", "fp8_e4m3"])
+        parser.add_argument("--disaggregation-mode", choices=["null", "prefill", "decode"])
+    else:
+        parser.add_argument("--backend", choices=["pytorch", "trt"])
+        parser.add_argument("--extra_llm_api_options")
+        parser.add_argument("model")
+    return parser
+
+
+STARTS = {
+    "vllm": ["vllm", "serve"],
+    "sglang": ["python", "-m", "sglang.launch_server"],
+    "trtllm": ["trtllm-serve", "serve"],
+}
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
+@pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b"])
+def test_engines(engine: str, model: str) -> None:
+    request = {
+        "task": "plan_serve", "model": model, "gpu": GPU, "engine": engine, "gpus": 8, "rate": 12, "isl": 512, "osl": 64,
+        "slo": {"ttft_ms": 400, "tpot_ms": 30}, "search": {"tp": [2, 4]}, "emit": [engine], "top": 20, "kv_dtype": "fp8",
+    }  # fmt: skip
+    (answer,) = foretell.batch([request], errors="raise")
+    plans = answer.raw["plans"]
+    assert plans
+    for plan in plans:
+        lines = [line for line in plan["launch"][engine].splitlines() if not line.startswith("#")]
+        split = plan.get("disaggregated")
+        sides = [split["prefill"], split["decode"]] if split else [plan["parallel"]]
+        assert len(lines) == len(sides)
+        for line, side in zip(lines, sides, strict=True):
+            words = shlex.split(line)
+            start = STARTS[engine]
+            assert words[: len(start)] == start
+            read = engine_parser(engine).parse_args(words[len(start) :])
+            ranks = side["tp"] if engine == "vllm" else side["tp"] * side["dp"]
+            assert (read.tensor_parallel_size if engine == "vllm" else read.tp_size) == ranks
+            assert (read.model_path if engine == "sglang" else read.model) == model
+            experts = read.enable_expert_parallel if engine == "vllm" else (read.ep_size or 1) > 1
+            assert experts == (side["ep"] > 1)
+        numbers = [side.get("workers", plan.get("replicas")) for side in sides]
+        for number in numbers:
+            assert number == 1 or f"# {number} of these" in plan["launch"][engine]

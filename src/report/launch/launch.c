@@ -6,6 +6,7 @@
 
 const ft_launcher ft__launchers[] = {
     {"megatron", "flags of Megatron-LM's pretrain_gpt.py", false, ft__launch_megatron},
+    {"bridge", "overrides of a Megatron-Bridge recipe", false, ft__launch_bridge},
     {"torchtitan", "a torchtitan configuration", false, ft__launch_torchtitan},
     {"deepspeed", "a DeepSpeed configuration", false, ft__launch_deepspeed},
     {"accelerate", "an Accelerate configuration", false, ft__launch_accelerate},
@@ -37,10 +38,11 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
     const char *near = ft__nearest(name, names, ft__launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
                               name, near)
-                : ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
-                              "nothing is emitted as \"%.40s\"; there are megatron, torchtitan, deepspeed, accelerate, "
-                              "torchrun, srun and mpirun",
-                              name);
+                : ft__fail_at(
+                      err, FT_E_NAME, "emit", 0, 0,
+                      "nothing is emitted as \"%.40s\"; there are megatron, bridge, torchtitan, deepspeed, accelerate, "
+                      "torchrun, srun and mpirun",
+                      name);
 }
 
 ft_status ft__launch_check(const ft_plan_request *r, ft_error *err)

@@ -28,6 +28,7 @@ ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 
 /* The writers. */
 void ft__launch_megatron(ft_text *out, const ft_launch *l);
+void ft__launch_bridge(ft_text *out, const ft_launch *l);
 void ft__launch_torchtitan(ft_text *out, const ft_launch *l);
 void ft__launch_deepspeed(ft_text *out, const ft_launch *l);
 void ft__launch_accelerate(ft_text *out, const ft_launch *l);

@@ -1,0 +1,49 @@
+/* bridge.c: a plan as overrides of a Megatron-Bridge recipe, in the Hydra syntax that its training scripts take
+ * (docs.nvidia.com/nemo/megatron-bridge: "Megatron-LM to Megatron Bridge", "Parallelisms"): the groups model, train,
+ * ddp and dataset of ConfigContainer. The recipe itself, data and checkpoints are the user's. */
+#include <inttypes.h>
+
+#include "report/launch/launch.h"
+
+static void whole(ft_text *out, const char *key, int64_t value)
+{
+    ft__text_addf(out, "  %s=%" PRId64 " \\\n", key, value);
+}
+
+static void flag(ft_text *out, const char *key, bool value)
+{
+    ft__text_addf(out, "  %s=%s \\\n", key, value ? "true" : "false");
+}
+
+static void layout(ft_text *out, const ft_parallel *p)
+{
+    whole(out, "model.tensor_model_parallel_size", p->tp);
+    whole(out, "model.pipeline_model_parallel_size", p->pp);
+    if (p->vpp > 1)
+        whole(out, "model.virtual_pipeline_model_parallel_size", p->vpp);
+    else
+        ft__text_add(out, "  model.virtual_pipeline_model_parallel_size=null \\\n");
+    whole(out, "model.context_parallel_size", p->cp);
+    whole(out, "model.expert_model_parallel_size", p->ep);
+    if (p->etp > 0) whole(out, "model.expert_tensor_parallel_size", p->etp);
+    flag(out, "model.sequence_parallel", p->sp);
+    flag(out, "ddp.use_distributed_optimizer", p->zero >= 1);
+    flag(out, "ddp.overlap_grad_reduce", p->dp * p->cp > 1);
+}
+
+void ft__launch_bridge(ft_text *out, const ft_launch *l)
+{
+    const ft_layout *p = &l->plan->layout;
+    const ft_workload *w = &l->search->request.work;
+    ft__text_add(out, "$RECIPE \\\n");
+    layout(out, &p->parallel);
+    if (p->recompute == FT_RECOMPUTE_NONE) ft__text_add(out, "  model.recompute_granularity=null \\\n");
+    if (p->recompute == FT_RECOMPUTE_SELECTIVE) ft__text_add(out, "  model.recompute_granularity=selective \\\n");
+    if (p->recompute == FT_RECOMPUTE_FULL)
+        ft__text_add(out, "  model.recompute_granularity=full \\\n  model.recompute_method=uniform \\\n"
+                          "  model.recompute_num_layers=1 \\\n");
+    whole(out, "model.seq_length", w->seq);
+    whole(out, "dataset.sequence_length", w->seq);
+    whole(out, "train.micro_batch_size", p->batch);
+    ft__text_addf(out, "  train.global_batch_size=%" PRId64 "\n", l->search->asked->global);
+}
