@@ -10,7 +10,7 @@
       "logits; `decode`: one token for every sequence of the batch; `memory`: the memory of a training step, or of "   \
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
       "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, "     \
-      "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`, `plan_serve`, `choose_serve`: "                                                       \
+      "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`, `plan_serve`, `choose_serve`: "                         \
       "[questions that ask several times](#questions-that-ask-several-times)")                                         \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
       KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE | EXCHANGE,                                                           \
@@ -97,7 +97,7 @@
       "left out: what `selective` is; of `fused`, an array of Megatron-Core's names, which asks for `selective`: "     \
       "`core_attn`, `layernorm`, `moe_act`, `mla_up_proj`, `mlp`, `moe`, `shared_experts` run again, the rest is "     \
       "kept. No effect where `recompute` is `none` or `full`")                                                         \
-    FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN,                             \
+    FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN | PLANS | CHOOSE,            \
       "train adapters of this rank alone",                                                                             \
       "0; adapters of this rank alone are trained, as the [stack](stacks.md) runs them; `lora` says more")             \
     PLAIN(LORA, "lora", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                              \
