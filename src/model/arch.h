@@ -76,6 +76,8 @@ typedef enum ft_mixer {
     FT_MIX_LIGHTNING,  /* linear attention with a fixed decay: lightning.c */
     FT_MIX_CONV,       /* a gated short convolution: lfm2 */
     FT_MIX_BOTH,       /* attention and mamba2 beside each other: falcon_h1 */
+    FT_MIX_RECURRENT,  /* a gated linear recurrence: recurrent.c */
+    FT_MIX_SHARED,     /* mamba2 behind a transformer layer whose weights all such layers share: shared_block.c */
     FT_MIX_NONE
 } ft_mixer;
 typedef enum ft_feed {
@@ -132,6 +134,7 @@ typedef struct ft_layer_shape {
     int64_t compress;       /* tokens to a summary: deepseek_v4; 0: none */
     bool rotated, chunked, sinks, indexed, keys_are_values;
     bool shares_keys;       /* keys and values are an earlier layer's: gemma3n, gemma4 */
+    bool start_bare;        /* no norm before attention: the first of modernbert, behind the embedding's */
     bool sparse_gate;       /* of the network's gates the largest alone pass: gemma3n */
 } ft_layer_shape;
 enum { FT_MOST_KINDS = 64, FT_MOST_PLANNED = 512 };
@@ -196,6 +199,7 @@ typedef struct ft_arch {
     bool score_mask;        /* eager attention masks scores by a mask of its own first: gpt_neo */
     bool key_broadcast;     /* a single key head is broadcast, not expanded: falcon */
     bool sinks;             /* gpt_oss */
+    bool score_floor;       /* masked scores are raised to the format's lowest: xglm */
     bool no_sdpa;           /* the implementation has eager (or flash) attention alone */
     int64_t window;         /* sliding window; 0: none */
     int64_t window_every;   /* of each `window_every` layers the last one is full; 0: all alike */
@@ -271,6 +275,9 @@ typedef struct ft_arch {
     int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
     bool router_norm;       /* the router norms and scales its input: gemma4 */
     int64_t per_layer_width, per_layer_vocab; /* every layer adds an embedding of its own: gemma3n, gemma4 */
+    int64_t shared_blocks;  /* sets of such shared weights, in turn */
+    bool shared_adapted;    /* queries, keys and values have pairs of low rank too */
+    int64_t shared_adapter; /* rank of what each use of a shared layer adds of its own: zamba2; 0: no such layer */
     int64_t altup;          /* copies of the stream, of which layers read one: gemma3n; at most 4; 0: none */
     int64_t laurel_rank;    /* of the product beside attention there */
     double beside;          /* parameters of parts that run with sound or pictures alone, and lie where they are */

@@ -88,6 +88,8 @@ static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_s
         scores = ft__pointwise2(b, FT_AT(ATTN_MASK), "where", scores, seen);
     }
     if (s->mask && m->mask != FT_NONE) scores = ft__add(b, FT_AT(ATTN_MASK), scores, m->mask);
+    if (s->floors)
+        scores = ft__pointwise2(b, FT_AT(ATTN_MASK), "maximum", scores, ft__buffer(b, 1, 1, ft_dtype_bytes(b->stored)));
     if (s->sinks) return with_sinks(m, scores, &s->shape);
     ft_ref probability = ft__softmax(b, FT_AT(ATTN_SOFTMAX), scores, s->softmax_fp32 && !s->scores_fp32);
     if (s->scores_fp32) return ft__cast(b, FT_AT(ATTN_SOFTMAX), probability, low);

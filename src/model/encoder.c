@@ -20,7 +20,7 @@ static void make_mask(ft_maker *m)
 {
     ft_build *b = &m->b;
     m->mask = FT_NONE;
-    if (m->work->attention != FT_EAGER) return;
+    if (m->work->attention != FT_EAGER && !m->arch->no_sdpa) return;
     ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
     m->mask = ft__pointwise(b, FT_AT(MASK), "addu", full);
 }
@@ -95,9 +95,8 @@ static ft_ref attention(ft_maker *m, ft_ref x)
                              .q_len = m->q_len,
                              .kv_len = m->kv_len,
                              .head_dim = a->head_dim,
-                             .causal = a->causal && m->q_len > 1,
-                             .masked = a->relative_buckets > 0},
-                   .float_mask = a->relative_buckets > 0,
+                             .causal = a->causal && m->q_len > 1},
+                   .eager_only = a->no_sdpa,
                    .dropout = a->attention_dropout,
                    .scale = a->score_scale,
                    .mask = true,

@@ -89,7 +89,7 @@ static void projected(ft_maker *m, ft_ref x, ft_ref *out)
         out[i] = ft__linear(b, at[i], x, a->hidden, FT_BIAS, FT_CUT_COLUMNS);
         if (i == 2 || a->qk_norm == FT_NO_QK_NORM) continue;
         ft_ref heads = ft__view(b, out[i], rows * a->heads, a->head_dim, false);
-        out[i] = ft__view(b, ft__part_norm(m, FT_AT(ATTN_QK_NORM), heads, FT_RMSNORM, false), rows, a->hidden, false);
+        out[i] = ft__view(b, ft__rmsnorm_fused(b, FT_AT(ATTN_QK_NORM), heads), rows, a->hidden, false);
     }
 }
 

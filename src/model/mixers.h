@@ -33,6 +33,12 @@ ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
 
 ft_ref ft__part_per_layer_own(ft_maker *m, ft_ref x); /* the same before it is added */
 
+/* recurrent.c: RecurrentGemma's block. */
+ft_ref ft__part_recurrent(ft_maker *m, ft_ref x);
+/* shared_block.c: its weights, made once; what it adds to what a layer reads. */
+void ft__part_shared_open(ft_maker *m, ft_ref embedded);
+ft_ref ft__part_shared_block(ft_maker *m, ft_ref x);
+
 /* altup.c: several copies of the stream around layers: made of the embedding, a layer, and brought together again. */
 ft_ref ft__part_altup_open(ft_maker *m, ft_ref x);
 ft_ref ft__part_altup_layer(ft_maker *m, ft_ref x, bool windowed, bool shares, bool sparse);

@@ -6,6 +6,11 @@
 #include "graph/build.h"
 #include "model/stack.h"
 
+/* Weights that several layers share, and the embedding that they read: zamba2. */
+typedef struct ft_shared_block {
+    ft_ref embedded, norm, q, k, v, o, feed_norm, up, down;
+} ft_shared_block;
+
 typedef struct ft_maker {
     ft_build b;
     const ft_arch *arch;
@@ -15,6 +20,7 @@ typedef struct ft_maker {
     int64_t batch, q_len, kv_len; /* tokens = batch * q_len */
     ft_ref cos, sin;              /* rotary tables, once per forward pass */
     ft_ref per_layer;             /* what layers add of their own; FT_NONE: nothing */
+    ft_shared_block shared;
     ft_ref places;                /* a table of relative places: deberta-v2 */
     ft_ref mask;                  /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
@@ -41,6 +47,7 @@ typedef struct ft_scores {
     bool eager_only;
     bool alibi, baddbmm; /* linear biases: added in fp32 (mpt), or the product adds them itself (bloom) */
     bool merge;          /* queries stand head by head and so does sdpa's result: bring heads together */
+    bool floors;         /* the larger of a masked score and the lowest number (xglm) */
     bool hides;          /* a mask of true and false on the scores before the additive one (gpt_neo) */
     bool sinks;          /* one more column of scores per head (gpt_oss) */
     bool float_mask;     /* sdpa's mask is one of numbers: nothing has to be made of true and false */

@@ -115,6 +115,7 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                        .alibi = a->position == FT_ALIBI,
                        .baddbmm = a->baddbmm,
                        .hides = a->score_mask,
+                       .floors = a->score_floor,
                        .sinks = a->sinks,
                        .broadcast = a->kv_heads == 1 && a->heads > 1 && a->key_broadcast};
 }

@@ -29,9 +29,9 @@ static ft_ref normed(ft_maker *m, ft_ref x, int64_t channels, int64_t length, bo
     ft_build *b = &m->b;
     ft_at at = FT_AT(CONV1);
     if (m->arch->conv_norms) {
-        x = ft__contiguous(b, at, ft__view(b, x, m->batch * length, channels, true));
+        x = ft__transpose(b, at, x, m->batch * length, channels);
         x = ft__layernorm(b, at, x, FT_BIAS);
-        return ft__contiguous(b, at, ft__view(b, x, m->batch * channels, length, true));
+        return ft__transpose(b, at, x, m->batch * channels, length);
     }
     if (!first) return x;
     ft_ref weight = ft__parameter(b, "norm.weight", 1, channels), bias = ft__parameter(b, "norm.bias", 1, channels);

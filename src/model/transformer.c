@@ -23,7 +23,7 @@ static ft_ref feed_forward(ft_maker *m, ft_ref x, ft_feed feed)
 typedef struct ft_layer_kind {
     ft_mixer mixer;
     ft_feed feed;
-    bool windowed, rotated, keys_are_values, shares_keys, sparse_gate;
+    bool windowed, rotated, keys_are_values, shares_keys, sparse_gate, start_bare;
     int64_t compress;
 } ft_layer_kind;
 
@@ -41,6 +41,8 @@ static ft_ref mixed(ft_maker *m, ft_ref h, const ft_layer_kind *kind)
         ft_ref state = ft__part_mamba2(m, h);
         return ft__add(&m->b, FT_AT(RESIDUAL), ft__part_self_attention(m, h, kind->windowed, kind->rotated, 0), state);
     }
+    case FT_MIX_RECURRENT: return ft__part_recurrent(m, h);
+    case FT_MIX_SHARED: return ft__part_mamba2(m, h);
     case FT_MIX_ATTENTION:
     case FT_MIX_NONE: break;
     }
@@ -66,7 +68,9 @@ static ft_ref half_layer(ft_maker *m, ft_ref x, const ft_layer_kind *kind)
     const ft_arch *a = m->arch;
     bool mixes = kind->mixer != FT_MIX_NONE;
     ft__module(b, 1);
-    ft_ref h = ft__part_norm(m, mixes ? FT_AT(ATTN_NORM) : FT_AT(MLP_NORM), x, a->norm, a->norm_bias);
+    ft_ref reads = x;
+    if (kind->mixer == FT_MIX_SHARED) reads = ft__add(b, FT_AT(RESIDUAL), x, ft__part_shared_block(m, x));
+    ft_ref h = ft__part_norm(m, mixes ? FT_AT(ATTN_NORM) : FT_AT(MLP_NORM), reads, a->norm, a->norm_bias);
     ft_ref y = mixes ? mixed(m, h, kind) : feed_forward(m, h, kind->feed);
     if (a->scaled_branches) y = ft__pointwise(b, FT_AT(MLP_MULTIPLIER), "mulu", y);
     return ft__add(b, mixes ? FT_AT(ATTN_RESIDUAL) : FT_AT(MLP_RESIDUAL), x, y);
@@ -98,7 +102,7 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->streams > 1) return hyper_layer(m, x, &kind);
     if (a->altup > 1) return ft__part_altup_layer(m, x, kind.windowed, kind.shares_keys, kind.sparse_gate);
     ft__module(b, 1);
-    ft_ref h = pre ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x;
+    ft_ref h = pre && !kind.start_bare ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x;
     ft_ref y = mixed(m, h, &kind);
     if (after) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
     if (a->parallel) {
@@ -190,6 +194,7 @@ static ft_ref shaped(ft_maker *m, ft_ref x, const ft_layer_shape *l)
                           .keys_are_values = l->keys_are_values,
                           .shares_keys = l->shares_keys,
                           .sparse_gate = l->sparse_gate,
+                          .start_bare = l->start_bare,
                           .compress = l->compress};
     m->arch = &own;
     x = layer(m, x, kind);
@@ -341,6 +346,7 @@ void ft__make_transformer(ft_maker *m)
         ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
     if (a->per_layer_width > 0) ft__part_per_layer_inputs(m, tokens, x);
     if (a->altup > 1) x = ft__part_altup_open(m, x);
+    ft__part_shared_open(m, x);
     if (a->beside > 0) {
         bool trained = b->frozen;
         b->frozen = true;

@@ -92,8 +92,8 @@ static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, int64_t length, int6
                           FT_CUT_COLUMNS);
     ft_ref v = ft__linear(b, cross ? FT_AT(CROSS_V_PROJ) : FT_AT(ATTN_V_PROJ), over, a->hidden, FT_BIAS,
                           FT_CUT_COLUMNS);
-    q = ft__part_norm(m, FT_AT(ATTN_QK_NORM), q, FT_RMSNORM, false);
-    k = ft__part_norm(m, FT_AT(ATTN_QK_NORM), k, FT_RMSNORM, false);
+    q = ft__rmsnorm_fused(b, FT_AT(ATTN_QK_NORM), q); /* torch.nn.RMSNorm: one kernel */
+    k = ft__rmsnorm_fused(b, FT_AT(ATTN_QK_NORM), k);
     if (!cross) {
         q = turned(m, q);
         k = turned(m, k);

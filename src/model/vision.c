@@ -78,7 +78,7 @@ ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias)
                        .groups = 1};
     ft_ref x = ft__vision_conv(m, FT_AT(PATCH_EMBED), pixels, &s, bias);
     x = ft__view(b, x, m->batch * side * side, hidden, !b->channels_last); /* flatten(2).transpose(1, 2) */
-    if (before < 1) return ft__contiguous(b, FT_AT(PATCH_EMBED), x);
+    if (before < 1) return x;                                              /* as the convolution left it: vit.c */
     ft_ref parts[2] = {ft__expand(b, class_token, m->batch * before, hidden), x};
     bool turned = ft__tensor_of(b, x)->strided;
     x = ft__cat(b, FT_AT(CLASS_TOKEN), 2, parts, m->batch * tokens, hidden);
@@ -98,8 +98,10 @@ static ft_ref turned(ft_maker *m, ft_ref x)
                       ft__slice(b, x, t.rows, t.cols / 2)};
     ft_ref across = ft__mul(b, at, ft__cat(b, at, 2, half, t.rows, t.cols), table);
     ft_ref sum = ft__add(b, at, ft__mul(b, at, x, table), across);
-    ft_ref apart[2] = {sum, FT_NONE}; /* the class token and registers are not turned: joined again */
-    return ft__assemble(b, at, 1, apart, t.rows, t.cols);
+    int64_t apart = (m->arch->class_absent ? 0 : 1) + m->arch->registers;
+    ft_ref both[2] = {ft__slice(b, x, m->batch * apart, t.cols),
+                      sum}; /* what is no patch is not turned: joined again */
+    return ft__cat(b, at, 2, both, t.rows, t.cols);
 }
 
 static ft_ref scaled(ft_maker *m, ft_ref y)
@@ -116,7 +118,7 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     int64_t dim = t->hidden / t->heads;
     ft_bias bias = t->qkv_bias ? FT_BIAS : FT_NO_BIAS;
     ft__module(b, 4); /* layer, attention, output, mlp */
-    ft_ref h = ft__part_norm(m, FT_AT(ATTN_NORM), x, FT_LAYERNORM, true);
+    ft_ref h = ft__vision_norm(m, FT_AT(ATTN_NORM), x, true);
     ft_ref q = ft__linear(b, FT_AT(ATTN_Q_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
     ft_ref k = ft__linear(b, FT_AT(ATTN_K_PROJ), h, t->hidden, t->key_bias_absent ? FT_NO_BIAS : bias, FT_CUT_COLUMNS);
     ft_ref v = ft__linear(b, FT_AT(ATTN_V_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
@@ -141,7 +143,7 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     h = ft__linear(b, FT_AT(ATTN_O_PROJ), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
     h = ft__dropout(b, FT_AT(ATTN_DROPOUT), h, t->residual_dropout);
     x = ft__add(b, FT_AT(ATTN_RESIDUAL), scaled(m, h), x);
-    h = ft__part_norm(m, FT_AT(MLP_NORM), x, FT_LAYERNORM, true);
+    h = ft__vision_norm(m, FT_AT(MLP_NORM), x, true);
     if (a->gated) {
         h = ft__part_mlp(m, h, t->ffn, a->activation, true, a->fused_gate_up, FT_BIAS);
     } else {

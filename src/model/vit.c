@@ -44,7 +44,7 @@ static ft_ref head(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
+    x = ft__vision_norm(m, FT_AT(NORM), x, true);
     if (a->pool_head) return ft__vision_classify(m, looked(m, x));
     if (a->labels < 1 && !a->pooler) return x;
     x = ft__slice(b, x, m->batch, a->hidden); /* the class token */
@@ -53,6 +53,16 @@ static ft_ref head(ft_maker *m, ft_ref x)
         x = ft__pointwise(b, FT_AT(POOLER_ACT), "tanh", x);
     }
     return ft__vision_classify(m, x);
+}
+
+/* Without a class token nothing copies the patches: the stream stays as the convolution left it, as DiT's does, and a
+ * carry comes in contiguous. */
+static ft_ref as_left(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    if (b->status == FT_OK && x != FT_NONE && m->arch->class_absent && !m->arch->registers && !b->channels_last)
+        b->g->tensors[x].strided = b->g->tensors[x].permuted = true;
+    return x;
 }
 
 void ft__make_vit(ft_maker *m)
@@ -70,8 +80,8 @@ void ft__make_vit(ft_maker *m)
                       .residual_dropout = a->residual_dropout};
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m));
-    x = ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x);
+    x = as_left(m, ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x));
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
-    x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
+    x = as_left(m, ft__block_open(b, FT_BLOCK(HEAD), 1, x));
     ft__block_close(b, head(m, x));
 }

@@ -119,10 +119,49 @@ static void layers_of_this_year(void **state)
     golden_holds(peak[count / 2] < 0.015, "peak %.1f %% off, the median", 100 * peak[count / 2]);
 }
 
+/* Encoders of words, pictures and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were measured
+ * and mended since. The worst but one is left to what is not understood: wav2vec2's convolution of 128 samples in groups
+ * of 48 channels, for which cuDNN takes a kernel without tensor cores. */
+static void encoders_and_denoisers(void **state)
+{
+    enum { MOST = 64 };
+    double busy[MOST], peak[MOST], mean = 0;
+    json_t *rows = golden_rows("measurements/h200/encoders.jsonl"), *row;
+    size_t n, count = json_array_size(rows);
+    (void)state;
+    assert_true(count >= 25 && count <= MOST);
+    json_array_foreach (rows, n, row) {
+        json_t *request = json_copy(json_object_get(row, "request"));
+        assert_non_null(request);
+        json_object_set(request, "task", json_object_get(row, "task"));
+        json_object_set_new(request, "gpu", json_string("h200_sxm"));
+        json_object_set_new(request, "dtype", json_string("bf16"));
+        json_object_set_new(request, "attention", json_string("sdpa"));
+        if (!strcmp(json_string_value(json_object_get(row, "task")), "train"))
+            json_object_set_new(request, "optimizer", json_string("none"));
+        char *text = json_dumps(request, JSON_COMPACT);
+        assert_non_null(text);
+        json_t *a = golden_ask("%s", text);
+        busy[n] = fabs(golden_figure(a, "busy_ms") / figure(row, "busy_ms") - 1);
+        peak[n] = fabs(golden_figure(a, "memory.peak_bytes") / figure(row, "peak_bytes") - 1);
+        json_decref(a);
+        free(text);
+        json_decref(request);
+    }
+    json_decref(rows);
+    qsort(busy, count, sizeof *busy, by_size);
+    qsort(peak, count, sizeof *peak, by_size);
+    for (n = 0; n < count; n++) mean += busy[n] / (double)count;
+    golden_holds(busy[count / 2] < 0.055, "busy time %.1f %% off, the median", 100 * busy[count / 2]);
+    golden_holds(mean < 0.12, "busy time %.1f %% off in the mean", 100 * mean);
+    golden_holds(busy[count - 2] < 0.32, "busy time %.1f %% off, the worst but one", 100 * busy[count - 2]);
+    golden_holds(peak[count / 2] < 0.045, "peak %.1f %% off, the median", 100 * peak[count / 2]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_models_that_nobody_fitted),
                                        cmocka_unit_test(architectures_that_were_read_before_they_were_measured),
-                                       cmocka_unit_test(layers_of_this_year)};
+                                       cmocka_unit_test(layers_of_this_year), cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

@@ -146,6 +146,18 @@ static void contradictions_are_refused_where_they_stand(void **state)
          "a list of 3 blocks"},
         {"{\"model_type\":\"kimi_k25\",\"text_config\":{\"model_type\":\"strange\"}}", "model_type",
          "unknown model_type"},
+        {"{\"model_type\":\"qwen3_next\",\"num_hidden_layers\":4,\"layer_types\":\"full\"}", "layer_types",
+         "must be a list, one word a layer"},
+        {"{\"model_type\":\"gemma3n_text\",\"intermediate_size\":[8192,8192]}", "intermediate_size",
+         "has 2 entries for 35 layers"},
+        {"{\"_class_name\":\"FluxTransformer3DModel\"}", "_class_name", "did you mean \"FluxTransformer2DModel\"?"},
+        {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"fp8\",\"bits\":4}}",
+         "quantization_config: bits", "expected 8 or none beside fp8"},
+        {"{\"model_type\":\"llama\",\"quantization_config\":{\"quant_method\":\"gptq\",\"bits\":5}}",
+         "quantization_config: bits", "expected 2, 3, 4 or 8"},
+        {"{\"model_type\":\"zamba2\",\"num_attention_heads\":7}", "num_attention_heads", "must divide twice the width"},
+        {"{\"model_type\":\"mllama\",\"text_config\":{\"num_hidden_layers\":4,\"cross_attention_layers\":[0,1,2,3]}}",
+         "cross_attention_layers", "4 of 4 layers look at pictures"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

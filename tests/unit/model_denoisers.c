@@ -95,6 +95,9 @@ static void every_parameter_gets_a_gradient(void **state)
         {"{\"model_type\":\"wav2vec2\",\"num_hidden_layers\":2}", 768 + 128},
         {"{\"model_type\":\"gemma3n_text\",\"num_hidden_layers\":15,\"num_kv_shared_layers\":5}", 0},
         {"{\"model_type\":\"bitnet\",\"num_hidden_layers\":2}", 0},
+        {"{\"model_type\":\"recurrent_gemma\",\"num_hidden_layers\":6}", 0},
+        {"{\"model_type\":\"zamba2\",\"num_hidden_layers\":18}", 0},
+        {"{\"model_type\":\"mllama\"}", 0},
         {"{\"model_type\":\"longcat_flash\",\"num_layers\":1,\"n_routed_experts\":8,\"zero_expert_num\":4,\"moe_topk\":"
          "4}",
          0},

@@ -44,19 +44,30 @@ static ft_status unknown(const ft_reading *r, const char *key, const char *name)
         shown, name, relative, ft__config_type_count(), lost);
 }
 
+static const char *const classes[] = {"DiTTransformer2DModel", "FluxTransformer2DModel", "SD3Transformer2DModel",
+                                      "UNet2DConditionModel", "WanTransformer3DModel"};
+static const char *const class_types[] = {"dit", "flux", "sd3", "unet", "wan"};
+enum { CLASSES = sizeof classes / sizeof *classes };
+
+/* A class of diffusers that nobody here knows. */
+static ft_status unknown_class(const ft_reading *r, const char *class)
+{
+    const char *nearest = ft__nearest(class, classes, CLASSES);
+    return ft__config_fail(r, FT_E_NAME, "_class_name",
+                           "unknown class \"%.*s\" of diffusers%s%s%s; known are DiTTransformer2DModel, "
+                           "FluxTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel, WanTransformer3DModel",
+                           (int)ft__utf8_cut(class, 40), class, nearest ? "; did you mean \"" : "",
+                           nearest ? nearest : "", nearest ? "\"?" : "");
+}
+
 /* Diffusers' configs have no model_type but the class: a diffusion transformer where the norms are modulated. */
 static const char *diffusers_type(const json_t *config)
 {
     const char *class = json_string_value(json_object_get(config, "_class_name"));
     const char *norm = json_string_value(json_object_get(config, "norm_type"));
     if (!class) return NULL;
-    static const char *const known[][2] = {{"DiTTransformer2DModel", "dit"},
-                                           {"FluxTransformer2DModel", "flux"},
-                                           {"SD3Transformer2DModel", "sd3"},
-                                           {"UNet2DConditionModel", "unet"},
-                                           {"WanTransformer3DModel", "wan"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(class, known[i][0])) return known[i][1];
+    for (size_t i = 0; i < CLASSES; i++)
+        if (!strcmp(class, classes[i])) return class_types[i];
     if (!strcmp(class, "Transformer2DModel") && norm && !strcmp(norm, "ada_norm_zero")) return "dit";
     return NULL;
 }
@@ -71,6 +82,8 @@ ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *ou
 {
     const char *name = diffusers_type(r->config);
     ft_need need = nearest ? FT_OPTIONAL : FT_REQUIRED;
+    const char *class = json_string_value(json_object_get(r->config, "_class_name"));
+    if (!name && class && !nearest && !json_object_get(r->config, "model_type")) return unknown_class(r, class);
     if (!name) FT_TRY(ft__json_string(r->config, "model_type", need, &name, r->where, r->err));
     size_t length = nearest ? strlen(nearest) : 0;
     if (length > 5 && !strcmp(nearest + length - 5, ".json")) { /* an architecture of the user's own */

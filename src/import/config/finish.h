@@ -29,7 +29,10 @@
     X(wan)             \
     X(unet)            \
     X(sound)           \
-    X(deberta)
+    X(deberta)         \
+    X(recurrent_gemma) \
+    X(mllama)          \
+    X(zamba2)
 
 typedef ft_status ft_config_finish(const ft_reading *r, ft_arch *a);
 #define X(name) ft_config_finish ft__finish_##name;

@@ -1,4 +1,5 @@
 /* finish_decoder.c: what a table cannot say of decoders without experts. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "base/json.h"
@@ -63,5 +64,54 @@ ft_status ft__finish_exaone4(const ft_reading *r, ft_arch *a)
         FT_TRY(ft__json_whole(r->config, "sliding_window_pattern", FT_OPTIONAL, 0, 1 << 20, &a->window_every, r->where,
                               r->err));
     a->turn_windowed = a->window > 0;
+    return FT_OK;
+}
+
+/* Half of intermediate_size is the network's width. */
+ft_status ft__finish_recurrent_gemma(const ft_reading *r, ft_arch *a)
+{
+    int64_t both = 2 * a->ffn;
+    FT_TRY(ft__json_whole(r->config, "intermediate_size", FT_OPTIONAL, 2, (int64_t)1 << 31, &both, r->where, r->err));
+    a->ffn = both / 2;
+    return FT_OK;
+}
+
+/* Layers that look at pictures are passed by without them: their weights lie beside, as the tower's and its projector's
+ * do. Embeddings have eight rows more than the head. */
+ft_status ft__finish_mllama(const ft_reading *r, ft_arch *a)
+{
+    enum { EVERY = 5, SEEN = 7680, MORE_ROWS = 8 };
+    const json_t *list = json_object_get(r->config, "cross_attention_layers");
+    int64_t looking = json_is_array(list) ? 0 : (a->layers + 1) / EVERY; /* the fourth, and every fifth from there */
+    for (size_t i = 0; i < json_array_size(list); i++)
+        looking += json_integer_value(json_array_get(list, i)) < a->layers;
+    int64_t dim = a->head_dim > 0 ? a->head_dim : a->heads > 0 ? a->hidden / a->heads : 0;
+    int64_t kv = a->kv_heads > 0 ? a->kv_heads : a->heads;
+    if (looking >= a->layers)
+        return ft__config_fail(r, FT_E_RANGE, "cross_attention_layers",
+                               "%" PRId64 " of %" PRId64 " layers look at pictures", looking, a->layers);
+    double wide = (double)a->hidden, attention = 2 * (double)(a->heads * dim + kv * dim), network = 3 * (double)a->ffn;
+    a->layers -= looking;
+    a->beside += (double)looking * (wide * (attention + network + 2) + 2 * (double)dim + 2);
+    a->beside += wide * (SEEN + 1 + MORE_ROWS);
+    /* A row for each patch of a picture, and nine times four of them for shapes and tiles; the trait has 448 pixels'. */
+    enum { PATCH = 14, USUAL_ROWS = 1025, TABLES = 1 + 9 * 4, TOWER_WIDTH = 1280, MOST_PIXELS = 1 << 16 };
+    const json_t *eye = json_object_get(r->whole, "vision_config");
+    int64_t pixels = 448;
+    if (json_is_object(eye))
+        FT_TRY(ft__json_whole(eye, "image_size", FT_OPTIONAL, PATCH, MOST_PIXELS, &pixels, r->where, r->err));
+    double rows = (double)((pixels / PATCH) * (pixels / PATCH) + 1);
+    a->beside += (rows - USUAL_ROWS) * TABLES * TOWER_WIDTH;
+    return FT_OK;
+}
+
+/* The shared layer reads the stream and the embedding side by side: its heads divide twice the width. */
+ft_status ft__finish_zamba2(const ft_reading *r, ft_arch *a)
+{
+    if (a->heads < 1 || 2 * a->hidden % a->heads)
+        return ft__config_fail(r, FT_E_RANGE, "num_attention_heads",
+                               "%" PRId64 " heads must divide twice the width %" PRId64, a->heads, a->hidden);
+    a->head_dim = 2 * a->hidden / a->heads;
+    if (!a->ffn) a->ffn = 4 * a->hidden;
     return FT_OK;
 }

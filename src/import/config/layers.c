@@ -121,9 +121,10 @@ static ft_status set_layer(const ft_reading *r, const json_t *set, int64_t i, ft
     {                                                 \
 #field, offsetof(ft_layer_shape, field), true \
     }
-        SIZE(heads),   SIZE(kv_heads), SIZE(head_dim), SIZE(v_dim),           SIZE(rotary_dim),  SIZE(window),
-        SIZE(ffn),     SIZE(moe_ffn),  SIZE(topk),     SIZE(shared_ffn),      SIZE(compress),    FLAG(rotated),
-        FLAG(chunked), FLAG(sinks),    FLAG(indexed),  FLAG(keys_are_values), FLAG(shares_keys), FLAG(sparse_gate),
+        SIZE(heads),           SIZE(kv_heads),    SIZE(head_dim),    SIZE(v_dim),      SIZE(rotary_dim),
+        SIZE(window),          SIZE(ffn),         SIZE(moe_ffn),     SIZE(topk),       SIZE(shared_ffn),
+        SIZE(compress),        FLAG(rotated),     FLAG(chunked),     FLAG(sinks),      FLAG(indexed),
+        FLAG(keys_are_values), FLAG(shares_keys), FLAG(sparse_gate), FLAG(start_bare),
 #undef SIZE
 #undef FLAG
     };
@@ -156,6 +157,21 @@ static ft_status set_layer(const ft_reading *r, const json_t *set, int64_t i, ft
     return FT_OK;
 }
 
+/* "@key" takes a layer's entry of the config's list: one for each layer. */
+static ft_status check_entries(const ft_reading *r, const ft_arch *a, const json_t *set)
+{
+    const char *name;
+    json_t *said;
+    json_object_foreach ((json_t *)set, name, said) {
+        const char *word = json_string_value(said);
+        const json_t *list = word && *word == '@' ? value_of(r->config, word + 1) : NULL;
+        if (json_is_array(list) && (int64_t)json_array_size(list) != a->layers)
+            return ft__config_fail(r, FT_E_RANGE, word + 1, "\"%s\" has %zu entries for %" PRId64 " layers", word + 1,
+                                   json_array_size(list), a->layers);
+    }
+    return FT_OK;
+}
+
 static ft_status apply(const ft_reading *r, const ft_arch *a, const json_t *spec, ft_layer_shape *layers)
 {
     ft_layer_rule rule = {.of = spec, .key = json_string_value(json_object_get(spec, "list"))};
@@ -173,6 +189,7 @@ static ft_status apply(const ft_reading *r, const ft_arch *a, const json_t *spec
             return FT_OK; /* one number for all: another rule's */
         FT_TRY(check_length(r, a, &rule));
     }
+    FT_TRY(check_entries(r, a, json_object_get(spec, "set")));
     const json_t *every = json_array_get(json_object_get(spec, "every"), 0);
     if (json_is_string(every) && number_of(r, json_object_get(spec, "every"), 1) < 1)
         return ft__config_fail(r, FT_E_RANGE, json_string_value(every), "\"%s\" must be a whole number from 1 on",
@@ -208,8 +225,8 @@ static ft_status check_letters(const ft_reading *r, const json_t *rules, const c
             const char *list = json_string_value(json_object_get(spec, "list"));
             const char *wanted = json_string_value(json_object_get(spec, "is"));
             if (!list || !wanted || strcmp(list, key) != 0) continue;
-            words |= strlen(wanted) > 2 && !strchr(wanted, letters[0]);
-            known = strchr(wanted, letters[at]) != NULL;
+            words |= strlen(wanted) > 2;
+            known = strlen(wanted) <= 2 && strchr(wanted, letters[at]);
         }
         if (!known && words) return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be a list, one word a layer", key);
         if (!known)

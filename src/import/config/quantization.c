@@ -200,6 +200,7 @@ static ft_status whole_bits(reading *r)
     const json_t *said = json_object_get(r->q, "bits"), *size = json_object_get(r->q, "group_size");
     json_int_t bits = json_integer_value(said);
     if (said && !json_is_integer(said)) return wrong(r, "bits", "a whole number such as 4 or 8");
+    if (said && bits != 2 && bits != 3 && bits != 4 && bits != 8) return wrong(r, "bits", "2, 3, 4 or 8");
     if (json_is_integer(size) && json_integer_value(size) < 1 && json_integer_value(size) != -1)
         return wrong(r, "group_size", "a whole number from 1 on, or -1 for whole rows");
     if (bits == 4) r->format = format(FT_STORED_INT4, FT_BF16);
@@ -220,7 +221,8 @@ static ft_status loaded_bits(reading *r) /* bitsandbytes */
 
 static ft_status blocks_or_tensor(reading *r) /* fp8 */
 {
-    const json_t *block = json_object_get(r->q, "weight_block_size");
+    const json_t *block = json_object_get(r->q, "weight_block_size"), *bits = json_object_get(r->q, "bits");
+    if (json_is_integer(bits) && json_integer_value(bits) != 8) return wrong(r, "bits", "8 or none beside fp8");
     r->format = format(FT_STORED_AS_COMPUTED, FT_FP8);
     if (!block || json_is_null(block)) return FT_OK;
     for (size_t i = 0; i < 2; i++)

@@ -8,16 +8,16 @@
 static const char *const designs[] = {"decoder", "encoder", "encoder_decoder", "speech",      "vit",
                                       "clip",    "resnet",  "convnext",        "state_space", "diffusion",
                                       "sound",   "joint",   "video",           "unet",        NULL};
-static const char *const norms[] = {
-    "layernorm", "layernorm_bare", "layernorm_fp32", "layernorm_1p", "rmsnorm", "rmsnorm_wide", "rmsnorm_bare", NULL};
+static const char *const norms[] = {"layernorm", "layernorm_bare", "layernorm_fp32", "layernorm_1p",
+                                    "rmsnorm",   "rmsnorm_wide",   "rmsnorm_bare",   NULL};
 static const char *const places[] = {"before", "post", "sandwich", "after", NULL};
 static const char *const positions[] = {"none", "learned", "rotary", "alibi", "relative", "sinusoidal", NULL};
 static const char *const qk_norms[] = {"none", "head", "bare", "own", "full", NULL};
 static const char *const routings[] = {"plain", "best_first", "corrected", "mixer", NULL};
 static const char *const deltas[] = {"joint", "apart", "channel", NULL};
 static const char *const attn_gates[] = {"none", "in_queries", "wide", "head", "low_rank", NULL};
-const char *const ft__mixer_words[] = {"attention", "latent", "compressed", "delta", "mamba2", "mamba",
-                                       "lightning", "conv",   "both",       "none",  NULL};
+const char *const ft__mixer_words[] = {"attention", "latent", "compressed", "delta",  "mamba2", "mamba", "lightning",
+                                       "conv",      "both",   "recurrent",  "shared", "none",   NULL};
 const char *const ft__feed_words[] = {"dense", "experts", "both", "beside", "none", NULL};
 #define mixers ft__mixer_words
 
