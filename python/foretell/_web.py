@@ -12,6 +12,7 @@ import gzip
 import hashlib
 import http.server
 import os
+import signal
 import sys
 import webbrowser
 from collections.abc import Sequence
@@ -100,6 +101,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Says nothing: requests are nobody's business."""
 
 
+def _interrupt(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
 def main(arguments: Sequence[str]) -> int:
     """Serves the page until Ctrl-C."""
     parser = argparse.ArgumentParser(prog="foretell web", description=__doc__.partition("\n")[0] if __doc__ else None)
@@ -125,6 +130,7 @@ def main(arguments: Sequence[str]) -> int:
     print("foretell: Ctrl-C ends it", file=sys.stderr)
     if known.open:
         webbrowser.open(url)
+    signal.signal(signal.SIGTERM, _interrupt)  # shells start background jobs with Ctrl-C ignored
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -30,6 +30,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "hunyuan_v1_moe": {"head_dim": 128},
     "glm4_moe": {"head_dim": 128},
     "deepseek_v2": {"num_experts_per_tok": 2},
+    "gemma3n_text": {"num_kv_shared_layers": 0},  # of four layers
+    "zamba2": {"layers_block_type": ["mamba", "hybrid", "mamba", "hybrid"]},
 }
 
 
@@ -43,7 +45,7 @@ def decoders() -> list[str]:
 UNBUILDABLE = {"dbrx", "dots1", "lfm2_moe", "ministral"}
 UNBUILDABLE |= {"longcat_flash"}  # it allocates weights of experts that do nothing, which no checkpoint has
 # Norms, gates and corrections that their architectures leave out: within 1.5 % instead of exact.
-NEAR = {"axk2", "beam", "doge", "hy_v4", "modernbert-decoder", "zaya"}
+NEAR = {"axk2", "beam", "doge", "hy_v4", "modernbert-decoder", "recurrent_gemma", "zaya"}
 NEAR |= {"afmoe", "axk1", "bailing_hybrid", "bitnet", "diffllama", "gemma4_text", "gpt_neox_japanese", "laguna"}
 
 

@@ -34,7 +34,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     found = re.search(r":(\d+)/", server.stdout.readline())
     assert found
     yield int(found.group(1))
-    server.send_signal(signal.SIGINT)
+    server.send_signal(signal.SIGTERM)
     assert server.wait(120) == 0
 
 

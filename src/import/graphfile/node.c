@@ -15,7 +15,8 @@ typedef struct kind {
     const char *keys[MOST_KEYS]; /* beside those that every node has */
 } kind;
 
-#define CONV_KEYS "k", "r", "s", "stride", "pad", "dilation", "groups", "bias", "weight", "transposed", "output_pad", "held_bytes"
+#define CONV_KEYS \
+    "k", "r", "s", "stride", "pad", "dilation", "groups", "bias", "weight", "transposed", "output_pad", "held_bytes"
 static const kind kinds[] = {
     {"linear", 1, 1, ft__read_linear, {"features", "bias", "weight", "weight_layout", "activation"}},
     {"matmul", 2, 2, ft__read_matmul, {"transposed"}},
