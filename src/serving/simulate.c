@@ -261,29 +261,13 @@ static void told_gaps(void *user, double ms, double many)
 static void note_course(fleet *f, const ft_replica *r)
 {
     ft_course *c = &f->out->course;
-    if (r != &f->replicas[f->prefills] || ++c->skipped < c->every) return;
-    c->skipped = 0;
-    if (c->count == FT_COURSE) { /* every other point goes */
-        for (int i = 0; i < FT_COURSE / 2; i++) c->at[i] = c->at[2 * i];
-        c->count = FT_COURSE / 2;
-        c->every *= 2;
-    }
+    if (r != &f->replicas[f->prefills] || !ft__course_due(c)) return;
     double waiting = 0, now = 0;
     for (int64_t i = 0; i < f->count; i++) {
         waiting += (double)f->replicas[i].queue.count;
         now += (double)(f->replicas[i].decoder_count + f->replicas[i].prompt_count);
     }
     c->at[c->count++] = (ft_course_point){r->now_ms, waiting, now, ft__replica_used(r) / r->policy->capacity};
-}
-
-static void add_work(ft_worked *w, const ft_iteration *i, double steps)
-{
-    w->steps += steps;
-    w->decoders += steps * i->decoders;
-    w->context += steps * i->context;
-    w->prompts += steps * i->prompts;
-    w->prompt_tokens += steps * i->prompt_tokens;
-    w->rows += steps * i->rows;
 }
 
 static void told_iterated(void *user, const ft_iteration *i, double start_ms, double ms, double steps)
@@ -298,7 +282,7 @@ static void told_iterated(void *user, const ft_iteration *i, double start_ms, do
         o->decode_ms += ms;
     }
     bool prefills = s->r < &s->f->replicas[s->f->prefills];
-    add_work(prefills ? &o->prefilled : i->prompts > 0 ? &o->mixed : &o->decoded, i, steps);
+    ft__worked_add(prefills ? &o->prefilled : i->prompts > 0 ? &o->mixed : &o->decoded, i, steps);
     double running = (double)(s->r->decoder_count + s->r->prompt_count);
     o->busy_ms += ms;
     o->running_ms += running * ms;

@@ -79,6 +79,9 @@ typedef struct ft_outcome {
     ft_course course;
 } ft_outcome;
 
+/* course.c: whether the next moment is to be kept (there is room for it then); the work of iterations, added. */
+bool ft__course_due(ft_course *c);
+void ft__worked_add(ft_worked *w, const ft_iteration *i, double steps);
 /* Fills jain, worst_client_ratio and clients. */
 void ft__judge_fairness(const ft_client_service *clients, size_t count, ft_outcome *out);
 ft_status ft__simulate(const ft_scene *s, ft_load *load, ft_outcome *out, ft_error *err);
