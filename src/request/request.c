@@ -366,7 +366,7 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
 
 ft_status ft__request_read(const json_t *object, ft_device_source find, void *source, ft_request *out, ft_error *err)
 {
-    ft_ask ask;
+    ft_ask ask = FT_ASK_KERNEL;
     memset(out, 0, sizeof *out);
     FT_TRY(ft__request_task(object, &ask, err));
     if (ask != FT_ASK_KERNEL)
