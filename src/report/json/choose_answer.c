@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static void offer(ft_text *out, const char *key, const ft_offer *o, int64_t gpus)
+void ft__answer_offer(ft_text *out, const char *key, const ft_offer *o, int64_t gpus, int64_t joined)
 {
     if (!o) return;
     ft__json_member_open(out, key);
@@ -13,7 +13,7 @@ static void offer(ft_text *out, const char *key, const ft_offer *o, int64_t gpus
     ft__answer_word(out, "pricing", ft__pricing_words[o->pricing]);
     ft__answer_word(out, "date", o->date);
     ft__answer_figure(out, "usd_per_gpu_hour", o->usd_per_hour / (double)o->gpus);
-    ft__answer_figure(out, "usd_per_hour", ft__offer_per_hour(o, gpus, 0));
+    ft__answer_figure(out, "usd_per_hour", ft__offer_per_hour(o, gpus, joined));
     ft__json_close(out);
 }
 
@@ -22,9 +22,9 @@ static void prices(ft_text *out, const ft_choice *c)
     ft__json_member_open(out, "price");
     ft__json_member_number(out, "usd_per_hour", c->usd_per_hour, 6);
     if (c->own_usd >= 0) ft__answer_figure(out, "own_usd_per_gpu_hour", c->own_usd);
-    offer(out, "cheapest", c->price.cheapest, c->gpus);
-    offer(out, "median", c->price.median, c->gpus);
-    offer(out, "hyperscaler", c->price.hyperscaler, c->gpus);
+    ft__answer_offer(out, "cheapest", c->price.cheapest, c->gpus, 0);
+    ft__answer_offer(out, "median", c->price.median, c->gpus, 0);
+    ft__answer_offer(out, "hyperscaler", c->price.hyperscaler, c->gpus, 0);
     ft__json_close(out);
 }
 

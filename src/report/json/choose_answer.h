@@ -5,4 +5,6 @@
 #include "search/choose.h"
 
 void ft__answer_choose(ft_text *out, const json_t *id, const ft_chosen *c);
+/* What an offer costs, of so many GPUs whose instances hold `joined` of them each at least; 0: any. */
+void ft__answer_offer(ft_text *out, const char *key, const ft_offer *o, int64_t gpus, int64_t joined);
 #endif

@@ -1,6 +1,7 @@
 /* fleet_answer.c: ways to serve, the best first, with what starts them; then what others lose by. */
 #include "report/json/fleet_answer.h"
 
+#include "report/json/choose_answer.h"
 #include "report/launch/engines.h"
 
 static void ranks(ft_text *out, const char *key, const ft_engine_layout *l, int64_t workers)
@@ -105,20 +106,6 @@ void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
 
 /* -- choices ----------------------------------------------------------------------------------- */
 
-static void offer(ft_text *out, const char *key, const ft_offer *o, const ft_fleet_choice *c)
-{
-    if (!o) return;
-    ft__json_member_open(out, key);
-    ft__json_member_text(out, "provider", o->provider);
-    ft__answer_word(out, "instance", o->instance);
-    ft__answer_word(out, "region", o->region);
-    ft__answer_word(out, "pricing", ft__pricing_words[o->pricing]);
-    ft__answer_word(out, "date", o->date);
-    ft__answer_figure(out, "usd_per_gpu_hour", o->usd_per_hour / (double)o->gpus);
-    ft__answer_figure(out, "usd_per_hour", ft__offer_per_hour(o, c->way.gpus, c->joined));
-    ft__json_close(out);
-}
-
 static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
 {
     ft__json_member_text(out, "gpu", c->gpu);
@@ -133,9 +120,9 @@ static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
     ft__json_member_open(out, "price");
     ft__json_member_number(out, "usd_per_hour", c->usd_per_hour, 6);
     if (c->own_usd >= 0) ft__answer_figure(out, "own_usd_per_gpu_hour", c->own_usd);
-    offer(out, "cheapest", c->price.cheapest, c);
-    offer(out, "median", c->price.median, c);
-    offer(out, "hyperscaler", c->price.hyperscaler, c);
+    ft__answer_offer(out, "cheapest", c->price.cheapest, c->way.gpus, c->joined);
+    ft__answer_offer(out, "median", c->price.median, c->way.gpus, c->joined);
+    ft__answer_offer(out, "hyperscaler", c->price.hyperscaler, c->way.gpus, c->joined);
     ft__json_close(out);
     if (c->usd_per_hour > 0) ft__answer_figure(out, "usd_per_million_tokens", c->usd_per_million);
     if (c->days > 0) ft__answer_figure(out, "days", c->days);
