@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "report/json/answer.h"
 #include "simulator.h"
 #include "terminal.h"
@@ -31,22 +32,53 @@ bool cli_ask_flags(const cli_args *args, json_t *object)
     return fine;
 }
 
-bool cli_ask_operand(const cli_args *args, const char *key, json_t *object)
+bool cli_is_utf8(const char *text)
 {
-    return json_object_set_new(object, key, json_string(args->operands[0])) == 0;
+    for (size_t n; text && *text; text += n)
+        if (!(n = ft__utf8_length(text, strlen(text)))) return false;
+    return true;
 }
 
-bool cli_ask_operands(const cli_args *args, const char *key, json_t *object)
+int cli_ask_unread(const cli_args *args)
+{
+    bool valid = true;
+    for (int i = 0; i < args->given_count; i++) valid = valid && cli_is_utf8(args->given[i].value);
+    for (int i = 0; i < args->operand_count; i++) valid = valid && cli_is_utf8(args->operands[i]);
+    return valid ? cli_complain(FT_E_MEMORY, "out of memory") : cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
+}
+
+bool cli_ask_operand(const cli_args *args, ft_key_id key, json_t *object)
+{
+    return ft__key_set(object, key, json_string(args->operands[0]));
+}
+
+bool cli_ask_operands(const cli_args *args, ft_key_id key, json_t *object)
 {
     json_t *list = json_array();
     bool fine = list != NULL;
     for (int i = 0; fine && i < args->operand_count; i++)
         fine = json_array_append_new(list, json_string(args->operands[i])) == 0;
-    return json_object_set_new(object, key, list) == 0 && fine;
+    return ft__key_set(object, key, list) && fine;
+}
+
+json_t *cli_ask_copy(const json_t *object)
+{
+    json_t *readable = (json_t *)(uintptr_t)object, *copy = json_copy(readable);
+    if (json_object_size(copy) == json_object_size(readable)) return copy; /* Jansson's leaves out what does not fit */
+    json_decref(copy);
+    return NULL;
+}
+
+json_t *cli_ask_id(ft_text *out, const char *name)
+{
+    json_t *id = json_string(name);
+    if (!id) out->failed = true;
+    return id;
 }
 
 void cli_ask_answered(ft_text *out, const json_t *request)
 {
+    if (!request) out->failed = true;
     ft__json_reopen(out);
     ft__json_member_text(out, "version", FT_VERSION);
     ft__json_member_tree(out, "request", request);
@@ -88,7 +120,10 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
     ft_error err = {0};
     memset(a, 0, sizeof *a);
     a->args = args;
-    a->operand = args->command->bit & (CLI_KERNEL | CLI_EXCHANGE) ? "op" : "model";
+    const ft_key_id operand = args->command->bit & CLI_KERNEL     ? FT_KEY_ID_OP
+                              : args->command->bit & CLI_EXCHANGE ? FT_KEY_ID_EXCHANGE
+                                                                  : FT_KEY_ID_MODEL;
+    a->operand = ft__keys[operand].key;
     a->json = cli_has(args, OPT_JSON);
     a->scratch.simulator = &cli_simulator;
     if (!cli_values(args, OPT_GPU, &a->gpus, &a->gpu_count)) return cli_complain(FT_E_MEMORY, "out of memory");
@@ -98,10 +133,10 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     if (ft_open(&a->ft, &options, &err) != FT_OK) return cli_fail(&err);
     a->object = json_object();
-    bool fine = a->object && json_object_set_new(a->object, "task", json_string(task)) == 0 &&
-                (!args->operand_count || cli_ask_operand(args, a->operand, a->object)) &&
-                (open || json_object_set_new(a->object, "gpu", json_string(a->gpus[0])) == 0);
-    if (!fine || !cli_ask_flags(args, a->object)) return cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
+    bool fine = a->object && ft__key_set(a->object, FT_KEY_ID_TASK, json_string(task)) &&
+                (!args->operand_count || cli_ask_operand(args, operand, a->object)) &&
+                (open || ft__key_set(a->object, FT_KEY_ID_GPU, json_string(a->gpus[0])));
+    if (!fine || !cli_ask_flags(args, a->object)) return cli_ask_unread(args);
     return 0;
 }
 
@@ -113,10 +148,7 @@ void cli_asker_close(cli_asker *a)
     free(a->gpus);
 }
 
-bool cli_asker_set(cli_asker *a, const char *key, json_t *value)
-{
-    return json_object_set_new(a->object, key, value) == 0;
-}
+bool cli_asker_set(cli_asker *a, ft_key_id key, json_t *value) { return ft__key_set(a->object, key, value); }
 
 ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err)
 {
@@ -150,7 +182,7 @@ bool cli_leave_out(const ft_error *err, size_t gpus, const char *gpu, bool json,
 {
     if (gpus < 2 || err->code != FT_E_UNSUPPORTED || strcmp(err->where, "dtype") != 0) return false;
     if (json) {
-        json_t *id = json_string(gpu);
+        json_t *id = cli_ask_id(out, gpu);
         ft__answer_error(out, id, err, 0);
         ft__text_add(out, "\n");
         json_decref(id);

@@ -10,11 +10,19 @@ void cli_ask_key(cli_option_id option, char key[48]);
 /* Adds every flag that is a key of the request, but for --gpu. False: out of memory, or text that is not UTF-8. */
 bool cli_ask_flags(const cli_args *args, json_t *object);
 /* Operands under a key: the first, or all in a list. False as above. */
-bool cli_ask_operand(const cli_args *args, const char *key, json_t *object);
-bool cli_ask_operands(const cli_args *args, const char *key, json_t *object);
+bool cli_ask_operand(const cli_args *args, ft_key_id key, json_t *object);
+bool cli_ask_operands(const cli_args *args, ft_key_id key, json_t *object);
 /* An answer that is kept says what it answers, so that `compare` can tell what differs: before its closing brace, the
  * program's version and the request. */
+/* NULL of the request: out of memory, which the text then says. */
 void cli_ask_answered(ft_text *out, const json_t *request);
+/* All of it, or NULL. */
+json_t *cli_ask_copy(const json_t *object);
+/* What tells answers of several GPUs apart; without memory for it the text has failed. */
+json_t *cli_ask_id(ft_text *out, const char *name);
+bool cli_is_utf8(const char *text);
+/* Says why arguments did not become a request: one of them is not UTF-8, or memory ran out. Returns the status. */
+int cli_ask_unread(const cli_args *args);
 /* On the command line a key is a flag: `err->where` "batch" becomes "--micro-batch-size"; `operand_key` the operand. */
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err);
 /* Complains about a request; where the message says it all (an unknown name), the place is left out. Returns the exit
@@ -37,7 +45,7 @@ typedef struct cli_asker {
 int cli_asker_open(cli_asker *a, const cli_args *args, const char *task);
 void cli_asker_close(cli_asker *a);
 /* False: out of memory, or a name that is not UTF-8. */
-bool cli_asker_set(cli_asker *a, const char *key, json_t *value);
+bool cli_asker_set(cli_asker *a, ft_key_id key, json_t *value);
 ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err);
 /* Complains; with --json the error is also the answer. Returns the exit status. */
 int cli_asker_fail(const cli_asker *a, ft_error *err);

@@ -37,7 +37,7 @@ static int add_gpus(cli_asker *a)
                 return cli_complain(FT_E_MEMORY, "out of memory, or text that is not UTF-8");
             at += length + (at[length] == ',');
         }
-    return cli_asker_set(a, "gpu", list) ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
+    return cli_asker_set(a, FT_KEY_ID_GPU, list) ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
 }
 
 /* What is given again adds to what was given: --price a=1 --price b=2 is --price a=1,b=2. */

@@ -10,8 +10,9 @@
 
 static ft_status ask(cli_asker *j, const char *gpu, ft_scratch *scratch, ft_exchange_case *out, ft_error *err)
 {
-    if (!cli_asker_set(j, "gpu", json_string(gpu)))
-        return ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
+    if (!cli_asker_set(j, FT_KEY_ID_GPU, json_string(gpu)))
+        return cli_is_utf8(gpu) ? ft__fail(err, FT_E_MEMORY, "out of memory")
+                                : ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
     scratch->simulator = &cli_simulator;
     FT_TRY(ft__collective_request_of(j->ft, scratch, j->object, &out->request, err));
     return ft__exchange_of(j->ft, scratch, &out->request, &out->comm, err);
@@ -32,7 +33,7 @@ static int run_cases(cli_asker *j, ft_exchange_case *cases, ft_scratch *scratch)
             cli_say_warnings(j->gpus[i], warnings);
             continue;
         }
-        json_t *id = j->gpu_count > 1 ? json_string(j->gpus[i]) : NULL;
+        json_t *id = j->gpu_count > 1 ? cli_ask_id(&out, j->gpus[i]) : NULL;
         ft__answer_collective(&out, id, &cases[i].request, &cases[i].comm, warnings);
         cli_ask_answered(&out, j->object);
         ft__text_add(&out, "\n");

@@ -50,8 +50,7 @@ int cli_compare(const cli_args *args)
     json_t *object = json_object();
     ft_context *ft = NULL;
     int status = c && object && asking.scratch ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
-    if (!status && !cli_ask_operands(args, "answers", object))
-        status = cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
+    if (!status && !cli_ask_operands(args, FT_KEY_ID_COMPARED_ANSWERS, object)) status = cli_ask_unread(args);
     if (!status) asking.scratch->simulator = &cli_simulator;
     if (!status && (ft_open(&ft, &options, &err) != FT_OK || ft__compare_request_read(object, &asked, &err) != FT_OK))
         status = fail(args, 2, &err);

@@ -147,20 +147,20 @@ static void say(ft_text *out, const ft_style *style, const report *r)
     ft__text_add(out, "foretell " FT_VERSION "\n");
     ft__ink_end(out, style);
     for (int built = 1; built >= 0; built--) {
-        ft__text_clear(&words);
+        ft__text_empty(&words);
         for (int i = 0; i < PARTS; i++)
             if (has(i) == built) ft__text_addf(&words, "%s%s", words.length ? ", " : "", parts[i].words);
         if (words.length) ft__line(out, style, built ? "built in" : "left out", &words, "");
     }
-    ft__text_clear(&words);
+    ft__text_empty(&words);
     const char *predictor = cli_value(r->args, OPT_PREDICTOR);
     ft__text_add_plain(&words, predictor ? predictor : "the one built in");
     ft__line(out, style, "predictor", &words, "");
-    ft__text_clear(&words);
+    ft__text_empty(&words);
     const char *calibration = cli_value(r->args, OPT_CALIBRATION);
     ft__text_add_plain(&words, calibration ? calibration : "none; foretell calibrate makes one on a GPU");
     ft__line(out, style, "calibration", &words, "");
-    ft__text_clear(&words);
+    ft__text_empty(&words);
     ft__text_add_plain(&words, r->config.file ? r->config.file : "no file");
     for (int i = 0; i < r->config.count; i++) {
         const struct cli_default *d = &r->config.defaults[i];
@@ -168,8 +168,7 @@ static void say(ft_text *out, const ft_style *style, const report *r)
         if (d->from != r->config.file) ft__text_addf(&words, " (%s)", d->from);
     }
     ft__line(out, style, "settings", &words, "");
-    out->failed |= words.failed;
-    ft__text_free(&words);
+    ft__text_drop(&words, out);
     say_here(out, style, r);
     for (size_t i = 0; i < r->gpu_count; i++) say_gpu(out, style, &r->gpus[i]);
 }

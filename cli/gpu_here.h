@@ -7,8 +7,8 @@
 enum { CLI_GPUS_HERE = 16, CLI_GPU_ALIKE = 6 };
 
 typedef struct cli_gpu_here {
-    char title[96];                    /* "NVIDIA H200" */
-    const char *alike[CLI_GPU_ALIKE];  /* names of the catalogue that it may be, all as good; none: count 0 */
+    char title[96];                   /* "NVIDIA H200" */
+    const char *alike[CLI_GPU_ALIKE]; /* names of the catalogue that it may be, all as good; none: count 0 */
     size_t alike_count;
 } cli_gpu_here;
 

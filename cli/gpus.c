@@ -42,8 +42,8 @@ int cli_gpus(const cli_args *args)
     ft_gpu_list list = {0};
     int status;
     json_t *object = json_object();
-    if (!cli_ask_flags(args, object) || (args->operand_count && !cli_ask_operands(args, "name", object)))
-        status = cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
+    if (!cli_ask_flags(args, object) || (args->operand_count && !cli_ask_operands(args, FT_KEY_ID_GPUS_NAME, object)))
+        status = cli_ask_unread(args);
     else if (ft__gpus_request_read(object, &r, &err) != FT_OK || ft__gpus_of(&r, &list, &err) != FT_OK)
         status = cli_ask_fail(args, "name", &err);
     else

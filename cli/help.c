@@ -69,9 +69,8 @@ static void add_option(ft_text *out, const cli_option *o, int width)
     ft__text_pad(out, INDENT);
     if (flag.at) ft__text_add(out, flag.at);
     add_wrapped(out, help.at ? help.at : "", INDENT + ft__text_width(flag.at ? flag.at : ""), HELP_COLUMN, width);
-    if (flag.failed || help.failed) out->failed = true;
-    ft__text_free(&flag);
-    ft__text_free(&help);
+    ft__text_drop(&flag, out);
+    ft__text_drop(&help, out);
 }
 
 static void add_options(ft_text *out, const ft_style *style, unsigned command, int width)
@@ -118,7 +117,7 @@ static void add_program_help(ft_text *out, const ft_style *style, int width)
         ft__text_pad(out, INDENT);
         if (name.at) ft__text_add(out, name.at);
         add_wrapped(out, c->summary, INDENT + ft__text_width(name.at ? name.at : ""), 22, width);
-        ft__text_free(&name);
+        ft__text_drop(&name, out);
     }
     heading(out, style, "Exit status");
     ft__text_add(out,

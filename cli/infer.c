@@ -36,21 +36,21 @@ static void read_advice(inferrer *f)
 
 /* -- printing ---------------------------------------------------------------------------------- */
 
-static bool set_list(json_t *object, const char *key, const int64_t *values, size_t count)
+static bool set_list(json_t *object, ft_key_id key, const int64_t *values, size_t count)
 {
     json_t *list = json_array();
     bool fine = list != NULL;
     for (size_t i = 0; fine && i < count; i++) fine = json_array_append_new(list, json_integer(values[i])) == 0;
-    return json_object_set_new(object, key, list) == 0 && fine;
+    return ft__key_set(object, key, list) && fine;
 }
 
 /* The answer, and the request as it was given with the batches and lengths of the grid. */
 static void add_answer(inferrer *f, const json_t *id, ft_text *out)
 {
-    json_t *q = json_copy(f->ask.object);
+    json_t *q = cli_ask_copy(f->ask.object);
     const ft_infer *r = &f->r;
-    bool fine = q && set_list(q, "batch", r->batches, r->batch_count) &&
-                (!r->has_context || set_list(q, "seq", r->seqs, r->seq_count));
+    bool fine = q && set_list(q, FT_KEY_ID_INFER_BATCHES, r->batches, r->batch_count) &&
+                (!r->has_context || set_list(q, FT_KEY_ID_INFER_SEQS, r->seqs, r->seq_count));
     if (f->only_page) f->r.step_count = 0;
     ft__answer_infer(out, id, r);
     if (fine)
@@ -113,8 +113,8 @@ static int run_several(inferrer *f)
     ft_device *devices = calloc(a->gpu_count, sizeof *devices);
     if (!cases || !devices) status = cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < a->gpu_count && !status; i++) {
-        if (!cli_asker_set(a, "gpu", json_string(a->gpus[i]))) {
-            status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
+        if (!cli_asker_set(a, FT_KEY_ID_GPU, json_string(a->gpus[i]))) {
+            status = cli_ask_unread(a->args);
             break;
         }
         status = forecast(f);
@@ -126,7 +126,7 @@ static int run_several(inferrer *f)
             devices[count++] = *f->r.title.device;
             one_fits = one_fits || f->r.one_fits;
             if (count == 1) ft__infers_title(&title, &style, &f->r);
-            json_t *id = a->json ? json_string(a->gpus[i]) : NULL;
+            json_t *id = a->json ? cli_ask_id(&out, a->gpus[i]) : NULL;
             if (a->json)
                 add_answer(f, id, &out);
             else

@@ -17,8 +17,9 @@ enum { MOST_POINTS = 100000 };
 static ft_status forecast(cli_asker *j, const char *gpu, ft_scratch *scratch, ft_request *request, ft_forecast *f,
                           ft_error *err)
 {
-    if (!cli_asker_set(j, "gpu", json_string(gpu)))
-        return ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
+    if (!cli_asker_set(j, FT_KEY_ID_GPU, json_string(gpu)))
+        return cli_is_utf8(gpu) ? ft__fail(err, FT_E_MEMORY, "out of memory")
+                                : ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
     FT_TRY(ft__request_of(j->ft, scratch, j->object, request, err));
     return ft__forecast_of(j->ft, request, f, err);
 }
@@ -52,7 +53,7 @@ static int run_points(cli_asker *j)
         cases[count].device = request.device;
         cases[count++].op = request.op;
         if (!j->json) continue;
-        json_t *id = j->gpu_count > 1 ? json_string(j->gpus[i]) : NULL;
+        json_t *id = j->gpu_count > 1 ? cli_ask_id(&out, j->gpus[i]) : NULL;
         ft_energy energy = ft__energy_of_kernel(j->ft, &request, f);
         ft__answer_kernel(&out, id, f, &energy, request.warnings);
         cli_ask_answered(&out, j->object);
@@ -81,7 +82,7 @@ static int run_points(cli_asker *j)
 static ft_status forecast_at(cli_asker *j, const char *gpu, ft_scratch *scratch, const cli_sweep *sweep, double x,
                              ft_request *request, ft_forecast *f, ft_error *err)
 {
-    if (!cli_asker_set(j, sweep->key, sweep->whole ? json_integer((json_int_t)x) : json_real(x)))
+    if (json_object_set_new(j->object, sweep->key, sweep->whole ? json_integer((json_int_t)x) : json_real(x)) != 0)
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     return forecast(j, gpu, scratch, request, f, err);
 }
@@ -129,7 +130,7 @@ static int sweep_gpu(cli_asker *j, const cli_sweep *sweep, size_t gpu, ft_screen
         } else if (j->json) {
             char name[160];
             snprintf(name, sizeof name, "%.64s %s=%.10g", j->gpus[gpu], sweep->key, sweep->x[i]);
-            json_t *id = json_string(name);
+            json_t *id = cli_ask_id(&out, name);
             ft_energy energy = ft__energy_of_kernel(j->ft, &request, &points[i].forecast);
             ft__answer_kernel(&out, id, &points[i].forecast, &energy, request.warnings);
             cli_ask_answered(&out, j->object);

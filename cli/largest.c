@@ -47,8 +47,8 @@ static int run_several(cli_asker *a)
     for (size_t i = 0; i < a->gpu_count && !status; i++) {
         ft_largest r;
         ft_error err = {0};
-        if (!cli_asker_set(a, "gpu", json_string(a->gpus[i]))) {
-            status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
+        if (!cli_asker_set(a, FT_KEY_ID_GPU, json_string(a->gpus[i]))) {
+            status = cli_ask_unread(a->args);
         } else if (forecast(a, &r, &err) != FT_OK) {
             bool last = i + 1 == a->gpu_count && count == 0;
             if (last || !cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) status = cli_asker_fail(a, &err);
@@ -61,7 +61,7 @@ static int run_several(cli_asker *a)
                 ft__largest_title(&out, &style, &all);
                 ft__text_add(&out, "\n");
             }
-            json_t *id = a->json ? json_string(a->gpus[i]) : NULL;
+            json_t *id = a->json ? cli_ask_id(&out, a->gpus[i]) : NULL;
             if (a->json) {
                 ft__answer_largest(&out, id, &r);
                 ft__text_add(&out, "\n");

@@ -2,8 +2,8 @@
 #ifndef CLI_MANY_H
 #define CLI_MANY_H
 #include "options.h"
-#include "study/step_view.h"
 #include "report/text/style.h"
+#include "study/step_view.h"
 
 /* --trace and --chakra. 0, or the exit status after complaining. */
 int cli_many_files(const cli_args *args, const ft_step_view *v);

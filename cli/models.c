@@ -47,9 +47,9 @@ int cli_models(const cli_args *args)
     int status = 0;
     json_t *object = json_object();
     bool fine = scratch && cli_ask_flags(args, object) &&
-                (!args->operand_count || cli_ask_operand(args, "name", object));
+                (!args->operand_count || cli_ask_operand(args, FT_KEY_ID_MODELS_NAME, object));
     if (!fine)
-        status = cli_complain(FT_E_SYNTAX, "an argument is not UTF-8");
+        status = cli_ask_unread(args);
     else if (ft__models_request_read(object, &r, &err) != FT_OK || ft__models_of(scratch, &r, &list, &err) != FT_OK)
         status = cli_ask_fail(args, "name", &err);
     else

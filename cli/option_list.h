@@ -77,8 +77,9 @@
     X(HTML, "html", 0, FILE, "FILE", NULL, KERNEL | TRAIN | SCALE | INFER | SERVE | COMPARE | LARGEST, OUTPUT,         \
       "write one page with pictures and tables that needs no network")                                                 \
     X(SVG, "svg", 0, FILE, "FILE", NULL, KERNEL | TRAIN | SCALE | INFER | SERVE, OUTPUT, "write one picture")          \
-    X(PICTURE, "picture", 0, CHOICE, "roofline|timeline|memory|layers|classes|intervals|pipeline|scaling",             \
-      "roofline", TRAIN, OUTPUT, "what --svg draws")                                                                   \
+    X(PICTURE, "picture", 0, CHOICE,                                                                                   \
+      "roofline|timeline|memory|layers|classes|intervals|pipeline|phases|peak|scaling", "roofline", TRAIN, OUTPUT,     \
+      "what --svg draws")                                                                                              \
     X(STEP_CSV, "csv", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT,                                                           \
       "print the step's kernels, or --sweep, as comma-separated values")                                               \
     X(INFER_CSV, "csv", 0, SWITCH, NULL, NULL, INFER, OUTPUT,                                                          \

@@ -62,8 +62,8 @@ typedef enum cli_group {
     CLI_DATA,
     CLI_SERVER,
     CLI_OUTPUT,
-    CLI_HIDDEN,   /* works, is shown nowhere */
-    CLI_ALIAS,    /* of an option that is shown; a key of the request */
+    CLI_HIDDEN, /* works, is shown nowhere */
+    CLI_ALIAS,  /* of an option that is shown; a key of the request */
     CLI_GROUP_COUNT
 } cli_group;
 
@@ -76,15 +76,15 @@ typedef enum cli_option_id {
 #undef SECTION
 #undef PLAIN
 #undef X
-    OPT_COUNT
+        OPT_COUNT
 } cli_option_id;
 
 typedef struct cli_option {
     const char *name;
-    char letter;           /* -m; 0 for none */
+    char letter; /* -m; 0 for none */
     cli_kind kind;
-    const char *argument;  /* NULL for a switch, and where it is the words of the key */
-    const char *standard;  /* the default as text; NULL: the key's, or there is none or it depends */
+    const char *argument; /* NULL for a switch, and where it is the words of the key */
+    const char *standard; /* the default as text; NULL: the key's, or there is none or it depends */
     unsigned commands;
     cli_group group;
     const char *help;
@@ -106,10 +106,10 @@ typedef struct cli_args cli_args;
 typedef struct cli_command {
     unsigned bit;
     const char *name;
-    const char *operands;      /* "OP", "[NAME ...]" */
-    int least, most;           /* operands it takes; most -1: any number */
-    const char *summary;       /* one line */
-    const char *description;   /* paragraphs, for help and the man page */
+    const char *operands;        /* "OP", "[NAME ...]" */
+    int least, most;             /* operands it takes; most -1: any number */
+    const char *summary;         /* one line */
+    const char *description;     /* paragraphs, for help and the man page */
     const char *const *examples; /* command, what it shows, ..., NULL */
     int (*run)(const cli_args *args);
 } cli_command;
@@ -122,8 +122,8 @@ struct cli_args {
     const cli_command *command;
     struct cli_given {
         cli_option_id option;
-        const char *value;     /* NULL: a switch; "false" for --no-NAME */
-    } *given;
+        const char *value; /* NULL: a switch; "false" for --no-NAME */
+    } * given;
     int given_count;
     const char **operands;
     int operand_count;

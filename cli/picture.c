@@ -35,7 +35,7 @@ int cli_picture_step(const cli_args *args, const ft_step_view *v)
     ft_text page = {0}, picture = {0};
     ft_error err = {0};
     int status = 0;
-    if (svg && ft__picture_step(&picture, v, name ? name : "roofline", &err) != FT_OK) {
+    if (svg && ft__picture_step(&picture, &ft__frame_alone, v, name ? name : "roofline", &err) != FT_OK) {
         ft__text_free(&picture);
         return cli_fail(&err);
     }

@@ -3,8 +3,8 @@
 #define CLI_PICTURE_H
 #include "options.h"
 #include "report/html/page.h"
-#include "report/html/page_serve.h"
 #include "report/html/page_compare.h"
+#include "report/html/page_serve.h"
 
 /* Each writes what was asked for; 0, or the exit status after complaining. A file is there whole or not at all. */
 int cli_picture_step(const cli_args *args, const ft_step_view *v);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 typedef struct cli_progress {
-    pthread_mutex_t lock;   /* stages are reported from working threads */
+    pthread_mutex_t lock; /* stages are reported from working threads */
     const char *title;
     bool terminal, unicode, drawn;
     double started_s, drawn_s, drawn_share;
@@ -14,6 +14,6 @@ typedef struct cli_progress {
 
 void cli_progress_begin(cli_progress *p, const char *title);
 void cli_progress_report(void *progress, const char *stage, double done); /* an ft_progress */
-double cli_progress_seconds(const cli_progress *p); /* since it began */
+double cli_progress_seconds(const cli_progress *p);                       /* since it began */
 void cli_progress_end(cli_progress *p);
 #endif

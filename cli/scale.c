@@ -48,15 +48,15 @@ static int run_several(cli_asker *a)
     if (!all || !cases) status = cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < a->gpu_count && !status; i++) {
         ft_error err = {0};
-        if (!cli_asker_set(a, "gpu", json_string(a->gpus[i]))) {
-            status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
+        if (!cli_asker_set(a, FT_KEY_ID_GPU, json_string(a->gpus[i]))) {
+            status = cli_ask_unread(a->args);
         } else if (forecast(a, &all[i].asked, &all[i].r, &err) != FT_OK) {
             bool last = i + 1 == a->gpu_count && count == 0;
             if (last || !cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) status = cli_asker_fail(a, &err);
         } else {
             cases[count++] = &all[i].r;
             if (all[i].r.warnings.length) cli_say_warnings(a->args->operands[0], all[i].r.warnings.at);
-            json_t *id = a->json ? json_string(a->gpus[i]) : NULL;
+            json_t *id = a->json ? cli_ask_id(&out, a->gpus[i]) : NULL;
             if (a->json) {
                 ft__answer_scale(&out, id, &all[i].r);
                 ft__text_add(&out, "\n");

@@ -26,7 +26,7 @@ static void leave_out(sides *s, const char *name, ft_error *err, ft_text *out)
 {
     s->failed++;
     if (s->ask->json) {
-        json_t *id = json_string(name);
+        json_t *id = cli_ask_id(out, name);
         ft__answer_error(out, id, err, 0);
         ft__text_add(out, "\n");
         json_decref(id);
@@ -45,13 +45,13 @@ static void serve_one(sides *s, size_t i, ft_text *out)
     ft_serve_request asked = {0};
     snprintf(name, sizeof name, "%s%s%s", gpu, engine ? " " : "", engine ? engine : "");
     s->scratch[i].simulator = &cli_simulator;
-    bool set = cli_asker_set(a, "gpu", json_string(gpu)) &&
-               (!engine || cli_asker_set(a, "engine", json_string(engine)));
+    bool set = cli_asker_set(a, FT_KEY_ID_GPU, json_string(gpu)) &&
+               (!engine || cli_asker_set(a, FT_KEY_ID_SERVING_ENGINE, json_string(engine)));
     ft_status status = set ? ft__serve_request_read(a->object, &asked, &err)
                            : ft__fail_at(&err, FT_E_SYNTAX, "gpu", 0, 0, "a name is not UTF-8");
     if (status == FT_OK) status = ft__serve_of(a->ft, &s->scratch[i], &asked, NULL, &s->found[i], &err);
     if (status == FT_OK && a->json) {
-        json_t *id = json_string(name);
+        json_t *id = cli_ask_id(out, name);
         ft__answer_serve(out, id, &s->found[i], NULL, false);
         cli_ask_answered(out, a->object);
         ft__text_add(out, "\n");

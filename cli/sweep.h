@@ -9,7 +9,7 @@ typedef struct cli_sweep {
     cli_option_id option;
     double *x;
     size_t count;
-    bool whole;   /* every point is a whole number */
+    bool whole; /* every point is a whole number */
 } cli_sweep;
 
 /* What --sweep says: one number of the command, at most `most` points. 0, or the exit status after complaining; free it

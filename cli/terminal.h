@@ -16,7 +16,7 @@ int cli_write(const char *text, size_t length);
 /* From now on what would be written is added to `into`; NULL: written again. */
 void cli_capture(ft_text *into);
 int cli_show(ft_text *text, const ft_style *style); /* a screen: folded where the terminal is narrow, then as below */
-int cli_print(ft_text *text); /* also complains when the text ran out of memory; frees it */
+int cli_print(ft_text *text);                       /* also complains when the text ran out of memory; frees it */
 
 /* Each prints "foretell: ..." on stderr and returns the exit status to end with. */
 int cli_complain(ft_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -93,7 +93,9 @@ static ft_status key(reader *r, ft_text *out)
         skip_blanks(r);
         const char *from = r->at;
         if (r->at < r->end && (*r->at == '"' || *r->at == '\'')) {
+            size_t before = out->length;
             FT_TRY(quoted(r, out));
+            if (out->length == before) return refuse(r, "the name of a key is empty");
         } else {
             while (r->at < r->end && bare(*r->at)) r->at++;
             if (r->at == from)

@@ -12,9 +12,9 @@ typedef struct cli_toml_value {
     const char *path; /* "prices.h100_sxm": table and key */
     int line;
     cli_toml_type type;
-    const char *text;  /* TEXT; LIST: its texts, a NUL behind each, `count` of them */
+    const char *text; /* TEXT; LIST: its texts, a NUL behind each, `count` of them */
     size_t count;
-    double number;     /* NUMBER; 0 or 1 of a SWITCH */
+    double number; /* NUMBER; 0 or 1 of a SWITCH */
 } cli_toml_value;
 
 /* Called for each value in the order of the file; what it gets lives for the call. Another status than FT_OK ends the

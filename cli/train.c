@@ -83,11 +83,11 @@ static ft_status forecast(trainer *t, ft_step_view *view, ft_error *err)
 static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step_view *v)
 {
     ft_step_view said = *v;
-    json_t *request = json_copy(t->ask.object);
+    json_t *request = cli_ask_copy(t->ask.object);
     if (t->for_page) { /* a page beside it changes nothing in the answer */
         said.advised = NULL;
         said.asked = t->ask.object && json_object_get(t->ask.object, "loader") ? v->asked : NULL;
-        json_object_del(request, "advice");
+        ft__key_drop(request, FT_KEY_ID_ADVICE);
     }
     ft__answer_step(out, id, &said);
     if (t->planned.tried) ft__answer_planned(out, &t->planned);
@@ -127,8 +127,8 @@ static int run_gpus(trainer *t)
     if (!cases) return cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < a->gpu_count && !status; i++) {
         ft_step_view view;
-        if (!cli_asker_set(a, "gpu", json_string(a->gpus[i])))
-            status = cli_complain(FT_E_NAME, "the name of the GPU is not UTF-8");
+        if (!cli_asker_set(a, FT_KEY_ID_GPU, json_string(a->gpus[i])))
+            status = cli_ask_unread(a->args);
         else if (forecast(t, &view, &err) != FT_OK) {
             bool last = i + 1 == a->gpu_count && count == 0;
             if (!last && cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) continue;
@@ -148,7 +148,7 @@ static int run_gpus(trainer *t)
             ft__screen_step_title(&heading, &page, &all);
         }
         if (a->json) {
-            json_t *id = a->gpu_count > 1 ? json_string(a->gpus[i]) : NULL;
+            json_t *id = a->gpu_count > 1 ? cli_ask_id(&out, a->gpus[i]) : NULL;
             add_answer(t, &out, id, &view);
             json_decref(id);
             continue;
@@ -198,8 +198,8 @@ static bool ask_for_advice(trainer *t)
     bool page = cli_value(args, OPT_HTML) && t->ask.gpu_count == 1; /* it says what to change */
     t->for_page = !wanted && !advice && !table && page;
     wanted = wanted || t->for_page;
-    return (!wanted || cli_asker_set(&t->ask, "advice", json_true())) &&
-           (!table || cli_asker_set(&t->ask, "techniques", json_true()));
+    return (!wanted || cli_asker_set(&t->ask, FT_KEY_ID_ADVICE, json_true())) &&
+           (!table || cli_asker_set(&t->ask, FT_KEY_ID_TECHNIQUES, json_true()));
 }
 
 static int check_output(const cli_args *args)
@@ -220,7 +220,7 @@ int cli_train(const cli_args *args)
     if (status) return status;
     const char *detail = cli_value(args, OPT_DETAIL);
     status = cli_asker_open(&t.ask, args, "train");
-    if (!status && detail && !cli_asker_set(&t.ask, "detail", json_string(detail)))
+    if (!status && detail && !cli_asker_set(&t.ask, FT_KEY_ID_DETAIL, json_string(detail)))
         status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status && (!fill_nodes(&t.ask) || !ask_for_advice(&t))) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) status = run_gpus(&t);

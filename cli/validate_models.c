@@ -18,6 +18,7 @@
 #include "base/median.h"
 #include "fit/fit.h"
 #include "measured_model_list.h"
+#include "request/keys.h"
 
 static const double gib = 1073741824.0;
 
@@ -151,20 +152,24 @@ static const char *execution_of(const json_t *row)
 static json_t *request_of(const json_t *row, const char *execution)
 {
     const char *mode = text_of(row, "mode", ""), *dtype = text_of(row, "dtype", "");
-    json_t *config = config_of(row);
-    if (!config) return NULL;
-    json_t *q = json_pack("{s:s,s:o,s:s,s:s,s:O,s:O,s:s,s:s}", "task", strcmp(mode, "inf") ? mode : "forward", "model",
-                          config, "gpu", ft__measured_gpu(), "dtype", strcmp(dtype, "amp") ? dtype : "amp_bf16",
-                          "batch", json_object_get(row, "batch"), "seq", json_object_get(row, "seq"), "attention",
-                          text_of(row, "attn", "sdpa"), "execution", execution);
-    if (!q) return NULL;
-    if (!strcmp(mode, "decode"))
-        json_object_set_new(q, "cache", json_string(said(row, "static") ? "static" : "dynamic"));
-    if (!strcmp(mode, "train")) {
-        json_object_set_new(q, "optimizer", json_string(text_of(row, "optimizer", "adamw")));
-        json_object_set_new(q, "recompute", json_string(said(row, "ckpt") ? "full" : "none"));
-    }
-    return q;
+    json_t *config = config_of(row), *q = config ? json_object() : NULL;
+    bool made = ft__key_set(q, FT_KEY_ID_TASK, json_string(strcmp(mode, "inf") ? mode : "forward")) &&
+                ft__key_set(q, FT_KEY_ID_MODEL, json_incref(config)) &&
+                ft__key_set(q, FT_KEY_ID_GPU, json_string(ft__measured_gpu())) &&
+                ft__key_set(q, FT_KEY_ID_MODEL_DTYPE, json_string(strcmp(dtype, "amp") ? dtype : "amp_bf16")) &&
+                ft__key_set(q, FT_KEY_ID_MICRO_BATCH, json_incref(json_object_get(row, "batch"))) &&
+                ft__key_set(q, FT_KEY_ID_SEQ, json_incref(json_object_get(row, "seq"))) &&
+                ft__key_set(q, FT_KEY_ID_ATTENTION, json_string(text_of(row, "attn", "sdpa"))) &&
+                ft__key_set(q, FT_KEY_ID_EXECUTION, json_string(execution));
+    if (made && !strcmp(mode, "decode"))
+        made = ft__key_set(q, FT_KEY_ID_CACHE, json_string(said(row, "static") ? "static" : "dynamic"));
+    if (made && !strcmp(mode, "train"))
+        made = ft__key_set(q, FT_KEY_ID_OPTIMIZER, json_string(text_of(row, "optimizer", "adamw"))) &&
+               ft__key_set(q, FT_KEY_ID_RECOMPUTE, json_string(said(row, "ckpt") ? "full" : "none"));
+    json_decref(config);
+    if (made) return q;
+    json_decref(q);
+    return NULL;
 }
 
 /* -- cases ------------------------------------------------------------------------------------- */

@@ -10,6 +10,6 @@ typedef void (*cli_model_case)(void *context, const char *variant, const char *g
 /* Appends lines of the family "models" to the table; a folder without h200/models.jsonl.gz appends none. Cases that
  * cannot be forecast are counted in *failed, with the last reason in `err`. */
 ft_status cli_validate_models(const char *folder, const char *predictor, const char *calibration, double quantile,
-                              cli_model_case each,
-                              void *context, ft_accuracy_table *table, size_t *failed, ft_error *err);
+                              cli_model_case each, void *context, ft_accuracy_table *table, size_t *failed,
+                              ft_error *err);
 #endif

@@ -1,4 +1,5 @@
-/* foretell.h: the public interface of libforetell, readable from top to bottom.
+/* foretell.h: the public interface of libforetell, readable from top to bottom. Over 400 lines: it is one contract,
+ * and half of it says who owns what.
  *
  * The common case is five calls:
  *
@@ -36,9 +37,7 @@
 #ifndef FORETELL_H
 #define FORETELL_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "foretell_types.h" /* ft_status, ft_error, ft_dtype */
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,74 +45,10 @@ extern "C" {
 
 #define FT_VERSION "0.1.0"
 #define FT_VERSION_NUMBER 100 /* 10000 * major + 100 * minor + patch */
-#define FT_API __attribute__((visibility("default")))
 
 /* Of the library that runs, which may be newer than this header. The text is static. */
 FT_API const char *ft_version(void);
 FT_API int ft_version_number(void);
-
-/* -- errors ------------------------------------------------------------------------------------ */
-
-/* One list: the code, its name in JSON answers, the exit status the program gives it. */
-#define FT_STATUS_LIST(X)                                                     \
-    X(FT_OK, "ok", 0)                                                         \
-    X(FT_E_USAGE, "usage", 2)              /* a flag or command is wrong   */ \
-    X(FT_E_SYNTAX, "syntax", 3)            /* JSON, CSV or number malformed */\
-    X(FT_E_KEY, "unknown_key", 3)          /* a key nobody knows           */ \
-    X(FT_E_MISSING, "missing", 3)          /* a key or column is missing   */ \
-    X(FT_E_TYPE, "wrong_type", 3)          /* a string where a number goes */ \
-    X(FT_E_RANGE, "out_of_range", 3)       /* zero, negative, too large    */ \
-    X(FT_E_NAME, "unknown_name", 3)        /* op, gpu, dtype, model ...    */ \
-    X(FT_E_UNSUPPORTED, "unsupported", 3)  /* the GPU lacks the dtype ...  */ \
-    X(FT_E_SPEC, "bad_spec", 3)            /* impossible device figures    */ \
-    X(FT_E_FILE, "file", 3)                /* cannot open, read or write   */ \
-    X(FT_E_FORMAT, "bad_format", 3)        /* truncated, checksum, version */ \
-    X(FT_E_MEMORY, "out_of_memory", 4)     /* allocation failed            */ \
-    X(FT_E_BUG, "bug", 4)                  /* ours, please report          */
-
-typedef enum ft_status {
-#define X(code, name, exit_status) code,
-    FT_STATUS_LIST(X)
-#undef X
-    FT_STATUS_COUNT
-} ft_status;
-
-typedef struct ft_error {
-    ft_status code;
-    char message[640];  /* one sentence: what is wrong, what was expected, the nearest valid name */
-    char where[256];    /* file, or the key path inside a request; empty when neither applies */
-    int line, column;   /* 1-based; 0 when unknown */
-    double value;       /* the number that was refused; NaN where it was none */
-} ft_error;
-
-/* Static text; "?" and 4 for what is no status. Functions take NULL for `err` where nobody wants to know. */
-FT_API const char *ft_status_name(ft_status s);   /* "unknown_name" */
-FT_API int ft_status_exit(ft_status s);           /* 0, 2, 3 or 4 */
-
-/* -- number formats ---------------------------------------------------------------------------- */
-
-/* enum, name, bytes per element. Formats under a byte count their packed size. */
-#define FT_DTYPE_LIST(X) \
-    X(FT_FP64, "fp64", 8.0)   \
-    X(FT_FP32, "fp32", 4.0)   /* TF32 off */ \
-    X(FT_TF32, "tf32", 4.0)   \
-    X(FT_FP16, "fp16", 2.0)   \
-    X(FT_BF16, "bf16", 2.0)   \
-    X(FT_FP8, "fp8", 1.0)     \
-    X(FT_INT8, "int8", 1.0)   \
-    X(FT_FP4, "fp4", 0.5)
-
-typedef enum ft_dtype {
-#define X(code, name, bytes) code,
-    FT_DTYPE_LIST(X)
-#undef X
-    FT_DTYPE_COUNT
-} ft_dtype;
-enum { FT_DTYPE_ROOM = 16 }; /* of arrays by format in structs: more formats do not move what stands behind them */
-
-FT_API const char *ft_dtype_name(ft_dtype d);                /* static; "?" for what is no format */
-FT_API double ft_dtype_bytes(ft_dtype d);                    /* 0 for what is no format */
-FT_API bool ft_dtype_parse(const char *name, ft_dtype *out); /* false, and *out as it was: nobody's name */
 
 /* -- devices ----------------------------------------------------------------------------------- */
 
@@ -139,47 +74,47 @@ typedef enum ft_async_copy { FT_COPY_NONE, FT_COPY_CP_ASYNC, FT_COPY_TMA, FT_COP
 /* What a GPU is, as far as its spec sheet says. Peaks are dense, in TFLOP/s (TOP/s for int8); 0 where
  * the GPU has no such format. */
 typedef struct ft_device {
-    char name[64];            /* "h100_sxm" */
-    char title[64];           /* "NVIDIA H100 SXM5 80 GB" */
+    char name[64];  /* "h100_sxm" */
+    char title[64]; /* "NVIDIA H100 SXM5 80 GB" */
     ft_vendor vendor;
-    char architecture[32];    /* chip: "GH100" */
-    char generation[24];      /* a label of kinship: GPUs that share it lend each other their measurements. What a GPU
+    char architecture[32]; /* chip: "GH100" */
+    char generation[24];   /* a label of kinship: GPUs that share it lend each other their measurements. What a GPU
                                  does follows from its figures and traits, never from this word */
-    char compute_capability[12]; /* "sm_90", "gfx942" */
-    int year;                 /* for catalogues and people */
-    int sms;                  /* SMs, CUs or Xe cores */
-    int lanes_per_sm;         /* fp32 FMA lanes */
-    double matrix_fma_per_clk_sm; /* fp16 fused multiply-adds per clock and SM in the matrix units; 0: none */
+    char compute_capability[12];    /* "sm_90", "gfx942" */
+    int year;                       /* for catalogues and people */
+    int sms;                        /* SMs, CUs or Xe cores */
+    int lanes_per_sm;               /* fp32 FMA lanes */
+    double matrix_fma_per_clk_sm;   /* fp16 fused multiply-adds per clock and SM in the matrix units; 0: none */
     double uncapped_fma_per_clk_sm; /* the same without a cap on accumulating in fp32 (GeForce) or on the whole (H20):
                                        what the rest of the SM is built to feed; never less */
     double base_mhz, boost_mhz;
-    double running_mhz;       /* what the board runs at where neither power nor heat holds it; 0: as boost_mhz */
-    double matrix_mhz;        /* the clock that the published matrix peak implies */
-    double sustained_mhz;     /* what a long matrix job holds; 0 when nobody knows */
+    double running_mhz;   /* what the board runs at where neither power nor heat holds it; 0: as boost_mhz */
+    double matrix_mhz;    /* the clock that the published matrix peak implies */
+    double sustained_mhz; /* what a long matrix job holds; 0 when nobody knows */
     double tdp_w;
     double process_nm;
     double memory_gib, memory_gbps;
     bool memory_is_hbm;
-    double l2_mib;            /* last-level cache on the die (Infinity Cache counts for AMD) */
-    double l2_bytes_per_clk;  /* reads, over the whole GPU; 0 when nobody published or measured it */
+    double l2_mib;           /* last-level cache on the die (Infinity Cache counts for AMD) */
+    double l2_bytes_per_clk; /* reads, over the whole GPU; 0 when nobody published or measured it */
     double smem_kib_per_sm, regs_kib_per_sm;
     int max_warps_per_sm;
     ft_matrix_issue matrix_issue;
     ft_async_copy async_copy;
-    int issue_lanes_per_sm;   /* lanes that the schedulers issue to per clock, of whatever pipe */
-    bool dual_issue;          /* a scheduler issues two instructions of a warp at once (Maxwell, Pascal) */
-    int dies;                 /* compute dies that work as this GPU */
-    int l2_partitions;        /* parts of the last-level cache that each keep a copy of what lies in another */
-    bool inline_ecc;          /* error correction, on by default, keeps its bits in the memory itself */
+    int issue_lanes_per_sm;    /* lanes that the schedulers issue to per clock, of whatever pipe */
+    bool dual_issue;           /* a scheduler issues two instructions of a warp at once (Maxwell, Pascal) */
+    int dies;                  /* compute dies that work as this GPU */
+    int l2_partitions;         /* parts of the last-level cache that each keep a copy of what lies in another */
+    bool inline_ecc;           /* error correction, on by default, keeps its bits in the memory itself */
     double matrix_pj_per_flop; /* bf16 on matrix units, operand movement included; 0 when nobody measured it */
     double peak_tflops[FT_DTYPE_ROOM];
     double vector_tflops[FT_DTYPE_ROOM]; /* without matrix units; fp32 of a GPU whose fp32 peak is a matrix peak */
-    char link_kind[24];       /* "nvlink4", "xgmi3", "pcie5" */
+    char link_kind[24];                  /* "nvlink4", "xgmi3", "pcie5" */
     double link_gbps_per_direction;
     int link_gpus;
-    bool link_switched;       /* any pair at the full rate (NVSwitch), not a mesh */
-    bool link_reduces;        /* the switch adds (NVLink SHARP) */
-    double server_nic_gbit;   /* network port of the servers that are sold with it, Gbit/s */
+    bool link_switched;     /* any pair at the full rate (NVSwitch), not a mesh */
+    bool link_reduces;      /* the switch adds (NVLink SHARP) */
+    double server_nic_gbit; /* network port of the servers that are sold with it, Gbit/s */
     double pcie_gbps;
     double price_usd_per_hour; /* 0 when unknown */
 } ft_device;
@@ -206,21 +141,21 @@ typedef enum ft_engine {
 /* How the weights of a product are stored where that is not the format it computes in: read so, widened on the way.
  * Bytes per element count their scales: 128 x 128 blocks of fp8 with one fp32, int4 in groups of 128 with an fp16 scale
  * and a zero, nf4 in blocks of 64 with an fp32, mxfp4 32 and nvfp4 16 elements to a scale of 8 bits. */
-#define FT_STORAGE_LIST(X)                                      \
-    X(FT_STORED_AS_COMPUTED, "dtype", 0.0)                      \
-    X(FT_STORED_FP8, "fp8", 1.0)                                \
-    X(FT_STORED_FP8_BLOCK, "fp8_block", 1.0 + 4.0 / 16384)      \
-    X(FT_STORED_INT8, "int8", 1.0)                              \
-    X(FT_STORED_INT4, "int4", 0.5 + 2.5 / 128)                  \
-    X(FT_STORED_NF4, "nf4", 0.5 + 4.0 / 64)                     \
-    X(FT_STORED_MXFP4, "mxfp4", 0.5 + 1.0 / 32)                 \
+#define FT_STORAGE_LIST(X)                                 \
+    X(FT_STORED_AS_COMPUTED, "dtype", 0.0)                 \
+    X(FT_STORED_FP8, "fp8", 1.0)                           \
+    X(FT_STORED_FP8_BLOCK, "fp8_block", 1.0 + 4.0 / 16384) \
+    X(FT_STORED_INT8, "int8", 1.0)                         \
+    X(FT_STORED_INT4, "int4", 0.5 + 2.5 / 128)             \
+    X(FT_STORED_NF4, "nf4", 0.5 + 4.0 / 64)                \
+    X(FT_STORED_MXFP4, "mxfp4", 0.5 + 1.0 / 32)            \
     X(FT_STORED_NVFP4, "nvfp4", 0.5 + 1.0 / 16)
 
 typedef enum ft_storage {
 #define X(code, name, bytes) code,
     FT_STORAGE_LIST(X)
 #undef X
-    FT_STORAGE_COUNT
+        FT_STORAGE_COUNT
 } ft_storage;
 
 /* Whose grouped products a mixture of experts runs. ANY: what the engine picks on that GPU for that format. */
@@ -252,10 +187,10 @@ typedef enum ft_weight_kernel {
  * matrix units; FLASH the FlashAttention package as it is installed there. */
 typedef enum ft_attention_library {
     FT_LIBRARY_OPEN,
-    FT_LIBRARY_FLASH,    /* the second generation up to Hopper, what was made for it on data-centre Blackwell */
+    FT_LIBRARY_FLASH, /* the second generation up to Hopper, what was made for it on data-centre Blackwell */
     FT_LIBRARY_FLASH1,
-    FT_LIBRARY_FLASH2,   /* the second everywhere: mma instructions on Hopper and Blackwell too */
-    FT_LIBRARY_FLASH3,   /* made for Hopper; the second elsewhere */
+    FT_LIBRARY_FLASH2, /* the second everywhere: mma instructions on Hopper and Blackwell too */
+    FT_LIBRARY_FLASH3, /* made for Hopper; the second elsewhere */
     FT_LIBRARY_CUDNN,
     FT_LIBRARY_XFORMERS, /* memory-efficient attention, which sdpa calls "efficient" */
     FT_LIBRARY_TRITON,
@@ -265,17 +200,17 @@ typedef enum ft_attention_library {
 /* Operator kinds with the JSON name that selects each. ROW operators share one struct and are told apart
  * by `name`; so are elementwise ones and optimizers. */
 typedef enum ft_op_kind {
-    FT_OP_GEMM,         /* C[m,n] = A[m,k] B[k,n];  b > 1: batched */
-    FT_OP_ATTENTION,    /* prefill, training and decode (q_len 1) */
-    FT_OP_MLA,          /* multi-head latent attention */
+    FT_OP_GEMM,      /* C[m,n] = A[m,k] B[k,n];  b > 1: batched */
+    FT_OP_ATTENTION, /* prefill, training and decode (q_len 1) */
+    FT_OP_MLA,       /* multi-head latent attention */
     FT_OP_ELEMENTWISE,
-    FT_OP_ROW,          /* softmax, layernorm, reductions, transpose, embedding, ... on [rows, cols] */
+    FT_OP_ROW, /* softmax, layernorm, reductions, transpose, embedding, ... on [rows, cols] */
     FT_OP_CONV2D,
-    FT_OP_MOE,          /* grouped GEMM: up, gate, activation, down over routed experts */
+    FT_OP_MOE, /* grouped GEMM: up, gate, activation, down over routed experts */
     FT_OP_OPTIMIZER,
     FT_OP_QUANTIZE,
-    FT_OP_COLLECTIVE,   /* one exchange among the GPUs of one NVLink, xGMI or PCIe domain */
-    FT_OP_OTHER,        /* unknown name: memory-bound by its bytes */
+    FT_OP_COLLECTIVE, /* one exchange among the GPUs of one NVLink, xGMI or PCIe domain */
+    FT_OP_OTHER,      /* unknown name: memory-bound by its bytes */
     FT_OP_KIND_COUNT
 } ft_op_kind;
 
@@ -301,15 +236,21 @@ typedef enum ft_collective {
 
 typedef struct ft_op {
     ft_op_kind kind;
-    const char *name;      /* "linear", "gelu", "softmax", "adamw_fused" ...; static or owned by the caller */
-    ft_dtype dtype;        /* of the operands and of the math */
-    ft_dtype kv_dtype;     /* attention: of the cache */
+    const char *name;  /* "linear", "gelu", "softmax", "adamw_fused" ...; static or owned by the caller */
+    ft_dtype dtype;    /* of the operands and of the math */
+    ft_dtype kv_dtype; /* attention: of the cache */
     ft_pass pass;
     ft_timing timing;
-    ft_engine engine;      /* attention, moe */
+    ft_engine engine; /* attention, moe */
     union {
-        struct { int64_t b, m, n, k; char layout[4]; bool bias; int quantized; int by; } gemm;
-            /* layout: "nn", "nt", "tn" or "tt", A then B; nt is nn.Linear. quantized: fp8/int8/fp4 operands
+        struct {
+            int64_t b, m, n, k;
+            char layout[4];
+            bool bias;
+            int quantized;
+            int by;
+        } gemm;
+        /* layout: "nn", "nt", "tn" or "tt", A then B; nt is nn.Linear. quantized: fp8/int8/fp4 operands
              * arrive quantised (1), are quantised on the fly (0), or as the GPU was measured (-1).
              * by: an ft_weight_kernel, where weights are stored in fewer bits */
         struct {
@@ -317,28 +258,62 @@ typedef struct ft_op {
             bool causal;
             ft_attention_library library;
         } attention;
-        struct { int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim; bool causal; } mla;
-        struct { int64_t numel; int inputs; double ops_per_element, bytes; int pattern; } elementwise;
-            /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or
+        struct {
+            int64_t batch, heads, q_len, kv_len, kv_lora, rope_dim, nope_dim, v_dim;
+            bool causal;
+        } mla;
+        struct {
+            int64_t numel;
+            int inputs;
+            double ops_per_element, bytes;
+            int pattern;
+        } elementwise;
+        /* ops_per_element > 0: a fused chain. bytes > 0: what it moves, where its operands differ in size or
              * format. pattern: an ft_pattern */
-        struct { int64_t rows, cols, vocab; } row;
-        struct { int64_t n, c, h, w, k, r, s, stride, pad, groups; bool nhwc; int parts; } conv;
-            /* parts: bits of ft_conv_part where other products run than the pass says: one gradient alone, or a
-             * transposed convolution, which is the gradient of the input of one that goes the other way; else 0 */
-        struct { int64_t tokens, hidden, inter, topk, experts; double skew; int64_t ep; int backend;
-                 bool ungated, drawn; } moe;
-            /* inter: of this GPU's slice. experts: of all ranks; ep of them share the experts (0 and 1: alone), the
+        struct {
+            int64_t rows, cols, vocab;
+        } row;
+        struct {
+            int64_t n, c, h, w, k, r, s, stride, pad, groups;
+            bool nhwc, dilated;
+            signed char space, depth;
+            int parts;
+        } conv;
+        /* parts: bits of ft_conv_part where other products run than the pass says: one gradient alone, or a
+             * transposed convolution, which is the gradient of the input of one that goes the other way; else 0.
+             * Of one that stands for another: dilated; space, its axes where they are not two; depth, how often each
+             * picture of a clip is read, 0 and 1: once */
+        struct {
+            int64_t tokens, hidden, inter, topk, experts;
+            double skew;
+            int64_t ep;
+            int backend;
+            bool ungated, drawn;
+        } moe;
+        /* inter: of this GPU's slice. experts: of all ranks; ep of them share the experts (0 and 1: alone), the
              * tokens are of all. backend: an ft_moe_backend. ungated: two matrices, not three. drawn: tokens pick their
              * experts at random, E(1 - (1 - k/E)^T) of them awake, and not in turn */
-        struct { int64_t params, tensors; } optimizer;
-        struct { int64_t rows, cols; } quantize;
-        struct { int op; int64_t ranks; double bytes, link_gbps; bool switched, reduces, pcie; int nccl; } collective;
-            /* op: an ft_collective. bytes: the whole buffer, as nccl-tests counts it. link_gbps: per GPU and direction.
+        struct {
+            int64_t params, tensors;
+        } optimizer;
+        struct {
+            int64_t rows, cols;
+        } quantize;
+        struct {
+            int op;
+            int64_t ranks;
+            double bytes, link_gbps;
+            bool switched, reduces, pcie;
+            int nccl;
+        } collective;
+        /* op: an ft_collective. bytes: the whole buffer, as nccl-tests counts it. link_gbps: per GPU and direction.
              * switched: any pair at that rate; reduces: in the switch (NVLS); pcie: through the host's tree;
              * nccl: its version, 100 * major + minor, 0: a recent one. Sums are of numbers of `dtype`. */
-        struct { double bytes, flops; } other;
+        struct {
+            double bytes, flops;
+        } other;
     } u;
-    ft_storage weights;    /* gemm, moe: of the weights; dtype is then the activations' and the arithmetic's */
+    ft_storage weights; /* gemm, moe: of the weights; dtype is then the activations' and the arithmetic's */
 } ft_op;
 
 /* -- forecasts --------------------------------------------------------------------------------- */
@@ -355,20 +330,20 @@ typedef enum ft_source {
 typedef struct ft_forecast {
     double ms, low_ms, high_ms;
     ft_bound bound;
-    ft_source source;      /* learned: this GPU was in the fit; calibrated: this very one was measured;
+    ft_source source;            /* learned: this GPU was in the fit; calibrated: this very one was measured;
                               sibling: one of its generation was; physics: none of these;
                               roofline: no model for the operator */
-    const char *kin;       /* the GPU whose measurements stand closest; "" for none */
-    const char *family;    /* "gemm_tensor", "attention" ... */
-    double flops;          /* executed arithmetic, as the operator defines it */
-    double bytes;          /* compulsory traffic to device memory */
-    double intensity;      /* flops / bytes */
-    double sustained_ms;   /* each, when it runs back to back for seconds and the power limit lowers the clock */
-    double roofline_ms;    /* max(flops / peak, bytes / bandwidth): no kernel is faster */
-    double launch_ms;      /* fixed cost inside ms */
+    const char *kin;             /* the GPU whose measurements stand closest; "" for none */
+    const char *family;          /* "gemm_tensor", "attention" ... */
+    double flops;                /* executed arithmetic, as the operator defines it */
+    double bytes;                /* compulsory traffic to device memory */
+    double intensity;            /* flops / bytes */
+    double sustained_ms;         /* each, when it runs back to back for seconds and the power limit lowers the clock */
+    double roofline_ms;          /* max(flops / peak, bytes / bandwidth): no kernel is faster */
+    double launch_ms;            /* fixed cost inside ms */
     int tile_m, tile_n, split_k; /* 0 where the family has no tiles */
     double tiles, waves;
-    char note[160];        /* "not 16-byte aligned: slow path", or empty */
+    char note[160]; /* "not 16-byte aligned: slow path", or empty */
 } ft_forecast;
 
 FT_API const char *ft_bound_name(ft_bound b);
@@ -379,8 +354,8 @@ FT_API const char *ft_source_name(ft_source s);
 typedef struct ft_context ft_context;
 
 typedef struct ft_options {
-    const char *predictor; /* NULL: the shipped one; a path; "roofline", "linear", "scaling:GPU" */
-    double quantile;       /* share of cases that low..high should cover; 0 means 0.9 */
+    const char *predictor;   /* NULL: the shipped one; a path; "roofline", "linear", "scaling:GPU" */
+    double quantile;         /* share of cases that low..high should cover; 0 means 0.9 */
     const char *calibration; /* NULL: none; a file of `foretell fit --calibrate`, made on the same predictor */
     /* NULL: the shipped predictor. Otherwise the bytes of a predictor file, for programs that carry their own or have
      * no files (WebAssembly); aligned to 8, and yours: they must stay as they are until ft_close. Then `predictor`

@@ -26,31 +26,21 @@ MARKS = ("<!-- made from data/engines -->", "<!-- end -->")
 
 def load(folder: pathlib.Path) -> dict[str, dict]:
     """Every engine with what it inherits, by name."""
-    read: dict[str, dict] = {}
-    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode()):
-        engine = json.loads(path.read_text())
-        try:
-            if engine["name"] != path.stem or not engine["title"] or not engine["date"]:
-                raise ValueError("a title, a date and the file's own name are needed")
-            if set(engine) - KEYS:
-                raise ValueError(f"unknown keys {sorted(set(engine) - KEYS)}")
-            for recipe in engine.get("recipes", []):
-                if set(recipe) != {"where", "traits", "source"} or set(recipe["where"]) - CONDITIONS:
-                    raise ValueError(f"a recipe has a where, traits and a source: {recipe}")
-                if not {"model_type", "fixed_lengths"} & set(recipe["where"]) or not recipe["source"]:
-                    raise ValueError(f"a recipe is for a model or for a kind of load, and has a source: {recipe}")
-            if set(engine.get("traits", {})) ^ set(engine.get("sources", {})):
-                differ = sorted(set(engine.get("traits", {})) ^ set(engine.get("sources", {})))
-                raise ValueError(f"sources and traits differ: {differ}")
-        except (KeyError, ValueError) as error:
-            sys.exit(f"{path}: {error}")
-        read[path.stem] = engine
+
+    def check(engine: dict) -> None:
+        for recipe in engine.get("recipes", []):
+            if set(recipe) != {"where", "traits", "source"} or set(recipe["where"]) - CONDITIONS:
+                raise ValueError(f"a recipe has a where, traits and a source: {recipe}")
+            if not {"model_type", "fixed_lengths"} & set(recipe["where"]) or not recipe["source"]:
+                raise ValueError(f"a recipe is for a model or for a kind of load, and has a source: {recipe}")
+        if set(engine.get("traits", {})) ^ set(engine.get("sources", {})):
+            differ = sorted(set(engine.get("traits", {})) ^ set(engine.get("sources", {})))
+            raise ValueError(f"sources and traits differ: {differ}")
+
+    read = embedding.files(folder, KEYS, check)
 
     def whole(name: str, above: tuple[str, ...]) -> dict:
-        engine = read[name]
-        base = engine.get("base")
-        if base is not None and (base not in read or base in above):
-            sys.exit(f"{folder / name}.json: no base \"{base}\", or one that stands on this engine")
+        engine, base = read[name], embedding.base_of(folder, read, name, above, "engine")
         below = whole(base, (*above, base)) if base else {"traits": {}}
         return {**below, **engine, "traits": {**below["traits"], **engine.get("traits", {})}}
 

@@ -26,26 +26,16 @@ KEYS = {"name", "title", "date", "base", "default_for", "defaults", "traits", "s
 
 def load(folder: pathlib.Path) -> dict[str, dict]:
     """Every stack with what it inherits, by name."""
-    read: dict[str, dict] = {}
-    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode()):
-        stack = json.loads(path.read_text())
-        try:
-            if stack["name"] != path.stem or not stack["title"] or not stack["date"]:
-                raise ValueError("a title, a date and the file's own name are needed")
-            if set(stack) - KEYS:
-                raise ValueError(f"unknown keys {sorted(set(stack) - KEYS)}")
-            own = set(stack.get("traits", {})) | {f"defaults.{key}" for key in stack.get("defaults", {})}
-            if own ^ set(stack.get("sources", {})):
-                raise ValueError(f"sources and traits differ: {sorted(own ^ set(stack.get('sources', {})))}")
-        except (KeyError, ValueError) as error:
-            sys.exit(f"{path}: {error}")
-        read[path.stem] = stack
+
+    def check(stack: dict) -> None:
+        own = set(stack.get("traits", {})) | {f"defaults.{key}" for key in stack.get("defaults", {})}
+        if own ^ set(stack.get("sources", {})):
+            raise ValueError(f"sources and traits differ: {sorted(own ^ set(stack.get('sources', {})))}")
+
+    read = embedding.files(folder, KEYS, check)
 
     def whole(name: str, above: tuple[str, ...]) -> dict:
-        stack = read[name]
-        base = stack.get("base")
-        if base is not None and (base not in read or base in above):
-            sys.exit(f"{folder / name}.json: no base \"{base}\", or one that stands on this stack")
+        stack, base = read[name], embedding.base_of(folder, read, name, above, "stack")
         below = whole(base, (*above, base)) if base else {"traits": {}, "defaults": {}}
         kept = {key: value for key, value in stack.items() if key not in ("traits", "defaults")}
         return {**kept, "traits": {**below["traits"], **stack.get("traits", {})},

@@ -45,16 +45,21 @@ static ft_status answer_trace(const ft_context *ft, ft_scratch *scratch, const j
     return status;
 }
 
+ft_status ft__view_document(const ft_context *ft, ft_scratch *scratch, const json_t *document, ft_planned *planned,
+                            ft_step_view *out, ft_error *err)
+{
+    ft_model_request r;
+    FT_TRY(ft__plan_first(ft, scratch, document, planned, err));
+    FT_TRY(ft__model_request_of(ft, scratch, planned->request ? planned->request : document, &r, err));
+    return ft__step_of(ft, scratch, &r, out, err);
+}
+
 static ft_status answer_model(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
                               ft_text *out, ft_error *err)
 {
-    ft_model_request r;
     ft_step_view view;
     ft_planned planned;
-    ft_status status = ft__plan_first(ft, scratch, document, &planned, err);
-    if (status == FT_OK)
-        status = ft__model_request_of(ft, scratch, planned.request ? planned.request : document, &r, err);
-    if (status == FT_OK) status = ft__step_of(ft, scratch, &r, &view, err);
+    ft_status status = ft__view_document(ft, scratch, document, &planned, &view, err);
     if (status == FT_OK) {
         ft__answer_step(out, id, &view);
         if (planned.tried) ft__answer_planned(out, &planned);

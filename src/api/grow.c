@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "foretell.h"
+
 ft_status ft__take_struct(void *ours, size_t our_size, const void *theirs, size_t their_size, const char *what,
                           ft_error *err)
 {

@@ -231,6 +231,7 @@ ft_status ft__answer_study(const ft_context *ft, ft_scratch *scratch, ft_ask ask
     case FT_ASK_CHOOSE: return answer_choose(ft, scratch, document, id, out, err);
     case FT_ASK_PLAN_SERVE: return answer_plan_serve(ft, scratch, document, id, out, err);
     case FT_ASK_CHOOSE_SERVE: return answer_choose_serve(ft, scratch, document, id, out, err);
+    case FT_ASK_DRAW: return ft__answer_draw(ft, scratch, document, id, out, err);
     case FT_ASK_PLAN: return answer_plan(ft, scratch, document, id, out, err);
     default: return ft__fail(err, FT_E_BUG, "a task that nobody answers");
     }

@@ -98,7 +98,7 @@ void ft__arena_reset(ft_arena *a)
 
 bool ft__arena_full(const ft_arena *a) { return a && a->full; }
 
-void *ft__arena_alloc(ft_arena *a, size_t bytes)
+static void *take(ft_arena *a, size_t bytes, size_t *taken)
 {
     if (bytes > SIZE_MAX - ALIGNMENT) return NULL;
     /* An empty piece still gets an address of its own. */
@@ -120,7 +120,22 @@ void *ft__arena_alloc(ft_arena *a, size_t bytes)
     void *piece = b->bytes + b->used;
     b->used += size;
     a->given += size;
-    return memset(piece, 0, size);
+    *taken = size;
+    return piece;
+}
+
+void *ft__arena_alloc(ft_arena *a, size_t bytes)
+{
+    size_t size;
+    void *piece = take(a, bytes, &size);
+    return piece ? memset(piece, 0, size) : NULL;
+}
+
+void *ft__arena_bare(ft_arena *a, size_t count, size_t size)
+{
+    size_t taken;
+    if (size && count > SIZE_MAX / size) return NULL;
+    return take(a, count * size, &taken);
 }
 
 void *ft__arena_array(ft_arena *a, size_t count, size_t size)

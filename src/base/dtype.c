@@ -1,7 +1,7 @@
 /* Number formats by name. */
 #include <string.h>
 
-#include "foretell.h"
+#include "foretell_types.h"
 
 static const struct {
     const char *name;

@@ -1,7 +1,7 @@
 /* Filling an ft_error, and keeping the trail while it travels up. */
 #ifndef FT_BASE_ERROR_H
 #define FT_BASE_ERROR_H
-#include "foretell.h"
+#include "foretell_types.h"
 
 /* Both return `code`, so that a failing function ends with `return ft__fail(...)`. `err` may be NULL. */
 ft_status ft__fail(ft_error *err, ft_status code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -111,19 +111,25 @@ static ft_status lookup(const json_t *object, const char *key, ft_need need, con
     return FT_OK;
 }
 
+static ft_status must_be(const char *what, const json_t *value, const char *key, const char *where, ft_error *err)
+{
+    value_text found;
+    path_text path;
+    return ft__fail_at(err, FT_E_TYPE, path_of(path, where, key), 0, 0, "\"%s\" must be %s, got %s", key, what,
+                       describe(value, found));
+}
+
 ft_status ft__json_number(const json_t *object, const char *key, ft_need need, double low, double high, double *out,
                           const char *where, ft_error *err)
 {
     const json_t *value;
     FT_TRY(lookup(object, key, need, &value, where, err));
     if (!value) return FT_OK;
-    value_text found;
-    path_text path;
-    if (!json_is_number(value))
-        return ft__fail_at(err, FT_E_TYPE, path_of(path, where, key), 0, 0, "\"%s\" must be a number, got %s", key,
-                           describe(value, found));
+    if (!json_is_number(value)) return must_be("a number", value, key, where, err);
     double number = json_number_value(value);
     if (!(number >= low && number <= high)) {
+        value_text found;
+        path_text path;
         ft_text range = {0};
         if (isfinite(low)) {
             ft__text_add(&range, isfinite(high) ? " from " : " of at least ");
@@ -180,11 +186,7 @@ ft_status ft__json_string(const json_t *object, const char *key, ft_need need, c
     const json_t *value;
     FT_TRY(lookup(object, key, need, &value, where, err));
     if (!value) return FT_OK;
-    value_text found;
-    path_text path;
-    if (!json_is_string(value))
-        return ft__fail_at(err, FT_E_TYPE, path_of(path, where, key), 0, 0, "\"%s\" must be a string, got %s", key,
-                           describe(value, found));
+    if (!json_is_string(value)) return must_be("a string", value, key, where, err);
     *out = json_string_value(value);
     return FT_OK;
 }
@@ -195,11 +197,7 @@ ft_status ft__json_bool(const json_t *object, const char *key, ft_need need, boo
     const json_t *value;
     FT_TRY(lookup(object, key, need, &value, where, err));
     if (!value) return FT_OK;
-    value_text found;
-    path_text path;
-    if (!json_is_boolean(value))
-        return ft__fail_at(err, FT_E_TYPE, path_of(path, where, key), 0, 0, "\"%s\" must be true or false, got %s", key,
-                           describe(value, found));
+    if (!json_is_boolean(value)) return must_be("true or false", value, key, where, err);
     *out = json_is_true(value);
     return FT_OK;
 }

@@ -6,20 +6,24 @@
 #include <stdint.h>
 
 typedef struct ft_text {
-    char *at;         /* NUL-terminated once anything was added */
+    char *at;                 /* NUL-terminated once anything was added */
     size_t length, room, cap; /* cap 0 means 1 GiB */
-    bool failed;      /* out of memory or over the cap: further adds do nothing */
+    bool failed;              /* out of memory or over the cap: further adds do nothing */
 } ft_text;
 
 void ft__text_free(ft_text *t);
+/* Frees a text that was made for `whole`: what it could not hold, `whole` lacks, so a failure goes on to it. */
+void ft__text_drop(ft_text *part, ft_text *whole);
 void ft__text_clear(ft_text *t);
+/* The same of a part that is filled again: that it failed once stays, until ft__text_drop says so to the whole. */
+void ft__text_empty(ft_text *part);
 void ft__text_add(ft_text *t, const char *s);
 void ft__text_add_n(ft_text *t, const char *s, size_t n);
 void ft__text_addf(ft_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The shortest decimal that gives `digits` significant ones back, without trailing zeros: 0.2125, 1.2e-05.
  * Fast: it runs a dozen times per answer. Non-finite values write null. */
 void ft__text_add_number(ft_text *t, double value, int digits);
-void ft__text_add_json(ft_text *t, const char *s);  /* quoted and escaped */
+void ft__text_add_json(ft_text *t, const char *s); /* quoted and escaped */
 
 /* Bytes of the UTF-8 character at `text`; 0 when it is malformed, overlong, a surrogate or longer than `room`. */
 size_t ft__utf8_length(const char *text, size_t room);

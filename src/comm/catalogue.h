@@ -14,8 +14,8 @@ typedef struct ft_fabric_entry {
 
 typedef struct ft_server_entry {
     const char *name, *title;
-    const char *also;   /* other names that people have for it, between blanks: an instance's type */
-    const char *gpus;   /* names between blanks; the first server that names a GPU is its usual one */
+    const char *also; /* other names that people have for it, between blanks: an instance's type */
+    const char *gpus; /* names between blanks; the first server that names a GPU is its usual one */
     const char *fabric;
     int64_t gpus_per_node, domain_gpus, nics_per_node;
     double nic_gbit;
@@ -37,18 +37,18 @@ const ft_server_entry *ft__server_usual(const char *gpu);
 
 /* The network between nodes, as text says it. Scope: what the rate is of. */
 typedef struct ft_network {
-    const char *entry;     /* a fabric of the catalogue that the words name; NULL: by kind and rate */
-    bool named;            /* the text says something about it; otherwise only about the inside of nodes */
+    const char *entry; /* a fabric of the catalogue that the words name; NULL: by kind and rate */
+    bool named;        /* the text says something about it; otherwise only about the inside of nodes */
     ft_fabric kind;
-    double port_gbit;      /* of one port; 0: not said, as usual in the GPU's time */
-    bool generation;       /* HDR, NDR, ...: the port's rate is certain */
-    double gbit;           /* of one port, or of a whole node, or of one GPU; 0: as usual */
+    double port_gbit; /* of one port; 0: not said, as usual in the GPU's time */
+    bool generation;  /* HDR, NDR, ...: the port's rate is certain */
+    double gbit;      /* of one port, or of a whole node, or of one GPU; 0: as usual */
     enum { FT_PER_PORT, FT_PER_NODE, FT_PER_GPU } scope;
-    double ports;          /* "8x200": 8; 0: not said */
-    bool known;            /* anything in the text is */
+    double ports; /* "8x200": 8; 0: not said */
+    bool known;   /* anything in the text is */
     bool nvlink_named, xgmi_named, pcie_named;
-    double pcie_gbps;      /* "PCIe Gen4 x8": of its lanes; 0: not said */
-    bool pcie_switched;    /* "PCIe switch" */
+    double pcie_gbps;   /* "PCIe Gen4 x8": of its lanes; 0: not said */
+    bool pcie_switched; /* "PCIe switch" */
     enum { FT_AS_USUAL, FT_RAILS, FT_TREE } topology;
     double oversubscription; /* "2:1"; 0: not said */
 } ft_network;

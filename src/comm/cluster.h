@@ -7,19 +7,20 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "foretell.h"
 
 typedef enum ft_fabric { FT_NVLINK, FT_XGMI, FT_PCIE, FT_INFINIBAND, FT_ROCE, FT_EFA, FT_ETHERNET } ft_fabric;
 
 typedef struct ft_tier {
     ft_fabric fabric;
-    char name[32];         /* "nvlink4", "ib_ndr400" */
-    double gbps;           /* per GPU and direction, nominal */
-    double efficiency;     /* share of it that large messages reach */
-    double latency_us;     /* of one hop, end to end */
-    int64_t gpus;          /* in one domain of this tier; the outermost: all */
-    bool switched;         /* any pair at full rate: NVSwitch, a fat tree without oversubscription */
-    bool reduces;          /* in the switch: NVLS, SHARP */
-    int nccl;              /* version that runs over it, 100 * major + minor; 0: a recent one */
+    char name[32];           /* "nvlink4", "ib_ndr400" */
+    double gbps;             /* per GPU and direction, nominal */
+    double efficiency;       /* share of it that large messages reach */
+    double latency_us;       /* of one hop, end to end */
+    int64_t gpus;            /* in one domain of this tier; the outermost: all */
+    bool switched;           /* any pair at full rate: NVSwitch, a fat tree without oversubscription */
+    bool reduces;            /* in the switch: NVLS, SHARP */
+    int nccl;                /* version that runs over it, 100 * major + minor; 0: a recent one */
     double oversubscription; /* 1: none */
 } ft_tier;
 
@@ -30,12 +31,12 @@ typedef struct ft_cluster {
     ft_tier tier[FT_MAX_TIERS];
     int tiers;
     int64_t gpus_per_node, nodes, gpus;
-    int64_t ranks;         /* of its GPUs those that are in use, from the first on; 0: all */
-    bool rails;            /* GPU i of every node hangs on switch i */
-    int64_t leaf_nodes;    /* nodes under one leaf switch (or rail group); 0: unknown */
-    bool simulate;         /* "network": "simgrid" */
+    int64_t ranks;                  /* of its GPUs those that are in use, from the first on; 0: all */
+    bool rails;                     /* GPU i of every node hangs on switch i */
+    int64_t leaf_nodes;             /* nodes under one leaf switch (or rail group); 0: unknown */
+    bool simulate;                  /* "network": "simgrid" */
     struct ft_simulated *simulated; /* exchanges between nodes as a network simulator sees them; NULL: closed forms */
-    char understood[400];  /* the whole, in words, as it was understood from names and free text */
+    char understood[400];           /* the whole, in words, as it was understood from names and free text */
 } ft_cluster;
 
 /* More GPUs than this are no cluster yet. */

@@ -140,7 +140,6 @@ static void character(const ft_device *device, const ft_cluster *c, int outer, f
     x->start_scale = two_dies ? FT_K_NETWORK_TWO_DIES_START : 1;
     x->simple_scale = two_dies ? FT_K_NETWORK_TWO_DIES_SIMPLE / FT_K_NETWORK_TWO_DIES_START : 1;
     x->step_scale = ft__clock_scale(device) * x->start_scale;
-    x->halves_trees = fabric == FT_EFA || fabric == FT_ETHERNET;
     x->simple_only = fabric == FT_EFA && device->server_nic_gbit < FT_K_NETWORK_ORDERED_EFA_GBIT;
 }
 

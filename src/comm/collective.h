@@ -9,19 +9,19 @@ const char *ft__collective_name(ft_collective c);
 /* Ranks first, first + stride, ... : the shape of every group of a Megatron-style layout. */
 typedef struct ft_group {
     int64_t size, stride;
-    double skew; /* all-to-all: heaviest rank's share over the mean; 0 or 1: even */
+    double skew;      /* all-to-all: heaviest rank's share over the mean; 0 or 1: even */
     ft_engine engine; /* all-reduce inside a node: a serving engine's own kernel instead of NCCL */
-    int narrow; /* 1: numbers of one byte are exchanged, fp8 or int8; 0: wider ones; -1: not said */
+    int narrow;       /* 1: numbers of one byte are exchanged, fp8 or int8; 0: wider ones; -1: not said */
 } ft_group;
 
 typedef struct ft_comm {
     double ms, low_ms, high_ms;
-    double wire_bytes;      /* that one rank sends over the slowest tier it crosses */
-    double latency_ms;      /* what is not the wires': starts, steps, hops, filling a pipeline */
-    int tier;               /* that bounds it */
-    const char *algorithm;  /* "ring", "tree", "nvls", "hierarchical", "pairwise" */
-    const char *protocol;   /* "LL", "LL128", "Simple"; "" */
-    double gpu_share;       /* of the SMs (or bandwidth) that it takes from kernels running beside it */
+    double wire_bytes;     /* that one rank sends over the slowest tier it crosses */
+    double latency_ms;     /* what is not the wires': starts, steps, hops, filling a pipeline */
+    int tier;              /* that bounds it */
+    const char *algorithm; /* "ring", "tree", "nvls", "hierarchical", "pairwise" */
+    const char *protocol;  /* "LL", "LL128", "Simple"; "" */
+    double gpu_share;      /* of the SMs (or bandwidth) that it takes from kernels running beside it */
     ft_source source;
 } ft_comm;
 

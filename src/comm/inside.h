@@ -1,8 +1,8 @@
 /* The inside of a node, for cluster.c: its tiers, and what is said of them beside the answer. */
 #ifndef FT_COMM_INSIDE_H
 #define FT_COMM_INSIDE_H
-#include "comm/cluster.h"
 #include "comm/catalogue.h"
+#include "comm/cluster.h"
 
 void ft__inner_tiers(const ft_device *device, int64_t per_node, const ft_network *words, ft_cluster *c);
 /* Appended to what was understood of the request. */

@@ -79,12 +79,17 @@ static const struct {
                {"tcpx", FT_ETHERNET, 200},
                {"tcpxo", FT_ETHERNET, 200},
                {"slingshot", FT_ETHERNET, 200},
+               {"omni", FT_INFINIBAND, 100}, /* "Omni-Path" */
+               {"omnipath", FT_INFINIBAND, 100},
+               {"opa", FT_INFINIBAND, 100},
+               {"opa100", FT_INFINIBAND, 100},
                {"spectrum", FT_ROCE, 0}};
 enum { FABRICS = sizeof fabrics / sizeof *fabrics };
 /* Those of them that say which fabric of the catalogue is meant. */
 static const struct {
     const char *word, *name;
-} entries[] = {{"tcpx", "tcpx_200"}, {"tcpxo", "tcpxo_200"}, {"slingshot", "slingshot_200"}};
+} entries[] = {{"tcpx", "tcpx_200"},    {"tcpxo", "tcpxo_200"}, {"slingshot", "slingshot_200"}, {"omni", "opa_100"},
+               {"omnipath", "opa_100"}, {"opa", "opa_100"},     {"opa100", "opa_100"}};
 
 /* "infinband", "NDR400x": meant as one of ours, and not to be passed over. */
 static const char *misspelt(const char *w, size_t n)

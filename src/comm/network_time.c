@@ -20,8 +20,11 @@
  * 25 with LL128, 45 with Simple. The filling and a fabric's hop come from the tables of
  * data/published/collectives.jsonl that are not held out.
  *
- * Over EFA and Ethernet a tree between two nodes sends S / l as well (p4de: 42 GB/s of 50, where a ring's bytes would
- * allow 27); over InfiniBand and RoCE A100 were seen to run rings there.
+ * A tree between two nodes can send S / l as well: each is the root of one half, gets the other's part of it and sends
+ * the sum back. NCCL gives such a tree 0.92 of the links' rate inside, up to twice the network's (src/graph/tuning.cc:
+ * bwIntra where nNodes <= 2; search.cc), and takes it where the network holds a ring back: nodes with a NIC for two GPUs
+ * (p4de: 42 GB/s of 50, where a ring's bytes would allow 27). With a NIC for each A100 its estimates are a few percent
+ * apart, and both ways were seen: 127 GB/s on OCI, 100 and 68 (a ring's) on Azure.
  *
  * An all-to-all sends (N-1)/N of its bytes through the rank's own NIC, the heaviest rank `skew` times that; 15 us more
  * than a pair takes before the first byte, since what is meant for another rail crosses the node first (PXN).
@@ -92,8 +95,17 @@ static void ring(const ft_crossing *x, ft_collective op, double s, int p, double
     offer(best, &w);
 }
 
+/* NCCL takes the tree between two nodes by its own estimate; where that is a close call either was seen. */
+static bool halves(const ft_crossing *x)
+{
+    double network = x->local * x->network_gbps, links = fmin(2 * network, x->inside_gbps);
+    double tree = FT_K_NETWORK_TREE_OF_LINKS * links / 2, ring = network * x->n / (2 * (x->n - 1));
+    return x->nodes <= 2 && tree > FT_K_NETWORK_CLOSE_CALL * ring;
+}
+
 static void tree(const ft_crossing *x, double s, int p, double inside_us, pick *best)
 {
+    bool half = halves(x);
     double levels = log2(x->nodes), r = x->network_gbps * 1e3;
     way w = {"tree", p, .inside_us = inside_us, .thin = x->thin_trees};
     w.latency_us = started(x) + 2 * ((x->local - 1) * step(x, p) + levels * of[p].hops * x->latency_us);
@@ -101,9 +113,8 @@ static void tree(const ft_crossing *x, double s, int p, double inside_us, pick *
     w.network_us = p == LL ? s * (FT_K_NETWORK_LL_LEAD + levels) / (of[LL].share * r)
                            : 2 * s / (x->local * r * of[p].share * FT_K_NETWORK_TREE_SHARE);
     w.wire_bytes = 2 * (x->n - 1) / x->n * s / x->local;
-    if (x->nodes <= 2 && p != LL)
-        w.network_us *= x->halves_trees ? 0.5 : FT_K_NETWORK_TWO_NODES; /* less than a ring sends */
-    if (x->nodes <= 2 && x->halves_trees) w.wire_bytes = s / x->local;
+    if (x->nodes <= 2 && p != LL) w.network_us *= half ? 0.5 : FT_K_NETWORK_TWO_NODES; /* less than a ring sends */
+    if (half) w.wire_bytes = s / x->local;
     offer(best, &w);
 }
 

@@ -10,16 +10,16 @@
 enum { FT_MOST_LEVELS = 3, FT_MOST_HOSTS = 8192 };
 
 typedef struct ft_platform {
-    int levels;                    /* of switches */
-    int64_t down[FT_MOST_LEVELS];  /* children of one switch, from the leaves up */
-    int64_t up[FT_MOST_LEVELS];    /* parents of what stands below; the hosts' is 1 */
-    int64_t hosts;                 /* places in the tree: the product of `down` */
-    double gbps;                   /* of one cable and direction: what large messages reach */
-    double latency_us;             /* of one cable and the switch behind it */
-    int64_t domain;                /* GPUs that reach each other without the network */
-    int64_t per_node, leaf_nodes;  /* GPUs that share a node's NICs; nodes under one leaf */
+    int levels;                   /* of switches */
+    int64_t down[FT_MOST_LEVELS]; /* children of one switch, from the leaves up */
+    int64_t up[FT_MOST_LEVELS];   /* parents of what stands below; the hosts' is 1 */
+    int64_t hosts;                /* places in the tree: the product of `down` */
+    double gbps;                  /* of one cable and direction: what large messages reach */
+    double latency_us;            /* of one cable and the switch behind it */
+    int64_t domain;               /* GPUs that reach each other without the network */
+    int64_t per_node, leaf_nodes; /* GPUs that share a node's NICs; nodes under one leaf */
     bool rails;
-    bool by_node;                  /* a host is a node */
+    bool by_node; /* a host is a node */
 } ft_platform;
 
 /* The request's "network": "closed" (or nothing) or "simgrid". `cluster` may be NULL. */

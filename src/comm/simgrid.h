@@ -20,13 +20,13 @@ typedef struct ft_exchanged {
     ft_collective op;
     double bytes;
     ft_group group;
-    ft_comm closed;         /* the closed form, as it stands without the simulator */
-    const char *algorithm;  /* of the closed form without oversubscription */
-    double latency_ms;      /* of the closed form without oversubscription: not the wires' */
-    double wire_bytes;      /* that one GPU sends into the network */
-    double wire_ms;         /* those bytes alone on the wire, at the pace of their protocol: flows are no faster */
-    double flows_ms;        /* its flows alone, as simulated: the same where nothing is in their way and no protocol */
-    double simulated_ms;    /* latency and flows; -1: not yet simulated */
+    ft_comm closed;        /* the closed form, as it stands without the simulator */
+    const char *algorithm; /* of the closed form without oversubscription */
+    double latency_ms;     /* of the closed form without oversubscription: not the wires' */
+    double wire_bytes;     /* that one GPU sends into the network */
+    double wire_ms;        /* those bytes alone on the wire, at the pace of their protocol: flows are no faster */
+    double flows_ms;       /* its flows alone, as simulated: the same where nothing is in their way and no protocol */
+    double simulated_ms;   /* latency and flows; -1: not yet simulated */
     int64_t flows;
 } ft_exchanged;
 

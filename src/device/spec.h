@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "foretell.h"
 
 /* Every figure that is one number: identifier, key, unit for messages, how it is read (WHOLE: an integer; REAL;
  * MAYBE: null says that there is none or that nobody knows, and 0 stands for it), and the plausible range. The ranges

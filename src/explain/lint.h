@@ -20,13 +20,13 @@ typedef struct ft_lint {
     ft_lint_kind kind;
     const char *block, *name;
     ft_phase phase;
-    ft_op op, fixed;      /* as it is; with the cheapest fix */
-    char dimension;       /* the one that is changed: m n k, or c k of a convolution; 0: none */
-    int64_t from, to;     /* its size */
-    double ms;            /* all launches */
-    double saves_ms;      /* at most what the forecast says; 0: the finding costs nothing here */
-    int found;            /* in the order of kernels */
-    double waste;         /* share of the work that goes into padding or idle SMs; 0 where that is not the point */
+    ft_op op, fixed;  /* as it is; with the cheapest fix */
+    char dimension;   /* the one that is changed: m n k, or c k of a convolution; 0: none */
+    int64_t from, to; /* its size */
+    double ms;        /* all launches */
+    double saves_ms;  /* at most what the forecast says; 0: the finding costs nothing here */
+    int found;        /* in the order of kernels */
+    double waste;     /* share of the work that goes into padding or idle SMs; 0 where that is not the point */
 } ft_lint;
 
 /* The forecast of one kernel. */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "model/stack.h"
+
 int ft__move_knob(const ft_move *m)
 {
     switch (m->kind) {
@@ -145,7 +147,7 @@ static void drop_modules(ft_workload *w, ft_execution to)
     if (w->again && to != FT_RUN_FUSED && w->recompute == FT_RECOMPUTE_SELECTIVE) w->recompute = FT_RECOMPUTE_NONE;
 }
 
-bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
+static bool apply(const ft_move *m, ft_change *c, ft_arena *arena)
 {
     ft_workload *w = &c->work;
     ft_parallel *p = &c->parallel;
@@ -198,6 +200,18 @@ bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_KINDS: break;
     }
     return false;
+}
+
+/* Another execution or more copies may be software that shards in any case, as a request would say it. */
+bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
+{
+    ft_parallel *p = &c->parallel;
+    int before = p->zero;
+    if (!apply(m, c, arena)) return false;
+    int asked = c->zero_raised && m->kind != FT_MOVE_ZERO && m->kind != FT_MOVE_COPIES ? 0 : p->zero;
+    p->zero = ft__zero_of(&c->work, asked, p->dp * p->cp);
+    c->zero_raised = p->zero != asked;
+    return m->kind != FT_MOVE_ZERO || p->zero != before;
 }
 
 bool ft__change_merges(const ft_change *now, const ft_change *alone, const ft_change *before, const ft_change *after)

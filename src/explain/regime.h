@@ -7,27 +7,27 @@
 #include "explain/change.h"
 
 typedef struct ft_verdict {
-    const char *name;       /* of a layer; "" */
+    const char *name; /* of a layer; "" */
     double ms;
-    double share[4];        /* of ms, by ft_bound */
+    double share[4]; /* of ms, by ft_bound */
     ft_bound bound;
     double launches;
     double flops, bytes;
-    double intensity;       /* FLOP per byte */
-    double balance;         /* above which arithmetic holds, in the format most of the arithmetic is done in */
-    double tflops, gbps;    /* achieved */
+    double intensity;    /* FLOP per byte */
+    double balance;      /* above which arithmetic holds, in the format most of the arithmetic is done in */
+    double tflops, gbps; /* achieved */
     double peak_tflops, peak_gbps;
-    double waves;           /* of its products, weighted by time; 0: it has none */
-    double tail;            /* share of the products' time in which part of the GPU has no tile left */
+    double waves; /* of its products, weighted by time; 0: it has none */
+    double tail;  /* share of the products' time in which part of the GPU has no tile left */
 } ft_verdict;
 
 typedef struct ft_verdicts {
     ft_verdict whole, phase[FT_PHASE_COUNT]; /* ms 0: there is no such phase */
-    ft_verdict *layers;     /* by forward block, what undoes it added; then the update */
+    ft_verdict *layers;                      /* by forward block, what undoes it added; then the update */
     size_t layer_count;
-    double idle_ms, exposed_ms, bubble_ms;   /* of the whole: host gaps, exchanges that nothing hides, other stages */
-    double exposed_bytes;   /* that the links could have carried meanwhile; 0 on one GPU */
-    double doubled_ms;      /* the step with twice the batch; 0: not known */
+    double idle_ms, exposed_ms, bubble_ms; /* of the whole: host gaps, exchanges that nothing hides, other stages */
+    double exposed_bytes;                  /* that the links could have carried meanwhile; 0 on one GPU */
+    double doubled_ms;                     /* the step with twice the batch; 0: not known */
     int64_t doubled_batch;
 } ft_verdicts;
 

@@ -24,44 +24,44 @@ typedef struct ft_scaling_data {
     double outside;        /* C/W over many domains: data parallel and FSDP alike */
     double reduced_inside; /* data parallel where switches add up: an all-reduce sends half; FSDP gains nothing */
     double reduced_outside;
-    double sparsity;       /* E/k: parameters are sent whole, tokens use a part; 1 for a dense model */
-    double sparse_outside; /* C/W E/k */
-    double whole_sparsity; /* parameters / active_parameters: attention and embeddings are dense */
+    double sparsity;         /* E/k: parameters are sent whole, tokens use a part; 1 for a dense model */
+    double sparse_outside;   /* C/W E/k */
+    double whole_sparsity;   /* parameters / active_parameters: attention and embeddings are dense */
     double ddp, zero1, fsdp; /* as asked: its number formats, recomputation, degrees and the whole model's sparsity */
 } ft_scaling_data;
 
 typedef struct ft_scaling_tensor {
-    double ffn;            /* F: what of the MLP a token passes through, k experts and the shared ones together */
-    double inside;         /* Y < F W/C within a domain */
-    double outside;        /* Y < domain + F W/C over several */
-    double layer;          /* as inside, a whole layer and both passes counted: attention, the gate of a gated MLP,
+    double ffn;     /* F: what of the MLP a token passes through, k experts and the shared ones together */
+    double inside;  /* Y < F W/C within a domain */
+    double outside; /* Y < domain + F W/C over several */
+    double layer;   /* as inside, a whole layer and both passes counted: attention, the gate of a gated MLP,
                               twice the arithmetic going back for as many exchanges */
-    int64_t domain;        /* GPUs of one domain: past it W falls from links to NICs */
-    double limit;          /* the least of domain and inside */
+    int64_t domain; /* GPUs of one domain: past it W falls from links to NICs */
+    double limit;   /* the least of domain and inside */
 } ft_scaling_tensor;
 
 typedef struct ft_scaling_expert {
-    bool any;              /* the model has experts */
-    double few;            /* first domain: Z below this, as long as Z < domain * k */
-    double wide_ffn;       /* second: F must exceed domain * C/W; then Z is free */
-    bool wide;             /* it does */
-    double wide_limit;     /* Z below this where it does not; infinite where it does */
+    bool any;          /* the model has experts */
+    double few;        /* first domain: Z below this, as long as Z < domain * k */
+    double wide_ffn;   /* second: F must exceed domain * C/W; then Z is free */
+    bool wide;         /* it does */
+    double wide_limit; /* Z below this where it does not; infinite where it does */
 } ft_scaling_expert;
 
 typedef struct ft_scaling_pipeline {
-    double hop;            /* sending one micro-batch on, over computing it forward in a stage */
-    double share;          /* the same for the whole batch: (M + S - 2) / M hops */
-    double bubble;         /* (S - 1) / M, over the work: 1F1B and GPipe */
+    double hop;    /* sending one micro-batch on, over computing it forward in a stage */
+    double share;  /* the same for the whole batch: (M + S - 2) / M hops */
+    double bubble; /* (S - 1) / M, over the work: 1F1B and GPipe */
 } ft_scaling_pipeline;
 
 typedef struct ft_scaling {
-    double flops;          /* C, FLOP/s: the dense peak of the math's number format */
-    double inside_rate;    /* W within a domain, bytes/s */
-    double nic_rate;       /* of one GPU between domains, oversubscription taken off; 0: there is one domain */
-    double outside_rate;   /* W of whole domains: min(domain * nic, inside) */
+    double flops;        /* C, FLOP/s: the dense peak of the math's number format */
+    double inside_rate;  /* W within a domain, bytes/s */
+    double nic_rate;     /* of one GPU between domains, oversubscription taken off; 0: there is one domain */
+    double outside_rate; /* W of whole domains: min(domain * nic, inside) */
     const char *inside_name, *outside_name;
     bool inside_reduces, outside_reduces;
-    double ffn;            /* F: of one expert where there are experts */
+    double ffn; /* F: of one expert where there are experts */
     ft_scaling_data data;
     ft_scaling_tensor tensor;
     ft_scaling_expert expert;

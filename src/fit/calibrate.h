@@ -19,11 +19,11 @@ typedef struct ft_calibrate_options {
 typedef struct ft_calibration_line {
     char family[24], variant[24];
     size_t points, held_out;
-    double before, after;   /* mean error */
-    double inside;          /* share of the truth in low..high, after */
-    double tried;           /* mean error of fitted points, each by models that had not seen it; NaN: not fitted */
-    bool refitted;          /* constants moved */
-    const char *learned;    /* what was added: "trees", "process", ...; "" */
+    double before, after; /* mean error */
+    double inside;        /* share of the truth in low..high, after */
+    double tried;         /* mean error of fitted points, each by models that had not seen it; NaN: not fitted */
+    bool refitted;        /* constants moved */
+    const char *learned;  /* what was added: "trees", "process", ...; "" */
 } ft_calibration_line;
 
 typedef struct ft_calibration_table {

@@ -12,9 +12,9 @@ typedef struct ft_cell_gpu {
     uint32_t *index; /* rows to fit, in file order, at most FT_CELL_MAX_ROWS */
     size_t count;
     size_t tables; /* the first of them: rows of tables; the rest are of models */
-    bool bare;  /* has rows whose low-precision operands arrived quantised */
-    bool eager; /* has rows that are eager calls */
-    bool timed; /* has rows that are device time */
+    bool bare;     /* has rows whose low-precision operands arrived quantised */
+    bool eager;    /* has rows that are eager calls */
+    bool timed;    /* has rows that are device time */
     ft_expert expert;
     ft_tree *trees, *sigma; /* expert.tree_count and expert.sigma_count of them */
     ft_accuracy known;

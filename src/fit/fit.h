@@ -13,9 +13,9 @@ typedef struct ft_fit_options {
     size_t exclude_count;
     const char *const *families; /* none: all */
     size_t family_count;
-    bool cross_validate; /* also leave each GPU out, and each generation */
+    bool cross_validate;   /* also leave each GPU out, and each generation */
     int64_t shard, shards; /* only every `shards`-th kind of kernel, counted from `shard` - 1; 0 of them: all */
-    int threads;         /* 0: one per core; the result does not depend on it */
+    int threads;           /* 0: one per core; the result does not depend on it */
     ft_progress progress;
     void *progress_context;
 } ft_fit_options;
@@ -25,8 +25,8 @@ typedef struct ft_accuracy {
     char family[24], variant[24], gpu[48];
     char kind[16]; /* "known" (rows held out), "sibling", "unseen" (generation left out), "all" */
     size_t rows;
-    size_t left_out; /* of them: rows that no fit uses (validation alone) */
-    double left_out_mean; /* absolute error of those alone */
+    size_t left_out;                        /* of them: rows that no fit uses (validation alone) */
+    double left_out_mean;                   /* absolute error of those alone */
     double mean, median, p90, bias, inside; /* inside: share of the truth in low..high */
 } ft_accuracy;
 

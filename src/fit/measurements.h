@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/table.h"
+#include "foretell.h"
 
 enum { FT_MAX_MEASURED_GPUS = 64 };
 

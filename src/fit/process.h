@@ -17,7 +17,7 @@ typedef struct ft_process_shape {
     int used;
     uint8_t feature[FT_PROCESS_WIDTH];
     double center[FT_PROCESS_WIDTH], scale[FT_PROCESS_WIDTH]; /* of x: (x - center) * scale */
-    double strength, noise;                                     /* variances */
+    double strength, noise;                                   /* variances */
 } ft_process_shape;
 
 /* Length scales, strength and noise by maximum marginal likelihood on at most `most` of the cases. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/table.h"
 #include "fit/measurements.h"
+#include "graph/convolution.h"
 #include "graph/operator.h"
 
 typedef struct reader {
@@ -144,6 +145,78 @@ static ft_status conv_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
+/* "3x3", "128" or "5x60x104": as many sizes as the picture has axes, one for all of them where one is said. */
+static ft_status sizes(reader *r, const char *column, int axes, int64_t *out)
+{
+    const char *text = cell(r, column);
+    int count = 0;
+    for (const char *at = text; count < FT_CONV_AXES; at++) {
+        char *end;
+        long long value = strtoll(at, &end, 10);
+        if (end == at || value < 0 || value > (1LL << 40)) break;
+        out[count++] = value;
+        at = end;
+        if (*at != 'x') break;
+    }
+    if (count == 1)
+        for (; count < axes; count++) out[count] = out[0];
+    if (count == axes || (axes == 0 && count)) return FT_OK;
+    return ft__fail_at(r->err, FT_E_RANGE, ft__table_path(r->table), ft__table_line(r->table), 0,
+                       "%s: expected %d sizes with x between them, got \"%s\"", column, axes, text);
+}
+
+/* Convolutions of networks, each gradient alone or both: as the one that stands for them. Benchmark mode takes other
+ * kernels, and filters of one channel wider than 16 bits have figures of their own. */
+static ft_status convolution_row(reader *r, ft_row *row, bool *take)
+{
+    ft_convolution f = {.transposed = !strcmp(cell(r, "kind"), "transposed"), .space = 1};
+    const char *pass = cell(r, "pass");
+    int64_t benchmark;
+    ft__op_init("conv2d", &row->op);
+    FT_TRY(dtype(r, &row->op.dtype));
+    FT_TRY(whole(r, "benchmark", &benchmark));
+    FT_TRY(whole(r, "n", &f.n));
+    FT_TRY(whole(r, "c", &f.c));
+    FT_TRY(whole(r, "k", &f.k));
+    FT_TRY(whole(r, "groups", &f.groups));
+    for (const char *at = cell(r, "size"); *at; at++) f.space += *at == 'x';
+    if (f.space > FT_CONV_AXES) f.space = FT_CONV_AXES;
+    FT_TRY(sizes(r, "size", f.space, f.in));
+    FT_TRY(sizes(r, "filter", f.space, f.filter));
+    FT_TRY(sizes(r, "stride", f.space, f.stride));
+    FT_TRY(sizes(r, "pad", f.space, f.pad));
+    FT_TRY(sizes(r, "dilation", f.space, f.dilation));
+    if (ft__convolution_result(&f) >= 0)
+        return ft__fail_at(r->err, FT_E_RANGE, ft__table_path(r->table), ft__table_line(r->table), 0,
+                           "a filter of %s does not fit %s", cell(r, "filter"), cell(r, "size"));
+    ft_conv_shape s = ft__convolution_shape(&f);
+    bool back = f.transposed, input = !strcmp(pass, "input") || !strcmp(pass, "bwd"),
+         filter = !strcmp(pass, "filter") || !strcmp(pass, "bwd");
+    row->op.pass = input || filter ? FT_PASS_BWD : FT_PASS_FWD;
+    row->op.u.conv.parts = input || filter
+                               ? (input ? back ? FT_CONV_RESULT : FT_CONV_INPUT : 0) | (filter ? FT_CONV_FILTER : 0)
+                               : s.parts;
+    if (row->op.u.conv.parts == (FT_CONV_INPUT | FT_CONV_FILTER)) row->op.u.conv.parts = 0;
+    row->op.u.conv.nhwc = !strcmp(cell(r, "layout"), "nhwc");
+    row->op.u.conv.n = s.n;
+    row->op.u.conv.c = s.c;
+    row->op.u.conv.h = s.h;
+    row->op.u.conv.w = s.w;
+    row->op.u.conv.k = s.k;
+    row->op.u.conv.r = s.r;
+    row->op.u.conv.s = s.s;
+    row->op.u.conv.stride = s.stride;
+    row->op.u.conv.pad = s.pad;
+    row->op.u.conv.groups = s.groups;
+    row->op.u.conv.dilated = s.dilated;
+    row->op.u.conv.space = (signed char)(s.space == 2 ? 0 : s.space);
+    row->op.u.conv.depth = (signed char)(s.depth > 1 ? s.depth : 0);
+    row->group = ft__group3(f.c * 4096 + f.k, f.in[f.space - 1], f.n);
+    bool single = f.groups > 1 && f.groups == f.c;
+    *take = !benchmark && !(single && ft_dtype_bytes(row->op.dtype) > 2);
+    return FT_OK;
+}
+
 static ft_status optimizer_row(reader *r, ft_row *row, bool *take)
 {
     static const char *const known[] = {"adamw_fused", "adamw_foreach", "sgd_momentum_foreach", "sgd_momentum_fused",
@@ -236,6 +309,7 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
                  {"elementwise.csv.gz", elementwise_row},
                  {"rowwise.csv.gz", row_row},
                  {"conv.csv.gz", conv_row},
+                 {"convolution.csv.gz", convolution_row},
                  {"optimizer.csv", optimizer_row},
                  {"quantize.csv.gz", quantize_row},
                  {"moe.csv.gz", moe_row}};

@@ -37,8 +37,7 @@ typedef struct ft_rest {
 ft_status ft__rest_fit(const ft_frame *f, const uint8_t *fold, int without, ft_rest_kind kind, ft_rest *out,
                        ft_error *err);
 /* All kinds at once for the points of fold `without`: learned[kind * f->count + i]. */
-ft_status ft__rest_try(const ft_frame *f, const uint8_t *fold, int without, double *learned,
-                       ft_error *err);
+ft_status ft__rest_try(const ft_frame *f, const uint8_t *fold, int without, double *learned, ft_error *err);
 void ft__rest_free(ft_rest *r);
 
 /* The same tree with every leaf times `share`, on the finest scale that holds it. */

@@ -40,26 +40,39 @@ static void pay(const ft_fleet_chosen *out, const ft_fleet *f, const char *asked
     c->usd_per_hour = c->own_usd >= 0     ? c->own_usd * (double)w->gpus
                       : c->price.cheapest ? ft__offer_per_hour(c->price.cheapest, w->gpus, c->joined)
                                           : 0;
+    double kw = w->energy.node_watts * (double)w->gpus * 1e-3 * r->pue;
+    if (c->usd_per_hour > 0 || c->own_usd >= 0) c->usd_per_hour += kw * r->kwh_price;
+    c->kwh_per_million = w->tokens_per_s > 0 ? kw / hour_s / w->tokens_per_s * 1e6 : 0;
+    c->kg_per_million = c->kwh_per_million * r->kg_per_kwh;
     c->usd_per_million = w->tokens_per_s > 0 ? c->usd_per_hour / hour_s / w->tokens_per_s * 1e6 : 0;
     if (r->requests > 0 && w->rate > 0) {
         c->days = r->requests / w->rate / day_s;
         c->usd = c->days * day_s / hour_s * c->usd_per_hour;
+        c->kwh = c->days * day_s / hour_s * kw;
+        c->kg = c->kwh * r->kg_per_kwh;
     }
 }
 
 static bool priced(const ft_fleet_choice *c) { return c->usd_per_hour > 0 || c->own_usd >= 0; }
 
+/* What a plan of one kind of GPU should have least of. Carbon follows the energy. */
+static double rank(const ft_fleet_choice *c, ft_choose_goal goal)
+{
+    if (goal == FT_CHOOSE_TIME) return c->way.e2e_ms;
+    return goal == FT_CHOOSE_COST ? c->usd_per_hour : c->kwh_per_million;
+}
+
 /* The cheapest of the plans on this kind of GPU; of those that nobody rents the first. */
 static void take_best(const ft_fleet_chosen *out, const ft_fleet *f, const char *asked, ft_fleet_choice *c)
 {
     ft_fleet_choice best = *c;
-    bool quick = out->asked->goal == FT_CHOOSE_TIME;
+    ft_choose_goal goal = out->asked->goal;
     for (size_t i = 0; i < f->plans; i++) {
         ft_fleet_choice tried = *c;
         tried.way = f->ways[i];
         tried.planned = true;
         pay(out, f, asked, &tried);
-        double a = quick ? tried.way.e2e_ms : tried.usd_per_hour, b = quick ? best.way.e2e_ms : best.usd_per_hour;
+        double a = rank(&tried, goal), b = rank(&best, goal);
         if (!best.planned || (priced(&tried) && (!priced(&best) || a < b))) best = tried;
     }
     *c = best;
@@ -80,8 +93,8 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
     ft_fleet fleet = {0};
     snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
     ft_status status = FT_OK;
-    if (!asked || json_object_set_new(asked, "gpu", json_string(gpu)) != 0 ||
-        (c->limit > 0 && json_object_set_new(asked, "gpus", json_integer(c->limit)) != 0))
+    if (!asked || !ft__key_set(asked, FT_KEY_ID_GPU, json_string(gpu)) ||
+        (c->limit > 0 && !ft__key_set(asked, FT_KEY_ID_PLAN_GPUS, json_integer(c->limit))))
         status = ft__fail(err, FT_E_MEMORY, "out of memory");
     if (status == FT_OK) status = ft__plan_serve_request_read(asked, &request, err);
     if (status == FT_OK) status = ft__fleet_of(ft, scratch, &request, &fleet, err);
@@ -110,6 +123,14 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
 static double time_of(const ft_fleet_choice *c) { return c->days > 0 ? c->days : c->way.e2e_ms; }
 static double cost_of(const ft_fleet_choice *c) { return c->days > 0 ? c->usd : c->usd_per_hour; }
 
+/* What a choice should have least of, among kinds and numbers. */
+static double worth_of(const ft_fleet_choice *c, ft_choose_goal goal)
+{
+    if (goal == FT_CHOOSE_TIME) return time_of(c);
+    if (goal == FT_CHOOSE_COST) return cost_of(c);
+    return c->kwh_per_million > 0 ? c->kwh_per_million : INFINITY; /* a job's tokens are all choices' */
+}
+
 static void judge(const ft_choose_request *r, ft_fleet_choice *c)
 {
     if (!c->planned) return;
@@ -124,15 +145,13 @@ static void judge(const ft_choose_request *r, ft_fleet_choice *c)
 static void decide(ft_fleet_chosen *out)
 {
     const ft_choose_request *r = out->asked;
-    bool quick = r->goal == FT_CHOOSE_TIME;
     out->best = out->count;
     for (size_t i = 0; i < out->count; i++) {
         ft_fleet_choice *c = &out->choices[i];
         judge(r, c);
         if (c->verdict) continue;
         const ft_fleet_choice *best = out->best < out->count ? &out->choices[out->best] : NULL;
-        double a = quick ? time_of(c) : cost_of(c), b = !best ? INFINITY : quick ? time_of(best) : cost_of(best);
-        if (a < b) out->best = i;
+        if (!best || worth_of(c, r->goal) < worth_of(best, r->goal)) out->best = i;
     }
     for (size_t i = 0; i < out->count; i++) {
         ft_fleet_choice *c = &out->choices[i];
@@ -141,14 +160,16 @@ static void decide(ft_fleet_chosen *out)
         for (size_t k = 0; k < out->count; k++) {
             const ft_fleet_choice *o = &out->choices[k];
             bool stands = !o->verdict || !strcmp(o->verdict, "price") || !strcmp(o->verdict, "speed") ||
-                          !strcmp(o->verdict, "chosen");
+                          !strcmp(o->verdict, "energy") || !strcmp(o->verdict, "chosen");
             if (k != i && stands && time_of(o) <= time_of(c) && cost_of(o) <= cost_of(c) &&
                 (time_of(o) < time_of(c) || cost_of(o) < cost_of(c) || k < i))
                 c->front = false;
         }
-        c->verdict = i == out->best                                             ? "chosen"
-                     : quick || cost_of(c) <= cost_of(&out->choices[out->best]) ? "speed"
-                                                                                : "price";
+        bool slower = r->goal == FT_CHOOSE_TIME || cost_of(c) <= cost_of(&out->choices[out->best]);
+        c->verdict = i == out->best                                               ? "chosen"
+                     : r->goal == FT_CHOOSE_ENERGY || r->goal == FT_CHOOSE_CARBON ? "energy"
+                     : slower                                                     ? "speed"
+                                                                                  : "price";
     }
 }
 

@@ -14,6 +14,8 @@ typedef struct ft_fleet_choice {
     int64_t joined;                                  /* GPUs that exchange anything */
     double own_usd;                                  /* of a GPU-hour, as the request says; below 0: it does not */
     double usd_per_hour, usd_per_million, days, usd; /* days, usd: of a job of so many requests */
+    double kwh_per_million, kg_per_million;          /* of tokens of answers, with node and building; 0: not known */
+    double kwh, kg;                                  /* of the job */
     const char *verdict;                             /* "chosen", or what it loses by */
     bool front;                                      /* nothing is both faster and cheaper */
 } ft_fleet_choice;

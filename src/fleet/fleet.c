@@ -261,7 +261,7 @@ static ft_status open_search(ft_fleet_bench *b, ft_error *err)
     if (rate && !slo)
         return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0,
                            "\"slo\" is missing: what must requests keep? {\"ttft_ms\": 500, \"tpot_ms\": 30}");
-    ft_way first = {.layout = {1, 1, 1, 1}, .replicas = 1};
+    ft_way first = {.layout = {1, 1, 1, 1, 1}, .replicas = 1};
     FT_TRY(ft__fleet_try(b, &first, FT_K_FLEET_LEAST_RATE, err)); /* what the model is, and the node */
     b->domain = 1;
     while (2 * b->domain <= f->node_gpus) b->domain *= 2;
@@ -299,6 +299,7 @@ ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_
     if (status != FT_OK) return status;
     qsort(out->ways, out->count, sizeof *out->ways, out->goal == FT_FLEET_GPUS ? by_gpus : by_rate);
     while (out->plans < out->count && out->ways[out->plans].lost == FT_FLEET_STANDS) out->plans++;
+    ft__fleet_compare(out);
     for (size_t i = 0; !out->plans && i < out->count; i++) {
         const ft_way *w = &out->ways[i];
         if (w->lost == FT_FLEET_TOO_MANY && (!out->least_gpus || w->gpus < out->least_gpus)) out->least_gpus = w->gpus;

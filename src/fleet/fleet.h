@@ -38,6 +38,11 @@ typedef struct ft_way {
     ft_fleet_lost lost;
     double alone; /* requests per second that one engine (of them that decode) keeps */
     double rate, tokens_per_s, share;
+    double joules_per_token; /* of answers, over all GPUs; 0: the GPU's sheet has no limit */
+    ft_energy energy;        /* of one GPU, on average */
+    double chance;           /* that it is the best of the plans */
+    bool front;              /* no other plan has both fewer GPUs (or more requests) and quicker answers */
+    double drafts;           /* of a step, by a layer of the model's own; 0: none */
     double ttft_ms, ttft_low_ms, ttft_high_ms, ttft_p90_ms, tpot_ms, tpot_low_ms, tpot_high_ms, tpot_p90_ms, e2e_ms;
 } ft_way;
 
@@ -49,7 +54,8 @@ typedef struct ft_fleet {
     ft_way *ways;                        /* the best first; those that lose behind */
     size_t count, room, plans;           /* `plans` of them stand */
     size_t simulations;
-    bool quick; /* the search for a rate: fewer requests; what is shown is simulated whole */
+    bool proven; /* no other way can do with fewer GPUs */
+    bool quick;  /* the search for a rate: fewer requests; what is shown is simulated whole */
     int64_t node_gpus;
     int64_t least_gpus; /* no way keeps to the GPUs there are: the fewest that would do; 0: none, or not needed */
 } ft_fleet;
@@ -64,6 +70,8 @@ json_t *ft__fleet_json(const ft_fleet *f, const ft_way *way);
 int64_t ft__engine_gpus(const ft_engine_layout *l);
 
 /* Between the files of this room. */
+/* Of the plans: how likely each is the best, and which are on the front (compare.c). */
+void ft__fleet_compare(ft_fleet *f);
 typedef struct ft_fleet_bench {
     const ft_context *ft;
     ft_scratch *scratch;

@@ -31,11 +31,11 @@ ft_status ft__fleet_layouts(const ft_fleet_bench *b, ft_engine_layout **out, siz
     for (int64_t tp = 1; fine && tp <= b->domain && tp <= b->most; tp *= 2) {
         if (b->heads % tp) continue;
         for (int64_t pp = 1; fine && pp <= MOST_STAGES && tp * pp <= b->most; pp *= 2)
-            if (pp == 1 || tp == b->domain) fine = add(out, count, r, (ft_engine_layout){tp, pp, 1, 1});
+            if (pp == 1 || tp == b->domain) fine = add(out, count, r, (ft_engine_layout){tp, pp, 1, 1, 1});
         for (int64_t dp = 1; fine && b->experts > 0 && tp * dp <= b->most && tp * dp <= MOST_STAGES * b->domain;
              dp *= 2)
             if (tp * dp > 1 && b->experts % (tp * dp) == 0)
-                fine = add(out, count, r, (ft_engine_layout){tp, 1, dp, tp * dp});
+                fine = add(out, count, r, (ft_engine_layout){tp, 1, dp, tp * dp, 1});
     }
     return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
 }

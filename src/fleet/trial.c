@@ -7,19 +7,14 @@
 
 int64_t ft__engine_gpus(const ft_engine_layout *l) { return l->tp * l->pp * l->dp; }
 
-static bool put(json_t *object, const char *key, json_t *value)
-{
-    return value && json_object_set_new(object, key, value) == 0;
-}
-
 static json_t *ranks_of(const ft_engine_layout *l, int64_t workers)
 {
     json_t *out = json_object();
-    bool fine = out && put(out, "tp", json_integer(l->tp));
-    if (fine && workers) fine = put(out, "workers", json_integer(workers));
-    if (fine && l->pp > 1) fine = put(out, "pp", json_integer(l->pp));
-    if (fine && l->dp > 1) fine = put(out, "dp", json_integer(l->dp));
-    if (fine && l->ep > 1) fine = put(out, "ep", json_integer(l->ep));
+    bool fine = out && ft__key_set(out, FT_KEY_ID_SIDE_TP, json_integer(l->tp));
+    if (fine && workers) fine = ft__key_set(out, FT_KEY_ID_SIDE_WORKERS, json_integer(workers));
+    if (fine && l->pp > 1) fine = ft__key_set(out, FT_KEY_ID_SIDE_PP, json_integer(l->pp));
+    if (fine && l->dp > 1) fine = ft__key_set(out, FT_KEY_ID_SIDE_DP, json_integer(l->dp));
+    if (fine && l->ep > 1) fine = ft__key_set(out, FT_KEY_ID_SIDE_EP, json_integer(l->ep));
     if (fine) return out;
     json_decref(out);
     return NULL;
@@ -28,14 +23,14 @@ static json_t *ranks_of(const ft_engine_layout *l, int64_t workers)
 static bool lay_out(json_t *out, const ft_way *w)
 {
     if (!w->prefill.tp)
-        return put(out, "parallel", ranks_of(&w->layout, 0)) &&
-               (w->replicas < 2 ||
-                (put(out, "replicas", json_integer(w->replicas)) &&
-                 (json_object_get(out, "routing") || put(out, "routing", json_string("least_loaded")))));
+        return ft__key_set(out, FT_KEY_ID_PARALLEL, ranks_of(&w->layout, 0)) &&
+               (w->replicas < 2 || (ft__key_set(out, FT_KEY_ID_REPLICAS, json_integer(w->replicas)) &&
+                                    (ft__key_get(out, FT_KEY_ID_ROUTING) ||
+                                     ft__key_set(out, FT_KEY_ID_ROUTING, json_string("least_loaded")))));
     json_t *split = json_object();
-    bool fine = split && put(split, "prefill", ranks_of(&w->prefill, w->prefill_workers)) &&
-                put(split, "decode", ranks_of(&w->layout, w->replicas));
-    if (fine) return put(out, "disaggregated", split);
+    bool fine = split && ft__key_set(split, FT_KEY_ID_PREFILL_SIDE, ranks_of(&w->prefill, w->prefill_workers)) &&
+                ft__key_set(split, FT_KEY_ID_DECODE_SIDE, ranks_of(&w->layout, w->replicas));
+    if (fine) return ft__key_set(out, FT_KEY_ID_DISAGGREGATED, split);
     json_decref(split);
     return false;
 }
@@ -52,13 +47,14 @@ json_t *ft__fleet_json(const ft_fleet *f, const ft_way *w)
     bool offline = f->goal == FT_FLEET_OFFLINE;
     if (f->quick) requests = (int64_t)FT_K_FLEET_QUICK_REQUESTS;
     if (offline) requests = 3 * clients_of(w);
-    bool fine = out && put(out, "task", json_string("serve")) && lay_out(out, w) &&
-                put(out, "requests", json_integer(requests));
-    if (fine && w->max_seqs) fine = put(out, "max_num_seqs", json_integer(w->max_seqs));
-    if (fine && w->budget) fine = put(out, "max_num_batched_tokens", json_integer(w->budget));
+    bool fine = out && ft__key_set(out, FT_KEY_ID_TASK, json_string("serve")) && lay_out(out, w) &&
+                ft__key_set(out, FT_KEY_ID_REQUESTS, json_integer(requests));
+    if (fine && w->max_seqs) fine = ft__key_set(out, FT_KEY_ID_MAX_NUM_SEQS, json_integer(w->max_seqs));
+    if (fine && w->budget) fine = ft__key_set(out, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS, json_integer(w->budget));
     if (fine && offline)
-        fine = put(out, "concurrency", json_integer(clients_of(w))) && put(out, "start", json_string("steady"));
-    if (fine && !offline) fine = put(out, "rate", json_real(w->rate));
+        fine = ft__key_set(out, FT_KEY_ID_CONCURRENCY, json_integer(clients_of(w))) &&
+               ft__key_set(out, FT_KEY_ID_SERVE_START, json_string("steady"));
+    if (fine && !offline) fine = ft__key_set(out, FT_KEY_ID_RATE, json_real(w->rate));
     if (fine) return out;
     json_decref(out);
     return NULL;
@@ -76,6 +72,7 @@ static ft_fleet_lost misses(const ft_serving *s)
 static void take(const ft_serving *s, ft_way *w)
 {
     const ft_outcome *o = s->out;
+    w->drafts = s->costs.draft && !s->draft_served.device ? s->drafts : 0;
     w->ttft_ms = ft__tally_mean(&o->ttft);
     w->ttft_low_ms = s->ttft.low;
     w->ttft_high_ms = s->ttft.high;
@@ -88,6 +85,8 @@ static void take(const ft_serving *s, ft_way *w)
     w->share = o->requests > 0 ? o->good / o->requests : 0;
     w->tokens_per_s = ft__serving_tokens_per_s_per_gpu(s) * (double)s->gpus;
     w->gpus = s->gpus;
+    w->energy = s->energy;
+    w->joules_per_token = s->energy.joules > 0 ? ft__serving_joules_per_token(s) : 0;
 }
 
 static void remember(ft_fleet_bench *b, const ft_serving *s)

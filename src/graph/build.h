@@ -17,12 +17,12 @@ typedef struct ft_build {
     ft_status status;
     ft_error *err;
     ft_phase phase;
-    ft_dtype math;        /* of matrix products */
-    ft_dtype stored;      /* of parameters and of what enters: fp32 under autocast */
-    double weight_bytes;  /* per element of linear weights; below the dtype's when quantised */
-    const ft_formats *formats; /* of weights by kind of module; NULL: one for all, weight_bytes */
+    ft_dtype math;               /* of matrix products */
+    ft_dtype stored;             /* of parameters and of what enters: fp32 under autocast */
+    double weight_bytes;         /* per element of linear weights; below the dtype's when quantised */
+    const ft_formats *formats;   /* of weights by kind of module; NULL: one for all, weight_bytes */
     ft_weight_kernel weights_by; /* whose kernels widen weights of few bits */
-    bool shared;          /* the open module is an expert that every token passes */
+    bool shared;                 /* the open module is an expert that every token passes */
     bool autocast;
     bool training;        /* gradients flow: dropout runs, autograd keeps what it needs */
     bool frozen;          /* parameters made while this is set are not trained */
@@ -35,7 +35,7 @@ typedef struct ft_build {
     int64_t repeat;       /* of the open block; 1 outside */
     int32_t block;        /* number of the open block; -1 before the first */
     int32_t modules;
-    ft_ref *casts;        /* autocast's cache: parameter -> its low-precision copy, for the open block */
+    ft_ref *casts; /* autocast's cache: parameter -> its low-precision copy, for the open block */
     int32_t cast_count, cast_room;
 } ft_build;
 
@@ -89,7 +89,7 @@ ft_ref ft__pointwise_over(ft_build *b, ft_at at, const char *op, int count, cons
 /* The last node's result x is of another format than its operands': a comparison's byte, an index' eight. What is not
  * a number with a fraction has no gradient. */
 void ft__retype(ft_build *b, ft_ref x, ft_dtype dtype, double element_bytes, bool trained);
-ft_ref ft__cast(ft_build *b, ft_at at, ft_ref x, ft_dtype to); /* x itself when it is that already */
+ft_ref ft__cast(ft_build *b, ft_at at, ft_ref x, ft_dtype to);           /* x itself when it is that already */
 ft_ref ft__dropout(ft_build *b, ft_at at, ft_ref x, double probability); /* x when not training or p 0 */
 /* act(first half) * second half of x's columns in one kernel, and one for its gradient. */
 ft_ref ft__swiglu(ft_build *b, ft_at at, ft_ref both, ft_ref weights);
@@ -136,13 +136,13 @@ ft_ref ft__slice(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
 void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *out);
 ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
 ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x); /* a copy where x is strided, x otherwise */
-ft_ref ft__copy(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols); /* repeats when larger than x */
+ft_ref ft__copy(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols);      /* repeats when larger than x */
 ft_ref ft__transpose(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols); /* the last axes swapped */
 /* The same for a kernel that reads no other order; going back the gradient is turned too. */
 ft_ref ft__turned(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols);
 ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols);
 ft_ref ft__assemble(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
-ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, int64_t cols); /* more rows */
+ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, int64_t cols);        /* more rows */
 ft_ref ft__gather(ft_build *b, ft_at at, ft_ref x, int64_t rows); /* rows of x by an index */
 /* One pass over both: every row of x copied to several of `rows`, or several of x summed in one of `rows`. */
 ft_ref ft__permute(ft_build *b, ft_at at, ft_ref x, int64_t rows);
@@ -178,19 +178,24 @@ ft_ref ft__pair_loss(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref y);
 typedef struct ft_conv_shape {
     int parts; /* 0, or what runs instead of the result: FT_CONV_INPUT of a transposed one */
     int64_t n, c, h, w, k, r, s, stride, pad, groups;
+    int space, depth; /* of what it stands for (convolution.h): its axes, 0 for two; how often each picture is read */
+    bool dilated;
 } ft_conv_shape;
 ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
-/* With a weight that exists, a result of rows x cols, and `input` elements read, where the shape stands for something
- * else (a dilated, transposed, one- or three-dimensional filter). */
+/* With a weight that exists and a result of rows x cols, where the shape may stand for something else (a dilated,
+ * transposed, one- or three-dimensional filter: convolution.h). */
 ft_ref ft__conv_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, const ft_conv_shape *shape, int64_t rows,
-                     int64_t cols, double input);
+                     int64_t cols);
 ft_ref ft__batchnorm(ft_build *b, ft_at at, ft_ref x, int64_t channels);
 ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias);
 ft_ref ft__pool(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, double window);
 /* One kernel from a picture to one of another size, without indices: an average, an interpolation ("upsample"), a
  * border ("pad"). */
-ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols,
-                    double window);
+ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double window);
+/* The same, with what is known of how its kernel walks (resize.h). */
+struct ft_resize;
+ft_ref ft__resize(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols,
+                  const struct ft_resize *how);
 
 /* Steps of a recurrent layer behind the product of its inputs (build_recurrent.c): one or two ways, each with its gates
  * [steps * batch, blocks * hidden], the state's weight [blocks * hidden, hidden] and perhaps a second bias. */

@@ -109,11 +109,12 @@ ft_storage ft__format_stored(const ft_build *b, ft_at at)
 ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
-    if (b->autocast) x = ft__cast(b, at, x, ft__flowing(b->math));
-    weight = ft__lowered(b, at, weight);
+    ft_dtype came = ft__tensor_of(b, x)->dtype, flow = b->autocast ? ft__flowing(b->math) : came;
+    bool packed = b->training && ft__packed(b, weight, flow); /* no copy for autocast's cache: it is unpacked anew */
+    if (b->autocast) x = ft__cast(b, at, x, flow);
+    if (!packed) weight = ft__lowered(b, at, weight);
     bias = ft__lowered(b, at, bias);
     ft_tensor t = *ft__tensor_of(b, x);
-    ft_dtype flow = b->autocast ? ft__flowing(b->math) : t.dtype;
     if (b->training && b->unpacks_openly && ft__packed(b, weight, flow)) weight = ft__unpacked(b, at, weight, flow);
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_LINEAR, at);
@@ -139,7 +140,7 @@ ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t o
         n.traffic = (float)((dense - ft__tensor_numel(w) * (ft_dtype_bytes(n.op.dtype) - w->element_bytes)) / dense);
     }
     ft__emit(b, &n);
-    return y;
+    return packed && !b->unpacks_openly ? ft__cast(b, at, y, came) : y; /* Linear4bit gives back what it was given */
 }
 
 void ft__as_weight(ft_build *b, ft_ref parameter)

@@ -4,9 +4,10 @@
 
 #include "graph/batchnorm.h"
 #include "graph/emit.h"
+#include "graph/resize.h"
 
 static ft_ref filter(ft_build *b, ft_at at, ft_ref x, ft_ref weight, ft_ref bias, const ft_conv_shape *s, int64_t rows,
-                     int64_t cols, double input)
+                     int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_CONV, at);
@@ -31,20 +32,17 @@ static ft_ref filter(ft_build *b, ft_at at, ft_ref x, ft_ref weight, ft_ref bias
     n.op.u.conv.groups = s->groups;
     n.op.u.conv.nhwc = b->channels_last;
     n.op.u.conv.parts = s->parts;
-    if (input > 0) { /* the shape's picture is not the one that is read */
-        double said = ft__op_bytes(&n.op), e = ft_dtype_bytes(n.op.dtype);
-        double drawn = (double)s->n * (double)s->c * (double)s->h * (double)s->w;
-        n.traffic = (float)fmax(0.05, (said + (input - drawn) * e) / said);
-    }
+    n.op.u.conv.dilated = s->dilated;
+    n.op.u.conv.space = (signed char)(s->space == 2 ? 0 : s->space);
+    n.op.u.conv.depth = (signed char)(s->depth > 1 ? s->depth : 0);
     ft__emit(b, &n);
     return y;
 }
 
-ft_ref ft__conv_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, const ft_conv_shape *s, int64_t rows, int64_t cols,
-                     double input)
+ft_ref ft__conv_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, const ft_conv_shape *s, int64_t rows, int64_t cols)
 {
     if (b->autocast) x = ft__cast(b, at, x, ft__flowing(b->math));
-    ft_ref y = filter(b, at, x, weight, FT_NONE, s, rows, cols, input);
+    ft_ref y = filter(b, at, x, weight, FT_NONE, s, rows, cols);
     ft__module(b, 1);
     return y;
 }
@@ -61,7 +59,7 @@ ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *s, ft_bias
     if (b->autocast) x = ft__cast(b, at, x, ft__flowing(b->math));
     ft_ref weight = ft__parameter(b, "conv.weight", s->k, s->c / s->groups * s->r * s->s);
     ft_ref offset = bias == FT_BIAS ? ft__parameter(b, "conv.bias", 1, s->k) : FT_NONE;
-    ft_ref y = filter(b, at, x, weight, offset, s, s->n * s->k, out_h * out_w, 0);
+    ft_ref y = filter(b, at, x, weight, offset, s, s->n * s->k, out_h * out_w);
     ft__module(b, 1);
     return y;
 }
@@ -133,7 +131,7 @@ ft_ref ft__pool(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, dou
     n.op = ft__pointwise_kernel(b->g, "pool", n.in, 1, &b->g->tensors[out]);
     n.op.u.elementwise.ops_per_element = window;
     n.op.u.elementwise.bytes += ft__tensor_bytes(ft__tensor_of(b, found));
-    n.walk = FT_WALK_POOL;
+    n.walk = b->channels_last ? FT_WALK_POOL_LAST : FT_WALK_POOL;
     n.trips = (float)window;
     n.blocks = (float)((double)rows * (double)cols / 256);
     ft__emit(b, &n);
@@ -166,5 +164,12 @@ ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t row
         n.op.u.elementwise.ops_per_element = fmin(window, 1e6);
     }
     ft__emit(b, &n);
+    return out;
+}
+
+ft_ref ft__resize(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, const ft_resize *how)
+{
+    ft_ref out = ft__resample(b, at, op, x, rows, cols, how->window);
+    if (out != FT_NONE) walks(&b->g->nodes[b->g->node_count - 1], ft__resize_walk(how));
     return out;
 }

@@ -144,6 +144,11 @@ static ft_ref joined(ft_build *b, ft_at at, ft_ref out, int count, const ft_ref 
     return out;
 }
 
+enum {
+    VECTOR_BYTES = 16,
+    RUN_BYTES = 128 * VECTOR_BYTES
+}; /* what a thread copies at once, what a block of them does */
+
 ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -151,9 +156,16 @@ ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, 
     for (int i = 0; i < count; i++) ft__node_in(&n, x[i]);
     ft_tensor t = *ft__tensor_of(b, x[0]);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
-    bool strided = false;
+    /* Parts narrower than 16 bytes (pairs put back together) are copied one by one, across the result's rows. */
+    bool strided = count > 1 && (double)cols * t.element_bytes < (double)(VECTOR_BYTES * count);
     for (int i = 0; i < n.in_count; i++) strided |= ft__tensor_of(b, n.in[i])->strided;
     n.op = ft__row_kernel("cat_halves", FT_PASS_FWD, rows, cols, t.dtype);
+    /* Long runs (channels of NCHW) are copied 16 bytes at a time, as fast as memory. */
+    bool long_runs = !strided && count > 1 && (double)cols * t.element_bytes >= (double)(RUN_BYTES * count);
+    if (long_runs && out != FT_NONE) {
+        n.op = ft__pointwise_kernel(b->g, "cat", n.in, 1, &b->g->tensors[out]);
+        n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
+    }
     if (strided && out != FT_NONE) {
         n.op = ft__pointwise_kernel(b->g, "cat", n.in, 1, &b->g->tensors[out]);
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);

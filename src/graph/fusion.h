@@ -23,25 +23,25 @@ enum { FT_USERS = 4, FT_HELD = 8, FT_FUSION_OPERANDS = FT_NODE_INPUTS + FT_NODE_
  * instead of 16, 0.75 of a pass more for each. */
 #define FT_RUNNING_SUM 0.75
 
-enum {               /* of a storage */
-    FT_FAR = 1,      /* somebody in another block reads it, or it outlives the block */
-    FT_ASKED = 2,    /* a node of another block names it */
-    FT_WHOLE_COPY = 4, /* a library call of another block reads it, so that it must exist as a whole */
-    FT_AGAIN = 8,    /* readers in other blocks compute it again */
-    FT_REWRITTEN = 16 /* in place: has several values */
+enum {                    /* of a storage */
+       FT_FAR = 1,        /* somebody in another block reads it, or it outlives the block */
+       FT_ASKED = 2,      /* a node of another block names it */
+       FT_WHOLE_COPY = 4, /* a library call of another block reads it, so that it must exist as a whole */
+       FT_AGAIN = 8,      /* readers in other blocks compute it again */
+       FT_REWRITTEN = 16  /* in place: has several values */
 };
 
 typedef struct ft_group {
-    int32_t into;             /* merged into that one; its own number otherwise */
-    int32_t place;            /* it runs where this node stood */
-    int32_t user[FT_USERS];   /* groups that read from it */
+    int32_t into;           /* merged into that one; its own number otherwise */
+    int32_t place;          /* it runs where this node stood */
+    int32_t user[FT_USERS]; /* groups that read from it */
     int32_t users;
     int32_t first_use;        /* the earliest place of other readers: library calls, and more groups than fit above */
     int32_t head, tail, size; /* members */
     double space;             /* elements that it walks over */
     int64_t rows;             /* reductions along rows: how many; 0: it has none */
     float count;
-    bool closed;              /* a sum down the columns: nothing joins it */
+    bool closed; /* a sum down the columns: nothing joins it */
 } ft_group;
 
 /* One fused kernel before it becomes a node. */
@@ -49,44 +49,44 @@ typedef struct ft_fused {
     ft_ref *in, *out;
     double *in_bytes;
     int32_t in_count, out_count;
-    double bytes, work;       /* moved; instructions per element */
+    double bytes, work; /* moved; instructions per element */
     double space;
     int64_t rows;
-    bool outside_only;        /* reads nothing that this block made */
+    bool outside_only; /* reads nothing that this block made */
 } ft_fused;
 
 typedef struct ft_fusion {
     ft_graph *g;
-    int32_t tensors;          /* before the pass: books below are that long */
+    int32_t tensors; /* before the pass: books below are that long */
     /* by tensor */
-    ft_ref *root;             /* the tensor that owns the memory */
+    ft_ref *root; /* the tensor that owns the memory */
     /* by root */
-    int32_t *maker, *home;    /* node that makes it and its block; -1: it was there */
-    int32_t *uses;            /* nodes that read it */
+    int32_t *maker, *home; /* node that makes it and its block; -1: it was there */
+    int32_t *uses;         /* nodes that read it */
     uint8_t *flags;
-    float *cost;              /* bytes to keep if it has to be there later */
+    float *cost; /* bytes to keep if it has to be there later */
     ft_ref *leaves;
-    int32_t *stamp, *slot;    /* marks of the kernel at work */
+    int32_t *stamp, *slot; /* marks of the kernel at work */
     int32_t *out_stamp;
-    int32_t *writer;          /* node of this block that wrote it last; -1 */
-    int32_t *reader;          /* group of this block that read it last; -1 */
-    int32_t *written_in;      /* the block for which `writer`, `reader` and `outside` stand */
-    bool *outside;            /* read in this block by another kernel than the one that makes it */
-    ft_ref *padded;           /* an aligned copy made in this block, or FT_NONE */
+    int32_t *writer;     /* node of this block that wrote it last; -1 */
+    int32_t *reader;     /* group of this block that read it last; -1 */
+    int32_t *written_in; /* the block for which `writer`, `reader` and `outside` stand */
+    bool *outside;       /* read in this block by another kernel than the one that makes it */
+    ft_ref *padded;      /* an aligned copy made in this block, or FT_NONE */
     /* by node of the widest block */
     int32_t *group_of, *next;
     int32_t (*from)[FT_NODE_INPUTS]; /* who wrote an input; -1: another block */
     ft_group *groups;
     int32_t group_count;
-    uint8_t *part;            /* by node of the graph */
+    uint8_t *part; /* by node of the graph */
     /* what comes out */
     ft_node *nodes;
     int32_t count, room;
     int32_t mark;
-    ft_ref held[FT_HELD];     /* what lives to the end of the block for other reasons than its readers */
+    ft_ref held[FT_HELD]; /* what lives to the end of the block for other reasons than its readers */
     int held_count;
-    bool inference;           /* no backward pass */
-    bool layers_only;         /* what is no layer stays as it was written */
+    bool inference;   /* no backward pass */
+    bool layers_only; /* what is no layer stays as it was written */
     bool failed;
 } ft_fusion;
 
@@ -115,7 +115,7 @@ static inline int32_t ft__group_find(const ft_fusion *f, int32_t at)
 }
 
 void ft__fusion_emit(ft_fusion *f, const ft_node *n);
-void ft__fusion_hold(ft_fusion *f, ft_ref x); /* nothing runs, but x is still there */
+void ft__fusion_hold(ft_fusion *f, ft_ref x);    /* nothing runs, but x is still there */
 void ft__fusion_hold_on(ft_fusion *f, ft_ref x); /* to the end of the block */
 /* The kernel of a group, and the small ones beside it; returns the number of its node or -1 when nobody needs it. */
 int32_t ft__fusion_kernel(ft_fusion *f, int32_t block, int32_t group, ft_fused *out);

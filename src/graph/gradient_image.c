@@ -1,6 +1,7 @@
 /* gradient_image.c: gradients of convolutions, batch norm and pooling. */
 #include "graph/batchnorm.h"
 #include "graph/gradient_rules.h"
+#include "graph/resize.h"
 
 #define T(ref) (&t->b.g->tensors[ref])
 
@@ -74,6 +75,11 @@ static void resample(ft_tape *t, const ft_node *n, ft_ref g)
     back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
     back.op.u.elementwise.pattern = n->op.u.elementwise.pattern;
     if (n->op.u.elementwise.pattern == FT_PATTERN_STRIDED) back.op.u.elementwise.bytes = 2 * ft__tensor_bytes(T(out));
+    ft_walking walk = ft__resize_gradient(n->walk, n->op.u.elementwise.ops_per_element, ft__tensor_numel(T(out)),
+                                          ft__tensor_numel(T(g)), T(g)->cols % 2);
+    back.walk = walk.walk;
+    back.trips = (float)walk.trips;
+    back.blocks = (float)walk.blocks;
     ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);
 }
@@ -97,9 +103,10 @@ void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g)
     back.in_place = true;
     back.op = ft__pointwise_kernel(t->b.g, "pool", back.in + 1, back.in_count - 1, T(out));
     back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
-    back.walk = FT_WALK_POOL_BACKWARD;
-    back.trips = 1;
-    back.blocks = (float)(ft__tensor_numel(&shape) / 256);
+    bool last = n->walk == FT_WALK_POOL_LAST; /* there a thread is a result, not a pixel */
+    back.walk = last ? FT_WALK_POOL_LAST_BACKWARD : FT_WALK_POOL_BACKWARD;
+    back.trips = last ? n->trips : 1;
+    back.blocks = last ? n->blocks : (float)(ft__tensor_numel(&shape) / 256);
     ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);
 }

@@ -19,6 +19,7 @@ void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g)
     ft_node put = ft__node_of(FT_DO_COPY, n->at);
     ft__node_in(&put, all);
     ft__node_in(&put, g);
+    if (n->keeps) ft__node_in(&put, ft__tape_saved(t, n->in[0]));
     put.op = moved(t, "index_put", T(g));
     put.in_place = true;
     ft_ref out = ft__node_view(&t->b, &put, all, T(all)->rows, T(all)->cols, false);

@@ -18,7 +18,7 @@ static void *grown(ft_arena *arena, void *array, int32_t count, int32_t *room, s
     if (count < *room) return array;
     int32_t wider = *room ? *room * 2 : 256;
     if (wider > (1 << 24)) return NULL;
-    void *fresh = ft__arena_array(arena, (size_t)wider, size);
+    void *fresh = ft__arena_bare(arena, (size_t)wider, size);
     if (!fresh) return NULL;
     if (count) memcpy(fresh, array, (size_t)count * size);
     *room = wider;

@@ -12,8 +12,8 @@
  * inside the backward blocks, fusion.c merges nodes as a compiler would. Nothing in here knows a GPU. */
 #ifndef FT_GRAPH_GRAPH_H
 #define FT_GRAPH_GRAPH_H
-#include "graph/manner.h"
 #include "base/arena.h"
+#include "graph/manner.h"
 #include "graph/operator.h"
 #include "graph/site.h"
 
@@ -34,50 +34,50 @@ typedef enum ft_expert_part { FT_NO_EXPERT, FT_EXPERT_WEIGHT, FT_EXPERT_BIAS } f
 
 typedef struct ft_tensor {
     int64_t rows, cols;
-    double element_bytes;   /* 8 for indices, 1 for masks, 0.5 for packed 4-bit weights */
-    ft_dtype dtype;         /* of the mathematics on it; masks and indices keep the graph's */
+    double element_bytes; /* 8 for indices, 1 for masks, 0.5 for packed 4-bit weights */
+    ft_dtype dtype;       /* of the mathematics on it; masks and indices keep the graph's */
     ft_role role;
-    bool trained;           /* a gradient flows to it */
-    bool strided;           /* a transposed or sliced view: not contiguous */
-    bool permuted;          /* its axes stand in another order: pointwise results keep it */
-    bool gaps;              /* strided: other elements lie between its rows (a slice), or none at all (an expansion) */
-    bool reused;            /* by an in-place operator: shares its input's storage */
-    ft_ref storage;         /* the tensor whose memory this one views; its own number when it has memory */
-    int32_t block;          /* that made it; -1 for parameters and inputs */
-    const char *name;       /* parameters: "layers.mlp.down_proj.weight"; otherwise "". For reports */
-    ft_expert_part expert;       /* all experts' of a layer */
-    int64_t copies;         /* parameters of a repeated block: one per iteration; otherwise 1 */
+    bool trained;          /* a gradient flows to it */
+    bool strided;          /* a transposed or sliced view: not contiguous */
+    bool permuted;         /* its axes stand in another order: pointwise results keep it */
+    bool gaps;             /* strided: other elements lie between its rows (a slice), or none at all (an expansion) */
+    bool reused;           /* by an in-place operator: shares its input's storage */
+    ft_ref storage;        /* the tensor whose memory this one views; its own number when it has memory */
+    int32_t block;         /* that made it; -1 for parameters and inputs */
+    const char *name;      /* parameters: "layers.mlp.down_proj.weight"; otherwise "". For reports */
+    ft_expert_part expert; /* all experts' of a layer */
+    int64_t copies;        /* parameters of a repeated block: one per iteration; otherwise 1 */
 } ft_tensor;
 
 /* What a node is to autograd and to a compiler. The op says what it is to the GPU. */
 typedef enum ft_verb {
-    FT_DO_LINEAR,     /* y = x W (+ bias): in x, weight, bias */
-    FT_DO_MATMUL,     /* batched product of two activations */
-    FT_DO_ATTENTION,  /* fused: in q, k, v (, mask); out y, statistics */
-    FT_DO_POINTWISE,  /* one of pointwise.h's names */
-    FT_DO_ROW,        /* softmax, norms, reductions along the last axis: one of ft__row_ops */
-    FT_DO_EMBEDDING,  /* in indices, table */
-    FT_DO_COPY,       /* makes a strided tensor contiguous, repeats keys for grouped queries */
+    FT_DO_LINEAR,    /* y = x W (+ bias): in x, weight, bias */
+    FT_DO_MATMUL,    /* batched product of two activations */
+    FT_DO_ATTENTION, /* fused: in q, k, v (, mask); out y, statistics */
+    FT_DO_POINTWISE, /* one of pointwise.h's names */
+    FT_DO_ROW,       /* softmax, norms, reductions along the last axis: one of ft__row_ops */
+    FT_DO_EMBEDDING, /* in indices, table */
+    FT_DO_COPY,      /* makes a strided tensor contiguous, repeats keys for grouped queries */
     FT_DO_CAT,
     FT_DO_FILL,
-    FT_DO_VIEW,       /* no kernel: reshape, transpose, chunk, expand */
-    FT_DO_SLICE,      /* a view whose gradient is a zeroed tensor with one part filled */
-    FT_DO_SPLIT,      /* views whose gradients are concatenated */
-    FT_DO_EXPAND,     /* a broadcast view: its gradient is summed */
-    FT_DO_LOSS,       /* cross-entropy: log_softmax and negative log likelihood */
+    FT_DO_VIEW,   /* no kernel: reshape, transpose, chunk, expand */
+    FT_DO_SLICE,  /* a view whose gradient is a zeroed tensor with one part filled */
+    FT_DO_SPLIT,  /* views whose gradients are concatenated */
+    FT_DO_EXPAND, /* a broadcast view: its gradient is summed */
+    FT_DO_LOSS,   /* cross-entropy: log_softmax and negative log likelihood */
     FT_DO_CONV,
     FT_DO_BATCHNORM,
     FT_DO_POOL,
-    FT_DO_EXPERTS,    /* a serving engine's fused experts: in x, weights */
-    FT_DO_SCAN,       /* state-space recurrence */
-    FT_DO_RECUR,      /* steps of a recurrent layer, launched one after the other: in gates, weights, biases */
-    FT_DO_GATHER,     /* rows picked by index (routing); its gradient scatters */
-    FT_DO_PERMUTE,    /* rows copied to their experts, or summed back from them, in one pass; undone by the other */
-    FT_DO_ROTATE,     /* a rotary embedding that moves what it rotates: undone by one like it, nothing is saved */
+    FT_DO_EXPERTS, /* a serving engine's fused experts: in x, weights */
+    FT_DO_SCAN,    /* state-space recurrence */
+    FT_DO_RECUR,   /* steps of a recurrent layer, launched one after the other: in gates, weights, biases */
+    FT_DO_GATHER,  /* rows picked by index (routing); its gradient scatters */
+    FT_DO_PERMUTE, /* rows copied to their experts, or summed back from them, in one pass; undone by the other */
+    FT_DO_ROTATE,  /* a rotary embedding that moves what it rotates: undone by one like it, nothing is saved */
     FT_DO_OPTIMIZER,
-    FT_DO_OTHER,      /* memory-bound by its bytes */
-    FT_DO_SYNC,       /* the host waits for the GPU */
-    FT_DO_COMM,       /* a collective among ranks: see ft_exchange */
+    FT_DO_OTHER, /* memory-bound by its bytes */
+    FT_DO_SYNC,  /* the host waits for the GPU */
+    FT_DO_COMM,  /* a collective among ranks: see ft_exchange */
     FT_VERB_COUNT
 } ft_verb;
 
@@ -123,48 +123,51 @@ typedef struct ft_exchange {
 enum { FT_NODE_INPUTS = 8, FT_NODE_OUTPUTS = 4 };
 
 typedef struct ft_node {
-    ft_op op;               /* kind FT_OP_OTHER with no bytes: nothing runs on the GPU */
+    ft_op op; /* kind FT_OP_OTHER with no bytes: nothing runs on the GPU */
     ft_verb verb;
     ft_phase phase;
     ft_cut cut;
-    ft_at at;               /* its site, by which passes tell it from others; NULL: none */
-    const char *name;       /* "attn.q_proj": the site's, for reports */
+    ft_at at;         /* its site, by which passes tell it from others; NULL: none */
+    const char *name; /* "attn.q_proj": the site's, for reports */
     ft_ref in[FT_NODE_INPUTS], out[FT_NODE_OUTPUTS];
     uint8_t in_count, out_count;
-    bool core;              /* what Megatron's selective recomputation drops: attention's score matrix, or else what
+    bool core;            /* what Megatron's selective recomputation drops: attention's score matrix, or else what
                              * the modules that it is told of make (model/recompute_mask.c) */
-    bool spared;            /* what full recomputation keeps all the same: a policy by names (model/recompute_mask.c) */
-    bool in_place;          /* out[0] is in[0]'s memory */
-    bool transposes;        /* views: an axis moved, so that contiguous became strided or back */
-    bool mean;              /* a reduction that divides: its gradient divides too */
-    bool synced;            /* the host waits for its result (nonzero, item) */
-    bool adds;              /* scattered elements are added to what is there; picked ones come back by atomics */
-    const char *rule;       /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
-    float count;            /* how often it is launched where it stands (a Python loop over experts) */
-    float traffic;          /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
-    unsigned manner;        /* bits of ft_manner: how the kernel differs from what the op says; 0 */
-    double each;            /* rows, of the manners that count them; bytes held beside a convolution (sweep.c) */
-    float effort;           /* its time over the op's, for reasons that were asked for (an uneven load of experts); 1 */
-    ft_walk walk;           /* of kernels that wait for memory */
-    float trips, blocks;    /* of such a walk: dependent trips of a thread block, how many blocks */
-    float host_ops;         /* framework operators behind it on the host: views, checks; 0: by verb */
-    float workspace;        /* bytes it holds while it runs */
-    int32_t members;        /* operators that a fusion merged into it; 0: none, it is itself */
-    ft_exchange exchange;   /* FT_DO_COMM */
+    bool spared;          /* what full recomputation keeps all the same: a policy by names (model/recompute_mask.c) */
+    bool in_place;        /* out[0] is in[0]'s memory */
+    bool keeps;           /* its gradient is handed what it read, though it does not look at it (torch.gather) */
+    bool transposes;      /* views: an axis moved, so that contiguous became strided or back */
+    bool mean;            /* a reduction that divides: its gradient divides too */
+    bool synced;          /* the host waits for its result (nonzero, item) */
+    bool adds;            /* scattered elements are added to what is there; picked ones come back by atomics */
+    const char *rule;     /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
+    float count;          /* how often it is launched where it stands (a Python loop over experts) */
+    float traffic;        /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
+    unsigned manner;      /* bits of ft_manner: how the kernel differs from what the op says; 0 */
+    double each;          /* rows, of the manners that count them */
+    double held_bytes;    /* convolutions: what the model's own code holds while it runs, its result counted, where a
+                             * run of it was counted (ft_graph.held_bytes); 0: not said */
+    float effort;         /* its time over the op's, for reasons that were asked for (an uneven load of experts); 1 */
+    ft_walk walk;         /* of kernels that wait for memory */
+    float trips, blocks;  /* of such a walk: dependent trips of a thread block, how many blocks */
+    float host_ops;       /* framework operators behind it on the host: views, checks; 0: by verb */
+    float workspace;      /* bytes it holds while it runs */
+    int32_t members;      /* operators that a fusion merged into it; 0: none, it is itself */
+    ft_exchange exchange; /* FT_DO_COMM */
 } ft_node;
 
 typedef struct ft_block {
-    const char *name;       /* "embed", "layers", "head": for reports */
+    const char *name; /* "embed", "layers", "head": for reports */
     ft_block_kind kind;
-    int32_t trunk;          /* ft_trunk, or a number behind them */
+    int32_t trunk; /* ft_trunk, or a number behind them */
     ft_phase phase;
-    int32_t first, count;   /* nodes */
+    int32_t first, count; /* nodes */
     int64_t repeat;
     ft_ref carry_in, carry_out;
-    ft_ref fed_by;          /* the tensor of an earlier block that the first iteration's carry_in is */
-    int32_t mirror;         /* backward blocks: the forward block they undo; otherwise -1 */
-    int32_t modules;        /* Python modules called in one iteration */
-    bool kept;              /* nothing of it runs again, whatever the step recomputes */
+    ft_ref fed_by;   /* the tensor of an earlier block that the first iteration's carry_in is */
+    int32_t mirror;  /* backward blocks: the forward block they undo; otherwise -1 */
+    int32_t modules; /* Python modules called in one iteration */
+    bool kept;       /* nothing of it runs again, whatever the step recomputes */
 } ft_block;
 
 /* Who casts operands of products in fewer than 16 bits: the product's own library, or kernels apart: plain operators,
@@ -177,18 +180,18 @@ typedef struct ft_graph {
     ft_tensor *tensors;
     ft_node *nodes;
     ft_block *blocks;
-    ft_at *sites;           /* of its own, beside the builders': a table by name */
+    ft_at *sites; /* of its own, beside the builders': a table by name */
     uint32_t site_count, site_room;
     int32_t tensor_count, tensor_room, node_count, node_room, block_count, block_room;
-    ft_dtype dtype;         /* of the mathematics */
-    double parameters;      /* elements, every copy counted; tied weights once */
+    ft_dtype dtype;    /* of the mathematics */
+    double parameters; /* elements, every copy counted; tied weights once */
     double trained_parameters;
     double parameter_bytes;
     int64_t parameter_tensors, trained_tensors;
     double buffer_bytes;
-    double held_bytes;      /* most that an inference pass's tensors hold at once in 16 bits, where a run of the model's
+    double held_bytes;    /* most that an inference pass's tensors hold at once in 16 bits, where a run of the model's
                              * own code has counted it; 0: not known */
-    bool layers_compiled;   /* and nothing else: a compiler saw every layer by itself */
+    bool layers_compiled; /* and nothing else: a compiler saw every layer by itself */
     double active_parameters; /* that one token passes through: all but the experts it is not routed to */
 } ft_graph;
 
@@ -206,10 +209,7 @@ ft_at ft__graph_site_find(const ft_graph *g, const char *name); /* NULL: none */
 
 static inline double ft__tensor_numel(const ft_tensor *t) { return (double)t->rows * (double)t->cols; }
 static inline double ft__tensor_bytes(const ft_tensor *t) { return ft__tensor_numel(t) * t->element_bytes; }
-static inline bool ft__node_runs(const ft_node *n)
-{
-    return !(n->op.kind == FT_OP_OTHER && n->op.u.other.bytes <= 0);
-}
+static inline bool ft__node_runs(const ft_node *n) { return !(n->op.kind == FT_OP_OTHER && n->op.u.other.bytes <= 0); }
 static inline ft_site ft__node_site(const ft_node *n) { return n->at ? n->at->site : FT_SITE_NONE; }
 /* Part of a module: of FT_SITE_MLP are the network's products and its activation. */
 static inline bool ft__node_within(const ft_node *n, ft_site module) { return n->at && n->at->of->site == module; }

@@ -49,6 +49,24 @@ typedef enum ft_walk {
     FT_WALK_ADD_UP,             /* a thread adds the pictures' sums of its channel one by one */
     FT_WALK_POOL,               /* by the tap of a window */
     FT_WALK_POOL_BACKWARD,      /* each pixel looks up which windows found it */
+    FT_WALK_POOL_LAST,          /* channels last */
+    FT_WALK_POOL_LAST_BACKWARD, /* channels last: each result adds to what it found */
+    FT_WALK_AVERAGE,            /* means over windows */
+    FT_WALK_AVERAGE_LAST,       /* channels last */
+    FT_WALK_AVERAGE_BACKWARD,
+    FT_WALK_NEAREST, /* interpolations: a copy of the nearest pixel */
+    FT_WALK_NEAREST_LAST,
+    FT_WALK_NEAREST_BACKWARD,
+    FT_WALK_NEAREST_LAST_BACKWARD,
+    FT_WALK_LINEAR, /* of two neighbours an axis, a thread per pixel walks over channels and pictures */
+    FT_WALK_LINEAR_LAST,
+    FT_WALK_LINEAR_BACKWARD,
+    FT_WALK_LINEAR_LAST_BACKWARD,
+    FT_WALK_VOLUME, /* in three dimensions */
+    FT_WALK_VOLUME_BACKWARD,
+    FT_WALK_CUBIC,
+    FT_WALK_CUBIC_BACKWARD,
+    FT_WALK_ACROSS, /* copies across the order in which elements lie */
     FT_WALK_COUNT
 } ft_walk;
 #endif

@@ -354,6 +354,7 @@ double ft__op_bytes(const ft_op *op)
         /* A stride beyond the filter leaves pixels out. */
         x *= fmin(1, (double)op->u.conv.r / (double)op->u.conv.stride) *
              fmin(1, (double)op->u.conv.s / (double)op->u.conv.stride);
+        if (op->u.conv.depth > 1) x /= (double)op->u.conv.depth;
         double once = e * (x + w + y);
         return once * conv_products(op);
     }

@@ -5,6 +5,7 @@
 #ifndef FT_GRAPH_OPERATOR_H
 #define FT_GRAPH_OPERATOR_H
 #include "base/error.h"
+#include "foretell.h"
 
 /* Row operators on [rows, cols]: how often an element of the matrix is read and written, and arithmetic per element.
  * `index` numbers them; predictors are fitted per operator and pass. */

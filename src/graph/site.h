@@ -22,7 +22,7 @@ typedef struct ft_site_info {
     const char *name;              /* in reports: "attn.q_proj" */
     const struct ft_site_info *of; /* the module that it is part of: "attn"; itself where it is a module */
     ft_site site;
-    bool outer;                    /* issued by the layer's or the model's own function, not by the module's */
+    bool outer; /* issued by the layer's or the model's own function, not by the module's */
 } ft_site_info;
 typedef const ft_site_info *ft_at;
 
@@ -34,9 +34,9 @@ typedef enum ft_block_kind {
     FT_BLOCK_OTHER,
     FT_BLOCK_EMBEDDING, /* what stands before the layers */
     FT_BLOCK_LAYERS,
-    FT_BLOCK_STAGE,     /* of a model of pictures */
-    FT_BLOCK_END,       /* of a trunk whose result another one reads: its last norm, its projection */
-    FT_BLOCK_HEAD,      /* of the model */
+    FT_BLOCK_STAGE, /* of a model of pictures */
+    FT_BLOCK_END,   /* of a trunk whose result another one reads: its last norm, its projection */
+    FT_BLOCK_HEAD,  /* of the model */
     FT_BLOCK_UPDATE
 } ft_block_kind;
 

@@ -37,10 +37,10 @@ typedef struct ft_calibration {
     size_t tree_count;
     const float *values;
     size_t value_count;
-    uint64_t base;  /* identity of the predictor it was made on */
+    uint64_t base; /* identity of the predictor it was made on */
     char gpu[48];
     int16_t cell[FT_MAX_FAMILIES][FT_MAX_VARIANTS]; /* its expert, -1: none */
-    const char *meta; /* JSON: the machine, the points, errors before and after */
+    const char *meta;                               /* JSON: the machine, the points, errors before and after */
     size_t meta_length;
     const void *mapping;
     size_t mapping_length;

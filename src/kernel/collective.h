@@ -12,8 +12,8 @@ extern const char *const ft__protocol_notes[FT_PROTOCOL_COUNT]; /* as they stand
 ft_protocol ft__collective_protocol(const ft_op *op);
 /* Steps one after the other: 2 (n-1) of an all-reduce's ring. */
 double ft__collective_steps(int op, double ranks);
-bool ft__collective_pairwise(const ft_op *op); /* all-to-all, send/recv */
-bool ft__collective_eight_bit(const ft_op *op);   /* sums numbers of one byte, which the switch cannot */
+bool ft__collective_pairwise(const ft_op *op);  /* all-to-all, send/recv */
+bool ft__collective_eight_bit(const ft_op *op); /* sums numbers of one byte, which the switch cannot */
 /* A version before FT_NCCL_NEWER, 100 * major + minor. Measured are 2.23 on one side and 2.26 to 2.29 on the other. */
 bool ft__collective_old(const ft_op *op);
 enum { FT_NCCL_OLD = 223, FT_NCCL_NEWER = 226 };

@@ -131,8 +131,8 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
     const ft_calibrated *measured = ft__calibrated_of(p, expert);
     bool calibrated = measured && !ft__inherited(measured);
     const ft_tree *trees = calibrated ? p->calibration->trees : p->trees;
-    double correction = untaught ? 0 : (double)expert->bias[kinship];
-    if (expert->weight[kinship] > 0 && !untaught && !lent)
+    double correction = untaught || own ? 0 : (double)expert->bias[kinship];
+    if (expert->weight[kinship] > 0 && !untaught && !lent && !own)
         correction += (double)expert->weight[kinship] *
                       ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
     if (!own && measured && measured->process.blocks)

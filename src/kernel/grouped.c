@@ -1,7 +1,14 @@
-/* grouped.c: convolutions of groups of few channels in 16 bits, as cuDNN runs them: products over 32 channels, of
- * which a group of fewer fills a part, so that a result costs the same whatever the group's width. Widths that do not
- * divide 32 fall to slower kernels. NCHW is turned to channels last and back. Nothing of it is learned; figures and
- * rows in data/constants/kernel/grouped.json. */
+/* grouped.c: convolutions of groups of channels in 16 bits, as cuDNN runs them.
+ *
+ *   as they lie   groups of 4, 8, 16 ... channels: products over 64 channels, of which a narrower group fills a part, so
+ *                 that a result costs the same whatever the group's width.
+ *   padded        other widths go to the next power of two first, pictures and filters, and back afterwards. The kernel
+ *                 that does it computes where every element goes and takes longer than the product.
+ *   apart         where padding would waste too much, and for wide groups of few pixels: every group is cut out, has a
+ *                 product of its own, and is put back.
+ *
+ * NCHW is turned to channels last and back, padded on the way. Figures and rows in data/constants/kernel/grouped.json;
+ * what they leave is learned. */
 #include "kernel/grouped.h"
 
 #include <math.h>
@@ -9,50 +16,96 @@
 #include "graph/operator.h"
 #include "kernel/grouped_constants.h"
 #include "kernel/kernel.h"
+#include "kernel/traffic.h"
 
-enum { FORWARD, INPUT, FILTER, PARTS, WIDTH = 32 };
+enum { FORWARD, INPUT, FILTER, PARTS, WIDTH = 64, LEAST = 4 };
 
 typedef struct effort {
     const char *name;
-    double start_us, share, share_four, share_odd_last, share_odd_first;
+    double start_us, narrow, wide;
 } effort;
 static const effort efforts[PARTS] = {FT_K_GROUPED_KERNELS_FORWARD, FT_K_GROUPED_KERNELS_INPUT,
                                       FT_K_GROUPED_KERNELS_FILTER};
 
-bool ft__is_narrow_grouped(const ft_device *device, const ft_op *op)
+bool ft__is_grouped(const ft_device *device, const ft_op *op)
 {
-    int64_t width = op->u.conv.groups > 0 ? op->u.conv.c / op->u.conv.groups : 0;
-    return op->u.conv.groups > 1 && width > 1 && width <= WIDTH && device->matrix_fma_per_clk_sm > 0 &&
+    return op->u.conv.groups > 1 && op->u.conv.groups < op->u.conv.c && device->matrix_fma_per_clk_sm > 0 &&
            (op->dtype == FT_FP16 || op->dtype == FT_BF16);
 }
 
-static double share_of(const effort *e, int64_t width, bool last)
+static double power_of_two(double width)
 {
-    if (WIDTH % width) return last ? e->share_odd_last : e->share_odd_first;
-    return width <= 4 ? e->share_four : e->share;
+    double p = LEAST;
+    while (p < width) p *= 2;
+    return p;
+}
+
+/* What the parts share: sizes in elements, times in ms. */
+typedef struct sizes {
+    double groups, x, y, pixels, taps, width, padded, each, element, bandwidth, peak, turn;
+} sizes;
+
+static bool runs_apart(const sizes *s, int part, double stride)
+{
+    const struct ft__k_grouped_apart *at = &ft__k_grouped_apart;
+    bool whole = s->padded == s->width, strided = part == INPUT && stride > 1;
+    if (s->width < at->width) return false;
+    if (whole) return strided || (part == FORWARD && s->pixels < at->whole_pixels);
+    if (part == FILTER) return s->pixels > at->filter_pixels && s->width > at->narrow;
+    return strided || (s->width > at->narrow && s->width < at->wide) ||
+           (s->width >= at->wide && s->pixels < at->pixels);
+}
+
+/* The two pictures that a part reads, or reads and writes. */
+static double moved(const sizes *s, int part, double elements_ms)
+{
+    double wider = s->padded / s->width, in = part == INPUT ? s->y : s->x, out = part == INPUT ? s->x : s->y;
+    return (in + (part == FILTER ? out : out * wider)) * elements_ms;
+}
+
+static double part_ms(const ft_device *device, const sizes *s, int part, double stride, bool last, double *compute)
+{
+    const effort *f = &efforts[part];
+    double start = f->start_us * 1e-3, both = (s->x + s->y) * s->element, wide = fmax(s->padded, WIDTH);
+    double bytes = both / (FT_K_GROUPED_BANDWIDTH * s->bandwidth), turns = both / (FT_K_GROUPED_TURN * s->bandwidth);
+    double turn_us = FT_K_GROUPED_TURN_US * 1e-3;
+    if (runs_apart(s, part, stride)) {
+        *compute = s->each * fmax(s->width, WIDTH / 2.0) / (FT_K_GROUPED_APART_RATE * s->peak);
+        return start + FT_K_GROUPED_APART_US * 1e-3 * s->groups + fmax(*compute, bytes) + turns + turn_us;
+    }
+    *compute = s->each * wide / ((s->padded < WIDTH ? f->narrow : f->wide) * s->peak);
+    double ms = start + fmax(*compute, bytes);
+    if (!last) return ms + 2 * turn_us + turns * (1 + s->padded / s->width) / 2;
+    if (s->padded > s->width)
+        ms += FT_K_GROUPED_PADDED_US * 1e-3 + moved(s, part, FT_K_GROUPED_PADDED_INSTRUCTIONS / ft__lane_rate(device));
+    return ms;
 }
 
 ft_own_figures ft__grouped(const ft_device *device, const ft_op *op)
 {
     double n = (double)op->u.conv.n, c = (double)op->u.conv.c, k = (double)op->u.conv.k, h = (double)op->u.conv.h,
-           w = (double)op->u.conv.w, taps = (double)op->u.conv.r * (double)op->u.conv.s,
-           stride = (double)op->u.conv.stride, e = ft_dtype_bytes(op->dtype), bandwidth = device->memory_gbps * 1e6;
+           w = (double)op->u.conv.w, stride = (double)op->u.conv.stride, g = (double)op->u.conv.groups;
     double oh = floor((h + 2 * (double)op->u.conv.pad - (double)op->u.conv.r) / stride) + 1,
            ow = floor((w + 2 * (double)op->u.conv.pad - (double)op->u.conv.s) / stride) + 1;
-    double peak = ft__peak_tflops(device, op->dtype) * 1e9, x = n * c * h * w, y = n * k * oh * ow;
-    double bytes = (x + y) * e / (FT_K_GROUPED_BANDWIDTH * bandwidth);
-    double turns = op->u.conv.nhwc ? 0
-                                   : 2 * (FT_K_GROUPED_TURN_US * 1e-3 + (x + y) * e / (FT_K_GROUPED_TURN * bandwidth));
+    sizes s = {.groups = g,
+               .x = n * c * h * w / fmax(1, op->u.conv.depth),
+               .y = n * k * oh * ow,
+               .pixels = n * oh * ow,
+               .taps = (double)op->u.conv.r * (double)op->u.conv.s,
+               .width = c / g,
+               .padded = power_of_two(c / g),
+               .element = ft_dtype_bytes(op->dtype),
+               .bandwidth = device->memory_gbps * 1e6,
+               .peak = ft__peak_tflops(device, op->dtype) * 1e9};
     int parts = ft__conv_parts(op);
     ft_own_figures out = {.spread = FT_K_GROUPED_SPREAD};
     for (int part = FORWARD; part < PARTS; part++) {
         if (!(parts & 1 << part)) continue;
-        const effort *f = &efforts[part];
-        double share = share_of(f, op->u.conv.c / op->u.conv.groups, op->u.conv.nhwc);
-        double ms = 2 * (part == INPUT ? x * k / c : y) * taps * WIDTH / (share * peak);
-        out.compute_ms += ms;
-        out.memory_ms += bytes;
-        out.ms += f->start_us * 1e-3 + fmax(ms, bytes) + turns;
+        double compute = 0;
+        s.each = 2 * (part == INPUT ? n * h * w * c * (k / c) / (stride * stride) : s.y) * s.taps;
+        out.ms += part_ms(device, &s, part, stride, op->u.conv.nhwc, &compute);
+        out.compute_ms += compute;
+        out.memory_ms += (s.x + s.y) * s.element / (FT_K_GROUPED_BANDWIDTH * s.bandwidth);
     }
     return out;
 }

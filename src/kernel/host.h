@@ -16,16 +16,34 @@ typedef struct ft_host {
     char name[48];
     char beside[48]; /* the GPU that it was measured with; empty: none alone */
     ft_host_operator operators[FT_VERB_COUNT];
-    struct { double module_us, loop_us; } python;       /* entering a module; an operator without a model around it */
-    struct { double launch_us, wait_us; } compiled;     /* of one kernel by a compiler's wrapper; for the GPU */
+    struct {
+        double module_us, loop_us;
+    } python; /* entering a module; an operator without a model around it */
+    struct {
+        double launch_us, wait_us;
+    } compiled;                                         /* of one kernel by a compiler's wrapper; for the GPU */
     ft_host_pass pass_eager, pass_compiled, pass_graph; /* before a pass's first kernel */
-    struct { double forward_us, again_us, reentrant_forward_us, reentrant_again_us, policy_us; } checkpoints;
-    struct { double fsdp_forward_us, fsdp_backward_us, fsdp_update_us, ddp_backward_us; } wrappers; /* per tensor */
-    struct { double call_us, gather_us, scatter_us, copy_us, spread_us; } lists; /* see ft_listing */
-    struct { double new_shape_us; } attention_plan;
-    struct { double latency_us, gap_us, replay_gap_us, queue; } launches; /* the last one in kernels */
-    struct { double operator_us, views; } one_figure; /* what us_per_op multiplies; views as dear as one operator */
-    struct { double share; } interval;                /* how much hosts differ, of the host's time, at the 0.9 level */
+    struct {
+        double forward_us, again_us, reentrant_forward_us, reentrant_again_us, policy_us;
+    } checkpoints;
+    struct {
+        double fsdp_forward_us, fsdp_backward_us, fsdp_update_us, ddp_backward_us;
+    } wrappers; /* per tensor */
+    struct {
+        double call_us, gather_us, scatter_us, copy_us, spread_us;
+    } lists; /* see ft_listing */
+    struct {
+        double new_shape_us;
+    } attention_plan;
+    struct {
+        double latency_us, gap_us, replay_gap_us, queue;
+    } launches; /* the last one in kernels */
+    struct {
+        double operator_us, views;
+    } one_figure; /* what us_per_op multiplies; views as dear as one operator */
+    struct {
+        double share;
+    } interval; /* how much hosts differ, of the host's time, at the 0.9 level */
 } ft_host;
 
 /* Those compiled in from data/hosts by scripts/embed_hosts.py, sorted by name. */
@@ -52,11 +70,11 @@ typedef enum ft_dispatch {
 
 /* A host at work. */
 typedef struct ft_issuer {
-    const ft_host *host;  /* NULL: the usual one */
+    const ft_host *host; /* NULL: the usual one */
     ft_dispatch dispatch;
-    bool gradients;       /* autograd records the forward pass */
-    double us_per_op;     /* > 0: what one eager operator costs instead of the table */
-    bool lean_hooks;      /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
+    bool gradients;   /* autograd records the forward pass */
+    double us_per_op; /* > 0: what one eager operator costs instead of the table */
+    bool lean_hooks;  /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
 } ft_issuer;
 
 /* Host time of one launch of this node, views and checks behind it included, in us. */

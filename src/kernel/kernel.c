@@ -12,6 +12,14 @@
 #include "kernel/skew.h"
 #include "kernel/weight_only.h"
 
+void ft__forecast_scale(ft_forecast *f, double by)
+{
+    f->ms *= by;
+    f->low_ms *= by;
+    f->high_ms *= by;
+    f->sustained_ms *= by;
+}
+
 /* The gradients of a product are products: with C = A B, dA = dC B' and dB = A' dC, each stored as its operand is (a
  * transposed one comes out as dA' = B dC' or dB' = dC' A). */
 static void gradient_products(const ft_op *op, ft_op out[2])
@@ -131,6 +139,16 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
     return FT_OK;
 }
 
+/* Engines share attention's libraries on the newer GPUs (FlashAttention 3, FlashInfer's generated kernels): one that was
+ * measured on strangers alone runs what vLLM was measured with on this GPU or on a sibling. */
+static bool lends_attention(const ft_predictor *p, const ft_device *device, const ft_op *op, ft_op *lent)
+{
+    if (op->engine != FT_ENGINE_SGLANG || engine_kinship(p, device, op) < FT_KIN_WORLD) return false;
+    *lent = *op;
+    lent->engine = FT_ENGINE_VLLM;
+    return engine_kinship(p, device, lent) < FT_KIN_WORLD;
+}
+
 /* A backward pass alone was never measured: it is what both passes take beyond the forward one. Each of the two is
  * known to a hundredth where their experts' own guess at the rest is 6 % short (heads of 64) or 2 % long (128). The
  * guess keeps a difference of two forecasts of strangers within reason. */
@@ -153,10 +171,7 @@ static ft_status forecast_backward(const ft_predictor *p, const ft_device *devic
         (guess.launch_ms + fmin(fmax(rest, FT_K_ATTENTION_BACK_LEAST * body), FT_K_ATTENTION_BACK_MOST * body)) /
         guess.ms;
     by = fmax(by, guess.roofline_ms / guess.ms);
-    out->ms *= by;
-    out->low_ms *= by;
-    out->high_ms *= by;
-    out->sustained_ms *= by;
+    ft__forecast_scale(out, by);
     return FT_OK;
 }
 
@@ -171,7 +186,11 @@ static ft_status forecast_whole(const ft_predictor *p, const ft_device *device, 
     if (learned && ft__weight_only(op)) return ft__weight_only_forecast(p, device, op, quantile, out, err);
     if (learned && op->kind == FT_OP_ATTENTION && op->pass == FT_PASS_BWD)
         return forecast_backward(p, device, op, quantile, out, err);
-    bool open = op->kind == FT_OP_ATTENTION && op->engine == FT_ENGINE_ANY && op->pass == FT_PASS_FWD;
+    bool attends = op->kind == FT_OP_ATTENTION && op->pass == FT_PASS_FWD;
+    bool open = attends && op->engine == FT_ENGINE_ANY;
+    ft_op lent;
+    if (attends && learned && lends_attention(p, device, op, &lent))
+        return ft__expert_forecast(p, device, &lent, quantile, out, err);
     return open && learned ? forecast_any_engine(p, device, op, quantile, out, err)
                            : ft__expert_forecast(p, device, op, quantile, out, err);
 }

@@ -44,4 +44,6 @@ double ft__arithmetic_tflops(const ft_device *device, const ft_op *op);
 bool ft__memory_holds(const ft_device *device, const ft_op *op, const ft_forecast *f);
 /* Settles the bound by them, and notes where the cache must have helped. For who shows one kernel. */
 void ft__settle_bound(const ft_device *device, const ft_op *op, ft_forecast *f);
+/* The same kernel `by` times as long: its time, its interval, its time when it runs for seconds. */
+void ft__forecast_scale(ft_forecast *f, double by);
 #endif

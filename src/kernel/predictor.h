@@ -20,7 +20,7 @@ extern const double ft__quantile_levels[FT_QUANTILES];
  * first test is the highest bit of the leaf's number; unused tests have threshold UINT32_MAX and never pass. */
 typedef struct ft_tree {
     uint8_t feature[FT_TREE_DEPTH];
-    uint8_t shift, pad;                /* a leaf counts leaf * 2^shift units; shift is at most FT_LEAF_SHIFT_MAX */
+    uint8_t shift, pad; /* a leaf counts leaf * 2^shift units; shift is at most FT_LEAF_SHIFT_MAX */
     uint32_t threshold[FT_TREE_DEPTH];
     int8_t leaf[FT_TREE_LEAVES];
 } ft_tree;
@@ -79,10 +79,10 @@ typedef struct ft_predictor {
     } cell[FT_MAX_FAMILIES][FT_MAX_VARIANTS];
     const char *meta; /* JSON: what it was fitted from, its errors */
     size_t meta_length;
-    char scaling_from[64]; /* FT_PREDICT_SCALING: the measured GPU */
-    uint64_t identity;     /* checksum of its file: what a calibration was made on */
+    char scaling_from[64];                    /* FT_PREDICT_SCALING: the measured GPU */
+    uint64_t identity;                        /* checksum of its file: what a calibration was made on */
     const struct ft_calibration *calibration; /* owned; NULL: none */
-    const void *mapping;   /* owned; NULL when embedded */
+    const void *mapping;                      /* owned; NULL when embedded */
     size_t mapping_length;
 } ft_predictor;
 

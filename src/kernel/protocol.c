@@ -57,8 +57,8 @@ bool ft__collective_many_channels(const ft_op *op)
            (op->u.collective.link_gbps <= FT_K_COLLECTIVE_OLD_LINK_GBPS || ft__collective_old(op));
 }
 
-/* Shares of the nominal link that NCCL reckons with. */
-static void reckoned(const ft_op *op, double rate[FT_NVLS])
+/* Shares of the nominal link that NCCL counts with. */
+static void nccl_rates(const ft_op *op, double rate[FT_NVLS])
 {
     double u = op->u.collective.link_gbps;
     rate[FT_LL] = ft__k_collective_ll_rate[u > FT_K_COLLECTIVE_OLD_LINK_GBPS];
@@ -79,7 +79,7 @@ ft_protocol ft__collective_protocol(const ft_op *op)
                        (ft__collective_many_channels(op) ? FT_K_COLLECTIVE_PAIR_BYTES_MANY : FT_K_COLLECTIVE_PAIR_BYTES)
                    ? FT_LL
                    : FT_SIMPLE;
-    reckoned(op, rate);
+    nccl_rates(op, rate);
     double w = ft__collective_wire(op->u.collective.op, n) * bytes, s = ft__collective_steps(op->u.collective.op, n);
     double least = 0;
     ft_protocol best = FT_LL;

@@ -41,13 +41,13 @@ typedef struct exchanged {
     ft_at at;
     ft_axis axis;
     ft_exchange_kind kind, gradient;
-    bool borrowed; /* the result is no memory of its own: it is made again where it is read again */
+    bool borrowed;         /* the result is no memory of its own: it is made again where it is read again */
     double gradient_scale; /* bytes going back over bytes going forward; 0: 1 */
 } exchanged;
 ft_ref ft__cut_exchange(cutter *c, ft_ref x, share after, const exchanged *how);
 ft_ref ft__cut_trade(cutter *c, ft_at at, ft_ref x, ft_axis axis); /* all-to-all, and back */
-ft_ref ft__cut_f(cutter *c, ft_at at, ft_ref x); /* what a product cut by columns reads */
-void ft__cut_g(cutter *c, ft_at at, ft_ref x);   /* x is a partial sum: those who come later read the sum */
+ft_ref ft__cut_f(cutter *c, ft_at at, ft_ref x);                   /* what a product cut by columns reads */
+void ft__cut_g(cutter *c, ft_at at, ft_ref x);             /* x is a partial sum: those who come later read the sum */
 void ft__cut_sums(cutter *c, const ft_node *n, int count); /* statistics of rows that are split by columns */
 
 /* Rules (cut_products.c, cut_attention.c, cut_rows.c). Each emits the node. */

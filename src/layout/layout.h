@@ -24,17 +24,17 @@ const char *ft__schedule_name(ft_schedule s);
 
 /* Zero 3: what is gathered at once, and what waits for it. */
 typedef enum ft_gather {
-    FT_GATHER_AS_STACK,     /* as the software does that runs it (ranks/stack.c) */
-    FT_GATHER_LAYER,        /* a layer, while the one before it runs: FSDP */
-    FT_GATHER_PARAMETER     /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
+    FT_GATHER_AS_STACK, /* as the software does that runs it (ranks/stack.c) */
+    FT_GATHER_LAYER,    /* a layer, while the one before it runs: FSDP */
+    FT_GATHER_PARAMETER /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
 } ft_gather;
 
 /* What context ranks send each other. */
 typedef enum ft_context_kind {
-    FT_CONTEXT_RING,        /* keys and values go round while the ones that are there are used: Megatron's p2p */
-    FT_CONTEXT_ULYSSES,     /* tokens for heads, and back: all-to-all */
-    FT_CONTEXT_GATHER,      /* keys and values are gathered before attention begins: Llama 3's, Megatron's all_gather */
-    FT_CONTEXT_PYTORCH,     /* torch.distributed.tensor.experimental.context_parallel, which torchtitan runs */
+    FT_CONTEXT_RING,    /* keys and values go round while the ones that are there are used: Megatron's p2p */
+    FT_CONTEXT_ULYSSES, /* tokens for heads, and back: all-to-all */
+    FT_CONTEXT_GATHER,  /* keys and values are gathered before attention begins: Llama 3's, Megatron's all_gather */
+    FT_CONTEXT_PYTORCH, /* torch.distributed.tensor.experimental.context_parallel, which torchtitan runs */
     FT_CONTEXT_COUNT
 } ft_context_kind;
 extern const char *const ft__context_words[FT_CONTEXT_COUNT];
@@ -42,31 +42,31 @@ const char *ft__context_name(ft_context_kind kind);
 
 typedef struct ft_parallel {
     int64_t dp, tp, pp, vpp, cp, ep;
-    int64_t etp;            /* tensor ranks that share an expert: all of tp (0), or 1: experts are whole, and expert
+    int64_t etp; /* tensor ranks that share an expert: all of tp (0), or 1: experts are whole, and expert
                              * ranks lie across tensor ranks too (Megatron-Core's parallel folding) */
-    int zero;               /* 0 plain data parallel, 1 states, 2 and gradients, 3 and parameters sharded */
-    bool sp;                /* sequence parallel: norms and residuals split over the tensor ranks */
+    int zero;    /* 0 plain data parallel, 1 states, 2 and gradients, 3 and parameters sharded */
+    bool sp;     /* sequence parallel: norms and residuals split over the tensor ranks */
     ft_schedule schedule;
     bool overlap, no_overlap; /* gradients are exchanged beside the backward pass, or after it; neither: as the stack
                                * does (ranks/stack.c) */
     ft_gather gather;
     bool keep_gathered, drop_gathered; /* zero 3: parameters stay whole from forward to backward (reshard_after_forward
                                * off), or not; neither: as the stack does */
-    bool gather_ahead;      /* zero 1, 2: updated parameters are gathered beside the next forward pass */
-    int in_pieces;          /* 1: a tensor rank's gathers and scatters run in pieces beside the product that reads or
+    bool gather_ahead;                 /* zero 1, 2: updated parameters are gathered beside the next forward pass */
+    int in_pieces; /* 1: a tensor rank's gathers and scatters run in pieces beside the product that reads or
                              * makes them (user buffers, AsyncTP); 0: the product waits; -1: as the stack does it */
     bool overlap_sends, wait_sends; /* an interleaved pipeline's stages send beside their work, or wait as those of 1f1b
                                      * do; neither: as the stack does */
-    bool rest;              /* layers that do not divide: the last chunk takes what remains */
+    bool rest;                      /* layers that do not divide: the last chunk takes what remains */
     ft_context_kind context;
-    bool dispatch_once;     /* a token travels once to a rank, and to a node, with several of its experts (DeepEP) */
-    int expert_overlap;     /* 1: what goes to experts and back runs beside another micro-batch's kernels; 0: its own
+    bool dispatch_once;  /* a token travels once to a rank, and to a node, with several of its experts (DeepEP) */
+    int expert_overlap;  /* 1: what goes to experts and back runs beside another micro-batch's kernels; 0: its own
                              * wait; -1: as the schedule does, of which dualpipe is made for it */
-    double skew;            /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
-    int64_t shard;          /* hybrid sharding: ranks that share one copy of the states; 0: all of dp */
-    double bucket_bytes;    /* of gradients exchanged at once; 0: the framework's default */
-    double reduce_bytes;    /* per gradient element on the wire; 0: as the gradients are */
-    double gather_bytes;    /* per parameter element when parameters are gathered; 0: as they are */
+    double skew;         /* tokens of the expert rank that gets most over the mean; 0 or 1: even */
+    int64_t shard;       /* hybrid sharding: ranks that share one copy of the states; 0: all of dp */
+    double bucket_bytes; /* of gradients exchanged at once; 0: the framework's default */
+    double reduce_bytes; /* per gradient element on the wire; 0: as the gradients are */
+    double gather_bytes; /* per parameter element when parameters are gathered; 0: as they are */
 } ft_parallel;
 
 static inline int64_t ft__parallel_ranks(const ft_parallel *p) { return p->dp * p->tp * p->pp * p->cp; }
@@ -85,9 +85,9 @@ static inline bool ft__parallel_alone(const ft_parallel *p) { return ft__paralle
 /* What a layout needs of a model. */
 typedef struct ft_divisible {
     int64_t layers, heads, kv_heads, experts, topk, seq; /* 0 where the model has no such thing */
-    bool cuttable;          /* its products are marked: a decoder-only or BERT-like stack */
-    bool in_a_row;          /* one row of layers leads from end to end: a pipeline can share it out */
-    bool latent;            /* its cache is shared by all heads */
+    bool cuttable; /* its products are marked: a decoder-only or BERT-like stack */
+    bool in_a_row; /* one row of layers leads from end to end: a pipeline can share it out */
+    bool latent;   /* its cache is shared by all heads */
     bool training;
 } ft_divisible;
 /* Degrees that cannot be, each with the nearest that can. */
@@ -100,11 +100,11 @@ bool ft__parallel_members(const ft_parallel *p, ft_axis axis, int64_t n, int64_t
 
 /* How layers are dealt out to the places of a pipeline (deal.c): chunk c of stage s stands at c * stages + s. */
 typedef enum ft_deal {
-    FT_DEAL_EVEN,           /* as many to each */
-    FT_DEAL_ENDS,           /* embedding and loss count as a layer each: the first and the last place have one less */
-    FT_DEAL_LOSS,           /* the loss counts as one: the last place has one less */
-    FT_DEAL_REST,           /* as many to each as the most need, to the last what remains */
-    FT_DEAL_FRONT           /* one more to the first ones */
+    FT_DEAL_EVEN, /* as many to each */
+    FT_DEAL_ENDS, /* embedding and loss count as a layer each: the first and the last place have one less */
+    FT_DEAL_LOSS, /* the loss counts as one: the last place has one less */
+    FT_DEAL_REST, /* as many to each as the most need, to the last what remains */
+    FT_DEAL_FRONT /* one more to the first ones */
 } ft_deal;
 ft_deal ft__layout_deal(int64_t layers, int64_t places, bool rest);
 void ft__layout_range(int64_t layers, int64_t places, bool rest, int64_t place, int64_t *from, int64_t *to);
@@ -121,7 +121,7 @@ static inline int64_t ft__parallel_end(const ft_parallel *p) { return ft__schedu
 /* Which part of a stage's iterations of a block each of its chunks runs: [chunk * blocks + block], 0 to 1. */
 typedef struct ft_chunks {
     int64_t count;
-    int32_t blocks;         /* forward ones, by their numbers in the stage's graph */
+    int32_t blocks; /* forward ones, by their numbers in the stage's graph */
     double *parts;
 } ft_chunks;
 /* Of any block of the stage's graph; a backward one has its forward block's. */

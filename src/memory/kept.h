@@ -10,10 +10,10 @@ typedef struct ft_kept {
     bool kept_gradients; /* given: they wait from micro-batch to micro-batch, or as fp32 copies */
     bool fp32_shards;    /* found: parameters are kept in fp32 and cast as they are gathered; no copies beside them */
     double weights, gradients, optimizer, inputs, cache;
-    double on_host;      /* optimizer states that are not here */
-    double streamed;     /* weights that are not, but for two layers' */
+    double on_host;        /* optimizer states that are not here */
+    double streamed;       /* weights that are not, but for two layers' */
     double main_gradients; /* fp32 copies of gradients of 16 bits, which the update makes for itself */
-    double trained; /* bytes of trained parameters that are updated here */
+    double trained;        /* bytes of trained parameters that are updated here */
     const ft_tensor *widest;
     ft_packer packer;
 } ft_kept;

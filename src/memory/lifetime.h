@@ -20,14 +20,14 @@ typedef enum ft_when { FT_EVERY, FT_IN_FIRST, FT_IN_LAST, FT_BUT_FIRST, FT_BUT_L
 typedef struct ft_death {
     ft_ref tensor; /* a storage's owner */
     ft_when when;
-    int32_t next;  /* in the same node; -1 ends the list */
+    int32_t next; /* in the same node; -1 ends the list */
 } ft_death;
 
 typedef struct ft_lifetimes {
-    const ft_ref *root;     /* tensor -> the tensor that owns its memory */
-    const int32_t *birth;   /* storage -> the node that makes it; -1: it is there before the step */
-    const bool *saved;      /* storage: made in forward, read in backward */
-    const int32_t *first;   /* node -> its first death; -1 for none */
+    const ft_ref *root;   /* tensor -> the tensor that owns its memory */
+    const int32_t *birth; /* storage -> the node that makes it; -1: it is there before the step */
+    const bool *saved;    /* storage: made in forward, read in backward */
+    const int32_t *first; /* node -> its first death; -1 for none */
     const ft_death *deaths;
 } ft_lifetimes;
 

@@ -8,6 +8,7 @@
 #include "memory/allocator.h"
 #include "memory/kept.h"
 #include "memory/lifetime.h"
+#include "memory/operands.h"
 #include "memory/resident.h"
 #include "memory/sweep.h"
 #include "memory/verdict.h"
@@ -30,7 +31,8 @@ static bool measure(ft_sweep *s)
     const ft_graph *g = s->g;
     s->size = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *s->size);
     s->pool_of = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *s->pool_of);
-    if (!s->size || !s->pool_of) return false;
+    const float *low = NULL;
+    if (!s->size || !s->pool_of || !ft__low_operands(g, &s->lives, s->work, &low)) return false;
     ft__pool_init(&s->pool);
     for (ft_ref i = 0; i < g->tensor_count; i++) {
         const ft_role role = g->tensors[i].role;
@@ -44,6 +46,7 @@ static bool measure(ft_sweep *s)
             part *= (s->share->gradient_bytes > 0 ? s->share->gradient_bytes
                                                   : ft__gradient_element(s->work, &g->tensors[i])) /
                     g->tensors[i].element_bytes;
+        if (low) part *= (double)low[i];
         s->size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]) * part);
         s->pool_of[i] = (uint8_t)ft__pool_class(&s->pool, s->size[i]);
     }

@@ -50,8 +50,7 @@ static void record(ft_sweep *s, const ft_memory_point *p)
 /* Of a pass whose peak was counted while its own code ran: what was counted at this node, or what the operators say. */
 static double counted(const ft_sweep *s, int32_t node)
 {
-    const ft_node *n = &s->g->nodes[node];
-    const double here = n->op.kind == FT_OP_CONV2D ? n->each : 0;
+    const double here = s->g->nodes[node].held_bytes;
     return here > 0 ? here * s->held / s->g->held_bytes : fmin(total(&s->now), s->held);
 }
 
@@ -159,14 +158,14 @@ void ft__sweep_block(ft_sweep *s, int32_t b)
         const double skipped = (double)(repeat - 4);
         s->now.gradients += skipped * (s->now.gradients - before.gradients);
         const double saved = s->now.saved - before.saved;
-        if (s->away)
-            s->away_bytes = fmax(s->away_bytes, (double)repeat * saved); /* two layers at either end stay */
-        else
-            s->now.saved += skipped * saved;
+        const double named = (double)s->work->offload_layers, all = (double)repeat;
+        const double gone = !s->away ? 0 : named > 0 ? fmin(named, skipped) : skipped; /* two at either end stay */
+        if (s->away) s->away_bytes = fmax(s->away_bytes, (named > 0 ? fmin(named, all) : all) * saved);
+        s->now.saved += (skipped - gone) * saved;
         s->now.passing += skipped * (s->now.passing - before.passing);
         s->now.cache += skipped * (s->now.cache - before.cache);
-        for (int k = 0; k < s->pool.count && !s->away; k++)
-            ft__pool_take(&s->pool, k, skipped * (s->pool.live[k] - pooled[k]));
+        for (int k = 0; k < s->pool.count && gone < skipped; k++)
+            ft__pool_take(&s->pool, k, (skipped - gone) * (s->pool.live[k] - pooled[k]));
         i = repeat - 3;
     }
 }

@@ -37,7 +37,7 @@ typedef struct ft_sweep {
     ft_memory_curve *curve; /* NULL: nobody draws it */
 } ft_sweep;
 
-void ft__sweep_block(ft_sweep *s, int32_t b); /* all its iterations */
+void ft__sweep_block(ft_sweep *s, int32_t b);                /* all its iterations */
 double ft__sweep_waiting(const ft_sweep *s, ft_phase phase); /* bytes of other micro-batches */
 /* FSDP's shards of gradients come from the stream that reduces them, whose blocks nobody else gets. */
 bool ft__sweep_apart(const ft_sweep *s, ft_ref t);

@@ -46,8 +46,10 @@ static double convolution(const ft_graph *g, const ft_node *n)
     }
     if (taps == 1 && n->op.u.conv.stride == 1) return 0;
     const double eight = half ? 8 : 4, odd_x = ceil(c / eight) * eight / c, odd_y = ceil(k / eight) * eight / k;
-    const bool few = groups == 1 && c < eight;
-    if (few && first && parts == FT_CONV_RESULT && taps <= FT_K_RESIDENT_FEW_TAPS) return 0;
+    const double alone = n->op.u.conv.depth > 1 ? c / n->op.u.conv.depth : c; /* a clip's depth is among its channels */
+    const bool few = groups == 1 && alone < eight;
+    const bool clip = n->op.u.conv.space == 3; /* of few channels: vector units, whatever the filter */
+    if (few && parts == FT_CONV_RESULT && (clip || (first && taps <= FT_K_RESIDENT_FEW_TAPS))) return 0;
     if (first) return x * (groups > 1 ? 1 : odd_x) + y * (groups > 1 ? 1 : odd_y) + (taps > 1 ? w : 0);
     if (groups > 1) { /* groups of a width that no kernel has are padded to one */
         const double width = c / groups, wider = ceil(width / FT_K_RESIDENT_GROUP_WIDTH) * FT_K_RESIDENT_GROUP_WIDTH;

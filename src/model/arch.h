@@ -16,16 +16,16 @@ typedef enum ft_design {
     FT_ENCODER_DECODER, /* t5, switch_transformers */
     FT_SPEECH,          /* whisper */
     FT_VIT,
-    FT_CLIP,            /* two towers */
+    FT_CLIP, /* two towers */
     FT_RESNET,
     FT_CONVNEXT,
-    FT_STATE_SPACE,     /* mamba2 */
-    FT_DIFFUSION,       /* DiT */
-    FT_SOUND,           /* wav2vec2, hubert */
-    FT_JOINT,           /* Flux, Stable Diffusion 3 */
-    FT_VIDEO,           /* Wan */
-    FT_UNET,            /* Stable Diffusion 1, 2, XL */
-    FT_CUSTOM,          /* a graph file */
+    FT_STATE_SPACE, /* mamba2 */
+    FT_DIFFUSION,   /* DiT */
+    FT_SOUND,       /* wav2vec2, hubert */
+    FT_JOINT,       /* Flux, Stable Diffusion 3 */
+    FT_VIDEO,       /* Wan */
+    FT_UNET,        /* Stable Diffusion 1, 2, XL */
+    FT_CUSTOM,      /* a graph file */
     FT_DESIGN_COUNT
 } ft_design;
 
@@ -83,8 +83,8 @@ typedef enum ft_mixer {
 typedef enum ft_feed {
     FT_FEED_DENSE,
     FT_FEED_EXPERTS,
-    FT_FEED_BOTH,      /* a network and experts, each behind norms of its own: gemma4 */
-    FT_FEED_BESIDE,    /* a network and experts that read the same norm: longcat_flash */
+    FT_FEED_BOTH,   /* a network and experts, each behind norms of its own: gemma4 */
+    FT_FEED_BESIDE, /* a network and experts that read the same norm: longcat_flash */
     FT_FEED_NONE
 } ft_feed;
 
@@ -99,23 +99,23 @@ typedef enum ft_attn_gate {
 
 /* Where the gated delta rule gets its gates and how it is projected. */
 typedef enum ft_delta_kind {
-    FT_DELTA_JOINT,   /* one product for q, k, v and the gate, one for both scalars: qwen3_next */
-    FT_DELTA_APART,   /* q, k, v in one, the gate and each scalar in their own: qwen3_5 */
-    FT_DELTA_CHANNEL  /* a decay for each channel, each of q, k, v by itself: kimi_linear */
+    FT_DELTA_JOINT,  /* one product for q, k, v and the gate, one for both scalars: qwen3_next */
+    FT_DELTA_APART,  /* q, k, v in one, the gate and each scalar in their own: qwen3_5 */
+    FT_DELTA_CHANNEL /* a decay for each channel, each of q, k, v by itself: kimi_linear */
 } ft_delta_kind;
 
 /* One step between a tower and the language model (projector.c). */
 typedef enum ft_step_kind {
-    FT_STEP_NORM,     /* LayerNorm */
+    FT_STEP_NORM, /* LayerNorm */
     FT_STEP_RMSNORM,
-    FT_STEP_MERGE,    /* `width` by `width` neighbours side by side */
-    FT_STEP_POOL,     /* their mean */
-    FT_STEP_LINEAR,   /* a product into `width` */
+    FT_STEP_MERGE,  /* `width` by `width` neighbours side by side */
+    FT_STEP_POOL,   /* their mean */
+    FT_STEP_LINEAR, /* a product into `width` */
     FT_STEP_ACT,
-    FT_STEP_GLU,      /* the activation of one half times the other */
-    FT_STEP_GATED,    /* gate and up into `width`, down to `into` */
-    FT_STEP_CONV,     /* a filter of 3 x 3 into `width`, every `stride`-th place */
-    FT_STEP_RESAMPLE  /* learned queries look at the patches and take their place */
+    FT_STEP_GLU,     /* the activation of one half times the other */
+    FT_STEP_GATED,   /* gate and up into `width`, down to `into` */
+    FT_STEP_CONV,    /* a filter of 3 x 3 into `width`, every `stride`-th place */
+    FT_STEP_RESAMPLE /* learned queries look at the patches and take their place */
 } ft_step_kind;
 typedef struct ft_project_step {
     ft_step_kind kind;
@@ -131,11 +131,11 @@ typedef struct ft_layer_shape {
     ft_mixer mixer;
     ft_feed feed;
     int64_t heads, kv_heads, head_dim, v_dim, rotary_dim, window, ffn, moe_ffn, topk, shared_ffn;
-    int64_t compress;       /* tokens to a summary: deepseek_v4; 0: none */
+    int64_t compress; /* tokens to a summary: deepseek_v4; 0: none */
     bool rotated, chunked, sinks, indexed, keys_are_values;
-    bool shares_keys;       /* keys and values are an earlier layer's: gemma3n, gemma4 */
-    bool start_bare;        /* no norm before attention: the first of modernbert, behind the embedding's */
-    bool sparse_gate;       /* of the network's gates the largest alone pass: gemma3n */
+    bool shares_keys; /* keys and values are an earlier layer's: gemma3n, gemma4 */
+    bool start_bare;  /* no norm before attention: the first of modernbert, behind the embedding's */
+    bool sparse_gate; /* of the network's gates the largest alone pass: gemma3n */
 } ft_layer_shape;
 enum { FT_MOST_KINDS = 64, FT_MOST_PLANNED = 512 };
 
@@ -156,76 +156,76 @@ typedef struct ft_arch {
     bool position_table;    /* sinusoids stand in a table of their own that checkpoints count: pegasus */
     int64_t embed_width;    /* of the token embedding where it is not `hidden` (opt-350m); else 0 */
     /* what a layer is made of */
-    const char *activation; /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
-    bool gated;             /* act(gate) * up */
+    const char *activation;                /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
+    bool gated;                            /* act(gate) * up */
     bool fused_qkv, fused_gate_up, conv1d; /* conv1d: gpt2's weights stand [in, out] */
     bool qkv_bias, key_bias, out_bias, mlp_bias, head_bias;
-    bool qkv_slices;        /* the fused product is sliced, not split: bloom, phi3, falcon */
-    bool query_scale;       /* queries are scaled by a kernel of their own: opt */
-    bool gelu_function;     /* gelu is an autograd function of its own: bloom */
-    bool causal;            /* a query sees no later key; bert only as a decoder */
-    bool tied;              /* head shares the embedding's weights */
+    bool qkv_slices;    /* the fused product is sliced, not split: bloom, phi3, falcon */
+    bool query_scale;   /* queries are scaled by a kernel of their own: opt */
+    bool gelu_function; /* gelu is an autograd function of its own: bloom */
+    bool causal;        /* a query sees no later key; bert only as a decoder */
+    bool tied;          /* head shares the embedding's weights */
     ft_norm norm;
     bool norm_bias;
-    bool norm_weight_fp32;  /* the weight is raised to fp32: gemma, helium */
-    bool norm_plus_one;     /* and one is added to it: gemma */
+    bool norm_weight_fp32; /* the weight is raised to fp32: gemma, helium */
+    bool norm_plus_one;    /* and one is added to it: gemma */
     ft_place place;
     bool final_norm, embed_norm; /* embed_norm: bloom, bert */
     bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
     ft_position position;
-    int64_t rotary_dim;     /* of head_dim */
+    int64_t rotary_dim; /* of head_dim */
     bool rotary_interleaved;
-    bool rotary_repeats;    /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
-    bool rotary_fp32;       /* queries and keys are raised to be turned: cohere, ernie4_5 */
-    bool rotary_tables_fp32; /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */
-    bool rotary_complex;    /* pairs are turned as complex numbers, before they are transposed: llama4 */
-    bool rotary_joins;      /* what is turned is joined with the rest even where there is none: phi3 */
-    bool counted_positions; /* learned positions count the tokens that are no padding: roberta */
+    bool rotary_repeats;      /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
+    bool rotary_fp32;         /* queries and keys are raised to be turned: cohere, ernie4_5 */
+    bool rotary_tables_fp32;  /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */
+    bool rotary_complex;      /* pairs are turned as complex numbers, before they are transposed: llama4 */
+    bool rotary_joins;        /* what is turned is joined with the rest even where there is none: phi3 */
+    bool counted_positions;   /* learned positions count the tokens that are no padding: roberta */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
-    bool disentangled;      /* scores of content and of places apart: deberta-v2 */
-    int64_t relative_span;  /* places to each side that such scores tell apart; 0: content alone */
+    bool disentangled;        /* scores of content and of places apart: deberta-v2 */
+    int64_t relative_span;    /* places to each side that such scores tell apart; 0: content alone */
     bool relative_keys, relative_queries; /* content looks at places (c2p), places look at content (p2c) */
-    bool relative_own;      /* places have products of their own, not content's */
+    bool relative_own;                    /* places have products of their own, not content's */
     bool relative_norm;
-    bool bidirectional;     /* a decoder's layers over a whole sequence: modernbert */
-    bool layers_shared;     /* one layer's weights serve all: albert */
+    bool bidirectional; /* a decoder's layers over a whole sequence: modernbert */
+    bool layers_shared; /* one layer's weights serve all: albert */
     ft_qk_norm qk_norm;
-    bool qk_norm_late;      /* after the turn: hunyuan, llama4 */
-    bool temperature;       /* queries that are not rotated are scaled by their position: llama4 */
-    double clip_qkv;        /* bounds of queries, keys and values; 0: none (olmo, dbrx) */
+    bool qk_norm_late;                   /* after the turn: hunyuan, llama4 */
+    bool temperature;                    /* queries that are not rotated are scaled by their position: llama4 */
+    double clip_qkv;                     /* bounds of queries, keys and values; 0: none (olmo, dbrx) */
     bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
-    bool scores_fp32, softmax_fp32, score_scale, baddbmm;  /* eager attention as the implementation writes it */
-    bool score_mask;        /* eager attention masks scores by a mask of its own first: gpt_neo */
-    bool key_broadcast;     /* a single key head is broadcast, not expanded: falcon */
-    bool sinks;             /* gpt_oss */
-    bool score_floor;       /* masked scores are raised to the format's lowest: xglm */
-    bool no_sdpa;           /* the implementation has eager (or flash) attention alone */
-    int64_t window;         /* sliding window; 0: none */
-    int64_t window_every;   /* of each `window_every` layers the last one is full; 0: all alike */
-    bool chunked;           /* `window` is a chunk's width: a query sees its own chunk up to itself (llama4) */
-    int64_t turn_every;     /* of each `turn_every` layers the last one is not rotated; 0: all are (smollm3) */
-    bool turn_windowed;     /* layers with a window are rotated and no others (cohere2, exaone4) */
+    bool scores_fp32, softmax_fp32, score_scale, baddbmm; /* eager attention as the implementation writes it */
+    bool score_mask;      /* eager attention masks scores by a mask of its own first: gpt_neo */
+    bool key_broadcast;   /* a single key head is broadcast, not expanded: falcon */
+    bool sinks;           /* gpt_oss */
+    bool score_floor;     /* masked scores are raised to the format's lowest: xglm */
+    bool no_sdpa;         /* the implementation has eager (or flash) attention alone */
+    int64_t window;       /* sliding window; 0: none */
+    int64_t window_every; /* of each `window_every` layers the last one is full; 0: all alike */
+    bool chunked;         /* `window` is a chunk's width: a query sees its own chunk up to itself (llama4) */
+    int64_t turn_every;   /* of each `turn_every` layers the last one is not rotated; 0: all are (smollm3) */
+    bool turn_windowed;   /* layers with a window are rotated and no others (cohere2, exaone4) */
     double embed_dropout, attention_dropout;
     double residual_dropout, mlp_dropout; /* on what attention and on what the MLP adds to the stream */
     double activation_dropout;            /* inside the MLP, after the activation: t5, whisper */
-    bool loss_fp32;         /* the loss copies logits to fp32 */
-    bool lm_head, mlm_head, pooler; /* mlm_head: dense, activation, norm, decoder */
-    int64_t head_width;     /* of an encoder's head before the vocabulary: electra, rembert; 0: hidden */
-    bool logits_offset;     /* final_logits_bias: bart */
-    bool head_dense;        /* the same before a decoder's head: modernbert-decoder */
-    int64_t layers_each;    /* layers that one of the config's is: longcat_flash; 0 and 1: one */
-    int64_t labels;         /* classification head; 0: none */
+    bool loss_fp32;                       /* the loss copies logits to fp32 */
+    bool lm_head, mlm_head, pooler;       /* mlm_head: dense, activation, norm, decoder */
+    int64_t head_width;                   /* of an encoder's head before the vocabulary: electra, rembert; 0: hidden */
+    bool logits_offset;                   /* final_logits_bias: bart */
+    bool head_dense;                      /* the same before a decoder's head: modernbert-decoder */
+    int64_t layers_each;                  /* layers that one of the config's is: longcat_flash; 0 and 1: one */
+    int64_t labels;                       /* classification head; 0: none */
     /* mixture of experts */
     int64_t experts, topk, moe_ffn, shared_experts, shared_ffn /* of all shared experts together */;
     int64_t first_dense, moe_every, expert_capacity;
     int64_t sparse_encoder_layers, sparse_decoder_layers;
-    double router_jitter;   /* noise on what enters the router and the experts, in training: phimoe */
-    bool all_experts;       /* plain transformers sends every token through every expert: llama4 */
+    double router_jitter; /* noise on what enters the router and the experts, in training: phimoe */
+    bool all_experts;     /* plain transformers sends every token through every expert: llama4 */
     bool shared_gate, router_fp32, router_sigmoid, router_bias, expert_bias, expert_loop;
     ft_routing routing;
     bool router_renormalised; /* weights of the chosen are divided by their sum: mixtral, qwen3_moe */
-    bool router_wide;       /* and stay in fp32, as what the experts make becomes: mixtral, hunyuan_v1_moe */
+    bool router_wide;         /* and stay in fp32, as what the experts make becomes: mixtral, hunyuan_v1_moe */
     int64_t expert_groups;
     /* multi-head latent attention */
     int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;
@@ -236,14 +236,14 @@ typedef struct ft_arch {
     bool stride_first_stage, stride_on_1x1; /* resnet: downsample_in_first_stage, downsample_in_bottleneck */
     bool layer_scale;                       /* convnext, dinov2 */
     bool class_absent, mask_token, pool_head, patch_bias_absent, backbone; /* vit's kin; backbone: no head of its own */
-    int64_t registers;      /* tokens beside the class's: dinov3 */
-    double ffn_ratio;       /* of `ffn` to `hidden`, where a config says that; 0: it does not */
-    bool ffn_two_thirds;    /* a gated network is two thirds as wide, in eights: dinov2 */
+    int64_t registers;                                                     /* tokens beside the class's: dinov3 */
+    double ffn_ratio;    /* of `ffn` to `hidden`, where a config says that; 0: it does not */
+    bool ffn_two_thirds; /* a gated network is two thirds as wide, in eights: dinov2 */
     /* sound: `stages` filters of `width` channels, `depth` samples and these strides */
     int64_t strides[FT_MAX_STAGES];
-    bool conv_norms;        /* each is normed, not the first alone */
+    bool conv_norms; /* each is normed, not the first alone */
     /* denoisers */
-    int64_t single_layers, dual_layers;     /* in one stream; whose pictures attend twice */
+    int64_t single_layers, dual_layers;        /* in one stream; whose pictures attend twice */
     int64_t context_dim, pooled_dim, time_dim; /* of the text's tokens, of its summary, of the time step's sines */
     bool guided, words_end, cross_norm, linear_ends;
     int64_t latent_frames, latent_height, latent_width;
@@ -253,30 +253,30 @@ typedef struct ft_arch {
     int64_t state, conv_kernel, expand, groups, chunk;
     bool conv_bias, residual_fp32;
     int64_t ssm_heads, ssm_head_dim, ssm_inner, dt_rank; /* mamba layers of a hybrid, whose `heads` are attention's */
-    bool ssm_bias;          /* of the products in and out */
-    bool ssm_norm_absent;   /* the result is gated, not normed: falcon_h1 */
-    bool ssm_norms_inside;  /* B, C and dt are normed: jamba */
+    bool ssm_bias;                                       /* of the products in and out */
+    bool ssm_norm_absent;                                /* the result is gated, not normed: falcon_h1 */
+    bool ssm_norms_inside;                               /* B, C and dt are normed: jamba */
     /* linear attention */
     ft_delta_kind delta;
     int64_t delta_key_heads, delta_value_heads, delta_key_dim, delta_value_dim;
-    bool delta_gate_full;   /* the output gate is one product, not two through a head's width: kimi_k3 */
+    bool delta_gate_full; /* the output gate is one product, not two through a head's width: kimi_k3 */
     /* further turns of attention */
-    ft_mixer mixer;         /* of layers that no rule says otherwise of */
+    ft_mixer mixer; /* of layers that no rule says otherwise of */
     ft_attn_gate attn_gate;
-    bool dynamic_mask;      /* attention is masked by what values say: doge */
-    bool sub_norms;         /* what attention made and what the network made are normed before their last products:
+    bool dynamic_mask;     /* attention is masked by what values say: doge */
+    bool sub_norms;        /* what attention made and what the network made are normed before their last products:
                              * bitnet */
-    bool value_norm;        /* values are normed without a weight: gemma4 */
-    bool plain_heads_norm;  /* the norm of heads has no weight */
+    bool value_norm;       /* values are normed without a weight: gemma4 */
+    bool plain_heads_norm; /* the norm of heads has no weight */
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */
-    int64_t index_blocks;   /* whose keys are blocks of so many tokens: minimax_m3 */
-    int64_t out_groups, out_lora; /* the last product in groups through a low rank: deepseek_v4 */
-    int64_t streams;        /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
+    int64_t index_blocks;                       /* whose keys are blocks of so many tokens: minimax_m3 */
+    int64_t out_groups, out_lora;               /* the last product in groups through a low rank: deepseek_v4 */
+    int64_t streams;         /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
     int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
-    bool router_norm;       /* the router norms and scales its input: gemma4 */
+    bool router_norm;        /* the router norms and scales its input: gemma4 */
     int64_t per_layer_width, per_layer_vocab; /* every layer adds an embedding of its own: gemma3n, gemma4 */
-    int64_t shared_blocks;  /* sets of such shared weights, in turn */
-    bool shared_adapted;    /* queries, keys and values have pairs of low rank too */
+    int64_t shared_blocks;                    /* sets of such shared weights, in turn */
+    bool shared_adapted;                      /* queries, keys and values have pairs of low rank too */
     int64_t shared_adapter; /* rank of what each use of a shared layer adds of its own: zamba2; 0: no such layer */
     int64_t altup;          /* copies of the stream, of which layers read one: gemma3n; at most 4; 0: none */
     int64_t laurel_rank;    /* of the product beside attention there */
@@ -284,7 +284,7 @@ typedef struct ft_arch {
     bool layer_scalar;      /* a number multiplies the layer's result: gemma4 */
     int64_t expert_width;   /* of what experts read, where not `hidden`: nemotron_h; 0: hidden */
     bool expert_latent_norm;
-    bool expert_plain;      /* up, activation, down without a gate: nemotron_h */
+    bool expert_plain; /* up, activation, down without a gate: nemotron_h */
     bool shared_plain;
     bool router_correction; /* a learned correction picks, without groups: minimax_m2 */
     int64_t zero_experts;   /* that a token may pick beside the others and that do nothing: longcat_flash */
@@ -293,53 +293,53 @@ typedef struct ft_arch {
     int64_t tower_layers, tower_hidden, tower_ffn, tower_heads, tower_kv_heads, tower_head_dim;
     int64_t tower_patch, tower_frames, tower_channels;
     int64_t tower_positions; /* rows of a learned table; 1: one for each patch of `tower_size` */
-    int64_t tower_merge;    /* patches of so many by so many become one token */
-    int64_t tower_mergers;  /* projectors: one, and one for each layer that is looked into */
-    int64_t tower_out;      /* the projector's inner width; 0: a single product; 1: as wide as what it reads;
+    int64_t tower_merge;     /* patches of so many by so many become one token */
+    int64_t tower_mergers;   /* projectors: one, and one for each layer that is looked into */
+    int64_t tower_out;       /* the projector's inner width; 0: a single product; 1: as wide as what it reads;
                              * 2: as the language model */
-    int64_t tower_size;     /* a picture's edge where the tower has one size; 0: any */
-    int64_t tower_tokens;   /* of a picture, where they are fixed */
-    bool tower_class;       /* a class token */
-    bool tower_pools;       /* merged patches are averaged, not joined: gemma */
+    int64_t tower_size;      /* a picture's edge where the tower has one size; 0: any */
+    int64_t tower_tokens;    /* of a picture, where they are fixed */
+    bool tower_class;        /* a class token */
+    bool tower_pools;        /* merged patches are averaged, not joined: gemma */
     bool tower_gated, tower_bias, tower_mlp_bias, tower_rms, tower_sandwich, tower_qk_norm;
     bool tower_end_norm, tower_first_norm;
     bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
     const char *tower_activation;
     bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products; of its last */
-    bool tower_split;       /* queries, keys and values by products of their own: siglip, clip, pixtral */
-    bool tower_masked;      /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
-    bool picture_masked;    /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
-    bool tower_pool_head;   /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
+    bool tower_split;     /* queries, keys and values by products of their own: siglip, clip, pixtral */
+    bool tower_masked;    /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
+    bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
+    bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
     /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */
     int64_t ear_layers, ear_hidden, ear_ffn, ear_mel_bins, ear_filters, ear_out;
-    int32_t step_count;     /* 0: the projector is what tower_out and tower_merge say */
+    int32_t step_count; /* 0: the projector is what tower_out and tower_merge say */
     ft_project_step steps[FT_MOST_STEPS];
     int64_t queries, query_hidden, query_layers, query_heads, query_kv_heads, query_head_dim; /* a resampler */
-    int64_t query_ffn;      /* its network's width; 1: four times its own; 0: none */
-    bool query_self;        /* its queries look at each other too: a Q-Former */
+    int64_t query_ffn;         /* its network's width; 1: four times its own; 0: none */
+    bool query_self;           /* its queries look at each other too: a Q-Former */
     int64_t query_cross_every; /* of so many layers the first looks at the patches; 0 and 1: each */
     bool query_gated, query_bias, query_rms;
     /* modules that predict further tokens, of which the checkpoint has so many; a request says how many run (mtp.c) */
     int64_t mtp_layers;
-    bool mtp_said;          /* their layer is of a shape of its own, `mtp`; otherwise it is as the model's last */
+    bool mtp_said; /* their layer is of a shape of its own, `mtp`; otherwise it is as the model's last */
     ft_layer_shape mtp;
     /* layers one by one, where no rhythm says them (plan.c) */
-    int32_t kind_count;     /* 0: none */
+    int32_t kind_count; /* 0: none */
     ft_layer_shape kinds[FT_MOST_KINDS];
     uint8_t order[FT_MOST_PLANNED]; /* which kind each layer is */
-    const ft_importer *importer; /* FT_CUSTOM: who reads `file` */
-    void *file;             /* FT_CUSTOM: what the importer keeps of it; owned, ft__arch_release gives it back */
+    const ft_importer *importer;    /* FT_CUSTOM: who reads `file` */
+    void *file; /* FT_CUSTOM: what the importer keeps of it; owned, ft__arch_release gives it back */
     int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */
     int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
-    bool samples;           /* it has no length: its inputs are pictures or the like */
-    bool checkpointed;      /* its layers run again in the backward pass where the request says nothing of that */
-    const char *warnings;   /* of the file, one per line; owned by it; NULL or "" for none */
-    const char *quantized;  /* the method by which the file's weights are stored ("awq"); NULL: by none */
-    double quantized_bits;  /* of a weight; 0: nothing that the program has a format for */
-    ft_formats formats;     /* by kind of module, where quantized_bits is not 0 */
-    bool kv_fp8;            /* the checkpoint comes with scales for a cache in fp8 */
+    bool samples;                   /* it has no length: its inputs are pictures or the like */
+    bool checkpointed;     /* its layers run again in the backward pass where the request says nothing of that */
+    const char *warnings;  /* of the file, one per line; owned by it; NULL or "" for none */
+    const char *quantized; /* the method by which the file's weights are stored ("awq"); NULL: by none */
+    double quantized_bits; /* of a weight; 0: nothing that the program has a format for */
+    ft_formats formats;    /* by kind of module, where quantized_bits is not 0 */
+    bool kv_fp8;           /* the checkpoint comes with scales for a cache in fp8 */
     /* what the file said and nobody used, for warnings */
-    bool nearest;           /* read as a relative of an architecture that is not known */
+    bool nearest; /* read as a relative of an architecture that is not known */
 } ft_arch;
 
 void ft__arch_release(ft_arch *arch);

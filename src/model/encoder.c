@@ -133,6 +133,7 @@ static ft_ref words(ft_maker *m, ft_ref x, ft_ref table)
     const ft_arch *a = m->arch;
     bool last_only = m->work->task == FT_PREFILL && a->causal && m->q_len > 1;
     if (last_only) x = ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch, a->hidden));
+    x = ft__part_chosen(m, x);
     int64_t width = a->head_width > 0 ? a->head_width : a->hidden;
     if (a->mlm_head) {
         x = ft__linear(b, FT_AT(HEAD_DENSE), x, width, FT_BIAS, FT_WHOLE);

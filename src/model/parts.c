@@ -88,6 +88,17 @@ ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref
 
 /* -- feed-forward ------------------------------------------------------------------------------ */
 
+ft_ref ft__part_fc(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_bias bias = a->mlp_bias ? FT_BIAS : FT_NO_BIAS;
+    ft_ref h = ft__linear(b, FT_AT(MLP_FC1), x, a->ffn, bias, FT_CUT_COLUMNS);
+    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+    h = ft__dropout(b, FT_AT(MLP_ACT_DROPOUT), h, a->activation_dropout);
+    return ft__linear(b, FT_AT(MLP_FC2), h, a->hidden, bias, FT_CUT_ROWS);
+}
+
 ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,
                     ft_bias bias)
 {
@@ -134,12 +145,22 @@ bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols)
     return frozen;
 }
 
+/* Rows of the positions that count, gathered into a tensor of their own; going back they are put where they stood. */
+ft_ref ft__part_chosen(ft_maker *m, ft_ref x)
+{
+    const ft_workload *w = m->work;
+    if (w->task != FT_TRAIN || w->loss_positions < 1 || w->loss_positions >= m->q_len || m->b.status != FT_OK) return x;
+    int64_t cols = ft__tensor_of(&m->b, x)->cols;
+    return ft__contiguous(&m->b, FT_AT(HEAD), ft__slice(&m->b, x, m->batch * w->loss_positions, cols));
+}
+
 ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool last_only = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
     if (last_only && m->q_len > 1) x = ft__slice(b, x, m->batch, ft__tensor_of(b, x)->cols);
+    x = ft__part_chosen(m, x);
     int64_t rank = b->lora_rank;
     b->lora_rank = 0;
     ft_ref logits;

@@ -21,8 +21,8 @@ typedef struct ft_maker {
     ft_ref cos, sin;              /* rotary tables, once per forward pass */
     ft_ref per_layer;             /* what layers add of their own; FT_NONE: nothing */
     ft_shared_block shared;
-    ft_ref places;                /* a table of relative places: deberta-v2 */
-    ft_ref mask;                  /* additive mask; FT_NONE where the implementation passes none */
+    ft_ref places; /* a table of relative places: deberta-v2 */
+    ft_ref mask;   /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
 
 /* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */
@@ -66,6 +66,8 @@ ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x);
 ft_ref ft__part_disentangled(ft_maker *m, ft_ref x);
 void ft__part_places(ft_maker *m); /* the table that it reads, once per pass */
 
+/* What whisper and bart have: two products with the arch's biases, an activation and a dropout between them. */
+ft_ref ft__part_fc(ft_maker *m, ft_ref x);
 /* up, activation, down; or gate and up, activation, product, down. */
 ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,
                     ft_bias bias);
@@ -82,6 +84,8 @@ static inline bool ft__upcasts(const ft_maker *m)
 }
 /* Before a table is made that adapters may train: keeps the frozen one, thaws; what `frozen` is to be afterwards. */
 bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols);
+/* Of a sequence's positions those that head and loss go over: "loss_positions". */
+ft_ref ft__part_chosen(ft_maker *m, ft_ref x);
 ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table);
 
 /* Builders by design. Each makes every forward block and leaves the loss (training) or the result as the last block's
@@ -97,8 +101,8 @@ void ft__make_resnet(ft_maker *m);
 void ft__make_convnext(ft_maker *m);
 void ft__make_state_space(ft_maker *m);
 void ft__make_diffusion(ft_maker *m);
-void ft__make_sound(ft_maker *m);           /* wav2vec2, hubert */
-void ft__make_joint(ft_maker *m);           /* Flux, Stable Diffusion 3 */
-void ft__make_video(ft_maker *m);           /* Wan */
-void ft__make_unet(ft_maker *m);            /* Stable Diffusion 1, 2, XL */
+void ft__make_sound(ft_maker *m); /* wav2vec2, hubert */
+void ft__make_joint(ft_maker *m); /* Flux, Stable Diffusion 3 */
+void ft__make_video(ft_maker *m); /* Wan */
+void ft__make_unet(ft_maker *m);  /* Stable Diffusion 1, 2, XL */
 #endif

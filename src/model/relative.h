@@ -15,10 +15,10 @@ ft_ref ft__relative_bias(ft_maker *m, ft_at at, int64_t q_len, int64_t kv_len, b
 typedef struct ft_relative {
     ft_at q, k, v, o, attend;
     int64_t q_len, kv_len;
-    ft_ref bias;    /* FT_NONE: none; cross-attention has one of zeros */
-    ft_ref mask;    /* eager attention alone adds one */
+    ft_ref bias; /* FT_NONE: none; cross-attention has one of zeros */
+    ft_ref mask; /* eager attention alone adds one */
     bool causal, cross;
-    bool cached;    /* keys and values go to a cache that is still empty: what use_cache costs without generation */
+    bool cached; /* keys and values go to a cache that is still empty: what use_cache costs without generation */
 } ft_relative;
 ft_ref ft__relative_attention(ft_maker *m, ft_ref x, ft_ref over, const ft_relative *r);
 
@@ -37,6 +37,5 @@ void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shar
 void ft__answered(ft_build *b, ft_ref x);
 
 /* Kernels that no gradient passes: `op` over `rows` x `cols` elements of `bytes`, `count` times. Result: the last's. */
-ft_ref ft__aside(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
-                 int count);
+ft_ref ft__aside(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes, int count);
 #endif

@@ -5,11 +5,6 @@
 #include "graph/emit.h"
 #include "model/vision.h"
 
-typedef struct picture {
-    ft_ref x;
-    int64_t channels, side;
-} picture;
-
 /* The norm counts its batches while it learns, and raises its variances each time it does not. */
 static ft_ref norm(ft_maker *m, ft_at at, ft_ref x, int64_t channels)
 {
@@ -21,22 +16,11 @@ static ft_ref norm(ft_maker *m, ft_at at, ft_ref x, int64_t channels)
     return ft__batchnorm(b, at, x, channels);
 }
 
-static picture conv_norm(ft_maker *m, ft_at at, picture in, int64_t out, int64_t filter, int64_t stride,
-                         const char *activation)
+static ft_picture conv_norm(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride,
+                            const char *activation)
 {
     ft_build *b = &m->b;
-    ft_conv_shape s = {.n = m->batch,
-                       .c = in.channels,
-                       .h = in.side,
-                       .w = in.side,
-                       .k = out,
-                       .r = filter,
-                       .s = filter,
-                       .stride = stride,
-                       .pad = filter / 2,
-                       .groups = 1};
-    picture p = {.channels = out, .side = (in.side + 2 * s.pad - filter) / stride + 1};
-    p.x = ft__vision_conv(m, at, in.x, &s, FT_NO_BIAS);
+    ft_picture p = ft__vision_filter(m, at, in, out, filter, stride, FT_NO_BIAS);
     p.x = norm(m, at, p.x, out);
     if (activation) p.x = ft__part_activation(m, at, activation, p.x);
     ft__module(b, 2);
@@ -45,11 +29,11 @@ static picture conv_norm(ft_maker *m, ft_at at, picture in, int64_t out, int64_t
 
 /* -- blocks ------------------------------------------------------------------------------------ */
 
-static picture block(ft_maker *m, picture in, int64_t out, int64_t stride)
+static ft_picture block(ft_maker *m, ft_picture in, int64_t out, int64_t stride)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    picture p = in;
+    ft_picture p = in;
     ft__module(b, 2);
     if (a->bottleneck) {
         int64_t inner = out / 4 > 0 ? out / 4 : 1, first = a->stride_on_1x1 ? stride : 1;
@@ -66,11 +50,11 @@ static picture block(ft_maker *m, picture in, int64_t out, int64_t stride)
     return p;
 }
 
-static picture stem(ft_maker *m)
+static ft_picture stem(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    picture p = {.channels = a->channels, .side = a->image};
+    ft_picture p = {.channels = a->channels, .side = a->image};
     p.x = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
     if (b->channels_last) p.x = ft__view(b, p.x, m->batch * a->image * a->image, a->channels, false);
     p = conv_norm(m, FT_AT(STEM), p, a->stem_width, 7, 2, a->activation);
@@ -81,7 +65,7 @@ static picture stem(ft_maker *m)
     return p;
 }
 
-static ft_ref head(ft_maker *m, picture p)
+static ft_ref head(ft_maker *m, ft_picture p)
 {
     ft_build *b = &m->b;
     ft_ref x = ft__view(b, p.x, m->batch * p.channels, p.side * p.side, b->channels_last);
@@ -103,7 +87,7 @@ void ft__make_resnet(ft_maker *m)
     bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
     b->channels_last = !m->work->nchw || (compiled && b->math != FT_FP32 && b->math != FT_FP64);
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
-    picture p = stem(m);
+    ft_picture p = stem(m);
     p.x = ft__block_close(b, p.x);
     for (int64_t i = 0; i < a->stages && i < FT_MAX_STAGES; i++) {
         int64_t stride = i > 0 || a->stride_first_stage ? 2 : 1;

@@ -71,17 +71,6 @@ static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, const stack *s, cons
     return ft__linear(b, w->o, y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
 
-static ft_ref feed_forward(ft_maker *m, ft_ref x)
-{
-    ft_build *b = &m->b;
-    const ft_arch *a = m->arch;
-    ft_bias bias = a->mlp_bias ? FT_BIAS : FT_NO_BIAS;
-    ft_ref h = ft__linear(b, FT_AT(MLP_FC1), x, a->ffn, bias, FT_CUT_COLUMNS);
-    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
-    h = ft__dropout(b, FT_AT(MLP_ACT_DROPOUT), h, a->activation_dropout);
-    return ft__linear(b, FT_AT(MLP_FC2), h, a->hidden, bias, FT_CUT_ROWS);
-}
-
 /* x and what a half made of it; bart norms the sum. */
 static ft_ref sum(ft_maker *m, ft_at at, ft_at normed, ft_ref x, ft_ref y)
 {
@@ -105,7 +94,7 @@ static ft_ref layer(ft_maker *m, const stack *s, ft_ref x)
         x = sum(m, FT_AT(CROSS_RESIDUAL), FT_AT(CROSS_NORM), x, attention(m, h, s->source, s, &cross));
     }
     h = before ? norm(m, FT_AT(MLP_NORM), x) : x;
-    return sum(m, FT_AT(MLP_RESIDUAL), FT_AT(MLP_NORM), x, feed_forward(m, h));
+    return sum(m, FT_AT(MLP_RESIDUAL), FT_AT(MLP_NORM), x, ft__part_fc(m, h));
 }
 
 /* -- stacks ------------------------------------------------------------------------------------ */

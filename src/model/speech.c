@@ -112,17 +112,6 @@ static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, const span *s)
     return ft__linear(b, s->o, y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
 
-static ft_ref feed_forward(ft_maker *m, ft_ref x)
-{
-    ft_build *b = &m->b;
-    const ft_arch *a = m->arch;
-    ft_bias bias = a->mlp_bias ? FT_BIAS : FT_NO_BIAS;
-    ft_ref h = ft__linear(b, FT_AT(MLP_FC1), x, a->ffn, bias, FT_CUT_COLUMNS);
-    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
-    h = ft__dropout(b, FT_AT(MLP_ACT_DROPOUT), h, a->activation_dropout);
-    return ft__linear(b, FT_AT(MLP_FC2), h, a->hidden, bias, FT_CUT_ROWS);
-}
-
 /* -- the encoder ------------------------------------------------------------------------------- */
 
 /* A filter of three frames; the frames it hangs over count as padding. */
@@ -160,7 +149,7 @@ static ft_ref encode(ft_maker *m)
     ft__module(b, 2);
     ft_ref h = norm(m, FT_AT(ATTN_NORM), x);
     x = residual(m, FT_AT(ATTN_RESIDUAL), x, attention(m, h, h, &own));
-    x = residual(m, FT_AT(MLP_RESIDUAL), x, feed_forward(m, norm(m, FT_AT(MLP_NORM), x)));
+    x = residual(m, FT_AT(MLP_RESIDUAL), x, ft__part_fc(m, norm(m, FT_AT(MLP_NORM), x)));
     x = ft__block_close(b, x);
     x = across(b, ft__block_open(b, FT_BLOCK(ENCODER_NORM), 1, x));
     return ft__block_close(b, norm(m, FT_AT(ENCODER_NORM), x));
@@ -201,7 +190,7 @@ static ft_ref decoder_layer(ft_maker *m, ft_ref x, ft_ref source)
     x = residual(m, FT_AT(ATTN_RESIDUAL), x, attention(m, h, h, &own));
     h = norm(m, FT_AT(CROSS_NORM), x);
     x = residual(m, FT_AT(CROSS_RESIDUAL), x, attention(m, h, source, &cross));
-    return residual(m, FT_AT(MLP_RESIDUAL), x, feed_forward(m, norm(m, FT_AT(MLP_NORM), x)));
+    return residual(m, FT_AT(MLP_RESIDUAL), x, ft__part_fc(m, norm(m, FT_AT(MLP_NORM), x)));
 }
 
 void ft__make_speech(ft_maker *m)

@@ -35,6 +35,13 @@ ft_adapters ft__adapters_of(const ft_workload *w)
     return a;
 }
 
+bool ft__kbit_prepared(const ft_workload *w, const ft_stack *s)
+{
+    bool packed = w->weight_bits > 0 && w->weight_bits < 8 && !w->unpack_openly, wide = ft_dtype_bytes(w->dtype) != 2;
+    if (!s->prepares_kbit || w->task != FT_TRAIN || w->lora_rank < 1 || !packed || wide || w->autocast) return false;
+    return ft__adapters_of(w).form == FT_ADAPTER_AUTOCAST;
+}
+
 ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err)
 {
     const char *names[MOST_STACKS];

@@ -10,9 +10,9 @@
 
 /* Zero 3: what is gathered at once. */
 typedef enum ft_sharding {
-    FT_SHARDING_UNITS,      /* a layer, while the one before it runs, by hooks in Python: PyTorch's FSDP */
-    FT_SHARDING_BUCKETS,    /* a layer, by the framework itself: Megatron */
-    FT_SHARDING_PARAMETERS  /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
+    FT_SHARDING_UNITS,     /* a layer, while the one before it runs, by hooks in Python: PyTorch's FSDP */
+    FT_SHARDING_BUCKETS,   /* a layer, by the framework itself: Megatron */
+    FT_SHARDING_PARAMETERS /* one tensor after the other, and the GPU waits for most: DeepSpeed of 2021 */
 } ft_sharding;
 /* Whether gradients are exchanged beside the backward pass. */
 typedef enum ft_overlap_gradients {
@@ -41,69 +41,72 @@ typedef enum ft_loss_of { FT_LOSS_OF_PYTORCH, FT_LOSS_OF_MEGATRON } ft_loss_of;
 typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER_MEGATRON } ft_parallel_loss;
 
 /* Every trait once: X(name, what it says). */
-#define FT_STACK_FLAGS(X)                                                                                        \
-    X(fused_norms, "a norm is one kernel")                                                                       \
-    X(fused_rotary, "rotary embedding is one kernel")                                                            \
-    X(fused_activations, "an activation, gated or not, is one kernel")                                           \
-    X(fused_projections, "queries, keys and values are one product; so are gate and up")                         \
-    X(fused_softmax, "attention that writes its scores scales, masks and normalises them in one kernel")         \
-    X(fused_latent_rotary, "latent attention's rotary embedding, splits and concatenations are two kernels")     \
-    X(fused_router, "a router's scores and choice are one kernel")                                               \
-    X(grouped_experts, "tokens are sorted by expert, whose products are grouped")                                \
-    X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                         \
-    X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                            \
-    X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")      \
-    X(no_dropout, "large language models train without dropout, whatever the config says")                       \
-    X(sums_in_products, "products add weights' gradients of micro-batches up themselves")                        \
-    X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")             \
-    X(one_gradient_buffer, "gradients are summed where they lie; otherwise buckets hold a second copy")          \
-    X(tensor_sums_beside, "going back, weights' gradients run beside the sums over tensor ranks")                \
-    X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                               \
-    X(all_forward_first, "as many micro-batches as interleaved stages: all go forward before any goes back")     \
-    X(cuts_sends, "what goes to the next stage is cut over the tensor ranks and gathered there")                 \
-    X(casts_apart, "operands of products in fewer than 16 bits are cast by kernels of their own")                \
-    X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")          \
-    X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")        \
-    X(native_host, "kernels are issued without Python: the host costs nothing")                                  \
-    X(sequence_parallel, "norms can be split over the tensor ranks")                                             \
+#define FT_STACK_FLAGS(X)                                                                                          \
+    X(fused_norms, "a norm is one kernel")                                                                         \
+    X(fused_rotary, "rotary embedding is one kernel")                                                              \
+    X(fused_activations, "an activation, gated or not, is one kernel")                                             \
+    X(fused_projections, "queries, keys and values are one product; so are gate and up")                           \
+    X(fused_softmax, "attention that writes its scores scales, masks and normalises them in one kernel")           \
+    X(fused_latent_rotary, "latent attention's rotary embedding, splits and concatenations are two kernels")       \
+    X(fused_router, "a router's scores and choice are one kernel")                                                 \
+    X(grouped_experts, "tokens are sorted by expert, whose products are grouped")                                  \
+    X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                           \
+    X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                              \
+    X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
+    X(no_dropout, "large language models train without dropout, whatever the config says")                         \
+    X(sums_in_products, "products add weights' gradients of micro-batches up themselves")                          \
+    X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")               \
+    X(one_gradient_buffer, "gradients are summed where they lie; otherwise buckets hold a second copy")            \
+    X(tensor_sums_beside, "going back, weights' gradients run beside the sums over tensor ranks")                  \
+    X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                                 \
+    X(all_forward_first, "as many micro-batches as interleaved stages: all go forward before any goes back")       \
+    X(cuts_sends, "what goes to the next stage is cut over the tensor ranks and gathered there")                   \
+    X(reads_received, "a stage's host reads how what came to its tensor ranks is cut: it waits for it every time") \
+    X(casts_apart, "operands of products in fewer than 16 bits are cast by kernels of their own")                  \
+    X(keeps_low_operands, "operands of products in fewer than 16 bits wait for the backward pass in that format")  \
+    X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")         \
+    X(prepares_kbit, "beside 4-bit weights all others are fp32, and what layers pass on flows in it")              \
+    X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
+    X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
+    X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
     X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")
 /* X(name, enum, words, what it says) */
-#define FT_STACK_WORDS(X)                                                                                        \
-    X(sharding, ft_sharding, "units", "buckets", "parameters", "zero 3: what is gathered at once")               \
-    X(overlap_gradients, ft_overlap_gradients, "always", "without_pipeline", "never",                            \
-      "gradients are exchanged beside the backward pass")                                                        \
-    X(tensor_pieces, ft_tensor_pieces, "never", "low_precision", "always",                                       \
-      "with sequence parallelism, tensor ranks exchange in pieces beside their products")                        \
-    X(selective, ft_selective, "policy", "core_attention", NULL, "what selective recomputation drops")           \
-    X(lora_dtype, ft_lora_dtype, "fp32", "model", "autocast",                                                    \
-      "adapters: in fp32, in the model's format, or fp32 weights whose products autocast lowers")                \
-    X(lora_targets, ft_lora_targets, "all", "qkv", "qv",                                                         \
-      "products with adapters where none are named: all of a layer, queries, keys and values, or without keys")  \
-    X(loss_of, ft_loss_of, "pytorch", "megatron", NULL, "whose cross-entropy")                                   \
-    X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                        \
+#define FT_STACK_WORDS(X)                                                                                       \
+    X(sharding, ft_sharding, "units", "buckets", "parameters", "zero 3: what is gathered at once")              \
+    X(overlap_gradients, ft_overlap_gradients, "always", "without_pipeline", "never",                           \
+      "gradients are exchanged beside the backward pass")                                                       \
+    X(tensor_pieces, ft_tensor_pieces, "never", "low_precision", "always",                                      \
+      "with sequence parallelism, tensor ranks exchange in pieces beside their products")                       \
+    X(selective, ft_selective, "policy", "core_attention", NULL, "what selective recomputation drops")          \
+    X(lora_dtype, ft_lora_dtype, "fp32", "model", "autocast",                                                   \
+      "adapters: in fp32, in the model's format, or fp32 weights whose products autocast lowers")               \
+    X(lora_targets, ft_lora_targets, "all", "qkv", "qv",                                                        \
+      "products with adapters where none are named: all of a layer, queries, keys and values, or without keys") \
+    X(loss_of, ft_loss_of, "pytorch", "megatron", NULL, "whose cross-entropy")                                  \
+    X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                       \
       "whose cross-entropy over tensor ranks, where parameters are whole")
 /* X(name, least, most, what it says) */
-#define FT_STACK_NUMBERS(X)                                                                                      \
-    X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                              \
-    X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                             \
-    X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                       \
-    X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it")   \
-    X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                  \
-    X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                       \
-    X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                              \
+#define FT_STACK_NUMBERS(X)                                                                                    \
+    X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                            \
+    X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                           \
+    X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                     \
+    X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it") \
+    X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                \
+    X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                     \
+    X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                            \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                     \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {
     char name[48], title[96];
     /* What a request that names it means by keys it leaves out. */
-    unsigned executions;         /* those it has, a bit each */
+    unsigned executions; /* those it has, a bit each */
     ft_execution execution;
     ft_attention_kind attention;
     ft_compile_scope compile_scope;
-    char cp_kind[16];            /* how context ranks exchange keys: a word of layout.h */
+    char cp_kind[16]; /* how context ranks exchange keys: a word of layout.h */
     bool master_weights;
-    int zero;                    /* over more than one data rank */
+    int zero; /* over more than one data rank */
 #define X_FLAG(name, help) bool name;
 #define X_WORD(name, type, a, b, c, help) type name;
 #define X_NUMBER(name, low, high, help) double name;
@@ -120,19 +123,19 @@ typedef enum ft_trait_type { FT_TRAIT_FLAG, FT_TRAIT_WORD, FT_TRAIT_NUMBER } ft_
 typedef struct ft_trait {
     const char *name, *help;
     ft_trait_type type;
-    size_t offset;               /* in ft_stack */
-    const char *words[3];        /* NULL behind the last */
+    size_t offset;        /* in ft_stack */
+    const char *words[3]; /* NULL behind the last */
     double low, high;
 } ft_trait;
 const ft_trait *ft__stack_traits(size_t *count);
 
 /* What a request that names no stack is answered with, by what it says: the first of these that holds. */
 typedef enum ft_stack_role {
-    FT_STACK_FOR_WRITTEN_OUT,    /* execution fused around attention that is written out, without sp */
-    FT_STACK_FOR_FUSED,          /* execution fused */
-    FT_STACK_FOR_MASTERS,        /* master_weights */
-    FT_STACK_FOR_SHARDS,         /* zero 2 or 3 */
-    FT_STACK_FOR_REPLICAS,       /* several data ranks */
+    FT_STACK_FOR_WRITTEN_OUT, /* execution fused around attention that is written out, without sp */
+    FT_STACK_FOR_FUSED,       /* execution fused */
+    FT_STACK_FOR_MASTERS,     /* master_weights */
+    FT_STACK_FOR_SHARDS,      /* zero 2 or 3 */
+    FT_STACK_FOR_REPLICAS,    /* several data ranks */
     FT_STACK_FOR_ONE,
     FT_STACK_ROLES
 } ft_stack_role;
@@ -146,6 +149,13 @@ extern const ft_stack *const ft__default_stacks[FT_STACK_ROLES];
  * are the data ranks. Builders know no layout and need none: those that a layout chooses between build alike. */
 const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas);
 static inline const ft_stack *ft__stack(const ft_workload *w) { return ft__stack_of(w, 0, 1); }
+/* How far states are sharded over data ranks by a stack that no request names: one whose optimizer is always the
+ * distributed one knows no "zero" 0. A stack that is named is asked as it stands. */
+static inline int ft__zero_of(const ft_workload *w, int zero, int64_t replicas)
+{
+    if (w->stack || w->task != FT_TRAIN || replicas < 2 || zero > 0) return zero;
+    return ft__stack_of(w, zero, replicas)->zero;
+}
 /* Tokens go to the experts that they were routed to, and to no others: not so in transformers' llama4. */
 static inline bool ft__routes_tokens(const ft_arch *a, const ft_workload *w)
 {
@@ -173,6 +183,9 @@ static inline double ft__stack_gradient_bytes(const ft_stack *s, ft_dtype dtype)
     return dtype == FT_FP16 ? s->gradient_bytes_fp16 : s->gradient_bytes_low;
 }
 
+/* Adapters beside bitsandbytes' 4 bits, whose model the stack prepares: to be built as under autocast, with fp32 for all
+ * that is not packed. Adapters in another form than its own say that it was not called. */
+bool ft__kbit_prepared(const ft_workload *w, const ft_stack *s);
 /* What is trained beside frozen weights, nothing left open. */
 ft_adapters ft__adapters_of(const ft_workload *w);
 

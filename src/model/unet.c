@@ -6,41 +6,26 @@
  * A sample is a picture of `image` latents a side and `max_position` words. The loss is the mean square over the
  * predicted noise. */
 #include "graph/emit.h"
+#include "graph/resize.h"
 #include "model/vision.h"
 
 enum { GROUPS = 32, MOST_SKIPS = 64 };
 
-typedef struct picture {
-    ft_ref x;
-    int64_t channels, side;
-} picture;
-
 typedef struct walk {
     ft_maker *m;
     ft_ref time, text;
-    picture skip[MOST_SKIPS];
+    ft_picture skip[MOST_SKIPS];
     int count;
 } walk;
 
-static picture filtered(ft_maker *m, ft_at at, picture in, int64_t out, int64_t filter, int64_t stride)
+static ft_picture filtered(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride)
 {
-    ft_conv_shape s = {.n = m->batch,
-                       .c = in.channels,
-                       .h = in.side,
-                       .w = in.side,
-                       .k = out,
-                       .r = filter,
-                       .s = filter,
-                       .stride = stride,
-                       .pad = filter / 2,
-                       .groups = 1};
-    picture p = {.channels = out, .side = (in.side + 2 * s.pad - filter) / stride + 1};
-    p.x = ft__vision_conv(m, at, in.x, &s, FT_BIAS);
+    ft_picture p = ft__vision_filter(m, at, in, out, filter, stride, FT_BIAS);
     ft__module(&m->b, 1);
     return p;
 }
 
-static picture normed(ft_maker *m, ft_at at, picture p)
+static ft_picture normed(ft_maker *m, ft_at at, ft_picture p)
 {
     ft_build *b = &m->b;
     ft_ref weight = ft__parameter(b, "norm.weight", 1, p.channels), bias = ft__parameter(b, "norm.bias", 1, p.channels);
@@ -50,12 +35,12 @@ static picture normed(ft_maker *m, ft_at at, picture p)
 }
 
 /* Norm, silu, filter, the time step's row for each channel, norm, silu, filter, and what came in. */
-static picture residual(walk *w, picture in, int64_t out)
+static ft_picture residual(walk *w, ft_picture in, int64_t out)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
     ft__module(b, 2);
-    picture p = normed(m, FT_AT(CONV1), in);
+    ft_picture p = normed(m, FT_AT(CONV1), in);
     p.x = ft__pointwise(b, FT_AT(CONV1), "silu", p.x);
     p = filtered(m, FT_AT(CONV1), p, out, 3, 1);
     ft_ref row = ft__linear(b, FT_AT(TIME_FC1), ft__pointwise(b, FT_AT(TIME_ACT), "silu", w->time), out, FT_BIAS,
@@ -101,14 +86,14 @@ static ft_ref network(ft_maker *m, ft_ref x)
     return ft__linear(b, FT_AT(MLP_DOWN_PROJ), ft__mul(b, FT_AT(MLP_ACT), part[0], gate), wide, FT_BIAS, FT_CUT_ROWS);
 }
 
-static picture looked(walk *w, picture in, int64_t layers, int64_t heads)
+static ft_picture looked(walk *w, ft_picture in, int64_t layers, int64_t heads)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t pixels = in.side * in.side, rows = m->batch * pixels, wide = in.channels;
     ft__module(b, 2);
-    picture p = normed(m, FT_AT(ATTN_NORM), in);
+    ft_picture p = normed(m, FT_AT(ATTN_NORM), in);
     ft_ref x;
     if (!a->linear_ends) p = filtered(m, FT_AT(PROJECTOR_FC1), p, wide, 1, 1);
     x = ft__contiguous(b, FT_AT(PROJECTOR), ft__view(b, p.x, rows, wide, true)); /* pixels become tokens */
@@ -160,12 +145,12 @@ static void condition(walk *w)
     w->text = ft__input(b, m->batch * a->max_position, a->context_dim, ft_dtype_bytes(b->stored));
 }
 
-static void keep(walk *w, picture p)
+static void keep(walk *w, ft_picture p)
 {
     if (w->count < MOST_SKIPS) w->skip[w->count++] = p;
 }
 
-static picture down(walk *w, picture p, int64_t stage)
+static ft_picture down(walk *w, ft_picture p, int64_t stage)
 {
     const ft_arch *a = w->m->arch;
     for (int64_t i = 0; i < a->layers; i++) {
@@ -179,13 +164,13 @@ static picture down(walk *w, picture p, int64_t stage)
     return p;
 }
 
-static picture up(walk *w, picture p, int64_t stage)
+static ft_picture up(walk *w, ft_picture p, int64_t stage)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     for (int64_t i = 0; i <= a->layers && w->count > 0; i++) {
-        picture other = w->skip[--w->count];
+        ft_picture other = w->skip[--w->count];
         ft_ref both[2] = {p.x, other.x};
         p.x = ft__cat(b, FT_AT(RESIDUAL), 2, both, m->batch * (p.channels + other.channels), p.side * p.side);
         p.channels += other.channels;
@@ -194,11 +179,16 @@ static picture up(walk *w, picture p, int64_t stage)
     }
     if (stage == 0) return p;
     p.side *= 2;
-    p.x = ft__resample(b, FT_AT(DOWNSAMPLE), "upsample", p.x, m->batch * p.channels, p.side * p.side, 1);
+    ft_resize how = {.by = FT_RESIZE_NEAREST,
+                     .axes = 2,
+                     .pictures = (double)(m->batch * p.channels),
+                     .pixels = (double)(p.side * p.side),
+                     .window = 1};
+    p.x = ft__resize(b, FT_AT(DOWNSAMPLE), "upsample", p.x, m->batch * p.channels, p.side * p.side, &how);
     return filtered(m, FT_AT(DOWNSAMPLE), p, p.channels, 3, 1);
 }
 
-static ft_ref head(walk *w, picture p)
+static ft_ref head(walk *w, ft_picture p)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
@@ -220,7 +210,7 @@ void ft__make_unet(ft_maker *m)
     walk w = {.m = m};
     if (!ft__vision_task(m)) return;
     int64_t last = a->stages - 1;
-    picture p = {.channels = a->channels, .side = a->image};
+    ft_picture p = {.channels = a->channels, .side = a->image};
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     condition(&w);
     p.x = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));

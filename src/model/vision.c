@@ -34,6 +34,24 @@ ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *s, 
     return ft__pointwise_in_place(b, at, "add", y, ft__cast(b, at, offset, t.dtype));
 }
 
+ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride,
+                             ft_bias bias)
+{
+    ft_conv_shape s = {.n = m->batch,
+                       .c = in.channels,
+                       .h = in.side,
+                       .w = in.side,
+                       .k = out,
+                       .r = filter,
+                       .s = filter,
+                       .stride = stride,
+                       .pad = filter / 2,
+                       .groups = 1};
+    return (ft_picture){.x = ft__vision_conv(m, at, in.x, &s, bias),
+                        .channels = out,
+                        .side = (in.side + 2 * s.pad - filter) / stride + 1};
+}
+
 /* The last kernel reads across the order in memory: it costs what a transposition does. */
 static void across(ft_build *b, int64_t rows, int64_t cols, ft_dtype dtype)
 {

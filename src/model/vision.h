@@ -12,6 +12,16 @@ bool ft__vision_task(ft_maker *m);
  * [n * pixels, k] when the builder's images are NHWC. */
 ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
 
+/* A square picture, its channels and the pixels of a side. */
+typedef struct ft_picture {
+    ft_ref x;
+    int64_t channels, side;
+} ft_picture;
+
+/* Square filters over all channels, padded by half of themselves: `out` channels, a side that the stride divides. */
+ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride,
+                             ft_bias bias);
+
 /* Layer norm over channels. A picture whose channels do not lie next to each other is copied into order first, and the
  * copy dropped afterwards. `affine`: with weights of its own. */
 ft_ref ft__vision_norm(ft_maker *m, ft_at at, ft_ref x, bool affine);

@@ -60,12 +60,12 @@ typedef enum ft_entropy {
 
 /* What Megatron-Core's selective recomputation drops (recompute_modules): bits of ft_workload.again. */
 typedef enum ft_module {
-    FT_MODULE_CORE_ATTN,      /* attention's score matrix: what it drops where none is named */
+    FT_MODULE_CORE_ATTN, /* attention's score matrix: what it drops where none is named */
     FT_MODULE_LAYERNORM,
-    FT_MODULE_MOE_ACT,        /* the experts' activation */
-    FT_MODULE_MLA_UP_PROJ,    /* latents to queries, keys and values */
-    FT_MODULE_MLP,            /* of layers without experts */
-    FT_MODULE_MOE,            /* router, exchanges, experts, shared ones */
+    FT_MODULE_MOE_ACT,     /* the experts' activation */
+    FT_MODULE_MLA_UP_PROJ, /* latents to queries, keys and values */
+    FT_MODULE_MLP,         /* of layers without experts */
+    FT_MODULE_MOE,         /* router, exchanges, experts, shared ones */
     FT_MODULE_SHARED_EXPERTS,
     FT_MODULE_COUNT
 } ft_module;
@@ -76,10 +76,10 @@ typedef enum ft_remat_name {
     FT_REMAT_QUERY_PROJ,
     FT_REMAT_KEY_PROJ,
     FT_REMAT_VALUE_PROJ,
-    FT_REMAT_CONTEXT,  /* attention's result */
+    FT_REMAT_CONTEXT, /* attention's result */
     FT_REMAT_OUT_PROJ,
-    FT_REMAT_MLPWI,    /* the products before an activation, of experts too */
-    FT_REMAT_MLPWO,    /* the one behind it */
+    FT_REMAT_MLPWI, /* the products before an activation, of experts too */
+    FT_REMAT_MLPWO, /* the one behind it */
     FT_REMAT_NAME_COUNT
 } ft_remat_name;
 
@@ -104,30 +104,30 @@ typedef enum ft_trainer {
 
 typedef struct ft_workload {
     ft_task task;
-    ft_dtype dtype;           /* of the mathematics */
-    bool autocast;            /* amp_*: parameters and their states in fp32 */
-    bool master_weights;      /* low-precision parameters beside fp32 copies in the optimizer */
-    double weight_bits;       /* 0: the dtype's; 8 or 4 when weights are quantised */
-    bool by_module;           /* weights are stored by kind of module, as `formats` says */
+    ft_dtype dtype;      /* of the mathematics */
+    bool autocast;       /* amp_*: parameters and their states in fp32 */
+    bool master_weights; /* low-precision parameters beside fp32 copies in the optimizer */
+    double weight_bits;  /* 0: the dtype's; 8 or 4 when weights are quantised */
+    bool by_module;      /* weights are stored by kind of module, as `formats` says */
     ft_formats formats;
     ft_dtype kv_dtype;
     int64_t batch, seq;
     int64_t images, image_height, image_width; /* pictures beside each sequence, of a model that sees; 0: none */
-    int64_t mtp;              /* modules behind the model that predict further tokens, and are trained; 0: none */
+    int64_t mtp; /* modules behind the model that predict further tokens, and are trained; 0: none */
     ft_attention_kind attention;
     ft_execution execution;
     const struct ft_stack *stack; /* the software that was named (stack.h); NULL: what follows from the rest */
-    ft_compile_scope scope;   /* of compile */
-    ft_fusions fusions;       /* of fused: two kernels that NVIDIA's recipes turn on */
+    ft_compile_scope scope;       /* of compile */
+    ft_fusions fusions;           /* of fused: two kernels that NVIDIA's recipes turn on */
     ft_cache_kind cache;
     ft_optimizer optimizer;
     ft_recompute recompute;
-    unsigned again;           /* fused, selective: which modules run again, a bit each; 0: attention's scores */
-    unsigned spared;          /* full recomputation: what is kept all the same, a bit each; 0: a layer's input alone */
-    bool nchw;                /* convolutional models: pictures as NCHW, not channels-last */
-    int64_t lora_rank;        /* 0: all weights are trained */
-    ft_adapters lora;         /* how adapters run; what is left open is the stack's */
-    bool unpack_openly;       /* weights of few bits are unpacked by plain operators: GPTQ's in training */
+    unsigned again;     /* fused, selective: which modules run again, a bit each; 0: attention's scores */
+    unsigned spared;    /* full recomputation: what is kept all the same, a bit each; 0: a layer's input alone */
+    bool nchw;          /* convolutional models: pictures as NCHW, not channels-last */
+    int64_t lora_rank;  /* 0: all weights are trained */
+    ft_adapters lora;   /* how adapters run; what is left open is the stack's */
+    bool unpack_openly; /* weights of few bits are unpacked by plain operators: GPTQ's in training */
     ft_entropy loss;
     int64_t packed;           /* tokens of the documents that sequences are packed from; 0: a sequence is one */
     bool ema;                 /* a moving average of the weights is kept */
@@ -137,23 +137,24 @@ typedef struct ft_workload {
     double host_gbps;         /* between the GPU and it, each way; 0: what PCIe reaches */
     double nvme_gbps;         /* of the drives of one GPU; 0: usual ones */
     ft_trainer trainer;
-    bool reference;           /* a frozen copy of the model runs forward over the same sequences */
-    int64_t rollout_tokens;   /* of a sequence, generated before the step; 0: none are */
-    int64_t recompute_layers; /* with full recomputation: so many layers run again, the others keep all; 0: all */
-    int64_t accumulate;       /* micro-batches per step; at least 1 */
-    bool clip;                /* gradient clipping */
-    double host_us_per_op;    /* 0: modelled */
+    bool reference;             /* a frozen copy of the model runs forward over the same sequences */
+    int64_t rollout_tokens;     /* of a sequence, generated before the step; 0: none are */
+    int64_t offload_layers;     /* whose activations leave for the host, where that is said; 0: all but four */
+    int64_t loss_positions;     /* of a sequence, that go through head and loss; 0: all */
+    int64_t recompute_layers;   /* with full recomputation: so many layers run again, the others keep all; 0: all */
+    int64_t accumulate;         /* micro-batches per step; at least 1 */
+    bool clip;                  /* gradient clipping */
+    double host_us_per_op;      /* 0: modelled */
     const struct ft_host *host; /* who issues it (kernel/host.h); NULL: the usual one */
-    int64_t unpaused;         /* steps follow each other for hours, the board never rests between them: so many
+    int64_t unpaused;           /* steps follow each other for hours, the board never rests between them: so many
                                * micro-batches to an update; 0: it does */
-    bool layers_apart;        /* who counts layers one by one: of a pattern each run of equal ones is a block */
+    bool layers_apart;          /* who counts layers one by one: of a pattern each run of equal ones is a block */
 } ft_workload;
 
 /* Optimizer states are the host's: it updates the weights. */
 static inline bool ft__updates_on_host(const ft_workload *w)
 {
-    const unsigned states =
-        1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME | 1u << FT_OFFLOAD_PARAMETERS;
+    const unsigned states = 1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME | 1u << FT_OFFLOAD_PARAMETERS;
     return w->task == FT_TRAIN && w->optimizer != FT_NO_OPTIMIZER && (w->offload & states) != 0;
 }
 static inline bool ft__offloads(const ft_workload *w, ft_offload what)
@@ -161,10 +162,7 @@ static inline bool ft__offloads(const ft_workload *w, ft_offload what)
     return w->task == FT_TRAIN && (w->offload & 1u << what) != 0;
 }
 /* A frozen copy runs forward beside the model. Adapters need none: without them the model is its own. */
-static inline bool ft__has_reference(const ft_workload *w)
-{
-    return w->task == FT_TRAIN && w->reference;
-}
+static inline bool ft__has_reference(const ft_workload *w) { return w->task == FT_TRAIN && w->reference; }
 
 /* The kernels are a serving engine's: paged cache, fused norms, rotary and experts. */
 static inline bool ft__by_engine(const ft_workload *w)
@@ -200,10 +198,10 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *work, ft_gr
 /* Whose loss it is, in what it holds of the logits (loss_memory.c). `fused` is Megatron's, otherwise a finished graph
  * has PyTorch's own; a layout that cuts the vocabulary says whose it is then. */
 typedef enum ft_loss_by {
-    FT_LOSS_PLAIN,          /* torch.nn.functional.cross_entropy */
-    FT_LOSS_PARALLEL,       /* the same over tensor ranks, by PyTorch's loss_parallel */
-    FT_LOSS_MEGATRON,       /* in place */
-    FT_LOSS_AFTER_MEGATRON  /* in place but for one copy */
+    FT_LOSS_PLAIN,         /* torch.nn.functional.cross_entropy */
+    FT_LOSS_PARALLEL,      /* the same over tensor ranks, by PyTorch's loss_parallel */
+    FT_LOSS_MEGATRON,      /* in place */
+    FT_LOSS_AFTER_MEGATRON /* in place but for one copy */
 } ft_loss_by;
 void ft__loss_memory(ft_graph *g, ft_loss_by by);
 /* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time. */

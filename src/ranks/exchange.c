@@ -1,6 +1,9 @@
 /* exchange.c: who exchanges with whom in a layout, and how long that takes. */
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "base/hash.h"
 #include "ranks/ranks.h"
 
 /* -- groups ------------------------------------------------------------------------------------ */
@@ -61,19 +64,88 @@ static ft_collective collective_of(ft_exchange_kind kind)
     }
 }
 
+/* What is kept of an exchange, and what it was of. Open addressing; a full table is begun anew. */
+enum { EXCHANGES = 1024, SLOTS = 2 * EXCHANGES };
+
+typedef struct exchanged {
+    ft_exchange_kind kind;
+    ft_group group;
+    double bytes, ms, below, above, taken;
+} exchanged;
+
+struct ft_exchanges {
+    uint32_t used, slot[SLOTS]; /* number of an exchange plus one; 0: free */
+    exchanged at[EXCHANGES];
+};
+
+ft_exchanges *ft__exchanges_new(void) { return calloc(1, sizeof(ft_exchanges)); }
+
+void ft__exchanges_free(ft_exchanges *e) { free(e); }
+
+static bool same(const exchanged *a, ft_exchange_kind kind, const ft_group *g, double bytes)
+{
+    return a->kind == kind && a->bytes == bytes && a->group.size == g->size && a->group.stride == g->stride &&
+           a->group.skew == g->skew && a->group.engine == g->engine && a->group.narrow == g->narrow;
+}
+
+static uint32_t slot_of(const ft_exchanges *e, ft_exchange_kind kind, const ft_group *g, double bytes)
+{
+    uint64_t hash = ft__mix(ft__mix_double((uint64_t)kind, bytes), (uint64_t)g->size << 32 ^ (uint64_t)g->stride);
+    uint32_t at = (uint32_t)(hash >> 32) % SLOTS;
+    while (e->slot[at] && !same(&e->at[e->slot[at] - 1], kind, g, bytes)) at = (at + 1) % SLOTS;
+    return at;
+}
+
+static ft_status forecast(const ft_ranks *r, ft_exchange_kind kind, const ft_group *group, double bytes, exchanged *out,
+                          ft_error *err)
+{
+    ft_comm comm;
+    FT_TRY(ft__collective_forecast(r->predictor, r->device, r->cluster, collective_of(kind), bytes, group, r->quantile,
+                                   &comm, err));
+    *out = (exchanged){.kind = kind,
+                       .group = *group,
+                       .bytes = bytes,
+                       .ms = comm.ms,
+                       .below = 1 - comm.low_ms / fmax(comm.ms, 1e-9),
+                       .above = comm.high_ms / fmax(comm.ms, 1e-9) - 1,
+                       .taken = comm.gpu_share};
+    return FT_OK;
+}
+
+static ft_status find(const ft_ranks *r, ft_exchange_kind kind, const ft_group *group, double bytes,
+                      const exchanged **out, ft_error *err)
+{
+    ft_exchanges *e = r->exchanges;
+    uint32_t at = slot_of(e, kind, group, bytes);
+    if (!e->slot[at]) {
+        if (e->used == EXCHANGES) {
+            memset(e->slot, 0, sizeof e->slot);
+            e->used = 0;
+            at = slot_of(e, kind, group, bytes);
+        }
+        FT_TRY(forecast(r, kind, group, bytes, &e->at[e->used], err));
+        e->slot[at] = ++e->used;
+    }
+    *out = &e->at[e->slot[at] - 1];
+    return FT_OK;
+}
+
 ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_group *group, double bytes, double *ms,
                              ft_ranks_width *width, ft_error *err)
 {
-    ft_comm comm;
+    exchanged once;
+    const exchanged *found = &once;
     *ms = 0;
     if (group->size < 2 || bytes <= 0 || kind == FT_EXCHANGE_NONE) return FT_OK;
-    FT_TRY(ft__collective_forecast(r->predictor, r->device, r->cluster, collective_of(kind), bytes, group, r->quantile,
-                                   &comm, err));
-    *ms = comm.ms;
+    if (r->exchanges)
+        FT_TRY(find(r, kind, group, bytes, &found, err));
+    else
+        FT_TRY(forecast(r, kind, group, bytes, &once, err));
+    *ms = found->ms;
     if (!width) return FT_OK;
-    width->below = fmax(width->below, 1 - comm.low_ms / fmax(comm.ms, 1e-9));
-    width->above = fmax(width->above, comm.high_ms / fmax(comm.ms, 1e-9) - 1);
-    width->taken = fmax(width->taken, comm.gpu_share);
+    width->below = fmax(width->below, found->below);
+    width->above = fmax(width->above, found->above);
+    width->taken = fmax(width->taken, found->taken);
     return FT_OK;
 }
 

@@ -42,7 +42,7 @@ ft_pipe_parts ft__ranks_parts(const ft_lanes *l, ft_phase phase, double quiet_ms
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             const ft_node *n = &l->g->nodes[i];
             if (!exchanges(l, i)) {
-                *(of_experts(n) ? &experts : &attention) += l->beats[i].gpu * l->beats[i].count * repeat;
+                *(of_experts(n) ? &experts : &attention) += l->costs[i].gpu * l->costs[i].count * repeat;
                 continue;
             }
             sparse = true;

@@ -54,23 +54,47 @@ static bool takes_pieces(const ft_lanes *l, int32_t i)
     return true;
 }
 
+/* fmax without its rules for what is no number: a layer's kernels are walked several times for every layout. */
+static inline double later(double a, double b) { return a > b ? a : b; }
+
+static bool sums_beside(const ft_lanes *l, int32_t i, int32_t j)
+{
+    return l->comm[j] > 0 && l->async && !in_pieces(l, j) && !(l->left[j] > 0) && l->sends[j] >= 0 && l->sends[j] < i;
+}
+
+/* Nodes from a product to the exchange of the one before it. */
+enum { FAR = 8 };
+
+static bool near(const ft_graph *g, int32_t i, int32_t j)
+{
+    return j <= i + FAR && j < g->node_count && g->nodes[j].phase == g->nodes[i].phase;
+}
+
 /* Until when exchanges go on that begin with a kernel at `start` but come after it in the graph: Megatron's sums
  * beside the weights' gradient, and what the next kernel reads, gathered again beside this one. */
 static double begins_beside(const ft_lanes *l, const ft_clocks *c, int32_t i, double start)
 {
-    const int32_t far = 8; /* nodes from a product to the exchange of the one before it */
-    const ft_graph *g = l->g;
     double until = 0;
     bool next = true;
-    for (int32_t j = i + 1; j <= i + far && j < g->node_count && g->nodes[j].phase == g->nodes[i].phase; j++) {
-        bool exchanges = l->comm[j] > 0, kernel = !exchanges && l->beats[j].gpu > 0;
+    if (l->begins && !l->begins[i]) return 0;
+    for (int32_t j = i + 1; near(l->g, i, j); j++) {
+        bool kernel = !(l->comm[j] > 0) && l->costs[j].gpu > 0;
         if (kernel && next && l->again[j] > 0 && !l->copies)
-            until = fmax(until, fmax(c->lane[FT_AXIS_TENSOR], start) + l->again[j]);
-        if (exchanges && l->async && !in_pieces(l, j) && !(l->left[j] > 0) && l->sends[j] >= 0 && l->sends[j] < i)
-            until = fmax(until, fmax(c->lane[l->axis[j]], start) + l->comm[j] * l->beats[j].count);
+            until = later(until, later(c->lane[FT_AXIS_TENSOR], start) + l->again[j]);
+        if (sums_beside(l, i, j))
+            until = later(until, later(c->lane[l->axis[j]], start) + l->comm[j] * l->costs[j].count);
         next = next && !kernel;
     }
     return until;
+}
+
+void ft__lanes_begins(const ft_lanes *l, bool *begins)
+{
+    for (int32_t i = 0; i < l->g->node_count; i++) {
+        begins[i] = false;
+        for (int32_t j = i + 1; near(l->g, i, j) && !begins[i]; j++)
+            begins[i] = l->again[j] > 0 || sums_beside(l, i, j);
+    }
 }
 
 /* A kernel of d ms from `start`, all its launches, beside exchanges. */
@@ -79,29 +103,29 @@ static double slowed(const ft_lanes *l, const ft_clocks *c, int32_t i, double st
     double until = begins_beside(l, c, i, start), copied = 0; /* copied: by engines, not by SMs */
     for (int a = 0; a < FT_AXIS_COUNT; a++) {
         double *end = a == FT_AXIS_TENSOR && l->copies ? &copied : &until;
-        *end = fmax(*end, c->lane[a]);
+        *end = later(*end, c->lane[a]);
     }
     if (l->sms > 0 && is_product(l, i) && until > start) {
         double product = ft__overlap_slowdown_product(&l->g->nodes[i].op, l->sms, l->beside / (1 + l->beside));
         return d + ft__overlap_slowdown(d, product, until - start);
     }
-    return d + ft__overlap_slowdown(d, l->beside, fmax(until, copied) - start);
+    return d + ft__overlap_slowdown(d, l->beside, later(until, copied) - start);
 }
 
 /* A product's first piece is sent while the second is computed, the last when all is there. What runs beside the
  * product slows it down: that is put at the end, where the product's own time is known. */
 static double scatter_pieces(const ft_lanes *l, int32_t i, double earliest, const double *ended, double *start)
 {
-    const ft_node_cost *maker = &l->beats[l->sends[i]];
-    double d = l->comm[i] * l->beats[i].count, made = ended[l->sends[i]];
-    *start = fmax(earliest, made - (1 - 1 / l->piece_count) * maker->gpu * maker->count);
-    double hidden = fmin(fmax(made - *start, 0), d);
-    return fmax(*start + d, made + d / l->piece_count) + hidden * l->beside;
+    const ft_node_cost *maker = &l->costs[l->sends[i]];
+    double d = l->comm[i] * l->costs[i].count, made = ended[l->sends[i]];
+    *start = later(earliest, made - (1 - 1 / l->piece_count) * maker->gpu * maker->count);
+    double hidden = fmin(later(made - *start, 0), d);
+    return later(*start + d, made + d / l->piece_count) + hidden * l->beside;
 }
 
 static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, ft_clocks *c)
 {
-    const ft_node_cost *b = &l->beats[i];
+    const ft_node_cost *b = &l->costs[i];
     double *lane = &c->lane[l->axis[i]], ready = c->gpu;
     ft_exchange_kind kind = l->g->nodes[i].exchange.kind;
     bool going_back = l->g->nodes[i].phase == FT_BACKWARD;
@@ -110,21 +134,21 @@ static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, 
     else if (l->async && l->sends[i] >= 0)
         ready = ended[l->sends[i]];
     c->host += b->host;
-    double earliest = fmax(fmax(*lane, waits), c->host + l->latency), start = fmax(earliest, ready);
+    double earliest = later(later(*lane, waits), c->host + l->latency), start = later(earliest, ready);
     if (in_pieces(l, i) && takes_pieces(l, l->sends[i]) && kind == FT_EXCHANGE_REDUCE_SCATTER)
         *lane = ended[i] = scatter_pieces(l, i, earliest, ended, &start);
     else
         *lane = ended[i] = start + l->comm[i] * b->count;
     /* Steps of a ring, one after each of the kernel's: the last one when that has ended. */
     if (l->left[i] > 0 && going_back && kind == FT_EXCHANGE_SEND_RECV)
-        *lane = ended[i] = fmax(ended[i], c->gpu + l->comm[i]);
-    if (l->left[i] < 0) c->gpu = fmax(c->gpu, ended[i]);
+        *lane = ended[i] = later(ended[i], c->gpu + l->comm[i]);
+    if (l->left[i] < 0) c->gpu = later(c->gpu, ended[i]);
     tell(l, FT_SEEN_EXCHANGE, (int)l->axis[i], i, start, *lane, 0);
 }
 
 static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
 {
-    const ft_node_cost *b = &l->beats[i];
+    const ft_node_cost *b = &l->costs[i];
     int32_t from = l->awaits[i];
     double waits = from >= 0 ? ended[from] : 0;
     if (l->comm[i] > 0) {
@@ -133,29 +157,29 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
     }
     if (b->gpu <= 0) {
         c->host += b->host * b->count;
-        ended[i] = fmax(c->gpu, waits);
+        ended[i] = later(c->gpu, waits);
     } else {
         /* The first part is there from the start. */
         bool pieces = from >= 0 && in_pieces(l, from) && takes_pieces(l, i) &&
                       l->g->nodes[from].exchange.kind == FT_EXCHANGE_ALL_GATHER;
-        double left = pieces ? 1 / fmax(l->piece_count, 1) : from >= 0 ? l->left[from] : 0;
+        double left = pieces ? 1 / later(l->piece_count, 1) : from >= 0 ? l->left[from] : 0;
         bool along = left > 0;
         if (l->again[i] > 0) {
             double *lane = &c->lane[FT_AXIS_TENSOR];
-            *lane = fmax(*lane, c->began) + l->again[i];
+            *lane = later(*lane, c->began) + l->again[i];
             tell(l, FT_SEEN_AGAIN, FT_AXIS_TENSOR, i, *lane - l->again[i], *lane, 0);
-            waits = fmax(waits, *lane);
+            waits = later(waits, *lane);
         }
-        double first = fmax(c->host + b->host + l->latency, along ? 0 : waits), start = fmax(c->gpu, first);
-        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap)), d = all / fmax(b->count, 1);
+        double first = later(c->host + b->host + l->latency, along ? 0 : waits), start = later(c->gpu, first);
+        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap)), d = all / later(b->count, 1);
         c->began = start;
-        c->gpu = fmax(start + all, c->host + b->count * b->host + l->latency + d);
-        if (along) c->gpu = fmax(c->gpu, waits + all * left);
+        c->gpu = later(start + all, c->host + b->count * b->host + l->latency + d);
+        if (along) c->gpu = later(c->gpu, waits + all * left);
         c->host += b->count * b->host;
         ended[i] = c->gpu;
         tell(l, FT_SEEN_KERNEL, FT_LANE_GPU, i, start, c->gpu, 0);
     }
-    if (b->waits) c->host = c->gpu = fmax(c->host, c->gpu);
+    if (b->waits) c->host = c->gpu = later(c->host, c->gpu);
 }
 
 typedef struct pass {
@@ -172,9 +196,9 @@ static void hold_host(const ft_lanes *l, int32_t block, ft_clocks *c)
     double running = 0, launches = 0;
     if (!(l->queue > 0)) return;
     for (int32_t i = b->first; i < b->first + b->count; i++)
-        if (l->beats[i].gpu > 0) {
-            running += l->beats[i].count * (l->beats[i].gpu + l->gap);
-            launches += l->beats[i].count;
+        if (l->costs[i].gpu > 0) {
+            running += l->costs[i].count * (l->costs[i].gpu + l->gap);
+            launches += l->costs[i].count;
         }
     if (launches > 0) c->host = fmax(c->host, c->gpu - l->queue * running / launches);
 }

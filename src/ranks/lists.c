@@ -40,7 +40,7 @@ ft_status ft__list_gather(const ft_ranks *r, const ft_pace *pace, const ft_tenso
                           ft_listed *out, ft_error *err)
 {
     ft_group group = ft__ranks_sharers(r->parallel, ft__is_expert(t));
-    double n = (double)group.size, bytes = ft__tensor_numel(t) * gather_element(r), nccl;
+    double n = (double)group.size, bytes = ft__tensor_numel(t) * ft__ranks_travels(t, gather_element(r)), nccl;
     *out = (ft_listed){0};
     if (group.size < 2) return FT_OK;
     FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, bytes, &nccl, width, err));

@@ -8,6 +8,7 @@
 
 #include "memory/verdict.h"
 #include "ranks/many_constants.h"
+#include "ranks/pipeline_lists.h"
 #include "ranks/ranks.h"
 
 /* NCCL's buffers and proxies, beside the allocator, per kind of group in use. */
@@ -82,7 +83,7 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
     const ft_parallel *p = r->parallel;
     ft_memory_share share = {.weights = {1, 1}, .gradients = {1, 1}, .optimizer = {1, 1}};
     share.waiting_bytes = s->saved_bytes * fmax(in_flight - 1, 0);
-    if (ft__offloads(r->work, FT_OFFLOAD_ACTIVATIONS)) share.waiting_bytes = 0; /* they wait on the host */
+    if (ft__offloads(r->work, FT_OFFLOAD_ACTIVATIONS)) share.waiting_bytes = 0; /* they wait on the host: all of them */
     /* Megatron's gradients are kept as they are summed. */
     bool one_buffer = ft__ranks_stack(p, r->work)->one_gradient_buffer && r->work->master_weights && p->zero < 2;
     if (one_buffer && p->reduce_bytes > 0) share.gradient_bytes = p->reduce_bytes;
@@ -132,23 +133,17 @@ static ft_status lists_of(const ft_ranks *r, ft_piped *out, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
     int64_t chunks = p->schedule == FT_DUALPIPE ? 2 : ft__parallel_chunks(p);
-    double *ones = ft__arena_array(r->arena, (size_t)(p->pp * chunks), sizeof *ones);
-    if (!ones) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (int64_t i = 0; i < p->pp * chunks; i++) ones[i] = 1;
     int64_t micros = r->work->accumulate > 0 ? r->work->accumulate : 1, enough = 4 * p->pp; /* no more are held then */
-    ft_pipe_parts *nothing = ft__arena_array(r->arena, (size_t)(p->pp * chunks), sizeof *nothing);
-    if (!nothing) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    ft_pipe_join join = {.forward = nothing, .backward = nothing};
+    ft_pipe_join join = {0}; /* that there is one moves a micro-batch ahead */
     ft_pipe run = {.schedule = p->schedule,
                    .stages = p->pp,
                    .chunks = chunks,
                    .micros = micros < enough ? micros : enough,
-                   .forward = ones,
-                   .backward = ones,
                    .all_ahead = ft__ranks_stack(p, r->work)->all_forward_first,
-                   .weight_share = 0.5,
                    .join = ft__ranks_joins(r) ? &join : NULL};
-    FT_TRY(ft__pipeline_run(&run, r->arena, out, err));
+    *out = (ft_piped){0};
+    FT_TRY(ft__pipeline_check(run.schedule, run.stages, run.chunks, run.micros, err));
+    FT_TRY(ft__pipeline_lists(&run, r->arena, out, err));
     for (int64_t s = 0; s < p->pp && p->schedule == FT_GPIPE; s++) out->in_flight[s] = (double)micros;
     return FT_OK;
 }

@@ -26,8 +26,17 @@ typedef struct runner {
     ft_piped *out;
     int32_t *next;
     double *free_at, *busy;
-    double *wire; /* by stage: when its last transfer has left; one after the other */
+    double *wire;   /* by stage: when its last transfer has left; one after the other */
+    int64_t *where; /* [stage][chunk]: its place */
 } runner;
+
+/* fmax without its rules for what is no number: pieces are placed by the hundred thousand. */
+static inline double later(double a, double b) { return a > b ? a : b; }
+
+static inline int64_t place_of(const runner *r, int64_t stage, const ft_pipe_op *op)
+{
+    return r->where[stage * r->p->chunks + op->chunk];
+}
 
 static double *slot(const runner *r, double *table, int64_t at, int64_t micro)
 {
@@ -35,9 +44,8 @@ static double *slot(const runner *r, double *table, int64_t at, int64_t micro)
 }
 
 /* When what a piece needs is there; -1 while nobody knows. */
-static double ready(const runner *r, int64_t stage, const ft_pipe_op *op)
+static double ready(const runner *r, int64_t at, const ft_pipe_op *op)
 {
-    int64_t at = ft__pipeline_place(r->p, stage, op->chunk);
     if (op->kind == FT_PIPE_WEIGHTS) return 0; /* its stage put it off itself */
     if (op->kind == FT_PIPE_FORWARD) return at == 0 ? 0 : *slot(r, r->forward_there, at - 1, op->micro);
     double own = *slot(r, r->forward_there, at, op->micro);
@@ -68,9 +76,8 @@ static double beside(double kernels, double exchange, double slower)
  *
  *     exchanges: combine_bwd | dispatch_fwd -> dispatch_bwd | combine_fwd
  *     kernels:   attn_fwd    | mlp_bwd      -> mlp_fwd      | attn_bwd      */
-static double both(const ft_pipe *p, int64_t stage, const ft_pipe_op *op)
+static double both(const ft_pipe *p, int64_t f, int64_t b, const ft_pipe_op *op)
 {
-    int64_t f = ft__pipeline_place(p, stage, op[0].chunk), b = ft__pipeline_place(p, stage, op[1].chunk);
     double apart = length(p, f, op[0].kind) + length(p, b, op[1].kind);
     if (!p->join) return apart;
     const ft_pipe_parts *there = &p->join->forward[f], *back = &p->join->backward[b];
@@ -89,10 +96,9 @@ static bool sends_on(const runner *r, int64_t at, ft_pipe_kind kind)
     return kind == FT_PIPE_FORWARD ? at < r->places - 1 : kind != FT_PIPE_WEIGHTS && at > 0;
 }
 
-static void place_op(runner *r, int64_t stage, ft_pipe_op *op, double start, double end, double busy)
+static void place_op(runner *r, int64_t stage, int64_t where, ft_pipe_op *op, double start, double end, double busy)
 {
     const ft_pipe *p = r->p;
-    int64_t where = ft__pipeline_place(p, stage, op->chunk);
     op->start = start;
     op->end = end;
     bool sends = sends_on(r, where, op->kind);
@@ -100,7 +106,7 @@ static void place_op(runner *r, int64_t stage, ft_pipe_op *op, double start, dou
     r->free_at[stage] = end + lost;
     r->out->lost_ms[stage] += lost;
     if (sends) r->out->sent_ms[stage] += p->send_ms;
-    if (sends) r->wire[stage] = fmax(r->wire[stage], end) + p->send_ms;
+    if (sends) r->wire[stage] = later(r->wire[stage], end) + p->send_ms;
     r->busy[stage] += busy;
     if (op->kind != FT_PIPE_WEIGHTS)
         *slot(r, op->kind == FT_PIPE_FORWARD ? r->forward_there : r->backward_there, where,
@@ -118,20 +124,22 @@ static bool advance(runner *r, int64_t stage)
     bool moved = false;
     while (r->next[stage] < r->out->op_count[stage]) {
         ft_pipe_op *op = &r->out->ops[stage][r->next[stage]];
-        double at = ready(r, stage, op), other = op->joined ? ready(r, stage, op + 1) : 0;
+        int64_t where = place_of(r, stage, op), beside = op->joined ? place_of(r, stage, op + 1) : 0;
+        double at = ready(r, where, op), other = op->joined ? ready(r, beside, op + 1) : 0;
         if (at < 0 || other < 0) break;
-        double start = fmax(r->free_at[stage], fmax(at, other));
-        double ms = length(p, ft__pipeline_place(p, stage, op->chunk), op->kind);
+        double start = later(r->free_at[stage], later(at, other));
+        double ms = length(p, where, op->kind);
         double busy = ms;
         if (op->joined) {
-            busy = both(p, stage, op);
-            r->out->hidden_ms[stage] += ms + length(p, ft__pipeline_place(p, stage, op[1].chunk), op[1].kind) - busy;
+            busy = both(p, where, beside, op);
+            r->out->hidden_ms[stage] += ms + length(p, beside, op[1].kind) - busy;
             ms = busy;
-            place_op(r, stage, op, start, start + ms, busy);
+            place_op(r, stage, where, op, start, start + ms, busy);
             busy = 0;
+            where = beside;
             op++;
         }
-        place_op(r, stage, op, start, start + ms, busy);
+        place_op(r, stage, where, op, start, start + ms, busy);
         moved = true;
     }
     return moved;
@@ -184,26 +192,25 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     size_t stages = (size_t)p->stages;
     runner r = {.p = p, .out = out, .places = p->schedule == FT_DUALPIPE ? p->stages : p->stages * p->chunks};
     size_t cells = (size_t)r.places * (size_t)p->micros;
-    out->in_flight = ft__arena_array(arena, stages, sizeof *out->in_flight);
     out->last_backward = ft__arena_array(arena, stages, sizeof *out->last_backward);
     out->finish = ft__arena_array(arena, stages, sizeof *out->finish);
     out->sent_ms = ft__arena_array(arena, stages, sizeof *out->sent_ms);
     out->lost_ms = ft__arena_array(arena, stages, sizeof *out->lost_ms);
     out->hidden_ms = ft__arena_array(arena, stages, sizeof *out->hidden_ms);
-    out->ops = ft__arena_array(arena, stages, sizeof *out->ops);
-    out->op_count = ft__arena_array(arena, stages, sizeof *out->op_count);
-    r.forward_there = ft__arena_array(arena, cells, sizeof *r.forward_there);
-    r.backward_there = ft__arena_array(arena, cells, sizeof *r.backward_there);
+    r.forward_there = ft__arena_bare(arena, cells, sizeof *r.forward_there);
+    r.backward_there = ft__arena_bare(arena, cells, sizeof *r.backward_there);
     r.wire = ft__arena_array(arena, stages, sizeof *r.wire);
     r.next = ft__arena_array(arena, stages, sizeof *r.next);
     r.free_at = ft__arena_array(arena, stages, sizeof *r.free_at);
     r.busy = ft__arena_array(arena, stages, sizeof *r.busy);
-    if (!out->in_flight || !out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->hidden_ms ||
-        !out->ops || !out->op_count || !r.forward_there || !r.backward_there || !r.wire || !r.next || !r.free_at ||
-        !r.busy)
+    r.where = ft__arena_array(arena, stages * (size_t)p->chunks, sizeof *r.where);
+    if (!out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->hidden_ms || !r.forward_there ||
+        !r.backward_there || !r.wire || !r.next || !r.free_at || !r.busy || !r.where)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline of %lld stages and %lld micro-batches",
                         (long long)p->stages, (long long)p->micros);
     for (size_t i = 0; i < cells; i++) r.forward_there[i] = r.backward_there[i] = -1;
+    for (int64_t i = 0; i < p->stages * p->chunks; i++)
+        r.where[i] = ft__pipeline_place(p, i / p->chunks, i % p->chunks);
     FT_TRY(ft__pipeline_lists(p, arena, out, err));
     for (bool moved = true; moved;) {
         moved = false;

@@ -16,8 +16,8 @@ typedef struct ft_pipe_op { /* one piece of work of one stage */
     ft_pipe_kind kind;
     int32_t chunk;
     int64_t micro;
-    bool waits;     /* its stage waits for what it sends, whatever send_share says */
-    bool joined;    /* a forward that runs beside the backward after it: both begin and end together */
+    bool waits;  /* its stage waits for what it sends, whatever send_share says */
+    bool joined; /* a forward that runs beside the backward after it: both begin and end together */
     double start, end;
 } ft_pipe_op;
 
@@ -35,7 +35,7 @@ typedef struct ft_pipe_parts {
  * [place], as in ft_pipe. */
 typedef struct ft_pipe_join {
     const ft_pipe_parts *forward, *backward;
-    double beside;             /* how much slower kernels run beside exchanges: 0.1 for a tenth */
+    double beside; /* how much slower kernels run beside exchanges: 0.1 for a tenth */
 } ft_pipe_join;
 
 typedef struct ft_pipe {
@@ -44,13 +44,13 @@ typedef struct ft_pipe {
     /* ms of one micro-batch through one chunk, [place]: where the chunk stands in the model, stages * chunks of them
      * (dualpipe: stages); chunk c of stage s stands at c * stages + s */
     const double *forward, *backward;
-    const double *held;    /* [place]: what a micro-batch's activations there count in in_flight; NULL: 1 each */
-    bool all_ahead;        /* interleaved, as many micro-batches as stages: all go forward before any goes back */
-    double weight_share;   /* of backward that is the weights' gradient: split off by zero-bubble schedules */
+    const double *held;       /* [place]: what a micro-batch's activations there count in in_flight; NULL: 1 each */
+    bool all_ahead;           /* interleaved, as many micro-batches as stages: all go forward before any goes back */
+    double weight_share;      /* of backward that is the weights' gradient: split off by zero-bubble schedules */
     const ft_pipe_join *join; /* 1f1b and interleaved join what follows each other in the full pipeline, and run one
                                * micro-batch more ahead so that they can; NULL: pieces run one after the other */
-    double send_ms;        /* of a boundary's activations */
-    double send_share;     /* of it that a stage loses: 1, it waits; less, it is slower meanwhile; 0, it is free */
+    double send_ms;           /* of a boundary's activations */
+    double send_share;        /* of it that a stage loses: 1, it waits; less, it is slower meanwhile; 0, it is free */
 } ft_pipe;
 
 typedef struct ft_piped {
@@ -65,8 +65,8 @@ typedef struct ft_piped {
     double *lost_ms;       /* by stage: of them, what it waits or is slower meanwhile */
     ft_pipe_op **ops;      /* by stage: its list with times; the list's length in op_count */
     int32_t *op_count;
-    int64_t skipped;       /* micro-batches in the middle that the lists leave out; times and numbers count them */
-    int32_t *gap;          /* by stage: the piece before which they would stand; NULL where none are left out */
+    int64_t skipped; /* micro-batches in the middle that the lists leave out; times and numbers count them */
+    int32_t *gap;    /* by stage: the piece before which they would stand; NULL where none are left out */
 } ft_piped;
 
 /* The most that is alive at once in a stage's list when each chunk counts so much (NULL: 1). */

@@ -61,13 +61,21 @@ static void list_1f1b(list *l, int64_t stage)
     for (int64_t w = micros > stage ? micros - stage : 0; split && w < micros; w++) add(l, FT_PIPE_WEIGHTS, 0, w);
 }
 
-/* The k-th piece of an interleaved list: groups of `stages` micro-batches walk all chunks before the next starts. */
-static void interleaved_at(const ft_pipe *p, int64_t k, bool backward, int64_t *chunk, int64_t *micro)
+/* Where an interleaved list stands: groups of `stages` micro-batches walk all chunks before the next starts. */
+typedef struct walk {
+    int64_t chunk, first, inside; /* of chunks passed, of the group's first micro-batch, inside of the group */
+} walk;
+
+static void add_walked(list *l, walk *w, bool backward)
 {
-    int64_t group = k / (p->stages * p->chunks), inside = k % (p->stages * p->chunks);
-    *chunk = inside / p->stages;
-    if (backward) *chunk = p->chunks - 1 - *chunk;
-    *micro = group * p->stages + inside % p->stages;
+    const ft_pipe *p = l->p;
+    add(l, backward ? FT_PIPE_BACKWARD : FT_PIPE_FORWARD, backward ? p->chunks - 1 - w->chunk : w->chunk,
+        w->first + w->inside);
+    if (++w->inside < p->stages) return;
+    w->inside = 0;
+    if (++w->chunk < p->chunks) return;
+    w->chunk = 0;
+    w->first += p->stages;
 }
 
 /* The last stage begins to go back with its first micro-batch at the model's end: of the last chunk, logits included,
@@ -82,23 +90,18 @@ static void list_interleaved(list *l, int64_t stage)
 {
     const ft_pipe *p = l->p;
     int64_t all = p->micros * p->chunks, warm = (p->stages - stage - 1) * 2 + (p->chunks - 1) * p->stages, f = 0, b = 0;
-    int64_t chunk, micro;
+    walk there = {0}, back = {0};
     if (p->join) warm++;
     if (p->all_ahead && p->micros == p->stages) warm = all;
     if (warm > all) warm = all;
     for (; f < warm; f++) {
-        interleaved_at(p, f, false, &chunk, &micro);
-        add(l, FT_PIPE_FORWARD, chunk, micro);
+        add_walked(l, &there, false);
         l->at[l->count - 1].waits = true;
     }
-    while (b < all) {
+    for (; b < all; b++) {
         bool drains = f >= all;
-        if (!drains) {
-            interleaved_at(p, f++, false, &chunk, &micro);
-            add(l, FT_PIPE_FORWARD, chunk, micro);
-        }
-        interleaved_at(p, b++, true, &chunk, &micro);
-        add(l, FT_PIPE_BACKWARD, chunk, micro);
+        if (!drains) add_walked(l, &there, false), f++;
+        add_walked(l, &back, true);
         l->at[l->count - 1].waits = drains;
         if (!drains) join_last(l);
     }
@@ -199,11 +202,16 @@ ft_status ft__pipeline_lists(const ft_pipe *p, ft_arena *arena, ft_piped *out, f
     /* then three pieces per micro-batch */
     size_t pieces = (split ? 3 : 2) * (size_t)p->micros * (size_t)p->chunks;
     int32_t *late = ft__arena_array(arena, (size_t)p->micros * 2, sizeof *late);
+    out->in_flight = ft__arena_array(arena, (size_t)p->stages, sizeof *out->in_flight);
+    out->ops = ft__arena_array(arena, (size_t)p->stages, sizeof *out->ops);
+    out->op_count = ft__arena_array(arena, (size_t)p->stages, sizeof *out->op_count);
+    if (!late || !out->in_flight || !out->ops || !out->op_count)
+        return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline schedule");
     double *held = p->held ? ft__arena_array(arena, (size_t)p->chunks, sizeof *held) : NULL;
     if (p->held && !held) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline schedule");
     for (int64_t s = 0; s < p->stages; s++) {
-        out->ops[s] = ft__arena_array(arena, pieces, sizeof **out->ops);
-        if (!out->ops[s] || !late) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline schedule");
+        out->ops[s] = ft__arena_bare(arena, pieces, sizeof **out->ops);
+        if (!out->ops[s]) return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline schedule");
         list l = {.p = p, .at = out->ops[s]};
         switch (p->schedule) {
         case FT_GPIPE: list_gpipe(&l); break;

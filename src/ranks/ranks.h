@@ -16,8 +16,10 @@ typedef struct ft_ranks {
     const ft_predictor *predictor;
     double quantile;
     ft_memo *memo;
+    struct ft_exchanges
+        *exchanges; /* those that were forecast, for this predictor, device, cluster and quantile; or NULL */
     ft_arena *arena;
-    bool no_remedy;               /* of a layout that does not fit nobody asks what would */
+    bool no_remedy; /* of a layout that does not fit nobody asks what would */
 } ft_ranks;
 
 /* What one pipeline stage does with one micro-batch. */
@@ -51,8 +53,8 @@ typedef struct ft_stage {
     double layer_bytes;            /* parameters of the largest unit that is gathered at once, as gathered */
     double layer_gradient_bytes;   /* its gradients, as they are reduced */
     double live_bytes, live_gradient_bytes; /* what of both is there at a time, outside of PyTorch's units */
-    double layer_flowing_bytes;    /* as the backward pass makes them */
-    double gathered_bytes;         /* all of the stage's parameters, as gathered */
+    double layer_flowing_bytes;             /* as the backward pass makes them */
+    double gathered_bytes;                  /* all of the stage's parameters, as gathered */
     double root_bytes, root_gradient_bytes; /* of FSDP's root, which holds what is no layer */
     double head_gradient_bytes;             /* of it, what the head's backward pass makes */
     double gradient_bytes;                  /* all of them, as the backward pass makes them */
@@ -113,6 +115,8 @@ bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* z
 bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work);
 /* Bytes of an element on the wire: of a parameter that is gathered, of a gradient that is reduced. */
 double ft__ranks_gather_bytes(const ft_parallel *p, const ft_workload *work);
+/* The same of one tensor, `element` those of others. */
+double ft__ranks_travels(const ft_tensor *t, double element);
 double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work);
 /* Whether a tensor rank's gathers and scatters run in pieces beside the products that read and make them. */
 bool ft__ranks_in_pieces(const ft_parallel *p, const ft_workload *work);
@@ -126,11 +130,18 @@ typedef struct ft_ranks_width {
 } ft_ranks_width;
 /* How much slower kernels are beside an exchange that takes so much of the GPU. */
 double ft__ranks_overlapped(const ft_ranks_width *width);
+/* Equal exchanges are forecast once where somebody keeps them. */
+typedef struct ft_exchanges ft_exchanges;
+ft_exchanges *ft__exchanges_new(void); /* NULL: out of memory */
+void ft__exchanges_free(ft_exchanges *e);
 ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_group *group, double bytes, double *ms,
                              ft_ranks_width *width, ft_error *err);
 
 /* One stage's graph; with its time, or (memory alone) without. */
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err);
+/* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block. Where
+ * others travel in `element` bytes, packed ones count by the share of it that they take; 1: none does. */
+void ft__ranks_unit(const ft_graph *g, int32_t block, bool trained, double element, double *dense, double *expert);
 ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err);
 /* The times of a stage from its streams. `last_bucket_ms`: of gradients that wait for the backward pass to end. */
 ft_status ft__ranks_time(const ft_ranks *r, const struct ft_lanes *lanes, double last_bucket_ms, ft_stage *stage,

@@ -87,6 +87,13 @@ double ft__ranks_gather_bytes(const ft_parallel *p, const ft_workload *work)
     return work->autocast && p->zero < 3 ? 4 : flowing;
 }
 
+/* Frozen weights of few bits are gathered as they are stored (FSDP-QLoRA packs them into a 16-bit buffer) and unpacked
+ * by every rank. */
+double ft__ranks_travels(const ft_tensor *t, double element)
+{
+    return t->trained ? element : fmin(element, t->element_bytes);
+}
+
 double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work)
 {
     if (p->reduce_bytes > 0) return p->reduce_bytes;

@@ -13,7 +13,7 @@
 typedef struct stage_lanes {
     ft_lanes lanes;
     double *comm, *gather, *scatter, *again, *spent;
-    bool *pieces;
+    bool *pieces, *begins;
     double *left;
     ft_axis *axis;
     int32_t *awaits, *sends;
@@ -21,21 +21,6 @@ typedef struct stage_lanes {
     double last_bucket_ms; /* what waits for the backward pass to end */
     ft_wrapped *wrapped;
 } stage_lanes;
-
-/* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block. */
-static void unit_of(const ft_graph *g, int32_t block, bool trained, double *dense, double *expert)
-{
-    int32_t last = -1;
-    *dense = *expert = 0;
-    for (int32_t b = 0; b < g->block_count; b++)
-        if (g->blocks[b].phase == FT_FORWARD) last = b;
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        bool here = t->block == block || (t->block < 0 && block == last);
-        if (t->role != FT_PARAMETER || !here || t->storage != i || (trained && !t->trained)) continue;
-        *(ft__is_expert(t) ? expert : dense) += ft__tensor_numel(t);
-    }
-}
 
 /* Bytes of an element: as parameters are gathered, as gradients are reduced. Sharded ones travel in the format of the
  * mathematics (FSDP's mixed precision, ZeRO-3); Megatron sums gradients in fp32 where it keeps them so. */
@@ -141,12 +126,12 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     if (ft__ranks_by_parameter(p, r->work)) return FT_OK; /* those have no blocks */
     double dense, expert, repeat = (double)block->repeat;
     int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
-    unit_of(g, forward, false, &dense, &expert);
+    ft__ranks_unit(g, forward, false, gather_element(r), &dense, &expert);
     bool sharded = p->zero >= 3, ahead = p->zero >= 1 && p->gather_ahead && block->phase == FT_FORWARD;
     if (sharded && block->phase == FT_BACKWARD && ft__ranks_keeps_gathered(p, r->work)) sharded = false;
     if (sharded) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
     if (ahead && !sharded) {
-        unit_of(g, forward, true, &dense, &expert); /* what was updated */
+        ft__ranks_unit(g, forward, true, 1, &dense, &expert); /* what was updated */
         FT_TRY(gather_ahead_ms(r, dense, expert, stage, s, &s->gather[b], err));
     }
     if (sharded)
@@ -155,7 +140,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     if (ahead && !sharded) stage->ahead_ms += s->gather[b] * repeat;
     if (block->phase != FT_BACKWARD) return FT_OK;
     double element = reduce_element(r), bucket = bucket_of(r, element), one;
-    unit_of(g, forward, true, &dense, &expert);
+    ft__ranks_unit(g, forward, true, 1, &dense, &expert);
     /* No bucket holds more than there is, and experts have buckets of their own. */
     FT_TRY(bucketed_ms(r, dense * element, fmin(bucket, stage->dense * element), false, s, &s->scatter[b], err));
     FT_TRY(bucketed_ms(r, expert * element, fmin(bucket, stage->expert * element), true, s, &one, err));
@@ -197,14 +182,15 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
     out->again = ft__arena_array(r->arena, nodes, sizeof *out->again);
     out->left = ft__arena_array(r->arena, nodes, sizeof *out->left);
     out->pieces = ft__arena_array(r->arena, nodes, sizeof *out->pieces);
+    out->begins = ft__arena_array(r->arena, nodes, sizeof *out->begins);
     out->axis = ft__arena_array(r->arena, nodes, sizeof *out->axis);
     out->awaits = ft__arena_array(r->arena, nodes, sizeof *out->awaits);
     out->sends = ft__arena_array(r->arena, nodes, sizeof *out->sends);
     out->gather = ft__arena_array(r->arena, blocks, sizeof *out->gather);
     out->scatter = ft__arena_array(r->arena, blocks, sizeof *out->scatter);
     out->spent = ft__arena_array(r->arena, blocks, sizeof *out->spent);
-    if (!out->comm || !out->again || !out->left || !out->pieces || !out->axis || !out->awaits || !out->sends ||
-        !out->gather || !out->scatter || !out->spent)
+    if (!out->comm || !out->again || !out->left || !out->pieces || !out->begins || !out->axis || !out->awaits ||
+        !out->sends || !out->gather || !out->scatter || !out->spent)
         return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     out->wrapped = ft__arena_alloc(r->arena, sizeof *out->wrapped);
     if (!out->wrapped) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
@@ -224,7 +210,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
         FT_TRY(sum_ms(r, bucket, false, out, &out->last_bucket_ms, err));
     bool overlapping = ft__ranks_stack(r->parallel, r->work)->tensor_sums_beside;
     out->lanes = (ft_lanes){.g = g,
-                            .beats = step->pace->beats,
+                            .costs = step->pace->costs,
                             .entry = out->wrapped->entry,
                             .pass = out->wrapped->pass,
                             .comm = out->comm,
@@ -246,89 +232,12 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .sms = ft__overlap_whole_waves(r->device) ? r->device->sms : 0,
                             .copies = ft__ranks_in_pieces(r->parallel, r->work),
                             .spent = out->spent};
+    ft__lanes_begins(&out->lanes, out->begins);
+    out->lanes.begins = out->begins;
     return FT_OK;
 }
 
 /* -- the stage --------------------------------------------------------------------------------- */
-
-/* States are updated where they live. */
-static void shard_update(const ft_ranks *r, const ft_stage *s, ft_graph *g)
-{
-    if (r->parallel->zero < 1) return;
-    double kept = ft__ranks_kept(r->parallel, s->dense, s->expert);
-    for (int32_t i = 0; i < g->node_count; i++)
-        if (g->nodes[i].verb == FT_DO_OPTIMIZER && g->nodes[i].op.kind == FT_OP_OPTIMIZER) {
-            int64_t *params = &g->nodes[i].op.u.optimizer.params;
-            *params = (int64_t)ceil((double)*params * kept);
-            if (g->nodes[i].op.u.optimizer.tensors > *params) g->nodes[i].op.u.optimizer.tensors = *params;
-        }
-}
-
-/* What is gathered and reduced at once. FSDP's units are layers, and a root that has everything else: it is gathered
- * from the first forward kernel to the last backward one, since it has both the embedding and the head. */
-static void measure_units(const ft_ranks *r, ft_stage *s)
-{
-    double flowing = fmax(2, ft_dtype_bytes(r->work->dtype));
-    for (int32_t b = 0; b < s->g->block_count; b++) {
-        const ft_block *block = &s->g->blocks[b];
-        double dense, expert;
-        if (block->phase != FT_FORWARD) continue;
-        bool root = ft__ranks_fsdp(r->parallel, r->work) && !ft__block_is_layer(block);
-        unit_of(s->g, b, false, &dense, &expert);
-        double gathered = (dense + expert) * gather_element(r);
-        s->gathered_bytes += gathered * (double)block->repeat;
-        unit_of(s->g, b, true, &dense, &expert);
-        double reduced = (dense + expert) * reduce_element(r);
-        if (root) {
-            s->root_bytes += gathered;
-            s->root_gradient_bytes += reduced;
-            if (block->carry_in != FT_NONE) s->head_gradient_bytes += (dense + expert) * flowing;
-        } else {
-            s->layer_bytes = fmax(s->layer_bytes, gathered);
-            s->layer_gradient_bytes = fmax(s->layer_gradient_bytes, reduced);
-            s->layer_flowing_bytes = fmax(s->layer_flowing_bytes, (dense + expert) * flowing);
-        }
-    }
-    /* The layer that runs and the next; of gradients the layer whose are complete and the one whose are being made. */
-    s->live_bytes = 2 * s->layer_bytes;
-    s->live_gradient_bytes = 2 * s->layer_gradient_bytes;
-    if (!ft__ranks_by_parameter(r->parallel, r->work)) return;
-    /* Tensor by tensor: the one that is read beside as many as may stay, a gradient beside the bucket before it. */
-    double largest = 0;
-    for (int32_t i = 0; i < s->g->tensor_count; i++) {
-        const ft_tensor *t = &s->g->tensors[i];
-        if (t->role == FT_PARAMETER && t->storage == i) largest = fmax(largest, ft__tensor_numel(t));
-    }
-    s->live_bytes = fmin(s->live_bytes, (largest + FT_K_MANY_LIVE_ELEMENTS) * gather_element(r));
-    s->live_gradient_bytes = fmin(s->live_gradient_bytes, (largest + FT_K_MANY_FILLED_ELEMENTS) * reduce_element(r));
-}
-
-ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err)
-{
-    ft_workload work = ft__ranks_workload(r), once = work;
-    once.accumulate = 1;
-    once.layers_apart = r->parallel->pp > 1 || ft__ranks_fsdp(r->parallel, r->work);
-    ft_graph *g = NULL;
-    memset(out, 0, sizeof *out);
-    out->count = 1;
-    ft_divisible model = ft__ranks_model(r->arch, r->work);
-    FT_TRY(ft__model_forward(r->arch, &once, r->arena, &g, err));
-    FT_TRY(ft__layout_stage(g, r->parallel, index, &out->chunks, err));
-    FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
-    FT_TRY(ft__model_complete(r->arch, &work, g, err));
-    ft__loss_memory(g, ft__ranks_loss(r->parallel, r->work));
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        if (t->role != FT_PARAMETER || !t->trained || t->storage != i) continue;
-        double elements = ft__tensor_numel(t) * (double)t->copies;
-        *(ft__is_expert(t) ? &out->expert : &out->dense) += elements;
-        out->gradient_bytes += elements * fmax(2, t->element_bytes);
-    }
-    shard_update(r, out, g);
-    out->g = g;
-    measure_units(r, out);
-    return ft__ranks_chunk_parts(r, index, out, err);
-}
 
 /* After the last backward pass: gradients of what every tensor rank holds whole but has seen some tokens of, and of a
  * table that the first and the last stage both hold (Megatron's finalize_model_grads). */
@@ -379,21 +288,5 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     width->below = fmax(width->below, lanes.width.below);
     width->above = fmax(width->above, lanes.width.above);
     width->taken = fmax(width->taken, lanes.width.taken);
-    return FT_OK;
-}
-
-ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, int64_t b, bool *same, ft_error *err)
-{
-    const ft_parallel *p = r->parallel;
-    size_t blocks = (size_t)whole->block_count, parts = blocks * (size_t)ft__parallel_chunks(p);
-    *same = false;
-    if (a < 1 || b < 1 || a >= p->pp - 1 || b >= p->pp - 1) return FT_OK;
-    int64_t *one = ft__arena_array(r->arena, blocks * 2, sizeof *one);
-    double *part = ft__arena_array(r->arena, parts * 2, sizeof *part);
-    if (!one || !part) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    FT_TRY(ft__layout_shares(whole, p, a, one, part, err));
-    FT_TRY(ft__layout_shares(whole, p, b, one + blocks, part + parts, err));
-    *same = !memcmp(one, one + blocks, blocks * sizeof *one);
-    for (size_t i = 0; i < parts; i++) *same = *same && part[i] == part[parts + i];
     return FT_OK;
 }

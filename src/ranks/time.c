@@ -7,6 +7,13 @@
 /* A step of one micro-batch on one stage: nothing before it has given the host a lead. */
 static bool only_one(const ft_ranks *r) { return r->parallel->pp < 2 && r->work->accumulate < 2; }
 
+/* Before a pass: a host that reads what its stage received has no lead over its kernels then. */
+static void receive(const ft_ranks *r, ft_clocks *c)
+{
+    const ft_parallel *p = r->parallel;
+    if (p->tp > 1 && p->pp > 1 && ft__ranks_stack(p, r->work)->reads_received) c->host = c->gpu = fmax(c->host, c->gpu);
+}
+
 /* One micro-batch forward and back: the only one of its step, from when the host begins, or in the rhythm of a long row
  * of them; then *start is what the first of the row takes beyond it, below 0 where it has nobody's exchanges before
  * it. */
@@ -20,9 +27,11 @@ static ft_clocks time_passes(const ft_ranks *r, const ft_lanes *l, double *ended
     double first = 0;
     for (int round = 0, rounds = only_one(r) ? 1 : 2; round < rounds; round++) {
         double before = c.gpu;
+        receive(r, &c);
         ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
         *forward = c.gpu - before;
         before = c.gpu;
+        receive(r, &c);
         /* A pass that waits for the one before lets its host run ahead: the next one's rhythm is that of the row. */
         if (round == 1 && always && beside && c.lane[FT_AXIS_DATA] > c.gpu) rounds = 3;
         ft__lanes_run(l, FT_BACKWARD, gathers, always && beside, ended, &c);
@@ -70,9 +79,11 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     FT_TRY(ft__ranks_chunk_times(r, l->spent, stage, err));
     if (only_one(r)) c = (ft_clocks){0}; /* it is the last one itself */
     double before = c.gpu;
+    receive(r, &c);
     ft__lanes_run(l, FT_FORWARD, gathers, false, ended, &c);
     double forward = c.gpu - before;
     before = c.gpu;
+    receive(r, &c);
     ft_lanes last;
     FT_TRY(before_last_bucket(r, l, last_bucket_ms, stage, &last, err));
     ft__lanes_run(&last, FT_BACKWARD, gathers, beside, ended, &c);

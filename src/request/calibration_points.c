@@ -17,6 +17,7 @@
 #include "graph/operator.h"
 #include "kernel/kernel.h"
 #include "request/collective.h"
+#include "request/keys.h"
 #include "request/request.h"
 
 enum { MOST_BYTES = 256 << 20, MOST_MACHINE = 16 << 10 };
@@ -158,7 +159,7 @@ static ft_status read_collective(reader *r, const json_t *request, ft_op *op, ft
 static ft_status read_kernel(reader *r, json_t *request, ft_op *op, ft_error *err)
 {
     ft_request k;
-    if (!json_object_get(request, "task") && json_object_set_new(request, "task", json_string("kernel")))
+    if (!ft__key_get(request, FT_KEY_ID_TASK) && !ft__key_set(request, FT_KEY_ID_TASK, json_string("kernel")))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     FT_TRY(ft__request_read(request, this_gpu, r, &k, err));
     *op = k.op;
@@ -214,9 +215,9 @@ static ft_status read_point(reader *r, const json_t *line, ft_error *err)
         return ft__fail_at(err, FT_E_NAME, r->path, r->line, 0,
                            "request.gpu: another GPU than the header's; a calibration is of one GPU");
     const char *task = json_string_value(json_object_get(request, "task"));
-    s = json_object_set(request, "gpu", r->gpu) ? ft__fail(&why, FT_E_MEMORY, "out of memory")
-        : task && !strcmp(task, "collective")   ? read_collective(r, request, &row.op, &why)
-                                                : read_kernel(r, request, &row.op, &why);
+    s = !ft__key_set(request, FT_KEY_ID_GPU, json_incref(r->gpu)) ? ft__fail(&why, FT_E_MEMORY, "out of memory")
+        : task && !strcmp(task, "collective")                     ? read_collective(r, request, &row.op, &why)
+                                                                  : read_kernel(r, request, &row.op, &why);
     if (s != FT_OK) return at_line(r, &why, why.where[0] ? "request." : "request", err);
     row.group = group_of(&row.op);
     /* A point that scattered by more than a tenth says less. */

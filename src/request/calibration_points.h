@@ -6,7 +6,7 @@
 #include "fit/calibrate.h"
 
 typedef struct ft_points {
-    ft_rows rows;     /* of one GPU; names of operators live in the arena */
+    ft_rows rows; /* of one GPU; names of operators live in the arena */
     ft_arena *arena;
     ft_text machine;  /* JSON object: what the header said beside the GPU */
     ft_text warnings; /* one per line */

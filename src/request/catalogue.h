@@ -6,10 +6,10 @@
 /* {"task":"gpus"}; {"task":"gpus","name":["h100_sxm","./mine.json"]}; {"task":"gpus","vendor":"amd","dtype":"fp8"}.
  * Names and words point into the document. */
 typedef struct ft_gpus_request {
-    const json_t *names;            /* one name, spec file or spec object, or a list of them; NULL: the catalogue */
+    const json_t *names;             /* one name, spec file or spec object, or a list of them; NULL: the catalogue */
     const char *vendor, *generation; /* NULL: any */
     double min_memory_gib;
-    int dtype;                      /* that it computes in; -1: any */
+    int dtype; /* that it computes in; -1: any */
 } ft_gpus_request;
 ft_status ft__gpus_request_read(const json_t *object, ft_gpus_request *out, ft_error *err);
 

@@ -204,8 +204,8 @@ static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_req
     FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, 1, (int64_t)1 << 40, &seq, "", err));
     for (size_t i = 0; i < r->count_count; i++)
         while (most < r->counts[i]) most *= 2;
-    if (json_object_set_new(r->base, "global_batch",
-                            json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, most))) != 0)
+    if (!ft__key_set(r->base, FT_KEY_ID_PLAN_GLOBAL,
+                     json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, most))))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     return FT_OK;
 }
@@ -224,6 +224,9 @@ static ft_status read_terms(const json_t *object, const ft_said *said, ft_choose
     for (size_t i = 0; i < out->provider_count; i++) FT_TRY(ft__provider_check(out->provider[i], err));
     FT_TRY(read_prices(object, out, err));
     out->pricing = (ft_pricing)ft__word_of(said, FT_KEY_ID_PRICING);
+    out->pue = ft__given(said, FT_KEY_ID_PUE) ? ft__real_of(said, FT_KEY_ID_PUE) : FT_K_CHOOSE_PUE;
+    out->kg_per_kwh = ft__given(said, FT_KEY_ID_CARBON) ? ft__real_of(said, FT_KEY_ID_CARBON) : FT_K_CHOOSE_KG_PER_KWH;
+    if (ft__given(said, FT_KEY_ID_KWH_PRICE)) out->kwh_price = ft__real_of(said, FT_KEY_ID_KWH_PRICE);
     out->goal = (ft_choose_goal)ft__word_of(said, FT_KEY_ID_CHOOSE_GOAL);
     return read_today(ft__given(said, FT_KEY_ID_TODAY) ? said->at[FT_KEY_ID_TODAY].text : NULL, out, err);
 }
@@ -231,10 +234,10 @@ static ft_status read_terms(const json_t *object, const ft_said *said, ft_choose
 ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, ft_error *err)
 {
     ft_said said;
-    *out = (ft_choose_request){.pue = FT_K_CHOOSE_PUE, .kg_per_kwh = FT_K_CHOOSE_KG_PER_KWH};
+    *out = (ft_choose_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_CHOOSE, &out->base, &said, err));
-    if (json_object_set_new(out->base, "task", json_string("plan")) != 0 ||
-        json_object_set_new(out->base, "top", json_integer(1)) != 0)
+    if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("plan")) ||
+        !ft__key_set(out->base, FT_KEY_ID_PLAN_TOP, json_integer(1)))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     if (!ft__given(&said, FT_KEY_ID_CHOOSE_TOKENS))
         return ft__fail_at(err, FT_E_MISSING, "tokens", 0, 0, "\"tokens\" is missing: those of the whole run");
@@ -242,9 +245,6 @@ ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, 
     FT_TRY(read_counts(object, out, err));
     FT_TRY(read_terms(object, &said, out, err));
     FT_TRY(read_failures(object, out, err));
-    if (ft__given(&said, FT_KEY_ID_PUE)) out->pue = ft__real_of(&said, FT_KEY_ID_PUE);
-    if (ft__given(&said, FT_KEY_ID_KWH_PRICE)) out->kwh_price = ft__real_of(&said, FT_KEY_ID_KWH_PRICE);
-    if (ft__given(&said, FT_KEY_ID_CARBON)) out->kg_per_kwh = ft__real_of(&said, FT_KEY_ID_CARBON);
     return settle_batch(
         object, ft__given(&said, FT_KEY_ID_CHOOSE_GLOBAL) ? ft__whole_of(&said, FT_KEY_ID_CHOOSE_GLOBAL) : 0, out, err);
 }
@@ -254,16 +254,16 @@ ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request 
     ft_said said;
     *out = (ft_choose_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_CHOOSE_SERVE, &out->base, &said, err));
-    if (json_object_set_new(out->base, "task", json_string("plan_serve")) != 0)
+    if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("plan_serve")))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     bool rate = json_object_get(object, "rate");
     if (json_object_get(object, "gpus")) FT_TRY(read_counts(object, out, err));
     FT_TRY(read_terms(object, &said, out, err));
     FT_TRY(ft__json_number(object, "requests", rate ? FT_OPTIONAL : FT_REQUIRED, 1, 1e9, &out->requests, "", err));
-    json_object_del(out->base, "requests");
-    if (out->goal != FT_CHOOSE_COST && out->goal != FT_CHOOSE_TIME)
+    ft__key_drop(out->base, FT_KEY_ID_REQUESTS);
+    if (out->goal == FT_CHOOSE_KNEE)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "objective", 0, 0,
-                           "serving is chosen by \"cost\" or \"time\": its energy is not forecast");
+                           "serving has no knee: it is chosen by \"cost\", \"time\", \"energy\" or \"carbon\"");
     if (rate && (out->deadline_days > 0 || out->requests > 0))
         return ft__fail_at(err, FT_E_RANGE, out->requests > 0 ? "requests" : "deadline", 0, 0,
                            "requests that come at a \"rate\" have no end: leave \"%s\" out, or \"rate\"",

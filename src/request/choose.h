@@ -26,7 +26,7 @@ typedef struct ft_choose_request {
     int64_t counts[FT_CHOOSE_COUNTS];
     size_t count_count;
     double tokens;
-    double requests; /* of an inference job; 0: they come at a rate */
+    double requests;                  /* of an inference job; 0: they come at a rate */
     double deadline_days, budget_usd; /* 0: none */
     const char *provider[FT_CHOOSE_PROVIDERS];
     size_t provider_count;

@@ -24,7 +24,7 @@ static ft_status read_list(const json_t *object, const char *key, bool objects, 
 /* One answer comes of one request: lists of them are not compared with each other. */
 static ft_status check_tasks(const json_t *list, const char *key, ft_error *err)
 {
-    static const char *const several[] = {"compare", "sweep", "models", "gpus"};
+    static const char *const several[] = {"compare", "sweep", "models", "gpus", "draw"};
     const json_t *each;
     size_t i;
     json_array_foreach (list, i, each) {

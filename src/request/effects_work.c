@@ -59,6 +59,12 @@ static const char *packing(const ft_effect_case *c)
     return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
 }
 
+static const char *positions(const ft_effect_case *c)
+{
+    if (losing(c)) return losing(c);
+    return c->w->loss_positions < c->w->seq ? NULL : "a sequence has no more";
+}
+
 static const char *some_layers(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
@@ -84,6 +90,12 @@ static const char *offloading(const ft_effect_case *c)
     if (c->w->optimizer == FT_NO_OPTIMIZER) return "\"optimizer\" is \"none\"";
     bool none = c->w->optimizer == FT_SGD && !c->w->master_weights;
     return none ? "\"sgd\" keeps no states" : NULL;
+}
+
+static const char *layers_away(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    return c->w->offload & 1u << FT_OFFLOAD_ACTIVATIONS ? NULL : "\"offload\" has no \"activations\"";
 }
 
 static const char *host_link(const ft_effect_case *c)
@@ -252,6 +264,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_LORA] = ft__training,
     [FT_KEY_ID_CLIP_GRAD] = clipping,
     [FT_KEY_ID_LOSS] = losing,
+    [FT_KEY_ID_LOSS_POSITIONS] = positions,
     [FT_KEY_ID_PACKING] = packing,
     [FT_KEY_ID_POWER_CAP] = timed,
     [FT_KEY_ID_EMA] = updating,
@@ -260,6 +273,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
     [FT_KEY_ID_REMAT] = policies,
     [FT_KEY_ID_OFFLOAD] = offloading,
+    [FT_KEY_ID_OFFLOAD_LAYERS] = layers_away,
     [FT_KEY_ID_HOST_GBPS] = host_link,
     [FT_KEY_ID_NVME_GBPS] = drives,
     [FT_KEY_ID_TRAINER] = ft__training,

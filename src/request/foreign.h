@@ -6,7 +6,7 @@
 typedef struct ft_foreign {
     const char *theirs; /* with underscores */
     ft_key_id key;
-    const char *value;  /* of a switch of theirs: what it sets ours to; NULL: as it is given */
+    const char *value; /* of a switch of theirs: what it sets ours to; NULL: as it is given */
 } ft_foreign;
 
 extern const ft_foreign ft__foreign[];

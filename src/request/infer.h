@@ -11,9 +11,9 @@ typedef struct ft_infer_request {
     json_t *base;                  /* of one step; its task, batch and seq are the study's to set */
     size_t batch_count, seq_count; /* 0: the usual ones */
     int64_t batches[FT_INFER_SIDE], seqs[FT_INFER_SIDE];
-    int64_t isl, osl;              /* tokens of a prompt and of its answer; 0: not asked */
-    const json_t *engine;          /* a serving engine, whose steps these are; NULL: the framework's own */
-    bool advice, techniques;       /* the steps of the first batch and length with what to change */
+    int64_t isl, osl;        /* tokens of a prompt and of its answer; 0: not asked */
+    const json_t *engine;    /* a serving engine, whose steps these are; NULL: the framework's own */
+    bool advice, techniques; /* the steps of the first batch and length with what to change */
 } ft_infer_request;
 ft_status ft__infer_request_read(const json_t *object, ft_infer_request *out, ft_error *err);
 void ft__infer_request_free(ft_infer_request *r);

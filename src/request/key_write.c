@@ -1,7 +1,7 @@
 /* key_write.c: requests written by the table of keys.
  *
- * Flags of the command line, patches of advice and what a typed request says again all go through here, so that what is
- * written is what keys.c reads.
+ * Flags of the command line, patches of advice, what studies and searches ask next and what a typed request says again
+ * all go through here, so that what is written is what keys.c reads (tests/ladder sees to it).
  */
 #include <stdio.h>
 #include <string.h>
@@ -89,10 +89,19 @@ static json_t *home_of(json_t *request, ft_key_id id)
 bool ft__key_put(json_t *request, ft_key_id id, json_t *value)
 {
     json_t *home = request && value ? home_of(request, id) : NULL;
-    if (home) return json_object_set_new(home, ft__keys[id].key, value) == 0;
+    if (home) return ft__key_set(home, id, value);
     json_decref(value);
     return false;
 }
+
+bool ft__key_set(json_t *home, ft_key_id id, json_t *value)
+{
+    return json_object_set_new(home, ft__keys[id].key, value) == 0;
+}
+
+json_t *ft__key_get(const json_t *home, ft_key_id id) { return json_object_get(home, ft__keys[id].key); }
+
+void ft__key_drop(json_t *home, ft_key_id id) { json_object_del(home, ft__keys[id].key); }
 
 bool ft__key_add(json_t *request, ft_key_id id, json_t *value)
 {

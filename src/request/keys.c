@@ -107,6 +107,12 @@ const ft_key_row ft__keys[FT_KEY_COUNT] = {
 #define HERE FT_SECTION_FAILURES
     FT_FAILURES_KEYS(FLAG, PLAIN)
 #undef HERE
+#define HERE FT_SECTION_DRAW
+    FT_DRAW_KEYS(FLAG, PLAIN)
+#undef HERE
+#define HERE FT_SECTION_PICTURE
+    FT_PICTURE_KEYS(FLAG, PLAIN)
+#undef HERE
 #undef PLAIN
 #undef FLAG
 };

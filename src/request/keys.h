@@ -9,12 +9,12 @@
 #include "request/keys_list.h"
 
 typedef enum ft_key_type {
-    FT_KEY_WHOLE,       /* with words, also one of them */
+    FT_KEY_WHOLE, /* with words, also one of them */
     FT_KEY_REAL,
-    FT_KEY_SHARE,       /* a REAL; typed also as "4%" */
+    FT_KEY_SHARE, /* a REAL; typed also as "4%" */
     FT_KEY_SWITCH,
-    FT_KEY_WORD,        /* one of a few */
-    FT_KEY_NAMES,       /* an array of some of a few */
+    FT_KEY_WORD,  /* one of a few */
+    FT_KEY_NAMES, /* an array of some of a few */
     FT_KEY_TEXT,
     /* Those from here on are read by whoever uses them. */
     FT_KEY_DTYPE,       /* a number format */
@@ -37,7 +37,7 @@ typedef enum ft_section {
 #define SECTION(name, list, title, inside) FT_SECTION_##name,
     FT_SECTION_LIST(SECTION)
 #undef SECTION
-    FT_SECTION_COUNT
+        FT_SECTION_COUNT
 } ft_section;
 
 typedef enum ft_key_id {
@@ -46,7 +46,7 @@ typedef enum ft_key_id {
     FT_SECTION_LIST(SECTION)
 #undef SECTION
 #undef X
-    FT_KEY_COUNT
+        FT_KEY_COUNT
 } ft_key_id;
 
 /* Commands of the program that have a key's flag, as bits. */
@@ -81,8 +81,8 @@ typedef struct ft_key_row {
     double low, high;
     const char *const *words;
     size_t word_count;
-    double standard;      /* NAN: depends */
-    const char *flag;     /* without its hyphens; NULL: none */
+    double standard;  /* NAN: depends */
+    const char *flag; /* without its hyphens; NULL: none */
     const char *help;
     const char *docs;
 } ft_key_row;
@@ -102,10 +102,10 @@ const char *ft__key_standard(const ft_key_row *key, char room[32]);
 /* What one request said, key by key; where it said nothing, the default (0, or -1 of a word, where that depends). */
 typedef struct ft_said_value {
     bool given;
-    double real;          /* REAL */
-    int64_t whole;        /* WHOLE, -1: its first word; the place of a WORD; 0 or 1 of a SWITCH; bits of NAMES */
-    const char *text;     /* TEXT; lives as long as the document */
-    const json_t *json;   /* as it was given; NULL: it was not */
+    double real;        /* REAL */
+    int64_t whole;      /* WHOLE, -1: its first word; the place of a WORD; 0 or 1 of a SWITCH; bits of NAMES */
+    const char *text;   /* TEXT; lives as long as the document */
+    const json_t *json; /* as it was given; NULL: it was not */
 } ft_said_value;
 
 typedef struct ft_said {
@@ -136,11 +136,15 @@ ft_status ft__keys_known_at(const json_t *object, const ft_section *sections, si
 json_t *ft__key_typed(ft_key_id id, const char *text);
 /* Puts it where it stands in a request, {"parallel": {"tp": 4}}; takes `value`, which may be NULL. False as above. */
 bool ft__key_put(json_t *request, ft_key_id id, json_t *value);
+/* The same in `home`, the object that the key itself stands in: the request, or the section's. */
+bool ft__key_set(json_t *home, ft_key_id id, json_t *value);
+/* What `home` says of it, NULL: nothing; and takes it out, where it is. */
+json_t *ft__key_get(const json_t *home, ft_key_id id);
+void ft__key_drop(json_t *home, ft_key_id id);
 /* The same of a list that grows: values of a WHOLES that is given again. */
 bool ft__key_add(json_t *request, ft_key_id id, json_t *value);
 /* The given keys of the section, as they would stand in a request. NULL: out of memory. */
 json_t *ft__said_write(const ft_said *said, ft_section section);
-
 
 static inline bool ft__given(const ft_said *s, ft_key_id id) { return s->at[id].given; }
 static inline int64_t ft__whole_of(const ft_said *s, ft_key_id id) { return s->at[id].whole; }

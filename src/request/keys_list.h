@@ -16,6 +16,7 @@
 #ifndef FT_REQUEST_KEYS_LIST_H
 #define FT_REQUEST_KEYS_LIST_H
 #include "request/keys_choose.h"
+#include "request/keys_draw.h"
 #include "request/keys_kernel.h"
 #include "request/keys_lora.h"
 #include "request/keys_model.h"
@@ -53,5 +54,7 @@
     SECTION(SEARCH, FT_SEARCH_KEYS, "search", "search")                             \
     SECTION(CONSTRAINTS, FT_CONSTRAINTS_KEYS, "constraints", "constraints")         \
     SECTION(CHOOSE, FT_CHOOSE_KEYS, "choose", "")                                   \
-    SECTION(FAILURES, FT_FAILURES_KEYS, "failures", "failures")
+    SECTION(FAILURES, FT_FAILURES_KEYS, "failures", "failures")                     \
+    SECTION(DRAW, FT_DRAW_KEYS, "draw", "")                                         \
+    SECTION(PICTURE, FT_PICTURE_KEYS, "picture", "pictures")
 #endif

@@ -11,7 +11,7 @@
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
       "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, "     \
       "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`, `plan_serve`, `choose_serve`: "                         \
-      "[questions that ask several times](#questions-that-ask-several-times)")                                         \
+      "[questions that ask several times](#questions-that-ask-several-times); `draw`: [pictures](#pictures)")          \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
       KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE | EXCHANGE,                                                           \
       "catalogue name or spec file; give it again for several GPUs",                                                   \
@@ -66,8 +66,8 @@
       "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host)")                                   \
     FLAG(STACK, "stack", NAMED, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                          \
       "the software [what the rest says]: ddp, deepspeed, framework, fsdp, fsdp2, hf_trainer, litgpt, llm_c, "         \
-      "llm_foundry, maxtext, megatron, megatron_2021, megatron_2022, megatron_recipe, nemo, peft, peft_2024, "         \
-      "pytorch, qwen_finetune, torchtitan, torchtune, unsloth, xla, or a file",                                        \
+      "llm_foundry, maxtext, megatron, megatron_2021, megatron_2022, megatron_deepspeed, megatron_recipe, nemo, "      \
+      "peft, peft_2024, pytorch, qwen_finetune, torchtitan, torchtune, unsloth, xla, or a file",                       \
       "the software that trains it ([stacks](stacks.md)): a name (`megatron`, `torchtitan`, `fsdp2`, `deepspeed`, …), "\
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
       "for `execution`, `attention`, `compile_scope`, `cp_kind`, `master_weights` and `zero`")                         \

@@ -29,7 +29,8 @@
       "dp × cp × tp (Megatron-Core's expert-tensor-parallel-size)")                                                    \
     FLAG(ZERO, "zero", WHOLE, 0, 3, NO_WORDS, 0, "zero", 0, "N", TRAIN | PLANS,                                        \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters (FSDP)",                         \
-      "0; 1: optimizer states, 2: gradients too, 3: parameters too (FSDP) sharded over the data ranks")                \
+      "0, by `fused` execution over data ranks 1 (recipes' distributed optimizer; a named `stack` is asked as it "      \
+      "stands); 1: optimizer states, 2: gradients too, 3: parameters too (FSDP) sharded over the data ranks")          \
     FLAG(SP, "sp", SWITCH, 0, 0, NO_WORDS, 0, "sp", 0, NULL, STEPS,                                                    \
       "sequence parallel: norms and residuals split over the tensor ranks",                                            \
       "false; true: norms and residuals split over the tensor ranks")                                                  \

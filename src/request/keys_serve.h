@@ -86,7 +86,7 @@
     FLAG(SCHEDULING, "scheduling", WORD, 0, 0, WORDS(scheduling), 0, "scheduling", 0, NULL, SERVE,                     \
       "who of those that wait is next",                                                                                \
       "`fcfs`, `priority` (the log's, the lowest number first), `shortest` (prompt), `fair` (the client that was "     \
-      "served least): who of those that wait is next")                                                                 \
+      "served least), `max_min` (the client that has least of the engine now): who of those that wait is next")        \
     FLAG(REPLICAS, "replicas", WHOLE, 1, 10000, NO_WORDS, 1, "replicas", 0, "N", SERVE,                                \
       "engines behind a router", "1: engines behind a router")                                                         \
     FLAG(ROUTING, "routing", WORD, 0, 0, WORDS(routing), 0, "routing", 0, NULL, SERVE,                                 \

@@ -24,5 +24,6 @@
     PLAIN(SIDE_TP, "tp", WHOLE, 1, 4096, NO_WORDS, 1, "1: tensor ranks of one")                                        \
     PLAIN(SIDE_PP, "pp", WHOLE, 1, 1024, NO_WORDS, 1, "1: stages of one")                                              \
     PLAIN(SIDE_DP, "dp", WHOLE, 1, 4096, NO_WORDS, 1, "1: attention-data-parallel ranks of one")                       \
+    PLAIN(SIDE_CP, "cp", WHOLE, 1, 4096, NO_WORDS, 1, "1: context ranks of one, that share every sequence")            \
     PLAIN(SIDE_EP, "ep", WHOLE, 1, 65536, NO_WORDS, 1, "1: expert ranks of one, over tp x dp")
 #endif

@@ -9,6 +9,10 @@
       "`model` (its own code's), `upcast` (copied to fp32), `narrow` (in their own format), `fused` (one kernel each " \
       "way, the gradient over the logits: Liger's, Apex', FlashAttention's), `fused_linear` (head and loss in chunks: "\
       "the logits are never there as a whole; Liger's)")                                                               \
+    FLAG(LOSS_POSITIONS, "loss_positions", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "loss-positions", 0, "N", TRAIN, \
+      "positions of each sequence that go through head and loss [all]",                                                \
+      "all; so many positions of each sequence go through head and loss: masked ones (BERT's "                         \
+      "`max_predictions_per_seq`), or answers without their questions where these are left out before the head")       \
     FLAG(PACKING, "packing", ANY, 0, 0, NO_WORDS, DEPENDS, "packing", 0, "N", TRAIN,                                   \
       "tokens of the documents that sequences are packed from: each attends to itself alone",                          \
       "left out: a sequence is one document; the tokens of the documents that are packed into it, a number or a list " \
@@ -44,6 +48,10 @@
       "unified memory, which leave when the GPU is full: bitsandbytes'), `activations` (what layers leave for the "    \
       "backward pass), `parameters` (weights, and states with them: ZeRO-3's and FSDP's); "                            \
       "[below](#what-lies-on-the-host)")                                                                               \
+    FLAG(OFFLOAD_LAYERS, "offload_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "offload-layers", 0, "N", TRAIN,       \
+      "with --offload activations: those of so many layers [all but four]",                                            \
+      "all but two at either end; of `offload` `activations`: those of so many layers leave, the others' stay "        \
+      "(Megatron's `cpu_offloading_num_layers`); without `pp`")                                                        \
     FLAG(HOST_GBPS, "host_gbps", REAL, 0.1, 10000, NO_WORDS, DEPENDS, "host-gbps", 0, "X", TRAIN,                      \
       "GB/s between a GPU and its host's memory, each way [what PCIe reaches]",                                        \
       "what a copy over the GPU's PCIe reaches; GB/s each way, of `offload`: other links (NVLink-C2C), or your own "   \

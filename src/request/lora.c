@@ -158,6 +158,21 @@ ft_status ft__lora_read(const json_t *object, ft_said *said, ft_error *err)
     return FT_OK;
 }
 
+/* peft's prepare_model_for_kbit_training, which TRL and most scripts call on a model of bitsandbytes' 4 bits: norms,
+ * embedding and head become fp32, so that the residual stream is, and Linear4bit gives back the format it was given.
+ * With the Trainer's autocast that is amp_*, weights packed. */
+static void prepare_kbit(ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    const ft_parallel *p = &out->parallel;
+    if (!ft__kbit_prepared(w, ft__stack_of(w, p->zero, p->dp * p->cp))) return;
+    w->autocast = true;
+    if (out->remark[0]) return;
+    snprintf(out->remark, sizeof out->remark,
+             "beside 4-bit weights the rest is fp32, as peft's prepare_model_for_kbit_training leaves it; "
+             "\"lora\" {\"dtype\": \"bf16\"} keeps the model as loaded");
+}
+
 ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     static const ft_adapter_form forms[] = {FT_ADAPTER_FP32, FT_ADAPTER_MODEL, FT_ADAPTER_MODEL, FT_ADAPTER_AUTOCAST};
@@ -180,10 +195,12 @@ ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_re
                            out->arch->model_type);
     if (a->embeddings && out->arch->design != FT_DECODER_ONLY)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "lora.train_embeddings", 0, 0,
-                           "\"train_embeddings\" is forecast for decoders; \"%s\" is none", out->arch->model_type);
+                           "\"train_embeddings\" is forecast for decoders, and \"%s\" is not one",
+                           out->arch->model_type);
     if (a->magnitude && (out->parallel.tp > 1 || w->weight_bits > 0))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "lora.dora", 0, 0,
                            "DoRA is forecast with whole weights of 16 bits or more: not with \"tp\" or "
                            "\"weights_dtype\"");
+    prepare_kbit(out);
     return FT_OK;
 }

@@ -180,10 +180,26 @@ static void settle_stack(const ft_said *said, ft_model_request *out)
     if (!ft__given(said, FT_KEY_ID_MASTER_WEIGHTS)) w->master_weights = narrow && stack->master_weights;
 }
 
+/* "zero" 0 is what sources leave unsaid: where software that shards in any case is meant, the answer says so. */
+static void take_for_sharded(const ft_said *said, ft_model_request *out)
+{
+    ft_parallel *p = &out->parallel;
+    int zero = ft__zero_of(&out->work, p->zero, p->dp * p->cp);
+    if (zero == p->zero) return;
+    p->zero = zero;
+    out->zero_raised = true;
+    if (!ft__given(said, FT_KEY_ID_ZERO)) return;
+    snprintf(out->remark, sizeof out->remark,
+             "\"zero\" is taken as %d: the stack \"%s\", which follows from the rest, always shards optimizer "
+             "states; name a stack to have \"zero\" 0",
+             zero, ft__stack(&out->work)->name);
+}
+
 static void settle_layout(const ft_said *said, ft_model_request *out)
 {
     const ft_stack *stack = out->work.stack;
     ft_parallel *p = &out->parallel;
+    take_for_sharded(said, out);
     if (!stack || out->work.task != FT_TRAIN) return;
     if (p->dp * p->cp > 1 && !ft__given(said, FT_KEY_ID_ZERO)) p->zero = stack->zero;
     if (ft__given(said, FT_KEY_ID_CP_KIND) || ft__given(said, FT_KEY_ID_ULYSSES)) return;

@@ -2,9 +2,9 @@
 #ifndef FT_REQUEST_MODEL_H
 #define FT_REQUEST_MODEL_H
 #include "model/stack.h"
-#include "request/request.h"
 #include "request/advice.h"
 #include "request/parallel.h"
+#include "request/request.h"
 #include "request/words.h"
 
 /* A key that was given and changes nothing. */
@@ -21,20 +21,21 @@ typedef struct ft_model_request {
     ft_workload work;
     const ft_device *device;
     ft_parallel parallel;
-    int64_t global_batch;   /* as given; 0: left out */
-    bool kv_given;          /* "kv_dtype" stands in the request */
-    const json_t *cluster;  /* as it stands; NULL: the GPU's usual node */
-    const json_t *host;     /* likewise; NULL: the usual one. Who reads it fills work.host */
-    double quantile;        /* 0: the context's */
-    double tokens;          /* of a whole training run, whose days are asked for; 0: none */
+    int64_t global_batch;  /* as given; 0: left out */
+    bool zero_raised;      /* "zero" 0, said or not, and the stack that follows shards in any case */
+    bool kv_given;         /* "kv_dtype" stands in the request */
+    const json_t *cluster; /* as it stands; NULL: the GPU's usual node */
+    const json_t *host;    /* likewise; NULL: the usual one. Who reads it fills work.host */
+    double quantile;       /* 0: the context's */
+    double tokens;         /* of a whole training run, whose days are asked for; 0: none */
     ft_detail detail;
     ft_loader loader;
     bool advice, techniques;
-    bool course;            /* the step over time is asked for */
-    unsigned pictures;      /* bits by ft_picture: drawings that are asked for */
-    bool closed_forms;      /* exchanges by formula, even where the cluster asks for a simulation */
-    char remark[200];       /* a warning about the request itself; "" for none */
-    char quantized[160];    /* what became of quantization_config, where it is not what is forecast; or "" */
+    bool course;         /* the step over time is asked for */
+    unsigned pictures;   /* bits by ft_picture: drawings that are asked for */
+    bool closed_forms;   /* exchanges by formula, even where the cluster asks for a simulation */
+    char remark[200];    /* a warning about the request itself; "" for none */
+    char quantized[160]; /* what became of quantization_config, where it is not what is forecast; or "" */
     ft_idle_key idle[FT_KEY_COUNT];
     size_t idle_count;
 } ft_model_request;

@@ -123,15 +123,14 @@ static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_re
         return ft__fail_at(err, FT_E_KEY, "parallel.dp", 0, 0,
                            "\"dp\" follows from \"gpus\" and the other degrees: leave it out");
     json_t *rest = ft__study_copy(parallel);
-    if (!rest || json_object_set_new(r->base, "parallel", rest) != 0)
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!rest || !ft__key_set(r->base, FT_KEY_ID_PARALLEL, rest)) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft__said_init(&said);
     FT_TRY(ft__said_read_at(parallel, FT_SECTION_SEARCH, "parallel", &said, err));
     list_searched(r, all);
     for (size_t i = 0; i < SEARCHED; i++) {
         if (ft__key_find(FT_SECTION_PARALLEL, ft__keys[all[i].id].key) == FT_KEY_COUNT) continue;
         FT_TRY(take(&said, &all[i], "parallel", err));
-        json_object_del(rest, ft__keys[all[i].id].key);
+        ft__key_drop(rest, all[i].id);
     }
     return FT_OK;
 }
@@ -175,7 +174,7 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     ft_said said;
     *out = (ft_plan_request){.framework = "megatron"};
     FT_TRY(ft__study_read(object, FT_ASK_PLAN, &out->base, &said, err));
-    if (json_object_set_new(out->base, "task", json_string("train")) != 0)
+    if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("train")))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, err));
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GLOBAL, err));
@@ -201,8 +200,11 @@ ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out
     FT_TRY(ft__study_read(object, FT_ASK_PLAN_SERVE, &out->base, &said, err));
     if (ft__given(&said, FT_KEY_ID_PLAN_GPUS)) out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);
     out->top = ft__whole_of(&said, FT_KEY_ID_PLAN_TOP);
+    if (json_object_get(json_object_get(object, "parallel"), "gpus"))
+        return ft__fail_at(err, FT_E_KEY, "parallel.gpus", 0, 0,
+                           "how many GPUs a plan may have is \"gpus\" itself, not part of \"parallel\"");
     FT_TRY(keep_given(object, &said, out, err));
-    json_object_del(out->base, "parallel");
+    ft__key_drop(out->base, FT_KEY_ID_PARALLEL);
     FT_TRY(read_search(said.at[FT_KEY_ID_SEARCH].json, out, err));
     if (out->vpp.count || out->cp.count || out->etp.count || out->zero.count || out->batch.count || out->recompute ||
         out->schedules)

@@ -21,12 +21,12 @@ typedef struct ft_plan_request {
     const char *framework; /* Megatron's where none is named */
     int64_t gpus, global;
     ft_plan_set tp, pp, vpp, cp, ep, etp, zero, batch;
-    unsigned recompute, schedules; /* bits; 0: the framework's */
+    unsigned recompute, schedules;        /* bits; 0: the framework's */
     bool allow_cp, allow_ep, allow_zero3; /* beyond what is searched anyway */
     ft_plan_goal goal;
-    double margin;         /* of the memory, left free */
-    int64_t top;           /* plans to show */
-    bool exhaustive;       /* forecast every layout that may fit */
+    double margin;                          /* of the memory, left free */
+    int64_t top;                            /* plans to show */
+    bool exhaustive;                        /* forecast every layout that may fit */
     const char *emit[FT_PLAN_MOST_EMITTED]; /* launch files to write */
     size_t emit_count;
 } ft_plan_request;

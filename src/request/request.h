@@ -8,31 +8,31 @@
 /* One key of an operator. The same table reads requests, names the nearest known key and tells the program which
  * sizes it can sweep. */
 typedef enum ft_field_type {
-    FT_FIELD_SIZE,      /* int64_t */
-    FT_FIELD_SMALL,     /* int */
-    FT_FIELD_REAL,      /* double */
-    FT_FIELD_SWITCH,    /* bool */
-    FT_FIELD_TRISTATE,  /* int: -1 until said, then 0 or 1 */
-    FT_FIELD_LAYOUT,    /* char[4]: nn nt tn tt */
-    FT_FIELD_IMAGE,     /* bool: nhwc or nchw */
+    FT_FIELD_SIZE,     /* int64_t */
+    FT_FIELD_SMALL,    /* int */
+    FT_FIELD_REAL,     /* double */
+    FT_FIELD_SWITCH,   /* bool */
+    FT_FIELD_TRISTATE, /* int: -1 until said, then 0 or 1 */
+    FT_FIELD_LAYOUT,   /* char[4]: nn nt tn tt */
+    FT_FIELD_IMAGE,    /* bool: nhwc or nchw */
     FT_FIELD_PASS,
     FT_FIELD_DTYPE,
     FT_FIELD_ENGINE,
-    FT_FIELD_STORAGE,        /* ft_storage */
-    FT_FIELD_MOE_BACKEND,    /* int */
-    FT_FIELD_WEIGHT_KERNEL,  /* int */
-    FT_FIELD_ROUTING,        /* bool: even or random */
-    FT_FIELD_UNLESS,         /* bool: true where the switch is off */
+    FT_FIELD_STORAGE,       /* ft_storage */
+    FT_FIELD_MOE_BACKEND,   /* int */
+    FT_FIELD_WEIGHT_KERNEL, /* int */
+    FT_FIELD_ROUTING,       /* bool: even or random */
+    FT_FIELD_UNLESS,        /* bool: true where the switch is off */
     FT_FIELD_LIBRARY,
-    FT_FIELD_NAME       /* const char *, borrowed from the document */
+    FT_FIELD_NAME /* const char *, borrowed from the document */
 } ft_field_type;
 
 typedef struct ft_field {
     const char *key;
     ft_field_type type;
-    size_t offset;      /* in ft_op */
+    size_t offset; /* in ft_op */
     ft_need need;
-    int64_t low;        /* sizes: the least that makes sense, 0 or 1 */
+    int64_t low; /* sizes: the least that makes sense, 0 or 1 */
 } ft_field;
 
 const ft_field *ft__request_fields(ft_op_kind kind, size_t *count);
@@ -43,10 +43,10 @@ const char *const *ft__request_op_names(size_t *count);
 typedef ft_status (*ft_device_source)(void *source, const json_t *gpu, const ft_device **out, ft_error *err);
 
 typedef struct ft_request {
-    ft_op op;              /* its name points into the document, which must outlive it */
+    ft_op op; /* its name points into the document, which must outlive it */
     const ft_device *device;
-    double quantile;       /* 0: the context's */
-    const char *warnings;  /* of a spec's checks, one per line; "" for none; lives as long as the device */
+    double quantile;      /* 0: the context's */
+    const char *warnings; /* of a spec's checks, one per line; "" for none; lives as long as the device */
 } ft_request;
 
 /* What is asked for; the words of "task", in the contract's order. */
@@ -71,6 +71,7 @@ typedef enum ft_ask {
     FT_ASK_CHOOSE,
     FT_ASK_PLAN_SERVE,   /* "plan" with objectives or a rate */
     FT_ASK_CHOOSE_SERVE, /* "choose" likewise */
+    FT_ASK_DRAW,
     FT_ASK_COUNT
 } ft_ask;
 /* Also checks that the request is an object and its id a scalar. What this version lacks is refused by name. */

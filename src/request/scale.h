@@ -12,9 +12,9 @@ typedef struct ft_scale_request {
     const json_t *parallel; /* as it was given, of the base; NULL: nothing was */
     int64_t tp, pp, vpp, cp, ep;
     int zero;
-    int64_t batch;          /* of one micro-batch */
-    int64_t global;         /* sequences of a step; 0: left out */
-    int64_t gpus, nodes;    /* at the end of the curves; 0: left out */
+    int64_t batch;       /* of one micro-batch */
+    int64_t global;      /* sequences of a step; 0: left out */
+    int64_t gpus, nodes; /* at the end of the curves; 0: left out */
 } ft_scale_request;
 ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft_error *err);
 void ft__scale_request_free(ft_scale_request *r);

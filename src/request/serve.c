@@ -19,7 +19,8 @@ static ft_status read_layout(const json_t *object, const char *where, ft_engine_
     *out = (ft_engine_layout){.tp = ft__whole_of(&said, FT_KEY_ID_SIDE_TP),
                               .pp = ft__whole_of(&said, FT_KEY_ID_SIDE_PP),
                               .dp = ft__whole_of(&said, FT_KEY_ID_SIDE_DP),
-                              .ep = ft__whole_of(&said, FT_KEY_ID_SIDE_EP)};
+                              .ep = ft__whole_of(&said, FT_KEY_ID_SIDE_EP),
+                              .cp = ft__whole_of(&said, FT_KEY_ID_SIDE_CP)};
     if (workers) *workers = ft__whole_of(&said, FT_KEY_ID_SIDE_WORKERS);
     if (out->tp * out->dp % out->ep) {
         char key[80];
@@ -38,9 +39,7 @@ static ft_status read_parallel(const json_t *object, ft_serve_request *out, ft_e
     if (p && !json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 4}");
     if (p) FT_TRY(ft__json_known_keys(p, parts, COUNT(parts), "parallel", err));
-    out->layout = (ft_engine_layout){1, 1, 1, 1};
-    out->cp = 1;
-    if (p) FT_TRY(ft__json_whole(p, "cp", FT_OPTIONAL, 1, 4096, &out->cp, "parallel", err));
+    out->layout = (ft_engine_layout){1, 1, 1, 1, 1};
     return p ? read_layout(p, "parallel", &out->layout, NULL, err) : FT_OK;
 }
 
@@ -136,9 +135,9 @@ static ft_status read_disaggregated(const json_t *object, ft_serve_request *out,
     if (!d) return FT_OK;
     FT_TRY(ft__said_inside(object, FT_SECTION_DISAGGREGATED,
                            "{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {...}}", &out->said, err));
-    if (out->cp > 1)
+    if (out->layout.cp > 1)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.cp", 0, 0,
-                           "\"cp\" is of engines that do both; \"disaggregated\" has tp, pp, dp and ep of each side");
+                           "\"cp\" here is of engines that do both; \"disaggregated\" has one of each side");
     FT_TRY(read_side(d, FT_KEY_ID_PREFILL_SIDE, &out->prefill_layout, &out->prefill_workers, err));
     return read_side(d, FT_KEY_ID_DECODE_SIDE, &out->layout, &out->decode_workers, err);
 }
@@ -213,7 +212,7 @@ ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft
 {
     memset(out, 0, sizeof *out);
     FT_TRY(ft__study_read(object, FT_ASK_SERVE, &out->base, &out->said, err));
-    json_object_del(out->base, "parallel"); /* the engine's */
+    ft__key_drop(out->base, FT_KEY_ID_PARALLEL); /* the engine's */
     out->engine = json_object_get(object, "engine");
     out->find = (ft_find)ft__word_of(&out->said, FT_KEY_ID_FIND);
     FT_TRY(read_parallel(object, out, err));

@@ -9,6 +9,7 @@ typedef enum ft_find { FT_FIND_NOTHING = -1, FT_FIND_RATE, FT_FIND_CONCURRENCY }
 /* Degrees of one engine: attention-data-parallel ranks in dp, expert ranks over tp x dp in ep. */
 typedef struct ft_engine_layout {
     int64_t tp, pp, dp, ep;
+    int64_t cp; /* ranks that share every sequence, tp x dp x pp each; 0: as 1 */
 } ft_engine_layout;
 
 /* What is said, checked one by one; the engine, the model and the load are made of it in serving/. Free it with
@@ -18,7 +19,6 @@ typedef struct ft_serve_request {
     ft_said said;
     const json_t *engine; /* NULL: the usual one */
     ft_engine_layout layout;
-    int64_t cp;      /* ranks that share every sequence, tp x dp x pp each; 0: as 1 */
     double range[2]; /* of lengths */
     bool range_given;
     double drafts, accepted;                 /* 0 and 1: no speculation; accepted 0: nobody said */

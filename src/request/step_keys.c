@@ -23,7 +23,7 @@ static ft_status read_packing(const json_t *value, int64_t *out, ft_error *err)
             flag = *end == ',' ? end + 1 : end;
         }
         if (!(length >= 1) || length > (double)FT_LARGEST_SIZE)
-            return ft__fail_at(err, FT_E_RANGE, "packing", 0, 0, "%s; element %zu is none", form, i + 1);
+            return ft__fail_at(err, FT_E_RANGE, "packing", 0, 0, "%s; element %zu is not such a number", form, i + 1);
         sum += length;
         squares += length * length;
     }
@@ -54,6 +54,11 @@ static ft_status settle_offload(const ft_said *said, const ft_parallel *p, ft_wo
                    pages = 1u << FT_OFFLOAD_PAGED_OPTIMIZER;
     if (!ft__given(said, FT_KEY_ID_OFFLOAD)) return FT_OK;
     w->offload = (unsigned)ft__whole_of(said, FT_KEY_ID_OFFLOAD);
+    if (ft__given(said, FT_KEY_ID_OFFLOAD_LAYERS) && ft__offloads(w, FT_OFFLOAD_ACTIVATIONS))
+        w->offload_layers = ft__whole_of(said, FT_KEY_ID_OFFLOAD_LAYERS);
+    if (w->offload_layers > 0 && p->pp > 1)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "offload_layers", 0, 0,
+                           "\"offload_layers\" is forecast without \"pp\"");
     w->host_gbps = ft__real_of(said, FT_KEY_ID_HOST_GBPS);
     w->nvme_gbps = ft__real_of(said, FT_KEY_ID_NVME_GBPS);
     if ((w->offload & weights) && p->dp * p->cp > 1 && p->zero < 3)
@@ -81,8 +86,8 @@ static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_e
     if (w->trainer == FT_TRAINER_SFT) return FT_OK;
     if (out->arch->design != FT_DECODER_ONLY || !out->arch->lm_head)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "trainer", 0, 0,
-                           "\"%s\" is about answers of a language model; \"%s\" is none", ft__trainer_words[w->trainer],
-                           out->arch->model_type);
+                           "\"%s\" is about answers of a language model, which \"%s\" is not",
+                           ft__trainer_words[w->trainer], out->arch->model_type);
     if (w->trainer != FT_TRAINER_GRPO) {
         w->batch *= 2;
         return FT_OK;
@@ -102,6 +107,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     const json_t *packing = json_object_get(object, "packing");
     int moments = ft__word_of(said, FT_KEY_ID_MOMENTS);
     w->loss = (ft_entropy)ft__word_of(said, FT_KEY_ID_LOSS);
+    w->loss_positions = ft__given(said, FT_KEY_ID_LOSS_POSITIONS) ? ft__whole_of(said, FT_KEY_ID_LOSS_POSITIONS) : 0;
     w->mtp = ft__whole_of(said, FT_KEY_ID_MTP);
     w->ema = ft__switch_of(said, FT_KEY_ID_EMA);
     w->moment_bytes = moments >= 0 ? ft__moment_bytes[moments] : 0;
@@ -120,6 +126,16 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
         return ft__fail_at(err, FT_E_RANGE, "optimizer_in_backward", 0, 0,
                            "a weight that is updated in the backward pass has no gradient left to %s",
                            w->clip ? "clip: \"clip_grad\" must be false" : "add micro-batches to");
+    if (w->loss_positions > w->seq)
+        return ft__fail_at(err, FT_E_RANGE, "loss_positions", 0, 0, "a sequence has %lld positions, not %lld",
+                           (long long)w->seq, (long long)w->loss_positions);
+    if (w->loss_positions > 0 && w->loss_positions < w->seq && (out->parallel.cp > 1 || out->parallel.sp))
+        return ft__fail_at(
+            err, FT_E_UNSUPPORTED, "loss_positions", 0, 0,
+            "\"loss_positions\" is forecast where ranks have whole sequences: not with \"cp\" or \"sp\"");
+    if (w->offload_layers > out->arch->layers && out->arch->layers > 0)
+        return ft__fail_at(err, FT_E_RANGE, "offload_layers", 0, 0, "the model has %lld layers",
+                           (long long)out->arch->layers);
     if (w->recompute_layers > 0 && out->parallel.pp > 1)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "recompute_layers", 0, 0,
                            "\"recompute_layers\" is forecast without \"pp\"");

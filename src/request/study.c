@@ -17,10 +17,10 @@ json_t *ft__study_base(const json_t *object, ft_section own)
 {
     json_t *base = ft__study_copy(object);
     if (!base) return NULL;
-    json_object_del(base, "id");
-    json_object_del(base, "task");
+    ft__key_drop(base, FT_KEY_ID_ID);
+    ft__key_drop(base, FT_KEY_ID_TASK);
     for (int i = 0; i < FT_KEY_COUNT; i++)
-        if (ft__keys[i].section == own) json_object_del(base, ft__keys[i].key);
+        if (ft__keys[i].section == own) ft__key_drop(base, (ft_key_id)i);
     return base;
 }
 

@@ -83,8 +83,8 @@ ft_status ft__sweep_request_read(const json_t *object, ft_sweep_request *out, ft
     if (!out->gpus)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object, or a list of them");
-    return json_object_set_new(out->base, "task", json_string(task)) == 0 ? FT_OK
-                                                                          : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__key_set(out->base, FT_KEY_ID_TASK, json_string(task)) ? FT_OK
+                                                                     : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
 
 void ft__sweep_request_free(ft_sweep_request *r)

@@ -10,7 +10,7 @@ typedef struct ft_range {
     char key[32]; /* with underscores */
     double *x;
     size_t count;
-    bool whole;   /* every point is a whole number */
+    bool whole; /* every point is a whole number */
 } ft_range;
 /* Errors begin after the name of what was read: "takes KEY=FROM:TO[:STEP], not ...". */
 ft_status ft__range_read(const char *text, size_t most, ft_range *out, ft_error *err);
@@ -19,7 +19,7 @@ void ft__range_free(ft_range *range);
 /* {"task":"sweep","of":"train","sweep":"batch=1:64:x2","model":"gpt2","gpu":["h100_sxm","l40s"]}; "over" in place of
  * "sweep": {"batch":"1:64:x2"} or {"batch":[1,3,9]}. Free it with ft__sweep_request_free either way. */
 typedef struct ft_sweep_request {
-    json_t *base;        /* of one point, its "task" that of "of" */
+    json_t *base; /* of one point, its "task" that of "of" */
     ft_range range;
     const char *section; /* the object in the request that the number stands in, "parallel"; NULL: the request */
     const json_t *gpus;  /* one, or a list of them */

@@ -10,9 +10,9 @@ enum { FT_TASK_SECTIONS = 4 };
 typedef struct ft_task_row {
     ft_section sections[FT_TASK_SECTIONS]; /* at the top of the request */
     size_t count;
-    const char *refused;                   /* keys of those that it does not take, between blanks */
-    const char *needed;                    /* keys without which it is no request, likewise */
-    bool open;                             /* has keys of another task beside its own: a sweep */
+    const char *refused; /* keys of those that it does not take, between blanks */
+    const char *needed;  /* keys without which it is no request, likewise */
+    bool open;           /* has keys of another task beside its own: a sweep */
 } ft_task_row;
 extern const ft_task_row ft__tasks[FT_ASK_COUNT];
 

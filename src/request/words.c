@@ -24,6 +24,7 @@ const char *const ft__ask_words[FT_ASK_COUNT] = {
     [FT_ASK_CHOOSE] = "choose",
     [FT_ASK_PLAN_SERVE] = "plan_serve",
     [FT_ASK_CHOOSE_SERVE] = "choose_serve",
+    [FT_ASK_DRAW] = "draw",
 };
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
@@ -107,6 +108,16 @@ const char *const ft__picture_words[FT_PICTURE_COUNT] = {
     [FT_PICTURE_LAYERS] = "layers",     [FT_PICTURE_CLASSES] = "classes",   [FT_PICTURE_INTERVALS] = "intervals",
     [FT_PICTURE_PIPELINE] = "pipeline",
 };
+const char *const ft__drawn_words[FT_DRAWN_COUNT] = {
+    [FT_DRAWN_AS_ROOFLINE] = "roofline", [FT_DRAWN_AS_TIMELINE] = "timeline", [FT_DRAWN_AS_MEMORY] = "memory",
+    [FT_DRAWN_AS_LAYERS] = "layers",     [FT_DRAWN_AS_CLASSES] = "classes",   [FT_DRAWN_AS_INTERVALS] = "intervals",
+    [FT_DRAWN_AS_PIPELINE] = "pipeline", [FT_DRAWN_AS_PHASES] = "phases",     [FT_DRAWN_AS_PEAK] = "peak",
+    [FT_DRAWN_AS_CURVES] = "curves",     [FT_DRAWN_AS_BARS] = "bars",
+};
+const char *const ft__look_words[FT_LOOK_COUNT] = {"compute", "memory",   "overhead", "communication",
+                                                   "forward", "backward", "update",   "again",
+                                                   "f0",      "f1",       "f2",       "f3",
+                                                   "f4",      "f5",       "f6",       "f7"};
 
 /* -- number formats ---------------------------------------------------------------------------- */
 
@@ -172,7 +183,7 @@ const char *const ft__timing_words[2] = {[FT_TIMING_DEVICE] = "device", [FT_TIMI
 
 const char *const ft__settings_words[2] = {"recipe", "defaults"};
 const char *const ft__start_words[2] = {"together", "steady"};
-const char *const ft__scheduling_words[4] = {"fcfs", "priority", "shortest", "fair"};
+const char *const ft__scheduling_words[5] = {"fcfs", "priority", "shortest", "fair", "max_min"};
 const char *const ft__routing_words[3] = {"round_robin", "least_loaded", "prefix_aware"};
 const char *const ft__find_words[2] = {"rate", "concurrency"};
 

@@ -18,6 +18,23 @@ typedef enum ft_picture {
     FT_PICTURE_COUNT
 } ft_picture;
 
+/* What a request for pictures may draw: of a step or a kernel, of figures. */
+typedef enum ft_drawn {
+    FT_DRAWN_AS_ROOFLINE,
+    FT_DRAWN_AS_TIMELINE,
+    FT_DRAWN_AS_MEMORY,
+    FT_DRAWN_AS_LAYERS,
+    FT_DRAWN_AS_CLASSES,
+    FT_DRAWN_AS_INTERVALS,
+    FT_DRAWN_AS_PIPELINE,
+    FT_DRAWN_AS_PHASES,
+    FT_DRAWN_AS_PEAK,
+    FT_DRAWN_AS_CURVES,
+    FT_DRAWN_AS_BARS,
+    FT_DRAWN_COUNT
+} ft_drawn;
+enum { FT_LOOK_COUNT = 16 }; /* colours of data/style */
+
 extern const char *const ft__ask_words[FT_ASK_COUNT];
 extern const char *const ft__task_words[FT_TASK_COUNT];
 extern const char *const ft__scope_words[3];
@@ -32,6 +49,8 @@ extern const char *const ft__offload_words[FT_OFFLOAD_COUNT];
 extern const char *const ft__trainer_words[FT_TRAINER_COUNT];
 extern const char *const ft__detail_words[3];
 extern const char *const ft__picture_words[FT_PICTURE_COUNT];
+extern const char *const ft__drawn_words[FT_DRAWN_COUNT];
+extern const char *const ft__look_words[FT_LOOK_COUNT];
 extern const char *const ft__adapter_words[4];
 extern const char *const ft__entropy_words[FT_ENTROPY_COUNT];
 extern const char *const ft__moment_words[4];
@@ -67,7 +86,7 @@ extern const char *const ft__timing_words[2];
 /* Of serving under load: keys_serve.h. */
 extern const char *const ft__settings_words[2];
 extern const char *const ft__start_words[2];
-extern const char *const ft__scheduling_words[4];
+extern const char *const ft__scheduling_words[5];
 extern const char *const ft__routing_words[3];
 extern const char *const ft__find_words[2];
 /* Of studies, searches and catalogues: keys_study.h. */

@@ -7,36 +7,64 @@
 #include "search/plan.h"
 #include "search/space_constants.h"
 
-enum { MOST_FASTER = 24 };
+/* How many are looked at; at once; weighed at once; and forecast ahead. */
+enum { MOST_FASTER = 24, WAVE = 8, WEIGHED = 32, AHEAD = 2 };
+
+typedef struct wave {
+    ft_search *s;
+    ft_candidate *at[WEIGHED];
+    size_t count;
+} wave;
+
+static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *err)
+{
+    wave *w = context;
+    return ft__plan_forecast(w->s, w->at[i], &w->s->cluster, bench, err);
+}
+
+static bool taken(const wave *w, const ft_candidate *c)
+{
+    for (size_t i = 0; i < w->count; i++)
+        if (w->at[i] == c) return true;
+    return false;
+}
 
 /* Of what cannot fit and may be faster the next that holds least by its bound; NULL: nothing that could be nearer. */
-static ft_candidate *nearest(ft_search *s, double limit, double most)
+static ft_candidate *nearest(ft_search *s, double limit, double most, const wave *but)
 {
     ft_candidate *found = NULL;
     for (size_t i = 0; i < s->candidate_count; i++) {
         ft_candidate *c = &s->candidates[i];
         if (c->fate != FT_FATE_TOO_LARGE || c->bound_ms >= limit || c->least_bytes >= most) continue;
-        if (!found || c->least_bytes < found->least_bytes) found = c;
+        if ((!found || c->least_bytes < found->least_bytes) && !taken(but, c)) found = c;
     }
     return found;
 }
 
 /* Those that would be faster and do not fit: of them the one that lacks least. */
-ft_status ft__plan_faster(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err)
+ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
 {
+    ft_bench *bench = &crew->bench[0];
     double limit = out->plan_count ? out->plans[0].step_ms : INFINITY, least = 2 * s->capacity;
-    ft_candidate *next = NULL;
     for (size_t i = 0; i < s->candidate_count; i++) {
         ft_candidate *c = &s->candidates[i];
         if (c->fate != FT_FATE_FORECAST || c->fits || c->step_ms >= limit || ft__plan_held(c) >= least) continue;
         out->faster = c;
         least = ft__plan_held(c);
     }
-    for (int looked = 0; looked < MOST_FASTER && (next = nearest(s, limit, least)); looked++) {
-        FT_TRY(ft__plan_forecast(s, next, &s->cluster, bench, err)); /* its fate is another one now */
-        if (next->fate != FT_FATE_FORECAST || next->step_ms >= limit || ft__plan_held(next) >= least) continue;
-        out->faster = next;
-        least = ft__plan_held(next);
+    bool nearer = true;
+    for (size_t looked = 0; looked < MOST_FASTER && nearer; looked += WAVE) {
+        wave w = {.s = s};
+        for (ft_candidate *next; w.count < WAVE && (next = nearest(s, limit, least, &w));) w.at[w.count++] = next;
+        FT_TRY(ft__crew_do(crew, w.count, 1, forecast, &w, err)); /* their fate is another one now */
+        nearer = w.count == WAVE;
+        for (size_t i = 0; i < w.count; i++) {
+            ft_candidate *c = w.at[i];
+            nearer = nearer && c->least_bytes < least;
+            if (c->fate != FT_FATE_FORECAST || c->step_ms >= limit || ft__plan_held(c) >= least) continue;
+            out->faster = c;
+            least = ft__plan_held(c);
+        }
     }
     if (!out->faster) return FT_OK;
     ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
@@ -63,8 +91,11 @@ static int by_time_there(const void *a, const void *b)
 }
 
 /* What a layout holds, without its time: some tenths of what a forecast takes. */
-static ft_status weigh(const ft_search *s, ft_candidate *c, ft_bench *bench, ft_error *err)
+static ft_status weigh(void *context, size_t i, ft_bench *bench, ft_error *err)
 {
+    const wave *w = context;
+    const ft_search *s = w->s;
+    ft_candidate *c = w->at[i];
     ft_model_request r = ft__plan_request_of(s, &c->layout);
     ft_ranks ranks = {.arch = r.arch,
                       .work = &r.work,
@@ -87,8 +118,38 @@ static ft_status weigh(const ft_search *s, ft_candidate *c, ft_bench *bench, ft_
     return FT_OK;
 }
 
+static bool worth_it(const ft_candidate *c, double least)
+{
+    return c->least_bytes < (1 - FT_K_SPACE_WORTH_LESS) * least;
+}
+
+/* One after the other, each against the least so far; a few are forecast ahead, on all threads, and some of them in
+ * vain. */
+static ft_status take_smaller(ft_search *s, ft_crew *crew, const wave *w, double *least, ft_plan *out, ft_error *err)
+{
+    for (size_t next = 0; next < w->count;) {
+        ft_candidate ahead[AHEAD], *of[AHEAD];
+        wave few = {.s = s};
+        for (; next < w->count && few.count < AHEAD; next++) {
+            if (!worth_it(w->at[next], *least)) continue;
+            of[few.count] = w->at[next];
+            ahead[few.count] = *w->at[next];
+            few.at[few.count] = &ahead[few.count];
+            few.count++;
+        }
+        FT_TRY(ft__crew_do(crew, few.count, 1, forecast, &few, err));
+        for (size_t i = 0; i < few.count; i++) {
+            if (!worth_it(of[i], *least)) continue;
+            *of[i] = ahead[i];
+            out->forecasts++;
+            if (ft__plan_stands(of[i])) *least = fmin(*least, ft__plan_held(of[i]));
+        }
+    }
+    return FT_OK;
+}
+
 /* What was not forecast because something is faster is, where it may hold clearly less than everything that was. */
-ft_status ft__plan_smaller(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err)
+ft_status ft__plan_smaller(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
 {
     double least = INFINITY, fastest = INFINITY;
     for (size_t i = 0; i < s->candidate_count; i++) {
@@ -96,15 +157,16 @@ ft_status ft__plan_smaller(ft_search *s, ft_bench *bench, ft_plan *out, ft_error
         least = fmin(least, ft__plan_held(&s->candidates[i]));
         fastest = fmin(fastest, s->candidates[i].step_ms);
     }
-    for (size_t i = 0; i < s->candidate_count && isfinite(least); i++) {
-        ft_candidate *c = &s->candidates[i];
-        bool slow = c->bound_ms > FT_K_SPACE_SLOWEST_SHOWN * fastest;
-        if (c->fate != FT_FATE_OPEN || c->least_bytes >= (1 - FT_K_SPACE_WORTH_LESS) * least || slow) continue;
-        FT_TRY(weigh(s, c, bench, err));
-        if (c->least_bytes >= (1 - FT_K_SPACE_WORTH_LESS) * least) continue;
-        FT_TRY(ft__plan_forecast(s, c, &s->cluster, bench, err));
-        out->forecasts++;
-        if (ft__plan_stands(c)) least = fmin(least, ft__plan_held(c));
+    for (size_t next = 0; next < s->candidate_count && isfinite(least);) {
+        wave w = {.s = s};
+        for (; next < s->candidate_count && w.count < WEIGHED; next++) {
+            ft_candidate *c = &s->candidates[next];
+            bool slow = c->bound_ms > FT_K_SPACE_SLOWEST_SHOWN * fastest;
+            if (c->fate != FT_FATE_OPEN || !worth_it(c, least) || slow) continue;
+            w.at[w.count++] = c;
+        }
+        FT_TRY(ft__crew_do(crew, w.count, 1, weigh, &w, err));
+        FT_TRY(take_smaller(s, crew, &w, &least, out, err));
     }
     return FT_OK;
 }
@@ -128,23 +190,33 @@ ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err)
     return FT_OK;
 }
 
-static ft_status change(ft_search *s, ft_bench *bench, ft_plan *out, const char *what, const ft_cluster *cluster,
-                        ft_error *err)
+typedef struct again { /* a plan over other networks */
+    const ft_search *s;
+    const ft_plan *plan;
+    const ft_cluster *cluster[2];
+    double *ms[2];
+} again;
+
+static ft_status forecast_again(void *context, size_t i, ft_bench *bench, ft_error *err)
 {
-    ft_plan_changed *now = &out->changed[out->changed_count];
-    now->what = what;
-    for (size_t i = 0; i < out->plan_count; i++) {
-        ft_candidate again = out->plans[i];
-        FT_TRY(ft__plan_forecast(s, &again, cluster, bench, err));
-        now->step_ms[i] = again.fate == FT_FATE_FORECAST ? again.step_ms : INFINITY;
-        if (now->step_ms[i] < now->step_ms[now->best]) now->best = i;
-    }
-    out->changed_count++;
+    const again *a = context;
+    size_t which = i / a->plan->plan_count, at = i % a->plan->plan_count;
+    ft_candidate c = a->plan->plans[at];
+    FT_TRY(ft__plan_forecast(a->s, &c, a->cluster[which], bench, err));
+    a->ms[which][at] = c.fate == FT_FATE_FORECAST ? c.step_ms : INFINITY;
     return FT_OK;
 }
 
+static void change(ft_plan *out, again *a, const char *what, const ft_cluster *cluster)
+{
+    ft_plan_changed *now = &out->changed[out->changed_count];
+    now->what = what;
+    a->cluster[out->changed_count] = cluster;
+    a->ms[out->changed_count++] = now->step_ms;
+}
+
 /* What becomes of the plans where the network is not what it was taken for. */
-ft_status ft__plan_changes(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err)
+ft_status ft__plan_changes(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
 {
     ft_cluster between = s->cluster, inside = s->cluster;
     bool nodes = false, links = false;
@@ -155,7 +227,12 @@ ft_status ft__plan_changes(ft_search *s, ft_bench *bench, ft_plan *out, ft_error
         links = links || !outer;
     }
     if (s->asked->gpus == 1 || !out->plan_count) return FT_OK;
-    if (nodes) FT_TRY(change(s, bench, out, "the network between nodes at half its rate", &between, err));
-    if (links) FT_TRY(change(s, bench, out, "the links inside a node at half their rate", &inside, err));
+    again a = {.s = s, .plan = out};
+    if (nodes) change(out, &a, "the network between nodes at half its rate", &between);
+    if (links) change(out, &a, "the links inside a node at half their rate", &inside);
+    FT_TRY(ft__crew_do(crew, out->changed_count * out->plan_count, 1, forecast_again, &a, err));
+    for (size_t k = 0; k < out->changed_count; k++)
+        for (size_t i = 0; i < out->plan_count; i++)
+            if (out->changed[k].step_ms[i] < out->changed[k].step_ms[out->changed[k].best]) out->changed[k].best = i;
     return FT_OK;
 }

@@ -60,6 +60,7 @@ static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft
                       .predictor = ft__context_predictor(s->ft),
                       .quantile = s->quantile,
                       .memo = bench->memo,
+                      .exchanges = cluster == &s->cluster ? bench->exchanges : NULL,
                       .arena = bench->arena,
                       .no_remedy = true};
 }

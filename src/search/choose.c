@@ -76,8 +76,8 @@ static ft_status plan_of(const ft_choose_request *r, const char *gpu, int64_t gp
                          ft_plan_request *request, ft_error *err)
 {
     *asked = ft__study_copy(r->base);
-    if (!*asked || json_object_set_new(*asked, "gpu", json_string(gpu)) != 0 ||
-        json_object_set_new(*asked, "gpus", json_integer(gpus)) != 0)
+    if (!*asked || !ft__key_set(*asked, FT_KEY_ID_GPU, json_string(gpu)) ||
+        !ft__key_set(*asked, FT_KEY_ID_PLAN_GPUS, json_integer(gpus)))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     return ft__plan_request_read(*asked, request, err);
 }

@@ -37,21 +37,22 @@ static ft_status plan_of(const json_t *document, const ft_model_request *read, c
 {
     const ft_parallel *p = &read->parallel;
     int64_t gpus = p->dp * p->tp * p->pp * p->cp;
-    int64_t global = read->global_batch > 0               ? read->global_batch
-                     : json_object_get(document, "batch") ? read->work.batch * read->work.accumulate * gpus
-                                                          : ft__usual_global_batch(read->work.seq, gpus);
-    json_t *asked = *out = ft__study_copy(document), *parallel = ft__study_copy(json_object_get(document, "parallel"));
-    json_object_del(parallel, "gpus");
-    json_object_del(asked, "id");
-    bool fine = asked && parallel && json_object_set_new(asked, "task", json_string("plan")) == 0 &&
-                json_object_set_new(asked, "gpus", json_integer(gpus)) == 0 &&
-                json_object_set_new(asked, "global_batch", json_integer(global)) == 0 &&
-                json_object_set_new(asked, "framework", json_string(framework)) == 0 &&
-                json_object_set_new(asked, "top", json_integer(1)) == 0;
+    int64_t global = read->global_batch > 0                         ? read->global_batch
+                     : ft__key_get(document, FT_KEY_ID_MICRO_BATCH) ? read->work.batch * read->work.accumulate * gpus
+                                                                    : ft__usual_global_batch(read->work.seq, gpus);
+    json_t *asked = *out = ft__study_copy(document),
+           *parallel = ft__study_copy(ft__key_get(document, FT_KEY_ID_PARALLEL));
+    ft__key_drop(parallel, FT_KEY_ID_GPUS);
+    ft__key_drop(asked, FT_KEY_ID_ID);
+    bool fine = asked && parallel && ft__key_set(asked, FT_KEY_ID_TASK, json_string("plan")) &&
+                ft__key_set(asked, FT_KEY_ID_PLAN_GPUS, json_integer(gpus)) &&
+                ft__key_set(asked, FT_KEY_ID_PLAN_GLOBAL, json_integer(global)) &&
+                ft__key_set(asked, FT_KEY_ID_FRAMEWORK, json_string(framework)) &&
+                ft__key_set(asked, FT_KEY_ID_PLAN_TOP, json_integer(1));
     if (fine && json_object_size(parallel) > 0)
-        fine = json_object_set(asked, "parallel", parallel) == 0;
+        fine = ft__key_set(asked, FT_KEY_ID_PARALLEL, json_incref(parallel));
     else if (fine)
-        json_object_del(asked, "parallel");
+        ft__key_drop(asked, FT_KEY_ID_PARALLEL);
     json_decref(parallel);
     return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
@@ -72,15 +73,14 @@ ft_status ft__plan_first(const ft_context *ft, ft_scratch *scratch, const json_t
     if (status == FT_OK) status = ft__plan_request_read(asked, &request, err);
     if (status == FT_OK) status = ft__plan_best(ft, scratch, &request, &plan, err);
     if (status == FT_OK) {
-        const json_t *id = json_object_get(document, "id");
+        json_t *id = ft__key_get(document, FT_KEY_ID_ID);
         out->tried = true;
         out->framework = plan.search.framework;
         out->candidates = plan.candidates;
         out->forecasts = plan.forecasts;
         out->least_gpus = plan.plan_count ? 0 : ft__plan_least(ft, scratch, &request);
         if (plan.plan_count) out->request = ft__plan_json(&plan, &plan.plans[0].layout);
-        if (plan.plan_count &&
-            (!out->request || (id && json_object_set(out->request, "id", (json_t *)(uintptr_t)id) != 0)))
+        if (plan.plan_count && (!out->request || (id && !ft__key_set(out->request, FT_KEY_ID_ID, json_incref(id)))))
             status = ft__fail(err, FT_E_MEMORY, "out of memory");
     }
     ft__plan_free(&plan);

@@ -16,74 +16,23 @@
 #include "search/space_constants.h"
 
 /* Forecast at once, on however many cores: how many forecasts a proof took is part of the answer. */
-enum { WAVE = 16, LARGEST_STEP = 512 << 20 };
+enum { WAVE = 16, PROBED_AT_ONCE = 8 };
 
-typedef struct crew { /* one bench per thread, taken and given back */
+static ft_status probe(void *context, size_t i, ft_bench *bench, ft_error *err)
+{
+    ft_search *s = context;
+    return s->cells[i].probed ? FT_OK : ft__plan_probe(s, &s->cells[i], bench, err);
+}
+
+typedef struct wave { /* what is forecast now */
     ft_search *s;
-    ft_bench *bench;
-    ft_status *status;
-    ft_error *err;
-    size_t *order; /* what is forecast now */
-    int threads;
-    size_t count;
-} crew;
+    size_t at[WAVE], count;
+} wave;
 
-/* -- threads ----------------------------------------------------------------------------------- */
-
-/* Work is cut into as many strips as there are benches, so that a bench has one owner; results go to the candidates. */
-static void probe_strip(void *context, size_t strip)
+static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *err)
 {
-    crew *w = context;
-    for (size_t i = strip; i < w->s->cell_count && w->status[strip] == FT_OK; i += (size_t)w->threads)
-        if (!w->s->cells[i].probed)
-            w->status[strip] = ft__plan_probe(w->s, &w->s->cells[i], &w->bench[strip], &w->err[strip]);
-}
-
-static void forecast_strip(void *context, size_t strip)
-{
-    crew *w = context;
-    for (size_t i = strip; i < w->count && w->status[strip] == FT_OK; i += (size_t)w->threads)
-        w->status[strip] = ft__plan_forecast(w->s, &w->s->candidates[w->order[i]], &w->s->cluster, &w->bench[strip],
-                                             &w->err[strip]);
-}
-
-static ft_status together(crew *w, void (*strip)(void *, size_t), ft_error *err)
-{
-    ft__parallel(w->threads, (size_t)w->threads, strip, w);
-    for (int i = 0; i < w->threads; i++)
-        if (w->status[i] != FT_OK) {
-            if (err) *err = w->err[i];
-            return w->status[i];
-        }
-    return FT_OK;
-}
-
-static ft_status hire(ft_search *s, crew *w, ft_error *err)
-{
-    *w = (crew){.s = s, .threads = s->threads > 0 ? s->threads : 1};
-    w->bench = calloc((size_t)w->threads, sizeof *w->bench);
-    w->status = calloc((size_t)w->threads, sizeof *w->status);
-    w->err = calloc((size_t)w->threads, sizeof *w->err);
-    bool fine = w->bench && w->status && w->err;
-    for (int i = 0; fine && i < w->threads; i++) {
-        w->bench[i].memo = ft__memo_new();
-        w->bench[i].arena = ft__arena_new(LARGEST_STEP);
-        fine = w->bench[i].memo && w->bench[i].arena;
-    }
-    return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
-}
-
-static void dismiss(crew *w)
-{
-    for (int i = 0; w->bench && i < w->threads; i++) {
-        ft__memo_free(w->bench[i].memo);
-        ft__arena_free(w->bench[i].arena);
-    }
-    free(w->bench);
-    free(w->status);
-    free(w->err);
-    free(w->order);
-    *w = (crew){0};
+    wave *w = context;
+    return ft__plan_forecast(w->s, &w->s->candidates[w->at[i]], &w->s->cluster, bench, err);
 }
 
 /* -- order ------------------------------------------------------------------------------------- */
@@ -168,30 +117,28 @@ static void note(const ft_search *s, double *best, size_t top, const ft_candidat
         }
 }
 
-static ft_status search(ft_search *s, crew *w, ft_plan *out, ft_error *err)
+static ft_status search(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
 {
     size_t top = (size_t)s->asked->top, count = s->candidate_count, next = 0;
     double best[FT_PLAN_MOST_TOP];
     for (size_t i = 0; i < top; i++) best[i] = INFINITY;
-    w->order = malloc((count + 1) * sizeof *w->order);
-    if (!w->order) return ft__fail(err, FT_E_MEMORY, "out of memory");
     static const order floors[FT_GOAL_COUNT] = {by_bound, by_least, by_joules, by_bound};
     qsort(s->candidates, count, sizeof *s->candidates, floors[s->asked->goal]);
     for (;;) {
-        w->count = 0;
-        for (; next < count && w->count < WAVE; next++) {
+        wave w = {.s = s};
+        for (; next < count && w.count < WAVE; next++) {
             const ft_candidate *c = &s->candidates[next];
             if (c->fate != FT_FATE_OPEN) continue;
             if (!s->asked->exhaustive && floor_of(s, c) > best[top - 1]) {
                 next = count; /* they only grow from here */
                 break;
             }
-            w->order[w->count++] = next;
+            w.at[w.count++] = next;
         }
-        if (!w->count) break;
-        FT_TRY(together(w, forecast_strip, err));
-        for (size_t i = 0; i < w->count; i++) note(s, best, top, &s->candidates[w->order[i]]);
-        out->forecasts += w->count;
+        if (!w.count) break;
+        FT_TRY(ft__crew_do(crew, w.count, 1, forecast, &w, err));
+        for (size_t i = 0; i < w.count; i++) note(s, best, top, &s->candidates[w.at[i]]);
+        out->forecasts += w.count;
     }
     out->proven = true;
     return FT_OK;
@@ -206,11 +153,11 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
     s->asked = r;
     FT_TRY(ft__framework_find(r->framework, &s->framework, err));
     json_t *base = r->base;
-    bool named = json_object_get(base, "stack"), runs = json_object_get(base, "execution");
-    if (!named && s->framework->stack && json_object_set_new(base, "stack", json_string(s->framework->stack)) != 0)
+    bool named = ft__key_get(base, FT_KEY_ID_STACK), runs = ft__key_get(base, FT_KEY_ID_EXECUTION);
+    if (!named && s->framework->stack && !ft__key_set(base, FT_KEY_ID_STACK, json_string(s->framework->stack)))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     if (!named && !runs && s->framework->execution &&
-        json_object_set_new(base, "execution", json_string(s->framework->execution)) != 0)
+        !ft__key_set(base, FT_KEY_ID_EXECUTION, json_string(s->framework->execution)))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     FT_TRY(ft__model_request_of(ft, scratch, base, &s->request, err));
     FT_TRY(ft__cluster_read(s->request.cluster, s->request.device, r->gpus, &s->cluster, err));
@@ -264,16 +211,16 @@ static void count_fates(ft_plan *out)
     }
 }
 
-static ft_status run(ft_search *s, crew *w, ft_plan *out, ft_error *err)
+static ft_status run(ft_search *s, ft_crew *w, ft_plan *out, ft_error *err)
 {
-    FT_TRY(hire(s, w, err));
+    FT_TRY(ft__crew_hire(s->threads, w, err));
     FT_TRY(look_at_model(s, &w->bench[0], err));
     FT_TRY(ft__plan_space(s, err));
     for (size_t i = 0; i < s->candidate_count; i++) FT_TRY(ft__plan_cell(s, &s->candidates[i], err));
-    FT_TRY(together(w, probe_strip, err));
+    FT_TRY(ft__crew_do(w, s->cell_count, PROBED_AT_ONCE, probe, s, err));
     for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);
     FT_TRY(search(s, w, out, err));
-    if (!out->trial) FT_TRY(ft__plan_smaller(s, &w->bench[0], out, err));
+    if (!out->trial) FT_TRY(ft__plan_smaller(s, w, out, err));
     count_fates(out);
     static const order worths[FT_GOAL_COUNT] = {ft__plan_by_time, by_memory, by_energy, ft__plan_by_time};
     qsort(s->candidates, s->candidate_count, sizeof *s->candidates, worths[s->asked->goal]);
@@ -293,7 +240,7 @@ static void take_plans(ft_search *s, ft_plan *out)
 static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial, ft_plan *out,
                       ft_error *err)
 {
-    crew w = {0};
+    ft_crew w = {0};
     memset(out, 0, sizeof *out);
     out->trial = trial;
     out->remedy = "";
@@ -304,9 +251,9 @@ static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
     ft_status status = run(s, &w, out, err);
     if (status == FT_OK) take_plans(s, out);
     if (status == FT_OK && !trial) status = ft__plan_pareto(s, out, err);
-    if (status == FT_OK && !trial) status = ft__plan_faster(s, &w.bench[0], out, err);
-    if (status == FT_OK && !trial) status = ft__plan_changes(s, &w.bench[0], out, err);
-    dismiss(&w);
+    if (status == FT_OK && !trial) status = ft__plan_faster(s, &w, out, err);
+    if (status == FT_OK && !trial) status = ft__plan_changes(s, &w, out, err);
+    ft__crew_dismiss(&w);
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include "ranks/ranks.h"
 #include "request/plan.h"
 #include "request/words.h"
+#include "search/crew.h"
 #include "search/framework.h"
 #include "study/context.h"
 
@@ -76,13 +77,10 @@ typedef struct ft_search {
     int threads;
 } ft_search;
 
-/* Where its thread works: a memo and an arena of its own. */
-typedef struct ft_bench {
-    ft_memo *memo;
-    ft_arena *arena;
-} ft_bench;
-
-/* Fills candidates, twins left out (space.c). */
+/* Fills candidates, twins left out; without the checks, and with none where there are none (space.c). What cannot be met,
+ * with the rule and the nearest that works (cannot.c). */
+ft_status ft__plan_layouts(ft_search *s, ft_error *err);
+ft_status ft__plan_cannot(const ft_search *s, ft_error *err);
 ft_status ft__plan_space(ft_search *s, ft_error *err);
 /* The cell of a candidate; probing it; and what follows for the candidate (cells.c). */
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);
@@ -141,8 +139,8 @@ bool ft__plan_stands(const ft_candidate *c);
 int ft__plan_by_time(const void *a, const void *b);
 /* Forecasts what may hold less than everything that was; what would be faster and lacks least; time against memory; the
  * plans again with slower networks. */
-ft_status ft__plan_smaller(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err);
-ft_status ft__plan_faster(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err);
+ft_status ft__plan_smaller(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err);
+ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err);
 ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err);
-ft_status ft__plan_changes(ft_search *s, ft_bench *bench, ft_plan *out, ft_error *err);
+ft_status ft__plan_changes(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err);
 #endif

@@ -176,9 +176,23 @@ static ft_status add_sharding(ft_search *s, ft_layout *l, ft_error *err)
     return FT_OK;
 }
 
+/* Whether every value of a set cuts something: one that leaves the choice of 1 asks for nothing that cannot be. */
+static bool cuts_by(const ft_plan_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->at[i] <= 1) return false;
+    return set->count > 0;
+}
+
 static ft_status check_asked(const ft_search *s, ft_error *err)
 {
     const ft_framework *f = s->framework;
+    const ft_plan_request *r = s->asked;
+    const char *cut = cuts_by(&r->tp) ? "tp" : cuts_by(&r->pp) ? "pp" : cuts_by(&r->cp) ? "cp" : NULL;
+    if (f->only_data && cut)
+        return ft__fail_at(err, FT_E_RANGE, "search", 0, 0, "%s has data ranks alone: %s must be 1", f->title, cut);
+    if (s->model.experts == 0 && cuts_by(&r->ep))
+        return ft__fail_at(err, FT_E_RANGE, "search.ep", 0, 0, "the model has no experts: \"ep\" must be 1");
     for (size_t i = 0; i < s->asked->zero.count; i++)
         if (!(f->zero_allowed & 1u << s->asked->zero.at[i]))
             return ft__fail_at(err, FT_E_RANGE, "search.zero", 0, 0, "%s has no zero %lld", f->title,
@@ -190,12 +204,11 @@ static ft_status check_asked(const ft_search *s, ft_error *err)
     return FT_OK;
 }
 
-ft_status ft__plan_space(ft_search *s, ft_error *err)
+ft_status ft__plan_layouts(ft_search *s, ft_error *err)
 {
     const ft_framework *f = s->framework;
     int64_t gpus = s->asked->gpus, seq = s->request.work.seq, layers = s->model.layers;
     ft_plan_set one = {.at = {1}, .count = 1};
-    FT_TRY(check_asked(s, err));
     bool cuts = !f->only_data && s->model.cuttable, rows = !f->only_data && s->model.in_a_row;
     bool long_enough = f->cp && seq >= 2 * FT_K_SPACE_SHORTEST_SLICE;
     bool context = cuts && (long_enough || s->asked->allow_cp || s->asked->cp.count);
@@ -222,9 +235,12 @@ ft_status ft__plan_space(ft_search *s, ft_error *err)
                 FT_TRY(add_sharding(s, &l, err));
             }
         }
-    if (s->candidate_count) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
-                       "no layout of %lld GPUs takes a global batch of %lld as %s needs it: the data ranks, times a "
-                       "micro-batch, must divide it, and the degrees the model's heads and layers",
-                       (long long)gpus, (long long)s->asked->global, f->title);
+    return FT_OK;
+}
+
+ft_status ft__plan_space(ft_search *s, ft_error *err)
+{
+    FT_TRY(check_asked(s, err));
+    FT_TRY(ft__plan_layouts(s, err));
+    return s->candidate_count ? FT_OK : ft__plan_cannot(s, err);
 }

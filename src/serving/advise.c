@@ -50,7 +50,7 @@ static bool change(const ft_serving *s, const char *key, double factor, ft_serve
         return true;
     }
     bool narrow = m->kv_dtype == FT_FP8 || m->device->peak_tflops[FT_FP8] <= 0; /* kv_dtype */
-    return !narrow && json_object_set_new(r->base, "kv_dtype", json_string("fp8")) == 0;
+    return !narrow && ft__key_set(r->base, FT_KEY_ID_MODEL_KV_DTYPE, json_string("fp8"));
 }
 
 static void keep(ft_serving *s, const ft_serving *t, const char *what, const char *key, double value)

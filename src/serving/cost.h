@@ -11,6 +11,12 @@
 #include "serving/engine.h"
 #include "study/context.h"
 
+/* A layer that keeps a state instead of a cache, of the whole model: widths of its products in and out and of its
+ * convolution, cells of a sequence's state, elements of a token's keys and values. */
+typedef struct ft_state_layer {
+    double layers, in, out, conv, cells, elements;
+} ft_state_layer;
+
 /* A model as an engine holds it: formats of its parts, layers of each kind, how it is laid out. */
 typedef struct ft_served {
     const ft_arch *arch;
@@ -25,9 +31,13 @@ typedef struct ft_served {
     ft_storage stored;                  /* how weights were asked to be stored; as computed where nothing was said */
     ft_storage storage, expert_storage; /* of products in 16 bits; of experts */
     double layers, full_layers, window_layers, dense_layers, expert_layers;
+    double attention_layers; /* of `layers`, with attention's products */
+    ft_state_layer states;
+    double state_bytes; /* of a sequence, on one rank */
     bool latent;
-    double window;             /* tokens that windowed layers see */
-    double length;             /* tokens of a whole request, of which windows keep their share; 0: nobody said */
+    bool blocks;   /* fp8 products with a scale for every block: activations are quantised by a kernel of its own */
+    double window; /* tokens that windowed layers see */
+    double length; /* tokens of a whole request, of which windows keep their share; 0: nobody said */
     double weights_bytes;      /* on one rank */
     double kv_bytes_per_token; /* on one rank */
     double active_parameters;

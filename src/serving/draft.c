@@ -18,7 +18,7 @@ static ft_status read_draft(const ft_context *ft, ft_scratch *scratch, const ft_
                             ft_model_request *read, ft_error *err)
 {
     json_t *base = ft__study_copy(r->base);
-    bool made = base && json_object_set(base, "model", (json_t *)r->draft) == 0;
+    bool made = base && ft__key_set(base, FT_KEY_ID_MODEL, json_incref((json_t *)(uintptr_t)r->draft));
     ft_status status = made ? ft__model_request_of(ft, scratch, base, read, err)
                             : ft__fail(err, FT_E_MEMORY, "out of memory");
     json_decref(base);
@@ -58,12 +58,17 @@ ft_status ft__settle_draft_model(const ft_context *ft, ft_scratch *scratch, cons
     return FT_OK;
 }
 
+/* What the request says; where it says nothing, what the engine is started with for this model. */
 void ft__settle_drafts(const ft_serve_request *r, ft_serving *out)
 {
     ft_served *m = &out->served;
-    if (!r->own_drafts && !r->draft) return;
+    bool silent = !r->draft && r->drafts <= 0 && !ft__given(&r->said, FT_KEY_ID_SERVED_MTP);
+    bool own = r->own_drafts || (silent && out->engine->drafts > 0);
+    out->drafts_said = !silent;
+    out->drafts = silent ? out->engine->drafts : r->drafts;
+    if (!own && !r->draft) return;
     double weights = out->draft_served.weights_bytes, cache = out->draft_served.kv_bytes_per_token;
-    if (r->own_drafts) {
+    if (own) {
         ft__costs_of_layer(&out->costs, m->layers, &out->draft_costs);
         weights = m->weights_bytes / m->layers;
         cache = m->kv_bytes_per_token / m->layers;
@@ -71,5 +76,5 @@ void ft__settle_drafts(const ft_serve_request *r, ft_serving *out)
     m->weights_bytes += weights;
     m->kv_bytes_per_token += cache;
     out->costs.draft = &out->draft_costs;
-    out->costs.drafts = r->drafts;
+    out->costs.drafts = out->drafts;
 }

@@ -40,7 +40,9 @@ typedef enum ft_experts {
     X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")  \
     X(fp8_cache_everywhere, "the same on every GPU with fp8")                                         \
     X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank") \
-    X(sized_to_load, "of a closed loop: max_sequences is the number of clients")
+    X(sized_to_load, "of a closed loop: max_sequences is the number of clients")                      \
+    X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                        \
+    X(budget_of_load, "of a closed loop: token_budget is one prompt, what clients decode, and 64")
 /* X(name, enum, words, what it says) */
 #define FT_SERVING_WORDS(X)                                                                              \
     X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of")       \
@@ -65,8 +67,11 @@ typedef enum ft_experts {
     X(wait_share, 0, 1, "of the token budget, that the waiting prompts and the decoders fill together")         \
     X(receive_interval, 1, 1e6, "iterations of decoding between two looks for new requests")                    \
     X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                       \
+    X(drafts, 0, 64, "drafts of a step that the model's own layer makes, where a request says nothing")         \
     X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")                    \
     X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast") \
+    X(block_experts_scale, 0.1, 10, "time of trtllm_gen's fp8 experts in blocks, for many tokens, over theirs") \
+    X(scan_bytes, 0, 1e4, "that a chunked scan moves for each element of a token's keys and values")            \
     X(gap_us, 0, 1e3, "between two kernels of a replayed graph")                                                \
     X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                              \
     X(prefill_scale, 0.1, 10, "time of kernels beside prompts over what they take in a replayed graph")         \

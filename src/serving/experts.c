@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "graph/operator.h"
+#include "kernel/moe_backend.h"
 #include "serving/kernels.h"
 #include "serving/step_constants.h"
 
@@ -36,7 +37,10 @@ ft_status ft__price_experts(ft_pricer *p, double tokens, ft_priced *sum, ft_erro
     ft_priced one = {0};
     double each = tokens * (double)a->topk / (double)a->experts, ahead = 1 / (1 + each / FT_K_STEP_FETCHED_AHEAD);
     FT_TRY(ft__price_op(p, &op, &one, err));
-    sum->ms += (1 - ahead * (1 - m->engine->experts_scale)) * one.ms;
+    /* the tables are of a later release of the generated kernels, which tunes them to the number of tokens */
+    bool generated = ft__moe_backend(m->device, &op) == FT_MOE_TRTLLM_GEN;
+    double many = m->blocks && generated ? m->engine->block_experts_scale : 1;
+    sum->ms += (ahead * m->engine->experts_scale + (1 - ahead) * many) * one.ms;
     sum->joules += one.joules;
     return FT_OK;
 }

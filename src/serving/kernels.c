@@ -10,6 +10,7 @@
 #include "comm/collective.h"
 #include "graph/operator.h"
 #include "kernel/energy.h"
+#include "serving/states.h"
 #include "serving/step_constants.h"
 #include "study/step.h"
 #include "timeline/memo.h"
@@ -54,8 +55,22 @@ static ft_status product_of(ft_pricer *p, double m, double n, double k, ft_dtype
     return ft__price_op(p, &op, sum, err);
 }
 
-static ft_status product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_priced *sum, ft_error *err)
+/* A fused kernel that moves so many bytes once. */
+void ft__price_pass(const ft_pricer *p, double times, double bytes, ft_priced *sum)
 {
+    const ft_device *d = p->m->device;
+    ft_op op;
+    ft__op_init("rmsnorm", &op);
+    double launch = FT_K_STEP_PASS_US / 1e3, ms = launch + bytes / (FT_K_STEP_PASS_BANDWIDTH * d->memory_gbps * 1e6);
+    sum->ms += times * ms;
+    sum->joules += times * ft__kernel_joules(d, &op, 0, bytes, ms, launch);
+}
+
+/* Where weights have a scale for every block, so have activations: a kernel of its own reads them in 16 bits and writes
+ * them in eight, since norms and activations do not know blocks. */
+ft_status ft__price_product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_priced *sum, ft_error *err)
+{
+    if (p->m->blocks && dtype == FT_FP8) ft__price_pass(p, 1, 3 * m * k, sum);
     return product_of(p, m, n, k, dtype, p->m->storage, sum, err);
 }
 
@@ -73,17 +88,6 @@ static ft_status batched(ft_pricer *p, double b, double m, double n, double k, f
     op.dtype = op.kv_dtype = p->m->device->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
     op.u.gemm.b = whole(b), op.u.gemm.m = whole(m), op.u.gemm.n = whole(n), op.u.gemm.k = whole(k);
     return ft__price_op(p, &op, sum, err);
-}
-
-/* A fused kernel that moves so many bytes once. */
-static void pass(const ft_pricer *p, double times, double bytes, ft_priced *sum)
-{
-    const ft_device *d = p->m->device;
-    ft_op op;
-    ft__op_init("rmsnorm", &op);
-    double launch = FT_K_STEP_PASS_US / 1e3, ms = launch + bytes / (FT_K_STEP_PASS_BANDWIDTH * d->memory_gbps * 1e6);
-    sum->ms += times * ms;
-    sum->joules += times * ft__kernel_joules(d, &op, 0, bytes, ms, launch);
 }
 
 static ft_status exchange_apart(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, int64_t stride,
@@ -119,8 +123,8 @@ static void adapt(const ft_pricer *p, double tokens, double in, double parts, do
     const ft_served *m = p->m;
     if (m->adapters <= 0) return;
     double awake = m->adapters * (1 - pow(1 - 1 / m->adapters, tokens)), rank = m->adapter_rank;
-    pass(p, 1, 2 * (tokens * (in + parts * rank) + awake * parts * rank * in), sum);
-    pass(p, 1, 2 * (tokens * (parts * rank + 2 * out) + awake * rank * out), sum);
+    ft__price_pass(p, 1, 2 * (tokens * (in + parts * rank) + awake * parts * rank * in), sum);
+    ft__price_pass(p, 1, 2 * (tokens * (parts * rank + 2 * out) + awake * rank * out), sum);
 }
 
 static ft_status latent_projections(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
@@ -130,14 +134,14 @@ static ft_status latent_projections(ft_pricer *p, double tokens, ft_priced *sum,
     double heads = cut(a->heads, m->tp), hidden = (double)a->hidden,
            query = heads * (double)(a->nope_dim + a->rope_dim);
     double down = (double)(a->q_lora + a->kv_lora + a->rope_dim), latent = (double)a->kv_lora;
-    FT_TRY(product(p, tokens, a->q_lora > 0 ? down : down + query, hidden, m->qkv_dtype, sum, err));
-    if (a->q_lora > 0) FT_TRY(product(p, tokens, query, (double)a->q_lora, m->qkv_dtype, sum, err));
+    FT_TRY(ft__price_product(p, tokens, a->q_lora > 0 ? down : down + query, hidden, m->qkv_dtype, sum, err));
+    if (a->q_lora > 0) FT_TRY(ft__price_product(p, tokens, query, (double)a->q_lora, m->qkv_dtype, sum, err));
     FT_TRY(batched(p, heads, tokens, latent, (double)a->nope_dim, sum, err));
     FT_TRY(batched(p, heads, tokens, (double)a->v_dim, latent, sum, err));
-    FT_TRY(product(p, tokens, hidden, heads * (double)a->v_dim, m->out_dtype, sum, err));
+    FT_TRY(ft__price_product(p, tokens, hidden, heads * (double)a->v_dim, m->out_dtype, sum, err));
     adapt(p, tokens, hidden, 2, down, sum);
     adapt(p, tokens, heads * (double)a->v_dim, 1, hidden, sum);
-    pass(p, 3, 4 * tokens * hidden, sum);
+    ft__price_pass(p, 3, 4 * tokens * hidden, sum);
     return FT_OK;
 }
 
@@ -151,14 +155,20 @@ ft_status ft__price_projections(ft_pricer *p, double tokens, ft_priced *out, ft_
         FT_TRY(latent_projections(p, tokens, &layer, err));
     } else {
         double heads = cut(a->heads, m->tp), keys = cut(a->kv_heads, m->tp), dim = (double)a->head_dim;
-        FT_TRY(product(p, tokens, (heads + 2 * keys) * dim, hidden, m->qkv_dtype, &layer, err));
-        FT_TRY(product(p, tokens, hidden, heads * dim, m->out_dtype, &layer, err));
+        FT_TRY(ft__price_product(p, tokens, (heads + 2 * keys) * dim, hidden, m->qkv_dtype, &layer, err));
+        FT_TRY(ft__price_product(p, tokens, hidden, heads * dim, m->out_dtype, &layer, err));
         adapt(p, tokens, hidden, 3, (heads + 2 * keys) * dim, &layer);
         adapt(p, tokens, heads * dim, 1, hidden, &layer);
-        pass(p, m->tp > 1 ? 1 : 2, 6 * tokens * hidden, &layer); /* the all-reduce carries the other norm */
+        ft__price_pass(p, m->tp > 1 ? 1 : 2, 6 * tokens * hidden, &layer); /* the all-reduce carries the other norm */
     }
     FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp, &layer, err));
-    *out = (ft_priced){layer.ms * m->layers, layer.joules * m->layers};
+    *out = (ft_priced){layer.ms * m->attention_layers, layer.joules * m->attention_layers};
+    if (m->states.layers <= 0) return FT_OK;
+    ft_priced state = {0};
+    FT_TRY(ft__price_state_products(p, tokens, &state, err));
+    FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp, &state, err));
+    out->ms += m->states.layers * state.ms;
+    out->joules += m->states.layers * state.joules;
     return FT_OK;
 }
 
@@ -166,11 +176,11 @@ static ft_status dense_mlp(ft_pricer *p, double tokens, double width, ft_priced 
 {
     const ft_served *m = p->m;
     double hidden = (double)m->arch->hidden, inner = fmax(1, width / (double)(m->tp * m->dp));
-    FT_TRY(product(p, tokens, (m->arch->gated ? 2 : 1) * inner, hidden, m->mlp_dtype, sum, err));
-    FT_TRY(product(p, tokens, hidden, inner, m->mlp_dtype, sum, err));
+    FT_TRY(ft__price_product(p, tokens, (m->arch->gated ? 2 : 1) * inner, hidden, m->mlp_dtype, sum, err));
+    FT_TRY(ft__price_product(p, tokens, hidden, inner, m->mlp_dtype, sum, err));
     adapt(p, tokens, hidden, m->arch->gated ? 2 : 1, (m->arch->gated ? 2 : 1) * inner, sum);
     adapt(p, tokens, inner, 1, hidden, sum);
-    pass(p, 1, 5 * tokens * inner, sum);
+    ft__price_pass(p, 1, 5 * tokens * inner, sum);
     return FT_OK;
 }
 
@@ -217,6 +227,17 @@ ft_status ft__price_head(ft_pricer *p, double rows, ft_priced *out, ft_error *er
 
 /* -- attention --------------------------------------------------------------------------------- */
 
+/* An indexer (DeepSeek V3.2) scores every key by a few narrow heads, in eight bits and whole on each rank, and leaves a
+ * query the best: a decoding sequence reads all narrow keys, a prompt multiplies by half of them. */
+static ft_status pick_keys(ft_pricer *p, double batch, double queries, double keys, ft_priced *sum, ft_error *err)
+{
+    const ft_arch *a = p->m->arch;
+    double dim = (double)a->index_dim, heads = (double)a->index_heads;
+    if (queries > 1) FT_TRY(batched(p, batch, queries, keys / 2, heads * dim / 2, sum, err)); /* twice 16 bits' rate */
+    ft__price_pass(p, 2, batch * (keys * (dim + 4) + 4 * queries * (queries > 1 ? keys / 2 : keys)), sum);
+    return FT_OK;
+}
+
 static ft_status attend(ft_pricer *p, double batch, double queries, double keys, int64_t window, ft_priced *ms,
                         ft_error *err)
 {
@@ -228,10 +249,13 @@ static ft_status attend(ft_pricer *p, double batch, double queries, double keys,
     op.kv_dtype = m->kv_dtype;
     op.engine = m->engine->kernels;
     if (m->latent) {
+        bool picked = a->index_topk > 0 && keys > (double)a->index_topk;
+        if (picked) FT_TRY(pick_keys(p, batch, queries, keys, ms, err));
+        if (picked) keys = (double)a->index_topk;
         op.u.mla.batch = whole(batch), op.u.mla.heads = (int64_t)cut(a->heads, m->tp);
         op.u.mla.q_len = whole(queries), op.u.mla.kv_len = whole(keys);
         op.u.mla.kv_lora = a->kv_lora, op.u.mla.rope_dim = a->rope_dim, op.u.mla.nope_dim = a->nope_dim;
-        op.u.mla.v_dim = a->v_dim, op.u.mla.causal = queries > 1;
+        op.u.mla.v_dim = a->v_dim, op.u.mla.causal = queries > 1 && !picked;
     } else {
         double heads = cut(a->heads, m->tp), groups = cut(a->kv_heads, m->tp);
         op.u.attention.batch = whole(batch), op.u.attention.kv_heads = (int64_t)groups;
@@ -281,8 +305,9 @@ ft_status ft__price_decode(ft_pricer *p, double sequences, double context, ft_pr
     const ft_served *m = p->m;
     double layers = m->full_layers + m->window_layers;
     ft_priced told = {0};
-    if (m->cp < 2) return both_kinds(p, sequences, 1, context, out, err);
-    FT_TRY(both_kinds(p, sequences, 1, fmax(1, context / (double)m->cp), out, err));
+    FT_TRY(both_kinds(p, sequences, 1, fmax(1, context / fmax(1, (double)m->cp)), out, err));
+    if (m->states.layers > 0) ft__price_state_update(p, sequences, out);
+    if (m->cp < 2) return FT_OK;
     FT_TRY(exchange_apart(p, FT_COLLECTIVE_ALL_REDUCE, sequences * partial_bytes(m), m->cp, m->tp, &told, err));
     out->ms += layers * told.ms;
     out->joules += layers * told.joules;
@@ -298,6 +323,7 @@ ft_status ft__price_prompt(ft_pricer *p, double length, ft_priced *out, ft_error
     double ranks = fmax(1, (double)m->cp);
     ft_priced sent = {0};
     FT_TRY(both_kinds(p, together, length, length, out, err));
+    if (m->states.layers > 0) ft__price_scan(p, together * length, out);
     if (m->cp > 1)
         FT_TRY(exchange_apart(p, FT_COLLECTIVE_ALL_GATHER, together * length * key_bytes(m), m->cp, m->tp, &sent, err));
     out->ms = (out->ms / ranks + layers * sent.ms) / together;

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+static const double goes_first = -1e300; /* of who was preempted */
+
 static bool before(const ft_waiting *a, const ft_waiting *b)
 {
     if (a->key != b->key) return a->key < b->key;
@@ -58,24 +60,35 @@ bool ft__queue_add(ft_queue *q, uint32_t index, double time_ms, int32_t client, 
         q->at = at;
         q->room = room;
     }
-    if (q->by == FT_FAIR) {
-        if (!ft__queue_serve(q, client, 0)) return false;
-        if (!again) lift(q, client);
-    }
+    bool by_client = q->by == FT_FAIR || q->by == FT_MAX_MIN;
+    if (by_client && !ft__queue_serve(q, client, 0)) return false;
+    if (q->by == FT_FAIR && !again) lift(q, client);
     double key = q->by == FT_BY_PRIORITY      ? (double)priority
                  : q->by == FT_SHORTEST_FIRST ? (double)prompt
-                 : q->by == FT_FAIR           ? service(q, client)
+                 : by_client                  ? service(q, client)
                                               : 0;
-    if (again) key = -1e300;
+    if (again) key = goes_first;
     q->at[q->count] = (ft_waiting){key, time_ms, q->number++, index, client};
     sift_up(q, q->count++);
     return true;
 }
 
-/* Keys of a fair queue grow while requests wait: the first is looked at again until it stays first. */
+/* Every key anew, and the heap from its leaves up. */
+static void look_again(ft_queue *q)
+{
+    for (size_t i = 0; i < q->count; i++)
+        if (q->at[i].key > goes_first) q->at[i].key = service(q, q->at[i].client);
+    for (size_t i = q->count / 2; i-- > 0;) sift_down(q, i);
+    q->shrunk = false;
+}
+
+/* Keys grow while requests wait: the first is looked at again until it stays first. Where one has become less, all are:
+ * once in an iteration at most. */
 uint32_t ft__queue_first(ft_queue *q)
 {
-    while (q->by == FT_FAIR && q->at[0].key > -1e299 && q->at[0].key < service(q, q->at[0].client)) {
+    bool by_client = q->by == FT_FAIR || q->by == FT_MAX_MIN;
+    if (q->shrunk) look_again(q);
+    while (by_client && q->at[0].key > goes_first && q->at[0].key < service(q, q->at[0].client)) {
         q->at[0].key = service(q, q->at[0].client);
         sift_down(q, 0);
     }
@@ -102,6 +115,20 @@ bool ft__queue_serve(ft_queue *q, int32_t client, double tokens)
     }
     q->served[client] += tokens;
     return true;
+}
+
+bool ft__queue_began(ft_queue *q, int32_t client, double tokens, double whole)
+{
+    if (q->by == FT_FAIR) return ft__queue_serve(q, client, tokens);
+    return q->by == FT_MAX_MIN ? ft__queue_serve(q, client, whole) : true;
+}
+
+bool ft__queue_left(ft_queue *q, int32_t client, double answer, double whole)
+{
+    if (q->by == FT_FAIR) return ft__queue_serve(q, client, answer);
+    if (q->by != FT_MAX_MIN) return true;
+    q->shrunk = true;
+    return ft__queue_serve(q, client, -whole);
 }
 
 void ft__queue_free(ft_queue *q)

@@ -54,7 +54,7 @@ static void remove_decoder(ft_replica *r, size_t i)
 
 /* -- the cache --------------------------------------------------------------------------------- */
 
-static double padding(const ft_replica *r) { return r->policy->block - 1; }
+static double padding(const ft_replica *r) { return r->policy->block - 1 + r->policy->state; }
 
 double ft__replica_used(const ft_replica *r) { return r->context + r->held + (double)r->decoder_count * padding(r); }
 
@@ -138,7 +138,7 @@ static bool start(ft_replica *r, uint32_t index)
     l->order = r->order++;
     l->reserved = (double)l->tokens + 1 + padding(r) + r->policy->reserved_output * (double)(l->answer - l->made);
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved += l->reserved;
-    if (r->policy->scheduling == FT_FAIR && !ft__queue_serve(&r->queue, l->client, (double)l->tokens)) return false;
+    if (!ft__queue_began(&r->queue, l->client, (double)l->tokens, (double)(l->prompt + l->answer))) return false;
     if (l->swapped) swap(r, l);
     l->swapped = false;
     if (l->ready) return add_decoder(r, index);
@@ -220,7 +220,7 @@ static bool end(ft_replica *r, uint32_t index, double ms)
     ft_live *l = &r->pool->at[index];
     r->just_ended++;
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved -= l->reserved;
-    if (r->policy->scheduling == FT_FAIR && !ft__queue_serve(&r->queue, l->client, (double)l->answer)) return false;
+    if (!ft__queue_left(&r->queue, l->client, (double)l->answer, (double)(l->prompt + l->answer))) return false;
     return r->listener->ended(r->listener->user, index, ms);
 }
 
@@ -313,6 +313,7 @@ static bool preempt(ft_replica *r)
     l->ready = l->swapped = r->policy->swap_ms > 0;
     if (l->swapped) swap(r, l);
     r->preemptions++;
+    if (!ft__queue_left(&r->queue, l->client, 0, (double)(l->prompt + l->answer))) return false;
     r->waiting_tokens += (double)l->tokens;
     return ft__queue_add(&r->queue, index, l->arrived_ms, l->client, l->priority, l->prompt, true);
 }

@@ -12,6 +12,7 @@ typedef struct ft_policy {
     double budget, max_sequences, join_iterations; /* tokens of an iteration; sequences at once; iterations */
     double capacity;                               /* tokens in the cache, over all attention-data-parallel ranks */
     double block;                                  /* tokens of a block of the cache */
+    double state;                                  /* tokens' worth of room that a sequence's states take */
     double wait_iterations, wait_tokens; /* prompts wait beside decoders until so many tokens are there together */
     double receive_interval;             /* iterations of decoding between two looks for new requests */
     double reserved_output;              /* share of an answer */

@@ -84,7 +84,7 @@ static void set_intervals(ft_serving *s)
 {
     const ft_outcome *o = s->out;
     const ft_serving_engine *e = s->engine;
-    bool unsaid = s->served.latent && s->policy.drafts <= 0; /* such models come with a draft layer */
+    bool unsaid = s->served.latent && !s->drafts_said; /* such models come with a draft layer */
     double k = s->costs.spread, wait = unsaid ? e->latent_ttft_spread : e->ttft_spread;
     double token = unsaid ? e->latent_tpot_spread : e->tpot_spread;
     s->ttft = bounds(ft__tally_mean(&o->ttft), wait, k, s->quantile);

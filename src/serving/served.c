@@ -2,7 +2,7 @@
  * keeps of the weights and of the cache. */
 #include <math.h>
 
-#include "serving/cost.h"
+#include "serving/states.h"
 
 /* A format that the GPU has no arithmetic for is a format of weights: products run in 16 bits. */
 static ft_dtype computed(const ft_device *d, ft_dtype asked)
@@ -37,7 +37,10 @@ static void settle_formats(ft_served *m)
     if (math != m->dtype && m->storage == FT_STORED_AS_COMPUTED) m->storage = stored_as(m->dtype);
     m->expert_storage = m->storage;
     m->expert_dtype = m->mlp_dtype = m->out_dtype = m->qkv_dtype = math;
-    if (m->latent && math == FT_FP8) m->expert_storage = FT_STORED_FP8_BLOCK;
+    const ft_weight_format *experts = &a->formats.of[FT_OF_EXPERTS], *attention = &a->formats.of[FT_OF_ATTENTION];
+    bool said = experts->stored == FT_STORED_FP8_BLOCK || attention->stored == FT_STORED_FP8_BLOCK;
+    m->blocks = math == FT_FP8 && (m->latent || said || m->engine->fp8_blocks);
+    if (m->blocks) m->expert_storage = FT_STORED_FP8_BLOCK;
     if (narrow && m->latent) m->qkv_dtype = wide(m->device);
     if (!experts_alone) return;
     m->mlp_dtype = m->out_dtype = m->qkv_dtype = wide(m->device);
@@ -47,8 +50,8 @@ static void settle_formats(ft_served *m)
     m->expert_dtype = m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : wide(m->device);
 }
 
-/* Layers one by one. Those that keep a state instead of a cache have products about as wide as attention's, and nothing
- * that grows with the context. */
+/* Layers one by one. Those that keep a state are states.c's; of what that does not know (gated convolutions, Mamba 1,
+ * gated recurrences) products are about as wide as attention's, and nothing grows with the context. */
 static void count_layers(ft_served *m)
 {
     const ft_arch *a = m->arch;
@@ -57,7 +60,9 @@ static void count_layers(ft_served *m)
         bool attends = l->mixer == FT_MIX_ATTENTION || l->mixer == FT_MIX_LATENT || l->mixer == FT_MIX_COMPRESSED ||
                        l->mixer == FT_MIX_BOTH;
         int64_t window = l->window ? l->window : a->window;
+        bool keeps = ft__state_layer_of(a, l->mixer, &m->states);
         m->layers += l->mixer != FT_MIX_NONE;
+        m->attention_layers += l->mixer != FT_MIX_NONE && (!keeps || l->mixer == FT_MIX_BOTH);
         m->full_layers += attends && window <= 0;
         m->window_layers += attends && window > 0;
         if (attends && window > 0) m->window = (double)window;
@@ -75,7 +80,7 @@ static void settle_layers(ft_served *m)
         count_layers(m);
         return;
     }
-    m->layers = layers;
+    m->layers = m->attention_layers = layers;
     m->full_layers = layers;
     if (a->window > 0) m->full_layers = a->window_every > 0 ? floor(layers / (double)a->window_every) : 0;
     m->window_layers = layers - m->full_layers;
@@ -135,7 +140,10 @@ static void settle_bytes(ft_served *m)
     double experts = 3 * hidden * width * (double)a->experts / (double)ranks;
     double shared = gates * hidden * share((double)a->shared_ffn, ranks);
     double tables = (double)a->vocab * hidden * (a->tied ? 1 : 2) * ft_dtype_bytes(wide(m->device)) / (double)m->tp;
-    double bytes = m->layers * (qkv * stored(m->storage, m->qkv_dtype) + out * stored(m->storage, m->out_dtype)) +
+    double in = hidden * m->states.in / (double)m->tp, back = hidden * m->states.out / (double)m->tp;
+    qkv = m->attention_layers * qkv + m->states.layers * in;
+    out = m->attention_layers * out + m->states.layers * back;
+    double bytes = qkv * stored(m->storage, m->qkv_dtype) + out * stored(m->storage, m->out_dtype) +
                    m->dense_layers * dense * stored(m->storage, m->mlp_dtype) +
                    m->expert_layers * (shared * stored(m->storage, m->mlp_dtype) +
                                        experts * stored(m->expert_storage, m->expert_dtype));
@@ -146,9 +154,12 @@ static void settle_bytes(ft_served *m)
     /* layers with a window keep their window of a request, and no more of a longer one */
     double length = fmax(m->length, 1), kept = m->length > 0 ? fmin(1, m->window / length) : m->full_layers <= 0;
     double growing = m->full_layers + m->window_layers * kept;
-    m->kv_bytes_per_token = growing * each * ft_dtype_bytes(m->kv_dtype) / (double)m->pp / fmax(1, (double)m->cp);
+    double narrow = m->latent && a->index_topk > 0 ? (double)a->index_dim + 4 : 0; /* an indexer's keys and scales */
+    m->kv_bytes_per_token = growing * (each * ft_dtype_bytes(m->kv_dtype) + narrow) / (double)m->pp /
+                            fmax(1, (double)m->cp);
+    m->state_bytes = ft__state_bytes(m);
     double active = m->expert_layers * (3 * hidden * width * (double)a->topk + shared * (double)ranks);
-    m->active_parameters = m->layers * (qkv + out) * (double)m->tp + m->dense_layers * dense * (double)ranks + active +
+    m->active_parameters = (qkv + out) * (double)m->tp + m->dense_layers * dense * (double)ranks + active +
                            (double)a->vocab * hidden;
 }
 

@@ -19,8 +19,8 @@ static ft_status read_format(const ft_serve_request *r, const ft_device *device,
     if (!name || !ft_dtype_parse(name, asked) || device->peak_tflops[*asked] > 0 || ft_dtype_bytes(*asked) >= 2)
         return FT_OK;
     const char *wide = device->peak_tflops[FT_BF16] > 0 ? "bf16" : "fp16";
-    return json_object_set_new(r->base, "dtype", json_string(wide)) == 0 ? FT_OK
-                                                                         : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__key_set(r->base, FT_KEY_ID_MODEL_DTYPE, json_string(wide)) ? FT_OK
+                                                                          : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
 
 /* "weights_dtype" where it is narrower than what is computed in. */
@@ -88,7 +88,7 @@ static ft_status lay_out(const ft_model_request *read, const ft_serve_request *r
                        .dp = l->dp,
                        .ep = l->ep,
                        .pp = l->pp,
-                       .cp = r->cp,
+                       .cp = l->cp,
                        .adapters = (double)ft__whole_of(&r->said, FT_KEY_ID_ADAPTERS),
                        .adapter_rank = (double)ft__whole_of(&r->said, FT_KEY_ID_SERVED_RANK),
                        .dtype = asked,
@@ -149,7 +149,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
     FT_TRY(ft__find_device(&finder, gpu, &out->device, err));
     FT_TRY(read_format(r, out->device, &asked, err));
-    if (json_object_set_new(r->base, "task", json_string("decode")) != 0)
+    if (!ft__key_set(r->base, FT_KEY_ID_TASK, json_string("decode")))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     FT_TRY(check_model(read.arch, err));
@@ -201,8 +201,16 @@ static ft_status capacity(const ft_serve_request *r, const ft_served *m, const f
                        m->weights_bytes / gib, (long long)ft__served_gpus(m), memory / gib, m->device->name);
 }
 
-static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e, ft_policy *out,
-                           ft_error *err)
+/* Tokens of an iteration where the engine is started for a load: a prompt, what the clients of a rank decode, and 64. */
+static double budget_of_load(const ft_serve_request *r, const ft_served *m, double drafts)
+{
+    double clients = (double)ft__whole_of(&r->said, FT_KEY_ID_CONCURRENCY);
+    double of_rank = clients / (double)(ft__whole_of(&r->said, FT_KEY_ID_REPLICAS) * m->dp);
+    return 64 * ceil((ft__real_of(&r->said, FT_KEY_ID_SERVE_ISL) + (1 + drafts) * of_rank) / 64 + 1);
+}
+
+static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e, double drafts,
+                           ft_policy *out, ft_error *err)
 {
     const ft_said *said = &r->said;
     bool large = m->device->memory_gib >= e->large_gib;
@@ -216,11 +224,12 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
         .receive_interval = e->receive_interval,
         .join_iterations = e->join_iterations,
         .block = e->block_tokens,
+        .state = ceil(m->state_bytes / m->kv_bytes_per_token),
         .reserved_output = e->reserved_output,
-        .drafts = r->drafts,
-        .accepted = r->accepted > 0
+        .drafts = drafts,
+        .accepted = r->drafts > 0 && r->accepted > 0
                         ? r->accepted
-                        : ft__drafts_accepted(r->drafts, r->acceptance >= 0 ? r->acceptance : FT_K_STEP_ACCEPTANCE),
+                        : ft__drafts_accepted(drafts, r->acceptance >= 0 ? r->acceptance : FT_K_STEP_ACCEPTANCE),
         .stream_ms = e->stream_us / 1e3 / e->stream_interval,
         .scheduling = (ft_scheduling)ft__word_of(said, FT_KEY_ID_SCHEDULING)};
     double engines = (double)ft__whole_of(said, FT_KEY_ID_REPLICAS) * (e->budget_of_rank ? (double)m->dp : 1);
@@ -229,6 +238,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     if (ft__given(said, FT_KEY_ID_MAX_NUM_SEQS))
         out->max_sequences = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_SEQS);
     out->max_sequences = fmax(1, out->max_sequences - e->idle_sequences);
+    if (e->budget_of_load && ft__given(said, FT_KEY_ID_CONCURRENCY)) out->budget = budget_of_load(r, m, drafts);
     if (ft__given(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS))
         out->budget = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS);
     if (ft__given(said, FT_KEY_ID_CHUNKED_PREFILL)) out->chunked = ft__switch_of(said, FT_KEY_ID_CHUNKED_PREFILL);
@@ -253,7 +263,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
 {
     const ft_said *said = &r->said;
     const ft_serving_engine *e = out->engine;
-    FT_TRY(policy_of(r, &out->served, e, &out->policy, err));
+    FT_TRY(policy_of(r, &out->served, e, out->drafts, &out->policy, err));
     ft_scene *s = &out->scene;
     const ft_served *m = &out->served;
     *s = (ft_scene){.costs = &out->costs,
@@ -268,7 +278,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
     out->gpus = ft__served_gpus(m) * s->replicas;
     if (!r->prefill_workers) return FT_OK;
     m = &out->prefill_served;
-    FT_TRY(policy_of(r, m, e, &out->prefill_policy, err));
+    FT_TRY(policy_of(r, m, e, out->drafts, &out->prefill_policy, err));
     out->prefill_policy.prefill_only = true;
     s->replicas = r->decode_workers;
     s->prefill_costs = &out->prefill_costs;

@@ -44,7 +44,7 @@ static bool send_call(fleet *f, const ft_call *c)
 {
     uint32_t index;
     const ft_policy *p = f->s->policy;
-    double most = (double)c->prompt + (double)c->answer + p->block;
+    double most = (double)c->prompt + (double)c->answer + p->block + p->state;
     if (most > p->capacity || (f->s->prefill_policy && (double)c->prompt + p->block > f->s->prefill_policy->capacity)) {
         f->status = ft__fail_at(f->err, FT_E_RANGE, "isl", 0, 0,
                                 "a prompt of %d tokens with an answer of %d does not fit the cache, which holds %.0f; "

@@ -6,14 +6,15 @@
 /* The base of an inference request has a layout of its own and keys of the framework's step. */
 static ft_status read_base(const json_t *base, const json_t *engine, ft_serve_request *out, ft_error *err)
 {
-    static const char *const others[] = {"parallel", "execution", "cache",      "batch",
-                                         "seq",      "advice",    "techniques", "task"};
+    static const ft_key_id others[] = {FT_KEY_ID_PARALLEL,    FT_KEY_ID_EXECUTION, FT_KEY_ID_CACHE,
+                                       FT_KEY_ID_MICRO_BATCH, FT_KEY_ID_SEQ,       FT_KEY_ID_ADVICE,
+                                       FT_KEY_ID_TECHNIQUES,  FT_KEY_ID_TASK};
     const json_t *p = json_object_get(base, "parallel");
     *out = (ft_serve_request){.base = ft__study_copy(base), .engine = engine};
     if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) json_object_del(out->base, others[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) ft__key_drop(out->base, others[i]);
     ft__said_init(&out->said);
-    out->layout = (ft_engine_layout){1, 1, 1, 1};
+    out->layout = (ft_engine_layout){1, 1, 1, 1, 1};
     if (!p) return FT_OK;
     FT_TRY(ft__json_whole(p, "tp", FT_OPTIONAL, 1, 4096, &out->layout.tp, "parallel", err));
     FT_TRY(ft__json_whole(p, "ep", FT_OPTIONAL, 1, 4096, &out->layout.ep, "parallel", err));
@@ -30,6 +31,7 @@ ft_status ft__serving_step(const ft_context *ft, ft_scratch *scratch, const json
     if (status == FT_OK) status = ft__settle_model(ft, scratch, &r, &s, err);
     if (status == FT_OK) {
         ft_iteration i = {.tokens_each = 1, .rows = many};
+        s.costs.draft = NULL; /* one token of each */
         if (prefill) {
             i.prompts = many;
             i.prompt_tokens = many * length;

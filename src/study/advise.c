@@ -107,7 +107,8 @@ ft_status ft__step_advise(const ft_context *ft, ft_scratch *s, const ft_model_re
     if (!asked && !r->loader.given) return FT_OK;
     ft_change *now = ft__arena_alloc(s->arena, sizeof *now);
     if (!now) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    *now = (ft_change){r->arch, r->work, r->parallel, r->device, r->loader, r->global_batch, r->kv_given};
+    *now = (ft_change){r->arch,   r->work,         r->parallel,    r->device,
+                       r->loader, r->global_batch, r->zero_raised, r->kv_given};
     if (now->work.accumulate < 1) now->work.accumulate = 1;
     view->asked = now;
     if (!asked) return FT_OK;

@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-ft_status ft__ask_set(ft_asker *a, const char *key, json_t *value, ft_error *err)
+ft_status ft__ask_set(ft_asker *a, ft_key_id key, json_t *value, ft_error *err)
 {
-    return json_object_set_new(a->object, key, value) == 0 ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__key_set(a->object, key, value) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
 }
 
 ft_status ft__ask_task(ft_asker *a, const char *task, ft_error *err)
 {
-    return ft__ask_set(a, "task", json_string(task), err);
+    return ft__ask_set(a, FT_KEY_ID_TASK, json_string(task), err);
 }
 
 ft_status ft__ask_step(ft_asker *a, ft_step_view *out, ft_error *err)

@@ -10,7 +10,7 @@ typedef struct ft_asker {
 } ft_asker;
 
 /* Takes the value; FT_E_MEMORY where it is NULL. */
-ft_status ft__ask_set(ft_asker *a, const char *key, json_t *value, ft_error *err);
+ft_status ft__ask_set(ft_asker *a, ft_key_id key, json_t *value, ft_error *err);
 ft_status ft__ask_task(ft_asker *a, const char *task, ft_error *err);
 /* What a view points to lives until the next step with the same scratch. */
 ft_status ft__ask_step(ft_asker *a, ft_step_view *out, ft_error *err);

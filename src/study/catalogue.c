@@ -80,7 +80,7 @@ static ft_status add_named(const json_t *name, ft_gpu_list *out, const ft_gpus_r
     if (status != FT_OK || !passes(r, &sheet->device)) return status;
     sheet->spec = path ? spec_of(path) : json_incref((json_t *)(uintptr_t)name);
     out->count++;
-    return FT_OK;
+    return sheet->spec ? FT_OK : no_memory(err); /* it was read once: what is there now is too little memory */
 }
 
 ft_status ft__gpus_of(const ft_gpus_request *r, ft_gpu_list *out, ft_error *err)
@@ -138,7 +138,7 @@ static double cache_elements(const ft_graph *g)
     return bytes;
 }
 
-static double cache_per_token(ft_scratch *s, const ft_arch *arch)
+static ft_status cache_per_token(ft_scratch *s, const ft_arch *arch, double *out, ft_error *err)
 {
     ft_workload work = {.task = FT_DECODE, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .accumulate = 1};
     double bytes[2];
@@ -146,18 +146,22 @@ static double cache_per_token(ft_scratch *s, const ft_arch *arch)
     for (int i = 0; i < 2; i++) {
         ft_graph *g = NULL;
         work.seq = i ? 1024 : 512;
-        if (!generates || ft__scratch_empty(s, NULL) != FT_OK ||
-            ft__model_graph(arch, &work, s->arena, &g, NULL) != FT_OK)
-            return 0;
+        if (!generates) return FT_OK;
+        FT_TRY(ft__scratch_empty(s, err));
+        ft_status status = ft__model_graph(arch, &work, s->arena, &g, err);
+        if (status == FT_E_MEMORY) return status;
+        if (status != FT_OK) return FT_OK; /* a model that does not decode has no cache */
         bytes[i] = cache_elements(g);
     }
-    return (bytes[1] - bytes[0]) / 512;
+    *out = (bytes[1] - bytes[0]) / 512;
+    return FT_OK;
 }
 
 static ft_status count_parameters(ft_scratch *s, ft_model_sheet *out, const ft_layer **layers, size_t *layer_count,
                                   ft_error *err)
 {
-    if (layers) out->kv_bytes_per_token = cache_per_token(s, &out->arch);
+    out->kv_bytes_per_token = 0;
+    if (layers) FT_TRY(cache_per_token(s, &out->arch, &out->kv_bytes_per_token, err));
     FT_TRY(ft__scratch_empty(s, err));
     ft_workload work = {
         .task = FT_FORWARD_PASS, .dtype = FT_BF16, .kv_dtype = FT_BF16, .batch = 1, .seq = 16, .accumulate = 1};

@@ -14,7 +14,7 @@ typedef struct ft_gpu_sheet {
 typedef struct ft_gpu_list {
     ft_gpu_sheet *sheets;
     size_t count;
-    bool named;           /* those asked for by name, with their specs; otherwise the catalogue */
+    bool named; /* those asked for by name, with their specs; otherwise the catalogue */
     ft_arena *arena;
 } ft_gpu_list;
 ft_status ft__gpus_of(const ft_gpus_request *r, ft_gpu_list *out, ft_error *err);
@@ -31,7 +31,7 @@ typedef struct ft_model_list {
     bool named;             /* one model's sheet, with `layers` */
     const ft_layer *layers; /* its parameters by block */
     size_t layer_count;
-    const char **types;     /* what "types" asks for; NULL: not asked */
+    const char **types; /* what "types" asks for; NULL: not asked */
     size_t type_count;
     ft_arena *arena;
 } ft_model_list;

@@ -35,7 +35,7 @@ static ft_status answer_request(gatherer *g, const char *name, const json_t *req
     const char *task = json_string_value(json_object_get(request, "task"));
     bool whole = !task || (strcmp(task, "kernel") != 0 && strcmp(task, "collective") != 0);
     json_t *asked = ft__study_copy(request);
-    bool made = asked && (!whole || json_object_set_new(asked, "detail", json_string("kernels")) == 0);
+    bool made = asked && (!whole || ft__key_set(asked, FT_KEY_ID_DETAIL, json_string("kernels")));
     ft_status status = made ? g->answer(g->user, asked, out, g->err) : ft__fail(g->err, FT_E_MEMORY, "out of memory");
     json_decref(asked);
     if (status != FT_OK) return status;
@@ -123,7 +123,7 @@ static ft_status add_file(gatherer *g, const char *path)
     ft_status status = ft__json_parse(text, length, path, &document, g->err);
     if (status == FT_OK) {
         status = add(g, path, document, 0);
-    } else { /* JSON Lines, if the first line is a whole document and others follow */
+    } else if (status != FT_E_MEMORY) { /* JSON Lines, if the first line is a whole document and others follow */
         json_t *one = NULL;
         size_t end = strcspn(text, "\n");
         if (end < length && ft__json_parse(text, end, path, &one, &first) == FT_OK) status = add_lines(g, path, text);

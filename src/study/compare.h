@@ -9,15 +9,15 @@ typedef enum ft_compare_kind {
     FT_COMPARE_STEP,
     FT_COMPARE_MEMORY, /* of a step that was not timed */
     FT_COMPARE_KERNEL,
-    FT_COMPARE_GRID    /* `infer`: prefill and decode over batches and lengths */
+    FT_COMPARE_GRID /* `infer`: prefill and decode over batches and lengths */
 } ft_compare_kind;
 
 typedef struct ft_compared {
     const char *name;      /* the file, or the file and the answer's id */
     const json_t *request; /* NULL: the answer does not say */
     const json_t *answer;
-    const char *version;   /* of the program that answered; NULL: it does not say */
-    const char *task;      /* "train" */
+    const char *version; /* of the program that answered; NULL: it does not say */
+    const char *task;    /* "train" */
     ft_compare_kind kind;
 } ft_compared;
 
@@ -55,7 +55,7 @@ typedef struct ft_pair {
     bool apart;                      /* the intervals do not meet */
     ft_cause causes[FT_MOST_CAUSES]; /* largest first */
     size_t cause_count;
-    ft_kernel_pair *kernels;         /* largest change first; free() it */
+    ft_kernel_pair *kernels; /* largest change first; free() it */
     size_t kernel_count, only_a, only_b;
     double only_a_ms, only_b_ms;
 } ft_pair;

@@ -9,12 +9,12 @@
 #include "comm/simgrid.h"
 #include "kernel/host.h"
 #include "kernel/predictor.h"
-#include "study/step_view.h"
 #include "request/collective.h"
 #include "request/model.h"
 #include "request/request.h"
 #include "request/trace.h"
 #include "study/model_sheet.h"
+#include "study/step_view.h"
 
 /* One thread's memory: the devices, hosts, stacks and models that requests spelled out, the kernels it has forecast,
  * and the room in which a step's graph is built. Zero it before the first use; a file that changes while it is
@@ -25,21 +25,21 @@ typedef struct ft_scratch {
     ft_device device[FT_REMEMBERED_DEVICES];
     ft_text warnings[FT_REMEMBERED_DEVICES]; /* of the specs' checks, one per line */
     unsigned next;
-    json_t *model[FT_REMEMBERED_MODELS];     /* the request's value of "model" */
+    json_t *model[FT_REMEMBERED_MODELS]; /* the request's value of "model" */
     char read_as[FT_REMEMBERED_MODELS][40];
     ft_arch arch[FT_REMEMBERED_MODELS];
     unsigned next_model;
-    json_t *host_spec[FT_REMEMBERED_HOSTS];  /* the request's value of "host", but for names */
+    json_t *host_spec[FT_REMEMBERED_HOSTS]; /* the request's value of "host", but for names */
     ft_host host[FT_REMEMBERED_HOSTS];
     unsigned next_host;
-    json_t *stack[FT_REMEMBERED_STACKS];     /* the request's value of "stack", where it is not a name */
+    json_t *stack[FT_REMEMBERED_STACKS]; /* the request's value of "stack", where it is not a name */
     ft_stack own_stack[FT_REMEMBERED_STACKS];
     unsigned next_stack;
     ft_memo *memo;
-    ft_arena *arena;                         /* of the last step; emptied by the next */
-    ft_arena *trials;                        /* of other workloads, when the one asked for does not fit */
-    ft_text remarks;                         /* warnings of the last step */
-    const ft_simulator *simulator;           /* who runs "network": "simgrid"; NULL: nobody */
+    ft_arena *arena;               /* of the last step; emptied by the next */
+    ft_arena *trials;              /* of other workloads, when the one asked for does not fit */
+    ft_text remarks;               /* warnings of the last step */
+    const ft_simulator *simulator; /* who runs "network": "simgrid"; NULL: nobody */
 } ft_scratch;
 void ft__scratch_free(ft_scratch *s);
 /* For one that waits: the last step's results go, and with them all memory beyond what the next may want at once. */

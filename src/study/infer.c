@@ -29,8 +29,8 @@ typedef struct inferrer {
 static ft_status forecast(inferrer *f, const char *task, int64_t batch, int64_t seq, ft_step_view *v)
 {
     FT_TRY(ft__ask_task(&f->ask, task, f->err));
-    FT_TRY(ft__ask_set(&f->ask, "batch", json_integer(batch), f->err));
-    if (!f->no_length) FT_TRY(ft__ask_set(&f->ask, "seq", json_integer(seq), f->err));
+    FT_TRY(ft__ask_set(&f->ask, FT_KEY_ID_MICRO_BATCH, json_integer(batch), f->err));
+    if (!f->no_length) FT_TRY(ft__ask_set(&f->ask, FT_KEY_ID_SEQ, json_integer(seq), f->err));
     return ft__ask_step(&f->ask, v, f->err);
 }
 
@@ -151,8 +151,8 @@ static ft_status forecast_first(inferrer *f, const ft_infer_request *asked)
     ft_infer *r = f->r;
     bool advises = asked->advice || asked->techniques;
     if (!advises && r->batches[0] == 1) return FT_OK;
-    if (asked->advice || asked->techniques) FT_TRY(ft__ask_set(&f->ask, "advice", json_true(), f->err));
-    if (asked->techniques) FT_TRY(ft__ask_set(&f->ask, "techniques", json_true(), f->err));
+    if (asked->advice || asked->techniques) FT_TRY(ft__ask_set(&f->ask, FT_KEY_ID_ADVICE, json_true(), f->err));
+    if (asked->techniques) FT_TRY(ft__ask_set(&f->ask, FT_KEY_ID_TECHNIQUES, json_true(), f->err));
     if (advises && r->generates) {
         FT_TRY(forecast(f, "prefill", r->batches[0], r->seqs[0], &r->steps[0]));
         FT_TRY(ft__ask_keep(&f->ask, &r->steps[0], &r->kept, f->err));
@@ -238,9 +238,9 @@ static ft_status look_at_model(inferrer *f)
     f->r->has_context = !ft__counts_samples(request.arch);
     f->longest = design == FT_SPEECH ? request.arch->max_target - 1 : request.arch->max_position; /* room for a token */
     if (f->r->generates && !json_object_get(a->object, "cache")) /* makes "memory" that of decoding */
-        FT_TRY(ft__ask_set(a, "cache", json_string("paged"), f->err));
+        FT_TRY(ft__ask_set(a, FT_KEY_ID_CACHE, json_string("paged"), f->err));
     if (json_object_get(a->object, "execution")) return FT_OK;
-    return ft__ask_set(a, "execution", json_string("cuda_graph"), f->err); /* as serving engines do */
+    return ft__ask_set(a, FT_KEY_ID_EXECUTION, json_string("cuda_graph"), f->err); /* as serving engines do */
 }
 
 ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_engine_step step,

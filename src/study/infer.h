@@ -11,8 +11,8 @@ typedef struct ft_infer_cell {
 } ft_infer_cell;
 
 typedef struct ft_offline {
-    int64_t isl, osl, batch;     /* batch 0: not asked for, or nothing fits */
-    double prefill_ms, tpot_ms;  /* of the whole batch; one step, halfway through the answers */
+    int64_t isl, osl, batch;    /* batch 0: not asked for, or nothing fits */
+    double prefill_ms, tpot_ms; /* of the whole batch; one step, halfway through the answers */
     double tokens_per_s, total_tokens_per_s, requests_per_s; /* generated; with the prompts */
     double low_tokens_per_s, high_tokens_per_s;              /* generated */
     double tokens_per_joule;                                 /* generated, of the GPUs alone; 0: not known */
@@ -20,22 +20,22 @@ typedef struct ft_offline {
 
 /* Lives until the next step with the same scratch; free it with ft__infer_free, whatever ft__infer_of said. */
 typedef struct ft_infer {
-    bool generates;              /* otherwise forward passes over batches alone */
-    bool has_context;            /* images have none */
+    bool generates;   /* otherwise forward passes over batches alone */
+    bool has_context; /* images have none */
     size_t batch_count, seq_count;
     int64_t batches[FT_INFER_SIDE], seqs[FT_INFER_SIDE];
     ft_infer_cell prefill[FT_INFER_SIDE][FT_INFER_SIDE]; /* [seq][batch]; forward passes too */
     ft_infer_cell decode[FT_INFER_SIDE][FT_INFER_SIDE];
-    int64_t sequences[FT_INFER_SIDE]; /* that the cache holds at each length; 0: not even one */
+    int64_t sequences[FT_INFER_SIDE];         /* that the cache holds at each length; 0: not even one */
     double weights_bytes, kv_bytes_per_token; /* 0: no cache grows */
-    double cache_tokens;         /* at the longest length */
-    int64_t gpus;                /* that share the model; rates are of all of them together */
-    bool one_fits;               /* one sequence of the first length */
+    double cache_tokens;                      /* at the longest length */
+    int64_t gpus;                             /* that share the model; rates are of all of them together */
+    bool one_fits;                            /* one sequence of the first length */
     ft_offline offline;
-    ft_step_view title;          /* a step of the first batch and length: what is common to all */
-    ft_step_view steps[2];       /* with "advice": prefill and decode of them, or the forward pass */
+    ft_step_view title;    /* a step of the first batch and length: what is common to all */
+    ft_step_view steps[2]; /* with "advice": prefill and decode of them, or the forward pass */
     size_t step_count;
-    ft_arena *kept;              /* of the first of two steps */
+    ft_arena *kept; /* of the first of two steps */
 } ft_infer;
 
 /* One step of a serving engine (src/serving, which stands above this room): prefill of `batch` prompts of `seq` tokens,

@@ -83,7 +83,7 @@ static double need_of(const ft_memory *m) { return m->reserved_bytes + m->contex
 static ft_status ask(search *s, const char *task, int64_t hidden, int64_t layers, ft_step_view *v)
 {
     FT_TRY(ft__ask_task(&s->ask, task, s->err));
-    FT_TRY(ft__ask_set(&s->ask, "model", config_of(s, hidden, layers), s->err));
+    FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_MODEL, config_of(s, hidden, layers), s->err));
     FT_TRY(ft__ask_step(&s->ask, v, s->err));
     s->r->device = *v->device;
     return FT_OK;
@@ -155,13 +155,14 @@ static ft_status find(search *s)
 static ft_status set_global_batch(search *s)
 {
     const json_t *base = s->ask.object;
-    int64_t batch = json_integer_value(json_object_get(base, "batch"));
-    int64_t seq = json_integer_value(json_object_get(base, "seq"));
+    int64_t batch = json_integer_value(ft__key_get(base, FT_KEY_ID_MICRO_BATCH));
+    int64_t seq = json_integer_value(ft__key_get(base, FT_KEY_ID_SEQ));
     if (batch < 1) batch = 1;
-    if (!s->r->training || json_object_get(base, "global_batch")) return FT_OK;
+    if (!s->r->training || ft__key_get(base, FT_KEY_ID_GLOBAL_BATCH)) return FT_OK;
     if (seq < 1 || batch >= TOKENS_PER_STEP || seq >= TOKENS_PER_STEP) return FT_OK;
     int64_t micro = TOKENS_PER_STEP / (batch * seq) / s->r->gpus;
-    return ft__ask_set(&s->ask, "global_batch", json_integer(batch * s->r->gpus * (micro > 1 ? micro : 1)), s->err);
+    return ft__ask_set(&s->ask, FT_KEY_ID_GLOBAL_BATCH, json_integer(batch * s->r->gpus * (micro > 1 ? micro : 1)),
+                       s->err);
 }
 
 static ft_status lay_out(search *s)
@@ -173,8 +174,12 @@ static ft_status lay_out(search *s)
                            "a model that serves is cut by its heads, of which there are at most %d; got %lld GPUs",
                            MOST_HEADS, (long long)gpus);
     if (gpus == 1) return FT_OK;
-    json_t *parallel = s->r->training ? json_pack("{s:I,s:i}", "dp", gpus, "zero", 3) : json_pack("{s:I}", "tp", gpus);
-    return ft__ask_set(&s->ask, "parallel", parallel, s->err);
+    json_t *parallel = json_object();
+    bool made = s->r->training ? ft__key_set(parallel, FT_KEY_ID_DP, json_integer(gpus)) &&
+                                     ft__key_set(parallel, FT_KEY_ID_ZERO, json_integer(3))
+                               : ft__key_set(parallel, FT_KEY_ID_TP, json_integer(gpus));
+    FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_PARALLEL, parallel, s->err)); /* takes it, made or not */
+    return made ? FT_OK : no_memory(s);
 }
 
 ft_status ft__largest_of(const ft_context *ft, ft_scratch *scratch, const ft_largest_request *r, ft_largest *out,

@@ -16,8 +16,8 @@ typedef struct ft_largest {
     double state_bytes;     /* weights, gradients and optimizer states among them */
     double next_parameters; /* one layer more */
     double next_short_bytes;
-    ft_days days;           /* training */
-    ft_step_view view;      /* its step; lives until the next one with the same scratch. Of nothing where none fits */
+    ft_days days;      /* training */
+    ft_step_view view; /* its step; lives until the next one with the same scratch. Of nothing where none fits */
 } ft_largest;
 
 ft_status ft__largest_of(const ft_context *ft, ft_scratch *scratch, const ft_largest_request *r, ft_largest *out,

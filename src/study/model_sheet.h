@@ -9,6 +9,6 @@ typedef struct ft_model_sheet {
     const char *name;
     ft_arch arch;
     double parameters, active_parameters;
-    double kv_bytes_per_token;   /* in bf16; 0 where there is no cache */
+    double kv_bytes_per_token; /* in bf16; 0 where there is no cache */
 } ft_model_sheet;
 #endif

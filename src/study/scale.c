@@ -87,13 +87,16 @@ static ft_status ask_pipeline(ft_scaler *s, const ft_step_view *v)
     double part = p->sp ? (double)p->tp : 1, forward = r->stages[r->stage_count / 2].forward_ms;
     double bytes = (double)s->batch * (double)s->seq * (double)s->arch->hidden * 2 / ((double)p->cp * part);
     s->r->pipeline_bubble = v->step->bubble_ms / (v->step->step_ms - v->step->bubble_ms);
-    json_t *object = json_pack("{s:s,s:s,s:f,s:i,s:I,s:O}", "task", "collective", "op", "send_recv", "bytes", bytes,
-                               "ranks", 2, "stride", (json_int_t)p->tp * p->cp * p->dp, "gpu",
-                               json_object_get(s->ask.object, "gpu"));
-    json_t *cluster = json_object_get(s->ask.object, "cluster");
-    ft_status status = object && (!cluster || json_object_set(object, "cluster", cluster) == 0)
-                           ? ft__collective_request_of(s->ask.ft, s->ask.scratch, object, &request, s->err)
-                           : ft__fail(s->err, FT_E_MEMORY, "out of memory");
+    json_t *object = json_object(), *cluster = ft__key_get(s->ask.object, FT_KEY_ID_CLUSTER);
+    bool made = object && ft__key_set(object, FT_KEY_ID_TASK, json_string("collective")) &&
+                ft__key_set(object, FT_KEY_ID_EXCHANGE, json_string("send_recv")) &&
+                ft__key_set(object, FT_KEY_ID_EXCHANGE_BYTES, json_real(bytes)) &&
+                ft__key_set(object, FT_KEY_ID_EXCHANGE_RANKS, json_integer(2)) &&
+                ft__key_set(object, FT_KEY_ID_EXCHANGE_STRIDE, json_integer(p->tp * p->cp * p->dp)) &&
+                ft__key_set(object, FT_KEY_ID_GPU, json_incref(ft__key_get(s->ask.object, FT_KEY_ID_GPU))) &&
+                (!cluster || ft__key_set(object, FT_KEY_ID_EXCHANGE_CLUSTER, json_incref(cluster)));
+    ft_status status = made ? ft__collective_request_of(s->ask.ft, s->ask.scratch, object, &request, s->err)
+                            : ft__fail(s->err, FT_E_MEMORY, "out of memory");
     if (status == FT_OK) status = ft__exchange_of(s->ask.ft, s->ask.scratch, &request, &sent, s->err);
     json_decref(object);
     if (status == FT_OK) s->r->pipeline_hop = sent.ms / forward;

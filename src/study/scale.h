@@ -7,8 +7,8 @@
 
 /* Where the exchange of gradients (and of parameters) takes as long as the arithmetic it hides behind. */
 typedef struct ft_scale_knee {
-    char name[40];           /* "FSDP, tp 8" */
-    const char *key;         /* in JSON */
+    char name[40];   /* "FSDP, tp 8" */
+    const char *key; /* in JSON */
     ft_parallel parallel;
     double closed, timeline; /* tokens per GPU; timeline 0: exchanges never take so long */
     double math, wire;       /* shares of C and of W that kernels and exchanges reach there */
@@ -27,8 +27,8 @@ typedef struct ft_scale_degree {
 typedef struct ft_scale_point {
     int64_t gpus, dp, micros, global_batch;
     double step_ms, low_ms, high_ms;
-    double tokens_per_s;            /* per GPU */
-    double efficiency;              /* to the fewest GPUs of the curve */
+    double tokens_per_s; /* per GPU */
+    double efficiency;   /* to the fewest GPUs of the curve */
     double mfu, comm_ms, exposed_ms, bubble_ms, peak_bytes;
     bool fits;
 } ft_scale_point;
@@ -38,21 +38,21 @@ enum { FT_SCALE_KNEES = 5, FT_SCALE_DEGREES = 12, FT_SCALE_POINTS = 24 };
 typedef struct ft_scale {
     const char *model, *dtype_name;
     ft_device device;
-    char understood[400];    /* the cluster */
-    ft_cluster cluster;      /* whose names `closed` points to */
+    char understood[400]; /* the cluster */
+    ft_cluster cluster;   /* whose names `closed` points to */
     ft_workload work;
-    ft_parallel parallel;    /* of the curves' last point */
+    ft_parallel parallel; /* of the curves' last point */
     double parameters, active_parameters;
     int64_t gpus, experts, topk;
-    bool images;             /* rates count samples, not tokens */
+    bool images; /* rates count samples, not tokens */
     ft_scaling closed;
     ft_scale_knee knees[FT_SCALE_KNEES];
     ft_scale_degree tensor[FT_SCALE_DEGREES], expert[FT_SCALE_DEGREES];
     ft_scale_point strong[FT_SCALE_POINTS], weak[FT_SCALE_POINTS];
     size_t knee_count, tensor_count, expert_count, strong_count, weak_count;
-    double pipeline_hop;     /* timeline: one send over one stage's forward pass; 0: no pipeline */
-    double pipeline_bubble;  /* timeline: waiting over the rest of the step */
-    ft_text warnings;        /* of the request, one per line */
+    double pipeline_hop;    /* timeline: one send over one stage's forward pass; 0: no pipeline */
+    double pipeline_bubble; /* timeline: waiting over the rest of the step */
+    ft_text warnings;       /* of the request, one per line */
 } ft_scale;
 
 /* Free it with ft__scale_free, whatever ft__scale_of said. Names live as long as the request. */

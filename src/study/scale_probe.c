@@ -24,30 +24,30 @@ ft_status ft__scale_ask(ft_scaler *s, const ft_parallel *p, int64_t batch, int64
 {
     json_t *parallel = s->asked->parallel ? ft__study_copy(s->asked->parallel) : json_object();
     const struct {
-        const char *key;
+        ft_key_id key;
         int64_t value;
-    } degrees[] = {{"dp", p->dp}, {"tp", p->tp}, {"pp", p->pp},    {"vpp", p->vpp},
-                   {"cp", p->cp}, {"ep", p->ep}, {"zero", p->zero}};
+    } degrees[] = {{FT_KEY_ID_DP, p->dp}, {FT_KEY_ID_TP, p->tp}, {FT_KEY_ID_PP, p->pp},    {FT_KEY_ID_VPP, p->vpp},
+                   {FT_KEY_ID_CP, p->cp}, {FT_KEY_ID_EP, p->ep}, {FT_KEY_ID_ZERO, p->zero}};
     bool fine = parallel != NULL;
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees && fine; i++)
-        fine = json_object_set_new(parallel, degrees[i].key, json_integer(degrees[i].value)) == 0;
-    if (parallel) json_object_del(parallel, "gpus"); /* degrees are said one by one */
-    if (parallel && (p->pp < 2 || p->schedule != s->p.schedule)) json_object_del(parallel, "schedule");
-    if (parallel && p->tp < 2) json_object_del(parallel, "sp");
-    if (parallel && p->cp < 2) json_object_del(parallel, "ulysses");
-    if (parallel && p->cp < 2) json_object_del(parallel, "cp_kind");
+        fine = ft__key_set(parallel, degrees[i].key, json_integer(degrees[i].value));
+    if (parallel) ft__key_drop(parallel, FT_KEY_ID_GPUS); /* degrees are said one by one */
+    if (parallel && (p->pp < 2 || p->schedule != s->p.schedule)) ft__key_drop(parallel, FT_KEY_ID_SCHEDULE);
+    if (parallel && p->tp < 2) ft__key_drop(parallel, FT_KEY_ID_SP);
+    if (parallel && p->cp < 2) ft__key_drop(parallel, FT_KEY_ID_ULYSSES);
+    if (parallel && p->cp < 2) ft__key_drop(parallel, FT_KEY_ID_CP_KIND);
     /* Of a schedule that is not asked for here, or of one micro-batch, there is none to hide exchanges behind. */
     bool alone = p->ep < 2 || global < 2 * batch * p->dp || (p->pp > 1 && p->schedule != s->p.schedule);
-    if (parallel && alone && json_is_true(json_object_get(parallel, "expert_overlap")))
-        json_object_del(parallel, "expert_overlap");
-    int64_t shard = json_integer_value(json_object_get(parallel, "shard"));
-    if (shard > 0 && p->dp * p->cp % shard) json_object_del(parallel, "shard"); /* more than these ranks are */
-    FT_TRY(ft__ask_set(&s->ask, "parallel", parallel, s->err));                 /* takes it, fine or not */
+    if (parallel && alone && json_is_true(ft__key_get(parallel, FT_KEY_ID_EXPERT_OVERLAP)))
+        ft__key_drop(parallel, FT_KEY_ID_EXPERT_OVERLAP);
+    int64_t shard = json_integer_value(ft__key_get(parallel, FT_KEY_ID_SHARD));
+    if (shard > 0 && p->dp * p->cp % shard) ft__key_drop(parallel, FT_KEY_ID_SHARD); /* more than these ranks are */
+    FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_PARALLEL, parallel, s->err));              /* takes it, fine or not */
     if (!fine) return ft__fail(s->err, FT_E_MEMORY, "out of memory");
     FT_TRY(ft__ask_task(&s->ask, "train", s->err));
-    FT_TRY(ft__ask_set(&s->ask, "batch", json_integer(batch), s->err));
-    FT_TRY(ft__ask_set(&s->ask, "global_batch", json_integer(global), s->err));
-    if (seq > 0) FT_TRY(ft__ask_set(&s->ask, "seq", json_integer(seq), s->err));
+    FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_MICRO_BATCH, json_integer(batch), s->err));
+    FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_GLOBAL_BATCH, json_integer(global), s->err));
+    if (seq > 0) FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_SEQ, json_integer(seq), s->err));
     return ft__ask_step(&s->ask, v, s->err);
 }
 

@@ -16,10 +16,10 @@ typedef struct curves {
 static bool set(curves *c, int64_t dp, int64_t batch, int64_t global)
 {
     json_t *parallel = json_object_get(c->request, "parallel");
-    json_object_del(parallel, "gpus"); /* dp says it now */
-    return json_object_set_new(parallel, "dp", json_integer(dp)) == 0 &&
-           json_object_set_new(c->request, "batch", json_integer(batch)) == 0 &&
-           json_object_set_new(c->request, "global_batch", json_integer(global)) == 0;
+    ft__key_drop(parallel, FT_KEY_ID_GPUS); /* dp says it now */
+    return ft__key_set(parallel, FT_KEY_ID_DP, json_integer(dp)) &&
+           ft__key_set(c->request, FT_KEY_ID_MICRO_BATCH, json_integer(batch)) &&
+           ft__key_set(c->request, FT_KEY_ID_GLOBAL_BATCH, json_integer(global));
 }
 
 /* No such layout, or no such batch: no point. Memory is exhausted: FT_E_MEMORY. */
@@ -64,16 +64,18 @@ static ft_status draw(curves *c, int64_t asked, int64_t global, ft_scale *out, f
 ft_status ft__scale_of_step(const ft_context *ft, const json_t *request, const ft_step_view *v, ft_scale *out,
                             ft_error *err)
 {
-    static const char *const dropped[] = {"advice", "techniques", "detail", "course", "pictures"};
+    static const ft_key_id dropped[] = {FT_KEY_ID_ADVICE, FT_KEY_ID_TECHNIQUES, FT_KEY_ID_DETAIL, FT_KEY_ID_COURSE,
+                                        FT_KEY_ID_PICTURES};
     static const ft_parallel alone = {.dp = 1, .tp = 1, .pp = 1, .vpp = 1, .cp = 1, .ep = 1};
     const ft_parallel *p = v->parallel ? v->parallel : &alone;
     curves c = {.ft = ft, .request = json_deep_copy(request), .replica = p->tp * p->pp * p->cp};
     memset(out, 0, sizeof *out);
     if (!c.request) return ft__fail(err, FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) json_object_del(c.request, dropped[i]);
-    json_object_del(json_object_get(c.request, "cluster"), "nodes"); /* as many as it takes */
-    json_object_del(json_object_get(c.request, "cluster"), "network");
-    bool made = json_object_get(c.request, "parallel") || !json_object_set_new(c.request, "parallel", json_object());
+    for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) ft__key_drop(c.request, dropped[i]);
+    json_t *cluster = ft__key_get(c.request, FT_KEY_ID_CLUSTER);
+    ft__key_drop(cluster, FT_KEY_ID_NODES); /* as many as it takes */
+    ft__key_drop(cluster, FT_KEY_ID_NETWORK);
+    bool made = ft__key_get(c.request, FT_KEY_ID_PARALLEL) || ft__key_set(c.request, FT_KEY_ID_PARALLEL, json_object());
     int64_t micros = v->work->accumulate > 1 ? v->work->accumulate : 1;
     c.batch = v->work->batch;
     c.micros = p->schedule == FT_INTERLEAVED ? p->pp : 1;

@@ -23,7 +23,7 @@ ft_status ft__sweep_prepare(ft_scratch *scratch, ft_sweep_request *r, ft_error *
     if (status == FT_E_MEMORY) return no_memory(err);
     if (status != FT_OK) return FT_OK;
     if (sheet.arch.fixed_batch > 0) return FT_OK; /* by the model's file, which then has one cell of itself */
-    return json_object_set_new(r->base, "batch", json_integer(1)) == 0 ? FT_OK : no_memory(err);
+    return ft__key_set(r->base, FT_KEY_ID_MICRO_BATCH, json_integer(1)) ? FT_OK : no_memory(err);
 }
 
 size_t ft__sweep_gpus(const ft_sweep_request *r) { return json_is_array(r->gpus) ? json_array_size(r->gpus) : 1; }
@@ -54,8 +54,9 @@ ft_status ft__sweep_point(const ft_sweep_request *r, size_t gpu, size_t i, json_
     char id[160];
     json_t *point = ft__study_copy(r->base);
     snprintf(id, sizeof id, "%.64s %s=%.15g", name ? name : "gpu", r->range.key, r->range.x[i]);
-    bool made = point && json_object_set_new(point, "id", json_string(id)) == 0 &&
-                json_object_set(point, "gpu", (json_t *)(uintptr_t)device) == 0 && set_number(r, point, r->range.x[i]);
+    bool made = point && ft__key_set(point, FT_KEY_ID_ID, json_string(id)) &&
+                ft__key_set(point, FT_KEY_ID_GPU, json_incref((json_t *)(uintptr_t)device)) &&
+                set_number(r, point, r->range.x[i]);
     *out = made ? point : NULL;
     if (!made) json_decref(point);
     return made ? FT_OK : no_memory(err);

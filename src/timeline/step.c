@@ -189,13 +189,15 @@ double ft__interval_level(double quantile)
     return at[count - 1].width;
 }
 
-/* What errors of the kernels and of the host do to the step: walk again with each of them at its ends. */
+/* What errors of the kernels and of the host do to the step: walk again with each of them at its ends, and with both
+ * half-way there (in variance): a step that host and GPU take equally long for gets no faster by one of them alone. */
 static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, double beside,
                         double host_spread, ft_step *out)
 {
     double below, above, busy = fmax(out->busy_ms, 1e-9), level = ft__interval_level(quantile);
     spread_sum(errors, &below, &above);
-    pace.gpu_scale = 1 - fmin(hypot(below / busy, beside * level), 0.9);
+    double faster = fmin(hypot(below / busy, beside * level), 0.9);
+    pace.gpu_scale = 1 - faster;
     below = out->step_ms - ft__stream_walk(g, &pace).total;
     pace.gpu_scale = 1 + hypot(above / busy, beside * level);
     above = ft__stream_walk(g, &pace).total - out->step_ms;
@@ -205,6 +207,9 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
         below = hypot(below, out->step_ms - ft__stream_walk(g, &pace).total);
         pace.host_scale = 1 + host_spread * level;
         above = hypot(above, ft__stream_walk(g, &pace).total - out->step_ms);
+        pace.gpu_scale = 1 - faster * sqrt(0.5);
+        pace.host_scale = 1 / (1 + host_spread * level * sqrt(0.5));
+        below = fmax(below, out->step_ms - ft__stream_walk(g, &pace).total);
     }
     out->low_ms = fmax(out->step_ms - below, 0.05 * out->step_ms);
     out->high_ms = out->step_ms + above;
@@ -229,15 +234,15 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     t.host = ft__step_host(&work, device);
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     double *entry = ft__arena_array(arena, blocks, sizeof *entry);
-    t.beats = ft__arena_array(arena, nodes, sizeof *t.beats);
+    t.costs = ft__arena_array(arena, nodes, sizeof *t.costs);
     out->kernels = ft__arena_array(arena, nodes, sizeof *out->kernels);
-    if (!t.beats || !entry || !out->kernels)
+    if (!t.costs || !entry || !out->kernels)
         return ft__fail(err, FT_E_MEMORY, "out of memory for the timeline of %d operators", (int)g->node_count);
     FT_TRY(ft__time_nodes(&t, out, err));
     spread errors = {.count = 0};
     add_up(g, out, &errors);
 
-    ft_pace pace = {.beats = t.beats,
+    ft_pace pace = {.costs = t.costs,
                     .entry = entry,
                     .latency = ft__host_latency_us(&t.host) * 1e-3,
                     .gap = ft__host_gap_us(&t.host) * 1e-3,

@@ -12,8 +12,8 @@
 /* One kernel of the step: a node with its forecast. */
 typedef struct ft_timed {
     int32_t node, block;
-    double times;              /* launches per step: count * the block's repeat */
-    ft_forecast forecast;      /* of one launch */
+    double times;         /* launches per step: count * the block's repeat */
+    ft_forecast forecast; /* of one launch */
 } ft_timed;
 
 /* reserved + context within the device; only the peak, or perhaps; not even that (memory/verdict.c). */
@@ -22,57 +22,57 @@ typedef enum ft_fit { FT_FIT_YES, FT_FIT_TIGHT, FT_FIT_NO, FT_FIT_COUNT } ft_fit
 typedef struct ft_memory {
     double weights_bytes, gradients_bytes, optimizer_bytes, activations_bytes, temporary_bytes, kv_cache_bytes;
     double communication_bytes, context_bytes;
-    double peak_bytes;         /* what the framework's allocator reports as its peak */
-    double reserved_bytes;     /* with its caching and fragmentation */
-    double host_bytes;         /* optimizer states that lie in the host's memory or on its drives */
-    double streamed_bytes;     /* weights that lie there and are copied in as they are read */
-    double away_bytes;         /* activations of one micro-batch that wait in the host's memory */
-    double paged_bytes;        /* optimizer states in unified memory that find no room on the GPU */
-    double saved_bytes;        /* activations that one micro-batch leaves for its backward pass, wherever the peak is */
+    double peak_bytes;     /* what the framework's allocator reports as its peak */
+    double reserved_bytes; /* with its caching and fragmentation */
+    double host_bytes;     /* optimizer states that lie in the host's memory or on its drives */
+    double streamed_bytes; /* weights that lie there and are copied in as they are read */
+    double away_bytes;     /* activations of one micro-batch that wait in the host's memory */
+    double paged_bytes;    /* optimizer states in unified memory that find no room on the GPU */
+    double saved_bytes;    /* activations that one micro-batch leaves for its backward pass, wherever the peak is */
     double capacity_bytes;
     ft_fit verdict;
-    bool fits;                 /* the verdict is not no */
-    double chance_fits;        /* of a peak within the device */
-    ft_phase peak_phase;       /* when the peak happens, and where */
+    bool fits;           /* the verdict is not no */
+    double chance_fits;  /* of a peak within the device */
+    ft_phase peak_phase; /* when the peak happens, and where */
     const char *peak_block, *peak_node;
     double peak_iteration;
-    const char *remedy;        /* when it does not fit: the smallest change that makes it fit; "" */
+    const char *remedy; /* when it does not fit: the smallest change that makes it fit; "" */
 } ft_memory;
 
 /* What runs beside a training step's own kernels: copies to and from the host, its update, a frozen copy of the model
  * (ranks/beside.c). */
 typedef struct ft_beside {
-    double reference_ms;       /* the frozen copy's forward passes */
-    double rollout_ms;         /* generating what is trained on, before the step */
-    double update_ms;          /* the host's update, with the drives that it waits for */
-    double copies_ms;          /* copies of states and activations, hidden or not */
-    double exposed_ms;         /* what of all these the step waits for */
+    double reference_ms; /* the frozen copy's forward passes */
+    double rollout_ms;   /* generating what is trained on, before the step */
+    double update_ms;    /* the host's update, with the drives that it waits for */
+    double copies_ms;    /* copies of states and activations, hidden or not */
+    double exposed_ms;   /* what of all these the step waits for */
     double copied_bytes;
 } ft_beside;
 
 typedef struct ft_step {
     double step_ms, low_ms, high_ms;
-    double busy_ms;            /* the GPU's share: sum of kernels */
-    double idle_ms;            /* the GPU waits for the host */
-    double host_ms;            /* the host's own time, hidden or not */
+    double busy_ms;                  /* the GPU's share: sum of kernels */
+    double idle_ms;                  /* the GPU waits for the host */
+    double host_ms;                  /* the host's own time, hidden or not */
     double phase_ms[FT_PHASE_COUNT]; /* of busy */
     double class_ms[FT_CLASS_COUNT], class_flops[FT_CLASS_COUNT];
-    double regime[4];          /* shares of step_ms by ft_bound */
+    double regime[4]; /* shares of step_ms by ft_bound */
     ft_bound bound;
-    double model_flops;        /* forward and backward once, a causal mask by halves */
+    double model_flops; /* forward and backward once, a causal mask by halves */
     double executed_flops;
     double mfu, hfu, tokens_per_s, model_tflops;
     /* Shares of busy_ms by source: measured on this very GPU, on one of its name, on one of its generation, on none of
      * it, and nothing but the roofline. */
     double calibrated, learned, sibling, physics, roofline;
     double launches;
-    double comm_ms;            /* exchanges of the busiest rank, hidden or not */
-    double comm_exposed_ms;    /* that nothing hides */
-    double bubble_ms;          /* its stage waits for others */
-    double axis_ms[FT_AXIS_COUNT]; /* exchanges by axis of the layout */
+    double comm_ms;                     /* exchanges of the busiest rank, hidden or not */
+    double comm_exposed_ms;             /* that nothing hides */
+    double bubble_ms;                   /* its stage waits for others */
+    double axis_ms[FT_AXIS_COUNT];      /* exchanges by axis of the layout */
     int64_t ranks, micros, worst_stage; /* worst: by memory */
-    const struct ft_pace *pace; /* what the streams were walked with (stream.h), for whoever walks them again */
-    ft_timed *kernels;         /* in order of execution, equal neighbours not merged; in the arena */
+    const struct ft_pace *pace;         /* what the streams were walked with (stream.h), for whoever walks them again */
+    ft_timed *kernels;                  /* in order of execution, equal neighbours not merged; in the arena */
     int32_t kernel_count;
     ft_memory memory;
     ft_beside beside;
@@ -122,7 +122,7 @@ typedef struct ft_memory_point {
 /* The same sweep with every moment kept, in the graph's arena. Of a block that repeats more than four times the first
  * two and the last two iterations are there: bytes are linear in between. */
 typedef struct ft_memory_curve {
-    ft_memory_point kept;      /* there all the time, beside weights and optimizer states: add it to every point */
+    ft_memory_point kept; /* there all the time, beside weights and optimizer states: add it to every point */
     ft_memory_point *points;
     size_t count, room;
     bool failed;

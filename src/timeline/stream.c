@@ -42,7 +42,7 @@ static void iterate(const ft_graph *g, const ft_pace *p, int32_t block, streams 
     double entry = p->entry[block] * p->host_scale, launches = s->launches, running = s->running;
     s->host += entry;
     s->work += entry;
-    for (int32_t i = b->first; i < b->first + b->count; i++) play(p, &p->beats[i], s);
+    for (int32_t i = b->first; i < b->first + b->count; i++) play(p, &p->costs[i], s);
     /* The queue, as the time that so many kernels of this block take. */
     launches = s->launches - launches;
     if (launches > 0) s->host = fmax(s->host, s->gpu - p->queue * (s->running - running) / launches);

@@ -7,16 +7,16 @@
 typedef struct ft_node_cost {
     double host, gpu; /* of one launch; gpu 0: nothing runs */
     double count;
-    bool waits;       /* the host goes on when the GPU has finished */
+    bool waits; /* the host goes on when the GPU has finished */
 } ft_node_cost;
 
 typedef struct ft_pace {
-    const ft_node_cost *beats;  /* one per node of the graph */
-    const double *entry;   /* one per block: host time before each iteration (Python modules) */
+    const ft_node_cost *costs;   /* one per node of the graph */
+    const double *entry;         /* one per block: host time before each iteration (Python modules) */
     double pass[FT_PHASE_COUNT]; /* host time before a phase's first block */
     double latency, gap;
-    double queue;          /* kernels that may wait */
-    int64_t accumulate;    /* forward and backward run this often, the update once */
+    double queue;       /* kernels that may wait */
+    int64_t accumulate; /* forward and backward run this often, the update once */
     double host_scale, gpu_scale;
 } ft_pace;
 

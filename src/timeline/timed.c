@@ -32,20 +32,12 @@ static void apply_traffic(const ft_device *device, const ft_op *op, double traff
     f->roofline_ms = fmax(f->roofline_ms, floor_ms);
 }
 
-static void stretch(ft_forecast *f, double by)
-{
-    f->ms *= by;
-    f->low_ms *= by;
-    f->high_ms *= by;
-    f->sustained_ms *= by;
-}
-
 /* A kernel whose threads wait for one load before they issue the next is as long as its waits. */
 static void apply_walk(const ft_device *device, const ft_node *n, ft_forecast *f)
 {
     if (n->walk == FT_WALK_NONE) return;
     double ms = f->launch_ms + ft__walk_ms(device, n->walk, (double)n->trips, (double)n->blocks);
-    if (ms > f->ms && f->ms > 0) stretch(f, ms / f->ms);
+    if (ms > f->ms && f->ms > 0) ft__forecast_scale(f, ms / f->ms);
 }
 
 /* Tables of engines replay one product, whose weights then wait in L2. Weights of a model that is several caches large
@@ -55,7 +47,7 @@ static void apply_cold(const ft_device *device, const ft_op *op, double paramete
     if (op->kind != FT_OP_GEMM || op->u.gemm.b > 1 || (double)op->u.gemm.m > FT_K_IN_MODEL_COLD_ROWS) return;
     if (parameters * ft_dtype_bytes(op->dtype) < FT_K_IN_MODEL_COLD_CACHES * device->l2_mib * 1048576) return;
     double ms = f->launch_ms + f->bytes / (FT_K_IN_MODEL_COLD_SHARE * device->memory_gbps * 1e6);
-    if (ms > f->ms && f->ms > 0) stretch(f, ms / f->ms);
+    if (ms > f->ms && f->ms > 0) ft__forecast_scale(f, ms / f->ms);
 }
 
 /* The operator as a framework runs it inside a model. */
@@ -76,13 +68,13 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
 {
     const ft_block *block = &t->g->blocks[b];
     const ft_node *n = &t->g->nodes[i];
-    ft_node_cost *beat = &t->beats[i];
+    ft_node_cost *cost = &t->costs[i];
     double micro = n->phase == FT_UPDATE ? 1 : (double)t->work->accumulate;
     double times = (double)n->count * (double)block->repeat * micro;
-    beat->count = (double)n->count;
-    beat->host = ft__host_node_us(&t->host, n) * 1e-3;
-    beat->waits = n->synced || n->verb == FT_DO_SYNC;
-    t->host_ms += beat->host * times;
+    cost->count = (double)n->count;
+    cost->host = ft__host_node_us(&t->host, n) * 1e-3;
+    cost->waits = n->synced || n->verb == FT_DO_SYNC;
+    t->host_ms += cost->host * times;
     if (!ft__node_runs(n)) return FT_OK;
     ft_op op = settled(n);
     const ft_forecast *found;
@@ -98,8 +90,8 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
     apply_traffic(t->device, &op, (double)traffic, &k->forecast);
     apply_cold(t->device, &op, t->g->parameters, &k->forecast);
     apply_walk(t->device, n, &k->forecast);
-    if (effort > 0 && effort != 1) stretch(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
-    beat->gpu = k->forecast.ms;
+    if (effort > 0 && effort != 1) ft__forecast_scale(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
+    cost->gpu = k->forecast.ms;
     return FT_OK;
 }
 
@@ -150,7 +142,7 @@ static void apply_power(ft_run *t, ft_step *step)
         f->low_ms *= ratio;
         f->high_ms *= ratio;
         f->ms = ms;
-        t->beats[k->node].gpu = ms;
+        t->costs[k->node].gpu = ms;
     }
 }
 
@@ -176,7 +168,7 @@ static void apply_sums(ft_run *t, ft_step *step)
         f->high_ms += ms;
         f->sustained_ms += f->sustained_ms > 0 ? ms : 0;
         f->ms += ms;
-        t->beats[k->node].gpu = f->ms;
+        t->costs[k->node].gpu = f->ms;
     }
 }
 

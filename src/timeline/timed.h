@@ -13,10 +13,10 @@ typedef struct ft_run {
     double quantile;
     ft_memo *memo;
     ft_issuer host;
-    ft_node_cost *beats; /* one per node, filled here */
-    double host_ms; /* what the nodes cost the host altogether */
+    ft_node_cost *costs; /* one per node, filled here */
+    double host_ms;      /* what the nodes cost the host altogether */
 } ft_run;
 
-/* Fills step->kernels (room for every node) and the beats. */
+/* Fills step->kernels (room for every node) and the costs. */
 ft_status ft__time_nodes(ft_run *t, ft_step *step, ft_error *err);
 #endif

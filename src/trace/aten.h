@@ -20,10 +20,10 @@ typedef struct ft_called_part {
 } ft_called_part;
 
 typedef enum ft_called_class {
-    FT_CALLED_PRODUCT,   /* work for matrix units: products, attention, convolutions */
-    FT_CALLED_NORM,      /* softmax, norms, reductions */
+    FT_CALLED_PRODUCT, /* work for matrix units: products, attention, convolutions */
+    FT_CALLED_NORM,    /* softmax, norms, reductions */
     FT_CALLED_POINTWISE,
-    FT_CALLED_MEMORY,    /* copies, lookups, concatenations, fills */
+    FT_CALLED_MEMORY, /* copies, lookups, concatenations, fills */
     FT_CALLED_OPTIMIZER,
     FT_CALLED_OTHER,
     FT_CALLED_CLASSES
@@ -31,8 +31,8 @@ typedef enum ft_called_class {
 
 typedef struct ft_called {
     ft_called_class class;
-    bool known;         /* the table has it; otherwise one pass over its tensors */
-    int count;          /* 0: it launches nothing, or its sizes are not known */
+    bool known; /* the table has it; otherwise one pass over its tensors */
+    int count;  /* 0: it launches nothing, or its sizes are not known */
     ft_called_part part[FT_CALLED_PARTS];
 } ft_called;
 

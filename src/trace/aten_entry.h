@@ -9,7 +9,7 @@ typedef struct ft_calling {
     const char *kernel; /* "" for none */
     double blocks;      /* of all its kernels; 0: not known */
     ft_dtype usual;
-    const char *word;   /* the table's */
+    const char *word; /* the table's */
     const int8_t *p;
     ft_called *out;
 } ft_calling;

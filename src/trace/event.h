@@ -24,17 +24,17 @@ typedef struct ft_trace_text {
 
 typedef struct ft_trace_event {
     ft_trace_event_kind kind;
-    bool timed;                     /* has both a begin and a duration */
-    ft_trace_text name;                   /* unescaped */
-    int64_t start_ns, duration_ns;  /* on the trace's clock */
-    uint64_t thread;                /* process and thread, hashed */
-    int64_t external, correlation;  /* 0: none */
-    int64_t stream, device;         /* -1: none */
-    double bytes;                   /* of a copy or a fill */
+    bool timed;                    /* has both a begin and a duration */
+    ft_trace_text name;            /* unescaped */
+    int64_t start_ns, duration_ns; /* on the trace's clock */
+    uint64_t thread;               /* process and thread, hashed */
+    int64_t external, correlation; /* 0: none */
+    int64_t stream, device;        /* -1: none */
+    double bytes;                  /* of a copy or a fill */
     int64_t grid[3], block[3];
     ft_trace_text dims, types, strides, concrete; /* of an operator's inputs */
-    ft_trace_text collective;             /* name of the exchange that a kernel belongs to */
-    double elements;                /* that it takes in */
+    ft_trace_text collective;                     /* name of the exchange that a kernel belongs to */
+    double elements;                              /* that it takes in */
     int64_t ranks;
     ft_trace_text element_type;
 } ft_trace_event;

@@ -8,20 +8,20 @@
 enum { FT_INPUTS = 32, FT_INPUT_RANK = 8 };
 
 typedef struct ft_input {
-    int rank;                        /* 0: a number, or nothing */
+    int rank; /* 0: a number, or nothing */
     int64_t dim[FT_INPUT_RANK], stride[FT_INPUT_RANK];
     bool strides_known;
-    bool list;                       /* of tensors: `numel` of all, `tensors` of them, dim of the first that has any */
-    bool scattered;                  /* one of a list's is not contiguous */
+    bool list;      /* of tensors: `numel` of all, `tensors` of them, dim of the first that has any */
+    bool scattered; /* one of a list's is not contiguous */
     int64_t tensors;
-    double numel;                    /* 0: no tensor */
-    double stored;                   /* elements of its memory: fewer where it is expanded */
-    double element_bytes;            /* 0: not known */
-    ft_dtype dtype;                  /* of floating numbers */
+    double numel;         /* 0: no tensor */
+    double stored;        /* elements of its memory: fewer where it is expanded */
+    double element_bytes; /* 0: not known */
+    ft_dtype dtype;       /* of floating numbers */
     bool floating;
-    bool dense;                      /* one run of memory without gaps, in whatever order */
-    bool contiguous;                 /* and in its own */
-    const char *concrete;            /* text of a number or a list of them; not NUL-terminated */
+    bool dense;           /* one run of memory without gaps, in whatever order */
+    bool contiguous;      /* and in its own */
+    const char *concrete; /* text of a number or a list of them; not NUL-terminated */
     size_t concrete_length;
 } ft_input;
 
@@ -38,7 +38,7 @@ bool ft__input_true(const ft_inputs *in, int at);
 int ft__input_numbers(const ft_inputs *in, int at, int64_t *out, int most);
 
 double ft__input_bytes(const ft_input *x, double otherwise); /* `otherwise` per element where its format is not known */
-int64_t ft__input_last(const ft_input *x);             /* the last axis, 1 for a number */
+int64_t ft__input_last(const ft_input *x);                   /* the last axis, 1 for a number */
 /* "c10::BFloat16", "float" -> the format; bytes 0 where the name is not known. */
 double ft__type_of(const char *name, size_t length, ft_dtype *dtype, bool *floating);
 #endif

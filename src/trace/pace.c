@@ -172,12 +172,12 @@ ft_status ft__trace_pace(const ft_trace_report *s, const ft_price *prices, doubl
     const ft_record *r = &s->record;
     if (r->op_count > INT32_MAX / 2) return ft__fail(err, FT_E_MEMORY, "more operators than can be walked");
     issued *list = calloc(r->op_count + 1, sizeof *list);
-    ft_node_cost *beats = calloc(r->op_count + 1, sizeof *beats);
+    ft_node_cost *costs = calloc(r->op_count + 1, sizeof *costs);
     steps all = {.blocks = calloc(r->op_count + 1, sizeof *all.blocks),
                  .last = calloc(r->op_count + 1, sizeof *all.last)};
     double *entry = calloc(r->op_count + 1, sizeof *entry);
     ft_status status = FT_OK;
-    if (list && beats && all.blocks && all.last && entry) {
+    if (list && costs && all.blocks && all.last && entry) {
         size_t count = list_issued(r, &s->groups, list);
         int32_t blocks = cut(list, count, &all);
         ft_issuer host = {.host = s->host ? s->host : ft__host_beside(&out->device), .dispatch = FT_DISPATCH_EAGER};
@@ -187,10 +187,10 @@ ft_status ft__trace_pace(const ft_trace_report *s, const ft_price *prices, doubl
         /* Modules are called between the operators: all of them at the beginning would have the GPU wait that long. */
         double between = ft__host_module_us(&host, (double)r->modules) * 1e-3 / fmax(1, forward);
         for (size_t i = 0; i < count; i++) {
-            beats[i] = node_cost_of(&host, &s->groups, prices, &list[i]);
-            if (list[i].phase == FT_FORWARD) beats[i].host += between;
+            costs[i] = node_cost_of(&host, &s->groups, prices, &list[i]);
+            if (list[i].phase == FT_FORWARD) costs[i].host += between;
         }
-        ft_pace pace = {.beats = beats,
+        ft_pace pace = {.costs = costs,
                         .latency = ft__host_latency_us(&host) * 1e-3,
                         .gap = ft__host_gap_us(&host) * 1e-3,
                         .queue = ft__host_queue(&host),
@@ -203,7 +203,7 @@ ft_status ft__trace_pace(const ft_trace_report *s, const ft_price *prices, doubl
         status = ft__fail(err, FT_E_MEMORY, "out of memory");
     }
     free(list);
-    free(beats);
+    free(costs);
     free(all.blocks);
     free(all.last);
     free(entry);

@@ -17,10 +17,10 @@ typedef struct ft_trace_op { /* an operator or an annotation on the host */
     int64_t start, end;      /* ns */
     uint64_t thread;
     int64_t external;
-    int32_t name;            /* of ft_record.names */
-    int32_t inputs;          /* of ft_record.signatures; FT_TRACE_NONE: not recorded */
-    int32_t parent;          /* innermost operator around it; FT_TRACE_NONE */
-    uint32_t place : 31;     /* in the file: what comes first of two that begin and end together */
+    int32_t name;        /* of ft_record.names */
+    int32_t inputs;      /* of ft_record.signatures; FT_TRACE_NONE: not recorded */
+    int32_t parent;      /* innermost operator around it; FT_TRACE_NONE */
+    uint32_t place : 31; /* in the file: what comes first of two that begin and end together */
     bool annotation : 1;
 } ft_trace_op;
 
@@ -35,16 +35,16 @@ typedef struct ft_trace_call { /* of the runtime or the driver */
 typedef struct ft_trace_work { /* on the GPU */
     int64_t start, end;
     int64_t stream, correlation, external;
-    double bytes;             /* of a copy, a fill or an exchange */
-    int32_t name, op, call;   /* FT_TRACE_NONE where unknown */
-    int32_t step;             /* FT_TRACE_NONE: between steps */
-    int32_t group;            /* filled by ft__groups_of */
+    double bytes;           /* of a copy, a fill or an exchange */
+    int32_t name, op, call; /* FT_TRACE_NONE where unknown */
+    int32_t step;           /* FT_TRACE_NONE: between steps */
+    int32_t group;          /* filled by ft__groups_of */
     int16_t device;
-    uint8_t kind;             /* an ft_trace_event_kind */
-    bool exchange;            /* NCCL, RCCL */
-    float blocks, threads;    /* of the launch; 0: not known */
-    int32_t ranks;            /* of an exchange; 0: not known */
-    int32_t place;            /* in the file */
+    uint8_t kind;          /* an ft_trace_event_kind */
+    bool exchange;         /* NCCL, RCCL */
+    float blocks, threads; /* of the launch; 0: not known */
+    int32_t ranks;         /* of an exchange; 0: not known */
+    int32_t place;         /* in the file */
 } ft_trace_work;
 
 typedef struct ft_trace_step {
@@ -61,23 +61,23 @@ typedef struct ft_record {
     ft_arena *arena;
     ft_trace_op *ops;
     ft_trace_call *calls;
-    ft_trace_work *work;      /* sorted by start */
-    ft_trace_step *steps;     /* at least one where there is any work */
+    ft_trace_work *work;  /* sorted by start */
+    ft_trace_step *steps; /* at least one where there is any work */
     const char **names;
     ft_signature_text *signatures;
     size_t op_count, call_count, work_count, step_count, name_count, signature_count;
-    bool whole;               /* no ProfilerStep: the one step is everything */
-    int64_t device;           /* whose work this is; others are left out */
+    bool whole;     /* no ProfilerStep: the one step is everything */
+    int64_t device; /* whose work this is; others are left out */
     /* what was odd */
     uint64_t bytes, events, python_events, skipped;
-    uint64_t modules;         /* calls of Python modules, where the trace names them */
+    uint64_t modules; /* calls of Python modules, where the trace names them */
     size_t negative, early, orphans, duplicate_ids, other_devices, capped;
     char broken[128];
     /* the header */
     char gpu_name[96];
     double gpu_memory_bytes;
     int gpu_sms, gpu_count;
-    int64_t ranks;            /* of the job; 0: not said */
+    int64_t ranks; /* of the job; 0: not said */
 } ft_record;
 
 /* Reads all of it. `most_bytes` bounds the memory for events: what comes after is left out and counted in `capped`.

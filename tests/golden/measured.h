@@ -28,7 +28,7 @@ json_t *measured_answer(const json_t *request);
 
 /* A change of one thing, timed in turn with the step it changes (pairs.csv). */
 typedef struct measured_pair {
-    int run; /* of the machine: hosts differ */
+    int run;            /* of the machine: hosts differ */
     const char *change; /* as the table of techniques calls it */
     const char *model;
     json_t *request; /* before the change */

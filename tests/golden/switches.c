@@ -1,27 +1,6 @@
 /* Switches turn the right way: precision, attention, recomputation, optimizers, adapters, quantised weights and caches,
  * experts. A sign, not a size: sizes are held by the measured models. */
-#include <stdio.h>
-#include <string.h>
-
-#include "golden.h"
-
-typedef struct outcome {
-    double ms, busy, peak, weights, gradients, optimizer, activations, cache;
-} outcome;
-
-static outcome outcome_of(json_t *a)
-{
-    outcome o = {golden_figure(a, "step_ms"),
-                 golden_figure(a, "busy_ms"),
-                 golden_figure(a, "memory.peak_bytes"),
-                 golden_figure(a, "memory.weights_bytes"),
-                 golden_figure(a, "memory.gradients_bytes"),
-                 golden_figure(a, "memory.optimizer_bytes"),
-                 golden_figure(a, "memory.activations_bytes"),
-                 golden_figure(a, "memory.kv_cache_bytes")};
-    json_decref(a);
-    return o;
-}
+#include "switching.h"
 
 static outcome train(const char *more)
 {
@@ -30,17 +9,6 @@ static outcome train(const char *more)
                    "2048%s}",
                    more));
 }
-
-/* Decoding as an engine does it, unless `more` says otherwise. */
-static outcome decode(const char *more)
-{
-    return outcome_of(
-        golden_ask("{\"task\":\"decode\",\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"batch\":16,\"seq\":"
-                   "4096,\"execution\":\"cuda_graph\"%s}",
-                   more));
-}
-
-static void less(const char *what, double a, double b) { golden_holds(a < b, "%s: %g is not below %g", what, a, b); }
 
 static void precision(void **state)
 {
@@ -58,115 +26,6 @@ static void precision(void **state)
     less("peak in autocast and fp32", amp.peak, fp32.peak);
     golden_near("weights of autocast and fp32", amp.weights, fp32.weights, 1e-6);
     golden_near("twice the bytes of bf16", fp32.weights, 2 * bf16.weights, 0.01);
-}
-
-/* TFLOP/s of attention forward and backward: one layer, 16k tokens, width 2048 (causal: half of all pairs). */
-static double dropped_tflops(const char *gpu, const char *kind, int heads, double dropout)
-{
-    json_t *a =
-        golden_ask("{\"task\":\"train\",\"model\":{\"model_type\":\"gpt2\",\"n_embd\":2048,\"n_layer\":1,"
-                   "\"n_head\":%d,\"n_positions\":16384,\"attn_pdrop\":%g},\"gpu\":\"%s\",\"batch\":1,\"seq\":16384,"
-                   "\"dtype\":\"bf16\",\"attention\":\"%s\",\"detail\":\"kernels\"}",
-                   heads, dropout, gpu, kind);
-    double ms = 0;
-    size_t i;
-    json_t *k;
-    json_array_foreach (json_object_get(a, "kernels"), i, k)
-        if (!strcmp(json_string_value(json_object_get(k, "op")), "attention")) ms += golden_figure(k, "total_ms");
-    json_decref(a);
-    return 3.5 * 2 * 16384.0 * 16384 * 2048 / ms * 1e-9;
-}
-
-static double attention_tflops(const char *gpu, const char *kind, int heads)
-{
-    return dropped_tflops(gpu, kind, heads, 0);
-}
-
-/* Figures of FlashAttention-2's authors for both generations. */
-static void generations_of_flash_attention(void **state)
-{
-    (void)state;
-    golden_near("A100, heads of 128, second", attention_tflops("a100_sxm_80gb", "flash", 16), 189, 0.2);
-    golden_near("A100, heads of 64, second", attention_tflops("a100_sxm_80gb", "flash", 32), 171, 0.2);
-    golden_near("A100, heads of 128, first", attention_tflops("a100_sxm_80gb", "flash1", 16), 83, 0.2);
-    golden_near("A100, heads of 64, first", attention_tflops("a100_sxm_80gb", "flash1", 32), 97, 0.2);
-    golden_near("H100, heads of 128, second", attention_tflops("h100_sxm", "flash", 16), 328, 0.2);
-    golden_near("H100, heads of 128, first", attention_tflops("h100_sxm", "flash1", 16), 137, 0.2);
-    golden_near("H100, heads of 64, first", attention_tflops("h100_sxm", "flash1", 32), 156, 0.2);
-    /* A user's run of their benchmark (flash-attention issue 1589, no mask); "flash" is what was made for a B200. */
-    golden_near("B200, heads of 64, second", attention_tflops("b200_sxm", "flash2", 32), 346, 0.2);
-    golden_near("H100, said twice", attention_tflops("h100_sxm", "flash2", 16), 328, 0.2);
-    assert_true(attention_tflops("b200_sxm", "flash", 16) > 2 * attention_tflops("b200_sxm", "flash2", 16));
-    assert_true(attention_tflops("b200_sxm", "flash2", 16) > 1.6 * attention_tflops("b200_sxm", "flash1", 16));
-    /* Up to Hopper the two words are one kernel, with dropout too; on a B200 the slower one loses less by it. */
-    golden_near("dropout on an H100", dropped_tflops("h100_sxm", "flash2", 16, 0.1),
-                dropped_tflops("h100_sxm", "flash", 16, 0.1), 1e-9);
-    double fast = attention_tflops("b200_sxm", "flash", 16) / dropped_tflops("b200_sxm", "flash", 16, 0.1);
-    double slow = attention_tflops("b200_sxm", "flash2", 16) / dropped_tflops("b200_sxm", "flash2", 16, 0.1);
-    golden_near("of what dropout adds on a B200", (slow - 1) / (fast - 1), 0.33, 0.1);
-}
-
-/* TFLOP/s forward in fp16: 16k tokens in all, width 2048, no mask. */
-static double forward_tflops(const char *gpu, const char *kind, int seq, int head)
-{
-    json_t *a = golden_ask("{\"task\":\"kernel\",\"op\":\"attention\",\"gpu\":\"%s\",\"dtype\":\"fp16\",\"batch\":%d,"
-                           "\"heads\":%d,\"q_len\":%d,\"head_dim\":%d,\"attention\":\"%s\"}",
-                           gpu, 16384 / seq, 2048 / head, seq, head, kind);
-    double ms = golden_figure(a, "ms");
-    json_decref(a);
-    return 4 * 16384.0 * seq * 2048 / ms * 1e-9;
-}
-
-/* Figures of FlashAttention-3's authors for H100, and of ours for an H200. */
-static void attention_by_name(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *gpu, *kind;
-        int seq, head;
-        double tflops, within;
-    } figures[] = {
-        {"h100_sxm", "flash3", 16384, 128, 648, 0.08}, {"h100_sxm", "flash3", 1024, 128, 565, 0.08},
-        {"h100_sxm", "flash3", 16384, 64, 497, 0.08},  {"h100_sxm", "flash2", 16384, 128, 370, 0.08},
-        {"h100_sxm", "flash2", 512, 128, 309, 0.12},   {"h100_sxm", "flash2", 16384, 64, 324, 0.08},
-        {"h100_sxm", "cudnn", 16384, 64, 413, 0.12},   {"h100_sxm", "triton", 16384, 128, 395, 0.1},
-        {"h200_sxm", "xformers", 4096, 64, 132, 0.12},
-    };
-    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        golden_near(figures[i].kind, forward_tflops(figures[i].gpu, figures[i].kind, figures[i].seq, figures[i].head),
-                    figures[i].tflops, figures[i].within);
-    /* A GeForce's units are slow enough to hide most of what a slower kernel does beside multiplying. */
-    double card = forward_tflops("rtx_4090", "xformers", 4096, 64) / forward_tflops("rtx_4090", "sdpa", 4096, 64);
-    double a100 = forward_tflops("a100_sxm_80gb", "xformers", 4096, 64) /
-                  forward_tflops("a100_sxm_80gb", "sdpa", 4096, 64);
-    assert_true(card > a100 && card < 1);
-}
-
-/* ms of the products of a step of Llama 1B as Megatron runs it. */
-static double products_ms(bool copies, const char *dtype)
-{
-    json_t *a =
-        golden_ask("{\"task\":\"train\",\"model\":\"llama-3.2-1b\",\"gpu\":\"a100_sxm_80gb\",\"batch\":2,\"seq\":4096,"
-                   "\"dtype\":\"%s\",\"execution\":\"fused\",\"master_weights\":%s,\"detail\":\"kernels\"}",
-                   dtype, copies ? "true" : "false");
-    double ms = 0;
-    size_t i;
-    json_t *k;
-    json_array_foreach (json_object_get(a, "kernels"), i, k)
-        if (!strcmp(json_string_value(json_object_get(k, "op")), "linear")) ms += golden_figure(k, "total_ms");
-    json_decref(a);
-    return ms;
-}
-
-/* Gradients are added up by the products that make them: 6 more bytes of each of 1.24 G weights of products in bf16,
- * whose buffer is in fp32, 2 in fp16, at 2,039 GB/s, of which eight tenths show. */
-static void gradients_are_added_up_by_products(void **state)
-{
-    (void)state;
-    const double weights = 16 * (2048.0 * (2048 + 1024) + 2048 * 2048.0 + 3 * 2048 * 8192.0) + 128256 * 2048.0;
-    double second = 0.8 * weights / 2039e6;
-    golden_near("bf16", products_ms(true, "bf16") - products_ms(false, "bf16"), 6 * second, 0.02);
-    golden_near("fp16", products_ms(true, "fp16") - products_ms(false, "fp16"), 2 * second, 0.02);
 }
 
 static void attention(void **state)
@@ -331,6 +190,7 @@ static void adapters(void **state)
                           more))
     outcome whole = TUNE(""), lora = TUNE(",\"lora_rank\":16"),
             qlora = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"nf4\""),
+            loaded = TUNE(",\"lora\":{\"rank\":16,\"dtype\":\"bf16\"},\"weights_dtype\":\"nf4\""),
             gptq = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"int4\""),
             wide = TUNE(",\"lora\":{\"rank\":16,\"dtype\":\"fp32\"}"),
             narrow = TUNE(",\"lora\":{\"rank\":16,\"dtype\":\"bf16\"}"),
@@ -351,11 +211,16 @@ static void adapters(void **state)
      * the layer's backward pass. */
     less("4 bits unpacked by a kernel and by operators", qlora.busy, gptq.busy);
     less("whole weights and unpacked ones", lora.busy, qlora.busy);
-    less("what unpacking holds", qlora.peak - qlora.weights, gptq.peak - gptq.weights);
+    less("what unpacking holds", loaded.peak - loaded.weights, gptq.peak - gptq.weights);
+    /* peft's k-bit preparation: embedding and head twice as wide, and a 16-bit copy of the head under autocast */
+    less("tables of a prepared model", 2.0 * 2 * 128256.0 * 4096.0, qlora.weights - loaded.weights);
+    less("a prepared model's copy of its head", 2 * 128256.0 * 4096.0,
+         qlora.peak - qlora.weights - loaded.peak + loaded.weights);
     less("LoRA's peak", lora.peak, 0.5 * whole.peak);
     less("LoRA's states", lora.optimizer, 0.05 * whole.optimizer);
-    less("QLoRA's peak", qlora.peak, 0.65 * lora.peak);
-    less("QLoRA's weights", qlora.weights, 0.4 * lora.weights);
+    less("QLoRA's peak", loaded.peak, 0.65 * lora.peak);
+    less("QLoRA's weights", loaded.weights, 0.4 * lora.weights);
+    less("QLoRA's peak, prepared", qlora.peak, 0.8 * lora.peak);
 }
 
 /* What most requests leave out, each the way it is meant to turn. */
@@ -363,8 +228,8 @@ static void of_a_step(void **state)
 {
     (void)state;
     outcome plain = train(""), narrow = train(",\"loss\":\"narrow\""), fused = train(",\"loss\":\"fused\""),
-            linear = train(",\"loss\":\"fused_linear\""), ema = train(",\"ema\":true"),
-            bf16 = train(",\"master_weights\":true"),
+            linear = train(",\"loss\":\"fused_linear\""), chosen = train(",\"loss_positions\":64"),
+            ema = train(",\"ema\":true"), bf16 = train(",\"master_weights\":true"),
             small = train(",\"master_weights\":true,\"moments_dtype\":\"bf16\""), packed = train(",\"packing\":256"),
             mixed = train(",\"packing\":[128,384]"), lamb = train(",\"optimizer\":\"lamb\""),
             capped = train(",\"power_cap_w\":350"), full = train(",\"recompute\":\"full\""),
@@ -392,6 +257,8 @@ static void of_a_step(void **state)
     less("LAMB's norms", plain.busy, lamb.busy);
     golden_near("LAMB's states", lamb.optimizer, plain.optimizer, 1e-9);
     less("a board held to half", plain.busy, capped.busy);
+    less("a tenth of the positions: head and loss", chosen.busy, plain.busy);
+    less("their logits", chosen.peak, plain.peak);
     less("half of the layers again: time", plain.busy, some.busy);
     less("half of the layers again: less than all", some.busy, full.busy);
     less("half of the layers again: memory", some.peak, plain.peak);
@@ -430,74 +297,6 @@ static void verdicts(void **state)
     golden_holds(seen[0] > 0 && seen[1] > 0 && seen[2] > 0, "fits %d, tight %d, no %d", seen[0], seen[1], seen[2]);
 }
 
-static void quantised_decoding(void **state)
-{
-    (void)state;
-    outcome bf16 = decode(""), int8 = decode(",\"weights_dtype\":\"int8\""),
-            int4 = decode(",\"weights_dtype\":\"int4\""), fp8 = decode(",\"dtype\":\"fp8\""),
-            cache8 = decode(",\"kv_dtype\":\"fp8\"");
-    less("8-bit weights are read faster", int8.ms, bf16.ms);
-    less("4-bit weights faster still", int4.ms, int8.ms);
-    less("fp8 products", fp8.ms, bf16.ms);
-    less("4-bit weights take less", int4.weights, int8.weights);
-    less("8-bit weights take less", int8.weights, bf16.weights);
-    golden_near("an fp8 cache", cache8.cache, bf16.cache / 2, 1e-6);
-    less("an fp8 cache is read faster", cache8.ms, bf16.ms);
-    /* 2 tensors, 32 layers, 8 heads of 128, 2 bytes. */
-    golden_near("the cache of 16 sequences of 4096", bf16.cache, 2.0 * 32 * 8 * 128 * 2 * 16 * 4096, 0.01);
-}
-
-static void caches(void **state)
-{
-    (void)state;
-#define EAGER(cache)                                                                                               \
-    outcome_of(                                                                                                    \
-        golden_ask("{\"task\":\"decode\",\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"batch\":16,\"seq\":4096," \
-                   "\"cache\":\"%s\"}",                                                                            \
-                   cache))
-    outcome paged = EAGER("paged"), grown = EAGER("dynamic"), recorded = decode("");
-#undef EAGER
-    less("busy of a paged and of a growing cache", paged.busy, grown.busy);
-    less("time of a recorded graph", recorded.ms, paged.ms);
-}
-
-/* All experts take memory, the chosen ones take time. */
-static void experts(void **state)
-{
-    (void)state;
-#define AS(model)                                                                                                      \
-    outcome_of(                                                                                                        \
-        golden_ask("{\"task\":\"decode\",\"model\":\"%s\",\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":512,\"execution\":" \
-                   "\"cuda_graph\"}",                                                                                  \
-                   model))
-    outcome sparse = AS("mixtral-8x7b"), dense = AS("mistral-7b-v0.1"), large = AS("codellama-34b");
-#undef AS
-    golden_holds(sparse.weights > 6 * dense.weights, "Mixtral takes %g bytes, Mistral %g", sparse.weights,
-                 dense.weights);
-    less("Mixtral's tokens against a dense 34 B", sparse.ms, large.ms);
-    less("a dense 7 B against Mixtral", dense.ms, sparse.ms);
-}
-
-/* As long as every expert has a token, more skew makes one of them busier and no other idle. */
-static void skew(void **state)
-{
-    (void)state;
-    static const char *const gpus[] = {"h100_sxm", "h200_sxm", "b200_sxm", "a100_sxm_80gb", "l40s"};
-    for (size_t g = 0; g < sizeof gpus / sizeof *gpus; g++)
-        for (int tokens = 512; tokens <= 32768; tokens *= 8) {
-            double before = 0;
-            for (int step = 0; step <= 80; step++) {
-                double ms = golden_value("ms",
-                                         "{\"task\":\"kernel\",\"op\":\"moe\",\"gpu\":\"%s\",\"tokens\":%d,"
-                                         "\"hidden\":4096,\"inter\":14336,\"topk\":2,\"experts\":8,\"skew\":%g}",
-                                         gpus[g], tokens, 0.05 * step);
-                golden_holds(ms >= before, "%d tokens on %s: %g ms at skew %g after %g", tokens, gpus[g], ms,
-                             0.05 * step, before);
-                before = ms;
-            }
-        }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -513,13 +312,6 @@ int main(void)
         cmocka_unit_test(adapters),
         cmocka_unit_test(verdicts),
         cmocka_unit_test(of_a_step),
-        cmocka_unit_test(quantised_decoding),
-        cmocka_unit_test(caches),
-        cmocka_unit_test(experts),
-        cmocka_unit_test(skew),
-        cmocka_unit_test(generations_of_flash_attention),
-        cmocka_unit_test(attention_by_name),
-        cmocka_unit_test(gradients_are_added_up_by_products),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

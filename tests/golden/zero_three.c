@@ -138,6 +138,25 @@ static void roberta_on_v100s_within_20_percent(void **state)
     }
 }
 
+static double exchanged_ms(const char *weights)
+{
+    return golden_value(
+        "comm_ms",
+        "{\"task\":\"train\",\"model\":\"llama-2-7b\",\"gpu\":\"a100_sxm_80gb\",\"batch\":1,\"seq\":2048,"
+        "\"global_batch\":8,\"recompute\":\"full\",\"execution\":\"eager\",\"lora_rank\":8,"
+        "\"parallel\":{\"dp\":8,\"zero\":3}%s}",
+        weights);
+}
+
+/* FSDP-QLoRA gathers packed weights and every rank unpacks them: a quarter of the bytes, but for embedding, head and
+ * adapters. */
+static void packed_weights_travel_packed(void **state)
+{
+    (void)state;
+    double plain = exchanged_ms(""), packed = exchanged_ms(",\"weights_dtype\":\"int4\"");
+    golden_holds(packed < 0.45 * plain && packed > 0.2 * plain, "%.1f of %.1f ms", packed, plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +166,7 @@ int main(void)
         cmocka_unit_test(the_default_goes_by_the_software),
         cmocka_unit_test(advice_says_so),
         cmocka_unit_test(roberta_on_v100s_within_20_percent),
+        cmocka_unit_test(packed_weights_travel_packed),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

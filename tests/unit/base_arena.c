@@ -28,6 +28,23 @@ static void pieces_are_aligned_zeroed_and_apart(void **state)
     ft__arena_free(a);
 }
 
+/* Bare pieces have their own room, count against the cap and are checked for overflow. */
+static void bare_pieces_are_pieces(void **state)
+{
+    (void)state;
+    ft_arena *a = ft__arena_new(1000);
+    unsigned char *bare = ft__arena_bare(a, 10, 10), *next = ft__arena_alloc(a, 100);
+    assert_non_null(bare);
+    assert_non_null(next);
+    memset(bare, 0xAB, 100);
+    for (int i = 0; i < 100; i++) assert_int_equal(next[i], 0);
+    assert_int_equal((uintptr_t)bare % 16, 0);
+    assert_null(ft__arena_bare(a, SIZE_MAX, 2));
+    assert_null(ft__arena_bare(a, 1000, 1));
+    assert_true(ft__arena_full(a));
+    ft__arena_free(a);
+}
+
 static void a_reset_gives_zeroed_memory_again(void **state)
 {
     (void)state;
@@ -178,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_arena_says_so),
         cmocka_unit_test(pieces_are_aligned_zeroed_and_apart),
+        cmocka_unit_test(bare_pieces_are_pieces),
         cmocka_unit_test(a_reset_gives_zeroed_memory_again),
         cmocka_unit_test(a_reset_arena_answers_small_requests_without_malloc),
         cmocka_unit_test(a_request_like_the_last_needs_no_malloc),

@@ -95,6 +95,7 @@ static void words_about_the_network_are_understood(void **state)
         {"2 nodes 200 Gb/s HDR", "a100_sxm_80gb", 25, FT_INFINIBAND}, /* not of ports */
         {"ConnectX-7 400 Gb/s InfiniBand", "h100_sxm", 50, FT_INFINIBAND},
         {"Slingshot 11 200 Gb/s", "a100_sxm_80gb", 25, FT_ETHERNET},
+        {"4 x 100 Gb Omni-Path per node", "a100_sxm_80gb", 6.25, FT_INFINIBAND},
         {"H100 80GB, InfiniBand NDR", "h100_sxm", 50, FT_INFINIBAND}, /* memory is no network */
         {"P5.48xlarge", "h100_sxm", 50, FT_EFA},
         {"p4de", "a100_sxm_80gb", 12.5 / 2, FT_EFA},
@@ -112,10 +113,14 @@ static void words_about_the_network_are_understood(void **state)
             fail_msg("%s: %g GB/s of %s (%s)", cases[i].text, t->gbps, t->name, c.understood);
         assert_non_null(strstr(c.understood, t->name));
     }
-    static const char *const named[][2] = {
-        {"GPUDirect-TCPX", "tcpx_200"},       {"8x200 Gb/s TCPXO per node", "tcpxo_200"},
-        {"HPE Slingshot", "slingshot_200"},   {"a3-megagpu-8g", "tcpxo_200"},
-        {"Google a3-highgpu-8g", "tcpx_200"}, {"200 Gb/s Ethernet", "ethernet_400"}};
+    static const char *const named[][2] = {{"GPUDirect-TCPX", "tcpx_200"},
+                                           {"8x200 Gb/s TCPXO per node", "tcpxo_200"},
+                                           {"Omni-Path", "opa_100"},
+                                           {"4x OPA-100", "opa_100"},
+                                           {"HPE Slingshot", "slingshot_200"},
+                                           {"a3-megagpu-8g", "tcpxo_200"},
+                                           {"Google a3-highgpu-8g", "tcpx_200"},
+                                           {"200 Gb/s Ethernet", "ethernet_400"}};
     for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
         char json[300];
         snprintf(json, sizeof json, "{\"gpus_per_node\": 8, \"interconnect\": \"%s\"}", named[i][0]);

@@ -9,7 +9,7 @@ enum {
 #define X(field) FIELD_##field,
     FT_DEVICE_FIELDS(X, X, X, X)
 #undef X
-    EVERY_FIELD
+        EVERY_FIELD
 };
 
 static inline const char *field_name(int index)
@@ -32,14 +32,20 @@ static inline void change_text(char *text)
 static inline void change_field(ft_device *device, int index)
 {
     switch (index) {
-#define TEXT(field) \
-    case FIELD_##field: change_text(device->field); break;
-#define WHOLE(field) \
-    case FIELD_##field: device->field = device->field ? device->field - 1 : 1; break;
-#define FIGURE(field) \
-    case FIELD_##field: device->field = device->field > 0 ? device->field * 4 / 3 : 1; break;
-#define RATES(field)    \
-    case FIELD_##field: \
+#define TEXT(field)                 \
+    case FIELD_##field:             \
+        change_text(device->field); \
+        break;
+#define WHOLE(field)                                           \
+    case FIELD_##field:                                        \
+        device->field = device->field ? device->field - 1 : 1; \
+        break;
+#define FIGURE(field)                                                  \
+    case FIELD_##field:                                                \
+        device->field = device->field > 0 ? device->field * 4 / 3 : 1; \
+        break;
+#define RATES(field)                                                       \
+    case FIELD_##field:                                                    \
         for (int d = 0; d < FT_DTYPE_COUNT; d++) device->field[d] *= 0.75; \
         break;
         FT_DEVICE_FIELDS(TEXT, WHOLE, FIGURE, RATES)

@@ -19,13 +19,20 @@ static void every_table_of_ours_is_read(void **state)
                                           "128,64,0.006\nfp32,nobodys,1,1,1\n");
     data_table("own/h200/conv.csv.gz",
                "dtype,layout,pass,n,c,h,w,k,r,s,stride,pad,ms\ntf32,nchw,bwd,8,64,14,28,256,3,1,2,0,0.4\n");
+    data_table("own/h200/convolution.csv.gz",
+               "kind,dtype,layout,pass,benchmark,n,c,k,groups,size,filter,stride,pad,dilation,ms\n"
+               "one,bf16,nchw,fwd,0,8,128,256,1,16000,3,1,4,4,0.31\n"
+               "three,bf16,nhwc,bwd,0,2,32,64,1,8x28x28,3x3x3,1x2x2,1,1,0.32\n"
+               "transposed,bf16,nhwc,input,0,4,64,32,1,16x16,4x4,2,1,1,0.33\n"
+               "dense,bf16,nhwc,fwd,1,4,64,32,1,16x16,3x3,1,1,1,0.34\n"
+               "depthwise,fp32,nhwc,fwd,0,4,64,64,64,16x16,3x3,1,1,1,0.35\n");
     data_table("own/h200/optimizer.csv",
                "dtype,op,tensors,params,ms\nfp32,adamw_fused,7,7000,0.03\nfp32,nobodys,1,1,1\n");
     data_table("own/h200/quantize.csv.gz",
                "dtype,op,rows,cols,ms\nbf16,row_dynamic,4454,266,0.025\nbf16,nobodys,1,1,1\n");
     data_table("own/h200/moe.csv.gz", "dtype,tokens,topk,experts,hidden,inter,ms\nbf16,64,2,4,2048,1024,0.06\n");
     ft_rows rows = load("own", NULL);
-    assert_int_equal(12, rows.count);
+    assert_int_equal(15, rows.count);
     assert_int_equal(1, rows.gpu_count);
     assert_string_equal("h200_sxm", rows.gpus[0].name);
     for (size_t i = 0; i < rows.count; i++) {
@@ -63,6 +70,19 @@ static void every_table_of_ours_is_read(void **state)
     assert_int_equal(3, op->u.conv.r);
     assert_int_equal(1, op->u.conv.s);
     assert_int_equal(2, op->u.conv.stride);
+    /* What stands for others: a row of pixels, a clip's depth among channels and pictures, the way back. Benchmark mode
+     * and fp32 filters of one channel are nobody's. */
+    op = &row_of(&rows, "conv2d", 0.31)->op;
+    assert_true(op->u.conv.dilated && op->u.conv.space == 1 && op->u.conv.h == 1 && op->u.conv.s == 3);
+    assert_int_equal(16002, op->u.conv.w);
+    op = &row_of(&rows, "conv2d", 0.32)->op;
+    assert_true(op->u.conv.space == 3 && op->u.conv.depth == 3 && op->pass == FT_PASS_BWD && op->u.conv.parts == 0);
+    assert_int_equal(2 * 8, op->u.conv.n);
+    assert_int_equal(3 * 32, op->u.conv.c);
+    assert_int_equal(2, op->u.conv.stride);
+    op = &row_of(&rows, "conv2d", 0.33)->op;
+    assert_int_equal(FT_CONV_RESULT, op->u.conv.parts);
+    assert_true(op->u.conv.c == 32 && op->u.conv.k == 64 && op->pass == FT_PASS_BWD);
     assert_int_equal(7, row_of(&rows, "adamw_fused", 0.03)->op.u.optimizer.tensors);
     assert_int_equal(266, row_of(&rows, "quantize_rows", 0.025)->op.u.quantize.cols);
     op = &row_of(&rows, "moe", 0.06)->op;

@@ -58,12 +58,12 @@ static ft_graph *help_read(const char *text, ft_error *err)
 }
 
 /* One block of these nodes, with its result y, over what every test may read: x, and the inputs below. */
-#define HELP_INPUTS                                                                                                   \
-    "'x':{'shape':['batch','seq',64]},'v':{'shape':[64]},'ids':{'shape':['batch','seq'],'dtype':'int64'},"            \
-    "'picture':{'shape':['batch',8,32,32]},'turned':{'shape':['batch',8,32,32],'layout':'nhwc'},"                     \
-    "'sound':{'shape':['batch',8,100]},'film':{'shape':['batch',4,8,16,16]},'q':{'shape':['batch',8,'seq',64]},"      \
+#define HELP_INPUTS                                                                                              \
+    "'x':{'shape':['batch','seq',64]},'v':{'shape':[64]},'ids':{'shape':['batch','seq'],'dtype':'int64'},"       \
+    "'picture':{'shape':['batch',8,32,32]},'turned':{'shape':['batch',8,32,32],'layout':'nhwc'},"                \
+    "'sound':{'shape':['batch',8,100]},'film':{'shape':['batch',4,8,16,16]},'q':{'shape':['batch',8,'seq',64]}," \
     "'k':{'shape':['batch',2,'seq',64]},'seen':{'shape':['batch',1,'seq','seq'],'dtype':'bool'}"
-#define HELP_FILE(more, nodes)                                                                                        \
+#define HELP_FILE(more, nodes) \
     "{'foretell_graph':1,'inputs':{" HELP_INPUTS "},'blocks':[{'name':'b','out':'y'" more ",'nodes':[" nodes "]}]}"
 
 static ft_graph *help_good(const char *text, ft_task task)

@@ -2,6 +2,7 @@
 #include "kernel_limits.h"
 
 #include "graph/batchnorm.h"
+#include "graph/resize.h"
 #include "kernel/walk.h"
 
 static void walks_take_rounds_of_blocks(void **state)
@@ -66,12 +67,49 @@ static void who_computes(void **state)
     assert_false(ft__batchnorm_by_library(FT_FP16, 2) || ft__batchnorm_by_library(FT_BF16, 4));
 }
 
+/* Rows of data/measurements/h200/operators.jsonl: a thread of an NCHW interpolation goes through all channels, so that
+ * small pictures of many take longest; going back, the more results share a pixel the longer each waits. */
+static void measured_interpolations(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    const struct {
+        ft_resizing by;
+        double pictures, from, to; /* sides */
+        bool last;
+        double us, back_us;
+    } rows[] = {
+        {FT_RESIZE_LINEAR, 64 * 256, 28, 56, false, 5970.4, 1284.9},
+        {FT_RESIZE_LINEAR, 64 * 64, 56, 112, false, 1582.9, 1140.9},
+        {FT_RESIZE_LINEAR, 8 * 21, 64, 512, false, 138.0, 7943.8},
+        {FT_RESIZE_LINEAR, 64 * 256, 28, 56, true, 476.3, 621.8},
+        {FT_RESIZE_NEAREST, 64 * 256, 28, 56, false, 138.2, 90.3},
+        {FT_RESIZE_NEAREST, 64 * 256, 28, 56, true, 324.3, 172.8},
+        {FT_RESIZE_AVERAGE, 64 * 256, 56, 28, false, 149.9, 917.2},
+        {FT_RESIZE_AVERAGE, 64 * 256, 56, 28, true, 304.0, 932.5},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double in = rows[i].pictures * rows[i].from * rows[i].from, out = rows[i].pictures * rows[i].to * rows[i].to;
+        ft_resize how = {rows[i].by, 2, rows[i].pictures, rows[i].to * rows[i].to, 4, rows[i].last};
+        ft_walking w = ft__resize_walk(&how), back = ft__resize_gradient(w.walk, 4, in, out, false);
+        double us = 1e3 * ft__walk_ms(&device, w.walk, w.trips, w.blocks),
+               back_us = 1e3 * ft__walk_ms(&device, back.walk, back.trips, back.blocks);
+        if (!(us > 0.8 * rows[i].us && us < 1.2 * rows[i].us))
+            fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
+        if (!(back_us > 0.8 * rows[i].back_us && back_us < 1.2 * rows[i].back_us))
+            fail_msg("row %zu going back: %g us, measured %g", i, back_us, rows[i].back_us);
+    }
+    assert_int_equal(FT_RESIZE_CUBIC, ft__resizing_find("cubic"));
+    assert_int_equal(-1, ft__resizing_find("lanczos"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(walks_take_rounds_of_blocks),
         cmocka_unit_test(long_channels_are_read_again),
         cmocka_unit_test(measured_batch_norms),
+        cmocka_unit_test(measured_interpolations),
         cmocka_unit_test(who_computes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

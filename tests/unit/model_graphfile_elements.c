@@ -53,6 +53,8 @@ static void pictures_change_their_size(void **state)
     row_is(g, "adaptive_avgpool", "sum_rows", 32, 484);
     REFUSED("{'op':'upsample','in':'picture','shape':['batch',9,64,64],'out':'y'}", FT_E_RANGE,
             "block \"b\", node 1 (upsample): \"shape\" must have x's 4 axes, and its first two sizes");
+    REFUSED("{'op':'upsample','in':'picture','shape':['batch',8,64,64],'mode':'lanczos','out':'y'}", FT_E_NAME,
+            "block \"b\", node 1 (upsample): \"mode\" must be \"nearest\", \"linear\" or \"cubic\"");
     REFUSED("{'op':'maxpool','in':'x','window':300,'out':'y'}", FT_E_RANGE,
             "block \"b\", node 1 (maxpool): a window of 300 does not fit a side of 64");
     REFUSED("{'op':'avgpool','in':'v','window':2,'out':'y'}", FT_E_RANGE,

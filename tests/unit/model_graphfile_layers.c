@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "graphfile_help.h"
+#include "memory/workspace.h"
 
 #define GATES "{'op':'linear','in':'x','features':1024,'bias':true,'out':'g','name':'g'},"
 #define STEPS(kind, more) GATES "{'op':'recurrence','in':'g','kind':'" kind "'" more ",'out':'y','name':'r'}"
@@ -147,11 +148,11 @@ static void what_was_counted_at_a_convolution_is_read(void **state)
     "{'foretell_graph':1,'held_bytes':50000000,'inputs':{'x':{'shape':[8,64,56,56]}},'blocks':[{'name':'b','out':'y'," \
     "'nodes':[{'op':'conv2d','in':'x','out':'y','k':64,'r':3,'pad':1" more "}]}]}"
     const ft_graph *plain = help_good(CONV(""), FT_FORWARD_PASS);
-    for (int32_t i = 0; i < plain->node_count; i++) assert_true(plain->nodes[i].each == 0);
+    for (int32_t i = 0; i < plain->node_count; i++) assert_true(plain->nodes[i].held_bytes == 0);
     const ft_graph *counted = help_good(CONV(",'held_bytes':40000000"), FT_FORWARD_PASS);
     int found = 0;
     for (int32_t i = 0; i < counted->node_count; i++)
-        if (counted->nodes[i].op.kind == FT_OP_CONV2D) found += counted->nodes[i].each == 40000000;
+        if (counted->nodes[i].op.kind == FT_OP_CONV2D) found += counted->nodes[i].held_bytes == 40000000;
     assert_int_equal(found, 1);
     help_refused(CONV(",'held_bytes':'many'"), FT_E_TYPE,
                  "block \"b\", node 1 (conv2d): \"held_bytes\" must be a whole number from 1 on, or a formula with "
@@ -159,26 +160,29 @@ static void what_was_counted_at_a_convolution_is_read(void **state)
 #undef CONV
 }
 
-/* Clips of few channels run on vector units, which take no workspace; what goes back runs on tensor cores. */
-static void filters_of_three_sides_over_few_channels_are_fp32(void **state)
+/* A clip stands for pictures whose channels are those of its depth; the operator says so, both ways. Few channels run on
+ * vector units and take no workspace. */
+static void clips_stand_among_pictures(void **state)
 {
     (void)state;
-    static const struct {
-        int64_t c;
-        ft_dtype forward;
-    } cases[] = {{1, FT_FP32}, {3, FT_FP32}, {16, FT_BF16}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ft_device device = {.sms = 132};
+    static const int64_t channels[] = {1, 3, 16};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
         char text[512];
         snprintf(text, sizeof text,
                  "{'foretell_graph':1,'inputs':{'x':{'shape':[2,%lld,16,56,56]}},'blocks':[{'name':'b','out':'y',"
                  "'nodes':[{'op':'conv3d','in':'x','out':'y','k':64,'t':3,'r':7,'s':7,'pad':[1,3,3]}]}]}",
-                 (long long)cases[i].c);
+                 (long long)channels[i]);
         const ft_graph *g = help_good(text, FT_TRAIN);
         int ways = 0;
         for (int32_t k = 0; k < g->node_count; k++) {
             const ft_node *n = &g->nodes[k];
             if (n->op.kind != FT_OP_CONV2D) continue;
-            assert_int_equal(n->op.dtype, n->op.pass == FT_PASS_FWD ? cases[i].forward : FT_BF16);
+            assert_int_equal(FT_BF16, n->op.dtype);
+            assert_true(n->op.u.conv.space == 3 && n->op.u.conv.depth == 3 && !n->op.u.conv.dilated);
+            assert_int_equal(3 * channels[i], n->op.u.conv.c);
+            assert_int_equal(2 * 16, n->op.u.conv.n);
+            if (n->op.pass == FT_PASS_FWD) assert_int_equal(channels[i] >= 8, ft__node_workspace(g, n, &device) > 0);
             ways++;
         }
         assert_int_equal(ways, 2);
@@ -208,18 +212,12 @@ static void files_say_that_they_recompute(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_wait_for_each_other),
-        cmocka_unit_test(inference_keeps_no_gates),
-        cmocka_unit_test(both_ways_run_side_by_side),
-        cmocka_unit_test(wrong_recurrences_are_refused),
-        cmocka_unit_test(filters_that_were_computed),
-        cmocka_unit_test(whose_statistics),
-        cmocka_unit_test(activations_inside_products),
-        cmocka_unit_test(files_say_that_they_recompute),
-        cmocka_unit_test(what_was_counted_is_read),
-        cmocka_unit_test(what_was_counted_at_a_convolution_is_read),
-        cmocka_unit_test(filters_of_three_sides_over_few_channels_are_fp32),
-        cmocka_unit_test(bags_are_sorted_going_back),
+        cmocka_unit_test(steps_wait_for_each_other),   cmocka_unit_test(inference_keeps_no_gates),
+        cmocka_unit_test(both_ways_run_side_by_side),  cmocka_unit_test(wrong_recurrences_are_refused),
+        cmocka_unit_test(filters_that_were_computed),  cmocka_unit_test(whose_statistics),
+        cmocka_unit_test(activations_inside_products), cmocka_unit_test(files_say_that_they_recompute),
+        cmocka_unit_test(what_was_counted_is_read),    cmocka_unit_test(what_was_counted_at_a_convolution_is_read),
+        cmocka_unit_test(clips_stand_among_pictures),  cmocka_unit_test(bags_are_sorted_going_back),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);
 }

@@ -9,34 +9,14 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "graph_fixture.h"
 #include "import/config/config.h"
 #include "model/workload.h"
 
 static const char small[] =
     "{\"model_type\":\"mamba2\",\"hidden_size\":1536,\"num_heads\":48,\"head_dim\":64,\"n_groups\":1,"
     "\"vocab_size\":50288,\"num_hidden_layers\":3,\"tie_word_embeddings\":true}";
-
-typedef struct fixture {
-    ft_arena *arena;
-    ft_graph *graph;
-    ft_error err;
-} fixture;
-
-static int open_arena(void **state)
-{
-    static fixture f;
-    f = (fixture){.arena = ft__arena_new(0)};
-    *state = &f;
-    return f.arena ? 0 : -1;
-}
-
-static int close_arena(void **state)
-{
-    ft__arena_free(((fixture *)*state)->arena);
-    return 0;
-}
 
 static ft_workload bf16(ft_task task, int64_t batch, int64_t seq)
 {

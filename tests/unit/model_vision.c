@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/json.h"
+#include "graph_fixture.h"
 #include "import/config/config.h"
 #include "model/workload.h"
 
@@ -25,26 +25,6 @@ static const char convnext[] = "{\"model_type\":\"convnext\",\"num_labels\":1000
 static const char dit[] = "{\"_class_name\":\"DiTTransformer2DModel\",\"out_channels\":8}";
 static const char *const all[] = {vit, clip, resnet18, resnet50, convnext, dit};
 enum { ALL = sizeof all / sizeof *all };
-
-typedef struct fixture {
-    ft_arena *arena;
-    ft_graph *graph;
-    ft_error err;
-} fixture;
-
-static int open_arena(void **state)
-{
-    static fixture f;
-    f = (fixture){.arena = ft__arena_new(0)};
-    *state = &f;
-    return f.arena ? 0 : -1;
-}
-
-static int close_arena(void **state)
-{
-    ft__arena_free(((fixture *)*state)->arena);
-    return 0;
-}
 
 static ft_workload bf16(ft_task task, int64_t batch)
 {

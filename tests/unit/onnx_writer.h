@@ -60,8 +60,8 @@ static inline wire *new_wire(void)
 
 static inline int type_number(const char *name)
 {
-    static const char *const names[] = {"",      "float", "uint8", "int8",    "uint16", "int16",
-                                        "int32", "int64", "text",  "bool",    "half",   "double"};
+    static const char *const names[] = {"",      "float", "uint8", "int8", "uint16", "int16",
+                                        "int32", "int64", "text",  "bool", "half",   "double"};
     for (int i = 0; i < 12; i++)
         if (!strcmp(name, names[i])) return i;
     return atoi(name);

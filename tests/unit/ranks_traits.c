@@ -35,13 +35,16 @@ static const turn turns[] = {
     {"waits_for_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 8, STEP, 1},
     {"all_forward_first", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 4, PEAK, 1},
     {"cuts_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 8, 4, 1, 0, 8, SENT, 1},
+    {"reads_received", "megatron", "true", "gpt2", FT_BF16, 2, 2, 1, 0, 8, STEP, 1},
     {"casts_apart", "pytorch", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"keeps_low_operands", "megatron", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, PEAK, 1},
     {"lora_scale_in_product", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_dtype", "pytorch", "\"model\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_dtype", "pytorch", "\"fp32\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
     {"lora_targets", "pytorch", "\"qkv\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_targets", "megatron_recipe", "\"all\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"lora_dropout", "pytorch", "0.1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
+    {"prepares_kbit", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
@@ -89,6 +92,11 @@ static double figure_of(const turn *t, bool turned)
     r.work.execution = own.execution;
     r.work.dtype = t->dtype;
     r.work.lora_rank = !strncmp(t->trait, "lora_", 5) ? 16 : 0;
+    if (!strcmp(t->trait, "prepares_kbit")) {
+        r.work.lora_rank = 16;
+        r.work.weight_bits = 4;
+        r.work.autocast = ft__kbit_prepared(&r.work, &own);
+    }
     r.work.accumulate = t->micros;
     if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
     r.work.master_weights = own.master_weights;
@@ -156,7 +164,7 @@ static void what_a_layout_chooses_between_builds_alike(void **state)
 {
     (void)state;
     static const ft_stack_role roles[] = {FT_STACK_FOR_ONE, FT_STACK_FOR_REPLICAS, FT_STACK_FOR_SHARDS};
-    static const char *const of_layouts[] = {"most_zero", "sharding", "overlap_gradients"};
+    static const char *const of_layouts[] = {"most_zero", "sharding", "overlap_gradients", "prepares_kbit"};
     size_t count;
     const ft_trait *traits = ft__stack_traits(&count);
     const char *one = (const char *)ft__default_stacks[FT_STACK_FOR_ONE];

@@ -11,10 +11,10 @@
 
 #include "base/json.h"
 #include "failing_alloc.h"
+#include "open_context.h"
 #include "report/text/infer_screen.h"
 #include "report/text/lines.h"
 #include "report/text/step_screen.h"
-#include "study/context.h"
 
 static const ft_style ascii = {.width = 80}, wide = {.unicode = true, .colour = true, .width = 120};
 
@@ -73,23 +73,6 @@ static void words_are_wrapped_at_the_width(void **state)
 }
 
 /* -- screens of real steps --------------------------------------------------------------------- */
-
-static ft_context *ft;
-static ft_scratch scratch;
-
-static int open_context(void **state)
-{
-    (void)state;
-    return ft_open(&ft, NULL, NULL) == FT_OK ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    ft__scratch_free(&scratch);
-    ft_close(ft);
-    return 0;
-}
 
 static ft_step_view view_of(const char *text, json_t **document)
 {

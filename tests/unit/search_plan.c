@@ -196,6 +196,8 @@ static void what_cannot_be_says_why(void **state)
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"parallel\":{\"dp\":2}",
          "parallel.dp", "follows"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":7,\"search\":{\"tp\":1,\"pp\":1}",
+         "search.tp", "do not divide the global batch; 2 would do"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"search\":{\"tp\":3,\"pp\":5}",
          "search", "must divide it"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"gpuss\":8", "gpuss",
          "did you mean \"gpus\""},

@@ -1,4 +1,4 @@
-/* `"task": "serve"` from outside: what is answered, what is refused and where, and what must grow with what. */
+/* `"task": "serve"` from outside: what is answered and what must grow with what; refusals are in serving_refusals.c. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,52 +12,7 @@
 #include <jansson.h>
 
 #include "failing_alloc.h"
-#include "foretell.h"
-
-static ft_context *ft;
-
-static int open_context(void **state)
-{
-    (void)state;
-    return ft_open(&ft, NULL, NULL) == FT_OK ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    ft_close(ft);
-    return 0;
-}
-
-#define MODEL "\"task\":\"serve\",\"model\":\"llama-3.1-8b\",\"gpu\":\"h100_sxm\""
-
-static json_t *ask(const char *keys)
-{
-    char request[1024];
-    snprintf(request, sizeof request, "{" MODEL "%s}", keys);
-    char *text = ft_answer(ft, request);
-    assert_non_null(text);
-    json_t *answer = json_loads(text, 0, NULL);
-    if (!json_is_true(json_object_get(answer, "ok"))) fail_msg("%s: %s", request, text);
-    free(text);
-    return answer;
-}
-
-static double figure(const char *keys, const char *key)
-{
-    json_t *answer = ask(keys), *at = answer;
-    char path[64], *dot;
-    strcpy(path, key);
-    for (char *part = path; part; part = dot) {
-        dot = strchr(part, '.');
-        if (dot) *dot++ = '\0';
-        at = json_object_get(at, part);
-    }
-    if (!json_is_number(at)) fail_msg("%s has no %s", keys, key);
-    double value = json_number_value(at);
-    json_decref(answer);
-    return value;
-}
+#include "serving_ask.h"
 
 static void every_answer_is_whole(void **state)
 {
@@ -158,6 +113,11 @@ static void ranks_share_sequences(void **state)
     assert_true(figure(",\"concurrency\":1,\"parallel\":{\"cp\":4}", "gpus") == 4);
     assert_true(figure(",\"concurrency\":1,\"isl\":64,\"parallel\":{\"cp\":4}", "tpot_ms") >
                 0.95 * figure(",\"concurrency\":1,\"isl\":64", "tpot_ms"));
+#define SPLIT(cp) \
+    ",\"concurrency\":1,\"isl\":100000,\"disaggregated\":{\"prefill\":{\"cp\":" #cp "},\"decode\":{\"tp\":2}}"
+    assert_true(figure(SPLIT(4), "gpus") == 6); /* engines that prefill may share prompts, those that decode not */
+    assert_true(figure(SPLIT(4), "ttft_ms") < 0.4 * figure(SPLIT(1), "ttft_ms"));
+    assert_true(figure(SPLIT(4), "tpot_ms") == figure(SPLIT(1), "tpot_ms"));
 }
 
 /* A GPU draws more than one that waits and no more than it holds; what a token takes falls with the load. */
@@ -243,62 +203,6 @@ static void advice_is_what_the_request_would_be(void **state)
     json_decref(a);
 }
 
-static void bad_requests_say_where(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *keys, *where, *says;
-    } cases[] = {
-        {"", "concurrency", "exactly one of"},
-        {",\"concurrency\":1,\"rate\":1", "concurrency", "got several"},
-        {",\"rate\":0", "rate", "must be a number"},
-        {",\"concurency\":4", "concurency", "did you mean \\\"concurrency\\\"?"},
-        {",\"concurrency\":1,\"engine\":\"vlm\"", "engine", "did you mean \\\"vllm\\\"?"},
-        {",\"concurrency\":1,\"engine\":{\"base\":\"vllm\",\"traits\":{\"step_mss\":1}}", "engine.traits.step_mss",
-         "did you mean \\\"step_ms\\\"?"},
-        {",\"concurrency\":1,\"engine\":{\"base\":\"vllm\",\"traits\":{\"order\":\"both\"}}", "engine.traits.order",
-         "\\\"decode_first\\\""},
-        {",\"concurrency\":1,\"length_range\":[1,0.5]", "length_range", "the smaller first"},
-        {",\"concurrency\":1,\"parallel\":{\"tp\":2,\"ep\":3}", "parallel.ep", "must divide tp x dp"},
-        {",\"concurrency\":1,\"parallel\":{\"ep\":2,\"tp\":2}", "parallel.ep", "does not divide the model's 0 experts"},
-        {",\"concurrency\":1,\"parallel\":{\"tp\":64}", "parallel.tp", "more than the model's 32 heads"},
-        {",\"concurrency\":1,\"isl\":100000000", "isl", "does not fit the cache"},
-        {",\"find\":\"rate\"", "slo", "the highest load that keeps what"},
-        {",\"concurrency\":1,\"slo\":\"ttft=fast\"", "slo", "is no objective"},
-        {",\"concurrency\":1,\"mtp\":1,\"draft\":\"gpt2\"", "mtp", "got several"},
-        {",\"concurrency\":1,\"parallel\":{\"cp\":2,\"dp\":2}", "parallel.cp", "have their own"},
-        {",\"concurrency\":1,\"adapter_rank\":0", "adapter_rank", "from 1 to 4096"},
-        {",\"concurrency\":1,\"acceptance\":0.5", "acceptance", "nobody makes any"},
-        {",\"concurrency\":1,\"draft_tokens\":2", "draft_tokens", "missing here"},
-        {",\"concurrency\":1,\"draft\":\"lama-3.2-1b\"", "draft", "unknown model"},
-        {",\"concurrency\":1,\"mtp\":17", "mtp", "from 0 to 16"},
-        {",\"concurrency\":1,\"speculative\":{\"tokens\":1,\"accepted\":3}", "speculative.accepted", "from 1 to 2"},
-        {",\"trace\":\"/nowhere.csv\"", "/nowhere.csv", "cannot be opened"},
-        {",\"concurrency\":1,\"disaggregated\":{\"prefill\":{\"tp\":1}}", "disaggregated.decode", "is missing"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char request[1024], where[96];
-        snprintf(request, sizeof request, "{" MODEL "%s}", cases[i].keys);
-        snprintf(where, sizeof where, "\"where\":\"%s\"", cases[i].where);
-        char *text = ft_answer(ft, request);
-        if (!strstr(text, "\"ok\":false") || !strstr(text, where) || !strstr(text, cases[i].says))
-            fail_msg("%s: %s", request, text);
-        free(text);
-    }
-}
-
-static void weights_that_do_not_fit_are_refused(void **state)
-{
-    (void)state;
-    char *text = ft_answer(ft,
-                           "{\"task\":\"serve\",\"model\":\"llama-3.1-70b\",\"gpu\":\"h100_sxm\",\"concurrency\":1}");
-    assert_non_null(strstr(text, "there is no room for a cache; more \\\"tp\\\" or a narrower"));
-    free(text);
-    text = ft_answer(ft, "{\"task\":\"serve\",\"model\":\"bert-base-uncased\",\"gpu\":\"h100_sxm\",\"concurrency\":1}");
-    assert_non_null(strstr(text, "generates no tokens"));
-    free(text);
-}
-
 static ft_status attempt(void *request)
 {
     char *text = ft_answer(ft, request);
@@ -328,8 +232,6 @@ int main(void)
         cmocka_unit_test(too_much_is_said_to_be),
         cmocka_unit_test(the_highest_rate_is_found),
         cmocka_unit_test(advice_is_what_the_request_would_be),
-        cmocka_unit_test(bad_requests_say_where),
-        cmocka_unit_test(weights_that_do_not_fit_are_refused),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);

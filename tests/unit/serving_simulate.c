@@ -276,6 +276,30 @@ static void fair_queues_share_tokens(void **state)
     ft__queue_free(&first_come);
 }
 
+/* Who has least of the engine now is next, whatever was had before; an end gives a share back. */
+static void max_min_fills_the_least_share(void **state)
+{
+    (void)state;
+    ft_queue q = {.by = FT_MAX_MIN};
+    for (uint32_t i = 0; i < 12; i++) assert_true(ft__queue_add(&q, i, i, i < 6 ? 0 : i < 9 ? 1 : 2, 0, 10, false));
+    static const uint32_t first[] = {0, 6, 9}; /* each has nothing: in the order of arrival */
+    for (int turn = 0; turn < 3; turn++) {
+        assert_int_equal(ft__queue_first(&q), first[turn]);
+        ft__queue_drop_first(&q);
+        assert_true(ft__queue_began(&q, turn, 10, turn == 0 ? 100 : 40)); /* the first client's is a long one */
+    }
+    assert_int_equal(ft__queue_first(&q), 7); /* 100, 40, 40 tokens run */
+    ft__queue_drop_first(&q);
+    assert_true(ft__queue_began(&q, 1, 10, 40));
+    assert_int_equal(ft__queue_first(&q), 10);
+    assert_true(ft__queue_left(&q, 0, 90, 100)); /* the long one ends: its client has nothing again */
+    assert_int_equal(ft__queue_first(&q), 1);
+    ft__queue_drop_first(&q);
+    assert_true(ft__queue_add(&q, 12, 99, 1, 0, 10, true)); /* who was preempted goes first all the same */
+    assert_int_equal(ft__queue_first(&q), 12);
+    ft__queue_free(&q);
+}
+
 static void replicas_share_the_load(void **state)
 {
     (void)state;
@@ -361,6 +385,7 @@ int main(void)
         cmocka_unit_test(more_rate_is_never_faster),
         cmocka_unit_test(equal_seeds_equal_bytes),
         cmocka_unit_test(fair_queues_share_tokens),
+        cmocka_unit_test(max_min_fills_the_least_share),
         cmocka_unit_test(replicas_share_the_load),
         cmocka_unit_test(split_engines_hand_over),
         cmocka_unit_test(too_long_for_the_cache),

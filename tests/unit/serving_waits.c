@@ -173,7 +173,15 @@ static void recipes_hold_where_they_say(void **state)
     assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 30);
     s.tcgen05 = false;
     assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 1);
+    s.tp = 1, s.dp = 8; /* a draft of DeepSeek's own beside attention data parallelism, three without */
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.drafts == 1 && e.budget_of_load && e.sized_to_load && strstr(sources, "deepseek-r1-throughput"));
+    s.tp = 8, s.dp = 1;
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.drafts == 3 && strstr(sources, "deepseek-r1-latency"));
+    assert_true(started("sglang", &s, sources, sizeof sources).drafts == 0);
     s = (ft_situation){.model_type = "qwen3", .dtype = "bf16", .hidden = 4096, .tp = 1, .clients = 8};
+    assert_true(started("trtllm", &s, sources, sizeof sources).drafts == 0);
     assert_true(!started("trtllm", &s, sources, sizeof sources).sized_to_load);
     s.fixed_lengths = true; /* every request alike: the engine was started for that load */
     e = started("trtllm", &s, sources, sizeof sources);

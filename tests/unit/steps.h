@@ -1,24 +1,7 @@
 /* A context for tests of reports, and a forecast with it. */
 #ifndef FT_TEST_STEPS_H
 #define FT_TEST_STEPS_H
-#include "study/context.h"
-
-static ft_context *ft;
-static ft_scratch scratch;
-
-static int open_context(void **state)
-{
-    (void)state;
-    return ft_open(&ft, NULL, NULL) == FT_OK ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    ft__scratch_free(&scratch);
-    ft_close(ft);
-    return 0;
-}
+#include "open_context.h"
 
 static json_t *forecast(const char *request, ft_step_view *view)
 {

@@ -10,33 +10,8 @@
 #include <cmocka.h>
 
 #include "api/answer.h"
+#include "empty_predictor.h"
 #include "failing_alloc.h"
-#include "kernel/predictor.h"
-#include "scratch.h"
-
-static const char *predictor_path;
-
-/* A predictor without experts answers everything from the roofline. */
-static int make_predictor(void **state)
-{
-    void *bytes;
-    size_t length;
-    if (scratch_make(state)) return -1;
-    if (ft__predictor_write(NULL, 0, NULL, 0, "{}", &bytes, &length, NULL) != FT_OK) return -1;
-    static char path[4096];
-    strcpy(path, scratch_file("empty.ftp", bytes, length));
-    predictor_path = path;
-    free(bytes);
-    return 0;
-}
-
-static ft_context *opened(void)
-{
-    ft_context *ft;
-    ft_options options = {.predictor = predictor_path};
-    assert_int_equal(ft_open(&ft, &options, NULL), FT_OK);
-    return ft;
-}
 
 #define SMALL "{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":64,\"n_head\":2,\"vocab_size\":128,\"n_positions\":64}"
 #define KERNEL "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":8,\"n\":8,\"k\":8,\"gpu\":\"l4\"}"

@@ -1,68 +1,5 @@
 /* One rank's streams by hand: what is hidden, what is exposed. */
-#include "small_graph.h"
-
-#include "graph/emit.h"
-#include "ranks/lanes.h"
-#include "timeline/overlap_slowdown.h"
-
-enum { NODES = 4 };
-
-/* a kernel, an exchange of its result, a kernel that needs neither, a kernel that reads what was exchanged */
-typedef struct hand {
-    ft_arena *arena;
-    ft_graph *g;
-    ft_node_cost beats[NODES];
-    double comm[NODES], again[NODES], entry[1], gather[1], scatter[1], spent[1], ended[NODES];
-    ft_axis axis[NODES];
-    double left[NODES];
-    int32_t awaits[NODES], sends[NODES];
-    ft_lanes lanes;
-} hand;
-
-static void set_up(hand *h, int64_t repeat)
-{
-    *h = (hand){.arena = ft__arena_new(0)};
-    h->g = ft__graph_new(h->arena, FT_BF16);
-    ft_ref in = tensor(h->g, FT_ACTIVATION, 1, 1), a = tensor(h->g, FT_ACTIVATION, 1, 1),
-           b = tensor(h->g, FT_ACTIVATION, 1, 1), c = tensor(h->g, FT_ACTIVATION, 1, 1),
-           d = tensor(h->g, FT_ACTIVATION, 1, 1);
-    open_block(h->g, "layers", FT_FORWARD, repeat, FT_NONE, -1);
-    node(h->g, FT_FORWARD, "make", 1, &in, 1, &a);
-    node(h->g, FT_FORWARD, "send", 1, &a, 1, &b);
-    node(h->g, FT_FORWARD, "other", 1, &in, 1, &c);
-    node(h->g, FT_FORWARD, "use", 1, &b, 1, &d);
-    close_block(h->g, d);
-    for (int i = 0; i < NODES; i++) {
-        h->g->nodes[i].op = ft__bytes_kernel("copy", FT_BF16, 1024, 0);
-        h->beats[i] = (ft_node_cost){.gpu = i == 1 ? 0 : 1, .count = 1};
-    }
-    h->g->nodes[1].verb = FT_DO_COMM;
-    h->g->nodes[1].op = (ft_op){.kind = FT_OP_OTHER, .name = "comm"};
-    h->g->nodes[1].exchange = (ft_exchange){.kind = FT_EXCHANGE_ALL_REDUCE, .axis = FT_AXIS_TENSOR};
-    assert_int_equal(ft__lanes_awaits(h->g, h->awaits, h->sends, NULL), FT_OK);
-    h->axis[1] = FT_AXIS_TENSOR;
-    h->lanes = (ft_lanes){.g = h->g,
-                          .beats = h->beats,
-                          .entry = h->entry,
-                          .comm = h->comm,
-                          .axis = h->axis,
-                          .awaits = h->awaits,
-                          .sends = h->sends,
-                          .left = h->left,
-                          .again = h->again,
-                          .gather = h->gather,
-                          .scatter = h->scatter,
-                          .spent = h->spent};
-}
-
-static double forward(hand *h, bool gathers, bool scatters)
-{
-    ft_clocks c = {0};
-    ft__lanes_run(&h->lanes, FT_FORWARD, gathers, scatters, h->ended, &c);
-    return fmax(c.gpu, c.lane[FT_AXIS_DATA]);
-}
-
-static bool near(double a, double b) { return fabs(a - b) < 1e-9; }
+#include "lanes_by_hand.h"
 
 static void who_reads_an_exchange_waits_for_it(void **state)
 {
@@ -93,149 +30,14 @@ static void an_operand_that_is_there_need_not_wait(void **state)
     ft_node moved = h.g->nodes[1];
     h.g->nodes[1] = h.g->nodes[2];
     h.g->nodes[2] = moved;
-    h.beats[1].gpu = 1;
-    h.beats[2].gpu = 0;
+    h.costs[1].gpu = 1;
+    h.costs[2].gpu = 0;
     h.comm[2] = 1;
     h.axis[2] = FT_AXIS_TENSOR;
     assert_int_equal(ft__lanes_awaits(h.g, h.awaits, h.sends, NULL), FT_OK);
     assert_true(near(forward(&h, false, false), 4));
     h.lanes.async = true;
     assert_true(near(forward(&h, false, false), 3));
-    ft__arena_free(h.arena);
-}
-
-/* Of many launches those run slower that run beside the exchange, not all of them. */
-static void an_exchange_slows_what_runs_beside_it(void **state)
-{
-    (void)state;
-    hand h;
-    set_up(&h, 1);
-    h.comm[1] = 1.1; /* from 1 to 2.1: a kernel and the tenth that it is longer */
-    h.lanes.beside = 0.1;
-    assert_true(near(forward(&h, false, false), 3.1));
-    h.beats[2].count = 10; /* ten of them: from 1 to 11.1 */
-    assert_true(near(forward(&h, false, false), 12.1));
-    ft__arena_free(h.arena);
-}
-
-static ft_op product_of(int64_t m, int64_t n, ft_dtype dtype)
-{
-    ft_op op = {.kind = FT_OP_GEMM, .name = "linear", .dtype = dtype};
-    op.u.gemm.b = 1;
-    op.u.gemm.m = m;
-    op.u.gemm.n = n;
-    op.u.gemm.k = 4096;
-    return op;
-}
-
-/* A persistent product's late blocks come with their tiles still before them: one of few waves loses more. */
-static void an_exchange_holds_up_persistent_products(void **state)
-{
-    (void)state;
-    hand h;
-    set_up(&h, 1);
-    ft_op one = product_of(1024, 4096, FT_BF16), many = product_of(65536, 65536, FT_BF16);
-    h.lanes.beside = 0.1 / 0.9; /* a tenth of the SMs */
-    h.lanes.sms = 132;
-    h.comm[1] = 0.5;
-    h.g->nodes[2].op = one;
-    assert_true(near(forward(&h, false, false), 3 + 0.5 * 0.85 / 1.85));
-    h.g->nodes[2].op = many; /* 993 waves: hardly more than the SMs' share */
-    double little = forward(&h, false, false);
-    assert_true(little > 3 + 0.5 * 0.1 / 1.1 && little < 3 + 0.5 * 0.105 / 1.105);
-    h.lanes.copies = true; /* copy engines take no SMs: as everybody else */
-    assert_true(near(forward(&h, false, false), 3 + 0.5 * 0.1));
-    h.lanes.copies = false;
-    h.g->nodes[2].op.kind = FT_OP_ATTENTION;
-    assert_true(near(forward(&h, false, false), 3 + 0.5 * 0.1));
-    ft__arena_free(h.arena);
-    assert_true(ft__overlap_slowdown_product(&one, 132, 0) == 0 && ft__overlap_slowdown(2, 0.1, -1) == 0);
-    ft_device h100 = limit_device("h100_sxm"), a100 = limit_device("a100_sxm_80gb");
-    assert_true(ft__overlap_whole_waves(&h100) && !ft__overlap_whole_waves(&a100));
-}
-
-/* What was measured on an H200 beside a kernel that holds SMs (data/measurements/h200/beside.jsonl). */
-static void products_lose_what_was_measured(void **state)
-{
-    (void)state;
-    char path[1024], line[512], kind[16], across[16];
-    const char *root = getenv("FORETELL_SOURCE_ROOT");
-    assert_non_null(root);
-    snprintf(path, sizeof path, "%s/data/measurements/h200/beside.jsonl", root);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    double off = 0, rows = 0;
-    while (fgets(line, sizeof line, file)) {
-        json_t *row = json_loads(line, 0, NULL);
-        const char *kernel = json_string_value(json_object_get(row, "kernel"));
-        double held = json_number_value(json_object_get(row, "blocks"));
-        double alone = json_number_value(json_object_get(row, "alone_ms"));
-        double beside = json_number_value(json_object_get(row, "beside_ms"));
-        long long m, n, k;
-        bool product = kernel && (sscanf(kernel, "%15s %lld %lld %lld", kind, &m, &n, &k) == 4 ||
-                                  sscanf(kernel, "%15s %15s %lld %lld %lld", kind, across, &m, &n, &k) == 5);
-        if (product && held > 2) { /* an exchange holds more */
-            ft_op op = product_of(m, n, strcmp(kind, "fp8") ? FT_BF16 : FT_FP8);
-            off += fabs((1 + ft__overlap_slowdown_product(&op, 132, held / 132)) / (beside / alone) - 1);
-            rows++;
-        }
-        json_decref(row);
-    }
-    fclose(file);
-    assert_true(rows == 150);
-    assert_true(off / rows < 0.04);
-}
-
-/* Megatron's order: an input's gradient, the weight's, the exchange of the first, which runs beside the second. */
-static void an_exchange_that_comes_later_is_beside_what_came_before(void **state)
-{
-    (void)state;
-    hand h;
-    set_up(&h, 1);
-    ft_node send = h.g->nodes[1];
-    h.g->nodes[1] = h.g->nodes[2];
-    h.g->nodes[2] = send;
-    h.g->nodes[1].op = product_of(1024, 4096, FT_BF16);
-    h.beats[1] = (ft_node_cost){.gpu = 1, .count = 1};
-    h.beats[2] = (ft_node_cost){.count = 1};
-    h.axis[2] = FT_AXIS_TENSOR;
-    h.comm[2] = 0.4;
-    h.lanes.beside = 0.1;
-    h.lanes.async = true;
-    assert_int_equal(ft__lanes_awaits(h.g, h.awaits, h.sends, NULL), FT_OK);
-    assert_int_equal(h.sends[2], 0);
-    assert_true(near(forward(&h, false, false), 3 + 0.4 * 0.1 / 1.1));
-    h.lanes.sms = 132;
-    assert_true(near(forward(&h, false, false), 3 + 0.4 * 0.85 / 1.85));
-    h.lanes.async = false; /* it waits for both, and is in nobody's way */
-    assert_true(near(forward(&h, false, false), 3.4));
-    ft__arena_free(h.arena);
-}
-
-static void a_ring_goes_on_beside_its_kernel(void **state)
-{
-    (void)state;
-    hand h;
-    set_up(&h, 1);
-    h.left[1] = 0.25; /* four steps */
-    h.comm[1] = 1.5;  /* from 1 to 2.5; the kernel from 2, its last quarter after 2.5 */
-    assert_true(near(forward(&h, false, false), 3));
-    h.comm[1] = 4;
-    assert_true(near(forward(&h, false, false), 5 + 0.25));
-    ft__arena_free(h.arena);
-}
-
-/* All but the first of four steps need what is gathered. */
-static void what_is_gathered_goes_on_beside_the_first_step(void **state)
-{
-    (void)state;
-    hand h;
-    set_up(&h, 1);
-    h.left[1] = 0.75;
-    h.comm[1] = 1.125; /* from 1 to 2.125; the kernel from 2, its first quarter until 2.25 */
-    assert_true(near(forward(&h, false, false), 3));
-    h.comm[1] = 4;
-    assert_true(near(forward(&h, false, false), 5 + 0.75));
     ft__arena_free(h.arena);
 }
 
@@ -269,7 +71,7 @@ static void a_tensor_is_waited_for(void **state)
     assert_true(near(forward(&h, true, false), 4 + 2));
     at[0] = (ft_sharded){.releases = true};
     at[2] = (ft_sharded){0};
-    h.beats[2].host = 0.5; /* the host begins it when the first has ended, not before */
+    h.costs[2].host = 0.5; /* the host begins it when the first has ended, not before */
     assert_true(near(forward(&h, true, false), 3.5));
     ft__arena_free(h.arena);
 }
@@ -375,10 +177,10 @@ static double one_by_one(const ft_graph *g, const ft_pace *p)
             double running = 0, launches = 0;
             host += p->entry[b];
             for (int32_t n = g->blocks[b].first; n < g->blocks[b].first + g->blocks[b].count; n++) {
-                host += p->beats[n].host;
-                if (p->beats[n].gpu <= 0) continue;
-                gpu = fmax(gpu, host + p->latency) + p->beats[n].gpu + p->gap;
-                running += p->beats[n].gpu + p->gap;
+                host += p->costs[n].host;
+                if (p->costs[n].gpu <= 0) continue;
+                gpu = fmax(gpu, host + p->latency) + p->costs[n].gpu + p->gap;
+                running += p->costs[n].gpu + p->gap;
                 launches++;
             }
             host = fmax(host, gpu - p->queue * running / launches);
@@ -403,15 +205,15 @@ static void alone_they_are_the_streams_of_one_gpu(void **state)
         ft_ref in = tensor(h.g, FT_ACTIVATION, 1, 1), out = tensor(h.g, FT_ACTIVATION, 1, 1);
         node(h.g, FT_FORWARD, "more", 1, &in, 1, &out);
         close_block(h.g, out);
-        ft_node_cost beats[NODES + 1];
+        ft_node_cost costs[NODES + 1];
         double none[NODES + 1] = {0}, entry[2] = {0.3 * random[2], 0.3 * random[3]}, ended[NODES + 1];
         ft_axis axis[NODES + 1] = {FT_AXIS_TENSOR};
         int32_t nobody[NODES + 1];
         for (int i = 0; i <= NODES; i++) {
-            beats[i] = (ft_node_cost){.host = 0.4 * random[4 + i], .gpu = i == 1 ? 0 : random[9 + i], .count = 1};
+            costs[i] = (ft_node_cost){.host = 0.4 * random[4 + i], .gpu = i == 1 ? 0 : random[9 + i], .count = 1};
             nobody[i] = -1;
         }
-        ft_pace pace = {.beats = beats,
+        ft_pace pace = {.costs = costs,
                         .entry = entry,
                         .pass = {[FT_FORWARD] = random[14]},
                         .latency = 0.01,
@@ -421,7 +223,7 @@ static void alone_they_are_the_streams_of_one_gpu(void **state)
                         .host_scale = 1,
                         .gpu_scale = 1};
         ft_lanes lanes = {.g = h.g,
-                          .beats = beats,
+                          .costs = costs,
                           .entry = entry,
                           .pass = pace.pass,
                           .comm = none,
@@ -450,12 +252,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_reads_an_exchange_waits_for_it),
         cmocka_unit_test(an_operand_that_is_there_need_not_wait),
-        cmocka_unit_test(an_exchange_slows_what_runs_beside_it),
-        cmocka_unit_test(an_exchange_holds_up_persistent_products),
-        cmocka_unit_test(products_lose_what_was_measured),
-        cmocka_unit_test(an_exchange_that_comes_later_is_beside_what_came_before),
-        cmocka_unit_test(a_ring_goes_on_beside_its_kernel),
-        cmocka_unit_test(what_is_gathered_goes_on_beside_the_first_step),
         cmocka_unit_test(everybody_waits_for_what_blocks),
         cmocka_unit_test(a_tensor_is_waited_for),
         cmocka_unit_test(gradients_by_the_tensor),

@@ -8,7 +8,7 @@ enum { NODES = 6 };
 typedef struct rig {
     ft_arena *arena;
     ft_graph *g;
-    ft_node_cost beats[NODES];
+    ft_node_cost costs[NODES];
     double entry[2];
     ft_pace pace;
 } rig;
@@ -21,7 +21,7 @@ static rig make_rig(int head, int64_t repeat, double host, double gpu)
     ft_node n = {.op = {.name = ""}, .name = "", .count = 1, .traffic = 1};
     for (int i = 0; i < NODES; i++) {
         assert_non_null(ft__graph_node(r.g, &n));
-        r.beats[i] = (ft_node_cost){host, gpu, 1, false};
+        r.costs[i] = (ft_node_cost){host, gpu, 1, false};
     }
     ft_block first = {.name = "head", .kind = FT_BLOCK_HEAD, .first = 0, .count = head, .repeat = 1, .mirror = -1};
     ft_block layers = {.name = "layers",
@@ -38,7 +38,7 @@ static rig make_rig(int head, int64_t repeat, double host, double gpu)
 
 static ft_walked walk(rig *r)
 {
-    r->pace.beats = r->beats;
+    r->pace.costs = r->costs;
     r->pace.entry = r->entry;
     return ft__stream_walk(r->g, &r->pace);
 }
@@ -51,12 +51,12 @@ static double walk_slowly(const rig *r)
         for (int64_t i = 0; i < r->g->blocks[b].repeat; i++) {
             host += r->entry[b];
             for (int32_t n = 0; n < r->g->blocks[b].count; n++) {
-                const ft_node_cost *beat = &r->beats[r->g->blocks[b].first + n];
-                for (int k = 0; k < (int)beat->count; k++) {
-                    host += beat->host;
-                    if (beat->gpu > 0) gpu = fmax(gpu, host + r->pace.latency) + beat->gpu + r->pace.gap;
+                const ft_node_cost *cost = &r->costs[r->g->blocks[b].first + n];
+                for (int k = 0; k < (int)cost->count; k++) {
+                    host += cost->host;
+                    if (cost->gpu > 0) gpu = fmax(gpu, host + r->pace.latency) + cost->gpu + r->pace.gap;
                 }
-                if (beat->waits) host = gpu = fmax(host, gpu);
+                if (cost->waits) host = gpu = fmax(host, gpu);
             }
         }
     return fmax(host, gpu);
@@ -86,9 +86,9 @@ static void a_lead_is_used_up_before_the_host_is_felt(void **state)
     (void)state;
     /* One long kernel, behind it layers that the host issues more slowly than the GPU runs them. */
     rig r = make_rig(1, 400, 0.010, 0.008);
-    r.beats[0].gpu = 2;
+    r.costs[0].gpu = 2;
     close_to(walk(&r).total, walk_slowly(&r), 1e-9);
-    r.beats[0].gpu = 30;
+    r.costs[0].gpu = 30;
     close_to(walk(&r).total, walk_slowly(&r), 1e-9);
     ft__arena_free(r.arena);
 }
@@ -100,7 +100,7 @@ static void any_mix_comes_out_as_launch_by_launch(void **state)
     for (int round = 0; round < 2000; round++) {
         rig r = make_rig(1 + (int)random_below(&random, 4), 1 + (int64_t)random_below(&random, 200), 0, 0);
         for (int i = 0; i < NODES; i++)
-            r.beats[i] = (ft_node_cost){0.001 + 0.02 * random_unit(&random),
+            r.costs[i] = (ft_node_cost){0.001 + 0.02 * random_unit(&random),
                                         random_below(&random, 4) ? 0.04 * random_unit(&random) * random_unit(&random)
                                                                  : 0,
                                         1 + (double)random_below(&random, 3), random_below(&random, 12) == 0};
@@ -119,7 +119,7 @@ static void a_full_queue_holds_the_host(void **state)
      * but work of the host alone that follows is not hidden behind more than the queue. */
     rig r = make_rig(5, 1, 0.001, 0.010);
     r.g->blocks[0].repeat = 10000;
-    r.beats[5] = (ft_node_cost){0.001 + 15, 0, 1, false};
+    r.costs[5] = (ft_node_cost){0.001 + 15, 0, 1, false};
     double busy = 50000 * 0.010;
     close_to(walk(&r).total, busy - 1024 * 0.010 + 15, 0.001);
     ft__arena_free(r.arena);

@@ -82,17 +82,18 @@ ft_status ft__finish_mllama(const ft_reading *r, ft_arch *a)
 {
     enum { EVERY = 5, SEEN = 7680, MORE_ROWS = 8 };
     const json_t *list = json_object_get(r->config, "cross_attention_layers");
-    int64_t looking = json_is_array(list) ? 0 : (a->layers + 1) / EVERY; /* the fourth, and every fifth from there */
+    int64_t cross_layers = json_is_array(list) ? 0
+                                               : (a->layers + 1) / EVERY; /* the fourth, and every fifth from there */
     for (size_t i = 0; i < json_array_size(list); i++)
-        looking += json_integer_value(json_array_get(list, i)) < a->layers;
+        cross_layers += json_integer_value(json_array_get(list, i)) < a->layers;
     int64_t dim = a->head_dim > 0 ? a->head_dim : a->heads > 0 ? a->hidden / a->heads : 0;
     int64_t kv = a->kv_heads > 0 ? a->kv_heads : a->heads;
-    if (looking >= a->layers)
+    if (cross_layers >= a->layers)
         return ft__config_fail(r, FT_E_RANGE, "cross_attention_layers",
-                               "%" PRId64 " of %" PRId64 " layers look at pictures", looking, a->layers);
+                               "%" PRId64 " of %" PRId64 " layers look at pictures", cross_layers, a->layers);
     double wide = (double)a->hidden, attention = 2 * (double)(a->heads * dim + kv * dim), network = 3 * (double)a->ffn;
-    a->layers -= looking;
-    a->beside += (double)looking * (wide * (attention + network + 2) + 2 * (double)dim + 2);
+    a->layers -= cross_layers;
+    a->beside += (double)cross_layers * (wide * (attention + network + 2) + 2 * (double)dim + 2);
     a->beside += wide * (SEEN + 1 + MORE_ROWS);
     /* A row for each patch of a picture, and nine times four of them for shapes and tiles; the trait has 448 pixels'. */
     enum { PATCH = 14, USUAL_ROWS = 1025, TABLES = 1 + 9 * 4, TOWER_WIDTH = 1280, MOST_PIXELS = 1 << 16 };

@@ -62,7 +62,7 @@ ft_status ft__architecture_set(const ft_reading *r, const json_t *set, ft_arch *
             if (length) *(int64_t *)((char *)a + trait->offset) = (int64_t)length;
             continue;
         }
-        if (!trait) return malformed(r, "\"set\" names a trait that is none");
+        if (!trait) return malformed(r, "\"set\" names an unknown trait");
         if (!means) continue;
         if (means != value && trait->kind == FT_KEY_FLAG && !trait->words && !json_is_boolean(means)) continue;
         FT_TRY(ft__model_trait_set(trait, means, a, r->where, r->err));

@@ -126,7 +126,7 @@ static ft_status read_eyes(const ft_reading *eye, const json_t *keys, ft_arch *a
     json_t *value;
     json_object_foreach ((json_t *)keys, name, value) {
         const ft_model_trait *trait = ft__model_trait_find(name);
-        if (!trait || trait->words) return malformed(eye, "a key is of a trait that is none");
+        if (!trait || trait->words) return malformed(eye, "a key names an unknown trait");
         for (size_t i = json_array_size(value); i-- > 0;)
             FT_TRY(read_eye(eye, json_string_value(json_array_get(value, i)), trait, a));
         if (json_is_string(value)) FT_TRY(read_eye(eye, json_string_value(value), trait, a));

@@ -1,24 +1,16 @@
-/* image.c: convolutions, pooling and resizing of a graph file.
- *
- * The kernel room knows two-dimensional convolutions with one stride and one border. The others stand for one of those
- * with the same arithmetic and the same results: a picture that is just large enough for dilated or unequal strides, a
- * row of pixels for one dimension, depth as channels and pictures for three; a transposed convolution is the gradient
- * of the one that goes the other way. */
+/* image.c: convolutions, pooling and resizing of a graph file. What the kernel room does not know as it is stands for
+ * what it knows (graph/convolution.h). */
 #include <math.h>
 #include <string.h>
 
+#include "graph/convolution.h"
 #include "graph/emit.h"
+#include "graph/resize.h"
 #include "import/graphfile/reader.h"
 #include "model/relative.h"
 
-enum { SPACE = 3 };
+enum { SPACE = FT_CONV_AXES };
 static const int64_t LARGEST = (int64_t)1 << 40;
-
-typedef struct filter {
-    int space; /* axes of the picture */
-    int64_t k, groups, size[SPACE], stride[SPACE], pad[SPACE], dilation[SPACE], more[SPACE];
-    bool transposed;
-} filter;
 
 /* Filters that were computed (standardised, modulated) are the second operand; false after an error. */
 static bool computed_filters(ft_graph_reader *r, double elements, ft_ref *out)
@@ -40,62 +32,32 @@ static bool computed_filters(ft_graph_reader *r, double elements, ft_ref *out)
 }
 
 /* Sizes of the filters: keys, or the shape of a named weight [k, c / groups, ...], [c, k / groups, ...] transposed. */
-static void filter_sizes(ft_graph_reader *r, filter *f)
+static void filter_sizes(ft_graph_reader *r, ft_convolution *f)
 {
     static const char *const keys[SPACE][SPACE] = {{"r"}, {"r", "s"}, {"t", "r", "s"}};
     const ft_named *w = ft__graphfile_named_weight(r, "weight");
     bool known = w && w->dims == f->space + 2;
     f->k = ft__graphfile_whole(r, "k", known ? (f->transposed ? w->dim[1] * f->groups : w->dim[0]) : 0, 1, LARGEST);
     for (int i = 0; i < f->space; i++) {
-        int64_t usual = known ? w->dim[2 + i] : i > 0 ? f->size[i - 1] : 0;
-        f->size[i] = ft__graphfile_whole(r, keys[f->space - 1][i], usual, 1, LARGEST);
+        int64_t usual = known ? w->dim[2 + i] : i > 0 ? f->filter[i - 1] : 0;
+        f->filter[i] = ft__graphfile_whole(r, keys[f->space - 1][i], usual, 1, LARGEST);
     }
 }
 
 /* The result's sizes; false after an error. */
-static bool filter_result(ft_graph_reader *r, const filter *f, const ft_named *x, int64_t *dim)
+static bool filter_result(ft_graph_reader *r, ft_convolution *f, const ft_named *x, int64_t *dim)
 {
+    for (int i = 0; i < f->space; i++) f->in[i] = x->dim[2 + i];
+    int small = ft__convolution_result(f);
+    if (small >= 0) {
+        ft__graphfile_fail(r, FT_E_RANGE, "a filter of %.0f does not fit a side of %.0f",
+                           ft__convolution_reach(f, small), (double)f->in[small]);
+        return false;
+    }
     dim[0] = x->dim[0];
     dim[1] = f->k;
-    for (int i = 0; i < f->space; i++) {
-        double in = (double)x->dim[2 + i], reach = (double)f->dilation[i] * (double)(f->size[i] - 1) + 1;
-        double out = f->transposed
-                         ? (in - 1) * (double)f->stride[i] - 2 * (double)f->pad[i] + reach + (double)f->more[i]
-                         : floor((in + 2 * (double)f->pad[i] - reach) / (double)f->stride[i]) + 1;
-        if (!(out >= 1 && out <= (double)LARGEST)) {
-            ft__graphfile_fail(r, FT_E_RANGE, "a filter of %.0f does not fit a side of %.0f", reach, in);
-            return false;
-        }
-        dim[2 + i] = (int64_t)out;
-    }
+    for (int i = 0; i < f->space; i++) dim[2 + i] = f->out[i];
     return ft__graphfile_possible(r, f->space + 2, dim);
-}
-
-/* The two-dimensional convolution that costs as much: from `from` to `to`, which are swapped for a transposed one. */
-static ft_conv_shape stand_in(const filter *f, const ft_named *from, const int64_t *to, double *input)
-{
-    int last = f->space - 1;
-    ft_conv_shape s = {
-        .n = from->dim[0], .c = from->dim[1], .k = to[1], .groups = f->groups, .stride = f->stride[last]};
-    bool square = f->space == 2 && !f->transposed && f->stride[0] == f->stride[1] && f->pad[0] == f->pad[1] &&
-                  f->dilation[0] == 1 && f->dilation[1] == 1;
-    *input = 0;
-    s.s = f->size[last];
-    s.r = f->space > 1 ? f->size[last - 1] : 1;
-    if (square) {
-        s.h = from->dim[2];
-        s.w = from->dim[3];
-        s.pad = f->pad[0];
-        return s;
-    }
-    *input = ft__graphfile_elements(from);
-    s.w = (to[2 + last] - 1) * s.stride + s.s;
-    s.h = f->space > 1 ? (to[1 + last] - 1) * s.stride + s.r : 1;
-    if (f->space == 3) { /* every picture of the result sums over its depth of them */
-        s.n *= to[2];
-        s.c *= f->size[0];
-    }
-    return s;
 }
 
 /* How the picture is kept: as [n*pixels, c] where channels lie next to each other, otherwise as [n*c, pixels]. */
@@ -117,26 +79,10 @@ static bool turned_first(ft_graph_reader *r, const ft_named *x)
     return r->nhwc && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
 }
 
-/* Filters of three sides over few channels, or to few, come from vector units: cuDNN 9.19 runs its
- * implicit_convolveNd_sgemm for clips of 1 and 3 channels and for 3 classes (data/measurements/h200/workspaces.jsonl.gz),
- * tensor cores for their gradients. */
-static bool by_vectors(const filter *f, int64_t channels)
-{
-    static const int64_t TENSOR_CORE_CHANNELS = 8; /* 16 bytes of 16 bits: what their kernels read at once */
-    return f->space == 3 && !f->transposed && f->groups == 1 &&
-           (channels < TENSOR_CORE_CHANNELS || f->k < TENSOR_CORE_CHANNELS);
-}
-
-static void by_units_of_fp32(ft_build *b)
-{
-    ft_node *n = &b->g->nodes[b->g->node_count - 1];
-    if (ft_dtype_bytes(n->op.dtype) == 2) n->op.dtype = FT_FP32;
-}
-
-static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_named *x, ft_named *out)
+static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, const ft_named *x, ft_named *out)
 {
     ft_build *b = ft__graphfile_build(r);
-    int64_t taps = f->size[0] * (f->space > 1 ? f->size[1] : 1) * (f->space > 2 ? f->size[2] : 1);
+    int64_t taps = f->filter[0] * (f->space > 1 ? f->filter[1] : 1) * (f->space > 2 ? f->filter[2] : 1);
     int64_t inner = (f->transposed ? f->k : x->dim[1]) / f->groups * taps, outer = f->transposed ? x->dim[1] : f->k;
     bool turned = turned_first(r, x), last = turned || ft__graphfile_channels_last(x), before = b->channels_last;
     ft_ref weight = FT_NONE;
@@ -144,15 +90,7 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
     if (weight == FT_NONE) weight = ft__graphfile_weight(r, "weight", true, "conv.weight", outer, inner);
     ft_ref bias = ft__graphfile_weight(r, "bias", false, "conv.bias", 1, f->k);
     if (ft__graphfile_failed(r)) return FT_NONE;
-    double input;
-    ft_conv_shape s;
-    if (f->transposed) {
-        s = stand_in(f, out, x->dim, &input);
-        s.parts = FT_CONV_INPUT;
-        input = 0;
-    } else {
-        s = stand_in(f, x, out->dim, &input);
-    }
+    ft_conv_shape s = ft__convolution_shape(f);
     double drawn = (double)s.n * (double)s.c * (double)s.h * (double)s.w;
     if (!(drawn <= 1e18 && (double)s.n * (double)s.k <= 1e18)) {
         ft__graphfile_fail(r, FT_E_RANGE, "a picture of %.4g elements is beyond any machine", drawn);
@@ -165,10 +103,9 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const filter *f, const ft_
     if (last && !r->nhwc && s.c / s.groups > 1)
         ft__aside(b, at, "copy", FT_NONE, outer, inner, ft__tensor_of(b, in)->element_bytes, 1);
     int64_t pixels = ft__graphfile_span(out, 2, out->dims);
-    ft_ref y = ft__conv_with(b, at, in, weight, &s, out->dim[0] * f->k, pixels, input);
+    ft_ref y = ft__conv_with(b, at, in, weight, &s, out->dim[0] * f->k, pixels);
     b->channels_last = before;
     if (ft__graphfile_failed(r)) return FT_NONE;
-    if (by_vectors(f, x->dim[1])) by_units_of_fp32(b);
     if (last) y = ft__view_as(b, y, out->dim[0] * pixels, f->k, FT_IN_ORDER);
     if (bias == FT_NONE) return y;
     /* cuDNN's convolution adds none; PyTorch does so afterwards. */
@@ -189,7 +126,7 @@ static void read_held(ft_graph_reader *r, int32_t first)
         return;
     }
     for (int32_t i = first; i < g->node_count; i++)
-        if (g->nodes[i].op.kind == FT_OP_CONV2D) g->nodes[i].each = (double)bytes;
+        if (g->nodes[i].op.kind == FT_OP_CONV2D) g->nodes[i].held_bytes = (double)bytes;
 }
 
 static int space_of(const ft_graph_reader *r) { return ft__graphfile_op(r)[4] - '0'; }
@@ -197,13 +134,15 @@ static int space_of(const ft_graph_reader *r) { return ft__graphfile_op(r)[4] - 
 void ft__read_conv(ft_graph_reader *r, ft_at at)
 {
     ft_named x;
-    filter f = {.space = space_of(r)};
+    ft_convolution f = {.space = space_of(r)};
     if (!ft__graphfile_operand(r, 0, &x)) return;
     if (x.dims != f.space + 2) {
         static const char *const shapes[SPACE] = {"[n, c, l]", "[n, c, h, w]", "[n, c, d, h, w]"};
         ft__graphfile_fail(r, FT_E_RANGE, "a convolution takes %s, got %d axes", shapes[f.space - 1], x.dims);
         return;
     }
+    f.n = x.dim[0];
+    f.c = x.dim[1];
     f.groups = ft__graphfile_whole(r, "groups", 1, 1, LARGEST);
     f.transposed = ft__graphfile_truth(r, "transposed", false);
     filter_sizes(r, &f);
@@ -218,7 +157,8 @@ void ft__read_conv(ft_graph_reader *r, ft_at at)
                            (long long)x.dim[1], (long long)f.k);
         return;
     }
-    double taps = (double)f.size[0] * (double)(f.space > 1 ? f.size[1] : 1) * (double)(f.space > 2 ? f.size[2] : 1);
+    double taps = (double)f.filter[0] * (double)(f.space > 1 ? f.filter[1] : 1) *
+                  (double)(f.space > 2 ? f.filter[2] : 1);
     int64_t dim[FT_GRAPHFILE_DIMS];
     if (!filter_result(r, &f, &x, dim)) return;
     if (taps * (double)f.k * (double)x.dim[1] > 1e18) {
@@ -251,6 +191,29 @@ static int64_t kept_rows(const ft_named *n, bool last)
     return n->dim[0] * (last ? ft__graphfile_span(n, 2, n->dims) : n->dim[1]);
 }
 static int64_t kept_cols(const ft_named *n, bool last) { return last ? n->dim[1] : ft__graphfile_span(n, 2, n->dims); }
+
+/* What is known of how its kernel walks. */
+static ft_resize resizing(const ft_named *out, ft_resizing by, double window, bool last)
+{
+    double pixels = out->dims > 2 ? (double)ft__graphfile_span(out, 2, out->dims) : 1;
+    return (ft_resize){.by = by,
+                       .axes = out->dims - 2,
+                       .pictures = (double)out->dim[0] * (double)out->dim[1],
+                       .pixels = pixels,
+                       .window = window,
+                       .last = last};
+}
+
+/* How new pixels come from old ones; false after an error. */
+static bool read_mode(ft_graph_reader *r, int *by)
+{
+    const json_t *value = json_object_get(r->at, "mode");
+    if (!value) return true;
+    *by = json_is_string(value) ? ft__resizing_find(json_string_value(value)) : -1;
+    if (*by >= 0) return true;
+    ft__graphfile_fail(r, FT_E_NAME, "\"mode\" must be \"nearest\", \"linear\" or \"cubic\"");
+    return false;
+}
 
 static bool is_picture(ft_graph_reader *r, const ft_named *x)
 {
@@ -292,8 +255,12 @@ void ft__read_pool(ft_graph_reader *r, ft_at at)
     ft_named out = like_picture(&x, dim);
     ft_ref in = picture(r, at, &x, last);
     int64_t rows = kept_rows(&out, last), cols = kept_cols(&out, last);
+    ft_resize mean = resizing(&out, FT_RESIZE_AVERAGE, taps, last);
+    bool before = b->channels_last;
+    b->channels_last = last;
     out.ref = maximum ? ft__pool(b, at, in, rows, cols, fmin(taps, 1e6))
-                      : ft__resample(b, at, "pool", in, rows, cols, taps);
+                      : ft__resize(b, at, "pool", in, rows, cols, &mean);
+    b->channels_last = before;
     ft__graphfile_give(r, 0, &out);
 }
 
@@ -332,12 +299,15 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
                                dim[dims - 1], 1);
         ft__graphfile_contiguous(&out);
     } else {
+        int by = average ? (int)FT_RESIZE_AVERAGE : (int)FT_RESIZE_OTHER;
+        if (!border && !average && !read_mode(r, &by)) return;
         ft_ref in = picture(r, at, &x, last);
-        out.ref = ft__resample(b, at,
-                               border    ? "pad"
-                               : average ? "pool"
-                                         : "upsample",
-                               in, kept_rows(&out, last), kept_cols(&out, last), average ? fmax(1, pixels / made) : 4);
+        ft_resize how = resizing(&out, (ft_resizing)by, average ? fmax(1, pixels / made) : 4, last);
+        out.ref = ft__resize(b, at,
+                             border    ? "pad"
+                             : average ? "pool"
+                                       : "upsample",
+                             in, kept_rows(&out, last), kept_cols(&out, last), &how);
     }
     ft__graphfile_give(r, 0, &out);
 }

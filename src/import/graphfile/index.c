@@ -40,6 +40,7 @@ void ft__read_pick(ft_graph_reader *r, ft_at at)
         out.ref = ft__gather(b, at, ft__graphfile_by_rows(r, at, &x), rows);
     else
         out.ref = ft__pick(b, at, whole_rows ? ft__graphfile_by_rows(r, at, &x) : x.ref, rows, cols, whole_rows);
+    if (!strcmp(op, "take_along") && !ft__graphfile_failed(r)) b->g->nodes[b->g->node_count - 1].keeps = true;
     if (found) ft__retype(b, out.ref, ft__tensor_of(b, out.ref)->dtype, 8, false);
     ft__graphfile_give(r, 0, &out);
 }

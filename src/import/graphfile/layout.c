@@ -163,7 +163,26 @@ ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as)
                        gaps ? FT_PERMUTED_GAPS : ft__graphfile_order(as));
 }
 
-ft_ref ft__graphfile_copied(ft_graph_reader *r, ft_at at, const ft_named *x)
+/* Neighbours of the result lie far apart in x: a sector of memory is fetched for each. */
+static bool lies_across(const ft_named *x)
+{
+    static const int64_t SECTOR = 8; /* elements: 32 bytes of fp32 */
+    int last = x->dims - 1;
+    while (last > 0 && x->dim[last] == 1) last--;
+    return !x->unordered && x->repeats == FT_NONE && x->dims > 1 && x->stride[last] >= SECTOR;
+}
+
+void ft__graphfile_walks_across(ft_graph_reader *r, double elements)
+{
+    ft_graph *g = ft__graphfile_build(r)->g;
+    if (ft__graphfile_failed(r) || g->node_count < 1) return;
+    ft_node *n = &g->nodes[g->node_count - 1];
+    n->walk = FT_WALK_ACROSS;
+    n->trips = 1;
+    n->blocks = (float)(elements / 512);
+}
+
+static ft_ref in_order(ft_graph_reader *r, ft_at at, const ft_named *x)
 {
     ft_build *b = ft__graphfile_build(r);
     /* A picture whose memory has another order: the copy turns it round. */
@@ -172,6 +191,13 @@ ft_ref ft__graphfile_copied(ft_graph_reader *r, ft_at at, const ft_named *x)
     /* An expansion is copied from what it repeats: that is what memory delivers. */
     return ft__copy(b, at, x->repeats != FT_NONE ? x->repeats : x->ref, ft__graphfile_rows(x->dims, x->dim),
                     x->dim[x->dims - 1]);
+}
+
+ft_ref ft__graphfile_copied(ft_graph_reader *r, ft_at at, const ft_named *x)
+{
+    ft_ref copy = in_order(r, at, x);
+    if (copy != FT_NONE && lies_across(x)) ft__graphfile_walks_across(r, ft__graphfile_elements(x));
+    return copy;
 }
 
 ft_ref ft__graphfile_matrix(ft_graph_reader *r, ft_at at, const ft_named *x, int64_t rows, int64_t cols)

@@ -19,11 +19,11 @@ typedef struct ft_named {
     ft_ref ref;
     int dims;
     int64_t dim[FT_GRAPHFILE_DIMS], stride[FT_GRAPHFILE_DIMS];
-    bool unordered;   /* transposed by nobody knows what: strides say nothing */
+    bool unordered; /* transposed by nobody knows what: strides say nothing */
     ft_values values;
-    ft_ref repeats;   /* an expansion: the tensor whose elements it repeats; otherwise FT_NONE */
+    ft_ref repeats; /* an expansion: the tensor whose elements it repeats; otherwise FT_NONE */
     uint32_t hash;
-    int32_t before;   /* the entry before it in its bucket; -1 */
+    int32_t before; /* the entry before it in its bucket; -1 */
 } ft_named;
 
 /* A number format of the file. */
@@ -37,7 +37,7 @@ typedef struct ft_graph_reader {
     ft_maker *m;
     ft_named *names;
     int32_t count, room;
-    int32_t *buckets;    /* the latest entry of each; -1 */
+    int32_t *buckets; /* the latest entry of each; -1 */
     int32_t bucket_count;
     const char *block;
     int32_t node;        /* number of the node being read, for messages */
@@ -101,7 +101,7 @@ int64_t ft__graphfile_span(const ft_named *n, int from, int to);
 bool ft__graphfile_possible(ft_graph_reader *r, int dims, const int64_t *dim); /* false after an error: too large */
 
 /* -- layout.c ---- */
-void ft__graphfile_contiguous(ft_named *n);          /* strides of its shape in order */
+void ft__graphfile_contiguous(ft_named *n);                       /* strides of its shape in order */
 void ft__graphfile_dense_like(ft_named *n, const ft_named *like); /* dense, axes in the order of `like`'s memory */
 bool ft__graphfile_in_order(const ft_named *n);
 bool ft__graphfile_channels_last(const ft_named *n); /* dense, and the second axis is the innermost */
@@ -118,6 +118,8 @@ ft_ref ft__graphfile_by_rows(ft_graph_reader *r, ft_at at, const ft_named *x);
 /* A view of x as this shape and these strides. */
 ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as);
 /* A copy of x in the order of its shape. */
+/* The kernel that was emitted last copies so many elements across the order in which they lie. */
+void ft__graphfile_walks_across(ft_graph_reader *r, double elements);
 ft_ref ft__graphfile_copied(ft_graph_reader *r, ft_at at, const ft_named *x);
 
 /* -- operand.c ---- */

@@ -189,5 +189,6 @@ void ft__read_copy(ft_graph_reader *r, ft_at at)
         ft__graphfile_contiguous(&out);
         out.ref = ft__copy(b, at, x.ref, ft__graphfile_rows(out.dims, out.dim), out.dim[out.dims - 1]);
     }
+    if (ft__graphfile_truth(r, "across", false) && out.ref != x.ref) ft__graphfile_walks_across(r, has);
     ft__graphfile_give(r, 0, &out);
 }

@@ -27,8 +27,8 @@ enum {
     FT_ONNX_BFLOAT16 = 16,
     FT_ONNX_TYPES = 29
 };
-double ft__onnx_type_bytes(int type);       /* 0 for what has no size: text, unknown numbers */
-bool ft__onnx_type_floats(int type);        /* float, float16, bfloat16, double */
+double ft__onnx_type_bytes(int type); /* 0 for what has no size: text, unknown numbers */
+bool ft__onnx_type_floats(int type);  /* float, float16, bfloat16, double */
 
 /* A number of a small tensor, both ways: `i` is exact for whole ones. */
 typedef struct ft_onnx ft_onnx;
@@ -52,18 +52,18 @@ typedef struct ft_onnx_size {
 
 typedef struct ft_onnx_value {
     const char *name;
-    const ft_onnx_tensor *tensor;         /* initialisers */
-    int type, dims;                       /* as declared; 0 and -1 when nothing is */
+    const ft_onnx_tensor *tensor; /* initialisers */
+    int type, dims;               /* as declared; 0 and -1 when nothing is */
     ft_onnx_size size[FT_ONNX_DIMS];
-    int32_t maker;                        /* node; -1 */
-    int32_t readers, reader;              /* how often it is read, and by which node first */
-    bool input, output, weight;           /* weight: an initialiser that training changes */
-    bool literal;                         /* of a Constant node: a number that somebody wrote down */
+    int32_t maker;              /* node; -1 */
+    int32_t readers, reader;    /* how often it is read, and by which node first */
+    bool input, output, weight; /* weight: an initialiser that training changes */
+    bool literal;               /* of a Constant node: a number that somebody wrote down */
 } ft_onnx_value;
 
 typedef struct ft_onnx_attribute {
     const char *name;
-    int type;                             /* the format's: 1 float, 2 int, 3 string, 4 tensor, 6 floats, 7 ints */
+    int type; /* the format's: 1 float, 2 int, 3 string, 4 tensor, 6 floats, 7 ints */
     int64_t i;
     double f;
     const char *s;
@@ -74,26 +74,26 @@ typedef struct ft_onnx_attribute {
 } ft_onnx_attribute;
 
 typedef struct ft_onnx_node {
-    const char *op, *domain, *name;       /* domain "" for the standard's own */
-    const char *label;                    /* for reports */
-    const struct ft_onnx_rule *rule;      /* NULL: an operator nobody knows */
-    const int32_t *in, *out;              /* values; -1 where one is left out */
+    const char *op, *domain, *name;  /* domain "" for the standard's own */
+    const char *label;               /* for reports */
+    const struct ft_onnx_rule *rule; /* NULL: an operator nobody knows */
+    const int32_t *in, *out;         /* values; -1 where one is left out */
     int32_t in_count, out_count;
     const ft_onnx_attribute *attributes;
     size_t attribute_count;
-    int32_t bias;                         /* products: the value that the next node would add; -1 */
-    int32_t core;                         /* of which written-out attention it is part; -1: of none */
-    bool absorbed;                        /* the node before it does its work: an added bias */
+    int32_t bias;  /* products: the value that the next node would add; -1 */
+    int32_t core;  /* of which written-out attention it is part; -1: of none */
+    bool absorbed; /* the node before it does its work: an added bias */
 } ft_onnx_node;
 
 /* softmax(q k' + mask) v, written out. */
 typedef struct ft_onnx_core {
-    int32_t start;                        /* place in the order of the first node that is part of it */
-    int32_t last;                         /* its second product */
-    int32_t q, k, v, mask;                /* values; mask -1 for none */
-    bool k_across;                        /* k is [..., dim, length] */
-    bool grouped;                         /* k and v are those before they are repeated for groups of queries */
-    bool causal;                          /* the mask is made of positions, or cut along the diagonal */
+    int32_t start;         /* place in the order of the first node that is part of it */
+    int32_t last;          /* its second product */
+    int32_t q, k, v, mask; /* values; mask -1 for none */
+    bool k_across;         /* k is [..., dim, length] */
+    bool grouped;          /* k and v are those before they are repeated for groups of queries */
+    bool causal;           /* the mask is made of positions, or cut along the diagonal */
 } ft_onnx_core;
 
 /* What a size that is not fixed means. */
@@ -101,15 +101,15 @@ typedef enum ft_onnx_meaning { FT_ONNX_BATCH, FT_ONNX_SEQ, FT_ONNX_PAST, FT_ONNX
 typedef struct ft_onnx_word {
     const char *word;
     ft_onnx_meaning meaning;
-    int64_t size;                         /* FT_ONNX_CONSTANT */
+    int64_t size; /* FT_ONNX_CONSTANT */
 } ft_onnx_word;
 
 struct ft_onnx {
     ft_arena *arena;
-    char *warnings;                       /* one per line; "" */
+    char *warnings; /* one per line; "" */
     ft_onnx_value *values;
     ft_onnx_node *nodes;
-    const int32_t *order;                 /* nodes, so that each stands behind what it reads */
+    const int32_t *order; /* nodes, so that each stands behind what it reads */
     int32_t value_count, value_room, node_count, node_room;
     int32_t *inputs, *outputs;
     int32_t input_count, output_count;
@@ -117,7 +117,7 @@ struct ft_onnx {
     int32_t core_count;
     ft_onnx_word *words;
     int32_t word_count;
-    int main_float;                       /* the type of most weights: what the request's dtype replaces */
+    int main_float; /* the type of most weights: what the request's dtype replaces */
     int64_t opset;
 };
 
@@ -132,11 +132,11 @@ const char *ft__onnx_string(const ft_onnx_node *n, const char *name, const char 
 int ft__onnx_ints(const ft_onnx_node *n, const char *name, int most, int64_t *out);
 
 /* Passes over what was parsed, in this order. */
-ft_status ft__onnx_sort(ft_onnx *onnx, ft_error *err);   /* order; cycles */
-ft_status ft__onnx_weights(ft_onnx *onnx, ft_error *err); /* which initialisers are parameters */
+ft_status ft__onnx_sort(ft_onnx *onnx, ft_error *err);                 /* order; cycles */
+ft_status ft__onnx_weights(ft_onnx *onnx, ft_error *err);              /* which initialisers are parameters */
 ft_status ft__onnx_words(ft_onnx *onnx, ft_arch *arch, ft_error *err); /* what free sizes mean */
-ft_status ft__onnx_patterns(ft_onnx *onnx, ft_error *err); /* biases, written-out attention */
-void ft__onnx_labels(ft_onnx *onnx);                     /* what nodes are called in reports */
+ft_status ft__onnx_patterns(ft_onnx *onnx, ft_error *err);             /* biases, written-out attention */
+void ft__onnx_labels(ft_onnx *onnx);                                   /* what nodes are called in reports */
 ft_status ft__onnx_warn(ft_onnx *onnx, ft_error *err, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* How an operator is built: rules.c lists them. */

@@ -3,8 +3,8 @@
 #ifndef FT_IMPORT_ONNX_PARSER_H
 #define FT_IMPORT_ONNX_PARSER_H
 #include "base/text.h"
-#include "import/onnx/onnx.pb-c.h"
 #include "import/onnx/graph.h"
+#include "import/onnx/onnx.pb-c.h"
 #include "import/onnx/tensor.h"
 
 typedef struct ft_onnx_names {
@@ -25,8 +25,8 @@ typedef struct ft_onnx_parser {
 
 ft_status ft__onnx_no_memory(const ft_onnx_parser *p);
 size_t ft__onnx_slot(const ft_onnx_names *t, const char *key); /* where it is, or where it would be */
-bool ft__onnx_names_grow(ft_onnx_names *t, ft_arena *arena);  /* room for one more; false: out of memory */
-void ft__onnx_clean(char *text);                              /* what others put into messages must be text */
+bool ft__onnx_names_grow(ft_onnx_names *t, ft_arena *arena);   /* room for one more; false: out of memory */
+void ft__onnx_clean(char *text);                               /* what others put into messages must be text */
 /* The value of that name in this scope; made when nobody named it before. -1 for no name. */
 ft_status ft__onnx_value_of(ft_onnx_parser *p, ft_onnx_names *scope, char *name, int32_t *out);
 static inline bool ft__onnx_made(const ft_onnx_value *v) { return v->tensor || v->input || v->maker >= 0; }

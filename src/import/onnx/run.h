@@ -44,9 +44,9 @@ typedef struct ft_onnx_run {
 
 typedef struct ft_onnx_rule {
     const char *op;
-    int least;               /* operands */
+    int least; /* operands */
     void (*build)(ft_onnx_run *r);
-    const char *word;        /* what `build` makes of it, where several share one */
+    const char *word; /* what `build` makes of it, where several share one */
 } ft_onnx_rule;
 
 /* Fails, naming the node. Keeps the first failure. */
@@ -62,9 +62,9 @@ void ft__onnx_raise(ft_onnx_run *r, int count, ft_onnx_item **x, ft_onnx_item st
 void ft__onnx_lower(ft_onnx_run *r, int count, ft_onnx_item *const *x, const ft_onnx_item store[2], ft_onnx_item *y);
 
 /* -- values ------------------------------------------------------------------------------------ */
-ft_onnx_item *ft__onnx_optional(ft_onnx_run *r, int k);  /* NULL when it was left out */
-ft_onnx_item *ft__onnx_operand(ft_onnx_run *r, int k);   /* NULL after an error */
-double ft__onnx_count(const ft_onnx_item *x);            /* elements */
+ft_onnx_item *ft__onnx_optional(ft_onnx_run *r, int k); /* NULL when it was left out */
+ft_onnx_item *ft__onnx_operand(ft_onnx_run *r, int k);  /* NULL after an error */
+double ft__onnx_count(const ft_onnx_item *x);           /* elements */
 bool ft__onnx_same(const ft_onnx_item *x, int dims, const int64_t *dim);
 /* The node's k-th result, of this shape; its memory order is the plain one. NULL after an error. */
 ft_onnx_item *ft__onnx_result(ft_onnx_run *r, int k, int type, int dims, const int64_t *dim);
@@ -72,7 +72,7 @@ ft_onnx_item *ft__onnx_like(ft_onnx_run *r, int k, const ft_onnx_item *x, int ty
 void ft__onnx_pass(ft_onnx_run *r, int k, const ft_onnx_item *x);                    /* x itself */
 /* What the file declares of a result; false when it says nothing, or not enough. */
 bool ft__onnx_declared(const ft_onnx_run *r, int32_t value, int *dims, int64_t *dim);
-bool ft__onnx_has(const ft_onnx_run *r, int k);          /* somebody takes the k-th result */
+bool ft__onnx_has(const ft_onnx_run *r, int k); /* somebody takes the k-th result */
 /* "axis" and its like, from the end when negative; -1 after an error. */
 int ft__onnx_axis(ft_onnx_run *r, int64_t axis, int dims);
 /* Numbers of a known operand; false when they are not known. Then the node is taken as the file declares its results,
@@ -84,12 +84,12 @@ int ft__onnx_axes(ft_onnx_run *r, int operand, int dims, int *axes);
 
 /* -- memory ------------------------------------------------------------------------------------ */
 void ft__onnx_extent(const ft_onnx_item *x, int64_t *rows, int64_t *cols, bool *strided);
-bool ft__onnx_plain(const ft_onnx_item *x);              /* lies in the order of its axes, without gaps */
+bool ft__onnx_plain(const ft_onnx_item *x);                      /* lies in the order of its axes, without gaps */
 bool ft__onnx_lies(const ft_onnx_item *x, const uint8_t *order); /* axes of one element aside */
 ft_dtype ft__onnx_dtype(const ft_onnx_run *r, int type, double *bytes);
-ft_ref ft__onnx_ref(ft_onnx_run *r, ft_onnx_item *x);    /* as it lies; constants and weights are made here */
+ft_ref ft__onnx_ref(ft_onnx_run *r, ft_onnx_item *x); /* as it lies; constants and weights are made here */
 ft_ref ft__onnx_ref_as(ft_onnx_run *r, ft_onnx_item *x, int64_t rows, int64_t cols);
-ft_ref ft__onnx_dense(ft_onnx_run *r, ft_onnx_item *x);  /* in plain order, copied where it is not */
+ft_ref ft__onnx_dense(ft_onnx_run *r, ft_onnx_item *x); /* in plain order, copied where it is not */
 ft_ref ft__onnx_product_weight(ft_onnx_run *r, ft_onnx_item *x, int64_t out, int64_t in);
 /* A result is what this tensor is; turned into its extent where that differs. */
 void ft__onnx_set(ft_onnx_run *r, ft_onnx_item *y, ft_ref ref);
@@ -103,7 +103,7 @@ void ft__onnx_filled(ft_onnx_run *r, const char *op, ft_onnx_item *y);
 void ft__onnx_other(ft_onnx_run *r, const char *op, double flops);
 /* Contents of the first result from those of the operands; false when that cannot be. */
 bool ft__onnx_fold(ft_onnx_run *r, ft_onnx_item *y);
-bool ft__onnx_all_known(ft_onnx_run *r);                 /* every operand, and none is a weight */
+bool ft__onnx_all_known(ft_onnx_run *r);                        /* every operand, and none is a weight */
 ft_onnx_number *ft__onnx_room(ft_onnx_run *r, ft_onnx_item *y); /* for contents; NULL when it is too large for them */
 /* Which element of x meets element `index` of y, to whose shape x is broadcast. */
 size_t ft__onnx_met(const ft_onnx_item *x, const ft_onnx_item *y, size_t index);
@@ -112,9 +112,9 @@ int ft__onnx_broadcast(ft_onnx_run *r, int count, ft_onnx_item *const *x, int64_
 /* -- operators: one list per file -------------------------------------------------------------- */
 extern const ft_onnx_rule ft__onnx_pointwise_rules[], ft__onnx_product_rules[], ft__onnx_move_rules[],
     ft__onnx_copy_rules[], ft__onnx_slice_rules[], ft__onnx_pick_rules[], ft__onnx_row_rules[], ft__onnx_norm_rules[],
-    ft__onnx_conv_rules[], ft__onnx_vision_rules[], ft__onnx_fused_rules[],
-    ft__onnx_microsoft_rules[], ft__onnx_quantised_rules[], ft__onnx_recurrent_rules[],
-    ft__onnx_norm_microsoft_rules[], ft__onnx_quantised_microsoft_rules[];
+    ft__onnx_conv_rules[], ft__onnx_vision_rules[], ft__onnx_fused_rules[], ft__onnx_microsoft_rules[],
+    ft__onnx_quantised_rules[], ft__onnx_recurrent_rules[], ft__onnx_norm_microsoft_rules[],
+    ft__onnx_quantised_microsoft_rules[];
 /* x in another shape of as many elements, as the first result; a copy where memory wants one (moves.c). */
 void ft__onnx_reshaped(ft_onnx_run *r, ft_onnx_item *x, int dims, const int64_t *dim);
 /* y, a part of x with the same axes, as a view; `together`: nothing lies between its elements (slices.c). */

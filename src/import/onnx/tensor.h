@@ -1,8 +1,8 @@
 /* Contents of small tensors, from the four ways in which ONNX writes them. Beside parse.c alone. */
 #ifndef FT_IMPORT_ONNX_TENSOR_H
 #define FT_IMPORT_ONNX_TENSOR_H
-#include "import/onnx/onnx.pb-c.h"
 #include "import/onnx/graph.h"
+#include "import/onnx/onnx.pb-c.h"
 
 /* `name` is for messages. */
 ft_status ft__onnx_tensor_of(const FtOnnx__Tensor *from, const int64_t *dims, size_t dim_count, const char *name,

@@ -297,8 +297,7 @@ bool ft__page_compared(ft_text *out, const ft_compared *c, size_t count)
         if (c[0].kind != FT_COMPARE_GRID) top_figures(p);
         made = fill(p);
         ft__page_close(out);
-        out->failed |= names.failed;
-        ft__text_free(&names);
+        ft__text_drop(&names, out);
     }
     for (size_t i = 1; pairs && i < count; i++) free(pairs[i].kernels);
     free(pairs);

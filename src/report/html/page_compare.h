@@ -1,9 +1,9 @@
 /* Answers side by side, and the largest model of a family, as pages. */
 #ifndef FT_REPORT_HTML_PAGE_COMPARE_H
 #define FT_REPORT_HTML_PAGE_COMPARE_H
+#include "report/html/svg.h"
 #include "report/text/compare_screen.h"
 #include "report/text/largest_screen.h"
-#include "report/html/svg.h"
 
 /* False: out of memory. */
 bool ft__page_compared(ft_text *out, const ft_compared *c, size_t count);

@@ -38,7 +38,8 @@ static bool draw_grid(ft_text *out, const ft_frame *f, const ft_infer *r, const 
             snprintf(names[s], sizeof names[s], "%" PRId64 " tokens", r->seqs[s]);
         else
             snprintf(names[s], sizeof names[s], "images");
-        c.curve[c.count++] = (ft_curve){names[s], at[s][0], at[s][1], at[s][2], at[s][3], n, NULL};
+        c.curve[c.count++] =
+            (ft_curve){.name = names[s], .x = at[s][0], .y = at[s][1], .low = at[s][2], .high = at[s][3], .count = n};
     }
     return ft__svg_curves(out, f, &c);
 }
@@ -115,9 +116,8 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
         ft__page_figure(out, NULL, "offline", a.at, b.at);
     }
     ft__page_figures_end(out);
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 bool ft__page_infer(ft_text *out, const ft_infer *r)
@@ -132,9 +132,8 @@ bool ft__page_infer(ft_text *out, const ft_infer *r)
     ft__add_infer_words(&words, r);
     ft__text_add(&words, r->has_context ? "; over batches and lengths" : "; over batches");
     ft__page_open(out, t.at ? t.at : v->model, words.at ? words.at : "");
-    out->failed |= t.failed || words.failed;
-    ft__text_free(&t);
-    ft__text_free(&words);
+    ft__text_drop(&t, out);
+    ft__text_drop(&words, out);
     summary(out, v, r);
     drawn = ft__page_advice(out, v);
     ft__page_section(out, "step", r->generates ? "Time per output token" : "Forward pass",

@@ -32,6 +32,7 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
         const ft_forecast *k = &cases[0].forecast;
         ft_roof roof = ft__roof_of(cases[0].device, cases[0].op.dtype);
         ft_roof_dot dot = {.name = t.at,
+                           .at = -1,
                            .flops = k->flops,
                            .bytes = k->bytes,
                            .ms = k->ms,
@@ -46,7 +47,7 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
             ft_text figure = {.cap = sizeof remarks[i]};
             ft__add_figure(&figure, k->ms, 4);
             snprintf(remarks[i], sizeof remarks[i], "%s ms", figure.at ? figure.at : "");
-            ft__text_free(&figure);
+            ft__text_drop(&figure, out);
             rows[i] = (ft_bar_row){.label = cases[i].device->name, .remark = remarks[i]};
             rows[i].part[(unsigned)k->bound < 4 ? k->bound : FT_BOUND_MEMORY] = k->ms;
         }
@@ -55,7 +56,7 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
         free(remarks);
     }
     drawn = drawn && !t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     return drawn;
 }
 
@@ -124,9 +125,8 @@ bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, do
     ft__text_add(&b, " of the peak");
     ft__page_figure(out, NULL, "memory", a.at, b.at);
     ft__page_figures_end(out);
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
     ft__page_section(out, "picture", count == 1 ? "Roofline" : "GPUs side by side", "");
     bool drawn = ft__picture_kernel(out, &ft__frame_wide, cases, count) &&
                  ft__picture_kernel(out, &ft__frame_narrow, cases, count);
@@ -168,8 +168,7 @@ static bool draw_sweep(ft_text *out, const ft_frame *f, const ft_page_sweep_case
                    .y_name = unit,
                    .count = gpus,
                    .log_x = doubles(s),
-                   .log_y = doubles(s) && figure == ms_of,
-                   .steps = figure == ms_of && !doubles(s)};
+                   .log_y = doubles(s) && figure == ms_of};
     for (size_t g = 0; g < gpus; g++) {
         double *x = at + 4 * g * s->count, *y = x + s->count, *low = y + s->count, *high = low + s->count;
         for (size_t i = 0; i < s->count; i++) {
@@ -179,7 +178,13 @@ static bool draw_sweep(ft_text *out, const ft_frame *f, const ft_page_sweep_case
             low[i] = low_of(&p->forecast);
             high[i] = high_of(&p->forecast);
         }
-        c.curve[g] = (ft_curve){s->devices[g].name, x, y, band ? low : NULL, band ? high : NULL, s->count, NULL};
+        c.curve[g] = (ft_curve){.name = s->devices[g].name,
+                                .x = x,
+                                .y = y,
+                                .low = band ? low : NULL,
+                                .high = band ? high : NULL,
+                                .count = s->count,
+                                .steps = figure == ms_of && !doubles(s)};
     }
     bool drawn = ft__svg_curves(out, f, &c);
     free(at);
@@ -204,9 +209,8 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
     for (size_t g = 0; g < s->gpus; g++) ft__text_addf(&b, "%s%s", g ? ", " : "on ", title_of(&s->devices[g]));
     if (s->fixed && *s->fixed) ft__text_addf(&b, "; %s", s->fixed);
     ft__page_open(out, a.at ? a.at : s->op, b.at ? b.at : "");
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
     bool flops = false, drawn = true;
     for (size_t i = 0; i < s->count; i++) flops |= s->points[i].forecast.flops > 0;
     ft__page_section(out, "time", "Time", s->gpus == 1 ? "The band is where the truth should lie." : "");

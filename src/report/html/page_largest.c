@@ -53,8 +53,8 @@ static void figure(ft_text *out, const char *label, ft_text *a, ft_text *b)
 {
     ft__page_figure(out, NULL, label, a->at ? a->at : "", b->at ? b->at : "");
     out->failed |= a->failed || b->failed;
-    ft__text_clear(a);
-    ft__text_clear(b);
+    ft__text_empty(a);
+    ft__text_empty(b);
 }
 
 static void top_figures(ft_text *out, const ft_step_view *v, const ft_largest *r)
@@ -90,8 +90,8 @@ static void top_figures(ft_text *out, const ft_step_view *v, const ft_largest *r
         figure(out, "training", &a, &b);
     }
     ft__page_figures_end(out);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 bool ft__page_largest(ft_text *out, const ft_largest *r)
@@ -124,7 +124,6 @@ bool ft__page_largest(ft_text *out, const ft_largest *r)
         ft__page_section_end(out);
     }
     ft__page_close(out);
-    out->failed |= title.failed;
-    ft__text_free(&title);
+    ft__text_drop(&title, out);
     return drawn && !out->failed;
 }

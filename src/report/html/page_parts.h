@@ -3,7 +3,6 @@
 #define FT_REPORT_HTML_PAGE_PARTS_H
 #include "report/html/page.h"
 
-bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v);
 /* The section of advice; nothing where there is none. */
 bool ft__page_advice(ft_text *out, const ft_step_view *v);
 /* Weak and strong scaling: a picture and tables, inside a section. */

@@ -31,7 +31,13 @@ bool ft__picture_scale(ft_text *out, const ft_frame *f, const ft_scale *s)
             at[k][2][i] = p->high_ms > 0 ? p->tokens_per_s * p->step_ms / p->high_ms : p->tokens_per_s;
             at[k][3][i] = p->low_ms > 0 ? p->tokens_per_s * p->step_ms / p->low_ms : p->tokens_per_s;
         }
-        c.curve[c.count++] = (ft_curve){names[k], at[k][0], at[k][1], at[k][2], at[k][3], counts[k], unfit[k]};
+        c.curve[c.count++] = (ft_curve){.name = names[k],
+                                        .x = at[k][0],
+                                        .y = at[k][1],
+                                        .low = at[k][2],
+                                        .high = at[k][3],
+                                        .count = counts[k],
+                                        .unfit = unfit[k]};
     }
     return ft__svg_curves(out, f, &c);
 }
@@ -143,9 +149,8 @@ bool ft__page_scale(ft_text *out, const ft_scale *s)
         &b, " parameters, %s, up to %" PRId64 " GPUs: tp %" PRId64 ", pp %" PRId64 ", cp %" PRId64 ", ZeRO %d; %s",
         s->dtype_name, s->gpus, s->parallel.tp, s->parallel.pp, s->parallel.cp, (int)s->parallel.zero, s->understood);
     ft__page_open(out, a.at ? a.at : s->model, b.at ? b.at : "");
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
     ft__page_section(out, "curve", "Throughput over GPUs", "Bands are where the truth should lie.");
     bool drawn = ft__page_curves(out, s);
     ft__page_section_end(out);

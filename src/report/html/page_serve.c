@@ -71,8 +71,8 @@ static bool draw_course(ft_text *out, const ft_frame *f, const ft_serving *s, bo
                    .title = cache ? "The cache over time" : "Requests over time",
                    .x_name = "s",
                    .y_name = cache ? "% of the cache" : "requests",
-                   .curve = {{cache ? "used" : "waiting", x, a, NULL, NULL, count, NULL},
-                             {"running", x, b, NULL, NULL, count, NULL}},
+                   .curve = {{.name = cache ? "used" : "waiting", .x = x, .y = a, .count = count, .no_dots = true},
+                             {.name = "running", .x = x, .y = b, .count = count, .no_dots = true}},
                    .count = cache ? 1 : 2};
     return ft__svg_curves(out, f, &c);
 }
@@ -123,8 +123,8 @@ static void figures(ft_text *out, const ft_serving *s)
     ft__text_addf(&b, "of %.0f tokens; %" PRId64 " preemptions", s->policy.capacity, o->preemptions);
     ft__page_figure(out, NULL, "cache at most", a.at, b.at);
     if (s->energy.joules > 0) {
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__add_figure(&a, ft__serving_joules_per_token(s), 3);
         ft__text_add(&a, " J/token");
         ft__add_figure(&b, s->energy.watts, 3);
@@ -132,8 +132,8 @@ static void figures(ft_text *out, const ft_serving *s)
         ft__page_figure(out, NULL, "energy", a.at, b.at);
     }
     if (s->device->price_usd_per_hour > 0) {
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__text_add(&a, "$");
         ft__add_figure(&a, ft__serving_usd_per_million(s), 3);
         ft__text_addf(&b, "for a million tokens, at $%g an hour of a GPU", s->device->price_usd_per_hour);
@@ -147,9 +147,8 @@ static void figures(ft_text *out, const ft_serving *s)
         ft__page_figure(out, s->slo_met ? NULL : "bad", "good", a.at, b.at);
     }
     ft__page_figures_end(out);
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static bool twice(ft_text *out, const ft_serving *s,
@@ -164,8 +163,7 @@ bool ft__page_serve(ft_text *out, const ft_serving *s)
     ft_text title = {.cap = 65536};
     ft__screen_serve_title(&title, &plain, s);
     ft__page_open_as(out, title.at ? title.at : "");
-    out->failed |= title.failed;
-    ft__text_free(&title);
+    ft__text_drop(&title, out);
     figures(out, s);
     ft__page_section(out, "times", "What clients see",
                      s->stable ? "" : "Requests come faster than they are served: TTFT and E2E have no mean.");

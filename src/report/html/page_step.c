@@ -21,8 +21,8 @@ static bool both(ft_text *out, const ft_step_view *v, draws *draw)
 
 /* -- single pictures --------------------------------------------------------------------------- */
 
-const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {"roofline",  "timeline", "memory",  "layers", "classes",
-                                                             "intervals", "pipeline", "scaling", NULL};
+const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {
+    "roofline", "timeline", "memory", "layers", "classes", "intervals", "pipeline", "phases", "peak", "scaling", NULL};
 
 static bool draw_scaling(ft_text *out, const ft_frame *f, const ft_step_view *v)
 {
@@ -31,11 +31,11 @@ static bool draw_scaling(ft_text *out, const ft_frame *f, const ft_step_view *v)
 
 static bool scales(const ft_step_view *v) { return v->scale && v->scale->weak_count > 1; }
 
-ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name, ft_error *err)
+ft_status ft__picture_step(ft_text *out, const ft_frame *f, const ft_step_view *v, const char *name, ft_error *err)
 {
-    static draws *const draw[FT_STEP_PICTURES] = {ft__svg_step_roofline, ft__svg_timeline, ft__svg_memory,
-                                                  ft__svg_layers,        ft__svg_classes,  ft__svg_step_ranges,
-                                                  ft__svg_stages,        draw_scaling};
+    static draws *const draw[FT_STEP_PICTURES] = {
+        ft__svg_step_roofline, ft__svg_timeline, ft__svg_memory, ft__svg_layers, ft__svg_classes,
+        ft__svg_step_ranges,   ft__svg_stages,   ft__svg_phases, ft__svg_peak,   draw_scaling};
     for (int i = 0; i < FT_STEP_PICTURES; i++) {
         if (strcmp(name, ft__step_pictures[i])) continue;
         if (draw[i] == ft__svg_stages && (!v->ranked || v->ranked->stage_count < 2))
@@ -43,12 +43,13 @@ ft_status ft__picture_step(ft_text *out, const ft_step_view *v, const char *name
         if (draw[i] == draw_scaling && !scales(v))
             return ft__fail_at(err, FT_E_NAME, "picture", 0, 0,
                                "this step has no scaling curve: it cannot be laid out");
-        return draw[i](out, &ft__frame_alone, v) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
+        return draw[i](out, f, v) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
     }
     const char *near = ft__nearest(name, ft__step_pictures, FT_STEP_PICTURES);
     return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "no picture \"%.40s\"; %s%s%s", name,
                        near ? "did you mean \""
-                            : "there are roofline, timeline, memory, layers, classes, intervals, pipeline, scaling",
+                            : "there are roofline, timeline, memory, layers, classes, intervals, pipeline, phases, "
+                              "peak, scaling",
                        near ? near : "", near ? "\"?" : "");
 }
 
@@ -65,9 +66,8 @@ void ft__page_open_as(ft_text *out, const char *title)
         ft__text_add_n(&rest, at, n);
     }
     ft__page_open(out, first.at ? first.at : "", rest.at ? rest.at : "");
-    out->failed |= first.failed || rest.failed;
-    ft__text_free(&first);
-    ft__text_free(&rest);
+    ft__text_drop(&first, out);
+    ft__text_drop(&rest, out);
 }
 
 static void open_page(ft_text *out, const ft_step_view *v)
@@ -75,8 +75,7 @@ static void open_page(ft_text *out, const ft_step_view *v)
     ft_text t = {.cap = 65536};
     ft__screen_step_title(&t, &plain, v);
     ft__page_open_as(out, t.at ? t.at : v->model);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static void add_interval(ft_text *t, double low, double high)
@@ -149,59 +148,8 @@ static void summary(ft_text *out, const ft_step_view *v)
         }
         ft__text_add(out, "</ul>\n");
     }
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
-}
-
-/* -- where the time goes ----------------------------------------------------------------------- */
-
-enum { TIME_PARTS = 8 };
-
-static size_t time_parts(const ft_step_view *v, const char *names[TIME_PARTS], double ms[TIME_PARTS])
-{
-    const ft_step *s = v->step;
-    const struct {
-        const char *name;
-        double ms;
-    } all[TIME_PARTS] = {{"forward", s->phase_ms[FT_FORWARD]},     {"recompute", s->phase_ms[FT_RECOMPUTE]},
-                         {"backward", s->phase_ms[FT_BACKWARD]},   {"optimizer", s->phase_ms[FT_UPDATE]},
-                         {"exposed exchange", s->comm_exposed_ms}, {"pipeline bubble", s->bubble_ms},
-                         {"GPU waits for the host", s->idle_ms},   {"from a kernel to the next", ft__between_ms(s)}};
-    size_t count = 0;
-    for (int i = 0; i < TIME_PARTS; i++)
-        if (all[i].ms > 0.0005 * s->step_ms) {
-            names[count] = all[i].name;
-            ms[count++] = all[i].ms;
-        }
-    return count;
-}
-
-bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
-{
-    static const ft_key keys[3] = {
-        {"compute", "kernels"}, {"communication", "exchanges, bubble"}, {"overhead", "waiting"}};
-    const char *names[TIME_PARTS];
-    double ms[TIME_PARTS];
-    size_t count = time_parts(v, names, ms);
-    ft_bar_row rows[TIME_PARTS] = {{0}};
-    char remarks[TIME_PARTS][48];
-    for (size_t i = 0; i < count; i++) {
-        int part = !strncmp(names[i], "exp", 3) || !strncmp(names[i], "pipe", 4)   ? 1
-                   : !strncmp(names[i], "GPU", 3) || !strncmp(names[i], "from", 4) ? 2
-                                                                                   : 0;
-        rows[i].label = names[i];
-        rows[i].part[part] = ms[i];
-        ft_text t = {.cap = 40};
-        ft__add_figure(&t, ms[i], 3);
-        ft__text_add(&t, " ms, ");
-        ft__add_percent(&t, ms[i] / v->step->step_ms);
-        snprintf(remarks[i], sizeof remarks[i], "%s", t.at ? t.at : "");
-        out->failed |= t.failed;
-        ft__text_free(&t);
-        rows[i].remark = remarks[i];
-    }
-    return ft__svg_bars(out, f, "phases", "Where the time goes", "ms", keys, 3, rows, count, v->step->step_ms);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 bool ft__page_step(ft_text *out, const ft_step_view *v)

@@ -21,7 +21,7 @@ bool ft__picture_steps(ft_text *out, const ft_frame *f, const ft_step_case *case
         ft__add_figure(&t, s->step_ms, 4);
         ft__text_addf(&t, " ms%s", s->memory.fits ? "" : ", does not fit");
         snprintf(remarks[i], sizeof remarks[i], "%s", t.at ? t.at : "");
-        ft__text_free(&t);
+        ft__text_drop(&t, out);
         rows[i] = (ft_bar_row){.label = cases[i].device.name, .remark = remarks[i], .unfit = !s->memory.fits};
         for (int b = 0; b < 4; b++) rows[i].part[b] = fmax(s->regime[b], 0) * s->step_ms;
     }
@@ -92,9 +92,8 @@ bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, 
                     b.at);
     ft__page_figure(out, NULL, "on", cases[fastest].device.name, cases[fastest].device.title);
     ft__page_figures_end(out);
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
     ft__page_section(out, "picture", "GPUs side by side", "By what holds the step.");
     bool drawn = ft__picture_steps(out, &ft__frame_wide, cases, count) &&
                  ft__picture_steps(out, &ft__frame_narrow, cases, count);
@@ -147,8 +146,13 @@ bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r)
             unfit[g * r->count + n] = said && !strcmp(said, "no");
             n++;
         }
-        c.curve[c.count++] = (ft_curve){r->gpus[g],          x, y, band ? low : NULL, band ? high : NULL, n,
-                                        unfit + g * r->count};
+        c.curve[c.count++] = (ft_curve){.name = r->gpus[g],
+                                        .x = x,
+                                        .y = y,
+                                        .low = band ? low : NULL,
+                                        .high = band ? high : NULL,
+                                        .count = n,
+                                        .unfit = unfit + g * r->count};
     }
     bool drawn = ft__svg_curves(out, f, &c);
     free(at);
@@ -167,8 +171,7 @@ bool ft__page_range(ft_text *out, const ft_page_range *r)
     for (size_t g = 0; g < r->gpu_count; g++) ft__text_addf(&words, "%s%s", g ? ", " : "on ", r->gpus[g]);
     if (r->fixed && *r->fixed) ft__text_addf(&words, "; %s", r->fixed);
     ft__page_open(out, r->title, words.at ? words.at : "");
-    out->failed |= words.failed;
-    ft__text_free(&words);
+    ft__text_drop(&words, out);
     bool band = r->gpu_count == 1 && r->low;
     ft__page_section(out, "curve", r->figure, band ? "The band is where the truth should lie." : "");
     bool drawn = ft__picture_range(out, &ft__frame_wide, r) && ft__picture_range(out, &ft__frame_narrow, r);

@@ -177,8 +177,7 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
     if (!m->fits && m->remedy && *m->remedy) ft__text_addf(&words, "It does not fit; this would: %s. ", m->remedy);
     ft__text_add(&words, a->closed_forms ? ft__closed_remark : "Each change was forecast as a request of its own.");
     ft__page_section(out, "advice", "What to change", words.at);
-    out->failed |= words.failed;
-    ft__text_free(&words);
+    ft__text_drop(&words, out);
     ft_page_table t;
     if (a->count > 0) {
         ft__page_table_open(&t, out, "advice", "lrrrw", head);

@@ -22,7 +22,7 @@ const ft_key ft__bound_keys[4] = {{"compute", "arithmetic"},
 void ft__markup_again(ft_text *out, ft_text *part)
 {
     out->failed |= part->failed;
-    ft__text_clear(part);
+    ft__text_empty(part);
 }
 
 void ft__markup_text(ft_text *out, const char *text)
@@ -55,9 +55,27 @@ static void attribute(ft_text *out, const char *name, double value)
     ft__text_add(out, "\"");
 }
 
+double ft__frame_plot(const ft_frame *f, double narrow, double wide)
+{
+    if (f->height > 0) return f->height;
+    return f->narrow ? narrow : round(wide * fmin(fmax(f->width / ft__frame_wide.width, 0.8), 1));
+}
+
 void ft__svg_open(ft_text *out, const ft_frame *f, const char *id, double height, const char *title, const char *desc)
 {
     const char *size = f->narrow ? "n" : "w";
+    if (f->name) id = f->name;
+    if (f->live) { /* words in an attribute: the page says at the pointer what is there */
+        ft__text_addf(out,
+                      "<svg class=\"picture\" role=\"img\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" ",
+                      f->width, height, f->width, height);
+        ft__text_addf(out, "data-picture=\"%s\" aria-label=\"", id);
+        ft__markup_text(out, title);
+        ft__text_add(out, ": ");
+        ft__markup_text(out, desc);
+        ft__text_add(out, "\">\n");
+        return;
+    }
     ft__text_addf(out,
                   "%s<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture %s\" data-picture=\"%s\" role=\"img\" "
                   "aria-labelledby=\"%s-%s-t %s-%s-d\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\">",
@@ -107,8 +125,7 @@ void ft__svg_label_within(ft_text *out, double x, double y, ft_anchor anchor, co
     ft__text_add_n(&cut, text, ft__utf8_cut(text, (size_t)letters));
     ft__text_add(&cut, "…");
     if (cut.at) ft__svg_label(out, x, y, anchor, class, cut.at);
-    out->failed |= cut.failed;
-    ft__text_free(&cut);
+    ft__text_drop(&cut, out);
 }
 
 void ft__svg_line(ft_text *out, double x1, double y1, double x2, double y2, const char *class)
@@ -207,7 +224,7 @@ static void tick_text(ft_text *out, ft_text *t, double value)
 /* Equal distances that are equal factors are not to be taken for equal steps. */
 static void name_ruler(ft_text *t, const ft_ruler *r, const char *name)
 {
-    ft__text_clear(t);
+    ft__text_empty(t);
     ft__text_addf(t, "%s%s", name, r->log ? " (logarithmic)" : "");
 }
 
@@ -233,8 +250,7 @@ void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bott
     ft__svg_line(out, fmin(r->from, r->to), bottom, fmax(r->from, r->to), bottom, "axis");
     name_ruler(&t, r, name);
     if (t.at) ft__svg_label(out, fmax(r->from, r->to), bottom + 35, FT_END, "dim", t.at);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 void ft__svg_ruler_x(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name)
@@ -257,8 +273,27 @@ void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right,
     }
     name_ruler(&t, r, name);
     if (t.at) ft__svg_label(out, 0, top - 12, FT_START, "dim", t.at);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
+}
+
+static void add_ruler(ft_text *out, const char *name, const ft_ruler *r)
+{
+    const double of[] = {r->low, r->high, r->from, r->to};
+    ft__text_addf(out, " data-%s=\"", name);
+    for (int i = 0; i < 4; i++) {
+        ft__text_add_number(out, of[i], 9);
+        ft__text_add(out, " ");
+    }
+    ft__text_addf(out, "%s\"", r->log ? "log" : "linear");
+}
+
+void ft__svg_plot(ft_text *out, const ft_frame *f, const ft_ruler *x, const ft_ruler *y)
+{
+    if (!f->live) return;
+    ft__text_add(out, "<g class=\"plot\"");
+    if (x) add_ruler(out, "x", x);
+    if (y) add_ruler(out, "y", y);
+    ft__text_add(out, "/>\n");
 }
 
 /* -- keys -------------------------------------------------------------------------------------- */

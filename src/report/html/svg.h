@@ -5,14 +5,21 @@
 #include "base/text.h"
 #include "foretell.h"
 
-/* What a picture is drawn for. A page holds each twice, for a desk and for a phone, and shows one of them: text keeps
- * its size, what stands around it changes. */
+/* What a picture is drawn for. A report holds each twice, for a desk and for a phone, and shows one of them: text keeps
+ * its size, what stands around it changes. The page in a browser asks for each as wide as its place is (`live`): its
+ * style is the page's, and what the page needs to answer a pointer is in data- attributes. */
 typedef struct ft_frame {
     double width;
     bool narrow;
-    bool alone; /* a file of its own: carries its style */
+    bool alone;            /* a file of its own: carries its style */
+    bool live;             /* for a page that shows words at the pointer */
+    double height;         /* of what is plotted; 0: the picture's own */
+    const char *name;      /* in place of the picture's own id; NULL */
+    double from_ms, to_ms; /* the part of the time that is drawn; to_ms 0: all */
 } ft_frame;
 extern const ft_frame ft__frame_wide, ft__frame_narrow, ft__frame_alone;
+/* How high a plot is that is so many pixels high on a phone and on a desk. */
+double ft__frame_plot(const ft_frame *f, double narrow, double wide);
 
 /* Text from anywhere as the content of an element or an attribute. */
 void ft__markup_text(ft_text *out, const char *text);
@@ -50,6 +57,9 @@ void ft__svg_ruler_x(ft_text *out, const ft_ruler *r, double top, double bottom,
 void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name,
                         const double *ticks, size_t count); /* labels that would overlap are left out */
 void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right, const char *name);
+
+/* Where values stand in a live picture; NULL: no such ruler. */
+void ft__svg_plot(ft_text *out, const ft_frame *f, const ft_ruler *x, const ft_ruler *y);
 
 /* A row of names with their colours, as wide as the frame; returns the height it took. */
 typedef struct ft_key {

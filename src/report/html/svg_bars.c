@@ -5,22 +5,25 @@
 #include "report/html/svg_pictures.h"
 #include "report/text/style.h"
 
+enum { SPOKEN = 12 }; /* rows that are read out */
 enum { ROW = 26, BAR = 16, NARROW_ROW = 42 };
 enum { WIDEST = 4 }; /* intervals are drawn up to so many times the forecast; the figures stand beside them */
 
 static double label_column(const ft_frame *f, double widest)
 {
-    return f->narrow ? 0 : fmin(fmax(widest + 14, 90), 300);
+    return f->narrow ? 0 : fmin(fmin(fmax(widest + 14, 90), 300), 0.45 * f->width);
 }
 
 static void part_title(ft_text *out, ft_text *t, const char *label, const char *part, double value, const char *unit,
                        double sum)
 {
     ft__markup_again(out, t);
-    ft__text_addf(t, "%s, %s: ", label, part);
+    ft__text_addf(t, part ? "%s, %s: " : "%s: ", label, part);
     ft__add_figure(t, value, 3);
-    ft__text_addf(t, " %s (", unit);
-    ft__add_percent(t, sum > 0 ? value / sum : 0);
+    ft__text_addf(t, " %s", unit);
+    if (!(sum > 0)) return;
+    ft__text_add(t, " (");
+    ft__add_percent(t, value / sum);
     ft__text_add(t, ")");
 }
 
@@ -42,12 +45,16 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
     ft_key used[FT_BAR_PARTS];
     size_t used_count = 0;
     for (size_t k = 0; k < key_count; k++)
-        if (seen[k]) used[used_count++] = keys[k];
+        if (seen[k] && keys[k].name) used[used_count++] = keys[k];
     double row = f->narrow ? NARROW_ROW : ROW, left = label_column(f, widest), right = f->width;
-    double top = ft__svg_keys_height(f, 0, used, used_count) + 10;
+    double top = used_count ? ft__svg_keys_height(f, 0, used, used_count) + 10 : 2;
     if (!f->narrow) right -= remark + 10;
-    ft_text t = {.cap = 1024};
-    ft__text_addf(&t, "%zu rows in %s, with their figures.", count, unit);
+    ft_text t = {.cap = 4096};
+    for (size_t i = 0; i < count && i < SPOKEN; i++) {
+        const char *note = rows[i].remark ? rows[i].remark : "";
+        ft__text_addf(&t, "%s%.60s%s%.60s", i ? "; " : "", rows[i].label, *note ? " " : "", note);
+    }
+    if (count > SPOKEN) ft__text_addf(&t, "; and %zu more rows", count - SPOKEN);
     ft__svg_open(out, f, id, top + row * (double)count, title, t.at ? t.at : "");
     ft__svg_keys(out, f, 0, 0, used, used_count);
     for (size_t i = 0; i < count; i++) {
@@ -60,16 +67,15 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
         for (size_t k = 0; k < key_count; k++) {
             double wide = longest > 0 ? fmax(rows[i].part[k], 0) / longest * (right - left) : 0;
             if (wide <= 0) continue;
-            part_title(out, &t, rows[i].label, keys[k].name, rows[i].part[k], unit, sum);
-            ft__svg_box(out, x, bar, fmin(wide, right - x), BAR, keys[k].class, t.at);
+            part_title(out, &t, rows[i].label, keys[k].name, rows[i].part[k], unit, keys[k].name ? sum : whole);
+            ft__svg_box(out, x, bar, fmin(wide, right - x), BAR, rows[i].look ? rows[i].look : keys[k].class, t.at);
             x += wide;
         }
         ft__svg_label(out, f->narrow ? f->width : right + 10, y + 12.5, f->narrow ? FT_END : FT_START,
                       rows[i].unfit ? "bad" : "dim", note);
     }
     ft__svg_close(out);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     return !out->failed;
 }
 
@@ -116,7 +122,6 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
         ft__text_addf(out, "<circle class=\"mark range\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", one, middle);
     }
     ft__svg_close(out);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     return !out->failed;
 }

@@ -9,16 +9,26 @@ enum { MOST_DOTS = 48 }; /* of one curve: more would run into each other */
 
 static void find_ends(const ft_curves *c, ft_ruler *x, ft_ruler *y)
 {
+    bool open = c->log_y || c->near; /* it begins near its values */
     *x = (ft_ruler){.low = 1e300, .high = -1e300, .log = c->log_x};
-    *y = (ft_ruler){.low = c->log_y ? 1e300 : 0, .high = 0, .log = c->log_y};
+    *y = (ft_ruler){.low = open ? 1e300 : 0, .high = 0, .log = c->log_y};
     for (size_t k = 0; k < c->count; k++)
         for (size_t i = 0; i < c->curve[k].count; i++) {
             const ft_curve *v = &c->curve[k];
-            x->low = fmin(x->low, v->x[i]);
+            double low = v->low ? v->low[i] : v->y[i];
+            if (!c->log_x || v->x[i] > 0) x->low = fmin(x->low, v->x[i]);
             x->high = fmax(x->high, v->x[i]);
             y->high = fmax(y->high, v->high ? v->high[i] : v->y[i]);
-            if (c->log_y && v->y[i] > 0) y->low = fmin(y->low, v->low ? v->low[i] : v->y[i]);
+            if (open && (c->near || low > 0)) y->low = fmin(y->low, low);
         }
+    bool loose = true; /* points without lines: none lies on the edge */
+    for (size_t k = 0; k < c->count; k++) loose &= c->curve[k].no_line;
+    if (loose && x->high > x->low) {
+        double apart = c->log_x ? pow(x->high / x->low, 0.04) : 0.04 * (x->high - x->low);
+        x->low = c->log_x ? x->low / apart : x->low - apart;
+        x->high = c->log_x ? x->high * apart : x->high + apart;
+    }
+    if (c->limit > 0 && c->limit < 3 * y->high) y->high = fmax(y->high, c->limit);
     if (!(x->high >= x->low)) x->low = 1, x->high = 2;
     if (x->high == x->low) { /* one point stands in the middle */
         double apart = x->low > 0 ? 0.5 * x->low : 1;
@@ -26,18 +36,24 @@ static void find_ends(const ft_curves *c, ft_ruler *x, ft_ruler *y)
         x->high += apart;
     }
     if (!(y->high > 0)) y->high = 1;
+    if (c->near && !c->log_y) {
+        double apart = y->high > y->low ? 0.08 * (y->high - y->low) : 0.5 * y->high;
+        y->low = fmax(y->low - apart, 0);
+        y->high += apart;
+        return;
+    }
     y->high *= c->log_y ? 1.3 : 1.06;
     if (c->log_y) y->low = fmin(y->low, y->high / 2) / 1.3;
 }
 
-static void add_path(ft_text *out, const ft_curves *c, const ft_curve *v, const ft_ruler *x, const ft_ruler *y,
-                     size_t number)
+static void add_path(ft_text *out, const ft_curve *v, const ft_ruler *x, const ft_ruler *y, size_t number)
 {
     double last = 0;
-    ft__text_addf(out, "<polyline class=\"curve l%zu\" points=\"", number);
+    if (v->no_line) return;
+    ft__text_addf(out, "<polyline class=\"curve l%zu%s\" points=\"", number, v->thin ? " thin" : "");
     for (size_t i = 0; i < v->count; i++) {
         double px = ft__ruler_at(x, v->x[i]), py = ft__ruler_at(y, v->y[i]);
-        if (c->steps && i) ft__text_addf(out, " %.1f,%.1f", last, py);
+        if (v->steps && i) ft__text_addf(out, " %.1f,%.1f", last, py);
         ft__text_addf(out, "%s%.1f,%.1f", i ? " " : "", px, py);
         last = px;
     }
@@ -58,10 +74,10 @@ static void add_band(ft_text *out, const ft_curve *v, const ft_ruler *x, const f
 static void add_dots(ft_text *out, const ft_curves *c, const ft_curve *v, const ft_ruler *x, const ft_ruler *y,
                      size_t number)
 {
-    if (v->count > MOST_DOTS && !v->unfit) return;
+    if (v->no_dots || (v->count > MOST_DOTS && !v->unfit && !v->no_line)) return;
     ft_text t = {.cap = 1024};
     for (size_t i = 0; i < v->count; i++) {
-        if (v->count > MOST_DOTS && !v->unfit[i]) continue;
+        if (v->count > MOST_DOTS && !v->no_line && !v->unfit[i]) continue;
         ft__markup_again(out, &t);
         ft__text_addf(&t, "%s, %s %.10g: ", v->name, c->x_name, v->x[i]);
         ft__add_figure(&t, v->y[i], 4);
@@ -72,8 +88,7 @@ static void add_dots(ft_text *out, const ft_curves *c, const ft_curve *v, const 
         ft__markup_text(out, t.at);
         ft__text_add(out, "</title></circle>\n");
     }
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static bool any_unfit(const ft_curves *c)
@@ -84,22 +99,45 @@ static bool any_unfit(const ft_curves *c)
     return false;
 }
 
+/* Where the request stands, and what must not be passed, with its name. */
+static void add_marks(ft_text *out, const ft_curves *c, const ft_ruler *x, const ft_ruler *y)
+{
+    if (c->at && *c->at >= x->low && *c->at <= x->high) {
+        double px = ft__ruler_at(x, *c->at);
+        ft__svg_line(out, px, y->to, px, y->from, "cursor");
+    }
+    if (!(c->limit > 0) || c->limit > y->high || c->limit < y->low) return;
+    double py = ft__ruler_at(y, c->limit);
+    ft__svg_line(out, x->from, py, x->to, py, "limit");
+    if (c->limit_name) ft__svg_label(out, x->from + 6, py - 6, FT_START, "halo", c->limit_name);
+}
+
+/* Few, and numbers of things: their values are the best marks of a ruler. */
+static bool counted(const ft_curve *v)
+{
+    bool whole = v->count <= MOST_DOTS;
+    for (size_t i = 0; whole && i < v->count; i++) whole = v->x[i] == floor(v->x[i]);
+    return whole;
+}
+
 bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c)
 {
     char classes[FT_CURVES][8]; /* p0, p1, ... of data/style */
     ft_key keys[FT_CURVES];
     for (size_t i = 0; i < c->count; i++) {
-        snprintf(classes[i], sizeof classes[i], "p%u", (unsigned)i % 100);
+        snprintf(classes[i], sizeof classes[i], "p%u", (unsigned)(i % FT_CURVE_COLOURS));
         keys[i] = (ft_key){classes[i], c->curve[i].name};
     }
     size_t shown = c->count > 1 ? c->count : 0; /* one curve is what the title says */
-    double top = (shown ? ft__svg_keys_height(f, 0, keys, shown) : 0) + 28, bottom = top + (f->narrow ? 220 : 280);
+    double top = (shown ? ft__svg_keys_height(f, 0, keys, shown) : 0) + 28, bottom = top + ft__frame_plot(f, 220, 280);
     char desc[160];
     snprintf(desc, sizeof desc, "%zu curves of %.40s over %.40s; the table has the same figures.", c->count, c->y_name,
              c->x_name);
-    ft__svg_open(out, f, c->id, bottom + 44, c->title, desc);
+    ft__svg_open(out, f, c->id, bottom + 44, c->title, c->desc ? c->desc : desc);
     ft__svg_keys(out, f, 0, 0, keys, shown);
-    if (any_unfit(c)) ft__svg_label(out, f->width, top - 12, FT_END, "bad", "rings: does not fit");
+    if (any_unfit(c) && (!c->rings || *c->rings))
+        ft__svg_label(out, f->width, top - 12, FT_END, c->rings ? "dim" : "bad",
+                      c->rings ? c->rings : "rings: does not fit");
     ft_ruler x, y;
     find_ends(c, &x, &y);
     x.from = f->narrow ? 52 : 70;
@@ -109,16 +147,18 @@ bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c)
     const ft_curve *longest = c->count ? &c->curve[0] : NULL;
     for (size_t i = 1; i < c->count; i++)
         if (c->curve[i].count > longest->count) longest = &c->curve[i];
-    if (c->log_x && longest && longest->count <= MOST_DOTS) /* powers of two: where the points are */
+    if (c->log_x && longest && counted(longest)) /* powers of two: where the points are */
         ft__svg_ruler_x_at(out, &x, top, bottom, c->x_name, longest->x, longest->count);
     else
         ft__svg_ruler_x(out, &x, top, bottom, c->x_name);
     ft__svg_ruler_y(out, &y, x.from, x.to, c->y_name);
-    for (size_t i = 0; i < c->count; i++) add_band(out, &c->curve[i], &x, &y, i);
+    for (size_t i = 0; i < c->count; i++) add_band(out, &c->curve[i], &x, &y, i % FT_CURVE_COLOURS);
     for (size_t i = 0; i < c->count; i++) {
-        add_path(out, c, &c->curve[i], &x, &y, i);
-        add_dots(out, c, &c->curve[i], &x, &y, i);
+        add_path(out, &c->curve[i], &x, &y, i % FT_CURVE_COLOURS);
+        add_dots(out, c, &c->curve[i], &x, &y, i % FT_CURVE_COLOURS);
     }
+    add_marks(out, c, &x, &y);
+    ft__svg_plot(out, f, &x, &y);
     ft__svg_close(out);
     return !out->failed;
 }

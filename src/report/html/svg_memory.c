@@ -1,5 +1,6 @@
 /* svg_memory.c: live bytes over the step, stacked by what they are (report/trace/memory_course.c says how many). */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "report/html/svg_pictures.h"
@@ -60,8 +61,7 @@ static void mark_peak(ft_text *out, const ft_frame *f, const ft_step_view *v, co
     double half = ft__svg_label_width(t.at ? t.at : "") / 2, at = fmin(fmax(px, x->from + half), x->to - half);
     ft__text_addf(out, "<circle class=\"mark peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", px, py);
     if (t.at) ft__svg_label(out, at, peak_words_y(py, limit), FT_MIDDLE, "strong halo", t.at);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 /* Its words stand over the line, or under it where those of the peak would lie over them. */
@@ -76,8 +76,7 @@ static void add_capacity(ft_text *out, const ft_ruler *x, const ft_ruler *y, dou
     ft__add_figure(&t, gib, 3);
     ft__text_add(&t, " GiB");
     if (t.at) ft__svg_label(out, x->from + 6, under ? py + 16 : py - 6, FT_START, "halo", t.at);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
@@ -99,7 +98,7 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
     for (size_t i = 0; i < c.count; i++) most = fmax(most, ft__course_total(&c.at[i]) / 1073741824.0);
     double capacity = v->step->memory.capacity_bytes / 1073741824.0;
     bool near = capacity > 0 && capacity < 2.2 * most;
-    double top = ft__svg_keys_height(f, 0, keys, key_count) + 32, bottom = top + (f->narrow ? 200 : 260);
+    double top = ft__svg_keys_height(f, 0, keys, key_count) + 32, bottom = top + ft__frame_plot(f, 200, 260);
     ft_ruler x = {.low = 0, .high = c.end > 0 ? c.end : 1, .from = f->narrow ? 40 : 60, .to = f->width - 12};
     ft_ruler y = {.low = 0, .high = fmax(most, near ? capacity : 0) * 1.12, .from = bottom, .to = top};
     if (!(y.high > 0)) y.high = 1;
@@ -113,7 +112,36 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
     for (int k = 0; k < KINDS; k++) add_layer(out, &c, k, &x, &y);
     if (near) add_capacity(out, &x, &y, capacity, v->step->memory.peak_bytes / 1073741824.0);
     if (c.count) mark_peak(out, f, v, &c, &x, &y, near ? ft__ruler_at(&y, capacity) : -1e9);
+    ft__svg_plot(out, f, &x, &y);
     ft__svg_close(out);
     free(c.at);
     return !out->failed;
+}
+
+bool ft__svg_peak(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    static const ft_key unnamed = {"f0", NULL};
+    const ft_memory *m = &v->step->memory;
+    const double bytes[KINDS] = {m->weights_bytes,  m->optimizer_bytes,     m->gradients_bytes, m->activations_bytes,
+                                 m->kv_cache_bytes, m->communication_bytes, m->temporary_bytes};
+    ft_bar_row rows[KINDS] = {{0}};
+    char remarks[KINDS][48];
+    size_t count = 0;
+    for (int k = 0; k < KINDS; k++) {
+        if (!(bytes[k] > 0.0005 * m->peak_bytes)) continue; /* "0.0 %" says nothing */
+        ft_text t = {.cap = sizeof remarks[0]};
+        ft__add_figure(&t, bytes[k] / 1073741824.0, 3);
+        ft__text_add(&t, " GiB, ");
+        ft__add_percent(&t, m->peak_bytes > 0 ? bytes[k] / m->peak_bytes : 0);
+        snprintf(remarks[count], sizeof remarks[0], "%s", t.at ? t.at : "");
+        out->failed |= t.failed;
+        ft__text_free(&t);
+        rows[count] = (ft_bar_row){.label = ft__memory_keys[k].name,
+                                   .remark = remarks[count],
+                                   .part = {bytes[k] / 1073741824.0},
+                                   .look = ft__memory_keys[k].class};
+        count++;
+    }
+    return ft__svg_bars(out, f, "peak", "Memory at its peak", "GiB", &unnamed, 1, rows, count,
+                        m->peak_bytes / 1073741824.0);
 }

@@ -1,20 +1,21 @@
 /* The pictures that forecasts are shown in. Each function appends one <svg>; false: out of memory. */
 #ifndef FT_REPORT_HTML_SVG_PICTURES_H
 #define FT_REPORT_HTML_SVG_PICTURES_H
-#include "study/step_view.h"
 #include "report/html/svg.h"
+#include "study/step_view.h"
 
 /* -- roofline: every kernel a dot (svg_roofline.c) --------------------------------------------- */
 
 typedef struct ft_roof_dot {
-    const char *name;  /* shown on hovering, before the figures */
+    const char *name;        /* shown on hovering, before the figures */
+    int at;                  /* its place among the kernels of the answer, for a live picture; -1: none */
     double flops, bytes, ms; /* of one launch */
-    double total_ms;   /* dots are as large as what they take */
+    double total_ms;         /* dots are as large as what they take */
     ft_bound bound;
 } ft_roof_dot;
 typedef struct ft_roof {
     double gbps, tflops, vector_tflops; /* vector 0: the same, or unknown */
-    const char *format; /* whose peak: "bf16" */
+    const char *format;                 /* whose peak: "bf16" */
 } ft_roof;
 ft_roof ft__roof_of(const ft_device *device, ft_dtype dtype);
 bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const ft_roof *roof, const ft_roof_dot *dots,
@@ -22,13 +23,14 @@ bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const 
 
 /* -- rows of stacked bars, of intervals, curves (svg_bars.c, svg_curve.c) ---------------------- */
 
-enum { FT_BAR_PARTS = 8, FT_CURVES = 8 };
+enum { FT_BAR_PARTS = 8, FT_CURVES = 16, FT_CURVE_COLOURS = 8 };
 typedef struct ft_bar_row {
     const char *label, *remark; /* remark: at the bar's end */
     double part[FT_BAR_PARTS];
-    bool unfit; /* does not fit: its remark says so, and stands out */
+    bool unfit;       /* does not fit: its remark says so, and stands out */
+    const char *look; /* class of its one part, in place of the key's; NULL */
 } ft_bar_row;
-/* Keys whose parts are nought in all rows are left out. `whole` > 0: the length of a full bar. */
+/* Keys whose parts are nought in all rows, or that have no name, are left out. `whole` > 0: the length of a full bar. */
 bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *title, const char *unit,
                   const ft_key *keys, size_t key_count, const ft_bar_row *rows, size_t count, double whole);
 
@@ -45,11 +47,18 @@ typedef struct ft_curve {
     const double *x, *y, *low, *high; /* low, high: an interval drawn behind it; NULL */
     size_t count;
     const bool *unfit; /* points that do not fit are rings; NULL: all fit */
+    bool steps;        /* up first, then along: what lies between two points costs what the larger costs */
+    bool thin, no_line, no_dots;
 } ft_curve;
 typedef struct ft_curves {
     const char *id, *title, *x_name, *y_name;
     bool log_x, log_y;
-    bool steps;  /* up first, then along: what lies between two points costs what the larger costs */
+    bool near;        /* y begins below the least of its values, not at nought */
+    const double *at; /* where on x a request stands; NULL */
+    double limit;     /* drawn across; 0: none */
+    const char *limit_name;
+    const char *rings; /* what rings say; NULL: that it does not fit */
+    const char *desc;  /* for who cannot see it; NULL: of how many curves it is */
     ft_curve curve[FT_CURVES];
     size_t count;
 } ft_curves;
@@ -57,6 +66,9 @@ bool ft__svg_curves(ft_text *out, const ft_frame *f, const ft_curves *c);
 
 /* -- a step ------------------------------------------------------------------------------------ */
 
+/* Where the time goes; memory at its peak, by what it is. */
+bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v);
+bool ft__svg_peak(ft_text *out, const ft_frame *f, const ft_step_view *v);
 bool ft__svg_step_roofline(ft_text *out, const ft_frame *f, const ft_step_view *v);
 /* Streams of one GPU, or of the slowest stage's (svg_timeline.c). */
 bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v);

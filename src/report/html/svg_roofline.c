@@ -78,7 +78,8 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
         ft__markup_again(out, &t);
         ft__add_figure(&t, roof->vector_tflops, 3);
         ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s, vector units in fp32");
-        if (t.at) ft__svg_label(out, xv + 10, yv + 15, FT_START, "dim halo", t.at);
+        bool room = t.at && xv + 10 + ft__svg_label_width(t.at) <= p->x.to;
+        if (t.at) ft__svg_label(out, room ? xv + 10 : p->x.to, yv + 15, room ? FT_START : FT_END, "dim halo", t.at);
     }
     ft__markup_again(out, &t);
     ft__add_figure(&t, roof->gbps, 4);
@@ -91,16 +92,17 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
                       "<text class=\"strong halo\" text-anchor=\"middle\" x=\"%.1f\" y=\"%.1f\" "
                       "transform=\"rotate(%.1f %.1f %.1f)\">%s</text>\n",
                       mx, my, angle, mx, my, t.at);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
-static void add_dot(ft_text *out, const plot *p, const ft_roof_dot *d, double longest)
+static void add_dot(ft_text *out, const plot *p, const ft_roof_dot *d, double longest, bool live)
 {
-    double r = 3 + 9 * sqrt(longest > 0 ? d->total_ms / longest : 0);
-    double height = fmax(height_of(p, d), p->y.low * 1.15); /* the slowest stand on the floor */
-    ft__text_addf(out, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"><title>", ft__bound_class[d->bound],
+    double r = longest > 0 ? 3 + 9 * sqrt(d->total_ms / longest) : 6; /* one alone has nothing to be larger than */
+    double height = fmax(height_of(p, d), p->y.low * 1.15);           /* the slowest stand on the floor */
+    ft__text_addf(out, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", ft__bound_class[d->bound],
                   ft__ruler_at(&p->x, intensity_of(p, d)), ft__ruler_at(&p->y, height), r);
+    if (live && d->at >= 0) ft__text_addf(out, " data-at=\"%d\"", d->at);
+    ft__text_add(out, "><title>");
     ft_text t = {.cap = 4096};
     ft__text_addf(&t, "%s: ", d->name ? d->name : "");
     ft__add_figure(&t, d->total_ms, 3);
@@ -119,8 +121,7 @@ static void add_dot(ft_text *out, const plot *p, const ft_roof_dot *d, double lo
     ft__text_addf(&t, ", held by %s", ft__bound_keys[d->bound].name);
     ft__markup_text(out, t.at);
     ft__text_add(out, "</title></circle>\n");
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static int by_size(const void *a, const void *b)
@@ -148,7 +149,7 @@ bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const 
     size_t key_count = 0;
     for (int b = 0; b < 4; b++)
         if (seen[b]) keys[key_count++] = ft__bound_keys[b];
-    double top = ft__svg_keys_height(f, 0, keys, key_count) + 28, bottom = top + (f->narrow ? 300 : 400);
+    double top = ft__svg_keys_height(f, 0, keys, key_count) + 28, bottom = top + ft__frame_plot(f, 300, 400);
     ft_text desc = {.cap = 1024};
     ft__text_addf(&desc,
                   "%zu kernels by arithmetic intensity and achieved TFLOP/s, under a memory roof of %.0f GB/s and "
@@ -160,16 +161,17 @@ bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const 
     ft__svg_ruler_x(out, &p.x, top, bottom, "FLOP per byte of device memory");
     ft__svg_ruler_y(out, &p.y, p.x.from, p.x.to, "achieved TFLOP/s");
     add_roofs(out, f, &p, roof);
-    for (size_t i = 0; i < count; i++) add_dot(out, &p, order[i], longest);
+    if (count == 1) longest = 0;
+    for (size_t i = 0; i < count; i++) add_dot(out, &p, order[i], longest, f->live);
     if (still)
         ft__svg_label(out, 0, bottom + 56, FT_START, "dim",
-                      f->narrow
+                      f->width < 680
                           ? "at the left edge: kernels without arithmetic"
                           : "at the left edge: kernels without arithmetic, as far below the roof as their bandwidth");
+    ft__svg_plot(out, f, &p.x, &p.y);
     ft__svg_close(out);
     free(order);
-    out->failed |= desc.failed;
-    ft__text_free(&desc);
+    ft__text_drop(&desc, out);
     return !out->failed;
 }
 
@@ -195,6 +197,7 @@ bool ft__svg_step_roofline(ft_text *out, const ft_frame *f, const ft_step_view *
         ft__markup_again(out, &name);
         ft__add_kernel_name(&name, &kernels[i]);
         dots[used] = (ft_roof_dot){.name = ft__arena_copy(v->arena, name.at ? name.at : "", name.length),
+                                   .at = (int)i,
                                    .flops = k->flops,
                                    .bytes = k->bytes,
                                    .ms = k->ms,
@@ -204,7 +207,7 @@ bool ft__svg_step_roofline(ft_text *out, const ft_frame *f, const ft_step_view *
     }
     ft_roof roof = ft__roof_of(v->device, v->work->dtype);
     bool drawn = !out->failed && !name.failed && ft__svg_roofline(out, f, "Roofline of the step", &roof, dots, used);
-    ft__text_free(&name);
+    ft__text_drop(&name, out);
     free(dots);
     return drawn;
 }

@@ -19,6 +19,13 @@ static void stack(ft_timeline *t, const ft_band *r, double x, double width, cons
     }
 }
 
+bool ft__timeline_clip(const ft_timeline *t, double *start, double *end)
+{
+    *start = fmax(*start, t->x.low);
+    *end = fmin(*end, t->x.high);
+    return *end > *start;
+}
+
 void ft__timeline_flush(ft_timeline *t, int row)
 {
     ft_band *r = &t->row[row];
@@ -35,7 +42,7 @@ void ft__timeline_slab(ft_timeline *t, int row, double start, double end, const 
 {
     ft_band *r = &t->row[row];
     r->used = true;
-    if (t->dry || end <= start) return;
+    if (t->dry || end <= start || !ft__timeline_clip(t, &start, &end)) return;
     double a = ft__ruler_at(&t->x, start), b = ft__ruler_at(&t->x, end);
     if (b - a >= 1.5) {
         ft__timeline_flush(t, row);
@@ -58,6 +65,7 @@ void ft__timeline_close_span(ft_timeline *t)
     if (t->span_block < 0) return;
     const ft_block *b = &t->rank.g->blocks[t->span_block];
     const ft_band *r = &t->row[FT_ROW_BLOCKS];
+    bool seen = t->dry || ft__timeline_clip(t, &t->span_from, &t->span_to);
     double x0 = ft__ruler_at(&t->x, t->span_from), x1 = ft__ruler_at(&t->x, t->span_to);
     char name[96];
     if (b->repeat > 1)
@@ -65,7 +73,7 @@ void ft__timeline_close_span(ft_timeline *t)
     else
         snprintf(name, sizeof name, "%.60s", b->name ? b->name : "");
     t->span_block = -1;
-    if (t->dry || x1 - x0 < 0.75) return;
+    if (t->dry || !seen || x1 - x0 < 0.75) return;
     ft__svg_box(t->out, x0, r->y, x1 - x0 - 0.5, r->height, "track", name);
     ft__svg_label_within(t->out, (x0 + x1) / 2, r->y + 12.5, FT_MIDDLE, "dim", name, x1 - x0 - 6);
 }

@@ -41,6 +41,8 @@ typedef struct ft_timeline {
 
 /* One event; `ms` says what it is made of. */
 void ft__timeline_slab(ft_timeline *t, int row, double start, double end, const double ms[4], const char *title);
+/* What of it lies in the part that is drawn; false: nothing. */
+bool ft__timeline_clip(const ft_timeline *t, double *start, double *end);
 void ft__timeline_flush(ft_timeline *t, int row); /* draws what waits for a pixel */
 /* The name of the layers that run, over their kernels: it grows until another block follows. */
 void ft__timeline_extend_span(ft_timeline *t, int32_t block, double start, double end);

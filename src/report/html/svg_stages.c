@@ -80,6 +80,7 @@ bool ft__svg_stages(ft_text *out, const ft_frame *f, const ft_step_view *v)
         ft__svg_box(out, x.from, y, x.to - x.from, height, "track", NULL);
         add_stage(out, &r->pipe, s, &x, y, height);
     }
+    ft__svg_plot(out, f, &x, NULL);
     ft__svg_close(out);
     return !out->failed;
 }

@@ -1,4 +1,4 @@
-/* svg_step.c: a step by layer, by class of kernel, and how sure its times are. */
+/* svg_step.c: a step by what it does, by layer, by class of kernel, and how sure its times are. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,9 +34,37 @@ static const char *remark(const ft_step_view *v, double ms, double flops)
         ft__add_figure(&t, flops / ms / 1e9, 3);
         ft__text_add(&t, " TFLOP/s");
     }
-    const char *kept = t.at ? ft__arena_copy(v->arena, t.at, t.length) : NULL;
+    const char *kept = t.at && !t.failed ? ft__arena_copy(v->arena, t.at, t.length) : NULL;
     ft__text_free(&t);
     return kept;
+}
+
+/* Colours are those of the passes in the timeline. */
+bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
+{
+    static const ft_key unnamed = {"overhead", NULL};
+    const ft_step *s = v->step;
+    const struct {
+        const char *name, *look;
+        double ms;
+    } all[] = {{"forward", "forward", s->phase_ms[FT_FORWARD]},
+               {"forward again", "again", s->phase_ms[FT_RECOMPUTE]},
+               {"backward", "backward", s->phase_ms[FT_BACKWARD]},
+               {"optimizer", "update", s->phase_ms[FT_UPDATE]},
+               {"exposed exchanges", "communication", s->comm_exposed_ms},
+               {"pipeline bubble", "f3", s->bubble_ms},
+               {"GPU waits for the host", "overhead", s->idle_ms},
+               {"between kernels", "overhead", ft__between_ms(s)}};
+    enum { PARTS = sizeof all / sizeof *all };
+    ft_bar_row rows[PARTS] = {{0}};
+    size_t count = 0;
+    for (int i = 0; i < PARTS; i++) {
+        if (!(all[i].ms > 0.0005 * s->step_ms)) continue;
+        rows[count] = (ft_bar_row){.label = all[i].name, .look = all[i].look, .part = {all[i].ms}};
+        rows[count].remark = remark(v, all[i].ms, 0);
+        if (!rows[count++].remark) return false;
+    }
+    return ft__svg_bars(out, f, "phases", "Where the time goes", "ms", &unnamed, 1, rows, count, s->step_ms);
 }
 
 bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v)
@@ -110,7 +138,7 @@ bool ft__svg_step_ranges(ft_text *out, const ft_frame *f, const ft_step_view *v)
         if (!rows[i + 1].label) t.failed = true;
     }
     bool failed = t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     return !failed &&
            ft__svg_ranges(out, f, "intervals", "How sure: the step and its dearest kernels", rows, count + 1);
 }

@@ -41,7 +41,9 @@ static void one_event(ft_timeline *t, const ft_event *e, double start, double en
     } else if (e->kind == FT_SEEN_KERNEL) {
         const ft_timed *k = t->rank.timed[e->at];
         ms[k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] = 1;
-        snprintf(title, sizeof title, "%.90s: %.4g ms", g->nodes[e->at].name ? g->nodes[e->at].name : "", end - start);
+        const char *block = g->blocks[t->block_of[e->at]].name, *name = g->nodes[e->at].name;
+        snprintf(title, sizeof title, "%.60s %.70s: %.4g ms, from %.5g", block ? block : "", name ? name : "",
+                 end - start, start);
         ft__timeline_extend_span(t, t->block_of[e->at], start, end);
         ft__timeline_slab(t, FT_ROW_KERNELS, start, end, ms, title);
     }
@@ -74,6 +76,7 @@ static void piece(ft_timeline *t, const char *word, int64_t number, const char *
     else
         snprintf(name, sizeof name, "%s", word);
     snprintf(title, sizeof title, "%s: %.4g ms", name, end - start);
+    if (!ft__timeline_clip(t, &start, &end)) return;
     double a = ft__ruler_at(&t->x, start), b = ft__ruler_at(&t->x, end);
     ft__svg_box(t->out, a, r->y, fmax(b - a - 0.5, 0.3), r->height, class, title);
     const char *shown = name;
@@ -115,7 +118,12 @@ static void draw_crowd(ft_timeline *t, crowd *c)
     add_up(t, &t->rank.backward, c->backwards, ms);
     snprintf(title, sizeof title, "%.0f forward, %.0f backward passes: %.4g ms", c->forwards, c->backwards, extent);
     t->row[FT_ROW_PASSES].used = true;
-    double a = ft__ruler_at(&t->x, c->from), b = ft__ruler_at(&t->x, c->to);
+    double from = c->from, to = c->to;
+    if (!t->dry && !ft__timeline_clip(t, &from, &to)) {
+        *c = (crowd){0};
+        return;
+    }
+    double a = ft__ruler_at(&t->x, from), b = ft__ruler_at(&t->x, to);
     for (int row = 0; row < FT_ROW_COUNT && extent > 0; row++) {
         ft_band *r = &t->row[row];
         double sum = ms[row][0] + ms[row][1] + ms[row][2] + ms[row][3], y = r->y;
@@ -286,7 +294,13 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
         t.row[i].height = i == FT_ROW_KERNELS ? 56 : 20;
         y = t.row[i].y + t.row[i].height + 8;
     }
-    t.x = (ft_ruler){.low = 0, .high = end > 0 ? end : 1, .from = f->narrow ? 4 : 74, .to = f->width - 12};
+    bool part = f->to_ms > f->from_ms && f->from_ms < end;
+    t.x = (ft_ruler){.low = part ? fmax(f->from_ms, 0) : 0,
+                     .high = part      ? fmin(f->to_ms, end)
+                             : end > 0 ? end
+                                       : 1,
+                     .from = f->narrow ? 4 : 74,
+                     .to = f->width - 12};
     ft__svg_open(
         out, f, "timeline", y + 42, "Timeline of the step",
         "Passes, layers, kernels, exchanges and the host of one GPU over one step; kernels are coloured by what "
@@ -302,6 +316,7 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
     }
     t.dry = false;
     draw(&t, stage);
+    ft__svg_plot(out, f, &t.x, NULL);
     ft__svg_close(out);
     return !out->failed;
 }

@@ -55,14 +55,13 @@ void ft__answer_lines(ft_text *out, const char *key, const char *lines)
     ft__json_member_list(out, key);
     while (*lines) {
         size_t length = strcspn(lines, "\n");
-        ft__text_clear(&one);
+        ft__text_empty(&one);
         ft__text_add_n(&one, lines, length);
         ft__json_add_text(out, one.failed ? "" : one.at);
         lines += length + (lines[length] == '\n');
     }
     ft__json_close_list(out);
-    out->failed = out->failed || one.failed;
-    ft__text_free(&one);
+    ft__text_drop(&one, out);
 }
 
 static void add_energy(ft_text *out, const ft_energy *e)
@@ -110,23 +109,25 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, con
     ft__json_close(out);
 }
 
-/* "line 17, column 5", "line 17, key m", "key gpu.sms", "my.json:3:9": as much as is known. */
+/* "line 17, column 5", "line 17, key m", "key gpu.sms", "my.json:3:9": as much as is known. On the stack: that memory ran
+ * out has a place, too. */
 static void add_place(ft_text *out, const ft_error *err, int64_t line)
 {
-    ft_text place = {.cap = 1024};
+    char place[sizeof err->where + 128] = "";
+    size_t n = 0;
     if (line > 0) {
-        ft__text_addf(&place, "line %" PRId64, line);
-        if (!err->where[0] && err->column > 0) ft__text_addf(&place, ", column %d", err->column);
-        if (err->where[0]) ft__text_addf(&place, ", %s", err->where);
+        n += (size_t)snprintf(place + n, sizeof place - n, "line %" PRId64, line);
+        if (!err->where[0] && err->column > 0)
+            n += (size_t)snprintf(place + n, sizeof place - n, ", column %d", err->column);
+        if (err->where[0]) n += (size_t)snprintf(place + n, sizeof place - n, ", %s", err->where);
     } else if (err->where[0]) {
-        ft__text_add(&place, err->where);
+        n += (size_t)snprintf(place + n, sizeof place - n, "%s", err->where);
     }
     if (err->line > 0 && (err->where[0] || line == 0)) {
-        ft__text_addf(&place, "%sline %d", place.length ? ", " : "", err->line);
-        if (err->column > 0) ft__text_addf(&place, ", column %d", err->column);
+        n += (size_t)snprintf(place + n, sizeof place - n, "%sline %d", n ? ", " : "", err->line);
+        if (err->column > 0) snprintf(place + n, sizeof place - n, ", column %d", err->column);
     }
-    if (place.length) ft__answer_word(out, "where", place.at);
-    ft__text_free(&place);
+    if (place[0]) ft__answer_word(out, "where", place);
 }
 
 void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64_t line)

@@ -16,7 +16,7 @@ static void add_text(ft_text *out, const char *key, ft_text *text)
 {
     ft__json_member_text(out, key, text->at ? text->at : "");
     out->failed = out->failed || text->failed;
-    ft__text_clear(text);
+    ft__text_empty(text);
 }
 
 /* {"execution":"compile"}: what to merge into the request; keys of "model" are keys of its config. */
@@ -50,7 +50,7 @@ static void add_one(ft_text *out, const ft_step_view *v, const ft_advice *a)
     add_text(out, "why", &t);
     add_patch(out, v->asked, &a->after);
     ft__json_close(out);
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static void add_list(ft_text *out, const ft_step_view *v, const char *key, const ft_advice *list, size_t count)
@@ -133,7 +133,7 @@ static void add_lints(ft_text *out, const ft_step_view *v)
         ft__json_close(out);
     }
     ft__json_close_list(out);
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static void add_loading(ft_text *out, const ft_loading *l)

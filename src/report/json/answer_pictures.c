@@ -18,10 +18,10 @@ void ft__answer_pictures(ft_text *out, const ft_step_view *v)
         if (!(v->pictures & 1u << i) || !drawable(v, i)) continue;
         if (!any) ft__json_member_open(out, "pictures");
         any = true;
-        ft_status status = ft__picture_step(&drawn, v, ft__picture_words[i], NULL);
+        ft_status status = ft__picture_step(&drawn, &ft__frame_alone, v, ft__picture_words[i], NULL);
         if (status != FT_OK || drawn.failed) out->failed = true;
         ft__json_member_text(out, ft__picture_words[i], drawn.at);
-        ft__text_free(&drawn);
+        ft__text_drop(&drawn, out);
     }
     if (any) ft__json_close(out);
 }

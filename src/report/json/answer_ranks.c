@@ -39,8 +39,7 @@ static void add_dealt(ft_text *out, const ft_step_view *v)
     ft_text words = {0};
     ft__add_dealt(&words, v);
     ft__answer_word(out, "dealt", words.at ? words.at : "");
-    out->failed = out->failed || words.failed;
-    ft__text_free(&words);
+    ft__text_drop(&words, out);
 }
 
 static void add_cluster(ft_text *out, const ft_cluster *c)

@@ -104,8 +104,7 @@ static void add_memory(ft_text *out, const ft_step_view *v)
         ft__answer_word(out, "remedy", m->remedy);
     }
     ft__json_close(out);
-    out->failed = out->failed || place.failed;
-    ft__text_free(&place);
+    ft__text_drop(&place, out);
 }
 
 static void add_shares(ft_text *out, const ft_step *s)

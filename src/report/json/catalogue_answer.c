@@ -105,8 +105,7 @@ void ft__answer_gpus(ft_text *out, const json_t *id, const ft_gpu_list *list)
     ft__json_close_list(out);
     if (warnings.length) ft__answer_lines(out, "warnings", warnings.at);
     ft__json_close(out);
-    out->failed = out->failed || warnings.failed;
-    ft__text_free(&warnings);
+    ft__text_drop(&warnings, out);
 }
 
 /* -- models ------------------------------------------------------------------------------------ */

@@ -2,7 +2,9 @@
 #include "report/json/fleet_answer.h"
 
 #include "report/json/choose_answer.h"
+#include "report/json/serve_answer.h"
 #include "report/launch/engines.h"
+#include "request/words.h"
 
 static void ranks(ft_text *out, const char *key, const ft_engine_layout *l, int64_t workers)
 {
@@ -47,6 +49,7 @@ static void figures(ft_text *out, const ft_way *w, ft_fleet_goal goal)
     ft__answer_figure(out, "tpot_ms_p90", w->tpot_p90_ms);
     ft__answer_figure(out, "e2e_ms", w->e2e_ms);
     ft__answer_figure(out, "tokens_per_s_per_gpu", w->tokens_per_s / (double)w->gpus);
+    ft__answer_served_energy(out, &w->energy, w->joules_per_token);
 }
 
 static void launch(ft_text *out, const ft_fleet *f, const ft_way *w)
@@ -57,8 +60,7 @@ static void launch(ft_text *out, const ft_fleet *f, const ft_way *w)
         ft_text text = {0};
         ft__engine_launch(&text, f->asked->emit[i], f, w);
         ft__json_member_text(out, f->asked->emit[i], text.at ? text.at : "");
-        out->failed |= text.failed;
-        ft__text_free(&text);
+        ft__text_drop(&text, out);
     }
     ft__json_close(out);
 }
@@ -72,6 +74,7 @@ void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
     ft__answer_word(out, "objective", ft__fleet_goal_words[f->goal]);
     ft__json_member_whole(out, "candidates", (int64_t)f->count);
     ft__json_member_whole(out, "simulations", (int64_t)f->simulations);
+    ft__answer_word(out, "proof", f->proven ? "optimal" : "none");
     ft__json_member_flag(out, "fits", f->plans > 0);
     ft__json_member_list(out, "plans");
     for (size_t i = 0; i < f->plans && i < (size_t)f->asked->top; i++) {
@@ -80,6 +83,8 @@ void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
         ft__json_open(out);
         way(out, w);
         figures(out, w, f->goal);
+        ft__answer_figure(out, "chance_best", w->chance);
+        ft__json_member_flag(out, "front", w->front);
         if (request) ft__json_member_tree(out, "request", request);
         out->failed |= !request;
         json_decref(request);
@@ -125,6 +130,10 @@ static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
     ft__answer_offer(out, "hyperscaler", c->price.hyperscaler, c->way.gpus, c->joined);
     ft__json_close(out);
     if (c->usd_per_hour > 0) ft__answer_figure(out, "usd_per_million_tokens", c->usd_per_million);
+    if (c->kwh_per_million > 0) ft__answer_figure(out, "kwh_per_million_tokens", c->kwh_per_million);
+    if (c->kwh_per_million > 0) ft__answer_figure(out, "kg_co2_per_million_tokens", c->kg_per_million);
+    if (c->days > 0 && c->kwh > 0) ft__answer_figure(out, "kwh", c->kwh);
+    if (c->days > 0 && c->kwh > 0) ft__answer_figure(out, "kg_co2", c->kg);
     if (c->days > 0) ft__answer_figure(out, "days", c->days);
     if (c->days > 0 && c->usd_per_hour > 0) ft__answer_figure(out, "usd", c->usd);
     ft__json_member_flag(out, "front", c->front);
@@ -133,7 +142,7 @@ static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
 void ft__answer_fleet_chosen(ft_text *out, const json_t *id, const ft_fleet_chosen *c)
 {
     ft__answer_begin(out, id);
-    ft__answer_word(out, "objective", c->asked->goal == FT_CHOOSE_TIME ? "time" : "cost");
+    ft__answer_word(out, "objective", ft__choice_words[c->asked->goal]);
     if (c->rate > 0) ft__answer_figure(out, "rate", c->rate);
     if (c->asked->requests > 0) ft__answer_figure(out, "requests", c->asked->requests);
     ft__json_member_flag(out, "found", c->best < c->count);

@@ -71,8 +71,7 @@ static void launched(ft_text *out, const ft_plan *p, const ft_candidate *c)
         if (ft__launcher_find(asked->emit[i], p->search.framework, &by, &ignored) != FT_OK) continue;
         by->write(&file, &launch);
         ft__json_member_text(out, by->name, file.failed ? "" : file.at);
-        out->failed |= file.failed;
-        ft__text_free(&file);
+        ft__text_drop(&file, out);
     }
     ft__json_close(out);
 }

@@ -119,6 +119,17 @@ static const char *object_name(ft_section section, char room[48])
     return room;
 }
 
+/* Of a list of objects with keys of their own. */
+static void one_object(ft_text *out, const ft_key_row *k)
+{
+    ft_section inside = section_inside(k);
+    char name[48];
+    if (inside < FT_SECTION_COUNT)
+        add_reference(out, object_name(inside, name));
+    else
+        one_named(out, k);
+}
+
 static void add_section(ft_text *out, const ft_key_row *k)
 {
     ft_section inside = section_inside(k);
@@ -188,7 +199,7 @@ static void add_value(ft_text *out, const ft_key_row *k)
     case FT_KEY_OBJECTS:
         add_type(out, "array");
         ft__json_key(out, "items");
-        one_named(out, k);
+        one_object(out, k);
         return;
     case FT_KEY_GPU:
     case FT_KEY_GPUS: add_either(out, k, one_named, false); return;

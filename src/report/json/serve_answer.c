@@ -55,12 +55,9 @@ static void add_objectives(ft_text *out, const ft_serving *s)
     if (s->find == FT_FIND_CONCURRENCY) ft__answer_figure(out, "concurrency", s->found);
 }
 
-/* Of all GPUs; the interval has watts alone in it, as the span of a run is not forecast. */
-static void add_energy(ft_text *out, const ft_serving *s)
+void ft__answer_served_energy(ft_text *out, const ft_energy *e, double each)
 {
-    const ft_energy *e = &s->energy;
     if (!(e->joules > 0)) return;
-    double each = ft__serving_joules_per_token(s);
     ft__json_member_open(out, "energy");
     ft__answer_figure(out, "joules_per_token", each);
     ft__answer_figure(out, "low_joules", each * e->low_joules / e->joules);
@@ -170,7 +167,7 @@ void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const
     if (o->tpot.count > 0) ft__answer_figure(out, "tokens_per_s_per_user", 1e3 / ft__tally_mean(&o->tpot));
     if (s->device->price_usd_per_hour > 0)
         ft__answer_figure(out, "usd_per_million_tokens", ft__serving_usd_per_million(s));
-    add_energy(out, s);
+    ft__answer_served_energy(out, &s->energy, s->energy.joules > 0 ? ft__serving_joules_per_token(s) : 0);
     add_objectives(out, s);
     add_engine(out, s);
     ft__answer_word(out, "bound", ft__serving_bound_words[s->bound]);

@@ -6,4 +6,7 @@
 
 /* `record`: every request is listed; NULL: none is. */
 void ft__answer_serve(ft_text *out, const json_t *id, const ft_serving *s, const ft_roll *record, bool course);
+/* What all GPUs draw for a token of answers; the interval has watts alone in it, as the span of a run is not forecast.
+ * Nothing where the GPU's sheet has no limit. */
+void ft__answer_served_energy(ft_text *out, const ft_energy *of_a_gpu, double joules_per_token);
 #endif

@@ -16,7 +16,7 @@ static void add_groups(ft_text *out, const ft_trace_report *s)
         ft__trace_group_words(&words, s, a->group);
         ft__json_open(out);
         ft__json_member_text(out, "name", words.at ? words.at : "");
-        ft__text_free(&words);
+        ft__text_drop(&words, out);
         ft__answer_word(out, "class", ft__called_class_name(a->group->called.class));
         ft__answer_word(out, "kernel", ft__record_name(&s->record, a->group->kernel));
         ft__answer_figure(out, "calls", a->calls);

@@ -1,7 +1,8 @@
 /* engines.c: a plan for serving as the engines' own command lines.
  *
  * vLLM: `vllm serve` (docs.vllm.ai, CLI reference and engine arguments of 0.11). SGLang: `python -m
- * sglang.launch_server` and `sglang_router.launch_router` (docs.sglang.ai, server arguments of 0.5). TensorRT-LLM:
+ * sglang.launch_server` and `sglang_router.launch_router` (docs.sglang.ai, server arguments of 0.5.23, whose own parser
+ * reads them in release-check; before it --attn-dp-size was --dp-size with --enable-dp-attention). TensorRT-LLM:
  * `trtllm-serve` (nvidia.github.io/TensorRT-LLM, 1.0). Replicas are as many equal commands behind a router, each on
  * GPUs of its own; engines that only prefill or decode say so. */
 #include "report/launch/engines.h"
@@ -66,6 +67,8 @@ static void vllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engi
     if (share > 0) ft__text_addf(out, " --gpu-memory-utilization %.3g", share);
     if (narrow(f)) ft__text_add(out, " --quantization fp8");
     if (narrow_cache(f)) ft__text_add(out, " --kv-cache-dtype fp8");
+    if (w->drafts > 0)
+        ft__text_addf(out, " --speculative-config '{\"method\": \"mtp\", \"num_speculative_tokens\": %g}'", w->drafts);
     if (s != BOTH)
         ft__text_addf(out, " --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"%s\"}'",
                       s == PREFILLS ? "kv_producer" : "kv_consumer");
@@ -81,8 +84,7 @@ static void sglang(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
     model(out, f);
     whole(out, "--tp-size", l->tp * l->dp);
     if (l->pp > 1) whole(out, "--pp-size", l->pp);
-    if (l->dp > 1) whole(out, "--dp-size", l->dp);
-    if (l->dp > 1) ft__text_add(out, " --enable-dp-attention");
+    if (l->dp > 1) whole(out, "--attn-dp-size", l->dp);
     if (l->ep > 1) whole(out, "--ep-size", l->ep);
     int64_t seqs = asked_whole(f, "max_num_seqs", w->max_seqs),
             budget = asked_whole(f, "max_num_batched_tokens", w->budget);
@@ -90,6 +92,11 @@ static void sglang(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
     if (budget) whole(out, "--chunked-prefill-size", budget);
     if (narrow(f)) ft__text_add(out, " --quantization fp8");
     if (narrow_cache(f)) ft__text_add(out, " --kv-cache-dtype fp8_e4m3");
+    if (w->drafts > 0)
+        ft__text_addf(out,
+                      " --speculative-algorithm EAGLE --speculative-num-steps %g --speculative-eagle-topk 1 "
+                      "--speculative-num-draft-tokens %g",
+                      w->drafts, w->drafts + 1);
     if (s != BOTH) ft__text_addf(out, " --disaggregation-mode %s", s == PREFILLS ? "prefill" : "decode");
     ft__text_add(out, "\n");
 }
@@ -108,11 +115,15 @@ static void trtllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
             budget = asked_whole(f, "max_num_batched_tokens", w->budget);
     if (seqs) whole(out, "--max_batch_size", seqs);
     if (budget) whole(out, "--max_num_tokens", budget);
-    if (l->dp > 1 || narrow_cache(f) || s != BOTH) ft__text_add(out, " --extra_llm_api_options options.yaml");
+    bool options = l->dp > 1 || narrow_cache(f) || w->drafts > 0 || s != BOTH;
+    if (options) ft__text_add(out, " --extra_llm_api_options options.yaml");
     ft__text_add(out, "\n");
-    if (l->dp > 1 || narrow_cache(f) || s != BOTH) ft__text_add(out, "# options.yaml:\n");
+    if (options) ft__text_add(out, "# options.yaml:\n");
     if (l->dp > 1) ft__text_add(out, "#   enable_attention_dp: true\n");
     if (narrow_cache(f)) ft__text_add(out, "#   kv_cache_config:\n#     dtype: fp8\n");
+    if (w->drafts > 0)
+        ft__text_addf(out, "#   speculative_config:\n#     decoding_type: MTP\n#     num_nextn_predict_layers: %g\n",
+                      w->drafts);
     if (s != BOTH) ft__text_add(out, "#   cache_transceiver_config:\n#     backend: UCX\n");
 }
 

@@ -32,8 +32,8 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
         if (strcmp(name, names[i]) != 0) continue;
         *out = &ft__launchers[i];
         if (serves(*out, f)) return FT_OK;
-        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; its own is%s", name,
-                           f->name, f->files);
+        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; its own is%.*s", name,
+                           f->name, (int)strlen(f->files) - 1, f->files);
     }
     const char *near = ft__nearest(name, names, ft__launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",

@@ -12,9 +12,9 @@ typedef struct ft_launch {
 } ft_launch;
 
 typedef struct ft_launcher {
-    const char *name;       /* "megatron" */
-    const char *title;      /* what it writes: "flags of Megatron-LM's pretrain_gpt.py" */
-    bool anybody;           /* starts plans of every framework; else of those that name it */
+    const char *name;  /* "megatron" */
+    const char *title; /* what it writes: "flags of Megatron-LM's pretrain_gpt.py" */
+    bool anybody;      /* starts plans of every framework; else of those that name it */
     void (*write)(ft_text *out, const ft_launch *l);
 } ft_launcher;
 

@@ -7,7 +7,7 @@
 
 /* Baselines stand beside the table when given: their lines are matched by family, variant, GPU and kind. */
 typedef struct ft_baseline_table {
-    const char *name;                 /* "roofline" */
+    const char *name; /* "roofline" */
     const ft_accuracy_table *table;
 } ft_baseline_table;
 bool ft__screen_accuracy(ft_text *out, const ft_style *style, const ft_accuracy_table *table,

@@ -86,8 +86,8 @@ static void together_line(ft_text *out, const ft_style *style, const ft_step_vie
     int64_t asked = samples_of(v->asked), then = samples_of(&t->after);
     if (asked != then) ft__text_addf(&b, " for batch %" PRId64, then);
     ft__line(out, style, "together", &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 bool ft__screen_advice(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most)
@@ -146,8 +146,8 @@ static bool verdict_table(ft_text *out, const ft_style *style, const ft_verdicts
         ft__text_add_plain(&name, v->layers[i].name);
         ft__add_cut(&cut, &name, 20);
         verdict_row(&c, &v->layers[i], cut.at ? cut.at : "", NULL);
-        ft__text_free(&name);
-        ft__text_free(&cut);
+        ft__text_drop(&name, out);
+        ft__text_drop(&cut, out);
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
@@ -166,8 +166,8 @@ static void doubling_line(ft_text *out, const ft_style *style, const ft_step_vie
                   : ratio < 1.2 && v->step->bound == FT_BOUND_MEMORY   ? ": what is read once serves them all"
                                                                        : "");
     ft__line(out, style, "doubling", &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void why_lines(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_advice *list, size_t count)
@@ -179,7 +179,7 @@ static void why_lines(ft_text *out, const ft_style *style, const ft_step_view *v
         ft__text_add(&t, ": ");
         ft__advice_why(&t, &list[i], v->asked, v->advised->part_ms);
         ft__add_wrapped(out, style, t.at ? t.at : "");
-        ft__text_free(&t);
+        ft__text_drop(&t, out);
     }
 }
 
@@ -248,7 +248,7 @@ bool ft__screen_techniques(ft_text *out, const ft_style *style, const ft_step_vi
         ft_text t = {0};
         ft__advice_change(&t, x, v->asked);
         ft__add_cut(ft__cell(&c), &t, style->width < 96 ? style->width - 56 : 40);
-        ft__text_free(&t);
+        ft__text_drop(&t, out);
         ft__add_figure(ft__cell(&c), x->step_ms, 4);
         add_signed(ft__cell(&c), x->saves_ms, 3);
         ft__add_change(ft__cell(&c), -x->saves_ms / v->step->step_ms);

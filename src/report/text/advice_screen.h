@@ -1,8 +1,8 @@
 /* Advice for people: what to change, what it saves, what it costs; findings; techniques. */
 #ifndef FT_REPORT_TEXT_ADVICE_SCREEN_H
 #define FT_REPORT_TEXT_ADVICE_SCREEN_H
-#include "study/step_view.h"
 #include "report/text/style.h"
+#include "study/step_view.h"
 
 /* At most `most` lines of advice; nothing where there is none. */
 bool ft__screen_advice(ft_text *out, const ft_style *style, const ft_step_view *v, size_t most);

@@ -4,11 +4,11 @@
 #include "explain/advice.h"
 #include "study/step_view.h"
 
-extern const char *const ft__verdict_parts[FT_PARTS];     /* "elementwise" */
-extern const char ft__closed_remark[];                    /* of a step whose exchanges were simulated */
-extern const char ft__inexact_remark[];                   /* "* not the same numbers ...", under rows with a star */
-extern const char *const ft__loading_words[4];            /* by ft_loading_stage */
-extern const char *const ft__lint_words[FT_LINT_KINDS];   /* "alignment" */
+extern const char *const ft__verdict_parts[FT_PARTS];   /* "elementwise" */
+extern const char ft__closed_remark[];                  /* of a step whose exchanges were simulated */
+extern const char ft__inexact_remark[];                 /* "* not the same numbers ...", under rows with a star */
+extern const char *const ft__loading_words[4];          /* by ft_loading_stage */
+extern const char *const ft__lint_words[FT_LINT_KINDS]; /* "alignment" */
 
 /* "pad vocab 50257 to 50304" */
 void ft__advice_change(ft_text *out, const ft_advice *a, const ft_change *now);

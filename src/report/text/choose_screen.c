@@ -68,15 +68,14 @@ static void title(ft_text *out, const ft_style *style, const char *model, const 
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static void money_lines(ft_text *out, const ft_style *style, const ft_choice *c, ft_text *a, ft_text *b)
 {
     const ft_offer *o = ft__choice_offer(c);
-    ft__text_clear(a);
-    ft__text_clear(b);
+    ft__text_empty(a);
+    ft__text_empty(b);
     ft__text_add(a, "$ ");
     add_usd(a, c->usd.at);
     add_span(b, style, &c->usd, add_usd);
@@ -87,8 +86,8 @@ static void money_lines(ft_text *out, const ft_style *style, const ft_choice *c,
         ft__text_addf(b, "; your price, $ %.2f a GPU-hour", c->own_usd);
     ft__line(out, style, "cost", a, b->at);
     if (!o) return;
-    ft__text_clear(a);
-    ft__text_clear(b);
+    ft__text_empty(a);
+    ft__text_empty(b);
     ft__text_addf(a, "$ %.2f", c->price.median->usd_per_hour / (double)c->price.median->gpus);
     ft__text_addf(b, "the median GPU-hour (%s)", c->price.median->provider);
     if (c->price.hyperscaler)
@@ -108,8 +107,8 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
     ft__text_addf(&b, ", MFU ");
     ft__add_percent(&b, c->mfu);
     ft__line(out, style, "chosen", &a, b.at);
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__add_figure(&a, c->days.at, 3);
     ft__text_add(&a, " days");
     add_span(&b, style, &c->days, add_three);
@@ -118,8 +117,8 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
     ft__text_add(&b, " GPU-hours");
     ft__line(out, style, "time", &a, b.at);
     money_lines(out, style, c, &a, &b);
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__add_si(&a, c->kwh * 1e3, "Wh");
     ft__add_figure(&b, c->kg * 1e-3, 3);
     ft__text_add(&b, " t of CO2; ");
@@ -129,8 +128,8 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
     ft__text_add(&b, " with its node");
     ft__line(out, style, "energy", &a, b.at);
     if (isfinite(c->goodput.mtbf_s)) {
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__text_addf(&a, "%.1f %% useful", 100 * c->goodput.useful);
         ft__add_figure(&b, c->restarts, 2);
         ft__text_add(&b, " restarts to expect; save every ");
@@ -138,9 +137,8 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
         ft__text_add(&b, " min");
         ft__line(out, style, "goodput", &a, b.at);
     }
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static const char *loses(const ft_choice *c)

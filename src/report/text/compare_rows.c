@@ -213,8 +213,7 @@ static void add_value(ft_text *out, const json_t *v, const ft_style *style)
     else {
         ft__json_add_tree(&text, v);
         ft__text_add_plain(out, text.at ? text.at : "");
-        out->failed = out->failed || text.failed;
-        ft__text_free(&text);
+        ft__text_drop(&text, out);
     }
 }
 /* SIZE_MAX: the answers do not say. */

@@ -9,7 +9,7 @@ enum { FT_COMPARED_ROWS = 40, FT_COMPARED_CELL = 48, FT_COMPARED_CELLS = 200 };
 typedef struct ft_compared_row {
     const char *label;
     char cell[FT_MOST_COMPARED][FT_COMPARED_CELL], change[FT_COMPARED_CELL]; /* change: of two answers */
-    bool failed;           /* out of memory */
+    bool failed;                                                             /* out of memory */
 } ft_compared_row;
 /* How many of at most FT_COMPARED_ROWS there are. */
 size_t ft__compared_rows(const ft_compared *c, size_t count, const ft_style *style, ft_compared_row *rows);

@@ -74,7 +74,7 @@ static bool print_kernels(ft_text *out, const ft_style *style, const ft_pair *p,
         ft_text name = {0};
         ft__text_add_plain(&name, k->name);
         ft__add_cut(ft__cell(&t), &name, 32);
-        ft__text_free(&name);
+        ft__text_drop(&name, out);
         ft__cell_add(&t, k->phase);
         if (wide) {
             ft__cell_add(&t, k->op);
@@ -130,10 +130,10 @@ bool ft__screen_pair(ft_text *out, const ft_style *style, const ft_compared *c, 
         if (note) ft__text_addf(&said, "%c: ", i ? b : 'A');
         if (note) ft__text_add_plain(&said, note);
         if (note) ft__add_wrapped(out, style, said.at ? said.at : "");
-        ft__text_free(&said);
+        ft__text_drop(&said, out);
     }
     bool printed = print_causes(out, style, &p, b) && print_kernels(out, style, &p, b, all) && !line.failed;
-    ft__text_free(&line);
+    ft__text_drop(&line, out);
     free(p.kernels);
     return printed;
 }

@@ -46,11 +46,11 @@ static void bold(ft_text *out, const ft_style *style, const char *text)
 
 static bool plans(ft_text *out, const ft_style *style, const ft_fleet *f)
 {
-    static const char *const head[] = {"",    "engines", "GPUs", "settings", "requests/s",  "TTFT",
-                                       "p90", "TPOT",    "p90",  "keep",     "tokens/s/GPU"};
+    static const char *const head[] = {"",     "engines", "GPUs", "settings",     "requests/s", "TTFT",  "p90",
+                                       "TPOT", "p90",     "keep", "tokens/s/GPU", "J/token",    "chance"};
     ft_columns t;
-    ft__columns_init(&t, "rlrlrrrrrrr");
-    t.drop = "dgi";
+    ft__columns_init(&t, "rlrlrrrrrrrrr");
+    t.drop = "dgil";
     for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&t, head[i]);
     for (size_t i = 0; i < f->plans && i < (size_t)f->asked->top; i++) {
         const ft_way *w = &f->ways[i];
@@ -68,6 +68,11 @@ static bool plans(ft_text *out, const ft_style *style, const ft_fleet *f)
         else
             ft__add_percent(ft__cell(&t), w->share);
         ft__add_figure(ft__cell(&t), w->tokens_per_s / (double)w->gpus, 3);
+        if (w->joules_per_token > 0)
+            ft__add_figure(ft__cell(&t), w->joules_per_token, 3);
+        else
+            ft__cell_add(&t, "-");
+        ft__add_percent(ft__cell(&t), w->chance);
     }
     ft__text_add(out, "\n");
     bool printed = ft__columns_print(&t, out, style, 2, true);
@@ -124,11 +129,11 @@ bool ft__screen_fleet(ft_text *out, const ft_style *style, const ft_fleet *f)
         ft__text_add(&t, " requests/s");
     }
     ft__text_addf(&t, "; %zu ways, %zu simulations", f->count, f->simulations);
+    if (f->proven) ft__text_add(&t, "; none can do with fewer");
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     bool printed = true;
     if (f->plans)
         printed = plans(out, style, f);
@@ -171,8 +176,8 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_fleet_cho
     ft__text_add(&b, "; settings: ");
     add_settings(&b, &c->way);
     ft__line(out, style, "chosen", &a, b.at);
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__text_addf(&a, "$ %.2f an hour", c->usd_per_hour);
     ft__text_addf(&b, "$ %.3g for a million tokens; ", c->usd_per_million);
     if (o)
@@ -181,16 +186,27 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_fleet_cho
     else
         ft__text_addf(&b, "your price, $ %.2f a GPU-hour", c->own_usd);
     ft__line(out, style, "cost", &a, b.at);
-    if (c->days > 0) {
+    if (c->kwh_per_million > 0) {
         ft__text_clear(&a);
         ft__text_clear(&b);
+        ft__add_figure(&a, c->days > 0 ? c->kwh : c->kwh_per_million, 3);
+        ft__text_add(&a, " kWh");
+        ft__text_add(&b, c->days > 0 ? "of the job, with node and building; "
+                                     : "for a million tokens, with node and building; ");
+        ft__add_figure(&b, c->days > 0 ? c->kg : c->kg_per_million, 3);
+        ft__text_add(&b, " kg of CO2");
+        ft__line(out, style, "energy", &a, b.at);
+    }
+    if (c->days > 0) {
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__add_figure(&a, c->days, 3);
         ft__text_add(&a, " days");
         ft__text_addf(&b, "$ %.0f", c->usd);
         ft__line(out, style, "job", &a, b.at);
     }
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__add_figure(&a, c->way.ttft_ms, 3);
     ft__text_add(&a, " ms TTFT");
     ft__add_figure(&b, c->way.ttft_low_ms, 3);
@@ -203,9 +219,8 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_fleet_cho
     ft__text_addf(&b, " %s ", ft__dash(style));
     ft__add_figure(&b, c->way.tpot_high_ms, 3);
     if (!(c->days > 0)) ft__line(out, style, "clients see", &a, b.at);
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static bool table(ft_text *out, const ft_style *style, const ft_fleet_chosen *chosen)
@@ -260,8 +275,7 @@ bool ft__screen_fleet_chosen(ft_text *out, const ft_style *style, const char *mo
     }
     ft__text_add(out, t.at ? t.at : "");
     ft__text_add(out, "\n\n");
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     if (c->best < c->count)
         chosen_lines(out, style, &c->choices[c->best]);
     else

@@ -169,7 +169,7 @@ static void add_facts(ft_text *out, const ft_style *style, ft_text *facts)
         ft__text_add(out, "  ");
         add_wrapped(out, style, facts->at, 2, 4);
     }
-    ft__text_clear(facts);
+    ft__text_empty(facts);
 }
 
 /* One after the other, with commas. */
@@ -244,7 +244,7 @@ static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
     if (d->price_usd_per_hour > 0)
         ft__text_addf(&facts, "%sabout $%.2f per hour", facts.length ? ", " : "", d->price_usd_per_hour);
     add_facts(out, style, &facts);
-    ft__text_free(&facts);
+    ft__text_drop(&facts, out);
 }
 
 static void add_warnings(ft_text *out, const ft_style *style, const char *warnings)

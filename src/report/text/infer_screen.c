@@ -88,15 +88,15 @@ static void offline_lines(ft_text *out, const ft_style *style, const ft_infer *r
         ft__add_figure(&b, o->high_tokens_per_s, 3);
         ft__text_addf(&b, "; batch %" PRId64 ", prompts of %" PRId64 ", answers of %" PRId64, o->batch, o->isl, o->osl);
         ft__line(out, style, "offline", &a, b.at);
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__add_figure(&a, o->requests_per_s, 4);
         ft__text_add(&a, " requests/s");
         ft__add_figure(&b, o->total_tokens_per_s, 4);
         ft__text_add(&b, " tokens/s with the prompts");
         ft__line(out, style, "", &a, b.at);
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__add_figure(&a, o->tpot_ms, 4);
         ft__text_add(&a, " ms");
         ft__text_add(&b, "TPOT; prefill of the batch ");
@@ -108,8 +108,8 @@ static void offline_lines(ft_text *out, const ft_style *style, const ft_infer *r
         ft__text_addf(&b, "one sequence of %" PRId64 " tokens needs more memory", o->isl + o->osl);
         ft__line(out, style, "offline", &a, b.at);
     }
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view *v, const ft_infer *r)
@@ -122,15 +122,15 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
     if (r->gpus > 1) ft__text_add(&b, " on each GPU");
     ft__line(out, style, "weights", &a, b.at);
     if (r->kv_bytes_per_token > 0) {
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__text_addf(&a, "%.0f tokens", r->cache_tokens);
         ft__add_figure(&b, r->kv_bytes_per_token / 1024, 4);
         ft__text_addf(&b, " KiB each%s in %s", r->gpus > 1 ? " on each GPU" : "", ft_dtype_name(v->work->kv_dtype));
         ft__line(out, style, "cache", &a, b.at);
     }
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 void ft__add_infer_words(ft_text *out, const ft_infer *r)
@@ -200,8 +200,7 @@ bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_vi
     ft__add_percent(&remark, s->regime[s->bound]);
     ft__text_add(&remark, ")");
     heading(out, style, names[v->work->task], remark.at ? remark.at : "");
-    out->failed = out->failed || remark.failed;
-    ft__text_free(&remark);
+    ft__text_drop(&remark, out);
     if (how && !strcmp(how, "techniques")) return ft__screen_techniques(out, style, v);
     if (how && !strcmp(how, "all")) return ft__screen_advice_all(out, style, v);
     if (v->advised && v->advised->count == 0) ft__text_add(out, "  Nothing that was tried is faster.\n");

@@ -45,8 +45,8 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
     ft__add_confidence(&b, quantile);
     ft__line(out, style, "time", &a, b.at);
 
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__text_add(&a, ft__held_words(f));
     ft__text_add(&b, "roofline ");
     ft__add_figure(&b, f->roofline_ms, 4);
@@ -63,13 +63,13 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
     }
     ft__line(out, style, "held by", &a, b.at);
     if (f->sustained_ms > 1.005 * f->ms) {
-        ft__text_clear(&a);
+        ft__text_empty(&a);
         ft__add_figure(&a, f->sustained_ms, 4);
         ft__text_add(&a, " ms");
         ft__line(out, style, "sustained", &a, "each, back to back for seconds: power lowers the clock");
     }
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void rate_line(ft_text *out, const ft_style *style, const char *label, double rate, double peak,
@@ -87,8 +87,8 @@ static void rate_line(ft_text *out, const ft_style *style, const char *label, do
     ft__text_add(&b, " of ");
     ft__add_figure(&b, peak, 4);
     ft__line(out, style, label, &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, const ft_device *device,
@@ -102,8 +102,8 @@ static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, con
 
     double balance = ft__peak_tflops(device, op->dtype) * 1e3 / device->memory_gbps;
     if (f->intensity > 0 && isfinite(balance)) {
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__add_figure(&a, f->intensity, 4);
         ft__text_add(&a, " FLOP/B");
         ft__text_add(&b, f->intensity >= balance ? "above" : "below");
@@ -113,8 +113,8 @@ static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, con
         ft__line(out, style, "intensity", &a, b.at);
     }
     if (f->tile_m > 0 && f->tile_n > 0) {
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__text_addf(&a, "%d %s %d", f->tile_m, ft__times(style), f->tile_n);
         if (f->split_k > 1) ft__text_addf(&a, ", split %d", f->split_k);
         ft__text_addf(&b, "%.0f tile%s", f->tiles, f->tiles == 1 ? "" : "s");
@@ -128,8 +128,8 @@ static void work_lines(ft_text *out, const ft_style *style, const ft_op *op, con
         }
         ft__line(out, style, "tile", &a, b.at);
     }
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 void ft__screen_kernel(ft_text *out, const ft_style *style, const ft_op *op, const ft_device *device,
@@ -160,14 +160,14 @@ void ft__screen_kernel(ft_text *out, const ft_style *style, const ft_op *op, con
     add_source(&b, f);
     ft__line(out, style, "source", &a, b.at);
     if (f->note[0]) {
-        ft__text_clear(&a);
+        ft__text_empty(&a);
         ft__ink(&a, style, FT_INK_YELLOW);
         ft__text_add_plain(&a, f->note);
         ft__ink_end(&a, style);
         ft__line(out, style, "note", &a, NULL);
     }
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 /* -- several GPUs ------------------------------------------------------------------------------ */

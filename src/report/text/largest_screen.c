@@ -15,8 +15,8 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_addf(&b, "%" PRId64 " layers of %" PRId64 ", %" PRId64 " heads, ffn %" PRId64 ", vocabulary %" PRId64,
                   r->layers, r->hidden, r->heads, r->ffn, r->vocab);
     ft__line(out, style, "parameters", &a, b.at);
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__add_gib(&a, r->need_bytes);
     ft__text_add(&a, " GiB");
     ft__text_add(&b, "of ");
@@ -25,8 +25,8 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__add_gib(&b, r->next_short_bytes);
     ft__text_add(&b, " GiB short");
     ft__line(out, style, "memory", &a, b.at);
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__add_gib(&a, r->state_bytes);
     ft__text_add(&a, " GiB");
     ft__add_figure(&b, r->state_bytes * (double)r->gpus / r->parameters, 3);
@@ -35,13 +35,13 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_step_view 
                   : r->training ? ", sharded (ZeRO-3)"
                                 : ", cut by tensor");
     ft__line(out, style, "states", &a, b.at);
-    ft__text_clear(&a);
+    ft__text_empty(&a);
     ft__add_gib(&a, r->need_bytes - r->state_bytes);
     ft__text_add(&a, " GiB");
     ft__line(out, style, "the rest", &a,
              r->training ? "activations, temporaries, reserve, context" : "cache, activations, reserve, context");
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 void ft__largest_title(ft_text *out, const ft_style *style, const ft_largest *r)
@@ -68,8 +68,7 @@ void ft__largest_title(ft_text *out, const ft_style *style, const ft_largest *r)
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     if (v->ranked) ft__screen_layout(out, style, v);
 }
 
@@ -91,8 +90,8 @@ bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_largest *r
     ft__text_add(&b, " tokens/s per GPU, MFU ");
     ft__add_percent(&b, v->step->mfu);
     ft__line(out, style, r->training ? "step" : "TPOT", &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
     if (r->training) ft__screen_days(out, style, &r->days);
     return !out->failed;
 }

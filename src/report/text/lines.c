@@ -23,6 +23,7 @@ void ft__line(ft_text *out, const ft_style *style, const char *label, const ft_t
         ft__text_add(out, remark);
     }
     ft__text_add(out, "\n");
+    if (figure->failed) out->failed = true;
 }
 
 void ft__add_wrapped(ft_text *out, const ft_style *style, const char *text)

@@ -61,7 +61,7 @@ static void word_line(ft_text *out, const ft_style *style, const char *label, co
     if (!word || !*word) return;
     ft__text_add_plain(&a, word);
     ft__line(out, style, label, &a, NULL);
-    ft__text_free(&a);
+    ft__text_drop(&a, out);
 }
 
 static void shape_lines(ft_text *out, const ft_style *style, const ft_arch *a)
@@ -74,7 +74,7 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_arch *a)
     if (a->activation && *a->activation) ft__text_addf(&t, " %s", a->activation);
     ft__line(out, style, "shape", &t, NULL);
     if (a->heads > 0) {
-        ft__text_clear(&t);
+        ft__text_empty(&t);
         ft__text_addf(&t, "%" PRId64 " heads", a->heads);
         if (a->kv_heads > 0 && a->kv_heads != a->heads) ft__text_addf(&t, ", %" PRId64 " of keys", a->kv_heads);
         if (a->head_dim > 0) ft__text_addf(&t, ", width %" PRId64, a->head_dim);
@@ -83,22 +83,22 @@ static void shape_lines(ft_text *out, const ft_style *style, const ft_arch *a)
         ft__line(out, style, "attention", &t, NULL);
     }
     if (a->experts > 0) {
-        ft__text_clear(&t);
+        ft__text_empty(&t);
         ft__text_addf(&t, "%" PRId64 ", %" PRId64 " per token, ffn %" PRId64, a->experts, a->topk, a->moe_ffn);
         if (a->shared_experts > 0) ft__text_addf(&t, ", %" PRId64 " shared", a->shared_experts);
         ft__line(out, style, "experts", &t, NULL);
     }
     if (a->vocab > 0) {
-        ft__text_clear(&t);
+        ft__text_empty(&t);
         ft__text_addf(&t, "%" PRId64, a->vocab);
         ft__line(out, style, "vocabulary", &t, a->tied ? "head tied to the embedding" : "head of its own");
     }
     if (a->max_position > 0) {
-        ft__text_clear(&t);
+        ft__text_empty(&t);
         ft__text_addf(&t, "%" PRId64, a->max_position);
         ft__line(out, style, "positions", &t, NULL);
     }
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 bool ft__screen_model(ft_text *out, const ft_style *style, const ft_model_sheet *s, const ft_layer *layers,
@@ -125,12 +125,12 @@ bool ft__screen_model(ft_text *out, const ft_style *style, const ft_model_sheet 
             ft__add_parameters(&b, e->published);
     }
     ft__line(out, style, "parameters", &a, b.at);
-    ft__text_clear(&a);
+    ft__text_empty(&a);
     ft__add_gib(&a, 2 * s->parameters);
     ft__text_add(&a, " GiB");
     ft__line(out, style, "weights", &a, "in 16 bits");
     if (s->kv_bytes_per_token > 0) {
-        ft__text_clear(&a);
+        ft__text_empty(&a);
         ft__add_figure(&a, s->kv_bytes_per_token / 1024, 4);
         ft__text_add(&a, " KiB");
         ft__line(out, style, "cache", &a, "per token, in 16 bits");
@@ -138,8 +138,8 @@ bool ft__screen_model(ft_text *out, const ft_style *style, const ft_model_sheet 
     shape_lines(out, style, &s->arch);
     word_line(out, style, "hub", e ? e->hub : NULL);
     word_line(out, style, "source", e ? e->source : NULL);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
     ft__text_add(out, "\n");
 
     ft_columns c;

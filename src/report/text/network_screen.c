@@ -107,8 +107,7 @@ void ft__answer_network(ft_text *out, const ft_simulated *s)
     ft__json_member_text(out, "simulator", "simgrid");
     ft__json_member_whole(out, "levels", s->platform.levels);
     ft__answer_word(out, "platform", words.at ? words.at : "");
-    out->failed = out->failed || words.failed;
-    ft__text_free(&words);
+    ft__text_drop(&words, out);
     ft__json_member_list(out, "exchanges");
     for (size_t i = 0; i < s->count; i++) {
         const ft_exchanged *e = &s->rows[i];

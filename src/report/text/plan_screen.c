@@ -62,8 +62,7 @@ static void title(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static void memory_cell(ft_columns *t, const ft_candidate *c)
@@ -121,8 +120,7 @@ static void ties(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static bool why_not(ft_text *out, const ft_style *style, const ft_plan *p)
@@ -167,8 +165,7 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__add_gib(&t, m->reserved_bytes + m->context_bytes - p->search.capacity);
     ft__text_addf(&t, " GiB%s%s", *p->remedy ? "; it would fit with " : "", p->remedy);
     ft__add_wrapped(out, style, t.at ? t.at : "");
-    out->failed |= t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 static bool trade(ft_text *out, const ft_style *style, const ft_plan *p)
@@ -213,8 +210,7 @@ static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
             ft__text_add(&t, " and stays the best of these");
         }
         ft__add_wrapped(out, style, t.at ? t.at : "");
-        out->failed |= t.failed;
-        ft__text_free(&t);
+        ft__text_drop(&t, out);
     }
 }
 
@@ -262,7 +258,6 @@ void ft__screen_planned(ft_text *out, const ft_style *style, const ft_planned *p
         ft__text_add(&b, "none fits");
     if (p->least_gpus) ft__text_addf(&b, "; %" PRId64 " GPUs would do", p->least_gpus);
     ft__line(out, style, "planned", &a, b.at);
-    out->failed |= a.failed || b.failed;
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }

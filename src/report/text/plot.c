@@ -79,7 +79,7 @@ void ft__plot(ft_text *out, const ft_style *style, const double *x, const double
         if (row == 0) ft__text_addf(&label, " %s", y_name);
         ft__text_pad(out, 10 - ft__text_width(label.at ? label.at : ""));
         if (label.at) ft__text_add(out, label.at);
-        ft__text_free(&label);
+        ft__text_drop(&label, out);
         ft__ink(out, style, FT_INK_DIM);
         ft__text_add(out, style->unicode ? (labelled ? " ┤" : " │") : (labelled ? " +" : " |"));
         ft__ink_end(out, style);
@@ -100,12 +100,12 @@ void ft__plot(ft_text *out, const ft_style *style, const double *x, const double
     int used = ft__text_width(ends.at ? ends.at : "");
     ft__text_pad(out, 12);
     if (ends.at) ft__text_add(out, ends.at);
-    ft__text_clear(&ends);
+    ft__text_empty(&ends);
     ft__text_addf(&ends, "%s ", x_name);
     ft__add_point(&ends, right, plain);
     ft__text_pad(out, columns - used - ft__text_width(ends.at ? ends.at : ""));
     if (ends.at) ft__text_add(out, ends.at);
     ft__text_add(out, "\n");
-    ft__text_free(&ends);
+    ft__text_drop(&ends, out);
     free(c.dots);
 }

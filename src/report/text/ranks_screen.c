@@ -64,13 +64,12 @@ void ft__screen_layout(ft_text *out, const ft_style *style, const ft_step_view *
     ft_text t = {0};
     add_layout(&t, style, v);
     ft__add_wrapped(out, style, t.at ? t.at : "");
-    ft__text_clear(&t);
+    ft__text_empty(&t);
     if (v->device) ft__text_add_plain(&t, v->cluster->understood); /* several devices have several */
     ft__ink(out, style, FT_INK_DIM);
     if (v->device) ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    out->failed = out->failed || t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 /* -- where the time goes ----------------------------------------------------------------------- */
@@ -81,7 +80,7 @@ static void stage_line(ft_text *out, const ft_style *style, const char *label, c
     ft_text a = {0};
     ft__text_addf(&a, "stage %" PRId64 " of %" PRId64, stage + 1, v->parallel->pp);
     ft__line(out, style, label, &a, remark);
-    ft__text_free(&a);
+    ft__text_drop(&a, out);
 }
 
 void ft__screen_slowest(ft_text *out, const ft_style *style, const ft_step_view *v)
@@ -112,7 +111,7 @@ void ft__screen_waits(ft_text *out, const ft_style *style, const ft_step_view *v
             ft__text_add(&remark, " ms hidden");
         }
         ft__screen_part(out, style, labels[a], exposed[a], s->step_ms, remark.at);
-        ft__text_free(&remark);
+        ft__text_drop(&remark, out);
     }
     if (v->parallel->pp > 1) ft__screen_part(out, style, "bubble", s->bubble_ms, s->step_ms, "other stages");
 }
@@ -126,7 +125,7 @@ void ft__screen_fullest(ft_text *out, const ft_style *style, const ft_step_view 
     double flight = ft__in_flight(v, v->step->worst_stage);
     ft__text_addf(&remark, "holds most: %.3g micro-batch%s in flight", flight, flight > 1 ? "es" : "");
     stage_line(out, style, "fullest", v, v->step->worst_stage, remark.at);
-    ft__text_free(&remark);
+    ft__text_drop(&remark, out);
 }
 
 /* -- stages ------------------------------------------------------------------------------------ */

@@ -27,7 +27,7 @@ static void rate_line(ft_text *out, const ft_style *style, const char *label, do
     ft__add_figure(&figure, value, 4);
     ft__text_addf(&figure, " %s", unit);
     ft__line(out, style, label, &figure, remark);
-    ft__text_free(&figure);
+    ft__text_drop(&figure, out);
 }
 
 static void put_in(ft_text *out, const ft_style *style, const ft_scale *s)
@@ -36,18 +36,18 @@ static void put_in(ft_text *out, const ft_style *style, const ft_scale *s)
     ft_text t = {0};
     ft__text_addf(&t, "C: dense %s peak of one GPU", ft_dtype_name(s->work.dtype));
     rate_line(out, style, "arithmetic", c->flops * 1e-12, "TFLOP/s", t.at);
-    ft__text_clear(&t);
+    ft__text_empty(&t);
     ft__text_addf(&t, "W of %" PRId64 " GPUs over %s%s", c->tensor.domain, c->inside_name,
                   c->inside_reduces ? ", whose switches add up" : "");
     rate_line(out, style, "inside", c->inside_rate * 1e-9, "GB/s", t.at);
     if (c->nic_rate > 0) {
-        ft__text_clear(&t);
+        ft__text_empty(&t);
         ft__text_addf(&t, "W between them: %s, ", c->outside_name);
         ft__add_figure(&t, c->nic_rate * 1e-9, 4);
         ft__text_addf(&t, " GB/s a GPU%s", c->outside_reduces ? ", switches add up" : "");
         rate_line(out, style, "outside", c->outside_rate * 1e-9, "GB/s", t.at);
     }
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
 }
 
 /* -- data -------------------------------------------------------------------------------------- */
@@ -185,8 +185,7 @@ static bool tensor(ft_text *out, const ft_style *style, const ft_scale *s)
     }
     ft__text_add(&line, ".");
     ft__add_wrapped(out, style, line.at ? line.at : "");
-    out->failed = out->failed || line.failed;
-    ft__text_free(&line);
+    ft__text_drop(&line, out);
     if (s->tensor_count == 0) return true;
     bool printed = degrees(out, style, "ways", s->tensor, s->tensor_count);
     ft__ink(out, style, FT_INK_DIM);
@@ -213,8 +212,7 @@ static bool experts(ft_text *out, const ft_style *style, const ft_scale *s)
     ft__add_figure(&line, e->wide_ffn, 4);
     ft__text_addf(&line, ", and F is %.0f: %s.", s->closed.ffn, e->wide ? "any number" : "not here");
     ft__add_wrapped(out, style, line.at ? line.at : "");
-    out->failed = out->failed || line.failed;
-    ft__text_free(&line);
+    ft__text_drop(&line, out);
     if (s->expert_count == 0) return true;
     bool printed = degrees(out, style, "ways", s->expert, s->expert_count);
     ft__ink(out, style, FT_INK_DIM);
@@ -244,8 +242,7 @@ static void pipeline(ft_text *out, const ft_style *style, const ft_scale *s)
     ft__add_percent(&line, s->pipeline_bubble);
     ft__text_add(&line, ").");
     ft__add_wrapped(out, style, line.at ? line.at : "");
-    out->failed = out->failed || line.failed;
-    ft__text_free(&line);
+    ft__text_drop(&line, out);
 }
 
 /* -- curves ------------------------------------------------------------------------------------ */
@@ -333,14 +330,13 @@ bool ft__screen_scale(ft_text *out, const ft_style *style, const ft_scale *s)
     }
     if (s->weak_count > 0) {
         const ft_scale_point *last = &s->weak[s->weak_count - 1];
-        ft__text_clear(&t);
+        ft__text_empty(&t);
         ft__text_addf(&t, "Weak scaling: %.0f tokens per GPU and step",
                       (double)last->global_batch * (double)s->work.seq / (double)last->gpus);
         add_layout(&t, &s->parallel);
         heading(out, style, t.at ? t.at : "");
         printed = printed && curve(out, style, s->weak, s->weak_count, s->parallel.pp > 1);
     }
-    out->failed = out->failed || t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     return printed && !out->failed;
 }

@@ -94,8 +94,8 @@ static bool times(ft_text *out, const ft_style *style, const ft_serving *s)
 static void line(ft_text *out, const ft_style *style, const char *label, ft_text *figure, ft_text *remark)
 {
     ft__line(out, style, label, figure, remark->at ? remark->at : "");
-    ft__text_clear(figure);
-    ft__text_clear(remark);
+    ft__text_empty(figure);
+    ft__text_empty(remark);
 }
 
 /* Objectives that as many requests as were asked for would keep. */
@@ -115,8 +115,8 @@ static void nearest(ft_text *out, const ft_style *style, const ft_serving *s)
     ft__text_add(&b, s->find != FT_FIND_NOTHING ? "is the nearest that one request by itself can keep"
                                                 : "is the nearest that this load can keep");
     if (a.length) line(out, style, "nearest", &a, &b);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
@@ -167,8 +167,8 @@ static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
         line(out, style, "highest", &a, &b);
     }
     if (s->slo_share > 0 && !s->slo_met) nearest(out, style, s);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void engine_lines(ft_text *out, const ft_style *style, const ft_serving *s)
@@ -207,8 +207,8 @@ static void engine_lines(ft_text *out, const ft_style *style, const ft_serving *
                       o->worst_client_ratio);
         line(out, style, "fairness", &a, &b);
     }
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 /* Waiting, running and the cache at some moments. */

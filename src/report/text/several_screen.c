@@ -264,8 +264,7 @@ bool ft__screen_scales(ft_text *out, const ft_style *style, const ft_scale *cons
                          "takes longer: the closed form, then the timeline. Strong and weak: the last points of the "
                          "curves, and what they keep of the rate of the first. One --gpu shows all of it.");
     ft__add_wrapped(out, style, words.at ? words.at : "");
-    out->failed |= words.failed;
-    ft__text_free(&words);
+    ft__text_drop(&words, out);
     ft__text_add(out, "\n");
     return printed && !out->failed;
 }

@@ -73,8 +73,7 @@ void ft__screen_step_title(ft_text *out, const ft_style *style, const ft_step_vi
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
-    out->failed = out->failed || t.failed;
-    ft__text_free(&t);
+    ft__text_drop(&t, out);
     if (v->ranked) ft__screen_layout(out, style, v);
 }
 
@@ -92,8 +91,8 @@ static void energy_line(ft_text *out, const ft_style *style, const ft_step_view 
     ft__add_figure(&b, rate / (e.watts * gpus), 3);
     ft__text_addf(&b, " %s per joule", ft__counts_samples(v->arch) ? "samples" : "tokens");
     ft__line(out, style, "power", &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
@@ -110,8 +109,8 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
     ft__add_confidence(&b, v->quantile);
     ft__line(out, style, "step", &a, b.at);
 
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     bool samples = ft__counts_samples(v->arch);
     double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v), gpus = (double)ft__view_gpus(v);
     ft__add_figure(&a, rate, 4);
@@ -120,8 +119,8 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
         ft__add_figure(&b, rate / gpus, 4);
         ft__text_add(&b, " per GPU");
         ft__line(out, style, "rate", &a, b.at);
-        ft__text_clear(&a);
-        ft__text_clear(&b);
+        ft__text_empty(&a);
+        ft__text_empty(&b);
         ft__add_figure(&a, v->step->model_tflops, 4);
         ft__text_add(&a, " TFLOP/s");
     }
@@ -134,8 +133,8 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
     ft__add_figure(&b, ft__step_peak(v->device, v->work->dtype, &of), 4);
     ft__text_addf(&b, " TFLOP/s %s", ft_dtype_name(of));
     ft__line(out, style, v->ranked ? "per GPU" : "rate", &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
     energy_line(out, style, v, rate);
 }
 
@@ -149,8 +148,8 @@ void ft__screen_part(ft_text *out, const ft_style *style, const char *label, dou
     ft__add_percent(&b, ms / step_ms);
     if (remark) ft__text_addf(&b, "  %s", remark);
     ft__line(out, style, label, &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
@@ -186,8 +185,8 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_addf(&how, "to issue %.0f launches%s", s->launches,
                   idle < 0.1 * (s->step_ms - input) ? ", hidden behind the GPU" : ": the host sets the pace");
     ft__line(out, style, "host", &a, how.at);
-    ft__text_free(&a);
-    ft__text_free(&how);
+    ft__text_drop(&a, out);
+    ft__text_drop(&how, out);
 }
 
 /* -- memory ------------------------------------------------------------------------------------ */
@@ -201,8 +200,8 @@ static void memory_line(ft_text *out, const ft_style *style, const char *label, 
     if (bar) ft__add_bar(&b, style, capacity > 0 ? bytes / capacity : 0, bar_cells(style));
     if (remark && *remark) ft__text_addf(&b, "%s%s", bar ? "  " : "", remark);
     ft__line(out, style, label, &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m)
@@ -221,14 +220,14 @@ void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m)
     if (m->verdict == FT_FIT_TIGHT) ft__text_addf(&b, ", %.0f %% likely", 100 * m->chance_fits);
     ft__line(out, style, "fits", &a, b.at);
     if (!roomy && m->remedy && *m->remedy) {
-        ft__text_clear(&a);
+        ft__text_empty(&a);
         ft__ink(&a, style, FT_INK_YELLOW);
         ft__text_add_plain(&a, m->remedy);
         ft__ink_end(&a, style);
         ft__line(out, style, "would fit", &a, NULL);
     }
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
@@ -246,8 +245,8 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
     ft__add_peak_place(&place, v);
     ft__add_cut(&cut, &place, style->width - 2 - FT_LINE_LABEL - FT_LINE_FIGURE);
     memory_line(out, style, "memory", m->peak_bytes, m->capacity_bytes, cut.at, false);
-    ft__text_free(&place);
-    ft__text_free(&cut);
+    ft__text_drop(&place, out);
+    ft__text_drop(&cut, out);
     if (v->ranked) ft__screen_fullest(out, style, v);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].bytes >= 1) memory_line(out, style, parts[i].label, parts[i].bytes, m->capacity_bytes, NULL, true);
@@ -258,7 +257,7 @@ static void memory_lines(ft_text *out, const ft_style *style, const ft_step_view
     ft__add_gib(&context, m->context_bytes);
     ft__text_add(&context, " GiB more");
     memory_line(out, style, "reserved", m->reserved_bytes, m->capacity_bytes, context.at, false);
-    ft__text_free(&context);
+    ft__text_drop(&context, out);
     ft__screen_fits(out, style, m);
 }
 
@@ -315,15 +314,15 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step_view 
         ft__add_percent(&b, s->class_ms[c] / fmax(busy, 1e-12));
         ft__text_add(&b, " of time");
         ft__line(out, style, labels[c], &a, b.at);
-        ft__text_free(&a);
-        ft__text_free(&b);
+        ft__text_drop(&a, out);
+        ft__text_drop(&b, out);
     }
     ft_text a = {0}, b = {0};
     ft__text_add(&a, ft__view_held_words(v));
     add_held_shares(&b, style, s);
     ft__line(out, style, "held by", &a, b.at);
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__ink(&a, style, s->learned + s->calibrated >= 0.5 ? FT_INK_GREEN : FT_INK_YELLOW);
     bool brief = style->width < 100, here = s->learned + s->calibrated >= 0.005;
     if (here) ft__add_percent(&a, s->learned + s->calibrated);
@@ -338,8 +337,8 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step_view 
         ft__text_add(&b, " guessed");
     }
     ft__line(out, style, "source", &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 bool ft__screen_step(ft_text *out, const ft_style *style, const ft_step_view *v)

@@ -1,9 +1,9 @@
 /* Whole models as text for people. Every function appends to `out`; nothing is printed here. */
 #ifndef FT_REPORT_TEXT_STEP_SCREEN_H
 #define FT_REPORT_TEXT_STEP_SCREEN_H
+#include "report/text/style.h"
 #include "study/days.h"
 #include "study/step_view.h"
-#include "report/text/style.h"
 
 /* One step: a calm screen. False: out of memory, as below. */
 bool ft__screen_step(ft_text *out, const ft_style *style, const ft_step_view *v);

@@ -37,7 +37,7 @@ static void kernel_row(ft_columns *c, const ft_merged *m, double busy_ms, kernel
     ft__add_cut(ft__cell(c), &text, w.name);
     ft__cell_add(c, ft__phase_name(m->node->phase));
     if (w.op > 0) {
-        ft__text_clear(&text);
+        ft__text_empty(&text);
         ft__describe_op(&text, &m->node->op);
         ft__add_cut(ft__cell(c), &text, w.op);
     }
@@ -65,7 +65,7 @@ static void pick_dearest(ft_merged *merged, size_t count, size_t most)
 }
 
 /* What the other columns leave: names first, up to a third of the line, then operators. */
-static kernel_widths widths_of(const ft_style *style, const ft_merged *merged, size_t count)
+static kernel_widths widths_of(ft_text *out, const ft_style *style, const ft_merged *merged, size_t count)
 {
     enum { OTHERS = 61, FUSES = 7, BETWEEN = 2, LEAST = 24 };
     kernel_widths w = {0};
@@ -75,7 +75,7 @@ static kernel_widths widths_of(const ft_style *style, const ft_merged *merged, s
         int width = ft__text_width(name.at ? name.at : "");
         if (width > w.name) w.name = width;
         w.fused = w.fused || (style->width >= 90 && merged[i].node->members > 1); /* a narrow one does without */
-        ft__text_free(&name);
+        ft__text_drop(&name, out);
     }
     int others = OTHERS + (w.fused ? FUSES : 0);
     int most = style->width / 3 > style->width - others ? style->width - others : style->width / 3;
@@ -106,7 +106,7 @@ bool ft__screen_kernels(ft_text *out, const ft_style *style, const ft_step_view 
         count = most;
     }
     ft_columns c;
-    kernel_widths w = widths_of(style, merged, count);
+    kernel_widths w = widths_of(out, style, merged, count);
     static const char *const aligns[2][2] = {{"llrrrrl", "lllrrrrl"}, {"llrrrrrl", "lllrrrrrl"}};
     ft__columns_init(&c, aligns[w.fused][w.op > 0]);
     kernel_head(&c, w);

@@ -63,8 +63,8 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
                                 : "s, perfectly data-parallel");
     if (d->days > 730) ft__text_addf(&b, ": %.0f years", d->days / 365.25);
     ft__line(out, style, "to train", &a, b.at);
-    ft__text_clear(&a);
-    ft__text_clear(&b);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
     ft__add_figure(&a, d->closed_8, 3);
     ft__text_add(&a, " days");
     ft__text_add(&b, "8TP/(nX), X = ");
@@ -72,8 +72,8 @@ void ft__screen_days(ft_text *out, const ft_style *style, const ft_days *d)
     ft__text_add(&b, " TFLOP/s; 6TP/(nX): ");
     ft__add_figure(&b, d->closed_6, 3);
     if (d->fits) ft__line(out, style, "formula", &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 void ft__answer_days(ft_text *out, const ft_days *d)

@@ -6,7 +6,7 @@
 typedef struct ft_style {
     bool unicode; /* else ASCII alone */
     bool colour;
-    int width;    /* columns of the terminal */
+    int width;     /* columns of the terminal */
     bool terminal; /* tables lose columns and lines are folded to fit it; files and pipes get them whole */
 } ft_style;
 

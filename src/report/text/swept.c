@@ -188,6 +188,37 @@ static bool nothing_changes(const column *all, const ft_swept *sweep, json_t *co
     return sweep->count > 1;
 }
 
+/* What a GPU makes against what a client gets, of loads that no other beats in both: a client that wants so much may
+ * have the best point to its right, so the steps of the curve are what can be had. */
+static bool draw_front(ft_text *out, const ft_style *style, const ft_swept *sweep, json_t *const *answers, int width)
+{
+    double *x = calloc(sweep->count, sizeof *x), *y = calloc(sweep->count, sizeof *y);
+    bool made = x && y;
+    size_t points = 0;
+    for (size_t i = 0; made && i < sweep->count; i++) {
+        double client = json_number_value(value_at(answers[i], "tokens_per_s_per_user"));
+        double gpu = json_number_value(value_at(answers[i], "tokens_per_s_per_gpu"));
+        bool beaten = !(client > 0 && gpu > 0);
+        for (size_t k = 0; k < points && !beaten; k++) beaten = x[k] >= client && y[k] >= gpu;
+        if (beaten) continue;
+        size_t kept = 0, at = 0;
+        for (size_t k = 0; k < points; k++)
+            if (x[k] > client || y[k] > gpu) x[kept] = x[k], y[kept++] = y[k];
+        while (at < kept && x[at] < client) at++;
+        for (size_t k = kept; k > at; k--) x[k] = x[k - 1], y[k] = y[k - 1];
+        x[at] = client, y[at] = gpu;
+        points = kept + 1;
+    }
+    if (points > 1) {
+        ft__text_addf(out, "\n  Tokens/s of a GPU over tokens/s of a client: %zu of %zu loads are beaten by none\n\n",
+                      points, sweep->count);
+        ft__plot(out, style, x, y, points, width, PLOT_HEIGHT, "a client", "t/s");
+    }
+    free(x);
+    free(y);
+    return made && !out->failed;
+}
+
 bool ft__screen_swept(ft_text *out, const ft_style *style, const ft_swept *sweep, json_t *const *answers)
 {
     const column *shown[MOST_COLUMNS];
@@ -225,7 +256,7 @@ bool ft__screen_swept(ft_text *out, const ft_style *style, const ft_swept *sweep
     printed = x && y && !out->failed;
     free(x);
     free(y);
-    return printed;
+    return printed && (strcmp(sweep->task, "serve") || draw_front(out, style, sweep, answers, width));
 }
 
 bool ft__csv_swept(ft_text *out, const ft_swept *sweep, const char *gpu, bool header, json_t *const *answers)

@@ -73,8 +73,8 @@ static void share_line(ft_text *out, const ft_style *style, const char *label, d
     ft__add_figure(&b, ms, 4);
     ft__text_addf(&b, " ms %s", what);
     ft__line(out, style, label, &a, b.at);
-    ft__text_free(&a);
-    ft__text_free(&b);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
 }
 
 static void step_lines(ft_text *out, const ft_style *style, const ft_trace_report *s)
@@ -100,8 +100,8 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
         ft__text_add(&c, " without it");
     }
     ft__line(out, style, "step", &a, c.at);
-    ft__text_clear(&a);
-    ft__text_clear(&c);
+    ft__text_empty(&a);
+    ft__text_empty(&c);
     ft__text_add(&a, ft__bound_words(b->bound));
     if (b->bound == FT_BOUND_OVERHEAD) ft__text_add(&c, "the GPU waits for the host");
     ft__line(out, style, "held by", &a, c.at);
@@ -117,14 +117,14 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
                "launches, and no kernel at all");
     ft__text_add(out, "\n");
     share_line(out, style, "GPU busy", mean > 0 ? b->busy_ms / mean : 0, b->busy_ms, "");
-    ft__text_clear(&a);
-    ft__text_clear(&c);
+    ft__text_empty(&a);
+    ft__text_empty(&c);
     ft__text_addf(&a, "%.0f kernels", b->kernels);
     if (b->streams > 1) ft__text_addf(&c, "on %.0f streams", b->streams);
     ft__line(out, style, "launched", &a, c.at);
     if (b->exchange_ms > 0) {
-        ft__text_clear(&a);
-        ft__text_clear(&c);
+        ft__text_empty(&a);
+        ft__text_empty(&c);
         ft__add_figure(&a, b->exchange_ms, 4);
         ft__text_add(&a, " ms");
         ft__add_percent(&c, 1 - b->exposed_ms / b->exchange_ms);
@@ -132,8 +132,8 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
         ft__line(out, style, "exchanges", &a, c.at);
     }
     if (b->copy_ms > 0.001 * b->step_ms) {
-        ft__text_clear(&a);
-        ft__text_clear(&c);
+        ft__text_empty(&a);
+        ft__text_empty(&c);
         ft__add_figure(&a, b->copy_ms, 4);
         ft__text_add(&a, " ms");
         ft__text_add(&c, "between host and GPU, ");
@@ -143,8 +143,8 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
     }
     if (s->product_ms > 0) {
         double share = fmin(1, s->tensor_ms / s->product_ms);
-        ft__text_clear(&a);
-        ft__text_clear(&c);
+        ft__text_empty(&a);
+        ft__text_empty(&c);
         ft__ink(&a, style, share > 0.9 ? FT_INK_GREEN : FT_INK_YELLOW);
         ft__add_percent(&a, share);
         ft__ink_end(&a, style);
@@ -153,8 +153,8 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
         ft__text_add(&c, " ms of products run on tensor cores");
         ft__line(out, style, "tensor use", &a, c.at);
     }
-    ft__text_free(&a);
-    ft__text_free(&c);
+    ft__text_drop(&a, out);
+    ft__text_drop(&c, out);
 }
 
 bool ft__screen_trace(ft_text *out, const ft_style *style, const char *file, const ft_trace_report *s, size_t most)

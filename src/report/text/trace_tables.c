@@ -63,8 +63,8 @@ bool ft__trace_gap_tables(ft_text *out, const ft_style *style, const ft_trace_re
             ft__text_addf(ft__cell(&c), "%.1f", b->gaps[i].at_ms);
             ft__add_cut(ft__cell(&c), &host, 56);
             ft__add_cut(ft__cell(&c), &next, 30);
-            ft__text_free(&host);
-            ft__text_free(&next);
+            ft__text_drop(&host, out);
+            ft__text_drop(&next, out);
         }
         printed &= ft__columns_print(&c, out, style, 2, true);
         ft__columns_free(&c);

@@ -92,8 +92,8 @@ static void add_iteration(ranker *r, const ft_graph *g, const ft_lanes *l, const
             r->made[i] = ft__chakra_exchange(r, n->name ? n->name : "exchange", n->exchange.kind, n->exchange.axis,
                                              n->exchange.bytes * (double)n->count, l->comm[i] * (double)n->count,
                                              awaits);
-        else if (pace->beats[i].gpu > 0)
-            add_kernel(r, g, i, &pace->beats[i], r->timed[stage][i], awaits);
+        else if (pace->costs[i].gpu > 0)
+            add_kernel(r, g, i, &pace->costs[i], r->timed[stage][i], awaits);
         if (sharded && scatters) ft__chakra_of_tensor(r, g, b, false, reduced_ms(&sharded[i].behind), reduced);
     }
     if (scatters) ft__chakra_reduce(r, g, l, b);
@@ -154,8 +154,8 @@ static void add_half(ranker *r, int64_t place_stage, const ft_pipe_op *op, bool 
         double times = (double)iterations(s, s->g, b, op->chunk) * ft__weights_share;
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             const ft_timed *t = r->timed[place_stage][i];
-            double each = times * fmax(s->step.pace->beats[i].count, 1);
-            n.ms += s->step.pace->beats[i].gpu * each;
+            double each = times * fmax(s->step.pace->costs[i].count, 1);
+            n.ms += s->step.pace->costs[i].gpu * each;
             n.flops += t ? t->forecast.flops * each : 0;
             n.bytes += t ? t->forecast.bytes * each : 0;
         }

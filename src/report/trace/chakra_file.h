@@ -13,16 +13,16 @@ typedef struct ft_chakra_node {
     const char *name;
     int64_t after[FT_CHAKRA_DEPS]; /* ids it waits for; 0: none */
     double ms;
-    double flops, bytes;           /* of computing; bytes: of the buffer of an exchange */
+    double flops, bytes; /* of computing; bytes: of the buffer of an exchange */
     ft_exchange_kind exchange;
-    int64_t group;                 /* of an exchange, as in groups.json */
-    int64_t from, to, tag;         /* of a send */
+    int64_t group;         /* of an exchange, as in groups.json */
+    int64_t from, to, tag; /* of a send */
 } ft_chakra_node;
 
 typedef struct ft_chakra_file {
-    ft_text text;                  /* bytes, not characters */
-    int64_t count;                 /* nodes; ids count from 1 */
-    double clock_ms, micros;       /* durations are whole microseconds whose sum stays true */
+    ft_text text;            /* bytes, not characters */
+    int64_t count;           /* nodes; ids count from 1 */
+    double clock_ms, micros; /* durations are whole microseconds whose sum stays true */
 } ft_chakra_file;
 
 void ft__chakra_begin(ft_chakra_file *f, const char *note);

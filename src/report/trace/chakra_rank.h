@@ -1,10 +1,10 @@
 /* One rank's graph while it is written: the state, and what data ranks exchange (chakra_data.c). */
 #ifndef FT_REPORT_TRACE_CHAKRA_RANK_H
 #define FT_REPORT_TRACE_CHAKRA_RANK_H
+#include "ranks/lanes.h"
 #include "report/trace/chakra_file.h"
 #include "report/trace/chakra_groups.h"
 #include "study/step_view.h"
-#include "ranks/lanes.h"
 
 typedef struct ranker {
     const ft_step_view *v;

@@ -256,7 +256,7 @@ ft_status ft__perfetto(const ft_step_view *v, ft_text *out, ft_error *err)
     ft__json_close(out);
     ft__text_add(out, "\n");
     bool failed = out->failed || notes.failed;
-    ft__text_free(&notes);
+    ft__text_drop(&notes, out);
     if (status != FT_OK) return status;
     return failed ? ft__fail(err, FT_E_MEMORY, "out of memory for a trace") : FT_OK;
 }

@@ -67,7 +67,7 @@ static ft_status alone_lanes(const ft_step_view *v, ft_lanes *out, ft_error *err
     if (!none || !axis || !awaits) return ft__fail(err, FT_E_MEMORY, "out of memory for a trace");
     for (size_t i = 0; i < nodes; i++) awaits[i] = -1;
     *out = (ft_lanes){.g = g,
-                      .beats = v->step->pace->beats,
+                      .costs = v->step->pace->costs,
                       .entry = v->step->pace->entry,
                       .pass = v->step->pace->pass,
                       .comm = none,

@@ -1,0 +1,83 @@
+/* cannot.c: degrees that cannot be met: which, by which rule, and the nearest that works.
+ *
+ * Each degree that was asked for is left open in turn. Where layouts appear then, it was that one; the nearest of its
+ * values is what works. The rule is what the checks of a layout say of the values as they were asked for. */
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/plan.h"
+
+typedef struct degree {
+    const char *name;
+    size_t of_request, of_layout; /* offsets */
+} degree;
+
+static const degree degrees[] = {
+    {"tp", offsetof(ft_plan_request, tp), offsetof(ft_layout, parallel.tp)},
+    {"pp", offsetof(ft_plan_request, pp), offsetof(ft_layout, parallel.pp)},
+    {"vpp", offsetof(ft_plan_request, vpp), offsetof(ft_layout, parallel.vpp)},
+    {"cp", offsetof(ft_plan_request, cp), offsetof(ft_layout, parallel.cp)},
+    {"ep", offsetof(ft_plan_request, ep), offsetof(ft_layout, parallel.ep)},
+    {"batch", offsetof(ft_plan_request, batch), offsetof(ft_layout, batch)},
+};
+
+static int64_t value_of(const ft_layout *l, const degree *d)
+{
+    return *(const int64_t *)(const void *)((const char *)l + d->of_layout);
+}
+
+/* The rule that a layout with this one value, and nothing else cut, breaks; "" where it breaks none by itself. */
+static const char *rule_of(const ft_search *s, const degree *d, int64_t value, ft_error *said)
+{
+    ft_layout l = {.parallel = s->request.parallel, .batch = 1, .micros = 1};
+    l.parallel.tp = l.parallel.pp = l.parallel.cp = l.parallel.vpp = l.parallel.ep = l.parallel.dp = 1;
+    *(int64_t *)(void *)((char *)&l + d->of_layout) = value;
+    if (l.parallel.vpp > 1) return "so many chunks divide the layers of no pipeline";
+    int64_t ranks = l.parallel.tp * l.parallel.pp * l.parallel.cp;
+    if (s->asked->gpus % ranks) return "it does not divide the GPUs";
+    l.parallel.dp = s->asked->gpus / ranks;
+    if (s->asked->global % (l.batch * l.parallel.dp))
+        return "the data ranks, times a micro-batch, do not divide the global batch";
+    l.micros = s->asked->global / (l.batch * l.parallel.dp);
+    ft_model_request r = ft__plan_request_of(s, &l);
+    return ft__model_request_check(&r, said) == FT_OK ? "" : said->message;
+}
+
+ft_status ft__plan_cannot(const ft_search *s, ft_error *err)
+{
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
+        const degree *d = &degrees[i];
+        ft_plan_request open = *s->asked;
+        ft_plan_set *set = (ft_plan_set *)(void *)((char *)&open + d->of_request);
+        int64_t asked = set->at[0], nearest = 0;
+        if (!set->count) continue;
+        set->count = 0;
+        ft_search other = *s;
+        other.asked = &open;
+        other.candidates = NULL;
+        other.candidate_count = other.candidate_room = 0;
+        ft_status status = ft__plan_layouts(&other, err);
+        for (size_t k = 0; status == FT_OK && k < other.candidate_count; k++) {
+            int64_t value = value_of(&other.candidates[k].layout, d);
+            double far = fabs(log((double)value / (double)asked)), best = fabs(log((double)nearest / (double)asked));
+            if (!nearest || far < best || (far == best && value < nearest)) nearest = value;
+        }
+        free(other.candidates);
+        if (status != FT_OK) return status;
+        if (!nearest) continue;
+        ft_error said = {0};
+        const char *rule = rule_of(s, d, asked, &said);
+        char where[32];
+        snprintf(where, sizeof where, "search.%s", d->name);
+        return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "no layout of %lld GPUs has %s %lld%s%s; %lld would do",
+                           (long long)s->asked->gpus, d->name, (long long)asked, *rule ? ": " : "", rule,
+                           (long long)nearest);
+    }
+    return ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
+                       "no layout of %lld GPUs takes a global batch of %lld as %s needs it: the data ranks, times a "
+                       "micro-batch, must divide it, and the degrees the model's heads and layers",
+                       (long long)s->asked->gpus, (long long)s->asked->global, s->framework->title);
+}

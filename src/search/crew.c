@@ -1,0 +1,75 @@
+/* crew.c: the threads of one search.
+ *
+ * Pieces of work are layouts to forecast or cells to probe, some tenths of a millisecond to some milliseconds each.
+ * Whoever is free takes the next few; a thread has a memo and an arena of its own, so that nobody waits for anybody.
+ * Which thread took what decides nothing: results go to the pieces. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/parallel.h"
+#include "search/crew.h"
+
+enum { LARGEST_STEP = 512 << 20 };
+
+typedef struct shift { /* one piece of work after the other, for all who came */
+    ft_crew *crew;
+    ft_crew_piece piece;
+    void *context;
+    size_t count, few;
+    atomic_size_t next;
+} shift;
+
+static void work(void *context, size_t who)
+{
+    shift *w = context;
+    for (;;) {
+        size_t from = atomic_fetch_add_explicit(&w->next, w->few, memory_order_relaxed), to = from + w->few;
+        if (from >= w->count) return;
+        for (size_t i = from; i < to && i < w->count; i++) {
+            w->crew->status[who] = w->piece(w->context, i, &w->crew->bench[who], &w->crew->err[who]);
+            if (w->crew->status[who] != FT_OK) return;
+        }
+    }
+}
+
+ft_status ft__crew_do(ft_crew *c, size_t count, size_t few, ft_crew_piece piece, void *context, ft_error *err)
+{
+    shift w = {.crew = c, .piece = piece, .context = context, .count = count, .few = few};
+    atomic_init(&w.next, 0);
+    ft__parallel(c->threads, (size_t)c->threads, work, &w);
+    for (int i = 0; i < c->threads; i++)
+        if (c->status[i] != FT_OK) {
+            if (err) *err = c->err[i];
+            return c->status[i];
+        }
+    return FT_OK;
+}
+
+ft_status ft__crew_hire(int threads, ft_crew *c, ft_error *err)
+{
+    *c = (ft_crew){.threads = threads > 0 ? threads : 1};
+    c->bench = calloc((size_t)c->threads, sizeof *c->bench);
+    c->status = calloc((size_t)c->threads, sizeof *c->status);
+    c->err = calloc((size_t)c->threads, sizeof *c->err);
+    bool fine = c->bench && c->status && c->err;
+    for (int i = 0; fine && i < c->threads; i++) {
+        c->bench[i].memo = ft__memo_new();
+        c->bench[i].exchanges = ft__exchanges_new();
+        c->bench[i].arena = ft__arena_new(LARGEST_STEP);
+        fine = c->bench[i].memo && c->bench[i].exchanges && c->bench[i].arena;
+    }
+    return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+}
+
+void ft__crew_dismiss(ft_crew *c)
+{
+    for (int i = 0; c->bench && i < c->threads; i++) {
+        ft__memo_free(c->bench[i].memo);
+        ft__exchanges_free(c->bench[i].exchanges);
+        ft__arena_free(c->bench[i].arena);
+    }
+    free(c->bench);
+    free(c->status);
+    free(c->err);
+    *c = (ft_crew){0};
+}

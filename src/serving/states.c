@@ -1,0 +1,79 @@
+/* states.c: layers that keep a state instead of a cache: the gated delta rule, Mamba-2, linear attention with a decay.
+ *
+ * A product in, a short convolution, the recurrence, a gated norm and a product out. A decoding sequence reads and
+ * writes its state once a step, whatever its length; of a prompt the recurrence runs in chunks, and its kernels are
+ * bound by what they move. Convolutions and norms are passes as everywhere. Shapes are those of src/model/delta.c,
+ * state_space.c and lightning.c. */
+#include "serving/states.h"
+
+#include <math.h>
+
+#include "serving/kernels.h"
+
+static const double cell_bytes = 4; /* engines keep states in fp32 */
+
+/* The last kind of state layer that a model has stands for all. */
+bool ft__state_layer_of(const ft_arch *a, ft_mixer mixer, ft_state_layer *out)
+{
+    double layers = out->layers + 1, groups = (double)(a->groups > 0 ? a->groups : 1), state = (double)a->state;
+    if (mixer == FT_MIX_DELTA) {
+        double keys = (double)(a->delta_key_heads * a->delta_key_dim), heads = (double)a->delta_value_heads;
+        double key = (double)a->delta_key_dim, value = (double)a->delta_value_dim, values = heads * value;
+        *out = (ft_state_layer){.in = 2 * keys + 2 * values + 2 * heads,
+                                .out = values,
+                                .conv = 2 * keys + values,
+                                .cells = heads * key * value,
+                                .elements = heads * (key + value)};
+    } else if ((mixer == FT_MIX_MAMBA2 || mixer == FT_MIX_BOTH || mixer == FT_MIX_SHARED) && a->ssm_heads > 0) {
+        double heads = (double)a->ssm_heads, inner = heads * (double)a->ssm_head_dim, conv = inner + 2 * groups * state;
+        *out = (ft_state_layer){.in = inner + conv + heads,
+                                .out = inner,
+                                .conv = conv,
+                                .cells = inner * state,
+                                .elements = heads * ((double)a->ssm_head_dim + state)};
+    } else if (mixer == FT_MIX_LIGHTNING) {
+        double heads = (double)a->heads, dim = (double)a->head_dim;
+        *out = (ft_state_layer){
+            .in = 4 * heads * dim, .out = heads * dim, .cells = heads * dim * dim, .elements = 2 * heads * dim};
+    } else {
+        return false;
+    }
+    out->layers = layers;
+    return true;
+}
+
+double ft__state_bytes(const ft_served *m)
+{
+    return m->states.layers * m->states.cells * cell_bytes / (double)(m->tp * m->pp);
+}
+
+ft_status ft__price_state_products(ft_pricer *p, double tokens, ft_priced *layer, ft_error *err)
+{
+    const ft_served *m = p->m;
+    const ft_state_layer *s = &m->states;
+    double hidden = (double)m->arch->hidden, tp = (double)m->tp;
+    FT_TRY(ft__price_product(p, tokens, s->in / tp, hidden, m->qkv_dtype, layer, err));
+    FT_TRY(ft__price_product(p, tokens, hidden, s->out / tp, m->out_dtype, layer, err));
+    ft__price_pass(p, 1, 4 * tokens * s->conv / tp, layer);
+    ft__price_pass(p, 1, 6 * tokens * s->out / tp, layer);
+    ft__price_pass(p, m->tp > 1 ? 1 : 2, 6 * tokens * hidden, layer);
+    return FT_OK;
+}
+
+void ft__price_state_update(const ft_pricer *p, double sequences, ft_priced *out)
+{
+    const ft_served *m = p->m;
+    ft_priced one = {0};
+    ft__price_pass(p, 1, 2 * cell_bytes * sequences * m->states.cells / (double)m->tp, &one);
+    out->ms += m->states.layers * one.ms;
+    out->joules += m->states.layers * one.joules;
+}
+
+void ft__price_scan(const ft_pricer *p, double tokens, ft_priced *out)
+{
+    const ft_served *m = p->m;
+    ft_priced one = {0};
+    ft__price_pass(p, 1, m->engine->scan_bytes * tokens * m->states.elements / (double)m->tp, &one);
+    out->ms += m->states.layers * one.ms;
+    out->joules += m->states.layers * one.joules;
+}

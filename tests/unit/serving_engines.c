@@ -1,0 +1,128 @@
+/* What engines are started with, whose kernels they run, layers that keep a state, and a client alone beside `infer`. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "serving_ask.h"
+
+#define DEEPSEEK                                                                                           \
+    "\"task\":\"serve\",\"model\":\"deepseek-ai/DeepSeek-R1\",\"gpu\":\"b200_sxm\",\"engine\":\"trtllm\"," \
+    "\"dtype\":\"fp4\",\"parallel\":{\"tp\":8},\"isl\":1000,\"osl\":100,\"length_range\":[0.9,1]"
+
+/* What a public recipe starts the engine with holds until a request says otherwise: drafts, and a budget of one prompt
+ * beside what the clients decode. */
+static void recipes_make_drafts(void **state)
+{
+    (void)state;
+    assert_true(figure(DEEPSEEK ",\"concurrency\":32", "steps.drafts") == 3);
+    assert_true(figure(DEEPSEEK ",\"concurrency\":32,\"mtp\":1", "steps.drafts") == 1);
+    json_t *none = ask(DEEPSEEK ",\"concurrency\":32,\"mtp\":0");
+    json_t *plain = ask(DEEPSEEK ",\"rate\":4,\"settings\":\"defaults\"");
+    assert_null(json_object_get(json_object_get(none, "steps"), "drafts"));
+    assert_null(json_object_get(json_object_get(plain, "steps"), "drafts"));
+    json_decref(none);
+    json_decref(plain);
+    double own = figure(DEEPSEEK ",\"concurrency\":32", "ttft_ms");
+    double same = figure(DEEPSEEK ",\"concurrency\":32,\"max_num_batched_tokens\":1216", "ttft_ms");
+    double wide = figure(DEEPSEEK ",\"concurrency\":32,\"max_num_batched_tokens\":8192", "ttft_ms");
+    if (!(own == same && wide < 0.8 * own)) fail_msg("%g %g %g", own, same, wide); /* 1000 + 4 * 32 + 64, in 64s */
+}
+
+#define ATTENTION                                                                                           \
+    "\"task\":\"kernel\",\"op\":\"attention\",\"dtype\":\"bf16\",\"batch\":16,\"heads\":32,\"kv_heads\":8," \
+    "\"head_dim\":128,\"q_len\":1,\"kv_len\":4096"
+
+/* SGLang's attention was measured on A100 alone, where it is its own; on other GPUs it runs the libraries that vLLM was
+ * measured with, and so do siblings of these. */
+static void engines_share_attention(void **state)
+{
+    (void)state;
+    static const char *const shared[] = {"h100_sxm", "h200_sxm", "b200_sxm", "gb200", "l40s"};
+    char vllm[512], sglang[512];
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++) {
+        snprintf(vllm, sizeof vllm, ATTENTION ",\"gpu\":\"%s\",\"engine\":\"vllm\"", shared[i]);
+        snprintf(sglang, sizeof sglang, ATTENTION ",\"gpu\":\"%s\",\"engine\":\"sglang\"", shared[i]);
+        assert_true(figure(vllm, "ms") == figure(sglang, "ms"));
+    }
+    assert_true(figure(ATTENTION ",\"gpu\":\"a100_sxm_80gb\",\"engine\":\"sglang\"", "ms") >
+                1.3 * figure(ATTENTION ",\"gpu\":\"a100_sxm_80gb\",\"engine\":\"vllm\"", "ms"));
+}
+
+/* Layers with a state cost a step the same at every length, more with every sequence, and take room from the cache. The
+ * update of 48 layers of Qwen3-Next-80B moves 2 x 4 x 32 x 128 x 128 bytes of a sequence in 36 of them. */
+static void states_are_read_and_written(void **state)
+{
+    (void)state;
+#define HYBRID \
+    "\"task\":\"serve\",\"model\":\"Qwen/Qwen3-Next-80B-A3B-Instruct\",\"gpu\":\"h200_sxm\",\"parallel\":{\"tp\":2}"
+    double few = figure(HYBRID ",\"concurrency\":256,\"isl\":64,\"osl\":64", "steps.decode_ms");
+    json_t *engine = ask(
+        HYBRID
+        ",\"concurrency\":256,\"isl\":64,\"osl\":64,\"engine\":{\"base\":\"vllm\",\"traits\":{\"scan_bytes\":0}}");
+    double mixed = json_number_value(json_object_get(json_object_get(engine, "steps"), "mixed_ms"));
+    assert_true(json_number_value(json_object_get(json_object_get(engine, "steps"), "decode_ms")) == few);
+    assert_true(figure(HYBRID ",\"concurrency\":256,\"isl\":64,\"osl\":64", "steps.mixed_ms") > mixed);
+    json_decref(engine);
+    double one = figure(HYBRID ",\"concurrency\":1,\"isl\":64,\"osl\":64", "steps.decode_ms");
+    double moved = 36.0 * 2 * 4 * 32 * 128 * 128 / 2 * 200 / (0.8 * 4.8e9); /* 200 sequences at least, on two ranks */
+    if (few - one < moved) fail_msg("%g and %g ms, of which states take %g", one, few, moved);
+}
+
+/* Of long contexts an indexer leaves a query 2,048 keys: its model's steps grow with narrow keys alone. */
+static void indexers_pick_keys(void **state)
+{
+    (void)state;
+#define DEEP(model) \
+    "\"model\":\"deepseek-ai/DeepSeek-" model "\",\"gpu\":\"b200_sxm\",\"dtype\":\"fp8\",\"parallel\":{\"tp\":8}"
+#define STEP(model, n) "\"task\":\"infer\"," DEEP(model) ",\"engine\":\"vllm\",\"batch\":16,\"seq\":" #n
+    double dense = of_list(STEP("V3", 65536), "decode", "tpot_ms") - of_list(STEP("V3", 2048), "decode", "tpot_ms");
+    double sparse = of_list(STEP("V3.2", 65536), "decode", "tpot_ms") -
+                    of_list(STEP("V3.2", 2048), "decode", "tpot_ms");
+    if (!(sparse > 0 && sparse < 0.7 * dense)) fail_msg("%g ms dense, %g sparse", dense, sparse);
+#define LONG(model, n) "\"task\":\"serve\"," DEEP(model) ",\"concurrency\":1,\"osl\":64,\"isl\":" #n
+    /* of a prompt on eight ranks the indexer, whole on each, takes about what it saves */
+    double first = figure(LONG("V3.2", 65536), "ttft_ms") / figure(LONG("V3", 65536), "ttft_ms");
+    if (!(first > 0.7 && first < 1.4)) fail_msg("%g of the first token's time", first);
+    double room = figure(LONG("V3.2", 1024), "kv.capacity_tokens") / figure(LONG("V3", 1024), "kv.capacity_tokens");
+    if (!(room > 0.75 && room < 0.9)) fail_msg("%g of the room", room); /* 576 and 132 bytes of fp8 beside 576 */
+}
+
+/* What `infer` says of one prompt and of one token halfway through the answer is what a client alone sees, but for the
+ * front end's part of the first token, which stands in the engine's file. */
+static void one_client_is_prefill_and_decode_of_infer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *engine;
+        double request_ms, prompt_us; /* data/engines */
+    } engines[] = {{"vllm", 22.3, 1.67}, {"sglang", 38, 0}, {"trtllm", 20, 0}};
+    for (size_t i = 0; i < 3; i++) {
+        char infer[512], later[512], serve[512];
+        const char *said = "\"model\":\"llama-3.1-8b\",\"gpu\":\"h100_sxm\",\"engine\":";
+        snprintf(infer, sizeof infer, "\"task\":\"infer\",%s\"%s\",\"batch\":1,\"seq\":1024", said, engines[i].engine);
+        snprintf(later, sizeof later, "\"task\":\"infer\",%s\"%s\",\"batch\":1,\"seq\":1152", said, engines[i].engine);
+        snprintf(serve, sizeof serve,
+                 "\"task\":\"serve\",%s\"%s\",\"settings\":\"defaults\",\"concurrency\":1,\"requests\":3,\"isl\":1024,"
+                 "\"osl\":256",
+                 said, engines[i].engine);
+        double front = engines[i].request_ms + 1.024 * engines[i].prompt_us;
+        double first = of_list(infer, "prefill", "ttft_ms"), token = of_list(later, "decode", "tpot_ms");
+        double ttft = figure(serve, "ttft_ms"), tpot = figure(serve, "tpot_ms");
+        if (fabs(ttft - front - first) > 0.01 * first + 0.1) fail_msg("%s: %g, infer %g", serve, ttft - front, first);
+        if (fabs(tpot - token) > 0.01 * token) fail_msg("%s: %g, infer %g", serve, tpot, token);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recipes_make_drafts),
+        cmocka_unit_test(engines_share_attention),
+        cmocka_unit_test(states_are_read_and_written),
+        cmocka_unit_test(indexers_pick_keys),
+        cmocka_unit_test(one_client_is_prefill_and_decode_of_infer),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
