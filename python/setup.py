@@ -4,10 +4,15 @@ They go to ``foretell/_native``, where the package looks first. The wheel works 
 since the library is loaded by ctypes. On Linux the shared libraries that it needs beyond libc (jansson, zlib,
 protobuf-c) are put beside it, where its run path looks: distributions' archives of them are not position-independent,
 so they cannot be linked in. A source distribution carries the C sources under ``native/``.
+
+``FORETELL_CROSS`` names a folder of ``scripts/cross_root``: the wheel is then for that processor, built by its cross
+compiler, with that processor's libraries beside it.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,6 +26,7 @@ from setuptools.dist import Distribution
 
 HERE = Path(__file__).resolve().parent
 SUFFIX = "dylib" if sys.platform == "darwin" else "so"
+CROSS = Path(os.environ["FORETELL_CROSS"]).resolve() if os.environ.get("FORETELL_CROSS") else None
 # Those libraries, and the folders of /usr/share/doc where distributions keep their licences, which go with them.
 COMPANIONS = {"libjansson.": "libjansson*", "libz.": "zlib1g*", "libprotobuf-c.": "libprotobuf-c1*"}
 # What the library and the program are made of; a source distribution carries these.
@@ -75,7 +81,9 @@ def compiled(build: Path) -> None:
         "-Dbundle=true",
         "-Dserver=disabled",  # libmicrohttpd brings TLS libraries that a wheel should not carry
     ]
-    if sys.platform.startswith("linux"):
+    if CROSS:
+        line += ["--cross-file", str(CROSS / "cross.ini")]
+    elif sys.platform.startswith("linux"):
         line.append("-Dc_link_args=-Wl,-rpath,$ORIGIN")
     for step in (line, [*tool("ninja"), "-C", str(build)]):
         done = run(step)
@@ -83,8 +91,21 @@ def compiled(build: Path) -> None:
             fail(done.stdout + done.stderr)
 
 
+def processor() -> str:
+    """Of the wheel: what Meson's description of the other machine says."""
+    assert CROSS
+    said = re.search(r"^cpu = '(\w+)'$", (CROSS / "cross.ini").read_text(), re.MULTILINE)
+    return said.group(1) if said else sys.exit(f"setup.py: {CROSS}/cross.ini names no cpu")
+
+
 def needed_beside(binary: Path) -> list[Path]:
     """Shared libraries that may be missing on another machine of this platform."""
+    if CROSS:  # ldd would run it; what it names is looked for among the other processor's libraries
+        told = run([f"{processor()}-linux-gnu-objdump", "-p", str(binary)]).stdout
+        names = [name for name in re.findall(r"NEEDED +(\S+)", told) if name.startswith(tuple(COMPANIONS))]
+        found = [next((CROSS / "root").glob(f"**/{name}"), None) for name in names]
+        missing = [name for name, path in zip(names, found) if not path]
+        return sys.exit(f"setup.py: not in {CROSS}: {', '.join(missing)}") if missing else [path for path in found if path]
     if not sys.platform.startswith("linux") or not shutil.which("ldd"):
         return []
     told = run(["ldd", str(binary)]).stdout.splitlines()
@@ -100,13 +121,14 @@ def build_native(target: Path, build: Path) -> None:
     # Under its plain name: ctypes loads it by path, and wheels hold no links.
     shutil.copyfile((build / library.name).resolve(), library)
     shutil.copy2(build / "foretell", target / "foretell")
-    strip = shutil.which("strip")
+    strip = shutil.which(f"{processor()}-linux-gnu-strip" if CROSS else "strip")
     if strip and sys.platform != "darwin":
         subprocess.run([strip, "--strip-unneeded", str(library), str(target / "foretell")], check=False)
     for companion in needed_beside(library):
         shutil.copyfile(companion.resolve(), target / companion.name)
         folders = next(where for name, where in COMPANIONS.items() if companion.name.startswith(name))
-        for licence in sorted(Path("/usr/share/doc").glob(f"{folders}/copyright"))[:1]:
+        doc = CROSS / "root" / "usr/share/doc" if CROSS else Path("/usr/share/doc")
+        for licence in sorted(doc.glob(f"{folders}/copyright"))[:1]:
             shutil.copyfile(licence, target / f"{companion.name}.copyright")
 
 
@@ -142,7 +164,7 @@ class Wheel(bdist_wheel):
         self.root_is_pure = False
 
     def get_tag(self) -> tuple[str, str, str]:
-        return ("py3", "none", super().get_tag()[2])
+        return ("py3", "none", f"linux_{processor()}" if CROSS else super().get_tag()[2])
 
 
 class SourceDistribution(sdist):

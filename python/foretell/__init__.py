@@ -34,6 +34,8 @@ from .answers import (
     Regime,
     Scale,
     Serve,
+    ServeChoice,
+    ServePlan,
     Step,
     Trace,
 )
@@ -41,7 +43,7 @@ from .api import batch, collective, forecast, kernel, train
 from .errors import Error, ExportError, NotFoundError, TorchMissingError
 from .mapping import Mapped, map, ray_executor
 from .recording import Recording, record
-from .studies import choose, compare, gpus, infer, largest, models, plan, scale, serve, sweep
+from .studies import choose, choose_serve, compare, gpus, infer, largest, models, plan, plan_serve, scale, serve, sweep
 from .tracing import trace
 
 # Without `map`: a star import must not take Python's own away.
@@ -70,6 +72,8 @@ __all__ = [
     "Regime",
     "Scale",
     "Serve",
+    "ServeChoice",
+    "ServePlan",
     "Step",
     "TorchMissingError",
     "Trace",
@@ -77,6 +81,7 @@ __all__ = [
     "batch",
     "collective",
     "choose",
+    "choose_serve",
     "compare",
     "forecast",
     "gpus",
@@ -85,6 +90,7 @@ __all__ = [
     "largest",
     "models",
     "plan",
+    "plan_serve",
     "ray_executor",
     "record",
     "scale",

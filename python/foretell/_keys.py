@@ -116,6 +116,7 @@ class ModelRequest(TypedDict, total=False):
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
     packing: Any
     power_cap_w: float
     ema: bool
@@ -124,6 +125,7 @@ class ModelRequest(TypedDict, total=False):
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
+    offload_layers: int
     host_gbps: float
     nvme_gbps: float
     trainer: Literal["sft", "dpo", "orpo", "grpo"]
@@ -218,6 +220,7 @@ class ChooseRequest(TypedDict, total=False):
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
     packing: Any
     power_cap_w: float
     ema: bool
@@ -226,6 +229,7 @@ class ChooseRequest(TypedDict, total=False):
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
+    offload_layers: int
     host_gbps: float
     nvme_gbps: float
     trainer: Literal["sft", "dpo", "orpo", "grpo"]
@@ -327,6 +331,7 @@ class InferRequest(TypedDict, total=False):
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
     packing: Any
     power_cap_w: float
     ema: bool
@@ -335,6 +340,7 @@ class InferRequest(TypedDict, total=False):
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
+    offload_layers: int
     host_gbps: float
     nvme_gbps: float
     trainer: Literal["sft", "dpo", "orpo", "grpo"]
@@ -430,6 +436,7 @@ class LargestRequest(TypedDict, total=False):
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
     packing: Any
     power_cap_w: float
     ema: bool
@@ -438,6 +445,7 @@ class LargestRequest(TypedDict, total=False):
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
+    offload_layers: int
     host_gbps: float
     nvme_gbps: float
     trainer: Literal["sft", "dpo", "orpo", "grpo"]
@@ -501,6 +509,7 @@ class PlanRequest(TypedDict, total=False):
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
     packing: Any
     power_cap_w: float
     ema: bool
@@ -509,6 +518,7 @@ class PlanRequest(TypedDict, total=False):
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
+    offload_layers: int
     host_gbps: float
     nvme_gbps: float
     trainer: Literal["sft", "dpo", "orpo", "grpo"]
@@ -609,6 +619,7 @@ class ScaleRequest(TypedDict, total=False):
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
     packing: Any
     power_cap_w: float
     ema: bool
@@ -617,6 +628,7 @@ class ScaleRequest(TypedDict, total=False):
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
+    offload_layers: int
     host_gbps: float
     nvme_gbps: float
     trainer: Literal["sft", "dpo", "orpo", "grpo"]
@@ -710,6 +722,7 @@ class ServeRequest(TypedDict, total=False):
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
     packing: Any
     power_cap_w: float
     ema: bool
@@ -718,6 +731,7 @@ class ServeRequest(TypedDict, total=False):
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
+    offload_layers: int
     host_gbps: float
     nvme_gbps: float
     trainer: Literal["sft", "dpo", "orpo", "grpo"]
@@ -789,7 +803,7 @@ class ServeRequest(TypedDict, total=False):
     acceptance: float
     adapters: int
     adapter_rank: int
-    scheduling: Literal["fcfs", "priority", "shortest", "fair"]
+    scheduling: Literal["fcfs", "priority", "shortest", "fair", "max_min"]
     replicas: int
     routing: Literal["round_robin", "least_loaded", "prefix_aware"]
     disaggregated: Mapping[str, Any]

@@ -17,7 +17,7 @@ __all__ = ["ModelRequest", "request_of"]
 
 
 # Studies that lay their models out themselves: how many GPUs there are is a key of their own.
-_LAY_OUT = ("choose", "largest", "plan", "scale")
+_LAY_OUT = ("choose", "choose_serve", "largest", "plan", "plan_serve", "scale")
 
 
 def request_of(**given: Any) -> dict[str, Any]:

@@ -23,6 +23,8 @@ from .answers import (
     Plan,
     Scale,
     Serve,
+    ServeChoice,
+    ServePlan,
     Step,
     Trace,
 )
@@ -226,14 +228,15 @@ _KINDS: dict[str, type[Answer]] = {
     "largest": Largest,
     "plan": Plan,
     "choose": Choice,
-    "plan_serve": Answer,
-    "choose_serve": Answer,
+    "plan_serve": ServePlan,
+    "choose_serve": ServeChoice,
     "scale": Scale,
     "serve": Serve,
     "sweep": Answer,
     "compare": Comparison,
     "models": Answer,
     "gpus": Answer,
+    "draw": Answer,
 }
 
 

@@ -10,7 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from ._model import model_document
 from ._request import request_of
-from .answers import Answer, Choice, Collection, Comparison, Gpu, Infer, Largest, Model, Plan, Scale, Serve, Step
+from .answers import (
+    Answer,
+    Choice,
+    Collection,
+    Comparison,
+    Gpu,
+    Infer,
+    Largest,
+    Model,
+    Plan,
+    Scale,
+    Serve,
+    ServeChoice,
+    ServePlan,
+    Step,
+)
 from .api import _KINDS, _answered, _settings
 from .errors import Error
 
@@ -139,6 +154,60 @@ def plan(
     )
     answer = _answered(asked, _settings(predictor, calibration))
     assert isinstance(answer, Plan)
+    return answer
+
+
+def plan_serve(
+    model: Any,
+    *,
+    gpu: Any,
+    gpus: int | None = None,
+    dtype: Any = "bf16",
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> ServePlan:
+    """How requests should be served: which engines, how many, with which settings.
+
+    With ``rate`` and ``slo`` the fewest GPUs, with ``slo`` alone the highest rate of ``gpus``, with neither the most tokens
+    per second. ``isl``, ``osl``, ``engine``, ``search``, ``emit`` and every key of ``serve`` are keywords too.
+
+    >>> import foretell
+    >>> answer = foretell.plan_serve("llama-3.1-8b", gpu="h100_sxm", rate=4, isl=256, osl=32, slo={"ttft_ms": 300}, search={"tp": 1})
+    >>> answer.plans[0]["replicas"], answer.objective
+    (1, 'gpus')
+    """
+    document = model_document(model, task="decode")
+    asked = request_of(task="plan_serve", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, ServePlan)
+    return answer
+
+
+def choose_serve(
+    model: Any,
+    *,
+    gpu: Any = None,
+    gpus: Any = None,
+    dtype: Any = "bf16",
+    predictor: str | os.PathLike[str] | None = None,
+    calibration: str | os.PathLike[str] | None = None,
+    **request: Any,
+) -> ServeChoice:
+    """Which GPUs requests should be served on: dollars by the hour and by the token, energy, and why others lose.
+
+    ``rate`` and ``slo``, or ``requests`` of a job that nobody waits for; ``price``, ``provider``, ``budget``, ``deadline``,
+    ``objective``, ``pue``, ``kwh_price``, ``carbon`` and every key of ``serve`` are keywords too.
+
+    >>> import foretell
+    >>> answer = foretell.choose_serve("llama-3.1-8b", gpu=["h100_sxm"], gpus=[1], requests=1000, isl=256, osl=32, price={"h100_sxm": 2})
+    >>> answer.chosen["gpus"], answer.chosen["kwh"] > 0
+    (1, True)
+    """
+    document = model_document(model, task="decode")
+    asked = request_of(task="choose_serve", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
+    answer = _answered(asked, _settings(predictor, calibration))
+    assert isinstance(answer, ServeChoice)
     return answer
 
 

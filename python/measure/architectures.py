@@ -10,17 +10,13 @@ the forty longest kernels by name.
 from __future__ import annotations
 
 import gc
-import json
-import pathlib
-import sys
-import time
 import typing
 
 import torch
 import transformers
-from torch.profiler import ProfilerActivity, profile
 
-Case = dict[str, typing.Any]
+from passes import Case, every, measured
+
 Inputs = dict[str, torch.Tensor]
 
 
@@ -96,17 +92,6 @@ def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
     return out
 
 
-def busy_ms(run: typing.Callable[[], None]) -> tuple[float, int, list[typing.Any]]:
-    """What the device did during one call, in how many kernels, and the forty longest by name."""
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-        run()
-        torch.cuda.synchronize()
-    found = [each for each in profiled.key_averages() if each.device_time_total > 0]
-    found.sort(key=lambda each: -each.device_time_total)
-    longest = [[each.key[:120], each.count, round(each.device_time_total, 1)] for each in found[:40]]
-    return sum(each.device_time_total for each in found) / 1e3, sum(each.count for each in found), longest
-
-
 def measure(case: Case) -> typing.Iterator[Case]:
     """The case's two rows."""
     gc.collect()
@@ -124,40 +109,15 @@ def measure(case: Case) -> typing.Iterator[Case]:
         model.zero_grad(set_to_none=True)
 
     for task, run in (("forward", forward), ("train", train)):
-        model.train(task == "train")
-        for _ in range(2):
-            run()
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        run()
-        torch.cuda.synchronize()
-        peak = torch.cuda.max_memory_allocated()
-        found = [busy_ms(run) for _ in range(3)]
-        busy, kernels, longest = sorted(found)[1]
+        row = measured(model, task, run)
+        longest = row.pop("by_kernel")
         yield {
             **{key: case[key] for key in ("model",)}, "task": task,
             **{key: case[key] for key in ("batch", "seq", "images", "image_size") if key in case},
-            "parameters": count, "busy_ms": round(busy, 4), "kernels": kernels,
-            "peak_bytes": peak, "transformers": transformers.__version__,
+            "parameters": count, **row, "transformers": transformers.__version__,
             **({"by_kernel": longest} if case.get("by_kernel") else {}),
         }  # fmt: skip
 
 
-def main() -> None:
-    cases = [json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines() if line]
-    until = time.monotonic() + float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")
-    with pathlib.Path(sys.argv[2]).open("a") as out:
-        for case in cases:
-            if time.monotonic() > until:
-                print("out of time before", case["model"]["model_type"], file=sys.stderr)
-                break
-            try:
-                for row in measure(case):
-                    out.write(json.dumps(row) + "\n")
-                    out.flush()
-            except (RuntimeError, ValueError, TypeError, AttributeError, KeyError, IndexError, torch.OutOfMemoryError) as why:
-                print(f"{case['model']['model_type']}: {type(why).__name__}: {why}", file=sys.stderr)
-
-
 if __name__ == "__main__":
-    main()
+    every(measure, lambda case: case["model"]["model_type"])

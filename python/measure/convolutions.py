@@ -2,6 +2,8 @@
 
 `conv.csv.gz` (dense.py) holds plain two-dimensional ones of random widths, both gradients in one figure. These rows say
 what it leaves open: cuDNN has other kernels for each of the kinds below, for each gradient, and with benchmark mode on.
+Half of the cases are layers of the list below, half have widths and sizes drawn as networks have them (layers.py), dilated
+and of unequal sides among them; `bwd` is both gradients of one call, as training asks for them.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import random
 
 import torch
 from family import Case, Family, choice, pick
+
+from layers import draw_layer
 
 from foretell.calibrate.operands import DTYPES, Operands, set_tf32
 from foretell.calibrate.timing import Launch, Make
@@ -66,28 +70,47 @@ LAYERS: dict[str, list[tuple[int, int, int, tuple[int, ...], tuple[int, ...], in
 MAX_ELEMENTS = 2.5e8
 MAX_FLOP = {"bf16": 3e12, "fp16": 3e12, "tf32": 2e12, "fp32": 4e11}
 FORMATS = {1: torch.contiguous_format, 2: torch.channels_last, 3: torch.channels_last_3d}
-COLUMNS = "kind dtype layout pass benchmark n c k groups size filter stride pad".split()
+COLUMNS = "kind dtype layout pass benchmark n c k groups size filter stride pad dilation".split()
 
 
 def sizes(text: str) -> list[int]:
     return [int(each) for each in str(text).split("x")]
 
 
+def each(case: Case, column: str) -> list[int]:
+    """One figure for every dimension; a single one stands for all of them."""
+    given, dims = sizes(case[column]), len(sizes(case["size"]))
+    return given * dims if len(given) == 1 else given
+
+
 def outer(case: Case) -> list[int]:
     """What comes out, by dimension."""
-    pairs = zip(sizes(case["size"]), sizes(case["filter"]), strict=True)
-    stride, pad = case["stride"], case["pad"]
+    columns = ("size", "filter", "stride", "pad", "dilation")
+    dims = zip(*(each(case, column) for column in columns), strict=True)
     if case["kind"] == "transposed":
-        return [(side - 1) * stride - 2 * pad + filter_ for side, filter_ in pairs]
-    return [(side + 2 * pad - filter_) // stride + 1 for side, filter_ in pairs]
+        return [(side - 1) * stride - 2 * pad + dilation * (taps - 1) + 1 for side, taps, stride, pad, dilation in dims]
+    return [(side + 2 * pad - dilation * (taps - 1) - 1) // stride + 1 for side, taps, stride, pad, dilation in dims]
 
 
 def draw_convolution(rng: random.Random) -> Case | None:
-    """A layer of the list above with a batch of 1 to 256."""
+    """A layer of the list above with a batch of 1 to 256, or one as networks have them."""
+    case = draw_listed(rng) if rng.random() < 0.5 else draw_layer(rng)
+    if case is None or min(outer(case)) < 1:
+        return None
+    inner, out = torch.Size(sizes(case["size"])).numel(), torch.Size(outer(case)).numel()
+    places = inner if case["kind"] == "transposed" else out
+    taps = torch.Size(sizes(case["filter"])).numel()
+    flop = 2.0 * case["n"] * places * case["k"] * case["c"] // case["groups"] * taps
+    if case["n"] * max(case["c"] * inner, case["k"] * out) > MAX_ELEMENTS or flop > MAX_FLOP[case["dtype"]]:
+        return None
+    return case
+
+
+def draw_listed(rng: random.Random) -> Case:
     kind = pick(rng, {"dense": 3.0, "grouped": 2.0, "depthwise": 2.0, "transposed": 1.5, "one": 1.5, "three": 1.0})
     c, k, groups, size, filter_, stride, pad = choice(rng, LAYERS[kind])
     flat = len(size) == 1
-    case: Case = {
+    return {
         "kind": kind,
         "dtype": pick(rng, {"bf16": 2.0, "fp16": 2.0, "tf32": 1.0, "fp32": 1.0}),
         "layout": "nchw" if flat else choice(rng, ["nhwc", "nchw"]),
@@ -101,20 +124,15 @@ def draw_convolution(rng: random.Random) -> Case | None:
         "filter": "x".join(map(str, filter_)),
         "stride": stride,
         "pad": pad,
+        "dilation": 1,
     }
-    inner, out, taps = torch.Size(size).numel(), torch.Size(outer(case)).numel(), torch.Size(filter_).numel()
-    places = inner if kind == "transposed" else out
-    flop = 2.0 * case["n"] * places * k * c // groups * taps
-    if case["n"] * max(c * inner, k * out) > MAX_ELEMENTS or flop > MAX_FLOP[case["dtype"]]:
-        return None
-    return case
 
 
 def build_convolution(case: Case, operands: Operands) -> Make:
     dtype, dims = DTYPES[case["dtype"]], len(sizes(case["size"]))
     transposed, n, c, k, groups = case["kind"] == "transposed", case["n"], case["c"], case["k"], case["groups"]
     form = FORMATS[dims] if case["layout"] == "nhwc" else torch.contiguous_format
-    lists = [[case["stride"]] * dims, [case["pad"]] * dims, [1] * dims]
+    lists = [each(case, column) for column in ("stride", "pad", "dilation")]
     set_tf32(case["dtype"])
     torch.backends.cudnn.benchmark = bool(case["benchmark"])
 
@@ -133,7 +151,7 @@ def build_convolution(case: Case, operands: Operands) -> Make:
         if case["pass"] == "fwd":
             return lambda: aten.convolution(x, filters, None, *lists, transposed, [0] * dims, groups)
         grad = tensor(n, k, *outer(case))
-        mask = [case["pass"] == "input", case["pass"] == "filter", False]
+        mask = [case["pass"] != "filter", case["pass"] != "input", False]
         return lambda: aten.convolution_backward(
             grad, x, filters, None, *lists, transposed, [0] * dims, groups, mask
         )

@@ -1,4 +1,4 @@
-"""Forward passes, and forward with backward where a case says so, of encoders and denoisers: encoders.py CASES OUT SECONDS
+"""Forward passes, and forward with backward where a case says so, of encoders and denoisers: encoders.py CASES OUT [SECONDS]
 
 CASES: a JSON line each with `class` (of transformers or diffusers), `config`, `inputs` (name -> shape, or {"tokens": [batch, length]}),
 and the request that was forecast. The rows of data/measurements/h200/encoders.jsonl: bf16, sdpa, eager, random weights. `busy_ms`
@@ -7,17 +7,12 @@ is the sum of the kernels' and copies' times of one pass under the profiler (the
 from __future__ import annotations
 
 import gc
-import json
-import pathlib
-import sys
-import time
 import typing
 
 import torch
 import transformers
-from torch.profiler import ProfilerActivity, profile
 
-Case = dict[str, typing.Any]
+from passes import Case, every, measured
 
 
 def build(case: Case) -> typing.Any:
@@ -50,16 +45,6 @@ def given(case: Case) -> dict[str, torch.Tensor]:
     return out
 
 
-def busy_ms(run: typing.Callable[[], None]) -> tuple[float, int, list[typing.Any]]:
-    with profile(activities=[ProfilerActivity.CUDA]) as profiled:
-        run()
-        torch.cuda.synchronize()
-    found = [each for each in profiled.key_averages() if each.device_time_total > 0]
-    found.sort(key=lambda each: -each.device_time_total)
-    longest = [[each.key[:120], each.count, round(each.device_time_total, 1)] for each in found[:30]]
-    return sum(each.device_time_total for each in found) / 1e3, sum(each.count for each in found), longest
-
-
 def measure(case: Case) -> typing.Iterator[Case]:
     gc.collect()
     torch.cuda.empty_cache()
@@ -75,37 +60,9 @@ def measure(case: Case) -> typing.Iterator[Case]:
         model.zero_grad(set_to_none=True)
 
     for task in case["tasks"]:
-        run = train if task == "train" else forward
-        model.train(task == "train")
-        for _ in range(2):
-            run()
-        torch.cuda.synchronize()
-        torch.cuda.reset_peak_memory_stats()
-        run()
-        torch.cuda.synchronize()
-        peak = torch.cuda.max_memory_allocated()
-        busy, kernels, longest = sorted(busy_ms(run) for _ in range(3))[1]
-        yield {
-            "class": case["class"], "request": case["request"], "task": task, "parameters": count, "busy_ms": round(busy, 4),
-            "kernels": kernels, "peak_bytes": peak, "by_kernel": longest,
-        }  # fmt: skip
-
-
-def main() -> None:
-    cases = [json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text().splitlines() if line]
-    until = time.monotonic() + float(sys.argv[3])
-    with pathlib.Path(sys.argv[2]).open("a") as out:
-        for case in cases:
-            if time.monotonic() > until:
-                print("out of time before", case["request"]["model"], file=sys.stderr)
-                break
-            try:
-                for row in measure(case):
-                    out.write(json.dumps(row) + "\n")
-                    out.flush()
-            except Exception as why:  # noqa: BLE001
-                print(f"{case['class']} {case['request']['model']}: {type(why).__name__}: {why}"[:500], file=sys.stderr)
+        row = measured(model, task, train if task == "train" else forward, most=30)
+        yield {"class": case["class"], "request": case["request"], "task": task, "parameters": count, **row}
 
 
 if __name__ == "__main__":
-    main()
+    every(measure, lambda case: f"{case['class']} {case['request']['model']}")

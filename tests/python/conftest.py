@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +21,6 @@ ROOT = Path(__file__).resolve().parents[2]
 # What python/setup.py takes from the tree.
 _SOURCES = ("meson.build", "meson_options.txt", "LICENSE", "include", "src", "cli", "data", "bench", "scripts")
 
-_build: subprocess.Popen[str] | None = None
-_folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def run(*line: str | os.PathLike[str], **more: Any) -> subprocess.CompletedProcess[str]:
@@ -44,7 +45,9 @@ def bare_python() -> str:
 
 
 # -- the wheel ---------------------------------------------------------------------------------------------------------
-# It takes a minute to compile, so it is built beside the other tests, from a source distribution of a copy of the tree.
+# It takes a while to compile, so it is built beside the other tests, from a source distribution of a copy of the tree:
+# once, by the first of pytest-xdist's workers, for all of them. How it is compiled is not what the tests ask, so it is
+# not optimised (`make release-check` builds the one that is shipped).
 
 _MAKE_WHEEL = """
 import os, shutil, subprocess, sys
@@ -56,6 +59,27 @@ folder = "../unpacked/" + name.removesuffix(".tar.gz")
 sys.exit(subprocess.call([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation",
                           "--disable-pip-version-check", "-w", "../wheel", folder]))
 """
+_FOLDER = "FORETELL_TEST_WHEEL"  # where it is made: workers inherit it from the process that started them
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not _is_worker(config):
+        os.environ[_FOLDER] = tempfile.mkdtemp(prefix="foretell-wheel-")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The worker that builds may end before one that waits for it: whoever started them ends it."""
+    if _is_worker(config):
+        return
+    folder = Path(os.environ.pop(_FOLDER))
+    if (folder / "pid").exists() and not (folder / "status").exists():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int((folder / "pid").read_text()), signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 # Examples of docstrings that want what only the environment of `make release-check` has; it runs them.
@@ -83,39 +107,36 @@ def copy_of_the_tree(tree: Path) -> Path:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    global _build, _folder
-    if session.config.option.collectonly or not any(
-        "wheel" in getattr(each, "fixturenames", ()) for each in session.items
-    ):
+    first = not _is_worker(session.config) or os.environ["PYTEST_XDIST_WORKER"] == "gw0"
+    wanted = any("wheel" in getattr(each, "fixturenames", ()) for each in session.items)
+    if session.config.option.collectonly or not first or not wanted:
         return
-    _folder = tempfile.TemporaryDirectory(prefix="foretell-wheel-")
-    tree = copy_of_the_tree(Path(_folder.name) / "tree")
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    _build = subprocess.Popen(
-        [sys.executable, "-c", _MAKE_WHEEL],
-        cwd=tree / "python",
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def pytest_sessionfinish() -> None:
-    if _build is not None and _build.poll() is None:
-        _build.kill()
-        _build.wait()
-    if _folder is not None:
-        _folder.cleanup()
+    folder = Path(os.environ[_FOLDER])
+    tree = copy_of_the_tree(folder / "tree")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"CFLAGS": "-O0"}
+    with (folder / "said").open("w") as said:
+        build = subprocess.Popen(
+            ["bash", "-c", 'status=0; "$@" || status=$?; echo $status > ../../part && mv ../../part ../../status', "-",
+             sys.executable, "-c", _MAKE_WHEEL],
+            cwd=tree / "python",
+            env=environment,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+    (folder / "pid").write_text(str(build.pid))
 
 
 @pytest.fixture(scope="session")
 def wheel() -> Path:
     """A wheel of this tree."""
-    assert _build is not None and _folder is not None
-    said, _ = _build.communicate(timeout=600)
-    assert _build.returncode == 0, said
-    (made,) = (Path(_folder.name) / "tree" / "wheel").glob("*.whl")
+    folder = Path(os.environ[_FOLDER])
+    until = time.monotonic() + 1800  # only that a build which died ends too
+    while not (folder / "status").exists():
+        assert time.monotonic() < until, "the wheel's build does not end"
+        time.sleep(0.2)
+    assert (folder / "status").read_text() == "0\n", (folder / "said").read_text()
+    (made,) = (folder / "tree" / "wheel").glob("*.whl")
     return made
 
 

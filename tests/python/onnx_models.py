@@ -6,7 +6,7 @@ import contextlib
 import io
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -197,6 +197,7 @@ class Exported:
     path: Path
     parameters: int
     flops: float
+    program: Any = None  # of dynamo's exporter: what it wrote, still to be optimised
 
 
 def make(case: Case) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
@@ -217,12 +218,12 @@ def export(case: Case, exporter: str, folder: Path, optimize: bool = False) -> E
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         model(*inputs)
     names = [f"input{i}" for i in range(len(inputs))]
-    said = io.StringIO()
+    said, program = io.StringIO(), None
     with warnings.catch_warnings(), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         warnings.simplefilter("ignore")
         if exporter == "dynamo":
             free = {axis: torch.export.Dim(word, min=2, max=64) for axis, word in case.free.items()}
-            torch.onnx.export(
+            program = torch.onnx.export(
                 model,
                 inputs,
                 path,
@@ -244,4 +245,11 @@ def export(case: Case, exporter: str, folder: Path, optimize: bool = False) -> E
                 input_names=names,
                 dynamic_axes={name: case.free for name in names},
             )
-    return Exported(path, sum(each.numel() for each in model.parameters()), float(counter.get_total_flops()))
+    return Exported(path, sum(each.numel() for each in model.parameters()), float(counter.get_total_flops()), program)
+
+
+def optimized(made: Exported, folder: Path) -> Exported:
+    """The file that `export` writes with `optimize`, without exporting the model again."""
+    made.program.optimize()
+    made.program.save(folder / "model.onnx")
+    return replace(made, path=folder / "model.onnx", program=None)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import dataclasses
 import pickle
+import re
 import xml.dom.minidom
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import run
 
 import foretell
+from foretell._picture import Picture
 from foretell.answers import Step
 from foretell.answers.collection import Collection
 
@@ -201,6 +205,117 @@ def test_pictures_of_elsewhere() -> None:
     step = foretell.Step.from_dict({"ok": True, "step_ms": 1.0}, request={"task": "train", "model": "gone/config.json"})
     assert _parsed(step._repr_html_()).pictures == [] and "1 ms" in step._repr_html_()
     assert _parsed(foretell.Step.from_dict({"ok": True, "step_ms": 1.0})._repr_html_()).pictures == []
+
+
+def _points(picture: str) -> dict[tuple[str, float], float]:
+    """What the marks of curves say, by curve and place; the program rounds to four digits."""
+    said = re.findall(r"<title>([^<]*), \w+ ([\d.e+]+): ([\d.e+-]+) [^<]*</title>", picture)
+    return {(name, float(x)): float(y) for name, x, y in said}
+
+
+def _drawn_by(program: Path, folder: Path, *line: str) -> Picture:
+    path = folder / "picture.svg"
+    done = run(program, *line, "--svg", path)
+    assert done.returncode == 0, done.stderr
+    return Picture(path.read_text())
+
+
+def _alike(one: str, other: str) -> bool:
+    """The same words at the same marks: places and figures are drawn from an answer's six digits."""
+    a, b = (re.findall(r"<(?:title|desc)[^>]*>[^<]*|<text [^>]*>[^<]*|data-picture=\S+", each) for each in (one, other))
+    return [re.sub(r"[\d.]+", "", each) for each in a] == [re.sub(r"[\d.]+", "", each) for each in b]
+
+
+def test_pictures_of_a_kernel(program: Path, tmp_path: Path) -> None:
+    """Under its roofs, as the program draws it and with the predictor that was asked."""
+    line = ["kernel", "gemm", "-m", "4096", "-n", "50257", "-k", "768", "--gpu", "h200_sxm"]
+    for predictor in (None, "roofline"):
+        kernel = foretell.kernel("gemm", m=4096, n=50257, k=768, gpu="h200_sxm", predictor=predictor)
+        (shown,) = _parsed(kernel._repr_html_()).pictures
+        assert shown == kernel.picture() == kernel.picture("roofline")
+        assert shown == _drawn_by(program, tmp_path, *line, *(["--predictor", predictor] if predictor else []))
+        assert kernel.picture().heading == "Roofline" and "gemm" in shown
+        (time,) = re.findall(r": ([\d.]+) ms in all", shown)
+        assert float(time) == pytest.approx(kernel.ms, rel=6e-3)
+    with pytest.raises(foretell.Error, match="no timeline to draw; there is roofline"):
+        kernel.picture("timeline")
+    assert _parsed(foretell.collective("all_reduce", bytes=1e8, ranks=8, gpu="h100_sxm")._repr_html_()).pictures == []
+
+
+def test_pictures_of_a_staircase(program: Path, tmp_path: Path) -> None:
+    line = ["kernel", "gemm", "-m", "512", "-k", "1024", "--gpu", "h100_sxm"]
+    for over in ("n=64:1024:64", "n=64:1024:x2"):
+        stairs = foretell.sweep(over, gpu="h100_sxm", of="kernel", op="gemm", m=512, k=1024)
+        (shown,) = _parsed(stairs._repr_html_()).pictures
+        assert Picture(shown).heading == "Time over the range"
+        assert _alike(shown, _drawn_by(program, tmp_path, *line, "--sweep", over)) and "band" in shown
+        expected = {("h100_sxm", each.request["n"]): each.ms for each in stairs}
+        assert _points(shown) == pytest.approx(expected, rel=1e-3) and len(expected) == len(stairs) > 4
+    both = foretell.sweep("n=64:256:64", gpu=["h100_sxm", "l4"], of="kernel", op="gemm", m=512, k=1024)
+    (shown,) = _parsed(both._repr_html_()).pictures
+    assert _points(shown)["l4", 256] == pytest.approx(both["l4 n=256"].ms, rel=1e-3) and '"band' not in shown
+    # No size, two sizes, the same size twice, something that is no kernel: nothing to draw.
+    ask = {"task": "kernel", "op": "gemm", "m": 64, "n": 64, "k": 64, "gpu": "l4"}
+    for other in ({"dtype": "fp32"}, {"m": 128, "n": 128}, {"n": 128}, {}, {"gpu": "h100_sxm"}, {"n": 0}, TRAIN):
+        assert _parsed(foretell.batch([ask, {**ask, **other}, ask])._repr_html_()).pictures == []
+    assert _parsed(foretell.batch([])._repr_html_()).pictures == []
+
+
+def test_pictures_of_scaling(program: Path, tmp_path: Path) -> None:
+    scale = foretell.scale("llama-3-8b", gpu="h100_sxm", gpus=64, tp=8, global_batch=64)
+    (shown,) = _parsed(scale._repr_html_()).pictures
+    assert shown == scale.picture("scaling") and scale.picture().heading == "Tokens per second and GPU over GPUs"
+    line = ["scale", "llama-3-8b", "--gpu", "h100_sxm", "--gpus", "64", "--tp", "8", "--global-batch-size", "64"]
+    assert _alike(shown, _drawn_by(program, tmp_path, *line, "--dtype", "bf16"))
+    weak = {("weak: the batch grows with the GPUs", each.gpus): each.tokens_per_s_per_gpu for each in scale.weak}
+    strong = {("strong: the batch stays", each.gpus): each.tokens_per_s_per_gpu for each in scale.strong}
+    assert _points(shown) == pytest.approx({**weak, **strong}, rel=1e-3) and weak and strong
+    # From a file, without its request: the figures are there.
+    assert _parsed(foretell.Scale.from_dict(scale.to_dict())._repr_html_()).pictures == [shown]
+    large = foretell.scale("llama-3-70b", gpu="h100_sxm", gpus=16)
+    assert not large.weak[0].fits and "rings: does not fit" in large.picture() and "does not fit" not in shown
+
+
+def test_pictures_of_inference(program: Path, tmp_path: Path) -> None:
+    """Times over batches, a curve for each length; what does not fit has no speed."""
+    infer = foretell.infer("llama-3-8b", gpu="h100_sxm", batch=[1, 8, 4096], seq=[512, 2048])
+    page = _parsed(infer._repr_html_())
+    assert page.pictures == [infer.picture("steps"), infer.picture("prefills")]
+    headings = [Picture(each).heading for each in page.pictures]
+    assert headings == ["Time per output token", "Time to the first token"] and all(each in page.text for each in headings)
+    for picture, cells in zip(page.pictures, (infer.decode, infer.prefill), strict=True):
+        expected = {(f"{each.seq} tokens", each.batch): each.ms for each in cells if each.fits}
+        assert _points(picture) == pytest.approx(expected, rel=1e-3) and 4 <= len(expected) < len(cells)
+    line = ["infer", "llama-3-8b", "--gpu", "h100_sxm", "-b", "1", "-b", "8", "-b", "4096", "--seq", "512", "--seq", "2048"]
+    drawn, rates = _drawn_by(program, tmp_path, *line), infer.picture("rates")
+    assert rates.heading == drawn.heading == "Generated tokens per second"
+    assert _points(rates) == pytest.approx(_points(drawn), rel=1e-3)
+    images = foretell.infer("resnet-50", gpu="h100_sxm", batch=[1, 64])
+    (shown,) = _parsed(images._repr_html_()).pictures
+    assert Picture(shown).heading == "Time of a forward pass" and "images/s" in images.picture("rates")
+    assert _points(shown) == pytest.approx({("images", each.batch): each.ms for each in images.forward}, rel=1e-3)
+
+
+def test_nothing_to_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One point is no curve; an answer of elsewhere, or without the library, shows its figures."""
+    one = foretell.infer("llama-3-8b", gpu="h100_sxm", batch=1, seq=512)
+    assert _parsed(one._repr_html_()).pictures == [] and "512" in one._repr_html_()
+    with pytest.raises(foretell.Error, match="no picture to draw"):
+        one.picture()
+    assert _parsed(foretell.scale("gpt2", gpu="h100_sxm", gpus=8)._repr_html_()).pictures == []
+    for kind in (foretell.Infer, foretell.Kernel, foretell.Scale):
+        assert _parsed(kind.from_dict({"ok": True})._repr_html_()).pictures == []
+    gone = foretell.Kernel.from_dict({"ok": True, "ms": 1.0}, request={"task": "kernel", "op": "gemm", "gpu": "gone.json"})
+    assert _parsed(gone._repr_html_()).pictures == [] and "1 ms" in gone._repr_html_()
+    curves = [{"gpus": gpus, "tokens_per_s_per_gpu": 5.0} for gpus in (1, 2)]
+    bare = foretell.Scale.from_dict({"ok": True, "weak": curves})
+    assert len(_parsed(bare._repr_html_()).pictures) == 1
+
+    def refuse(*_: Any) -> None:
+        raise foretell.NotFoundError("no library")
+
+    monkeypatch.setattr("foretell._library.context", refuse)
+    assert _parsed(bare._repr_html_()).pictures == []
 
 
 def test_collections() -> None:

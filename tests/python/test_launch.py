@@ -133,7 +133,7 @@ def engine_parser(engine: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     wholes = {
         "vllm": "tensor-parallel-size pipeline-parallel-size data-parallel-size max-num-seqs max-num-batched-tokens",
-        "sglang": "tp-size pp-size dp-size ep-size max-running-requests chunked-prefill-size",
+        "sglang": "tp-size pp-size attn-dp-size ep-size max-running-requests chunked-prefill-size",
         "trtllm": "tp_size pp_size ep_size max_batch_size max_num_tokens",
     }
     for name in wholes[engine].split():
@@ -147,7 +147,6 @@ def engine_parser(engine: str) -> argparse.ArgumentParser:
         parser.add_argument("model")
     elif engine == "sglang":
         parser.add_argument("--model-path", required=True)
-        parser.add_argument("--enable-dp-attention", action="store_true")
         parser.add_argument("--quantization", choices=["fp8", "awq", "gptq"])
         parser.add_argument("--kv-cache-dtype", choices=["auto", "fp8_e5m2", "fp8_e4m3"])
         parser.add_argument("--disaggregation-mode", choices=["null", "prefill", "decode"])

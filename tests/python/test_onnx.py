@@ -42,7 +42,10 @@ def export(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
     @functools.cache
     def made(name: str, exporter: str, optimize: bool) -> Any:
-        return models.export(models.CASES[name], exporter, tmp_path_factory.mktemp("onnx"), optimize)
+        folder = tmp_path_factory.mktemp("onnx")
+        if optimize and exporter == "dynamo":
+            return models.optimized(made(name, exporter, False), folder)
+        return models.export(models.CASES[name], exporter, folder, optimize)
 
     return lambda name, exporter="dynamo", optimize=False: made(name, exporter, optimize)
 

@@ -25,8 +25,8 @@ def test_version_is_the_library_s() -> None:
 
 
 def test_structs_agree_with_the_header() -> None:
-    """ctypes believes what it is told: the two structs must be those of foretell.h."""
-    header = (ROOT / "include" / "foretell.h").read_text()
+    """ctypes believes what it is told: the two structs must be those of the headers."""
+    header = "".join((ROOT / "include" / name).read_text() for name in ("foretell_types.h", "foretell.h"))
     for name, ours in (("ft_error", _library._Error), ("ft_options", _library._Options)):
         body = re.sub(
             r"/\*.*?\*/", "", re.search(rf"typedef struct {name} {{(.*?)}} {name};", header, re.S).group(1), flags=re.S

@@ -113,6 +113,27 @@ def test_sweep(program: Path) -> None:
         foretell.sweep({"batch": [0]}, "gpt2", gpu=GPU)
 
 
+def test_serving_is_planned_and_chosen(program: Path) -> None:
+    asked = {"isl": 256, "osl": 32, "slo": {"ttft_ms": 300, "tpot_ms": 20}}
+    answer = foretell.plan_serve("llama-3.1-8b", gpu=GPU, gpus=2, search={"tp": [1, 2]}, **asked)
+    line = ["plan", "llama-3.1-8b", "--gpu", GPU, "--gpus", "2", "--fix", "tp=1|2", "--isl", "256", "--osl", "32"]
+    (said,) = told(program, *line, "--slo", "ttft=300ms,tpot=20ms")
+    for plan, same in zip(answer.plans, said["plans"], strict=True):  # the program's requests leave defaults out
+        assert {**plan, "request": None} == {**same, "request": None}
+    assert len(answer.to_dataframe()) == len(answer.plans) > 0
+    assert "J/token" in str(answer)
+    assert "<table" in answer._repr_html_()
+    assert all(plan["gpus"] <= 2 for plan in answer.plans)
+    none = foretell.plan_serve("llama-3.1-8b", gpu=GPU, gpus=1, rate=1000, search={"tp": 1}, **asked)
+    assert not none.fits
+    assert "would do" in str(none)
+    choice = foretell.choose_serve("llama-3.1-8b", gpu=[GPU, "l40s"], rate=2, today="2026-11-16", **asked)
+    assert len(choice.to_dataframe()) == 2
+    assert choice.chosen is not None
+    assert choice.chosen["verdict"] == "chosen"
+    assert "kWh" in choice._repr_html_()
+
+
 def test_what_is_known(program: Path) -> None:
     assert [each.to_dict() for each in foretell.gpus()] == json.loads(run(program, "gpus", "--json").stdout)
     assert [each.to_dict() for each in foretell.models()] == json.loads(run(program, "models", "--json").stdout)

@@ -11,6 +11,7 @@ from .catalogue import Gpu, Model
 from .choice import Choice
 from .collection import Collection
 from .comparison import Cause, Compared, Comparison, KernelChange
+from .fleet import ServeChoice, ServePlan
 from .infer import Capacity, Cell, Infer, Offline
 from .kernel import Collective, Kernel
 from .plan import Plan
@@ -49,6 +50,8 @@ __all__ = [
     "Regime",
     "Scale",
     "Serve",
+    "ServeChoice",
+    "ServePlan",
     "Source",
     "Stage",
     "Step",

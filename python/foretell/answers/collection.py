@@ -9,6 +9,8 @@ from .._frame import Tabular, flat
 from .._part import Part
 from .._sheet import Sheet, Table, number
 from ..errors import Error
+from .drawn import draw, shown
+from .kernel import staircase
 
 __all__ = ["Collection"]
 
@@ -67,7 +69,8 @@ class Collection(tuple[T, ...], Tabular):
         return self.sheet().text()
 
     def _repr_html_(self) -> str:
-        return self.sheet().html()
+        """The table; below it, of a kernel over a range of one size, the staircase."""
+        return self.sheet().html(shown(draw, staircase(self)))
 
 
 def _cell(key: str, value: Any) -> str:

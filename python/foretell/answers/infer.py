@@ -10,6 +10,7 @@ from .._frame import flat
 from .._part import Part, many, one
 from .._sheet import Sheet, Table, count, gib, ms, number
 from .answer import Answer
+from .drawn import CURVES, Drawing, Drawn, curve
 
 __all__ = ["Capacity", "Cell", "Infer", "Offline"]
 
@@ -62,7 +63,7 @@ class Offline(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Infer(Answer):
+class Infer(Drawn):
     """What ``foretell infer`` answers.
 
     >>> import foretell
@@ -110,6 +111,41 @@ class Infer(Answer):
         """A row per phase, batch and length."""
         phases = (("prefill", self.prefill), ("decode", self.decode), ("forward", self.forward))
         return [{"phase": phase, **flat(cell.raw), "ms": cell.ms} for phase, cells in phases for cell in cells]
+
+    def _drawings(self) -> list[Drawing]:
+        """Times and rates over the batch, a curve for each length; one batch is no curve."""
+        found = (
+            _over_batches("steps", "Time per output token", self.decode),
+            _over_batches("prefills", "Time to the first token", self.prefill),
+            _over_batches("rates", "Generated tokens per second", self.decode, rate=True),
+            _over_batches("steps", "Time of a forward pass", self.forward),
+            _over_batches("rates", "Rate of forward passes", self.forward, rate=True),
+        )
+        return [each for each in found if each]
+
+    def _shown(self) -> list[Drawing]:
+        """The times: rates say the same once more."""
+        return [each for each in self._drawings() if each["name"] != "rates"]
+
+
+def _over_batches(name: str, title: str, cells: tuple[Cell, ...], rate: bool = False) -> Drawing | None:
+    """What does not fit has no speed and is left out, as on the program's page."""
+    lengths: dict[int, list[tuple[float, float, float | None, float | None]]] = {}
+    for cell in sorted(cells, key=lambda each: (each.seq or 0, each.batch)):
+        made = cell.samples_per_s_per_gpu if cell.tokens_per_s_per_gpu is None else cell.tokens_per_s_per_gpu
+        if not cell.fits or not cell.ms or (rate and not made):
+            continue
+        point = (cell.ms, cell.low_ms, cell.high_ms)
+        if rate and made:
+            low, high = (made * cell.ms / each if each else None for each in (cell.high_ms, cell.low_ms))
+            point = (made, low, high)
+        lengths.setdefault(cell.seq or 0, []).append((cell.batch, *point))
+    if not any(len(points) > 1 for points in lengths.values()):
+        return None
+    curves = [curve(f"{length} tokens" if length else "images", points) for length, points in lengths.items()]
+    unit = "ms" if not rate else "images/s per GPU" if 0 in lengths else "tokens/s per GPU"
+    said = {"title": title, "x": "batch", "y": unit, "log_x": True, "log_y": True}
+    return {"what": "curves", "name": name, **said, "curves": curves[:CURVES]}
 
 
 def _grid(title: str, cells: tuple[Cell, ...]) -> Table:

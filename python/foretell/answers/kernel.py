@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .._part import one
+from .._picture import Picture
 from .._sheet import Sheet, gib, ms, number, range_of
 from .answer import Answer, described
+from .drawn import CURVES, Drawing, Drawn, curve, draw
 from .step import Energy, Regime
 
-__all__ = ["Collective", "Kernel"]
+__all__ = ["Collective", "Kernel", "staircase"]
 
 _SIZES = (
     "b m n k batch heads kv_heads q_len kv_len head_dim rows cols numel c h w r s tokens hidden inter topk experts "
@@ -18,7 +22,7 @@ _SIZES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kernel(Answer):
+class Kernel(Drawn):
     """One kernel on one GPU.
 
     >>> import foretell
@@ -67,6 +71,42 @@ class Kernel(Answer):
         sheet.add("source", self.source, self.kin)
         sheet.add("note", self.note)
         return sheet
+
+    def _drawings(self) -> list[Drawing]:
+        """Under the roofs of its GPU."""
+        return [{"what": "roofline", "name": "roofline"}] if self.request else []
+
+    def _draw(self, drawings: Sequence[Drawing]) -> list[Picture]:
+        return draw(drawings, self.request, self.settings)
+
+
+def staircase(answers: Sequence[Any]) -> list[Drawing]:
+    """The time of kernels that differ in one size, and perhaps in the GPU, over that size; nothing of other answers."""
+    if not all(isinstance(each, Kernel) and each.request for each in answers):
+        return []
+    asked = [each.request for each in answers]
+    keys = dict.fromkeys(key for each in asked for key in each if key not in ("gpu", "id"))
+    over = [key for key in keys if any(each.get(key) != asked[0].get(key) for each in asked)]
+    if len(over) != 1 or not all(type(each.get(over[0])) in (int, float) for each in asked):
+        return []
+    stairs: dict[str, list[tuple[float, float, float | None, float | None]]] = {}
+    for kernel in answers:
+        gpu = kernel.request.get("gpu")
+        name = gpu if isinstance(gpu, str) else str(gpu.get("name", "")) if isinstance(gpu, Mapping) else ""
+        stairs.setdefault(name, []).append((kernel.request[over[0]], kernel.ms, kernel.low_ms, kernel.high_ms))
+    for points in stairs.values():
+        points.sort()
+    first = [point[0] for point in next(iter(stairs.values()), [])]
+    if len(set(first)) < max(2, len(first)) or any([point[0] for point in points] != first for points in stairs.values()):
+        return []
+    doubles = len(first) > 2 and first[0] >= 1 and first[-1] > 1.5 * first[-2]  # then both rulers are logarithmic
+    alone = len(stairs) == 1  # several intervals would hide each other
+    curves = [
+        curve(name, points if alone else [(x, y, None, None) for x, y, _, _ in points], steps=not doubles)
+        for name, points in stairs.items()
+    ]
+    said = {"title": "Time over the range", "x": over[0], "y": "ms", "log_x": doubles, "log_y": doubles}
+    return [{"what": "curves", "name": "sweep", **said, "curves": curves[:CURVES]}]
 
 
 @dataclass(frozen=True, kw_only=True)

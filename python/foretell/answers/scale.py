@@ -10,6 +10,7 @@ from .._frame import flat
 from .._part import Part, many
 from .._sheet import Sheet, Table, count, gib, ms, number, percent, range_of
 from .answer import Answer
+from .drawn import Drawing, Drawn, curve
 
 __all__ = ["Largest", "Point", "Scale"]
 
@@ -37,7 +38,7 @@ class Point(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scale(Answer):
+class Scale(Drawn):
     """What ``foretell scale`` answers: ``strong`` keeps the global batch, ``weak`` the tokens per GPU.
 
     >>> import foretell
@@ -83,10 +84,37 @@ class Scale(Answer):
                 sheet.tables.append(Table(title, ["GPUs", "step", "tokens/s per GPU", "efficiency", "memory"], rows))
         return sheet
 
+    def _drawings(self) -> list[Drawing]:
+        """Throughput over GPUs, where there are several points."""
+        curves = [
+            curve(
+                name,
+                [(each.gpus, each.tokens_per_s_per_gpu, *_rates(each)) for each in points],
+                hollow=[not each.fits for each in points],
+            )
+            for name, points in (
+                ("weak: the batch grows with the GPUs", self.weak),
+                ("strong: the batch stays", self.strong),
+            )
+            if points
+        ]
+        if not any(len(each["x"]) > 1 for each in curves):
+            return []
+        said = {"title": "Tokens per second and GPU over GPUs", "x": "GPUs", "y": "tokens/s per GPU", "log_x": True}
+        return [{"what": "curves", "name": "scaling", **said, "rings": "rings: does not fit", "curves": curves}]
+
     def rows(self) -> list[dict[str, Any]]:
         """A row per curve and number of GPUs."""
         curves = (("strong", self.strong), ("weak", self.weak))
         return [{"curve": curve, **flat(each.raw)} for curve, points in curves for each in points]
+
+
+def _rates(point: Point) -> tuple[float | None, float | None]:
+    """The interval of its throughput: the longest step makes the least."""
+    if not (point.low_ms and point.high_ms):
+        return None, None
+    made = point.tokens_per_s_per_gpu * point.step_ms
+    return made / point.high_ms, made / point.low_ms
 
 
 @dataclass(frozen=True, kw_only=True)

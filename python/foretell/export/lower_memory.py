@@ -135,6 +135,14 @@ def _repeat(low: Lowering, call: Call) -> None:
     if call.out.numel == x.numel and call.op in ("repeat", "tile"):
         low.view(x, call.out)
         return
+    if call.op == "roll":  # a kernel for every axis, which computes where each element comes from
+        axes = call.arg(2, "dims", ())
+        for _ in range(max(1, len(axes)) - 1):
+            made = low.value(call.out.shape, call.out.dtype)
+            low.emit("copy", [x], made, {"shape": list(made.shape), "across": True})
+            x = made
+        low.emit("copy", [x], call.out, {"shape": list(call.out.shape), "across": True})
+        return
     low.emit("copy", [x], call.out, {"shape": list(call.out.shape)})
 
 

@@ -206,6 +206,10 @@ def _masked_fill(low: Lowering, call: Call) -> None:
 @rule("addcmul", "addcdiv", "lerp", "addcmul_", "addcdiv_", "lerp_")
 def _three(low: Lowering, call: Call) -> None:
     tensors = [t for t in call.args if isinstance(t, Value)]
+    if len(tensors) == 3 and any(t.shape == call.out.shape for t in tensors):
+        pointwise(low, call.op.rstrip("_"), tensors, call.out)
+        _finish(low, call, call.op.endswith("_"))
+        return
     made = low.value(call.out.shape, call.out.dtype)
     pointwise(low, "mul", tensors[1:3] if len(tensors) > 2 else tensors[:2], made)
     pointwise(low, "add", [tensors[0], made], call.out)

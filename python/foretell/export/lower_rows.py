@@ -280,10 +280,11 @@ def _upsample(low: Lowering, call: Call) -> None:
     x = low.now(call.args[0])
     if "shuffle" in call.op:
         copied = low.value(x.shape, x.dtype)
-        low.copy(x, copied)
+        low.emit("copy", [x], copied, {"shape": list(x.shape)})
         low.view(copied, call.out)
         return
-    low.emit("upsample", [x], call.out, {"shape": list(call.out.shape)})
+    mode = next((m for m in ("nearest", "linear", "cubic") if m in call.op), None)
+    low.emit("upsample", [x], call.out, {"shape": list(call.out.shape), **({"mode": mode} if mode else {})})
 
 
 @rule("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d")

@@ -45,6 +45,14 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(strides)
 
 
+def lies_across(x: Value, out: Value) -> bool:
+    """Whether neighbours of `out` lie far apart in x: a sector of memory is fetched for each."""
+    axes = [i for i, size in enumerate(out.shape) if size > 1]
+    if not axes or len(x.stride) != len(out.shape) or len(out.stride) != len(out.shape):
+        return False
+    return x.stride[min(axes, key=lambda i: out.stride[i])] >= 8  # elements: 32 bytes of fp32
+
+
 @dataclass(slots=True, eq=False)
 class Node:
     """One operator. ``keys`` are those of the graph file; numbers in them may become products with batch and seq."""
@@ -162,7 +170,10 @@ class Lowering:
 
     def copy(self, x: Value, out: Value) -> None:
         """out has x's elements in memory of its own."""
-        self.emit("contiguous", [x], out, {"shape": list(out.shape)})
+        keys: dict[str, Any] = {"shape": list(out.shape)}
+        if x.shape == out.shape and lies_across(x, out):
+            keys["across"] = True
+        self.emit("contiguous", [x], out, keys)
 
     def warn(self, text: str) -> None:
         if text not in self.warnings:
