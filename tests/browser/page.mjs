@@ -3,7 +3,8 @@
 // FOLDER holds what `make web` builds; it is served from here, under the Content-Security-Policy that `foretell web`
 // sends, so that what a strict policy refuses fails here. Every view is opened wide and light, narrow and dark: no message, no
 // request off the origin, no violation by axe-core, nothing that stands out of the page, no label over another. Two are held
-// against pictures under reference/ (small and blurred: fonts differ from machine to machine), which --update takes anew.
+// against pictures under reference/ (small and blurred: fonts differ from machine to machine), which --update takes anew. What
+// each view must show is in views.mjs; shots.mjs takes all of them for people to look at.
 // Then the page is driven by mouse and keyboard, and what it shows is held against the program's own answers; at last
 // `foretell web` serves it. How long painting and drawing took is printed, not judged.
 import { spawn, spawnSync } from 'node:child_process';
@@ -14,6 +15,8 @@ import { tmpdir } from 'node:os';
 import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { axeScope, badLabels } from './labels.mjs';
+import { fromReference } from './reference.mjs';
+import { config, views } from './views.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const [folder, foretell, update] = process.argv.slice(2);
@@ -55,20 +58,6 @@ for (const [told, expected] of [[say.count(9870), '9870'], [say.count(46900), '4
   [say.bytes(2 ** 30), '1.00 GiB'], [say.percent(0.347, 3), '34.7 %'], [say.percent(0.0002), '0 %'], [say.whole(65536), '65\u202f536'], [say.figure(-3.55), '\u22123.55'], [say.figure(NaN), '–']])
   ok(told === expected, `a number is written ${expected}`, told);
 
-// What each view must show: a picture by its card, and what is in it at least.
-const pinned = encodeURIComponent(JSON.stringify([{ task: 'train', model: 'gpt2', gpu: 'h100_sxm' }]));
-const views = {
-  step: ['#step?model=gpt2&gpu=h200_sxm&batch=8', { timeline: ['rect', 6], where: ['rect', 6], peak: ['rect', 6], roofline: ['circle.dot', 20], memory: ['path', 4] }, ['kernels', 'changes']],
-  layout: ['#layout?model=llama-3-8b&gpu=h100_sxm&tp=2&pp=4&dp=2&zero=1&global_batch=32&seq=4096&gpus=16',
-    { pipeline: ['path', 8], exchanges: ['rect', 6], ranks: ['rect', 8], efficiency: ['circle', 4], rates: ['circle', 4], pareto: ['circle', 2] }, ['stages', 'plans']],
-  serve: ['#serve?model=llama-3-8b&gpu=h100_sxm&isl=512&osl=64&concurrency=8',
-    { tpot: ['circle', 6], ttft: ['circle', 6], pareto: ['circle', 6], cdf: ['path.curve', 2], cdftpot: ['path.curve', 1], queue: ['path.curve', 2], cache: ['path.curve', 1] }, ['times']],
-  compare: [`#compare?model=gpt2&gpu=h100_sxm&execution=compile&pins=${pinned}`, { times: ['rect', 4], memories: ['rect', 4] }, ['answers', 'causes', 'kernels']],
-  kernel: ['#kernel?gpu=h100_sxm&xm=2048&xn=2048&xk=4096', { staircase: ['path.curve', 1], rate: ['path.curve', 1], waves: ['path.curve', 2], roofline: ['circle.dot', 1] }, []],
-  gpu: ['#gpu?gpu=h100_sxm&model=gpt2', { field: ['circle', 50] }, ['sheet', 'gpus']],
-  trace: ['#trace', {}, []],
-};
-
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
 const open = async (width, theme, hash, from = origin) => {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, acceptDownloads: true, serviceWorkers: 'block' });
@@ -94,32 +83,10 @@ const shown = (page, pictures, tables) => until(page, ([wanted, rows]) =>
   Object.entries(wanted).every(([card, [mark, least]]) => document.querySelectorAll(`[data-card="${card}"] svg.picture ${mark}`).length >= least) &&
   rows.every(card => document.querySelector(`[data-card="${card}"] :is(tbody tr, .changes li)`)), [pictures, tables]);
 
-// What is on the screen against what was there: both shrunk to some hundred pixels, so that letters are a blur and places,
-// colours and proportions are what is left. The mean difference of a channel, of 255.
 const looker = await (await browser.newContext()).newPage();
 const likeReference = async (page, name, width) => {
-  const file = join(here, `reference/${name}.png`), wide = width > 1000 ? 160 : 78;
-  const screen = (await page.screenshot()).toString('base64');
-  const [small, away] = await looker.evaluate(async ([now, before, w]) => {
-    const pixels = async (data, high) => {
-      const image = new Image();
-      image.src = `data:image/png;base64,${data}`;
-      await image.decode();
-      const canvas = document.createElement('canvas');
-      [canvas.width, canvas.height] = [w, high ?? Math.round(w * image.height / image.width)];
-      const to = canvas.getContext('2d');
-      to.imageSmoothingQuality = 'high';
-      to.drawImage(image, 0, 0, canvas.width, canvas.height);
-      return [canvas.toDataURL('image/png').split(',')[1], to.getImageData(0, 0, canvas.width, canvas.height)];
-    };
-    const [png, is] = await pixels(now);
-    if (!before) return [png, 0];
-    const [, was] = await pixels(before, is.height);
-    let sum = 0;
-    for (let i = 0; i < is.data.length; i++) sum += Math.abs(is.data[i] - was.data[i]);
-    return [png, sum / is.data.length];
-  }, [screen, !update && existsSync(file) ? readFileSync(file, 'base64') : null, wide]);
-  if (update) writeFileSync(file, Buffer.from(small, 'base64'));
+  const file = join(here, `reference/${name}.png`);
+  const away = await fromReference(looker, (await page.screenshot()).toString('base64'), file, width > 1000 ? 160 : 78, update);
   ok(existsSync(file) && away < 6, `${name}: looks as in the reference`, `${away.toFixed(1)} of 255 away; look at it, then run with --update`);
 };
 for (const [width, theme] of [[1280, 'light'], [390, 'dark'], [2560, 'dark']]) {
@@ -200,21 +167,67 @@ for (const value of ['0', '9', '3', '14', '6', '1', '11', '2']) // only the newe
 await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 3);
 await agrees('a slider that was dragged');
 
-// From the slider's event to the frame in which all pictures show the new answer.
-const redraw = at => at.evaluate(async () => {
-  const took = [], slider = document.querySelector('#f-batch');
-  for (let i = 0; i < 16; i++) {
-    const wanted = i % 2 ? '2' : '4', begin = performance.now();
-    slider.value = wanted;
+// From the slider's event to the last picture in sight: what it took, and the work that was done, which no machine's speed
+// decides. Every movement asks what was not asked before.
+const redraw = (at, from) => at.evaluate(async first => {
+  const took = [], counts = [], work = globalThis.foretellWork, slider = document.querySelector('#f-batch');
+  const sleep = ms => new Promise(done => setTimeout(done, ms));
+  for (let i = 0; i < 12; i++) {
+    await sleep(450); // what waits for the slider's rest is done
+    const before = { ...work }, begin = performance.now();
+    slider.value = String(first + i);
     slider.dispatchEvent(new Event('input', { bubbles: true }));
-    const before = document.querySelector('[data-same="request"]').textContent;
-    while (document.querySelector('[data-same="request"]').textContent === before && performance.now() - begin < 5000) await new Promise(done => setTimeout(done, 0));
-    took.push(performance.now() - begin);
-    await new Promise(requestAnimationFrame);
+    while (work.pictures === before.pictures && performance.now() - begin < 5000) await sleep(1);
+    await sleep(60);
+    took.push(work.last - begin);
+    counts.push([work.pictures - before.pictures, work.elements - before.elements]);
   }
-  return took.sort((a, b) => a - b)[took.length >> 1];
+  took.sort((a, b) => a - b);
+  return { median: took[took.length >> 1], worst: took[took.length - 1], pictures: Math.max(...counts.map(c => c[0])), elements: Math.max(...counts.map(c => c[1])) };
+}, from);
+const drawn = await redraw(page, 2);
+console.log(`# a slider's movement is drawn after ${drawn.median.toFixed(1)} ms in the middle, ${drawn.worst.toFixed(1)} at most, answered in the browser`);
+ok(drawn.pictures >= 1 && drawn.pictures <= 5 && drawn.elements < 2500, 'a movement draws each picture in sight once', JSON.stringify(drawn));
+
+// A drag of forty movements: the answers between are never asked, and no picture is drawn for them.
+const dragged = await page.evaluate(async () => {
+  const slider = document.querySelector('#f-batch'), before = { ...globalThis.foretellWork };
+  for (let i = 0; i < 40; i++) { slider.value = String(3 + i % 9); slider.dispatchEvent(new Event('input', { bubbles: true })); }
+  await new Promise(done => setTimeout(done, 900));
+  return globalThis.foretellWork.pictures - before.pictures;
 });
-console.log(`# a slider's movement is drawn after ${(await redraw(page)).toFixed(1)} ms, answered in the browser`);
+ok(dragged <= 12, 'of forty movements in one go only the first and the last are drawn', dragged);
+
+// What is on the page is what the library draws, element by element.
+const shows = await page.evaluate(() => {
+  const svg = document.querySelector('[data-card="roofline"] svg.picture');
+  return { width: svg.viewBox.baseVal.width, marks: [...svg.querySelectorAll('circle.dot')].map(c => `${c.getAttribute('cx')} ${c.getAttribute('cy')} ${c.getAttribute('r')}`) };
+});
+const { detail: _detail, ...of } = await request();
+const library = asks({ task: 'draw', of, pictures: [{ what: 'roofline', width: shows.width, embed: true, name: 'roofline' }] }).pictures[0];
+ok(shows.marks.length > 20 && shows.marks.every(m => { const [x, y, r] = m.split(' '); return library.includes(`cx="${x}" cy="${y}" r="${r}"`); }),
+  'a picture on the page is the one that the library draws', shows.marks.slice(0, 3).join('\n'));
+
+// The pointer: words and a ring at a dot, its row in the table lit; a moment of the memory with what is in it.
+const over = async (card, mark) => {
+  const target = page.locator(`[data-card="${card}"] svg.picture ${mark}`).first();
+  await target.scrollIntoViewIfNeeded();
+  await target.hover({ force: true });
+  const tip = page.locator(`[data-card="${card}"] .tip`);
+  await tip.waitFor({ state: 'visible' });
+  return tip.innerText();
+};
+ok(/TFLOP\/s|GB\/s/.test(await over('roofline', 'circle.dot')) && await page.locator('[data-card="roofline"] [data-live]').count() === 1, 'a dot says what it is');
+await over('memory', 'path.area');
+await until(page, () => {
+  const box = document.querySelector('[data-card="memory"] svg').getBoundingClientRect();
+  const event = new PointerEvent('pointermove', { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2, bubbles: true });
+  document.querySelector('[data-card="memory"] .picturebox').dispatchEvent(event);
+  return /weights/.test(document.querySelector('[data-card="memory"] .tip').textContent);
+});
+ok(true, 'a moment of the memory says what is in it');
+ok(/ms/.test(await over('timeline', 'rect.forward')), 'a pass of the timeline says how long it takes');
+await page.mouse.move(5, 5);
 
 await page.fill('#f-model', 'qwen3 0.6');
 await page.keyboard.press('Enter');
@@ -245,7 +258,18 @@ await svg.focus();
 await page.keyboard.press('+');
 await page.waitForSelector('text=The whole step');
 ok(true, 'the timeline zooms by a key');
+await until(page, () => { const words = document.querySelector('[data-card="timeline"] .plot')?.dataset.x?.split(' ') ?? []; return words[0] > 0; });
+ok(await page.evaluate(() => document.activeElement?.closest('[data-card]')?.dataset.card === 'timeline'), 'and keeps the focus when it is drawn anew');
 await page.keyboard.press('Escape');
+await page.waitForSelector('text=The whole step', { state: 'detached' });
+const wide = await svg.boundingBox();
+await page.mouse.move(wide.x + wide.width * 0.4, wide.y + 90);
+await page.mouse.down();
+await page.mouse.move(wide.x + wide.width * 0.6, wide.y + 90, { steps: 4 });
+await page.mouse.up();
+await page.waitForSelector('text=The whole step');
+ok(true, 'and by dragging');
+await page.click('text=The whole step');
 
 const saved = async (label, pattern) => {
   const [file] = await Promise.all([page.waitForEvent('download'), page.click(`[aria-label="${label}"]`)]);
@@ -280,7 +304,6 @@ await again.context.close();
 
 await go(page, '#step');
 await page.click('text=Your own config.json');
-const config = { model_type: 'llama', hidden_size: 1024, num_hidden_layers: 4, num_attention_heads: 16, intermediate_size: 2816, vocab_size: 32000 };
 await page.fill('textarea.drop', JSON.stringify(config));
 await page.locator('textarea.drop').blur();
 await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).model.model_type);
@@ -337,7 +360,8 @@ else {
   at.on('request', r => loaded.push(new URL(r.url()).pathname));
   await shown(at, views.step[1], views.step[2]);
   ok(/foretell .* on 127\.0\.0\.1/.test(await at.innerText('.where')), 'the machine that serves the page answers', await at.innerText('.where'));
-  console.log(`# a slider's movement is drawn after ${(await redraw(at)).toFixed(1)} ms, answered by the server`);
+  const there = await redraw(at, 2);
+  console.log(`# a slider's movement is drawn after ${there.median.toFixed(1)} ms in the middle, ${there.worst.toFixed(1)} at most, answered by the server`);
   ok(loaded.includes('/api/batch') && !loaded.some(p => p.endsWith('.wasm')), 'and the library is not loaded here', loaded.join('\n'));
   await at.fill('#f-model-file', 'config.json');
   await at.keyboard.press('Enter');

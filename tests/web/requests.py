@@ -109,7 +109,7 @@ class Maker:
         return self.some(request, 0.5, framework=["megatron", "torchtitan", "fsdp", "deepspeed"], emit=[["torchrun"], ["megatron", "srun"]])
 
     def study(self) -> dict:
-        kind = self.one(["largest", "scale", "sweep", "compare", "models", "gpus"])
+        kind = self.one(["largest", "scale", "sweep", "compare", "models", "gpus", "draw", "draw"])
         if kind == "largest":
             return {"task": kind, "gpu": self.gpu(), "gpus": self.one([1, 2, 8]), "family": self.one(["gpt", "llama"]), "use": self.one(["train", "infer"])}
         if kind == "scale":
@@ -118,6 +118,16 @@ class Maker:
             return {"task": kind, "request": {"task": "train", "model": self.one(SMALL), "gpu": self.gpu(), "seq": 512}, "sweep": {"batch": [1, 2, 4]}}
         if kind == "compare":
             return {"task": kind, "requests": [{"task": "train", "model": "gpt2", "gpu": self.gpu(), "batch": self.size(1, 16), "seq": 512} for _ in range(2)]}
+        if kind == "draw":
+            width = {"width": self.size(160, 2000), "embed": self.one([True, False])}
+            if self.random.random() < 0.3:
+                points = [self.size(1, 4096) for _ in range(12)]
+                return {"task": kind, "pictures": [{"what": "curves", "x": "n", "y": "ms", **width, "log_x": self.one([True, False]),
+                                                    "curves": [{"name": "a < b & c", "x": sorted(points), "y": points, "dots": True}]},
+                                                   {"what": "bars", **width, "rows": [{"name": "\u00fc", "value": v, "text": str(v)} for v in points]}]}
+            whats = ["timeline", "phases", "peak", "roofline", "memory", "layers", "classes", "intervals"]
+            return {"task": kind, "of": {"task": self.one(["train", "forward"]), "model": self.one(SMALL), "gpu": self.gpu(), "seq": 512, "batch": self.size(1, 16)},
+                    "pictures": [{"what": self.one(whats), **width} for _ in range(3)]}
         if kind == "models":
             return self.some({"task": kind}, 0.5, name=["llama-3-8b", "gpt2"])
         return self.some({"task": kind}, 0.5, name=["h100_sxm", "t4"])

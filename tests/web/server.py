@@ -6,7 +6,6 @@ server goes on answering after each; answers are those of `foretell batch`; many
 Prints TAP. --load is how many requests the last test asks; --print adds answers per second and the 99th percentile.
 """
 import argparse
-import concurrent.futures
 import gzip
 import http.client
 import json
@@ -23,89 +22,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import requests as made  # requests.py beside this file
-
-KERNEL = '{"task":"kernel","op":"gemm","m":512,"n":512,"k":512,"gpu":"h100_sxm"}'
-JSON = {"Content-Type": "application/json"}
-TIMEOUT_S = 1.0
-TOKEN = "a-secret-of-enough-letters"
-
-
-class Server:
-    def __init__(self, program, *options, page=None):
-        command = [program, "web", "--port", "0", *options] + (["--page", page] if page else [])
-        # Memory that was freed comes back to the system's books soon under a sanitizer, too.
-        environment = {**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=4:thread_local_quarantine_size_kb=64"}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-        line = self.process.stdout.readline()
-        if not line:
-            raise RuntimeError(self.process.stderr.read())
-        self.url = line.strip()
-        self.port = int(re.search(r":(\d+)/", self.url).group(1))
-
-    def ask(self, method, path, body=None, headers=None):
-        """Status, headers and body; the connection is closed behind it."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        try:
-            connection.request(method, path, body=body, headers=headers or {})
-            answer = connection.getresponse()
-            return answer.status, dict(answer.getheaders()), answer.read()
-        finally:
-            connection.close()
-
-    def post(self, path, body, **headers):
-        return self.ask("POST", path, body, {**JSON, **{k.replace("_", "-"): v for k, v in headers.items()}})
-
-    def raw(self, data, read=True):
-        """Bytes as they are; what comes back until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
-            s.sendall(data)
-            if not read:
-                return b""
-            out = b""
-            try:
-                while chunk := s.recv(65536):
-                    out += chunk
-            except ConnectionResetError:
-                pass
-            return out
-
-    def memory_kib(self):
-        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS"):
-                return int(line.split()[1])
-
-    def cpu_s(self):
-        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def stop(self, which=signal.SIGINT):
-        self.process.send_signal(which)
-        out, err = self.process.communicate(timeout=60)
-        return self.process.returncode, out, err
-
-
-def expect(what, wanted, got):
-    if got != wanted:
-        raise AssertionError(f"{what}: {got!r}, expected {wanted!r}")
-
-
-def error_code(body):
-    return json.loads(body)["error"]["code"]
-
-
-def status_of(raw):
-    return int(raw.split(b" ", 2)[1]) if raw.startswith(b"HTTP/") else None
-
-
-def page_folder(folder):
-    page = pathlib.Path(folder) / "page"
-    page.mkdir()
-    (page / "index.html").write_text('<!doctype html><meta name="served-by" content="files"><title>page</title>' + " " * 2000)
-    (page / "app.js").write_text("export {};\n" * 500)
-    (page / "style.css").write_text("body{}\n" * 300)
-    (page / "foretell.wasm").write_bytes(b"\0asm" + bytes(5000))
-    (page / "predictor.bin.gz").write_bytes(gzip.compress(os.urandom(4000)))
-    return str(page)
+from clients import load
+from served import JSON, KERNEL, TIMEOUT_S, TOKEN, Server, error_code, expect, page_folder, status_of
 
 
 def test_page(s, _):
@@ -354,62 +272,6 @@ def test_token(program, page):
         expect("another's name", 403, server.ask("GET", "/", headers={"Host": "evil.example"})[0])
     finally:
         server.stop(signal.SIGTERM)
-
-
-def client(port, bodies, count):
-    """Asks over one connection that is kept; how long each answer took. A plain socket: the client shares the cores."""
-    times = []
-    with socket.create_connection(("127.0.0.1", port), timeout=120) as s:
-        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for i in range(count):
-            begin = time.perf_counter()
-            s.sendall(bodies[i % len(bodies)])
-            got = s.recv(1 << 20)
-            while (end := got.find(b"\r\n\r\n")) < 0:
-                more = s.recv(1 << 20)
-                if not more:
-                    raise AssertionError("the server closed before an answer")
-                got += more
-            length = int(re.search(rb"Content-Length: (\d+)", got).group(1))
-            while len(got) < end + 4 + length:
-                more = s.recv(1 << 20)
-                if not more:
-                    raise AssertionError("the server closed in the middle of an answer")
-                got += more
-            times.append(time.perf_counter() - begin)
-            status, text = status_of(got), got[end + 4:]
-            if len(text) != length or status not in (200, 400) or text.startswith(b'{"ok":true') != (status == 200):
-                raise AssertionError(f"{status} {text[:200]!r}")
-    return times
-
-
-def load(s, count, clients, show):
-    """Kernels, steps and exchanges over connections that are kept; every answer is looked at."""
-    maker = made.Maker(3)
-    texts = [json.dumps(maker.random.choice([maker.kernel, maker.kernel, maker.step, maker.collective])()) for _ in range(60)]
-    bodies = [f"POST /api/answer HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(t)}\r\n\r\n{t}".encode() for t in texts]
-    took = []
-
-    def round_of(requests):
-        begin = time.perf_counter()
-        with concurrent.futures.ProcessPoolExecutor(clients) as pool:
-            for times in pool.map(client, [s.port] * clients, [bodies] * clients, [requests // clients] * clients):
-                took.extend(times)
-        return time.perf_counter() - begin
-
-    for _ in range(3):  # sessions learn what there is, one model after the other
-        round_of(min(count, 4000))
-    before, cpu = s.memory_kib(), s.cpu_s()
-    took.clear()
-    seconds = round_of(count)
-    cpu = s.cpu_s() - cpu
-    after = s.memory_kib()
-    took.sort()
-    if show:
-        print(f"# {count} requests, {clients} clients: {count / seconds:.0f} answers/s, median {1e3 * took[len(took) // 2]:.2f} ms, "
-              f"p99 {1e3 * took[int(len(took) * 0.99)]:.2f} ms; the server took {1e3 * cpu / count:.2f} ms of a core per answer, {before} -> {after} KiB")
-    if after > before * 1.1 + 8192:
-        raise AssertionError(f"memory grew from {before} to {after} KiB over {count} requests")
 
 
 def test_many_models(program, _):

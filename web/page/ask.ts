@@ -1,6 +1,6 @@
 // Questions to the library: only the newest of each place matters. While one is under way the latest is kept, those
 // between are never asked, so that a slider is as fast as the answers are.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Source } from '../core/source';
 import type { Failure, Request } from './answers';
 
@@ -8,6 +8,11 @@ let source: Source | null = null;
 const waiting: (() => void)[] = [];
 const seen = new Map<string, string>(); // the last answers, so that going back costs nothing
 const mostSeen = 64;
+/** What was done: how often pictures were put into the page, how many marks they had, and when the last were asked for, came
+ *  and stood there: for tests that no machine's speed decides, and for those that say it. `rest`: ms without a change, after
+ *  which what can wait is asked. */
+export const work = { pictures: 0, elements: 0, asked: 0, came: 0, last: 0, rest: 150 };
+Object.assign(globalThis, { foretellWork: work });
 const together = 4; // of many: a newer question waits for no more than these
 
 export function ready(s: Source): void {
@@ -71,12 +76,12 @@ interface Slot {
     shown: string;
 }
 
-/** The answer to the newest request; null asks nothing. */
-export function useAnswer<T extends { ok: true }>(request: Request | null): Asked<T> {
+/** The answer to the newest request; null asks nothing. `later`: not before the settings rest. */
+export function useAnswer<T extends { ok: true }>(request: Request | null, later = false): Asked<T> {
     const [asked, set] = useState<Asked<T>>({ answer: null, request: null, error: null, busy: true });
     const slot = useRef<Slot>({ wanted: null, under: false, shown: '' }).current;
     const key = request && JSON.stringify(request);
-    useEffect(() => {
+    useLayoutEffect(() => {
         slot.wanted = key;
         if (key === null || key === slot.shown || slot.under) return;
         const next = async (): Promise<void> => {
@@ -98,9 +103,21 @@ export function useAnswer<T extends { ok: true }>(request: Request | null): Aske
             slot.under = false;
         };
         set((old) => (old.busy ? old : { ...old, busy: true }));
-        void next();
+        if (!later) return void next();
+        const timer = setTimeout(() => void (slot.under || next()), work.rest);
+        return () => clearTimeout(timer);
     }, [key]);
     return asked;
+}
+
+/** The value once it rests; the first at once. For what is too much to be shown for every movement of a slider. */
+export function useRested<T>(value: T): T {
+    const [shown, set] = useState(value);
+    useEffect(() => {
+        const timer = setTimeout(() => set(() => value), work.rest);
+        return () => clearTimeout(timer);
+    }, [value]);
+    return shown;
 }
 
 /** Several at once, in order; kept until the next are all there. */

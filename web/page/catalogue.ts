@@ -9,11 +9,13 @@ export interface Catalogue {
 }
 
 const optional: { [task: string]: object } = {
-    serve: { model: 'gpt2', gpu: 'l4', concurrency: 1, requests: 1 },
+    serve: {},
     plan: {},
     scale: {},
     compare: {},
     choose: {},
+    plan_serve: {},
+    choose_serve: {},
     trace: {},
 };
 

@@ -32,4 +32,9 @@ export const examples: readonly Example[] = [
         hash: '#choose?model=llama-3-8b&tokens=1e12&range=8:256',
         task: 'choose',
     },
+    {
+        name: 'GPUs for 16 requests a second',
+        hash: '#choose?use=serve&model=llama-3-8b&rate=16&isl=1024&osl=256&slo_ttft=500&slo_tpot=30',
+        task: 'choose_serve',
+    },
 ];

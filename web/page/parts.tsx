@@ -46,7 +46,7 @@ export function Card(p: {
     title: string;
     note?: ComponentChildren;
     name: string;
-    table?: () => Table;
+    table?: () => Table | Promise<Table>;
     picture?: boolean;
     wide?: 'whole' | 'double';
     tools?: ComponentChildren;
@@ -84,10 +84,11 @@ export function Card(p: {
                         <button
                             class="plain"
                             aria-label={`${p.title}: save as CSV`}
-                            onClick={() => {
-                                const t = table();
-                                saveCsv(`foretell-${p.name}`, t.head, t.rows);
-                            }}
+                            onClick={() =>
+                                void Promise.resolve(table()).then((t) =>
+                                    saveCsv(`foretell-${p.name}`, t.head, t.rows),
+                                )
+                            }
                         >
                             CSV
                         </button>
@@ -263,18 +264,5 @@ export function Copy(p: {
         >
             {done ? 'Copied' : p.children}
         </button>
-    );
-}
-
-export function Keys(p: { of: readonly (readonly [string, string])[] }): JSX.Element {
-    return (
-        <ul class="keys">
-            {p.of.map(([look, name]) => (
-                <li key={name}>
-                    <i class={`swatch ${look}`} aria-hidden="true" />
-                    {name}
-                </li>
-            ))}
-        </ul>
     );
 }

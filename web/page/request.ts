@@ -34,6 +34,8 @@ const numbers = new Set([
     'power_cap_w',
     'quantile',
     'recompute_layers',
+    'loss_positions',
+    'offload_layers',
     'prefix_hit',
     'tokens',
 ]);

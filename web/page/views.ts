@@ -34,7 +34,7 @@ export const views: readonly View[] = [
     {
         id: 'choose',
         name: 'Choose',
-        about: 'which GPUs a training run should rent, and how many',
+        about: 'which GPUs to rent, and how many: for training, for serving',
         task: 'choose',
         form: ChooseForm,
         body: ChooseView,

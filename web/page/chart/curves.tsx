@@ -1,10 +1,7 @@
 // Curves with their intervals behind them; either axis may be logarithmic, and says so.
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { figure } from '../format';
-import { Keys } from '../parts';
-import { AxisX, AxisY, Picture } from './picture';
-import type { Scale } from './scale';
-import { linear, logarithmic } from './scale';
+import { Drawn, type Plot } from './drawn';
 
 export interface Point {
     x: number;
@@ -23,7 +20,28 @@ export interface Curve {
     steps?: boolean;
 }
 
+const short = (values: readonly number[]): number[] => values.map((v) => +v.toPrecision(6));
+
+function given(c: Curve): { [key: string]: unknown } {
+    const banded = c.points.some((q) => Number.isFinite(q.low) && Number.isFinite(q.high));
+    return {
+        name: c.name,
+        x: short(c.points.map((q) => q.x)),
+        y: short(c.points.map((q) => q.y)),
+        ...(banded && {
+            low: short(c.points.map((q) => (Number.isFinite(q.low) ? q.low! : q.y))),
+            high: short(c.points.map((q) => (Number.isFinite(q.high) ? q.high! : q.y))),
+        }),
+        ...(c.points.some((q) => q.hollow) && { hollow: c.points.map((q) => !!q.hollow) }),
+        ...(c.dots && { dots: true }),
+        ...(c.line === false && { line: false }),
+        ...(c.thin && { thin: true }),
+        ...(c.steps && { steps: true }),
+    };
+}
+
 export function Curves(p: {
+    name: string;
     label: string;
     curves: readonly Curve[];
     x: string;
@@ -32,120 +50,60 @@ export function Curves(p: {
     logY?: boolean;
     height?: number;
     zero?: boolean;
+    rings?: string; // what rings say
     at?: number; // where the request stands on x
     limit?: { y: number; name: string };
-    extra?: (x: Scale, y: Scale) => ComponentChildren;
     pick?: (point: Point, curve: Curve) => void;
 }): JSX.Element {
-    const all = p.curves.flatMap((c) => c.points.map((q) => q));
-    const xs = all.map((q) => q.x).filter(Number.isFinite);
-    const ys = all
-        .flatMap((q) => [q.y, q.low ?? q.y, q.high ?? q.y])
-        .filter((v) => Number.isFinite(v) && (!p.logY || v > 0));
-    if (p.limit && p.limit.y < 3 * Math.max(...ys)) ys.push(p.limit.y);
-    const lowX = Math.min(...xs),
-        highX = Math.max(...xs),
-        lowY = Math.min(...ys),
-        highY = Math.max(...ys);
-    const top = 24,
-        bottom = (p.height ?? 240) - 34;
-    const scales = (w: number) => ({
-        x: (p.logX ? logarithmic : linear)(lowX, highX > lowX ? highX : lowX + 1, 52, w - 10),
-        y: p.logY
-            ? logarithmic(lowY / 1.15, highY * 1.15, bottom, top)
-            : linear(p.zero === false ? lowY - 0.08 * (highY - lowY) : 0, highY * 1.08 || 1, bottom, top),
-    });
-    if (!xs.length || !ys.length) return <p class="quiet">There is nothing to draw.</p>;
-    const line = (c: Curve, x: Scale, y: Scale): string =>
-        c.points
-            .map((q, i) => {
-                const at = `${x.at(q.x).toFixed(1)} ${y.at(q.y).toFixed(1)}`;
-                const before = c.points[i - 1];
-                return c.steps && before ? `V${y.at(q.y).toFixed(1)}H${x.at(q.x).toFixed(1)}` : `${i ? 'L' : 'M'}${at}`;
-            })
-            .join('');
-    const band = (c: Curve, x: Scale, y: Scale): string => {
-        const with_ = c.points.filter((q) => q.low !== undefined && q.high !== undefined);
-        if (with_.length < 2) return '';
-        const up = with_.map((q) => `${x.at(q.x).toFixed(1)} ${y.at(q.high!).toFixed(1)}`);
-        const down = [...with_]
-            .reverse()
-            .map((q) => `${x.at(q.x).toFixed(1)} ${y.at(Math.max(q.low!, p.logY ? lowY / 1.15 : 0)).toFixed(1)}`);
-        return `M${up.join('L')}L${down.join('L')}Z`;
+    const fine = (q: Point): boolean =>
+        Number.isFinite(q.x) && Number.isFinite(q.y) && (!p.logX || q.x > 0) && (!p.logY || q.y > 0);
+    const curves = p.curves.map((c) => ({ ...c, points: c.points.filter(fine) })).filter((c) => c.points.length);
+    if (!curves.length) return <p class="quiet">There is nothing to draw.</p>;
+    const nearest = (px: number, py: number, { x, y }: Plot): { c: Curve; q: Point } | null => {
+        let best: { c: Curve; q: Point } | null = null,
+            near = 40;
+        for (const c of curves)
+            for (const q of c.points) {
+                const away = x && y ? Math.hypot(x.at(q.x) - px, (y.at(q.y) - py) / 2) : Infinity;
+                if (away < near) [best, near] = [{ c, q }, away];
+            }
+        return best;
     };
+    const { pick } = p;
     return (
-        <>
-            {p.curves.length > 1 && <Keys of={p.curves.map((c, i) => [`p${i % 8}`, c.name] as const)} />}
-            <Picture
-                height={bottom + 34}
-                label={p.label}
-                hint={(px, py, w) => {
-                    const { x, y } = scales(w);
-                    let best: { c: Curve; q: Point } | null = null,
-                        near = 40;
-                    for (const c of p.curves)
-                        for (const q of c.points) {
-                            const away = Math.hypot(x.at(q.x) - px, (y.at(q.y) - py) / 2);
-                            if (away < near) [best, near] = [{ c, q }, away];
-                        }
-                    if (!best) return null;
-                    const { c, q } = best;
-                    const range =
-                        q.low !== undefined && q.high !== undefined ? ` (${figure(q.low)}–${figure(q.high)})` : '';
-                    return {
-                        text: `${p.curves.length > 1 ? `${c.name}\n` : ''}${p.x} ${figure(q.x, 4)}\n${p.y} ${figure(q.y, 4)}${range}${q.note ? `\n${q.note}` : ''}`,
-                        mark: <circle class="ring" cx={x.at(q.x)} cy={y.at(q.y)} r={6} />,
-                    };
-                }}
-                draw={(w) => {
-                    const { x, y } = scales(w);
-                    return (
-                        <>
-                            <AxisY scale={y} x={x.from} right={x.to} name={p.y} />
-                            <AxisX scale={x} y={bottom} name={p.x} />
-                            {p.at !== undefined && p.at >= lowX && p.at <= highX && (
-                                <line class="cursor" x1={x.at(p.at)} x2={x.at(p.at)} y1={top} y2={bottom} />
-                            )}
-                            {p.curves.map((c, i) => (
-                                <path key={`b${i}`} class={`band p${i % 8}`} d={band(c, x, y)} />
-                            ))}
-                            {p.curves.map(
-                                (c, i) =>
-                                    c.line !== false && (
-                                        <path
-                                            key={`c${i}`}
-                                            class={`curve l${i % 8} ${c.thin ? 'thin' : ''}`}
-                                            d={line(c, x, y)}
-                                        />
-                                    ),
-                            )}
-                            {p.curves.map(
-                                (c, i) =>
-                                    c.dots &&
-                                    c.points.map((q, k) => (
-                                        <circle
-                                            key={`d${i}.${k}`}
-                                            class={q.hollow ? `ring l${i % 8}` : `p${i % 8}`}
-                                            cx={x.at(q.x).toFixed(1)}
-                                            cy={y.at(q.y).toFixed(1)}
-                                            r={q.hollow ? 3.5 : 3}
-                                            {...(p.pick ? { onClick: () => p.pick!(q, c) } : {})}
-                                        />
-                                    )),
-                            )}
-                            {p.limit && p.limit.y <= y.high && (
-                                <line class="limit" x1={x.from} x2={x.to} y1={y.at(p.limit.y)} y2={y.at(p.limit.y)} />
-                            )}
-                            {p.limit && p.limit.y <= y.high && (
-                                <text class="halo" x={x.from + 6} y={y.at(p.limit.y) - 5}>
-                                    {p.limit.name}
-                                </text>
-                            )}
-                            {p.extra?.(x, y)}
-                        </>
-                    );
-                }}
-            />
-        </>
+        <Drawn
+            name={p.name}
+            spec={{
+                what: 'curves',
+                title: p.label,
+                x: p.x,
+                y: p.y,
+                ...(p.logX && { log_x: true }),
+                ...(p.logY && { log_y: true }),
+                ...(p.zero === false && { zero: false }),
+                ...(p.rings && { rings: p.rings }),
+                ...(p.height && { height: p.height }),
+                ...(p.at !== undefined && Number.isFinite(p.at) && { at: p.at }),
+                ...(p.limit && p.limit.y > 0 && { limit: p.limit.y, limit_name: p.limit.name }),
+                curves: curves.slice(0, 16).map(given),
+            }}
+            hint={(px, py, plot) => {
+                const best = nearest(px, py, plot);
+                if (!best) return null;
+                const { c, q } = best;
+                const range =
+                    q.low !== undefined && q.high !== undefined ? ` (${figure(q.low)}–${figure(q.high)})` : '';
+                return {
+                    text: `${curves.length > 1 ? `${c.name}\n` : ''}${p.x} ${figure(q.x, 4)}\n${p.y} ${figure(q.y, 4)}${range}${q.note ? `\n${q.note}` : ''}`,
+                    mark: { class: 'ring', cx: plot.x!.at(q.x), cy: plot.y!.at(q.y), r: 6 },
+                };
+            }}
+            {...(pick && {
+                pick: (px: number, py: number, plot: Plot): void => {
+                    const best = nearest(px, py, plot);
+                    if (best) pick(best.q, best.c);
+                },
+            })}
+        />
     );
 }

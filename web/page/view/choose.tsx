@@ -1,4 +1,4 @@
-// Which GPUs a training run should rent, and how many: days against dollars.
+// Which GPUs a training run should rent, and how many: days against dollars. For serving: choose_serve.tsx.
 import type { JSX } from 'preact';
 import type { Request } from '../answers';
 import { useAnswer } from '../ask';
@@ -13,6 +13,7 @@ import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '.
 import { read, request } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
+import { ServedForm, ServedView } from './choose_serve';
 import { layoutWords } from './plan';
 
 interface Offer {
@@ -59,7 +60,32 @@ interface Choosing {
     warnings?: string[];
 }
 
+const uses = [
+    ['', 'training'],
+    ['serve', 'serving'],
+    ['infer', 'a batch job'],
+] as const;
+
 export function ChooseForm(p: { is: Words; of: Catalogue }): JSX.Element {
+    const served = p.of.tasks.has('choose_serve') && p.is['use'];
+    return (
+        <>
+            {p.of.tasks.has('choose_serve') && (
+                <Group name="What for">
+                    <Choice name="GPUs for" of="use" is={p.is} words={uses} />
+                </Group>
+            )}
+            {served ? <ServedForm is={p.is} of={p.of} /> : <TrainedForm is={p.is} of={p.of} />}
+        </>
+    );
+}
+
+export function ChooseView(p: { is: Words; of: Catalogue }): JSX.Element {
+    const served = p.of.tasks.has('choose_serve') && p.is['use'];
+    return served ? <ServedView is={p.is} of={p.of} /> : <TrainedView is={p.is} of={p.of} />;
+}
+
+function TrainedForm(p: { is: Words; of: Catalogue }): JSX.Element {
     const { is } = p;
     return (
         <>
@@ -145,6 +171,7 @@ const words: { [verdict: string]: string } = {
 const columns: readonly Column<Choosable>[] = [
     { name: 'GPUs', key: 'gpus', cell: (c) => whole(c.gpus), by: (c) => c.gpus, number: true },
     { name: 'Kind', key: 'gpu', cell: (c) => c.gpu, by: (c) => c.gpu },
+    { name: 'Why', key: 'verdict', cell: (c) => words[c.verdict] ?? c.verdict, by: (c) => c.verdict },
     { name: 'Days', key: 'days', cell: (c) => show(c.days), by: (c) => c.days ?? Infinity, number: true },
     {
         name: 'Interval',
@@ -188,11 +215,10 @@ const columns: readonly Column<Choosable>[] = [
         by: (c) => c.co2_kg ?? 0,
         number: true,
     },
-    { name: 'Why', key: 'verdict', cell: (c) => words[c.verdict] ?? c.verdict, by: (c) => c.verdict },
 ];
 const show = (v: number | undefined): string => (v === undefined ? '–' : figure(v));
 
-export function ChooseView(p: { is: Words; of: Catalogue }): JSX.Element {
+function TrainedView(p: { is: Words; of: Catalogue }): JSX.Element {
     const asked = useAnswer<Choosing>(chooseRequest(p.is));
     const a = asked.answer,
         best = a?.chosen;
@@ -281,6 +307,7 @@ export function ChooseView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 table={tableOf(columns, a.choices)}
                             >
                                 <Curves
+                                    name="front"
                                     label="Dollars over days"
                                     x="days"
                                     y="dollars"

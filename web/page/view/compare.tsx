@@ -200,6 +200,7 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                         table={() => ({ head: ['what', 'step_ms'], rows: rows.map((r) => [r.name, r.s.step_ms]) })}
                     >
                         <Bars
+                            name="times"
                             label="Times"
                             rows={rows.map((r) => ({
                                 name: r.name,
@@ -220,6 +221,7 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                         })}
                     >
                         <Bars
+                            name="memories"
                             label="Peaks of memory"
                             rows={rows.map((r) => ({
                                 name: r.name,

@@ -225,6 +225,7 @@ export function GpuView(p: { is: Words; of: Catalogue }): JSX.Element {
                     table={tableOf(gpuColumns, rows)}
                 >
                     <Curves
+                        name="field"
                         label="bf16 peak over memory bandwidth of all GPUs"
                         x="memory, GB/s"
                         y="bf16, TFLOP/s"

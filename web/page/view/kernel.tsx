@@ -1,6 +1,6 @@
 // One kernel: the staircase of tiles and waves while a size grows.
 import type { JSX } from 'preact';
-import type { Bound, Request } from '../answers';
+import type { Bound } from '../answers';
 import { useAnswer } from '../ask';
 import type { Catalogue } from '../catalogue';
 import { gpuOf } from '../catalogue';
@@ -13,6 +13,7 @@ import { Card, Figure, Warnings, Wrong } from '../parts';
 import { read } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
+import { kernelRequest, opOf, ops, valueOf, word, type Size } from './kernel_sizes';
 
 export interface KernelAnswer {
     ok: true;
@@ -38,65 +39,6 @@ export interface KernelAnswer {
     achieved_gbps?: number;
     note?: string;
     warnings?: string[];
-}
-
-interface Size {
-    key: string;
-    name: string;
-    by: number;
-    most: number;
-}
-const size = (key: string, name: string, by: number, most: number): Size => ({ key, name, by, most });
-const rows = [size('rows', 'Rows', 8192, 65536), size('cols', 'Columns', 4096, 131072)];
-const ops: { [op: string]: readonly Size[] } = {
-    gemm: [size('m', 'm', 4096, 32768), size('n', 'n', 4096, 32768), size('k', 'k', 4096, 32768)],
-    attention: [
-        size('batch', 'Batch', 4, 256),
-        size('heads', 'Heads', 32, 128),
-        size('kv_heads', 'KV heads', 8, 128),
-        size('q_len', 'Queries', 2048, 32768),
-        size('kv_len', 'Keys', 2048, 131072),
-        size('head_dim', 'Head width', 128, 256),
-    ],
-    moe: [
-        size('tokens', 'Tokens', 4096, 65536),
-        size('hidden', 'Hidden', 4096, 16384),
-        size('inter', 'Inner', 1536, 16384),
-        size('topk', 'Of a token', 8, 16),
-        size('experts', 'Experts', 128, 512),
-    ],
-    conv2d: [
-        size('n', 'Images', 32, 256),
-        size('c', 'Channels', 64, 2048),
-        size('h', 'Height', 56, 512),
-        size('w', 'Width', 56, 512),
-        size('k', 'Filters', 64, 2048),
-        size('r', 'Filter height', 3, 11),
-        size('s', 'Filter width', 3, 11),
-    ],
-    rmsnorm: rows,
-    layernorm: rows,
-    softmax: rows,
-    cross_entropy: rows,
-    elementwise: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
-};
-// Words of the state that are sizes of a kernel have an x before them: `batch` is a step's.
-const word = (key: string): string => `x${key}`;
-const opOf = (is: Words): string => (is['op'] && ops[is['op']] ? is['op'] : 'gemm');
-const valueOf = (is: Words, s: Size): number => Number(is[word(s.key)]) || s.by;
-
-function kernelRequest(is: Words): Request {
-    const op = opOf(is);
-    const out: Request = {
-        task: 'kernel',
-        op,
-        gpu: read(is, 'gpu').startsWith('{') ? (JSON.parse(read(is, 'gpu')) as unknown) : read(is, 'gpu'),
-    };
-    if (is['dtype']) out['dtype'] = is['dtype'].replace('amp_', '');
-    for (const s of ops[op]!) out[s.key] = valueOf(is, s);
-    if (op === 'attention') out['causal'] = is['xcausal'] !== 'false';
-    if (is['xpass'] && ['attention', 'gemm', 'rmsnorm', 'layernorm', 'softmax'].includes(op)) out['pass'] = is['xpass'];
-    return out;
 }
 
 export function KernelForm(p: { is: Words; of: Catalogue }): JSX.Element {
@@ -297,6 +239,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                         >
                             <Grower size={grown} now={now} most={to} />
                             <Curves
+                                name="staircase"
                                 label={`Time over ${grown.key}`}
                                 x={grown.key}
                                 y="µs"
@@ -305,9 +248,11 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 at={now}
                             />
                         </Card>
+                        <div class="stack">
                         <Card name="rate" title="What it achieves" note={grown.key} table={table}>
                             {(a.flops ?? 0) > 0 && a.bound !== 'memory' ? (
                                 <Curves
+                                    name="rate"
                                     label={`TFLOP/s over ${grown.key}`}
                                     x={grown.key}
                                     y="TFLOP/s"
@@ -316,6 +261,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 />
                             ) : (
                                 <Curves
+                                    name="rate"
                                     label={`GB/s over ${grown.key}`}
                                     x={grown.key}
                                     y="GB/s"
@@ -327,6 +273,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                         {waves && (
                             <Card name="waves" title="Waves" note="the last one is rarely full" table={table}>
                                 <Curves
+                                    name="waves"
                                     label={`Waves over ${grown.key}`}
                                     x={grown.key}
                                     y="waves"
@@ -342,6 +289,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 />
                             </Card>
                         )}
+                        </div>
                         {gpu && a.flops !== undefined && a.flops > 0 && (
                             <Card
                                 name="roofline"
@@ -349,26 +297,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 note={`${figure(a.intensity ?? 0)} FLOP/B`}
                                 table={table}
                             >
-                                <Roofline
-                                    gpu={gpu}
-                                    dtype={p.is['dtype'] ?? 'bf16'}
-                                    kernels={[
-                                        {
-                                            name: op,
-                                            op,
-                                            count: 1,
-                                            ms: a.ms,
-                                            low_ms: a.low_ms,
-                                            high_ms: a.high_ms,
-                                            total_ms: a.ms,
-                                            flops: a.flops,
-                                            bytes: a.bytes ?? 0,
-                                            bound: a.bound,
-                                            source: a.source,
-                                            phase: 'forward',
-                                        },
-                                    ]}
-                                />
+                                <Roofline of={asked.request!} />
                             </Card>
                         )}
                     </div>

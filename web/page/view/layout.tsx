@@ -7,11 +7,12 @@ import type { Catalogue } from '../catalogue';
 import { gpuOf, modelName } from '../catalogue';
 import { Bars } from '../chart/bars';
 import { Curves, type Curve } from '../chart/curves';
-import { Pipeline } from '../chart/pipeline';
+import { courseOf } from '../chart/memory';
+import { Pipeline } from '../chart/timeline';
 import { Group, Choice, Slider, Text, powers, type Words } from '../form/fields';
 import { StepForm } from '../form/step_form';
 import { bytes, figure, gib, interval, ms, percent, plural, whole } from '../format';
-import { Card, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
+import { Card, Sortable, tableOf, Warnings, Wrong, type Column, type Table } from '../parts';
 import { read, request, words } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
@@ -63,10 +64,11 @@ export function LayoutForm(p: { is: Words; of: Catalogue }): JSX.Element {
 
 export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
     const [before, setBefore] = useState<Step | null>(null);
-    const asked = useAnswer<Step>({ ...stepRequest(p.is, 'train'), detail: 'layers', course: true });
-    const plan = useAnswer<Plans>(p.of.tasks.has('plan') ? planRequest(p.is) : null);
+    const base = stepRequest(p.is, 'train');
+    const asked = useAnswer<Step>({ ...base, detail: 'layers' });
+    const plan = useAnswer<Plans>(p.of.tasks.has('plan') ? planRequest(p.is) : null, true);
     const many = ranksOf(p.is) > 1;
-    const scaling = useAnswer<Scaling>(p.of.tasks.has('scale') ? scaleRequest(p.is) : null);
+    const scaling = useAnswer<Scaling>(p.of.tasks.has('scale') ? scaleRequest(p.is) : null, true);
     const a = asked.answer;
     const apply = (q: Plan): void => {
         setBefore(a);
@@ -110,25 +112,21 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
                     <Headline a={a} before={before} task="train" clear={() => setBefore(null)} />
                     {a.cluster && <p class="quiet beside">{a.cluster.understood}</p>}
                     <div class="grid">
-                        {a.course?.pipeline && (
+                        {a.stages && a.stages.length > 1 && (
                             <Card
                                 name="pipeline"
                                 title="Pipeline"
                                 wide="whole"
                                 note={`bubble ${ms(a.bubble_ms)}, ${percent(a.bubble_ms / a.step_ms)} of the step`}
-                                table={() => ({
-                                    head: ['stage', 'kind', 'micro_batch', 'chunk', 'start_ms', 'end_ms'],
-                                    rows: a.course!.pipeline!.stages.flatMap((s) =>
-                                        s.pieces.map((q) => [s.stage + 1, q[0], q[1] + 1, q[2] + 1, q[3], q[4]]),
-                                    ),
-                                })}
+                                table={() => piecesTable(base)}
                             >
-                                <Pipeline of={a.course.pipeline} end={a.course.end_ms} />
+                                <Pipeline of={base} />
                             </Card>
                         )}
                         {many && a.comm && <Exchanges a={a} />}
-                        {a.stages && a.stages.length > 1 && <Stages a={a} />}
+                        {a.stages && a.stages.length > 1 && <Ranks a={a} />}
                         {scaling.answer && <Scales of={scaling.answer} />}
+                        {a.stages && a.stages.length > 1 && <Stages a={a} />}
                     </div>
                 </div>
             )}
@@ -142,6 +140,14 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
             <Same request={asked.request} />
         </>
     );
+}
+
+async function piecesTable(of: Request): Promise<Table> {
+    const stages = (await courseOf(of))?.pipeline?.stages ?? [];
+    return {
+        head: ['stage', 'kind', 'micro_batch', 'chunk', 'start_ms', 'end_ms'],
+        rows: stages.flatMap((s) => s.pieces.map((q) => [s.stage + 1, q[0], q[1] + 1, q[2] + 1, q[3], q[4]])),
+    };
 }
 
 function scaleRequest(is: Words): Request {
@@ -178,7 +184,7 @@ function Exchanges(p: { a: Step }): JSX.Element {
             note="by axis, then by whether they cost time"
             table={() => ({ head: ['what', 'ms'], rows: all.map((r) => [r.name, r.value]) })}
         >
-            <Bars rows={all} whole={a.step_ms} label="Exchanges" />
+            <Bars name="exchanges" rows={all} whole={a.step_ms} label="Exchanges" />
             <p class="quiet">
                 Shares are of the step; {percent(a.comm_exposed_ms / a.step_ms)} of it waits for exchanges.
             </p>
@@ -215,44 +221,52 @@ const stageColumns: readonly Column<[Stage, number]>[] = [
     { name: 'Peak', key: 'peak_bytes', cell: ([s]) => gib(s.peak_bytes), by: ([s]) => s.peak_bytes, number: true },
 ];
 
-function Stages(p: { a: Step }): JSX.Element {
-    const rows = p.a.stages!.map((s, i) => [s, i] as [Stage, number]);
+const numbered = (a: Step): [Stage, number][] => a.stages!.map((s, i) => [s, i]);
+
+function Ranks(p: { a: Step }): JSX.Element {
+    const rows = numbered(p.a);
     const capacity = p.a.memory.capacity_bytes;
     return (
-        <>
-            <Card
+        <Card
+            name="ranks"
+            title="Memory by stage"
+            note={`a GPU has ${gib(capacity)}`}
+            table={tableOf(stageColumns, rows)}
+        >
+            <Bars
                 name="ranks"
-                title="Memory by stage"
-                note={`a GPU has ${gib(capacity)}`}
-                table={tableOf(stageColumns, rows)}
-            >
-                <Bars
-                    label="Memory by stage"
-                    whole={capacity}
-                    rows={rows.slice(0, 32).map(([s, i]) => ({
-                        name: `stage ${i + 1}`,
-                        value: s.peak_bytes,
-                        look: s.peak_bytes > capacity ? 'f6' : 'f0',
-                        text: gib(s.peak_bytes),
-                    }))}
-                />
-                {rows.length > 32 && <p class="quiet">{rows.length - 32} more stages are in the table.</p>}
-            </Card>
-            <Card
-                name="stages"
-                title="Stages"
-                picture={false}
-                note="times of one micro-batch"
-                table={tableOf(stageColumns, rows)}
-            >
-                <Sortable
-                    columns={stageColumns.filter((c) => c.key !== 'peak_bytes')}
-                    rows={rows}
-                    label="Stages"
-                    most={16}
-                />
-            </Card>
-        </>
+                label="Memory by stage"
+                whole={capacity}
+                rows={rows.slice(0, 32).map(([s, i]) => ({
+                    name: `stage ${i + 1}`,
+                    value: s.peak_bytes,
+                    look: s.peak_bytes > capacity ? 'f6' : 'f0',
+                    text: gib(s.peak_bytes),
+                }))}
+            />
+            {rows.length > 32 && <p class="quiet">{rows.length - 32} more stages are in the table.</p>}
+        </Card>
+    );
+}
+
+function Stages(p: { a: Step }): JSX.Element {
+    const rows = numbered(p.a);
+    return (
+        <Card
+            name="stages"
+            title="Stages"
+            wide="double"
+            picture={false}
+            note="times of one micro-batch"
+            table={tableOf(stageColumns, rows)}
+        >
+            <Sortable
+                columns={stageColumns.filter((c) => c.key !== 'peak_bytes')}
+                rows={rows}
+                label="Stages"
+                most={16}
+            />
+        </Card>
     );
 }
 
@@ -306,6 +320,8 @@ function Scales(p: { of: Scaling }): JSX.Element {
                 table={table}
             >
                 <Curves
+                    name="efficiency"
+                    rings="rings: does not fit"
                     label="Efficiency over GPUs"
                     x="GPUs"
                     y="efficiency, %"
@@ -318,6 +334,8 @@ function Scales(p: { of: Scaling }): JSX.Element {
             </Card>
             <Card name="rates" title="Throughput over GPUs" note="rings do not fit" table={table}>
                 <Curves
+                    name="rates"
+                    rings="rings: does not fit"
                     label="Tokens per second over GPUs"
                     x="GPUs"
                     y="tokens/s"

@@ -120,7 +120,7 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
         })),
     ];
     return (
-        <section aria-label="Plan" class={p.busy ? 'stale' : ''}>
+        <section aria-label="Plan" class={`plan ${p.busy ? 'stale' : ''}`}>
             <div class="title">
                 <h1>Plan for {whole(Number(p.request['gpus']))} GPUs</h1>
                 <span class="quiet">
@@ -183,6 +183,7 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
                         })}
                     >
                         <Curves
+                            name="pareto"
                             label="Step time over peak memory"
                             x="peak, GiB"
                             y="step, s"

@@ -12,6 +12,7 @@ import { Card, Figure, Sortable, tableOf, Warnings, Wrong } from '../parts';
 import { read, request, value } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
+import { ServePlans } from './serve_plans';
 import { at, Distributions, Loads, OverTime, timeColumns, timeRows, type Serve } from './serve_charts';
 
 const keys = [
@@ -120,6 +121,7 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
             <Group name="Objectives">
                 <Text name="TTFT, ms" of="slo_ttft" is={is} placeholder="none" />
                 <Text name="TPOT, ms" of="slo_tpot" is={is} placeholder="none" />
+                <Slider name="GPUs, most" of="gpus" is={is} by={8} stops={powers(1, 512)} hint="of a plan" />
             </Group>
         </>
     );
@@ -145,7 +147,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
         ? { rate: value('rate', read(p.is, 'rate') || '4') }
         : { concurrency: value('concurrency', read(p.is, 'concurrency')) };
     const asked = useAnswer<Serve>({ ...base, ...load, per_request: true, course: true });
-    const advised = useAnswer<Serve>({ ...base, ...load, advice: true });
+    const advised = useAnswer<Serve>({ ...base, ...load, advice: true }, true);
     const here = Number(byRate ? load['rate'] : load['concurrency']);
     const loads = byRate ? [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128] : powers(1, Math.max(512, here));
     const sweep = useAnswers<Serve>(loads.map((n) => ({ ...base, [byRate ? 'rate' : 'concurrency']: n })));
@@ -181,6 +183,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
                         <Loads points={points} byRate={byRate} here={here} is={p.is} busy={sweep.busy} />
                         <Distributions a={a} />
                         {a.course && a.course.length > 1 && <OverTime a={a} />}
+                        <div class="stack">
                         <Card
                             name="times"
                             title="What clients see"
@@ -227,6 +230,8 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 </ul>
                             </Card>
                         )}
+                        </div>
+                        {p.of.tasks.has('plan_serve') && <ServePlans is={p.is} base={base} />}
                     </div>
                 </div>
             )}
@@ -293,9 +298,8 @@ function Headline(p: { a: Serve }): JSX.Element {
             {a.usd_per_million_tokens !== undefined && (
                 <Figure
                     name="price"
-                    value={figure(a.usd_per_million_tokens)}
-                    unit="$/M tokens"
-                    remark="of output, at the GPU's list price"
+                    value={`$${figure(a.usd_per_million_tokens)}`}
+                    remark="a million tokens of output, at the GPU's list price"
                 />
             )}
         </dl>

@@ -107,6 +107,7 @@ export function Loads(p: {
                 table={table}
             >
                 <Curves
+                    name="tpot"
                     label={`Time per output token over ${name}`}
                     x={name}
                     y="TPOT, ms"
@@ -123,6 +124,7 @@ export function Loads(p: {
                 table={table}
             >
                 <Curves
+                    name="ttft"
                     label={`Time to first token over ${name}`}
                     x={name}
                     y="TTFT, ms"
@@ -135,6 +137,7 @@ export function Loads(p: {
             </Card>
             <Card name="pareto" title="Throughput against speed" note="each point a load" table={table}>
                 <Curves
+                    name="pareto"
                     label="Tokens per second of a GPU over tokens per second of a client"
                     x="tokens/s of a client"
                     y="tokens/s of a GPU"
@@ -165,6 +168,7 @@ export function Distributions(p: { a: Serve }): JSX.Element | null {
         <>
             <Card name="cdf" title="How long requests take" note="share of them that took no longer" table={table}>
                 <Curves
+                    name="cdf"
                     label="Distribution of first token and whole request"
                     x="ms"
                     y="% of requests"
@@ -177,6 +181,7 @@ export function Distributions(p: { a: Serve }): JSX.Element | null {
             </Card>
             <Card name="cdftpot" title="How fast tokens come" note="mean of each request" table={table}>
                 <Curves
+                    name="cdftpot"
                     label="Distribution of time per output token"
                     x="TPOT, ms"
                     y="% of requests"
@@ -197,6 +202,7 @@ export function OverTime(p: { a: Serve }): JSX.Element {
         <>
             <Card name="queue" title="Requests over time" table={table}>
                 <Curves
+                    name="queue"
                     label="Requests that run and that wait, over time"
                     x="s"
                     y="requests"
@@ -208,6 +214,7 @@ export function OverTime(p: { a: Serve }): JSX.Element {
             </Card>
             <Card name="cache" title="The cache over time" table={table}>
                 <Curves
+                    name="cache"
                     label="Share of the cache that is used, over time"
                     x="s"
                     y="% of the cache"

@@ -3,17 +3,17 @@ import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Change, Kernel, Request, Step } from '../answers';
 import { bounds } from '../answers';
-import { useAnswer } from '../ask';
+import { useAnswer, useRested } from '../ask';
 import type { Catalogue } from '../catalogue';
 import { gpuOf, modelName } from '../catalogue';
-import { Bars } from '../chart/bars';
-import { MemoryCurve } from '../chart/memory';
+import { Drawn } from '../chart/drawn';
+import { courseOf, MemoryCurve } from '../chart/memory';
 import { Roofline } from '../chart/roofline';
 import { Timeline } from '../chart/timeline';
 import type { Words } from '../form/fields';
 import { stepKeys } from '../form/step_form';
 import { bytes, count, figure, gib, interval, ms, percent, time, whole } from '../format';
-import { Card, Delta, Figure, Keys, tableOf, Warnings, Wrong } from '../parts';
+import { Card, Delta, Figure, tableOf, Warnings, Wrong, type Table } from '../parts';
 import { read, request, words } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
@@ -48,8 +48,8 @@ export const stepRequest = (is: Words, task = read(is, 'task')): Request => {
 
 export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
     const base = stepRequest(p.is);
-    const asked = useAnswer<Step>({ ...base, detail: 'kernels', course: true });
-    const advised = useAnswer<Step>({ ...base, advice: true });
+    const asked = useAnswer<Step>({ ...base, detail: 'kernels' });
+    const advised = useAnswer<Step>({ ...base, advice: true }, true);
     const [before, setBefore] = useState<Step | null>(null);
     const a = asked.answer;
     const apply = (c: Change): void => {
@@ -90,7 +90,7 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={a.warnings} />
                     <Headline a={a} before={before} task={read(p.is, 'task')} clear={() => setBefore(null)} />
-                    <Cards a={a} is={p.is} of={p.of} advised={advised.answer} busy={advised.busy} apply={apply} />
+                    <Cards a={a} base={base} advised={advised.answer} busy={advised.busy} apply={apply} />
                 </div>
             )}
             <Same request={asked.request} />
@@ -178,69 +178,55 @@ export function Headline(p: { a: Step; before: Step | null; task: string; clear:
 interface Part {
     name: string;
     ms: number;
-    look: string;
 }
 
 function parts(a: Step): Part[] {
     return [
-        { name: 'forward', ms: a.forward_ms, look: 'forward' },
-        { name: 'forward again', ms: a.recompute_ms, look: 'again' },
-        { name: 'backward', ms: a.backward_ms, look: 'backward' },
-        { name: 'optimizer', ms: a.optimizer_ms, look: 'update' },
-        { name: 'exchanges nothing hides', ms: a.comm_exposed_ms, look: 'communication' },
-        { name: 'pipeline bubble', ms: a.bubble_ms, look: 'f3' },
-        { name: 'GPU waits for the host', ms: a.idle_ms, look: 'overhead' },
-        { name: 'between kernels', ms: a.between_ms, look: 'overhead' },
+        { name: 'forward', ms: a.forward_ms },
+        { name: 'forward again', ms: a.recompute_ms },
+        { name: 'backward', ms: a.backward_ms },
+        { name: 'optimizer', ms: a.optimizer_ms },
+        { name: 'exposed exchanges', ms: a.comm_exposed_ms },
+        { name: 'pipeline bubble', ms: a.bubble_ms },
+        { name: 'GPU waits for the host', ms: a.idle_ms },
+        { name: 'between kernels', ms: a.between_ms },
     ].filter((p) => p.ms > 1e-6 * a.step_ms);
 }
 
 function Cards(p: {
     a: Step;
-    is: Words;
-    of: Catalogue;
+    base: Request;
     advised: Step | null;
     busy: boolean;
     apply: (c: Change) => void;
 }): JSX.Element {
     const { a } = p;
     const [lit, setLit] = useState<Kernel | null>(null);
-    const gpu = gpuOf(p.of.gpus, read(p.is, 'gpu'));
+    const rested = useRested(a);
     const where = parts(a);
     const m = a.memory;
     const memory = (
         [
-            ['weights', m.weights_bytes, 'f0'],
-            ['optimizer', m.optimizer_bytes, 'f1'],
-            ['gradients', m.gradients_bytes, 'f2'],
-            ['activations', m.activations_bytes, 'f3'],
-            ['KV cache', m.kv_cache_bytes, 'f4'],
-            ['communication', m.communication_bytes, 'f5'],
-            ['temporary', m.temporary_bytes, 'f6'],
+            ['weights', m.weights_bytes],
+            ['optimizer', m.optimizer_bytes],
+            ['gradients', m.gradients_bytes],
+            ['activations', m.activations_bytes],
+            ['KV cache', m.kv_cache_bytes],
+            ['communication', m.communication_bytes],
+            ['temporary', m.temporary_bytes],
         ] as const
     ).filter(([, b]) => b > 0);
     return (
         <div class="grid">
-            {a.course && (
-                <Card
-                    name="timeline"
-                    title="Timeline"
-                    wide="whole"
-                    note={`${a.course.stage !== undefined ? `one GPU of stage ${a.course.stage + 1}, the slowest; ` : ''}drag to zoom`}
-                    table={() => ({
-                        head: ['pass', 'start_ms', 'end_ms'],
-                        rows: a.course!.passes.map((x) => [
-                            x.what + (x.micro !== undefined ? ` ${x.micro + 1}` : ''),
-                            x.start_ms,
-                            x.end_ms,
-                        ]),
-                    })}
-                >
-                    <Keys
-                        of={bounds.filter((b) => b !== 'communication' || a.comm_ms > 0).map((b) => [b, b] as const)}
-                    />
-                    <Timeline course={a.course} />
-                </Card>
-            )}
+            <Card
+                name="timeline"
+                title="Timeline"
+                wide="whole"
+                note={`${(a.stages?.length ?? 0) > 1 ? 'one GPU of the slowest stage; ' : ''}drag to zoom`}
+                table={() => passesTable(p.base)}
+            >
+                <Timeline of={p.base} />
+            </Card>
             <div class="stack">
                 <Card
                     name="where"
@@ -248,11 +234,7 @@ function Cards(p: {
                     note="of the step, on one GPU"
                     table={() => ({ head: ['part', 'ms'], rows: where.map((w) => [w.name, w.ms]) })}
                 >
-                    <Bars
-                        label="Where the time goes"
-                        whole={a.step_ms}
-                        rows={where.map((w) => ({ name: w.name, value: w.ms, look: w.look, text: ms(w.ms) }))}
-                    />
+                    <Drawn name="where" of={p.base} spec={{ what: 'phases' }} />
                     <p class="quiet">
                         {whole(a.launches)} launches; the host is busy for {ms(a.host_ms)}
                         {a.comm_ms > 0
@@ -267,11 +249,7 @@ function Cards(p: {
                     note={`chance that it fits ${percent(m.chance_fits)}`}
                     table={() => ({ head: ['part', 'bytes'], rows: memory.map(([n, b]) => [n, b]) })}
                 >
-                    <Bars
-                        label="Memory at its peak"
-                        whole={m.peak_bytes}
-                        rows={memory.map(([name, b, look]) => ({ name, value: b, look, text: bytes(b) }))}
-                    />
+                    <Drawn name="peak" of={p.base} spec={{ what: 'peak' }} />
                     <p class="quiet">
                         The allocator reserves {gib(m.reserved_bytes)}; driver and communicators take{' '}
                         {gib(m.context_bytes)} beside it.
@@ -287,7 +265,7 @@ function Cards(p: {
             >
                 <Changes advised={p.advised} step={a} apply={p.apply} />
             </Card>
-            {a.kernels && gpu && (
+            {a.kernels && (
                 <Card
                     name="roofline"
                     title="Roofline of all kernels"
@@ -295,30 +273,41 @@ function Cards(p: {
                     table={tableOf(columns, a.kernels)}
                 >
                     <Roofline
-                        kernels={a.kernels}
-                        gpu={gpu}
-                        dtype={read(p.is, 'dtype') || 'bf16'}
-                        lit={lit}
-                        onLight={setLit}
+                        of={p.base}
+                        lit={lit ? a.kernels.indexOf(lit) : -1}
+                        onLight={(i) => setLit(a.kernels![i] ?? null)}
                     />
                 </Card>
             )}
-            {a.course?.memory && (
-                <Card
-                    name="memory"
-                    title="Memory over the step"
-                    note={m.peak_at ? `fullest: ${m.peak_at}` : ''}
-                    table={() => ({
-                        head: ['ms', ...a.course!.memory!.kinds.map((k) => `${k}_bytes`)],
-                        rows: a.course!.memory!.moments,
-                    })}
-                >
-                    <MemoryCurve course={a.course.memory} memory={m} end={a.course.end_ms} />
-                </Card>
-            )}
-            {a.kernels && <Kernels kernels={a.kernels} step={a} lit={lit} light={setLit} />}
+            <Card
+                name="memory"
+                title="Memory over the step"
+                note={m.peak_at ? `fullest: ${m.peak_at}` : ''}
+                table={() => momentsTable(p.base)}
+            >
+                <MemoryCurve of={p.base} />
+            </Card>
+            {rested.kernels && <Kernels kernels={rested.kernels} step={rested} lit={lit} light={setLit} />}
         </div>
     );
+}
+
+/** What is drawn, as figures: asked for when someone wants them. */
+async function passesTable(of: Request): Promise<Table> {
+    const course = await courseOf(of);
+    return {
+        head: ['pass', 'start_ms', 'end_ms'],
+        rows: (course?.passes ?? []).map((x) => [
+            x.what + (x.micro !== undefined ? ` ${x.micro + 1}` : ''),
+            x.start_ms,
+            x.end_ms,
+        ]),
+    };
+}
+
+async function momentsTable(of: Request): Promise<Table> {
+    const memory = (await courseOf(of))?.memory;
+    return { head: ['ms', ...(memory?.kinds.map((k) => `${k}_bytes`) ?? [])], rows: memory?.moments ?? [] };
 }
 
 const changesTable = (a: Step | null) => ({

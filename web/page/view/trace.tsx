@@ -170,7 +170,7 @@ function Report(p: { a: Trace }): JSX.Element {
                         title="What the GPU waits for"
                         table={() => ({ head: ['cause', 'ms'], rows: idle.map((r) => [r.name, r.value]) })}
                     >
-                        <Bars label="What the GPU waits for" rows={idle} whole={a.step_ms} />
+                        <Bars name="idle" label="What the GPU waits for" rows={idle} whole={a.step_ms} />
                     </Card>
                 )}
                 {!!a.gaps?.length && (

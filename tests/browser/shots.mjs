@@ -1,0 +1,45 @@
+// Every view of the page as pictures to be looked at: node tests/browser/shots.mjs FOLDER INTO [VIEW ...]
+//
+// FOLDER holds what `make web` builds; INTO gets VIEW-WIDTH-THEME.png, whole pages, at 390, 1280 and 2560 pixels, light and
+// dark (SIZES and THEMES name fewer). Nothing is judged here: page.mjs does that.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { extname, join, normalize, resolve } from 'node:path';
+import { views } from './views.mjs';
+
+const [given, into, ...only] = process.argv.slice(2), folder = resolve(given);
+const chromium = ['chromium', 'chromium-browser', 'google-chrome'].map(n => spawnSync('sh', ['-c', `command -v ${n}`], { encoding: 'utf8' }).stdout.trim()).find(Boolean);
+const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
+const server = createServer((asked, answer) => {
+  const file = join(folder, normalize(new URL(asked.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
+  if (!file.startsWith(folder) || !existsSync(file)) return void answer.writeHead(404).end();
+  answer.writeHead(200, { 'content-type': types[extname(file)] ?? 'application/octet-stream' });
+  answer.end(readFileSync(file));
+});
+await new Promise(done => server.listen(0, '127.0.0.1', done));
+const playwright = await import('playwright-core');
+const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
+mkdirSync(into, { recursive: true });
+const sizes = process.env.SIZES?.split(',').map(Number) ?? [390, 1280, 2560];
+for (const width of sizes) for (const theme of process.env.THEMES?.split(',') ?? ['light', 'dark']) {
+  const context = await browser.newContext({ viewport: { width, height: width < 500 ? 844 : 1000 }, colorScheme: theme, serviceWorkers: 'block' });
+  const page = await context.newPage();
+  page.on('pageerror', error => console.log(error.stack ?? error.message));
+  for (const [name, [hash, pictures, tables]] of Object.entries(views)) {
+    if (only.length && !only.includes(name)) continue;
+    await page.goto(`http://127.0.0.1:${server.address().port}/${hash}`);
+    await page.waitForSelector('main.body h1', { timeout: 60000 });
+    for (let i = 0, lacks = ' '; lacks && i < 300; i++) {
+      lacks = await page.evaluate(([wanted, rows]) =>
+        [...Object.entries(wanted).filter(([card, [mark, least]]) => document.querySelectorAll(`[data-card="${card}"] svg.picture ${mark}`).length < least).map(([c]) => c),
+          ...rows.filter(card => !document.querySelector(`[data-card="${card}"] :is(tbody tr, .changes li)`))].join(' '), [pictures, tables]);
+      if (lacks && i === 299) console.log(`${name} lacks ${lacks}`);
+      await new Promise(done => setTimeout(done, lacks ? 100 : 400));
+    }
+    await page.screenshot({ path: join(into, `${name}-${width}-${theme}.png`), fullPage: true });
+  }
+  await context.close();
+}
+await browser.close();
+server.close();

@@ -1,0 +1,63 @@
+// Operators of the kernel view, their sizes as sliders show them, and the request that they make.
+import type { Request } from '../answers';
+import type { Words } from '../form/fields';
+import { read } from '../request';
+
+export interface Size {
+    key: string;
+    name: string;
+    by: number;
+    most: number;
+}
+const size = (key: string, name: string, by: number, most: number): Size => ({ key, name, by, most });
+const rows = [size('rows', 'Rows', 8192, 65536), size('cols', 'Columns', 4096, 131072)];
+export const ops: { [op: string]: readonly Size[] } = {
+    gemm: [size('m', 'm', 4096, 32768), size('n', 'n', 4096, 32768), size('k', 'k', 4096, 32768)],
+    attention: [
+        size('batch', 'Batch', 4, 256),
+        size('heads', 'Heads', 32, 128),
+        size('kv_heads', 'KV heads', 8, 128),
+        size('q_len', 'Queries', 2048, 32768),
+        size('kv_len', 'Keys', 2048, 131072),
+        size('head_dim', 'Head width', 128, 256),
+    ],
+    moe: [
+        size('tokens', 'Tokens', 4096, 65536),
+        size('hidden', 'Hidden', 4096, 16384),
+        size('inter', 'Inner', 1536, 16384),
+        size('topk', 'Of a token', 8, 16),
+        size('experts', 'Experts', 128, 512),
+    ],
+    conv2d: [
+        size('n', 'Images', 32, 256),
+        size('c', 'Channels', 64, 2048),
+        size('h', 'Height', 56, 512),
+        size('w', 'Width', 56, 512),
+        size('k', 'Filters', 64, 2048),
+        size('r', 'Filter height', 3, 11),
+        size('s', 'Filter width', 3, 11),
+    ],
+    rmsnorm: rows,
+    layernorm: rows,
+    softmax: rows,
+    cross_entropy: rows,
+    elementwise: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
+};
+// Words of the state that are sizes of a kernel have an x before them: `batch` is a step's.
+export const word = (key: string): string => `x${key}`;
+export const opOf = (is: Words): string => (is['op'] && ops[is['op']] ? is['op'] : 'gemm');
+export const valueOf = (is: Words, s: Size): number => Number(is[word(s.key)]) || s.by;
+
+export function kernelRequest(is: Words): Request {
+    const op = opOf(is);
+    const out: Request = {
+        task: 'kernel',
+        op,
+        gpu: read(is, 'gpu').startsWith('{') ? (JSON.parse(read(is, 'gpu')) as unknown) : read(is, 'gpu'),
+    };
+    if (is['dtype']) out['dtype'] = is['dtype'].replace('amp_', '');
+    for (const s of ops[op]!) out[s.key] = valueOf(is, s);
+    if (op === 'attention') out['causal'] = is['xcausal'] !== 'false';
+    if (is['xpass'] && ['attention', 'gemm', 'rmsnorm', 'layernorm', 'softmax'].includes(op)) out['pass'] = is['xpass'];
+    return out;
+}
