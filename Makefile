@@ -19,11 +19,11 @@ help:
 	@echo 'make web        the page and the library for browsers, as static files in $(BUILD)/web (needs Node)'
 	@echo 'make docs       the site of all pages, static and searchable, in $(BUILD)/site'
 	@echo 'make check      unit and command tests, under a minute on an idle machine'
-	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about sixteen minutes)'
+	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about fifteen minutes)'
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
 	@echo 'make release-check  packages, engines for many requests, types, the site: what a release needs beyond make test'
-	@echo 'make wheel      the Python wheel, in dist/; make deb: packages for Debian; make dist: the sources'
-	@echo 'make fuzz       every parser under libFuzzer, ASan and UBSan for HOURS=1 in all'
+	@echo 'make wheel      the Python wheel, in dist/ (ARCH=aarch64: for that processor); make deb: packages for Debian; make dist: the sources'
+	@echo 'make fuzz       every parser under libFuzzer, ASan and UBSan for HOURS=1 in all, or RUNS=10000000 each'
 	@echo 'make coverage   lines and branches of src/ that unit, golden and command tests reach'
 	@echo 'make bench      speed and accuracy, as tables'
 	@echo 'make lint       layout, static analysis, include ladder'
@@ -61,8 +61,10 @@ test-python: all
 release-check:
 	@scripts/release_check
 
+# ARCH=aarch64: for that processor, by a cross compiler.
+ARCH ?=
 wheel:
-	@scripts/wheel
+	@scripts/wheel $(if $(ARCH),--for $(ARCH))
 
 deb:
 	@scripts/deb
@@ -70,13 +72,14 @@ deb:
 dist:
 	@scripts/tarball
 
-# Hours are shared by the targets; what they find stays in build-clang/fuzz for the next time.
+# Hours are shared by the targets, RUNS=10000000 are executions of each; what they find stays in build-clang/fuzz.
 HOURS ?= 1
+RUNS ?=
 fuzz:
 	@scripts/setup test
 	@[ -f build-clang/build.ninja ] || CC=clang meson setup build-clang -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true >/dev/null
 	@ninja -C build-clang --quiet
-	@scripts/fuzz -h $(HOURS) build-clang
+	@scripts/fuzz $(if $(RUNS),-n $(RUNS),-h $(HOURS)) build-clang
 
 coverage:
 	@scripts/coverage
@@ -90,7 +93,7 @@ lint:
 	@scripts/lint $(BUILD)
 
 format:
-	@find src cli tests bench -name '*.c' -exec clang-format -i {} +
+	@find include src cli tests bench -name '*.[ch]' ! -name '*_list.h' ! -name 'keys_*.h' -exec clang-format -i {} +
 
 install: all
 	@meson configure $(BUILD) --prefix=$(abspath $(PREFIX))

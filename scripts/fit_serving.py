@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Fit the constants of a serving engine to measured runs: fit_serving.py PROGRAM ENGINE ROWS.jsonl [--leave-out KEY].
 
-A row is {"request": {"task": "serve", ...}, "ttft_ms": 210.5, "tpot_ms": 9.8}; rows of other engines are passed over.
-Searched are the eight constants of data/engines/ENGINE.json that no code says (TRAITS), one after the other, each on a
-grid of factors that narrows: the loss is the mean of |ln forecast / measured| of TPOT and of TTFT, each error counted as
-at most LIMIT, so that runs whose settings nobody wrote down do not pull. --leave-out gpu or model fits as often as there
-are values, without the rows of each, and prints the errors on those. --show prints the errors as they are and fits
-nothing. The constants are printed, and with --write put into the engine's file.
+A row is {"request": {"task": "serve", ...}, "ttft_ms": 210.5, "tpot_ms": 9.8} (serving_rows.py makes them); rows of
+other engines are passed over. Searched are the constants of data/engines/ENGINE.json whose source says "fitted" (but
+for the front end's), one after the other, each on a grid of factors that narrows: the loss is the mean of
+|ln forecast / measured| of TPOT and of TTFT, each error counted as at most LIMIT, so that runs whose settings nobody
+wrote down do not pull. --leave-out gpu or model fits as often as there are values, without the rows of each, and prints
+the errors on those. --show prints the errors as they are and fits nothing; --ablate prints the loss as it is and
+without each constant (a scale of 1, a time of nothing). The constants are printed, and with --write put into the
+engine's file.
 """
 from __future__ import annotations
 
@@ -18,9 +20,15 @@ import re
 import subprocess
 import sys
 
-TRAITS = ("step_scale", "experts_scale", "gap_us", "eager_us", "prefill_scale", "step_ms", "request_ms", "prompt_token_us")
+APART = {"stream_us"}  # found on rows of its own
 LIMIT = 0.5
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "data/engines"
+
+
+def fitted(name: str) -> dict[str, float]:
+    engine = json.loads((FOLDER / f"{name}.json").read_text())
+    searched = [key for key, source in engine["sources"].items() if source.startswith("fitted") and key not in APART]
+    return {key: engine["traits"][key] for key in searched}
 
 
 def answers(program: str, engine: dict, rows: list[dict]) -> list[dict]:
@@ -46,11 +54,11 @@ def loss(program: str, name: str, traits: dict, rows: list[dict]) -> float:
 
 
 def fit(program: str, name: str, rows: list[dict], rounds: int) -> dict:
-    traits = {key: json.loads((FOLDER / f"{name}.json").read_text())["traits"][key] for key in TRAITS}
+    traits = fitted(name)
     best = loss(program, name, traits, rows)
     width = 0.5
     for _ in range(rounds):
-        for key in TRAITS:
+        for key in list(traits):
             narrow = width / 4 if key.endswith("scale") else width
             for factor in (1 - narrow, 1 + narrow):
                 tried = {**traits, key: float(f"{traits[key] * factor:.4g}")}
@@ -81,12 +89,20 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only every so many rows")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--show", action="store_true")
+    parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     rows = [json.loads(line) for line in pathlib.Path(args.rows).read_text().splitlines()]
     rows = [row for row in rows if row["request"]["engine"] == args.engine]
     if args.show:
         report(args.engine, args.program, args.engine, {}, rows)
+        return
+    if args.ablate:
+        kept = rows[:: args.every]
+        print(f"{args.engine:16s} loss {loss(args.program, args.engine, fitted(args.engine), kept):.4f}")
+        for key in fitted(args.engine):
+            without = {**fitted(args.engine), key: 1.0 if key.endswith("scale") else 0.0}
+            print(f"without {key:16s} loss {loss(args.program, args.engine, without, kept):.4f}", flush=True)
         return
     if args.leave_out:
         for value in sorted({row["request"][args.leave_out] for row in rows}):
