@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "fuzz.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -25,6 +26,14 @@ const char *fuzz_file(int slot, const void *data, size_t size)
         done += (size_t)put;
     }
     return paths[slot];
+}
+
+/* Objects of JSON hash the same in every run, so that a seed gives the same inputs again. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    json_object_seed(1);
+    return 0;
 }
 
 _Noreturn void fuzz_broken(const char *condition, const char *file, int line)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 /* A file in memory with these bytes, for readers that take a path. Reused by the next call with the same `slot`. */
 const char *fuzz_file(int slot, const void *data, size_t size);

@@ -1,5 +1,6 @@
 /* Requests: whatever bytes come, one answer that is valid JSON; a forecast is finite, positive and inside its own
- * interval, an error has a code and a message. The same bytes give the same answer again. */
+ * interval, an error has a code and a message. The same bytes give the same answer again. Requests are edited as such
+ * (request_edit.c); fuzz_request reads them alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "api/answer.h"
 #include "base/json.h"
 #include "fuzz.h"
+#include "request_edit.h"
 
 static ft_context *context;
 
@@ -22,24 +24,10 @@ static void open_context(void)
     free(bytes);
 }
 
-/* A GPU, a model or an answer that is a path would open whatever file the bytes name: any text, however deep. */
-static bool leads_to_a_file(const json_t *value)
+/* Tasks that answer with one forecast; the others with lists of answers, plans, percentiles, or of what is known. */
+static bool asks_one_forecast(const json_t *request)
 {
-    const char *text = json_string_value(value), *key;
-    json_t *inner, *readable = (json_t *)(uintptr_t)value;
-    size_t i;
-    if (text) return strchr(text, '/') || strstr(text, ".json");
-    json_array_foreach (value, i, inner)
-        if (leads_to_a_file(inner)) return true;
-    json_object_foreach (readable, key, inner)
-        if (leads_to_a_file(inner)) return true;
-    return false;
-}
-
-/* Tasks that answer with lists of other answers, or of what is known. */
-static bool asks_several_times(const json_t *request)
-{
-    static const char *const tasks[] = {"gpus", "models", "infer", "largest", "scale", "sweep", "compare"};
+    static const char *const tasks[] = {"train", "forward", "prefill", "decode", "memory", "kernel", "collective"};
     const char *task = json_string_value(json_object_get(request, "task"));
     for (size_t i = 0; task && i < sizeof tasks / sizeof *tasks; i++)
         if (!strcmp(task, tasks[i])) return true;
@@ -122,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     json_t *request = NULL;
     open_context();
     ft__json_parse((const char *)data, size, "", &request, NULL);
-    if (leads_to_a_file(request)) {
+    if (fuzz_leads_to_a_file(request)) {
         json_decref(request);
         return 0;
     }
@@ -135,10 +123,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(json_is_object(answer) && json_is_boolean(json_object_get(answer, "ok")));
     if (!json_is_true(json_object_get(answer, "ok")))
         check_error(answer);
-    else if (asks_several_times(request))
-        check_list(answer);
-    else
+    else if (asks_one_forecast(request))
         check_forecast(answer);
+    else
+        check_list(answer);
     const json_t *id = json_object_get(request, "id");
     if (id && !json_is_object(id) && !json_is_array(id))
         FUZZ_CHECK(json_equal((json_t *)(uintptr_t)id, json_object_get(answer, "id")));
