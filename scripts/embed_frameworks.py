@@ -15,9 +15,11 @@ import embedding
 SCHEDULES = {"gpipe": "FT_GPIPE", "1f1b": "FT_1F1B", "interleaved": "FT_INTERLEAVED",
              "zero_bubble": "FT_ZERO_BUBBLE", "dualpipe": "FT_DUALPIPE"}
 RECOMPUTE = {"none": "FT_RECOMPUTE_NONE", "selective": "FT_RECOMPUTE_SELECTIVE", "full": "FT_RECOMPUTE_FULL"}
+OFFLOAD = {"optimizer": "FT_OFFLOAD_OPTIMIZER", "optimizer_nvme": "FT_OFFLOAD_OPTIMIZER_NVME",
+           "paged_optimizer": "FT_OFFLOAD_PAGED_OPTIMIZER", "activations": "FT_OFFLOAD_ACTIVATIONS", "parameters": "FT_OFFLOAD_PARAMETERS"}
 SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data")
 HEAD = {"name", "title", "date", "like", "sources"}
-RULES = {"stack", "execution", "zero", "schedules", "recompute", "runs", "files", *SWITCHES}
+RULES = {"stack", "execution", "zero", "schedules", "recompute", "runs", "files", "offload", *SWITCHES}
 
 
 def mask(values: list, words: dict[str, str] | None = None) -> str:
@@ -35,6 +37,13 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
     return {name: {**read.get(said.get("like", ""), {}), **said} for name, said in read.items()}
 
 
+def offloads(said: dict) -> str:
+    """What may lie on the host: one row a rule."""
+    rows = [f"    {{.what = {mask(rule['what'], OFFLOAD)}, .zero = {mask(rule['zero'])}, .recompute = {mask(rule['recompute'], RECOMPUTE)},"
+            f" .pipelines = {str(rule['pipelines']).lower()}, .tried = {str(rule['tried']).lower()}}},\n" for rule in said["offload"]]
+    return f"static const ft_offload_rule offload_{said['name']}[] = {{\n{''.join(rows)}}};\n"
+
+
 def entry(said: dict) -> str:
     fields = [f".name = {json.dumps(said['name'])}", f".title = {json.dumps(said['title'])}",
               f".stack = {json.dumps(said['stack']) if 'stack' in said else 'NULL'}",
@@ -42,13 +51,15 @@ def entry(said: dict) -> str:
               f".runs = {json.dumps(said['runs'])}", f".files = {json.dumps(' ' + ' '.join(said['files']) + ' ')}",
               f".zero = {mask(said['zero'])}", f".zero_allowed = {mask(said['zero_allowed'])}",
               f".schedules = {mask(said['schedules'], SCHEDULES)}", f".recompute = {mask(said['recompute'], RECOMPUTE)}",
-              *(f".{key} = {str(bool(said.get(key, False))).lower()}" for key in SWITCHES)]
+              *(f".{key} = {str(bool(said.get(key, False))).lower()}" for key in SWITCHES),
+              f".offload = offload_{said['name']}, .offload_count = {len(said['offload'])}"]
     return "    {" + ",\n     ".join(fields) + "},\n"
 
 
 def main() -> None:
     said = load(pathlib.Path(sys.argv[1]))
     text = ('/* Made from data/frameworks/ by scripts/embed_frameworks.py. */\n#include "search/framework.h"\n\n'
+            f"{''.join(map(offloads, said.values()))}\n"
             f"const size_t ft__framework_count = {len(said)};\n"
             f"const ft_framework ft__frameworks[] = {{\n{''.join(map(entry, said.values()))}}};\n")
     embedding.write(sys.argv[2], text)

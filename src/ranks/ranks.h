@@ -7,6 +7,12 @@
 #include "ranks/pipeline.h"
 #include "timeline/step.h"
 
+/* What a remedy may turn to: bits of sharding and of ft_recompute, more than data ranks. */
+typedef struct ft_may {
+    unsigned zero, recompute;
+    bool only_data;
+} ft_may;
+
 typedef struct ft_ranks {
     const ft_arch *arch;
     const ft_workload *work; /* accumulate: micro-batches of one rank's pipeline */
@@ -19,7 +25,8 @@ typedef struct ft_ranks {
     struct ft_exchanges
         *exchanges; /* those that were forecast, for this predictor, device, cluster and quantile; or NULL */
     ft_arena *arena;
-    bool no_remedy; /* of a layout that does not fit nobody asks what would */
+    const ft_may *may; /* what its framework has; NULL: nobody knows */
+    bool no_remedy;    /* of a layout that does not fit nobody asks what would */
 } ft_ranks;
 
 /* What one pipeline stage does with one micro-batch. */

@@ -159,6 +159,12 @@ static bool cannot_fit(const ft_ranks *r, const ft_stage *of, const ft_parallel 
     return part * bytes > m->capacity_bytes;
 }
 
+static bool has(const ft_may *may, const ft_parallel *p, const ft_workload *w)
+{
+    bool cut = p->tp > 1 || p->pp > 1 || p->cp > 1;
+    return may->zero & 1u << p->zero && may->recompute & 1u << w->recompute && !(may->only_data && cut);
+}
+
 /* Whether a rank of this layout fits. One that cannot be built does not. */
 static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *p, const ft_workload *w, bool *out,
                       ft_error *err)
@@ -167,6 +173,7 @@ static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *
     ft_memory m;
     int64_t worst, chunks = p->schedule == FT_INTERLEAVED ? p->vpp : 1;
     *out = false;
+    if (r->may && !has(r->may, p, w)) return FT_OK;
     if (ft__parallel_ranks(p) > FT_MOST_RANKS || cannot_fit(r, of, p)) return FT_OK;
     ft_divisible model = ft__ranks_model(r->arch, w);
     if (ft__parallel_check(p, &model, &ignored) != FT_OK || (p->pp > 1 && !model.in_a_row)) return FT_OK;

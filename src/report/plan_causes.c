@@ -18,6 +18,7 @@ size_t ft__plan_causes(const ft_candidate *best, const ft_candidate *other, ft_p
                                                {"exchanges", other->exposed_ms - best->exposed_ms},
                                                {"bubble", other->bubble_ms - best->bubble_ms},
                                                {"update", other->update_ms - best->update_ms},
+                                               {"host", other->host_ms - best->host_ms},
                                                {"waits", other->idle_ms - best->idle_ms}};
     size_t count = 0;
     double least = 1e-4 * best->step_ms;

@@ -3,9 +3,9 @@
 #define FT_REPORT_PLAN_CAUSES_H
 #include "search/plan.h"
 
-enum { FT_PLAN_CAUSES = 5 };
+enum { FT_PLAN_CAUSES = 6 };
 typedef struct ft_plan_cause {
-    const char *part; /* "kernels", "exchanges", "bubble", "update", "waits" */
+    const char *part; /* "kernels", "exchanges", "bubble", "update", "host", "waits" */
     double change_ms; /* above 0: time lost there */
 } ft_plan_cause;
 /* The largest first; parts that do not differ are left out. Returns how many. */

@@ -68,6 +68,8 @@ ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *e
     }
     if (!out->faster) return FT_OK;
     ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
+    const ft_framework *f = s->framework;
+    const ft_may may = {.zero = f->zero_allowed, .recompute = f->recompute, .only_data = f->only_data};
     ft_ranks ranks = {.arch = r.arch,
                       .work = &r.work,
                       .parallel = &r.parallel,
@@ -76,7 +78,8 @@ ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *e
                       .predictor = ft__context_predictor(s->ft),
                       .quantile = s->quantile,
                       .memo = bench->memo,
-                      .arena = bench->arena};
+                      .arena = bench->arena,
+                      .may = &may};
     ft_step step;
     ft__arena_reset(bench->arena);
     if (ft__parallel_alone(&r.parallel) || ft__ranks_forecast(&ranks, &step, NULL, NULL, err) != FT_OK) return FT_OK;
@@ -215,7 +218,19 @@ static void change(ft_plan *out, again *a, const char *what, const ft_cluster *c
     a->ms[out->changed_count++] = now->step_ms;
 }
 
-/* What becomes of the plans where the network is not what it was taken for. */
+/* Steps as short, and as long, as their intervals have them. */
+static void ends(ft_plan *out)
+{
+    ft_plan_changed *low = &out->changed[out->changed_count++], *high = &out->changed[out->changed_count++];
+    low->what = "every step at the low end of its interval";
+    high->what = "every step at the high end of its interval";
+    for (size_t i = 0; i < out->plan_count; i++) {
+        low->step_ms[i] = out->plans[i].low_ms;
+        high->step_ms[i] = out->plans[i].high_ms;
+    }
+}
+
+/* What becomes of the plans where the network is not what it was taken for, and at the ends of their intervals. */
 ft_status ft__plan_changes(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
 {
     ft_cluster between = s->cluster, inside = s->cluster;
@@ -226,11 +241,14 @@ ft_status ft__plan_changes(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *
         nodes = nodes || outer;
         links = links || !outer;
     }
-    if (s->asked->gpus == 1 || !out->plan_count) return FT_OK;
+    if (!out->plan_count) return FT_OK;
+    nodes = nodes && s->asked->gpus > 1;
+    links = links && s->asked->gpus > 1;
     again a = {.s = s, .plan = out};
     if (nodes) change(out, &a, "the network between nodes at half its rate", &between);
     if (links) change(out, &a, "the links inside a node at half their rate", &inside);
     FT_TRY(ft__crew_do(crew, out->changed_count * out->plan_count, 1, forecast_again, &a, err));
+    ends(out);
     for (size_t k = 0; k < out->changed_count; k++)
         for (size_t i = 0; i < out->plan_count; i++)
             if (out->changed[k].step_ms[i] < out->changed[k].step_ms[out->changed[k].best]) out->changed[k].best = i;

@@ -1,13 +1,16 @@
 /* cannot.c: degrees that cannot be met: which, by which rule, and the nearest that works.
  *
  * Each degree that was asked for is left open in turn. Where layouts appear then, it was that one; the nearest of its
- * values is what works. The rule is what the checks of a layout say of the values as they were asked for. */
+ * values is what works. Where no single one is to blame, all are left open and taken back one after the other, each that
+ * cannot stay replaced by the nearest that can. The rule is what the checks of a layout say of the values as they were
+ * asked for. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "search/plan.h"
 
 typedef struct degree {
@@ -23,6 +26,8 @@ static const degree degrees[] = {
     {"ep", offsetof(ft_plan_request, ep), offsetof(ft_layout, parallel.ep)},
     {"batch", offsetof(ft_plan_request, batch), offsetof(ft_layout, batch)},
 };
+
+enum { DEGREES = sizeof degrees / sizeof *degrees };
 
 static int64_t value_of(const ft_layout *l, const degree *d)
 {
@@ -46,27 +51,68 @@ static const char *rule_of(const ft_search *s, const degree *d, int64_t value, f
     return ft__model_request_check(&r, said) == FT_OK ? "" : said->message;
 }
 
+/* The values of a request's degree, and what is nearest to the first of them among layouts with `open` as they are
+ * asked for; 0: none. */
+static ft_plan_set *set_of(ft_plan_request *r, const degree *d)
+{
+    return (ft_plan_set *)(void *)((char *)r + d->of_request);
+}
+
+static ft_status nearest_of(const ft_search *s, const ft_plan_request *open, const degree *d, int64_t asked,
+                            int64_t *nearest, ft_error *err)
+{
+    ft_search other = *s;
+    other.asked = open;
+    other.candidates = NULL;
+    other.candidate_count = other.candidate_room = 0;
+    *nearest = 0;
+    ft_status status = ft__plan_layouts(&other, err);
+    for (size_t k = 0; status == FT_OK && k < other.candidate_count; k++) {
+        int64_t value = value_of(&other.candidates[k].layout, d);
+        double far = fabs(log((double)value / (double)asked)), best = fabs(log((double)*nearest / (double)asked));
+        if (!*nearest || far < best || (far == best && value < *nearest)) *nearest = value;
+    }
+    free(other.candidates);
+    return status;
+}
+
+/* Several that cannot be: each is settled in turn, what follows left open, on the nearest that works with those before
+ * it. `said`: one sentence for each. */
+static ft_status settle_all(const ft_search *s, ft_text *said, size_t *wrong, ft_error *err)
+{
+    ft_plan_request open = *s->asked;
+    for (size_t i = 0; i < DEGREES; i++) set_of(&open, &degrees[i])->count = 0;
+    for (size_t i = 0; i < DEGREES; i++) {
+        const ft_plan_set *asked = (const ft_plan_set *)(const void *)((const char *)s->asked + degrees[i].of_request);
+        ft_plan_set *set = set_of(&open, &degrees[i]);
+        ft_error rule_said = {0};
+        int64_t nearest = 0;
+        if (!asked->count) continue;
+        *set = *asked;
+        FT_TRY(nearest_of(s, &open, &degrees[i], asked->at[0], &nearest, err));
+        if (nearest) continue; /* this one can stay */
+        set->count = 0;
+        FT_TRY(nearest_of(s, &open, &degrees[i], asked->at[0], &nearest, err));
+        if (!nearest) return FT_OK; /* something else is in the way */
+        *set = (ft_plan_set){.at = {nearest}, .count = 1};
+        const char *rule = rule_of(s, &degrees[i], asked->at[0], &rule_said);
+        ft__text_addf(said, "%s%s %lld%s%s; %lld would do", *wrong ? ". " : "", degrees[i].name,
+                      (long long)asked->at[0], *rule ? ": " : "", rule, (long long)nearest);
+        ++*wrong;
+    }
+    return FT_OK;
+}
+
 ft_status ft__plan_cannot(const ft_search *s, ft_error *err)
 {
-    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++) {
+    for (size_t i = 0; i < DEGREES; i++) {
         const degree *d = &degrees[i];
         ft_plan_request open = *s->asked;
-        ft_plan_set *set = (ft_plan_set *)(void *)((char *)&open + d->of_request);
+        ft_plan_set *set = set_of(&open, d);
         int64_t asked = set->at[0], nearest = 0;
         if (!set->count) continue;
         set->count = 0;
-        ft_search other = *s;
-        other.asked = &open;
-        other.candidates = NULL;
-        other.candidate_count = other.candidate_room = 0;
-        ft_status status = ft__plan_layouts(&other, err);
-        for (size_t k = 0; status == FT_OK && k < other.candidate_count; k++) {
-            int64_t value = value_of(&other.candidates[k].layout, d);
-            double far = fabs(log((double)value / (double)asked)), best = fabs(log((double)nearest / (double)asked));
-            if (!nearest || far < best || (far == best && value < nearest)) nearest = value;
-        }
-        free(other.candidates);
-        if (status != FT_OK) return status;
+        FT_TRY(nearest_of(s, &open, d, asked, &nearest, err));
         if (!nearest) continue;
         ft_error said = {0};
         const char *rule = rule_of(s, d, asked, &said);
@@ -76,8 +122,17 @@ ft_status ft__plan_cannot(const ft_search *s, ft_error *err)
                            (long long)s->asked->gpus, d->name, (long long)asked, *rule ? ": " : "", rule,
                            (long long)nearest);
     }
-    return ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
-                       "no layout of %lld GPUs takes a global batch of %lld as %s needs it: the data ranks, times a "
-                       "micro-batch, must divide it, and the degrees the model's heads and layers",
-                       (long long)s->asked->gpus, (long long)s->asked->global, s->framework->title);
+    ft_text said = {0};
+    size_t wrong = 0;
+    ft_status status = settle_all(s, &said, &wrong, err);
+    if (status == FT_OK && wrong && !said.failed)
+        status = ft__fail_at(err, FT_E_RANGE, "search", 0, 0, "no layout of %lld GPUs has %s",
+                             (long long)s->asked->gpus, said.at);
+    else if (status == FT_OK)
+        status = ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
+                             "no layout of %lld GPUs takes a global batch of %lld as %s needs it: the data ranks, "
+                             "times a micro-batch, must divide it, and the degrees the model's heads and layers",
+                             (long long)s->asked->gpus, (long long)s->asked->global, s->framework->title);
+    ft__text_free(&said);
+    return status;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ranks/beside.h"
 #include "search/plan.h"
 #include "search/space_constants.h"
 
@@ -22,12 +23,16 @@ static bool same_cell(const ft_cell *a, const ft_cell *b)
 {
     const ft_parallel *p = &a->parallel, *q = &b->parallel;
     return p->tp == q->tp && p->cp == q->cp && p->ep == q->ep && p->etp == q->etp && p->sp == q->sp &&
-           a->batch == b->batch && a->recompute == b->recompute && p->zero == q->zero && p->dp == q->dp;
+           a->batch == b->batch && a->recompute == b->recompute && a->offload == b->offload && p->zero == q->zero &&
+           p->dp == q->dp;
 }
 
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err)
 {
-    ft_cell wanted = {.parallel = c->layout.parallel, .batch = c->layout.batch, .recompute = c->layout.recompute};
+    ft_cell wanted = {.parallel = c->layout.parallel,
+                      .batch = c->layout.batch,
+                      .recompute = c->layout.recompute,
+                      .offload = c->layout.offload};
     wanted.parallel.dp *= wanted.parallel.pp; /* all of them stand in one stage */
     wanted.parallel.pp = wanted.parallel.vpp = 1;
     wanted.parallel.schedule = FT_1F1B;
@@ -72,6 +77,7 @@ ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *l)
     r.work.batch = l->batch;
     r.work.accumulate = l->micros;
     r.work.recompute = l->recompute;
+    r.work.offload = l->offload;
     r.global_batch = s->asked->global;
     return r;
 }
@@ -101,7 +107,11 @@ static double joules_of(const ft_stage *stage, const ft_device *device)
 
 ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err)
 {
-    ft_layout l = {.parallel = cell->parallel, .batch = cell->batch, .micros = 1, .recompute = cell->recompute};
+    ft_layout l = {.parallel = cell->parallel,
+                   .batch = cell->batch,
+                   .micros = 1,
+                   .recompute = cell->recompute,
+                   .offload = cell->offload};
     ft_stage whole, part;
     cell->probed = true;
     ft__arena_reset(bench->arena);
@@ -125,7 +135,7 @@ ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_
     status = stage_of(s, &l, 1, bench, &part, err);
     if (status != FT_OK) return status == FT_E_MEMORY && !ft__arena_full(bench->arena) ? status : FT_OK;
     cell->layer_ms = (part.forward_ms + part.backward_ms) / (double)(to - from);
-    cell->layer_saved = part.saved_bytes / (double)(to - from);
+    if (!(cell->offload & 1u << FT_OFFLOAD_ACTIVATIONS)) cell->layer_saved = part.saved_bytes / (double)(to - from);
     return FT_OK;
 }
 
@@ -226,14 +236,16 @@ ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluste
     if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
     c->fate = status == FT_OK ? FT_FATE_FORECAST : FT_FATE_REFUSED;
     if (status != FT_OK) return FT_OK;
+    ft__beside_apply(&r.work, r.device, &step);
     c->step_ms = step.step_ms;
     c->low_ms = step.low_ms;
     c->high_ms = step.high_ms;
     c->busy_ms = step.busy_ms - step.phase_ms[FT_UPDATE];
+    c->host_ms = step.beside.exposed_ms;
     c->update_ms = step.phase_ms[FT_UPDATE];
     c->exposed_ms = step.comm_exposed_ms;
     c->bubble_ms = step.bubble_ms;
-    c->idle_ms = step.step_ms - step.busy_ms - step.comm_exposed_ms - step.bubble_ms;
+    c->idle_ms = step.step_ms - step.busy_ms - step.comm_exposed_ms - step.bubble_ms - c->host_ms;
     c->mfu = step.mfu;
     c->tokens_per_s = step.tokens_per_s;
     memcpy(c->axis_ms, step.axis_ms, sizeof c->axis_ms);

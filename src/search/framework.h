@@ -3,6 +3,16 @@
 #define FT_SEARCH_FRAMEWORK_H
 #include "base/error.h"
 #include "layout/layout.h"
+#include "model/workload.h"
+
+/* What may lie on the host together, and of which layouts. */
+typedef struct ft_offload_rule {
+    unsigned what;      /* bits of ft_offload */
+    unsigned zero;      /* bits: with which sharding */
+    unsigned recompute; /* bits of ft_recompute */
+    bool pipelines;     /* with more than one stage, too */
+    bool tried;         /* by a search that may; the others are there to be asked for */
+} ft_offload_rule;
 
 typedef struct ft_framework {
     const char *name, *title;
@@ -19,6 +29,8 @@ typedef struct ft_framework {
     bool cp, ep;              /* has context ranks, expert ranks */
     bool folds_experts;       /* experts may be whole beside tensor ranks */
     bool only_data;           /* data ranks alone */
+    const ft_offload_rule *offload;
+    size_t offload_count;
 } ft_framework;
 
 extern const size_t ft__framework_count;

@@ -41,9 +41,9 @@ static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *er
 static int by_layout(const ft_layout *a, const ft_layout *b)
 {
     const int64_t one[] = {a->parallel.tp,  a->parallel.cp,   a->parallel.pp, a->parallel.vpp,      a->parallel.ep,
-                           a->parallel.etp, a->parallel.zero, a->batch,       a->parallel.schedule, a->recompute};
+                           a->parallel.etp, a->parallel.zero, a->batch,       a->parallel.schedule, a->recompute, a->offload};
     const int64_t two[] = {b->parallel.tp,  b->parallel.cp,   b->parallel.pp, b->parallel.vpp,      b->parallel.ep,
-                           b->parallel.etp, b->parallel.zero, b->batch,       b->parallel.schedule, b->recompute};
+                           b->parallel.etp, b->parallel.zero, b->batch,       b->parallel.schedule, b->recompute, b->offload};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         if (one[i] != two[i]) return one[i] < two[i] ? -1 : 1;
     return 0;

@@ -19,6 +19,7 @@ typedef struct ft_layout {
     ft_parallel parallel;
     int64_t batch, micros;
     ft_recompute recompute;
+    unsigned offload; /* bits of ft_offload: what lies on the host */
 } ft_layout;
 
 /* What became of a candidate. */
@@ -38,6 +39,7 @@ typedef struct ft_candidate {
     double least_bytes;  /* no rank of its worst stage holds less */
     double least_joules; /* no GPU draws less over a step */
     double step_ms, low_ms, high_ms, busy_ms, exposed_ms, bubble_ms, idle_ms, update_ms, mfu, tokens_per_s;
+    double host_ms; /* waited for copies to and from the host, and for its update */
     double axis_ms[FT_AXIS_COUNT];
     ft_memory memory;
     ft_energy energy; /* of one GPU */
@@ -49,6 +51,7 @@ typedef struct ft_cell {
     ft_parallel parallel; /* one pipeline stage, as many data ranks as there is room for */
     int64_t batch;
     ft_recompute recompute;
+    unsigned offload;
     bool probed, failed;
     double whole_ms;                      /* forward and backward of a micro-batch through the whole model */
     double layer_ms;                      /* through one layer; 0: layers differ */
@@ -116,7 +119,7 @@ typedef struct ft_plan {
     const char *remedy;    /* what would make it fit; "" for none */
     ft_candidate **pareto; /* time against memory, the fastest first */
     size_t pareto_count;
-    ft_plan_changed changed[2];
+    ft_plan_changed changed[4];
     size_t changed_count;
     int64_t least_gpus; /* nothing fits: the fewest that would do; 0: not known */
     ft_arena *arena;

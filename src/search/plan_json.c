@@ -28,6 +28,12 @@ json_t *ft__plan_json(const ft_plan *plan, const ft_layout *l)
     bool fine = out && ft__key_set(out, FT_KEY_ID_MICRO_BATCH, json_integer(l->batch)) &&
                 ft__key_set(out, FT_KEY_ID_GLOBAL_BATCH, json_integer(plan->search.asked->global)) &&
                 ft__key_set(out, FT_KEY_ID_RECOMPUTE, json_string(ft__recompute_words[l->recompute]));
+    if (fine && l->offload) {
+        json_t *words = json_array();
+        for (int i = 0; i < FT_OFFLOAD_COUNT; i++)
+            if (l->offload & 1u << i) json_array_append_new(words, json_string(ft__offload_words[i]));
+        fine = ft__key_set(out, FT_KEY_ID_OFFLOAD, words);
+    }
     if (fine && !alone) fine = ft__key_set(out, FT_KEY_ID_PARALLEL, parallel_of(plan, &l->parallel));
     if (fine) return out;
     json_decref(out);

@@ -84,6 +84,26 @@ static bool drops_nothing(const ft_search *s, ft_recompute recompute)
            w->again == 0 && (ft__flashes(w->attention) || w->attention == FT_SDPA);
 }
 
+/* With what on the host the framework takes a layout; what was named is kept as it stands. */
+static ft_status add_offloaded(ft_search *s, ft_layout *l, ft_error *err)
+{
+    const ft_framework *f = s->framework;
+    unsigned named = s->request.work.offload;
+    bool alone = l->parallel.dp * l->parallel.cp < 2;
+    l->offload = 0;
+    if (!named) FT_TRY(add(s, l, err));
+    for (size_t i = 0; i < f->offload_count; i++) {
+        const ft_offload_rule *rule = &f->offload[i];
+        if (named ? rule->what != named : !s->asked->allow_offload || !rule->tried) continue;
+        if (!alone && !(rule->zero & 1u << l->parallel.zero)) continue;
+        if (!(rule->recompute & 1u << l->recompute) || (l->parallel.pp > 1 && !rule->pipelines)) continue;
+        l->offload = rule->what;
+        FT_TRY(add(s, l, err));
+    }
+    l->offload = 0;
+    return FT_OK;
+}
+
 static ft_status add_recomputed(ft_search *s, ft_layout *l, ft_error *err)
 {
     unsigned words = s->asked->recompute ? s->asked->recompute : s->framework->recompute;
@@ -94,7 +114,7 @@ static ft_status add_recomputed(ft_search *s, ft_layout *l, ft_error *err)
         if (!(words & 1u << k) || (!alone && drops_nothing(s, l->recompute))) continue;
         if (first && !possible(s, l)) return FT_OK; /* recomputation decides nothing of that */
         first = false;
-        FT_TRY(add(s, l, err));
+        FT_TRY(add_offloaded(s, l, err));
     }
     return FT_OK;
 }
@@ -197,6 +217,10 @@ static ft_status check_asked(const ft_search *s, ft_error *err)
         if (!(f->zero_allowed & 1u << s->asked->zero.at[i]))
             return ft__fail_at(err, FT_E_RANGE, "search.zero", 0, 0, "%s has no zero %lld", f->title,
                                (long long)s->asked->zero.at[i]);
+    unsigned named = s->request.work.offload;
+    bool can = !named;
+    for (size_t i = 0; i < f->offload_count; i++) can = can || f->offload[i].what == named;
+    if (!can) return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0, "%s does not keep that on the host", f->title);
     if (s->asked->schedules & ~f->schedules)
         return ft__fail_at(err, FT_E_RANGE, "search.schedule", 0, 0, "%s has no such schedule", f->title);
     if (s->asked->recompute & ~f->recompute)

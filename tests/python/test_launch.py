@@ -31,15 +31,17 @@ def megatron_parser() -> argparse.ArgumentParser:
         "context-parallel-size expert-model-parallel-size expert-tensor-parallel-size micro-batch-size "
         "global-batch-size seq-length max-position-embeddings num-layers hidden-size ffn-hidden-size "
         "num-attention-heads num-query-groups kv-channels recompute-num-layers num-experts moe-router-topk "
-        "moe-ffn-hidden-size moe-shared-expert-intermediate-size"
+        "moe-ffn-hidden-size moe-shared-expert-intermediate-size cpu-offloading-num-layers"
     ).split():
         parser.add_argument(f"--{name}", type=int)
     for name in (
         "sequence-parallel use-distributed-optimizer overlap-grad-reduce overlap-param-gather bf16 fp16 "
         "group-query-attention swiglu disable-bias-linear untie-embeddings-and-output-weights moe-grouped-gemm "
-        "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split"
+        "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split optimizer-cpu-offload "
+        "use-precision-aware-optimizer overlap-cpu-optimizer-d2h-h2d"
     ).split():
         parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--optimizer-offload-fraction", type=float)
     parser.add_argument("--recompute-granularity", choices=["full", "selective"])
     parser.add_argument("--recompute-method", choices=["uniform", "block"])
     parser.add_argument("--cp-comm-type", choices=["p2p", "a2a", "all_gather", "a2a+p2p"])
@@ -96,6 +98,30 @@ def test_accelerate() -> None:
         read = {key.strip(): value.strip() for key, value in (each.split(":", 1) for each in lines)}
         assert read["num_processes"] == "16" and read["num_machines"] == "2" and read["fsdp_version"] == "2"
         assert read["fsdp_activation_checkpointing"] == ("true" if plan["recompute"] == "full" else "false")
+
+
+def offloaded(framework: str, file: str, what: list[str]) -> str:
+    """The first plan's file, with that on the host."""
+    plan = planned(framework, [file], offload=what)[0]
+    assert plan["offload"] == what
+    return str(plan["launch"][file])
+
+
+def test_what_lies_on_the_host() -> None:
+    read = json.loads(offloaded("deepspeed", "deepspeed", ["optimizer"]))["zero_optimization"]
+    assert read["offload_optimizer"]["device"] == "cpu" and "offload_param" not in read
+    read = json.loads(offloaded("deepspeed", "deepspeed", ["parameters"]))["zero_optimization"]
+    assert read["stage"] == 3 and read["offload_optimizer"]["device"] == read["offload_param"]["device"] == "cpu"
+    assert "fsdp_offload_params: true\n" in offloaded("fsdp", "accelerate", ["parameters"])
+    assert tomllib.loads(offloaded("torchtitan", "torchtitan", ["parameters"]))["training"]["enable_cpu_offload"] is True
+    flags = shlex.split(offloaded("megatron", "megatron", ["optimizer", "activations"]).replace("\\\n", " "))[1:]
+    megatron = megatron_parser().parse_args(flags)
+    assert megatron.optimizer_cpu_offload and megatron.use_precision_aware_optimizer and megatron.optimizer_offload_fraction == 1
+    assert megatron.cpu_offloading_num_layers == 28 and megatron.recompute_granularity is None
+    words = shlex.split(offloaded("megatron", "bridge", ["optimizer", "activations"]).replace("\\\n", " "))[1:]
+    bridge = dict(word.split("=", 1) for word in words)
+    assert bridge["optimizer.optimizer_cpu_offload"] == bridge["model.cpu_offloading"] == "true"
+    assert bridge["model.cpu_offloading_num_layers"] == "28" and bridge["model.pipeline_model_parallel_size"] == "1"
 
 
 def test_starting() -> None:

@@ -77,6 +77,11 @@ static const char *const cases[] = {
     "\"model\":\"llama-2-7b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":64,\"framework\":\"deepspeed\"",
     "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":16,\"global_batch\":32,\"seq\":2048,\"objective\":"
     "\"energy\"",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":64,\"framework\":\"deepspeed\","
+    "\"allow\":[\"offload\"]",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":32,\"seq\":4096,\"allow\":"
+    "\"offload\","
+    "\"search\":{\"cp\":1,\"batch\":[1,2]}",
     "\"model\":\"llama-3-8b\",\"gpu\":\"l40s\",\"gpus\":16,\"global_batch\":32,\"seq\":2048",
 };
 enum { CASES = sizeof cases / sizeof *cases };
@@ -141,6 +146,70 @@ static void what_a_runner_up_loses_adds_up(void **state)
     json_decref(answer);
 }
 
+/* On GPUs that are too small for states, what may lie on the host does, where that is faster; the request says so. */
+static void what_lies_on_the_host_is_searched(void **state)
+{
+    (void)state;
+    json_t *without = plan(cases[8], false);
+    char keys[256];
+    snprintf(keys, sizeof keys, "%s,\"allow\":[\"offload\"]", cases[8]);
+    json_t *with = plan(keys, false);
+    const json_t *best = json_array_get(json_object_get(with, "plans"), 0),
+                 *before = json_array_get(json_object_get(without, "plans"), 0);
+    assert_true(number(with, "candidates") > number(without, "candidates"));
+    assert_true(number(best, "step_ms") < number(before, "step_ms"));
+    assert_null(json_object_get(before, "offload"));
+    assert_true(
+        json_equal(json_object_get(best, "offload"), json_object_get(json_object_get(best, "request"), "offload")));
+    json_decref(without);
+    json_decref(with);
+    const char *const kept = "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":32,"
+                             "\"framework\":\"fsdp\",\"offload\":[\"parameters\"]";
+    json_t *all = plan(kept, false);
+    const json_t *one;
+    size_t i;
+    json_array_foreach (json_object_get(all, "plans"), i, one)
+        assert_string_equal("parameters", json_string_value(json_array_get(json_object_get(one, "offload"), 0)));
+    assert_true(i > 0);
+    json_decref(all);
+}
+
+/* What would make a faster layout fit is something that its framework has. */
+static void a_remedy_is_one_of_the_framework(void **state)
+{
+    (void)state;
+    json_t *answer = plan(cases[8], false);
+    const json_t *faster = json_array_get(json_object_get(answer, "would_fit"), 0);
+    const char *remedy = json_string_value(json_object_get(faster, "remedy"));
+    if (!remedy || !*remedy || strstr(remedy, "selective") || strstr(remedy, "tp") || strstr(remedy, "pp"))
+        fail_msg("it would fit with \"%s\"", remedy ? remedy : "");
+    json_decref(answer);
+}
+
+/* The plans again over slower networks, and at the ends of their intervals. */
+static void other_assumptions_name_their_best(void **state)
+{
+    (void)state;
+    json_t *answer = plan(cases[2], false);
+    const json_t *plans = json_object_get(answer, "plans"), *list = json_object_get(answer, "sensitivity"), *one;
+    size_t i, k;
+    assert_int_equal(4, json_array_size(list));
+    json_array_foreach (list, i, one) {
+        const json_t *ms = json_object_get(one, "step_ms");
+        size_t best = (size_t)number(one, "best_plan");
+        assert_int_equal(json_array_size(plans), json_array_size(ms));
+        for (k = 0; k < json_array_size(ms); k++) {
+            double step = json_number_value(json_array_get(ms, k));
+            const json_t *own = json_array_get(plans, k);
+            assert_true(step >= json_number_value(json_array_get(ms, best)));
+            double wanted = i == 2 ? number(own, "low_ms") : i == 3 ? number(own, "high_ms") : 0;
+            if (i < 2) assert_true(step >= number(own, "step_ms") * (1 - 1e-5));
+            if (i > 1) assert_true(fabs(step - wanted) < 1e-4 * wanted);
+        }
+    }
+    json_decref(answer);
+}
+
 /* Faster is larger, all along. */
 static void the_front_falls(void **state)
 {
@@ -198,7 +267,14 @@ static void what_cannot_be_says_why(void **state)
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":7,\"search\":{\"tp\":1,\"pp\":1}",
          "search.tp", "do not divide the global batch; 2 would do"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"search\":{\"tp\":3,\"pp\":5}",
-         "search", "must divide it"},
+         "search",
+         "no layout of 8 GPUs has tp 3: it does not divide the GPUs; 4 would do. pp 5: it does not divide the "
+         "GPUs; 2 would do"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"offload\":[\"parameters\"]",
+         "offload", "Megatron-Core does not keep that on the host"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"offload\":[\"activations\"],"
+         "\"search\":{\"pp\":2}",
+         "search.pp", "1 would do"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"gpuss\":8", "gpuss",
          "did you mean \"gpus\""},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,"
@@ -257,6 +333,9 @@ int main(void)
         cmocka_unit_test(pruned_search_finds_what_all_of_it_finds),
         cmocka_unit_test(a_plan_is_what_its_request_is_answered_with),
         cmocka_unit_test(what_a_runner_up_loses_adds_up),
+        cmocka_unit_test(what_lies_on_the_host_is_searched),
+        cmocka_unit_test(a_remedy_is_one_of_the_framework),
+        cmocka_unit_test(other_assumptions_name_their_best),
         cmocka_unit_test(the_front_falls),
         cmocka_unit_test(chances_follow_the_distance),
         cmocka_unit_test(what_cannot_be_says_why),

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "report/json/plan_answer.h"
+
 void ft__answer_offer(ft_text *out, const char *key, const ft_offer *o, int64_t gpus, int64_t joined)
 {
     if (!o) return;
@@ -42,6 +44,7 @@ static void layout(ft_text *out, const ft_layout *l)
     ft__json_close(out);
     ft__json_member_whole(out, "batch", l->batch);
     ft__answer_word(out, "recompute", ft__recompute_words[l->recompute]);
+    ft__answer_offloaded(out, l);
 }
 
 static void span(ft_text *out, const char *key, const char *low, const char *high, const ft_span *s)

@@ -5,6 +5,15 @@
 #include "report/launch/launch.h"
 #include "report/plan_causes.h"
 
+void ft__answer_offloaded(ft_text *out, const ft_layout *l)
+{
+    if (!l->offload) return;
+    ft__json_member_list(out, "offload");
+    for (int i = 0; i < FT_OFFLOAD_COUNT; i++)
+        if (l->offload & 1u << i) ft__json_add_text(out, ft__offload_words[i]);
+    ft__json_close_list(out);
+}
+
 /* Opens an object: its owner closes it. */
 static void layout(ft_text *out, const ft_layout *l)
 {
@@ -25,6 +34,7 @@ static void layout(ft_text *out, const ft_layout *l)
     ft__json_member_whole(out, "batch", l->batch);
     ft__json_member_whole(out, "micro_batches", l->micros);
     ft__json_member_text(out, "recompute", ft__recompute_words[l->recompute]);
+    ft__answer_offloaded(out, l);
 }
 
 static void memory(ft_text *out, const ft_memory *m)

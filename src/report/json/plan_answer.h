@@ -6,6 +6,8 @@
 #include "search/plan.h"
 
 void ft__answer_plan(ft_text *out, const json_t *id, const ft_plan *p);
+/* What of a layout lies on the host; nothing where nothing does. */
+void ft__answer_offloaded(ft_text *out, const ft_layout *l);
 /* Adds `planned` to the answer of a training step: which layouts its own was the best of. */
 void ft__answer_planned(ft_text *out, const ft_planned *p);
 #endif

@@ -23,9 +23,10 @@ void ft__launch_accelerate(ft_text *out, const ft_launch *l)
                   "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
                   "  fsdp_activation_checkpointing: %s\n"
                   "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
-                  "  fsdp_offload_params: false\n"
+                  "  fsdp_offload_params: %s\n"
                   "# per_device_train_batch_size: %" PRId64 "\n"
                   "# gradient_accumulation_steps: %" PRId64 "\n",
                   mixed, l->nodes, l->search->asked->gpus, p->parallel.zero >= 3 ? "true" : "false",
-                  p->recompute == FT_RECOMPUTE_FULL ? "true" : "false", p->batch, p->micros);
+                  p->recompute == FT_RECOMPUTE_FULL ? "true" : "false",
+                  p->offload & 1u << FT_OFFLOAD_PARAMETERS ? "true" : "false", p->batch, p->micros);
 }

@@ -42,6 +42,14 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
     if (p->recompute == FT_RECOMPUTE_FULL)
         ft__text_add(out, "  model.recompute_granularity=full \\\n  model.recompute_method=uniform \\\n"
                           "  model.recompute_num_layers=1 \\\n");
+    if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
+        ft__text_add(out, "  optimizer.optimizer_cpu_offload=true \\\n  optimizer.optimizer_offload_fraction=1.0 \\\n"
+                          "  optimizer.use_precision_aware_optimizer=true \\\n"
+                          "  optimizer.overlap_cpu_optimizer_d2h_h2d=true \\\n");
+    if (p->offload & 1u << FT_OFFLOAD_ACTIVATIONS) {
+        flag(out, "model.cpu_offloading", true);
+        whole(out, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
+    }
     whole(out, "model.seq_length", w->seq);
     whole(out, "dataset.sequence_length", w->seq);
     whole(out, "train.micro_batch_size", p->batch);

@@ -2,6 +2,17 @@
 #include "base/json_write.h"
 #include "report/launch/launch.h"
 
+static const unsigned states = 1u << FT_OFFLOAD_OPTIMIZER, drives = 1u << FT_OFFLOAD_OPTIMIZER_NVME,
+                      weights = 1u << FT_OFFLOAD_PARAMETERS;
+
+static void host(ft_text *out, const char *what, const char *where)
+{
+    ft__json_member_open(out, what);
+    ft__json_member_text(out, "device", where);
+    ft__json_member_flag(out, "pin_memory", true);
+    ft__json_close(out);
+}
+
 void ft__launch_deepspeed(ft_text *out, const ft_launch *l)
 {
     const ft_workload *w = &l->search->request.work;
@@ -18,6 +29,8 @@ void ft__launch_deepspeed(ft_text *out, const ft_launch *l)
     ft__json_member_open(out, "zero_optimization");
     ft__json_member_whole(out, "stage", p->parallel.zero);
     ft__json_member_flag(out, "overlap_comm", !p->parallel.no_overlap);
+    if (p->offload & (states | weights | drives)) host(out, "offload_optimizer", p->offload & drives ? "nvme" : "cpu");
+    if (p->offload & weights) host(out, "offload_param", "cpu");
     ft__json_close(out);
     if (w->clip) ft__json_member_number(out, "gradient_clipping", 1, 3);
     ft__json_close(out);

@@ -54,6 +54,12 @@ ft_status ft__launch_check(const ft_plan_request *r, ft_error *err)
     return FT_OK;
 }
 
+int64_t ft__offloaded_layers(const ft_launch *l)
+{
+    int64_t named = l->search->request.work.offload_layers, layers = l->search->model.layers;
+    return named > 0 ? named : layers > 5 ? layers - 4 : 1;
+}
+
 ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan)
 {
     int64_t gpus = p->search.asked->gpus, each = p->search.cluster.gpus_per_node;

@@ -26,6 +26,9 @@ ft_status ft__launcher_find(const char *name, const ft_framework *framework, con
 ft_status ft__launch_check(const ft_plan_request *r, ft_error *err);
 ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 
+/* Layers whose activations leave for the host: as named, or all but two at either end. */
+int64_t ft__offloaded_layers(const ft_launch *l);
+
 /* The writers. */
 void ft__launch_megatron(ft_text *out, const ft_launch *l);
 void ft__launch_bridge(ft_text *out, const ft_launch *l);

@@ -54,6 +54,18 @@ static void batch(ft_text *out, const ft_launch *l)
             out, "  --recompute-granularity full \\\n  --recompute-method uniform \\\n  --recompute-num-layers 1 \\\n");
 }
 
+static void offload(ft_text *out, const ft_launch *l)
+{
+    if (l->plan->layout.offload & 1u << FT_OFFLOAD_OPTIMIZER) {
+        flag(out, "optimizer-cpu-offload");
+        ft__text_add(out, "  --optimizer-offload-fraction 1.0 \\\n");
+        flag(out, "use-precision-aware-optimizer");
+        flag(out, "overlap-cpu-optimizer-d2h-h2d");
+    }
+    if (l->plan->layout.offload & 1u << FT_OFFLOAD_ACTIVATIONS)
+        whole(out, "cpu-offloading-num-layers", ft__offloaded_layers(l));
+}
+
 static void model(ft_text *out, const ft_launch *l)
 {
     const ft_arch *a = l->search->request.arch;
@@ -86,6 +98,7 @@ void ft__launch_megatron(ft_text *out, const ft_launch *l)
     ft__text_add(out, "pretrain_gpt.py \\\n");
     layout(out, l);
     batch(out, l);
+    offload(out, l);
     model(out, l);
     ft__text_add(out, "  --transformer-impl transformer_engine \\\n  --attention-backend ");
     ft__text_add(out, ft__flashes(l->search->request.work.attention) ? "flash\n" : "auto\n");

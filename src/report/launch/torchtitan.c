@@ -22,6 +22,7 @@ void ft__launch_torchtitan(ft_text *out, const ft_launch *l)
     ft__text_addf(
         out, "[training]\nlocal_batch_size = %" PRId64 "\nglobal_batch_size = %" PRId64 "\nseq_len = %" PRId64 "\n",
         p->pp > 1 ? batch * micros : batch, l->search->asked->global, w->seq);
+    if (l->plan->layout.offload & 1u << FT_OFFLOAD_PARAMETERS) ft__text_add(out, "enable_cpu_offload = true\n");
     ft__text_addf(out,
                   "\n[parallelism]\ndata_parallel_replicate_degree = %" PRId64 "\ndata_parallel_shard_degree = %" PRId64
                   "\ntensor_parallel_degree = %" PRId64 "\ncontext_parallel_degree = %" PRId64

@@ -31,6 +31,8 @@ void ft__add_layout(ft_text *out, const ft_style *style, const ft_layout *l)
     if (!any) ft__text_add(out, "one GPU");
     if (p->etp == 1 && p->tp > 1) ft__text_add(out, ", etp 1");
     if (p->zero) ft__text_addf(out, ", zero %d", p->zero);
+    for (int i = 0; i < FT_OFFLOAD_COUNT; i++)
+        if (l->offload & 1u << i) ft__text_addf(out, ", %s on host", ft__offload_words[i]);
 }
 
 static void heading(ft_text *out, const ft_style *style, const char *text)
