@@ -151,7 +151,8 @@ void ft__scratch_free(ft_scratch *s)
     }
     for (int i = 0; i < FT_REMEMBERED_MODELS; i++) {
         json_decref(s->model[i]);
-        ft__arch_release(&s->arch[i]);
+        if (s->arch[i]) ft__arch_release(s->arch[i]);
+        free(s->arch[i]);
     }
     for (int i = 0; i < FT_REMEMBERED_HOSTS; i++) json_decref(s->host_spec[i]);
     for (int i = 0; i < FT_REMEMBERED_STACKS; i++) json_decref(s->stack[i]);

@@ -1,10 +1,11 @@
 /* step.c: from a request for a whole model to its forecast.
  *
- * Models are remembered like devices: reading a config takes longer than scan it up. The graph of a step lives in
+ * Models are remembered like devices: reading a config takes longer than looking it up. The graph of a step lives in
  * the scratch's arena until the next step; forecasts of kernels are kept in its memo over steps.
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "explain/regime.h"
@@ -31,16 +32,18 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
     json_t *key = (json_t *)(uintptr_t)model; /* Jansson counts references inside the value */
     for (int i = 0; i < FT_REMEMBERED_MODELS; i++)
         if (s->model[i] && !strcmp(s->read_as[i], as) && json_equal(s->model[i], key)) {
-            *out = &s->arch[i];
+            *out = s->arch[i];
             return FT_OK;
         }
     unsigned slot = s->next_model % FT_REMEMBERED_MODELS;
     json_decref(s->model[slot]);
     s->model[slot] = NULL;
-    ft__arch_release(&s->arch[slot]);
-    memset(&s->arch[slot], 0, sizeof s->arch[slot]);
-    ft_status status = name ? ft__model_open(name, read_as, &s->arch[slot], err)
-                            : ft__config_read(model, read_as, "model", &s->arch[slot], err);
+    if (!s->arch[slot] && !(s->arch[slot] = calloc(1, sizeof *s->arch[slot])))
+        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft__arch_release(s->arch[slot]);
+    memset(s->arch[slot], 0, sizeof *s->arch[slot]);
+    ft_status status = name ? ft__model_open(name, read_as, s->arch[slot], err)
+                            : ft__config_read(model, read_as, "model", s->arch[slot], err);
     if (status != FT_OK) {
         if (err && !err->where[0]) strcpy(err->where, "model");
         return status;
@@ -48,7 +51,7 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
     s->model[slot] = json_incref(key);
     strcpy(s->read_as[slot], as);
     s->next_model++;
-    *out = &s->arch[slot];
+    *out = s->arch[slot];
     return FT_OK;
 }
 
