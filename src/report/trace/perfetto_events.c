@@ -124,12 +124,7 @@ static void add_of_block(ft_trace_writer *w, const ft_event *e, double start, do
               : e->lane == FT_LANE_GPU ? FT_TRACK_KERNELS
                                        : FT_TRACK_AXIS + e->lane;
     char more[48] = "";
-    if (e->kind == FT_SEEN_FOLDED) {
-        ft_text t = {.cap = 40};
-        ft__text_addf(&t, ": %.0f more like this", e->folded);
-        if (t.at) memcpy(more, t.at, t.length < sizeof more ? t.length + 1 : sizeof more - 1);
-        ft__text_free(&t);
-    }
+    if (e->kind == FT_SEEN_FOLDED) snprintf(more, sizeof more, ": %.0f more like this", e->folded);
     if (!ft__trace_open(w, tid, e->kind == FT_SEEN_FOLDED ? "folded" : "block", start, end)) return;
     add_name(w, before[e->kind], b->name, more);
     ft__trace_close(w);
