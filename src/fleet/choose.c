@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "search/choose.h"
 #include "search/kinds_constants.h"
 
 static const double hour_s = 3600, day_s = 86400;
@@ -59,7 +60,7 @@ static bool priced(const ft_fleet_choice *c) { return c->usd_per_hour > 0 || c->
 static double rank(const ft_fleet_choice *c, ft_choose_goal goal)
 {
     if (goal == FT_CHOOSE_TIME) return c->way.e2e_ms;
-    return goal == FT_CHOOSE_COST ? c->usd_per_hour : c->kwh_per_million;
+    return goal == FT_CHOOSE_COST || goal == FT_CHOOSE_KNEE ? c->usd_per_hour : c->kwh_per_million;
 }
 
 /* The cheapest of the plans on this kind of GPU; of those that nobody rents the first. */
@@ -142,35 +143,43 @@ static void judge(const ft_choose_request *r, ft_fleet_choice *c)
         c->verdict = "budget";
 }
 
-static void decide(ft_fleet_chosen *out)
+/* Which of them nothing is faster and cheaper than, and the corner of those. */
+static ft_status mark_front(ft_fleet_chosen *out, size_t *knee, ft_error *err)
+{
+    ft_traded *all = calloc(out->count + 1, sizeof *all);
+    if (!all) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < out->count; i++) {
+        const ft_fleet_choice *c = &out->choices[i];
+        all[i] = (ft_traded){.time = time_of(c), .cost = cost_of(c), .stands = !c->verdict};
+    }
+    *knee = ft__front(all, out->count);
+    for (size_t i = 0; i < out->count; i++) out->choices[i].front = all[i].front;
+    if (*knee < out->count) out->choices[*knee].knee = true;
+    free(all);
+    return FT_OK;
+}
+
+static ft_status decide(ft_fleet_chosen *out, ft_error *err)
 {
     const ft_choose_request *r = out->asked;
-    out->best = out->count;
-    for (size_t i = 0; i < out->count; i++) {
-        ft_fleet_choice *c = &out->choices[i];
-        judge(r, c);
-        if (c->verdict) continue;
-        const ft_fleet_choice *best = out->best < out->count ? &out->choices[out->best] : NULL;
-        if (!best || worth_of(c, r->goal) < worth_of(best, r->goal)) out->best = i;
+    size_t knee = 0;
+    for (size_t i = 0; i < out->count; i++) judge(r, &out->choices[i]);
+    FT_TRY(mark_front(out, &knee, err));
+    out->best = r->goal == FT_CHOOSE_KNEE ? knee : out->count;
+    for (size_t i = 0; i < out->count && r->goal != FT_CHOOSE_KNEE; i++) {
+        const ft_fleet_choice *c = &out->choices[i], *best = out->best < out->count ? &out->choices[out->best] : NULL;
+        if (!c->verdict && (!best || worth_of(c, r->goal) < worth_of(best, r->goal))) out->best = i;
     }
     for (size_t i = 0; i < out->count; i++) {
         ft_fleet_choice *c = &out->choices[i];
         if (c->verdict) continue;
-        c->front = true;
-        for (size_t k = 0; k < out->count; k++) {
-            const ft_fleet_choice *o = &out->choices[k];
-            bool stands = !o->verdict || !strcmp(o->verdict, "price") || !strcmp(o->verdict, "speed") ||
-                          !strcmp(o->verdict, "energy") || !strcmp(o->verdict, "chosen");
-            if (k != i && stands && time_of(o) <= time_of(c) && cost_of(o) <= cost_of(c) &&
-                (time_of(o) < time_of(c) || cost_of(o) < cost_of(c) || k < i))
-                c->front = false;
-        }
         bool slower = r->goal == FT_CHOOSE_TIME || cost_of(c) <= cost_of(&out->choices[out->best]);
         c->verdict = i == out->best                                               ? "chosen"
                      : r->goal == FT_CHOOSE_ENERGY || r->goal == FT_CHOOSE_CARBON ? "energy"
                      : slower                                                     ? "speed"
                                                                                   : "price";
     }
+    return FT_OK;
 }
 
 static void warn(ft_fleet_chosen *out)
@@ -204,7 +213,7 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
             FT_TRY(choose_one(ft, scratch, out, r->gpu_count ? r->gpu[g] : ft__k_kinds_gpus[g].gpu, c, err));
             out->count++;
         }
-    decide(out);
+    FT_TRY(decide(out, err));
     warn(out);
     return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
 }

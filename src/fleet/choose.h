@@ -18,6 +18,7 @@ typedef struct ft_fleet_choice {
     double kwh, kg;                                  /* of the job */
     const char *verdict;                             /* "chosen", or what it loses by */
     bool front;                                      /* nothing is both faster and cheaper */
+    bool knee;                                       /* the corner of those */
 } ft_fleet_choice;
 
 typedef struct ft_fleet_chosen {

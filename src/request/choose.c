@@ -261,9 +261,6 @@ ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request 
     FT_TRY(read_terms(object, &said, out, err));
     FT_TRY(ft__json_number(object, "requests", rate ? FT_OPTIONAL : FT_REQUIRED, 1, 1e9, &out->requests, "", err));
     ft__key_drop(out->base, FT_KEY_ID_REQUESTS);
-    if (out->goal == FT_CHOOSE_KNEE)
-        return ft__fail_at(err, FT_E_UNSUPPORTED, "objective", 0, 0,
-                           "serving has no knee: it is chosen by \"cost\", \"time\", \"energy\" or \"carbon\"");
     if (rate && (out->deadline_days > 0 || out->requests > 0))
         return ft__fail_at(err, FT_E_RANGE, out->requests > 0 ? "requests" : "deadline", 0, 0,
                            "requests that come at a \"rate\" have no end: leave \"%s\" out, or \"rate\"",

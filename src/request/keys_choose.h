@@ -35,7 +35,7 @@
     FLAG(CARBON, "carbon", REAL, 0, 100, NO_WORDS, DEPENDS, "carbon", 0, "KG", CHOOSE,                                 \
       "kg of CO2 per kWh [0.385]", "0.385: kg of CO2 per kWh")                                                         \
     FLAG(CHOOSE_GOAL, "objective", WORD, 0, 0, WORDS(choice), 0, "objective", 0, NULL, CHOOSE,                         \
-      "what the chosen one has least of; knee: the corner of days against dollars",                                    \
+      "what the chosen one has least of; knee: the corner of days (or answers) against dollars",                       \
       "`cost`, `time`, `energy`, `carbon`: what the chosen one has least of; `knee`: of days against dollars")         \
     FLAG(TODAY, "today", TEXT, 0, 0, NO_WORDS, DEPENDS, "today", 0, "DATE", CHOOSE,                                    \
       "the date that prices are old by [the clock's]", "the clock's date; `\"2026-11-16\"`: what prices are old by")

@@ -5,8 +5,7 @@
  * it costs. The interval of days takes the step's own and that of the failures' rate as two things that do not know of
  * each other; dollars follow the days. Power is drawn over the whole time, by the node, times what the building adds.
  *
- * The knee of the front of days against dollars lies farthest from the line between its ends, both in logarithms: where
- * another day saved begins to cost more than another dollar saved would cost in days. */
+ * front.c has the front of days against dollars and its knee. */
 #include "search/choose.h"
 
 #include <math.h>
@@ -127,37 +126,21 @@ static void judge(const ft_choose_request *r, ft_choice *c)
 
 static bool stands(const ft_choice *c) { return c->planned && c->lost == FT_LOST_NOTHING; }
 
-static void mark_front(ft_chosen *out)
+static ft_status mark_front(ft_chosen *out, ft_error *err)
 {
-    const ft_choice *fast = NULL, *cheap = NULL;
+    ft_traded *all = calloc(out->count + 1, sizeof *all);
+    if (!all) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < out->count; i++) {
-        ft_choice *c = &out->choices[i];
-        c->front = stands(c);
-        for (size_t k = 0; k < out->count && c->front; k++) {
-            const ft_choice *o = &out->choices[k];
-            bool better = stands(o) && o->days.at <= c->days.at && o->usd.at <= c->usd.at &&
-                          (o->days.at < c->days.at || o->usd.at < c->usd.at || k < i);
-            if (k != i && better) c->front = false;
-        }
-        if (!c->front) continue;
-        if (!fast || c->days.at < fast->days.at) fast = c;
-        if (!cheap || c->usd.at < cheap->usd.at) cheap = c;
+        const ft_choice *c = &out->choices[i];
+        all[i] = (ft_traded){.time = c->days.at, .cost = c->usd.at, .stands = stands(c)};
     }
-    if (!fast || !cheap) return;
-    double wide = log(cheap->days.at / fast->days.at), high = log(fast->usd.at / cheap->usd.at), most = 0;
-    ft_choice *knee = NULL;
+    size_t knee = ft__front(all, out->count);
     for (size_t i = 0; i < out->count; i++) {
-        ft_choice *c = &out->choices[i];
-        if (!c->front) continue;
-        /* From 0 at the fast end and at the cheap one to 1 in the corner that has both. */
-        double days = wide > 0 ? log(c->days.at / fast->days.at) / wide : 0,
-               usd = high > 0 ? log(c->usd.at / cheap->usd.at) / high : 0, from_line = 1 - days - usd;
-        if (!knee || from_line > most) {
-            knee = c;
-            most = from_line;
-        }
+        out->choices[i].front = all[i].front;
+        out->choices[i].knee = i == knee;
     }
-    if (knee) knee->knee = true;
+    free(all);
+    return FT_OK;
 }
 
 static double worth(const ft_choice *c, ft_choose_goal goal)
@@ -171,12 +154,12 @@ static double worth(const ft_choice *c, ft_choose_goal goal)
     }
 }
 
-static void decide(ft_chosen *out)
+static ft_status decide(ft_chosen *out, ft_error *err)
 {
     const ft_choose_request *r = out->asked;
     out->best = out->count;
     for (size_t i = 0; i < out->count; i++) judge(r, &out->choices[i]);
-    mark_front(out);
+    FT_TRY(mark_front(out, err));
     for (size_t i = 0; i < out->count; i++) {
         const ft_choice *c = &out->choices[i];
         if (!stands(c)) continue;
@@ -184,7 +167,7 @@ static void decide(ft_chosen *out)
         double a = worth(c, r->goal), b = best ? worth(best, r->goal) : INFINITY;
         if (a < b || (a == b && c->days.at < best->days.at)) out->best = i;
     }
-    if (out->best == out->count) return;
+    if (out->best == out->count) return FT_OK;
     const ft_choice *best = &out->choices[out->best];
     for (size_t i = 0; i < out->count; i++) {
         ft_choice *c = &out->choices[i];
@@ -195,6 +178,7 @@ static void decide(ft_chosen *out)
                   : c->usd.at > best->usd.at  ? FT_LOST_PRICE
                                               : FT_LOST_SPEED;
     }
+    return FT_OK;
 }
 
 static bool among_asked(const ft_choose_request *r, const char *gpu)
@@ -270,7 +254,7 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
             out->count++;
         }
     FT_TRY(find_least(ft, scratch, out, err));
-    decide(out);
+    FT_TRY(decide(out, err));
     warn_of_prices(out);
     warn_of_strangers(out);
     return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;

@@ -58,4 +58,12 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
 void ft__chosen_free(ft_chosen *c);
 /* The offer whose price a choice is forecast with; NULL: the request's own price, or none. */
 const ft_offer *ft__choice_offer(const ft_choice *c);
+
+/* One of several that trade time for money. `front`: of those that stand nothing is both faster and cheaper. Returns
+ * which is the knee; `count` where none stands. */
+typedef struct ft_traded {
+    double time, cost;
+    bool stands, front;
+} ft_traded;
+size_t ft__front(ft_traded *all, size_t count);
 #endif

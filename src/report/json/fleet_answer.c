@@ -137,6 +137,7 @@ static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
     if (c->days > 0) ft__answer_figure(out, "days", c->days);
     if (c->days > 0 && c->usd_per_hour > 0) ft__answer_figure(out, "usd", c->usd);
     ft__json_member_flag(out, "front", c->front);
+    if (c->knee) ft__json_member_flag(out, "knee", true);
 }
 
 void ft__answer_fleet_chosen(ft_text *out, const json_t *id, const ft_fleet_chosen *c)

@@ -252,7 +252,7 @@ static bool table(ft_text *out, const ft_style *style, const ft_fleet_chosen *ch
             ft__cell_add(&t, "-");
             ft__cell_add(&t, "-");
         }
-        ft__cell_add(&t, c->front ? "yes" : "");
+        ft__cell_add(&t, c->knee ? "knee" : c->front ? "yes" : "");
         ft__cell_add(&t, loses(c->verdict));
     }
     ft__text_add(out, "\n");
@@ -285,7 +285,8 @@ bool ft__screen_fleet_chosen(ft_text *out, const ft_style *style, const char *mo
     bool printed = table(out, style, c);
     ft__text_add(out, "\n");
     ft__add_wrapped(out, style,
-                    "The front has no choice that is both faster and cheaper. Dollars are the cheapest offer's whose "
+                    "The front has no choice that is both faster and cheaper; its knee is the corner nearest to both. "
+                    "Dollars are the cheapest offer's whose "
                     "instances hold an engine (data/prices), whole instances.");
     return printed && !out->failed;
 }
