@@ -172,6 +172,7 @@ static ft_status read_picture(const json_t *object, const char *where, ft_arena 
                               .width = (double)ft__whole_of(&said, FT_KEY_ID_DRAWN_WIDTH),
                               .height = (double)ft__whole_of(&said, FT_KEY_ID_DRAWN_HEIGHT),
                               .embed = ft__switch_of(&said, FT_KEY_ID_DRAWN_EMBED),
+                              .plain = ft__switch_of(&said, FT_KEY_ID_DRAWN_PLAIN),
                               .log_x = ft__switch_of(&said, FT_KEY_ID_DRAWN_LOG_X),
                               .log_y = ft__switch_of(&said, FT_KEY_ID_DRAWN_LOG_Y),
                               .zero = ft__switch_of(&said, FT_KEY_ID_DRAWN_ZERO),

@@ -25,7 +25,7 @@ typedef struct ft_drawn_picture {
     const char *name, *title; /* NULL: its own */
     const char *x, *y;        /* "" where they are not said */
     double width, height;     /* height 0: follows from the width */
-    bool embed, log_x, log_y, zero;
+    bool embed, plain, log_x, log_y, zero;
     bool has_at;
     double at, limit; /* limit 0: none */
     const char *limit_name, *rings;

@@ -30,6 +30,9 @@
           "style "                                                                                                     \
           "of `data/style`, with its rulers in `data-x` and `data-y` (low, high, first and last pixel, `linear` or "   \
           "`log`)")                                                                                                    \
+    PLAIN(DRAWN_PLAIN, "plain", SWITCH, 0, 0, NO_WORDS, 0,                                                             \
+          "false; true: marks without words of their own, those of one colour as one where they can be: a picture "    \
+          "that changes while somebody drags looks the same and is a third as long")                                   \
     PLAIN(DRAWN_WINDOW, "window_ms", PAIR, 0, 1e12, NO_WORDS, DEPENDS,                                                 \
           "of `timeline`: the part of the step that is drawn, `[0, 12.5]`")                                            \
     PLAIN(DRAWN_X, "x", TEXT, 0, 0, NO_WORDS, DEPENDS, "of `curves`: what stands below, with its unit")                \

@@ -3,17 +3,13 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Source } from '../core/source';
 import type { Failure, Request } from './answers';
+import { together, work } from './work';
 
 let source: Source | null = null;
 const waiting: (() => void)[] = [];
 const seen = new Map<string, string>(); // the last answers, so that going back costs nothing
 const mostSeen = 64;
-/** What was done: how often pictures were put into the page, how many marks they had, and when the last were asked for, came
- *  and stood there: for tests that no machine's speed decides, and for those that say it. `rest`: ms without a change, after
- *  which what can wait is asked. */
-export const work = { pictures: 0, elements: 0, asked: 0, came: 0, last: 0, rest: 150 };
-Object.assign(globalThis, { foretellWork: work });
-const together = 4; // of many: a newer question waits for no more than these
+const several = 4; // of many: a newer question waits for no more than these
 
 export function ready(s: Source): void {
     source = s;
@@ -89,16 +85,18 @@ export function useAnswer<T extends { ok: true }>(request: Request | null, later
             while (slot.wanted !== null && slot.wanted !== slot.shown) {
                 const text: string = slot.wanted;
                 const of = JSON.parse(text) as Request;
-                let found: T | Failure;
-                try {
-                    found = await ask<T>(of);
-                } catch (wrong) {
-                    found = { ok: false, error: { code: 'page', message: String(wrong) } };
-                }
+                const asks = ask<T>(of).catch((wrong): Failure => ({
+                    ok: false,
+                    error: { code: 'page', message: String(wrong) },
+                }));
+                const show = (found: T | Failure): void => {
+                    const busy = slot.wanted !== text;
+                    if (found.ok) set({ answer: found, request: of, error: null, busy });
+                    else set((old) => ({ ...old, error: found.error, busy }));
+                };
+                if (later) show(await asks);
+                else await together(asks, show);
                 slot.shown = text;
-                const busy = slot.wanted !== text;
-                if (found.ok) set({ answer: found, request: of, error: null, busy });
-                else set((old) => ({ ...old, error: (found as Failure).error, busy }));
             }
             slot.under = false;
         };
@@ -133,9 +131,9 @@ export function useAnswers<T extends { ok: true }>(
         set((old) => ({ ...old, busy: true }));
         const go = async (): Promise<void> => {
             const answers: (T | Failure)[] = [];
-            for (let at = 0; at < requests.length; at += together) {
+            for (let at = 0; at < requests.length; at += several) {
                 if (mine !== newest.current) return;
-                answers.push(...(await askAll<T>(requests.slice(at, at + together))));
+                answers.push(...(await askAll<T>(requests.slice(at, at + several))));
             }
             if (mine === newest.current) set({ answers, busy: false });
         };

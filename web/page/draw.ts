@@ -1,8 +1,9 @@
 // Pictures are drawn by the library (task "draw"), here as in reports: the page says what, and how wide its place is. What
 // is wanted in one go of one request is asked together, so that the step is forecast once for all of its pictures.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { ask, work } from './ask';
+import { ask } from './ask';
 import type { Request } from './answers';
+import { moving, together, work } from './work';
 
 export type Spec = { what: string; [key: string]: unknown };
 interface Drawings {
@@ -46,26 +47,28 @@ function draw(of: Request | null, spec: Spec): Promise<string | null> {
 }
 
 /** The newest picture that is there; null asks nothing. Those that a slider leaves behind are never asked, and one that is
- *  out of sight waits until the slider rests. */
+ *  out of sight waits until the slider rests. While it moves, marks have no words of their own: nobody points at them. */
 export function useDrawn(of: Request | null, spec: Spec | null, inSight: boolean): string {
     const [svg, set] = useState('');
-    const slot = useRef({ wanted: '', of, spec, shown: '', under: false }).current;
+    const slot = useRef({ wanted: '', of, spec, shown: '', plain: false, under: false }).current;
     const key = spec ? JSON.stringify([of, spec]) : '';
     useLayoutEffect(() => {
         Object.assign(slot, { wanted: key, of, spec });
-        if (!key || key === slot.shown || slot.under) return;
+        if (!key) return;
         const next = async (): Promise<void> => {
+            if (slot.under) return;
             slot.under = true;
-            while (slot.spec && slot.wanted !== slot.shown) {
-                const asked = slot.wanted;
-                const found = await draw(slot.of, slot.spec);
-                slot.shown = asked;
-                if (found !== null) set(found);
+            while (slot.spec && (slot.wanted !== slot.shown || (slot.plain && !moving()))) {
+                const asked = slot.wanted,
+                    plain = moving();
+                const wanted = draw(slot.of, plain ? { ...slot.spec, plain } : slot.spec);
+                await together(wanted, (found) => found !== null && set(found));
+                Object.assign(slot, { shown: asked, plain });
             }
             slot.under = false;
         };
-        if (inSight) return void next();
-        const later = setTimeout(() => void (slot.under || next()), work.rest);
+        if (inSight) void next();
+        const later = setTimeout(() => void next(), work.rest);
         return () => clearTimeout(later);
     }, [key, inSight]);
     return svg;

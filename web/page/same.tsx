@@ -5,6 +5,7 @@ import type { Request } from './answers';
 import { Copy } from './parts';
 import { commandLine, pythonCall } from './request';
 import { saveText } from './save';
+import { address, state } from './state';
 
 export function Same(p: { request: Request | null }): JSX.Element | null {
     if (!p.request) return null;
@@ -47,7 +48,7 @@ export function Same(p: { request: Request | null }): JSX.Element | null {
                 <dt>Link</dt>
                 <dd class="quiet">The address of this page holds every setting.</dd>
                 <dd>
-                    <Copy text={() => location.href} label="Copy: link">
+                    <Copy text={() => new URL(address(state()), location.href).href} label="Copy: link">
                         Copy
                     </Copy>
                 </dd>

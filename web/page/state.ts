@@ -3,6 +3,7 @@
 //
 // The address is `#VIEW?key=value&…`; what is as it would be without saying is left out.
 import { useEffect, useState } from 'preact/hooks';
+import { move, work } from './work';
 
 export interface State {
     view: string;
@@ -34,10 +35,20 @@ export function address(s: State): string {
     return `#${s.view}${words.length ? `?${words.join('&')}` : ''}`;
 }
 
-function show(next: State, kept: boolean): void {
+let writing: ReturnType<typeof setTimeout> | undefined; // the timer of an address that waits
+/** `moving`: a slider on its way. Its address is written when it rests: browsers take one as a visit, which costs them more than
+ *  the movement itself, and count how often it changes. */
+function show(next: State, kept: boolean, moving = false): void {
     now = next;
-    const url = address(next);
-    if (location.hash !== url) history[kept ? 'pushState' : 'replaceState'](null, '', url);
+    clearTimeout(writing);
+    const write = (): void => {
+        const url = address(next);
+        if (location.hash !== url) history[kept ? 'pushState' : 'replaceState'](null, '', url);
+    };
+    if (moving) {
+        move();
+        writing = setTimeout(write, work.rest);
+    } else write();
     for (const listener of listeners) listener();
 }
 
@@ -51,10 +62,11 @@ export function change(values: { [key: string]: string }, view = now.view): void
     if (address(next) === address(now)) return;
     const key = view + Object.keys(values).join();
     const time = performance.now();
-    if (key !== lastKey || time - lastTime > calm) past = [...past, now].slice(-longest);
+    const moving = key === lastKey && time - lastTime <= calm;
+    if (!moving) past = [...past, now].slice(-longest);
     future = [];
     [lastKey, lastTime] = [key, time];
-    show(next, view !== now.view);
+    show(next, view !== now.view, moving && view === now.view);
 }
 
 /** Another question altogether, as a link or an example asks it. */
@@ -91,6 +103,7 @@ export function follow(first: string): boolean {
     const arrive = (): void => {
         const next = parse(location.hash);
         if (!next || address(next) === address(now)) return;
+        clearTimeout(writing);
         past = [...past, now].slice(-longest);
         lastKey = '';
         now = next;

@@ -155,6 +155,8 @@ void ft__svg_box(ft_text *out, double x, double y, double width, double height, 
     ft__text_add(out, "</title></rect>\n");
 }
 
+void ft__svg_at(ft_text *out, double value) { ft__text_add_number(out, round(value * 10) / 10, 7); }
+
 /* -- rulers ------------------------------------------------------------------------------------ */
 
 double ft__ruler_at(const ft_ruler *r, double value)

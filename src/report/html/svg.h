@@ -13,6 +13,7 @@ typedef struct ft_frame {
     bool narrow;
     bool alone;            /* a file of its own: carries its style */
     bool live;             /* for a page that shows words at the pointer */
+    bool plain;            /* for a moment: marks have no words of their own */
     double height;         /* of what is plotted; 0: the picture's own */
     const char *name;      /* in place of the picture's own id; NULL */
     double from_ms, to_ms; /* the part of the time that is drawn; to_ms 0: all */
@@ -41,6 +42,9 @@ double ft__svg_label_width(const char *text);
 void ft__svg_line(ft_text *out, double x1, double y1, double x2, double y2, const char *class);
 /* A rectangle; `title`, when not NULL, is shown on hovering. */
 void ft__svg_box(ft_text *out, double x, double y, double width, double height, const char *class, const char *title);
+
+/* A place in a path, to a tenth of a pixel. */
+void ft__svg_at(ft_text *out, double value);
 
 /* Values on pixels. */
 typedef struct ft_ruler {

@@ -12,6 +12,7 @@ static ft_frame frame_of(const ft_drawn_picture *p)
                       .narrow = p->width < NARROW,
                       .alone = !p->embed,
                       .live = p->embed,
+                      .plain = p->plain,
                       .height = p->height,
                       .name = p->name,
                       .from_ms = p->window_ms[0],

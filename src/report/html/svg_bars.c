@@ -67,8 +67,10 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
         for (size_t k = 0; k < key_count; k++) {
             double wide = longest > 0 ? fmax(rows[i].part[k], 0) / longest * (right - left) : 0;
             if (wide <= 0) continue;
-            part_title(out, &t, rows[i].label, keys[k].name, rows[i].part[k], unit, keys[k].name ? sum : whole);
-            ft__svg_box(out, x, bar, fmin(wide, right - x), BAR, rows[i].look ? rows[i].look : keys[k].class, t.at);
+            if (!f->plain)
+                part_title(out, &t, rows[i].label, keys[k].name, rows[i].part[k], unit, keys[k].name ? sum : whole);
+            ft__svg_box(out, x, bar, fmin(wide, right - x), BAR, rows[i].look ? rows[i].look : keys[k].class,
+                        f->plain ? NULL : t.at);
             x += wide;
         }
         ft__svg_label(out, f->narrow ? f->width : right + 10, y + 12.5, f->narrow ? FT_END : FT_START,

@@ -14,26 +14,65 @@ const ft_key ft__memory_keys[KINDS] = {{"f0", "weights"},     {"f1", "optimizer"
                                        {"f3", "activations"}, {"f4", "KV cache"},  {"f5", "communication"},
                                        {"f6", "temporary"}};
 
-static void add_layer(ft_text *out, const ft_memory_course *c, int kind, const ft_ruler *x, const ft_ruler *y)
+/* Up or down, then along; what does not move by a tenth of a pixel is not written. */
+typedef struct pen {
+    ft_text *out;
+    double x, y; /* where it is */
+    double seen; /* the x that was written last */
+} pen;
+
+static void along(pen *p)
+{
+    if (p->x == p->seen) return;
+    ft__text_add(p->out, "H");
+    ft__svg_at(p->out, p->x);
+    p->seen = p->x;
+}
+
+static void step(pen *p, double y, double x)
+{
+    y = round(10 * y) / 10;
+    if (y != p->y) {
+        along(p);
+        ft__text_add(p->out, "V");
+        ft__svg_at(p->out, y);
+        p->y = y;
+    }
+    p->x = round(10 * x) / 10;
+}
+
+static void add_point(ft_text *out, double x, double y)
+{
+    ft__svg_at(out, x);
+    ft__text_add(out, ",");
+    ft__svg_at(out, y);
+    ft__text_add(out, " ");
+}
+
+static void add_layer(ft_text *out, const ft_frame *f, const ft_memory_course *c, int kind, const ft_ruler *x,
+                      const ft_ruler *y)
 {
     double any = 0;
     for (size_t i = 0; i < c->count; i++) any = fmax(any, c->at[i].bytes[kind]);
     if (any <= 0 || c->count == 0) return;
     ft__text_addf(out, "<path class=\"area edge %s\" d=\"M", ft__memory_keys[kind].class);
+    pen p = {.out = out, .y = -1e9};
     for (int side = 0; side < 2; side++)
         for (size_t n = 0; n < c->count; n++) {
             size_t i = side ? c->count - 1 - n : n;
             double sum = 0, next = i + 1 < c->count ? c->at[i + 1].ms : c->end;
             for (int k = 0; k < kind + (side ? 0 : 1); k++) sum += c->at[i].bytes[k];
             double px = ft__ruler_at(x, c->at[i].ms), py = ft__ruler_at(y, sum / 1073741824.0);
-            if (c->slanted)
-                ft__text_addf(out, "%.1f,%.1f ", px, py);
-            else if (side)
-                ft__text_addf(out, "%.1f,%.1f %.1f,%.1f ", ft__ruler_at(x, next), py, px, py);
-            else
-                ft__text_addf(out, "%.1f,%.1f %.1f,%.1f ", px, py, ft__ruler_at(x, next), py);
+            if (c->slanted || (!side && !n)) add_point(out, px, py);
+            if (c->slanted) continue;
+            if (!side && !n) p = (pen){out, round(10 * px) / 10, round(10 * py) / 10, round(10 * px) / 10};
+            step(&p, py, side ? px : ft__ruler_at(x, next));
         }
-    ft__text_addf(out, "Z\"><title>%s</title></path>\n", ft__memory_keys[kind].name);
+    if (!c->slanted) along(&p);
+    if (f->plain)
+        ft__text_add(out, "Z\"/>\n");
+    else
+        ft__text_addf(out, "Z\"><title>%s</title></path>\n", ft__memory_keys[kind].name);
 }
 
 /* Where the words of the peak stand: over it, or under it where the line of the GPU's memory would run through them. */
@@ -109,7 +148,7 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
     ft__svg_keys(out, f, 0, 0, keys, key_count);
     ft__svg_ruler_x(out, &x, top, bottom, "ms");
     ft__svg_ruler_y(out, &y, x.from, x.to, "GiB");
-    for (int k = 0; k < KINDS; k++) add_layer(out, &c, k, &x, &y);
+    for (int k = 0; k < KINDS; k++) add_layer(out, f, &c, k, &x, &y);
     if (near) add_capacity(out, &x, &y, capacity, v->step->memory.peak_bytes / 1073741824.0);
     if (c.count) mark_peak(out, f, v, &c, &x, &y, near ? ft__ruler_at(&y, capacity) : -1e9);
     ft__svg_plot(out, f, &x, &y);

@@ -95,13 +95,22 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
     ft__text_drop(&t, out);
 }
 
-static void add_dot(ft_text *out, const plot *p, const ft_roof_dot *d, double longest, bool live)
+static void add_dot(ft_text *out, const ft_frame *f, const plot *p, const ft_roof_dot *d, double longest)
 {
     double r = longest > 0 ? 3 + 9 * sqrt(d->total_ms / longest) : 6; /* one alone has nothing to be larger than */
     double height = fmax(height_of(p, d), p->y.low * 1.15);           /* the slowest stand on the floor */
-    ft__text_addf(out, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"", ft__bound_class[d->bound],
-                  ft__ruler_at(&p->x, intensity_of(p, d)), ft__ruler_at(&p->y, height), r);
-    if (live && d->at >= 0) ft__text_addf(out, " data-at=\"%d\"", d->at);
+    ft__text_addf(out, "<circle class=\"dot %s\" cx=\"", ft__bound_class[d->bound]);
+    ft__svg_at(out, ft__ruler_at(&p->x, intensity_of(p, d)));
+    ft__text_add(out, "\" cy=\"");
+    ft__svg_at(out, ft__ruler_at(&p->y, height));
+    ft__text_add(out, "\" r=\"");
+    ft__svg_at(out, r);
+    ft__text_add(out, "\"");
+    if (f->live && d->at >= 0) ft__text_addf(out, " data-at=\"%d\"", d->at);
+    if (f->plain) {
+        ft__text_add(out, "/>\n");
+        return;
+    }
     ft__text_add(out, "><title>");
     ft_text t = {.cap = 4096};
     ft__text_addf(&t, "%s: ", d->name ? d->name : "");
@@ -162,7 +171,7 @@ bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const 
     ft__svg_ruler_y(out, &p.y, p.x.from, p.x.to, "achieved TFLOP/s");
     add_roofs(out, f, &p, roof);
     if (count == 1) longest = 0;
-    for (size_t i = 0; i < count; i++) add_dot(out, &p, order[i], longest, f->live);
+    for (size_t i = 0; i < count; i++) add_dot(out, f, &p, order[i], longest);
     if (still)
         ft__svg_label(out, 0, bottom + 56, FT_START, "dim",
                       f->width < 680

@@ -7,6 +7,33 @@
 #include <math.h>
 #include <stdio.h>
 
+void ft__timeline_box(ft_timeline *t, double x, double y, double width, double height, int bound, const char *title)
+{
+    const double of[] = {x, y, width, height, -width};
+    static const char *const before[] = {"M", ",", "h", "v", "h"};
+    if (!t->plain) {
+        ft__svg_box(t->out, x, y, width, height, ft__bound_class[bound], title);
+        return;
+    }
+    for (int i = 0; i < 5; i++) {
+        ft__text_add(&t->path[bound], before[i]);
+        ft__text_add_number(&t->path[bound], round(of[i] * 100) / 100, 7);
+    }
+    ft__text_add(&t->path[bound], "z");
+}
+
+void ft__timeline_paths(ft_timeline *t)
+{
+    for (int b = 0; b < 4; b++) {
+        if (t->path[b].length) {
+            ft__text_addf(t->out, "<path class=\"%s\" d=\"", ft__bound_class[b]);
+            ft__text_add_n(t->out, t->path[b].at, t->path[b].length);
+            ft__text_add(t->out, "\"/>\n");
+        }
+        ft__text_drop(&t->path[b], t->out);
+    }
+}
+
 static void stack(ft_timeline *t, const ft_band *r, double x, double width, const double ms[4], const char *title)
 {
     double sum = ms[0] + ms[1] + ms[2] + ms[3], y = r->y;
@@ -14,7 +41,7 @@ static void stack(ft_timeline *t, const ft_band *r, double x, double width, cons
     for (int b = 0; b < 4; b++) {
         double high = ms[b] / sum * r->height;
         if (high < 0.4) continue;
-        ft__svg_box(t->out, x, y, width, high, ft__bound_class[b], title);
+        ft__timeline_box(t, x, y, width, high, b, title);
         y += high;
     }
 }
@@ -74,7 +101,7 @@ void ft__timeline_close_span(ft_timeline *t)
         snprintf(name, sizeof name, "%.60s", b->name ? b->name : "");
     t->span_block = -1;
     if (t->dry || !seen || x1 - x0 < 0.75) return;
-    ft__svg_box(t->out, x0, r->y, x1 - x0 - 0.5, r->height, "track", name);
+    ft__svg_box(t->out, x0, r->y, x1 - x0 - 0.5, r->height, "track", t->plain ? NULL : name);
     ft__svg_label_within(t->out, (x0 + x1) / 2, r->y + 12.5, FT_MIDDLE, "dim", name, x1 - x0 - 6);
 }
 

@@ -35,10 +35,15 @@ typedef struct ft_timeline {
     double (*shares)[4]; /* block -> its kernels' ms by bound */
     int32_t span_block;  /* the block whose span is open */
     double span_from, span_to;
-    bool dry; /* only finds out which rows there are */
+    bool dry;        /* only finds out which rows there are */
+    bool plain;      /* slabs without words, those of one colour as one path */
+    ft_text path[4]; /* by bound, of a plain picture */
     double walked;
 } ft_timeline;
 
+/* A slab of one colour, and, behind the last, those of a plain picture. */
+void ft__timeline_box(ft_timeline *t, double x, double y, double width, double height, int bound, const char *title);
+void ft__timeline_paths(ft_timeline *t);
 /* One event; `ms` says what it is made of. */
 void ft__timeline_slab(ft_timeline *t, int row, double start, double end, const double ms[4], const char *title);
 /* What of it lies in the part that is drawn; false: nothing. */

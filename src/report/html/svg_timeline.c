@@ -24,26 +24,31 @@ typedef struct crowd {
 static void one_event(ft_timeline *t, const ft_event *e, double start, double end)
 {
     const ft_graph *g = t->rank.g;
-    char title[160];
+    char title[160] = "";
     double ms[4] = {0};
+    bool words = !t->dry && !t->plain;
     if (e->lane == FT_LANE_HOST) {
         ms[FT_BOUND_OVERHEAD] = end - start;
-        snprintf(title, sizeof title, "the host launches %.60s", g->blocks[e->at].name ? g->blocks[e->at].name : "");
+        if (words)
+            snprintf(title, sizeof title, "the host launches %.60s",
+                     g->blocks[e->at].name ? g->blocks[e->at].name : "");
         ft__timeline_slab(t, FT_ROW_HOST, start, end, ms, title);
     } else if (e->lane != FT_LANE_GPU) {
         ms[FT_BOUND_COMMUNICATION] = end - start;
         ft__timeline_slab(t, FT_ROW_AXIS + e->lane, start, end, ms, "exchange");
     } else if (e->kind == FT_SEEN_FOLDED) {
-        snprintf(title, sizeof title, "%.60s: %.0f more like this", g->blocks[e->at].name ? g->blocks[e->at].name : "",
-                 e->folded);
+        if (words)
+            snprintf(title, sizeof title, "%.60s: %.0f more like this",
+                     g->blocks[e->at].name ? g->blocks[e->at].name : "", e->folded);
         ft__timeline_extend_span(t, e->at, start, end);
         ft__timeline_slab(t, FT_ROW_KERNELS, start, end, t->shares[e->at], title);
     } else if (e->kind == FT_SEEN_KERNEL) {
         const ft_timed *k = t->rank.timed[e->at];
         ms[k && (unsigned)k->forecast.bound < 4 ? k->forecast.bound : FT_BOUND_MEMORY] = 1;
         const char *block = g->blocks[t->block_of[e->at]].name, *name = g->nodes[e->at].name;
-        snprintf(title, sizeof title, "%.60s %.70s: %.4g ms, from %.5g", block ? block : "", name ? name : "",
-                 end - start, start);
+        if (words)
+            snprintf(title, sizeof title, "%.60s %.70s: %.4g ms, from %.5g", block ? block : "", name ? name : "",
+                     end - start, start);
         ft__timeline_extend_span(t, t->block_of[e->at], start, end);
         ft__timeline_slab(t, FT_ROW_KERNELS, start, end, ms, title);
     }
@@ -78,7 +83,7 @@ static void piece(ft_timeline *t, const char *word, int64_t number, const char *
     snprintf(title, sizeof title, "%s: %.4g ms", name, end - start);
     if (!ft__timeline_clip(t, &start, &end)) return;
     double a = ft__ruler_at(&t->x, start), b = ft__ruler_at(&t->x, end);
-    ft__svg_box(t->out, a, r->y, fmax(b - a - 0.5, 0.3), r->height, class, title);
+    ft__svg_box(t->out, a, r->y, fmax(b - a - 0.5, 0.3), r->height, class, t->plain ? NULL : title);
     const char *shown = name;
     if (number >= 0 && ft__svg_label_width(name) > b - a - 4) shown = strchr(name, ' ') + 1;
     if (ft__svg_label_width(shown) <= b - a - 4)
@@ -132,7 +137,7 @@ static void draw_crowd(ft_timeline *t, crowd *c)
         ft__timeline_flush(t, row);
         for (int k = 0; k < 4; k++) {
             double high = ms[row][k] / fmax(sum, extent) * r->height;
-            if (high >= 0.4) ft__svg_box(t->out, a, y, fmax(b - a, 0.5), high, ft__bound_class[k], title);
+            if (high >= 0.4) ft__timeline_box(t, a, y, fmax(b - a, 0.5), high, k, title);
             y += high;
         }
     }
@@ -281,7 +286,7 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
     static const char *const names[FT_ROW_COUNT] = {"passes",  "layers", "kernels",  "tensor", "context",
                                                     "experts", "data",   "pipeline", "host"};
     int64_t stage = v->ranked ? ft__slowest_stage(v) : -1;
-    ft_timeline t = {.out = out, .v = v, .dry = true};
+    ft_timeline t = {.out = out, .v = v, .dry = true, .plain = f->plain};
     ft_error err = {0};
     if (ft__rank_events(v, stage >= 0 ? &v->ranked->stages[stage] : NULL, &t.rank, &err) != FT_OK)
         return err.code != FT_E_MEMORY; /* no streams, no picture */
@@ -316,6 +321,7 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
     }
     t.dry = false;
     draw(&t, stage);
+    ft__timeline_paths(&t);
     ft__svg_plot(out, f, &t.x, NULL);
     ft__svg_close(out);
     return !out->failed;

@@ -1,11 +1,11 @@
 // The place of a picture that the library draws: as wide as its card, with words at the pointer, driven by keys and by
-// dragging where its owner says so. The SVG element stays while its contents change, so that the focus stays too.
+// dragging where its owner says so.
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Request } from '../answers';
-import { work } from '../ask';
 import { useDrawn, type Spec } from '../draw';
 import { useWidth } from '../parts';
+import { put } from './patch';
 import { scaleOf, type Scale } from './scale';
 
 export interface Plot {
@@ -20,26 +20,6 @@ export interface Hint {
 }
 
 const namespace = 'http://www.w3.org/2000/svg';
-/** The new contents in the old element; the attributes too. Titles of marks become attributes: the page says them itself, and
- *  the browser shall not say them again. */
-function put(place: HTMLElement, text: string): SVGSVGElement | null {
-    const made = document.createElement('template');
-    made.innerHTML = text.replace(/><title>([^<]*)<\/title>/g, ' data-tip="$1">'); // a third of the nodes
-    const fresh = made.content.querySelector('svg');
-    if (!fresh) return null;
-    work.pictures++;
-    work.elements += fresh.getElementsByTagName('*').length;
-    work.last = performance.now();
-    const old = place.querySelector('svg');
-    if (!old) {
-        place.replaceChildren(fresh);
-        return fresh;
-    }
-    for (const { name, value } of fresh.attributes) old.setAttribute(name, value);
-    old.replaceChildren(...fresh.childNodes);
-    return old;
-}
-
 /** What a mark's <title> said. */
 export const titleOf = (target: EventTarget | null): string =>
     target instanceof SVGElement ? (target.dataset['tip'] ?? '') : '';

@@ -1,6 +1,6 @@
 // Which model on which GPU: from the catalogue, or a config.json that is pasted or dropped.
 import type { JSX } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { answerer } from '../ask';
 import type { Catalogue } from '../catalogue';
 import { gpuOf, modelName } from '../catalogue';
@@ -24,6 +24,11 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
     const own = value.startsWith('{');
     const [open, setOpen] = useState(own);
     const [wrong, setWrong] = useState('');
+    const typed = useRef<HTMLTextAreaElement>(null);
+    useLayoutEffect(() => {
+        // Only when the model changes: what somebody is typing stays, whatever else is drawn anew.
+        if (typed.current) typed.current.value = own ? JSON.stringify(JSON.parse(value), null, 1) : '';
+    }, [value]);
     const take = (text: string): void => {
         try {
             const config: unknown = JSON.parse(text);
@@ -63,7 +68,7 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
                     spellcheck={false}
                     aria-label="config.json of your model: paste it, or drop the file"
                     placeholder="Paste a config.json of Hugging Face, or drop the file here."
-                    value={own ? JSON.stringify(JSON.parse(value), null, 1) : ''}
+                    ref={typed}
                     onChange={(e) => {
                         if (e.currentTarget.value.trim()) take(e.currentTarget.value);
                     }}

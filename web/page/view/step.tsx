@@ -1,6 +1,6 @@
 // One step: how long, where the time goes, what is in memory, what holds each kernel, what to change.
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import type { Change, Kernel, Request, Step } from '../answers';
 import { bounds } from '../answers';
 import { useAnswer, useRested } from '../ask';
@@ -203,6 +203,10 @@ function Cards(p: {
     const { a } = p;
     const [lit, setLit] = useState<Kernel | null>(null);
     const rested = useRested(a);
+    const table = useMemo(
+        () => rested.kernels && <Kernels kernels={rested.kernels} step={rested} lit={lit} light={setLit} />,
+        [rested, lit],
+    );
     const where = parts(a);
     const m = a.memory;
     const memory = (
@@ -287,7 +291,7 @@ function Cards(p: {
             >
                 <MemoryCurve of={p.base} />
             </Card>
-            {rested.kernels && <Kernels kernels={rested.kernels} step={rested} lit={lit} light={setLit} />}
+            {table}
         </div>
     );
 }

@@ -1,0 +1,23 @@
+// Pictures of a step that changed line by line (web/page/chart/patch.ts) are what a fresh one would be: element by element,
+// attribute by attribute. What differs, in words.
+const what = { timeline: 'timeline', where: 'phases', peak: 'peak', roofline: 'roofline', memory: 'memory' };
+
+// In the page: the elements of a picture as text; of one that is shown, or of one as the library writes it.
+const marksOf = pictures => pictures.map(({ card, text }) => {
+  const made = document.createElement('template');
+  made.innerHTML = text?.replace(/><title>([^<]*)<\/title>/g, ' data-tip="$1">') ?? '';
+  const svg = text ? made.content.querySelector('svg') : document.querySelector(`[data-card="${card}"] svg.picture`);
+  return [...svg.children].filter(e => !e.hasAttribute('data-live'))
+    .map(e => [e.tagName, e.textContent, ...[...e.attributes].map(a => `${a.name}=${a.value}`).sort()].join(' '));
+});
+
+export async function fromLibrary(page, of, asks) {
+  const shown = await page.evaluate(() => [...document.querySelectorAll('svg.picture')].map(svg => ({ card: svg.closest('[data-card]').dataset.card, width: svg.viewBox.baseVal.width })));
+  if (shown.length !== Object.keys(what).length) return [`${shown.length} pictures`];
+  const pictures = asks({ task: 'draw', of, pictures: shown.map(({ card, width }) => ({ what: what[card], width, embed: true, name: card })) }).pictures;
+  const are = await page.evaluate(marksOf, shown), shouldBe = await page.evaluate(marksOf, shown.map(({ card }, i) => ({ card, text: pictures[i] })));
+  return shown.flatMap(({ card }, i) => {
+    const at = shouldBe[i].findIndex((mark, k) => mark !== are[i][k]);
+    return at < 0 && are[i].length === shouldBe[i].length ? [] : [`${card}: ${are[i][at]} should be ${shouldBe[i][at]}`];
+  });
+}
