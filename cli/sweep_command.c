@@ -17,6 +17,7 @@
 #include "report/text/serve_screen.h"
 #include "report/text/step_words.h"
 #include "report/text/swept.h"
+#include "request/keys.h"
 #include "study/step_view.h"
 #include "sweep.h"
 #include "terminal.h"
@@ -136,7 +137,7 @@ static void add_length(sweeper *s)
 {
     char moving[48];
     cli_ask_key(s->sweep.option, moving);
-    const json_t *first = s->answers[0], *asked = json_object_get(json_object_get(first, "request"), "seq");
+    const json_t *first = s->answers[0], *asked = ft__key_get(json_object_get(first, "request"), FT_KEY_ID_SEQ);
     double tokens = json_number_value(json_object_get(first, "tokens_per_s_per_gpu"));
     double samples = json_number_value(json_object_get(first, "samples_per_s_per_gpu"));
     if (s->args->command->bit != CLI_TRAIN || asked || !strcmp(moving, "seq") || !(samples > 0)) return;

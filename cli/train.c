@@ -16,6 +16,7 @@
 #include "report/text/advice_screen.h"
 #include "report/text/plan_screen.h"
 #include "report/text/step_screen.h"
+#include "request/keys.h"
 #include "terminal.h"
 
 typedef struct trainer {
@@ -86,7 +87,7 @@ static void add_answer(trainer *t, ft_text *out, const json_t *id, const ft_step
     json_t *request = cli_ask_copy(t->ask.object);
     if (t->for_page) { /* a page beside it changes nothing in the answer */
         said.advised = NULL;
-        said.asked = t->ask.object && json_object_get(t->ask.object, "loader") ? v->asked : NULL;
+        said.asked = t->ask.object && ft__key_get(t->ask.object, FT_KEY_ID_LOADER) ? v->asked : NULL;
         ft__key_drop(request, FT_KEY_ID_ADVICE);
     }
     ft__answer_step(out, id, &said);

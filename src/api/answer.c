@@ -7,6 +7,7 @@
 #include "report/json/answer_step.h"
 #include "report/json/plan_answer.h"
 #include "report/text/trace_screen.h"
+#include "request/keys.h"
 
 /* -- answers ----------------------------------------------------------------------------------- */
 
@@ -72,7 +73,7 @@ ft_status ft__answer_document(const ft_context *ft, ft_scratch *scratch, const j
                               ft_error *err)
 {
     ft_ask ask;
-    const json_t *id = json_object_get(document, "id");
+    const json_t *id = ft__key_get(document, FT_KEY_ID_ID);
     FT_TRY(ft__request_task(document, &ask, err));
     return ask == FT_ASK_KERNEL                          ? answer_kernel(ft, scratch, document, id, out, err)
            : ask == FT_ASK_COLLECTIVE                    ? answer_collective(ft, scratch, document, id, out, err)
@@ -91,7 +92,7 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
         ft__answer_error(out, NULL, &err, line);
         return;
     }
-    const json_t *id = json_object_get(document, "id");
+    const json_t *id = ft__key_get(document, FT_KEY_ID_ID);
     size_t before = out->length;
     bool whole = !out->failed;
     status = ft__answer_document(ft, scratch, document, out, &err);

@@ -15,6 +15,7 @@
 #include "report/launch/launch.h"
 #include "report/text/compare_screen.h"
 #include "report/text/scale_screen.h"
+#include "request/keys.h"
 #include "serving/advise.h"
 #include "study/sweep.h"
 
@@ -163,11 +164,12 @@ static ft_status answer_serve(const ft_context *ft, ft_scratch *scratch, const j
     ft_roll record;
     ft_serving_sink sink = ft__roll_sink(&record, listed ? 1000000 : 0, 0);
     if (status == FT_OK) status = ft__serve_of(ft, scratch, &r, &sink, &found, err);
-    bool advised = status == FT_OK && json_is_true(json_object_get(document, "advice"));
+    bool advised = status == FT_OK && json_is_true(ft__key_get(document, FT_KEY_ID_ADVICE));
     if (advised) status = ft__serving_advise(ft, scratch, &r, &found, err);
     if (status == FT_OK && record.failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
     if (status == FT_OK)
-        ft__answer_serve(out, id, &found, listed ? &record : NULL, json_is_true(json_object_get(document, "course")));
+        ft__answer_serve(out, id, &found, listed ? &record : NULL,
+                         json_is_true(ft__key_get(document, FT_KEY_ID_COURSE)));
     ft__roll_free(&record);
     ft__serving_free(&found);
     ft__serve_request_free(&r);
@@ -183,7 +185,7 @@ static ft_status answer_sweep(const ft_context *ft, ft_scratch *scratch, const j
     if (status == FT_OK) status = ft__sweep_prepare(scratch, &r, err);
     if (status == FT_OK) {
         ft__answer_begin(out, id);
-        ft__answer_word(out, "of", json_string_value(json_object_get(r.base, "task")));
+        ft__answer_word(out, "of", json_string_value(ft__key_get(r.base, FT_KEY_ID_TASK)));
         ft__answer_word(out, "key", r.range.key);
         ft__json_member_list(out, "answers");
     }

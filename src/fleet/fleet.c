@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "fleet/fleet_constants.h"
+#include "request/keys.h"
 
 const char *const ft__fleet_goal_words[] = {"gpus", "rate", "tokens"};
 const char *const ft__fleet_lost_words[FT_FLEET_LOSTS] = {"stands", "memory", "ttft",     "tpot",
@@ -68,12 +69,12 @@ static ft_status settle(ft_fleet_bench *b, ft_way *w, ft_error *err)
     static const int64_t budgets[] = {2048, 4096, 8192, 16384, 32768}, sequences[] = {64, 128, 256, 512};
     const json_t *base = b->fleet->asked->base;
     ft_way own = *w;
-    for (size_t i = 0; i < 5 && !json_object_get(base, "max_num_batched_tokens"); i++) {
+    for (size_t i = 0; i < 5 && !ft__key_get(base, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS); i++) {
         own.budget = budgets[i];
         FT_TRY(better(b, w, own, err));
     }
     own.budget = w->budget;
-    for (size_t i = 0; i < 4 && !json_object_get(base, "max_num_seqs"); i++) {
+    for (size_t i = 0; i < 4 && !ft__key_get(base, FT_KEY_ID_MAX_NUM_SEQS); i++) {
         own.max_seqs = sequences[i];
         FT_TRY(better(b, w, own, err));
     }
@@ -253,8 +254,8 @@ static ft_status open_search(ft_fleet_bench *b, ft_error *err)
 {
     ft_fleet *f = b->fleet;
     const ft_plan_request *r = f->asked;
-    const json_t *rate = json_object_get(r->base, "rate"), *osl = json_object_get(r->base, "osl");
-    bool slo = json_object_get(r->base, "slo") != NULL;
+    const json_t *rate = ft__key_get(r->base, FT_KEY_ID_RATE), *osl = ft__key_get(r->base, FT_KEY_ID_SERVE_OSL);
+    bool slo = ft__key_get(r->base, FT_KEY_ID_SLO) != NULL;
     f->rate = json_number_value(rate);
     f->osl = json_number_value(osl);
     f->goal = rate ? FT_FLEET_GPUS : slo ? FT_FLEET_RATE : FT_FLEET_OFFLINE;

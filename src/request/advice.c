@@ -1,9 +1,11 @@
 /* advice.c: reading `loader`. */
 #include "request/advice.h"
 
+#include "request/keys.h"
+
 ft_status ft__loader_read(const json_t *object, ft_said *said, ft_error *err)
 {
-    const json_t *l = json_object_get(object, "loader");
+    const json_t *l = ft__key_get(object, FT_KEY_ID_LOADER);
     if (!l) return FT_OK;
     if (!json_is_object(l))
         return ft__fail_at(

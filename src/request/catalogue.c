@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "device/gpu.h"
+#include "request/keys.h"
 #include "request/tasks.h"
 #include "request/words.h"
 
@@ -20,7 +21,7 @@ static ft_status read_dtype(const json_t *object, int *out, ft_error *err)
 {
     const char *word = NULL, *names[FT_DTYPE_COUNT];
     ft_dtype dtype;
-    FT_TRY(ft__json_string(object, "dtype", FT_OPTIONAL, &word, "", err));
+    FT_TRY(ft__json_string(object, FT_KEY(HAS_DTYPE), FT_OPTIONAL, &word, "", err));
     if (!word) return FT_OK;
     if (ft_dtype_parse(word, &dtype)) {
         *out = (int)dtype;

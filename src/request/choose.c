@@ -68,7 +68,7 @@ static ft_status read_words(const json_t *object, const char *key, const char **
 
 static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_error *err)
 {
-    const json_t *value = json_object_get(object, "gpus");
+    const json_t *value = ft__key_get(object, FT_KEY_ID_CHOOSE_GPUS);
     if (!value) {
         r->counts[r->count_count++] = (int64_t)FT_K_CHOOSE_FEWEST;
         while (r->counts[r->count_count - 1] < (int64_t)FT_K_CHOOSE_MOST) {
@@ -127,7 +127,7 @@ static json_t *pairs_of(const char *text)
 static ft_status read_prices(const json_t *object, ft_choose_request *r, ft_error *err)
 {
     const char *gpu;
-    json_t *value, *prices = json_object_get(object, "price");
+    json_t *value, *prices = ft__key_get(object, FT_KEY_ID_OWN_PRICE);
     if (!prices) return FT_OK;
     if (json_is_string(prices)) prices = r->typed[0] = pairs_of(json_string_value(prices));
     if (!json_is_object(prices))
@@ -153,7 +153,7 @@ static ft_status read_prices(const json_t *object, ft_choose_request *r, ft_erro
 static ft_status read_failures(const json_t *object, ft_choose_request *r, ft_error *err)
 {
     static const ft_section section = FT_SECTION_FAILURES;
-    const json_t *said = json_object_get(object, "failures");
+    const json_t *said = ft__key_get(object, FT_KEY_ID_FAILURES);
     ft_failures *f = &r->failures;
     ft_said each;
     *f = ft__failures_usual();
@@ -201,7 +201,7 @@ int64_t ft__usual_global_batch(int64_t seq, int64_t gpus)
 static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_request *r, ft_error *err)
 {
     int64_t seq = 0, most = 1;
-    FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, 1, (int64_t)1 << 40, &seq, "", err));
+    FT_TRY(ft__json_whole(object, FT_KEY(SEQ), FT_OPTIONAL, 1, (int64_t)1 << 40, &seq, "", err));
     for (size_t i = 0; i < r->count_count; i++)
         while (most < r->counts[i]) most *= 2;
     if (!ft__key_set(r->base, FT_KEY_ID_PLAN_GLOBAL,
@@ -256,10 +256,11 @@ ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request 
     FT_TRY(ft__study_read(object, FT_ASK_CHOOSE_SERVE, &out->base, &said, err));
     if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("plan_serve")))
         return ft__fail(err, FT_E_MEMORY, "out of memory");
-    bool rate = json_object_get(object, "rate");
-    if (json_object_get(object, "gpus")) FT_TRY(read_counts(object, out, err));
+    bool rate = ft__key_get(object, FT_KEY_ID_RATE);
+    if (ft__key_get(object, FT_KEY_ID_CHOOSE_GPUS)) FT_TRY(read_counts(object, out, err));
     FT_TRY(read_terms(object, &said, out, err));
-    FT_TRY(ft__json_number(object, "requests", rate ? FT_OPTIONAL : FT_REQUIRED, 1, 1e9, &out->requests, "", err));
+    FT_TRY(
+        ft__json_number(object, FT_KEY(REQUESTS), rate ? FT_OPTIONAL : FT_REQUIRED, 1, 1e9, &out->requests, "", err));
     ft__key_drop(out->base, FT_KEY_ID_REQUESTS);
     if (rate && (out->deadline_days > 0 || out->requests > 0))
         return ft__fail_at(err, FT_E_RANGE, out->requests > 0 ? "requests" : "deadline", 0, 0,

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
+#include "request/keys.h"
 #include "request/tasks.h"
 #include "request/words.h"
 
@@ -25,7 +26,7 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
                 {"send", FT_COLLECTIVE_SEND_RECV},
                 {"p2p", FT_COLLECTIVE_SEND_RECV}};
     const char *name = NULL;
-    FT_TRY(ft__json_string(object, "op", FT_REQUIRED, &name, "", err));
+    FT_TRY(ft__json_string(object, FT_KEY(EXCHANGE), FT_REQUIRED, &name, "", err));
     int found = ft__collective_find(name);
     for (size_t i = 0; i < COUNT(also) && found < 0; i++)
         if (!strcmp(also[i].theirs, name)) found = (int)also[i].op;
@@ -47,7 +48,7 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
 static ft_status read_eight_bit(const json_t *object, int *out, ft_error *err)
 {
     int found = -1;
-    const char *said = json_string_value(json_object_get(object, "dtype"));
+    const char *said = json_string_value(ft__key_get(object, FT_KEY_ID_EXCHANGE_DTYPE));
     if (said && !strncmp(said, "amp_", 4)) found = FT_BF16; /* a recipe for whole models, whose gradients are wide */
     if (found < 0) FT_TRY(ft__request_word(object, "dtype", ft__dtype_words, COUNT(ft__dtype_words), &found, err));
     *out = found < 0 ? -1 : ft_dtype_bytes((ft_dtype)found) <= 1;
@@ -77,10 +78,11 @@ ft_status ft__collective_request_read(const json_t *object, ft_device_source fin
     out->group = (ft_group){.size = ft__whole_of(&said, FT_KEY_ID_EXCHANGE_RANKS),
                             .stride = ft__whole_of(&said, FT_KEY_ID_EXCHANGE_STRIDE),
                             .engine = (ft_engine)ft__word_of(&said, FT_KEY_ID_EXCHANGE_ENGINE)};
-    FT_TRY(ft__json_number(object, "skew", FT_OPTIONAL, 1, (double)out->group.size, &out->group.skew, "", err));
+    FT_TRY(ft__json_number(object, FT_KEY(EXCHANGE_SKEW), FT_OPTIONAL, 1, (double)out->group.size, &out->group.skew, "",
+                           err));
     FT_TRY(read_eight_bit(object, &out->group.narrow, err));
     out->quantile = ft__given(&said, FT_KEY_ID_QUANTILE) ? ft__real_of(&said, FT_KEY_ID_QUANTILE) : 0;
-    const json_t *gpu = json_object_get(object, "gpu");
+    const json_t *gpu = ft__key_get(object, FT_KEY_ID_GPU);
     if (!gpu)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
@@ -89,5 +91,5 @@ ft_status ft__collective_request_read(const json_t *object, ft_device_source fin
     if (span > FT_MOST_RANKS)
         return ft__fail_at(err, FT_E_RANGE, "stride", 0, 0, "%lld ranks %lld apart span more than %d GPUs",
                            (long long)out->group.size, (long long)out->group.stride, FT_MOST_RANKS);
-    return ft__cluster_read(json_object_get(object, "cluster"), out->device, span, &out->cluster, err);
+    return ft__cluster_read(ft__key_get(object, FT_KEY_ID_EXCHANGE_CLUSTER), out->device, span, &out->cluster, err);
 }

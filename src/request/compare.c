@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "request/keys.h"
 #include "request/tasks.h"
 
 static ft_status read_list(const json_t *object, const char *key, bool objects, bool texts, const json_t **out,
@@ -28,7 +29,7 @@ static ft_status check_tasks(const json_t *list, const char *key, ft_error *err)
     const json_t *each;
     size_t i;
     json_array_foreach (list, i, each) {
-        const char *task = json_string_value(json_object_get(each, "task"));
+        const char *task = json_string_value(ft__key_get(each, FT_KEY_ID_TASK));
         bool request = task && !json_object_get(each, "ok");
         for (size_t k = 0; request && k < sizeof several / sizeof *several; k++)
             if (!strcmp(task, several[k]))

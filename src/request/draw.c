@@ -80,7 +80,7 @@ static ft_status read_curve(const json_t *object, const char *where, ft_arena *a
     *out = (ft_drawn_curve){.name = "", .line = true};
     if (!json_is_object(object)) return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "a curve must be an object");
     FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, where, err));
-    FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &out->name, where, err));
+    FT_TRY(ft__json_string(object, FT_KEY(DRAWN_NAME), FT_OPTIONAL, &out->name, where, err));
     FT_TRY(numbers_of(object, "x", where, arena, &out->count, &out->x, err));
     FT_TRY(numbers_of(object, "y", where, arena, &out->count, &out->y, err));
     if (!out->x || !out->y || !out->count)
@@ -101,7 +101,7 @@ static ft_status read_row(const json_t *object, const char *where, ft_drawn_row 
     *out = (ft_drawn_row){.name = "", .text = ""};
     if (!json_is_object(object)) return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "a row must be an object");
     FT_TRY(ft__json_known_keys(object, known, sizeof known / sizeof *known, where, err));
-    FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &out->name, where, err));
+    FT_TRY(ft__json_string(object, FT_KEY(DRAWN_NAME), FT_OPTIONAL, &out->name, where, err));
     FT_TRY(ft__json_string(object, "text", FT_OPTIONAL, &out->text, where, err));
     FT_TRY(ft__json_number(object, "value", FT_REQUIRED, 0, 1e300, &out->value, where, err));
     FT_TRY(ft__request_word_in(object, where, "look", ft__look_words, FT_LOOK_COUNT, &look, err));
@@ -207,7 +207,7 @@ static ft_status check_what(const ft_draw_request *r, const ft_drawn_picture *p,
 
 ft_status ft__draw_request_read(const json_t *object, ft_arena *arena, ft_draw_request *out, ft_error *err)
 {
-    *out = (ft_draw_request){.of = json_object_get(object, "of")};
+    *out = (ft_draw_request){.of = ft__key_get(object, FT_KEY_ID_DRAW_OF)};
     const json_t *list;
     FT_TRY(ft__task_keys_known(object, FT_ASK_DRAW, err));
     FT_TRY(list_of(object, "pictures", "", FT_DRAWN_MOST, &list, &out->count, err));

@@ -7,6 +7,7 @@
 #include "comm/cluster.h"
 #include "ranks/ranks.h"
 #include "request/effects_rules.h"
+#include "request/keys.h"
 
 /* -- the axes ---------------------------------------------------------------------------------- */
 
@@ -125,7 +126,7 @@ static const char *per_node(const ft_effect_case *c) { return network(c, "gpus_p
 static const char *interconnect(const ft_effect_case *c) { return network(c, "interconnect"); }
 static const char *switches(const ft_effect_case *c)
 {
-    const char *how = json_string_value(json_object_get(c->r->cluster, "network"));
+    const char *how = json_string_value(ft__key_get(c->r->cluster, FT_KEY_ID_NETWORK));
     bool simulated = how && !strcmp(how, "simgrid");
     if (joined(c)) return joined(c);
     return simulated ? NULL : "a step's exchanges are formulas that know no switches; \"network\": \"simgrid\" does";
@@ -136,7 +137,7 @@ static const char *simulated(const ft_effect_case *c) { return network(c, "netwo
 static const char *nodes(const ft_effect_case *c)
 {
     ft_cluster cluster;
-    json_int_t given = json_integer_value(json_object_get(c->r->cluster, "nodes"));
+    json_int_t given = json_integer_value(ft__key_get(c->r->cluster, FT_KEY_ID_NODES));
     if (ft__cluster_read(c->r->cluster, c->r->device, c->ranks, &cluster, NULL) != FT_OK) return NULL;
     return given > (c->ranks + cluster.gpus_per_node - 1) / cluster.gpus_per_node ? "the ranks fill fewer nodes" : NULL;
 }

@@ -88,6 +88,8 @@ typedef struct ft_key_row {
 } ft_key_row;
 
 extern const ft_key_row ft__keys[FT_KEY_COUNT];
+/* How a key is written: FT_KEY(SEQ) is "seq". */
+#define FT_KEY(id) (ft__keys[FT_KEY_ID_##id].key)
 
 /* "parallel" of keys inside it; "" of those at the top. */
 const char *ft__section_name(ft_section section);

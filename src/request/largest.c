@@ -3,15 +3,17 @@
 
 #include <string.h>
 
+#include "request/keys.h"
+
 /* Mixed precision with fp32 masters is how models are trained; "master_weights" and amp_* say otherwise. */
 static bool set_defaults(const ft_largest_request *r)
 {
-    const char *dtype = json_string_value(json_object_get(r->base, "dtype"));
+    const char *dtype = json_string_value(ft__key_get(r->base, FT_KEY_ID_MODEL_DTYPE));
     bool low = !dtype || !strcmp(dtype, "bf16") || !strcmp(dtype, "fp16") || !strcmp(dtype, "fp8"), fine = true;
-    bool said = json_object_get(r->base, "master_weights") || json_object_get(r->base, "stack");
+    bool said = ft__key_get(r->base, FT_KEY_ID_MASTER_WEIGHTS) || ft__key_get(r->base, FT_KEY_ID_STACK);
     if (r->training && low && !said) fine = ft__key_put(r->base, FT_KEY_ID_MASTER_WEIGHTS, json_true());
-    if (!json_object_get(r->base, "seq")) fine = fine && ft__key_put(r->base, FT_KEY_ID_SEQ, json_integer(2048));
-    if (!r->training && !json_object_get(r->base, "cache")) /* makes "memory" that of decoding */
+    if (!ft__key_get(r->base, FT_KEY_ID_SEQ)) fine = fine && ft__key_put(r->base, FT_KEY_ID_SEQ, json_integer(2048));
+    if (!r->training && !ft__key_get(r->base, FT_KEY_ID_CACHE)) /* makes "memory" that of decoding */
         fine = fine && ft__key_put(r->base, FT_KEY_ID_CACHE, json_string("paged"));
     return fine;
 }
@@ -20,9 +22,9 @@ ft_status ft__largest_request_read(const json_t *object, ft_largest_request *out
 {
     ft_said said;
     *out = (ft_largest_request){0};
-    if (json_object_get(object, "model"))
+    if (ft__key_get(object, FT_KEY_ID_MODEL))
         return ft__fail_at(err, FT_E_KEY, "model", 0, 0, "\"largest\" makes its own models; say of which \"family\"");
-    if (json_object_get(object, "parallel"))
+    if (ft__key_get(object, FT_KEY_ID_PARALLEL))
         return ft__fail_at(err, FT_E_KEY, "parallel", 0, 0,
                            "\"largest\" lays its models out itself; say over how many \"gpus\"");
     FT_TRY(ft__study_read(object, FT_ASK_LARGEST, &out->base, &said, err));

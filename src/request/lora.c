@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "request/keys.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -139,7 +140,7 @@ static ft_status read_targets(const json_t *value, unsigned *bits, ft_error *err
 
 ft_status ft__lora_read(const json_t *object, ft_said *said, ft_error *err)
 {
-    const json_t *l = json_object_get(object, "lora");
+    const json_t *l = ft__key_get(object, FT_KEY_ID_LORA);
     if (!l) return FT_OK;
     if (!json_is_object(l))
         return ft__fail_at(err, FT_E_TYPE, "lora", 0, 0,
@@ -176,7 +177,7 @@ static void prepare_kbit(ft_model_request *out)
 ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     static const ft_adapter_form forms[] = {FT_ADAPTER_FP32, FT_ADAPTER_MODEL, FT_ADAPTER_MODEL, FT_ADAPTER_AUTOCAST};
-    const json_t *value = json_object_get(json_object_get(object, "lora"), "targets");
+    const json_t *value = ft__key_get(ft__key_get(object, FT_KEY_ID_LORA), FT_KEY_ID_ADAPTER_TARGETS);
     ft_workload *w = &out->work;
     ft_adapters *a = &w->lora;
     int form = ft__word_of(said, FT_KEY_ID_ADAPTER_DTYPE);

@@ -18,6 +18,7 @@
 #include "kernel/kernel.h"
 #include "request/effects.h"
 #include "request/formats.h"
+#include "request/keys.h"
 #include "request/lora.h"
 #include "request/pictures.h"
 #include "request/step_keys.h"
@@ -96,7 +97,7 @@ static ft_status settle_sizes(const json_t *object, const ft_said *said, ft_mode
     w->accumulate = 1;
     if (ft__given(said, FT_KEY_ID_MICRO_BATCH)) w->batch = ft__whole_of(said, FT_KEY_ID_MICRO_BATCH);
     int64_t seq = 0, least = ft__counts_samples(a) ? 0 : 1; /* ignored for images, but for the captions of clip */
-    FT_TRY(ft__json_whole(object, "seq", FT_OPTIONAL, least, FT_LARGEST_SIZE, &seq, "", err));
+    FT_TRY(ft__json_whole(object, FT_KEY(SEQ), FT_OPTIONAL, least, FT_LARGEST_SIZE, &seq, "", err));
     if (seq > 0 && (least > 0 || a->design == FT_CLIP)) w->seq = seq;
     FT_TRY(check_fixed(a, w, err));
     w->lora_rank = ft__whole_of(said, FT_KEY_ID_LORA_RANK);
@@ -146,7 +147,7 @@ static ft_status settle_modules(const ft_said *said, ft_workload *w, ft_error *e
 static ft_status find_named_stack(const json_t *object, ft_stack_source find_stack, void *source, ft_model_request *out,
                                   ft_error *err)
 {
-    const json_t *named = json_object_get(object, "stack");
+    const json_t *named = ft__key_get(object, FT_KEY_ID_STACK);
     if (!named) return FT_OK;
     FT_TRY(find_stack(source, named, &out->work.stack, err));
     if (out->work.task == FT_PREFILL || out->work.task == FT_DECODE) out->work.stack = NULL;
@@ -269,12 +270,12 @@ static ft_status check_stack(const ft_model_request *r, ft_error *err)
 static ft_status count_gpus(const json_t *object, ft_device_source find_device, void *source, ft_said *said,
                             ft_error *err)
 {
-    const json_t *gpu = json_object_get(object, "gpu");
+    const json_t *gpu = ft__key_get(object, FT_KEY_ID_GPU);
     const ft_device *device;
     ft_cluster cluster;
     if (!gpu || ft__whole_of(said, FT_KEY_ID_GPUS) >= 0) return FT_OK;
     FT_TRY(find_device(source, gpu, &device, err));
-    FT_TRY(ft__cluster_read(json_object_get(object, "cluster"), device, 1, &cluster, err));
+    FT_TRY(ft__cluster_read(ft__key_get(object, FT_KEY_ID_CLUSTER), device, 1, &cluster, err));
     said->at[FT_KEY_ID_GPUS].whole = cluster.gpus;
     return FT_OK;
 }
@@ -312,10 +313,10 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     take_for_old(&said, out);
     settle_layout(&said, out);
     out->loader = ft__loader_settle(&said);
-    out->cluster = json_object_get(object, "cluster");
-    out->host = json_object_get(object, "host");
+    out->cluster = ft__key_get(object, FT_KEY_ID_CLUSTER);
+    out->host = ft__key_get(object, FT_KEY_ID_HOST);
 
-    const json_t *model = json_object_get(object, "model"), *gpu = json_object_get(object, "gpu");
+    const json_t *model = ft__key_get(object, FT_KEY_ID_MODEL), *gpu = ft__key_get(object, FT_KEY_ID_GPU);
     if (!model)
         return ft__fail_at(err, FT_E_MISSING, "model", 0, 0,
                            "\"model\" is missing: a name (llama-3-8b), the path of a config.json or its object");

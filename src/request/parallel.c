@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "ranks/ranks.h"
 #include "request/foreign.h"
+#include "request/keys.h"
 #include "request/request.h"
 #include "request/words.h"
 
@@ -55,7 +56,7 @@ static ft_status check_names(const json_t *parallel, ft_error *err)
 
 ft_status ft__parallel_read(const json_t *object, ft_said *said, ft_error *err)
 {
-    const json_t *p = json_object_get(object, "parallel");
+    const json_t *p = ft__key_get(object, FT_KEY_ID_PARALLEL);
     if (!p) return FT_OK;
     if (!json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 2, \"dp\": 4}");

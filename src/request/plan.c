@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "layout/layout.h"
+#include "request/keys.h"
 
 /* -- what is searched -------------------------------------------------------------------------- */
 
@@ -111,7 +112,7 @@ static ft_status read_search(const json_t *search, ft_plan_request *r, ft_error 
 /* Degrees given as a plain request has them are kept as they stand. */
 static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_request *r, ft_error *err)
 {
-    const json_t *parallel = json_object_get(object, "parallel");
+    const json_t *parallel = ft__key_get(object, FT_KEY_ID_PARALLEL);
     searched all[SEARCHED];
     ft_said said;
     FT_TRY(ft__wholes_of(top, FT_KEY_ID_PLAN_BATCH, "batch", r->batch.at, FT_PLAN_VALUES, &r->batch.count, err));
@@ -119,7 +120,7 @@ static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_re
     if (!parallel) return FT_OK;
     if (!json_is_object(parallel))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 8}");
-    if (json_object_get(parallel, "dp"))
+    if (ft__key_get(parallel, FT_KEY_ID_DP))
         return ft__fail_at(err, FT_E_KEY, "parallel.dp", 0, 0,
                            "\"dp\" follows from \"gpus\" and the other degrees: leave it out");
     json_t *rest = ft__study_copy(parallel);
@@ -201,7 +202,7 @@ ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out
     FT_TRY(ft__study_read(object, FT_ASK_PLAN_SERVE, &out->base, &said, err));
     if (ft__given(&said, FT_KEY_ID_PLAN_GPUS)) out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);
     out->top = ft__whole_of(&said, FT_KEY_ID_PLAN_TOP);
-    if (json_object_get(json_object_get(object, "parallel"), "gpus"))
+    if (ft__key_get(ft__key_get(object, FT_KEY_ID_PARALLEL), FT_KEY_ID_GPUS))
         return ft__fail_at(err, FT_E_KEY, "parallel.gpus", 0, 0,
                            "how many GPUs a plan may have is \"gpus\" itself, not part of \"parallel\"");
     FT_TRY(keep_given(object, &said, out, err));

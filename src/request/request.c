@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
+#include "request/keys.h"
 #include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -248,15 +249,15 @@ static const char *nearest_op(const char *name)
  * and the output. Without either, a name close to a known one was a slip of the pen. */
 static ft_status read_other(const json_t *object, ft_op *op, ft_error *err)
 {
-    if (json_object_get(object, "bytes")) return FT_OK;
+    if (ft__key_get(object, FT_KEY_ID_BYTES)) return FT_OK;
     const char *nearest = nearest_op(op->name);
     if (nearest)
         return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "unknown op \"%.60s\"; did you mean \"%s\"?", op->name, nearest);
     int64_t numel = 0, rows = 0, cols = 0, inputs = 1;
-    FT_TRY(ft__json_whole(object, "numel", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &numel, "", err));
-    FT_TRY(ft__json_whole(object, "rows", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &rows, "", err));
-    FT_TRY(ft__json_whole(object, "cols", FT_OPTIONAL, 1, FT_LARGEST_SIZE, &cols, "", err));
-    FT_TRY(ft__json_whole(object, "inputs", FT_OPTIONAL, 1, 1024, &inputs, "", err));
+    FT_TRY(ft__json_whole(object, FT_KEY(NUMEL), FT_OPTIONAL, 1, FT_LARGEST_SIZE, &numel, "", err));
+    FT_TRY(ft__json_whole(object, FT_KEY(ROWS), FT_OPTIONAL, 1, FT_LARGEST_SIZE, &rows, "", err));
+    FT_TRY(ft__json_whole(object, FT_KEY(COLS), FT_OPTIONAL, 1, FT_LARGEST_SIZE, &cols, "", err));
+    FT_TRY(ft__json_whole(object, FT_KEY(INPUTS), FT_OPTIONAL, 1, 1024, &inputs, "", err));
     double elements = numel ? (double)numel : (double)rows * (double)cols;
     if (elements <= 0)
         return ft__fail_at(
@@ -271,12 +272,12 @@ static ft_status read_other(const json_t *object, ft_op *op, ft_error *err)
 static ft_status read_elementwise(const json_t *object, const char *op_name, ft_op *op, ft_error *err)
 {
     /* A fused chain has no name, but says how much it computes per element. */
-    bool described = json_object_get(object, "name") || json_object_get(object, "ops_per_element");
+    bool described = ft__key_get(object, FT_KEY_ID_NAME) || ft__key_get(object, FT_KEY_ID_OPS_PER_ELEMENT);
     if (!strcmp(op_name, "elementwise") && !described)
         return ft__fail_at(err, FT_E_MISSING, "name", 0, 0,
                            "\"name\" is missing: which elementwise operator (add, gelu, ...)? A fused chain gives "
                            "\"ops_per_element\" instead");
-    if (json_object_get(object, "inputs")) return FT_OK;
+    if (ft__key_get(object, FT_KEY_ID_INPUTS)) return FT_OK;
     int known = ft__pointwise_op_find(op->name);
     if (known >= 0) op->u.elementwise.inputs = ft__pointwise_ops[known].inputs;
     return FT_OK;
@@ -349,15 +350,16 @@ ft_status ft__request_task(const json_t *object, ft_ask *out, ft_error *err)
 {
     if (!json_is_object(object))
         return ft__fail_at(err, FT_E_TYPE, "", 0, 0, "a request is one JSON object, {\"task\": \"train\", ...}");
-    const json_t *id = json_object_get(object, "id");
+    const json_t *id = ft__key_get(object, FT_KEY_ID_ID);
     if (json_is_object(id) || json_is_array(id))
         return ft__fail_at(err, FT_E_TYPE, "id", 0, 0, "\"id\" must be a string, a number, true, false or null");
     int task = FT_ASK_TRAIN; /* the contract's default */
     FT_TRY(ft__request_word(object, "task", ft__ask_words, COUNT(ft__ask_words), &task, err));
-    if (!json_object_get(object, "task") && json_object_get(object, "op") && !json_object_get(object, "model"))
+    if (!ft__key_get(object, FT_KEY_ID_TASK) && ft__key_get(object, FT_KEY_ID_OP) &&
+        !ft__key_get(object, FT_KEY_ID_MODEL))
         return ft__fail_at(err, FT_E_MISSING, "task", 0, 0,
                            "\"task\" is missing: one operator is \"task\": \"kernel\"; the default is \"train\"");
-    bool serves = json_object_get(object, "slo") || json_object_get(object, "rate");
+    bool serves = ft__key_get(object, FT_KEY_ID_SLO) || ft__key_get(object, FT_KEY_ID_RATE);
     *out = task == FT_ASK_PLAN && serves     ? FT_ASK_PLAN_SERVE
            : task == FT_ASK_CHOOSE && serves ? FT_ASK_CHOOSE_SERVE
                                              : (ft_ask)task;
@@ -372,16 +374,16 @@ ft_status ft__request_read(const json_t *object, ft_device_source find, void *so
     if (ask != FT_ASK_KERNEL)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0, "one kernel is \"task\": \"kernel\"");
     const char *name = NULL;
-    FT_TRY(ft__json_string(object, "op", FT_REQUIRED, &name, "", err));
+    FT_TRY(ft__json_string(object, FT_KEY(OP), FT_REQUIRED, &name, "", err));
     if (!*name) return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "\"op\" is empty");
     FT_TRY(read_op(object, name, &out->op, err));
 
     int timing = FT_TIMING_DEVICE;
     FT_TRY(ft__request_word(object, "timing", ft__timing_words, COUNT(ft__timing_words), &timing, err));
     out->op.timing = (ft_timing)timing;
-    FT_TRY(ft__json_number(object, "quantile", FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
+    FT_TRY(ft__json_number(object, FT_KEY(QUANTILE), FT_OPTIONAL, 0.5, 0.99, &out->quantile, "", err));
 
-    const json_t *gpu = json_object_get(object, "gpu");
+    const json_t *gpu = ft__key_get(object, FT_KEY_ID_GPU);
     if (!gpu)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");

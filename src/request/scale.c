@@ -1,6 +1,8 @@
 /* scale.c: reading a request for scaling. */
 #include "request/scale.h"
 
+#include "request/keys.h"
+
 ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft_error *err)
 {
     ft_said said;
@@ -8,7 +10,7 @@ ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft
     FT_TRY(ft__study_read(object, FT_ASK_SCALE, &out->base, &said, err));
     FT_TRY(ft__said_read(object, FT_SECTION_MODEL, &said, err));
     FT_TRY(ft__said_inside(object, FT_SECTION_PARALLEL, "{\"tp\": 8}", &said, err));
-    out->parallel = json_object_get(object, "parallel");
+    out->parallel = ft__key_get(object, FT_KEY_ID_PARALLEL);
     out->tp = ft__whole_of(&said, FT_KEY_ID_TP);
     out->pp = ft__whole_of(&said, FT_KEY_ID_PP);
     out->vpp = ft__whole_of(&said, FT_KEY_ID_VPP);
@@ -19,11 +21,11 @@ ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft
     out->batch = ft__whole_of(&said, FT_KEY_ID_MICRO_BATCH);
     out->global = ft__whole_of(&said, FT_KEY_ID_GLOBAL_BATCH);
     out->gpus = ft__whole_of(&said, FT_KEY_ID_SCALE_GPUS);
-    const json_t *cluster = json_object_get(object, "cluster");
+    const json_t *cluster = ft__key_get(object, FT_KEY_ID_CLUSTER);
     if (json_is_object(cluster)) FT_TRY(ft__said_read(cluster, FT_SECTION_CLUSTER, &said, err));
     out->nodes = ft__whole_of(&said, FT_KEY_ID_NODES);
     /* Who trains on many GPUs fuses norms and activations; left alone they would be most of a layer cut eight ways. */
-    if (json_object_get(out->base, "execution") || json_object_get(out->base, "stack")) return FT_OK;
+    if (ft__key_get(out->base, FT_KEY_ID_EXECUTION) || ft__key_get(out->base, FT_KEY_ID_STACK)) return FT_OK;
     return ft__key_put(out->base, FT_KEY_ID_EXECUTION, json_string("fused"))
                ? FT_OK
                : ft__fail(err, FT_E_MEMORY, "out of memory");

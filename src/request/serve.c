@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "request/keys.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -35,7 +36,7 @@ static ft_status read_layout(const json_t *object, const char *where, ft_engine_
 static ft_status read_parallel(const json_t *object, ft_serve_request *out, ft_error *err)
 {
     static const char *const parts[] = {"tp", "pp", "dp", "ep", "cp"}; /* of the keys of a layout, an engine's */
-    const json_t *p = json_object_get(object, "parallel");
+    const json_t *p = ft__key_get(object, FT_KEY_ID_PARALLEL);
     if (p && !json_is_object(p))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 4}");
     if (p) FT_TRY(ft__json_known_keys(p, parts, COUNT(parts), "parallel", err));
@@ -46,7 +47,7 @@ static ft_status read_parallel(const json_t *object, ft_serve_request *out, ft_e
 /* "0.8:1" of the command line, or [0.8, 1]. */
 static ft_status read_range(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    const json_t *range = json_object_get(object, "length_range");
+    const json_t *range = ft__key_get(object, FT_KEY_ID_LENGTH_RANGE);
     const char *text = json_string_value(range);
     out->range[0] = out->range[1] = 1;
     if (!range) return FT_OK;
@@ -70,14 +71,15 @@ static ft_status read_range(const json_t *object, ft_serve_request *out, ft_erro
 /* {"tokens": 3, "accepted": 2.3}, or "3:2.3". */
 static ft_status read_speculation(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    const json_t *s = json_object_get(object, "speculative");
+    const json_t *s = ft__key_get(object, FT_KEY_ID_SPECULATIVE);
     const char *text = json_string_value(s);
     out->accepted = 1;
     if (!s) return FT_OK;
     if (json_is_object(s)) {
         FT_TRY(ft__said_inside(object, FT_SECTION_SPECULATIVE, "", &out->said, err));
-        FT_TRY(ft__json_number(s, "tokens", FT_REQUIRED, 1, 64, &out->drafts, "speculative", err));
-        return ft__json_number(s, "accepted", FT_REQUIRED, 1, out->drafts + 1, &out->accepted, "speculative", err);
+        FT_TRY(ft__json_number(s, FT_KEY(DRAFTS), FT_REQUIRED, 1, 64, &out->drafts, "speculative", err));
+        return ft__json_number(s, FT_KEY(ACCEPTED), FT_REQUIRED, 1, out->drafts + 1, &out->accepted, "speculative",
+                               err);
     }
     const char *colon = text ? strchr(text, ':') : NULL;
     char first[32] = "";
@@ -97,9 +99,9 @@ static ft_status read_drafts(const json_t *object, ft_serve_request *out, ft_err
 {
     const ft_said *said = &out->said;
     bool own = ft__whole_of(said, FT_KEY_ID_SERVED_MTP) > 0;
-    out->draft = json_object_get(object, "draft");
+    out->draft = ft__key_get(object, FT_KEY_ID_DRAFT);
     out->acceptance = ft__given(said, FT_KEY_ID_ACCEPTANCE) ? ft__real_of(said, FT_KEY_ID_ACCEPTANCE) : -1;
-    int ways = own + (out->draft != NULL) + (json_object_get(object, "speculative") != NULL);
+    int ways = own + (out->draft != NULL) + (ft__key_get(object, FT_KEY_ID_SPECULATIVE) != NULL);
     if (ways > 1)
         return ft__fail_at(err, FT_E_RANGE, own ? "mtp" : "draft", 0, 0,
                            "at most one of \"speculative\", \"mtp\" and \"draft\" says who makes drafts; got several");
@@ -131,7 +133,7 @@ static ft_status read_side(const json_t *disaggregated, ft_key_id id, ft_engine_
 
 static ft_status read_disaggregated(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    const json_t *d = json_object_get(object, "disaggregated");
+    const json_t *d = ft__key_get(object, FT_KEY_ID_DISAGGREGATED);
     if (!d) return FT_OK;
     FT_TRY(ft__said_inside(object, FT_SECTION_DISAGGREGATED,
                            "{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {...}}", &out->said, err));
@@ -181,7 +183,7 @@ static ft_status slo_text(const char *text, ft_serve_request *out, ft_error *err
 
 static ft_status read_slo(const json_t *object, ft_serve_request *out, ft_error *err)
 {
-    const json_t *slo = json_object_get(object, "slo");
+    const json_t *slo = ft__key_get(object, FT_KEY_ID_SLO);
     if (json_is_string(slo))
         FT_TRY(slo_text(json_string_value(slo), out, err));
     else
@@ -213,7 +215,7 @@ ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft
     memset(out, 0, sizeof *out);
     FT_TRY(ft__study_read(object, FT_ASK_SERVE, &out->base, &out->said, err));
     ft__key_drop(out->base, FT_KEY_ID_PARALLEL); /* the engine's */
-    out->engine = json_object_get(object, "engine");
+    out->engine = ft__key_get(object, FT_KEY_ID_SERVING_ENGINE);
     out->find = (ft_find)ft__word_of(&out->said, FT_KEY_ID_FIND);
     FT_TRY(read_parallel(object, out, err));
     FT_TRY(read_range(object, out, err));

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "request/keys.h"
+
 /* Attention reads pairs of tokens of one document, so that of documents of many lengths the mean by tokens counts: the
  * sum of squares over the sum. */
 static ft_status read_packing(const json_t *value, int64_t *out, ft_error *err)
@@ -104,7 +106,7 @@ static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_e
 ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
-    const json_t *packing = json_object_get(object, "packing");
+    const json_t *packing = ft__key_get(object, FT_KEY_ID_PACKING);
     int moments = ft__word_of(said, FT_KEY_ID_MOMENTS);
     w->loss = (ft_entropy)ft__word_of(said, FT_KEY_ID_LOSS);
     w->loss_positions = ft__given(said, FT_KEY_ID_LOSS_POSITIONS) ? ft__whole_of(said, FT_KEY_ID_LOSS_POSITIONS) : 0;

@@ -5,16 +5,17 @@
 
 #include "layout/layout.h"
 #include "request/choose.h"
+#include "request/keys.h"
 
 /* One of these says how it is laid out: nothing is left to plan. */
 static const char *const degrees[] = {"dp", "tp", "pp", "vpp", "cp", "ep", "etp", "sp", "zero", "shard", "schedule"};
 
 static bool wanted(const json_t *document)
 {
-    const json_t *parallel = json_object_get(document, "parallel");
-    if (!json_object_get(document, "tokens") || !json_object_get(parallel, "gpus")) return false;
-    const char *trainer = json_string_value(json_object_get(document, "trainer"));
-    if (json_object_get(document, "network") || (trainer && strcmp(trainer, "sft") != 0)) return false;
+    const json_t *parallel = ft__key_get(document, FT_KEY_ID_PARALLEL);
+    if (!ft__key_get(document, FT_KEY_ID_TRAIN_TOKENS) || !ft__key_get(parallel, FT_KEY_ID_GPUS)) return false;
+    const char *trainer = json_string_value(ft__key_get(document, FT_KEY_ID_TRAINER));
+    if (ft__key_get(document, FT_KEY_ID_NETWORK) || (trainer && strcmp(trainer, "sft") != 0)) return false;
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
         if (json_object_get(parallel, degrees[i])) return false;
     return true;
@@ -23,7 +24,7 @@ static bool wanted(const json_t *document)
 /* The framework that runs on a named stack; Megatron's layouts where none was named. NULL: nobody's. */
 static const char *framework_of(const json_t *document)
 {
-    const json_t *said = json_object_get(document, "stack");
+    const json_t *said = ft__key_get(document, FT_KEY_ID_STACK);
     const char *stack = json_string_value(said);
     for (size_t i = 0; stack && i < ft__framework_count; i++)
         if (!strcmp(ft__frameworks[i].name, stack) ||

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memory/resident.h"
+#include "request/keys.h"
 #include "serving/step_constants.h"
 
 /* -- the model --------------------------------------------------------------------------------- */
@@ -14,7 +15,7 @@
  * */
 static ft_status read_format(const ft_serve_request *r, const ft_device *device, ft_dtype *asked, ft_error *err)
 {
-    const char *name = json_string_value(json_object_get(r->base, "dtype"));
+    const char *name = json_string_value(ft__key_get(r->base, FT_KEY_ID_MODEL_DTYPE));
     *asked = FT_BF16;
     if (!name || !ft_dtype_parse(name, asked) || device->peak_tflops[*asked] > 0 || ft_dtype_bytes(*asked) >= 2)
         return FT_OK;
@@ -31,7 +32,7 @@ static ft_storage stored_weights(const json_t *base, ft_dtype asked)
         ft_storage storage;
     } formats[] = {{"fp8", FT_STORED_FP8},   {"int8", FT_STORED_INT8}, {"fp4", FT_STORED_NVFP4},
                    {"int4", FT_STORED_INT4}, {"nf4", FT_STORED_NF4},   {"mxfp4", FT_STORED_MXFP4}};
-    const char *said = json_string_value(json_object_get(base, "weights_dtype"));
+    const char *said = json_string_value(ft__key_get(base, FT_KEY_ID_WEIGHTS_DTYPE));
     for (size_t i = 0; said && ft_dtype_bytes(asked) >= 2 && i < sizeof formats / sizeof *formats; i++)
         if (!strcmp(formats[i].name, said)) return formats[i].storage;
     return FT_STORED_AS_COMPUTED;
@@ -143,7 +144,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     ft_finder finder = {ft, scratch};
     ft_model_request read;
     ft_dtype asked;
-    const json_t *gpu = json_object_get(r->base, "gpu");
+    const json_t *gpu = ft__key_get(r->base, FT_KEY_ID_GPU);
     if (!gpu)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");

@@ -1,6 +1,7 @@
 /* step.c: one iteration of an engine by itself, for `infer`: every prompt or every sequence of a batch in it. */
 #include <string.h>
 
+#include "request/keys.h"
 #include "serving/settle.h"
 
 /* The base of an inference request has a layout of its own and keys of the framework's step. */
@@ -9,15 +10,15 @@ static ft_status read_base(const json_t *base, const json_t *engine, ft_serve_re
     static const ft_key_id others[] = {FT_KEY_ID_PARALLEL,    FT_KEY_ID_EXECUTION, FT_KEY_ID_CACHE,
                                        FT_KEY_ID_MICRO_BATCH, FT_KEY_ID_SEQ,       FT_KEY_ID_ADVICE,
                                        FT_KEY_ID_TECHNIQUES,  FT_KEY_ID_TASK};
-    const json_t *p = json_object_get(base, "parallel");
+    const json_t *p = ft__key_get(base, FT_KEY_ID_PARALLEL);
     *out = (ft_serve_request){.base = ft__study_copy(base), .engine = engine};
     if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) ft__key_drop(out->base, others[i]);
     ft__said_init(&out->said);
     out->layout = (ft_engine_layout){1, 1, 1, 1, 1};
     if (!p) return FT_OK;
-    FT_TRY(ft__json_whole(p, "tp", FT_OPTIONAL, 1, 4096, &out->layout.tp, "parallel", err));
-    FT_TRY(ft__json_whole(p, "ep", FT_OPTIONAL, 1, 4096, &out->layout.ep, "parallel", err));
+    FT_TRY(ft__json_whole(p, FT_KEY(TP), FT_OPTIONAL, 1, 4096, &out->layout.tp, "parallel", err));
+    FT_TRY(ft__json_whole(p, FT_KEY(EP), FT_OPTIONAL, 1, 4096, &out->layout.ep, "parallel", err));
     return FT_OK;
 }
 

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "request/keys.h"
 #include "study/ask.h"
 
 enum { MOST_SEQUENCES = 1 << 20, PREFILL_TOKENS = 8192 };
@@ -237,9 +238,9 @@ static ft_status look_at_model(inferrer *f)
                       design == FT_STATE_SPACE;
     f->r->has_context = !ft__counts_samples(request.arch);
     f->longest = design == FT_SPEECH ? request.arch->max_target - 1 : request.arch->max_position; /* room for a token */
-    if (f->r->generates && !json_object_get(a->object, "cache")) /* makes "memory" that of decoding */
+    if (f->r->generates && !ft__key_get(a->object, FT_KEY_ID_CACHE)) /* makes "memory" that of decoding */
         FT_TRY(ft__ask_set(a, FT_KEY_ID_CACHE, json_string("paged"), f->err));
-    if (json_object_get(a->object, "execution")) return FT_OK;
+    if (ft__key_get(a->object, FT_KEY_ID_EXECUTION)) return FT_OK;
     return ft__ask_set(a, FT_KEY_ID_EXECUTION, json_string("cuda_graph"), f->err); /* as serving engines do */
 }
 

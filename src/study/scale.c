@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "request/keys.h"
 #include "study/scale_probe.h"
 
 enum { USUAL_GPUS = 512 };
@@ -211,8 +212,8 @@ static ft_status set_degrees(ft_scaler *s)
 /* Before anything is asked of it in a way that such a file would refuse by itself, for reasons of its own. */
 static ft_status look_at_model(ft_scaler *s, ft_model_sheet *sheet)
 {
-    const json_t *model = json_object_get(s->ask.object, "model");
-    const char *read_as = json_string_value(json_object_get(s->ask.object, "read_as"));
+    const json_t *model = ft__key_get(s->ask.object, FT_KEY_ID_MODEL);
+    const char *read_as = json_string_value(ft__key_get(s->ask.object, FT_KEY_ID_READ_AS));
     if (!json_is_string(model) && !json_is_object(model)) { /* the request's own reader says what is wrong with it */
         ft_model_request request;
         FT_TRY(ft__ask_task(&s->ask, "train", s->err));

@@ -1,6 +1,7 @@
 /* scale_step.c: a step on ever more GPUs. Every point is the request itself with another data-parallel degree. */
 #include <string.h>
 
+#include "request/keys.h"
 #include "study/scale_probe.h"
 
 enum { USUAL_GPUS = 256, MOST_GPUS = 1 << 20 };
@@ -15,7 +16,7 @@ typedef struct curves {
 
 static bool set(curves *c, int64_t dp, int64_t batch, int64_t global)
 {
-    json_t *parallel = json_object_get(c->request, "parallel");
+    json_t *parallel = ft__key_get(c->request, FT_KEY_ID_PARALLEL);
     ft__key_drop(parallel, FT_KEY_ID_GPUS); /* dp says it now */
     return ft__key_set(parallel, FT_KEY_ID_DP, json_integer(dp)) &&
            ft__key_set(c->request, FT_KEY_ID_MICRO_BATCH, json_integer(batch)) &&

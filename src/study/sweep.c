@@ -8,17 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "request/keys.h"
+
 static ft_status no_memory(ft_error *err) { return ft__fail(err, FT_E_MEMORY, "out of memory"); }
 
 ft_status ft__sweep_prepare(ft_scratch *scratch, ft_sweep_request *r, ft_error *err)
 {
-    const char *task = json_string_value(json_object_get(r->base, "task"));
-    const json_t *model = json_object_get(r->base, "model");
+    const char *task = json_string_value(ft__key_get(r->base, FT_KEY_ID_TASK));
+    const json_t *model = ft__key_get(r->base, FT_KEY_ID_MODEL);
     ft_model_sheet sheet;
     ft_error ignored;
-    if (strcmp(task, "infer") != 0 || !strcmp(r->range.key, "batch") || json_object_get(r->base, "batch")) return FT_OK;
+    if (strcmp(task, "infer") != 0 || !strcmp(r->range.key, "batch") || ft__key_get(r->base, FT_KEY_ID_MICRO_BATCH))
+        return FT_OK;
     if (!json_is_string(model) && !json_is_object(model)) return FT_OK; /* the point says what is wrong with it */
-    const char *read_as = json_string_value(json_object_get(r->base, "read_as"));
+    const char *read_as = json_string_value(ft__key_get(r->base, FT_KEY_ID_READ_AS));
     ft_status status = ft__model_sheet_of(scratch, model, read_as, &sheet, NULL, NULL, &ignored);
     if (status == FT_E_MEMORY) return no_memory(err);
     if (status != FT_OK) return FT_OK;

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "request/keys.h"
+
 static const char *text_of(const ft_fleet *f, const char *key)
 {
     return json_string_value(json_object_get(f->asked->base, key));
@@ -63,7 +65,7 @@ static void vllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engi
             budget = asked_whole(f, "max_num_batched_tokens", w->budget);
     if (seqs) whole(out, "--max-num-seqs", seqs);
     if (budget) whole(out, "--max-num-batched-tokens", budget);
-    double share = json_number_value(json_object_get(f->asked->base, "gpu_memory_utilization"));
+    double share = json_number_value(ft__key_get(f->asked->base, FT_KEY_ID_GPU_MEMORY_UTILIZATION));
     if (share > 0) ft__text_addf(out, " --gpu-memory-utilization %.3g", share);
     if (narrow(f)) ft__text_add(out, " --quantization fp8");
     if (narrow_cache(f)) ft__text_add(out, " --kv-cache-dtype fp8");
@@ -163,7 +165,7 @@ bool ft__engine_launch(ft_text *out, const char *name, const ft_fleet *f, const 
 
 ft_status ft__engine_launch_check(const ft_plan_request *r, ft_error *err)
 {
-    const char *engine = json_string_value(json_object_get(r->base, "engine"));
+    const char *engine = json_string_value(ft__key_get(r->base, FT_KEY_ID_SERVING_ENGINE));
     for (size_t i = 0; i < r->emit_count; i++) {
         const char *names[WRITERS];
         bool known = false;
