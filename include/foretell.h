@@ -46,7 +46,7 @@ extern "C" {
 #define FT_VERSION "0.1.0"
 #define FT_VERSION_NUMBER 100 /* 10000 * major + 100 * minor + patch */
 
-/* Of the library that runs, which may be newer than this header. The text is static. */
+/* Of the library that runs, which may be newer than this header. Any thread; the text is static. */
 FT_API const char *ft_version(void);
 FT_API int ft_version_number(void);
 
@@ -345,7 +345,7 @@ typedef struct ft_forecast {
     double tiles, waves;
     char note[160]; /* "not 16-byte aligned: slow path", or empty */
 } ft_forecast;
-
+/* Any thread; static texts. */
 FT_API const char *ft_bound_name(ft_bound b);
 FT_API const char *ft_source_name(ft_source s);
 
@@ -363,15 +363,15 @@ typedef struct ft_options {
     const void *predictor_data;
     size_t predictor_length;
 } ft_options;
-
+/* Any thread; fills memory of yours. */
 FT_API void ft_options_init_sized(ft_options *options, size_t size);
 #define ft_options_init(options) ft_options_init_sized(options, sizeof(ft_options))
 
-/* *out is yours: close it with ft_close. NULL options are the defaults; nothing of them is kept but
+/* Any thread. *out is yours: close it with ft_close. NULL options are the defaults; nothing of them is kept but
  * the address of predictor_data. */
 FT_API ft_status ft_open_sized(ft_context **out, const ft_options *options, size_t options_size, ft_error *err);
 #define ft_open(out, options, err) ft_open_sized(out, options, sizeof(ft_options), err)
-/* After its sessions were closed. NULL is nothing to close. */
+/* By one thread, after its sessions were closed. NULL is nothing to close. */
 FT_API void ft_close(ft_context *ft);
 
 /* -- the JSON door ----------------------------------------------------------------------------- */
@@ -381,22 +381,22 @@ FT_API void ft_close(ft_context *ft);
  * answers too: {"ok":false,"error":{...}}. */
 typedef struct ft_session ft_session;
 
-/* *out is yours: close it with ft_session_close before the context, which it uses. */
+/* Any thread. *out is yours: close it with ft_session_close before the context, which it uses. */
 FT_API ft_status ft_session_open(ft_session **out, const ft_context *ft, ft_error *err);
-FT_API void ft_session_close(ft_session *session); /* NULL is nothing to close */
+FT_API void ft_session_close(ft_session *session); /* NULL is nothing to close; one thread at a time */
 /* `request` has `length` bytes and need not end in a zero. The answer ends in one, its length without it goes to
  * *answer_length unless that is NULL; it belongs to the session and lives until its next answer. NULL: out of memory;
- * the session is as good as before. */
+ * the session is as good as before. One thread at a time. */
 FT_API const char *ft_session_answer(ft_session *session, const char *request, size_t length, size_t *answer_length);
 
-/* The same in one call, with a session that lasts as long: simpler, and slower by what it would have remembered. The
- * answer is yours: free() it. NULL: out of memory. */
+/* The same in one call, with a session that lasts as long: simpler, and slower by what it would have remembered. Any
+ * thread. The answer is yours: free() it. NULL: out of memory. */
 FT_API char *ft_answer(const ft_context *ft, const char *request);
 
 /* -- the typed door ---------------------------------------------------------------------------- */
 
 /* Devices are copied into *out. `name` is a catalogue name or the path of a spec file; `spec` a spec object as JSON
- * (docs/devices.md) of `length` bytes. */
+ * (docs/devices.md) of `length` bytes; both are read and not kept. Any thread. */
 FT_API ft_status ft_device_find_sized(const ft_context *ft, const char *name, ft_device *out, size_t size,
                                       ft_error *err);
 FT_API ft_status ft_device_read_sized(const ft_context *ft, const char *spec, size_t length, ft_device *out,
@@ -408,13 +408,13 @@ FT_API ft_status ft_device_at_sized(const ft_context *ft, size_t index, ft_devic
 #define ft_device_at(ft, index, out, err) ft_device_at_sized(ft, index, out, sizeof(ft_device), err)
 
 /* An operator by the name that JSON requests give it ("gemm", "bmm", "attention", "gelu", "softmax", "adamw_fused"),
- * with every member as such a request leaves it: bf16, forward, layout nt, one group. Sizes are then yours to fill; a
+ * with every member as such a request leaves it: bf16, forward, layout nt, one group. Any thread. Sizes are yours; a
  * name nobody knows is FT_OP_OTHER, forecast from its bytes. `name` is not copied: it must outlive the operator. */
 FT_API void ft_op_init_sized(ft_op *op, size_t size, const char *name);
 #define ft_op_init(op, name) ft_op_init_sized(op, sizeof(ft_op), name)
 
 /* Nothing is trusted: whatever the structs hold, the answer is a forecast or an error that says which member is wrong
- * in `where`. */
+ * in `where`. Any thread; structs are read and filled, nothing of them is kept. */
 FT_API ft_status ft_op_check_sized(const ft_op *op, size_t op_size, const ft_device *device, size_t device_size,
                                    ft_error *err);
 FT_API ft_status ft_kernel_sized(const ft_context *ft, const ft_device *device, size_t device_size, const ft_op *op,

@@ -50,7 +50,7 @@ typedef struct ft_error {
     double value;      /* the number that was refused; NaN where it was none */
 } ft_error;
 
-/* Static text; "?" and 4 for what is no status. Functions take NULL for `err` where nobody wants to know. */
+/* Any thread; static text; "?" and 4 for no status. Functions take NULL for `err` where nobody wants to know. */
 FT_API const char *ft_status_name(ft_status s); /* "unknown_name" */
 FT_API int ft_status_exit(ft_status s);         /* 0, 2, 3 or 4 */
 
@@ -74,7 +74,7 @@ typedef enum ft_dtype {
         FT_DTYPE_COUNT
 } ft_dtype;
 enum { FT_DTYPE_ROOM = 16 }; /* of arrays by format in structs: more formats do not move what stands behind them */
-
+/* Any thread; texts are static, `name` is read and not kept. */
 FT_API const char *ft_dtype_name(ft_dtype d);                /* static; "?" for what is no format */
 FT_API double ft_dtype_bytes(ft_dtype d);                    /* 0 for what is no format */
 FT_API bool ft_dtype_parse(const char *name, ft_dtype *out); /* false, and *out as it was: nobody's name */
