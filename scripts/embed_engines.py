@@ -18,7 +18,7 @@ import embedding
 KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes", "recipes"}
 PARTS = ("where", "traits")  # of a recipe
 CONDITIONS = {
-    "model_type", "dtype", "tcgen05", "hidden_from", "tp_below", "tp_from", "dp_from", "isl", "osl", "clients_from",
+    "model_type", "dtype", "tcgen05", "hidden_from", "vocab_from", "tp_below", "tp_from", "dp_from", "ep_below", "isl", "osl", "clients_from",
     "fixed_lengths",
 }  # fmt: skip
 MARKS = ("<!-- made from data/engines -->", "<!-- end -->")

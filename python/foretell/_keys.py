@@ -797,6 +797,7 @@ class ServeRequest(TypedDict, total=False):
     chunked_prefill: bool
     gpu_memory_utilization: float
     prefix_hit: float
+    prompts: int
     speculative: Mapping[str, Any]
     draft: str | Mapping[str, Any]
     draft_tokens: int

@@ -64,6 +64,10 @@
       "share of the memory for weights, activations and cache; left out: the engine's own")                            \
     FLAG(PREFIX_HIT, "prefix_hit", REAL, 0, 1, NO_WORDS, 0, "prefix-hit", 0, "X", SERVE | PLANS | CHOOSE,                               \
       "share of every prompt that is in the cache", "0: share of every prompt that is in the cache already")           \
+    FLAG(PROMPTS, "prompts", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "prompts", 0, "N", SERVE,                          \
+      "distinct prompts that requests draw from, which the engine's prefix cache then knows; 0: all differ",           \
+      "distinct prompts that requests draw from at random, so that the engine's prefix cache knows them when they "    \
+      "come again; 0: all differ; left out: 0, or what a recipe for such a load says")                                 \
     FLAG(SPECULATIVE, "speculative", SECTION, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED", SERVE | PLANS | CHOOSE,     \
       "drafts of a step, and tokens that a step then makes",                                                           \
       "`{\"tokens\": 3, \"accepted\": 2.3}`: drafts of a step, and tokens that a step then makes; left out: none")     \

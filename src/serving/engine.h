@@ -42,6 +42,8 @@ typedef enum ft_experts {
     X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank") \
     X(sized_to_load, "of a closed loop: max_sequences is the number of clients")                      \
     X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                        \
+    X(window_cache, "layers with a window keep no more of a request than it")                         \
+    X(prefix_cache, "what prompts share with those before them is not computed again")                \
     X(budget_of_load, "of a closed loop: token_budget is one prompt, what clients decode, and 64")
 /* X(name, enum, words, what it says) */
 #define FT_SERVING_WORDS(X)                                                                              \
@@ -62,11 +64,13 @@ typedef enum ft_experts {
     X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                          \
     X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                 \
     X(cache_share, 0.05, 1, "share of what then is left that becomes the cache")                                \
+    X(sampler_bytes, 0, 1e3, "kept for sampling, of every token of the vocabulary for each of max_sequences")   \
     X(join_iterations, 0, 1e6, "how long prompts wait until every attention-data-parallel rank has one")        \
     X(wait_iterations, 0, 1e6, "how long prompts wait beside decoding until wait_share of the budget is there") \
     X(wait_share, 0, 1, "of the token budget, that the waiting prompts and the decoders fill together")         \
     X(receive_interval, 1, 1e6, "iterations of decoding between two looks for new requests")                    \
     X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                       \
+    X(prompts, 0, 1e7, "that a client draws from, over and over, where a request says nothing; 0: all differ")  \
     X(drafts, 0, 64, "drafts of a step that the model's own layer makes, where a request says nothing")         \
     X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")                    \
     X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast") \
@@ -109,11 +113,11 @@ extern const ft_serving_engine ft__serving_engines[];
 typedef struct ft_situation {
     const char *model_type; /* of its config; NULL: recipes are not wanted */
     const char *dtype;      /* that was asked for */
-    int64_t hidden, tp, dp;
+    int64_t hidden, vocab, tp, dp, ep;
     bool tcgen05;
     double isl, osl;
     int64_t clients;    /* 0: no closed loop */
-    bool fixed_lengths; /* every request is alike, as load generators that are given two numbers make them */
+    bool fixed_lengths; /* an engine by name, and two numbers that every request has, as load generators are given */
 } ft_situation;
 
 /* A name ("vllm"), a file or an object {"base": "vllm", "traits": {...}}; recipes for the situation lie between the

@@ -57,6 +57,16 @@ static int32_t length(ft_load *l, const ft_lengths *k)
     return tokens < 1 ? 1 : tokens > 1e9 ? 1000000000 : (int32_t)tokens;
 }
 
+/* One of the prompts that come again: hashes of its blocks, up to where this request ends it. */
+static void draw_prompt(ft_load *l, ft_call *out)
+{
+    uint64_t prompt = draw(l) % (uint64_t)l->prompts;
+    double blocks = floor((double)out->prompt / l->hash_tokens);
+    out->hash_count = (int32_t)fmin(blocks, 2 * FT_PROMPT_BLOCKS);
+    for (int32_t i = 0; i < out->hash_count; i++) l->hashes[i] = prompt << 8 | (uint64_t)i;
+    out->hashes = l->hashes;
+}
+
 void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out)
 {
     out->sent_ms = sent_ms;
@@ -71,6 +81,7 @@ void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out)
         out->answer = length(l, &l->answer);
     }
     out->cached = (int32_t)(l->prefix_share * out->prompt);
+    if (l->prompts > 0) draw_prompt(l, out);
     l->made++;
 }
 

@@ -22,15 +22,18 @@ typedef struct ft_length_pair {
     int32_t prompt, answer;
 } ft_length_pair;
 
+enum { FT_PROMPT_BLOCKS = 32 }; /* of a prompt that is drawn again, about */
+
 /* One request as a client sends it. */
 typedef struct ft_call {
     double sent_ms;
     int32_t prompt, answer; /* tokens */
     int32_t cached;         /* of the prompt, in the cache because a session goes on or a share is said to be */
     int32_t client, priority;
-    int32_t turn;           /* of a session, from 0 */
-    int32_t hash_count;     /* of a log: blocks of the prompt whose content is known by a hash */
-    const uint64_t *hashes; /* the log's, until its next line */
+    int32_t turn; /* of a session, from 0 */
+    int32_t
+        hash_count; /* blocks of the prompt whose content is known by a hash: of a log, or of prompts that come again */
+    const uint64_t *hashes; /* the load's, until its next request */
 } ft_call;
 
 typedef struct ft_log ft_log; /* log.c */
@@ -43,7 +46,10 @@ typedef struct ft_load {
     const ft_length_pair *pairs; /* drawn from instead, as often as they stand there; NULL: none */
     size_t pair_count;
     double prefix_share; /* of every prompt that is in the cache */
-    int64_t turns;       /* of a session; 1: single requests */
+    int64_t prompts;     /* that requests draw from; 0: all differ */
+    double hash_tokens;  /* of a block of theirs */
+    uint64_t hashes[2 * FT_PROMPT_BLOCKS];
+    int64_t turns; /* of a session; 1: single requests */
     double think_ms;
     bool steady;      /* clients do not start together */
     int64_t requests; /* INT64_MAX: until the log ends */

@@ -151,6 +151,7 @@ static bool start(ft_replica *r, uint32_t index)
         if (known > l->done) l->done = known;
     }
     if (l->done >= l->tokens) l->done = l->tokens - 1; /* the last token is computed for its logits */
+    if (l->made == 0 && l->known == 0) l->known = l->done;
     return true;
 }
 

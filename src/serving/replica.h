@@ -28,6 +28,7 @@ typedef struct ft_live {
     double sent_ms, arrived_ms, started_ms, first_ms; /* sent and first as the client sees it; not yet: -1 */
     int32_t prompt, answer;                           /* as sent */
     int32_t tokens, done; /* to compute before it decodes (what was made before it was preempted too); computed */
+    int32_t known;        /* of the prompt, in the cache when it first began */
     int32_t made;         /* tokens of the answer when it last began to decode */
     int32_t client, priority, turn;
     int64_t joined, finish; /* decode steps of the replica */

@@ -40,8 +40,9 @@ typedef struct ft_serving {
     ft_served served, prefill_served; /* disaggregated: of who decodes; of who prefills */
     ft_served draft_served;           /* the model that makes drafts */
     ft_costs costs, prefill_costs, draft_costs;
-    double drafts;    /* of a step: as the request says, or else as the engine is started */
-    bool drafts_said; /* by the request */
+    double drafts;     /* of a step: as the request says, or else as the engine is started */
+    bool drafts_said;  /* by the request */
+    bool prompts_said; /* the request says how many prompts come again */
     ft_policy policy, prefill_policy;
     ft_load load;
     ft_length_pair *pairs; /* owned: lengths of a file; NULL: none */

@@ -153,6 +153,7 @@ static void settle_bytes(ft_served *m)
                             : 2 * (double)a->head_dim * share((double)a->kv_heads, m->tp);
     /* layers with a window keep their window of a request, and no more of a longer one */
     double length = fmax(m->length, 1), kept = m->length > 0 ? fmin(1, m->window / length) : m->full_layers <= 0;
+    if (!m->engine->window_cache) kept = 1;
     double growing = m->full_layers + m->window_layers * kept;
     double narrow = m->latent && a->index_topk > 0 ? (double)a->index_dim + 4 : 0; /* an indexer's keys and scales */
     m->kv_bytes_per_token = growing * (each * ft_dtype_bytes(m->kv_dtype) + narrow) / (double)m->pp /

@@ -121,14 +121,17 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
     ft_situation s = {.model_type = wanted ? a->model_type : NULL,
                       .dtype = ft_dtype_name(asked),
                       .hidden = a->hidden,
+                      .vocab = a->vocab,
                       .tp = r->layout.tp,
                       .dp = r->layout.dp,
+                      .ep = r->layout.ep,
                       .tcgen05 = read->device->matrix_issue == FT_ISSUE_TCGEN05,
                       .isl = ft__real_of(said, FT_KEY_ID_SERVE_ISL),
                       .osl = ft__real_of(said, FT_KEY_ID_SERVE_OSL),
                       .clients = ft__given(said, FT_KEY_ID_CONCURRENCY) ? ft__whole_of(said, FT_KEY_ID_CONCURRENCY)
                                                                         : 0};
-    s.fixed_lengths = s.clients > 0 && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
+    bool numbers = r->engine && ft__given(said, FT_KEY_ID_SERVE_ISL) && ft__given(said, FT_KEY_ID_SERVE_OSL);
+    s.fixed_lengths = s.clients > 0 && numbers && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
                       ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA) <= 0;
     json_t *usual = json_string("vllm");
     if (!usual) return ft__fail(err, FT_E_MEMORY, "out of memory");
@@ -184,8 +187,8 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
 /* -- the engine's settings --------------------------------------------------------------------- */
 
 /* Tokens that the cache holds, as the engine counts: a share of the memory, less weights and workspaces. */
-static ft_status capacity(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e, double *out,
-                          ft_error *err)
+static ft_status capacity(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e,
+                          double max_sequences, double *out, ft_error *err)
 {
     const ft_said *said = &r->said;
     double gib = 1024.0 * 1024 * 1024, memory = ft__device_capacity(m->device);
@@ -193,6 +196,7 @@ static ft_status capacity(const ft_serve_request *r, const ft_served *m, const f
                        ? ft__real_of(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION)
                        : e->memory_share;
     double left = share * memory - m->weights_bytes - e->workspace_gib * gib;
+    left -= e->sampler_bytes * max_sequences * (double)m->arch->vocab;
     left = fmax(left, (memory - m->weights_bytes) / 2); /* who starts a large model raises the share */
     *out = floor(left * e->cache_share / m->kv_bytes_per_token) * (double)m->dp;
     if (left > 0 && *out > 0) return FT_OK;
@@ -250,7 +254,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     double host = m->device->pcie_gbps; /* every rank to its own host memory */
     if (e->preemption == FT_PREEMPTION_SWAP && host > 0) out->swap_ms = m->kv_bytes_per_token / (host * 1e6);
     out->wait_tokens = e->wait_share * out->budget;
-    return capacity(r, m, e, &out->capacity, err);
+    return capacity(r, m, e, out->max_sequences, &out->capacity, err);
 }
 
 /* A prompt's cache goes from every rank to its counterpart, over the outermost links that both hang on. */
@@ -313,6 +317,23 @@ static void settle_lengths(const ft_serve_request *r, ft_load *l)
     }
 }
 
+/* Prompts that come again: blocks of them are known by their hashes, as those of a log. */
+static void settle_prompts(const ft_serve_request *r, ft_serving *out)
+{
+    const ft_said *said = &r->said;
+    const ft_serving_engine *e = out->engine;
+    ft_load *l = &out->load;
+    bool asked = ft__given(said, FT_KEY_ID_PROMPTS);
+    if (!e->prefix_cache) out->scene.hash_tokens = 0;
+    out->prompts_said = asked;
+    l->prompts = asked ? ft__whole_of(said, FT_KEY_ID_PROMPTS) : (int64_t)e->prompts;
+    if (l->log || l->turns > 1 || !e->prefix_cache) l->prompts = 0; /* sessions say by themselves what comes again */
+    if (!l->prompts) return;
+    double blocks = ft__real_of(said, FT_KEY_ID_SERVE_ISL) / FT_PROMPT_BLOCKS;
+    out->scene.hash_tokens = e->block_tokens * fmax(1, ceil(blocks / e->block_tokens));
+    l->hash_tokens = out->scene.hash_tokens;
+}
+
 ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *err)
 {
     const ft_said *said = &r->said;
@@ -333,6 +354,7 @@ ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *
         FT_TRY(ft__log_open(said->at[FT_KEY_ID_REQUEST_LOG].text, &l->log, err));
         out->scene.hash_tokens = ft__log_block_tokens(l->log);
     }
+    settle_prompts(r, out);
     out->scene.warmup = ft__whole_of(said, FT_KEY_ID_WARMUP);
     if (ft__given(said, FT_KEY_ID_REQUESTS)) l->requests = ft__whole_of(said, FT_KEY_ID_REQUESTS);
     settle_lengths(r, l);

@@ -219,6 +219,7 @@ static bool count(fleet *f, const ft_live *l, double ms)
     o->last_ms = fmax(o->last_ms, ms);
     o->requests++;
     o->prompt_tokens += (double)l->prompt;
+    o->known_tokens += (double)l->known;
     o->answer_tokens += (double)l->answer;
     if (s->sink && s->sink->request) {
         ft_served_request r = {l->sent_ms, l->started_ms, l->first_ms, ms,

@@ -64,6 +64,7 @@ typedef struct ft_worked {
 typedef struct ft_outcome {
     ft_tally ttft, tpot, itl, e2e, queue;
     double requests, prompt_tokens, answer_tokens; /* that ended and count */
+    double known_tokens;                           /* of prompts, that the cache had when they began */
     double good;                                   /* of them, those that met every objective */
     double first_ms, last_ms;                      /* from the first that counts was sent to the last end */
     double steps_decode, steps_mixed, decode_ms, mixed_ms;

@@ -9,7 +9,7 @@
 
 #define DEEPSEEK                                                                                           \
     "\"task\":\"serve\",\"model\":\"deepseek-ai/DeepSeek-R1\",\"gpu\":\"b200_sxm\",\"engine\":\"trtllm\"," \
-    "\"dtype\":\"fp4\",\"parallel\":{\"tp\":8},\"isl\":1000,\"osl\":100,\"length_range\":[0.9,1]"
+    "\"dtype\":\"fp4\",\"parallel\":{\"tp\":8,\"ep\":8},\"isl\":1000,\"osl\":100,\"length_range\":[0.9,1]"
 
 /* What a public recipe starts the engine with holds until a request says otherwise: drafts, and a budget of one prompt
  * beside what the clients decode. */
@@ -58,9 +58,8 @@ static void states_are_read_and_written(void **state)
 #define HYBRID \
     "\"task\":\"serve\",\"model\":\"Qwen/Qwen3-Next-80B-A3B-Instruct\",\"gpu\":\"h200_sxm\",\"parallel\":{\"tp\":2}"
     double few = figure(HYBRID ",\"concurrency\":256,\"isl\":64,\"osl\":64", "steps.decode_ms");
-    json_t *engine = ask(
-        HYBRID
-        ",\"concurrency\":256,\"isl\":64,\"osl\":64,\"engine\":{\"base\":\"vllm\",\"traits\":{\"scan_bytes\":0}}");
+    json_t *engine = ask(HYBRID ",\"concurrency\":256,\"isl\":64,\"osl\":64,\"prompts\":0,"
+                                "\"engine\":{\"base\":\"vllm\",\"traits\":{\"scan_bytes\":0}}");
     double mixed = json_number_value(json_object_get(json_object_get(engine, "steps"), "mixed_ms"));
     assert_true(json_number_value(json_object_get(json_object_get(engine, "steps"), "decode_ms")) == few);
     assert_true(figure(HYBRID ",\"concurrency\":256,\"isl\":64,\"osl\":64", "steps.mixed_ms") > mixed);
@@ -87,6 +86,42 @@ static void indexers_pick_keys(void **state)
     if (!(first > 0.7 && first < 1.4)) fail_msg("%g of the first token's time", first);
     double room = figure(LONG("V3.2", 1024), "kv.capacity_tokens") / figure(LONG("V3", 1024), "kv.capacity_tokens");
     if (!(room > 0.75 && room < 0.9)) fail_msg("%g of the room", room); /* 576 and 132 bytes of fp8 beside 576 */
+}
+
+/* Prompts that come again are known: with a client alone all but the first of each; where the load says nothing, a
+ * recipe for loads of two numbers may, and where the engine keeps no prefixes nothing is. */
+static void prompts_come_again(void **state)
+{
+    (void)state;
+#define AGAIN ",\"engine\":\"vllm\",\"concurrency\":1,\"requests\":200,\"isl\":3200,\"osl\":8"
+    double share = figure(AGAIN ",\"prompts\":4", "kv.hit_share");
+    if (!(share > 0.95 && share < 0.98)) fail_msg("%g of the prompts", share); /* 196 of 200, but for their ends */
+    assert_true(figure(AGAIN ",\"prompts\":4", "ttft_ms") < 0.5 * figure(AGAIN ",\"prompts\":0", "ttft_ms"));
+    assert_true(figure(AGAIN, "ttft_ms") == figure(AGAIN ",\"prompts\":100", "ttft_ms"));
+    double differ = figure(AGAIN ",\"prompts\":0", "ttft_ms");
+    assert_true(figure(AGAIN ",\"settings\":\"defaults\"", "ttft_ms") == differ);
+    assert_true(figure(",\"concurrency\":1,\"requests\":200,\"isl\":3200,\"osl\":8", "ttft_ms") == differ);
+    json_t *none = ask(",\"concurrency\":1,\"requests\":200,\"isl\":3200,\"osl\":8,\"prompts\":4,"
+                       "\"engine\":{\"base\":\"vllm\",\"traits\":{\"prefix_cache\":false}}");
+    assert_null(json_object_get(json_object_get(none, "kv"), "hit_share"));
+    assert_true(json_number_value(json_object_get(none, "ttft_ms")) == differ);
+    json_decref(none);
+}
+
+/* An engine of 2024 keeps 32 bytes of every token of the vocabulary for each of the 2,048 sequences it was built for;
+ * and where windows are not taken notice of, a request of five windows takes five times the room. */
+static void what_is_kept_takes_room(void **state)
+{
+    (void)state;
+#define BUILT(version) ",\"concurrency\":1,\"requests\":2,\"engine\":\"" version "\""
+    double taken = figure(BUILT("trtllm"), "kv.capacity_tokens") - figure(BUILT("trtllm-0.14"), "kv.capacity_tokens");
+    double bytes = taken * 131072, expected = 0.9 * 32 * 2048 * 128256;
+    if (fabs(bytes / expected - 1) > 0.01) fail_msg("%g bytes for sampling, not %g", bytes, expected);
+#define WINDOWS(flag)                                                                                                  \
+    "\"task\":\"serve\",\"model\":\"mistral-7b\",\"gpu\":\"h100_sxm\",\"concurrency\":1,\"requests\":2,\"isl\":20000," \
+    "\"osl\":480,\"engine\":{\"base\":\"trtllm\",\"traits\":{\"window_cache\":" flag "}}"
+    double room = figure(WINDOWS("true"), "kv.capacity_tokens") / figure(WINDOWS("false"), "kv.capacity_tokens");
+    if (fabs(room - 5) > 0.01) fail_msg("%g times the room", room); /* 20,480 tokens, a window of 4,096 */
 }
 
 /* What `infer` says of one prompt and of one token halfway through the answer is what a client alone sees, but for the
@@ -122,6 +157,8 @@ int main(void)
         cmocka_unit_test(engines_share_attention),
         cmocka_unit_test(states_are_read_and_written),
         cmocka_unit_test(indexers_pick_keys),
+        cmocka_unit_test(prompts_come_again),
+        cmocka_unit_test(what_is_kept_takes_room),
         cmocka_unit_test(one_client_is_prefill_and_decode_of_infer),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);

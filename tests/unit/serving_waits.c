@@ -176,18 +176,38 @@ static void recipes_hold_where_they_say(void **state)
     s.tp = 1, s.dp = 8; /* a draft of DeepSeek's own beside attention data parallelism, three without */
     e = started("trtllm", &s, sources, sizeof sources);
     assert_true(e.drafts == 1 && e.budget_of_load && e.sized_to_load && strstr(sources, "deepseek-r1-throughput"));
-    s.tp = 8, s.dp = 1;
+    s.tp = s.ep = 8, s.dp = 1;
     e = started("trtllm", &s, sources, sizeof sources);
     assert_true(e.drafts == 3 && strstr(sources, "deepseek-r1-latency"));
     assert_true(started("sglang", &s, sources, sizeof sources).drafts == 0);
+    s.ep = 1; /* no script drafts without expert parallelism on this GPU */
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.drafts == 0 && e.budget_of_load && !e.sized_to_load && strstr(sources, "ep 8 at every point"));
+    s.tcgen05 = true;
+    assert_true(started("trtllm", &s, sources, sizeof sources).drafts == 3);
+    s.tp = 4;
+    assert_true(started("trtllm", &s, sources, sizeof sources).drafts == 0);
+    s.dtype = "fp4";
+    assert_true(started("trtllm", &s, sources, sizeof sources).drafts == 3); /* 16 clients */
+    s.clients = 32;
+    assert_true(started("trtllm", &s, sources, sizeof sources).drafts == 0);
+    s.ep = 4, s.fixed_lengths = true;
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.drafts == 0 && !e.budget_of_load && e.max_sequences == 512);
     s = (ft_situation){.model_type = "qwen3", .dtype = "bf16", .hidden = 4096, .tp = 1, .clients = 8};
     assert_true(started("trtllm", &s, sources, sizeof sources).drafts == 0);
     assert_true(!started("trtllm", &s, sources, sizeof sources).sized_to_load);
     s.fixed_lengths = true; /* every request alike: the engine was started for that load */
     e = started("trtllm", &s, sources, sizeof sources);
     assert_true(e.sized_to_load && e.idle_sequences == 1 && strstr(sources, "max_batch_size"));
-    s.model_type = "gpt_oss"; /* both hold */
-    assert_true(started("trtllm", &s, sources, sizeof sources).stream_interval == 20);
+    assert_true(!e.prefix_cache && started("vllm", &s, sources, sizeof sources).prompts == 100);
+    s.model_type = "gpt_oss"; /* all hold, the last over the first */
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.stream_interval == 1 && e.max_sequences == 512 && !e.sized_to_load && e.idle_sequences == 0);
+    s.fixed_lengths = false;
+    e = started("trtllm", &s, sources, sizeof sources);
+    assert_true(e.stream_interval == 20 && e.prefix_cache);
+    assert_true(started("vllm", &s, sources, sizeof sources).prompts == 0);
     s.model_type = NULL; /* defaults were asked for */
     e = started("sglang", &s, sources, sizeof sources);
     assert_true(e.token_budget == 16384 && !*sources);
@@ -204,6 +224,15 @@ static void versions_stand_on_others(void **state)
     assert_true(then.eager_us > 2 * now.eager_us && then.request_ms < now.request_ms);
     assert_true(then.token_budget == now.token_budget && then.order == now.order && then.gap_us == now.gap_us);
     assert_string_equal(then.name, "vllm-0.11");
+    s.vocab = 128256; /* of 2024: engines were built for so many sequences, and buffers with them */
+    then = started("trtllm-0.14", &s, sources, sizeof sources);
+    assert_true(then.max_sequences == 8192 && then.token_budget == 16384 && then.sampler_bytes == 32);
+    s.tp = 4;
+    then = started("trtllm-0.14", &s, sources, sizeof sources);
+    assert_true(then.max_sequences == 2048 && then.token_budget == 1024 && strstr(sources, "Meta-Llama-3-70B"));
+    s.vocab = 32000;
+    assert_true(started("trtllm-0.14", &s, sources, sizeof sources).max_sequences == 4096);
+    assert_true(started("trtllm", &s, sources, sizeof sources).sampler_bytes == 0);
     s = (ft_situation){.model_type = "llama", .hidden = 4096, .tp = 1, .clients = 8, .fixed_lengths = true};
     assert_true(started("sglang", &s, sources, sizeof sources).order == FT_ORDER_DECODE_FIRST);
     s.fixed_lengths = false;

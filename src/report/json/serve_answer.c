@@ -78,6 +78,7 @@ static void add_engine(ft_text *out, const ft_serving *s)
     ft__json_member_whole(out, "capacity_tokens", (int64_t)s->policy.capacity);
     ft__json_member_whole(out, "peak_tokens", (int64_t)o->peak_tokens);
     ft__json_member_whole(out, "preemptions", o->preemptions);
+    if (o->known_tokens > 0) ft__answer_figure(out, "hit_share", o->known_tokens / o->prompt_tokens);
     ft__json_close(out);
     ft__json_member_open(out, "steps");
     ft__json_member_whole(out, "count", (int64_t)steps);

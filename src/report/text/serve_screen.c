@@ -46,6 +46,9 @@ void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_servin
     if (s->policy.drafts > 0)
         ft__text_addf(out, ", %g drafts a step of which %.2g are kept", s->policy.drafts, s->policy.accepted - 1);
     if (s->recipes.length) ft__text_add(out, "\nstarted as a public recipe has it; --settings defaults leaves it out");
+    if (s->load.prompts > 0)
+        ft__text_addf(out, "\nprompts are drawn from %" PRId64 ", so that the cache knows them when they come again%s",
+                      s->load.prompts, s->prompts_said ? "" : "; with --prompts 0 all differ");
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
 }
@@ -200,6 +203,11 @@ static void engine_lines(ft_text *out, const ft_style *style, const ft_serving *
     ft__add_percent(&a, o->peak_tokens / s->policy.capacity);
     ft__text_addf(&b, "of %.0f tokens at most", s->policy.capacity);
     if (o->preemptions > 0) ft__text_addf(&b, "; %" PRId64 " preemptions", o->preemptions);
+    if (o->known_tokens > 0) {
+        ft__text_add(&b, "; ");
+        ft__add_percent(&b, o->known_tokens / o->prompt_tokens);
+        ft__text_add(&b, " of the prompts was in it");
+    }
     line(out, style, "cache", &a, &b);
     if (o->clients > 1 && s->load.log) {
         ft__add_figure(&a, o->jain, 3);
