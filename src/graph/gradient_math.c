@@ -46,7 +46,14 @@ void ft__undo_linear(ft_tape *t, const ft_node *n, ft_ref g)
     if (apart && ft__wants(t, x)) ft__cast_apart(&t->b, n->at, weight, true);
     if (apart && ft__wants(t, weight)) ft__cast_apart(&t->b, n->at, ft__tape_saved(t, x), true);
     if (ft__wants(t, x)) {
-        if (ft__packed(&t->b, weight, T(x)->dtype)) ft__unpack(&t->b, n->at, weight);
+        if (ft__packed(&t->b, weight, T(x)->dtype)) {
+            ft__unpack(&t->b, n->at, weight);
+            if (t->b.g->keeps_inputs && t->b.status == FT_OK) {
+                ft_node *unpacks = &t->b.g->nodes[t->b.g->node_count - 1];
+                ft__node_in(unpacks, ft__tape_saved(t, x));
+                unpacks->keeps = true;
+            }
+        }
         ft__tape_give(t, x, product(t, n, g, ft__tape_saved(t, weight), x, m, in, out, stored_across ? "nt" : "nn"));
     }
     if (ft__wants(t, weight)) {

@@ -175,7 +175,8 @@ typedef struct ft_block {
 typedef enum ft_casts { FT_CASTS_INSIDE, FT_CASTS_PLAIN, FT_CASTS_COMPILED } ft_casts;
 
 typedef struct ft_graph {
-    ft_casts casts; /* where gradients flow */
+    ft_casts casts;    /* where gradients flow */
+    bool keeps_inputs; /* products of packed weights keep what they read, though no gradient asks for it */
     ft_arena *arena;
     ft_tensor *tensors;
     ft_node *nodes;

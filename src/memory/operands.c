@@ -17,9 +17,27 @@ static bool views(const ft_node *n)
     return n->verb == FT_DO_VIEW || n->verb == FT_DO_SLICE || n->verb == FT_DO_SPLIT || n->verb == FT_DO_EXPAND;
 }
 
+/* The graph of the last micro-batch lives until its loss is assigned anew, and with it what its nodes hold by
+ * themselves: inputs of 4-bit products, kept as attributes, are there twice. */
+static bool kept_twice(const ft_graph *g, const ft_lifetimes *lives, const float **out)
+{
+    float *share = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *share);
+    if (!share) return false;
+    for (ft_ref t = 0; t < g->tensor_count; t++) share[t] = 1;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->phase != FT_BACKWARD || n->verb != FT_DO_OTHER || !n->keeps || n->in_count < 2 || n->in[1] < 0) continue;
+        const ft_ref t = lives->root[n->in[1]];
+        if (lives->birth[t] >= 0 && g->nodes[lives->birth[t]].phase == FT_FORWARD) share[t] = 2;
+    }
+    *out = share;
+    return true;
+}
+
 bool ft__low_operands(const ft_graph *g, const ft_lifetimes *lives, const ft_workload *work, const float **out)
 {
     *out = NULL;
+    if (g->keeps_inputs && ft__stack(work)->packed_inputs > 1) return kept_twice(g, lives, out);
     const double wide = 2, low = work->dtype == FT_FP4 ? 0.5 + 1.0 / 16 : 1; /* four bits with a scale for sixteen */
     if (work->task != FT_TRAIN || (work->dtype != FT_FP8 && work->dtype != FT_FP4)) return true;
     if (!ft__stack(work)->keeps_low_operands) return true;

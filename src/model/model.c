@@ -91,6 +91,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     m.b.frozen = m.b.lora_rank > 0;
     m.b.adapters = ft__adapters_of(w);
     m.b.unpacks_openly = w->unpack_openly;
+    g->keeps_inputs = training && m.stack->packed_inputs > 0;
     if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;
     if (training && w->weight_bits > 0 && w->weight_bits < 8) /* with their scales */
         m.b.weight_bytes = ft__storage_bytes(w->unpack_openly ? FT_STORED_INT4 : FT_STORED_NF4);

@@ -95,6 +95,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                     \
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                            \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                     \
+    X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")  \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {

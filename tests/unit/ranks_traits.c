@@ -45,6 +45,8 @@ static const turn turns[] = {
     {"lora_targets", "megatron_recipe", "\"all\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"lora_dropout", "pytorch", "0.1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"prepares_kbit", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
+    {"packed_inputs", "pytorch", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
+    {"packed_inputs", "litgpt", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
@@ -92,7 +94,7 @@ static double figure_of(const turn *t, bool turned)
     r.work.execution = own.execution;
     r.work.dtype = t->dtype;
     r.work.lora_rank = !strncmp(t->trait, "lora_", 5) ? 16 : 0;
-    if (!strcmp(t->trait, "prepares_kbit")) {
+    if (!strcmp(t->trait, "prepares_kbit") || !strcmp(t->trait, "packed_inputs")) {
         r.work.lora_rank = 16;
         r.work.weight_bits = 4;
         r.work.autocast = ft__kbit_prepared(&r.work, &own);
