@@ -189,7 +189,7 @@ static ft_status read_picture(const json_t *object, const char *where, ft_arena 
     return read_figures(object, where, arena, out, err);
 }
 
-/* Pictures of a step need a step; of kernels there is one. */
+/* Pictures of a step need a step; of kernels there is one, of an engine under load its own. */
 static ft_status check_what(const ft_draw_request *r, const ft_drawn_picture *p, const char *where, ft_error *err)
 {
     bool figures = p->what == FT_DRAWN_AS_CURVES || p->what == FT_DRAWN_AS_BARS;
@@ -197,6 +197,12 @@ static ft_status check_what(const ft_draw_request *r, const ft_drawn_picture *p,
     if (figures) return FT_OK;
     if (!r->of)
         return ft__fail_at(err, FT_E_MISSING, where, 0, 0, "\"%s\" needs \"of\": the request that is drawn", word);
+    bool served = p->what >= FT_DRAWN_AS_WAITS && p->what <= FT_DRAWN_AS_CACHE;
+    if (served != (r->ask == FT_ASK_SERVE))
+        return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,
+                           served ? "\"%s\" can be drawn of \"serve\" alone"
+                                  : "of \"serve\" there are \"waits\", \"tokens\", \"queue\" and \"cache\", no \"%s\"",
+                           word);
     if (r->ask == FT_ASK_KERNEL && p->what != FT_DRAWN_AS_ROOFLINE)
         return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0, "of a kernel there is a \"roofline\", no \"%s\"", word);
     if (r->ask == FT_ASK_MEMORY && p->what != FT_DRAWN_AS_MEMORY && p->what != FT_DRAWN_AS_PEAK)
@@ -218,9 +224,9 @@ ft_status ft__draw_request_read(const json_t *object, ft_arena *arena, ft_draw_r
         FT_TRY(ft__request_task(out->of, &out->ask, err));
         bool step = out->ask == FT_ASK_TRAIN || out->ask == FT_ASK_FORWARD || out->ask == FT_ASK_PREFILL ||
                     out->ask == FT_ASK_DECODE || out->ask == FT_ASK_MEMORY;
-        if (!step && out->ask != FT_ASK_KERNEL)
+        if (!step && out->ask != FT_ASK_KERNEL && out->ask != FT_ASK_SERVE)
             return ft__fail_at(err, FT_E_UNSUPPORTED, "of", 0, 0,
-                               "\"%s\" cannot be drawn; train, forward, prefill, decode, memory and kernel can",
+                               "\"%s\" cannot be drawn; train, forward, prefill, decode, memory, kernel and serve can",
                                ft__ask_words[out->ask]);
     }
     out->pictures = ft__arena_array(arena, out->count, sizeof *out->pictures);

@@ -5,16 +5,16 @@
 #define FT_DRAW_KEYS(FLAG, PLAIN)                                                                                     \
     PLAIN(DRAW_OF, "of", ANY, 0, 0, NO_WORDS, DEPENDS,                                                                \
           "left out: of figures in `curves` and `rows` alone. The request of a step (`train`, `forward`, `prefill`, " \
-          "`decode`, `memory`) or of a `kernel`: it is answered first, and drawn")                                    \
+          "`decode`, `memory`), of a `kernel` or of `serve`: it is answered first, and drawn")                        \
     PLAIN(DRAW_PICTURES, "pictures", OBJECTS, 0, 0, NO_WORDS, DEPENDS,                                                \
           "a list of up to 32 [pictures](#pictures), each an object")
 
 #define FT_PICTURE_KEYS(FLAG, PLAIN)                                                                                   \
     PLAIN(DRAWN, "what", WORD, 0, 0, WORDS(drawn), DEPENDS,                                                            \
           "`roofline`, `timeline`, `memory`, `layers`, `classes`, `intervals`, `pipeline`, `phases` (where the time "  \
-          "goes), `peak` (memory at its peak): of the step; of a kernel `roofline`. `curves`, `bars`: of the figures " \
-          "that "                                                                                                      \
-          "stand here")                                                                                                \
+          "goes), `peak` (memory at its peak): of the step; of a kernel `roofline`; of `serve` `waits` (how long "     \
+          "requests take), `tokens` (how fast tokens come), `queue` and `cache` over time. `curves`, `bars`: of the "  \
+          "figures that stand here")                                                                                   \
     PLAIN(DRAWN_NAME, "name", TEXT, 0, 0, NO_WORDS, DEPENDS,                                                           \
           "what the picture is called in its document, a letter and up to 39 letters, digits and hyphens; left out: "  \
           "what "                                                                                                      \

@@ -112,7 +112,8 @@ const char *const ft__drawn_words[FT_DRAWN_COUNT] = {
     [FT_DRAWN_AS_ROOFLINE] = "roofline", [FT_DRAWN_AS_TIMELINE] = "timeline", [FT_DRAWN_AS_MEMORY] = "memory",
     [FT_DRAWN_AS_LAYERS] = "layers",     [FT_DRAWN_AS_CLASSES] = "classes",   [FT_DRAWN_AS_INTERVALS] = "intervals",
     [FT_DRAWN_AS_PIPELINE] = "pipeline", [FT_DRAWN_AS_PHASES] = "phases",     [FT_DRAWN_AS_PEAK] = "peak",
-    [FT_DRAWN_AS_CURVES] = "curves",     [FT_DRAWN_AS_BARS] = "bars",
+    [FT_DRAWN_AS_WAITS] = "waits",       [FT_DRAWN_AS_TOKENS] = "tokens",     [FT_DRAWN_AS_QUEUE] = "queue",
+    [FT_DRAWN_AS_CACHE] = "cache",       [FT_DRAWN_AS_CURVES] = "curves",     [FT_DRAWN_AS_BARS] = "bars",
 };
 const char *const ft__look_words[FT_LOOK_COUNT] = {"compute", "memory",   "overhead", "communication",
                                                    "forward", "backward", "update",   "again",

@@ -18,7 +18,7 @@ typedef enum ft_picture {
     FT_PICTURE_COUNT
 } ft_picture;
 
-/* What a request for pictures may draw: of a step or a kernel, of figures. */
+/* What a request for pictures may draw: of a step or a kernel, of an engine under load, of figures. */
 typedef enum ft_drawn {
     FT_DRAWN_AS_ROOFLINE,
     FT_DRAWN_AS_TIMELINE,
@@ -29,6 +29,10 @@ typedef enum ft_drawn {
     FT_DRAWN_AS_PIPELINE,
     FT_DRAWN_AS_PHASES,
     FT_DRAWN_AS_PEAK,
+    FT_DRAWN_AS_WAITS,
+    FT_DRAWN_AS_TOKENS,
+    FT_DRAWN_AS_QUEUE,
+    FT_DRAWN_AS_CACHE,
     FT_DRAWN_AS_CURVES,
     FT_DRAWN_AS_BARS,
     FT_DRAWN_COUNT

@@ -330,6 +330,11 @@ await examples.nth(1).click();
 await until(page, before => location.hash !== before, '#step?model=gpt2&gpu=h100_sxm&tp=7');
 ok(aims >= 4, 'examples lead to settings worth a look', aims);
 
+await go(page, '#serve?model=gpt2&gpu=h100_sxm&isl=64&osl=8&concurrency=4&slo_ttft=50');
+await shown(page, { waits: ['polyline.curve', 2], cache: ['polyline.curve', 1] }, ['times']);
+const strange = await fromLibrary(page, await request(), asks);
+ok(!strange.length, 'distributions, queue and cache under load are the library\'s pictures', strange.join('\n'));
+
 await go(page, '#gpu?gpu=h100_sxm&model=gpt2');
 await page.waitForSelector('[data-card="sheet"] tbody tr');
 await page.fill('#g-memory_gbps', '1000');

@@ -1,6 +1,7 @@
-// Pictures of a step that changed line by line (web/page/chart/patch.ts) are what a fresh one would be: element by element,
+// Pictures of a step, or of an engine under load, that changed line by line (web/page/chart/patch.ts) are what a fresh one would be: element by element,
 // attribute by attribute. What differs, in words.
-const what = { timeline: 'timeline', where: 'phases', peak: 'peak', roofline: 'roofline', memory: 'memory' };
+const step = { timeline: 'timeline', where: 'phases', peak: 'peak', roofline: 'roofline', memory: 'memory' };
+const load = { waits: 'waits', tokens: 'tokens', queue: 'queue', cache: 'cache' };
 
 // In the page: the elements of a picture as text; of one that is shown, or of one as the library writes it.
 const marksOf = pictures => pictures.map(({ card, text }) => {
@@ -12,7 +13,9 @@ const marksOf = pictures => pictures.map(({ card, text }) => {
 });
 
 export async function fromLibrary(page, of, asks) {
-  const shown = await page.evaluate(() => [...document.querySelectorAll('svg.picture')].map(svg => ({ card: svg.closest('[data-card]').dataset.card, width: svg.viewBox.baseVal.width })));
+  const what = of.task === 'serve' ? load : step;
+  const shown = await page.evaluate(cards => [...document.querySelectorAll('svg.picture')].map(svg => ({ card: svg.closest('[data-card]').dataset.card, width: svg.viewBox.baseVal.width }))
+    .filter(({ card }) => cards.includes(card)), Object.keys(what));
   if (shown.length !== Object.keys(what).length) return [`${shown.length} pictures`];
   const pictures = asks({ task: 'draw', of, pictures: shown.map(({ card, width }) => ({ what: what[card], width, embed: true, name: card })) }).pictures;
   const are = await page.evaluate(marksOf, shown), shouldBe = await page.evaluate(marksOf, shown.map(({ card }, i) => ({ card, text: pictures[i] })));

@@ -5,7 +5,7 @@ export const views = {
   layout: ['#layout?model=llama-3-8b&gpu=h100_sxm&tp=2&pp=4&dp=2&zero=1&global_batch=32&seq=4096&gpus=16',
     { pipeline: ['rect', 40], exchanges: ['rect', 6], ranks: ['rect', 8], efficiency: ['circle', 4], rates: ['circle', 4], pareto: ['circle', 2] }, ['stages', 'plans']],
   serve: ['#serve?model=llama-3-8b&gpu=h100_sxm&isl=512&osl=64&concurrency=8&slo_ttft=500&slo_tpot=20',
-    { tpot: ['circle', 6], ttft: ['circle', 6], pareto: ['circle', 6], cdf: ['polyline.curve', 2], cdftpot: ['polyline.curve', 1], queue: ['polyline.curve', 2], cache: ['polyline.curve', 1] }, ['times', 'plans']],
+    { tpot: ['circle', 6], ttft: ['circle', 6], pareto: ['circle', 6], waits: ['polyline.curve', 2], tokens: ['polyline.curve', 2], queue: ['polyline.curve', 2], cache: ['polyline.curve', 1] }, ['times', 'plans']],
   choose: ['#choose?model=llama-3-8b&tokens=1e10&range=8:16&kinds=h100_sxm,a100_sxm_80gb', { front: ['circle', 3] }, ['choices']],
   served: ['#choose?use=serve&model=llama-3-8b&rate=4&isl=512&osl=64&kinds=h100_sxm,l40s', { prices: ['rect', 3], front: ['circle', 2] }, ['choices']],
   compare: [`#compare?model=gpt2&gpu=h100_sxm&execution=compile&pins=${pinned}`, { times: ['rect', 4], memories: ['rect', 4] }, ['answers', 'causes', 'kernels']],

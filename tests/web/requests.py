@@ -119,7 +119,9 @@ class Maker:
         if kind == "compare":
             return {"task": kind, "requests": [{"task": "train", "model": "gpt2", "gpu": self.gpu(), "batch": self.size(1, 16), "seq": 512} for _ in range(2)]}
         if kind == "draw":
-            width = {"width": self.size(160, 2000), "embed": self.one([True, False])}
+            width = {"width": self.size(160, 2000), "embed": self.one([True, False]), "plain": self.one([True, False])}
+            if self.random.random() < 0.1:
+                return {"task": kind, "of": self.serve(), "pictures": [{"what": self.one(["waits", "tokens", "queue", "cache"]), **width} for _ in range(2)]}
             if self.random.random() < 0.3:
                 points = [self.size(1, 4096) for _ in range(12)]
                 return {"task": kind, "pictures": [{"what": "curves", "x": "n", "y": "ms", **width, "log_x": self.one([True, False]),

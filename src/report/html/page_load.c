@@ -1,6 +1,7 @@
 /* page_load.c: a serving engine over its load: first tokens and further ones with the objectives that they must keep, and
  * what each GPU makes against what each client gets. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "report/html/page.h"
@@ -22,22 +23,24 @@ static size_t pick(const ft_page_range *r, size_t gpu, const double *from, const
 static bool draw_times(ft_text *out, const ft_frame *f, const ft_page_range *r, bool first)
 {
     const ft_page_loads *l = r->loads;
-    size_t gpus = r->gpu_count < FT_CURVES - 1 ? r->gpu_count : FT_CURVES - 1;
+    size_t gpus = r->gpu_count < FT_CURVES ? r->gpu_count : FT_CURVES;
     double *at = calloc(2 * gpus * r->count + 1, sizeof *at), limit = first ? l->slo_ttft_ms : l->slo_tpot_ms;
+    char objective[48];
     if (!at) return false;
-    double ends[2] = {r->x[0], r->x[r->count - 1]}, limits[2] = {limit, limit};
+    snprintf(objective, sizeof objective, "objective %.4g ms", limit);
     ft_curves c = {.id = first ? "ttft" : "tpot",
                    .title = first ? "Time to the first token" : "Time per output token",
                    .x_name = r->key,
-                   .y_name = first ? "TTFT ms" : "TPOT ms",
-                   .log_x = r->count > 2 && r->x[0] >= 1,
-                   .log_y = true};
+                   .y_name = first ? "TTFT, ms" : "TPOT, ms",
+                   .log_x = r->count > 2 && r->x[0] > 0,
+                   .log_y = first,
+                   .limit = limit,
+                   .limit_name = objective};
     for (size_t g = 0; g < gpus; g++) {
         double *x = at + 2 * g * r->count, *y = x + r->count;
         size_t n = pick(r, g, NULL, first ? l->ttft_ms : l->tpot_ms, x, y);
         if (n) c.curve[c.count++] = (ft_curve){.name = r->gpus[g], .x = x, .y = y, .count = n};
     }
-    if (c.count && limit > 0) c.curve[c.count++] = (ft_curve){.name = "objective", .x = ends, .y = limits, .count = 2};
     bool drawn = !c.count || ft__svg_curves(out, f, &c);
     free(at);
     return drawn;
@@ -70,7 +73,7 @@ bool ft__page_loads(ft_text *out, const ft_page_range *r)
     ft__page_section(out, "load", "Times over the load",
                      r->loads->slo_ttft_ms > 0 ? "Objectives are drawn across." : "");
     for (int i = 0; i < 2; i++) drawn = drawn && draw_times(out, frames[i], r, true);
-    for (int i = 0; i < 2 && r->loads->slo_tpot_ms > 0; i++) drawn = drawn && draw_times(out, frames[i], r, false);
+    for (int i = 0; i < 2; i++) drawn = drawn && draw_times(out, frames[i], r, false);
     ft__page_section_end(out);
     ft__page_section(out, "pareto", "GPUs against clients",
                      "More clients make more of a GPU and less for each; up and to the right is better.");

@@ -25,19 +25,24 @@ static void fill(distribution *d)
     }
 }
 
-/* `limit`: an objective of the first, drawn across; 0: none. */
+/* `limit`: an objective of the first; 0: none. */
 static bool draw_shares(ft_text *out, const ft_frame *f, const char *id, const char *title, distribution *of,
                         size_t count, double limit)
 {
-    double at[2] = {limit, limit};
-    static const double ends[2] = {0, 100};
-    ft_curves c = {.id = id, .title = title, .x_name = "ms", .y_name = "% of requests", .log_x = true};
+    char objective[64];
+    snprintf(objective, sizeof objective, "objective %.4g ms", limit);
+    ft_curves c = {.id = id,
+                   .title = title,
+                   .x_name = "ms",
+                   .y_name = "% of requests",
+                   .log_x = true,
+                   .at = limit > 0 ? &limit : NULL,
+                   .at_name = objective};
     for (size_t i = 0; i < count; i++) {
         if (of[i].t->count <= 0) continue;
         fill(&of[i]);
         c.curve[c.count++] = (ft_curve){.name = of[i].name, .x = of[i].x, .y = of[i].y, .count = POINTS};
     }
-    if (c.count && limit > 0) c.curve[c.count++] = (ft_curve){.name = "objective", .x = at, .y = ends, .count = 2};
     return c.count == 0 || ft__svg_curves(out, f, &c);
 }
 
@@ -49,11 +54,6 @@ static bool draw_times(ft_text *out, const ft_frame *f, const ft_serving *s, boo
     return tokens ? draw_shares(out, f, "tokens", "Time per output token", each, 2, s->scene.slo_tpot_ms)
                   : draw_shares(out, f, "waits", "Time to the first token and to the last", whole, 2,
                                 s->scene.slo_ttft_ms);
-}
-
-bool ft__picture_serve(ft_text *out, const ft_frame *f, const ft_serving *s)
-{
-    return draw_times(out, f, s, !s->stable);
 }
 
 static bool draw_course(ft_text *out, const ft_frame *f, const ft_serving *s, bool cache)
@@ -75,6 +75,24 @@ static bool draw_course(ft_text *out, const ft_frame *f, const ft_serving *s, bo
                              {.name = "running", .x = x, .y = b, .count = count, .no_dots = true}},
                    .count = cache ? 1 : 2};
     return ft__svg_curves(out, f, &c);
+}
+
+bool ft__serving_has(const ft_serving *s, ft_serving_picture what)
+{
+    if (what == FT_SERVING_WAITS) return s->stable && s->out->e2e.count > 0;
+    if (what == FT_SERVING_TOKENS) return s->out->tpot.count > 0 || s->out->itl.count > 0;
+    return s->out->course.count >= 2;
+}
+
+bool ft__svg_serving(ft_text *out, const ft_frame *f, const ft_serving *s, ft_serving_picture what)
+{
+    if (what == FT_SERVING_WAITS || what == FT_SERVING_TOKENS) return draw_times(out, f, s, what == FT_SERVING_TOKENS);
+    return draw_course(out, f, s, what == FT_SERVING_CACHE);
+}
+
+bool ft__picture_serve(ft_text *out, const ft_frame *f, const ft_serving *s)
+{
+    return ft__svg_serving(out, f, s, s->stable ? FT_SERVING_WAITS : FT_SERVING_TOKENS);
 }
 
 static void time_row(ft_page_table *t, const char *name, const ft_tally *of, const ft_bounds_ms *b)
@@ -151,10 +169,10 @@ static void figures(ft_text *out, const ft_serving *s)
     ft__text_drop(&b, out);
 }
 
-static bool twice(ft_text *out, const ft_serving *s,
-                  bool (*draw)(ft_text *, const ft_frame *, const ft_serving *, bool), bool which)
+static bool twice(ft_text *out, const ft_serving *s, ft_serving_picture what)
 {
-    return draw(out, &ft__frame_wide, s, which) && draw(out, &ft__frame_narrow, s, which);
+    if (!ft__serving_has(s, what)) return true;
+    return ft__svg_serving(out, &ft__frame_wide, s, what) && ft__svg_serving(out, &ft__frame_narrow, s, what);
 }
 
 bool ft__page_serve(ft_text *out, const ft_serving *s)
@@ -168,10 +186,10 @@ bool ft__page_serve(ft_text *out, const ft_serving *s)
     ft__page_section(out, "times", "What clients see",
                      s->stable ? "" : "Requests come faster than they are served: TTFT and E2E have no mean.");
     times(out, s);
-    bool drawn = (!s->stable || twice(out, s, draw_times, false)) && twice(out, s, draw_times, true);
+    bool drawn = twice(out, s, FT_SERVING_WAITS) && twice(out, s, FT_SERVING_TOKENS);
     ft__page_section_end(out);
     ft__page_section(out, "course", "What the engine does", "");
-    drawn = drawn && twice(out, s, draw_course, false) && twice(out, s, draw_course, true);
+    drawn = drawn && twice(out, s, FT_SERVING_QUEUE) && twice(out, s, FT_SERVING_CACHE);
     ft__page_section_end(out);
     ft__page_close(out);
     return drawn && !out->failed;

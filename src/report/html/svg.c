@@ -197,6 +197,8 @@ int ft__ruler_ticks(const ft_ruler *r, int most, double ticks[FT_TICKS])
     double raw = (r->high - r->low) / most, unit = pow(10, floor(log10(raw)));
     double step = raw <= unit ? unit : raw <= 2 * unit ? 2 * unit : raw <= 5 * unit ? 5 * unit : 10 * unit;
     int count = 0;
+    if (floor(r->high / step) - ceil(r->low / step) < 1)
+        step = step > 9 * unit || step < 4 * unit ? step / 2 : 2 * unit;
     for (double i = ceil(r->low / step - 1e-9); i * step <= r->high * (1 + 1e-12) && count < FT_TICKS; i++)
         ticks[count++] = i * step;
     return count;

@@ -3,6 +3,7 @@
 #include "report/html/svg_asked.h"
 
 #include "report/html/page.h"
+#include "report/html/page_serve.h"
 
 enum { NARROW = 440 }; /* pixels: below it rows have their names above them, as on phones */
 
@@ -62,8 +63,21 @@ static bool draw_bars(ft_text *out, const ft_frame *f, const ft_drawn_picture *p
                         p->whole);
 }
 
-ft_status ft__picture_asked(ft_text *out, const ft_drawn_picture *p, const ft_step_view *step,
-                            const ft_screen_case *kernel, ft_error *err)
+static ft_status draw_serving(ft_text *out, const ft_frame *f, const ft_drawn_picture *p, const ft_serving *s,
+                              ft_error *err)
+{
+    static const ft_serving_picture of[] = {FT_SERVING_WAITS, FT_SERVING_TOKENS, FT_SERVING_QUEUE, FT_SERVING_CACHE};
+    ft_serving_picture what = of[p->what - FT_DRAWN_AS_WAITS];
+    if (!ft__serving_has(s, what))
+        return ft__fail(err, FT_E_UNSUPPORTED,
+                        what == FT_SERVING_WAITS && !s->stable
+                            ? "requests come faster than they are served: there are no \"waits\" to draw"
+                            : "too few requests for a picture of \"%s\"",
+                        ft__drawn_words[p->what]);
+    return ft__svg_serving(out, f, s, what) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
+}
+
+ft_status ft__picture_asked(ft_text *out, const ft_drawn_picture *p, const ft_drawn_of *of, ft_error *err)
 {
     ft_frame f = frame_of(p);
     bool drawn = true;
@@ -71,9 +85,11 @@ ft_status ft__picture_asked(ft_text *out, const ft_drawn_picture *p, const ft_st
         drawn = draw_curves(out, &f, p);
     else if (p->what == FT_DRAWN_AS_BARS)
         drawn = draw_bars(out, &f, p);
-    else if (step)
-        return ft__picture_step(out, &f, step, ft__drawn_words[p->what], err);
-    else if (kernel)
-        drawn = ft__picture_kernel(out, &f, kernel, 1);
+    else if (of->step)
+        return ft__picture_step(out, &f, of->step, ft__drawn_words[p->what], err);
+    else if (of->kernel)
+        drawn = ft__picture_kernel(out, &f, of->kernel, 1);
+    else if (of->serving)
+        return draw_serving(out, &f, p, of->serving, err);
     return drawn ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
 }

@@ -5,7 +5,8 @@
 #include "report/html/svg_pictures.h"
 #include "report/text/style.h"
 
-enum { MOST_DOTS = 48 }; /* of one curve: more would run into each other */
+enum { MOST_DOTS = 48 };       /* of one curve: more would run into each other */
+enum { NEAR = 3, FAR = 1000 }; /* how many times beyond the curves a limit is still drawn; on a logarithmic ruler */
 
 static void find_ends(const ft_curves *c, ft_ruler *x, ft_ruler *y)
 {
@@ -28,7 +29,14 @@ static void find_ends(const ft_curves *c, ft_ruler *x, ft_ruler *y)
         x->low = c->log_x ? x->low / apart : x->low - apart;
         x->high = c->log_x ? x->high * apart : x->high + apart;
     }
-    if (c->limit > 0 && c->limit < 3 * y->high) y->high = fmax(y->high, c->limit);
+    /* A limit is worth seeing unless it would press the curves into a corner. */
+    double far_x = c->log_x ? FAR : NEAR, far_y = c->log_y ? FAR : NEAR;
+    if (c->at_name && c->at && *c->at > x->low / far_x && *c->at < far_x * x->high) {
+        x->low = fmin(x->low, *c->at);
+        x->high = fmax(x->high, *c->at);
+    }
+    if (c->limit > 0 && c->limit < far_y * y->high) y->high = fmax(y->high, c->limit);
+    if (c->log_y && c->limit > y->low / far_y) y->low = fmin(y->low, c->limit);
     if (!(x->high >= x->low)) x->low = 1, x->high = 2;
     if (x->high == x->low) { /* one point stands in the middle */
         double apart = x->low > 0 ? 0.5 * x->low : 1;
@@ -103,8 +111,11 @@ static bool any_unfit(const ft_curves *c)
 static void add_marks(ft_text *out, const ft_curves *c, const ft_ruler *x, const ft_ruler *y)
 {
     if (c->at && *c->at >= x->low && *c->at <= x->high) {
-        double px = ft__ruler_at(x, *c->at);
-        ft__svg_line(out, px, y->to, px, y->from, "cursor");
+        double px = ft__ruler_at(x, *c->at), wide = c->at_name ? ft__svg_label_width(c->at_name) : 0;
+        bool left = px + 6 + wide > x->to; /* no words over the edge */
+        ft__svg_line(out, px, y->to, px, y->from, c->at_name ? "limit" : "cursor");
+        if (c->at_name)
+            ft__svg_label(out, left ? px - 6 : px + 6, y->from - 8, left ? FT_END : FT_START, "halo", c->at_name);
     }
     if (!(c->limit > 0) || c->limit > y->high || c->limit < y->low) return;
     double py = ft__ruler_at(y, c->limit);

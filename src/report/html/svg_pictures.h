@@ -53,9 +53,10 @@ typedef struct ft_curve {
 typedef struct ft_curves {
     const char *id, *title, *x_name, *y_name;
     bool log_x, log_y;
-    bool near;        /* y begins below the least of its values, not at nought */
-    const double *at; /* where on x a request stands; NULL */
-    double limit;     /* drawn across; 0: none */
+    bool near;           /* y begins below the least of its values, not at nought */
+    const double *at;    /* where on x a request stands; NULL */
+    const char *at_name; /* a limit on x, with its name; NULL: no limit */
+    double limit;        /* drawn across; 0: none */
     const char *limit_name;
     const char *rings; /* what rings say; NULL: that it does not fit */
     const char *desc;  /* for who cannot see it; NULL: of how many curves it is */

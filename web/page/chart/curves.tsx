@@ -1,7 +1,7 @@
 // Curves with their intervals behind them; either axis may be logarithmic, and says so.
 import type { JSX } from 'preact';
 import { figure } from '../format';
-import { Drawn, type Plot } from './drawn';
+import { Drawn, type Hint, type Plot } from './drawn';
 
 export interface Point {
     x: number;
@@ -40,6 +40,29 @@ function given(c: Curve): { [key: string]: unknown } {
     };
 }
 
+/** The point of a curve of the library's that is nearest to the pointer: its curve's name in the legend, and its figures. */
+export function nearest(px: number, py: number, { svg, x, y }: Plot): Hint | null {
+    let best: { at: number; line: Element; cx: number; cy: number } | null = null,
+        near = 40;
+    svg.querySelectorAll('polyline.curve').forEach((line, at) => {
+        for (const pair of (line.getAttribute('points') ?? '').split(' ')) {
+            const [cx, cy] = pair.split(',').map(Number) as [number, number];
+            const away = Math.hypot(cx - px, (cy - py) / 2);
+            if (away < near) [best, near] = [{ at, line, cx, cy }, away];
+        }
+    });
+    if (!best || !x || !y) return null;
+    const { at, cx, cy } = best as { at: number; cx: number; cy: number };
+    const name = svg.querySelectorAll('rect[class^="p"] + text')[at]?.textContent ?? '';
+    const named = [...svg.querySelectorAll('text.dim')].map((text) => text.textContent ?? '');
+    const below = named.find((text) => /^(ms|s)\b/.test(text))?.replace(' (logarithmic)', '') ?? '';
+    const left = named.find((text) => /^(%|requests)/.test(text)) ?? '';
+    return {
+        text: `${name ? `${name}\n` : ''}${figure(x.back(cx), 4)} ${below}\n${figure(y.back(cy), 3)} ${left}`,
+        mark: { class: 'ring', cx, cy, r: 6 },
+    };
+}
+
 export function Curves(p: {
     name: string;
     label: string;
@@ -59,7 +82,7 @@ export function Curves(p: {
         Number.isFinite(q.x) && Number.isFinite(q.y) && (!p.logX || q.x > 0) && (!p.logY || q.y > 0);
     const curves = p.curves.map((c) => ({ ...c, points: c.points.filter(fine) })).filter((c) => c.points.length);
     if (!curves.length) return <p class="quiet">There is nothing to draw.</p>;
-    const nearest = (px: number, py: number, { x, y }: Plot): { c: Curve; q: Point } | null => {
+    const closest = (px: number, py: number, { x, y }: Plot): { c: Curve; q: Point } | null => {
         let best: { c: Curve; q: Point } | null = null,
             near = 40;
         for (const c of curves)
@@ -88,7 +111,7 @@ export function Curves(p: {
                 curves: curves.slice(0, 16).map(given),
             }}
             hint={(px, py, plot) => {
-                const best = nearest(px, py, plot);
+                const best = closest(px, py, plot);
                 if (!best) return null;
                 const { c, q } = best;
                 const range =
@@ -100,7 +123,7 @@ export function Curves(p: {
             }}
             {...(pick && {
                 pick: (px: number, py: number, plot: Plot): void => {
-                    const best = nearest(px, py, plot);
+                    const best = closest(px, py, plot);
                     if (best) pick(best.q, best.c);
                 },
             })}

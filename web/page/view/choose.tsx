@@ -302,7 +302,7 @@ function TrainedView(p: { is: Words; of: Catalogue }): JSX.Element {
                             <Card
                                 name="front"
                                 title="Days against dollars"
-                                wide="double"
+                                wide="whole"
                                 note="rings: something else is both faster and cheaper"
                                 table={tableOf(columns, a.choices)}
                             >

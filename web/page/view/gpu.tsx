@@ -220,6 +220,7 @@ export function GpuView(p: { is: Words; of: Catalogue }): JSX.Element {
                 {g && <Sheet g={g} />}
                 <Card
                     name="field"
+                    wide="rest"
                     title="The field"
                     note="of those with matrix units"
                     table={tableOf(gpuColumns, rows)}

@@ -249,7 +249,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                             />
                         </Card>
                         <div class="stack">
-                        <Card name="rate" title="What it achieves" note={grown.key} table={table}>
+                        <Card name="rate" title="What it achieves" note={`while ${grown.key} grows`} table={table}>
                             {(a.flops ?? 0) > 0 && a.bound !== 'memory' ? (
                                 <Curves
                                     name="rate"

@@ -13,7 +13,7 @@ import { read, request, value } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
 import { ServePlans } from './serve_plans';
-import { at, Distributions, Loads, OverTime, timeColumns, timeRows, type Serve } from './serve_charts';
+import { at, Loads, timeColumns, timeRows, UnderLoad, type Serve } from './serve_charts';
 
 const keys = [
     'engine',
@@ -146,7 +146,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
     const load: Request = byRate
         ? { rate: value('rate', read(p.is, 'rate') || '4') }
         : { concurrency: value('concurrency', read(p.is, 'concurrency')) };
-    const asked = useAnswer<Serve>({ ...base, ...load, per_request: true, course: true });
+    const asked = useAnswer<Serve>({ ...base, ...load });
     const advised = useAnswer<Serve>({ ...base, ...load, advice: true }, true);
     const here = Number(byRate ? load['rate'] : load['concurrency']);
     const loads = byRate ? [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128] : powers(1, Math.max(512, here));
@@ -181,8 +181,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
                     <Headline a={a} />
                     <div class="grid">
                         <Loads points={points} byRate={byRate} here={here} is={p.is} busy={sweep.busy} />
-                        <Distributions a={a} />
-                        {a.course && a.course.length > 1 && <OverTime a={a} />}
+                        <UnderLoad a={a} of={{ ...base, ...load }} />
                         <div class="stack">
                         <Card
                             name="times"

@@ -1,9 +1,12 @@
 // What serving under load looks like: over the load, over requests, over time.
 import type { JSX } from 'preact';
-import { Curves, type Curve, type Point } from '../chart/curves';
+import type { Request } from '../answers';
+import { ask } from '../ask';
+import { Curves, nearest, type Curve, type Point } from '../chart/curves';
+import { Drawn } from '../chart/drawn';
 import type { Words } from '../form/fields';
 import { figure, ms } from '../format';
-import { Card, type Column } from '../parts';
+import { Card, type Column, type Table } from '../parts';
 
 interface Advice {
     what: string;
@@ -148,79 +151,44 @@ export function Loads(p: {
     );
 }
 
-function distribution(values: readonly number[]): Point[] {
-    const sorted = values.filter(Number.isFinite).sort((x, y) => x - y),
-        most = 160;
-    const step = Math.max(1, Math.floor(sorted.length / most));
-    return sorted
-        .map((x, i) => ({ x, y: (100 * (i + 1)) / sorted.length }))
-        .filter((_, i) => i % step === 0 || i === sorted.length - 1);
-}
-
-export function Distributions(p: { a: Serve }): JSX.Element | null {
-    const rows = p.a.per_request;
-    if (!rows?.length) return null;
-    const table = () => ({
+const courseTable = async (of: Request): Promise<Table> => {
+    const found = await ask<Serve>({ ...of, course: true });
+    const rows = found.ok ? (found.course ?? []) : [];
+    return {
+        head: ['ms', 'waiting', 'running', 'cache_share'],
+        rows: rows.map((m) => [m.ms, m.waiting, m.running, m.cache_share]),
+    };
+};
+const requestsTable = async (of: Request): Promise<Table> => {
+    const found = await ask<Serve>({ ...of, per_request: true });
+    const rows = found.ok ? (found.per_request ?? []) : [];
+    return {
         head: ['sent_ms', 'ttft_ms', 'tpot_ms', 'e2e_ms'],
         rows: rows.map((r) => [r.sent_ms, r.ttft_ms, r.tpot_ms, r.e2e_ms]),
-    });
-    return (
-        <>
-            <Card name="cdf" title="How long requests take" note="share of them that took no longer" table={table}>
-                <Curves
-                    name="cdf"
-                    label="Distribution of first token and whole request"
-                    x="ms"
-                    y="% of requests"
-                    logX
-                    curves={[
-                        { name: 'first token', points: distribution(rows.map((r) => Math.max(r.ttft_ms, 1e-3))) },
-                        { name: 'whole request', points: distribution(rows.map((r) => r.e2e_ms)) },
-                    ]}
-                />
-            </Card>
-            <Card name="cdftpot" title="How fast tokens come" note="mean of each request" table={table}>
-                <Curves
-                    name="cdftpot"
-                    label="Distribution of time per output token"
-                    x="TPOT, ms"
-                    y="% of requests"
-                    curves={[{ name: 'TPOT', points: distribution(rows.map((r) => r.tpot_ms ?? NaN)) }]}
-                />
-            </Card>
-        </>
-    );
-}
+    };
+};
 
-export function OverTime(p: { a: Serve }): JSX.Element {
-    const c = p.a.course!;
-    const table = () => ({
-        head: ['ms', 'waiting', 'running', 'cache_share'],
-        rows: c.map((m) => [m.ms, m.waiting, m.running, m.cache_share]),
-    });
+/** The library's pictures of the load, those of its reports: how long requests take, how fast tokens come, queue and cache. */
+export function UnderLoad(p: { a: Serve; of: Request }): JSX.Element {
+    const cards = [
+        ...(p.a.stable ? [['waits', 'How long requests take', 'share of them that took no longer', true] as const] : []),
+        ['tokens', 'How fast tokens come', 'share of requests, and of gaps', true] as const,
+        ['queue', 'Requests over time', '', false] as const,
+        ['cache', 'The cache over time', '', false] as const,
+    ];
     return (
         <>
-            <Card name="queue" title="Requests over time" table={table}>
-                <Curves
-                    name="queue"
-                    label="Requests that run and that wait, over time"
-                    x="s"
-                    y="requests"
-                    curves={[
-                        { name: 'running', points: c.map((m) => ({ x: m.ms / 1e3, y: m.running })) },
-                        { name: 'waiting', points: c.map((m) => ({ x: m.ms / 1e3, y: m.waiting })) },
-                    ]}
-                />
-            </Card>
-            <Card name="cache" title="The cache over time" table={table}>
-                <Curves
-                    name="cache"
-                    label="Share of the cache that is used, over time"
-                    x="s"
-                    y="% of the cache"
-                    curves={[{ name: 'used', points: c.map((m) => ({ x: m.ms / 1e3, y: 100 * m.cache_share })) }]}
-                />
-            </Card>
+            {cards.map(([name, title, note, requests]) => (
+                <Card
+                    key={name}
+                    name={name}
+                    title={title}
+                    note={note}
+                    table={() => (requests ? requestsTable(p.of) : courseTable(p.of))}
+                >
+                    <Drawn name={name} of={p.of} spec={{ what: name }} hint={nearest} />
+                </Card>
+            ))}
         </>
     );
 }
