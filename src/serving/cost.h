@@ -12,9 +12,10 @@
 #include "study/context.h"
 
 /* A layer that keeps a state instead of a cache, of the whole model: widths of its products in and out and of its
- * convolution, cells of a sequence's state, elements of a token's keys and values. */
+ * convolution, cells of a sequence's state, elements of a token's keys and values; what its convolution keeps of a
+ * sequence, in 16 bits; and, between in and out, a product to `steps` (of which `rank` go on to all channels). */
 typedef struct ft_state_layer {
-    double layers, in, out, conv, cells, elements;
+    double layers, in, out, conv, cells, elements, tail, steps, rank;
 } ft_state_layer;
 
 /* A model as an engine holds it: formats of its parts, layers of each kind, how it is laid out. */

@@ -50,8 +50,7 @@ static void settle_formats(ft_served *m)
     m->expert_dtype = m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : wide(m->device);
 }
 
-/* Layers one by one. Those that keep a state are states.c's; of what that does not know (gated convolutions, Mamba 1,
- * gated recurrences) products are about as wide as attention's, and nothing grows with the context. */
+/* Layers one by one. Those that keep a state are states.c's; nothing of theirs grows with the context. */
 static void count_layers(ft_served *m)
 {
     const ft_arch *a = m->arch;
@@ -140,8 +139,8 @@ static void settle_bytes(ft_served *m)
     double experts = 3 * hidden * width * (double)a->experts / (double)ranks;
     double shared = gates * hidden * share((double)a->shared_ffn, ranks);
     double tables = (double)a->vocab * hidden * (a->tied ? 1 : 2) * ft_dtype_bytes(wide(m->device)) / (double)m->tp;
-    double in = hidden * m->states.in / (double)m->tp, back = hidden * m->states.out / (double)m->tp;
-    qkv = m->attention_layers * qkv + m->states.layers * in;
+    double back = hidden * m->states.out / (double)m->tp;
+    qkv = m->attention_layers * qkv + m->states.layers * ft__state_parameters(m);
     out = m->attention_layers * out + m->states.layers * back;
     double bytes = qkv * stored(m->storage, m->qkv_dtype) + out * stored(m->storage, m->out_dtype) +
                    m->dense_layers * dense * stored(m->storage, m->mlp_dtype) +

@@ -99,6 +99,16 @@ static void adapters_take_time_and_room(void **state)
                    figure(",\"concurrency\":32,\"adapters\":100", "kv.capacity_tokens");
     double bytes = taken * 131072, expected = 100 * 2 * 41.943e6;
     if (fabs(bytes / expected - 1) > 0.01) fail_msg("%g bytes of adapters, not %g", bytes, expected);
+    /* 32 sequences of 64 adapters have 25 different ones, of 8 all: each is read once a step, in kernels
+     * that reach no more than the bandwidth; what does not grow with them is the same */
+    double wake = 64 * (1 - pow(1 - 1.0 / 64, 32)) - 8 * (1 - pow(1 - 1.0 / 8, 32));
+    double read = wake * 8 * 2 * 41.943e6 / 3.35e9, more = figure(",\"concurrency\":32,\"isl\":64,\"adapters\":64,"
+                                                                  "\"adapter_rank\":128",
+                                                                  "steps.decode_ms") -
+                                                           figure(",\"concurrency\":32,\"isl\":64,\"adapters\":8,"
+                                                                  "\"adapter_rank\":128",
+                                                                  "steps.decode_ms");
+    if (!(more > 0.9 * read && more < 1.6 * read)) fail_msg("%g ms more, %g of them for reading", more, read);
 }
 
 /* Ranks that share sequences make long prompts shorter and hold more of them; short ones gain nothing to speak of. */
@@ -113,6 +123,12 @@ static void ranks_share_sequences(void **state)
     assert_true(figure(",\"concurrency\":1,\"parallel\":{\"cp\":4}", "gpus") == 4);
     assert_true(figure(",\"concurrency\":1,\"isl\":64,\"parallel\":{\"cp\":4}", "tpot_ms") >
                 0.95 * figure(",\"concurrency\":1,\"isl\":64", "tpot_ms"));
+    /* and each reads a fourth of the cache: 100,000 tokens of 128 KiB are 13.1 GB, 3.9 ms at the bandwidth */
+#define STEP(keys) figure(",\"concurrency\":1,\"osl\":4," keys, "steps.decode_ms")
+    double whole = STEP("\"isl\":100000") - STEP("\"isl\":64");
+    double part = STEP("\"isl\":100000,\"parallel\":{\"cp\":4}") - STEP("\"isl\":64,\"parallel\":{\"cp\":4}");
+    if (!(whole > 3.9 && whole < 7)) fail_msg("%g ms for the cache", whole);
+    if (!(part > 0.24 * whole && part < 0.4 * whole)) fail_msg("%g ms of %g for a fourth of it", part, whole);
 #define SPLIT(cp) \
     ",\"concurrency\":1,\"isl\":100000,\"disaggregated\":{\"prefill\":{\"cp\":" #cp "},\"decode\":{\"tp\":2}}"
     assert_true(figure(SPLIT(4), "gpus") == 6); /* engines that prefill may share prompts, those that decode not */

@@ -69,6 +69,41 @@ static void states_are_read_and_written(void **state)
     if (few - one < moved) fail_msg("%g and %g ms, of which states take %g", one, few, moved);
 }
 
+/* Every kind of state: what a rank holds of a model and its cache is all that the engine has, so that models on one GPU
+ * differ by their parameters; a sequence takes its states' room, and its steps move them. Jamba has 28 layers of
+ * Mamba 1 with 8,192 channels of 16, LFM2 ten convolutions of 2,048 channels over three tokens, RecurrentGemma 26
+ * recurrences of 4,096 channels over four; a token takes so many bytes of their attention layers' cache. */
+static void states_of_every_kind_take_their_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        double parameters, token, kept;
+    } models[] = {{"llama-3.1-8b", 8.030e9, 131072, 0},
+                  {"jamba-1.5-mini", 51.57e9, 4 * 4096, 28 * (4.0 * 8192 * 16 + 2 * 3 * 8192)},
+                  {"lfm2-1.2b", 1.170e9, 6 * 2048, 10 * (2.0 * 2 * 2048)},
+                  {"recurrentgemma-9b", 8.58e9, 12 * 1024, 26 * (4.0 * 4096 + 2 * 3 * 4096)}};
+    double all = 0;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        char one[512], many[512];
+        snprintf(one, sizeof one,
+                 "\"task\":\"serve\",\"model\":\"%s\",\"gpu\":\"h200_sxm\",\"isl\":64,\"osl\":8,\"requests\":256,"
+                 "\"concurrency\":1",
+                 models[i].model);
+        snprintf(many, sizeof many,
+                 "\"task\":\"serve\",\"model\":\"%s\",\"gpu\":\"h200_sxm\",\"isl\":64,\"osl\":64,\"concurrency\":256",
+                 models[i].model);
+        double held = 2 * models[i].parameters + models[i].token * figure(one, "kv.capacity_tokens");
+        if (i == 0) all = held;
+        if (fabs(held / all - 1) > 0.004) fail_msg("%s: %g bytes, not %g", models[i].model, held, all);
+        double room = figure(one, "kv.peak_tokens") - 64 - 8 - 15, expected = ceil(models[i].kept / models[i].token);
+        if (fabs(room - expected) > 2) fail_msg("%s: %g tokens' room, not %g", models[i].model, room, expected);
+        double moved = 200 * 2 * models[i].kept / 4.8e9; /* ms, of 200 sequences at least */
+        double more = figure(many, "steps.decode_ms") - figure(one, "steps.decode_ms");
+        if (more < moved) fail_msg("%s: %g ms more, of which states take %g", models[i].model, more, moved);
+    }
+}
+
 /* Of long contexts an indexer leaves a query 2,048 keys: its model's steps grow with narrow keys alone. */
 static void indexers_pick_keys(void **state)
 {
@@ -153,13 +188,10 @@ static void one_client_is_prefill_and_decode_of_infer(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recipes_make_drafts),
-        cmocka_unit_test(engines_share_attention),
-        cmocka_unit_test(states_are_read_and_written),
-        cmocka_unit_test(indexers_pick_keys),
-        cmocka_unit_test(prompts_come_again),
-        cmocka_unit_test(what_is_kept_takes_room),
-        cmocka_unit_test(one_client_is_prefill_and_decode_of_infer),
+        cmocka_unit_test(recipes_make_drafts),         cmocka_unit_test(engines_share_attention),
+        cmocka_unit_test(states_are_read_and_written), cmocka_unit_test(states_of_every_kind_take_their_bytes),
+        cmocka_unit_test(indexers_pick_keys),          cmocka_unit_test(prompts_come_again),
+        cmocka_unit_test(what_is_kept_takes_room),     cmocka_unit_test(one_client_is_prefill_and_decode_of_infer),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
