@@ -239,7 +239,7 @@ def serve(
     model: Any,
     *,
     gpu: Any,
-    engine: str | Mapping[str, Any] = "vllm",
+    engine: str | Mapping[str, Any] | None = None,
     dtype: Any = "bf16",
     concurrency: int | None = None,
     rate: float | None = None,

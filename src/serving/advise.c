@@ -61,6 +61,9 @@ static void keep(ft_serving *s, const ft_serving *t, const char *what, const cha
     a.ttft_ms = ft__tally_mean(&t->out->ttft);
     a.tpot_ms = ft__tally_mean(&t->out->tpot);
     a.tokens_per_s_per_gpu = after;
+    a.usd_per_million = ft__serving_usd_per_million(t);
+    a.ttft_saved_ms = ft__tally_mean(&s->out->ttft) - a.ttft_ms;
+    a.tpot_saved_ms = ft__tally_mean(&s->out->tpot) - a.tpot_ms;
     a.stable = t->stable;
     double better = 1 - FT_K_STEP_ADVICE_GAIN;
     bool helps = a.ttft_ms < better * ft__tally_mean(&s->out->ttft) ||

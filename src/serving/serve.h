@@ -28,6 +28,8 @@ typedef struct ft_serving_advice {
     double value;    /* of a number */
     int64_t gpus;
     double ttft_ms, tpot_ms, tokens_per_s_per_gpu;
+    double usd_per_million;              /* 0: nobody knows a price */
+    double ttft_saved_ms, tpot_saved_ms; /* below 0: it takes longer */
     bool stable;
 } ft_serving_advice;
 

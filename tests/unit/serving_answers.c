@@ -210,6 +210,14 @@ static void advice_is_what_the_request_would_be(void **state)
         double made = figure(",\"concurrency\":64,\"parallel\":{\"tp\":2}", "tpot_ms");
         assert_true(told > 0.999 * made && told < 1.001 * made);
         assert_true(json_number_value(json_object_get(each, "gpus")) == 2);
+        double saved = json_number_value(json_object_get(each, "tpot_saved_ms"));
+        double now = json_number_value(json_object_get(a, "tpot_ms"));
+        assert_true(saved > 0 && fabs(now - told - saved) < 1e-4 * now);
+        double each_usd = json_number_value(json_object_get(each, "usd_per_million_tokens"));
+        double usd = json_number_value(json_object_get(a, "usd_per_million_tokens"));
+        double rate = json_number_value(json_object_get(each, "tokens_per_s_per_gpu"));
+        double rate_now = json_number_value(json_object_get(a, "tokens_per_s_per_gpu"));
+        assert_true(fabs(each_usd * rate / (usd * rate_now) - 1) < 1e-4); /* the same hours' price */
         found++;
     }
     assert_int_equal(found, 1);

@@ -113,7 +113,10 @@ static void add_advice(ft_text *out, const ft_serving *s)
         ft__json_member_whole(out, "gpus", a->gpus);
         if (a->stable) ft__answer_figure(out, "ttft_ms", a->ttft_ms);
         ft__answer_figure(out, "tpot_ms", a->tpot_ms);
+        if (a->stable && s->stable) ft__answer_figure(out, "ttft_saved_ms", a->ttft_saved_ms);
+        ft__answer_figure(out, "tpot_saved_ms", a->tpot_saved_ms);
         ft__answer_figure(out, "tokens_per_s_per_gpu", a->tokens_per_s_per_gpu);
+        if (a->usd_per_million > 0) ft__answer_figure(out, "usd_per_million_tokens", a->usd_per_million);
         ft__json_close(out);
     }
     ft__json_close_list(out);

@@ -247,25 +247,45 @@ static bool course(ft_text *out, const ft_style *style, const ft_serving *s)
     return printed;
 }
 
+/* A row of the table: times as they are or would be, and below zero what they save. */
+static void change_row(ft_columns *c, const char *what, const ft_serving_advice *a, bool priced, bool compared)
+{
+    ft__cell_add(c, what);
+    ft__cell_addf(c, "%" PRId64, a->gpus);
+    double times[] = {a->ttft_ms, a->tpot_ms}, saved[] = {a->ttft_saved_ms, a->tpot_saved_ms};
+    for (int i = 0; i < 2; i++) {
+        if (i == 0 && !a->stable)
+            ft__cell_add(c, "-");
+        else
+            ft__add_figure(ft__cell(c), times[i], 4);
+        if (compared && (i > 0 || a->stable) && times[i] + saved[i] > 0)
+            ft__cell_addf(c, "%+.0f %%", -100 * saved[i] / (times[i] + saved[i]));
+        else
+            ft__cell_add(c, "");
+    }
+    ft__add_figure(ft__cell(c), a->tokens_per_s_per_gpu, 4);
+    if (priced) ft__add_figure(ft__cell(c), a->usd_per_million, 3);
+}
+
 static bool advice(ft_text *out, const ft_style *style, const ft_serving *s)
 {
-    static const char *const heads[] = {"what would change", "GPUs", "TTFT ms", "TPOT ms", "tokens/s/GPU"};
+    static const char *const heads[] = {"what would change", "GPUs", "TTFT ms",      "",
+                                        "TPOT ms",           "",     "tokens/s/GPU", "$/million"};
+    bool priced = s->device->price_usd_per_hour > 0;
+    size_t columns = sizeof heads / sizeof *heads - (priced ? 0 : 1);
     if (!s->advice_count) return true;
     ft_columns c;
     ft__text_add(out, "\n");
-    ft__columns_init(&c, "lrrrr");
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) ft__cell_add(&c, heads[i]);
-    for (size_t i = 0; i < s->advice_count; i++) {
-        const ft_serving_advice *a = &s->advice[i];
-        ft__cell_add(&c, a->what);
-        ft__cell_addf(&c, "%" PRId64, a->gpus);
-        if (a->stable)
-            ft__add_figure(ft__cell(&c), a->ttft_ms, 4);
-        else
-            ft__cell_add(&c, "-");
-        ft__add_figure(ft__cell(&c), a->tpot_ms, 4);
-        ft__add_figure(ft__cell(&c), a->tokens_per_s_per_gpu, 4);
-    }
+    ft__columns_init(&c, priced ? "lrrrrrrr" : "lrrrrrr");
+    for (size_t i = 0; i < columns; i++) ft__cell_add(&c, heads[i]);
+    ft_serving_advice now = {.gpus = s->gpus,
+                             .ttft_ms = ft__tally_mean(&s->out->ttft),
+                             .tpot_ms = ft__tally_mean(&s->out->tpot),
+                             .tokens_per_s_per_gpu = ft__serving_tokens_per_s_per_gpu(s),
+                             .usd_per_million = ft__serving_usd_per_million(s),
+                             .stable = s->stable};
+    change_row(&c, "nothing", &now, priced, false);
+    for (size_t i = 0; i < s->advice_count; i++) change_row(&c, s->advice[i].what, &s->advice[i], priced, s->stable);
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
     return printed;
