@@ -47,6 +47,9 @@ static void serve_one(sides *s, size_t i, ft_text *out)
     s->scratch[i].simulator = &cli_simulator;
     bool set = cli_asker_set(a, FT_KEY_ID_GPU, json_string(gpu)) &&
                (!engine || cli_asker_set(a, FT_KEY_ID_SERVING_ENGINE, json_string(engine)));
+    /* one load for all of them: what a benchmark of one engine does is not asked here */
+    if (set && s->engine_count > 1 && !ft__key_get(a->object, FT_KEY_ID_PROMPTS))
+        set = cli_asker_set(a, FT_KEY_ID_PROMPTS, json_integer(0));
     ft_status status = set ? ft__serve_request_read(a->object, &asked, &err)
                            : ft__fail_at(&err, FT_E_SYNTAX, "gpu", 0, 0, "a name is not UTF-8");
     if (status == FT_OK) status = ft__serve_of(a->ft, &s->scratch[i], &asked, NULL, &s->found[i], &err);

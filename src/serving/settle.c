@@ -131,6 +131,7 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
                       .clients = ft__given(said, FT_KEY_ID_CONCURRENCY) ? ft__whole_of(said, FT_KEY_ID_CONCURRENCY)
                                                                         : 0};
     bool numbers = r->engine && ft__given(said, FT_KEY_ID_SERVE_ISL) && ft__given(said, FT_KEY_ID_SERVE_OSL);
+    numbers = numbers && !ft__given(said, FT_KEY_ID_PROMPTS);
     s.fixed_lengths = s.clients > 0 && numbers && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
                       ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA) <= 0;
     json_t *usual = json_string("vllm");
