@@ -74,11 +74,12 @@ def main() -> None:
         f"const size_t ft__embedded_device_count = {len(files)};\n\n",
         "const struct ft__embedded_file ft__embedded_devices[] = {\n",
     ]
-    for path in files:
-        text = path.read_bytes()
-        parts.append(f'    {{"{path.stem}",\n{literal(text)},\n        {len(text)}}},\n')
-    parts.append("    {0, 0, 0},\n};\n\n")
     sheets = {path: json.loads(path.read_bytes()) for path in files}
+    for path, sheet in sheets.items():
+        text = path.read_bytes()
+        title = literal(sheet["title"].encode()).strip()
+        parts.append(f'    {{"{path.stem}", {title},\n{literal(text)},\n        {len(text)}}},\n')
+    parts.append("    {0, 0, 0, 0},\n};\n\n")
     parts.append(table("ft__embedded_alias", "ft__embedded_aliases", "ft__embedded_alias_count", aliases(sheets), "{0, 0}"))
     parts.append("\n")
     parts.append(table("ft__embedded_kin", "ft__embedded_kin", "ft__embedded_kin_count", kin(sheets), "{0, 0, 0, 0, FT_VENDOR_NVIDIA}"))

@@ -23,6 +23,11 @@ const char *ft__catalogue_name(size_t index)
     return index < ft__embedded_device_count ? ft__embedded_devices[index].name : NULL;
 }
 
+const char *ft__catalogue_title(size_t index)
+{
+    return index < ft__embedded_device_count ? ft__embedded_devices[index].title : NULL;
+}
+
 const char *ft__catalogue_json(size_t index, size_t *length)
 {
     if (index >= ft__embedded_device_count) return NULL;

@@ -7,9 +7,10 @@
 #include "foretell.h"
 
 struct ft__embedded_file {
-    const char *name; /* "h100_sxm": the file's name without .json */
-    const char *text; /* the file as it is, NUL-terminated */
-    size_t length;    /* without the NUL */
+    const char *name;  /* "h100_sxm": the file's name without .json */
+    const char *title; /* "NVIDIA H100 SXM5 80 GB" */
+    const char *text;  /* the file as it is, NUL-terminated */
+    size_t length;     /* without the NUL */
 };
 
 extern const size_t ft__embedded_device_count;

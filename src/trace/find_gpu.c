@@ -30,16 +30,15 @@ static bool has_word(const char *text, const char *word, size_t length)
     return false;
 }
 
-/* How well a device fits: its model number must be there; then boards, multiprocessors and memory tell. */
-static double fit(const ft_record *r, const char *name, const ft_device *d)
+/* How well a device's names fit, or -1: its model number must be there. */
+static double names_fit(const char *name, const char *own_title, const char *own_name)
 {
-    char title[160], own[96], word[32];
-    snprintf(own, sizeof own, "%s", d->title);
-    plain(own, title, sizeof title);
+    char title[160], word[32];
+    plain(own_title, title, sizeof title);
     size_t used = strlen(title);
     if (used + 2 < sizeof title) {
         title[used++] = ' ';
-        plain(d->name, title + used, sizeof title - used);
+        plain(own_name, title + used, sizeof title - used);
     }
     double score = 0;
     bool number = false;
@@ -60,7 +59,13 @@ static double fit(const ft_record *r, const char *name, const ft_device *d)
         p += n;
         while (*p == ' ') p++;
     }
-    if (!number) return -1;
+    return number ? score : -1;
+}
+
+/* Of those whose names fit, multiprocessors, memory and boards tell. */
+static double figures_fit(const ft_record *r, const char *name, const ft_device *d)
+{
+    double score = 0;
     if (r->gpu_sms > 0) score += 6 - 40 * fabs(log((double)r->gpu_sms / fmax(1, d->sms)));
     if (r->gpu_memory_bytes > 0 && d->memory_gib > 0)
         score += 4 - 20 * fabs(log(r->gpu_memory_bytes / 1073741824.0 / d->memory_gib));
@@ -80,9 +85,10 @@ bool ft__find_recorded(const ft_record *r, ft_device *out, char note[200])
     }
     for (size_t i = 0; i < ft__catalogue_count(); i++) {
         ft_device d;
-        if (ft__catalogue_find(ft__catalogue_name(i), &d, NULL) != FT_OK) continue;
-        double score = fit(r, name, &d);
-        if (score == -1 || score <= best) continue;
+        double score = names_fit(name, ft__catalogue_title(i), ft__catalogue_name(i));
+        if (score < 0 || ft__catalogue_find(ft__catalogue_name(i), &d, NULL) != FT_OK) continue;
+        score += figures_fit(r, name, &d);
+        if (score <= best) continue;
         best = score;
         *out = d;
     }

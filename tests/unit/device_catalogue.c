@@ -102,6 +102,7 @@ static void every_entry_is_complete_and_contradicts_nothing(void **state)
             fail_msg("%s: %s", ft__catalogue_name(i), err.message);
         if (warnings.length) fail_msg("%s: %s", ft__catalogue_name(i), warnings.at);
         assert_string_equal(ft__catalogue_name(i), read.name);
+        assert_string_equal(ft__catalogue_title(i), read.title);
         assert_memory_equal(&read, &found, sizeof read);
         ft__text_free(&warnings);
         json_decref(json);
