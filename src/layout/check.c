@@ -87,6 +87,9 @@ static ft_status check_chunks(const ft_parallel *p, int64_t layers, ft_error *er
                        ft__layout_deal(layers, p->pp * p->vpp, true) == FT_DEAL_REST ? ", or \"deal\": \"rest\"" : "");
 }
 
+/* Every chunk is laid out beside every other: a second for so many, a minute for sixteen times as many. */
+enum { MOST_CHUNKS = 4096 };
+
 static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_error *err)
 {
     /* Of many chunks the first may hold the embedding alone and the last the head; a stage has a layer in any case. */
@@ -103,6 +106,11 @@ static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_
         return ft__fail_at(err, FT_E_RANGE, "parallel.pp", 0, 0,
                            "\"%s\" has two chunks per stage: %lld stages are more than half of the model's %lld layers",
                            ft__schedule_name(p->schedule), (long long)p->pp, (long long)m->layers);
+    int64_t chunks = ft__schedule_folds(p->schedule) ? 2 : p->vpp;
+    if (p->pp > 1 && p->pp * chunks > MOST_CHUNKS)
+        return ft__fail_at(err, FT_E_RANGE, p->vpp > 1 ? "parallel.vpp" : "parallel.pp", 0, 0,
+                           "a pipeline has at most %d chunks in all: %lld stages of %lld chunk%s are %lld", MOST_CHUNKS,
+                           (long long)p->pp, (long long)chunks, chunks == 1 ? "" : "s", (long long)(p->pp * chunks));
     if (p->vpp <= 1) return FT_OK;
     if (p->pp < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",

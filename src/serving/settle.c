@@ -335,6 +335,9 @@ static void settle_prompts(const ft_serve_request *r, ft_serving *out)
     l->hash_tokens = out->scene.hash_tokens;
 }
 
+/* They take seconds; those of a log are as many as it has. */
+enum { MOST_REQUESTS = 10000000 };
+
 ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *err)
 {
     const ft_said *said = &r->said;
@@ -358,6 +361,10 @@ ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *
     settle_prompts(r, out);
     out->scene.warmup = ft__whole_of(said, FT_KEY_ID_WARMUP);
     if (ft__given(said, FT_KEY_ID_REQUESTS)) l->requests = ft__whole_of(said, FT_KEY_ID_REQUESTS);
+    if (!l->log && l->requests > MOST_REQUESTS)
+        return ft__fail_at(err, FT_E_RANGE, ft__given(said, FT_KEY_ID_REQUESTS) ? "requests" : "concurrency", 0, 0,
+                           "a simulation serves at most %d requests, got %lld; fewer give the same figures",
+                           MOST_REQUESTS, (long long)l->requests);
     settle_lengths(r, l);
     if (ft__given(said, FT_KEY_ID_LENGTHS) && !out->pairs)
         FT_TRY(ft__log_lengths(said->at[FT_KEY_ID_LENGTHS].text, &out->pairs, &out->pair_count, err));

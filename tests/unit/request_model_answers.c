@@ -166,6 +166,21 @@ static void running_out_of_memory_is_an_answer(void **state)
     assert_true(failing_alloc_sweep(attempt, kernels) > 10);
 }
 
+/* No request within the other limits is known to need all that a request may have; this one may have little. */
+static void a_step_that_needs_more_than_a_request_may_have_is_refused(void **state)
+{
+    (void)state;
+    const char *request = "{\"task\":\"train\"," SMALL "}";
+    ft_text out = {0};
+    ft_scratch fresh = {.arena = ft__arena_new(4096)};
+    assert_non_null(fresh.arena);
+    ft__answer(ft, &fresh, request, strlen(request), 0, &out);
+    assert_non_null(strstr(out.at, "\"code\":\"out_of_range\",\"message\":\"the step is too large to forecast: its "));
+    assert_non_null(strstr(out.at, "need more than 512 MiB; fewer stages, micro-batches or kinds of layers would do"));
+    ft__scratch_free(&fresh);
+    ft__text_free(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +191,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_answered_with_a_remedy),
         cmocka_unit_test(answers_do_not_depend_on_what_was_asked_before),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
+        cmocka_unit_test(a_step_that_needs_more_than_a_request_may_have_is_refused),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

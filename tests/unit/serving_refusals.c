@@ -38,6 +38,8 @@ static void bad_requests_say_where(void **state)
         {",\"concurrency\":1,\"rate\":1", "concurrency", "got several"},
         {",\"rate\":0", "rate", "must be a number"},
         {",\"concurency\":4", "concurency", "did you mean \\\"concurrency\\\"?"},
+        {",\"concurrency\":1,\"requests\":10000001", "requests", "at most 10000000 requests, got 10000001"},
+        {",\"concurrency\":1000001", "concurrency", "at most 10000000 requests, got 10000010"},
         {",\"concurrency\":1,\"engine\":\"vlm\"", "engine", "did you mean \\\"vllm\\\"?"},
         {",\"concurrency\":1,\"engine\":{\"base\":\"vllm\",\"traits\":{\"step_mss\":1}}", "engine.traits.step_mss",
          "did you mean \\\"step_ms\\\"?"},
