@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/untraced.h"
+
 static const size_t default_cap = (size_t)1 << 30;
 
 void ft__text_free(ft_text *t)
@@ -158,30 +160,23 @@ void ft__text_add_json(ft_text *t, const char *s)
 
 enum { LONGEST_NAME = 64 }; /* longer ones are not offered; ours have at most 63 characters */
 
-/* A fuzzer that follows every comparison of an inner loop learns nothing and takes twice as long for all the rest. */
-#if defined(__clang__) && __has_attribute(no_sanitize)
-#define UNTRACED __attribute__((no_sanitize("coverage")))
-#else
-#define UNTRACED
-#endif
-
 /* H100-SXM, "h100 sxm" and h100_sxm are the same to whoever types them. */
-UNTRACED static unsigned char fold(char c)
+FT_UNTRACED static unsigned char fold(char c)
 {
     if (c >= 'A' && c <= 'Z') return (unsigned char)(c - 'A' + 'a');
     if (c == '-' || c == ' ' || c == '.') return '_';
     return (unsigned char)c;
 }
 
-UNTRACED static bool separates(char c) { return fold(c) == '_'; }
+FT_UNTRACED static bool separates(char c) { return fold(c) == '_'; }
 
 /* Optimal string alignment in quarters of a step: insertions, deletions, replacements and swaps of two neighbours are
  * one step each, a separator more or less a quarter: gpt-2 is nearly gpt2. */
 enum { STEP = 4, SEPARATOR = 1 };
 
-UNTRACED static int cost(char c) { return separates(c) ? SEPARATOR : STEP; }
+FT_UNTRACED static int cost(char c) { return separates(c) ? SEPARATOR : STEP; }
 
-UNTRACED static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
+FT_UNTRACED static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
     int rows[3][LONGEST_NAME + 1];
     int *before = rows[0], *last = rows[1], *row = rows[2];
@@ -225,7 +220,7 @@ static bool begins_with(const char *name, const char *start, size_t length)
 
 /* A long name of which the beginning was typed with a slip ("micro_bach" for micro_batch_size): the steps to the name
  * cut to the typed length, one letter more or less. */
-UNTRACED static int distance_to_beginning(const char *wanted, size_t length, const char *name, size_t name_length)
+FT_UNTRACED static int distance_to_beginning(const char *wanted, size_t length, const char *name, size_t name_length)
 {
     int best = INT_MAX;
     for (size_t cut = length - 1; cut <= length + 1 && cut < name_length; cut++) {

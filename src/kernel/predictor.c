@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/untraced.h"
 #include "kernel/calibration.h"
 #include "kernel/embedded_predictor.h"
 #include "kernel/expert_constants.h"
@@ -287,7 +288,7 @@ uint32_t ft__feature_key(float value)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-double ft__trees_sum(const ft_tree *trees, size_t count, const uint32_t *key)
+FT_UNTRACED double ft__trees_sum(const ft_tree *trees, size_t count, const uint32_t *key)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < count; i++) {

@@ -1,11 +1,12 @@
 /* Requests: whatever bytes come, one answer that is valid JSON; a forecast is finite, positive and inside its own
- * interval, an error has a code and a message. The same bytes give the same answer again. Requests are edited as such
- * (request_edit.c); fuzz_request reads them alone. */
+ * interval, an error has a code and a message. The same bytes give the same answer again: one input in eight is asked
+ * twice. Requests are edited as such (request_edit.c); fuzz_request reads them alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/answer.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "fuzz.h"
 #include "request_edit.h"
@@ -105,6 +106,9 @@ static void ask(const uint8_t *data, size_t size, ft_text *out)
     ft__scratch_free(&scratch);
 }
 
+/* One input in eight, by what it says: half of the time went into asking everything twice. */
+static bool is_asked_again(const uint8_t *data, size_t size) { return ft__hash(data, size, 1) % 8 == 0; }
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     json_t *request = NULL;
@@ -116,8 +120,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     ft_text out = {0}, again = {0};
     ask(data, size, &out);
-    ask(data, size, &again);
-    FUZZ_CHECK(!out.failed && out.length == again.length && !memcmp(out.at, again.at, out.length));
+    FUZZ_CHECK(!out.failed);
+    if (is_asked_again(data, size)) {
+        ask(data, size, &again);
+        FUZZ_CHECK(out.length == again.length && !memcmp(out.at, again.at, out.length));
+    }
     FUZZ_CHECK(!memchr(out.at, '\n', out.length));
     json_t *answer = json_loadb(out.at, out.length, JSON_REJECT_DUPLICATES, NULL);
     FUZZ_CHECK(json_is_object(answer) && json_is_boolean(json_object_get(answer, "ok")));
