@@ -184,7 +184,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes + out->activations_bytes +
                       out->temporary_bytes + out->kv_cache_bytes + out->communication_bytes;
     const bool copies = work->task == FT_DECODE && work->cache == FT_CACHE_DYNAMIC;
-    double cached = share->apart_bytes, most = ft__pool_most(&s.pool) + s.most_beside;
+    double cached = share->apart_bytes, most = ft__pool_most(&s.pool, training) + s.most_beside;
     if (share->fsdp && !s.kept_gradients) {
         cached += s.most_gradients - s.peak.gradients;
         most += s.peak.gradients;

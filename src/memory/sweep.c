@@ -95,7 +95,7 @@ static void take(ft_sweep *s, ft_ref t)
 static void give_back(ft_sweep *s, ft_ref t)
 {
     *account(s, t) -= s->size[t];
-    if (!ft__sweep_apart(s, t)) s->pool.live[s->pool_of[t]] -= s->size[t];
+    if (!ft__sweep_apart(s, t)) ft__pool_give_back(&s->pool, s->pool_of[t], s->size[t]);
 }
 
 ft_ref ft__sweep_made_by(const ft_sweep *s, int32_t n, int i)
@@ -135,7 +135,7 @@ static void walk_iteration(ft_sweep *s, int32_t b, int64_t iteration)
         const double workspace = s->workspace[n] - reused(s, b, n, iteration);
         ft__pool_take(&s->pool, s->pool_at[n], s->workspace[n]);
         note(s, b, n, iteration, workspace);
-        s->pool.live[s->pool_at[n]] -= s->workspace[n];
+        ft__pool_give_back(&s->pool, s->pool_at[n], s->workspace[n]);
         for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
             if (ft__happens(s->lives.deaths[d].when, iteration, block->repeat)) give_back(s, s->lives.deaths[d].tensor);
         if (!s->kept_gradients) continue;
