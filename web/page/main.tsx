@@ -94,8 +94,16 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
             e.preventDefault();
             (e.shiftKey ? redo : undo)();
         };
+        // A file that misses its place is not opened in place of the page.
+        const stay = (e: DragEvent): void => e.preventDefault();
         addEventListener('keydown', keys);
-        return () => removeEventListener('keydown', keys);
+        addEventListener('dragover', stay);
+        addEventListener('drop', stay);
+        return () => {
+            removeEventListener('keydown', keys);
+            removeEventListener('dragover', stay);
+            removeEventListener('drop', stay);
+        };
     }, []);
     const wide = matchMedia('(min-width: 821px)').matches;
     const Form = view?.form ?? StepForm,

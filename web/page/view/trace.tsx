@@ -1,7 +1,7 @@
 // A profiler's trace, dropped here: what regime it ran in, what the GPU waited for, which operators are slower than they
 // need be. The file stays on this machine.
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { answerer, put, useAnswer } from '../ask';
 import type { Bound } from '../answers';
 import { bounds } from '../answers';
@@ -91,15 +91,18 @@ export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
             setWrong({ message: `${given.name} cannot be read: ${(fault as Error).message}` });
         }
     };
+    useEffect(() => {
+        // Anywhere means anywhere: beside this view, too, where a browser would leave the page for the file.
+        const drop = (e: DragEvent): void => {
+            e.preventDefault();
+            void take(e.dataTransfer?.files[0]);
+        };
+        addEventListener('drop', drop);
+        return () => removeEventListener('drop', drop);
+    }, []);
     const a = file.number || there ? asked.answer : null;
     return (
-        <div
-            onDragOver={(e) => e.preventDefault()}
-            onDrop={(e) => {
-                e.preventDefault();
-                void take(e.dataTransfer?.files[0]);
-            }}
-        >
+        <div>
             <div class="title">
                 <h1>Trace</h1>
                 <span class="quiet">
